@@ -1,0 +1,105 @@
+// Package budget is the process-wide memory limit that every holder asks
+// first: staging rows, indexes, prefetched batches.
+//
+// Who holds memory reserves it before it allocates, and releases it when the
+// memory is gone: the holder pays, not the producer. A reservation that does
+// not fit fails at once with kind Exhausted and the remedy; nothing waits
+// here. A nil *Budget is unlimited, so that pure code needs no configuration.
+package budget
+
+import (
+	"sync/atomic"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/invariant"
+)
+
+// Budget counts reserved bytes against a limit. It is safe for concurrent use.
+type Budget struct {
+	limit int64
+	used  atomic.Int64
+	peak  atomic.Int64
+}
+
+// New makes a budget of limit bytes.
+func New(limit int64) *Budget { return &Budget{limit: limit} }
+
+// Limit returns the limit in bytes; -1 is unlimited.
+func (b *Budget) Limit() int64 {
+	if b == nil {
+		return -1
+	}
+	return b.limit
+}
+
+// Used returns the bytes reserved now.
+func (b *Budget) Used() int64 {
+	if b == nil {
+		return 0
+	}
+	return b.used.Load()
+}
+
+// Peak returns the most bytes that were ever reserved at one time.
+func (b *Budget) Peak() int64 {
+	if b == nil {
+		return 0
+	}
+	return b.peak.Load()
+}
+
+// Reserve opens a reservation of n bytes for what is named. It fails with
+// Exhausted if the budget has no room for it. The caller releases it.
+func (b *Budget) Reserve(what string, n int64) (*Reservation, error) {
+	r := &Reservation{budget: b, what: what}
+	if err := r.Grow(n); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// Reservation is a part of the budget that one holder has. It is safe for
+// concurrent use. The zero value belongs to no budget and is unlimited.
+type Reservation struct {
+	budget *Budget
+	what   string
+	held   atomic.Int64
+}
+
+// Grow adds n bytes, or fails with Exhausted and leaves the reservation as it was.
+func (r *Reservation) Grow(n int64) error {
+	if r.budget != nil {
+		used := r.budget.used.Add(n)
+		if used > r.budget.limit {
+			r.budget.used.Add(-n)
+			return fault.New(fault.Exhausted, "%s needs %d bytes more, %d of the memory budget's %d are in use",
+				r.what, n, used-n, r.budget.limit).
+				WithRemedy("raise the server's memory budget, ask for fewer columns or lanes, or write the staging table with more buckets")
+		}
+		for peak := r.budget.peak.Load(); used > peak && !r.budget.peak.CompareAndSwap(peak, used); {
+			peak = r.budget.peak.Load()
+		}
+	}
+	r.held.Add(n)
+	return nil
+}
+
+// Shrink gives n bytes back, which must be held.
+func (r *Reservation) Shrink(n int64) {
+	held := r.held.Add(-n)
+	invariant.Check(held >= 0, "%s gives back more than it holds", r.what)
+	if r.budget != nil {
+		r.budget.used.Add(-n)
+	}
+}
+
+// Held returns the bytes of this reservation.
+func (r *Reservation) Held() int64 { return r.held.Load() }
+
+// Release gives everything back. It may be called more than once.
+func (r *Reservation) Release() {
+	held := r.held.Swap(0)
+	if r.budget != nil {
+		r.budget.used.Add(-held)
+	}
+}
