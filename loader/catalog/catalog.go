@@ -1,0 +1,129 @@
+// Package catalog is what planning sees of a table format: tables at pinned
+// snapshots, their columns, partition specs and data files, as plain values.
+//
+// A Catalog answers from metadata alone and never opens a data file. What it
+// returns for a pin is immutable: a commit made later changes nothing in it.
+// What this version cannot read rightly (delete files, columns that were
+// renamed or promoted since a file was written, name mapping, formats other
+// than Parquet) is refused here, at plan time, with table, file and reason.
+package catalog
+
+import (
+	"context"
+
+	"github.com/apache/arrow-go/v18/arrow"
+
+	"github.com/penstock/penstock/internal/expr"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// Catalog resolves names to pinned tables and lists their files. It is safe
+// for concurrent use. Errors: NotFound for an unknown table or ref (nearest
+// name proposed), Expired for a snapshot that is gone, Invalid for what is
+// not served, Corrupt for metadata that contradicts itself, Unavailable for
+// storage that does not answer.
+type Catalog interface {
+	// Table pins the state that a ref names now. The zero Ref is main.
+	Table(ctx context.Context, name string, ref dataset.Ref) (*Table, error)
+	// At opens a state that was pinned before, or says what no longer exists.
+	At(ctx context.Context, name string, pin dataset.TablePin) (*Table, error)
+	// Files lists all data files of a pinned table by (sequence number,
+	// location), with the value ranges of the top-level columns whose field
+	// ids are given. Columns are those that will be read: a file in which one
+	// of them had another name or type is refused. The slice is shared and
+	// must not be changed.
+	Files(ctx context.Context, t *Table, columns []int, bounds []int) ([]File, error)
+}
+
+// Table is a table at one snapshot. It is immutable.
+type Table struct {
+	Name   string // as the dataset names it
+	Pin    dataset.TablePin
+	Fields []Field      // top-level columns, in schema order
+	Specs  map[int]Spec // every partition spec of the table, by id
+}
+
+// Field is a top-level column. Type follows the Iceberg type alone (DESIGN
+// 5.4), without metadata.
+type Field struct {
+	ID       int // Iceberg field id
+	Name     string
+	Type     arrow.DataType
+	Required bool
+}
+
+// Arrow returns the field as a stream of the table alone shows it.
+func (f Field) Arrow() arrow.Field {
+	return arrow.Field{Name: f.Name, Type: f.Type, Nullable: !f.Required}
+}
+
+// Field returns the column of a name.
+func (t *Table) Field(name string) (Field, bool) {
+	for _, f := range t.Fields {
+		if f.Name == name {
+			return f, true
+		}
+	}
+	return Field{}, false
+}
+
+// Names returns the columns' names in schema order.
+func (t *Table) Names() []string {
+	names := make([]string, len(t.Fields))
+	for i, f := range t.Fields {
+		names[i] = f.Name
+	}
+	return names
+}
+
+// Schema returns the table's columns as an Arrow schema.
+func (t *Table) Schema() *arrow.Schema {
+	fields := make([]arrow.Field, len(t.Fields))
+	for i, f := range t.Fields {
+		fields[i] = f.Arrow()
+	}
+	return arrow.NewSchema(fields, nil)
+}
+
+// Spec is a partition spec: its fields in order, void ones left out.
+type Spec []PartitionField
+
+// PartitionField derives one partition value from one column.
+type PartitionField struct {
+	ID        int // partition field id
+	Source    int // field id of the column
+	Name      string
+	Transform Transform
+}
+
+// Transform is an Iceberg partition transform.
+type Transform struct {
+	Kind TransformKind
+	N    int // number of buckets, or width of truncate; else 0
+}
+
+// TransformKind names a partition transform.
+type TransformKind string
+
+// The transforms of the Iceberg specification; void never appears in a Spec.
+const (
+	Identity TransformKind = "identity"
+	Bucket   TransformKind = "bucket"
+	Truncate TransformKind = "truncate"
+	Year     TransformKind = "year"
+	Month    TransformKind = "month"
+	Day      TransformKind = "day"
+	Hour     TransformKind = "hour"
+	Other    TransformKind = "other" // unknown to us: its values are compared, never interpreted
+)
+
+// File is one data file of a snapshot.
+type File struct {
+	Location  string
+	Bytes     int64
+	Rows      int64
+	Sequence  int64 // data sequence number
+	Spec      int   // partition spec id
+	Partition []any // a value per field of that spec: nil, bool, int64 (also dates, times and buckets), float64 or string (also binary; decimals as text)
+	Ranges    map[int]expr.Range
+}

@@ -1,0 +1,56 @@
+package dataset
+
+// NoSnapshot is the snapshot id of a table that has none yet: an empty table.
+const NoSnapshot = -1
+
+// TablePin fixes one table: what was read, whatever is committed later.
+type TablePin struct {
+	UUID     string `json:"uuid"`
+	Snapshot int64  `json:"snapshot"` // NoSnapshot for an empty table
+	Schema   int    `json:"schema"`
+}
+
+// Pin fixes every table of a dataset, the staging ones by their level's name.
+type Pin struct {
+	Training TablePin            `json:"training"`
+	Staging  map[string]TablePin `json:"staging"`
+}
+
+// Position is where one lane stands: Row rows of the final sequence (after
+// filters and joins, before the cut) of piece Split of the lane were given.
+// Split counts the lane's pieces from 0; a finished lane stands at
+// (number of pieces, 0).
+type Position struct {
+	Lane  int   `json:"lane"`
+	Split int   `json:"split"`
+	Row   int64 `json:"row"`
+}
+
+// CursorVersion is the version of the cursor's form that this code writes.
+const CursorVersion = 1
+
+// Cursor is where a stream stands after a batch (DESIGN 3.7, 5.2). Clients
+// save it with the model's checkpoint. It holds what the plan was made of, so
+// that a cursor of another plan can be refused with a list of what differs.
+// At has the shard's lanes only, in ascending order.
+type Cursor struct {
+	Version   int        `json:"v"`
+	Plan      string     `json:"plan"`
+	Algorithm int        `json:"algorithm"`
+	Dataset   string     `json:"dataset"` // digest
+	Filter    string     `json:"filter"`  // canonical
+	Order     Order      `json:"order"`
+	Shuffle   Shuffle    `json:"shuffle"`
+	Seed      int64      `json:"seed"`
+	Epoch     int64      `json:"epoch"`
+	Lanes     int        `json:"lanes"`
+	Pin       Pin        `json:"pin"`
+	Shard     Shard      `json:"shard"`
+	Step      int64      `json:"step"` // steps given so far
+	Rows      int64      `json:"rows"` // rows given per lane so far (of a lane that still runs)
+	At        []Position `json:"at"`
+}
+
+// Cursors is what a query resumes from: one cursor, or a list that covers all
+// lanes with equal rows given per lane. JSON takes either form.
+type Cursors []Cursor

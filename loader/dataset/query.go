@@ -1,0 +1,98 @@
+package dataset
+
+// Query is one client's wish. The zero values of Order, Shuffle, Tail, Count,
+// Wire, Cache and Endpoints are replaced by the defaults of DESIGN 5.1 when a
+// query is decoded; Defaults does the same for queries made in Go.
+type Query struct {
+	Dataset   string   // name of a configured dataset; "" with Inline
+	Inline    *Dataset // a dataset in the query itself
+	Columns   []Column // output names of the dataset; nil: all
+	Filter    string   // over training columns
+	Snapshots *Pin     // nil: plan at the tables' refs
+	Order     Order
+	Shuffle   Shuffle
+	Seed      int64
+	Epoch     int64
+	Lanes     int     // 0: Shard.Of
+	Shard     Shard   //
+	BatchRows int     // 0: the largest multiple of lanes per shard not above 8,192
+	Tail      Tail    //
+	Count     Count   //
+	Cursor    Cursors // empty: from the start
+}
+
+// Order is the order of training rows (DESIGN 3.5).
+type Order string
+
+// The orders.
+const (
+	Stored   Order = "stored"
+	Shuffled Order = "shuffled"
+)
+
+// Shuffle says what a shuffled order permutes.
+type Shuffle string
+
+// ShuffleSplits permutes whole splits.
+const ShuffleSplits Shuffle = "splits"
+
+// Tail says what happens to rows that do not fill a last step.
+type Tail string
+
+// The tails.
+const (
+	TailKeep Tail = "keep" // every row exactly once
+	TailDrop Tail = "drop" // all shards end at the same step
+)
+
+// Count says whether the plan's row counts must be exact.
+type Count string
+
+// The counts.
+const (
+	CountEstimate Count = "estimate"
+	CountExact    Count = "exact"
+)
+
+// AllShards is the Index of a query that asks for every shard.
+const AllShards = -1
+
+// Shard is what one trainer rank reads: lanes Index, Index+Of, … of Of shards.
+type Shard struct {
+	Index int // AllShards: not chosen
+	Of    int // at least 1
+}
+
+// DefaultBatchRows bounds the batch size that is chosen when a query names none.
+const DefaultBatchRows = 8192
+
+// Defaults returns the query with every unset field at its default. Lanes and
+// BatchRows are set from Shard and Lanes.
+func (q Query) Defaults() Query {
+	if q.Order == "" {
+		q.Order = Stored
+	}
+	if q.Shuffle == "" {
+		q.Shuffle = ShuffleSplits
+	}
+	if q.Tail == "" {
+		q.Tail = TailKeep
+	}
+	if q.Count == "" {
+		q.Count = CountEstimate
+	}
+	if q.Shard.Of == 0 {
+		q.Shard = Shard{Index: AllShards, Of: 1}
+	}
+	if q.Lanes == 0 {
+		q.Lanes = q.Shard.Of
+		if len(q.Cursor) > 0 {
+			q.Lanes = q.Cursor[0].Lanes
+		}
+	}
+	if q.BatchRows == 0 {
+		perStep := max(1, q.Lanes/q.Shard.Of)
+		q.BatchRows = max(perStep, DefaultBatchRows/perStep*perStep)
+	}
+	return q
+}
