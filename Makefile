@@ -1,0 +1,116 @@
+# Everything that a developer or CI runs. It needs Go 1.26, Python 3.11 or
+# later, a C compiler for Go's race detector, and make. All else is installed
+# from here, pinned, into .bin/ and .venv/, which git ignores.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.SUFFIXES:
+MAKEFLAGS += --no-builtin-rules
+.DEFAULT_GOAL := help
+
+GO ?= go
+PYTHON ?= python3
+# Race detection and assertions are on in every test run. RACE= turns the
+# first off where there is no C compiler.
+RACE ?= -race
+GOTEST := $(GO) test $(RACE) -tags invariants
+FUZZTIME ?= 30s
+
+GOLANGCI_VERSION := v2.15.0
+GOLANGCI := .bin/golangci-lint-$(GOLANGCI_VERSION)
+RUFF := .venv/test/bin/ruff
+MYPY := .venv/test/bin/mypy
+
+# A package folder's own tests, demos and benchmarks find the server here.
+export PENSTOCK_BIN := $(CURDIR)/bin/penstock
+
+.PHONY: help
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  %-12s %s\n' "$$name" "$$text"; done
+
+# ---- product ----------------------------------------------------------------
+
+.PHONY: build
+build: ## bin/penstock
+	CGO_ENABLED=0 $(GO) build -trimpath -o bin/penstock ./cmd/penstock
+
+.PHONY: demo
+demo: build .venv/demo/.stamp ## real data end to end, compared with DuckDB
+	.venv/demo/bin/python demo/run.py
+
+.PHONY: bench
+bench: build .venv/bench/.stamp ## side-by-side runs, into benchmarks/results
+	.venv/bench/bin/python benchmarks/run.py
+
+# ---- tests ------------------------------------------------------------------
+
+.PHONY: test
+test: check test-go test-python ## lint, Go tests and Python tests (what CI runs)
+
+.PHONY: check
+check: check-go check-python ## lint alone
+
+.PHONY: check-go
+check-go: $(GOLANGCI)
+	$(GOLANGCI) config verify
+	$(GOLANGCI) fmt --diff
+	$(GOLANGCI) run ./...
+
+.PHONY: check-python
+check-python: .venv/test/.stamp
+	$(RUFF) check --config python/pyproject.toml python $(wildcard demo benchmarks tools)
+	$(RUFF) format --check --config python/pyproject.toml python $(wildcard demo benchmarks tools)
+	cd python && $(CURDIR)/$(MYPY)
+
+.PHONY: test-go
+test-go: race-needs-cc
+	$(GOTEST) -timeout 15m ./...
+
+.PHONY: test-python
+test-python: build .venv/test/.stamp
+	.venv/test/bin/pytest python/tests
+
+# Everything above again in the form that is shipped (no assertions, no race
+# detector), the long cases, and every fuzz target for FUZZTIME.
+.PHONY: test-long
+test-long: test ## test, long cases, release build, fuzzing
+	$(GO) test -timeout 30m ./...
+	PENSTOCK_LONG=1 $(GOTEST) -shuffle=on -timeout 60m ./...
+	FUZZTIME=$(FUZZTIME) GO=$(GO) tools/fuzz.sh
+
+.PHONY: mutants
+mutants: ## known ways to be wrong, one at a time; each must be caught
+	$(GO) run ./tools/mutants
+
+.PHONY: race-needs-cc
+race-needs-cc:
+	@if [ -n "$(RACE)" ] && ! command -v "$$($(GO) env CC | cut -d' ' -f1)" >/dev/null; then \
+	  echo "make: Go's race detector needs a C compiler and there is none." >&2; \
+	  echo "Install one (Debian: apt-get install gcc libc6-dev), or leave races unlooked for: make $(MAKECMDGOALS) RACE=" >&2; \
+	  exit 1; \
+	fi
+
+# ---- tools, pinned ----------------------------------------------------------
+
+$(GOLANGCI):
+	mkdir -p .bin
+	GOBIN=$(CURDIR)/.bin $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
+	mv .bin/golangci-lint $@
+
+# A stamp is newer than all that its environment was made from; when a pin
+# changes, the environment is made anew, so that nothing of the old one stays.
+.venv/test/.stamp: python/requirements-test.txt
+.venv/demo/.stamp: demo/requirements.txt
+.venv/bench/.stamp: benchmarks/requirements.txt
+.venv/%/.stamp: python/pyproject.toml tools/venv.sh
+	PYTHON="$(PYTHON)" tools/venv.sh .venv/$* $(filter %.txt,$^)
+	touch $@
+
+.PHONY: clean
+clean: ## remove what was built; pinned tools stay
+	rm -rf bin .demo .bench
+
+.PHONY: distclean
+distclean: clean ## remove the pinned tools too
+	rm -rf .bin .venv

@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# Makes a Python environment from scratch: venv.sh FOLDER REQUIREMENTS...
+# It holds what the requirement files pin, and our own package, editable. The
+# index comes from pip's own configuration.
+set -euo pipefail
+
+folder=$1
+shift
+python=${PYTHON:-python3}
+
+refuse() {
+  printf 'venv.sh: %s\n' "$1" >&2
+  exit 1
+}
+
+command -v "$python" >/dev/null ||
+  refuse "$python is not there; install Python 3.11 or later, or name one: make PYTHON=/path/to/python3"
+"$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
+  refuse "$("$python" --version) is too old; install Python 3.11 or later, or name one: make PYTHON=/path/to/python3"
+
+rm -rf "$folder"
+if "$python" -c 'import ensurepip, venv' 2>/dev/null; then
+  "$python" -m venv "$folder"
+elif "$python" -m pip --version >/dev/null 2>&1; then
+  # Debian ships venv without ensurepip. pip can still bring virtualenv,
+  # which carries its own pip; it lies beside the environments, not in the
+  # system's Python.
+  bootstrap=$(dirname "$folder")/.virtualenv
+  "$python" -m pip install --quiet --upgrade --target "$bootstrap" virtualenv==21.15.7
+  PYTHONPATH=$bootstrap "$python" -m virtualenv --quiet "$folder"
+else
+  refuse "$python has neither ensurepip nor pip; install one (Debian: apt-get install python3-venv)"
+fi
+
+arguments=()
+for file in "$@"; do
+  arguments+=(--requirement "$file")
+done
+"$folder/bin/python" -m pip install --quiet --disable-pip-version-check "${arguments[@]}" --editable python
