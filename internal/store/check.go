@@ -1,0 +1,30 @@
+package store
+
+import "github.com/penstock/penstock/internal/fault"
+
+// Missing is the error for a file that a table's metadata names and that does
+// not exist. Implementations share it so that all say the same.
+func Missing(location string) error {
+	return fault.New(fault.Corrupt, "file %s is missing", location).In("", location).
+		WithRemedy("restore the file, or read a snapshot that does not need it")
+}
+
+// CheckSize compares a file's length with the one that the metadata gives,
+// where it gives one. Implementations call it.
+func CheckSize(location string, got, want int64) error {
+	if want == SizeUnknown || got == want {
+		return nil
+	}
+	return fault.New(fault.Corrupt, "file %s has %d bytes, the table's metadata says %d", location, got, want).
+		In("", location).WithRemedy("restore the file: files of a table never change")
+}
+
+// CheckRange fails unless n bytes from off on lie inside the object.
+// Implementations call it before they read.
+func CheckRange(o Object, n int, off int64) error {
+	if off >= 0 && off <= o.Size() && int64(n) <= o.Size()-off {
+		return nil
+	}
+	return fault.New(fault.Corrupt, "file %s has %d bytes, bytes %d to %d are asked for", o.Location(), o.Size(), off, off+int64(n)).
+		In("", o.Location())
+}

@@ -1,0 +1,107 @@
+package store_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/store"
+	"github.com/penstock/penstock/internal/store/storetest"
+)
+
+func TestLocalConforms(t *testing.T) {
+	for form, prefix := range map[string]string{"plain": "", "one slash": "file:", "three slashes": "file://"} {
+		t.Run(form, func(t *testing.T) {
+			storetest.Run(t, func(t *testing.T) storetest.Fixture {
+				dir := t.TempDir()
+				locate := func(_ *testing.T, name string) string { return prefix + filepath.Join(dir, name) }
+				return storetest.Fixture{
+					Store:  store.Local{},
+					Absent: locate,
+					Put: func(t *testing.T, name string, content []byte) string {
+						require.NoError(t, os.WriteFile(filepath.Join(dir, name), content, 0o600))
+						return locate(t, name)
+					},
+				}
+			})
+		})
+	}
+}
+
+func TestMemoryConforms(t *testing.T) {
+	storetest.Run(t, func(*testing.T) storetest.Fixture {
+		m := storetest.NewMemory()
+		locate := func(_ *testing.T, name string) string { return "file:///memory/" + name }
+		return storetest.Fixture{
+			Store:  m,
+			Absent: locate,
+			Put: func(t *testing.T, name string, content []byte) string {
+				m.Put(locate(t, name), content)
+				return locate(t, name)
+			},
+		}
+	})
+}
+
+func TestPath(t *testing.T) {
+	for location, want := range map[string]string{
+		"/a/b.parquet":                "/a/b.parquet",
+		"file:/a/b.parquet":           "/a/b.parquet",
+		"file:///a/b.parquet":         "/a/b.parquet",
+		"FILE:///a/b.parquet":         "/a/b.parquet",
+		"file://localhost/a/b":        "/a/b",
+		"file:///w/s=a%2Fb/c?d#e":     "/w/s=a%2Fb/c?d#e",
+		"/w/ts=2024-01-01T00:00:00/x": "/w/ts=2024-01-01T00:00:00/x",
+	} {
+		got, err := store.Path(location)
+		require.NoError(t, err, location)
+		require.Equal(t, want, got)
+	}
+	for location, message := range map[string]string{
+		"s3://bucket/key":    `scheme "s3" of s3://bucket/key is not served by this version`,
+		"gs://bucket/key":    `scheme "gs"`,
+		"hdfs://namenode/x":  `scheme "hdfs"`,
+		"abfss://c@a/x":      `scheme "abfss"`,
+		"file://elsewhere/a": `host "elsewhere"`,
+		"relative/path":      "no absolute path",
+		"file:relative":      "no absolute path",
+		"file://":            "no absolute path",
+		"":                   "no absolute path",
+		"file:///a\x00b":     "zero byte",
+		"relative/a:b/c":     "no absolute path",
+	} {
+		_, err := store.Path(location)
+		require.ErrorContains(t, err, message)
+		require.Equal(t, fault.Invalid, fault.KindOf(err))
+		_, err = store.Local{}.Open(t.Context(), location, store.SizeUnknown)
+		require.Equal(t, fault.Invalid, fault.KindOf(err))
+	}
+}
+
+func TestLocalNotAPlainFile(t *testing.T) {
+	_, err := store.Local{}.Open(t.Context(), t.TempDir(), store.SizeUnknown)
+	require.ErrorContains(t, err, "no plain file")
+	require.Equal(t, fault.Corrupt, fault.KindOf(err))
+}
+
+func TestLocalUnavailable(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "plain")
+	require.NoError(t, os.WriteFile(path, nil, 0o600))
+	_, err := store.Local{}.Open(t.Context(), filepath.Join(path, "below"), store.SizeUnknown)
+	require.Equal(t, fault.Unavailable, fault.KindOf(err), "%v", err)
+}
+
+func TestLocalBecomesShorter(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "shrinking")
+	require.NoError(t, os.WriteFile(path, make([]byte, 100), 0o600))
+	o, err := store.Local{}.Open(t.Context(), path, 100)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, o.Close()) }()
+	require.NoError(t, os.Truncate(path, 50))
+	err = o.ReadAt(t.Context(), make([]byte, 20), 40)
+	require.Equal(t, fault.Corrupt, fault.KindOf(err))
+	require.ErrorContains(t, err, "shorter")
+}

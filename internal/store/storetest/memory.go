@@ -1,0 +1,73 @@
+// Package storetest holds what tests of storage share: the conformance suite
+// that every store must pass, and a store in memory.
+package storetest
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/penstock/penstock/internal/store"
+)
+
+// Memory is a store whose files lie in memory, under any location. Use
+// NewMemory. It is safe for concurrent use.
+type Memory struct {
+	mu    sync.RWMutex
+	files map[string][]byte
+}
+
+// NewMemory makes an empty store.
+func NewMemory() *Memory { return &Memory{files: map[string][]byte{}} }
+
+// Put makes a file, or replaces it for those who open it after. The content is
+// copied.
+func (m *Memory) Put(location string, content []byte) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.files[location] = slices.Clone(content)
+}
+
+// Remove deletes a file for those who open it after.
+func (m *Memory) Remove(location string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.files, location)
+}
+
+// Open implements store.Store.
+func (m *Memory) Open(ctx context.Context, location string, size int64) (store.Object, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, context.Cause(ctx)
+	}
+	m.mu.RLock()
+	content, ok := m.files[location]
+	m.mu.RUnlock()
+	if !ok {
+		return nil, store.Missing(location)
+	}
+	if err := store.CheckSize(location, int64(len(content)), size); err != nil {
+		return nil, err
+	}
+	return &memoryObject{content: content, location: location}, nil
+}
+
+type memoryObject struct {
+	content  []byte
+	location string
+}
+
+func (o *memoryObject) ReadAt(ctx context.Context, p []byte, off int64) error {
+	if err := ctx.Err(); err != nil {
+		return context.Cause(ctx)
+	}
+	if err := store.CheckRange(o, len(p), off); err != nil {
+		return err
+	}
+	copy(p, o.content[off:])
+	return nil
+}
+
+func (o *memoryObject) Size() int64      { return int64(len(o.content)) }
+func (o *memoryObject) Location() string { return o.location }
+func (o *memoryObject) Close() error     { return nil }

@@ -1,0 +1,149 @@
+package storetest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/store"
+)
+
+// Fixture is a store under test.
+type Fixture struct {
+	Store store.Store
+	// Put writes a file of that name and returns its location.
+	Put func(t *testing.T, name string, content []byte) string
+	// Absent returns the location of a file of that name that does not exist.
+	Absent func(t *testing.T, name string) string
+}
+
+// Run holds a store to the contract of package store. Every implementation
+// calls it from a test of its own.
+func Run(t *testing.T, open func(t *testing.T) Fixture) {
+	t.Helper()
+	for name, test := range map[string]func(*testing.T, Fixture){
+		"ranges":     ranges,
+		"outside":    outside,
+		"sizes":      sizes,
+		"missing":    missing,
+		"empty":      empty,
+		"cancelled":  cancelled,
+		"concurrent": concurrent,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, open(t)) })
+	}
+}
+
+func sample(n int) []byte {
+	content := make([]byte, n)
+	for i := range content {
+		content[i] = byte(i*7 + i/251)
+	}
+	return content
+}
+
+func mustOpen(t *testing.T, f Fixture, location string, size int64) store.Object {
+	t.Helper()
+	o, err := f.Store.Open(t.Context(), location, size)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, o.Close()) })
+	return o
+}
+
+func ranges(t *testing.T, f Fixture) {
+	content := sample(100_000)
+	location := f.Put(t, "a file, 100%25 odd?#.parquet", content)
+	o := mustOpen(t, f, location, int64(len(content)))
+	require.Equal(t, int64(len(content)), o.Size())
+	require.Equal(t, location, o.Location())
+	for _, r := range [][2]int{{0, 1}, {0, 100_000}, {99_999, 1}, {50_000, 0}, {100_000, 0}, {17, 70_001}} {
+		p := make([]byte, r[1])
+		require.NoError(t, o.ReadAt(t.Context(), p, int64(r[0])))
+		require.True(t, bytes.Equal(content[r[0]:r[0]+r[1]], p), "range %v", r)
+	}
+}
+
+func outside(t *testing.T, f Fixture) {
+	location := f.Put(t, "short.parquet", sample(10))
+	o := mustOpen(t, f, location, store.SizeUnknown)
+	for _, r := range []struct {
+		off int64
+		n   int
+	}{{-1, 1}, {0, 11}, {9, 2}, {10, 1}, {11, 0}, {math.MaxInt64, 1}, {math.MinInt64, 1}} {
+		requireKind(t, o.ReadAt(t.Context(), make([]byte, r.n), r.off), fault.Corrupt, location)
+	}
+}
+
+func sizes(t *testing.T, f Fixture) {
+	location := f.Put(t, "sized.parquet", sample(10))
+	for _, size := range []int64{0, 9, 11} {
+		o, err := f.Store.Open(t.Context(), location, size)
+		if err == nil { // a store may find out only when it reads
+			err = errors.Join(o.ReadAt(t.Context(), make([]byte, 1), 0), o.Close())
+		}
+		requireKind(t, err, fault.Corrupt, location)
+	}
+	require.Equal(t, int64(10), mustOpen(t, f, location, store.SizeUnknown).Size())
+}
+
+func missing(t *testing.T, f Fixture) {
+	location := f.Absent(t, "nowhere.parquet")
+	_, err := f.Store.Open(t.Context(), location, 10)
+	requireKind(t, err, fault.Corrupt, location)
+	require.ErrorContains(t, err, "missing")
+}
+
+func empty(t *testing.T, f Fixture) {
+	location := f.Put(t, "empty.parquet", nil)
+	o := mustOpen(t, f, location, 0)
+	require.Zero(t, o.Size())
+	require.NoError(t, o.ReadAt(t.Context(), nil, 0))
+	requireKind(t, o.ReadAt(t.Context(), make([]byte, 1), 0), fault.Corrupt, location)
+}
+
+func cancelled(t *testing.T, f Fixture) {
+	location := f.Put(t, "cancelled.parquet", sample(10))
+	o := mustOpen(t, f, location, 10)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, o.ReadAt(ctx, make([]byte, 1), 0), context.Canceled)
+	_, err := f.Store.Open(ctx, location, 10)
+	require.ErrorIs(t, err, context.Canceled)
+	require.NoError(t, o.ReadAt(t.Context(), make([]byte, 1), 0), "one caller's context must not spoil the object")
+}
+
+func concurrent(t *testing.T, f Fixture) {
+	content := sample(64 << 10)
+	o := mustOpen(t, f, f.Put(t, "concurrent.parquet", content), int64(len(content)))
+	var group errgroup.Group
+	for i := range 8 {
+		group.Go(func() error {
+			p := make([]byte, 100)
+			for off := i; off+len(p) <= len(content); off += 997 {
+				if err := o.ReadAt(t.Context(), p, int64(off)); err != nil {
+					return err
+				}
+				if !bytes.Equal(p, content[off:off+len(p)]) {
+					return fmt.Errorf("wrong bytes at %d", off)
+				}
+			}
+			return nil
+		})
+	}
+	require.NoError(t, group.Wait())
+}
+
+func requireKind(t *testing.T, err error, kind fault.Kind, location string) {
+	t.Helper()
+	require.Error(t, err)
+	require.Equal(t, kind.String(), fault.KindOf(err).String(), "%v", err)
+	require.ErrorContains(t, err, location)
+	require.Equal(t, location, fault.As(err).File)
+}
