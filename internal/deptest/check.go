@@ -1,0 +1,167 @@
+package deptest
+
+import (
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+)
+
+// emptyNames are package names that do not say what is inside.
+const emptyNames = "base common data helper helpers info lib manager misc shared task tasks util utils worker workers"
+
+// Check reads the Go sources below root, which belong to the module of that
+// name, and returns one sentence per fault, in order of folders: an edge that
+// rows do not have, a library that is closed to the package or not listed at
+// all, a folder without a row, a package without a comment or with a name
+// that says nothing. An error means that sources could not be read or that
+// rows contradict themselves.
+func Check(root fs.FS, module string, rows []Row) ([]string, error) {
+	g, err := newGraph(module, rows)
+	if err != nil {
+		return nil, err
+	}
+	folders, err := readFolders(root)
+	if err != nil {
+		return nil, err
+	}
+	var faults []string
+	for _, f := range folders {
+		faults = append(faults, introduction(f)...)
+		row, known := g.row(f.path)
+		if !known {
+			faults = append(faults, f.path+" is not in the import table: add a row to internal/deptest/table.go")
+			continue
+		}
+		for _, edge := range f.imports {
+			if fault := g.fault(row, edge.path); fault != "" {
+				faults = append(faults, fmt.Sprintf("%s:%d: %s imports %s: %s",
+					edge.at.Filename, edge.at.Line, f.path, edge.path, fault))
+			}
+		}
+	}
+	return faults, nil
+}
+
+// introduction returns what is wrong with a package's name and comment.
+func introduction(f *folder) []string {
+	var faults []string
+	base := path.Base(f.path)
+	if slices.Contains(strings.Fields(emptyNames), base) {
+		faults = append(faults, fmt.Sprintf("%s: %q does not say what the package holds: name it after that", f.path, base))
+	}
+	begins := "Package " + f.name + " "
+	if f.name == "main" || f.name == "" {
+		begins = "" // a command is introduced by what it does
+	}
+	if f.doc == "" || !strings.HasPrefix(f.doc, begins) {
+		faults = append(faults, f.path+": no file has a package comment: say what it is for and what it promises")
+	}
+	return faults
+}
+
+// graph is the table, indexed.
+type graph struct {
+	module string
+	rows   []Row
+	named  map[string]Row  // by the last part of the folder
+	closed map[string]bool // libraries that some row lists, and false for the open ones
+}
+
+// newGraph indexes rows and checks that they mean one thing each.
+func newGraph(module string, rows []Row) (*graph, error) {
+	g := &graph{module: module, rows: rows, named: map[string]Row{}, closed: map[string]bool{}}
+	for _, library := range strings.Fields(Open) {
+		g.closed[library] = false
+	}
+	for _, row := range rows {
+		name := path.Base(row.Folder)
+		if name != "..." {
+			if other, twice := g.named[name]; twice {
+				return nil, fmt.Errorf("the import table has %s and %s: a name would mean both", other.Folder, row.Folder)
+			}
+			g.named[name] = row
+		}
+		for _, library := range strings.Fields(row.Outside) {
+			g.closed[library] = library != "*"
+		}
+	}
+	for _, row := range rows {
+		for _, name := range strings.Fields(row.Imports) {
+			if _, known := g.named[name]; !known && name != "*" {
+				return nil, fmt.Errorf("the import table's row %s names %s, which has no row", row.Folder, name)
+			}
+		}
+	}
+	return g, nil
+}
+
+// row returns the row that a folder falls under; an exact one wins over a tree.
+func (g *graph) row(dir string) (Row, bool) {
+	if row, known := g.named[path.Base(dir)]; known && row.Folder == dir {
+		return row, true
+	}
+	for _, row := range g.rows {
+		if tree, isTree := strings.CutSuffix(row.Folder, "..."); isTree && strings.HasPrefix(dir+"/", tree) {
+			return row, true
+		}
+	}
+	return Row{}, false
+}
+
+// fault says why a package under row may not import target; "" if it may.
+func (g *graph) fault(row Row, target string) string {
+	if dir, ours := strings.CutPrefix(target, g.module+"/"); ours {
+		return g.faultInside(row, dir)
+	}
+	if first, _, _ := strings.Cut(target, "/"); !strings.Contains(first, ".") {
+		return "" // the standard library
+	}
+	return g.faultOutside(row, target)
+}
+
+// faultInside judges an import of the package of ours in dir.
+func (g *graph) faultInside(row Row, dir string) string {
+	target, known := g.row(dir)
+	if !known {
+		return "there is no row for it in internal/deptest/table.go"
+	}
+	allowed := strings.Fields(row.Imports)
+	named := slices.Contains(allowed, path.Base(target.Folder)) && !strings.HasSuffix(target.Folder, "...")
+	reach := slices.Contains(strings.Fields(target.Imports), "*")
+	if named || target.Folder == row.Folder || slices.Contains(allowed, "*") && !reach {
+		return ""
+	}
+	if len(allowed) == 0 {
+		return "it may import nothing of ours"
+	}
+	return "of ours it may import only " + strings.Join(allowed, ", ")
+}
+
+// faultOutside judges an import of a library by the longest listed prefix.
+func (g *graph) faultOutside(row Row, target string) string {
+	mine := strings.Fields(row.Outside)
+	if slices.Contains(mine, "*") {
+		return ""
+	}
+	prefix := ""
+	for library := range g.closed {
+		if len(library) > len(prefix) && strings.HasPrefix(target+"/", library+"/") {
+			prefix = library
+		}
+	}
+	switch {
+	case prefix == "":
+		return "the library is not in internal/deptest/table.go: say there who may use it"
+	case !g.closed[prefix] || slices.Contains(mine, prefix):
+		return ""
+	}
+	var owners []string
+	for _, other := range g.rows {
+		if slices.Contains(strings.Fields(other.Outside), prefix) {
+			owners = append(owners, other.Folder)
+		}
+	}
+	return "only " + strings.Join(owners, ", ") + " may use that library"
+}

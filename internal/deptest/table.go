@@ -1,0 +1,96 @@
+package deptest
+
+// Row says what the package in one folder may import. Lists are words with
+// spaces between them. Standard library imports are free, and files that end
+// in _test.go are bound by nothing here.
+type Row struct {
+	// Folder is the path from the module's root. "tools/..." stands for every
+	// folder below tools; those may import each other.
+	Folder string
+	// Imports lists packages of ours by the last part of their folder. "*" is
+	// every package whose own row has no "*": what may know everything is
+	// imported only by who names it.
+	Imports string
+	// Outside lists libraries, by the beginning of their path. They are closed
+	// to every package whose row does not list them too. "*" is any library.
+	Outside string
+}
+
+// Libraries that only some packages may know.
+const (
+	libArrowFlight = "github.com/apache/arrow-go/v18/arrow/flight"
+	libCobra       = "github.com/spf13"
+	libGRPC        = "google.golang.org/grpc"
+	libIceberg     = "github.com/apache/iceberg-go"
+	libMurmur      = "github.com/twmb/murmur3"
+	libParquet     = "github.com/apache/arrow-go/v18/parquet"
+	libParticiple  = "github.com/alecthomas/participle/v2"
+	libPrometheus  = "github.com/prometheus/client_golang"
+	libProtobuf    = "google.golang.org/protobuf"
+	libRistretto   = "github.com/dgraph-io/ristretto/v2"
+	libSQLite      = "modernc.org/sqlite"
+	libTesting     = "github.com/stretchr/testify go.uber.org/goleak"
+	libYAML        = "go.yaml.in/yaml/v3"
+)
+
+// Open lists the libraries that every package may import. A longer path in
+// a row of Graph is closed even below one of these.
+const Open = "github.com/apache/arrow-go/v18/arrow github.com/cespare/xxhash/v2 " +
+	"github.com/google/uuid golang.org/x/sync"
+
+// Graph is who may import whom, from the bottom up.
+func Graph() []Row {
+	return []Row{
+		{Folder: "internal/fault"},
+		{Folder: "internal/invariant"},
+		{Folder: "internal/bucket", Imports: "fault", Outside: libMurmur},
+
+		{Folder: "internal/budget", Imports: "batch fault invariant"},
+		{Folder: "internal/batch", Imports: "budget fault invariant"},
+		{Folder: "internal/expr", Imports: "batch budget fault invariant", Outside: libParticiple},
+		{Folder: "internal/store", Imports: "batch budget fault invariant"},
+		{Folder: "internal/parquet", Imports: "batch budget fault invariant store", Outside: libParquet},
+		{Folder: "cache", Imports: "budget fault invariant", Outside: libRistretto},
+
+		{Folder: "loader/dataset", Imports: "expr fault", Outside: libYAML},
+		{Folder: "loader/catalog", Imports: "dataset bucket expr fault"},
+		{
+			Folder: "loader/catalog/icebergcat", Imports: "catalog dataset bucket expr fault store",
+			Outside: libIceberg + " " + libSQLite,
+		},
+		{Folder: "loader/resolve", Imports: "dataset catalog bucket expr fault"},
+		{Folder: "loader/plan", Imports: "dataset catalog resolve bucket expr fault"},
+		{
+			Folder:  "loader/scan",
+			Imports: "dataset catalog plan cache store parquet batch budget expr bucket fault invariant",
+		},
+		{Folder: "joiner", Imports: "batch budget fault invariant"},
+		{Folder: "loader/lane", Imports: "plan batch budget fault invariant"},
+		{
+			Folder:  "loader",
+			Imports: "dataset catalog resolve plan scan lane joiner cache expr batch budget fault invariant",
+		},
+		{Folder: "loader/stage", Imports: "dataset catalog plan parquet bucket batch budget store fault"},
+		{Folder: "loader/promote", Imports: "dataset catalog plan parquet bucket batch budget store fault"},
+
+		{
+			Folder: "flight", Imports: "loader dataset plan fault",
+			Outside: libArrowFlight + " " + libGRPC + " " + libProtobuf,
+		},
+
+		{Folder: "internal/config", Imports: "*", Outside: libCobra + " " + libYAML},
+		{Folder: "internal/telemetry", Imports: "*", Outside: libPrometheus},
+		{Folder: "cmd/penstock", Imports: "* config telemetry", Outside: libCobra + " " + libGRPC},
+
+		{Folder: "benchmarks/...", Imports: "*", Outside: "*"},
+		{Folder: "tools/...", Imports: "*", Outside: "*"},
+
+		// Test kits know everything, and only tests and other kits know them.
+		{Folder: "internal/deptest", Imports: "*", Outside: libTesting},
+		{Folder: "internal/scenario", Imports: "* errstore storetest catalogtest", Outside: libTesting},
+		{Folder: "internal/spectest", Imports: "*", Outside: libTesting},
+		{Folder: "internal/store/errstore", Imports: "store fault"},
+		{Folder: "internal/store/storetest", Imports: "* scenario errstore", Outside: libTesting},
+		{Folder: "loader/catalog/catalogtest", Imports: "* scenario", Outside: libTesting},
+	}
+}
