@@ -1,0 +1,127 @@
+package bucket
+
+import (
+	"slices"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/decimal128"
+	"github.com/twmb/murmur3"
+
+	"github.com/penstock/penstock/internal/fault"
+)
+
+// Supported says whether Array hashes arrays of a type: int32, int64, date32,
+// time64[us], timestamp[us] and timestamp[ns] with or without zone, utf8,
+// binary, both also with 64-bit offsets, fixed_size_binary and decimal128.
+func Supported(dt arrow.DataType) bool {
+	switch dt := dt.(type) {
+	case *arrow.Int32Type, *arrow.Int64Type, *arrow.Date32Type,
+		*arrow.StringType, *arrow.LargeStringType, *arrow.BinaryType, *arrow.LargeBinaryType,
+		*arrow.FixedSizeBinaryType, *arrow.Decimal128Type:
+		return true
+	case *arrow.Time64Type:
+		return dt.Unit == arrow.Microsecond
+	case *arrow.TimestampType:
+		return dt.Unit == arrow.Microsecond || dt.Unit == arrow.Nanosecond
+	default:
+		return false
+	}
+}
+
+// Array appends to dst, for every row of a, the row's bucket of n, or Null
+// where the row is null, and returns the extended slice. It fails with Invalid
+// if the type cannot be bucketed or n is not a number of buckets.
+func Array(dst []int32, a arrow.Array, n int) ([]int32, error) {
+	if n < 1 || n > maxInt32 {
+		return dst, fault.New(fault.Invalid, "%d is not a number of buckets: it must be between 1 and %d", n, maxInt32)
+	}
+	if !Supported(a.DataType()) {
+		return dst, fault.New(fault.Invalid, "a column of type %s cannot be bucketed", a.DataType()).
+			WithRemedy("use a key of type int, long, date, time, timestamp, decimal, string, uuid, fixed or binary")
+	}
+	if a.Len() == 0 {
+		return dst, nil // and perhaps no buffers to look at
+	}
+	start := len(dst)
+	dst = slices.Grow(dst, a.Len())[:start+a.Len()]
+	out, m := dst[start:], newModulus(n)
+	switch a := a.(type) {
+	case *array.Int32:
+		integers(out, a.Int32Values(), m)
+	case *array.Int64:
+		integers(out, a.Int64Values(), m)
+	case *array.Date32:
+		integers(out, a.Date32Values(), m)
+	case *array.Time64:
+		integers(out, a.Time64Values(), m)
+	case *array.Timestamp:
+		timestamps(out, a, m)
+	case *array.Decimal128:
+		decimals(out, a.Values(), m)
+	case *array.FixedSizeBinary:
+		fixed(out, a, m)
+	case *array.String:
+		variable(out, a.ValueOffsets(), a.ValueBytes(), m)
+	case *array.LargeString:
+		variable(out, a.ValueOffsets(), a.ValueBytes(), m)
+	case *array.Binary:
+		variable(out, a.ValueOffsets(), a.ValueBytes(), m)
+	case *array.LargeBinary:
+		variable(out, a.ValueOffsets(), a.ValueBytes(), m)
+	}
+	if a.NullN() > 0 {
+		for i := range out {
+			if a.IsNull(i) {
+				out[i] = Null
+			}
+		}
+	}
+	return dst, nil
+}
+
+func integers[T ~int32 | ~int64](out []int32, values []T, m modulus) {
+	values = values[:len(out)]
+	for i := range out {
+		out[i] = m.of(HashInt64(int64(values[i])))
+	}
+}
+
+// timestamps hashes microseconds; nanoseconds are floored to them first, as
+// the specification has it, so that both units of one instant agree.
+func timestamps(out []int32, a *array.Timestamp, m modulus) {
+	values := a.TimestampValues()
+	if a.DataType().(*arrow.TimestampType).Unit == arrow.Microsecond {
+		integers(out, values, m)
+		return
+	}
+	for i, v := range values[:len(out)] {
+		micros := v / 1000
+		if v%1000 < 0 {
+			micros--
+		}
+		out[i] = m.of(HashInt64(int64(micros)))
+	}
+}
+
+func decimals(out []int32, values []decimal128.Num, m modulus) {
+	for i, v := range values[:len(out)] {
+		out[i] = m.of(HashDecimal128(v))
+	}
+}
+
+func fixed(out []int32, a *array.FixedSizeBinary, m modulus) {
+	for i := range out {
+		out[i] = m.of(int32(murmur3.Sum32(a.Value(i))))
+	}
+}
+
+// variable hashes the byte ranges between offsets; bytes begin at the first
+// offset, as ValueBytes of a sliced array does.
+func variable[O int32 | int64](out []int32, offsets []O, bytes []byte, m modulus) {
+	first, last := offsets[0], offsets[0]
+	for i, end := range offsets[1 : len(out)+1] {
+		out[i] = m.of(int32(murmur3.Sum32(bytes[last-first : end-first])))
+		last = end
+	}
+}

@@ -1,0 +1,64 @@
+// Package bucket computes Iceberg's bucket transform over Arrow arrays, and
+// says how the buckets of two tables relate.
+//
+// The hash is that of the Iceberg specification, Appendix B: murmur3_x86_32
+// with seed 0. It depends on a value's Iceberg type alone, so int and long
+// hash alike, and so do timestamps of either unit (after flooring to
+// microseconds). A value's bucket of n is its hash without the sign bit,
+// modulo n; a null has no bucket.
+//
+// The package is pure: it promises the same answer for the same bytes on every
+// machine, allocates nothing per value, and keeps nothing of its input.
+package bucket
+
+// Null stands where a row has no bucket, because its value is null.
+const Null int32 = -1
+
+// Of returns the bucket of n that a hash falls into. n must be positive.
+func Of(hash int32, n int) int { return int(hash&maxInt32) % n }
+
+// Overlap returns the number of residue classes by which the buckets of two
+// tables with n and m buckets are matched: their greatest common divisor. With
+// 1, every bucket of one may hold keys of every bucket of the other. n and m
+// must be positive.
+func Overlap(n, m int) int {
+	for m != 0 {
+		n, m = m, n%m
+	}
+	return n
+}
+
+// Matches says whether some key can lie in bucket b of n and in bucket c of m.
+func Matches(b, n, c, m int) bool {
+	g := Overlap(n, m)
+	return b%g == c%g
+}
+
+// Factors returns the prime factors of n, ascending and repeated as often as
+// they divide n: 12 gives 2, 2, 3. 1 has none. n must be positive.
+func Factors(n int) []int {
+	var factors []int
+	for p := 2; p*p <= n; p++ {
+		for n%p == 0 {
+			factors = append(factors, p)
+			n /= p
+		}
+	}
+	if n > 1 {
+		factors = append(factors, n)
+	}
+	return factors
+}
+
+// Digits writes bucket b of n in the mixed radix of the prime factors of n,
+// the lowest digit first. Buckets sorted by their digits stand in
+// digit-reversed order (of 16: 0, 8, 4, 12, 2, ...), in which the buckets of
+// one residue class modulo any product of leading factors are contiguous.
+func Digits(b, n int) []int {
+	digits := Factors(n)
+	for i, p := range digits {
+		digits[i] = b % p
+		b /= p
+	}
+	return digits
+}
