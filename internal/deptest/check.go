@@ -72,7 +72,7 @@ type graph struct {
 // newGraph indexes rows and checks that they mean one thing each.
 func newGraph(module string, rows []Row) (*graph, error) {
 	g := &graph{module: module, rows: rows, named: map[string]Row{}, closed: map[string]bool{}}
-	for _, library := range strings.Fields(Open) {
+	for library := range strings.FieldsSeq(Open) {
 		g.closed[library] = false
 	}
 	for _, row := range rows {
@@ -83,12 +83,12 @@ func newGraph(module string, rows []Row) (*graph, error) {
 			}
 			g.named[name] = row
 		}
-		for _, library := range strings.Fields(row.Outside) {
+		for library := range strings.FieldsSeq(row.Outside) {
 			g.closed[library] = library != "*"
 		}
 	}
 	for _, row := range rows {
-		for _, name := range strings.Fields(row.Imports) {
+		for name := range strings.FieldsSeq(row.Imports) {
 			if _, known := g.named[name]; !known && name != "*" {
 				return nil, fmt.Errorf("the import table's row %s names %s, which has no row", row.Folder, name)
 			}
