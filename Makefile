@@ -83,6 +83,12 @@ test-long: test ## test, long cases, release build, fuzzing
 mutants: ## known ways to be wrong, one at a time; each must be caught
 	$(GO) run ./tools/mutants
 
+# Packages whose tests take -rewrite, themselves or through internal/scenario;
+# the others would refuse the flag.
+.PHONY: rewrite
+rewrite: ## write golden files anew
+	$(GO) test -tags invariants $$(grep -rlE --include='*_test.go' '"rewrite"|/internal/scenario"' . | xargs -n1 dirname | sort -u) -rewrite
+
 .PHONY: race-needs-cc
 race-needs-cc:
 	@if [ -n "$(RACE)" ] && ! command -v "$$($(GO) env CC | cut -d' ' -f1)" >/dev/null; then \
