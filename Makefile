@@ -54,8 +54,7 @@ check: check-go check-python ## lint alone
 .PHONY: check-go
 check-go: $(GOLANGCI)
 	$(GOLANGCI) config verify
-	$(GOLANGCI) fmt --diff
-	$(GOLANGCI) run ./...
+	failed=0; $(GOLANGCI) fmt --diff || failed=1; $(GOLANGCI) run ./... || failed=1; exit $$failed
 
 .PHONY: check-python
 check-python: .venv/test/.stamp
