@@ -1,0 +1,241 @@
+package expr
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/apache/arrow-go/v18/arrow"
+
+	"github.com/penstock/penstock/internal/fault"
+)
+
+// Bind resolves the filter's columns in a schema and gives its literals the
+// columns' types. A fault is Invalid and lists every unknown column (with the
+// nearest name), every type that does not fit and everything that this
+// version does not serve, with positions in the text. Nil binds to the filter
+// that passes every row.
+func (e *Expr) Bind(schema *arrow.Schema) (*Filter, error) {
+	if e == nil {
+		return newFilter(constant(true)), nil
+	}
+	b := &binder{schema: schema, unknown: map[string]bool{}}
+	root := b.bind(e.root, false)
+	if err := fault.Fields(b.faults); err != nil {
+		return nil, err
+	}
+	return newFilter(root), nil
+}
+
+// binder turns nodes into rules. Rules have no NOT: bind pushes it down to the
+// comparisons, which have opposites because their order is total. So where a
+// rule is not TRUE, it no longer matters whether it is FALSE or NULL.
+type binder struct {
+	schema  *arrow.Schema
+	faults  []fault.Field
+	unknown map[string]bool // columns already reported
+}
+
+func (b *binder) fail(position int, format string, args ...any) rule {
+	b.faults = append(b.faults, fault.Field{Position: position, Message: fmt.Sprintf(format, args...)})
+	return constant(false)
+}
+
+// bind returns the rule that is TRUE where n, or NOT n, is TRUE.
+func (b *binder) bind(n node, negated bool) rule {
+	switch n := n.(type) {
+	case *logic:
+		terms := make([]rule, len(n.terms))
+		for i, t := range n.terms {
+			terms[i] = b.bind(t, negated)
+		}
+		return join(n.all != negated, terms)
+	case *not:
+		return b.bind(n.term, !negated)
+	case *truth:
+		return b.truth(n, negated)
+	case *comparison:
+		if negated {
+			return b.compare(n.op.negated(), n.left, n.right)
+		}
+		return b.compare(n.op, n.left, n.right)
+	case *inList:
+		return b.in(n, n.negated != negated)
+	case *between:
+		if n.negated != negated {
+			return join(false, []rule{b.compare(lt, n.operand, n.low), b.compare(gt, n.operand, n.high)})
+		}
+		return join(true, []rule{b.compare(ge, n.operand, n.low), b.compare(le, n.operand, n.high)})
+	case *isNull:
+		c, _ := b.column(n.operand)
+		return nullTest(c, n.negated == negated)
+	case *like:
+		b.column(n.operand)
+		return b.fail(n.operand.position, "LIKE is not served yet")
+	default:
+		return b.fail(0, "this condition is not served yet")
+	}
+}
+
+// column resolves a column, and reports it if there is no such column.
+func (b *binder) column(o operand) (column, bool) {
+	name := o.column[0]
+	if len(o.column) > 1 {
+		b.fail(o.position, "%s is a field of a struct: filters on struct fields are not served yet",
+			strings.Join(o.column, "."))
+		return column{name: name}, false
+	}
+	fields, _ := b.schema.FieldsByName(name)
+	if len(fields) == 1 {
+		return column{name: name, shape: shapeOf(fields[0].Type), typeName: fields[0].Type.String()}, true
+	}
+	if b.unknown[name] {
+		return column{name: name}, false
+	}
+	b.unknown[name] = true
+	if len(fields) > 1 {
+		b.fail(o.position, "%d columns are named %q", len(fields), name)
+		return column{name: name}, false
+	}
+	known := make([]string, b.schema.NumFields())
+	for i, f := range b.schema.Fields() {
+		known[i] = f.Name
+	}
+	message := fmt.Sprintf("unknown column %q", name)
+	if o.quoted {
+		message += "; a string is written in single quotes"
+	}
+	b.faults = append(b.faults, fault.Field{
+		Position: o.position, Message: message, Nearest: fault.Nearest(name, known),
+	})
+	return column{name: name}, false
+}
+
+// truth binds a bare TRUE, FALSE or boolean column.
+func (b *binder) truth(n *truth, negated bool) rule {
+	if !n.operand.isColumn() {
+		return constant(n.operand.literal.truth != negated)
+	}
+	c, ok := b.column(n.operand)
+	if ok && c.shape.family != truths {
+		return b.fail(n.operand.position, "column %q (%s) alone is no condition: compare it with %s",
+			c.name, c.typeName, c.shape.accepts())
+	}
+	return truthRule(c, !negated, negated)
+}
+
+// compare binds a comparison of two operands.
+func (b *binder) compare(o op, left, right operand) rule {
+	switch {
+	case left.isColumn() && right.isColumn():
+		return b.compareColumns(o, left, right)
+	case right.isColumn():
+		return b.compare(o.mirrored(), right, left)
+	case !left.isColumn():
+		// One bound of 5 BETWEEN 1 AND a.
+		return b.fail(left.position, "two literals are compared: compare columns with literals")
+	}
+	c, ok := b.column(left)
+	if !ok {
+		return constant(false)
+	}
+	l, ok := b.literal(c, right.literal)
+	if !ok {
+		return constant(false)
+	}
+	return compareRule(o, c, l)
+}
+
+// literal gives a literal its column's type.
+func (b *binder) literal(c column, l literal) (literal, bool) {
+	taken, err := c.shape.take(l)
+	if err != nil {
+		b.fail(l.position, "column %q (%s) %s", c.name, c.typeName, err)
+		return l, false
+	}
+	return taken, true
+}
+
+// in binds a list of literals.
+func (b *binder) in(n *inList, negated bool) rule {
+	c, ok := b.column(n.operand)
+	if !ok {
+		return constant(false)
+	}
+	items := make([]literal, 0, len(n.items))
+	for _, item := range n.items {
+		if l, ok := b.literal(c, item); ok {
+			items = append(items, l)
+		}
+	}
+	return listRule(c, items, negated)
+}
+
+func (b *binder) compareColumns(o op, left, right operand) rule {
+	l, okLeft := b.column(left)
+	r, okRight := b.column(right)
+	if !okLeft || !okRight {
+		return constant(false)
+	}
+	alike := l.shape == r.shape
+	if l.shape.family == integers || l.shape.family == floats {
+		alike = l.shape.family == r.shape.family
+	}
+	if !alike || l.shape.family == nested {
+		return b.fail(left.position, "columns %q (%s) and %q (%s) cannot be compared",
+			l.name, l.typeName, r.name, r.typeName)
+	}
+	if r.name < l.name {
+		l, r, o = r, l, o.mirrored()
+	}
+	return &pair{op: o, left: l, right: r, match: pairMatcherOf(o, l.shape)}
+}
+
+// Filter is a filter bound to a schema. A nil Filter passes every row.
+type Filter struct {
+	root    rule
+	columns []column
+	scratch sync.Pool // of *evaluation
+}
+
+// newFilter numbers the columns that the rule reads.
+func newFilter(root rule) *Filter {
+	f := &Filter{root: root}
+	slots := map[string]int{}
+	root.visit(func(c *column) {
+		slot, known := slots[c.name]
+		if !known {
+			slot = len(f.columns)
+			slots[c.name] = slot
+			f.columns = append(f.columns, *c)
+		}
+		c.slot = slot
+	})
+	return f
+}
+
+// Columns returns the names of the columns that Evaluate reads, each once, in
+// the order of the canonical text. It may lack columns of the text that do
+// not matter, as in a > 1 AND FALSE.
+func (f *Filter) Columns() []string {
+	if f == nil {
+		return nil
+	}
+	names := make([]string, len(f.columns))
+	for i, c := range f.columns {
+		names[i] = c.name
+	}
+	return names
+}
+
+// String returns the canonical text of the bound filter: literals in their
+// column's type, columns on the left, NOT and BETWEEN resolved, terms of AND
+// and OR and members of lists sorted and without repetition. Filters that
+// differ in these alone have one text; it depends on nothing else, and Parse
+// and Bind give the same filter back.
+func (f *Filter) String() string {
+	if f == nil {
+		return constant(true).text()
+	}
+	return f.root.text()
+}

@@ -1,0 +1,138 @@
+package expr
+
+import (
+	"fmt"
+	"math/big"
+	"strconv"
+	"strings"
+)
+
+// Limits of a number literal: digits, and the power of ten of its first
+// digit. They are far beyond every column type and keep hostile text cheap.
+const (
+	maxDigits   = 1000
+	maxExponent = 1000
+)
+
+// number is an exact decimal: unscaled × 10^-scale. It is kept without
+// trailing zeros, so that equal numbers have one form; zero has scale 0.
+type number struct {
+	unscaled *big.Int
+	scale    int
+}
+
+// newNumber returns unscaled × 10^-scale in its one form.
+func newNumber(unscaled *big.Int, scale int) number {
+	if unscaled.Sign() == 0 {
+		return number{unscaled: new(big.Int)}
+	}
+	digits := unscaled.Text(10)
+	kept := strings.TrimRight(digits, "0")
+	if zeros := len(digits) - len(kept); zeros > 0 {
+		unscaled = new(big.Int).Quo(unscaled, powerOfTen(zeros))
+		scale -= zeros
+	}
+	return number{unscaled: unscaled, scale: scale}
+}
+
+// parseNumber reads an unsigned numeral as scanned.
+func parseNumber(numeral string) (number, error) {
+	mantissa, exponentText, hasExponent := strings.Cut(strings.ToLower(numeral), "e")
+	exponent := 0
+	if hasExponent {
+		var err error
+		if exponent, err = strconv.Atoi(exponentText); err != nil || exponent < -100*maxExponent || exponent > 100*maxExponent {
+			return number{}, fmt.Errorf("the exponent of %s is too large", shorten(numeral))
+		}
+	}
+	whole, fraction, _ := strings.Cut(mantissa, ".")
+	significant := strings.Trim(whole+fraction, "0")
+	if len(significant) > maxDigits {
+		return number{}, fmt.Errorf("the number %s has more than %d digits", shorten(numeral), maxDigits)
+	}
+	if significant == "" {
+		return number{unscaled: new(big.Int)}, nil
+	}
+	// The digits end in zeros that Trim took away; each is a power of ten.
+	all := strings.TrimLeft(whole+fraction, "0")
+	scale := len(fraction) - exponent - (len(all) - len(significant))
+	unscaled, ok := new(big.Int).SetString(significant, 10)
+	if !ok {
+		return number{}, fmt.Errorf("%s is not a number", shorten(numeral))
+	}
+	n := number{unscaled: unscaled, scale: scale}
+	if e := n.exponent(); e < -maxExponent || e > maxExponent {
+		return number{}, fmt.Errorf("the exponent of %s is too large", shorten(numeral))
+	}
+	return n, nil
+}
+
+// shorten cuts a text that may be of any length for a message.
+func shorten(s string) string {
+	if len(s) <= 40 {
+		return s
+	}
+	return s[:40] + "…"
+}
+
+// negated returns -n.
+func (n number) negated() number {
+	return number{unscaled: new(big.Int).Neg(n.unscaled), scale: n.scale}
+}
+
+// exponent returns the power of ten of the first digit.
+func (n number) exponent() int {
+	return len(new(big.Int).Abs(n.unscaled).Text(10)) - 1 - n.scale
+}
+
+// text returns the number's canonical form, which parseNumber reads back: an
+// ordinary decimal where that is short, else with an exponent.
+func (n number) text() string {
+	digits := new(big.Int).Abs(n.unscaled).Text(10)
+	exponent := len(digits) - 1 - n.scale
+	var b strings.Builder
+	if n.unscaled.Sign() < 0 {
+		b.WriteByte('-')
+	}
+	switch {
+	case exponent < -7 || exponent > 40:
+		b.WriteString(digits[:1])
+		if len(digits) > 1 {
+			b.WriteString("." + digits[1:])
+		}
+		fmt.Fprintf(&b, "E%+d", exponent)
+	case n.scale <= 0:
+		b.WriteString(digits + strings.Repeat("0", -n.scale))
+	case exponent >= 0:
+		b.WriteString(digits[:exponent+1] + "." + digits[exponent+1:])
+	default:
+		b.WriteString("0." + strings.Repeat("0", -exponent-1) + digits)
+	}
+	return b.String()
+}
+
+// floor returns the largest whole number of units of 10^-scale that is not
+// above n, and whether it is n.
+func (n number) floor(scale int) (units *big.Int, exact bool) {
+	if scale >= n.scale {
+		return new(big.Int).Mul(n.unscaled, powerOfTen(scale-n.scale)), true
+	}
+	// Euclidean division by a positive divisor is division with floor.
+	units, rest := new(big.Int).DivMod(n.unscaled, powerOfTen(n.scale-scale), new(big.Int))
+	return units, rest.Sign() == 0
+}
+
+// float returns the nearest float of so many bits; infinite if n lies beyond
+// the largest finite one. Zero is never negative.
+func (n number) float(bits int) float64 {
+	// The only error is that of the range, for which the value is ±Inf.
+	f, _ := strconv.ParseFloat(n.text(), bits)
+	if f == 0 {
+		return 0
+	}
+	return f
+}
+
+func powerOfTen(n int) *big.Int {
+	return new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil)
+}

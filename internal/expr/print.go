@@ -1,0 +1,166 @@
+package expr
+
+import (
+	"encoding/hex"
+	"strings"
+)
+
+// printer writes canonical text: one space between words, keywords in upper
+// case, and parentheses only where precedence asks for them.
+type printer struct {
+	strings.Builder
+}
+
+// String returns the filter's canonical text: normal spacing, upper-case
+// keywords, literals in one form each, no needless parentheses. Parsing it
+// gives the same filter with the same text. It is "" for nil.
+func (e *Expr) String() string {
+	if e == nil {
+		return ""
+	}
+	p := &printer{}
+	e.root.print(p)
+	return p.String()
+}
+
+// within prints a term of a logic or a not.
+func (p *printer) within(n node, parentheses bool) {
+	if parentheses {
+		p.WriteByte('(')
+	}
+	n.print(p)
+	if parentheses {
+		p.WriteByte(')')
+	}
+}
+
+func (n *logic) print(p *printer) {
+	word := " OR "
+	if n.all {
+		word = " AND "
+	}
+	for i, t := range n.terms {
+		if i > 0 {
+			p.WriteString(word)
+		}
+		inner, isLogic := t.(*logic)
+		p.within(t, isLogic && n.all && !inner.all)
+	}
+}
+
+func (n *not) print(p *printer) {
+	p.WriteString("NOT ")
+	_, isLogic := n.term.(*logic)
+	p.within(n.term, isLogic)
+}
+
+func (n *truth) print(p *printer) { p.operand(n.operand) }
+
+func (n *comparison) print(p *printer) {
+	p.operand(n.left)
+	p.WriteString(" " + n.op.String() + " ")
+	p.operand(n.right)
+}
+
+func (n *inList) print(p *printer) {
+	p.operand(n.operand)
+	p.not(n.negated)
+	p.WriteString(" IN (")
+	for i, item := range n.items {
+		if i > 0 {
+			p.WriteString(", ")
+		}
+		p.WriteString(item.String())
+	}
+	p.WriteByte(')')
+}
+
+func (n *between) print(p *printer) {
+	p.operand(n.operand)
+	p.not(n.negated)
+	p.WriteString(" BETWEEN ")
+	p.operand(n.low)
+	p.WriteString(" AND ")
+	p.operand(n.high)
+}
+
+func (n *isNull) print(p *printer) {
+	p.operand(n.operand)
+	p.WriteString(" IS")
+	p.not(n.negated)
+	p.WriteString(" NULL")
+}
+
+func (n *like) print(p *printer) {
+	p.operand(n.operand)
+	p.not(n.negated)
+	p.WriteString(" LIKE " + n.pattern.String())
+}
+
+func (p *printer) not(negated bool) {
+	if negated {
+		p.WriteString(" NOT")
+	}
+}
+
+func (p *printer) operand(o operand) {
+	if !o.isColumn() {
+		p.WriteString(o.literal.String())
+		return
+	}
+	for i, part := range o.column {
+		if i > 0 {
+			p.WriteByte('.')
+		}
+		p.WriteString(quoteName(part))
+	}
+}
+
+// quoteName puts a name in double quotes unless it reads as a name without.
+func quoteName(s string) string {
+	plain := s != "" && !isKeyword(strings.ToUpper(s))
+	for i, r := range s {
+		plain = plain && (isNameStart(r) || i > 0 && isDigit(r))
+	}
+	if plain {
+		return s
+	}
+	return `"` + strings.ReplaceAll(s, `"`, `""`) + `"`
+}
+
+// quoteText makes a string literal.
+func quoteText(s string) string {
+	return "'" + strings.ReplaceAll(s, "'", "''") + "'"
+}
+
+// quoteBinary makes a binary literal.
+func quoteBinary(s string) string {
+	return "X'" + hex.EncodeToString([]byte(s)) + "'"
+}
+
+// String returns the literal's canonical text.
+func (l literal) String() string {
+	switch l.kind {
+	case numberLiteral:
+		return l.number.text()
+	case textLiteral:
+		return quoteText(l.text)
+	case binaryLiteral:
+		return quoteBinary(l.text)
+	case truthLiteral:
+		return truthText(l.truth)
+	case dateLiteral:
+		return "DATE '" + l.instant.date() + "'"
+	case timeLiteral:
+		return "TIME '" + l.instant.clock() + "'"
+	default:
+		return "TIMESTAMP '" + l.instant.timestamp() + "'"
+	}
+}
+
+func truthText(b bool) string {
+	if b {
+		return "TRUE"
+	}
+	return "FALSE"
+}

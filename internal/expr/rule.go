@@ -1,0 +1,195 @@
+package expr
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+)
+
+// rule is a bound condition; it is TRUE of a row or not. Rules are immutable
+// but for the slots that newFilter fills in.
+type rule interface {
+	// text is the canonical text.
+	text() string
+	// cost orders rules for evaluation, cheap ones first.
+	cost() int
+	// visit calls back for each column.
+	visit(func(*column))
+	// keep clears the bits of the rows for which the rule is not TRUE.
+	keep(e *evaluation, rows []uint64)
+	// mayMatch is false only if the rule is TRUE of no row within the ranges.
+	mayMatch(ranges func(string) (Range, bool)) bool
+}
+
+// column is a resolved column.
+type column struct {
+	name     string
+	shape    shape
+	typeName string // for messages
+	slot     int    // in the filter's columns
+}
+
+type (
+	// constant is TRUE of every row, or of none.
+	constant bool
+
+	// junction is AND or OR of at least two rules in canonical order, none of
+	// which is a constant or the same junction.
+	junction struct {
+		all       bool
+		terms     []rule
+		canonical string
+	}
+
+	// null is IS NULL or IS NOT NULL.
+	null struct {
+		column column
+		isNull bool
+	}
+
+	// leaf compares a column with constants: one, or a list of at least two
+	// for in and not in. Never boolean columns but as flag = TRUE or FALSE.
+	leaf struct {
+		column column
+		test   test
+		values []Value // ascending
+		match  matcher
+	}
+
+	// pair compares two columns.
+	pair struct {
+		op          op
+		left, right column
+		match       pairMatcher
+	}
+)
+
+// test is what a leaf asks of a value: a comparison, or membership.
+type test struct {
+	op      op // eq and ne stand for IN and NOT IN
+	members bool
+}
+
+// join makes the junction of rules, in canonical order and simplified.
+func join(all bool, terms []rule) rule {
+	flat := make([]rule, 0, len(terms))
+	for _, t := range terms {
+		switch inner := t.(type) {
+		case constant:
+			if bool(inner) != all {
+				return constant(!all) // FALSE decides AND, TRUE decides OR
+			}
+			continue
+		case *junction:
+			if inner.all == all {
+				flat = append(flat, inner.terms...)
+				continue
+			}
+		}
+		flat = append(flat, t)
+	}
+	texts := make(map[rule]string, len(flat)) // rules are pointers here
+	for _, t := range flat {
+		texts[t] = t.text()
+	}
+	slices.SortStableFunc(flat, func(a, b rule) int {
+		return cmp.Or(cmp.Compare(a.cost(), b.cost()), strings.Compare(texts[a], texts[b]))
+	})
+	flat = slices.CompactFunc(flat, func(a, b rule) bool { return texts[a] == texts[b] })
+	switch len(flat) {
+	case 0:
+		return constant(all)
+	case 1:
+		return flat[0]
+	}
+	j := &junction{all: all, terms: flat}
+	j.canonical = j.print(texts)
+	return j
+}
+
+func (j *junction) print(texts map[rule]string) string {
+	var b strings.Builder
+	for i, t := range j.terms {
+		_, nests := t.(*junction)
+		switch {
+		case i > 0 && j.all:
+			b.WriteString(" AND ")
+		case i > 0:
+			b.WriteString(" OR ")
+		}
+		if nests && j.all {
+			b.WriteString("(" + texts[t] + ")")
+		} else {
+			b.WriteString(texts[t])
+		}
+	}
+	return b.String()
+}
+
+func (c constant) text() string  { return truthText(bool(c)) }
+func (j *junction) text() string { return j.canonical }
+
+func (n *null) text() string {
+	if n.isNull {
+		return quoteName(n.column.name) + " IS NULL"
+	}
+	return quoteName(n.column.name) + " IS NOT NULL"
+}
+
+func (l *leaf) text() string {
+	name, s := quoteName(l.column.name), l.column.shape
+	switch {
+	case s.family == truths && l.values[0].integer == 1:
+		return name
+	case s.family == truths:
+		return "NOT " + name
+	case !l.test.members:
+		return name + " " + l.writtenOp().String() + " " + s.literalText(l.values[0])
+	}
+	items := make([]string, len(l.values))
+	for i, v := range l.values {
+		items[i] = s.literalText(v)
+	}
+	word := " IN ("
+	if l.test.op == ne {
+		word = " NOT IN ("
+	}
+	return name + word + strings.Join(items, ", ") + ")"
+}
+
+// writtenOp is the comparison as it is written: an infinite constant stands
+// for a literal beyond the range, which no value equals.
+func (l *leaf) writtenOp() op {
+	switch f := l.values[0].float; {
+	case math.IsInf(f, 1) && l.test.op == ge:
+		return gt
+	case math.IsInf(f, -1) && l.test.op == le:
+		return lt
+	default:
+		return l.test.op
+	}
+}
+
+func (p *pair) text() string {
+	return quoteName(p.left.name) + " " + p.op.String() + " " + quoteName(p.right.name)
+}
+
+func (c constant) cost() int { return 0 }
+func (n *null) cost() int    { return 0 }
+func (l *leaf) cost() int    { return l.column.shape.cost() }
+func (p *pair) cost() int    { return 1 + p.left.shape.cost() }
+
+func (j *junction) cost() int {
+	return 1 + j.terms[len(j.terms)-1].cost() // the last is the dearest
+}
+
+func (c constant) visit(func(*column))       {}
+func (n *null) visit(callback func(*column)) { callback(&n.column) }
+func (l *leaf) visit(callback func(*column)) { callback(&l.column) }
+func (p *pair) visit(callback func(*column)) { callback(&p.left); callback(&p.right) }
+func (j *junction) visit(callback func(*column)) {
+	for _, t := range j.terms {
+		t.visit(callback)
+	}
+}

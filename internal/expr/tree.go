@@ -1,0 +1,217 @@
+package expr
+
+// Expr is a filter as written: parsed, not yet bound to columns. The nil Expr
+// is the filter that was not given: it passes every row.
+type Expr struct {
+	root node
+}
+
+// node is a condition: one of the types below.
+type node interface {
+	// operands calls visit for each operand in the order of the text.
+	operands(visit func(operand))
+	// print writes the canonical text.
+	print(p *printer)
+}
+
+type (
+	// logic is AND or OR of two or more terms, none of which is the same logic.
+	logic struct {
+		all   bool // AND
+		terms []node
+	}
+
+	// not negates a condition that is not itself a not.
+	not struct {
+		term node
+	}
+
+	// truth is a bare boolean: a column, TRUE or FALSE.
+	truth struct {
+		operand operand
+	}
+
+	// comparison has a column on at least one side.
+	comparison struct {
+		op          op
+		left, right operand
+	}
+
+	// inList is [NOT] IN.
+	inList struct {
+		operand operand
+		negated bool
+		items   []literal
+	}
+
+	// between is [NOT] BETWEEN; at least one of the three is a column.
+	between struct {
+		operand   operand
+		negated   bool
+		low, high operand
+	}
+
+	// isNull is IS [NOT] NULL.
+	isNull struct {
+		operand operand
+		negated bool
+	}
+
+	// like is [NOT] LIKE.
+	like struct {
+		operand operand
+		negated bool
+		pattern literal
+	}
+)
+
+// op is a comparison.
+type op int
+
+const (
+	eq op = iota
+	ne
+	lt
+	le
+	gt
+	ge
+)
+
+// String returns the operator as it is written.
+func (o op) String() string {
+	return [...]string{"=", "<>", "<", "<=", ">", ">="}[o]
+}
+
+// negated returns the comparison that is TRUE where o is FALSE.
+func (o op) negated() op {
+	return [...]op{ne, eq, ge, gt, le, lt}[o]
+}
+
+// mirrored returns the comparison with its sides exchanged.
+func (o op) mirrored() op {
+	return [...]op{eq, ne, gt, ge, lt, le}[o]
+}
+
+// operand is a column or a literal, and where it stands in the text.
+type operand struct {
+	position int      // 1-based, in characters
+	column   []string // the path; empty for a literal
+	quoted   bool     // the column's first part was written in double quotes
+	literal  literal
+}
+
+func (o operand) isColumn() bool { return len(o.column) > 0 }
+
+// literalKind says which fields of a literal hold.
+type literalKind int
+
+const (
+	numberLiteral    literalKind = iota // number
+	textLiteral                         // text
+	binaryLiteral                       // text: the bytes
+	truthLiteral                        // truth
+	dateLiteral                         // instant
+	timeLiteral                         // instant
+	timestampLiteral                    // instant
+)
+
+// String names the kind for messages.
+func (k literalKind) String() string {
+	return [...]string{
+		"a number", "a string", "a binary literal", "TRUE or FALSE", "a DATE", "a TIME", "a TIMESTAMP",
+	}[k]
+}
+
+// literal is a constant as written, before it meets a column.
+type literal struct {
+	kind     literalKind
+	position int
+	number   number
+	text     string
+	truth    bool
+	instant  instant
+}
+
+func (n *logic) operands(visit func(operand)) {
+	for _, t := range n.terms {
+		t.operands(visit)
+	}
+}
+func (n *not) operands(visit func(operand))        { n.term.operands(visit) }
+func (n *truth) operands(visit func(operand))      { visit(n.operand) }
+func (n *comparison) operands(visit func(operand)) { visit(n.left); visit(n.right) }
+func (n *inList) operands(visit func(operand))     { visit(n.operand) }
+func (n *between) operands(visit func(operand))    { visit(n.operand); visit(n.low); visit(n.high) }
+func (n *isNull) operands(visit func(operand))     { visit(n.operand) }
+func (n *like) operands(visit func(operand))       { visit(n.operand) }
+
+// Columns returns the names of the columns that the text mentions, each once,
+// in the order of first use. Of a path into a struct it is the first part.
+func (e *Expr) Columns() []string {
+	if e == nil {
+		return nil
+	}
+	var names []string
+	seen := map[string]bool{}
+	e.root.operands(func(o operand) {
+		if o.isColumn() && !seen[o.column[0]] {
+			seen[o.column[0]] = true
+			names = append(names, o.column[0])
+		}
+	})
+	return names
+}
+
+// And returns the filter that passes what both pass. A nil operand passes
+// everything. Positions in later faults stay those in each operand's text.
+func And(a, b *Expr) *Expr {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	}
+	return &Expr{root: joined(true, []node{a.root, b.root})}
+}
+
+// Conjuncts returns the conditions that the filter joins by AND at its top,
+// in the order of the text: the filter passes exactly the rows that all of
+// them pass. So a filter can be taken apart by the tables that it names. Nil
+// has none.
+func (e *Expr) Conjuncts() []*Expr {
+	if e == nil {
+		return nil
+	}
+	if l, ok := e.root.(*logic); ok && l.all {
+		parts := make([]*Expr, len(l.terms))
+		for i, t := range l.terms {
+			parts[i] = &Expr{root: t}
+		}
+		return parts
+	}
+	return []*Expr{e}
+}
+
+// joined joins terms by AND or OR, taking terms of the same logic apart.
+func joined(all bool, terms []node) node {
+	if len(terms) == 1 {
+		return terms[0]
+	}
+	flat := make([]node, 0, len(terms))
+	for _, t := range terms {
+		if l, ok := t.(*logic); ok && l.all == all {
+			flat = append(flat, l.terms...)
+		} else {
+			flat = append(flat, t)
+		}
+	}
+	return &logic{all: all, terms: flat}
+}
+
+// negate puts NOT before a condition; two NOT are none.
+func negate(n node) node {
+	if inner, ok := n.(*not); ok {
+		return inner.term
+	}
+	return &not{term: n}
+}
