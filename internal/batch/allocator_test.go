@@ -1,0 +1,114 @@
+package batch_test
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"unsafe"
+
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/invariant"
+)
+
+func TestPoolAllocates(t *testing.T) {
+	p := &batch.Pool{}
+	for _, size := range []int{0, 1, 63, 64, 65, 127, 128, 4097, 1 << 20, 1<<20 + 1, 1 << 26, 1<<26 + 1} {
+		b := p.Allocate(size)
+		require.Len(t, b, size)
+		if size > 0 {
+			require.Zero(t, uintptr(unsafe.Pointer(unsafe.SliceData(b)))%64, "alignment of %d bytes", size)
+		}
+		p.Free(b)
+	}
+}
+
+func TestPoolReallocates(t *testing.T) {
+	p, rng := &batch.Pool{}, rand.New(rand.NewPCG(1, 2))
+	b, want := []byte{}, []byte{}
+	for range 300 {
+		size := 1 << rng.IntN(18)
+		size += rng.IntN(size)
+		kept := min(size, len(want))
+		b = p.Reallocate(size, b)
+		require.Len(t, b, size)
+		require.Equal(t, want[:kept], b[:kept])
+		require.LessOrEqual(t, cap(b), max(4*size, 64), "a shrunken buffer gives memory back")
+		for i := range b {
+			b[i] = byte(rng.Uint32())
+		}
+		want = bytes.Clone(b)
+	}
+}
+
+func TestPoolTakesOnlyItsOwnBack(t *testing.T) {
+	p := &batch.Pool{}
+	foreign := make([]byte, 200)
+	for _, b := range [][]byte{nil, foreign, foreign[1:129:129], foreign[:100:100], {}} {
+		p.Free(b)
+	}
+	b := p.Allocate(128)
+	require.NotSame(t, &foreign[1], &b[0])
+	require.Zero(t, uintptr(unsafe.Pointer(&b[0]))%64)
+}
+
+// Two holders must never have the same memory at one time.
+func TestPoolUnderManyGoroutines(t *testing.T) {
+	p := &batch.Pool{}
+	var group sync.WaitGroup
+	for id := range byte(4) {
+		group.Go(func() {
+			rng := rand.New(rand.NewPCG(uint64(id), 1))
+			held := [][]byte{}
+			for range 500 {
+				b := p.Allocate(1 + rng.IntN(4096))
+				for i := range b {
+					b[i] = id
+				}
+				held = append(held, b)
+				if len(held) > 8 {
+					i := rng.IntN(len(held))
+					if bytes.Count(held[i], []byte{id}) != len(held[i]) {
+						t.Error("memory was handed out twice")
+					}
+					p.Free(held[i])
+					held[i] = held[len(held)-1]
+					held = held[:len(held)-1]
+				}
+			}
+		})
+	}
+	group.Wait()
+}
+
+func TestPoison(t *testing.T) {
+	p := batch.NewPoison(memory.NewGoAllocator())
+	b := p.Allocate(8)
+	require.Equal(t, bytes.Repeat([]byte{0xdb}, 8), b, "new memory is spoilt")
+	copy(b, "penstock")
+	c := p.Reallocate(4, b)
+	require.Equal(t, "pens", string(c))
+	require.Equal(t, bytes.Repeat([]byte{0xdb}, 8), b, "memory left behind is spoilt")
+	p.Free(c)
+	require.Equal(t, bytes.Repeat([]byte{0xdb}, 4), c, "freed memory is spoilt")
+}
+
+// A string kept past Release shows, where the collector would have hidden it.
+func TestPoisonShowsUseAfterRelease(t *testing.T) {
+	b := array.NewStringBuilder(batch.NewPoison(&batch.Pool{}))
+	b.Append("kept too long")
+	a := b.NewStringArray()
+	b.Release()
+	kept := a.Value(0)
+	a.Release()
+	require.NotEqual(t, "kept too long", kept)
+}
+
+func TestNewAllocator(t *testing.T) {
+	_, poisons := batch.NewAllocator().(*batch.Poison)
+	require.Equal(t, invariant.On, poisons)
+}

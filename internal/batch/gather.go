@@ -1,0 +1,260 @@
+package batch
+
+import (
+	"math"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/penstock/penstock/internal/fault"
+)
+
+// Segment is a run of output rows that come from one source.
+type Segment struct {
+	Values  arrow.Array // the source; nil stands for nothing but nulls
+	Indices []int32     // rows of Values, each of them in range; nil: the rows [From, From+Rows)
+	From    int         // first row, where Indices is nil
+	Rows    int         // number of rows, where Indices is nil
+}
+
+// remedyBatch is what helps when one batch would be too large for Arrow.
+const remedyBatch = "ask for a smaller batch_rows"
+
+// Gather returns one array of type dt that holds the segments' rows in order.
+// Its buffers are plain memory of the Go heap, aligned to 64 bytes, and shared
+// with no source. It takes every type but dictionaries, views, unions,
+// run-end encodings and extensions, nested to any depth; a validity buffer
+// stands only where there are nulls. It fails with Exhausted when 32-bit
+// offsets do not reach, and with Internal when the caller broke a rule: a
+// source of another type, a row out of range.
+func Gather(dt arrow.DataType, segments []Segment) (arrow.Array, error) {
+	g := gathering{remedy: remedyBatch}
+	return g.array(dt, segments)
+}
+
+// span is a run of consecutive rows.
+type span struct{ from, rows int }
+
+// selection says which rows of a source are wanted: those at indices, or
+// those of the spans, never both.
+type selection struct {
+	indices []int32
+	first   bool // whether index 0 is among indices
+	spans   []span
+	rows    int // in all
+}
+
+// piece is a selection of one source, for one column or one of its children.
+// Row i of the selection is row base+i of data's buffers, whatever data's own
+// offset, so that a struct's children share their parent's selection. Pieces
+// have at least one row.
+type piece struct {
+	data arrow.ArrayData // nil: all rows are null
+	base int
+	*selection
+}
+
+// gathering is one call of Gather, Filter, Concat or WithNullRow. It owns all
+// that it makes until close; what is returned was retained before.
+type gathering struct {
+	mem          memory.Allocator // nil: plain memory of the Go heap
+	dictionaries bool             // whether dictionary columns may pass: their indices are gathered
+	remedy       string           // when offsets overflow
+	owned        []interface{ Release() }
+	spare        [][]span
+}
+
+func (g *gathering) close() {
+	for _, x := range g.owned {
+		x.Release()
+	}
+	g.owned = nil
+}
+
+// array gathers one top-level array.
+func (g *gathering) array(dt arrow.DataType, segments []Segment) (arrow.Array, error) {
+	defer g.close()
+	pieces, rows, err := g.pieces(dt, segments)
+	if err != nil {
+		return nil, err
+	}
+	column, err := g.column(dt, pieces, rows)
+	if err != nil {
+		return nil, err
+	}
+	return array.MakeFromData(column), nil
+}
+
+// pieces checks the segments against dt and against their sources.
+func (g *gathering) pieces(dt arrow.DataType, segments []Segment) ([]piece, int, error) {
+	if err := g.check(dt); err != nil {
+		return nil, 0, err
+	}
+	pieces, rows := make([]piece, 0, len(segments)), 0
+	for _, s := range segments {
+		p, err := s.piece(dt)
+		if err != nil {
+			return nil, 0, err
+		}
+		if p.rows > 0 {
+			pieces = append(pieces, p)
+			rows += p.rows
+		}
+	}
+	return pieces, rows, nil
+}
+
+func (s Segment) piece(dt arrow.DataType) (piece, error) {
+	sel := &selection{indices: s.Indices, rows: len(s.Indices)}
+	if s.Indices == nil {
+		sel.spans, sel.rows = []span{{s.From, s.Rows}}, s.Rows
+	}
+	if s.Rows < 0 {
+		return piece{}, fault.New(fault.Internal, "%d rows are asked for", s.Rows)
+	}
+	if s.Values == nil {
+		return piece{selection: sel}, nil
+	}
+	if !arrow.TypeEqual(dt, s.Values.DataType()) {
+		return piece{}, fault.New(fault.Internal, "rows of type %s cannot be gathered as %s", s.Values.DataType(), dt)
+	}
+	low, high := s.From, s.From+s.Rows-1
+	if s.Indices != nil {
+		low, high = extent(s.Indices)
+		sel.first = low == 0
+	}
+	if sel.rows > 0 && (low < 0 || high >= s.Values.Len()) {
+		return piece{}, fault.New(fault.Internal, "rows %d to %d of %d are asked for", low, high, s.Values.Len())
+	}
+	return piece{data: s.Values.Data(), base: s.Values.Data().Offset(), selection: sel}, nil
+}
+
+// extent returns the lowest and the highest index. One that is negative
+// counts as high, so it is out of every range.
+func extent(indices []int32) (low, high int) {
+	lowest, highest := uint32(math.MaxUint32), uint32(0)
+	for _, i := range indices {
+		lowest, highest = min(lowest, uint32(i)), max(highest, uint32(i))
+	}
+	return int(lowest), int(highest)
+}
+
+// check refuses the types that have no loop here.
+func (g *gathering) check(dt arrow.DataType) error {
+	switch dt := dt.(type) {
+	case *arrow.ListType, *arrow.LargeListType, *arrow.FixedSizeListType, *arrow.MapType:
+		return g.check(dt.(arrow.ListLikeType).Elem())
+	case *arrow.StructType:
+		for _, field := range dt.Fields() {
+			if err := g.check(field.Type); err != nil {
+				return err
+			}
+		}
+		return nil
+	case *arrow.NullType, *arrow.StringType, *arrow.BinaryType, *arrow.LargeStringType, *arrow.LargeBinaryType:
+		return nil
+	case *arrow.DictionaryType:
+		if g.dictionaries {
+			return nil
+		}
+	case arrow.ExtensionType:
+	case arrow.FixedWidthDataType:
+		return nil
+	}
+	return fault.New(fault.Internal, "columns of type %s cannot be gathered", dt)
+}
+
+// column gathers one column or child. The data belongs to g.
+func (g *gathering) column(dt arrow.DataType, pieces []piece, rows int) (*array.Data, error) {
+	out := array.NewData(dt, rows, []*memory.Buffer{nil}, nil, rows, 0)
+	g.owned = append(g.owned, out)
+	if dt.ID() == arrow.NULL {
+		return out, nil
+	}
+	validity, nulls := g.validity(pieces, rows)
+	buffers, children, err := g.contents(dt, pieces, rows, validity)
+	if err != nil {
+		return nil, err
+	}
+	out.Reset(dt, rows, append([]*memory.Buffer{validity}, buffers...), children, nulls, 0)
+	if dt.ID() == arrow.DICTIONARY {
+		dictionary, err := shared(pieces)
+		if err != nil {
+			return nil, err
+		}
+		out.SetDictionary(dictionary)
+	}
+	return out, nil
+}
+
+// contents gathers what a column of type dt has beside its validity.
+func (g *gathering) contents(dt arrow.DataType, pieces []piece, rows int, validity *memory.Buffer) ([]*memory.Buffer, []arrow.ArrayData, error) {
+	switch dt := dt.(type) {
+	case *arrow.StructType:
+		children, err := g.fields(dt, pieces, rows)
+		return nil, children, err
+	case *arrow.FixedSizeListType:
+		children, err := g.items(dt, pieces, rows)
+		return nil, children, err
+	case *arrow.ListType, *arrow.MapType:
+		return lists[int32](g, dt.(arrow.ListLikeType), pieces, rows)
+	case *arrow.LargeListType:
+		return lists[int64](g, dt, pieces, rows)
+	case *arrow.StringType, *arrow.BinaryType:
+		buffers, err := texts[int32](g, pieces, rows)
+		return buffers, nil, err
+	case *arrow.LargeStringType, *arrow.LargeBinaryType:
+		buffers, err := texts[int64](g, pieces, rows)
+		return buffers, nil, err
+	case *arrow.BooleanType:
+		return []*memory.Buffer{g.booleans(pieces, rows, validity)}, nil, nil
+	case *arrow.DictionaryType:
+		width := dt.IndexType.(arrow.FixedWidthDataType).Bytes()
+		return []*memory.Buffer{g.fixed(width, pieces, rows, validity)}, nil, nil
+	default:
+		width := dt.(arrow.FixedWidthDataType).Bytes()
+		return []*memory.Buffer{g.fixed(width, pieces, rows, validity)}, nil, nil
+	}
+}
+
+// fields gathers the children of structs.
+func (g *gathering) fields(dt *arrow.StructType, pieces []piece, rows int) ([]arrow.ArrayData, error) {
+	children := make([]arrow.ArrayData, dt.NumFields())
+	for i, field := range dt.Fields() {
+		inner := make([]piece, len(pieces))
+		for k, p := range pieces {
+			inner[k] = piece{selection: p.selection}
+			if p.data != nil {
+				inner[k].data = p.data.Children()[i]
+				inner[k].base = p.base + inner[k].data.Offset()
+			}
+		}
+		child, err := g.column(field.Type, inner, rows)
+		if err != nil {
+			return nil, err
+		}
+		children[i] = child
+	}
+	return children, nil
+}
+
+// shared returns the one dictionary that all pieces of a column have. It is
+// kept as it is: nothing here makes a dictionary.
+func shared(pieces []piece) (*array.Data, error) {
+	var dictionary *array.Data
+	for _, p := range pieces {
+		if p.data == nil {
+			continue
+		}
+		own, _ := p.data.Dictionary().(*array.Data)
+		if dictionary != nil && own != dictionary {
+			return nil, fault.New(fault.Internal, "columns with different dictionaries cannot become one")
+		}
+		dictionary = own
+	}
+	if dictionary == nil {
+		return nil, fault.New(fault.Internal, "a dictionary column of no source has no dictionary")
+	}
+	return dictionary, nil
+}

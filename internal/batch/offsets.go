@@ -1,0 +1,177 @@
+package batch
+
+import (
+	"math"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/penstock/penstock/internal/fault"
+)
+
+// Lists and strings are gathered in two steps: first the new offsets, which
+// also tell which runs of items or bytes are wanted; then those runs, into one
+// allocation. Runs that are neighbours in the source become one copy.
+
+// offsets gathers the offsets of lists or strings. It returns what is to be
+// gathered from the child: for each piece that has any, its spans, with data
+// and base still those of the parent.
+func offsets[O int32 | int64](g *gathering, pieces []piece, rows int) (*memory.Buffer, []piece, error) {
+	out := g.buffer((rows + 1) * widthOf[O]())
+	dst := view[O](out.Bytes())
+	dst[0] = 0
+	dst = dst[1:]
+	inner, total := make([]piece, 0, len(pieces)), 0
+	for _, p := range pieces {
+		ends := dst[:p.rows]
+		dst = dst[p.rows:]
+		if p.data == nil {
+			for i := range ends {
+				ends[i] = O(total)
+			}
+			continue
+		}
+		src := view[O](p.data.Buffers()[1].Bytes())[p.base:]
+		found := &selection{spans: g.spans(max(len(p.indices), len(p.spans)))}
+		if p.indices != nil {
+			followIndices(ends, total, src, p.indices, found)
+		} else {
+			followSpans(ends, total, src, p.spans, found)
+		}
+		total += found.rows
+		if found.rows > 0 {
+			inner = append(inner, piece{data: p.data, base: p.base, selection: found})
+		}
+	}
+	if total > math.MaxInt32 && widthOf[O]() == 4 {
+		return nil, nil, fault.New(fault.Exhausted,
+			"a column of %d rows would hold %d list items or bytes of text, more than Arrow's 32-bit offsets reach", rows, total).
+			WithRemedy("%s", g.remedy)
+	}
+	return out, inner, nil
+}
+
+func rowsOf(pieces []piece) int {
+	rows := 0
+	for _, p := range pieces {
+		rows += p.rows
+	}
+	return rows
+}
+
+func widthOf[O int32 | int64]() int {
+	if O(math.MaxInt32)+1 < 0 {
+		return 4
+	}
+	return 8
+}
+
+// followIndices writes the ends of the rows at indices, after total items, and
+// finds the items' spans.
+func followIndices[O int32 | int64](ends []O, total int, src []O, indices []int32, found *selection) {
+	spans, run, sum := found.spans, span{}, total
+	for i, index := range indices {
+		from, to := int(src[index]), int(src[index+1])
+		sum += to - from
+		ends[i] = O(sum)
+		switch {
+		case from == run.from+run.rows:
+			run.rows += to - from
+		case from < to:
+			if run.rows > 0 {
+				spans = append(spans, run)
+			}
+			run = span{from, to - from}
+		}
+	}
+	if run.rows > 0 {
+		spans = append(spans, run)
+	}
+	found.spans, found.rows = spans, sum-total
+}
+
+// followSpans does the same for rows in spans, whose items are spans too.
+func followSpans[O int32 | int64](ends []O, total int, src []O, wanted []span, found *selection) {
+	spans, sum := found.spans, total
+	for _, w := range wanted {
+		from, shift := int(src[w.from]), O(sum)-src[w.from]
+		for i, end := range src[w.from+1 : w.from+w.rows+1] {
+			ends[i] = end + shift
+		}
+		ends = ends[w.rows:]
+		if n := int(src[w.from+w.rows]) - from; n > 0 {
+			spans = append(spans, span{from, n})
+			sum += n
+		}
+	}
+	found.spans, found.rows = spans, sum-total
+}
+
+// texts gathers strings or binaries: their offsets and their bytes.
+func texts[O int32 | int64](g *gathering, pieces []piece, rows int) ([]*memory.Buffer, error) {
+	ends, inner, err := offsets[O](g, pieces, rows)
+	if err != nil {
+		return nil, err
+	}
+	bytes := g.buffer(rowsOf(inner))
+	dst := bytes.Bytes()
+	for _, p := range inner {
+		src := p.data.Buffers()[2].Bytes()
+		for _, s := range p.spans {
+			copy(dst, src[s.from:s.from+s.rows])
+			dst = dst[s.rows:]
+		}
+	}
+	g.recycle(inner)
+	return []*memory.Buffer{ends, bytes}, nil
+}
+
+// lists gathers lists or maps: their offsets and their items.
+func lists[O int32 | int64](g *gathering, dt arrow.ListLikeType, pieces []piece, rows int) ([]*memory.Buffer, []arrow.ArrayData, error) {
+	ends, inner, err := offsets[O](g, pieces, rows)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i := range inner {
+		inner[i].data = inner[i].data.Children()[0]
+		inner[i].base = inner[i].data.Offset()
+	}
+	items, err := g.column(dt.Elem(), inner, rowsOf(inner))
+	if err != nil {
+		return nil, nil, err
+	}
+	g.recycle(inner)
+	return []*memory.Buffer{ends}, []arrow.ArrayData{items}, nil
+}
+
+// items gathers the items of lists that all have the same length.
+func (g *gathering) items(dt *arrow.FixedSizeListType, pieces []piece, rows int) ([]arrow.ArrayData, error) {
+	n := int(dt.Len())
+	inner := make([]piece, len(pieces))
+	for i, p := range pieces {
+		inner[i] = g.itemsOf(p, n)
+	}
+	items, err := g.column(dt.Elem(), inner, rows*n)
+	if err != nil {
+		return nil, err
+	}
+	g.recycle(inner)
+	return []arrow.ArrayData{items}, nil
+}
+
+// itemsOf returns the items of a piece's lists of n.
+func (g *gathering) itemsOf(p piece, n int) piece {
+	found := &selection{rows: p.rows * n}
+	if p.data == nil {
+		return piece{selection: found}
+	}
+	found.spans = g.spans(max(len(p.indices), len(p.spans)))
+	for _, index := range p.indices {
+		found.spans = append(found.spans, span{int(index) * n, n})
+	}
+	for _, s := range p.spans {
+		found.spans = append(found.spans, span{s.from * n, s.rows * n})
+	}
+	items := p.data.Children()[0]
+	return piece{data: items, base: items.Offset() + p.base*n, selection: found}
+}

@@ -1,0 +1,96 @@
+package batch
+
+import (
+	"math/bits"
+	"sync"
+	"unsafe"
+
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/penstock/penstock/internal/invariant"
+)
+
+// The classes of the pool are the powers of two between these, in bits.
+const (
+	smallestClass = 6  // 64 bytes
+	largestClass  = 26 // 64 MiB
+)
+
+// NewAllocator returns the allocator for decoding and staging: a new Pool, and
+// in invariant builds a Poison over it.
+func NewAllocator() memory.Allocator {
+	if invariant.On {
+		return NewPoison(&Pool{})
+	}
+	return &Pool{}
+}
+
+// Pool is an allocator that hands freed memory out again, by classes of
+// powers of two up to 64 MiB; larger requests go to the Go heap and back.
+// Memory is aligned to 64 bytes and not cleared. What is freed and not wanted
+// again is the Go collector's after two of its cycles. The zero value is
+// ready; it is safe for concurrent use.
+type Pool struct {
+	classes [largestClass - smallestClass + 1]sync.Pool // of *byte, the start of a class's memory
+}
+
+// class returns which class holds size bytes, and whether one does.
+func class(size int) (int, bool) {
+	n := max(bits.Len(uint(size-1)), smallestClass) - smallestClass
+	return n, n <= largestClass-smallestClass
+}
+
+// Allocate returns size bytes, of any content.
+func (p *Pool) Allocate(size int) []byte {
+	if size <= 0 {
+		return nil
+	}
+	n, pooled := class(size)
+	if !pooled {
+		return aligned(size, size)
+	}
+	room := 1 << (n + smallestClass)
+	if start, ok := p.classes[n].Get().(*byte); ok {
+		return unsafe.Slice(start, room)[:size]
+	}
+	return aligned(size, room)
+}
+
+// aligned makes new memory. The Go heap aligns powers of two by itself, so
+// the longer way round is for sizes beyond the classes.
+func aligned(size, room int) []byte {
+	b := make([]byte, room)
+	if isAligned(b) {
+		return b[:size]
+	}
+	b = make([]byte, room+alignment)
+	shift := int(-uintptr(unsafe.Pointer(unsafe.SliceData(b))) % alignment)
+	return b[shift : shift+size : shift+room]
+}
+
+func isAligned(b []byte) bool { return uintptr(unsafe.Pointer(unsafe.SliceData(b)))%alignment == 0 }
+
+// Reallocate returns size bytes that begin with those of b, which must not be
+// used any more. Memory stays where it is unless it is too small, or more
+// than four times too large.
+func (p *Pool) Reallocate(size int, b []byte) []byte {
+	if size <= cap(b) && size > cap(b)/4 {
+		return b[:size]
+	}
+	out := p.Allocate(size)
+	copy(out, b)
+	p.Free(b)
+	return out
+}
+
+// Free takes memory back. A slice that is not one of the pool's, by its
+// capacity or alignment, is left to the collector.
+func (p *Pool) Free(b []byte) {
+	room := cap(b)
+	if room == 0 || room&(room-1) != 0 || !isAligned(b) {
+		return
+	}
+	if n, pooled := class(room); pooled && room >= 1<<smallestClass {
+		p.classes[n].Put(unsafe.SliceData(b))
+	}
+}

@@ -1,0 +1,76 @@
+package batch
+
+import (
+	"sync/atomic"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+)
+
+// FromFunc makes a reader of a function. next returns the following batch,
+// which the reader then owns and releases on the call of Next or Release after
+// it; nil is the end, and after the end or an error next is not called again.
+// Nothing is called before the first Next. release, which may be nil, is
+// called once, when the last reference is released. Retain and Release may be
+// called from any goroutine, the rest from one at a time.
+func FromFunc(schema *arrow.Schema, next func() (arrow.RecordBatch, error), release func()) array.RecordReader {
+	r := &funcReader{schema: schema, next: next, release: release}
+	r.refs.Store(1)
+	return r
+}
+
+type funcReader struct {
+	refs    atomic.Int64
+	schema  *arrow.Schema
+	next    func() (arrow.RecordBatch, error) // nil after the end, an error or the last release
+	release func()
+	batch   arrow.RecordBatch // nil before the first Next and after the last
+	err     error
+}
+
+func (r *funcReader) Retain() { r.refs.Add(1) }
+
+func (r *funcReader) Release() {
+	if r.refs.Add(-1) != 0 {
+		return
+	}
+	r.drop()
+	r.next = nil
+	if r.release != nil {
+		r.release()
+	}
+}
+
+func (r *funcReader) Schema() *arrow.Schema { return r.schema }
+
+func (r *funcReader) Next() bool {
+	r.drop()
+	if r.next == nil {
+		return false
+	}
+	batch, err := r.next()
+	if err != nil && batch != nil {
+		batch.Release()
+		batch = nil
+	}
+	if batch == nil {
+		r.err, r.next = err, nil
+		return false
+	}
+	r.batch = batch
+	return true
+}
+
+func (r *funcReader) drop() {
+	if r.batch != nil {
+		r.batch.Release()
+		r.batch = nil
+	}
+}
+
+func (r *funcReader) RecordBatch() arrow.RecordBatch { return r.batch }
+
+// Record is the library's older name of RecordBatch.
+func (r *funcReader) Record() arrow.RecordBatch { return r.batch }
+
+func (r *funcReader) Err() error { return r.err }

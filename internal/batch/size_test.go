@@ -1,0 +1,37 @@
+package batch_test
+
+import (
+	"testing"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/batch"
+)
+
+// What Size says a batch holds is what an allocator saw.
+func TestSizeIsWhatTheAllocatorGave(t *testing.T) {
+	for seed := range uint64(100) {
+		mem := memory.NewCheckedAllocator(memory.DefaultAllocator)
+		s := newSource(seed)
+		dt := arrow.StructOf(arrow.Field{Name: "a", Type: s.dataType(3), Nullable: true}, arrow.Field{Name: "b", Type: arrow.PrimitiveTypes.Int64})
+		a, err := batch.Concat([]arrow.Array{s.array(dt, 1+s.IntN(100), true)}, mem)
+		require.NoError(t, err)
+		require.EqualValues(t, mem.CurrentAlloc(), batch.ArraySize(a), "%s", dt)
+		require.EqualValues(t, mem.CurrentAlloc(), batch.ArraySize(a, a), "a buffer counts once")
+		slice := array.NewSlice(a, 0, 1)
+		require.EqualValues(t, mem.CurrentAlloc(), batch.ArraySize(slice), "a slice holds all of it")
+		slice.Release()
+		a.Release()
+		mem.AssertSize(t, 0)
+	}
+}
+
+func TestSizeCountsDictionaries(t *testing.T) {
+	level := newSource(1).references(10)
+	b := array.NewRecordBatch(arrow.NewSchema([]arrow.Field{{Name: "level", Type: level.DataType()}}, nil), []arrow.Array{level}, 10)
+	require.Equal(t, batch.ArraySize(level.Indices(), level.Dictionary()), batch.Size(b))
+	require.Positive(t, batch.ArraySize(level.Dictionary()))
+}
