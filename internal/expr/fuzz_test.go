@@ -1,0 +1,61 @@
+package expr
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/fault"
+)
+
+// FuzzParse: no text makes the parser or the binder panic; every fault is
+// Invalid with positions inside the text; canonical texts are fixed points.
+func FuzzParse(f *testing.F) {
+	for _, seed := range []string{
+		"day >= DATE '2026-10-01' AND surface = 'home'", "version < 3", "a == 1", "((((a", "NOT NOT a IN (1,2.5e-3,-7)",
+		`"quo""ted" LIKE 'x%' OR NOT (a AND b) AND c IS NOT NULL`, "i BETWEEN 1 AND 2 AND l NOT BETWEEN i AND 9e18",
+		"q < TIMESTAMP '2026-10-01T12:00:00.123456+02:00' OR t = TIME '12:00'", "x = X'00ff' OR f > 1e39 OR g < -1e400",
+		"n > -1.005 AND m IN (1e-20, .5, 5.)", "r < '1500-01-01' or v = date'2026-10-01'", "b = TRUE OR c", "s.t.u = 'é'",
+		"i = 1 OR s = 'it''s' AND j IN (3, 2, 1)", "\x00", "a\u00a0= 1", "d = '2026-02-30'", "5 BETWEEN 1 AND i", "1e999999999 < i",
+	} {
+		f.Add(seed)
+	}
+	schema := everyType()
+	f.Fuzz(func(t *testing.T, text string) {
+		e, err := Parse(text)
+		if err != nil {
+			wantInvalid(t, err, len(text))
+			return
+		}
+		canonical := e.String()
+		again, err := Parse(canonical)
+		require.NoError(t, err, canonical)
+		require.Equal(t, canonical, again.String())
+		require.Equal(t, e.Columns(), again.Columns())
+
+		bound, err := e.Bind(schema)
+		if err != nil {
+			wantInvalid(t, err, len(text))
+			_, err = again.Bind(schema)
+			require.Error(t, err)
+			return
+		}
+		fromCanonical, err := again.Bind(schema)
+		require.NoError(t, err)
+		require.Equal(t, bound.String(), fromCanonical.String())
+		if len(bound.String()) <= MaxText {
+			require.Equal(t, bound.String(), bind(t, bound.String(), schema).String())
+		}
+		bound.MayMatch(func(string) (Range, bool) { return Unbounded(1), true })
+	})
+}
+
+func wantInvalid(t *testing.T, err error, length int) {
+	t.Helper()
+	require.Equal(t, fault.Invalid, fault.KindOf(err), "%v", err)
+	require.NotEmpty(t, fault.As(err).Faults)
+	for _, field := range fault.As(err).Faults {
+		require.LessOrEqual(t, field.Position, length+1, "%v", err)
+		require.NotEmpty(t, field.Message)
+	}
+}
