@@ -7,4 +7,9 @@
 // rows, whose columns are the fields of the dictionary's struct. References
 // are never null; row 0 of every dictionary is all null and stands for "no
 // match". Training rows keep their order, whatever the staging side holds.
+//
+// The strategy is index: [Build] reads a staging side whole and indexes it by
+// key, [Join] streams the training side past any number of sides in one pass.
+// A [Side] never changes once it is built, so that several joins, of one
+// stream or of many, may share it.
 package joiner

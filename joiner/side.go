@@ -1,53 +1,56 @@
 package joiner
 
 import (
-	"context"
+	"sync/atomic"
 
+	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
+
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/invariant"
 )
 
-// Input is a stream that the joiner opens itself, so that a failure to open
-// one of several leaks none of the others.
-type Input struct {
-	// Open starts the stream. The joiner releases what it returns.
-	Open func(ctx context.Context) (array.RecordReader, error)
-	// Key holds the positions of the key columns in the stream's schema, in
-	// the order of the other side's.
-	Key []int
-	// Columns holds the positions of the columns that go on into the result,
-	// in its order. Key columns go on only if they stand here.
-	Columns []int
-	// File names the file of a row, counted from 0 in the order in which the
-	// stream gave its rows. It is asked only while the stream is open or was
-	// read whole, for errors.
-	File func(row int64) string
+// Side is a staging side that was read whole and indexed by key. It never
+// changes, and any number of joins may use it at once. It is counted by
+// reference: the last Release frees rows and index and gives the reservation
+// back. Batches that somebody retained keep the rows, but no reservation for
+// them, so whoever retains batches keeps the side (or the reader) as long.
+type Side struct {
+	refs       atomic.Int64
+	field      arrow.Field
+	rows       int64
+	bytes      int64
+	keys       []arrow.Field
+	types      []keyType
+	dictionary *array.Struct
+	index      index
+	file       func(row int64) string
+	held       *budget.Reservation
 }
 
-// Duplicates says what several staging rows of one key mean to a training row
-// that asks for the key. Order is the order in which the stream gave them.
-type Duplicates int
-
-// What duplicate staging keys mean.
-const (
-	DuplicatesError Duplicates = iota
-	DuplicatesFirst
-	DuplicatesLast
-)
-
-// Rule says how one staging side is joined.
-type Rule struct {
-	Name         string // the level's: the dictionary column's name, and in errors
-	Duplicates   Duplicates
-	Inner        bool // drop training rows without a match
-	MissingError bool // a training row without a match is an error
+// Retain adds a reference. The caller holds one already.
+func (s *Side) Retain() {
+	refs := s.refs.Add(1)
+	invariant.Check(refs > 1, "Retain of a side after its last Release")
 }
 
-// Counts is what one staging side met, counted over the training rows that
-// reached the join. Rows = Matched + Missing; NullKeys are among Missing.
-type Counts struct {
-	Rows       int64 `json:"rows"`
-	Matched    int64 `json:"matched"`
-	Missing    int64 `json:"missing"`
-	NullKeys   int64 `json:"null_keys"`
-	Duplicates int64 `json:"duplicates"` // training rows whose key several staging rows have
+// Release gives a reference back. It may be called from any goroutine.
+func (s *Side) Release() {
+	refs := s.refs.Add(-1)
+	invariant.Check(refs >= 0, "more Releases of a side than references")
+	if refs == 0 {
+		s.dictionary.Release()
+		s.dictionary, s.index = nil, index{}
+		s.held.Release()
+	}
 }
+
+// Rows returns how many staging rows were read; the null row is not one.
+func (s *Side) Rows() int64 { return s.rows }
+
+// Bytes returns how much the side reserves: its rows, keys and index.
+func (s *Side) Bytes() int64 { return s.bytes }
+
+// Field returns the dictionary column that joins get from this side, under the
+// name it was built with.
+func (s *Side) Field() arrow.Field { return s.field }

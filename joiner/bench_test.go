@@ -1,0 +1,107 @@
+package joiner
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/stretchr/testify/require"
+)
+
+// One bucket of the reference table: as many staging rows, ten training rows
+// to each, in batches of one size.
+const (
+	benchStaging = 25_000
+	benchBatch   = 8_192
+)
+
+// benchKeys returns staging keys without order, and training keys: each
+// staging key ten times, as neighbours or in random order.
+func benchKeys(grouped bool) (staging, training []int64) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for i := range benchStaging {
+		staging = append(staging, int64(i)*16)
+	}
+	r.Shuffle(len(staging), func(i, j int) { staging[i], staging[j] = staging[j], staging[i] })
+	for _, i := range r.Perm(benchStaging) {
+		for range 10 {
+			training = append(training, staging[i])
+		}
+	}
+	if !grouped {
+		r.Shuffle(len(training), func(i, j int) { training[i], training[j] = training[j], training[i] })
+	}
+	return staging, training
+}
+
+func benchText(keys []int64) []string {
+	out := make([]string, len(keys))
+	for i, k := range keys {
+		out[i] = fmt.Sprintf("%032x", uint64(k)*seedA)
+	}
+	return out
+}
+
+func benchInput(b *testing.B, schema *arrow.Schema, columns ...arrow.Array) Input {
+	b.Helper()
+	var records []arrow.RecordBatch
+	whole := array.NewRecordBatch(schema, columns, int64(columns[0].Len()))
+	for from := int64(0); from < whole.NumRows(); from += benchBatch {
+		records = append(records, whole.NewSlice(from, min(from+benchBatch, whole.NumRows())))
+	}
+	return Input{
+		Open:    func(context.Context) (array.RecordReader, error) { return array.NewRecordReader(schema, records) },
+		Key:     []int{0},
+		Columns: []int{0},
+	}
+}
+
+func benchColumn(keys []int64, text bool) (arrow.Field, arrow.Array) {
+	if text {
+		builder := array.NewStringBuilder(memory.DefaultAllocator)
+		builder.AppendValues(benchText(keys), nil)
+		return arrow.Field{Name: "key", Type: arrow.BinaryTypes.String}, builder.NewArray()
+	}
+	builder := array.NewInt64Builder(memory.DefaultAllocator)
+	builder.AppendValues(keys, nil)
+	return arrow.Field{Name: "key", Type: arrow.PrimitiveTypes.Int64}, builder.NewArray()
+}
+
+// BenchmarkJoin measures build and probe together, per training row.
+func BenchmarkJoin(b *testing.B) {
+	for _, text := range []bool{false, true} {
+		for _, grouped := range []bool{true, false} {
+			name := map[bool]string{false: "int64", true: "string32"}[text] + map[bool]string{true: "/grouped", false: "/random"}[grouped]
+			b.Run(name, func(b *testing.B) {
+				s, t := benchKeys(grouped)
+				field, array := benchColumn(s, text)
+				staging := benchInput(b, arrow.NewSchema([]arrow.Field{field}, nil), array)
+				_, array = benchColumn(t, text)
+				training := benchInput(b, arrow.NewSchema([]arrow.Field{field}, nil), array)
+				b.ReportAllocs()
+				b.ResetTimer()
+				for range b.N {
+					side, err := Build(b.Context(), staging, Rule{Name: "s"}, Options{})
+					require.NoError(b, err)
+					reader, err := Join(b.Context(), training, []Probe{{
+						Rule: Rule{Name: "s", MissingError: true}, Key: []int{0}, Columns: []arrow.Field{field},
+						Side: func(context.Context) (*Side, error) { return side, nil },
+					}}, Options{})
+					require.NoError(b, err)
+					rows := int64(0)
+					for reader.Next() {
+						rows += reader.RecordBatch().NumRows()
+					}
+					require.NoError(b, reader.Err())
+					require.EqualValues(b, len(t), rows)
+					reader.Release()
+				}
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(t)), "ns/row")
+			})
+		}
+	}
+}

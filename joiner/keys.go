@@ -1,0 +1,365 @@
+package joiner
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/apache/arrow-go/v18/arrow"
+
+	"github.com/penstock/penstock/internal/fault"
+)
+
+// layout is how the values of a key column lie in memory.
+type layout int
+
+const (
+	layoutInt32 layout = iota
+	layoutInt64
+	layoutFixed // width bytes each
+	layoutShort // bytes behind 32-bit offsets
+	layoutLong  // bytes behind 64-bit offsets
+)
+
+// keyType is what a key column holds. Values of two columns can be equal
+// exactly when their families are.
+type keyType struct {
+	layout layout
+	width  int // bytes per value, of layoutFixed
+	family string
+}
+
+// sized says whether all values of the type have one length.
+func (t keyType) sized() bool { return t.layout != layoutShort && t.layout != layoutLong }
+
+// integral says whether values are read as an int64.
+func (t keyType) integral() bool { return t.layout == layoutInt32 || t.layout == layoutInt64 }
+
+// keyTypeOf returns how to read a type as a key, and whether it can be one.
+func keyTypeOf(dt arrow.DataType) (keyType, bool) {
+	switch dt := dt.(type) {
+	case *arrow.Int32Type:
+		return keyType{layout: layoutInt32, family: "integer"}, true
+	case *arrow.Int64Type:
+		return keyType{layout: layoutInt64, family: "integer"}, true
+	case *arrow.Date32Type:
+		return keyType{layout: layoutInt32, family: "date"}, true
+	case *arrow.Time64Type:
+		return keyType{layout: layoutInt64, family: fmt.Sprintf("time[%s]", dt.Unit)}, true
+	case *arrow.TimestampType:
+		family := fmt.Sprintf("timestamp[%s]", dt.Unit)
+		if dt.TimeZone != "" {
+			family += " with zone"
+		}
+		return keyType{layout: layoutInt64, family: family}, true
+	case *arrow.Decimal128Type:
+		return keyType{layout: layoutFixed, width: 16, family: fmt.Sprintf("decimal of scale %d", dt.Scale)}, true
+	case *arrow.FixedSizeBinaryType:
+		return keyType{layout: layoutFixed, width: dt.ByteWidth, family: fmt.Sprintf("binary of %d bytes", dt.ByteWidth)}, true
+	case *arrow.StringType:
+		return keyType{layout: layoutShort, family: "string"}, true
+	case *arrow.LargeStringType:
+		return keyType{layout: layoutLong, family: "string"}, true
+	case *arrow.BinaryType:
+		return keyType{layout: layoutShort, family: "binary"}, true
+	case *arrow.LargeBinaryType:
+		return keyType{layout: layoutLong, family: "binary"}, true
+	default:
+		return keyType{}, false
+	}
+}
+
+// keyFields returns the key columns of a schema and how they are read.
+func keyFields(schema *arrow.Schema, at []int) ([]arrow.Field, []keyType, error) {
+	if len(at) == 0 {
+		return nil, nil, fault.New(fault.Internal, "a join without a key column")
+	}
+	fields, err := fieldsAt(schema, at)
+	if err != nil {
+		return nil, nil, err
+	}
+	types := make([]keyType, len(at))
+	for i, f := range fields {
+		t, ok := keyTypeOf(f.Type)
+		if !ok {
+			return nil, nil, fault.New(fault.Invalid, "column %s of type %s cannot be a key", f.Name, f.Type).
+				WithRemedy("join on columns of integers, dates, times, timestamps, decimals, strings or binary values")
+		}
+		types[i] = t
+	}
+	return fields, types, nil
+}
+
+// fieldsAt returns a schema's fields at positions.
+func fieldsAt(schema *arrow.Schema, at []int) ([]arrow.Field, error) {
+	fields := make([]arrow.Field, len(at))
+	for i, p := range at {
+		if p < 0 || p >= schema.NumFields() {
+			return nil, fault.New(fault.Internal, "position %d in a stream of %d columns", p, schema.NumFields())
+		}
+		fields[i] = schema.Field(p)
+	}
+	return fields, nil
+}
+
+// vector is the keys of some rows. One integral column is ints; everything
+// else is bytes, key i being arena[ends[i]:ends[i+1]]. Keys of equal families
+// are equal exactly when their numbers or bytes are. The key of a row that
+// null marks means nothing.
+type vector struct {
+	ints  []int64
+	arena []byte
+	ends  []int64
+	null  []bool // nil if no row has a null in a key column
+	nulls int64
+}
+
+// encoder turns key columns into vectors. It is not for concurrent use.
+type encoder struct {
+	types   []keyType
+	columns []column
+	// Scratch that the last vector may lie in.
+	ints  []int64
+	arena []byte
+	ends  []int64
+	null  []bool
+}
+
+func newEncoder(types []keyType) *encoder {
+	return &encoder{types: types, columns: make([]column, len(types))}
+}
+
+// integral says whether vectors hold numbers.
+func (e *encoder) integral() bool { return len(e.types) == 1 && e.types[0].integral() }
+
+// encode returns the keys of some rows, which are those of all the columns.
+// They are valid until the next call and while the columns are.
+func (e *encoder) encode(arrays []arrow.Array) vector {
+	var v vector
+	for i, a := range arrays {
+		e.columns[i].load(e.types[i], a)
+	}
+	rows := arrays[0].Len()
+	v.null, v.nulls = e.markNulls(arrays, rows)
+	switch {
+	case e.integral():
+		v.ints = e.numbers(rows)
+	case len(e.columns) == 1:
+		v.arena, v.ends = e.values(rows)
+	default:
+		v.arena, v.ends = e.composite(rows)
+	}
+	return v
+}
+
+// markNulls says which rows have a null in a key column, and how many do.
+func (e *encoder) markNulls(arrays []arrow.Array, rows int) ([]bool, int64) {
+	var null []bool
+	var nulls int64
+	for _, a := range arrays {
+		if a.NullN() == 0 {
+			continue
+		}
+		if null == nil {
+			null = resize(&e.null, rows)
+			clear(null)
+		}
+		for i := range rows {
+			if !null[i] && a.IsNull(i) {
+				null[i] = true
+				nulls++
+			}
+		}
+	}
+	return null, nulls
+}
+
+// numbers returns the values of the one column.
+func (e *encoder) numbers(rows int) []int64 {
+	c := &e.columns[0]
+	if c.layout == layoutInt64 {
+		return c.longs
+	}
+	out := resize(&e.ints, rows)
+	for i, x := range c.ints {
+		out[i] = int64(x)
+	}
+	return out
+}
+
+// values returns the values of the one column where they lie.
+func (e *encoder) values(rows int) ([]byte, []int64) {
+	c := &e.columns[0]
+	if c.layout == layoutLong {
+		return c.bytes, c.long
+	}
+	ends := resize(&e.ends, rows+1)
+	if c.layout == layoutShort {
+		for i, x := range c.short {
+			ends[i] = int64(x)
+		}
+		return c.bytes, ends
+	}
+	for i := range ends {
+		ends[i] = int64(i) * int64(c.width)
+	}
+	return c.bytes, ends
+}
+
+// composite puts the values of each row one after the other, those of the
+// sized types as they are, the others after their length, save the last of
+// these: its length is what the rest leaves. So no two keys look alike.
+func (e *encoder) composite(rows int) ([]byte, []int64) {
+	last := len(e.types) - 1
+	for last >= 0 && e.types[last].sized() {
+		last--
+	}
+	arena, ends := resize(&e.arena, int(e.arenaSize(rows)))[:0], resize(&e.ends, rows+1)
+	ends[0] = 0
+	for i := range rows {
+		for at := range e.columns {
+			c := &e.columns[at]
+			switch c.layout {
+			case layoutInt32:
+				arena = binary.LittleEndian.AppendUint64(arena, uint64(c.ints[i]))
+			case layoutInt64:
+				arena = binary.LittleEndian.AppendUint64(arena, uint64(c.longs[i]))
+			default:
+				value := c.value(i)
+				if !c.sized() && at != last {
+					arena = binary.LittleEndian.AppendUint64(arena, uint64(len(value)))
+				}
+				arena = append(arena, value...)
+			}
+		}
+		ends[i+1] = int64(len(arena))
+	}
+	return arena, ends
+}
+
+// arenaSize returns the bytes of the loaded columns' composite keys, or of the
+// values of the one column. Those of null rows are among them.
+func (e *encoder) arenaSize(rows int) int64 {
+	lengths, bytes := int64(-1), int64(0)
+	for i := range e.columns {
+		c := &e.columns[i]
+		bytes += c.total(rows)
+		if !c.sized() {
+			lengths++
+		}
+	}
+	return bytes + max(lengths, 0)*int64(rows)*word
+}
+
+// size returns the bytes that the arrays' keys take when they are kept, and
+// the bytes of scratch that encoding them takes at most.
+func (e *encoder) size(arrays []arrow.Array) (kept, scratch int64) {
+	rows := arrays[0].Len()
+	for i, a := range arrays {
+		e.columns[i].load(e.types[i], a)
+	}
+	scratch = int64(rows+1)*word + int64(rows) // numbers or ends, and null
+	if e.integral() {
+		return int64(rows) * word, scratch
+	}
+	arena := e.arenaSize(rows)
+	if len(e.columns) > 1 {
+		scratch += arena
+	}
+	return int64(rows)*word + arena, scratch
+}
+
+// word is the size of a number in a key, a length, and an end.
+const word = 8
+
+// column is the memory of one key column, by layout. Slices begin at the
+// first row.
+type column struct {
+	keyType
+	ints  []int32
+	longs []int64
+	short []int32 // offsets into bytes, one more than rows
+	long  []int64
+	bytes []byte
+}
+
+// load points c to an array of at least one row, whose type is t's.
+func (c *column) load(t keyType, a arrow.Array) {
+	d := a.Data()
+	*c = column{keyType: t}
+	switch t.layout {
+	case layoutInt32:
+		c.ints = orZero(arrow.GetValues[int32](d, 1), d.Len())
+	case layoutInt64:
+		c.longs = orZero(arrow.GetValues[int64](d, 1), d.Len())
+	case layoutFixed:
+		if b := d.Buffers()[1]; b != nil && b.Len() > 0 {
+			c.bytes = b.Bytes()[d.Offset()*t.width : (d.Offset()+d.Len())*t.width]
+		}
+		c.bytes = orZero(c.bytes, d.Len()*t.width)
+	case layoutShort:
+		c.short = arrow.GetOffsets[int32](d, 1)
+	case layoutLong:
+		c.long = arrow.GetOffsets[int64](d, 1)
+	}
+	if b := d.Buffers(); !t.sized() && b[2] != nil {
+		c.bytes = b[2].Bytes()
+	}
+}
+
+// orZero stands in for the values of an all-null array, which Arrow lets an
+// array leave out.
+func orZero[T any](values []T, n int) []T {
+	if values == nil {
+		return make([]T, n)
+	}
+	return values
+}
+
+// value returns the bytes of a row; not of integral columns.
+func (c *column) value(row int) []byte {
+	switch c.layout {
+	case layoutShort:
+		return c.bytes[c.short[row]:c.short[row+1]]
+	case layoutLong:
+		return c.bytes[c.long[row]:c.long[row+1]]
+	default:
+		return c.bytes[row*c.width : (row+1)*c.width]
+	}
+}
+
+// total returns the bytes of all values, a number being a word.
+func (c *column) total(rows int) int64 {
+	switch c.layout {
+	case layoutShort:
+		return int64(c.short[rows]) - int64(c.short[0])
+	case layoutLong:
+		return c.long[rows] - c.long[0]
+	case layoutFixed:
+		return int64(rows) * int64(c.width)
+	default:
+		return int64(rows) * word
+	}
+}
+
+// resize returns scratch of n values, of any content.
+func resize[T any](scratch *[]T, n int) []T {
+	if cap(*scratch) < n {
+		*scratch = make([]T, n)
+	}
+	*scratch = (*scratch)[:n]
+	return *scratch
+}
+
+// row returns the key of one row.
+func (v vector) row(i int) vector {
+	one := vector{arena: v.arena}
+	if v.null != nil {
+		one.null = v.null[i : i+1]
+	}
+	if v.ends == nil {
+		one.ints = v.ints[i : i+1]
+		return one
+	}
+	one.ends = v.ends[i : i+2]
+	return one
+}
