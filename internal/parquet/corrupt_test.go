@@ -1,0 +1,160 @@
+package parquet_test
+
+import (
+	"encoding/binary"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/parquet"
+)
+
+func TestNotAParquetFile(t *testing.T) {
+	good := write(t, parquet.WriteOptions{}, numbers(t, 0, 100))
+	end := func(replace string) []byte { return append(slices.Clone(good[:len(good)-len(replace)]), replace...) }
+	huge := slices.Clone(good)
+	binary.LittleEndian.PutUint32(huge[len(huge)-8:], 1<<31)
+	long := slices.Clone(good)
+	binary.LittleEndian.PutUint32(long[len(long)-8:], uint32(len(long)-11))
+	zero := slices.Clone(good)
+	binary.LittleEndian.PutUint32(zero[len(zero)-8:], 0)
+	for name, c := range map[string]struct {
+		content []byte
+		kind    fault.Kind
+		message string
+	}{
+		"empty":        {nil, fault.Corrupt, "too short"},
+		"eleven bytes": {make([]byte, 11), fault.Corrupt, "too short"},
+		"text":         {[]byte("this is no Parquet file at all"), fault.Corrupt, "does not end like"},
+		"cut":          {good[:len(good)-1], fault.Corrupt, "does not end like"},
+		"encrypted":    {end("PARE"), fault.Invalid, "encrypted"},
+		"huge footer":  {huge, fault.Corrupt, "cannot hold the footer"},
+		"long footer":  {long, fault.Corrupt, "cannot hold the footer"},
+		"no footer":    {zero, fault.Corrupt, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := parquet.Open(t.Context(), object(t, c.content), parquet.Options{})
+			require.ErrorContains(t, err, c.message)
+			require.Equal(t, c.kind, fault.KindOf(err))
+			require.Equal(t, location, fault.As(err).File)
+		})
+	}
+}
+
+// readDamaged reads a file that may be damaged in any way. It must end with
+// exactly the rows that the footer counts or with an error that says so.
+func readDamaged(t *testing.T, content []byte, parallel int) error {
+	t.Helper()
+	f, err := parquet.Open(t.Context(), object(t, content), parquet.Options{})
+	if err != nil {
+		return err
+	}
+	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
+	defer mem.AssertSize(t, 0)
+	rdr, err := f.Read(t.Context(), parquet.ReadOptions{Fields: ids(4), Schema: numbersSchema(), BatchRows: 64, Memory: mem, Parallel: parallel})
+	if err != nil {
+		return err
+	}
+	defer rdr.Release()
+	var rows int64
+	for rdr.Next() {
+		b := rdr.RecordBatch()
+		for i := range int(b.NumCols()) {
+			require.Equal(t, int(b.NumRows()), b.Column(i).Len())
+		}
+		_ = deep(t, b) // walks all offsets
+		rows += b.NumRows()
+	}
+	if rdr.Err() == nil {
+		require.Equal(t, f.Rows(), rows)
+	}
+	return rdr.Err()
+}
+
+// classified are the kinds that a damaged file may be answered with: what is
+// damaged can look like a feature that is not served.
+func classified(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		require.Contains(t, []fault.Kind{fault.Corrupt, fault.Invalid}, fault.KindOf(err), "%v", err)
+		require.Equal(t, location, fault.As(err).File, "%v", err)
+	}
+}
+
+func TestFlippedBits(t *testing.T) {
+	for name, opts := range map[string]parquet.WriteOptions{
+		"zstd":   {RowGroupRows: 100},
+		"plain":  {RowGroupRows: 100, Codec: parquet.Uncompressed, Plain: true, PageBytes: 256},
+		"dict":   {RowGroupRows: 100, Codec: parquet.Uncompressed, PageV2: true},
+		"snappy": {RowGroupRows: 300, Codec: parquet.Snappy},
+	} {
+		t.Run(name, func(t *testing.T) {
+			good := write(t, opts, numbers(t, 0, 300))
+			require.NoError(t, readDamaged(t, good, 1))
+			random := rand.New(rand.NewPCG(1, 2))
+			found := 0
+			for i := range 400 {
+				bad := slices.Clone(good)
+				bad[random.IntN(len(bad))] ^= 1 << random.IntN(8)
+				err := readDamaged(t, bad, i%3)
+				classified(t, err)
+				if err != nil {
+					found++
+				}
+			}
+			require.Greater(t, found, 50)
+		})
+	}
+}
+
+func TestFlippedFooter(t *testing.T) {
+	good := write(t, parquet.WriteOptions{RowGroupRows: 100}, numbers(t, 0, 300))
+	length := int(binary.LittleEndian.Uint32(good[len(good)-8:]))
+	for at := len(good) - 8 - length; at < len(good); at += 3 {
+		bad := slices.Clone(good)
+		bad[at] ^= byte(1 << (at % 8))
+		classified(t, readDamaged(t, bad, 1))
+	}
+}
+
+func TestTruncated(t *testing.T) {
+	good := write(t, parquet.WriteOptions{RowGroupRows: 100}, numbers(t, 0, 300))
+	for n := 0; n < len(good); n += 37 {
+		err := readDamaged(t, good[:n], 1)
+		require.Error(t, err)
+		classified(t, err)
+	}
+	// A file whose middle was lost: the footer is whole, the pages are elsewhere.
+	length := int(binary.LittleEndian.Uint32(good[len(good)-8:]))
+	for n := 1; n < len(good)-length-8; n += 41 {
+		err := readDamaged(t, slices.Delete(slices.Clone(good), 4, 4+n), 1)
+		require.Error(t, err)
+		classified(t, err)
+	}
+	// Pages that were never written.
+	hollow := slices.Clone(good)
+	clear(hollow[4 : len(good)-length-8])
+	err := readDamaged(t, hollow, 1)
+	require.Equal(t, fault.Corrupt, fault.KindOf(err))
+	require.NotNil(t, fault.As(err).RowGroup)
+}
+
+// Rows that the footer counts and the pages lack, or the other way round.
+func TestWrongCounts(t *testing.T) {
+	a := write(t, parquet.WriteOptions{Codec: parquet.Uncompressed, Plain: true}, numbers(t, 0, 64))
+	b := write(t, parquet.WriteOptions{Codec: parquet.Uncompressed, Plain: true}, numbers(t, 0, 65))
+	length := func(c []byte) int { return int(binary.LittleEndian.Uint32(c[len(c)-8:])) + 8 }
+	for name, content := range map[string][]byte{
+		"too few":  append(slices.Clone(a[:len(a)-length(a)]), b[len(b)-length(b):]...),
+		"too many": append(slices.Clone(b[:len(b)-length(b)]), a[len(a)-length(a):]...),
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := readDamaged(t, content, 1)
+			require.Equal(t, fault.Corrupt, fault.KindOf(err), "%v", err)
+		})
+	}
+}

@@ -1,0 +1,16 @@
+// Package parquet reads and writes one Parquet file. It is the only user of
+// arrow-go's Parquet packages, and none of their types leave it.
+//
+// A file is opened from a store.Object with one read of its end; its Footer
+// can be kept and shared to open the same file again without that read. The
+// footer answers what a plan needs: rows, row groups, columns by Iceberg field
+// id, statistics. Read decodes chosen columns of chosen row groups into the
+// Arrow types that the caller asks for, which follow the table's types alone.
+//
+// Promises: nothing is read before the first Next; the rows are exactly those
+// that the footer counts, in the file's order, or the reader fails; a required
+// column has no nulls; damage is Corrupt with file and row group named,
+// whatever the decoder below does, a panic included; what this version cannot
+// turn into the wanted type without loss or guessing is Invalid before
+// anything is read. Page checksums are verified where the file has them.
+package parquet

@@ -1,0 +1,226 @@
+package parquet
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/apache/arrow-go/v18/parquet/schema"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/invariant"
+	"github.com/penstock/penstock/internal/store"
+)
+
+// DefaultBatchRows is the batch length that decodes fastest: long enough to
+// spread the cost per batch and column, short enough to stay in caches.
+const DefaultBatchRows = 32 << 10
+
+// Options say how to open a file.
+type Options struct {
+	// Footer is the file's own, from an earlier Open or ReadFooter; nil reads
+	// it. A footer of a file of another size is Corrupt.
+	Footer *Footer
+}
+
+// File is an open Parquet file. It holds no memory but its footer; the caller
+// closes the object after the last reader is released. It is safe for
+// concurrent use.
+type File struct {
+	*Footer
+	obj store.Object
+}
+
+// Open opens the file that an object holds.
+func Open(ctx context.Context, obj store.Object, opts Options) (*File, error) {
+	footer := opts.Footer
+	if footer == nil {
+		var err error
+		if footer, err = ReadFooter(ctx, obj); err != nil {
+			return nil, err
+		}
+	}
+	if footer.size != obj.Size() {
+		return nil, damaged(obj.Location(), "file has %d bytes, its footer was read from %d", obj.Size(), footer.size)
+	}
+	return &File{Footer: footer, obj: obj}, nil
+}
+
+// Location is where the file lies.
+func (f *File) Location() string { return f.obj.Location() }
+
+// ReadOptions say what to read and into what.
+type ReadOptions struct {
+	// Fields are the Iceberg field ids of the columns, in the order wanted;
+	// one for each field of Schema.
+	Fields []int
+	// Schema has the wanted names, types and nullability. Metadata is used for
+	// the field ids of nested fields, where given, and does not come out.
+	Schema *arrow.Schema
+	// RowGroups are read in this order; nil is all, in the file's order.
+	RowGroups []int
+	// BatchRows is the most rows of a batch; 0 is DefaultBatchRows. Batches
+	// also end with their row group.
+	BatchRows int
+	// NullIfAbsent gives nulls for nullable columns that the file lacks, as the
+	// specification has it for columns added later; without it they are
+	// refused. The caller sets it once it knows that the table has no other
+	// source for the value: partition values of migrated files, defaults.
+	NullIfAbsent bool
+	// Parallel is how many columns are decoded side by side within Next; 0 and
+	// 1 decode on the caller's goroutine.
+	Parallel int
+	// Memory gives the batches' buffers; nil is Go's memory.
+	Memory memory.Allocator
+	// Scratch gives what does not leave the reader: stored bytes of a row
+	// group and decompressed pages. Nil is Go's memory. A batch.Pool serves best.
+	Scratch memory.Allocator
+}
+
+// column is one wanted column of a reader.
+type column struct {
+	field int // among the file's; -1 if absent
+	shape *shape
+	spans []int // leaves
+}
+
+// Read prepares reading and checks that it can be done: a column that cannot
+// be served as wanted is Invalid. Nothing is read before the reader's first
+// Next, and the context given is that of all reads. A batch is valid until the
+// next call of Next or Release on the reader. The caller releases the reader,
+// and closes the object only after.
+func (f *File) Read(ctx context.Context, opts ReadOptions) (array.RecordReader, error) {
+	invariant.Check(len(opts.Fields) == opts.Schema.NumFields(), "%d fields, a schema of %d", len(opts.Fields), opts.Schema.NumFields())
+	columns := make([]column, len(opts.Fields))
+	for i, id := range opts.Fields {
+		c, err := f.column(id, opts.Schema.Field(i), opts.NullIfAbsent)
+		if err != nil {
+			return nil, fault.As(err).In("", f.Location())
+		}
+		columns[i] = c
+	}
+	if opts.RowGroups == nil {
+		for i := range f.groups {
+			opts.RowGroups = append(opts.RowGroups, i)
+		}
+	}
+	for _, group := range opts.RowGroups {
+		if group < 0 || group >= len(f.groups) {
+			return nil, fault.New(fault.Invalid, "row group %d is asked for, the file has %d", group, len(f.groups)).In("", f.Location())
+		}
+	}
+	if opts.BatchRows <= 0 {
+		opts.BatchRows = DefaultBatchRows
+	}
+	if opts.Memory == nil {
+		opts.Memory = memory.NewGoAllocator() // clears by itself
+	} else {
+		opts.Memory = cleared{opts.Memory}
+	}
+	if opts.Scratch == nil {
+		opts.Scratch = memory.NewGoAllocator()
+	}
+	return newReader(ctx, f, columns, opts)
+}
+
+// column compares a wanted column with the file's.
+func (f *File) column(id int, want arrow.Field, nullIfAbsent bool) (column, error) {
+	at := f.fieldAt(id)
+	if at < 0 {
+		if !want.Nullable || !nullIfAbsent {
+			return column{}, fault.New(fault.Invalid, "the file has no column %s (field id %d), and this version does not supply its value", want.Name, id)
+		}
+		return column{field: -1, shape: &shape{path: want.Name, want: plain(want.Type)}}, nil
+	}
+	field := f.fields[at]
+	for _, leaf := range field.Leaves {
+		if c := f.meta.Schema.Column(leaf); c.PhysicalType().String() == "INT96" {
+			return column{}, fault.New(fault.Invalid, "column %s is stored as INT96, which is not served by this version", c.Path()).
+				WithRemedy("rewrite the file with timestamps in microseconds")
+		}
+	}
+	have := field.arrow
+	have.Type = f.assumeZone(field, want.Type)
+	s, err := newShape(want.Name, have, want)
+	if err != nil {
+		return column{}, err
+	}
+	s.strip()
+	return column{field: at, shape: s, spans: field.Leaves}, nil
+}
+
+// assumeZone lets the table say whether a timestamp means UTC where the file
+// was written before files could.
+func (f *File) assumeZone(field Field, want arrow.DataType) arrow.DataType {
+	have, isTimestamp := field.Type.(*arrow.TimestampType)
+	wanted, alsoWanted := want.(*arrow.TimestampType)
+	if !isTimestamp || !alsoWanted {
+		return field.Type
+	}
+	logical, ok := f.meta.Schema.Column(field.Leaves[0]).LogicalType().(schema.TimestampLogicalType)
+	if !ok || !logical.IsFromConvertedType() {
+		return field.Type
+	}
+	return &arrow.TimestampType{Unit: have.Unit, TimeZone: wanted.TimeZone}
+}
+
+// plainSchema is the schema of the batches.
+func plainSchema(want *arrow.Schema) *arrow.Schema {
+	fields := slices.Clone(want.Fields())
+	for i := range fields {
+		fields[i] = plainField(fields[i])
+	}
+	return arrow.NewSchema(fields, nil)
+}
+
+func plainField(f arrow.Field) arrow.Field {
+	return arrow.Field{Name: f.Name, Type: plain(f.Type), Nullable: f.Nullable}
+}
+
+// plain strips a type of all metadata of nested fields.
+func plain(t arrow.DataType) arrow.DataType {
+	switch t := t.(type) {
+	case *arrow.ListType:
+		return arrow.ListOfField(plainField(t.ElemField()))
+	case *arrow.MapType:
+		m := arrow.MapOfFields(plainField(t.KeyField()), plainField(t.ItemField()))
+		m.KeysSorted = t.KeysSorted
+		return m
+	case *arrow.StructType:
+		fields := slices.Clone(t.Fields())
+		for i := range fields {
+			fields[i] = plainField(fields[i])
+		}
+		return arrow.StructOf(fields...)
+	default:
+		return t
+	}
+}
+
+// strip replaces the wanted types by their plain forms.
+func (s *shape) strip() {
+	s.want = plain(s.want)
+	for _, child := range s.children {
+		child.strip()
+	}
+}
+
+// spans are the stored ranges of the columns in a row group.
+func (f *File) spans(group int, columns []column) []span {
+	var out []span
+	for _, c := range columns {
+		for _, leaf := range c.spans {
+			start, length := f.chunkRange(group, leaf)
+			out = append(out, span{start: start, length: length})
+		}
+	}
+	return out
+}
+
+// name says which row group of which file an operation is about.
+func (f *File) name(group int) string {
+	return fmt.Sprintf("read row group %d of %s", group, f.Location())
+}

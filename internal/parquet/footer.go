@@ -1,0 +1,202 @@
+package parquet
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/apache/arrow-go/v18/parquet/metadata"
+	"github.com/apache/arrow-go/v18/parquet/pqarrow"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/store"
+)
+
+const (
+	magic          = "PAR1"
+	magicEncrypted = "PARE"
+	// trailer is the length field and the magic bytes at a file's end.
+	trailer = 8
+	// tailBytes is how much of a file's end is read to find its footer: enough
+	// for all but wide files of many row groups, which need a second read.
+	tailBytes = 64 << 10
+	// footerWeight is how much memory a decoded footer takes per stored byte,
+	// measured on files of 20 to 50 columns.
+	footerWeight = 8
+)
+
+// Footer is what a file says about itself. It is immutable, safe for
+// concurrent use, and may be kept for as long as one likes: the file it came
+// from never changes.
+type Footer struct {
+	meta   *metadata.FileMetaData
+	fields []Field
+	groups []RowGroup
+	size   int64
+	stored int64
+}
+
+// RowGroup is one horizontal piece of a file.
+type RowGroup struct {
+	FirstRow int64 // of the file's rows, from 0
+	Rows     int64
+	Bytes    int64 // as stored, all columns
+}
+
+// Rows is the number of rows in the file.
+func (f *Footer) Rows() int64 { return f.meta.NumRows }
+
+// RowGroups are the file's row groups in order. The caller does not change
+// the slice.
+func (f *Footer) RowGroups() []RowGroup { return f.groups }
+
+// FileSize is the length in bytes of the file that the footer belongs to.
+func (f *Footer) FileSize() int64 { return f.size }
+
+// Bytes estimates the memory that the footer holds, for caches.
+func (f *Footer) Bytes() int64 { return f.stored * footerWeight }
+
+// WrittenBy is the name and version of the writer, or "".
+func (f *Footer) WrittenBy() string { return f.meta.GetCreatedBy() }
+
+// ReadFooter reads the footer of a file: one read of its last 64 KiB, and a
+// second one where that is not enough.
+func ReadFooter(ctx context.Context, obj store.Object) (*Footer, error) {
+	size := obj.Size()
+	if size < int64(len(magic))+trailer {
+		return nil, damaged(obj.Location(), "file of %d bytes is too short for a Parquet file", size)
+	}
+	tail := make([]byte, min(size, tailBytes))
+	if err := obj.ReadAt(ctx, tail, size-int64(len(tail))); err != nil {
+		return nil, fault.Op(err, "read footer of %s", obj.Location())
+	}
+	switch end := string(tail[len(tail)-len(magic):]); end {
+	case magic:
+	case magicEncrypted:
+		return nil, fault.New(fault.Invalid, "encrypted Parquet files are not served by this version").
+			In("", obj.Location())
+	default:
+		return nil, damaged(obj.Location(), "file does not end like a Parquet file")
+	}
+	length := int64(binary.LittleEndian.Uint32(tail[len(tail)-trailer:]))
+	if length > size-trailer-int64(len(magic)) {
+		return nil, damaged(obj.Location(), "file of %d bytes cannot hold the footer of %d bytes that it announces", size, length)
+	}
+	stored := make([]byte, length)
+	have := min(length, int64(len(tail))-trailer)
+	copy(stored[length-have:], tail[int64(len(tail))-trailer-have:])
+	if have < length {
+		if err := obj.ReadAt(ctx, stored[:length-have], size-trailer-length); err != nil {
+			return nil, fault.Op(err, "read footer of %s", obj.Location())
+		}
+	}
+	return parseFooter(obj.Location(), stored, size)
+}
+
+// parseFooter decodes and checks a footer.
+func parseFooter(location string, stored []byte, size int64) (footer *Footer, err error) {
+	defer recovered(&err, location, "the footer cannot be decoded")
+	meta, err := metadata.NewFileMetaData(stored, nil)
+	if err != nil {
+		return nil, damaged(location, "the footer cannot be decoded: %w", err)
+	}
+	return newFooter(location, meta, int64(len(stored)), size)
+}
+
+// newFooter checks all that reading will rely on. The footer took stored bytes
+// of the file's size.
+func newFooter(location string, meta *metadata.FileMetaData, stored, size int64) (*Footer, error) {
+	// Writers may leave their own Arrow schema here, which would change the
+	// decoded types; the table's types alone decide.
+	meta.FileMetaData.KeyValueMetadata = nil
+	meta.SetSourceFileSize(size)
+	f := &Footer{meta: meta, size: size, stored: stored}
+	if meta.IsSetEncryptionAlgorithm() {
+		return nil, fault.New(fault.Invalid, "encrypted Parquet files are not served by this version").In("", location)
+	}
+	if err := f.checkGroups(size - trailer - stored); err != nil {
+		return nil, damaged(location, "the footer contradicts itself: %w", err)
+	}
+	manifest, err := pqarrow.NewSchemaManifest(meta.Schema, nil, &pqarrow.ArrowReadProperties{})
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "the file's schema is not served by this version: %w", err).In("", location)
+	}
+	f.fields = newFields(manifest)
+	return f, nil
+}
+
+// checkGroups sees that row groups and column chunks lie before the end of the
+// data, that they have the schema's columns, and that their rows add up.
+func (f *Footer) checkGroups(end int64) error {
+	columns := f.meta.Schema.NumColumns()
+	var rows int64
+	f.groups = make([]RowGroup, len(f.meta.RowGroups))
+	for i, g := range f.meta.RowGroups {
+		if g.NumRows < 0 || len(g.Columns) != columns {
+			return fmt.Errorf("row group %d has %d rows, %d columns, the schema has %d", i, g.NumRows, len(g.Columns), columns)
+		}
+		group := RowGroup{FirstRow: rows, Rows: g.NumRows}
+		for leaf := range columns {
+			stored, err := f.checkChunk(i, leaf, end)
+			if err != nil {
+				return err
+			}
+			group.Bytes += stored
+		}
+		f.groups[i] = group
+		if rows += g.NumRows; rows < 0 {
+			return fmt.Errorf("rows of row groups up to %d do not add up", i)
+		}
+	}
+	if rows != f.meta.NumRows {
+		return fmt.Errorf("the file has %d rows, its row groups have %d", f.meta.NumRows, rows)
+	}
+	return nil
+}
+
+func (f *Footer) checkChunk(group, leaf int, end int64) (stored int64, err error) {
+	chunk := f.meta.RowGroups[group].Columns[leaf]
+	switch {
+	case chunk.MetaData == nil:
+		return 0, fmt.Errorf("row group %d says nothing of column %d", group, leaf)
+	case chunk.FilePath != nil && *chunk.FilePath != "":
+		return 0, fmt.Errorf("column %d of row group %d lies in another file, %s", leaf, group, *chunk.FilePath)
+	}
+	column := f.meta.Schema.Column(leaf)
+	start, length := f.chunkRange(group, leaf)
+	switch {
+	case int(chunk.MetaData.Type) != int(column.PhysicalType()):
+		return 0, fmt.Errorf("column %s of row group %d is not of its own type", column.Name(), group)
+	case start < int64(len(magic)) || length < 0 || length > end-start:
+		return 0, fmt.Errorf("column %s of row group %d lies at bytes %d to %d, data ends at %d", column.Name(), group, start, start+length, end)
+	case column.MaxRepetitionLevel() == 0 && chunk.MetaData.NumValues != f.meta.RowGroups[group].NumRows:
+		return 0, fmt.Errorf("column %s of row group %d has %d values, the group has %d rows", column.Name(), group,
+			chunk.MetaData.NumValues, f.meta.RowGroups[group].NumRows)
+	}
+	return length, nil
+}
+
+// chunkRange is where a column chunk lies, as the decoder computes it.
+func (f *Footer) chunkRange(group, leaf int) (start, length int64) {
+	m := f.meta.RowGroups[group].Columns[leaf].MetaData
+	start = m.DataPageOffset
+	if m.DictionaryPageOffset != nil && *m.DictionaryPageOffset > 0 {
+		start = min(start, *m.DictionaryPageOffset)
+	}
+	return start, m.TotalCompressedSize
+}
+
+// damaged is the one form of errors about a file that contradicts itself.
+func damaged(location, format string, args ...any) *fault.Error {
+	return fault.New(fault.Corrupt, format, args...).In("", location).
+		WithRemedy("restore the file, or read a snapshot that does not need it")
+}
+
+// recovered turns a panic of the decoder into an error about the file: the
+// decoder trusts its input in places where damaged files break it. Only calls
+// into the decoder run under it.
+func recovered(err *error, location, what string) {
+	if r := recover(); r != nil {
+		*err = damaged(location, "%s: %v", what, r)
+	}
+}

@@ -1,0 +1,287 @@
+package parquet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/parquet"
+	"github.com/apache/arrow-go/v18/parquet/file"
+	"github.com/apache/arrow-go/v18/parquet/pqarrow"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/invariant"
+)
+
+// reader decodes row group after row group. Between calls of Next it holds
+// the stored bytes of the open row group, and nothing runs.
+type reader struct {
+	ctx     context.Context //nolint:containedctx // a reader's interface has no context; it lives for one read
+	file    *File
+	opts    ReadOptions
+	schema  *arrow.Schema
+	columns []column
+	source  *source
+	decoder *pqarrow.FileReader
+
+	next  int                     // of opts.RowGroups, the one to open
+	group int                     // the open one, of the file
+	left  int64                   // its rows that are not yet out
+	open  []*pqarrow.ColumnReader // its columns; nil for absent ones
+
+	batch arrow.RecordBatch
+	err   error
+	refs  atomic.Int64
+}
+
+func newReader(ctx context.Context, f *File, columns []column, opts ReadOptions) (*reader, error) {
+	r := &reader{
+		ctx: ctx, file: f, opts: opts, schema: plainSchema(opts.Schema), columns: columns,
+		source: &source{ctx: ctx, obj: f.obj, scratch: opts.Scratch},
+	}
+	r.refs.Store(1)
+	props := parquet.NewReaderProperties(opts.Scratch)
+	props.BufferedStreamEnabled = true // the source has the bytes in memory: a stream saves copying chunks once more
+	pages, err := file.NewParquetReader(r.source, file.WithMetadata(f.meta), file.WithReadProps(props))
+	if err != nil {
+		return nil, damaged(f.Location(), "%w", err)
+	}
+	r.decoder, err = pqarrow.NewFileReader(pages, pqarrow.ArrowReadProperties{}, opts.Memory)
+	if err != nil {
+		return nil, damaged(f.Location(), "%w", err)
+	}
+	return r, nil
+}
+
+func (r *reader) Schema() *arrow.Schema          { return r.schema }
+func (r *reader) RecordBatch() arrow.RecordBatch { return r.batch }
+func (r *reader) Record() arrow.RecordBatch      { return r.batch }
+func (r *reader) Err() error                     { return r.err }
+func (r *reader) Retain()                        { r.refs.Add(1) }
+
+func (r *reader) Release() {
+	left := r.refs.Add(-1)
+	invariant.Check(left >= 0, "a Parquet reader was released too often")
+	if left == 0 {
+		r.dropBatch()
+		r.closeGroup()
+	}
+}
+
+func (r *reader) dropBatch() {
+	if r.batch != nil {
+		r.batch.Release()
+		r.batch = nil
+	}
+}
+
+// Next decodes the next batch. It returns false at the end and on an error.
+func (r *reader) Next() bool {
+	r.dropBatch()
+	if r.err != nil || r.refs.Load() <= 0 {
+		return false
+	}
+	for r.left == 0 {
+		if err := r.nextGroup(); err != nil {
+			r.fail(err)
+			return false
+		}
+		if r.open == nil {
+			return false
+		}
+	}
+	rows := min(r.left, int64(r.opts.BatchRows))
+	arrays, err := r.decodeAll(rows)
+	defer release(arrays)
+	if err != nil {
+		r.fail(err)
+		return false
+	}
+	r.left -= rows
+	r.batch = array.NewRecordBatch(r.schema, arrays, rows)
+	return true
+}
+
+// fail ends the reader with an error that names file and row group.
+func (r *reader) fail(err error) {
+	if cause := r.source.failure(); cause != nil {
+		err = cause
+	} else if r.ctx.Err() != nil {
+		err = context.Cause(r.ctx)
+	}
+	r.closeGroup()
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		r.err = fault.Op(err, "%s", r.file.name(r.group))
+		return
+	}
+	var known *fault.Error
+	if !errors.As(err, &known) {
+		err = damaged(r.file.Location(), "%w", err)
+	}
+	out := fault.As(fault.Op(err, "%s", r.file.name(r.group)))
+	r.err = out.In(out.Table, r.file.Location()).InRowGroup(r.group)
+}
+
+// nextGroup ends the open row group and opens the next; open is nil after the
+// last.
+func (r *reader) nextGroup() error {
+	if err := r.ctx.Err(); err != nil {
+		return context.Cause(r.ctx)
+	}
+	if r.open != nil {
+		if err := r.checkEnd(); err != nil {
+			return err
+		}
+	}
+	r.closeGroup()
+	if r.next == len(r.opts.RowGroups) {
+		return nil
+	}
+	r.group = r.opts.RowGroups[r.next]
+	r.next++
+	r.left = r.file.groups[r.group].Rows
+	r.open = make([]*pqarrow.ColumnReader, len(r.columns))
+	if r.left == 0 {
+		return nil
+	}
+	if err := r.source.load(r.file.spans(r.group, r.columns)); err != nil {
+		return err
+	}
+	for i, c := range r.columns {
+		if c.field < 0 {
+			continue
+		}
+		if err := r.checkPages(c); err != nil {
+			return err
+		}
+		if err := r.openColumn(i); err != nil {
+			return fmt.Errorf("column %s: %w", c.shape.path, err)
+		}
+	}
+	return nil
+}
+
+func (r *reader) openColumn(i int) (err error) {
+	defer recovered(&err, r.file.Location(), "a column cannot be decoded")
+	c := r.columns[i]
+	leaves := make(map[int]bool, len(c.spans))
+	for _, leaf := range c.spans {
+		leaves[leaf] = true
+	}
+	r.open[i], err = r.decoder.GetFieldReader(r.ctx, c.field, leaves, []int{r.group})
+	return err
+}
+
+// checkPages verifies the checksums of a column's pages.
+func (r *reader) checkPages(c column) error {
+	for _, leaf := range c.spans {
+		start, length := r.file.chunkRange(r.group, leaf)
+		if err := checkCRC(r.source.loaded(span{start: start, length: length})); err != nil {
+			return fmt.Errorf("column %s: %w", c.shape.path, err)
+		}
+	}
+	return nil
+}
+
+// closeGroup gives back what the open row group holds.
+func (r *reader) closeGroup() {
+	for i, c := range r.open {
+		if c != nil {
+			r.closeColumn(i)
+		}
+	}
+	r.open, r.left = nil, 0
+	r.source.unload()
+}
+
+func (r *reader) closeColumn(i int) {
+	var ignored error
+	defer recovered(&ignored, r.file.Location(), "")
+	r.open[i].Release()
+}
+
+// decodeAll decodes the next rows of all columns, for the caller to release
+// also on an error.
+func (r *reader) decodeAll(rows int64) ([]arrow.Array, error) {
+	arrays := make([]arrow.Array, len(r.columns))
+	if r.opts.Parallel <= 1 {
+		for i := range arrays {
+			var err error
+			if arrays[i], err = r.decode(i, rows); err != nil {
+				return arrays, err
+			}
+		}
+		return arrays, nil
+	}
+	var group errgroup.Group
+	group.SetLimit(r.opts.Parallel)
+	for i := range arrays {
+		group.Go(func() (err error) {
+			arrays[i], err = r.decode(i, rows)
+			return err
+		})
+	}
+	return arrays, group.Wait()
+}
+
+// decode decodes the next rows of one column.
+func (r *reader) decode(i int, rows int64) (arrow.Array, error) {
+	c := r.columns[i]
+	if c.field < 0 {
+		return array.MakeArrayOfNull(r.opts.Memory, c.shape.want, int(rows)), nil
+	}
+	decoded, err := r.decodeChunked(i, rows)
+	if err != nil {
+		return nil, fmt.Errorf("column %s: %w", c.shape.path, err)
+	}
+	defer decoded.Release()
+	switch got := decoded.Len(); {
+	case int64(got) != rows:
+		return nil, fmt.Errorf("column %s ends early: %d of %d rows are missing", c.shape.path, r.left-int64(got), r.left)
+	case len(decoded.Chunks()) != 1:
+		return nil, fault.New(fault.Exhausted, "%d rows of column %s are too large for one batch", rows, c.shape.path).
+			WithRemedy("ask for fewer rows per batch")
+	}
+	shaped, err := c.shape.apply(decoded.Chunk(0).Data(), nil, r.opts.Memory)
+	if err != nil {
+		return nil, err
+	}
+	defer shaped.Release()
+	return array.MakeFromData(shaped), nil
+}
+
+func (r *reader) decodeChunked(i int, rows int64) (out *arrow.Chunked, err error) {
+	defer recovered(&err, r.file.Location(), "a page cannot be decoded")
+	return r.open[i].NextBatch(rows)
+}
+
+// checkEnd sees that no column has rows beyond its row group's count.
+func (r *reader) checkEnd() error {
+	for i, c := range r.columns {
+		if c.field < 0 || r.open[i] == nil {
+			continue
+		}
+		rest, err := r.decodeChunked(i, 1)
+		if err != nil {
+			return fmt.Errorf("column %s: %w", c.shape.path, err)
+		}
+		surplus := rest.Len()
+		rest.Release()
+		if surplus > 0 {
+			return fmt.Errorf("column %s has more rows than its row group", c.shape.path)
+		}
+	}
+	return nil
+}
+
+func release(arrays []arrow.Array) {
+	for _, a := range arrays {
+		if a != nil {
+			a.Release()
+		}
+	}
+}

@@ -1,0 +1,226 @@
+package parquet_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/extensions"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/parquet"
+)
+
+func list(t arrow.DataType, nullable bool) arrow.DataType {
+	return arrow.ListOfField(arrow.Field{Name: "element", Type: t, Nullable: nullable})
+}
+
+// cases are types with values, as JSON; null stands between them where the
+// column may have nulls.
+func cases() map[string]struct {
+	kind   arrow.DataType
+	values []string
+} {
+	type c = struct {
+		kind   arrow.DataType
+		values []string
+	}
+	micros := func(zone string) arrow.DataType {
+		return &arrow.TimestampType{Unit: arrow.Microsecond, TimeZone: zone}
+	}
+	nanos := func(zone string) arrow.DataType {
+		return &arrow.TimestampType{Unit: arrow.Nanosecond, TimeZone: zone}
+	}
+	pair := arrow.StructOf(
+		arrow.Field{Name: "a", Type: arrow.PrimitiveTypes.Int32},
+		arrow.Field{Name: "b", Type: arrow.BinaryTypes.String, Nullable: true},
+		arrow.Field{Name: "c", Type: list(arrow.PrimitiveTypes.Float32, true), Nullable: true})
+	return map[string]c{
+		"bool":      {arrow.FixedWidthTypes.Boolean, []string{"true", "false", "true"}},
+		"int32":     {arrow.PrimitiveTypes.Int32, []string{"1", "-2147483648", "2147483647"}},
+		"int64":     {arrow.PrimitiveTypes.Int64, []string{"1", "-9223372036854775808", "9223372036854775807"}},
+		"float32":   {arrow.PrimitiveTypes.Float32, []string{"1.5", "-0.25", "3e38"}},
+		"float64":   {arrow.PrimitiveTypes.Float64, []string{"1.5", "-0.25", "1e308"}},
+		"string":    {arrow.BinaryTypes.String, []string{`""`, `"ä\u0000b"`, `"long ` + strings.Repeat("x", 300) + `"`}},
+		"binary":    {arrow.BinaryTypes.Binary, []string{`""`, `"AAH/"`, `"/w=="`}},
+		"fixed":     {&arrow.FixedSizeBinaryType{ByteWidth: 3}, []string{`"AAH/"`, `"AAAA"`, `"////"`}},
+		"decimal9":  {&arrow.Decimal128Type{Precision: 9, Scale: 2}, []string{`"1.25"`, `"-9999999.99"`, `"9999999.99"`}},
+		"decimal18": {&arrow.Decimal128Type{Precision: 18, Scale: 0}, []string{`"1"`, `"-999999999999999999"`, `"7"`}},
+		"decimal38": {&arrow.Decimal128Type{Precision: 38, Scale: 10}, []string{`"1.25"`, `"-12345678901234567890.5"`, `"0"`}},
+		"date":      {arrow.FixedWidthTypes.Date32, []string{`"1969-12-31"`, `"2024-02-29"`, `"9999-12-31"`}},
+		"time":      {arrow.FixedWidthTypes.Time64us, []string{`"00:00:00.000001"`, `"23:59:59.999999"`, `"12:00:00"`}},
+		"micros":    {micros(""), []string{`"1969-12-31T23:59:59.999999"`, `"2024-02-29T12:00:00"`, `"1970-01-01T00:00:00"`}},
+		"microsUTC": {micros("UTC"), []string{`"1969-12-31T23:59:59.999999Z"`, `"2024-02-29T12:00:00Z"`, `"1970-01-01T00:00:00Z"`}},
+		"nanos":     {nanos(""), []string{`"1969-12-31T23:59:59.999999999"`, `"2024-02-29T12:00:00"`, `"1970-01-01T00:00:00"`}},
+		"nanosUTC":  {nanos("UTC"), []string{`"1969-12-31T23:59:59.999999999Z"`, `"2024-02-29T12:00:00Z"`, `"1970-01-01T00:00:00Z"`}},
+		"list":      {list(arrow.PrimitiveTypes.Int64, false), []string{"[]", "[1]", "[2,3,4]"}},
+		"listNulls": {list(arrow.BinaryTypes.String, true), []string{"[]", "[null]", `["a",null,"b"]`}},
+		"listLists": {list(list(arrow.FixedWidthTypes.Date32, true), true), []string{"[]", "[null,[]]", `[["1999-01-01",null]]`}},
+		"struct":    {pair, []string{`{"a":1,"b":"x","c":[1.5,null]}`, `{"a":2,"b":null,"c":null}`, `{"a":3,"b":"","c":[]}`}},
+		"listPairs": {list(pair, true), []string{"[]", `[{"a":1,"b":"x","c":[1]},null]`, `[{"a":2,"b":null,"c":null}]`}},
+		"map": {
+			arrow.MapOfFields(arrow.Field{Name: "key", Type: arrow.BinaryTypes.String}, arrow.Field{Name: "value", Type: arrow.PrimitiveTypes.Float64, Nullable: true}),
+			[]string{"[]", `[{"key":"a","value":1.5}]`, `[{"key":"b","value":null},{"key":"","value":-1}]`},
+		},
+	}
+}
+
+func TestTypesRoundTrip(t *testing.T) {
+	for name, c := range cases() {
+		for _, nullable := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s nullable=%t", name, nullable), func(t *testing.T) {
+				sc := arrow.NewSchema([]arrow.Field{{Name: "c", Type: c.kind, Nullable: nullable}}, nil)
+				var rows []string
+				for i := range 50 {
+					rows = append(rows, fmt.Sprintf(`{"c":%s}`, c.values[i%3]))
+					if nullable && i%4 == 0 {
+						rows = append(rows, `{"c":null}`)
+					}
+				}
+				want := table(t, sc, "["+strings.Join(rows, ",")+"]")
+				for form, opts := range map[string]parquet.WriteOptions{
+					"default":  {},
+					"small":    {RowGroupRows: 20, Plain: true, Codec: parquet.Snappy, PageV2: true, PageIndex: true},
+					"integers": {DecimalAsInteger: true, Codec: parquet.Uncompressed, PageBytes: 64},
+				} {
+					f := open(t, write(t, opts, want))
+					require.True(t, f.HasFieldIDs())
+					for _, batchRows := range []int{0, 1, 7} {
+						got := mustRead(t, f, parquet.ReadOptions{Fields: []int{1}, Schema: sc, BatchRows: batchRows, Parallel: 2})
+						require.True(t, got.Schema().Equal(sc), "%s: %s", form, got.Schema())
+						requireEqual(t, want, got)
+					}
+				}
+			})
+		}
+	}
+}
+
+func TestUUIDIsFixed(t *testing.T) {
+	uuid := arrow.NewSchema([]arrow.Field{{Name: "u", Type: extensions.NewUUIDType(), Nullable: true}}, nil)
+	written := table(t, uuid, `[{"u":"f79c3e09-677c-4bbd-a479-3f349cb785e7"},{"u":null}]`)
+	want := arrow.NewSchema([]arrow.Field{{Name: "u", Type: &arrow.FixedSizeBinaryType{ByteWidth: 16}, Nullable: true}}, nil)
+	got := mustRead(t, open(t, write(t, parquet.WriteOptions{}, written)), parquet.ReadOptions{Fields: []int{1}, Schema: want})
+	require.True(t, got.Schema().Equal(want))
+	requireEqual(t, table(t, want, `[{"u":"95w+CWd8S72keT80nLeF5w=="},{"u":null}]`), got)
+}
+
+// The file's form differs from the table's, the values do not.
+func TestConforms(t *testing.T) {
+	stamp := func(unit arrow.TimeUnit, zone string) arrow.DataType {
+		return &arrow.TimestampType{Unit: unit, TimeZone: zone}
+	}
+	for name, c := range map[string]struct {
+		stored, want         arrow.DataType
+		storedJSON, wantJSON string
+	}{
+		"large string":  {arrow.BinaryTypes.LargeString, arrow.BinaryTypes.String, `["a",null]`, `["a",null]`},
+		"large list":    {arrow.LargeListOf(arrow.PrimitiveTypes.Int64), list(arrow.PrimitiveTypes.Int64, true), `[[1],null]`, `[[1],null]`},
+		"list of items": {arrow.ListOf(arrow.PrimitiveTypes.Int64), list(arrow.PrimitiveTypes.Int64, false), `[[1],[]]`, `[[1],[]]`},
+		"zone's name":   {stamp(arrow.Microsecond, "UTC"), stamp(arrow.Microsecond, "+00:00"), `[1,null]`, `[1,null]`},
+		"other zone":    {stamp(arrow.Microsecond, "Europe/Berlin"), stamp(arrow.Microsecond, "UTC"), `[1,null]`, `[1,null]`},
+		"millis":        {stamp(arrow.Millisecond, "UTC"), stamp(arrow.Microsecond, "UTC"), `[1,null,-7]`, `[1000,null,-7000]`},
+		"whole nanos":   {stamp(arrow.Nanosecond, ""), stamp(arrow.Microsecond, ""), `[1000,null,-7000]`, `[1,null,-7]`},
+		"to nanos":      {stamp(arrow.Microsecond, ""), stamp(arrow.Nanosecond, ""), `[1,null,-7]`, `[1000,null,-7000]`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rows := func(kind arrow.DataType, values string) arrow.RecordBatch {
+				sc := arrow.NewSchema([]arrow.Field{{Name: "c", Type: kind, Nullable: true}}, nil)
+				return column(t, sc, values)
+			}
+			want := rows(c.want, c.wantJSON)
+			f := open(t, write(t, parquet.WriteOptions{}, rows(c.stored, c.storedJSON)))
+			got := mustRead(t, f, parquet.ReadOptions{Fields: []int{1}, Schema: want.Schema()})
+			require.True(t, got.Schema().Equal(want.Schema()), "%s", got.Schema())
+			requireEqual(t, want, got)
+		})
+	}
+}
+
+func TestRefusedTypes(t *testing.T) {
+	stamp := func(unit arrow.TimeUnit, zone string) arrow.DataType {
+		return &arrow.TimestampType{Unit: unit, TimeZone: zone}
+	}
+	for name, c := range map[string]struct {
+		stored, want arrow.DataType
+		message      string
+	}{
+		"int to long":     {arrow.PrimitiveTypes.Int32, arrow.PrimitiveTypes.Int64, "column c is stored as int32 and was promoted to int64: promoted columns are not served by this version"},
+		"float to double": {arrow.PrimitiveTypes.Float32, arrow.PrimitiveTypes.Float64, "promoted"},
+		"wider decimal":   {&arrow.Decimal128Type{Precision: 9, Scale: 2}, &arrow.Decimal128Type{Precision: 12, Scale: 2}, "promoted"},
+		"inside a list":   {arrow.ListOf(arrow.PrimitiveTypes.Int32), list(arrow.PrimitiveTypes.Int64, true), "column c.element is stored as int32"},
+		"long to int":     {arrow.PrimitiveTypes.Int64, arrow.PrimitiveTypes.Int32, "does not read as int32"},
+		"string to int":   {arrow.BinaryTypes.String, arrow.PrimitiveTypes.Int32, "does not read"},
+		"other scale":     {&arrow.Decimal128Type{Precision: 9, Scale: 2}, &arrow.Decimal128Type{Precision: 12, Scale: 3}, "does not read"},
+		"other width":     {&arrow.FixedSizeBinaryType{ByteWidth: 4}, &arrow.FixedSizeBinaryType{ByteWidth: 5}, "does not read"},
+		"zone or not":     {stamp(arrow.Microsecond, "UTC"), stamp(arrow.Microsecond, ""), "does not read"},
+		"list or not":     {arrow.PrimitiveTypes.Int64, list(arrow.PrimitiveTypes.Int64, true), "does not read"},
+		"struct fields": {
+			arrow.StructOf(arrow.Field{Name: "a", Type: arrow.PrimitiveTypes.Int32, Nullable: true}),
+			arrow.StructOf(arrow.Field{Name: "b", Type: arrow.PrimitiveTypes.Int32, Nullable: true}), "evolved nested columns",
+		},
+		"nested id": {
+			arrow.StructOf(arrow.Field{Name: "a", Type: arrow.PrimitiveTypes.Int32, Nullable: true}),
+			arrow.StructOf(arrow.Field{Name: "a", Type: arrow.PrimitiveTypes.Int32, Nullable: true, Metadata: arrow.NewMetadata([]string{"PARQUET:field_id"}, []string{"9"})}),
+			"column c.a has field id 2 in the file, 9 in the table",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stored := arrow.NewSchema([]arrow.Field{{Name: "c", Type: c.stored, Nullable: true}}, nil)
+			f := open(t, write(t, parquet.WriteOptions{}, column(t, stored, `[null]`)))
+			want := arrow.NewSchema([]arrow.Field{{Name: "c", Type: c.want, Nullable: true}}, nil)
+			_, err := f.Read(t.Context(), parquet.ReadOptions{Fields: []int{1}, Schema: want})
+			require.ErrorContains(t, err, c.message)
+			require.Equal(t, fault.Invalid, fault.KindOf(err))
+			require.Equal(t, location, fault.As(err).File)
+		})
+	}
+}
+
+func TestNanosThatMicrosCannotSay(t *testing.T) {
+	kind := func(unit arrow.TimeUnit) *arrow.Schema {
+		return arrow.NewSchema([]arrow.Field{{Name: "c", Type: &arrow.TimestampType{Unit: unit}, Nullable: true}}, nil)
+	}
+	f := open(t, write(t, parquet.WriteOptions{}, column(t, kind(arrow.Nanosecond), `[1000,1001]`)))
+	_, err := read(t, f, parquet.ReadOptions{Fields: []int{1}, Schema: kind(arrow.Microsecond)})
+	require.Equal(t, fault.Invalid, fault.KindOf(err), "%v", err)
+	require.ErrorContains(t, err, "1001")
+	require.Equal(t, 0, *fault.As(err).RowGroup)
+}
+
+func TestRequiredColumnWithNulls(t *testing.T) {
+	pair := func(nullable bool) arrow.DataType {
+		return arrow.StructOf(arrow.Field{Name: "a", Type: arrow.PrimitiveTypes.Int32, Nullable: nullable})
+	}
+	for name, c := range map[string]struct {
+		stored, want   arrow.DataType
+		nullable       bool
+		values, broken string
+	}{
+		"column":           {arrow.PrimitiveTypes.Int64, arrow.PrimitiveTypes.Int64, false, `[1,2]`, `[1,null]`},
+		"list":             {arrow.ListOf(arrow.PrimitiveTypes.Int64), list(arrow.PrimitiveTypes.Int64, true), false, `[[null]]`, `[null]`},
+		"element":          {arrow.ListOf(arrow.PrimitiveTypes.Int64), list(arrow.PrimitiveTypes.Int64, false), true, `[[1],null]`, `[[1,null]]`},
+		"field":            {pair(true), pair(false), true, `[{"a":1},null]`, `[{"a":null},null]`},
+		"field of element": {arrow.ListOf(pair(true)), list(pair(false), true), true, `[[{"a":1},null],null]`, `[[{"a":null}]]`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stored := arrow.NewSchema([]arrow.Field{{Name: "c", Type: c.stored, Nullable: true}}, nil)
+			want := arrow.NewSchema([]arrow.Field{{Name: "c", Type: c.want, Nullable: c.nullable}}, nil)
+			opts := parquet.ReadOptions{Fields: []int{1}, Schema: want}
+			requireEqual(t, column(t, want, c.values), mustRead(t, open(t, write(t, parquet.WriteOptions{}, column(t, stored, c.values))), opts))
+			_, err := read(t, open(t, write(t, parquet.WriteOptions{}, column(t, stored, c.broken))), opts)
+			require.ErrorContains(t, err, "has nulls")
+			require.Equal(t, fault.Corrupt, fault.KindOf(err))
+			require.Equal(t, location, fault.As(err).File)
+		})
+	}
+}
+
+func column(t testing.TB, sc *arrow.Schema, values string) arrow.RecordBatch {
+	t.Helper()
+	arr, err := fromJSON(sc.Field(0).Type, values)
+	require.NoError(t, err)
+	return single(sc, arr)
+}
