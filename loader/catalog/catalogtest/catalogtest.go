@@ -1,0 +1,130 @@
+// Package catalogtest is the conformance suite of catalog.Catalog: what every
+// implementation promises, as tests that an implementation's own tests run.
+//
+// The suite says what happens to a table in values of its own (Commit, File);
+// an implementation brings a Rig that makes it happen. No data file is ever
+// read, so locations name files that do not exist.
+package catalogtest
+
+import (
+	"testing"
+
+	"github.com/apache/arrow-go/v18/arrow"
+
+	"github.com/penstock/penstock/internal/expr"
+	"github.com/penstock/penstock/loader/catalog"
+)
+
+// Rig is a catalog without tables, and the means to change its tables. The
+// means fail the test if they cannot do what they are asked.
+type Rig struct {
+	Catalog catalog.Catalog
+	// Create makes an empty table of Fields and Spec.
+	Create func(t *testing.T, table string)
+	// Commit changes a branch and returns the new snapshot's id.
+	Commit func(t *testing.T, table string, c Commit) int64
+	// SetRef lets a branch or tag stand at a snapshot.
+	SetRef func(t *testing.T, table string, r Ref)
+	// Alter makes a schema of these columns the current one; known ids keep
+	// their columns.
+	Alter func(t *testing.T, table string, fields []catalog.Field)
+	// Expire forgets a snapshot at which no ref stands.
+	Expire func(t *testing.T, table string, snapshot int64)
+	// Drop removes a table.
+	Drop func(t *testing.T, table string)
+}
+
+// Ref is a branch or tag of a table.
+type Ref struct {
+	Name     string
+	Tag      bool
+	Snapshot int64
+}
+
+// Commit is a change of a branch's files.
+type Commit struct {
+	Branch string // "" is main
+	Remove []File
+	Add    []File
+}
+
+// File is a data file of the suite's table. Partition is by Spec: the bucket
+// of id, day and country; nil is null. Bounds are by field id: int64, float64
+// or string; columns without one have no bounds.
+type File struct {
+	Location  string
+	Rows      int64
+	Partition [3]any // int64, int64 (days since 1970-01-01), string
+	Lower     map[int]any
+	Upper     map[int]any
+	Nulls     map[int]int64
+}
+
+// Bytes is the size that every file of the suite pretends to have.
+const Bytes = 4096
+
+// The columns of the suite's table, by field id.
+const (
+	IDColumn      = 1
+	DayColumn     = 2
+	CountryColumn = 3
+	ScoreColumn   = 4
+	NoteColumn    = 5
+)
+
+// Buckets is the number of buckets of id.
+const Buckets = 4
+
+// Fields are the columns that every table of the suite begins with.
+func Fields() []catalog.Field {
+	return []catalog.Field{
+		{ID: IDColumn, Name: "id", Type: arrow.PrimitiveTypes.Int64, Required: true},
+		{ID: DayColumn, Name: "day", Type: arrow.FixedWidthTypes.Date32},
+		{ID: CountryColumn, Name: "country", Type: arrow.BinaryTypes.String},
+		{ID: ScoreColumn, Name: "score", Type: arrow.PrimitiveTypes.Float64},
+		{ID: NoteColumn, Name: "note", Type: arrow.BinaryTypes.String},
+	}
+}
+
+// Spec is the partition spec of every table of the suite; its id is 0.
+func Spec() catalog.Spec {
+	return catalog.Spec{
+		{ID: 1000, Source: IDColumn, Name: "id_bucket", Transform: catalog.Transform{Kind: catalog.Bucket, N: Buckets}},
+		{ID: 1001, Source: DayColumn, Name: "day", Transform: catalog.Transform{Kind: catalog.Identity}},
+		{ID: 1002, Source: CountryColumn, Name: "country", Transform: catalog.Transform{Kind: catalog.Identity}},
+	}
+}
+
+// Expect returns the file as a catalog lists it: of a sequence number, with
+// the ranges of some of the columns.
+func (f File) Expect(sequence int64, bounds ...int) catalog.File {
+	out := catalog.File{
+		Location: f.Location, Bytes: Bytes, Rows: f.Rows, Sequence: sequence, Partition: f.Partition[:],
+	}
+	if len(bounds) > 0 {
+		out.Ranges = make(map[int]expr.Range, len(bounds))
+	}
+	for _, id := range bounds {
+		r := expr.Unbounded(f.Rows)
+		if n, ok := f.Nulls[id]; ok {
+			r.Nulls = n
+		}
+		r.Lower, r.HasLower = value(f.Lower[id])
+		r.Upper, r.HasUpper = value(f.Upper[id])
+		out.Ranges[id] = r
+	}
+	return out
+}
+
+func value(v any) (expr.Value, bool) {
+	switch v := v.(type) {
+	case int64:
+		return expr.Int(v), true
+	case float64:
+		return expr.Float(v), true
+	case string:
+		return expr.Text(v), true
+	default:
+		return expr.Value{}, false
+	}
+}

@@ -1,0 +1,90 @@
+package catalog
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/penstock/penstock/internal/fault"
+)
+
+// The failures that every Catalog shares are made here, so that one cause has
+// one wording whatever stores the table.
+
+// UnknownTable is the NotFound of a table that does not exist; the nearest of
+// the known names is proposed.
+func UnknownTable(name string, known []string) *fault.Error {
+	return unknown("table", name, known, "table %s does not exist", name).In(name, "")
+}
+
+// UnknownRef is the NotFound of a branch or tag that a table does not have.
+func UnknownRef(table, ref string, known []string) *fault.Error {
+	e := unknown("ref", ref, known, "table %s has no branch or tag %q", table, ref).In(table, "")
+	if len(known) == 0 {
+		return e.WithRemedy("it has no snapshot yet: read it without a ref")
+	}
+	return e.WithRemedy("name one of its refs: %s", strings.Join(known, ", "))
+}
+
+// UnknownSnapshot is the NotFound of a snapshot that a query asks for by its
+// id and the table does not have. It may have expired: nobody knows any more.
+func UnknownSnapshot(table string, id int64, known []int64) *fault.Error {
+	texts := make([]string, len(known))
+	for i, k := range known {
+		texts[i] = strconv.FormatInt(k, 10)
+	}
+	return unknown("snapshot", strconv.FormatInt(id, 10), texts, "table %s has no snapshot %d", table, id).In(table, "").
+		WithRemedy("name a snapshot that has not expired, or a branch or tag")
+}
+
+func unknown(field, name string, known []string, format string, args ...any) *fault.Error {
+	f := fault.Field{Field: field, Message: fmt.Sprintf(format, args...), Nearest: fault.Nearest(name, known)}
+	message := f
+	message.Field = ""
+	return &fault.Error{Kind: fault.NotFound, Message: message.String(), Faults: []fault.Field{f}}
+}
+
+// ExpiredSnapshot is the Expired of a pinned snapshot that is gone.
+func ExpiredSnapshot(table string, id int64) *fault.Error {
+	return fault.New(fault.Expired, "snapshot %d of table %s no longer exists", id, table).In(table, "").
+		WithRemedy("plan again without this pin; keep snapshots for as long as runs need them, or put a tag on them")
+}
+
+// ExpiredSchema is the Expired of a pinned schema that is gone.
+func ExpiredSchema(table string, id int) *fault.Error {
+	return fault.New(fault.Expired, "schema %d of table %s no longer exists", id, table).In(table, "").
+		WithRemedy("plan again without this pin")
+}
+
+// RecreatedTable is the Expired of a pinned table whose name now belongs to
+// another table.
+func RecreatedTable(table, pinned, now string) *fault.Error {
+	return fault.New(fault.Expired, "table %s was dropped and made again: the pin is of table %s, and %s stands there now",
+		table, pinned, now).In(table, "").WithRemedy("plan again without this pin")
+}
+
+// ChangedColumn is the Invalid of a file that was written when a column had
+// another name or type; was says which, as in `was "a"`.
+func ChangedColumn(table, file, column, was string) *fault.Error {
+	return fault.New(fault.Invalid,
+		"column %q %s when file %s was written: a renamed or promoted column of an old file is not served by this version",
+		column, was, file).In(table, file).
+		WithRemedy("rewrite the files that are older than the change, or do not ask for column %q", column)
+}
+
+// Parts splits a name into its parts: a namespace of at least one, and the
+// table. A name without a namespace or with an empty part is Invalid.
+func Parts(name string) ([]string, error) {
+	parts := strings.Split(name, ".")
+	if len(parts) < 2 {
+		return nil, fault.InvalidField("table", "%q has no namespace", name).In(name, "").
+			WithRemedy("write [catalog.]namespace.table")
+	}
+	for _, p := range parts {
+		if p == "" {
+			return nil, fault.InvalidField("table", "%q has an empty part", name).In(name, "").
+				WithRemedy("write [catalog.]namespace.table")
+		}
+	}
+	return parts, nil
+}

@@ -1,0 +1,19 @@
+// Package icebergcat reads Apache Iceberg tables out of SQL catalogs: it is
+// the only package that knows iceberg-go.
+//
+// It reads, and changes nothing: the SQLite file is opened read-only and no
+// table of it is made or altered, so catalogs made by PyIceberg (without a
+// column iceberg_type), by Spark's JdbcCatalog and by iceberg-go open alike,
+// and stay as they are while their owners write to them.
+//
+// Every call reads the table's metadata anew and keeps nothing: no context,
+// no handle of a table, no manifest. What a pin names is immutable, so whoever
+// wants a cache puts one around the Catalog.
+//
+// Files lists a snapshot only if this version can read all of it rightly.
+// Delete files, formats other than Parquet, encryption, name mapping, columns
+// that were renamed, promoted or made required since a file was written, and
+// default values are refused with the table, the file and a remedy. What the
+// footer of a file alone can say (an identity partition's column that the file
+// lacks) is checked by whoever opens it.
+package icebergcat

@@ -1,0 +1,254 @@
+package icebergcat
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/apache/iceberg-go"
+	icetable "github.com/apache/iceberg-go/table"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// manifestReaders bounds the manifests of one listing that are read at a time.
+const manifestReaders = 4
+
+// Table properties that say what this version does not serve.
+const (
+	nameMappingProperty   = "schema.name-mapping.default"
+	encryptionKeyProperty = "encryption.key-id"
+)
+
+// listing is one call of Files. It is read-only once made: manifests are read
+// concurrently.
+type listing struct {
+	catalog  *Catalog
+	meta     *loaded
+	snapshot *icetable.Snapshot
+	columns  []iceberg.NestedField // that will be read
+	bounds   []iceberg.NestedField // whose ranges are asked for
+	specs    map[int]iceberg.PartitionSpec
+	schemas  []*iceberg.Schema // all that the table still knows
+}
+
+// Files lists the data files of a pinned table, or refuses the whole of it.
+// See the package's comment for what is refused.
+func (c *Catalog) Files(ctx context.Context, t *catalog.Table, columns []int, bounds []int) ([]catalog.File, error) {
+	meta, err := c.load(ctx, t.Name)
+	if err != nil {
+		return nil, err
+	}
+	l, err := c.newListing(meta, t.Pin, columns, bounds)
+	if err != nil || l.snapshot == nil {
+		return nil, err
+	}
+	files, err := l.files(ctx)
+	if fault.KindOf(err) == fault.Corrupt {
+		return nil, c.expiredMeanwhile(ctx, t, err)
+	}
+	return files, err
+}
+
+// expiredMeanwhile looks again at a table whose snapshot could not be read:
+// if its files were removed because the snapshot expired during the call, that
+// is what happened, and nothing is corrupt.
+func (c *Catalog) expiredMeanwhile(ctx context.Context, t *catalog.Table, err error) error {
+	meta, again := c.load(ctx, t.Name)
+	if again != nil {
+		return err
+	}
+	if _, _, again = meta.check(t.Pin); again != nil {
+		return again
+	}
+	return err
+}
+
+func (c *Catalog) newListing(meta *loaded, pin dataset.TablePin, columns, bounds []int) (*listing, error) {
+	snapshot, schema, err := meta.check(pin)
+	if err != nil {
+		return nil, err
+	}
+	l := &listing{
+		catalog: c, meta: meta, snapshot: snapshot, schemas: meta.Schemas(),
+		specs: make(map[int]iceberg.PartitionSpec),
+	}
+	for _, spec := range meta.PartitionSpecs() {
+		l.specs[spec.ID()] = spec
+	}
+	if l.columns, err = meta.fields(schema, columns); err != nil {
+		return nil, err
+	}
+	if l.bounds, err = meta.fields(schema, bounds); err != nil {
+		return nil, err
+	}
+	for _, f := range l.columns {
+		if _, ok := convertType(f.Type); !ok {
+			return nil, fault.New(fault.Invalid, "column %q of table %s is of type %s, which is not served by this version",
+				f.Name, meta.name, f.Type).In(meta.name, "").WithRemedy("do not ask for column %q", f.Name)
+		}
+	}
+	return l, meta.servable()
+}
+
+// fields returns the top-level columns of field ids.
+func (m *loaded) fields(schema *iceberg.Schema, ids []int) ([]iceberg.NestedField, error) {
+	all := schema.Fields()
+	out := make([]iceberg.NestedField, len(ids))
+	for i, id := range ids {
+		at := slices.IndexFunc(all, func(f iceberg.NestedField) bool { return f.ID == id })
+		if at < 0 {
+			return nil, fault.New(fault.Invalid, "table %s has no column with field id %d", m.name, id).In(m.name, "")
+		}
+		out[i] = all[at]
+	}
+	return out, nil
+}
+
+// servable refuses tables by their properties.
+func (m *loaded) servable() error {
+	properties := m.Properties()
+	if _, ok := properties[nameMappingProperty]; ok {
+		return m.unserved("it maps columns by name (property "+nameMappingProperty+")",
+			"rewrite its files with field ids, then remove the property")
+	}
+	if _, ok := properties[encryptionKeyProperty]; ok {
+		return m.unserved("it is encrypted (property "+encryptionKeyProperty+")", "read a copy that is not encrypted")
+	}
+	return nil
+}
+
+// files reads the manifests of the snapshot.
+func (l *listing) files(ctx context.Context) ([]catalog.File, error) {
+	manifests, err := l.manifests(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found := make([][]catalog.File, len(manifests))
+	failed := make([]error, len(manifests))
+	var group errgroup.Group
+	group.SetLimit(manifestReaders)
+	for i, m := range manifests {
+		group.Go(func() error {
+			found[i], failed[i] = l.manifest(ctx, m)
+			return failed[i]
+		})
+	}
+	if group.Wait() != nil {
+		// The first by order, not by time: the same table fails the same way.
+		return nil, failed[slices.IndexFunc(failed, func(err error) bool { return err != nil })]
+	}
+	out := slices.Concat(found...)
+	slices.SortStableFunc(out, func(a, b catalog.File) int {
+		return cmp.Or(cmp.Compare(a.Sequence, b.Sequence), strings.Compare(a.Location, b.Location))
+	})
+	return out, nil
+}
+
+// manifests reads the snapshot's manifest list.
+func (l *listing) manifests(ctx context.Context) ([]iceberg.ManifestFile, error) {
+	location, id := l.snapshot.ManifestList, l.snapshot.SnapshotID
+	if location == "" {
+		return nil, l.meta.unserved("its snapshot has no manifest list (format version 1 of before 2019)",
+			"rewrite its manifests with a current writer")
+	}
+	content, err := l.catalog.read(ctx, l.meta.name, location)
+	if err != nil {
+		return nil, err
+	}
+	manifests, err := iceberg.ReadManifestList(bytes.NewReader(content))
+	if err != nil {
+		return nil, corrupt(l.meta.name, location, "manifest list %s of snapshot %d cannot be read: %w", location, id, err)
+	}
+	return manifests, nil
+}
+
+// manifest reads one manifest: the data files of it, or the refusal of what
+// it holds.
+func (l *listing) manifest(ctx context.Context, m iceberg.ManifestFile) ([]catalog.File, error) {
+	if len(m.KeyMetadata()) > 0 {
+		return nil, l.encrypted(m.FilePath())
+	}
+	if !m.HasAddedFiles() && !m.HasExistingFiles() {
+		return nil, nil // nothing in it is live
+	}
+	content, err := l.catalog.read(ctx, l.meta.name, m.FilePath())
+	if err != nil {
+		return nil, err
+	}
+	entries, err := l.entries(m, content)
+	if err != nil {
+		return nil, err
+	}
+	if m.ManifestContent() == iceberg.ManifestContentDeletes {
+		return nil, l.deletes(entries.live)
+	}
+	files := make([]catalog.File, len(entries.live))
+	for i, e := range entries.live {
+		if files[i], err = l.file(e, entries); err != nil {
+			return nil, err
+		}
+	}
+	return files, nil
+}
+
+// file converts an entry, or refuses its file.
+func (l *listing) file(e iceberg.ManifestEntry, in *manifestEntries) (catalog.File, error) {
+	d := e.DataFile()
+	location := d.FilePath()
+	if !strings.EqualFold(string(d.FileFormat()), string(iceberg.ParquetFile)) {
+		return catalog.File{}, fault.New(fault.Invalid, "file %s of table %s is of format %s: only Parquet is served by this version",
+			location, l.meta.name, d.FileFormat()).In(l.meta.name, location).WithRemedy("rewrite the table's files as Parquet")
+	}
+	if len(d.KeyMetadata()) > 0 {
+		return catalog.File{}, l.encrypted(location)
+	}
+	if err := l.unchanged(e, in); err != nil {
+		return catalog.File{}, err
+	}
+	out := catalog.File{
+		Location: location, Bytes: d.FileSizeBytes(), Rows: d.Count(), Sequence: e.SequenceNum(), Spec: int(d.SpecID()),
+	}
+	if out.Sequence < 0 || out.Bytes < 0 || out.Rows < 0 {
+		return out, corrupt(l.meta.name, in.location, "manifest %s gives file %s sequence number %d, %d bytes and %d rows",
+			in.location, location, out.Sequence, out.Bytes, out.Rows)
+	}
+	values := d.Partition()
+	var err error
+	if out.Partition, err = l.partition(values, out, in.location); err != nil {
+		return out, err
+	}
+	if len(l.bounds) > 0 {
+		out.Ranges = l.ranges(d, values)
+	}
+	return out, nil
+}
+
+// deletes refuses the delete files that are live.
+func (l *listing) deletes(live []iceberg.ManifestEntry) error {
+	if len(live) == 0 {
+		return nil
+	}
+	d := live[0].DataFile()
+	kind := "positional deletes"
+	switch {
+	case d.ContentType() == iceberg.EntryContentEqDeletes:
+		kind = "equality deletes"
+	case strings.EqualFold(string(d.FileFormat()), string(iceberg.PuffinFile)):
+		kind = "deletion vectors"
+	}
+	return fault.New(fault.Invalid, "table %s has delete files (%s, as %s), which are not served by this version",
+		l.meta.name, kind, d.FilePath()).In(l.meta.name, d.FilePath()).
+		WithRemedy("rewrite its data files and remove its delete files (in Spark: rewrite_data_files with " +
+			"delete-file-threshold 1 and remove-dangling-deletes), or write with copy-on-write")
+}
+
+func (l *listing) encrypted(location string) error {
+	return fault.New(fault.Invalid, "file %s of table %s is encrypted, which is not served by this version", location, l.meta.name).
+		In(l.meta.name, location).WithRemedy("read a copy of the table that is not encrypted")
+}

@@ -1,0 +1,57 @@
+package icebergcat
+
+import (
+	"bytes"
+	"errors"
+	"io"
+
+	"github.com/apache/iceberg-go"
+)
+
+// manifestEntries is what one manifest holds.
+type manifestEntries struct {
+	location string
+	snapshot int64           // that added the manifest
+	schema   *iceberg.Schema // the table's when it was written; nil if unknown
+	live     []iceberg.ManifestEntry
+	checked  map[int64]error // what unchanged said of the files that a snapshot added
+}
+
+// entries decodes a manifest. Iceberg's file format ends where its bytes end,
+// so a manifest that was cut at a block looks whole: the entries are counted
+// against the manifest list.
+func (l *listing) entries(m iceberg.ManifestFile, content []byte) (*manifestEntries, error) {
+	out := &manifestEntries{location: m.FilePath(), snapshot: m.SnapshotID(), checked: map[int64]error{}}
+	unreadable := func(err error) error {
+		return corrupt(l.meta.name, out.location, "manifest %s cannot be read: %w", out.location, err)
+	}
+	reader, err := iceberg.NewManifestReaderWithProjection(m, bytes.NewReader(content),
+		iceberg.ManifestEntryProjection{IncludePruningStats: len(l.bounds) > 0})
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	defer reader.Close() //nolint:errcheck // it reads from memory
+	if schema, err := reader.Schema(); err == nil {
+		out.schema = schema
+	}
+	for {
+		e, err := reader.ReadEntry()
+		if errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+			break
+		}
+		if err != nil {
+			return nil, unreadable(err)
+		}
+		if e.Status() != iceberg.EntryStatusDELETED {
+			out.live = append(out.live, e)
+		}
+	}
+	if m.AddedDataFiles() < 0 || m.ExistingDataFiles() < 0 {
+		return out, nil // written before counts were kept
+	}
+	if want := int(m.AddedDataFiles()) + int(m.ExistingDataFiles()); len(out.live) != want {
+		return nil, corrupt(l.meta.name, out.location, "manifest %s holds %d live files, its manifest list says %d",
+			out.location, len(out.live), want)
+	}
+	return out, nil
+}

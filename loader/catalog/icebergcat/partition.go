@@ -1,0 +1,73 @@
+package icebergcat
+
+import (
+	"github.com/apache/iceberg-go"
+	"github.com/google/uuid"
+
+	"github.com/penstock/penstock/loader/catalog"
+)
+
+// partition converts the partition values of a file, in the order of its own
+// spec and without void fields. A value that is missing or of a kind that its
+// transform cannot give is Corrupt: a file in the wrong bucket would lose its
+// matches without a word.
+func (l *listing) partition(values map[int]any, f catalog.File, manifest string) ([]any, error) {
+	spec, ok := l.specs[f.Spec]
+	if !ok {
+		return nil, corrupt(l.meta.name, manifest, "file %s has partition spec %d, which table %s does not have",
+			f.Location, f.Spec, l.meta.name)
+	}
+	var out []any
+	for _, field := range spec.Fields() {
+		transform, ok := convertTransform(field)
+		if !ok {
+			continue
+		}
+		raw, ok := values[field.FieldID]
+		if !ok {
+			return nil, corrupt(l.meta.name, manifest, "manifest %s gives file %s no partition value %s (id %d)",
+				manifest, f.Location, field.Name, field.FieldID)
+		}
+		v, ok := partitionValue(raw)
+		if n, isInt := v.(int64); transform.Kind == catalog.Bucket && v != nil && (!isInt || n < 0 || n >= int64(transform.N)) {
+			ok = false
+		}
+		if !ok {
+			return nil, corrupt(l.meta.name, manifest, "manifest %s gives file %s partition value %s = %v, a %T",
+				manifest, f.Location, field.Name, raw, raw)
+		}
+		out = append(out, v)
+	}
+	return out, nil
+}
+
+// partitionValue converts a value as iceberg-go decodes it to one of those
+// that catalog.File documents; false is a kind that we do not know.
+func partitionValue(raw any) (any, bool) {
+	switch v := raw.(type) {
+	case nil, bool, int64, float64, string:
+		return v, true
+	case int32:
+		return int64(v), true
+	case iceberg.Date:
+		return int64(v), true
+	case iceberg.Time:
+		return int64(v), true
+	case iceberg.Timestamp:
+		return int64(v), true
+	case iceberg.TimestampNano:
+		return int64(v), true
+	case float32:
+		return float64(v), true
+	case []byte:
+		return string(v), true
+	case uuid.UUID:
+		return string(v[:]), true
+	case iceberg.DecimalLiteral:
+		return v.Val.ToString(int32(v.Scale)), true
+	case iceberg.Decimal:
+		return v.Val.ToString(int32(v.Scale)), true
+	default:
+		return nil, false
+	}
+}

@@ -1,0 +1,170 @@
+package icebergcat
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/apache/iceberg-go"
+	icetable "github.com/apache/iceberg-go/table"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// Table pins the state that a ref names now: the zero Ref is main, and main of
+// a table without snapshots is NoSnapshot. A branch is read with the table's
+// current schema, a tag or a snapshot with the one that it was committed under.
+func (c *Catalog) Table(ctx context.Context, name string, ref dataset.Ref) (*catalog.Table, error) {
+	meta, err := c.load(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	pin, err := meta.resolve(ref)
+	if err != nil {
+		return nil, err
+	}
+	return meta.table(pin)
+}
+
+// At opens a state that was pinned before. A snapshot, a schema or a table
+// that is gone since is Expired (or NotFound, where the name is gone too).
+func (c *Catalog) At(ctx context.Context, name string, pin dataset.TablePin) (*catalog.Table, error) {
+	meta, err := c.load(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return meta.table(pin)
+}
+
+func (m *loaded) resolve(ref dataset.Ref) (dataset.TablePin, error) {
+	pin := dataset.TablePin{UUID: m.TableUUID().String(), Snapshot: dataset.NoSnapshot, Schema: m.CurrentSchema().ID}
+	if ref.Snapshot != 0 {
+		snapshot := m.SnapshotByID(ref.Snapshot)
+		if snapshot == nil {
+			return pin, catalog.UnknownSnapshot(m.name, ref.Snapshot, m.snapshotIDs())
+		}
+		pin.Snapshot, pin.Schema = ref.Snapshot, m.schemaOf(snapshot, pin.Schema)
+		return pin, nil
+	}
+	refs := maps.Collect(m.Refs())
+	name := cmp.Or(ref.Name, icetable.MainBranch)
+	named, ok := refs[name]
+	if !ok && name == icetable.MainBranch {
+		return pin, nil
+	}
+	if !ok {
+		return pin, catalog.UnknownRef(m.name, name, slices.Sorted(maps.Keys(refs)))
+	}
+	snapshot := m.SnapshotByID(named.SnapshotID)
+	if snapshot == nil {
+		return pin, corrupt(m.name, m.location, "%s of table %s stands at snapshot %d, which does not exist",
+			name, m.name, named.SnapshotID)
+	}
+	pin.Snapshot = named.SnapshotID
+	if named.SnapshotRefType == icetable.TagRef {
+		pin.Schema = m.schemaOf(snapshot, pin.Schema)
+	}
+	return pin, nil
+}
+
+// schemaOf is the schema that a snapshot was committed under. Old writers did
+// not say; then the current one is read, as other engines do.
+func (m *loaded) schemaOf(s *icetable.Snapshot, current int) int {
+	if s.SchemaID == nil {
+		return current
+	}
+	return *s.SchemaID
+}
+
+func (m *loaded) snapshotIDs() []int64 {
+	snapshots := m.Snapshots()
+	ids := make([]int64, len(snapshots))
+	for i, s := range snapshots {
+		ids[i] = s.SnapshotID
+	}
+	return ids
+}
+
+// check says whether all that a pin fixes still exists, and returns its
+// snapshot (nil for an empty table) and schema.
+func (m *loaded) check(pin dataset.TablePin) (*icetable.Snapshot, *iceberg.Schema, error) {
+	if uuid := m.TableUUID().String(); uuid != pin.UUID {
+		return nil, nil, catalog.RecreatedTable(m.name, pin.UUID, uuid)
+	}
+	schemas := m.Schemas()
+	i := slices.IndexFunc(schemas, func(s *iceberg.Schema) bool { return s.ID == pin.Schema })
+	if pin.Snapshot == dataset.NoSnapshot {
+		if i < 0 {
+			return nil, nil, catalog.ExpiredSchema(m.name, pin.Schema)
+		}
+		return nil, schemas[i], nil
+	}
+	snapshot := m.SnapshotByID(pin.Snapshot)
+	if snapshot == nil {
+		return nil, nil, catalog.ExpiredSnapshot(m.name, pin.Snapshot)
+	}
+	if i < 0 {
+		return nil, nil, catalog.ExpiredSchema(m.name, pin.Schema)
+	}
+	return snapshot, schemas[i], nil
+}
+
+func (m *loaded) table(pin dataset.TablePin) (*catalog.Table, error) {
+	_, schema, err := m.check(pin)
+	if err != nil {
+		return nil, err
+	}
+	specs := make(map[int]catalog.Spec)
+	for _, spec := range m.PartitionSpecs() {
+		specs[spec.ID()] = convertSpec(spec)
+	}
+	return &catalog.Table{Name: m.name, Pin: pin, Fields: convertSchema(schema), Specs: specs}, nil
+}
+
+// convertSpec drops void fields: they hold nothing.
+func convertSpec(spec iceberg.PartitionSpec) catalog.Spec {
+	var out catalog.Spec
+	for _, f := range spec.Fields() {
+		if t, ok := convertTransform(f); ok {
+			out = append(out, catalog.PartitionField{ID: f.FieldID, Source: f.SourceID(), Name: f.Name, Transform: t})
+		}
+	}
+	return out
+}
+
+// convertTransform is false for void. A transform of several columns is of a
+// kind that we do not know.
+func convertTransform(f iceberg.PartitionField) (catalog.Transform, bool) {
+	if len(f.SourceIDs) > 1 {
+		return catalog.Transform{Kind: catalog.Other}, true
+	}
+	switch t := f.Transform.(type) {
+	case iceberg.VoidTransform:
+		return catalog.Transform{}, false
+	case iceberg.IdentityTransform:
+		return catalog.Transform{Kind: catalog.Identity}, true
+	case iceberg.BucketTransform:
+		return catalog.Transform{Kind: catalog.Bucket, N: t.NumBuckets}, true
+	case iceberg.TruncateTransform:
+		return catalog.Transform{Kind: catalog.Truncate, N: t.Width}, true
+	case iceberg.YearTransform:
+		return catalog.Transform{Kind: catalog.Year}, true
+	case iceberg.MonthTransform:
+		return catalog.Transform{Kind: catalog.Month}, true
+	case iceberg.DayTransform:
+		return catalog.Transform{Kind: catalog.Day}, true
+	case iceberg.HourTransform:
+		return catalog.Transform{Kind: catalog.Hour}, true
+	default:
+		return catalog.Transform{Kind: catalog.Other}, true
+	}
+}
+
+// unserved is the refusal of a table by a property of the whole of it.
+func (m *loaded) unserved(what, remedy string) error {
+	return fault.New(fault.Invalid, "table %s: %s: not served by this version", m.name, what).
+		In(m.name, m.location).WithRemedy("%s", remedy)
+}

@@ -1,0 +1,104 @@
+package icebergcat
+
+import (
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/iceberg-go"
+
+	"github.com/penstock/penstock/loader/catalog"
+)
+
+// utc is the time zone of every timestamp with one.
+const utc = "UTC"
+
+// convertSchema returns a schema's top-level columns. A column whose type this
+// version does not serve has the Arrow type null: nobody can read it, and
+// Files refuses whoever tries.
+func convertSchema(schema *iceberg.Schema) []catalog.Field {
+	fields := schema.Fields()
+	out := make([]catalog.Field, len(fields))
+	for i, f := range fields {
+		t, ok := convertType(f.Type)
+		if !ok {
+			t = arrow.Null
+		}
+		out[i] = catalog.Field{ID: f.ID, Name: f.Name, Type: t, Required: f.Required}
+	}
+	return out
+}
+
+// convertType maps an Iceberg type to the Arrow type of DESIGN 5.4; false is a
+// type that is not served.
+func convertType(t iceberg.Type) (arrow.DataType, bool) {
+	switch t := t.(type) {
+	case iceberg.DecimalType:
+		return &arrow.Decimal128Type{Precision: int32(t.Precision()), Scale: int32(t.Scale())}, true
+	case iceberg.FixedType:
+		return &arrow.FixedSizeBinaryType{ByteWidth: t.Len()}, true
+	case *iceberg.ListType:
+		element, ok := convertField(t.ElementField())
+		if !ok {
+			return nil, false
+		}
+		return arrow.ListOfField(element), true
+	case *iceberg.MapType:
+		key, keyOK := convertField(t.KeyField())
+		value, valueOK := convertField(t.ValueField())
+		if !keyOK || !valueOK {
+			return nil, false
+		}
+		key.Nullable = false
+		return arrow.MapOfFields(key, value), true
+	case *iceberg.StructType:
+		fields := make([]arrow.Field, len(t.FieldList))
+		for i, f := range t.FieldList {
+			var ok bool
+			if fields[i], ok = convertField(f); !ok {
+				return nil, false
+			}
+		}
+		return arrow.StructOf(fields...), true
+	default:
+		return convertPlain(t)
+	}
+}
+
+func convertField(f iceberg.NestedField) (arrow.Field, bool) {
+	t, ok := convertType(f.Type)
+	return arrow.Field{Name: f.Name, Type: t, Nullable: !f.Required}, ok
+}
+
+// convertPlain maps the types without parameters.
+func convertPlain(t iceberg.Type) (arrow.DataType, bool) {
+	switch t.(type) {
+	case iceberg.BooleanType:
+		return arrow.FixedWidthTypes.Boolean, true
+	case iceberg.Int32Type:
+		return arrow.PrimitiveTypes.Int32, true
+	case iceberg.Int64Type:
+		return arrow.PrimitiveTypes.Int64, true
+	case iceberg.Float32Type:
+		return arrow.PrimitiveTypes.Float32, true
+	case iceberg.Float64Type:
+		return arrow.PrimitiveTypes.Float64, true
+	case iceberg.DateType:
+		return arrow.FixedWidthTypes.Date32, true
+	case iceberg.TimeType:
+		return arrow.FixedWidthTypes.Time64us, true
+	case iceberg.TimestampType:
+		return &arrow.TimestampType{Unit: arrow.Microsecond}, true
+	case iceberg.TimestampTzType:
+		return &arrow.TimestampType{Unit: arrow.Microsecond, TimeZone: utc}, true
+	case iceberg.TimestampNsType:
+		return &arrow.TimestampType{Unit: arrow.Nanosecond}, true
+	case iceberg.TimestampTzNsType:
+		return &arrow.TimestampType{Unit: arrow.Nanosecond, TimeZone: utc}, true
+	case iceberg.StringType:
+		return arrow.BinaryTypes.String, true
+	case iceberg.BinaryType:
+		return arrow.BinaryTypes.Binary, true
+	case iceberg.UUIDType:
+		return &arrow.FixedSizeBinaryType{ByteWidth: 16}, true
+	default:
+		return nil, false
+	}
+}

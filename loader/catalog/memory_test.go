@@ -1,0 +1,115 @@
+package catalog_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/catalog/catalogtest"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+func allColumns() []int {
+	return []int{
+		catalogtest.IDColumn, catalogtest.DayColumn, catalogtest.CountryColumn,
+		catalogtest.ScoreColumn, catalogtest.NoteColumn,
+	}
+}
+
+func memoryRig(*testing.T) catalogtest.Rig {
+	m := catalog.NewMemory()
+	return catalogtest.Rig{
+		Catalog: m,
+		Create: func(t *testing.T, table string) {
+			t.Helper()
+			require.NoError(t, m.AddTable(table, catalogtest.Fields(), map[int]catalog.Spec{0: catalogtest.Spec()}))
+		},
+		Commit: func(t *testing.T, table string, c catalogtest.Commit) int64 {
+			t.Helper()
+			commit := catalog.Commit{Branch: c.Branch}
+			for _, f := range c.Remove {
+				commit.Remove = append(commit.Remove, f.Location)
+			}
+			for _, f := range c.Add {
+				commit.Add = append(commit.Add, f.Expect(0, allColumns()...))
+			}
+			id, err := m.Commit(table, commit)
+			require.NoError(t, err)
+			return id
+		},
+		SetRef: func(t *testing.T, table string, r catalogtest.Ref) {
+			t.Helper()
+			set := m.Branch
+			if r.Tag {
+				set = m.Tag
+			}
+			require.NoError(t, set(table, r.Name, r.Snapshot))
+		},
+		Alter: func(t *testing.T, table string, fields []catalog.Field) {
+			t.Helper()
+			_, err := m.Alter(table, fields)
+			require.NoError(t, err)
+		},
+		Expire: func(t *testing.T, table string, snapshot int64) {
+			t.Helper()
+			require.NoError(t, m.Expire(table, snapshot))
+		},
+		Drop: func(t *testing.T, table string) {
+			t.Helper()
+			require.NoError(t, m.Drop(table))
+		},
+	}
+}
+
+func TestMemoryConforms(t *testing.T) {
+	catalogtest.Run(t, memoryRig)
+}
+
+func TestMemoryIsPredictable(t *testing.T) {
+	m := catalog.NewMemory()
+	require.NoError(t, m.AddTable("ml.a", catalogtest.Fields(), nil))
+	require.NoError(t, m.AddTable("ml.b", catalogtest.Fields(), nil))
+	id, err := m.Append("ml.b", catalog.File{Location: "x", Rows: 1})
+	require.NoError(t, err)
+	require.Equal(t, int64(1), id)
+	table, err := m.Table(t.Context(), "ml.b", dataset.Ref{})
+	require.NoError(t, err)
+	require.Equal(t, dataset.TablePin{UUID: "00000000-0000-4000-8000-000000000002", Snapshot: 1}, table.Pin)
+}
+
+func TestMemoryRefusesMisuse(t *testing.T) {
+	m := catalog.NewMemory()
+	require.NoError(t, m.AddTable("ml.a", catalogtest.Fields(), map[int]catalog.Spec{0: catalogtest.Spec()}))
+	file := catalog.File{Location: "x", Partition: []any{int64(1), nil, "fr"}}
+	id, err := m.Append("ml.a", file)
+	require.NoError(t, err)
+	require.NoError(t, m.Tag("ml.a", "v1", id))
+	untyped, short, foreign := file, file, file
+	untyped.Partition = []any{1, nil, "fr"}
+	short.Partition = nil
+	foreign.Spec = 7
+	for name, err := range map[string]error{
+		"a table twice":            m.AddTable("ml.a", nil, nil),
+		"a name without namespace": m.AddTable("a", nil, nil),
+		"an untyped value":         second(m.Append("ml.a", untyped)),
+		"too few values":           second(m.Append("ml.a", short)),
+		"a foreign spec":           second(m.Append("ml.a", foreign)),
+		"a commit to a tag":        second(m.Commit("ml.a", catalog.Commit{Branch: "v1"})),
+		"an unknown file":          second(m.Commit("ml.a", catalog.Commit{Remove: []string{"y"}})),
+		"a snapshot in use":        m.Expire("ml.a", id),
+	} {
+		require.Equal(t, fault.Invalid, fault.KindOf(err), name)
+	}
+	for name, err := range map[string]error{
+		"drop":   m.Drop("ml.b"),
+		"append": second(m.Append("ml.b")),
+		"alter":  second(m.Alter("ml.b", nil)),
+		"branch": m.Branch("ml.a", "b", 9),
+	} {
+		require.Equal(t, fault.NotFound, fault.KindOf(err), name)
+	}
+}
+
+func second[T any](_ T, err error) error { return err }

@@ -1,0 +1,104 @@
+package catalog_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/catalog/catalogtest"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+func memory(t *testing.T, tables ...string) *catalog.Memory {
+	t.Helper()
+	m := catalog.NewMemory()
+	for _, name := range tables {
+		require.NoError(t, m.AddTable(name, catalogtest.Fields(), nil))
+		_, err := m.Append(name, catalog.File{Location: name, Rows: 1})
+		require.NoError(t, err)
+	}
+	return m
+}
+
+// A set behaves like the catalog that it leads to, by either road.
+func TestSetConforms(t *testing.T) {
+	catalogtest.Run(t, func(t *testing.T) catalogtest.Rig {
+		t.Helper()
+		r := memoryRig(t)
+		set, err := catalog.NewSet(map[string]catalog.Catalog{"default": r.Catalog, "other": catalog.NewMemory()}, "default")
+		require.NoError(t, err)
+		r.Catalog = set
+		return r
+	})
+}
+
+func TestSetRoutes(t *testing.T) {
+	set, err := catalog.NewSet(map[string]catalog.Catalog{
+		"default": memory(t, "ml.events", "default.events", "a.b.events"),
+		"lake":    memory(t, "ml.events", "raw.eu.clicks"),
+	}, "default")
+	require.NoError(t, err)
+	for name, location := range map[string]string{
+		"ml.events":          "ml.events",
+		"default.events":     "default.events", // a namespace: a table needs one
+		"default.ml.events":  "ml.events",
+		"a.b.events":         "a.b.events",
+		"lake.ml.events":     "ml.events",
+		"lake.raw.eu.clicks": "raw.eu.clicks",
+	} {
+		table, err := set.Table(t.Context(), name, dataset.Ref{})
+		require.NoError(t, err)
+		require.Equal(t, name, table.Name)
+		at, err := set.At(t.Context(), name, table.Pin)
+		require.NoError(t, err)
+		require.Equal(t, table, at)
+		files, err := set.Files(t.Context(), at, []int{catalogtest.IDColumn}, nil)
+		require.NoError(t, err)
+		require.Len(t, files, 1)
+		require.Equal(t, location, files[0].Location)
+	}
+}
+
+func TestSetExplains(t *testing.T) {
+	set, err := catalog.NewSet(map[string]catalog.Catalog{
+		"default": memory(t, "ml.events"), "lake": memory(t, "ml.events"),
+	}, "default")
+	require.NoError(t, err)
+
+	_, err = set.Table(t.Context(), "lake.ml.event", dataset.Ref{})
+	e := fault.As(err)
+	require.Equal(t, fault.NotFound, e.Kind)
+	require.Equal(t, "lake.ml.event", e.Table)
+	require.EqualError(t, err, `catalog lake: table ml.event does not exist (did you mean "ml.events"?)`)
+
+	_, err = set.Table(t.Context(), "lkae.ml.events", dataset.Ref{})
+	e = fault.As(err)
+	require.Equal(t, fault.NotFound, e.Kind)
+	require.Equal(t, "lake.ml.events", e.Faults[0].Nearest)
+	require.EqualError(t, err,
+		"table lkae.ml.events does not exist; no catalog is called lkae; did you mean catalog lake, as in lake.ml.events?")
+
+	_, err = set.Table(t.Context(), "ml.orders", dataset.Ref{})
+	require.EqualError(t, err, "table ml.orders does not exist")
+
+	_, err = set.Table(t.Context(), "lake.ml.events", dataset.Ref{Name: "v1"})
+	require.EqualError(t, err, `catalog lake: table ml.events has no branch or tag "v1"; name one of its refs: main`)
+	require.Equal(t, "lake.ml.events", fault.As(err).Table)
+}
+
+func TestSetWithoutDefault(t *testing.T) {
+	_, err := catalog.NewSet(map[string]catalog.Catalog{"lake": memory(t)}, "lkae")
+	require.EqualError(t, err, `catalogs: there is no catalog lkae to be the default (did you mean "lake"?)`)
+	require.Equal(t, fault.Invalid, fault.KindOf(err))
+
+	set, err := catalog.NewSet(map[string]catalog.Catalog{"lake": memory(t, "ml.events"), "b": memory(t)}, "")
+	require.NoError(t, err)
+	_, err = set.Table(t.Context(), "lake.ml.events", dataset.Ref{})
+	require.NoError(t, err)
+	_, err = set.Table(t.Context(), "lkae.ml.events", dataset.Ref{})
+	require.Equal(t, fault.NotFound, fault.KindOf(err))
+	require.EqualError(t, err,
+		`table lkae.ml.events names no catalog and there is no default one (did you mean "lake"?); put one of these and a dot in front of it: b, lake`)
+}
