@@ -87,7 +87,11 @@ func (b *binder) column(o operand) (column, bool) {
 	}
 	fields, _ := b.schema.FieldsByName(name)
 	if len(fields) == 1 {
-		return column{name: name, shape: shapeOf(fields[0].Type), typeName: fields[0].Type.String()}, true
+		c := column{name: name, shape: shapeOf(fields[0].Type), typeName: fields[0].Type.String()}
+		if c.shape.family == opaque {
+			b.fail(o.position, "column %q (%s) has a type that filters do not serve", name, c.typeName)
+		}
+		return c, c.shape.family != opaque
 	}
 	if b.unknown[name] {
 		return column{name: name}, false

@@ -40,6 +40,7 @@ func everyType() *arrow.Schema {
 		field("twice", arrow.PrimitiveTypes.Int64),
 		field("twice", arrow.PrimitiveTypes.Int64),
 		field("tiny", arrow.PrimitiveTypes.Int8),
+		field("coded", &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int32, ValueType: arrow.BinaryTypes.String}),
 	}, nil)
 }
 
@@ -190,7 +191,11 @@ func TestBindReportsAllFaults(t *testing.T) {
 		"d = 'today'": {{
 			Position: 5, Message: `column "d" (date32) does not compare with the literal: 'today' is not a date such as '2026-10-01': the form is YYYY-MM-DD`,
 		}},
-		"i = s":             {{Position: 1, Message: `columns "i" (int32) and "s" (utf8) cannot be compared`}},
+		"i = s": {{Position: 1, Message: `columns "i" (int32) and "s" (utf8) cannot be compared`}},
+		"coded IS NULL OR coded": {
+			{Position: 1, Message: `column "coded" (dictionary<values=utf8, indices=int32, ordered=false>) has a type that filters do not serve`},
+			{Position: 18, Message: `column "coded" (dictionary<values=utf8, indices=int32, ordered=false>) has a type that filters do not serve`},
+		},
 		"p < q":             {{Position: 1, Message: `columns "p" (timestamp[us]) and "q" (timestamp[us, tz=UTC]) cannot be compared`}},
 		"5 BETWEEN 1 AND i": {{Position: 1, Message: "two literals are compared: compare columns with literals"}},
 	} {

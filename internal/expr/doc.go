@@ -13,7 +13,7 @@
 // is a path into a struct; paths and LIKE are read, and refused by Bind, as
 // this version does not serve them.
 //
-// Literals: 12, -1.5, 2e-3, 'text' with ” for a quote, TRUE, FALSE, X'00ff',
+// Literals: 12, -1.5, 2e-3, 'text' with its quotes doubled, TRUE, FALSE, X'00ff',
 // DATE '2026-10-01', TIME '12:30:00.5', TIMESTAMP '2026-10-01 12:00:00.25' with
 // an optional Z or offset such as +02:00. Numbers are exact decimals of any
 // size up to 1,000 digits. NULL is not a literal: IS NULL asks for it.
@@ -41,6 +41,8 @@
 //     accepted for date, time and timestamp columns.
 //   - Columns compare with columns of the same family: integers with integers,
 //     and so on; decimals of one scale, times of one unit.
+//   - Lists, structs, maps and types that tables do not have (int8, and so on)
+//     are served for IS NULL alone; dictionary columns not at all.
 //
 // Expr and Filter are immutable and safe for concurrent use.
 package expr

@@ -320,7 +320,7 @@ func (l *literal) readTyped(token string) error {
 		l.kind = binaryLiteral
 		var raw []byte
 		if raw, err = hex.DecodeString(body); err != nil {
-			err = errors.New("X'…' takes an even number of hexadecimal digits")
+			err = errors.New("a binary literal takes an even number of hexadecimal digits")
 		}
 		l.text = string(raw)
 	}

@@ -1,6 +1,9 @@
 package expr
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // MayMatch is false only if no row of a file, row group or partition can pass,
 // judged by what the function knows of its columns; it answers false for a
@@ -111,35 +114,37 @@ func (v Value) fineUpper(s shape) Value {
 // between reports whether a value between the bounds may pass. NaN lies above
 // every bound and constant.
 func (l *leaf) between(b bounds) bool {
-	if l.test.op == ne {
-		return !b.excludes(l.values)
-	}
-	for _, v := range l.values {
-		below, hasLower := b.lower.compare(v) // of the lower bound against the constant
-		above, hasUpper := b.upper.compare(v)
-		switch l.test.op {
-		case eq:
-			if !(hasLower && below > 0) && !(hasUpper && above < 0) {
-				return true
-			}
-		case lt, le:
-			return !hasLower || l.test.op.holds(below)
-		default:
-			return !hasUpper || !b.covers || l.test.op.holds(above)
+	switch o := l.test.op; o {
+	case eq:
+		at := 0 // of the least constant that is not below the lower bound
+		if b.lower.kind != noValue {
+			at, _ = l.find(b.lower)
 		}
-	}
-	return false
-}
-
-// excludes reports whether the only value between the bounds is listed.
-func (b bounds) excludes(listed []Value) bool {
-	if order, ok := b.lower.compare(b.upper); !ok || order != 0 || !b.covers {
-		return false
-	}
-	for _, v := range listed {
-		if order, ok := b.lower.compare(v); ok && order == 0 {
+		if at == len(l.values) {
+			return false
+		}
+		order, known := b.upper.compare(l.values[at])
+		return !known || order >= 0
+	case ne:
+		order, known := b.lower.compare(b.upper)
+		if !known || order != 0 || !b.covers {
 			return true
 		}
+		_, listed := l.find(b.lower) // the only value there is
+		return !listed
+	case lt, le:
+		order, known := b.lower.compare(l.values[0])
+		return !known || o.holds(order)
+	default:
+		order, known := b.upper.compare(l.values[0])
+		return !known || !b.covers || o.holds(order)
 	}
-	return false
+}
+
+// find returns where a value is, or would be, among the constants.
+func (l *leaf) find(v Value) (at int, found bool) {
+	return slices.BinarySearchFunc(l.values, v, func(constant, v Value) int {
+		order, _ := constant.compare(v)
+		return order
+	})
 }

@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/big"
@@ -13,7 +14,8 @@ import (
 type family int
 
 const (
-	nested    family = iota // lists, structs, maps and what else has no order here: null tests alone
+	opaque    family = iota // dictionaries, unions and the like, whose nulls are not in a bitmap: not served
+	nested                  // lists, structs, maps and what else has no order here: null tests alone
 	integers                // int32, int64
 	floats                  // float32, float64
 	decimals                // decimal128
@@ -62,6 +64,8 @@ func shapeOf(dt arrow.DataType) shape {
 		if t.Unit == arrow.Microsecond || t.Unit == arrow.Nanosecond {
 			return shape{family: timestamp, unit: t.Unit.Multiplier(), zoned: t.TimeZone != ""}
 		}
+	case *arrow.DictionaryType, *arrow.RunEndEncodedType, arrow.UnionType, arrow.ExtensionType:
+		return shape{family: opaque}
 	}
 	return shape{family: nested}
 }
@@ -158,7 +162,7 @@ func (s shape) take(l literal) (literal, error) {
 	case timestamp:
 		ok = l.kind == timestampLiteral || l.kind == dateLiteral
 		if ok && l.instant.zoned && !s.zoned {
-			return l, fmt.Errorf("has no time zone, but the literal has an offset: leave the offset away")
+			return l, errors.New("has no time zone, but the literal has an offset: leave the offset away")
 		}
 		l.number = l.instant.units(int64(s.unit))
 	}

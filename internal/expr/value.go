@@ -15,8 +15,8 @@ const Unknown int64 = -1
 //
 // Units: dates are days since 1970-01-01; times are microseconds since
 // midnight and timestamps microseconds since 1970-01-01 00:00 UTC, also where
-// the column counts nanoseconds: round a lower bound down and an upper bound
-// up, or either either way, as MayMatch allows for a microsecond on both sides.
+// the column counts nanoseconds. Those may be rounded either way: MayMatch
+// allows for a microsecond on both sides.
 type Value struct {
 	kind     valueKind
 	integer  int64
