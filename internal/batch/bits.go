@@ -1,55 +1,91 @@
 package batch
 
 import (
+	"slices"
+
 	"github.com/apache/arrow-go/v18/arrow/bitutil"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 )
 
-// hasNulls says whether the selected rows may hold a null. A source whose one
-// null is row 0, as WithNullRow makes them, has none where row 0 is not asked
-// for: the usual case of a join, which spares it all work on bits.
-func (p piece) hasNulls() bool {
+// nullness says which of the selected rows may be null.
+type nullness int
+
+const (
+	noNulls    nullness = iota
+	firstNulls          // those that select row 0, and no others
+	someNulls
+)
+
+// nullness looks at the source. One whose only null is row 0, as WithNullRow
+// makes them, is told apart: where row 0 is not asked for there is no work on
+// bits at all, else all columns of such a source have the same validity.
+func (p piece) nullness() nullness {
 	if p.data == nil {
-		return true
+		return someNulls
 	}
 	validity := p.data.Buffers()[0]
 	switch {
 	case p.data.NullN() == 0 || validity == nil || validity.Len() == 0:
-		return false
-	case p.data.NullN() == 1 && p.indices != nil && bitutil.BitIsNotSet(validity.Bytes(), p.base):
-		return p.first
+		return noNulls
+	case p.data.NullN() != 1 || p.indices == nil || bitutil.BitIsSet(validity.Bytes(), p.base):
+		return someNulls
+	case p.first:
+		return firstNulls
 	default:
-		return true
+		return noNulls
 	}
 }
 
-// validity gathers the validity bits and counts the nulls; with none, there
-// is no buffer.
-func (g *gathering) validity(pieces []piece, rows int) (*memory.Buffer, int) {
-	some := false
-	for _, p := range pieces {
-		some = some || p.hasNulls()
+// bitmap is a validity buffer, with the nulls in it. The buffer is nil where
+// there are none.
+type bitmap struct {
+	*memory.Buffer
+	nulls int
+}
+
+// validity gathers the validity bits and counts the nulls.
+func (g *gathering) validity(pieces []piece, rows int) bitmap {
+	most, key := noNulls, make([]referrer, len(pieces))
+	for i, p := range pieces {
+		n := p.nullness()
+		most, key[i] = max(most, n), referrer{p.selection, n}
 	}
-	if !some {
-		return nil, 0
+	switch {
+	case most == noNulls:
+		return bitmap{}
+	case most == someNulls:
+		return g.bitmap(pieces, rows)
+	case !slices.Equal(key, g.last):
+		g.last, g.lastBitmap = key, g.bitmap(pieces, rows)
 	}
+	return g.lastBitmap
+}
+
+// referrer is what the validity bits of a piece follow from, unless they are
+// its own.
+type referrer struct {
+	*selection
+	nullness
+}
+
+func (g *gathering) bitmap(pieces []piece, rows int) bitmap {
 	out := g.zeroed(int(bitutil.BytesForBits(int64(rows))))
 	bits, at := out.Bytes(), 0
 	for _, p := range pieces {
 		switch {
 		case p.data == nil: // zero already
-		case p.hasNulls():
-			p.bits(bits, at, 0)
-		default:
+		case p.nullness() == noNulls:
 			bitutil.SetBitsTo(bits, int64(at), int64(p.rows), true)
+		default:
+			p.bits(bits, at, 0)
 		}
 		at += p.rows
 	}
 	nulls := rows - bitutil.CountSetBits(bits, 0, rows)
 	if nulls == 0 {
-		return nil, 0
+		return bitmap{}
 	}
-	return out, nulls
+	return bitmap{out, nulls}
 }
 
 // booleans gathers boolean values. Those under nulls become false.

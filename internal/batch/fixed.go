@@ -1,36 +1,42 @@
 package batch
 
 import (
+	"iter"
+	"math/bits"
+
 	"github.com/apache/arrow-go/v18/arrow/memory"
 )
 
-// fixed gathers values of one width in bytes. Values under nulls become zero.
+// fixed gathers values of one width in bytes. Values under nulls become zero:
+// their bytes mean nothing, and may be what another stream left in pooled
+// memory.
 func (g *gathering) fixed(width int, pieces []piece, rows int, validity *memory.Buffer) *memory.Buffer {
 	out := g.buffer(rows * width)
-	b := out.Bytes()
+	b, valid := out.Bytes(), []byte(nil)
+	if validity != nil {
+		valid = validity.Bytes()
+	}
 	switch width {
 	case 1:
-		values(view[uint8](b), pieces)
+		values(view[uint8](b), pieces, valid)
 	case 2:
-		values(view[uint16](b), pieces)
+		values(view[uint16](b), pieces, valid)
 	case 4:
-		values(view[uint32](b), pieces)
+		values(view[uint32](b), pieces, valid)
 	case 8:
-		values(view[uint64](b), pieces)
+		values(view[uint64](b), pieces, valid)
 	case 16:
-		values(view[[16]byte](b), pieces)
+		values(view[[16]byte](b), pieces, valid)
 	default:
-		wide(b, width, pieces)
-	}
-	if validity != nil {
-		clearNulls(b, width, validity.Bytes(), rows)
+		wide(b, width, pieces, valid)
 	}
 	return out
 }
 
 // values gathers values of the width of T. The loop over indices is the
 // hottest of the cut.
-func values[T any](dst []T, pieces []piece) {
+func values[T any](all []T, pieces []piece, valid []byte) {
+	dst := all
 	for _, p := range pieces {
 		out := dst[:p.rows]
 		dst = dst[p.rows:]
@@ -47,14 +53,22 @@ func values[T any](dst []T, pieces []piece) {
 			out = out[s.rows:]
 		}
 	}
+	var zero T
+	for row := range nulls(valid, len(all)) {
+		all[row] = zero
+	}
 }
 
 // wide gathers values of any other width.
-func wide(dst []byte, width int, pieces []piece) {
+func wide(all []byte, width int, pieces []piece, valid []byte) {
+	if width == 0 {
+		return
+	}
+	dst := all
 	for _, p := range pieces {
 		out := dst[:p.rows*width]
 		dst = dst[p.rows*width:]
-		if p.data == nil || width == 0 {
+		if p.data == nil {
 			clear(out)
 			continue
 		}
@@ -67,18 +81,20 @@ func wide(dst []byte, width int, pieces []piece) {
 			out = out[n:]
 		}
 	}
+	for row := range nulls(valid, len(all)/width) {
+		clear(all[row*width : (row+1)*width])
+	}
 }
 
-// clearNulls zeroes the values under nulls, whose bytes mean nothing and may
-// be what another stream left in pooled memory.
-func clearNulls(b []byte, width int, validity []byte, rows int) {
-	for i, valid := range validity {
-		if valid == 0xff {
-			continue
-		}
-		for row := i * 8; row < min(i*8+8, rows); row++ {
-			if valid>>(row&7)&1 == 0 {
-				clear(b[row*width : (row+1)*width])
+// nulls yields the rows whose validity bit is not set.
+func nulls(valid []byte, rows int) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for i, octet := range valid {
+			for missing := ^octet; missing != 0; missing &= missing - 1 {
+				row := i*8 + bits.TrailingZeros8(missing)
+				if row >= rows || !yield(row) {
+					return
+				}
 			}
 		}
 	}

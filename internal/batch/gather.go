@@ -63,6 +63,8 @@ type gathering struct {
 	remedy       string           // when offsets overflow
 	owned        []interface{ Release() }
 	spare        [][]span
+	last         []referrer // what lastBitmap follows from
+	lastBitmap   bitmap
 }
 
 func (g *gathering) close() {
@@ -172,12 +174,12 @@ func (g *gathering) column(dt arrow.DataType, pieces []piece, rows int) (*array.
 	if dt.ID() == arrow.NULL {
 		return out, nil
 	}
-	validity, nulls := g.validity(pieces, rows)
-	buffers, children, err := g.contents(dt, pieces, rows, validity)
+	validity := g.validity(pieces, rows)
+	buffers, children, err := g.contents(dt, pieces, rows, validity.Buffer)
 	if err != nil {
 		return nil, err
 	}
-	out.Reset(dt, rows, append([]*memory.Buffer{validity}, buffers...), children, nulls, 0)
+	out.Reset(dt, rows, append([]*memory.Buffer{validity.Buffer}, buffers...), children, validity.nulls, 0)
 	if dt.ID() == arrow.DICTIONARY {
 		dictionary, err := shared(pieces)
 		if err != nil {

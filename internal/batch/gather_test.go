@@ -207,3 +207,51 @@ func TestGatherBeyondOffsets(t *testing.T) {
 		require.ErrorContains(t, err, "batch_rows")
 	}
 }
+
+// level makes a struct of random columns. In most of them the only null is
+// row 0, as in the dictionaries of a join; some have none, or others too.
+func (s source) level(dt *arrow.StructType, rows int) arrow.Array {
+	columns := make([]arrow.ArrayData, dt.NumFields())
+	for i, field := range dt.Fields() {
+		segments := []batch.Segment{{Rows: 1}, {Values: s.array(field.Type, rows, s.IntN(6) == 0), Rows: rows}}
+		if s.IntN(3) == 0 {
+			segments[0] = batch.Segment{Values: s.array(field.Type, 1, false), Rows: 1}
+		}
+		column, err := batch.Gather(field.Type, segments)
+		if err != nil {
+			panic(err)
+		}
+		columns[i] = column.Data()
+	}
+	return array.NewStructData(array.NewData(dt, rows+1, []*memory.Buffer{nil}, columns, 0, 0))
+}
+
+// Several splits' dictionaries in one batch.
+func TestGatherAcrossNullRows(t *testing.T) {
+	dt := arrow.StructOf(
+		arrow.Field{Name: "a", Type: arrow.PrimitiveTypes.Int64, Nullable: true},
+		arrow.Field{Name: "b", Type: arrow.BinaryTypes.String, Nullable: true},
+		arrow.Field{Name: "c", Type: arrow.PrimitiveTypes.Float32, Nullable: true},
+		arrow.Field{Name: "d", Type: arrow.FixedWidthTypes.Boolean, Nullable: true},
+		arrow.Field{Name: "e", Type: arrow.ListOf(arrow.PrimitiveTypes.Int16), Nullable: true},
+	)
+	for seed := range uint64(500) {
+		s := newSource(seed)
+		segments, want := []batch.Segment{}, []any{}
+		for range 1 + s.IntN(4) {
+			rows := 5 + s.IntN(10)
+			level, indices := s.level(dt, rows), s.indices(rows)
+			if s.IntN(2) == 0 {
+				indices = append(indices, 0, 1, 0)
+			}
+			segments = append(segments, batch.Segment{Values: level, Indices: indices})
+			for _, i := range indices {
+				want = append(want, valueAt(level, int(i)))
+			}
+		}
+		got, err := batch.Gather(dt, segments)
+		require.NoError(t, err)
+		require.Equal(t, want, valuesOf(got))
+		requireTidy(t, got.Data())
+	}
+}

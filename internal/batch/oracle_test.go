@@ -78,6 +78,11 @@ func requireTidy(t *testing.T, data arrow.ArrayData) {
 			}
 		}
 	}
+	if validity != nil && data.DataType().ID() == arrow.BOOL {
+		for i, valid := range validity.Bytes() {
+			require.Zero(t, data.Buffers()[1].Bytes()[i]&^valid, "booleans under nulls")
+		}
+	}
 	for _, child := range data.Children() {
 		requireTidy(t, child)
 	}

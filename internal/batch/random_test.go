@@ -122,7 +122,15 @@ func (s source) data(dt arrow.DataType, n int, some bool) arrow.ArrayData {
 // spoilNulls leaves bytes under the nulls, as decoders with pooled memory do.
 func (s source) spoilNulls(data arrow.ArrayData) {
 	width, fixed := data.DataType().(arrow.FixedWidthDataType)
-	if !fixed || width.BitWidth() < 8 || data.NullN() == 0 {
+	if !fixed || data.NullN() == 0 {
+		return
+	}
+	if width.BitWidth() == 1 {
+		for i := range data.Len() {
+			if bitutil.BitIsNotSet(data.Buffers()[0].Bytes(), i) {
+				bitutil.SetBit(data.Buffers()[1].Bytes(), i)
+			}
+		}
 		return
 	}
 	n, values := width.Bytes(), data.Buffers()[1].Bytes()

@@ -35,3 +35,18 @@ func TestSizeCountsDictionaries(t *testing.T) {
 	require.Equal(t, batch.ArraySize(level.Indices(), level.Dictionary()), batch.Size(b))
 	require.Positive(t, batch.ArraySize(level.Dictionary()))
 }
+
+func TestSizeOfSlicedBuffers(t *testing.T) {
+	mem := memory.NewCheckedAllocator(memory.DefaultAllocator)
+	body := memory.NewResizableBuffer(mem)
+	body.Resize(640)
+	part := memory.SliceBuffer(body, 64, 80)
+	body.Release()
+	data := array.NewData(arrow.PrimitiveTypes.Int64, 10, []*memory.Buffer{nil, part}, nil, 0, 0)
+	part.Release()
+	a := array.MakeFromData(data)
+	data.Release()
+	require.EqualValues(t, 640, batch.ArraySize(a), "a message's body is held whole")
+	a.Release()
+	mem.AssertSize(t, 0)
+}
