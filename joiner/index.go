@@ -39,7 +39,11 @@ func mix(a, b uint64) uint64 {
 	return high ^ low
 }
 
-func hashInt(key int64) uint64 { return mix(uint64(key)^seedA, seedB) }
+// hashInt brings the key into both factors, so that keys which differ in their
+// upper bits alone spread like others.
+func hashInt(key int64) uint64 {
+	return mix(uint64(key)^seedA, bits.RotateLeft64(uint64(key), 32)^seedB)
+}
 
 func hashBytes(key []byte) uint64 {
 	h := seedA ^ uint64(len(key))

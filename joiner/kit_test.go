@@ -42,7 +42,7 @@ type table struct {
 	failAt  int // batches before err, if it is set
 	err     error
 	before  func(batch int) // called before a batch is made
-	opened  int
+	onOpen  func()
 }
 
 func field(name string, dt arrow.DataType) arrow.Field {
@@ -84,7 +84,9 @@ func (x *table) input(t testing.TB, mem memory.Allocator, key, columns []int) In
 			return fmt.Sprintf("%s-%d.parquet", x.name, len(x.cuts))
 		},
 		Open: func(ctx context.Context) (array.RecordReader, error) {
-			x.opened++
+			if x.onOpen != nil {
+				x.onOpen()
+			}
 			if x.openErr != nil {
 				return nil, x.openErr
 			}

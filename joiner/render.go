@@ -2,6 +2,7 @@ package joiner
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -12,14 +13,11 @@ const renderLimit = 80
 
 // render writes a row's key for a person: "request_id=42, day=2026-10-01".
 func render(fields []arrow.Field, arrays []arrow.Array, row int) string {
-	text := ""
+	values := make([]string, len(arrays))
 	for i, a := range arrays {
-		if i > 0 {
-			text += ", "
-		}
-		text += fields[i].Name + "=" + renderValue(a, row)
+		values[i] = fields[i].Name + "=" + renderValue(a, row)
 	}
-	return text
+	return strings.Join(values, ", ")
 }
 
 func renderValue(a arrow.Array, row int) string {

@@ -1,0 +1,312 @@
+package joiner
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/fault"
+)
+
+// parse reads "7 a, 8 -" as two rows, "-" being null.
+func parse(text string) rows {
+	var out rows
+	for row := range strings.SplitSeq(text, ",") {
+		if values := strings.Fields(row); len(values) > 0 {
+			for i, v := range values {
+				if v == "-" {
+					values[i] = null
+				}
+			}
+			out = append(out, values)
+		}
+	}
+	return out
+}
+
+// One training table (request, item) in batches of two rows, one staging table
+// (req, country) in batches of two.
+const (
+	someTraining = "7 a, 7 b, 9 c, - d, 8 e"
+	someStaging  = "8 fr, 7 de, - xx, 5 it"
+)
+
+// spec: join-7, join-11, join-12, join-13, join-14, join-15, join-16, join-18
+func TestOneStagingTable(t *testing.T) {
+	cases := map[string]struct {
+		training, staging string
+		rule              Rule
+		want              string
+		counts            Counts
+		fails             string
+	}{
+		"left": {
+			someTraining, someStaging,
+			Rule{},
+			"7 a de, 7 b de, 9 c -, - d -, 8 e fr",
+			Counts{Rows: 5, Matched: 3, Missing: 2, NullKeys: 1},
+			"",
+		},
+		"inner": {
+			someTraining, someStaging,
+			Rule{Inner: true},
+			"7 a de, 7 b de, 8 e fr",
+			Counts{Rows: 5, Matched: 3, Missing: 2, NullKeys: 1},
+			"",
+		},
+		"missing is an error": {
+			someTraining, someStaging,
+			Rule{MissingError: true},
+			"",
+			Counts{},
+			"join history: no row of history has the key request=9 (file training-1.parquet); " +
+				"set `missing: null` or `join: inner` for history, or add the row",
+		},
+		"missing is an error of an inner join": {
+			someTraining, someStaging,
+			Rule{Inner: true, MissingError: true},
+			"",
+			Counts{},
+			"join history: no row of history has the key request=9 (file training-1.parquet); set `missing: null` for history, or add the row",
+		},
+		"a null key is missing": {
+			"7 a, - b", someStaging,
+			Rule{MissingError: true},
+			"",
+			Counts{},
+			"join history: a null key matches no row of history: request=null (file training-0.parquet); " +
+				"set `missing: null` or `join: inner` for history, or add the row",
+		},
+		"nothing missing": {
+			"7 a, 8 b", someStaging, Rule{MissingError: true}, "7 a de, 8 b fr", Counts{Rows: 2, Matched: 2}, "",
+		},
+		"duplicates are an error": {
+			"8 a, 7 b", "7 de, 5 it, 7 fr, 8 it, 7 es",
+			Rule{},
+			"",
+			Counts{},
+			"join history: several rows of history have the key request=7, in files staging-0.parquet and staging-2.parquet; " +
+				"set `duplicates: first` or `duplicates: last` for history, or clean the table",
+		},
+		"duplicates in one file": {
+			"8 a, 7 b", "7 de, 7 fr",
+			Rule{},
+			"",
+			Counts{},
+			"join history: several rows of history have the key request=7, in file staging-0.parquet; " +
+				"set `duplicates: first` or `duplicates: last` for history, or clean the table",
+		},
+		"the first of duplicates": {
+			"8 a, 7 b, 7 c", "7 de, 5 it, 7 fr, 8 it, 7 es",
+			Rule{Duplicates: DuplicatesFirst},
+			"8 a it, 7 b de, 7 c de",
+			Counts{Rows: 3, Matched: 3, Duplicates: 2},
+			"",
+		},
+		"the last of duplicates": {
+			"8 a, 7 b, 7 c", "7 de, 5 it, 7 fr, 8 it, 7 es",
+			Rule{Duplicates: DuplicatesLast},
+			"8 a it, 7 b es, 7 c es",
+			Counts{Rows: 3, Matched: 3, Duplicates: 2},
+			"",
+		},
+		"duplicates that nobody asks for": {
+			"8 a, 5 b", "7 de, 5 it, 7 fr, 8 it, 7 es", Rule{}, "8 a it, 5 b it", Counts{Rows: 2, Matched: 2}, "",
+		},
+		"null keys are not duplicates of each other": {
+			"- a, - b", "- de, - it", Rule{}, "- a -, - b -", Counts{Rows: 2, Missing: 2, NullKeys: 2}, "",
+		},
+		"a key like what stands under a null": {
+			"- a, 0 b", "- de, 0 it, - fr", Rule{}, "- a -, 0 b it", Counts{Rows: 2, Matched: 1, Missing: 1, NullKeys: 1}, "",
+		},
+		"zero is not null":     {"0 a", "- de", Rule{}, "0 a -", Counts{Rows: 1, Missing: 1}, ""},
+		"no training rows":     {"", someStaging, Rule{MissingError: true}, "", Counts{}, ""},
+		"no staging rows":      {"7 a, - b", "", Rule{}, "7 a -, - b -", Counts{Rows: 2, Missing: 2, NullKeys: 1}, ""},
+		"inner with none left": {"1 a, 2 b, 3 c", someStaging, Rule{Inner: true}, "", Counts{Rows: 3, Missing: 3}, ""},
+		"negative keys":        {"-7 a, 7 b", "-7 de", Rule{}, "-7 a de, 7 b -", Counts{Rows: 2, Matched: 1, Missing: 1}, ""},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			mem := checked(t)
+			c.rule.Name = "history"
+			training := table{name: "training", fields: columns(t, "request long", "item string"), rows: parse(c.training), cuts: twos(c.training)}
+			staging := table{name: "staging", fields: columns(t, "req int", "country string"), rows: parse(c.staging), cuts: twos(c.staging)}
+			r, err := Join(t.Context(), training.input(t, mem, nil, []int{0, 1}), []Probe{{
+				Rule: c.rule, Key: []int{0}, Columns: staging.fields[1:],
+				Side: built(staging.input(t, mem, []int{0}, []int{1}), c.rule, Options{Memory: mem}),
+			}}, Options{Memory: mem})
+			require.NoError(t, err)
+			got, counts, err := drain(t, r)
+			if c.fails != "" {
+				require.EqualError(t, err, c.fails)
+				require.Equal(t, fault.Invalid, fault.KindOf(err))
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, parse(c.want), parse(strings.ReplaceAll(strings.Join(got, ","), null, "-")))
+			require.Equal(t, []Counts{c.counts}, counts)
+		})
+	}
+}
+
+// twos cuts rows into batches of two, and an empty one at the end.
+func twos(text string) []int {
+	var cuts []int
+	for left := len(parse(text)); left > 0; left -= 2 {
+		cuts = append(cuts, min(2, left))
+	}
+	return cuts
+}
+
+// spec: join-12, join-17, join-18
+func TestSeveralStagingTables(t *testing.T) {
+	training := table{name: "training", fields: columns(t, "request long", "user string", "item int"), cuts: []int{3}, rows: parse("1 u 10, 2 v 20, 1 - 30, 3 u 40, 2 u 50")}
+	byRequest := table{name: "requests", fields: columns(t, "id long", "score float"), rows: parse("1 0.5, 2 0.25")}
+	byUser := table{name: "users", fields: columns(t, "country string", "name string"), rows: parse("de u, it w, fr u")}
+	byBoth := table{name: "pairs", fields: columns(t, "name string", "id int", "seen long"), rows: parse("u 1 11, u 2 22, v 1 33")}
+	sides := []asked{
+		{table: byRequest, key: []int{0}, at: []int{0}, columns: []int{1}, rule: Rule{Name: "requests", Inner: true}},
+		{table: byUser, key: []int{1}, at: []int{1}, columns: []int{0}, rule: Rule{Name: "users", Duplicates: DuplicatesLast}},
+		{table: byBoth, key: []int{0, 1}, at: []int{1, 0}, columns: []int{2}, rule: Rule{Name: "pairs"}},
+	}
+	run := func(t *testing.T, change func([]asked)) ([]string, []Counts, error) {
+		sides := append([]asked(nil), sides...)
+		change(sides)
+		mem := checked(t)
+		var probes []Probe
+		for _, s := range sides {
+			probes = append(probes, Probe{
+				Rule: s.rule, Key: s.at, Columns: []arrow.Field{s.fields[s.columns[0]]},
+				Side: built(s.input(t, mem, s.key, s.columns), s.rule, Options{Memory: mem}),
+			})
+		}
+		r, err := Join(t.Context(), training.input(t, mem, nil, []int{2, 0}), probes, Options{Memory: mem})
+		require.NoError(t, err)
+		return drain(t, r)
+	}
+
+	t.Run("rows and counts", func(t *testing.T) {
+		rows, counts, err := run(t, func([]asked) {})
+		require.NoError(t, err)
+		require.Equal(t, []string{
+			"10 1 0.5 fr 11", "20 2 0.25 (null) (null)", "30 1 0.5 (null) (null)", "50 2 0.25 fr 22",
+		}, rows)
+		require.Equal(t, []Counts{
+			{Rows: 5, Matched: 4, Missing: 1},
+			{Rows: 5, Matched: 3, Missing: 2, NullKeys: 1, Duplicates: 3},
+			{Rows: 5, Matched: 2, Missing: 3, NullKeys: 1},
+		}, counts)
+	})
+	t.Run("a dropped row breaks another table's rule", func(t *testing.T) {
+		_, _, err := run(t, func(s []asked) { s[0].rule.MissingError = true })
+		require.ErrorContains(t, err, "no row of requests has the key request=3 (file training-1.parquet)")
+	})
+	t.Run("the first row that breaks a rule", func(t *testing.T) {
+		_, _, err := run(t, func(s []asked) {
+			s[1].rule.Duplicates = DuplicatesError // at row 0
+			s[2].rule.MissingError = true          // at row 1
+			s[0].rule.MissingError = true          // at row 3
+		})
+		require.ErrorContains(t, err, `several rows of users have the key user="u", in file users-0.parquet`)
+		_, _, err = run(t, func(s []asked) {
+			s[0].rule.MissingError = true // at row 3
+			s[2].rule.MissingError = true // at row 1
+			s[1].rule.MissingError = true // at row 1
+		})
+		require.ErrorContains(t, err, `no row of users has the key user="v" (file training-0.parquet)`)
+		_, _, err = run(t, func(s []asked) { s[2].rule.MissingError = true })
+		require.ErrorContains(t, err, `no row of pairs has the key user="v", request=2 (file training-0.parquet)`)
+	})
+}
+
+// spec: join-2, join-3
+func TestSchema(t *testing.T) {
+	mem := checked(t)
+	required := []arrow.Field{{Name: "country", Type: arrow.BinaryTypes.String, Metadata: arrow.NewMetadata([]string{"a"}, []string{"b"})}, columns(t, "pins longs")[0]}
+	staging := table{name: "staging", fields: append(columns(t, "req int"), required...), rows: rows{{"7", "de", "[1,2]"}}}
+	training := table{name: "training", fields: columns(t, "request long", "item string"), rows: parse("7 a")}
+	want := arrow.Field{Name: "history", Type: &arrow.DictionaryType{
+		IndexType: arrow.PrimitiveTypes.Int32,
+		ValueType: arrow.StructOf(
+			arrow.Field{Name: "country", Type: arrow.BinaryTypes.String, Nullable: true},
+			arrow.Field{Name: "pins", Type: arrow.ListOf(arrow.PrimitiveTypes.Int64), Nullable: true}),
+	}}
+	require.Equal(t, want, FieldOf("history", required))
+
+	side, err := Build(t.Context(), staging.input(t, mem, []int{0}, []int{1, 2}), Rule{Name: "built as another"}, Options{Memory: mem})
+	require.NoError(t, err)
+	require.Equal(t, FieldOf("built as another", required), side.Field())
+	require.EqualValues(t, 1, side.Rows())
+	r, err := Join(t.Context(), training.input(t, mem, nil, []int{1}), []Probe{{
+		Rule: Rule{Name: "history"}, Key: []int{0}, Columns: required,
+		Side: func(context.Context) (*Side, error) { return side, nil },
+	}}, Options{Memory: mem})
+	require.NoError(t, err)
+	require.True(t, r.Schema().Equal(arrow.NewSchema([]arrow.Field{training.fields[1], want}, nil)), "%s", r.Schema())
+	got, _, err := drain(t, r)
+	require.NoError(t, err)
+	require.Equal(t, []string{"a de [1,2]"}, got)
+}
+
+// spec: join-8, join-10
+func TestKeyTypes(t *testing.T) {
+	cases := map[string]struct{ training, staging, fails string }{
+		"equal":                {"string", "string", ""},
+		"int and long":         {"int", "long", ""},
+		"number and text":      {"long", "string", "training column k is int64 and staging column r is utf8: no two values of them are equal; join on columns of one type"},
+		"number and date":      {"int", "date", "training column k is int32 and staging column r is date32"},
+		"with zone or without": {"timestamp", "local", "training column k is timestamp[us, tz=UTC] and staging column r is timestamp[us]"},
+		"scales":               {"decimal", "cents", "training column k is decimal(9, 2) and staging column r is decimal(9, 3)"},
+		"text and bytes":       {"string", "binary", "training column k is utf8 and staging column r is binary"},
+		"lengths":              {"word", "uuid", "training column k is fixed_size_binary[4] and staging column r is fixed_size_binary[16]"},
+		"float":                {"float", "float", "column k of type float32 cannot be a key; join on columns of integers"},
+		"bool":                 {"bool", "bool", "column k of type bool cannot be a key"},
+		"list":                 {"longs", "longs", "column k of type list<item: int64, nullable> cannot be a key"},
+		"float on one side":    {"long", "float", "column r of type float32 cannot be a key"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			mem := checked(t)
+			training := table{fields: columns(t, "k "+c.training)}
+			staging := table{fields: columns(t, "r "+c.staging)}
+			r, err := Join(t.Context(), training.input(t, mem, nil, []int{0}), []Probe{{
+				Rule: Rule{Name: "history"}, Key: []int{0},
+				Side: built(staging.input(t, mem, []int{0}, nil), Rule{Name: "history"}, Options{Memory: mem}),
+			}}, Options{Memory: mem})
+			if err == nil {
+				_, _, err = drain(t, r)
+			}
+			if c.fails == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorContains(t, err, c.fails)
+			require.ErrorContains(t, err, "history")
+			require.Equal(t, fault.Invalid, fault.KindOf(err))
+		})
+	}
+}
+
+func TestKeysAreRendered(t *testing.T) {
+	cases := map[string]struct{ dt, value, want string }{
+		"number":      {"long", "-5", "k=-5"},
+		"date":        {"date", "2026-10-01", "k=2026-10-01"},
+		"decimal":     {"decimal", "1.5", "k=1.5"},
+		"text":        {"string", `a"b`, `k="a\"b"`},
+		"bytes":       {"binary", "q80=", "k=0xabcd"},
+		"fixed bytes": {"word", "q80AAA==", "k=0xabcd0000"},
+		"long text":   {"string", strings.Repeat("x", 100), `k="` + strings.Repeat("x", 80) + `"… (100 bytes)`},
+		"null":        {"long", null, "k=null"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			fields := columns(t, "k "+c.dt)
+			r := record(t, checked(t), arrow.NewSchema(fields, nil), rows{{c.value}})
+			defer r.Release()
+			require.Equal(t, c.want, render(fields, r.Columns(), 0))
+		})
+	}
+}

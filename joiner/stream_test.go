@@ -1,0 +1,360 @@
+package joiner
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/fault"
+)
+
+// pair is a training table and two staging tables that match it: several
+// batches each, with duplicates.
+type pair struct {
+	training *table
+	staging  [2]*table
+	mem      memory.Allocator
+	limit    *budget.Budget
+}
+
+func newPair(t *testing.T) *pair {
+	p := &pair{mem: checked(t), limit: budget.New(1 << 30)}
+	make := func(name string, n int) *table {
+		x := &table{name: name, fields: columns(t, "id long", "name string", "tags longs"), cuts: []int{n / 3, n / 3}}
+		for i := range n {
+			x.rows = append(x.rows, []string{strconv.Itoa(i % 20), fmt.Sprintf("%s-%d", name, i), "[1,2,3]"})
+		}
+		return x
+	}
+	p.training, p.staging = make("training", 60), [2]*table{make("first", 30), make("second", 40)}
+	return p
+}
+
+func (p *pair) options() Options { return Options{Memory: p.mem, Budget: p.limit} }
+
+func (p *pair) probes(t *testing.T) []Probe {
+	var probes []Probe
+	for _, s := range p.staging {
+		rule := Rule{Name: s.name, Duplicates: DuplicatesFirst}
+		probes = append(probes, Probe{
+			Rule: rule, Key: []int{0}, Columns: s.fields[1:],
+			Side: built(s.input(t, p.mem, []int{0}, []int{1, 2}), rule, p.options()),
+		})
+	}
+	return probes
+}
+
+func (p *pair) join(ctx context.Context, t *testing.T) (*Reader, error) {
+	return Join(ctx, p.training.input(t, p.mem, nil, []int{1}), p.probes(t), p.options())
+}
+
+// spec: join-19
+func TestNothingStartsBeforeTheFirstNext(t *testing.T) {
+	p := newPair(t)
+	var events []string
+	note := func(x *table) {
+		x.onOpen = func() { events = append(events, "open "+x.name) }
+		x.before = func(at int) { events = append(events, fmt.Sprint("read ", x.name, at)) }
+	}
+	note(p.training)
+	note(p.staging[0])
+	r, err := p.join(t.Context(), t)
+	require.NoError(t, err)
+	require.Equal(t, []Counts{{}, {}}, r.Counts())
+	require.Equal(t, []string{"open training"}, events, "its schema is needed")
+	require.True(t, r.Next())
+	require.Equal(t, []string{"open training", "open first", "read first0", "read first1", "read first2", "read first3", "read training0"}, events)
+	r.Release()
+
+	events = nil
+	r, err = p.join(t.Context(), t)
+	require.NoError(t, err)
+	r.Release()
+	require.Equal(t, []string{"open training"}, events)
+}
+
+func TestEarlyRelease(t *testing.T) {
+	p := newPair(t)
+	r, err := p.join(t.Context(), t)
+	require.NoError(t, err)
+	require.True(t, r.Next())
+	require.Positive(t, p.limit.Used())
+	require.EqualValues(t, 20, r.Counts()[0].Rows)
+	kept := r.RecordBatch()
+	kept.Retain()
+	defer kept.Release()
+	want := text(t, kept)
+	r.Retain()
+	r.Release()
+	require.True(t, r.Next())
+	r.Release()
+	require.Zero(t, p.limit.Used())
+	require.Equal(t, want, text(t, kept), "a retained batch outlives its reader")
+}
+
+// spec: join-23
+func TestErrorsOfInputs(t *testing.T) {
+	broken := fault.New(fault.Corrupt, "page 3 is torn").In("features.history", "a.parquet")
+	cases := map[string]struct {
+		spoil func(p *pair)
+		op    string
+		rows  int // before the error
+	}{
+		"training does not open":    {func(p *pair) { p.training.openErr = broken }, "join", 0},
+		"training fails at once":    {func(p *pair) { p.training.err = broken }, "join", 0},
+		"training fails later":      {func(p *pair) { p.training.err, p.training.failAt = broken, 2 }, "join", 40},
+		"training fails at the end": {func(p *pair) { p.training.err, p.training.failAt = broken, 3 }, "join", 60},
+		"first does not open":       {func(p *pair) { p.staging[0].openErr = broken }, "join first: build the staging side first", 0},
+		"first fails later":         {func(p *pair) { p.staging[0].err, p.staging[0].failAt = broken, 2 }, "join first: build the staging side first", 0},
+		"second does not open":      {func(p *pair) { p.staging[1].openErr = broken }, "join second: build the staging side second", 0},
+		"second fails at the end":   {func(p *pair) { p.staging[1].err, p.staging[1].failAt = broken, 3 }, "join second: build the staging side second", 0},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := newPair(t)
+			c.spoil(p)
+			var got []string
+			r, err := p.join(t.Context(), t)
+			if err == nil {
+				got, _, err = drain(t, r)
+			}
+			require.EqualError(t, err, c.op+": page 3 is torn (file a.parquet)")
+			require.ErrorIs(t, err, broken)
+			require.Equal(t, fault.Corrupt, fault.KindOf(err))
+			require.Equal(t, "a.parquet", fault.As(err).File)
+			require.Len(t, got, c.rows)
+			require.Zero(t, p.limit.Used())
+		})
+	}
+}
+
+// spec: join-23
+func TestCancellation(t *testing.T) {
+	cases := map[string]struct {
+		where func(p *pair) *table
+		at    int
+		rows  int
+	}{
+		"before the first side":  {func(p *pair) *table { return p.staging[0] }, 0, 0},
+		"within the second side": {func(p *pair) *table { return p.staging[1] }, 2, 0},
+		"within training":        {func(p *pair) *table { return p.training }, 1, 20},
+		"after the last batch":   {func(p *pair) *table { return p.training }, 3, 60},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			p := newPair(t)
+			c.where(p).before = func(at int) {
+				if at == c.at {
+					cancel()
+				}
+			}
+			r, err := p.join(ctx, t)
+			require.NoError(t, err)
+			got, _, err := drain(t, r)
+			require.ErrorIs(t, err, context.Canceled)
+			require.Len(t, got, c.rows)
+			require.Zero(t, p.limit.Used())
+		})
+	}
+	t.Run("of a build", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		p := newPair(t)
+		_, err := p.probes(t)[0].Side(ctx)
+		require.ErrorIs(t, err, context.Canceled)
+		require.Zero(t, p.limit.Used())
+	})
+}
+
+func TestBrokenCallers(t *testing.T) {
+	p := newPair(t)
+	side := func(context.Context) (*Side, error) { return nil, nil }
+	cases := map[string]struct {
+		change func(in *Input, probes []Probe)
+		want   string
+	}{
+		"a column that is not there": {func(in *Input, _ []Probe) { in.Columns = []int{3} }, "position 3 in a stream of 3 columns"},
+		"a key that is not there":    {func(_ *Input, probes []Probe) { probes[1].Key = []int{-1} }, "second: position -1"},
+		"no key":                     {func(_ *Input, probes []Probe) { probes[1].Key = nil }, "second: a join without a key column"},
+		"other keys":                 {func(_ *Input, probes []Probe) { probes[0].Key = []int{0, 1} }, "2 key columns against 1"},
+		"other columns":              {func(_ *Input, probes []Probe) { probes[0].Columns = nil }, "was to be dictionary"},
+		"no side":                    {func(_ *Input, probes []Probe) { probes[0].Side = side }, "first has no staging side"},
+		"no stream": {func(in *Input, _ []Probe) {
+			in.Open = func(context.Context) (array.RecordReader, error) { return nil, nil }
+		}, "an input that opened has no stream"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			in, probes := p.training.input(t, p.mem, nil, []int{1}), p.probes(t)
+			c.change(&in, probes)
+			r, err := Join(t.Context(), in, probes, p.options())
+			if err == nil {
+				_, _, err = drain(t, r)
+			}
+			require.ErrorContains(t, err, c.want)
+			require.Equal(t, fault.Internal, fault.KindOf(err))
+			require.Zero(t, p.limit.Used())
+		})
+	}
+}
+
+// A stream whose batches are not what its schema says would be read past the
+// end of its memory.
+func TestBatchesOfAnotherSchema(t *testing.T) {
+	mem := checked(t)
+	other := arrow.NewSchema(columns(t, "id int", "name string"), nil)
+	short := arrow.NewSchema(columns(t, "id long"), nil)
+	for _, wrong := range []*arrow.Schema{other, short} {
+		cells := rows{{"1", "a"}}
+		r := record(t, mem, wrong, cells)
+		err := checkTypes(arrow.NewSchema(columns(t, "id long", "name string"), nil), r)
+		r.Release()
+		require.Equal(t, fault.Internal, fault.KindOf(err))
+	}
+	same := arrow.NewSchema(append(columns(t, "id int"), arrow.Field{Name: "name", Type: arrow.BinaryTypes.String}), nil)
+	r := record(t, mem, other, rows{{"1", "a"}})
+	require.NoError(t, checkTypes(same, r))
+	r.Release()
+}
+
+// spec: join-24
+func TestSharedSide(t *testing.T) {
+	p := newPair(t)
+	rule := Rule{Name: "first"}
+	side, err := Build(t.Context(), p.staging[0].input(t, p.mem, []int{0}, []int{1}), rule, p.options())
+	require.NoError(t, err)
+	reserved := p.limit.Used()
+	require.Equal(t, side.Bytes(), reserved)
+	want := map[Duplicates][]string{}
+	var wait sync.WaitGroup
+	var results [8][]string
+	for i := range results {
+		side.Retain()
+		wait.Go(func() {
+			r, err := Join(t.Context(), p.training.input(t, p.mem, nil, []int{1}), []Probe{{
+				Rule: Rule{Name: fmt.Sprint("level", i), Duplicates: DuplicatesFirst + Duplicates(i%2)},
+				Key:  []int{0}, Columns: p.staging[0].fields[1:2],
+				Side: func(context.Context) (*Side, error) { return side, nil },
+			}}, p.options())
+			if err == nil {
+				results[i], _, err = drain(t, r)
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	side.Release()
+	wait.Wait()
+	require.Zero(t, p.limit.Used())
+	for i, got := range results {
+		require.Len(t, got, 60)
+		rule := DuplicatesFirst + Duplicates(i%2)
+		if want[rule] == nil {
+			want[rule] = got
+		}
+		require.Equal(t, want[rule], got)
+	}
+	require.NotEqual(t, want[DuplicatesFirst], want[DuplicatesLast])
+}
+
+// spec: join-20
+func TestBudgetThatIsTooSmall(t *testing.T) {
+	p := newPair(t)
+	fields := columns(t, "id long", "day date", "name string", "tags longs")
+	staging := table{name: "staging", fields: fields, cuts: []int{10, 0, 10}}
+	for i := range 30 {
+		staging.rows = append(staging.rows, []string{strconv.Itoa(i % 20), "2026-10-01", fmt.Sprint("name", i), "[1,2,3]"})
+	}
+	for name, key := range map[string][]int{"numbers": {0}, "text": {2}, "both": {0, 2, 1}} {
+		t.Run(name, func(t *testing.T) {
+			in := staging.input(t, p.mem, key, []int{0, 2, 3})
+			need := func(limit int64) (int64, error) {
+				b := budget.New(limit)
+				side, err := Build(t.Context(), in, Rule{Name: "history"}, Options{Memory: p.mem, Budget: b})
+				if err != nil {
+					require.Zero(t, b.Used())
+					return b.Peak(), err
+				}
+				require.Equal(t, side.Bytes(), b.Used())
+				require.EqualValues(t, 30, side.Rows())
+				side.Release()
+				require.Zero(t, b.Used())
+				return b.Peak(), nil
+			}
+			steps := map[int64]bool{} // what was reserved when the next reservation failed
+			for limit := int64(0); ; limit += 16 {
+				reached, err := need(limit)
+				if err == nil {
+					break
+				}
+				steps[reached] = true
+				require.Equal(t, fault.Exhausted, fault.KindOf(err))
+				require.ErrorContains(t, err, "build the staging side history: history needs ")
+				require.Contains(t, fault.As(err).Remedy, "raise the server's memory budget")
+			}
+			require.GreaterOrEqual(t, len(steps), 5, "nothing, three batches, a column: %v", steps)
+		})
+	}
+}
+
+// spec: join-21
+func TestOneColumnIsHeldTwice(t *testing.T) {
+	mem, limit := checked(t), budget.New(1<<30)
+	staging := table{name: "staging", fields: columns(t, "id long", "a long", "b long", "c long", "d long", "e long", "f long", "g long", "h long")}
+	for i := range 2000 {
+		row := make([]string, 9)
+		for c := range row {
+			row[c] = strconv.Itoa(i)
+		}
+		staging.rows = append(staging.rows, row)
+	}
+	side, err := Build(t.Context(), staging.input(t, mem, []int{0}, []int{1, 2, 3, 4, 5, 6, 7, 8}), Rule{Name: "s"}, Options{Memory: mem, Budget: limit})
+	require.NoError(t, err)
+	defer side.Release()
+	const column = 2000 * 8
+	require.Equal(t, batch.ArraySize(side.dictionary)+2000*8+8+slotsFor(2000)*8, side.Bytes())
+	require.Less(t, limit.Peak(), int64(14*column), "nine columns, and keys and index; all columns twice are more")
+}
+
+// spec: join-22
+func TestTooManyRows(t *testing.T) {
+	p := newPair(t)
+	in := p.staging[0].input(t, p.mem, []int{0}, []int{1})
+	_, err := build(t.Context(), in, "history", p.options(), 29)
+	require.Equal(t, fault.Exhausted, fault.KindOf(err))
+	require.EqualError(t, err, "history has more than 29 rows for one class of buckets, which references do not reach; "+
+		"write the staging table with more buckets")
+	side, err := build(t.Context(), in, "history", p.options(), 30)
+	require.NoError(t, err)
+	side.Release()
+	require.Equal(t, 2147483646, maxRows)
+}
+
+func TestDefaults(t *testing.T) {
+	p := newPair(t)
+	in := p.staging[0].input(t, p.mem, []int{0}, nil)
+	in.File = nil
+	side, err := Build(t.Context(), in, Rule{Name: "s"}, Options{})
+	require.NoError(t, err)
+	require.Positive(t, side.Bytes())
+	training := p.training.input(t, p.mem, nil, nil)
+	training.File = nil
+	r, err := Join(t.Context(), training, []Probe{{
+		Rule: Rule{Name: "s"}, Key: []int{0}, Side: func(context.Context) (*Side, error) { return side, nil },
+	}}, Options{})
+	require.NoError(t, err)
+	_, _, err = drain(t, r)
+	require.ErrorContains(t, err, "several rows of s have the key id=0, in file (unnamed)")
+	require.NotErrorIs(t, err, context.Canceled)
+}
