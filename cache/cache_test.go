@@ -1,0 +1,93 @@
+package cache_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/penstock/penstock/cache"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func newCache(t *testing.T) *cache.Cache[*int] {
+	t.Helper()
+	c, err := cache.New[*int](1 << 20)
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	return c
+}
+
+func TestLoadsOnce(t *testing.T) {
+	t.Parallel()
+	c := newCache(t)
+	loads, started := 0, make(chan struct{})
+	load := func(context.Context) (*int, int64, error) {
+		loads++
+		<-started
+		return new(int), 8, nil
+	}
+	var group sync.WaitGroup
+	values := make([]*int, 8)
+	for i := range values {
+		group.Go(func() {
+			v, err := c.Get(context.Background(), "k", load)
+			if err == nil {
+				values[i] = v
+			}
+		})
+	}
+	close(started)
+	group.Wait()
+	again, err := c.Get(context.Background(), "k", load)
+	require.NoError(t, err)
+	for _, v := range values {
+		require.Same(t, again, v)
+	}
+	require.Equal(t, 1, loads)
+}
+
+func TestAFailedLoadIsNobodysValue(t *testing.T) {
+	t.Parallel()
+	c := newCache(t)
+	broken := errors.New("broken")
+	_, err := c.Get(context.Background(), "k", func(context.Context) (*int, int64, error) { return nil, 0, broken })
+	require.ErrorIs(t, err, broken)
+	v, err := c.Get(context.Background(), "k", func(context.Context) (*int, int64, error) { return new(int), 8, nil })
+	require.NoError(t, err)
+	require.NotNil(t, v)
+}
+
+// TestACancelledLoadPassesTheTurnOn: the first caller goes away while a second
+// one waits for its load; the second one loads itself.
+func TestACancelledLoadPassesTheTurnOn(t *testing.T) {
+	t.Parallel()
+	c := newCache(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	loading := make(chan struct{})
+	first := func(ctx context.Context) (*int, int64, error) {
+		close(loading)
+		<-ctx.Done()
+		return nil, 0, ctx.Err()
+	}
+	var group sync.WaitGroup
+	group.Go(func() {
+		_, err := c.Get(ctx, "k", first)
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("the first caller got %v", err)
+		}
+	})
+	<-loading
+	group.Go(func() {
+		v, err := c.Get(context.Background(), "k", func(context.Context) (*int, int64, error) { return new(int), 8, nil })
+		if err != nil || v == nil {
+			t.Errorf("the second caller got %v, %v", v, err)
+		}
+	})
+	cancel()
+	group.Wait()
+}

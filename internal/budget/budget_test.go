@@ -1,0 +1,60 @@
+package budget_test
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/fault"
+)
+
+func TestReserve(t *testing.T) {
+	t.Parallel()
+	b := budget.New(100)
+	r, err := b.Reserve("rows", 60)
+	require.NoError(t, err)
+	_, err = b.Reserve("index", 50)
+	require.Equal(t, fault.Exhausted, fault.KindOf(err))
+	require.ErrorContains(t, err, "index needs 50 bytes more, 60 of the memory budget's 100 are in use")
+	require.NotEmpty(t, fault.As(err).Remedy)
+	require.NoError(t, r.Grow(40))
+	require.Error(t, r.Grow(1))
+	require.Equal(t, int64(100), r.Held())
+	r.Shrink(30)
+	require.Equal(t, int64(70), b.Used())
+	r.Release()
+	r.Release()
+	require.Zero(t, b.Used())
+	require.Equal(t, int64(100), b.Peak(), "a refused reservation is no peak")
+}
+
+func TestNilIsUnlimited(t *testing.T) {
+	t.Parallel()
+	var b *budget.Budget
+	r, err := b.Reserve("rows", 1<<60)
+	require.NoError(t, err)
+	require.Equal(t, int64(1)<<60, r.Held())
+	require.Equal(t, int64(-1), b.Limit())
+	require.Zero(t, b.Used()+b.Peak())
+	r.Release()
+}
+
+func TestConcurrentHoldersNeverPassTheLimit(t *testing.T) {
+	t.Parallel()
+	b := budget.New(1000)
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			for range 1000 {
+				if r, err := b.Reserve("rows", 300); err == nil {
+					r.Release()
+				}
+			}
+		})
+	}
+	group.Wait()
+	require.Zero(t, b.Used())
+	require.LessOrEqual(t, b.Peak(), int64(1000))
+}

@@ -1,0 +1,71 @@
+package fault_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/fault"
+)
+
+func TestErrorSaysEverything(t *testing.T) {
+	t.Parallel()
+	err := fault.Op(fault.Op(fault.New(fault.Corrupt, "page 3: %w", io.ErrUnexpectedEOF).
+		In("ml.train", "a.parquet").InRowGroup(2).WithRemedy("write it again"), "read bucket %d", 7), "stream shard 0")
+	require.EqualError(t, err, "stream shard 0: read bucket 7: page 3: unexpected EOF (file a.parquet, row group 2); write it again")
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+	e := fault.As(fmt.Errorf("outside: %w", err))
+	require.Equal(t, fault.Corrupt, e.Kind)
+	require.Equal(t, "ml.train", e.Table)
+	require.Equal(t, "a.parquet", e.File)
+	require.Equal(t, 2, *e.RowGroup)
+}
+
+func TestOpKeepsKindAndCause(t *testing.T) {
+	t.Parallel()
+	require.NoError(t, fault.Op(nil, "nothing"))
+	require.ErrorIs(t, fault.Op(context.Canceled, "read"), context.Canceled)
+	require.Equal(t, fault.Unavailable, fault.KindOf(fault.Op(context.DeadlineExceeded, "read")))
+	require.Equal(t, fault.Internal, fault.KindOf(errors.New("unclassified")))
+	require.Equal(t, fault.Internal, fault.As(errors.New("unclassified")).Kind)
+	require.Nil(t, fault.As(nil))
+	inner := fault.New(fault.NotFound, "gone")
+	_ = fault.Op(inner, "open")
+	require.Empty(t, inner.Op, "the wrapped error is not changed")
+}
+
+func TestFieldsReportsEveryFault(t *testing.T) {
+	t.Parallel()
+	require.NoError(t, fault.Fields(nil))
+	err := fault.Fields([]fault.Field{
+		{Field: "a.b", Message: "unknown field", Nearest: "a.c"},
+		{Field: "filter", Position: 7, Message: "unexpected )"},
+	})
+	require.EqualError(t, err, `a.b: unknown field (did you mean "a.c"?); filter: at position 7: unexpected )`)
+	require.Equal(t, fault.Invalid, fault.KindOf(err))
+	require.Len(t, fault.As(err).Faults, 2)
+}
+
+func TestKindNames(t *testing.T) {
+	t.Parallel()
+	names := map[string]bool{}
+	for k := fault.Internal; k <= fault.Unavailable; k++ {
+		names[k.String()] = true
+	}
+	require.Len(t, names, 10)
+	require.Equal(t, "internal", fault.Kind(99).String())
+}
+
+func TestNearest(t *testing.T) {
+	t.Parallel()
+	known := []string{"training", "staging", "key", "missing"}
+	for name, want := range map[string]string{
+		"trainning": "training", "Staging": "staging", "kye": "key", "mising": "missing", "xyz": "", "": "", "k": "",
+	} {
+		require.Equal(t, want, fault.Nearest(name, known), name)
+	}
+}
