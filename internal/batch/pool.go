@@ -27,9 +27,9 @@ func NewAllocator() memory.Allocator {
 
 // Pool is an allocator that hands freed memory out again, by classes of
 // powers of two up to 64 MiB; larger requests go to the Go heap and back.
-// Memory is aligned to 64 bytes and not cleared: arrow-go's builders and this
-// package write all that they use, but its Parquet reader does not, so whoever
-// decodes clears first. What is freed and not wanted again is the Go
+// Memory is aligned to 64 bytes and not cleared: this package and arrow-go's
+// builders of plain columns write all that they use, but its Parquet reader
+// does not, so whoever decodes clears first. What is freed and not wanted again is the Go
 // collector's after two of its cycles. The zero value is ready; it is safe for
 // concurrent use.
 type Pool struct {

@@ -11,6 +11,8 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/bitutil"
 	"github.com/apache/arrow-go/v18/arrow/decimal128"
 	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/penstock/penstock/internal/batch"
 )
 
 // source makes random types and arrays for the property tests: nested, with
@@ -103,7 +105,7 @@ func (s source) data(dt arrow.DataType, n int, some bool) arrow.ArrayData {
 		buffer := memory.NewBufferBytes(arrow.Int32Traits.CastToBytes(offsets))
 		return array.NewData(dt, n, []*memory.Buffer{validity, buffer}, []arrow.ArrayData{entries}, nulls, 0)
 	default:
-		builder := array.NewBuilder(memory.DefaultAllocator, dt)
+		builder := array.NewBuilder(batch.NewPoison(memory.DefaultAllocator), dt)
 		for range n {
 			if some && s.IntN(4) == 0 {
 				builder.AppendNull()
