@@ -1,0 +1,226 @@
+package icebergcat_test
+
+import (
+	"database/sql"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/apache/iceberg-go"
+	icecatalog "github.com/apache/iceberg-go/catalog"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog/icebergcat"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// execute runs SQL on a file, in SQLite's own journal mode: as PyIceberg and
+// Spark leave it.
+func execute(t *testing.T, path string, statements ...string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", path)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, db.Close()) }()
+	for _, s := range statements {
+		_, err := db.ExecContext(t.Context(), s)
+		require.NoError(t, err, s)
+	}
+}
+
+// legacyTables are the tables of a catalog without iceberg_type.
+func legacyTables() []string {
+	return []string{
+		`CREATE TABLE iceberg_tables (catalog_name VARCHAR(255) NOT NULL, table_namespace VARCHAR(255) NOT NULL,
+			table_name VARCHAR(255) NOT NULL, metadata_location VARCHAR(1000), previous_metadata_location VARCHAR(1000),
+			PRIMARY KEY (catalog_name, table_namespace, table_name))`,
+		`CREATE TABLE iceberg_namespace_properties (catalog_name VARCHAR(255) NOT NULL, namespace VARCHAR(255) NOT NULL,
+			property_key VARCHAR(255) NOT NULL, property_value VARCHAR(1000) NOT NULL,
+			PRIMARY KEY (catalog_name, namespace, property_key))`,
+	}
+}
+
+func idSchema() *iceberg.Schema {
+	return iceberg.NewSchema(0, iceberg.NestedField{ID: 1, Name: "id", Type: iceberg.PrimitiveTypes.Int64, Required: true})
+}
+
+func TestOpenRefuses(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "text.db"), []byte("this is no database, but long enough to be read as one"), 0o600))
+	execute(t, filepath.Join(dir, "other.db"), `CREATE TABLE a (b INTEGER)`)
+	missing := filepath.Join(dir, "none.db")
+	good := icebergcat.Options{Name: "default", Type: "sql", URI: "sqlite:///catalog.db", BaseDir: dir}
+
+	for _, c := range []struct {
+		name   string
+		change func(*icebergcat.Options)
+		kind   fault.Kind
+		text   string
+	}{
+		{"no name", func(o *icebergcat.Options) { o.Name = "" }, fault.Invalid, "name: the catalog has no name"},
+		{
+			"another type", func(o *icebergcat.Options) { o.Type = "rest" }, fault.Invalid,
+			`type: catalog type "rest" is not served by this version; use type: sql`,
+		},
+		{
+			"another database", func(o *icebergcat.Options) { o.URI = "postgresql://u:p@h/db" }, fault.Invalid,
+			`uri: a catalog on "postgresql" is not served by this version; write sqlite:////absolute/path, or sqlite:///path relative to the config file`,
+		},
+		{"no uri", func(o *icebergcat.Options) { o.URI = "" }, fault.Invalid, `uri: a catalog on ""`},
+		{"two slashes", func(o *icebergcat.Options) { o.URI = "sqlite://catalog.db" }, fault.Invalid, "names no file"},
+		{"in memory", func(o *icebergcat.Options) { o.URI = "sqlite:///:memory:" }, fault.Invalid, "names no file"},
+		{"no path", func(o *icebergcat.Options) { o.URI = "sqlite:///" }, fault.Invalid, "names no file"},
+		{
+			"parameters", func(o *icebergcat.Options) { o.URI = "sqlite:///catalog.db?timeout=3" }, fault.Invalid,
+			"parameters of sqlite:///catalog.db?timeout=3 are not served by this version",
+		},
+		{
+			"another storage", func(o *icebergcat.Options) { o.Warehouse = "s3://bucket/path" }, fault.Invalid,
+			"warehouse: storage s3: is not served by this version",
+		},
+		{
+			"no file", func(o *icebergcat.Options) { o.URI = "sqlite:///none.db" }, fault.NotFound,
+			"catalog default: there is no file " + missing,
+		},
+		{"a folder", func(o *icebergcat.Options) { o.URI = "sqlite:///" + dir }, fault.Invalid, dir + " is not a file"},
+		{"no database", func(o *icebergcat.Options) { o.URI = "sqlite:///text.db" }, fault.Corrupt, "file is not a database"},
+		{
+			"no catalog", func(o *icebergcat.Options) { o.URI = "sqlite:///other.db" }, fault.Invalid,
+			"other.db holds no Iceberg catalog: it has no table iceberg_tables",
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o := good
+			c.change(&o)
+			_, err := icebergcat.Open(t.Context(), o)
+			require.ErrorContains(t, err, c.text)
+			require.Equal(t, c.kind.String(), fault.KindOf(err).String())
+		})
+	}
+	require.NoFileExists(t, missing, "a missing catalog is not made")
+}
+
+func TestOpenFindsTheFile(t *testing.T) {
+	dir := t.TempDir()
+	odd := filepath.Join(dir, "a #1 50% café.db")
+	execute(t, odd, legacyTables()...)
+	for _, o := range []icebergcat.Options{
+		{URI: "sqlite:////" + odd[1:]},
+		{URI: "sqlite:////" + odd[1:], BaseDir: "/nowhere"},
+		{URI: "sqlite:///a #1 50% café.db", BaseDir: dir},
+		{URI: "sqlite:///./a #1 50% café.db", BaseDir: filepath.Join(dir, "b", "..")},
+		{URI: "sqlite:///" + filepath.Base(odd), BaseDir: dir, Warehouse: "file:///w"},
+	} {
+		o.Name, o.Type = "default", "sql"
+		c, err := icebergcat.Open(t.Context(), o)
+		require.NoError(t, err)
+		require.NoError(t, c.Close())
+	}
+}
+
+// A catalog of PyIceberg has no column iceberg_type, one of Spark has no rows
+// of type TABLE in it but for new ones; both stay as they are.
+func TestForeignCatalogs(t *testing.T) {
+	w := newWriter(t)
+	w.create(t, "ml.events", idSchema())
+	spec := w.load(t, "ml.events").Spec()
+	w.add(t, "ml.events", "", dataFile(t, spec, location("a"), nil, nil))
+	metadata := w.load(t, "ml.events").MetadataLocation()
+	insert := func(columns, values string) string {
+		return `INSERT INTO iceberg_tables (catalog_name, table_namespace, table_name, metadata_location` + columns +
+			`) VALUES ('default', 'ml', 'events', '` + metadata + `'` + values + `)`
+	}
+	addType := `ALTER TABLE iceberg_tables ADD COLUMN iceberg_type VARCHAR(5)`
+
+	for name, statements := range map[string][]string{
+		"without types":   {insert("", "")},
+		"of type table":   {addType, insert(", iceberg_type", ", 'TABLE'")},
+		"of unknown type": {addType, insert("", "")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			path := filepath.Join(dir, "catalog.db")
+			execute(t, path, append(legacyTables(), statements...)...)
+			before, err := os.ReadFile(path)
+			require.NoError(t, err)
+
+			o := w.options()
+			o.BaseDir = dir
+			c, err := icebergcat.Open(t.Context(), o)
+			require.NoError(t, err)
+			table, err := c.Table(t.Context(), "ml.events", dataset.Ref{})
+			require.NoError(t, err)
+			files, err := c.Files(t.Context(), table, []int{1}, nil)
+			require.NoError(t, err)
+			require.Len(t, files, 1)
+			_, err = c.Table(t.Context(), "ml.event", dataset.Ref{})
+			require.ErrorContains(t, err, `did you mean "ml.events"?`)
+			require.NoError(t, c.Close())
+
+			after, err := os.ReadFile(path)
+			require.NoError(t, err)
+			require.Equal(t, before, after)
+			entries, err := os.ReadDir(dir)
+			require.NoError(t, err)
+			require.Len(t, entries, 1, "nothing is left beside the file")
+		})
+	}
+}
+
+func TestUnknownTableSaysWhatTheFileHolds(t *testing.T) {
+	w := newWriter(t)
+	o := w.options()
+	c, err := icebergcat.Open(t.Context(), o)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, c.Close()) }()
+	_, err = c.Table(t.Context(), "ml.events", dataset.Ref{})
+	require.ErrorContains(t, err, "catalog.db has no tables at all")
+	require.Equal(t, fault.NotFound, fault.KindOf(err))
+
+	w.create(t, "ml.events", idSchema())
+	o.Name = "prod"
+	other, err := icebergcat.Open(t.Context(), o)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, other.Close()) }()
+	_, err = other.Table(t.Context(), "ml.events", dataset.Ref{})
+	require.ErrorContains(t, err, `holds no tables of a catalog called "prod"; set name: to one of: default`)
+	require.Equal(t, fault.NotFound, fault.KindOf(err))
+}
+
+func TestViewsAreRefused(t *testing.T) {
+	w := newWriter(t)
+	require.NoError(t, w.CreateNamespace(t.Context(), ident("ml"), nil))
+	require.NoError(t, w.CreateView(t.Context(), ident("ml.recent"), idSchema(), "SELECT 1 AS id", nil))
+	_, err := w.open(t).Table(t.Context(), "ml.recent", dataset.Ref{})
+	require.EqualError(t, err, "ml.recent is a view, not a table; name a table: views are not served")
+	require.Equal(t, fault.Invalid, fault.KindOf(err))
+}
+
+// Spark writes locations with one slash, others with three or none.
+func TestLocations(t *testing.T) {
+	for name, prefix := range map[string]string{"one slash": "file:", "three slashes": "file://", "plain": ""} {
+		t.Run(name, func(t *testing.T) {
+			w := newWriter(t)
+			w.create(t, "ml.events", idSchema(), icecatalog.WithLocation(prefix+filepath.Join(w.dir, "events")))
+			tbl := w.load(t, "ml.events")
+			w.add(t, "ml.events", "", dataFile(t, tbl.Spec(), prefix+"/data/a.parquet", nil, nil))
+			require.Contains(t, w.load(t, "ml.events").CurrentSnapshot().ManifestList, prefix+w.dir)
+			c := w.open(t)
+			table, err := c.Table(t.Context(), "ml.events", dataset.Ref{})
+			require.NoError(t, err)
+			files, err := c.Files(t.Context(), table, []int{1}, nil)
+			require.NoError(t, err)
+			require.Len(t, files, 1)
+			require.Equal(t, prefix+"/data/a.parquet", files[0].Location)
+		})
+	}
+}
+
+func TestClosedCatalog(t *testing.T) {
+	w := newWriter(t)
+	c, err := icebergcat.Open(t.Context(), w.options())
+	require.NoError(t, err)
+	require.NoError(t, c.Close())
+	_, err = c.Table(t.Context(), "ml.events", dataset.Ref{})
+	require.Equal(t, fault.Unavailable, fault.KindOf(err))
+}

@@ -1,0 +1,293 @@
+package icebergcat_test
+
+import (
+	"testing"
+
+	"github.com/apache/iceberg-go"
+	icecatalog "github.com/apache/iceberg-go/catalog"
+	icetable "github.com/apache/iceberg-go/table"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/catalog/icebergcat"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+const events = "ml.events"
+
+func version(n string) icecatalog.CreateTableOpt {
+	return icecatalog.WithProperties(iceberg.Properties{icetable.PropertyFormatVersion: n})
+}
+
+// list opens main of a table and lists its files for some columns.
+func list(t *testing.T, c *icebergcat.Catalog, columns ...int) ([]catalog.File, error) {
+	t.Helper()
+	table, err := c.Table(t.Context(), events, dataset.Ref{})
+	require.NoError(t, err)
+	return c.Files(t.Context(), table, columns, nil)
+}
+
+func refused(t *testing.T, err error, file, text string) {
+	t.Helper()
+	require.EqualError(t, err, text)
+	e := fault.As(err)
+	require.Equal(t, fault.Invalid.String(), e.Kind.String())
+	require.Equal(t, events, e.Table)
+	require.Equal(t, file, e.File)
+	require.NotEmpty(t, e.Remedy)
+}
+
+func deleteFile(t *testing.T, spec iceberg.PartitionSpec, content iceberg.ManifestEntryContent, format iceberg.FileFormat) iceberg.DataFile {
+	t.Helper()
+	b, err := iceberg.NewDataFileBuilder(spec, content, location("deletes"), format, nil, nil, nil, 1, 100)
+	require.NoError(t, err)
+	switch {
+	case content == iceberg.EntryContentEqDeletes:
+		b.EqualityFieldIDs([]int{1})
+	case format == iceberg.PuffinFile:
+		b.ReferencedDataFile(location("a")).ContentOffset(4).ContentSizeInBytes(40)
+	}
+	return b.Build()
+}
+
+func TestDeleteFilesAreRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		version string
+		content iceberg.ManifestEntryContent
+		format  iceberg.FileFormat
+	}{
+		"positional deletes": {"2", iceberg.EntryContentPosDeletes, iceberg.ParquetFile},
+		"equality deletes":   {"2", iceberg.EntryContentEqDeletes, iceberg.ParquetFile},
+		"deletion vectors":   {"3", iceberg.EntryContentPosDeletes, iceberg.PuffinFile},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWriter(t)
+			spec := w.create(t, events, idSchema(), version(c.version)).Spec()
+			data := func(name string) iceberg.DataFile {
+				return dataFile(t, spec, location(name), nil, func(b *iceberg.DataFileBuilder) { b.FirstRowID(0) })
+			}
+			w.add(t, events, "", data("a"))
+			reader := w.open(t)
+			before, err := reader.Table(t.Context(), events, dataset.Ref{})
+			require.NoError(t, err)
+
+			deletes := deleteFile(t, spec, c.content, c.format)
+			tx := w.load(t, events).NewTransaction()
+			require.NoError(t, tx.NewRowDelta(nil).AddDeletes(deletes).Commit(t.Context()))
+			_, err = tx.Commit(t.Context())
+			require.NoError(t, err)
+
+			_, err = list(t, reader, 1)
+			refused(t, err, deletes.FilePath(), "table ml.events has delete files ("+name+
+				", as /warehouse/deletes.parquet), which are not served by this version; rewrite its data files and remove "+
+				"its delete files (in Spark: rewrite_data_files with delete-file-threshold 1 and remove-dangling-deletes), "+
+				"or write with copy-on-write")
+
+			files, err := reader.Files(t.Context(), before, []int{1}, nil)
+			require.NoError(t, err, "a pin of before the delete is read")
+			require.Len(t, files, 1)
+
+			// Delete files that were removed leave a manifest of nothing live.
+			tx = w.load(t, events).NewTransaction()
+			require.NoError(t, tx.ReplaceFiles(t.Context(), []iceberg.DataFile{data("a")}, []iceberg.DataFile{data("b")},
+				[]iceberg.DataFile{deletes}, nil, icetable.WithoutAutoNameMapping()))
+			_, err = tx.Commit(t.Context())
+			require.NoError(t, err)
+			files, err = list(t, reader, 1)
+			require.NoError(t, err)
+			require.Len(t, files, 1)
+			require.Equal(t, location("b"), files[0].Location)
+		})
+	}
+}
+
+func TestOtherFilesAreRefused(t *testing.T) {
+	for _, c := range []struct {
+		name, text string
+		file       func(iceberg.PartitionSpec) iceberg.DataFile
+	}{
+		{
+			"format",
+			"file /warehouse/a.parquet of table ml.events is of format ORC: only Parquet is served by this version; rewrite the table's files as Parquet",
+			func(spec iceberg.PartitionSpec) iceberg.DataFile {
+				b, err := iceberg.NewDataFileBuilder(spec, iceberg.EntryContentData, location("a"), iceberg.OrcFile, nil, nil, nil, 1, 1)
+				require.NoError(t, err)
+				return b.Build()
+			},
+		},
+		{
+			"encryption",
+			"file /warehouse/a.parquet of table ml.events is encrypted, which is not served by this version; read a copy of the table that is not encrypted",
+			func(spec iceberg.PartitionSpec) iceberg.DataFile {
+				return dataFile(t, spec, location("a"), nil, func(b *iceberg.DataFileBuilder) { b.KeyMetadata([]byte{1}) })
+			},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWriter(t)
+			spec := w.create(t, events, idSchema()).Spec()
+			w.add(t, events, "", c.file(spec))
+			_, err := list(t, w.open(t), 1)
+			refused(t, err, location("a"), c.text)
+		})
+	}
+}
+
+func TestPropertiesAreRefused(t *testing.T) {
+	for property, text := range map[string]string{
+		"schema.name-mapping.default": "table ml.events: it maps columns by name (property schema.name-mapping.default): " +
+			"not served by this version",
+		"encryption.key-id": "table ml.events: it is encrypted (property encryption.key-id): not served by this version",
+	} {
+		t.Run(property, func(t *testing.T) {
+			w := newWriter(t)
+			spec := w.create(t, events, idSchema()).Spec()
+			w.add(t, events, "", dataFile(t, spec, location("a"), nil, nil))
+			w.update(t, events, icetable.NewSetPropertiesUpdate(iceberg.Properties{property: "[]"}))
+			_, err := list(t, w.open(t), 1)
+			require.ErrorContains(t, err, text)
+			refused(t, err, w.load(t, events).MetadataLocation(), err.Error())
+		})
+	}
+}
+
+func field(id int, name string, typ iceberg.Type) iceberg.NestedField {
+	return iceberg.NestedField{ID: id, Name: name, Type: typ}
+}
+
+func structOf(fields ...iceberg.NestedField) iceberg.Type {
+	return &iceberg.StructType{FieldList: fields}
+}
+
+func listOf(id int, element iceberg.Type) iceberg.Type {
+	return &iceberg.ListType{ElementID: id, Element: element}
+}
+
+// Each case alters one column after a file was written, and reads it.
+func TestChangedColumnsAreRefused(t *testing.T) {
+	integer, long, text := iceberg.PrimitiveTypes.Int32, iceberg.PrimitiveTypes.Int64, iceberg.PrimitiveTypes.String
+	required := func(f iceberg.NestedField) iceberg.NestedField {
+		f.Required = true
+		return f
+	}
+	described := func(f iceberg.NestedField) iceberg.NestedField {
+		f.Doc = "what it means"
+		return f
+	}
+	for name, c := range map[string]struct {
+		before, after iceberg.NestedField
+		was           string // "" is served
+	}{
+		"nothing":                 {field(2, "a", integer), field(2, "a", integer), ""},
+		"comment":                 {field(2, "a", integer), described(field(2, "a", integer)), ""},
+		"no longer required":      {required(field(2, "a", integer)), field(2, "a", integer), ""},
+		"renamed":                 {field(2, "a", integer), field(2, "b", integer), `was "a"`},
+		"promoted":                {field(2, "a", integer), field(2, "a", long), "was of type int"},
+		"wider decimal":           {field(2, "a", iceberg.DecimalTypeOf(9, 2)), field(2, "a", iceberg.DecimalTypeOf(18, 2)), "was of type decimal(9, 2)"},
+		"now required":            {field(2, "a", integer), required(field(2, "a", integer)), "was optional"},
+		"same list":               {field(2, "a", listOf(3, integer)), field(2, "a", listOf(3, integer)), ""},
+		"promoted element":        {field(2, "a", listOf(3, integer)), field(2, "a", listOf(3, long)), "was of type list<int>"},
+		"field added to struct":   {field(2, "a", structOf(field(3, "x", text))), field(2, "a", structOf(field(3, "x", text), field(4, "y", text))), "was of type struct<3: x: optional string>"},
+		"field of another id":     {field(2, "a", structOf(field(3, "x", text))), field(2, "a", structOf(field(4, "x", text))), "was of type struct<3: x: optional string>"},
+		"field renamed in struct": {field(2, "a", structOf(field(3, "x", text))), field(2, "a", structOf(field(3, "y", text))), "was of type struct<3: x: optional string>"},
+		"comment in struct":       {field(2, "a", structOf(field(3, "x", text))), field(2, "a", structOf(described(field(3, "x", text)))), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWriter(t)
+			id := idSchema().Field(0)
+			spec := w.create(t, events, iceberg.NewSchema(0, id, c.before)).Spec()
+			w.add(t, events, "", dataFile(t, spec, location("a"), nil, nil))
+			w.alter(t, events, id, c.after)
+			w.add(t, events, "", dataFile(t, spec, location("b"), nil, nil))
+			reader := w.open(t)
+
+			files, err := list(t, reader, 1)
+			require.NoError(t, err, "another column is read")
+			require.Len(t, files, 2)
+			files, err = list(t, reader, 1, 2)
+			if c.was == "" {
+				require.NoError(t, err)
+				require.Len(t, files, 2)
+				return
+			}
+			refused(t, err, location("a"), `column "`+c.after.Name+`" `+c.was+" when file /warehouse/a.parquet was written: "+
+				"a renamed or promoted column of an old file is not served by this version; "+
+				`rewrite the files that are older than the change, or do not ask for column "`+c.after.Name+`"`)
+
+			old, err := reader.Table(t.Context(), events, dataset.Ref{Snapshot: w.load(t, events).Metadata().Snapshots()[0].SnapshotID})
+			require.NoError(t, err)
+			files, err = reader.Files(t.Context(), old, []int{1, 2}, nil)
+			require.NoError(t, err, "with the schema of its time the file is read")
+			require.Len(t, files, 1)
+		})
+	}
+}
+
+// What a file was written under is known although its snapshot has expired:
+// from the manifest that came with it, or from all schemas that remain.
+func TestChangedColumnsAreRefusedAfterExpiry(t *testing.T) {
+	integer, long := iceberg.PrimitiveTypes.Int32, iceberg.PrimitiveTypes.Int64
+	id := idSchema().Field(0)
+	for name, rewrite := range map[string]bool{"its manifest remains": false, "its manifest was rewritten": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newWriter(t)
+			spec := w.create(t, events, iceberg.NewSchema(0, id, field(2, "a", integer))).Spec()
+			other := dataFile(t, spec, location("b"), nil, nil)
+			first := w.add(t, events, "", dataFile(t, spec, location("a"), nil, nil), other)
+			w.alter(t, events, id, field(2, "a", long))
+			if rewrite {
+				w.replace(t, events, "", []iceberg.DataFile{other}, []iceberg.DataFile{dataFile(t, spec, location("c"), nil, nil)})
+			} else {
+				w.add(t, events, "", dataFile(t, spec, location("c"), nil, nil))
+			}
+			w.expire(t, events, first)
+			reader := w.open(t)
+			_, err := list(t, reader, 1, 2)
+			require.ErrorContains(t, err, `column "a" was of type int when file /warehouse/a.parquet was written`)
+			_, err = list(t, reader, 1)
+			require.NoError(t, err)
+
+			if !rewrite {
+				w.update(t, events, icetable.NewRemoveSchemasUpdate([]int{0}))
+				_, err = list(t, reader, 1, 2)
+				require.ErrorContains(t, err, `column "a" was of type int when file /warehouse/a.parquet was written`)
+			}
+		})
+	}
+}
+
+func TestDefaultsAreRefused(t *testing.T) {
+	id := idSchema().Field(0)
+	with := field(2, "a", iceberg.PrimitiveTypes.Int32)
+	with.InitialDefault, with.WriteDefault = int32(7), int32(7)
+	w := newWriter(t)
+	spec := w.create(t, events, iceberg.NewSchema(0, id), version("3")).Spec()
+	row := func(b *iceberg.DataFileBuilder) { b.FirstRowID(0) }
+	w.add(t, events, "", dataFile(t, spec, location("a"), nil, row))
+	w.alter(t, events, id, with, field(3, "b", iceberg.PrimitiveTypes.Int32))
+	w.add(t, events, "", dataFile(t, spec, location("b"), nil, row))
+	reader := w.open(t)
+	_, err := list(t, reader, 1, 2)
+	refused(t, err, location("a"), `file /warehouse/a.parquet of table ml.events was written before column "a", `+
+		"whose default value is not served by this version; rewrite the files that are older than the column, or do not ask for it")
+	files, err := list(t, reader, 1, 3)
+	require.NoError(t, err, "a column without a default is null in old files")
+	require.Len(t, files, 2)
+}
+
+func TestUnservedTypesAreRefusedWhenAskedFor(t *testing.T) {
+	w := newWriter(t)
+	schema := iceberg.NewSchema(0, idSchema().Field(0), field(2, "v", iceberg.VariantType{}),
+		field(3, "s", structOf(field(4, "v", iceberg.VariantType{}))))
+	spec := w.create(t, events, schema, version("3")).Spec()
+	w.add(t, events, "", dataFile(t, spec, location("a"), nil, func(b *iceberg.DataFileBuilder) { b.FirstRowID(0) }))
+	reader := w.open(t)
+	files, err := list(t, reader, 1)
+	require.NoError(t, err)
+	require.Len(t, files, 1)
+	_, err = list(t, reader, 1, 2)
+	refused(t, err, "", `column "v" of table ml.events is of type variant, which is not served by this version; do not ask for column "v"`)
+	_, err = list(t, reader, 3)
+	require.ErrorContains(t, err, `column "s" of table ml.events is of type struct<4: v: optional variant>`)
+}
