@@ -105,3 +105,37 @@ func BenchmarkJoin(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkIndex measures the index alone, built and probed, per training row,
+// beside a Go map that does the same.
+func BenchmarkIndex(b *testing.B) {
+	for _, order := range []string{"grouped", "random"} {
+		staging, training := benchKeys(order == "grouped")
+		refs := make([]int32, len(training))
+		report := func(b *testing.B) {
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(training)), "ns/row")
+		}
+		b.Run(order+"/index", func(b *testing.B) {
+			for b.Loop() {
+				x := index{integral: true, keys: vector{ints: staging}, slots: make([]uint32, slotsFor(benchStaging))}
+				for i := range staging {
+					x.add(int32(i))
+				}
+				x.lookup(vector{ints: training}, refs)
+			}
+			report(b)
+		})
+		b.Run(order+"/map", func(b *testing.B) {
+			for b.Loop() {
+				x := make(map[int64]int32, benchStaging)
+				for i, key := range staging {
+					x[key] = int32(i) + 1
+				}
+				for i, key := range training {
+					refs[i] = x[key]
+				}
+			}
+			report(b)
+		})
+	}
+}

@@ -190,10 +190,10 @@ func (b *builder) buildIndex(ctx context.Context) (index, error) {
 		kept, scratch = kept+k, max(scratch, s)
 	}
 	slots := slotsFor(b.rows)
-	if err := b.held.Grow(kept + word + slots*word + scratch); err != nil {
+	if err := b.held.Grow(kept + word + slots*half + scratch); err != nil {
 		return x, err
 	}
-	x.slots = make([]uint64, slots)
+	x.slots = make([]uint32, slots)
 	if x.integral {
 		x.keys.ints = make([]int64, 0, b.rows)
 	} else {
@@ -238,8 +238,7 @@ func (b *builder) add(x *index, row int32) error {
 	if x.add(row) {
 		return nil
 	}
-	const number = 4
-	if err := b.held.Grow(b.rows * number); err != nil {
+	if err := b.held.Grow(b.rows * half); err != nil {
 		return err
 	}
 	x.last = make([]int32, b.rows)

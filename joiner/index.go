@@ -6,23 +6,20 @@ import (
 	"math/bits"
 )
 
-// index finds the staging rows of a key: open addressing over row numbers,
-// half of the slots empty, so that a probe ends after one or two. Keys are
-// compared where they lie, behind a tag that saves most comparisons.
-//
-// A slot is 0, or the low half of the hash in the upper 32 bits and the
-// reference (row + 1) of the key's first row in the lower.
+// index finds the staging rows of a key: open addressing over references, with
+// the keys compared where they lie. A quarter of the slots is full: a probe
+// nearly always ends at its first slot, which the processor then foresees.
 type index struct {
-	integral bool   // whether keys are numbers
-	keys     vector // of all rows, in order; null is not set
-	slots    []uint64
+	integral bool     // whether keys are numbers
+	keys     vector   // of all rows, in order; null is not set
+	slots    []uint32 // 0, or the reference (row + 1) of a key's first row
 	// last holds, by a key's first row, its last row if there are several,
 	// and 0 else. It is nil while no key has two rows.
 	last []int32
 }
 
 // slotsFor returns how many slots n rows need. One is always empty.
-func slotsFor(n int64) int64 { return 2*n + 1 }
+func slotsFor(n int64) int64 { return 4*n + 1 }
 
 // Seeds of the hash; any odd numbers with bits spread evenly. The hash has
 // nothing in common with Iceberg's bucket hash, in which the keys of one
@@ -58,10 +55,10 @@ func hashBytes(key []byte) uint64 {
 	return mix(h, seedC)
 }
 
-// home returns the slot at which the search for a hash begins: the hash's
-// upper bits, spread over any number of slots.
-func (x *index) home(hash uint64) uint64 {
-	at, _ := bits.Mul64(hash, uint64(len(x.slots)))
+// home returns which of n slots the search for a hash begins at: the hash's
+// upper bits, spread over them.
+func home(hash uint64, n int) uint64 {
+	at, _ := bits.Mul64(hash, uint64(n))
 	return at
 }
 
@@ -72,27 +69,27 @@ func (x *index) key(row int32) []byte {
 
 // findInt returns the slot of a key, or the empty slot where it belongs, and
 // what is in it.
-func (x *index) findInt(key int64, hash uint64) (at, slot uint64) {
-	for at = x.home(hash); ; at++ {
-		if at == uint64(len(x.slots)) {
+func findInt(slots []uint32, keys []int64, key int64) (at uint64, ref uint32) {
+	for at = home(hashInt(key), len(slots)); ; at++ {
+		if at == uint64(len(slots)) {
 			at = 0
 		}
-		slot = x.slots[at]
-		if slot == 0 || slot>>32 == hash&(1<<32-1) && x.keys.ints[uint32(slot)-1] == key {
-			return at, slot
+		ref = slots[at]
+		if ref == 0 || keys[ref-1] == key {
+			return at, ref
 		}
 	}
 }
 
 // findBytes is findInt for keys of bytes.
-func (x *index) findBytes(key []byte, hash uint64) (at, slot uint64) {
-	for at = x.home(hash); ; at++ {
+func (x *index) findBytes(key []byte) (at uint64, ref uint32) {
+	for at = home(hashBytes(key), len(x.slots)); ; at++ {
 		if at == uint64(len(x.slots)) {
 			at = 0
 		}
-		slot = x.slots[at]
-		if slot == 0 || slot>>32 == hash&(1<<32-1) && bytes.Equal(x.key(int32(slot)-1), key) {
-			return at, slot
+		ref = x.slots[at]
+		if ref == 0 || bytes.Equal(x.key(int32(ref-1)), key) {
+			return at, ref
 		}
 	}
 }
@@ -100,23 +97,20 @@ func (x *index) findBytes(key []byte, hash uint64) (at, slot uint64) {
 // add indexes a row, after all rows before it. It returns false, and did
 // nothing, if the row is the first that repeats a key and there is no last.
 func (x *index) add(row int32) bool {
-	var at, slot, hash uint64
+	var at uint64
+	var ref uint32
 	if x.integral {
-		key := x.keys.ints[row]
-		hash = hashInt(key)
-		at, slot = x.findInt(key, hash)
+		at, ref = findInt(x.slots, x.keys.ints, x.keys.ints[row])
 	} else {
-		key := x.key(row)
-		hash = hashBytes(key)
-		at, slot = x.findBytes(key, hash)
+		at, ref = x.findBytes(x.key(row))
 	}
 	switch {
-	case slot == 0:
-		x.slots[at] = hash<<32 | uint64(row+1)
+	case ref == 0:
+		x.slots[at] = uint32(row + 1)
 	case x.last == nil:
 		return false
 	default:
-		x.last[uint32(slot)-1] = row
+		x.last[ref-1] = row
 	}
 	return true
 }
@@ -137,27 +131,29 @@ func (x *index) lookup(v vector, refs []int32) {
 	}
 }
 
-func (x *index) lookupInts(keys []int64, refs []int32) {
+func (x *index) lookupInts(wanted []int64, refs []int32) {
+	slots, keys := x.slots, x.keys.ints
 	before := int64(0)
-	_, slot := x.findInt(before, hashInt(before))
-	for i, key := range keys {
+	_, ref := findInt(slots, keys, before)
+	refs = refs[:len(wanted)]
+	for i, key := range wanted {
 		if key != before {
-			_, slot = x.findInt(key, hashInt(key))
+			_, ref = findInt(slots, keys, key)
 			before = key
 		}
-		refs[i] = int32(slot)
+		refs[i] = int32(ref)
 	}
 }
 
 func (x *index) lookupBytes(v vector, refs []int32) {
 	before := []byte{}
-	_, slot := x.findBytes(before, hashBytes(before))
+	_, ref := x.findBytes(before)
 	for i := range refs {
 		key := v.arena[v.ends[i]:v.ends[i+1]]
 		if !bytes.Equal(key, before) {
-			_, slot = x.findBytes(key, hashBytes(key))
+			_, ref = x.findBytes(key)
 			before = key
 		}
-		refs[i] = int32(slot)
+		refs[i] = int32(ref)
 	}
 }

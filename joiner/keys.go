@@ -268,8 +268,12 @@ func (e *encoder) size(arrays []arrow.Array) (kept, scratch int64) {
 	return int64(rows)*word + arena, scratch
 }
 
-// word is the size of a number in a key, a length, and an end.
-const word = 8
+// word is the size of a number in a key, a length, and an end; half of it that
+// of a reference.
+const (
+	word = 8
+	half = word / 2
+)
 
 // column is the memory of one key column, by layout. Slices begin at the
 // first row.

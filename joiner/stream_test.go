@@ -323,7 +323,7 @@ func TestOneColumnIsHeldTwice(t *testing.T) {
 	require.NoError(t, err)
 	defer side.Release()
 	const column = 2000 * 8
-	require.Equal(t, batch.ArraySize(side.dictionary)+2000*8+8+slotsFor(2000)*8, side.Bytes())
+	require.Equal(t, batch.ArraySize(side.dictionary)+2000*8+8+slotsFor(2000)*4, side.Bytes())
 	require.Less(t, limit.Peak(), int64(14*column), "nine columns, and keys and index; all columns twice are more")
 }
 
