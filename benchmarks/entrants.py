@@ -1,0 +1,50 @@
+"""Who runs: name, module, server, and the batch size at which each does best."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+
+@dataclasses.dataclass(frozen=True)
+class Entrant:
+    """One line of the result.
+
+    `server` makes the command of a server from the batch size and the server's
+    configuration file; None if the contender needs none. `batch_rows` was found
+    by trying 8,192 and 65,536 on T.
+    """
+
+    name: str
+    title: str
+    module: str
+    batch_rows: int
+    server: Callable[[Path, int, Path], list[str]] | None = None
+    joins: bool = True
+
+
+def _penstock(binary: Path, _batch_rows: int, config: Path) -> list[str]:
+    return [str(binary), "serve", "--config", str(config), "--listen", "127.0.0.1:0"]
+
+
+def _duckdb(_binary: Path, batch_rows: int, _config: Path) -> list[str]:
+    module = "peers.duckdb_flight_server"
+    return [sys.executable, "-m", module, "--batch-rows", str(batch_rows)]
+
+
+PENSTOCK = "penstock"
+DUCKDB = "duckdb"
+DUCKDB_FLIGHT = "duckdb-flight"
+STAGE2 = "stage2"
+
+ENTRANTS = (
+    Entrant(PENSTOCK, "**Penstock**", "penstock_flight", 8_192, _penstock),
+    Entrant(DUCKDB_FLIGHT, "DuckDB behind a Flight server", "duckdb_flight", 8_192, _duckdb),
+    Entrant(DUCKDB, "DuckDB, in process", "duckdb_local", 65_536),
+    Entrant("polars", "Polars, in process", "polars_local", 65_536),
+    Entrant("datafusion", "DataFusion, in process", "datafusion_local", 8_192),
+    Entrant(STAGE2, "Stage 2: DuckDB joins, writes, reads back", "stage2", 65_536),
+    Entrant("scan", "Training table alone, no join (pyarrow)", "scan_floor", 65_536, joins=False),
+)

@@ -1,0 +1,65 @@
+"""What a contender is given: the data files of pinned snapshots, and the answer.
+
+`tables.py` writes it as JSON beside the tables it made, and every contender
+reads it. No contender lists folders or opens a catalog: all read the same
+files.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+from checks import Summary
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """One table at one snapshot.
+
+    `largest_row_group` and `largest_bucket` are bytes in Arrow memory; with
+    `rows` and `bytes_on_disk` they are what the memory bound and the report
+    are made of.
+    """
+
+    table: str
+    snapshot: int
+    files: list[str]
+    columns: list[str]
+    rows: int
+    bytes_on_disk: int
+    largest_row_group: int
+    largest_bucket: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Inputs:
+    """One data set: both sides of the join, its key, and the joined answer."""
+
+    dataset: str
+    key: str
+    training: Source
+    staging: Source
+    expected: Summary
+
+    @property
+    def features(self) -> list[str]:
+        """The staging columns that the join gives: all but the key."""
+        return [name for name in self.staging.columns if name != self.key]
+
+    def save(self, path: Path) -> None:
+        """Write the JSON form."""
+        path.write_text(json.dumps(dataclasses.asdict(self), indent=1) + "\n")
+
+    @staticmethod
+    def load(path: Path) -> Inputs:
+        """Read what `save` wrote."""
+        text = json.loads(path.read_text())
+        return Inputs(
+            dataset=text["dataset"],
+            key=text["key"],
+            training=Source(**text["training"]),
+            staging=Source(**text["staging"]),
+            expected=Summary.from_json(text["expected"]),
+        )

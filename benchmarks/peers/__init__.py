@@ -1,0 +1,6 @@
+"""The contenders, each a module that runs as a process of its own.
+
+`python -m peers.NAME --inputs FILE --batch-rows N` joins the files that the
+inputs name, all columns, and prints one line of JSON (`contender.Outcome`).
+Those that read from a server are also given `--address` and `--server`.
+"""

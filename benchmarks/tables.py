@@ -1,0 +1,342 @@
+"""Makes the tables of the benchmark, the same ones for the same sizes.
+
+T is what a recommender logs: training rows, about ten per request and adjacent,
+and a staging table of features with one row per request. T-scattered holds the
+same training rows in random order. All are Iceberg tables of format 2, bucketed
+by 16 on the request id, Parquet with zstd, in a SQLite catalog; beside them lie
+the server's configuration and, per data set, what the contenders are given
+(`inputs.py`) with the sums of the right answer. Those sums are computed here
+from the arrays that were drawn, not by any join.
+
+One request in a hundred has no staging row, and as many staging rows belong to
+no request, so that a left join differs from an inner one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import shutil
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.table import Table
+from pyiceberg.transforms import BucketTransform
+from pyiceberg.types import (
+    FloatType,
+    IcebergType,
+    IntegerType,
+    ListType,
+    LongType,
+    NestedField,
+    StringType,
+)
+
+from checks import STAGING_FACTOR, TRAINING_FACTOR, Column, Summary, crc
+from inputs import Inputs, Source
+
+KEY = "request_id"
+DATASETS = ("t", "t_scattered")
+FINISHED = "finished.json"
+
+# Raised when the same sizes give other rows than before, so that tables made
+# by an older generator are not taken for ours.
+_GENERATION = 1
+
+_COUNTRIES = 200
+_ITEMS = 1_000_000
+_USERS = 250_000
+_INTEGER_RANGES = (24, 100, 5_000, 1_000_000, 1 << 40)
+
+Integers = npt.NDArray[np.int64]
+
+
+@dataclasses.dataclass(frozen=True)
+class Sizes:
+    """What decides every row. Equal sizes give equal tables."""
+
+    rows: int = 4_000_000
+    requests: int = 400_000
+    history: int = 50
+    buckets: int = 16
+    missing: float = 0.01
+    seed: int = 7
+
+
+QUICK = Sizes(rows=40_000, requests=4_000)
+
+
+@dataclasses.dataclass(frozen=True)
+class Drawn:
+    """The rows before they are written, and the answer of their left join."""
+
+    training: pa.Table
+    staging: pa.Table
+    expected: Summary
+
+
+def ensure(folder: Path, sizes: Sizes) -> None:
+    """Make the tables in `folder`, unless they are there with the same sizes.
+
+    What the folder held of other sizes is removed first. The marker is written
+    last: a run that was interrupted starts anew.
+    """
+    marker = json.dumps(
+        {"generation": _GENERATION, "folder": str(folder), **dataclasses.asdict(sizes)}
+    )
+    finished = folder / FINISHED
+    if finished.exists() and finished.read_text() == marker:
+        return
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    _write(folder, sizes)
+    finished.write_text(marker)
+
+
+def inputs_path(folder: Path, dataset: str) -> Path:
+    """Where `ensure` writes what the contenders of a data set are given."""
+    return folder / f"{dataset}.json"
+
+
+def config_path(folder: Path) -> Path:
+    """Where `ensure` writes the server's configuration."""
+    return folder / "penstock.yaml"
+
+
+def draw(sizes: Sizes) -> Drawn:
+    """Draw all rows of T, training rows of a request adjacent."""
+    rng = np.random.default_rng(sizes.seed)
+    absent = int(sizes.requests * sizes.missing)
+    ids = _spread(sizes.requests + absent, sizes.seed)
+    # Every request has a row; the others fall where they may, ten on average.
+    counts = 1 + rng.multinomial(
+        sizes.rows - sizes.requests, np.full(sizes.requests, 1 / sizes.requests)
+    )
+    training = _draw_training(rng, np.repeat(ids[: sizes.requests], counts))
+    # The last requests have no staging row; the last staging rows no request.
+    known = np.concatenate([ids[: sizes.requests - absent], ids[sizes.requests :]])
+    repeats = np.concatenate([counts[: sizes.requests - absent], np.zeros(absent, np.int64)])
+    items = np.add.reduceat(
+        training[TRAINING_FACTOR].to_numpy(), np.concatenate([[0], np.cumsum(counts)[:-1]])
+    )
+    staging = _draw_staging(rng, known, sizes.history)
+    expected = _expect(training, staging, repeats)
+    per_request = np.concatenate([items[: sizes.requests - absent], np.zeros(absent, np.int64)])
+    expected.pairs = int((per_request * staging[STAGING_FACTOR].to_numpy()).sum())
+    # Features arrive in the order they were computed in, not in the log's.
+    return Drawn(training, staging.take(rng.permutation(len(known))), expected)
+
+
+def _spread(count: int, seed: int) -> Integers:
+    """Distinct ids all over int64: SplitMix64 is a bijection."""
+    state = np.arange(1, count + 1, dtype=np.uint64) + np.uint64(seed << 32)
+    state *= np.uint64(0x9E3779B97F4A7C15)
+    state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return (state ^ (state >> np.uint64(31))).view(np.int64)
+
+
+def _draw_training(rng: np.random.Generator, requests: Integers) -> pa.Table:
+    rows = len(requests)
+    columns: dict[str, Any] = {
+        KEY: requests,
+        TRAINING_FACTOR: rng.integers(1, _ITEMS, rows),
+        "label": (rng.random(rows) < 0.04).astype(np.int32),
+    }
+    for index in range(10):
+        columns[f"f{index}"] = rng.random(rows, dtype=np.float32)
+    for index, limit in enumerate(_INTEGER_RANGES):
+        columns[f"i{index}"] = rng.integers(0, limit, rows)
+    return pa.table(columns)
+
+
+def _draw_staging(rng: np.random.Generator, requests: Integers, history: int) -> pa.Table:
+    rows = len(requests)
+    columns: dict[str, Any] = {KEY: requests, STAGING_FACTOR: rng.integers(1, _USERS, rows)}
+    for index in range(8):
+        columns[f"u{index}"] = rng.random(rows, dtype=np.float32)
+    elements = rng.integers(1, _ITEMS, rows * history)
+    offsets = np.arange(rows + 1, dtype=np.int32) * history
+    columns["history"] = pa.ListArray.from_arrays(offsets, elements)
+    names = pa.array(
+        [f"{first}{second}" for first in "ABCDEFGHIJKLMNOPQRST" for second in "ABCDEFGHIJ"]
+    )
+    columns["country"] = names.take(pa.array(rng.integers(0, _COUNTRIES, rows)))
+    return pa.table(columns)
+
+
+def _expect(training: pa.Table, staging: pa.Table, repeats: Integers) -> Summary:
+    """The sums of the left join; staging row i is joined repeats[i] times."""
+    expected = Summary(rows=training.num_rows)
+    for name in training.column_names:
+        expected.columns[name] = Column(total=_total(training[name].to_numpy()))
+    nulls = training.num_rows - int(repeats.sum())
+    for name in staging.column_names:
+        values = staging[name].combine_chunks()
+        if name == KEY:
+            continue
+        if pa.types.is_list(values.type):
+            elements = values.values.to_numpy().reshape(len(values), -1)
+            total = int((elements.sum(axis=1) * repeats).sum())
+            lengths = int(repeats.sum()) * elements.shape[1]
+            expected.columns[name] = Column(nulls, total, lengths)
+        elif pa.types.is_string(values.type):
+            codes: Counter[str] = Counter()
+            for text, count in zip(values.to_pylist(), repeats.tolist(), strict=True):
+                codes[text] += count
+            expected.columns[name] = Column(
+                nulls, sum(crc(text) * count for text, count in codes.items())
+            )
+        else:
+            weighted = _widened(values.to_numpy()) * repeats
+            expected.columns[name] = Column(nulls, _total(weighted))
+    return expected
+
+
+def _widened(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    return values.astype(np.float64 if values.dtype.kind == "f" else np.int64)
+
+
+def _total(values: npt.NDArray[Any]) -> int | float:
+    """The sum as a number of Python's; that of ids wraps, as Arrow's does."""
+    if values.dtype.kind == "f":
+        return float(values.sum(dtype=np.float64))
+    return int(values.sum(dtype=np.int64))
+
+
+def _write(folder: Path, sizes: Sizes) -> None:
+    drawn = draw(sizes)
+    order = np.random.default_rng(sizes.seed + 1).permutation(sizes.rows)
+    catalog = SqlCatalog(
+        "default",
+        uri=f"sqlite:///{folder.resolve()}/catalog.db",
+        warehouse=f"file://{folder.resolve()}/warehouse",
+    )
+    catalog.create_namespace("bench")
+    staging = _source(_create(catalog, "staging", drawn.staging, sizes))
+    for dataset in DATASETS:
+        rows = drawn.training if dataset == "t" else drawn.training.take(order)
+        training = _source(_create(catalog, dataset, rows, sizes))
+        if dataset == "t":
+            _must_be_adjacent(training)
+        Inputs(dataset, KEY, training, staging, drawn.expected).save(inputs_path(folder, dataset))
+    catalog.close()
+    config_path(folder).write_text(_CONFIG.format(folder=folder.resolve()))
+
+
+_CONFIG = """\
+catalogs:
+  default:
+    type: sql
+    uri: "sqlite:///{folder}/catalog.db"
+    warehouse: "file://{folder}/warehouse"
+datasets:
+  t:
+    training:
+      table: bench.t
+    key: [request_id]
+    staging:
+      - table: bench.staging
+  t_scattered:
+    training:
+      table: bench.t_scattered
+    key: [request_id]
+    staging:
+      - table: bench.staging
+"""
+
+
+def _create(catalog: SqlCatalog, name: str, rows: pa.Table, sizes: Sizes) -> Table:
+    schema = _iceberg_schema(rows.schema)
+    field = PartitionField(
+        source_id=schema.find_field(KEY).field_id,
+        field_id=1000,
+        transform=BucketTransform(sizes.buckets),
+        name=f"{KEY}_bucket",
+    )
+    table = catalog.create_table(
+        f"bench.{name}",
+        schema=schema,
+        partition_spec=PartitionSpec(field),
+        properties={"format-version": "2", "write.parquet.compression-codec": "zstd"},
+    )
+    table.append(rows)
+    return table
+
+
+def _iceberg_schema(schema: pa.Schema) -> Schema:
+    names: dict[pa.DataType, IcebergType] = {
+        pa.int32(): IntegerType(),
+        pa.int64(): LongType(),
+        pa.float32(): FloatType(),
+        pa.string(): StringType(),
+        pa.list_(pa.int64()): ListType(
+            element_id=100, element_type=LongType(), element_required=False
+        ),
+    }
+    return Schema(
+        *[
+            NestedField(
+                field_id=index + 1, name=field.name, field_type=names[field.type], required=False
+            )
+            for index, field in enumerate(schema)
+        ]
+    )
+
+
+def _source(table: Table) -> Source:
+    """The files of the table's current snapshot, by path, and their sizes."""
+    snapshot = table.current_snapshot()
+    if snapshot is None:
+        raise ValueError(f"{table.name()} has no snapshot")
+    planned = list(table.scan(snapshot_id=snapshot.snapshot_id).plan_files())
+    files = sorted(scan.file.file_path.removeprefix("file://") for scan in planned)
+    buckets: Counter[int] = Counter()
+    row_group = 0
+    for scan in planned:
+        file = pq.ParquetFile(scan.file.file_path.removeprefix("file://"))
+        for group in range(file.num_row_groups):
+            size = file.read_row_group(group).nbytes
+            buckets[scan.file.partition[0]] += size
+            row_group = max(row_group, size)
+    return Source(
+        table=".".join(table.name()),
+        snapshot=snapshot.snapshot_id,
+        files=files,
+        columns=[field.name for field in table.schema().fields],
+        rows=sum(scan.file.record_count for scan in planned),
+        bytes_on_disk=sum(scan.file.file_size_in_bytes for scan in planned),
+        largest_row_group=row_group,
+        largest_bucket=max(buckets.values()),
+    )
+
+
+def _must_be_adjacent(source: Source) -> None:
+    """Fail unless the writer kept the rows of every request together."""
+    for path in source.files:
+        ids = pq.ParquetFile(path).read(columns=[KEY])[KEY].to_numpy()
+        runs = 1 + int((ids[1:] != ids[:-1]).sum())
+        if runs != len(np.unique(ids)):
+            raise ValueError(f"{path}: the rows of a request are not adjacent")
+
+
+def main() -> None:
+    """Make the tables by hand: `python tables.py FOLDER [--quick]`."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--quick", action="store_true", help="a hundredth of the rows")
+    arguments = parser.parse_args()
+    ensure(arguments.folder, QUICK if arguments.quick else Sizes())
+
+
+if __name__ == "__main__":
+    main()
