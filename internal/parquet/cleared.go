@@ -1,6 +1,10 @@
 package parquet
 
-import "github.com/apache/arrow-go/v18/arrow/memory"
+import (
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/bitutil"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+)
 
 // cleared zeroes what an allocator hands out. The decoder leaves the offsets
 // of empty nested lists and the values under nulls unwritten: with memory of
@@ -24,3 +28,23 @@ func (c cleared) Reallocate(size int, b []byte) []byte {
 }
 
 func (c cleared) Free(b []byte) { c.under.Free(b) }
+
+// overwritten knows the types whose values the decoder writes all, save for
+// those under nulls: zeroing those after it is cheaper than all before.
+func overwritten(t arrow.DataType) bool {
+	switch t.ID() {
+	case arrow.INT32, arrow.INT64, arrow.FLOAT32, arrow.FLOAT64, arrow.DATE32, arrow.TIME64, arrow.TIMESTAMP:
+		return true
+	default:
+		return false
+	}
+}
+
+// zeroNulls clears the n values of a width in bytes that are null.
+func zeroNulls(values, validity []byte, width, n int) {
+	for i := range n {
+		if !bitutil.BitIsSet(validity, i) {
+			clear(values[i*width : (i+1)*width])
+		}
+	}
+}

@@ -2,12 +2,12 @@ package parquet
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/schema"
 
 	"github.com/penstock/penstock/internal/fault"
@@ -16,8 +16,9 @@ import (
 )
 
 // DefaultBatchRows is the batch length that decodes fastest: long enough to
-// spread the cost per batch and column, short enough to stay in caches.
-const DefaultBatchRows = 32 << 10
+// spread the cost per batch and column, short enough for columns of lists to
+// stay in caches.
+const DefaultBatchRows = 16 << 10
 
 // Options say how to open a file.
 type Options struct {
@@ -82,9 +83,9 @@ type ReadOptions struct {
 
 // column is one wanted column of a reader.
 type column struct {
-	field int // among the file's; -1 if absent
-	shape *shape
-	spans []int // leaves
+	field  int // among the file's; -1 if absent
+	shape  *shape
+	leaves []int
 }
 
 // Read prepares reading and checks that it can be done: a column that cannot
@@ -116,9 +117,7 @@ func (f *File) Read(ctx context.Context, opts ReadOptions) (array.RecordReader, 
 		opts.BatchRows = DefaultBatchRows
 	}
 	if opts.Memory == nil {
-		opts.Memory = memory.NewGoAllocator() // clears by itself
-	} else {
-		opts.Memory = cleared{opts.Memory}
+		opts.Memory = memory.NewGoAllocator()
 	}
 	if opts.Scratch == nil {
 		opts.Scratch = memory.NewGoAllocator()
@@ -137,7 +136,7 @@ func (f *File) column(id int, want arrow.Field, nullIfAbsent bool) (column, erro
 	}
 	field := f.fields[at]
 	for _, leaf := range field.Leaves {
-		if c := f.meta.Schema.Column(leaf); c.PhysicalType().String() == "INT96" {
+		if c := f.meta.Schema.Column(leaf); c.PhysicalType() == parquet.Types.Int96 {
 			return column{}, fault.New(fault.Invalid, "column %s is stored as INT96, which is not served by this version", c.Path()).
 				WithRemedy("rewrite the file with timestamps in microseconds")
 		}
@@ -149,7 +148,8 @@ func (f *File) column(id int, want arrow.Field, nullIfAbsent bool) (column, erro
 		return column{}, err
 	}
 	s.strip()
-	return column{field: at, shape: s, spans: field.Leaves}, nil
+	s.flat = overwritten(s.want)
+	return column{field: at, shape: s, leaves: field.Leaves}, nil
 }
 
 // assumeZone lets the table say whether a timestamp means UTC where the file
@@ -212,15 +212,10 @@ func (s *shape) strip() {
 func (f *File) spans(group int, columns []column) []span {
 	var out []span
 	for _, c := range columns {
-		for _, leaf := range c.spans {
+		for _, leaf := range c.leaves {
 			start, length := f.chunkRange(group, leaf)
 			out = append(out, span{start: start, length: length})
 		}
 	}
 	return out
-}
-
-// name says which row group of which file an operation is about.
-func (f *File) name(group int) string {
-	return fmt.Sprintf("read row group %d of %s", group, f.Location())
 }

@@ -92,6 +92,9 @@ func read(t testing.TB, f *parquet.File, opts parquet.ReadOptions) (arrow.Record
 	var parts []arrow.RecordBatch
 	for rdr.Next() {
 		require.True(t, rdr.RecordBatch().Schema().Equal(rdr.Schema()))
+		for _, c := range rdr.RecordBatch().Columns() {
+			requireNothingForeign(t, c.Data())
+		}
 		parts = append(parts, deep(t, rdr.RecordBatch()))
 	}
 	if rdr.Err() != nil {
@@ -191,4 +194,24 @@ func fromJSON(kind arrow.DataType, values string) (arrow.Array, error) {
 
 func single(sc *arrow.Schema, column arrow.Array) arrow.RecordBatch {
 	return array.NewRecordBatch(sc, []arrow.Array{column}, int64(column.Len()))
+}
+
+// requireNothingForeign looks under the nulls of fixed-width arrays for what
+// the allocator had there before.
+func requireNothingForeign(t testing.TB, data arrow.ArrayData) {
+	t.Helper()
+	for _, child := range data.Children() {
+		requireNothingForeign(t, child)
+	}
+	kind, ok := data.DataType().(arrow.FixedWidthDataType)
+	if !ok || kind.BitWidth() < 8 || data.NullN() == 0 {
+		return
+	}
+	validity, values, width := data.Buffers()[0].Bytes(), data.Buffers()[1].Bytes(), kind.Bytes()
+	foreign := bytes.Repeat([]byte{0xdb}, width)
+	for i := range data.Len() {
+		if validity[i/8]&(1<<(i%8)) == 0 {
+			require.False(t, bytes.Equal(foreign, values[i*width:(i+1)*width]), "%s: foreign memory under the null in row %d", kind, i)
+		}
+	}
 }

@@ -17,6 +17,9 @@ import (
 	"github.com/penstock/penstock/internal/invariant"
 )
 
+// streamBuffer is the size of the buffer that the decoder gives a stream.
+const streamBuffer = 16 << 10
+
 // reader decodes row group after row group. Between calls of Next it holds
 // the stored bytes of the open row group, and nothing runs.
 type reader struct {
@@ -26,7 +29,8 @@ type reader struct {
 	schema  *arrow.Schema
 	columns []column
 	source  *source
-	decoder *pqarrow.FileReader
+	cleared *pqarrow.FileReader // decodes into zeroed memory
+	flat    *pqarrow.FileReader // decodes into memory of any content
 
 	next  int                     // of opts.RowGroups, the one to open
 	group int                     // the open one, of the file
@@ -45,16 +49,33 @@ func newReader(ctx context.Context, f *File, columns []column, opts ReadOptions)
 	}
 	r.refs.Store(1)
 	props := parquet.NewReaderProperties(opts.Scratch)
-	props.BufferedStreamEnabled = true // the source has the bytes in memory: a stream saves copying chunks once more
+	props.BufferedStreamEnabled = r.chunksAreLarge()
 	pages, err := file.NewParquetReader(r.source, file.WithMetadata(f.meta), file.WithReadProps(props))
 	if err != nil {
 		return nil, damaged(f.Location(), "%w", err)
 	}
-	r.decoder, err = pqarrow.NewFileReader(pages, pqarrow.ArrowReadProperties{}, opts.Memory)
-	if err != nil {
+	if r.cleared, err = pqarrow.NewFileReader(pages, pqarrow.ArrowReadProperties{}, cleared{opts.Memory}); err != nil {
+		return nil, damaged(f.Location(), "%w", err)
+	}
+	if r.flat, err = pqarrow.NewFileReader(pages, pqarrow.ArrowReadProperties{}, opts.Memory); err != nil {
 		return nil, damaged(f.Location(), "%w", err)
 	}
 	return r, nil
+}
+
+// chunksAreLarge chooses how the decoder gets at the source's memory: through
+// a stream with a buffer of its own, or by copying each chunk whole, which is
+// cheaper for chunks smaller than that buffer.
+func (r *reader) chunksAreLarge() bool {
+	if len(r.opts.RowGroups) == 0 {
+		return false
+	}
+	spans := r.file.spans(r.opts.RowGroups[0], r.columns)
+	var sum int64
+	for _, s := range spans {
+		sum += s.length
+	}
+	return sum > streamBuffer*int64(len(spans))
 }
 
 func (r *reader) Schema() *arrow.Schema          { return r.schema }
@@ -106,23 +127,20 @@ func (r *reader) Next() bool {
 	return true
 }
 
-// fail ends the reader with an error that names file and row group.
+// fail ends the reader with an error that names file and row group. What the
+// decoder says is damage, unless storage failed or the context ended before.
 func (r *reader) fail(err error) {
-	if cause := r.source.failure(); cause != nil {
+	_, known := errors.AsType[*fault.Error](err)
+	switch cause := r.source.failure(); {
+	case cause != nil:
 		err = cause
-	} else if r.ctx.Err() != nil {
+	case r.ctx.Err() != nil:
 		err = context.Cause(r.ctx)
-	}
-	r.closeGroup()
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		r.err = fault.Op(err, "%s", r.file.name(r.group))
-		return
-	}
-	var known *fault.Error
-	if !errors.As(err, &known) {
+	case !known:
 		err = damaged(r.file.Location(), "%w", err)
 	}
-	out := fault.As(fault.Op(err, "%s", r.file.name(r.group)))
+	r.closeGroup()
+	out := fault.As(fault.Op(err, "read row group %d of %s", r.group, r.file.Location()))
 	r.err = out.In(out.Table, r.file.Location()).InRowGroup(r.group)
 }
 
@@ -168,17 +186,21 @@ func (r *reader) nextGroup() error {
 func (r *reader) openColumn(i int) (err error) {
 	defer recovered(&err, r.file.Location(), "a column cannot be decoded")
 	c := r.columns[i]
-	leaves := make(map[int]bool, len(c.spans))
-	for _, leaf := range c.spans {
+	leaves := make(map[int]bool, len(c.leaves))
+	for _, leaf := range c.leaves {
 		leaves[leaf] = true
 	}
-	r.open[i], err = r.decoder.GetFieldReader(r.ctx, c.field, leaves, []int{r.group})
+	decoder := r.cleared
+	if c.shape.flat {
+		decoder = r.flat
+	}
+	r.open[i], err = decoder.GetFieldReader(r.ctx, c.field, leaves, []int{r.group})
 	return err
 }
 
 // checkPages verifies the checksums of a column's pages.
 func (r *reader) checkPages(c column) error {
-	for _, leaf := range c.spans {
+	for _, leaf := range c.leaves {
 		start, length := r.file.chunkRange(r.group, leaf)
 		if err := checkCRC(r.source.loaded(span{start: start, length: length})); err != nil {
 			return fmt.Errorf("column %s: %w", c.shape.path, err)
@@ -232,7 +254,7 @@ func (r *reader) decodeAll(rows int64) ([]arrow.Array, error) {
 func (r *reader) decode(i int, rows int64) (arrow.Array, error) {
 	c := r.columns[i]
 	if c.field < 0 {
-		return array.MakeArrayOfNull(r.opts.Memory, c.shape.want, int(rows)), nil
+		return array.MakeArrayOfNull(cleared{r.opts.Memory}, c.shape.want, int(rows)), nil
 	}
 	decoded, err := r.decodeChunked(i, rows)
 	if err != nil {

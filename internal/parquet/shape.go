@@ -20,12 +20,15 @@ type shape struct {
 	path     string // for errors
 	want     arrow.DataType
 	required bool
+	flat     bool // values under nulls are still to be cleared
 	unit     unitChange
 	children []*shape // element; or key and value; or a struct's fields
 }
 
 // unitChange scales timestamps: times mul, or exactly divided by div.
 type unitChange struct{ mul, div int64 }
+
+func (u unitChange) scales() bool { return u.mul > 1 || u.div > 1 }
 
 // newShape compares a column of the file with the wanted field. Names of
 // nested fields do not matter, save for structs; field ids matter where both
@@ -148,13 +151,16 @@ func (s *shape) apply(data arrow.ArrayData, parent []byte, mem memory.Allocator)
 			validity = buffers[0].Bytes()
 		}
 	}
-	if s.unit != (unitChange{}) {
+	if s.unit.scales() {
 		scaled, err := s.scale(buffers[1], validity, offset+n, mem)
 		if err != nil {
 			return nil, err
 		}
 		defer scaled.Release()
 		buffers[1] = scaled
+	}
+	if s.flat && validity != nil {
+		zeroNulls(buffers[1].Bytes(), validity, s.want.(arrow.FixedWidthDataType).Bytes(), offset+n)
 	}
 	children, err := s.applyChildren(data, validity, mem)
 	defer func() {

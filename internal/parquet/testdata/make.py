@@ -1,0 +1,43 @@
+"""Writes the files of this folder: what pyarrow writes and arrow-go cannot.
+
+Page checksums, a stored Arrow schema with other types than the table's, page
+versions. Run with pyarrow: python make.py
+"""
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+
+def field(name, kind, number, nullable=True):
+    return pa.field(name, kind, nullable=nullable, metadata={"PARQUET:field_id": str(number)})
+
+
+rows = range(300)
+table = pa.table(
+    {
+        "id": pa.array(rows, pa.int64()),
+        "s": pa.array([None if i % 7 == 0 else f"row {i % 20}" for i in rows], pa.large_string()),
+        "l": pa.array([None if i % 5 == 0 else list(range(i % 4)) for i in rows], pa.large_list(pa.int64())),
+        "d": pa.array([f"k{i % 3}" for i in rows]).dictionary_encode(),
+    },
+    schema=pa.schema(
+        [
+            field("id", pa.int64(), 1, nullable=False),
+            field("s", pa.large_string(), 2),
+            field("l", pa.large_list(field("element", pa.int64(), 5)), 3),
+            field("d", pa.dictionary(pa.int32(), pa.string()), 4),
+        ]
+    ),
+)
+for version in ("1.0", "2.0"):
+    pq.write_table(
+        table,
+        f"checksums-{version[0]}.parquet",
+        row_group_size=150,
+        data_page_version=version,
+        data_page_size=256,
+        write_batch_size=32,
+        write_page_checksum=True,
+        compression="zstd",
+        use_dictionary=["d"],
+    )
