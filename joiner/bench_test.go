@@ -113,6 +113,7 @@ func BenchmarkIndex(b *testing.B) {
 		staging, training := benchKeys(order == "grouped")
 		refs := make([]int32, len(training))
 		report := func(b *testing.B) {
+			b.Helper()
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(training)), "ns/row")
 		}
 		b.Run(order+"/index", func(b *testing.B) {

@@ -12,7 +12,7 @@ import (
 // Keys of one class agree in Iceberg's hash, and come in patterns: in a row,
 // in steps, in the upper half alone. Searches must stay short for all of them.
 func TestSearchesAreShort(t *testing.T) {
-	const n = 1 << 15
+	const n = 1 << 13
 	r := rand.New(rand.NewPCG(5, 6))
 	ints := map[string]func(i int) int64{
 		"in a row":        func(i int) int64 { return int64(i) },

@@ -7,6 +7,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/invariant"
 )
 
 // layout is how the values of a key column lie in memory.
@@ -213,7 +214,8 @@ func (e *encoder) composite(rows int) ([]byte, []int64) {
 	for last >= 0 && e.types[last].sized() {
 		last--
 	}
-	arena, ends := resize(&e.arena, int(e.arenaSize(rows)))[:0], resize(&e.ends, rows+1)
+	size := e.arenaSize(rows)
+	arena, ends := resize(&e.arena, int(size))[:0], resize(&e.ends, rows+1)
 	ends[0] = 0
 	for i := range rows {
 		for at := range e.columns {
@@ -233,6 +235,7 @@ func (e *encoder) composite(rows int) ([]byte, []int64) {
 		}
 		ends[i+1] = int64(len(arena))
 	}
+	invariant.Check(int64(len(arena)) == size, "keys of %d bytes where %d were reserved", len(arena), size)
 	return arena, ends
 }
 

@@ -114,12 +114,17 @@ func (x *table) input(t testing.TB, mem memory.Allocator, key, columns []int) In
 	}
 }
 
-// record makes a batch that is a slice with a row before it and one after.
+// record makes a batch that is a slice of a longer one: its last row stands
+// before it too, and a null after it.
 func record(t testing.TB, mem memory.Allocator, schema *arrow.Schema, rows rows) arrow.RecordBatch {
 	b := array.NewRecordBuilder(mem, schema)
 	defer b.Release()
 	for i, f := range b.Fields() {
-		f.AppendEmptyValue()
+		before := null
+		if len(rows) > 0 {
+			before = rows[len(rows)-1][i]
+		}
+		require.NoError(t, f.AppendValueFromString(before))
 		for _, r := range rows {
 			require.NoError(t, f.AppendValueFromString(r[i]))
 		}
@@ -169,7 +174,13 @@ func drain(t testing.TB, r *Reader) ([]string, []Counts, error) {
 	return out, r.Counts(), r.Err()
 }
 
-// build makes the Side function of a probe.
+// built makes the Side function of a probe.
 func built(in Input, rule Rule, opts Options) func(context.Context) (*Side, error) {
 	return func(ctx context.Context) (*Side, error) { return Build(ctx, in, rule, opts) }
+}
+
+// holds returns the bytes of memory that a side holds.
+func holds(s *Side) int64 {
+	x := s.index
+	return batch.ArraySize(s.dictionary) + int64(8*cap(x.keys.ints)+cap(x.keys.arena)+8*cap(x.keys.ends)+4*cap(x.slots)+4*cap(x.last))
 }

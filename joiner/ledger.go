@@ -2,7 +2,6 @@ package joiner
 
 import (
 	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 )
 
@@ -53,8 +52,8 @@ func copied(arrays []arrow.Array) int64 {
 	return bytes
 }
 
-// eachBuffer calls see with the buffers of an array, its children and its
-// dictionary.
+// eachBuffer calls see with the buffers of an array and its children. There
+// are no dictionaries among staging columns.
 func eachBuffer(data arrow.ArrayData, see func(*memory.Buffer)) {
 	for _, b := range data.Buffers() {
 		if b != nil {
@@ -63,8 +62,5 @@ func eachBuffer(data arrow.ArrayData, see func(*memory.Buffer)) {
 	}
 	for _, child := range data.Children() {
 		eachBuffer(child, see)
-	}
-	if dictionary, _ := data.Dictionary().(*array.Data); dictionary != nil {
-		eachBuffer(dictionary, see)
 	}
 }

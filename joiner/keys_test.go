@@ -1,0 +1,52 @@
+package joiner
+
+import (
+	"testing"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/stretchr/testify/require"
+)
+
+// Arrow lets an array of nulls alone leave its values out.
+func TestNullsWithoutValues(t *testing.T) {
+	for _, f := range columns(t, "a int", "b long", "c word", "d decimal", "e string") {
+		t.Run(f.Name, func(t *testing.T) {
+			bits := memory.NewBufferBytes([]byte{0})
+			buffers := []*memory.Buffer{bits, nil}
+			if f.Type.ID() == arrow.STRING {
+				buffers = []*memory.Buffer{bits, memory.NewBufferBytes(make([]byte, 4*4)), nil}
+			}
+			nulls := array.MakeFromData(array.NewData(f.Type, 3, buffers, nil, 3, 0))
+			key, ok := keyTypeOf(f.Type)
+			require.True(t, ok)
+			for _, types := range [][]keyType{{key}, {key, key}} {
+				e := newEncoder(types)
+				arrays := []arrow.Array{nulls, nulls}[:len(types)]
+				kept, _ := e.size(arrays)
+				require.Positive(t, kept)
+				v := e.encode(arrays)
+				require.EqualValues(t, 3, v.nulls)
+				require.Equal(t, []bool{true, true, true}, v.null)
+			}
+		})
+	}
+}
+
+func TestLedgerCountsABufferOnce(t *testing.T) {
+	whole := memory.NewBufferBytes(make([]byte, 100))
+	column := func(from, to int) arrow.Array {
+		b := memory.SliceBuffer(whole, from, to-from)
+		return array.MakeFromData(array.NewData(arrow.PrimitiveTypes.Int8, to-from, []*memory.Buffer{nil, b}, nil, 0, 0))
+	}
+	a, b, c := column(0, 10), column(10, 30), column(0, 100)
+	l := ledger{}
+	require.EqualValues(t, 100, l.enter([]arrow.Array{a, b}))
+	require.EqualValues(t, 0, l.enter([]arrow.Array{c, c}))
+	require.EqualValues(t, 0, l.strike([]arrow.Array{a, c}))
+	require.EqualValues(t, 0, l.strike([]arrow.Array{c}))
+	require.EqualValues(t, 100, l.strike([]arrow.Array{b}))
+	require.Empty(t, l)
+	require.EqualValues(t, 130, copied([]arrow.Array{a, a, b, c}))
+}
