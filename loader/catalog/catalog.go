@@ -29,8 +29,8 @@ type Catalog interface {
 	At(ctx context.Context, name string, pin dataset.TablePin) (*Table, error)
 	// Files lists all data files of a pinned table by (sequence number,
 	// location), with the value ranges of the top-level columns whose field
-	// ids are given. Columns are those that will be read: a file in which one
-	// of them had another name or type is refused. The slice is shared and
+	// ids are in bounds. Columns are those that will be read: a file in which
+	// one of them had another name or type is refused. The slice is shared and
 	// must not be changed.
 	Files(ctx context.Context, t *Table, columns []int, bounds []int) ([]File, error)
 }
@@ -44,7 +44,8 @@ type Table struct {
 }
 
 // Field is a top-level column. Type follows the Iceberg type alone (DESIGN
-// 5.4), without metadata.
+// 5.4), without metadata. It is null where this version does not serve the
+// Iceberg type: the column can be listed, and Files refuses to read it.
 type Field struct {
 	ID       int // Iceberg field id
 	Name     string
@@ -124,6 +125,11 @@ type File struct {
 	Rows      int64
 	Sequence  int64 // data sequence number
 	Spec      int   // partition spec id
-	Partition []any // a value per field of that spec: nil, bool, int64 (also dates, times and buckets), float64 or string (also binary; decimals as text)
-	Ranges    map[int]expr.Range
+	// Partition has a value per field of that spec, in its order: nil, bool,
+	// int64 (also dates, times and buckets), float64 or string (also binary,
+	// fixed and uuid, as their bytes; decimals as text).
+	Partition []any
+	// Ranges are those of the columns that were asked for, by field id, and
+	// nil if none were. A column without an entry may hold anything.
+	Ranges map[int]expr.Range
 }

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/apache/iceberg-go"
@@ -165,7 +166,24 @@ func (l *listing) manifests(ctx context.Context) ([]iceberg.ManifestFile, error)
 	if err != nil {
 		return nil, corrupt(l.meta.name, location, "manifest list %s of snapshot %d cannot be read: %w", location, id, err)
 	}
+	if total := l.total(); len(manifests) == 0 && total > 0 {
+		// Cut right behind its header, a list reads as an empty one.
+		return nil, corrupt(l.meta.name, location, "manifest list %s is empty, but snapshot %d has %d files", location, id, total)
+	}
 	return manifests, nil
+}
+
+// total is the number of data files that the snapshot's summary counts, or 0
+// if it does not say.
+func (l *listing) total() int {
+	if l.snapshot.Summary == nil {
+		return 0
+	}
+	n, err := strconv.Atoi(l.snapshot.Summary.Properties["total-data-files"])
+	if err != nil {
+		return 0
+	}
+	return n
 }
 
 // manifest reads one manifest: the data files of it, or the refusal of what

@@ -171,7 +171,7 @@ func (c *Catalog) read(ctx context.Context, table, location string) ([]byte, err
 		return nil, err
 	}
 	out := *e
-	out.Table, out.File = table, location
+	out.Table, out.File, out.Err = table, location, err
 	return nil, &out
 }
 

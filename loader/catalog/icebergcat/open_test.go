@@ -2,6 +2,7 @@ package icebergcat_test
 
 import (
 	"database/sql"
+	"net/url"
 	"os"
 	"path/filepath"
 	"testing"
@@ -19,7 +20,7 @@ import (
 // Spark leave it.
 func execute(t *testing.T, path string, statements ...string) {
 	t.Helper()
-	db, err := sql.Open("sqlite", path)
+	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Path: path, RawQuery: "_pragma=synchronous(OFF)"}).String())
 	require.NoError(t, err)
 	defer func() { require.NoError(t, db.Close()) }()
 	for _, s := range statements {

@@ -1,0 +1,237 @@
+package icebergcat_test
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/apache/iceberg-go"
+	icetable "github.com/apache/iceberg-go/table"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/store"
+	"github.com/penstock/penstock/internal/store/errstore"
+	"github.com/penstock/penstock/loader/catalog/icebergcat"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// local is the path of a location of the writer's.
+func local(t *testing.T, location string) string {
+	t.Helper()
+	path, err := store.Path(location)
+	require.NoError(t, err)
+	return path
+}
+
+// twoManifests makes a table of two files in two manifests, and returns its
+// manifest list and one of the manifests.
+func twoManifests(t *testing.T, w *writer) (list, manifest string) {
+	t.Helper()
+	spec := w.create(t, events, idSchema()).Spec()
+	w.add(t, events, "", dataFile(t, spec, location("a"), nil, nil))
+	w.add(t, events, "", dataFile(t, spec, location("b"), nil, nil))
+	snapshot := w.load(t, events).CurrentSnapshot()
+	content, err := os.ReadFile(local(t, snapshot.ManifestList))
+	require.NoError(t, err)
+	manifests, err := iceberg.ReadManifestList(bytes.NewReader(content))
+	require.NoError(t, err)
+	require.Len(t, manifests, 2)
+	return snapshot.ManifestList, manifests[0].FilePath()
+}
+
+// cuts are the sizes to try a file at: all over it, and behind each of the
+// marks (the last 16 bytes) that end the header and the blocks of Avro.
+func cuts(content []byte) []int {
+	var out []int
+	for size := 0; size < len(content); size += max(1, len(content)/30) {
+		out = append(out, size)
+	}
+	mark := content[len(content)-16:]
+	for at := 0; ; {
+		i := bytes.Index(content[at:], mark)
+		at += i + len(mark)
+		if i < 0 || at >= len(content) {
+			return out
+		}
+		out = append(out, at)
+	}
+}
+
+// A metadata file that was cut anywhere fails the listing and is named; it
+// never makes a snapshot look smaller.
+func TestCutFilesAreCorrupt(t *testing.T) {
+	w := newWriter(t)
+	listLocation, manifest := twoManifests(t, w)
+	metadata := w.load(t, events).MetadataLocation()
+	faulty := errstore.New(store.Local{})
+	o := w.options()
+	o.Store = faulty
+	reader, err := icebergcat.Open(t.Context(), o)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, reader.Close()) }()
+	table, err := reader.Table(t.Context(), events, dataset.Ref{})
+	require.NoError(t, err)
+
+	for name, location := range map[string]string{"metadata": metadata, "manifest list": listLocation, "manifest": manifest} {
+		t.Run(name, func(t *testing.T) {
+			content, err := os.ReadFile(local(t, location))
+			require.NoError(t, err)
+			for _, size := range cuts(content) {
+				faulty.Set(errstore.Rule{Location: location, Call: errstore.Open, Action: errstore.Truncate(int64(size))})
+				files, err := reader.Files(t.Context(), table, []int{1}, nil)
+				if err == nil {
+					require.Len(t, files, 2, "cut at %d of %d", size, len(content))
+					continue
+				}
+				require.Equal(t, fault.Corrupt.String(), fault.KindOf(err).String(), "cut at %d: %v", size, err)
+				require.Equal(t, location, fault.As(err).File)
+				require.Equal(t, events, fault.As(err).Table)
+			}
+		})
+	}
+	faulty.Set()
+	require.Zero(t, faulty.Counts().Open, "every file that was opened is closed")
+	files, err := reader.Files(t.Context(), table, []int{1}, nil)
+	require.NoError(t, err)
+	require.Len(t, files, 2)
+}
+
+func TestMissingFilesAreCorrupt(t *testing.T) {
+	for _, which := range []string{"metadata", "manifest list", "manifest"} {
+		t.Run(which, func(t *testing.T) {
+			w := newWriter(t)
+			location, manifest := twoManifests(t, w)
+			switch which {
+			case "metadata":
+				location = w.load(t, events).MetadataLocation()
+			case "manifest":
+				location = manifest
+			}
+			reader := w.open(t)
+			table, err := reader.Table(t.Context(), events, dataset.Ref{})
+			require.NoError(t, err)
+			require.NoError(t, os.Remove(local(t, location)))
+			_, err = reader.Files(t.Context(), table, []int{1}, nil)
+			require.EqualError(t, err, "file "+location+" is missing; restore the file, or read a snapshot that does not need it")
+			e := fault.As(err)
+			require.Equal(t, fault.Corrupt.String(), e.Kind.String())
+			require.Equal(t, events, e.Table)
+			require.Equal(t, location, e.File)
+		})
+	}
+}
+
+func TestStorageFailures(t *testing.T) {
+	w := newWriter(t)
+	listLocation, manifest := twoManifests(t, w)
+	down := fault.New(fault.Unavailable, "storage is down")
+	faulty := errstore.New(store.Local{})
+	o := w.options()
+	o.Store = faulty
+	reader, err := icebergcat.Open(t.Context(), o)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, reader.Close()) }()
+	table, err := reader.Table(t.Context(), events, dataset.Ref{})
+	require.NoError(t, err)
+	for _, location := range []string{w.load(t, events).MetadataLocation(), listLocation, manifest} {
+		for _, call := range []errstore.Call{errstore.Open, errstore.Read} {
+			faulty.Set(errstore.Rule{Location: location, Call: call, Action: errstore.Fail(down)})
+			_, err := reader.Files(t.Context(), table, []int{1}, nil)
+			require.Equal(t, fault.Unavailable.String(), fault.KindOf(err).String())
+			require.ErrorIs(t, err, down)
+			require.Equal(t, location, fault.As(err).File)
+		}
+	}
+	require.Zero(t, faulty.Counts().Open)
+}
+
+// between runs a function once, when a file whose location contains a text is
+// about to be opened for the first time.
+type between struct {
+	store.Store
+	text string
+	once *sync.Once
+	run  func()
+}
+
+func (b between) Open(ctx context.Context, location string, size int64) (store.Object, error) {
+	if strings.Contains(location, b.text) {
+		b.once.Do(b.run)
+	}
+	return b.Store.Open(ctx, location, size)
+}
+
+// A snapshot that expires while it is listed is expired, not corrupt.
+func TestExpiryDuringListing(t *testing.T) {
+	w := newWriter(t)
+	spec := w.create(t, events, idSchema()).Spec()
+	w.add(t, events, "", dataFile(t, spec, location("a"), nil, nil))
+	old := w.load(t, events).CurrentSnapshot()
+	o := w.options()
+	o.Store = between{store.Local{}, old.ManifestList, new(sync.Once), func() {
+		w.add(t, events, "", dataFile(t, spec, location("b"), nil, nil))
+		w.expire(t, events, old.SnapshotID)
+		require.NoError(t, os.Remove(local(t, old.ManifestList)))
+	}}
+	reader, err := icebergcat.Open(t.Context(), o)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, reader.Close()) }()
+	_, err = list(t, reader, 1)
+	require.Equal(t, fault.Expired.String(), fault.KindOf(err).String(), "%v", err)
+	files, err := list(t, reader, 1)
+	require.NoError(t, err)
+	require.Len(t, files, 2)
+}
+
+// Writers may remove a metadata file as soon as there is a newer one.
+func TestMetadataReplacedDuringLoad(t *testing.T) {
+	w := newWriter(t)
+	spec := w.create(t, events, idSchema()).Spec()
+	metadata := w.load(t, events).MetadataLocation()
+	o := w.options()
+	o.Store = between{store.Local{}, metadata, new(sync.Once), func() {
+		w.add(t, events, "", dataFile(t, spec, location("a"), nil, nil))
+		require.NoError(t, os.Remove(local(t, metadata)))
+	}}
+	reader, err := icebergcat.Open(t.Context(), o)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, reader.Close()) }()
+	files, err := list(t, reader, 1)
+	require.NoError(t, err)
+	require.Len(t, files, 1)
+}
+
+// Partition values that cannot be right are never guessed at.
+func TestPartitionValuesThatContradictTheSpec(t *testing.T) {
+	w := newWriter(t)
+	spec := suiteSpec()
+	spec = w.create(t, events, iceberg.NewSchema(0, nested(t, fieldsOf(t))...)).Spec()
+	bucketed := iceberg.NewPartitionSpec(
+		iceberg.PartitionField{SourceIDs: []int{1}, FieldID: 1000, Name: "b4", Transform: iceberg.BucketTransform{NumBuckets: 4}})
+	w.update(t, events, icetable.NewAddPartitionSpecUpdate(&bucketed, false), icetable.NewSetDefaultSpecUpdate(-1))
+	spec = w.load(t, events).Spec()
+	w.add(t, events, "", dataFile(t, spec, location("a"), map[int]any{1000: int32(4)}, nil))
+	_, err := list(t, w.open(t), 1)
+	require.ErrorContains(t, err, "gives file /warehouse/a.parquet partition value b4 = 4, a int32")
+	require.Equal(t, fault.Corrupt.String(), fault.KindOf(err).String())
+}
+
+func TestStorageThatIsNotServed(t *testing.T) {
+	w := newWriter(t)
+	w.create(t, events, idSchema())
+	path := w.dir + "/catalog.db"
+	execute(t, path, `UPDATE iceberg_tables SET metadata_location = 's3://bucket/events/metadata/1.metadata.json'`)
+	_, err := w.open(t).Table(t.Context(), events, dataset.Ref{})
+	require.Equal(t, fault.Invalid.String(), fault.KindOf(err).String())
+	require.ErrorContains(t, err, `scheme "s3" of s3://bucket/events/metadata/1.metadata.json is not served by this version`)
+	require.Equal(t, events, fault.As(err).Table)
+
+	execute(t, path, `UPDATE iceberg_tables SET metadata_location = NULL`)
+	_, err = w.open(t).Table(t.Context(), events, dataset.Ref{})
+	require.Equal(t, fault.Corrupt.String(), fault.KindOf(err).String())
+	require.EqualError(t, err, "catalog default names no metadata of table ml.events (file "+path+")")
+}
