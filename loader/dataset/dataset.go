@@ -1,11 +1,41 @@
 package dataset
 
+import "strings"
+
 // Dataset is a named join: one training table and its staging tables.
 type Dataset struct {
-	Name     string   // from the config file; empty when given inline
-	Training Training //
-	Key      []string // training columns of the join key; default of every staging entry
-	Staging  []Staging
+	Name     string // from the config file; empty when given inline
+	Training Training
+	Key      []string  // columns of the join key; default of every staging entry; not empty if set
+	Staging  []Staging // in the order of the joins; at most MaxStaging
+}
+
+// Defaults returns the dataset with every unset field at its default, as
+// decoding leaves it. The slices of d are not changed.
+func (d Dataset) Defaults() Dataset {
+	d.Training.Ref = d.Training.Ref.normal()
+	staging := d.Staging
+	d.Staging = nil
+	for _, s := range staging {
+		if s.Name == "" {
+			s.Name = s.Table[strings.LastIndexByte(s.Table, '.')+1:]
+		}
+		if len(s.Key) == 0 {
+			s.Key = samePairs(d.Key)
+		}
+		if s.Join == "" {
+			s.Join = Left
+		}
+		if s.Missing == "" {
+			s.Missing = MissingNull
+		}
+		if s.Duplicates == "" {
+			s.Duplicates = DuplicatesError
+		}
+		s.Ref = s.Ref.normal()
+		d.Staging = append(d.Staging, s)
+	}
+	return d
 }
 
 // Training is the training table and which of its rows count.
@@ -22,14 +52,22 @@ type Ref struct {
 	Snapshot int64  // snapshot id, 0 is none
 }
 
+// normal names main in one way alone.
+func (r Ref) normal() Ref {
+	if r.Name == mainBranch {
+		r.Name = ""
+	}
+	return r
+}
+
 // Staging is one staging table of a dataset and the rules of its join.
 type Staging struct {
 	Table      string
-	Name       string // of the level; default: the last part of Table
+	Name       string // of the level, unique in the dataset, not "request"; default: the last part of Table
 	Ref        Ref
 	Filter     string    // staging rows that count, before duplicates are looked at
-	Key        []KeyPair // never empty after validation
-	Columns    []Column  // nil: all but the keys
+	Key        []KeyPair // never empty after decoding; no column twice on either side
+	Columns    []Column  // nil: all but the keys; empty: none
 	Prefix     string    // put before the names of columns that are not renamed
 	Join       Join
 	Missing    Missing

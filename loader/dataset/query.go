@@ -5,19 +5,19 @@ package dataset
 // query is decoded; Defaults does the same for queries made in Go.
 type Query struct {
 	Dataset   string   // name of a configured dataset; "" with Inline
-	Inline    *Dataset // a dataset in the query itself
-	Columns   []Column // output names of the dataset; nil: all
-	Filter    string   // over training columns
-	Snapshots *Pin     // nil: plan at the tables' refs
+	Inline    *Dataset // a dataset in the query itself, without a name
+	Columns   []Column // output names of the dataset; nil: all; never empty otherwise
+	Filter    string   // over training columns; "" keeps all
+	Snapshots *Pin     // nil: the cursor's; without one, plan at the tables' refs
 	Order     Order
 	Shuffle   Shuffle
 	Seed      int64
 	Epoch     int64
-	Lanes     int     // 0: Shard.Of
-	Shard     Shard   //
-	BatchRows int     // 0: the largest multiple of lanes per shard not above 8,192
-	Tail      Tail    //
-	Count     Count   //
+	Lanes     int   // 0: the cursor's, without one Shard.Of; a multiple of Shard.Of, at most MaxLanes
+	Shard     Shard // zero: all of one
+	BatchRows int   // 0: the largest multiple of the lanes of a shard not above DefaultBatchRows
+	Tail      Tail
+	Count     Count
 	Cursor    Cursors // empty: from the start
 }
 
@@ -59,16 +59,21 @@ const AllShards = -1
 
 // Shard is what one trainer rank reads: lanes Index, Index+Of, … of Of shards.
 type Shard struct {
-	Index int // AllShards: not chosen
-	Of    int // at least 1
+	Index int `json:"index"` // 0 to Of-1; AllShards: not chosen
+	Of    int `json:"of"`    // at least 1
 }
 
 // DefaultBatchRows bounds the batch size that is chosen when a query names none.
 const DefaultBatchRows = 8192
 
-// Defaults returns the query with every unset field at its default. Lanes and
-// BatchRows are set from Shard and Lanes.
+// Defaults returns the query with every unset field at its default, as
+// decoding leaves it: Lanes and Snapshots are the cursor's where there is one,
+// and BatchRows follows from Shard and Lanes. An inline dataset gets its own.
 func (q Query) Defaults() Query {
+	if q.Inline != nil {
+		d := q.Inline.Defaults()
+		q.Inline = &d
+	}
 	if q.Order == "" {
 		q.Order = Stored
 	}
@@ -89,6 +94,10 @@ func (q Query) Defaults() Query {
 		if len(q.Cursor) > 0 {
 			q.Lanes = q.Cursor[0].Lanes
 		}
+	}
+	if q.Snapshots == nil && len(q.Cursor) > 0 {
+		pin := q.Cursor[0].Pin
+		q.Snapshots = &pin
 	}
 	if q.BatchRows == 0 {
 		perStep := max(1, q.Lanes/q.Shard.Of)

@@ -1,0 +1,244 @@
+package dataset
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+
+	"github.com/penstock/penstock/internal/expr"
+)
+
+// Canonical returns the dataset as compact JSON without its name: fields in a
+// fixed order, those at their defaults left out, so that a field which a later
+// version adds does not change the text of a dataset without it. A query with
+// this text as its dataset has an equal Inline.
+func (d Dataset) Canonical() []byte { return encode(d.Defaults().form()) }
+
+// Digest names what the dataset means: 32 hexadecimal digits of a hash over
+// its canonical form, filters in their canonical text. It does not depend on
+// the dataset's name.
+func (d Dataset) Digest() string {
+	d = d.Defaults()
+	d.Training.Filter = canonicalFilter(d.Training.Filter)
+	for i := range d.Staging {
+		d.Staging[i].Filter = canonicalFilter(d.Staging[i].Filter)
+	}
+	sum := sha256.Sum256(encode(d.form()))
+	return hex.EncodeToString(sum[:16])
+}
+
+// canonicalFilter returns the text as it is if it is no filter: what has no
+// meaning has no canonical text either.
+func canonicalFilter(text string) string {
+	if text == "" {
+		return ""
+	}
+	parsed, err := expr.Parse(text)
+	if err != nil {
+		return text
+	}
+	return parsed.String()
+}
+
+// Canonical returns the query as compact JSON: fields in a fixed order, those
+// at their defaults left out. ParseQuery makes of it what Defaults makes of q.
+func (q Query) Canonical() []byte {
+	q = q.Defaults()
+	defaults := Query{Shard: q.Shard, Cursor: q.Cursor}.Defaults()
+	form := queryForm{
+		Columns: q.Columns, Filter: q.Filter, Snapshots: q.Snapshots,
+		Order: unless(q.Order, defaults.Order), Shuffle: unless(q.Shuffle, defaults.Shuffle), Seed: q.Seed, Epoch: q.Epoch,
+		Lanes: unless(q.Lanes, defaults.Lanes), Tail: unless(q.Tail, defaults.Tail), Count: unless(q.Count, defaults.Count),
+	}
+	defaults = Query{Shard: q.Shard, Lanes: q.Lanes}.Defaults()
+	form.BatchRows = unless(q.BatchRows, defaults.BatchRows)
+	if q.Inline != nil {
+		form.Dataset = q.Inline.form()
+	} else {
+		form.Dataset = q.Dataset
+	}
+	if len(q.Cursor) > 0 && len(Differences(Cursor{Pin: *q.Snapshots}, Cursor{Pin: q.Cursor[0].Pin})) == 0 {
+		form.Snapshots = nil
+	}
+	if all := (Shard{Index: AllShards, Of: 1}); q.Shard != all {
+		form.Shard = &shardForm{Of: q.Shard.Of}
+		if q.Shard.Index != AllShards {
+			form.Shard.Index = &q.Shard.Index
+		}
+	}
+	switch len(q.Cursor) {
+	case 0:
+	case 1:
+		form.Cursor = q.Cursor[0]
+	default:
+		form.Cursor = q.Cursor
+	}
+	return encode(form)
+}
+
+// JSON returns the cursor as clients get it (DESIGN 5.2).
+func (c Cursor) JSON() []byte { return encode(c.form()) }
+
+// MarshalJSON gives the same text as JSON, save that the encoder around it may
+// escape it otherwise.
+func (c Cursor) MarshalJSON() ([]byte, error) { return c.JSON(), nil }
+
+// UnmarshalJSON is ParseCursor.
+func (c *Cursor) UnmarshalJSON(text []byte) (err error) {
+	*c, err = ParseCursor(text)
+	return err
+}
+
+// cursorForm has the fields of Cursor and none of its methods.
+type cursorForm Cursor
+
+// form has lists and objects where c may have nil.
+func (c Cursor) form() cursorForm {
+	if c.At == nil {
+		c.At = []Position{}
+	}
+	if c.Pin.Staging == nil {
+		c.Pin.Staging = map[string]TablePin{}
+	}
+	return cursorForm(c)
+}
+
+type datasetForm struct {
+	Training trainingForm  `json:"training"`
+	Key      []string      `json:"key,omitempty"`
+	Staging  []stagingForm `json:"staging,omitempty"`
+}
+
+type trainingForm struct {
+	Table    string `json:"table"`
+	Ref      string `json:"ref,omitempty"`
+	Snapshot int64  `json:"snapshot,omitempty"`
+	Filter   string `json:"filter,omitempty"`
+}
+
+type stagingForm struct {
+	Table      string     `json:"table"`
+	Name       string     `json:"name,omitempty"`
+	Ref        string     `json:"ref,omitempty"`
+	Snapshot   int64      `json:"snapshot,omitempty"`
+	Filter     string     `json:"filter,omitempty"`
+	Key        keyForm    `json:"key,omitempty"`
+	Columns    []Column   `json:"columns,omitzero"` // empty is not left out: it asks for none
+	Prefix     string     `json:"prefix,omitempty"`
+	Join       Join       `json:"join,omitempty"`
+	Missing    Missing    `json:"missing,omitempty"`
+	Duplicates Duplicates `json:"duplicates,omitempty"`
+}
+
+type queryForm struct {
+	Dataset   any        `json:"dataset"`
+	Columns   []Column   `json:"columns,omitzero"`
+	Filter    string     `json:"filter,omitempty"`
+	Snapshots *Pin       `json:"snapshots,omitempty"`
+	Order     Order      `json:"order,omitempty"`
+	Shuffle   Shuffle    `json:"shuffle,omitempty"`
+	Seed      int64      `json:"seed,omitempty"`
+	Epoch     int64      `json:"epoch,omitempty"`
+	Lanes     int        `json:"lanes,omitempty"`
+	Shard     *shardForm `json:"shard,omitempty"`
+	BatchRows int        `json:"batch_rows,omitempty"`
+	Tail      Tail       `json:"tail,omitempty"`
+	Count     Count      `json:"count,omitempty"`
+	Cursor    any        `json:"cursor,omitempty"`
+}
+
+type shardForm struct {
+	Index *int `json:"index,omitempty"`
+	Of    int  `json:"of"`
+}
+
+// form leaves out what decoding would put back. Defaults are set in d.
+func (d Dataset) form() datasetForm {
+	out := datasetForm{Training: trainingForm{
+		Table: d.Training.Table, Ref: d.Training.Ref.Name, Snapshot: d.Training.Ref.Snapshot, Filter: d.Training.Filter,
+	}, Key: d.Key}
+	for _, s := range d.Staging {
+		defaults := Dataset{Key: d.Key, Staging: []Staging{{Table: s.Table}}}.Defaults().Staging[0]
+		form := stagingForm{
+			Table: s.Table, Name: unless(s.Name, defaults.Name), Ref: s.Ref.Name, Snapshot: s.Ref.Snapshot, Filter: s.Filter,
+			Columns: s.Columns, Prefix: s.Prefix, Join: unless(s.Join, defaults.Join),
+			Missing: unless(s.Missing, defaults.Missing), Duplicates: unless(s.Duplicates, defaults.Duplicates),
+		}
+		if !slices.Equal(s.Key, defaults.Key) {
+			form.Key = s.Key
+		}
+		out.Staging = append(out.Staging, form)
+	}
+	return out
+}
+
+// keyForm is a list of names if both sides have the same, else an object in
+// the order of the key.
+type keyForm []KeyPair
+
+// MarshalJSON keeps the order, which a map would lose.
+func (k keyForm) MarshalJSON() ([]byte, error) {
+	names := make([]string, len(k))
+	object := []byte("{")
+	for i, p := range k {
+		names[i] = p.Training
+		if i > 0 {
+			object = append(object, ',')
+		}
+		object = append(append(append(object, encode(p.Training)...), ':'), encode(p.Staging)...)
+	}
+	if slices.Equal(samePairs(names), k) {
+		return encode(names), nil
+	}
+	return append(object, '}'), nil
+}
+
+// MarshalJSON writes the short form of a column that is not renamed.
+func (c Column) MarshalJSON() ([]byte, error) {
+	if c.Name == "" {
+		return encode(c.Column), nil
+	}
+	return encode(struct {
+		Column string `json:"column"`
+		Name   string `json:"name"`
+	}{c.Column, c.Name}), nil
+}
+
+// MarshalJSON writes an object for Staging even where it is nil.
+func (p Pin) MarshalJSON() ([]byte, error) {
+	type form Pin
+	if p.Staging == nil {
+		p.Staging = map[string]TablePin{}
+	}
+	return encode(form(p)), nil
+}
+
+// UnmarshalJSON is ParsePin.
+func (p *Pin) UnmarshalJSON(text []byte) (err error) {
+	*p, err = ParsePin(text)
+	return err
+}
+
+// unless returns the zero value, which forms leave out, for a default.
+func unless[T comparable](v, preset T) T {
+	var zero T
+	if v == preset {
+		return zero
+	}
+	return v
+}
+
+// encode writes compact JSON without escaping <, > and &, which filters are
+// full of. Forms hold only text, numbers, lists and objects of them, which
+// always encode; should that ever fail, an empty text is what no one reads back.
+func encode(v any) []byte {
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil
+	}
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
+}

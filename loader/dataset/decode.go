@@ -1,0 +1,254 @@
+package dataset
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/penstock/penstock/internal/expr"
+	"github.com/penstock/penstock/internal/fault"
+)
+
+// decoder turns trees into values and collects every fault on the way. What
+// it returns after a fault is of no use.
+type decoder struct {
+	faults []fault.Field
+	more   int            // faults beyond MaxFaults
+	lines  map[string]int // where each path of a YAML text stands
+}
+
+func newDecoder() *decoder { return &decoder{lines: map[string]int{}} }
+
+// err returns all faults as one Invalid error, nil if there are none.
+func (d *decoder) err() error {
+	if d.more > 0 {
+		d.faults = append(d.faults, fault.Field{Message: fmt.Sprintf("and %d more faults", d.more)})
+		d.more = 0
+	}
+	return fault.Fields(d.faults)
+}
+
+// add records a fault, and the line where its field stands, if that is known
+// or can be found.
+func (d *decoder) add(line int, f fault.Field) {
+	if len(d.faults) == MaxFaults {
+		d.more++
+		return
+	}
+	if line == 0 {
+		line = d.line(f.Field)
+	}
+	if line > 0 {
+		f.Message += fmt.Sprintf(" (line %d)", line)
+	}
+	d.faults = append(d.faults, f)
+}
+
+// line finds the line of a path, or of what holds it.
+func (d *decoder) line(path string) int {
+	for {
+		if line, ok := d.lines[path]; ok || path == "" {
+			return line
+		}
+		path = path[:max(0, strings.LastIndexAny(path, ".["))]
+	}
+}
+
+func (d *decoder) fail(path, format string, args ...any) {
+	d.failAt(0, path, format, args...)
+}
+
+func (d *decoder) failAt(line int, path, format string, args ...any) {
+	d.add(line, fault.Field{Field: path, Message: fmt.Sprintf(format, args...)})
+}
+
+func (d *decoder) tooLarge(path string) {
+	d.fail(path, "values are nested more than %d deep, or there are more than %d of them", maxDepth, maxNodes)
+}
+
+// sound says whether nothing at or below the paths has a fault, so that rules
+// about them together make sense.
+func (d *decoder) sound(paths ...string) bool {
+	for _, f := range d.faults {
+		for _, p := range paths {
+			rest, ok := strings.CutPrefix(f.Field, p)
+			if ok && (p == "" || rest == "" || rest[0] == '.' || rest[0] == '[') {
+				return false
+			}
+		}
+	}
+	return d.more == 0
+}
+
+// field is one row of a table of known fields.
+type field[T any] struct {
+	name string
+	read func(d *decoder, at place, into *T) // nil: known, not served by this version
+	must bool
+}
+
+// object decodes an object by its table. A null field counts as left out.
+func object[T any](d *decoder, at place, into *T, fields []field[T]) {
+	if at.kind != kindObject {
+		d.fail(at.path, "must be an object, not %s", at.kind)
+		return
+	}
+	given := map[string]bool{}
+	for _, m := range at.members {
+		i := slices.IndexFunc(fields, func(f field[T]) bool { return f.name == m.name })
+		p := at.member(m)
+		switch {
+		case i < 0:
+			names := make([]string, len(fields))
+			for i, f := range fields {
+				names[i] = f.name
+			}
+			d.add(m.line, fault.Field{Field: p.path, Message: "unknown field", Nearest: fault.Nearest(m.name, names)})
+		case p.kind == kindNull:
+		case fields[i].read == nil:
+			given[m.name] = true
+			d.fail(p.path, "%s is not served by this version", m.name)
+		default:
+			given[m.name] = true
+			fields[i].read(d, p, into)
+		}
+	}
+	for _, f := range fields {
+		if f.must && !given[f.name] {
+			d.fail(join(at.path, f.name), "missing")
+		}
+	}
+}
+
+// list decodes each item of a list of at most limit; never nil.
+func list[T any](d *decoder, at place, limit int, read func(*decoder, place) T) []T {
+	out := []T{}
+	if at.kind != kindList {
+		d.fail(at.path, "must be a list, not %s", at.kind)
+		return out
+	}
+	if len(at.items) > limit {
+		d.fail(at.path, "the list has %d entries, the limit is %d", len(at.items), limit)
+		return out
+	}
+	for i := range at.items {
+		out = append(out, read(d, at.item(i)))
+	}
+	return out
+}
+
+// text decodes text of any length.
+func (d *decoder) text(at place) string {
+	if at.kind == kindText {
+		return at.text
+	}
+	hint := ""
+	if at.line > 0 && at.kind != kindList && at.kind != kindObject && at.kind != kindNull {
+		hint = "; put it in quotes"
+	}
+	d.fail(at.path, "must be text, not %s%s", at.kind, hint)
+	return ""
+}
+
+// short decodes text that is not empty and has at most limit bytes, none of
+// them of a control character.
+func (d *decoder) short(at place, limit int) string {
+	text := d.text(at)
+	switch {
+	case at.kind != kindText:
+	case text == "":
+		d.fail(at.path, "must not be empty")
+	case len(text) > limit:
+		d.fail(at.path, "has %d bytes, the limit is %d", len(text), limit)
+	case strings.ContainsFunc(text, isControl):
+		d.fail(at.path, "must not hold control characters")
+	}
+	return text
+}
+
+func isControl(r rune) bool { return r < ' ' || r == 0x7f }
+
+// name decodes the name of a column, ref or level.
+func (d *decoder) name(at place) string { return d.short(at, MaxName) }
+
+// whole decodes a whole number within limits, both included.
+func (d *decoder) whole(at place, least, greatest int64) int64 {
+	if at.kind != kindWhole {
+		d.fail(at.path, "must be a whole number, not %s", at.kind)
+		return 0
+	}
+	v, err := strconv.ParseInt(at.text, 10, 64)
+	switch {
+	case err != nil:
+		d.fail(at.path, "%s is beyond 64-bit integers", shorten(at.text, 40))
+	case v < least:
+		d.fail(at.path, "must be at least %d, not %d", least, v)
+	case v > greatest:
+		d.fail(at.path, "must be at most %d, not %d", greatest, v)
+	}
+	return v
+}
+
+// choice decodes one of the served words; later are words of the contract that
+// this version does not serve.
+func choice[E ~string](d *decoder, at place, served []E, later ...E) E {
+	got := E(d.text(at))
+	switch {
+	case at.kind != kindText || slices.Contains(served, got):
+	case slices.Contains(later, got):
+		d.fail(at.path, "%s is not served by this version; served: %s", got, words(served))
+	default:
+		f := fault.Field{
+			Field: at.path, Message: fmt.Sprintf("unknown value %q; known: %s", shorten(string(got), 40), words(served)),
+		}
+		var known []string
+		for _, k := range slices.Concat(served, later) {
+			known = append(known, string(k))
+		}
+		f.Nearest = fault.Nearest(string(got), known)
+		d.add(0, f)
+	}
+	return got
+}
+
+func words[E ~string](list []E) string {
+	out := make([]string, len(list))
+	for i, w := range list {
+		out[i] = string(w)
+	}
+	return strings.Join(out, ", ")
+}
+
+// only makes the reader of a field that has a default and nothing else yet.
+func only[T any](served string, later ...string) func(*decoder, place, *T) {
+	return func(d *decoder, at place, _ *T) { choice(d, at, []string{served}, later...) }
+}
+
+// filter decodes a filter's text and checks its syntax; its names and types
+// are for the plan, which knows the table.
+func (d *decoder) filter(at place) string {
+	text := d.text(at)
+	if text == "" {
+		return ""
+	}
+	if _, err := expr.Parse(text); err != nil {
+		e := fault.As(err)
+		if len(e.Faults) == 0 {
+			d.fail(at.path, "%s", e.Message)
+		}
+		for _, f := range e.Faults {
+			f.Field = at.path
+			d.add(0, f)
+		}
+	}
+	return text
+}
+
+// shorten keeps the beginning of a text, for messages.
+func shorten(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	return strings.ToValidUTF8(text[:limit], "") + "…"
+}

@@ -1,0 +1,148 @@
+package dataset
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/penstock/penstock/internal/expr"
+)
+
+// must marks fields that a machine wrote: none is ever left out.
+func must[T any](fields []field[T]) []field[T] {
+	for i := range fields {
+		fields[i].must = true
+	}
+	return fields
+}
+
+// cursors decodes a cursor or a list of them. An empty list is a fault: to
+// start over where a run meant to go on would repeat rows.
+func (d *decoder) cursors(at place) Cursors {
+	if at.kind != kindList {
+		return Cursors{d.cursor(at)}
+	}
+	if len(at.items) == 0 {
+		d.fail(at.path, "the list has no cursor; leave the field out to read from the start")
+	}
+	return list(d, at, MaxLanes, (*decoder).cursor)
+}
+
+// cursor decodes a cursor of this version. One of another version is told so,
+// and nothing else about it: its fields are not known here.
+func (d *decoder) cursor(at place) Cursor {
+	out := Cursor{}
+	if at.kind == kindObject {
+		if v := at.node.member("v"); v != nil && v.value.kind == kindWhole && v.value.text != strconv.Itoa(CursorVersion) {
+			d.fail(join(at.path, "v"), "a cursor of version %s is not served by this version, which reads version %d; resume on a server of the version that wrote it",
+				shorten(v.value.text, 20), CursorVersion)
+			return out
+		}
+	}
+	object(d, at, &out, must([]field[Cursor]{
+		{name: "v", read: func(d *decoder, at place, c *Cursor) { c.Version = int(d.whole(at, CursorVersion, CursorVersion)) }},
+		{name: "plan", read: func(d *decoder, at place, c *Cursor) { c.Plan = d.short(at, maxID) }},
+		{name: "algorithm", read: func(d *decoder, at place, c *Cursor) { c.Algorithm = int(d.whole(at, 1, maxInt32)) }},
+		{name: "dataset", read: func(d *decoder, at place, c *Cursor) { c.Dataset = d.short(at, maxID) }},
+		{name: "filter", read: func(d *decoder, at place, c *Cursor) { c.Filter = d.planFilter(at) }},
+		{name: "order", read: func(d *decoder, at place, c *Cursor) { c.Order = choice(d, at, []Order{Stored, Shuffled}) }},
+		{name: "shuffle", read: func(d *decoder, at place, c *Cursor) { c.Shuffle = d.shuffle(at) }},
+		{name: "seed", read: func(d *decoder, at place, c *Cursor) { c.Seed = d.whole(at, minInt64, maxInt64) }},
+		{name: "epoch", read: func(d *decoder, at place, c *Cursor) { c.Epoch = d.whole(at, minInt64, maxInt64) }},
+		{name: "lanes", read: func(d *decoder, at place, c *Cursor) { c.Lanes = int(d.whole(at, 1, MaxLanes)) }},
+		{name: "pin", read: func(d *decoder, at place, c *Cursor) { c.Pin = d.pin(at) }},
+		{name: "shard", read: func(d *decoder, at place, c *Cursor) { c.Shard = d.cursorShard(at) }},
+		{name: "step", read: func(d *decoder, at place, c *Cursor) { c.Step = d.whole(at, 0, maxInt64) }},
+		{name: "rows", read: func(d *decoder, at place, c *Cursor) { c.Rows = d.whole(at, 0, maxInt64) }},
+		{name: "at", read: func(d *decoder, at place, c *Cursor) { c.At = list(d, at, MaxLanes, (*decoder).position) }},
+	}))
+	if d.sound(at.path) {
+		d.checkAt(at, out)
+	}
+	return out
+}
+
+// cursorShard decodes the one shard that a cursor is of.
+func (d *decoder) cursorShard(at place) Shard {
+	out := d.shard(at, AllShards)
+	if out.Index == AllShards && d.sound(at.path) {
+		d.fail(join(at.path, "index"), "missing")
+	}
+	if at.kind == kindObject && at.node.member("of") == nil {
+		d.fail(join(at.path, "of"), "missing")
+	}
+	return out
+}
+
+// planFilter decodes a filter that is compared as text, never evaluated.
+func (d *decoder) planFilter(at place) string {
+	text := d.text(at)
+	if len(text) > expr.MaxText {
+		d.fail(at.path, "has %d bytes, the limit is %d", len(text), expr.MaxText)
+	}
+	return text
+}
+
+func (d *decoder) position(at place) Position {
+	var out Position
+	object(d, at, &out, must([]field[Position]{
+		{name: "lane", read: func(d *decoder, at place, p *Position) { p.Lane = int(d.whole(at, 0, MaxLanes-1)) }},
+		{name: "split", read: func(d *decoder, at place, p *Position) { p.Split = int(d.whole(at, 0, maxInt32)) }},
+		{name: "row", read: func(d *decoder, at place, p *Position) { p.Row = d.whole(at, 0, maxInt64) }},
+	}))
+	return out
+}
+
+// checkAt says whether a cursor stands in each lane of its shard, in ascending
+// order, and in no other.
+func (d *decoder) checkAt(at place, c Cursor) {
+	if c.Lanes%c.Shard.Of != 0 {
+		d.fail(join(at.path, "shard")+".of", "%d shards do not divide %d lanes", c.Shard.Of, c.Lanes)
+		return
+	}
+	if want := c.Lanes / c.Shard.Of; len(c.At) != want {
+		d.fail(join(at.path, "at"), "shard %d of %d reads %d of %d lanes, the cursor stands in %d",
+			c.Shard.Index, c.Shard.Of, want, c.Lanes, len(c.At))
+		return
+	}
+	for i, p := range c.At {
+		if want := c.Shard.Index + i*c.Shard.Of; p.Lane != want {
+			d.fail(join(at.path, "at")+indexed(i)+".lane", "must be lane %d of shard %d of %d, not %d",
+				want, c.Shard.Index, c.Shard.Of, p.Lane)
+		}
+	}
+}
+
+// pin decodes a pin. Staging is there for a dataset without staging tables
+// too, so it is never nil.
+func (d *decoder) pin(at place) Pin {
+	out := Pin{Staging: map[string]TablePin{}}
+	object(d, at, &out, must([]field[Pin]{
+		{name: "training", read: func(d *decoder, at place, p *Pin) { p.Training = d.tablePin(at) }},
+		{name: "staging", read: func(d *decoder, at place, p *Pin) { d.stagingPins(at, p.Staging) }},
+	}))
+	return out
+}
+
+func (d *decoder) stagingPins(at place, into map[string]TablePin) {
+	if at.kind != kindObject || len(at.members) > MaxStaging {
+		d.fail(at.path, "must be an object of at most %d tables by their level's name", MaxStaging)
+		return
+	}
+	for _, m := range at.members {
+		p := at.member(m)
+		if m.name == "" || len(m.name) > MaxName || strings.ContainsFunc(m.name, isControl) {
+			d.fail(p.path, "a level's name has 1 to %d bytes and no control characters", MaxName)
+		}
+		into[m.name] = d.tablePin(p)
+	}
+}
+
+func (d *decoder) tablePin(at place) TablePin {
+	var out TablePin
+	object(d, at, &out, must([]field[TablePin]{
+		{name: "uuid", read: func(d *decoder, at place, p *TablePin) { p.UUID = d.short(at, maxID) }},
+		{name: "snapshot", read: func(d *decoder, at place, p *TablePin) { p.Snapshot = d.whole(at, NoSnapshot, maxInt64) }},
+		{name: "schema", read: func(d *decoder, at place, p *TablePin) { p.Schema = int(d.whole(at, 0, maxInt32)) }},
+	}))
+	return out
+}

@@ -1,0 +1,252 @@
+package dataset
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/penstock/penstock/internal/fault"
+)
+
+// requestLevel is the level of the training table's request columns; no
+// staging table may be called so.
+const requestLevel = "request"
+
+// mainBranch is what the zero Ref names.
+const mainBranch = "main"
+
+// named decodes a dataset of a config file.
+func (d *decoder) named(name string, at place) Dataset {
+	if name == "" || len(name) > MaxName || strings.ContainsFunc(name, isControl) {
+		d.fail(at.path, "a dataset's name has 1 to %d bytes and no control characters", MaxName)
+	}
+	out := d.dataset(at)
+	out.Name = name
+	return out
+}
+
+// dataset decodes one dataset, defaults set.
+func (d *decoder) dataset(at place) Dataset {
+	var out Dataset
+	object(d, at, &out, []field[Dataset]{
+		{name: "training", must: true, read: func(d *decoder, at place, out *Dataset) { out.Training = d.training(at) }},
+		{name: "key", read: func(d *decoder, at place, out *Dataset) { out.Key = d.key(at) }},
+		{name: "staging", read: func(d *decoder, at place, out *Dataset) {
+			out.Staging = list(d, at, MaxStaging, (*decoder).staging)
+		}},
+	})
+	if len(out.Staging) == 0 {
+		out.Staging = nil
+	}
+	out = out.Defaults()
+	d.checkKeys(at, out)
+	d.checkLevels(at, out)
+	return out
+}
+
+// checkKeys finds staging tables without a key. An entry that is no object has
+// its fault already.
+func (d *decoder) checkKeys(at place, out Dataset) {
+	for i, s := range out.Staging {
+		path := join(at.path, "staging") + indexed(i)
+		if len(s.Key) == 0 && d.sound(join(at.path, "key"), join(path, "key")) && !d.faulty(path) {
+			d.fail(join(path, "key"), "missing; name the columns here, or as the dataset's key")
+		}
+	}
+}
+
+// checkLevels finds staging tables of one name, which would be one level.
+func (d *decoder) checkLevels(at place, out Dataset) {
+	for i, s := range out.Staging {
+		path := join(join(at.path, "staging")+indexed(i), "name")
+		if s.Name == requestLevel {
+			d.fail(path, "%q is the level of the training table's own columns; choose another name", s.Name)
+		}
+		first := slices.IndexFunc(out.Staging, func(o Staging) bool { return o.Name == s.Name })
+		if s.Name != "" && first < i {
+			d.fail(path, "%q is the name of staging[%d] already; give one of them another name", s.Name, first)
+		}
+	}
+}
+
+func (d *decoder) training(at place) Training {
+	var out Training
+	object(d, at, &out, []field[Training]{
+		{name: "table", must: true, read: func(d *decoder, at place, out *Training) { out.Table = d.table(at) }},
+		{name: "ref", read: func(d *decoder, at place, out *Training) { out.Ref.Name = d.ref(at) }},
+		{name: "snapshot", read: func(d *decoder, at place, out *Training) { out.Ref.Snapshot = d.whole(at, 1, maxInt64) }},
+		{name: "as_of"},
+		{name: "filter", read: func(d *decoder, at place, out *Training) { out.Filter = d.filter(at) }},
+		{name: "request_level"},
+		{name: "distinct"},
+	})
+	d.checkRef(at, out.Ref)
+	return out
+}
+
+func (d *decoder) staging(at place) Staging {
+	var out Staging
+	object(d, at, &out, []field[Staging]{
+		{name: "table", must: true, read: func(d *decoder, at place, out *Staging) { out.Table = d.table(at) }},
+		{name: "name", read: func(d *decoder, at place, out *Staging) { out.Name = d.name(at) }},
+		{name: "ref", read: func(d *decoder, at place, out *Staging) { out.Ref.Name = d.ref(at) }},
+		{name: "snapshot", read: func(d *decoder, at place, out *Staging) { out.Ref.Snapshot = d.whole(at, 1, maxInt64) }},
+		{name: "as_of"},
+		{name: "filter", read: func(d *decoder, at place, out *Staging) { out.Filter = d.filter(at) }},
+		{name: "key", read: func(d *decoder, at place, out *Staging) { out.Key = d.keyPairs(at) }},
+		{name: "columns", read: func(d *decoder, at place, out *Staging) { out.Columns = d.columns(at) }},
+		{name: "prefix", read: func(d *decoder, at place, out *Staging) { out.Prefix = d.prefix(at) }},
+		{name: "join", read: func(d *decoder, at place, out *Staging) {
+			out.Join = choice(d, at, []Join{Left, Inner}, "semi", "anti", "overlay")
+		}},
+		{name: "missing", read: func(d *decoder, at place, out *Staging) { out.Missing = d.missing(at) }},
+		{name: "duplicates", read: func(d *decoder, at place, out *Staging) {
+			out.Duplicates = choice(d, at, []Duplicates{DuplicatesError, DuplicatesFirst, DuplicatesLast}, "all")
+		}},
+		{name: "order_by"},
+		{name: "nulls"},
+		{name: "align"},
+		{name: "point_in_time"},
+		{name: "min_match"},
+		{name: "matched_as"},
+	})
+	d.checkRef(at, out.Ref)
+	d.checkOutputs(join(at.path, "columns"), out.Prefix, out.Columns)
+	return out
+}
+
+func (d *decoder) checkRef(at place, ref Ref) {
+	if ref.Name != "" && ref.Snapshot != 0 {
+		d.fail(join(at.path, "snapshot"), "ref and snapshot exclude each other; keep one of them")
+	}
+}
+
+// checkOutputs finds two columns that would have one name in the stream.
+func (d *decoder) checkOutputs(path, prefix string, columns []Column) {
+	first := map[string]int{}
+	for i, c := range columns {
+		name := c.Output()
+		if c.Name == "" {
+			name = prefix + name
+		}
+		if before, ok := first[name]; ok {
+			d.fail(path+indexed(i), "columns[%d] is called %q already; give one of them another name", before, name)
+			continue
+		}
+		first[name] = i
+	}
+}
+
+// table decodes a table's name, [catalog.]namespace.table.
+func (d *decoder) table(at place) string {
+	name := d.name(at)
+	parts := strings.Split(name, ".")
+	switch {
+	case at.kind != kindText || name == "":
+	case len(parts) < 2:
+		d.fail(at.path, "%q has no namespace; write namespace.table", shorten(name, 80))
+	case slices.Contains(parts, ""):
+		d.fail(at.path, "%q has an empty part; write namespace.table", shorten(name, 80))
+	case strings.ContainsAny(name, " \"`"):
+		d.fail(at.path, "%q holds blanks or quotes, which names of tables here cannot have", shorten(name, 80))
+	}
+	return name
+}
+
+// ref decodes the name of a branch or tag; main is the zero Ref.
+func (d *decoder) ref(at place) string {
+	name := d.name(at)
+	if name == mainBranch {
+		return ""
+	}
+	return name
+}
+
+func (d *decoder) prefix(at place) string {
+	if at.kind == kindText && at.text == "" {
+		return ""
+	}
+	return d.name(at)
+}
+
+// missing decodes the rule for keys without a staging row. It may also be a
+// null of YAML or JSON, which object takes for the default: the same.
+func (d *decoder) missing(at place) Missing {
+	if at.kind == kindObject {
+		if len(at.members) == 1 && at.members[0].name == "default" {
+			d.fail(at.path, "missing: {default: …} is not served by this version; served: null, error")
+			return ""
+		}
+		d.fail(at.path, "must be null or error, not an object")
+		return ""
+	}
+	return choice(d, at, []Missing{MissingNull, MissingError})
+}
+
+// key decodes the names of key columns that both sides have.
+func (d *decoder) key(at place) []string {
+	names := list(d, at, MaxKeys, (*decoder).name)
+	if at.kind == kindList && len(at.items) == 0 {
+		d.fail(at.path, "must name at least one column")
+	}
+	for i, name := range names {
+		if first := slices.Index(names, name); first < i {
+			d.fail(at.path+indexed(i), "%q is a key column already", name)
+		}
+	}
+	return names
+}
+
+// keyPairs decodes the key of a staging table: a list of names, or an object
+// from training columns to staging columns, in the order written.
+func (d *decoder) keyPairs(at place) []KeyPair {
+	if at.kind != kindObject {
+		return samePairs(d.key(at))
+	}
+	if len(at.members) == 0 || len(at.members) > MaxKeys {
+		d.fail(at.path, "must have 1 to %d columns, not %d", MaxKeys, len(at.members))
+		return nil
+	}
+	var pairs []KeyPair
+	for _, m := range at.members {
+		p := KeyPair{Training: m.name, Staging: d.name(at.member(m))}
+		if p.Training == "" || len(p.Training) > MaxName || strings.ContainsFunc(p.Training, isControl) {
+			d.fail(at.member(m).path, "a column's name has 1 to %d bytes and no control characters", MaxName)
+		}
+		if slices.ContainsFunc(pairs, func(o KeyPair) bool { return o.Staging == p.Staging }) {
+			d.fail(at.member(m).path, "%q is a key column already", p.Staging)
+		}
+		pairs = append(pairs, p)
+	}
+	return pairs
+}
+
+func samePairs(names []string) []KeyPair {
+	pairs := make([]KeyPair, len(names))
+	for i, name := range names {
+		pairs[i] = KeyPair{Training: name, Staging: name}
+	}
+	return pairs
+}
+
+func (d *decoder) columns(at place) []Column { return list(d, at, MaxColumns, (*decoder).column) }
+
+// column decodes a column: its name, or {column, name} to rename it.
+func (d *decoder) column(at place) Column {
+	if at.kind != kindObject {
+		return Column{Column: d.name(at)}
+	}
+	var out Column
+	object(d, at, &out, []field[Column]{
+		{name: "column", must: true, read: func(d *decoder, at place, out *Column) { out.Column = d.name(at) }},
+		{name: "name", read: func(d *decoder, at place, out *Column) { out.Name = d.name(at) }},
+		{name: "last"},
+		{name: "first"},
+		{name: "as"},
+	})
+	return out
+}
+
+// faulty says whether the value at a path, and not one inside it, has a fault.
+func (d *decoder) faulty(path string) bool {
+	return slices.ContainsFunc(d.faults, func(f fault.Field) bool { return f.Field == path })
+}

@@ -1,0 +1,150 @@
+package dataset
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+const (
+	maxInt64 = math.MaxInt64
+	minInt64 = math.MinInt64
+	maxInt32 = math.MaxInt32
+)
+
+// query decodes a query, defaults set.
+func (d *decoder) query(at place) Query {
+	out := Query{}
+	object(d, at, &out, slices.Concat(queryFields(), readingFields(), unservedFields()))
+	given := out
+	out = out.Defaults()
+	d.checkSteps(at, given, out)
+	d.checkResume(at, given)
+	return out
+}
+
+// queryFields are the fields that say which rows, in which order.
+func queryFields() []field[Query] {
+	return []field[Query]{
+		{name: "dataset", must: true, read: func(d *decoder, at place, out *Query) { d.queryDataset(at, out) }},
+		{name: "columns", read: func(d *decoder, at place, out *Query) {
+			out.Columns = d.columns(at)
+			if at.kind == kindList && len(at.items) == 0 {
+				d.fail(at.path, "must name at least one column; leave the field out for all")
+			}
+			d.checkOutputs(at.path, "", out.Columns)
+		}},
+		{name: "filter", read: func(d *decoder, at place, out *Query) { out.Filter = d.filter(at) }},
+		{name: "snapshots", read: func(d *decoder, at place, out *Query) {
+			pin := d.pin(at)
+			out.Snapshots = &pin
+		}},
+		{name: "order", read: func(d *decoder, at place, out *Query) { out.Order = choice(d, at, []Order{Stored, Shuffled}) }},
+		{name: "shuffle", read: func(d *decoder, at place, out *Query) { out.Shuffle = d.shuffle(at) }},
+		{name: "seed", read: func(d *decoder, at place, out *Query) { out.Seed = d.whole(at, minInt64, maxInt64) }},
+		{name: "epoch", read: func(d *decoder, at place, out *Query) { out.Epoch = d.whole(at, minInt64, maxInt64) }},
+		{name: "lanes", read: func(d *decoder, at place, out *Query) { out.Lanes = int(d.whole(at, 1, MaxLanes)) }},
+	}
+}
+
+// readingFields are the fields that say which part of the rows, in which form.
+func readingFields() []field[Query] {
+	return []field[Query]{
+		{name: "shard", read: func(d *decoder, at place, out *Query) { out.Shard = d.shard(at, AllShards) }},
+		{name: "batch_rows", read: func(d *decoder, at place, out *Query) { out.BatchRows = int(d.whole(at, 1, MaxBatchRows)) }},
+		{name: "tail", read: func(d *decoder, at place, out *Query) { out.Tail = choice(d, at, []Tail{TailKeep, TailDrop}) }},
+		{name: "count", read: func(d *decoder, at place, out *Query) {
+			out.Count = choice(d, at, []Count{CountEstimate, CountExact})
+		}},
+		{name: "cursor", read: func(d *decoder, at place, out *Query) { out.Cursor = d.cursors(at) }},
+		{name: "wire", read: only[Query]("plain", "indexed", "grouped")},
+		{name: "cache", read: only[Query]("off", "read", "fill")},
+		{name: "endpoints", read: only[Query]("shards", "splits")},
+	}
+}
+
+// unservedFields are fields of the contract that later versions serve.
+func unservedFields() []field[Query] {
+	return []field[Query]{
+		{name: "sample"}, {name: "start"}, {name: "every"}, {name: "batch_requests"}, {name: "dense"}, {name: "since"},
+	}
+}
+
+// queryDataset decodes a dataset's name, or a dataset.
+func (d *decoder) queryDataset(at place, out *Query) {
+	switch at.kind {
+	case kindText:
+		out.Dataset = d.name(at)
+	case kindObject:
+		inline := d.dataset(at)
+		out.Inline = &inline
+	default:
+		d.fail(at.path, "must be a dataset's name or a dataset, not %s", at.kind)
+	}
+}
+
+func (d *decoder) shuffle(at place) Shuffle {
+	return choice(d, at, []Shuffle{ShuffleSplits}, "requests", "rows")
+}
+
+// shard decodes {index, of}; unset stands for an index that is left out.
+func (d *decoder) shard(at place, unset int) Shard {
+	out := Shard{Index: unset, Of: 1}
+	object(d, at, &out, []field[Shard]{
+		{name: "index", read: func(d *decoder, at place, out *Shard) { out.Index = int(d.whole(at, 0, MaxLanes)) }},
+		{name: "of", read: func(d *decoder, at place, out *Shard) { out.Of = int(d.whole(at, 1, MaxLanes)) }},
+	})
+	if d.sound(at.path) && out.Index >= out.Of {
+		d.fail(join(at.path, "index"), "shard %d is outside of the %d shards; the last one is %d", out.Index, out.Of, out.Of-1)
+	}
+	return out
+}
+
+// checkSteps holds the numbers of lanes, shards and rows against each other.
+func (d *decoder) checkSteps(at place, given, q Query) {
+	if !d.sound(join(at.path, "lanes"), join(at.path, "shard"), join(at.path, "cursor")) {
+		return
+	}
+	if q.Lanes%q.Shard.Of != 0 {
+		message := fmt.Sprintf("%d shards do not divide %d lanes; ", q.Shard.Of, q.Lanes)
+		more := (q.Lanes/q.Shard.Of + 1) * q.Shard.Of
+		switch {
+		case given.Lanes == 0 && len(q.Cursor) > 0:
+			message += "the lanes are the cursor's: resume with a number of shards that divides them"
+		case more <= MaxLanes:
+			message += fmt.Sprintf("set lanes to a multiple of %d, such as %d", q.Shard.Of, more)
+		default:
+			message += fmt.Sprintf("set lanes to %d", MaxLanes/q.Shard.Of*q.Shard.Of)
+		}
+		d.fail(join(at.path, "shard")+".of", "%s", message)
+		return
+	}
+	perStep := q.Lanes / q.Shard.Of
+	if d.sound(join(at.path, "batch_rows")) && q.BatchRows%perStep != 0 {
+		nearest := max(1, (q.BatchRows+perStep/2)/perStep) * perStep
+		if nearest > MaxBatchRows {
+			nearest -= perStep
+		}
+		d.fail(join(at.path, "batch_rows"), "%d rows cannot be divided among the %d lanes of a shard; use a multiple of %d, such as %d",
+			q.BatchRows, perStep, perStep, nearest)
+	}
+}
+
+// checkResume finds what a query says otherwise than its cursor: pin and lanes
+// come from the cursor, and must agree where the query names them too.
+func (d *decoder) checkResume(at place, q Query) {
+	if len(q.Cursor) == 0 || !d.sound(join(at.path, "cursor")) {
+		return
+	}
+	c := q.Cursor[0]
+	if q.Lanes != 0 && q.Lanes != c.Lanes && d.sound(join(at.path, "lanes")) {
+		d.fail(join(at.path, "lanes"), "%d lanes, but the cursor has %d; leave lanes out", q.Lanes, c.Lanes)
+	}
+	if q.Snapshots == nil || !d.sound(join(at.path, "snapshots")) {
+		return
+	}
+	if differs := Differences(Cursor{Pin: *q.Snapshots}, Cursor{Pin: c.Pin}); len(differs) > 0 {
+		d.fail(join(at.path, "snapshots"), "the cursor was made at other snapshots: %s; leave snapshots out", strings.Join(differs, ", "))
+	}
+}

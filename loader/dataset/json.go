@@ -1,0 +1,180 @@
+package dataset
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/penstock/penstock/internal/fault"
+)
+
+// ParseQuery decodes the JSON of a query and sets its defaults. Every fault
+// is reported, in one Invalid error.
+func ParseQuery(text []byte) (Query, error) {
+	return parse(text, "query", (*decoder).query)
+}
+
+// ParseCursor decodes one cursor. Every field must be there, as this version
+// writes it.
+func ParseCursor(text []byte) (Cursor, error) {
+	return parse(text, "cursor", (*decoder).cursor)
+}
+
+// ParseCursors decodes one cursor or a list of them. Whether those of a list
+// belong together is for Merge to say.
+func ParseCursors(text []byte) (Cursors, error) {
+	return parse(text, "cursor", (*decoder).cursors)
+}
+
+// ParsePin decodes a pin, as a manifest or a FlightInfo carries it.
+func ParsePin(text []byte) (Pin, error) {
+	return parse(text, "pin", (*decoder).pin)
+}
+
+// parse decodes one JSON text as what it is called.
+func parse[T any](text []byte, what string, decode func(*decoder, place) T) (T, error) {
+	d := newDecoder()
+	var out, none T
+	if root := d.json(text, what); root != nil {
+		out = decode(d, place{root, ""})
+	}
+	if err := d.err(); err != nil {
+		return none, fault.Op(err, "read the %s", what)
+	}
+	return out, nil
+}
+
+// json turns a JSON text into a tree; nil if it is none.
+func (d *decoder) json(text []byte, what string) *node {
+	if len(text) > MaxBytes {
+		d.fail("", "the %s has %d bytes, the limit is %d", what, len(text), MaxBytes)
+		return nil
+	}
+	if !utf8.Valid(text) {
+		d.fail("", "the %s is not valid UTF-8", what)
+		return nil
+	}
+	// One pass for the syntax, so that the walk below cannot fail: the
+	// decoder's tokens alone would leave trailing text unseen.
+	var whole json.RawMessage
+	if err := json.Unmarshal(text, &whole); err != nil {
+		d.syntax(text, what, err)
+		return nil
+	}
+	r := jsonReader{decoder: d, tokens: json.NewDecoder(bytes.NewReader(text))}
+	r.tokens.UseNumber()
+	root := r.value("", 0)
+	if r.stop {
+		return nil
+	}
+	return root
+}
+
+// syntax reports a text that is not JSON, at its position in characters.
+func (d *decoder) syntax(text []byte, what string, err error) {
+	var wrong *json.SyntaxError
+	message := "the %s is not JSON: %s"
+	if strings.TrimSpace(string(text)) == "" {
+		d.fail("", "the %s is empty", what)
+		return
+	}
+	if !errors.As(err, &wrong) {
+		d.fail("", message, what, err.Error())
+		return
+	}
+	before := text[:min(max(int(wrong.Offset), 0), len(text))]
+	d.add(0, fault.Field{Position: max(utf8.RuneCount(before), 1), Message: fmt.Sprintf(message, what, wrong.Error())})
+}
+
+// jsonReader walks a text that is known to be JSON.
+type jsonReader struct {
+	*decoder
+	tokens *json.Decoder
+	nodes  int
+	stop   bool // too deep or too large: told, and nothing after it is read
+}
+
+func (r *jsonReader) value(path string, depth int) *node {
+	r.nodes++
+	token, err := r.tokens.Token()
+	switch {
+	case r.stop:
+		return &node{}
+	case err != nil:
+		return r.broken(path, err)
+	case depth > maxDepth || r.nodes > maxNodes:
+		r.stop = true
+		r.tooLarge(path)
+		return &node{}
+	}
+	switch t := token.(type) {
+	case json.Delim:
+		if t == '[' {
+			return r.list(path, depth)
+		}
+		return r.object(path, depth)
+	case string:
+		return &node{kind: kindText, text: t}
+	case json.Number:
+		if strings.ContainsAny(t.String(), ".eE") {
+			return &node{kind: kindNumber, text: t.String()}
+		}
+		return &node{kind: kindWhole, text: t.String()}
+	case bool:
+		return &node{kind: kindBool, text: strconv.FormatBool(t)}
+	default:
+		return &node{kind: kindNull}
+	}
+}
+
+func (r *jsonReader) list(path string, depth int) *node {
+	n := &node{kind: kindList}
+	for !r.stop && r.tokens.More() {
+		n.items = append(n.items, r.value(path+indexed(len(n.items)), depth+1))
+	}
+	r.close()
+	return n
+}
+
+func (r *jsonReader) object(path string, depth int) *node {
+	n := &node{kind: kindObject}
+	seen := map[string]bool{}
+	for !r.stop && r.tokens.More() {
+		token, err := r.tokens.Token()
+		name, isText := token.(string)
+		if err != nil || !isText {
+			return r.broken(path, err)
+		}
+		p := join(path, name)
+		value := r.value(p, depth+1)
+		if seen[name] {
+			r.fail(p, "the field stands here a second time")
+			continue
+		}
+		seen[name] = true
+		n.members = append(n.members, &member{name: name, value: value})
+	}
+	r.close()
+	return n
+}
+
+// close reads the bracket that ends a list or an object.
+func (r *jsonReader) close() {
+	if r.stop {
+		return
+	}
+	if _, err := r.tokens.Token(); err != nil {
+		r.broken("", err)
+	}
+}
+
+// broken ends the walk, should the two readers of the same text ever disagree.
+func (r *jsonReader) broken(path string, err error) *node {
+	r.stop = true
+	r.fail(path, "the JSON cannot be read: %v", err)
+	return &node{}
+}

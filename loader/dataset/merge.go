@@ -1,0 +1,88 @@
+package dataset
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/penstock/penstock/internal/fault"
+)
+
+// Merged is where cursors stand together.
+type Merged struct {
+	Lanes int        // of the plan
+	At    []Position // in ascending order of lanes: every lane's, or those of one cursor's shard
+	Rows  []int64    // given per lane, of each cursor in the order given
+}
+
+// Merge puts the positions of cursors together. They must be of one plan, and
+// stand in each lane exactly once; a single cursor may stand in the lanes of
+// its shard alone. The error is Invalid and names the cursor, as "cursor[1]".
+//
+// Whether the Rows agree is not looked at: all of them must be equal, except
+// that a shard whose lanes have ended may have stopped earlier, and only the
+// plan knows where a lane ends.
+func (cs Cursors) Merge() (Merged, error) {
+	if len(cs) == 0 {
+		return Merged{}, fault.InvalidField("cursor", "there is no cursor")
+	}
+	out := Merged{Lanes: cs[0].Lanes}
+	holder := map[int]int{}
+	for i, c := range cs {
+		if err := samePlan(i, c, cs[0]); err != nil {
+			return Merged{}, err
+		}
+		for _, p := range c.At {
+			if p.Lane < 0 || p.Lane >= out.Lanes {
+				return Merged{}, fault.InvalidField(cursorField(i), "lane %d is outside of the %d lanes", p.Lane, out.Lanes)
+			}
+			if first, twice := holder[p.Lane]; twice {
+				return Merged{}, fault.InvalidField(cursorField(i), "lane %d stands in %s already", p.Lane, cursorField(first)).
+					WithRemedy("give one cursor of each shard, all saved after the same step")
+			}
+			holder[p.Lane] = i
+		}
+		out.At, out.Rows = append(out.At, c.At...), append(out.Rows, c.Rows)
+	}
+	slices.SortFunc(out.At, func(a, b Position) int { return cmp.Compare(a.Lane, b.Lane) })
+	if err := cs.covered(holder); err != nil {
+		return Merged{}, err
+	}
+	return out, nil
+}
+
+// covered says which lanes the cursors leave out.
+func (cs Cursors) covered(holder map[int]int) error {
+	first, step := 0, 1
+	if len(cs) == 1 {
+		first, step = cs[0].Shard.Index, max(1, cs[0].Shard.Of)
+	}
+	var without []string
+	for lane := max(0, first); lane < cs[0].Lanes; lane += step {
+		if _, ok := holder[lane]; !ok {
+			without = append(without, strconv.Itoa(lane))
+		}
+	}
+	if len(without) == 0 {
+		return nil
+	}
+	return fault.InvalidField("cursor", "no cursor stands in lanes %s of %d", shorten(strings.Join(without, ", "), 80), cs[0].Lanes).
+		WithRemedy("give the cursors of all shards of the run as a list")
+}
+
+// samePlan refuses a cursor of another plan than the first one's.
+func samePlan(i int, c, first Cursor) error {
+	differs := Differences(c, first)
+	if len(differs) == 0 {
+		if c.Plan == first.Plan {
+			return nil
+		}
+		differs = []string{"plan (" + c.Plan + ", not " + first.Plan + ")"}
+	}
+	e := fault.InvalidField(cursorField(i), "it belongs to another plan than cursor[0]; what differs: %s", strings.Join(differs, ", "))
+	e.Differs = differs
+	return e.WithRemedy("give cursors of one run alone")
+}
+
+func cursorField(i int) string { return "cursor" + indexed(i) }

@@ -1,0 +1,165 @@
+package dataset
+
+import (
+	"strconv"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/penstock/penstock/internal/fault"
+)
+
+// FromYAML decodes one dataset of a config file: the value under its name.
+// The faults' fields are paths inside the dataset, as "staging[0].key", and
+// their messages end with the line.
+func FromYAML(name string, value *yaml.Node) (Dataset, error) {
+	d := newDecoder()
+	out := d.named(name, d.yaml(value))
+	if err := d.err(); err != nil {
+		return Dataset{}, fault.Op(err, "read dataset %s", name)
+	}
+	return out, nil
+}
+
+// DatasetsFromYAML decodes the datasets of a config file, a mapping from name
+// to dataset, in the order written. The faults' fields begin with the name:
+// "homefeed.staging[0].key".
+func DatasetsFromYAML(value *yaml.Node) ([]Dataset, error) {
+	d := newDecoder()
+	at := d.yaml(value)
+	if at.kind != kindObject {
+		d.fail(at.path, "must be a mapping from names to datasets, not %s", at.kind)
+	}
+	var out []Dataset
+	for _, m := range at.members {
+		out = append(out, d.named(m.name, at.member(m)))
+	}
+	if err := d.err(); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// yaml turns a YAML value into a tree.
+func (d *decoder) yaml(value *yaml.Node) place {
+	r := yamlReader{decoder: d}
+	if value != nil && value.Kind == yaml.DocumentNode && len(value.Content) > 0 {
+		value = value.Content[0]
+	}
+	return place{r.value("", value, 0), ""}
+}
+
+// yamlReader follows aliases, so it counts what it makes: a short text can
+// stand for a very large tree, or for an endless one.
+type yamlReader struct {
+	*decoder
+	nodes int
+	stop  bool // too deep or too large: told, and nothing after it is read
+}
+
+func (r *yamlReader) value(path string, y *yaml.Node, depth int) *node {
+	if y == nil || y.Kind == 0 || r.stop {
+		return &node{}
+	}
+	r.lines[path] = y.Line
+	if r.nodes++; depth > maxDepth || r.nodes > maxNodes {
+		r.stop = true
+		r.tooLarge(path)
+		return &node{}
+	}
+	switch y.Kind {
+	case yaml.AliasNode:
+		return r.value(path, y.Alias, depth+1)
+	case yaml.SequenceNode:
+		n := &node{kind: kindList, line: y.Line}
+		for i, item := range y.Content {
+			n.items = append(n.items, r.value(path+indexed(i), item, depth+1))
+		}
+		return n
+	case yaml.MappingNode:
+		n := &node{kind: kindObject, line: y.Line}
+		r.members(path, y, n, depth)
+		return n
+	default:
+		return r.scalar(path, y)
+	}
+}
+
+// members adds a mapping's fields to n. A merged field ("<<") gives way to
+// one that the mapping itself has, and to one merged before it.
+func (r *yamlReader) members(path string, y *yaml.Node, n *node, depth int) {
+	at := map[string]int{}
+	var merged []*yaml.Node
+	for i := 0; i+1 < len(y.Content); i += 2 {
+		key, value := y.Content[i], y.Content[i+1]
+		if key.Kind == yaml.AliasNode {
+			key = key.Alias
+		}
+		switch {
+		case key.Kind == yaml.ScalarNode && key.ShortTag() == "!!merge":
+			merged = append(merged, value)
+		case key.Kind != yaml.ScalarNode || key.ShortTag() == "!!null":
+			r.failAt(key.Line, path, "a field's name must be text")
+		case at[key.Value] > 0:
+			r.failAt(key.Line, join(path, key.Value), "the field stands here a second time, after line %d", at[key.Value])
+		default:
+			at[key.Value] = key.Line
+			p := join(path, key.Value)
+			n.members = append(n.members, &member{name: key.Value, line: key.Line, value: r.value(p, value, depth+1)})
+			r.lines[p] = key.Line
+		}
+	}
+	for _, value := range merged {
+		r.merge(path, r.value(join(path, "<<"), value, depth+1), n)
+	}
+}
+
+func (r *yamlReader) merge(path string, from, n *node) {
+	switch from.kind {
+	case kindList:
+		for _, item := range from.items {
+			r.merge(path, item, n)
+		}
+	case kindObject:
+		for _, m := range from.members {
+			if n.member(m.name) == nil {
+				n.members = append(n.members, m)
+				r.lines[join(path, m.name)] = m.line
+			}
+		}
+	default:
+		r.fail(join(path, "<<"), "must merge a mapping or a list of them, not %s", from.kind)
+	}
+}
+
+func (r *yamlReader) scalar(path string, y *yaml.Node) *node {
+	n := &node{kind: kindText, text: y.Value, line: y.Line}
+	switch tag := y.ShortTag(); tag {
+	case "!!str", "!!merge":
+	case "!!null":
+		n.kind = kindNull
+	case "!!bool":
+		n.kind = kindBool
+	case "!!int":
+		n.kind = kindWhole
+		var whole int64
+		if y.Decode(&whole) == nil { // 0x10 and 1_000 are whole numbers too
+			n.text = strconv.FormatInt(whole, 10)
+		}
+	case "!!float":
+		n.kind = kindNumber
+	case "!!timestamp":
+		n.kind = kindTime
+	default:
+		r.fail(path, "values of the type %s are not known here", tag)
+	}
+	return n
+}
+
+func (n *node) member(name string) *member {
+	for _, m := range n.members {
+		if m.name == name {
+			return m
+		}
+	}
+	return nil
+}
