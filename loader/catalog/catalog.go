@@ -120,11 +120,11 @@ const (
 
 // File is one data file of a snapshot.
 type File struct {
-	Location  string
-	Bytes     int64
-	Rows      int64
-	Sequence  int64 // data sequence number
-	Spec      int   // partition spec id
+	Location string
+	Bytes    int64
+	Rows     int64
+	Sequence int64 // data sequence number
+	Spec     int   // partition spec id
 	// Partition has a value per field of that spec, in its order: nil, bool,
 	// int64 (also dates, times and buckets), float64 or string (also binary,
 	// fixed and uuid, as their bytes; decimals as text).

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -80,11 +81,9 @@ func Parts(name string) ([]string, error) {
 		return nil, fault.InvalidField("table", "%q has no namespace", name).In(name, "").
 			WithRemedy("write [catalog.]namespace.table")
 	}
-	for _, p := range parts {
-		if p == "" {
-			return nil, fault.InvalidField("table", "%q has an empty part", name).In(name, "").
-				WithRemedy("write [catalog.]namespace.table")
-		}
+	if slices.Contains(parts, "") {
+		return nil, fault.InvalidField("table", "%q has an empty part", name).In(name, "").
+			WithRemedy("write [catalog.]namespace.table")
 	}
 	return parts, nil
 }

@@ -3,12 +3,12 @@ package catalogtest
 import (
 	"context"
 	"strconv"
-	"sync"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog"
@@ -65,14 +65,13 @@ func pinned(t *testing.T, r Rig, ref dataset.Ref) (*catalog.Table, []catalog.Fil
 	return table, files
 }
 
-func isFault(t *testing.T, err error, kind fault.Kind, parts ...string) *fault.Error {
+func isFault(t *testing.T, err error, kind fault.Kind, parts ...string) {
 	t.Helper()
 	require.Error(t, err)
 	require.Equal(t, kind.String(), fault.KindOf(err).String(), "%v", err)
 	for _, p := range parts {
-		assert.ErrorContains(t, err, p)
+		require.ErrorContains(t, err, p)
 	}
-	return fault.As(err)
 }
 
 func testEmpty(t *testing.T, r Rig) {
@@ -209,7 +208,8 @@ func testExpired(t *testing.T, r Rig) {
 
 	id := strconv.FormatInt(table.Pin.Snapshot, 10)
 	_, err := r.Catalog.At(t.Context(), events, table.Pin)
-	assert.Equal(t, events, isFault(t, err, fault.Expired, id, events).Table)
+	isFault(t, err, fault.Expired, id, events)
+	assert.Equal(t, events, fault.As(err).Table)
 	_, err = r.Catalog.Files(t.Context(), table, []int{IDColumn}, nil)
 	isFault(t, err, fault.Expired, id, events)
 	_, err = r.Catalog.Table(t.Context(), events, dataset.Ref{Snapshot: table.Pin.Snapshot})
@@ -260,7 +260,8 @@ func testUnknown(t *testing.T, r Rig) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := r.Catalog.Table(t.Context(), c.table, c.ref)
-			e := isFault(t, err, fault.NotFound, c.table)
+			isFault(t, err, fault.NotFound, c.table)
+			e := fault.As(err)
 			require.Len(t, e.Faults, 1)
 			assert.Equal(t, c.nearest, e.Faults[0].Nearest)
 			assert.Equal(t, c.table, e.Table)
@@ -330,7 +331,8 @@ func testChanged(t *testing.T, r Rig) {
 		{6, b.Location, []string{`"clicks"`, "int"}},
 	} {
 		_, err := r.Catalog.Files(t.Context(), table, []int{IDColumn, c.column}, nil)
-		e := isFault(t, err, fault.Invalid, append(c.parts, "renamed or promoted")...)
+		isFault(t, err, fault.Invalid, append(c.parts, "renamed or promoted")...)
+		e := fault.As(err)
 		assert.Equal(t, c.location, e.File)
 		assert.Equal(t, events, e.Table)
 		assert.NotEmpty(t, e.Remedy)
@@ -359,24 +361,25 @@ func testConcurrent(t *testing.T, r Rig) {
 	r.Create(t, events)
 	r.Commit(t, events, Commit{Add: []File{file("a", 0)}})
 	table, files := pinned(t, r, dataset.Ref{})
-	var readers sync.WaitGroup
+	var readers errgroup.Group
 	for range 4 {
-		readers.Go(func() {
+		readers.Go(func() error {
 			for range 3 {
 				again, err := r.Catalog.At(t.Context(), events, table.Pin)
-				if !assert.NoError(t, err) {
-					return
+				if err != nil {
+					return err
 				}
-				got, err := r.Catalog.Files(t.Context(), again, []int{IDColumn}, []int{IDColumn})
-				if !assert.NoError(t, err) {
-					return
+				got, err := r.Catalog.Files(t.Context(), again, []int{IDColumn}, nil)
+				if err != nil {
+					return err
 				}
-				assert.Len(t, got, len(files))
+				assert.Equal(t, files, got)
 			}
+			return nil
 		})
 	}
 	for _, name := range []string{"b", "c", "d"} {
 		r.Commit(t, events, Commit{Add: []File{file(name, 1)}})
 	}
-	readers.Wait()
+	require.NoError(t, readers.Wait())
 }

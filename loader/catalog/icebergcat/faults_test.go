@@ -208,12 +208,11 @@ func TestMetadataReplacedDuringLoad(t *testing.T) {
 // Partition values that cannot be right are never guessed at.
 func TestPartitionValuesThatContradictTheSpec(t *testing.T) {
 	w := newWriter(t)
-	spec := suiteSpec()
-	spec = w.create(t, events, iceberg.NewSchema(0, nested(t, fieldsOf(t))...)).Spec()
+	w.create(t, events, iceberg.NewSchema(0, nested(t, fieldsOf(t))...))
 	bucketed := iceberg.NewPartitionSpec(
 		iceberg.PartitionField{SourceIDs: []int{1}, FieldID: 1000, Name: "b4", Transform: iceberg.BucketTransform{NumBuckets: 4}})
 	w.update(t, events, icetable.NewAddPartitionSpecUpdate(&bucketed, false), icetable.NewSetDefaultSpecUpdate(-1))
-	spec = w.load(t, events).Spec()
+	spec := w.load(t, events).Spec()
 	w.add(t, events, "", dataFile(t, spec, location("a"), map[int]any{1000: int32(4)}, nil))
 	_, err := list(t, w.open(t), 1)
 	require.ErrorContains(t, err, "gives file /warehouse/a.parquet partition value b4 = 4, a int32")

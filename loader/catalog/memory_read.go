@@ -1,0 +1,180 @@
+package catalog
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/apache/arrow-go/v18/arrow"
+
+	"github.com/penstock/penstock/internal/expr"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// Table pins the state that a ref names now. See Catalog.
+func (m *Memory) Table(ctx context.Context, name string, ref dataset.Ref) (*Table, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	t, err := m.find(name)
+	if err != nil {
+		return nil, err
+	}
+	pin, err := t.resolve(name, ref)
+	if err != nil {
+		return nil, err
+	}
+	return t.at(name, pin), nil
+}
+
+// At opens a state that was pinned before. See Catalog.
+func (m *Memory) At(ctx context.Context, name string, pin dataset.TablePin) (*Table, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	t, err := m.pinned(name, pin)
+	if err != nil {
+		return nil, err
+	}
+	return t.at(name, pin), nil
+}
+
+// Files lists the data files of a pinned table. See Catalog.
+func (m *Memory) Files(ctx context.Context, table *Table, columns []int, bounds []int) ([]File, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	t, err := m.pinned(table.Name, table.Pin)
+	if err != nil {
+		return nil, err
+	}
+	var out []File
+	for _, f := range t.snapshots[table.Pin.Snapshot].files {
+		for _, id := range columns {
+			if err := t.unchanged(table, f, id); err != nil {
+				return nil, err
+			}
+		}
+		file := f.File
+		file.Ranges = pick(f.Ranges, bounds)
+		out = append(out, file)
+	}
+	return out, nil
+}
+
+// unchanged is an error if a column had another name or type in the schema
+// that a file was added under.
+func (t *memoryTable) unchanged(table *Table, f memoryFile, id int) error {
+	now, ok := fieldByID(table.Fields, id)
+	if !ok {
+		return fault.New(fault.Invalid, "table %s has no column with field id %d", table.Name, id).In(table.Name, "")
+	}
+	was, ok := fieldByID(t.schemas[f.schema], id)
+	switch {
+	case !ok:
+		return nil
+	case was.Name != now.Name:
+		return ChangedColumn(table.Name, f.Location, now.Name, fmt.Sprintf("was %q", was.Name))
+	case !arrow.TypeEqual(was.Type, now.Type):
+		return ChangedColumn(table.Name, f.Location, now.Name, fmt.Sprintf("was %s", was.Type))
+	default:
+		return nil
+	}
+}
+
+func (m *Memory) find(name string) (*memoryTable, error) {
+	if _, err := Parts(name); err != nil {
+		return nil, err
+	}
+	t, ok := m.tables[name]
+	if !ok {
+		return nil, UnknownTable(name, slices.Sorted(maps.Keys(m.tables)))
+	}
+	return t, nil
+}
+
+// pinned finds the table that a pin is of, if all of the pin still exists.
+func (m *Memory) pinned(name string, pin dataset.TablePin) (*memoryTable, error) {
+	t, err := m.find(name)
+	if err != nil {
+		return nil, err
+	}
+	if t.uuid != pin.UUID {
+		return nil, RecreatedTable(name, pin.UUID, t.uuid)
+	}
+	if _, ok := t.snapshots[pin.Snapshot]; !ok && pin.Snapshot != dataset.NoSnapshot {
+		return nil, ExpiredSnapshot(name, pin.Snapshot)
+	}
+	if pin.Schema < 0 || pin.Schema >= len(t.schemas) {
+		return nil, ExpiredSchema(name, pin.Schema)
+	}
+	return t, nil
+}
+
+func (t *memoryTable) current() int { return len(t.schemas) - 1 }
+
+func (t *memoryTable) resolve(name string, ref dataset.Ref) (dataset.TablePin, error) {
+	pin := dataset.TablePin{UUID: t.uuid, Schema: t.current()}
+	if ref.Snapshot != 0 {
+		s, ok := t.snapshots[ref.Snapshot]
+		if !ok {
+			return pin, UnknownSnapshot(name, ref.Snapshot, slices.Sorted(maps.Keys(t.snapshots)))
+		}
+		pin.Snapshot, pin.Schema = ref.Snapshot, s.schema
+		return pin, nil
+	}
+	r, ok := t.refs[cmp.Or(ref.Name, mainBranch)]
+	switch {
+	case ok:
+		pin.Snapshot = r.snapshot
+		if r.tag {
+			pin.Schema = t.snapshots[r.snapshot].schema
+		}
+	case ref.Name == "" || ref.Name == mainBranch:
+		pin.Snapshot = dataset.NoSnapshot
+	default:
+		return pin, UnknownRef(name, ref.Name, slices.Sorted(maps.Keys(t.refs)))
+	}
+	return pin, nil
+}
+
+func (t *memoryTable) at(name string, pin dataset.TablePin) *Table {
+	return &Table{Name: name, Pin: pin, Fields: slices.Clone(t.schemas[pin.Schema]), Specs: maps.Clone(t.specs)}
+}
+
+func fieldByID(fields []Field, id int) (Field, bool) {
+	i := slices.IndexFunc(fields, func(f Field) bool { return f.ID == id })
+	if i < 0 {
+		return Field{}, false
+	}
+	return fields[i], true
+}
+
+// pick returns the ranges of the columns asked for, or nil if none are.
+func pick(ranges map[int]expr.Range, ids []int) map[int]expr.Range {
+	if len(ids) == 0 {
+		return nil
+	}
+	out := map[int]expr.Range{}
+	for _, id := range ids {
+		if r, ok := ranges[id]; ok {
+			out[id] = r
+		}
+	}
+	return out
+}
+
+// byOrder is the order of files in a snapshot.
+func byOrder(a, b File) int {
+	return cmp.Or(cmp.Compare(a.Sequence, b.Sequence), strings.Compare(a.Location, b.Location))
+}
