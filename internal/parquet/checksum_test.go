@@ -15,6 +15,10 @@ import (
 	"github.com/penstock/penstock/internal/parquet"
 )
 
+func ofPyarrow() []string {
+	return []string{"testdata/checksums-1.parquet", "testdata/checksums-2.parquet", "testdata/delta-2.parquet"}
+}
+
 // checksummed are the rows of testdata/make.py.
 func checksummed() arrow.RecordBatch {
 	sc := arrow.NewSchema([]arrow.Field{
@@ -49,7 +53,7 @@ func checksummed() arrow.RecordBatch {
 // types: the table's types come out.
 func TestFilesOfPyarrow(t *testing.T) {
 	want := checksummed()
-	for _, name := range []string{"testdata/checksums-1.parquet", "testdata/checksums-2.parquet"} {
+	for _, name := range ofPyarrow() {
 		content, err := os.ReadFile(name)
 		require.NoError(t, err)
 		f := open(t, content)
@@ -62,7 +66,7 @@ func TestFilesOfPyarrow(t *testing.T) {
 // With checksums, every flipped bit of a page is found.
 func TestChecksums(t *testing.T) {
 	want := checksummed()
-	for _, name := range []string{"testdata/checksums-1.parquet", "testdata/checksums-2.parquet"} {
+	for _, name := range ofPyarrow() {
 		good, err := os.ReadFile(name)
 		require.NoError(t, err)
 		f := open(t, good)

@@ -29,6 +29,7 @@ type reader struct {
 	schema  *arrow.Schema
 	columns []column
 	source  *source
+	memory  *tracked            // of the decoder
 	cleared *pqarrow.FileReader // decodes into zeroed memory
 	flat    *pqarrow.FileReader // decodes into memory of any content
 
@@ -46,6 +47,7 @@ func newReader(ctx context.Context, f *File, columns []column, opts ReadOptions)
 	r := &reader{
 		ctx: ctx, file: f, opts: opts, schema: plainSchema(opts.Schema), columns: columns,
 		source: &source{ctx: ctx, obj: f.obj, scratch: opts.Scratch},
+		memory: track(opts.Memory),
 	}
 	r.refs.Store(1)
 	props := parquet.NewReaderProperties(opts.Scratch)
@@ -54,10 +56,10 @@ func newReader(ctx context.Context, f *File, columns []column, opts ReadOptions)
 	if err != nil {
 		return nil, damaged(f.Location(), "%w", err)
 	}
-	if r.cleared, err = pqarrow.NewFileReader(pages, pqarrow.ArrowReadProperties{}, cleared{opts.Memory}); err != nil {
+	if r.cleared, err = pqarrow.NewFileReader(pages, pqarrow.ArrowReadProperties{}, cleared{r.memory}); err != nil {
 		return nil, damaged(f.Location(), "%w", err)
 	}
-	if r.flat, err = pqarrow.NewFileReader(pages, pqarrow.ArrowReadProperties{}, opts.Memory); err != nil {
+	if r.flat, err = pqarrow.NewFileReader(pages, pqarrow.ArrowReadProperties{}, r.memory); err != nil {
 		return nil, damaged(f.Location(), "%w", err)
 	}
 	return r, nil
@@ -217,6 +219,7 @@ func (r *reader) closeGroup() {
 		}
 	}
 	r.open, r.left = nil, 0
+	r.memory.sweep()
 	r.source.unload()
 }
 
@@ -268,6 +271,7 @@ func (r *reader) decode(i int, rows int64) (arrow.Array, error) {
 		return nil, fault.New(fault.Exhausted, "%d rows of column %s are too large for one batch", rows, c.shape.path).
 			WithRemedy("ask for fewer rows per batch")
 	}
+	r.memory.handOut(decoded.Chunk(0).Data())
 	shaped, err := c.shape.apply(decoded.Chunk(0).Data(), nil, r.opts.Memory)
 	if err != nil {
 		return nil, err

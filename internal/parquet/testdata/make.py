@@ -1,7 +1,7 @@
 """Writes the files of this folder: what pyarrow writes and arrow-go cannot.
 
 Page checksums, a stored Arrow schema with other types than the table's, page
-versions. Run with pyarrow: python make.py
+versions, delta encodings. Run with pyarrow: python make.py
 """
 
 import pyarrow as pa
@@ -41,3 +41,20 @@ for version in ("1.0", "2.0"):
         compression="zstd",
         use_dictionary=["d"],
     )
+pq.write_table(
+    table,
+    "delta-2.parquet",
+    row_group_size=150,
+    data_page_version="2.0",
+    data_page_size=256,
+    write_batch_size=32,
+    write_page_checksum=True,
+    compression="none",
+    use_dictionary=False,
+    column_encoding={
+        "id": "DELTA_BINARY_PACKED",
+        "s": "DELTA_LENGTH_BYTE_ARRAY",
+        "l.list.element": "DELTA_BINARY_PACKED",
+        "d": "DELTA_BYTE_ARRAY",
+    },
+)
