@@ -1,0 +1,292 @@
+// Package scenario is the test kit of the core: tables in memory with a
+// catalog and a scan over them, text files of commands with their expected
+// output, and random worlds with a slow, obvious oracle.
+//
+// Only tests import it.
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/bucket"
+	"github.com/penstock/penstock/internal/expr"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/plan"
+)
+
+// World is a set of tables in memory. Set its options before reading.
+type World struct {
+	*catalog.Memory
+	BatchRows int // rows per batch of a scan; 0 is 7
+	Scanned   map[string]int
+	rows      map[string]arrow.RecordBatch // by file location
+	files     int
+}
+
+// NewWorld makes a world without tables.
+func NewWorld() *World {
+	return &World{Memory: catalog.NewMemory(), rows: map[string]arrow.RecordBatch{}, Scanned: map[string]int{}}
+}
+
+// Release frees the rows of all tables.
+func (w *World) Release() {
+	for _, b := range w.rows {
+		b.Release()
+	}
+	w.rows = nil
+}
+
+// Append commits rows to a table: rows go to their partitions in order, and
+// each partition's rows are cut into files of at most fileRows rows (0: one
+// file). Only identity and bucket transforms are known here.
+func (w *World) Append(t *catalog.Table, spec int, rows arrow.RecordBatch, fileRows int) error {
+	partitions, err := divide(t, t.Specs[spec], rows)
+	if err != nil {
+		return err
+	}
+	var files []catalog.File
+	for _, p := range partitions {
+		size := len(p.rows)
+		if fileRows > 0 {
+			size = fileRows
+		}
+		for part := range slices.Chunk(p.rows, size) {
+			kept, err := batch.Filter(rows, part, memory.DefaultAllocator)
+			if err != nil {
+				return err
+			}
+			w.files++
+			location := fmt.Sprintf("mem:///%s/%05d.parquet", t.Name, w.files)
+			w.rows[location] = kept
+			files = append(files, catalog.File{
+				Location: location, Bytes: batch.Size(kept), Rows: kept.NumRows(), Spec: spec, Partition: p.values, Ranges: ranges(t, kept),
+			})
+		}
+	}
+	_, err = w.Memory.Append(t.Name, files...)
+	return err
+}
+
+// AppendAs commits rows as one file with given partition values, true or not.
+func (w *World) AppendAs(t *catalog.Table, spec int, rows arrow.RecordBatch, partition []any) error {
+	w.files++
+	location := fmt.Sprintf("mem:///%s/%05d.parquet", t.Name, w.files)
+	rows.Retain()
+	w.rows[location] = rows
+	_, err := w.Memory.Append(t.Name, catalog.File{
+		Location: location, Bytes: batch.Size(rows), Rows: rows.NumRows(), Spec: spec, Partition: partition, Ranges: ranges(t, rows),
+	})
+	return err
+}
+
+type partition struct {
+	values []any
+	rows   []int32
+}
+
+// divide finds the partition of every row, in the order of first appearance.
+func divide(t *catalog.Table, spec catalog.Spec, rows arrow.RecordBatch) ([]*partition, error) {
+	columns := make([][]any, len(spec))
+	for i, f := range spec {
+		column := slices.IndexFunc(t.Fields, func(x catalog.Field) bool { return x.ID == f.Source })
+		var err error
+		if columns[i], err = transform(f.Transform, rows.Column(column)); err != nil {
+			return nil, err
+		}
+	}
+	var partitions []*partition
+	at := map[string]*partition{}
+	for row := range int(rows.NumRows()) {
+		values := make([]any, len(spec))
+		for i := range spec {
+			values[i] = columns[i][row]
+		}
+		id := fmt.Sprintf("%#v", values)
+		if at[id] == nil {
+			at[id] = &partition{values: values}
+			partitions = append(partitions, at[id])
+		}
+		at[id].rows = append(at[id].rows, int32(row))
+	}
+	return partitions, nil
+}
+
+func transform(t catalog.Transform, column arrow.Array) ([]any, error) {
+	values := make([]any, column.Len())
+	if t.Kind == catalog.Bucket {
+		buckets, err := bucket.Array(nil, column, t.N)
+		if err != nil {
+			return nil, err
+		}
+		for i, b := range buckets {
+			if b >= 0 {
+				values[i] = int64(b)
+			}
+		}
+		return values, nil
+	}
+	if t.Kind != catalog.Identity {
+		return nil, fault.New(fault.Invalid, "scenario knows no transform %s", t.Kind)
+	}
+	for i := range values {
+		values[i] = Value(column, i)
+	}
+	return values, nil
+}
+
+// Value returns one value as a partition or an oracle holds it: nil, bool,
+// int64, float64, string, or []any for a list.
+func Value(column arrow.Array, row int) any {
+	if column.IsNull(row) {
+		return nil
+	}
+	switch a := column.(type) {
+	case *array.Int32:
+		return int64(a.Value(row))
+	case *array.Int64:
+		return a.Value(row)
+	case *array.Float32:
+		return float64(a.Value(row))
+	case *array.Float64:
+		return a.Value(row)
+	case *array.String:
+		return strings.Clone(a.Value(row))
+	case *array.Boolean:
+		return a.Value(row)
+	case *array.Date32:
+		return int64(a.Value(row))
+	case *array.List:
+		from, to := a.ValueOffsets(row)
+		list := make([]any, 0, to-from)
+		for i := from; i < to; i++ {
+			list = append(list, Value(a.ListValues(), int(i)))
+		}
+		return list
+	default:
+		return column.ValueStr(row)
+	}
+}
+
+// ranges computes what a manifest would know of a file's columns.
+func ranges(t *catalog.Table, rows arrow.RecordBatch) map[int]expr.Range {
+	all := map[int]expr.Range{}
+	for i, f := range t.Fields {
+		a, ok := rows.Column(i).(*array.Int64)
+		if !ok {
+			continue
+		}
+		r := expr.Range{Nulls: int64(a.NullN()), Rows: int64(a.Len())}
+		var values []int64
+		for row := range a.Len() {
+			if a.IsValid(row) {
+				values = append(values, a.Value(row))
+			}
+		}
+		if len(values) > 0 {
+			r.Lower, r.HasLower = expr.Int(slices.Min(values)), true
+			r.Upper, r.HasUpper = expr.Int(slices.Max(values)), true
+		}
+		all[f.ID] = r
+	}
+	return all
+}
+
+// Scan reads sources from memory: a loader.Scan.
+func (w *World) Scan(ctx context.Context, source plan.Source, columns []catalog.Field) (loader.Rows, error) {
+	fields := make([]arrow.Field, len(columns))
+	for i, f := range columns {
+		fields[i] = f.Arrow()
+	}
+	r := &reader{world: w, source: source, columns: columns, schema: arrow.NewSchema(fields, nil)}
+	r.RecordReader = batch.FromFunc(r.schema, func() (arrow.RecordBatch, error) { return r.next(ctx) }, nil)
+	return r, nil
+}
+
+// reader scans files of a world in batches.
+type reader struct {
+	array.RecordReader
+	world   *World
+	source  plan.Source
+	columns []catalog.Field
+	schema  *arrow.Schema
+	file    int
+	row     int64 // within the range of file
+	given   []int64
+}
+
+// FileOf names the file of a row that the reader gave.
+func (r *reader) FileOf(row int64) string {
+	for i, n := range r.given {
+		if row < n {
+			return r.source.Files[i].File.Location
+		}
+		row -= n
+	}
+	return "(no such row)"
+}
+
+func (r *reader) next(ctx context.Context) (arrow.RecordBatch, error) {
+	size := int64(r.world.BatchRows)
+	if size == 0 {
+		size = 7
+	}
+	for r.file < len(r.source.Files) {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		f := r.source.Files[r.file]
+		if len(r.given) == r.file {
+			r.given = append(r.given, 0)
+			r.world.Scanned[f.File.Location]++
+		}
+		from := f.From + r.row
+		if from == f.To {
+			r.file, r.row = r.file+1, 0
+			continue
+		}
+		to := min(f.To, from+size)
+		r.row += to - from
+		b, err := r.read(f.File.Location, from, to)
+		if err != nil || b.NumRows() > 0 {
+			if err == nil {
+				r.given[r.file] += b.NumRows()
+			}
+			return b, err
+		}
+		b.Release()
+	}
+	return nil, nil //nolint:nilnil // the end of a stream, see batch.FromFunc
+}
+
+// read gives the rows of a range that pass the source's filter.
+func (r *reader) read(location string, from, to int64) (arrow.RecordBatch, error) {
+	rows := r.world.rows[location].NewSlice(from, to)
+	defer rows.Release()
+	kept := rows
+	if r.source.Filter != nil {
+		keep, err := r.source.Filter.Evaluate(rows, nil)
+		if err != nil {
+			return nil, err
+		}
+		if kept, err = batch.Filter(rows, keep, memory.DefaultAllocator); err != nil {
+			return nil, err
+		}
+		defer kept.Release()
+	}
+	columns := make([]arrow.Array, len(r.columns))
+	for i, f := range r.columns {
+		k := slices.IndexFunc(r.source.Table.Fields, func(x catalog.Field) bool { return x.ID == f.ID })
+		columns[i] = kept.Column(k)
+	}
+	return array.NewRecordBatch(r.schema, columns, kept.NumRows()), nil
+}

@@ -1,0 +1,185 @@
+package loader
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/lane"
+	"github.com/penstock/penstock/loader/plan"
+)
+
+// pinOf returns the pin that a query reads at: its own, or its cursor's, which
+// must agree; nil if it names none.
+func pinOf(d dataset.Dataset, q dataset.Query) (*dataset.Pin, error) {
+	pin := q.Snapshots
+	for i, c := range q.Cursor {
+		if pin == nil {
+			pin = &c.Pin
+			continue
+		}
+		if differs := pinDifferences(*pin, c.Pin); len(differs) > 0 {
+			e := fault.InvalidField(fmt.Sprintf("cursor[%d]", i), "the cursor was pinned to other snapshots: %s", strings.Join(differs, ", "))
+			e.Differs = differs
+			return nil, e.WithRemedy("leave snapshots out: the pin comes from the cursor")
+		}
+	}
+	if pin == nil {
+		return nil, nil //nolint:nilnil // no pin: plan at the refs
+	}
+	for _, s := range d.Staging {
+		if _, ok := pin.Staging[s.Name]; !ok {
+			return nil, fault.InvalidField("snapshots.staging", "the pin has no entry for staging table %q", s.Name)
+		}
+	}
+	if len(pin.Staging) != len(d.Staging) {
+		return nil, fault.InvalidField("snapshots.staging", "the pin names %d staging tables, the dataset has %d", len(pin.Staging), len(d.Staging))
+	}
+	return pin, nil
+}
+
+func pinDifferences(a, b dataset.Pin) []string {
+	return dataset.Differences(dataset.Cursor{Pin: a}, dataset.Cursor{Pin: b})
+}
+
+// check says whether the reading that a query describes fits its plan: shard,
+// batch size, tail, and the cursors it resumes from.
+func check(p *plan.Plan, q dataset.Query) error {
+	for i, c := range q.Cursor {
+		if c.Plan == p.ID {
+			continue
+		}
+		differs := dataset.Differences(c, p.Cursor())
+		if len(differs) == 0 {
+			differs = []string{"plan"}
+		}
+		e := fault.InvalidField(fmt.Sprintf("cursor[%d]", i), "the cursor belongs to another plan; what differs: %s", strings.Join(differs, ", "))
+		e.Differs = differs
+		return e.WithRemedy("resume with the query that the cursor came from, or start without it")
+	}
+	r := ReadingOf(q)
+	shards := []int{q.Shard.Index}
+	if q.Shard.Index == dataset.AllShards {
+		shards = shards[:0]
+		for i := range q.Shard.Of {
+			shards = append(shards, i)
+		}
+	}
+	for _, i := range shards {
+		r.Shard.Index = i
+		if _, err := begin(p, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// start is where a shard's stream begins.
+type start struct {
+	lanes []lane.Lane
+	step  int64
+	rows  int64 // given per lane so far
+	q     int64 // rows per lane and step
+}
+
+// begin checks a reading against its plan and finds where it starts.
+func begin(p *plan.Plan, r Reading) (start, error) {
+	l := len(p.Lanes)
+	switch {
+	case r.Shard.Of < 1 || r.Shard.Index < 0 || r.Shard.Index >= r.Shard.Of:
+		return start{}, fault.InvalidField("shard", "shard %d is outside of the %d shards", r.Shard.Index, r.Shard.Of)
+	case l%r.Shard.Of != 0:
+		return start{}, fault.InvalidField("shard.of", "%d shards do not divide %d lanes", r.Shard.Of, l).
+			WithRemedy("set lanes to a multiple of the number of shards, such as %d", (l/r.Shard.Of+1)*r.Shard.Of)
+	}
+	perStep := l / r.Shard.Of
+	if r.BatchRows < 1 || r.BatchRows%perStep != 0 {
+		return start{}, fault.InvalidField("batch_rows", "%d rows cannot be divided among the %d lanes of a shard", r.BatchRows, perStep).
+			WithRemedy("use a multiple of %d, such as %d", perStep, max(1, r.BatchRows/perStep)*perStep)
+	}
+	if r.Tail == dataset.TailDrop && p.Inexact != "" {
+		return start{}, fault.InvalidField("tail", "drop needs exact row counts, and %s; counting first is not served by this version", p.Inexact).
+			WithRemedy("use tail: keep")
+	}
+	if r.Count == dataset.CountExact && p.Inexact != "" {
+		return start{}, fault.InvalidField("count", "exact needs the rows to be counted first, as %s; that is not served by this version", p.Inexact)
+	}
+	s := start{q: int64(r.BatchRows / perStep)}
+	for i := r.Shard.Index; i < l; i += r.Shard.Of {
+		s.lanes = append(s.lanes, lane.Lane{Number: i, Pieces: pieceRows(p, i)})
+	}
+	return s, s.resume(p, r.Cursor)
+}
+
+// pieceRows returns the rows of each piece of a lane, where they are known.
+func pieceRows(p *plan.Plan, number int) []int64 {
+	rows := make([]int64, len(p.Lanes[number].Pieces))
+	for i, piece := range p.Lanes[number].Pieces {
+		rows[i] = piece.To - piece.From
+		if p.Inexact != "" {
+			rows[i] = lane.Unknown
+		}
+	}
+	return rows
+}
+
+// resume sets the lanes to where the cursors stand.
+func (s *start) resume(p *plan.Plan, cursors dataset.Cursors) error {
+	if len(cursors) == 0 {
+		return nil
+	}
+	merged, err := cursors.Merge()
+	if err != nil {
+		return err
+	}
+	at := map[int]dataset.Position{}
+	for _, position := range merged.At {
+		at[position.Lane] = position
+	}
+	for i := range s.lanes {
+		l := &s.lanes[i]
+		position, ok := at[l.Number]
+		if !ok {
+			return fault.InvalidField("cursor", "the cursors do not cover lane %d, which this shard reads", l.Number).
+				WithRemedy("give the cursors of all shards of the run as a list")
+		}
+		if !stands(l.Pieces, position) {
+			return fault.InvalidField("cursor.at", "lane %d has no split %d, row %d", position.Lane, position.Split, position.Row)
+		}
+		l.Start = lane.Position{Piece: position.Split, Row: position.Row}
+	}
+	return s.level(p, cursors)
+}
+
+// stands says whether a position is one that a lane of these pieces can have.
+func stands(pieces []int64, at dataset.Position) bool {
+	switch {
+	case at.Split < 0 || at.Row < 0 || at.Split > len(pieces):
+		return false
+	case at.Split == len(pieces):
+		return at.Row == 0
+	}
+	return pieces[at.Split] == lane.Unknown || at.Row <= pieces[at.Split]
+}
+
+// level checks that cursors given together stand at the same rows per lane; a
+// shard whose lanes have all ended may have stopped earlier.
+func (s *start) level(p *plan.Plan, cursors dataset.Cursors) error {
+	furthest := slices.MaxFunc(cursors, func(a, b dataset.Cursor) int { return cmp.Compare(a.Rows, b.Rows) })
+	s.step, s.rows = furthest.Step, furthest.Rows
+	for i, c := range cursors {
+		if c.Rows == furthest.Rows {
+			continue
+		}
+		for _, position := range c.At {
+			if position.Split < len(p.Lanes[position.Lane].Pieces) {
+				return fault.InvalidField(fmt.Sprintf("cursor[%d]", i), "it stands at %d rows per lane, another at %d", c.Rows, furthest.Rows).
+					WithRemedy("give the cursors that all shards saved after the same step")
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,83 @@
+package loader_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/scenario"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// TestBadReadings: what does not fit the plan is refused before a row is
+// read, with the field and the remedy.
+func TestBadReadings(t *testing.T) {
+	t.Parallel()
+	c := world(t)
+	two := dataset.Query{Dataset: "d", Lanes: 4, BatchRows: 4, Shard: dataset.Shard{Index: dataset.AllShards, Of: 2}}
+	shards, err := scenario.Read(context.Background(), c.Loader(), two)
+	require.NoError(t, err)
+	cursor := func(shard, step int) dataset.Cursor { return shards[shard].Cursors[step] }
+	foreign, beyond := cursor(0, 1), cursor(0, 1)
+	foreign.Plan, foreign.Seed = "other", 99
+	beyond.At = append([]dataset.Position{}, beyond.At...)
+	beyond.At[0].Row = 1 << 40
+	otherPin := cursor(0, 1).Pin
+	otherPin.Training.Snapshot++
+	with := func(change func(*dataset.Query)) dataset.Query {
+		q := two
+		change(&q)
+		return q
+	}
+	for name, bad := range map[string]struct {
+		query dataset.Query
+		field string
+		text  string
+	}{
+		"shard outside":      {with(func(q *dataset.Query) { q.Shard.Index = 2 }), "shard", "outside"},
+		"shards and lanes":   {with(func(q *dataset.Query) { q.Shard.Of = 3 }), "shard.of", "3 shards do not divide 4 lanes; set lanes"},
+		"batch rows":         {with(func(q *dataset.Query) { q.BatchRows = 5 }), "batch_rows", "use a multiple of 2, such as 4"},
+		"foreign cursor":     {with(func(q *dataset.Query) { q.Cursor = dataset.Cursors{foreign} }), "cursor[0]", "another plan"},
+		"other query":        {with(func(q *dataset.Query) { q.Cursor, q.Seed = dataset.Cursors{cursor(0, 1), cursor(1, 1)}, 4 }), "cursor[0]", "another plan"},
+		"different steps":    {with(func(q *dataset.Query) { q.Cursor = dataset.Cursors{cursor(0, 1), cursor(1, 2)} }), "cursor[0]", "after the same step"},
+		"lanes not covered":  {with(func(q *dataset.Query) { q.Cursor = dataset.Cursors{cursor(0, 1)} }), "cursor", "do not cover lane 1"},
+		"lane twice":         {with(func(q *dataset.Query) { q.Cursor = dataset.Cursors{cursor(0, 1), cursor(0, 1)} }), "cursor[1]", "lane 0 stands in cursor[0] already"},
+		"position beyond":    {with(func(q *dataset.Query) { q.Cursor = dataset.Cursors{beyond, cursor(1, 1)} }), "cursor.at", "lane 0 has no split"},
+		"unknown column":     {with(func(q *dataset.Query) { q.Columns = []dataset.Column{{Column: "itme"}} }), "columns[0]", `did you mean "item"?`},
+		"staging filter":     {with(func(q *dataset.Query) { q.Filter = "s0_u = 1" }), "filter", "comes from staging table s0"},
+		"snapshots disagree": {with(func(q *dataset.Query) { q.Cursor, q.Snapshots = dataset.Cursors{cursor(0, 1)}, &otherPin }), "cursor[0]", "other snapshots"},
+		"pin of other names": {with(func(q *dataset.Query) { q.Snapshots = &dataset.Pin{} }), "snapshots.staging", `no entry for staging table "s0"`},
+	} {
+		_, err := c.Loader().Plan(context.Background(), bad.query)
+		require.Equal(t, fault.Invalid, fault.KindOf(err), name)
+		require.ErrorContains(t, err, bad.text, name)
+		require.Equal(t, bad.field, fault.As(err).Faults[0].Field, name)
+	}
+	_, err = c.Loader().Plan(context.Background(), dataset.Query{Dataset: "dd"})
+	require.Equal(t, fault.NotFound, fault.KindOf(err))
+	require.ErrorContains(t, err, `did you mean "d"?`)
+}
+
+// TestFinishedCursor gives the schema, no batch, and the report.
+func TestFinishedCursor(t *testing.T) {
+	t.Parallel()
+	c := world(t)
+	for _, filter := range []string{"", "item >= 0"} {
+		q := one(4, 8)
+		q.Filter = filter
+		shards, err := scenario.Read(context.Background(), c.Loader(), q)
+		require.NoError(t, err)
+		end := shards[0].Cursors[len(shards[0].Cursors)-1]
+		require.Equal(t, shards[0].Report.Cursor, end, "the last batch's cursor is the end")
+		q.Cursor = dataset.Cursors{end}
+		c.Scanned = map[string]int{}
+		rest, err := scenario.Read(context.Background(), c.Loader(), q)
+		require.NoError(t, err)
+		require.Empty(t, rest[0].Batches)
+		require.Equal(t, shards[0].Schema, rest[0].Schema)
+		require.Equal(t, end, rest[0].Report.Cursor)
+		require.Empty(t, c.Scanned, "nothing is read")
+	}
+}

@@ -1,0 +1,12 @@
+// Package loader puts the flow together: a query becomes a plan, and a plan
+// read for one shard becomes a stream of joined batches.
+//
+//	query ─► catalog ─► resolve ─► plan ─► scan ─► joiner ─► lane ─► stream
+//
+// Two methods hold the product: Plan and Open. Plan reads metadata alone.
+// Open reads nothing before the first Next.
+//
+// Ownership, here and in every stage: a batch is valid until the next call of
+// Next or Release on its reader; Retain it to keep it longer; whoever opens a
+// reader releases it. The batches of a Stream lie in plain Go memory.
+package loader

@@ -1,0 +1,239 @@
+package lane_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/lane"
+)
+
+// pieces is a world of lanes whose rows are numbered 1000·lane + position,
+// with a dictionary column whose rows are the same numbers times 10.
+type pieces struct {
+	rows   map[int][]int64 // per lane, rows of each piece
+	cut    int             // rows per batch of a piece
+	memory *memory.CheckedAllocator
+	opened []string
+	closed int
+	fail   string // the piece that fails to read to its end
+}
+
+var schema = arrow.NewSchema([]arrow.Field{ //nolint:gochecknoglobals // a constant
+	{Name: "row", Type: arrow.PrimitiveTypes.Int64},
+	{Name: "feature", Type: arrow.PrimitiveTypes.Int64, Nullable: true},
+}, nil)
+
+func (p *pieces) open(_ context.Context, number, piece int, skip int64) (array.RecordReader, error) {
+	p.opened = append(p.opened, fmt.Sprintf("%d.%d+%d", number, piece, skip))
+	at, rows := int64(1000*number), p.rows[number][piece]
+	for _, before := range p.rows[number][:piece] {
+		at += before
+	}
+	given := skip
+	dt := &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int32, ValueType: arrow.StructOf(schema.Field(1))}
+	joined := arrow.NewSchema([]arrow.Field{schema.Field(0), {Name: "level", Type: dt}}, nil)
+	return batch.FromFunc(joined, func() (arrow.RecordBatch, error) {
+		if p.fail == fmt.Sprintf("%d.%d", number, piece) && given > 0 {
+			return nil, fault.New(fault.Corrupt, "broken")
+		}
+		n := min(rows-given, int64(p.cut))
+		if n <= 0 {
+			return nil, nil //nolint:nilnil // the end of a stream
+		}
+		b := p.batch(joined, at+given, n)
+		given += n
+		return b, nil
+	}, func() { p.closed++ }), nil
+}
+
+func (p *pieces) batch(joined *arrow.Schema, from, n int64) arrow.RecordBatch {
+	b := array.NewRecordBuilder(p.memory, schema)
+	defer b.Release()
+	indices := array.NewInt32Builder(p.memory)
+	defer indices.Release()
+	b.Field(1).AppendNull()
+	b.Field(0).AppendNull()
+	for i := range n {
+		b.Field(0).(*array.Int64Builder).Append(from + i)
+		b.Field(1).(*array.Int64Builder).Append((from + i) * 10)
+		index := int32(i + 1)
+		if (from+i)%3 == 0 {
+			index = 0
+		}
+		indices.Append(index)
+	}
+	numbers := b.NewRecordBatch()
+	defer numbers.Release()
+	rows := array.NewSlice(numbers.Column(0), 1, n+1)
+	defer rows.Release()
+	features, _ := array.NewStructArray([]arrow.Array{numbers.Column(1)}, []string{"feature"})
+	defer features.Release()
+	references := indices.NewArray()
+	defer references.Release()
+	level := array.NewDictionaryArray(joined.Field(1).Type, references, features)
+	defer level.Release()
+	return array.NewRecordBatch(joined, []arrow.Array{rows, level}, n)
+}
+
+func (p *pieces) reader(q, steps int64, known bool, lanes ...lane.Lane) *lane.Reader {
+	for i := range lanes {
+		lanes[i].Pieces = nil
+		for _, n := range p.rows[lanes[i].Number] {
+			if !known {
+				n = lane.Unknown
+			}
+			lanes[i].Pieces = append(lanes[i].Pieces, n)
+		}
+	}
+	return lane.New(context.Background(), lane.Options{
+		Lanes: lanes, Rows: q, Steps: steps, Schema: schema, Open: p.open,
+		Columns: []lane.Column{{Index: 0, Field: lane.Plain}, {Index: 1, Field: 0}},
+	})
+}
+
+// drain reads to the end and returns the rows of each batch, checking the
+// features against them.
+func drain(t *testing.T, r *lane.Reader) ([][]int64, [][]lane.Position) {
+	t.Helper()
+	defer r.Release()
+	var batches [][]int64
+	var positions [][]lane.Position
+	for r.Next() {
+		rows := r.RecordBatch().Column(0).(*array.Int64)
+		features := r.RecordBatch().Column(1).(*array.Int64)
+		batches = append(batches, append([]int64{}, rows.Int64Values()...))
+		positions = append(positions, r.Positions())
+		for i, row := range rows.Int64Values() {
+			require.Equal(t, row%3 == 0, features.IsNull(i))
+			if row%3 != 0 {
+				require.Equal(t, row*10, features.Value(i))
+			}
+		}
+	}
+	require.NoError(t, r.Err())
+	return batches, positions
+}
+
+func world(t *testing.T, rows map[int][]int64) *pieces {
+	t.Helper()
+	p := &pieces{rows: rows, cut: 4, memory: memory.NewCheckedAllocator(memory.DefaultAllocator)}
+	t.Cleanup(func() {
+		p.memory.AssertSize(t, 0)
+		require.Equal(t, len(p.opened), p.closed, "every piece that was opened is released")
+	})
+	return p
+}
+
+// spec: order-12, order-15
+func TestCutsExactly(t *testing.T) {
+	t.Parallel()
+	for _, known := range []bool{true, false} {
+		p := world(t, map[int][]int64{1: {3, 2}, 3: {8}})
+		got, at := drain(t, p.reader(3, lane.Unknown, known, lane.Lane{Number: 1}, lane.Lane{Number: 3}))
+		require.Equal(t, [][]int64{{1000, 1001, 1002, 3000, 3001, 3002}, {1003, 1004, 3003, 3004, 3005}, {3006, 3007}}, got)
+		require.Equal(t, []lane.Position{{Piece: 1}, {Row: 3}}, at[0], "a lane stands at the start of its next piece")
+		require.Equal(t, []lane.Position{{Piece: 2}, {Row: 6}}, at[1])
+		require.Equal(t, []lane.Position{{Piece: 2}, {Piece: 1}}, at[2], "a finished lane stands behind its pieces")
+	}
+}
+
+// spec: order-16
+func TestEndsAfterSteps(t *testing.T) {
+	t.Parallel()
+	p := world(t, map[int][]int64{0: {9}, 1: {7}})
+	got, _ := drain(t, p.reader(3, 2, true, lane.Lane{Number: 0}, lane.Lane{Number: 1}))
+	require.Equal(t, [][]int64{{0, 1, 2, 1000, 1001, 1002}, {3, 4, 5, 1003, 1004, 1005}}, got)
+}
+
+func TestStartsInTheMiddle(t *testing.T) {
+	t.Parallel()
+	p := world(t, map[int][]int64{0: {5, 6}})
+	got, _ := drain(t, p.reader(4, lane.Unknown, true, lane.Lane{Number: 0, Start: lane.Position{Piece: 1, Row: 2}}))
+	require.Equal(t, [][]int64{{7, 8, 9, 10}}, got)
+	require.Equal(t, []string{"0.1+2"}, p.opened)
+	got, _ = drain(t, p.reader(4, lane.Unknown, true, lane.Lane{Number: 0, Start: lane.Position{Piece: 0, Row: 5}}))
+	require.Equal(t, [][]int64{{5, 6, 7, 8}, {9, 10}}, got)
+	require.Equal(t, []string{"0.1+2", "0.1+0"}, p.opened, "a piece that was given whole is not opened")
+}
+
+func TestNothingStartsBeforeNext(t *testing.T) {
+	t.Parallel()
+	p := world(t, map[int][]int64{0: {5}})
+	r := p.reader(4, lane.Unknown, true, lane.Lane{Number: 0})
+	require.Empty(t, p.opened)
+	r.Release()
+}
+
+func TestEarlyReleaseAndErrors(t *testing.T) {
+	t.Parallel()
+	for batches := range 4 {
+		p := world(t, map[int][]int64{0: {5, 5}, 1: {10}})
+		r := p.reader(3, lane.Unknown, true, lane.Lane{Number: 0}, lane.Lane{Number: 1})
+		for range batches {
+			require.True(t, r.Next())
+		}
+		r.Release()
+	}
+	p := world(t, map[int][]int64{0: {5, 5}, 1: {10}})
+	p.fail = "0.1"
+	r := p.reader(5, lane.Unknown, true, lane.Lane{Number: 0}, lane.Lane{Number: 1})
+	defer r.Release()
+	require.True(t, r.Next())
+	require.False(t, r.Next())
+	require.Equal(t, fault.Corrupt, fault.KindOf(r.Err()))
+	require.ErrorContains(t, r.Err(), "read piece 1 of lane 0: broken")
+}
+
+// TestShortPieces: a piece that gives other rows than were planned fails.
+func TestShortPieces(t *testing.T) {
+	t.Parallel()
+	for _, planned := range []int64{4, 6} {
+		p := world(t, map[int][]int64{0: {5}})
+		r := lane.New(context.Background(), lane.Options{
+			Lanes: []lane.Lane{{Pieces: []int64{planned}}}, Rows: 2, Steps: lane.Unknown, Schema: schema, Open: p.open,
+			Columns: []lane.Column{{Index: 0, Field: lane.Plain}, {Index: 1, Field: 0}},
+		})
+		p.cut = 5
+		for r.Next() {
+		}
+		require.Equal(t, fault.Corrupt, fault.KindOf(r.Err()), "planned %d", planned)
+		r.Release()
+	}
+}
+
+func TestRequiredColumns(t *testing.T) {
+	t.Parallel()
+	p := world(t, map[int][]int64{0: {5}})
+	required := arrow.NewSchema([]arrow.Field{schema.Field(0), {Name: "feature", Type: arrow.PrimitiveTypes.Int64}}, nil)
+	r := lane.New(context.Background(), lane.Options{
+		Lanes: []lane.Lane{{Pieces: []int64{5}}}, Rows: 5, Steps: lane.Unknown, Schema: required, Open: p.open,
+		Columns: []lane.Column{{Index: 0, Field: lane.Plain}, {Index: 1, Field: 0}},
+	})
+	defer r.Release()
+	require.False(t, r.Next())
+	require.ErrorContains(t, r.Err(), `column "feature" is required and has 2 nulls`)
+}
+
+func TestCancel(t *testing.T) {
+	t.Parallel()
+	p := world(t, map[int][]int64{0: {50}})
+	ctx, cancel := context.WithCancel(context.Background())
+	r := lane.New(ctx, lane.Options{
+		Lanes: []lane.Lane{{Pieces: []int64{50}}}, Rows: 2, Steps: lane.Unknown, Schema: schema, Open: p.open,
+		Columns: []lane.Column{{Index: 0, Field: lane.Plain}, {Index: 1, Field: 0}},
+	})
+	defer r.Release()
+	require.True(t, r.Next())
+	cancel()
+	for r.Next() {
+	}
+	require.ErrorIs(t, r.Err(), context.Canceled)
+}

@@ -1,0 +1,224 @@
+package loader
+
+import (
+	"context"
+	"slices"
+
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/plan"
+	"github.com/penstock/penstock/loader/resolve"
+)
+
+// Rows is one source as a scan reads it: a reader that can name the file of
+// each row it gave, counted from 0.
+type Rows interface {
+	array.RecordReader
+	FileOf(row int64) string
+}
+
+// Scan opens a source: the rows that pass its filter, in the order of its
+// files, with the columns asked for, in that order and under their own names.
+// It reads nothing before the first Next.
+type Scan func(ctx context.Context, source plan.Source, columns []catalog.Field) (Rows, error)
+
+// Options are what a Loader is made of.
+type Options struct {
+	Datasets []dataset.Dataset // the configured ones, with unique names
+	Catalog  catalog.Catalog
+	Scan     Scan
+	Plans    *Plans           // remembers plans by pin; nil: every query is planned anew
+	Budget   *budget.Budget   // nil: unlimited
+	Memory   memory.Allocator // for staging rows; nil: Go's heap
+}
+
+// Loader plans and opens. It is safe for concurrent use and keeps nothing
+// that a client needs.
+type Loader struct {
+	options Options
+}
+
+// New makes a loader.
+func New(options Options) *Loader {
+	if options.Memory == nil {
+		options.Memory = memory.DefaultAllocator
+	}
+	return &Loader{options: options}
+}
+
+// Datasets returns the configured datasets.
+func (l *Loader) Datasets() []dataset.Dataset { return l.options.Datasets }
+
+// Plan pins the tables of a query, finds what is to be read, and checks that
+// the query's columns, shard and cursors fit. The plan does not depend on
+// columns, shard, batch size or tail: those belong to a Reading.
+func (l *Loader) Plan(ctx context.Context, query dataset.Query) (*plan.Plan, error) {
+	q := query.Defaults()
+	d, err := l.dataset(q)
+	if err != nil {
+		return nil, err
+	}
+	relation, err := l.relation(ctx, d, q)
+	if err != nil {
+		return nil, fault.Op(err, "plan dataset %s", label(d))
+	}
+	outputs, err := relation.Select(q.Columns)
+	if err != nil {
+		return nil, fault.Op(err, "plan dataset %s", label(d))
+	}
+	p, err := l.options.Plans.get(ctx, planKey(relation, q), func(ctx context.Context) (*plan.Plan, error) {
+		files, err := l.files(ctx, relation, q, outputs)
+		if err != nil {
+			return nil, err
+		}
+		return plan.Build(relation, files, q)
+	})
+	if err != nil {
+		return nil, fault.Op(err, "plan dataset %s", label(d))
+	}
+	if err := check(p, q); err != nil {
+		return nil, fault.Op(err, "plan dataset %s", label(d))
+	}
+	return p, nil
+}
+
+// label names a dataset in errors.
+func label(d dataset.Dataset) string {
+	if d.Name == "" {
+		return "(inline)"
+	}
+	return d.Name
+}
+
+// dataset finds the dataset that a query names or carries.
+func (l *Loader) dataset(q dataset.Query) (dataset.Dataset, error) {
+	if q.Inline != nil {
+		return *q.Inline, nil
+	}
+	names := make([]string, len(l.options.Datasets))
+	for i, d := range l.options.Datasets {
+		if d.Name == q.Dataset {
+			return d, nil
+		}
+		names[i] = d.Name
+	}
+	slices.Sort(names)
+	e := fault.New(fault.NotFound, "there is no dataset %q", q.Dataset)
+	e.Faults = []fault.Field{{Field: "dataset", Message: e.Message, Nearest: fault.Nearest(q.Dataset, names)}}
+	if near := e.Faults[0].Nearest; near != "" {
+		return dataset.Dataset{}, e.WithRemedy("did you mean %q?", near)
+	}
+	return dataset.Dataset{}, e.WithRemedy("ListFlights names the datasets that this server has")
+}
+
+// relation pins every table, at the query's pin or else at its ref, and binds
+// the dataset to them.
+func (l *Loader) relation(ctx context.Context, d dataset.Dataset, q dataset.Query) (*resolve.Relation, error) {
+	pin, err := pinOf(d, q)
+	if err != nil {
+		return nil, err
+	}
+	var training *catalog.Table
+	staging := make([]*catalog.Table, len(d.Staging))
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.Go(func() (err error) {
+		training, err = l.table(groupCtx, d.Training.Table, d.Training.Ref, func() dataset.TablePin { return pin.Training }, pin != nil)
+		return err
+	})
+	for i, s := range d.Staging {
+		group.Go(func() (err error) {
+			staging[i], err = l.table(groupCtx, s.Table, s.Ref, func() dataset.TablePin { return pin.Staging[s.Name] }, pin != nil)
+			return fault.Op(err, "staging table %s", s.Name)
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	return resolve.Bind(d, training, staging)
+}
+
+func (l *Loader) table(ctx context.Context, name string, ref dataset.Ref, pin func() dataset.TablePin, pinned bool) (*catalog.Table, error) {
+	if pinned {
+		return l.options.Catalog.At(ctx, name, pin())
+	}
+	return l.options.Catalog.Table(ctx, name, ref)
+}
+
+// files lists the files of every table, with the ranges that filters need.
+func (l *Loader) files(ctx context.Context, r *resolve.Relation, q dataset.Query, outputs []resolve.Output) (plan.Files, error) {
+	named, err := plan.Filters(r, q.Filter)
+	if err != nil {
+		return plan.Files{}, err
+	}
+	files := plan.Files{Staging: make([][]catalog.File, len(r.Staging))}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() (err error) {
+		bounds := ids(r.Training, named)
+		files.Training, err = l.options.Catalog.Files(ctx, r.Training, union(trainingColumns(r, outputs), bounds), bounds)
+		return err
+	})
+	for i, s := range r.Staging {
+		group.Go(func() (err error) {
+			var bounds []int
+			if s.Rows != nil {
+				bounds = ids(s.Pinned, s.Rows.Columns())
+			}
+			files.Staging[i], err = l.options.Catalog.Files(ctx, s.Pinned, union(stagingColumns(r, i, outputs), bounds), bounds)
+			return fault.Op(err, "staging table %s", s.Name)
+		})
+	}
+	return files, group.Wait()
+}
+
+// trainingColumns returns the field ids that are read of the training table.
+func trainingColumns(r *resolve.Relation, outputs []resolve.Output) []int {
+	var columns []int
+	for _, o := range outputs {
+		if o.Level == resolve.TrainingLevel {
+			columns = append(columns, o.Field.ID)
+		}
+	}
+	for _, s := range r.Staging {
+		for _, k := range s.Keys {
+			columns = append(columns, k.Training.ID)
+		}
+	}
+	return union(columns, nil)
+}
+
+// stagingColumns returns the field ids that are read of a staging table.
+func stagingColumns(r *resolve.Relation, staging int, outputs []resolve.Output) []int {
+	var columns []int
+	for _, o := range outputs {
+		if o.Level == staging {
+			columns = append(columns, o.Field.ID)
+		}
+	}
+	for _, k := range r.Staging[staging].Keys {
+		columns = append(columns, k.Staging.ID)
+	}
+	return union(columns, nil)
+}
+
+func ids(t *catalog.Table, names []string) []int {
+	var columns []int
+	for _, name := range names {
+		if f, ok := t.Field(name); ok {
+			columns = append(columns, f.ID)
+		}
+	}
+	return union(columns, nil)
+}
+
+// union returns the distinct members of both, ascending.
+func union(a, b []int) []int {
+	all := slices.Concat(a, b)
+	slices.Sort(all)
+	return slices.Compact(all)
+}

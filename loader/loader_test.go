@@ -1,0 +1,295 @@
+package loader_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/scenario"
+	"github.com/penstock/penstock/loader"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/plan"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// TestScenarios runs the text files.
+//
+// spec: resolve-5, order-4, order-12
+func TestScenarios(t *testing.T) {
+	t.Parallel()
+	scenario.Run(t, "testdata/*.txt")
+}
+
+// world returns a case without a filter, with two left staging tables.
+func world(t *testing.T) *scenario.Case {
+	t.Helper()
+	c, err := scenario.Random(seeds(t, 1, scenario.Shape{TrainingBuckets: 8, StagingBuckets: []int{4, 12}})[0],
+		scenario.Shape{TrainingBuckets: 8, StagingBuckets: []int{4, 12}})
+	require.NoError(t, err)
+	c.Dataset.Training.Filter = ""
+	for i := range c.Dataset.Staging {
+		s := &c.Dataset.Staging[i]
+		s.Join, s.Missing, s.Duplicates, s.Filter = dataset.Left, dataset.MissingNull, dataset.DuplicatesFirst, ""
+	}
+	t.Cleanup(c.Release)
+	return c
+}
+
+func open(t *testing.T, l *loader.Loader, q dataset.Query) loader.Stream {
+	t.Helper()
+	p, err := l.Plan(context.Background(), q)
+	require.NoError(t, err)
+	s, err := l.Open(context.Background(), p, loader.ReadingOf(q))
+	require.NoError(t, err)
+	return s
+}
+
+// one is a query of one shard.
+func one(lanes, rows int) dataset.Query {
+	return dataset.Query{Dataset: "d", Lanes: lanes, BatchRows: rows, Shard: dataset.Shard{Index: 0, Of: 1}}
+}
+
+// TestNothingLeaks releases a stream after each number of batches: staging
+// memory and reservations come back.
+func TestNothingLeaks(t *testing.T) {
+	t.Parallel()
+	c := world(t)
+	whole, err := scenario.Read(context.Background(), c.Loader(), one(4, 8))
+	require.NoError(t, err)
+	for batches := range len(whole[0].Batches) + 2 {
+		mem := memory.NewCheckedAllocator(memory.DefaultAllocator)
+		limit := budget.New(1 << 20)
+		l := loader.New(loader.Options{Datasets: []dataset.Dataset{c.Dataset}, Catalog: c.World, Scan: c.World.Scan, Memory: mem, Budget: limit})
+		s := open(t, l, one(4, 8))
+		require.Zero(t, limit.Used(), "nothing starts before the first Next")
+		for range batches {
+			s.Next()
+		}
+		require.NoError(t, s.Err())
+		s.Release()
+		mem.AssertSize(t, 0)
+		require.Zero(t, limit.Used())
+	}
+}
+
+// TestBudget raises the budget until a stream fits: until then it fails with
+// Exhausted and a remedy, and everything comes back.
+func TestBudget(t *testing.T) {
+	t.Parallel()
+	c := world(t)
+	failures := 0
+	for limit := int64(64); ; limit += limit/4 + 64 {
+		b := budget.New(limit)
+		l := loader.New(loader.Options{Datasets: []dataset.Dataset{c.Dataset}, Catalog: c.World, Scan: c.World.Scan, Budget: b})
+		s := open(t, l, one(2, 8))
+		for s.Next() {
+		}
+		err := s.Err()
+		s.Release()
+		require.Zero(t, b.Used())
+		require.LessOrEqual(t, b.Peak(), limit)
+		if err == nil {
+			break
+		}
+		failures++
+		require.Equal(t, fault.Exhausted, fault.KindOf(err))
+		require.NotEmpty(t, fault.As(err).Remedy)
+	}
+	require.Positive(t, failures)
+}
+
+// TestClassesAreReadOnce: with one lane, every staging file is read once.
+//
+// spec: resolve-2
+func TestClassesAreReadOnce(t *testing.T) {
+	t.Parallel()
+	c := world(t)
+	for _, order := range []dataset.Order{dataset.Stored, dataset.Shuffled} {
+		c.Scanned = map[string]int{}
+		for i := range c.Dataset.Staging {
+			c.Dataset.Staging[i].Table = "features.s0" // 4 buckets, which are contiguous in the order of 8
+			c.Dataset.Staging[i].Columns = []dataset.Column{{Column: "s0_user", Name: c.Dataset.Staging[i].Name}}
+		}
+		c.Dataset.Staging = c.Dataset.Staging[:1]
+		q := one(1, 8)
+		q.Order = order
+		if order == dataset.Stored {
+			q.Filter = "day = 1 OR day IS NULL"
+		}
+		_, err := scenario.Read(context.Background(), c.Loader(), q)
+		require.NoError(t, err)
+		require.NotEmpty(t, c.Scanned)
+		if order == dataset.Shuffled {
+			for file, times := range c.Scanned {
+				require.Equal(t, 1, times, file)
+			}
+		}
+	}
+}
+
+// spec: resolve-16
+func TestStagingTablesThatCannotMatterAreNotRead(t *testing.T) {
+	t.Parallel()
+	c := world(t)
+	q := one(1, 8)
+	q.Columns = []dataset.Column{{Column: "item"}}
+	scanned := func() bool {
+		c.Scanned = map[string]int{}
+		_, err := scenario.Read(context.Background(), c.Loader(), q)
+		require.NoError(t, err)
+		for file := range c.Scanned {
+			if file[:len("mem:///features")] == "mem:///features" {
+				return true
+			}
+		}
+		return false
+	}
+	require.False(t, scanned())
+	c.Dataset.Staging[1].Join = dataset.Inner
+	require.True(t, scanned())
+}
+
+func TestColumnsMayRepeat(t *testing.T) {
+	t.Parallel()
+	c := world(t)
+	q := one(1, 8)
+	q.Columns = []dataset.Column{{Column: "item"}, {Column: "item", Name: "again"}, {Column: "s1_u"}, {Column: "s1_u", Name: "u2"}}
+	shards, err := scenario.Read(context.Background(), c.Loader(), q)
+	require.NoError(t, err)
+	for _, row := range shards[0].Rows() {
+		require.Equal(t, row[0], row[1])
+		require.Equal(t, row[2], row[3])
+	}
+}
+
+// spec: order-16
+func TestTailDrop(t *testing.T) {
+	t.Parallel()
+	c := world(t)
+	q := dataset.Query{Dataset: "d", Lanes: 4, BatchRows: 6, Shard: dataset.Shard{Index: dataset.AllShards, Of: 2}, Tail: dataset.TailDrop}
+	shards, err := scenario.Read(context.Background(), c.Loader(), q)
+	require.NoError(t, err)
+	rows, left := int64(0), int64(0)
+	for _, s := range shards {
+		require.Len(t, s.Batches, len(shards[0].Batches), "all shards end at the same step")
+		for _, b := range s.Batches {
+			require.Len(t, b, 6)
+		}
+		rows += s.Report.Rows
+		for _, l := range s.Report.Leftover {
+			left += l.Rows
+		}
+	}
+	require.Equal(t, int64(len(c.Training.Rows)), rows+left)
+	steps := len(c.Training.Rows) / 4 / 3
+	require.Len(t, shards[0].Batches, steps)
+	q.Cursor = dataset.Cursors{shards[0].Cursors[0], shards[1].Cursors[0]}
+	rest, err := scenario.Read(context.Background(), c.Loader(), q)
+	require.NoError(t, err)
+	require.Len(t, rest[0].Batches, steps-1)
+	require.Equal(t, shards[0].Report.Cursor, rest[0].Report.Cursor)
+	require.Equal(t, shards[0].Report.Leftover, rest[0].Report.Leftover)
+}
+
+// spec: order-17
+func TestTailDropNeedsExactCounts(t *testing.T) {
+	t.Parallel()
+	c := world(t)
+	for _, q := range []dataset.Query{{Filter: "item > 1", Tail: dataset.TailDrop}, {Filter: "item > 1", Count: dataset.CountExact}} {
+		q.Dataset = "d"
+		_, err := c.Loader().Plan(context.Background(), q)
+		require.Equal(t, fault.Invalid, fault.KindOf(err))
+		require.ErrorContains(t, err, "not served by this version")
+	}
+	c.Dataset.Staging[0].Join = dataset.Inner
+	_, err := c.Loader().Plan(context.Background(), dataset.Query{Dataset: "d", Tail: dataset.TailDrop})
+	require.ErrorContains(t, err, "an inner join drops rows: s0")
+}
+
+// TestErrorsEndTheStream makes each scan fail in turn.
+func TestErrorsEndTheStream(t *testing.T) {
+	t.Parallel()
+	c := world(t)
+	broken := errors.New("broken")
+	for nth := range 100 {
+		mem := memory.NewCheckedAllocator(memory.DefaultAllocator)
+		opened := 0
+		scan := func(ctx context.Context, source plan.Source, columns []catalog.Field) (loader.Rows, error) {
+			opened++
+			if opened == nth+1 {
+				return nil, fault.New(fault.Corrupt, "scan %d: %w", nth, broken)
+			}
+			return c.World.Scan(ctx, source, columns)
+		}
+		l := loader.New(loader.Options{Datasets: []dataset.Dataset{c.Dataset}, Catalog: c.World, Scan: scan, Memory: mem})
+		s := open(t, l, one(2, 8))
+		for s.Next() {
+		}
+		err := s.Err()
+		s.Release()
+		mem.AssertSize(t, 0)
+		if opened <= nth {
+			require.NoError(t, err)
+			require.Greater(t, nth, 3)
+			return
+		}
+		require.ErrorIs(t, err, broken)
+		require.Equal(t, fault.Corrupt, fault.KindOf(err))
+	}
+	t.Fatal("the stream never got through")
+}
+
+// TestPinnedPlans: a commit after the pin changes nothing in the plan.
+func TestPinnedPlans(t *testing.T) {
+	t.Parallel()
+	c := world(t)
+	ctx := context.Background()
+	l := c.Loader()
+	before, err := l.Plan(ctx, one(2, 8))
+	require.NoError(t, err)
+	table, err := c.Table(ctx, "features.s0", dataset.Ref{})
+	require.NoError(t, err)
+	rows, err := scenario.Rows(table.Fields, []string{"1 1 1 - t"})
+	if err != nil {
+		rows, err = scenario.Rows(table.Fields, []string{"k1 1 1 - t"})
+	}
+	require.NoError(t, err)
+	defer rows.Release()
+	require.NoError(t, c.Append(table, 0, rows, 0))
+	q := one(2, 8)
+	q.Snapshots = &before.Pin
+	again, err := l.Plan(ctx, q)
+	require.NoError(t, err)
+	require.Equal(t, before.String(), again.String())
+	after, err := l.Plan(ctx, one(2, 8))
+	require.NoError(t, err)
+	require.NotEqual(t, before.ID, after.ID)
+	require.NoError(t, c.Expire("features.s0", before.Pin.Staging["s0"].Snapshot))
+	_, err = l.Plan(ctx, q)
+	require.Equal(t, fault.Expired, fault.KindOf(err))
+}
+
+func TestPlansAreRemembered(t *testing.T) {
+	t.Parallel()
+	c := world(t)
+	plans, err := loader.NewPlans(1 << 20)
+	require.NoError(t, err)
+	defer plans.Close()
+	l := loader.New(loader.Options{Datasets: []dataset.Dataset{c.Dataset}, Catalog: c.World, Scan: c.World.Scan, Plans: plans})
+	first, err := l.Plan(context.Background(), one(2, 8))
+	require.NoError(t, err)
+	again, err := l.Plan(context.Background(), one(2, 16))
+	require.NoError(t, err)
+	require.Same(t, first, again, "the batch size does not belong to the plan")
+	other, err := l.Plan(context.Background(), one(4, 16))
+	require.NoError(t, err)
+	require.NotSame(t, first, other)
+}

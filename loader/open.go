@@ -1,0 +1,50 @@
+package loader
+
+import (
+	"context"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/lane"
+	"github.com/penstock/penstock/loader/plan"
+	"github.com/penstock/penstock/loader/resolve"
+)
+
+// Reading says what does not belong to a plan's identity: which shard of it
+// is read, from where, and in which form.
+type Reading struct {
+	Shard     dataset.Shard
+	Columns   []dataset.Column // nil: all
+	BatchRows int
+	Tail      dataset.Tail
+	Count     dataset.Count
+	Cursor    dataset.Cursors // empty: from the start
+}
+
+// ReadingOf returns the reading that a query describes, defaults set.
+func ReadingOf(query dataset.Query) Reading {
+	q := query.Defaults()
+	return Reading{Shard: q.Shard, Columns: q.Columns, BatchRows: q.BatchRows, Tail: q.Tail, Count: q.Count, Cursor: q.Cursor}
+}
+
+// Open makes the stream of one shard of a plan. Nothing is read before the
+// first Next. The caller releases the stream; cancelling ctx ends it.
+func (l *Loader) Open(ctx context.Context, p *plan.Plan, r Reading) (Stream, error) {
+	begun, err := begin(p, r)
+	if err != nil {
+		return nil, err
+	}
+	outputs, err := p.Relation.Select(r.Columns)
+	if err != nil {
+		return nil, err
+	}
+	if len(outputs) == 0 {
+		return nil, fault.InvalidField("columns", "no column is asked for")
+	}
+	pieces := newSplits(l.options, p, outputs)
+	lanes := lane.New(ctx, lane.Options{
+		Lanes: begun.lanes, Rows: begun.q, Steps: begun.stepsLeft(p, r.Tail),
+		Schema: resolve.Schema(outputs), Columns: pieces.columns, Open: pieces.open, Closed: pieces.close,
+	})
+	return &stream{Reader: lanes, plan: p, reading: r, start: begun, splits: pieces}, nil
+}

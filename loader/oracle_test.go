@@ -1,0 +1,283 @@
+package loader_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/scenario"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// counts returns k bucket counts between 1 and 16, chosen by i.
+func counts(k, i int) []int {
+	list := make([]int, k)
+	for j := range list {
+		list[j] = 1 + (i*(j+1)+3*j)%16
+	}
+	return list
+}
+
+// readAll reads every shard of a query and returns the rows in the order of
+// shards, or the error.
+func readAll(t *testing.T, c *scenario.Case, q dataset.Query) ([][]any, error) {
+	t.Helper()
+	q.Dataset = "d"
+	shards, err := scenario.Read(context.Background(), c.Loader(), q)
+	var rows [][]any
+	for _, s := range shards {
+		rows = append(rows, s.Rows()...)
+	}
+	return rows, err
+}
+
+// TestOracle joins random tables of every pair of bucket counts up to 16 with
+// one to four staging tables, and compares with nested loops.
+//
+// spec: resolve-1, resolve-3, resolve-4, resolve-5, resolve-6, resolve-10, order-15
+func TestOracle(t *testing.T) {
+	t.Parallel()
+	var seen scenario.Coverage
+	for n := 1; n <= 16; n++ {
+		for m := 1; m <= 16; m++ {
+			seed := uint64(n*100 + m)
+			staging := append([]int{m}, counts(int(seed)%4, n+m)...)
+			c, err := scenario.Random(seed, scenario.Shape{TrainingBuckets: n, StagingBuckets: staging, FileRows: n % 5})
+			require.NoError(t, err)
+			want, fails := c.Expected()
+			got, err := readAll(t, c, dataset.Query{Lanes: 1 + n%3, BatchRows: (1 + n%3) * (1 + m%5)})
+			name := fmt.Sprintf("seed %d: bucket(%d) with %v", seed, n, staging)
+			if fails {
+				require.Error(t, err, name)
+			} else {
+				require.NoError(t, err, name)
+				require.ElementsMatch(t, scenario.Texts(want), scenario.Texts(got), name)
+			}
+			seen.Add(c.Seen)
+			c.Release()
+		}
+	}
+	require.Equal(t, 256, seen.Cases)
+	for what, count := range map[string]int{
+		"duplicates": seen.Duplicates, "null keys": seen.NullKeys, "missing": seen.Missing, "inner": seen.Inner,
+		"mixed specs": seen.MixedSpecs, "filters": seen.Filters, "partitions": seen.Partitions, "text keys": seen.TextKeys,
+		"int with long": seen.IntWithLong, "errors": seen.Errors,
+	} {
+		require.Greater(t, count, 10, "the generator made too few: %s", what)
+	}
+	require.Less(t, seen.Errors, 128, "too many cases end in an error")
+}
+
+// seeds returns seeds whose case is not an error, in a shape.
+func seeds(t *testing.T, n int, shape scenario.Shape) []uint64 {
+	t.Helper()
+	var good []uint64
+	for seed := uint64(1); len(good) < n; seed++ {
+		c, err := scenario.Random(seed, shape)
+		require.NoError(t, err)
+		if _, fails := c.Expected(); !fails && len(c.Training.Rows) > 20 {
+			good = append(good, seed)
+		}
+		c.Release()
+	}
+	return good
+}
+
+// read reads the whole case in a shape and returns its rows as text, in order.
+func read(t *testing.T, seed uint64, shape scenario.Shape, q dataset.Query) []string {
+	t.Helper()
+	c, err := scenario.Random(seed, shape)
+	require.NoError(t, err)
+	defer c.Release()
+	rows, err := readAll(t, c, q)
+	require.NoError(t, err, "seed %d, %+v", seed, shape)
+	return scenario.Texts(rows)
+}
+
+// TestSameRowsSameOrder changes what must not change a row or the order.
+//
+// spec: order-14
+func TestSameRowsSameOrder(t *testing.T) {
+	t.Parallel()
+	base := scenario.Shape{TrainingBuckets: 12, StagingBuckets: []int{8, 3}}
+	for _, seed := range seeds(t, 12, base) {
+		for _, order := range []dataset.Order{dataset.Stored, dataset.Shuffled} {
+			query := dataset.Query{Order: order, Seed: 5, Epoch: int64(seed)}
+			want := read(t, seed, base, query)
+			for i := range 6 {
+				shape := scenario.Shape{
+					TrainingBuckets: 12, StagingBuckets: []int{1 + i*3, 16 - i*2}, BatchRows: 1 + i*4,
+				}
+				q := query
+				q.BatchRows = 1 + i*7
+				require.Equal(t, want, read(t, seed, shape, q), "seed %d, %+v", seed, shape)
+			}
+		}
+	}
+}
+
+// TestSameRows changes what may change the order and nothing else.
+//
+// spec: order-18
+func TestSameRows(t *testing.T) {
+	t.Parallel()
+	base := scenario.Shape{TrainingBuckets: 12, StagingBuckets: []int{8, 3}}
+	for _, seed := range seeds(t, 12, base) {
+		want := read(t, seed, base, dataset.Query{})
+		for i := range 6 {
+			shape := base
+			shape.TrainingBuckets, shape.FileRows = 1+i*3, i
+			q := dataset.Query{Lanes: 1 + i, BatchRows: 6 * (1 + i), Order: dataset.Shuffled, Seed: int64(i)}
+			require.ElementsMatch(t, want, read(t, seed, shape, q), "seed %d, %+v", seed, shape)
+		}
+	}
+}
+
+// TestOrderWithoutStaging reads the training columns with and without the
+// staging tables.
+//
+// spec: order-3
+func TestOrderWithoutStaging(t *testing.T) {
+	t.Parallel()
+	shape := scenario.Shape{TrainingBuckets: 6, StagingBuckets: []int{4, 9}, FileRows: 3}
+	for _, seed := range seeds(t, 12, shape) {
+		c, err := scenario.Random(seed, shape)
+		require.NoError(t, err)
+		for i := range c.Dataset.Staging {
+			c.Dataset.Staging[i].Join = dataset.Left
+		}
+		columns := []dataset.Column{{Column: "item"}, {Column: "request_id"}}
+		for _, order := range []dataset.Order{dataset.Stored, dataset.Shuffled} {
+			q := dataset.Query{Order: order, Seed: 9, Lanes: 2, BatchRows: 4, Columns: columns}
+			with, err := readAll(t, c, q)
+			require.NoError(t, err)
+			all := c.Dataset
+			c.Dataset.Staging = nil
+			without, err := readAll(t, c, q)
+			require.NoError(t, err)
+			require.Equal(t, with, without, "seed %d", seed)
+			c.Dataset = all
+		}
+		c.Release()
+	}
+}
+
+// TestShards reads the same plan with every number of shards that divides the
+// lanes: global step t has the same rows.
+//
+// spec: order-12, order-13
+func TestShards(t *testing.T) {
+	t.Parallel()
+	shape := scenario.Shape{TrainingBuckets: 4, StagingBuckets: []int{6}}
+	for _, seed := range seeds(t, 10, shape) {
+		c, err := scenario.Random(seed, shape)
+		require.NoError(t, err)
+		var want [][]string
+		for _, of := range []int{1, 2, 3, 6} {
+			q := dataset.Query{Dataset: "d", Lanes: 6, Shard: dataset.Shard{Index: dataset.AllShards, Of: of}, BatchRows: 6 / of * 2}
+			shards, err := scenario.Read(context.Background(), c.Loader(), q)
+			require.NoError(t, err)
+			steps := globalSteps(shards)
+			if of == 1 {
+				want = steps
+			}
+			require.Equal(t, want, steps, "seed %d, %d shards", seed, of)
+		}
+		c.Release()
+	}
+}
+
+// globalSteps returns the sorted rows of each step over all shards.
+func globalSteps(shards []scenario.Shard) [][]string {
+	var steps [][]string
+	for _, s := range shards {
+		for i, b := range s.Batches {
+			if i == len(steps) {
+				steps = append(steps, nil)
+			}
+			steps[i] = append(steps[i], scenario.Texts(b)...)
+		}
+	}
+	for _, s := range steps {
+		slices.Sort(s)
+	}
+	return steps
+}
+
+// TestResume stops after every batch and goes on from its cursor, with
+// another batch size and another number of shards.
+//
+// spec: cursor-exact
+func TestResume(t *testing.T) {
+	t.Parallel()
+	shape := scenario.Shape{TrainingBuckets: 4, StagingBuckets: []int{6, 4}}
+	for _, seed := range seeds(t, 10, shape) {
+		c, err := scenario.Random(seed, shape)
+		require.NoError(t, err)
+		for _, order := range []dataset.Order{dataset.Stored, dataset.Shuffled} {
+			q := dataset.Query{Dataset: "d", Order: order, Seed: 3, Lanes: 4, Shard: dataset.Shard{Index: dataset.AllShards, Of: 2}, BatchRows: 6}
+			resumeEverywhere(t, c, q)
+		}
+		c.Release()
+	}
+}
+
+// resumeEverywhere reads a query of two shards to each of its steps and on
+// from there as four, two and one shards.
+func resumeEverywhere(t *testing.T, c *scenario.Case, q dataset.Query) {
+	t.Helper()
+	shards, err := scenario.Read(context.Background(), c.Loader(), q)
+	require.NoError(t, err)
+	var want []string
+	for _, s := range shards {
+		want = append(want, scenario.Texts(s.Rows())...)
+	}
+	steps := max(len(shards[0].Batches), len(shards[1].Batches))
+	for step := 1; step <= steps; step++ {
+		var before []string
+		var cursors dataset.Cursors
+		for _, s := range shards {
+			n := min(step, len(s.Batches))
+			for _, b := range s.Batches[:n] {
+				before = append(before, scenario.Texts(b)...)
+			}
+			if n == 0 {
+				cursors = append(cursors, s.Report.Cursor)
+				continue
+			}
+			cursors = append(cursors, s.Cursors[n-1])
+		}
+		for _, of := range []int{1, 2, 4} {
+			next := q
+			next.Cursor, next.Shard, next.BatchRows = cursors, dataset.Shard{Index: dataset.AllShards, Of: of}, 4*(1+step%3)
+			rest, err := scenario.Read(context.Background(), c.Loader(), next)
+			require.NoError(t, err)
+			got := slices.Clone(before)
+			for _, s := range rest {
+				got = append(got, scenario.Texts(s.Rows())...)
+			}
+			require.ElementsMatch(t, want, got, "resume at step %d with %d shards", step, of)
+		}
+	}
+	resumeOne(t, c, q, shards[1])
+}
+
+// resumeOne goes on with one shard from each of its own cursors: the very
+// next rows, in order.
+func resumeOne(t *testing.T, c *scenario.Case, q dataset.Query, shard scenario.Shard) {
+	t.Helper()
+	all := scenario.Texts(shard.Rows())
+	given := 0
+	for i, cursor := range shard.Cursors {
+		given += len(shard.Batches[i])
+		next := q
+		next.Cursor, next.Shard = dataset.Cursors{cursor}, shard.Report.Cursor.Shard
+		rest, err := scenario.Read(context.Background(), c.Loader(), next)
+		require.NoError(t, err)
+		require.Equal(t, all[given:], append([]string{}, scenario.Texts(rest[0].Rows())...), "after batch %d", i)
+		require.Equal(t, shard.Report.Cursor, rest[0].Report.Cursor, "the end is the same")
+	}
+}

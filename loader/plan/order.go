@@ -1,0 +1,139 @@
+package plan
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"fmt"
+	"slices"
+
+	"github.com/penstock/penstock/internal/bucket"
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/resolve"
+)
+
+// rank is where a split stands in the order: what is compared, first to last.
+type rank struct {
+	first, second []byte // shuffled: bucket digits, then partition; stored: second is empty
+	partition     []any  // stored: compared between first and digits
+	digits        []int
+	sequence      int64
+	location      string
+	from          int64
+}
+
+// sort puts the splits in order.
+//
+// Stored goes by partition values, then buckets in digit-reversed order, so
+// that the buckets of one residue class stand together for every modulus in
+// the chain of the count's factors; then by sequence number and location.
+// Shuffled goes by bucket digits first, each digit's values permuted by seed
+// and epoch, then by permuted partitions, then by permuted splits: days mix,
+// and a class is read once. The null bucket is the last of its siblings.
+func (p *Plan) sort() {
+	ranks := make(map[string]rank, len(p.Splits))
+	for _, s := range p.Splits {
+		ranks[s.ID] = p.rank(s)
+	}
+	compare := compareStored
+	if p.Order == dataset.Shuffled {
+		compare = compareShuffled
+	}
+	slices.SortFunc(p.Splits, func(a, b Split) int { return compare(ranks[a.ID], ranks[b.ID]) })
+}
+
+func (p *Plan) rank(s Split) rank {
+	r := rank{partition: s.Partition, sequence: s.Files[0].File.Sequence, location: s.Files[0].File.Location, from: s.Files[0].From}
+	if s.Bucket.Of > 0 && s.Bucket.ID != resolve.NullBucket {
+		r.digits = bucket.Digits(s.Bucket.ID, s.Bucket.Of)
+	} else if s.Bucket.Of > 0 {
+		r.digits = []int{s.Bucket.Of} // above every first digit
+	}
+	if p.Order != dataset.Shuffled {
+		return r
+	}
+	if s.Bucket.ID != resolve.NullBucket {
+		factors := bucket.Factors(s.Bucket.Of)
+		for place, d := range r.digits {
+			r.digits[place] = p.permuted(place, factors[place])[d]
+		}
+	}
+	r.first = p.mix("partition", fmt.Sprint(s.Bucket.ID), partitionText(s.Partition))
+	r.second = p.mix("split", s.ID)
+	return r
+}
+
+// permuted returns the permutation of the values of one digit.
+func (p *Plan) permuted(place, values int) []int {
+	order := make([]int, values)
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int {
+		return bytes.Compare(p.mix("digit", fmt.Sprint(place), fmt.Sprint(a)), p.mix("digit", fmt.Sprint(place), fmt.Sprint(b)))
+	})
+	permutation := make([]int, values)
+	for i, d := range order {
+		permutation[d] = i
+	}
+	return permutation
+}
+
+// mix hashes words with the seed and the epoch: the one source of randomness,
+// the same on every machine and in every version of Algorithm.
+func (p *Plan) mix(words ...string) []byte {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d %d %d %q", Algorithm, p.Seed, p.Epoch, words))
+	return sum[:8]
+}
+
+func compareStored(a, b rank) int {
+	return cmp.Or(comparePartitions(a.partition, b.partition), slices.Compare(a.digits, b.digits), compareFiles(a, b))
+}
+
+func compareShuffled(a, b rank) int {
+	return cmp.Or(slices.Compare(a.digits, b.digits), bytes.Compare(a.first, b.first), bytes.Compare(a.second, b.second), compareFiles(a, b))
+}
+
+func compareFiles(a, b rank) int {
+	return cmp.Or(cmp.Compare(a.sequence, b.sequence), cmp.Compare(a.location, b.location), cmp.Compare(a.from, b.from))
+}
+
+// deal gives the rows of all splits to n lanes: each gets Rows div n, the
+// first Rows mod n one more. In order, a split goes to the lane with the
+// fewest rows, the lowest number on ties, and is cut at its quota; the rest
+// goes on likewise.
+func (p *Plan) deal(n int) {
+	for _, s := range p.Splits {
+		p.Rows += s.Rows
+	}
+	p.Lanes = make([]Lane, n)
+	quota := func(lane int) int64 {
+		q := p.Rows / int64(n)
+		if int64(lane) < p.Rows%int64(n) {
+			q++
+		}
+		return q
+	}
+	for i, s := range p.Splits {
+		for from := int64(0); from < s.Rows; {
+			lane := p.shortest(quota)
+			l := &p.Lanes[lane]
+			to := min(s.Rows, from+quota(lane)-l.Rows)
+			l.Pieces = append(l.Pieces, Piece{Split: i, From: from, To: to})
+			l.Rows += to - from
+			from = to
+		}
+	}
+}
+
+// shortest returns the lane with the fewest rows among those below their
+// quota; there is one as long as rows are left.
+func (p *Plan) shortest(quota func(int) int64) int {
+	best := -1
+	for i, l := range p.Lanes {
+		if l.Rows < quota(i) && (best < 0 || l.Rows < p.Lanes[best].Rows) {
+			best = i
+		}
+	}
+	return best
+}

@@ -1,0 +1,155 @@
+package plan
+
+import (
+	"github.com/penstock/penstock/internal/expr"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/resolve"
+)
+
+// Algorithm is the version of the rules by which splits are cut, ordered and
+// dealt to lanes. It changes whenever an old plan would come out otherwise.
+const Algorithm = 1
+
+// SplitRows is the row target of a split.
+const SplitRows = 1 << 20
+
+// Plan is all splits of a query, their order and lanes.
+type Plan struct {
+	ID          string
+	Relation    *resolve.Relation
+	Digest      string // of the dataset
+	Pin         dataset.Pin
+	Filter      *expr.Filter // training rows that count: the dataset's filter and the query's; nil keeps all
+	QueryFilter string       // the query's filter alone, canonical; "" keeps all
+	Order       dataset.Order
+	Shuffle     dataset.Shuffle
+	Seed, Epoch int64
+	Staging     []Staging // as the relation lists them
+	Splits      []Split   // in order; pruned ones are left out
+	Lanes       []Lane
+	Rows        int64  // training rows of all splits, before filters and joins
+	Inexact     string // why the stream may have fewer rows than Rows; "" if it has exactly Rows
+	Pruned      Pruned
+}
+
+// Pruned counts what filters let the plan leave out.
+type Pruned struct {
+	Splits, Files int
+	Rows          int64
+}
+
+// Staging is one staging table's part in the plan.
+type Staging struct {
+	Key     resolve.Key // the pair that both tables are bucketed on; zero if the table has no files to match
+	Classes resolve.Classes
+	Pruned  int // files that the staging filter left out
+}
+
+// Split is the unit of reading: up to SplitRows training rows of one bucket
+// of one partition. Its ID depends on its training files alone.
+type Split struct {
+	ID        string
+	Partition []any          // values of the training table's partition fields except Bucket's
+	Bucket    resolve.Bucket // of the training table's first bucketed key column; Of is 0 if there is none
+	Files     []FileRange    // in (sequence number, location) order
+	Rows      int64          // of all Files, pruned ones included
+	Classes   []int          // per staging table: its class, or resolve.NoClass
+}
+
+// FileRange is the rows [From, To) of one data file.
+type FileRange struct {
+	File     catalog.File
+	From, To int64
+	Pruned   bool // no row can pass the filter: not read
+}
+
+// Piece is the rows [From, To) of a split, counted over its Files before any
+// filter.
+type Piece struct {
+	Split    int // index into Plan.Splits
+	From, To int64
+}
+
+// Lane is one of the plan's ordered queues.
+type Lane struct {
+	Pieces []Piece
+	Rows   int64
+}
+
+// Source is one table's files as a scan reads them, in order.
+type Source struct {
+	Table   *catalog.Table
+	Files   []FileRange
+	Filter  *expr.Filter   // rows that count; nil keeps all
+	Checked *catalog.Field // the key column whose values must hash to each file's bucket; nil: none
+}
+
+// Training returns what is to be read of the training table for a piece:
+// the ranges of the split's files that it covers, pruned files left out.
+func (p *Plan) Training(piece Piece) Source {
+	split := p.Splits[piece.Split]
+	source := Source{Table: p.Relation.Training, Filter: p.Filter, Checked: p.checked(split)}
+	at := int64(0)
+	for _, f := range split.Files {
+		rows := f.To - f.From
+		from, to := max(piece.From-at, 0), min(piece.To-at, rows)
+		if from < to && !f.Pruned {
+			source.Files = append(source.Files, FileRange{File: f.File, From: f.From + from, To: f.From + to})
+		}
+		at += rows
+	}
+	return source
+}
+
+// checked is the training key column whose decoded values are compared with
+// the file's bucket: a table that lies about its layout must fail the stream.
+func (p *Plan) checked(split Split) *catalog.Field {
+	if split.Bucket.Of == 0 {
+		return nil
+	}
+	for i := range p.Staging {
+		if p.Staging[i].Key.Training.ID != 0 {
+			return &p.Staging[i].Key.Training
+		}
+	}
+	return nil
+}
+
+// Class returns what is to be read of a staging table for one class of it.
+// NoClass gives a source without files.
+func (p *Plan) Class(staging, class int) Source {
+	s := &p.Staging[staging]
+	r := p.Relation.Staging[staging]
+	source := Source{Table: r.Pinned, Filter: r.Rows}
+	if s.Key.Staging.ID != 0 {
+		source.Checked = &s.Key.Staging
+	}
+	if class == resolve.NoClass {
+		return source
+	}
+	for _, f := range s.Classes.Files[class] {
+		source.Files = append(source.Files, FileRange{File: f, To: f.Rows})
+	}
+	return source
+}
+
+// ExactRows returns how many rows a stream over all lanes gives, or false.
+func (p *Plan) ExactRows() (int64, bool) { return p.Rows, p.Inexact == "" }
+
+// Steps returns how many steps the plan has with q rows per lane and step,
+// and false if that cannot be known before reading. TailDrop ends with the
+// shortest lane's last full step, TailKeep with the longest lane's last row.
+func (p *Plan) Steps(tail dataset.Tail, q int64) (int64, bool) {
+	if p.Inexact != "" || len(p.Lanes) == 0 {
+		return 0, p.Inexact == ""
+	}
+	shortest, longest := p.Lanes[0].Rows, int64(0)
+	for _, l := range p.Lanes {
+		shortest, longest = min(shortest, l.Rows), max(longest, l.Rows)
+	}
+	if tail == dataset.TailDrop {
+		return shortest / q, true
+	}
+	return (longest + q - 1) / q, true
+}

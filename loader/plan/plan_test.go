@@ -1,0 +1,279 @@
+package plan_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/expr"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/plan"
+	"github.com/penstock/penstock/loader/resolve"
+)
+
+// training makes a training table with a day partition and n buckets.
+func training(n int) *catalog.Table {
+	return &catalog.Table{
+		Name: "ml.train",
+		Pin:  dataset.TablePin{UUID: "t", Snapshot: 1},
+		Fields: []catalog.Field{
+			{ID: 1, Name: "request_id", Type: arrow.PrimitiveTypes.Int64},
+			{ID: 2, Name: "day", Type: arrow.PrimitiveTypes.Int64},
+		},
+		Specs: map[int]catalog.Spec{0: {
+			{ID: 1000, Source: 2, Name: "day", Transform: catalog.Transform{Kind: catalog.Identity}},
+			{ID: 1001, Source: 1, Name: "bucket", Transform: catalog.Transform{Kind: catalog.Bucket, N: n}},
+		}},
+	}
+}
+
+// file makes a training file; b is a bucket or nil, day an int64 or nil.
+func file(name string, day, b any, rows, sequence int64) catalog.File {
+	f := catalog.File{Location: name, Bytes: rows, Rows: rows, Sequence: sequence, Partition: []any{day, b}}
+	if d, ok := day.(int64); ok {
+		f.Ranges = map[int]expr.Range{2: {Lower: expr.Int(d), Upper: expr.Int(d), HasLower: true, HasUpper: true, Rows: rows}}
+	}
+	return f
+}
+
+func build(t *testing.T, table *catalog.Table, files []catalog.File, q dataset.Query) *plan.Plan {
+	t.Helper()
+	relation, err := resolve.Bind(dataset.Dataset{Name: "d", Key: []string{"request_id"}, Training: dataset.Training{Table: table.Name}}, table, nil)
+	require.NoError(t, err)
+	p, err := plan.Build(relation, plan.Files{Training: files}, q.Defaults())
+	require.NoError(t, err)
+	return p
+}
+
+func buckets(p *plan.Plan) []int {
+	var ids []int
+	for _, s := range p.Splits {
+		ids = append(ids, s.Bucket.ID)
+	}
+	return ids
+}
+
+// spec: order-5
+func TestStoredGoesByReversedDigits(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[int][]int{
+		16: {0, 8, 4, 12, 2, 10, 6, 14, 1, 9, 5, 13, 3, 11, 7, 15},
+		12: {0, 4, 8, 2, 6, 10, 1, 5, 9, 3, 7, 11},
+		7:  {0, 1, 2, 3, 4, 5, 6},
+	} {
+		var files []catalog.File
+		for b := range n {
+			files = append(files, file(fmt.Sprint("f", b), int64(1), int64(b), 10, 1))
+		}
+		require.Equal(t, want, buckets(build(t, training(n), files, dataset.Query{})), "bucket(%d)", n)
+	}
+}
+
+// spec: order-4, order-6
+func TestStoredGoesByPartitionThenBucketThenSequence(t *testing.T) {
+	t.Parallel()
+	files := []catalog.File{
+		file("a", nil, int64(0), 10, 1), file("b", int64(2), nil, 10, 1), file("c", int64(2), int64(1), 10, 1),
+		file("d", int64(1), int64(1), plan.SplitRows, 2), file("e", int64(1), int64(1), plan.SplitRows, 1), file("f", int64(1), int64(0), 10, 3),
+	}
+	slices.SortFunc(files, func(a, b catalog.File) int { return int(a.Sequence - b.Sequence) })
+	p := build(t, training(2), files, dataset.Query{})
+	var got []string
+	for _, s := range p.Splits {
+		got = append(got, s.Files[0].File.Location)
+	}
+	require.Equal(t, []string{"f", "e", "d", "c", "b", "a"}, got)
+}
+
+// TestClassesAreContiguous: whatever divides the chain of a count's factors,
+// its residue classes stand together in both orders.
+//
+// spec: order-7
+func TestClassesAreContiguous(t *testing.T) {
+	t.Parallel()
+	for n, moduli := range map[int][]int{16: {1, 2, 4, 8, 16}, 12: {1, 2, 4, 12}, 30: {2, 6, 30}} {
+		var files []catalog.File
+		for b := range n {
+			for day := range int64(3) {
+				files = append(files, file(fmt.Sprint("f", b, day), day, int64(b), 10, 1))
+			}
+		}
+		for epoch := range int64(5) {
+			p := build(t, training(n), files, dataset.Query{Order: dataset.Shuffled, Seed: 1, Epoch: epoch})
+			for _, m := range moduli {
+				runs := 0
+				for i, b := range buckets(p) {
+					if i == 0 || b%m != buckets(p)[i-1]%m {
+						runs++
+					}
+				}
+				require.Equal(t, m, runs, "bucket(%d) modulo %d", n, m)
+			}
+		}
+	}
+}
+
+// spec: order-8, order-11
+func TestShuffledDependsOnSeedAndEpochAlone(t *testing.T) {
+	t.Parallel()
+	var files []catalog.File
+	for b := range 16 {
+		files = append(files, file(fmt.Sprint("f", b), int64(b%3), int64(b), 10, 1))
+	}
+	q := dataset.Query{Order: dataset.Shuffled, Seed: 4, Epoch: 2, Lanes: 4}
+	first := build(t, training(16), files, q)
+	again := q
+	again.BatchRows, again.Shard, again.Tail = 44, dataset.Shard{Index: 1, Of: 2}, dataset.TailDrop
+	again.Columns = []dataset.Column{{Column: "day"}}
+	require.Equal(t, first, build(t, training(16), files, again))
+	ids := map[string]bool{first.ID: true}
+	orders := map[string]bool{fmt.Sprint(buckets(first)): true}
+	for i, other := range []dataset.Query{
+		{Order: dataset.Shuffled, Seed: 4, Epoch: 3, Lanes: 4},
+		{Order: dataset.Shuffled, Seed: 5, Epoch: 2, Lanes: 4},
+		{Order: dataset.Stored, Lanes: 4},
+	} {
+		p := build(t, training(16), files, other)
+		ids[p.ID], orders[fmt.Sprint(buckets(p))] = true, true
+		require.Len(t, ids, i+2)
+		require.Len(t, orders, i+2)
+	}
+	for _, other := range []dataset.Query{
+		{Order: dataset.Shuffled, Seed: 4, Epoch: 2, Lanes: 2},
+		{Order: dataset.Shuffled, Seed: 4, Epoch: 2, Lanes: 4, Filter: "day >= 0"},
+	} {
+		ids[build(t, training(16), files, other).ID] = true
+	}
+	require.Len(t, ids, 6)
+}
+
+// spec: order-1, order-2
+func TestSplitsAreCutBeforeFiltersDropThem(t *testing.T) {
+	t.Parallel()
+	const rows = plan.SplitRows
+	files := []catalog.File{
+		file("a", int64(1), int64(0), rows/2, 1), file("b", int64(1), int64(0), 2*rows, 2),
+		file("c", int64(2), int64(0), 5, 3), file("e", int64(1), int64(1), 5, 3),
+	}
+	p := build(t, training(2), files, dataset.Query{})
+	var got []string
+	ids := map[string]plan.Split{}
+	for _, s := range p.Splits {
+		text := ""
+		for _, f := range s.Files {
+			text += fmt.Sprintf("%s[%d:%d]", f.File.Location, f.From, f.To)
+		}
+		got = append(got, text)
+		ids[s.ID] = s
+	}
+	require.Equal(t, []string{
+		"a[0:524288]b[0:524288]", "b[524288:1572864]", "b[1572864:2097152]", "e[0:5]", "c[0:5]",
+	}, got)
+	filtered := build(t, training(2), files, dataset.Query{Filter: "day = 1"})
+	require.Len(t, filtered.Splits, 4)
+	require.Equal(t, plan.Pruned{Splits: 1, Files: 1, Rows: 5}, filtered.Pruned)
+	for _, s := range filtered.Splits {
+		require.Contains(t, ids, s.ID, "a filter changes no split's id")
+	}
+}
+
+// TestLanes deals random splits to random lanes.
+//
+// spec: order-9, order-10
+func TestLanes(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 200 {
+		n, l := 1+r.IntN(16), 1+r.IntN(12)
+		var files []catalog.File
+		total := int64(0)
+		for i := range r.IntN(30) {
+			rows := int64(1 + r.IntN(100))
+			total += rows
+			files = append(files, file(fmt.Sprint("f", i), int64(r.IntN(3)), int64(r.IntN(n)), rows, int64(i)))
+		}
+		p := build(t, training(n), files, dataset.Query{Lanes: l})
+		require.Equal(t, total, p.Rows)
+		requireDealt(t, p, l)
+	}
+}
+
+// requireDealt replays the rule of the specification row by row: each next row
+// goes to the lane that its split was given to, until that lane is full.
+func requireDealt(t *testing.T, p *plan.Plan, l int) {
+	t.Helper()
+	given, next := make([]int64, l), make([]int, l)
+	quota := func(i int) int64 {
+		if int64(i) < p.Rows%int64(l) {
+			return p.Rows/int64(l) + 1
+		}
+		return p.Rows / int64(l)
+	}
+	for i, s := range p.Splits {
+		for at := int64(0); at < s.Rows; {
+			best := -1
+			for lane := range l {
+				if given[lane] < quota(lane) && (best < 0 || given[lane] < given[best]) {
+					best = lane
+				}
+			}
+			piece := p.Lanes[best].Pieces[next[best]]
+			require.Equal(t, plan.Piece{Split: i, From: at, To: min(s.Rows, at+quota(best)-given[best])}, piece)
+			given[best] += piece.To - piece.From
+			next[best]++
+			at = piece.To
+		}
+	}
+	for i := range l {
+		require.Equal(t, quota(i), p.Lanes[i].Rows)
+		require.Len(t, p.Lanes[i].Pieces, next[i])
+	}
+}
+
+func TestPiecesCoverTheirSplits(t *testing.T) {
+	t.Parallel()
+	files := []catalog.File{file("a", int64(1), int64(0), 10, 1), file("b", int64(1), int64(0), 7, 2), file("c", int64(9), int64(0), 4, 2)}
+	p := build(t, training(1), files, dataset.Query{Lanes: 3, Filter: "day < 9"})
+	var got []string
+	for _, l := range p.Lanes {
+		for _, piece := range l.Pieces {
+			for _, f := range p.Training(piece).Files {
+				got = append(got, fmt.Sprintf("%s[%d:%d]", f.File.Location, f.From, f.To))
+			}
+		}
+	}
+	require.Equal(t, []string{"a[0:6]", "a[6:10]", "b[0:2]", "b[2:7]"}, got)
+}
+
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	table := training(2)
+	relation, err := resolve.Bind(dataset.Dataset{Name: "d", Training: dataset.Training{Table: table.Name}}, table, nil)
+	require.NoError(t, err)
+	for filter, want := range map[string]string{
+		"nope = 1":   `filter`,
+		"day = 'x'":  `filter`,
+		"day = = 1":  `filter`,
+		"request_id": `filter`,
+	} {
+		_, err := plan.Build(relation, plan.Files{}, dataset.Query{Filter: filter}.Defaults())
+		require.ErrorContains(t, err, want)
+		require.Equal(t, fault.Invalid, fault.KindOf(err))
+		require.Positive(t, fault.As(err).Faults[0].Position, filter)
+	}
+	other := *table
+	other.Specs = map[int]catalog.Spec{0: table.Specs[0], 1: training(4).Specs[0]}
+	late := file("b", int64(1), int64(1), 5, 2)
+	late.Spec = 1
+	relation, err = resolve.Bind(relation.Dataset, &other, nil)
+	require.NoError(t, err)
+	_, err = plan.Build(relation, plan.Files{Training: []catalog.File{file("a", int64(1), int64(1), 5, 1), late}}, dataset.Query{}.Defaults())
+	require.ErrorContains(t, err, "several specs in a training table are not served")
+	require.Equal(t, "b", fault.As(err).File)
+}

@@ -1,0 +1,27 @@
+package plan
+
+import (
+	"github.com/apache/arrow-go/v18/arrow"
+
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/resolve"
+)
+
+// Schema returns the schema of the stream for the columns of a query; nil
+// asks for all. It needs nothing but the plan: no file is opened.
+func (p *Plan) Schema(columns []dataset.Column) (*arrow.Schema, error) {
+	outputs, err := p.Relation.Select(columns)
+	if err != nil {
+		return nil, err
+	}
+	return resolve.Schema(outputs), nil
+}
+
+// Cursor returns the plan's part of every cursor of its streams; shard, step,
+// rows and positions are the stream's.
+func (p *Plan) Cursor() dataset.Cursor {
+	return dataset.Cursor{
+		Version: dataset.CursorVersion, Plan: p.ID, Algorithm: Algorithm, Dataset: p.Digest, Filter: p.QueryFilter,
+		Order: p.Order, Shuffle: p.Shuffle, Seed: p.Seed, Epoch: p.Epoch, Lanes: len(p.Lanes), Pin: p.Pin,
+	}
+}

@@ -1,0 +1,75 @@
+package loader
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+
+	"github.com/penstock/penstock/cache"
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/plan"
+	"github.com/penstock/penstock/loader/resolve"
+)
+
+// Plans remembers plans by all that they are made of, pins included, so that
+// nothing in it goes stale. A nil *Plans remembers nothing.
+type Plans struct {
+	cache *cache.Cache[*plan.Plan]
+}
+
+// NewPlans makes a memory of plans that may hold about limit bytes.
+func NewPlans(limit int64) (*Plans, error) {
+	c, err := cache.New[*plan.Plan](limit)
+	if err != nil {
+		return nil, err
+	}
+	return &Plans{cache: c}, nil
+}
+
+// Close ends what the memory started.
+func (p *Plans) Close() { p.cache.Close() }
+
+func (p *Plans) get(ctx context.Context, key string, build func(context.Context) (*plan.Plan, error)) (*plan.Plan, error) {
+	if p == nil {
+		return build(ctx)
+	}
+	return p.cache.Get(ctx, key, func(ctx context.Context) (*plan.Plan, int64, error) {
+		built, err := build(ctx)
+		if err != nil {
+			return nil, 0, err
+		}
+		return built, planBytes(built), nil
+	})
+}
+
+// planKey names what a plan is made of. The columns belong to it since a file
+// may be unreadable for some columns and not for others.
+func planKey(r *resolve.Relation, q dataset.Query) string {
+	pins := []dataset.TablePin{r.Training.Pin}
+	for _, s := range r.Staging {
+		pins = append(pins, s.Pinned.Pin)
+	}
+	text, _ := json.Marshal([]any{pins, q.Columns}) //nolint:errchkjson // strings and numbers alone
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %s %s %q %s %s %d %d %d", r.Dataset.Name, r.Dataset.Digest(), text, q.Filter, q.Order, q.Shuffle, q.Seed, q.Epoch, q.Lanes))
+	return hex.EncodeToString(sum[:])
+}
+
+// planBytes estimates what a plan holds.
+func planBytes(p *plan.Plan) int64 {
+	const perFile, perPiece = 600, 120
+	n := int64(0)
+	for _, s := range p.Splits {
+		n += int64(len(s.Files)) * perFile
+	}
+	for _, s := range p.Staging {
+		for _, class := range s.Classes.Files {
+			n += int64(len(class)) * perFile
+		}
+	}
+	for _, l := range p.Lanes {
+		n += int64(len(l.Pieces)) * perPiece
+	}
+	return n + perFile
+}

@@ -1,0 +1,210 @@
+package resolve_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/resolve"
+)
+
+func field(id int, name string, dt arrow.DataType, required bool) catalog.Field {
+	return catalog.Field{ID: id, Name: name, Type: dt, Required: required}
+}
+
+func spec(source, n int) catalog.Spec {
+	return catalog.Spec{{ID: 1000, Source: source, Name: "b", Transform: catalog.Transform{Kind: catalog.Bucket, N: n}}}
+}
+
+func table(name string, fields []catalog.Field, specs ...catalog.Spec) *catalog.Table {
+	t := &catalog.Table{Name: name, Fields: fields, Specs: map[int]catalog.Spec{}}
+	for i, s := range specs {
+		t.Specs[i] = s
+	}
+	return t
+}
+
+func trainingTable(n int) *catalog.Table {
+	return table("ml.train", []catalog.Field{
+		field(1, "request_id", arrow.PrimitiveTypes.Int64, true),
+		field(2, "item", arrow.PrimitiveTypes.Int32, true),
+		field(3, "score", arrow.PrimitiveTypes.Float32, false),
+	}, spec(1, n))
+}
+
+func stagingTable(specs ...catalog.Spec) *catalog.Table {
+	return table("features.user", []catalog.Field{
+		field(4, "late", arrow.BinaryTypes.String, true),
+		field(1, "req", arrow.PrimitiveTypes.Int32, false),
+		field(2, "age", arrow.PrimitiveTypes.Int64, true),
+	}, specs...)
+}
+
+func entry() dataset.Staging {
+	return dataset.Staging{
+		Table: "features.user", Name: "user", Key: []dataset.KeyPair{{Training: "request_id", Staging: "req"}},
+		Join: dataset.Left, Missing: dataset.MissingNull, Duplicates: dataset.DuplicatesError,
+	}
+}
+
+func bind(t *testing.T, entries ...dataset.Staging) (*resolve.Relation, error) {
+	t.Helper()
+	d := dataset.Dataset{Name: "d", Key: []string{"request_id"}, Training: dataset.Training{Table: "ml.train"}, Staging: entries}
+	staging := make([]*catalog.Table, len(entries))
+	for i := range staging {
+		staging[i] = stagingTable(spec(1, 4))
+	}
+	return resolve.Bind(d, trainingTable(4), staging)
+}
+
+// TestClasses compares with the definition for all pairs of counts: b of n and
+// c of m meet exactly when some hash falls into both.
+//
+// spec: resolve-1, resolve-2, resolve-3
+func TestClasses(t *testing.T) {
+	t.Parallel()
+	for n := 1; n <= 16; n++ {
+		for m := 1; m <= 16; m++ {
+			s := stagingTable(spec(1, m))
+			files := []catalog.File{{Location: "null", Partition: []any{nil}}}
+			for c := range m {
+				files = append(files, catalog.File{Location: fmt.Sprint(c), Partition: []any{int64(c)}})
+			}
+			classes := resolve.Match(s, files, s.Fields[1], n)
+			met := map[[2]int]bool{}
+			for hash := range n * m {
+				met[[2]int{hash % n, hash % m}] = true
+			}
+			for b := range n {
+				var want []string
+				for c := range m {
+					if met[[2]int{b, c}] {
+						want = append(want, fmt.Sprint(c))
+					}
+				}
+				var got []string
+				for _, f := range classes.Files[classes.Of(resolve.Bucket{ID: b, Of: n})] {
+					got = append(got, f.Location)
+				}
+				require.Equal(t, want, got, "bucket %d of %d with %d", b, n, m)
+			}
+			require.Equal(t, resolve.NoClass, classes.Of(resolve.Bucket{ID: resolve.NullBucket, Of: n}))
+		}
+	}
+}
+
+// spec: resolve-4
+func TestClassesOfMixedSpecs(t *testing.T) {
+	t.Parallel()
+	s := stagingTable(spec(1, 4), spec(1, 6))
+	var files []catalog.File
+	for c := range 4 {
+		files = append(files, catalog.File{Location: fmt.Sprint("four", c), Partition: []any{int64(c)}})
+	}
+	for c := range 6 {
+		files = append(files, catalog.File{Location: fmt.Sprint("six", c), Spec: 1, Partition: []any{int64(c)}})
+	}
+	classes := resolve.Match(s, files, s.Fields[1], 12)
+	require.Equal(t, 12, classes.Modulus)
+	for hash := range 48 {
+		var got []string
+		for _, f := range classes.Files[classes.Of(resolve.Bucket{ID: hash % 12, Of: 12})] {
+			got = append(got, f.Location)
+		}
+		require.Equal(t, []string{fmt.Sprint("four", hash%4), fmt.Sprint("six", hash%6)}, got)
+	}
+}
+
+// spec: resolve-10, resolve-13
+func TestOutputs(t *testing.T) {
+	t.Parallel()
+	r, err := bind(t, entry())
+	require.NoError(t, err)
+	require.Equal(t, arrow.NewSchema([]arrow.Field{
+		{Name: "request_id", Type: arrow.PrimitiveTypes.Int64},
+		{Name: "item", Type: arrow.PrimitiveTypes.Int32},
+		{Name: "score", Type: arrow.PrimitiveTypes.Float32, Nullable: true},
+		{Name: "age", Type: arrow.PrimitiveTypes.Int64, Nullable: true},
+		{Name: "late", Type: arrow.BinaryTypes.String, Nullable: true},
+	}, nil).String(), resolve.Schema(r.Outputs).String(), "keys left out, staging columns by field id")
+	inner := entry()
+	inner.Join, inner.Columns, inner.Prefix = dataset.Inner, []dataset.Column{{Column: "late"}, {Column: "age", Name: "years"}}, "u_"
+	r, err = bind(t, inner)
+	require.NoError(t, err)
+	require.Equal(t, "u_late", r.Outputs[3].Name)
+	require.Equal(t, "years", r.Outputs[4].Name)
+	require.False(t, r.Outputs[4].Null)
+}
+
+// spec: resolve-11
+func TestSelect(t *testing.T) {
+	t.Parallel()
+	r, err := bind(t, entry())
+	require.NoError(t, err)
+	outputs, err := r.Select([]dataset.Column{{Column: "late"}, {Column: "score", Name: "s"}, {Column: "age"}, {Column: "item"}})
+	require.NoError(t, err)
+	var names []string
+	for _, o := range outputs {
+		names = append(names, o.Name)
+	}
+	require.Equal(t, []string{"s", "item", "late", "age"}, names)
+	_, err = r.Select([]dataset.Column{{Column: "scores"}, {Column: "item"}, {Column: "age", Name: "item"}})
+	require.Equal(t, []fault.Field{
+		{Field: "columns[0]", Message: `the dataset has no column "scores"`, Nearest: "score"},
+		{Field: "columns[2]", Message: `two columns are named "item"; rename one with {column: …, name: …}`},
+	}, fault.As(err).Faults)
+}
+
+// spec: resolve-9, resolve-12, resolve-14
+func TestFaultsTogether(t *testing.T) {
+	t.Parallel()
+	bad := entry()
+	bad.Key = []dataset.KeyPair{{Training: "request", Staging: "req"}, {Training: "item", Staging: "late"}, {Training: "score", Staging: "age"}}
+	bad.Filter, bad.Columns = "agee > 1", []dataset.Column{{Column: "nope"}}
+	twin := entry()
+	twin.Name = "twin"
+	_, err := bind(t, bad, entry(), twin)
+	require.Equal(t, fault.Invalid, fault.KindOf(err))
+	var got []string
+	for _, f := range fault.As(err).Faults {
+		got = append(got, f.Field+" "+f.Nearest)
+	}
+	require.Equal(t, []string{
+		"staging[0].key request_id", "staging[0].key ", "staging[0].key ", "staging[0].filter age", "staging[0].columns[0] ",
+		"staging[2] ", "staging[2] ",
+	}, got)
+	require.ErrorContains(t, err, "keys of these types cannot be equal")
+	require.ErrorContains(t, err, `set prefix: "twin_"`)
+}
+
+func TestKeysOfAStagingTableAreNeverOutput(t *testing.T) {
+	t.Parallel()
+	e := entry()
+	e.Columns = []dataset.Column{{Column: "req"}}
+	_, err := bind(t, e)
+	require.ErrorContains(t, err, "never output")
+}
+
+// spec: resolve-7
+func TestUnbucketedFiles(t *testing.T) {
+	t.Parallel()
+	r, err := bind(t, entry())
+	require.NoError(t, err)
+	bucketed := []catalog.File{{Location: "ok", Partition: []any{int64(1)}}}
+	bare := []catalog.File{{Location: "bare", Spec: 7}}
+	key, err := resolve.BucketKey(r.Training, bucketed, r.Staging[0], bucketed)
+	require.NoError(t, err)
+	require.Equal(t, "req", key.Staging.Name)
+	for name, files := range map[string][2][]catalog.File{"ml.train": {bare, bucketed}, "features.user": {bucketed, bare}} {
+		_, err = resolve.BucketKey(r.Training, files[0], r.Staging[0], files[1])
+		require.Equal(t, fault.Invalid, fault.KindOf(err))
+		require.Equal(t, name, fault.As(err).Table)
+		require.Equal(t, "bare", fault.As(err).File)
+		require.Contains(t, fault.As(err).Remedy, "partition "+name)
+	}
+}
