@@ -35,7 +35,7 @@ func mutants() []mutant {
 		},
 		{
 			"null-matches-null", "joiner/build.go",
-			"if v.null == nil || !v.null[i] {", "if v.null == nil || true {",
+			"if v.null == nil || !v.null[i] {", "if v.null == nil || i >= 0 {",
 			[]string{"./joiner"},
 		},
 		{
@@ -92,7 +92,7 @@ func mutants() []mutant {
 		},
 		{
 			"order-depends-on-staging", "loader/plan/order.go",
-			`	r.second = p.mix("split", s.ID)`, `	r.second = p.mix("split", s.ID, fmt.Sprint(len(p.Staging)))`, plan,
+			`"%d %d %d %q", Algorithm, p.Seed, p.Epoch, words`, `"%d %d %d %q", Algorithm, p.Seed+int64(len(p.Staging)), p.Epoch, words`, plan,
 		},
 		{
 			"filter-prunes-too-much", "loader/plan/build.go",
