@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/penstock/penstock/internal/fault"
+)
+
+// Defaults of cat.
+const (
+	tableRows  = 20  // that a table shows unless --limit says otherwise
+	tableWidth = 120 // where the terminal does not tell
+)
+
+// catFlags say what cat does with the rows.
+type catFlags struct {
+	format, output *string
+	limit          *int64
+	width          *int
+}
+
+func (p process) catCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use: "cat [DATASET]", Short: "Print the rows of a query", Args: cobra.MaximumNArgs(1),
+		Long: "Print the rows of a query: as a table, CSV, JSON lines or an Arrow file.\n\n" +
+			"With --config the rows are read in process, with --uri from a server. How many rows there\n" +
+			"were, and how many of them each staging table matched, is said on standard error.",
+		Example: "  penstock cat homefeed --config penstock.yaml --columns request_id,label --limit 5\n" +
+			"  penstock cat homefeed --uri grpc://127.0.0.1:8815 --shard 0/4 --lanes 4 --format arrow --output part.arrow",
+	}
+	from, query := newSourceFlags(c), newQueryFlags(c)
+	flags := catFlags{
+		format: c.Flags().StringP("format", "f", "table", "`FORMAT`: "+strings.Join(formats(), ", ")),
+		output: c.Flags().StringP("output", "o", "", "`FILE`: write there and not to standard output; it appears when it is whole"),
+		limit:  c.Flags().Int64P("limit", "n", 0, "`N`: at most so many rows; 0 is all (default 20 for tables, else all)"),
+		width:  c.Flags().Int("width", 0, "`N`: characters a line of a table; 0 is no limit (default: the terminal's, else 120)"),
+	}
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if !slices.Contains(formats(), *flags.format) {
+			return usage("--format %s: the formats are %s", *flags.format, strings.Join(formats(), ", "))
+		}
+		if *flags.limit < 0 || *flags.width < 0 {
+			return usage("--limit and --width are numbers from 0 on")
+		}
+		if *flags.format == "table" && !c.Flags().Changed("limit") {
+			*flags.limit = tableRows
+		}
+		if !c.Flags().Changed("width") {
+			*flags.width = p.tableWidth()
+		}
+		text, err := p.json(query, args)
+		if err != nil {
+			return err
+		}
+		return p.asking(c, from, func(ctx context.Context, s source) error {
+			rows, err := s.Open(ctx, text)
+			if err != nil {
+				return err
+			}
+			defer rows.Release()
+			return p.writing(*flags.output, func(w io.Writer) error { return p.print(rows, w, flags) })
+		})
+	}
+	return c
+}
+
+// tableWidth is how wide tables are unless --width says otherwise.
+func (p process) tableWidth() int {
+	if p.width > 0 {
+		return p.width
+	}
+	if n, err := strconv.Atoi(p.orEnv("", "COLUMNS")); err == nil && n > 0 {
+		return n
+	}
+	return tableWidth
+}
+
+// print writes rows up to the limit, and says on standard error how it went.
+func (p process) print(rows *shards, w io.Writer, flags catFlags) error {
+	out, err := newFormat(*flags.format, w, rows.schema, *flags.width)
+	if err != nil {
+		return err
+	}
+	left, more := *flags.limit, false
+	written := int64(0)
+	for rows.Next() {
+		batch := rows.at.RecordBatch()
+		if *flags.limit > 0 {
+			if left == 0 {
+				more = true
+				break
+			}
+			if batch.NumRows() > left {
+				more = true
+				batch = batch.NewSlice(0, left)
+				defer batch.Release()
+			}
+			left -= batch.NumRows()
+		}
+		if err := out.Write(batch); err != nil {
+			return err
+		}
+		written += batch.NumRows()
+		if more {
+			break
+		}
+	}
+	if rows.err != nil {
+		return rows.err
+	}
+	if err := out.Close(); err != nil {
+		return err
+	}
+	if more {
+		fmt.Fprintf(p.stderr, "%s, and there are more; --limit 0 gives all\n", rowsText(written))
+		return nil
+	}
+	fmt.Fprintf(p.stderr, "%s%s\n", rowsText(written), matchText(rows.total))
+	return nil
+}
+
+func rowsText(n int64) string {
+	if n == 1 {
+		return "1 row"
+	}
+	return fmt.Sprintf("%d rows", n)
+}
+
+// matchText says how many rows each staging table matched.
+func matchText(r report) string {
+	text := ""
+	for _, name := range slices.Sorted(maps.Keys(r.Staging)) {
+		c := r.Staging[name]
+		text += fmt.Sprintf("; %s matched %d of %d", name, c.Matched, c.Rows)
+	}
+	return text
+}
+
+// writing gives f standard output, or a file that takes its name only when f
+// is done: half a file is never taken for a whole one.
+func (p process) writing(path string, f func(io.Writer) error) (err error) {
+	if path == "" {
+		return f(p.stdout)
+	}
+	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return fault.New(fault.Unavailable, "write %s: %w", path, err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(file.Name()))
+		}
+	}()
+	if err := f(file); err != nil {
+		return errors.Join(err, file.Close())
+	}
+	const readable = 0o644
+	if err := errors.Join(file.Chmod(readable), file.Close()); err != nil {
+		return fault.New(fault.Unavailable, "write %s: %w", path, err)
+	}
+	if err := os.Rename(file.Name(), path); err != nil {
+		return fault.New(fault.Unavailable, "write %s: %w", path, err)
+	}
+	return nil
+}

@@ -1,0 +1,96 @@
+// Command penstock serves joined Iceberg tables to trainers over Arrow Flight,
+// and shows on the terminal what it would serve.
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// Exit codes.
+const (
+	exitOK          = 0
+	exitFailure     = 1
+	exitUsage       = 2
+	exitInterrupted = 130 // as shells have it for SIGINT
+)
+
+// process is what the program has of the system around it, so that tests can
+// run it in theirs.
+type process struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	env            func(string) (string, bool)
+	clock          func() time.Time
+	width          int // columns of the terminal that stdout is; 0: it is none
+}
+
+func main() {
+	p := process{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, env: os.LookupEnv, clock: time.Now, width: terminalWidth(os.Stdout)}
+	os.Exit(p.run(context.Background(), os.Args[1:]))
+}
+
+// run runs one command line and returns the exit code.
+func (p process) run(ctx context.Context, args []string) int {
+	began := false
+	root := &cobra.Command{
+		Use:   "penstock",
+		Short: "Stream joined Iceberg tables to trainers",
+		Long: "Penstock opens a training table and its staging tables in Apache Iceberg, joins them\n" +
+			"bucket by bucket in memory, and streams the joined batches over Arrow Flight.",
+		SilenceErrors: true, SilenceUsage: true,
+		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+		// What goes wrong before a command runs is a mistake in its use.
+		PersistentPreRun: func(*cobra.Command, []string) { began = true },
+	}
+	root.SetArgs(args)
+	root.SetIn(p.stdin)
+	root.SetOut(p.stdout)
+	root.SetErr(p.stderr)
+	root.AddCommand(p.serveCommand(), p.explainCommand(), p.catCommand(), p.datasetsCommand(), p.versionCommand())
+	command, err := root.ExecuteContextC(ctx)
+	if err != nil && !began {
+		err = usageError{err}
+	}
+	return p.ended(command, err)
+}
+
+// interruptible is ctx until the user presses Ctrl-C or ends the program.
+func interruptible(ctx context.Context) (context.Context, context.CancelFunc) {
+	return signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+}
+
+func (p process) versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			_, err := io.WriteString(p.stdout, "penstock "+version()+"\n")
+			return err
+		},
+	}
+}
+
+// version is what the Go linker knows: the module's version, or the commit.
+func version() string {
+	built, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	v := built.Main.Version
+	if v == "" || v == "(devel)" {
+		v = "devel"
+		for _, s := range built.Settings {
+			if s.Key == "vcs.revision" {
+				v += "-" + s.Value[:min(len(s.Value), 12)]
+			}
+		}
+	}
+	return v
+}

@@ -1,0 +1,223 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/penstock/penstock/flight"
+	"github.com/penstock/penstock/internal/config"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/telemetry"
+)
+
+// headerTimeout bounds how long a client of the metrics may take to ask.
+const headerTimeout = 10 * time.Second
+
+func (p process) serveCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use: "serve --config FILE", Short: "Serve the datasets of a config file over Arrow Flight", Args: cobra.NoArgs,
+		Long: "Serve the datasets of a config file over Arrow Flight.\n\n" +
+			"The first line on standard output is the address, as host:port; all else is logged on\n" +
+			"standard error. Every setting can also stand in the file's server block (listen, max_streams)\n" +
+			"or in the environment (PENSTOCK_LISTEN, PENSTOCK_MAX_STREAMS). Flags win over the\n" +
+			"environment, the environment over the file.\n\n" +
+			"SIGTERM and SIGINT let running streams finish within the drain time; a second one ends\n" +
+			"them at once.",
+		Example: "  penstock serve --config penstock.yaml --listen 127.0.0.1:8815",
+	}
+	file := configFlag(c)
+	for _, s := range config.Settings() {
+		if s.Switch() {
+			c.Flags().Bool(s.Flag(), false, s.Usage)
+			continue
+		}
+		usage := s.Usage
+		if s.Default != "" {
+			usage += fmt.Sprintf(" (default %s)", s.Default)
+		}
+		c.Flags().String(s.Flag(), "", fmt.Sprintf("`%s` %s", s.Shape, usage))
+		if s.List {
+			usage += "; several with commas"
+		}
+		c.Flags().Lookup(s.Flag()).Usage = fmt.Sprintf("`%s`: %s", s.Shape, usage)
+	}
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		path := p.orEnv(*file, envConfig)
+		if path == "" {
+			return usage("serve needs --config FILE, or %s", envConfig)
+		}
+		given := map[string]string{}
+		for _, s := range config.Settings() {
+			if f := c.Flags().Lookup(s.Flag()); f.Changed {
+				given[s.Flag()] = f.Value.String()
+			}
+		}
+		settings, err := p.load(path, given)
+		if err != nil {
+			return err
+		}
+		return p.serve(c.Context(), settings)
+	}
+	return c
+}
+
+// serve serves until the process is told to end.
+func (p process) serve(ctx context.Context, c *config.Config) (err error) {
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	// A log that nobody reads any more must not end the server.
+	signal.Ignore(syscall.SIGPIPE)
+
+	log := telemetry.NewLogger(p.stderr, c.Server.LogLevel, c.Server.LogFormat)
+	keys, err := ticketKeys(c.Server)
+	if err != nil {
+		return err
+	}
+	listener, err := listen(ctx, "listen", c.Server.Listen, c.Server)
+	if err != nil {
+		return err
+	}
+	defer listener.Close() //nolint:errcheck // closed by Serve as a rule
+	e, err := assemble(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, e.Close()) }()
+
+	metrics := telemetry.NewMetrics(version())
+	metrics.Budget(e.budget)
+	server := flight.New(flight.Options{
+		Loader: e, Keys: keys, Clock: p.clock, Lifetime: c.Server.TicketLifetime, Advertise: c.Server.Advertise,
+		MaxStreams: c.Server.MaxStreams, Version: version(), Logger: log, Observer: metrics.Observer(),
+	})
+	running := &serving{log: log, signals: signals, server: server, drain: c.Server.Drain}
+	if c.Server.Metrics != "" {
+		if running.metrics, err = listen(ctx, "metrics", c.Server.Metrics, c.Server); err != nil {
+			return err
+		}
+		running.handler = metrics.Handler(c.Server.Pprof)
+	}
+	log.Info("penstock serves", "version", version(), "listen", listener.Addr().String(), "config", c.File,
+		"datasets", len(c.Datasets), "catalogs", len(c.Catalogs), "memory", c.Server.Memory)
+	if _, err := fmt.Fprintln(p.stdout, listener.Addr()); err != nil && !brokenPipe(err) {
+		return fault.New(fault.Unavailable, "write the address to standard output: %w", err)
+	}
+	return running.run(ctx, listener)
+}
+
+// ticketKeys reads the keys that sign tickets, or makes one for this run.
+func ticketKeys(s config.Server) (*flight.Keys, error) {
+	if s.TicketKeys == "" {
+		return flight.RandomKeys(rand.Reader)
+	}
+	text, err := os.ReadFile(s.TicketKeys)
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "read the ticket keys: %w", err).In("", s.TicketKeys).
+			WithRemedy("see that ticket_keys names a file that this user may read")
+	}
+	keys, err := flight.ParseKeys(text)
+	if err != nil {
+		return nil, fault.As(fault.Op(err, "read the ticket keys of %s", s.TicketKeys))
+	}
+	return keys, nil
+}
+
+// listen binds an address. Addresses that other machines reach need a word of
+// consent, as long as there is neither TLS nor authentication.
+func listen(ctx context.Context, setting, address string, s config.Server) (net.Listener, error) {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, fault.InvalidField(setting, "%q is not of the form host:port", address)
+	}
+	resolved, err := net.ResolveTCPAddr("tcp", address)
+	if err != nil {
+		return nil, fault.InvalidField(setting, "host %q has no address: %v", host, err)
+	}
+	if !resolved.IP.IsLoopback() {
+		switch {
+		case !s.Insecure:
+			return nil, fault.InvalidField(setting, "%s can be reached from other machines, and this version serves neither TLS nor credentials", address).
+				WithRemedy("listen on 127.0.0.1, or add --insecure where everyone who reaches the address may read all datasets")
+		case s.TicketKeys == "" && setting == "listen":
+			return nil, fault.InvalidField("ticket_keys", "a server that other machines reach needs a key file for its tickets").
+				WithRemedy(`make one: echo "k1 $(head -c 32 /dev/urandom | base64 -w 0)" > tickets.keys; and add --ticket-keys tickets.keys`)
+		}
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", resolved.String())
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fault.New(fault.Unavailable, "%s %s: another program has that port", setting, address).
+			WithRemedy("end the other program, or choose another port; port 0 takes a free one")
+	case errors.Is(err, syscall.EACCES):
+		return nil, fault.New(fault.Forbidden, "%s %s: this user may not use that port", setting, address).
+			WithRemedy("choose a port from 1024 on")
+	case err != nil:
+		return nil, fault.New(fault.Unavailable, "%s %s: %w", setting, address, err)
+	}
+	return listener, nil
+}
+
+// serving is a server that runs, and what can end it.
+type serving struct {
+	log     *slog.Logger
+	signals <-chan os.Signal
+	server  *flight.Server
+	drain   time.Duration
+	metrics net.Listener // nil: off
+	handler http.Handler
+}
+
+// run serves until a signal, the end of ctx, or a failure. After the first
+// signal running streams may go on for the drain time, or until the second.
+func (s *serving) run(ctx context.Context, listener net.Listener) error {
+	group, ctx := errgroup.WithContext(ctx)
+	beside := &http.Server{Handler: s.handler, ReadHeaderTimeout: headerTimeout, BaseContext: func(net.Listener) context.Context { return ctx }}
+	if s.metrics != nil {
+		s.log.Info("metrics", "listen", s.metrics.Addr().String())
+		group.Go(func() error {
+			if err := beside.Serve(s.metrics); !errors.Is(err, http.ErrServerClosed) {
+				return fault.New(fault.Unavailable, "serve metrics: %w", err)
+			}
+			return nil
+		})
+	}
+	group.Go(func() error { return s.server.Serve(listener) })
+	group.Go(func() error {
+		why := "the server failed"
+		select {
+		case <-ctx.Done():
+		case sig := <-s.signals:
+			why = strings.ToUpper(sig.String())
+		}
+		s.log.Info("shutting down", "why", why, "streams", s.server.Streams(), "drain", s.drain)
+		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.drain)
+		defer cancel()
+		quiet := make(chan struct{})
+		defer close(quiet)
+		go func() {
+			select {
+			case <-s.signals:
+				cancel()
+			case <-quiet:
+			}
+		}()
+		err := s.server.Shutdown(limit)
+		s.log.Info("shut down", "clean", err == nil)
+		return errors.Join(err, beside.Close())
+	})
+	return group.Wait()
+}

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"bufio"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/apache/arrow-go/v18/arrow"
+)
+
+// Widths of a table's cells, in characters.
+const (
+	cellMost  = 48 // however wide the terminal is
+	cellLeast = 8  // before columns are left out
+	between   = 2  // spaces between columns
+)
+
+// layoutRows is how many rows a table looks at before it decides how wide its
+// columns are; what comes later is cut to that.
+const layoutRows = 1000
+
+// table writes aligned columns for people: numbers flush right, nulls as
+// null, strings that would be misread quoted, long values cut with an
+// ellipsis, and columns that the width has no room for left out and named.
+type table struct {
+	out    *bufio.Writer
+	schema *arrow.Schema
+	limit  int        // characters a line; 0: no limit
+	kept   [][]string // rows that wait for the widths
+	widths []int      // nil until they are decided; of the columns that are shown
+	right  []bool
+}
+
+func newTable(w io.Writer, schema *arrow.Schema, width int) *table {
+	t := &table{out: bufio.NewWriter(w), schema: schema, limit: width}
+	for _, f := range schema.Fields() {
+		t.right = append(t.right, isNumber(f.Type))
+	}
+	return t
+}
+
+// Write implements format.
+func (t *table) Write(batch arrow.RecordBatch) error {
+	for row := range int(batch.NumRows()) {
+		cells := make([]string, batch.NumCols())
+		for i, column := range batch.Columns() {
+			cells[i] = cell(column, row)
+		}
+		if t.widths == nil {
+			if t.kept = append(t.kept, cells); len(t.kept) < layoutRows {
+				continue
+			}
+			t.begin()
+			continue
+		}
+		t.row(cells, t.right)
+	}
+	return t.out.Flush()
+}
+
+// Close implements format.
+func (t *table) Close() error {
+	if t.widths == nil {
+		t.begin()
+	}
+	if hidden := t.schema.Fields()[len(t.widths):]; len(hidden) > 0 {
+		names := make([]string, len(hidden))
+		for i, f := range hidden {
+			names[i] = f.Name
+		}
+		t.out.WriteString("not shown: " + strings.Join(names, ", ") + "\n") //nolint:errcheck // bufio keeps the error for Flush
+	}
+	return t.out.Flush()
+}
+
+// begin decides on the widths, and writes the head and the rows that waited.
+func (t *table) begin() {
+	widths := make([]int, t.schema.NumFields())
+	names := make([]string, len(widths))
+	for i, f := range t.schema.Fields() {
+		names[i] = escaped(f.Name)
+		widths[i] = utf8.RuneCountInString(names[i])
+		for _, row := range t.kept {
+			widths[i] = max(widths[i], utf8.RuneCountInString(row[i]))
+		}
+	}
+	t.widths = fit(widths, t.limit)
+	t.row(names, t.right)
+	rules := make([]string, len(t.widths))
+	for i, width := range t.widths {
+		rules[i] = strings.Repeat("─", width)
+	}
+	t.row(rules, t.right)
+	for _, row := range t.kept {
+		t.row(row, t.right)
+	}
+	t.kept = nil
+}
+
+// fit narrows columns, the widest first, until they fit into a limit, and
+// leaves the last ones out where that is not enough.
+func fit(widths []int, limit int) []int {
+	out := slices.Clone(widths)
+	for i := range out {
+		out[i] = min(out[i], cellMost)
+	}
+	for limit > 0 && len(out) > 1 && total(out) > limit {
+		widest := slices.Index(out, slices.Max(out))
+		if out[widest] > cellLeast {
+			out[widest]--
+			continue
+		}
+		out = out[:len(out)-1]
+		for i := range out { // there is room again
+			out[i] = min(widths[i], cellMost)
+		}
+	}
+	return out
+}
+
+func total(widths []int) int {
+	sum := between * (len(widths) - 1)
+	for _, w := range widths {
+		sum += w
+	}
+	return sum
+}
+
+// row writes one line.
+func (t *table) row(cells []string, right []bool) {
+	var line strings.Builder
+	for i, width := range t.widths {
+		text := shortened(cells[i], width)
+		pad := strings.Repeat(" ", width-utf8.RuneCountInString(text))
+		if i > 0 {
+			line.WriteString(strings.Repeat(" ", between))
+		}
+		if right[i] {
+			line.WriteString(pad + text)
+		} else {
+			line.WriteString(text + pad)
+		}
+	}
+	t.out.WriteString(strings.TrimRight(line.String(), " ") + "\n") //nolint:errcheck // bufio keeps the error for Flush
+}
+
+// shortened cuts a text to a width, with an ellipsis for what is left out.
+func shortened(text string, width int) string {
+	if utf8.RuneCountInString(text) <= width {
+		return text
+	}
+	for i := range text {
+		if width--; width == 0 {
+			return text[:i] + "…"
+		}
+	}
+	return text
+}
+
+// cell renders a value for a table.
+func cell(column arrow.Array, i int) string {
+	if column.IsNull(i) {
+		return "null"
+	}
+	text := valueText(column, i)
+	if quoted, nested := traits(column.DataType()); !quoted || nested {
+		return text
+	}
+	if text == "" || text == "null" || strings.TrimSpace(text) != text {
+		return strconv.Quote(text)
+	}
+	return escaped(text)
+}
+
+// escaped quotes a text that would break the table's lines.
+func escaped(text string) string {
+	if strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return strconv.Quote(text)
+	}
+	return text
+}

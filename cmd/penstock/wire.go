@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"os"
+	"slices"
+
+	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/config"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/store"
+	"github.com/penstock/penstock/loader"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/catalog/icebergcat"
+	"github.com/penstock/penstock/loader/plan"
+	"github.com/penstock/penstock/loader/scan"
+)
+
+// planMemory bounds the bytes of plans that are remembered, a part of the
+// memory budget: one in so many, and no more than so much.
+const (
+	planShare  = 16
+	planMemory = 256 << 20
+)
+
+// engine is all that reads: what serve serves, and cat reads in process.
+type engine struct {
+	*loader.Loader
+	budget   *budget.Budget
+	plans    *loader.Plans
+	catalogs []*icebergcat.Catalog
+}
+
+// assemble puts the parts together: the one place that names them.
+func assemble(ctx context.Context, c *config.Config) (_ *engine, err error) {
+	files := store.Local{}
+	memory := batch.NewAllocator()
+	e := &engine{budget: budget.New(c.Server.Memory)}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, e.Close())
+		}
+	}()
+	catalogs, err := e.open(ctx, c, files)
+	if err != nil {
+		return nil, err
+	}
+	scanner, err := scan.New(scan.Options{Store: files, Memory: memory, Budget: e.budget})
+	if err != nil {
+		return nil, err
+	}
+	if e.plans, err = loader.NewPlans(min(c.Server.Memory/planShare, planMemory)); err != nil {
+		return nil, err
+	}
+	e.Loader = loader.New(loader.Options{
+		Datasets: c.Datasets, Catalog: catalogs, Plans: e.plans, Budget: e.budget, Memory: memory,
+		Scan: func(ctx context.Context, source plan.Source, columns []catalog.Field) (loader.Rows, error) {
+			rows, err := scanner.Open(ctx, source, columns)
+			if err != nil {
+				return nil, err
+			}
+			return rows, nil
+		},
+	})
+	return e, nil
+}
+
+// open opens every catalog, and says of all of them what is wrong.
+func (e *engine) open(ctx context.Context, c *config.Config, files store.Store) (catalog.Catalog, error) {
+	opened := map[string]catalog.Catalog{}
+	var failures []error
+	for _, name := range slices.Sorted(maps.Keys(c.Catalogs)) {
+		o := c.Catalogs[name]
+		one, err := icebergcat.Open(ctx, icebergcat.Options{
+			Name: o.Name, Type: o.Type, URI: o.URI, Warehouse: o.Warehouse, BaseDir: c.Dir(), Store: files,
+		})
+		if err != nil {
+			failures = append(failures, fault.Op(err, "%s: open catalog %s", c.File, name))
+			continue
+		}
+		e.catalogs = append(e.catalogs, one)
+		opened[name] = one
+	}
+	if len(failures) > 0 {
+		return nil, together(failures)
+	}
+	return catalog.NewSet(opened, c.DefaultCatalog())
+}
+
+// together makes one failure of several, of the first one's kind.
+func together(failures []error) error {
+	if len(failures) == 1 {
+		return failures[0]
+	}
+	e := &fault.Error{Kind: fault.KindOf(failures[0]), Message: errors.Join(failures...).Error(), Err: errors.Join(failures...)}
+	for _, f := range failures {
+		e.Faults = append(e.Faults, fault.Field{Message: f.Error()})
+	}
+	return e
+}
+
+// Close gives back what the engine holds. Its streams have been released.
+func (e *engine) Close() error {
+	if e.plans != nil {
+		e.plans.Close()
+	}
+	var failures []error
+	for _, c := range e.catalogs {
+		failures = append(failures, c.Close())
+	}
+	return errors.Join(failures...)
+}
+
+// load reads the configuration that a command line names.
+func (p process) load(file string, flags map[string]string) (*config.Config, error) {
+	return config.Load(config.Origin{File: file, Env: p.env, Flags: flags, Memory: config.MachineMemory(os.DirFS("/"))})
+}

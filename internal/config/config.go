@@ -1,0 +1,135 @@
+package config
+
+import (
+	"log/slog"
+	"maps"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// Config is everything that a server is told.
+type Config struct {
+	File     string // path of the config file, as it was given
+	Catalogs map[string]Catalog
+	Datasets []dataset.Dataset // in the order written
+	Server   Server
+}
+
+// Catalog is one catalog of the config file.
+type Catalog struct {
+	Type      string
+	URI       string
+	Warehouse string
+	Name      string // the catalog's stored name
+}
+
+// Dir returns the folder that relative paths of the file start from.
+func (c *Config) Dir() string { return filepath.Dir(c.File) }
+
+// DefaultCatalog names the catalog of tables that name none: the one called
+// default, or else the only one; "" if there is no such catalog.
+func (c *Config) DefaultCatalog() string {
+	names := slices.Collect(maps.Keys(c.Catalogs))
+	switch {
+	case slices.Contains(names, defaultCatalog):
+		return defaultCatalog
+	case len(names) == 1:
+		return names[0]
+	}
+	return ""
+}
+
+const defaultCatalog = "default"
+
+// Server is how a server runs. The table of Settings says what each field
+// means, its default, and what it is called in the file.
+type Server struct {
+	Listen         string
+	Insecure       bool
+	Memory         int64 // bytes
+	MaxStreams     int   // 0: no limit
+	Drain          time.Duration
+	TicketKeys     string // path; "": a random key
+	TicketLifetime time.Duration
+	Advertise      []string
+	Metrics        string // "": off
+	Pprof          bool
+	LogLevel       slog.Level
+	LogFormat      string // "text" or "json"
+}
+
+// Origin is where a configuration comes from.
+type Origin struct {
+	File   string                      // path of the config file
+	Env    func(string) (string, bool) // looks a variable of the environment up; nil: there are none
+	Flags  map[string]string           // flags that were given, by name, lists joined by commas
+	Memory int64                       // bytes of memory of the machine or its container; 0: not known
+}
+
+// Load reads a configuration. What is wrong is Invalid (NotFound for a file
+// that is not there), names the file, and lists every fault found.
+func Load(origin Origin) (*Config, error) {
+	c := &Config{File: origin.File, Catalogs: map[string]Catalog{}}
+	var given source
+	for _, s := range Settings() {
+		// The table's own defaults are right; a test says so.
+		_ = s.set(&c.Server, value{text: s.Default})
+	}
+	c.Server.Memory = DefaultMemory(origin.Memory)
+
+	if err := c.readFile(&given); err != nil {
+		return nil, err
+	}
+	given.environment(origin.Env)
+	given.flags(origin.Flags)
+	var faults []fault.Field
+	for _, s := range Settings() {
+		if v, ok := given.values[s.Name]; ok {
+			if err := s.set(&c.Server, v); err != nil {
+				given.faults = append(given.faults, v.fault(err.Error()))
+			}
+		}
+	}
+	given.faults = append(given.faults, c.Server.contradictions(given.values)...)
+	slices.SortStableFunc(given.faults, func(a, b located) int { return a.line - b.line })
+	for _, f := range given.faults {
+		faults = append(faults, f.Field)
+	}
+	if err := fault.Fields(faults); err != nil {
+		return nil, fault.As(err).In("", c.File)
+	}
+	return c, nil
+}
+
+// contradictions are settings that do not go together.
+func (s Server) contradictions(given map[string]value) []located {
+	if s.Pprof && s.Metrics == "" {
+		return []located{given["pprof"].fault("profiles are served beside the metrics, and metrics is not set")}
+	}
+	return nil
+}
+
+// located is a fault and the line of the file that it is in; 0 is none.
+type located struct {
+	line int
+	fault.Field
+}
+
+// Memory sizes, in bytes.
+const (
+	memoryUnknown = 2 << 30  // the budget where the machine's memory is not known
+	memoryMost    = 64 << 30 // the largest budget that is chosen without being asked for
+)
+
+// DefaultMemory returns the budget for a machine with so many bytes of memory
+// (0: not known): half of it, at most 64 GiB.
+func DefaultMemory(machine int64) int64 {
+	if machine <= 0 {
+		return memoryUnknown
+	}
+	return min(machine/2, memoryMost)
+}

@@ -1,0 +1,65 @@
+package config
+
+import (
+	"io/fs"
+	"math"
+	"path"
+	"strconv"
+	"strings"
+)
+
+// MachineMemory returns the bytes of memory that a process may use: the
+// machine's, or less where its control group (a container's limit, version 1
+// or 2) says so. root is the file system; 0 is not known, as on systems
+// without /proc.
+func MachineMemory(root fs.FS) int64 {
+	least := int64(math.MaxInt64)
+	for line := range strings.Lines(read(root, "proc/meminfo")) {
+		var kib int64
+		if rest, ok := strings.CutPrefix(line, "MemTotal:"); ok {
+			kib, _ = strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "kB")), 10, 64)
+		}
+		if kib > 0 {
+			least = min(least, kib<<10)
+		}
+	}
+	for line := range strings.Lines(read(root, "proc/self/cgroup")) {
+		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(parts) != 3 {
+			continue
+		}
+		switch {
+		case parts[1] == "":
+			least = min(least, groupLimit(root, "sys/fs/cgroup", parts[2], "memory.max"))
+		case strings.Contains(","+parts[1]+",", ",memory,"):
+			least = min(least, groupLimit(root, "sys/fs/cgroup/memory", parts[2], "memory.limit_in_bytes"))
+		}
+	}
+	if least == math.MaxInt64 {
+		return 0
+	}
+	return least
+}
+
+// groupLimit returns the least limit of a control group and those around it.
+// In a container the group's path may not be visible; its root then is the
+// container's own.
+func groupLimit(root fs.FS, mount, group, name string) int64 {
+	least := int64(math.MaxInt64)
+	for dir := path.Clean("/" + group); ; dir = path.Dir(dir) {
+		if n, err := strconv.ParseInt(strings.TrimSpace(read(root, path.Join(mount, dir, name))), 10, 64); err == nil && n > 0 {
+			least = min(least, n)
+		}
+		if dir == "/" {
+			return least
+		}
+	}
+}
+
+func read(root fs.FS, name string) string {
+	text, err := fs.ReadFile(root, name)
+	if err != nil {
+		return ""
+	}
+	return string(text)
+}

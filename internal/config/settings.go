@@ -1,0 +1,231 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/penstock/penstock/internal/fault"
+)
+
+// Setting is one thing that can be set about a server.
+type Setting struct {
+	Name    string // in the file's server block
+	Default string // as one would write it; "" is none
+	Shape   string // what a value looks like, for help; "" is a switch
+	Usage   string
+	List    bool // several values: a YAML list, or text with commas
+	set     func(*Server, value) error
+}
+
+// Flag returns the setting's flag, without dashes.
+func (s Setting) Flag() string { return strings.ReplaceAll(s.Name, "_", "-") }
+
+// Env returns the setting's variable in the environment.
+func (s Setting) Env() string { return "PENSTOCK_" + strings.ToUpper(s.Name) }
+
+// Switch says whether the setting is on or off and nothing else.
+func (s Setting) Switch() bool { return s.Shape == "" }
+
+// value is the text of a setting and where it comes from.
+type value struct {
+	text string
+	from string // for people: "server.listen", "PENSTOCK_LISTEN", "--listen"
+	line int    // of the file; 0: not from it
+	dir  string // where relative paths start
+}
+
+// Settings is the table of all settings.
+func Settings() []Setting {
+	return []Setting{
+		{
+			Name: "listen", Default: "127.0.0.1:8815", Shape: "HOST:PORT",
+			Usage: "the address to serve on; port 0 takes any free one",
+			set:   func(s *Server, v value) error { return address(&s.Listen, v) },
+		},
+		{
+			Name: "insecure", Default: "false",
+			Usage: "serve without TLS and credentials on an address that other machines reach",
+			set:   func(s *Server, v value) error { return onOff(&s.Insecure, v) },
+		},
+		{
+			Name: "memory", Shape: "BYTES",
+			Usage: "the memory budget, such as 4GiB (default: half of the machine's or container's memory, at most 64GiB)",
+			set:   func(s *Server, v value) error { return size(&s.Memory, v) },
+		},
+		{
+			Name: "max_streams", Default: "0", Shape: "N",
+			Usage: "how many streams may be open at once; 0 is no limit",
+			set:   func(s *Server, v value) error { return count(&s.MaxStreams, v) },
+		},
+		{
+			Name: "drain", Default: "10s", Shape: "TIME",
+			Usage: "how long running streams may go on after SIGTERM or SIGINT",
+			set:   func(s *Server, v value) error { return duration(&s.Drain, v, 0) },
+		},
+		{
+			Name: "ticket_keys", Shape: "FILE",
+			Usage: "the key file that signs tickets, shared by replicas (default: a random key, on loopback only)",
+			set:   func(s *Server, v value) error { s.TicketKeys = v.path(); return nil },
+		},
+		{
+			Name: "ticket_lifetime", Default: "24h", Shape: "TIME",
+			Usage: "how long a ticket is valid",
+			set:   func(s *Server, v value) error { return duration(&s.TicketLifetime, v, time.Second) },
+		},
+		{
+			Name: "advertise", Shape: "URI", List: true,
+			Usage: "locations that tickets name, such as grpc://host:port (default: where the client asked)",
+			set:   func(s *Server, v value) error { return locations(&s.Advertise, v) },
+		},
+		{
+			Name: "metrics", Shape: "HOST:PORT",
+			Usage: "the address of Prometheus metrics, at /metrics (default: off)",
+			set:   func(s *Server, v value) error { return address(&s.Metrics, v) },
+		},
+		{
+			Name: "pprof", Default: "false",
+			Usage: "serve profiles at /debug/pprof/, beside the metrics",
+			set:   func(s *Server, v value) error { return onOff(&s.Pprof, v) },
+		},
+		{
+			Name: "log_level", Default: "info", Shape: "LEVEL",
+			Usage: "the least that is logged: debug, info, warn or error",
+			set:   func(s *Server, v value) error { return level(&s.LogLevel, v) },
+		},
+		{
+			Name: "log_format", Default: "text", Shape: "FORMAT",
+			Usage: "the form of log lines: text or json",
+			set:   func(s *Server, v value) error { return oneOf(&s.LogFormat, v, "text", "json") },
+		},
+	}
+}
+
+// fault says what is wrong with a value.
+func (v value) fault(message string) located {
+	if v.line > 0 {
+		message += inLine(v.line)
+	}
+	return located{v.line, fault.Field{Field: v.from, Message: message}}
+}
+
+// path returns the text as a path; relative ones start from the value's folder.
+func (v value) path() string {
+	if v.text == "" || filepath.IsAbs(v.text) {
+		return v.text
+	}
+	return filepath.Join(v.dir, v.text)
+}
+
+func address(out *string, v value) error {
+	*out = v.text
+	if v.text == "" {
+		return nil
+	}
+	_, port, err := net.SplitHostPort(v.text)
+	if err != nil {
+		return fmt.Errorf("%q is not of the form host:port", v.text)
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return fmt.Errorf("the port of %q is not a number from 0 to 65535", v.text)
+	}
+	return nil
+}
+
+func onOff(out *bool, v value) (err error) {
+	if *out, err = strconv.ParseBool(v.text); err != nil {
+		return fmt.Errorf("%q is neither true nor false", v.text)
+	}
+	return nil
+}
+
+func count(out *int, v value) (err error) {
+	if *out, err = strconv.Atoi(v.text); err != nil || *out < 0 {
+		return fmt.Errorf("%q is not a number from 0 on", v.text)
+	}
+	return nil
+}
+
+func duration(out *time.Duration, v value, least time.Duration) (err error) {
+	if *out, err = time.ParseDuration(v.text); err != nil {
+		return fmt.Errorf("%q is not a time such as 10s, 5m or 24h", v.text)
+	}
+	if *out < least {
+		return fmt.Errorf("%s is less than %s", v.text, least)
+	}
+	return nil
+}
+
+func locations(out *[]string, v value) error {
+	*out = nil
+	for uri := range strings.SplitSeq(v.text, ",") {
+		if uri = strings.TrimSpace(uri); uri == "" {
+			continue
+		}
+		u, err := url.Parse(uri)
+		if err != nil || u.Host == "" || u.Scheme != "grpc" && u.Scheme != "grpc+tcp" && u.Scheme != "grpc+tls" {
+			return fmt.Errorf("%q is not a location such as grpc://host:port", uri)
+		}
+		*out = append(*out, uri)
+	}
+	return nil
+}
+
+func level(out *slog.Level, v value) error {
+	var name string
+	if err := oneOf(&name, v, "debug", "info", "warn", "error"); err != nil {
+		return err
+	}
+	return out.UnmarshalText([]byte(name))
+}
+
+func oneOf(out *string, v value, names ...string) error {
+	for _, name := range names {
+		if strings.EqualFold(v.text, name) {
+			*out = name
+			return nil
+		}
+	}
+	return fmt.Errorf("%q is none of %s", v.text, strings.Join(names, ", "))
+}
+
+// leastMemory is the smallest budget that makes sense, in bytes.
+const leastMemory = 1 << 20
+
+func size(out *int64, v value) error {
+	if v.text == "" {
+		return nil
+	}
+	n, err := ParseBytes(v.text)
+	if err != nil {
+		return err
+	}
+	if n < leastMemory {
+		return fmt.Errorf("%s is less than 1MiB", v.text)
+	}
+	*out = n
+	return nil
+}
+
+// ParseBytes reads a number of bytes: digits, with a fraction where there is a
+// unit, and a unit: B, kB, MB, GB, TB (powers of 1000), KiB, MiB, GiB, TiB
+// (powers of 1024), in either case.
+func ParseBytes(text string) (int64, error) {
+	digits := strings.TrimRight(strings.TrimSpace(text), "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ ")
+	unit := strings.ToLower(strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(text), digits)))
+	scale := map[string]float64{
+		"": 1, "b": 1, "kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12,
+		"kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40,
+	}[unit]
+	n, err := strconv.ParseFloat(digits, 64)
+	if scale == 0 || err != nil || n < 0 || n*scale >= 1<<63 {
+		return 0, errors.New(strconv.Quote(text) + " is not a size such as 512MiB or 4GiB")
+	}
+	return int64(n * scale), nil
+}

@@ -1,0 +1,30 @@
+package telemetry
+
+import (
+	"io"
+	"log/slog"
+	"time"
+)
+
+// The forms of log lines.
+const (
+	Text = "text"
+	JSON = "json"
+)
+
+// NewLogger returns a logger that writes lines of a form to w, from a level
+// on. Durations are written as people read them, in both forms.
+func NewLogger(w io.Writer, level slog.Level, form string) *slog.Logger {
+	options := &slog.HandlerOptions{Level: level, ReplaceAttr: readable}
+	if form == JSON {
+		return slog.New(slog.NewJSONHandler(w, options))
+	}
+	return slog.New(slog.NewTextHandler(w, options))
+}
+
+func readable(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		return slog.String(a.Key, a.Value.Duration().Round(time.Microsecond).String())
+	}
+	return a
+}

@@ -1,0 +1,121 @@
+package telemetry
+
+import (
+	"net/http"
+	"net/http/pprof"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/penstock/penstock/flight"
+	"github.com/penstock/penstock/internal/budget"
+)
+
+// Metrics counts what a server does. It is safe for concurrent use.
+type Metrics struct {
+	registry *prometheus.Registry
+	open     *prometheus.GaugeVec     // streams, by dataset
+	ended    *prometheus.CounterVec   // streams, by dataset and end
+	rows     *prometheus.CounterVec   // sent, by dataset
+	batches  *prometheus.CounterVec   // sent, by dataset
+	bytes    *prometheus.CounterVec   // sent, by dataset
+	streams  *prometheus.HistogramVec // seconds, by dataset
+	calls    *prometheus.CounterVec   // by method and end
+	took     *prometheus.HistogramVec // seconds of calls that are no streams, by method
+}
+
+// Buckets of the histograms, in seconds.
+const (
+	callShortest, callFactor, callBuckets       = 0.0005, 4, 9 // 0.5 ms to 33 s
+	streamShortest, streamFactor, streamBuckets = 0.1, 4, 9    // 0.1 s to 1.8 h
+)
+
+// NewMetrics makes metrics with a registry of their own, with those of the Go
+// runtime and the process.
+func NewMetrics(version string) *Metrics {
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	}
+	histogram := func(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
+	}
+	m := &Metrics{
+		registry: prometheus.NewRegistry(),
+		open:     prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "penstock_streams_open", Help: "Streams that are open now."}, []string{"dataset"}),
+		ended:    counter("penstock_streams_ended_total", "Streams that ended, by how: ok, cancelled, deadline or a kind of failure.", "dataset", "end"),
+		rows:     counter("penstock_rows_sent_total", "Rows handed to the network.", "dataset"),
+		batches:  counter("penstock_batches_sent_total", "Batches handed to the network.", "dataset"),
+		bytes:    counter("penstock_bytes_sent_total", "Bytes of batches handed to the network.", "dataset"),
+		streams: histogram("penstock_stream_seconds", "How long streams were open.",
+			prometheus.ExponentialBuckets(streamShortest, streamFactor, streamBuckets), "dataset"),
+		calls: counter("penstock_calls_total", "Calls, by how they ended.", "method", "end"),
+		took: histogram("penstock_call_seconds", "How long calls took.",
+			prometheus.ExponentialBuckets(callShortest, callFactor, callBuckets), "method"),
+	}
+	built := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "penstock_build_info", Help: "Always 1, with the program's version."}, []string{"version"})
+	built.WithLabelValues(version).Set(1)
+	m.registry.MustRegister(m.open, m.ended, m.rows, m.batches, m.bytes, m.streams, m.calls, m.took, built,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+// inline stands for the datasets that queries carry, so that clients cannot
+// make labels.
+const inline = "(inline)"
+
+func label(dataset string) string {
+	if dataset == "" {
+		return inline
+	}
+	return dataset
+}
+
+// Observer returns what the server is to tell.
+func (m *Metrics) Observer() flight.Observer {
+	return flight.Observer{
+		CallEnded: func(method, end string, took time.Duration) {
+			m.calls.WithLabelValues(method, end).Inc()
+			m.took.WithLabelValues(method).Observe(took.Seconds())
+		},
+		StreamBegan: func(dataset string) { m.open.WithLabelValues(label(dataset)).Inc() },
+		BatchSent: func(dataset string, rows, bytes int64) {
+			m.rows.WithLabelValues(label(dataset)).Add(float64(rows))
+			m.batches.WithLabelValues(label(dataset)).Inc()
+			m.bytes.WithLabelValues(label(dataset)).Add(float64(bytes))
+		},
+		StreamEnded: func(end flight.StreamEnd) {
+			m.open.WithLabelValues(label(end.Dataset)).Dec()
+			m.ended.WithLabelValues(label(end.Dataset), end.End).Inc()
+			m.streams.WithLabelValues(label(end.Dataset)).Observe(end.Took.Seconds())
+		},
+	}
+}
+
+// Budget shows a memory budget. It is called once.
+func (m *Metrics) Budget(b *budget.Budget) {
+	gauge := func(name, help string, read func() int64) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return float64(read()) })
+	}
+	m.registry.MustRegister(
+		gauge("penstock_memory_budget_bytes", "The memory budget.", b.Limit),
+		gauge("penstock_memory_reserved_bytes", "Bytes of the memory budget that are reserved now.", b.Used),
+		gauge("penstock_memory_reserved_peak_bytes", "The most bytes that were ever reserved at one time.", b.Peak),
+	)
+}
+
+// Handler shows the metrics at /metrics and, if profiles is set, those of the
+// Go runtime at /debug/pprof/.
+func (m *Metrics) Handler(profiles bool) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{Registry: m.registry}))
+	if profiles {
+		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+		mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
+		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+		mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	}
+	return mux
+}
