@@ -1,0 +1,20 @@
+// Package scan turns the files of a source into batches: the rows that pass
+// its filter, in the order of its files, with the columns asked for.
+//
+// A Scanner holds what all reads of a process share. Each Open gives a Reader,
+// an arrow-go record reader that also knows the file of every row that it
+// gave. Nothing is read before the first Next; from then on one goroutine
+// decodes ahead of the consumer, within a bound of bytes and within the memory
+// budget, and a second one may open the next file. Release ends both.
+//
+// Promises: the rows are exactly those of the manifests, or the reader fails.
+// A file whose length or row count is not what the manifest says, a page that
+// cannot be decoded, a key outside its file's bucket: each is an error that
+// names table, file and, where there is one, row group. Row groups that
+// statistics rule out are not read; the filter is evaluated on all others, so
+// statistics change the work and never the rows.
+//
+// Columns are found by Iceberg field id. An optional column that a file lacks
+// is null. What this version cannot supply is refused with the file's name:
+// values that only partition metadata holds, files without field ids.
+package scan

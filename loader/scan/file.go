@@ -1,0 +1,161 @@
+package scan
+
+import (
+	"context"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/parquet"
+	"github.com/penstock/penstock/loader/plan"
+)
+
+// fileReader decodes the range of one file, row group by row group.
+type fileReader struct {
+	*opened
+	scanner *Scanner
+	plan    *projection
+	room    *room
+	want    plan.FileRange
+	check   *checker // nil: nothing to check
+
+	rows    array.RecordReader
+	groups  []int // those to decode
+	current int   // of groups; -1 before the first
+	row     int64 // the file's row that the next batch begins with
+	end     int64 // the row after the open group
+	stored  int64 // reserved for the stored bytes of the open group
+}
+
+// newFileReader checks that the file's columns can be read as the table has
+// them, also where statistics leave nothing to read. It takes the file over
+// unless it fails.
+func newFileReader(ctx context.Context, w *walk, o *opened, want plan.FileRange) (*fileReader, error) {
+	r := &fileReader{opened: o, scanner: w.scanner, plan: w.plan, room: w.room, want: want, check: w.check, current: -1}
+	if r.check != nil {
+		if err := r.check.start(w.source.Table, want.File); err != nil {
+			return nil, err
+		}
+	}
+	r.groups = []int{}
+	for i, g := range o.RowGroups() {
+		if max(g.FirstRow, want.From) < min(g.FirstRow+g.Rows, want.To) && mayMatch(w.source, o.Footer, i) {
+			r.groups = append(r.groups, i)
+		}
+	}
+	var err error
+	r.rows, err = o.Read(ctx, parquet.ReadOptions{
+		Fields: w.plan.ids, Schema: w.plan.schema, RowGroups: r.groups, NullIfAbsent: true,
+		BatchRows: w.scanner.options.BatchRows, Parallel: w.scanner.options.Parallel,
+		Memory: w.scanner.options.Memory, Scratch: w.scanner.scratch,
+	})
+	return r, err
+}
+
+// next returns the next rows of the range, and the bytes admitted for them;
+// nil is the end. The caller releases the batch.
+func (r *fileReader) next(ctx context.Context) (arrow.RecordBatch, int64, error) {
+	for {
+		if r.row == r.end {
+			more, err := r.nextGroup(ctx)
+			if !more || err != nil {
+				return nil, 0, err
+			}
+		}
+		if r.row >= r.want.To {
+			return nil, 0, nil
+		}
+		b, bytes, err := r.decode(ctx)
+		if b != nil || err != nil {
+			return b, bytes, r.inGroup(err)
+		}
+	}
+}
+
+// nextGroup goes on to the next row group that has rows.
+func (r *fileReader) nextGroup(ctx context.Context) (bool, error) {
+	for r.row == r.end {
+		r.room.give(r.stored)
+		r.stored = 0
+		if r.current+1 == len(r.groups) {
+			return false, r.finish()
+		}
+		r.current++
+		group := r.RowGroups()[r.groups[r.current]]
+		r.row, r.end = group.FirstRow, group.FirstRow+group.Rows
+	}
+	stored := r.Stored(r.groups[r.current], r.plan.ids)
+	if err := r.room.admit(ctx, stored, 0); err != nil {
+		return false, r.inGroup(err)
+	}
+	r.stored = stored
+	return true, nil
+}
+
+// finish reads the end of the last row group, where the decoder looks for rows
+// that should not be there.
+func (r *fileReader) finish() error {
+	if r.rows.Next() {
+		return fault.New(fault.Corrupt, "the file has more rows than its footer counts")
+	}
+	return r.rows.Err()
+}
+
+// decode decodes one batch of the open row group; nil if none of its rows is
+// in the range.
+func (r *fileReader) decode(ctx context.Context) (arrow.RecordBatch, int64, error) {
+	bytes := r.estimate()
+	if err := r.room.admit(ctx, bytes, bytes); err != nil {
+		return nil, 0, err
+	}
+	if !r.rows.Next() {
+		if err := r.rows.Err(); err != nil {
+			return nil, 0, err
+		}
+		return nil, 0, fault.New(fault.Corrupt, "the file ends %d rows early", r.end-r.row)
+	}
+	b := r.rows.RecordBatch()
+	first := r.row
+	r.row += b.NumRows()
+	from, to := max(r.want.From-first, 0), min(r.want.To-first, b.NumRows())
+	if from >= to {
+		r.room.give(bytes)
+		return nil, 0, nil
+	}
+	if r.check != nil {
+		keys := array.NewSlice(b.Column(r.plan.checked), from, to)
+		defer keys.Release()
+		if err := r.check.check(keys, first+from); err != nil {
+			return nil, 0, err
+		}
+	}
+	return b.NewSlice(from, to), bytes, nil
+}
+
+// estimate is what the next batch is likely to take.
+func (r *fileReader) estimate() int64 {
+	group := r.groups[r.current]
+	rows := r.RowGroups()[group].Rows
+	next := min(r.end-r.row, int64(r.scanner.options.BatchRows))
+	return r.Decoded(group, r.plan.ids) / rows * next
+}
+
+// inGroup names the row group that an error is about.
+func (r *fileReader) inGroup(err error) error {
+	if err == nil {
+		return nil
+	}
+	out := *fault.As(err)
+	if out.Err == nil {
+		out.Err = err
+	}
+	return out.InRowGroup(r.groups[r.current])
+}
+
+func (r *fileReader) close() {
+	r.rows.Release()
+	r.opened.close()
+	r.room.give(r.stored)
+	r.stored = 0
+}

@@ -1,0 +1,104 @@
+package scan
+
+import (
+	"context"
+	"sync"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/parquet"
+	"github.com/penstock/penstock/internal/store"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/plan"
+)
+
+// opened is a file whose footer agrees with the manifest and the table.
+type opened struct {
+	*parquet.File
+	object store.Object
+}
+
+// close gives the file back; what its storage says then is too late to matter.
+func (o *opened) close() { _ = o.object.Close() }
+
+// open opens one file of a source.
+func (s *Scanner) open(ctx context.Context, source plan.Source, p *projection, f catalog.File) (*opened, error) {
+	object, err := s.options.Store.Open(ctx, f.Location, f.Bytes)
+	if err != nil {
+		return nil, err
+	}
+	o := &opened{object: object}
+	if err := s.verify(ctx, source, p, f, o); err != nil {
+		o.close()
+		return nil, err
+	}
+	return o, nil
+}
+
+// verify reads the footer and compares it with what is known of the file.
+func (s *Scanner) verify(ctx context.Context, source plan.Source, p *projection, f catalog.File, o *opened) error {
+	footer, err := s.footer(ctx, o.object)
+	if err != nil {
+		return err
+	}
+	if o.File, err = parquet.Open(ctx, o.object, parquet.Options{Footer: footer}); err != nil {
+		return err
+	}
+	if footer.Rows() != f.Rows {
+		return fault.New(fault.Corrupt, "the file's footer counts %d rows, the manifest %d", footer.Rows(), f.Rows).
+			WithRemedy("the table's metadata and its file do not belong together: restore the file, or rewrite it")
+	}
+	if len(p.ids) > 0 && !footer.HasFieldIDs() {
+		return fault.New(fault.Invalid, "the file was written without field ids, and name mapping is not served by this version").
+			WithRemedy("rewrite the file through Iceberg")
+	}
+	for _, c := range p.read {
+		if _, ok := footer.Field(c.ID); !ok {
+			if err := absent(source.Table, f, c); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// absent refuses a column that a file lacks unless all its values are null.
+func absent(t *catalog.Table, f catalog.File, c catalog.Field) error {
+	for _, p := range t.Specs[f.Spec] {
+		if p.Source == c.ID && p.Transform.Kind == catalog.Identity {
+			return fault.New(fault.Invalid, "column %s is not in the file but in its partition values alone, which is not served by this version", c.Name).
+				WithRemedy("rewrite the file with all columns, or do not ask for column %s", c.Name)
+		}
+	}
+	if c.Required {
+		return fault.New(fault.Corrupt, "the file has no column %s (field id %d), which the table requires", c.Name, c.ID).
+			WithRemedy("rewrite the file with all required columns")
+	}
+	return nil
+}
+
+// footer reads an object's footer, or remembers it. A load runs on a goroutine
+// of the cache, which may still be under way when Get gives up: it is waited
+// for here, as it uses the object.
+func (s *Scanner) footer(ctx context.Context, object store.Object) (*parquet.Footer, error) {
+	if s.options.Footers == nil {
+		return parquet.ReadFooter(ctx, object)
+	}
+	var loading sync.Mutex
+	gone := false
+	footer, err := s.options.Footers.Get(ctx, object.Location(), func(ctx context.Context) (*parquet.Footer, int64, error) {
+		loading.Lock()
+		defer loading.Unlock()
+		if gone {
+			return nil, 0, context.Canceled
+		}
+		footer, err := parquet.ReadFooter(ctx, object)
+		if err != nil {
+			return nil, 0, err
+		}
+		return footer, footer.Bytes(), nil
+	})
+	loading.Lock()
+	gone = true
+	loading.Unlock()
+	return footer, err
+}

@@ -1,0 +1,60 @@
+package scan
+
+import (
+	"math/big"
+
+	"github.com/penstock/penstock/internal/expr"
+	"github.com/penstock/penstock/internal/parquet"
+	"github.com/penstock/penstock/loader/plan"
+)
+
+// mayMatch is false only if no row of a row group can pass the source's
+// filter, judged by the footer alone.
+func mayMatch(source plan.Source, footer *parquet.Footer, group int) bool {
+	return source.Filter.MayMatch(func(column string) (expr.Range, bool) {
+		field, ok := source.Table.Field(column)
+		if !ok {
+			return expr.Range{}, false
+		}
+		if _, present := footer.Field(field.ID); !present {
+			return expr.Constant(expr.Value{}, footer.RowGroups()[group].Rows), true // read as nulls
+		}
+		s, ok := footer.Statistics(group, field.ID)
+		if !ok {
+			return expr.Range{}, false
+		}
+		return rangeOf(s), true
+	})
+}
+
+// rangeOf puts a file's statistics into the filter's terms.
+func rangeOf(s parquet.Statistics) expr.Range {
+	r := expr.Unbounded(s.Rows)
+	r.Nulls, r.NoNaN = expr.Unknown, !s.MayHaveNaN
+	if s.Nulls >= 0 {
+		r.Nulls = s.Nulls
+	}
+	r.Lower, r.HasLower = valueOf(s.Lower, s.Scale)
+	r.Upper, r.HasUpper = valueOf(s.Upper, s.Scale)
+	return r
+}
+
+// valueOf turns one bound into a value; false if there is none.
+func valueOf(bound any, scale int32) (expr.Value, bool) {
+	switch v := bound.(type) {
+	case bool:
+		return expr.Bool(v), true
+	case int64:
+		return expr.Int(v), true
+	case float64:
+		return expr.Float(v), true
+	case string:
+		return expr.Text(v), true
+	case []byte:
+		return expr.Bytes(v), true
+	case *big.Int:
+		return expr.Decimal(v, int(scale)), true
+	default:
+		return expr.Value{}, false
+	}
+}

@@ -1,0 +1,162 @@
+package scan
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/invariant"
+	"github.com/penstock/penstock/loader/plan"
+)
+
+var _ array.RecordReader = (*Reader)(nil)
+
+// Reader gives the rows of one source. A batch is valid until the next call of
+// Next or Release on its reader; Retain it to keep it longer. Retain and
+// Release may be called from any goroutine, the rest from one at a time.
+type Reader struct {
+	ctx     context.Context //nolint:containedctx // a reader's interface has no context; it lives for one read
+	cancel  context.CancelFunc
+	scanner *Scanner
+	source  plan.Source
+	plan    *projection
+	group   errgroup.Group
+	room    *room // nil before the first Next
+	refs    atomic.Int64
+
+	current item
+	over    bool
+	err     error
+	given   int64
+	borders []border
+}
+
+// border is where the rows of a file begin among those that were given.
+type border struct {
+	row  int64
+	file int
+}
+
+func newReader(ctx context.Context, s *Scanner, source plan.Source, p *projection) *Reader {
+	r := &Reader{scanner: s, source: source, plan: p}
+	r.ctx, r.cancel = context.WithCancel(ctx)
+	r.refs.Store(1)
+	return r
+}
+
+// Schema is that of the columns asked for.
+func (r *Reader) Schema() *arrow.Schema { return r.plan.output }
+
+// RecordBatch returns the batch of the last Next that was true.
+func (r *Reader) RecordBatch() arrow.RecordBatch { return r.current.batch }
+
+// Record is the library's older name of RecordBatch.
+func (r *Reader) Record() arrow.RecordBatch { return r.current.batch }
+
+// Err returns why the rows ended too early, or nil.
+func (r *Reader) Err() error { return r.err }
+
+// Retain adds a reference.
+func (r *Reader) Retain() { r.refs.Add(1) }
+
+// Release drops a reference. The last one cancels what is under way, waits
+// until it is quiet, and gives all memory back.
+func (r *Reader) Release() {
+	left := r.refs.Add(-1)
+	invariant.Check(left >= 0, "a scan was released too often")
+	if left != 0 {
+		return
+	}
+	r.cancel()
+	_ = r.group.Wait() // its members leave their errors in the room
+	r.over = true
+	if r.room != nil {
+		r.drop()
+		r.room.drain()
+		invariant.Check(!r.room.ended || r.room.err != nil || r.room.held.Held() == 0, "a scan that ended well holds %d bytes", r.room.held.Held())
+		r.room.held.Release()
+	}
+}
+
+// Next goes on to the next batch, which has at least one row. It returns false
+// at the end and on an error.
+func (r *Reader) Next() bool {
+	r.drop()
+	if r.over {
+		return false
+	}
+	it, err := r.take()
+	if it.batch == nil {
+		r.over = true
+		if err != nil {
+			r.err = r.named(err)
+		}
+		return false
+	}
+	r.current = it
+	if last := len(r.borders) - 1; last < 0 || r.borders[last].file != it.file {
+		r.borders = append(r.borders, border{row: r.given, file: it.file})
+	}
+	r.given += it.batch.NumRows()
+	return true
+}
+
+// take starts the decoder if need be, and waits for a batch.
+func (r *Reader) take() (item, error) {
+	if r.room == nil {
+		room, err := newRoom(r.scanner.options.Budget, "the scan of "+subject(r.source), r.scanner.options.Ahead)
+		if err != nil {
+			return item{}, err
+		}
+		r.room = room
+		w := &walk{scanner: r.scanner, source: r.source, plan: r.plan, room: room, group: &r.group}
+		if r.source.Checked != nil {
+			w.check = &checker{column: r.plan.read[r.plan.checked]}
+		}
+		r.group.SetLimit(2) // the decoder, and the opening of the file after
+		r.group.Go(func() error {
+			w.run(r.ctx)
+			return nil
+		})
+	}
+	return r.room.take(r.ctx)
+}
+
+// named says what was read, where the error does not.
+func (r *Reader) named(err error) error {
+	if e := fault.As(err); e.Table != "" {
+		return err
+	}
+	out := fault.As(fault.Op(err, "read %s", subject(r.source)))
+	out.Table = r.source.Table.Name
+	return out
+}
+
+func (r *Reader) drop() {
+	if r.current.batch != nil {
+		r.current.batch.Release()
+		r.room.give(r.current.bytes)
+		r.current = item{}
+	}
+}
+
+// FileOf returns the location of the file that a row came from, counted from 0
+// over all rows that the reader gave; "" for a row that it did not give. It
+// answers also after Release.
+func (r *Reader) FileOf(row int64) string {
+	if row < 0 || row >= r.given {
+		return ""
+	}
+	at, found := slices.BinarySearchFunc(r.borders, row, func(b border, row int64) int {
+		return int(min(max(b.row-row, -1), 1))
+	})
+	if !found {
+		at--
+	}
+	return r.source.Files[r.borders[at].file].File.Location
+}

@@ -1,0 +1,178 @@
+package scan
+
+import (
+	"context"
+	"slices"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/penstock/penstock/cache"
+	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/parquet"
+	"github.com/penstock/penstock/internal/store"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/plan"
+)
+
+const (
+	// DefaultBatchRows is the batch length that decodes fastest.
+	DefaultBatchRows = parquet.DefaultBatchRows
+	// DefaultAhead is the default of Options.Ahead: a few batches.
+	DefaultAhead = 16 << 20
+	// NoAhead decodes each batch when it is asked for.
+	NoAhead = -1
+)
+
+// Options are what a Scanner is made of. Only Store must be given.
+type Options struct {
+	// Store opens the files.
+	Store store.Store
+	// Footers remembers files' footers by location; nil reads them each time.
+	Footers *cache.Cache[*parquet.Footer]
+	// Memory gives the batches' buffers; nil is a batch.NewAllocator.
+	Memory memory.Allocator
+	// Budget is asked for what readers hold: the stored bytes of the open row
+	// group, the batch in the consumer's hands, and batches decoded ahead; nil
+	// is unlimited. Where it has no room for the last, readers go on without.
+	Budget *budget.Budget
+	// BatchRows is the most rows of a batch; 0 is DefaultBatchRows. Batches
+	// also end with their row group, and filters shorten them.
+	BatchRows int
+	// Ahead bounds the bytes of decoded batches that wait for the consumer,
+	// per reader; 0 is DefaultAhead, NoAhead is none.
+	Ahead int64
+	// Parallel is how many columns of a batch are decoded side by side; 0 is 1.
+	Parallel int
+}
+
+// validate reports every fault of the options.
+func (o Options) validate() error {
+	var faults []fault.Field
+	add := func(field, message string) { faults = append(faults, fault.Field{Field: field, Message: message}) }
+	if o.Store == nil {
+		add("store", "must be given")
+	}
+	if o.BatchRows < 0 {
+		add("batch_rows", "must not be negative")
+	}
+	if o.Ahead < NoAhead {
+		add("ahead", "must not be negative, save for -1, which is none")
+	}
+	if o.Parallel < 0 {
+		add("parallel", "must not be negative")
+	}
+	return fault.Fields(faults)
+}
+
+// Scanner opens sources. It is safe for concurrent use.
+type Scanner struct {
+	options Options
+	scratch memory.Allocator // for what does not leave a file's reader
+}
+
+// New makes a scanner, or reports every fault of its options as Invalid.
+func New(options Options) (*Scanner, error) {
+	if err := options.validate(); err != nil {
+		return nil, fault.Op(err, "configure scan")
+	}
+	s := &Scanner{options: options, scratch: batch.NewAllocator()}
+	if s.options.Memory == nil {
+		s.options.Memory = batch.NewAllocator()
+	}
+	if s.options.BatchRows == 0 {
+		s.options.BatchRows = DefaultBatchRows
+	}
+	if s.options.Ahead == 0 {
+		s.options.Ahead = DefaultAhead
+	}
+	return s, nil
+}
+
+// Open prepares reading a source. The batches have exactly the given columns
+// of its table, in that order and under their own names; without columns they
+// have rows alone. The source must not change while the reader lives, and the
+// context is that of all its reads. The caller releases the reader.
+func (s *Scanner) Open(ctx context.Context, source plan.Source, columns []catalog.Field) (*Reader, error) {
+	p, err := project(source, columns)
+	if err != nil {
+		return nil, fault.Op(err, "read %s", subject(source))
+	}
+	for _, f := range source.Files {
+		if f.From < 0 || f.From > f.To || f.To > f.File.Rows {
+			err := fault.New(fault.Internal, "rows %d to %d of a file of %d rows are asked for", f.From, f.To, f.File.Rows).
+				In(source.Table.Name, f.File.Location)
+			return nil, fault.Op(err, "read %s", subject(source))
+		}
+	}
+	return newReader(ctx, s, source, p), nil
+}
+
+// projection is what is read of every file, and what of it is given on.
+type projection struct {
+	read    []catalog.Field // distinct columns: those asked for, then those that filter and check need
+	ids     []int           // field ids of read
+	schema  *arrow.Schema   // of read, under the table's names, as the filter finds them
+	output  *arrow.Schema   // of the batches given on
+	from    []int           // per output column, its position in read
+	checked int             // position in read of the checked key; -1: none
+}
+
+// project works out what to read for the columns asked for.
+func project(source plan.Source, columns []catalog.Field) (*projection, error) {
+	p := &projection{checked: -1}
+	output := make([]arrow.Field, len(columns))
+	for i, c := range columns {
+		at, err := p.add(source.Table, c.ID, c.Name)
+		if err != nil {
+			return nil, err
+		}
+		if own := p.read[at]; !arrow.TypeEqual(own.Type, c.Type) || own.Required && !c.Required || !own.Required && c.Required {
+			return nil, fault.New(fault.Internal, "column %s is asked for as %s, the table has it as %s", c.Name, c.Arrow(), own.Arrow())
+		}
+		output[i] = c.Arrow()
+		p.from = append(p.from, at)
+	}
+	for _, name := range source.Filter.Columns() {
+		f, ok := source.Table.Field(name)
+		if !ok {
+			return nil, unknownColumn(name)
+		}
+		if _, err := p.add(source.Table, f.ID, name); err != nil {
+			return nil, err
+		}
+	}
+	if source.Checked != nil {
+		at, err := p.add(source.Table, source.Checked.ID, source.Checked.Name)
+		if err != nil {
+			return nil, err
+		}
+		p.checked = at
+	}
+	read := make([]arrow.Field, len(p.read))
+	for i, f := range p.read {
+		read[i] = f.Arrow()
+	}
+	p.schema, p.output = arrow.NewSchema(read, nil), arrow.NewSchema(output, nil)
+	return p, nil
+}
+
+// add returns the position of a column in what is read, adding it if it is
+// new.
+func (p *projection) add(t *catalog.Table, id int, name string) (int, error) {
+	if at := slices.Index(p.ids, id); at >= 0 {
+		return at, nil
+	}
+	at := slices.IndexFunc(t.Fields, func(f catalog.Field) bool { return f.ID == id })
+	if at < 0 {
+		return 0, unknownColumn(name)
+	}
+	p.read, p.ids = append(p.read, t.Fields[at]), append(p.ids, id)
+	return len(p.read) - 1, nil
+}
+
+func unknownColumn(name string) error {
+	return fault.New(fault.Internal, "column %s is asked for, which the pinned table does not have", name)
+}

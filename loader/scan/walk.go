@@ -1,0 +1,171 @@
+package scan
+
+import (
+	"context"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/loader/plan"
+)
+
+// walk goes through the files of a source in order. It belongs to the
+// goroutine that decodes.
+type walk struct {
+	scanner *Scanner
+	source  plan.Source
+	plan    *projection
+	room    *room
+	group   *errgroup.Group // runs the opening of the next file
+	check   *checker
+	pass    []int32 // rows of a batch that pass the filter
+
+	file    int // of the source: the one to open next
+	open    *fileReader
+	pending chan opening // of file; nil: not begun
+}
+
+// opening is the outcome of opening a file ahead.
+type opening struct {
+	file *opened
+	err  error
+}
+
+// run decodes everything into the room.
+func (w *walk) run(ctx context.Context) {
+	defer w.close()
+	for {
+		it, err := w.next(ctx)
+		if it.batch == nil {
+			w.room.end(err)
+			return
+		}
+		w.room.put(it)
+	}
+}
+
+// next returns the next batch with rows that pass; none is the end.
+func (w *walk) next(ctx context.Context) (item, error) {
+	for {
+		if w.open == nil {
+			if w.file == len(w.source.Files) {
+				return item{}, nil
+			}
+			if err := w.nextFile(ctx); err != nil {
+				return item{}, located(err, w.source, w.source.Files[w.file].File)
+			}
+			w.file++
+		}
+		file := w.file - 1
+		it, err := w.decode(ctx)
+		if err != nil {
+			return item{}, located(err, w.source, w.source.Files[file].File)
+		}
+		if it.batch != nil {
+			it.file = file
+			return it, nil
+		}
+	}
+}
+
+// nextFile opens the next file, and lets the one after it be opened meanwhile.
+func (w *walk) nextFile(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return context.Cause(ctx)
+	}
+	next := opening{}
+	if w.pending != nil {
+		next = <-w.pending
+		w.pending = nil
+	} else {
+		next.file, next.err = w.scanner.open(ctx, w.source, w.plan, w.source.Files[w.file].File)
+	}
+	if next.err != nil {
+		return next.err
+	}
+	open, err := newFileReader(ctx, w, next.file, w.source.Files[w.file])
+	if err != nil {
+		next.file.close()
+		return err
+	}
+	w.open = open
+	if after := w.file + 1; after < len(w.source.Files) && w.scanner.options.Ahead > 0 {
+		pending := make(chan opening, 1)
+		w.pending = pending
+		w.group.Go(func() error {
+			file, err := w.scanner.open(ctx, w.source, w.plan, w.source.Files[after].File)
+			pending <- opening{file: file, err: err}
+			return nil
+		})
+	}
+	return nil
+}
+
+// decode returns the next batch of the open file. It returns none where no row
+// passes, and closes the file at its end.
+func (w *walk) decode(ctx context.Context) (item, error) {
+	b, admitted, err := w.open.next(ctx)
+	if err != nil {
+		return item{}, err
+	}
+	if b == nil {
+		w.open.close()
+		w.open = nil
+		return item{}, nil
+	}
+	defer b.Release()
+	out, err := w.choose(b)
+	if err != nil {
+		return item{}, err
+	}
+	actual := int64(0)
+	if out != nil {
+		actual = batch.Size(out)
+	}
+	if err := w.room.settle(ctx, admitted, actual); err != nil {
+		if out != nil {
+			out.Release()
+		}
+		return item{}, err
+	}
+	return item{batch: out, bytes: actual}, nil
+}
+
+// choose returns the rows of a batch that pass the filter, with the columns
+// that were asked for; nil if there are none.
+func (w *walk) choose(b arrow.RecordBatch) (arrow.RecordBatch, error) {
+	columns := make([]arrow.Array, len(w.plan.from))
+	for i, at := range w.plan.from {
+		columns[i] = b.Column(at)
+	}
+	out := array.NewRecordBatch(w.plan.output, columns, b.NumRows())
+	if w.source.Filter == nil {
+		return out, nil
+	}
+	var err error
+	if w.pass, err = w.source.Filter.Evaluate(b, w.pass); err != nil || len(w.pass) == 0 {
+		out.Release()
+		return nil, err
+	}
+	if int64(len(w.pass)) == b.NumRows() {
+		return out, nil
+	}
+	defer out.Release()
+	return batch.Filter(out, w.pass, w.scanner.options.Memory)
+}
+
+// close gives back what is open, when nothing more will be asked for.
+func (w *walk) close() {
+	if w.open != nil {
+		w.open.close()
+		w.open = nil
+	}
+	if w.pending != nil {
+		if next := <-w.pending; next.file != nil {
+			next.file.close()
+		}
+		w.pending = nil
+	}
+}
