@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -104,7 +105,11 @@ func object[T any](d *decoder, at place, into *T, fields []field[T]) {
 			for i, f := range fields {
 				names[i] = f.name
 			}
-			d.add(m.line, fault.Field{Field: p.path, Message: "unknown field", Nearest: fault.Nearest(m.name, names)})
+			f := fault.Field{Field: p.path, Message: "unknown field", Nearest: fault.Nearest(m.name, names)}
+			if f.Nearest == "" {
+				f.Message += "; known: " + strings.Join(names, ", ")
+			}
+			d.add(m.line, f)
 		case p.kind == kindNull:
 		case fields[i].read == nil:
 			given[m.name] = true
@@ -202,14 +207,14 @@ func choice[E ~string](d *decoder, at place, served []E, later ...E) E {
 		f := fault.Field{
 			Field: at.path, Message: fmt.Sprintf("unknown value %q; known: %s", shorten(string(got), 40), words(served)),
 		}
-		var known []string
-		for _, k := range slices.Concat(served, later) {
-			known = append(known, string(k))
-		}
-		f.Nearest = fault.Nearest(string(got), known)
+		f.Nearest = cmp.Or(nearest(got, served), nearest(got, later))
 		d.add(0, f)
 	}
 	return got
+}
+
+func nearest[E ~string](got E, among []E) string {
+	return fault.Nearest(string(got), strings.Split(words(among), ", "))
 }
 
 func words[E ~string](list []E) string {

@@ -128,7 +128,8 @@ func (d *decoder) checkOutputs(path, prefix string, columns []Column) {
 		if c.Name == "" {
 			name = prefix + name
 		}
-		if before, ok := first[name]; ok {
+		before, ok := first[name]
+		if ok && c.Output() != "" { // an empty one has its fault
 			d.fail(path+indexed(i), "columns[%d] is called %q already; give one of them another name", before, name)
 			continue
 		}

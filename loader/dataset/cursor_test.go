@@ -1,0 +1,207 @@
+package dataset_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// shards returns the cursors of a run with 4 lanes and two shards.
+func shards() dataset.Cursors {
+	one := dataset.Cursor{
+		Version: 1, Plan: "5ffc2e23", Algorithm: 1, Dataset: "c8cb5c6c", Filter: "a < 1 AND b > '&'", Order: dataset.Shuffled,
+		Shuffle: dataset.ShuffleSplits, Seed: -9223372036854775808, Epoch: 2, Lanes: 4,
+		Pin: dataset.Pin{
+			Training: dataset.TablePin{UUID: "9c12", Snapshot: 9007199254740993, Schema: 1},
+			Staging: map[string]dataset.TablePin{
+				"b": {UUID: "77", Snapshot: dataset.NoSnapshot},
+				"a": {UUID: "1b4e", Snapshot: 7, Schema: 2},
+			},
+		},
+		Shard: dataset.Shard{Index: 0, Of: 2}, Step: 12, Rows: 4096,
+		At: []dataset.Position{{Lane: 0, Split: 3, Row: 1200}, {Lane: 2, Split: 2, Row: 9223372036854775807}},
+	}
+	two := one
+	two.Shard.Index = 1
+	two.At = []dataset.Position{{Lane: 1, Split: 3}, {Lane: 3, Split: 4, Row: 9}}
+	return dataset.Cursors{one, two}
+}
+
+const firstText = `{"v":1,"plan":"5ffc2e23","algorithm":1,"dataset":"c8cb5c6c","filter":"a < 1 AND b > '&'",` +
+	`"order":"shuffled","shuffle":"splits","seed":-9223372036854775808,"epoch":2,"lanes":4,` +
+	`"pin":{"training":{"uuid":"9c12","snapshot":9007199254740993,"schema":1},` +
+	`"staging":{"a":{"uuid":"1b4e","snapshot":7,"schema":2},"b":{"uuid":"77","snapshot":-1,"schema":0}}},` +
+	`"shard":{"index":0,"of":2},"step":12,"rows":4096,` +
+	`"at":[{"lane":0,"split":3,"row":1200},{"lane":2,"split":2,"row":9223372036854775807}]}`
+
+// spec: cursor-1, cursor-2
+func TestCursorForm(t *testing.T) {
+	t.Parallel()
+	same(t, firstText, shards()[0].JSON())
+	back, err := dataset.ParseCursor([]byte(firstText))
+	require.NoError(t, err)
+	require.Equal(t, shards()[0], back)
+	empty := dataset.Cursor{}.JSON()
+	require.Contains(t, string(empty), `"staging":{}`)
+	require.Contains(t, string(empty), `"at":[]`)
+
+	var fields map[string]json.RawMessage
+	require.NoError(t, json.Unmarshal([]byte(firstText), &fields))
+	require.Len(t, fields, 15)
+	for name := range fields {
+		without := map[string]json.RawMessage{}
+		for other, value := range fields {
+			if other != name {
+				without[other] = value
+			}
+		}
+		text, err := json.Marshal(without)
+		require.NoError(t, err)
+		_, err = dataset.ParseCursor(text)
+		require.ErrorContains(t, err, "read the cursor: "+name+": missing")
+	}
+}
+
+// spec: cursor-4, cursor-5
+func TestFaultsOfCursors(t *testing.T) {
+	t.Parallel()
+	for change, want := range map[[2]string]string{
+		{`"v":1`, `"v":2`}:                                                 "v: a cursor of version 2 is not served by this version, which reads version 1",
+		{`"v":1`, `"v":1.0`}:                                               "v: must be a whole number",
+		{`"v":1`, `"v":1,"stpe":1`}:                                        `stpe: unknown field (did you mean "step"?)`,
+		{`"v":1`, `"v":1,"v":1`}:                                           "v: the field stands here a second time",
+		{`"of":2`, `"of":3`}:                                               "shard.of: 3 shards do not divide 4 lanes",
+		{`"index":0`, `"index":2`}:                                         "shard.index: shard 2 is outside of the 2 shards",
+		{`"index":0`, `"index":1`}:                                         "at[0].lane: must be lane 1 of shard 1 of 2, not 0; at[1].lane: must be lane 3 of shard 1 of 2, not 2",
+		{`{"lane":0,"split":3,"row":1200},`, ``}:                           "at: shard 0 of 2 reads 2 of 4 lanes, the cursor stands in 1",
+		{`"lane":2`, `"lane":0`}:                                           "at[1].lane: must be lane 2 of shard 0 of 2, not 0",
+		{`"row":1200`, `"row":-1`}:                                         "at[0].row: must be at least 0, not -1",
+		{`"row":1200`, `"row":1e3`}:                                        "at[0].row: must be a whole number",
+		{`"row":9223372036854775807`, `"row":9223372036854775808`}:         "at[1].row: 9223372036854775808 is beyond 64-bit integers",
+		{`"lanes":4`, `"lanes":4097`}:                                      "lanes: must be at most 4096",
+		{`"5ffc2e23"`, `"` + strings.Repeat("x", 129) + `"`}:               "plan: has 129 bytes, the limit is 128",
+		{`"a < 1 AND b > '&'"`, `"` + strings.Repeat("x", 64<<10+1) + `"`}: "filter: has 65537 bytes, the limit is 65536",
+		{`"order":"shuffled"`, `"order":"sorted"`}:                         `order: unknown value "sorted"; known: stored, shuffled (did you mean "stored"?)`,
+		{`"staging":{`, `"staging":[],"x":{`}:                              "pin.staging: must be an object of at most 64 tables",
+		{`"staging":{"a"`, `"staging":{""`}:                                `pin.staging[""]: a level's name has 1 to 1024 bytes`,
+		{`"rows":4096`, `"rows":null`}:                                     "rows: missing",
+	} {
+		text := strings.Replace(firstText, change[0], change[1], 1)
+		require.NotEqual(t, firstText, text)
+		_, err := dataset.ParseCursor([]byte(text))
+		require.Equal(t, fault.Invalid, fault.KindOf(err), want)
+		require.ErrorContains(t, err, want)
+		_, err = dataset.ParseQuery([]byte(`{"dataset":"d","cursor":[` + text + `]}`))
+		require.ErrorContains(t, err, "cursor[0].", want)
+	}
+}
+
+// spec: cursor-13
+func TestPinAndLanesComeFromTheCursor(t *testing.T) {
+	t.Parallel()
+	q, err := dataset.ParseQuery([]byte(`{"dataset":"d","cursor":` + firstText + `,"shard":{"of":2,"index":0}}`))
+	require.NoError(t, err)
+	require.Equal(t, 4, q.Lanes)
+	require.Equal(t, shards()[0].Pin, *q.Snapshots)
+	require.Equal(t, dataset.Cursors{shards()[0]}, q.Cursor)
+	pin, err := json.Marshal(q.Snapshots)
+	require.NoError(t, err)
+
+	same, err := dataset.ParseQuery([]byte(`{"dataset":"d","cursor":[` + firstText + `],"shard":{"of":2,"index":0},"lanes":4,"snapshots":` + string(pin) + `}`))
+	require.NoError(t, err)
+	require.Equal(t, q, same)
+
+	other := strings.Replace(string(pin), `"snapshot":7`, `"snapshot":8`, 1)
+	_, err = dataset.ParseQuery([]byte(`{"dataset":"d","cursor":` + firstText + `,"lanes":8,"snapshots":` + other + `}`))
+	require.EqualError(t, err, "read the query: lanes: 8 lanes, but the cursor has 4; leave lanes out; "+
+		"snapshots: the cursor was made at other snapshots: pin.staging.a snapshot (8, not 7); leave snapshots out")
+	_, err = dataset.ParseQuery([]byte(`{"dataset":"d","cursor":` + firstText + `,"shard":{"of":3}}`))
+	require.ErrorContains(t, err, "shard.of: 3 shards do not divide 4 lanes; the lanes are the cursor's: resume with a number of shards that divides them")
+}
+
+// spec: cursor-19
+func TestNoCursorIsNotTheStart(t *testing.T) {
+	t.Parallel()
+	_, err := dataset.ParseQuery([]byte(`{"dataset":"d","cursor":[]}`))
+	require.ErrorContains(t, err, "cursor: the list has no cursor; leave the field out to read from the start")
+	_, err = dataset.ParseCursors([]byte(`[]`))
+	require.ErrorContains(t, err, "the list has no cursor")
+	_, err = dataset.Cursors{}.Merge()
+	require.ErrorContains(t, err, "there is no cursor")
+	both, err := dataset.ParseCursors([]byte("[" + firstText + "," + string(shards()[1].JSON()) + "]"))
+	require.NoError(t, err)
+	require.Equal(t, shards(), both)
+}
+
+// spec: cursor-20, cursor-21
+func TestDifferences(t *testing.T) {
+	t.Parallel()
+	a := shards()[0]
+	require.Empty(t, dataset.Differences(a, shards()[1]), "shards of one plan")
+	moved := a
+	moved.Step, moved.Rows, moved.At = 0, 0, nil
+	require.Empty(t, dataset.Differences(a, moved))
+
+	b := a
+	b.Algorithm, b.Dataset, b.Filter, b.Order, b.Shuffle = 2, "other", "", dataset.Stored, "rows"
+	b.Seed, b.Epoch, b.Lanes = 3, 4, 5
+	b.Pin = dataset.Pin{
+		Training: dataset.TablePin{UUID: "9c12", Snapshot: 5, Schema: 3},
+		Staging: map[string]dataset.TablePin{
+			"a": {UUID: "other", Snapshot: 5, Schema: 6}, "c": {UUID: "new"},
+		},
+	}
+	require.Equal(t, []string{
+		"algorithm (1, not 2)", "dataset (c8cb5c6c, not other)", "filter (a < 1 AND b > '&', not none)",
+		"order (shuffled, not stored)", "shuffle (splits, not rows)", "seed (-9223372036854775808, not 3)",
+		"epoch (2, not 4)", "lanes (4, not 5)",
+		"pin.training snapshot (9007199254740993, not 5)", "pin.training schema (1, not 3)",
+		"pin.staging.a table (1b4e, not other)", "pin.staging.b (77, not none)", "pin.staging.c (none, not new)",
+	}, dataset.Differences(a, b))
+	b = a
+	b.Pin = dataset.Pin{Training: a.Pin.Training, Staging: map[string]dataset.TablePin{"a": a.Pin.Staging["a"], "b": {UUID: "77", Snapshot: 1}}}
+	require.Equal(t, []string{"pin.staging.b snapshot (none, not 1)"}, dataset.Differences(a, b))
+	require.Len(t, dataset.Differences(dataset.Cursor{}, dataset.Cursor{Filter: strings.Repeat("x", 1000)})[0], len("filter (none, not )")+80+len("…"))
+}
+
+// spec: cursor-16
+func TestMerge(t *testing.T) {
+	t.Parallel()
+	both := shards()
+	both[1].Rows = 7
+	got, err := dataset.Cursors{both[1], both[0]}.Merge()
+	require.NoError(t, err)
+	require.Equal(t, dataset.Merged{
+		Lanes: 4, Rows: []int64{7, 4096},
+		At: []dataset.Position{both[0].At[0], both[1].At[0], both[0].At[1], both[1].At[1]},
+	}, got)
+	got, err = dataset.Cursors{both[1]}.Merge()
+	require.NoError(t, err, "one cursor stands in its shard's lanes")
+	require.Equal(t, both[1].At, got.At)
+
+	foreign, renamed, outside, short := shards()[1], shards()[1], shards()[1], shards()[1]
+	foreign.Seed = 1
+	renamed.Plan = "x"
+	outside.At = []dataset.Position{{Lane: 4}}
+	short.At = short.At[:1]
+	for want, bad := range map[string]dataset.Cursors{
+		"cursor[1]: it belongs to another plan than cursor[0]; what differs: seed (1, not -9223372036854775808); give cursors of one run alone": {both[0], foreign},
+		"cursor[1]: it belongs to another plan than cursor[0]; what differs: plan (x, not 5ffc2e23)":                                            {both[0], renamed},
+		"cursor[1]: lane 0 stands in cursor[0] already; give one cursor of each shard, all saved after the same step":                           {both[0], both[0]},
+		"cursor[1]: lane 4 is outside of the 4 lanes":                                                                                           {both[0], outside},
+		"cursor: no cursor stands in lanes 3 of 4; give the cursors of all shards of the run as a list":                                         {both[0], short},
+		"cursor: no cursor stands in lanes 3 of 4":                                                                                              {short},
+	} {
+		got, err := bad.Merge()
+		require.Equal(t, fault.Invalid, fault.KindOf(err), want)
+		require.ErrorContains(t, err, want)
+		require.Empty(t, got)
+	}
+	_, err = dataset.Cursors{both[0], foreign}.Merge()
+	require.Equal(t, []string{"seed (1, not -9223372036854775808)"}, fault.As(err).Differs)
+}

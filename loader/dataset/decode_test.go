@@ -1,0 +1,312 @@
+package dataset_test
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+const homefeed = `
+training:
+  table: lake.ml.impressions
+  ref: main
+  filter: "surface = 'home'"
+key: [request_id, day]
+staging:
+  - &history
+    table: features.user_history_v3
+    key: {request_id: req_id, day: day}
+    columns: [pins, {column: country, name: user_country}]
+    missing: null
+  - <<: *history
+    table: features.items
+    name: items
+    key: [item_id]
+    snapshot: 8_812
+    columns: []
+    prefix: i_
+    join: inner
+    missing: error
+    duplicates: last
+  - {table: features.genres, ref: v1, filter: , prefix: ""}
+`
+
+func TestYAMLForms(t *testing.T) {
+	t.Parallel()
+	got, err := dataset.FromYAML("homefeed", document(t, homefeed))
+	require.NoError(t, err)
+	want := dataset.Dataset{
+		Name:     "homefeed",
+		Training: dataset.Training{Table: "lake.ml.impressions", Filter: "surface = 'home'"},
+		Key:      []string{"request_id", "day"},
+		Staging: []dataset.Staging{
+			{
+				Table: "features.user_history_v3", Name: "user_history_v3",
+				Key:     []dataset.KeyPair{{Training: "request_id", Staging: "req_id"}, {Training: "day", Staging: "day"}},
+				Columns: []dataset.Column{{Column: "pins"}, {Column: "country", Name: "user_country"}},
+				Join:    dataset.Left, Missing: dataset.MissingNull, Duplicates: dataset.DuplicatesError,
+			},
+			{
+				Table: "features.items", Name: "items", Ref: dataset.Ref{Snapshot: 8812},
+				Key: []dataset.KeyPair{{Training: "item_id", Staging: "item_id"}}, Columns: []dataset.Column{},
+				Prefix: "i_", Join: dataset.Inner, Missing: dataset.MissingError, Duplicates: dataset.DuplicatesLast,
+			},
+			{
+				Table: "features.genres", Name: "genres", Ref: dataset.Ref{Name: "v1"},
+				Key:  []dataset.KeyPair{{Training: "request_id", Staging: "request_id"}, {Training: "day", Staging: "day"}},
+				Join: dataset.Left, Missing: dataset.MissingNull, Duplicates: dataset.DuplicatesError,
+			},
+		},
+	}
+	require.Equal(t, want, got)
+	same(t, `{"training":{"table":"lake.ml.impressions","filter":"surface = 'home'"},"key":["request_id","day"],"staging":[`+
+		`{"table":"features.user_history_v3","key":{"request_id":"req_id","day":"day"},"columns":["pins",{"column":"country","name":"user_country"}]},`+
+		`{"table":"features.items","snapshot":8812,"key":["item_id"],"columns":[],"prefix":"i_","join":"inner","missing":"error","duplicates":"last"},`+
+		`{"table":"features.genres","ref":"v1"}]}`, got.Canonical())
+}
+
+// same compares texts, order and blanks included.
+func same(t *testing.T, want string, got []byte) {
+	t.Helper()
+	require.Equal(t, []byte(want), got, "%s", got)
+}
+
+func TestSeveralDatasetsKeepTheirOrder(t *testing.T) {
+	t.Parallel()
+	got, err := dataset.DatasetsFromYAML(document(t, "b: {training: {table: x.y}}\na: {training: {table: x.z, ref: main, snapshot: null}}"))
+	require.NoError(t, err)
+	require.Equal(t, []dataset.Dataset{
+		{Name: "b", Training: dataset.Training{Table: "x.y"}}, {Name: "a", Training: dataset.Training{Table: "x.z"}},
+	}, got)
+	_, err = dataset.DatasetsFromYAML(document(t, "[a, b]"))
+	require.ErrorContains(t, err, "must be a mapping from names to datasets, not a list")
+	_, err = dataset.FromYAML("n", nil)
+	require.ErrorContains(t, err, "read dataset n: must be an object, not null")
+}
+
+// TestDigest depends on what a dataset means, not on how it was written.
+func TestDigest(t *testing.T) {
+	t.Parallel()
+	digest := func(text string) string {
+		d, err := dataset.FromYAML(strconv.Itoa(len(text)), document(t, text))
+		require.NoError(t, err)
+		return d.Digest()
+	}
+	first := digest(`{training: {table: a.b, filter: "x = 1 and y<2"}, key: [k], staging: [{table: c.d}]}`)
+	require.Len(t, first, 32)
+	for _, same := range []string{
+		`{training: {table: a.b, ref: main, filter: "x  =  1  AND  y  <  2"}, key: [k], staging: [{table: c.d}]}`,
+		`{training: {table: a.b, filter: "x = 1 and y<2"}, key: [k], staging: [{table: c.d, name: d, key: {k: k}, join: left, missing: null, duplicates: error}]}`,
+	} {
+		require.Equal(t, first, digest(same))
+	}
+	for _, other := range []string{
+		`{training: {table: a.b, filter: "x = 1 and y<3"}, key: [k], staging: [{table: c.d}]}`,
+		`{training: {table: a.b, filter: "x = 1 and y<2"}, key: [k], staging: [{table: c.d, name: e}]}`,
+		`{training: {table: a.b, filter: "x = 1 and y<2"}, key: [k], staging: [{table: c.d, columns: []}]}`,
+		`{training: {table: a.b, filter: "x = 1 and y<2"}, key: [k], staging: [{table: c.d, key: {k: l}}]}`,
+		`{training: {table: a.b, filter: "x = 1 and y<2", snapshot: 1}, key: [k], staging: [{table: c.d}]}`,
+	} {
+		require.NotEqual(t, first, digest(other))
+	}
+	made := dataset.Dataset{Training: dataset.Training{Table: "a.b", Filter: "x = 1 AND y < 2"}, Key: []string{"k"}, Staging: []dataset.Staging{{Table: "c.d"}}}
+	require.Equal(t, first, made.Digest(), "defaults need not be set")
+	require.Empty(t, made.Staging[0].Name, "the dataset itself is not changed")
+	broken := made
+	broken.Training.Filter = "x ="
+	require.NotEqual(t, first, broken.Digest())
+}
+
+func TestQueryDefaults(t *testing.T) {
+	t.Parallel()
+	base := dataset.Query{
+		Dataset: "d", Order: dataset.Stored, Shuffle: dataset.ShuffleSplits, Lanes: 1, BatchRows: 8192,
+		Shard: dataset.Shard{Index: dataset.AllShards, Of: 1}, Tail: dataset.TailKeep, Count: dataset.CountEstimate,
+	}
+	with := func(change func(*dataset.Query)) dataset.Query {
+		q := base
+		change(&q)
+		return q
+	}
+	for text, want := range map[string]dataset.Query{
+		`{"dataset":"d"}`: base,
+		`{"dataset":"d","wire":"plain","endpoints":"shards","shuffle":"splits","cache":"off","order":"stored","tail":"keep","count":"estimate","seed":0,"sample":null}`: base,
+		`{"dataset":"d","shard":{"of":4}}`: with(func(q *dataset.Query) {
+			q.Lanes, q.Shard.Of = 4, 4
+		}),
+		`{"dataset":"d","shard":{"index":3,"of":4},"lanes":12}`: with(func(q *dataset.Query) {
+			q.Lanes, q.Shard, q.BatchRows = 12, dataset.Shard{Index: 3, Of: 4}, 8190
+		}),
+		`{"dataset":"d","shard":{"index":0},"lanes":3,"batch_rows":6}`: with(func(q *dataset.Query) {
+			q.Lanes, q.Shard, q.BatchRows = 3, dataset.Shard{Of: 1}, 6
+		}),
+		`{"dataset":"d","lanes":4096,"seed":-9223372036854775808}`: with(func(q *dataset.Query) {
+			q.Lanes, q.Seed = 4096, -1<<63
+		}),
+	} {
+		got, err := dataset.ParseQuery([]byte(text))
+		require.NoError(t, err, text)
+		require.Equal(t, want, got, text)
+		require.Equal(t, got, got.Defaults(), "defaults are set once")
+	}
+	require.Equal(t, base, dataset.Query{Dataset: "d"}.Defaults())
+	same(t, `{"dataset":"d"}`, base.Canonical())
+	same(t, `{"dataset":"d","columns":["a",{"column":"b","name":"c"}],"filter":"a < 1","shard":{"index":0,"of":2}}`,
+		dataset.Query{
+			Dataset: "d", Columns: []dataset.Column{{Column: "a"}, {Column: "b", Name: "c"}}, Filter: "a < 1",
+			Shard: dataset.Shard{Index: 0, Of: 2},
+		}.Canonical())
+}
+
+// TestFaultsOfQueries: each with its field, and words that name the remedy.
+func TestFaultsOfQueries(t *testing.T) {
+	t.Parallel()
+	deep := strings.Repeat("[", 40) + strings.Repeat("]", 40)
+	for text, want := range map[string]string{
+		``:                                              "the query is empty",
+		`{"dataset":"d"} x`:                             "at position 17: the query is not JSON: invalid character 'x' after top-level value",
+		`{"dataset":"é" "a":1}`:                         "at position 16: the query is not JSON: invalid character '\"' after object key:value pair",
+		`{"dataset":`:                                   "at position 11: the query is not JSON: unexpected end of JSON input",
+		"{\"dataset\":\"\xff\"}":                        "the query is not valid UTF-8",
+		`{}`:                                            "dataset: missing",
+		`{"dataset":null}`:                              "dataset: missing",
+		`{"dataset":1}`:                                 "dataset: must be a dataset's name or a dataset, not a whole number",
+		`{"dataset":""}`:                                "dataset: must not be empty",
+		`{"dataset":"a\nb"}`:                            "dataset: must not hold control characters",
+		`{"dataset":"d","dataset":{}}`:                  "dataset: the field stands here a second time",
+		`{"dataset":{"name":"d"}}`:                      "dataset.training: missing",
+		`{"dataset":"d","columns":[]}`:                  "columns: must name at least one column; leave the field out for all",
+		`{"dataset":"d","columns":[null]}`:              "columns[0]: must be text, not null",
+		`{"dataset":"d","columns":["a","a"]}`:           `columns[1]: columns[0] is called "a" already; give one of them another name`,
+		`{"dataset":"d","filter":"a >"}`:                "filter: at position 4: the filter ends too early",
+		`{"dataset":"d","shard":{"of":0}}`:              "shard.of: must be at least 1, not 0",
+		`{"dataset":"d","shard":{"index":2,"of":2}}`:    "shard.index: shard 2 is outside of the 2 shards; the last one is 1",
+		`{"dataset":"d","shard":{"index":1}}`:           "shard.index: shard 1 is outside of the 1 shards; the last one is 0",
+		`{"dataset":"d","shard":{"index":-1,"of":2}}`:   "shard.index: must be at least 0, not -1",
+		`{"dataset":"d","lanes":5000}`:                  "lanes: must be at most 4096, not 5000",
+		`{"dataset":"d","lanes":4,"shard":{"of":3}}`:    "shard.of: 3 shards do not divide 4 lanes; set lanes to a multiple of 3, such as 6",
+		`{"dataset":"d","lanes":4096,"shard":{"of":3}}`: "shard.of: 3 shards do not divide 4096 lanes; set lanes to 4095",
+		`{"dataset":"d","lanes":6,"shard":{"of":2},"batch_rows":100}`:           "batch_rows: 100 rows cannot be divided among the 3 lanes of a shard; use a multiple of 3, such as 99",
+		`{"dataset":"d","lanes":6,"batch_rows":1}`:                              "batch_rows: 1 rows cannot be divided among the 6 lanes of a shard; use a multiple of 6, such as 6",
+		`{"dataset":"d","lanes":6,"batch_rows":16777216}`:                       "such as 16777212",
+		`{"dataset":"d","lanes":6,"batch_rows":11}`:                             "such as 12",
+		`{"dataset":"d","lanes":"6"}`:                                           "lanes: must be a whole number, not text",
+		`{"dataset":"d","lanes":6.0}`:                                           "lanes: must be a whole number, not another kind of number",
+		`{"dataset":"d","order":"Shuffled"}`:                                    `order: unknown value "Shuffled"; known: stored, shuffled (did you mean "shuffled"?)`,
+		`{"dataset":"d","shuffle":"rows"}`:                                      "shuffle: rows is not served by this version",
+		`{"dataset":"d","wire":"grouped"}`:                                      "wire: grouped is not served by this version; served: plain",
+		`{"dataset":"d","cursor":"x"}`:                                          "cursor: must be an object, not text",
+		`{"dataset":"d","x":` + deep + `}`:                                      "values are nested more than 32 deep",
+		`{"dataset":"d","columns":[` + strings.Repeat(`"a",`, 10_000) + `"a"]}`: "columns: the list has 10001 entries, the limit is 10000",
+		`{"dataset":"` + strings.Repeat("n", 1025) + `"}`:                       "dataset: has 1025 bytes, the limit is 1024",
+		`{"dataset":"` + strings.Repeat("n", 1<<20) + `"}`:                      "the query has 1048590 bytes, the limit is 1048576",
+		`{"dataset":"d","x":[` + strings.Repeat("0,", 200_000) + `0]}`:          "there are more than 131072 of them",
+		`[{"dataset":"d"}]`:                                                     "must be an object, not a list",
+	} {
+		_, err := dataset.ParseQuery([]byte(text))
+		require.Equal(t, fault.Invalid, fault.KindOf(err), "%.80s", text)
+		require.ErrorContains(t, err, want, "%.80s", text)
+		require.NotEmpty(t, fault.As(err).Faults)
+	}
+}
+
+// TestFaultsOfDatasets holds what the golden files do not.
+func TestFaultsOfDatasets(t *testing.T) {
+	t.Parallel()
+	many := strings.Repeat("  - {table: a.b, name: n}\n", 65)
+	var bomb strings.Builder
+	bomb.WriteString("a: &a [x, x, x, x, x, x, x, x]\n")
+	for i := 'b'; i <= 'h'; i++ {
+		fmt.Fprintf(&bomb, "%c: &%c [%s*%c]\n", i, i, strings.Repeat(fmt.Sprintf("*%c, ", i-1), 7), i-1)
+	}
+	for text, want := range map[string]string{
+		"training: {table: a.b}\nstaging:\n" + many:                                    "staging: the list has 65 entries, the limit is 64 (line 2)",
+		"training: &t {table: a.b, filter: *t}":                                        "values are nested more than 32 deep",
+		bomb.String():                                                                  "there are more than 131072 of them",
+		"training: {table: a.b}\nstaging: {}":                                          "staging: must be a list, not an object (line 2)",
+		"training: {? [a] : b}":                                                        "training: a field's name must be text (line 1)",
+		"training: {~: b}":                                                             "training: a field's name must be text (line 1)",
+		"training: {table: !!binary aGVsbG8=}":                                         "training.table: values of the type !!binary are not known here (line 1)",
+		"training: {table: !mine x}":                                                   "values of the type !mine are not known here",
+		"training: {table: a.b, snapshot: 0}":                                          "training.snapshot: must be at least 1, not 0 (line 1)",
+		"training: {table: a.b, snapshot: 1e3}":                                        "training.snapshot: must be a whole number, not another kind of number",
+		"training: {<<: [1], table: a.b}":                                              "training.<<: must merge a mapping or a list of them, not a whole number (line 1)",
+		"training: {table: a.b, filter: [x]}":                                          "training.filter: must be text, not a list",
+		"training: {table: true}":                                                      "training.table: must be text, not true or false; put it in quotes (line 1)",
+		"{training: {table: a.b}, staging: [{table: a.c, key: {}}]}":                   "staging[0].key: must have 1 to 32 columns, not 0",
+		"{training: {table: a.b}, staging: [{table: a.c, key: {a: ''}}]}":              "staging[0].key.a: must not be empty",
+		"{training: {table: a.b}, staging: [{table: a.c, key: {'': a}}]}":              `staging[0].key[""]: a column's name has 1 to 1024 bytes`,
+		"{training: {table: a.b}, key: [k], staging: [{table: a.c, missing: {x: 1}}]}": "staging[0].missing: must be null or error, not an object",
+		"{training: {table: a.b}, key: [k], staging: [{table: a.c, prefix: p, columns: [a, {column: b, name: pa}]}]}": `staging[0].columns[1]: columns[0] is called "pa" already`,
+	} {
+		_, err := dataset.FromYAML("d", document(t, text))
+		require.Equal(t, fault.Invalid, fault.KindOf(err), "%.80s", text)
+		require.ErrorContains(t, err, want, "%.80s", text)
+	}
+	for _, name := range []string{"", "a\tb"} {
+		_, err := dataset.FromYAML(name, document(t, "training: {table: a.b}"))
+		require.ErrorContains(t, err, "a dataset's name has 1 to 1024 bytes and no control characters")
+	}
+}
+
+// TestUnservedFields: every field of the contract that this version does not
+// serve is refused by its own name, in both syntaxes, and null leaves it out.
+func TestUnservedFields(t *testing.T) {
+	t.Parallel()
+	for path, fields := range map[string]string{
+		`{"training":{"table":"a.b",%s}}`:                                                                    "as_of request_level distinct",
+		`{"training":{"table":"a.b"},"staging":[{"table":"c.d","key":["k"],%s}]}`:                            "as_of order_by nulls align point_in_time min_match matched_as",
+		`{"training":{"table":"a.b"},"staging":[{"table":"c.d","key":["k"],"columns":[{"column":"c",%s}]}]}`: "last first as",
+	} {
+		for name := range strings.FieldsSeq(fields) {
+			text := fmt.Sprintf(path, `"`+name+`":1`)
+			for _, err := range []error{yamlFault(t, text), queryFault(`{"dataset":` + text + `}`)} {
+				require.ErrorContains(t, err, "."+name+": "+name+" is not served by this version")
+				require.Len(t, fault.As(err).Faults, 1)
+			}
+			text = fmt.Sprintf(path, `"`+name+`":null`)
+			require.NoError(t, yamlFault(t, text))
+			require.NoError(t, queryFault(`{"dataset":`+text+`}`))
+		}
+	}
+	for _, name := range []string{"sample", "start", "every", "batch_requests", "dense", "since"} {
+		require.ErrorContains(t, queryFault(`{"dataset":"d","`+name+`":{}}`), name+": "+name+" is not served by this version")
+	}
+}
+
+func yamlFault(t *testing.T, text string) error {
+	t.Helper()
+	_, err := dataset.FromYAML("d", document(t, text))
+	return err
+}
+
+func queryFault(text string) error {
+	_, err := dataset.ParseQuery([]byte(text))
+	return err
+}
+
+// TestManyFaultsAreCounted: hostile text does not make an endless error.
+func TestManyFaultsAreCounted(t *testing.T) {
+	t.Parallel()
+	err := queryFault(`{"dataset":"d","columns":[` + strings.Repeat("1,", 5000) + `1]}`)
+	faults := fault.As(err).Faults
+	require.Len(t, faults, dataset.MaxFaults+1)
+	require.Equal(t, "and 4901 more faults", faults[dataset.MaxFaults].Message)
+}
+
+func TestDocumentOrItsValue(t *testing.T) {
+	t.Parallel()
+	node := document(t, "training: {table: a.b}")
+	for _, n := range []*yaml.Node{node, node.Content[0]} {
+		d, err := dataset.FromYAML("d", n)
+		require.NoError(t, err)
+		require.Equal(t, "a.b", d.Training.Table)
+	}
+}

@@ -1,0 +1,101 @@
+package dataset_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// FuzzParseQuery: any text is refused as Invalid with its faults, or is a
+// query whose canonical form is read back to an equal one.
+func FuzzParseQuery(f *testing.F) {
+	seed(f, "bad.json")
+	f.Add([]byte(`{"dataset":"d","cursor":` + firstText + `,"shard":{"of":2,"index":0}}`))
+	m := maker{newRand(11)}
+	for range 20 {
+		f.Add(m.query().Canonical())
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		q, err := dataset.ParseQuery(text)
+		if refused(t, err) {
+			return
+		}
+		canonical := q.Canonical()
+		again, err := dataset.ParseQuery(canonical)
+		require.NoError(t, err)
+		require.Equal(t, q, again)
+		require.Equal(t, string(canonical), string(again.Canonical()))
+	})
+}
+
+// FuzzParseCursor does the same for cursors, one or several.
+func FuzzParseCursor(f *testing.F) {
+	seed(f, "bad-cursor.json")
+	f.Add([]byte(firstText))
+	m := maker{newRand(12)}
+	for range 20 {
+		f.Add(m.cursors()[0].JSON())
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		all, err := dataset.ParseCursors(text)
+		if refused(t, err) {
+			return
+		}
+		for _, c := range all {
+			again, err := dataset.ParseCursor(c.JSON())
+			require.NoError(t, err)
+			require.Equal(t, c, again)
+			require.Equal(t, string(c.JSON()), string(again.JSON()))
+			require.Empty(t, dataset.Differences(c, again))
+		}
+		merged, err := all.Merge()
+		if !refused(t, err) {
+			require.Len(t, merged.Rows, len(all))
+		}
+	})
+}
+
+// FuzzFromYAML: any YAML is refused, or is a dataset that its canonical form
+// gives back.
+func FuzzFromYAML(f *testing.F) {
+	seed(f, "bad.yaml")
+	f.Add([]byte(homefeed))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var node yaml.Node
+		if yaml.Unmarshal(text, &node) != nil {
+			return
+		}
+		d, err := dataset.FromYAML("d", &node)
+		if refused(t, err) {
+			return
+		}
+		q, err := dataset.ParseQuery([]byte(`{"dataset":` + string(d.Canonical()) + `}`))
+		require.NoError(t, err)
+		q.Inline.Name = "d"
+		require.Equal(t, d, *q.Inline)
+	})
+}
+
+func seed(f *testing.F, name string) {
+	f.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", name))
+	require.NoError(f, err)
+	f.Add(text)
+}
+
+// refused says whether there is an error, which must tell what is wrong.
+func refused(t *testing.T, err error) bool {
+	t.Helper()
+	if err == nil {
+		return false
+	}
+	require.Equal(t, fault.Invalid, fault.KindOf(err))
+	require.NotEmpty(t, fault.As(err).Faults)
+	return true
+}

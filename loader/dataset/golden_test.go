@@ -1,0 +1,61 @@
+package dataset_test
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write the golden files anew; review the diff")
+
+// TestEveryFaultIsToldAtOnce holds the words that users read when a config
+// file or a query is wrong in every way.
+func TestEveryFaultIsToldAtOnce(t *testing.T) {
+	t.Parallel()
+	for name, decode := range map[string]func([]byte) error{
+		"bad.yaml": func(text []byte) error {
+			_, err := dataset.DatasetsFromYAML(document(t, string(text)))
+			return err
+		},
+		"bad.json": func(text []byte) error {
+			_, err := dataset.ParseQuery(text)
+			return err
+		},
+		"bad-cursor.json": func(text []byte) error {
+			_, err := dataset.ParseCursors(text)
+			return err
+		},
+	} {
+		text, err := os.ReadFile(filepath.Join("testdata", name))
+		require.NoError(t, err)
+		err = decode(text)
+		require.Equal(t, fault.Invalid, fault.KindOf(err), name)
+		var got strings.Builder
+		for _, f := range fault.As(err).Faults {
+			got.WriteString(f.String() + "\n")
+		}
+		golden := filepath.Join("testdata", name+".golden")
+		if *rewrite {
+			require.NoError(t, os.WriteFile(golden, []byte(got.String()), 0o600))
+			continue
+		}
+		want, err := os.ReadFile(golden)
+		require.NoError(t, err)
+		require.Equal(t, string(want), got.String(), name)
+	}
+}
+
+func document(t *testing.T, text string) *yaml.Node {
+	t.Helper()
+	var node yaml.Node
+	require.NoError(t, yaml.Unmarshal([]byte(text), &node))
+	return &node
+}

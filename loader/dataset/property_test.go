@@ -1,0 +1,84 @@
+package dataset_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// rounds is how many random values each property is held against.
+const rounds = 2000
+
+// TestQueriesComeBack: the canonical form of a query is read back to an equal
+// query, with an equal canonical form.
+func TestQueriesComeBack(t *testing.T) {
+	t.Parallel()
+	m := newMaker(t, 1)
+	inline, resumed := 0, 0
+	for range rounds {
+		q := m.query()
+		text := q.Canonical()
+		back, err := dataset.ParseQuery(text)
+		require.NoError(t, err, string(text))
+		require.Equal(t, q, back, string(text))
+		require.Equal(t, string(text), string(back.Canonical()))
+		if q.Inline != nil {
+			inline++
+			require.Equal(t, q.Inline.Digest(), back.Inline.Digest())
+		}
+		if len(q.Cursor) > 1 {
+			resumed++
+		}
+	}
+	require.Greater(t, inline, rounds/10)
+	require.Greater(t, resumed, rounds/100)
+}
+
+// spec: cursor-3
+func TestCursorsComeBack(t *testing.T) {
+	t.Parallel()
+	m := newMaker(t, 2)
+	for range rounds {
+		for _, c := range m.cursors() {
+			text := c.JSON()
+			back, err := dataset.ParseCursor(text)
+			require.NoError(t, err, string(text))
+			require.Equal(t, c, back)
+			require.Equal(t, string(text), string(back.JSON()))
+			escaped, err := json.Marshal(c)
+			require.NoError(t, err)
+			var again dataset.Cursor
+			require.NoError(t, json.Unmarshal(escaped, &again))
+			require.Equal(t, c, again)
+		}
+	}
+}
+
+func TestPinsComeBack(t *testing.T) {
+	t.Parallel()
+	m := newMaker(t, 3)
+	for range rounds {
+		pin := m.pin()
+		text, err := json.Marshal(pin)
+		require.NoError(t, err)
+		back, err := dataset.ParsePin(text)
+		require.NoError(t, err, string(text))
+		require.Equal(t, pin, back)
+	}
+}
+
+// TestYAMLAndJSONMeanTheSame: JSON is YAML too, so one text has two readers.
+func TestYAMLAndJSONMeanTheSame(t *testing.T) {
+	t.Parallel()
+	m := newMaker(t, 4)
+	for range rounds / 4 {
+		d := m.dataset()
+		back, err := dataset.FromYAML("n", document(t, string(d.Canonical())))
+		require.NoError(t, err, string(d.Canonical()))
+		d.Name = "n"
+		require.Equal(t, d, back, string(d.Canonical()))
+	}
+}

@@ -1,0 +1,190 @@
+package dataset_test
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// maker makes random valid values: what decoding may return.
+type maker struct{ *rand.Rand }
+
+func newMaker(t *testing.T, seed uint64) maker {
+	t.Helper()
+	t.Logf("seed %d", seed)
+	return maker{newRand(seed)}
+}
+
+func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 7)) }
+
+func pick[T any](m maker, from ...T) T { return from[m.IntN(len(from))] }
+
+// often is true three times of four.
+func (m maker) often() bool { return m.IntN(4) > 0 }
+
+func (m maker) word() string {
+	letters := []rune("abcdefghij_XYZ09é漢<>&\"\\'🙂/:{}[]")
+	out := make([]rune, 1+m.IntN(8))
+	for i := range out {
+		out[i] = pick(m, letters...)
+	}
+	return string(out)
+}
+
+// words returns between least and most words, all different.
+func (m maker) words(least, most int) []string {
+	var out []string
+	seen := map[string]bool{}
+	for want := least + m.IntN(most-least+1); len(out) < want; {
+		if w := m.word(); !seen[w] {
+			seen[w] = true
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+func (m maker) table() string {
+	plain := func() string { return strings.Repeat(pick(m, "a", "B", "_", "7", "é"), 1+m.IntN(3)) }
+	out := plain() + "." + plain()
+	if m.often() {
+		return out
+	}
+	return plain() + "." + out
+}
+
+func (m maker) ref() dataset.Ref {
+	switch m.IntN(3) {
+	case 0:
+		return dataset.Ref{Name: "tag " + m.word()}
+	case 1:
+		return dataset.Ref{Snapshot: 1 + m.Int64N(1<<62)}
+	default:
+		return dataset.Ref{}
+	}
+}
+
+func (m maker) filter() string {
+	return pick(m, "", "a < 1", "day >= DATE '2026-10-01' and  \"two words\" <> 'it''s < & >'", "x IN (1, 2)\n OR NOT y IS NULL")
+}
+
+func (m maker) columns(least int) []dataset.Column {
+	out := []dataset.Column{}
+	for _, name := range m.words(least, 4) {
+		c := dataset.Column{Column: name}
+		if !m.often() {
+			c = dataset.Column{Column: m.word(), Name: name}
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+func (m maker) dataset() dataset.Dataset {
+	d := dataset.Dataset{Training: dataset.Training{Table: m.table(), Ref: m.ref(), Filter: m.filter()}}
+	if m.often() {
+		d.Key = m.words(1, 3)
+	}
+	for i, name := range m.words(0, 3) {
+		s := dataset.Staging{
+			Table: m.table(), Name: name, Ref: m.ref(), Filter: m.filter(),
+			Prefix: pick(m, "", "p_", "é"), Join: pick(m, dataset.Left, dataset.Inner),
+			Missing:    pick(m, dataset.MissingNull, dataset.MissingError),
+			Duplicates: pick(m, dataset.DuplicatesError, dataset.DuplicatesFirst, dataset.DuplicatesLast),
+		}
+		if i == 0 && m.often() {
+			s.Name = s.Table[strings.LastIndexByte(s.Table, '.')+1:] + strings.Repeat("x", m.IntN(2))
+		}
+		if d.Key == nil || !m.often() {
+			names := m.words(2, 2)
+			other := m.words(2, 2)
+			s.Key = []dataset.KeyPair{{Training: names[1], Staging: other[0]}, {Training: names[0], Staging: other[1]}}
+		}
+		if m.often() {
+			s.Columns = m.columns(0)
+			if s.Prefix != "" {
+				s.Columns = s.Columns[:min(1, len(s.Columns))]
+			}
+		}
+		if d.Staging != nil && d.Staging[0].Name == s.Name {
+			continue
+		}
+		d.Staging = append(d.Staging, s)
+	}
+	return d.Defaults()
+}
+
+func (m maker) tablePin() dataset.TablePin {
+	return dataset.TablePin{UUID: m.word(), Snapshot: pick(m, dataset.NoSnapshot, 0, 1, m.Int64()), Schema: m.IntN(5)}
+}
+
+func (m maker) pin() dataset.Pin {
+	out := dataset.Pin{Training: m.tablePin(), Staging: map[string]dataset.TablePin{}}
+	for _, name := range m.words(0, 3) {
+		out.Staging[name] = m.tablePin()
+	}
+	return out
+}
+
+// cursors returns the cursors of all shards of one run, in ascending order.
+func (m maker) cursors() dataset.Cursors {
+	of := 1 + m.IntN(4)
+	one := dataset.Cursor{
+		Version: dataset.CursorVersion, Plan: m.word(), Algorithm: 1 + m.IntN(3), Dataset: m.word(), Filter: m.filter(),
+		Order: pick(m, dataset.Stored, dataset.Shuffled), Shuffle: dataset.ShuffleSplits,
+		Seed: int64(m.Uint64()), Epoch: int64(m.Uint64()), Lanes: of * (1 + m.IntN(4)), Pin: m.pin(),
+		Step: m.Int64(), Rows: m.Int64(),
+	}
+	out := make(dataset.Cursors, of)
+	for i := range out {
+		c := one
+		c.Shard = dataset.Shard{Index: i, Of: of}
+		for lane := i; lane < c.Lanes; lane += of {
+			c.At = append(c.At, dataset.Position{Lane: lane, Split: m.IntN(1000), Row: m.Int64()})
+		}
+		out[i] = c
+	}
+	return out
+}
+
+func (m maker) query() dataset.Query {
+	q := dataset.Query{
+		Filter: m.filter(), Order: pick(m, dataset.Stored, dataset.Shuffled), Seed: pick(m, 0, int64(m.Uint64())),
+		Epoch: pick(m, 0, m.Int64()), Tail: pick(m, dataset.TailKeep, dataset.TailDrop),
+		Count: pick(m, dataset.CountEstimate, dataset.CountExact),
+	}
+	if m.often() {
+		q.Dataset = m.word()
+	} else {
+		d := m.dataset()
+		q.Inline = &d
+	}
+	if m.often() {
+		q.Columns = m.columns(1)
+	}
+	if !m.often() {
+		pin := m.pin()
+		q.Snapshots = &pin
+	}
+	perStep := 1 + m.IntN(5)
+	if m.often() {
+		of := 1 + m.IntN(5)
+		q.Shard = dataset.Shard{Index: pick(m, dataset.AllShards, m.IntN(of)), Of: of}
+		q.Lanes = pick(m, 0, of*perStep)
+	}
+	if !m.often() {
+		all := m.cursors()
+		q.Cursor = all[:1+m.IntN(len(all))]
+		q.Lanes = 0
+		q.Shard.Of = pick(m, 1, q.Cursor[0].Lanes)
+		q.Shard.Index = pick(m, dataset.AllShards, m.IntN(q.Shard.Of))
+		q.Snapshots = nil
+	}
+	q = q.Defaults()
+	if !m.often() {
+		q.BatchRows = q.Lanes / q.Shard.Of * (1 + m.IntN(100))
+	}
+	return q
+}
