@@ -67,7 +67,7 @@ func TestNothingLeaks(t *testing.T) {
 	for batches := range len(whole[0].Batches) + 2 {
 		mem := memory.NewCheckedAllocator(memory.DefaultAllocator)
 		limit := budget.New(1 << 20)
-		l := loader.New(loader.Options{Datasets: []dataset.Dataset{c.Dataset}, Catalog: c.World, Scan: c.World.Scan, Memory: mem, Budget: limit})
+		l := loader.New(loader.Options{Datasets: []dataset.Dataset{c.Dataset}, Catalog: c.World, Scan: c.Scan, Memory: mem, Budget: limit})
 		s := open(t, l, one(4, 8))
 		require.Zero(t, limit.Used(), "nothing starts before the first Next")
 		for range batches {
@@ -88,7 +88,7 @@ func TestBudget(t *testing.T) {
 	failures := 0
 	for limit := int64(64); ; limit += limit/4 + 64 {
 		b := budget.New(limit)
-		l := loader.New(loader.Options{Datasets: []dataset.Dataset{c.Dataset}, Catalog: c.World, Scan: c.World.Scan, Budget: b})
+		l := loader.New(loader.Options{Datasets: []dataset.Dataset{c.Dataset}, Catalog: c.World, Scan: c.Scan, Budget: b})
 		s := open(t, l, one(2, 8))
 		for s.Next() {
 		}
@@ -227,7 +227,7 @@ func TestErrorsEndTheStream(t *testing.T) {
 			if opened == nth+1 {
 				return nil, fault.New(fault.Corrupt, "scan %d: %w", nth, broken)
 			}
-			return c.World.Scan(ctx, source, columns)
+			return c.Scan(ctx, source, columns)
 		}
 		l := loader.New(loader.Options{Datasets: []dataset.Dataset{c.Dataset}, Catalog: c.World, Scan: scan, Memory: mem})
 		s := open(t, l, one(2, 8))
@@ -283,7 +283,7 @@ func TestPlansAreRemembered(t *testing.T) {
 	plans, err := loader.NewPlans(1 << 20)
 	require.NoError(t, err)
 	defer plans.Close()
-	l := loader.New(loader.Options{Datasets: []dataset.Dataset{c.Dataset}, Catalog: c.World, Scan: c.World.Scan, Plans: plans})
+	l := loader.New(loader.Options{Datasets: []dataset.Dataset{c.Dataset}, Catalog: c.World, Scan: c.Scan, Plans: plans})
 	first, err := l.Plan(context.Background(), one(2, 8))
 	require.NoError(t, err)
 	again, err := l.Plan(context.Background(), one(2, 16))

@@ -153,7 +153,6 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-
 // Op adds the operation and its subject in front of an error and keeps its
 // kind and details. Nil stays nil; context errors stay what errors.Is sees.
 func Op(err error, format string, args ...any) error {
@@ -179,8 +178,7 @@ func As(err error) *Error {
 	if err == nil {
 		return nil
 	}
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e
 	}
 	return &Error{Kind: KindOf(err), Message: err.Error(), Err: err}

@@ -3,6 +3,7 @@ package scenario
 import (
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -64,7 +65,7 @@ func (c *Coverage) Add(o Coverage) {
 func Random(seed uint64, shape Shape) (*Case, error) {
 	r := rand.New(rand.NewPCG(seed, 7))
 	c := &Case{World: NewWorld(), Seen: Coverage{Cases: 1}}
-	c.World.BatchRows = shape.BatchRows
+	c.BatchRows = shape.BatchRows
 	g := generator{Rand: r, Case: c, text: r.IntN(3) == 0, keys: 1 + r.IntN(24)}
 	return c, g.make(shape)
 }
@@ -101,7 +102,7 @@ func (g *generator) key() string {
 	if g.text {
 		return fmt.Sprintf("k%d", k)
 	}
-	return fmt.Sprint(k)
+	return strconv.Itoa(k)
 }
 
 func (g *generator) training(shape Shape) error {
@@ -192,7 +193,7 @@ func (g *generator) staging(i, buckets int) error {
 	for range 1 + g.IntN(3) {
 		var lines []string
 		for range g.IntN(2 * g.keys) {
-			lines = append(lines, fmt.Sprintf("%s %d %s %s t%d", g.key(), g.IntN(5), g.maybe(fmt.Sprint(g.IntN(1000))), g.maybe("[3,null]"), g.IntN(100)))
+			lines = append(lines, fmt.Sprintf("%s %d %s %s t%d", g.key(), g.IntN(5), g.maybe(strconv.Itoa(g.IntN(1000))), g.maybe("[3,null]"), g.IntN(100)))
 		}
 		if err := g.add(t, g.IntN(len(specs)), lines, g.IntN(4), &side); err != nil {
 			return err
@@ -242,7 +243,7 @@ func (g *generator) add(t *catalog.Table, spec int, lines []string, fileRows int
 
 // Loader returns a loader over the case.
 func (c *Case) Loader() *loader.Loader {
-	return loader.New(loader.Options{Datasets: []dataset.Dataset{c.Dataset}, Catalog: c.World, Scan: c.World.Scan})
+	return loader.New(loader.Options{Datasets: []dataset.Dataset{c.Dataset}, Catalog: c.World, Scan: c.Scan})
 }
 
 // Schema returns the training columns as an Arrow schema.

@@ -65,7 +65,7 @@ func play(t *testing.T, text string) string {
 	require.True(t, found, "no command")
 	out := strings.Builder{}
 	out.WriteString(head + "\n")
-	for _, block := range strings.Split(rest, "\n> ") {
+	for block := range strings.SplitSeq(rest, "\n> ") {
 		input, _, found := strings.Cut(block, "\n----")
 		require.True(t, found, "no ---- in %q", block)
 		lines := strings.Split(input, "\n")
@@ -185,21 +185,14 @@ func (p *player) read(input []string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	out := ""
+	var out strings.Builder
 	for _, shard := range read {
-		for i, b := range shard.Batches {
-			if i == 0 {
-				out += Format(shard.Schema, b)
-				continue
-			}
-			_, rows, _ := strings.Cut(Format(shard.Schema, b), "\n")
-			out += rows
-		}
+		out.WriteString(Format(shard.Schema, shard.Rows()))
 		r := shard.Report
-		out += fmt.Sprintf("shard %d of %d: rows %d, steps %d, at %v\n", r.Cursor.Shard.Index, r.Cursor.Shard.Of, r.Rows, r.Steps, r.Cursor.At)
+		fmt.Fprintf(&out, "shard %d of %d: rows %d, steps %d, at %v\n", r.Cursor.Shard.Index, r.Cursor.Shard.Of, r.Rows, r.Steps, r.Cursor.At)
 		for _, name := range slices.Sorted(maps.Keys(r.Staging)) {
-			out += fmt.Sprintf("  %s: %+v\n", name, r.Staging[name])
+			fmt.Fprintf(&out, "  %s: %+v\n", name, r.Staging[name])
 		}
 	}
-	return out, nil
+	return out.String(), nil
 }

@@ -135,11 +135,11 @@ func Format(schema *arrow.Schema, rows [][]any) string {
 	}
 	var b strings.Builder
 	for _, words := range lines {
-		line := ""
+		var line strings.Builder
 		for i, word := range words {
-			line += fmt.Sprintf("%-*s  ", widths[i], word)
+			fmt.Fprintf(&line, "%-*s  ", widths[i], word)
 		}
-		b.WriteString(strings.TrimRight(line, " ") + "\n")
+		b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
 	}
 	return b.String()
 }

@@ -26,7 +26,7 @@ type pieces struct {
 	fail   string // the piece that fails to read to its end
 }
 
-var schema = arrow.NewSchema([]arrow.Field{ //nolint:gochecknoglobals // a constant
+var schema = arrow.NewSchema([]arrow.Field{
 	{Name: "row", Type: arrow.PrimitiveTypes.Int64},
 	{Name: "feature", Type: arrow.PrimitiveTypes.Int64, Nullable: true},
 }, nil)

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -247,11 +246,12 @@ func cut(groups []*group) []Split {
 }
 
 func splitID(files []FileRange) string {
-	h := sha256.New()
+	var text strings.Builder
 	for _, f := range files {
-		fmt.Fprintf(h, "%q %d %d\n", f.File.Location, f.From, f.To)
+		fmt.Fprintf(&text, "%q %d %d\n", f.File.Location, f.From, f.To)
 	}
-	return hex.EncodeToString(h.Sum(nil)[:8])
+	sum := sha256.Sum256([]byte(text.String()))
+	return hex.EncodeToString(sum[:8])
 }
 
 // prune marks the files in which no row can pass the filter, and drops the
@@ -281,72 +281,24 @@ func (p *Plan) prune(splits []Split) []Split {
 // identity hashes all that the plan depends on, and what came out of it, so
 // that two servers that disagree are found out before a row is sent.
 func (p *Plan) identity() string {
-	h := sha256.New()
+	var text strings.Builder
 	pin, _ := json.Marshal(p.Pin) //nolint:errchkjson // strings and numbers alone
-	fmt.Fprintf(h, "algorithm %d\ndataset %s\npin %s\nfilter %q\norder %s %s %d %d\nlanes %d\n",
+	fmt.Fprintf(&text, "algorithm %d\ndataset %s\npin %s\nfilter %q\norder %s %s %d %d\nlanes %d\n",
 		Algorithm, p.Digest, pin, p.QueryFilter, p.Order, p.Shuffle, p.Seed, p.Epoch, len(p.Lanes))
 	for _, l := range p.Lanes {
 		for _, piece := range l.Pieces {
-			fmt.Fprintf(h, "%s %d %d %v\n", p.Splits[piece.Split].ID, piece.From, piece.To, p.Splits[piece.Split].Classes)
+			fmt.Fprintf(&text, "%s %d %d %v\n", p.Splits[piece.Split].ID, piece.From, piece.To, p.Splits[piece.Split].Classes)
 		}
-		fmt.Fprintln(h)
+		fmt.Fprintln(&text)
 	}
 	for _, s := range p.Staging {
 		for _, class := range s.Classes.Files {
 			for _, f := range class {
-				fmt.Fprintf(h, "%q\n", f.Location)
+				fmt.Fprintf(&text, "%q\n", f.Location)
 			}
-			fmt.Fprintln(h)
+			fmt.Fprintln(&text)
 		}
 	}
-	return hex.EncodeToString(h.Sum(nil)[:16])
-}
-
-// partitionText identifies partition values within one spec.
-func partitionText(values []any) string {
-	var b strings.Builder
-	for _, v := range values {
-		fmt.Fprintf(&b, "%T %q\n", v, fmt.Sprint(v))
-	}
-	return b.String()
-}
-
-// comparePartitions orders partition values: nulls last, then by value.
-func comparePartitions(a, b []any) int {
-	for i := range min(len(a), len(b)) {
-		if c := compareValues(a[i], b[i]); c != 0 {
-			return c
-		}
-	}
-	return cmp.Compare(len(a), len(b))
-}
-
-func compareValues(a, b any) int {
-	switch x := a.(type) {
-	case int64:
-		if y, ok := b.(int64); ok {
-			return cmp.Compare(x, y)
-		}
-	case float64:
-		if y, ok := b.(float64); ok {
-			return cmp.Compare(x, y)
-		}
-	case string:
-		if y, ok := b.(string); ok {
-			return cmp.Compare(x, y)
-		}
-	case bool:
-		if y, ok := b.(bool); ok {
-			return cmp.Compare(fmt.Sprint(x), fmt.Sprint(y))
-		}
-	}
-	switch {
-	case a == nil && b == nil:
-		return 0
-	case a == nil:
-		return 1
-	case b == nil:
-		return -1
-	}
-	return cmp.Compare(fmt.Sprintf("%T%v", a, a), fmt.Sprintf("%T%v", b, b))
+	sum := sha256.Sum256([]byte(text.String()))
+	return hex.EncodeToString(sum[:16])
 }

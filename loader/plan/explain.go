@@ -199,11 +199,11 @@ func (p *Plan) partitionNames(s Split) string {
 			names = append(names, f.Name)
 		}
 	}
-	text := ""
+	var text strings.Builder
 	for i, v := range s.Partition {
-		text += fmt.Sprintf(" %s=%v", names[i], v)
+		fmt.Fprintf(&text, " %s=%v", names[i], v)
 	}
-	return text
+	return text.String()
 }
 
 func (p *Plan) explainLanes(b *strings.Builder) {

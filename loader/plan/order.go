@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/penstock/penstock/internal/bucket"
 	"github.com/penstock/penstock/loader/dataset"
@@ -58,7 +59,7 @@ func (p *Plan) rank(s Split) rank {
 			r.digits[place] = p.permuted(place, factors[place])[d]
 		}
 	}
-	r.first = p.mix("partition", fmt.Sprint(s.Bucket.ID), partitionText(s.Partition))
+	r.first = p.mix("partition", strconv.Itoa(s.Bucket.ID), partitionText(s.Partition))
 	r.second = p.mix("split", s.ID)
 	return r
 }
@@ -70,7 +71,7 @@ func (p *Plan) permuted(place, values int) []int {
 		order[i] = i
 	}
 	slices.SortFunc(order, func(a, b int) int {
-		return bytes.Compare(p.mix("digit", fmt.Sprint(place), fmt.Sprint(a)), p.mix("digit", fmt.Sprint(place), fmt.Sprint(b)))
+		return bytes.Compare(p.mix("digit", strconv.Itoa(place), strconv.Itoa(a)), p.mix("digit", strconv.Itoa(place), strconv.Itoa(b)))
 	})
 	permutation := make([]int, values)
 	for i, d := range order {

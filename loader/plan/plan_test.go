@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -165,11 +166,11 @@ func TestSplitsAreCutBeforeFiltersDropThem(t *testing.T) {
 	var got []string
 	ids := map[string]plan.Split{}
 	for _, s := range p.Splits {
-		text := ""
+		var text strings.Builder
 		for _, f := range s.Files {
-			text += fmt.Sprintf("%s[%d:%d]", f.File.Location, f.From, f.To)
+			fmt.Fprintf(&text, "%s[%d:%d]", f.File.Location, f.From, f.To)
 		}
-		got = append(got, text)
+		got = append(got, text.String())
 		ids[s.ID] = s
 	}
 	require.Equal(t, []string{

@@ -238,8 +238,10 @@ func (r *Relation) Select(columns []dataset.Column) ([]Output, error) {
 		at := fmt.Sprintf("columns[%d]", i)
 		k := slices.Index(known, c.Column)
 		if k < 0 {
-			faults = append(faults, fault.Field{Field: at, Nearest: fault.Nearest(c.Column, known),
-				Message: fmt.Sprintf("the dataset has no column %q", c.Column)})
+			faults = append(faults, fault.Field{
+				Field: at, Nearest: fault.Nearest(c.Column, known),
+				Message: fmt.Sprintf("the dataset has no column %q", c.Column),
+			})
 			continue
 		}
 		if names[c.Output()] {

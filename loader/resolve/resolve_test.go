@@ -2,6 +2,7 @@ package resolve_test
 
 import (
 	"fmt"
+	"strconv"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -73,7 +74,7 @@ func TestClasses(t *testing.T) {
 			s := stagingTable(spec(1, m))
 			files := []catalog.File{{Location: "null", Partition: []any{nil}}}
 			for c := range m {
-				files = append(files, catalog.File{Location: fmt.Sprint(c), Partition: []any{int64(c)}})
+				files = append(files, catalog.File{Location: strconv.Itoa(c), Partition: []any{int64(c)}})
 			}
 			classes := resolve.Match(s, files, s.Fields[1], n)
 			met := map[[2]int]bool{}
@@ -84,7 +85,7 @@ func TestClasses(t *testing.T) {
 				var want []string
 				for c := range m {
 					if met[[2]int{b, c}] {
-						want = append(want, fmt.Sprint(c))
+						want = append(want, strconv.Itoa(c))
 					}
 				}
 				var got []string

@@ -1,5 +1,7 @@
 package main
 
+import "slices"
+
 // mutant is one way to be wrong: the text old of a file becomes new, and one
 // of the tests must fail.
 type mutant struct {
@@ -10,11 +12,11 @@ type mutant struct {
 // mutants returns all of them. Each rule of docs/spec that a slip of the hand
 // could break should have one here.
 func mutants() []mutant {
-	loader := []string{"./loader"}
+	return slices.Concat(resolveMutants(), planMutants(), joinMutants(), streamMutants())
+}
+
+func resolveMutants() []mutant {
 	resolve := []string{"./loader/resolve", "./loader"}
-	plan := []string{"./loader/plan", "./loader"}
-	join := []string{"./joiner", "./loader"}
-	lane := []string{"./loader/lane", "./loader"}
 	return []mutant{
 		{
 			"gcd-becomes-min", "loader/resolve/buckets.go",
@@ -33,6 +35,12 @@ func mutants() []mutant {
 			"mixed-specs-use-one-count", "loader/resolve/buckets.go",
 			"r += g {", "r += modulus {", resolve,
 		},
+	}
+}
+
+func joinMutants() []mutant {
+	join := []string{"./joiner", "./loader"}
+	return []mutant{
 		{
 			"null-matches-null", "joiner/build.go",
 			"if v.null == nil || !v.null[i] {", "if v.null == nil || i >= 0 {",
@@ -62,22 +70,12 @@ func mutants() []mutant {
 			"missing-is-no-error", "joiner/verdict.go",
 			"			v.breaks(p, i)\n			return\n", "			return\n", join,
 		},
-		{
-			"cursor-off-by-one", "loader/lane/lane.go",
-			"		c.at.Row += int64(rows)", "		c.at.Row += int64(rows) - 1", lane,
-		},
-		{
-			"tail-is-lost", "loader/lane/lane.go",
-			"	if rows == 0 {\n", "	if rows < r.options.Rows*int64(len(r.lanes)) {\n", lane,
-		},
-		{
-			"skip-is-ignored", "loader/splits.go",
-			"		piece.From, skip = piece.From+skip, 0", "		skip = 0", loader,
-		},
-		{
-			"skip-of-filtered-rows-is-ignored", "loader/splits.go",
-			"			from := skip\n", "			from := int64(0)\n", loader,
-		},
+	}
+}
+
+func planMutants() []mutant {
+	plan := []string{"./loader/plan", "./loader"}
+	return []mutant{
 		{
 			"quota-remainder-is-lost", "loader/plan/order.go",
 			"		if int64(lane) < p.Rows%int64(n) {", "		if int64(lane) < p.Rows%int64(n)-1 {", plan,
@@ -97,6 +95,29 @@ func mutants() []mutant {
 		{
 			"filter-prunes-too-much", "loader/plan/build.go",
 			"			if !mayMatch(p.Filter, p.Relation.Training, f.File) {", "			if i > 0 || !mayMatch(p.Filter, p.Relation.Training, f.File) {", plan,
+		},
+	}
+}
+
+func streamMutants() []mutant {
+	lane := []string{"./loader/lane", "./loader"}
+	loader := []string{"./loader"}
+	return []mutant{
+		{
+			"cursor-off-by-one", "loader/lane/lane.go",
+			"		c.at.Row += int64(rows)", "		c.at.Row += int64(rows) - 1", lane,
+		},
+		{
+			"tail-is-lost", "loader/lane/lane.go",
+			"	if rows == 0 {\n", "	if rows < r.options.Rows*int64(len(r.lanes)) {\n", lane,
+		},
+		{
+			"skip-is-ignored", "loader/splits.go",
+			"		piece.From, skip = piece.From+skip, 0", "		skip = 0", loader,
+		},
+		{
+			"skip-of-filtered-rows-is-ignored", "loader/splits.go",
+			"			from := skip\n", "			from := int64(0)\n", loader,
 		},
 		{
 			"class-of-the-next-bucket", "loader/splits.go",
