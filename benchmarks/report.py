@@ -15,7 +15,7 @@ from peers.contender import Outcome
 
 _MIB = 1 << 20
 
-# DESIGN 3.10: what a stream may take beside its open lanes.
+# What one stream may take on top of what its open lanes hold.
 _BOUND_BASE = 256 * _MIB
 
 _HEAD = (
@@ -71,8 +71,9 @@ class Result:
             verdict = "within" if peak <= self.bound() else "**above**"
             remarks.append(
                 f"- Penstock's server peaked at {peak / _MIB:.0f} MiB, {verdict} its bound of "
-                f"{self.bound() / _MIB:.0f} MiB (one lane: the largest staging bucket, the largest "
-                "training row group, and 256 MiB)."
+                f"{self.bound() / _MIB:.0f} MiB: for its one open lane the largest staging bucket "
+                f"({self.inputs.staging.largest_bucket / _MIB:.0f}) and the largest training row "
+                f"group ({self.inputs.training.largest_row_group / _MIB:.0f}), and 256."
             )
         if PENSTOCK in ran and STAGE2 in ran:
             slower = ran[PENSTOCK].rate / ran[STAGE2].rate

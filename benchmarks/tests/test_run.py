@@ -1,0 +1,64 @@
+"""The whole run at a small size, with a stub in Penstock's place."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+RUN = HERE.parent / "run.py"
+
+
+def run(arguments: list[str], options: str = "") -> subprocess.CompletedProcess[str]:
+    """Run the benchmark; `options` are the stub's."""
+    with tempfile.TemporaryDirectory() as folder:
+        binary = Path(folder) / "penstock"
+        stub = HERE / "stub_server.py"
+        binary.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{stub}" {options} "$@"\n')
+        binary.chmod(0o755)
+        return subprocess.run(
+            [sys.executable, str(RUN), "--quick", *arguments],
+            env={**os.environ, "PENSTOCK_BIN": str(binary)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+
+class Run(unittest.TestCase):
+    """Exit codes and what is printed."""
+
+    def test_all_contenders(self) -> None:
+        done = run([])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for text in (
+            "Penstock",
+            "Polars",
+            "DataFusion",
+            "Flight",
+            "Stage 2",
+            "its bound of",
+            "t_scattered",
+        ):
+            self.assertIn(text, done.stdout)
+        self.assertNotIn(str(HERE.parents[1]), done.stdout)
+
+    def test_wrong_row_is_caught(self) -> None:
+        done = run(["--only", "penstock", "--datasets", "t"], "--wrong")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("t, penstock: column item_id", done.stderr)
+        self.assertIn("t, penstock: rows joined to features", done.stderr)
+
+    def test_server_that_does_not_start(self) -> None:
+        done = run(["--only", "penstock", "--datasets", "t"], "--unknown")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("the server gave no address", done.stderr)
+
+    def test_wrong_call(self) -> None:
+        done = run(["--only", "dukdb"])
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("dukdb: not among", done.stderr)
