@@ -116,7 +116,7 @@ func TestMissingFilesAreCorrupt(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, os.Remove(local(t, location)))
 			_, err = reader.Files(t.Context(), table, []int{1}, nil)
-			require.EqualError(t, err, "file "+location+" is missing; restore the file, or read a snapshot that does not need it")
+			require.EqualError(t, err, "read table ml.events: file "+location+" is missing; restore the file, or read a snapshot that does not need it")
 			e := fault.As(err)
 			require.Equal(t, fault.Corrupt.String(), e.Kind.String())
 			require.Equal(t, events, e.Table)

@@ -35,6 +35,10 @@ func (c *Catalog) load(ctx context.Context, name string) (*loaded, error) {
 	}
 	files := func(context.Context) (iceio.IO, error) { return oneFile(content), nil }
 	t, err := icetable.NewFromLocation(ctx, parts, location, files, nil)
+	if errors.Is(err, icetable.ErrInvalidMetadataFormatVersion) {
+		return nil, fault.New(fault.Invalid, "table %s is of a format version that is not served by this version: %w", name, err).
+			In(name, location).WithRemedy("use a table of format version 1, 2 or 3")
+	}
 	if err != nil {
 		return nil, corrupt(name, location, "metadata of table %s cannot be read: %w", name, err)
 	}
@@ -166,13 +170,10 @@ func (c *Catalog) read(ctx context.Context, table, location string) ([]byte, err
 	if err == nil {
 		return content, nil
 	}
-	var e *fault.Error
-	if !errors.As(err, &e) {
-		return nil, err
+	if _, ok := errors.AsType[*fault.Error](err); !ok {
+		return nil, err // the context's
 	}
-	out := *e
-	out.Table, out.File, out.Err = table, location, err
-	return nil, &out
+	return nil, fault.As(fault.Op(err, "read table %s", table)).In(table, location)
 }
 
 func (c *Catalog) readFile(ctx context.Context, location string) (content []byte, err error) {

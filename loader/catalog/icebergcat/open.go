@@ -103,6 +103,9 @@ func (c *Catalog) connect(ctx context.Context, immutable bool) (*sql.DB, error) 
 		return nil, err
 	}
 	db.SetMaxOpenConns(maxConnections)
+	if immutable {
+		db.SetMaxIdleConns(-1) // SQLite would keep what it read; who mounts it elsewhere may write
+	}
 	var n int
 	err = db.QueryRowContext(ctx, `SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND name = 'iceberg_tables'`).Scan(&n)
 	if err == nil && n == 0 {

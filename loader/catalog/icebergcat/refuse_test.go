@@ -16,7 +16,7 @@ import (
 
 const events = "ml.events"
 
-func version(n string) icecatalog.CreateTableOpt {
+func formatVersion(n string) icecatalog.CreateTableOpt {
 	return icecatalog.WithProperties(iceberg.Properties{icetable.PropertyFormatVersion: n})
 }
 
@@ -63,7 +63,7 @@ func TestDeleteFilesAreRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWriter(t)
-			spec := w.create(t, events, idSchema(), version(c.version)).Spec()
+			spec := w.create(t, events, idSchema(), formatVersion(c.version)).Spec()
 			data := func(name string) iceberg.DataFile {
 				return dataFile(t, spec, location(name), nil, func(b *iceberg.DataFileBuilder) { b.FirstRowID(0) })
 			}
@@ -262,7 +262,7 @@ func TestDefaultsAreRefused(t *testing.T) {
 	with := field(2, "a", iceberg.PrimitiveTypes.Int32)
 	with.InitialDefault, with.WriteDefault = int32(7), int32(7)
 	w := newWriter(t)
-	spec := w.create(t, events, iceberg.NewSchema(0, id), version("3")).Spec()
+	spec := w.create(t, events, iceberg.NewSchema(0, id), formatVersion("3")).Spec()
 	row := func(b *iceberg.DataFileBuilder) { b.FirstRowID(0) }
 	w.add(t, events, "", dataFile(t, spec, location("a"), nil, row))
 	w.alter(t, events, id, with, field(3, "b", iceberg.PrimitiveTypes.Int32))
@@ -280,7 +280,7 @@ func TestUnservedTypesAreRefusedWhenAskedFor(t *testing.T) {
 	w := newWriter(t)
 	schema := iceberg.NewSchema(0, idSchema().Field(0), field(2, "v", iceberg.VariantType{}),
 		field(3, "s", structOf(field(4, "v", iceberg.VariantType{}))))
-	spec := w.create(t, events, schema, version("3")).Spec()
+	spec := w.create(t, events, schema, formatVersion("3")).Spec()
 	w.add(t, events, "", dataFile(t, spec, location("a"), nil, func(b *iceberg.DataFileBuilder) { b.FirstRowID(0) }))
 	reader := w.open(t)
 	files, err := list(t, reader, 1)

@@ -63,7 +63,7 @@ func TestTypes(t *testing.T) {
 		fields[i] = field(i+1, "c"+string(rune('a'+i)), c.iceberg)
 	}
 	w := newWriter(t)
-	w.create(t, events, iceberg.NewSchema(0, fields...), version("3"))
+	w.create(t, events, iceberg.NewSchema(0, fields...), formatVersion("3"))
 	table, err := w.open(t).Table(t.Context(), events, dataset.Ref{})
 	require.NoError(t, err)
 	require.Len(t, table.Fields, len(cases))
@@ -265,7 +265,7 @@ func TestRanges(t *testing.T) {
 		}
 	}
 	w := newWriter(t)
-	spec := w.create(t, events, iceberg.NewSchema(0, columns...), version("3")).Spec()
+	spec := w.create(t, events, iceberg.NewSchema(0, columns...), formatVersion("3")).Spec()
 	w.add(t, events, "", dataFile(t, spec, location("a"), nil, func(b *iceberg.DataFileBuilder) {
 		b.LowerBoundValues(low).UpperBoundValues(high).NullValueCounts(nulls).NaNValueCounts(nans).FirstRowID(0)
 	}))
