@@ -41,12 +41,15 @@ func (p process) catCommand() *cobra.Command {
 	}
 	from, query := newSourceFlags(c), newQueryFlags(c)
 	flags := catFlags{
-		format: c.Flags().StringP("format", "f", "table", "`FORMAT`: "+strings.Join(formats(), ", ")),
-		output: c.Flags().StringP("output", "o", "", "`FILE`: write there and not to standard output; it appears when it is whole"),
-		limit:  c.Flags().Int64P("limit", "n", 0, "`N`: at most so many rows; 0 is all (default 20 for tables, else all)"),
-		width:  c.Flags().Int("width", 0, "`N`: characters a line of a table; 0 is no limit (default: the terminal's, else 120)"),
+		format: textFlag(c, "format,f", "FORMAT", strings.Join(formats(), ", ")+" (default table)"),
+		output: textFlag(c, "output,o", "FILE", "write there and not to standard output; it appears when it is whole"),
+		limit:  c.Flags().Int64P("limit", "n", 0, "at most so many rows; 0 is all (default 20 for tables, else all)"),
+		width:  c.Flags().Int("width", 0, "characters a line of a table; 0 is no limit (default: the terminal's, else 120)"),
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
+		if *flags.format == "" {
+			*flags.format = "table"
+		}
 		if !slices.Contains(formats(), *flags.format) {
 			return usage("--format %s: the formats are %s", *flags.format, strings.Join(formats(), ", "))
 		}

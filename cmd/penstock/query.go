@@ -22,17 +22,17 @@ type queryFlags struct {
 
 func newQueryFlags(c *cobra.Command) queryFlags {
 	f := c.Flags()
-	q := queryFlags{command: c, query: f.StringP("query", "q", "", "`JSON`: a whole query, or @FILE, or - for standard input; the other flags win over it")}
-	f.String("columns", "", "`a,b`: the columns, by their output names (default: all)")
-	f.String("filter", "", "`SQL`: which training rows, such as \"day >= DATE '2026-10-01' AND label = 1\"")
-	f.String("order", "", "`ORDER`: stored or shuffled (default stored)")
-	f.Int64("seed", 0, "`N`: of a shuffled order")
-	f.Int64("epoch", 0, "`N`: of a shuffled order")
-	f.Int("lanes", 0, "`L`: how many lanes (default: the number of shards)")
-	f.String("shard", "", "`i/n`: one shard of n, from 0 on; /n reads all n, one after the other")
-	f.Int("batch-rows", 0, "`N`: rows per batch")
-	f.String("tail", "", "`TAIL`: keep or drop the rows that fill no last step (default keep)")
-	f.String("cursor", "", "`JSON`: where to go on, or @FILE")
+	q := queryFlags{command: c, query: textFlag(c, "query,q", "JSON", "a whole query, or @FILE, or - for standard input; the other flags win over it")}
+	textFlag(c, "columns", "a,b", "the columns, by their output names (default: all)")
+	textFlag(c, "filter", "SQL", "which training rows, such as \"day >= DATE '2026-10-01' AND label = 1\"")
+	textFlag(c, "order", "ORDER", "stored or shuffled (default stored)")
+	f.Int64("seed", 0, "of a shuffled order")
+	f.Int64("epoch", 0, "of a shuffled order")
+	f.Int("lanes", 0, "how many lanes (default: the number of shards)")
+	textFlag(c, "shard", "i/n", "one shard of n, from 0 on; /n reads all n, one after the other")
+	f.Int("batch-rows", 0, "rows per batch")
+	textFlag(c, "tail", "TAIL", "keep or drop the rows that fill no last step (default keep)")
+	textFlag(c, "cursor", "JSON", "where to go on, or @FILE")
 	return q
 }
 

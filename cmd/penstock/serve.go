@@ -45,14 +45,13 @@ func (p process) serveCommand() *cobra.Command {
 			continue
 		}
 		usage := s.Usage
-		if s.Default != "" {
-			usage += fmt.Sprintf(" (default %s)", s.Default)
-		}
-		c.Flags().String(s.Flag(), "", fmt.Sprintf("`%s` %s", s.Shape, usage))
 		if s.List {
 			usage += "; several with commas"
 		}
-		c.Flags().Lookup(s.Flag()).Usage = fmt.Sprintf("`%s`: %s", s.Shape, usage)
+		if s.Default != "" {
+			usage += fmt.Sprintf(" (default %s)", s.Default)
+		}
+		textFlag(c, s.Flag(), s.Shape, usage)
 	}
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		path := p.orEnv(*file, envConfig)

@@ -133,7 +133,7 @@ func (s *shards) Release() {
 
 // configFlag adds --config.
 func configFlag(c *cobra.Command) *string {
-	return c.Flags().StringP("config", "c", "", "`FILE`: the config file ("+envConfig+")")
+	return textFlag(c, "config,c", "FILE", "the config file ("+envConfig+")")
 }
 
 // sourceFlags are --config and --uri, of which one is needed.
@@ -144,7 +144,7 @@ type sourceFlags struct {
 func newSourceFlags(c *cobra.Command) sourceFlags {
 	return sourceFlags{
 		config: configFlag(c),
-		uri:    c.Flags().StringP("uri", "u", "", "`URI`: a server to ask, as grpc://host:port ("+envURI+")"),
+		uri:    textFlag(c, "uri,u", "URI", "a server to ask, as grpc://host:port ("+envURI+")"),
 	}
 }
 

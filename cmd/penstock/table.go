@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
 )
 
 // Widths of a table's cells, in characters.
@@ -32,7 +33,7 @@ type table struct {
 	limit  int        // characters a line; 0: no limit
 	kept   [][]string // rows that wait for the widths
 	widths []int      // nil until they are decided; of the columns that are shown
-	right  []bool
+	right  []bool     // of all columns: numbers, which are never cut
 }
 
 func newTable(w io.Writer, schema *arrow.Schema, width int) *table {
@@ -88,7 +89,7 @@ func (t *table) begin() {
 			widths[i] = max(widths[i], utf8.RuneCountInString(row[i]))
 		}
 	}
-	t.widths = fit(widths, t.limit)
+	t.widths = fit(widths, t.right, t.limit)
 	t.row(names, t.right)
 	rules := make([]string, len(t.widths))
 	for i, width := range t.widths {
@@ -102,24 +103,32 @@ func (t *table) begin() {
 }
 
 // fit narrows columns, the widest first, until they fit into a limit, and
-// leaves the last ones out where that is not enough.
-func fit(widths []int, limit int) []int {
+// leaves the last ones out where that is not enough. Those that are fixed keep
+// their width: half a number is a wrong number.
+func fit(widths []int, fixed []bool, limit int) []int {
 	out := slices.Clone(widths)
-	for i := range out {
-		out[i] = min(out[i], cellMost)
-	}
-	for limit > 0 && len(out) > 1 && total(out) > limit {
-		widest := slices.Index(out, slices.Max(out))
-		if out[widest] > cellLeast {
-			out[widest]--
-			continue
+	for shown := len(out); ; shown-- {
+		out = out[:shown]
+		for i := range out {
+			if out[i] = widths[i]; !fixed[i] {
+				out[i] = min(out[i], cellMost)
+			}
 		}
-		out = out[:len(out)-1]
-		for i := range out { // there is room again
-			out[i] = min(widths[i], cellMost)
+		for narrowed := true; narrowed; {
+			if limit == 0 || shown <= 1 || total(out) <= limit {
+				return out
+			}
+			widest := -1
+			for i := range out {
+				if !fixed[i] && out[i] > cellLeast && (widest < 0 || out[i] > out[widest]) {
+					widest = i
+				}
+			}
+			if narrowed = widest >= 0; narrowed {
+				out[widest]--
+			}
 		}
 	}
-	return out
 }
 
 func total(widths []int) int {
@@ -166,6 +175,12 @@ func cell(column arrow.Array, i int) string {
 	if column.IsNull(i) {
 		return "null"
 	}
+	switch a := column.(type) {
+	case *array.Float32:
+		return digits(float64(a.Value(i)), 32)
+	case *array.Float64:
+		return digits(a.Value(i), 64)
+	}
 	text := valueText(column, i)
 	if quoted, nested := traits(column.DataType()); !quoted || nested {
 		return text
@@ -174,6 +189,17 @@ func cell(column arrow.Array, i int) string {
 		return strconv.Quote(text)
 	}
 	return escaped(text)
+}
+
+// digits renders a float with six significant digits, fewer where it has
+// fewer.
+func digits(v float64, bits int) string {
+	const significant = 6
+	short := strconv.FormatFloat(v, 'g', significant, bits)
+	if exact := strconv.FormatFloat(v, 'g', -1, bits); len(exact) < len(short) {
+		return exact
+	}
+	return short
 }
 
 // escaped quotes a text that would break the table's lines.
