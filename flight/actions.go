@@ -1,0 +1,129 @@
+package flight
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// action is one kind of DoAction: its bytes in, its bytes out.
+type action struct {
+	name, description string
+	run               func(ctx context.Context, body []byte) ([]byte, error)
+}
+
+func (s *service) actions() []action {
+	return []action{
+		{"explain", "What a query reads, in which order and why. Body: a query as JSON. Result: text.", s.explain},
+		{"manifest", "All that a query's stream is made of, to be kept with a model. Body: a query as JSON. Result: JSON.", s.manifest},
+		{arrowflight.RenewFlightEndpointActionType, "An endpoint whose ticket is valid for longer. Body and result as Flight defines them.", s.renew},
+	}
+}
+
+// ListActions implements arrowflight.FlightServer.
+func (s *service) ListActions(_ *arrowflight.Empty, stream arrowflight.FlightService_ListActionsServer) error {
+	for _, a := range s.actions() {
+		if err := stream.Send(&arrowflight.ActionType{Type: a.name, Description: a.description}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// DoAction implements arrowflight.FlightServer.
+func (s *service) DoAction(asked *arrowflight.Action, stream arrowflight.FlightService_DoActionServer) error {
+	var names []string
+	for _, a := range s.actions() {
+		if a.name != asked.GetType() {
+			names = append(names, a.name)
+			continue
+		}
+		body, err := a.run(stream.Context(), asked.GetBody())
+		if err != nil {
+			return fault.Op(err, "%s", a.name)
+		}
+		return stream.Send(&arrowflight.Result{Body: body})
+	}
+	e := fault.InvalidField("action", "%q is not served by this version", asked.GetType())
+	e.Faults[0].Nearest = fault.Nearest(asked.GetType(), names)
+	return e.WithRemedy("the actions are %s", strings.Join(names, ", "))
+}
+
+func (s *service) explain(ctx context.Context, body []byte) ([]byte, error) {
+	query, err := dataset.ParseQuery(body)
+	if err != nil {
+		return nil, err
+	}
+	p, err := s.plan(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	return []byte(p.String()), nil
+}
+
+// manifest is what a model's owner keeps to know, and to read again, what the
+// model was trained on (DESIGN 5.7). The query holds the pin.
+type manifest struct {
+	Version   string          `json:"version"` // of the program
+	Query     json.RawMessage `json:"query"`
+	Dataset   json.RawMessage `json:"dataset"`
+	Pin       dataset.Pin     `json:"pin"`
+	Plan      string          `json:"plan"`
+	Columns   []column        `json:"columns"`
+	Algorithm int             `json:"algorithm"`
+}
+
+type column struct {
+	Name     string `json:"name"`
+	Type     string `json:"type"`
+	Nullable bool   `json:"nullable"`
+}
+
+func (s *service) manifest(ctx context.Context, body []byte) ([]byte, error) {
+	query, err := dataset.ParseQuery(body)
+	if err != nil {
+		return nil, err
+	}
+	p, err := s.plan(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	schema, err := p.Schema(p.query.Columns)
+	if err != nil {
+		return nil, err
+	}
+	p.query.Snapshots = &p.Pin
+	m := manifest{
+		Version: s.options.Version, Query: p.query.Canonical(), Dataset: p.Relation.Dataset.Canonical(), Pin: p.Pin, Plan: p.ID,
+		Columns: []column{}, Algorithm: p.Cursor().Algorithm,
+	}
+	for _, f := range schema.Fields() {
+		m.Columns = append(m.Columns, column{Name: f.Name, Type: f.Type.String(), Nullable: f.Nullable})
+	}
+	return marshal(m), nil
+}
+
+// renew signs the content of a ticket that is still valid anew.
+func (s *service) renew(_ context.Context, body []byte) ([]byte, error) {
+	var request arrowflight.RenewFlightEndpointRequest
+	if err := proto.Unmarshal(body, &request); err != nil {
+		return nil, fault.InvalidField("body", "it is not a RenewFlightEndpointRequest: %v", err)
+	}
+	now := s.options.Clock()
+	c, err := s.options.Keys.open(request.GetEndpoint().GetTicket().GetTicket(), now)
+	if err != nil {
+		return nil, err
+	}
+	expires := now.Add(s.options.Lifetime)
+	ticket, err := s.options.Keys.seal(c, expires)
+	if err != nil {
+		return nil, err
+	}
+	return proto.Marshal(s.endpoint(ticket, expires))
+}

@@ -1,0 +1,105 @@
+package flight
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"path"
+	"runtime/debug"
+	"strings"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/peer"
+
+	"github.com/penstock/penstock/internal/fault"
+)
+
+// unary surrounds every call that answers once.
+func (s *Server) unary(ctx context.Context, request any, of *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+	var answer any
+	end := s.watch(ctx, of.FullMethod, func() (err error) {
+		answer, err = next(ctx, request)
+		return err
+	})
+	if end.status == nil {
+		return answer, nil
+	}
+	if err := grpc.SetTrailer(ctx, end.trailer()); err != nil {
+		s.options.Logger.WarnContext(ctx, "a failure goes without its details", "method", of.FullMethod, "error", err)
+	}
+	return nil, end.status.Err()
+}
+
+// stream surrounds every call that answers with a stream.
+func (s *Server) stream(service any, stream grpc.ServerStream, of *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+	if strings.HasPrefix(of.FullMethod, "/grpc.") {
+		ctx, cancel := context.WithCancel(stream.Context())
+		defer cancel()
+		defer context.AfterFunc(s.draining, cancel)()
+		return next(service, inContext{stream, ctx})
+	}
+	end := s.watch(stream.Context(), of.FullMethod, func() error { return next(service, stream) })
+	if end.status == nil {
+		return nil
+	}
+	stream.SetTrailer(end.trailer())
+	return end.status.Err()
+}
+
+// inContext is a stream with another context.
+type inContext struct {
+	grpc.ServerStream
+	ctx context.Context //nolint:containedctx // gRPC streams carry theirs
+}
+
+// Context implements grpc.ServerStream.
+func (s inContext) Context() context.Context { return s.ctx }
+
+// watch runs a call, and sees to it that its failure reaches the wire, the
+// log and the observer; a panic is one.
+func (s *Server) watch(ctx context.Context, method string, call func() error) ending {
+	method = path.Base(method)
+	began := s.options.Clock()
+	err := guarded(method, call)
+	end := endingOf(ctx, err)
+	took := s.options.Clock().Sub(began)
+	s.options.Observer.CallEnded(method, end.label, took)
+	level := slog.LevelDebug
+	if end.label == fault.Internal.String() {
+		level = slog.LevelError
+	}
+	attributes := []slog.Attr{slog.String("method", method), slog.String("end", end.label), slog.Duration("took", took), slog.String("peer", peerOf(ctx))}
+	if err != nil {
+		attributes = append(attributes, slog.Any("error", err))
+	}
+	if c := (crash{}); errors.As(err, &c) {
+		attributes = append(attributes, slog.String("stack", string(c.stack)))
+	}
+	s.options.Logger.LogAttrs(ctx, level, "call", attributes...)
+	return end
+}
+
+// crash is a panic, with the stack for the log. Clients do not see the stack.
+type crash struct{ stack []byte }
+
+func (c crash) Error() string { return "a panic" }
+
+// guarded runs a call and returns its panic as an error, so that one broken
+// call does not end the others.
+func guarded(method string, call func() error) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			e := fault.New(fault.Internal, "%s broke down: %v", method, value)
+			e.Err = crash{debug.Stack()}
+			err = e.WithRemedy("this is a bug in the server; its log has the details")
+		}
+	}()
+	return call()
+}
+
+func peerOf(ctx context.Context) string {
+	if p, ok := peer.FromContext(ctx); ok {
+		return p.Addr.String()
+	}
+	return ""
+}

@@ -1,0 +1,16 @@
+// Package flight serves datasets over Arrow Flight: the only package that
+// speaks gRPC (DESIGN 3.8, 5.5 to 5.7).
+//
+// A client asks with a query, in a descriptor; gets a ticket per shard; and
+// hands a ticket in for a stream of batches, each with the cursor after it,
+// and a last message with the stream's report. Tickets are signed and expire,
+// and hold all that a stream is made of: the server keeps nothing that a
+// client needs, so any replica with the same keys and datasets redeems them.
+//
+// What it promises: the schema comes first and at once; a stream without the
+// report is not whole; any failure ends the stream with a status that says so;
+// a client that goes away ends its stream. Batches are sent without copying
+// them: they must lie in plain Go memory, as loader's streams do.
+//
+// Failures become gRPC codes in status.go and nowhere else.
+package flight

@@ -1,0 +1,71 @@
+package flight
+
+import (
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/ipc"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/penstock/penstock/internal/fault"
+)
+
+// frames turns the batches of one stream into frames. What the Arrow library
+// computes anew (offsets of a slice, bits) comes from the Go heap too.
+type frames struct {
+	schema *arrow.Schema
+	writer *ipc.Writer
+	begun  bool     // the writer's own schema message has passed
+	made   []*frame // of the batch at hand
+}
+
+func newFrames(schema *arrow.Schema) *frames {
+	f := &frames{schema: schema}
+	f.writer = ipc.NewWriterWithPayloadWriter(f, ipc.WithSchema(schema), ipc.WithAllocator(memory.NewGoAllocator()))
+	return f
+}
+
+// first returns the schema's frame. The library writes the schema with the
+// first batch; a client wants it before that.
+func (f *frames) first() (*frame, error) {
+	p := ipc.GetSchemaPayload(f.schema, memory.NewGoAllocator())
+	defer p.Release()
+	return frameOf(&p)
+}
+
+// batch returns the frames of a batch: its dictionaries, if any, and the batch
+// itself, which alone carries the metadata.
+func (f *frames) batch(b arrow.RecordBatch, metadata []byte) ([]*frame, error) {
+	f.made = nil
+	if err := f.writer.Write(b); err != nil {
+		return nil, fault.New(fault.Internal, "write a batch of %d rows as Arrow: %w", b.NumRows(), err)
+	}
+	f.made[len(f.made)-1].metadata = metadata
+	return f.made, nil
+}
+
+// close gives up what the library holds: dictionaries of the last batch.
+func (f *frames) close() error { return f.writer.Close() }
+
+// Start implements ipc.PayloadWriter.
+func (f *frames) Start() error { return nil }
+
+// WritePayload implements ipc.PayloadWriter.
+func (f *frames) WritePayload(p ipc.Payload) error {
+	if !f.begun {
+		f.begun = true
+		return nil
+	}
+	made, err := frameOf(&p)
+	f.made = append(f.made, made)
+	return err
+}
+
+// Close implements ipc.PayloadWriter.
+func (f *frames) Close() error { return nil }
+
+// frameOf points a frame at a payload's memory.
+func frameOf(p *ipc.Payload) (*frame, error) {
+	meta := p.Meta()
+	defer meta.Release()
+	f := &frame{header: meta.Bytes()}
+	return f, p.SerializeBody(f)
+}

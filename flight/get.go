@@ -1,0 +1,189 @@
+package flight
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader"
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/plan"
+)
+
+// DoGet implements arrowflight.FlightServer.
+func (s *service) DoGet(ticket *arrowflight.Ticket, stream arrowflight.FlightService_DoGetServer) error {
+	ctx, leave, err := s.enter(stream.Context())
+	if err != nil {
+		return err
+	}
+	defer leave()
+	p, err := s.redeem(ctx, ticket.GetTicket())
+	if err != nil {
+		return because(ctx, err)
+	}
+	source, err := s.options.Loader.Open(ctx, p.Plan, loader.ReadingOf(p.query))
+	if err != nil {
+		return because(ctx, err)
+	}
+	defer source.Release()
+	out := s.begin(ctx, p)
+	out.send = func(f *frame) error { return stream.SendMsg(f) }
+	// A panic must not lose the end: the observer counts open streams.
+	end := error(fault.New(fault.Internal, "the stream broke down"))
+	defer func() { out.ended(endingOf(stream.Context(), end).label, end) }()
+	end = because(ctx, out.all(ctx, source))
+	return end
+}
+
+// because returns why a context that the server itself ended was ended, for
+// errors that came of it.
+func because(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		return cause
+	}
+	return err
+}
+
+// redeem plans again what a ticket was made for. The plan must come out as it
+// was then: rows must neither repeat nor be lost between two askings.
+func (s *Server) redeem(ctx context.Context, ticket []byte) (planned, error) {
+	c, err := s.options.Keys.open(ticket, s.options.Clock())
+	if err != nil {
+		return planned{}, err
+	}
+	if c.Algorithm != plan.Algorithm {
+		return planned{}, stale("the ticket was made by a version that plans by algorithm %d, this one plans by %d", c.Algorithm, plan.Algorithm)
+	}
+	query, err := dataset.ParseQuery(c.Query)
+	if err != nil {
+		return planned{}, fault.Op(err, "read the ticket's query")
+	}
+	for _, d := range s.options.Loader.Datasets() {
+		if query.Inline == nil && d.Name == query.Dataset && d.Digest() != c.Digest {
+			return planned{}, stale("the configuration of dataset %q has changed since the ticket was made", d.Name)
+		}
+	}
+	p, err := s.plan(ctx, query)
+	if err != nil {
+		return planned{}, err
+	}
+	if p.ID != c.Plan {
+		return planned{}, fault.New(fault.Internal, "the plan of the ticket came out as %s, it was %s", p.ID, c.Plan).WithRemedy(planAgain)
+	}
+	return p, nil
+}
+
+// outgoing is one stream of batches on its way to a client.
+type outgoing struct {
+	*Server
+	ctx     context.Context //nolint:containedctx // for its log lines
+	began   time.Time
+	log     *slog.Logger
+	send    func(*frame) error
+	dataset string
+	rows    int64
+	batches int64
+	bytes   int64
+	cursor  dataset.Cursor
+}
+
+// begin tells log and observer of a stream.
+func (s *Server) begin(ctx context.Context, p planned) *outgoing {
+	o := &outgoing{Server: s, ctx: ctx, began: s.options.Clock(), dataset: p.query.Dataset}
+	o.log = s.options.Logger.With(slog.String("dataset", o.dataset), slog.String("plan", p.ID),
+		slog.Int("shard", p.query.Shard.Index), slog.Int("of", p.query.Shard.Of), slog.String("peer", peerOf(ctx)))
+	for _, c := range p.query.Cursor {
+		o.cursor = c
+	}
+	o.log.InfoContext(ctx, "stream begins", "step", o.cursor.Step, "resumed", len(p.query.Cursor) > 0)
+	s.options.Observer.StreamBegan(o.dataset)
+	return o
+}
+
+// ended tells log and observer that the stream is over.
+func (o *outgoing) ended(label string, err error) {
+	end := StreamEnd{
+		Dataset: o.dataset, End: label, Rows: o.rows, Batches: o.batches, Bytes: o.bytes,
+		Took: o.options.Clock().Sub(o.began),
+	}
+	attributes := []any{"end", label, "rows", end.Rows, "batches", end.Batches, "bytes", end.Bytes, "step", o.cursor.Step, "took", end.Took}
+	if err != nil {
+		attributes = append(attributes, "error", err)
+	}
+	o.log.InfoContext(o.ctx, "stream ends", attributes...)
+	o.options.Observer.StreamEnded(end)
+}
+
+// all sends a stream: its schema at once, its batches, its report.
+func (o *outgoing) all(ctx context.Context, source loader.Stream) error {
+	frames := newFrames(source.Schema())
+	defer frames.close() //nolint:errcheck // writes nothing; failures were returned by batch
+	first, err := frames.first()
+	if err != nil {
+		return err
+	}
+	if err := o.write(first); err != nil {
+		return err
+	}
+	for source.Next() {
+		o.cursor = source.Cursor()
+		if err := o.batch(frames, source.RecordBatch()); err != nil {
+			return err
+		}
+	}
+	if err := source.Err(); err != nil {
+		return err
+	}
+	// A source that stopped because it was told to is not at its end.
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return o.report(source.Report())
+}
+
+func (o *outgoing) batch(frames *frames, b arrow.RecordBatch) error {
+	made, err := frames.batch(b, o.cursor.JSON())
+	if err != nil {
+		return err
+	}
+	before := o.bytes
+	for _, f := range made {
+		if err := o.write(f); err != nil {
+			return err
+		}
+	}
+	o.rows += b.NumRows()
+	o.batches++
+	o.options.Observer.BatchSent(o.dataset, b.NumRows(), o.bytes-before)
+	return nil
+}
+
+// report sends the last message. A client that did not get it knows that its
+// rows are not all.
+func (o *outgoing) report(r loader.Report) error {
+	if r.Rows != o.rows || r.Batches != o.batches {
+		return fault.New(fault.Internal, "the stream reports %d rows in %d batches, %d in %d were sent", r.Rows, r.Batches, o.rows, o.batches)
+	}
+	return o.write(&frame{metadata: marshal(struct {
+		Report loader.Report `json:"report"`
+	}{r})})
+}
+
+// write hands a message to the network. It waits while the client does not
+// read.
+func (o *outgoing) write(f *frame) error {
+	n := f.len()
+	if n > o.options.MaxMessage {
+		return fault.New(fault.Exhausted, "a message to the client has %d bytes, more than the server's limit of %d", n, o.options.MaxMessage).
+			WithRemedy("ask for fewer rows a batch with batch_rows, or for fewer columns")
+	}
+	if err := o.send(f); err != nil {
+		return err
+	}
+	o.bytes += int64(n)
+	return nil
+}

@@ -1,0 +1,172 @@
+package flight
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/scenario"
+	"github.com/penstock/penstock/loader"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// TestStreamsGiveWhatTheLoaderGives reads every shard over the wire and in
+// process.
+func TestStreamsGiveWhatTheLoaderGives(t *testing.T) {
+	w := newWorld(t)
+	s := serve(t, Options{Loader: w.loader()})
+	for _, shards := range []int{1, 2, 4} {
+		query := fmt.Sprintf(`{"dataset": "homefeed", "lanes": 4, "shard": {"of": %d}, "batch_rows": 100}`, shards)
+		want, err := scenario.Read(context.Background(), w.loader(), dataset.Query{
+			Dataset: "homefeed", Lanes: 4, Shard: dataset.Shard{Index: dataset.AllShards, Of: shards}, BatchRows: 100,
+		})
+		require.NoError(t, err)
+		all := s.readAll(t, query)
+		require.Len(t, all, shards)
+		total := 0
+		for i, g := range all {
+			require.True(t, want[i].Schema.Equal(g.schema), "%s\n%s", want[i].Schema, g.schema)
+			require.Equal(t, want[i].Rows(), g.rows)
+			require.Len(t, g.cursors, len(want[i].Batches))
+			for k, c := range g.cursors {
+				require.JSONEq(t, string(want[i].Cursors[k].JSON()), string(c))
+			}
+			require.NotNil(t, g.report)
+			require.Equal(t, marshal(want[i].Report), marshal(*g.report))
+			total += len(g.rows)
+		}
+		require.Equal(t, trainingRows, total)
+	}
+	require.Zero(t, w.budget.Used())
+}
+
+// TestGoOnAnywhere continues each stream from each of its cursors, on another
+// server with the same keys.
+//
+// spec: ticket-2
+func TestGoOnAnywhere(t *testing.T) {
+	w := newWorld(t)
+	s, other := serve(t, Options{Loader: w.loader()}), serve(t, Options{Loader: w.loader()})
+	answer, err := s.GetFlightInfo(context.Background(), command(`{"dataset": "homefeed", "lanes": 4, "shard": {"of": 2}, "batch_rows": 64}`))
+	require.NoError(t, err)
+	for shard, e := range answer.GetEndpoint() {
+		whole, err := read(context.Background(), other.Client, e.GetTicket())
+		require.NoError(t, err)
+		at := 0
+		for i, c := range whole.cursors {
+			at += whole.sizes[i]
+			query := fmt.Sprintf(`{"dataset": "homefeed", "shard": {"index": %d, "of": 2}, "batch_rows": 64, "cursor": %s}`, shard, c)
+			rest, err := read(context.Background(), other.Client, s.ticket(t, query))
+			require.NoError(t, err)
+			require.Equal(t, append([][]any(nil), whole.rows[at:]...), rest.rows, "after batch %d of shard %d", i, shard)
+			require.NotNil(t, rest.report)
+		}
+	}
+}
+
+// TestCursorsOfAllShards continues with another number of shards.
+//
+// spec: ticket-8
+func TestCursorsOfAllShards(t *testing.T) {
+	w := newWorld(t)
+	s := serve(t, Options{Loader: w.loader()})
+	seen := map[any]int{}
+	var cursors []json.RawMessage
+	for _, g := range s.readAll(t, `{"dataset": "homefeed", "lanes": 4, "shard": {"of": 4}, "batch_rows": 50}`) {
+		for _, row := range g.rows[:100] {
+			seen[row[1]]++
+		}
+		cursors = append(cursors, g.cursors[1])
+	}
+	list, err := json.Marshal(cursors)
+	require.NoError(t, err)
+	query := fmt.Sprintf(`{"dataset": "homefeed", "shard": {"of": 2}, "cursor": %s}`, list)
+	answer, err := s.GetFlightInfo(context.Background(), command(query))
+	require.NoError(t, err)
+	require.EqualValues(t, trainingRows-400, answer.GetTotalRecords())
+	for _, g := range s.readAll(t, query) {
+		for _, row := range g.rows {
+			seen[row[1]]++
+		}
+	}
+	require.Len(t, seen, trainingRows)
+	for item, n := range seen {
+		require.Equal(t, 1, n, "item %v", item)
+	}
+}
+
+// TestSchemaComesAtOnce reads the schema while the source has not given a row.
+func TestSchemaComesAtOnce(t *testing.T) {
+	w := newWorld(t)
+	s := serve(t, Options{Loader: opens(w.loader(), func(ctx context.Context) *canned {
+		return &canned{next: func(int) (arrow.RecordBatch, error) { <-ctx.Done(); return nil, ctx.Err() }}
+	})})
+	ctx, cancel := context.WithCancel(context.Background())
+	stream, err := s.DoGet(ctx, s.ticket(t, `{"dataset": "homefeed"}`))
+	require.NoError(t, err)
+	first, err := stream.Recv()
+	require.NoError(t, err)
+	require.NotEmpty(t, first.GetDataHeader())
+	require.Empty(t, first.GetAppMetadata())
+	cancel()
+	require.Equal(t, "cancelled", (<-s.ended).End)
+}
+
+// TestShortDataNeverLooksWhole ends streams before their time.
+func TestShortDataNeverLooksWhole(t *testing.T) {
+	w := newWorld(t)
+	group := 3
+	corrupt := &fault.Error{Kind: fault.Corrupt, Op: "read split 3", Message: "page checksum differs", Table: "ml.impressions", File: "f.parquet", RowGroup: &group}
+	cases := map[string]struct {
+		end    func(int) (arrow.RecordBatch, error)
+		report func(loader.Report) loader.Report
+		code   codes.Code
+		want   details
+	}{
+		"a read fails": {
+			end:  func(int) (arrow.RecordBatch, error) { return nil, corrupt },
+			code: codes.DataLoss,
+			want: details{Kind: "corrupt", Message: "read split 3: page checksum differs", Table: "ml.impressions", File: "f.parquet", RowGroup: &group},
+		},
+		"the report disagrees": {
+			end:    func(int) (arrow.RecordBatch, error) { return nil, nil }, //nolint:nilnil // the end
+			report: func(r loader.Report) loader.Report { r.Rows++; return r },
+			code:   codes.Internal,
+			want:   details{Kind: "internal", Message: "the stream reports 31 rows in 3 batches, 30 in 3 were sent"},
+		},
+		"a panic": {
+			end:  func(int) (arrow.RecordBatch, error) { panic("index out of range") },
+			code: codes.Internal,
+			want: details{Kind: "internal", Message: "DoGet broke down: index out of range", Remedy: "this is a bug in the server; its log has the details"},
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			released := make(chan struct{})
+			s := serve(t, Options{Loader: opens(w.loader(), func(context.Context) *canned {
+				return &canned{report: c.report, released: func() { close(released) }, next: func(n int) (arrow.RecordBatch, error) {
+					if n < 3 {
+						return numbers(10), nil
+					}
+					return c.end(n)
+				}}
+			})})
+			g, code, d := s.getFailure(t, s.ticket(t, `{"dataset": "homefeed"}`))
+			require.Equal(t, c.code, code)
+			require.Equal(t, c.want, d)
+			require.Nil(t, g.report)
+			require.Len(t, g.cursors, 3)
+			<-released
+			end := <-s.ended
+			require.Equal(t, d.Kind, end.End)
+			require.EqualValues(t, 30, end.Rows)
+			require.Zero(t, s.server.Streams())
+		})
+	}
+}

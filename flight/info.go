@@ -1,0 +1,228 @@
+package flight
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+const (
+	descriptorPath    = arrowflight.DescriptorPATH
+	descriptorCommand = arrowflight.DescriptorCMD
+)
+
+// unknown stands for a number of rows, steps or bytes that cannot be known
+// before reading.
+const unknown = -1
+
+// summary is the app_metadata of a FlightInfo (DESIGN 5.7). Rows and steps are
+// the whole plan's, from its start and over all shards; total_records is those
+// of the endpoints listed.
+type summary struct {
+	V           int         `json:"v"`
+	Plan        string      `json:"plan"`
+	Pin         dataset.Pin `json:"pin"`
+	Lanes       int         `json:"lanes"`
+	Shards      int         `json:"shards"`
+	BatchRows   int         `json:"batch_rows"`
+	Rows        int64       `json:"rows"`         // -1 is unknown
+	RowsUnknown string      `json:"rows_unknown"` // why; "" if known
+	Steps       int64       `json:"steps"`        // -1 is unknown
+	Splits      int         `json:"splits"`
+}
+
+// broken is the app_metadata of a dataset that cannot be resolved.
+type broken struct {
+	V     int     `json:"v"`
+	Error details `json:"error"`
+}
+
+// GetFlightInfo implements arrowflight.FlightServer.
+func (s *service) GetFlightInfo(ctx context.Context, descriptor *arrowflight.FlightDescriptor) (*arrowflight.FlightInfo, error) {
+	p, err := s.described(ctx, descriptor)
+	if err != nil {
+		return nil, err
+	}
+	flightInfo, err := p.flightInfo(descriptor)
+	if err != nil {
+		return nil, err
+	}
+	flightInfo.Endpoint, err = s.endpoints(p)
+	flightInfo.Ordered = len(flightInfo.GetEndpoint()) == 1
+	return flightInfo, err
+}
+
+// GetSchema implements arrowflight.FlightServer.
+func (s *service) GetSchema(ctx context.Context, descriptor *arrowflight.FlightDescriptor) (*arrowflight.SchemaResult, error) {
+	p, err := s.described(ctx, descriptor)
+	if err != nil {
+		return nil, err
+	}
+	schema, err := p.Schema(p.query.Columns)
+	if err != nil {
+		return nil, err
+	}
+	return &arrowflight.SchemaResult{Schema: schemaBytes(schema)}, nil
+}
+
+// ListFlights implements arrowflight.FlightServer. A dataset that cannot be
+// resolved is listed with its error, so that one broken table hides no other.
+func (s *service) ListFlights(criteria *arrowflight.Criteria, stream arrowflight.FlightService_ListFlightsServer) error {
+	if len(criteria.GetExpression()) > 0 {
+		return fault.InvalidField("criteria", "an expression is not served by this version").WithRemedy("list without criteria")
+	}
+	for _, d := range s.options.Loader.Datasets() {
+		descriptor := &arrowflight.FlightDescriptor{Type: descriptorPath, Path: []string{d.Name}}
+		listed, err := s.listed(stream.Context(), descriptor)
+		if ctx := stream.Context(); ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			listed = &arrowflight.FlightInfo{
+				FlightDescriptor: descriptor, TotalRecords: unknown, TotalBytes: unknown,
+				Schema: schemaBytes(arrow.NewSchema(nil, nil)), AppMetadata: marshal(broken{V: 1, Error: detailsOf(fault.As(err))}),
+			}
+		}
+		if err := stream.Send(listed); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *service) listed(ctx context.Context, descriptor *arrowflight.FlightDescriptor) (*arrowflight.FlightInfo, error) {
+	p, err := s.described(ctx, descriptor)
+	if err != nil {
+		return nil, err
+	}
+	return p.flightInfo(descriptor)
+}
+
+func schemaBytes(schema *arrow.Schema) []byte {
+	return arrowflight.SerializeSchema(schema, memory.NewGoAllocator())
+}
+
+// flightInfo describes a plan, without endpoints.
+func (p planned) flightInfo(descriptor *arrowflight.FlightDescriptor) (*arrowflight.FlightInfo, error) {
+	schema, err := p.Schema(p.query.Columns)
+	if err != nil {
+		return nil, err
+	}
+	return &arrowflight.FlightInfo{
+		Schema: schemaBytes(schema), FlightDescriptor: descriptor,
+		TotalRecords: p.rowsLeft(), TotalBytes: unknown, AppMetadata: marshal(p.summary()),
+	}, nil
+}
+
+func (p planned) summary() summary {
+	out := summary{
+		V: 1, Plan: p.ID, Pin: p.Pin, Lanes: len(p.Lanes), Shards: p.query.Shard.Of, BatchRows: p.query.BatchRows,
+		Rows: unknown, RowsUnknown: p.Inexact, Steps: unknown, Splits: len(p.Splits),
+	}
+	if rows, ok := p.ExactRows(); ok {
+		out.Rows = rows
+	}
+	if steps, ok := p.Steps(p.query.Tail, p.perStep()); ok {
+		out.Steps = steps
+	}
+	return out
+}
+
+// perStep returns how many rows each lane gives in a step.
+func (p planned) perStep() int64 {
+	return int64(p.query.BatchRows / (len(p.Lanes) / p.query.Shard.Of))
+}
+
+// shards returns the shards that the query asks for.
+func (p planned) shards() []dataset.Shard {
+	shard := p.query.Shard
+	if shard.Index != dataset.AllShards {
+		return []dataset.Shard{shard}
+	}
+	var all []dataset.Shard
+	for i := range shard.Of {
+		all = append(all, dataset.Shard{Index: i, Of: shard.Of})
+	}
+	return all
+}
+
+// rowsLeft returns how many rows the query's shards give from where its cursor
+// stands, or unknown.
+func (p planned) rowsLeft() int64 {
+	if _, ok := p.ExactRows(); !ok {
+		return unknown
+	}
+	given := int64(0)
+	for _, c := range p.query.Cursor {
+		given = max(given, c.Rows)
+	}
+	shortest := p.Rows
+	for _, l := range p.Lanes {
+		shortest = min(shortest, l.Rows)
+	}
+	rows := int64(0)
+	for _, shard := range p.shards() {
+		for i := shard.Index; i < len(p.Lanes); i += shard.Of {
+			left := max(0, p.Lanes[i].Rows-given)
+			if p.query.Tail == dataset.TailDrop {
+				left = max(0, shortest-given) / p.perStep() * p.perStep()
+			}
+			rows += left
+		}
+	}
+	return rows
+}
+
+// endpoints makes an endpoint with a ticket for every shard of the query.
+func (s *Server) endpoints(p planned) ([]*arrowflight.FlightEndpoint, error) {
+	expires := s.options.Clock().Add(s.options.Lifetime).Truncate(time.Second)
+	var endpoints []*arrowflight.FlightEndpoint
+	for _, shard := range p.shards() {
+		q := p.query
+		q.Shard, q.Cursor = shard, narrow(q.Cursor, shard)
+		ticket, err := s.options.Keys.seal(newContent(q, p.Cursor()), expires)
+		if err != nil {
+			return nil, err
+		}
+		endpoints = append(endpoints, s.endpoint(ticket, expires))
+	}
+	return endpoints, nil
+}
+
+func (s *Server) endpoint(ticket []byte, expires time.Time) *arrowflight.FlightEndpoint {
+	e := &arrowflight.FlightEndpoint{Ticket: &arrowflight.Ticket{Ticket: ticket}, ExpirationTime: timestamppb.New(expires)}
+	for _, uri := range s.options.Advertise {
+		e.Location = append(e.Location, &arrowflight.Location{Uri: uri})
+	}
+	return e
+}
+
+// narrow makes one cursor of those of all shards that says where the lanes of
+// one shard stand, so that a ticket does not grow with the number of shards.
+// The cursors were checked with the plan: they stand at the same rows, and
+// those that do not have ended.
+func narrow(cursors dataset.Cursors, shard dataset.Shard) dataset.Cursors {
+	if len(cursors) == 0 {
+		return nil
+	}
+	one := slices.MaxFunc(cursors, func(a, b dataset.Cursor) int { return cmp.Compare(a.Rows, b.Rows) })
+	one.Shard, one.At = shard, nil
+	for _, c := range cursors {
+		for _, at := range c.At {
+			if at.Lane%shard.Of == shard.Index {
+				one.At = append(one.At, at)
+			}
+		}
+	}
+	slices.SortFunc(one.At, func(a, b dataset.Position) int { return cmp.Compare(a.Lane, b.Lane) })
+	return dataset.Cursors{one}
+}

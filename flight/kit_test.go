@@ -1,0 +1,348 @@
+package flight
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/scenario"
+	"github.com/penstock/penstock/loader"
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/plan"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// noon is when the tests' clock stands still.
+func noon() time.Time { return time.Date(2026, 10, 1, 12, 0, 0, 0, time.UTC) }
+
+// testKeys are two keys, the older of which still verifies.
+func testKeys(t testing.TB) *Keys {
+	keys, err := ParseKeys([]byte("k2 MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=\nk1 YWJjZGVmZ2hpamtsbW5vcHFyc3R1dnd4eXphYmNkZWY=\n"))
+	require.NoError(t, err)
+	return keys
+}
+
+// trainingRows is how many training rows the world has; it is no multiple of
+// any batch size in the tests.
+const trainingRows = 1009
+
+// world is tables in memory with the dataset "homefeed" over them, and "gone",
+// whose table does not exist.
+type world struct {
+	*scenario.World
+	budget   *budget.Budget
+	datasets []dataset.Dataset
+}
+
+func newWorld(t testing.TB) *world {
+	w := &world{World: scenario.NewWorld(), budget: budget.New(1 << 20)}
+	t.Cleanup(w.Release)
+	var lines []string
+	for i := range trainingRows {
+		lines = append(lines, fmt.Sprintf("r%d %d %g", i%101, i, float64(i)/4))
+	}
+	w.table(t, "ml.impressions", "request_id:string item:long! score:float", "bucket(4,request_id)", lines)
+	lines = nil
+	for i := range 90 {
+		lines = append(lines, fmt.Sprintf("r%d c%d [%d,null,%d]", i, i%7, i, i*i))
+	}
+	w.table(t, "features.history", "req:string country:string pins:list<long>", "bucket(6,req)", lines)
+	homefeed := dataset.Dataset{
+		Name: "homefeed", Key: []string{"request_id"}, Training: dataset.Training{Table: "ml.impressions"},
+		Staging: []dataset.Staging{{
+			Table: "features.history", Name: "history", Key: []dataset.KeyPair{{Training: "request_id", Staging: "req"}},
+			Join: dataset.Left, Missing: dataset.MissingNull, Duplicates: dataset.DuplicatesError,
+		}},
+	}
+	gone := dataset.Dataset{Name: "gone", Key: []string{"request_id"}, Training: dataset.Training{Table: "ml.gone"}}
+	w.datasets = []dataset.Dataset{homefeed, gone}
+	return w
+}
+
+func (w *world) table(t testing.TB, name, header, partitions string, lines []string) {
+	fields, err := scenario.Fields(header)
+	require.NoError(t, err)
+	spec, err := scenario.Spec(partitions, fields)
+	require.NoError(t, err)
+	table, err := w.NewTable(name, fields, spec)
+	require.NoError(t, err)
+	rows, err := scenario.Rows(fields, lines)
+	require.NoError(t, err)
+	defer rows.Release()
+	require.NoError(t, w.Append(table, 0, rows, 0))
+}
+
+func (w *world) loader() *loader.Loader {
+	return loader.New(loader.Options{Datasets: w.datasets, Catalog: w.World, Scan: w.Scan, Budget: w.budget})
+}
+
+// altered is a loader with some of its functions replaced.
+type altered struct {
+	Loader
+	plan func(dataset.Query) (*plan.Plan, error)
+	open func(context.Context, *plan.Plan, loader.Reading) (loader.Stream, error)
+}
+
+func (a altered) Plan(ctx context.Context, q dataset.Query) (*plan.Plan, error) {
+	if a.plan != nil {
+		return a.plan(q)
+	}
+	return a.Loader.Plan(ctx, q)
+}
+
+func (a altered) Open(ctx context.Context, p *plan.Plan, r loader.Reading) (loader.Stream, error) {
+	if a.open != nil {
+		return a.open(ctx, p, r)
+	}
+	return a.Loader.Open(ctx, p, r)
+}
+
+// served is a running server with a client.
+type served struct {
+	arrowflight.Client
+	server  *Server
+	address string
+	ended   chan StreamEnd
+}
+
+// serve runs a server on the loopback until the test ends.
+func serve(t testing.TB, options Options) *served {
+	if options.Keys == nil {
+		options.Keys = testKeys(t)
+	}
+	if options.Clock == nil {
+		options.Clock = noon
+	}
+	s := &served{ended: make(chan StreamEnd, 64)}
+	if options.Observer.StreamEnded == nil {
+		options.Observer.StreamEnded = func(e StreamEnd) { s.ended <- e }
+	}
+	s.server = New(options)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	s.address = listener.Addr().String()
+	var running sync.WaitGroup
+	running.Go(func() { require.NoError(t, s.server.Serve(listener)) })
+	s.Client = dial(t, s.address)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		_ = s.server.Shutdown(ctx)
+		running.Wait()
+	})
+	return s
+}
+
+func dial(t testing.TB, address string) arrowflight.Client {
+	client, err := arrowflight.NewClientWithMiddleware(address, nil, nil,
+		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(DefaultMaxMessage)))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+// command is a descriptor that carries a query.
+func command(query string) *arrowflight.FlightDescriptor {
+	return &arrowflight.FlightDescriptor{Type: arrowflight.DescriptorCMD, Cmd: []byte(query)}
+}
+
+// got is what one DoGet gave, as a client without our code sees it.
+type got struct {
+	schema  *arrow.Schema
+	rows    [][]any
+	sizes   []int
+	cursors []json.RawMessage
+	report  *loader.Report
+}
+
+// peeled gives the reader of the Arrow library the messages that hold Arrow
+// data, and keeps the metadata.
+type peeled struct {
+	stream arrowflight.FlightService_DoGetClient
+	got    *got
+}
+
+func (p peeled) Recv() (*arrowflight.FlightData, error) {
+	for {
+		m, err := p.stream.Recv()
+		if err != nil || len(m.GetDataHeader()) > 0 {
+			if len(m.GetAppMetadata()) > 0 {
+				p.got.cursors = append(p.got.cursors, m.GetAppMetadata())
+			}
+			return m, err
+		}
+		var last struct{ Report *loader.Report }
+		if err := json.Unmarshal(m.GetAppMetadata(), &last); err != nil {
+			return nil, err
+		}
+		p.got.report = last.Report
+	}
+}
+
+// read redeems a ticket and reads its stream to the end.
+func read(ctx context.Context, client arrowflight.Client, ticket *arrowflight.Ticket) (got, error) {
+	var g got
+	stream, err := client.DoGet(ctx, ticket)
+	if err != nil {
+		return g, err
+	}
+	reader, err := arrowflight.NewRecordReader(peeled{stream, &g})
+	if err != nil {
+		return g, err
+	}
+	defer reader.Release()
+	g.schema = reader.Schema()
+	for reader.Next() {
+		g.rows = append(g.rows, scenario.Values(reader.RecordBatch())...)
+		g.sizes = append(g.sizes, int(reader.RecordBatch().NumRows()))
+	}
+	if err := reader.Err(); err != nil && !errors.Is(err, io.EOF) {
+		return g, err
+	}
+	return g, nil
+}
+
+// readAll reads all endpoints of a query one after the other.
+func (s *served) readAll(t testing.TB, query string) []got {
+	answer, err := s.GetFlightInfo(context.Background(), command(query))
+	require.NoError(t, err)
+	var all []got
+	for _, e := range answer.GetEndpoint() {
+		g, err := read(context.Background(), s.Client, e.GetTicket())
+		require.NoError(t, err)
+		all = append(all, g)
+	}
+	return all
+}
+
+// ticket returns the one ticket of a query.
+func (s *served) ticket(t testing.TB, query string) *arrowflight.Ticket {
+	answer, err := s.GetFlightInfo(context.Background(), command(query))
+	require.NoError(t, err)
+	require.Len(t, answer.GetEndpoint(), 1)
+	return answer.GetEndpoint()[0].GetTicket()
+}
+
+// failure takes an error apart as a client does: code, message and details.
+func failure(t testing.TB, err error, trailer metadata.MD) (codes.Code, details) {
+	require.Error(t, err)
+	var d details
+	if text := trailer.Get(TrailerKey); len(text) > 0 {
+		require.Len(t, text, 1)
+		require.NoError(t, json.Unmarshal([]byte(text[0]), &d))
+	}
+	return status.Code(err), d
+}
+
+// infoFailure asks for FlightInfo, which must fail.
+func (s *served) infoFailure(t testing.TB, d *arrowflight.FlightDescriptor) (codes.Code, details) {
+	var trailer metadata.MD
+	_, err := s.GetFlightInfo(context.Background(), d, grpc.Trailer(&trailer))
+	return failure(t, err, trailer)
+}
+
+// getFailure redeems a ticket, whose stream must fail.
+func (s *served) getFailure(t testing.TB, ticket *arrowflight.Ticket) (got, codes.Code, details) {
+	var trailer metadata.MD
+	stream, err := s.DoGet(context.Background(), ticket, grpc.Trailer(&trailer))
+	require.NoError(t, err)
+	var g got
+	for err == nil {
+		_, err = peeled{stream, &g}.Recv()
+	}
+	require.NotErrorIs(t, err, io.EOF)
+	code, d := failure(t, err, trailer)
+	return g, code, d
+}
+
+// canned is a stream of batches that a test makes up. It stands in for
+// sources that fail, block or never end.
+type canned struct {
+	next     func(n int) (arrow.RecordBatch, error) // nil, nil: the end
+	report   func(loader.Report) loader.Report
+	batch    arrow.RecordBatch
+	n        int
+	rows     int64
+	err      error
+	released func()
+}
+
+func (c *canned) Retain() {}
+
+func (c *canned) Release() {
+	if c.released != nil {
+		c.released()
+	}
+}
+
+func (c *canned) Schema() *arrow.Schema {
+	return arrow.NewSchema([]arrow.Field{{Name: "n", Type: arrow.PrimitiveTypes.Int64}}, nil)
+}
+
+func (c *canned) Next() bool {
+	c.batch, c.err = c.next(c.n)
+	if c.batch == nil || c.err != nil {
+		return false
+	}
+	c.n++
+	c.rows += c.batch.NumRows()
+	return true
+}
+
+func (c *canned) RecordBatch() arrow.RecordBatch { return c.batch }
+func (c *canned) Record() arrow.RecordBatch      { return c.batch }
+func (c *canned) Err() error                     { return c.err }
+func (c *canned) Cursor() dataset.Cursor         { return dataset.Cursor{Step: int64(c.n)} }
+
+func (c *canned) Report() loader.Report {
+	r := loader.Report{Rows: c.rows, Batches: int64(c.n), Steps: int64(c.n)}
+	if c.report != nil {
+		return c.report(r)
+	}
+	return r
+}
+
+// numbers makes a batch of n rows for canned streams.
+func numbers(n int) arrow.RecordBatch {
+	b := array.NewInt64Builder(memory.DefaultAllocator)
+	defer b.Release()
+	for i := range n {
+		b.Append(int64(i))
+	}
+	column := b.NewArray()
+	defer column.Release()
+	return array.NewRecordBatch((&canned{}).Schema(), []arrow.Array{column}, int64(n))
+}
+
+// opens makes a loader open a made-up stream.
+func opens(under Loader, c func(ctx context.Context) *canned) Loader {
+	return altered{Loader: under, open: func(ctx context.Context, _ *plan.Plan, _ loader.Reading) (loader.Stream, error) {
+		return c(ctx), nil
+	}}
+}
+
+func fails(kind fault.Kind) *fault.Error {
+	return fault.New(kind, "it did not work").WithRemedy("try %s", strings.ToUpper(kind.String()))
+}

@@ -1,0 +1,180 @@
+package flight
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader"
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/plan"
+)
+
+// Loader is what the server serves; *loader.Loader is one. The batches of its
+// streams lie in plain Go memory and never change.
+type Loader interface {
+	Datasets() []dataset.Dataset
+	Plan(ctx context.Context, query dataset.Query) (*plan.Plan, error)
+	Open(ctx context.Context, p *plan.Plan, reading loader.Reading) (loader.Stream, error)
+}
+
+// Defaults of Options.
+const (
+	DefaultLifetime   = 24 * time.Hour
+	DefaultMaxMessage = 512 << 20
+)
+
+// Sizes and times that nobody has had to set yet.
+const (
+	maxReceived = 16 << 20        // bytes of a message from a client: queries and cursors
+	writeBuffer = 256 << 10       // bytes per connection; saves a tenth to a fifth of the CPU time of sending
+	lastWords   = time.Second     // between ending the streams and closing the connections
+	pingAfter   = time.Minute     // of silence, to find out about hosts that are gone
+	pingAnswer  = time.Minute     // a trainer that is stopped for a while must not count as gone
+	pingFrom    = 5 * time.Second // how often clients may ping
+)
+
+// Options are what a Server is made of.
+type Options struct {
+	Loader     Loader
+	Keys       *Keys            // sign and verify tickets
+	Clock      func() time.Time // judges tickets and measures calls
+	Lifetime   time.Duration    // of tickets; 0: DefaultLifetime
+	Advertise  []string         // locations put into endpoints, as "grpc://host:port"; none: where the client asked
+	MaxStreams int              // open at once; further ones are refused as exhausted; 0: no limit
+	MaxMessage int              // bytes of a message to a client; 0: DefaultMaxMessage
+	Version    string           // of the program, for manifests
+	Logger     *slog.Logger     // nil: no logs
+	Observer   Observer
+}
+
+// Server is a Flight server with gRPC health checks on the same port. It is
+// safe for concurrent use.
+type Server struct {
+	options Options
+	grpc    *grpc.Server
+	health  *health.Server
+
+	draining context.Context //nolint:containedctx // ends what waits for news, such as health watches, when Shutdown begins
+	drain    context.CancelFunc
+	ended    context.Context //nolint:containedctx // ends all streams when Shutdown may wait no longer
+	end      context.CancelCauseFunc
+
+	mu      sync.Mutex
+	streams int
+}
+
+// New makes a server. It listens and starts nothing before Serve.
+func New(options Options) *Server {
+	if options.Lifetime == 0 {
+		options.Lifetime = DefaultLifetime
+	}
+	if options.MaxMessage == 0 {
+		options.MaxMessage = DefaultMaxMessage
+	}
+	if options.Logger == nil {
+		options.Logger = slog.New(slog.DiscardHandler)
+	}
+	options.Observer = options.Observer.quiet()
+	s := &Server{options: options, health: health.NewServer()}
+	s.draining, s.drain = context.WithCancel(context.Background())
+	s.ended, s.end = context.WithCancelCause(context.Background())
+	s.grpc = grpc.NewServer(
+		grpc.ForceServerCodecV2(newCodec()),
+		grpc.WriteBufferSize(writeBuffer),
+		grpc.MaxRecvMsgSize(maxReceived),
+		grpc.MaxSendMsgSize(options.MaxMessage),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingAfter, Timeout: pingAnswer}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingFrom, PermitWithoutStream: true}),
+		grpc.WaitForHandlers(true),
+		grpc.UnaryInterceptor(s.unary),
+		grpc.StreamInterceptor(s.stream),
+	)
+	arrowflight.RegisterFlightServiceServer(s.grpc, &service{Server: s})
+	grpc_health_v1.RegisterHealthServer(s.grpc, s.health)
+	return s
+}
+
+// Serve answers calls on a listener, which it closes, until Shutdown or a
+// failure to accept. After a Shutdown it returns nil.
+func (s *Server) Serve(listener net.Listener) error {
+	if err := s.grpc.Serve(listener); err != nil && s.draining.Err() == nil {
+		return fault.New(fault.Unavailable, "serve on %s: %w", listener.Addr(), err)
+	}
+	return nil
+}
+
+// Shutdown stops accepting connections and calls, lets the calls that run
+// finish, and returns when all is quiet. When ctx ends first, the remaining
+// streams end as unavailable, and Shutdown says how many those were.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.health.Shutdown()
+	s.drain()
+	quiet := make(chan struct{})
+	go func() {
+		s.grpc.GracefulStop()
+		close(quiet)
+	}()
+	select {
+	case <-quiet:
+		return nil
+	case <-ctx.Done():
+	}
+	s.mu.Lock()
+	left := s.streams
+	s.mu.Unlock()
+	s.end(fault.New(fault.Unavailable, "the server is shutting down").
+		WithRemedy("go on with the cursor of the last batch, here after the restart or on another server"))
+	// A stream whose client does not read cannot send its status; it ends with
+	// its connection.
+	timer := time.NewTimer(lastWords)
+	defer timer.Stop()
+	select {
+	case <-quiet:
+	case <-timer.C:
+		s.grpc.Stop()
+		<-quiet
+	}
+	if left == 0 {
+		return nil
+	}
+	return fault.New(fault.Unavailable, "%d streams were ended before they were done", left)
+}
+
+// Streams returns how many streams of batches are open now.
+func (s *Server) Streams() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.streams
+}
+
+// enter admits a stream. The context it returns ends with the call, and when
+// Shutdown may wait no longer; leave gives the stream's place back.
+func (s *Server) enter(call context.Context) (ctx context.Context, leave func(), err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if limit := s.options.MaxStreams; limit > 0 && s.streams >= limit {
+		e := fault.New(fault.Exhausted, "%d streams are open, as many as this server takes", s.streams)
+		e.RetryAfter = time.Second
+		return nil, nil, e.WithRemedy("try again later, ask another server, or raise the limit")
+	}
+	s.streams++
+	ctx, cancel := context.WithCancelCause(call)
+	stop := context.AfterFunc(s.ended, func() { cancel(context.Cause(s.ended)) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
+		s.mu.Lock()
+		s.streams--
+		s.mu.Unlock()
+	}, nil
+}

@@ -1,0 +1,82 @@
+package flight
+
+import (
+	"context"
+
+	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/plan"
+)
+
+// service answers the calls of Flight. What this version does not serve it
+// refuses by name.
+type service struct {
+	arrowflight.BaseFlightServer
+	*Server
+}
+
+// planned is a query, its defaults set, and its plan.
+type planned struct {
+	query dataset.Query
+	*plan.Plan
+}
+
+// plan plans a query.
+func (s *Server) plan(ctx context.Context, query dataset.Query) (planned, error) {
+	query = query.Defaults()
+	p, err := s.options.Loader.Plan(ctx, query)
+	return planned{query, p}, err
+}
+
+// described plans the query of a descriptor.
+func (s *Server) described(ctx context.Context, descriptor *arrowflight.FlightDescriptor) (planned, error) {
+	query, err := queryOf(descriptor)
+	if err != nil {
+		return planned{}, err
+	}
+	return s.plan(ctx, query)
+}
+
+// queryOf reads the query of a descriptor: the path [dataset], or a query as
+// JSON.
+func queryOf(descriptor *arrowflight.FlightDescriptor) (dataset.Query, error) {
+	switch descriptor.GetType() {
+	case descriptorPath:
+		if len(descriptor.GetPath()) != 1 {
+			return dataset.Query{}, fault.InvalidField("descriptor", "the path has %d parts, want one: the name of a dataset", len(descriptor.GetPath())).
+				WithRemedy("ListFlights names the datasets that this server has")
+		}
+		return dataset.Query{Dataset: descriptor.GetPath()[0]}, nil
+	case descriptorCommand:
+		return dataset.ParseQuery(descriptor.GetCmd())
+	default:
+		return dataset.Query{}, fault.InvalidField("descriptor", "it is neither a path nor a command").
+			WithRemedy("give the path [dataset], or a query as JSON in the command")
+	}
+}
+
+// Handshake implements arrowflight.FlightServer.
+func (*service) Handshake(arrowflight.FlightService_HandshakeServer) error {
+	return refused("Handshake", "connect without credentials")
+}
+
+// DoPut implements arrowflight.FlightServer.
+func (*service) DoPut(arrowflight.FlightService_DoPutServer) error {
+	return refused("DoPut", "write staging tables with Spark, Flink or PyIceberg")
+}
+
+// DoExchange implements arrowflight.FlightServer.
+func (*service) DoExchange(arrowflight.FlightService_DoExchangeServer) error {
+	return refused("DoExchange", "use DoGet")
+}
+
+// PollFlightInfo implements arrowflight.FlightServer.
+func (*service) PollFlightInfo(context.Context, *arrowflight.FlightDescriptor) (*arrowflight.PollInfo, error) {
+	return nil, refused("PollFlightInfo", "use GetFlightInfo")
+}
+
+func refused(call, remedy string) error {
+	return fault.New(fault.Invalid, "%s is not served by this version", call).WithRemedy("%s", remedy)
+}

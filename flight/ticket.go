@@ -1,0 +1,149 @@
+package flight
+
+import (
+	"bytes"
+	"compress/flate"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// A ticket's bytes (DESIGN 5.6):
+//
+//	"pst", version, length of the key id, key id,
+//	expiry in Unix seconds (8 bytes, big-endian),
+//	deflated JSON of the content,
+//	HMAC-SHA256 of all that stands before it
+const (
+	ticketMagic   = "pst"
+	ticketVersion = 1
+	maxTicket     = 4096
+	maxContent    = 1 << 20 // of the JSON; what was signed is smaller, this bounds what a bug may cost
+)
+
+// planAgain is the remedy for every ticket that is no good any more.
+const planAgain = "ask GetFlightInfo again, with the pin or cursor of the run"
+
+// content is what a ticket says. The query names or carries the dataset and
+// holds pin, shard and cursor, the pin inside the cursor if there is one.
+type content struct {
+	Digest    string          `json:"digest"` // of the dataset
+	Plan      string          `json:"plan"`
+	Algorithm int             `json:"algorithm"`
+	Query     json.RawMessage `json:"query"`
+}
+
+// newContent makes the content of a ticket for a planned query.
+func newContent(q dataset.Query, at dataset.Cursor) content {
+	q.Snapshots = &at.Pin
+	return content{Digest: at.Dataset, Plan: at.Plan, Algorithm: at.Algorithm, Query: q.Canonical()}
+}
+
+// seal signs a content. The same content, keys and expiry give the same bytes.
+func (k *Keys) seal(c content, expires time.Time) ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteString(ticketMagic)
+	b.WriteByte(ticketVersion)
+	b.WriteByte(byte(len(k.sign)))
+	b.WriteString(k.sign)
+	b.Write(binary.BigEndian.AppendUint64(nil, uint64(expires.Unix())))
+	deflated, err := flate.NewWriter(&b, flate.BestCompression)
+	if err == nil {
+		_, err = deflated.Write(marshal(c))
+	}
+	if err == nil {
+		err = deflated.Close()
+	}
+	if err != nil {
+		return nil, fault.New(fault.Internal, "write a ticket: %w", err)
+	}
+	b.Write(k.mac(k.sign, b.Bytes()))
+	if b.Len() > maxTicket {
+		return nil, tooLarge(c, b.Len())
+	}
+	return b.Bytes(), nil
+}
+
+func (k *Keys) mac(id string, signed []byte) []byte {
+	h := hmac.New(sha256.New, k.keys[id])
+	h.Write(signed)
+	return h.Sum(nil)
+}
+
+// open verifies a ticket and returns its content. Nothing of it is looked at
+// before the signature holds, save what names the key.
+func (k *Keys) open(ticket []byte, now time.Time) (content, error) {
+	rest, ok := bytes.CutPrefix(ticket, []byte(ticketMagic))
+	if !ok || len(rest) < 2 || len(ticket) > maxTicket {
+		return content{}, forged("these are not the bytes of a ticket")
+	}
+	if rest[0] != ticketVersion {
+		return content{}, stale("the ticket has form %d, this server reads form %d", rest[0], ticketVersion)
+	}
+	idEnd := 2 + int(rest[1])
+	if len(rest) < idEnd+8+sha256.Size {
+		return content{}, forged("the ticket is cut off")
+	}
+	id := string(rest[2:idEnd])
+	if k.keys[id] == nil {
+		return content{}, stale("this server does not have the key that signed the ticket")
+	}
+	signed, mac := ticket[:len(ticket)-sha256.Size], ticket[len(ticket)-sha256.Size:]
+	if !hmac.Equal(mac, k.mac(id, signed)) {
+		return content{}, forged("its signature does not fit")
+	}
+	if expires := int64(binary.BigEndian.Uint64(rest[idEnd:])); now.Unix() >= expires {
+		return content{}, stale("the ticket expired at %s", time.Unix(expires, 0).UTC().Format(time.RFC3339))
+	}
+	text, err := io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(rest[idEnd+8:len(rest)-sha256.Size])), maxContent))
+	if err != nil {
+		return content{}, fault.New(fault.Internal, "inflate a signed ticket: %w", err)
+	}
+	var c content
+	if err := json.Unmarshal(text, &c); err != nil {
+		return content{}, fault.New(fault.Internal, "read a signed ticket: %w", err)
+	}
+	return c, nil
+}
+
+func forged(format string, args ...any) error {
+	return fault.InvalidField("ticket", format, args...).WithRemedy("use the tickets of GetFlightInfo as they are")
+}
+
+func stale(format string, args ...any) error {
+	return fault.New(fault.Expired, format, args...).WithRemedy(planAgain)
+}
+
+// tooLarge names the field of the query that takes the most room.
+func tooLarge(c content, size int) error {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(c.Query, &fields); err != nil {
+		return fault.New(fault.Internal, "read a ticket's query: %w", err)
+	}
+	names := make([]string, 0, len(fields))
+	for name := range fields {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	largest := slices.MaxFunc(names, func(a, b string) int { return len(fields[a]) - len(fields[b]) })
+	remedies := map[string]string{
+		"dataset": "put the dataset into the server's configuration and name it",
+		"columns": "ask for fewer columns, or leave columns out and choose them in the dataset",
+		"filter":  "put the filter into the dataset's training.filter",
+		"cursor":  "use more shards, or fewer lanes",
+	}
+	e := fault.InvalidField(largest, "the ticket takes %d bytes, more than %d; the largest part is %s with %d",
+		size, maxTicket, largest, len(fields[largest]))
+	if remedy := remedies[largest]; remedy != "" {
+		return e.WithRemedy("%s", remedy)
+	}
+	return e.WithRemedy("make the query smaller, beginning with %s", fmt.Sprintf("%q", largest))
+}

@@ -1,0 +1,313 @@
+package flight
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// golden is a content that uses every part of a ticket.
+func golden() content {
+	pin := dataset.Pin{
+		Training: dataset.TablePin{UUID: "9c12d441-03fe-4693-9a96-a0705ddf69c1", Snapshot: 3051729675574597004, Schema: 1},
+		Staging:  map[string]dataset.TablePin{"history": {UUID: "1b4e28ba-2fa1-11d2-883f-0016d3cca427", Snapshot: 7, Schema: 0}},
+	}
+	return newContent(dataset.Query{
+		Dataset: "homefeed", Columns: []dataset.Column{{Column: "item"}, {Column: "country"}}, Filter: "day >= DATE '2026-10-01'",
+		Order: dataset.Shuffled, Seed: 17, Epoch: 2, Lanes: 8, Shard: dataset.Shard{Index: 1, Of: 4}, BatchRows: 4096,
+	}, dataset.Cursor{Plan: "0123456789abcdef0123456789abcdef", Dataset: "d1d2d3d4", Algorithm: 1, Pin: pin})
+}
+
+// TestGoldenTicket holds the bytes of a ticket: replicas of two builds must
+// read each other's.
+//
+// spec: ticket-1
+func TestGoldenTicket(t *testing.T) {
+	const file = "testdata/ticket.hex"
+	keys := testKeys(t)
+	sealed, err := keys.seal(golden(), noon().Add(time.Hour))
+	require.NoError(t, err)
+	if flag.Lookup("rewrite").Value.String() == "true" { // internal/scenario's
+		var text strings.Builder
+		for line := range slices.Chunk(sealed, 32) {
+			fmt.Fprintln(&text, hex.EncodeToString(line))
+		}
+		require.NoError(t, os.WriteFile(file, []byte(text.String()), 0o644))
+	}
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	want, err := hex.DecodeString(strings.ReplaceAll(string(text), "\n", ""))
+	require.NoError(t, err)
+	require.Equal(t, want, sealed, "run with -rewrite and review the diff")
+	opened, err := keys.open(want, noon())
+	require.NoError(t, err)
+	require.Equal(t, golden(), opened)
+	query, err := dataset.ParseQuery(opened.Query)
+	require.NoError(t, err)
+	require.Equal(t, "homefeed", query.Dataset)
+	require.Equal(t, dataset.Shard{Index: 1, Of: 4}, query.Shard)
+}
+
+// TestTicketsThatDoNotHold changes tickets, keys and time.
+//
+// spec: ticket-3, ticket-4, ticket-5
+func TestTicketsThatDoNotHold(t *testing.T) {
+	keys := testKeys(t)
+	expires := noon().Add(time.Hour)
+	good, err := keys.seal(golden(), expires)
+	require.NoError(t, err)
+	foreign, err := RandomKeys(bytes.NewReader(make([]byte, 64)))
+	require.NoError(t, err)
+	imitation := &Keys{sign: "k2", keys: map[string][]byte{"k2": []byte("another key under the same name ...")}}
+	forge := func(k *Keys) []byte {
+		sealed, err := k.seal(golden(), expires)
+		require.NoError(t, err)
+		return sealed
+	}
+	at := func(i int, b byte) []byte {
+		out := bytes.Clone(good)
+		out[i] = b
+		return out
+	}
+	for name, c := range map[string]struct {
+		ticket []byte
+		now    time.Time
+		kind   fault.Kind
+		words  string
+	}{
+		"empty":              {nil, noon(), fault.Invalid, "not the bytes of a ticket"},
+		"a name":             {[]byte("homefeed"), noon(), fault.Invalid, "not the bytes of a ticket"},
+		"the magic alone":    {[]byte("pst"), noon(), fault.Invalid, "not the bytes of a ticket"},
+		"cut off":            {good[:20], noon(), fault.Invalid, "cut off"},
+		"a byte less":        {good[:len(good)-1], noon(), fault.Invalid, "signature"},
+		"a byte more":        {append(bytes.Clone(good), 0), noon(), fault.Invalid, "signature"},
+		"too long":           {append(bytes.Clone(good), make([]byte, maxTicket)...), noon(), fault.Invalid, "not the bytes of a ticket"},
+		"changed":            {at(40, good[40]^1), noon(), fault.Invalid, "signature"},
+		"a longer life":      {at(7, 0x7f), noon(), fault.Invalid, "signature"},
+		"another form":       {at(3, 9), noon(), fault.Expired, "form 9"},
+		"an unknown key":     {forge(foreign), noon(), fault.Expired, "does not have the key"},
+		"a key of that name": {forge(imitation), noon(), fault.Invalid, "signature"},
+		"its last second":    {good, expires, fault.Expired, "expired at 2026-10-01T13:00:00Z"},
+		"long after":         {good, expires.AddDate(1, 0, 0), fault.Expired, "expired"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := keys.open(c.ticket, c.now)
+			require.Error(t, err)
+			require.Equal(t, c.kind, fault.KindOf(err), err)
+			require.Contains(t, err.Error(), c.words)
+			require.NotEmpty(t, fault.As(err).Remedy)
+		})
+	}
+	_, err = keys.open(good, expires.Add(-time.Second))
+	require.NoError(t, err)
+}
+
+// TestEveryByteCounts flips each bit of a ticket.
+//
+// spec: ticket-3
+func TestEveryByteCounts(t *testing.T) {
+	keys := testKeys(t)
+	good, err := keys.seal(golden(), noon().Add(time.Hour))
+	require.NoError(t, err)
+	for i := range good {
+		for bit := range 8 {
+			bad := bytes.Clone(good)
+			bad[i] ^= 1 << bit
+			_, err := keys.open(bad, noon())
+			require.Error(t, err, "bit %d of byte %d", bit, i)
+		}
+	}
+}
+
+// TestRotation: what an older key signed holds for as long as the key is there.
+//
+// spec: ticket-6
+func TestRotation(t *testing.T) {
+	const a, b = "a MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=\n", "b YWJjZGVmZ2hpamtsbW5vcHFyc3R1dnd4eXphYmNkZWY=\n"
+	parse := func(text string) *Keys {
+		keys, err := ParseKeys([]byte(text))
+		require.NoError(t, err)
+		return keys
+	}
+	before, during, after, gone := parse(a), parse(a+b), parse("# new key first\n\n"+b+a), parse(b)
+	for _, signer := range []*Keys{before, during} {
+		sealed, err := signer.seal(golden(), noon().Add(time.Hour))
+		require.NoError(t, err)
+		for _, reader := range []*Keys{before, during, after} {
+			_, err := reader.open(sealed, noon())
+			require.NoError(t, err)
+		}
+		_, err = gone.open(sealed, noon())
+		require.Equal(t, fault.Expired, fault.KindOf(err))
+	}
+	sealed, err := after.seal(golden(), noon().Add(time.Hour))
+	require.NoError(t, err)
+	_, err = during.open(sealed, noon())
+	require.NoError(t, err)
+}
+
+func TestKeyFiles(t *testing.T) {
+	for name, c := range map[string]struct{ text, want string }{
+		"nothing":     {"# no keys\n", "there is no key"},
+		"one word":    {"k1\n", "line 1: want an id, a space and a key"},
+		"not base64":  {"k1 %%%%\n", "line 1: the key is not base64"},
+		"short":       {"k1 c2hvcnQ=\n", "line 1: the key has 5 bytes, fewer than 32"},
+		"twice":       {"k MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=\nk MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=\n", `line 2: the id "k" stands twice`},
+		"a long id":   {strings.Repeat("k", 33) + " MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=", "line 1: the id is longer than 32 bytes"},
+		"two at once": {"k1\n\nk2 c2hvcnQ=\n", "line 1: want an id, a space and a key in base64; line 3: the key has 5 bytes"},
+		"endless":     {strings.Repeat("x", 1<<17), "too long"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := ParseKeys([]byte(c.text))
+			require.Equal(t, fault.Invalid, fault.KindOf(err))
+			require.ErrorContains(t, err, c.want)
+			require.NotContains(t, err.Error(), "c2hvcnQ")
+		})
+	}
+	_, err := RandomKeys(bytes.NewReader(nil))
+	require.Equal(t, fault.Internal, fault.KindOf(err))
+}
+
+// TestTooLarge names the part that must shrink.
+//
+// spec: ticket-7
+func TestTooLarge(t *testing.T) {
+	w := newWorld(t)
+	s := serve(t, Options{Loader: w.loader()})
+	random := rand.New(rand.NewPCG(1, 2))
+	text := make([]string, 1200)
+	for i := range text {
+		text[i] = fmt.Sprint(random.Int64())
+	}
+	code, d := s.infoFailure(t, command(fmt.Sprintf(`{"dataset": "homefeed", "filter": "item IN (%s)"}`, strings.Join(text, ", "))))
+	require.Equal(t, codes.InvalidArgument, code)
+	require.Equal(t, "filter", d.Faults[0].Field)
+	require.Contains(t, d.Message, "more than 4096")
+	require.NotEmpty(t, d.Remedy)
+}
+
+// TestManyShards: a ticket holds its own lanes alone, however many there are.
+//
+// spec: ticket-8
+func TestManyShards(t *testing.T) {
+	w := newWorld(t)
+	s := serve(t, Options{Loader: w.loader()})
+	var cursors []json.RawMessage
+	for _, g := range s.readAll(t, `{"dataset": "homefeed", "lanes": 32, "shard": {"of": 32}, "batch_rows": 2}`) {
+		cursors = append(cursors, g.cursors[0])
+	}
+	list, err := json.Marshal(cursors)
+	require.NoError(t, err)
+	answer, err := s.GetFlightInfo(context.Background(), command(fmt.Sprintf(`{"dataset": "homefeed", "shard": {"of": 16}, "cursor": %s}`, list)))
+	require.NoError(t, err)
+	require.Len(t, answer.GetEndpoint(), 16)
+	for _, e := range answer.GetEndpoint() {
+		require.Less(t, len(e.GetTicket().GetTicket()), 700)
+	}
+}
+
+// TestChangedSince: a ticket for a dataset that another configuration
+// describes, or for a plan that comes out otherwise, is not redeemed.
+//
+// spec: ticket-9, ticket-10
+func TestChangedSince(t *testing.T) {
+	w := newWorld(t)
+	s := serve(t, Options{Loader: w.loader()})
+	ticket := s.ticket(t, `{"dataset": "homefeed"}`)
+	w.datasets = slices.Clone(w.datasets)
+	w.datasets[0].Staging = slices.Clone(w.datasets[0].Staging)
+	w.datasets[0].Staging[0].Join = dataset.Inner
+	changed := serve(t, Options{Loader: w.loader()})
+	_, code, d := changed.getFailure(t, ticket)
+	require.Equal(t, codes.FailedPrecondition, code)
+	require.Equal(t, "expired", d.Kind)
+	require.Contains(t, d.Message, `the configuration of dataset "homefeed" has changed`)
+	require.Contains(t, d.Remedy, "GetFlightInfo")
+
+	c, err := testKeys(t).open(ticket.GetTicket(), noon())
+	require.NoError(t, err)
+	redeemed := func(c content) (codes.Code, details) {
+		sealed, err := testKeys(t).seal(c, noon().Add(time.Hour))
+		require.NoError(t, err)
+		_, code, d := s.getFailure(t, &arrowflight.Ticket{Ticket: sealed})
+		return code, d
+	}
+	other := c
+	other.Plan = "ffff"
+	code, d = redeemed(other)
+	require.Equal(t, codes.Internal, code)
+	require.Contains(t, d.Message, "it was ffff")
+	other = c
+	other.Algorithm++
+	code, d = redeemed(other)
+	require.Equal(t, codes.FailedPrecondition, code)
+	require.Contains(t, d.Message, "algorithm 2")
+}
+
+// TestPinnedForGood: a commit after the ticket was made changes nothing in
+// what it gives.
+//
+// spec: ticket-2
+func TestPinnedForGood(t *testing.T) {
+	w := newWorld(t)
+	s := serve(t, Options{Loader: w.loader()})
+	ticket := s.ticket(t, `{"dataset": "homefeed"}`)
+	before, err := read(context.Background(), s.Client, ticket)
+	require.NoError(t, err)
+	_, err = w.Memory.Append("ml.impressions")
+	require.NoError(t, err)
+	for range 2 {
+		after, err := read(context.Background(), s.Client, ticket)
+		require.NoError(t, err)
+		require.Equal(t, before, after)
+	}
+}
+
+// FuzzTicket holds that no bytes but those that were signed pass.
+//
+// spec: ticket-3
+func FuzzTicket(f *testing.F) {
+	keys := testKeys(f)
+	good, err := keys.seal(golden(), noon().Add(time.Hour))
+	require.NoError(f, err)
+	f.Add(good)
+	f.Add(good[:50])
+	f.Add([]byte("pst\x01\x02k2"))
+	f.Add([]byte("pst\x01\x00"))
+	f.Add([]byte("pst\x02\xff"))
+	f.Fuzz(func(t *testing.T, ticket []byte) {
+		_, err := keys.open(ticket, noon())
+		if bytes.Equal(ticket, good) {
+			require.NoError(t, err)
+			return
+		}
+		require.Error(t, err)
+		require.Contains(t, []fault.Kind{fault.Invalid, fault.Expired}, fault.KindOf(err))
+		if len(ticket) > 0 {
+			changed := bytes.Clone(good)
+			for i, b := range ticket {
+				changed[i%len(changed)] ^= b
+			}
+			if !bytes.Equal(changed, good) {
+				_, err := keys.open(changed, noon())
+				require.Error(t, err)
+			}
+		}
+	})
+}
