@@ -15,6 +15,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -102,7 +103,7 @@ def parse(arguments: list[str]) -> Plan:
         parser.error("there is no bin/penstock: run `make build`, or leave it out with --only")
     entrants = [entrant for entrant in ENTRANTS if entrant.name in chosen]
     if given.batch_rows:
-        entrants = [dataclasses.replace(e, batch_rows=given.batch_rows) for e in entrants]
+        entrants = [dataclasses.replace(e, batch_rows=(given.batch_rows,)) for e in entrants]
     kind = "quick" if given.quick else "full"
     return Plan(
         folder=ROOT / ".bench" / kind,
@@ -123,36 +124,36 @@ def measure(plan: Plan, dataset: str, inputs: Inputs) -> tuple[list[report.Measu
 
     Gives what each measured, and a line for each failure.
     """
-    measured = {entrant.name: report.Measured(entrant, []) for entrant in plan.entrants}
+    measured = [
+        report.Measured(entrant, size, [])
+        for entrant in plan.entrants
+        for size in entrant.batch_rows
+    ]
     failures = []
     for turn in range(plan.rounds):
-        for entrant in plan.entrants:
-            print(
-                f"{dataset} {turn + 1}/{plan.rounds} {entrant.name}",
-                end="",
-                file=sys.stderr,
-                flush=True,
-            )
+        for one in measured:
+            title = f"{dataset}, {one.entrant.name}, batches of {one.batch_rows}"
+            print(f"{turn + 1}/{plan.rounds} {title}", end="", file=sys.stderr, flush=True)
             try:
-                outcome = run(plan, entrant, dataset)
+                outcome = run(plan, one.entrant, one.batch_rows, dataset)
             except RunError as failed:
-                print(" failed", file=sys.stderr)
-                failures.append(f"{dataset}, {entrant.name}: {failed}")
+                print(": failed", file=sys.stderr)
+                failures.append(f"{title}: {failed}")
                 continue
-            print(f" {outcome.seconds:.2f} s", file=sys.stderr)
-            failures += [f"{dataset}, {entrant.name}: {line}" for line in outcome.differences]
-            measured[entrant.name].outcomes.append(outcome)
-    return list(measured.values()), failures
+            print(f": {outcome.seconds:.2f} s", file=sys.stderr)
+            failures += [f"{title}: {line}" for line in outcome.differences]
+            one.outcomes.append(outcome)
+    return measured, failures
 
 
-def run(plan: Plan, entrant: Entrant, dataset: str) -> Outcome:
+def run(plan: Plan, entrant: Entrant, batch_rows: int, dataset: str) -> Outcome:
     """Run one contender once, its server in a process of its own."""
     command = [sys.executable, "-m", f"peers.{entrant.module}"]
     command += ["--inputs", str(tables.inputs_path(plan.folder, dataset))]
-    command += ["--batch-rows", str(entrant.batch_rows)]
+    command += ["--batch-rows", str(batch_rows)]
     if entrant.server is None:
         return _client(command)
-    server = entrant.server(plan.binary, entrant.batch_rows, tables.config_path(plan.folder))
+    server = entrant.server(plan.binary, batch_rows, tables.config_path(plan.folder))
     with _serving(server) as (address, pid):
         return _client([*command, "--address", address, "--server", str(pid)])
 
@@ -171,13 +172,22 @@ def _client(command: list[str]) -> Outcome:
 
 @contextmanager
 def _serving(command: list[str]) -> Iterator[tuple[str, int]]:
-    """Start a server; its first line on stdout is its address."""
-    with subprocess.Popen(command, cwd=HERE, stdout=subprocess.PIPE, text=True) as server:
+    """Start a server; its first line on stdout is its address. Its log is kept
+    for the case that something fails."""
+    with (
+        tempfile.TemporaryFile("w+") as log,
+        subprocess.Popen(
+            command, cwd=HERE, stdout=subprocess.PIPE, stderr=log, text=True
+        ) as server,
+    ):
         try:
             address = server.stdout.readline().strip() if server.stdout else ""
             if not address:
                 raise RunError("the server gave no address")
             yield address, server.pid
+        except RunError as failed:
+            log.seek(0)
+            raise RunError(f"{failed}; server: {_last_words(log.read())}") from None
         finally:
             server.terminate()
             try:

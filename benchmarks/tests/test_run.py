@@ -50,13 +50,13 @@ class Run(unittest.TestCase):
     def test_wrong_row_is_caught(self) -> None:
         done = run(["--only", "penstock", "--datasets", "t"], "--wrong")
         self.assertEqual(done.returncode, 1)
-        self.assertIn("t, penstock: column item_id", done.stderr)
-        self.assertIn("t, penstock: rows joined to features", done.stderr)
+        self.assertIn("t, penstock, batches of 8192: column item_id", done.stderr)
+        self.assertIn("t, penstock, batches of 8192: rows joined to features", done.stderr)
 
     def test_server_that_does_not_start(self) -> None:
         done = run(["--only", "penstock", "--datasets", "t"], "--unknown")
         self.assertEqual(done.returncode, 1)
-        self.assertIn("the server gave no address", done.stderr)
+        self.assertIn("unrecognized arguments: --unknown", done.stderr)
 
     def test_wrong_call(self) -> None:
         done = run(["--only", "dukdb"])
