@@ -2,6 +2,7 @@ package loader_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,6 +14,8 @@ import (
 
 // TestBadReadings: what does not fit the plan is refused before a row is
 // read, with the field and the remedy.
+//
+// spec: cursor-13, cursor-18, cursor-22
 func TestBadReadings(t *testing.T) {
 	t.Parallel()
 	c := world(t)
@@ -61,6 +64,8 @@ func TestBadReadings(t *testing.T) {
 }
 
 // TestFinishedCursor gives the schema, no batch, and the report.
+//
+// spec: cursor-8, cursor-14
 func TestFinishedCursor(t *testing.T) {
 	t.Parallel()
 	c := world(t)
@@ -80,4 +85,85 @@ func TestFinishedCursor(t *testing.T) {
 		require.Equal(t, end, rest[0].Report.Cursor)
 		require.Empty(t, c.Scanned, "nothing is read")
 	}
+}
+
+// TestCursorCounts follows the cursors of two shards batch by batch.
+//
+// spec: cursor-6, cursor-7, cursor-9
+func TestCursorCounts(t *testing.T) {
+	t.Parallel()
+	c := world(t)
+	q := dataset.Query{Dataset: "d", Lanes: 4, BatchRows: 6, Shard: dataset.Shard{Index: dataset.AllShards, Of: 2}}
+	p, err := c.Loader().Plan(context.Background(), q)
+	require.NoError(t, err)
+	shards, err := scenario.Read(context.Background(), c.Loader(), q)
+	require.NoError(t, err)
+	for i, s := range shards {
+		given := map[int]int64{}
+		for step, cursor := range s.Cursors {
+			require.Equal(t, dataset.Shard{Index: i, Of: 2}, cursor.Shard)
+			require.Equal(t, int64(step+1), cursor.Step)
+			require.Equal(t, int64(3*(step+1)), cursor.Rows)
+			rows := int64(0)
+			for _, at := range cursor.At {
+				before := at.Row
+				for _, piece := range p.Lanes[at.Lane].Pieces[:at.Split] {
+					before += piece.To - piece.From
+				}
+				rows += before - given[at.Lane]
+				given[at.Lane] = before
+			}
+			require.Equal(t, int64(len(s.Batches[step])), rows, "the positions moved by the rows of the batch")
+		}
+		require.Equal(t, s.Cursors[len(s.Cursors)-1], s.Report.Cursor)
+	}
+}
+
+// TestResumeReadsOneSplitAgain counts the training files that a resumed stream
+// opens: those of the pieces that are left, and no others.
+//
+// spec: cursor-12
+func TestResumeReadsOneSplitAgain(t *testing.T) {
+	t.Parallel()
+	c := world(t)
+	for _, filter := range []string{"", "item >= 2"} {
+		q := one(2, 4)
+		q.Filter = filter
+		p, err := c.Loader().Plan(context.Background(), q)
+		require.NoError(t, err)
+		shards, err := scenario.Read(context.Background(), c.Loader(), q)
+		require.NoError(t, err)
+		for _, cursor := range shards[0].Cursors {
+			left := map[string]bool{}
+			for _, at := range cursor.At {
+				for _, piece := range p.Lanes[at.Lane].Pieces[at.Split:] {
+					for _, f := range p.Training(piece).Files {
+						left[f.File.Location] = true
+					}
+				}
+			}
+			c.Scanned = map[string]int{}
+			q.Cursor = dataset.Cursors{cursor}
+			_, err := scenario.Read(context.Background(), c.Loader(), q)
+			require.NoError(t, err)
+			for file := range c.Scanned {
+				if strings.HasPrefix(file, "mem:///ml.train") {
+					require.True(t, left[file], file)
+				}
+			}
+		}
+	}
+}
+
+// TestOneCursorIsEnough: a query with a cursor alone reads on as its shard.
+func TestOneCursorIsEnough(t *testing.T) {
+	t.Parallel()
+	c := world(t)
+	q := dataset.Query{Dataset: "d", Lanes: 4, BatchRows: 4, Shard: dataset.Shard{Index: 1, Of: 2}}
+	shards, err := scenario.Read(context.Background(), c.Loader(), q)
+	require.NoError(t, err)
+	rest, err := scenario.Read(context.Background(), c.Loader(), dataset.Query{Dataset: "d", BatchRows: 4, Cursor: dataset.Cursors{shards[0].Cursors[0]}})
+	require.NoError(t, err)
+	require.Len(t, rest, 1)
+	require.Equal(t, shards[0].Batches[1:], rest[0].Batches)
 }

@@ -3,6 +3,7 @@ package loader_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow/memory"
@@ -292,4 +293,35 @@ func TestPlansAreRemembered(t *testing.T) {
 	other, err := l.Plan(context.Background(), one(4, 16))
 	require.NoError(t, err)
 	require.NotSame(t, first, other)
+}
+
+// unpruned is a catalog that knows no ranges.
+type unpruned struct{ catalog.Catalog }
+
+func (u unpruned) Files(ctx context.Context, t *catalog.Table, columns, _ []int) ([]catalog.File, error) {
+	return u.Catalog.Files(ctx, t, columns, nil)
+}
+
+// TestPruningChangesNothing reads with and without ranges.
+//
+// spec: resolve-15
+func TestPruningChangesNothing(t *testing.T) {
+	t.Parallel()
+	c := world(t)
+	pruned := 0
+	for item := range 60 {
+		q := one(1, 6)
+		q.Filter = fmt.Sprintf("item BETWEEN %d AND %d", item*2, item*2+9)
+		c.Dataset.Staging[0].Filter = fmt.Sprintf("version <> %d", item%5)
+		with, err := scenario.Read(context.Background(), c.Loader(), q)
+		require.NoError(t, err)
+		p, err := c.Loader().Plan(context.Background(), q)
+		require.NoError(t, err)
+		pruned += p.Pruned.Files
+		l := loader.New(loader.Options{Datasets: []dataset.Dataset{c.Dataset}, Catalog: unpruned{c.World}, Scan: c.Scan})
+		without, err := scenario.Read(context.Background(), l, q)
+		require.NoError(t, err)
+		require.Equal(t, scenario.Texts(without[0].Rows()), scenario.Texts(with[0].Rows()), q.Filter)
+	}
+	require.Positive(t, pruned)
 }

@@ -210,7 +210,7 @@ func globalSteps(shards []scenario.Shard) [][]string {
 // TestResume stops after every batch and goes on from its cursor, with
 // another batch size and another number of shards.
 //
-// spec: cursor-exact
+// spec: cursor-10, cursor-11, cursor-15, cursor-17
 func TestResume(t *testing.T) {
 	t.Parallel()
 	shape := scenario.Shape{TrainingBuckets: 4, StagingBuckets: []int{6, 4}}

@@ -62,7 +62,7 @@ func (q Query) Canonical() []byte {
 	if len(q.Cursor) > 0 && len(Differences(Cursor{Pin: *q.Snapshots}, Cursor{Pin: q.Cursor[0].Pin})) == 0 {
 		form.Snapshots = nil
 	}
-	if all := (Shard{Index: AllShards, Of: 1}); q.Shard != all {
+	if unset := (Query{Cursor: q.Cursor}).Defaults(); q.Shard != unset.Shard {
 		form.Shard = &shardForm{Of: q.Shard.Of}
 		if q.Shard.Index != AllShards {
 			form.Shard.Index = &q.Shard.Index

@@ -68,7 +68,8 @@ const DefaultBatchRows = 8192
 
 // Defaults returns the query with every unset field at its default, as
 // decoding leaves it: Lanes and Snapshots are the cursor's where there is one,
-// and BatchRows follows from Shard and Lanes. An inline dataset gets its own.
+// Shard too where there is only one, and BatchRows follows from Shard and
+// Lanes. An inline dataset gets its own.
 func (q Query) Defaults() Query {
 	if q.Inline != nil {
 		d := q.Inline.Defaults()
@@ -88,6 +89,9 @@ func (q Query) Defaults() Query {
 	}
 	if q.Shard.Of == 0 {
 		q.Shard = Shard{Index: AllShards, Of: 1}
+		if len(q.Cursor) == 1 && q.Cursor[0].Shard.Of > 0 {
+			q.Shard = q.Cursor[0].Shard
+		}
 	}
 	if q.Lanes == 0 {
 		q.Lanes = q.Shard.Of
