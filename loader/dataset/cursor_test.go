@@ -101,7 +101,7 @@ func TestFaultsOfCursors(t *testing.T) {
 	}
 }
 
-// spec: cursor-13
+// spec: cursor-13, cursor-18
 func TestPinAndLanesComeFromTheCursor(t *testing.T) {
 	t.Parallel()
 	q, err := dataset.ParseQuery([]byte(`{"dataset":"d","cursor":` + firstText + `,"shard":{"of":2,"index":0}}`))
@@ -109,12 +109,25 @@ func TestPinAndLanesComeFromTheCursor(t *testing.T) {
 	require.Equal(t, 4, q.Lanes)
 	require.Equal(t, shards()[0].Pin, *q.Snapshots)
 	require.Equal(t, dataset.Cursors{shards()[0]}, q.Cursor)
+	short, err := dataset.ParseQuery([]byte(`{"dataset":"d","cursor":` + firstText + `}`))
+	require.NoError(t, err)
+	require.Equal(t, q, short, "and so does the shard of a single cursor")
+	same(t, `{"dataset":"d","cursor":`+firstText+`}`, q.Canonical())
+	all, err := dataset.ParseQuery([]byte(`{"dataset":"d","cursor":` + firstText + `,"shard":{}}`))
+	require.NoError(t, err)
+	require.Equal(t, dataset.Shard{Index: dataset.AllShards, Of: 1}, all.Shard)
+	same(t, `{"dataset":"d","shard":{"of":1},"cursor":`+firstText+`}`, all.Canonical())
+	several, err := dataset.ParseQuery([]byte(`{"dataset":"d","cursor":[` + firstText + `,` + string(shards()[1].JSON()) + `]}`))
+	require.NoError(t, err)
+	require.Equal(t, dataset.Shard{Index: dataset.AllShards, Of: 1}, several.Shard)
+	_, err = dataset.ParseQuery([]byte(`{"dataset":"d","cursor":{"v":1}}`))
+	require.ErrorContains(t, err, "cursor.shard: missing")
 	pin, err := json.Marshal(q.Snapshots)
 	require.NoError(t, err)
 
-	same, err := dataset.ParseQuery([]byte(`{"dataset":"d","cursor":[` + firstText + `],"shard":{"of":2,"index":0},"lanes":4,"snapshots":` + string(pin) + `}`))
+	agreeing, err := dataset.ParseQuery([]byte(`{"dataset":"d","cursor":[` + firstText + `],"shard":{"of":2,"index":0},"lanes":4,"snapshots":` + string(pin) + `}`))
 	require.NoError(t, err)
-	require.Equal(t, q, same)
+	require.Equal(t, q, agreeing)
 
 	other := strings.Replace(string(pin), `"snapshot":7`, `"snapshot":8`, 1)
 	_, err = dataset.ParseQuery([]byte(`{"dataset":"d","cursor":` + firstText + `,"lanes":8,"snapshots":` + other + `}`))

@@ -17,6 +17,12 @@ import (
 func FuzzParseQuery(f *testing.F) {
 	seed(f, "bad.json")
 	f.Add([]byte(`{"dataset":"d","cursor":` + firstText + `,"shard":{"of":2,"index":0}}`))
+	for _, small := range []string{
+		`{"dataset":"d"}`, `{"dataset":"d","shard":{"index":1,"of":2},"lanes":4,"batch_rows":6}`,
+		`{"dataset":{"training":{"table":"a.b","ref":"main"},"staging":[{"table":"c.d","key":{"a":"b"},"columns":[]}]}}`,
+	} {
+		f.Add([]byte(small))
+	}
 	m := maker{newRand(11)}
 	for range 20 {
 		f.Add(m.query().Canonical())
@@ -66,6 +72,7 @@ func FuzzParseCursor(f *testing.F) {
 func FuzzFromYAML(f *testing.F) {
 	seed(f, "bad.yaml")
 	f.Add([]byte(homefeed))
+	f.Add([]byte("training: {table: a.b}\nkey: &k [k]\nstaging: [&s {table: c.d, key: *k}, {<<: *s, name: e}]"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var node yaml.Node
 		if yaml.Unmarshal(text, &node) != nil {

@@ -10,7 +10,7 @@ import (
 )
 
 // rounds is how many random values each property is held against.
-const rounds = 2000
+const rounds = 400
 
 // TestQueriesComeBack: the canonical form of a query is read back to an equal
 // query, with an equal canonical form.

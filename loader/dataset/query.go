@@ -14,7 +14,7 @@ type Query struct {
 	Seed      int64
 	Epoch     int64
 	Lanes     int   // 0: the cursor's, without one Shard.Of; a multiple of Shard.Of, at most MaxLanes
-	Shard     Shard // zero: all of one
+	Shard     Shard // zero: that of a single cursor; without one, all of one
 	BatchRows int   // 0: the largest multiple of the lanes of a shard not above DefaultBatchRows
 	Tail      Tail
 	Count     Count

@@ -178,8 +178,8 @@ func (m maker) query() dataset.Query {
 		all := m.cursors()
 		q.Cursor = all[:1+m.IntN(len(all))]
 		q.Lanes = 0
-		q.Shard.Of = pick(m, 1, q.Cursor[0].Lanes)
-		q.Shard.Index = pick(m, dataset.AllShards, m.IntN(q.Shard.Of))
+		q.Shard.Of = pick(m, 0, 1, q.Cursor[0].Lanes)
+		q.Shard.Index = pick(m, dataset.AllShards, m.IntN(max(1, q.Shard.Of)))
 		q.Snapshots = nil
 	}
 	q = q.Defaults()
