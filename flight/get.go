@@ -25,17 +25,20 @@ func (s *service) DoGet(ticket *arrowflight.Ticket, stream arrowflight.FlightSer
 	if err != nil {
 		return because(ctx, err)
 	}
-	source, err := s.options.Loader.Open(ctx, p.Plan, loader.ReadingOf(p.query))
-	if err != nil {
-		return because(ctx, err)
-	}
-	defer source.Release()
 	out := s.begin(ctx, p)
 	out.send = func(f *frame) error { return stream.SendMsg(f) }
 	// A panic must not lose the end: the observer counts open streams.
 	end := error(fault.New(fault.Internal, "the stream broke down"))
-	defer func() { out.ended(endingOf(stream.Context(), end).label, end) }()
-	end = because(ctx, out.all(ctx, source))
+	defer func() {
+		leave() // what hears of the end finds the stream gone
+		out.ended(endingOf(stream.Context(), end).label, end)
+	}()
+	source, err := s.options.Loader.Open(ctx, p.Plan, loader.ReadingOf(p.query))
+	if err == nil {
+		defer source.Release()
+		err = out.all(ctx, source)
+	}
+	end = because(ctx, err)
 	return end
 }
 

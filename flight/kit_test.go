@@ -287,6 +287,7 @@ type canned struct {
 	rows     int64
 	err      error
 	released func()
+	cursor   dataset.Cursor
 }
 
 func (c *canned) Retain() {}
@@ -314,10 +315,14 @@ func (c *canned) Next() bool {
 func (c *canned) RecordBatch() arrow.RecordBatch { return c.batch }
 func (c *canned) Record() arrow.RecordBatch      { return c.batch }
 func (c *canned) Err() error                     { return c.err }
-func (c *canned) Cursor() dataset.Cursor         { return dataset.Cursor{Step: int64(c.n)} }
+
+func (c *canned) Cursor() dataset.Cursor {
+	c.cursor.Step = int64(c.n)
+	return c.cursor
+}
 
 func (c *canned) Report() loader.Report {
-	r := loader.Report{Rows: c.rows, Batches: int64(c.n), Steps: int64(c.n)}
+	r := loader.Report{Rows: c.rows, Batches: int64(c.n), Steps: int64(c.n), Cursor: c.Cursor()}
 	if c.report != nil {
 		return c.report(r)
 	}
@@ -338,8 +343,11 @@ func numbers(n int) arrow.RecordBatch {
 
 // opens makes a loader open a made-up stream.
 func opens(under Loader, c func(ctx context.Context) *canned) Loader {
-	return altered{Loader: under, open: func(ctx context.Context, _ *plan.Plan, _ loader.Reading) (loader.Stream, error) {
-		return c(ctx), nil
+	return altered{Loader: under, open: func(ctx context.Context, p *plan.Plan, _ loader.Reading) (loader.Stream, error) {
+		made := c(ctx)
+		made.cursor = p.Cursor()
+		made.cursor.Shard, made.cursor.At = dataset.Shard{Of: 1}, []dataset.Position{{}}
+		return made, nil
 	}}
 }
 

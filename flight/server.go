@@ -132,8 +132,8 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	left := s.streams
 	s.mu.Unlock()
-	s.end(fault.New(fault.Unavailable, "the server is shutting down").
-		WithRemedy("go on with the cursor of the last batch, here after the restart or on another server"))
+	s.end(endedByUs{fault.New(fault.Unavailable, "the server is shutting down").
+		WithRemedy("go on with the cursor of the last batch, here after the restart or on another server")})
 	// A stream whose client does not read cannot send its status; it ends with
 	// its connection.
 	timer := time.NewTimer(lastWords)
@@ -158,7 +158,7 @@ func (s *Server) Streams() int {
 }
 
 // enter admits a stream. The context it returns ends with the call, and when
-// Shutdown may wait no longer; leave gives the stream's place back.
+// Shutdown may wait no longer; leave gives the stream's place back, once.
 func (s *Server) enter(call context.Context) (ctx context.Context, leave func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -170,11 +170,11 @@ func (s *Server) enter(call context.Context) (ctx context.Context, leave func(),
 	s.streams++
 	ctx, cancel := context.WithCancelCause(call)
 	stop := context.AfterFunc(s.ended, func() { cancel(context.Cause(s.ended)) })
-	return ctx, func() {
+	return ctx, sync.OnceFunc(func() {
 		stop()
 		cancel(nil)
 		s.mu.Lock()
 		s.streams--
 		s.mu.Unlock()
-	}, nil
+	}), nil
 }

@@ -63,11 +63,20 @@ func (e ending) trailer() metadata.MD {
 	return metadata.Pairs(TrailerKey, string(e.detail))
 }
 
+// endedByUs is why the server ended a call that its client had not given up.
+type endedByUs struct{ error }
+
+// Unwrap returns the failure that the client is told.
+func (e endedByUs) Unwrap() error { return e.error }
+
 // endingOf maps an error to the wire. ctx is the call's: a call that its client
 // gave up ends as cancelled, whatever error that led to.
 func endingOf(ctx context.Context, err error) ending {
 	if err == nil {
 		return ending{label: endOK}
+	}
+	if errors.As(err, new(endedByUs)) {
+		ctx = context.WithoutCancel(ctx)
 	}
 	canceled := errors.Is(ctx.Err(), context.Canceled) || fault.KindOf(err) == fault.Internal && errors.Is(err, context.Canceled)
 	switch {

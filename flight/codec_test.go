@@ -1,0 +1,293 @@
+package flight
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"testing"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
+	"github.com/apache/arrow-go/v18/arrow/ipc"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+)
+
+// recorder keeps the bytes of what the Arrow library's own writer sends.
+type recorder struct{ messages [][]byte }
+
+func (r *recorder) Send(m *arrowflight.FlightData) error {
+	b, err := proto.Marshal(m)
+	r.messages = append(r.messages, b)
+	return err
+}
+
+// everyType has a column of each shape that streams have, from lines of JSON.
+func everyType(t testing.TB, mem memory.Allocator) arrow.RecordBatch {
+	element := arrow.Field{Name: "element", Type: arrow.PrimitiveTypes.Int64, Nullable: true}
+	schema := arrow.NewSchema([]arrow.Field{
+		{Name: "i32", Type: arrow.PrimitiveTypes.Int32, Nullable: true},
+		{Name: "i64", Type: arrow.PrimitiveTypes.Int64},
+		{Name: "f32", Type: arrow.PrimitiveTypes.Float32, Nullable: true},
+		{Name: "yes", Type: arrow.FixedWidthTypes.Boolean, Nullable: true},
+		{Name: "text", Type: arrow.BinaryTypes.String, Nullable: true},
+		{Name: "day", Type: arrow.FixedWidthTypes.Date32, Nullable: true},
+		{Name: "at", Type: &arrow.TimestampType{Unit: arrow.Microsecond, TimeZone: "UTC"}, Nullable: true},
+		{Name: "price", Type: &arrow.Decimal128Type{Precision: 9, Scale: 2}, Nullable: true},
+		{Name: "list", Type: arrow.ListOfField(element), Nullable: true},
+		{Name: "all null", Type: arrow.PrimitiveTypes.Int64, Nullable: true},
+		{Name: "pair", Type: arrow.StructOf(element, arrow.Field{Name: "word", Type: arrow.BinaryTypes.String, Nullable: true}), Nullable: true},
+		{Name: "map", Type: arrow.MapOf(arrow.BinaryTypes.String, arrow.PrimitiveTypes.Int64), Nullable: true},
+		{Name: "packed", Type: arrow.FixedSizeListOf(2, arrow.PrimitiveTypes.Float32), Nullable: true},
+	}, nil)
+	b := array.NewRecordBuilder(mem, schema)
+	defer b.Release()
+	for i := range 100 {
+		row := fmt.Sprintf(`{"i32": %d, "i64": %d, "f32": %d.5, "yes": %v, "text": "t%d", "day": "2026-10-01", "at": "2026-10-01T12:00:00.%06dZ",
+			"price": "%d.25", "list": [%d, null], "pair": {"element": %d, "word": "w"}, "map": [{"key": "k", "value": %d}], "packed": [1, %d]}`,
+			i, i, i, i%2 == 0, i, i, i, i, i, i, i)
+		if i%7 == 0 {
+			row = fmt.Sprintf(`{"i64": %d}`, i)
+		}
+		require.NoError(t, b.UnmarshalJSON([]byte(row)))
+	}
+	return b.NewRecordBatch()
+}
+
+// dictionaries makes a batch of two dictionary columns of structs, as indexed
+// output has them.
+func dictionaries(t testing.TB, from int) arrow.RecordBatch {
+	value := arrow.StructOf(arrow.Field{Name: "user", Type: arrow.PrimitiveTypes.Int64, Nullable: true})
+	kind := &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int32, ValueType: value}
+	var columns []arrow.Array
+	for range 2 {
+		values := array.NewStructBuilder(memory.DefaultAllocator, value)
+		for i := range 3 {
+			require.NoError(t, values.AppendValueFromString(fmt.Sprintf(`{"user": %d}`, from+i)))
+		}
+		indices := array.NewInt32Builder(memory.DefaultAllocator)
+		indices.AppendValues([]int32{2, 0, 1, 1}, nil)
+		columns = append(columns, array.NewDictionaryArray(kind, indices.NewArray(), values.NewArray()))
+	}
+	schema := arrow.NewSchema([]arrow.Field{{Name: "a", Type: kind}, {Name: "b", Type: kind}}, nil)
+	return array.NewRecordBatch(schema, columns, 4)
+}
+
+// TestFramesAreWhatTheLibraryWrites compares the bytes on the wire with those
+// of the Arrow library's writer and protobuf's, whole and sliced.
+func TestFramesAreWhatTheLibraryWrites(t *testing.T) {
+	mem := memory.NewCheckedAllocator(memory.DefaultAllocator)
+	t.Cleanup(func() { mem.AssertSize(t, 0) })
+	every := everyType(t, mem)
+	t.Cleanup(every.Release)
+	slice := func(from, to int64) arrow.RecordBatch {
+		s := every.NewSlice(from, to)
+		t.Cleanup(s.Release)
+		return s
+	}
+	for name, batches := range map[string][]arrow.RecordBatch{
+		"one":          {every},
+		"three":        {slice(0, 50), slice(50, 51), slice(51, 100)},
+		"none":         {},
+		"empty":        {slice(3, 3)},
+		"dictionaries": {dictionaries(t, 0), dictionaries(t, 0), dictionaries(t, 10)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			schema := every.Schema()
+			if len(batches) > 0 {
+				schema = batches[0].Schema()
+			}
+			want := &recorder{}
+			writer := arrowflight.NewRecordWriter(want, ipc.WithSchema(schema))
+			f := newFrames(schema)
+			first, err := f.first()
+			require.NoError(t, err)
+			got := []*frame{first}
+			for i, b := range batches {
+				metadata := fmt.Appendf(nil, "cursor %d", i)
+				before := len(want.messages)
+				require.NoError(t, writer.WriteWithAppMetadata(b, metadata))
+				made, err := f.batch(b, metadata)
+				require.NoError(t, err)
+				got = append(got, made...)
+				withoutMetadata(t, want.messages[before:len(want.messages)-1])
+			}
+			require.NoError(t, writer.Close())
+			require.NoError(t, f.close())
+			require.Len(t, got, len(want.messages))
+			for i, m := range want.messages {
+				buffers, err := newCodec().Marshal(got[i])
+				require.NoError(t, err)
+				require.Equal(t, m, buffers.Materialize(), "message %d", i)
+				require.Equal(t, len(m), got[i].len())
+			}
+		})
+	}
+}
+
+// withoutMetadata takes app_metadata out of dictionary and schema messages,
+// where the library's writer repeats it and this one does not.
+func withoutMetadata(t *testing.T, messages [][]byte) {
+	for i := range messages {
+		var m arrowflight.FlightData
+		require.NoError(t, proto.Unmarshal(messages[i], &m))
+		m.AppMetadata = nil
+		var err error
+		messages[i], err = proto.Marshal(&m)
+		require.NoError(t, err)
+	}
+}
+
+// TestBodiesAreNotCopied: the message points into the batch's own buffers.
+func TestBodiesAreNotCopied(t *testing.T) {
+	b := numbers(1000)
+	f := newFrames(b.Schema())
+	made, err := f.batch(b, nil)
+	require.NoError(t, err)
+	require.Len(t, made, 1)
+	values := b.Column(0).Data().Buffers()[1].Bytes()
+	buffers := made[0].marshal()
+	require.Same(t, &values[0], &buffers[1].ReadOnlyData()[0])
+}
+
+// TestOtherMessagesAreProtobuf both ways.
+func TestOtherMessagesAreProtobuf(t *testing.T) {
+	ticket := &arrowflight.Ticket{Ticket: []byte("abc")}
+	buffers, err := newCodec().Marshal(ticket)
+	require.NoError(t, err)
+	want, err := proto.Marshal(ticket)
+	require.NoError(t, err)
+	require.Equal(t, want, buffers.Materialize())
+	var back arrowflight.Ticket
+	require.NoError(t, newCodec().Unmarshal(buffers, &back))
+	require.True(t, proto.Equal(ticket, &back))
+	require.Equal(t, "proto", newCodec().Name())
+}
+
+// TestSchemaNeverChanges: a batch of another schema ends the stream.
+func TestSchemaNeverChanges(t *testing.T) {
+	_, err := newFrames(everyType(t, memory.DefaultAllocator).Schema()).batch(numbers(1), nil)
+	require.ErrorContains(t, err, "write a batch of 1 rows")
+}
+
+// wide makes a batch of 16 int64 and 16 float32 columns.
+func wide(rows int) arrow.RecordBatch {
+	var fields []arrow.Field
+	var columns []arrow.Array
+	floats := slices.Repeat([]float32{1.5}, rows)
+	ints := slices.Repeat([]int64{7}, rows)
+	for i := range 16 {
+		a, b := array.NewInt64Builder(memory.DefaultAllocator), array.NewFloat32Builder(memory.DefaultAllocator)
+		a.AppendValues(ints, nil)
+		b.AppendValues(floats, nil)
+		fields = append(fields, arrow.Field{Name: fmt.Sprintf("i%d", i), Type: arrow.PrimitiveTypes.Int64}, arrow.Field{Name: fmt.Sprintf("f%d", i), Type: arrow.PrimitiveTypes.Float32})
+		columns = append(columns, a.NewArray(), b.NewArray())
+	}
+	return array.NewRecordBatch(arrow.NewSchema(fields, nil), columns, int64(rows))
+}
+
+// sender serves one batch over and over, with the Arrow library's writer or
+// with frames.
+type sender struct {
+	arrowflight.BaseFlightServer
+	batch  arrow.RecordBatch
+	n      int
+	frames bool
+}
+
+func (s *sender) DoGet(_ *arrowflight.Ticket, stream arrowflight.FlightService_DoGetServer) error {
+	cursor := make([]byte, 400)
+	if !s.frames {
+		writer := arrowflight.NewRecordWriter(stream, ipc.WithSchema(s.batch.Schema()))
+		defer writer.Close()
+		for range s.n {
+			if err := writer.WriteWithAppMetadata(s.batch, cursor); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	f := newFrames(s.batch.Schema())
+	first, err := f.first()
+	if err != nil {
+		return err
+	}
+	if err := stream.SendMsg(first); err != nil {
+		return err
+	}
+	for range s.n {
+		made, err := f.batch(s.batch, cursor)
+		if err != nil {
+			return err
+		}
+		if err := stream.SendMsg(made[0]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// BenchmarkSend sends batches of 32 columns over the loopback to a client that
+// throws the messages away, with the Arrow library's writer and with frames.
+func BenchmarkSend(b *testing.B) {
+	for _, rows := range []int{1024, 8192, 65536} {
+		batch := wide(rows)
+		for _, way := range []string{"library", "frames"} {
+			b.Run(fmt.Sprintf("rows=%d/%s", rows, way), func(b *testing.B) {
+				s := &sender{batch: batch, n: b.N, frames: way == "frames"}
+				options := []grpc.ServerOption{grpc.MaxSendMsgSize(DefaultMaxMessage)}
+				if s.frames {
+					options = append(options, grpc.ForceServerCodecV2(newCodec()), grpc.WriteBufferSize(writeBuffer))
+				}
+				server := grpc.NewServer(options...)
+				arrowflight.RegisterFlightServiceServer(server, s)
+				listener, err := net.Listen("tcp", "127.0.0.1:0")
+				require.NoError(b, err)
+				go func() { _ = server.Serve(listener) }()
+				defer server.Stop()
+				stream, err := dial(b, listener.Addr().String()).DoGet(context.Background(), &arrowflight.Ticket{})
+				require.NoError(b, err)
+				b.SetBytes(int64(rows * 32 * 6))
+				b.ReportAllocs()
+				b.ResetTimer()
+				for err == nil {
+					err = stream.RecvMsg(new(arrowflight.FlightData))
+				}
+			})
+		}
+	}
+}
+
+// BenchmarkFrames makes messages and sends them nowhere.
+func BenchmarkFrames(b *testing.B) {
+	batch := wide(8192)
+	b.Run("library", func(b *testing.B) {
+		b.ReportAllocs()
+		r := &discarder{}
+		writer := arrowflight.NewRecordWriter(r, ipc.WithSchema(batch.Schema()))
+		for b.Loop() {
+			require.NoError(b, writer.Write(batch))
+		}
+	})
+	b.Run("frames", func(b *testing.B) {
+		b.ReportAllocs()
+		f := newFrames(batch.Schema())
+		for b.Loop() {
+			made, err := f.batch(batch, nil)
+			require.NoError(b, err)
+			made[0].marshal()
+		}
+	})
+}
+
+// discarder marshals and throws away.
+type discarder struct{}
+
+func (*discarder) Send(m *arrowflight.FlightData) error {
+	_, err := proto.Marshal(m)
+	return err
+}

@@ -1,0 +1,288 @@
+package flight
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+	"time"
+
+	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+func summaryOf(t *testing.T, answer *arrowflight.FlightInfo) summary {
+	var s summary
+	require.NoError(t, json.Unmarshal(answer.GetAppMetadata(), &s))
+	return s
+}
+
+// TestFlightInfo asks by path and by query.
+func TestFlightInfo(t *testing.T) {
+	w := newWorld(t)
+	s := serve(t, Options{Loader: w.loader(), Lifetime: time.Hour})
+	byPath, err := s.GetFlightInfo(context.Background(), &arrowflight.FlightDescriptor{Type: arrowflight.DescriptorPATH, Path: []string{"homefeed"}})
+	require.NoError(t, err)
+	require.Len(t, byPath.GetEndpoint(), 1)
+	require.True(t, byPath.GetOrdered())
+	require.EqualValues(t, trainingRows, byPath.GetTotalRecords())
+	require.EqualValues(t, -1, byPath.GetTotalBytes())
+	require.Empty(t, byPath.GetEndpoint()[0].GetLocation())
+	require.Equal(t, noon().Add(time.Hour), byPath.GetEndpoint()[0].GetExpirationTime().AsTime())
+
+	query := command(`{"dataset": "homefeed", "columns": ["country", "item"], "lanes": 4, "shard": {"of": 4}, "batch_rows": 8}`)
+	byQuery, err := s.GetFlightInfo(context.Background(), query)
+	require.NoError(t, err)
+	require.Len(t, byQuery.GetEndpoint(), 4)
+	require.False(t, byQuery.GetOrdered())
+	require.True(t, proto.Equal(query, byQuery.GetFlightDescriptor()))
+	schema, err := arrowflight.DeserializeSchema(byQuery.GetSchema(), memory.DefaultAllocator)
+	require.NoError(t, err)
+	p, err := w.loader().Plan(context.Background(), dataset.Query{Dataset: "homefeed", Lanes: 4, Shard: dataset.Shard{Index: dataset.AllShards, Of: 4}})
+	require.NoError(t, err)
+	want, err := p.Schema([]dataset.Column{{Column: "country"}, {Column: "item"}})
+	require.NoError(t, err)
+	require.True(t, want.Equal(schema), schema)
+	alone, err := s.GetSchema(context.Background(), query)
+	require.NoError(t, err)
+	require.Equal(t, byQuery.GetSchema(), alone.GetSchema())
+	require.Equal(t, summary{
+		V: 1, Plan: p.ID, Pin: p.Pin, Lanes: 4, Shards: 4, BatchRows: 8, Rows: trainingRows, Steps: (trainingRows/4 + 8) / 8, Splits: len(p.Splits),
+	}, summaryOf(t, byQuery))
+}
+
+// TestRecords: total_records are those of the endpoints listed, and not one
+// row is guessed.
+func TestRecords(t *testing.T) {
+	w := newWorld(t)
+	s := serve(t, Options{Loader: w.loader()})
+	whole := s.readAll(t, `{"dataset": "homefeed", "lanes": 4, "shard": {"of": 4}, "batch_rows": 100}`)
+	cursors := func(step int) string {
+		var list []json.RawMessage
+		for _, g := range whole {
+			list = append(list, g.cursors[step-1])
+		}
+		text, err := json.Marshal(list)
+		require.NoError(t, err)
+		return string(text)
+	}
+	for query, why := range map[string]string{
+		`"lanes": 4, "shard": {"of": 2}`:                                                             "",
+		`"lanes": 4, "shard": {"index": 1, "of": 4}`:                                                 "",
+		`"lanes": 4, "shard": {"index": 0, "of": 2}, "batch_rows": 100, "tail": "drop"`:              "",
+		`"lanes": 4, "shard": {"of": 1}, "batch_rows": 400, "tail": "drop", "cursor": ` + cursors(1): "",
+		`"shard": {"of": 2}, "cursor": ` + cursors(2):                                                "",
+		`"shard": {"of": 4}, "cursor": ` + cursors(3):                                                "",
+		`"filter": "item >= 100"`:                                                                    "a filter drops rows: item >= 100",
+	} {
+		t.Run(query[:min(60, len(query))], func(t *testing.T) {
+			query := `{"dataset": "homefeed", ` + query + `}`
+			answer, err := s.GetFlightInfo(context.Background(), command(query))
+			require.NoError(t, err)
+			rows := 0
+			for _, g := range s.readAll(t, query) {
+				rows += len(g.rows)
+			}
+			got := summaryOf(t, answer)
+			require.Equal(t, why, got.RowsUnknown)
+			if why != "" {
+				require.EqualValues(t, -1, answer.GetTotalRecords())
+				require.EqualValues(t, -1, got.Rows)
+				require.EqualValues(t, -1, got.Steps)
+				return
+			}
+			require.EqualValues(t, rows, answer.GetTotalRecords())
+			require.EqualValues(t, trainingRows, got.Rows)
+		})
+	}
+}
+
+func TestAdvertise(t *testing.T) {
+	w := newWorld(t)
+	s := serve(t, Options{Loader: w.loader(), Advertise: []string{"grpc://a:1", "grpc://b:1"}})
+	answer, err := s.GetFlightInfo(context.Background(), command(`{"dataset": "homefeed"}`))
+	require.NoError(t, err)
+	locations := answer.GetEndpoint()[0].GetLocation()
+	require.Len(t, locations, 2)
+	require.Equal(t, "grpc://b:1", locations[1].GetUri())
+}
+
+// TestListFlights lists what works and what does not.
+func TestListFlights(t *testing.T) {
+	w := newWorld(t)
+	s := serve(t, Options{Loader: w.loader()})
+	stream, err := s.ListFlights(context.Background(), &arrowflight.Criteria{})
+	require.NoError(t, err)
+	good, err := stream.Recv()
+	require.NoError(t, err)
+	require.Equal(t, []string{"homefeed"}, good.GetFlightDescriptor().GetPath())
+	require.Empty(t, good.GetEndpoint())
+	require.EqualValues(t, trainingRows, good.GetTotalRecords())
+	require.NotEmpty(t, summaryOf(t, good).Plan)
+	bad, err := stream.Recv()
+	require.NoError(t, err)
+	require.Equal(t, []string{"gone"}, bad.GetFlightDescriptor().GetPath())
+	require.EqualValues(t, -1, bad.GetTotalRecords())
+	schema, err := arrowflight.DeserializeSchema(bad.GetSchema(), memory.DefaultAllocator)
+	require.NoError(t, err)
+	require.Zero(t, schema.NumFields())
+	var why broken
+	require.NoError(t, json.Unmarshal(bad.GetAppMetadata(), &why))
+	require.Equal(t, "not found", why.Error.Kind)
+	require.Contains(t, why.Error.Message, "ml.gone")
+	_, err = stream.Recv()
+	require.ErrorIs(t, err, io.EOF)
+
+	stream, err = s.ListFlights(context.Background(), &arrowflight.Criteria{Expression: []byte("home*")})
+	require.NoError(t, err)
+	_, err = stream.Recv()
+	code, _ := failure(t, err, nil)
+	require.Equal(t, codes.InvalidArgument, code)
+}
+
+// TestBadQueries names what is wrong with a query.
+func TestBadQueries(t *testing.T) {
+	w := newWorld(t)
+	s := serve(t, Options{Loader: w.loader()})
+	other := s.readAll(t, `{"dataset": "homefeed", "order": "shuffled", "seed": 3}`)[0].cursors[0]
+	for name, c := range map[string]struct {
+		descriptor *arrowflight.FlightDescriptor
+		code       codes.Code
+		field      string
+		nearest    string
+	}{
+		"no descriptor":    {&arrowflight.FlightDescriptor{}, codes.InvalidArgument, "descriptor", ""},
+		"a long path":      {&arrowflight.FlightDescriptor{Type: arrowflight.DescriptorPATH, Path: []string{"a", "b"}}, codes.InvalidArgument, "descriptor", ""},
+		"unknown dataset":  {&arrowflight.FlightDescriptor{Type: arrowflight.DescriptorPATH, Path: []string{"homefed"}}, codes.NotFound, "dataset", "homefeed"},
+		"not JSON":         {command("homefeed"), codes.InvalidArgument, "", ""},
+		"unknown field":    {command(`{"dataset": "homefeed", "colums": ["item"]}`), codes.InvalidArgument, "colums", "columns"},
+		"unknown column":   {command(`{"dataset": "homefeed", "columns": ["itme"]}`), codes.InvalidArgument, "columns[0]", "item"},
+		"filter syntax":    {command(`{"dataset": "homefeed", "filter": "item >"}`), codes.InvalidArgument, "filter", ""},
+		"shard outside":    {command(`{"dataset": "homefeed", "shard": {"index": 4, "of": 4}}`), codes.InvalidArgument, "shard.index", ""},
+		"shards and lanes": {command(`{"dataset": "homefeed", "lanes": 4, "shard": {"of": 3}}`), codes.InvalidArgument, "shard.of", ""},
+		"batch and lanes":  {command(`{"dataset": "homefeed", "lanes": 4, "shard": {"of": 1}, "batch_rows": 5}`), codes.InvalidArgument, "batch_rows", ""},
+		"foreign cursor":   {command(fmt.Sprintf(`{"dataset": "homefeed", "seed": 4, "order": "shuffled", "cursor": %s}`, other)), codes.InvalidArgument, "cursor[0]", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, d := s.infoFailure(t, c.descriptor)
+			require.Equal(t, c.code, code, d)
+			require.NotEmpty(t, d.Faults, d)
+			require.Equal(t, c.field, d.Faults[0].Field)
+			require.Equal(t, c.nearest, d.Faults[0].Nearest)
+		})
+	}
+}
+
+// TestActions runs what is served, and is told what is not.
+func TestActions(t *testing.T) {
+	w := newWorld(t)
+	s := serve(t, Options{Loader: w.loader(), Version: "1.2.3", Lifetime: time.Hour})
+	act := func(name string, body []byte) ([]byte, error) {
+		stream, err := s.DoAction(context.Background(), &arrowflight.Action{Type: name, Body: body})
+		require.NoError(t, err)
+		result, err := stream.Recv()
+		if err != nil {
+			return nil, err
+		}
+		_, err = stream.Recv()
+		require.ErrorIs(t, err, io.EOF)
+		return result.GetBody(), nil
+	}
+	p, err := w.loader().Plan(context.Background(), dataset.Query{Dataset: "homefeed", Seed: 7, Order: dataset.Shuffled, Columns: []dataset.Column{{Column: "item"}}})
+	require.NoError(t, err)
+	query := `{"dataset": "homefeed", "seed": 7, "order": "shuffled", "columns": ["item", "pins"]}`
+
+	text, err := act("explain", []byte(query))
+	require.NoError(t, err)
+	require.Equal(t, p.String(), string(text))
+
+	text, err = act("manifest", []byte(query))
+	require.NoError(t, err)
+	var m manifest
+	require.NoError(t, json.Unmarshal(text, &m))
+	again, err := dataset.ParseQuery(m.Query)
+	require.NoError(t, err)
+	require.Equal(t, &p.Pin, again.Snapshots)
+	require.JSONEq(t, string(w.datasets[0].Canonical()), string(m.Dataset))
+	m.Query, m.Dataset = nil, nil
+	require.Equal(t, manifest{Version: "1.2.3", Pin: p.Pin, Plan: p.ID, Algorithm: 1, Columns: []column{
+		{"item", "int64", false}, {"pins", "list<element: int64, nullable>", true},
+	}}, m)
+
+	ticket := s.ticket(t, query)
+	renewal, err := proto.Marshal(&arrowflight.RenewFlightEndpointRequest{Endpoint: &arrowflight.FlightEndpoint{Ticket: ticket}})
+	require.NoError(t, err)
+	text, err = act("RenewFlightEndpoint", renewal)
+	require.NoError(t, err)
+	var renewed arrowflight.FlightEndpoint
+	require.NoError(t, proto.Unmarshal(text, &renewed))
+	require.Equal(t, noon().Add(time.Hour), renewed.GetExpirationTime().AsTime())
+	require.Equal(t, ticket.GetTicket(), renewed.GetTicket().GetTicket()) // the clock stands still
+	for _, body := range [][]byte{nil, []byte("\xff"), []byte(query)} {
+		_, err = act("RenewFlightEndpoint", body)
+		code, _ := failure(t, err, nil)
+		require.Equal(t, codes.InvalidArgument, code)
+	}
+	for _, name := range []string{"explain", "manifest"} {
+		for body, want := range map[string]codes.Code{`{`: codes.InvalidArgument, `{"dataset": "gone"}`: codes.NotFound} {
+			_, err = act(name, []byte(body))
+			code, _ := failure(t, err, nil)
+			require.Equal(t, want, code)
+		}
+	}
+
+	list, err := s.ListActions(context.Background(), &arrowflight.Empty{})
+	require.NoError(t, err)
+	var names []string
+	for a, err := list.Recv(); !errors.Is(err, io.EOF); a, err = list.Recv() {
+		require.NoError(t, err)
+		names = append(names, a.GetType())
+	}
+	require.Equal(t, []string{"explain", "manifest", "RenewFlightEndpoint"}, names)
+	_, err = act("explian", nil)
+	code, _ := failure(t, err, nil)
+	require.Equal(t, codes.InvalidArgument, code)
+	require.ErrorContains(t, err, "explain, manifest, RenewFlightEndpoint")
+}
+
+// TestRefusals names what this version does not serve.
+func TestRefusals(t *testing.T) {
+	w := newWorld(t)
+	s := serve(t, Options{Loader: w.loader()})
+	ctx := context.Background()
+	for name, call := range map[string]func() error{
+		"Handshake": func() error {
+			stream, err := s.Handshake(ctx)
+			require.NoError(t, err)
+			_, err = stream.Recv()
+			return err
+		},
+		"DoPut": func() error {
+			stream, err := s.DoPut(ctx)
+			require.NoError(t, err)
+			_, err = stream.Recv()
+			return err
+		},
+		"DoExchange": func() error {
+			stream, err := s.DoExchange(ctx)
+			require.NoError(t, err)
+			_, err = stream.Recv()
+			return err
+		},
+		"PollFlightInfo": func() error {
+			_, err := s.PollFlightInfo(ctx, command(`{"dataset": "homefeed"}`))
+			return err
+		},
+	} {
+		code, _ := failure(t, call(), nil)
+		require.Equal(t, codes.InvalidArgument, code)
+		require.ErrorContains(t, call(), name+" is not served by this version; ")
+	}
+}

@@ -1,0 +1,302 @@
+package flight
+
+import (
+	"context"
+	"io"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/fault"
+)
+
+// endless gives batches for as long as it is asked, with a reservation that
+// its release gives back, as the joiner's sides do. If there is a turn, it waits
+// for it before each batch.
+func endless(ctx context.Context, b *budget.Budget, rows int, turn <-chan struct{}) *canned {
+	held, err := b.Reserve("staging rows", 1<<19)
+	batch := numbers(rows)
+	return &canned{
+		released: held.Release,
+		next: func(int) (arrow.RecordBatch, error) {
+			if err != nil {
+				return nil, err
+			}
+			if turn != nil {
+				select {
+				case <-turn:
+				case <-ctx.Done():
+				}
+			}
+			return batch, ctx.Err()
+		},
+	}
+}
+
+// TestClientGoesAway: cancelled or with its connection cut, in the middle of
+// sending or of waiting for a batch, the stream ends and gives back what it
+// holds.
+func TestClientGoesAway(t *testing.T) {
+	waiting := make(chan struct{})
+	for name, c := range map[string]struct {
+		rows int
+		turn chan struct{}
+	}{
+		"while it is sent to": {1 << 16, nil},
+		"while it waits":      {10, waiting},
+	} {
+		for how, leave := range map[string]func(cancel func(), cut func()){
+			"cancelled": func(cancel, _ func()) { cancel() },
+			"cut off":   func(_, cut func()) { cut() },
+		} {
+			t.Run(name+", "+how, func(t *testing.T) {
+				w := newWorld(t)
+				s := serve(t, Options{Loader: opens(w.loader(), func(ctx context.Context) *canned {
+					return endless(ctx, w.budget, c.rows, c.turn)
+				})})
+				wire := make(chan net.Conn, 1)
+				connection, err := grpc.NewClient("passthrough:///"+s.address, grpc.WithTransportCredentials(insecure.NewCredentials()),
+					grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+						conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+						if err == nil {
+							wire <- conn
+						}
+						return conn, err
+					}))
+				require.NoError(t, err)
+				defer connection.Close()
+				client := arrowflight.NewClientFromConn(connection, nil)
+				ctx, cancel := context.WithCancel(context.Background())
+				defer cancel()
+				stream, err := client.DoGet(ctx, s.ticket(t, `{"dataset": "homefeed"}`))
+				require.NoError(t, err)
+				_, err = stream.Recv()
+				require.NoError(t, err)
+				if c.turn != nil {
+					c.turn <- struct{}{}
+				}
+				_, err = stream.Recv()
+				require.NoError(t, err)
+				require.EqualValues(t, 1<<19, w.budget.Used())
+				require.Equal(t, 1, s.server.Streams())
+				leave(cancel, func() { require.NoError(t, (<-wire).Close()) })
+				require.Equal(t, "cancelled", (<-s.ended).End)
+				require.Zero(t, w.budget.Used())
+			})
+		}
+	}
+}
+
+// TestRealStreamsGiveBack leaves a stream of the real loader after one batch.
+func TestRealStreamsGiveBack(t *testing.T) {
+	w := newWorld(t)
+	s := serve(t, Options{Loader: w.loader()})
+	ctx, cancel := context.WithCancel(context.Background())
+	stream, err := s.DoGet(ctx, s.ticket(t, `{"dataset": "homefeed", "batch_rows": 1}`))
+	require.NoError(t, err)
+	for range 2 {
+		_, err = stream.Recv()
+		require.NoError(t, err)
+	}
+	cancel()
+	<-s.ended
+	require.Zero(t, w.budget.Used())
+}
+
+func TestTooManyStreams(t *testing.T) {
+	w := newWorld(t)
+	turn := make(chan struct{})
+	s := serve(t, Options{MaxStreams: 1, Loader: opens(w.loader(), func(ctx context.Context) *canned {
+		return endless(ctx, w.budget, 1, turn)
+	})})
+	ticket := s.ticket(t, `{"dataset": "homefeed"}`)
+	ctx, cancel := context.WithCancel(context.Background())
+	stream, err := s.DoGet(ctx, ticket)
+	require.NoError(t, err)
+	_, err = stream.Recv()
+	require.NoError(t, err)
+	_, code, d := s.getFailure(t, ticket)
+	require.Equal(t, codes.ResourceExhausted, code)
+	require.Equal(t, "exhausted", d.Kind)
+	require.EqualValues(t, 1000, d.RetryAfterMS)
+	cancel()
+	<-s.ended
+}
+
+func TestTooLargeMessages(t *testing.T) {
+	w := newWorld(t)
+	s := serve(t, Options{MaxMessage: 4096, Loader: opens(w.loader(), func(ctx context.Context) *canned {
+		return endless(ctx, w.budget, 10000, nil)
+	})})
+	_, code, d := s.getFailure(t, s.ticket(t, `{"dataset": "homefeed"}`))
+	require.Equal(t, codes.ResourceExhausted, code)
+	require.Contains(t, d.Remedy, "batch_rows")
+}
+
+// TestShutdownLetsStreamsFinish: no new calls, and the stream that runs ends
+// with its report.
+func TestShutdownLetsStreamsFinish(t *testing.T) {
+	w := newWorld(t)
+	turn := make(chan struct{})
+	s := serve(t, Options{Loader: opens(w.loader(), func(ctx context.Context) *canned {
+		c := endless(ctx, w.budget, 5, turn)
+		next := c.next
+		c.next = func(n int) (arrow.RecordBatch, error) {
+			if n == 3 {
+				return nil, nil //nolint:nilnil // the end
+			}
+			return next(n)
+		}
+		return c
+	})})
+	stream, err := s.DoGet(context.Background(), s.ticket(t, `{"dataset": "homefeed"}`))
+	require.NoError(t, err)
+	g := got{}
+	_, err = peeled{stream, &g}.Recv()
+	require.NoError(t, err)
+	var shut sync.WaitGroup
+	shut.Go(func() { require.NoError(t, s.server.Shutdown(context.Background())) })
+	<-s.server.draining.Done()
+	for range 3 {
+		turn <- struct{}{}
+	}
+	for err == nil {
+		_, err = peeled{stream, &g}.Recv()
+	}
+	require.ErrorIs(t, err, io.EOF)
+	require.EqualValues(t, 15, g.report.Rows)
+	shut.Wait()
+	_, err = s.GetFlightInfo(context.Background(), command(`{"dataset": "homefeed"}`))
+	require.Equal(t, codes.Unavailable, status.Code(err))
+}
+
+// TestShutdownEndsStreams after its limit, as unavailable, whether the client
+// reads or not.
+func TestShutdownEndsStreams(t *testing.T) {
+	w := newWorld(t)
+	s := serve(t, Options{Loader: opens(w.loader(), func(ctx context.Context) *canned {
+		return endless(ctx, budget.New(1<<30), 1<<16, nil)
+	})})
+	ticket := s.ticket(t, `{"dataset": "homefeed"}`)
+	var trailer metadata.MD
+	reading, err := s.DoGet(context.Background(), ticket, grpc.Trailer(&trailer))
+	require.NoError(t, err)
+	idle, err := dial(t, s.address).DoGet(context.Background(), ticket)
+	require.NoError(t, err)
+	for _, stream := range []arrowflight.FlightService_DoGetClient{reading, idle} {
+		_, err = stream.Recv()
+		require.NoError(t, err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	var shut sync.WaitGroup
+	shut.Go(func() {
+		err := s.server.Shutdown(ctx)
+		require.Equal(t, fault.Unavailable, fault.KindOf(err))
+		require.ErrorContains(t, err, "2 streams were ended")
+	})
+	for err == nil {
+		_, err = reading.Recv()
+	}
+	code, d := failure(t, err, trailer)
+	require.Equal(t, codes.Unavailable, code)
+	require.Equal(t, "the server is shutting down", d.Message)
+	require.Contains(t, d.Remedy, "cursor")
+	shut.Wait()
+	require.Zero(t, s.server.Streams())
+	err = nil
+	for err == nil {
+		_, err = idle.Recv()
+	}
+	require.Equal(t, codes.Unavailable, status.Code(err))
+	for range 2 {
+		require.Equal(t, "unavailable", (<-s.ended).End)
+	}
+}
+
+// TestHealth asks on the same port; a watch hears of the shutdown and does not
+// hold it up.
+func TestHealth(t *testing.T) {
+	w := newWorld(t)
+	s := serve(t, Options{Loader: w.loader()})
+	connection, err := grpc.NewClient("passthrough:///"+s.address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(t, err)
+	defer connection.Close()
+	client := grpc_health_v1.NewHealthClient(connection)
+	answer, err := client.Check(context.Background(), &grpc_health_v1.HealthCheckRequest{})
+	require.NoError(t, err)
+	require.Equal(t, grpc_health_v1.HealthCheckResponse_SERVING, answer.GetStatus())
+	_, err = client.Check(context.Background(), &grpc_health_v1.HealthCheckRequest{Service: "nobody"})
+	require.Equal(t, codes.NotFound, status.Code(err))
+	watch, err := client.Watch(context.Background(), &grpc_health_v1.HealthCheckRequest{})
+	require.NoError(t, err)
+	_, err = watch.Recv()
+	require.NoError(t, err)
+	require.NoError(t, s.server.Shutdown(context.Background()))
+	for err == nil {
+		_, err = watch.Recv()
+	}
+	require.NotEqual(t, codes.Unknown, status.Code(err))
+}
+
+// TestServeTellsWhyItStopped: a listener that breaks is no shutdown.
+func TestServeTellsWhyItStopped(t *testing.T) {
+	w := newWorld(t)
+	s := New(Options{Loader: w.loader(), Keys: testKeys(t), Clock: noon})
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, listener.Close())
+	err = s.Serve(listener)
+	require.Equal(t, fault.Unavailable, fault.KindOf(err))
+	require.ErrorContains(t, err, listener.Addr().String())
+	require.NoError(t, s.Shutdown(context.Background()))
+}
+
+// TestObserver tells of calls, streams and batches.
+func TestObserver(t *testing.T) {
+	w := newWorld(t)
+	type call struct{ method, end string }
+	calls, batches, ends := make(chan call, 8), make(chan int64, 64), make(chan StreamEnd, 1)
+	var began string
+	var bytes int64
+	clock := noon()
+	s := serve(t, Options{
+		Loader: w.loader(),
+		Clock: func() time.Time { // called by one call at a time here
+			clock = clock.Add(time.Second)
+			return clock
+		},
+		Observer: Observer{
+			CallEnded:   func(method, end string, _ time.Duration) { calls <- call{method, end} },
+			StreamBegan: func(dataset string) { began = dataset },
+			BatchSent:   func(_ string, rows, n int64) { bytes += n; batches <- rows },
+			StreamEnded: func(e StreamEnd) { ends <- e },
+		},
+	})
+	_, err := read(context.Background(), s.Client, s.ticket(t, `{"dataset": "homefeed", "batch_rows": 1000}`))
+	require.NoError(t, err)
+	end := <-ends
+	require.Equal(t, "homefeed", began)
+	require.Equal(t, []int64{1000, 9}, []int64{<-batches, <-batches})
+	require.Equal(t, call{"GetFlightInfo", "ok"}, <-calls)
+	require.Equal(t, call{"DoGet", "ok"}, <-calls)
+	require.Greater(t, end.Bytes, bytes) // schema and report count too
+	end.Bytes = 0
+	require.Positive(t, end.Took)
+	end.Took = 0
+	require.Equal(t, StreamEnd{Dataset: "homefeed", End: "ok", Rows: trainingRows, Batches: 2}, end)
+	s.infoFailure(t, command(`{"dataset": "gone"}`))
+	require.Equal(t, call{"GetFlightInfo", "not found"}, <-calls)
+}
