@@ -88,7 +88,7 @@ type Probe struct {
 	// pairwise with the side's.
 	Key []int
 	// Side gives the built side with a reference, which the joiner releases.
-	// It is asked once, on the first Next; ctx ends with the joined stream.
+	// It is asked once, when the first training row has come; ctx ends with the joined stream.
 	Side func(ctx context.Context) (*Side, error)
 	// Columns holds the side's columns: the fields of the dictionary's struct.
 	Columns []arrow.Field

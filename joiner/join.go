@@ -163,18 +163,20 @@ func (p *probe) fits() error {
 	return nil
 }
 
-// next returns the next batch, or nil at the end.
+// next returns the next batch, or nil at the end. The first training batch is
+// asked for before the sides: a stream that decodes ahead then does so while
+// the sides are built, and one without rows needs no side at all.
 func (j *join) next() (arrow.RecordBatch, error) {
-	if !j.started {
-		if err := j.start(); err != nil {
-			return nil, err
-		}
-		j.started = true
-	}
 	for j.ctx.Err() == nil && j.training.Next() {
 		record := j.training.RecordBatch()
 		if record.NumRows() == 0 {
 			continue
+		}
+		if !j.started {
+			if err := j.start(); err != nil {
+				return nil, err
+			}
+			j.started = true
 		}
 		out, err := j.batch(record)
 		if err != nil || out.NumRows() > 0 {

@@ -270,7 +270,7 @@ func TestKeyTypes(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			mem := checked(t)
-			training := table{fields: columns(t, "k "+c.training)}
+			training := table{fields: columns(t, "k "+c.training), rows: rows{{null}}}
 			staging := table{fields: columns(t, "r "+c.staging)}
 			r, err := Join(t.Context(), training.input(t, mem, nil, []int{0}), []Probe{{
 				Rule: Rule{Name: "history"}, Key: []int{0},

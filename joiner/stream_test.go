@@ -56,7 +56,7 @@ func (p *pair) join(ctx context.Context, t *testing.T) (*Reader, error) {
 	return Join(ctx, p.training.input(t, p.mem, nil, []int{1}), p.probes(t), p.options())
 }
 
-// spec: join-19
+// spec: join-19, join-25
 func TestNothingStartsBeforeTheFirstNext(t *testing.T) {
 	p := newPair(t)
 	var events []string
@@ -71,7 +71,7 @@ func TestNothingStartsBeforeTheFirstNext(t *testing.T) {
 	require.Equal(t, []Counts{{}, {}}, r.Counts())
 	require.Equal(t, []string{"open training"}, events, "its schema is needed")
 	require.True(t, r.Next())
-	require.Equal(t, []string{"open training", "open first", "read first0", "read first1", "read first2", "read first3", "read training0"}, events)
+	require.Equal(t, []string{"open training", "read training0", "open first", "read first0", "read first1", "read first2", "read first3"}, events)
 	r.Release()
 
 	events = nil
@@ -79,6 +79,18 @@ func TestNothingStartsBeforeTheFirstNext(t *testing.T) {
 	require.NoError(t, err)
 	r.Release()
 	require.Equal(t, []string{"open training"}, events)
+}
+
+// spec: join-25
+func TestNoRowsNeedNoSide(t *testing.T) {
+	p := newPair(t)
+	p.training.rows, p.training.cuts = nil, nil
+	p.staging[0].onOpen = func() { t.Error("a side was asked for") }
+	r, err := p.join(t.Context(), t)
+	require.NoError(t, err)
+	defer r.Release()
+	require.False(t, r.Next())
+	require.NoError(t, r.Err())
 }
 
 func TestEarlyRelease(t *testing.T) {
