@@ -126,10 +126,10 @@ func (p process) print(rows *shards, w io.Writer, flags catFlags) error {
 		return err
 	}
 	if more {
-		fmt.Fprintf(p.stderr, "%s, and there are more; --limit 0 gives all\n", rowsText(written))
+		p.say("%s, and there are more; --limit 0 gives all\n", rowsText(written))
 		return nil
 	}
-	fmt.Fprintf(p.stderr, "%s%s\n", rowsText(written), matchText(rows.total))
+	p.say("%s%s\n", rowsText(written), matchText(rows.total))
 	return nil
 }
 
@@ -142,12 +142,12 @@ func rowsText(n int64) string {
 
 // matchText says how many rows each staging table matched.
 func matchText(r report) string {
-	text := ""
+	var text strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(r.Staging)) {
 		c := r.Staging[name]
-		text += fmt.Sprintf("; %s matched %d of %d", name, c.Matched, c.Rows)
+		fmt.Fprintf(&text, "; %s matched %d of %d", name, c.Matched, c.Rows)
 	}
-	return text
+	return text.String()
 }
 
 // writing gives f standard output, or a file that takes its name only when f

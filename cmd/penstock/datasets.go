@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"strconv"
 	"strings"
@@ -84,8 +83,8 @@ func (p process) columns(d listed) error {
 	if d.rows >= 0 {
 		rows = rowsText(d.rows)
 	}
-	_, err := fmt.Fprintln(p.stderr, rows)
-	return err
+	p.say("%s\n", rows)
+	return nil
 }
 
 // texts prints lines of text as aligned columns, of which the last may be as
@@ -99,11 +98,11 @@ func (p process) texts(head []string, lines [][]string) error {
 	}
 	var out strings.Builder
 	for _, line := range append([][]string{head}, lines...) {
-		row := ""
+		var row strings.Builder
 		for i, text := range line {
-			row += text + strings.Repeat(" ", widths[i]-len([]rune(text))+between)
+			row.WriteString(text + strings.Repeat(" ", widths[i]-len([]rune(text))+between))
 		}
-		out.WriteString(strings.TrimRight(row, " ") + "\n")
+		out.WriteString(strings.TrimRight(row.String(), " ") + "\n")
 	}
 	_, err := io.WriteString(p.stdout, out.String())
 	return err

@@ -28,14 +28,19 @@ func (p process) ended(command *cobra.Command, err error) int {
 	case err == nil, brokenPipe(err):
 		return exitOK
 	case errors.As(err, &wrong):
-		fmt.Fprintf(p.stderr, "penstock: %s\n\nSee: %s --help\n", wrong, command.CommandPath())
+		p.say("penstock: %s\n\nSee: %s --help\n", wrong, command.CommandPath())
 		return exitUsage
 	case errors.Is(err, context.Canceled):
-		fmt.Fprintln(p.stderr, "penstock: interrupted")
+		p.say("penstock: interrupted\n")
 		return exitInterrupted
 	}
-	fmt.Fprint(p.stderr, describe(fault.As(err)))
+	p.say("%s", describe(fault.As(err)))
 	return exitFailure
+}
+
+// say tells the user something. Where standard error is gone, nobody listens.
+func (p process) say(format string, args ...any) {
+	_, _ = fmt.Fprintf(p.stderr, format, args...)
 }
 
 // brokenPipe says whether nobody reads any more what the program writes, as

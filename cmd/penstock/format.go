@@ -84,7 +84,7 @@ func (c *csvFile) Write(batch arrow.RecordBatch) error {
 			case column.IsNull(row):
 				// A line of one null would be an empty line, which readers skip.
 				if batch.NumCols() == 1 {
-					c.line = append(c.line, ' ')
+					c.text("")
 				}
 			case quoted || nested:
 				c.text(valueText(column, row))

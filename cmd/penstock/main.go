@@ -50,11 +50,11 @@ func (p process) run(ctx context.Context, args []string) int {
 		// What goes wrong before a command runs is a mistake in its use.
 		PersistentPreRun: func(*cobra.Command, []string) { began = true },
 	}
-	root.SetArgs(args)
+	root.SetArgs(append([]string{}, args...)) // nil would mean those of the process
 	root.SetIn(p.stdin)
 	root.SetOut(p.stdout)
 	root.SetErr(p.stderr)
-	root.AddCommand(p.serveCommand(), p.explainCommand(), p.catCommand(), p.datasetsCommand(), p.versionCommand())
+	root.AddCommand(p.serveCommand(), p.explainCommand(), p.catCommand(), p.datasetsCommand(), p.versionCommand()) //nolint:contextcheck // cobra hands ctx to the commands
 	command, err := root.ExecuteContextC(ctx)
 	if err != nil && !began {
 		err = usageError{err}
@@ -83,14 +83,13 @@ func version() string {
 	if !ok {
 		return "unknown"
 	}
-	v := built.Main.Version
-	if v == "" || v == "(devel)" {
-		v = "devel"
-		for _, s := range built.Settings {
-			if s.Key == "vcs.revision" {
-				v += "-" + s.Value[:min(len(s.Value), 12)]
-			}
+	if v := built.Main.Version; v != "" && v != "(devel)" {
+		return v
+	}
+	for _, s := range built.Settings {
+		if s.Key == "vcs.revision" {
+			return "devel-" + s.Value[:min(len(s.Value), 12)]
 		}
 	}
-	return v
+	return "devel"
 }

@@ -259,6 +259,12 @@ func parseDetails(text []byte) *fault.Error {
 		Message: d.Message, Remedy: d.Remedy, Faults: d.Faults, Table: d.Table, File: d.File, RowGroup: d.RowGroup,
 		RetryAfter: time.Duration(d.RetryAfterMS) * time.Millisecond, Differs: d.Differs,
 	}
+	if many := fault.Fields(d.Faults); many != nil {
+		// On the wire the operation is a part of the message.
+		if op, cut := strings.CutSuffix(d.Message, ": "+many.Error()); cut {
+			e.Op, e.Message = op, many.Error()
+		}
+	}
 	for kind := fault.Internal; kind <= fault.Unavailable; kind++ {
 		if kind.String() == d.Kind {
 			e.Kind = kind

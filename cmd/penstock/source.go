@@ -170,8 +170,9 @@ func (p process) source(ctx context.Context, f sourceFlags) (source, error) {
 
 // orEnv returns a flag's text, or else a variable's.
 func (p process) orEnv(flag, name string) string {
-	if flag == "" && p.env != nil {
-		flag, _ = p.env(name)
+	if flag != "" || p.env == nil {
+		return flag
 	}
-	return flag
+	text, _ := p.env(name)
+	return text
 }

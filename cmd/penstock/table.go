@@ -33,13 +33,15 @@ type table struct {
 	limit  int        // characters a line; 0: no limit
 	kept   [][]string // rows that wait for the widths
 	widths []int      // nil until they are decided; of the columns that are shown
-	right  []bool     // of all columns: numbers, which are never cut
+	right  []bool     // of all columns: flush right
+	fixed  []bool     // of all columns: never cut
 }
 
 func newTable(w io.Writer, schema *arrow.Schema, width int) *table {
 	t := &table{out: bufio.NewWriter(w), schema: schema, limit: width}
 	for _, f := range schema.Fields() {
 		t.right = append(t.right, isNumber(f.Type))
+		t.fixed = append(t.fixed, !isCuttable(f.Type))
 	}
 	return t
 }
@@ -58,7 +60,7 @@ func (t *table) Write(batch arrow.RecordBatch) error {
 			t.begin()
 			continue
 		}
-		t.row(cells, t.right)
+		t.row(cells)
 	}
 	return t.out.Flush()
 }
@@ -89,46 +91,52 @@ func (t *table) begin() {
 			widths[i] = max(widths[i], utf8.RuneCountInString(row[i]))
 		}
 	}
-	t.widths = fit(widths, t.right, t.limit)
-	t.row(names, t.right)
+	t.widths = fit(widths, t.fixed, t.limit)
+	t.row(names)
 	rules := make([]string, len(t.widths))
 	for i, width := range t.widths {
 		rules[i] = strings.Repeat("─", width)
 	}
-	t.row(rules, t.right)
+	t.row(rules)
 	for _, row := range t.kept {
-		t.row(row, t.right)
+		t.row(row)
 	}
 	t.kept = nil
 }
 
 // fit narrows columns, the widest first, until they fit into a limit, and
 // leaves the last ones out where that is not enough. Those that are fixed keep
-// their width: half a number is a wrong number.
+// their width.
 func fit(widths []int, fixed []bool, limit int) []int {
-	out := slices.Clone(widths)
-	for shown := len(out); ; shown-- {
-		out = out[:shown]
+	for shown := len(widths); ; shown-- {
+		out := slices.Clone(widths[:shown])
 		for i := range out {
-			if out[i] = widths[i]; !fixed[i] {
+			if !fixed[i] {
 				out[i] = min(out[i], cellMost)
 			}
 		}
-		for narrowed := true; narrowed; {
-			if limit == 0 || shown <= 1 || total(out) <= limit {
-				return out
-			}
-			widest := -1
-			for i := range out {
-				if !fixed[i] && out[i] > cellLeast && (widest < 0 || out[i] > out[widest]) {
-					widest = i
-				}
-			}
-			if narrowed = widest >= 0; narrowed {
-				out[widest]--
-			}
+		if limit == 0 || shown <= 1 || narrow(out, fixed, limit) {
+			return out
 		}
 	}
+}
+
+// narrow takes characters from the widest columns until all fit, and says
+// whether they do.
+func narrow(widths []int, fixed []bool, limit int) bool {
+	for total(widths) > limit {
+		widest := -1
+		for i := range widths {
+			if !fixed[i] && widths[i] > cellLeast && (widest < 0 || widths[i] > widths[widest]) {
+				widest = i
+			}
+		}
+		if widest < 0 {
+			return false
+		}
+		widths[widest]--
+	}
+	return true
 }
 
 func total(widths []int) int {
@@ -140,7 +148,7 @@ func total(widths []int) int {
 }
 
 // row writes one line.
-func (t *table) row(cells []string, right []bool) {
+func (t *table) row(cells []string) {
 	var line strings.Builder
 	for i, width := range t.widths {
 		text := shortened(cells[i], width)
@@ -148,7 +156,7 @@ func (t *table) row(cells []string, right []bool) {
 		if i > 0 {
 			line.WriteString(strings.Repeat(" ", between))
 		}
-		if right[i] {
+		if t.right[i] {
 			line.WriteString(pad + text)
 		} else {
 			line.WriteString(text + pad)

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"math"
+	"math/big"
 	"strconv"
 	"strings"
 
@@ -111,15 +112,32 @@ func appendString(b []byte, text string) []byte {
 
 // scalarText renders a value that JSON has as a string.
 func scalarText(column arrow.Array, i int) string {
-	if a, ok := column.(*array.Timestamp); ok {
+	switch a := column.(type) {
+	case *array.Timestamp:
 		t := a.DataType().(*arrow.TimestampType)
 		layout := "2006-01-02T15:04:05.999999999"
 		if t.TimeZone != "" {
 			layout += "Z07:00"
 		}
 		return a.Value(i).ToTime(t.Unit).Format(layout)
+	case *array.Decimal128:
+		return decimalText(a.Value(i).BigInt(), int(a.DataType().(*arrow.Decimal128Type).Scale))
 	}
 	return column.ValueStr(i)
+}
+
+// decimalText renders a decimal with all digits of its scale, which must not
+// be negative.
+func decimalText(unscaled *big.Int, scale int) string {
+	digits, sign := new(big.Int).Abs(unscaled).String(), ""
+	if unscaled.Sign() < 0 {
+		sign = "-"
+	}
+	if scale <= 0 {
+		return sign + digits
+	}
+	digits = strings.Repeat("0", max(0, scale+1-len(digits))) + digits
+	return sign + digits[:len(digits)-scale] + "." + digits[len(digits)-scale:]
 }
 
 // traits says of a type whether JSON has its values as strings, and whether
@@ -135,6 +153,13 @@ func traits(t arrow.DataType) (quoted, nested bool) {
 	}
 	_, nested = t.(arrow.NestedType)
 	return !nested, nested
+}
+
+// isCuttable says whether a part of a value's text can be taken for no other
+// value: half a number is a wrong number.
+func isCuttable(t arrow.DataType) bool {
+	_, nested := traits(t)
+	return nested || arrow.IsBaseBinary(t.ID()) || arrow.IsFixedSizeBinary(t.ID()) && !arrow.IsDecimal(t.ID())
 }
 
 // isNumber says whether values of a type are read better flush right.

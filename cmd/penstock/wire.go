@@ -7,10 +7,12 @@ import (
 	"os"
 	"slices"
 
+	"github.com/penstock/penstock/cache"
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/config"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/parquet"
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/catalog"
@@ -19,11 +21,12 @@ import (
 	"github.com/penstock/penstock/loader/scan"
 )
 
-// planMemory bounds the bytes of plans that are remembered, a part of the
-// memory budget: one in so many, and no more than so much.
+// What is remembered of plans and of files' footers, each, in bytes: one part
+// in so many of the memory budget, and no more than so much. It comes on top
+// of the budget.
 const (
-	planShare  = 16
-	planMemory = 256 << 20
+	rememberedShare = 32
+	rememberedMost  = 128 << 20
 )
 
 // engine is all that reads: what serve serves, and cat reads in process.
@@ -31,6 +34,7 @@ type engine struct {
 	*loader.Loader
 	budget   *budget.Budget
 	plans    *loader.Plans
+	footers  *cache.Cache[*parquet.Footer]
 	catalogs []*icebergcat.Catalog
 }
 
@@ -48,11 +52,15 @@ func assemble(ctx context.Context, c *config.Config) (_ *engine, err error) {
 	if err != nil {
 		return nil, err
 	}
-	scanner, err := scan.New(scan.Options{Store: files, Memory: memory, Budget: e.budget})
-	if err != nil {
+	remembered := min(c.Server.Memory/rememberedShare, rememberedMost)
+	if e.footers, err = cache.New[*parquet.Footer](remembered); err != nil {
 		return nil, err
 	}
-	if e.plans, err = loader.NewPlans(min(c.Server.Memory/planShare, planMemory)); err != nil {
+	if e.plans, err = loader.NewPlans(remembered); err != nil {
+		return nil, err
+	}
+	scanner, err := scan.New(scan.Options{Store: files, Footers: e.footers, Memory: memory, Budget: e.budget})
+	if err != nil {
 		return nil, err
 	}
 	e.Loader = loader.New(loader.Options{
@@ -106,6 +114,9 @@ func together(failures []error) error {
 func (e *engine) Close() error {
 	if e.plans != nil {
 		e.plans.Close()
+	}
+	if e.footers != nil {
+		e.footers.Close()
 	}
 	var failures []error
 	for _, c := range e.catalogs {

@@ -87,14 +87,17 @@ func Load(origin Origin) (*Config, error) {
 	given.environment(origin.Env)
 	given.flags(origin.Flags)
 	var faults []fault.Field
+	last := map[string]value{}
 	for _, s := range Settings() {
-		if v, ok := given.values[s.Name]; ok {
+		// What is overridden is read too: its faults are faults.
+		for _, v := range given.values[s.Name] {
 			if err := s.set(&c.Server, v); err != nil {
 				given.faults = append(given.faults, v.fault(err.Error()))
 			}
+			last[s.Name] = v
 		}
 	}
-	given.faults = append(given.faults, c.Server.contradictions(given.values)...)
+	given.faults = append(given.faults, c.Server.contradictions(last)...)
 	slices.SortStableFunc(given.faults, func(a, b located) int { return a.line - b.line })
 	for _, f := range given.faults {
 		faults = append(faults, f.Field)

@@ -23,15 +23,15 @@ const smallest = `begin with: catalogs: {default: {type: sql, uri: "sqlite:////p
 
 // source collects what was given and what is wrong with it.
 type source struct {
-	values map[string]value // by the setting's name
+	values map[string][]value // by the setting's name; the last wins
 	faults []located
 }
 
 func (s *source) put(name string, v value) {
 	if s.values == nil {
-		s.values = map[string]value{}
+		s.values = map[string][]value{}
 	}
-	s.values[name] = v
+	s.values[name] = append(s.values[name], v)
 }
 
 // environment takes the variables of the settings. An empty one counts as not

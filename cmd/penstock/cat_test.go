@@ -1,0 +1,154 @@
+package main
+
+import (
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/ipc"
+	"github.com/stretchr/testify/require"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write golden files anew")
+
+// golden compares with a file of testdata.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *rewrite {
+		require.NoError(t, os.WriteFile(path, []byte(got), 0o600))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, string(want), got)
+}
+
+// The same rows come in process and from a server, in every form.
+func TestCat(t *testing.T) {
+	l := newLake(t)
+	server := start(t, "--config", l.config)
+	for name, args := range map[string][]string{
+		"table.txt":    {"cat", "home"},
+		"narrow.txt":   {"cat", "home", "--width", "60"},
+		"narrower.txt": {"cat", "home", "--width", "40", "--limit", "2"},
+		"rows.csv":     {"cat", "home", "--format", "csv"},
+		"one.csv":      {"cat", "home", "--format", "csv", "--columns", "score"},
+		"rows.jsonl":   {"cat", "home", "--format", "jsonl"},
+		"filter.csv":   {"cat", "home", "--format", "csv", "--columns", "country, request_id", "--filter", "request_id >= 4 AND label = false"},
+		"first.jsonl":  {"cat", "home", "--format", "jsonl", "--limit", "3", "--batch-rows", "2", "--columns", "request_id,item"},
+		"none.txt":     {"cat", "home", "--filter", "request_id = 77", "--columns", "request_id,last"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inside := run(t, append(args, "--config", l.config)...)
+			require.Zero(t, inside.code, inside.stderr)
+			golden(t, name, inside.stdout+"---\n"+inside.stderr)
+			require.Equal(t, inside, run(t, append(args, "--uri", server.uri())...))
+		})
+	}
+	server.signal(t)
+	code, rest := server.wait(t)
+	require.Zero(t, code, server.stderr)
+	require.Empty(t, rest, "standard output has one line")
+}
+
+func TestCatArrowFile(t *testing.T) {
+	l := newLake(t)
+	path := filepath.Join(l.dir, "rows.arrow")
+	got := run(t, "cat", "home", "--config", l.config, "--format", "arrow", "--output", path)
+	require.Zero(t, got.code, got.stderr)
+	require.Empty(t, got.stdout)
+	require.Equal(t, "7 rows; history matched 5 of 7\n", got.stderr)
+	file, err := os.Open(path)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, file.Close()) }()
+	reader, err := ipc.NewFileReader(file)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, reader.Close()) }()
+	var ids []int64
+	for i := range reader.NumRecords() {
+		batch, err := reader.RecordBatchAt(i)
+		require.NoError(t, err)
+		ids = append(ids, batch.Column(0).(*array.Int64).Int64Values()...)
+		batch.Release()
+	}
+	slices.Sort(ids)
+	require.Equal(t, []int64{2, 3, 4, 5, 6, 9007199254740993, 9007199254740993}, ids)
+}
+
+// A failure leaves neither half a file nor a temporary one.
+func TestCatOutputIsWholeOrNotThere(t *testing.T) {
+	l := newLake(t)
+	dir := t.TempDir()
+	cut := 0
+	require.NoError(t, filepath.WalkDir(l.dir, func(path string, _ os.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".parquet" || !strings.Contains(path, "large") {
+			return err
+		}
+		cut++
+		return os.Truncate(path, 100)
+	}))
+	require.NotZero(t, cut)
+	got := run(t, "cat", "large", "--config", l.config, "--format", "csv", "--output", filepath.Join(dir, "rows.csv"))
+	require.Equal(t, exitFailure, got.code)
+	require.Contains(t, got.stderr, "ml.large")
+	require.Contains(t, got.stderr, ".parquet")
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Empty(t, left)
+	got = run(t, "cat", "home", "--config", l.config, "--output", filepath.Join(dir, "no", "rows.csv"))
+	require.Equal(t, exitFailure, got.code)
+	require.Contains(t, got.stderr, "no such file")
+}
+
+// Shards cover the rows, and a cursor goes on where they stopped.
+func TestCatShardsAndCursor(t *testing.T) {
+	l := newLake(t)
+	read := func(args ...string) []string {
+		got := run(t, append([]string{"cat", "home", "--config", l.config, "--format", "jsonl", "--columns", "request_id,item"}, args...)...)
+		require.Zero(t, got.code, got.stderr)
+		lines := slices.Sorted(strings.Lines(got.stdout))
+		return lines
+	}
+	all := read()
+	require.Len(t, all, 7)
+	require.Equal(t, all, read("--shard", "/2", "--lanes", "4"))
+	require.Equal(t, all, slices.Sorted(slices.Values(append(read("--shard", "0/2", "--lanes", "4"), read("--shard", "1/2", "--lanes", "4")...))))
+	require.Equal(t, all, read("--order", "shuffled", "--seed", "7", "--epoch", "1"))
+}
+
+// Queries come as text, from a file and from standard input; flags win.
+func TestCatQuery(t *testing.T) {
+	l := newLake(t)
+	query := `{"dataset": "home", "columns": ["item"], "filter": "request_id = 3"}`
+	path := l.file(t, "query.json", query)
+	want := "{\"item\":\"two\\nlines\"}\n"
+	for name, args := range map[string][]string{
+		"text": {"--query", query}, "file": {"-q", "@" + path}, "standard input": {"-q", "-"},
+		"dataset wins": {"home", "--query", `{"dataset": "gone", "columns": ["item"], "filter": "request_id = 3"}`},
+		"flags win":    {"--query", `{"dataset": "home", "columns": ["label"], "filter": "request_id = 3"}`, "--columns", "item"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := runWith(t, process{stdin: strings.NewReader(query)}, append([]string{"cat", "--config", l.config, "-f", "jsonl"}, args...)...)
+			require.Equal(t, ran{0, want, "1 row; history matched 1 of 1\n"}, got)
+		})
+	}
+	file := runWith(t, process{env: func(name string) (string, bool) {
+		text, ok := map[string]string{envConfig: l.config}[name]
+		return text, ok
+	}}, "cat", "-f", "jsonl", "-q", query)
+	require.Equal(t, want, file.stdout, "the config file of the environment")
+}
+
+// A reader that has seen enough is no failure.
+func TestCatIntoAClosedPipe(t *testing.T) {
+	l := newLake(t)
+	reader, writer := io.Pipe()
+	require.NoError(t, reader.Close())
+	got := runWith(t, process{stdout: writer}, "cat", "large", "--config", l.config, "--format", "csv")
+	require.Equal(t, ran{0, "", ""}, got)
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestExplainAndDatasets(t *testing.T) {
+	l := newLake(t)
+	server := start(t, "--config", l.config)
+	for _, args := range [][]string{
+		{"explain", "home"},
+		{"explain", "--query", `{"dataset": "home", "lanes": 2, "filter": "request_id > 3"}`},
+		{"datasets"},
+		{"datasets", "home"},
+		{"datasets", "large"},
+		{"datasets", "hme"},
+	} {
+		t.Run(strings.Join(args, " "), func(t *testing.T) {
+			inside := run(t, append(args, "--config", l.config)...)
+			require.Equal(t, inside, run(t, append(args, "--uri", server.uri())...))
+		})
+	}
+	got := run(t, "explain", "home", "--config", l.config)
+	require.Contains(t, got.stdout, "rows 7 (exact)")
+	golden(t, "datasets.txt", run(t, "datasets", "--config", l.config).stdout)
+	golden(t, "columns.txt", run(t, "datasets", "home", "--config", l.config).stdout)
+	got = run(t, "datasets", "hme", "--config", l.config)
+	require.Equal(t, ran{exitFailure, "", "penstock: there is no dataset \"hme\"\n  did you mean \"home\"?\n"}, got)
+}
+
+// Mistakes in the use of a command are told with exit code 2, all else that
+// goes wrong with 1; the same failure reads the same from a server.
+func TestFailures(t *testing.T) {
+	l := newLake(t)
+	server := start(t, "--config", l.config)
+	for name, c := range map[string]struct {
+		args []string
+		code int
+		says []string
+	}{
+		"no command":       {[]string{"sevre"}, exitUsage, []string{`unknown command "sevre"`, "serve", "See: penstock --help"}},
+		"no flag":          {[]string{"cat", "--colums", "a"}, exitUsage, []string{"unknown flag: --colums", "See: penstock cat --help"}},
+		"two datasets":     {[]string{"cat", "a", "b"}, exitUsage, []string{"accepts at most 1 arg"}},
+		"no dataset":       {[]string{"cat", "--config", l.config}, exitUsage, []string{"name a DATASET"}},
+		"no source":        {[]string{"cat", "home"}, exitUsage, []string{"--config FILE", "--uri grpc://host:port"}},
+		"both sources":     {[]string{"cat", "home", "--config", "a", "--uri", "b"}, exitUsage, []string{"give one of them"}},
+		"format":           {[]string{"cat", "home", "--config", l.config, "--format", "xml"}, exitUsage, []string{"table, csv, jsonl, arrow"}},
+		"limit":            {[]string{"cat", "home", "--config", l.config, "--limit", "-1"}, exitUsage, []string{"--limit"}},
+		"shard form":       {[]string{"cat", "home", "--config", l.config, "--shard", "2"}, exitUsage, []string{"want i/n"}},
+		"serve nothing":    {[]string{"serve"}, exitUsage, []string{"--config FILE"}},
+		"no file":          {[]string{"cat", "home", "--config", "none.yaml"}, exitFailure, []string{"there is no config file none.yaml", "→"}},
+		"uri":              {[]string{"cat", "home", "--uri", "http://a:1"}, exitFailure, []string{"grpc://host:port"}},
+		"tls":              {[]string{"cat", "home", "--uri", "grpc+tls://a:1"}, exitFailure, []string{"TLS is not served"}},
+		"nobody there":     {[]string{"cat", "home", "--uri", "grpc://127.0.0.1:1"}, exitFailure, []string{"ask grpc://127.0.0.1:1", "penstock serve"}},
+		"query is no JSON": {[]string{"cat", "home", "--config", l.config, "--query", "{"}, exitFailure, []string{"query", "not a JSON object"}},
+		"query file":       {[]string{"cat", "--config", l.config, "--query", "@none.json"}, exitFailure, []string{"none.json"}},
+		"cursor":           {[]string{"cat", "home", "--config", l.config, "--cursor", "{"}, exitFailure, []string{"cursor", "not JSON"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := run(t, c.args...)
+			require.Equal(t, c.code, got.code, got.stderr)
+			require.Empty(t, got.stdout)
+			for _, text := range c.says {
+				require.Contains(t, got.stderr, text)
+			}
+		})
+	}
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"dataset": {[]string{"hom"}, "penstock: there is no dataset \"hom\"\n  → did you mean \"home\"?\n"},
+		"columns": {[]string{"home", "--columns", "labl,item,xyzzy"}, "penstock: plan dataset home: 2 faults\n" +
+			"  columns[0]: the dataset has no column \"labl\" (did you mean \"label\"?)\n" +
+			"  columns[2]: the dataset has no column \"xyzzy\"\n"},
+		"filter": {[]string{"home", "--filter", "labl = true"}, "penstock: plan dataset home: filter: at position 1: unknown column \"labl\" (did you mean \"label\"?)\n"},
+		"field":  {[]string{"--query", `{"dataset": "home", "colums": []}`}, "penstock: read the query: colums: unknown field (did you mean \"columns\"?)\n"},
+		"shard":  {[]string{"home", "--shard", "4/2"}, ""},
+		"lanes":  {[]string{"home", "--shard", "0/2", "--lanes", "3"}, ""},
+		"rows":   {[]string{"home", "--lanes", "4", "--batch-rows", "3"}, ""},
+		"table":  {[]string{"gone"}, ""},
+	} {
+		t.Run("same from a server: "+name, func(t *testing.T) {
+			inside := run(t, append([]string{"cat", "--config", l.config}, c.args...)...)
+			require.Equal(t, exitFailure, inside.code)
+			if c.want != "" {
+				require.Equal(t, c.want, inside.stderr)
+			}
+			require.Equal(t, inside, run(t, append([]string{"cat", "--uri", server.uri()}, c.args...)...))
+		})
+	}
+}
+
+func TestFaultyConfig(t *testing.T) {
+	l := newLake(t)
+	path := l.file(t, "faulty.yaml", "catalogs:\n  default: {type: sql, uri: \"sqlite:///catalog.db\"}\nserver:\n  listn: a\n  memory: b\n")
+	got := run(t, "serve", "--config", path)
+	require.Equal(t, ran{exitFailure, "", "penstock: 2 faults in " + path + "\n" +
+		"  server.listn: unknown field (line 4) (did you mean \"listen\"?)\n" +
+		"  server.memory: \"b\" is not a size such as 512MiB or 4GiB (line 5)\n"}, got)
+	path = l.file(t, "nowhere.yaml", "catalogs:\n  a: {type: sql, uri: \"sqlite:///a.db\"}\n  b: {type: rest, uri: \"sqlite:///b.db\"}\n")
+	got = run(t, "datasets", "--config", path)
+	require.Equal(t, exitFailure, got.code)
+	require.Contains(t, got.stderr, "2 faults")
+	require.Contains(t, got.stderr, "a.db")
+	require.Contains(t, got.stderr, `"rest" is not served`)
+}
+
+func TestVersionAndHelp(t *testing.T) {
+	require.Regexp(t, `^penstock \S+\n$`, run(t, "version").stdout)
+	help := run(t, "serve", "--help")
+	require.Zero(t, help.code)
+	golden(t, "serve-help.txt", help.stdout)
+	require.Contains(t, run(t).stdout, "Available Commands")
+}

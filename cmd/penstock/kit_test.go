@@ -1,0 +1,260 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/apache/iceberg-go"
+	icecatalog "github.com/apache/iceberg-go/catalog"
+	icesql "github.com/apache/iceberg-go/catalog/sql"
+	icetable "github.com/apache/iceberg-go/table"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+// asMain makes the test binary the program itself, so that its tests of
+// processes need no second build.
+const asMain = "PENSTOCK_TEST_AS_MAIN"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asMain) != "" {
+		main()
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// lake is a folder with a catalog, tables and a config file.
+type lake struct {
+	dir    string
+	config string
+}
+
+// largeRows is the length of ml.large: more than what fits between a server
+// and a client that does not read.
+const largeRows = 60000
+
+// newLake writes the tables of these tests with iceberg-go.
+func newLake(t *testing.T) lake {
+	t.Helper()
+	l := lake{dir: t.TempDir()}
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(l.dir, "catalog.db"))
+	require.NoError(t, err)
+	c, err := icesql.NewCatalog("default", db, icesql.SQLite, iceberg.Properties{"warehouse": "file://" + l.dir})
+	require.NoError(t, err)
+	for _, namespace := range []string{"ml", "features"} {
+		require.NoError(t, c.CreateNamespace(t.Context(), icetable.Identifier{namespace}, nil))
+	}
+	p := iceberg.PrimitiveTypes
+	write(t, c, "ml.impressions", []iceberg.NestedField{
+		{ID: 1, Name: "request_id", Type: p.Int64, Required: true},
+		{ID: 2, Name: "item", Type: p.String},
+		{ID: 3, Name: "label", Type: p.Bool},
+		{ID: 4, Name: "score", Type: p.Float32},
+		{ID: 5, Name: "ts", Type: p.Timestamp},
+		{ID: 6, Name: "price", Type: iceberg.DecimalTypeOf(9, 2)},
+	}, `[
+		{"request_id": 9007199254740993, "item": "plain",        "label": true,  "score": 0.5,     "ts": "2026-10-01T12:00:00.000001", "price": "1.20"},
+		{"request_id": 9007199254740993, "item": "with,comma",   "label": false, "score": 1e-7,    "ts": "2026-10-01T12:00:01",        "price": "-0.05"},
+		{"request_id": 2,                "item": "say \"hi\"",   "label": null,  "score": null,    "ts": null,                         "price": null},
+		{"request_id": 3,                "item": "two\nlines",   "label": true,  "score": 1e9,     "ts": "2026-10-02T00:00:00",        "price": "12345.00"},
+		{"request_id": 4,                "item": "",             "label": true,  "score": 3.25,    "ts": "1969-12-31T23:59:59",        "price": "0.00"},
+		{"request_id": 5,                "item": null,           "label": false, "score": -0.125,  "ts": "2026-10-03T00:00:00",        "price": "7.00"},
+		{"request_id": 6,                "item": "<b>ünïcode</b>", "label": false, "score": 100,   "ts": "2026-10-03T00:00:00",        "price": "8.00"}
+	]`)
+	write(t, c, "features.history", []iceberg.NestedField{
+		{ID: 1, Name: "req_id", Type: p.Int64, Required: true},
+		{ID: 2, Name: "last", Type: &iceberg.ListType{ElementID: 4, Element: p.Int64}},
+		{ID: 3, Name: "country", Type: p.String},
+	}, `[
+		{"req_id": 9007199254740993, "last": [1, 9007199254740993, null], "country": "CH"},
+		{"req_id": 3, "last": [], "country": "null"},
+		{"req_id": 4, "last": null, "country": null},
+		{"req_id": 6, "last": [10, 20, 30, 40, 50, 60, 70, 80, 90, 100, 110, 120, 130, 140, 150, 160], "country": "DE"}
+	]`)
+	var large strings.Builder
+	for i := range largeRows {
+		fmt.Fprintf(&large, "%c{\"request_id\": %d, \"text\": \"a row that takes some room on the wire %d\"}", ",["[min(1, max(0, 1-i))], i, i)
+	}
+	write(t, c, "ml.large", []iceberg.NestedField{
+		{ID: 1, Name: "request_id", Type: p.Int64, Required: true},
+		{ID: 2, Name: "text", Type: p.String},
+	}, large.String()+"]")
+	require.NoError(t, db.Close())
+	l.config = l.file(t, "penstock.yaml", `
+catalogs:
+  default: {type: sql, uri: "sqlite:///catalog.db"}
+datasets:
+  home:
+    training: {table: ml.impressions}
+    key: [request_id]
+    staging:
+      - {table: features.history, key: {request_id: req_id}}
+  large:
+    training: {table: ml.large}
+    key: [request_id]
+  gone:
+    training: {table: ml.impresions}
+    key: [request_id]
+`)
+	return l
+}
+
+func (l lake) file(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(l.dir, name)
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
+// write makes a table, bucketed on its first column, with rows given as JSON.
+func write(t *testing.T, c *icesql.Catalog, name string, fields []iceberg.NestedField, rows string) {
+	t.Helper()
+	buckets := map[string]int{"ml.impressions": 2, "features.history": 3, "ml.large": 2}[name]
+	spec := iceberg.NewPartitionSpec(iceberg.PartitionField{
+		SourceIDs: []int{1}, FieldID: 1000, Name: "key_bucket", Transform: iceberg.BucketTransform{NumBuckets: buckets},
+	})
+	table, err := c.CreateTable(t.Context(), strings.Split(name, "."), iceberg.NewSchema(0, fields...), icecatalog.WithPartitionSpec(&spec))
+	require.NoError(t, err)
+	schema, err := icetable.SchemaToArrowSchema(table.Schema(), nil, false, false)
+	require.NoError(t, err)
+	batch, _, err := array.RecordFromJSON(memory.DefaultAllocator, schema, strings.NewReader(rows))
+	require.NoError(t, err)
+	reader, err := array.NewRecordReader(schema, []arrow.RecordBatch{batch})
+	require.NoError(t, err)
+	_, err = table.Append(t.Context(), reader, nil)
+	require.NoError(t, err)
+}
+
+// ran is what a command line gave.
+type ran struct {
+	code           int
+	stdout, stderr string
+}
+
+// run runs a command line in this process.
+func run(t *testing.T, args ...string) ran {
+	t.Helper()
+	return runWith(t, process{}, args...)
+}
+
+func runWith(t *testing.T, p process, args ...string) ran {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	if p.stdout == nil {
+		p.stdout = &stdout
+	}
+	p.stderr, p.clock = &stderr, time.Now
+	if p.stdin == nil {
+		p.stdin = strings.NewReader("")
+	}
+	code := p.run(t.Context(), args)
+	return ran{code, stdout.String(), stderr.String()}
+}
+
+// child is the program as a process of its own.
+type child struct {
+	command *exec.Cmd
+	address string
+	out     *bufio.Reader
+	stderr  *lines
+}
+
+// lines collects log lines and lets one wait for some.
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+	more chan struct{}
+}
+
+// Write implements io.Writer.
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	select {
+	case l.more <- struct{}{}:
+	default:
+	}
+	return l.text.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// find waits for a log line with a message.
+func (l *lines) find(t *testing.T, message string) map[string]any {
+	t.Helper()
+	for {
+		for line := range strings.Lines(l.String()) {
+			var said map[string]any
+			if json.Unmarshal([]byte(line), &said) == nil && said["msg"] == message {
+				return said
+			}
+		}
+		select {
+		case <-l.more:
+		case <-time.After(time.Minute):
+			require.Fail(t, "the log does not say "+message, l.String())
+		}
+	}
+}
+
+// start starts a server and waits for its address.
+func start(t *testing.T, args ...string) *child {
+	t.Helper()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	args = append([]string{"serve", "--listen", "127.0.0.1:0", "--log-format", "json"}, args...)
+	c := &child{command: exec.Command(self, args...), stderr: &lines{more: make(chan struct{}, 1)}} //nolint:noctx // ended by signals
+	c.command.Env = append(os.Environ(), asMain+"=1")
+	c.command.Stderr = c.stderr
+	out, err := c.command.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, c.command.Start())
+	t.Cleanup(func() {
+		if c.command.ProcessState == nil {
+			_ = c.command.Process.Kill()
+			_ = c.command.Wait()
+		}
+	})
+	c.out = bufio.NewReader(out)
+	line, err := c.out.ReadString('\n')
+	require.NoError(t, err, c.stderr)
+	c.address = strings.TrimSuffix(line, "\n")
+	return c
+}
+
+func (c *child) uri() string { return "grpc://" + c.address }
+
+func (c *child) signal(t *testing.T) {
+	t.Helper()
+	require.NoError(t, c.command.Process.Signal(syscall.SIGTERM))
+}
+
+// wait waits for the end and returns the exit code and what standard output
+// had after the first line.
+func (c *child) wait(t *testing.T) (int, string) {
+	t.Helper()
+	rest, err := io.ReadAll(c.out)
+	require.NoError(t, err)
+	_ = c.command.Wait()
+	return c.command.ProcessState.ExitCode(), string(rest)
+}

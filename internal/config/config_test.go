@@ -1,0 +1,224 @@
+package config_test
+
+import (
+	"flag"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/config"
+	"github.com/penstock/penstock/internal/fault"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write golden files anew")
+
+const minimal = "catalogs: {default: {type: sql, uri: \"sqlite:///catalog.db\"}}\n"
+
+func write(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "penstock.yaml")
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
+func env(variables map[string]string) func(string) (string, bool) {
+	return func(name string) (string, bool) {
+		text, ok := variables[name]
+		return text, ok
+	}
+}
+
+// Every fault of file, environment and flags is told at once, with its line.
+func TestFaults(t *testing.T) {
+	_, err := config.Load(config.Origin{
+		File:  "testdata/faults.yaml",
+		Env:   env(map[string]string{"PENSTOCK_PPROF": "perhaps", "PENSTOCK_LOG_LEVEL": "loud", "PENSTOCK_DRAIN": "-1s"}),
+		Flags: map[string]string{"memory": "1kB"},
+	})
+	e := fault.As(err)
+	require.Equal(t, fault.Invalid, e.Kind)
+	require.Equal(t, "testdata/faults.yaml", e.File)
+	var got strings.Builder
+	for _, f := range e.Faults {
+		got.WriteString(f.String() + "\n")
+	}
+	const golden = "testdata/faults.txt"
+	if *rewrite {
+		require.NoError(t, os.WriteFile(golden, []byte(got.String()), 0o600))
+	}
+	want, err := os.ReadFile(golden)
+	require.NoError(t, err)
+	require.Equal(t, string(want), got.String())
+}
+
+func TestFileThatIsNone(t *testing.T) {
+	dir := t.TempDir()
+	for name, c := range map[string]struct {
+		path string
+		kind fault.Kind
+		says string
+	}{
+		"missing":      {filepath.Join(dir, "none.yaml"), fault.NotFound, "there is no config file"},
+		"folder":       {dir, fault.Invalid, "is a directory"},
+		"empty":        {write(t, ""), fault.Invalid, "is empty"},
+		"comment":      {write(t, "# nothing\n"), fault.Invalid, "is empty"},
+		"null":         {write(t, "null\n"), fault.Invalid, "is empty"},
+		"list":         {write(t, "- a\n"), fault.Invalid, "want a mapping"},
+		"syntax":       {write(t, "catalogs:\n  a: {\n"), fault.Invalid, "line 2"},
+		"tab":          {write(t, "catalogs:\n\ta: 1\n"), fault.Invalid, "line 2"},
+		"two":          {write(t, minimal+"---\n"+minimal), fault.Invalid, "(line 2)"},
+		"broken later": {write(t, minimal+"---\na: {\n"), fault.Invalid, "line"},
+		"no catalog":   {write(t, "datasets: {}\n"), fault.Invalid, "there is no catalog"},
+		"no catalogs":  {write(t, "catalogs:\n"), fault.Invalid, "there is no catalog"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := config.Load(config.Origin{File: c.path})
+			e := fault.As(err)
+			require.NotNil(t, e)
+			require.Equal(t, c.kind, e.Kind)
+			require.Equal(t, c.path, e.File)
+			require.Contains(t, err.Error(), c.says)
+			require.NotContains(t, err.Error(), "%!")
+		})
+	}
+}
+
+func TestDefaults(t *testing.T) {
+	c, err := config.Load(config.Origin{File: write(t, minimal), Memory: 8 << 30})
+	require.NoError(t, err)
+	require.Equal(t, config.Server{
+		Listen: "127.0.0.1:8815", Memory: 4 << 30, Drain: 10 * time.Second, TicketLifetime: 24 * time.Hour,
+		LogLevel: slog.LevelInfo, LogFormat: "text",
+	}, c.Server)
+	require.Equal(t, map[string]config.Catalog{"default": {Type: "sql", URI: "sqlite:///catalog.db", Name: "default"}}, c.Catalogs)
+	require.Empty(t, c.Datasets)
+}
+
+// Every setting has one name in three forms; flags win over the environment,
+// the environment over the file.
+func TestPrecedence(t *testing.T) {
+	type given struct{ file, env, flag, want string }
+	values := map[string]given{
+		"listen":          {"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3", ""},
+		"insecure":        {"true", "false", "true", ""},
+		"memory":          {"1GiB", "2GiB", "3GiB", ""},
+		"max_streams":     {"1", "2", "3", ""},
+		"drain":           {"1s", "2s", "3s", ""},
+		"ticket_keys":     {"/a", "/b", "/c", ""},
+		"ticket_lifetime": {"1h", "2h", "3h", ""},
+		"advertise":       {"grpc://a:1", "grpc://b:1", "grpc://c:1", ""},
+		"metrics":         {"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3", ""},
+		"pprof":           {"true", "false", "true", ""},
+		"log_level":       {"debug", "warn", "error", ""},
+		"log_format":      {"json", "text", "json", ""},
+	}
+	server := func(t *testing.T, name, file, env string, flags map[string]string) config.Server {
+		t.Helper()
+		text := minimal + "server: {metrics: \"127.0.0.1:9\"}\n"
+		if file != "" {
+			text = minimal + "server:\n  metrics: \"127.0.0.1:9\"\n  " + name + ": \"" + file + "\"\n"
+			if name == "metrics" {
+				text = minimal + "server: {metrics: \"" + file + "\"}\n"
+			}
+		}
+		c, err := config.Load(config.Origin{File: write(t, text), Flags: flags, Env: func(variable string) (string, bool) {
+			return env, env != "" && variable == "PENSTOCK_"+strings.ToUpper(name)
+		}})
+		require.NoError(t, err)
+		return c.Server
+	}
+	for _, s := range config.Settings() {
+		t.Run(s.Name, func(t *testing.T) {
+			v, ok := values[s.Name]
+			require.True(t, ok, "a setting without a test")
+			flag := func(text string) map[string]string { return map[string]string{s.Flag(): text} }
+			require.NotEqual(t, server(t, s.Name, v.file, "", nil), server(t, s.Name, v.env, "", nil))
+			require.Equal(t, server(t, s.Name, v.env, "", nil), server(t, s.Name, v.file, v.env, nil))
+			require.Equal(t, server(t, s.Name, v.flag, "", nil), server(t, s.Name, v.file, v.env, flag(v.flag)))
+			require.NotEmpty(t, s.Usage)
+		})
+	}
+}
+
+func TestPaths(t *testing.T) {
+	path := write(t, minimal+"server: {ticket_keys: keys/tickets}\n")
+	c, err := config.Load(config.Origin{File: path})
+	require.NoError(t, err)
+	require.Equal(t, filepath.Dir(path), c.Dir())
+	require.Equal(t, filepath.Join(filepath.Dir(path), "keys/tickets"), c.Server.TicketKeys, "of the file: relative to it")
+	c, err = config.Load(config.Origin{File: path, Flags: map[string]string{"ticket-keys": "tickets"}})
+	require.NoError(t, err)
+	require.Equal(t, "tickets", c.Server.TicketKeys, "of a flag: relative to the working directory")
+}
+
+func TestPprofNeedsMetrics(t *testing.T) {
+	_, err := config.Load(config.Origin{File: write(t, minimal), Flags: map[string]string{"pprof": "true"}})
+	require.ErrorContains(t, err, "--pprof: profiles are served beside the metrics")
+}
+
+func TestDefaultCatalog(t *testing.T) {
+	for _, c := range []struct {
+		names []string
+		want  string
+	}{
+		{[]string{"default"}, "default"},
+		{[]string{"prod"}, "prod"},
+		{[]string{"prod", "default"}, "default"},
+		{[]string{"prod", "lab"}, ""},
+	} {
+		cfg := config.Config{Catalogs: map[string]config.Catalog{}}
+		for _, name := range c.names {
+			cfg.Catalogs[name] = config.Catalog{}
+		}
+		require.Equal(t, c.want, cfg.DefaultCatalog())
+	}
+}
+
+func TestParseBytes(t *testing.T) {
+	for text, want := range map[string]int64{
+		"0": 0, "17": 17, "17B": 17, "4GiB": 4 << 30, "4 GiB": 4 << 30, "1.5KiB": 1536, "2kb": 2000, "3MB": 3e6, "1tib": 1 << 40,
+	} {
+		n, err := config.ParseBytes(text)
+		require.NoError(t, err, text)
+		require.Equal(t, want, n, text)
+	}
+	for _, text := range []string{"", "GiB", "-1", "4XB", "1e30TiB", "9999999TiB", "NaN", "Inf", "1 2", "0x10"} {
+		_, err := config.ParseBytes(text)
+		require.ErrorContains(t, err, "is not a size", text)
+	}
+}
+
+func TestMachineMemory(t *testing.T) {
+	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
+	meminfo := file("MemTotal:       16384 kB\nMemFree:        1 kB\n")
+	for name, c := range map[string]struct {
+		files fstest.MapFS
+		want  int64
+	}{
+		"none":            {fstest.MapFS{}, 0},
+		"machine":         {fstest.MapFS{"proc/meminfo": meminfo}, 16 << 20},
+		"no limit":        {fstest.MapFS{"proc/meminfo": meminfo, "proc/self/cgroup": file("0::/a\n"), "sys/fs/cgroup/a/memory.max": file("max\n")}, 16 << 20},
+		"own group":       {fstest.MapFS{"proc/meminfo": meminfo, "proc/self/cgroup": file("0::/a/b\n"), "sys/fs/cgroup/a/b/memory.max": file("4096\n")}, 4096},
+		"group around it": {fstest.MapFS{"proc/meminfo": meminfo, "proc/self/cgroup": file("0::/a/b\n"), "sys/fs/cgroup/a/memory.max": file("8192\n")}, 8192},
+		"container":       {fstest.MapFS{"proc/meminfo": meminfo, "proc/self/cgroup": file("0::/hidden\n"), "sys/fs/cgroup/memory.max": file("1048576\n")}, 1 << 20},
+		"version 1": {fstest.MapFS{
+			"proc/meminfo": meminfo, "proc/self/cgroup": file("3:cpu:/a\n2:hugetlb,memory:/a\n"),
+			"sys/fs/cgroup/memory/a/memory.limit_in_bytes": file("2097152\n"),
+		}, 2 << 20},
+		"version 1 without a limit": {fstest.MapFS{
+			"proc/meminfo": meminfo, "proc/self/cgroup": file("2:memory:/\n"),
+			"sys/fs/cgroup/memory/memory.limit_in_bytes": file("9223372036854771712\n"),
+		}, 16 << 20},
+	} {
+		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, config.MachineMemory(c.files)) })
+	}
+	require.EqualValues(t, 2<<30, config.DefaultMemory(0))
+	require.EqualValues(t, 8<<20, config.DefaultMemory(16<<20))
+	require.EqualValues(t, 64<<30, config.DefaultMemory(1<<40))
+}
