@@ -1,0 +1,279 @@
+"""The demo's Iceberg tables, and the server's configuration beside them.
+
+PyIceberg writes them into a SQLite catalog, bucketed by the request id with
+three different counts. All lies in one folder. Its marker is written last and
+names what the tables were made by, so that finished tables are used again, and
+tables that are unfinished, damaged or of an older demo are made anew.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import fcntl
+import hashlib
+import importlib.metadata
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import movielens
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from failure import DemoError
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.io.pyarrow import schema_to_pyarrow
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.table import Table
+from pyiceberg.transforms import BucketTransform
+from pyiceberg.types import (
+    DoubleType,
+    FloatType,
+    IntegerType,
+    ListType,
+    LongType,
+    NestedField,
+    StringType,
+    TimestamptzType,
+)
+
+KEY = "request_id"
+DATASET = "movielens"
+RATINGS = "ml.ratings"
+USER_HISTORY = "features.user_history"
+GENRE_AFFINITY = "features.genre_affinity"
+STAGING = (USER_HISTORY, GENRE_AFFINITY)
+
+_LATEST = 0.2  # of the ratings, by time, are what the models are tested on
+_FINISHED = "finished.json"
+_LOCK = "lock"
+
+
+class BusyError(DemoError):
+    """Another run of the demo uses the folder."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Written:
+    """One table as it was written."""
+
+    name: str
+    buckets: int
+    rows: int
+    files: dict[str, int]  # path to size in bytes
+
+
+@dataclasses.dataclass(frozen=True)
+class Facts:
+    """What the demo tells of its tables, and checks the streams against."""
+
+    source: list[str]
+    users: int
+    movies: int
+    first_day: str
+    last_day: str
+    tested_from: str  # the first day whose ratings are for the test
+    train_rows: int
+    test_rows: int
+    tables: list[Written]
+
+
+_LONGS = ListType(element_id=101, element_type=LongType(), element_required=False)
+_FLOATS = ListType(element_id=101, element_type=FloatType(), element_required=False)
+
+_LAYOUT: dict[str, tuple[int, Schema]] = {
+    RATINGS: (
+        16,
+        Schema(
+            NestedField(1, KEY, LongType(), required=True),
+            NestedField(2, "user_id", LongType(), required=True),
+            NestedField(3, "movie_id", LongType(), required=True),
+            NestedField(4, "rating", FloatType(), required=True),
+            NestedField(5, "ts", TimestamptzType(), required=True),
+            NestedField(6, "title", StringType(), required=False),
+            NestedField(7, "year", IntegerType(), required=False),
+            NestedField(8, "genres", _LONGS, required=True),
+        ),
+    ),
+    USER_HISTORY: (
+        12,
+        Schema(
+            NestedField(1, KEY, LongType(), required=True),
+            NestedField(2, "ratings_before", IntegerType(), required=True),
+            NestedField(3, "mean_rating", DoubleType(), required=True),
+            NestedField(4, "last_movies", _LONGS, required=True),
+        ),
+    ),
+    GENRE_AFFINITY: (
+        8,
+        Schema(
+            NestedField(1, KEY, LongType(), required=True),
+            NestedField(2, "affinity", _FLOATS, required=True),
+        ),
+    ),
+}
+
+_CONFIG = """\
+catalogs:
+  default:
+    type: sql
+    uri: "sqlite:///{folder}/catalog.db"
+    warehouse: "file://{folder}/warehouse"
+datasets:
+  {dataset}:
+    training:
+      table: {ratings}
+    key: [{key}]
+    staging:
+      - table: {user_history}
+      - table: {genre_affinity}
+"""
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Keep the folder for this process; BusyError if another one has it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / _LOCK).open("w") as lock:
+        _lock(lock, folder)
+        yield
+
+
+def config_path(folder: Path) -> Path:
+    """Where `ensure` writes the server's configuration."""
+    return folder / "tables" / "penstock.yaml"
+
+
+def ready(folder: Path) -> Facts | None:
+    """The facts of the finished tables in the folder; None if there are none."""
+    try:
+        marker = json.loads((folder / "tables" / _FINISHED).read_text())
+        if marker["made_by"] != _made_by(folder):
+            return None
+        written = [Written(**table) for table in marker["facts"].pop("tables")]
+        facts = Facts(**marker["facts"], tables=written)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    whole = (folder / "tables" / "catalog.db").exists() and config_path(folder).exists()
+    return facts if whole and all(_whole(table) for table in facts.tables) else None
+
+
+def make(folder: Path) -> Facts:
+    """Make the tables from the package's data, in place of what was there."""
+    events, movies = movielens.load()
+    rows = movielens.tables(events, movies)
+    home = folder / "tables"
+    shutil.rmtree(home, ignore_errors=True)
+    home.mkdir(parents=True)
+    parts = {
+        RATINGS: rows.ratings,
+        USER_HISTORY: rows.user_history,
+        GENRE_AFFINITY: rows.genre_affinity,
+    }
+    catalog = open_catalog(folder)
+    for namespace in dict.fromkeys(name.partition(".")[0] for name in parts):
+        catalog.create_namespace(namespace)
+    tables = [_write(catalog, name, part) for name, part in parts.items()]
+    catalog.close()
+    config_path(folder).write_text(
+        _CONFIG.format(
+            folder=home.resolve(),
+            dataset=DATASET,
+            key=KEY,
+            ratings=RATINGS,
+            user_history=USER_HISTORY,
+            genre_affinity=GENRE_AFFINITY,
+        )
+    )
+    facts = _facts(events, rows.ratings, tables)
+    marker = {"made_by": _made_by(folder), "facts": dataclasses.asdict(facts)}
+    unfinished = home / (_FINISHED + ".new")
+    unfinished.write_text(json.dumps(marker))
+    unfinished.rename(home / _FINISHED)
+    return facts
+
+
+def open_catalog(folder: Path) -> SqlCatalog:
+    """The catalog that holds the tables; the caller closes it."""
+    home = (folder / "tables").resolve()
+    return SqlCatalog("default", uri=f"sqlite:///{home}/catalog.db", warehouse=f"file://{home}/warehouse")
+
+
+def files_of(catalog: SqlCatalog, name: str, snapshot: int) -> list[str]:
+    """The Parquet files of a table's snapshot."""
+    planned = catalog.load_table(name).scan(snapshot_id=snapshot).plan_files()
+    return sorted(scan.file.file_path.removeprefix("file://") for scan in planned)
+
+
+def _lock(lock: IO[str], folder: Path) -> None:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        raise BusyError(f"another run of the demo uses {folder}: wait for its end") from None
+
+
+def _made_by(folder: Path) -> dict[str, Any]:
+    """What decides the tables: place, our own code, the packages."""
+    here = Path(__file__).parent
+    code = b"".join((here / name).read_bytes() for name in ("movielens.py", "lakehouse.py"))
+    packages = (movielens.PACKAGE, "pyiceberg", "pyarrow")
+    return {
+        "folder": str(folder.resolve()),
+        "code": hashlib.sha256(code).hexdigest(),
+        "packages": {name: importlib.metadata.version(name) for name in packages},
+    }
+
+
+def _whole(table: Written) -> bool:
+    return all(
+        Path(path).exists() and Path(path).stat().st_size == size for path, size in table.files.items()
+    )
+
+
+def _write(catalog: SqlCatalog, name: str, rows: pa.Table) -> Written:
+    buckets, schema = _LAYOUT[name]
+    key = schema.find_field(KEY).field_id
+    field = PartitionField(
+        source_id=key, field_id=1000, transform=BucketTransform(buckets), name=f"{KEY}_bucket"
+    )
+    table = catalog.create_table(
+        name,
+        schema,
+        partition_spec=PartitionSpec(field),
+        properties={"format-version": "2", "write.parquet.compression-codec": "zstd"},
+    )
+    table.append(rows.cast(schema_to_pyarrow(schema, include_field_ids=False)))
+    return Written(name, buckets, rows.num_rows, _files(table))
+
+
+def _files(table: Table) -> dict[str, int]:
+    return {
+        scan.file.file_path.removeprefix("file://"): scan.file.file_size_in_bytes
+        for scan in table.scan().plan_files()
+    }
+
+
+def _facts(events: movielens.Events, ratings: pa.Table, tables: list[Written]) -> Facts:
+    tested_from = _day(int(np.quantile(events.second, 1 - _LATEST)))
+    border = datetime.datetime.fromisoformat(tested_from).replace(tzinfo=datetime.UTC)
+    before = pc.sum(pc.less(ratings["ts"], pa.scalar(border, pa.timestamp("us", "UTC")))).as_py()
+    return Facts(
+        source=movielens.source(),
+        users=len(np.unique(events.user)),
+        movies=len(np.unique(events.movie)),
+        first_day=_day(int(events.second.min())),
+        last_day=_day(int(events.second.max())),
+        tested_from=tested_from,
+        train_rows=before,
+        test_rows=ratings.num_rows - before,
+        tables=tables,
+    )
+
+
+def _day(second: int) -> str:
+    return datetime.datetime.fromtimestamp(second, datetime.UTC).date().isoformat()
