@@ -1,0 +1,316 @@
+"""One connection to a server, which survives a fork.
+
+gRPC does not work in a forked child if its threads ran in the parent at the
+moment of the fork: the child's first call waits forever. So connections are
+made at the first call, closed right before a fork where nothing uses them,
+and made anew by the next call on either side. Where a stream is open at the
+fork its connection cannot be closed: then calls in the child fail at once,
+and say so.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import traceback
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pyarrow as pa
+import pyarrow.flight as flight
+
+from penstock import errors
+
+TRAILER = "penstock-error-bin"
+
+T = TypeVar("T")
+
+# How long a fork waits for gRPC's threads to end, in seconds, and how long
+# where they cannot be listed.
+_QUIET_LIMIT = 2.0
+_QUIET_BLIND = 0.1
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a connection is made with. All of it can be pickled.
+
+    Attributes:
+        location: the server's Flight location, as "grpc://host:port".
+        headers: sent with every call, names in lower case.
+        tls_roots: PEM certificates to trust instead of the system's.
+        tls_chain: PEM certificate chain of the client, for mutual TLS.
+        tls_key: PEM key of the client, for mutual TLS.
+        timeout: seconds that a call other than a stream may take; None is no limit.
+        lookahead: bytes that gRPC reads ahead of the consumer of a stream; None lets it choose.
+    """
+
+    location: str
+    headers: tuple[tuple[str, str], ...] = ()
+    tls_roots: bytes | None = None
+    tls_chain: bytes | None = None
+    tls_key: bytes | None = None
+    timeout: float | None = None
+    lookahead: int | None = None
+
+    def connect(self, calls: Calls) -> flight.FlightClient:
+        """Makes a client. It connects at its first call."""
+        generic: list[tuple[str, int]] = []
+        if self.lookahead is not None:
+            generic = [("grpc.http2.bdp_probe", 0), ("grpc.http2.lookahead_bytes", self.lookahead)]
+        try:
+            return flight.FlightClient(
+                self.location,
+                tls_root_certs=self.tls_roots,
+                cert_chain=self.tls_chain,
+                private_key=self.tls_key,
+                middleware=[calls],
+                generic_options=generic or None,
+            )
+        except (pa.ArrowException, ValueError, TypeError) as e:
+            raise errors.Invalid(
+                f"connect to {self.location}: {errors.from_arrow(e).message}",
+                remedy="name the server as host:port, grpc://host:port, grpc+tls://host:port or grpc+unix:///path",
+            ) from e
+
+    def options(self, *, stream: bool) -> flight.FlightCallOptions:
+        """The options of a call. Streams get no time-out: it would bound the whole stream."""
+        return flight.FlightCallOptions(
+            timeout=None if stream else self.timeout,
+            headers=[(name.encode(), value.encode()) for name, value in self.headers],
+        )
+
+
+class Call(flight.ClientMiddleware):
+    """Watches one call for the details of its failure, which come in the trailers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.details: bytes | str | None = None
+
+    def received_headers(self, headers: Mapping[str, list[bytes | str]]) -> None:
+        """Takes note of the details. gRPC calls this for headers and for trailers."""
+        values = headers.get(TRAILER)
+        if values:
+            self.details = values[-1]
+
+    @contextmanager
+    def translated(self, unclassified: type[errors.Error] | None = None) -> Iterator[None]:
+        """Turns pyarrow's exceptions into ours."""
+        try:
+            yield
+        except (pa.ArrowException, flight.FlightError, OSError) as e:
+            # Whoever keeps the exception must not keep Flight's objects, and
+            # with them gRPC's threads, alive: a fork waits for those to end.
+            traceback.clear_frames(e.__traceback__)
+            known = errors.from_trailer(self.details)
+            if known is not None:
+                raise known from None
+            raise errors.from_arrow(e, unclassified=unclassified) from e
+
+
+class Calls(flight.ClientMiddlewareFactory):
+    """Makes the watcher of each call, and hands it to the thread that calls."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._thread = threading.local()
+
+    @contextmanager
+    def watched(self) -> Iterator[Call]:
+        """The watcher of the next call that this thread makes; translates what it raises."""
+        call = self._thread.next = Call()
+        try:
+            with call.translated():
+                yield call
+        finally:
+            self._thread.next = None
+
+    def start_call(self, info: Any) -> Call:  # noqa: ARG002 - Flight's signature
+        """Called by Flight, in the thread that makes the call."""
+        call: Call | None = getattr(self._thread, "next", None)
+        return call or Call()
+
+
+class Lease:
+    """The use of a connection by one call or stream. Whoever takes it releases it.
+
+    Attributes:
+        client: the Flight client; None once released.
+        reader: the stream's reader, where it is one; None once released.
+    """
+
+    def __init__(self, channel: Channel, client: flight.FlightClient) -> None:
+        self._channel = channel
+        self._pid = os.getpid()
+        self.client: Any = client
+        self.reader: Any = None
+
+    @property
+    def foreign(self) -> bool:
+        """Whether the lease was taken before a fork, on the other side of it."""
+        return self._pid != os.getpid()
+
+    def release(self) -> None:
+        """Ends the stream, if there is one, and the use. It may be called more than once."""
+        if self.foreign or self.client is None:
+            return
+        reader, self.reader, self.client = self.reader, None, None
+        if reader is not None:
+            reader.cancel()
+        del reader
+        self._channel.returned(self)
+
+
+class Channel:
+    """A connection to one server, made at the first call in each process. Safe for threads."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self._calls = Calls()
+        self._client: flight.FlightClient | None = None
+        self._leases: set[Lease] = set()
+        self._closed = False
+        with _process.lock:
+            _process.channels.add(self)
+
+    def lease(self) -> Lease:
+        """Takes the connection, and makes it if there is none."""
+        with _process.lock:
+            if self._closed:
+                raise errors.Invalid("the client is closed", remedy="connect again")
+            if _process.spoilt:
+                raise errors.Invalid(
+                    "this process was forked while its parent read from a server; gRPC does not work in it",
+                    remedy="close streams and other Flight clients before the fork, or start processes with the spawn or forkserver method",
+                )
+            if self._client is None:
+                self._client = self.settings.connect(self._calls)
+            lease = Lease(self, self._client)
+            self._leases.add(lease)
+            return lease
+
+    def call(self, act: Callable[[flight.FlightClient, flight.FlightCallOptions], T]) -> T:
+        """Makes a call that is over when `act` returns. Failures become ours."""
+        lease = self.lease()
+        try:
+            with self._calls.watched():
+                return act(lease.client, self.settings.options(stream=False))
+        finally:
+            lease.release()
+
+    def stream(self, ticket: flight.Ticket) -> tuple[Lease, Call]:
+        """Starts a stream. The caller releases the lease, and reads under the call's `translated`."""
+        lease = self.lease()
+        try:
+            with self._calls.watched() as call:
+                lease.reader = lease.client.do_get(ticket, self.settings.options(stream=True))
+        except BaseException:
+            lease.release()
+            raise
+        return lease, call
+
+    def returned(self, lease: Lease) -> None:
+        """Called by a lease that ends."""
+        with _process.lock:
+            self._leases.discard(lease)
+
+    def close(self) -> None:
+        """Ends all streams and the connection. Calls after it fail."""
+        with _process.lock:
+            self._closed = True
+            leases = list(self._leases)
+        for lease in leases:
+            lease.release()
+        with _process.lock:
+            self._drop()
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close` was called."""
+        return self._closed
+
+    def _drop(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            client.close()
+
+    def quiet(self) -> bool:
+        """Closes the connection if nothing uses it. Says whether there is none any more."""
+        if not self._leases:
+            self._drop()
+        return self._client is None
+
+    def abandon(self) -> tuple[Any, ...]:
+        """Forgets, in a forked child, what is the parent's, and returns it."""
+        theirs = (self._client, *((lease.client, lease.reader) for lease in self._leases))
+        self._client = None
+        self._leases = set()
+        return theirs
+
+
+class _Process:
+    """What this process knows of all its connections, and does around a fork."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.channels: weakref.WeakSet[Channel] = weakref.WeakSet()
+        self.spoilt = False  # forked with gRPC running
+        self._running = False
+        self._used = False
+        # The parent's clients and readers in a child: freeing them would wait
+        # for threads that are not there.
+        self._abandoned: list[Any] = []
+
+    def before_fork(self) -> None:
+        self.lock.acquire()
+        channels = list(self.channels)
+        had = any(c._client is not None for c in channels)
+        quiet = [c.quiet() for c in channels]
+        self._running = not all(quiet)
+        if had and not self._running:
+            self._running = not _grpc_ended()
+
+    def after_in_parent(self) -> None:
+        self.lock.release()
+
+    def after_in_child(self) -> None:
+        self._abandoned.extend(c.abandon() for c in list(self.channels))
+        self.spoilt = self.spoilt or self._running
+        self.lock.release()
+
+
+def _grpc_ended() -> bool:
+    """Waits for gRPC's threads to end, which they do on their own after the last client was closed."""
+    threads = Path("/proc/self/task")
+    if not threads.is_dir():
+        time.sleep(_QUIET_BLIND)
+        return True
+    limit = time.monotonic() + _QUIET_LIMIT
+    while any(_is_grpc(thread) for thread in threads.iterdir()):
+        if time.monotonic() > limit:
+            return False
+        time.sleep(0.001)
+    return True
+
+
+def _is_grpc(thread: Path) -> bool:
+    try:
+        name = (thread / "comm").read_text().strip()
+    except OSError:  # ended meanwhile
+        return False
+    return name in ("event_engine", "lifeguard") or name.startswith(("grpc", "resolver"))
+
+
+_process = _Process()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_process.before_fork,
+        after_in_parent=_process.after_in_parent,
+        after_in_child=_process.after_in_child,
+    )

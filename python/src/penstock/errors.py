@@ -1,0 +1,257 @@
+"""The kinds of failure, one exception class each.
+
+Every failure of a server, and of reading from one, is an `Error`. Its class
+says whose fault it is and what may follow from it; its fields say what is
+known about it. A server sends the details beside the status of a call; where
+they did not arrive (a killed server, a proxy in between) the class follows
+from the status alone.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.flight as flight
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One thing that is wrong with a query.
+
+    Attributes:
+        field: path of the field, as "staging[0].key"; "" if it is not about one.
+        position: 1-based position in the field's text, as in a filter; 0 if there is none.
+        message: what is wrong.
+        nearest: the known name nearest to an unknown one; "" if none is near.
+    """
+
+    field: str
+    message: str
+    position: int = 0
+    nearest: str = ""
+
+
+class Error(Exception):
+    """A failure with its kind and all that is known about it.
+
+    Attributes:
+        kind: the kind's name, as it stands in the server's details.
+        message: what was done, to what, and what went wrong.
+        remedy: what can be done about it; "" if nothing is known.
+        faults: of `Invalid`: every fault that was found, not only the first.
+        table: the table that was read, "" if it is not about one.
+        file: the file that was read, "" if it is not about one.
+        row_group: the row group of `file`, None if it is not about one.
+        retry_after: seconds after which to try again, None if unknown.
+        differs: of a cursor that does not fit: what differs.
+    """
+
+    kind = "internal"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        remedy: str = "",
+        faults: tuple[Fault, ...] = (),
+        table: str = "",
+        file: str = "",
+        row_group: int | None = None,
+        retry_after: float | None = None,
+        differs: tuple[str, ...] = (),
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.remedy = remedy
+        self.faults = faults
+        self.table = table
+        self.file = file
+        self.row_group = row_group
+        self.retry_after = retry_after
+        self.differs = differs
+
+    def __str__(self) -> str:
+        text = self.message
+        if self.file and self.file not in text:
+            group = "" if self.row_group is None else f", row group {self.row_group}"
+            text += f" (file {self.file}{group})"
+        return f"{text}; {self.remedy}" if self.remedy else text
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (type(self), (self.message,), dict(vars(self)))
+
+
+class Invalid(Error):  # noqa: N818 - named after the kind, as all of them
+    """The query names something wrong; `faults` say what."""
+
+    kind = "invalid"
+
+
+class NotFound(Error):  # noqa: N818
+    """A dataset, table, ref, snapshot or file that does not exist."""
+
+    kind = "not found"
+
+
+class Unauthenticated(Error):  # noqa: N818
+    """No credentials, or none that the server can read."""
+
+    kind = "unauthenticated"
+
+
+class Forbidden(Error):  # noqa: N818
+    """The server knows the caller, who may not do this."""
+
+    kind = "forbidden"
+
+
+class Expired(Error):  # noqa: N818
+    """A ticket or snapshot that is gone: ask again."""
+
+    kind = "expired"
+
+
+class Conflict(Error):  # noqa: N818
+    """A commit that lost against another one."""
+
+    kind = "conflict"
+
+
+class Exhausted(Error):  # noqa: N818
+    """A limit of the server is reached: try later, or with less."""
+
+    kind = "exhausted"
+
+
+class Corrupt(Error):  # noqa: N818
+    """Data that contradicts itself, or a stream that is not whole."""
+
+    kind = "corrupt"
+
+
+class Unavailable(Error):  # noqa: N818
+    """The server, its storage or its catalog does not answer."""
+
+    kind = "unavailable"
+
+
+class Internal(Error):  # noqa: N818
+    """A bug of Penstock."""
+
+    kind = "internal"
+
+
+_CLASSES: dict[str, type[Error]] = {
+    c.kind: c
+    for c in (
+        Invalid,
+        NotFound,
+        Unauthenticated,
+        Forbidden,
+        Expired,
+        Conflict,
+        Exhausted,
+        Corrupt,
+        Unavailable,
+        Internal,
+    )
+}
+
+# pyarrow gives several gRPC codes one exception class; the code's name is in
+# the message.
+_STATUS = re.compile(
+    r"(?:gRPC|Flight) (?:returned ([a-z -]+?) error|cancelled call|RPC failed),? with message: "
+)
+_STATUS_CLASSES: dict[str, type[Error]] = {
+    "invalid argument": Invalid,
+    "out-of-range": Invalid,
+    "not found": NotFound,
+    "unauthenticated": Unauthenticated,
+    "permission denied": Forbidden,
+    "unauthorized": Forbidden,
+    "precondition failed": Expired,
+    "failed precondition": Expired,
+    "aborted": Conflict,
+    "resource exhausted": Exhausted,
+    "data loss": Corrupt,
+    "unavailable": Unavailable,
+    "deadline exceeded": Unavailable,
+    "internal": Internal,
+}
+_EXCEPTION_CLASSES: tuple[tuple[type[BaseException], type[Error]], ...] = (
+    (flight.FlightUnauthenticatedError, Unauthenticated),
+    (flight.FlightUnauthorizedError, Forbidden),
+    (flight.FlightUnavailableError, Unavailable),
+    (flight.FlightTimedOutError, Unavailable),
+    (flight.FlightCancelledError, Unavailable),
+    (flight.FlightError, Internal),
+    (pa.ArrowKeyError, NotFound),
+    (pa.ArrowInvalid, Invalid),
+    (pa.ArrowCancelled, Unavailable),
+)
+# What the transport appends to the server's message.
+_CONTEXT = re.compile(r"\.? (?:gRPC client debug context|Client context|Detail): .*", re.DOTALL)
+
+
+def from_details(details: Mapping[str, Any]) -> Error:
+    """Makes the exception of a failure's details, as a server sends them."""
+    kind = str(details.get("kind", ""))
+    retry = details.get("retry_after_ms")
+    group = details.get("row_group")
+    made = _CLASSES.get(kind, Error)(
+        str(details.get("message", "")),
+        remedy=str(details.get("remedy", "")),
+        faults=tuple(
+            Fault(
+                field=str(f.get("field", "")),
+                message=str(f.get("message", "")),
+                position=int(f.get("position", 0)),
+                nearest=str(f.get("nearest", "")),
+            )
+            for f in details.get("faults") or ()
+        ),
+        table=str(details.get("table", "")),
+        file=str(details.get("file", "")),
+        row_group=None if group is None else int(group),
+        retry_after=int(retry) / 1000 if retry else None,
+        differs=tuple(str(d) for d in details.get("differs") or ()),
+    )
+    if kind and kind not in _CLASSES:
+        made.kind = kind  # a newer server's: still an Error, under its own name
+    return made
+
+
+def from_trailer(raw: bytes | str | None) -> Error | None:
+    """Reads the trailer that holds a failure's details; None if it is not there or not readable."""
+    if raw is None:
+        return None
+    try:
+        details = json.loads(raw)
+        return from_details(details) if isinstance(details, dict) else None
+    except (ValueError, TypeError, AttributeError):
+        return None
+
+
+def from_arrow(exception: BaseException, *, unclassified: type[Error] | None = None) -> Error:
+    """Makes the exception of one of pyarrow's.
+
+    Args:
+        exception: what pyarrow raised.
+        unclassified: the class if neither a gRPC status nor a Flight exception says one.
+    """
+    text = str(exception)
+    status = _STATUS.search(text)
+    message = _CONTEXT.sub("", text[status.end() :] if status else text).strip() or type(exception).__name__
+    if status and status[1] in _STATUS_CLASSES:
+        return _STATUS_CLASSES[status[1]](message)
+    if unclassified is not None and not isinstance(exception, flight.FlightError):
+        return unclassified(message)
+    for theirs, ours in _EXCEPTION_CLASSES:
+        if isinstance(exception, theirs):
+            return ours(message)
+    return Internal(message)

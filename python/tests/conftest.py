@@ -1,0 +1,31 @@
+"""Servers that the tests read from."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import penstock
+
+
+@pytest.fixture(scope="session")
+def fake_address() -> Iterator[str]:
+    """The address of a fake server, in a process of its own."""
+    program = Path(__file__).with_name("fake_server.py")
+    with subprocess.Popen(
+        [sys.executable, str(program)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        yield process.stdout.readline().strip()
+        process.kill()
+
+
+@pytest.fixture
+def fake(fake_address: str) -> Iterator[penstock.Client]:
+    """A client of the fake server."""
+    with penstock.connect(fake_address, timeout=30) as client:
+        yield client

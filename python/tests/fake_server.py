@@ -1,0 +1,185 @@
+"""A Flight server that follows Penstock's wire, or breaks it where a test asks for that.
+
+The dataset's name says how it behaves; a shard's rows are the numbers i with
+i mod of = index. Run as a program, it prints host:port and serves until its
+standard input ends.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import grpc
+import pyarrow as pa
+import pyarrow.flight as flight
+from fake_wire import fields, flight_data
+
+SCHEMA = pa.schema([pa.field("n", pa.int64(), nullable=False), ("text", pa.utf8())])
+ROWS = 1000
+BATCH_ROWS = 64
+# Beyond what a double holds exactly.
+SNAPSHOT = 2**62 + 1
+
+
+def cursor(shard: dict[str, int], given: int) -> dict[str, Any]:
+    return {"v": 1, "plan": "p", "pin": {"training": {"snapshot": SNAPSHOT}}, "shard": shard, "rows": given}
+
+
+def numbers(index: int, of: int) -> list[int]:
+    return list(range(index, ROWS, of))
+
+
+def fail(context: grpc.ServicerContext, asked: str) -> None:
+    """Ends the call as the dataset "raises CODE" or "raises CODE DETAILS" asks for."""
+    code, _, details = asked.partition(" ")
+    if details:
+        context.set_trailing_metadata((("penstock-error-bin", details.encode()),))
+    context.abort(grpc.StatusCode[code], "the reason")
+
+
+def list_flights(request: bytes, context: grpc.ServicerContext) -> Iterator[bytes]:  # noqa: ARG001
+    yield _found(flight.FlightDescriptor.for_path("good"), [], _summary(1))
+    broken = {"v": 1, "error": {"kind": "not found", "message": "table ml.gone", "table": "ml.gone"}}
+    yield _found(flight.FlightDescriptor.for_path("broken"), [], broken, -1)
+
+
+def get_flight_info(request: bytes, context: grpc.ServicerContext) -> bytes:
+    descriptor = flight.FlightDescriptor.deserialize(request)
+    query = json.loads(descriptor.command)
+    name = query["dataset"]
+    if name.startswith("raises "):
+        fail(context, name.removeprefix("raises "))
+    if name == "slow":
+        threading.Event().wait(20)
+    shard = query.get("shard", {"of": 1})
+    indexes = [shard["index"]] if "index" in shard else range(shard["of"])
+    cursors = query.get("cursor") or []
+    given = {c["shard"]["index"]: c["rows"] for c in (cursors if isinstance(cursors, list) else [cursors])}
+    tickets = [
+        {"name": name, "index": i, "of": shard["of"], "given": given.get(i, 0)}
+        for i in ([] if name == "no endpoints" else indexes)
+    ]
+    summary = _summary(shard["of"])
+    if name == "newer":
+        summary["v"] = 2
+    if name == "less":
+        del summary["pin"]
+    return _found(descriptor, tickets, None if name == "stranger" else summary)
+
+
+def get_schema(request: bytes, context: grpc.ServicerContext) -> bytes:  # noqa: ARG001
+    return bytes(flight.SchemaResult(SCHEMA).serialize())
+
+
+def do_action(request: bytes, context: grpc.ServicerContext) -> Iterator[bytes]:
+    action = flight.Action.deserialize(request)
+    body = action.body.to_pybytes()
+    query = json.loads(body)
+    name = str(query["dataset"])
+    if name.startswith("raises "):
+        fail(context, name.removeprefix("raises "))
+    answer = b"explained: " + body
+    if action.type == "manifest":
+        sent = dict(context.invocation_metadata())
+        answer = json.dumps({"query": query, "authorization": sent.get("authorization")}).encode()
+    for _ in range(2 if name == "twice" else 1):
+        yield flight.Result(answer).serialize()
+
+
+def do_get(request: bytes, context: grpc.ServicerContext) -> Iterator[bytes]:
+    asked = json.loads(dict(fields(request))[1])
+    name, shard = asked["name"], {"index": asked["index"], "of": asked["of"]}
+    schema = pa.schema([("m", pa.int32())]) if name == "other schema" else SCHEMA
+    yield flight_data(schema.serialize())
+    rows = numbers(asked["index"], asked["of"])
+    given = asked["given"]
+    sent = batches = 0
+    while given < len(rows):
+        part = rows[given : given + BATCH_ROWS]
+        given, sent, batches = given + len(part), sent + len(part), batches + 1
+        batch = pa.record_batch([pa.array(part), pa.array([str(n) for n in part])], schema=SCHEMA)
+        after = b"" if name == "no cursor" else json.dumps(cursor(shard, given)).encode()
+        yield flight_data(batch.serialize(), after)
+        if batches == 3:
+            if name == "cut":
+                return
+            if name.startswith("breaks "):
+                fail(context, name.removeprefix("breaks "))
+            if name == "malformed":
+                yield flight_data(pa.py_buffer(b"\xff\xff\xff\xff\x08\0\0\0nonsense"))
+            if name == "endless":
+                threading.Event().wait(60)
+    yield from _end(name, {"rows": sent, "batches": batches, "cursor": cursor(shard, given)})
+
+
+def _end(name: str, report: dict[str, Any]) -> Iterator[bytes]:
+    if name == "miscounted":
+        report["rows"] += 1
+    last = flight_data(None, json.dumps({"report": report}).encode())
+    if name == "strange message":
+        last = flight_data(None, b"[]")
+    if name != "no report":
+        yield last
+    if name == "two reports":
+        yield last
+    if name == "late batch":
+        yield flight_data(pa.RecordBatch.from_pylist([{"n": 1}], SCHEMA).serialize(), b"{}")
+
+
+def _summary(shards: int) -> dict[str, Any]:
+    return {
+        "v": 1,
+        "plan": "p",
+        "pin": {"training": {"uuid": "u", "snapshot": SNAPSHOT, "schema": 0}, "staging": {}},
+        "lanes": shards,
+        "shards": shards,
+        "batch_rows": BATCH_ROWS,
+        "rows": ROWS,
+        "rows_unknown": "",
+        "steps": -1,
+        "splits": 3,
+    }
+
+
+def _found(
+    descriptor: flight.FlightDescriptor,
+    tickets: list[dict[str, Any]],
+    metadata: dict[str, Any] | None,
+    rows: int = ROWS,
+) -> bytes:
+    endpoints = [flight.FlightEndpoint(json.dumps(t).encode(), []) for t in tickets]
+    text = b"" if metadata is None else json.dumps(metadata).encode()
+    found = flight.FlightInfo(SCHEMA, descriptor, endpoints, rows, -1, app_metadata=text)
+    return bytes(found.serialize())
+
+
+def serve() -> tuple[grpc.Server, int]:
+    """Starts a server on a free port of the loopback."""
+    answers: dict[str, Callable[[bytes, grpc.ServicerContext], Any]] = {
+        "GetFlightInfo": get_flight_info,
+        "GetSchema": get_schema,
+    }
+    streams = {"ListFlights": list_flights, "DoAction": do_action, "DoGet": do_get}
+    handlers: dict[str, Any] = {
+        **{name: grpc.unary_unary_rpc_method_handler(f) for name, f in answers.items()},
+        **{name: grpc.unary_stream_rpc_method_handler(f) for name, f in streams.items()},
+    }
+    server = grpc.server(ThreadPoolExecutor(16))
+    server.add_generic_rpc_handlers(
+        (grpc.method_handlers_generic_handler("arrow.flight.protocol.FlightService", handlers),)
+    )
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    return server, port
+
+
+if __name__ == "__main__":
+    running, bound = serve()
+    print(f"127.0.0.1:{bound}", flush=True)
+    sys.stdin.read()
+    running.stop(None)

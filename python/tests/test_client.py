@@ -1,0 +1,113 @@
+"""The client's calls, against a fake server."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+
+import pyarrow as pa
+import pytest
+from fake_server import ROWS, SCHEMA, SNAPSHOT
+
+import penstock
+
+
+def test_datasets_lists_the_broken_ones_too(fake: penstock.Client) -> None:
+    good, broken = fake.datasets()
+    assert (good.name, good.rows, good.error) == ("good", ROWS, None)
+    assert good.schema == SCHEMA
+    assert good.plan is not None
+    assert (broken.name, broken.rows, broken.schema, broken.plan) == ("broken", None, None, None)
+    assert isinstance(broken.error, penstock.NotFound)
+    assert broken.error.table == "ml.gone"
+
+
+def test_plan_tells_what_is_known(fake: penstock.Client) -> None:
+    plan = fake.plan("good", shard=(0, 4))
+    assert (plan.id, plan.lanes, plan.shards, plan.rows, plan.steps, plan.splits) == (
+        "p",
+        4,
+        4,
+        ROWS,
+        None,
+        3,
+    )
+    assert plan.pin["training"]["snapshot"] == SNAPSHOT
+    assert plan.schema == SCHEMA
+
+
+def test_schema(fake: penstock.Client) -> None:
+    assert fake.schema("good") == SCHEMA
+
+
+def test_explain_and_manifest_send_the_query(fake: penstock.Client) -> None:
+    assert fake.explain("good", lanes=4) == 'explained: {"dataset":"good","lanes":4}'
+    manifest = fake.manifest({"training": {"table": "a.b"}}, shard=(1, 2), seed=2**63 - 1, unheard_of=[None])
+    assert manifest["query"] == {
+        "dataset": {"training": {"table": "a.b"}},
+        "shard": {"index": 1, "of": 2},
+        "seed": 2**63 - 1,
+        "unheard_of": [None],
+    }
+    with pytest.raises(penstock.Internal, match="2 results"):
+        fake.explain("twice")
+
+
+def test_token_and_headers_are_sent(fake_address: str) -> None:
+    with penstock.connect(fake_address, token="secret") as client:
+        assert client.manifest("good")["authorization"] == "Bearer secret"
+
+
+@pytest.mark.parametrize("name", ["stranger", "newer", "less", "no endpoints"])
+def test_a_server_that_does_not_follow_the_protocol(fake: penstock.Client, name: str) -> None:
+    with pytest.raises(penstock.Internal):
+        fake.read(name)
+
+
+def test_no_server() -> None:
+    with penstock.connect("127.0.0.1:1") as client, pytest.raises(penstock.Unavailable):
+        client.datasets()
+
+
+@pytest.mark.parametrize("uri", ["nonsense://127.0.0.1:1", "grpc://127.0.0.1:port", ""])
+def test_faulty_uri(uri: str) -> None:
+    with pytest.raises(penstock.Invalid):
+        penstock.connect(uri).datasets()
+
+
+def test_time_out(fake_address: str) -> None:
+    with penstock.connect(fake_address, timeout=0.2) as client, pytest.raises(penstock.Unavailable):
+        client.plan("slow")
+
+
+def test_closed_client(fake_address: str) -> None:
+    client = penstock.connect(fake_address)
+    stream = client.read("good")
+    next(stream)
+    client.close()
+    client.close()
+    with pytest.raises(penstock.Invalid, match="closed"):
+        next(stream)
+    with pytest.raises(penstock.Invalid, match="closed"):
+        client.datasets()
+    assert "closed" in repr(client)
+
+
+def test_pickled_client(fake: penstock.Client) -> None:
+    with pickle.loads(pickle.dumps(fake)) as client:
+        assert client.read("good").read_all().num_rows == ROWS
+
+
+def test_bounded_lookahead(fake_address: str) -> None:
+    with penstock.connect(fake_address, lookahead=1 << 20) as client:
+        assert client.read("good").read_all().num_rows == ROWS
+
+
+def test_threads_share_a_client(fake: penstock.Client) -> None:
+    tables: list[pa.Table] = []
+    threads = [threading.Thread(target=lambda: tables.append(fake.read("good").read_all())) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [t.num_rows for t in tables] == [ROWS] * 8

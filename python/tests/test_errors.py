@@ -1,0 +1,120 @@
+"""One exception per kind, with and without the server's details."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import penstock
+from penstock import errors
+
+KINDS: list[tuple[str, str, type[penstock.Error]]] = [
+    ("invalid", "INVALID_ARGUMENT", penstock.Invalid),
+    ("not found", "NOT_FOUND", penstock.NotFound),
+    ("unauthenticated", "UNAUTHENTICATED", penstock.Unauthenticated),
+    ("forbidden", "PERMISSION_DENIED", penstock.Forbidden),
+    ("expired", "FAILED_PRECONDITION", penstock.Expired),
+    ("conflict", "ABORTED", penstock.Conflict),
+    ("exhausted", "RESOURCE_EXHAUSTED", penstock.Exhausted),
+    ("corrupt", "DATA_LOSS", penstock.Corrupt),
+    ("unavailable", "UNAVAILABLE", penstock.Unavailable),
+    ("internal", "INTERNAL", penstock.Internal),
+]
+DETAILS: dict[str, Any] = {
+    "message": "explain: the message",
+    "remedy": "the remedy",
+    "faults": [
+        {"field": "filter", "position": 7, "message": "unexpected )", "nearest": "("},
+        {"message": "and 3 more"},
+    ],
+    "table": "ml.train",
+    "file": "a.parquet",
+    "row_group": 2,
+    "retry_after_ms": 1500,
+    "differs": ["seed", "pin.training.snapshot"],
+}
+
+
+@pytest.mark.parametrize(("kind", "code", "expected"), KINDS)
+@pytest.mark.parametrize("call", ["plan", "explain", "breaks"])
+def test_details_become_the_exception(
+    fake: penstock.Client, kind: str, code: str, expected: type[penstock.Error], call: str
+) -> None:
+    asked = f"{code} {json.dumps({'kind': kind, **DETAILS})}"
+    with pytest.raises(penstock.Error) as caught:
+        if call == "breaks":
+            fake.read(f"breaks {asked}").read_all()
+        else:
+            getattr(fake, call)(f"raises {asked}")
+    e = caught.value
+    assert type(e) is expected
+    assert e.kind == kind
+    assert (e.message, e.remedy, e.table, e.file, e.row_group) == (
+        "explain: the message",
+        "the remedy",
+        "ml.train",
+        "a.parquet",
+        2,
+    )
+    assert e.faults == (penstock.Fault("filter", "unexpected )", 7, "("), penstock.Fault("", "and 3 more"))
+    assert e.retry_after == 1.5
+    assert e.differs == ("seed", "pin.training.snapshot")
+    assert str(e) == "explain: the message (file a.parquet, row group 2); the remedy"
+
+
+@pytest.mark.parametrize(("kind", "code", "expected"), KINDS)
+@pytest.mark.parametrize("where", ["raises", "breaks", "faulty details"])
+def test_without_details_the_status_says_the_kind(
+    fake: penstock.Client, kind: str, code: str, expected: type[penstock.Error], where: str
+) -> None:
+    with pytest.raises(penstock.Error) as caught:
+        if where == "breaks":
+            fake.read(f"breaks {code}").read_all()
+        else:
+            fake.plan(f"raises {code}" + (" [not details" if where == "faulty details" else ""))
+    assert type(caught.value) is expected
+    assert (caught.value.kind, caught.value.message, caught.value.faults) == (kind, "the reason", ())
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("OUT_OF_RANGE", penstock.Invalid),
+        ("DEADLINE_EXCEEDED", penstock.Unavailable),
+        ("CANCELLED", penstock.Unavailable),
+        ("UNKNOWN", penstock.Internal),
+        ("UNIMPLEMENTED", penstock.Internal),
+    ],
+)
+def test_other_codes(fake: penstock.Client, code: str, expected: type[penstock.Error]) -> None:
+    with pytest.raises(penstock.Error) as caught:
+        fake.plan(f"raises {code}")
+    assert type(caught.value) is expected
+    assert caught.value.message == "the reason"
+
+
+def test_kind_of_a_newer_server() -> None:
+    e = errors.from_details({"kind": "on strike", "message": "m"})
+    assert type(e) is penstock.Error
+    assert (e.kind, str(e)) == ("on strike", "m")
+
+
+def test_exceptions_can_be_pickled() -> None:
+    e = errors.from_details({"kind": "corrupt", **DETAILS})
+    again = pickle.loads(pickle.dumps(e))
+    assert type(again) is penstock.Corrupt
+    assert vars(again) == vars(e)
+
+
+def test_what_pyarrow_raises_without_a_status() -> None:
+    assert (
+        type(errors.from_arrow(pa.ArrowInvalid("bad message"), unclassified=penstock.Corrupt))
+        is penstock.Corrupt
+    )
+    assert type(errors.from_arrow(pa.ArrowInvalid("bad argument"))) is penstock.Invalid
+    assert type(errors.from_arrow(OSError("gone"))) is penstock.Internal
+    assert errors.from_arrow(pa.ArrowInvalid("")).message == "ArrowInvalid"
