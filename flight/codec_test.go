@@ -203,13 +203,12 @@ func (s *sender) DoGet(_ *arrowflight.Ticket, stream arrowflight.FlightService_D
 	cursor := make([]byte, 400)
 	if !s.frames {
 		writer := arrowflight.NewRecordWriter(stream, ipc.WithSchema(s.batch.Schema()))
-		defer writer.Close()
 		for range s.n {
 			if err := writer.WriteWithAppMetadata(s.batch, cursor); err != nil {
 				return err
 			}
 		}
-		return nil
+		return writer.Close()
 	}
 	f := newFrames(s.batch.Schema())
 	first, err := f.first()

@@ -28,6 +28,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/scenario"
 	"github.com/penstock/penstock/loader"
+	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/plan"
 )
@@ -54,10 +55,11 @@ type world struct {
 	*scenario.World
 	budget   *budget.Budget
 	datasets []dataset.Dataset
+	tables   map[string]*catalog.Table
 }
 
 func newWorld(t testing.TB) *world {
-	w := &world{World: scenario.NewWorld(), budget: budget.New(1 << 20)}
+	w := &world{World: scenario.NewWorld(), budget: budget.New(1 << 20), tables: map[string]*catalog.Table{}}
 	t.Cleanup(w.Release)
 	var lines []string
 	for i := range trainingRows {
@@ -88,10 +90,16 @@ func (w *world) table(t testing.TB, name, header, partitions string, lines []str
 	require.NoError(t, err)
 	table, err := w.NewTable(name, fields, spec)
 	require.NoError(t, err)
-	rows, err := scenario.Rows(fields, lines)
+	w.tables[name] = table
+	w.add(t, name, lines)
+}
+
+// add commits rows to a table.
+func (w *world) add(t testing.TB, name string, lines []string) {
+	rows, err := scenario.Rows(w.tables[name].Fields, lines)
 	require.NoError(t, err)
 	defer rows.Release()
-	require.NoError(t, w.Append(table, 0, rows, 0))
+	require.NoError(t, w.Append(w.tables[name], 0, rows, 0))
 }
 
 func (w *world) loader() *loader.Loader {

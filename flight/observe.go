@@ -5,7 +5,8 @@ import "time"
 // Observer is told what the server does; it knows nothing of gRPC. Any
 // function may be nil. They are called from many goroutines and must be quick.
 type Observer struct {
-	// CallEnded is told of every call, streams included: its method as
+	// CallEnded is told of every call, streams included, save watches of the
+	// server's health: its method as
 	// "DoGet", and how it ended: "ok", "cancelled", "deadline" or a fault
 	// kind's name.
 	CallEnded func(method, end string, took time.Duration)

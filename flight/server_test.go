@@ -76,7 +76,7 @@ func TestClientGoesAway(t *testing.T) {
 						return conn, err
 					}))
 				require.NoError(t, err)
-				defer connection.Close()
+				defer func() { _ = connection.Close() }()
 				client := arrowflight.NewClientFromConn(connection, nil)
 				ctx, cancel := context.WithCancel(context.Background())
 				defer cancel()
@@ -233,7 +233,7 @@ func TestHealth(t *testing.T) {
 	s := serve(t, Options{Loader: w.loader()})
 	connection, err := grpc.NewClient("passthrough:///"+s.address, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(t, err)
-	defer connection.Close()
+	defer func() { _ = connection.Close() }()
 	client := grpc_health_v1.NewHealthClient(connection)
 	answer, err := client.Check(context.Background(), &grpc_health_v1.HealthCheckRequest{})
 	require.NoError(t, err)

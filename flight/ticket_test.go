@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -193,7 +194,7 @@ func TestTooLarge(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	text := make([]string, 1200)
 	for i := range text {
-		text[i] = fmt.Sprint(random.Int64())
+		text[i] = strconv.FormatInt(random.Int64(), 10)
 	}
 	code, d := s.infoFailure(t, command(fmt.Sprintf(`{"dataset": "homefeed", "filter": "item IN (%s)"}`, strings.Join(text, ", "))))
 	require.Equal(t, codes.InvalidArgument, code)
@@ -270,8 +271,11 @@ func TestPinnedForGood(t *testing.T) {
 	ticket := s.ticket(t, `{"dataset": "homefeed"}`)
 	before, err := read(context.Background(), s.Client, ticket)
 	require.NoError(t, err)
-	_, err = w.Memory.Append("ml.impressions")
+	w.add(t, "ml.impressions", []string{"r1 5000 1", "r2 5001 2"})
+	w.add(t, "features.history", []string{"r95 c9 [1]"})
+	now, err := s.GetFlightInfo(context.Background(), command(`{"dataset": "homefeed"}`))
 	require.NoError(t, err)
+	require.EqualValues(t, trainingRows+2, now.GetTotalRecords())
 	for range 2 {
 		after, err := read(context.Background(), s.Client, ticket)
 		require.NoError(t, err)
