@@ -43,17 +43,14 @@ class Reading:
                 "the stream was opened before this process was forked",
                 remedy="open it in the process that reads it, with the cursor where it must go on",
             )
-        reader = self._lease.reader
-        if reader is None:
-            raise errors.Invalid("the client was closed while its stream was read", remedy="connect again")
         with self._call.translated(unclassified=errors.Corrupt):
-            if self._batches == 0 and not reader.schema.equals(self._schema):
+            if self._batches == 0 and not self._reader().schema.equals(self._schema):
                 raise errors.Corrupt(
                     "the stream's schema is not the one that was planned", remedy="read again"
                 )
             while True:
                 try:
-                    chunk = reader.read_chunk()
+                    chunk = self._reader().read_chunk()
                 except StopIteration:
                     self._ended()
                     return None
@@ -75,6 +72,13 @@ class Reading:
         """Ends the stream on both sides."""
         if self._lease is not None:
             self._lease.release()
+
+    def _reader(self) -> flight.FlightStreamReader:
+        """The open reader. Do not keep it: exceptions keep the locals of all they passed through."""
+        reader = None if self._lease is None else self._lease.reader
+        if reader is None:
+            raise errors.Invalid("the client was closed while its stream was read", remedy="connect again")
+        return reader
 
     def _batch(self, chunk: flight.FlightStreamChunk) -> pa.RecordBatch:
         if self.report is not None:
