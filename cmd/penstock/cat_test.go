@@ -30,7 +30,7 @@ func golden(t *testing.T, name, got string) {
 
 // The same rows come in process and from a server, in every form.
 func TestCat(t *testing.T) {
-	l := newLake(t)
+	l := readLake(t)
 	server := start(t, "--config", l.config)
 	for name, args := range map[string][]string{
 		"table.txt":    {"cat", "home"},
@@ -57,7 +57,7 @@ func TestCat(t *testing.T) {
 }
 
 func TestCatArrowFile(t *testing.T) {
-	l := newLake(t)
+	l := readLake(t)
 	path := filepath.Join(l.dir, "rows.arrow")
 	got := run(t, "cat", "home", "--config", l.config, "--format", "arrow", "--output", path)
 	require.Zero(t, got.code, got.stderr)
@@ -82,7 +82,7 @@ func TestCatArrowFile(t *testing.T) {
 
 // A failure leaves neither half a file nor a temporary one.
 func TestCatOutputIsWholeOrNotThere(t *testing.T) {
-	l := newLake(t)
+	l := newLake(t, t.TempDir())
 	dir := t.TempDir()
 	cut := 0
 	require.NoError(t, filepath.WalkDir(l.dir, func(path string, _ os.DirEntry, err error) error {
@@ -107,7 +107,7 @@ func TestCatOutputIsWholeOrNotThere(t *testing.T) {
 
 // Shards cover the rows, and a cursor goes on where they stopped.
 func TestCatShardsAndCursor(t *testing.T) {
-	l := newLake(t)
+	l := readLake(t)
 	read := func(args ...string) []string {
 		got := run(t, append([]string{"cat", "home", "--config", l.config, "--format", "jsonl", "--columns", "request_id,item"}, args...)...)
 		require.Zero(t, got.code, got.stderr)
@@ -123,7 +123,7 @@ func TestCatShardsAndCursor(t *testing.T) {
 
 // Queries come as text, from a file and from standard input; flags win.
 func TestCatQuery(t *testing.T) {
-	l := newLake(t)
+	l := readLake(t)
 	query := `{"dataset": "home", "columns": ["item"], "filter": "request_id = 3"}`
 	path := l.file(t, "query.json", query)
 	want := "{\"item\":\"two\\nlines\"}\n"
@@ -146,7 +146,7 @@ func TestCatQuery(t *testing.T) {
 
 // A reader that has seen enough is no failure.
 func TestCatIntoAClosedPipe(t *testing.T) {
-	l := newLake(t)
+	l := readLake(t)
 	reader, writer := io.Pipe()
 	require.NoError(t, reader.Close())
 	got := runWith(t, process{stdout: writer}, "cat", "large", "--config", l.config, "--format", "csv")

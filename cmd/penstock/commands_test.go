@@ -8,7 +8,7 @@ import (
 )
 
 func TestExplainAndDatasets(t *testing.T) {
-	l := newLake(t)
+	l := readLake(t)
 	server := start(t, "--config", l.config)
 	for _, args := range [][]string{
 		{"explain", "home"},
@@ -34,7 +34,7 @@ func TestExplainAndDatasets(t *testing.T) {
 // Mistakes in the use of a command are told with exit code 2, all else that
 // goes wrong with 1; the same failure reads the same from a server.
 func TestFailures(t *testing.T) {
-	l := newLake(t)
+	l := readLake(t)
 	server := start(t, "--config", l.config)
 	for name, c := range map[string]struct {
 		args []string
@@ -95,7 +95,7 @@ func TestFailures(t *testing.T) {
 }
 
 func TestFaultyConfig(t *testing.T) {
-	l := newLake(t)
+	l := readLake(t)
 	path := l.file(t, "faulty.yaml", "catalogs:\n  default: {type: sql, uri: \"sqlite:///catalog.db\"}\nserver:\n  listn: a\n  memory: b\n")
 	got := run(t, "serve", "--config", path)
 	require.Equal(t, ran{exitFailure, "", "penstock: 2 faults in " + path + "\n" +

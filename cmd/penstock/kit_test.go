@@ -36,7 +36,30 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
-	goleak.VerifyTestMain(m)
+	dir, err := os.MkdirTemp("", "penstock")
+	if err != nil {
+		os.Exit(exitFailure)
+	}
+	shared.dir = dir
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		_ = os.RemoveAll(dir)
+		os.Exit(code)
+	}))
+}
+
+// shared is the lake of all tests that only read it.
+var shared struct {
+	dir  string
+	once sync.Once
+	lake lake
+}
+
+// readLake returns tables that the test must not change.
+func readLake(t *testing.T) lake {
+	t.Helper()
+	shared.once.Do(func() { shared.lake = newLake(t, shared.dir) })
+	require.NotEmpty(t, shared.lake.config, "another test could not write the tables")
+	return shared.lake
 }
 
 // lake is a folder with a catalog, tables and a config file.
@@ -47,12 +70,12 @@ type lake struct {
 
 // largeRows is the length of ml.large: more than what fits between a server
 // and a client that does not read.
-const largeRows = 60000
+const largeRows = 12000
 
 // newLake writes the tables of these tests with iceberg-go.
-func newLake(t *testing.T) lake {
+func newLake(t *testing.T, dir string) lake {
 	t.Helper()
-	l := lake{dir: t.TempDir()}
+	l := lake{dir: dir}
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(l.dir, "catalog.db"))
 	require.NoError(t, err)
 	c, err := icesql.NewCatalog("default", db, icesql.SQLite, iceberg.Properties{"warehouse": "file://" + l.dir})
@@ -89,7 +112,7 @@ func newLake(t *testing.T) lake {
 	]`)
 	var large strings.Builder
 	for i := range largeRows {
-		fmt.Fprintf(&large, "%c{\"request_id\": %d, \"text\": \"a row that takes some room on the wire %d\"}", ",["[min(1, max(0, 1-i))], i, i)
+		fmt.Fprintf(&large, "%c{\"request_id\": %d, \"text\": \"%0300d\"}", ",["[min(1, max(0, 1-i))], i, i)
 	}
 	write(t, c, "ml.large", []iceberg.NestedField{
 		{ID: 1, Name: "request_id", Type: p.Int64, Required: true},

@@ -18,7 +18,7 @@ import (
 )
 
 func TestPortInUse(t *testing.T) {
-	l := newLake(t)
+	l := readLake(t)
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer func() { require.NoError(t, taken.Close()) }()
@@ -34,7 +34,7 @@ func TestPortInUse(t *testing.T) {
 
 // Other machines are let in only by a word of consent, and with keys.
 func TestListenForOthers(t *testing.T) {
-	l := newLake(t)
+	l := readLake(t)
 	for _, address := range []string{":0", "0.0.0.0:0", "[::]:0"} {
 		got := run(t, "serve", "--config", l.config, "--listen", address)
 		require.Equal(t, exitFailure, got.code)
@@ -59,7 +59,7 @@ func TestListenForOthers(t *testing.T) {
 }
 
 func TestTicketKeysThatAreNone(t *testing.T) {
-	l := newLake(t)
+	l := readLake(t)
 	got := run(t, "serve", "--config", l.config, "--ticket-keys", "none.keys")
 	require.Equal(t, exitFailure, got.code)
 	require.Contains(t, got.stderr, "none.keys")
@@ -99,7 +99,7 @@ func drained(rows arrowflight.FlightService_DoGetClient) error {
 
 // A stream may end within the drain time; the server then ends well.
 func TestSignalLetsStreamsFinish(t *testing.T) {
-	server := start(t, "--config", newLake(t).config, "--drain", "1h")
+	server := start(t, "--config", readLake(t).config, "--drain", "1h")
 	rows := idle(t, server)
 	server.signal(t)
 	server.stderr.find(t, "shutting down")
@@ -112,7 +112,7 @@ func TestSignalLetsStreamsFinish(t *testing.T) {
 // A stream that does not end in time is ended, as unavailable and not as if it
 // were whole.
 func TestSignalEndsStreams(t *testing.T) {
-	server := start(t, "--config", newLake(t).config, "--drain", "1ms")
+	server := start(t, "--config", readLake(t).config, "--drain", "1ms")
 	rows := idle(t, server)
 	server.signal(t)
 	code, _ := server.wait(t)
@@ -123,7 +123,7 @@ func TestSignalEndsStreams(t *testing.T) {
 
 // The second signal does not wait for the drain time.
 func TestSecondSignalEndsAtOnce(t *testing.T) {
-	server := start(t, "--config", newLake(t).config, "--drain", "1h")
+	server := start(t, "--config", readLake(t).config, "--drain", "1h")
 	rows := idle(t, server)
 	server.signal(t)
 	server.stderr.find(t, "shutting down")
@@ -134,7 +134,7 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 }
 
 func TestMetrics(t *testing.T) {
-	server := start(t, "--config", newLake(t).config, "--metrics", "127.0.0.1:0", "--pprof")
+	server := start(t, "--config", readLake(t).config, "--metrics", "127.0.0.1:0", "--pprof")
 	require.Zero(t, run(t, "cat", "home", "--uri", server.uri()).code)
 	require.Equal(t, exitFailure, run(t, "cat", "hme", "--uri", server.uri()).code)
 	server.stderr.find(t, "stream ends")
