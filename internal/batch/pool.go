@@ -10,10 +10,13 @@ import (
 	"github.com/penstock/penstock/internal/invariant"
 )
 
-// The classes of the pool are the powers of two between these, in bits.
+// The classes of the pool are four to each power of two between these, in
+// bits: 256, 320, 384, 448, 512, 640 … so that at most a fifth of what is
+// handed out lies idle.
 const (
-	smallestClass = 6  // 64 bytes
+	smallestClass = 8  // 256 bytes
 	largestClass  = 26 // 64 MiB
+	classCount    = 4*(largestClass-smallestClass) + 1
 )
 
 // NewAllocator returns the allocator for decoding and staging: a new Pool, and
@@ -26,20 +29,27 @@ func NewAllocator() memory.Allocator {
 }
 
 // Pool is an allocator that hands freed memory out again, by classes of
-// powers of two up to 64 MiB; larger requests go to the Go heap and back.
+// size up to 64 MiB; larger requests go to the Go heap and back.
 // Memory is aligned to 64 bytes and not cleared: this package and arrow-go's
 // builders of plain columns write all that they use, but its Parquet reader
 // does not, so whoever decodes clears first. What is freed and not wanted again is the Go
 // collector's after two of its cycles. The zero value is ready; it is safe for
 // concurrent use.
 type Pool struct {
-	classes [largestClass - smallestClass + 1]sync.Pool // of *byte, the start of a class's memory
+	classes [classCount]sync.Pool // of *byte, the start of a class's memory
 }
 
-// class returns which class holds size bytes, and whether one does.
-func class(size int) (int, bool) {
-	n := max(bits.Len(uint(size-1)), smallestClass) - smallestClass
-	return n, n <= largestClass-smallestClass
+// class returns the smallest class that holds size bytes and the bytes it has,
+// and whether there is one.
+func class(size int) (n, room int, ok bool) {
+	if size <= 1<<smallestClass {
+		return 0, 1 << smallestClass, true
+	}
+	power := bits.Len(uint(size-1)) - 1 // 1<<power < size <= 1<<(power+1)
+	quarter := 1 << (power - 2)
+	n = (size - 1 - 1<<power) / quarter // full quarters above the power
+	at := 4*(power-smallestClass) + n + 1
+	return at, 1<<power + (n+1)*quarter, at < classCount
 }
 
 // Allocate returns size bytes, of any content.
@@ -47,11 +57,10 @@ func (p *Pool) Allocate(size int) []byte {
 	if size <= 0 {
 		return nil
 	}
-	n, pooled := class(size)
+	n, room, pooled := class(size)
 	if !pooled {
 		return aligned(size, size)
 	}
-	room := 1 << (n + smallestClass)
 	if start, ok := p.classes[n].Get().(*byte); ok {
 		return unsafe.Slice(start, room)[:size]
 	}
@@ -88,11 +97,10 @@ func (p *Pool) Reallocate(size int, b []byte) []byte {
 // Free takes memory back. A slice that is not one of the pool's, by its
 // capacity or alignment, is left to the collector.
 func (p *Pool) Free(b []byte) {
-	room := cap(b)
-	if room == 0 || room&(room-1) != 0 || !isAligned(b) {
+	if cap(b) == 0 || !isAligned(b) {
 		return
 	}
-	if n, pooled := class(room); pooled && room >= 1<<smallestClass {
+	if n, room, pooled := class(cap(b)); pooled && room == cap(b) {
 		p.classes[n].Put(unsafe.SliceData(b))
 	}
 }
