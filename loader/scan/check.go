@@ -2,6 +2,7 @@ package scan
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
 
@@ -76,7 +77,7 @@ const longestValue = 64
 func (c *checker) mismatch(keys arrow.Array, i int, row int64) error {
 	value := keys.ValueStr(i)
 	if len(value) > longestValue {
-		value = value[:longestValue] + "…"
+		value = strings.ToValidUTF8(value[:longestValue], "") + "…"
 	}
 	belongs := fileBucket{id: c.found[i], of: c.bucket.of}
 	return fault.New(fault.Corrupt, "row %d has %s = %s, which belongs to bucket %s of %d; the manifest says that the file is of bucket %s",

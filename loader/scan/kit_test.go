@@ -150,7 +150,7 @@ func (r *rig) grow(n, group int, b int32) *catalog.File {
 	r.t.Helper()
 	rows := makeRows(r.next, n, b)
 	r.next += n
-	return r.add(rows, b, parquet.WriteOptions{RowGroupRows: int64(group), PageBytes: 64})
+	return r.add(rows, b, parquet.WriteOptions{RowGroupRows: int64(group), PageBytes: 64, Codec: parquet.Snappy})
 }
 
 // source is all files whole, checked by key.

@@ -22,6 +22,9 @@ const (
 	DefaultBatchRows = parquet.DefaultBatchRows
 	// DefaultAhead is the default of Options.Ahead: a few batches.
 	DefaultAhead = 16 << 20
+	// DefaultParallel shortens the wait for the first batches where a core is
+	// idle, and costs nothing where none is.
+	DefaultParallel = 2
 	// NoAhead decodes each batch when it is asked for.
 	NoAhead = -1
 )
@@ -44,7 +47,8 @@ type Options struct {
 	// Ahead bounds the bytes of decoded batches that wait for the consumer,
 	// per reader; 0 is DefaultAhead, NoAhead is none.
 	Ahead int64
-	// Parallel is how many columns of a batch are decoded side by side; 0 is 1.
+	// Parallel is how many columns of a batch are decoded side by side; 0 is
+	// DefaultParallel.
 	Parallel int
 }
 
@@ -88,6 +92,9 @@ func New(options Options) (*Scanner, error) {
 	if s.options.Ahead == 0 {
 		s.options.Ahead = DefaultAhead
 	}
+	if s.options.Parallel == 0 {
+		s.options.Parallel = DefaultParallel
+	}
 	return s, nil
 }
 
@@ -129,7 +136,7 @@ func project(source plan.Source, columns []catalog.Field) (*projection, error) {
 		if err != nil {
 			return nil, err
 		}
-		if own := p.read[at]; !arrow.TypeEqual(own.Type, c.Type) || own.Required && !c.Required || !own.Required && c.Required {
+		if own := p.read[at]; !arrow.TypeEqual(own.Type, c.Type) || own.Required != c.Required {
 			return nil, fault.New(fault.Internal, "column %s is asked for as %s, the table has it as %s", c.Name, c.Arrow(), own.Arrow())
 		}
 		output[i] = c.Arrow()

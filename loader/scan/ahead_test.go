@@ -1,0 +1,286 @@
+package scan_test
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/cache"
+	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/parquet"
+	"github.com/penstock/penstock/internal/store"
+	"github.com/penstock/penstock/internal/store/errstore"
+	"github.com/penstock/penstock/loader/scan"
+)
+
+// long has one file of twenty row groups of a hundred rows.
+func long(t testing.TB) *rig {
+	r := newRig(t)
+	r.grow(2000, 100, 1)
+	return r
+}
+
+// sizes returns the bytes of the largest batch and of the largest stored row
+// group.
+func sizes(t *testing.T, r *rig, columns ...string) (largest, stored int64) {
+	t.Helper()
+	rdr, err := r.scanner(scan.Options{}).Open(t.Context(), r.source(), r.columns(columns...))
+	require.NoError(t, err)
+	defer rdr.Release()
+	for rdr.Next() {
+		largest = max(largest, batch.Size(rdr.RecordBatch()))
+	}
+	require.NoError(t, rdr.Err())
+	for _, q := range r.store.Requests() {
+		stored = max(stored, int64(q.Bytes))
+	}
+	return largest, stored
+}
+
+// TestMemoryIsBounded asks the budget what a reader ever held.
+func TestMemoryIsBounded(t *testing.T) {
+	t.Parallel()
+	r := long(t)
+	largest, stored := sizes(t, r, all...)
+	for _, ahead := range []int64{scan.NoAhead, 1, 2 * largest, 5 * largest, 100 * largest} {
+		limit := budget.New(1 << 40)
+		got := r.read(r.scanner(scan.Options{Ahead: ahead, Budget: limit}), r.source(), r.columns(all...))
+		require.NoError(t, got.err)
+		require.Zero(t, limit.Used())
+		// The batch in hand, one that was admitted by a low estimate, those that wait.
+		require.LessOrEqual(t, limit.Peak(), max(ahead, 0)+2*largest+stored)
+		require.GreaterOrEqual(t, limit.Peak(), largest)
+	}
+}
+
+// TestWaitingBatchesHoldTheirReservation stops the consumer and looks.
+func TestWaitingBatchesHoldTheirReservation(t *testing.T) {
+	t.Parallel()
+	r := long(t)
+	limit := budget.New(1 << 40)
+	rdr, err := r.scanner(scan.Options{Budget: limit}).Open(t.Context(), r.source(), r.columns(all...))
+	require.NoError(t, err)
+	require.Zero(t, limit.Used(), "nothing is held before the first Next")
+	require.True(t, rdr.Next())
+	require.GreaterOrEqual(t, limit.Used(), batch.Size(rdr.RecordBatch()))
+	rdr.Release()
+	require.Zero(t, limit.Used())
+}
+
+// TestTightBudgets reads with every budget from too little to plenty: it works
+// or fails with the remedy, and what works once works with more.
+func TestTightBudgets(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.grow(300, 60, 1)
+	columns := r.columns(all...)
+	largest, stored := sizes(t, r, all...)
+	works := false
+	for bytes := largest / 2; bytes < 4*(largest+stored); bytes += largest / 4 {
+		limit := budget.New(bytes)
+		got := r.read(r.scanner(scan.Options{Budget: limit}), r.source(), columns)
+		require.Zero(t, limit.Used())
+		require.LessOrEqual(t, limit.Peak(), bytes)
+		if got.err != nil {
+			require.False(t, works, "%d bytes are too little, less was enough", bytes)
+			require.Equal(t, fault.Exhausted, fault.KindOf(got.err))
+			require.ErrorContains(t, got.err, "raise the server's memory budget")
+			require.ErrorContains(t, got.err, "ml.impressions@8812")
+			continue
+		}
+		works = true
+		require.Len(t, got.lines, 300)
+	}
+	require.True(t, works)
+}
+
+// TestOthersComeFirst fills most of the budget: reading goes on, without
+// taking what is left for batches that nobody asked for yet.
+func TestOthersComeFirst(t *testing.T) {
+	t.Parallel()
+	r := long(t)
+	largest, stored := sizes(t, r, all...)
+	free := 3*largest + 2*stored
+	limit := budget.New(100 * free)
+	other, err := limit.Reserve("another stream", 99*free)
+	require.NoError(t, err)
+	defer other.Release()
+	got := r.read(r.scanner(scan.Options{Budget: limit, Ahead: 50 * largest}), r.source(), r.columns(all...))
+	require.NoError(t, got.err)
+	require.Len(t, got.lines, 2000)
+	require.LessOrEqual(t, limit.Peak()-99*free, free)
+}
+
+// TestReadsNoFurtherThanAhead counts requests while the consumer rests.
+func TestReadsNoFurtherThanAhead(t *testing.T) {
+	t.Parallel()
+	r := long(t)
+	s := r.scanner(scan.Options{Ahead: scan.NoAhead})
+	rdr, err := s.Open(t.Context(), r.source(), r.columns(all...))
+	require.NoError(t, err)
+	r.store.Reset()
+	for n := 1; rdr.Next(); n++ {
+		require.Equal(t, 1+n, r.store.Counts().Reads, "the footer, and a row group for each batch that was asked for")
+	}
+	require.NoError(t, rdr.Err())
+	rdr.Release()
+
+	largest, _ := sizes(t, r, all...)
+	rdr, err = r.scanner(scan.Options{Ahead: 3 * largest}).Open(t.Context(), r.source(), r.columns(all...))
+	require.NoError(t, err)
+	defer rdr.Release()
+	r.store.Reset()
+	for n := 1; rdr.Next(); n++ {
+		// Estimates may be half of what batches take in the end; the stored
+		// bytes of one more row group may have been read.
+		require.LessOrEqual(t, r.store.Counts().Reads, 1+n+2*3+1)
+	}
+	require.NoError(t, rdr.Err())
+}
+
+// telling is a store that says when a file is opened.
+type telling struct {
+	store.Store
+	location string
+	opened   chan struct{}
+}
+
+func (s *telling) Open(ctx context.Context, location string, size int64) (store.Object, error) {
+	if location == s.location {
+		close(s.opened)
+	}
+	return s.Store.Open(ctx, location, size)
+}
+
+// TestNextFileIsOpenedAhead: the rows of the first file come only once the
+// second file is open.
+func TestNextFileIsOpenedAhead(t *testing.T) {
+	t.Parallel()
+	r := small(t)
+	opened := make(chan struct{})
+	r.store.Set(errstore.Rule{Location: locationOf(0), Call: errstore.Read, Nth: 2, Action: errstore.Hold(opened)})
+	s := r.scanner(scan.Options{Store: &telling{Store: r.store, location: locationOf(1), opened: opened}})
+	got := r.read(s, r.source(), r.columns("id"))
+	require.NoError(t, got.err)
+	require.Len(t, got.lines, 90)
+}
+
+// TestEarlyRelease releases after every number of batches, and keeps one.
+func TestEarlyRelease(t *testing.T) {
+	t.Parallel()
+	r := small(t)
+	columns := r.columns("id", "key", "tags")
+	source := r.source()
+	source.Filter = r.filter("NOT flag")
+	whole := r.read(r.scanner(scan.Options{BatchRows: 9}), source, columns)
+	require.NoError(t, whole.err)
+	for n := range len(whole.batches) + 2 {
+		for _, ahead := range []int64{0, scan.NoAhead} {
+			limit := budget.New(1 << 30)
+			rdr, err := r.scanner(scan.Options{BatchRows: 9, Ahead: ahead, Budget: limit}).Open(t.Context(), source, columns)
+			require.NoError(t, err)
+			rdr.Retain()
+			var kept arrow.RecordBatch
+			for i := range n {
+				require.Equal(t, i < len(whole.batches), rdr.Next())
+				if i == n/2 && rdr.RecordBatch() != nil {
+					kept = rdr.RecordBatch()
+					kept.Retain()
+				}
+			}
+			rdr.Release()
+			rdr.Release()
+			require.False(t, rdr.Next())
+			require.Zero(t, limit.Used())
+			require.Zero(t, r.store.Counts().Open)
+			if kept != nil {
+				first := 0
+				for _, rows := range whole.batches[:n/2] {
+					first += int(rows)
+				}
+				require.Equal(t, whole.lines[first:first+int(kept.NumRows())], texts(kept), "what was retained outlives the reader")
+				kept.Release()
+			}
+		}
+	}
+}
+
+// TestFooters are read once per file, also by readers side by side.
+func TestFooters(t *testing.T) {
+	t.Parallel()
+	r := small(t)
+	footers, err := cache.New[*parquet.Footer](1 << 20)
+	require.NoError(t, err)
+	defer footers.Close()
+	s := r.scanner(scan.Options{Footers: footers})
+	want := r.want(r.source(), r.columns("id"), nil)
+	require.Equal(t, want, r.read(s, r.source(), r.columns("id")).lines)
+	first := r.store.Counts().Reads
+	r.store.Reset()
+	require.Equal(t, want, r.read(s, r.source(), r.columns("id")).lines)
+	require.Equal(t, first-3, r.store.Counts().Reads)
+
+	r.files.Put(locationOf(1), []byte("another file, under a name that was taken"))
+	r.list[1].Bytes = 41
+	got := r.read(s, r.source(), r.columns("id"))
+	require.Equal(t, fault.Corrupt, fault.KindOf(got.err), "a footer is good for the file that it was read from alone")
+}
+
+// TestFooterLoadsAreWaitedFor: a reader that goes away while the cache loads a
+// footer for it leaves nothing behind that uses its file.
+func TestFooterLoadsAreWaitedFor(t *testing.T) {
+	t.Parallel()
+	r := small(t)
+	footers, err := cache.New[*parquet.Footer](1 << 20)
+	require.NoError(t, err)
+	defer footers.Close()
+	s := r.scanner(scan.Options{Footers: footers})
+	for range 20 {
+		gate := make(chan struct{})
+		r.store.Set(errstore.Rule{Call: errstore.Read, Nth: 1, Action: errstore.Hold(gate)})
+		ctx, cancel := context.WithCancel(t.Context())
+		rdr, err := s.Open(ctx, r.source(), r.columns("id"))
+		require.NoError(t, err)
+		go cancel()
+		require.False(t, rdr.Next())
+		require.ErrorIs(t, rdr.Err(), context.Canceled)
+		rdr.Release()
+		require.Zero(t, r.store.Counts().Open)
+		close(gate)
+	}
+}
+
+// TestManyReaders share a scanner, a budget and an allocator.
+func TestManyReaders(t *testing.T) {
+	t.Parallel()
+	r := small(t)
+	limit := budget.New(1 << 30)
+	s := r.scanner(scan.Options{BatchRows: 11, Budget: limit})
+	columns := r.columns(all...)
+	want := r.want(r.source(), columns, nil)
+	var readers sync.WaitGroup
+	lines := make([][]string, 8)
+	for i := range lines {
+		readers.Go(func() {
+			rdr, err := s.Open(t.Context(), r.source(), columns)
+			if err != nil {
+				return
+			}
+			defer rdr.Release()
+			for rdr.Next() {
+				lines[i] = append(lines[i], texts(rdr.RecordBatch())...)
+			}
+		})
+	}
+	readers.Wait()
+	require.Zero(t, limit.Used())
+	for _, got := range lines {
+		require.True(t, slices.Equal(want, got))
+	}
+}
