@@ -170,3 +170,22 @@ func TestShortDataNeverLooksWhole(t *testing.T) {
 		})
 	}
 }
+
+// TestInlineDatasets: a ticket carries a dataset that no server knows by name.
+//
+// spec: ticket-2
+func TestInlineDatasets(t *testing.T) {
+	w := newWorld(t)
+	s := serve(t, Options{Loader: w.loader()})
+	named := s.readAll(t, `{"dataset": "homefeed", "columns": ["item", "country"], "filter": "item < 500"}`)[0]
+	w.datasets = nil
+	other := serve(t, Options{Loader: w.loader()})
+	ticket := s.ticket(t, fmt.Sprintf(`{"dataset": %s, "columns": ["item", "country"], "filter": "item < 500"}`, `{
+		"training": {"table": "ml.impressions"}, "key": ["request_id"],
+		"staging": [{"table": "features.history", "key": {"request_id": "req"}}]}`))
+	inline, err := read(context.Background(), other.Client, ticket)
+	require.NoError(t, err)
+	require.Len(t, inline.rows, 500)
+	require.Equal(t, named.rows, inline.rows)
+	require.Empty(t, (<-other.ended).Dataset)
+}
