@@ -119,6 +119,19 @@ func TestCatShardsAndCursor(t *testing.T) {
 	require.Equal(t, all, read("--shard", "/2", "--lanes", "4"))
 	require.Equal(t, all, slices.Sorted(slices.Values(append(read("--shard", "0/2", "--lanes", "4"), read("--shard", "1/2", "--lanes", "4")...))))
 	require.Equal(t, all, read("--order", "shuffled", "--seed", "7", "--epoch", "1"))
+
+	inside, err := process{}.openLocal(t.Context(), l.config)
+	require.NoError(t, err)
+	rows, err := inside.Open(t.Context(), []byte(`{"dataset": "home", "batch_rows": 3}`))
+	require.NoError(t, err)
+	require.True(t, rows.Next())
+	cursor := rows.at.(localStream).Cursor().JSON()
+	rows.Release()
+	require.NoError(t, inside.Close())
+	rest := read("--cursor", string(cursor))
+	require.Len(t, rest, 4)
+	require.Equal(t, rest, read("--cursor", "@"+l.file(t, "cursor.json", string(cursor))))
+	require.Equal(t, all, slices.Sorted(slices.Values(append(rest, read("--limit", "3")...))))
 }
 
 // Queries come as text, from a file and from standard input; flags win.

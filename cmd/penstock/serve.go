@@ -10,7 +10,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
-	"strings"
+	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -21,6 +21,7 @@ import (
 	"github.com/penstock/penstock/internal/config"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/telemetry"
+	"github.com/penstock/penstock/loader/dataset"
 )
 
 // headerTimeout bounds how long a client of the metrics may take to ask.
@@ -97,13 +98,14 @@ func (p process) serve(ctx context.Context, c *config.Config) (err error) {
 	}
 	defer func() { err = errors.Join(err, e.Close()) }()
 
+	p.boundHeap()
 	metrics := telemetry.NewMetrics(version())
 	metrics.Budget(e.budget)
 	server := flight.New(flight.Options{
 		Loader: e, Keys: keys, Clock: p.clock, Lifetime: c.Server.TicketLifetime, Advertise: c.Server.Advertise,
 		MaxStreams: c.Server.MaxStreams, Version: version(), Logger: log, Observer: metrics.Observer(),
 	})
-	running := &serving{log: log, signals: signals, server: server, drain: c.Server.Drain}
+	running := &serving{log: log, signals: signals, server: server, engine: e, drain: c.Server.Drain}
 	if c.Server.Metrics != "" {
 		if running.metrics, err = listen(ctx, "metrics", c.Server.Metrics, c.Server); err != nil {
 			return err
@@ -116,6 +118,18 @@ func (p process) serve(ctx context.Context, c *config.Config) (err error) {
 		return fault.New(fault.Unavailable, "write the address to standard output: %w", err)
 	}
 	return running.run(ctx, listener)
+}
+
+// heapShare is the part of the machine's memory, in percent, from which on
+// Go's collector works harder to stay below it.
+const heapShare = 90
+
+// boundHeap keeps garbage from filling the machine where the budget would not.
+// GOMEMLIMIT, if set, decides.
+func (p process) boundHeap() {
+	if machine := machineMemory(); p.orEnv("", "GOMEMLIMIT") == "" && machine > 0 {
+		debug.SetMemoryLimit(machine / 100 * heapShare)
+	}
 }
 
 // ticketKeys reads the keys that sign tickets, or makes one for this run.
@@ -175,6 +189,7 @@ type serving struct {
 	log     *slog.Logger
 	signals <-chan os.Signal
 	server  *flight.Server
+	engine  *engine
 	drain   time.Duration
 	metrics net.Listener // nil: off
 	handler http.Handler
@@ -184,6 +199,8 @@ type serving struct {
 // signal running streams may go on for the drain time, or until the second.
 func (s *serving) run(ctx context.Context, listener net.Listener) error {
 	group, ctx := errgroup.WithContext(ctx)
+	looking, stop := context.WithCancel(ctx)
+	group.Go(func() error { s.look(looking); return nil })
 	beside := &http.Server{Handler: s.handler, ReadHeaderTimeout: headerTimeout, BaseContext: func(net.Listener) context.Context { return ctx }}
 	if s.metrics != nil {
 		s.log.Info("metrics", "listen", s.metrics.Addr().String())
@@ -196,12 +213,14 @@ func (s *serving) run(ctx context.Context, listener net.Listener) error {
 	}
 	group.Go(func() error { return s.server.Serve(listener) })
 	group.Go(func() error {
+		defer stop()
 		why := "the server failed"
 		select {
 		case <-ctx.Done():
 		case sig := <-s.signals:
-			why = strings.ToUpper(sig.String())
+			why = sig.String()
 		}
+		stop()
 		s.log.Info("shutting down", "why", why, "streams", s.server.Streams(), "drain", s.drain)
 		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.drain)
 		defer cancel()
@@ -219,4 +238,14 @@ func (s *serving) run(ctx context.Context, listener net.Listener) error {
 		return errors.Join(err, beside.Close())
 	})
 	return group.Wait()
+}
+
+// look plans every dataset once, so that the log says at the start which ones
+// cannot be read. They are served all the same: a table may come later.
+func (s *serving) look(ctx context.Context) {
+	for _, d := range s.engine.Datasets() {
+		if _, err := s.engine.Plan(ctx, dataset.Query{Dataset: d.Name}); err != nil && ctx.Err() == nil {
+			s.log.Warn("dataset cannot be read", "dataset", d.Name, "error", err)
+		}
+	}
 }

@@ -162,6 +162,7 @@ func TestMetrics(t *testing.T) {
 		require.Contains(t, text, line+"\n")
 	}
 	require.Contains(t, get("/debug/pprof/"), "goroutine")
+	require.Equal(t, "gone", server.stderr.find(t, "dataset cannot be read")["dataset"])
 	server.signal(t)
 	code, _ := server.wait(t)
 	require.Zero(t, code, server.stderr)

@@ -127,5 +127,7 @@ func (e *engine) Close() error {
 
 // load reads the configuration that a command line names.
 func (p process) load(file string, flags map[string]string) (*config.Config, error) {
-	return config.Load(config.Origin{File: file, Env: p.env, Flags: flags, Memory: config.MachineMemory(os.DirFS("/"))})
+	return config.Load(config.Origin{File: file, Env: p.env, Flags: flags, Memory: machineMemory()})
 }
+
+func machineMemory() int64 { return config.MachineMemory(os.DirFS("/")) }

@@ -1,0 +1,110 @@
+package telemetry_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/flight"
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/telemetry"
+)
+
+func TestLogger(t *testing.T) {
+	var out bytes.Buffer
+	log := telemetry.NewLogger(&out, slog.LevelWarn, telemetry.JSON)
+	log.Info("left out")
+	log.Warn("said", "took", 1500*time.Microsecond, "rows", int64(9007199254740993))
+	var line map[string]any
+	require.NoError(t, json.Unmarshal(out.Bytes(), &line))
+	require.Equal(t, "said", line["msg"])
+	require.Equal(t, "1.5ms", line["took"])
+	require.Contains(t, out.String(), "9007199254740993")
+
+	out.Reset()
+	telemetry.NewLogger(&out, slog.LevelDebug, telemetry.Text).Debug("said", "took", time.Second)
+	require.Contains(t, out.String(), "level=DEBUG msg=said took=1s")
+}
+
+func get(h http.Handler, path string) *httptest.ResponseRecorder {
+	answer := httptest.NewRecorder()
+	h.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, path, nil))
+	return answer
+}
+
+// metrics returns the lines of our own metrics.
+func metrics(t *testing.T, h http.Handler) []string {
+	t.Helper()
+	answer := get(h, "/metrics")
+	require.Equal(t, http.StatusOK, answer.Code)
+	var out []string
+	for line := range strings.Lines(answer.Body.String()) {
+		if strings.HasPrefix(line, "penstock_") && !strings.Contains(line, "_bucket{") && !strings.Contains(line, "_seconds") {
+			out = append(out, strings.TrimSuffix(line, "\n"))
+		}
+	}
+	return out
+}
+
+func TestMetrics(t *testing.T) {
+	m := telemetry.NewMetrics("v1.2.3")
+	b := budget.New(1000)
+	m.Budget(b)
+	first, err := b.Reserve("a test", 300)
+	require.NoError(t, err)
+	defer first.Release()
+	second, err := b.Reserve("a test", 200)
+	require.NoError(t, err)
+	second.Release()
+
+	o := m.Observer()
+	o.StreamBegan("home")
+	o.StreamBegan("home")
+	o.StreamBegan("")
+	o.BatchSent("home", 10, 100)
+	o.BatchSent("home", 5, 60)
+	o.BatchSent("", 1, 2)
+	o.StreamEnded(flight.StreamEnd{Dataset: "home", End: "corrupt", Rows: 10, Batches: 1, Bytes: 100, Took: time.Second})
+	o.CallEnded("DoGet", "corrupt", time.Second)
+	o.CallEnded("GetFlightInfo", "ok", time.Millisecond)
+	require.Equal(t, []string{
+		`penstock_batches_sent_total{dataset="(inline)"} 1`,
+		`penstock_batches_sent_total{dataset="home"} 2`,
+		`penstock_build_info{version="v1.2.3"} 1`,
+		`penstock_bytes_sent_total{dataset="(inline)"} 2`,
+		`penstock_bytes_sent_total{dataset="home"} 160`,
+		`penstock_calls_total{end="corrupt",method="DoGet"} 1`,
+		`penstock_calls_total{end="ok",method="GetFlightInfo"} 1`,
+		`penstock_memory_budget_bytes 1000`,
+		`penstock_memory_reserved_bytes 300`,
+		`penstock_memory_reserved_peak_bytes 500`,
+		`penstock_rows_sent_total{dataset="(inline)"} 1`,
+		`penstock_rows_sent_total{dataset="home"} 15`,
+		`penstock_streams_ended_total{dataset="home",end="corrupt"} 1`,
+		`penstock_streams_open{dataset="(inline)"} 1`,
+		`penstock_streams_open{dataset="home"} 1`,
+	}, metrics(t, m.Handler(false)))
+	require.Contains(t, get(m.Handler(false), "/metrics").Body.String(), "go_goroutines")
+}
+
+// Nothing is global: two servers in one process count apart.
+func TestMetricsAreApart(t *testing.T) {
+	one, other := telemetry.NewMetrics("one"), telemetry.NewMetrics("other")
+	one.Observer().StreamBegan("home")
+	require.NotContains(t, metrics(t, other.Handler(false)), `penstock_streams_open{dataset="home"} 1`)
+}
+
+func TestProfilesOnlyWhenAskedFor(t *testing.T) {
+	m := telemetry.NewMetrics("")
+	require.Equal(t, http.StatusNotFound, get(m.Handler(false), "/debug/pprof/").Code)
+	for _, path := range []string{"/debug/pprof/", "/debug/pprof/heap", "/debug/pprof/cmdline", "/debug/pprof/symbol"} {
+		require.Equal(t, http.StatusOK, get(m.Handler(true), path).Code, path)
+	}
+}
