@@ -151,8 +151,11 @@ func total(widths []int) int {
 func (t *table) row(cells []string) {
 	var line strings.Builder
 	for i, width := range t.widths {
-		text := shortened(cells[i], width)
-		pad := strings.Repeat(" ", width-utf8.RuneCountInString(text))
+		text := cells[i]
+		if !t.fixed[i] {
+			text = shortened(text, width)
+		}
+		pad := strings.Repeat(" ", max(0, width-utf8.RuneCountInString(text)))
 		if i > 0 {
 			line.WriteString(strings.Repeat(" ", between))
 		}

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
+	"github.com/apache/arrow-go/v18/arrow/ipc"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/stretchr/testify/require"
+)
+
+// liar is a server that gives two rows and then says something else.
+type liar struct {
+	arrowflight.BaseFlightServer
+	schema *arrow.Schema
+	last   string // app_metadata of the last message; "": there is none
+}
+
+func (l *liar) GetFlightInfo(context.Context, *arrowflight.FlightDescriptor) (*arrowflight.FlightInfo, error) {
+	return &arrowflight.FlightInfo{
+		Schema:   arrowflight.SerializeSchema(l.schema, memory.DefaultAllocator),
+		Endpoint: []*arrowflight.FlightEndpoint{{Ticket: &arrowflight.Ticket{Ticket: []byte("t")}}},
+	}, nil
+}
+
+func (l *liar) DoGet(_ *arrowflight.Ticket, stream arrowflight.FlightService_DoGetServer) error {
+	w := arrowflight.NewRecordWriter(stream, ipc.WithSchema(l.schema))
+	batch, _, err := array.RecordFromJSON(memory.DefaultAllocator, l.schema, strings.NewReader(`[{"n": 1}, {"n": 2}]`))
+	if err != nil {
+		return err
+	}
+	if err := w.Write(batch); err != nil {
+		return err
+	}
+	if l.last == "" {
+		return w.Close()
+	}
+	return stream.Send(&arrowflight.FlightData{AppMetadata: []byte(l.last)})
+}
+
+// A stream that ends well but without the report, or with other rows than it
+// reports, never counts as whole.
+func TestStreamWithoutItsReport(t *testing.T) {
+	for name, c := range map[string]struct {
+		last string
+		code int
+		says string
+	}{
+		"none":      {"", exitFailure, "ended without its report: rows may be missing"},
+		"no report": {`{"v": 1}`, exitFailure, "ended without its report: rows may be missing"},
+		"more rows": {`{"report": {"rows": 3}}`, exitFailure, "it sent 3 rows, 2 arrived"},
+		"all rows":  {`{"report": {"rows": 2, "staging": {"s": {"rows": 2, "matched": 1}}}}`, exitOK, "2 rows; s matched 1 of 2\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := arrowflight.NewServerWithMiddleware(nil)
+			require.NoError(t, server.Init("127.0.0.1:0"))
+			server.RegisterFlightService(&liar{schema: arrow.NewSchema([]arrow.Field{{Name: "n", Type: arrow.PrimitiveTypes.Int64}}, nil), last: c.last})
+			ended := make(chan error, 1)
+			go func() { ended <- server.Serve() }()
+			got := run(t, "cat", "any", "--format", "jsonl", "--uri", fmt.Sprintf("grpc://%s", server.Addr()))
+			require.Equal(t, c.code, got.code)
+			require.Contains(t, got.stderr, c.says)
+			server.Shutdown()
+			require.NoError(t, <-ended)
+		})
+	}
+}
