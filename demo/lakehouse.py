@@ -15,7 +15,7 @@ import hashlib
 import importlib.metadata
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -66,6 +66,7 @@ class Written:
     buckets: int
     rows: int
     files: dict[str, int]  # path to size in bytes
+    digest: str  # of the files' content
 
 
 @dataclasses.dataclass(frozen=True)
@@ -230,9 +231,17 @@ def _made_by(folder: Path) -> dict[str, Any]:
 
 
 def _whole(table: Written) -> bool:
-    return all(
-        Path(path).exists() and Path(path).stat().st_size == size for path, size in table.files.items()
-    )
+    try:
+        return _digest(table.files) == table.digest
+    except OSError:
+        return False
+
+
+def _digest(files: Iterable[str]) -> str:
+    """The digest of the files' content, in order."""
+    return hashlib.sha256(
+        b"".join(hashlib.sha256(Path(path).read_bytes()).digest() for path in files)
+    ).hexdigest()
 
 
 def _write(catalog: SqlCatalog, name: str, rows: pa.Table) -> Written:
@@ -248,7 +257,8 @@ def _write(catalog: SqlCatalog, name: str, rows: pa.Table) -> Written:
         properties={"format-version": "2", "write.parquet.compression-codec": "zstd"},
     )
     table.append(rows.cast(schema_to_pyarrow(schema, include_field_ids=False)))
-    return Written(name, buckets, rows.num_rows, _files(table))
+    files = _files(table)
+    return Written(name, buckets, rows.num_rows, files, _digest(files))
 
 
 def _files(table: Table) -> dict[str, int]:

@@ -275,6 +275,9 @@ def test_damaged_tables_are_made_anew(monkeypatch: pytest.MonkeyPatch, tmp_path:
         if part.suffix in {".json", ".parquet"}:
             part.write_bytes(content[:-10])
             assert lakehouse.ready(tmp_path) is None, f"{part} is cut"
+        if part.suffix == ".parquet":
+            part.write_bytes(content[:50] + bytes([content[50] ^ 1]) + content[51:])
+            assert lakehouse.ready(tmp_path) is None, f"{part} has another bit"
         part.write_bytes(content)
         assert lakehouse.ready(tmp_path) == facts
     Path(next(iter(facts.tables[1].files))).unlink()
