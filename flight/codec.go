@@ -1,6 +1,10 @@
 package flight
 
 import (
+	"bytes"
+	"sync/atomic"
+
+	"github.com/apache/arrow-go/v18/arrow"
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/encoding/proto"
 	"google.golang.org/grpc/mem"
@@ -15,14 +19,55 @@ const (
 	fieldBody     = 1000
 )
 
-// frame is a FlightData message whose body is not copied. The memory belongs
-// to the Go heap and never changes after the frame was made: gRPC keeps it
-// until it was written, and after a cancelled stream for as long as it likes.
+// frame is a FlightData message whose body is not copied: gRPC keeps the memory
+// until it was written.
 type frame struct {
 	header   []byte // an Arrow message
 	metadata []byte // app_metadata
 	body     mem.BufferSlice
-	size     int // bytes of body
+	size     int    // bytes of body
+	lease    *lease // on the batch whose memory body is; nil if there is none
+}
+
+// lease keeps a batch until gRPC has written the last part of it, and whoever
+// made the lease has dropped it. After a cancelled stream gRPC may never say
+// so: then the batch is the collector's, as all its memory is. It stands in
+// for the pool that gRPC gives buffers back to.
+type lease struct {
+	batch arrow.RecordBatch
+	parts atomic.Int64
+}
+
+func newLease(b arrow.RecordBatch) *lease {
+	b.Retain()
+	l := &lease{batch: b}
+	l.parts.Store(1)
+	return l
+}
+
+// part lends p, a part of the batch's memory. gRPC counts no references of
+// short parts: those are copied.
+func (l *lease) part(p []byte) mem.Buffer {
+	if mem.IsBelowBufferPoolingThreshold(len(p)) {
+		return mem.SliceBuffer(bytes.Clone(p))
+	}
+	l.parts.Add(1)
+	return mem.NewBuffer(&p, l)
+}
+
+func (l *lease) drop() {
+	if l.parts.Add(-1) == 0 {
+		l.batch.Release()
+	}
+}
+
+// Put implements mem.BufferPool.
+func (l *lease) Put(*[]byte) { l.drop() }
+
+// Get implements mem.BufferPool. Nothing asks a lease for memory.
+func (l *lease) Get(n int) *[]byte {
+	b := make([]byte, n)
+	return &b
 }
 
 // len returns how many bytes the message has on the wire.
@@ -58,7 +103,11 @@ func (f *frame) marshal() mem.BufferSlice {
 
 // Write takes a part of the body over. Callers must not change p afterwards.
 func (f *frame) Write(p []byte) (int, error) {
-	f.body = append(f.body, mem.SliceBuffer(p))
+	part := mem.Buffer(mem.SliceBuffer(p))
+	if f.lease != nil {
+		part = f.lease.part(p)
+	}
+	f.body = append(f.body, part)
 	f.size += len(p)
 	return len(p), nil
 }

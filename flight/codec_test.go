@@ -111,7 +111,7 @@ func TestFramesAreWhatTheLibraryWrites(t *testing.T) {
 				metadata := fmt.Appendf(nil, "cursor %d", i)
 				before := len(want.messages)
 				require.NoError(t, writer.WriteWithAppMetadata(b, metadata))
-				made, err := f.batch(b, metadata)
+				made, err := f.batch(b, metadata, nil)
 				require.NoError(t, err)
 				got = append(got, made...)
 				withoutMetadata(t, want.messages[before:len(want.messages)-1])
@@ -146,12 +146,43 @@ func withoutMetadata(t *testing.T, messages [][]byte) {
 func TestBodiesAreNotCopied(t *testing.T) {
 	b := numbers(1000)
 	f := newFrames(b.Schema())
-	made, err := f.batch(b, nil)
+	made, err := f.batch(b, nil, nil)
 	require.NoError(t, err)
 	require.Len(t, made, 1)
 	values := b.Column(0).Data().Buffers()[1].Bytes()
 	buffers := made[0].marshal()
 	require.Same(t, &values[0], &buffers[1].ReadOnlyData()[0])
+}
+
+// TestLease: a batch lives until the last part of its memory was written and
+// whoever sends it has dropped the lease, in either order.
+func TestLease(t *testing.T) {
+	for _, senderFirst := range []bool{true, false} {
+		memory := memory.NewCheckedAllocator(memory.DefaultAllocator)
+		b := everyType(t, memory)
+		f := newFrames(b.Schema())
+		l := newLease(b)
+		made, err := f.batch(b, []byte("cursor"), l)
+		require.NoError(t, err)
+		plain, err := newFrames(b.Schema()).batch(b, []byte("cursor"), nil)
+		require.NoError(t, err)
+		b.Release()
+		require.NoError(t, f.close())
+		buffers := made[0].marshal()
+		require.Equal(t, plain[0].marshal().Materialize(), buffers.Materialize())
+		held := memory.CurrentAlloc()
+		require.Positive(t, held)
+		if senderFirst {
+			l.drop()
+			require.Equal(t, held, memory.CurrentAlloc())
+		}
+		buffers.Free()
+		if !senderFirst {
+			require.Equal(t, held, memory.CurrentAlloc())
+			l.drop()
+		}
+		memory.AssertSize(t, 0)
+	}
 }
 
 // TestOtherMessagesAreProtobuf both ways.
@@ -170,7 +201,7 @@ func TestOtherMessagesAreProtobuf(t *testing.T) {
 
 // TestSchemaNeverChanges: a batch of another schema ends the stream.
 func TestSchemaNeverChanges(t *testing.T) {
-	_, err := newFrames(everyType(t, memory.DefaultAllocator).Schema()).batch(numbers(1), nil)
+	_, err := newFrames(everyType(t, memory.DefaultAllocator).Schema()).batch(numbers(1), nil, nil)
 	require.ErrorContains(t, err, "write a batch of 1 rows")
 }
 
@@ -219,7 +250,7 @@ func (s *sender) DoGet(_ *arrowflight.Ticket, stream arrowflight.FlightService_D
 		return err
 	}
 	for range s.n {
-		made, err := f.batch(s.batch, cursor)
+		made, err := f.batch(s.batch, cursor, nil)
 		if err != nil {
 			return err
 		}
@@ -276,7 +307,7 @@ func BenchmarkFrames(b *testing.B) {
 		b.ReportAllocs()
 		f := newFrames(batch.Schema())
 		for b.Loop() {
-			made, err := f.batch(batch, nil)
+			made, err := f.batch(batch, nil, nil)
 			require.NoError(b, err)
 			made[0].marshal()
 		}

@@ -15,6 +15,7 @@ type frames struct {
 	writer *ipc.Writer
 	begun  bool     // the writer's own schema message has passed
 	made   []*frame // of the batch at hand
+	lease  *lease   // on it
 }
 
 func newFrames(schema *arrow.Schema) *frames {
@@ -28,13 +29,14 @@ func newFrames(schema *arrow.Schema) *frames {
 func (f *frames) first() (*frame, error) {
 	p := ipc.GetSchemaPayload(f.schema, memory.NewGoAllocator())
 	defer p.Release()
-	return frameOf(&p)
+	return frameOf(&p, nil)
 }
 
 // batch returns the frames of a batch: its dictionaries, if any, and the batch
-// itself, which alone carries the metadata.
-func (f *frames) batch(b arrow.RecordBatch, metadata []byte) ([]*frame, error) {
-	f.made = nil
+// itself, which alone carries the metadata. They point into the batch's memory,
+// which the lease keeps: the caller drops it when all frames were sent.
+func (f *frames) batch(b arrow.RecordBatch, metadata []byte, lease *lease) ([]*frame, error) {
+	f.made, f.lease = nil, lease
 	if err := f.writer.Write(b); err != nil {
 		return nil, fault.New(fault.Internal, "write a batch of %d rows as Arrow: %w", b.NumRows(), err)
 	}
@@ -54,7 +56,7 @@ func (f *frames) WritePayload(p ipc.Payload) error {
 		f.begun = true
 		return nil
 	}
-	made, err := frameOf(&p)
+	made, err := frameOf(&p, f.lease)
 	f.made = append(f.made, made)
 	return err
 }
@@ -63,9 +65,9 @@ func (f *frames) WritePayload(p ipc.Payload) error {
 func (f *frames) Close() error { return nil }
 
 // frameOf points a frame at a payload's memory.
-func frameOf(p *ipc.Payload) (*frame, error) {
+func frameOf(p *ipc.Payload, lease *lease) (*frame, error) {
 	meta := p.Meta()
 	defer meta.Release()
-	f := &frame{header: meta.Bytes()}
+	f := &frame{header: meta.Bytes(), lease: lease}
 	return f, p.SerializeBody(f)
 }

@@ -152,7 +152,9 @@ func (o *outgoing) all(ctx context.Context, source loader.Stream) error {
 }
 
 func (o *outgoing) batch(frames *frames, b arrow.RecordBatch) error {
-	made, err := frames.batch(b, o.cursor.JSON())
+	lease := newLease(b)
+	defer lease.drop()
+	made, err := frames.batch(b, o.cursor.JSON(), lease)
 	if err != nil {
 		return err
 	}

@@ -24,6 +24,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/scenario"
@@ -103,7 +104,7 @@ func (w *world) add(t testing.TB, name string, lines []string) {
 }
 
 func (w *world) loader() *loader.Loader {
-	return loader.New(loader.Options{Datasets: w.datasets, Catalog: w.World, Scan: w.Scan, Budget: w.budget})
+	return loader.New(loader.Options{Datasets: w.datasets, Catalog: w.World, Scan: w.Scan, Budget: w.budget, Memory: batch.NewAllocator()})
 }
 
 // altered is a loader with some of its functions replaced.

@@ -8,5 +8,6 @@
 //
 // Ownership, here and in every stage: a batch is valid until the next call of
 // Next or Release on its reader; Retain it to keep it longer; whoever opens a
-// reader releases it. The batches of a Stream lie in plain Go memory.
+// reader releases it. The batches of a Stream share no memory with what it
+// reads, and their memory is used again after their last Release.
 package loader

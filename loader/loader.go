@@ -35,7 +35,7 @@ type Options struct {
 	Scan     Scan
 	Plans    *Plans           // remembers plans by pin; nil: every query is planned anew
 	Budget   *budget.Budget   // nil: unlimited
-	Memory   memory.Allocator // for staging rows; nil: Go's heap
+	Memory   memory.Allocator // for staging rows and batches; nil: Go's heap
 }
 
 // Loader plans and opens. It is safe for concurrent use and keeps nothing

@@ -44,7 +44,7 @@ func (l *Loader) Open(ctx context.Context, p *plan.Plan, r Reading) (Stream, err
 	pieces := newSplits(l.options, p, outputs)
 	lanes := lane.New(ctx, lane.Options{
 		Lanes: begun.lanes, Rows: begun.q, Steps: begun.stepsLeft(p, r.Tail),
-		Schema: resolve.Schema(outputs), Columns: pieces.columns, Open: pieces.open, Closed: pieces.close,
+		Schema: resolve.Schema(outputs), Columns: pieces.columns, Open: pieces.open, Closed: pieces.close, Memory: l.options.Memory,
 	})
 	return &stream{Reader: lanes, plan: p, reading: r, start: begun, splits: pieces}, nil
 }

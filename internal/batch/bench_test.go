@@ -75,7 +75,7 @@ func benchGathers(b *testing.B, gather func(b *testing.B, values arrow.Array, in
 func BenchmarkGather(b *testing.B) {
 	benchGathers(b, func(b *testing.B, values arrow.Array, indices []int32) arrow.Array {
 		b.Helper()
-		out, err := batch.Gather(values.DataType(), []batch.Segment{{Values: values, Indices: indices}})
+		out, err := batch.Gather(values.DataType(), []batch.Segment{{Values: values, Indices: indices}}, nil)
 		require.NoError(b, err)
 		return out
 	})
@@ -102,7 +102,7 @@ func BenchmarkGatherNullRow(b *testing.B) {
 		}
 		b.Run(fmt.Sprintf("floats8/missing%d", missing), func(b *testing.B) {
 			for i := 0; b.Loop(); i++ {
-				out, _ := batch.Gather(values.DataType(), []batch.Segment{{Values: values, Indices: batches[i%benchBatch]}})
+				out, _ := batch.Gather(values.DataType(), []batch.Segment{{Values: values, Indices: batches[i%benchBatch]}}, nil)
 				out.Release()
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/benchRows/8, "ns/value")

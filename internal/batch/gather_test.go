@@ -44,7 +44,7 @@ func (s source) segments(dt arrow.DataType) ([]batch.Segment, []any) {
 func requireGathered(t *testing.T, s source, dt arrow.DataType) (rows, nulls int) {
 	t.Helper()
 	segments, want := s.segments(dt)
-	got, err := batch.Gather(dt, segments)
+	got, err := batch.Gather(dt, segments, nil)
 	require.NoError(t, err)
 	defer got.Release()
 	require.True(t, arrow.TypeEqual(dt, got.DataType()))
@@ -111,7 +111,7 @@ func TestGatherOfNothing(t *testing.T) {
 	for _, dt := range append(leaves(), arrow.ListOf(arrow.BinaryTypes.String), arrow.FixedSizeListOf(3, arrow.PrimitiveTypes.Int8)) {
 		none := []batch.Segment{{}, {Values: newSource(1).array(dt, 3, true), Indices: []int32{}}}
 		for _, segments := range [][]batch.Segment{nil, none} {
-			got, err := batch.Gather(dt, segments)
+			got, err := batch.Gather(dt, segments, nil)
 			require.NoError(t, err)
 			require.Zero(t, got.Len())
 			require.Zero(t, got.NullN())
@@ -126,7 +126,7 @@ func TestGatherKeepsNothingOfItsSources(t *testing.T) {
 	b.AppendValues([]string{"a", "bc", "def"}, nil)
 	values := b.NewArray()
 	b.Release()
-	got, err := batch.Gather(arrow.BinaryTypes.String, []batch.Segment{{Values: values, Indices: []int32{2, 0, 2}}})
+	got, err := batch.Gather(arrow.BinaryTypes.String, []batch.Segment{{Values: values, Indices: []int32{2, 0, 2}}}, nil)
 	require.NoError(t, err)
 	values.Release()
 	checked.AssertSize(t, 0)
@@ -135,7 +135,7 @@ func TestGatherKeepsNothingOfItsSources(t *testing.T) {
 }
 
 func TestGatherAfterReleaseIsStillThere(t *testing.T) {
-	got, err := batch.Gather(arrow.PrimitiveTypes.Int64, []batch.Segment{{Values: int64s(1, 2, 3), Rows: 3}})
+	got, err := batch.Gather(arrow.PrimitiveTypes.Int64, []batch.Segment{{Values: int64s(1, 2, 3), Rows: 3}}, nil)
 	require.NoError(t, err)
 	kept := got.Data().Buffers()[1].Bytes()
 	got.Release()
@@ -156,7 +156,7 @@ func TestGatherOmitsValidityWhereNullsAreNotAskedFor(t *testing.T) {
 		{batch.Segment{Values: values, From: 0, Rows: 3}, 1},
 		{batch.Segment{Values: array.NewSlice(values, 0, 3), Indices: []int32{1, 2}}, 0},
 	} {
-		got, err := batch.Gather(arrow.PrimitiveTypes.Int64, []batch.Segment{tc.segment})
+		got, err := batch.Gather(arrow.PrimitiveTypes.Int64, []batch.Segment{tc.segment}, nil)
 		require.NoError(t, err)
 		require.Equal(t, tc.nulls, got.NullN())
 		require.Equal(t, tc.nulls == 0, got.Data().Buffers()[0] == nil)
@@ -176,7 +176,7 @@ func TestGatherRefuses(t *testing.T) {
 		"a negative index":  {Values: values, Indices: []int32{0, -1}},
 		"a very high index": {Values: values, Indices: []int32{math.MaxInt32}},
 	} {
-		_, err := batch.Gather(dt, []batch.Segment{segment})
+		_, err := batch.Gather(dt, []batch.Segment{segment}, nil)
 		require.Error(t, err, name)
 		require.Equal(t, fault.Internal, fault.KindOf(err), name)
 	}
@@ -187,7 +187,7 @@ func TestGatherRefuses(t *testing.T) {
 		arrow.RunEndEncodedOf(arrow.PrimitiveTypes.Int32, arrow.PrimitiveTypes.Int64),
 		arrow.ListViewOf(arrow.PrimitiveTypes.Int64),
 	} {
-		_, err := batch.Gather(dt, nil)
+		_, err := batch.Gather(dt, nil, nil)
 		require.Error(t, err, dt)
 		require.Equal(t, fault.Internal, fault.KindOf(err))
 	}
@@ -202,7 +202,7 @@ func TestGatherBeyondOffsets(t *testing.T) {
 	list.Append(true)
 	list.ValueBuilder().(*array.Int8Builder).AppendValues(make([]int8, long), nil)
 	for _, values := range []arrow.Array{text.NewArray(), list.NewArray()} {
-		_, err := batch.Gather(values.DataType(), []batch.Segment{{Values: values, Indices: make([]int32, math.MaxInt32/long+1)}})
+		_, err := batch.Gather(values.DataType(), []batch.Segment{{Values: values, Indices: make([]int32, math.MaxInt32/long+1)}}, nil)
 		require.Equal(t, fault.Exhausted, fault.KindOf(err))
 		require.ErrorContains(t, err, "batch_rows")
 	}
@@ -217,7 +217,7 @@ func (s source) level(dt *arrow.StructType, rows int) arrow.Array {
 		if s.IntN(3) == 0 {
 			segments[0] = batch.Segment{Values: s.array(field.Type, 1, false), Rows: 1}
 		}
-		column, err := batch.Gather(field.Type, segments)
+		column, err := batch.Gather(field.Type, segments, nil)
 		if err != nil {
 			panic(err)
 		}
@@ -249,7 +249,7 @@ func TestGatherAcrossNullRows(t *testing.T) {
 				want = append(want, valueAt(level, int(i)))
 			}
 		}
-		got, err := batch.Gather(dt, segments)
+		got, err := batch.Gather(dt, segments, nil)
 		require.NoError(t, err)
 		require.Equal(t, want, valuesOf(got))
 		requireTidy(t, got.Data())

@@ -148,7 +148,7 @@ func TestWithNullRow(t *testing.T) {
 		}
 		// What the joiner makes of it, the cut can gather.
 		if got.Len() > 1 {
-			rows, err := batch.Gather(got.DataType(), []batch.Segment{{Values: got, Indices: []int32{1, 0, int32(got.Len() - 1)}}})
+			rows, err := batch.Gather(got.DataType(), []batch.Segment{{Values: got, Indices: []int32{1, 0, int32(got.Len() - 1)}}}, nil)
 			require.NoError(t, err)
 			require.Equal(t, []any{want[1], want[0], want[len(want)-1]}, valuesOf(rows))
 		}

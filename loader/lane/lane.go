@@ -4,11 +4,10 @@
 //
 // It opens pieces through a function that it is given, one after another in
 // each lane, and reads no further than the batch asked for and, where a piece
-// may be shorter than planned, the next row. The cut is the
-// one place where staging columns are gathered: what it returns lies in plain
-// Go memory, so that the wire may keep it. Position says where each lane
-// stands, in rows of the final sequence, so that a reader opened there goes
-// on with the very next row, whatever its batch size.
+// may be shorter than planned, the next row. The cut is the one place where
+// staging columns are gathered. Position says where each lane stands, in rows
+// of the final sequence, so that a reader opened there goes on with the very
+// next row, whatever its batch size.
 package lane
 
 import (
@@ -17,6 +16,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/fault"
@@ -62,7 +62,8 @@ type Options struct {
 	Schema  *arrow.Schema // of the batches returned
 	Columns []Column      // where each column of Schema comes from
 	Open    Open
-	Closed  func() // called once, after every piece was released; may be nil
+	Memory  memory.Allocator // of the batches; nil: the Go heap
+	Closed  func()           // called once, after every piece was released; may be nil
 }
 
 // Reader is the stream of a shard. It is not safe for concurrent use.
@@ -153,7 +154,7 @@ func (r *Reader) gather(runs []run, rows int64) (arrow.RecordBatch, error) {
 			segments[j] = x.segment(c)
 		}
 		field := r.options.Schema.Field(i)
-		gathered, err := batch.Gather(field.Type, segments)
+		gathered, err := batch.Gather(field.Type, segments, r.options.Memory)
 		if err != nil {
 			return nil, fault.Op(err, "gather column %q", field.Name)
 		}
