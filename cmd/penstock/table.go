@@ -192,7 +192,7 @@ func cell(column arrow.Array, i int) string {
 	case *array.Float64:
 		return digits(a.Value(i), 64)
 	}
-	text := valueText(column, i)
+	text := strings.Clone(valueText(column, i)) // cells outlive their batch
 	if quoted, nested := traits(column.DataType()); !quoted || nested {
 		return text
 	}
