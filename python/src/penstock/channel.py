@@ -143,6 +143,9 @@ class Lease:
     Attributes:
         client: the Flight client; None once released.
         reader: the stream's reader, where it is one; None once released.
+        broken: whether the server could not be reached. Then the connection is
+            made anew for the next use: it would fail for a while, until it
+            tries again on its own.
     """
 
     def __init__(self, channel: Channel, client: flight.FlightClient) -> None:
@@ -150,6 +153,7 @@ class Lease:
         self._pid = os.getpid()
         self.client: Any = client
         self.reader: Any = None
+        self.broken = False
 
     @property
     def foreign(self) -> bool:
@@ -201,6 +205,9 @@ class Channel:
         try:
             with self._calls.watched():
                 return act(lease.client, self.settings.options(stream=False))
+        except errors.Unavailable:
+            lease.broken = True
+            raise
         finally:
             lease.release()
 
@@ -210,15 +217,18 @@ class Channel:
         try:
             with self._calls.watched() as call:
                 lease.reader = lease.client.do_get(ticket, self.settings.options(stream=True))
-        except BaseException:
+        except BaseException as e:
+            lease.broken = isinstance(e, errors.Unavailable)
             lease.release()
             raise
         return lease, call
 
     def returned(self, lease: Lease) -> None:
-        """Called by a lease that ends."""
+        """Called by a lease that ends. A broken connection goes with the last that used it."""
         with _process.lock:
             self._leases.discard(lease)
+            if lease.broken:
+                self.quiet()
 
     def close(self) -> None:
         """Ends all streams and the connection. Calls after it fail."""

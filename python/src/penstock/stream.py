@@ -36,6 +36,14 @@ class Reading:
 
     def next(self) -> pa.RecordBatch | None:
         """The next batch; None after the report and the stream's end."""
+        try:
+            return self._next()
+        except errors.Unavailable:
+            if self._lease is not None:
+                self._lease.broken = True
+            raise
+
+    def _next(self) -> pa.RecordBatch | None:
         if self._lease is None:
             self._lease, self._call = self._channel.stream(self._ticket)
         if self._lease.foreign:

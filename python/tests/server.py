@@ -1,0 +1,61 @@
+"""Runs the real server for a test."""
+
+from __future__ import annotations
+
+import os
+import select
+import subprocess
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+BINARY = Path(os.environ.get("PENSTOCK_BIN", Path(__file__).parents[2] / "bin" / "penstock"))
+START_LIMIT = 30.0
+
+
+class Server:
+    """A server process; leaving the block kills it.
+
+    Attributes:
+        address: host:port.
+    """
+
+    def __init__(self, config: Path, *flags: str, listen: str = "127.0.0.1:0") -> None:
+        self._log = config.with_suffix(".log")
+        self._command = [str(BINARY), "serve", "--config", str(config), "--listen", listen, *flags]
+        self.address = ""
+        self._process: subprocess.Popen[str] | None = None
+
+    def __enter__(self) -> Self:
+        with self._log.open("a") as log:
+            self._process = subprocess.Popen(self._command, stdout=subprocess.PIPE, stderr=log, text=True)
+        assert self._process.stdout is not None
+        spoke, _, _ = select.select([self._process.stdout], [], [], START_LIMIT)
+        self.address = self._process.stdout.readline().strip() if spoke else ""
+        if not self.address:
+            self.kill()
+            raise AssertionError(f"the server did not start:\n{self._log.read_text()}")
+        return self
+
+    def kill(self) -> None:
+        """Ends the server at once, without a word to its clients."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            if self._process.stdout is not None:
+                self._process.stdout.close()
+
+    def terminate(self) -> None:
+        """Asks the server to end."""
+        assert self._process is not None
+        self._process.terminate()
+
+    def wait(self) -> int:
+        """Waits for the server to end, and returns its exit status."""
+        assert self._process is not None
+        return self._process.wait(30)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.kill()
