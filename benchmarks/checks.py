@@ -72,13 +72,15 @@ class Summary:
             found.append(f"{self.rows} rows instead of {expected.rows}")
         if self.pairs != expected.pairs:
             found.append("rows joined to features of other requests (pairs differ)")
-        for name in sorted(self.columns.keys() ^ expected.columns.keys()):
-            found.append(f"column {name} is {'extra' if name in self.columns else 'absent'}")
-        for name in sorted(self.columns.keys() & expected.columns.keys()):
-            if not _same(self.columns[name], expected.columns[name]):
-                found.append(
-                    f"column {name}: {self.columns[name]} instead of {expected.columns[name]}"
-                )
+        strange = sorted(self.columns.keys() ^ expected.columns.keys())
+        found += [f"column {name} is {'extra' if name in self.columns else 'absent'}" for name in strange]
+        pairs = [
+            (name, self.columns[name], expected.columns[name])
+            for name in sorted(self.columns.keys() & expected.columns.keys())
+        ]
+        found += [
+            f"column {name}: {got} instead of {want}" for name, got, want in pairs if not _same(got, want)
+        ]
         return found
 
 

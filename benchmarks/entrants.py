@@ -48,7 +48,5 @@ ENTRANTS = (
     Entrant("polars", "Polars, in process", "polars_local", _BOTH),
     Entrant("datafusion", "DataFusion, in process", "datafusion_local", _BOTH),
     Entrant(STAGE2, "Stage 2: DuckDB joins, writes, reads back", "stage2", (65_536,)),
-    Entrant(
-        "scan", "Training table alone, no join (pyarrow)", "scan_floor", (65_536,), joins=False
-    ),
+    Entrant("scan", "Training table alone, no join (pyarrow)", "scan_floor", (65_536,), joins=False),
 )

@@ -18,6 +18,9 @@ _MIB = 1 << 20
 # What one stream may take on top of what its open lanes hold.
 _BOUND_BASE = 256 * _MIB
 
+# Cores of other work above which times say more about that work than about us.
+_QUIET = 0.15
+
 _HEAD = (
     "| contender | rows per batch | s (min to max) | M rows/s | first batch s "
     "| CPU s server + client | peak MiB server + client | written MiB "
@@ -100,6 +103,10 @@ class Result:
                 f"- Other work on the machine took {share:.2f} cores during a timed run (median; "
                 f"at most {worst:.2f})."
             )
+            if share > _QUIET:
+                remarks.append(
+                    "- **The machine was not quiet: the seconds and ratios above are not to be relied on.**"
+                )
         return remarks
 
 
@@ -125,9 +132,11 @@ class Report:
         if self.note:
             lines += [self.note, ""]
         lines += [
-            f"{machine['cpu']}, {machine['cores']} cores, {machine['memory']}; Linux "
-            f"{machine['kernel']}; {', '.join(versions)}. Medians of {self.rounds} interleaved "
-            f"runs after a warm-up, page cache warm. Verified: {verified}.",
+            (
+                f"{machine['cpu']}, {machine['cores']} cores, {machine['memory']}; Linux "
+                f"{machine['kernel']}; {', '.join(versions)}. Medians of {self.rounds} interleaved "
+                f"runs after a warm-up, page cache warm. Verified: {verified}."
+            ),
             "",
         ]
         lines += [f"{result.markdown()}\n" for result in self.results]

@@ -60,7 +60,7 @@ def main() -> int:
     results, failures = [], []
     for dataset in plan.datasets:
         inputs = Inputs.load(tables.inputs_path(plan.folder, dataset))
-        outcomes, failed = measure(plan, dataset, inputs)
+        outcomes, failed = measure(plan, dataset)
         failures += failed
         results.append(report.Result(inputs, outcomes))
     text = report.Report(
@@ -119,15 +119,13 @@ def parse(arguments: list[str]) -> Plan:
     )
 
 
-def measure(plan: Plan, dataset: str, inputs: Inputs) -> tuple[list[report.Measured], list[str]]:
+def measure(plan: Plan, dataset: str) -> tuple[list[report.Measured], list[str]]:
     """Run all contenders in turn, `rounds` times: noise falls on all alike.
 
     Gives what each measured, and a line for each failure.
     """
     measured = [
-        report.Measured(entrant, size, [])
-        for entrant in plan.entrants
-        for size in entrant.batch_rows
+        report.Measured(entrant, size, []) for entrant in plan.entrants for size in entrant.batch_rows
     ]
     failures = []
     for turn in range(plan.rounds):
@@ -160,9 +158,7 @@ def run(plan: Plan, entrant: Entrant, batch_rows: int, dataset: str) -> Outcome:
 
 def _client(command: list[str]) -> Outcome:
     try:
-        done = subprocess.run(
-            command, cwd=HERE, capture_output=True, text=True, timeout=_CLIENT_LIMIT
-        )
+        done = subprocess.run(command, cwd=HERE, capture_output=True, text=True, timeout=_CLIENT_LIMIT)
     except subprocess.TimeoutExpired:
         raise RunError(f"no end after {_CLIENT_LIMIT} s") from None
     if done.returncode != 0:
@@ -172,13 +168,13 @@ def _client(command: list[str]) -> Outcome:
 
 @contextmanager
 def _serving(command: list[str]) -> Iterator[tuple[str, int]]:
-    """Start a server; its first line on stdout is its address. Its log is kept
-    for the case that something fails."""
+    """Start a server; its first line on stdout is its address.
+
+    Its log is kept for the case that something fails.
+    """
     with (
         tempfile.TemporaryFile("w+") as log,
-        subprocess.Popen(
-            command, cwd=HERE, stdout=subprocess.PIPE, stderr=log, text=True
-        ) as server,
+        subprocess.Popen(command, cwd=HERE, stdout=subprocess.PIPE, stderr=log, text=True) as server,
     ):
         try:
             address = server.stdout.readline().strip() if server.stdout else ""

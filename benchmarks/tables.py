@@ -26,6 +26,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
+from checks import STAGING_FACTOR, TRAINING_FACTOR, Column, Summary, crc
+from inputs import Inputs, Source
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
@@ -40,9 +42,6 @@ from pyiceberg.types import (
     NestedField,
     StringType,
 )
-
-from checks import STAGING_FACTOR, TRAINING_FACTOR, Column, Summary, crc
-from inputs import Inputs, Source
 
 KEY = "request_id"
 DATASETS = ("t", "t_scattered")
@@ -90,9 +89,7 @@ def ensure(folder: Path, sizes: Sizes) -> None:
     What the folder held of other sizes is removed first. The marker is written
     last: a run that was interrupted starts anew.
     """
-    marker = json.dumps(
-        {"generation": _GENERATION, "folder": str(folder), **dataclasses.asdict(sizes)}
-    )
+    marker = json.dumps({"generation": _GENERATION, "folder": str(folder), **dataclasses.asdict(sizes)})
     finished = folder / FINISHED
     if finished.exists() and finished.read_text() == marker:
         return
@@ -118,9 +115,7 @@ def draw(sizes: Sizes) -> Drawn:
     absent = int(sizes.requests * sizes.missing)
     ids = _spread(sizes.requests + absent, sizes.seed)
     # Every request has a row; the others fall where they may, ten on average.
-    counts = 1 + rng.multinomial(
-        sizes.rows - sizes.requests, np.full(sizes.requests, 1 / sizes.requests)
-    )
+    counts = 1 + rng.multinomial(sizes.rows - sizes.requests, np.full(sizes.requests, 1 / sizes.requests))
     training = _draw_training(rng, np.repeat(ids[: sizes.requests], counts))
     # The last requests have no staging row; the last staging rows no request.
     known = np.concatenate([ids[: sizes.requests - absent], ids[sizes.requests :]])
@@ -167,9 +162,7 @@ def _draw_staging(rng: np.random.Generator, requests: Integers, history: int) ->
     elements = rng.integers(1, _ITEMS, rows * history)
     offsets = np.arange(rows + 1, dtype=np.int32) * history
     columns["history"] = pa.ListArray.from_arrays(offsets, elements)
-    names = pa.array(
-        [f"{first}{second}" for first in "ABCDEFGHIJKLMNOPQRST" for second in "ABCDEFGHIJ"]
-    )
+    names = pa.array([f"{first}{second}" for first in "ABCDEFGHIJKLMNOPQRST" for second in "ABCDEFGHIJ"])
     columns["country"] = names.take(pa.array(rng.integers(0, _COUNTRIES, rows)))
     return pa.table(columns)
 
@@ -193,9 +186,7 @@ def _expect(training: pa.Table, staging: pa.Table, repeats: Integers) -> Summary
             codes: Counter[str] = Counter()
             for text, count in zip(values.to_pylist(), repeats.tolist(), strict=True):
                 codes[text] += count
-            expected.columns[name] = Column(
-                nulls, sum(crc(text) * count for text, count in codes.items())
-            )
+            expected.columns[name] = Column(nulls, sum(crc(text) * count for text, count in codes.items()))
         else:
             weighted = _widened(values.to_numpy()) * repeats
             expected.columns[name] = Column(nulls, _total(weighted))
@@ -279,15 +270,11 @@ def _iceberg_schema(schema: pa.Schema) -> Schema:
         pa.int64(): LongType(),
         pa.float32(): FloatType(),
         pa.string(): StringType(),
-        pa.list_(pa.int64()): ListType(
-            element_id=100, element_type=LongType(), element_required=False
-        ),
+        pa.list_(pa.int64()): ListType(element_id=100, element_type=LongType(), element_required=False),
     }
     return Schema(
         *[
-            NestedField(
-                field_id=index + 1, name=field.name, field_type=names[field.type], required=False
-            )
+            NestedField(field_id=index + 1, name=field.name, field_type=names[field.type], required=False)
             for index, field in enumerate(schema)
         ]
     )

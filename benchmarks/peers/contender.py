@@ -17,9 +17,8 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-import pyarrow as pa
-
 import process
+import pyarrow as pa
 from checks import Summary
 from inputs import Inputs
 
@@ -49,8 +48,11 @@ class Contender(Protocol[Batch]):
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """The command line. `server` is the process id of the server, or None;
-    `scratch` is a folder on the disk that holds the tables."""
+    """The command line.
+
+    `server` is the process id of the server, or None; `scratch` is a folder on
+    the disk that holds the tables.
+    """
 
     inputs: Inputs
     scratch: Path
@@ -99,9 +101,7 @@ def parse() -> Settings:
     )
 
 
-def main(
-    make: Callable[[Settings], Contender[Batch]], columns: Callable[[Inputs], list[str]]
-) -> None:
+def main(make: Callable[[Settings], Contender[Batch]], columns: Callable[[Inputs], list[str]]) -> None:
     """Make the contender, verify and measure it."""
     settings = parse()
     run(make(settings), settings, columns(settings.inputs))

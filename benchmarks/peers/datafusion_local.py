@@ -8,8 +8,8 @@ from pathlib import Path
 
 import datafusion
 import pyarrow as pa
-
 from inputs import Source
+
 from peers import contender
 
 
@@ -27,9 +27,7 @@ class DataFusion:
         for name, source in (("t", inputs.training), ("s", inputs.staging)):
             self._context.register_parquet(name, _folder(source))
         features = ", ".join(f's."{name}"' for name in inputs.features)
-        self._query = (
-            f'SELECT t.*, {features} FROM t LEFT JOIN s ON t."{inputs.key}" = s."{inputs.key}"'
-        )
+        self._query = f'SELECT t.*, {features} FROM t LEFT JOIN s ON t."{inputs.key}" = s."{inputs.key}"'
 
     def stream(self) -> Iterator[datafusion.RecordBatch]:
         """Run the join."""
@@ -45,8 +43,10 @@ class DataFusion:
 
 
 def _folder(source: Source) -> str:
-    """The folder of a table's files. DataFusion takes one path: it must hold
-    the pinned files and no others."""
+    """The folder of a table's files.
+
+    DataFusion takes one path: it must hold the pinned files and no others.
+    """
     folder = Path(os.path.commonpath(source.files))
     if sorted(map(str, folder.rglob("*.parquet"))) != sorted(source.files):
         raise ValueError(f"{folder} holds other files than the pinned snapshot")

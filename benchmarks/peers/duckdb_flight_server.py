@@ -17,9 +17,7 @@ class Server(flight.FlightServerBase):
         self._database = sql.connect()
         self._batch_rows = batch_rows
 
-    def do_get(
-        self, _context: flight.ServerCallContext, ticket: flight.Ticket
-    ) -> flight.RecordBatchStream:
+    def do_get(self, _context: flight.ServerCallContext, ticket: flight.Ticket) -> flight.RecordBatchStream:
         """Stream the query's result; from here on no Python runs."""
         relation = self._database.cursor().sql(ticket.ticket.decode())
         reader = relation.to_arrow_reader(self._batch_rows)

@@ -18,8 +18,11 @@ class DuckDB:
         self._batch_rows = settings.batch_rows
 
     def stream(self) -> Iterator[pa.RecordBatch]:
-        """Run the join. A relation streams; a result of `execute` would first be
-        materialised and then copied."""
+        """Run the join.
+
+        A relation streams; a result of `execute` would first be materialised and
+        then copied.
+        """
         yield from self._connection.sql(self._query).to_arrow_reader(self._batch_rows)
 
     def rows(self, batch: pa.RecordBatch) -> int:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import polars as pl
 import pyarrow as pa
-
 from inputs import Source
+
 from peers import contender
 
 

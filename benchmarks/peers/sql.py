@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import duckdb
-
 from inputs import Inputs, Source
 
 

@@ -32,8 +32,7 @@ class Stage2:
         target = self._folder / "joined"
         shutil.rmtree(target, ignore_errors=True)
         self._connection.execute(
-            f"COPY ({self._query}) TO '{target}' "
-            "(FORMAT parquet, COMPRESSION zstd, PER_THREAD_OUTPUT true)"
+            f"COPY ({self._query}) TO '{target}' (FORMAT parquet, COMPRESSION zstd, PER_THREAD_OUTPUT true)"
         )
         written = f"SELECT * FROM read_parquet('{target}/*.parquet')"
         yield from self._connection.sql(written).to_arrow_reader(self._batch_rows)

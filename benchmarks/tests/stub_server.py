@@ -37,9 +37,7 @@ class Stub(flight.FlightServerBase):
         endpoint = flight.FlightEndpoint(flight.Ticket(descriptor.command), [])
         return flight.FlightInfo(pa.schema([]), descriptor, [endpoint], -1, -1)
 
-    def do_get(
-        self, _context: flight.ServerCallContext, ticket: flight.Ticket
-    ) -> flight.GeneratorStream:
+    def do_get(self, _context: flight.ServerCallContext, ticket: flight.Ticket) -> flight.GeneratorStream:
         """Join the inputs of the data set that the ticket names."""
         query = json.loads(ticket.ticket)
         inputs = Inputs.load(self._folder / f"{query['dataset']}.json")

@@ -6,7 +6,6 @@ import unittest
 
 import numpy as np
 import pyarrow as pa
-
 import tables
 from checks import Summary
 
@@ -42,21 +41,21 @@ class Checks(unittest.TestCase):
 
     def test_right_answer_in_any_order(self) -> None:
         order = np.random.default_rng(1).permutation(self.right.num_rows)
-        self.assertEqual(differences(self.drawn, self.right), [])
-        self.assertEqual(differences(self.drawn, self.right.take(order)), [])
+        assert differences(self.drawn, self.right) == []
+        assert differences(self.drawn, self.right.take(order)) == []
 
     def test_has_rows_without_features(self) -> None:
-        self.assertGreater(self.right["country"].null_count, 0)
+        assert self.right["country"].null_count > 0
 
     def test_row_lost_or_twice(self) -> None:
         lost = self.right.slice(1)
         twice = pa.concat_tables([self.right.slice(0, 1), self.right])
         for table in (lost, twice, pa.concat_tables([self.right.slice(0, 1), lost.slice(1)])):
-            self.assertNotEqual(differences(self.drawn, table), [])
+            assert differences(self.drawn, table) != []
 
     def test_rows_without_features_lost(self) -> None:
         inner = self.right.filter(pa.compute.is_valid(self.right["country"]))
-        self.assertNotEqual(differences(self.drawn, inner), [])
+        assert differences(self.drawn, inner) != []
 
     def test_features_of_another_request(self) -> None:
         # Every column keeps its values; only the two sides are shifted.
@@ -67,13 +66,13 @@ class Checks(unittest.TestCase):
                 index = shifted.column_names.index(name)
                 shifted = shifted.set_column(index, name, shifted[name].take(order))
         found = differences(self.drawn, shifted)
-        self.assertEqual(len(found), 1)
-        self.assertIn("pairs", found[0])
+        assert len(found) == 1
+        assert "pairs" in found[0]
 
     def test_column_absent_or_extra(self) -> None:
-        self.assertNotEqual(differences(self.drawn, self.right.drop_columns(["history"])), [])
+        assert differences(self.drawn, self.right.drop_columns(["history"])) != []
         extra = self.right.append_column("x", self.right["u0"])
-        self.assertNotEqual(differences(self.drawn, extra), [])
+        assert differences(self.drawn, extra) != []
 
     def test_one_value_altered(self) -> None:
         for name in self.right.column_names:
@@ -84,7 +83,7 @@ class Checks(unittest.TestCase):
             index = self.right.column_names.index(name)
             with self.subTest(column=name):
                 table = self.right.set_column(index, name, column)
-                self.assertNotEqual(differences(self.drawn, table), [])
+                assert differences(self.drawn, table) != []
 
 
 class Drawing(unittest.TestCase):
@@ -92,15 +91,15 @@ class Drawing(unittest.TestCase):
 
     def test_deterministic(self) -> None:
         first, second = tables.draw(SIZES), tables.draw(SIZES)
-        self.assertTrue(first.training.equals(second.training))
-        self.assertTrue(first.staging.equals(second.staging))
-        self.assertEqual(first.expected, second.expected)
+        assert first.training.equals(second.training)
+        assert first.staging.equals(second.staging)
+        assert first.expected == second.expected
 
     def test_shape(self) -> None:
         drawn = tables.draw(SIZES)
-        self.assertEqual((drawn.training.num_rows, drawn.training.num_columns), (3_000, 18))
-        self.assertEqual((drawn.staging.num_rows, drawn.staging.num_columns), (300, 12))
-        self.assertEqual(len(set(drawn.staging[tables.KEY].to_pylist())), 300)
+        assert (drawn.training.num_rows, drawn.training.num_columns) == (3000, 18)
+        assert (drawn.staging.num_rows, drawn.staging.num_columns) == (300, 12)
+        assert len(set(drawn.staging[tables.KEY].to_pylist())) == 300
 
 
 def altered(value: object) -> object:

@@ -34,7 +34,7 @@ class Run(unittest.TestCase):
 
     def test_all_contenders(self) -> None:
         done = run([])
-        self.assertEqual(done.returncode, 0, done.stderr)
+        assert done.returncode == 0, done.stderr
         for text in (
             "Penstock",
             "Polars",
@@ -44,21 +44,21 @@ class Run(unittest.TestCase):
             "its bound of",
             "t_scattered",
         ):
-            self.assertIn(text, done.stdout)
-        self.assertNotIn(str(HERE.parents[1]), done.stdout)
+            assert text in done.stdout
+        assert str(HERE.parents[1]) not in done.stdout
 
     def test_wrong_row_is_caught(self) -> None:
         done = run(["--only", "penstock", "--datasets", "t"], "--wrong")
-        self.assertEqual(done.returncode, 1)
-        self.assertIn("t, penstock, batches of 8192: column item_id", done.stderr)
-        self.assertIn("t, penstock, batches of 8192: rows joined to features", done.stderr)
+        assert done.returncode == 1
+        assert "t, penstock, batches of 8192: column item_id" in done.stderr
+        assert "t, penstock, batches of 8192: rows joined to features" in done.stderr
 
     def test_server_that_does_not_start(self) -> None:
         done = run(["--only", "penstock", "--datasets", "t"], "--unknown")
-        self.assertEqual(done.returncode, 1)
-        self.assertIn("unrecognized arguments: --unknown", done.stderr)
+        assert done.returncode == 1
+        assert "unrecognized arguments: --unknown" in done.stderr
 
     def test_wrong_call(self) -> None:
         done = run(["--only", "dukdb"])
-        self.assertEqual(done.returncode, 2)
-        self.assertIn("dukdb: not among", done.stderr)
+        assert done.returncode == 2
+        assert "dukdb: not among" in done.stderr
