@@ -69,6 +69,11 @@ class Lake:
         self.catalog = SqlCatalog("default", uri=self._uri, warehouse=self._warehouse)
         for namespace in ("ml", "features"):
             self.catalog.create_namespace(namespace)
+        self._disconnect()
+
+    def _disconnect(self) -> None:
+        """Closes the pool's connections; Python 3.13 warns of those that are left open."""
+        self.catalog.engine.dispose()
 
     def write(
         self,
@@ -93,6 +98,7 @@ class Lake:
         for i in range(files):
             part = rows[i * len(rows) // files : (i + 1) * len(rows) // files]
             table.append(pa.Table.from_pylist(part, arrow))
+        self._disconnect()
         return Written(table, rows)
 
     def config(self, datasets: dict[str, Any], name: str = "penstock.yaml") -> Path:

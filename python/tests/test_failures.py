@@ -219,6 +219,8 @@ def test_ticket_of_a_changed_dataset_is_expired(made: Lake, tmp_path: Path) -> N
     with Server(before, "--ticket-keys", str(keys)) as server, penstock.connect(server.address) as client:
         stale, unchanged = client.read("d"), client.read({"training": {"table": "ml.rows"}})
         server.kill()
+        with pytest.raises(penstock.Unavailable):
+            client.plan("d")
         with Server(after, "--ticket-keys", str(keys), listen=server.address):
             with pytest.raises(penstock.Expired, match="configuration"):
                 next(stale)
