@@ -112,3 +112,27 @@ func TestNewAllocator(t *testing.T) {
 	_, poisons := batch.NewAllocator().(*batch.Poison)
 	require.Equal(t, invariant.On, poisons)
 }
+
+// TestPoolKeepsWithinItsLimit frees much more than the pool keeps, in sizes of
+// every class, and looks at what it hands out again.
+func TestPoolKeepsWithinItsLimit(t *testing.T) {
+	p := &batch.Pool{}
+	held := map[*byte]int{}
+	for size := 1; size <= 64<<20; size += size/5 + 1 {
+		b := p.Allocate(size)
+		require.GreaterOrEqual(t, cap(b), size)
+		require.LessOrEqual(t, cap(b), max(256, size+size/4), "little lies idle")
+		held[&b[:1][0]] = cap(b)
+		p.Free(b)
+	}
+	again, kept := 0, 0
+	for size := 1; size <= 64<<20; size += size/5 + 1 {
+		b := p.Allocate(size)
+		if room, ok := held[&b[:1][0]]; ok {
+			again++
+			kept += room
+		}
+	}
+	require.Positive(t, again)
+	require.LessOrEqual(t, kept, 64<<20)
+}

@@ -28,15 +28,22 @@ func NewAllocator() memory.Allocator {
 	return &Pool{}
 }
 
-// Pool is an allocator that hands freed memory out again, by classes of
-// size up to 64 MiB; larger requests go to the Go heap and back.
-// Memory is aligned to 64 bytes and not cleared: this package and arrow-go's
-// builders of plain columns write all that they use, but its Parquet reader
-// does not, so whoever decodes clears first. What is freed and not wanted again is the Go
-// collector's after two of its cycles. The zero value is ready; it is safe for
-// concurrent use.
+// freeLimit bounds the freed memory that a pool keeps, in bytes.
+const freeLimit = 64 << 20
+
+// Pool is an allocator that hands freed memory out again, by classes of size
+// up to 64 MiB; larger requests go to the Go heap and back. Memory is aligned
+// to 64 bytes and not cleared: this package and arrow-go's builders of plain
+// columns write all that they use, but its Parquet reader does not, so whoever
+// decodes clears first. At most 64 MiB of freed memory are kept, those freed
+// last; the rest is the Go collector's. A sync.Pool would keep what two
+// collections leave, which is most of the heap when they are rare. The zero
+// value is ready; it is safe for concurrent use.
 type Pool struct {
-	classes [classCount]sync.Pool // of *byte, the start of a class's memory
+	mu      sync.Mutex
+	classes [classCount][]*byte // the starts of free memory, the last one freed last
+	free    int                 // bytes in classes
+	evict   int                 // the class that gives way next
 }
 
 // class returns the smallest class that holds size bytes and the bytes it has,
@@ -52,6 +59,12 @@ func class(size int) (n, room int, ok bool) {
 	return at, 1<<power + (n+1)*quarter, at < classCount
 }
 
+// classRoom returns the bytes of a class's memory.
+func classRoom(n int) int {
+	power := smallestClass + n/4
+	return 1<<power + n%4<<(power-2)
+}
+
 // Allocate returns size bytes, of any content.
 func (p *Pool) Allocate(size int) []byte {
 	if size <= 0 {
@@ -61,10 +74,43 @@ func (p *Pool) Allocate(size int) []byte {
 	if !pooled {
 		return aligned(size, size)
 	}
-	if start, ok := p.classes[n].Get().(*byte); ok {
+	if start := p.take(n, room); start != nil {
 		return unsafe.Slice(start, room)[:size]
 	}
 	return aligned(size, room)
+}
+
+// take returns free memory of a class, or nil.
+func (p *Pool) take(n, room int) *byte {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	last := len(p.classes[n]) - 1
+	if last < 0 {
+		return nil
+	}
+	start := p.classes[n][last]
+	p.classes[n][last] = nil
+	p.classes[n] = p.classes[n][:last]
+	p.free -= room
+	return start
+}
+
+// keep adds free memory to a class, and lets go of others' where that is too
+// much: one class after the other, so that no forgotten one fills the pool.
+func (p *Pool) keep(n, room int, start *byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.classes[n] = append(p.classes[n], start)
+	p.free += room
+	for p.free > freeLimit {
+		oldest := p.classes[p.evict]
+		if len(oldest) > 0 {
+			oldest[0] = nil
+			p.classes[p.evict] = oldest[1:]
+			p.free -= classRoom(p.evict)
+		}
+		p.evict = (p.evict + 1) % classCount
+	}
 }
 
 // aligned makes new memory. The Go heap aligns powers of two by itself, so
@@ -101,6 +147,6 @@ func (p *Pool) Free(b []byte) {
 		return
 	}
 	if n, room, pooled := class(cap(b)); pooled && room == cap(b) {
-		p.classes[n].Put(unsafe.SliceData(b))
+		p.keep(n, room, unsafe.SliceData(b))
 	}
 }
