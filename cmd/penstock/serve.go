@@ -124,9 +124,17 @@ func (p process) serve(ctx context.Context, c *config.Config) (err error) {
 // Go's collector works harder to stay below it.
 const heapShare = 90
 
+// garbageShare is the garbage that may lie beside live memory, in percent of
+// it. Live memory is mostly buffers without pointers, which cost the collector
+// little, so it may come often: Go's default of 100 would double the peak.
+const garbageShare = 25
+
 // boundHeap keeps garbage from filling the machine where the budget would not.
-// GOMEMLIMIT, if set, decides.
+// GOGC and GOMEMLIMIT, if set, decide.
 func (p process) boundHeap() {
+	if p.orEnv("", "GOGC") == "" {
+		debug.SetGCPercent(garbageShare)
+	}
 	if machine := machineMemory(); p.orEnv("", "GOMEMLIMIT") == "" && machine > 0 {
 		debug.SetMemoryLimit(machine / 100 * heapShare)
 	}
