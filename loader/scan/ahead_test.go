@@ -2,8 +2,10 @@ package scan_test
 
 import (
 	"context"
+	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -232,6 +234,43 @@ func TestFooters(t *testing.T) {
 	require.Equal(t, fault.Corrupt, fault.KindOf(got.err), "a footer is good for the file that it was read from alone")
 }
 
+// stubborn is a store whose first read goes on when its context has ended,
+// until the gate opens.
+type stubborn struct {
+	store.Store
+	reading, gate chan struct{}
+	first         sync.Once
+	under         atomic.Int64 // reads under way
+	early         atomic.Bool  // an object was closed under a read
+}
+
+func (s *stubborn) Open(ctx context.Context, location string, size int64) (store.Object, error) {
+	o, err := s.Store.Open(ctx, location, size)
+	return &stubbornObject{Object: o, store: s}, err
+}
+
+type stubbornObject struct {
+	store.Object
+	store *stubborn
+}
+
+func (o *stubbornObject) ReadAt(ctx context.Context, p []byte, off int64) error {
+	o.store.under.Add(1)
+	defer o.store.under.Add(-1)
+	o.store.first.Do(func() {
+		close(o.store.reading)
+		<-o.store.gate
+	})
+	return o.Object.ReadAt(ctx, p, off)
+}
+
+func (o *stubbornObject) Close() error {
+	if o.store.under.Load() > 0 {
+		o.store.early.Store(true)
+	}
+	return o.Object.Close()
+}
+
 // TestFooterLoadsAreWaitedFor: a reader that goes away while the cache loads a
 // footer for it leaves nothing behind that uses its file.
 func TestFooterLoadsAreWaitedFor(t *testing.T) {
@@ -240,20 +279,28 @@ func TestFooterLoadsAreWaitedFor(t *testing.T) {
 	footers, err := cache.New[*parquet.Footer](1 << 20)
 	require.NoError(t, err)
 	defer footers.Close()
-	s := r.scanner(scan.Options{Footers: footers})
-	for range 20 {
-		gate := make(chan struct{})
-		r.store.Set(errstore.Rule{Call: errstore.Read, Nth: 1, Action: errstore.Hold(gate)})
-		ctx, cancel := context.WithCancel(t.Context())
-		rdr, err := s.Open(ctx, r.source(), r.columns("id"))
-		require.NoError(t, err)
-		go cancel()
-		require.False(t, rdr.Next())
-		require.ErrorIs(t, rdr.Err(), context.Canceled)
+	slow := &stubborn{Store: r.store, reading: make(chan struct{}), gate: make(chan struct{})}
+	ctx, cancel := context.WithCancel(t.Context())
+	rdr, err := r.scanner(scan.Options{Store: slow, Footers: footers}).Open(ctx, r.source(), r.columns("id"))
+	require.NoError(t, err)
+	go func() {
+		<-slow.reading
+		cancel()
+	}()
+	require.False(t, rdr.Next(), "the consumer does not wait for storage that does not answer")
+	require.ErrorIs(t, rdr.Err(), context.Canceled)
+	released := make(chan struct{})
+	go func() {
 		rdr.Release()
-		require.Zero(t, r.store.Counts().Open)
-		close(gate)
+		close(released)
+	}()
+	for range 10_000 { // time for what must not happen
+		runtime.Gosched()
 	}
+	close(slow.gate)
+	<-released
+	require.False(t, slow.early.Load(), "the file was closed under the read of its footer")
+	require.Zero(t, r.store.Counts().Open)
 }
 
 // TestManyReaders share a scanner, a budget and an allocator.

@@ -2,6 +2,7 @@ package scan_test
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"slices"
 	"strings"
@@ -154,6 +155,36 @@ func TestFaultyFiles(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestSurplusRows reads a file whose pages hold more rows than its footer counts.
+func TestSurplusRows(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	write := func(n int) ([]byte, int) {
+		// Two values in a dictionary: the bits of 17 to 24 rows take three bytes.
+		b := array.NewInt64Builder(memory.NewGoAllocator())
+		for i := range n {
+			b.Append(int64(i % 2))
+		}
+		ids := arrow.NewSchema([]arrow.Field{fields()[0].Arrow()}, nil)
+		f := r.add(array.NewRecordBatch(ids, []arrow.Array{b.NewArray()}, int64(n)), 1, parquet.WriteOptions{Codec: parquet.Uncompressed})
+		o, err := r.files.Open(t.Context(), f.Location, f.Bytes)
+		require.NoError(t, err)
+		content := make([]byte, f.Bytes)
+		require.NoError(t, o.ReadAt(t.Context(), content, 0))
+		return content, len(content) - 8 - int(binary.LittleEndian.Uint32(content[len(content)-8:]))
+	}
+	few, footer := write(20)
+	many, pages := write(24)
+	content := append(slices.Clone(many[:pages]), few[footer:]...)
+	r.files.Put(locationOf(0), content)
+	r.list[0].Bytes = int64(len(content))
+	source := r.source()
+	source.Checked, source.Files = nil, source.Files[:1]
+	got := r.read(r.scanner(scan.Options{}), source, r.columns("id"))
+	require.Equal(t, fault.Corrupt, fault.KindOf(got.err))
+	require.ErrorContains(t, got.err, "more rows")
 }
 
 // TestWrongBucketSaysAll reads a file with one row in the wrong bucket.

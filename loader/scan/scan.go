@@ -21,7 +21,7 @@ const (
 	// DefaultBatchRows is the batch length that decodes fastest.
 	DefaultBatchRows = parquet.DefaultBatchRows
 	// DefaultAhead is the default of Options.Ahead: a few batches.
-	DefaultAhead = 16 << 20
+	DefaultAhead = 8 << 20
 	// DefaultParallel shortens the wait for the first batches where a core is
 	// idle, and costs nothing where none is.
 	DefaultParallel = 2

@@ -1,0 +1,130 @@
+package scan
+
+import (
+	"context"
+	"testing"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/fault"
+)
+
+func nothing() arrow.RecordBatch { return array.NewRecordBatch(arrow.NewSchema(nil, nil), nil, 1) }
+
+// TestAdmit asks with a context that has ended: what would have to wait says
+// so at once.
+func TestAdmit(t *testing.T) {
+	t.Parallel()
+	const (
+		admitted  = "admitted"
+		waits     = "waits"
+		exhausted = "exhausted"
+	)
+	for name, c := range map[string]struct {
+		ahead   int64
+		waiting []int64 // bytes of the batches that wait
+		hungry  bool
+		limit   int64
+		others  int64 // bytes that others hold
+		n       int64
+		want    string
+	}{
+		"first, asked for":                         {ahead: 100, hungry: true, limit: 1000, n: 10, want: admitted},
+		"first, not asked for":                     {ahead: 100, limit: 1000, n: 10, want: admitted},
+		"up to the bound":                          {ahead: 100, waiting: []int64{40, 50}, limit: 1000, n: 10, want: admitted},
+		"beyond the bound":                         {ahead: 100, waiting: []int64{40, 50}, limit: 1000, n: 11, want: waits},
+		"larger than the bound":                    {ahead: 100, limit: 1000, n: 101, want: waits},
+		"larger than the bound, asked for":         {ahead: 100, hungry: true, limit: 1000, n: 101, want: admitted},
+		"nothing ahead":                            {ahead: NoAhead, limit: 1000, n: 1, want: waits},
+		"nothing ahead, asked for":                 {ahead: NoAhead, hungry: true, limit: 1000, n: 1, want: admitted},
+		"too many":                                 {ahead: 100, waiting: make([]int64, mostWaiting), limit: 1000, n: 1, want: waits},
+		"three quarters of the budget":             {ahead: 100, limit: 1000, others: 740, n: 10, want: admitted},
+		"the last quarter of the budget":           {ahead: 100, limit: 1000, others: 740, n: 11, want: waits},
+		"the last quarter, asked for":              {ahead: 100, hungry: true, limit: 1000, others: 740, n: 11, want: admitted},
+		"the last byte, asked for":                 {ahead: 100, hungry: true, limit: 1000, others: 990, n: 10, want: admitted},
+		"beyond the budget":                        {ahead: 5000, limit: 1000, n: 1001, want: waits},
+		"beyond the budget, asked for":             {ahead: 5000, hungry: true, limit: 1000, n: 1001, want: exhausted},
+		"beyond what others left, asked for":       {ahead: 100, hungry: true, limit: 1000, others: 995, n: 10, want: exhausted},
+		"no budget":                                {ahead: 100, limit: -1, n: 100, want: admitted},
+		"no budget, beyond the bound":              {ahead: 100, limit: -1, n: 101, want: waits},
+		"no budget, larger than bounds, asked for": {ahead: 100, hungry: true, limit: -1, n: 1 << 40, want: admitted},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var limit *budget.Budget
+			if c.limit >= 0 {
+				limit = budget.New(c.limit)
+			}
+			other, err := limit.Reserve("others", c.others)
+			require.NoError(t, err)
+			defer other.Release()
+			r, err := newRoom(limit, "the test", c.ahead)
+			require.NoError(t, err)
+			defer r.held.Release()
+			for _, bytes := range c.waiting {
+				r.put(item{batch: nothing(), bytes: bytes})
+			}
+			r.hungry = c.hungry
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			switch err := r.admit(ctx, c.n, c.n); {
+			case err == nil:
+				require.Equal(t, c.want, admitted)
+				require.Equal(t, c.n, r.held.Held())
+			case fault.KindOf(err) == fault.Exhausted:
+				require.Equal(t, c.want, exhausted)
+			default:
+				require.ErrorIs(t, err, context.Canceled)
+				require.Equal(t, c.want, waits)
+			}
+		})
+	}
+}
+
+// TestSettle corrects an estimate either way.
+func TestSettle(t *testing.T) {
+	t.Parallel()
+	limit := budget.New(100)
+	r, err := newRoom(limit, "the test", 100)
+	require.NoError(t, err)
+	r.hungry = true
+	require.NoError(t, r.admit(t.Context(), 50, 50))
+	require.NoError(t, r.settle(t.Context(), 50, 30))
+	require.Equal(t, int64(30), limit.Used())
+	require.NoError(t, r.settle(t.Context(), 30, 100))
+	require.Equal(t, int64(100), limit.Used())
+	require.Equal(t, fault.Exhausted, fault.KindOf(r.settle(t.Context(), 100, 101)))
+}
+
+// TestTake gives what waits, in order, then the end; but nothing once the
+// context has ended.
+func TestTake(t *testing.T) {
+	t.Parallel()
+	r, err := newRoom(nil, "the test", 100)
+	require.NoError(t, err)
+	broken := fault.New(fault.Corrupt, "broken")
+	for i := range 3 {
+		r.put(item{batch: nothing(), bytes: 10, file: i})
+	}
+	r.end(broken)
+	for i := range 2 {
+		it, err := r.take(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, i, it.file)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	it, err := r.take(ctx)
+	require.ErrorIs(t, err, context.Canceled)
+	require.Nil(t, it.batch)
+	it, err = r.take(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 2, it.file)
+	it, err = r.take(t.Context())
+	require.ErrorIs(t, err, broken)
+	require.Nil(t, it.batch)
+	require.Zero(t, r.bytes)
+}
