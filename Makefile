@@ -46,7 +46,7 @@ bench: build .venv/bench/.stamp ## side-by-side runs, into benchmarks/results
 # ---- tests ------------------------------------------------------------------
 
 .PHONY: test
-test: check test-go test-python ## lint, Go tests and Python tests (what CI runs)
+test: check test-go test-python test-docs ## lint, Go, Python and README tests (what CI runs)
 
 .PHONY: check
 check: check-go check-python ## lint alone
@@ -60,7 +60,7 @@ check-go: $(GOLANGCI)
 check-python: .venv/test/.stamp
 	$(RUFF) check --config python/pyproject.toml python $(wildcard demo benchmarks tools)
 	$(RUFF) format --check --config python/pyproject.toml python $(wildcard demo benchmarks tools)
-	cd python && $(CURDIR)/$(MYPY)
+	for folder in python demo benchmarks tools; do (cd $$folder && $(CURDIR)/$(MYPY) --config-file $(CURDIR)/python/pyproject.toml .); done
 
 .PHONY: test-go
 test-go: race-needs-cc
@@ -68,14 +68,21 @@ test-go: race-needs-cc
 
 .PHONY: test-python
 test-python: build .venv/test/.stamp
-	.venv/test/bin/pytest python/tests
+	.venv/test/bin/pytest -c python/pyproject.toml --rootdir . python/tests demo
+
+# The README's tour, block by block as it stands there. It begins with the demo.
+.PHONY: test-docs
+test-docs: build .venv/demo/.stamp
+	$(PYTHON) tools/tour.py README.md
 
 # Everything above again in the form that is shipped (no assertions, no race
 # detector), the long cases, and every fuzz target for FUZZTIME.
 .PHONY: test-long
-test-long: test ## test, long cases, release build, fuzzing
+test-long: test .venv/bench/.stamp ## test, long cases, release build, fuzzing
 	$(GO) test -timeout 30m ./...
 	PENSTOCK_LONG=1 $(GOTEST) -shuffle=on -timeout 60m ./...
+	PENSTOCK_LONG=1 .venv/test/bin/pytest -c python/pyproject.toml --rootdir . python/tests demo
+	cd benchmarks && ../.venv/bench/bin/python -m unittest
 	FUZZTIME=$(FUZZTIME) GO=$(GO) tools/fuzz.sh
 
 .PHONY: mutants

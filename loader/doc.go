@@ -8,6 +8,5 @@
 //
 // Ownership, here and in every stage: a batch is valid until the next call of
 // Next or Release on its reader; Retain it to keep it longer; whoever opens a
-// reader releases it. The batches of a Stream share no memory with what it
-// reads, and their memory is used again after their last Release.
+// reader releases it. Memory is used again after the last Release.
 package loader

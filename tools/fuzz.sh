@@ -15,5 +15,5 @@ fi
 while IFS=: read -r file target; do
   folder=$(dirname "$file")
   echo "fuzz $folder $target"
-  "$go" test -tags invariants -run '^$' -fuzz "^$target\$" -fuzztime "${FUZZTIME:-30s}" "$folder" </dev/null
+  "$go" test -tags invariants -run '^$' -fuzz "^$target\$" -fuzztime "${FUZZTIME:-30s}" -fuzzminimizetime 200x "$folder" </dev/null
 done <<<"$targets"

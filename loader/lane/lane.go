@@ -148,13 +148,9 @@ func (r *Reader) gather(runs []run, rows int64) (arrow.RecordBatch, error) {
 			c.Release()
 		}
 	}()
-	segments := make([]batch.Segment, len(runs))
 	for i, c := range r.options.Columns {
-		for j, x := range runs {
-			segments[j] = x.segment(c)
-		}
 		field := r.options.Schema.Field(i)
-		gathered, err := batch.Gather(field.Type, segments, r.options.Memory)
+		gathered, err := r.column(c, field, runs)
 		if err != nil {
 			return nil, fault.Op(err, "gather column %q", field.Name)
 		}
@@ -164,6 +160,20 @@ func (r *Reader) gather(runs []run, rows int64) (arrow.RecordBatch, error) {
 		}
 	}
 	return array.NewRecordBatch(r.options.Schema, columns, rows), nil
+}
+
+// column gathers one column of all runs. A column that stands as it is in one
+// batch alone is not copied: the result shares and keeps that batch's memory.
+func (r *Reader) column(c Column, field arrow.Field, runs []run) (arrow.Array, error) {
+	if len(runs) == 1 && c.Field == Plain {
+		x := runs[0]
+		return array.NewSlice(x.batch.Column(c.Index), int64(x.from), int64(x.from+x.rows)), nil
+	}
+	segments := make([]batch.Segment, len(runs))
+	for i, x := range runs {
+		segments[i] = x.segment(c)
+	}
+	return batch.Gather(field.Type, segments, r.options.Memory)
 }
 
 // run is a stretch of rows of one batch of a piece. It holds a reference.
