@@ -8,6 +8,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/file"
 	"github.com/apache/arrow-go/v18/parquet/pqarrow"
@@ -31,12 +32,14 @@ type reader struct {
 	source  *source
 	memory  *tracked            // of the decoder
 	cleared *pqarrow.FileReader // decodes into zeroed memory
-	flat    *pqarrow.FileReader // decodes into memory of any content
+	plain   *pqarrow.FileReader // decodes into memory of any content
+	pages   *file.Reader        // what both stand on
 
 	next  int                     // of opts.RowGroups, the one to open
 	group int                     // the open one, of the file
 	left  int64                   // its rows that are not yet out
-	open  []*pqarrow.ColumnReader // its columns; nil for absent ones
+	open  []*pqarrow.ColumnReader // its columns; nil for absent and flat ones
+	flat  []*flatColumn           // its columns that need no library to decode; nil for the others
 
 	batch arrow.RecordBatch
 	err   error
@@ -52,14 +55,14 @@ func newReader(ctx context.Context, f *File, columns []column, opts ReadOptions)
 	r.refs.Store(1)
 	props := parquet.NewReaderProperties(opts.Scratch)
 	props.BufferedStreamEnabled = r.chunksAreLarge()
-	pages, err := file.NewParquetReader(r.source, file.WithMetadata(f.meta), file.WithReadProps(props))
-	if err != nil {
+	var err error
+	if r.pages, err = file.NewParquetReader(r.source, file.WithMetadata(f.meta), file.WithReadProps(props)); err != nil {
 		return nil, damaged(f.Location(), "%w", err)
 	}
-	if r.cleared, err = pqarrow.NewFileReader(pages, pqarrow.ArrowReadProperties{}, cleared{r.memory}); err != nil {
+	if r.cleared, err = pqarrow.NewFileReader(r.pages, pqarrow.ArrowReadProperties{}, cleared{r.memory}); err != nil {
 		return nil, damaged(f.Location(), "%w", err)
 	}
-	if r.flat, err = pqarrow.NewFileReader(pages, pqarrow.ArrowReadProperties{}, r.memory); err != nil {
+	if r.plain, err = pqarrow.NewFileReader(r.pages, pqarrow.ArrowReadProperties{}, r.memory); err != nil {
 		return nil, damaged(f.Location(), "%w", err)
 	}
 	return r, nil
@@ -164,7 +167,7 @@ func (r *reader) nextGroup() error {
 	r.group = r.opts.RowGroups[r.next]
 	r.next++
 	r.left = r.file.groups[r.group].Rows
-	r.open = make([]*pqarrow.ColumnReader, len(r.columns))
+	r.open, r.flat = make([]*pqarrow.ColumnReader, len(r.columns)), make([]*flatColumn, len(r.columns))
 	if r.left == 0 {
 		return nil
 	}
@@ -188,13 +191,22 @@ func (r *reader) nextGroup() error {
 func (r *reader) openColumn(i int) (err error) {
 	defer recovered(&err, r.file.Location(), "a column cannot be decoded")
 	c := r.columns[i]
+	kind := r.file.fields[c.field].arrow.Type
+	if width := r.file.flatWidth(r.group, c.leaves[0], kind); width > 0 {
+		pages, err := r.pages.RowGroup(r.group).GetColumnPageReader(c.leaves[0])
+		r.flat[i] = &flatColumn{
+			pages: pages, kind: kind, width: width,
+			optional: r.file.meta.Schema.Column(c.leaves[0]).MaxDefinitionLevel() > 0,
+		}
+		return err
+	}
 	leaves := make(map[int]bool, len(c.leaves))
 	for _, leaf := range c.leaves {
 		leaves[leaf] = true
 	}
 	decoder := r.cleared
 	if c.shape.flat {
-		decoder = r.flat
+		decoder = r.plain
 	}
 	r.open[i], err = decoder.GetFieldReader(r.ctx, c.field, leaves, []int{r.group})
 	return err
@@ -218,7 +230,12 @@ func (r *reader) closeGroup() {
 			r.closeColumn(i)
 		}
 	}
-	r.open, r.left = nil, 0
+	for _, c := range r.flat {
+		if c != nil && c.pages != nil {
+			c.close()
+		}
+	}
+	r.open, r.flat, r.left = nil, nil, 0
 	r.memory.sweep()
 	r.source.unload()
 }
@@ -259,25 +276,48 @@ func (r *reader) decode(i int, rows int64) (arrow.Array, error) {
 	if c.field < 0 {
 		return array.MakeArrayOfNull(cleared{r.opts.Memory}, c.shape.want, int(rows)), nil
 	}
-	decoded, err := r.decodeChunked(i, rows)
+	decoded, err := r.decodeRows(i, rows)
 	if err != nil {
 		return nil, fmt.Errorf("column %s: %w", c.shape.path, err)
 	}
 	defer decoded.Release()
-	switch got := decoded.Len(); {
-	case int64(got) != rows:
+	if got := decoded.Len(); int64(got) != rows {
 		return nil, fmt.Errorf("column %s ends early: %d of %d rows are missing", c.shape.path, r.left-int64(got), r.left)
-	case len(decoded.Chunks()) != 1:
-		return nil, fault.New(fault.Exhausted, "%d rows of column %s are too large for one batch", rows, c.shape.path).
-			WithRemedy("ask for fewer rows per batch")
 	}
-	r.memory.handOut(decoded.Chunk(0).Data())
-	shaped, err := c.shape.apply(decoded.Chunk(0).Data(), nil, r.opts.Memory)
+	shaped, err := c.shape.apply(decoded, nil, r.opts.Memory)
 	if err != nil {
 		return nil, err
 	}
 	defer shaped.Release()
 	return array.MakeFromData(shaped), nil
+}
+
+// decodeRows decodes the next rows of one column as the file has them, for the
+// caller to release; fewer only at the column's end.
+func (r *reader) decodeRows(i int, rows int64) (arrow.ArrayData, error) {
+	if r.flat[i] != nil {
+		return r.decodeFlat(i, rows)
+	}
+	decoded, err := r.decodeChunked(i, rows)
+	if err != nil {
+		return nil, err
+	}
+	defer decoded.Release()
+	if decoded.Len() == 0 {
+		return array.NewData(decoded.DataType(), 0, []*memory.Buffer{nil}, nil, 0, 0), nil
+	}
+	if len(decoded.Chunks()) != 1 {
+		return nil, fault.New(fault.Exhausted, "%d rows are too large for one batch", rows).WithRemedy("ask for fewer rows per batch")
+	}
+	out := decoded.Chunk(0).Data()
+	r.memory.handOut(out)
+	out.Retain()
+	return out, nil
+}
+
+func (r *reader) decodeFlat(i int, rows int64) (out arrow.ArrayData, err error) {
+	defer recovered(&err, r.file.Location(), "a page cannot be decoded")
+	return r.flat[i].read(int(rows), r.opts.Memory)
 }
 
 func (r *reader) decodeChunked(i int, rows int64) (out *arrow.Chunked, err error) {
@@ -288,10 +328,10 @@ func (r *reader) decodeChunked(i int, rows int64) (out *arrow.Chunked, err error
 // checkEnd sees that no column has rows beyond its row group's count.
 func (r *reader) checkEnd() error {
 	for i, c := range r.columns {
-		if c.field < 0 || r.open[i] == nil {
+		if c.field < 0 || r.open[i] == nil && r.flat[i] == nil {
 			continue
 		}
-		rest, err := r.decodeChunked(i, 1)
+		rest, err := r.decodeRows(i, 1)
 		if err != nil {
 			return fmt.Errorf("column %s: %w", c.shape.path, err)
 		}
