@@ -188,6 +188,8 @@ func TestSurplusRows(t *testing.T) {
 }
 
 // TestWrongBucketSaysAll reads a file with one row in the wrong bucket.
+//
+// spec: resolve-8
 func TestWrongBucketSaysAll(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
