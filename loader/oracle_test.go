@@ -3,6 +3,7 @@ package loader_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"testing"
 
@@ -71,6 +72,15 @@ func TestOracle(t *testing.T) {
 	require.Less(t, seen.Errors, 128, "too many cases end in an error")
 }
 
+// thorough returns how many random cases a test tries: few, or many when
+// PENSTOCK_LONG=1 asks for the long form.
+func thorough(few, many int) int {
+	if os.Getenv("PENSTOCK_LONG") == "1" {
+		return many
+	}
+	return few
+}
+
 // seeds returns seeds whose case is not an error, in a shape.
 func seeds(t *testing.T, n int, shape scenario.Shape) []uint64 {
 	t.Helper()
@@ -103,7 +113,7 @@ func read(t *testing.T, seed uint64, shape scenario.Shape, q dataset.Query) []st
 func TestSameRowsSameOrder(t *testing.T) {
 	t.Parallel()
 	base := scenario.Shape{TrainingBuckets: 12, StagingBuckets: []int{8, 3}}
-	for _, seed := range seeds(t, 12, base) {
+	for _, seed := range seeds(t, thorough(5, 40), base) {
 		for _, order := range []dataset.Order{dataset.Stored, dataset.Shuffled} {
 			query := dataset.Query{Order: order, Seed: 5, Epoch: int64(seed)}
 			want := read(t, seed, base, query)
@@ -125,7 +135,7 @@ func TestSameRowsSameOrder(t *testing.T) {
 func TestSameRows(t *testing.T) {
 	t.Parallel()
 	base := scenario.Shape{TrainingBuckets: 12, StagingBuckets: []int{8, 3}}
-	for _, seed := range seeds(t, 12, base) {
+	for _, seed := range seeds(t, thorough(5, 40), base) {
 		want := read(t, seed, base, dataset.Query{})
 		for i := range 6 {
 			shape := base
@@ -143,7 +153,7 @@ func TestSameRows(t *testing.T) {
 func TestOrderWithoutStaging(t *testing.T) {
 	t.Parallel()
 	shape := scenario.Shape{TrainingBuckets: 6, StagingBuckets: []int{4, 9}, FileRows: 3}
-	for _, seed := range seeds(t, 12, shape) {
+	for _, seed := range seeds(t, thorough(12, 100), shape) {
 		c, err := scenario.Random(seed, shape)
 		require.NoError(t, err)
 		for i := range c.Dataset.Staging {
@@ -172,7 +182,7 @@ func TestOrderWithoutStaging(t *testing.T) {
 func TestShards(t *testing.T) {
 	t.Parallel()
 	shape := scenario.Shape{TrainingBuckets: 4, StagingBuckets: []int{6}}
-	for _, seed := range seeds(t, 10, shape) {
+	for _, seed := range seeds(t, thorough(10, 60), shape) {
 		c, err := scenario.Random(seed, shape)
 		require.NoError(t, err)
 		var want [][]string
@@ -214,7 +224,7 @@ func globalSteps(shards []scenario.Shard) [][]string {
 func TestResume(t *testing.T) {
 	t.Parallel()
 	shape := scenario.Shape{TrainingBuckets: 4, StagingBuckets: []int{6, 4}}
-	for _, seed := range seeds(t, 10, shape) {
+	for _, seed := range seeds(t, thorough(4, 30), shape) {
 		c, err := scenario.Random(seed, shape)
 		require.NoError(t, err)
 		for _, order := range []dataset.Order{dataset.Stored, dataset.Shuffled} {
