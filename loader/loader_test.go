@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow/memory"
@@ -215,17 +216,25 @@ func TestTailDropNeedsExactCounts(t *testing.T) {
 	require.ErrorContains(t, err, "an inner join drops rows: s0")
 }
 
-// TestErrorsEndTheStream makes each scan fail in turn.
+// TestErrorsEndTheStream makes each source fail in turn, however often it is
+// opened.
 func TestErrorsEndTheStream(t *testing.T) {
 	t.Parallel()
 	c := world(t)
 	broken := errors.New("broken")
 	for nth := range 100 {
 		mem := memory.NewCheckedAllocator(memory.DefaultAllocator)
-		opened := 0
+		var mu sync.Mutex
+		order := map[string]int{}
 		scan := func(ctx context.Context, source plan.Source, columns []catalog.Field) (loader.Rows, error) {
-			opened++
-			if opened == nth+1 {
+			mu.Lock()
+			name := fmt.Sprintf("%s %v", source.Table.Name, source.Files)
+			if _, ok := order[name]; !ok {
+				order[name] = len(order)
+			}
+			fails := order[name] == nth
+			mu.Unlock()
+			if fails {
 				return nil, fault.New(fault.Corrupt, "scan %d: %w", nth, broken)
 			}
 			return c.Scan(ctx, source, columns)
@@ -237,7 +246,7 @@ func TestErrorsEndTheStream(t *testing.T) {
 		err := s.Err()
 		s.Release()
 		mem.AssertSize(t, 0)
-		if opened <= nth {
+		if len(order) <= nth {
 			require.NoError(t, err)
 			require.Greater(t, nth, 3)
 			return

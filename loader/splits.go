@@ -19,6 +19,7 @@ import (
 // splits opens the pieces of a plan for one stream: scan, join, and the
 // staging classes that pieces share. It is used by one goroutine.
 type splits struct {
+	ctx     context.Context //nolint:containedctx // of the stream: what is built ahead belongs to no call
 	options Options
 	plan    *plan.Plan
 	columns []lane.Column    // where each output lies in a joined batch
@@ -26,6 +27,7 @@ type splits struct {
 	kept    []int            // positions in read of what goes on into the stream
 	levels  []*level         // of the staging tables that are read
 	held    map[int][]*class // per lane that has a piece open: its class of each level
+	ahead   []*class         // those of the piece that comes next in some lane, while they are built
 	joins   map[int]*joiner.Reader
 	counts  []joiner.Counts // per level, of the pieces that were closed
 }
@@ -41,8 +43,8 @@ type level struct {
 	classes map[int]*class // those that some lane holds
 }
 
-func newSplits(options Options, p *plan.Plan, outputs []resolve.Output) *splits {
-	s := &splits{options: options, plan: p, held: map[int][]*class{}, joins: map[int]*joiner.Reader{}}
+func newSplits(ctx context.Context, options Options, p *plan.Plan, outputs []resolve.Output) *splits {
+	s := &splits{ctx: ctx, options: options, plan: p, held: map[int][]*class{}, joins: map[int]*joiner.Reader{}}
 	for _, o := range outputs {
 		if o.Level == resolve.TrainingLevel {
 			s.kept = appendNew(s.kept, s.position(o.Field))
@@ -162,19 +164,18 @@ func (s *splits) hold(number int, split plan.Split) {
 	drop(last)
 }
 
-func drop(classes []*class) {
-	for _, c := range classes {
-		c.drop()
-	}
-}
-
 // track gives the joined rows of a piece after the first skip, and adds up
 // what its join met when it is released.
 func (s *splits) track(number, index int, joined *joiner.Reader, skip int64) array.RecordReader {
 	s.joins[number] = joined
+	first := true
 	next := func() (arrow.RecordBatch, error) {
 		for joined.Next() {
 			b := joined.RecordBatch()
+			if first {
+				first = false
+				s.lookAhead(number, index+1)
+			}
 			if b.NumRows() <= skip {
 				skip -= b.NumRows()
 				continue
@@ -226,80 +227,47 @@ func (s *splits) report() map[string]joiner.Counts {
 	return byName
 }
 
-// close drops every class that is still held.
+// smallClass bounds the classes that are read before they are needed, in bytes
+// of files: their rows must fit beside those of the open pieces.
+const smallClass = 16 << 20
+
+// lookAhead begins to build the classes of a lane's next piece, so that the
+// stream does not stop while a staging side is read. One piece is built ahead
+// at a time, of all lanes, and only where memory is plentiful.
+func (s *splits) lookAhead(number, index int) {
+	pieces := s.plan.Lanes[number].Pieces
+	if index >= len(pieces) {
+		return
+	}
+	drop(s.ahead)
+	s.ahead = nil
+	split := s.plan.Splits[pieces[index].Split]
+	for _, l := range s.levels {
+		if s.small(l.staging, split.Classes[l.staging]) {
+			c := l.hold(s, split.Classes[l.staging])
+			c.prepare(s.ctx)
+			s.ahead = append(s.ahead, c)
+		}
+	}
+}
+
+// small says whether a class may be read ahead.
+func (s *splits) small(staging, number int) bool {
+	size := int64(0)
+	for _, f := range s.plan.Class(staging, number).Files {
+		size += f.File.Bytes
+	}
+	b := s.options.Budget
+	return size <= smallClass && (b == nil || b.Used()+8*size < b.Limit()/2)
+}
+
+// close drops every class that is still held, and waits for those that are
+// being built.
 func (s *splits) close() {
+	drop(s.ahead)
+	s.ahead = nil
 	for number, classes := range s.held {
 		drop(classes)
 		delete(s.held, number)
 	}
-}
-
-// class is the staging side of one residue class, while some lane of the
-// stream holds it. It is read and indexed once, when the first row asks.
-type class struct {
-	number int
-	level  *level
-	source plan.Source
-	scan   Scan
-	join   joiner.Options
-	holds  int
-	built  *joiner.Side
-}
-
-// hold returns a class with one more hold on it.
-func (l *level) hold(s *splits, number int) *class {
-	c := l.classes[number]
-	if c == nil {
-		c = &class{
-			number: number, level: l, source: s.plan.Class(l.staging, number), scan: s.options.Scan,
-			join: joiner.Options{Memory: s.options.Memory, Budget: s.options.Budget},
-		}
-		l.classes[number] = c
-	}
-	c.holds++
-	return c
-}
-
-// drop gives one hold back; the last one frees the side.
-func (c *class) drop() {
-	c.holds--
-	if c.holds > 0 {
-		return
-	}
-	delete(c.level.classes, c.number)
-	if c.built != nil {
-		c.built.Release()
-		c.built = nil
-	}
-}
-
-// side returns the indexed rows of the class with a reference of the caller's.
-func (c *class) side(ctx context.Context) (*joiner.Side, error) {
-	if c.built == nil {
-		built, err := c.build(ctx)
-		if err != nil {
-			return nil, err
-		}
-		c.built = built
-	}
-	c.built.Retain()
-	return c.built, nil
-}
-
-func (c *class) build(ctx context.Context) (*joiner.Side, error) {
-	var rows Rows
-	key := make([]int, len(c.level.key))
-	for i := range key {
-		key[i] = i
-	}
-	return joiner.Build(ctx, joiner.Input{
-		Open: func(ctx context.Context) (array.RecordReader, error) {
-			var err error
-			rows, err = c.scan(ctx, c.source, c.level.read)
-			return rows, err
-		},
-		Key:     key,
-		Columns: c.level.kept,
-		File:    func(row int64) string { return rows.FileOf(row) },
-	}, c.level.rule, c.join)
 }

@@ -127,7 +127,7 @@ const heapShare = 90
 // garbageShare is the garbage that may lie beside live memory, in percent of
 // it. Live memory is mostly buffers without pointers, which cost the collector
 // little, so it may come often: Go's default of 100 would double the peak.
-const garbageShare = 25
+const garbageShare = 45
 
 // boundHeap keeps garbage from filling the machine where the budget would not.
 // GOGC and GOMEMLIMIT, if set, decide.

@@ -29,13 +29,13 @@ func NewAllocator() memory.Allocator {
 }
 
 // freeLimit bounds the freed memory that a pool keeps, in bytes.
-const freeLimit = 24 << 20
+const freeLimit = 96 << 20
 
 // Pool is an allocator that hands freed memory out again, by classes of size
 // up to 64 MiB; larger requests go to the Go heap and back. Memory is aligned
 // to 64 bytes and not cleared: this package and arrow-go's builders of plain
 // columns write all that they use, but its Parquet reader does not, so whoever
-// decodes clears first. At most 24 MiB of freed memory are kept, those freed
+// decodes clears first. At most 96 MiB of freed memory are kept, those freed
 // last; the rest is the Go collector's. A sync.Pool would keep what two
 // collections leave, which is most of the heap when they are rare. The zero
 // value is ready; it is safe for concurrent use.

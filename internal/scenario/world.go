@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -27,8 +28,9 @@ import (
 // World is a set of tables in memory. Set its options before reading.
 type World struct {
 	*catalog.Memory
-	BatchRows int // rows per batch of a scan; 0 is 7
-	Scanned   map[string]int
+	BatchRows int                          // rows per batch of a scan; 0 is 7
+	Scanned   map[string]int               // how often each file was opened; read it when no stream is open
+	mu        sync.Mutex                   // of Scanned: streams read ahead
 	rows      map[string]arrow.RecordBatch // by file location
 	files     int
 }
@@ -247,7 +249,7 @@ func (r *reader) next(ctx context.Context) (arrow.RecordBatch, error) {
 		f := r.source.Files[r.file]
 		if len(r.given) == r.file {
 			r.given = append(r.given, 0)
-			r.world.Scanned[f.File.Location]++
+			r.world.scanned(f.File.Location)
 		}
 		from := f.From + r.row
 		if from == f.To {
@@ -266,6 +268,12 @@ func (r *reader) next(ctx context.Context) (arrow.RecordBatch, error) {
 		b.Release()
 	}
 	return nil, nil //nolint:nilnil // the end of a stream, see batch.FromFunc
+}
+
+func (w *World) scanned(location string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.Scanned[location]++
 }
 
 // read gives the rows of a range that pass the source's filter.
