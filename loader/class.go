@@ -54,7 +54,7 @@ func (c *class) drop() {
 	delete(c.level.classes, c.number)
 	if c.pending != nil {
 		c.pending.cancel()
-		_ = c.settle() //nolint:errcheck // nobody asked for the side
+		_ = c.settle() // nobody asked for the side
 	}
 	if c.built != nil {
 		c.built.Release()
@@ -96,7 +96,7 @@ func (c *class) settle() error {
 // lacked may be free now.
 func (c *class) side(ctx context.Context) (*joiner.Side, error) {
 	if c.pending != nil {
-		_ = c.settle() //nolint:errcheck // what fails twice is reported below
+		_ = c.settle() // what fails twice is reported below
 	}
 	if c.built == nil {
 		built, err := c.build(ctx)

@@ -202,7 +202,7 @@ func (c *flatColumn) openV2(page *file.DataPageV2) error {
 	return c.openValues(page, body[length:])
 }
 
-var errPageShort = errors.New("a page is shorter than its levels") //nolint:gochecknoglobals // a constant
+var errPageShort = errors.New("a page is shorter than its levels")
 
 func (c *flatColumn) openValues(page file.Page, body []byte) error {
 	c.left, c.values, c.indices, c.coded = int(page.NumValues()), body, hybrid{}, false
@@ -226,7 +226,7 @@ func (c *flatColumn) openValues(page file.Page, body []byte) error {
 
 // close gives the pages' memory back.
 func (c *flatColumn) close() {
-	_ = c.pages.Close() //nolint:errcheck // nothing is written
+	_ = c.pages.Close() // nothing is written
 	c.dictionary, c.values = nil, nil
 }
 

@@ -21,7 +21,7 @@ type hybrid struct {
 	at     int    // the position in bits, in bits
 }
 
-var errRuns = errors.New("the runs of a page cannot be read") //nolint:gochecknoglobals // a constant
+var errRuns = errors.New("the runs of a page cannot be read")
 
 // next opens the next run.
 func (h *hybrid) next() error {
@@ -125,7 +125,7 @@ func gather[T uint32 | uint64](h *hybrid, out, dictionary []T, n int) error {
 	return nil
 }
 
-var errIndex = errors.New("an index is beyond the dictionary") //nolint:gochecknoglobals // a constant
+var errIndex = errors.New("an index is beyond the dictionary")
 
 // gatherPacked is gather within one bit-packed run. Eight bytes are loaded at
 // a time where the run has them.
