@@ -55,12 +55,17 @@ func (s *service) DoAction(asked *arrowflight.Action, stream arrowflight.FlightS
 	return e.WithRemedy("the actions are %s", strings.Join(names, ", "))
 }
 
-func (s *service) explain(ctx context.Context, body []byte) ([]byte, error) {
+// planOf plans the query that is an action's body.
+func (s *service) planOf(ctx context.Context, body []byte) (planned, error) {
 	query, err := dataset.ParseQuery(body)
 	if err != nil {
-		return nil, err
+		return planned{}, err
 	}
-	p, err := s.plan(ctx, query)
+	return s.plan(ctx, query)
+}
+
+func (s *service) explain(ctx context.Context, body []byte) ([]byte, error) {
+	p, err := s.planOf(ctx, body)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +73,7 @@ func (s *service) explain(ctx context.Context, body []byte) ([]byte, error) {
 }
 
 // manifest is what a model's owner keeps to know, and to read again, what the
-// model was trained on (DESIGN 5.7). The query holds the pin.
+// model was trained on. The query holds the pin.
 type manifest struct {
 	Version   string          `json:"version"` // of the program
 	Query     json.RawMessage `json:"query"`
@@ -86,11 +91,7 @@ type column struct {
 }
 
 func (s *service) manifest(ctx context.Context, body []byte) ([]byte, error) {
-	query, err := dataset.ParseQuery(body)
-	if err != nil {
-		return nil, err
-	}
-	p, err := s.plan(ctx, query)
+	p, err := s.planOf(ctx, body)
 	if err != nil {
 		return nil, err
 	}

@@ -1,5 +1,5 @@
 // Package flight serves datasets over Arrow Flight: the only package that
-// speaks gRPC (DESIGN 3.8, 5.5 to 5.7).
+// speaks gRPC.
 //
 // A client asks with a query, in a descriptor; gets a ticket per shard; and
 // hands a ticket in for a stream of batches, each with the cursor after it,
@@ -10,7 +10,9 @@
 // What it promises: the schema comes first and at once; a stream without the
 // report is not whole; any failure ends the stream with a status that says so;
 // a client that goes away ends its stream. Batches are sent without copying
-// them: they must lie in plain Go memory, as loader's streams do.
+// them: a lease keeps each until gRPC has written the last part of it. After a
+// cancelled stream gRPC may never say so, so the memory of batches must be
+// such that the Go collector finds it, pooled or not.
 //
 // Failures become gRPC codes in status.go and nowhere else.
 package flight

@@ -24,9 +24,9 @@ const (
 // before reading.
 const unknown = -1
 
-// summary is the app_metadata of a FlightInfo (DESIGN 5.7). Rows and steps are
-// the whole plan's, from its start and over all shards; total_records is those
-// of the endpoints listed.
+// summary is the app_metadata of a FlightInfo. Rows and steps are the whole
+// plan's, from its start and over all shards; total_records is those of the
+// endpoints listed.
 type summary struct {
 	V           int         `json:"v"`
 	Plan        string      `json:"plan"`

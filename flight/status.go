@@ -16,8 +16,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// TrailerKey is the trailer that carries a failure's details as JSON
-// (DESIGN 5.5).
+// TrailerKey is the trailer that carries a failure's details as JSON.
 const TrailerKey = "penstock-error-bin"
 
 // Sizes of what a failure may put into trailers, in bytes. HTTP/2 clients take

@@ -16,7 +16,7 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// A ticket's bytes (DESIGN 5.6):
+// A ticket's bytes (docs/spec/ticket.md):
 //
 //	"pst", version, length of the key id, key id,
 //	expiry in Unix seconds (8 bytes, big-endian),

@@ -16,7 +16,7 @@ import (
 )
 
 // Kind says whose fault a failure is and what may follow from it. The set is
-// closed: DESIGN 5.5 maps each to one gRPC code and one Python exception.
+// closed: each is one gRPC code and one Python exception.
 type Kind int
 
 // The kinds of failure.

@@ -43,9 +43,10 @@ type Table struct {
 	Specs  map[int]Spec // every partition spec of the table, by id
 }
 
-// Field is a top-level column. Type follows the Iceberg type alone (DESIGN
-// 5.4), without metadata. It is null where this version does not serve the
-// Iceberg type: the column can be listed, and Files refuses to read it.
+// Field is a top-level column. Type follows the Iceberg type alone, whatever
+// the writer stored, without metadata. It is null where this version does not
+// serve the Iceberg type: the column can be listed, and Files refuses to read
+// it.
 type Field struct {
 	ID       int // Iceberg field id
 	Name     string

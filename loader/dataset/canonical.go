@@ -78,7 +78,7 @@ func (q Query) Canonical() []byte {
 	return encode(form)
 }
 
-// JSON returns the cursor as clients get it (DESIGN 5.2).
+// JSON returns the cursor as clients get it (docs/spec/cursor.md).
 func (c Cursor) JSON() []byte { return encode(c.form()) }
 
 // MarshalJSON gives the same text as JSON, save that the encoder around it may

@@ -29,10 +29,10 @@ type Position struct {
 // CursorVersion is the version of the cursor's form that this code writes.
 const CursorVersion = 1
 
-// Cursor is where a stream stands after a batch (DESIGN 3.7, 5.2). Clients
-// save it with the model's checkpoint. It holds what the plan was made of, so
-// that a cursor of another plan can be refused with a list of what differs.
-// At has the shard's lanes only, in ascending order.
+// Cursor is where a stream stands after a batch (docs/spec/cursor.md).
+// Clients save it with the model's checkpoint. It holds what the plan was made
+// of, so that a cursor of another plan can be refused with a list of what
+// differs. At has the shard's lanes only, in ascending order.
 type Cursor struct {
 	Version   int        `json:"v"`
 	Plan      string     `json:"plan"`

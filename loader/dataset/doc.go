@@ -2,9 +2,8 @@
 // named join), a Query (one client's wish), a Pin (which snapshots), a Shard
 // and a Cursor (which part, and from where).
 //
-// They are plain values with a YAML and a JSON form (DESIGN 3.1, 5.1, 5.2).
-// Both syntaxes are read into one small tree and decoded from there by tables
-// of known fields. Decoding is strict: an unknown field is a fault that
+// They are plain values with a YAML and a JSON form. Both syntaxes are read
+// into one small tree and decoded from there by tables of known fields. Decoding is strict: an unknown field is a fault that
 // proposes the nearest known one, a field or value that this version does not
 // serve is refused by name, a field twice is a fault, and all faults are
 // reported at once, in one Invalid error with a path each (and the line, in

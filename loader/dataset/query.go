@@ -1,8 +1,8 @@
 package dataset
 
 // Query is one client's wish. The zero values of Order, Shuffle, Tail, Count,
-// Wire, Cache and Endpoints are replaced by the defaults of DESIGN 5.1 when a
-// query is decoded; Defaults does the same for queries made in Go.
+// Wire, Cache and Endpoints are replaced by their defaults when a query is
+// decoded; Defaults does the same for queries made in Go.
 type Query struct {
 	Dataset   string   // name of a configured dataset; "" with Inline
 	Inline    *Dataset // a dataset in the query itself, without a name
@@ -21,7 +21,7 @@ type Query struct {
 	Cursor    Cursors // empty: from the start
 }
 
-// Order is the order of training rows (DESIGN 3.5).
+// Order is the order of training rows (docs/spec/order.md).
 type Order string
 
 // The orders.

@@ -1,6 +1,6 @@
 // Package lane makes one stream of a shard's lanes: in each step every lane
 // gives the same number of rows, and a batch is the blocks of its lanes in
-// ascending order, cut exactly (DESIGN 3.5).
+// ascending order, cut exactly (docs/spec/order.md).
 //
 // It opens pieces through a function that it is given, one after another in
 // each lane, and reads no further than the batch asked for and, where a piece

@@ -1,5 +1,5 @@
 // Package plan makes the plan of a query: which training rows, in which
-// order, in which lane, beside which staging files (DESIGN 3.3, 3.5).
+// order, in which lane, beside which staging files (docs/spec/order.md).
 //
 // A Plan is an immutable value. It depends on the pin, the dataset, the
 // query's filter, order, shuffle, seed, epoch and number of lanes, and on the

@@ -1,6 +1,6 @@
 // Package resolve binds a dataset to pinned tables: names become columns,
 // filters become typed, and buckets of the training table find the buckets of
-// staging tables that can hold their keys (DESIGN 3.3).
+// staging tables that can hold their keys (docs/spec/resolve.md).
 //
 // It is pure: values in, values out, no disk and no network. Every fault of a
 // dataset is reported at once. What it promises about matching: a staging row

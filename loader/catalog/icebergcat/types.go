@@ -26,8 +26,8 @@ func convertSchema(schema *iceberg.Schema) []catalog.Field {
 	return out
 }
 
-// convertType maps an Iceberg type to the Arrow type of DESIGN 5.4; false is a
-// type that is not served.
+// convertType maps an Iceberg type to the Arrow type that users get; false is
+// a type that is not served.
 func convertType(t iceberg.Type) (arrow.DataType, bool) {
 	switch t := t.(type) {
 	case iceberg.DecimalType:
