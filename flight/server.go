@@ -20,7 +20,8 @@ import (
 )
 
 // Loader is what the server serves; *loader.Loader is one. The batches of its
-// streams lie in plain Go memory and never change.
+// streams lie in memory that the Go collector finds, and do not change before
+// their last release.
 type Loader interface {
 	Datasets() []dataset.Dataset
 	Plan(ctx context.Context, query dataset.Query) (*plan.Plan, error)

@@ -6,9 +6,8 @@
 //
 //   - Inputs are borrowed: nothing is kept or changed after the call. What is
 //     returned belongs to the caller, who releases it.
-//   - Gather alone returns plain memory of the Go heap, so that it outlives
-//     every release (the wire may still read it); all others take their memory
-//     from the allocator they are given.
+//   - Memory comes from the allocator that is given. Gather without one takes
+//     plain memory of the Go heap.
 //   - Fixed-width values under a null are zero, so no bytes of another
 //     stream's memory ever leave the process, and equal rows are equal bytes.
 //

@@ -23,11 +23,11 @@ const remedyBatch = "ask for a smaller batch_rows"
 
 // Gather returns one array of type dt that holds the segments' rows in order.
 // Its buffers come from mem, or from the Go heap if that is nil, are aligned to
-// 64 bytes, and are shared with no source. It takes every type but dictionaries, views, unions,
-// run-end encodings and extensions, nested to any depth; a validity buffer
-// stands only where there are nulls. It fails with Exhausted when 32-bit
-// offsets do not reach, and with Internal when the caller broke a rule: a
-// source of another type, a row out of range.
+// 64 bytes, and are shared with no source. It takes every type but
+// dictionaries, views, unions, run-end encodings and extensions, nested to any
+// depth; a validity buffer stands only where there are nulls. It fails with
+// Exhausted when 32-bit offsets do not reach, and with Internal when the caller
+// broke a rule: a source of another type, a row out of range.
 func Gather(dt arrow.DataType, segments []Segment, mem memory.Allocator) (arrow.Array, error) {
 	g := gathering{mem: mem, remedy: remedyBatch}
 	return g.array(dt, segments)
