@@ -121,7 +121,7 @@ func streamMutants() []mutant {
 		},
 		{
 			"class-of-the-next-bucket", "loader/splits.go",
-			"l.hold(s, split.Classes[l.staging])", "l.hold(s, max(0, split.Classes[l.staging]-1))", loader,
+			"append(s.held[number], l.hold(s, split.Classes[l.staging]))", "append(s.held[number], l.hold(s, max(0, split.Classes[l.staging]-1)))", loader,
 		},
 		{
 			"cursors-of-other-steps-pass", "loader/cursor.go",
