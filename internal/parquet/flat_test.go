@@ -3,6 +3,7 @@ package parquet_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -67,7 +68,11 @@ func appendNumber(b array.Builder, v int64) {
 // plain pages, dictionaries, both in one column, pages of both versions.
 func TestFlatColumns(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
-	for i := range 60 {
+	rounds := 12
+	if os.Getenv("PENSTOCK_LONG") != "" {
+		rounds = 240
+	}
+	for i := range rounds {
 		n := 1 + r.IntN(5000)
 		want := flatBatch(t, r, n, 1+r.IntN(3*n), []float64{0, 0.1, 0.5, 1}[i%4])
 		opts := parquet.WriteOptions{
