@@ -220,7 +220,7 @@ func (j *join) batch(record arrow.RecordBatch) (arrow.RecordBatch, error) {
 		return nil, fault.Op(j.failure(v), "join %s", v.broken.Rule.Name)
 	}
 	for i, p := range j.probes {
-		p.counts.add(met[i])
+		p.counts.Add(met[i])
 	}
 	j.rows += int64(rows)
 	whole := array.NewRecordBatch(j.schema, columns, int64(rows))

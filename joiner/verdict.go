@@ -95,7 +95,8 @@ func (v *verdict) kept() []int32 {
 	return keep
 }
 
-func (c *Counts) add(more Counts) {
+// Add adds what another join of the same side met.
+func (c *Counts) Add(more Counts) {
 	c.Rows += more.Rows
 	c.Matched += more.Matched
 	c.Missing += more.Missing

@@ -334,3 +334,41 @@ func TestPruningChangesNothing(t *testing.T) {
 	}
 	require.Positive(t, pruned)
 }
+
+// TestReadingAheadReadsNothingTwice: with several lanes, a staging file is
+// opened at most once for each time that a lane comes to its class.
+//
+// spec: resolve-2
+func TestReadingAheadReadsNothingTwice(t *testing.T) {
+	t.Parallel()
+	c := world(t)
+	for _, lanes := range []int{2, 3, 4, 6} {
+		q := one(lanes, 2*lanes)
+		p, err := c.Loader().Plan(context.Background(), q)
+		require.NoError(t, err)
+		most := map[string]int{}
+		for i := range p.Staging {
+			for _, l := range p.Lanes {
+				last := -2
+				for _, piece := range l.Pieces {
+					class := p.Splits[piece.Split].Classes[i]
+					if class == last {
+						continue
+					}
+					last = class
+					for _, f := range p.Class(i, class).Files {
+						most[f.File.Location]++
+					}
+				}
+			}
+		}
+		c.Scanned = map[string]int{}
+		_, err = scenario.Read(context.Background(), c.Loader(), q)
+		require.NoError(t, err)
+		for file, times := range c.Scanned {
+			if most[file] > 0 {
+				require.LessOrEqual(t, times, most[file], "%s with %d lanes", file, lanes)
+			}
+		}
+	}
+}

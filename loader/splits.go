@@ -27,7 +27,8 @@ type splits struct {
 	kept    []int            // positions in read of what goes on into the stream
 	levels  []*level         // of the staging tables that are read
 	held    map[int][]*class // per lane that has a piece open: its class of each level
-	ahead   []*class         // those of the piece that comes next in some lane, while they are built
+	ahead   []*class         // those of the next piece of lane aheadOf, until it is opened
+	aheadOf int
 	joins   map[int]*joiner.Reader
 	counts  []joiner.Counts // per level, of the pieces that were closed
 }
@@ -162,6 +163,10 @@ func (s *splits) hold(number int, split plan.Split) {
 		s.held[number] = append(s.held[number], l.hold(s, split.Classes[l.staging]))
 	}
 	drop(last)
+	if number == s.aheadOf {
+		drop(s.ahead)
+		s.ahead = nil
+	}
 }
 
 // track gives the joined rows of a piece after the first skip, and adds up
@@ -200,14 +205,7 @@ func (s *splits) track(number, index int, joined *joiner.Reader, skip int64) arr
 
 func (s *splits) count(joined *joiner.Reader) {
 	for i, c := range joined.Counts() {
-		s.counts[i] = add(s.counts[i], c)
-	}
-}
-
-func add(a, b joiner.Counts) joiner.Counts {
-	return joiner.Counts{
-		Rows: a.Rows + b.Rows, Matched: a.Matched + b.Matched, Missing: a.Missing + b.Missing,
-		NullKeys: a.NullKeys + b.NullKeys, Duplicates: a.Duplicates + b.Duplicates,
+		s.counts[i].Add(c)
 	}
 }
 
@@ -217,7 +215,7 @@ func (s *splits) report() map[string]joiner.Counts {
 	counts := slices.Clone(s.counts)
 	for _, joined := range s.joins {
 		for i, c := range joined.Counts() {
-			counts[i] = add(counts[i], c)
+			counts[i].Add(c)
 		}
 	}
 	byName := make(map[string]joiner.Counts, len(counts))
@@ -233,18 +231,19 @@ const smallClass = 16 << 20
 
 // lookAhead begins to build the classes of a lane's next piece, so that the
 // stream does not stop while a staging side is read. One piece is built ahead
-// at a time, of all lanes, and only where memory is plentiful.
+// at a time, of all lanes, and stays until its lane opens it: nothing is read
+// in vain. Only classes that no lane holds are, where memory is plentiful.
 func (s *splits) lookAhead(number, index int) {
 	pieces := s.plan.Lanes[number].Pieces
-	if index >= len(pieces) {
+	if index >= len(pieces) || len(s.ahead) > 0 {
 		return
 	}
-	drop(s.ahead)
-	s.ahead = nil
+	s.aheadOf = number
 	split := s.plan.Splits[pieces[index].Split]
 	for _, l := range s.levels {
-		if s.small(l.staging, split.Classes[l.staging]) {
-			c := l.hold(s, split.Classes[l.staging])
+		n := split.Classes[l.staging]
+		if l.classes[n] == nil && s.small(l.staging, n) {
+			c := l.hold(s, n)
 			c.prepare(s.ctx)
 			s.ahead = append(s.ahead, c)
 		}
