@@ -1,9 +1,9 @@
 package parquet
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -123,9 +123,9 @@ func (c *flatColumn) decode(out, validity []byte, at, n int) (int, error) {
 	}
 	if present < n {
 		if c.width == 4 {
-			spread(view[uint32](out), validity, at, present)
+			spread(arrow.Uint32Traits.CastFromBytes(out), validity, at, present)
 		} else {
-			spread(view[uint64](out), validity, at, present)
+			spread(arrow.Uint64Traits.CastFromBytes(out), validity, at, present)
 		}
 	}
 	return n - present, nil
@@ -133,9 +133,9 @@ func (c *flatColumn) decode(out, validity []byte, at, n int) (int, error) {
 
 func (c *flatColumn) lookUp(dense []byte, present int) error {
 	if c.width == 4 {
-		return gather(&c.indices, view[uint32](dense), view[uint32](c.dictionary), present)
+		return gather(&c.indices, arrow.Uint32Traits.CastFromBytes(dense), arrow.Uint32Traits.CastFromBytes(c.dictionary), present)
 	}
-	return gather(&c.indices, view[uint64](dense), view[uint64](c.dictionary), present)
+	return gather(&c.indices, arrow.Uint64Traits.CastFromBytes(dense), arrow.Uint64Traits.CastFromBytes(c.dictionary), present)
 }
 
 // spread moves dense values to the rows that have one, from the back, and
@@ -183,7 +183,7 @@ func (c *flatColumn) openV1(page *file.DataPageV1) error {
 		if len(body) < 4 {
 			return errPageShort
 		}
-		length := uint64(le32(body))
+		length := uint64(binary.LittleEndian.Uint32(body))
 		if length > uint64(len(body)-4) {
 			return errPageShort
 		}
@@ -229,6 +229,3 @@ func (c *flatColumn) close() {
 	_ = c.pages.Close() // nothing is written
 	c.dictionary, c.values = nil, nil
 }
-
-// maxRun bounds the rows of one run: pages have fewer.
-const maxRun = math.MaxInt32

@@ -3,7 +3,7 @@ package parquet
 import (
 	"encoding/binary"
 	"errors"
-	"unsafe"
+	"math"
 
 	"github.com/apache/arrow-go/v18/arrow/bitutil"
 )
@@ -20,6 +20,9 @@ type hybrid struct {
 	bits   []byte // the run, whole
 	at     int    // the position in bits, in bits
 }
+
+// maxRun bounds the rows of one run: pages have fewer.
+const maxRun = math.MaxInt32
 
 var errRuns = errors.New("the runs of a page cannot be read")
 
@@ -55,7 +58,7 @@ func (h *hybrid) next() error {
 	return nil
 }
 
-// bit returns the number at a position of the open bit-packed run.
+// number returns the number at a position of the open bit-packed run.
 func (h *hybrid) number(at int) uint32 {
 	var word uint64
 	if from := at >> 3; from+8 <= len(h.bits) {
@@ -152,11 +155,3 @@ func gatherPacked[T uint32 | uint64](h *hybrid, out, dictionary []T) error {
 	h.at = at
 	return nil
 }
-
-// view reads bytes as values of one width; incomplete ones are left out.
-func view[T uint32 | uint64](b []byte) []T {
-	var t T
-	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/int(unsafe.Sizeof(t)))
-}
-
-func le32(b []byte) uint32 { return binary.LittleEndian.Uint32(b) }

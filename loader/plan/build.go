@@ -73,12 +73,19 @@ func (p *Plan) bindFilter(query string) error {
 	if err != nil {
 		return err
 	}
-	p.QueryFilter = f.String()
-	both := query
-	if r.Filter != nil {
-		both = "(" + r.Dataset.Training.Filter + ") AND (" + query + ")"
+	p.QueryFilter, p.Filter = f.String(), f
+	if r.Filter == nil {
+		return nil
 	}
-	p.Filter, err = resolve.BindFilter(both, r.Training, "filter")
+	ours, err := expr.Parse(r.Dataset.Training.Filter)
+	if err != nil {
+		return err
+	}
+	theirs, err := expr.Parse(query)
+	if err != nil {
+		return err
+	}
+	p.Filter, err = expr.And(ours, theirs).Bind(r.Training.Schema())
 	return err
 }
 
