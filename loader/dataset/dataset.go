@@ -32,6 +32,15 @@ func (d Dataset) Defaults() Dataset {
 		if s.Duplicates == "" {
 			s.Duplicates = DuplicatesError
 		}
+		if s.Join == Overlay && s.Nulls == "" {
+			s.Nulls = NullsReplace
+		}
+		if s.Strategy == "" {
+			s.Strategy = StrategyAuto
+		}
+		if s.MaxAmplification == 0 {
+			s.MaxAmplification = DefaultMaxAmplification
+		}
 		s.Ref = s.Ref.normal()
 		d.Staging = append(d.Staging, s)
 	}
@@ -40,9 +49,10 @@ func (d Dataset) Defaults() Dataset {
 
 // Training is the training table and which of its rows count.
 type Training struct {
-	Table  string // [catalog.]namespace.table
-	Ref    Ref
-	Filter string // "" keeps all rows
+	Table    string // [catalog.]namespace.table
+	Ref      Ref
+	Filter   string    // "" keeps all rows
+	Distinct *Distinct // nil keeps repeated rows
 }
 
 // Ref names the state of a table to read. At most one of its fields is set;
@@ -62,16 +72,27 @@ func (r Ref) normal() Ref {
 
 // Staging is one staging table of a dataset and the rules of its join.
 type Staging struct {
-	Table      string
-	Name       string // of the level, unique in the dataset, not "request"; default: the last part of Table
-	Ref        Ref
-	Filter     string    // staging rows that count, before duplicates are looked at
-	Key        []KeyPair // never empty after decoding; no column twice on either side
-	Columns    []Column  // nil: all but the keys; empty: none
-	Prefix     string    // put before the names of columns that are not renamed
-	Join       Join
-	Missing    Missing
-	Duplicates Duplicates
+	Table       string
+	Name        string // of the level, unique in the dataset, not "request"; default: the last part of Table
+	Ref         Ref
+	Filter      string    // staging rows that count, before duplicates are looked at
+	Key         []KeyPair // never empty after decoding; no column twice on either side
+	Columns     []Column  // nil: all but the keys; empty: none
+	Prefix      string    // put before the names of columns that are not renamed
+	Join        Join
+	Nulls       Nulls // of Overlay alone; "" otherwise
+	Missing     Missing
+	Defaults    []Default // of MissingDefault alone, by column, ascending
+	Duplicates  Duplicates
+	OrderBy     []OrderBy    // what DuplicatesFirst, Last and All go by, before the order of files; nil: that alone
+	Align       *Align       // nil: every partition may match every other
+	PointInTime *PointInTime // nil: rows have no time
+	MinMatch    float64      // share of training rows that must match; 0: any
+	MatchedAs   string       // name of a boolean column that says which rows matched; "": none
+	Strategy    Strategy
+	// MaxAmplification is how often each staging byte may be read at most, on
+	// average, before planning fails.
+	MaxAmplification float64
 }
 
 // KeyPair is one column of the join key on both sides.
@@ -84,6 +105,9 @@ type KeyPair struct {
 type Column struct {
 	Column string
 	Name   string // "": Column
+	First  int    // of a list: its first so many elements; 0: all
+	Last   int    // of a list: its last so many elements; 0: all. Not with First
+	As     string // name of the Iceberg type to cast to; "": as it is
 }
 
 // Output returns the column's name in the stream.
@@ -97,10 +121,13 @@ func (c Column) Output() string {
 // Join says which training rows a staging table keeps.
 type Join string
 
-// The kinds of join that this version serves.
+// The kinds of join.
 const (
-	Left  Join = "left"  // every training row; unmatched ones have null features
-	Inner Join = "inner" // matched training rows only
+	Left    Join = "left"    // every training row; unmatched ones have null features
+	Inner   Join = "inner"   // matched training rows only
+	Semi    Join = "semi"    // matched training rows, without columns of the staging table
+	Anti    Join = "anti"    // unmatched training rows, without columns of the staging table
+	Overlay Join = "overlay" // every training row; columns of the staging table replace training columns of their names where it matched
 )
 
 // Missing says what a training row without a staging row gets.
@@ -108,8 +135,9 @@ type Missing string
 
 // What a missing key means.
 const (
-	MissingNull  Missing = "null"
-	MissingError Missing = "error"
+	MissingNull    Missing = "null"
+	MissingError   Missing = "error"
+	MissingDefault Missing = "default" // Staging.Defaults; columns without one are null
 )
 
 // Duplicates says what several staging rows of one key mean. Order is
@@ -121,4 +149,5 @@ const (
 	DuplicatesError Duplicates = "error"
 	DuplicatesFirst Duplicates = "first"
 	DuplicatesLast  Duplicates = "last"
+	DuplicatesAll   Duplicates = "all" // one row per staging row, as SQL has it
 )

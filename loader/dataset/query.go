@@ -8,6 +8,7 @@ type Query struct {
 	Inline    *Dataset // a dataset in the query itself, without a name
 	Columns   []Column // output names of the dataset; nil: all; never empty otherwise
 	Filter    string   // over training columns; "" keeps all
+	Sample    *Sample  // nil: all rows
 	Snapshots *Pin     // nil: the cursor's; without one, plan at the tables' refs
 	Order     Order
 	Shuffle   Shuffle

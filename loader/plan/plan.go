@@ -81,8 +81,9 @@ type Lane struct {
 type Source struct {
 	Table   *catalog.Table
 	Files   []FileRange
-	Filter  *expr.Filter   // rows that count; nil keeps all
-	Checked *catalog.Field // the key column whose values must hash to each file's bucket; nil: none
+	Filter  *expr.Filter    // rows that count; nil keeps all
+	Sample  *Sample         // rows that count of those that pass Filter; nil keeps all
+	Checked []catalog.Field // the key columns whose values must hash to the bucket of every file that has one
 }
 
 // Training returns what is to be read of the training table for a piece:
@@ -104,13 +105,13 @@ func (p *Plan) Training(piece Piece) Source {
 
 // checked is the training key column whose decoded values are compared with
 // the file's bucket: a table that lies about its layout must fail the stream.
-func (p *Plan) checked(split Split) *catalog.Field {
+func (p *Plan) checked(split Split) []catalog.Field {
 	if split.Bucket.Of == 0 {
 		return nil
 	}
 	for i := range p.Staging {
 		if p.Staging[i].Key.Training.ID != 0 {
-			return &p.Staging[i].Key.Training
+			return []catalog.Field{p.Staging[i].Key.Training}
 		}
 	}
 	return nil
@@ -123,7 +124,7 @@ func (p *Plan) Class(staging, class int) Source {
 	r := p.Relation.Staging[staging]
 	source := Source{Table: r.Pinned, Filter: r.Rows}
 	if s.Key.Staging.ID != 0 {
-		source.Checked = &s.Key.Staging
+		source.Checked = []catalog.Field{s.Key.Staging}
 	}
 	if class == resolve.NoClass {
 		return source

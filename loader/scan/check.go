@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
 
 	"github.com/penstock/penstock/internal/bucket"
 	"github.com/penstock/penstock/internal/fault"
@@ -41,24 +42,29 @@ func bucketOf(t *catalog.Table, f catalog.File, column int) (fileBucket, bool) {
 
 // checker compares the keys of one file with its bucket.
 type checker struct {
+	at     int // position of the key in what is read
 	column catalog.Field
 	bucket fileBucket
 	found  []int32
 }
 
-// start turns to another file.
-func (c *checker) start(t *catalog.Table, f catalog.File) error {
-	b, ok := bucketOf(t, f, c.column.ID)
-	if !ok {
-		return fault.New(fault.Internal, "the file is to be checked against its bucket of column %s and has none", c.column.Name)
+// checkers returns one for each checked key on which a file is bucketed: a
+// table may hold files of several specs.
+func checkers(t *catalog.Table, f catalog.File, p *projection) []*checker {
+	var all []*checker
+	for _, at := range p.checked {
+		if b, ok := bucketOf(t, f, p.read[at].ID); ok {
+			all = append(all, &checker{at: at, column: p.read[at], bucket: b})
+		}
 	}
-	c.bucket = b
-	return nil
+	return all
 }
 
-// check fails for the first key that the file's bucket cannot hold. The keys
-// are those of the file's rows from row on.
-func (c *checker) check(keys arrow.Array, row int64) error {
+// check fails for the first of the keys from..to that the file's bucket cannot
+// hold. The first of them is that of the file's row.
+func (c *checker) check(column arrow.Array, from, to, row int64) error {
+	keys := array.NewSlice(column, from, to)
+	defer keys.Release()
 	var err error
 	if c.found, err = bucket.Array(c.found[:0], keys, c.bucket.of); err != nil {
 		return fault.Op(err, "check the buckets of column %s", c.column.Name)

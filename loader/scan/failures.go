@@ -20,8 +20,8 @@ func located(err error, source plan.Source, f catalog.File) error {
 		return nil
 	}
 	op := subject(source)
-	if source.Checked != nil {
-		if b, ok := bucketOf(source.Table, f, source.Checked.ID); ok {
+	for _, key := range source.Checked {
+		if b, ok := bucketOf(source.Table, f, key.ID); ok {
 			op = fmt.Sprintf("bucket %s of %s", b, op)
 		}
 	}

@@ -354,7 +354,7 @@ func TestUnknownColumns(t *testing.T) {
 		"another type":   {columns: []catalog.Field{{ID: 1, Name: "id", Type: arrow.PrimitiveTypes.Int32, Required: true}}},
 		"nullable":       {columns: []catalog.Field{{ID: 1, Name: "id", Type: arrow.PrimitiveTypes.Int64}}},
 		"unknown filter": {change: func(s *plan.Source) { s.Filter = foreign.filter("gone = 1") }},
-		"unknown key":    {change: func(s *plan.Source) { s.Checked = &other.Fields[7] }},
+		"unknown key":    {change: func(s *plan.Source) { s.Checked = other.Fields[7:8] }},
 		"range":          {change: func(s *plan.Source) { s.Files[0].From = -1 }},
 	} {
 		source := r.source()

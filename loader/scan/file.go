@@ -18,7 +18,7 @@ type fileReader struct {
 	plan    *projection
 	room    *room
 	want    plan.FileRange
-	check   *checker // nil: nothing to check
+	checks  []*checker
 
 	rows    array.RecordReader
 	groups  []int // those to decode
@@ -32,12 +32,7 @@ type fileReader struct {
 // them, also where statistics leave nothing to read. It takes the file over
 // unless it fails.
 func newFileReader(ctx context.Context, w *walk, o *opened, want plan.FileRange) (*fileReader, error) {
-	r := &fileReader{opened: o, scanner: w.scanner, plan: w.plan, room: w.room, want: want, check: w.check, current: -1}
-	if r.check != nil {
-		if err := r.check.start(w.source.Table, want.File); err != nil {
-			return nil, err
-		}
-	}
+	r := &fileReader{opened: o, scanner: w.scanner, plan: w.plan, room: w.room, want: want, checks: checkers(w.source.Table, want.File, w.plan), current: -1}
 	r.groups = []int{}
 	for i, g := range o.RowGroups() {
 		if max(g.FirstRow, want.From) < min(g.FirstRow+g.Rows, want.To) && mayMatch(w.source, o.Footer, i) {
@@ -123,10 +118,8 @@ func (r *fileReader) decode(ctx context.Context) (arrow.RecordBatch, int64, erro
 		r.room.give(bytes)
 		return nil, 0, nil
 	}
-	if r.check != nil {
-		keys := array.NewSlice(b.Column(r.plan.checked), from, to)
-		defer keys.Release()
-		if err := r.check.check(keys, first+from); err != nil {
+	for _, c := range r.checks {
+		if err := c.check(b.Column(c.at), from, to, first+from); err != nil {
 			return nil, 0, err
 		}
 	}

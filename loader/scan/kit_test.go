@@ -155,7 +155,7 @@ func (r *rig) grow(n, group int, b int32) *catalog.File {
 
 // source is all files whole, checked by key.
 func (r *rig) source() plan.Source {
-	s := plan.Source{Table: r.table, Checked: &r.table.Fields[1]}
+	s := plan.Source{Table: r.table, Checked: r.table.Fields[1:2]}
 	for _, f := range r.list {
 		s.Files = append(s.Files, plan.FileRange{File: f, To: f.Rows})
 	}

@@ -115,9 +115,6 @@ func (r *Reader) take() (item, error) {
 		}
 		r.room = room
 		w := &walk{scanner: r.scanner, source: r.source, plan: r.plan, room: room, group: &r.group}
-		if r.source.Checked != nil {
-			w.check = &checker{column: r.plan.read[r.plan.checked]}
-		}
 		r.group.SetLimit(2) // the decoder, and the opening of the file after
 		r.group.Go(func() error {
 			w.run(r.ctx)

@@ -124,12 +124,12 @@ type projection struct {
 	schema  *arrow.Schema   // of read, under the table's names, as the filter finds them
 	output  *arrow.Schema   // of the batches given on
 	from    []int           // per output column, its position in read
-	checked int             // position in read of the checked key; -1: none
+	checked []int           // positions in read of the checked keys
 }
 
 // project works out what to read for the columns asked for.
 func project(source plan.Source, columns []catalog.Field) (*projection, error) {
-	p := &projection{checked: -1}
+	p := &projection{}
 	output := make([]arrow.Field, len(columns))
 	for i, c := range columns {
 		at, err := p.add(source.Table, c.ID, c.Name)
@@ -151,12 +151,12 @@ func project(source plan.Source, columns []catalog.Field) (*projection, error) {
 			return nil, err
 		}
 	}
-	if source.Checked != nil {
-		at, err := p.add(source.Table, source.Checked.ID, source.Checked.Name)
+	for _, key := range source.Checked {
+		at, err := p.add(source.Table, key.ID, key.Name)
 		if err != nil {
 			return nil, err
 		}
-		p.checked = at
+		p.checked = append(p.checked, at)
 	}
 	read := make([]arrow.Field, len(p.read))
 	for i, f := range p.read {

@@ -19,8 +19,7 @@ type walk struct {
 	plan    *projection
 	room    *room
 	group   *errgroup.Group // runs the opening of the next file
-	check   *checker
-	pass    []int32 // rows of a batch that pass the filter
+	pass    []int32         // rows of a batch that pass the filter
 
 	file    int // of the source: the one to open next
 	open    *fileReader

@@ -1,0 +1,140 @@
+package dataset
+
+import "time"
+
+// Default is what a column gets where a training row has no staging row.
+type Default struct {
+	Column string // output name
+	Value  any    // nil, bool, int64, float64 or string, as decoded; resolve types it
+}
+
+// Nulls says what a null of an overlay does.
+type Nulls string
+
+// What a null of a matched overlay row does to the training row's value.
+const (
+	NullsReplace Nulls = "replace" // the null stands
+	NullsKeep    Nulls = "keep"    // the training row's value stays
+)
+
+// OrderBy is one column by which staging rows of one key are ordered; nulls
+// are last either way.
+type OrderBy struct {
+	Column     string
+	Descending bool
+}
+
+// Distinct drops repeated training rows: of the rows that agree in the columns
+// By, null being equal to null, the first or last stays, by OrderBy and then
+// by the training table's stored order.
+type Distinct struct {
+	By      []string
+	Keep    Keep
+	OrderBy []OrderBy
+	Scope   Scope
+}
+
+// Keep says which of repeated rows stays.
+type Keep string
+
+// Which of repeated rows stays.
+const (
+	KeepFirst Keep = "first"
+	KeepLast  Keep = "last"
+)
+
+// Scope says among which rows repeated ones are looked for.
+type Scope string
+
+// The scopes of Distinct.
+const (
+	ScopeTable     Scope = ""          // all rows: By must name a bucketed column, and no other partition field may part equal rows
+	ScopePartition Scope = "partition" // rows of one partition
+)
+
+// Align joins each training partition with one staging partition, so that no
+// feature from the future leaks in. Training and Staging name the columns that
+// the partition fields are made of, or the fields themselves.
+type Align struct {
+	Training string
+	Staging  string
+	Rule     AlignRule
+	// Lag is how far the staging partition lies before the training
+	// partition: a duration for time partitions, a count for integers. Of
+	// AlignLag it is the distance, of AlignLatestBefore the least distance.
+	Lag Lag
+}
+
+// AlignRule says which staging partition a training partition takes.
+type AlignRule string
+
+// The rules of Align.
+const (
+	AlignSame         AlignRule = "same"          // the partition of the same value
+	AlignLag          AlignRule = "lag"           // the partition Lag before
+	AlignLatestBefore AlignRule = "latest_before" // the latest that exists and lies wholly before, by at least Lag
+)
+
+// Lag is a distance between partitions: Months and Time for time partitions
+// ("1d", "6h", "2mo", "1y"), Count for integers ("3").
+type Lag struct {
+	Months int
+	Time   time.Duration
+	Count  int64
+}
+
+// PointInTime takes, per key, the latest staging row that is not after the
+// training row's time, over all partitions within the tolerance.
+type PointInTime struct {
+	Training  string        // time column of the training table: date, timestamp, timestamptz or long
+	Staging   string        // time column of the staging table, of the same type
+	Tolerance time.Duration // how much older the staging row may be; required. Of long columns: units of the column, as nanoseconds count here
+	Exact     bool          // whether a staging row of the very same time counts; decoding sets it unless `exact: false`
+}
+
+// Strategy says how a staging side is searched. It changes neither rows nor
+// their order. Names of custom strategies begin with CustomPrefix.
+type Strategy string
+
+// The strategies.
+const (
+	StrategyAuto      Strategy = "auto"      // merge where keys turn out sorted, else index
+	StrategyIndex     Strategy = "index"     // a hash index over the staging side
+	StrategyMerge     Strategy = "merge"     // a search in sorted keys that goes on where the last one ended
+	StrategyZip       Strategy = "zip"       // merge that looks at the next staging row first: both sides have the same keys in the same order
+	StrategyBroadcast Strategy = "broadcast" // the whole table, loaded once for all splits and streams
+)
+
+// CustomPrefix begins the names of strategies that the composition root
+// registered.
+const CustomPrefix = "custom:"
+
+// DefaultMaxAmplification is the default of Staging.MaxAmplification.
+const DefaultMaxAmplification = 4
+
+// Sample is a part of the training rows that depends on their values alone.
+type Sample struct {
+	// Hash keeps the rows whose position in hash space is in [From, To); From
+	// above To wraps around, so that [b, a) is the complement of [a, b). Nil
+	// keeps all.
+	Hash *HashRange
+	By   SampleBy
+	// Rate is the share of the rows for which Where holds that is kept, others
+	// stay; 1 keeps all.
+	Rate  float64
+	Where string // "": every row
+}
+
+// HashRange is a part of hash space, whose positions lie in [0, 1).
+type HashRange struct {
+	From, To float64
+}
+
+// SampleBy says what is hashed.
+type SampleBy string
+
+// What a Sample hashes.
+const (
+	SampleByRequest SampleBy = "request" // the first column of the dataset's key: all rows of a request go together
+	SampleByKey     SampleBy = "key"     // all columns of the dataset's key
+)
