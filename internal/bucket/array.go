@@ -36,39 +36,14 @@ func Array(dst []int32, a arrow.Array, n int) ([]int32, error) {
 	if n < 1 || n > maxInt32 {
 		return dst, fault.New(fault.Invalid, "%d is not a number of buckets: it must be between 1 and %d", n, maxInt32)
 	}
-	if !Supported(a.DataType()) {
-		return dst, fault.New(fault.Invalid, "a column of type %s cannot be bucketed", a.DataType()).
-			WithRemedy("use a key of type int, long, date, time, timestamp, decimal, string, uuid, fixed or binary")
-	}
-	if a.Len() == 0 {
-		return dst, nil // and perhaps no buffers to look at
-	}
 	start := len(dst)
-	dst = slices.Grow(dst, a.Len())[:start+a.Len()]
+	dst, err := Hashes(dst, a)
+	if err != nil {
+		return dst, err
+	}
 	out, m := dst[start:], newModulus(n)
-	switch a := a.(type) {
-	case *array.Int32:
-		integers(out, a.Int32Values(), m)
-	case *array.Int64:
-		integers(out, a.Int64Values(), m)
-	case *array.Date32:
-		integers(out, a.Date32Values(), m)
-	case *array.Time64:
-		integers(out, a.Time64Values(), m)
-	case *array.Timestamp:
-		timestamps(out, a, m)
-	case *array.Decimal128:
-		decimals(out, a.Values(), m)
-	case *array.FixedSizeBinary:
-		fixed(out, a, m)
-	case *array.String:
-		variable(out, a.ValueOffsets(), a.ValueBytes(), m)
-	case *array.LargeString:
-		variable(out, a.ValueOffsets(), a.ValueBytes(), m)
-	case *array.Binary:
-		variable(out, a.ValueOffsets(), a.ValueBytes(), m)
-	case *array.LargeBinary:
-		variable(out, a.ValueOffsets(), a.ValueBytes(), m)
+	for i, h := range out {
+		out[i] = m.of(h)
 	}
 	if a.NullN() > 0 {
 		for i := range out {
@@ -80,19 +55,60 @@ func Array(dst []int32, a arrow.Array, n int) ([]int32, error) {
 	return dst, nil
 }
 
-func integers[T ~int32 | ~int64](out []int32, values []T, m modulus) {
+// Hashes appends to dst the hash of every row of a, and returns the extended
+// slice; what stands for a null is of no meaning. It fails with Invalid if the
+// type cannot be bucketed.
+func Hashes(dst []int32, a arrow.Array) ([]int32, error) {
+	if !Supported(a.DataType()) {
+		return dst, fault.New(fault.Invalid, "a column of type %s cannot be bucketed", a.DataType()).
+			WithRemedy("use a key of type int, long, date, time, timestamp, decimal, string, uuid, fixed or binary")
+	}
+	if a.Len() == 0 {
+		return dst, nil // and perhaps no buffers to look at
+	}
+	start := len(dst)
+	dst = slices.Grow(dst, a.Len())[:start+a.Len()]
+	out := dst[start:]
+	switch a := a.(type) {
+	case *array.Int32:
+		integers(out, a.Int32Values())
+	case *array.Int64:
+		integers(out, a.Int64Values())
+	case *array.Date32:
+		integers(out, a.Date32Values())
+	case *array.Time64:
+		integers(out, a.Time64Values())
+	case *array.Timestamp:
+		timestamps(out, a)
+	case *array.Decimal128:
+		decimals(out, a.Values())
+	case *array.FixedSizeBinary:
+		fixed(out, a)
+	case *array.String:
+		variable(out, a.ValueOffsets(), a.ValueBytes())
+	case *array.LargeString:
+		variable(out, a.ValueOffsets(), a.ValueBytes())
+	case *array.Binary:
+		variable(out, a.ValueOffsets(), a.ValueBytes())
+	case *array.LargeBinary:
+		variable(out, a.ValueOffsets(), a.ValueBytes())
+	}
+	return dst, nil
+}
+
+func integers[T ~int32 | ~int64](out []int32, values []T) {
 	values = values[:len(out)]
 	for i := range out {
-		out[i] = m.of(HashInt64(int64(values[i])))
+		out[i] = HashInt64(int64(values[i]))
 	}
 }
 
 // timestamps hashes microseconds; nanoseconds are floored to them first, as
 // the specification has it, so that both units of one instant agree.
-func timestamps(out []int32, a *array.Timestamp, m modulus) {
+func timestamps(out []int32, a *array.Timestamp) {
 	values := a.TimestampValues()
 	if a.DataType().(*arrow.TimestampType).Unit == arrow.Microsecond {
-		integers(out, values, m)
+		integers(out, values)
 		return
 	}
 	for i, v := range values[:len(out)] {
@@ -100,28 +116,28 @@ func timestamps(out []int32, a *array.Timestamp, m modulus) {
 		if v%1000 < 0 {
 			micros--
 		}
-		out[i] = m.of(HashInt64(int64(micros)))
+		out[i] = HashInt64(int64(micros))
 	}
 }
 
-func decimals(out []int32, values []decimal128.Num, m modulus) {
+func decimals(out []int32, values []decimal128.Num) {
 	for i, v := range values[:len(out)] {
-		out[i] = m.of(HashDecimal128(v))
+		out[i] = HashDecimal128(v)
 	}
 }
 
-func fixed(out []int32, a *array.FixedSizeBinary, m modulus) {
+func fixed(out []int32, a *array.FixedSizeBinary) {
 	for i := range out {
-		out[i] = m.of(int32(murmur3.Sum32(a.Value(i))))
+		out[i] = int32(murmur3.Sum32(a.Value(i)))
 	}
 }
 
 // variable hashes the byte ranges between offsets; bytes begin at the first
 // offset, as ValueBytes of a sliced array does.
-func variable[O int32 | int64](out []int32, offsets []O, bytes []byte, m modulus) {
+func variable[O int32 | int64](out []int32, offsets []O, bytes []byte) {
 	first, last := offsets[0], offsets[0]
 	for i, end := range offsets[1 : len(out)+1] {
-		out[i] = m.of(int32(murmur3.Sum32(bytes[last-first : end-first])))
+		out[i] = int32(murmur3.Sum32(bytes[last-first : end-first]))
 		last = end
 	}
 }

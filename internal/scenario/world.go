@@ -281,9 +281,12 @@ func (r *reader) read(location string, from, to int64) (arrow.RecordBatch, error
 	rows := r.world.rows[location].NewSlice(from, to)
 	defer rows.Release()
 	kept := rows
-	if r.source.Filter != nil {
+	if r.source.Filter != nil || r.source.Sample != nil {
 		keep, err := r.source.Filter.Evaluate(rows, nil)
 		if err != nil {
+			return nil, err
+		}
+		if keep, err = r.source.Sample.Keep(keep, rows, keep, location, from); err != nil {
 			return nil, err
 		}
 		if kept, err = batch.Filter(rows, keep, memory.DefaultAllocator); err != nil {

@@ -1,17 +1,101 @@
 package plan
 
-import "github.com/penstock/penstock/internal/expr"
+import (
+	"slices"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/penstock/penstock/internal/bucket"
+	"github.com/penstock/penstock/internal/expr"
+	"github.com/penstock/penstock/internal/fault"
+)
 
 // Sample says which rows of a source count, by their values and their places
 // in the table's files alone: no run, order, batch or server changes it.
 type Sample struct {
 	// From and To bound the positions in hash space that are kept, as
-	// dataset.HashRange; Columns names the columns whose hash is the position.
-	// No Columns keep all.
+	// dataset.HashRange; Columns names the columns whose hash is the position
+	// (bucket.Positions). No Columns keep all.
 	From, To float64
 	Columns  []string
 	// Rate is the share of the rows for which Where holds (nil: all) that is
-	// kept. A row's lot depends on its file's location and its position in it.
+	// kept; 1 keeps all of them, and 0 none. A row's lot depends on its file's
+	// location and its position in it.
 	Rate  float64
 	Where *expr.Filter
+}
+
+// Reads names the columns that Keep looks at, without repetition.
+func (s *Sample) Reads() []string {
+	if s == nil {
+		return nil
+	}
+	reads := slices.Clone(s.Columns)
+	for _, name := range s.Where.Columns() {
+		if !slices.Contains(reads, name) {
+			reads = append(reads, name)
+		}
+	}
+	return reads
+}
+
+// Keep writes to dst, from its start, which rows of a batch the sample keeps,
+// and returns it. The batch is the rows from number first on of the file at a
+// location, with the columns that Reads names; other columns do not matter.
+// Pass holds the ascending numbers of the batch's rows that are asked about,
+// and dst may be pass itself. A nil sample keeps them all.
+func (s *Sample) Keep(dst []int32, rows arrow.RecordBatch, pass []int32, location string, first int64) ([]int32, error) {
+	if s == nil {
+		return append(dst[:0], pass...), nil
+	}
+	dst, err := s.inRange(dst, rows, pass)
+	if err != nil || s.Rate >= 1 {
+		return dst, err
+	}
+	where, err := s.Where.Evaluate(rows, nil)
+	if err != nil {
+		return dst, err
+	}
+	file := xxhash.Sum64String(location)
+	kept, at := dst[:0], 0
+	for _, row := range dst {
+		for at < len(where) && where[at] < row {
+			at++
+		}
+		drawn := at < len(where) && where[at] == row
+		if !drawn || lot(file, first+int64(row)) < s.Rate {
+			kept = append(kept, row)
+		}
+	}
+	return kept, nil
+}
+
+// inRange keeps the rows whose position in hash space is asked for.
+func (s *Sample) inRange(dst []int32, rows arrow.RecordBatch, pass []int32) ([]int32, error) {
+	dst = append(dst[:0], pass...)
+	if len(s.Columns) == 0 || len(pass) == 0 {
+		return dst, nil
+	}
+	columns := make([]arrow.Array, len(s.Columns))
+	for i, name := range s.Columns {
+		at := rows.Schema().FieldIndices(name)
+		if len(at) != 1 {
+			return dst, fault.New(fault.Internal, "a sample by column %s meets a batch with %d columns of that name", name, len(at))
+		}
+		columns[i] = rows.Column(at[0])
+	}
+	positions, err := bucket.Positions(make([]float64, 0, rows.NumRows()), columns...)
+	if err != nil {
+		return dst, fault.Op(err, "sample by %v", s.Columns)
+	}
+	return slices.DeleteFunc(dst, func(row int32) bool { return !bucket.InRange(positions[row], s.From, s.To) }), nil
+}
+
+// lotBits is as much of a hash as a float64 holds exactly.
+const lotBits = 53
+
+// lot is where the draw of a row falls, in [0, 1).
+func lot(file uint64, row int64) float64 {
+	return float64(bucket.Mix(file+bucket.Mix(uint64(row)))>>(64-lotBits)) / (1 << lotBits)
 }

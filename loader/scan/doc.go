@@ -1,5 +1,6 @@
 // Package scan turns the files of a source into batches: the rows that pass
-// its filter, in the order of its files, with the columns asked for.
+// its filter and that its sample keeps, in the order of its files, with the
+// columns asked for.
 //
 // A Scanner holds what all reads of a process share. Each Open gives a Reader,
 // an arrow-go record reader that also knows the file of every row that it

@@ -2,6 +2,7 @@ package scan
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog"
@@ -20,10 +21,14 @@ func located(err error, source plan.Source, f catalog.File) error {
 		return nil
 	}
 	op := subject(source)
+	var buckets []string
 	for _, key := range source.Checked {
 		if b, ok := bucketOf(source.Table, f, key.ID); ok {
-			op = fmt.Sprintf("bucket %s of %s", b, op)
+			buckets = append(buckets, b.String())
 		}
+	}
+	if len(buckets) > 0 {
+		op = "bucket " + strings.Join(buckets, ", ") + " of " + op
 	}
 	out := fault.As(fault.Op(err, "read %s", op)) // a copy: it may be filled in
 	if out.File == "" {

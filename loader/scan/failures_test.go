@@ -122,11 +122,7 @@ func TestFaultyFiles(t *testing.T) {
 		}},
 		"of the null bucket, with keys": {kind: fault.Corrupt, text: "of bucket null", group: true, make: func(r *rig) { r.add(makeRows(100, 5, 2), bucket.Null, plain) }},
 		"of a bucket, with null keys":   {kind: fault.Corrupt, text: "belongs to bucket null", group: true, make: func(r *rig) { r.add(makeRows(100, 5, bucket.Null), 0, plain) }},
-		"of no bucket": {kind: fault.Internal, text: "has none", make: func(r *rig) {
-			f := r.grow(5, 5, 1)
-			f.Spec, f.Partition = 7, nil
-		}},
-		"whose range is too long": {kind: fault.Internal, text: "rows 0 to 6", make: func(r *rig) { r.grow(5, 5, 1) }},
+		"whose range is too long":       {kind: fault.Internal, text: "rows 0 to 6", make: func(r *rig) { r.grow(5, 5, 1) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

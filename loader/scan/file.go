@@ -24,6 +24,7 @@ type fileReader struct {
 	groups  []int // those to decode
 	current int   // of groups; -1 before the first
 	row     int64 // the file's row that the next batch begins with
+	first   int64 // the file's row that the last batch given began with
 	end     int64 // the row after the open group
 	stored  int64 // reserved for the stored bytes of the open group
 }
@@ -123,6 +124,7 @@ func (r *fileReader) decode(ctx context.Context) (arrow.RecordBatch, int64, erro
 			return nil, 0, err
 		}
 	}
+	r.first = first + from
 	return b.NewSlice(from, to), bytes, nil
 }
 

@@ -119,7 +119,7 @@ func (s *Scanner) Open(ctx context.Context, source plan.Source, columns []catalo
 
 // projection is what is read of every file, and what of it is given on.
 type projection struct {
-	read    []catalog.Field // distinct columns: those asked for, then those that filter and check need
+	read    []catalog.Field // distinct columns: those asked for, then those that filter, sample and check need
 	ids     []int           // field ids of read
 	schema  *arrow.Schema   // of read, under the table's names, as the filter finds them
 	output  *arrow.Schema   // of the batches given on
@@ -142,7 +142,7 @@ func project(source plan.Source, columns []catalog.Field) (*projection, error) {
 		output[i] = c.Arrow()
 		p.from = append(p.from, at)
 	}
-	for _, name := range source.Filter.Columns() {
+	for _, name := range slices.Concat(source.Filter.Columns(), source.Sample.Reads()) {
 		f, ok := source.Table.Field(name)
 		if !ok {
 			return nil, unknownColumn(name)

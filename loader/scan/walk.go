@@ -115,7 +115,7 @@ func (w *walk) decode(ctx context.Context) (item, error) {
 		return item{}, nil
 	}
 	defer b.Release()
-	out, err := w.choose(b)
+	out, err := w.choose(b, w.open.want.File.Location, w.open.first)
 	if err != nil {
 		return item{}, err
 	}
@@ -132,19 +132,23 @@ func (w *walk) decode(ctx context.Context) (item, error) {
 	return item{batch: out, bytes: actual}, nil
 }
 
-// choose returns the rows of a batch that pass the filter, with the columns
-// that were asked for; nil if there are none.
-func (w *walk) choose(b arrow.RecordBatch) (arrow.RecordBatch, error) {
+// choose returns the rows of a batch that pass the filter and that the sample
+// keeps, with the columns that were asked for; nil if there are none. The
+// batch is the rows from number first on of the file at a location.
+func (w *walk) choose(b arrow.RecordBatch, location string, first int64) (arrow.RecordBatch, error) {
 	columns := make([]arrow.Array, len(w.plan.from))
 	for i, at := range w.plan.from {
 		columns[i] = b.Column(at)
 	}
 	out := array.NewRecordBatch(w.plan.output, columns, b.NumRows())
-	if w.source.Filter == nil {
+	if w.source.Filter == nil && w.source.Sample == nil {
 		return out, nil
 	}
 	var err error
-	if w.pass, err = w.source.Filter.Evaluate(b, w.pass); err != nil || len(w.pass) == 0 {
+	if w.pass, err = w.source.Filter.Evaluate(b, w.pass); err == nil {
+		w.pass, err = w.source.Sample.Keep(w.pass, b, w.pass, location, first)
+	}
+	if err != nil || len(w.pass) == 0 {
 		out.Release()
 		return nil, err
 	}
