@@ -70,8 +70,7 @@ func (b *binder) bind(n node, negated bool) rule {
 		c, _ := b.column(n.operand)
 		return nullTest(c, n.negated == negated)
 	case *like:
-		b.column(n.operand)
-		return b.fail(n.operand.position, "LIKE is not served yet")
+		return b.like(n, n.negated != negated)
 	default:
 		return b.fail(0, "this condition is not served yet")
 	}
@@ -182,7 +181,7 @@ func (b *binder) compareColumns(o op, left, right operand) rule {
 		return constant(false)
 	}
 	alike := l.shape == r.shape
-	if l.shape.family == integers || l.shape.family == floats {
+	if l.shape.family == integers || l.shape.family == floats || l.shape.family == binaries {
 		alike = l.shape.family == r.shape.family
 	}
 	if !alike || l.shape.family == nested {

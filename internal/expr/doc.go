@@ -7,11 +7,16 @@
 //	a = 1   a <> 1   a != 1   a < 1   a <= 1   a > 1   a >= 1   1 < a   a < b
 //	a IN (1, 2)   a NOT IN (1, 2)   a BETWEEN 1 AND 5   a NOT BETWEEN 1 AND 5
 //	a IS NULL   a IS NOT NULL   flag   NOT flag   TRUE   FALSE   AND   OR   NOT   ( )
+//	a LIKE 'x%'   a NOT LIKE 'x%'
 //
 // Names are plain, or quoted as "two words" with "" for a quote; they match
 // columns exactly, case included. Keywords match in any case. A dotted name
-// is a path into a struct; paths and LIKE are read, and refused by Bind, as
-// this version does not serve them.
+// is a path into a struct; paths are read, and refused by Bind, as this version
+// does not serve them.
+//
+// LIKE asks a string column for a beginning: its pattern ends in %, and has no
+// other wildcard. \%, \_ and \\ in it stand for %, _ and \ themselves. Other
+// patterns are refused.
 //
 // Literals: 12, -1.5, 2e-3, 'text' with its quotes doubled, TRUE, FALSE, X'00ff',
 // DATE '2026-10-01', TIME '12:30:00.5', TIMESTAMP '2026-10-01 12:00:00.25' with
@@ -34,7 +39,8 @@
 //     Bounds in files leave NaN out, so MayMatch trusts an upper bound of a
 //     float column only where NaN are known to be absent.
 //   - Text and binary compare by bytes, which is code point order for text.
-//     FALSE is less than TRUE.
+//     FALSE is less than TRUE. Text in the form of a UUID is accepted for
+//     fixed-size binary columns of 16 bytes, as uuid columns are.
 //   - A DATE literal against a timestamp is its midnight. A timestamp without
 //     an offset against a column with a zone is read as UTC; one with an offset
 //     against a column without zone is an error. Text in the same forms is

@@ -16,6 +16,7 @@ func FuzzParse(f *testing.F) {
 		`"quo""ted" LIKE 'x%' OR NOT (a AND b) AND c IS NOT NULL`, "i BETWEEN 1 AND 2 AND l NOT BETWEEN i AND 9e18",
 		"q < TIMESTAMP '2026-10-01T12:00:00.123456+02:00' OR t = TIME '12:00'", "x = X'00ff' OR f > 1e39 OR g < -1e400",
 		"n > -1.005 AND m IN (1e-20, .5, 5.)", "r < '1500-01-01' or v = date'2026-10-01'", "b = TRUE OR c", "s.t.u = 'é'",
+		`s LIKE 'x%' AND u NOT LIKE '\_\\%' OR s LIKE '%'`, "w = 'f79c3e09-677c-4bbd-a479-3f349cb785e7'", `s LIKE '\'`,
 		"i = 1 OR s = 'it''s' AND j IN (3, 2, 1)", "\x00", "a\u00a0= 1", "d = '2026-02-30'", "5 BETWEEN 1 AND i", "1e999999999 < i",
 	} {
 		f.Add(seed)

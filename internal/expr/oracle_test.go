@@ -7,6 +7,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/google/uuid"
 )
 
 // The oracle evaluates the tree of a parsed filter row by row under
@@ -118,10 +119,30 @@ func truthOf(n node, batch arrow.RecordBatch, row int) tri {
 			return out.not()
 		}
 		return out
+	case *like:
+		text, ok := value(n.operand).([]byte)
+		if !ok {
+			return isUnknown
+		}
+		return triOf(matches(string(text), patternOf(n.prefix)) != n.negated)
 	case *isNull:
 		return triOf((value(n.operand) == nil) != n.negated)
 	}
 	panic("unknown node")
+}
+
+// matches is LIKE with all its wildcards, by trying every way.
+func matches(text, pattern string) bool {
+	if pattern == "" {
+		return text == ""
+	}
+	switch c := pattern[0]; {
+	case c == '%':
+		return matches(text, pattern[1:]) || text != "" && matches(text[1:], pattern)
+	case c == '\\':
+		pattern = pattern[1:]
+	}
+	return text != "" && text[0] == pattern[0] && matches(text[1:], pattern[1:])
 }
 
 func swapped(o op) op {
@@ -263,6 +284,10 @@ func triLiteral(o op, x cell, l literal, dt arrow.DataType) tri {
 				panic(err)
 			}
 			return triCompare(o, x, nanosOf(t))
+		}
+		if fixed, ok := dt.(*arrow.FixedSizeBinaryType); ok && fixed.ByteWidth == 16 {
+			id := uuid.MustParse(l.text)
+			return triCompare(o, x, id[:])
 		}
 		return triCompare(o, x, []byte(l.text))
 	case binaryLiteral:

@@ -211,11 +211,7 @@ func (c *converter) ranged(left operand, t *rangedTail) node {
 	case t.Low != nil:
 		n = &between{operand: left, negated: t.Not, low: c.operand(t.Low), high: c.operand(t.High)}
 	case t.Like != nil:
-		pattern := c.literal(t.Like)
-		if pattern.kind != textLiteral {
-			c.fail(pattern.position, "LIKE takes a string such as 'x%%'")
-		}
-		n = &like{operand: left, negated: t.Not, pattern: pattern}
+		n = &like{operand: left, negated: t.Not, prefix: c.prefix(c.literal(t.Like))}
 	default:
 		items := make([]literal, len(t.In))
 		for i, v := range t.In {
@@ -225,6 +221,19 @@ func (c *converter) ranged(left operand, t *rangedTail) node {
 	}
 	c.needColumn(n, left)
 	return n
+}
+
+// prefix reads the pattern of LIKE.
+func (c *converter) prefix(pattern literal) string {
+	if pattern.kind != textLiteral {
+		c.fail(pattern.position, "LIKE takes a string such as 'x%%'")
+		return ""
+	}
+	prefix, err := prefixOf(pattern.text)
+	if err != nil {
+		c.fail(pattern.position, "%s", err)
+	}
+	return prefix
 }
 
 // truth makes a bare operand a condition.

@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"math/big"
@@ -19,7 +20,7 @@ import (
 // comparable names the columns of everyType that compare with literals, by
 // those that compare with each other.
 func familiesOfColumns() [][]string {
-	return [][]string{{"i", "j", "l"}, {"f", "g"}, {"n", "m"}, {"b", "c"}, {"s", "u"}, {"x", "y", "z"}, {"d"}, {"t"}, {"p"}, {"q"}, {"r"}, {"v"}}
+	return [][]string{{"i", "j", "l"}, {"f", "g"}, {"n", "m"}, {"b", "c"}, {"s", "u"}, {"x", "y", "z", "w"}, {"d"}, {"t"}, {"p"}, {"q"}, {"r"}, {"v"}}
 }
 
 // randomExpr writes a filter over everyType, of few different values, so that
@@ -42,7 +43,7 @@ func (r randomExpr) condition(depth int) string {
 	family := families[r.IntN(len(families))]
 	column := r.pick(family...)
 	operator := r.pick("=", "<>", "<", "<=", ">", ">=")
-	switch r.IntN(9) {
+	switch r.IntN(10) {
 	case 0:
 		return column + r.pick(" IS NULL", " IS NOT NULL")
 	case 1:
@@ -58,6 +59,8 @@ func (r randomExpr) condition(depth int) string {
 	case 4:
 		return r.literal(column) + " " + operator + " " + column
 	case 5:
+		return r.pick("s", "u") + r.pick(" LIKE ", " NOT LIKE ") + r.pick("'%'", "'a%'", "'ab%'", "'abc%'", "'b%'", "'é%'", `'\%%'`, `'a\_%'`, "'\U0010ffff%'")
+	case 6:
 		return r.pick("b", "NOT c", "list IS NULL", "list IS NOT NULL", "TRUE", "FALSE")
 	default:
 		return column + " " + operator + " " + r.literal(column)
@@ -85,6 +88,8 @@ func (r randomExpr) literal(column string) string {
 		return r.pick("TRUE", "FALSE")
 	case "s", "u":
 		return r.pick("''", "'a'", "'ab'", "'abc'", "'b'", "'é'", "'\U0010ffff'")
+	case "w":
+		return r.pick("X''", "X'00'", "X'00000000000000000000000000000001'", "'00000000-0000-0000-0000-000000000001'", "'ffFFffff-ffff-ffff-ffff-ffffffffffff'")
 	case "x", "y", "z":
 		return r.pick("X''", "X'00'", "X'0001'", "X'ff'", "X'ffff'", "X'ffffff'")
 	case "d":
@@ -150,7 +155,9 @@ func (r randomExpr) append(b array.Builder, choice int) {
 	case *array.LargeStringBuilder:
 		b.Append([]string{"", "a", "ab", "abd", "b", "é"}[choice])
 	case *array.FixedSizeBinaryBuilder:
-		b.Append([]byte{[]byte{0, 0, 1, 0xff, 0xff, 7}[choice], byte(choice)})
+		v := bytes.Repeat([]byte{[]byte{0, 0, 1, 0xff, 0xff, 7}[choice]}, b.Type().(*arrow.FixedSizeBinaryType).ByteWidth)
+		v[len(v)-1] = byte(choice)
+		b.Append(v)
 	case *array.BinaryBuilder:
 		b.Append([][]byte{{}, {0}, {0, 1}, {0xff}, {0xff, 0xff, 0xff}, {3}}[choice])
 	case *array.Date32Builder:
@@ -273,6 +280,7 @@ func boundOf(c cell, dt arrow.DataType) Value {
 	}
 }
 
+// spec: join-84
 func TestRandomFiltersAgainstOracle(t *testing.T) {
 	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
 	defer mem.AssertSize(t, 0)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/google/uuid"
 )
 
 // family says how a column's values compare.
@@ -35,6 +36,7 @@ type shape struct {
 	scale  int           // of decimals
 	unit   time.Duration // of times and timestamps
 	zoned  bool          // of timestamps
+	uuid   bool          // of binaries: of 16 bytes each, so text in UUID form is read
 }
 
 // shapeOf returns the shape of a type.
@@ -54,8 +56,10 @@ func shapeOf(dt arrow.DataType) shape {
 		return shape{family: truths}
 	case *arrow.StringType, *arrow.LargeStringType:
 		return shape{family: texts}
-	case *arrow.BinaryType, *arrow.LargeBinaryType, *arrow.FixedSizeBinaryType:
+	case *arrow.BinaryType, *arrow.LargeBinaryType:
 		return shape{family: binaries}
+	case *arrow.FixedSizeBinaryType:
+		return shape{family: binaries, uuid: t.ByteWidth == len(uuid.UUID{})}
 	case *arrow.Date32Type:
 		return shape{family: dates}
 	case *arrow.Time64Type:
@@ -117,6 +121,9 @@ func (s shape) accepts() string {
 	case texts:
 		return "a string in single quotes"
 	case binaries:
+		if s.uuid {
+			return "X'…', or a UUID in single quotes"
+		}
 		return "X'…'"
 	case dates:
 		return "DATE '2026-10-01'"
@@ -134,10 +141,10 @@ func (s shape) accepts() string {
 
 // take turns a literal into the column's terms: a number in units of
 // 10^-scale for discrete shapes, else the literal itself. A text literal in
-// ISO form serves dates and times. The error says what is wrong in words
-// that follow the column's name and type.
+// ISO form serves dates and times, one in UUID form binaries of 16 bytes. The
+// error says what is wrong in words that follow the column's name and type.
 func (s shape) take(l literal) (literal, error) {
-	if l.kind == textLiteral && (s.family == dates || s.family == times || s.family == timestamp) {
+	if l.kind == textLiteral && (s.family == dates || s.family == times || s.family == timestamp || s.uuid) {
 		var err error
 		if l, err = s.readText(l); err != nil {
 			return l, err
@@ -172,10 +179,13 @@ func (s shape) take(l literal) (literal, error) {
 	return l, nil
 }
 
-// readText reads a string that stands for a date, time or timestamp.
+// readText reads a string that stands for a date, time, timestamp or UUID.
 func (s shape) readText(l literal) (literal, error) {
 	var err error
 	switch s.family {
+	case binaries:
+		l.kind = binaryLiteral
+		l.text, err = parseUUID(l.text)
 	case dates:
 		l.kind = dateLiteral
 		l.instant, err = parseDate(l.text)
@@ -190,6 +200,15 @@ func (s shape) readText(l literal) (literal, error) {
 		return l, fmt.Errorf("does not compare with the literal: %w", err)
 	}
 	return l, nil
+}
+
+// parseUUID reads the 36 characters of a UUID.
+func parseUUID(s string) (string, error) {
+	id, err := uuid.Parse(s)
+	if err != nil || len(s) != len(id.String()) {
+		return "", fmt.Errorf("'%s' is not a UUID such as '9e3a…-…'", shorten(s))
+	}
+	return string(id[:]), nil
 }
 
 // literalText renders a bound constant so that binding it again gives the

@@ -57,11 +57,11 @@ type (
 		negated bool
 	}
 
-	// like is [NOT] LIKE.
+	// like is [NOT] LIKE of a pattern that asks for a prefix.
 	like struct {
 		operand operand
 		negated bool
-		pattern literal
+		prefix  string
 	}
 )
 

@@ -2,6 +2,8 @@ package scan_test
 
 import (
 	"math/rand/v2"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -187,6 +189,9 @@ func TestFilters(t *testing.T) {
 		{"price BETWEEN 1.00 AND 2.00", func(i int64) bool { return i >= 20 && i <= 40 }},
 		{"day = DATE '1970-01-04'", func(i int64) bool { return i/10 == 3 }},
 		{"key IS NULL", func(int64) bool { return false }},
+		{"key LIKE 'k1%'", func(i int64) bool { return strings.HasPrefix(strconv.FormatInt(i, 10), "1") }},
+		{"key NOT LIKE 'k%' OR id < 3", func(i int64) bool { return i < 3 }},
+		{"key LIKE 'l%'", func(int64) bool { return false }},
 		{"TRUE", func(int64) bool { return true }},
 		{"FALSE", func(int64) bool { return false }},
 		{"tags IS NULL", func(i int64) bool { return i%5 == 0 }},
