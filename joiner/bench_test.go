@@ -85,11 +85,11 @@ func BenchmarkJoin(b *testing.B) {
 				b.ReportAllocs()
 				b.ResetTimer()
 				for range b.N {
-					side, err := Build(b.Context(), staging, Rule{Name: "s"}, Options{})
+					side, err := Build(b.Context(), staging, Recipe{Name: "s"}, Options{})
 					require.NoError(b, err)
 					reader, err := Join(b.Context(), training, []Probe{{
 						Rule: Rule{Name: "s", MissingError: true}, Key: []int{0}, Columns: []arrow.Field{field},
-						Side: func(context.Context) (*Side, error) { return side, nil },
+						Side: func(context.Context) (Joinable, error) { return side, nil },
 					}}, Options{})
 					require.NoError(b, err)
 					rows := int64(0)
@@ -122,7 +122,7 @@ func BenchmarkIndex(b *testing.B) {
 				for i := range staging {
 					x.add(int32(i))
 				}
-				x.lookup(vector{ints: training}, refs)
+				x.lookupInts(training, refs)
 			}
 			report(b)
 		})

@@ -38,24 +38,106 @@ func (in Input) file(row int64) string {
 	return in.File(row)
 }
 
+// Recipe says what a staging side is made of beside its rows, and how it is
+// searched. Positions are those of its stream's schema.
+type Recipe struct {
+	// Name is the level's: the dictionary column's name, and in errors.
+	Name string
+	// Defaults holds, by position in Input.Columns, an array of one value of
+	// that column's type, which a training row without a match gets; nil, or no
+	// entry, is null. Build borrows them.
+	Defaults []arrow.Array
+	// Matched names a boolean field behind the columns, never null: whether the
+	// training row matched. "" adds none.
+	Matched string
+	// OrderBy orders the staging rows of one key, before arrival does.
+	OrderBy []Order
+	// Time is the position of the time column, for a Rule with a TimeRule; nil
+	// is none. A staging row without a time matches nothing.
+	Time *int
+	// Strategy says how keys are searched. It changes neither rows nor order.
+	Strategy Strategy
+	// Custom replaces Strategy; nil is none.
+	Custom Custom
+}
+
+// Order is one column by which staging rows of one key are ordered. Nulls are
+// last either way, and NaN is above every number.
+type Order struct {
+	Column     int // position in the staging stream
+	Descending bool
+}
+
+// Kind says which training rows a staging side keeps, and what it adds.
+type Kind int
+
+// The kinds of join.
+const (
+	Left    Kind = iota // every training row
+	Inner               // those that match
+	Semi                // those that match, each once, whatever the duplicates
+	Anti                // those that do not
+	Overlay             // every training row; columns of a match replace training columns
+)
+
+// keeps says whether a training row stays that matched, or did not.
+func (k Kind) keeps(matched bool) bool {
+	switch k {
+	case Inner, Semi:
+		return matched
+	case Anti:
+		return !matched
+	default:
+		return true
+	}
+}
+
+// adds says whether rows of the side are shown, so that it matters which one
+// of several is.
+func (k Kind) adds() bool { return k != Semi && k != Anti }
+
 // Duplicates says what several staging rows of one key mean to a training row
-// that asks for the key. Order is the order in which the stream gave them.
+// that asks for the key. Order is Recipe.OrderBy, then the order in which the
+// stream gave them.
 type Duplicates int
 
-// What duplicate staging keys mean.
+// What duplicate staging keys mean. A semi or an anti join does not ask which.
 const (
 	DuplicatesError Duplicates = iota
 	DuplicatesFirst
 	DuplicatesLast
+	DuplicatesAll // one row of the result for each of them
 )
+
+// TimeRule takes of the staging rows of a key the latest one that is not after
+// the training row's time, nor older than the tolerance. Several rows of that
+// key and that time are duplicates. A training row without a time matches
+// nothing.
+type TimeRule struct {
+	Column    int   // position of the time column in the training stream
+	Tolerance int64 // how much older the staging row may be, in the column's unit; not negative
+	Exact     bool  // whether a staging row of the very same time counts
+}
+
+// OverlayColumn replaces a training column of the result.
+type OverlayColumn struct {
+	Training int // position in Input.Columns of the training stream
+	Field    int // position in Probe.Columns, of the same type
+}
 
 // Rule says how one staging side is joined.
 type Rule struct {
 	Name         string // the level's: the dictionary column's name, and in errors
-	Duplicates   Duplicates
-	Inner        bool // drop training rows without a match
+	Kind         Kind
 	MissingError bool // a training row without a match is an error
+	Duplicates   Duplicates
+	Time         *TimeRule       // nil: rows have no time
+	Overlays     []OverlayColumn // of Overlay alone
+	KeepNulls    bool            // of Overlay: a null of the staging row leaves the training row's value
 }
+
+// multiplies says whether a training row may stand in the result more than once.
+func (r Rule) multiplies() bool { return r.Duplicates == DuplicatesAll && r.Kind.adds() }
 
 // Counts is what one staging side met, counted over the training rows that
 // reached the join. Rows = Matched + Missing; NullKeys are among Missing.
@@ -64,7 +146,9 @@ type Counts struct {
 	Matched    int64 `json:"matched"`
 	Missing    int64 `json:"missing"`
 	NullKeys   int64 `json:"null_keys"`
-	Duplicates int64 `json:"duplicates"` // training rows whose key several staging rows have
+	Duplicates int64 `json:"duplicates"`          // training rows that several staging rows match
+	Resolved   int64 `json:"duplicates_resolved"` // of Duplicates, those for which first or last chose one
+	Defaulted  int64 `json:"defaults_filled"`     // of Missing, those that got defaults
 }
 
 // Options says what the joiner works with.
@@ -87,20 +171,28 @@ type Probe struct {
 	// Key holds the positions of the key columns in the training stream,
 	// pairwise with the side's.
 	Key []int
-	// Side gives the built side with a reference, which the joiner releases.
-	// It is asked once, when the first training row has come; ctx ends with the joined stream.
-	Side func(ctx context.Context) (*Side, error)
+	// Side gives the side with a reference, which the joiner releases. It is
+	// asked once, when the first training row has come; ctx ends with the
+	// joined stream.
+	Side func(ctx context.Context) (Joinable, error)
 	// Columns holds the side's columns: the fields of the dictionary's struct.
 	Columns []arrow.Field
+	// Matched is the side's Recipe.Matched.
+	Matched string
 }
 
 // FieldOf returns the dictionary column of a side that gives these columns,
 // before anything is read: dictionary<int32, struct<columns>>, not nullable.
 // The struct's fields are nullable and have no metadata, whatever the columns.
-func FieldOf(name string, columns []arrow.Field) arrow.Field {
-	fields := make([]arrow.Field, len(columns))
+// If matched is not "", a boolean field of that name follows them, which is
+// not nullable.
+func FieldOf(name string, columns []arrow.Field, matched string) arrow.Field {
+	fields := make([]arrow.Field, len(columns), len(columns)+1)
 	for i, c := range columns {
 		fields[i] = arrow.Field{Name: c.Name, Type: c.Type, Nullable: true}
+	}
+	if matched != "" {
+		fields = append(fields, arrow.Field{Name: matched, Type: arrow.FixedWidthTypes.Boolean})
 	}
 	return arrow.Field{Name: name, Type: &arrow.DictionaryType{
 		IndexType: arrow.PrimitiveTypes.Int32, ValueType: arrow.StructOf(fields...),

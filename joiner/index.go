@@ -2,6 +2,7 @@ package joiner
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"math/bits"
 )
@@ -13,10 +14,41 @@ type index struct {
 	integral bool     // whether keys are numbers
 	keys     vector   // of all rows, in order; null is not set
 	slots    []uint32 // 0, or the reference (row + 1) of a key's first row
-	// last holds, by a key's first row, its last row if there are several,
-	// and 0 else. It is nil while no key has two rows.
-	last []int32
 }
+
+func newIndex(keys vector, rows int64) *index {
+	return &index{integral: keys.ends == nil, keys: keys, slots: make([]uint32, slotsFor(rows))}
+}
+
+// fill indexes all rows that are not dead, in order.
+func (x *index) fill(ctx context.Context, dead []bool, repeats *grouping) error {
+	rows := len(x.keys.ints)
+	if !x.integral {
+		rows = len(x.keys.ends) - 1
+	}
+	for row := range rows {
+		if row%checkEvery == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if dead != nil && dead[row] {
+			continue
+		}
+		if first := x.add(int32(row)); first != 0 {
+			if err := repeats.repeat(int32(row), int32(first-1)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// checkEvery is how many rows may be indexed before one looks whether somebody
+// still wants them.
+const checkEvery = 1 << 16
+
+func (x *index) begin() search    { return x }
+func (x *index) strategy() string { return "index" }
+func (x *index) release()         {}
 
 // slotsFor returns how many slots n rows need. One is always empty.
 func slotsFor(n int64) int64 { return 4*n + 1 }
@@ -62,11 +94,6 @@ func home(hash uint64, n int) uint64 {
 	return at
 }
 
-// key returns the bytes of a row's key.
-func (x *index) key(row int32) []byte {
-	return x.keys.arena[x.keys.ends[row]:x.keys.ends[row+1]]
-}
-
 // findInt returns the slot of a key, or the empty slot where it belongs, and
 // what is in it.
 func findInt(slots []uint32, keys []int64, key int64) (at uint64, ref uint32) {
@@ -88,47 +115,38 @@ func (x *index) findBytes(key []byte) (at uint64, ref uint32) {
 			at = 0
 		}
 		ref = x.slots[at]
-		if ref == 0 || bytes.Equal(x.key(int32(ref-1)), key) {
+		if ref == 0 || bytes.Equal(x.keys.key(int32(ref-1)), key) {
 			return at, ref
 		}
 	}
 }
 
-// add indexes a row, after all rows before it. It returns false, and did
-// nothing, if the row is the first that repeats a key and there is no last.
-func (x *index) add(row int32) bool {
+// add indexes a row, after all rows before it. It returns 0, or the reference
+// of the first row of its key.
+func (x *index) add(row int32) uint32 {
 	var at uint64
 	var ref uint32
 	if x.integral {
 		at, ref = findInt(x.slots, x.keys.ints, x.keys.ints[row])
 	} else {
-		at, ref = x.findBytes(x.key(row))
+		at, ref = x.findBytes(x.keys.key(row))
 	}
-	switch {
-	case ref == 0:
+	if ref == 0 {
 		x.slots[at] = uint32(row + 1)
-	case x.last == nil:
-		return false
-	default:
-		x.last[ref-1] = row
 	}
-	return true
+	return ref
 }
 
-// lookup writes the reference of the first row of each key, or 0. It only
-// reads x. Rows of one request are neighbours, so a key like the one before
-// is not looked up again.
-func (x *index) lookup(v vector, refs []int32) {
+// lookup writes the reference of the first row of each key, or 0; of null keys
+// anything. It only reads x. Rows of one request are neighbours, so a key like
+// the one before is not looked up again.
+func (x *index) lookup(_ context.Context, q *question, refs []int32) error {
 	if x.integral {
-		x.lookupInts(v.ints, refs)
+		x.lookupInts(q.keys.ints, refs)
 	} else {
-		x.lookupBytes(v, refs)
+		x.lookupBytes(q.keys, refs)
 	}
-	for i, null := range v.null {
-		if null {
-			refs[i] = 0
-		}
-	}
+	return nil
 }
 
 func (x *index) lookupInts(wanted []int64, refs []int32) {

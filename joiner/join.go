@@ -26,9 +26,12 @@ type Reader struct {
 // and no side is asked for before the first Next. A side that fails, or an
 // input that does, ends the stream with its error; a batch never comes short.
 //
-// All probes look at every training row, in the order given; then rows that an
-// inner side lacks are dropped. Rows keep their order. Batches are those of
-// the training stream, without the dropped rows, and never empty.
+// All probes look at every training row, in the order given; then rows that
+// some kind of join does not keep are dropped. Rows keep their order; one that
+// stands in the result several times does so in the order of its staging rows,
+// those of the first probe going slowest. Batches are those of the training
+// stream, without the dropped rows, and never empty; those with repeated rows
+// are cut. Dictionaries may differ from batch to batch.
 func Join(ctx context.Context, training Input, probes []Probe, opts Options) (*Reader, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	j := &join{ctx: ctx, in: training, mem: opts.memory()}
@@ -56,15 +59,18 @@ func (r *Reader) Counts() []Counts {
 
 // join is the state of a Reader.
 type join struct {
-	ctx      context.Context //nolint:containedctx // a reader's calls take no context; its own ends them
-	in       Input
-	mem      memory.Allocator
-	training array.RecordReader
-	schema   *arrow.Schema
-	probes   []*probe
-	encoders []*keyColumns
-	started  bool
-	rows     int64 // training rows before the current batch
+	ctx       context.Context //nolint:containedctx // a reader's calls take no context; its own ends them
+	in        Input
+	mem       memory.Allocator
+	training  array.RecordReader
+	schema    *arrow.Schema
+	probes    []*probe
+	encoders  []*keyColumns
+	clocks    []*timeColumn
+	overlays  [][]overlay // by training column of the result: what replaces it
+	expansion *expansion  // what is left of the current batch, nil if nothing is
+	started   bool
+	rows      int64 // training rows before the current batch
 }
 
 // keyColumns are the key columns that one or more probes have in common: they
@@ -81,9 +87,17 @@ type keyColumns struct {
 type probe struct {
 	Probe
 	columns *keyColumns
+	clock   *timeColumn // nil if the rule has no time
 	field   arrow.Field
-	side    *Side // nil before the first Next
+	side    Joinable // nil before the first Next
+	shape   shape
+	matcher matcher
 	counts  Counts
+
+	// Of the current batch.
+	buffer *memory.Buffer // of refs
+	refs   []int32
+	answer answer
 }
 
 // open opens the training stream and works out the result's schema.
@@ -97,12 +111,23 @@ func (j *join) open(probes []Probe) error {
 	if err != nil {
 		return err
 	}
+	j.overlays = make([][]overlay, len(fields))
 	for _, given := range probes {
-		p := &probe{Probe: given, field: FieldOf(given.Rule.Name, given.Columns)}
+		p := &probe{Probe: given, field: FieldOf(given.Rule.Name, given.Columns, given.Matched)}
 		if p.columns, err = j.keyColumns(schema, given.Key); err != nil {
 			return fault.Op(err, "%s", given.Rule.Name)
 		}
+		if given.Rule.Time != nil {
+			if p.clock, err = j.clock(schema, given.Rule.Time.Column); err != nil {
+				return fault.Op(err, "%s", given.Rule.Name)
+			}
+		}
 		j.probes = append(j.probes, p)
+		if err := j.overlay(p, fields); err != nil {
+			return err
+		}
+	}
+	for _, p := range j.probes {
 		fields = append(fields, p.field)
 	}
 	j.schema = arrow.NewSchema(fields, nil)
@@ -124,6 +149,19 @@ func (j *join) keyColumns(schema *arrow.Schema, at []int) (*keyColumns, error) {
 	return k, nil
 }
 
+func (j *join) clock(schema *arrow.Schema, at int) (*timeColumn, error) {
+	for _, c := range j.clocks {
+		if c.at == at {
+			return c, nil
+		}
+	}
+	c, err := newTimeColumn(schema, at)
+	if err == nil {
+		j.clocks = append(j.clocks, c)
+	}
+	return c, err
+}
+
 // start asks for the sides, in order.
 func (j *join) start() error {
 	for _, p := range j.probes {
@@ -134,8 +172,11 @@ func (j *join) start() error {
 		if side == nil {
 			return fault.New(fault.Internal, "%s has no staging side", p.Rule.Name)
 		}
-		p.side = side
+		p.side, p.shape = side, side.shape()
 		if err := p.fits(); err != nil {
+			return fault.Op(err, "join %s", p.Rule.Name)
+		}
+		if p.matcher, err = side.ask(j.ctx, p.Rule); err != nil {
 			return fault.Op(err, "join %s", p.Rule.Name)
 		}
 	}
@@ -143,31 +184,52 @@ func (j *join) start() error {
 }
 
 // fits says whether the side is the one that the schema promised, and whether
-// its keys can be equal to the training stream's.
+// its keys and times can be equal to the training stream's.
 func (p *probe) fits() error {
-	if got := p.side.field.Type; !arrow.TypeEqual(got, p.field.Type) {
+	if got := p.shape.field.Type; !arrow.TypeEqual(got, p.field.Type) {
 		return fault.New(fault.Internal, "a side of type %s was to be %s", got, p.field.Type)
 	}
-	ours, theirs := p.columns.encoder.types, p.side.types
+	ours, theirs := p.columns.encoder.types, p.shape.types
 	if len(ours) != len(theirs) {
 		return fault.New(fault.Internal, "%d key columns against %d", len(ours), len(theirs))
 	}
 	for i, t := range ours {
 		if t.family != theirs[i].family {
-			training, staging := p.columns.fields[i], p.side.keys[i]
-			return fault.New(fault.Invalid, "training column %s is %s and staging column %s is %s: no two values of them are equal",
-				training.Name, training.Type, staging.Name, staging.Type).
-				WithRemedy("join on columns of one type")
+			return differ(p.columns.fields[i], p.shape.keys[i])
 		}
 	}
+	if p.clock == nil {
+		return nil
+	}
+	if p.shape.time == nil {
+		return fault.New(fault.Internal, "a side without times for a rule with a time")
+	}
+	if t, err := timeType(*p.shape.time); err != nil || t.family != p.clock.encoder.types[0].family {
+		return differ(p.clock.field, *p.shape.time)
+	}
 	return nil
+}
+
+func differ(training, staging arrow.Field) error {
+	return fault.New(fault.Invalid, "training column %s is %s and staging column %s is %s: no two values of them are equal",
+		training.Name, training.Type, staging.Name, staging.Type).
+		WithRemedy("join on columns of one type")
 }
 
 // next returns the next batch, or nil at the end. The first training batch is
 // asked for before the sides: a stream that decodes ahead then does so while
 // the sides are built, and one without rows needs no side at all.
 func (j *join) next() (arrow.RecordBatch, error) {
-	for j.ctx.Err() == nil && j.training.Next() {
+	for {
+		if j.expansion != nil {
+			out, err := j.expand()
+			if out != nil || err != nil {
+				return out, err
+			}
+		}
+		if j.ctx.Err() != nil || !j.training.Next() {
+			return nil, fault.Op(ended(j.ctx, j.training), "join")
+		}
 		record := j.training.RecordBatch()
 		if record.NumRows() == 0 {
 			continue
@@ -179,69 +241,121 @@ func (j *join) next() (arrow.RecordBatch, error) {
 			j.started = true
 		}
 		out, err := j.batch(record)
-		if err != nil || out.NumRows() > 0 {
+		if err != nil || out != nil {
 			return out, err
 		}
-		out.Release()
 	}
-	return nil, fault.Op(ended(j.ctx, j.training), "join")
 }
 
-// batch joins one batch. What it returns may have no rows.
+// batch joins one batch. It returns nil if no row is left, or if rows are
+// repeated: then they are the expansion's.
 func (j *join) batch(record arrow.RecordBatch) (arrow.RecordBatch, error) {
 	if err := checkTypes(j.training.Schema(), record); err != nil {
 		return nil, fault.Op(err, "join")
 	}
+	v, err := j.ask(record)
+	if err != nil {
+		return nil, err
+	}
+	if v.broken != nil {
+		return nil, fault.Op(j.failure(v), "join %s", v.broken.Rule.Name)
+	}
+	for i, p := range j.probes {
+		p.counts.Add(v.met[i])
+	}
+	j.rows += int64(v.rows)
+	if v.repeats {
+		j.expansion = &expansion{record: record, drop: v.drop}
+		return nil, nil
+	}
+	keep := v.kept()
+	if keep != nil && len(keep) == 0 {
+		return nil, nil
+	}
+	whole, err := j.assemble(record)
+	if err != nil || keep == nil {
+		return whole, err
+	}
+	defer whole.Release()
+	kept, err := batch.Filter(whole, keep, j.mem)
+	return kept, fault.Op(err, "drop the rows that the join does not keep")
+}
+
+// ask puts a batch to all probes.
+func (j *join) ask(record arrow.RecordBatch) (*verdict, error) {
 	for _, k := range j.encoders {
 		for i, at := range k.at {
 			k.arrays[i] = record.Column(at)
 		}
 		k.keys = k.encoder.encode(k.arrays)
 	}
-	columns := make([]arrow.Array, 0, j.schema.NumFields())
-	for _, at := range j.in.Columns {
-		columns = append(columns, record.Column(at))
+	for _, c := range j.clocks {
+		c.load(record.Column(c.at))
 	}
-	plain := len(columns)
+	v := newVerdict(int(record.NumRows()))
+	for _, p := range j.probes {
+		p.room(v.rows, j.mem)
+		q := question{record: record, before: j.rows, rows: v.rows, arrays: p.columns.arrays, keys: p.columns.keys}
+		if p.clock != nil {
+			q.times = p.clock.times
+		}
+		var err error
+		if p.answer, err = p.matcher.match(&q, p.refs); err != nil {
+			return nil, fault.Op(err, "join %s", p.Rule.Name)
+		}
+		v.judge(p)
+	}
+	return v, nil
+}
+
+// assemble makes the batch of a training batch of which no row is repeated.
+func (j *join) assemble(record arrow.RecordBatch) (arrow.RecordBatch, error) {
+	var made []arrow.Array
 	defer func() {
-		for _, c := range columns[plain:] {
+		for _, c := range made {
 			c.Release()
 		}
 	}()
-	rows := int(record.NumRows())
-	v := newVerdict(rows)
-	met := make([]Counts, len(j.probes))
-	for i, p := range j.probes {
-		refs, column := p.references(rows, j.mem)
+	columns := make([]arrow.Array, 0, j.schema.NumFields())
+	for i, at := range j.in.Columns {
+		column := record.Column(at)
+		if len(j.overlays[i]) > 0 {
+			var err error
+			if column, err = j.choose(column, nil, j.overlays[i], j.referred()); err != nil {
+				return nil, err
+			}
+			made = append(made, column)
+		}
 		columns = append(columns, column)
-		met[i] = v.judge(p, refs)
 	}
-	if v.broken != nil {
-		return nil, fault.Op(j.failure(v), "join %s", v.broken.Rule.Name)
+	for _, p := range j.probes {
+		column := p.dictionary(p.buffer, p.answer.dictionary, int(record.NumRows()))
+		made = append(made, column)
+		columns = append(columns, column)
 	}
-	for i, p := range j.probes {
-		p.counts.Add(met[i])
-	}
-	j.rows += int64(rows)
-	whole := array.NewRecordBatch(j.schema, columns, int64(rows))
-	if v.drop == nil {
-		return whole, nil
-	}
-	defer whole.Release()
-	kept, err := batch.Filter(whole, v.kept(), j.mem)
-	return kept, fault.Op(err, "drop the rows that an inner join lacks")
+	return array.NewRecordBatch(j.schema, columns, record.NumRows()), nil
 }
 
-// references makes the dictionary column of a batch. refs is its memory, not
-// yet written.
-func (p *probe) references(rows int, mem memory.Allocator) ([]int32, arrow.Array) {
+// room makes memory for the references of a batch.
+func (p *probe) room(rows int, mem memory.Allocator) {
+	if p.buffer != nil {
+		p.buffer.Release()
+	}
+	p.buffer, p.refs = newRefs(rows, mem)
+}
+
+func newRefs(rows int, mem memory.Allocator) (*memory.Buffer, []int32) {
 	buffer := memory.NewResizableBuffer(mem)
-	defer buffer.Release()
 	buffer.Resize(arrow.Int32Traits.BytesRequired(rows))
-	d := array.NewDataWithDictionary(p.field.Type, rows, []*memory.Buffer{nil, buffer}, 0, 0,
-		p.side.dictionary.Data().(*array.Data))
+	return buffer, arrow.Int32Traits.CastFromBytes(buffer.Bytes())
+}
+
+// dictionary makes a dictionary column of references.
+func (p *probe) dictionary(refs *memory.Buffer, dictionary *array.Struct, rows int) arrow.Array {
+	d := array.NewDataWithDictionary(p.field.Type, rows, []*memory.Buffer{nil, refs}, 0, 0,
+		dictionary.Data().(*array.Data))
 	defer d.Release()
-	return arrow.Int32Traits.CastFromBytes(buffer.Bytes()), array.NewDictionaryData(d)
+	return array.NewDictionaryData(d)
 }
 
 // close gives back what the join holds.
@@ -251,12 +365,29 @@ func (j *join) close() {
 		j.training = nil
 	}
 	for _, p := range j.probes {
-		if p.side != nil {
-			p.side.Release()
-			p.side = nil
-		}
+		p.close()
 	}
 	for _, k := range j.encoders {
 		k.keys = vector{}
 	}
+	for _, c := range j.clocks {
+		c.times = times{}
+	}
+	j.expansion = nil
+}
+
+func (p *probe) close() {
+	if p.buffer != nil {
+		p.buffer.Release()
+		p.buffer, p.refs = nil, nil
+	}
+	if p.matcher != nil {
+		p.matcher.close()
+		p.matcher = nil
+	}
+	if p.side != nil {
+		p.side.Release()
+		p.side = nil
+	}
+	p.answer = answer{}
 }

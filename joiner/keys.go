@@ -357,16 +357,5 @@ func resize[T any](scratch *[]T, n int) []T {
 	return *scratch
 }
 
-// row returns the key of one row.
-func (v vector) row(i int) vector {
-	one := vector{arena: v.arena}
-	if v.null != nil {
-		one.null = v.null[i : i+1]
-	}
-	if v.ends == nil {
-		one.ints = v.ints[i : i+1]
-		return one
-	}
-	one.ends = v.ends[i : i+2]
-	return one
-}
+// key returns the bytes of a row's key, where keys are bytes.
+func (v vector) key(row int32) []byte { return v.arena[v.ends[row]:v.ends[row+1]] }

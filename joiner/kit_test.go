@@ -175,12 +175,29 @@ func drain(t testing.TB, r *Reader) ([]string, []Counts, error) {
 }
 
 // built makes the Side function of a probe.
-func built(in Input, rule Rule, opts Options) func(context.Context) (*Side, error) {
-	return func(ctx context.Context) (*Side, error) { return Build(ctx, in, rule, opts) }
+func built(in Input, recipe Recipe, opts Options) func(context.Context) (Joinable, error) {
+	return func(ctx context.Context) (Joinable, error) {
+		side, err := Build(ctx, in, recipe, opts)
+		if err != nil {
+			return nil, err
+		}
+		return side, nil
+	}
 }
 
 // holds returns the bytes of memory that a side holds.
 func holds(s *Side) int64 {
-	x := s.index
-	return batch.ArraySize(s.dictionary) + int64(8*cap(x.keys.ints)+cap(x.keys.arena)+8*cap(x.keys.ends)+4*cap(x.slots)+4*cap(x.last))
+	var keys vector
+	var x *index
+	switch l := s.lookups.(type) {
+	case *index:
+		keys, x = l.keys, l
+	case *merged:
+		keys, x = l.keys, l.index.Load()
+	}
+	bytes := 8*cap(keys.ints) + cap(keys.arena) + 8*cap(keys.ends) + 8*cap(s.times)
+	if x != nil {
+		bytes += 4 * cap(x.slots)
+	}
+	return batch.ArraySize(s.dictionary) + int64(bytes+4*(cap(s.groups.of)+cap(s.groups.starts)+cap(s.groups.members)))
 }

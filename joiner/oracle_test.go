@@ -42,7 +42,7 @@ func oracle(training rows, columns []int, sides []asked) (out []string, counts [
 			switch c.Rows++; len(matches) {
 			case 0:
 				c.Missing++
-				drop = drop || side.rule.Inner
+				drop = drop || side.rule.Kind == Inner
 				matches = rows{slices.Repeat([]string{null}, len(side.fields))}
 				if slices.Contains(key, null) {
 					c.NullKeys++
@@ -57,6 +57,7 @@ func oracle(training rows, columns []int, sides []asked) (out []string, counts [
 				if side.rule.Duplicates == DuplicatesError {
 					return nil, nil, s
 				}
+				c.Resolved++
 			}
 			match := matches[0]
 			if side.rule.Duplicates == DuplicatesLast {
@@ -162,7 +163,7 @@ func randomWorld(r *rand.Rand, all []family) world {
 		side.cuts = randomCuts(r, len(side.rows))
 		side.columns = someOf(r, len(side.fields))
 		side.rule = Rule{
-			Name: side.name, Duplicates: Duplicates(r.IntN(3)), Inner: r.IntN(3) == 0, MissingError: r.IntN(8) == 0,
+			Name: side.name, Duplicates: Duplicates(r.IntN(3)), Kind: Kind(r.IntN(2)), MissingError: r.IntN(8) == 0,
 		}
 		w.sides = append(w.sides, side)
 	}
@@ -218,7 +219,7 @@ func covered(w world, broken int, out []string, counts []Counts) []string {
 	seen := []string{fmt.Sprintf("%d sides", len(w.sides))}
 	if broken >= 0 {
 		rule := w.sides[broken].rule
-		return append(seen, fmt.Sprintf("broken in side %d, missing %v inner %v", broken, rule.MissingError, rule.Inner))
+		return append(seen, fmt.Sprintf("broken in side %d, missing %v inner %v", broken, rule.MissingError, rule.Kind == Inner))
 	}
 	if len(out) == 0 {
 		seen = append(seen, "no rows")
@@ -268,7 +269,7 @@ func TestJoinAgreesWithTheOracle(t *testing.T) {
 				}
 				probes = append(probes, Probe{
 					Rule: s.rule, Key: s.at, Columns: columns,
-					Side: built(s.input(t, mem, s.key, s.columns), s.rule, opts),
+					Side: built(s.input(t, mem, s.key, s.columns), Recipe{Name: s.rule.Name}, opts),
 				})
 			}
 			r, err := Join(t.Context(), w.training.input(t, mem, nil, w.columns), probes, opts)

@@ -52,7 +52,7 @@ func TestOneStagingTable(t *testing.T) {
 		},
 		"inner": {
 			someTraining, someStaging,
-			Rule{Inner: true},
+			Rule{Kind: Inner},
 			"7 a de, 7 b de, 8 e fr",
 			Counts{Rows: 5, Matched: 3, Missing: 2, NullKeys: 1},
 			"",
@@ -67,7 +67,7 @@ func TestOneStagingTable(t *testing.T) {
 		},
 		"missing is an error of an inner join": {
 			someTraining, someStaging,
-			Rule{Inner: true, MissingError: true},
+			Rule{Kind: Inner, MissingError: true},
 			"",
 			Counts{},
 			"join history: no row of history has the key request=9 (file training-1.parquet); set `missing: null` for history, or add the row",
@@ -103,14 +103,14 @@ func TestOneStagingTable(t *testing.T) {
 			"8 a, 7 b, 7 c", "7 de, 5 it, 7 fr, 8 it, 7 es",
 			Rule{Duplicates: DuplicatesFirst},
 			"8 a it, 7 b de, 7 c de",
-			Counts{Rows: 3, Matched: 3, Duplicates: 2},
+			Counts{Rows: 3, Matched: 3, Duplicates: 2, Resolved: 2},
 			"",
 		},
 		"the last of duplicates": {
 			"8 a, 7 b, 7 c", "7 de, 5 it, 7 fr, 8 it, 7 es",
 			Rule{Duplicates: DuplicatesLast},
 			"8 a it, 7 b es, 7 c es",
-			Counts{Rows: 3, Matched: 3, Duplicates: 2},
+			Counts{Rows: 3, Matched: 3, Duplicates: 2, Resolved: 2},
 			"",
 		},
 		"duplicates that nobody asks for": {
@@ -125,7 +125,7 @@ func TestOneStagingTable(t *testing.T) {
 		"zero is not null":     {"0 a", "- de", Rule{}, "0 a -", Counts{Rows: 1, Missing: 1}, ""},
 		"no training rows":     {"", someStaging, Rule{MissingError: true}, "", Counts{}, ""},
 		"no staging rows":      {"7 a, - b", "", Rule{}, "7 a -, - b -", Counts{Rows: 2, Missing: 2, NullKeys: 1}, ""},
-		"inner with none left": {"1 a, 2 b, 3 c", someStaging, Rule{Inner: true}, "", Counts{Rows: 3, Missing: 3}, ""},
+		"inner with none left": {"1 a, 2 b, 3 c", someStaging, Rule{Kind: Inner}, "", Counts{Rows: 3, Missing: 3}, ""},
 		"negative keys":        {"-7 a, 7 b", "-7 de", Rule{}, "-7 a de, 7 b -", Counts{Rows: 2, Matched: 1, Missing: 1}, ""},
 	}
 	for name, c := range cases {
@@ -136,7 +136,7 @@ func TestOneStagingTable(t *testing.T) {
 			staging := table{name: "staging", fields: columns(t, "req int", "country string"), rows: parse(c.staging), cuts: twos(c.staging)}
 			r, err := Join(t.Context(), training.input(t, mem, nil, []int{0, 1}), []Probe{{
 				Rule: c.rule, Key: []int{0}, Columns: staging.fields[1:],
-				Side: built(staging.input(t, mem, []int{0}, []int{1}), c.rule, Options{Memory: mem}),
+				Side: built(staging.input(t, mem, []int{0}, []int{1}), Recipe{Name: c.rule.Name}, Options{Memory: mem}),
 			}}, Options{Memory: mem})
 			require.NoError(t, err)
 			got, counts, err := drain(t, r)
@@ -168,7 +168,7 @@ func TestSeveralStagingTables(t *testing.T) {
 	byUser := table{name: "users", fields: columns(t, "country string", "name string"), rows: parse("de u, it w, fr u")}
 	byBoth := table{name: "pairs", fields: columns(t, "name string", "id int", "seen long"), rows: parse("u 1 11, u 2 22, v 1 33")}
 	sides := []asked{
-		{table: byRequest, key: []int{0}, at: []int{0}, columns: []int{1}, rule: Rule{Name: "requests", Inner: true}},
+		{table: byRequest, key: []int{0}, at: []int{0}, columns: []int{1}, rule: Rule{Name: "requests", Kind: Inner}},
 		{table: byUser, key: []int{1}, at: []int{1}, columns: []int{0}, rule: Rule{Name: "users", Duplicates: DuplicatesLast}},
 		{table: byBoth, key: []int{0, 1}, at: []int{1, 0}, columns: []int{2}, rule: Rule{Name: "pairs"}},
 	}
@@ -180,7 +180,7 @@ func TestSeveralStagingTables(t *testing.T) {
 		for _, s := range sides {
 			probes = append(probes, Probe{
 				Rule: s.rule, Key: s.at, Columns: []arrow.Field{s.fields[s.columns[0]]},
-				Side: built(s.input(t, mem, s.key, s.columns), s.rule, Options{Memory: mem}),
+				Side: built(s.input(t, mem, s.key, s.columns), Recipe{Name: s.rule.Name}, Options{Memory: mem}),
 			})
 		}
 		r, err := Join(t.Context(), training.input(t, mem, nil, []int{2, 0}), probes, Options{Memory: mem})
@@ -196,7 +196,7 @@ func TestSeveralStagingTables(t *testing.T) {
 		}, rows)
 		require.Equal(t, []Counts{
 			{Rows: 5, Matched: 4, Missing: 1},
-			{Rows: 5, Matched: 3, Missing: 2, NullKeys: 1, Duplicates: 3},
+			{Rows: 5, Matched: 3, Missing: 2, NullKeys: 1, Duplicates: 3, Resolved: 3},
 			{Rows: 5, Matched: 2, Missing: 3, NullKeys: 1},
 		}, counts)
 	})
@@ -234,15 +234,15 @@ func TestSchema(t *testing.T) {
 			arrow.Field{Name: "country", Type: arrow.BinaryTypes.String, Nullable: true},
 			arrow.Field{Name: "pins", Type: arrow.ListOf(arrow.PrimitiveTypes.Int64), Nullable: true}),
 	}}
-	require.Equal(t, want, FieldOf("history", required))
+	require.Equal(t, want, FieldOf("history", required, ""))
 
-	side, err := Build(t.Context(), staging.input(t, mem, []int{0}, []int{1, 2}), Rule{Name: "built as another"}, Options{Memory: mem})
+	side, err := Build(t.Context(), staging.input(t, mem, []int{0}, []int{1, 2}), Recipe{Name: "built as another"}, Options{Memory: mem})
 	require.NoError(t, err)
-	require.Equal(t, FieldOf("built as another", required), side.Field())
+	require.Equal(t, FieldOf("built as another", required, ""), side.Field())
 	require.EqualValues(t, 1, side.Rows())
 	r, err := Join(t.Context(), training.input(t, mem, nil, []int{1}), []Probe{{
 		Rule: Rule{Name: "history"}, Key: []int{0}, Columns: required,
-		Side: func(context.Context) (*Side, error) { return side, nil },
+		Side: func(context.Context) (Joinable, error) { return side, nil },
 	}}, Options{Memory: mem})
 	require.NoError(t, err)
 	require.True(t, r.Schema().Equal(arrow.NewSchema([]arrow.Field{training.fields[1], want}, nil)), "%s", r.Schema())
@@ -274,7 +274,7 @@ func TestKeyTypes(t *testing.T) {
 			staging := table{fields: columns(t, "r "+c.staging)}
 			r, err := Join(t.Context(), training.input(t, mem, nil, []int{0}), []Probe{{
 				Rule: Rule{Name: "history"}, Key: []int{0},
-				Side: built(staging.input(t, mem, []int{0}, nil), Rule{Name: "history"}, Options{Memory: mem}),
+				Side: built(staging.input(t, mem, []int{0}, nil), Recipe{Name: "history"}, Options{Memory: mem}),
 			}}, Options{Memory: mem})
 			if err == nil {
 				_, _, err = drain(t, r)

@@ -1,6 +1,7 @@
 package joiner
 
 import (
+	"context"
 	"sync/atomic"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -10,22 +11,38 @@ import (
 	"github.com/penstock/penstock/internal/invariant"
 )
 
-// Side is a staging side that was read whole and indexed by key. It never
-// changes, and any number of joins may use it at once. It is counted by
-// reference: the last Release frees rows and index and gives the reservation
-// back. Batches that somebody retained keep the rows, but no reservation for
-// them, so whoever retains batches keeps the side (or the reader) as long.
+// Side is a staging side that was read whole and made ready to be searched by
+// key. Its rows never change, and any number of joins may use it at once. It
+// is counted by reference: the last Release frees rows and index and gives the
+// reservation back. Batches that somebody retained keep the rows, but no
+// reservation for them, so whoever retains batches keeps the side (or the
+// reader) as long.
 type Side struct {
 	refs       atomic.Int64
-	field      arrow.Field
+	made       shape
 	rows       int64
-	bytes      int64
-	keys       []arrow.Field
-	types      []keyType
 	dictionary *array.Struct
-	index      index
+	lookups    lookups
+	groups     groups
+	times      []int64 // by row; nil if the side has no time
 	file       func(row int64) string
 	held       *budget.Reservation
+}
+
+// lookups is what a strategy made of the keys of a side, for all its joins.
+type lookups interface {
+	// begin begins one join.
+	begin() search
+	// strategy names the strategy that runs.
+	strategy() string
+	// release frees what is held beside the side's reservation.
+	release()
+}
+
+// search finds staging rows for one join. It writes the reference of the first
+// row of each key, in the stream's order, or 0; for null keys anything.
+type search interface {
+	lookup(ctx context.Context, q *question, refs []int32) error
 }
 
 // Retain adds a reference. The caller holds one already.
@@ -40,17 +57,29 @@ func (s *Side) Release() {
 	invariant.Check(refs >= 0, "more Releases of a side than references")
 	if refs == 0 {
 		s.dictionary.Release()
-		s.dictionary, s.index = nil, index{}
+		s.lookups.release()
+		s.dictionary, s.lookups, s.groups, s.times = nil, nil, groups{}, nil
 		s.held.Release()
 	}
 }
 
-// Rows returns how many staging rows were read; the null row is not one.
+// Rows returns how many staging rows were read; row 0 of the dictionary is not
+// one.
 func (s *Side) Rows() int64 { return s.rows }
 
-// Bytes returns how much the side reserves: its rows, keys and index.
-func (s *Side) Bytes() int64 { return s.bytes }
+// Bytes returns how much the side reserves now: its rows, keys and index.
+func (s *Side) Bytes() int64 { return s.held.Held() }
 
 // Field returns the dictionary column that joins get from this side, under the
 // name it was built with.
-func (s *Side) Field() arrow.Field { return s.field }
+func (s *Side) Field() arrow.Field { return s.made.field }
+
+// Strategy names the strategy that runs: index, merge, zip or custom. Of a
+// side that chooses itself it may change while joins use it.
+func (s *Side) Strategy() string { return s.lookups.strategy() }
+
+func (s *Side) shape() shape { return s.made }
+
+func (s *Side) ask(ctx context.Context, rule Rule) (matcher, error) {
+	return &match{ctx: ctx, side: s, rule: rule, search: s.lookups.begin()}, nil
+}

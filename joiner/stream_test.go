@@ -46,7 +46,7 @@ func (p *pair) probes(t *testing.T) []Probe {
 		rule := Rule{Name: s.name, Duplicates: DuplicatesFirst}
 		probes = append(probes, Probe{
 			Rule: rule, Key: []int{0}, Columns: s.fields[1:],
-			Side: built(s.input(t, p.mem, []int{0}, []int{1, 2}), rule, p.options()),
+			Side: built(s.input(t, p.mem, []int{0}, []int{1, 2}), Recipe{Name: rule.Name}, p.options()),
 		})
 	}
 	return probes
@@ -202,7 +202,7 @@ func TestCancellation(t *testing.T) {
 
 func TestBrokenCallers(t *testing.T) {
 	p := newPair(t)
-	side := func(context.Context) (*Side, error) { return nil, nil }
+	side := func(context.Context) (Joinable, error) { return nil, nil }
 	cases := map[string]struct {
 		change func(in *Input, probes []Probe)
 		want   string
@@ -254,8 +254,7 @@ func TestBatchesOfAnotherSchema(t *testing.T) {
 // spec: join-24
 func TestSharedSide(t *testing.T) {
 	p := newPair(t)
-	rule := Rule{Name: "first"}
-	side, err := Build(t.Context(), p.staging[0].input(t, p.mem, []int{0}, []int{1}), rule, p.options())
+	side, err := Build(t.Context(), p.staging[0].input(t, p.mem, []int{0}, []int{1}), Recipe{Name: "first"}, p.options())
 	require.NoError(t, err)
 	reserved := p.limit.Used()
 	require.Equal(t, side.Bytes(), reserved)
@@ -268,7 +267,7 @@ func TestSharedSide(t *testing.T) {
 			r, err := Join(t.Context(), p.training.input(t, p.mem, nil, []int{1}), []Probe{{
 				Rule: Rule{Name: fmt.Sprint("level", i), Duplicates: DuplicatesFirst + Duplicates(i%2)},
 				Key:  []int{0}, Columns: p.staging[0].fields[1:2],
-				Side: func(context.Context) (*Side, error) { return side, nil },
+				Side: func(context.Context) (Joinable, error) { return side, nil },
 			}}, p.options())
 			if err == nil {
 				results[i], _, err = drain(t, r)
@@ -315,7 +314,7 @@ func TestBudgetThatIsTooSmall(t *testing.T) {
 			in := staging.input(t, p.mem, c.key, c.columns)
 			need := func(limit int64) (int64, error) {
 				b := budget.New(limit)
-				side, err := Build(t.Context(), in, Rule{Name: "history"}, Options{Memory: p.mem, Budget: b})
+				side, err := Build(t.Context(), in, Recipe{Name: "history"}, Options{Memory: p.mem, Budget: b})
 				if err != nil {
 					require.Zero(t, b.Used())
 					return b.Peak(), err
@@ -365,7 +364,7 @@ func TestOneColumnIsHeldTwice(t *testing.T) {
 		}
 		staging.rows = append(staging.rows, row)
 	}
-	side, err := Build(t.Context(), staging.input(t, mem, []int{0}, []int{1, 2, 3, 4, 5, 6, 7, 8}), Rule{Name: "s"}, Options{Memory: mem, Budget: limit})
+	side, err := Build(t.Context(), staging.input(t, mem, []int{0}, []int{1, 2, 3, 4, 5, 6, 7, 8}), Recipe{Name: "s"}, Options{Memory: mem, Budget: limit})
 	require.NoError(t, err)
 	defer side.Release()
 	const column = 2000 * 8
@@ -376,11 +375,11 @@ func TestOneColumnIsHeldTwice(t *testing.T) {
 func TestTooManyRows(t *testing.T) {
 	p := newPair(t)
 	in := p.staging[0].input(t, p.mem, []int{0}, []int{1})
-	_, err := build(t.Context(), in, "history", p.options(), 29)
+	_, err := build(t.Context(), in, Recipe{Name: "history"}, p.options(), 29)
 	require.Equal(t, fault.Exhausted, fault.KindOf(err))
 	require.EqualError(t, err, "history has more than 29 rows for one class of buckets, which references do not reach; "+
 		"write the staging table with more buckets")
-	side, err := build(t.Context(), in, "history", p.options(), 30)
+	side, err := build(t.Context(), in, Recipe{Name: "history"}, p.options(), 30)
 	require.NoError(t, err)
 	side.Release()
 	require.Equal(t, 2147483646, maxRows)
@@ -390,13 +389,13 @@ func TestDefaults(t *testing.T) {
 	p := newPair(t)
 	in := p.staging[0].input(t, p.mem, []int{0}, nil)
 	in.File = nil
-	side, err := Build(t.Context(), in, Rule{Name: "s"}, Options{})
+	side, err := Build(t.Context(), in, Recipe{Name: "s"}, Options{})
 	require.NoError(t, err)
 	require.Positive(t, side.Bytes())
 	training := p.training.input(t, p.mem, nil, nil)
 	training.File = nil
 	r, err := Join(t.Context(), training, []Probe{{
-		Rule: Rule{Name: "s"}, Key: []int{0}, Side: func(context.Context) (*Side, error) { return side, nil },
+		Rule: Rule{Name: "s"}, Key: []int{0}, Side: func(context.Context) (Joinable, error) { return side, nil },
 	}}, Options{})
 	require.NoError(t, err)
 	_, _, err = drain(t, r)

@@ -1,77 +1,93 @@
 package joiner
 
-import "github.com/penstock/penstock/internal/fault"
+import (
+	"github.com/penstock/penstock/internal/fault"
+)
 
-// verdict is what the rules make of one batch: which rows are dropped, and
-// the first row that breaks a rule.
+// verdict is what the rules make of one batch: which rows are dropped, whether
+// some are repeated, and the first row that breaks a rule.
 type verdict struct {
-	rows   int
-	drop   []bool // nil if no row is dropped
-	row    int    // that breaks a rule, if broken is set
-	broken *probe // whose rule it is: of several at one row, the first
+	rows    int
+	met     []Counts // by probe; of a batch that breaks a rule they mean nothing
+	drop    []bool   // nil if no row is dropped
+	repeats bool
+	row     int    // that breaks a rule, if broken is set
+	broken  *probe // whose rule it is: of several at one row, the first
 }
 
 func newVerdict(rows int) *verdict { return &verdict{rows: rows, row: rows} }
 
-// judge looks up the batch's keys, writes the references, and counts. The
-// counts of a batch that breaks a rule mean nothing.
-func (v *verdict) judge(p *probe, refs []int32) Counts {
-	keys := p.columns.keys
-	x := &p.side.index
-	x.lookup(keys, refs)
-	counts := Counts{Rows: int64(v.rows), NullKeys: keys.nulls}
-	for _, ref := range refs {
+// judge applies a probe's rule to its answer, and counts.
+func (v *verdict) judge(p *probe) {
+	counts := Counts{Rows: int64(v.rows), NullKeys: p.columns.keys.nulls}
+	for _, ref := range p.refs {
 		if ref == 0 {
 			counts.Missing++
 		}
 	}
 	counts.Matched = counts.Rows - counts.Missing
 	if counts.Missing > 0 {
-		v.missing(p, refs)
+		v.missing(p)
 	}
-	if x.last != nil {
-		counts.Duplicates = v.duplicates(p, refs)
+	if p.shape.defaults && p.Rule.Kind.keeps(false) && p.Rule.Kind.adds() {
+		counts.Defaulted = counts.Missing
 	}
-	return counts
+	v.drops(p, counts)
+	if p.answer.counts != nil {
+		counts.Duplicates = v.duplicates(p)
+	}
+	if p.Rule.Duplicates == DuplicatesFirst || p.Rule.Duplicates == DuplicatesLast {
+		counts.Resolved = counts.Duplicates
+	}
+	v.met = append(v.met, counts)
 }
 
-// missing marks rows without a match as the rule says.
-func (v *verdict) missing(p *probe, refs []int32) {
-	if !p.Rule.Inner && !p.Rule.MissingError {
+// missing notes the first row without a match where that breaks the rule.
+func (v *verdict) missing(p *probe) {
+	if !p.Rule.MissingError {
 		return
 	}
-	if p.Rule.Inner && v.drop == nil {
-		v.drop = make([]bool, v.rows)
-	}
-	for i, ref := range refs {
-		if ref != 0 {
-			continue
-		}
-		if p.Rule.MissingError {
+	for i, ref := range p.refs {
+		if ref == 0 {
 			v.breaks(p, i)
 			return
 		}
-		v.drop[i] = true
 	}
 }
 
-// duplicates chooses among rows of one key as the rule says, and counts the
-// training rows that ask for such a key.
-func (v *verdict) duplicates(p *probe, refs []int32) int64 {
-	last, count := p.side.index.last, int64(0)
-	for i, ref := range refs {
-		if ref == 0 || last[ref-1] == 0 {
-			continue
+// drops marks the rows that the kind of join does not keep.
+func (v *verdict) drops(p *probe, counts Counts) {
+	matched, missing := p.Rule.Kind.keeps(true), p.Rule.Kind.keeps(false)
+	if (matched || counts.Matched == 0) && (missing || counts.Missing == 0) {
+		return
+	}
+	if v.drop == nil {
+		v.drop = make([]bool, v.rows)
+	}
+	for i, ref := range p.refs {
+		if (ref != 0 && !matched) || (ref == 0 && !missing) {
+			v.drop[i] = true
 		}
-		count++
-		switch p.Rule.Duplicates {
-		case DuplicatesFirst:
-		case DuplicatesLast:
-			refs[i] = last[ref-1] + 1
-		default:
-			v.breaks(p, i)
-			return count
+	}
+}
+
+// duplicates counts the rows that several staging rows match.
+func (v *verdict) duplicates(p *probe) int64 {
+	count, first := int64(0), -1
+	for i, n := range p.answer.counts {
+		if n > 1 {
+			if count == 0 {
+				first = i
+			}
+			count++
 		}
+	}
+	switch {
+	case count == 0:
+	case p.Rule.multiplies():
+		v.repeats = true
+	case p.Rule.Duplicates == DuplicatesError && p.Rule.Kind.adds():
+		v.breaks(p, first)
 	}
 	return count
 }
@@ -84,8 +100,11 @@ func (v *verdict) breaks(p *probe, row int) {
 	}
 }
 
-// kept returns the rows that are not dropped.
+// kept returns the rows that are not dropped; nil is all.
 func (v *verdict) kept() []int32 {
+	if v.drop == nil {
+		return nil
+	}
 	keep := make([]int32, 0, v.rows)
 	for i, dropped := range v.drop {
 		if !dropped {
@@ -102,41 +121,43 @@ func (c *Counts) Add(more Counts) {
 	c.Missing += more.Missing
 	c.NullKeys += more.NullKeys
 	c.Duplicates += more.Duplicates
+	c.Resolved += more.Resolved
+	c.Defaulted += more.Defaulted
 }
 
 // failure says which rule the batch breaks, with the key and the files.
 func (j *join) failure(v *verdict) error {
 	p := v.broken
-	k := p.columns
-	key := render(k.fields, k.arrays, v.row)
-	name := p.Rule.Name
-	var ref [1]int32
-	p.side.index.lookup(k.keys.row(v.row), ref[:])
-	if ref[0] == 0 {
-		what := "no row of " + name + " has the key"
-		if k.keys.null != nil && k.keys.null[v.row] {
-			what = "a null key matches no row of " + name + ":"
-		}
-		err := fault.New(fault.Invalid, "%s %s", what, key).In("", j.in.file(j.rows+int64(v.row)))
-		if p.Rule.Inner {
-			return err.WithRemedy("set `missing: null` for %s, or add the row", name)
-		}
-		return err.WithRemedy("set `missing: null` or `join: inner` for %s, or add the row", name)
+	key := render(p.columns.fields, p.columns.arrays, v.row)
+	if p.refs[v.row] == 0 {
+		return j.absent(p, v.row, key)
 	}
-	first := int64(ref[0] - 1)
-	one, other := fileOf(p.side, first), fileOf(p.side, int64(p.side.index.last[first]))
+	name := p.Rule.Name
+	one, other := p.matcher.files(v.row)
 	where := "files " + one + " and " + other
 	if one == other {
 		where = "file " + one
 	}
-	return fault.New(fault.Invalid, "several rows of %s have the key %s, in %s", name, key, where).In("", one).
+	when := ""
+	if p.Rule.Time != nil {
+		when = " at one time"
+	}
+	return fault.New(fault.Invalid, "several rows of %s have the key %s%s, in %s", name, key, when, where).In("", one).
 		WithRemedy("set `duplicates: first` or `duplicates: last` for %s, or clean the table", name)
 }
 
-// fileOf names the file of a staging row.
-func fileOf(s *Side, row int64) string {
-	if name := (Input{File: s.file}).file(row); name != "" {
-		return name
+// absent says that a row has no match, and which remedies its rule leaves.
+func (j *join) absent(p *probe, row int, key string) error {
+	name := p.Rule.Name
+	what := "no row of " + name + " has the key"
+	if p.columns.keys.null != nil && p.columns.keys.null[row] {
+		what = "a null key matches no row of " + name + ":"
+	} else if p.Rule.Time != nil {
+		what = "no row of " + name + " is within the tolerance for the key"
 	}
-	return "(unnamed)"
+	err := fault.New(fault.Invalid, "%s %s", what, key).In("", j.in.file(j.rows+int64(row)))
+	if p.Rule.Kind != Left {
+		return err.WithRemedy("set `missing: null` for %s, or add the row", name)
+	}
+	return err.WithRemedy("set `missing: null` or `join: inner` for %s, or add the row", name)
 }

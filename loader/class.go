@@ -94,7 +94,7 @@ func (c *class) settle() error {
 // side returns the indexed rows of the class with a reference of the caller's.
 // A side that could not be built ahead is tried again: the memory that it
 // lacked may be free now.
-func (c *class) side(ctx context.Context) (*joiner.Side, error) {
+func (c *class) side(ctx context.Context) (joiner.Joinable, error) {
 	if c.pending != nil {
 		_ = c.settle() // what fails twice is reported below
 	}
@@ -124,5 +124,5 @@ func (c *class) build(ctx context.Context) (*joiner.Side, error) {
 		Key:     key,
 		Columns: c.level.kept,
 		File:    func(row int64) string { return rows.FileOf(row) },
-	}, c.level.rule, c.join)
+	}, joiner.Recipe{Name: c.level.rule.Name}, c.join)
 }

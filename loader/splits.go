@@ -86,7 +86,10 @@ func appendNew(list []int, i int) []int {
 func (s *splits) newLevel(staging int, outputs []resolve.Output) *level {
 	r := s.plan.Relation.Staging[staging]
 	l := &level{staging: staging, classes: map[int]*class{}, rule: joiner.Rule{
-		Name: r.Name, Inner: r.Join == dataset.Inner, MissingError: r.Missing == dataset.MissingError,
+		Name: r.Name, MissingError: r.Missing == dataset.MissingError,
+		Kind: map[dataset.Join]joiner.Kind{
+			dataset.Left: joiner.Left, dataset.Inner: joiner.Inner,
+		}[r.Join],
 		Duplicates: map[dataset.Duplicates]joiner.Duplicates{
 			dataset.DuplicatesError: joiner.DuplicatesError,
 			dataset.DuplicatesFirst: joiner.DuplicatesFirst,
@@ -104,7 +107,7 @@ func (s *splits) newLevel(staging int, outputs []resolve.Output) *level {
 		l.read = append(l.read, o.Field)
 		l.fields = append(l.fields, arrow.Field{Name: o.Field.Name, Type: o.Field.Type, Nullable: true})
 	}
-	if len(l.kept) == 0 && !l.rule.Inner && !l.rule.MissingError && l.rule.Duplicates != joiner.DuplicatesError {
+	if len(l.kept) == 0 && l.rule.Kind == joiner.Left && !l.rule.MissingError && l.rule.Duplicates != joiner.DuplicatesError {
 		return nil
 	}
 	for _, k := range r.Keys {

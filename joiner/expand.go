@@ -1,0 +1,139 @@
+package joiner
+
+import (
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/fault"
+)
+
+// expandRows is how many rows a batch with repeated training rows has at most:
+// it bounds the memory that a huge product takes.
+const expandRows = 1 << 14
+
+// expansion is the rows that a training batch becomes where some match several
+// staging rows, all of which are wanted. It stands at a combination of a
+// training row's staging rows.
+type expansion struct {
+	record arrow.RecordBatch // valid until the training stream's next
+	drop   []bool
+	row    int     // of record
+	nth    []int32 // by probe: which of the row's staging rows is next
+
+	// Of the batch that is being made, by its rows.
+	rows   []int32   // of record
+	picked [][]int32 // by probe: which of the row's staging rows; nil where the probe repeats none
+}
+
+// expand returns the next batch of the expansion, or nil, when there is none
+// and the expansion is over.
+func (j *join) expand() (arrow.RecordBatch, error) {
+	e := j.expansion
+	if err := j.ctx.Err(); err != nil {
+		return nil, fault.Op(err, "join")
+	}
+	if e.nth == nil {
+		e.nth, e.picked = make([]int32, len(j.probes)), make([][]int32, len(j.probes))
+	}
+	e.fill(j.probes)
+	if len(e.rows) == 0 {
+		j.expansion = nil
+		return nil, nil
+	}
+	return j.repeat(e)
+}
+
+// fill chooses the rows of the next batch.
+func (e *expansion) fill(probes []*probe) {
+	e.rows = e.rows[:0]
+	for i := range e.picked {
+		e.picked[i] = e.picked[i][:0]
+	}
+	rows := int(e.record.NumRows())
+	for e.row < rows && len(e.rows) < expandRows {
+		if e.drop != nil && e.drop[e.row] {
+			e.row++
+			continue
+		}
+		e.rows = append(e.rows, int32(e.row))
+		for i, p := range probes {
+			if p.repeats() {
+				e.picked[i] = append(e.picked[i], e.nth[i])
+			}
+		}
+		if e.advance(probes) {
+			e.row++
+		}
+	}
+}
+
+// advance goes to the next combination of the row's staging rows, the last
+// probe's going fastest. It says whether that was the last one: then all stand
+// at their first again.
+func (e *expansion) advance(probes []*probe) (last bool) {
+	for i := len(probes) - 1; i >= 0; i-- {
+		if !probes[i].repeats() {
+			continue
+		}
+		e.nth[i]++
+		if e.nth[i] < probes[i].answer.counts[e.row] {
+			return false
+		}
+		e.nth[i] = 0
+	}
+	return true
+}
+
+// repeats says whether the probe repeats rows of the current batch.
+func (p *probe) repeats() bool { return p.Rule.multiplies() && p.answer.counts != nil }
+
+// repeat makes the batch of the rows that were chosen.
+func (j *join) repeat(e *expansion) (arrow.RecordBatch, error) {
+	columns := make([]arrow.Array, 0, j.schema.NumFields())
+	buffers := make([]*memory.Buffer, 0, len(j.probes))
+	defer func() {
+		for _, c := range columns {
+			c.Release()
+		}
+		for _, b := range buffers {
+			b.Release()
+		}
+	}()
+	expanded := make([]referred, len(j.probes))
+	for i, p := range j.probes {
+		buffer, refs := newRefs(len(e.rows), j.mem)
+		buffers = append(buffers, buffer)
+		expanded[i] = referred{p.answer.dictionary, refs}
+		if p.repeats() {
+			var err error
+			if expanded[i].dictionary, err = p.matcher.expand(e.rows, e.picked[i], refs); err != nil {
+				return nil, fault.Op(err, "join %s", p.Rule.Name)
+			}
+			continue
+		}
+		for k, row := range e.rows {
+			refs[k] = p.refs[row]
+		}
+	}
+	for i, at := range j.in.Columns {
+		column, err := j.repeated(e, i, e.record.Column(at), expanded)
+		if err != nil {
+			return nil, fault.Op(err, "repeat training column %s", j.schema.Field(i).Name)
+		}
+		columns = append(columns, column)
+	}
+	for i, p := range j.probes {
+		columns = append(columns, p.dictionary(buffers[i], expanded[i].dictionary, len(e.rows)))
+	}
+	return array.NewRecordBatch(j.schema, columns, int64(len(e.rows))), nil
+}
+
+// repeated makes a training column of the result.
+func (j *join) repeated(e *expansion, at int, column arrow.Array, expanded []referred) (arrow.Array, error) {
+	if len(j.overlays[at]) > 0 {
+		return j.choose(column, e.rows, j.overlays[at], expanded)
+	}
+	return batch.Gather(column.DataType(), []batch.Segment{{Values: column, Indices: e.rows}}, j.mem)
+}

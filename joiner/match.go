@@ -1,0 +1,147 @@
+package joiner
+
+import (
+	"context"
+	"sort"
+
+	"github.com/apache/arrow-go/v18/arrow/array"
+)
+
+// match is how a side in memory answers one join.
+type match struct {
+	ctx    context.Context //nolint:containedctx // of the join that asks, whose calls take none
+	side   *Side
+	rule   Rule
+	search search
+
+	// Of the batch last asked about.
+	refs   []int32
+	counts []int32 // as answered, or nil
+	from   []int32 // where counts is not 0: where the rows begin in the side's members
+	spare  [2][]int32
+}
+
+func (m *match) match(q *question, refs []int32) (answer, error) {
+	m.refs, m.counts = refs, nil
+	if err := m.search.lookup(m.ctx, q, refs); err != nil {
+		return answer{}, err
+	}
+	for i, null := range q.keys.null {
+		if null {
+			refs[i] = 0
+		}
+	}
+	switch {
+	case m.rule.Time != nil:
+		m.inTime(q.times)
+	case m.side.groups.of != nil:
+		m.choose()
+	}
+	return answer{dictionary: m.side.dictionary, counts: m.counts}, nil
+}
+
+// choose looks for rows of keys that several staging rows have.
+func (m *match) choose() {
+	for i, ref := range m.refs {
+		if ref == 0 {
+			continue
+		}
+		if rows, from := m.side.groups.rows(ref - 1); rows != nil {
+			m.take(i, rows, from)
+		}
+	}
+}
+
+// take chooses among the several staging rows of a row as the rule says.
+func (m *match) take(row int, rows []int32, from int32) {
+	if m.counts == nil {
+		m.counts, m.from = resize(&m.spare[0], len(m.refs)), resize(&m.spare[1], len(m.refs))
+		clear(m.counts)
+	}
+	m.counts[row], m.from[row] = int32(len(rows)), from
+	m.refs[row] = rows[0] + 1
+	if m.rule.Duplicates == DuplicatesLast {
+		m.refs[row] = rows[len(rows)-1] + 1
+	}
+}
+
+// inTime takes of the rows of each key the latest one in time.
+func (m *match) inTime(wanted times) {
+	for i, ref := range m.refs {
+		if ref == 0 {
+			continue
+		}
+		if wanted.null != nil && wanted.null[i] {
+			m.refs[i] = 0
+			continue
+		}
+		rows, from := m.side.groups.rows(ref - 1)
+		if rows == nil {
+			if !m.rule.Time.admits(m.side.times[ref-1], wanted.values[i]) {
+				m.refs[i] = 0
+			}
+			continue
+		}
+		low, high := m.latest(rows, wanted.values[i])
+		switch high - low {
+		case 0:
+			m.refs[i] = 0
+		case 1:
+			m.refs[i] = rows[low] + 1
+		default:
+			m.take(i, rows[low:high], from+int32(low))
+		}
+	}
+}
+
+// latest returns which of the rows of a key, which ascend by time, have the
+// latest time that the rule admits.
+func (m *match) latest(rows []int32, wanted int64) (low, high int) {
+	at := m.side.times
+	high = sort.Search(len(rows), func(i int) bool { return m.rule.Time.after(at[rows[i]], wanted) })
+	if high == 0 || !m.rule.Time.admits(at[rows[high-1]], wanted) {
+		return 0, 0
+	}
+	latest := at[rows[high-1]]
+	return sort.Search(high, func(i int) bool { return at[rows[i]] >= latest }), high
+}
+
+// after says whether a staging row comes too late for a training row.
+func (r *TimeRule) after(staging, training int64) bool {
+	if r.Exact {
+		return staging > training
+	}
+	return staging >= training
+}
+
+// admits says whether a staging row is neither too late nor too old for a
+// training row. The distance of two times may be more than an int64 holds.
+func (r *TimeRule) admits(staging, training int64) bool {
+	return !r.after(staging, training) && uint64(training)-uint64(staging) <= uint64(r.Tolerance)
+}
+
+func (m *match) expand(rows, nth, refs []int32) (*array.Struct, error) {
+	for i, row := range rows {
+		refs[i] = m.refs[row]
+		if m.counts != nil && m.counts[row] != 0 {
+			refs[i] = m.side.groups.members[m.from[row]+nth[i]] + 1
+		}
+	}
+	return m.side.dictionary, nil
+}
+
+func (m *match) files(row int) (one, other string) {
+	from := m.from[row]
+	rows := m.side.groups.members[from : from+m.counts[row]]
+	return fileOf(m.side.file, rows[0]), fileOf(m.side.file, rows[len(rows)-1])
+}
+
+func (m *match) close() {}
+
+// fileOf names the file of a staging row.
+func fileOf(file func(row int64) string, row int32) string {
+	if name := (Input{File: file}).file(int64(row)); name != "" {
+		return name
+	}
+	return "(unnamed)"
+}

@@ -1,0 +1,158 @@
+package joiner
+
+import (
+	"bytes"
+	"cmp"
+	"math"
+	"sort"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+
+	"github.com/penstock/penstock/internal/fault"
+)
+
+// compares says which of two values comes first, as cmp.Compare does. Neither
+// is null.
+type compares func(a arrow.Array, i int, b arrow.Array, j int) int
+
+// comparesOf returns how values of a type are ordered.
+func comparesOf(dt arrow.DataType) (compares, bool) {
+	switch dt.(type) {
+	case *arrow.Int32Type:
+		return ordered[int32, *array.Int32], true
+	case *arrow.Int64Type:
+		return ordered[int64, *array.Int64], true
+	case *arrow.Date32Type:
+		return ordered[arrow.Date32, *array.Date32], true
+	case *arrow.Time64Type:
+		return ordered[arrow.Time64, *array.Time64], true
+	case *arrow.TimestampType:
+		return ordered[arrow.Timestamp, *array.Timestamp], true
+	case *arrow.Float32Type:
+		return numbers[float32, *array.Float32], true
+	case *arrow.Float64Type:
+		return numbers[float64, *array.Float64], true
+	case *arrow.StringType:
+		return ordered[string, *array.String], true
+	case *arrow.LargeStringType:
+		return ordered[string, *array.LargeString], true
+	case *arrow.BinaryType:
+		return octets[*array.Binary], true
+	case *arrow.LargeBinaryType:
+		return octets[*array.LargeBinary], true
+	case *arrow.FixedSizeBinaryType:
+		return octets[*array.FixedSizeBinary], true
+	case *arrow.Decimal128Type:
+		return func(a arrow.Array, i int, b arrow.Array, j int) int {
+			return a.(*array.Decimal128).Value(i).Cmp(b.(*array.Decimal128).Value(j))
+		}, true
+	case *arrow.BooleanType:
+		return func(a arrow.Array, i int, b arrow.Array, j int) int {
+			return truth(a.(*array.Boolean).Value(i)) - truth(b.(*array.Boolean).Value(j))
+		}, true
+	default:
+		return nil, false
+	}
+}
+
+// valued is an array of values of type T.
+type valued[T any] interface {
+	arrow.Array
+	Value(i int) T
+}
+
+func ordered[T cmp.Ordered, A valued[T]](a arrow.Array, i int, b arrow.Array, j int) int {
+	return cmp.Compare(a.(A).Value(i), b.(A).Value(j))
+}
+
+// numbers puts NaN above every number.
+func numbers[T float32 | float64, A valued[T]](a arrow.Array, i int, b arrow.Array, j int) int {
+	x, y := a.(A).Value(i), b.(A).Value(j)
+	if c := truth(math.IsNaN(float64(x))) - truth(math.IsNaN(float64(y))); c != 0 {
+		return c
+	}
+	return cmp.Compare(x, y)
+}
+
+func octets[A valued[[]byte]](a arrow.Array, i int, b arrow.Array, j int) int {
+	return bytes.Compare(a.(A).Value(i), b.(A).Value(j))
+}
+
+func truth(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// rank orders the staging rows of one key: by time, then by the order columns,
+// then by arrival. It looks at rows where they lie, in the stream's batches.
+type rank struct {
+	times  []int64 // nil if there is none
+	by     []ranked
+	starts []int64 // the first row of each batch
+}
+
+// ranked is one order column.
+type ranked struct {
+	parts      []arrow.Array
+	compares   compares
+	descending bool
+}
+
+// rankFields returns how the order columns of a schema are compared.
+func rankFields(schema *arrow.Schema, by []Order) ([]ranked, error) {
+	out := make([]ranked, len(by))
+	for i, o := range by {
+		fields, err := fieldsAt(schema, []int{o.Column})
+		if err != nil {
+			return nil, err
+		}
+		c, ok := comparesOf(fields[0].Type)
+		if !ok {
+			return nil, fault.New(fault.Invalid, "rows cannot be ordered by column %s of type %s", fields[0].Name, fields[0].Type).
+				WithRemedy("order by columns of numbers, dates, times, strings, binary values or booleans")
+		}
+		out[i] = ranked{compares: c, descending: o.Descending}
+	}
+	return out, nil
+}
+
+// compare compares two different rows of one key, and never says that they are
+// alike.
+func (r *rank) compare(a, b int32) int {
+	if r.times != nil {
+		if c := cmp.Compare(r.times[a], r.times[b]); c != 0 {
+			return c
+		}
+	}
+	if len(r.by) > 0 {
+		p, i := r.at(a)
+		q, j := r.at(b)
+		for _, o := range r.by {
+			if c := o.compare(o.parts[p], i, o.parts[q], j); c != 0 {
+				return c
+			}
+		}
+	}
+	return cmp.Compare(a, b)
+}
+
+// at returns the batch of a row, and its number there.
+func (r *rank) at(row int32) (part, i int) {
+	part = sort.Search(len(r.starts), func(p int) bool { return r.starts[p] > int64(row) }) - 1
+	return part, int(int64(row) - r.starts[part])
+}
+
+// compare puts nulls last, whichever way the values go.
+func (o *ranked) compare(a arrow.Array, i int, b arrow.Array, j int) int {
+	if nulls := truth(a.IsNull(i)) - truth(b.IsNull(j)); nulls != 0 || a.IsNull(i) {
+		return nulls
+	}
+	c := o.compares(a, i, b, j)
+	if o.descending {
+		return -c
+	}
+	return c
+}

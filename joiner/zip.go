@@ -1,0 +1,53 @@
+package joiner
+
+import (
+	"bytes"
+	"context"
+)
+
+// zip is a search for training rows that ask for the keys in the order in
+// which the staging side has them. It compares a key with the row that is due,
+// and searches like merge only where that is another one's.
+type zip struct{ *merge }
+
+func (z *zip) lookup(_ context.Context, q *question, refs []int32) error {
+	m := z.merge
+	if q.keys.ends != nil {
+		z.lookupBytes(q.keys, refs)
+		return nil
+	}
+	keys, wanted := m.keys.ints[:m.to], q.keys.ints
+	for i, key := range wanted {
+		switch {
+		case int(m.at) < len(keys) && keys[m.at] == key:
+		case int(m.at)+1 < len(keys) && keys[m.at+1] == key && keys[m.at] < key:
+			m.at++
+		default:
+			m.seekInt(keys, key)
+		}
+		refs[i] = 0
+		if int(m.at) < len(keys) && keys[m.at] == key {
+			refs[i] = m.at + 1
+		}
+	}
+	return nil
+}
+
+func (z *zip) lookupBytes(wanted vector, refs []int32) {
+	m := z.merge
+	is := func(row int32, key []byte) bool { return row < m.to && bytes.Equal(m.keys.key(row), key) }
+	for i := range refs {
+		key := wanted.key(int32(i))
+		switch {
+		case is(m.at, key):
+		case is(m.at+1, key):
+			m.at++
+		default:
+			m.seekBytes(key)
+		}
+		refs[i] = 0
+		if is(m.at, key) {
+			refs[i] = m.at + 1
+		}
+	}
+}
