@@ -1,0 +1,265 @@
+package batch
+
+import (
+	"math"
+	"time"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/bitutil"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/penstock/penstock/internal/fault"
+)
+
+// CanCast says whether Cast knows the way from one type to another: whatever
+// is a number (integers, floats, decimals, and booleans as 0 and 1) to
+// integers and floats, dates and timestamps to one another, and lists whose
+// elements can be cast. Whether each value survives shows when it is cast.
+func CanCast(from, to arrow.DataType) bool {
+	if arrow.TypeEqual(from, to) {
+		return true
+	}
+	if list, ok := to.(*arrow.ListType); ok {
+		own, ok := from.(*arrow.ListType)
+		return ok && CanCast(own.Elem(), list.Elem())
+	}
+	switch to.ID() {
+	case arrow.INT32, arrow.INT64, arrow.FLOAT32, arrow.FLOAT64:
+		switch from.ID() {
+		case arrow.INT32, arrow.INT64, arrow.FLOAT32, arrow.FLOAT64, arrow.BOOL, arrow.DECIMAL128:
+			return true
+		default:
+			return false
+		}
+	default:
+		return unitOf(from) > 0 && unitOf(to) > 0
+	}
+}
+
+// Cast returns the values of an array as another type, with memory from mem,
+// or from the Go heap if that is nil; an array that has the type already is
+// returned itself, retained. Nulls stay null. Fractions become the nearest
+// float; apart from that a value that would change is Invalid: a number beyond
+// the type, a fraction as an integer, an integer that a float cannot hold, a
+// time of day as a date. A timestamp without zone counts as UTC. A type that
+// CanCast does not know is Internal.
+func Cast(a arrow.Array, to arrow.DataType, mem memory.Allocator) (arrow.Array, error) {
+	from := a.DataType()
+	if arrow.TypeEqual(from, to) {
+		a.Retain()
+		return a, nil
+	}
+	if !CanCast(from, to) {
+		return nil, fault.New(fault.Internal, "columns of type %s cannot be cast to %s", from, to)
+	}
+	if to.ID() == arrow.LIST {
+		return castList(a, to.(*arrow.ListType), mem)
+	}
+	g := gathering{mem: mem, remedy: remedyBatch}
+	defer g.close()
+	validity := bitmap{}
+	if a.Len() > 0 {
+		validity = g.whole(a)
+	}
+	values := g.buffer(a.Len() * to.(arrow.FixedWidthDataType).Bytes())
+	c := casting{to: to, out: values.Bytes()}
+	if validity.Buffer != nil {
+		c.valid = validity.Bytes()
+	}
+	if row := c.array(a); row >= 0 {
+		return nil, fault.New(fault.Invalid, "the value %s cannot be cast from %s to %s without change", a.ValueStr(row), from, to).
+			WithRemedy("cast to a type that holds all values, or filter such rows out")
+	}
+	out := array.NewData(to, a.Len(), []*memory.Buffer{validity.Buffer, values}, nil, validity.nulls, 0)
+	defer out.Release()
+	return array.MakeFromData(out), nil
+}
+
+// castList casts the items of lists. The array is made compact first, so that
+// no item is cast that no row shows.
+func castList(a arrow.Array, to *arrow.ListType, mem memory.Allocator) (arrow.Array, error) {
+	own, err := compact(a, mem)
+	if err != nil {
+		return nil, err
+	}
+	defer own.Release()
+	items, err := Cast(own.(*array.List).ListValues(), to.Elem(), mem)
+	if err != nil {
+		return nil, err
+	}
+	defer items.Release()
+	out := array.NewData(to, own.Len(), own.Data().Buffers(), []arrow.ArrayData{items.Data()}, own.NullN(), 0)
+	defer out.Release()
+	return array.MakeFromData(out), nil
+}
+
+// casting is one call of Cast. Its methods return the first row whose value
+// does not survive, or -1.
+type casting struct {
+	to    arrow.DataType
+	out   []byte
+	valid []byte // of the result; nil: no nulls
+}
+
+func (c casting) array(a arrow.Array) int {
+	switch a := a.(type) {
+	case *array.Int32:
+		return castIntegers(c, a.Int32Values())
+	case *array.Int64:
+		return castIntegers(c, a.Int64Values())
+	case *array.Float32:
+		return castFloats(c, a.Float32Values())
+	case *array.Float64:
+		return castFloats(c, a.Float64Values())
+	case *array.Date32:
+		return castInstants(c, a.Date32Values(), unitOf(a.DataType()))
+	case *array.Timestamp:
+		return castInstants(c, a.TimestampValues(), unitOf(a.DataType()))
+	case *array.Boolean:
+		bits := make([]int32, a.Len())
+		for i := range bits {
+			if a.Value(i) {
+				bits[i] = 1
+			}
+		}
+		return castIntegers(c, bits)
+	default:
+		return c.decimals(a.(*array.Decimal128))
+	}
+}
+
+// each casts all values; those under nulls become zero, whatever they are.
+func each[T, U any](c casting, src []T, one func(T) (U, bool)) int {
+	dst := view[U](c.out)[:len(src)]
+	for i, v := range src {
+		u, ok := one(v)
+		if !ok && (c.valid == nil || bitutil.BitIsSet(c.valid, i)) {
+			return i
+		}
+		dst[i] = u
+	}
+	var zero U
+	for row := range nulls(c.valid, len(dst)) {
+		dst[row] = zero
+	}
+	return -1
+}
+
+func castIntegers[T int32 | int64](c casting, src []T) int {
+	switch c.to.ID() {
+	case arrow.INT32:
+		return each(c, src, func(v T) (int32, bool) { return int32(v), T(int32(v)) == v })
+	case arrow.INT64:
+		return each(c, src, func(v T) (int64, bool) { return int64(v), true })
+	case arrow.FLOAT32:
+		return each(c, src, func(v T) (float32, bool) { return float32(v), holds(float64(float32(v)), int64(v)) })
+	default:
+		return each(c, src, func(v T) (float64, bool) { return float64(v), holds(float64(v), int64(v)) })
+	}
+}
+
+// Whole numbers of 32 and 64 bits lie from minus these to below them.
+const (
+	limit32 = 1 << 31
+	limit64 = 1 << 63
+)
+
+// holds says whether a float is exactly a whole number.
+func holds(f float64, v int64) bool { return f < limit64 && int64(f) == v }
+
+func castFloats[T float32 | float64](c casting, src []T) int {
+	switch c.to.ID() {
+	case arrow.INT32:
+		return each(c, src, func(v T) (int32, bool) {
+			f := float64(v)
+			return int32(f), f >= -limit32 && f < limit32 && float64(int32(f)) == f
+		})
+	case arrow.INT64:
+		return each(c, src, func(v T) (int64, bool) {
+			f := float64(v)
+			return int64(f), f >= -limit64 && f < limit64 && float64(int64(f)) == f
+		})
+	case arrow.FLOAT32:
+		// Only what is finite and becomes infinite differs by more than rounding.
+		return each(c, src, func(v T) (float32, bool) { return float32(v), infinite(v) || !infinite(float32(v)) })
+	default:
+		return each(c, src, func(v T) (float64, bool) { return float64(v), true })
+	}
+}
+
+func infinite[T float32 | float64](v T) bool { return math.IsInf(float64(v), 0) }
+
+// unitOf is how many nanoseconds one unit of a date or timestamp is; 0 for
+// other types.
+func unitOf(dt arrow.DataType) int64 {
+	switch dt := dt.(type) {
+	case *arrow.Date32Type:
+		return int64(24 * time.Hour)
+	case *arrow.TimestampType:
+		return int64(dt.Unit.Multiplier())
+	default:
+		return 0
+	}
+}
+
+func castInstants[T ~int32 | ~int64](c casting, src []T, unit int64) int {
+	to := unitOf(c.to)
+	if c.to.ID() == arrow.DATE32 {
+		return each(c, src, func(v T) (int32, bool) {
+			scaled, ok := rescaled(int64(v), unit, to)
+			return int32(scaled), ok && int64(int32(scaled)) == scaled
+		})
+	}
+	return each(c, src, func(v T) (int64, bool) { return rescaled(int64(v), unit, to) })
+}
+
+// rescaled turns a number of one unit into a number of another one, of which
+// the larger is a multiple of the smaller.
+func rescaled(v, from, to int64) (int64, bool) {
+	if from < to {
+		return v / (to / from), v%(to/from) == 0
+	}
+	scaled := v * (from / to)
+	return scaled, scaled/(from/to) == v
+}
+
+// decimals casts decimals through exact fractions, save where they are small.
+func (c casting) decimals(a *array.Decimal128) int {
+	scale := int(a.DataType().(*arrow.Decimal128Type).Scale)
+	src := a.Values()
+	switch c.to.ID() {
+	case arrow.INT32:
+		return each(c, src, func(v decimal) (int32, bool) {
+			n, ok := wholeOf(v, scale)
+			return int32(n), ok && int64(int32(n)) == n
+		})
+	case arrow.INT64:
+		return each(c, src, func(v decimal) (int64, bool) { return wholeOf(v, scale) })
+	case arrow.FLOAT32:
+		return each(c, src, func(v decimal) (float32, bool) {
+			if n, ok := smallOf(v, scale, exactSingle, exactPowerSingle); ok {
+				return float32(n) / float32(powerOfTen(scale)), true
+			}
+			f, _ := ratOf(v, scale).Float32()
+			return f, !infinite(f)
+		})
+	default:
+		return each(c, src, func(v decimal) (float64, bool) {
+			if n, ok := smallOf(v, scale, exactDouble, exactPowerDouble); ok {
+				return float64(n) / powerOfTen(scale), true
+			}
+			f, _ := ratOf(v, scale).Float64()
+			return f, true
+		})
+	}
+}
+
+// Up to these a float holds every whole number and every power of ten, so that
+// a division of two of them rounds once, to the nearest.
+const (
+	exactSingle      = 1 << 24
+	exactDouble      = 1 << 53
+	exactPowerSingle = 10
+	exactPowerDouble = 22
+)
