@@ -139,6 +139,11 @@ type Rule struct {
 // multiplies says whether a training row may stand in the result more than once.
 func (r Rule) multiplies() bool { return r.Duplicates == DuplicatesAll && r.Kind.adds() }
 
+// chooses says whether one of several staging rows is taken.
+func (r Rule) chooses() bool {
+	return r.Kind.adds() && (r.Duplicates == DuplicatesFirst || r.Duplicates == DuplicatesLast)
+}
+
 // Counts is what one staging side met, counted over the training rows that
 // reached the join. Rows = Matched + Missing; NullKeys are among Missing.
 type Counts struct {

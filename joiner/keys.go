@@ -1,6 +1,7 @@
 package joiner
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 
@@ -16,16 +17,17 @@ type layout int
 const (
 	layoutInt32 layout = iota
 	layoutInt64
-	layoutFixed // width bytes each
-	layoutShort // bytes behind 32-bit offsets
-	layoutLong  // bytes behind 64-bit offsets
+	layoutFixed   // width bytes each
+	layoutDecimal // numbers of 16 bytes, the lowest first
+	layoutShort   // bytes behind 32-bit offsets
+	layoutLong    // bytes behind 64-bit offsets
 )
 
 // keyType is what a key column holds. Values of two columns can be equal
 // exactly when their families are.
 type keyType struct {
 	layout layout
-	width  int // bytes per value, of layoutFixed
+	width  int // bytes per value, of layoutFixed and layoutDecimal
 	family string
 }
 
@@ -53,7 +55,7 @@ func keyTypeOf(dt arrow.DataType) (keyType, bool) {
 		}
 		return keyType{layout: layoutInt64, family: family}, true
 	case *arrow.Decimal128Type:
-		return keyType{layout: layoutFixed, width: 16, family: fmt.Sprintf("decimal of scale %d", dt.Scale)}, true
+		return keyType{layout: layoutDecimal, width: 16, family: fmt.Sprintf("decimal of scale %d", dt.Scale)}, true
 	case *arrow.FixedSizeBinaryType:
 		return keyType{layout: layoutFixed, width: dt.ByteWidth, family: fmt.Sprintf("binary of %d bytes", dt.ByteWidth)}, true
 	case *arrow.StringType:
@@ -104,8 +106,9 @@ func fieldsAt(schema *arrow.Schema, at []int) ([]arrow.Field, error) {
 
 // vector is the keys of some rows. One integral column is ints; everything
 // else is bytes, key i being arena[ends[i]:ends[i+1]]. Keys of equal families
-// are equal exactly when their numbers or bytes are. The key of a row that
-// null marks means nothing.
+// are equal exactly when their numbers or bytes are, and ordered as these are:
+// column by column, numbers by value, strings and binary values by their
+// bytes. The key of a row that null marks means nothing.
 type vector struct {
 	ints  []int64
 	arena []byte
@@ -129,6 +132,9 @@ func newEncoder(types []keyType) *encoder {
 	return &encoder{types: types, columns: make([]column, len(types))}
 }
 
+// inPlace says whether vectors are the values of one column where they lie.
+func (e *encoder) inPlace() bool { return len(e.types) == 1 && e.types[0].layout != layoutDecimal }
+
 // integral says whether vectors hold numbers.
 func (e *encoder) integral() bool { return len(e.types) == 1 && e.types[0].integral() }
 
@@ -144,7 +150,7 @@ func (e *encoder) encode(arrays []arrow.Array) vector {
 	switch {
 	case e.integral():
 		v.ints = e.numbers(rows)
-	case len(e.columns) == 1:
+	case e.inPlace():
 		v.arena, v.ends = e.values(rows)
 	default:
 		v.arena, v.ends = e.composite(rows)
@@ -206,31 +212,31 @@ func (e *encoder) values(rows int) ([]byte, []int64) {
 	return c.bytes, ends
 }
 
-// composite puts the values of each row one after the other, those of the
-// sized types as they are, the others after their length, save the last of
-// these: its length is what the rest leaves. So no two keys look alike.
+// composite puts the values of each row one after the other, in a form whose
+// bytes are ordered as the values are: numbers begin with their highest byte,
+// the sign turned around. Strings and binary values end with a mark that
+// stands below every byte that may go on, unless they are the last.
 func (e *encoder) composite(rows int) ([]byte, []int64) {
 	last := len(e.types) - 1
-	for last >= 0 && e.types[last].sized() {
-		last--
-	}
 	size := e.arenaSize(rows)
 	arena, ends := resize(&e.arena, int(size))[:0], resize(&e.ends, rows+1)
 	ends[0] = 0
 	for i := range rows {
 		for at := range e.columns {
 			c := &e.columns[at]
-			switch c.layout {
-			case layoutInt32:
-				arena = binary.LittleEndian.AppendUint64(arena, uint64(c.ints[i]))
-			case layoutInt64:
-				arena = binary.LittleEndian.AppendUint64(arena, uint64(c.longs[i]))
-			default:
+			switch {
+			case c.layout == layoutInt32:
+				arena = binary.BigEndian.AppendUint64(arena, uint64(c.ints[i])^sign)
+			case c.layout == layoutInt64:
+				arena = binary.BigEndian.AppendUint64(arena, uint64(c.longs[i])^sign)
+			case c.layout == layoutDecimal:
 				value := c.value(i)
-				if !c.sized() && at != last {
-					arena = binary.LittleEndian.AppendUint64(arena, uint64(len(value)))
-				}
-				arena = append(arena, value...)
+				arena = binary.BigEndian.AppendUint64(arena, binary.LittleEndian.Uint64(value[word:])^sign)
+				arena = binary.BigEndian.AppendUint64(arena, binary.LittleEndian.Uint64(value))
+			case c.sized() || at == last:
+				arena = append(arena, c.value(i)...)
+			default:
+				arena = appendEscaped(arena, c.value(i))
 			}
 		}
 		ends[i+1] = int64(len(arena))
@@ -239,18 +245,40 @@ func (e *encoder) composite(rows int) ([]byte, []int64) {
 	return arena, ends
 }
 
+// sign is the bit of a number's sign: without it negative numbers, and with it
+// the others, come in ascending order of their bits.
+const sign = 1 << 63
+
+// The end of a value among others, and what stands for a zero byte in it: the
+// end is below it, and a zero is below every other byte.
+const (
+	escapedEnd  = "\x00\x00"
+	escapedZero = "\x00\xff"
+)
+
+func appendEscaped(arena, value []byte) []byte {
+	for {
+		zero := bytes.IndexByte(value, 0)
+		if zero < 0 {
+			return append(append(arena, value...), escapedEnd...)
+		}
+		arena = append(append(arena, value[:zero]...), escapedZero...)
+		value = value[zero+1:]
+	}
+}
+
 // arenaSize returns the bytes of the loaded columns' composite keys, or of the
 // values of the one column. Those of null rows are among them.
 func (e *encoder) arenaSize(rows int) int64 {
-	lengths, bytes := int64(-1), int64(0)
+	size := int64(0)
 	for i := range e.columns {
 		c := &e.columns[i]
-		bytes += c.total(rows)
-		if !c.sized() {
-			lengths++
+		size += c.total(rows)
+		if !c.sized() && i < len(e.columns)-1 {
+			size += int64(rows*len(escapedEnd)) + c.zeros(rows)
 		}
 	}
-	return bytes + max(lengths, 0)*int64(rows)*word
+	return size
 }
 
 // size returns the bytes that the arrays' keys take when they are kept, and
@@ -265,7 +293,7 @@ func (e *encoder) size(arrays []arrow.Array) (kept, scratch int64) {
 		return int64(rows) * word, scratch
 	}
 	arena := e.arenaSize(rows)
-	if len(e.columns) > 1 {
+	if !e.inPlace() {
 		scratch += arena
 	}
 	return int64(rows)*word + arena, scratch
@@ -298,7 +326,7 @@ func (c *column) load(t keyType, a arrow.Array) {
 		c.ints = orZero(arrow.GetValues[int32](d, 1), d.Len())
 	case layoutInt64:
 		c.longs = orZero(arrow.GetValues[int64](d, 1), d.Len())
-	case layoutFixed:
+	case layoutFixed, layoutDecimal:
 		if b := d.Buffers()[1]; b != nil && b.Len() > 0 {
 			c.bytes = b.Bytes()[d.Offset()*t.width : (d.Offset()+d.Len())*t.width]
 		}
@@ -341,11 +369,22 @@ func (c *column) total(rows int) int64 {
 		return int64(c.short[rows]) - int64(c.short[0])
 	case layoutLong:
 		return c.long[rows] - c.long[0]
-	case layoutFixed:
+	case layoutFixed, layoutDecimal:
 		return int64(rows) * int64(c.width)
 	default:
 		return int64(rows) * word
 	}
+}
+
+// zeros returns how many zero bytes are in the values of a column of bytes.
+func (c *column) zeros(rows int) int64 {
+	from, to := int64(0), int64(0)
+	if c.layout == layoutLong {
+		from, to = c.long[0], c.long[rows]
+	} else {
+		from, to = int64(c.short[0]), int64(c.short[rows])
+	}
+	return int64(bytes.Count(c.bytes[from:to], []byte{0}))
 }
 
 // resize returns scratch of n values, of any content.

@@ -1,7 +1,10 @@
 package joiner
 
 import (
+	"cmp"
+	"context"
 	"fmt"
+	"math/big"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -9,67 +12,182 @@ import (
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// asked is one staging side as the oracle sees it.
-type asked struct {
-	table
-	key     []int // positions in staging rows
-	at      []int // positions in training rows
-	columns []int
-	rule    Rule
-}
-
 // oracle joins by looking at every pair of rows. broken is the side whose rule
 // is the first to be broken, or -1.
 func oracle(training rows, columns []int, sides []asked) (out []string, counts []Counts, broken int) {
 	counts = make([]Counts, len(sides))
 	for _, row := range training {
-		values, drop := pick(row, columns), false
+		drop, options := false, make([]rows, len(sides))
 		for s, side := range sides {
-			key, c := pick(row, side.at), &counts[s]
-			var matches rows
-			for _, staging := range side.rows {
-				if slices.Equal(key, pick(staging, side.key)) && !slices.Contains(key, null) {
-					matches = append(matches, staging)
-				}
+			options[s] = side.candidates(row)
+			if side.breaks(options[s]) {
+				return nil, nil, s
 			}
-			switch c.Rows++; len(matches) {
-			case 0:
-				c.Missing++
-				drop = drop || side.rule.Kind == Inner
-				matches = rows{slices.Repeat([]string{null}, len(side.fields))}
-				if slices.Contains(key, null) {
-					c.NullKeys++
-				}
-				if side.rule.MissingError {
-					return nil, nil, s
-				}
-			case 1:
-				c.Matched++
-			default:
-				c.Matched, c.Duplicates = c.Matched+1, c.Duplicates+1
-				if side.rule.Duplicates == DuplicatesError {
-					return nil, nil, s
-				}
-				c.Resolved++
+			side.count(&counts[s], row, options[s])
+			matched := len(options[s]) > 0
+			switch side.rule.Kind {
+			case Inner, Semi:
+				drop = drop || !matched
+			case Anti:
+				drop = drop || matched
 			}
-			match := matches[0]
-			if side.rule.Duplicates == DuplicatesLast {
-				match = matches[len(matches)-1]
-			}
-			values = append(values, pick(match, side.columns)...)
+			options[s] = side.chosen(options[s])
 		}
 		if !drop {
-			out = append(out, strings.Join(values, " "))
+			out = append(out, combinations(pick(row, columns), sides, options)...)
 		}
 	}
 	return out, counts, -1
+}
+
+// candidates returns the staging rows that match, in the side's order.
+func (x asked) candidates(row []string) rows {
+	key := pick(row, x.at)
+	if slices.Contains(key, null) {
+		return nil
+	}
+	var matches rows
+	for _, staging := range x.rows {
+		if slices.Equal(key, pick(staging, x.key)) && x.inTime(row, staging) {
+			matches = append(matches, staging)
+		}
+	}
+	slices.SortStableFunc(matches, func(a, b []string) int {
+		for _, o := range x.recipe.OrderBy {
+			if c := x.compare(o, a[o.Column], b[o.Column]); c != 0 {
+				return c
+			}
+		}
+		return 0
+	})
+	if x.rule.Time == nil {
+		return matches
+	}
+	at := *x.recipe.Time
+	latest := ""
+	for _, m := range matches {
+		if latest == "" || x.ticks[m[at]] > x.ticks[latest] {
+			latest = m[at]
+		}
+	}
+	return slices.DeleteFunc(matches, func(m []string) bool { return m[at] != latest })
+}
+
+func (x asked) inTime(row, staging []string) bool {
+	rule := x.rule.Time
+	if rule == nil {
+		return true
+	}
+	training, ok := x.ticks[row[rule.Column]]
+	tick, has := x.ticks[staging[*x.recipe.Time]]
+	if !ok || !has || tick > training || tick == training && !rule.Exact {
+		return false
+	}
+	age := new(big.Int).Sub(big.NewInt(training), big.NewInt(tick))
+	return age.Cmp(big.NewInt(rule.Tolerance)) <= 0
+}
+
+func (x asked) compare(o Order, a, b string) int {
+	if a == null || b == null {
+		return truth(a == null) - truth(b == null)
+	}
+	c := cmp.Compare(a, b)
+	if tick, ok := x.ticks[a]; ok && x.fields[o.Column].Name == "t" {
+		c = cmp.Compare(tick, x.ticks[b])
+	} else if x.fields[o.Column].Name == "number" {
+		i, _ := strconv.Atoi(a)
+		j, _ := strconv.Atoi(b)
+		c = cmp.Compare(i, j)
+	}
+	if o.Descending {
+		return -c
+	}
+	return c
+}
+
+func (x asked) shows() bool { return x.rule.Kind != Semi && x.rule.Kind != Anti }
+
+func (x asked) breaks(matches rows) bool {
+	return len(matches) == 0 && x.rule.MissingError ||
+		len(matches) > 1 && x.rule.Duplicates == DuplicatesError && x.shows()
+}
+
+func (x asked) count(c *Counts, row []string, matches rows) {
+	c.Rows++
+	switch len(matches) {
+	case 0:
+		c.Missing++
+		if slices.Contains(pick(row, x.at), null) {
+			c.NullKeys++
+		}
+		if strings.Join(x.defaults, "") != "" && (x.rule.Kind == Left || x.rule.Kind == Overlay) {
+			c.Defaulted++
+		}
+	case 1:
+		c.Matched++
+	default:
+		c.Matched++
+		c.Duplicates++
+		if x.shows() && (x.rule.Duplicates == DuplicatesFirst || x.rule.Duplicates == DuplicatesLast) {
+			c.Resolved++
+		}
+	}
+}
+
+// chosen returns the staging rows that the result shows beside a training row;
+// nil stands for none.
+func (x asked) chosen(matches rows) rows {
+	switch {
+	case len(matches) == 0:
+		return rows{nil}
+	case !x.shows(): // which one does not matter, and the test does not look
+		return matches[:1]
+	case x.rule.Duplicates == DuplicatesLast:
+		return matches[len(matches)-1:]
+	case x.rule.Duplicates == DuplicatesAll:
+		return matches
+	default:
+		return matches[:1]
+	}
+}
+
+// combinations writes a training row beside every combination of its staging
+// rows, those of the first side going slowest.
+func combinations(values []string, sides []asked, options []rows) []string {
+	if len(sides) == 0 {
+		return []string{strings.Join(values, " ")}
+	}
+	var out []string
+	side := sides[0]
+	for _, match := range options[0] {
+		row := slices.Clone(values)
+		for _, o := range side.rule.Overlays {
+			if match != nil && (match[side.columns[o.Field]] != null || !side.rule.KeepNulls) {
+				row[o.Training] = match[side.columns[o.Field]]
+			}
+		}
+		for i, at := range side.columns {
+			switch {
+			case match != nil:
+				row = append(row, match[at])
+			case side.defaults != nil && side.defaults[i] != "":
+				row = append(row, side.defaults[i])
+			default:
+				row = append(row, null)
+			}
+		}
+		if side.recipe.Matched != "" {
+			row = append(row, strconv.FormatBool(match != nil))
+		}
+		out = append(out, combinations(row, sides[1:], options[1:])...)
+	}
+	return out
 }
 
 func pick(row []string, at []int) []string {
@@ -80,152 +198,20 @@ func pick(row []string, at []int) []string {
 	return out
 }
 
-// family is a set of column types whose values can be equal, and some values.
-type family struct {
-	types  []arrow.DataType
-	values []string
-}
-
-func families(t *testing.T) []family {
-	words := []string{"", "a", "aa", "b", "ab", "ba", "abcdefgh", "abcdefghi"}
-	binary := []string{"", "AA==", "AAA=", "AAAA", "AAAAAAAAAAA=", "AQAAAAAAAAA="}
-	all := []family{
-		{[]arrow.DataType{arrow.PrimitiveTypes.Int32, arrow.PrimitiveTypes.Int64}, []string{"0", "-1", "1", "7", "2147483647", "-2147483648"}},
-		{[]arrow.DataType{arrow.PrimitiveTypes.Int64}, []string{"0", "16", "32", "-9223372036854775808", "9223372036854775807"}},
-		{[]arrow.DataType{arrow.FixedWidthTypes.Date32}, []string{"1970-01-01", "1969-12-31", "2026-10-01"}},
-		{[]arrow.DataType{arrow.FixedWidthTypes.Time64us}, []string{"00:00:00", "00:00:01", "23:59:59.999999"}},
-		{
-			[]arrow.DataType{arrow.FixedWidthTypes.Timestamp_us, &arrow.TimestampType{Unit: arrow.Microsecond, TimeZone: "+00:00"}},
-			[]string{"1970-01-01T00:00:00Z", "2026-10-01T00:00:00.000001Z", "1960-01-01T00:00:00Z"},
-		},
-		{[]arrow.DataType{&arrow.TimestampType{Unit: arrow.Nanosecond}}, []string{"1970-01-01T00:00:00", "2026-10-01T00:00:00.000000001"}},
-		{
-			[]arrow.DataType{&arrow.Decimal128Type{Precision: 9, Scale: 2}, &arrow.Decimal128Type{Precision: 30, Scale: 2}},
-			[]string{"0", "1.5", "-1.5", "1234567.89"},
-		},
-		{[]arrow.DataType{arrow.BinaryTypes.String, arrow.BinaryTypes.LargeString}, words},
-		{[]arrow.DataType{arrow.BinaryTypes.String, arrow.BinaryTypes.LargeString}, words},
-		{[]arrow.DataType{arrow.BinaryTypes.Binary, arrow.BinaryTypes.LargeBinary}, binary},
-		{[]arrow.DataType{&arrow.FixedSizeBinaryType{ByteWidth: 4}}, []string{"AAAAAA==", "AAAAAQ==", "AQAAAA=="}},
-	}
-	for i, f := range all { // as Arrow writes them, in whichever type
-		for _, dt := range f.types {
-			var cells rows
-			for _, v := range f.values {
-				cells = append(cells, []string{v})
-			}
-			r := record(t, memory.DefaultAllocator, arrow.NewSchema([]arrow.Field{field("v", dt)}, nil), cells)
-			written := text(t, r)
-			r.Release()
-			if dt != f.types[0] && len(f.types) > 1 {
-				require.Len(t, written, len(all[i].values))
-				continue
-			}
-			all[i].values = written
-		}
-	}
-	return all
-}
-
-// world is one random case.
-type world struct {
-	training table
-	columns  []int
-	sides    []asked
-}
-
-// randomWorld makes training rows (a number and some keys) and up to four
-// sides that are keyed on some of these.
-func randomWorld(r *rand.Rand, all []family) world {
-	keys := make([]family, 1+r.IntN(3))
-	w := world{training: table{name: "training", fields: []arrow.Field{field("id", arrow.PrimitiveTypes.Int64)}}}
-	for i := range keys {
-		keys[i] = all[r.IntN(len(all))]
-		w.training.fields = append(w.training.fields, field(fmt.Sprintf("k%d", i), oneOf(r, keys[i].types)))
-	}
-	w.training.rows = randomRows(r, r.IntN(60), keys)
-	w.training.cuts = randomCuts(r, len(w.training.rows))
-	w.columns = append([]int{0}, someOf(r, len(keys)+1)...)
-	for s := range r.IntN(5) {
-		side := asked{table: table{name: fmt.Sprintf("s%d", s), fields: []arrow.Field{field("id", arrow.PrimitiveTypes.Int64)}}}
-		for i, k := range r.Perm(len(keys))[:1+r.IntN(len(keys))] {
-			side.fields = append(side.fields, field(fmt.Sprintf("r%d", i), oneOf(r, keys[k].types)))
-			side.at, side.key = append(side.at, k+1), append(side.key, i+1)
-		}
-		of := make([]family, len(side.at))
-		for i, at := range side.at {
-			of[i] = keys[at-1]
-		}
-		side.rows = randomRows(r, r.IntN(40), of)
-		if r.IntN(2) == 0 {
-			side.rows = distinct(side.rows)
-		}
-		side.cuts = randomCuts(r, len(side.rows))
-		side.columns = someOf(r, len(side.fields))
-		side.rule = Rule{
-			Name: side.name, Duplicates: Duplicates(r.IntN(3)), Kind: Kind(r.IntN(2)), MissingError: r.IntN(8) == 0,
-		}
-		w.sides = append(w.sides, side)
-	}
-	return w
-}
-
-func oneOf[T any](r *rand.Rand, list []T) T { return list[r.IntN(len(list))] }
-
-func someOf(r *rand.Rand, n int) []int { return r.Perm(n)[:r.IntN(n+1)] }
-
-func randomRows(r *rand.Rand, n int, keys []family) rows {
-	out, nullsOf := make(rows, n), 1+r.IntN(20)
-	for i := range out {
-		out[i] = []string{strconv.Itoa(i)}
-		if i > 0 && r.IntN(2) == 0 { // a run of one key
-			out[i] = append(out[i], out[i-1][1:]...)
-			continue
-		}
-		for _, k := range keys {
-			v := oneOf(r, k.values)
-			if r.IntN(nullsOf) == 0 {
-				v = null
-			}
-			out[i] = append(out[i], v)
-		}
-	}
-	return out
-}
-
-// distinct leaves one row of each key.
-func distinct(all rows) rows {
-	seen, out := map[string]bool{}, rows{}
-	for _, row := range all {
-		if key := fmt.Sprintf("%q", row[1:]); !seen[key] {
-			seen[key] = true
-			out = append(out, row)
-		}
-	}
-	return out
-}
-
-func randomCuts(r *rand.Rand, n int) []int {
-	var cuts []int
-	for left := n; r.IntN(4) > 0; {
-		cut := r.IntN(left + 1)
-		cuts, left = append(cuts, cut), left-cut
-	}
-	return cuts
-}
-
 // covered names what a case is an example of.
 func covered(w world, broken int, out []string, counts []Counts) []string {
 	seen := []string{fmt.Sprintf("%d sides", len(w.sides))}
 	if broken >= 0 {
 		rule := w.sides[broken].rule
-		return append(seen, fmt.Sprintf("broken in side %d, missing %v inner %v", broken, rule.MissingError, rule.Kind == Inner))
+		return append(seen, fmt.Sprintf("broken in side %d, missing %v kind %d", broken, rule.MissingError, rule.Kind))
 	}
-	if len(out) == 0 {
+	switch {
+	case len(out) == 0:
 		seen = append(seen, "no rows")
-	}
-	if len(out) > 0 && len(out) < len(w.training.rows) {
+	case len(out) < len(w.training.rows):
 		seen = append(seen, "some rows dropped")
+	case len(out) > len(w.training.rows):
+		seen = append(seen, "some rows repeated")
 	}
 	for s, c := range counts {
 		side := w.sides[s]
@@ -239,62 +225,141 @@ func covered(w world, broken int, out []string, counts []Counts) []string {
 			seen = append(seen, "null keys")
 		}
 		if c.Duplicates > 0 {
-			seen = append(seen, fmt.Sprintf("duplicates rule %d", side.rule.Duplicates))
+			seen = append(seen, fmt.Sprintf("duplicates rule %d, kind %d, ordered %v, timed %v", side.rule.Duplicates, side.rule.Kind,
+				side.recipe.OrderBy != nil, side.rule.Time != nil))
 		}
 		if len(side.columns) == 0 {
 			seen = append(seen, "no columns")
+		}
+		if len(side.rule.Overlays) > 0 {
+			seen = append(seen, fmt.Sprintf("overlay, keep %v", side.rule.KeepNulls))
+		}
+		if c.Defaulted > 0 && len(out) > 0 {
+			seen = append(seen, fmt.Sprintf("defaults, kind %d", side.rule.Kind))
+		}
+		if side.rule.Time != nil {
+			seen = append(seen, fmt.Sprintf("time, exact %v, kind %d", side.rule.Time.Exact, side.rule.Kind))
 		}
 		seen = append(seen, fmt.Sprintf("%d key columns", len(side.key)), fmt.Sprintf("%d batches", min(4, len(side.cuts)+1)))
 	}
 	return seen
 }
 
+// run joins a world, with a strategy for all sides if it is not negative, and
+// returns the strategies that ran too.
+func (w world) run(t *testing.T, strategy Strategy) (out []string, counts []Counts, ran []string, err error) {
+	mem, limit := checked(t), budget.New(1<<30)
+	opts := Options{Memory: mem, Budget: limit}
+	var probes []Probe
+	var sides []*Side
+	for _, s := range w.sides {
+		var columns []arrow.Field
+		for _, at := range s.columns {
+			columns = append(columns, s.fields[at])
+		}
+		if strategy >= 0 {
+			s.recipe.Strategy = strategy
+		}
+		side, err := Build(t.Context(), s.input(t, mem, s.key, s.columns), s.recipe, opts)
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, side.Bytes(), holds(side))
+		require.LessOrEqual(t, side.Bytes(), holds(side)+word)
+		side.Retain()
+		sides = append(sides, side)
+		probes = append(probes, Probe{
+			Rule: s.rule, Key: s.at, Columns: columns, Matched: s.recipe.Matched,
+			Side: func(context.Context) (Joinable, error) { return side, nil },
+		})
+	}
+	r, err := Join(t.Context(), w.training.input(t, mem, nil, w.columns), probes, opts)
+	require.NoError(t, err)
+	if len(w.training.rows) == 0 { // nobody asks for the sides
+		for _, side := range sides {
+			side.Release()
+		}
+	}
+	out, counts, err = drain(t, r)
+	for _, side := range sides {
+		ran = append(ran, side.Strategy())
+		require.LessOrEqual(t, side.Bytes(), holds(side)+word)
+		side.Release()
+	}
+	require.Zero(t, limit.Used())
+	return out, counts, ran, err
+}
+
+// cutAnew cuts all streams of a world into other batches.
+func (w world) cutAnew(r *rand.Rand) world {
+	w.training.cuts = randomCuts(r, len(w.training.rows))
+	w.sides = slices.Clone(w.sides)
+	for i := range w.sides {
+		w.sides[i].cuts = randomCuts(r, len(w.sides[i].rows))
+	}
+	return w
+}
+
+// withoutFiles returns what an error says, but for files: they are cut anew.
+func withoutFiles(err error) string {
+	text, _, _ := strings.Cut(err.Error(), ", in file")
+	text, _, _ = strings.Cut(text, " (file")
+	return text
+}
+
 // spec: join-1, join-3, join-4, join-5, join-6, join-7, join-9, join-11, join-12, join-15, join-16, join-17, join-18
+// spec: join-26, join-27, join-28, join-29, join-30, join-31, join-32, join-33, join-34, join-35, join-36, join-37, join-38, join-40
 func TestJoinAgreesWithTheOracle(t *testing.T) {
-	all, seen := families(t), map[string]int{}
-	for seed := range uint64(600) {
-		w := randomWorld(rand.New(rand.NewPCG(seed, 3)), all)
+	all, times, seen := families(t), clocks(t), map[string]int{}
+	for seed := range uint64(1500) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		w := randomWorld(r, all, times)
 		want, wantCounts, broken := oracle(w.training.rows, w.columns, w.sides)
 		for _, label := range covered(w, broken, want, wantCounts) {
 			seen[label]++
 		}
 		ok := t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
-			mem, limit := checked(t), budget.New(1<<30)
-			opts := Options{Memory: mem, Budget: limit}
-			var probes []Probe
-			for _, s := range w.sides {
-				var columns []arrow.Field
-				for _, at := range s.columns {
-					columns = append(columns, s.fields[at])
+			failure := ""
+			for _, strategy := range []Strategy{-1, StrategyAuto, StrategyIndex, StrategyMerge, StrategyZip} {
+				if strategy >= 0 && seed%4 != 0 {
+					break
 				}
-				probes = append(probes, Probe{
-					Rule: s.rule, Key: s.at, Columns: columns,
-					Side: built(s.input(t, mem, s.key, s.columns), Recipe{Name: s.rule.Name}, opts),
-				})
+				got, counts, ran, err := w.run(t, strategy)
+				for _, s := range ran {
+					seen[fmt.Sprintf("strategy %d ran as %s", strategy, s)]++
+				}
+				w = w.cutAnew(r)
+				if broken >= 0 {
+					require.Equal(t, fault.Invalid, fault.KindOf(err))
+					require.ErrorContains(t, err, "join "+w.sides[broken].name+":")
+					if same := withoutFiles(err); failure != "" {
+						require.Equal(t, failure, same)
+					} else {
+						failure = same
+					}
+					continue
+				}
+				require.NoError(t, err)
+				require.Equal(t, want, got)
+				require.Equal(t, wantCounts, counts)
 			}
-			r, err := Join(t.Context(), w.training.input(t, mem, nil, w.columns), probes, opts)
-			require.NoError(t, err)
-			got, counts, err := drain(t, r)
-			require.Zero(t, limit.Used())
-			if broken >= 0 {
-				require.Equal(t, fault.Invalid, fault.KindOf(err))
-				require.ErrorContains(t, err, "join "+w.sides[broken].name+":")
-				return
-			}
-			require.NoError(t, err)
-			require.Equal(t, want, got)
-			require.Equal(t, wantCounts, counts)
 		})
 		require.True(t, ok)
 	}
 	for _, label := range []string{
-		"0 sides", "1 sides", "4 sides", "no rows", "some rows dropped", "null keys", "no columns",
-		"duplicates rule 1", "duplicates rule 2", "1 key columns", "2 key columns", "3 key columns", "1 batches", "4 batches",
+		"0 sides", "1 sides", "4 sides", "no rows", "some rows dropped", "some rows repeated", "null keys", "no columns",
+		"1 key columns", "2 key columns", "3 key columns", "1 batches", "4 batches",
 		"int32 matches int64", "int64 matches int32", "utf8 matches large_utf8", "large_utf8 matches utf8",
 		"binary matches large_binary", "date32 matches date32", "time64[us] matches time64[us]", "decimal(9, 2) matches decimal(30, 2)",
 		"timestamp[us, tz=UTC] matches timestamp[us, tz=+00:00]", "timestamp[ns] matches timestamp[ns]",
 		"fixed_size_binary[4] matches fixed_size_binary[4]",
-		"broken in side 0, missing false inner false", "broken in side 3, missing true inner true",
+		"broken in side 0, missing false kind 0", "broken in side 3, missing true kind 1",
+		"duplicates rule 1, kind 0, ordered true, timed false", "duplicates rule 2, kind 0, ordered true, timed false",
+		"duplicates rule 3, kind 0, ordered true, timed false", "duplicates rule 3, kind 4, ordered false, timed false",
+		"duplicates rule 2, kind 0, ordered true, timed true", "duplicates rule 3, kind 1, ordered false, timed true",
+		"duplicates rule 0, kind 2, ordered false, timed false", "duplicates rule 3, kind 3, ordered false, timed false",
+		"overlay, keep true", "overlay, keep false", "defaults, kind 0", "defaults, kind 4",
+		"time, exact true, kind 0", "time, exact false, kind 0", "time, exact true, kind 3",
+		"strategy 0 ran as merge", "strategy 0 ran as index", "strategy 1 ran as index", "strategy 2 ran as merge",
+		"strategy 2 ran as index", "strategy 3 ran as zip", "strategy 3 ran as index",
 	} {
 		require.NotZero(t, seen[label], "the cases have no example of %q: %v", label, seen)
 	}

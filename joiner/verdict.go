@@ -36,7 +36,7 @@ func (v *verdict) judge(p *probe) {
 	if p.answer.counts != nil {
 		counts.Duplicates = v.duplicates(p)
 	}
-	if p.Rule.Duplicates == DuplicatesFirst || p.Rule.Duplicates == DuplicatesLast {
+	if p.Rule.chooses() {
 		counts.Resolved = counts.Duplicates
 	}
 	v.met = append(v.met, counts)
