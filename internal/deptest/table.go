@@ -47,6 +47,7 @@ func Graph() []Row {
 
 		{Folder: "internal/budget", Imports: "batch fault invariant"},
 		{Folder: "internal/batch", Imports: "budget fault invariant"},
+		{Folder: "internal/spool", Imports: "batch budget fault invariant"},
 		{Folder: "internal/expr", Imports: "batch budget fault invariant", Outside: libParticiple},
 		{Folder: "internal/store", Imports: "batch budget fault invariant"},
 		{Folder: "internal/parquet", Imports: "batch budget fault invariant store", Outside: libParquet},

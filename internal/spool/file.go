@@ -1,0 +1,213 @@
+package spool
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"sync"
+	"sync/atomic"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/ipc"
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/invariant"
+)
+
+// File is a list of batches on disk. It is counted by reference; the last
+// Release frees its space at once. Append and Read may be called from any
+// number of goroutines.
+type File struct {
+	refs  atomic.Int64
+	spool *Spool
+	what  string
+	disk  *os.File
+	named bool // the system could not unlink an open file
+
+	mu      sync.Mutex
+	end     int64
+	batches []extent
+	schemas []*schema
+}
+
+// extent is where one batch lies.
+type extent struct {
+	at, bytes int64
+	body      int64 // bytes that it takes in memory
+	sum       uint64
+	schema    *schema
+}
+
+// schema is one that some batches of the file have.
+type schema struct {
+	of   *arrow.Schema
+	head []byte // as an IPC message, which every reading begins with
+}
+
+// Create makes an empty file for what is named. The caller releases it.
+func (s *Spool) Create(what string) (*File, error) {
+	disk, err := os.CreateTemp(s.place, pattern)
+	if err != nil {
+		return nil, s.broken("create a file in", err)
+	}
+	f := &File{spool: s, what: what, disk: disk}
+	f.refs.Store(1)
+	if s.unlink(disk.Name()) != nil {
+		f.named = true
+		if err := lock(disk); err != nil {
+			_ = disk.Close()
+			_ = os.Remove(disk.Name())
+			return nil, s.broken("lock a file in", err)
+		}
+	}
+	s.mu.Lock()
+	s.stats.Files++
+	s.mu.Unlock()
+	return f, nil
+}
+
+// Retain adds a reference. The caller holds one already.
+func (f *File) Retain() {
+	refs := f.refs.Add(1)
+	invariant.Check(refs > 1, "Retain of a spool file after its last Release")
+}
+
+// Release gives a reference back; the last one frees the disk. Batches that
+// were read stay as they are.
+func (f *File) Release() {
+	refs := f.refs.Add(-1)
+	invariant.Check(refs >= 0, "more Releases of a spool file than references")
+	if refs != 0 {
+		return
+	}
+	_ = f.disk.Close() // nobody reads it again
+	if f.named {
+		_ = os.Remove(f.disk.Name()) // the next Open sweeps what stays
+	}
+	f.spool.give(f.end)
+	f.batches, f.schemas = nil, nil
+}
+
+// Bytes returns the bytes on disk.
+func (f *File) Bytes() int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.end
+}
+
+// copyBuffer is how much of a batch is copied at a time, in bytes.
+const copyBuffer = 64 << 10
+
+// Append writes a batch and returns its number: 0, 1, 2 …, in the order of the
+// calls. Columns may be slices of larger ones: only their rows are written.
+// There may be no dictionaries. After an error the file is good for nothing
+// but Release.
+func (f *File) Append(b arrow.RecordBatch) (int, error) {
+	payload, err := ipc.GetRecordBatchPayload(b, ipc.WithAllocator(f.spool.mem))
+	if err != nil {
+		return 0, fault.New(fault.Internal, "encode a batch of %s: %w", f.what, err)
+	}
+	defer payload.Release()
+	var whole, body counter
+	_, err = payload.WritePayload(&whole)
+	if err = errors.Join(err, payload.SerializeBody(&body)); err != nil {
+		return 0, fault.New(fault.Internal, "encode a batch of %s: %w", f.what, err)
+	}
+	if err := f.spool.take(f.what, int64(whole)); err != nil {
+		return 0, err
+	}
+	x := f.reserve(b.Schema(), int64(whole), int64(body))
+	sum := xxhash.New()
+	w := bufio.NewWriterSize(io.MultiWriter(sum, io.NewOffsetWriter(f.disk, x.at)), copyBuffer)
+	_, err = payload.WritePayload(w)
+	if err = errors.Join(err, w.Flush()); err != nil {
+		return 0, f.spool.broken("write to", err)
+	}
+	x.sum = sum.Sum64()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.batches = append(f.batches, x)
+	return len(f.batches) - 1, nil
+}
+
+// reserve takes the next bytes of the file.
+func (f *File) reserve(s *arrow.Schema, size, body int64) extent {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	x := extent{at: f.end, bytes: size, body: (body + alignment - 1) &^ (alignment - 1)}
+	f.end += size
+	for _, known := range f.schemas {
+		if known.of == s || known.of.Equal(s) {
+			x.schema = known
+			return x
+		}
+	}
+	x.schema = &schema{of: s, head: headOf(s)}
+	f.schemas = append(f.schemas, x.schema)
+	return x
+}
+
+// headOf returns a schema as an IPC message.
+func headOf(s *arrow.Schema) []byte {
+	var head bytes.Buffer
+	w := ipc.NewWriter(&head, ipc.WithSchema(s))
+	err := w.Close() // writes the schema and an end mark
+	invariant.Check(err == nil, "a schema cannot be written: %v", err)
+	return head.Bytes()[:head.Len()-endMark]
+}
+
+// alignment is what Arrow's buffers are allocated in multiples of, in bytes.
+const alignment = 64
+
+// endMark is the length of the mark at the end of an IPC stream.
+const endMark = 8
+
+// counter counts the bytes that are written to it.
+type counter int64
+
+func (c *counter) Write(p []byte) (int, error) {
+	*c += counter(len(p))
+	return len(p), nil
+}
+
+// Len returns how many batches the file has.
+func (f *File) Len() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.batches)
+}
+
+// Size returns the bytes of memory that a batch takes when it is read: what to
+// reserve before Read.
+func (f *File) Size(number int) int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.batches[number].body
+}
+
+// Read reads a batch. The caller releases it.
+func (f *File) Read(number int) (arrow.RecordBatch, error) {
+	f.mu.Lock()
+	x := f.batches[number]
+	f.mu.Unlock()
+	sum := xxhash.New()
+	body := io.TeeReader(io.NewSectionReader(f.disk, x.at, x.bytes), sum)
+	r, err := ipc.NewReader(io.MultiReader(bytes.NewReader(x.schema.head), body), ipc.WithAllocator(f.spool.mem))
+	if err != nil {
+		return nil, fault.New(fault.Internal, "decode the schema of %s: %w", f.what, err)
+	}
+	defer r.Release()
+	b, err := r.Read()
+	if err != nil {
+		return nil, f.spool.broken("read from", err)
+	}
+	if sum.Sum64() != x.sum {
+		return nil, fault.New(fault.Corrupt, "%s was written to %s and reads otherwise now", f.what, f.spool.place).
+			WithRemedy("the disk of %s is faulty; set another place for the spool", f.spool.place)
+	}
+	return array.NewRecordBatch(x.schema.of, b.Columns(), b.NumRows()), nil
+}

@@ -1,0 +1,107 @@
+package spool
+
+import (
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/penstock/penstock/internal/fault"
+)
+
+// Options are what a Spool is made of.
+type Options struct {
+	Place  string           // the folder, made if it is not there; "": the system's for temporary files
+	Limit  int64            // bytes on disk at one time, of all files; 0 or less: no limit but the disk's
+	Memory memory.Allocator // of the batches that are read; nil: the Go heap
+}
+
+// Stats is what a Spool has on disk and had, in bytes.
+type Stats struct {
+	Used    int64 // now
+	Peak    int64 // the most at one time
+	Written int64 // in all
+	Files   int   // now
+}
+
+// Spool is a place on local disk. It is safe for concurrent use, and holds
+// nothing when no file of it is open, so it needs no Close.
+type Spool struct {
+	place string
+	limit int64
+	mem   memory.Allocator
+	// unlink takes the name of an open file; systems that cannot fail.
+	unlink func(path string) error
+
+	mu    sync.Mutex
+	stats Stats
+}
+
+// pattern is how files are called, for as long as they have a name.
+const pattern = "penstock-*.spool"
+
+// Open makes a Spool. Files which a killed process could not help leaving in
+// the folder are removed; those of processes that run are not touched.
+func Open(o Options) (*Spool, error) {
+	s := &Spool{place: o.Place, limit: o.Limit, mem: o.Memory, unlink: os.Remove}
+	if s.place == "" {
+		s.place = os.TempDir()
+	}
+	if s.mem == nil {
+		s.mem = memory.DefaultAllocator
+	}
+	if err := os.MkdirAll(s.place, 0o700); err != nil {
+		return nil, s.broken("make the folder", err)
+	}
+	left, err := filepath.Glob(filepath.Join(s.place, pattern))
+	if err != nil {
+		return nil, s.broken("list the folder", err)
+	}
+	for _, path := range left {
+		sweep(path)
+	}
+	return s, nil
+}
+
+// Place returns the folder.
+func (s *Spool) Place() string { return s.place }
+
+// Limit returns the limit in bytes; 0 is none.
+func (s *Spool) Limit() int64 { return max(s.limit, 0) }
+
+// Stats returns what is on disk now and what was.
+func (s *Spool) Stats() Stats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stats
+}
+
+// take counts n bytes that are about to be written, if the limit lets them.
+func (s *Spool) take(what string, n int64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.limit > 0 && s.stats.Used+n > s.limit {
+		return fault.New(fault.Exhausted, "%s needs %d bytes more on local disk, %d of the %d that %s may hold are in use",
+			what, n, s.stats.Used, s.limit, s.place).
+			WithRemedy("raise the limit of the spool or the memory budget, ask for fewer columns, or write the staging table with more buckets")
+	}
+	s.stats.Used += n
+	s.stats.Written += n
+	s.stats.Peak = max(s.stats.Peak, s.stats.Used)
+	return nil
+}
+
+// give takes n bytes, and a file, out of the count.
+func (s *Spool) give(n int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stats.Used -= n
+	s.stats.Files--
+}
+
+// broken says that the disk failed.
+func (s *Spool) broken(doing string, err error) error {
+	return fault.New(fault.Unavailable, "%s %s for rows that do not fit in memory: %w", doing, s.place, err).
+		WithRemedy("see that the server may write to %s and that its disk has room, or set another place for the spool", s.place)
+}
