@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"slices"
 
 	"github.com/penstock/penstock/internal/expr"
 )
@@ -54,6 +53,9 @@ func (q Query) Canonical() []byte {
 	}
 	defaults = Query{Shard: q.Shard, Lanes: q.Lanes}.Defaults()
 	form.BatchRows = unless(q.BatchRows, defaults.BatchRows)
+	if q.Sample != nil {
+		form.Sample = q.Sample.form()
+	}
 	if q.Inline != nil {
 		form.Dataset = q.Inline.form()
 	} else {
@@ -105,105 +107,27 @@ func (c Cursor) form() cursorForm {
 	return cursorForm(c)
 }
 
-type datasetForm struct {
-	Training trainingForm  `json:"training"`
-	Key      []string      `json:"key,omitempty"`
-	Staging  []stagingForm `json:"staging,omitempty"`
-}
-
-type trainingForm struct {
-	Table    string `json:"table"`
-	Ref      string `json:"ref,omitempty"`
-	Snapshot int64  `json:"snapshot,omitempty"`
-	Filter   string `json:"filter,omitempty"`
-}
-
-type stagingForm struct {
-	Table      string     `json:"table"`
-	Name       string     `json:"name,omitempty"`
-	Ref        string     `json:"ref,omitempty"`
-	Snapshot   int64      `json:"snapshot,omitempty"`
-	Filter     string     `json:"filter,omitempty"`
-	Key        keyForm    `json:"key,omitempty"`
-	Columns    []Column   `json:"columns,omitzero"` // empty is not left out: it asks for none
-	Prefix     string     `json:"prefix,omitempty"`
-	Join       Join       `json:"join,omitempty"`
-	Missing    Missing    `json:"missing,omitempty"`
-	Duplicates Duplicates `json:"duplicates,omitempty"`
-}
-
 type queryForm struct {
-	Dataset   any        `json:"dataset"`
-	Columns   []Column   `json:"columns,omitzero"`
-	Filter    string     `json:"filter,omitempty"`
-	Snapshots *Pin       `json:"snapshots,omitempty"`
-	Order     Order      `json:"order,omitempty"`
-	Shuffle   Shuffle    `json:"shuffle,omitempty"`
-	Seed      int64      `json:"seed,omitempty"`
-	Epoch     int64      `json:"epoch,omitempty"`
-	Lanes     int        `json:"lanes,omitempty"`
-	Shard     *shardForm `json:"shard,omitempty"`
-	BatchRows int        `json:"batch_rows,omitempty"`
-	Tail      Tail       `json:"tail,omitempty"`
-	Count     Count      `json:"count,omitempty"`
-	Cursor    any        `json:"cursor,omitempty"`
+	Dataset   any         `json:"dataset"`
+	Columns   []Column    `json:"columns,omitzero"`
+	Filter    string      `json:"filter,omitempty"`
+	Sample    *sampleForm `json:"sample,omitempty"`
+	Snapshots *Pin        `json:"snapshots,omitempty"`
+	Order     Order       `json:"order,omitempty"`
+	Shuffle   Shuffle     `json:"shuffle,omitempty"`
+	Seed      int64       `json:"seed,omitempty"`
+	Epoch     int64       `json:"epoch,omitempty"`
+	Lanes     int         `json:"lanes,omitempty"`
+	Shard     *shardForm  `json:"shard,omitempty"`
+	BatchRows int         `json:"batch_rows,omitempty"`
+	Tail      Tail        `json:"tail,omitempty"`
+	Count     Count       `json:"count,omitempty"`
+	Cursor    any         `json:"cursor,omitempty"`
 }
 
 type shardForm struct {
 	Index *int `json:"index,omitempty"`
 	Of    int  `json:"of"`
-}
-
-// form leaves out what decoding would put back. Defaults are set in d.
-func (d Dataset) form() datasetForm {
-	out := datasetForm{Training: trainingForm{
-		Table: d.Training.Table, Ref: d.Training.Ref.Name, Snapshot: d.Training.Ref.Snapshot, Filter: d.Training.Filter,
-	}, Key: d.Key}
-	for _, s := range d.Staging {
-		defaults := Dataset{Key: d.Key, Staging: []Staging{{Table: s.Table}}}.Defaults().Staging[0]
-		form := stagingForm{
-			Table: s.Table, Name: unless(s.Name, defaults.Name), Ref: s.Ref.Name, Snapshot: s.Ref.Snapshot, Filter: s.Filter,
-			Columns: s.Columns, Prefix: s.Prefix, Join: unless(s.Join, defaults.Join),
-			Missing: unless(s.Missing, defaults.Missing), Duplicates: unless(s.Duplicates, defaults.Duplicates),
-		}
-		if !slices.Equal(s.Key, defaults.Key) {
-			form.Key = s.Key
-		}
-		out.Staging = append(out.Staging, form)
-	}
-	return out
-}
-
-// keyForm is a list of names if both sides have the same, else an object in
-// the order of the key.
-type keyForm []KeyPair
-
-// MarshalJSON keeps the order, which a map would lose.
-func (k keyForm) MarshalJSON() ([]byte, error) {
-	names := make([]string, len(k))
-	object := []byte("{")
-	for i, p := range k {
-		names[i] = p.Training
-		if i > 0 {
-			object = append(object, ',')
-		}
-		object = append(append(append(object, encode(p.Training)...), ':'), encode(p.Staging)...)
-	}
-	if slices.Equal(samePairs(names), k) {
-		return encode(names), nil
-	}
-	return append(object, '}'), nil
-}
-
-// MarshalJSON writes the short form of a column that is not renamed.
-func (c Column) MarshalJSON() ([]byte, error) {
-	if c.Name == "" {
-		return encode(c.Column), nil
-	}
-	return encode(struct {
-		Column string `json:"column"`
-		Name   string `json:"name"`
-	}{c.Column, c.Name}), nil
 }
 
 // MarshalJSON writes an object for Staging even where it is nil.

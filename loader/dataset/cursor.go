@@ -37,8 +37,9 @@ type Cursor struct {
 	Version   int        `json:"v"`
 	Plan      string     `json:"plan"`
 	Algorithm int        `json:"algorithm"`
-	Dataset   string     `json:"dataset"` // digest
-	Filter    string     `json:"filter"`  // canonical
+	Dataset   string     `json:"dataset"`          // digest
+	Filter    string     `json:"filter"`           // canonical
+	Sample    string     `json:"sample,omitempty"` // canonical, as Sample.Canonical has it; left out if all rows count
 	Order     Order      `json:"order"`
 	Shuffle   Shuffle    `json:"shuffle"`
 	Seed      int64      `json:"seed"`

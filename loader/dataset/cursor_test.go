@@ -67,6 +67,21 @@ func TestCursorForm(t *testing.T) {
 	}
 }
 
+// TestCursorOfASample: a cursor of all rows has the text that it had before
+// there were samples.
+func TestCursorOfASample(t *testing.T) {
+	t.Parallel()
+	sampled := shards()[0]
+	sampled.Sample = (&dataset.Sample{Rate: 0.25, Where: "label=0"}).Canonical()
+	text := strings.Replace(firstText, `"order":`, `"sample":"{\"rate\":0.25,\"where\":\"label = 0\"}","order":`, 1)
+	same(t, text, sampled.JSON())
+	back, err := dataset.ParseCursor([]byte(text))
+	require.NoError(t, err)
+	require.Equal(t, sampled, back)
+	_, err = dataset.ParseCursor([]byte(strings.Replace(text, `{\"rate`, strings.Repeat("x", 8<<16), 1)))
+	require.ErrorContains(t, err, "sample: has ")
+}
+
 // spec: cursor-4, cursor-5
 func TestFaultsOfCursors(t *testing.T) {
 	t.Parallel()
@@ -162,7 +177,7 @@ func TestDifferences(t *testing.T) {
 
 	b := a
 	b.Algorithm, b.Dataset, b.Filter, b.Order, b.Shuffle = 2, "other", "", dataset.Stored, "rows"
-	b.Seed, b.Epoch, b.Lanes = 3, 4, 5
+	b.Seed, b.Epoch, b.Lanes, b.Sample = 3, 4, 5, `{"rate":0.5}`
 	b.Pin = dataset.Pin{
 		Training: dataset.TablePin{UUID: "9c12", Snapshot: 5, Schema: 3},
 		Staging: map[string]dataset.TablePin{
@@ -171,6 +186,7 @@ func TestDifferences(t *testing.T) {
 	}
 	require.Equal(t, []string{
 		"algorithm (1, not 2)", "dataset (c8cb5c6c, not other)", "filter (a < 1 AND b > '&', not none)",
+		`sample (none, not {"rate":0.5})`,
 		"order (shuffled, not stored)", "shuffle (splits, not rows)", "seed (-9223372036854775808, not 3)",
 		"epoch (2, not 4)", "lanes (4, not 5)",
 		"pin.training snapshot (9007199254740993, not 5)", "pin.training schema (1, not 3)",

@@ -1,6 +1,9 @@
 package dataset
 
-import "strings"
+import (
+	"cmp"
+	"strings"
+)
 
 // Dataset is a named join: one training table and its staging tables.
 type Dataset struct {
@@ -11,40 +14,49 @@ type Dataset struct {
 }
 
 // Defaults returns the dataset with every unset field at its default, as
-// decoding leaves it. The slices of d are not changed.
+// decoding leaves it. What the slices and pointers of d refer to is not
+// changed.
 func (d Dataset) Defaults() Dataset {
 	d.Training.Ref = d.Training.Ref.normal()
+	if d.Training.Distinct != nil {
+		distinct := *d.Training.Distinct
+		distinct.Keep = cmp.Or(distinct.Keep, KeepFirst)
+		d.Training.Distinct = &distinct
+	}
 	staging := d.Staging
 	d.Staging = nil
 	for _, s := range staging {
-		if s.Name == "" {
-			s.Name = s.Table[strings.LastIndexByte(s.Table, '.')+1:]
-		}
-		if len(s.Key) == 0 {
-			s.Key = samePairs(d.Key)
-		}
-		if s.Join == "" {
-			s.Join = Left
-		}
-		if s.Missing == "" {
-			s.Missing = MissingNull
-		}
-		if s.Duplicates == "" {
-			s.Duplicates = DuplicatesError
-		}
-		if s.Join == Overlay && s.Nulls == "" {
-			s.Nulls = NullsReplace
-		}
-		if s.Strategy == "" {
-			s.Strategy = StrategyAuto
-		}
-		if s.MaxAmplification == 0 {
-			s.MaxAmplification = DefaultMaxAmplification
-		}
-		s.Ref = s.Ref.normal()
-		d.Staging = append(d.Staging, s)
+		d.Staging = append(d.Staging, s.defaults(d.Key))
 	}
 	return d
+}
+
+// defaults returns an entry of a dataset with that key, every unset field at
+// its default.
+func (s Staging) defaults(key []string) Staging {
+	s.Name = cmp.Or(s.Name, s.Table[strings.LastIndexByte(s.Table, '.')+1:])
+	if len(s.Key) == 0 {
+		s.Key = samePairs(key)
+	}
+	s.Ref = s.Ref.normal()
+	s.Join = cmp.Or(s.Join, Left)
+	s.Missing = cmp.Or(s.Missing, MissingNull)
+	s.Duplicates = cmp.Or(s.Duplicates, DuplicatesError)
+	s.Strategy = cmp.Or(s.Strategy, StrategyAuto)
+	s.MaxAmplification = cmp.Or(s.MaxAmplification, DefaultMaxAmplification)
+	if s.Join == Overlay {
+		s.Nulls = cmp.Or(s.Nulls, NullsReplace)
+	}
+	if s.Align != nil {
+		align := s.Align.defaults()
+		s.Align = &align
+	}
+	if s.PointInTime != nil {
+		point := *s.PointInTime
+		point.Staging = cmp.Or(point.Staging, point.Training)
+		s.PointInTime = &point
+	}
+	return s
 }
 
 // Training is the training table and which of its rows count.

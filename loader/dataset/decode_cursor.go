@@ -38,12 +38,13 @@ func (d *decoder) cursor(at place) Cursor {
 			return out
 		}
 	}
-	object(d, at, &out, must([]field[Cursor]{
+	sample := field[Cursor]{name: "sample", read: func(d *decoder, at place, c *Cursor) { c.Sample = d.planText(at, maxSample) }}
+	object(d, at, &out, append(must([]field[Cursor]{
 		{name: "v", read: func(d *decoder, at place, c *Cursor) { c.Version = int(d.whole(at, CursorVersion, CursorVersion)) }},
 		{name: "plan", read: func(d *decoder, at place, c *Cursor) { c.Plan = d.short(at, maxID) }},
 		{name: "algorithm", read: func(d *decoder, at place, c *Cursor) { c.Algorithm = int(d.whole(at, 1, maxInt32)) }},
 		{name: "dataset", read: func(d *decoder, at place, c *Cursor) { c.Dataset = d.short(at, maxID) }},
-		{name: "filter", read: func(d *decoder, at place, c *Cursor) { c.Filter = d.planFilter(at) }},
+		{name: "filter", read: func(d *decoder, at place, c *Cursor) { c.Filter = d.planText(at, expr.MaxText) }},
 		{name: "order", read: func(d *decoder, at place, c *Cursor) { c.Order = choice(d, at, []Order{Stored, Shuffled}) }},
 		{name: "shuffle", read: func(d *decoder, at place, c *Cursor) { c.Shuffle = d.shuffle(at) }},
 		{name: "seed", read: func(d *decoder, at place, c *Cursor) { c.Seed = d.whole(at, minInt64, maxInt64) }},
@@ -54,7 +55,7 @@ func (d *decoder) cursor(at place) Cursor {
 		{name: "step", read: func(d *decoder, at place, c *Cursor) { c.Step = d.whole(at, 0, maxInt64) }},
 		{name: "rows", read: func(d *decoder, at place, c *Cursor) { c.Rows = d.whole(at, 0, maxInt64) }},
 		{name: "at", read: func(d *decoder, at place, c *Cursor) { c.At = list(d, at, MaxLanes, (*decoder).position) }},
-	}))
+	}), sample))
 	if d.sound(at.path) {
 		d.checkAt(at, out)
 	}
@@ -73,11 +74,11 @@ func (d *decoder) cursorShard(at place) Shard {
 	return out
 }
 
-// planFilter decodes a filter that is compared as text, never evaluated.
-func (d *decoder) planFilter(at place) string {
+// planText decodes a filter or a sample that is compared as text, never evaluated.
+func (d *decoder) planText(at place, limit int) string {
 	text := d.text(at)
-	if len(text) > expr.MaxText {
-		d.fail(at.path, "has %d bytes, the limit is %d", len(text), expr.MaxText)
+	if len(text) > limit {
+		d.fail(at.path, "has %d bytes, the limit is %d", len(text), limit)
 	}
 	return text
 }

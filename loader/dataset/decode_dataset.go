@@ -77,7 +77,7 @@ func (d *decoder) training(at place) Training {
 		{name: "as_of"},
 		{name: "filter", read: func(d *decoder, at place, out *Training) { out.Filter = d.filter(at) }},
 		{name: "request_level"},
-		{name: "distinct"},
+		{name: "distinct", read: func(d *decoder, at place, out *Training) { out.Distinct = d.distinct(at) }},
 	})
 	d.checkRef(at, out.Ref)
 	return out
@@ -85,7 +85,16 @@ func (d *decoder) training(at place) Training {
 
 func (d *decoder) staging(at place) Staging {
 	var out Staging
-	object(d, at, &out, []field[Staging]{
+	object(d, at, &out, slices.Concat(tableFields(), matchFields(), timeFields(), effortFields()))
+	d.checkRef(at, out.Ref)
+	d.checkOutputs(join(at.path, "columns"), out.Prefix, out.Columns)
+	d.checkRules(at, out)
+	return out
+}
+
+// tableFields say which rows and columns of a staging table count.
+func tableFields() []field[Staging] {
+	return []field[Staging]{
 		{name: "table", must: true, read: func(d *decoder, at place, out *Staging) { out.Table = d.table(at) }},
 		{name: "name", read: func(d *decoder, at place, out *Staging) { out.Name = d.name(at) }},
 		{name: "ref", read: func(d *decoder, at place, out *Staging) { out.Ref.Name = d.ref(at) }},
@@ -95,23 +104,26 @@ func (d *decoder) staging(at place) Staging {
 		{name: "key", read: func(d *decoder, at place, out *Staging) { out.Key = d.keyPairs(at) }},
 		{name: "columns", read: func(d *decoder, at place, out *Staging) { out.Columns = d.columns(at) }},
 		{name: "prefix", read: func(d *decoder, at place, out *Staging) { out.Prefix = d.prefix(at) }},
+	}
+}
+
+// matchFields say what a match, several of them and none mean.
+func matchFields() []field[Staging] {
+	return []field[Staging]{
 		{name: "join", read: func(d *decoder, at place, out *Staging) {
-			out.Join = choice(d, at, []Join{Left, Inner}, "semi", "anti", "overlay")
+			out.Join = choice(d, at, []Join{Left, Inner, Semi, Anti, Overlay})
 		}},
-		{name: "missing", read: func(d *decoder, at place, out *Staging) { out.Missing = d.missing(at) }},
+		{name: "nulls", read: func(d *decoder, at place, out *Staging) {
+			out.Nulls = choice(d, at, []Nulls{NullsKeep, NullsReplace})
+		}},
+		{name: "missing", read: func(d *decoder, at place, out *Staging) { out.Missing, out.Defaults = d.missing(at) }},
 		{name: "duplicates", read: func(d *decoder, at place, out *Staging) {
-			out.Duplicates = choice(d, at, []Duplicates{DuplicatesError, DuplicatesFirst, DuplicatesLast}, "all")
+			out.Duplicates = choice(d, at, []Duplicates{DuplicatesError, DuplicatesFirst, DuplicatesLast, DuplicatesAll})
 		}},
-		{name: "order_by"},
-		{name: "nulls"},
-		{name: "align"},
-		{name: "point_in_time"},
-		{name: "min_match"},
-		{name: "matched_as"},
-	})
-	d.checkRef(at, out.Ref)
-	d.checkOutputs(join(at.path, "columns"), out.Prefix, out.Columns)
-	return out
+		{name: "order_by", read: func(d *decoder, at place, out *Staging) { out.OrderBy = d.orderBy(at) }},
+		{name: "min_match", read: func(d *decoder, at place, out *Staging) { out.MinMatch = d.number(at, 0, 1) }},
+		{name: "matched_as", read: func(d *decoder, at place, out *Staging) { out.MatchedAs = d.name(at) }},
+	}
 }
 
 func (d *decoder) checkRef(at place, ref Ref) {
@@ -169,20 +181,6 @@ func (d *decoder) prefix(at place) string {
 	return d.name(at)
 }
 
-// missing decodes the rule for keys without a staging row. It may also be a
-// null of YAML or JSON, which object takes for the default: the same.
-func (d *decoder) missing(at place) Missing {
-	if at.kind == kindObject {
-		if len(at.members) == 1 && at.members[0].name == "default" {
-			d.fail(at.path, "missing: {default: …} is not served by this version; served: null, error")
-			return ""
-		}
-		d.fail(at.path, "must be null or error, not an object")
-		return ""
-	}
-	return choice(d, at, []Missing{MissingNull, MissingError})
-}
-
 // key decodes the names of key columns that both sides have.
 func (d *decoder) key(at place) []string {
 	names := list(d, at, MaxKeys, (*decoder).name)
@@ -231,7 +229,7 @@ func samePairs(names []string) []KeyPair {
 
 func (d *decoder) columns(at place) []Column { return list(d, at, MaxColumns, (*decoder).column) }
 
-// column decodes a column: its name, or {column, name} to rename it.
+// column decodes a column: its name, or an object to rename or shape it.
 func (d *decoder) column(at place) Column {
 	if at.kind != kindObject {
 		return Column{Column: d.name(at)}
@@ -240,10 +238,13 @@ func (d *decoder) column(at place) Column {
 	object(d, at, &out, []field[Column]{
 		{name: "column", must: true, read: func(d *decoder, at place, out *Column) { out.Column = d.name(at) }},
 		{name: "name", read: func(d *decoder, at place, out *Column) { out.Name = d.name(at) }},
-		{name: "last"},
-		{name: "first"},
-		{name: "as"},
+		{name: "first", read: func(d *decoder, at place, out *Column) { out.First = int(d.whole(at, 1, maxInt32)) }},
+		{name: "last", read: func(d *decoder, at place, out *Column) { out.Last = int(d.whole(at, 1, maxInt32)) }},
+		{name: "as", read: func(d *decoder, at place, out *Column) { out.As = d.castType(at) }},
 	})
+	if out.First != 0 && out.Last != 0 {
+		d.fail(join(at.path, "last"), "first and last exclude each other; keep one of them")
+	}
 	return out
 }
 

@@ -36,6 +36,7 @@ func queryFields() []field[Query] {
 			d.checkOutputs(at.path, "", out.Columns)
 		}},
 		{name: "filter", read: func(d *decoder, at place, out *Query) { out.Filter = d.filter(at) }},
+		{name: "sample", read: func(d *decoder, at place, out *Query) { out.Sample = d.sample(at) }},
 		{name: "snapshots", read: func(d *decoder, at place, out *Query) {
 			pin := d.pin(at)
 			out.Snapshots = &pin
@@ -67,7 +68,7 @@ func readingFields() []field[Query] {
 // unservedFields are fields of the contract that later versions serve.
 func unservedFields() []field[Query] {
 	return []field[Query]{
-		{name: "sample"}, {name: "start"}, {name: "every"}, {name: "batch_requests"}, {name: "dense"}, {name: "since"},
+		{name: "start"}, {name: "every"}, {name: "batch_requests"}, {name: "dense"}, {name: "since"},
 	}
 }
 

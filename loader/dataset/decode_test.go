@@ -52,16 +52,19 @@ func TestYAMLForms(t *testing.T) {
 				Key:     []dataset.KeyPair{{Training: "request_id", Staging: "req_id"}, {Training: "day", Staging: "day"}},
 				Columns: []dataset.Column{{Column: "pins"}, {Column: "country", Name: "user_country"}},
 				Join:    dataset.Left, Missing: dataset.MissingNull, Duplicates: dataset.DuplicatesError,
+				Strategy: dataset.StrategyAuto, MaxAmplification: 4,
 			},
 			{
 				Table: "features.items", Name: "items", Ref: dataset.Ref{Snapshot: 8812},
 				Key: []dataset.KeyPair{{Training: "item_id", Staging: "item_id"}}, Columns: []dataset.Column{},
 				Prefix: "i_", Join: dataset.Inner, Missing: dataset.MissingError, Duplicates: dataset.DuplicatesLast,
+				Strategy: dataset.StrategyAuto, MaxAmplification: 4,
 			},
 			{
 				Table: "features.genres", Name: "genres", Ref: dataset.Ref{Name: "v1"},
 				Key:  []dataset.KeyPair{{Training: "request_id", Staging: "request_id"}, {Training: "day", Staging: "day"}},
 				Join: dataset.Left, Missing: dataset.MissingNull, Duplicates: dataset.DuplicatesError,
+				Strategy: dataset.StrategyAuto, MaxAmplification: 4,
 			},
 		},
 	}
@@ -243,7 +246,7 @@ func TestFaultsOfDatasets(t *testing.T) {
 		"{training: {table: a.b}, staging: [{table: a.c, key: {}}]}":                   "staging[0].key: must have 1 to 32 columns, not 0",
 		"{training: {table: a.b}, staging: [{table: a.c, key: {a: ''}}]}":              "staging[0].key.a: must not be empty",
 		"{training: {table: a.b}, staging: [{table: a.c, key: {'': a}}]}":              `staging[0].key[""]: a column's name has 1 to 1024 bytes`,
-		"{training: {table: a.b}, key: [k], staging: [{table: a.c, missing: {x: 1}}]}": "staging[0].missing: must be null or error, not an object",
+		"{training: {table: a.b}, key: [k], staging: [{table: a.c, missing: {x: 1}}]}": "staging[0].missing.x: unknown field; known: default (line 1); staging[0].missing.default: missing",
 		"{training: {table: a.b}, key: [k], staging: [{table: a.c, prefix: p, columns: [a, {column: b, name: pa}]}]}": `staging[0].columns[1]: columns[0] is called "pa" already`,
 	} {
 		_, err := dataset.FromYAML("d", document(t, text))
@@ -261,9 +264,8 @@ func TestFaultsOfDatasets(t *testing.T) {
 func TestUnservedFields(t *testing.T) {
 	t.Parallel()
 	for path, fields := range map[string]string{
-		`{"training":{"table":"a.b",%s}}`:                                                                    "as_of request_level distinct",
-		`{"training":{"table":"a.b"},"staging":[{"table":"c.d","key":["k"],%s}]}`:                            "as_of order_by nulls align point_in_time min_match matched_as",
-		`{"training":{"table":"a.b"},"staging":[{"table":"c.d","key":["k"],"columns":[{"column":"c",%s}]}]}`: "last first as",
+		`{"training":{"table":"a.b",%s}}`:                                         "as_of request_level",
+		`{"training":{"table":"a.b"},"staging":[{"table":"c.d","key":["k"],%s}]}`: "as_of",
 	} {
 		for name := range strings.FieldsSeq(fields) {
 			text := fmt.Sprintf(path, `"`+name+`":1`)
@@ -276,7 +278,7 @@ func TestUnservedFields(t *testing.T) {
 			require.NoError(t, queryFault(`{"dataset":`+text+`}`))
 		}
 	}
-	for _, name := range []string{"sample", "start", "every", "batch_requests", "dense", "since"} {
+	for _, name := range []string{"start", "every", "batch_requests", "dense", "since"} {
 		require.ErrorContains(t, queryFault(`{"dataset":"d","`+name+`":{}}`), name+": "+name+" is not served by this version")
 	}
 }

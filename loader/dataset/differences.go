@@ -16,6 +16,7 @@ func Differences(a, b Cursor) []string {
 	l.add("algorithm", strconv.Itoa(a.Algorithm), strconv.Itoa(b.Algorithm))
 	l.add("dataset", a.Dataset, b.Dataset)
 	l.add("filter", a.Filter, b.Filter)
+	l.add("sample", a.Sample, b.Sample)
 	l.add("order", string(a.Order), string(b.Order))
 	l.add("shuffle", string(a.Shuffle), string(b.Shuffle))
 	l.add("seed", strconv.FormatInt(a.Seed, 10), strconv.FormatInt(b.Seed, 10))

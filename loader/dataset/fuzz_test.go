@@ -72,6 +72,7 @@ func FuzzParseCursor(f *testing.F) {
 func FuzzFromYAML(f *testing.F) {
 	seed(f, "bad.yaml")
 	f.Add([]byte(homefeed))
+	f.Add([]byte(everyRule))
 	f.Add([]byte("training: {table: a.b}\nkey: &k [k]\nstaging: [&s {table: c.d, key: *k}, {<<: *s, name: e}]"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var node yaml.Node

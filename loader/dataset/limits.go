@@ -1,5 +1,7 @@
 package dataset
 
+import "github.com/penstock/penstock/internal/expr"
+
 // What decoding accepts at most. The limits bound time, memory and stack for
 // hostile text; they are far above what a dataset or a query needs.
 const (
@@ -12,7 +14,8 @@ const (
 	MaxBatchRows = 1 << 24 // rows of a batch
 	MaxFaults    = 100     // faults that are told one by one
 
-	maxDepth = 32      // nested lists and objects
-	maxNodes = 1 << 17 // values in one text, YAML aliases counted as often as they stand
-	maxID    = 128     // bytes of a plan's id, a digest, a table's uuid
+	maxDepth  = 32               // nested lists and objects
+	maxNodes  = 1 << 17          // values in one text, YAML aliases counted as often as they stand
+	maxSample = 8 * expr.MaxText // bytes of a sample in a cursor, its filter's quotes escaped
+	maxID     = 128              // bytes of a plan's id, a digest, a table's uuid
 )

@@ -17,7 +17,7 @@ const rounds = 400
 func TestQueriesComeBack(t *testing.T) {
 	t.Parallel()
 	m := newMaker(t, 1)
-	inline, resumed := 0, 0
+	inline, resumed, sampled := 0, 0, 0
 	for range rounds {
 		q := m.query()
 		text := q.Canonical()
@@ -32,7 +32,12 @@ func TestQueriesComeBack(t *testing.T) {
 		if len(q.Cursor) > 1 {
 			resumed++
 		}
+		if q.Sample != nil {
+			sampled++
+			require.Equal(t, q.Sample.Canonical(), back.Sample.Canonical())
+		}
 	}
+	require.Greater(t, sampled, rounds/10)
 	require.Greater(t, inline, rounds/10)
 	require.Greater(t, resumed, rounds/100)
 }

@@ -1,5 +1,7 @@
 package dataset
 
+import "cmp"
+
 // Query is one client's wish. The zero values of Order, Shuffle, Tail, Count,
 // Wire, Cache and Endpoints are replaced by their defaults when a query is
 // decoded; Defaults does the same for queries made in Go.
@@ -70,24 +72,20 @@ const DefaultBatchRows = 8192
 // Defaults returns the query with every unset field at its default, as
 // decoding leaves it: Lanes and Snapshots are the cursor's where there is one,
 // Shard too where there is only one, and BatchRows follows from Shard and
-// Lanes. An inline dataset gets its own.
+// Lanes. A sample and an inline dataset get their own.
 func (q Query) Defaults() Query {
 	if q.Inline != nil {
 		d := q.Inline.Defaults()
 		q.Inline = &d
 	}
-	if q.Order == "" {
-		q.Order = Stored
+	if q.Sample != nil {
+		sample := q.Sample.defaults()
+		q.Sample = &sample
 	}
-	if q.Shuffle == "" {
-		q.Shuffle = ShuffleSplits
-	}
-	if q.Tail == "" {
-		q.Tail = TailKeep
-	}
-	if q.Count == "" {
-		q.Count = CountEstimate
-	}
+	q.Order = cmp.Or(q.Order, Stored)
+	q.Shuffle = cmp.Or(q.Shuffle, ShuffleSplits)
+	q.Tail = cmp.Or(q.Tail, TailKeep)
+	q.Count = cmp.Or(q.Count, CountEstimate)
 	if q.Shard.Of == 0 {
 		q.Shard = Shard{Index: AllShards, Of: 1}
 		if len(q.Cursor) == 1 && q.Cursor[0].Shard.Of > 0 {

@@ -2,8 +2,10 @@ package dataset_test
 
 import (
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/penstock/penstock/loader/dataset"
 )
@@ -77,6 +79,15 @@ func (m maker) columns(least int) []dataset.Column {
 		if !m.often() {
 			c = dataset.Column{Column: m.word(), Name: name}
 		}
+		if !m.often() {
+			c.As = pick(m, "int", "long", "float", "double", "boolean", "string", "date", "timestamp", "timestamptz")
+		}
+		switch m.IntN(6) {
+		case 0:
+			c.First = 1 + m.IntN(1<<31-1)
+		case 1:
+			c.Last = 1 + m.IntN(100)
+		}
 		out = append(out, c)
 	}
 	return out
@@ -87,12 +98,20 @@ func (m maker) dataset() dataset.Dataset {
 	if m.often() {
 		d.Key = m.words(1, 3)
 	}
+	if !m.often() {
+		d.Training.Distinct = &dataset.Distinct{
+			By: m.words(1, 3), Keep: pick(m, dataset.KeepFirst, dataset.KeepLast), OrderBy: m.orderBy(),
+			Scope: pick(m, dataset.ScopeTable, dataset.ScopePartition),
+		}
+	}
 	for i, name := range m.words(0, 3) {
 		s := dataset.Staging{
 			Table: m.table(), Name: name, Ref: m.ref(), Filter: m.filter(),
-			Prefix: pick(m, "", "p_", "é"), Join: pick(m, dataset.Left, dataset.Inner),
-			Missing:    pick(m, dataset.MissingNull, dataset.MissingError),
-			Duplicates: pick(m, dataset.DuplicatesError, dataset.DuplicatesFirst, dataset.DuplicatesLast),
+			MinMatch: pick(m, 0, 1, m.Float64()),
+			Strategy: pick(m, dataset.StrategyAuto, dataset.StrategyIndex, dataset.StrategyMerge, dataset.StrategyZip,
+				dataset.StrategyBroadcast, dataset.Strategy(dataset.CustomPrefix+m.word())),
+			MaxAmplification: pick(m, 1, dataset.DefaultMaxAmplification, 1+1000*m.Float64()),
+			Join:             pick(m, dataset.Left, dataset.Left, dataset.Inner, dataset.Semi, dataset.Anti, dataset.Overlay),
 		}
 		if i == 0 && m.often() {
 			s.Name = s.Table[strings.LastIndexByte(s.Table, '.')+1:] + strings.Repeat("x", m.IntN(2))
@@ -102,18 +121,99 @@ func (m maker) dataset() dataset.Dataset {
 			other := m.words(2, 2)
 			s.Key = []dataset.KeyPair{{Training: names[1], Staging: other[0]}, {Training: names[0], Staging: other[1]}}
 		}
-		if m.often() {
-			s.Columns = m.columns(0)
-			if s.Prefix != "" {
-				s.Columns = s.Columns[:min(1, len(s.Columns))]
-			}
-		}
+		m.rules(&s)
 		if d.Staging != nil && d.Staging[0].Name == s.Name {
 			continue
 		}
 		d.Staging = append(d.Staging, s)
 	}
 	return d.Defaults()
+}
+
+// rules sets the rules of an entry, as its kind of join allows them.
+func (m maker) rules(s *dataset.Staging) {
+	if m.IntN(3) == 0 {
+		s.Align = &dataset.Align{Training: m.word(), Staging: m.word()}
+		switch m.IntN(3) {
+		case 0:
+			s.Align.Rule = dataset.AlignSame
+		case 1:
+			s.Align.Rule, s.Align.Lag = dataset.AlignLag, m.lag()
+		default:
+			s.Align.Rule, s.Align.Lag = dataset.AlignLatestBefore, pick(m, m.lag(), dataset.Lag{})
+		}
+	}
+	if m.IntN(3) == 0 {
+		s.PointInTime = &dataset.PointInTime{
+			Training: m.word(), Staging: pick(m, "", m.word()), Tolerance: 1 + m.lag().Time, Exact: m.often(),
+		}
+	}
+	if s.Join == dataset.Semi || s.Join == dataset.Anti {
+		return
+	}
+	s.Prefix = pick(m, "", "p_", "é")
+	if m.often() {
+		s.Columns = m.columns(0)
+		if s.Prefix != "" {
+			s.Columns = s.Columns[:min(1, len(s.Columns))]
+		}
+	}
+	s.Duplicates = pick(m, dataset.DuplicatesError, dataset.DuplicatesFirst, dataset.DuplicatesLast)
+	s.Missing = pick(m, dataset.MissingNull, dataset.MissingError)
+	if s.Join != dataset.Overlay && s.PointInTime == nil && m.IntN(3) == 0 {
+		s.Duplicates = dataset.DuplicatesAll
+	}
+	if s.Duplicates != dataset.DuplicatesError {
+		s.OrderBy = m.orderBy()
+	}
+	if s.Join == dataset.Overlay {
+		s.Nulls = pick(m, dataset.NullsKeep, dataset.NullsReplace)
+	}
+	if s.Join == dataset.Inner {
+		return
+	}
+	s.MatchedAs = pick(m, "", strings.Repeat("matched", 2))
+	if s.Columns == nil && m.often() {
+		s.Missing = dataset.MissingDefault
+		for _, name := range m.words(1, 3) {
+			s.Defaults = append(s.Defaults, dataset.Default{Column: name, Value: m.value()})
+		}
+		slices.SortFunc(s.Defaults, func(a, b dataset.Default) int { return strings.Compare(a.Column, b.Column) })
+	}
+}
+
+func (m maker) lag() dataset.Lag {
+	return pick(m,
+		dataset.Lag{Months: 1 + m.IntN(120_000)}, dataset.Lag{Count: 1 + m.Int64()},
+		dataset.Lag{Time: time.Duration(1 + m.Int64N(1<<62))}, dataset.Lag{Time: time.Hour * time.Duration(1+m.IntN(100))})
+}
+
+func (m maker) value() any {
+	return pick[any](m, nil, true, false, int64(m.Uint64()), float64(m.IntN(3)), m.NormFloat64()*1e9, 1e300, -0.25, m.word(), "")
+}
+
+func (m maker) orderBy() []dataset.OrderBy {
+	if m.often() {
+		return nil
+	}
+	var out []dataset.OrderBy
+	for _, name := range m.words(1, 3) {
+		name += pick(m, "", " asc", " DESC", " ")
+		out = append(out, dataset.OrderBy{Column: name, Descending: m.often()})
+	}
+	return out
+}
+
+func (m maker) sample() *dataset.Sample {
+	out := &dataset.Sample{By: dataset.SampleByRequest, Rate: 1}
+	if m.often() {
+		out.Hash = &dataset.HashRange{From: pick(m, 0, 1, m.Float64()), To: m.Float64()}
+		out.By = pick(m, dataset.SampleByRequest, dataset.SampleByKey)
+	}
+	if m.often() {
+		out.Rate, out.Where = pick(m, 1, 1-m.Float64()), m.filter()
+	}
+	return out
 }
 
 func (m maker) tablePin() dataset.TablePin {
@@ -133,7 +233,8 @@ func (m maker) cursors() dataset.Cursors {
 	of := 1 + m.IntN(4)
 	one := dataset.Cursor{
 		Version: dataset.CursorVersion, Plan: m.word(), Algorithm: 1 + m.IntN(3), Dataset: m.word(), Filter: m.filter(),
-		Order: pick(m, dataset.Stored, dataset.Shuffled), Shuffle: dataset.ShuffleSplits,
+		Sample: pick(m, "", m.sample().Canonical()),
+		Order:  pick(m, dataset.Stored, dataset.Shuffled), Shuffle: dataset.ShuffleSplits,
 		Seed: int64(m.Uint64()), Epoch: int64(m.Uint64()), Lanes: of * (1 + m.IntN(4)), Pin: m.pin(),
 		Step: m.Int64(), Rows: m.Int64(),
 	}
@@ -163,6 +264,9 @@ func (m maker) query() dataset.Query {
 	}
 	if m.often() {
 		q.Columns = m.columns(1)
+	}
+	if !m.often() {
+		q.Sample = m.sample()
 	}
 	if !m.often() {
 		pin := m.pin()

@@ -1,6 +1,9 @@
 package dataset
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // Default is what a column gets where a training row has no staging row.
 type Default struct {
@@ -57,12 +60,22 @@ const (
 // the partition fields are made of, or the fields themselves.
 type Align struct {
 	Training string
-	Staging  string
-	Rule     AlignRule
+	Staging  string    // default: Training
+	Rule     AlignRule // default: AlignLag with a Lag, AlignSame without
 	// Lag is how far the staging partition lies before the training
 	// partition: a duration for time partitions, a count for integers. Of
 	// AlignLag it is the distance, of AlignLatestBefore the least distance.
 	Lag Lag
+}
+
+// defaults sets the names and the rule that follow from the other fields.
+func (a Align) defaults() Align {
+	a.Staging = cmp.Or(a.Staging, a.Training)
+	if a.Rule == "" && a.Lag != (Lag{}) {
+		a.Rule = AlignLag
+	}
+	a.Rule = cmp.Or(a.Rule, AlignSame)
+	return a
 }
 
 // AlignRule says which staging partition a training partition takes.
@@ -87,7 +100,7 @@ type Lag struct {
 // training row's time, over all partitions within the tolerance.
 type PointInTime struct {
 	Training  string        // time column of the training table: date, timestamp, timestamptz or long
-	Staging   string        // time column of the staging table, of the same type
+	Staging   string        // time column of the staging table, of the same type; default: Training
 	Tolerance time.Duration // how much older the staging row may be; required. Of long columns: units of the column, as nanoseconds count here
 	Exact     bool          // whether a staging row of the very same time counts; decoding sets it unless `exact: false`
 }
@@ -120,7 +133,7 @@ type Sample struct {
 	Hash *HashRange
 	By   SampleBy
 	// Rate is the share of the rows for which Where holds that is kept, others
-	// stay; 1 keeps all.
+	// stay; 1, the default, keeps all.
 	Rate  float64
 	Where string // "": every row
 }
@@ -138,3 +151,10 @@ const (
 	SampleByRequest SampleBy = "request" // the first column of the dataset's key: all rows of a request go together
 	SampleByKey     SampleBy = "key"     // all columns of the dataset's key
 )
+
+// defaults sets what decoding sets.
+func (s Sample) defaults() Sample {
+	s.By = cmp.Or(s.By, SampleByRequest)
+	s.Rate = cmp.Or(s.Rate, 1)
+	return s
+}

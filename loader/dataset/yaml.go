@@ -147,6 +147,10 @@ func (r *yamlReader) scalar(path string, y *yaml.Node) *node {
 		}
 	case "!!float":
 		n.kind = kindNumber
+		var number float64
+		if y.Decode(&number) == nil { // so are .5 and 1_000.5
+			n.text = strconv.FormatFloat(number, 'g', -1, 64)
+		}
 	case "!!timestamp":
 		n.kind = kindTime
 	default:

@@ -1,0 +1,91 @@
+package dataset
+
+import (
+	"slices"
+
+	"github.com/penstock/penstock/internal/fault"
+)
+
+// has says whether an object has a field that is not null.
+func (p place) has(name string) bool {
+	m := p.node.member(name)
+	return m != nil && m.value.kind != kindNull
+}
+
+// checkRules finds rules of one staging table that make no sense together.
+func (d *decoder) checkRules(at place, s Staging) {
+	if at.kind != kindObject || !d.sound(join(at.path, "join")) {
+		return
+	}
+	switch s.Join {
+	case Semi, Anti:
+		for _, name := range []string{"columns", "prefix", "matched_as", "missing", "duplicates", "order_by"} {
+			d.refuse(at, name, "%s keeps or drops training rows and adds no column, so %s says nothing; leave it out", s.Join, name)
+		}
+	case Inner:
+		d.refuse(at, "matched_as", "every row of an inner join matched; leave it out, or say join: left")
+		if s.Missing == MissingDefault {
+			d.refuse(at, "missing", "an inner join drops rows without a match, so they need no values; leave it out, or say join: left")
+		}
+	case Overlay:
+		if s.Duplicates == DuplicatesAll {
+			d.refuse(at, "duplicates", "an overlay replaces the values of one row by those of one row; say first or last")
+		}
+	}
+	if s.Join != Overlay {
+		d.refuse(at, "nulls", "says what a null of an overlay does; leave it out, or say join: overlay")
+	}
+	if s.Join != Semi && s.Join != Anti && !slices.Contains([]Duplicates{DuplicatesFirst, DuplicatesLast, DuplicatesAll}, s.Duplicates) &&
+		d.sound(join(at.path, "duplicates")) {
+		d.refuse(at, "order_by", "orders the rows of one key, of which there may be one alone; say duplicates: first, last or all")
+	}
+	if s.PointInTime != nil && s.Duplicates == DuplicatesAll && s.Join != Overlay {
+		d.refuse(at, "duplicates", "point_in_time takes one row per key; say error, first or last")
+	}
+	d.checkDefaults(at, s)
+	d.checkMatchedAs(at, s)
+}
+
+// refuse reports a field that is there and should not be.
+func (d *decoder) refuse(at place, name, format string, args ...any) {
+	if at.has(name) {
+		d.fail(join(at.path, name), format, args...)
+	}
+}
+
+// checkDefaults finds defaults of columns that the entry does not have.
+func (d *decoder) checkDefaults(at place, s Staging) {
+	if s.Columns == nil || !d.sound(join(at.path, "columns"), join(at.path, "prefix"), join(at.path, "missing")) {
+		return
+	}
+	names := make([]string, len(s.Columns))
+	for i, c := range s.Columns {
+		names[i] = c.prefixed(s.Prefix)
+	}
+	for _, one := range s.Defaults {
+		if !slices.Contains(names, one.Column) {
+			d.add(0, fault.Field{
+				Field:   join(join(join(at.path, "missing"), "default"), one.Column),
+				Message: "is none of the columns; the names are those of the output, with prefix",
+				Nearest: fault.Nearest(one.Column, names),
+			})
+		}
+	}
+}
+
+// checkMatchedAs finds a column called as the one that says which rows matched.
+func (d *decoder) checkMatchedAs(at place, s Staging) {
+	for i, c := range s.Columns {
+		if s.MatchedAs != "" && c.prefixed(s.Prefix) == s.MatchedAs {
+			d.fail(join(at.path, "matched_as"), "columns[%d] is called %q already; give one of them another name", i, s.MatchedAs)
+		}
+	}
+}
+
+// prefixed returns a staging column's name in the stream.
+func (c Column) prefixed(prefix string) string {
+	if c.Name != "" {
+		return c.Name
+	}
+	return prefix + c.Column
+}

@@ -1,0 +1,264 @@
+package dataset
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// distinct decodes which repeated training rows are dropped.
+func (d *decoder) distinct(at place) *Distinct {
+	var out Distinct
+	object(d, at, &out, []field[Distinct]{
+		{name: "by", must: true, read: func(d *decoder, at place, out *Distinct) { out.By = d.key(at) }},
+		{name: "keep", read: func(d *decoder, at place, out *Distinct) { out.Keep = choice(d, at, []Keep{KeepFirst, KeepLast}) }},
+		{name: "order_by", read: func(d *decoder, at place, out *Distinct) { out.OrderBy = d.orderBy(at) }},
+		{name: "scope", read: func(d *decoder, at place, out *Distinct) {
+			if out.Scope = choice(d, at, []Scope{scopeTableWord, ScopePartition}); out.Scope == scopeTableWord {
+				out.Scope = ScopeTable
+			}
+		}},
+	})
+	return &out
+}
+
+// scopeTableWord is the word for ScopeTable, which is the default.
+const scopeTableWord Scope = "table"
+
+// orderBy decodes what orders rows of one key: a list, or one entry alone.
+func (d *decoder) orderBy(at place) []OrderBy {
+	if at.kind == kindText {
+		return []OrderBy{d.order(at)}
+	}
+	out := list(d, at, MaxKeys, (*decoder).order)
+	if at.kind == kindList && len(out) == 0 {
+		d.fail(at.path, "must name at least one column; leave the field out for the order of files")
+	}
+	for i, o := range out {
+		first := slices.IndexFunc(out, func(p OrderBy) bool { return p.Column == o.Column })
+		if first < i && o.Column != "" {
+			d.fail(at.path+indexed(i), "%q orders the rows already", o.Column)
+		}
+	}
+	return out
+}
+
+// The directions of an order.
+const (
+	ascending  = "asc"
+	descending = "desc"
+)
+
+// order decodes a column, "column desc", or {column, order}.
+func (d *decoder) order(at place) OrderBy {
+	if at.kind == kindText {
+		column, word := directed(d.short(at, MaxName+len(" "+descending)))
+		if len(column) > MaxName {
+			d.fail(at.path, "has %d bytes, the limit is %d", len(column), MaxName)
+		}
+		return OrderBy{Column: column, Descending: word == descending}
+	}
+	if at.kind != kindObject {
+		d.fail(at.path, `must be a column such as "updated_at" or "updated_at desc", or {column, order}, not %s`, at.kind)
+		return OrderBy{}
+	}
+	var out OrderBy
+	object(d, at, &out, []field[OrderBy]{
+		{name: "column", must: true, read: func(d *decoder, at place, out *OrderBy) { out.Column = d.name(at) }},
+		{name: "order", read: func(d *decoder, at place, out *OrderBy) {
+			out.Descending = choice(d, at, []string{ascending, descending}) == descending
+		}},
+	})
+	return out
+}
+
+// directed parts a column's name from the direction behind it, if there is one.
+func directed(text string) (column, word string) {
+	at := strings.LastIndexByte(text, ' ')
+	if at < 1 {
+		return text, ""
+	}
+	word = strings.ToLower(text[at+1:])
+	if word != ascending && word != descending {
+		return text, ""
+	}
+	return text[:at], word
+}
+
+// missing decodes the rule for keys without a staging row. It may also be a
+// null of YAML or JSON, which object takes for the default: the same.
+func (d *decoder) missing(at place) (Missing, []Default) {
+	switch {
+	case at.kind == kindText && at.text == string(MissingDefault):
+		d.fail(at.path, "names no values; write {default: {column: value}}")
+		return "", nil
+	case at.kind != kindObject:
+		return choice(d, at, []Missing{MissingNull, MissingError}), nil
+	}
+	var out []Default
+	object(d, at, &out, []field[[]Default]{
+		{name: "default", must: true, read: func(d *decoder, at place, out *[]Default) { *out = d.defaults(at) }},
+	})
+	return MissingDefault, out
+}
+
+// defaults decodes an object from output columns to values, by column.
+func (d *decoder) defaults(at place) []Default {
+	if at.kind != kindObject {
+		d.fail(at.path, "must be an object from columns to values, not %s", at.kind)
+		return nil
+	}
+	if len(at.members) == 0 || len(at.members) > MaxColumns {
+		d.fail(at.path, "must have 1 to %d columns, not %d", MaxColumns, len(at.members))
+		return nil
+	}
+	var out []Default
+	for _, m := range at.members {
+		p := at.member(m)
+		if m.name == "" || len(m.name) > MaxName || strings.ContainsFunc(m.name, isControl) {
+			d.fail(p.path, "a column's name has 1 to %d bytes and no control characters", MaxName)
+		}
+		out = append(out, Default{Column: m.name, Value: d.value(p)})
+	}
+	slices.SortFunc(out, func(a, b Default) int { return strings.Compare(a.Column, b.Column) })
+	return out
+}
+
+// value decodes null, true or false, a number or text.
+func (d *decoder) value(at place) any {
+	switch at.kind {
+	case kindNull:
+		return nil
+	case kindBool:
+		return at.text == strconv.FormatBool(true)
+	case kindWhole:
+		return d.whole(at, minInt64, maxInt64)
+	case kindNumber:
+		return d.number(at, -math.MaxFloat64, math.MaxFloat64)
+	case kindText:
+		return at.text
+	case kindTime:
+		d.fail(at.path, "is a date of YAML; put it in quotes")
+	default:
+		d.fail(at.path, "must be null, true or false, a number or text, not %s", at.kind)
+	}
+	return nil
+}
+
+// number decodes a number within limits, both included.
+func (d *decoder) number(at place, least, greatest float64) float64 {
+	if at.kind != kindWhole && at.kind != kindNumber {
+		d.fail(at.path, "must be a number, not %s", at.kind)
+		return 0
+	}
+	v, err := strconv.ParseFloat(at.text, 64)
+	switch {
+	case err != nil || math.IsNaN(v) || math.IsInf(v, 0):
+		d.fail(at.path, "%s is not a finite 64-bit number", shorten(at.text, 40))
+	case v < least:
+		d.fail(at.path, "must be at least %v, not %v", least, v)
+	case v > greatest:
+		d.fail(at.path, "must be at most %v, not %v", greatest, v)
+	}
+	return v
+}
+
+// truth decodes true or false.
+func (d *decoder) truth(at place) bool {
+	if at.kind != kindBool {
+		d.fail(at.path, "must be true or false, not %s", at.kind)
+	}
+	return at.text == strconv.FormatBool(true)
+}
+
+// timeFields say which staging rows are old enough.
+func timeFields() []field[Staging] {
+	return []field[Staging]{
+		{name: "align", read: func(d *decoder, at place, out *Staging) { out.Align = d.align(at) }},
+		{name: "point_in_time", read: func(d *decoder, at place, out *Staging) { out.PointInTime = d.pointInTime(at) }},
+	}
+}
+
+func (d *decoder) align(at place) *Align {
+	var out Align
+	object(d, at, &out, []field[Align]{
+		{name: "training", must: true, read: func(d *decoder, at place, out *Align) { out.Training = d.name(at) }},
+		{name: "staging", read: func(d *decoder, at place, out *Align) { out.Staging = d.name(at) }},
+		{name: "rule", read: func(d *decoder, at place, out *Align) {
+			out.Rule = choice(d, at, []AlignRule{AlignSame, AlignLag, AlignLatestBefore})
+		}},
+		{name: "lag", read: func(d *decoder, at place, out *Align) { out.Lag = d.lag(at) }},
+	})
+	if path := join(at.path, "lag"); at.kind == kindObject && d.sound(path, join(at.path, "rule")) {
+		given := at.has("lag")
+		switch {
+		case out.Rule == AlignLag && !given:
+			d.fail(path, "missing; rule: lag needs the distance, such as 1d")
+		case out.Rule == AlignSame && given:
+			d.fail(path, "rule: same has no lag; leave it out, or say rule: lag")
+		case out.Rule != AlignLatestBefore && given && out.Lag == (Lag{}):
+			d.fail(path, "must be more than nothing; leave it out for the same partition")
+		}
+	}
+	return &out
+}
+
+func (d *decoder) pointInTime(at place) *PointInTime {
+	out := PointInTime{Exact: true}
+	object(d, at, &out, []field[PointInTime]{
+		{name: "training", must: true, read: func(d *decoder, at place, out *PointInTime) { out.Training = d.name(at) }},
+		{name: "staging", read: func(d *decoder, at place, out *PointInTime) { out.Staging = d.name(at) }},
+		{name: "tolerance", read: func(d *decoder, at place, out *PointInTime) { out.Tolerance = d.duration(at) }},
+		{name: "exact", read: func(d *decoder, at place, out *PointInTime) { out.Exact = d.truth(at) }},
+	})
+	path := join(at.path, "tolerance")
+	switch {
+	case at.kind != kindObject || !d.sound(path):
+	case at.has("tolerance") && out.Tolerance == 0 && !out.Exact:
+		d.fail(path, "must be more than nothing where exact is false: no staging row could match")
+	case !at.has("tolerance"):
+		d.fail(path, "missing; say how much older a staging row may be, such as 24h")
+	}
+	return &out
+}
+
+// effortFields change how much is read, and no row.
+func effortFields() []field[Staging] {
+	return []field[Staging]{
+		{name: "strategy", read: func(d *decoder, at place, out *Staging) { out.Strategy = d.strategy(at) }},
+		{name: "max_amplification", read: func(d *decoder, at place, out *Staging) {
+			out.MaxAmplification = d.number(at, 1, math.MaxFloat64)
+		}},
+	}
+}
+
+// strategy decodes a strategy's name; whether a custom one is registered is
+// for the loader to say.
+func (d *decoder) strategy(at place) Strategy {
+	if name, custom := strings.CutPrefix(at.text, CustomPrefix); custom && at.kind == kindText {
+		if d.name(at); name == "" {
+			d.fail(at.path, "names no strategy; write %sNAME", CustomPrefix)
+		}
+		return Strategy(at.text)
+	}
+	served := []Strategy{StrategyAuto, StrategyIndex, StrategyMerge, StrategyZip, StrategyBroadcast}
+	return choice(d, at, served)
+}
+
+// castType decodes the name of an Iceberg type that columns are cast to. The
+// names of the machine types that some have are taken too.
+func (d *decoder) castType(at place) string {
+	const float, long = "float", "long"
+	switch at.text {
+	case "float32":
+		return float
+	case "float64":
+		return "double"
+	case "int32":
+		return "int"
+	case "int64":
+		return long
+	}
+	return choice(d, at, []string{"int", long, float, "double", "boolean", "string", "date", "timestamp", "timestamptz"})
+}

@@ -1,0 +1,199 @@
+package dataset
+
+import (
+	"bytes"
+	"slices"
+)
+
+type datasetForm struct {
+	Training trainingForm  `json:"training"`
+	Key      []string      `json:"key,omitempty"`
+	Staging  []stagingForm `json:"staging,omitempty"`
+}
+
+type trainingForm struct {
+	Table    string        `json:"table"`
+	Ref      string        `json:"ref,omitempty"`
+	Snapshot int64         `json:"snapshot,omitempty"`
+	Filter   string        `json:"filter,omitempty"`
+	Distinct *distinctForm `json:"distinct,omitempty"`
+}
+
+type distinctForm struct {
+	By      []string `json:"by"`
+	Keep    Keep     `json:"keep,omitempty"`
+	OrderBy []string `json:"order_by,omitempty"`
+	Scope   Scope    `json:"scope,omitempty"`
+}
+
+type stagingForm struct {
+	Table            string     `json:"table"`
+	Name             string     `json:"name,omitempty"`
+	Ref              string     `json:"ref,omitempty"`
+	Snapshot         int64      `json:"snapshot,omitempty"`
+	Filter           string     `json:"filter,omitempty"`
+	Key              keyForm    `json:"key,omitempty"`
+	Columns          []Column   `json:"columns,omitzero"` // empty is not left out: it asks for none
+	Prefix           string     `json:"prefix,omitempty"`
+	Join             Join       `json:"join,omitempty"`
+	Nulls            Nulls      `json:"nulls,omitempty"`
+	Missing          any        `json:"missing,omitempty"`
+	Duplicates       Duplicates `json:"duplicates,omitempty"`
+	OrderBy          []string   `json:"order_by,omitempty"`
+	MinMatch         float64    `json:"min_match,omitempty"`
+	MatchedAs        string     `json:"matched_as,omitempty"`
+	Align            *alignForm `json:"align,omitempty"`
+	PointInTime      *pointForm `json:"point_in_time,omitempty"`
+	Strategy         Strategy   `json:"strategy,omitempty"`
+	MaxAmplification float64    `json:"max_amplification,omitempty"`
+}
+
+type alignForm struct {
+	Training string    `json:"training"`
+	Staging  string    `json:"staging,omitempty"`
+	Rule     AlignRule `json:"rule,omitempty"`
+	Lag      any       `json:"lag,omitempty"`
+}
+
+type pointForm struct {
+	Training  string `json:"training"`
+	Staging   string `json:"staging,omitempty"`
+	Tolerance string `json:"tolerance"`
+	Exact     *bool  `json:"exact,omitempty"`
+}
+
+// form leaves out what decoding would put back. Defaults are set in d.
+func (d Dataset) form() datasetForm {
+	out := datasetForm{Training: trainingForm{
+		Table: d.Training.Table, Ref: d.Training.Ref.Name, Snapshot: d.Training.Ref.Snapshot, Filter: d.Training.Filter,
+	}, Key: d.Key}
+	if by := d.Training.Distinct; by != nil {
+		out.Training.Distinct = &distinctForm{
+			By: by.By, Keep: unless(by.Keep, KeepFirst), OrderBy: orderTexts(by.OrderBy), Scope: by.Scope,
+		}
+	}
+	for _, s := range d.Staging {
+		out.Staging = append(out.Staging, s.form(d.Key))
+	}
+	return out
+}
+
+// form leaves out what decoding an entry of a dataset with that key would put
+// back. Defaults are set in s.
+func (s Staging) form(key []string) stagingForm {
+	preset := Staging{Table: s.Table, Join: s.Join}.defaults(key)
+	out := stagingForm{
+		Table: s.Table, Name: unless(s.Name, preset.Name), Ref: s.Ref.Name, Snapshot: s.Ref.Snapshot, Filter: s.Filter,
+		Columns: s.Columns, Prefix: s.Prefix, Join: unless(s.Join, Left), Nulls: unless(s.Nulls, preset.Nulls),
+		Duplicates: unless(s.Duplicates, preset.Duplicates), OrderBy: orderTexts(s.OrderBy),
+		MinMatch: s.MinMatch, MatchedAs: s.MatchedAs,
+		Strategy: unless(s.Strategy, preset.Strategy), MaxAmplification: unless(s.MaxAmplification, preset.MaxAmplification),
+	}
+	if !slices.Equal(s.Key, preset.Key) {
+		out.Key = s.Key
+	}
+	switch s.Missing {
+	case MissingDefault:
+		out.Missing = map[string]defaultsForm{"default": s.Defaults}
+	case preset.Missing:
+	default:
+		out.Missing = s.Missing
+	}
+	if s.Align != nil {
+		out.Align = s.Align.form()
+	}
+	if s.PointInTime != nil {
+		out.PointInTime = s.PointInTime.form()
+	}
+	return out
+}
+
+func (a Align) form() *alignForm {
+	preset := Align{Training: a.Training, Lag: a.Lag}.defaults()
+	out := &alignForm{Training: a.Training, Staging: unless(a.Staging, preset.Staging), Rule: unless(a.Rule, preset.Rule)}
+	switch {
+	case a.Lag.Count != 0:
+		out.Lag = a.Lag.Count
+	case a.Lag != (Lag{}):
+		out.Lag = a.Lag.String()
+	}
+	return out
+}
+
+func (p PointInTime) form() *pointForm {
+	out := &pointForm{Training: p.Training, Staging: unless(p.Staging, p.Training), Tolerance: durationText(p.Tolerance)}
+	if !p.Exact {
+		out.Exact = &p.Exact
+	}
+	return out
+}
+
+// orderTexts writes each entry as one text that directed takes apart.
+func orderTexts(by []OrderBy) []string {
+	var out []string
+	for _, o := range by {
+		text := o.Column
+		if _, word := directed(text); o.Descending {
+			text += " " + descending
+		} else if word != "" {
+			text += " " + ascending
+		}
+		out = append(out, text)
+	}
+	return out
+}
+
+// defaultsForm is an object from columns to values.
+type defaultsForm []Default
+
+// MarshalJSON keeps the order, and numbers with a fraction apart from whole
+// ones: 1.0 is not 1.
+func (f defaultsForm) MarshalJSON() ([]byte, error) {
+	object := []byte("{")
+	for i, one := range f {
+		if i > 0 {
+			object = append(object, ',')
+		}
+		value := encode(one.Value)
+		if _, fraction := one.Value.(float64); fraction && !bytes.ContainsAny(value, ".e") {
+			value = append(value, ".0"...)
+		}
+		object = append(append(append(object, encode(one.Column)...), ':'), value...)
+	}
+	return append(object, '}'), nil
+}
+
+// keyForm is a list of names if both sides have the same, else an object in
+// the order of the key.
+type keyForm []KeyPair
+
+// MarshalJSON keeps the order, which a map would lose.
+func (k keyForm) MarshalJSON() ([]byte, error) {
+	names := make([]string, len(k))
+	object := []byte("{")
+	for i, p := range k {
+		names[i] = p.Training
+		if i > 0 {
+			object = append(object, ',')
+		}
+		object = append(append(append(object, encode(p.Training)...), ':'), encode(p.Staging)...)
+	}
+	if slices.Equal(samePairs(names), k) {
+		return encode(names), nil
+	}
+	return append(object, '}'), nil
+}
+
+// MarshalJSON writes the short form of a column that is as its table has it.
+func (c Column) MarshalJSON() ([]byte, error) {
+	if c == (Column{Column: c.Column}) {
+		return encode(c.Column), nil
+	}
+	return encode(struct {
+		Column string `json:"column"`
+		Name   string `json:"name,omitempty"`
+		First  int    `json:"first,omitempty"`
+		Last   int    `json:"last,omitempty"`
+		As     string `json:"as,omitempty"`
+	}{c.Column, c.Name, c.First, c.Last, c.As}), nil
+}

@@ -1,0 +1,80 @@
+package dataset
+
+// Canonical returns the sample as cursors carry it: compact JSON, fields in a
+// fixed order, those at their defaults left out, Where in its canonical text.
+// It is empty if s is nil.
+func (s *Sample) Canonical() string {
+	if s == nil {
+		return ""
+	}
+	plain := s.defaults()
+	plain.Where = canonicalFilter(plain.Where)
+	return string(encode(plain.form()))
+}
+
+type sampleForm struct {
+	Hash  []float64 `json:"hash,omitempty"`
+	By    SampleBy  `json:"by,omitempty"`
+	Rate  float64   `json:"rate,omitempty"`
+	Where string    `json:"where,omitempty"`
+}
+
+// form leaves out what decoding would put back, save for the rate of a sample
+// that would be empty without it. Defaults are set in s.
+func (s Sample) form() *sampleForm {
+	out := sampleForm{By: unless(s.By, SampleByRequest), Where: s.Where}
+	if s.Hash != nil {
+		out.Hash = []float64{s.Hash.From, s.Hash.To}
+	}
+	if s.Rate != 1 || s.Hash == nil || s.Where != "" {
+		out.Rate = s.Rate
+	}
+	return &out
+}
+
+// sample decodes which training rows count.
+func (d *decoder) sample(at place) *Sample {
+	var out Sample
+	object(d, at, &out, []field[Sample]{
+		{name: "hash", read: func(d *decoder, at place, out *Sample) { out.Hash = d.hashRange(at) }},
+		{name: "by", read: func(d *decoder, at place, out *Sample) {
+			out.By = choice(d, at, []SampleBy{SampleByRequest, SampleByKey})
+		}},
+		{name: "rate", read: func(d *decoder, at place, out *Sample) {
+			if out.Rate = d.number(at, 0, 1); out.Rate == 0 && d.sound(at.path) {
+				d.fail(at.path, "must be above 0; a filter leaves rows out altogether")
+			}
+		}},
+		{name: "where", read: func(d *decoder, at place, out *Sample) { out.Where = d.filter(at) }},
+	})
+	if at.kind == kindObject && d.sound(at.path) {
+		d.checkSample(at)
+	}
+	return &out
+}
+
+func (d *decoder) checkSample(at place) {
+	if !at.has("hash") && !at.has("rate") {
+		d.fail(at.path, "says nothing; give it hash, rate or both")
+		return
+	}
+	if at.has("by") && !at.has("hash") {
+		d.fail(join(at.path, "by"), "says what is hashed, and there is no hash; give a range such as hash: [0, 0.1], or leave by out")
+	}
+	if at.has("where") && !at.has("rate") {
+		d.fail(join(at.path, "where"), "says which rows the rate is for, and there is none; give a rate, or use filter to leave rows out")
+	}
+}
+
+// hashRange decodes [from, to], positions in hash space.
+func (d *decoder) hashRange(at place) *HashRange {
+	if at.kind != kindList || len(at.items) != 2 {
+		d.fail(at.path, "must be two numbers from 0 to 1, such as [0, 0.0625]")
+		return nil
+	}
+	out := &HashRange{From: d.number(at.item(0), 0, 1), To: d.number(at.item(1), 0, 1)}
+	if out.From == out.To && d.sound(at.path) {
+		d.fail(at.path, "from %v to %v lies no row; leave hash out for all rows", out.From, out.To)
+	}
+	return out
+}
