@@ -24,6 +24,10 @@ from penstock import query
         ({"seed": np.int64(-(2**63)), "epoch": True}, {"seed": -(2**63), "epoch": True}),
         ({"lanes": 4.5}, {"lanes": 4.5}),
         ({"filter": "name = 'zürich'"}, {"filter": "name = 'zürich'"}),
+        (
+            {"sample": {"hash": (0, np.float64(0.0625)), "by": "key", "rate": 0.1, "where": "label = 0"}},
+            {"sample": {"hash": [0, 0.0625], "by": "key", "rate": 0.1, "where": "label = 0"}},
+        ),
         ({"cursor": '{"rows": 9007199254740993}'}, {"cursor": {"rows": 9007199254740993}}),
         ({"cursor": [b'{"v":1}', {"v": 2}, '[{"v":3}]']}, {"cursor": [{"v": 1}, {"v": 2}, {"v": 3}]}),
         ({"later": {"field": [1, None]}}, {"later": {"field": [1, None]}}),

@@ -79,9 +79,9 @@ class Client:
     connects closes; closing ends the client's streams.
 
     The keyword arguments of a query are its fields: `columns`, `filter`,
-    `order`, `seed`, `epoch`, `lanes`, `shard`, `batch_rows`, `tail`, `cursor`
-    and so on. None leaves one out, `shard` may be a pair (index, of), and the
-    server refuses by name what it does not serve.
+    `sample`, `order`, `seed`, `epoch`, `lanes`, `shard`, `batch_rows`, `tail`,
+    `cursor` and so on. None leaves one out, `shard` may be a pair (index, of),
+    and the server refuses by name what it does not serve.
 
     Every method raises one of `penstock.errors` if it fails.
     """
