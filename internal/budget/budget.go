@@ -2,12 +2,15 @@
 // first: staging rows, indexes, prefetched batches.
 //
 // Who holds memory reserves it before it allocates, and releases it when the
-// memory is gone: the holder pays, not the producer. A reservation that does
-// not fit fails at once with kind Exhausted and the remedy; nothing waits
-// here. A nil *Budget is unlimited, so that pure code needs no configuration.
+// memory is gone: the holder pays, not the producer. Who holds memory that it
+// can do without says so with OnPressure, and is asked first. A reservation
+// that does not fit even then fails at once with kind Exhausted and the remedy;
+// nothing waits here. A nil *Budget is unlimited, so that pure code needs no configuration.
 package budget
 
 import (
+	"slices"
+	"sync"
 	"sync/atomic"
 
 	"github.com/penstock/penstock/internal/fault"
@@ -19,6 +22,9 @@ type Budget struct {
 	limit int64
 	used  atomic.Int64
 	peak  atomic.Int64
+
+	mu   sync.Mutex
+	give []func(bytes int64)
 }
 
 // New makes a budget of limit bytes.
@@ -48,6 +54,45 @@ func (b *Budget) Peak() int64 {
 	return b.peak.Load()
 }
 
+// OnPressure lets the budget ask for memory that a holder can do without: give
+// is called with the bytes that a reservation lacks, on the goroutine that
+// reserves, and gives back what it can of its own reservations. It must not
+// reserve anything, and may be called by several at once.
+func (b *Budget) OnPressure(give func(bytes int64)) {
+	if b == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.give = append(b.give, give)
+}
+
+// press asks the holders that can give memory for so many bytes.
+func (b *Budget) press(bytes int64) {
+	b.mu.Lock()
+	give := slices.Clone(b.give)
+	b.mu.Unlock()
+	for _, g := range give {
+		g(bytes)
+	}
+}
+
+// take adds n bytes to those in use if there is room.
+func (b *Budget) take(n int64) bool {
+	for {
+		used := b.used.Load()
+		if n > 0 && used+n > b.limit {
+			return false
+		}
+		if b.used.CompareAndSwap(used, used+n) {
+			for peak := b.peak.Load(); used+n > peak && !b.peak.CompareAndSwap(peak, used+n); {
+				peak = b.peak.Load()
+			}
+			return true
+		}
+	}
+}
+
 // Reserve opens a reservation of n bytes for what is named. It fails with
 // Exhausted if the budget has no room for it. The caller releases it.
 func (b *Budget) Reserve(what string, n int64) (*Reservation, error) {
@@ -68,16 +113,12 @@ type Reservation struct {
 
 // Grow adds n bytes, or fails with Exhausted and leaves the reservation as it was.
 func (r *Reservation) Grow(n int64) error {
-	if r.budget != nil {
-		used := r.budget.used.Add(n)
-		if used > r.budget.limit {
-			r.budget.used.Add(-n)
+	if b := r.budget; b != nil && !b.take(n) {
+		b.press(b.used.Load() + n - b.limit)
+		if !b.take(n) {
 			return fault.New(fault.Exhausted, "%s needs %d bytes more, %d of the memory budget's %d are in use",
-				r.what, n, used-n, r.budget.limit).
+				r.what, n, b.used.Load(), b.limit).
 				WithRemedy("raise the server's memory budget, ask for fewer columns or lanes, or write the staging table with more buckets")
-		}
-		for peak := r.budget.peak.Load(); used > peak && !r.budget.peak.CompareAndSwap(peak, used); {
-			peak = r.budget.peak.Load()
 		}
 	}
 	r.held.Add(n)

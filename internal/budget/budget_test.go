@@ -58,3 +58,26 @@ func TestConcurrentHoldersNeverPassTheLimit(t *testing.T) {
 	require.Zero(t, b.Used())
 	require.LessOrEqual(t, b.Peak(), int64(1000))
 }
+
+func TestPressure(t *testing.T) {
+	t.Parallel()
+	b := budget.New(100)
+	idle, err := b.Reserve("what can go", 80)
+	require.NoError(t, err)
+	var asked []int64
+	b.OnPressure(func(bytes int64) {
+		asked = append(asked, bytes)
+		idle.Release()
+	})
+	r, err := b.Reserve("what is needed", 20)
+	require.NoError(t, err)
+	require.Empty(t, asked, "there was room")
+	require.NoError(t, r.Grow(30))
+	require.Equal(t, []int64{30}, asked)
+	require.Equal(t, int64(50), b.Used())
+	require.Error(t, r.Grow(60))
+	require.Equal(t, []int64{30, 10}, asked)
+	require.Equal(t, int64(50), b.Used())
+	require.Equal(t, int64(100), b.Peak())
+	(*budget.Budget)(nil).OnPressure(nil)
+}
