@@ -31,7 +31,7 @@ func TestScenarios(t *testing.T) {
 }
 
 // world returns a case without a filter, with two left staging tables.
-func world(t *testing.T) *scenario.Case {
+func world(t *testing.T) *scenario.Made {
 	t.Helper()
 	c, err := scenario.Random(seeds(t, 1, scenario.Shape{TrainingBuckets: 8, StagingBuckets: []int{4, 12}})[0],
 		scenario.Shape{TrainingBuckets: 8, StagingBuckets: []int{4, 12}})
@@ -190,8 +190,8 @@ func TestTailDrop(t *testing.T) {
 			left += l.Rows
 		}
 	}
-	require.Equal(t, int64(len(c.Training.Rows)), rows+left)
-	steps := len(c.Training.Rows) / 4 / 3
+	require.Equal(t, int64(c.Training.Rows()), rows+left)
+	steps := c.Training.Rows() / 4 / 3
 	require.Len(t, shards[0].Batches, steps)
 	q.Cursor = dataset.Cursors{shards[0].Cursors[0], shards[1].Cursors[0]}
 	rest, err := scenario.Read(context.Background(), c.Loader(), q)

@@ -1,63 +1,308 @@
 package scenario
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
+	"strings"
 
+	"github.com/penstock/penstock/joiner"
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// Expected joins a case with nested loops: the rows of the whole read in the
-// order in which training rows were appended, and whether a rule makes it an
-// error. It shares no code with the product.
-func (c *Case) Expected() (rows [][]any, fails bool) {
-	for _, training := range c.Training.Rows {
-		if c.Filter > 0 && training[2].(int64) < c.Filter {
-			continue
-		}
-		row, dropped := append([]any{}, training...), false
-		for i, entry := range c.Dataset.Staging {
-			matches := c.matches(training[0], i)
-			if training[0] == nil {
-				c.Seen.NullKeys++
-			}
-			switch {
-			case len(matches) == 0:
-				c.Seen.Missing++
-				fails = fails || entry.Missing == dataset.MissingError
-				dropped = dropped || entry.Join == dataset.Inner
-				row = append(row, nil, nil, nil)
+// Expectation is what a read of a whole case must give.
+type Expectation struct {
+	Columns []string
+	Rows    [][]any                  // training rows as their files hold them, each with what the joins made of it
+	Fails   string                   // why the read must fail; "" if it must not
+	Counts  map[string]joiner.Counts // by staging entry, as a report has them
+	Seen    Coverage
+}
+
+// cells is a row by the names of its columns.
+type cells map[string]any
+
+// placed is a row and the file that holds it.
+type placed struct {
+	cells
+	file *stored
+}
+
+// oracle joins with nested loops, in the words of the rules. It shares no code
+// with the product.
+type oracle struct {
+	*Case
+	training []placed
+	staging  [][]placed
+	files    [][]stored // per staging entry
+	names    []string   // of the training columns
+	headers  [][]string // of the columns of each staging table
+	spans    map[*stored]map[string]*span
+	Expectation
+}
+
+// Expect joins a case with nested loops: the rows of the whole read, in an
+// order in which those of one training row stand as they must.
+func (c *Case) Expect(w *World) Expectation {
+	o := &oracle{Case: c, spans: map[*stored]map[string]*span{}, Expectation: Expectation{Seen: Coverage{}, Counts: map[string]joiner.Counts{}}}
+	o.training, o.names = w.placed(c.Training)
+	for i, t := range c.Staging {
+		rows, names := w.placed(t)
+		rows = slices.DeleteFunc(rows, func(row placed) bool { return !o.passes(row.cells, c.Dataset.Staging[i].Filter) })
+		o.staging = append(o.staging, rows)
+		o.headers = append(o.headers, names)
+		o.files = append(o.files, w.stored[t.Name])
+	}
+	outputs, after := o.outputs(), o.after()
+	for _, out := range outputs {
+		o.Columns = append(o.Columns, out.Output())
+	}
+	for _, row := range o.survivors() {
+		for _, joined := range o.joined(row) {
+			if !o.passes(joined, after) {
+				o.Seen["dropped by a filter after the joins"]++
 				continue
-			case len(matches) > 1:
-				c.Seen.Duplicates++
-				fails = fails || entry.Duplicates == dataset.DuplicatesError
 			}
-			m := matches[0]
-			if entry.Duplicates == dataset.DuplicatesLast {
-				m = matches[len(matches)-1]
+			values := make([]any, len(outputs))
+			for i, out := range outputs {
+				values[i] = shaped(joined[out.Column], out)
 			}
-			row = append(row, m[4], m[2], m[3])
+			o.Rows = append(o.Rows, values)
 		}
-		if !dropped {
+	}
+	return o.Expectation
+}
+
+// placed returns the rows of a table as its files hold them.
+func (w *World) placed(t Table) ([]placed, []string) {
+	var names []string
+	for _, column := range strings.Fields(t.Header) {
+		name, _, _ := strings.Cut(column, ":")
+		names = append(names, name)
+	}
+	var rows []placed
+	for i := range w.stored[t.Name] {
+		file := &w.stored[t.Name][i]
+		for _, values := range file.rows {
+			row := placed{cells: cells{}, file: file}
+			for k, name := range names {
+				row.cells[name] = values[k]
+			}
 			rows = append(rows, row)
 		}
 	}
-	if fails {
-		c.Seen.Errors++
-	}
-	return rows, fails
+	return rows, names
 }
 
-func (c *Case) matches(key any, staging int) [][]any {
-	var matches [][]any
-	for _, row := range c.Staging[staging].Rows {
-		if c.Dataset.Staging[staging].Filter != "" && row[1].(int64) >= 3 {
-			continue
-		}
-		if key != nil && row[0] == key {
-			matches = append(matches, row)
+// survivors are the training rows that reach the joins.
+func (o *oracle) survivors() []placed {
+	var rows []placed
+	before := o.before()
+	for _, row := range o.training {
+		if o.passes(row.cells, o.Dataset.Training.Filter) && o.passes(row.cells, before) && o.sampled(row.cells) {
+			rows = append(rows, row)
 		}
 	}
-	return matches
+	return o.distinct(rows)
+}
+
+// joined returns what the joins make of a training row: nothing, or one row,
+// or the product of what `duplicates: all` asks for, the first entry slowest.
+func (o *oracle) joined(row placed) []cells {
+	results, dropped := []cells{row.cells}, false
+	for i, entry := range o.Dataset.Staging {
+		found := o.matches(i, row)
+		o.count(i, row, found)
+		switch entry.Join {
+		case dataset.Inner, dataset.Semi:
+			dropped = dropped || len(found) == 0
+		case dataset.Anti:
+			dropped = dropped || len(found) > 0
+		case dataset.Left, dataset.Overlay:
+		}
+		if entry.Join == dataset.Semi || entry.Join == dataset.Anti {
+			continue
+		}
+		var next []cells
+		for _, result := range results {
+			for _, match := range o.chosen(entry, found) {
+				next = append(next, o.with(i, result, match))
+			}
+		}
+		results = next
+	}
+	if dropped {
+		o.Seen["dropped by a join"]++
+		return nil
+	}
+	if len(results) > 1 {
+		o.Seen["multiplied"]++
+	}
+	return results
+}
+
+// count keeps the counts of an entry and finds what is an error.
+func (o *oracle) count(i int, row placed, found []cells) {
+	entry := o.Dataset.Staging[i]
+	c := o.Counts[entry.Name]
+	defer func() { o.Counts[entry.Name] = c }()
+	c.Rows++
+	filtering := entry.Join == dataset.Semi || entry.Join == dataset.Anti
+	if slices.ContainsFunc(entry.Key, func(k dataset.KeyPair) bool { return row.cells[k.Training] == nil }) {
+		c.NullKeys++
+		o.Seen["null key"]++
+	}
+	if len(found) == 0 {
+		c.Missing++
+		o.Seen["missing "+string(cmp.Or(entry.Missing, dataset.MissingNull))+" "+string(entry.Join)]++
+		if entry.Missing == dataset.MissingDefault && !filtering {
+			c.Defaulted++
+		}
+		if entry.Missing == dataset.MissingError && !filtering {
+			o.Fails = "a key is missing in " + entry.Name
+		}
+		return
+	}
+	c.Matched++
+	o.Seen["matched "+string(entry.Join)]++
+	if len(found) > 1 {
+		c.Duplicates++
+		o.Seen["duplicates "+string(entry.Duplicates)]++
+		switch {
+		case filtering:
+		case entry.Duplicates == dataset.DuplicatesError:
+			o.Fails = "a key is duplicate in " + entry.Name
+		case entry.Duplicates != dataset.DuplicatesAll:
+			c.Resolved++
+		}
+	}
+}
+
+// chosen are the staging rows that a training row is joined with; nil stands
+// for none.
+func (o *oracle) chosen(entry dataset.Staging, found []cells) []cells {
+	switch {
+	case len(found) == 0:
+		return []cells{nil}
+	case entry.Duplicates == dataset.DuplicatesAll:
+		return found
+	case entry.Duplicates == dataset.DuplicatesLast:
+		return found[len(found)-1:]
+	default:
+		return found[:1]
+	}
+}
+
+// with returns a row with the columns of an entry beside it or over it.
+func (o *oracle) with(i int, row, match cells) cells {
+	entry := o.Dataset.Staging[i]
+	result := cells{}
+	for name, v := range row {
+		result[name] = v
+	}
+	for _, column := range o.shown(i) {
+		name := column.Output()
+		v := shaped(match[column.Column], column)
+		switch {
+		case slices.Contains(o.names, name) && (match == nil || v == nil && entry.Nulls == dataset.NullsKeep):
+			o.Seen["overlay keeps"]++
+		case slices.Contains(o.names, name):
+			o.Seen["overlay replaces"]++
+			result[name] = v
+		case match == nil:
+			result[name] = defaultOf(entry, name)
+		default:
+			result[name] = v
+		}
+	}
+	if entry.MatchedAs != "" {
+		result[entry.MatchedAs] = match != nil
+	}
+	return result
+}
+
+func defaultOf(entry dataset.Staging, name string) any {
+	for _, d := range entry.Defaults {
+		if d.Column == name {
+			return d.Value
+		}
+	}
+	return nil
+}
+
+// shown are the columns that an entry asks for, with their output names.
+func (o *oracle) shown(i int) []dataset.Column {
+	entry := o.Dataset.Staging[i]
+	if entry.Join == dataset.Semi || entry.Join == dataset.Anti {
+		return nil
+	}
+	var columns []dataset.Column
+	for _, name := range o.headers[i] {
+		if !slices.ContainsFunc(entry.Key, func(k dataset.KeyPair) bool { return k.Staging == name }) {
+			columns = append(columns, dataset.Column{Column: name})
+		}
+	}
+	if entry.Columns != nil {
+		columns = slices.Clone(entry.Columns)
+	}
+	for k := range columns {
+		if columns[k].Name == "" {
+			columns[k].Name = entry.Prefix + columns[k].Column
+		}
+	}
+	return columns
+}
+
+// levels names the columns that a query may ask for: the training table's,
+// then those that each entry adds.
+func (o *oracle) levels() [][]string {
+	levels := [][]string{o.names}
+	for i, entry := range o.Dataset.Staging {
+		var names []string
+		for _, column := range o.shown(i) {
+			if !slices.Contains(o.names, column.Output()) {
+				names = append(names, column.Output())
+			}
+		}
+		if entry.MatchedAs != "" {
+			names = append(names, entry.MatchedAs)
+		}
+		levels = append(levels, names)
+	}
+	return levels
+}
+
+// outputs are the columns of the result.
+func (o *oracle) outputs() []dataset.Column {
+	var columns []dataset.Column
+	for _, names := range o.levels() {
+		if o.Query.Columns == nil {
+			for _, name := range names {
+				columns = append(columns, dataset.Column{Column: name})
+			}
+			continue
+		}
+		for _, column := range o.Query.Columns {
+			if slices.Contains(names, column.Column) {
+				columns = append(columns, column)
+			}
+		}
+	}
+	return columns
+}
+
+// shaped is a value as a column asks for it.
+func shaped(v any, column dataset.Column) any {
+	if list, ok := v.([]any); ok && column.First > 0 {
+		v = list[:min(column.First, len(list))]
+	}
+	if list, ok := v.([]any); ok && column.Last > 0 {
+		v = list[max(0, len(list)-column.Last):]
+	}
+	if n, ok := v.(int64); ok && (column.As == "double" || column.As == "float") {
+		return float64(n)
+	}
+	return v
 }
 
 // Texts renders rows for comparison.

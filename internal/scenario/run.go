@@ -2,11 +2,13 @@ package scenario
 
 import (
 	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,6 +23,11 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
+// zero is a count of nothing, which is not shown.
+//
+//nolint:gochecknoglobals // a constant
+var zero = regexp.MustCompile(`,"\w+":0\b`)
+
 //nolint:gochecknoglobals // a test flag
 var rewrite = flag.Bool("rewrite", false, "write the output of scenario files into them; review the diff")
 
@@ -33,8 +40,10 @@ var rewrite = flag.Bool("rewrite", false, "write the output of scenario files in
 //	expected output
 //
 // with an empty line between commands. The commands are: table NAME SPEC and
-// append NAME [rows per file] (input: a header and rows), dataset NAME
-// (input: YAML), explain and read (input: a query as JSON). Lines before the
+// append NAME [rows per file] (input: a header and rows), spec NAME SPEC (what
+// is appended from there on has this partition spec), dataset NAME (input:
+// YAML), explain, read and oracle (input: a query as JSON; oracle says whether
+// nested loops give the rows and counts that read gives). Lines before the
 // first command are comments. With -rewrite the output replaces what was
 // expected.
 func Run(t *testing.T, pattern string) {
@@ -59,10 +68,16 @@ func Run(t *testing.T, pattern string) {
 // play runs the commands of a file and returns it with the output they gave.
 func play(t *testing.T, text string) string {
 	t.Helper()
-	p := &player{world: NewWorld(), tables: map[string]*catalog.Table{}}
-	defer p.world.Release()
 	head, rest, found := strings.Cut(text, "\n> ")
 	require.True(t, found, "no command")
+	p := &player{world: NewWorld(), tables: map[string]*catalog.Table{}, specs: map[string][]string{}, current: map[string]int{}, headers: map[string]string{}}
+	defer p.world.Release()
+	for line := range strings.SplitSeq(rest, "\n") { // a table in memory is made with all of its specs
+		if later, ok := strings.CutPrefix(line, "> spec "); ok {
+			name, spec, _ := strings.Cut(later, " ")
+			p.specs[name] = append(p.specs[name], spec)
+		}
+	}
 	out := strings.Builder{}
 	out.WriteString(head + "\n")
 	for block := range strings.SplitSeq(rest, "\n> ") {
@@ -81,6 +96,9 @@ func play(t *testing.T, text string) string {
 type player struct {
 	world    *World
 	tables   map[string]*catalog.Table
+	specs    map[string][]string // by table, those that come after its first
+	headers  map[string]string
+	current  map[string]int // by table, index of the spec that appends have
 	datasets []dataset.Dataset
 }
 
@@ -94,12 +112,18 @@ func (p *player) command(line string, input []string) (string, error) {
 		table, size, _ := strings.Cut(rest, " ")
 		fileRows, _ := strconv.Atoi(size)
 		return "", p.append(table, fileRows, input)
+	case "spec":
+		table, _, _ := strings.Cut(rest, " ")
+		p.current[table]++
+		return "", nil
 	case "dataset":
 		return "", p.dataset(rest, input)
 	case "explain":
 		return p.explain(input)
 	case "read":
 		return p.read(input)
+	case "oracle":
+		return p.oracle(input)
 	}
 	return "", fmt.Errorf("scenario knows no command %q", name)
 }
@@ -109,15 +133,19 @@ func (p *player) table(name, specText string, input []string) error {
 	if err != nil {
 		return err
 	}
-	spec, err := Spec(specText, fields)
+	var specs []catalog.Spec
+	for _, text := range append([]string{specText}, p.specs[name]...) {
+		spec, err := Spec(text, fields)
+		if err != nil {
+			return err
+		}
+		specs = append(specs, spec)
+	}
+	t, err := p.world.NewTable(name, fields, specs...)
 	if err != nil {
 		return err
 	}
-	t, err := p.world.NewTable(name, fields, spec)
-	if err != nil {
-		return err
-	}
-	p.tables[name] = t
+	p.tables[name], p.headers[name] = t, input[0]
 	return p.append(name, 0, input)
 }
 
@@ -139,12 +167,7 @@ func (p *player) append(name string, fileRows int, input []string) error {
 	if t == nil {
 		return fmt.Errorf("no table %s", name)
 	}
-	rows, err := Rows(t.Fields, input[1:])
-	if err != nil || rows.NumRows() == 0 {
-		return err
-	}
-	defer rows.Release()
-	return p.world.Append(t, 0, rows, fileRows)
+	return p.world.appendLines(t, p.current[name], input[1:], fileRows)
 }
 
 func (p *player) dataset(name string, input []string) error {
@@ -191,8 +214,37 @@ func (p *player) read(input []string) (string, error) {
 		r := shard.Report
 		fmt.Fprintf(&out, "shard %d of %d: rows %d, steps %d, at %v\n", r.Cursor.Shard.Index, r.Cursor.Shard.Of, r.Rows, r.Steps, r.Cursor.At)
 		for _, name := range slices.Sorted(maps.Keys(r.Staging)) {
-			fmt.Fprintf(&out, "  %s: %+v\n", name, r.Staging[name])
+			counts, err := json.Marshal(r.Staging[name])
+			if err != nil {
+				return "", err
+			}
+			fmt.Fprintf(&out, "  %s: %s\n", name, zero.ReplaceAllString(string(counts), ""))
 		}
 	}
 	return out.String(), nil
 }
+
+// oracle compares a read with what nested loops make of the same tables.
+func (p *player) oracle(input []string) (string, error) {
+	q, err := dataset.ParseQuery([]byte(strings.Join(input, "\n")))
+	if err != nil {
+		return "", err
+	}
+	at := slices.IndexFunc(p.datasets, func(d dataset.Dataset) bool { return d.Name == q.Dataset })
+	if at < 0 {
+		return "", fmt.Errorf("no dataset %s", q.Dataset)
+	}
+	c := &Case{Dataset: p.datasets[at], Query: q, Training: p.header(p.datasets[at].Training.Table)}
+	for _, s := range c.Dataset.Staging {
+		c.Staging = append(c.Staging, p.header(s.Table))
+	}
+	want := c.Expect(p.world)
+	shards, err := Read(context.Background(), p.loader(), q)
+	if d := want.compare(shards, err); d != (Difference{}) {
+		return d.Kind + "\n" + d.Text + "\n", nil
+	}
+	return "agrees\n", nil
+}
+
+// header describes a table as the oracle needs it: its rows lie in the world.
+func (p *player) header(name string) Table { return Table{Name: name, Header: p.headers[name]} }

@@ -1,8 +1,8 @@
 package scenario
 
 import (
+	"encoding/base64"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -31,53 +31,37 @@ func Fields(header string) ([]catalog.Field, error) {
 	return fields, nil
 }
 
-func typeOf(kind string) (arrow.DataType, error) {
-	switch kind {
-	case "int":
-		return arrow.PrimitiveTypes.Int32, nil
-	case "long":
-		return arrow.PrimitiveTypes.Int64, nil
-	case "float":
-		return arrow.PrimitiveTypes.Float32, nil
-	case "double":
-		return arrow.PrimitiveTypes.Float64, nil
-	case "string":
-		return arrow.BinaryTypes.String, nil
-	case "boolean":
-		return arrow.FixedWidthTypes.Boolean, nil
-	case "date":
-		return arrow.FixedWidthTypes.Date32, nil
-	case "list<long>":
-		return arrow.ListOfField(arrow.Field{Name: "element", Type: arrow.PrimitiveTypes.Int64, Nullable: true}), nil
-	}
-	return nil, fmt.Errorf("scenario knows no type %q", kind)
+// plainTypes are the types whose names take no arguments.
+//
+//nolint:gochecknoglobals // a constant table
+var plainTypes = map[string]arrow.DataType{
+	"int":          arrow.PrimitiveTypes.Int32,
+	"long":         arrow.PrimitiveTypes.Int64,
+	"float":        arrow.PrimitiveTypes.Float32,
+	"double":       arrow.PrimitiveTypes.Float64,
+	"string":       arrow.BinaryTypes.String,
+	"binary":       arrow.BinaryTypes.Binary,
+	"boolean":      arrow.FixedWidthTypes.Boolean,
+	"date":         arrow.FixedWidthTypes.Date32,
+	"time":         arrow.FixedWidthTypes.Time64us,
+	"timestamp":    &arrow.TimestampType{Unit: arrow.Microsecond},
+	"timestamptz":  &arrow.TimestampType{Unit: arrow.Microsecond, TimeZone: "UTC"},
+	"timestamp_ns": &arrow.TimestampType{Unit: arrow.Nanosecond},
 }
 
-// Spec parses partition fields such as "day bucket(4,request_id)".
-func Spec(text string, fields []catalog.Field) (catalog.Spec, error) {
-	spec := catalog.Spec{}
-	for i, word := range strings.Fields(text) {
-		p := catalog.PartitionField{ID: 1000 + i, Transform: catalog.Transform{Kind: catalog.Identity}}
-		column := word
-		if inner, ok := strings.CutPrefix(word, "bucket("); ok {
-			count, name, _ := strings.Cut(strings.TrimSuffix(inner, ")"), ",")
-			n, err := strconv.Atoi(count)
-			if err != nil {
-				return nil, fmt.Errorf("bucket count of %q: %w", word, err)
-			}
-			p.Transform, column = catalog.Transform{Kind: catalog.Bucket, N: n}, name
-		}
-		for _, f := range fields {
-			if f.Name == column {
-				p.Source, p.Name = f.ID, f.Name
-			}
-		}
-		if p.Source == 0 {
-			return nil, fmt.Errorf("partition field %q names no column", word)
-		}
-		spec = append(spec, p)
+func typeOf(kind string) (arrow.DataType, error) {
+	if dt, ok := plainTypes[kind]; ok {
+		return dt, nil
 	}
-	return spec, nil
+	if element, ok := strings.CutPrefix(kind, "list<"); ok {
+		dt, err := typeOf(strings.TrimSuffix(element, ">"))
+		return arrow.ListOfField(arrow.Field{Name: "element", Type: dt, Nullable: true}), err
+	}
+	var precision, scale int32
+	if n, _ := fmt.Sscanf(kind, "decimal(%d,%d)", &precision, &scale); n == 2 {
+		return &arrow.Decimal128Type{Precision: precision, Scale: scale}, nil
+	}
+	return nil, fmt.Errorf("scenario knows no type %q", kind)
 }
 
 // Rows parses lines of values in the order of the fields.
@@ -120,10 +104,7 @@ func Format(schema *arrow.Schema, rows [][]any) string {
 	for _, row := range rows {
 		words := make([]string, len(row))
 		for i, v := range row {
-			words[i] = strings.ReplaceAll(fmt.Sprint(v), " ", ",")
-			if v == nil {
-				words[i] = null
-			}
+			words[i] = word(schema.Field(i).Type, v)
 		}
 		lines = append(lines, words)
 	}
@@ -153,4 +134,20 @@ func Values(b arrow.RecordBatch) [][]any {
 		}
 	}
 	return rows
+}
+
+// word renders a value as a text table has it.
+func word(dt arrow.DataType, v any) string {
+	if v == nil {
+		return null
+	}
+	switch dt := dt.(type) {
+	case *arrow.Date32Type:
+		return arrow.Date32(v.(int64)).FormattedString()
+	case *arrow.TimestampType:
+		return strings.ReplaceAll(arrow.Timestamp(v.(int64)).ToTime(dt.Unit).Format("2006-01-02T15:04:05.999999999"), " ", "T")
+	case *arrow.BinaryType:
+		return base64.StdEncoding.EncodeToString([]byte(v.(string)))
+	}
+	return strings.ReplaceAll(fmt.Sprint(v), " ", ",")
 }

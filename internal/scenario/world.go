@@ -17,9 +17,6 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/penstock/penstock/internal/batch"
-	"github.com/penstock/penstock/internal/bucket"
-	"github.com/penstock/penstock/internal/expr"
-	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/plan"
@@ -32,12 +29,20 @@ type World struct {
 	Scanned   map[string]int               // how often each file was opened; read it when no stream is open
 	mu        sync.Mutex                   // of Scanned: streams read ahead
 	rows      map[string]arrow.RecordBatch // by file location
+	stored    map[string][]stored          // by table, in the order of the commits and within one of the locations
 	files     int
+}
+
+// stored is a file as the oracle sees it.
+type stored struct {
+	spec      catalog.Spec
+	partition []any
+	rows      [][]any
 }
 
 // NewWorld makes a world without tables.
 func NewWorld() *World {
-	return &World{Memory: catalog.NewMemory(), rows: map[string]arrow.RecordBatch{}, Scanned: map[string]int{}}
+	return &World{Memory: catalog.NewMemory(), rows: map[string]arrow.RecordBatch{}, stored: map[string][]stored{}, Scanned: map[string]int{}}
 }
 
 // Release frees the rows of all tables.
@@ -50,7 +55,7 @@ func (w *World) Release() {
 
 // Append commits rows to a table: rows go to their partitions in order, and
 // each partition's rows are cut into files of at most fileRows rows (0: one
-// file). Only identity and bucket transforms are known here.
+// file).
 func (w *World) Append(t *catalog.Table, spec int, rows arrow.RecordBatch, fileRows int) error {
 	partitions, err := divide(t, t.Specs[spec], rows)
 	if err != nil {
@@ -70,6 +75,7 @@ func (w *World) Append(t *catalog.Table, spec int, rows arrow.RecordBatch, fileR
 			w.files++
 			location := fmt.Sprintf("mem:///%s/%05d.parquet", t.Name, w.files)
 			w.rows[location] = kept
+			w.stored[t.Name] = append(w.stored[t.Name], stored{spec: t.Specs[spec], partition: p.values, rows: Values(kept)})
 			files = append(files, catalog.File{
 				Location: location, Bytes: batch.Size(kept), Rows: kept.NumRows(), Spec: spec, Partition: p.values, Ranges: ranges(t, kept),
 			})
@@ -91,63 +97,8 @@ func (w *World) AppendAs(t *catalog.Table, spec int, rows arrow.RecordBatch, par
 	return err
 }
 
-type partition struct {
-	values []any
-	rows   []int32
-}
-
-// divide finds the partition of every row, in the order of first appearance.
-func divide(t *catalog.Table, spec catalog.Spec, rows arrow.RecordBatch) ([]*partition, error) {
-	columns := make([][]any, len(spec))
-	for i, f := range spec {
-		column := slices.IndexFunc(t.Fields, func(x catalog.Field) bool { return x.ID == f.Source })
-		var err error
-		if columns[i], err = transform(f.Transform, rows.Column(column)); err != nil {
-			return nil, err
-		}
-	}
-	var partitions []*partition
-	at := map[string]*partition{}
-	for row := range int(rows.NumRows()) {
-		values := make([]any, len(spec))
-		for i := range spec {
-			values[i] = columns[i][row]
-		}
-		id := fmt.Sprintf("%#v", values)
-		if at[id] == nil {
-			at[id] = &partition{values: values}
-			partitions = append(partitions, at[id])
-		}
-		at[id].rows = append(at[id].rows, int32(row))
-	}
-	return partitions, nil
-}
-
-func transform(t catalog.Transform, column arrow.Array) ([]any, error) {
-	values := make([]any, column.Len())
-	if t.Kind == catalog.Bucket {
-		buckets, err := bucket.Array(nil, column, t.N)
-		if err != nil {
-			return nil, err
-		}
-		for i, b := range buckets {
-			if b >= 0 {
-				values[i] = int64(b)
-			}
-		}
-		return values, nil
-	}
-	if t.Kind != catalog.Identity {
-		return nil, fault.New(fault.Invalid, "scenario knows no transform %s", t.Kind)
-	}
-	for i := range values {
-		values[i] = Value(column, i)
-	}
-	return values, nil
-}
-
-// Value returns one value as a partition or an oracle holds it: nil, bool,
-// int64, float64, string, or []any for a list.
+// Value returns one value as an oracle holds it: nil, bool, int64, float64,
+// string, Decimal, or []any for a list.
 func Value(column arrow.Array, row int) any {
 	if column.IsNull(row) {
 		return nil
@@ -163,8 +114,16 @@ func Value(column arrow.Array, row int) any {
 		return a.Value(row)
 	case *array.String:
 		return strings.Clone(a.Value(row))
+	case *array.Binary:
+		return string(a.Value(row))
+	case *array.Decimal128:
+		return newDecimal(a.Value(row).BigInt(), a.DataType().(*arrow.Decimal128Type).Scale)
 	case *array.Boolean:
 		return a.Value(row)
+	case *array.Time64:
+		return int64(a.Value(row))
+	case *array.Timestamp:
+		return int64(a.Value(row))
 	case *array.Date32:
 		return int64(a.Value(row))
 	case *array.List:
@@ -177,30 +136,6 @@ func Value(column arrow.Array, row int) any {
 	default:
 		return column.ValueStr(row)
 	}
-}
-
-// ranges computes what a manifest would know of a file's columns.
-func ranges(t *catalog.Table, rows arrow.RecordBatch) map[int]expr.Range {
-	all := map[int]expr.Range{}
-	for i, f := range t.Fields {
-		a, ok := rows.Column(i).(*array.Int64)
-		if !ok {
-			continue
-		}
-		r := expr.Range{Nulls: int64(a.NullN()), Rows: int64(a.Len())}
-		var values []int64
-		for row := range a.Len() {
-			if a.IsValid(row) {
-				values = append(values, a.Value(row))
-			}
-		}
-		if len(values) > 0 {
-			r.Lower, r.HasLower = expr.Int(slices.Min(values)), true
-			r.Upper, r.HasUpper = expr.Int(slices.Max(values)), true
-		}
-		all[f.ID] = r
-	}
-	return all
 }
 
 // Scan reads sources from memory: a loader.Scan.

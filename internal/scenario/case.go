@@ -1,0 +1,182 @@
+package scenario
+
+import (
+	"fmt"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// Case is tables, a dataset over them and a query, as text and values: all
+// that a read depends on. It is what is made at random, what the oracle
+// joins, what is made smaller when the two disagree, and what a scenario file
+// says.
+type Case struct {
+	Name     string
+	Training Table
+	Staging  []Table // as Dataset.Staging lists their entries
+	Dataset  dataset.Dataset
+	Query    dataset.Query
+	ScanRows int      // rows per batch of a scan
+	Layouts  Coverage // what the tables hold
+}
+
+// Table is a table as its commits made it.
+type Table struct {
+	Name    string
+	Header  string   // names and types, see Fields
+	Specs   []string // partition specs, see Spec
+	Commits []Commit
+}
+
+// Commit is rows that were appended together.
+type Commit struct {
+	Spec     int // index into the table's specs
+	FileRows int // 0: one file per partition
+	Lines    []string
+}
+
+// Coverage counts what cases hold and what happened in them, by name, so that
+// a test can assert that its cases held everything.
+type Coverage map[string]int
+
+// Add adds other counts.
+func (c Coverage) Add(o Coverage) {
+	for name, n := range o {
+		c[name] += n
+	}
+}
+
+// Clone returns a copy that shares no slices, so that either may change.
+func (c *Case) Clone() *Case {
+	d := *c
+	d.Training = c.Training.clone()
+	d.Staging = nil
+	for _, t := range c.Staging {
+		d.Staging = append(d.Staging, t.clone())
+	}
+	d.Dataset.Staging = append([]dataset.Staging(nil), c.Dataset.Staging...)
+	return &d
+}
+
+func (t Table) clone() Table {
+	commits := make([]Commit, len(t.Commits))
+	for i, c := range t.Commits {
+		c.Lines = append([]string(nil), c.Lines...)
+		commits[i] = c
+	}
+	t.Commits = commits
+	t.Specs = append([]string(nil), t.Specs...)
+	return t
+}
+
+// tables returns all tables, the training table first.
+func (c *Case) tables() []Table { return append([]Table{c.Training}, c.Staging...) }
+
+// Make makes the tables of a case.
+func (c *Case) Make() (*World, error) {
+	w := NewWorld()
+	w.BatchRows = c.ScanRows
+	for _, t := range c.tables() {
+		if err := t.make(w); err != nil {
+			w.Release()
+			return nil, fmt.Errorf("table %s: %w", t.Name, err)
+		}
+	}
+	return w, nil
+}
+
+func (t Table) make(w *World) error {
+	fields, err := Fields(t.Header)
+	if err != nil {
+		return err
+	}
+	specs := make([]catalog.Spec, len(t.Specs))
+	for i, text := range t.Specs {
+		if specs[i], err = Spec(text, fields); err != nil {
+			return err
+		}
+	}
+	table, err := w.NewTable(t.Name, fields, specs...)
+	if err != nil {
+		return err
+	}
+	for _, c := range t.Commits {
+		if err := w.appendLines(table, c.Spec, c.Lines, c.FileRows); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// appendLines commits rows given as text; without lines there is no commit.
+func (w *World) appendLines(t *catalog.Table, spec int, lines []string, fileRows int) error {
+	rows, err := Rows(t.Fields, lines)
+	if err != nil {
+		return err
+	}
+	defer rows.Release()
+	if rows.NumRows() == 0 {
+		return nil
+	}
+	return w.Append(t, spec, rows, fileRows)
+}
+
+// Decoded returns the dataset as a server reads it from its configuration.
+func (c *Case) Decoded() (dataset.Dataset, error) {
+	var node yaml.Node
+	if err := yaml.Unmarshal(c.Dataset.Canonical(), &node); err != nil {
+		return dataset.Dataset{}, err
+	}
+	return dataset.FromYAML(c.Name, node.Content[0])
+}
+
+// Text writes the case as a scenario file, whose read gives what the oracle
+// expects.
+func (c *Case) Text(comment string) (string, error) {
+	w, err := c.Make()
+	if err != nil {
+		return "", err
+	}
+	defer w.Release()
+	var b strings.Builder
+	b.WriteString(comment + "\n\n")
+	for _, t := range c.tables() {
+		t.text(&b)
+	}
+	fmt.Fprintf(&b, "> dataset %s\n%s\n----\n\n", c.Name, c.Dataset.Canonical())
+	want := c.Expect(w)
+	fmt.Fprintf(&b, "> read\n%s\n----\n", c.Query.Canonical())
+	if want.Fails != "" {
+		fmt.Fprintf(&b, "error: %s\n", want.Fails)
+		return b.String(), nil
+	}
+	b.WriteString(strings.Join(want.Columns, " ") + "\n" + strings.Join(Texts(want.Rows), "\n") + "\n")
+	return b.String(), nil
+}
+
+func (t Table) text(b *strings.Builder) {
+	fmt.Fprintf(b, "> table %s %s\n%s\n----\n\n", t.Name, t.Specs[0], t.Header)
+	spec := 0
+	for _, c := range t.Commits {
+		if c.Spec != spec {
+			spec = c.Spec
+			fmt.Fprintf(b, "> spec %s %s\n----\n\n", t.Name, t.Specs[spec])
+		}
+		if len(c.Lines) > 0 {
+			fmt.Fprintf(b, "> append %s %d\n%s\n%s\n----\n\n", t.Name, c.FileRows, t.Header, strings.Join(c.Lines, "\n"))
+		}
+	}
+}
+
+// Rows is the number of rows that were appended to the table.
+func (t Table) Rows() int {
+	rows := 0
+	for _, c := range t.Commits {
+		rows += len(c.Lines)
+	}
+	return rows
+}

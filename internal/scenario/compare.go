@@ -1,0 +1,123 @@
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/joiner"
+	"github.com/penstock/penstock/loader"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// Difference says how a read differs from what the oracle expects. The zero
+// value is no difference.
+type Difference struct {
+	Kind string // the same for differences of one cause, mostly
+	Text string
+}
+
+// Differs reads a case with a loader of these options, over its tables, and
+// compares all rows, the order of the rows of each training row, the names of
+// the columns and the counts of the report.
+func (c *Case) Differs(w *World, options loader.Options) (Difference, Coverage) {
+	want := c.Expect(w)
+	want.Seen.Add(c.Layouts)
+	want.Seen["cases"]++
+	if want.Fails != "" {
+		want.Seen["errors"]++
+	}
+	d, err := c.Decoded()
+	if err != nil {
+		return Difference{"the dataset is refused", err.Error()}, want.Seen
+	}
+	options.Datasets, options.Catalog, options.Scan = []dataset.Dataset{d}, w, w.Scan
+	shards, err := Read(context.Background(), loader.New(options), c.Query)
+	if len(shards) > 0 && len(shards[0].Report.Cursor.At) > 0 && slices.ContainsFunc(shards[0].Report.Cursor.At, func(p dataset.Position) bool { return p.Split > 1 }) {
+		want.Seen["several splits"]++
+	}
+	return want.compare(shards, err), want.Seen
+}
+
+func (e Expectation) compare(shards []Shard, err error) Difference {
+	switch {
+	case err != nil && e.Fails == "":
+		return Difference{"the read fails: " + fault.KindOf(err).String(), err.Error()}
+	case err == nil && e.Fails != "":
+		return Difference{"the read does not fail", e.Fails}
+	case err != nil && fault.KindOf(err) != fault.Invalid:
+		return Difference{"the read fails in another way: " + fault.KindOf(err).String(), err.Error()}
+	case err != nil:
+		return Difference{}
+	}
+	var names []string
+	for _, f := range shards[0].Schema.Fields() {
+		names = append(names, f.Name)
+	}
+	if !slices.Equal(names, e.Columns) {
+		return Difference{"columns differ", fmt.Sprintf("got  %v\nwant %v", names, e.Columns)}
+	}
+	var rows [][]any
+	for _, s := range shards {
+		rows = append(rows, s.Rows()...)
+	}
+	got, want := Texts(byItem(names, rows)), Texts(byItem(names, e.Rows))
+	if !slices.Contains(names, "item") {
+		slices.Sort(got)
+		slices.Sort(want)
+	}
+	if !slices.Equal(got, want) {
+		missing, surplus := without(want, got), without(got, want)
+		return Difference{"rows differ", fmt.Sprintf("columns %v\nmissing:\n  %s\nsurplus:\n  %s\n(of %d, want %d; if neither, the order of one training row's rows)",
+			names, strings.Join(missing, "\n  "), strings.Join(surplus, "\n  "), len(got), len(want))}
+	}
+	return e.compareCounts(shards)
+}
+
+// compareCounts compares the counts of the tables that the report names: one
+// whose columns nobody asked for and whose rules cannot fail is not read.
+func (e Expectation) compareCounts(shards []Shard) Difference {
+	for name, want := range e.Counts {
+		var got joiner.Counts
+		known := false
+		for _, s := range shards {
+			c, ok := s.Report.Staging[name]
+			known = known || ok
+			got.Add(c)
+		}
+		if known && got != want {
+			return Difference{"counts differ", fmt.Sprintf("%s: got %+v\nwant %+v", name, got, want)}
+		}
+	}
+	return Difference{}
+}
+
+// byItem sorts rows by the column item, which tells training rows apart, and
+// leaves the order of those of one training row.
+func byItem(columns []string, rows [][]any) [][]any {
+	rows = slices.Clone(rows)
+	at := slices.Index(columns, "item")
+	if at < 0 {
+		return rows
+	}
+	slices.SortStableFunc(rows, func(a, b []any) int { return compare(a[at], b[at]) })
+	return rows
+}
+
+// without returns the texts of a that are not in b, each as often as it is
+// missing.
+func without(a, b []string) []string {
+	left := map[string]int{}
+	for _, text := range b {
+		left[text]++
+	}
+	var rest []string
+	for _, text := range a {
+		if left[text]--; left[text] < 0 {
+			rest = append(rest, text)
+		}
+	}
+	return rest
+}

@@ -1,0 +1,120 @@
+package scenario
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// stagingEntry adds a staging table and the rules of its join.
+func (g *generator) stagingEntry(i int) {
+	name := fmt.Sprintf("s%d", i)
+	entry := dataset.Staging{
+		Table: "features." + name, Name: name, MaxAmplification: unlimited,
+		Join:     pick(g.Rand, dataset.Left, dataset.Left, dataset.Left, dataset.Inner, dataset.Semi, dataset.Anti, dataset.Overlay, dataset.Overlay),
+		Strategy: pick(g.Rand, dataset.StrategyAuto, dataset.StrategyIndex, dataset.StrategyMerge, dataset.StrategyZip, dataset.StrategyBroadcast),
+		Key:      []dataset.KeyPair{{Training: "k", Staging: "req"}},
+	}
+	switch g.IntN(6) {
+	case 0:
+		entry.Key = append(entry.Key, dataset.KeyPair{Training: "k2", Staging: "req2"})
+	case 1:
+		entry.Key = []dataset.KeyPair{{Training: "k2", Staging: "req2"}}
+	}
+	aligned := ""
+	if g.alignment.training != "" && g.chance(2) {
+		aligned = g.alignment.staging
+		rule := pick(g.Rand, g.alignment.rules...)
+		rule.Training, rule.Staging = g.alignment.column, g.alignment.column
+		entry.Align = &rule
+		g.Layouts["align "+string(rule.Rule)]++
+	}
+	if g.chance(6) {
+		entry.PointInTime = &dataset.PointInTime{Training: "ts", Staging: "ts", Tolerance: time.Duration(1+g.IntN(60)) * time.Hour, Exact: g.chance(2)}
+		if g.chance(3) {
+			entry.PointInTime.Training, entry.PointInTime.Staging = "day", "day"
+		}
+		g.Layouts["point in time"]++
+	}
+	if g.chance(4) {
+		entry.Filter = pick(g.Rand, "version < 3", "version >= 1", "region LIKE 'e%'", fmt.Sprintf("%s_v IS NOT NULL", name))
+	}
+	unique := false
+	if entry.Join != dataset.Semi && entry.Join != dataset.Anti {
+		unique = g.duplicates(&entry)
+		g.missing(&entry, name)
+	}
+	g.Layouts["strategy "+string(entry.Strategy)]++
+	g.Staging = append(g.Staging, g.stagingTable(i, aligned, unique))
+	g.Dataset.Staging = append(g.Dataset.Staging, entry)
+}
+
+// duplicates chooses what duplicate keys mean; true asks for a table without
+// them.
+func (g *generator) duplicates(entry *dataset.Staging) (unique bool) {
+	entry.Duplicates = pick(g.Rand, dataset.DuplicatesFirst, dataset.DuplicatesLast)
+	switch g.IntN(8) {
+	case 0, 1:
+		if entry.Join != dataset.Overlay && entry.PointInTime == nil {
+			entry.Duplicates = dataset.DuplicatesAll
+		}
+	case 2:
+		entry.Duplicates = dataset.DuplicatesError
+		return !g.chance(4)
+	}
+	if entry.Duplicates != dataset.DuplicatesError && g.chance(2) {
+		entry.OrderBy = []dataset.OrderBy{{Column: pick(g.Rand, "version", "ts", "score", "region"), Descending: g.chance(2)}}
+		if g.chance(3) {
+			entry.OrderBy = append(entry.OrderBy, dataset.OrderBy{Column: "part", Descending: g.chance(2)})
+		}
+	}
+	return g.chance(6)
+}
+
+// missing chooses what is shown of an entry, and what a missing key means.
+func (g *generator) missing(entry *dataset.Staging, name string) {
+	entry.Columns = []dataset.Column{}
+	for _, column := range []dataset.Column{
+		{Column: name + "_s"}, {Column: name + "_v", Name: pick(g.Rand, "", name+"_value")}, {Column: name + "_v", Name: name + "_cast", As: "double"},
+		{Column: name + "_t", First: g.IntN(3)}, {Column: name + "_t", Name: name + "_last", Last: 1 + g.IntN(2)}, {Column: "version", Name: name + "_version"},
+	} {
+		if !g.chance(3) {
+			entry.Columns = append(entry.Columns, column)
+		}
+	}
+	g.Shuffle(len(entry.Columns), func(a, b int) { entry.Columns[a], entry.Columns[b] = entry.Columns[b], entry.Columns[a] })
+	switch {
+	case entry.Join == dataset.Overlay:
+		if d := g.Dataset.Training.Distinct; d == nil || len(d.By) == 1 {
+			entry.Columns = append(entry.Columns, dataset.Column{Column: "label"})
+		}
+		if d := g.Dataset.Training.Distinct; (d == nil || d.OrderBy == nil) && g.chance(2) {
+			entry.Columns = append(entry.Columns, dataset.Column{Column: "score"})
+		}
+		entry.Nulls = pick(g.Rand, dataset.NullsKeep, dataset.NullsReplace)
+	case g.chance(5):
+		entry.Columns, entry.Prefix = nil, name+"_all_"
+	}
+	if entry.Join != dataset.Inner && g.chance(4) {
+		entry.MatchedAs = "has_" + name
+	}
+	switch {
+	case g.chance(24):
+		entry.Missing = dataset.MissingError
+	case entry.Join != dataset.Inner && g.chance(3):
+		for _, column := range entry.Columns {
+			switch {
+			case column.Column == name+"_s":
+				entry.Defaults = append(entry.Defaults, dataset.Default{Column: column.Output(), Value: "none"})
+			case column.As == "double":
+				entry.Defaults = append(entry.Defaults, dataset.Default{Column: column.Output(), Value: -1.5})
+			case column.Column == name+"_v":
+				entry.Defaults = append(entry.Defaults, dataset.Default{Column: column.Output(), Value: int64(-7)})
+			}
+		}
+		if len(entry.Defaults) > 0 {
+			entry.Missing = dataset.MissingDefault
+		}
+	}
+}

@@ -1,0 +1,247 @@
+package scenario
+
+import (
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// keyKind is a type of the first key column.
+type keyKind struct {
+	training, staging string   // types
+	fields            []string // partition fields on the key other than buckets, with %s for its name
+}
+
+//nolint:gochecknoglobals // a constant table
+var keyKinds = []keyKind{
+	{"long", "long", []string{"%s", "truncate(3,%s)"}},
+	{"long", "int", []string{"truncate(2,%s)", "%s"}},
+	{"int", "long", []string{"truncate(4,%s)"}},
+	{"string", "string", []string{"truncate(2,%s)", "truncate(4,%s)", "%s"}},
+	{"string", "string", []string{"truncate(3,%s)"}},
+	{"date", "date", []string{"month(%s)", "day(%s)", "year(%s)", "%s"}},
+	{"timestamp", "timestamp", []string{"day(%s)", "hour(%s)", "month(%s)"}},
+	{"decimal(9,2)", "decimal(9,2)", []string{"truncate(50,%s)", "%s"}},
+	{"binary", "binary", []string{"truncate(2,%s)", "%s"}},
+}
+
+// key is a value of the first key column; equal numbers are equal keys.
+func (g *generator) key(i int) string {
+	n := i*7 - 20
+	switch g.kind.training {
+	case "string":
+		return fmt.Sprintf("k%d", n+20)
+	case "date":
+		return g.start.AddDate(0, 0, n).Format(time.DateOnly)
+	case "timestamp":
+		return g.start.Add(time.Duration(n) * 5 * time.Hour).Format("2006-01-02T15:04:05")
+	case "decimal(9,2)":
+		return fmt.Sprintf("%d.25", n)
+	case "binary":
+		return base64.StdEncoding.EncodeToString([]byte(fmt.Sprintf("b%d", n+20)))
+	default:
+		return strconv.Itoa(n)
+	}
+}
+
+func (g *generator) maybe(text string) string {
+	if g.chance(8) {
+		return null
+	}
+	return text
+}
+
+// alignment is a pair of partition fields and the rules that join them.
+type alignment struct {
+	training, staging string // partition fields
+	column            string // that both are made of
+	rules             []dataset.Align
+}
+
+//nolint:gochecknoglobals // a constant table
+var alignments = []alignment{
+	{"day", "day", "day", []dataset.Align{
+		{Rule: dataset.AlignSame},
+		{Rule: dataset.AlignLag, Lag: dataset.Lag{Time: 24 * time.Hour}},
+		{Rule: dataset.AlignLag, Lag: dataset.Lag{Time: 48 * time.Hour}},
+		{Rule: dataset.AlignLatestBefore},
+		{Rule: dataset.AlignLatestBefore, Lag: dataset.Lag{Time: 24 * time.Hour}},
+	}},
+	{"day(ts)", "day(ts)", "ts", []dataset.Align{
+		{Rule: dataset.AlignSame},
+		{Rule: dataset.AlignLag, Lag: dataset.Lag{Time: 24 * time.Hour}},
+		{Rule: dataset.AlignLatestBefore},
+	}},
+	{"hour(ts)", "hour(ts)", "ts", []dataset.Align{
+		{Rule: dataset.AlignSame},
+		{Rule: dataset.AlignLag, Lag: dataset.Lag{Time: time.Hour}},
+		{Rule: dataset.AlignLag, Lag: dataset.Lag{Time: 24 * time.Hour}},
+		{Rule: dataset.AlignLatestBefore},
+		{Rule: dataset.AlignLatestBefore, Lag: dataset.Lag{Time: 3 * time.Hour}},
+	}},
+	{"hour(ts)", "day(ts)", "ts", []dataset.Align{
+		{Rule: dataset.AlignLag, Lag: dataset.Lag{Time: 24 * time.Hour}},
+		{Rule: dataset.AlignLatestBefore},
+	}},
+	{"day(ts)", "hour(ts)", "ts", []dataset.Align{
+		{Rule: dataset.AlignLag, Lag: dataset.Lag{Time: time.Hour}},
+		{Rule: dataset.AlignLatestBefore},
+	}},
+	{"month(ts)", "month(ts)", "ts", []dataset.Align{
+		{Rule: dataset.AlignSame},
+		{Rule: dataset.AlignLag, Lag: dataset.Lag{Months: 1}},
+		{Rule: dataset.AlignLatestBefore},
+	}},
+	{"part", "part", "part", []dataset.Align{
+		{Rule: dataset.AlignSame},
+		{Rule: dataset.AlignLag, Lag: dataset.Lag{Count: 1}},
+		{Rule: dataset.AlignLatestBefore},
+		{Rule: dataset.AlignLatestBefore, Lag: dataset.Lag{Count: 2}},
+	}},
+}
+
+// layout is the partition fields of a table: those of the key, in any form,
+// and others around them.
+func (g *generator) layout(key, second string, count int, aligned string) string {
+	var fields []string
+	around := []string{"day", "region", "part", "day(ts)", "hour(ts)", "month(day)", "truncate(1,region)"}
+	if aligned != "" {
+		fields = append(fields, aligned)
+		around = nil
+	}
+	if len(around) > 0 && g.chance(4) {
+		fields = append(fields, pick(g.Rand, around...))
+		g.Layouts["partition field around the bucket"]++
+	}
+	switch g.IntN(9) {
+	case 0:
+		fields = append(fields, fmt.Sprintf("bucket(%d,%s)", count, second))
+		g.Layouts["bucket of the second key"]++
+	case 1:
+		fields = append(fields, fmt.Sprintf("bucket(%d,%s)", count, key), fmt.Sprintf("bucket(%d,%s)", 1+g.IntN(4), second))
+		g.Layouts["buckets of both keys"]++
+	case 2:
+		field := pick(g.Rand, g.kind.fields...)
+		fields = append(fields, fmt.Sprintf(field, key))
+		g.Layouts["key partitioned by "+strings.ReplaceAll(strings.SplitN(field, "(", 2)[0], "%s", "identity")]++
+	case 3:
+		g.Layouts["no partition of the key"]++
+	default:
+		fields = append(fields, fmt.Sprintf("bucket(%d,%s)", count, key))
+		g.Layouts["bucket of the key"]++
+	}
+	return strings.Join(fields, " ")
+}
+
+// specs are one partition spec or several, as spec evolution leaves them.
+func (g *generator) specs(key, second string, count int, aligned string) []string {
+	specs := []string{g.layout(key, second, count, aligned)}
+	for g.chance(3) && len(specs) < 3 {
+		specs = append(specs, g.layout(key, second, pick(g.Rand, count*2, count, 1+g.IntN(16)), aligned))
+	}
+	return specs
+}
+
+// commits are rows in several commits of any spec, which files cut or not,
+// sorted by the key or not.
+func (g *generator) commits(specs []string, rows int, line func() string) []Commit {
+	var commits []Commit
+	sorted, fileRows := g.chance(3), g.IntN(3)*(1+g.IntN(5))
+	for range 1 + g.IntN(3) {
+		c := Commit{Spec: g.IntN(len(specs)), FileRows: fileRows}
+		for range g.IntN(rows + 1) {
+			c.Lines = append(c.Lines, line())
+		}
+		if sorted {
+			slices.SortStableFunc(c.Lines, func(a, b string) int { return strings.Compare(padded(a), padded(b)) })
+			g.Layouts["sorted by the key"]++
+		}
+		commits = append(commits, c)
+	}
+	used := map[int]bool{}
+	for _, c := range commits {
+		used[c.Spec] = used[c.Spec] || len(c.Lines) > 0
+	}
+	if len(used) > 1 {
+		g.Layouts["files of several specs"]++
+	}
+	return commits
+}
+
+// padded is the first word of a line so that numbers sort as numbers, those
+// below zero first but not among themselves: nearly sorted is worth a test too.
+func padded(line string) string {
+	word, _, _ := strings.Cut(line, " ")
+	return fmt.Sprintf("%12s", word)
+}
+
+const trainingNames = "k k2 part day ts item label score region tags"
+
+func (g *generator) trainingTable() Table {
+	t := Table{
+		Name: "ml.train", Header: "k:" + g.kind.training + " k2:long part:long day:date ts:timestamp item:long! label:long score:double region:string tags:list<long>",
+		Specs: g.specs("k", "k2", g.counts[0], g.alignment.training),
+	}
+	if d := g.Dataset.Training.Distinct; d != nil {
+		t.Specs = []string{fmt.Sprintf("bucket(%d,k)", g.counts[0])}
+		if d.Scope == dataset.ScopePartition {
+			t.Specs[0] = strings.TrimSpace(g.alignment.training + " " + pick(g.Rand, t.Specs[0], "day "+t.Specs[0], "region"))
+		}
+		if g.alignment.training == "day" {
+			t.Specs[0] = "day bucket(2,k)"
+		}
+	}
+	item := 0
+	t.Commits = g.commits(t.Specs, 30, func() string {
+		item++
+		at := g.at()
+		return strings.Join([]string{
+			g.maybe(g.key(g.IntN(g.keys))), g.maybe(strconv.Itoa(g.IntN(3))), g.maybe(strconv.Itoa(g.IntN(5))),
+			g.maybe(at.Format(time.DateOnly)), g.maybe(at.Format("2006-01-02T15:04:05")),
+			strconv.Itoa(item), g.maybe(strconv.Itoa(g.IntN(2))), g.maybe(fmt.Sprintf("%d.5", g.IntN(3))),
+			g.maybe(pick(g.Rand, "eu", "us", "ea")), g.maybe(pick(g.Rand, "[1,2,3]", "[4]", "[5,null]")),
+		}, " ")
+	})
+	return t
+}
+
+// at is a time on one of few days.
+func (g *generator) at() time.Time {
+	return g.start.Add(time.Duration(g.IntN(72)) * time.Hour).Add(time.Duration(g.IntN(2)*30) * time.Minute)
+}
+
+// stagingTable makes the table of an entry. A unique one has every key once.
+func (g *generator) stagingTable(i int, aligned string, unique bool) Table {
+	name := fmt.Sprintf("s%d", i)
+	t := Table{
+		Name: "features." + name,
+		Header: fmt.Sprintf("req:%s req2:long part:long day:date ts:timestamp version:long! label:long score:double region:string %s_v:long %s_f:float %s_t:list<long> %s_s:string",
+			g.kind.staging, name, name, name, name),
+		Specs: g.specs("req", "req2", g.counts[i+1], aligned),
+	}
+	next := 0
+	keys := g.Perm(g.keys)
+	t.Commits = g.commits(t.Specs, 2*g.keys, func() string {
+		key := g.maybe(g.key(g.IntN(g.keys)))
+		if unique {
+			key = null
+			if next < len(keys) {
+				key = g.key(keys[next])
+			}
+			next++
+		}
+		at := g.at().Add(-time.Duration(g.IntN(24)) * time.Hour)
+		return strings.Join([]string{
+			key, g.maybe(strconv.Itoa(g.IntN(3))), g.maybe(strconv.Itoa(g.IntN(5))),
+			g.maybe(at.Format(time.DateOnly)), g.maybe(at.Format("2006-01-02T15:04:05")),
+			strconv.Itoa(g.IntN(5)), g.maybe(strconv.Itoa(g.IntN(2))), g.maybe(fmt.Sprintf("%d.25", g.IntN(9))), g.maybe(pick(g.Rand, "eu", "us")),
+			g.maybe(strconv.Itoa(g.IntN(9))), g.maybe("0.5"), g.maybe(pick(g.Rand, "[]", "[1,2]", "[7,8,9]")), g.maybe(pick(g.Rand, "x", "yy")),
+		}, " ")
+	})
+	return t
+}

@@ -1,0 +1,359 @@
+package scenario
+
+import (
+	"math/bits"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/apache/arrow-go/v18/arrow"
+
+	"github.com/penstock/penstock/internal/bucket"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// matches are the staging rows of an entry that a training row matches, in the
+// order that duplicates go by.
+func (o *oracle) matches(i int, row placed) []cells {
+	entry := o.Dataset.Staging[i]
+	var found []cells
+	for _, candidate := range o.staging[i] {
+		if !equalKeys(entry.Key, row.cells, candidate.cells) {
+			continue
+		}
+		if entry.Align != nil && !o.aligned(i, row, candidate) {
+			o.Seen["kept apart by align"]++
+			continue
+		}
+		if entry.PointInTime != nil && !inTime(*entry.PointInTime, row.cells, candidate.cells, o.unit(entry.PointInTime.Training)) {
+			o.Seen["kept apart by time"]++
+			continue
+		}
+		found = append(found, candidate.cells)
+	}
+	if entry.PointInTime != nil {
+		found = latest(found, entry.PointInTime.Staging)
+	}
+	slices.SortStableFunc(found, func(a, b cells) int { return byOrder(entry.OrderBy, a, b) })
+	return found
+}
+
+func equalKeys(key []dataset.KeyPair, training, staging cells) bool {
+	for _, k := range key {
+		if training[k.Training] == nil || training[k.Training] != staging[k.Staging] {
+			return false
+		}
+	}
+	return true
+}
+
+// byOrder compares rows by columns, nulls last either way.
+func byOrder(order []dataset.OrderBy, a, b cells) int {
+	for _, by := range order {
+		x, y := a[by.Column], b[by.Column]
+		switch {
+		case x == nil && y == nil:
+			continue
+		case x == nil:
+			return 1
+		case y == nil:
+			return -1
+		}
+		c := compare(x, y)
+		if by.Descending {
+			c = -c
+		}
+		if c != 0 {
+			return c
+		}
+	}
+	return 0
+}
+
+// inTime says whether a staging row is neither after a training row nor older
+// than the tolerance.
+func inTime(rule dataset.PointInTime, training, staging cells, unit time.Duration) bool {
+	at, ok := training[rule.Training].(int64)
+	was, known := staging[rule.Staging].(int64)
+	if !ok || !known {
+		return false
+	}
+	age := time.Duration(at-was) * unit
+	return (age > 0 || age == 0 && rule.Exact) && age <= rule.Tolerance
+}
+
+// unit is what one step of a training column's time lasts.
+func (o *oracle) unit(column string) time.Duration {
+	for _, word := range strings.Fields(o.Training.Header) {
+		switch name, kind, _ := strings.Cut(strings.TrimSuffix(word, "!"), ":"); {
+		case name != column:
+		case kind == "date":
+			return 24 * time.Hour
+		case kind == "timestamp" || kind == "timestamptz":
+			return time.Microsecond
+		}
+	}
+	return time.Nanosecond
+}
+
+// latest keeps the rows of the latest time.
+func latest(rows []cells, column string) []cells {
+	var last int64
+	for i, row := range rows {
+		if t := row[column].(int64); i == 0 || t > last {
+			last = t
+		}
+	}
+	return slices.DeleteFunc(rows, func(row cells) bool { return row[column].(int64) != last })
+}
+
+// distinct keeps the first or last of the rows that agree, in a partition or
+// at all.
+func (o *oracle) distinct(rows []placed) []placed {
+	d := o.Dataset.Training.Distinct
+	if d == nil {
+		return rows
+	}
+	agree := func(a, b placed) bool {
+		if d.Scope == dataset.ScopePartition && !(samePartition(a.file, b.file)) {
+			return false
+		}
+		return !slices.ContainsFunc(d.By, func(name string) bool { return a.cells[name] != b.cells[name] })
+	}
+	var kept []placed
+	for i, row := range rows {
+		beaten := false
+		for k, other := range rows {
+			if i == k || !agree(row, other) {
+				continue
+			}
+			c := byOrder(d.OrderBy, other.cells, row.cells)
+			before := c < 0 || c == 0 && k < i
+			beaten = beaten || before == (d.Keep != dataset.KeepLast)
+		}
+		if beaten {
+			o.Seen["dropped by distinct"]++
+			continue
+		}
+		kept = append(kept, row)
+	}
+	return kept
+}
+
+func samePartition(a, b *stored) bool {
+	return slices.Equal(a.partition, b.partition) && slices.Equal(a.spec, b.spec)
+}
+
+// sampled says whether a training row's place in hash space is asked for. Only
+// samples by one column are known here.
+func (o *oracle) sampled(row cells) bool {
+	s := o.Query.Sample
+	if s == nil || s.Hash == nil {
+		return true
+	}
+	var hash int32
+	switch v := row[o.Dataset.Key[0]].(type) {
+	case int64:
+		hash = bucket.HashInt64(v)
+	case string:
+		hash = bucket.HashString(v)
+	}
+	place := float64(bits.Reverse32(uint32(hash)&0x7fffffff)>>1) / (1 << 31)
+	from, to := s.Hash.From, s.Hash.To
+	in := from <= place && place < to
+	if from > to {
+		in = place >= from || place < to
+	}
+	if !in {
+		o.Seen["dropped by a sample"]++
+	}
+	return in
+}
+
+// aligned says whether a staging row lies in the partition that an entry's
+// align gives the training row's partition.
+func (o *oracle) aligned(i int, row, candidate placed) bool {
+	align := o.Dataset.Staging[i].Align
+	training, ok := o.span(row.file, o.Training.Header, align.Training)
+	staging, known := o.span(candidate.file, o.Staging[i].Header, align.Staging)
+	if !ok || !known {
+		return false
+	}
+	target := training.before(align.Lag)
+	switch align.Rule {
+	case dataset.AlignSame:
+		return training.from == staging.from
+	case dataset.AlignLag:
+		return staging.from <= target && target < staging.to
+	}
+	last := staging
+	for k := range o.files[i] {
+		other, _ := o.span(&o.files[i][k], o.Staging[i].Header, align.Staging)
+		if other.to <= target && other.from > last.from {
+			last = other
+		}
+	}
+	return staging.to <= target && staging.from == last.from
+}
+
+// span is the values of a partition, [from, to): microseconds, or whole
+// numbers of a partition that is no time.
+type span struct {
+	from, to int64
+	time     bool
+}
+
+// before is where a span begins, less a lag.
+func (s span) before(lag dataset.Lag) int64 {
+	if !s.time {
+		return s.from - lag.Count
+	}
+	return time.UnixMicro(s.from).UTC().AddDate(0, -lag.Months, 0).Add(-lag.Time).UnixMicro()
+}
+
+// span is spanOf, remembered.
+func (o *oracle) span(file *stored, header, column string) (span, bool) {
+	if _, ok := o.spans[file]; !ok {
+		o.spans[file] = map[string]*span{}
+	}
+	found, ok := o.spans[file][column]
+	if !ok {
+		if s, known := spanOf(file, header, column); known {
+			found = &s
+		}
+		o.spans[file][column] = found
+	}
+	if found == nil {
+		return span{}, false
+	}
+	return *found, true
+}
+
+// spanOf is the span of a file by a column; false where its value is null.
+func spanOf(file *stored, header, column string) (span, bool) {
+	fields, _ := Fields(header)
+	for k, f := range file.spec {
+		i := slices.IndexFunc(fields, func(x catalog.Field) bool { return x.ID == f.Source })
+		if f.Transform.Kind == catalog.Bucket || fields[i].Name != column {
+			continue
+		}
+		v, ok := file.partition[k].(int64)
+		if !ok {
+			return span{}, false
+		}
+		begin := time.Unix(0, 0).UTC()
+		switch f.Transform.Kind {
+		case catalog.Year:
+			return timeSpan(begin.AddDate(int(v), 0, 0), begin.AddDate(int(v)+1, 0, 0)), true
+		case catalog.Month:
+			return timeSpan(begin.AddDate(0, int(v), 0), begin.AddDate(0, int(v)+1, 0)), true
+		case catalog.Hour:
+			return timeSpan(begin.Add(time.Duration(v)*time.Hour), begin.Add(time.Duration(v+1)*time.Hour)), true
+		case catalog.Day:
+			return timeSpan(begin.AddDate(0, 0, int(v)), begin.AddDate(0, 0, int(v)+1)), true
+		}
+		if fields[i].Type.ID() == arrow.DATE32 {
+			return timeSpan(begin.AddDate(0, 0, int(v)), begin.AddDate(0, 0, int(v)+1)), true
+		}
+		return span{from: v, to: v + 1}, true
+	}
+	return span{}, false
+}
+
+func timeSpan(from, to time.Time) span {
+	return span{from: from.UnixMicro(), to: to.UnixMicro(), time: true}
+}
+
+// before and after are the parts of the query's filter that name training
+// columns as they are stored, and the others.
+func (o *oracle) before() string { return o.conjuncts(true) }
+
+func (o *oracle) after() string { return o.conjuncts(false) }
+
+func (o *oracle) conjuncts(before bool) string {
+	var late, parts []string
+	for i, entry := range o.Dataset.Staging {
+		for _, column := range o.shown(i) {
+			late = append(late, column.Output())
+		}
+		late = append(late, entry.MatchedAs)
+	}
+	for part := range strings.SplitSeq(o.Query.Filter, " AND ") {
+		column, _, _ := strings.Cut(part, " ")
+		if part != "" && slices.Contains(late, column) != before {
+			parts = append(parts, part)
+		}
+	}
+	return strings.Join(parts, " AND ")
+}
+
+//nolint:gochecknoglobals // a constant
+var comparison = regexp.MustCompile(`^(\w+) (=|<>|<|<=|>|>=|LIKE) (?:DATE |TIMESTAMP )?(.+)$`)
+
+// passes evaluates conditions "column operator literal" or "column IS [NOT]
+// NULL", joined by AND alone.
+func (o *oracle) passes(row cells, filter string) bool {
+	if filter == "" {
+		return true
+	}
+	for part := range strings.SplitSeq(filter, " AND ") {
+		if !holds(row, part) {
+			return false
+		}
+	}
+	return true
+}
+
+func holds(row cells, part string) bool {
+	if name, ok := strings.CutSuffix(part, " IS NULL"); ok {
+		return row[name] == nil
+	}
+	if name, ok := strings.CutSuffix(part, " IS NOT NULL"); ok {
+		return row[name] != nil
+	}
+	m := comparison.FindStringSubmatch(part)
+	v := row[m[1]]
+	if v == nil {
+		return false
+	}
+	if m[2] == "LIKE" {
+		return strings.HasPrefix(v.(string), strings.TrimSuffix(strings.Trim(m[3], "'"), "%"))
+	}
+	c := compare(v, literal(m[3], v))
+	switch m[2] {
+	case "=":
+		return c == 0
+	case "<>":
+		return c != 0
+	case "<":
+		return c < 0
+	case "<=":
+		return c <= 0
+	case ">":
+		return c > 0
+	default:
+		return c >= 0
+	}
+}
+
+// literal reads a literal as a value of the kind of like.
+func literal(text string, like any) any {
+	quoted := strings.Trim(text, "'")
+	switch like.(type) {
+	case bool:
+		return text == "TRUE"
+	case float64:
+		f, _ := strconv.ParseFloat(text, 64)
+		return f
+	case string:
+		return quoted
+	}
+	if day, err := time.Parse(time.DateOnly, quoted); err == nil {
+		return day.Unix() / 86400
+	}
+	n, _ := strconv.ParseInt(text, 10, 64)
+	return n
+}

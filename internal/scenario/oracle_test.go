@@ -1,0 +1,184 @@
+package scenario
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// small is a training table of three requests on two days, and a staging
+// table with a duplicate, a null and a key that nobody asks for.
+func small(change func(*Case)) *Case {
+	c := &Case{
+		Name: "d",
+		Training: Table{
+			Name: "ml.train", Header: "k:string day:date item:long! label:long", Specs: []string{"day bucket(2,k)"},
+			Commits: []Commit{{Lines: []string{"a 2024-01-02 1 0", "b 2024-01-02 2 -", "- 2024-01-02 3 1"}}, {Lines: []string{"a 2024-01-03 4 1"}}},
+		},
+		Staging: []Table{{
+			Name: "f.s", Header: "k:string day:date v:long t:list<long> label:long", Specs: []string{"bucket(3,k)", "day bucket(2,k)"},
+			Commits: []Commit{
+				{Spec: 1, Lines: []string{"a 2024-01-01 10 [1,2,3] 7", "a 2024-01-03 30 [] -"}},
+				{Spec: 1, Lines: []string{"a 2024-01-02 - - 9", "- 2024-01-02 50 - 0", "x 2024-01-02 60 - 0"}},
+			},
+		}},
+		Dataset: dataset.Dataset{
+			Name: "d", Key: []string{"k"}, Training: dataset.Training{Table: "ml.train"},
+			Staging: []dataset.Staging{{
+				Table: "f.s", Name: "s", Key: []dataset.KeyPair{{Training: "k", Staging: "k"}}, Join: dataset.Left,
+				Duplicates: dataset.DuplicatesFirst, Columns: []dataset.Column{{Column: "v"}},
+			}},
+		},
+		Query: dataset.Query{Columns: []dataset.Column{{Column: "item"}, {Column: "v"}}},
+	}
+	change(c)
+	return c
+}
+
+// TestExpect checks the oracle against rows that a person worked out: the
+// training rows 1 and 4 ask for key a, which has the values 10, 30 and null,
+// row 2 asks for b, which is missing, and row 3 has no key.
+func TestExpect(t *testing.T) {
+	t.Parallel()
+	entry := func(change func(*dataset.Staging)) func(*Case) {
+		return func(c *Case) { change(&c.Dataset.Staging[0]) }
+	}
+	align := func(rule dataset.AlignRule, days int) func(*Case) {
+		return entry(func(s *dataset.Staging) {
+			s.Align = &dataset.Align{Training: "day", Staging: "day", Rule: rule, Lag: dataset.Lag{Time: time.Duration(days) * 24 * time.Hour}}
+		})
+	}
+	inTime := func(tolerance time.Duration, exact bool) func(*Case) {
+		return entry(func(s *dataset.Staging) {
+			s.PointInTime = &dataset.PointInTime{Training: "day", Staging: "day", Tolerance: tolerance, Exact: exact}
+		})
+	}
+	for name, test := range map[string]struct {
+		change func(*Case)
+		want   string
+	}{
+		"first":            {func(*Case) {}, "1 10, 2 -, 3 -, 4 10"},
+		"last":             {entry(func(s *dataset.Staging) { s.Duplicates = dataset.DuplicatesLast }), "1 -, 2 -, 3 -, 4 -"},
+		"all":              {entry(func(s *dataset.Staging) { s.Duplicates = dataset.DuplicatesAll }), "1 10, 1 30, 1 -, 2 -, 3 -, 4 10, 4 30, 4 -"},
+		"error":            {entry(func(s *dataset.Staging) { s.Duplicates = dataset.DuplicatesError }), "fails: a key is duplicate in s"},
+		"missing":          {entry(func(s *dataset.Staging) { s.Missing = dataset.MissingError }), "fails: a key is missing in s"},
+		"by value":         {entry(func(s *dataset.Staging) { s.OrderBy = []dataset.OrderBy{{Column: "v", Descending: true}} }), "1 30, 2 -, 3 -, 4 30"},
+		"inner":            {entry(func(s *dataset.Staging) { s.Join = dataset.Inner }), "1 10, 4 10"},
+		"semi":             {func(c *Case) { c.Dataset.Staging[0].Join = dataset.Semi; c.Query.Columns = c.Query.Columns[:1] }, "1, 4"},
+		"anti":             {func(c *Case) { c.Dataset.Staging[0].Join = dataset.Anti; c.Query.Columns = c.Query.Columns[:1] }, "2, 3"},
+		"staging filter":   {entry(func(s *dataset.Staging) { s.Filter = "v > 10" }), "1 30, 2 -, 3 -, 4 30"},
+		"filter before":    {func(c *Case) { c.Query.Filter = "label = 1" }, "3 -, 4 10"},
+		"filter after":     {func(c *Case) { c.Query.Filter = "v IS NULL AND item < 3" }, "2 -"},
+		"align same":       {align(dataset.AlignSame, 0), "1 -, 2 -, 3 -, 4 30"},
+		"align lag":        {align(dataset.AlignLag, 1), "1 10, 2 -, 3 -, 4 -"},
+		"align latest":     {align(dataset.AlignLatestBefore, 0), "1 10, 2 -, 3 -, 4 -"},
+		"in time":          {inTime(48*time.Hour, true), "1 -, 2 -, 3 -, 4 30"},
+		"in time, before":  {inTime(48*time.Hour, false), "1 10, 2 -, 3 -, 4 -"},
+		"in time, too old": {inTime(23*time.Hour, false), "1 -, 2 -, 3 -, 4 -"},
+		"distinct, first": {func(c *Case) {
+			c.Dataset.Training.Distinct = &dataset.Distinct{By: []string{"k"}, Keep: dataset.KeepFirst}
+		}, "1 10, 2 -, 3 -"},
+		"distinct, last": {func(c *Case) {
+			c.Dataset.Training.Distinct = &dataset.Distinct{By: []string{"k"}, Keep: dataset.KeepLast}
+		}, "2 -, 3 -, 4 10"},
+		"distinct partition": {func(c *Case) {
+			c.Dataset.Training.Distinct = &dataset.Distinct{By: []string{"k"}, Keep: dataset.KeepLast, Scope: dataset.ScopePartition}
+		}, "1 10, 2 -, 3 -, 4 10"},
+		"default": {entry(func(s *dataset.Staging) {
+			s.Missing, s.Defaults = dataset.MissingDefault, []dataset.Default{{Column: "v", Value: int64(-1)}}
+			s.Duplicates = dataset.DuplicatesLast
+		}), "1 -, 2 -1, 3 -1, 4 -"},
+		"overlay": {func(c *Case) {
+			c.Dataset.Staging[0].Join, c.Dataset.Staging[0].Columns = dataset.Overlay, []dataset.Column{{Column: "label"}}
+			c.Query.Columns[1].Column = "label"
+		}, "1 7, 2 -, 3 1, 4 7"},
+		"overlay with a null": {func(c *Case) {
+			c.Dataset.Staging[0].Join, c.Dataset.Staging[0].Columns = dataset.Overlay, []dataset.Column{{Column: "label"}}
+			c.Dataset.Staging[0].Filter, c.Query.Columns[1].Column = "v = 30", "label"
+		}, "1 -, 2 -, 3 1, 4 -"},
+		"overlay keeps": {func(c *Case) {
+			c.Dataset.Staging[0].Join, c.Dataset.Staging[0].Columns = dataset.Overlay, []dataset.Column{{Column: "label"}}
+			c.Dataset.Staging[0].Filter, c.Query.Columns[1].Column = "v = 30", "label"
+			c.Dataset.Staging[0].Nulls = dataset.NullsKeep
+		}, "1 0, 2 -, 3 1, 4 1"},
+		"matched": {func(c *Case) {
+			c.Dataset.Staging[0].MatchedAs, c.Query.Columns[1].Column = "has", "has"
+		}, "1 true, 2 false, 3 false, 4 true"},
+		"shaped": {entry(func(s *dataset.Staging) { s.Columns = []dataset.Column{{Column: "t", Name: "v", Last: 2}} }), "1 [2,3], 2 -, 3 -, 4 [2,3]"},
+		"cast":   {entry(func(s *dataset.Staging) { s.Columns[0].As = "double"; s.Filter = "v = 30" }), "1 30, 2 -, 3 -, 4 30"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := small(test.change)
+			w, err := c.Make()
+			require.NoError(t, err)
+			defer w.Release()
+			got := c.Expect(w)
+			text := "fails: " + got.Fails
+			if got.Fails == "" {
+				text = line(byItem(got.Columns, got.Rows))
+			}
+			require.Equal(t, test.want, text)
+		})
+	}
+}
+
+func line(rows [][]any) string {
+	var lines []string
+	for _, row := range rows {
+		words := make([]string, len(row))
+		for i, v := range row {
+			words[i] = word(nil, v)
+		}
+		lines = append(lines, strings.Join(words, " "))
+	}
+	return strings.Join(lines, ", ")
+}
+
+// TestShrink makes a case smaller that fails wherever a certain training row
+// meets a certain staging row.
+func TestShrink(t *testing.T) {
+	t.Parallel()
+	fails := func(c *Case) bool {
+		w, err := c.Make()
+		require.NoError(t, err)
+		defer w.Release()
+		for _, row := range c.Expect(w).Rows {
+			if fmt.Sprint(row) == "[1 10]" {
+				return true
+			}
+		}
+		return false
+	}
+	c := small(func(c *Case) {
+		c.Query.Filter = "item < 4"
+		c.Dataset.Staging[0].Filter = "v IS NOT NULL"
+	})
+	require.True(t, fails(c))
+	got := c.Shrink(fails)
+	require.Equal(t, 1, got.Training.Rows())
+	require.Equal(t, 1, got.Staging[0].Rows())
+	require.Empty(t, got.Query.Filter)
+	require.Empty(t, got.Dataset.Staging[0].Filter)
+	text, err := got.Text("Smaller.")
+	require.NoError(t, err)
+	require.Contains(t, text, "> append ml.train 0\nk:string day:date item:long! label:long\na 2024-01-02 1 0\n")
+	require.Equal(t, 4, c.Training.Rows(), "the case itself is as it was")
+}
+
+// TestGenerate makes the same case twice, and cases whose tables can be made.
+func TestGenerate(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(64) {
+		c := Generate(seed, 1+int(seed)%16, 4)
+		require.Equal(t, c, Generate(seed, 1+int(seed)%16, 4))
+		w, err := c.Make()
+		require.NoError(t, err)
+		w.Release()
+	}
+}

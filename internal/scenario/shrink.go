@@ -1,0 +1,199 @@
+package scenario
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// maxShrinks bounds how many smaller cases Shrink tries.
+const maxShrinks = 4000
+
+// Shrink makes a case smaller, step by step, as long as it still fails, and
+// returns the last one that did: fewer tables, rules, commits, rows, columns.
+func (c *Case) Shrink(fails func(*Case) bool) *Case {
+	tries := 0
+	for again := true; again; {
+		again = false
+		for _, smaller := range c.smaller() {
+			if tries++; tries > maxShrinks {
+				return c
+			}
+			if fails(smaller) {
+				c, again = smaller, true
+				break
+			}
+		}
+	}
+	return c
+}
+
+// smaller returns all cases that are one step smaller, big steps first.
+func (c *Case) smaller() []*Case {
+	var all []*Case
+	try := func(change func(*Case) bool) {
+		if d := c.Clone(); change(d) {
+			all = append(all, d)
+		}
+	}
+	for i := range c.Staging {
+		try(func(d *Case) bool {
+			d.Staging = slices.Delete(d.Staging, i, i+1)
+			d.Dataset.Staging = slices.Delete(d.Dataset.Staging, i, i+1)
+			return true
+		})
+	}
+	for k := range 1 + len(c.Staging) {
+		for i := range c.table(k).Commits {
+			for _, part := range []int{1, 2, 4} {
+				c.withoutLines(try, k, i, part)
+			}
+		}
+	}
+	c.simplerQuery(try)
+	for i := range c.Dataset.Staging {
+		simplerEntry(try, i)
+	}
+	for k := range 1 + len(c.Staging) {
+		for i := range c.table(k).Commits {
+			c.withoutLines(try, k, i, len(c.table(k).Commits[i].Lines))
+		}
+		c.simplerTable(try, k)
+	}
+	return all
+}
+
+// table is the training table, or a staging table from 1 on.
+func (c *Case) table(k int) *Table {
+	if k == 0 {
+		return &c.Training
+	}
+	return &c.Staging[k-1]
+}
+
+// withoutLines drops each of so many parts of a commit's rows.
+func (c *Case) withoutLines(try func(func(*Case) bool), table, commit, parts int) {
+	n := len(c.table(table).Commits[commit].Lines)
+	for part := range parts {
+		from, to := n*part/parts, n*(part+1)/parts
+		if from < to {
+			try(func(d *Case) bool {
+				lines := &d.table(table).Commits[commit].Lines
+				*lines = slices.Delete(*lines, from, to)
+				return true
+			})
+		}
+	}
+}
+
+// set changes a value to another; false if it is that already.
+func set[T comparable](at *T, to T) bool {
+	changed := *at != to
+	*at = to
+	return changed
+}
+
+func (c *Case) simplerQuery(try func(func(*Case) bool)) {
+	try(func(d *Case) bool { return set(&d.Query.Filter, "") })
+	try(func(d *Case) bool { return set(&d.Query.Sample, nil) })
+	try(func(d *Case) bool { return set(&d.Query.Order, "") })
+	try(func(d *Case) bool { return set(&d.Query.Lanes, 1) && set(&d.Query.BatchRows, 100) })
+	try(func(d *Case) bool { return set(&d.ScanRows, 0) })
+	try(func(d *Case) bool { return set(&d.Dataset.Training.Filter, "") })
+	try(func(d *Case) bool { return set(&d.Dataset.Training.Distinct, nil) })
+	try(func(d *Case) bool {
+		only := []dataset.Column{{Column: "item"}}
+		same := len(d.Query.Columns) == 1
+		d.Query.Columns = only
+		return !same
+	})
+	for i := range c.Query.Columns {
+		try(func(d *Case) bool {
+			columns := d.Query.Columns
+			d.Query.Columns = slices.Delete(slices.Clone(columns), i, i+1)
+			return columns[i].Column != "item"
+		})
+	}
+	if d := c.Dataset.Training.Distinct; d != nil {
+		try(func(c *Case) bool {
+			c.Dataset.Training.Distinct = &dataset.Distinct{By: d.By, Keep: d.Keep, Scope: d.Scope}
+			return d.OrderBy != nil
+		})
+	}
+}
+
+func simplerEntry(try func(func(*Case) bool), i int) {
+	entry := func(change func(*dataset.Staging) bool) {
+		try(func(d *Case) bool { return change(&d.Dataset.Staging[i]) })
+	}
+	entry(func(s *dataset.Staging) bool { return set(&s.Strategy, dataset.StrategyIndex) })
+	entry(func(s *dataset.Staging) bool { return set(&s.Filter, "") })
+	entry(func(s *dataset.Staging) bool { return set(&s.Align, nil) })
+	entry(func(s *dataset.Staging) bool { return set(&s.PointInTime, nil) })
+	entry(func(s *dataset.Staging) bool { return set(&s.MatchedAs, "") })
+	entry(func(s *dataset.Staging) bool {
+		s.Defaults = nil
+		return set(&s.Missing, dataset.MissingNull)
+	})
+	entry(func(s *dataset.Staging) bool {
+		had := s.OrderBy != nil
+		s.OrderBy = nil
+		return had
+	})
+	entry(func(s *dataset.Staging) bool {
+		had := len(s.Key) > 1
+		s.Key = s.Key[:1]
+		return had
+	})
+	entry(func(s *dataset.Staging) bool {
+		return s.Duplicates == dataset.DuplicatesAll && set(&s.Duplicates, dataset.DuplicatesFirst)
+	})
+	entry(func(s *dataset.Staging) bool {
+		if s.Join == dataset.Overlay || s.Join == dataset.Left {
+			return false
+		}
+		s.Columns = []dataset.Column{}
+		return set(&s.Join, dataset.Left)
+	})
+	entry(func(s *dataset.Staging) bool {
+		had := len(s.Columns) > 0 && len(s.Defaults) == 0
+		if had {
+			s.Columns = s.Columns[1:]
+		}
+		return had
+	})
+}
+
+// simplerTable drops what a table does not need: commits without rows, specs,
+// cuts of files, partition fields.
+func (c *Case) simplerTable(try func(func(*Case) bool), k int) {
+	try(func(d *Case) bool {
+		t := d.table(k)
+		n := len(t.Commits)
+		t.Commits = slices.DeleteFunc(t.Commits, func(c Commit) bool { return len(c.Lines) == 0 })
+		return len(t.Commits) < n
+	})
+	for i := range c.table(k).Commits {
+		try(func(d *Case) bool { return set(&d.table(k).Commits[i].FileRows, 0) })
+		try(func(d *Case) bool { return set(&d.table(k).Commits[i].Spec, 0) })
+		try(func(d *Case) bool {
+			t := d.table(k)
+			if i+1 == len(t.Commits) || t.Commits[i].Spec != t.Commits[i+1].Spec {
+				return false
+			}
+			t.Commits[i].Lines = append(t.Commits[i].Lines, t.Commits[i+1].Lines...)
+			t.Commits = slices.Delete(t.Commits, i+1, i+2)
+			return true
+		})
+	}
+	for i, spec := range c.table(k).Specs {
+		words := strings.Fields(spec)
+		for at := range words {
+			try(func(d *Case) bool {
+				d.table(k).Specs[i] = strings.Join(slices.Delete(slices.Clone(words), at, at+1), " ")
+				return true
+			})
+		}
+	}
+}
