@@ -43,6 +43,10 @@ demo: build .venv/demo/.stamp ## real data end to end, compared with DuckDB
 bench: build .venv/bench/.stamp ## side-by-side runs, into benchmarks/results
 	.venv/bench/bin/python benchmarks/run.py
 
+.PHONY: agree
+agree: build .venv/bench/.stamp ## TPC-H and T whole: DuckDB and Polars give the same rows
+	.venv/bench/bin/python benchmarks/agree.py --full
+
 # ---- tests ------------------------------------------------------------------
 
 .PHONY: test
@@ -76,13 +80,15 @@ test-docs: build .venv/demo/.stamp
 	$(PYTHON) tools/tour.py README.md
 
 # Everything above again in the form that is shipped (no assertions, no race
-# detector), the long cases, and every fuzz target for FUZZTIME.
+# detector), the long cases, other engines' answers, and every fuzz target for
+# FUZZTIME.
 .PHONY: test-long
 test-long: test .venv/bench/.stamp ## test, long cases, release build, fuzzing
 	$(GO) test -timeout 30m ./...
 	PENSTOCK_LONG=1 $(GOTEST) -shuffle=on -timeout 60m ./...
 	PENSTOCK_LONG=1 .venv/test/bin/pytest -c python/pyproject.toml --rootdir . python/tests demo
 	cd benchmarks && ../.venv/bench/bin/python -m unittest
+	.venv/bench/bin/python benchmarks/agree.py
 	FUZZTIME=$(FUZZTIME) GO=$(GO) tools/fuzz.sh
 
 .PHONY: mutants

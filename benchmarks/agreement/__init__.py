@@ -1,0 +1,1 @@
+"""What `agree.py` compares, and how."""
