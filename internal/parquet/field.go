@@ -1,6 +1,7 @@
 package parquet
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -12,15 +13,17 @@ const NoFieldID = -1
 
 const fieldIDKey = "PARQUET:field_id"
 
-// Field is a top-level column of a file.
+// Field is a top-level column of a file, or a primitive one inside structs.
 type Field struct {
-	ID       int // Iceberg field id, or NoFieldID
-	Name     string
+	ID       int            // Iceberg field id, or NoFieldID
+	Name     string         // of one inside structs, the path to it with dots
 	Type     arrow.DataType // as the file has it; nested fields carry their ids as metadata
-	Nullable bool
-	Leaves   []int // positions of its primitive columns among the file's
+	Nullable bool           // or that of a struct around it
+	Leaves   []int          // positions of its primitive columns among the file's
 
 	arrow arrow.Field
+	root  int // its top-level column
+	depth int // structs around it
 }
 
 // Fields are the file's top-level columns in order. The caller does not change
@@ -38,21 +41,27 @@ func (f *Footer) HasFieldIDs() bool {
 	return len(f.fields) > 0
 }
 
-// Field finds the top-level column with a field id.
-func (f *Footer) Field(id int) (Field, bool) {
-	if at := f.fieldAt(id); at >= 0 {
-		return f.fields[at], true
-	}
-	return Field{}, false
+// HasNestedFieldIDs says whether every primitive column inside structs, and
+// outside of lists and maps, has a field id too. Where one has none, a column
+// that Field does not find may be there nevertheless.
+func (f *Footer) HasNestedFieldIDs() bool {
+	return !slices.ContainsFunc(f.inside, func(field Field) bool { return field.ID == NoFieldID })
 }
 
-func (f *Footer) fieldAt(id int) int {
-	for i, field := range f.fields {
-		if field.ID == id && id != NoFieldID {
-			return i
+// Field finds the column with a field id: a top-level one, or a primitive one
+// inside structs.
+func (f *Footer) Field(id int) (Field, bool) {
+	if id == NoFieldID {
+		return Field{}, false
+	}
+	for _, fields := range [][]Field{f.fields, f.inside} {
+		for _, field := range fields {
+			if field.ID == id {
+				return field, true
+			}
 		}
 	}
-	return -1
+	return Field{}, false
 }
 
 // Stored sums the stored bytes of the named columns in a row group: what Read
@@ -60,11 +69,10 @@ func (f *Footer) fieldAt(id int) int {
 func (f *Footer) Stored(rowGroup int, ids []int) int64 {
 	var sum int64
 	for _, id := range ids {
-		if at := f.fieldAt(id); at >= 0 {
-			for _, leaf := range f.fields[at].Leaves {
-				_, length := f.chunkRange(rowGroup, leaf)
-				sum += length
-			}
+		field, _ := f.Field(id)
+		for _, leaf := range field.Leaves {
+			_, length := f.chunkRange(rowGroup, leaf)
+			sum += length
 		}
 	}
 	return sum
@@ -76,11 +84,8 @@ func (f *Footer) Stored(rowGroup int, ids []int) int64 {
 func (f *Footer) Decoded(rowGroup int, ids []int) int64 {
 	var sum int64
 	for _, id := range ids {
-		at := f.fieldAt(id)
-		if at < 0 {
-			continue
-		}
-		for _, leaf := range f.fields[at].Leaves {
+		field, _ := f.Field(id)
+		for _, leaf := range field.Leaves {
 			chunk := f.meta.RowGroups[rowGroup].Columns[leaf].MetaData
 			wide := int64(f.meta.Schema.Column(leaf).PhysicalType().ByteSize())
 			sum += max(chunk.TotalUncompressedSize, chunk.NumValues*wide)
@@ -95,10 +100,33 @@ func newFields(manifest *pqarrow.SchemaManifest) []Field {
 		field := *manifest.Fields[i].Field
 		fields[i] = Field{
 			ID: fieldID(field), Name: field.Name, Type: field.Type, Nullable: field.Nullable,
-			Leaves: leaves(&manifest.Fields[i], nil), arrow: field,
+			Leaves: leaves(&manifest.Fields[i], nil), arrow: field, root: i,
 		}
 	}
 	return fields
+}
+
+// insideOf returns the primitive columns inside the structs of a field,
+// through structs alone.
+func insideOf(parent Field, node *pqarrow.SchemaField) []Field {
+	if node.Field.Type.ID() != arrow.STRUCT {
+		return nil
+	}
+	var out []Field
+	for i := range node.Children {
+		child := &node.Children[i]
+		own := *child.Field
+		field := Field{
+			ID: fieldID(own), Name: parent.Name + "." + own.Name, Type: own.Type, Nullable: parent.Nullable || own.Nullable,
+			Leaves: leaves(child, nil), arrow: own, root: parent.root, depth: parent.depth + 1,
+		}
+		if arrow.IsNested(own.Type.ID()) {
+			out = append(out, insideOf(field, child)...)
+		} else {
+			out = append(out, field)
+		}
+	}
+	return out
 }
 
 func leaves(field *pqarrow.SchemaField, into []int) []int {

@@ -56,7 +56,8 @@ func (f *File) Location() string { return f.obj.Location() }
 // ReadOptions say what to read and into what.
 type ReadOptions struct {
 	// Fields are the Iceberg field ids of the columns, in the order wanted;
-	// one for each field of Schema.
+	// one for each field of Schema. One inside structs comes out as a column of
+	// its own, null where any of the structs around it is.
 	Fields []int
 	// Schema has the wanted names, types and nullability. Metadata is used for
 	// the field ids of nested fields, where given, and does not come out.
@@ -83,7 +84,8 @@ type ReadOptions struct {
 
 // column is one wanted column of a reader.
 type column struct {
-	field  int // among the file's; -1 if absent
+	field  int // its top-level column among the file's; -1 if absent
+	depth  int // structs around it
 	shape  *shape
 	leaves []int
 }
@@ -127,14 +129,13 @@ func (f *File) Read(ctx context.Context, opts ReadOptions) (array.RecordReader, 
 
 // column compares a wanted column with the file's.
 func (f *File) column(id int, want arrow.Field, nullIfAbsent bool) (column, error) {
-	at := f.fieldAt(id)
-	if at < 0 {
+	field, ok := f.Field(id)
+	if !ok {
 		if !want.Nullable || !nullIfAbsent {
 			return column{}, fault.New(fault.Invalid, "the file has no column %s (field id %d), and this version does not supply its value", want.Name, id)
 		}
 		return column{field: -1, shape: &shape{path: want.Name, want: plain(want.Type)}}, nil
 	}
-	field := f.fields[at]
 	for _, leaf := range field.Leaves {
 		if c := f.meta.Schema.Column(leaf); c.PhysicalType() == parquet.Types.Int96 {
 			return column{}, fault.New(fault.Invalid, "column %s is stored as INT96, which is not served by this version", c.Path()).
@@ -149,7 +150,7 @@ func (f *File) column(id int, want arrow.Field, nullIfAbsent bool) (column, erro
 	}
 	s.strip()
 	s.flat = overwritten(s.want)
-	return column{field: at, shape: s, leaves: field.Leaves}, nil
+	return column{field: field.root, depth: field.depth, shape: s, leaves: field.Leaves}, nil
 }
 
 // assumeZone lets the table say whether a timestamp means UTC where the file

@@ -31,6 +31,7 @@ const (
 type Footer struct {
 	meta   *metadata.FileMetaData
 	fields []Field
+	inside []Field // primitive columns inside structs
 	groups []RowGroup
 	size   int64
 	stored int64
@@ -122,6 +123,9 @@ func newFooter(location string, meta *metadata.FileMetaData, stored, size int64)
 		return nil, fault.New(fault.Invalid, "the file's schema is not served by this version: %w", err).In("", location)
 	}
 	f.fields = newFields(manifest)
+	for i := range manifest.Fields {
+		f.inside = append(f.inside, insideOf(f.fields[i], &manifest.Fields[i])...)
+	}
 	return f, nil
 }
 

@@ -298,6 +298,7 @@ func (r *reader) decodeRows(i int, rows int64) (arrow.ArrayData, error) {
 	if r.flat[i] != nil {
 		return r.decodeFlat(i, rows)
 	}
+	c := r.columns[i]
 	decoded, err := r.decodeChunked(i, rows)
 	if err != nil {
 		return nil, err
@@ -311,8 +312,7 @@ func (r *reader) decodeRows(i int, rows int64) (arrow.ArrayData, error) {
 	}
 	out := decoded.Chunk(0).Data()
 	r.memory.handOut(out)
-	out.Retain()
-	return out, nil
+	return unwrap(out, c.depth, r.opts.Memory), nil
 }
 
 func (r *reader) decodeFlat(i int, rows int64) (out arrow.ArrayData, err error) {

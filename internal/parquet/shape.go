@@ -162,7 +162,11 @@ func (s *shape) apply(data arrow.ArrayData, parent []byte, mem memory.Allocator)
 	if s.flat && validity != nil {
 		zeroNulls(buffers[1].Bytes(), validity, s.want.(arrow.FixedWidthDataType).Bytes(), offset+n)
 	}
-	children, err := s.applyChildren(data, validity, mem)
+	excuse := validity
+	if excuse == nil {
+		excuse = parent // a struct that is required is null with the one around it
+	}
+	children, err := s.applyChildren(data, excuse, mem)
 	defer func() {
 		for _, child := range children {
 			child.Release()

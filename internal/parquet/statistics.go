@@ -30,11 +30,10 @@ type Statistics struct {
 // a list, map or struct, a chunk without statistics. Statistics whose order
 // old writers got wrong count as unknown.
 func (f *Footer) Statistics(rowGroup, fieldID int) (Statistics, bool) {
-	at := f.fieldAt(fieldID)
-	if at < 0 || rowGroup < 0 || rowGroup >= len(f.groups) {
+	field, ok := f.Field(fieldID)
+	if !ok || rowGroup < 0 || rowGroup >= len(f.groups) {
 		return Statistics{}, false
 	}
-	field := f.fields[at]
 	if len(field.Leaves) != 1 || arrow.IsNested(field.Type.ID()) {
 		return Statistics{}, false
 	}
