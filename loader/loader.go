@@ -152,24 +152,20 @@ func (l *Loader) table(ctx context.Context, name string, ref dataset.Ref, pin fu
 
 // files lists the files of every table, with the ranges that filters need.
 func (l *Loader) files(ctx context.Context, r *resolve.Relation, q dataset.Query, outputs []resolve.Output) (plan.Files, error) {
-	named, err := plan.Filters(r, q.Filter)
+	bounds, err := plan.BoundsOf(r, q)
 	if err != nil {
 		return plan.Files{}, err
 	}
 	files := plan.Files{Staging: make([][]catalog.File, len(r.Staging))}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() (err error) {
-		bounds := ids(r.Training, named)
-		files.Training, err = l.options.Catalog.Files(ctx, r.Training, union(trainingColumns(r, outputs), bounds), bounds)
+		files.Training, err = l.options.Catalog.Files(ctx, r.Training, union(trainingColumns(r, outputs), bounds.Training), bounds.Training)
 		return err
 	})
 	for i, s := range r.Staging {
 		group.Go(func() (err error) {
-			var bounds []int
-			if s.Rows != nil {
-				bounds = ids(s.Pinned, s.Rows.Columns())
-			}
-			files.Staging[i], err = l.options.Catalog.Files(ctx, s.Pinned, union(stagingColumns(r, i, outputs), bounds), bounds)
+			ranges := bounds.Staging[i]
+			files.Staging[i], err = l.options.Catalog.Files(ctx, s.Pinned, union(stagingColumns(r, i, outputs), ranges), ranges)
 			return fault.Op(err, "staging table %s", s.Name)
 		})
 	}
@@ -202,16 +198,6 @@ func stagingColumns(r *resolve.Relation, staging int, outputs []resolve.Output) 
 	}
 	for _, k := range r.Staging[staging].Keys {
 		columns = append(columns, k.Staging.ID)
-	}
-	return union(columns, nil)
-}
-
-func ids(t *catalog.Table, names []string) []int {
-	var columns []int
-	for _, name := range names {
-		if f, ok := t.Field(name); ok {
-			columns = append(columns, f.ID)
-		}
 	}
 	return union(columns, nil)
 }

@@ -64,8 +64,8 @@ func planBytes(p *plan.Plan) int64 {
 		n += int64(len(s.Files)) * perFile
 	}
 	for _, s := range p.Staging {
-		for _, class := range s.Classes.Files {
-			n += int64(len(class)) * perFile
+		for _, class := range s.Classes {
+			n += int64(len(class.Files)) * perFile
 		}
 	}
 	for _, l := range p.Lanes {

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/penstock/penstock/internal/bucket"
 	"github.com/penstock/penstock/internal/expr"
-	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/resolve"
@@ -35,116 +35,46 @@ func Build(r *resolve.Relation, files Files, q dataset.Query) (*Plan, error) {
 	if err := p.bindFilter(q.Filter); err != nil {
 		return nil, err
 	}
+	if err := p.bindSample(q.Sample); err != nil {
+		return nil, err
+	}
+	if err := p.checkDistinct(files.Training); err != nil {
+		return nil, err
+	}
 	p.Inexact = p.inexact()
-	if err := p.match(files); err != nil {
-		return nil, err
+	p.checked = resolve.Bucketed(r.Training, files.Training, p.trusted())
+	p.Splits = p.prune(p.cut(p.group(files.Training)))
+	p.sort(files.Training)
+	for i := range r.Staging {
+		s, err := p.match(i, files)
+		if err != nil {
+			return nil, err
+		}
+		p.Staging = append(p.Staging, s)
 	}
-	groups, err := p.group(files.Training)
-	if err != nil {
-		return nil, err
-	}
-	p.Splits = p.prune(cut(groups))
-	p.sort()
 	p.deal(q.Lanes)
 	p.ID = p.identity()
 	return p, nil
 }
 
-// Filters returns the columns of the training table that the dataset's and a
-// query's filters name: what Files must carry ranges for.
-func Filters(r *resolve.Relation, query string) ([]string, error) {
-	p := &Plan{Relation: r}
-	if err := p.bindFilter(query); err != nil || p.Filter == nil {
-		return nil, err
-	}
-	return p.Filter.Columns(), nil
-}
-
-func (p *Plan) bindFilter(query string) error {
-	r := p.Relation
-	p.Filter = r.Filter
-	if query == "" {
-		return nil
-	}
-	if err := p.onlyTraining(query); err != nil {
-		return err
-	}
-	f, err := resolve.BindFilter(query, r.Training, "filter")
-	if err != nil {
-		return err
-	}
-	p.QueryFilter, p.Filter = f.String(), f
-	if r.Filter == nil {
-		return nil
-	}
-	ours, err := expr.Parse(r.Dataset.Training.Filter)
-	if err != nil {
-		return err
-	}
-	theirs, err := expr.Parse(query)
-	if err != nil {
-		return err
-	}
-	p.Filter, err = expr.And(ours, theirs).Bind(r.Training.Schema())
-	return err
-}
-
-// onlyTraining refuses a query filter that names staging columns, with words
-// better than "no such column".
-func (p *Plan) onlyTraining(query string) error {
-	parsed, err := expr.Parse(query)
-	if err != nil {
-		return nil //nolint:nilerr // BindFilter reports it with its position
-	}
-	for _, name := range parsed.Columns() {
-		if _, ok := p.Relation.Training.Field(name); ok {
-			continue
-		}
-		for _, o := range p.Relation.Outputs {
-			if o.Name == name && o.Level != resolve.TrainingLevel {
-				return fault.InvalidField("filter", "column %q comes from staging table %s; filters over staging columns are not served by this version",
-					name, p.Relation.Staging[o.Level].Name)
-			}
-		}
-	}
-	return nil
-}
-
-// inexact says why rows may be dropped between the manifests and the stream.
-func (p *Plan) inexact() string {
-	if p.Filter != nil {
-		return "a filter drops rows: " + p.Filter.String()
-	}
+// trusted are the training columns whose buckets something relies on.
+func (p *Plan) trusted() []catalog.Field {
+	var columns []catalog.Field
 	for _, s := range p.Relation.Staging {
-		if s.Join == dataset.Inner {
-			return "an inner join drops rows: " + s.Name
+		for _, k := range s.Keys {
+			columns = append(columns, k.Training)
 		}
 	}
-	return ""
-}
-
-// match finds, for every staging table, the key that both sides are bucketed
-// on and the residue classes of its files.
-func (p *Plan) match(files Files) error {
-	training := p.Relation.Training
-	for i, s := range p.Relation.Staging {
-		kept, pruned := files.Staging[i], 0
-		if s.Rows != nil {
-			kept = slices.DeleteFunc(slices.Clone(kept), func(f catalog.File) bool { return !mayMatch(s.Rows, s.Pinned, f) })
-			pruned = len(files.Staging[i]) - len(kept)
-		}
-		staging := Staging{Pruned: pruned, Classes: resolve.Classes{Modulus: 1, Files: [][]catalog.File{nil}}}
-		if len(files.Training) > 0 && len(files.Staging[i]) > 0 {
-			key, err := resolve.BucketKey(training, files.Training, s, files.Staging[i])
-			if err != nil {
-				return fault.Op(err, "plan staging[%d] %s", i, s.Name)
-			}
-			n, _ := resolve.BucketOf(training, files.Training[0], key.Training.ID)
-			staging.Key, staging.Classes = key, resolve.Match(s.Pinned, kept, key.Staging, n.Of)
-		}
-		p.Staging = append(p.Staging, staging)
+	if d := p.Relation.Distinct; d != nil {
+		columns = append(columns, d.By...)
 	}
-	return nil
+	if p.Sample != nil && len(p.Sample.Columns) > 0 {
+		for _, name := range p.Sample.Columns {
+			f, _ := p.Relation.Training.Field(name)
+			columns = append(columns, f)
+		}
+	}
+	return columns
 }
 
 // mayMatch says whether any row of a file can pass a filter of its table.
@@ -156,36 +86,29 @@ func mayMatch(filter *expr.Filter, t *catalog.Table, f catalog.File) bool {
 	})
 }
 
-// group is the training files of one bucket of one partition.
+// group is the training files of one bucket of one partition of one spec.
 type group struct {
 	partition []any
 	bucket    resolve.Bucket
-	classes   []int
 	files     []catalog.File
 }
 
-// group divides the training files by partition values and bucket, and finds
-// the class of each group in every staging table.
-func (p *Plan) group(files []catalog.File) ([]*group, error) {
-	t := p.Relation.Training
+// group divides the training files by spec, partition values and bucket.
+func (p *Plan) group(files []catalog.File) []*group {
 	var groups []*group
 	at := map[string]*group{}
+	var id []byte
 	for _, f := range files {
-		if f.Spec != files[0].Spec {
-			return nil, fault.New(fault.Invalid, "training table %s has files of partition specs %d and %d; several specs in a training table are not served by this version",
-				t.Name, files[0].Spec, f.Spec).In(t.Name, f.Location).
-				WithRemedy("rewrite the older files with the current spec")
-		}
-		id := partitionText(f.Partition)
-		g := at[id]
+		id = appendPartition(fmt.Appendf(id[:0], "%d\n", f.Spec), f.Partition)
+		g := at[string(id)]
 		if g == nil {
 			g = p.newGroup(f)
-			at[id] = g
+			at[string(id)] = g
 			groups = append(groups, g)
 		}
 		g.files = append(g.files, f)
 	}
-	return groups, nil
+	return groups
 }
 
 func (p *Plan) newGroup(f catalog.File) *group {
@@ -194,14 +117,6 @@ func (p *Plan) newGroup(f catalog.File) *group {
 	if i := p.bucketField(f.Spec); i >= 0 {
 		g.bucket, _ = resolve.BucketOf(t, f, t.Specs[f.Spec][i].Source)
 		g.partition = slices.Concat(f.Partition[:i:i], f.Partition[i+1:])
-	}
-	for _, s := range p.Staging {
-		class := resolve.NoClass
-		if s.Key.Training.ID != 0 {
-			b, _ := resolve.BucketOf(t, f, s.Key.Training.ID)
-			class = s.Classes.Of(b)
-		}
-		g.classes = append(g.classes, class)
 	}
 	return g
 }
@@ -225,18 +140,22 @@ func (p *Plan) bucketField(spec int) int {
 }
 
 // cut divides the rows of each group into splits of SplitRows, in the order
-// of its files, within a file where need be.
-func cut(groups []*group) []Split {
-	var splits []Split
+// of its files, within a file where need be. Where repeated rows are dropped,
+// a group is one split: its rows must meet each other.
+func (p *Plan) cut(groups []*group) []Split {
+	splits := make([]Split, 0, len(groups))
 	for _, g := range groups {
-		open := Split{Partition: g.partition, Bucket: g.bucket, Classes: g.classes}
+		open := Split{Partition: g.partition, Bucket: g.bucket}
 		for _, f := range g.files {
 			for from := int64(0); from < f.Rows; {
 				to := min(f.Rows, from+SplitRows-open.Rows)
+				if p.whole() {
+					to = f.Rows
+				}
 				open.Files = append(open.Files, FileRange{File: f, From: from, To: to})
 				open.Rows += to - from
 				from = to
-				if open.Rows == SplitRows {
+				if open.Rows == SplitRows && !p.whole() {
 					splits = append(splits, open)
 					open.Files, open.Rows = nil, 0
 				}
@@ -253,24 +172,24 @@ func cut(groups []*group) []Split {
 }
 
 func splitID(files []FileRange) string {
-	var text strings.Builder
+	var text []byte
 	for _, f := range files {
-		fmt.Fprintf(&text, "%q %d %d\n", f.File.Location, f.From, f.To)
+		text = fmt.Appendf(text, "%q %d %d\n", f.File.Location, f.From, f.To)
 	}
-	sum := sha256.Sum256([]byte(text.String()))
+	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:8])
 }
 
 // prune marks the files in which no row can pass the filter, and drops the
-// splits that have no other.
+// splits that have no other, or that the sample leaves out.
 func (p *Plan) prune(splits []Split) []Split {
-	if p.Filter == nil {
+	if p.Filter == nil && p.Sample == nil {
 		return splits
 	}
 	return slices.DeleteFunc(splits, func(s Split) bool {
-		pruned := 0
+		pruned, sampled := 0, p.sampled(s)
 		for i, f := range s.Files {
-			if !mayMatch(p.Filter, p.Relation.Training, f.File) {
+			if !sampled || !mayMatch(p.Filter, p.Relation.Training, f.File) {
 				s.Files[i].Pruned = true
 				pruned++
 				p.Pruned.Rows += f.To - f.From
@@ -285,6 +204,16 @@ func (p *Plan) prune(splits []Split) []Split {
 	})
 }
 
+// sampled says whether the sample can keep rows of a split, by its buckets.
+func (p *Plan) sampled(s Split) bool {
+	if p.Sample == nil || len(p.Sample.Columns) != 1 {
+		return true
+	}
+	column, _ := p.Relation.Training.Field(p.Sample.Columns[0])
+	b, ok := resolve.BucketOf(p.Relation.Training, s.Files[0].File, column.ID)
+	return !ok || bucket.MayHold(int32(b.ID), b.Of, p.Sample.From, p.Sample.To)
+}
+
 // identity hashes all that the plan depends on, and what came out of it, so
 // that two servers that disagree are found out before a row is sent.
 func (p *Plan) identity() string {
@@ -292,6 +221,9 @@ func (p *Plan) identity() string {
 	pin, _ := json.Marshal(p.Pin) //nolint:errchkjson // strings and numbers alone
 	fmt.Fprintf(&text, "algorithm %d\ndataset %s\npin %s\nfilter %q\norder %s %s %d %d\nlanes %d\n",
 		Algorithm, p.Digest, pin, p.QueryFilter, p.Order, p.Shuffle, p.Seed, p.Epoch, len(p.Lanes))
+	if p.SampleText != "" {
+		fmt.Fprintf(&text, "sample %q\n", p.SampleText)
+	}
 	for _, l := range p.Lanes {
 		for _, piece := range l.Pieces {
 			fmt.Fprintf(&text, "%s %d %d %v\n", p.Splits[piece.Split].ID, piece.From, piece.To, p.Splits[piece.Split].Classes)
@@ -299,10 +231,13 @@ func (p *Plan) identity() string {
 		fmt.Fprintln(&text)
 	}
 	for _, s := range p.Staging {
-		for _, class := range s.Classes.Files {
-			for _, f := range class {
+		for _, class := range s.Classes {
+			for _, f := range class.Files {
 				fmt.Fprintf(&text, "%q\n", f.Location)
 			}
+			fmt.Fprintln(&text)
+		}
+		if len(s.Classes) == 0 {
 			fmt.Fprintln(&text)
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/apache/arrow-go/v18/arrow"
+
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/resolve"
@@ -24,7 +26,7 @@ func (p *Plan) String() string {
 	fmt.Fprintf(&b, "dataset %s, digest %s\n", name, p.Digest)
 	rows := "exact"
 	if p.Inexact != "" {
-		rows = "at most: " + p.Inexact
+		rows = "before: " + p.Inexact
 	}
 	fmt.Fprintf(&b, "rows %d (%s)\n", p.Rows, rows)
 	fmt.Fprintf(&b, "order %s\n\n", p.orderText())
@@ -65,11 +67,32 @@ func (p *Plan) explainTraining(b *strings.Builder) {
 	if p.Filter != nil {
 		fmt.Fprintf(b, "  filter %s\n", p.Filter)
 	}
+	if p.Sample != nil {
+		fmt.Fprintf(b, "  sample %s\n", p.SampleText)
+	}
+	if d := p.Relation.Distinct; d != nil {
+		fmt.Fprintf(b, "  %s\n", distinctText(d))
+	}
+	if p.After != nil {
+		fmt.Fprintf(b, "  filter after the joins %s\n", p.After)
+	}
 	fmt.Fprintf(b, "  reads %d splits, %d files, %s", len(p.Splits), len(files), bytesText(bytes))
 	if p.Pruned.Files > 0 {
 		fmt.Fprintf(b, "; pruned %d splits, %d file ranges, %d rows", p.Pruned.Splits, p.Pruned.Files, p.Pruned.Rows)
 	}
 	b.WriteString("\n\n")
+}
+
+func distinctText(d *resolve.Distinct) string {
+	names := make([]string, len(d.By))
+	for i, f := range d.By {
+		names[i] = f.Name
+	}
+	scope := ""
+	if d.Scope == dataset.ScopePartition {
+		scope = ", within each partition"
+	}
+	return fmt.Sprintf("distinct by %s, the %s of repeated rows stays%s; splits are whole buckets", strings.Join(names, ", "), d.Keep, scope)
 }
 
 func (p *Plan) explainStaging(b *strings.Builder, i int) {
@@ -79,97 +102,145 @@ func (p *Plan) explainStaging(b *strings.Builder, i int) {
 	for k, key := range r.Keys {
 		keys[k] = key.Training.Name + " = " + key.Staging.Name
 	}
-	fmt.Fprintf(b, "  join %s on %s, missing %s, duplicates %s, strategy index\n", r.Join, strings.Join(keys, " and "), r.Missing, r.Duplicates)
+	fmt.Fprintf(b, "  join %s on %s%s\n", r.Join, strings.Join(keys, " and "), rulesText(r))
+	fmt.Fprintf(b, "  strategy %s\n", strategyText(r.Strategy))
 	if r.Rows != nil {
 		fmt.Fprintf(b, "  filter %s; pruned %d files\n", r.Rows, s.Pruned)
 	}
-	if s.Key.Training.ID == 0 {
-		b.WriteString("  match: a side has no files, nothing is read\n\n")
+	use := p.ClassUse(i)
+	if use.Classes == 0 {
+		b.WriteString("  match: no file can match, nothing is read\n")
+		p.explainUnaligned(b, i)
+		b.WriteString("\n")
 		return
 	}
-	use := p.ClassUse(i)
-	fmt.Fprintf(b, "  match by %s: %s\n", s.Key.Training.Name, p.layoutText(i))
-	fmt.Fprintf(b, "  reads %d classes, %s, largest %s; amplification %.2f of %s\n\n",
-		use.Classes, bytesText(use.Read), bytesText(use.Largest), use.Amplification(), bytesText(use.Stored))
+	p.explainLayout(b, i)
+	p.explainUnaligned(b, i)
+	fmt.Fprintf(b, "  reads %d classes, %s, each once while it is kept; amplification %.2f of %s",
+		use.Classes, bytesText(use.Once), use.Amplification(), bytesText(use.Stored))
+	if use.Read > use.Once {
+		fmt.Fprintf(b, "; up to %.2f if memory and local disk keep none", use.Worst())
+	}
+	fmt.Fprintf(b, "\n  memory about %s: the largest class has %s of files and %d rows, decoded about %d times that\n\n",
+		bytesText(use.Memory()), bytesText(use.Largest), use.Rows, decoded)
 }
 
-// layoutText names the bucket counts of both sides.
-func (p *Plan) layoutText(i int) string {
+// rulesText names the rules of an entry that differ from row to row.
+func rulesText(r resolve.Staging) string {
+	var b strings.Builder
+	switch r.Join {
+	case dataset.Semi, dataset.Anti:
+	case dataset.Overlay:
+		fmt.Fprintf(&b, ", nulls %s, duplicates %s", r.Nulls, r.Duplicates)
+	default:
+		fmt.Fprintf(&b, ", missing %s, duplicates %s", r.Missing, r.Duplicates)
+	}
+	for i, o := range r.Order {
+		word := " by "
+		if i > 0 {
+			word = ", "
+		}
+		b.WriteString(word + o.Field.Name)
+		if o.Descending {
+			b.WriteString(" desc")
+		}
+	}
+	if t := r.Time; t != nil {
+		order := "at or before"
+		if !t.Exact {
+			order = "before"
+		}
+		fmt.Fprintf(&b, "; the latest row whose %s is %s %s, by %s at most", t.Staging.Name, order, t.Training.Name, toleranceText(r))
+	}
+	if r.MinMatch > 0 {
+		fmt.Fprintf(&b, "; at least %g %% of rows must match", 100*r.MinMatch)
+	}
+	return b.String()
+}
+
+func toleranceText(r resolve.Staging) string {
+	if r.Time.Training.Type.ID() == arrow.INT64 {
+		return fmt.Sprint(r.Time.Tolerance)
+	}
+	return r.PointInTime.Tolerance.String()
+}
+
+func strategyText(s dataset.Strategy) string {
+	switch s {
+	case dataset.StrategyAuto, "":
+		return "auto: merge where the keys turn out to be sorted, else index"
+	case dataset.StrategyMerge, dataset.StrategyZip:
+		return string(s) + "; index where the keys turn out not to be sorted"
+	case dataset.StrategyBroadcast:
+		return "broadcast: the whole table, loaded once for all splits"
+	default:
+		return string(s)
+	}
+}
+
+// explainLayout says how the training files of each spec find staging files.
+func (p *Plan) explainLayout(b *strings.Builder, i int) {
 	s, r := p.Staging[i], p.Relation.Staging[i]
-	n := 0
-	for _, split := range p.Splits {
-		if b, ok := resolve.BucketOf(p.Relation.Training, split.Files[0].File, s.Key.Training.ID); ok {
-			n = b.Of
-		}
+	if s.Aligned != "" {
+		fmt.Fprintf(b, "  align: a partition of %s meets %s of %s\n", r.Align.Training, s.Aligned, r.Align.Staging)
 	}
-	var counts []string
-	seen := map[int]bool{}
-	for _, files := range s.Classes.Files {
-		for _, f := range files {
-			b, _ := resolve.BucketOf(r.Pinned, f, s.Key.Staging.ID)
-			if !seen[b.Of] {
-				seen[b.Of] = true
-				counts = append(counts, fmt.Sprintf("bucket(%d)", b.Of))
-			}
+	for _, pairing := range s.Layout {
+		b.WriteString("  match")
+		if len(s.Layout) > 1 {
+			fmt.Fprintf(b, " spec %d with spec %d", pairing.Training, pairing.Staging)
 		}
+		b.WriteString(" by " + pairingText(pairing, r) + "\n")
 	}
-	return fmt.Sprintf("training bucket(%d) with staging %s, residue classes modulo %d", n, strings.Join(counts, " and "), s.Classes.Modulus)
+	if r.Time != nil {
+		fmt.Fprintf(b, "  match by time: files whose %s lies within the tolerance\n", r.Time.Staging.Name)
+	}
+	if s.Joined {
+		b.WriteString("  classes share files and the table is small: they are joined into one\n")
+	}
 }
 
-// Use says how a plan uses one staging table, in bytes of files. Classes are
-// read once per run of splits that need them, in the plan's order.
-type Use struct {
-	Classes int   // distinct classes that some split needs
-	Read    int64 // bytes read over the whole plan
-	Largest int64 // bytes of the largest class
-	Stored  int64 // bytes of the files that some split needs, each once
+// pairingText names all that narrows the match of two specs.
+func pairingText(p Pairing, r resolve.Staging) string {
+	var parts []string
+	for _, pair := range p.Buckets {
+		parts = append(parts, fmt.Sprintf("%s: training bucket(%d) with staging bucket(%d), residue classes modulo %d",
+			pair.Key.Training.Name, pair.TrainingOf, pair.StagingOf, pair.Modulus))
+	}
+	keys := make([]string, len(r.Keys))
+	for i, k := range r.Keys {
+		keys[i] = k.Training.Name
+	}
+	if p.Partitions {
+		parts = append(parts, "partition values of "+strings.Join(keys, ", "))
+	}
+	if p.Statistics {
+		parts = append(parts, "range: least and greatest "+strings.Join(keys, ", ")+" of each file")
+	}
+	if len(parts) == 0 {
+		return "broadcast: nothing narrows the match, every file is read"
+	}
+	return strings.Join(parts, "; ")
 }
 
-// Amplification is bytes read over bytes stored; 1 if nothing is read.
-func (u Use) Amplification() float64 {
-	if u.Stored == 0 {
-		return 1
+func (p *Plan) explainUnaligned(b *strings.Builder, i int) {
+	if u := p.Staging[i].Unaligned; u.Partitions > 0 {
+		fmt.Fprintf(b, "  unaligned: %d training partitions with %d rows have no partition of %s to meet; their rows are missing\n",
+			u.Partitions, u.Rows, p.Relation.Staging[i].Name)
 	}
-	return float64(u.Read) / float64(u.Stored)
-}
-
-// ClassUse computes how the plan uses staging table i.
-func (p *Plan) ClassUse(i int) Use {
-	var u Use
-	seen, stored := map[int]bool{}, map[string]bool{}
-	last := resolve.NoClass
-	for _, split := range p.Splits {
-		class := split.Classes[i]
-		if class == resolve.NoClass || class == last {
-			continue
-		}
-		last = class
-		size := int64(0)
-		for _, f := range p.Staging[i].Classes.Files[class] {
-			size += f.Bytes
-			if !stored[f.Location] {
-				stored[f.Location] = true
-				u.Stored += f.Bytes
-			}
-		}
-		if !seen[class] {
-			seen[class] = true
-			u.Classes++
-		}
-		u.Read += size
-		u.Largest = max(u.Largest, size)
-	}
-	return u
 }
 
 func (p *Plan) explainSplits(b *strings.Builder) {
 	fmt.Fprintf(b, "splits\n")
+	specs := p.specs()
 	for i, s := range p.Splits {
 		if i == listed {
 			fmt.Fprintf(b, "  … %d more\n", len(p.Splits)-listed)
 			break
 		}
 		fmt.Fprintf(b, "  %d: %s", i, s.ID)
+		if specs > 1 {
+			fmt.Fprintf(b, " spec %d", s.Files[0].File.Spec)
+		}
 		b.WriteString(p.partitionNames(s))
 		switch {
 		case s.Bucket.Of > 0 && s.Bucket.ID == resolve.NullBucket:
@@ -183,11 +254,20 @@ func (p *Plan) explainSplits(b *strings.Builder) {
 				fmt.Fprintf(b, "; %s none", p.Relation.Staging[k].Name)
 				continue
 			}
-			fmt.Fprintf(b, "; %s class %d, %d files", p.Relation.Staging[k].Name, class, len(p.Staging[k].Classes.Files[class]))
+			fmt.Fprintf(b, "; %s class %d, %d files", p.Relation.Staging[k].Name, class, len(p.Staging[k].Classes[class].Files))
 		}
 		b.WriteString("\n")
 	}
 	b.WriteString("\n")
+}
+
+// specs counts the partition specs of the training files that are read.
+func (p *Plan) specs() int {
+	seen := map[int]bool{}
+	for _, s := range p.Splits {
+		seen[s.Files[0].File.Spec] = true
+	}
+	return len(seen)
 }
 
 // partitionNames renders a split's partition values with their fields' names.

@@ -9,14 +9,17 @@ import (
 	"strconv"
 
 	"github.com/penstock/penstock/internal/bucket"
+	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/resolve"
 )
 
 // rank is where a split stands in the order: what is compared, first to last.
 type rank struct {
-	first, second []byte // shuffled: bucket digits, then partition; stored: second is empty
-	partition     []any  // stored: compared between first and digits
+	first, second []byte // shuffled: hashes of partition and split, compared after digits
+	common        []any  // stored: values of the partition fields that all specs have
+	family        int    // stored: of the spec, told apart by its other partition fields
+	rest          []any  // stored: the values of those
 	digits        []int
 	sequence      int64
 	location      string
@@ -28,13 +31,16 @@ type rank struct {
 // Stored goes by partition values, then buckets in digit-reversed order, so
 // that the buckets of one residue class stand together for every modulus in
 // the chain of the count's factors; then by sequence number and location.
-// Shuffled goes by bucket digits first, each digit's values permuted by seed
-// and epoch, then by permuted partitions, then by permuted splits: days mix,
-// and a class is read once. The null bucket is the last of its siblings.
-func (p *Plan) sort() {
+// Where files have several partition specs, the fields that all of them have
+// come first, then the specs, then the other fields. Shuffled goes by bucket
+// digits first, each digit's values permuted by seed and epoch, then by
+// permuted partitions, then by permuted splits: days mix, and a class is read
+// once. The null bucket is the last of its siblings.
+func (p *Plan) sort(files []catalog.File) {
+	s := sorter{plan: p, specs: p.specOrders(files), permutations: map[[2]int][]int{}}
 	ranks := make(map[string]rank, len(p.Splits))
-	for _, s := range p.Splits {
-		ranks[s.ID] = p.rank(s)
+	for _, split := range p.Splits {
+		ranks[split.ID] = s.rank(split)
 	}
 	compare := compareStored
 	if p.Order == dataset.Shuffled {
@@ -43,40 +49,53 @@ func (p *Plan) sort() {
 	slices.SortFunc(p.Splits, func(a, b Split) int { return compare(ranks[a.ID], ranks[b.ID]) })
 }
 
-func (p *Plan) rank(s Split) rank {
-	r := rank{partition: s.Partition, sequence: s.Files[0].File.Sequence, location: s.Files[0].File.Location, from: s.Files[0].From}
-	if s.Bucket.Of > 0 && s.Bucket.ID != resolve.NullBucket {
-		r.digits = bucket.Digits(s.Bucket.ID, s.Bucket.Of)
-	} else if s.Bucket.Of > 0 {
-		r.digits = []int{s.Bucket.Of} // above every first digit
+// sorter ranks the splits of one plan.
+type sorter struct {
+	plan         *Plan
+	specs        map[int]specOrder
+	permutations map[[2]int][]int // by place and values
+}
+
+func (s *sorter) rank(split Split) rank {
+	first := split.Files[0]
+	r := rank{sequence: first.File.Sequence, location: first.File.Location, from: first.From}
+	if split.Bucket.Of > 0 && split.Bucket.ID != resolve.NullBucket {
+		r.digits = bucket.Digits(split.Bucket.ID, split.Bucket.Of)
+	} else if split.Bucket.Of > 0 {
+		r.digits = []int{split.Bucket.Of} // above every first digit
 	}
-	if p.Order != dataset.Shuffled {
+	if s.plan.Order != dataset.Shuffled {
+		spec := s.specs[first.File.Spec]
+		r.family, r.common, r.rest = spec.family, pick(split.Partition, spec.common), pick(split.Partition, spec.rest)
 		return r
 	}
-	if s.Bucket.ID != resolve.NullBucket {
-		factors := bucket.Factors(s.Bucket.Of)
+	if split.Bucket.ID != resolve.NullBucket {
+		factors := bucket.Factors(split.Bucket.Of)
 		for place, d := range r.digits {
-			r.digits[place] = p.permuted(place, factors[place])[d]
+			r.digits[place] = s.permuted(place, factors[place])[d]
 		}
 	}
-	r.first = p.mix("partition", strconv.Itoa(s.Bucket.ID), partitionText(s.Partition))
-	r.second = p.mix("split", s.ID)
+	r.first = s.plan.mix("partition", strconv.Itoa(split.Bucket.ID), string(appendPartition(nil, split.Partition)))
+	r.second = s.plan.mix("split", split.ID)
 	return r
 }
 
 // permuted returns the permutation of the values of one digit.
-func (p *Plan) permuted(place, values int) []int {
+func (s *sorter) permuted(place, values int) []int {
+	if known, ok := s.permutations[[2]int{place, values}]; ok {
+		return known
+	}
+	hashes := make([][]byte, values)
 	order := make([]int, values)
 	for i := range order {
-		order[i] = i
+		order[i], hashes[i] = i, s.plan.mix("digit", strconv.Itoa(place), strconv.Itoa(i))
 	}
-	slices.SortFunc(order, func(a, b int) int {
-		return bytes.Compare(p.mix("digit", strconv.Itoa(place), strconv.Itoa(a)), p.mix("digit", strconv.Itoa(place), strconv.Itoa(b)))
-	})
+	slices.SortFunc(order, func(a, b int) int { return bytes.Compare(hashes[a], hashes[b]) })
 	permutation := make([]int, values)
 	for i, d := range order {
 		permutation[d] = i
 	}
+	s.permutations[[2]int{place, values}] = permutation
 	return permutation
 }
 
@@ -88,7 +107,8 @@ func (p *Plan) mix(words ...string) []byte {
 }
 
 func compareStored(a, b rank) int {
-	return cmp.Or(comparePartitions(a.partition, b.partition), slices.Compare(a.digits, b.digits), compareFiles(a, b))
+	return cmp.Or(comparePartitions(a.common, b.common), cmp.Compare(a.family, b.family), comparePartitions(a.rest, b.rest),
+		slices.Compare(a.digits, b.digits), compareFiles(a, b))
 }
 
 func compareShuffled(a, b rank) int {
@@ -102,13 +122,16 @@ func compareFiles(a, b rank) int {
 // deal gives the rows of all splits to n lanes: each gets Rows div n, the
 // first Rows mod n one more. In order, a split goes to the lane with the
 // fewest rows, the lowest number on ties, and is cut at its quota; the rest
-// goes on likewise.
+// goes on likewise. Where splits are never cut, there is no quota.
 func (p *Plan) deal(n int) {
 	for _, s := range p.Splits {
 		p.Rows += s.Rows
 	}
 	p.Lanes = make([]Lane, n)
 	quota := func(lane int) int64 {
+		if p.whole() {
+			return p.Rows
+		}
 		q := p.Rows / int64(n)
 		if int64(lane) < p.Rows%int64(n) {
 			q++

@@ -3,17 +3,80 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/penstock/penstock/loader/catalog"
 )
 
-// partitionText identifies partition values within one spec.
-func partitionText(values []any) string {
-	var b strings.Builder
+// appendPartition appends what identifies partition values within one spec.
+func appendPartition(text []byte, values []any) []byte {
 	for _, v := range values {
-		fmt.Fprintf(&b, "%T %q\n", v, fmt.Sprint(v))
+		text = fmt.Appendf(text, "%T %q\n", v, fmt.Sprint(v))
 	}
-	return b.String()
+	return text
+}
+
+// specOrder says in which order the partition values of a spec are compared
+// with those of other specs: as positions in a split's partition values.
+type specOrder struct {
+	common []int // fields that every spec in use has, in the order of the first spec
+	rest   []int // the others, in the spec's own order
+	family int   // the first spec with the same other fields
+}
+
+// specOrders finds the order for each spec that training files have. It
+// depends on all files of the pin, so that no filter changes the order.
+func (p *Plan) specOrders(files []catalog.File) map[int]specOrder {
+	fields := map[int][]string{}
+	var specs []int
+	for _, f := range files {
+		if _, ok := fields[f.Spec]; ok {
+			continue
+		}
+		fields[f.Spec] = []string{}
+		specs = append(specs, f.Spec)
+		for i, field := range p.Relation.Training.Specs[f.Spec] {
+			if i != p.bucketField(f.Spec) {
+				fields[f.Spec] = append(fields[f.Spec], fmt.Sprint(field.Source, field.Transform))
+			}
+		}
+	}
+	slices.Sort(specs)
+	orders := make(map[int]specOrder, len(specs))
+	families := map[string]int{}
+	for _, spec := range specs {
+		var o specOrder
+		for _, field := range fields[specs[0]] {
+			shared := !slices.ContainsFunc(specs, func(other int) bool { return !slices.Contains(fields[other], field) })
+			if at := slices.Index(fields[spec], field); shared && !slices.Contains(o.common, at) {
+				o.common = append(o.common, at)
+			}
+		}
+		var others strings.Builder
+		for at, field := range fields[spec] {
+			if !slices.Contains(o.common, at) {
+				o.rest = append(o.rest, at)
+				others.WriteString(field + "\n")
+			}
+		}
+		if _, ok := families[others.String()]; !ok {
+			families[others.String()] = spec
+		}
+		o.family = families[others.String()]
+		orders[spec] = o
+	}
+	return orders
+}
+
+// pick returns the values at some positions.
+func pick(values []any, at []int) []any {
+	picked := make([]any, len(at))
+	for i, k := range at {
+		picked[i] = values[k]
+	}
+	return picked
 }
 
 // comparePartitions orders partition values: nulls last, then by value.

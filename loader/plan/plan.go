@@ -16,24 +16,35 @@ const SplitRows = 1 << 20
 
 // Plan is all splits of a query, their order and lanes.
 type Plan struct {
-	ID          string
-	Relation    *resolve.Relation
-	Digest      string // of the dataset
-	Pin         dataset.Pin
-	Filter      *expr.Filter // training rows that count: the dataset's filter and the query's; nil keeps all
-	QueryFilter string       // the query's filter alone, canonical; "" keeps all
-	Order       dataset.Order
-	Shuffle     dataset.Shuffle
-	Seed, Epoch int64
-	Staging     []Staging // as the relation lists them
-	Splits      []Split   // in order; pruned ones are left out
-	Lanes       []Lane
-	Rows        int64  // training rows of all splits, before filters and joins
-	Inexact     string // why the stream may have fewer rows than Rows; "" if it has exactly Rows
-	Pruned      Pruned
+	ID       string
+	Relation *resolve.Relation
+	Digest   string // of the dataset
+	Pin      dataset.Pin
+	// Filter is which training rows count: the dataset's filter and those
+	// conditions of the query's that name columns of the training table alone;
+	// nil keeps all.
+	Filter *expr.Filter
+	// After is the rest of the query's filter, over the joined rows, bound to
+	// the schema of AfterColumns; nil keeps all. It prunes nothing.
+	After        *expr.Filter
+	AfterColumns []resolve.Output
+	QueryFilter  string  // all of the query's filter, canonical; "" keeps all
+	Sample       *Sample // of the training rows that pass Filter; nil keeps all
+	SampleText   string  // the same, canonical; "" keeps all
+	Order        dataset.Order
+	Shuffle      dataset.Shuffle
+	Seed, Epoch  int64
+	Staging      []Staging // as the relation lists them
+	Splits       []Split   // in order; pruned ones are left out
+	Lanes        []Lane
+	Rows         int64  // training rows of all splits, before filters and joins
+	Inexact      string // why the stream may have other than Rows rows; "" if it has exactly Rows
+	Pruned       Pruned
+
+	checked []catalog.Field // training columns whose values are compared with buckets
 }
 
-// Pruned counts what filters let the plan leave out.
+// Pruned counts what filters and the sample let the plan leave out.
 type Pruned struct {
 	Splits, Files int
 	Rows          int64
@@ -41,18 +52,42 @@ type Pruned struct {
 
 // Staging is one staging table's part in the plan.
 type Staging struct {
-	Key     resolve.Key // the pair that both tables are bucketed on; zero if the table has no files to match
-	Classes resolve.Classes
-	Pruned  int // files that the staging filter left out
+	Classes   []Class
+	Pruned    int       // files that the staging filter left out
+	Layout    []Pairing // how its files were matched, for people
+	Aligned   string    // which partition a training partition meets, for people; "" if any
+	Unaligned Unaligned
+	Joined    bool // classes that share files were joined into one, as the table is small
+
+	checked []catalog.Field
+}
+
+// Class is a set of staging files that some training rows may match. Splits of
+// one class share what is read of it. A class may have no files.
+type Class struct {
+	Files       []catalog.File // in the catalog's order
+	Bytes, Rows int64          // of all Files
+}
+
+// Pairing is how training files of one partition spec found staging files of
+// another.
+type Pairing = resolve.Pairing
+
+// Unaligned counts the training partitions, and their rows, that have no
+// staging partition to be aligned with: all of their rows are missing.
+type Unaligned struct {
+	Partitions int
+	Rows       int64
 }
 
 // Split is the unit of reading: up to SplitRows training rows of one bucket
-// of one partition. Its ID depends on its training files alone.
+// of one partition; all of them, where repeated rows are dropped. Its ID
+// depends on its training files alone.
 type Split struct {
 	ID        string
 	Partition []any          // values of the training table's partition fields except Bucket's
 	Bucket    resolve.Bucket // of the training table's first bucketed key column; Of is 0 if there is none
-	Files     []FileRange    // in (sequence number, location) order
+	Files     []FileRange    // of one partition spec, in (sequence number, location) order
 	Rows      int64          // of all Files, pruned ones included
 	Classes   []int          // per staging table: its class, or resolve.NoClass
 }
@@ -83,14 +118,14 @@ type Source struct {
 	Files   []FileRange
 	Filter  *expr.Filter    // rows that count; nil keeps all
 	Sample  *Sample         // rows that count of those that pass Filter; nil keeps all
-	Checked []catalog.Field // the key columns whose values must hash to the bucket of every file that has one
+	Checked []catalog.Field // the columns whose values must hash to the bucket of every file that has one
 }
 
 // Training returns what is to be read of the training table for a piece:
 // the ranges of the split's files that it covers, pruned files left out.
 func (p *Plan) Training(piece Piece) Source {
 	split := p.Splits[piece.Split]
-	source := Source{Table: p.Relation.Training, Filter: p.Filter, Checked: p.checked(split)}
+	source := Source{Table: p.Relation.Training, Filter: p.Filter, Sample: p.Sample, Checked: p.checked}
 	at := int64(0)
 	for _, f := range split.Files {
 		rows := f.To - f.From
@@ -103,33 +138,16 @@ func (p *Plan) Training(piece Piece) Source {
 	return source
 }
 
-// checked is the training key column whose decoded values are compared with
-// the file's bucket: a table that lies about its layout must fail the stream.
-func (p *Plan) checked(split Split) []catalog.Field {
-	if split.Bucket.Of == 0 {
-		return nil
-	}
-	for i := range p.Staging {
-		if p.Staging[i].Key.Training.ID != 0 {
-			return []catalog.Field{p.Staging[i].Key.Training}
-		}
-	}
-	return nil
-}
-
 // Class returns what is to be read of a staging table for one class of it.
 // NoClass gives a source without files.
 func (p *Plan) Class(staging, class int) Source {
 	s := &p.Staging[staging]
 	r := p.Relation.Staging[staging]
-	source := Source{Table: r.Pinned, Filter: r.Rows}
-	if s.Key.Staging.ID != 0 {
-		source.Checked = []catalog.Field{s.Key.Staging}
-	}
+	source := Source{Table: r.Pinned, Filter: r.Rows, Checked: s.checked}
 	if class == resolve.NoClass {
 		return source
 	}
-	for _, f := range s.Classes.Files[class] {
+	for _, f := range s.Classes[class].Files {
 		source.Files = append(source.Files, FileRange{File: f, To: f.Rows})
 	}
 	return source

@@ -268,13 +268,4 @@ func TestRefusals(t *testing.T) {
 		require.Equal(t, fault.Invalid, fault.KindOf(err))
 		require.Positive(t, fault.As(err).Faults[0].Position, filter)
 	}
-	other := *table
-	other.Specs = map[int]catalog.Spec{0: table.Specs[0], 1: training(4).Specs[0]}
-	late := file("b", int64(1), int64(1), 5, 2)
-	late.Spec = 1
-	relation, err = resolve.Bind(relation.Dataset, &other, nil)
-	require.NoError(t, err)
-	_, err = plan.Build(relation, plan.Files{Training: []catalog.File{file("a", int64(1), int64(1), 5, 1), late}}, dataset.Query{}.Defaults())
-	require.ErrorContains(t, err, "several specs in a training table are not served")
-	require.Equal(t, "b", fault.As(err).File)
 }

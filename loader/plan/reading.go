@@ -21,7 +21,7 @@ func (p *Plan) Schema(columns []dataset.Column) (*arrow.Schema, error) {
 // rows and positions are the stream's.
 func (p *Plan) Cursor() dataset.Cursor {
 	return dataset.Cursor{
-		Version: dataset.CursorVersion, Plan: p.ID, Algorithm: Algorithm, Dataset: p.Digest, Filter: p.QueryFilter,
+		Version: dataset.CursorVersion, Plan: p.ID, Algorithm: Algorithm, Dataset: p.Digest, Filter: p.QueryFilter, Sample: p.SampleText,
 		Order: p.Order, Shuffle: p.Shuffle, Seed: p.Seed, Epoch: p.Epoch, Lanes: len(p.Lanes), Pin: p.Pin,
 	}
 }

@@ -18,6 +18,7 @@ type Relation struct {
 	Dataset  dataset.Dataset
 	Training *catalog.Table
 	Filter   *expr.Filter // training rows that count; nil keeps all
+	Distinct *Distinct    // nil keeps repeated rows
 	Staging  []Staging    // as the dataset lists them
 	Outputs  []Output     // every column that the dataset offers, in order
 }
@@ -28,6 +29,8 @@ type Staging struct {
 	Pinned *catalog.Table
 	Keys   []Key        // the join key, pairwise
 	Rows   *expr.Filter // staging rows that count; nil keeps all
+	Order  []OrderKey   // what duplicates go by before the order of files
+	Time   *Time        // nil: rows have no time
 }
 
 // Key is one column of the join key on both sides.
@@ -35,30 +38,25 @@ type Key struct {
 	Training, Staging catalog.Field
 }
 
-// TrainingLevel is the Level of an output that comes from the training table.
-const TrainingLevel = -1
-
-// Output is one column of the result.
-type Output struct {
-	Name  string        // in the stream
-	Level int           // index of the staging entry, or TrainingLevel
-	Field catalog.Field // in that table
-	Null  bool          // may be null in the stream
+// OrderKey is one column that rows are ordered by, nulls last either way.
+type OrderKey struct {
+	Field      catalog.Field
+	Descending bool
 }
 
-// Arrow returns the column as it stands in the stream's schema.
-func (o Output) Arrow() arrow.Field {
-	return arrow.Field{Name: o.Name, Type: o.Field.Type, Nullable: o.Null}
+// Time is a point-in-time rule bound to its columns, which have one type.
+type Time struct {
+	Training, Staging catalog.Field
+	Tolerance         int64 // in the columns' unit: days, microseconds, nanoseconds, or units of a long
+	Exact             bool  // whether a staging row of the very same time counts
 }
 
-// Schema returns the stream's schema for some outputs: no metadata, required
-// training columns not nullable, staging columns of a left join nullable.
-func Schema(outputs []Output) *arrow.Schema {
-	fields := make([]arrow.Field, len(outputs))
-	for i, o := range outputs {
-		fields[i] = o.Arrow()
-	}
-	return arrow.NewSchema(fields, nil)
+// Distinct is the rule by which repeated training rows are dropped.
+type Distinct struct {
+	By    []catalog.Field
+	Keep  dataset.Keep
+	Order []OrderKey
+	Scope dataset.Scope
 }
 
 // Bind resolves all names of a dataset against its tables: training, and one
@@ -70,21 +68,31 @@ func Bind(d dataset.Dataset, training *catalog.Table, staging []*catalog.Table) 
 		b.column(training, name, fmt.Sprintf("key[%d]", i))
 	}
 	r.Filter = b.filter(d.Training.Filter, training, "training.filter")
+	r.Distinct = b.distinct(d.Training.Distinct, training)
 	for _, f := range training.Fields {
 		r.Outputs = append(r.Outputs, Output{Name: f.Name, Level: TrainingLevel, Field: f, Null: !f.Required})
 	}
 	for i, entry := range d.Staging {
-		at := fmt.Sprintf("staging[%d]", i)
-		s := Staging{Staging: entry, Pinned: staging[i], Keys: b.keys(training, staging[i], entry.Key, at)}
-		s.Rows = b.filter(entry.Filter, staging[i], at+".filter")
-		r.Outputs = append(r.Outputs, b.outputs(i, s, at)...)
-		r.Staging = append(r.Staging, s)
+		r.Staging = append(r.Staging, b.staging(entry, training, staging[i], fmt.Sprintf("staging[%d]", i)))
+	}
+	fixed := r.fixed()
+	for i := range r.Staging {
+		b.outputs(r, i, fixed)
 	}
 	b.names(r)
 	if err := fault.Fields(b.faults); err != nil {
 		return nil, fault.Op(err, "resolve dataset %q", d.Name)
 	}
 	return r, nil
+}
+
+// staging binds the rules of one entry.
+func (b *binder) staging(entry dataset.Staging, training, table *catalog.Table, at string) Staging {
+	s := Staging{Staging: entry, Pinned: table, Keys: b.keys(training, table, entry.Key, at)}
+	s.Rows = b.filter(entry.Filter, table, at+".filter")
+	s.Order = b.order(entry.OrderBy, table, at+".order_by")
+	s.Time = b.time(entry.PointInTime, training, table, at+".point_in_time")
+	return s
 }
 
 // binder collects the faults of one Bind.
@@ -108,20 +116,20 @@ func (b *binder) filter(text string, t *catalog.Table, at string) *expr.Filter {
 	if text == "" {
 		return nil
 	}
-	f, err := BindFilter(text, t, at)
+	f, err := BindFilter(text, t.Schema(), at)
 	if err != nil {
 		b.faults = append(b.faults, fault.As(err).Faults...)
 	}
 	return f
 }
 
-// BindFilter parses and types a filter over one table's columns; faults name
-// the field at and their position in the text.
-func BindFilter(text string, t *catalog.Table, at string) (*expr.Filter, error) {
+// BindFilter parses a filter and types it over the columns of a schema;
+// faults name the field at and their position in the text.
+func BindFilter(text string, schema *arrow.Schema, at string) (*expr.Filter, error) {
 	parsed, err := expr.Parse(text)
 	var filter *expr.Filter
 	if err == nil {
-		filter, err = parsed.Bind(t.Schema())
+		filter, err = parsed.Bind(schema)
 	}
 	if err == nil {
 		return filter, nil
@@ -163,98 +171,86 @@ func equalTypes(a, b arrow.DataType) bool {
 	return integer(a) && integer(b) || arrow.TypeEqual(a, b)
 }
 
-// outputs lists what a staging entry offers: the columns asked for, or all
-// but its keys, by field id.
-func (b *binder) outputs(level int, s Staging, at string) []Output {
-	null := func(f catalog.Field) bool { return s.Join == dataset.Left || !f.Required }
-	var outputs []Output
-	if s.Columns == nil {
-		fields := slices.SortedFunc(slices.Values(s.Pinned.Fields), func(x, y catalog.Field) int { return x.ID - y.ID })
-		for _, f := range fields {
-			if slices.ContainsFunc(s.Keys, func(k Key) bool { return k.Staging.ID == f.ID }) {
-				continue
-			}
-			outputs = append(outputs, Output{Name: s.Prefix + f.Name, Level: level, Field: f, Null: null(f)})
-		}
-		return outputs
-	}
-	for i, c := range s.Columns {
-		field := fmt.Sprintf("%s.columns[%d]", at, i)
-		f, ok := b.column(s.Pinned, c.Column, field)
+// order binds the columns that rows of one table are ordered by.
+func (b *binder) order(by []dataset.OrderBy, t *catalog.Table, at string) []OrderKey {
+	var keys []OrderKey
+	for i, o := range by {
+		field := fmt.Sprintf("%s[%d]", at, i)
+		f, ok := b.column(t, o.Column, field)
 		if !ok {
 			continue
 		}
-		if slices.ContainsFunc(s.Keys, func(k Key) bool { return k.Staging.ID == f.ID }) {
-			b.fault(field, "", "%q is a key of %s; keys of a staging table are never output, the training table's stands for it", c.Column, s.Name)
-			continue
+		if !ordered(f.Type) {
+			b.fault(field, "", "column %s.%s of type %s has no order", t.Name, f.Name, f.Type)
 		}
-		name := c.Name
-		if name == "" {
-			name = s.Prefix + c.Column
-		}
-		outputs = append(outputs, Output{Name: name, Level: level, Field: f, Null: null(f)})
+		keys = append(keys, OrderKey{Field: f, Descending: o.Descending})
 	}
-	return outputs
+	return keys
 }
 
-// names reports outputs that share a name.
-func (b *binder) names(r *Relation) {
-	seen := map[string]Output{}
-	for _, o := range r.Outputs {
-		other, ok := seen[o.Name]
-		if !ok {
-			seen[o.Name] = o
-			continue
-		}
-		at := fmt.Sprintf("staging[%d]", o.Level)
-		s := r.Staging[o.Level]
-		b.fault(at, "", "column %q of %s has the name of a column of %s; set prefix: \"%s_\" or name the column otherwise",
-			o.Name, s.Name, r.levelName(other.Level), s.Name)
+// ordered says whether rows can be ordered by values of a type.
+func ordered(t arrow.DataType) bool {
+	switch t.ID() {
+	case arrow.FLOAT32, arrow.FLOAT64, arrow.BOOL:
+		return true
+	default:
+		return bucket.Supported(t)
 	}
 }
 
-func (r *Relation) levelName(level int) string {
-	if level == TrainingLevel {
-		return "the training table " + r.Training.Name
+// distinct binds the rule for repeated training rows.
+func (b *binder) distinct(d *dataset.Distinct, t *catalog.Table) *Distinct {
+	if d == nil {
+		return nil
 	}
-	return r.Staging[level].Name
+	out := &Distinct{Keep: d.Keep, Scope: d.Scope, Order: b.order(d.OrderBy, t, "training.distinct.order_by")}
+	for i, name := range d.By {
+		at := fmt.Sprintf("training.distinct.by[%d]", i)
+		f, ok := b.column(t, name, at)
+		if ok && !bucket.Supported(f.Type) {
+			b.fault(at, "", "rows cannot be told apart by column %s.%s of type %s", t.Name, f.Name, f.Type)
+		}
+		if ok {
+			out.By = append(out.By, f)
+		}
+	}
+	return out
 }
 
-// Select returns the outputs that a query asks for: all of them for nil, else
-// training columns in the order asked, then staging columns entry by entry,
-// each in the order asked. A column may be given another name.
-func (r *Relation) Select(columns []dataset.Column) ([]Output, error) {
-	if columns == nil {
-		return r.Outputs, nil
-	}
-	known := make([]string, len(r.Outputs))
-	for i, o := range r.Outputs {
-		known[i] = o.Name
-	}
-	var selected []Output
-	var faults []fault.Field
-	names := map[string]bool{}
-	for i, c := range columns {
-		at := fmt.Sprintf("columns[%d]", i)
-		k := slices.Index(known, c.Column)
-		if k < 0 {
-			faults = append(faults, fault.Field{
-				Field: at, Nearest: fault.Nearest(c.Column, known),
-				Message: fmt.Sprintf("the dataset has no column %q", c.Column),
-			})
-			continue
+// fixed are the training columns that no overlay may replace, by field id,
+// with what they are used for.
+func (r *Relation) fixed() map[int]string {
+	use := map[int]string{}
+	add := func(id int, what string) {
+		if use[id] == "" {
+			use[id] = what
 		}
-		if names[c.Output()] {
-			faults = append(faults, fault.Field{Field: at, Message: fmt.Sprintf("two columns are named %q; rename one with {column: …, name: …}", c.Output())})
+	}
+	for _, name := range r.Dataset.Key {
+		if f, ok := r.Training.Field(name); ok {
+			add(f.ID, "part of the key")
 		}
-		names[c.Output()] = true
-		o := r.Outputs[k]
-		o.Name = c.Output()
-		selected = append(selected, o)
 	}
-	if err := fault.Fields(faults); err != nil {
-		return nil, err
+	for _, s := range r.Staging {
+		for _, k := range s.Keys {
+			add(k.Training.ID, "part of the key of "+s.Name)
+		}
+		if s.Time != nil {
+			add(s.Time.Training.ID, "the time of "+s.Name)
+		}
 	}
-	slices.SortStableFunc(selected, func(a, b Output) int { return a.Level - b.Level })
-	return selected, nil
+	for _, spec := range r.Training.Specs {
+		for _, f := range spec {
+			add(f.Source, "what the table is partitioned by")
+		}
+	}
+	if r.Distinct != nil {
+		for _, f := range r.Distinct.By {
+			add(f.ID, "what distinct goes by")
+		}
+		for _, k := range r.Distinct.Order {
+			add(k.Field.ID, "what distinct goes by")
+		}
+	}
+	return use
 }

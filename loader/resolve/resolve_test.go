@@ -1,8 +1,6 @@
 package resolve_test
 
 import (
-	"fmt"
-	"strconv"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -61,64 +59,6 @@ func bind(t *testing.T, entries ...dataset.Staging) (*resolve.Relation, error) {
 		staging[i] = stagingTable(spec(1, 4))
 	}
 	return resolve.Bind(d, trainingTable(4), staging)
-}
-
-// TestClasses compares with the definition for all pairs of counts: b of n and
-// c of m meet exactly when some hash falls into both.
-//
-// spec: resolve-1, resolve-2, resolve-3
-func TestClasses(t *testing.T) {
-	t.Parallel()
-	for n := 1; n <= 16; n++ {
-		for m := 1; m <= 16; m++ {
-			s := stagingTable(spec(1, m))
-			files := []catalog.File{{Location: "null", Partition: []any{nil}}}
-			for c := range m {
-				files = append(files, catalog.File{Location: strconv.Itoa(c), Partition: []any{int64(c)}})
-			}
-			classes := resolve.Match(s, files, s.Fields[1], n)
-			met := map[[2]int]bool{}
-			for hash := range n * m {
-				met[[2]int{hash % n, hash % m}] = true
-			}
-			for b := range n {
-				var want []string
-				for c := range m {
-					if met[[2]int{b, c}] {
-						want = append(want, strconv.Itoa(c))
-					}
-				}
-				var got []string
-				for _, f := range classes.Files[classes.Of(resolve.Bucket{ID: b, Of: n})] {
-					got = append(got, f.Location)
-				}
-				require.Equal(t, want, got, "bucket %d of %d with %d", b, n, m)
-			}
-			require.Equal(t, resolve.NoClass, classes.Of(resolve.Bucket{ID: resolve.NullBucket, Of: n}))
-		}
-	}
-}
-
-// spec: resolve-4
-func TestClassesOfMixedSpecs(t *testing.T) {
-	t.Parallel()
-	s := stagingTable(spec(1, 4), spec(1, 6))
-	var files []catalog.File
-	for c := range 4 {
-		files = append(files, catalog.File{Location: fmt.Sprint("four", c), Partition: []any{int64(c)}})
-	}
-	for c := range 6 {
-		files = append(files, catalog.File{Location: fmt.Sprint("six", c), Spec: 1, Partition: []any{int64(c)}})
-	}
-	classes := resolve.Match(s, files, s.Fields[1], 12)
-	require.Equal(t, 12, classes.Modulus)
-	for hash := range 48 {
-		var got []string
-		for _, f := range classes.Files[classes.Of(resolve.Bucket{ID: hash % 12, Of: 12})] {
-			got = append(got, f.Location)
-		}
-		require.Equal(t, []string{fmt.Sprint("four", hash%4), fmt.Sprint("six", hash%6)}, got)
-	}
 }
 
 // spec: resolve-10, resolve-13
@@ -189,23 +129,4 @@ func TestKeysOfAStagingTableAreNeverOutput(t *testing.T) {
 	e.Columns = []dataset.Column{{Column: "req"}}
 	_, err := bind(t, e)
 	require.ErrorContains(t, err, "never output")
-}
-
-// spec: resolve-7
-func TestUnbucketedFiles(t *testing.T) {
-	t.Parallel()
-	r, err := bind(t, entry())
-	require.NoError(t, err)
-	bucketed := []catalog.File{{Location: "ok", Partition: []any{int64(1)}}}
-	bare := []catalog.File{{Location: "bare", Spec: 7}}
-	key, err := resolve.BucketKey(r.Training, bucketed, r.Staging[0], bucketed)
-	require.NoError(t, err)
-	require.Equal(t, "req", key.Staging.Name)
-	for name, files := range map[string][2][]catalog.File{"ml.train": {bare, bucketed}, "features.user": {bucketed, bare}} {
-		_, err = resolve.BucketKey(r.Training, files[0], r.Staging[0], files[1])
-		require.Equal(t, fault.Invalid, fault.KindOf(err))
-		require.Equal(t, name, fault.As(err).Table)
-		require.Equal(t, "bare", fault.As(err).File)
-		require.Contains(t, fault.As(err).Remedy, "partition "+name)
-	}
 }

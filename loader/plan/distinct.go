@@ -1,0 +1,56 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// whole says that a partition's bucket is never cut: neither into several
+// splits nor between lanes.
+func (p *Plan) whole() bool { return p.Relation.Distinct != nil }
+
+// checkDistinct makes sure that repeated rows meet in one split: all their
+// partition values must follow from the columns that tell rows apart.
+func (p *Plan) checkDistinct(files []catalog.File) error {
+	d := p.Relation.Distinct
+	if d == nil || d.Scope == dataset.ScopePartition {
+		return nil
+	}
+	t := p.Relation.Training
+	scope := "or set scope: partition, if repeated rows count within one partition alone"
+	names := make([]string, len(d.By))
+	for i, f := range d.By {
+		names[i] = f.Name
+	}
+	for _, f := range files {
+		if f.Spec != files[0].Spec {
+			return refuseDistinct("rows that agree in %v may lie in files of partition specs %d and %d", names, files[0].Spec, f.Spec).
+				In(t.Name, f.Location).WithRemedy("rewrite the older files with the current spec, %s", scope)
+		}
+	}
+	if len(files) == 0 {
+		return nil
+	}
+	bucketed := false
+	for _, field := range t.Specs[files[0].Spec] {
+		by := slices.ContainsFunc(d.By, func(f catalog.Field) bool { return f.ID == field.Source })
+		if !by {
+			return refuseDistinct("rows that agree in %v may lie in several partitions of %s", names, field.Name).In(t.Name, "").
+				WithRemedy("add the column that %s is made of to by, %s", field.Name, scope)
+		}
+		bucketed = bucketed || field.Transform.Kind == catalog.Bucket
+	}
+	if !bucketed {
+		return refuseDistinct("%s is not bucketed by any of %v, so that repeated rows would be looked for among all its rows at once", t.Name, names).In(t.Name, "").
+			WithRemedy("bucket the table: %s; %s", rewrite(t.Name, 16, names[0]), scope)
+	}
+	return nil
+}
+
+func refuseDistinct(format string, args ...any) *fault.Error {
+	return fault.InvalidField("training.distinct", "%s", fmt.Sprintf(format, args...))
+}

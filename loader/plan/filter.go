@@ -1,0 +1,164 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/penstock/penstock/internal/bucket"
+	"github.com/penstock/penstock/internal/expr"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/resolve"
+)
+
+// Bounds are the columns, by field id, whose value ranges Files should carry:
+// of the training table, and of each staging table. With fewer a plan reads
+// more, and gives the same rows.
+type Bounds struct {
+	Training []int
+	Staging  [][]int
+}
+
+// BoundsOf returns what a plan of a query uses of value ranges: those of
+// columns that filters name, that keys are made of where no bucket narrows the
+// match, and of times.
+func BoundsOf(r *resolve.Relation, q dataset.Query) (Bounds, error) {
+	p := &Plan{Relation: r}
+	if err := p.bindFilter(q.Filter); err != nil {
+		return Bounds{}, err
+	}
+	var b Bounds
+	b.Training, b.Staging = r.Ranges()
+	b.Training = withColumns(b.Training, r.Training, p.Filter)
+	for i, s := range r.Staging {
+		b.Staging[i] = withColumns(b.Staging[i], s.Pinned, s.Rows)
+	}
+	return b, nil
+}
+
+// withColumns adds the columns that a filter names, without repetition.
+func withColumns(ids []int, t *catalog.Table, filter *expr.Filter) []int {
+	for _, name := range filter.Columns() {
+		if f, ok := t.Field(name); ok {
+			ids = append(ids, f.ID)
+		}
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+// bindFilter types the query's filter and divides it: conditions that name
+// training columns alone are looked at where those are read, the others after
+// the join.
+func (p *Plan) bindFilter(query string) error {
+	r := p.Relation
+	p.Filter = r.Filter
+	if query == "" {
+		return nil
+	}
+	columns := slices.Clone(r.Outputs)
+	whole, err := resolve.BindFilter(query, resolve.Schema(columns), "filter")
+	if err != nil {
+		return err
+	}
+	p.QueryFilter = whole.String()
+	parsed, err := expr.Parse(query)
+	if err != nil {
+		return err
+	}
+	var before, after *expr.Expr
+	for _, condition := range parsed.Conjuncts() {
+		joined := slices.ContainsFunc(columns, func(o resolve.Output) bool {
+			return afterJoin(o) && slices.Contains(condition.Columns(), o.Name)
+		})
+		if joined {
+			after = expr.And(after, condition)
+		} else {
+			before = expr.And(before, condition)
+		}
+	}
+	if after != nil {
+		p.AfterColumns = slices.DeleteFunc(columns, func(o resolve.Output) bool { return !slices.Contains(after.Columns(), o.Name) })
+		if p.After, err = after.Bind(resolve.Schema(p.AfterColumns)); err != nil {
+			return err
+		}
+	}
+	if before == nil {
+		return nil
+	}
+	if r.Filter != nil {
+		ours, err := expr.Parse(r.Dataset.Training.Filter)
+		if err != nil {
+			return err
+		}
+		before = expr.And(ours, before)
+	}
+	p.Filter, err = before.Bind(r.Training.Schema())
+	return err
+}
+
+// afterJoin says whether an output is known only after the join.
+func afterJoin(o resolve.Output) bool {
+	return o.Level != resolve.TrainingLevel || len(o.Overlays) > 0
+}
+
+// bindSample types the query's sample.
+func (p *Plan) bindSample(s *dataset.Sample) error {
+	if s == nil {
+		return nil
+	}
+	t := p.Relation.Training
+	p.Sample = &Sample{To: 1, Rate: s.Rate}
+	if s.Hash != nil {
+		p.Sample.From, p.Sample.To = s.Hash.From, s.Hash.To
+		names := p.Relation.Dataset.Key
+		if len(names) == 0 {
+			return fault.InvalidField("sample.by", "the dataset has no key to sample by").WithRemedy("give the dataset a key, or sample by rate")
+		}
+		if s.By != dataset.SampleByKey {
+			names = names[:1]
+		}
+		for _, name := range names {
+			f, _ := t.Field(name)
+			if !bucket.Supported(f.Type) {
+				return fault.InvalidField("sample.by", "column %s of type %s cannot be hashed", name, f.Type)
+			}
+		}
+		p.Sample.Columns = names
+	}
+	if s.Where != "" {
+		where, err := resolve.BindFilter(s.Where, t.Schema(), "sample.where")
+		if err != nil {
+			return err
+		}
+		p.Sample.Where = where
+	}
+	p.SampleText = s.Canonical()
+	return nil
+}
+
+// inexact says why the stream may have other rows than the manifests count.
+func (p *Plan) inexact() string {
+	switch r := p.Relation; {
+	case p.Filter != nil:
+		return "a filter drops rows: " + p.Filter.String()
+	case p.Sample != nil:
+		return "a sample drops rows"
+	case r.Distinct != nil:
+		return "distinct drops repeated rows"
+	case p.After != nil:
+		return "a filter drops rows: " + p.After.String()
+	}
+	for _, s := range p.Relation.Staging {
+		switch {
+		case s.Join == dataset.Inner:
+			return "an inner join drops rows: " + s.Name
+		case s.Join == dataset.Semi || s.Join == dataset.Anti:
+			return fmt.Sprintf("a %s join drops rows: %s", s.Join, s.Name)
+		case s.Duplicates == dataset.DuplicatesAll:
+			return "a row is repeated for each of its matches: " + s.Name
+		}
+	}
+	return ""
+}

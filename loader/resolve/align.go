@@ -1,0 +1,273 @@
+package resolve
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// aligned finds, for a training partition, the one staging partition whose
+// rows it may meet. A staging partition is named by its value: an ordinal of
+// the unit, a whole number or a string.
+type aligned struct {
+	rule     dataset.Align
+	at       string // the field of the dataset that faults name
+	training *catalog.Table
+	staging  *catalog.Table
+	unit     unit          // of all staging files; noUnit if there are none
+	parts    map[any]int32 // the partitions that exist, numbered
+	sorted   []any         // their values, ascending
+}
+
+// newAligned collects the staging partitions that exist: over all files of
+// the table, whatever a filter makes of them.
+func newAligned(rule dataset.Align, at string, training, staging *catalog.Table, files []catalog.File) (*aligned, error) {
+	a := &aligned{rule: rule, at: at, training: training, staging: staging, parts: map[any]int32{}}
+	for _, f := range files {
+		value, u, err := alignField(staging, rule.Staging, f)
+		if err != nil {
+			return nil, err
+		}
+		if a.unit != noUnit && a.unit != u {
+			return nil, a.refuse("staging", "files of %s are partitioned by %s and by %s", staging.Name, a.unit, u).In(staging.Name, f.Location).
+				WithRemedy("rewrite the older files of %s with its current partition spec", staging.Name)
+		}
+		a.unit = u
+		if _, ok := a.parts[value]; value != nil && !ok {
+			a.parts[value] = int32(len(a.parts))
+			a.sorted = append(a.sorted, value)
+		}
+	}
+	slices.SortFunc(a.sorted, comparePart)
+	return a, nil
+}
+
+// alignField returns the value and unit of the partition field that a name
+// means, of one file: the field's own name, or that of the column it is made
+// of, where the finest field counts.
+func alignField(t *catalog.Table, name string, f catalog.File) (any, unit, error) {
+	best, found := noUnit, -1
+	for i, p := range t.Specs[f.Spec] {
+		column, ok := columnByID(t, p.Source)
+		if !ok {
+			continue
+		}
+		u := unitOf(p, column.Type)
+		if p.Name == name && u != noUnit {
+			best, found = u, i
+			break
+		}
+		if column.Name == name && u > best {
+			best, found = u, i
+		}
+	}
+	if found < 0 {
+		return nil, noUnit, fault.New(fault.Invalid, "partitions of %s cannot be aligned by %s: it holds a file that is not partitioned by it", t.Name, name).
+			In(t.Name, f.Location).
+			WithRemedy("align by a partition field (identity, year, month, day or hour) that every file has; "+
+				"ALTER TABLE %s ADD PARTITION FIELD %s, then CALL system.rewrite_data_files(table => '%s')", t.Name, name, t.Name)
+	}
+	value := f.Partition[found]
+	switch value.(type) {
+	case int64, string:
+		return value, best, nil
+	default:
+		return nil, best, nil
+	}
+}
+
+// comparePart orders partition values of one unit.
+func comparePart(a, b any) int {
+	switch x := a.(type) {
+	case int64:
+		if y, ok := b.(int64); ok {
+			return compare(x, y)
+		}
+	case string:
+		if y, ok := b.(string); ok {
+			return compare(x, y)
+		}
+	}
+	return 0
+}
+
+func compare[T int64 | string](a, b T) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	default:
+		return 0
+	}
+}
+
+// part is the number of the partition that a staging file lies in; false if
+// its value is null.
+func (a *aligned) part(f catalog.File) (int32, bool) {
+	value, _, _ := alignField(a.staging, a.rule.Staging, f) // newAligned saw its error
+	n, ok := a.parts[value]
+	return n, ok
+}
+
+// noPart says that no staging partition is aligned with a training partition.
+const noPart = -1
+
+// of finds the staging partition of a training file; noPart if none exists.
+func (a *aligned) of(f catalog.File) (int32, error) {
+	value, u, err := alignField(a.training, a.rule.Training, f)
+	if err != nil || value == nil || a.unit == noUnit {
+		return noPart, err
+	}
+	if err := a.check(u); err != nil {
+		return noPart, err.In(a.training.Name, f.Location)
+	}
+	var want any
+	switch a.rule.Rule {
+	case dataset.AlignSame:
+		want = a.same(value, u)
+	case dataset.AlignLag:
+		want = a.before(value, u)
+	case dataset.AlignLatestBefore:
+		want = a.latest(value, u)
+	}
+	if n, ok := a.parts[want]; ok && want != nil {
+		return n, nil
+	}
+	return noPart, nil
+}
+
+// Words returns the rule for people: what a training partition meets.
+func (a *aligned) words() string {
+	switch a.rule.Rule {
+	case dataset.AlignLag:
+		return "the " + a.unit.String() + " that lies " + a.rule.Lag.String() + " before"
+	case dataset.AlignLatestBefore:
+		if a.rule.Lag == (dataset.Lag{}) {
+			return "the latest " + a.unit.String() + " before"
+		}
+		return "the latest " + a.unit.String() + " at least " + a.rule.Lag.String() + " before"
+	default:
+		return "the same " + a.unit.String()
+	}
+}
+
+func (a *aligned) refuse(field, format string, args ...any) *fault.Error {
+	return fault.InvalidField(a.at+"."+field, "%s", fmt.Sprintf(format, args...))
+}
+
+// check refuses what could not be right for any value.
+func (a *aligned) check(training unit) *fault.Error {
+	lag := a.rule.Lag
+	switch {
+	case training.temporal() != a.unit.temporal(), !a.unit.temporal() && training != a.unit:
+		return a.refuse("staging", "partitions by %s cannot be aligned with partitions by %s", training, a.unit)
+	case a.rule.Rule == dataset.AlignSame && a.unit > training:
+		return a.refuse("rule", "%s is partitioned by %s, finer than %s by %s: no one partition is the same",
+			a.staging.Name, a.unit, a.training.Name, training).WithRemedy("use rule latest_before, or a lag of whole %ss", a.unit)
+	case a.rule.Rule == dataset.AlignSame:
+		return nil
+	case a.unit.temporal() && lag.Count != 0:
+		return a.refuse("lag", "%d is a count, but partitions are spans of time: write a duration such as 1d", lag.Count)
+	case !a.unit.temporal() && (lag.Months != 0 || lag.Time != 0):
+		return a.refuse("lag", "%s is a duration, but partitions are no spans of time: write a count such as 1", lag)
+	case lag.Count < 0 || lag.Months < 0 || lag.Time < 0:
+		return a.refuse("lag", "a lag of %s lets the future in", lag)
+	case a.unit == textUnit && lag.Count != 0, a.unit == textUnit && a.rule.Rule == dataset.AlignLag:
+		return a.refuse("rule", "strings have no distance: use rule same, or latest_before without a lag")
+	case a.rule.Rule == dataset.AlignLag && lag == (dataset.Lag{}):
+		return a.refuse("lag", "a lag of nothing lets the future in: a staging partition holds what came after its training partition began").
+			WithRemedy("use a lag of at least one %s", a.unit)
+	case a.rule.Rule == dataset.AlignLag && a.unit.temporal() && a.steps() == 0:
+		return a.refuse("lag", "a lag of %s is no whole number of %ss, by which %s is partitioned", lag, a.unit, a.staging.Name)
+	}
+	return nil
+}
+
+// steps is the lag in staging partitions; 0 if it is no whole number of them.
+func (a *aligned) steps() int64 {
+	lag := a.rule.Lag
+	switch length := a.unit.length(); {
+	case a.unit == yearUnit && lag.Time == 0 && lag.Months%monthsPerYear == 0:
+		return int64(lag.Months / monthsPerYear)
+	case a.unit == monthUnit && lag.Time == 0:
+		return int64(lag.Months)
+	case length > 0 && lag.Months == 0 && lag.Time%length == 0:
+		return int64(lag.Time / length)
+	default:
+		return 0
+	}
+}
+
+// same is the staging partition that holds all of a training partition.
+func (a *aligned) same(value any, u unit) any {
+	ordinal, ok := value.(int64)
+	if !ok || !a.unit.temporal() {
+		return value
+	}
+	return a.unit.at(u.start(ordinal))
+}
+
+// before is the staging partition that holds the time one lag before a
+// training partition begins; as the lag is a whole number of staging
+// partitions, it has ended by then.
+func (a *aligned) before(value any, u unit) any {
+	ordinal, _ := value.(int64)
+	if a.unit == wholeUnit {
+		if ordinal < math.MinInt64+a.rule.Lag.Count {
+			return nil
+		}
+		return ordinal - a.rule.Lag.Count
+	}
+	return a.unit.at(u.start(ordinal)) - a.steps()
+}
+
+// latest is the last staging partition that lies wholly before a training
+// partition begins, by at least the lag; nil if there is none.
+func (a *aligned) latest(value any, u unit) any {
+	fits := func(part any) bool { return comparePart(part, value) < 0 }
+	ordinal, _ := value.(int64)
+	switch {
+	case a.unit.temporal():
+		limit := earlier(u.start(ordinal), a.rule.Lag)
+		fits = func(part any) bool {
+			n, _ := part.(int64)
+			return !a.unit.start(n + 1).After(limit)
+		}
+	case a.unit == wholeUnit:
+		fits = func(part any) bool {
+			n, _ := part.(int64)
+			return n < ordinal && uint64(ordinal)-uint64(n) >= uint64(a.rule.Lag.Count)
+		}
+	}
+	// fits holds for the first partitions and for none after them.
+	low, high := 0, len(a.sorted)
+	for low < high {
+		middle := (low + high) / 2
+		if fits(a.sorted[middle]) {
+			low = middle + 1
+		} else {
+			high = middle
+		}
+	}
+	if low == 0 {
+		return nil
+	}
+	return a.sorted[low-1]
+}
+
+// earlier is the time a lag before another. A month before the 31st of March
+// is the last of February.
+func earlier(t time.Time, lag dataset.Lag) time.Time {
+	if lag.Months > 0 {
+		first := time.Date(t.Year(), t.Month()-time.Month(lag.Months), 1, t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), time.UTC)
+		last := first.AddDate(0, 1, -1).Day()
+		t = first.AddDate(0, 0, min(t.Day(), last)-1)
+	}
+	return t.Add(-lag.Time)
+}

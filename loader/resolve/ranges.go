@@ -1,0 +1,74 @@
+package resolve
+
+import (
+	"slices"
+
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// Ranges returns the columns, by field id, of whose values NewMatch uses
+// ranges where files carry them: of the training table, and per staging entry
+// of its table. Without them more files are read, and nothing is lost.
+func (r *Relation) Ranges() (training []int, staging [][]int) {
+	staging = make([][]int, len(r.Staging))
+	add := func(entry int, t, s catalog.Field) {
+		training, staging[entry] = append(training, t.ID), append(staging[entry], s.ID)
+	}
+	for i, s := range r.Staging {
+		if s.Time != nil {
+			add(i, s.Time.Training, s.Time.Staging)
+		}
+		if s.Strategy == dataset.StrategyBroadcast || bucketed(s.Keys, r.Training, s.Pinned) {
+			continue
+		}
+		for _, k := range s.Keys {
+			add(i, k.Training, k.Staging)
+		}
+	}
+	slices.Sort(training)
+	return slices.Compact(training), staging
+}
+
+// bucketed says whether every spec of two tables buckets some common column
+// of a key.
+func bucketed(keys []Key, training, staging *catalog.Table) bool {
+	for _, t := range training.Specs {
+		for _, s := range staging.Specs {
+			if len(bucketPairs(keys, t, s)) == 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// Bucketed returns the key columns on one side of all entries given that some
+// of the files are bucketed on: those whose values are compared with buckets.
+func Bucketed(t *catalog.Table, files []catalog.File, columns []catalog.Field) []catalog.Field {
+	specs := map[int]bool{}
+	for _, f := range files {
+		specs[f.Spec] = true
+	}
+	var out []catalog.Field
+	for _, c := range columns {
+		known := slices.ContainsFunc(out, func(f catalog.Field) bool { return f.ID == c.ID })
+		for id := range specs {
+			if !known && slices.ContainsFunc(t.Specs[id], func(p catalog.PartitionField) bool {
+				return p.Source == c.ID && p.Transform.Kind == catalog.Bucket
+			}) {
+				out, known = append(out, c), true
+			}
+		}
+	}
+	return out
+}
+
+// columnByID finds a top-level column.
+func columnByID(t *catalog.Table, id int) (catalog.Field, bool) {
+	i := slices.IndexFunc(t.Fields, func(f catalog.Field) bool { return f.ID == id })
+	if i < 0 {
+		return catalog.Field{}, false
+	}
+	return t.Fields[i], true
+}

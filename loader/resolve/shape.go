@@ -1,0 +1,76 @@
+package resolve
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/apache/arrow-go/v18/arrow"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// castTypes are the Iceberg types that a column can be cast to, by name.
+func castTypes() map[string]arrow.DataType {
+	return map[string]arrow.DataType{
+		"int":         arrow.PrimitiveTypes.Int32,
+		"long":        arrow.PrimitiveTypes.Int64,
+		"float":       arrow.PrimitiveTypes.Float32,
+		"double":      arrow.PrimitiveTypes.Float64,
+		"date":        arrow.FixedWidthTypes.Date32,
+		"timestamp":   &arrow.TimestampType{Unit: arrow.Microsecond},
+		"timestamptz": &arrow.TimestampType{Unit: arrow.Microsecond, TimeZone: "UTC"},
+	}
+}
+
+// shape adds to an output what a column asks for, and returns the faults.
+func (o *Output) shape(c dataset.Column, at string) []fault.Field {
+	if c.First == 0 && c.Last == 0 && c.As == "" {
+		return nil
+	}
+	var faults []fault.Field
+	from := o.Type()
+	shape := Shape{First: c.First, Last: c.Last}
+	if c.First < 0 || c.Last < 0 || c.First > 0 && c.Last > 0 {
+		faults = append(faults, fault.Field{Field: at, Message: "first and last are positive numbers, and exclude each other"})
+	}
+	if (c.First != 0 || c.Last != 0) && from.ID() != arrow.LIST {
+		faults = append(faults, fault.Field{Field: at, Message: "column \"" + c.Column + "\" is " + from.String() + ": only lists have first and last elements"})
+	}
+	if c.As != "" {
+		types := castTypes()
+		shape.As = types[c.As]
+		known := slices.Sorted(maps.Keys(types))
+		switch {
+		case shape.As == nil:
+			faults = append(faults, fault.Field{
+				Field: at, Nearest: fault.Nearest(c.As, known),
+				Message: "\"" + c.As + "\" is no type to cast to: use " + strings.Join(known, ", "),
+			})
+		case !castable(from, shape.As):
+			faults = append(faults, fault.Field{
+				Field:   at,
+				Message: "column \"" + c.Column + "\" is " + from.String() + ", which is not cast to " + c.As + ": numbers are cast to numbers, dates and timestamps to one another",
+			})
+		}
+	}
+	o.Shapes = append(slices.Clone(o.Shapes), shape)
+	return faults
+}
+
+// castable says whether values of a type are cast to another: numbers to
+// numbers, dates and timestamps to one another. Whether each value survives
+// is seen when it is read.
+func castable(from, to arrow.DataType) bool {
+	number := func(t arrow.DataType) bool {
+		switch t.ID() {
+		case arrow.INT32, arrow.INT64, arrow.FLOAT32, arrow.FLOAT64:
+			return true
+		default:
+			return false
+		}
+	}
+	temporal := func(t arrow.DataType) bool { return t.ID() == arrow.DATE32 || t.ID() == arrow.TIMESTAMP }
+	return arrow.TypeEqual(from, to) || number(from) && number(to) || temporal(from) && temporal(to)
+}
