@@ -73,12 +73,15 @@ func (c *customLookups) release() {
 	c.keys, c.finder = nil, nil
 }
 
-// lookup is safe for concurrent use, as the finder is.
+// lookup writes what the finder finds, and checks it. It is safe for concurrent use, as the finder is.
 func (c *customLookups) lookup(ctx context.Context, q *question, refs []int32) error {
 	if err := c.finder.Find(ctx, q.arrays, refs); err != nil {
 		return fault.Op(err, "find the rows of %d keys", q.rows)
 	}
 	for i, row := range refs {
+		if q.keys.null != nil && q.keys.null[i] {
+			continue // no match, whatever it says
+		}
 		if row < -1 || int64(row) >= c.rows {
 			return fault.New(fault.Internal, "a custom strategy found row %d of %d", row, c.rows)
 		}

@@ -156,7 +156,7 @@ func text(t testing.TB, r arrow.RecordBatch) []string {
 				values = append(values, side.Field(f).ValueStr(at))
 			}
 		}
-		out[i] = strings.Join(values, " ")
+		out[i] = strings.Clone(strings.Join(values, " ")) // one value alone would be a view of the batch
 	}
 	return out
 }
