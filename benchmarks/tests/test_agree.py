@@ -89,12 +89,12 @@ class Multiset(unittest.TestCase):
     def test_a_value_that_does_not_fit_is_refused(self) -> None:
         schema = pa.schema([("id", pa.int32())])
         batch = pa.record_batch({"id": pa.array([1 << 40])})
+        refused = ""
         try:
             multiset.conform(schema, batch)
-        except multiset.DifferentColumnsError as refused:
-            assert "int64 instead of int32" in str(refused)
-        else:
-            self.fail("1 << 40 is no int32")
+        except multiset.DifferentColumnsError as error:
+            refused = str(error)
+        assert "int64 instead of int32" in refused
 
     def test_surplus_counts_repeated_rows(self) -> None:
         twice = pa.concat_tables([ROWS, ROWS.slice(0, 1), ROWS.slice(0, 1)])
