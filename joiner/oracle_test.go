@@ -225,8 +225,9 @@ func covered(w world, broken int, out []string, counts []Counts) []string {
 			seen = append(seen, "null keys")
 		}
 		if c.Duplicates > 0 {
-			seen = append(seen, fmt.Sprintf("duplicates rule %d, kind %d, ordered %v, timed %v", side.rule.Duplicates, side.rule.Kind,
-				side.recipe.OrderBy != nil, side.rule.Time != nil))
+			seen = append(seen, fmt.Sprintf("duplicates rule %d, kind %d", side.rule.Duplicates, side.rule.Kind),
+				fmt.Sprintf("duplicates rule %d, ordered %v", side.rule.Duplicates, side.recipe.OrderBy != nil),
+				fmt.Sprintf("duplicates rule %d, timed %v", side.rule.Duplicates, side.rule.Time != nil))
 		}
 		if len(side.columns) == 0 {
 			seen = append(seen, "no columns")
@@ -352,10 +353,10 @@ func TestJoinAgreesWithTheOracle(t *testing.T) {
 		"timestamp[us, tz=UTC] matches timestamp[us, tz=+00:00]", "timestamp[ns] matches timestamp[ns]",
 		"fixed_size_binary[4] matches fixed_size_binary[4]",
 		"broken in side 0, missing false kind 0", "broken in side 3, missing true kind 1",
-		"duplicates rule 1, kind 0, ordered true, timed false", "duplicates rule 2, kind 0, ordered true, timed false",
-		"duplicates rule 3, kind 0, ordered true, timed false", "duplicates rule 3, kind 4, ordered false, timed false",
-		"duplicates rule 2, kind 0, ordered true, timed true", "duplicates rule 3, kind 1, ordered false, timed true",
-		"duplicates rule 0, kind 2, ordered false, timed false", "duplicates rule 3, kind 3, ordered false, timed false",
+		"duplicates rule 1, kind 0", "duplicates rule 2, kind 1", "duplicates rule 3, kind 0", "duplicates rule 3, kind 4",
+		"duplicates rule 0, kind 2", "duplicates rule 3, kind 3",
+		"duplicates rule 1, ordered true", "duplicates rule 2, ordered true", "duplicates rule 3, ordered false", "duplicates rule 3, ordered true",
+		"duplicates rule 1, timed true", "duplicates rule 2, timed true", "duplicates rule 3, timed true",
 		"overlay, keep true", "overlay, keep false", "defaults, kind 0", "defaults, kind 4",
 		"time, exact true, kind 0", "time, exact false, kind 0", "time, exact true, kind 3",
 		"strategy 0 ran as merge", "strategy 0 ran as index", "strategy 1 ran as index", "strategy 2 ran as merge",

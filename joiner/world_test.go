@@ -177,7 +177,7 @@ func (w *world) randomSide(r *rand.Rand, name string, keys []family, c clock) as
 	}
 	side.cuts = randomCuts(r, len(side.rows))
 	side.rule = Rule{
-		Name: name, Kind: Kind(r.IntN(5)), Duplicates: Duplicates(r.IntN(4)), MissingError: r.IntN(10) == 0,
+		Name: name, Kind: Kind(r.IntN(5)), Duplicates: oneOf(r, []Duplicates{0, 1, 1, 2, 2, 3, 3, 3}), MissingError: r.IntN(12) == 0,
 	}
 	if side.shows() {
 		side.columns = someOf(r, len(side.fields))
