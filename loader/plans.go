@@ -52,7 +52,7 @@ func planKey(r *resolve.Relation, q dataset.Query) string {
 		pins = append(pins, s.Pinned.Pin)
 	}
 	text, _ := json.Marshal([]any{pins, q.Columns}) //nolint:errchkjson // strings and numbers alone
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q %s %s %q %s %s %d %d %d", r.Dataset.Name, r.Dataset.Digest(), text, q.Filter, q.Order, q.Shuffle, q.Seed, q.Epoch, q.Lanes))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %s %s %q %q %s %s %d %d %d", r.Dataset.Name, r.Dataset.Digest(), text, q.Filter, q.Sample.Canonical(), q.Order, q.Shuffle, q.Seed, q.Epoch, q.Lanes))
 	return hex.EncodeToString(sum[:])
 }
 

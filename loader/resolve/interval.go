@@ -23,7 +23,9 @@ type interval struct {
 }
 
 // bounded says whether the interval says anything.
-func (i interval) bounded() bool { return i.empty || i.low != (expr.Value{}) || i.high != (expr.Value{}) }
+func (i interval) bounded() bool {
+	return i.empty || i.low != (expr.Value{}) || i.high != (expr.Value{})
+}
 
 // overlaps says whether one value may lie in both.
 func (i interval) overlaps(o interval) bool {
