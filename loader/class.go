@@ -2,6 +2,10 @@ package loader
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow/array"
 
@@ -9,120 +13,200 @@ import (
 	"github.com/penstock/penstock/loader/plan"
 )
 
-// class is the staging side of one residue class, while some lane of the
-// stream holds it. It is read and indexed once, when the first row asks or
-// before.
+// class is the staging side of one class of files, as one stream uses it. The
+// side itself is the loader's, shared with other streams: it is read and
+// indexed once, when the first row asks or before.
 type class struct {
-	number  int
-	level   *level
-	source  plan.Source
-	scan    Scan
-	join    joiner.Options
-	holds   int
-	built   *joiner.Side
-	pending *pending // the side that is being built, nil if none is
+	number int
+	level  *level
+	splits *splits
+	source plan.Source
+	shared *side
+	grips  int
 }
 
-// pending is a side that is being built.
+// grip is a lane's hold on a class, for one piece.
+type grip struct {
+	class   *class
+	at      plan.Piece
+	pending *pending // the side is being built ahead; nil if not
+}
+
+// pending is a side that is being built ahead.
 type pending struct {
 	cancel context.CancelFunc
 	done   chan struct{}
-	side   *joiner.Side
-	err    error
 }
 
-// hold returns a class with one more hold on it.
-func (l *level) hold(s *splits, number int) *class {
+// holds says whether some lane holds a class.
+func (l *level) holds(number int) bool {
+	c := l.classes[number]
+	return c != nil && c.grips > 0
+}
+
+// hold takes the class that a piece needs.
+func (l *level) hold(s *splits, at plan.Piece) *grip {
+	number := s.plan.Splits[at.Split].Classes[l.staging]
 	c := l.classes[number]
 	if c == nil {
-		c = &class{
-			number: number, level: l, source: s.plan.Class(l.staging, number), scan: s.options.Scan,
-			join: joiner.Options{Memory: s.options.Memory, Budget: s.options.Budget},
-		}
+		c = &class{number: number, level: l, splits: s, source: s.plan.Class(l.staging, number)}
+		c.shared = s.sides.enter(c.key())
 		l.classes[number] = c
 	}
-	c.holds++
-	return c
+	c.grips++
+	if c.grips == 1 {
+		s.sides.acquire(c.shared)
+	}
+	return &grip{class: c, at: at}
 }
 
-// drop gives one hold back; the last one frees the side.
-func (c *class) drop() {
-	c.holds--
-	if c.holds > 0 {
+// drop gives a grip up. A class that no lane holds stays known while a piece to
+// come needs it, so that its side may stay where memory is plentiful.
+func (g *grip) drop() {
+	g.settle(true)
+	c := g.class
+	c.grips--
+	if c.grips > 0 {
 		return
 	}
+	c.splits.sides.release(c.shared)
+	if c.level.left[c.number] == 0 {
+		c.forget()
+	}
+}
+
+func drop(grips []*grip) {
+	for _, g := range grips {
+		g.drop()
+	}
+}
+
+// forget ends the stream's interest in the class.
+func (c *class) forget() {
 	delete(c.level.classes, c.number)
-	if c.pending != nil {
-		c.pending.cancel()
-		_ = c.settle() // nobody asked for the side
-	}
-	if c.built != nil {
-		c.built.Release()
-		c.built = nil
+	c.splits.sides.leave(c.shared)
+}
+
+// close forgets the classes that the stream would have needed again.
+func (l *level) close() {
+	for _, c := range l.classes {
+		c.forget()
 	}
 }
 
-func drop(classes []*class) {
-	for _, c := range classes {
-		c.drop()
-	}
-}
-
-// prepare begins to build the side, unless that was done.
-func (c *class) prepare(ctx context.Context) {
-	if c.built != nil || c.pending != nil {
-		return
-	}
+// prepare begins to build the side.
+func (g *grip) prepare(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	p := &pending{cancel: cancel, done: make(chan struct{})}
-	c.pending = p
+	g.pending = p
 	go func() {
 		defer close(p.done)
-		p.side, p.err = c.build(ctx)
+		if side, err := g.get(ctx); err == nil { // what fails here is tried again when a row asks
+			side.Release()
+		}
 	}()
 }
 
-// settle waits for the side that is being built.
-func (c *class) settle() error {
-	p := c.pending
-	<-p.done
-	p.cancel()
-	c.pending, c.built = nil, p.side
-	return p.err
+// settle waits for the side that is being built ahead, or ends that.
+func (g *grip) settle(end bool) {
+	if g.pending == nil {
+		return
+	}
+	if end {
+		g.pending.cancel()
+	}
+	<-g.pending.done
+	g.pending.cancel()
+	g.pending = nil
 }
 
-// side returns the indexed rows of the class with a reference of the caller's.
-// A side that could not be built ahead is tried again: the memory that it
-// lacked may be free now.
-func (c *class) side(ctx context.Context) (joiner.Joinable, error) {
-	if c.pending != nil {
-		_ = c.settle() // what fails twice is reported below
-	}
-	if c.built == nil {
-		built, err := c.build(ctx)
-		if err != nil {
-			return nil, err
-		}
-		c.built = built
-	}
-	c.built.Retain()
-	return c.built, nil
+// side returns the class's staging side with a reference of the caller's. A
+// side that could not be built ahead is tried again: the memory that it lacked
+// may be free now.
+func (g *grip) side(ctx context.Context) (joiner.Joinable, error) {
+	g.settle(false)
+	return g.get(ctx)
 }
 
-func (c *class) build(ctx context.Context) (*joiner.Side, error) {
+func (g *grip) get(ctx context.Context) (joiner.Joinable, error) {
+	made, err := g.class.shared.get(ctx, g.class.build)
+	if err != nil {
+		return nil, err
+	}
+	s := made.(*joiner.Side)
+	if len(g.class.source.Files) > 0 {
+		g.class.level.met.ran(s.Strategy())
+	}
+	return s, nil
+}
+
+// build reads and indexes the class in memory.
+func (c *class) build(ctx context.Context) (counted, error) {
+	c.level.met.read(c.source)
+	s, err := joiner.Build(ctx, c.input(), c.level.recipe, c.splits.joining())
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// input is the class's rows as a stream that is opened when it is needed.
+func (c *class) input() joiner.Input {
 	var rows Rows
-	key := make([]int, len(c.level.key))
-	for i := range key {
-		key[i] = i
-	}
-	return joiner.Build(ctx, joiner.Input{
+	return joiner.Input{
 		Open: func(ctx context.Context) (array.RecordReader, error) {
 			var err error
-			rows, err = c.scan(ctx, c.source, c.level.read)
+			rows, err = c.splits.options.scan(ctx, c.source, c.level.read)
 			return rows, err
 		},
-		Key:     key,
-		Columns: c.level.kept,
+		Key:     c.level.positions(),
+		Columns: c.level.kept(),
 		File:    func(row int64) string { return rows.FileOf(row) },
-	}, joiner.Recipe{Name: c.level.rule.Name}, c.join)
+	}
+}
+
+// key names all that the class's side is made of.
+func (c *class) key() string {
+	var text strings.Builder
+	text.WriteString(c.level.text)
+	for _, f := range c.source.Files {
+		fmt.Fprintf(&text, "%q %d %d\n", f.File.Location, f.From, f.To)
+	}
+	sum := sha256.Sum256([]byte(text.String()))
+	return hex.EncodeToString(sum[:])
+}
+
+// describe names all that the sides of a level are made of, beside their
+// files: table, columns, filter, recipe.
+func (l *level) describe() string {
+	var text strings.Builder
+	pin := l.bound.Pinned.Pin
+	fmt.Fprintf(&text, "%q %s %d %d\n", l.bound.Pinned.Name, pin.UUID, pin.Snapshot, pin.Schema)
+	if l.bound.Rows != nil {
+		fmt.Fprintf(&text, "filter %q\n", l.bound.Rows)
+	}
+	for _, k := range l.bound.Keys {
+		fmt.Fprintf(&text, "key %d\n", k.Staging.ID)
+	}
+	for _, c := range l.read {
+		fmt.Fprintf(&text, "column %d %v\n", c.field.ID, c.shapes)
+	}
+	for i, c := range l.shown {
+		fmt.Fprintf(&text, "shown %d %v\n", c.at, l.recipe.Defaults[i])
+	}
+	fmt.Fprintf(&text, "name %q matched %q order %v strategy %d %q\n",
+		l.recipe.Name, l.recipe.Matched, l.recipe.OrderBy, l.recipe.Strategy, l.bound.Strategy)
+	if l.recipe.Time != nil {
+		fmt.Fprintf(&text, "time %d\n", *l.recipe.Time)
+	}
+	return text.String()
+}
+
+// classBytes returns the bytes of the files of a source.
+func classBytes(source plan.Source) int64 {
+	size := int64(0)
+	for _, f := range source.Files {
+		size += f.File.Bytes
+	}
+	return size
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/joiner"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/plan"
@@ -36,12 +37,16 @@ type Options struct {
 	Plans    *Plans           // remembers plans by pin; nil: every query is planned anew
 	Budget   *budget.Budget   // nil: unlimited
 	Memory   memory.Allocator // for staging rows and batches; nil: Go's heap
+	// Strategies are the custom ones, by the name that a dataset's strategy has
+	// behind "custom:".
+	Strategies map[string]joiner.Custom
 }
 
 // Loader plans and opens. It is safe for concurrent use and keeps nothing
 // that a client needs.
 type Loader struct {
 	options Options
+	sides   *sides
 }
 
 // New makes a loader.
@@ -49,7 +54,7 @@ func New(options Options) *Loader {
 	if options.Memory == nil {
 		options.Memory = memory.DefaultAllocator
 	}
-	return &Loader{options: options}
+	return &Loader{options: options, sides: newSides(options.Budget)}
 }
 
 // Datasets returns the configured datasets.
@@ -184,6 +189,15 @@ func trainingColumns(r *resolve.Relation, outputs []resolve.Output) []int {
 		for _, k := range s.Keys {
 			columns = append(columns, k.Training.ID)
 		}
+		if s.Time != nil {
+			columns = append(columns, s.Time.Training.ID)
+		}
+	}
+	if d := r.Distinct; d != nil {
+		for _, f := range d.By {
+			columns = append(columns, f.ID)
+		}
+		columns = append(columns, orderColumns(d.Order)...)
 	}
 	return union(columns, nil)
 }
@@ -192,14 +206,31 @@ func trainingColumns(r *resolve.Relation, outputs []resolve.Output) []int {
 func stagingColumns(r *resolve.Relation, staging int, outputs []resolve.Output) []int {
 	var columns []int
 	for _, o := range outputs {
-		if o.Level == staging {
+		if o.Level == staging && !o.Matched {
 			columns = append(columns, o.Field.ID)
 		}
+		for _, over := range o.Overlays {
+			if over.Level == staging {
+				columns = append(columns, over.Field.ID)
+			}
+		}
 	}
-	for _, k := range r.Staging[staging].Keys {
+	s := r.Staging[staging]
+	for _, k := range s.Keys {
 		columns = append(columns, k.Staging.ID)
 	}
-	return union(columns, nil)
+	if s.Time != nil {
+		columns = append(columns, s.Time.Staging.ID)
+	}
+	return union(columns, orderColumns(s.Order))
+}
+
+func orderColumns(order []resolve.OrderKey) []int {
+	columns := make([]int, len(order))
+	for i, o := range order {
+		columns[i] = o.Field.ID
+	}
+	return columns
 }
 
 // union returns the distinct members of both, ascending.

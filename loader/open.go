@@ -41,7 +41,10 @@ func (l *Loader) Open(ctx context.Context, p *plan.Plan, r Reading) (Stream, err
 	if len(outputs) == 0 {
 		return nil, fault.InvalidField("columns", "no column is asked for")
 	}
-	pieces := newSplits(ctx, l.options, p, outputs)
+	pieces, err := newSplits(ctx, l, p, outputs, begun.lanes)
+	if err != nil {
+		return nil, err
+	}
 	lanes := lane.New(ctx, lane.Options{
 		Lanes: begun.lanes, Rows: begun.q, Steps: begun.stepsLeft(p, r.Tail),
 		Schema: resolve.Schema(outputs), Columns: pieces.columns, Open: pieces.open, Closed: pieces.close, Memory: l.options.Memory,

@@ -9,161 +9,163 @@ import (
 
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/joiner"
-	"github.com/penstock/penstock/loader/catalog"
-	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/lane"
 	"github.com/penstock/penstock/loader/plan"
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// splits opens the pieces of a plan for one stream: scan, join, and the
-// staging classes that pieces share. It is used by one goroutine.
+// splits opens the pieces of a plan for one stream: scan, join, filter, and
+// the staging classes that pieces share. It is used by one goroutine.
 type splits struct {
 	ctx     context.Context //nolint:containedctx // of the stream: what is built ahead belongs to no call
 	options Options
 	plan    *plan.Plan
-	columns []lane.Column    // where each output lies in a joined batch
-	read    []catalog.Field  // what is read of the training table
-	kept    []int            // positions in read of what goes on into the stream
-	levels  []*level         // of the staging tables that are read
-	held    map[int][]*class // per lane that has a piece open: its class of each level
-	ahead   []*class         // those of the next piece of lane aheadOf, until it is opened
+	sides   *sides
+	columns []lane.Column   // where each output lies in a joined batch
+	read    columns         // what is read of the training table
+	kept    []placed        // what of it goes on into the joined batches
+	levels  []*level        // of the staging tables that are read
+	after   *after          // nil: the query's filter names no joined column
+	held    map[int][]*grip // per lane that has a piece open: its class of each level
+	ahead   []*grip         // those of the next piece of lane aheadOf, until it is opened
 	aheadOf int
-	joins   map[int]*joiner.Reader
+	pieces  map[int]*piece  // that are open, by lane
 	counts  []joiner.Counts // per level, of the pieces that were closed
 }
 
-// level is one staging table as a stream reads it.
-type level struct {
-	staging int             // index in the plan
-	read    []catalog.Field // key columns, then what the stream shows
-	kept    []int           // positions in read of what the stream shows
-	fields  []arrow.Field   // the same, as Arrow fields
-	key     []int           // positions of the key in splits.read
-	rule    joiner.Rule
-	classes map[int]*class // those that some lane holds
+// placed is a training column of the joined batches. Overlays replace it
+// there, so that an overlaid column stands apart from the stored one.
+type placed struct {
+	at       int // position in splits.read
+	overlaid bool
 }
 
-func newSplits(ctx context.Context, options Options, p *plan.Plan, outputs []resolve.Output) *splits {
-	s := &splits{ctx: ctx, options: options, plan: p, held: map[int][]*class{}, joins: map[int]*joiner.Reader{}}
-	for _, o := range outputs {
+func newSplits(ctx context.Context, l *Loader, p *plan.Plan, outputs []resolve.Output, lanes []lane.Lane) (*splits, error) {
+	s := &splits{
+		ctx: ctx, options: l.options, plan: p, sides: l.sides, held: map[int][]*grip{}, pieces: map[int]*piece{},
+	}
+	wanted := slices.Concat(outputs, p.AfterColumns)
+	for _, o := range wanted {
 		if o.Level == resolve.TrainingLevel {
-			s.kept = appendNew(s.kept, s.position(o.Field))
+			s.place(o)
 		}
 	}
 	for i := range p.Relation.Staging {
-		if l := s.newLevel(i, outputs); l != nil {
+		l, err := newLevel(s, i, wanted)
+		if err != nil {
+			return nil, err
+		}
+		if l != nil {
 			s.levels = append(s.levels, l)
 		}
 	}
-	s.counts = make([]joiner.Counts, len(s.levels))
-	for _, o := range outputs {
-		s.columns = append(s.columns, s.column(o))
+	for _, l := range lanes {
+		for _, at := range p.Lanes[l.Number].Pieces[l.Start.Piece:] {
+			for _, level := range s.levels {
+				level.left[p.Splits[at.Split].Classes[level.staging]]++
+			}
+		}
 	}
-	return s
+	s.counts = make([]joiner.Counts, len(s.levels))
+	s.columns = s.locate(outputs)
+	if p.After != nil {
+		s.after = &after{filter: p.After, schema: resolve.Schema(p.AfterColumns), columns: s.locate(p.AfterColumns), memory: s.options.Memory}
+	}
+	return s, nil
 }
 
-// position returns where a training column stands in what is read, adding it
-// if it is new.
-func (s *splits) position(f catalog.Field) int {
-	i := slices.IndexFunc(s.read, func(r catalog.Field) bool { return r.ID == f.ID })
+// place returns where a training output stands among the training columns of
+// the joined batches, adding it if it is new.
+func (s *splits) place(o resolve.Output) int {
+	one := placed{at: s.read.add(column{field: o.Field, shapes: o.Shapes}), overlaid: len(o.Overlays) > 0}
+	i := slices.Index(s.kept, one)
 	if i < 0 {
-		s.read = append(s.read, f)
-		i = len(s.read) - 1
+		s.kept = append(s.kept, one)
+		i = len(s.kept) - 1
 	}
 	return i
 }
 
-func appendNew(list []int, i int) []int {
-	if slices.Contains(list, i) {
-		return list
-	}
-	return append(list, i)
-}
-
-// newLevel returns nil for a left table of which nothing is asked and whose
-// rules cannot fail: it is not read.
-func (s *splits) newLevel(staging int, outputs []resolve.Output) *level {
-	r := s.plan.Relation.Staging[staging]
-	l := &level{staging: staging, classes: map[int]*class{}, rule: joiner.Rule{
-		Name: r.Name, MissingError: r.Missing == dataset.MissingError,
-		Kind: map[dataset.Join]joiner.Kind{
-			dataset.Left: joiner.Left, dataset.Inner: joiner.Inner,
-		}[r.Join],
-		Duplicates: map[dataset.Duplicates]joiner.Duplicates{
-			dataset.DuplicatesError: joiner.DuplicatesError,
-			dataset.DuplicatesFirst: joiner.DuplicatesFirst,
-			dataset.DuplicatesLast:  joiner.DuplicatesLast,
-		}[r.Duplicates],
-	}}
-	for _, k := range r.Keys {
-		l.read = append(l.read, k.Staging)
-	}
-	for _, o := range outputs {
-		if o.Level != staging || slices.ContainsFunc(l.read, func(f catalog.Field) bool { return f.ID == o.Field.ID }) {
+// locate says where outputs lie in a joined batch: training columns first,
+// then one dictionary per level.
+func (s *splits) locate(outputs []resolve.Output) []lane.Column {
+	at := make([]lane.Column, len(outputs))
+	for i, o := range outputs {
+		if o.Level == resolve.TrainingLevel {
+			at[i] = lane.Column{Index: s.place(o), Field: lane.Plain}
 			continue
 		}
-		l.kept = append(l.kept, len(l.read))
-		l.read = append(l.read, o.Field)
-		l.fields = append(l.fields, arrow.Field{Name: o.Field.Name, Type: o.Field.Type, Nullable: true})
+		number := slices.IndexFunc(s.levels, func(l *level) bool { return l.staging == o.Level })
+		l := s.levels[number]
+		field := len(l.shown) // whether it matched
+		if !o.Matched {
+			field = l.field(column{field: o.Field, shapes: o.Shapes}, o.Default)
+		}
+		at[i] = lane.Column{Index: len(s.kept) + number, Field: field}
 	}
-	if len(l.kept) == 0 && l.rule.Kind == joiner.Left && !l.rule.MissingError && l.rule.Duplicates != joiner.DuplicatesError {
-		return nil
-	}
-	for _, k := range r.Keys {
-		l.key = append(l.key, s.position(k.Training))
-	}
-	return l
-}
-
-// column says where an output lies in a joined batch: training columns first,
-// then one dictionary per level.
-func (s *splits) column(o resolve.Output) lane.Column {
-	if o.Level == resolve.TrainingLevel {
-		return lane.Column{Index: slices.Index(s.kept, s.position(o.Field)), Field: lane.Plain}
-	}
-	i := slices.IndexFunc(s.levels, func(l *level) bool { return l.staging == o.Level })
-	field := slices.IndexFunc(s.levels[i].kept, func(k int) bool { return s.levels[i].read[k].ID == o.Field.ID })
-	return lane.Column{Index: len(s.kept) + i, Field: field}
+	return at
 }
 
 // open opens one piece of a lane: the lane.Open of the stream.
 func (s *splits) open(ctx context.Context, number, index int, skip int64) (array.RecordReader, error) {
-	piece := s.plan.Lanes[number].Pieces[index]
+	at := s.plan.Lanes[number].Pieces[index]
 	if s.plan.Inexact == "" {
-		piece.From, skip = piece.From+skip, 0
+		at.From, skip = at.From+skip, 0
 	}
-	s.hold(number, s.plan.Splits[piece.Split])
-	source := s.plan.Training(piece)
+	s.hold(number, at)
+	kept := make([]int, len(s.kept))
+	for i, k := range s.kept {
+		kept[i] = k.at
+	}
 	var rows Rows
 	training := joiner.Input{
 		Open: func(ctx context.Context) (array.RecordReader, error) {
 			var err error
-			rows, err = s.options.Scan(ctx, source, s.read)
+			rows, err = s.training(ctx, at)
 			return rows, err
 		},
-		Columns: s.kept,
+		Columns: kept,
 		File:    func(row int64) string { return rows.FileOf(row) },
 	}
 	probes := make([]joiner.Probe, len(s.levels))
 	for i, l := range s.levels {
 		held := s.held[number][i]
-		probes[i] = joiner.Probe{Rule: l.rule, Key: l.key, Columns: l.fields, Side: held.side}
+		probes[i] = joiner.Probe{
+			Rule: l.rule, Key: l.key, Columns: l.fields(), Matched: l.recipe.Matched,
+			Side: held.side,
+		}
 	}
-	joined, err := joiner.Join(ctx, training, probes, joiner.Options{Memory: s.options.Memory, Budget: s.options.Budget})
+	joined, err := joiner.Join(ctx, training, probes, s.joining())
 	if err != nil {
 		return nil, err
 	}
-	return s.track(number, index, joined, skip), nil
+	p := &piece{splits: s, lane: number, index: index, rows: at.To - at.From, joined: joined, skip: skip}
+	s.pieces[number] = p
+	return batch.FromFunc(joined.Schema(), p.next, p.release), nil
 }
 
-// hold takes the classes that a split needs for a lane, before it drops those
-// of the lane's last split: a class that both need stays as it is.
-func (s *splits) hold(number int, split plan.Split) {
+// joining says what the joiner works with.
+func (s *splits) joining() joiner.Options {
+	return joiner.Options{Memory: s.options.Memory, Budget: s.options.Budget}
+}
+
+// training opens the training rows of a piece that reach the join.
+func (s *splits) training(ctx context.Context, at plan.Piece) (Rows, error) {
+	source := s.plan.Training(at)
+	if s.plan.Relation.Distinct == nil {
+		return s.options.scan(ctx, source, s.read)
+	}
+	return s.distinct(ctx, source)
+}
+
+// hold takes the classes that a piece needs for a lane, before it drops those
+// of the lane's last piece: a class that both need stays as it is.
+func (s *splits) hold(number int, at plan.Piece) {
 	last := s.held[number]
 	s.held[number] = nil
 	for _, l := range s.levels {
-		s.held[number] = append(s.held[number], l.hold(s, split.Classes[l.staging]))
+		l.left[s.plan.Splits[at.Split].Classes[l.staging]]--
+		s.held[number] = append(s.held[number], s.adopt(number, l, at))
 	}
 	drop(last)
 	if number == s.aheadOf {
@@ -172,60 +174,83 @@ func (s *splits) hold(number int, split plan.Split) {
 	}
 }
 
-// track gives the joined rows of a piece after the first skip, and adds up
-// what its join met when it is released.
-func (s *splits) track(number, index int, joined *joiner.Reader, skip int64) array.RecordReader {
-	s.joins[number] = joined
-	first := true
-	next := func() (arrow.RecordBatch, error) {
-		for joined.Next() {
-			b := joined.RecordBatch()
-			if first {
-				first = false
-				s.lookAhead(number, index+1)
+// adopt takes what was built ahead for a piece, or else holds the class anew.
+func (s *splits) adopt(number int, l *level, at plan.Piece) *grip {
+	if number == s.aheadOf {
+		for i, g := range s.ahead {
+			if g.class.level == l && g.at == at {
+				s.ahead = slices.Delete(s.ahead, i, i+1)
+				return g
 			}
-			if b.NumRows() <= skip {
-				skip -= b.NumRows()
-				continue
-			}
-			from := skip
-			skip = 0
+		}
+	}
+	return l.hold(s, at)
+}
+
+// piece is one piece of a lane while it is open.
+type piece struct {
+	splits *splits
+	lane   int
+	index  int
+	rows   int64 // training rows as planned
+	joined *joiner.Reader
+	skip   int64 // rows of the final sequence that were given before
+	begun  bool
+}
+
+// next gives the rows of the piece's final sequence after the first skip.
+func (p *piece) next() (arrow.RecordBatch, error) {
+	for p.joined.Next() {
+		if !p.begun {
+			p.begun = true
+			p.splits.lookAhead(p.lane, p.index+1)
+		}
+		b, err := p.final()
+		if err != nil {
+			return nil, err
+		}
+		if err := p.enough(false); err != nil {
+			b.Release()
+			return nil, err
+		}
+		if b.NumRows() > p.skip {
+			defer b.Release()
+			from := p.skip
+			p.skip = 0
 			return b.NewSlice(from, b.NumRows()), nil
 		}
-		return nil, joined.Err()
+		p.skip -= b.NumRows()
+		b.Release()
 	}
-	release := func() {
-		s.count(joined)
-		delete(s.joins, number)
-		joined.Release()
-		if index == len(s.plan.Lanes[number].Pieces)-1 {
-			drop(s.held[number])
-			delete(s.held, number)
-		}
+	if err := p.joined.Err(); err != nil {
+		return nil, err
 	}
-	return batch.FromFunc(joined.Schema(), next, release)
+	return nil, p.enough(true)
 }
 
-func (s *splits) count(joined *joiner.Reader) {
-	for i, c := range joined.Counts() {
+// final returns the rows of the joined batch that pass the query's filter on
+// joined columns.
+func (p *piece) final() (arrow.RecordBatch, error) {
+	b := p.joined.RecordBatch()
+	if p.splits.after == nil {
+		b.Retain()
+		return b, nil
+	}
+	return p.splits.after.keep(b)
+}
+
+// release closes the piece, whether it was read to its end or not.
+func (p *piece) release() {
+	s := p.splits
+	for i, c := range p.joined.Counts() {
 		s.counts[i].Add(c)
 	}
-}
-
-// report returns the counts of each level that was read, by name: of the
-// pieces that were closed and of those still open.
-func (s *splits) report() map[string]joiner.Counts {
-	counts := slices.Clone(s.counts)
-	for _, joined := range s.joins {
-		for i, c := range joined.Counts() {
-			counts[i].Add(c)
-		}
+	delete(s.pieces, p.lane)
+	p.joined.Release()
+	if p.index == len(s.plan.Lanes[p.lane].Pieces)-1 {
+		drop(s.held[p.lane])
+		delete(s.held, p.lane)
 	}
-	byName := make(map[string]joiner.Counts, len(counts))
-	for i, l := range s.levels {
-		byName[l.rule.Name] = counts[i]
-	}
-	return byName
 }
 
 // smallClass bounds the classes that are read before they are needed, in bytes
@@ -245,20 +270,17 @@ func (s *splits) lookAhead(number, index int) {
 	split := s.plan.Splits[pieces[index].Split]
 	for _, l := range s.levels {
 		n := split.Classes[l.staging]
-		if l.classes[n] == nil && s.small(l.staging, n) {
-			c := l.hold(s, n)
-			c.prepare(s.ctx)
-			s.ahead = append(s.ahead, c)
+		if !l.holds(n) && s.small(l.staging, n) {
+			g := l.hold(s, pieces[index])
+			g.prepare(s.ctx)
+			s.ahead = append(s.ahead, g)
 		}
 	}
 }
 
 // small says whether a class may be read ahead.
 func (s *splits) small(staging, number int) bool {
-	size := int64(0)
-	for _, f := range s.plan.Class(staging, number).Files {
-		size += f.File.Bytes
-	}
+	size := classBytes(s.plan.Class(staging, number))
 	b := s.options.Budget
 	return size <= smallClass && (b == nil || b.Used()+8*size < b.Limit()/2)
 }
@@ -271,5 +293,8 @@ func (s *splits) close() {
 	for number, classes := range s.held {
 		drop(classes)
 		delete(s.held, number)
+	}
+	for _, l := range s.levels {
+		l.close()
 	}
 }

@@ -3,7 +3,6 @@ package loader
 import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 
-	"github.com/penstock/penstock/joiner"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/lane"
 	"github.com/penstock/penstock/loader/plan"
@@ -25,7 +24,7 @@ type Report struct {
 	Steps    int64                    `json:"steps"`
 	Leftover []Leftover               `json:"leftover"` // of tail: drop
 	Cursor   dataset.Cursor           `json:"cursor"`
-	Staging  map[string]joiner.Counts `json:"staging"` // of the staging tables that were read
+	Staging  map[string]StagingReport `json:"staging"` // of the staging tables that were read
 }
 
 // Leftover is the rows of a lane that did not fill a last step.

@@ -1,0 +1,64 @@
+package loader
+
+import (
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/expr"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/lane"
+)
+
+// after is the part of a query's filter that names columns of staging tables
+// or overlaid ones: it is judged on joined rows, and prunes nothing.
+type after struct {
+	filter  *expr.Filter
+	schema  *arrow.Schema // of the columns that it names
+	columns []lane.Column // where each of them lies in a joined batch
+	memory  memory.Allocator
+	pass    []int32
+}
+
+// keep returns the rows of a joined batch that pass, with a reference of the
+// caller's. It may have none.
+func (a *after) keep(joined arrow.RecordBatch) (arrow.RecordBatch, error) {
+	named, err := a.named(joined)
+	if err != nil {
+		return nil, err
+	}
+	defer named.Release()
+	if a.pass, err = a.filter.Evaluate(named, a.pass); err != nil {
+		return nil, fault.Op(err, "filter joined rows")
+	}
+	return batch.Filter(joined, a.pass, a.memory)
+}
+
+// named gathers the columns that the filter names.
+func (a *after) named(joined arrow.RecordBatch) (arrow.RecordBatch, error) {
+	columns := make([]arrow.Array, 0, len(a.columns))
+	defer func() {
+		for _, c := range columns {
+			c.Release()
+		}
+	}()
+	for i, at := range a.columns {
+		column := joined.Column(at.Index)
+		if at.Field == lane.Plain {
+			column.Retain()
+			columns = append(columns, column)
+			continue
+		}
+		d := column.(*array.Dictionary)
+		gathered, err := batch.Gather(a.schema.Field(i).Type, []batch.Segment{{
+			Values:  d.Dictionary().(*array.Struct).Field(at.Field),
+			Indices: d.Indices().(*array.Int32).Int32Values(),
+		}}, a.memory)
+		if err != nil {
+			return nil, fault.Op(err, "gather column %q for the filter", a.schema.Field(i).Name)
+		}
+		columns = append(columns, gathered)
+	}
+	return array.NewRecordBatch(a.schema, columns, joined.NumRows()), nil
+}

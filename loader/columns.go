@@ -1,0 +1,147 @@
+package loader
+
+import (
+	"context"
+	"slices"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/plan"
+	"github.com/penstock/penstock/loader/resolve"
+)
+
+// column is a column of a table as a stream reads it.
+type column struct {
+	field  catalog.Field
+	shapes []resolve.Shape
+}
+
+func (c column) same(o column) bool {
+	return c.field.ID == o.field.ID && slices.EqualFunc(c.shapes, o.shapes, func(a, b resolve.Shape) bool {
+		return a.First == b.First && a.Last == b.Last && (a.As == nil) == (b.As == nil) && (a.As == nil || arrow.TypeEqual(a.As, b.As))
+	})
+}
+
+// arrow returns the column as the stream's parts hand it on.
+func (c column) arrow() arrow.Field {
+	f := c.field.Arrow()
+	f.Type = resolve.Output{Field: c.field, Shapes: c.shapes}.Type()
+	return f
+}
+
+// shaped makes of an array what the column's shapes say. The caller releases
+// the result.
+func (c column) shaped(a arrow.Array, mem memory.Allocator) (arrow.Array, error) {
+	a.Retain()
+	for _, s := range c.shapes {
+		next, err := shape(a, s, mem)
+		a.Release()
+		if err != nil {
+			return nil, fault.Op(err, "shape column %s", c.field.Name)
+		}
+		a = next
+	}
+	return a, nil
+}
+
+// shape truncates lists, then casts.
+func shape(a arrow.Array, s resolve.Shape, mem memory.Allocator) (arrow.Array, error) {
+	a.Retain()
+	cut := a
+	var err error
+	switch {
+	case s.First > 0:
+		cut, err = batch.First(a, s.First, mem)
+	case s.Last > 0:
+		cut, err = batch.Last(a, s.Last, mem)
+	default:
+		cut.Retain()
+	}
+	a.Release()
+	if err != nil || s.As == nil {
+		return cut, err
+	}
+	defer cut.Release()
+	return batch.Cast(cut, s.As, mem)
+}
+
+// columns lists what is read of a table, each once.
+type columns []column
+
+// add returns the position of a column, adding it if it is new.
+func (c *columns) add(one column) int {
+	i := slices.IndexFunc(*c, one.same)
+	if i < 0 {
+		*c = append(*c, one)
+		i = len(*c) - 1
+	}
+	return i
+}
+
+// scan opens a source and gives its columns, shaped.
+func (o Options) scan(ctx context.Context, source plan.Source, wanted columns) (Rows, error) {
+	var fields []catalog.Field
+	at := make([]int, len(wanted))
+	plain := true
+	for i, c := range wanted {
+		at[i] = slices.IndexFunc(fields, func(f catalog.Field) bool { return f.ID == c.field.ID })
+		if at[i] < 0 {
+			at[i] = len(fields)
+			fields = append(fields, c.field)
+		}
+		plain = plain && at[i] == i && len(c.shapes) == 0
+	}
+	rows, err := o.Scan(ctx, source, fields)
+	if err != nil || plain {
+		return rows, err
+	}
+	schema := make([]arrow.Field, len(wanted))
+	for i, c := range wanted {
+		schema[i] = c.arrow()
+	}
+	s := &shaping{rows: rows, wanted: wanted, at: at, schema: arrow.NewSchema(schema, nil), memory: o.Memory}
+	return shapedRows{RecordReader: batch.FromFunc(s.schema, s.next, rows.Release), of: rows}, nil
+}
+
+// shapedRows are rows of a scan, one for one.
+type shapedRows struct {
+	array.RecordReader
+	of Rows
+}
+
+// FileOf names the file of a row that was given.
+func (s shapedRows) FileOf(row int64) string { return s.of.FileOf(row) }
+
+type shaping struct {
+	rows   Rows
+	wanted columns
+	at     []int
+	schema *arrow.Schema
+	memory memory.Allocator
+}
+
+func (s *shaping) next() (arrow.RecordBatch, error) {
+	if !s.rows.Next() {
+		return nil, s.rows.Err()
+	}
+	b := s.rows.RecordBatch()
+	made := make([]arrow.Array, 0, len(s.wanted))
+	defer func() {
+		for _, a := range made {
+			a.Release()
+		}
+	}()
+	for i, c := range s.wanted {
+		a, err := c.shaped(b.Column(s.at[i]), s.memory)
+		if err != nil {
+			return nil, err
+		}
+		made = append(made, a)
+	}
+	return array.NewRecordBatch(s.schema, made, b.NumRows()), nil
+}

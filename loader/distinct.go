@@ -1,0 +1,89 @@
+package loader
+
+import (
+	"context"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/joiner"
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/plan"
+)
+
+// distinct opens the rows of a whole split without repeated ones. It reads the
+// split twice: first the columns by which rows are told apart and ordered, then
+// what the stream asked for.
+func (s *splits) distinct(ctx context.Context, source plan.Source) (Rows, error) {
+	d := s.plan.Relation.Distinct
+	var read columns
+	in := joiner.Input{Open: func(ctx context.Context) (array.RecordReader, error) { return s.options.scan(ctx, source, read) }}
+	for _, f := range d.By {
+		in.Key = append(in.Key, read.add(column{field: f}))
+	}
+	order := make([]joiner.Order, len(d.Order))
+	for i, o := range d.Order {
+		order[i] = joiner.Order{Column: read.add(column{field: o.Field}), Descending: o.Descending}
+	}
+	u := &unrepeated{memory: s.options.Memory, find: func() (*joiner.Kept, error) {
+		return joiner.Distinct(ctx, in, order, d.Keep == dataset.KeepLast, s.joining())
+	}}
+	var err error
+	if u.rows, err = s.options.scan(ctx, source, s.read); err != nil {
+		return nil, err
+	}
+	u.RecordReader = batch.FromFunc(u.rows.Schema(), u.next, u.release)
+	return u, nil
+}
+
+// unrepeated gives the rows of a scan that stay.
+type unrepeated struct {
+	array.RecordReader
+	rows   Rows
+	memory memory.Allocator
+	find   func() (*joiner.Kept, error)
+	kept   *joiner.Kept // nil before the first batch
+	read   int64        // rows of the scan so far
+}
+
+func (u *unrepeated) next() (arrow.RecordBatch, error) {
+	if u.kept == nil {
+		var err error
+		if u.kept, err = u.find(); err != nil {
+			return nil, err
+		}
+	}
+	for u.rows.Next() {
+		b := u.rows.RecordBatch()
+		var keep []int32
+		for i := range b.NumRows() {
+			if u.kept.Has(u.read + i) {
+				keep = append(keep, int32(i))
+			}
+		}
+		u.read += b.NumRows()
+		if len(keep) > 0 {
+			return batch.Filter(b, keep, u.memory)
+		}
+	}
+	if err := u.rows.Err(); err != nil {
+		return nil, err
+	}
+	if u.read != u.kept.Rows() {
+		return nil, fault.New(fault.Corrupt, "a split gave %d rows when it was searched for repeated rows, and %d rows after that", u.kept.Rows(), u.read)
+	}
+	return nil, nil //nolint:nilnil // the end of a stream, see batch.FromFunc
+}
+
+// FileOf names the file of a row that was given.
+func (u *unrepeated) FileOf(row int64) string { return u.rows.FileOf(u.kept.At(row)) }
+
+func (u *unrepeated) release() {
+	if u.kept != nil {
+		u.kept.Release()
+	}
+	u.rows.Release()
+}

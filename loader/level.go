@@ -1,0 +1,188 @@
+package loader
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/joiner"
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/resolve"
+)
+
+// level is one staging table as a stream reads it.
+type level struct {
+	staging int             // index in the plan
+	bound   resolve.Staging // the entry, bound to its table
+	read    columns         // key columns, then what is shown, then what rows are ordered by
+	shown   []shown
+	key     []int // positions of the key in splits.read
+	rule    joiner.Rule
+	recipe  joiner.Recipe
+	text    string         // all that a side is made of, beside its files
+	classes map[int]*class // those that some lane of the stream holds or will need again
+	left    map[int]int    // by class: the stream's pieces that need it and were not opened yet
+	met     met
+}
+
+// shown is a field of the level's dictionary.
+type shown struct {
+	column
+	at       int         // position in level.read
+	fallback arrow.Array // of rows without a match, as the dataset gives it; nil is null
+}
+
+// newLevel returns nil for a staging table that changes nothing: no column of
+// it is asked for, and its rules neither drop nor repeat rows nor can fail.
+// Training columns that the level needs are added to what the stream reads.
+func newLevel(s *splits, staging int, outputs []resolve.Output) (*level, error) {
+	r := s.plan.Relation.Staging[staging]
+	l := &level{staging: staging, bound: r, classes: map[int]*class{}, left: map[int]int{}, rule: ruleOf(r), recipe: joiner.Recipe{Name: r.Name}}
+	for _, k := range r.Keys {
+		l.read.add(column{field: k.Staging})
+	}
+	for _, o := range outputs {
+		switch {
+		case o.Level == staging && o.Matched:
+			l.recipe.Matched = o.Name
+		case o.Level == staging:
+			l.show(column{field: o.Field, shapes: o.Shapes}, o.Default)
+		case o.Level == resolve.TrainingLevel:
+			l.overlay(s, o)
+		}
+	}
+	if l.harmless() {
+		return nil, nil //nolint:nilnil // it is not read
+	}
+	if err := l.cook(s.options.Memory); err != nil {
+		return nil, err
+	}
+	if r.Time != nil {
+		at := l.read.add(column{field: r.Time.Staging})
+		l.recipe.Time = &at
+		l.rule.Time = &joiner.TimeRule{Column: s.read.add(column{field: r.Time.Training}), Tolerance: r.Time.Tolerance, Exact: r.Time.Exact}
+	}
+	for _, k := range r.Keys {
+		l.key = append(l.key, s.read.add(column{field: k.Training}))
+	}
+	if err := l.strategy(s.options, r.Strategy); err != nil {
+		return nil, fault.Op(err, "join %s", r.Name)
+	}
+	l.text = l.describe()
+	return l, nil
+}
+
+// ruleOf says in the joiner's terms how an entry is joined.
+func ruleOf(r resolve.Staging) joiner.Rule {
+	return joiner.Rule{
+		Name: r.Name, MissingError: r.Missing == dataset.MissingError, KeepNulls: r.Nulls == dataset.NullsKeep,
+		Kind: map[dataset.Join]joiner.Kind{
+			dataset.Left: joiner.Left, dataset.Inner: joiner.Inner, dataset.Semi: joiner.Semi,
+			dataset.Anti: joiner.Anti, dataset.Overlay: joiner.Overlay,
+		}[r.Join],
+		Duplicates: map[dataset.Duplicates]joiner.Duplicates{
+			dataset.DuplicatesError: joiner.DuplicatesError, dataset.DuplicatesFirst: joiner.DuplicatesFirst,
+			dataset.DuplicatesLast: joiner.DuplicatesLast, dataset.DuplicatesAll: joiner.DuplicatesAll,
+		}[r.Duplicates],
+	}
+}
+
+// harmless says whether leaving the level out changes no row and no error.
+func (l *level) harmless() bool {
+	fails := l.rule.MissingError || l.rule.Duplicates == joiner.DuplicatesError || l.bound.MinMatch > 0
+	keeps := l.rule.Kind == joiner.Left || l.rule.Kind == joiner.Overlay
+	return len(l.shown) == 0 && l.recipe.Matched == "" && keeps && !fails && l.rule.Duplicates != joiner.DuplicatesAll
+}
+
+// show returns the field of the dictionary for a column, adding it if it is
+// new.
+func (l *level) show(c column, fallback arrow.Array) int {
+	i := l.field(c, fallback)
+	if i < 0 {
+		l.shown = append(l.shown, shown{column: c, at: l.read.add(c), fallback: fallback})
+		i = len(l.shown) - 1
+	}
+	return i
+}
+
+func (l *level) field(c column, fallback arrow.Array) int {
+	return slices.IndexFunc(l.shown, func(o shown) bool { return o.same(c) && o.fallback == fallback })
+}
+
+// overlay lets the level replace a training output that it overlays.
+func (l *level) overlay(s *splits, o resolve.Output) {
+	for _, over := range o.Overlays {
+		if over.Level != l.staging {
+			continue
+		}
+		replaced := joiner.OverlayColumn{
+			Training: s.place(o),
+			Field:    l.show(column{field: over.Field, shapes: o.Shapes}, nil),
+		}
+		if !slices.Contains(l.rule.Overlays, replaced) {
+			l.rule.Overlays = append(l.rule.Overlays, replaced)
+		}
+	}
+}
+
+// cook fills in the recipe: defaults, shaped like their columns, and order.
+func (l *level) cook(mem memory.Allocator) error {
+	for _, c := range l.shown {
+		fallback := c.fallback
+		if fallback != nil {
+			var err error
+			if fallback, err = c.shaped(fallback, memory.NewGoAllocator()); err != nil {
+				return fault.Op(err, "default of %s", l.rule.Name)
+			}
+		}
+		l.recipe.Defaults = append(l.recipe.Defaults, fallback)
+	}
+	for _, o := range l.bound.Order {
+		l.recipe.OrderBy = append(l.recipe.OrderBy, joiner.Order{Column: l.read.add(column{field: o.Field}), Descending: o.Descending})
+	}
+	return nil
+}
+
+// strategy chooses how the level is searched.
+func (l *level) strategy(options Options, s dataset.Strategy) error {
+	if name, ok := strings.CutPrefix(string(s), dataset.CustomPrefix); ok {
+		if l.recipe.Custom = options.Strategies[name]; l.recipe.Custom == nil {
+			return fault.InvalidField("strategy", "no strategy is registered as %q", name)
+		}
+		return nil
+	}
+	l.recipe.Strategy = map[dataset.Strategy]joiner.Strategy{
+		dataset.StrategyIndex: joiner.StrategyIndex, dataset.StrategyMerge: joiner.StrategyMerge, dataset.StrategyZip: joiner.StrategyZip,
+	}[s]
+	return nil
+}
+
+// positions returns where the level's key stands in what is read of it.
+func (l *level) positions() []int {
+	at := make([]int, len(l.bound.Keys))
+	for i := range at {
+		at[i] = i
+	}
+	return at
+}
+
+// kept returns where the shown columns stand in what is read of the level.
+func (l *level) kept() []int {
+	at := make([]int, len(l.shown))
+	for i, c := range l.shown {
+		at[i] = c.at
+	}
+	return at
+}
+
+// fields returns the shown columns as the dictionary has them.
+func (l *level) fields() []arrow.Field {
+	fields := make([]arrow.Field, len(l.shown))
+	for i, c := range l.shown {
+		fields[i] = c.arrow()
+	}
+	return fields
+}

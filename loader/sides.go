@@ -1,0 +1,159 @@
+package loader
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/penstock/penstock/internal/budget"
+)
+
+// sides are the staging sides that the streams of a loader have in common, by
+// all that they are made of: the first stream that needs one builds it, the
+// others wait for it. A side that nobody uses at the moment stays while some
+// open stream will need it again and memory is plentiful; it goes, the longest
+// unused first, when the budget asks for room.
+type sides struct {
+	budget *budget.Budget
+
+	mu    sync.Mutex
+	byKey map[string]*side
+	idle  []*side // without users, the longest unused first
+}
+
+// newSides makes the sides of a loader, and lets the budget have the idle ones.
+func newSides(b *budget.Budget) *sides {
+	s := &sides{budget: b, byKey: map[string]*side{}}
+	b.OnPressure(s.reclaim)
+	return s
+}
+
+// counted is a value that is counted by reference.
+type counted interface {
+	Retain()
+	Release()
+}
+
+// side is one staging side. Whoever holds its turn may build it, use it or
+// take it away.
+type side struct {
+	key     string
+	streams int // that will need it, or use it
+	users   int // lanes that use it now
+	turn    chan struct{}
+	built   counted // nil: not yet, or no more
+}
+
+// enter returns the side of a key for a stream that will use it.
+func (s *sides) enter(key string) *side {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	one := s.byKey[key]
+	if one == nil {
+		one = &side{key: key, turn: make(chan struct{}, 1)}
+		s.byKey[key] = one
+	}
+	one.streams++
+	return one
+}
+
+// leave ends a stream's interest in a side that it does not use any more. The
+// last stream to leave frees it.
+func (s *sides) leave(one *side) {
+	s.mu.Lock()
+	one.streams--
+	last := one.streams == 0
+	if last {
+		delete(s.byKey, one.key)
+		s.idle = slices.DeleteFunc(s.idle, func(o *side) bool { return o == one })
+	}
+	s.mu.Unlock()
+	if last {
+		one.free()
+	}
+}
+
+// acquire adds a user.
+func (s *sides) acquire(one *side) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	one.users++
+	if one.users == 1 {
+		s.idle = slices.DeleteFunc(s.idle, func(o *side) bool { return o == one })
+	}
+}
+
+// release takes a user away. Without any, the side stays only where memory is
+// plentiful.
+func (s *sides) release(one *side) {
+	s.mu.Lock()
+	one.users--
+	unused := one.users == 0
+	if unused {
+		s.idle = append(s.idle, one)
+	}
+	s.mu.Unlock()
+	if limit := s.budget.Limit(); unused && limit >= 0 && s.budget.Used() > limit/2 {
+		s.reclaim(s.budget.Used() - limit/2)
+	}
+}
+
+// reclaim frees idle sides until n bytes of the budget are, if there are so
+// many. It is called by whoever needs room.
+func (s *sides) reclaim(n int64) {
+	until := s.budget.Used() - n
+	for s.budget.Used() > until {
+		one := s.oldest()
+		if one == nil {
+			return
+		}
+		one.free()
+	}
+}
+
+// oldest takes the side that was unused the longest off the list.
+func (s *sides) oldest() *side {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.idle) == 0 {
+		return nil
+	}
+	one := s.idle[0]
+	s.idle = s.idle[1:]
+	return one
+}
+
+// free gives the side's memory back, unless somebody is at it.
+func (one *side) free() {
+	select {
+	case one.turn <- struct{}{}:
+	default:
+		return
+	}
+	if one.built != nil {
+		one.built.Release()
+		one.built = nil
+	}
+	<-one.turn
+}
+
+// get returns the built side with a reference of the caller's. Of several that
+// ask at once, one builds and the others wait; when it fails, the next one
+// tries.
+func (one *side) get(ctx context.Context, build func(ctx context.Context) (counted, error)) (counted, error) {
+	select {
+	case one.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	defer func() { <-one.turn }()
+	if one.built == nil {
+		built, err := build(ctx)
+		if err != nil {
+			return nil, err
+		}
+		one.built = built
+	}
+	one.built.Retain()
+	return one.built, nil
+}
