@@ -10,6 +10,7 @@ package catalog
 
 import (
 	"context"
+	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
 
@@ -28,8 +29,8 @@ type Catalog interface {
 	// At opens a state that was pinned before, or says what no longer exists.
 	At(ctx context.Context, name string, pin dataset.TablePin) (*Table, error)
 	// Files lists all data files of a pinned table by (sequence number,
-	// location), with the value ranges of the top-level columns whose field
-	// ids are in bounds. Columns are those that will be read: a file in which
+	// location), with the value ranges of the columns whose field ids are in
+	// bounds. Both lists may name nested columns. Columns are those that will be read: a file in which
 	// one of them had another name or type is refused. The slice is shared and
 	// must not be changed.
 	Files(ctx context.Context, t *Table, columns []int, bounds []int) ([]File, error)
@@ -40,10 +41,15 @@ type Table struct {
 	Name   string // as the dataset names it
 	Pin    dataset.TablePin
 	Fields []Field      // top-level columns, in schema order
+	Nested []Field      // primitive columns inside structs, in schema order
 	Specs  map[int]Spec // every partition spec of the table, by id
+	// SortOrders are the orders that the table declares, by id, without that
+	// of no order. Files say which one they were written in; nobody checks.
+	SortOrders map[int]SortOrder
 }
 
-// Field is a top-level column. Type follows the Iceberg type alone, whatever
+// Field is a top-level column, or one inside structs: then Name is the path to
+// it, with dots, and it is required if all on the path are. Type follows the Iceberg type alone, whatever
 // the writer stored, without metadata. It is null where this version does not
 // serve the Iceberg type: the column can be listed, and Files refuses to read
 // it.
@@ -59,17 +65,27 @@ func (f Field) Arrow() arrow.Field {
 	return arrow.Field{Name: f.Name, Type: f.Type, Nullable: !f.Required}
 }
 
-// Field returns the column of a name.
+// Field returns the column of a name, which may be a path such as user.id. A
+// top-level column of that very name comes first.
 func (t *Table) Field(name string) (Field, bool) {
-	for _, f := range t.Fields {
-		if f.Name == name {
-			return f, true
+	return t.find(func(f Field) bool { return f.Name == name })
+}
+
+// ByID returns the column of a field id, nested ones too.
+func (t *Table) ByID(id int) (Field, bool) {
+	return t.find(func(f Field) bool { return f.ID == id })
+}
+
+func (t *Table) find(is func(Field) bool) (Field, bool) {
+	for _, fields := range [][]Field{t.Fields, t.Nested} {
+		if i := slices.IndexFunc(fields, is); i >= 0 {
+			return fields[i], true
 		}
 	}
 	return Field{}, false
 }
 
-// Names returns the columns' names in schema order.
+// Names returns the top-level columns' names in schema order.
 func (t *Table) Names() []string {
 	names := make([]string, len(t.Fields))
 	for i, f := range t.Fields {
@@ -78,7 +94,7 @@ func (t *Table) Names() []string {
 	return names
 }
 
-// Schema returns the table's columns as an Arrow schema.
+// Schema returns the table's top-level columns as an Arrow schema.
 func (t *Table) Schema() *arrow.Schema {
 	fields := make([]arrow.Field, len(t.Fields))
 	for i, f := range t.Fields {
@@ -104,6 +120,17 @@ type Transform struct {
 	N    int // number of buckets, or width of truncate; else 0
 }
 
+// SortOrder is an order of rows: by the first of its fields, then the next.
+type SortOrder []SortField
+
+// SortField orders rows by what a transform makes of one column.
+type SortField struct {
+	Source     int // field id of the column
+	Transform  Transform
+	Descending bool
+	NullsFirst bool
+}
+
 // TransformKind names a partition transform.
 type TransformKind string
 
@@ -126,9 +153,16 @@ type File struct {
 	Rows     int64
 	Sequence int64 // data sequence number
 	Spec     int   // partition spec id
-	// Partition has a value per field of that spec, in its order: nil, bool,
-	// int64 (also dates, times and buckets), float64 or string (also binary,
-	// fixed and uuid, as their bytes; decimals as text).
+	// SortOrder is the id of the order that the writer says the rows stand in;
+	// 0 is none. It need not be in the table's SortOrders.
+	SortOrder int
+	// Partition has a value per field of that spec, in its order, or nil for
+	// null. Of identity and truncate it is a value of the column: bool, int64
+	// (also days of dates, microseconds of times, and timestamps in the
+	// column's unit), float64, string (also binary, fixed and uuid, as their
+	// bytes) or a decimal as text with all digits of its scale, such as
+	// "-12.30". Of the others it is an int64: bucket; and year, month, day and
+	// hour, counted from 1970-01-01 00:00 and negative before.
 	Partition []any
 	// Ranges are those of the columns that were asked for, by field id, and
 	// nil if none were. A column without an entry may hold anything.

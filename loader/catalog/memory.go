@@ -63,7 +63,8 @@ func NewMemory() *Memory {
 }
 
 // AddTable makes an empty table of schema 0. Specs may be nil: files then have
-// spec 0, without fields. The values are kept, not copied deeply.
+// spec 0, without fields. A field named by a path into a struct column, such as
+// user.id, is a nested one. The values are kept, not copied deeply.
 func (m *Memory) AddTable(name string, fields []Field, specs map[int]Spec) error {
 	if _, err := Parts(name); err != nil {
 		return err

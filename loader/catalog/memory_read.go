@@ -75,7 +75,7 @@ func (m *Memory) Files(ctx context.Context, table *Table, columns []int, bounds 
 // unchanged is an error if a column had another name or type in the schema
 // that a file was added under.
 func (t *memoryTable) unchanged(table *Table, f memoryFile, id int) error {
-	now, ok := fieldByID(table.Fields, id)
+	now, ok := table.ByID(id)
 	if !ok {
 		return fault.New(fault.Invalid, "table %s has no column with field id %d", table.Name, id).In(table.Name, "")
 	}
@@ -149,7 +149,23 @@ func (t *memoryTable) resolve(name string, ref dataset.Ref) (dataset.TablePin, e
 }
 
 func (t *memoryTable) at(name string, pin dataset.TablePin) *Table {
-	return &Table{Name: name, Pin: pin, Fields: slices.Clone(t.schemas[pin.Schema]), Specs: maps.Clone(t.specs)}
+	out := &Table{Name: name, Pin: pin, Specs: maps.Clone(t.specs)}
+	for _, f := range t.schemas[pin.Schema] {
+		if t.nested(pin.Schema, f) {
+			out.Nested = append(out.Nested, f)
+		} else {
+			out.Fields = append(out.Fields, f)
+		}
+	}
+	return out
+}
+
+// nested says whether a field's name is a path into a column of its schema.
+func (t *memoryTable) nested(schema int, f Field) bool {
+	first, _, dotted := strings.Cut(f.Name, ".")
+	return dotted && slices.ContainsFunc(t.schemas[schema], func(column Field) bool {
+		return column.Name == first && column.Type.ID() == arrow.STRUCT
+	})
 }
 
 func fieldByID(fields []Field, id int) (Field, bool) {

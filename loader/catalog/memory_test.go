@@ -3,6 +3,7 @@ package catalog_test
 import (
 	"testing"
 
+	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/fault"
@@ -113,3 +114,33 @@ func TestMemoryRefusesMisuse(t *testing.T) {
 }
 
 func second[T any](_ T, err error) error { return err }
+
+func TestMemoryNestedColumns(t *testing.T) {
+	m := catalog.NewMemory()
+	key := catalog.Field{ID: 3, Name: "user.id", Type: arrow.PrimitiveTypes.Int64}
+	dotted := catalog.Field{ID: 4, Name: "a.b", Type: arrow.PrimitiveTypes.Int64}
+	user := catalog.Field{ID: 2, Name: "user", Type: arrow.StructOf(arrow.Field{Name: "id", Type: arrow.PrimitiveTypes.Int64})}
+	spec := catalog.Spec{{ID: 1000, Source: 3, Name: "b", Transform: catalog.Transform{Kind: catalog.Bucket, N: 4}}}
+	require.NoError(t, m.AddTable("ml.events", []catalog.Field{user, key, dotted}, map[int]catalog.Spec{0: spec}))
+	_, err := m.Append("ml.events", catalog.File{Location: "a", Rows: 1, Partition: []any{int64(1)}})
+	require.NoError(t, err)
+	table, err := m.Table(t.Context(), "ml.events", dataset.Ref{})
+	require.NoError(t, err)
+	require.Equal(t, []catalog.Field{user, dotted}, table.Fields)
+	require.Equal(t, []catalog.Field{key}, table.Nested)
+	got, ok := table.Field("user.id")
+	require.True(t, ok)
+	require.Equal(t, key, got)
+	files, err := m.Files(t.Context(), table, []int{2, 3}, nil)
+	require.NoError(t, err)
+	require.Len(t, files, 1)
+
+	other := key
+	other.Type = arrow.PrimitiveTypes.Int32
+	_, err = m.Alter("ml.events", []catalog.Field{user, other, dotted})
+	require.NoError(t, err)
+	table, err = m.Table(t.Context(), "ml.events", dataset.Ref{})
+	require.NoError(t, err)
+	_, err = m.Files(t.Context(), table, []int{3}, nil)
+	require.ErrorContains(t, err, `column "user.id" was int64`)
+}

@@ -97,9 +97,9 @@ func (c *Catalog) newListing(meta *loaded, pin dataset.TablePin, columns, bounds
 	return l, meta.servable()
 }
 
-// fields returns the top-level columns of field ids.
+// fields returns the columns of field ids, nested ones under their paths.
 func (m *loaded) fields(schema *iceberg.Schema, ids []int) ([]iceberg.NestedField, error) {
-	all := schema.Fields()
+	all := columnsOf(schema)
 	out := make([]iceberg.NestedField, len(ids))
 	for i, id := range ids {
 		at := slices.IndexFunc(all, func(f iceberg.NestedField) bool { return f.ID == id })
@@ -231,6 +231,9 @@ func (l *listing) file(e iceberg.ManifestEntry, in *manifestEntries) (catalog.Fi
 	}
 	out := catalog.File{
 		Location: location, Bytes: d.FileSizeBytes(), Rows: d.Count(), Sequence: e.SequenceNum(), Spec: int(d.SpecID()),
+	}
+	if id := d.SortOrderID(); id != nil {
+		out.SortOrder = *id
 	}
 	if out.Sequence < 0 || out.Bytes < 0 || out.Rows < 0 {
 		return out, corrupt(l.meta.name, in.location, "manifest %s gives file %s sequence number %d, %d bytes and %d rows",

@@ -121,7 +121,35 @@ func (m *loaded) table(pin dataset.TablePin) (*catalog.Table, error) {
 	for _, spec := range m.PartitionSpecs() {
 		specs[spec.ID()] = convertSpec(spec)
 	}
-	return &catalog.Table{Name: m.name, Pin: pin, Fields: convertSchema(schema), Specs: specs}, nil
+	return &catalog.Table{
+		Name: m.name, Pin: pin, Fields: convertFields(schema.Fields()), Nested: convertFields(nestedOf(schema)),
+		Specs: specs, SortOrders: convertOrders(m.SortOrders()),
+	}, nil
+}
+
+// convertOrders leaves out the order of no fields.
+func convertOrders(orders []icetable.SortOrder) map[int]catalog.SortOrder {
+	var out map[int]catalog.SortOrder
+	for _, order := range orders {
+		var fields catalog.SortOrder
+		for _, f := range order.Fields() {
+			transform, ok := kindOf(f.Transform)
+			if !ok || len(f.SourceIDs) != 1 {
+				transform = catalog.Transform{Kind: catalog.Other}
+			}
+			fields = append(fields, catalog.SortField{
+				Source: f.SourceID(), Transform: transform,
+				Descending: f.Direction == icetable.SortDESC, NullsFirst: f.NullOrder == icetable.NullsFirst,
+			})
+		}
+		if len(fields) > 0 && out == nil {
+			out = map[int]catalog.SortOrder{}
+		}
+		if len(fields) > 0 {
+			out[order.OrderID()] = fields
+		}
+	}
+	return out
 }
 
 // convertSpec drops void fields: they hold nothing.
@@ -141,7 +169,11 @@ func convertTransform(f iceberg.PartitionField) (catalog.Transform, bool) {
 	if len(f.SourceIDs) > 1 {
 		return catalog.Transform{Kind: catalog.Other}, true
 	}
-	switch t := f.Transform.(type) {
+	return kindOf(f.Transform)
+}
+
+func kindOf(transform iceberg.Transform) (catalog.Transform, bool) {
+	switch t := transform.(type) {
 	case iceberg.VoidTransform:
 		return catalog.Transform{}, false
 	case iceberg.IdentityTransform:

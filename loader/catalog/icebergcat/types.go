@@ -1,6 +1,8 @@
 package icebergcat
 
 import (
+	"slices"
+
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/iceberg-go"
 
@@ -10,11 +12,13 @@ import (
 // utc is the time zone of every timestamp with one.
 const utc = "UTC"
 
-// convertSchema returns a schema's top-level columns. A column whose type this
+// convertFields returns columns as users see them. A column whose type this
 // version does not serve has the Arrow type null: nobody can read it, and
 // Files refuses whoever tries.
-func convertSchema(schema *iceberg.Schema) []catalog.Field {
-	fields := schema.Fields()
+func convertFields(fields []iceberg.NestedField) []catalog.Field {
+	if len(fields) == 0 {
+		return nil
+	}
 	out := make([]catalog.Field, len(fields))
 	for i, f := range fields {
 		t, ok := convertType(f.Type)
@@ -22,6 +26,39 @@ func convertSchema(schema *iceberg.Schema) []catalog.Field {
 			t = arrow.Null
 		}
 		out[i] = catalog.Field{ID: f.ID, Name: f.Name, Type: t, Required: f.Required}
+	}
+	return out
+}
+
+// columnsOf returns all columns of a schema that can be read: the top-level
+// ones and the nested ones.
+func columnsOf(schema *iceberg.Schema) []iceberg.NestedField {
+	return slices.Concat(schema.Fields(), nestedOf(schema))
+}
+
+// nestedOf returns the primitive columns inside a schema's structs, through
+// structs alone: each under the path to it, and required if all on the path
+// are.
+func nestedOf(schema *iceberg.Schema) []iceberg.NestedField {
+	var out []iceberg.NestedField
+	for _, f := range schema.Fields() {
+		out = appendInside(out, f)
+	}
+	return out
+}
+
+func appendInside(out []iceberg.NestedField, parent iceberg.NestedField) []iceberg.NestedField {
+	s, ok := parent.Type.(*iceberg.StructType)
+	if !ok {
+		return out
+	}
+	for _, f := range s.FieldList {
+		f.Name, f.Required = parent.Name+"."+f.Name, f.Required && parent.Required
+		if _, ok := f.Type.(iceberg.PrimitiveType); ok {
+			out = append(out, f)
+		} else {
+			out = appendInside(out, f)
+		}
 	}
 	return out
 }

@@ -44,7 +44,7 @@ func (l *listing) written(snapshot int64, in *manifestEntries) []*iceberg.Schema
 
 // same compares the columns that will be read with those of an older schema.
 func (l *listing) same(schema *iceberg.Schema, file string) error {
-	fields := schema.Fields()
+	fields := columnsOf(schema)
 	for _, now := range l.columns {
 		i := slices.IndexFunc(fields, func(f iceberg.NestedField) bool { return f.ID == now.ID })
 		if i < 0 {
