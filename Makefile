@@ -43,6 +43,11 @@ demo: build .venv/demo/.stamp ## real data end to end, compared with DuckDB
 bench: build .venv/bench/.stamp ## side-by-side runs, into benchmarks/results
 	.venv/bench/bin/python benchmarks/run.py
 
+.PHONY: scanjoin
+scanjoin: .venv/bench/.stamp ## a join of three staging tables beside scanning the same columns
+	.venv/bench/bin/python benchmarks/scanjoin_tables.py .bench/scanjoin
+	$(GO) run ./benchmarks/scanjoin
+
 .PHONY: agree
 agree: build .venv/bench/.stamp ## TPC-H and T whole: DuckDB and Polars give the same rows
 	.venv/bench/bin/python benchmarks/agree.py --full

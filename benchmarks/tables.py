@@ -213,10 +213,10 @@ def _write(folder: Path, sizes: Sizes) -> None:
         warehouse=f"file://{folder.resolve()}/warehouse",
     )
     catalog.create_namespace("bench")
-    staging = _source(_create(catalog, "staging", drawn.staging, sizes))
+    staging = _source(create(catalog, "staging", drawn.staging, sizes.buckets))
     for dataset in DATASETS:
         rows = drawn.training if dataset == "t" else drawn.training.take(order)
-        training = _source(_create(catalog, dataset, rows, sizes))
+        training = _source(create(catalog, dataset, rows, sizes.buckets))
         if dataset == "t":
             _must_be_adjacent(training)
         Inputs(dataset, KEY, training, staging, drawn.expected).save(inputs_path(folder, dataset))
@@ -246,12 +246,13 @@ datasets:
 """
 
 
-def _create(catalog: SqlCatalog, name: str, rows: pa.Table, sizes: Sizes) -> Table:
+def create(catalog: SqlCatalog, name: str, rows: pa.Table, buckets: int) -> Table:
+    """Write the rows as a table of the namespace `bench`, bucketed on the request id."""
     schema = _iceberg_schema(rows.schema)
     field = PartitionField(
         source_id=schema.find_field(KEY).field_id,
         field_id=1000,
-        transform=BucketTransform(sizes.buckets),
+        transform=BucketTransform(buckets),
         name=f"{KEY}_bucket",
     )
     table = catalog.create_table(
