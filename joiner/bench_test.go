@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -87,18 +88,7 @@ func BenchmarkJoin(b *testing.B) {
 				for range b.N {
 					side, err := Build(b.Context(), staging, Recipe{Name: "s"}, Options{})
 					require.NoError(b, err)
-					reader, err := Join(b.Context(), training, []Probe{{
-						Rule: Rule{Name: "s", MissingError: true}, Key: []int{0}, Columns: []arrow.Field{field},
-						Side: func(context.Context) (Joinable, error) { return side, nil },
-					}}, Options{})
-					require.NoError(b, err)
-					rows := int64(0)
-					for reader.Next() {
-						rows += reader.RecordBatch().NumRows()
-					}
-					require.NoError(b, reader.Err())
-					require.EqualValues(b, len(t), rows)
-					reader.Release()
+					require.EqualValues(b, len(t), benchJoin(b, training, field, side))
 				}
 				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(t)), "ns/row")
 			})
@@ -139,4 +129,63 @@ func BenchmarkIndex(b *testing.B) {
 			report(b)
 		})
 	}
+}
+
+// BenchmarkStrategies measures build and probe together, per training row, of
+// sorted staging keys: training keys in the same order, ten rows to a key,
+// without order but ten neighbours to a key, and without any order.
+func BenchmarkStrategies(b *testing.B) {
+	for _, order := range []string{"sorted", "grouped", "random"} {
+		for _, text := range []bool{false, true} {
+			staging, training := benchKeys(order != "random")
+			slices.Sort(staging)
+			if order == "sorted" {
+				slices.Sort(training)
+			}
+			field, column := benchColumn(staging, text)
+			in := benchInput(b, arrow.NewSchema([]arrow.Field{field}, nil), column)
+			if text {
+				sorted := benchText(staging)
+				slices.Sort(sorted)
+				texts := array.NewStringBuilder(memory.DefaultAllocator)
+				texts.AppendValues(sorted, nil)
+				in = benchInput(b, arrow.NewSchema([]arrow.Field{field}, nil), texts.NewArray())
+			}
+			_, column = benchColumn(training, text)
+			if text && order == "sorted" {
+				sorted := benchText(training)
+				slices.Sort(sorted)
+				texts := array.NewStringBuilder(memory.DefaultAllocator)
+				texts.AppendValues(sorted, nil)
+				column = texts.NewArray()
+			}
+			stream := benchInput(b, arrow.NewSchema([]arrow.Field{field}, nil), column)
+			for name, strategy := range map[string]Strategy{"auto": StrategyAuto, "index": StrategyIndex, "merge": StrategyMerge, "zip": StrategyZip} {
+				b.Run(fmt.Sprintf("%s/%s/%s", order, field.Type, name), func(b *testing.B) {
+					for b.Loop() {
+						side, err := Build(b.Context(), in, Recipe{Name: "s", Strategy: strategy}, Options{})
+						require.NoError(b, err)
+						require.EqualValues(b, len(training), benchJoin(b, stream, field, side))
+					}
+					b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(training)), "ns/row")
+				})
+			}
+		}
+	}
+}
+
+// benchJoin joins a stream with a side, which it releases, and returns its rows.
+func benchJoin(b *testing.B, training Input, key arrow.Field, side *Side) (rows int64) {
+	b.Helper()
+	reader, err := Join(b.Context(), training, []Probe{{
+		Rule: Rule{Name: "s", MissingError: true}, Key: []int{0}, Columns: []arrow.Field{key},
+		Side: func(context.Context) (Joinable, error) { return side, nil },
+	}}, Options{})
+	require.NoError(b, err)
+	defer reader.Release()
+	for reader.Next() {
+		rows += reader.RecordBatch().NumRows()
+	}
+	require.NoError(b, reader.Err())
+	return rows
 }

@@ -46,9 +46,17 @@ func (x *index) fill(ctx context.Context, dead []bool, repeats *grouping) error 
 // still wants them.
 const checkEvery = 1 << 16
 
-func (x *index) begin() search    { return x }
+func (x *index) begin() search    { return indexSearch{x} }
 func (x *index) strategy() string { return "index" }
 func (x *index) release()         {}
+
+// indexSearch is one join's search in an index. It has no state.
+type indexSearch struct{ *index }
+
+func (s indexSearch) lookup(_ context.Context, q *question, refs []int32) error {
+	s.index.lookup(q.keys, refs)
+	return nil
+}
 
 // slotsFor returns how many slots n rows need. One is always empty.
 func slotsFor(n int64) int64 { return 4*n + 1 }
@@ -140,13 +148,12 @@ func (x *index) add(row int32) uint32 {
 // lookup writes the reference of the first row of each key, or 0; of null keys
 // anything. It only reads x. Rows of one request are neighbours, so a key like
 // the one before is not looked up again.
-func (x *index) lookup(_ context.Context, q *question, refs []int32) error {
+func (x *index) lookup(wanted vector, refs []int32) {
 	if x.integral {
-		x.lookupInts(q.keys.ints, refs)
+		x.lookupInts(wanted.ints, refs)
 	} else {
-		x.lookupBytes(q.keys, refs)
+		x.lookupBytes(wanted, refs)
 	}
-	return nil
 }
 
 func (x *index) lookupInts(wanted []int64, refs []int32) {

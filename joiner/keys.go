@@ -398,3 +398,14 @@ func resize[T any](scratch *[]T, n int) []T {
 
 // key returns the bytes of a row's key, where keys are bytes.
 func (v vector) key(row int32) []byte { return v.arena[v.ends[row]:v.ends[row+1]] }
+
+// slice returns the keys of some rows in a row.
+func (v vector) slice(from, to int) vector {
+	part := vector{arena: v.arena}
+	if v.ends == nil {
+		part.ints = v.ints[from:to]
+	} else {
+		part.ends = v.ends[from : to+1]
+	}
+	return part
+}

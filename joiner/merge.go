@@ -3,6 +3,7 @@ package joiner
 import (
 	"bytes"
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -19,7 +20,7 @@ type merged struct {
 	held     *budget.Reservation
 
 	// With auto, an index is made once the joins' searches have jumped about
-	// for longer than it takes to make one.
+	// for long enough.
 	strain atomic.Int64
 	once   sync.Once
 	index  atomic.Pointer[index]
@@ -34,6 +35,9 @@ func sortedRows(keys vector, dead []bool, rows int32) (from, to int32, ok bool) 
 	}
 	for from < to && dead != nil && dead[to-1] {
 		to--
+	}
+	if dead == nil && keys.ends == nil {
+		return from, to, slices.IsSorted(keys.ints)
 	}
 	for row := from + 1; row < to; row++ {
 		if dead != nil && dead[row] || keys.compare(row-1, row) > 0 {
@@ -95,11 +99,14 @@ func (m *merged) strategy() string {
 
 func (m *merged) release() { m.index.Store(nil) }
 
+// rowsPerStep is how many rows an index may have for each step of a search that
+// jumped before it is worth making: who jumps goes on jumping.
+const rowsPerStep = 4
+
 // tire adds the steps of searches that jumped, and makes an index when they
-// have come to more than making it costs. Without memory for one there is
-// none.
+// have become too many. Without memory for one there is none.
 func (m *merged) tire(steps int64) {
-	if m.how != StrategyAuto || m.strain.Add(steps) <= m.rows {
+	if m.how != StrategyAuto || m.strain.Add(steps) <= m.rows/rowsPerStep {
 		return
 	}
 	m.once.Do(func() {
@@ -122,18 +129,29 @@ type merge struct {
 	steps int64 // that searches took beyond the neighbours
 }
 
-func (m *merge) lookup(ctx context.Context, q *question, refs []int32) error {
+// stretch is how many rows are searched before one looks whether searches jump.
+const stretch = 512
+
+func (m *merge) lookup(_ context.Context, q *question, refs []int32) error {
+	for from := 0; from < q.rows; from += stretch {
+		to := min(from+stretch, q.rows)
+		m.stretch(q.keys.slice(from, to), refs[from:to])
+	}
+	return nil
+}
+
+func (m *merge) stretch(wanted vector, refs []int32) {
 	if x := m.index.Load(); x != nil {
-		return x.lookup(ctx, q, refs)
+		x.lookup(wanted, refs)
+		return
 	}
 	m.steps = 0
-	if q.keys.ends == nil {
-		m.lookupInts(q.keys.ints, refs)
+	if wanted.ends == nil {
+		m.lookupInts(wanted.ints, refs)
 	} else {
-		m.lookupBytes(q.keys, refs)
+		m.lookupBytes(wanted, refs)
 	}
 	m.tire(m.steps)
-	return nil
 }
 
 func (m *merge) lookupInts(wanted []int64, refs []int32) {

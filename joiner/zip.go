@@ -17,16 +17,19 @@ func (z *zip) lookup(_ context.Context, q *question, refs []int32) error {
 		return nil
 	}
 	keys, wanted := m.keys.ints[:m.to], q.keys.ints
+	is := func(row int32, key int64) bool { return int(row) < len(keys) && keys[row] == key }
 	for i, key := range wanted {
-		switch {
-		case int(m.at) < len(keys) && keys[m.at] == key:
-		case int(m.at)+1 < len(keys) && keys[m.at+1] == key && keys[m.at] < key:
+		found := is(m.at, key)
+		if !found && is(m.at+1, key) {
 			m.at++
-		default:
+			found = true
+		}
+		if !found {
 			m.seekInt(keys, key)
+			found = is(m.at, key)
 		}
 		refs[i] = 0
-		if int(m.at) < len(keys) && keys[m.at] == key {
+		if found {
 			refs[i] = m.at + 1
 		}
 	}
@@ -38,15 +41,17 @@ func (z *zip) lookupBytes(wanted vector, refs []int32) {
 	is := func(row int32, key []byte) bool { return row < m.to && bytes.Equal(m.keys.key(row), key) }
 	for i := range refs {
 		key := wanted.key(int32(i))
-		switch {
-		case is(m.at, key):
-		case is(m.at+1, key):
+		found := is(m.at, key)
+		if !found && is(m.at+1, key) {
 			m.at++
-		default:
+			found = true
+		}
+		if !found {
 			m.seekBytes(key)
+			found = is(m.at, key)
 		}
 		refs[i] = 0
-		if is(m.at, key) {
+		if found {
 			refs[i] = m.at + 1
 		}
 	}
