@@ -288,3 +288,20 @@ func (r *rig) readWith(ctx context.Context, s *scan.Scanner, source plan.Source,
 }
 
 func locationOf(i int) string { return fmt.Sprintf("file:///t/%d.parquet", i) }
+
+// addAsIs is add with the field ids that the rows' own schema gives.
+func (r *rig) addAsIs(rows arrow.RecordBatch, b int32) {
+	r.t.Helper()
+	rdr, err := array.NewRecordReader(rows.Schema(), []arrow.RecordBatch{rows})
+	require.NoError(r.t, err)
+	defer rdr.Release()
+	var content bytes.Buffer
+	_, err = parquet.Write(&content, rdr, parquet.WriteOptions{})
+	require.NoError(r.t, err)
+	f := catalog.File{Location: locationOf(len(r.list)), Bytes: int64(content.Len()), Rows: rows.NumRows(), Partition: []any{nil}}
+	if b != bucket.Null {
+		f.Partition[0] = int64(b)
+	}
+	r.files.Put(f.Location, content.Bytes())
+	r.list, r.rows = append(r.list, f), append(r.rows, rows)
+}

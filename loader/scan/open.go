@@ -2,6 +2,7 @@ package scan
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/penstock/penstock/internal/fault"
@@ -48,17 +49,24 @@ func (s *Scanner) verify(ctx context.Context, source plan.Source, p *projection,
 			WithRemedy("the table's metadata and its file do not belong together: restore the file, or rewrite it")
 	}
 	if len(p.ids) > 0 && !footer.HasFieldIDs() {
-		return fault.New(fault.Invalid, "the file was written without field ids, and name mapping is not served by this version").
-			WithRemedy("rewrite the file through Iceberg")
+		return withoutIDs("the file was written without field ids")
 	}
 	for _, c := range p.read {
 		if _, ok := footer.Field(c.ID); !ok {
 			if err := absent(source.Table, f, c); err != nil {
 				return err
 			}
+			if nested := !slices.ContainsFunc(source.Table.Fields, func(f catalog.Field) bool { return f.ID == c.ID }); nested && !footer.HasNestedFieldIDs() {
+				return withoutIDs("the file was written without field ids inside structs")
+			}
 		}
 	}
 	return nil
+}
+
+func withoutIDs(what string) error {
+	return fault.New(fault.Invalid, "%s, and name mapping is not served by this version", what).
+		WithRemedy("rewrite the file through Iceberg")
 }
 
 // absent refuses a column that a file lacks unless all its values are null.

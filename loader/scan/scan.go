@@ -172,11 +172,11 @@ func (p *projection) add(t *catalog.Table, id int, name string) (int, error) {
 	if at := slices.Index(p.ids, id); at >= 0 {
 		return at, nil
 	}
-	at := slices.IndexFunc(t.Fields, func(f catalog.Field) bool { return f.ID == id })
-	if at < 0 {
+	f, ok := t.ByID(id)
+	if !ok {
 		return 0, unknownColumn(name)
 	}
-	p.read, p.ids = append(p.read, t.Fields[at]), append(p.ids, id)
+	p.read, p.ids = append(p.read, f), append(p.ids, id)
 	return len(p.read) - 1, nil
 }
 
