@@ -134,4 +134,3 @@ func compact(a arrow.Array, mem memory.Allocator) (arrow.Array, error) {
 	}
 	return array.MakeFromData(out), nil
 }
-

@@ -27,37 +27,42 @@ const (
 // it is a mix of their hashes, which says nothing of any one's bucket. A null
 // counts as the hash 0. It fails with Invalid if a type cannot be bucketed.
 func Positions(dst []float64, columns ...arrow.Array) ([]float64, error) {
-	var hashes []int32
-	var mixed []uint64
-	for _, column := range columns {
-		var err error
-		if hashes, err = Hashes(hashes[:0], column); err != nil {
-			return dst, err
-		}
-		if column.NullN() > 0 {
-			for i := range hashes {
-				if column.IsNull(i) {
-					hashes[i] = 0
-				}
+	hashes, err := hashesOrZero(nil, columns[0])
+	if err != nil {
+		return dst, err
+	}
+	if len(columns) > 1 {
+		mixed := make([]uint64, len(hashes))
+		for _, column := range columns {
+			if hashes, err = hashesOrZero(hashes[:0], column); err != nil {
+				return dst, err
+			}
+			for i, h := range hashes {
+				mixed[i] = Mix(mixed[i] + uint64(uint32(h)))
 			}
 		}
-		if len(columns) == 1 {
-			for _, h := range hashes {
-				dst = append(dst, position(h))
-			}
-			return dst, nil
-		}
-		if mixed == nil {
-			mixed = make([]uint64, len(hashes))
-		}
-		for i, h := range hashes {
-			mixed[i] = Mix(mixed[i] + uint64(uint32(h)))
+		for i, m := range mixed {
+			hashes[i] = int32(m >> hashBits)
 		}
 	}
-	for _, m := range mixed {
-		dst = append(dst, position(int32(m>>32)))
+	for _, h := range hashes {
+		dst = append(dst, position(h))
 	}
 	return dst, nil
+}
+
+// hashesOrZero is Hashes with 0 for nulls.
+func hashesOrZero(dst []int32, column arrow.Array) ([]int32, error) {
+	hashes, err := Hashes(dst, column)
+	if err != nil || column.NullN() == 0 {
+		return hashes, err
+	}
+	for i := range hashes {
+		if column.IsNull(i) {
+			hashes[i] = 0
+		}
+	}
+	return hashes, nil
 }
 
 // position is where a hash lies.

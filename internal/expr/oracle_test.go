@@ -136,10 +136,10 @@ func matches(text, pattern string) bool {
 	if pattern == "" {
 		return text == ""
 	}
-	switch c := pattern[0]; {
-	case c == '%':
+	switch pattern[0] {
+	case '%':
 		return matches(text, pattern[1:]) || text != "" && matches(text[1:], pattern)
-	case c == '\\':
+	case '\\':
 		pattern = pattern[1:]
 	}
 	return text != "" && text[0] == pattern[0] && matches(text[1:], pattern[1:])

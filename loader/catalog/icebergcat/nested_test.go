@@ -51,7 +51,8 @@ func TestColumnsInsideStructs(t *testing.T) {
 	require.Equal(t, []string{"id", "user", "day", "pairs"}, table.Names(), "nested columns are not listed")
 	key := catalog.Field{ID: 5, Name: "user.in.key", Type: arrow.PrimitiveTypes.Int64}
 	require.Equal(t, []catalog.Field{
-		{ID: 3, Name: "user.n", Type: arrow.PrimitiveTypes.Int32}, key,
+		{ID: 3, Name: "user.n", Type: arrow.PrimitiveTypes.Int32},
+		key,
 		{ID: 9, Name: "day.at", Type: arrow.FixedWidthTypes.Date32, Required: true},
 	}, table.Nested, "a required column of an optional struct is optional")
 	got, ok := table.Field("user.in.key")
