@@ -1,0 +1,89 @@
+package loader_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/scenario"
+	"github.com/penstock/penstock/loader"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// lines makes a table of text rows.
+func lines(t *testing.T, w *scenario.World, name, header, spec string, rows int, row func(i int) string) {
+	t.Helper()
+	fields, err := scenario.Fields(header)
+	require.NoError(t, err)
+	s, err := scenario.Spec(spec, fields)
+	require.NoError(t, err)
+	table, err := w.NewTable(name, fields, []catalog.Spec{s}...)
+	require.NoError(t, err)
+	text := make([]string, rows)
+	for i := range text {
+		text[i] = row(i)
+	}
+	b, err := scenario.Rows(fields, text)
+	require.NoError(t, err)
+	defer func(b arrow.RecordBatch) { b.Release() }(b)
+	require.NoError(t, w.Append(table, 0, b, 0))
+}
+
+// TestMinMatch has 12,000 training rows in 4 buckets, of which nine in ten
+// match: it is known after the fourth split, when 10,000 rows have been judged.
+//
+// spec: join-64
+func TestMinMatch(t *testing.T) {
+	t.Parallel()
+	w := scenario.NewWorld()
+	w.BatchRows = 1000
+	t.Cleanup(w.Release)
+	const rows = 12_000
+	lines(t, w, "ml.train", "id:long item:long", "bucket(4,id)", rows, func(i int) string { return fmt.Sprint(i, " ", i) })
+	lines(t, w, "features.f", "id:long v:long", "bucket(4,id)", rows*9/10, func(i int) string { return fmt.Sprint(i, " ", i) })
+	d := dataset.Dataset{Name: "d", Key: []string{"id"}, Training: dataset.Training{Table: "ml.train"}, Staging: []dataset.Staging{{Table: "features.f"}}}
+	for _, filter := range []string{"", "item >= 0"} { // rows that the plan knows, and rows that it does not
+		for share, fails := range map[float64]bool{0: false, 0.5: false, 0.9: false, 0.9001: true, 1: true} {
+			d.Staging[0].MinMatch = share
+			d := d.Defaults()
+			l := loader.New(loader.Options{Datasets: []dataset.Dataset{d}, Catalog: w, Scan: w.Scan})
+			q := one(1, 500)
+			q.Filter = filter
+			s := open(t, l, q)
+			given := int64(0)
+			for s.Next() {
+				given += s.RecordBatch().NumRows()
+			}
+			err := s.Err()
+			s.Release()
+			if !fails {
+				require.NoError(t, err)
+				require.Equal(t, int64(rows), given)
+				continue
+			}
+			require.Equal(t, fault.Invalid, fault.KindOf(err))
+			require.ErrorContains(t, err, fmt.Sprintf("10800 of 12000 training rows match f: 0.9000, where min_match asks for %g", share))
+			require.Contains(t, fault.As(err).Remedy, "min_match of f")
+			require.Less(t, given, int64(rows), "the rows of the last split are not all given")
+			require.Greater(t, given, int64(rows/2), "and it is not judged before")
+		}
+	}
+	// A resumed stream counts what it reads itself: under 10,000 rows it judges nothing.
+	d.Staging[0].MinMatch = 1
+	l := loader.New(loader.Options{Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w, Scan: w.Scan})
+	q := one(1, 500)
+	s := open(t, l, q)
+	for range 20 {
+		require.True(t, s.Next())
+	}
+	q.Cursor = dataset.Cursors{s.Cursor()}
+	s.Release()
+	rest, err := scenario.Read(context.Background(), l, q)
+	require.NoError(t, err)
+	require.Equal(t, int64(2000), rest[0].Report.Rows)
+}

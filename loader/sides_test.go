@@ -1,0 +1,179 @@
+package loader_test
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/scenario"
+	"github.com/penstock/penstock/loader"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// timesRead returns how often each staging file was opened since the last call.
+func timesRead(c *scenario.Made) map[string]int {
+	times := map[string]int{}
+	for file, n := range c.Scanned {
+		if strings.HasPrefix(file, "mem:///features") {
+			times[file] = n
+		}
+	}
+	c.Scanned = map[string]int{}
+	return times
+}
+
+// TestSidesStay: a staging file is opened once by a stream, whatever its order
+// and number of lanes, while memory is plentiful; and it changes nothing where
+// memory is not.
+//
+// spec: join-63, resolve-2
+func TestSidesStay(t *testing.T) {
+	t.Parallel()
+	c := world(t)
+	for _, order := range []dataset.Order{dataset.Stored, dataset.Shuffled} {
+		for _, lanes := range []int{1, 2, 3, 4, 6} {
+			q := one(lanes, 2*lanes)
+			q.Order = order
+			var needed int64
+			var want []string
+			for _, limit := range []int64{0, 1 << 30, -1} {
+				b := budget.New(limit)
+				if limit == 0 {
+					b = nil
+				} else if limit < 0 {
+					b = budget.New(needed * 11 / 10)
+				}
+				l := loader.New(loader.Options{Datasets: []dataset.Dataset{c.Dataset}, Catalog: c.World, Scan: c.Scan, Budget: b})
+				_ = timesRead(c)
+				shards, err := scenario.Read(context.Background(), l, q)
+				require.NoError(t, err)
+				got := scenario.Texts(shards[0].Rows())
+				if want == nil {
+					want = got
+				}
+				require.Equal(t, want, got)
+				require.Zero(t, b.Used(), "nothing stays behind the stream")
+				times := timesRead(c)
+				require.NotEmpty(t, times)
+				for file, n := range times {
+					if limit >= 0 {
+						require.Equal(t, 1, n, "%s, %d lanes", file, lanes)
+					}
+				}
+				for _, s := range shards[0].Report.Staging {
+					require.GreaterOrEqual(t, s.Amplification, 1.0)
+					require.True(t, limit < 0 || s.Amplification == 1, "%+v", s)
+				}
+				needed = max(needed, b.Peak())
+			}
+		}
+	}
+}
+
+// TestIdleSidesGiveWay: a budget in which only the open classes fit is enough.
+//
+// spec: join-63
+func TestIdleSidesGiveWay(t *testing.T) {
+	t.Parallel()
+	c := world(t)
+	read := func(limit int64) (int, error) {
+		l := loader.New(loader.Options{Datasets: []dataset.Dataset{c.Dataset}, Catalog: c.World, Scan: c.Scan, Budget: budget.New(limit)})
+		_ = timesRead(c)
+		_, err := scenario.Read(context.Background(), l, one(1, 8))
+		most := 0
+		for _, n := range timesRead(c) {
+			most = max(most, n)
+		}
+		return most, err
+	}
+	again := false
+	for limit := int64(1 << 20); ; limit = limit * 3 / 4 {
+		most, err := read(limit)
+		if err != nil {
+			require.Equal(t, fault.Exhausted, fault.KindOf(err))
+			break
+		}
+		again = again || most > 1
+	}
+	require.True(t, again, "with little memory sides are read again")
+}
+
+// TestStreamsShareSides reads two streams step by step: each staging file is
+// opened once for both.
+//
+// spec: join-62
+func TestStreamsShareSides(t *testing.T) {
+	t.Parallel()
+	c := world(t)
+	b := budget.New(1 << 30)
+	l := loader.New(loader.Options{Datasets: []dataset.Dataset{c.Dataset}, Catalog: c.World, Scan: c.Scan, Budget: b})
+	other := one(1, 8)
+	other.Columns, other.Filter = nil, "item > 3"
+	first, second := open(t, l, one(1, 8)), open(t, l, other)
+	_ = timesRead(c)
+	for more := true; more; {
+		more = first.Next()
+		more = second.Next() || more
+	}
+	require.NoError(t, first.Err())
+	require.NoError(t, second.Err())
+	for file, n := range timesRead(c) {
+		require.Equal(t, 1, n, file)
+	}
+	for name, s := range first.Report().Staging {
+		o := second.Report().Staging[name]
+		require.Positive(t, s.BytesRead+o.BytesRead)
+		require.NotEmpty(t, s.Strategy)
+	}
+	first.Release()
+	second.Release()
+	require.Zero(t, b.Used())
+}
+
+// TestStreamsShareSidesAtOnce lets many streams ask for the same sides from
+// many goroutines, some of which go away early.
+//
+// spec: join-62
+func TestStreamsShareSidesAtOnce(t *testing.T) {
+	t.Parallel()
+	c := world(t)
+	b := budget.New(1 << 30)
+	l := loader.New(loader.Options{Datasets: []dataset.Dataset{c.Dataset}, Catalog: c.World, Scan: c.Scan, Budget: b})
+	want, err := scenario.Read(context.Background(), c.Loader(), one(1, 8))
+	require.NoError(t, err)
+	var group sync.WaitGroup
+	for i := range 12 {
+		group.Go(func() {
+			ctx, cancel := context.WithCancel(context.Background())
+			defer cancel()
+			p, err := l.Plan(ctx, one(1, 8))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			s, err := l.Open(ctx, p, loader.ReadingOf(one(1, 8)))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer s.Release()
+			rows := int64(0)
+			for s.Next() {
+				rows += s.RecordBatch().NumRows()
+				if i%3 == 0 {
+					cancel()
+				}
+			}
+			if i%3 != 0 && (s.Err() != nil || rows != want[0].Report.Rows) {
+				t.Errorf("stream %d: %d rows of %d, %v", i, rows, want[0].Report.Rows, s.Err())
+			}
+		})
+	}
+	group.Wait()
+	require.Zero(t, b.Used())
+}
