@@ -246,9 +246,16 @@ func covered(w world, broken int, out []string, counts []Counts) []string {
 	return seen
 }
 
-// run joins a world, with a strategy for all sides if it is not negative, and
-// returns the strategies that ran too.
-func (w world) run(t *testing.T, strategy Strategy) (out []string, counts []Counts, ran []string, err error) {
+// outcome is what a world's join came to.
+type outcome struct {
+	rows   []string
+	counts []Counts
+	ran    []string // by side, the strategy
+	err    error
+}
+
+// run joins a world, with a strategy for all sides if it is not negative.
+func (w world) run(t *testing.T, strategy Strategy) (out outcome) {
 	mem, limit := checked(t), budget.New(1<<30)
 	opts := Options{Memory: mem, Budget: limit}
 	var probes []Probe
@@ -279,14 +286,14 @@ func (w world) run(t *testing.T, strategy Strategy) (out []string, counts []Coun
 			side.Release()
 		}
 	}
-	out, counts, err = drain(t, r)
+	out.rows, out.counts, out.err = drain(t, r)
 	for _, side := range sides {
-		ran = append(ran, side.Strategy())
+		out.ran = append(out.ran, side.Strategy())
 		require.LessOrEqual(t, side.Bytes(), holds(side)+word)
 		side.Release()
 	}
 	require.Zero(t, limit.Used())
-	return out, counts, ran, err
+	return out
 }
 
 // cutAnew cuts all streams of a world into other batches.
@@ -323,24 +330,24 @@ func TestJoinAgreesWithTheOracle(t *testing.T) {
 				if strategy >= 0 && seed%4 != 0 {
 					break
 				}
-				got, counts, ran, err := w.run(t, strategy)
-				for _, s := range ran {
+				got := w.run(t, strategy)
+				for _, s := range got.ran {
 					seen[fmt.Sprintf("strategy %d ran as %s", strategy, s)]++
 				}
 				w = w.cutAnew(r)
 				if broken >= 0 {
-					require.Equal(t, fault.Invalid, fault.KindOf(err))
-					require.ErrorContains(t, err, "join "+w.sides[broken].name+":")
-					if same := withoutFiles(err); failure != "" {
+					require.Equal(t, fault.Invalid, fault.KindOf(got.err))
+					require.ErrorContains(t, got.err, "join "+w.sides[broken].name+":")
+					if same := withoutFiles(got.err); failure != "" {
 						require.Equal(t, failure, same)
 					} else {
 						failure = same
 					}
 					continue
 				}
-				require.NoError(t, err)
-				require.Equal(t, want, got)
-				require.Equal(t, wantCounts, counts)
+				require.NoError(t, got.err)
+				require.Equal(t, want, got.rows)
+				require.Equal(t, wantCounts, got.counts)
 			}
 		})
 		require.True(t, ok)
