@@ -1,6 +1,6 @@
 """Asks Penstock, DuckDB and Polars the same and compares every row.
 
-    python benchmarks/agree.py [--full] [--scale 0.1] [--only WORDS] [--list]
+    python benchmarks/agree.py [--full] [--scale 0.1] [--only WORDS] [--memory 96MiB] [--list]
 
 One line per case: how many rows agree, or what differs. Exits with 1 if
 anything differs, failed, or if the control is not caught: a peer's rows with
@@ -68,7 +68,7 @@ def main() -> int:
         if not suite.cases:
             continue
         peers = Peers(suite.files)
-        with _serving(given.binary, suite.config) as address:
+        with _serving(given.binary, suite.config, given.memory) as address:
             penstock = Penstock(address)
             for case in suite.cases:
                 found = compare(case, penstock, peers)
@@ -86,6 +86,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--full", action="store_true", help="TPC-H at scale 1 and the whole of T")
     parser.add_argument("--scale", help=f"TPC-H's scale factor ({_QUICK_SCALE}; full: {_FULL_SCALE})")
     parser.add_argument("--only", default="", help="cases whose name has these words")
+    parser.add_argument("--memory", default="", help="the server's budget, as 96MiB: large sides then spill")
     parser.add_argument("--list", action="store_true", help="name the cases and ask nothing")
     parser.add_argument(
         "--binary", type=Path, default=os.environ.get("PENSTOCK_BIN", ROOT / "bin" / "penstock")
@@ -288,9 +289,10 @@ def _altered(table: pa.Table, name: str) -> pa.Table:
 
 
 @contextmanager
-def _serving(binary: Path, config: Path) -> Iterator[str]:
+def _serving(binary: Path, config: Path, memory: str) -> Iterator[str]:
     """Start a server; its first line on stdout is its address."""
     command = [str(binary), "serve", "--config", str(config), "--listen", "127.0.0.1:0"]
+    command += ["--memory", memory] if memory else []
     with (
         tempfile.TemporaryFile("w+") as log,
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True) as server,

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import datetime
+import itertools
 import json
 import shutil
 import subprocess
@@ -49,7 +50,7 @@ SOURCES = "tables.json"
 _FINISHED = "finished.json"
 
 # Raised when the same scale gives other rows than before.
-_GENERATION = 1
+_GENERATION = 2
 
 _GENERATED = ("lineitem", "orders", "part", "partsupp")
 _PRICES = 3  # in the history of each part of each supplier
@@ -119,6 +120,9 @@ def _write(folder: Path, scale: str) -> None:
         ("corrections", _buckets(c_orderkey=8), _corrections(lineitem)),
         ("prices", _buckets(partkey=6), _prices(generated["partsupp"])),
         ("sampled", Layout(), _sampled(orders)),
+        ("clerks", _buckets(clerk=5), _features("clerk", orders["o_clerk"], 15)),
+        ("calendar", _buckets(day=3), _features("day", lineitem["l_shipdate"], 16)),
+        ("amounts", _buckets(amount=4), _features("amount", lineitem["l_quantity"], 17)),
     ]
     shipments = _shipments(lineitem)
     suppliers = np.unique(generated["partsupp"]["ps_suppkey"].to_numpy())
@@ -130,6 +134,9 @@ def _write(folder: Path, scale: str) -> None:
     ]
     sources = {name: _files(_create(catalog, name, layout, rows)) for name, layout, rows in parts}
     sources["orders_mixed"] = _files(_mixed_specs(catalog, orders))
+    lines = lineitem.select(["l_orderkey", "l_linenumber", "l_quantity"])
+    sources["lines_sorted"] = _files(_ranges(catalog, "lines_sorted", lines, 4))
+    sources["orders_sorted"] = _files(_ranges(catalog, "orders_sorted", known_orders, 5))
     catalog.close()
     (folder / SOURCES).write_text(json.dumps(sources, indent=1) + "\n")
 
@@ -310,6 +317,23 @@ def _mixed_specs(catalog: SqlCatalog, orders: pa.Table) -> Table:
         change.remove_field("o_orderkey_bucket_12")
     table.append(version(2, lots % 100 < 3).cast(table.schema().as_arrow()))
     return table
+
+
+def _ranges(catalog: SqlCatalog, name: str, rows: pa.Table, files: int) -> Table:
+    """A table without partitions, sorted by its first column, in files that follow each other."""
+    rows = rows.take(pc.sort_indices(rows, [(rows.schema.names[0], "ascending")]))
+    borders = [rows.num_rows * turn // files for turn in range(files + 1)]
+    table = _create(catalog, name, Layout(), rows.slice(0, borders[1]))
+    for begin, end in itertools.pairwise(borders[1:]):
+        table.append(rows.slice(begin, end - begin).cast(table.schema().as_arrow()))
+    return table
+
+
+def _features(key: str, values: pa.ChunkedArray, salt: int) -> pa.Table:
+    """A feature for most values of a column, of whatever type."""
+    keys = values.unique()
+    lots = _mixed(np.arange(len(keys)), salt)
+    return pa.table({key: keys, f"{key}_feature": lots % 1_000_003}).filter(pa.array(lots % 9 != 0))
 
 
 def _day(date: datetime.date) -> int:

@@ -19,7 +19,7 @@ _SUPPLIED: dict[str, Any] = {
 
 def cases() -> list[Case]:
     """All of them."""
-    return [*_chains(), *_others(), *_aligned(), *_points_in_time()]
+    return [*_chains(), *_others(), *_keys(), *_aligned(), *_points_in_time()]
 
 
 def _with(left: pl.LazyFrame, right: pl.LazyFrame, key: dict[str, str], how: str = "left") -> pl.LazyFrame:
@@ -182,6 +182,50 @@ def _others() -> list[Case]:
     ]
 
 
+def _keys() -> list[Case]:
+    """Keys of other types, keys bucketed on one of their columns, sorted keys."""
+    types = {"l_shipdate": "day", "l_quantity": "amount"}
+    tables = {"day": "calendar", "amount": "amounts"}
+    by_type = [{"table": f"tpch.{tables[key]}", "key": {column: key}} for column, key in types.items()]
+    clerks = {"table": "tpch.clerks", "key": {"o_clerk": "clerk"}}
+    both = {"partkey": "ps_partkey", "suppkey": "ps_suppkey"}
+    supplied = {"table": "tpch.partsupp", "key": both, "columns": ["ps_availqty", "ps_comment"]}
+    following: dict[str, Any] = {"table": "tpch.orders_sorted", "key": {"l_orderkey": "o_orderkey"}}
+    return [
+        Case(
+            "a key of dates, a key of decimals",
+            {"dataset": lineitem(*by_type)},
+            """SELECT l.*, day_feature, amount_feature FROM lineitem l
+               LEFT JOIN calendar ON l_shipdate = day LEFT JOIN amounts ON l_quantity = amount""",
+            lambda frames: _with(
+                _with(frames("lineitem"), frames("calendar"), {"l_shipdate": "day"}),
+                frames("amounts"),
+                {"l_quantity": "amount"},
+            ),
+        ),
+        Case(
+            "a key of strings",
+            {"dataset": dataset("tpch.orders", clerks, key=["o_orderkey"])},
+            "SELECT o.*, clerk_feature FROM orders o LEFT JOIN clerks ON o_clerk = clerk",
+            lambda frames: _with(frames("orders"), frames("clerks"), {"o_clerk": "clerk"}),
+        ),
+        Case(
+            "a key of two columns, one with nulls and 4 buckets against 6 x 5",
+            {"dataset": dataset("tpch.shipments", supplied, key=["suppkey"])},
+            """SELECT s.*, ps_availqty, ps_comment FROM shipments s
+               LEFT JOIN partsupp ON partkey = ps_partkey AND suppkey = ps_suppkey""",
+            lambda frames: _with(frames("shipments"), frames("partsupp"), both),
+        ),
+        Case(
+            "both sides without partitions, sorted by the key",
+            {"dataset": dataset("tpch.lines_sorted", following, key=["l_orderkey"])},
+            """SELECT l.*, o.* EXCLUDE o_orderkey FROM lines_sorted l
+               LEFT JOIN orders_sorted o ON l_orderkey = o_orderkey""",
+            lambda frames: _with(frames("lines_sorted"), frames("orders_sorted"), following["key"]),
+        ),
+    ]
+
+
 def _aligned() -> list[Case]:
     def asked(**rules: Any) -> dict[str, Any]:
         staging = {"table": "tpch.daily", "align": {"training": "ts", "staging": "day", **rules}}
@@ -295,7 +339,37 @@ def _points_in_time() -> list[Case]:
         return f"""SELECT s.*, CASE WHEN {fresh} THEN q.ts END AS quoted, CASE WHEN {fresh} THEN quote END AS quote
             FROM shipments s ASOF LEFT JOIN quotes q ON s.suppkey = q.suppkey AND s.ts {comparison} q.ts"""
 
+    by_part = {"l_partkey": "partkey"}
+    ties = {"duplicates": "last", "order_by": ["suppkey"], "key": by_part}
+
+    def of_any_supplier(frames: Frames) -> pl.LazyFrame:
+        best = frames("prices").sort("suppkey", descending=True)
+        best = best.unique(["partkey", "since"], keep="first", maintain_order=True)
+        left = frames("lineitem").sort("l_shipdate")
+        return left.join_asof(
+            best.sort("since"),
+            left_on="l_shipdate",
+            right_on="since",
+            by_left="l_partkey",
+            by_right="partkey",
+            tolerance="300d",
+            coalesce=False,
+            check_sortedness=False,
+        )
+
+    fresh = "since >= l_shipdate - 300"
+    tied = ", ".join(
+        f"CASE WHEN {fresh} THEN p.{c} END AS {c}" for c in ("suppkey", "since", "price", "changes")
+    )
     return [
+        Case(
+            "point in time: of prices of one day the last by supplier",
+            prices("300d", **ties),
+            f"""SELECT l.*, {tied} FROM lineitem l ASOF LEFT JOIN (FROM prices
+                QUALIFY row_number() OVER (PARTITION BY partkey, since ORDER BY suppkey DESC) = 1) p
+                ON l_partkey = partkey AND l_shipdate >= since""",
+            of_any_supplier,
+        ),
         Case(
             "point in time: dates, 500 days at most",
             prices("500d"),

@@ -231,6 +231,14 @@ def _distinct() -> list[Case]:
         training = {"table": "tpch.lineitem", "distinct": rules}
         return {"dataset": dataset(training, orders(columns=["o_clerk"]), key=["l_orderkey"])}
 
+    moment = ["ts", "orderkey", "linenumber"]
+    scoped = {"by": ["suppkey"], "scope": "partition", "keep": "last", "order_by": moment}
+
+    def daily(frames: Frames) -> pl.LazyFrame:
+        left = frames("shipments").with_columns(today=pl.col("ts").cast(pl.Date))
+        left = left.sort(moment, descending=True)
+        return left.unique(["suppkey", "today"], keep="first", maintain_order=True)
+
     def sql(by: str, order: str) -> str:
         return f"""SELECT l.*, o_clerk FROM (FROM lineitem
             QUALIFY row_number() OVER (PARTITION BY {by} ORDER BY {order}) = 1) l
@@ -254,6 +262,13 @@ def _distinct() -> list[Case]:
             asked(by=["l_shipmode", "l_orderkey"], order_by=["l_linenumber"]),
             sql("l_shipmode, l_orderkey", "l_linenumber"),
             lambda frames: winner(frames, ["l_shipmode", "l_orderkey"], ["l_linenumber"], False),
+        ),
+        Case(
+            "distinct: the last of each supplier in each partition, null suppliers too",
+            {"dataset": dataset({"table": "tpch.shipments", "distinct": scoped}, key=["suppkey"])},
+            """FROM shipments QUALIFY row_number() OVER (PARTITION BY suppkey, ts::DATE
+               ORDER BY ts DESC, orderkey DESC, linenumber DESC) = 1""",
+            daily,
         ),
     ]
 
