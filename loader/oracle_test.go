@@ -10,6 +10,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/scenario"
@@ -30,37 +31,55 @@ func readAll(t *testing.T, c *scenario.Made, q dataset.Query) ([][]any, error) {
 	return rows, err
 }
 
-// counts returns k bucket counts between 1 and 16, chosen by i.
-func counts(k, i int) []int {
-	list := make([]int, k)
-	for j := range list {
-		list[j] = 1 + (i*(j+1)+3*j)%16
-	}
-	return list
-}
-
-// TestOracle joins random tables of every pair of bucket counts up to 16 with
-// one to four staging tables, and compares with nested loops.
+// TestOracle joins random tables of every layout with every rule, all pairs of
+// bucket counts up to 16 among them, and compares with nested loops. A case
+// that differs is made smaller, and printed as a scenario file.
 //
-// spec: resolve-1, resolve-3, resolve-4, resolve-5, resolve-6, resolve-10, order-15
+// spec: resolve-1, resolve-3, resolve-4, resolve-5, resolve-6, resolve-10, order-15,
+// join-26, join-27, join-28, join-29, join-31, join-32, join-33, join-35, join-60
 func TestOracle(t *testing.T) {
 	t.Parallel()
-	seen := scenario.Coverage{}
-	for n := 1; n <= 16; n++ {
-		for m := 1; m <= 16; m++ {
-			seed := uint64(n*100 + m)
-			staging := append([]int{m}, counts(int(seed)%4, n+m)...)
-			c, err := scenario.Random(seed, scenario.Shape{TrainingBuckets: n, StagingBuckets: staging, FileRows: n % 5})
-			require.NoError(t, err)
-			c.Release()
-			c.Query.Lanes, c.Query.BatchRows = 1+n%3, (1+n%3)*(1+m%5)
-			require.NoError(t, try(t, c.Case, seen))
-		}
+	const lanes = 4 // of cases that run at once
+	cases := thorough(512, 10000)
+	seen := make([]scenario.Coverage, lanes)
+	var group errgroup.Group
+	for lane := range lanes {
+		seen[lane] = scenario.Coverage{}
+		group.Go(func() error {
+			for i := lane; i < cases; i += lanes {
+				if err := try(t, scenario.Generate(uint64(i), 1+i%16, 1+i/16%16), seen[lane]); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
 	}
-	require.Equal(t, 256, seen["cases"])
-	for _, what := range []string{"duplicates first", "duplicates last", "null key", "missing null left", "dropped by a join", "several splits"} {
-		require.Greater(t, seen[what], 10, "the generator made too few: %s", what)
+	require.NoError(t, group.Wait())
+	all := scenario.Coverage{}
+	for _, s := range seen {
+		all.Add(s)
 	}
+	require.Equal(t, cases, all["cases"])
+	for _, what := range covered {
+		require.GreaterOrEqual(t, all[what], 3, "the generator made too few: %s", what)
+	}
+	require.Less(t, all["errors"], cases/4, "too many cases end in an error")
+}
+
+// covered is what the cases of TestOracle must hold.
+//
+//nolint:gochecknoglobals // a constant table
+var covered = []string{
+	"align lag", "align latest_before", "align same", "kept apart by align", "point in time", "kept apart by time",
+	"bucket of the key", "bucket of the second key", "buckets of both keys", "files of several specs", "no partition of the key",
+	"key partitioned by identity", "key partitioned by truncate", "key partitioned by day", "key partitioned by hour",
+	"key partitioned by month", "key partitioned by year", "partition field around the bucket", "sorted by the key",
+	"dropped by a filter after the joins", "dropped by a join", "dropped by a sample", "dropped by distinct", "multiplied",
+	"duplicates all", "duplicates error", "duplicates first", "duplicates last", "null key", "overlay keeps", "overlay replaces",
+	"matched left", "matched inner", "matched semi", "matched anti", "matched overlay",
+	"missing null left", "missing null inner", "missing null semi", "missing null anti", "missing null overlay",
+	"missing default left", "missing default overlay", "missing error left", "missing error overlay", "missing error inner",
+	"strategy auto", "strategy index", "strategy merge", "strategy zip", "strategy broadcast", "several splits", "errors",
 }
 
 // try compares one case with the oracle. The error holds the smallest case

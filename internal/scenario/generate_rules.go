@@ -2,6 +2,8 @@ package scenario
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/penstock/penstock/loader/dataset"
@@ -108,11 +110,12 @@ func (g *generator) missing(entry *dataset.Staging, name string) {
 			case column.Column == name+"_s":
 				entry.Defaults = append(entry.Defaults, dataset.Default{Column: column.Output(), Value: "none"})
 			case column.As == "double":
-				entry.Defaults = append(entry.Defaults, dataset.Default{Column: column.Output(), Value: -1.5})
+				entry.Defaults = append(entry.Defaults, dataset.Default{Column: column.Output(), Value: int64(-2)})
 			case column.Column == name+"_v":
 				entry.Defaults = append(entry.Defaults, dataset.Default{Column: column.Output(), Value: int64(-7)})
 			}
 		}
+		slices.SortFunc(entry.Defaults, func(a, b dataset.Default) int { return strings.Compare(a.Column, b.Column) })
 		if len(entry.Defaults) > 0 {
 			entry.Missing = dataset.MissingDefault
 		}

@@ -155,7 +155,7 @@ func (o *oracle) count(i int, row placed, found []cells) {
 	if len(found) == 0 {
 		c.Missing++
 		o.Seen["missing "+string(cmp.Or(entry.Missing, dataset.MissingNull))+" "+string(entry.Join)]++
-		if entry.Missing == dataset.MissingDefault && !filtering {
+		if slices.ContainsFunc(entry.Defaults, func(d dataset.Default) bool { return o.reads(d.Column) }) {
 			c.Defaulted++
 		}
 		if entry.Missing == dataset.MissingError && !filtering {
@@ -176,6 +176,12 @@ func (o *oracle) count(i int, row placed, found []cells) {
 			c.Resolved++
 		}
 	}
+}
+
+// reads says whether a column is asked for, or named by a filter.
+func (o *oracle) reads(name string) bool {
+	return o.Query.Columns == nil || strings.Contains(o.after(), name+" ") ||
+		slices.ContainsFunc(o.Query.Columns, func(c dataset.Column) bool { return c.Column == name })
 }
 
 // chosen are the staging rows that a training row is joined with; nil stands
@@ -210,7 +216,7 @@ func (o *oracle) with(i int, row, match cells) cells {
 			o.Seen["overlay replaces"]++
 			result[name] = v
 		case match == nil:
-			result[name] = defaultOf(entry, name)
+			result[name] = shaped(defaultOf(entry, name), column)
 		default:
 			result[name] = v
 		}

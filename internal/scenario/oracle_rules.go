@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"math/big"
 	"math/bits"
 	"regexp"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/decimal128"
 
 	"github.com/penstock/penstock/internal/bucket"
 	"github.com/penstock/penstock/loader/catalog"
@@ -160,6 +162,8 @@ func (o *oracle) sampled(row cells) bool {
 		hash = bucket.HashInt64(v)
 	case string:
 		hash = bucket.HashString(v)
+	case Decimal:
+		hash = bucket.HashDecimal128(decimal128.FromBigInt(new(big.Rat).Mul(v.number(), big.NewRat(100, 1)).Num())) // of scale 2
 	}
 	place := float64(bits.Reverse32(uint32(hash)&0x7fffffff)>>1) / (1 << 31)
 	from, to := s.Hash.From, s.Hash.To
@@ -189,10 +193,13 @@ func (o *oracle) aligned(i int, row, candidate placed) bool {
 	case dataset.AlignLag:
 		return staging.from <= target && target < staging.to
 	}
+	if !training.time { // whole numbers: as far before as the lag says, and one at least
+		target = min(target, training.from-1) + 1
+	}
 	last := staging
 	for k := range o.files[i] {
-		other, _ := o.span(&o.files[i][k], o.Staging[i].Header, align.Staging)
-		if other.to <= target && other.from > last.from {
+		other, ok := o.span(&o.files[i][k], o.Staging[i].Header, align.Staging)
+		if ok && other.to <= target && other.from > last.from {
 			last = other
 		}
 	}

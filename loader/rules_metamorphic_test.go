@@ -1,0 +1,239 @@
+package loader_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/scenario"
+	"github.com/penstock/penstock/loader"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// generated returns cases of every rule that give rows, changed as a test
+// needs them.
+func generated(t *testing.T, n int, change func(*scenario.Case)) []*scenario.Case {
+	t.Helper()
+	var good []*scenario.Case
+	for seed := uint64(50000); len(good) < n; seed++ {
+		c := scenario.Generate(seed, 1+int(seed)%16, 1+int(seed)/16%16)
+		change(c)
+		w, err := c.Make()
+		require.NoError(t, err)
+		if want := c.Expect(w); want.Fails == "" && len(want.Rows) > 10 {
+			good = append(good, c)
+		}
+		w.Release()
+	}
+	return good
+}
+
+// rowsOf reads a case and returns its rows as text, in order.
+func rowsOf(t *testing.T, c *scenario.Case, options loader.Options) []string {
+	t.Helper()
+	m := made(t, c)
+	options.Datasets, options.Catalog, options.Scan = []dataset.Dataset{c.Dataset}, m.World, m.Scan
+	shards, err := scenario.Read(context.Background(), loader.New(options), c.Query)
+	require.NoError(t, err, c.Name)
+	var rows []string
+	for _, s := range shards {
+		rows = append(rows, scenario.Texts(s.Rows())...)
+	}
+	return rows
+}
+
+// made makes the tables of a case.
+func made(t *testing.T, c *scenario.Case) *scenario.Made {
+	t.Helper()
+	w, err := c.Make()
+	require.NoError(t, err)
+	t.Cleanup(w.Release)
+	return &scenario.Made{World: w, Case: c}
+}
+
+// TestStrategiesGiveTheSameRows reads cases with each strategy.
+//
+// spec: join-40
+func TestStrategiesGiveTheSameRows(t *testing.T) {
+	t.Parallel()
+	for _, c := range generated(t, thorough(10, 200), func(*scenario.Case) {}) {
+		want := rowsOf(t, c, loader.Options{})
+		for _, strategy := range []dataset.Strategy{
+			dataset.StrategyAuto, dataset.StrategyIndex, dataset.StrategyMerge, dataset.StrategyZip, dataset.StrategyBroadcast,
+		} {
+			d := c.Clone()
+			for i := range d.Dataset.Staging {
+				d.Dataset.Staging[i].Strategy = strategy
+			}
+			require.Equal(t, want, rowsOf(t, d, loader.Options{}), "%s with %s", c.Name, strategy)
+		}
+	}
+}
+
+// TestCutsGiveTheSameRows reads cases in other batches.
+//
+// spec: order-14
+func TestCutsGiveTheSameRows(t *testing.T) {
+	t.Parallel()
+	for _, c := range generated(t, thorough(10, 200), func(*scenario.Case) {}) {
+		want := rowsOf(t, c, loader.Options{})
+		for i := range 4 {
+			d := c.Clone()
+			d.ScanRows, d.Query.BatchRows = 1+i*5, d.Query.Lanes*(1+i*9)
+			if d.Query.Lanes == 1 {
+				require.Equal(t, want, rowsOf(t, d, loader.Options{}), "%s, batches of %d", c.Name, d.Query.BatchRows)
+				continue
+			}
+			require.ElementsMatch(t, want, rowsOf(t, d, loader.Options{}), "%s, batches of %d", c.Name, d.Query.BatchRows)
+		}
+	}
+}
+
+// TestStagingLayoutsGiveTheSameRows writes the staging tables in other
+// layouts.
+//
+// spec: order-14
+func TestStagingLayoutsGiveTheSameRows(t *testing.T) {
+	t.Parallel()
+	for _, c := range generated(t, thorough(10, 200), func(c *scenario.Case) { layStaging(c, func(int) []string { return []string{"bucket(8,%s)"} }) }) {
+		want := rowsOf(t, c, loader.Options{})
+		for i, specs := range [][]string{
+			{"bucket(1,%s)"}, {"bucket(7,%s)"}, {"bucket(12,%s)", "bucket(16,%s)"}, {""}, {"bucket(3,%s)", ""}, {"%s"}, {"truncate(2,%s)", "bucket(5,%s)", "%s"},
+		} {
+			d := c.Clone()
+			layStaging(d, func(k int) []string { return specs[k%len(specs):] })
+			for k := range d.Staging {
+				for at := range d.Staging[k].Commits {
+					d.Staging[k].Commits[at].FileRows = i * at
+				}
+			}
+			require.Equal(t, want, rowsOf(t, d, loader.Options{}), "%s in %v", c.Name, specs)
+		}
+	}
+}
+
+// layStaging gives each staging table that is not aligned the partition specs
+// of a pattern over its first key column; commits take them in turn. Equal
+// keys of one commit then share a file, so that their order stays.
+func layStaging(c *scenario.Case, specs func(table int) []string) {
+	for k := range c.Staging {
+		entry, table := c.Dataset.Staging[k], &c.Staging[k]
+		if entry.Align != nil {
+			continue
+		}
+		table.Specs = nil
+		for _, pattern := range specs(k) {
+			text := pattern
+			if pattern != "" {
+				text = fmt.Sprintf(pattern, entry.Key[0].Staging)
+			}
+			table.Specs = append(table.Specs, text)
+		}
+		for i := range table.Commits {
+			table.Commits[i].Spec = i % len(table.Specs)
+		}
+	}
+}
+
+// TestTrainingLayoutsGiveTheSameRows writes the training table in other
+// layouts: other counts, other partitions around the bucket, none at all,
+// files of several specs, files cut in pieces. The rows are the same, their
+// order need not be.
+//
+// spec: order-18
+func TestTrainingLayoutsGiveTheSameRows(t *testing.T) {
+	t.Parallel()
+	free := func(c *scenario.Case) {
+		c.Dataset.Training.Distinct = nil
+		for i := range c.Dataset.Staging {
+			c.Dataset.Staging[i].Align = nil
+		}
+	}
+	for _, c := range generated(t, thorough(10, 200), free) {
+		want := rowsOf(t, c, loader.Options{})
+		for i, specs := range [][]string{
+			{"bucket(1,k)"}, {"bucket(7,k)"}, {"day bucket(12,k)", "bucket(16,k)"}, {""}, {"bucket(3,k)", "region"}, {"hour(ts) bucket(4,k2)", "bucket(2,k) bucket(3,k2)"},
+		} {
+			d := c.Clone()
+			d.Training.Specs = specs
+			for at := range d.Training.Commits {
+				d.Training.Commits[at].Spec, d.Training.Commits[at].FileRows = at%len(specs), i*at
+			}
+			d.Query.Lanes, d.Query.BatchRows = 1+i, 6*(1+i)
+			require.ElementsMatch(t, want, rowsOf(t, d, loader.Options{}), "%s in %v", c.Name, specs)
+		}
+	}
+}
+
+// TestShardsAndRestartsOfEveryRule reads cases with each number of shards and
+// goes on from each cursor.
+//
+// spec: order-13, cursor-10, cursor-11
+func TestShardsAndRestartsOfEveryRule(t *testing.T) {
+	t.Parallel()
+	for _, c := range generated(t, thorough(4, 60), func(c *scenario.Case) { c.Query.Lanes, c.Query.BatchRows = 4, 8 }) {
+		m := made(t, c)
+		var want [][]string
+		for _, of := range []int{1, 2, 4} {
+			q := c.Query
+			q.Shard.Of, q.BatchRows = of, 4/of*3
+			shards, err := scenario.Read(context.Background(), m.Loader(), q)
+			require.NoError(t, err)
+			steps := globalSteps(shards)
+			if of == 1 {
+				want = steps
+			}
+			require.Equal(t, want, steps, "%s, %d shards", c.Name, of)
+		}
+		q := c.Query
+		q.Shard.Of, q.BatchRows = 2, 10
+		resumeEverywhere(t, m, q)
+	}
+}
+
+// TestSamplesMeet: a sample and its complement are the whole, nothing is in
+// both, and a rate keeps about its share of what `where` names, whatever the
+// batches.
+//
+// spec: join-80, join-81
+func TestSamplesMeet(t *testing.T) {
+	t.Parallel()
+	plain := func(c *scenario.Case) {
+		c.Query.Sample, c.Dataset.Training.Distinct = nil, nil
+	}
+	named, kept := 0, 0
+	for i, c := range generated(t, thorough(20, 200), plain) {
+		whole := rowsOf(t, c, loader.Options{})
+		for _, by := range []dataset.SampleBy{dataset.SampleByRequest, dataset.SampleByKey} {
+			a, b := float64(i%8)/8, 0.3+float64(i%5)/8
+			if a == b {
+				continue
+			}
+			part, rest := c.Clone(), c.Clone()
+			part.Query.Sample = &dataset.Sample{Hash: &dataset.HashRange{From: a, To: b}, By: by, Rate: 1}
+			rest.Query.Sample = &dataset.Sample{Hash: &dataset.HashRange{From: b, To: a}, By: by, Rate: 1}
+			require.ElementsMatch(t, whole, slices.Concat(rowsOf(t, part, loader.Options{}), rowsOf(t, rest, loader.Options{})), "%s by %s", c.Name, by)
+		}
+		rated := c.Clone()
+		rated.Dataset.Staging, rated.Staging, rated.Query.Columns, rated.Query.Filter = nil, nil, []dataset.Column{{Column: "label"}}, ""
+		all := rowsOf(t, rated, loader.Options{})
+		rated.Query.Sample = &dataset.Sample{By: dataset.SampleByRequest, Rate: 0.25, Where: "label = 0"}
+		some := rowsOf(t, rated, loader.Options{})
+		rated.ScanRows, rated.Query.BatchRows = 3, rated.Query.Lanes
+		require.ElementsMatch(t, some, rowsOf(t, rated, loader.Options{}), "the same rows in other batches")
+		count := func(rows []string, text string) (n int) {
+			for _, row := range rows {
+				if row == text {
+					n++
+				}
+			}
+			return n
+		}
+		require.Equal(t, count(all, "[1]"), count(some, "[1]"), "rows that where does not name stay")
+		named, kept = named+count(all, "[0]"), kept+count(some, "[0]")
+	}
+	require.InDelta(t, 0.25, float64(kept)/float64(named), 0.1)
+}
