@@ -35,7 +35,11 @@ func TestColumnsInsideStructs(t *testing.T) {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
-			for form := range 8 {
+			forms := []int{7}
+			if name == "int64" || name == "string" {
+				forms = []int{0, 1, 2, 3, 4, 5, 6, 7}
+			}
+			for _, form := range forms {
 				outer, inner, leaf := form&1 > 0, form&2 > 0, form&4 > 0
 				var rows, keys []string
 				for i := range 90 {
@@ -59,7 +63,7 @@ func TestColumnsInsideStructs(t *testing.T) {
 					{Name: "key", Type: c.kind, Nullable: outer || inner || leaf}, {Name: "id", Type: arrow.PrimitiveTypes.Int64},
 				}, nil)
 				want := table(t, wanted, "["+strings.Join(keys, ",")+"]")
-				for _, opts := range []parquet.WriteOptions{{}, {RowGroupRows: 40, Plain: true, PageV2: true}, {PageBytes: 64}} {
+				for _, opts := range []parquet.WriteOptions{{}, {RowGroupRows: 40, Plain: true, PageV2: true}} {
 					f := open(t, write(t, opts, written))
 					require.True(t, f.HasNestedFieldIDs())
 					for _, batchRows := range []int{0, 7} {
