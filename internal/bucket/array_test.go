@@ -3,6 +3,7 @@ package bucket_test
 import (
 	"encoding/binary"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -84,6 +85,7 @@ func columns() []column {
 		{&arrow.TimestampType{Unit: arrow.Microsecond}, iceberg.PrimitiveTypes.Timestamp, stamps},
 		{arrow.FixedWidthTypes.Timestamp_us, iceberg.PrimitiveTypes.TimestampTz, stamps},
 		{&arrow.TimestampType{Unit: arrow.Nanosecond}, iceberg.PrimitiveTypes.TimestampNs, nanos},
+		{&arrow.TimestampType{Unit: arrow.Nanosecond, TimeZone: "UTC"}, iceberg.PrimitiveTypes.TimestampTzNs, nanos},
 		{arrow.BinaryTypes.String, iceberg.PrimitiveTypes.String, ofBytes},
 		{arrow.BinaryTypes.LargeString, iceberg.PrimitiveTypes.String, ofBytes},
 		{arrow.BinaryTypes.Binary, iceberg.PrimitiveTypes.Binary, ofBytes},
@@ -142,6 +144,47 @@ func FuzzArrayAgainstIcebergGo(f *testing.F) {
 	f.Add(int64(34), []byte("iceberg"), uint16(16))
 	f.Add(int64(-1), []byte{0xff, 0x80, 0, 0, 1}, uint16(12))
 	f.Fuzz(func(t *testing.T, seed int64, raw []byte, n uint16) { check(t, seed, raw, int(n)+1) })
+}
+
+// TestSpecificationVectorsOfArrays holds the vectors of the Iceberg
+// specification, Appendix B, to arrays of every type that has one.
+func TestSpecificationVectorsOfArrays(t *testing.T) {
+	stamp := func(unit arrow.TimeUnit, zone string) arrow.DataType { return &arrow.TimestampType{Unit: unit, TimeZone: zone} }
+	micros, microsUTC := stamp(arrow.Microsecond, ""), stamp(arrow.Microsecond, "UTC")
+	nanos, nanosUTC := stamp(arrow.Nanosecond, ""), stamp(arrow.Nanosecond, "UTC")
+	for _, c := range []struct {
+		dt   arrow.DataType
+		json string
+		want int32
+	}{
+		{arrow.PrimitiveTypes.Int32, `34`, 2017239379},
+		{arrow.PrimitiveTypes.Int64, `34`, 2017239379},
+		{&arrow.Decimal128Type{Precision: 9, Scale: 2}, `"14.20"`, -500754589},
+		{arrow.FixedWidthTypes.Date32, `"2017-11-16"`, -653330422},
+		{arrow.FixedWidthTypes.Time64us, `"22:31:08"`, -662762989},
+		{micros, `"2017-11-16T22:31:08"`, -2047944441},
+		{micros, `"2017-11-16T22:31:08.000001"`, -1207196810},
+		{microsUTC, `"2017-11-16T22:31:08Z"`, -2047944441},
+		{microsUTC, `"2017-11-16T22:31:08.000001Z"`, -1207196810},
+		{nanos, `"2017-11-16T22:31:08"`, -2047944441},
+		{nanos, `"2017-11-16T22:31:08.000001001"`, -1207196810},
+		{nanosUTC, `"2017-11-16T22:31:08Z"`, -2047944441},
+		{nanosUTC, `"2017-11-16T22:31:08.000001001Z"`, -1207196810},
+		{arrow.BinaryTypes.String, `"iceberg"`, 1210000089},
+		{arrow.BinaryTypes.LargeString, `"iceberg"`, 1210000089},
+		{&arrow.FixedSizeBinaryType{ByteWidth: 16}, `"95w+CWd8S72keT80nLeF5w=="`, 1488055340}, // uuid f79c3e09-…
+		{&arrow.FixedSizeBinaryType{ByteWidth: 4}, `"AAECAw=="`, -188683207},
+		{arrow.BinaryTypes.Binary, `"AAECAw=="`, -188683207},
+	} {
+		a, _, err := array.FromJSON(memory.DefaultAllocator, c.dt, strings.NewReader("["+c.json+"]"))
+		require.NoError(t, err, c.dt)
+		got, err := bucket.Hashes([]int32{5}, a)
+		require.NoError(t, err)
+		require.Equal(t, []int32{5, c.want}, got, "%s of %s", c.json, c.dt)
+		buckets, err := bucket.Array(nil, a, 16)
+		require.NoError(t, err)
+		require.Equal(t, []int32{int32(bucket.Of(c.want, 16))}, buckets)
+	}
 }
 
 func TestArrayOfNothing(t *testing.T) {
