@@ -149,7 +149,9 @@ func FuzzArrayAgainstIcebergGo(f *testing.F) {
 // TestSpecificationVectorsOfArrays holds the vectors of the Iceberg
 // specification, Appendix B, to arrays of every type that has one.
 func TestSpecificationVectorsOfArrays(t *testing.T) {
-	stamp := func(unit arrow.TimeUnit, zone string) arrow.DataType { return &arrow.TimestampType{Unit: unit, TimeZone: zone} }
+	stamp := func(unit arrow.TimeUnit, zone string) arrow.DataType {
+		return &arrow.TimestampType{Unit: unit, TimeZone: zone}
+	}
 	micros, microsUTC := stamp(arrow.Microsecond, ""), stamp(arrow.Microsecond, "UTC")
 	nanos, nanosUTC := stamp(arrow.Nanosecond, ""), stamp(arrow.Nanosecond, "UTC")
 	for _, c := range []struct {
