@@ -262,7 +262,7 @@ func product(t *testing.T, mem memory.Allocator, sizes ...int) (*Reader, error) 
 
 // spec: join-32, join-33, join-34
 func TestProductsAreCut(t *testing.T) {
-	r, err := product(t, checked(t), 150, 1, 200)
+	r, err := product(t, checked(t), 100, 1, 90)
 	require.NoError(t, err)
 	defer r.Release()
 	var want, got []string
@@ -271,8 +271,8 @@ func TestProductsAreCut(t *testing.T) {
 			want = append(want, "b (null) (null) (null)")
 			continue
 		}
-		for i := range 150 {
-			for k := range 200 {
+		for i := range 100 {
+			for k := range 90 {
 				want = append(want, fmt.Sprintf("%s %d 0 %d", word, i, k))
 			}
 		}
