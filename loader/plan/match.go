@@ -32,7 +32,7 @@ func (p *Plan) match(staging int, files Files) (Staging, error) {
 	if err != nil {
 		return out, p.inEntry(err, staging)
 	}
-	if err := p.classify(staging, m, &out); err != nil {
+	if err := p.classify(m, &out); err != nil {
 		return out, p.inEntry(err, staging)
 	}
 	sets := m.Sets()
@@ -55,7 +55,7 @@ func (p *Plan) inEntry(err error, staging int) error {
 
 // classify sets the class of every split, and counts partitions without one
 // to be aligned with.
-func (p *Plan) classify(staging int, m *resolve.Match, out *Staging) error {
+func (p *Plan) classify(m *resolve.Match, out *Staging) error {
 	var files []catalog.File
 	specs := map[int]bool{}
 	alone := map[string]bool{}

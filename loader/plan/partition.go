@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/penstock/penstock/loader/catalog"
 )
@@ -32,15 +31,9 @@ func (p *Plan) specOrders(files []catalog.File) map[int]specOrder {
 	fields := map[int][]string{}
 	var specs []int
 	for _, f := range files {
-		if _, ok := fields[f.Spec]; ok {
-			continue
-		}
-		fields[f.Spec] = []string{}
-		specs = append(specs, f.Spec)
-		for i, field := range p.Relation.Training.Specs[f.Spec] {
-			if i != p.bucketField(f.Spec) {
-				fields[f.Spec] = append(fields[f.Spec], fmt.Sprint(field.Source, field.Transform))
-			}
+		if _, ok := fields[f.Spec]; !ok {
+			fields[f.Spec] = p.fieldTexts(f.Spec)
+			specs = append(specs, f.Spec)
 		}
 	}
 	slices.Sort(specs)
@@ -54,20 +47,33 @@ func (p *Plan) specOrders(files []catalog.File) map[int]specOrder {
 				o.common = append(o.common, at)
 			}
 		}
-		var others strings.Builder
+		var others []string
 		for at, field := range fields[spec] {
 			if !slices.Contains(o.common, at) {
 				o.rest = append(o.rest, at)
-				others.WriteString(field + "\n")
+				others = append(others, field)
 			}
 		}
-		if _, ok := families[others.String()]; !ok {
-			families[others.String()] = spec
+		family := fmt.Sprintf("%q", others)
+		if _, ok := families[family]; !ok {
+			families[family] = spec
 		}
-		o.family = families[others.String()]
+		o.family = families[family]
 		orders[spec] = o
 	}
 	return orders
+}
+
+// fieldTexts tells the partition fields of a spec apart that a split's values
+// are of.
+func (p *Plan) fieldTexts(spec int) []string {
+	texts := []string{}
+	for i, field := range p.Relation.Training.Specs[spec] {
+		if i != p.bucketField(spec) {
+			texts = append(texts, fmt.Sprint(field.Source, field.Transform))
+		}
+	}
+	return texts
 }
 
 // pick returns the values at some positions.

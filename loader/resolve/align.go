@@ -53,7 +53,7 @@ func newAligned(rule dataset.Align, at string, training, staging *catalog.Table,
 func alignField(t *catalog.Table, name string, f catalog.File) (any, unit, error) {
 	best, found := noUnit, -1
 	for i, p := range t.Specs[f.Spec] {
-		column, ok := columnByID(t, p.Source)
+		column, ok := t.ByID(p.Source)
 		if !ok {
 			continue
 		}
@@ -142,16 +142,19 @@ func (a *aligned) of(f catalog.File) (int32, error) {
 	return noPart, nil
 }
 
-// Words returns the rule for people: what a training partition meets.
+// words says for people which partition a training partition meets.
 func (a *aligned) words() string {
-	switch a.rule.Rule {
-	case dataset.AlignLag:
-		return "the " + a.unit.String() + " that lies " + a.rule.Lag.String() + " before"
-	case dataset.AlignLatestBefore:
-		if a.rule.Lag == (dataset.Lag{}) {
-			return "the latest " + a.unit.String() + " before"
-		}
-		return "the latest " + a.unit.String() + " at least " + a.rule.Lag.String() + " before"
+	least := ""
+	if a.rule.Lag != (dataset.Lag{}) {
+		least = ", by " + a.rule.Lag.String() + " at least"
+	}
+	switch {
+	case a.rule.Rule == dataset.AlignLag:
+		return "the " + a.unit.String() + " that lies " + a.rule.Lag.String() + " before it"
+	case a.rule.Rule == dataset.AlignLatestBefore:
+		return "the latest " + a.unit.String() + " before it" + least
+	case a.unit.temporal():
+		return "the " + a.unit.String() + " that holds it"
 	default:
 		return "the same " + a.unit.String()
 	}

@@ -2,8 +2,10 @@ package resolve
 
 import (
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"time"
 
@@ -69,18 +71,18 @@ func appendInteger(builder array.Builder, t arrow.DataType, v int64) error {
 	switch b := builder.(type) {
 	case *array.Int32Builder:
 		if v < math.MinInt32 || v > math.MaxInt32 {
-			return fmt.Errorf("it does not fit into 32 bits")
+			return errors.New("it does not fit into 32 bits")
 		}
 		b.Append(int32(v))
 	case *array.Int64Builder:
 		b.Append(v)
 	case *array.Float32Builder, *array.Float64Builder:
 		if int64(float64(v)) != v || v == math.MaxInt64 {
-			return fmt.Errorf("it is not exact as a floating-point number")
+			return errors.New("it is not exact as a floating-point number")
 		}
 		return appendFloat(builder, float64(v))
 	case *array.Decimal128Builder:
-		return appendText(builder, t, fmt.Sprint(v))
+		return appendText(builder, t, strconv.FormatInt(v, 10))
 	default:
 		return fmt.Errorf("a %s is expected", expected(t))
 	}
@@ -91,7 +93,7 @@ func appendFloat(builder array.Builder, v float64) error {
 	switch b := builder.(type) {
 	case *array.Float32Builder:
 		if math.Abs(v) > math.MaxFloat32 && !math.IsInf(v, 0) {
-			return fmt.Errorf("it does not fit into a float")
+			return errors.New("it does not fit into a float")
 		}
 		b.Append(float32(v))
 	case *array.Float64Builder:
@@ -119,13 +121,13 @@ func appendText(builder array.Builder, t arrow.DataType, v string) error {
 	case *array.Date32Builder:
 		day, err := time.Parse(time.DateOnly, v)
 		if err != nil {
-			return fmt.Errorf("write it as 2026-10-01")
+			return errors.New("write it as 2026-10-01")
 		}
 		b.Append(arrow.Date32FromTime(day))
 	case *array.Time64Builder:
 		at, err := arrow.Time64FromString(v, b.Type().(*arrow.Time64Type).Unit)
 		if err != nil {
-			return fmt.Errorf("write it as 12:30:00")
+			return errors.New("write it as 12:30:00")
 		}
 		b.Append(at)
 	case *array.TimestampBuilder:
@@ -145,11 +147,11 @@ func appendTimestamp(b *array.TimestampBuilder, v string) error {
 	at, zoned, err := arrow.TimestampFromStringInLocation(v, t.Unit, time.UTC)
 	switch {
 	case err != nil:
-		return fmt.Errorf("write it as 2026-10-01T12:00:00")
+		return errors.New("write it as 2026-10-01T12:00:00")
 	case zoned && t.TimeZone == "":
-		return fmt.Errorf("the column has no time zone: leave the offset away")
+		return errors.New("the column has no time zone: leave the offset away")
 	case !zoned && t.TimeZone != "":
-		return fmt.Errorf("the column has a time zone: write an offset, as in 2026-10-01T12:00:00Z")
+		return errors.New("the column has a time zone: write an offset, as in 2026-10-01T12:00:00Z")
 	}
 	b.Append(at)
 	return nil
@@ -162,7 +164,7 @@ func appendBytes(builder array.Builder, v string) error {
 		bytes, err = id[:], nil
 	}
 	if err != nil {
-		return fmt.Errorf("write it in hexadecimal digits")
+		return errors.New("write it in hexadecimal digits")
 	}
 	switch b := builder.(type) {
 	case *array.BinaryBuilder:

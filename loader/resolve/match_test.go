@@ -4,9 +4,12 @@ import (
 	"fmt"
 	"strconv"
 	"testing"
+	"time"
 
+	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock/penstock/internal/expr"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/resolve"
@@ -114,4 +117,139 @@ func TestClassesOfMixedSpecs(t *testing.T) {
 		}
 		require.Equal(t, append([]string{fmt.Sprint("four", b%4)}, want...), got[14+b])
 	}
+}
+
+// between is a file without partitions whose times lie between two values.
+func between(name string, low, high int64) catalog.File {
+	return catalog.File{Location: name, Rows: 1, Ranges: map[int]expr.Range{
+		2: {Lower: expr.Int(low), Upper: expr.Int(high), HasLower: true, HasUpper: true, Rows: 1},
+	}}
+}
+
+// timed are tables without partitions, joined by time with a tolerance of 10.
+func timed(column arrow.DataType, unit time.Duration, training, staging []catalog.File) sides {
+	fields := func(third string) []catalog.Field {
+		return []catalog.Field{field(1, "id", arrow.PrimitiveTypes.Int64, true), field(2, "ts", column, false), field(3, third, column, false)}
+	}
+	return sides{
+		training: table("ml.t", fields("t"), nil), staging: table("ml.s", fields("s"), nil), trainingFiles: training, stagingFiles: staging,
+		entry: dataset.Staging{
+			Table: "ml.s", Key: []dataset.KeyPair{{Training: "id", Staging: "id"}}, Columns: []dataset.Column{},
+			PointInTime: &dataset.PointInTime{Training: "ts", Staging: "ts", Tolerance: 10 * unit},
+		},
+	}
+}
+
+// TestTimesNarrowTheMatch: the files within the tolerance, over all
+// partitions; what says nothing of its times may always match.
+//
+// spec: resolve-31
+func TestTimesNarrowTheMatch(t *testing.T) {
+	t.Parallel()
+	staging := []catalog.File{
+		between("old", 0, 89), between("edge", 0, 90), between("within", 95, 300), between("last", 120, 121), between("future", 121, 300),
+		{Location: "unknown", Rows: 1},
+		{Location: "null", Rows: 1, Ranges: map[int]expr.Range{2: {Nulls: 1, Rows: 1}}},
+	}
+	training := []catalog.File{between("a", 100, 120), {Location: "b", Rows: 1}, {Location: "c", Ranges: map[int]expr.Range{2: {Nulls: 1, Rows: 1}}}}
+	for name, unit := range map[string]struct {
+		column arrow.DataType
+		unit   time.Duration
+	}{
+		"dates": {arrow.FixedWidthTypes.Date32, 24 * time.Hour}, "longs": {arrow.PrimitiveTypes.Int64, 1}, "timestamps": {timestamp(), time.Microsecond},
+	} {
+		got := timed(unit.column, unit.unit, training, staging).names(t)
+		require.Equal(t, []string{"edge", "within", "last", "unknown"}, got[0], name)
+		require.Equal(t, []string{"old", "edge", "within", "last", "future", "unknown"}, got[1], name)
+		require.Nil(t, got[2], name)
+	}
+	nanos := timed(&arrow.TimestampType{Unit: arrow.Nanosecond}, time.Microsecond, training, staging).names(t)
+	require.Subset(t, nanos[0], []string{"edge", "within", "last", "unknown"}, "bounds of nanoseconds are rounded")
+	require.NotContains(t, nanos[0], "null")
+}
+
+// TestTimePartitionsNarrowTheMatch: hours of the training table against days
+// of the staging table, a day back.
+//
+// spec: resolve-31
+func TestTimePartitionsNarrowTheMatch(t *testing.T) {
+	t.Parallel()
+	s := timed(timestamp(), 24*time.Hour/10, nil, nil)
+	s.training.Specs[0] = catalog.Spec{{ID: 1000, Source: 2, Name: "h", Transform: catalog.Transform{Kind: catalog.Hour}}}
+	s.staging.Specs[0] = catalog.Spec{{ID: 1000, Source: 2, Name: "d", Transform: catalog.Transform{Kind: catalog.Day}}}
+	s.trainingFiles = []catalog.File{{Location: "hour", Partition: []any{int64(24*10 + 5)}}}
+	for d := int64(7); d < 13; d++ {
+		s.stagingFiles = append(s.stagingFiles, catalog.File{Location: strconv.Itoa(int(d)), Partition: []any{d}})
+	}
+	require.Equal(t, [][]string{{"9", "10"}}, s.names(t))
+}
+
+// TestRangesOfManyFilesAreTheirUnion: a split of several files.
+//
+// spec: resolve-20, resolve-23
+func TestRangesOfManyFilesAreTheirUnion(t *testing.T) {
+	t.Parallel()
+	s := sides{
+		training: table("ml.t", []catalog.Field{field(2, "id", arrow.PrimitiveTypes.Int64, true)}, nil),
+		staging:  table("ml.s", []catalog.Field{field(2, "id", arrow.PrimitiveTypes.Int64, true)}, nil),
+		entry:    dataset.Staging{Table: "ml.s", Key: []dataset.KeyPair{{Training: "id", Staging: "id"}}},
+		stagingFiles: []catalog.File{
+			between("low", 0, 9), between("gap", 31, 49), between("high", 60, 70),
+			{Location: "null", Ranges: map[int]expr.Range{2: {Nulls: 3, Rows: 3}}},
+			{Location: "unknown"},
+		},
+	}
+	m, err := s.match(t)
+	require.NoError(t, err)
+	class := func(files ...catalog.File) []int32 {
+		class, exists, err := m.Class(files)
+		require.NoError(t, err)
+		require.True(t, exists)
+		if class == resolve.NoClass {
+			return nil
+		}
+		return m.Sets()[class]
+	}
+	require.Equal(t, []int32{4}, class(between("", 10, 30)))
+	require.Equal(t, []int32{0, 4}, class(between("", 9, 30)))
+	require.Equal(t, []int32{1, 2, 4}, class(between("", 10, 31), between("", 50, 60)))
+	require.Equal(t, []int32{0, 1, 2, 4}, class(between("", 10, 31), catalog.File{}))
+	require.Equal(t, []int32{4}, class(between("", 10, 30), catalog.File{Ranges: map[int]expr.Range{2: {Nulls: 3, Rows: 3}}}), "nulls add nothing")
+	require.Nil(t, class(catalog.File{Ranges: map[int]expr.Range{2: {Nulls: 3, Rows: 3}}}))
+	require.Len(t, m.Sets(), 4, "equal sets are one class")
+	require.True(t, m.Layout(0)[0].Statistics)
+}
+
+// TestRangesAreAskedForWhereTheyHelp: keys that every layout buckets need none.
+func TestRangesAreAskedForWhereTheyHelp(t *testing.T) {
+	t.Parallel()
+	s := sides{training: trainingTable(4), staging: stagingTable(spec(1, 4)), entry: entry()}
+	training, staging := s.relation(t).Ranges()
+	require.Empty(t, training)
+	require.Equal(t, [][]int{nil}, staging)
+	s.staging.Specs[1] = nil
+	training, staging = s.relation(t).Ranges()
+	require.Equal(t, []int{1}, training)
+	require.Equal(t, [][]int{{1}}, staging)
+	s.entry.Strategy = dataset.StrategyBroadcast
+	training, _ = s.relation(t).Ranges()
+	require.Empty(t, training)
+}
+
+// TestClassesOfOneLayoutAreResidues: their numbers do not depend on which
+// training buckets there are.
+//
+// spec: resolve-22
+func TestClassesOfOneLayoutAreResidues(t *testing.T) {
+	t.Parallel()
+	s := sides{training: trainingTable(8), staging: stagingTable(spec(1, 12)), entry: entry()}
+	s.trainingFiles, s.stagingFiles = numbered("", 0, 8)[6:], numbered("", 0, 12)
+	m, err := s.match(t)
+	require.NoError(t, err)
+	for i, want := range []int{1, 2, 3} {
+		class, _, err := m.Class(s.trainingFiles[i : i+1])
+		require.NoError(t, err)
+		require.Equal(t, want, class)
+	}
+	require.Len(t, m.Sets(), 4)
 }

@@ -63,12 +63,3 @@ func Bucketed(t *catalog.Table, files []catalog.File, columns []catalog.Field) [
 	}
 	return out
 }
-
-// columnByID finds a top-level column.
-func columnByID(t *catalog.Table, id int) (catalog.Field, bool) {
-	i := slices.IndexFunc(t.Fields, func(f catalog.Field) bool { return f.ID == id })
-	if i < 0 {
-		return catalog.Field{}, false
-	}
-	return t.Fields[i], true
-}

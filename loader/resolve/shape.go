@@ -40,18 +40,19 @@ func (o *Output) shape(c dataset.Column, at string) []fault.Field {
 	}
 	if c.As != "" {
 		types := castTypes()
-		shape.As = types[c.As]
-		known := slices.Sorted(maps.Keys(types))
-		switch {
-		case shape.As == nil:
+		to := types[c.As]
+		shape.As = castTo(from, to)
+		switch known := slices.Sorted(maps.Keys(types)); {
+		case to == nil:
 			faults = append(faults, fault.Field{
 				Field: at, Nearest: fault.Nearest(c.As, known),
 				Message: "\"" + c.As + "\" is no type to cast to: use " + strings.Join(known, ", "),
 			})
-		case !castable(from, shape.As):
+		case shape.As == nil:
 			faults = append(faults, fault.Field{
-				Field:   at,
-				Message: "column \"" + c.Column + "\" is " + from.String() + ", which is not cast to " + c.As + ": numbers are cast to numbers, dates and timestamps to one another",
+				Field: at,
+				Message: "column \"" + c.Column + "\" is " + from.String() + ", which is not cast to " + c.As +
+					": numbers are cast to numbers, dates and timestamps to one another, and lists by their elements",
 			})
 		}
 	}
@@ -59,18 +60,33 @@ func (o *Output) shape(c dataset.Column, at string) []fault.Field {
 	return faults
 }
 
-// castable says whether values of a type are cast to another: numbers to
-// numbers, dates and timestamps to one another. Whether each value survives
+// castTo returns the type that values become: of a list, a list of the type
+// asked for. Nil if the values are not cast to it. Whether each value survives
 // is seen when it is read.
-func castable(from, to arrow.DataType) bool {
-	number := func(t arrow.DataType) bool {
-		switch t.ID() {
-		case arrow.INT32, arrow.INT64, arrow.FLOAT32, arrow.FLOAT64:
-			return true
-		default:
-			return false
-		}
+func castTo(from, to arrow.DataType) arrow.DataType {
+	if to == nil {
+		return nil
 	}
-	temporal := func(t arrow.DataType) bool { return t.ID() == arrow.DATE32 || t.ID() == arrow.TIMESTAMP }
-	return arrow.TypeEqual(from, to) || number(from) && number(to) || temporal(from) && temporal(to)
+	if list, ok := from.(*arrow.ListType); ok {
+		element := list.ElemField()
+		if element.Type = castTo(element.Type, to); element.Type == nil {
+			return nil
+		}
+		return arrow.ListOfField(element)
+	}
+	if arrow.TypeEqual(from, to) || number(from) && number(to) || temporal(from) && temporal(to) {
+		return to
+	}
+	return nil
 }
+
+func number(t arrow.DataType) bool {
+	switch t.ID() {
+	case arrow.INT32, arrow.INT64, arrow.FLOAT32, arrow.FLOAT64, arrow.BOOL, arrow.DECIMAL128:
+		return true
+	default:
+		return false
+	}
+}
+
+func temporal(t arrow.DataType) bool { return t.ID() == arrow.DATE32 || t.ID() == arrow.TIMESTAMP }

@@ -31,7 +31,7 @@ const (
 )
 
 func (u unit) String() string {
-	return [...]string{"?", "year", "month", "day", "hour", "microsecond", "nanosecond", "whole number", "string"}[u]
+	return [...]string{"?", "year", "month", "day", "hour", "microsecond", "nanosecond", "number", "string"}[u]
 }
 
 // temporal says whether the values are spans of time.

@@ -1,0 +1,84 @@
+package plan_test
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/plan"
+	"github.com/penstock/penstock/loader/resolve"
+)
+
+const wide = 4096 // buckets of the training table, and files of every table
+
+// wideJoin is a training table of 4096 buckets beside four staging tables of
+// 4096 files, with the given bucket counts.
+func wideJoin(tb testing.TB, counts ...int) (*resolve.Relation, plan.Files) {
+	tb.Helper()
+	d := dataset.Dataset{Name: "wide", Key: []string{"request_id"}, Training: dataset.Training{Table: "ml.train"}}
+	table := training(wide)
+	var files plan.Files
+	for b := range wide {
+		files.Training = append(files.Training, file(fmt.Sprintf("s3://bucket/train/bucket=%d/00000-%08d.parquet", b, b), int64(1), int64(b), 100_000, 1))
+	}
+	var tables []*catalog.Table
+	for i, n := range counts {
+		name := fmt.Sprintf("features.f%d", i)
+		d.Staging = append(d.Staging, dataset.Staging{Table: name, Prefix: fmt.Sprintf("f%d_", i)})
+		tables = append(tables, &catalog.Table{
+			Name: name, Pin: dataset.TablePin{UUID: name, Snapshot: 1},
+			Fields: []catalog.Field{{ID: 1, Name: "request_id", Type: arrow.PrimitiveTypes.Int64}, {ID: 2, Name: "v", Type: arrow.PrimitiveTypes.Int64}},
+			Specs:  map[int]catalog.Spec{0: {{ID: 1000, Source: 1, Name: "b", Transform: catalog.Transform{Kind: catalog.Bucket, N: n}}}},
+		})
+		var staging []catalog.File
+		for f := range wide {
+			staging = append(staging, catalog.File{
+				Location: fmt.Sprintf("s3://bucket/%s/%08d.parquet", name, f), Bytes: 1 << 20, Rows: 50_000, Sequence: 1,
+				Partition: []any{int64(f % n)},
+			})
+		}
+		files.Staging = append(files.Staging, staging)
+	}
+	r, err := resolve.Bind(d.Defaults(), table, tables)
+	require.NoError(tb, err)
+	return r, files
+}
+
+func wideQuery() dataset.Query { return dataset.Query{Lanes: 64}.Defaults() }
+
+// BenchmarkBuild plans 4096 training buckets beside four tables of 4096 files.
+func BenchmarkBuild(b *testing.B) {
+	for name, counts := range map[string][]int{
+		"same":  {wide, wide, wide, wide},
+		"mixed": {wide, 1024, 3072, 4095},
+	} {
+		b.Run(name, func(b *testing.B) {
+			r, files := wideJoin(b, counts...)
+			b.ReportAllocs()
+			for b.Loop() {
+				_, err := plan.Build(r, files, wideQuery())
+				require.NoError(b, err)
+			}
+		})
+	}
+}
+
+// TestPlansOfManyBucketsAreSmall bounds what planning allocates: 4096 buckets
+// beside four tables of 4096 files stay below 100 MB.
+func TestPlansOfManyBucketsAreSmall(t *testing.T) {
+	for _, counts := range [][]int{{wide, wide, wide, wide}, {wide, 1024, 3072, 4095}} {
+		r, files := wideJoin(t, counts...)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		p, err := plan.Build(r, files, wideQuery())
+		runtime.ReadMemStats(&after)
+		require.NoError(t, err)
+		require.Len(t, p.Splits, wide)
+		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(100<<20))
+	}
+}

@@ -1,0 +1,193 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/apache/arrow-go/v18/arrow"
+
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/resolve"
+)
+
+// explainStaging says how one staging table is matched, read and held.
+func (p *Plan) explainStaging(b *strings.Builder, i int) {
+	r, s := p.Relation.Staging[i], p.Staging[i]
+	fmt.Fprintf(b, "staging %s: %s\n", r.Name, pinText(r.Pinned))
+	keys := make([]string, len(r.Keys))
+	for k, key := range r.Keys {
+		keys[k] = key.Training.Name + " = " + key.Staging.Name
+	}
+	fmt.Fprintf(b, "  join %s on %s%s\n", r.Join, strings.Join(keys, " and "), rulesText(r))
+	fmt.Fprintf(b, "  strategy %s\n", strategyText(r.Strategy))
+	if r.Rows != nil {
+		fmt.Fprintf(b, "  filter %s; pruned %d files\n", r.Rows, s.Pruned)
+	}
+	use := p.ClassUse(i)
+	if use.Classes == 0 {
+		b.WriteString("  match: no file can match, nothing is read\n")
+		p.explainUnaligned(b, i)
+		b.WriteString("\n")
+		return
+	}
+	p.explainSorted(b, i)
+	p.explainLayout(b, i)
+	p.explainUnaligned(b, i)
+	fmt.Fprintf(b, "  reads %d classes, %s, each once while it is kept; amplification %.2f of %s",
+		use.Classes, bytesText(use.Once), use.Amplification(), bytesText(use.Stored))
+	if use.Read > use.Once {
+		fmt.Fprintf(b, "; up to %.2f if memory and local disk keep none", use.Worst())
+	}
+	fmt.Fprintf(b, "\n  memory about %s: the largest class, %s of files with %d rows, times %d for decoding\n\n",
+		bytesText(use.Memory()), bytesText(use.Largest), use.Rows, decoded)
+}
+
+// rulesText names the rules of an entry that differ from row to row.
+func rulesText(r resolve.Staging) string {
+	var b strings.Builder
+	switch r.Join {
+	case dataset.Semi, dataset.Anti:
+	case dataset.Overlay:
+		fmt.Fprintf(&b, ", nulls %s, duplicates %s", r.Nulls, r.Duplicates)
+	default:
+		fmt.Fprintf(&b, ", missing %s, duplicates %s", r.Missing, r.Duplicates)
+	}
+	for i, o := range r.Order {
+		word := " by "
+		if i > 0 {
+			word = ", "
+		}
+		b.WriteString(word + o.Field.Name)
+		if o.Descending {
+			b.WriteString(" desc")
+		}
+	}
+	if t := r.Time; t != nil {
+		order := "at or before"
+		if !t.Exact {
+			order = "before"
+		}
+		fmt.Fprintf(&b, "; the latest row whose %s is %s %s, by %s at most", t.Staging.Name, order, t.Training.Name, toleranceText(r))
+	}
+	if r.MinMatch > 0 {
+		fmt.Fprintf(&b, "; at least %g %% of rows must match", 100*r.MinMatch)
+	}
+	return b.String()
+}
+
+func toleranceText(r resolve.Staging) string {
+	if r.Time.Training.Type.ID() == arrow.INT64 {
+		return strconv.FormatInt(r.Time.Tolerance, 10)
+	}
+	return r.PointInTime.Tolerance.String()
+}
+
+func strategyText(s dataset.Strategy) string {
+	switch s {
+	case dataset.StrategyAuto, "":
+		return "auto: merge where the keys turn out to be sorted, else index"
+	case dataset.StrategyMerge, dataset.StrategyZip:
+		return string(s) + "; index where the keys turn out not to be sorted"
+	case dataset.StrategyBroadcast:
+		return "broadcast: the whole table, loaded once for all splits"
+	default:
+		return string(s)
+	}
+}
+
+func alignText(r resolve.Staging) string {
+	if r.Align.Training == r.Align.Staging {
+		return r.Align.Training
+	}
+	return r.Align.Training + " with " + r.Align.Staging
+}
+
+// explainSorted names the orders that staging files declare.
+func (p *Plan) explainSorted(b *strings.Builder, i int) {
+	t := p.Relation.Staging[i].Pinned
+	files, all := map[int]int{}, 0
+	seen := map[string]bool{}
+	for _, c := range p.Staging[i].Classes {
+		for _, f := range c.Files {
+			if !seen[f.Location] {
+				seen[f.Location] = true
+				files[f.SortOrder]++
+				all++
+			}
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(files)) {
+		if order := t.SortOrders[id]; len(order) > 0 {
+			fmt.Fprintf(b, "  sorted by %s, as %d of %d files declare; checked while they are read\n", orderText(t, order), files[id], all)
+		}
+	}
+}
+
+func orderText(t *catalog.Table, order catalog.SortOrder) string {
+	parts := make([]string, len(order))
+	for i, f := range order {
+		column, _ := t.ByID(f.Source)
+		parts[i] = column.Name
+		if f.Transform.Kind != catalog.Identity {
+			parts[i] = string(f.Transform.Kind) + "(" + column.Name + ")"
+		}
+		if f.Descending {
+			parts[i] += " desc"
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// explainLayout says how the training files of each spec find staging files.
+func (p *Plan) explainLayout(b *strings.Builder, i int) {
+	s, r := p.Staging[i], p.Relation.Staging[i]
+	if s.Aligned != "" {
+		fmt.Fprintf(b, "  align %s: a training partition meets %s\n", alignText(r), s.Aligned)
+	}
+	for _, pairing := range s.Layout {
+		b.WriteString("  match")
+		if len(s.Layout) > 1 {
+			fmt.Fprintf(b, " of training spec %d with staging spec %d,", pairing.Training, pairing.Staging)
+		}
+		b.WriteString(" by " + pairingText(pairing, r) + "\n")
+	}
+	if r.Time != nil {
+		fmt.Fprintf(b, "  match by time: files whose %s lies within the tolerance\n", r.Time.Staging.Name)
+	}
+	if s.Joined {
+		b.WriteString("  classes share files and the table is small: they are joined into one\n")
+	}
+}
+
+// pairingText names all that narrows the match of two specs.
+func pairingText(p Pairing, r resolve.Staging) string {
+	var parts []string
+	for _, pair := range p.Buckets {
+		parts = append(parts, fmt.Sprintf("%s: training bucket(%d) with staging bucket(%d), residue classes modulo %d",
+			pair.Key.Training.Name, pair.TrainingOf, pair.StagingOf, pair.Modulus))
+	}
+	keys := make([]string, len(r.Keys))
+	for i, k := range r.Keys {
+		keys[i] = k.Training.Name
+	}
+	if p.Partitions {
+		parts = append(parts, "partition values of "+strings.Join(keys, ", "))
+	}
+	if p.Statistics {
+		parts = append(parts, "range: least and greatest "+strings.Join(keys, ", ")+" of each file")
+	}
+	if len(parts) == 0 {
+		return "broadcast: nothing narrows the match, every file is read"
+	}
+	return strings.Join(parts, "; ")
+}
+
+func (p *Plan) explainUnaligned(b *strings.Builder, i int) {
+	if u := p.Staging[i].Unaligned; u.Partitions > 0 {
+		fmt.Fprintf(b, "  training partitions that meet none: %d, with %d rows, which are missing\n", u.Partitions, u.Rows)
+	}
+}

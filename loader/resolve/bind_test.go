@@ -1,0 +1,293 @@
+package resolve_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/resolve"
+)
+
+// wideTables are a training and a staging table with a column of every kind.
+func wideTables() (training, staging *catalog.Table) {
+	types := []struct {
+		name string
+		dt   arrow.DataType
+	}{
+		{"flag", arrow.FixedWidthTypes.Boolean},
+		{"small", arrow.PrimitiveTypes.Int32},
+		{"big", arrow.PrimitiveTypes.Int64},
+		{"real", arrow.PrimitiveTypes.Float32},
+		{"double", arrow.PrimitiveTypes.Float64},
+		{"price", &arrow.Decimal128Type{Precision: 9, Scale: 2}},
+		{"word", arrow.BinaryTypes.String},
+		{"blob", arrow.BinaryTypes.Binary},
+		{"uuid", &arrow.FixedSizeBinaryType{ByteWidth: 16}},
+		{"on", arrow.FixedWidthTypes.Date32},
+		{"clock", arrow.FixedWidthTypes.Time64us},
+		{"at", &arrow.TimestampType{Unit: arrow.Microsecond}},
+		{"zoned", &arrow.TimestampType{Unit: arrow.Microsecond, TimeZone: "UTC"}},
+		{"fine", &arrow.TimestampType{Unit: arrow.Nanosecond}},
+		{"list", arrow.ListOf(arrow.PrimitiveTypes.Float64)},
+	}
+	training = table("ml.t", []catalog.Field{field(1, "id", arrow.PrimitiveTypes.Int64, true), field(2, "day", arrow.PrimitiveTypes.Int64, false)}, catalog.Spec{
+		{ID: 1000, Source: 1, Name: "b", Transform: catalog.Transform{Kind: catalog.Bucket, N: 4}},
+		{ID: 1001, Source: 2, Name: "day", Transform: catalog.Transform{Kind: catalog.Identity}},
+	})
+	staging = table("ml.s", []catalog.Field{field(1, "key", arrow.PrimitiveTypes.Int64, true)}, spec(1, 4))
+	for i, c := range types {
+		training.Fields = append(training.Fields, field(10+i, c.name, c.dt, c.name == "small"))
+		staging.Fields = append(staging.Fields, field(30+i, c.name, c.dt, false))
+	}
+	return training, staging
+}
+
+func bindWide(training dataset.Training, entries ...dataset.Staging) (*resolve.Relation, error) {
+	t, s := wideTables()
+	training.Table = t.Name
+	tables := make([]*catalog.Table, len(entries))
+	for i := range entries {
+		tables[i] = s
+		entries[i].Key = []dataset.KeyPair{{Training: "id", Staging: "key"}}
+	}
+	return resolve.Bind(dataset.Dataset{Name: "d", Training: training, Key: []string{"id"}, Staging: entries}.Defaults(), t, tables)
+}
+
+func output(t *testing.T, r *resolve.Relation, name string) resolve.Output {
+	t.Helper()
+	for _, o := range r.Outputs {
+		if o.Name == name {
+			return o
+		}
+	}
+	require.Failf(t, "no output", "%s", name)
+	return resolve.Output{}
+}
+
+// spec: resolve-33
+func TestDefaultsAreTyped(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		column string
+		value  any
+		want   string // the default's text, or a part of the fault
+		fault  bool
+	}{
+		{"flag", true, "true", false},
+		{"flag", int64(1), "a boolean is expected", true},
+		{"small", int64(-7), "-7", false},
+		{"small", int64(1) << 40, "32 bits", true},
+		{"small", 1.5, "whole number", true},
+		{"big", int64(1) << 40, "1099511627776", false},
+		{"real", int64(3), "3", false},
+		{"real", 1e300, "float", true},
+		{"double", 0.5, "0.5", false},
+		{"double", int64(1)<<53 + 1, "not exact", true},
+		{"price", "12.5", "12.5", false},
+		{"price", int64(3), "3", false},
+		{"price", "1.234", "2 digits", true},
+		{"price", 0.1, "number", true},
+		{"word", "??", "??", false},
+		{"word", int64(1), "string", true},
+		{"blob", "00ff", "AP8=", false},
+		{"blob", "xyz", "hexadecimal", true},
+		{"uuid", "f79c3e09-677c-4bbd-a479-3f349cb785e7", "95w+CWd8S72keT80nLeF5w==", false},
+		{"uuid", "00", "1 bytes, not 16", true},
+		{"on", "2026-10-01", "2026-10-01", false},
+		{"on", "yesterday", "2026-10-01", true},
+		{"clock", "12:30:00", "12:30:00.000000", false},
+		{"at", "2026-10-01T12:00:00", "2026-10-01T12:00:00", false},
+		{"at", "2026-10-01T12:00:00Z", "leave the offset away", true},
+		{"zoned", "2026-10-01T12:00:00+02:00", "2026-10-01T10:00:00Z", false},
+		{"zoned", "2026-10-01T12:00:00", "write an offset", true},
+		{"list", int64(1), "the only default of nested columns", true},
+	} {
+		e := dataset.Staging{Table: "ml.s", Columns: []dataset.Column{{Column: c.column, Name: "x"}}, Missing: dataset.MissingDefault, Defaults: []dataset.Default{{Column: "x", Value: c.value}}}
+		r, err := bindWide(dataset.Training{}, e)
+		if c.fault {
+			require.ErrorContains(t, err, c.want, "%s %v", c.column, c.value)
+			require.Equal(t, "staging[0].missing.default.x", fault.As(err).Faults[0].Field)
+			continue
+		}
+		require.NoError(t, err, "%s %v", c.column, c.value)
+		o := output(t, r, "x")
+		require.Equal(t, 1, o.Default.Len())
+		require.True(t, arrow.TypeEqual(o.Field.Type, o.Default.DataType()))
+		require.Equal(t, c.want, o.Default.ValueStr(0), "%s", c.column)
+	}
+	e := dataset.Staging{Table: "ml.s", Columns: []dataset.Column{{Column: "word", Name: "x"}}, Missing: dataset.MissingDefault, Defaults: []dataset.Default{{Column: "x"}}}
+	r, err := bindWide(dataset.Training{}, e)
+	require.NoError(t, err)
+	require.Nil(t, output(t, r, "x").Default)
+	e.Defaults[0].Column = "xx"
+	_, err = bindWide(dataset.Training{}, e)
+	require.ErrorContains(t, err, `offers no column "xx"`)
+	require.Equal(t, "x", fault.As(err).Faults[0].Nearest)
+}
+
+// spec: resolve-34, resolve-36, resolve-39
+func TestOverlayOutputs(t *testing.T) {
+	t.Parallel()
+	replace := dataset.Staging{Table: "ml.s", Name: "a", Join: dataset.Overlay, Columns: []dataset.Column{{Column: "small"}, {Column: "real", Name: "fresh"}}, MatchedAs: "hit"}
+	keep := dataset.Staging{Table: "ml.s", Name: "b", Join: dataset.Overlay, Nulls: dataset.NullsKeep, Columns: []dataset.Column{{Column: "small"}}}
+	semi := dataset.Staging{Table: "ml.s", Name: "c", Join: dataset.Semi}
+	anti := dataset.Staging{Table: "ml.s", Name: "d", Join: dataset.Anti}
+	r, err := bindWide(dataset.Training{}, replace, keep, semi, anti)
+	require.NoError(t, err)
+	small := output(t, r, "small")
+	require.Equal(t, resolve.TrainingLevel, small.Level)
+	require.Len(t, small.Overlays, 2)
+	require.Equal(t, 0, small.Overlays[0].Level)
+	require.Equal(t, 1, small.Overlays[1].Level)
+	require.Equal(t, 31, small.Overlays[1].Field.ID)
+	require.True(t, small.Null, "a null of the overlay stands")
+	require.Equal(t, 0, output(t, r, "fresh").Level)
+	require.True(t, output(t, r, "fresh").Null)
+	hit := output(t, r, "hit")
+	require.True(t, hit.Matched)
+	require.False(t, hit.Null)
+	require.Equal(t, arrow.FixedWidthTypes.Boolean, hit.Type())
+	training, _ := wideTables()
+	require.Len(t, r.Outputs, len(training.Fields)+2, "semi and anti joins offer nothing")
+
+	r, err = bindWide(dataset.Training{}, keep)
+	require.NoError(t, err)
+	require.False(t, output(t, r, "small").Null, "a null of the overlay gives way")
+}
+
+// spec: resolve-35
+func TestOverlayRefuses(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		columns  []dataset.Column
+		training dataset.Training
+		defaults []dataset.Default
+		message  string
+	}{
+		"the key":            {columns: []dataset.Column{{Column: "big", Name: "id"}}, message: "is part of the key"},
+		"a partition column": {columns: []dataset.Column{{Column: "big", Name: "day"}}, message: "is what the table is partitioned by"},
+		"a distinct column": {
+			columns:  []dataset.Column{{Column: "word"}},
+			training: dataset.Training{Distinct: &dataset.Distinct{By: []string{"id", "word"}}}, message: "is what distinct goes by",
+		},
+		"another type": {columns: []dataset.Column{{Column: "big", Name: "small"}}, message: "replaces values of one type"},
+		"a shape":      {columns: []dataset.Column{{Column: "list", Last: 5}}, message: "shape it in the query's columns"},
+		"a default": {
+			columns:  []dataset.Column{{Column: "word"}},
+			defaults: []dataset.Default{{Column: "word", Value: "x"}}, message: "keeps the training table's value",
+		},
+	} {
+		e := dataset.Staging{Table: "ml.s", Name: "s", Join: dataset.Overlay, Columns: c.columns, Defaults: c.defaults}
+		if c.defaults != nil {
+			e.Missing = dataset.MissingDefault
+		}
+		_, err := bindWide(c.training, e)
+		require.Equal(t, fault.Invalid, fault.KindOf(err), name)
+		require.ErrorContains(t, err, c.message, name)
+	}
+	twice := dataset.Staging{Table: "ml.s", Join: dataset.Overlay, Columns: []dataset.Column{{Column: "real", Name: "fresh"}}}
+	other := twice
+	twice.Name, other.Name = "a", "b"
+	_, err := bindWide(dataset.Training{}, twice, other)
+	require.ErrorContains(t, err, `column "fresh" of b has the name of a column of a`)
+}
+
+// spec: resolve-36
+func TestMatchedAsNeedsItsOwnName(t *testing.T) {
+	t.Parallel()
+	_, err := bindWide(dataset.Training{}, dataset.Staging{Table: "ml.s", Name: "s", Prefix: "s_", MatchedAs: "flag"})
+	require.Equal(t, "staging[0].matched_as", fault.As(err).Faults[0].Field)
+}
+
+// spec: resolve-37
+func TestShapes(t *testing.T) {
+	t.Parallel()
+	list := dataset.Column{Column: "list", Name: "x"}
+	for name, c := range map[string]struct {
+		column dataset.Column
+		query  dataset.Column
+		want   string
+		shapes int
+	}{
+		"last":            {dataset.Column{Column: "list", Name: "x", Last: 50}, dataset.Column{Column: "x"}, "list<item: float64, nullable>", 1},
+		"last, then last": {dataset.Column{Column: "list", Name: "x", Last: 50}, dataset.Column{Column: "x", First: 3}, "list<item: float64, nullable>", 2},
+		"elements":        {list, dataset.Column{Column: "x", As: "float"}, "list<item: float32, nullable>", 1},
+		"price to float":  {dataset.Column{Column: "price", Name: "x", As: "float"}, dataset.Column{Column: "x"}, "float32", 1},
+		"twice":           {dataset.Column{Column: "small", Name: "x", As: "long"}, dataset.Column{Column: "x", As: "double"}, "float64", 2},
+		"date to time":    {dataset.Column{Column: "on", Name: "x", As: "timestamptz"}, dataset.Column{Column: "x"}, "timestamp[us, tz=UTC]", 1},
+		"nanoseconds":     {dataset.Column{Column: "fine", Name: "x"}, dataset.Column{Column: "x", As: "timestamp"}, "timestamp[us]", 1},
+	} {
+		r, err := bindWide(dataset.Training{}, dataset.Staging{Table: "ml.s", Columns: []dataset.Column{c.column}})
+		require.NoError(t, err, name)
+		selected, err := r.Select([]dataset.Column{c.query})
+		require.NoError(t, err, name)
+		require.Equal(t, c.want, selected[0].Type().String(), name)
+		require.Len(t, selected[0].Shapes, c.shapes, name)
+	}
+	for column, message := range map[dataset.Column]string{
+		{Column: "word", Last: 3}:           "only lists",
+		{Column: "word", As: "long"}:        "not cast to long",
+		{Column: "list", First: 1, Last: 1}: "exclude each other",
+		{Column: "small", As: "dubble"}:     "no type to cast to",
+		{Column: "at", As: "long"}:          "not cast to long",
+		{Column: "list", As: "date"}:        "not cast to date",
+	} {
+		r, err := bindWide(dataset.Training{})
+		require.NoError(t, err)
+		_, err = r.Select([]dataset.Column{column})
+		require.ErrorContains(t, err, message)
+		_, err = bindWide(dataset.Training{}, dataset.Staging{Table: "ml.s", Prefix: "s_", Columns: []dataset.Column{column}})
+		require.ErrorContains(t, err, message)
+	}
+}
+
+// spec: resolve-32
+func TestTimesOfOneType(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		training, staging string
+		tolerance         time.Duration
+		want              int64
+		message           string
+	}{
+		"dates":            {"on", "on", 60 * time.Hour, 2, ""},
+		"microseconds":     {"at", "at", time.Second, 1_000_000, ""},
+		"nanoseconds":      {"fine", "fine", time.Second, 1_000_000_000, ""},
+		"longs":            {"big", "big", 17, 17, ""},
+		"zoned and not":    {"at", "zoned", time.Hour, 0, "do not compare"},
+		"no time":          {"word", "word", time.Hour, 0, "is no time"},
+		"unknown":          {"att", "at", time.Hour, 0, `no column "att"`},
+		"a negative while": {"at", "at", -time.Hour, 0, "negative"},
+	} {
+		e := dataset.Staging{Table: "ml.s", Prefix: "s_", PointInTime: &dataset.PointInTime{Training: c.training, Staging: c.staging, Tolerance: c.tolerance, Exact: true}}
+		r, err := bindWide(dataset.Training{}, e)
+		if c.message != "" {
+			require.ErrorContains(t, err, c.message, name)
+			continue
+		}
+		require.NoError(t, err, name)
+		require.Equal(t, c.want, r.Staging[0].Time.Tolerance, name)
+		require.True(t, r.Staging[0].Time.Exact)
+	}
+}
+
+func TestOrderAndDistinctAreBound(t *testing.T) {
+	t.Parallel()
+	e := dataset.Staging{Table: "ml.s", Prefix: "s_", Duplicates: dataset.DuplicatesLast, OrderBy: []dataset.OrderBy{{Column: "at", Descending: true}, {Column: "real"}}}
+	r, err := bindWide(dataset.Training{Distinct: &dataset.Distinct{By: []string{"id"}, Keep: dataset.KeepLast, OrderBy: []dataset.OrderBy{{Column: "small"}}}}, e)
+	require.NoError(t, err)
+	require.Equal(t, "at", r.Staging[0].Order[0].Field.Name)
+	require.True(t, r.Staging[0].Order[0].Descending)
+	require.Equal(t, 1, r.Distinct.By[0].ID)
+	require.Equal(t, "small", r.Distinct.Order[0].Field.Name)
+	e.OrderBy = []dataset.OrderBy{{Column: "list"}}
+	_, err = bindWide(dataset.Training{Distinct: &dataset.Distinct{By: []string{"list", "idd"}}}, e)
+	require.ErrorContains(t, err, "has no order")
+	require.ErrorContains(t, err, "cannot be told apart by column ml.t.list")
+	require.ErrorContains(t, err, `no column "idd"`)
+}
