@@ -67,9 +67,10 @@ func Graph() []Row {
 		},
 		{Folder: "joiner", Imports: "batch budget fault invariant"},
 		{Folder: "loader/lane", Imports: "plan batch budget fault invariant"},
+		{Folder: "loader/verify", Imports: "dataset catalog resolve plan bucket budget fault"},
 		{
 			Folder:  "loader",
-			Imports: "dataset catalog resolve plan scan lane joiner cache expr batch budget fault invariant",
+			Imports: "dataset catalog resolve plan scan lane verify joiner cache expr batch budget fault invariant",
 		},
 		{Folder: "loader/stage", Imports: "dataset catalog plan parquet bucket batch budget store fault"},
 		{Folder: "loader/promote", Imports: "dataset catalog plan parquet bucket batch budget store fault"},

@@ -1,0 +1,32 @@
+package loader
+
+import (
+	"context"
+
+	"github.com/apache/arrow-go/v18/arrow/array"
+
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/plan"
+	"github.com/penstock/penstock/loader/verify"
+)
+
+// Verification is what Verify found.
+type Verification = verify.Report
+
+// Verify reads the keys of every table of a query's dataset, and says whether
+// the files are laid out as their manifests say and the dataset's rules hold.
+// What breaks them is in the report's findings; an error is what kept Verify
+// from finding out.
+func (l *Loader) Verify(ctx context.Context, query dataset.Query) (*Verification, error) {
+	p, err := l.Plan(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	return verify.Run(ctx, p, verify.Options{
+		Catalog: l.options.Catalog, Budget: l.options.Budget,
+		Scan: func(ctx context.Context, source plan.Source, columns []catalog.Field) (array.RecordReader, error) {
+			return l.options.Scan(ctx, source, columns)
+		},
+	})
+}

@@ -1,0 +1,166 @@
+package verify
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/apache/arrow-go/v18/arrow"
+
+	"github.com/penstock/penstock/internal/bucket"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog"
+)
+
+// layout compares the rows of one file with the buckets of its partition.
+type layout struct {
+	file    File
+	buckets []fileBucket
+	first   string // the first row that lies wrong
+}
+
+// fileBucket is one bucket that a manifest says a file's rows belong to.
+type fileBucket struct {
+	column catalog.Field
+	id, of int
+	found  []int32
+}
+
+// newLayout describes a file; keys holds the ids of the join key's columns.
+func newLayout(t *catalog.Table, f catalog.File, keys map[int]bool) *layout {
+	l := &layout{file: File{File: f.Location, Spec: f.Spec, Rows: f.Rows}}
+	var parts []string
+	for i, p := range t.Specs[f.Spec] {
+		column, known := t.ByID(p.Source)
+		parts = append(parts, partText(p, column.Name, f.Partition[i]))
+		if p.Transform.Kind != catalog.Bucket || !known {
+			continue
+		}
+		b := fileBucket{column: column, id: int(bucket.Null), of: p.Transform.N}
+		if id, some := f.Partition[i].(int64); some {
+			b.id = int(id)
+		}
+		l.buckets = append(l.buckets, b)
+		l.file.Bucketed = l.file.Bucketed || keys[column.ID]
+	}
+	l.file.Partition = strings.Join(parts, ", ")
+	return l
+}
+
+// partText renders one partition value, as "bucket[16](id) = 3".
+func partText(p catalog.PartitionField, column string, value any) string {
+	text := "null"
+	if value != nil {
+		text = shorten(fmt.Sprint(value))
+	}
+	return fieldText(p, column) + " = " + text
+}
+
+// fieldText renders a partition field, as "bucket[16](id)".
+func fieldText(p catalog.PartitionField, column string) string {
+	if p.Transform.Kind == catalog.Identity {
+		return column
+	}
+	transform := string(p.Transform.Kind)
+	if p.Transform.N > 0 {
+		transform += fmt.Sprintf("[%d]", p.Transform.N)
+	}
+	return fmt.Sprintf("%s(%s)", transform, column)
+}
+
+func specText(t *catalog.Table, spec int) string {
+	var parts []string
+	for _, p := range t.Specs[spec] {
+		column, _ := t.ByID(p.Source)
+		parts = append(parts, fieldText(p, column.Name))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// columns returns the columns that check looks at, without repetition.
+func (l *layout) columns() []catalog.Field {
+	var columns []catalog.Field
+	for _, b := range l.buckets {
+		columns = withField(columns, b.column)
+	}
+	return columns
+}
+
+// withField adds a column that is not there yet.
+func withField(columns []catalog.Field, f catalog.Field) []catalog.Field {
+	if fieldAt(columns, f) < 0 {
+		columns = append(columns, f)
+	}
+	return columns
+}
+
+func fieldAt(columns []catalog.Field, f catalog.Field) int {
+	for i, c := range columns {
+		if c.ID == f.ID {
+			return i
+		}
+	}
+	return -1
+}
+
+// check looks at the buckets of rows, which have the columns by their names.
+// The first of them is row number first of the file.
+func (l *layout) check(rows arrow.RecordBatch, first int64) error {
+	var wrong []bool
+	for i := range l.buckets {
+		b := &l.buckets[i]
+		column := rows.Column(rows.Schema().FieldIndices(b.column.Name)[0])
+		var err error
+		if b.found, err = bucket.Array(b.found[:0], column, b.of); err != nil {
+			return fault.Op(err, "check the buckets of column %s", b.column.Name)
+		}
+		for row, id := range b.found {
+			if int(id) == b.id {
+				continue
+			}
+			if wrong == nil {
+				wrong = make([]bool, rows.NumRows())
+			}
+			wrong[row] = true
+			if l.first == "" {
+				l.first = fmt.Sprintf("row %d has %s = %s, which belongs to bucket %s of %d; the manifest says bucket %s",
+					first+int64(row), b.column.Name, shorten(column.ValueStr(row)), bucketText(int(id)), b.of, bucketText(b.id))
+			}
+		}
+	}
+	for _, w := range wrong {
+		if w {
+			l.file.Wrong++
+		}
+	}
+	return nil
+}
+
+func bucketText(id int) string {
+	if id == int(bucket.Null) {
+		return "null"
+	}
+	return strconv.Itoa(id)
+}
+
+// message is the finding of a file whose rows lie wrong.
+func (l *layout) message() string {
+	text := l.first
+	if more := l.file.Wrong - 1; more > 0 {
+		text += fmt.Sprintf("; so do %d more of its %d rows", more, l.file.Rows)
+	}
+	return text + "; rewrite the file"
+}
+
+// longestShown bounds what a report shows of a value, in bytes.
+const longestShown = 64
+
+func shorten(value string) string {
+	if len(value) > longestShown {
+		return strings.ToValidUTF8(value[:longestShown], "") + "…"
+	}
+	return value
+}
+
+func byFile(a, b File) int { return cmp.Compare(a.File, b.File) }

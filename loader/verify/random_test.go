@@ -1,0 +1,77 @@
+package verify_test
+
+import (
+	"context"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/scenario"
+	"github.com/penstock/penstock/loader"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// cases is how many random cases are verified.
+func cases() uint64 {
+	if os.Getenv("PENSTOCK_LONG") == "1" {
+		return 2000
+	}
+	return 60
+}
+
+// TestMatchesAreThoseOfStreams: over tables of every layout and rule, a
+// verification counts the training rows that match as a stream does, and finds
+// every key in its bucket.
+func TestMatchesAreThoseOfStreams(t *testing.T) {
+	t.Parallel()
+	matched, missing, duplicates := int64(0), int64(0), int64(0)
+	for seed := range cases() {
+		c := scenario.Generate(7000+seed, 1+int(seed)%16, 1+int(seed)/16%16)
+		lenient(c)
+		w, err := c.Make()
+		require.NoError(t, err)
+		d, err := c.Decoded()
+		require.NoError(t, err)
+		l := loader.New(loader.Options{Datasets: []dataset.Dataset{d}, Catalog: w, Scan: w.Scan})
+		shards, err := scenario.Read(context.Background(), l, c.Query)
+		if err != nil { // a layout or a cast that is refused
+			w.Release()
+			continue
+		}
+		v, err := l.Verify(context.Background(), c.Query)
+		require.NoError(t, err, c.Name)
+		require.True(t, v.Clean(), "%s: %s", c.Name, v)
+		for _, table := range v.Tables[1:] {
+			var rows, match, miss, null int64
+			for _, s := range shards {
+				counts := s.Report.Staging[table.Name]
+				rows, match, miss, null = rows+counts.Rows, match+counts.Matched, miss+counts.Missing, null+counts.NullKeys
+			}
+			j := table.Join
+			require.Equal(t, []int64{rows, match, miss, null}, []int64{j.TrainingRows, j.Matched, j.Missing, j.NullKeys}, "seed %d, %s: %s", seed, table.Name, v)
+			matched, missing, duplicates = matched+match, missing+miss, duplicates+j.DuplicatesAsked
+		}
+		w.Release()
+	}
+	require.Positive(t, matched)
+	require.Positive(t, missing)
+	require.Positive(t, duplicates)
+}
+
+// lenient takes out the rules that end a stream, or that drop training rows
+// before the joins, and lets every table be read.
+func lenient(c *scenario.Case) {
+	c.Dataset.Training.Distinct = nil
+	c.Query.Columns = nil
+	for i := range c.Dataset.Staging {
+		s := &c.Dataset.Staging[i]
+		s.MinMatch = 0
+		if s.Missing == dataset.MissingError {
+			s.Missing = dataset.MissingNull
+		}
+		if s.Join != dataset.Semi && s.Join != dataset.Anti && s.Duplicates == dataset.DuplicatesError {
+			s.Duplicates = dataset.DuplicatesFirst
+		}
+	}
+}

@@ -1,0 +1,148 @@
+package verify
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// String renders the report for people: a block per table, then the findings.
+func (v *Report) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "verify dataset %s, plan %s\n\n", cmp.Or(v.Dataset, "(inline)"), v.Plan)
+	for i, t := range v.Tables {
+		t.write(&b, i == 0)
+		b.WriteByte('\n')
+	}
+	if v.Clean() {
+		b.WriteString("no findings\n")
+		return b.String()
+	}
+	fmt.Fprintf(&b, "%s\n", count(len(v.Findings), "finding"))
+	for _, f := range v.Findings {
+		fmt.Fprintf(&b, "  %s, %s", f.Kind, f.Table)
+		if f.File != "" {
+			fmt.Fprintf(&b, ", %s", f.File)
+		}
+		fmt.Fprintf(&b, "\n    %s\n", f.Message)
+	}
+	return b.String()
+}
+
+func (t *Table) write(b *strings.Builder, training bool) {
+	if training {
+		fmt.Fprintf(b, "training %s: %s, %s", t.Table, count(len(t.Files), "file"), count(t.Rows, "row"))
+	} else {
+		fmt.Fprintf(b, "staging %s, %s: %s, %s", t.Name, t.Table, count(len(t.Files), "file"), count(t.Rows, "row"))
+	}
+	if t.LeftOut > 0 {
+		fmt.Fprintf(b, "; %s more left out by filters or the sample", count(t.LeftOut, "file"))
+	}
+	b.WriteByte('\n')
+	for _, spec := range slices.Sorted(maps.Keys(t.Specs)) {
+		t.writeSpec(b, spec)
+	}
+	if t.Join != nil {
+		t.Join.write(b)
+	}
+}
+
+// writeSpec sums up the files of one partition spec.
+func (t *Table) writeSpec(b *strings.Builder, spec int) {
+	var files, wrong, bare, unread int
+	var rows int64
+	for _, f := range t.Files {
+		if f.Spec != spec {
+			continue
+		}
+		files++
+		rows += f.Rows
+		if f.Wrong > 0 {
+			wrong++
+		}
+		if !f.Bucketed {
+			bare++
+		}
+		if f.Unread {
+			unread++
+		}
+	}
+	fmt.Fprintf(b, "  spec %d, %s: %s, %s", spec, cmp.Or(t.Specs[spec], "unpartitioned"), count(files, "file"), count(rows, "row"))
+	if bare > 0 {
+		b.WriteString(", without a bucket of the key")
+	} else if wrong == 0 && unread == 0 {
+		b.WriteString(", every key in its bucket")
+	}
+	if wrong > 0 {
+		fmt.Fprintf(b, ", %s with keys of other buckets", count(wrong, "file"))
+	}
+	if unread > 0 {
+		fmt.Fprintf(b, ", %s unreadable", count(unread, "file"))
+	}
+	b.WriteByte('\n')
+}
+
+func (j *Join) write(b *strings.Builder) {
+	fmt.Fprintf(b, "  %s with %s", count(j.Rows, "row"), count(j.Keys, "key"))
+	if j.NullRows > 0 {
+		fmt.Fprintf(b, ", %d with a null key", j.NullRows)
+	}
+	fmt.Fprintf(b, "\n  of %s %d match (%.4g %%)", count(j.TrainingRows, "training row"), j.Matched, 100*j.MatchRate)
+	if j.MinMatch > 0 {
+		fmt.Fprintf(b, ", %.4g %% are asked for", 100*j.MinMatch)
+	}
+	if j.Missing > 0 {
+		fmt.Fprintf(b, ", %d have no match", j.Missing)
+	}
+	if j.NullKeys > 0 {
+		fmt.Fprintf(b, " (%d a null key)", j.NullKeys)
+	}
+	b.WriteByte('\n')
+	if j.DuplicateKeys > 0 {
+		fmt.Fprintf(b, "  duplicates: %s\n", duplicatesText(j))
+		writeKeys(b, j.Duplicates)
+	}
+	if j.OrphanKeys > 0 {
+		fmt.Fprintf(b, "  orphans: no training row finds %s of %s\n", count(j.OrphanKeys, "key"), count(j.OrphanRows, "row"))
+		writeKeys(b, j.Orphans)
+	}
+	if j.Passes > 1 {
+		fmt.Fprintf(b, "  keys were read in up to %d passes, as memory did not hold them at once\n", j.Passes)
+	}
+}
+
+func writeKeys(b *strings.Builder, keys []Key) {
+	for _, k := range keys {
+		fmt.Fprintf(b, "    %s: %s in %s\n", k.Key, count(k.Rows, "row"), strings.Join(slices.Compact(slices.Clone(k.Files)), " and "))
+	}
+}
+
+func duplicatesText(j *Join) string {
+	text := fmt.Sprintf("%s with several rows, %d rows too many", count(j.DuplicateKeys, "key"), j.SurplusRows)
+	if j.DuplicatesAsked == 0 {
+		return text + "; no training row asks for them"
+	}
+	return text + fmt.Sprintf("; training rows ask for %d of them", j.DuplicatesAsked)
+}
+
+func missingText(j *Join) string {
+	text := fmt.Sprintf("%d of %s have no match", j.Missing, count(j.TrainingRows, "training row"))
+	if j.NullKeys > 0 {
+		text += fmt.Sprintf(", %d of them a null key", j.NullKeys)
+	}
+	return text
+}
+
+func matchRateText(j *Join) string {
+	return fmt.Sprintf("%.4g %% of %s match, min_match asks for %.4g %%", 100*j.MatchRate, count(j.TrainingRows, "training row"), 100*j.MinMatch)
+}
+
+// count is a number and what it counts.
+func count[N int | int64](n N, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
+}

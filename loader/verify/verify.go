@@ -1,0 +1,208 @@
+// Package verify reads the keys of every table of a dataset, and says whether
+// the files are laid out as their manifests say and the dataset's rules hold:
+// the bucket of every row, duplicate and null keys, how many training rows
+// find a match, and staging keys that no training row has.
+//
+// It promises to go on after every finding, a damaged file included, so that
+// one run tells all; and to hold, reserved from the budget, the keys of one
+// group of files at a time, reading them in several passes where they do not
+// fit. It knows plans and batches of rows, and opens files through a function
+// that it is given.
+package verify
+
+import (
+	"context"
+	"slices"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/plan"
+	"github.com/penstock/penstock/loader/resolve"
+)
+
+// Options are what a verification works with.
+type Options struct {
+	Catalog catalog.Catalog
+	// Scan opens a source, as loader.Options.Scan does. It compares no keys
+	// with buckets where the source has none to be checked.
+	Scan   func(ctx context.Context, source plan.Source, columns []catalog.Field) (array.RecordReader, error)
+	Budget *budget.Budget // what the held keys are reserved from; nil: unlimited
+}
+
+// Run verifies the tables of a plan. A finding never stops the others; an
+// error is what keeps Run from finding out, as storage that does not answer.
+//
+// Training rows count that the query's and the dataset's filters and the
+// sample leave; distinct and the other staging tables drop none of them.
+func Run(ctx context.Context, p *plan.Plan, options Options) (*Report, error) {
+	v := &verifier{
+		options: options, plan: p, unread: map[string]bool{},
+		out: &Report{Dataset: p.Relation.Dataset.Name, Plan: p.ID, Pin: p.Pin, Findings: []Finding{}},
+	}
+	if err := v.training(ctx); err != nil {
+		return nil, fault.Op(err, "verify the training table")
+	}
+	for i, s := range p.Relation.Staging {
+		if err := v.staging(ctx, i); err != nil {
+			return nil, fault.Op(err, "verify staging[%d] %s", i, s.Name)
+		}
+	}
+	return v.out, nil
+}
+
+// trainingName is what reports call the training table.
+const trainingName = "training"
+
+// verifier is the state of one Run.
+type verifier struct {
+	options Options
+	plan    *plan.Plan
+	out     *Report
+	unread  map[string]bool // files that a finding says are unreadable
+}
+
+func (v *verifier) find(kind Kind, table, file, message string) {
+	v.out.Findings = append(v.out.Findings, Finding{Kind: kind, Table: table, File: file, Message: message})
+}
+
+// training checks the layout of the training files that the plan reads.
+func (v *verifier) training(ctx context.Context) error {
+	t := v.plan.Relation.Training
+	report := newTable(trainingName, t)
+	report.LeftOut = v.plan.Pruned.Files
+	keys := map[int]bool{}
+	for _, s := range v.plan.Relation.Staging {
+		for _, k := range s.Keys {
+			keys[k.Training.ID] = true
+		}
+	}
+	seen := map[string]bool{}
+	for _, s := range v.plan.Splits {
+		for _, f := range s.Files {
+			if f.Pruned || seen[f.File.Location] {
+				continue
+			}
+			seen[f.File.Location] = true
+			l := newLayout(t, f.File, keys)
+			if err := v.layout(ctx, report.Name, t, f.File, l); err != nil {
+				return err
+			}
+			report.add(t, l.file)
+		}
+	}
+	slices.SortFunc(report.Files, byFile)
+	v.out.Tables = append(v.out.Tables, report)
+	return nil
+}
+
+// layout reads the bucketed columns of one file.
+func (v *verifier) layout(ctx context.Context, name string, t *catalog.Table, f catalog.File, l *layout) error {
+	if columns := l.columns(); len(columns) > 0 {
+		source := plan.Source{Table: t, Files: []plan.FileRange{{File: f, To: f.Rows}}}
+		whole, err := v.read(ctx, name, source, columns, l.check)
+		if err != nil {
+			return err
+		}
+		l.file.Unread = !whole
+	}
+	v.told(name, l)
+	return nil
+}
+
+// told adds the finding of a file whose keys lie wrong.
+func (v *verifier) told(name string, l *layout) {
+	if l.file.Wrong > 0 {
+		v.find(Layout, name, l.file.File, l.message())
+	}
+}
+
+func newTable(name string, t *catalog.Table) Table {
+	return Table{Name: name, Table: t.Name, Files: []File{}, Specs: map[int]string{}}
+}
+
+func (t *Table) add(of *catalog.Table, f File) {
+	t.Files = append(t.Files, f)
+	t.Rows += f.Rows
+	if _, known := t.Specs[f.Spec]; !known {
+		t.Specs[f.Spec] = specText(of, f.Spec)
+	}
+}
+
+// read reads columns of one file and gives the batches on, each with the
+// number of its first row among those that the source's filter leaves. It says
+// whether the file was read to its end; a file that cannot be is a finding.
+func (v *verifier) read(
+	ctx context.Context, name string, source plan.Source, columns []catalog.Field,
+	give func(rows arrow.RecordBatch, first int64) error,
+) (whole bool, err error) {
+	file := source.Files[0].File.Location
+	rows, err := v.options.Scan(ctx, source, columns)
+	if err == nil {
+		defer rows.Release()
+		for first := int64(0); rows.Next(); {
+			if err := give(rows.RecordBatch(), first); err != nil {
+				return false, err
+			}
+			first += rows.RecordBatch().NumRows()
+		}
+		err = rows.Err()
+	}
+	switch kind := fault.KindOf(err); {
+	case err == nil:
+		return true, nil
+	case ctx.Err() != nil:
+		return false, ctx.Err()
+	case kind != fault.Corrupt && kind != fault.NotFound && kind != fault.Invalid:
+		return false, err
+	case !v.unread[file]:
+		v.unread[file] = true
+		v.find(Unreadable, name, file, err.Error())
+	}
+	return false, nil
+}
+
+// staging checks the layout of a staging table's files and how their keys meet
+// the training rows.
+func (v *verifier) staging(ctx context.Context, i int) error {
+	r := v.plan.Relation.Staging[i]
+	m, err := v.meeting(ctx, i)
+	if err != nil {
+		return err
+	}
+	if err := m.all(ctx, i); err != nil {
+		return err
+	}
+	report := newTable(r.Name, r.Pinned)
+	report.Join = &m.sum
+	for _, l := range m.layouts {
+		v.told(r.Name, l)
+		report.add(r.Pinned, l.file)
+	}
+	slices.SortFunc(report.Files, byFile)
+	v.out.Tables = append(v.out.Tables, report)
+	v.judge(r, &m.sum)
+	return nil
+}
+
+// judge finds the rules of an entry that do not hold.
+func (v *verifier) judge(r resolve.Staging, j *Join) {
+	j.MinMatch, j.MatchRate = r.MinMatch, 1
+	if j.TrainingRows > 0 {
+		j.MatchRate = float64(j.Matched) / float64(j.TrainingRows)
+	}
+	adds := r.Join != dataset.Semi && r.Join != dataset.Anti
+	if adds && r.Duplicates == dataset.DuplicatesError && j.DuplicateKeys > 0 {
+		v.find(Duplicates, r.Name, "", duplicatesText(j))
+	}
+	if adds && r.Missing == dataset.MissingError && j.Missing > 0 {
+		v.find(Missing, r.Name, "", missingText(j))
+	}
+	if j.MatchRate < r.MinMatch {
+		v.find(MatchRate, r.Name, "", matchRateText(j))
+	}
+}

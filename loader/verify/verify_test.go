@@ -1,0 +1,402 @@
+package verify_test
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/scenario"
+	"github.com/penstock/penstock/loader"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/plan"
+	"github.com/penstock/penstock/loader/verify"
+)
+
+// world is tables and a dataset over them, made from text.
+type world struct {
+	*scenario.World
+	t       *testing.T
+	tables  map[string]*catalog.Table
+	options loader.Options
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{World: scenario.NewWorld(), t: t, tables: map[string]*catalog.Table{}}
+	t.Cleanup(w.Release)
+	w.options = loader.Options{Catalog: w, Scan: w.Scan}
+	return w
+}
+
+// table makes a table with partition specs.
+func (w *world) table(name, header string, specs ...string) {
+	w.t.Helper()
+	fields, err := scenario.Fields(header)
+	require.NoError(w.t, err)
+	var all []catalog.Spec
+	for _, text := range specs {
+		spec, err := scenario.Spec(text, fields)
+		require.NoError(w.t, err)
+		all = append(all, spec)
+	}
+	w.tables[name], err = w.NewTable(name, fields, all...)
+	require.NoError(w.t, err)
+}
+
+func (w *world) rows(name string, lines []string) arrow.RecordBatch {
+	w.t.Helper()
+	rows, err := scenario.Rows(w.tables[name].Fields, lines)
+	require.NoError(w.t, err)
+	w.t.Cleanup(rows.Release)
+	return rows
+}
+
+// add commits rows where they belong.
+func (w *world) add(name string, spec int, lines ...string) {
+	w.t.Helper()
+	require.NoError(w.t, w.Append(w.tables[name], spec, w.rows(name, lines), 0))
+}
+
+// lie commits rows as one file that claims partition values.
+func (w *world) lie(name string, spec int, partition []any, lines ...string) {
+	w.t.Helper()
+	require.NoError(w.t, w.AppendAs(w.tables[name], spec, w.rows(name, lines), partition))
+}
+
+// dataset sets the dataset d.
+func (w *world) dataset(text string) {
+	w.t.Helper()
+	var node yaml.Node
+	require.NoError(w.t, yaml.Unmarshal([]byte(text), &node))
+	d, err := dataset.FromYAML("d", &node)
+	require.NoError(w.t, err)
+	w.options.Datasets = []dataset.Dataset{d}
+}
+
+func (w *world) verify(query dataset.Query) *loader.Verification {
+	w.t.Helper()
+	if query.Dataset == "" && query.Inline == nil {
+		query.Dataset = "d"
+	}
+	v, err := loader.New(w.options).Verify(context.Background(), query)
+	require.NoError(w.t, err)
+	return v
+}
+
+// broken lets a scan of some files fail after their first batch.
+func (w *world) broken(e error, files ...string) {
+	w.options.Scan = func(ctx context.Context, s plan.Source, columns []catalog.Field) (loader.Rows, error) {
+		rows, err := w.Scan(ctx, s, columns)
+		if err != nil || len(s.Files) != 1 || !slices.Contains(files, s.Files[0].File.Location) {
+			return rows, err
+		}
+		given := false
+		next := func() (arrow.RecordBatch, error) {
+			if given || !rows.Next() {
+				return nil, e
+			}
+			given = true
+			b := rows.RecordBatch()
+			b.Retain()
+			return b, nil
+		}
+		return named{batch.FromFunc(rows.Schema(), next, rows.Release), rows}, nil
+	}
+}
+
+type named struct {
+	array.RecordReader
+	of loader.Rows
+}
+
+func (n named) FileOf(row int64) string { return n.of.FileOf(row) }
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := "testdata/" + name
+	if flag.Lookup("rewrite").Value.String() == "true" { // of scenario
+		require.NoError(t, os.WriteFile(path, []byte(got), 0o600))
+		return
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, string(want), got, "run with -rewrite and review the diff")
+}
+
+// join returns the report of the only staging table.
+func join(v *loader.Verification) *verify.Join { return v.Tables[1].Join }
+
+func kinds(v *loader.Verification) []verify.Kind {
+	var out []verify.Kind
+	for _, f := range v.Findings {
+		out = append(out, f.Kind)
+	}
+	return out
+}
+
+// everything makes a world in which everything is wrong.
+func everything(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t)
+	w.table("ml.train", "request_id:long item:int! day:int!", "bucket(4,request_id)", "day")
+	w.table("f.user", "req:long age:int", "bucket(2,req)")
+	w.table("f.item", "item:int price:float version:int", "", "bucket(3,item)")
+	w.add("ml.train", 0, "1 10 1", "1 11 1", "2 20 1", "- 30 2", "5 50 2", "8 80 2")
+	w.add("ml.train", 1, "9 10 3", "9 99 3")
+	w.lie("ml.train", 0, []any{int64(0)}, "2 21 4", "8 81 4", "6 60 4")
+	w.add("f.user", 0, "1 31", "2 -", "9 39", "77 1", "78 1", "- 99")
+	w.add("f.user", 0, "1 32", "1 33", "77 2")
+	w.lie("f.user", 0, []any{nil}, "5 50")
+	w.add("f.item", 0, "10 1.5 1", "11 2.5 1", "12 3.5 9")
+	w.add("f.item", 1, "20 1.5 1", "30 2.5 1", "50 2.5 1")
+	w.dataset(`
+training: {table: ml.train}
+key: [request_id]
+staging:
+  - {table: f.user, key: {request_id: req}, missing: error}
+  - {table: f.item, key: [item], filter: "version < 3", min_match: 0.9}
+`)
+	return w
+}
+
+// TestReport holds the words that people read, and the JSON for programs.
+func TestReport(t *testing.T) {
+	t.Parallel()
+	w := everything(t)
+	damaged := fault.New(fault.Corrupt, "page 3 does not match its checksum")
+	w.broken(damaged, "mem:///f.item/00013.parquet")
+	v := w.verify(dataset.Query{})
+	require.False(t, v.Clean())
+	golden(t, "report.txt", v.String())
+	text, err := json.MarshalIndent(v, "", " ")
+	require.NoError(t, err)
+	golden(t, "report.json", string(text)+"\n")
+	var back loader.Verification
+	require.NoError(t, json.Unmarshal(text, &back))
+	require.Equal(t, v, &back)
+}
+
+func TestClean(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.table("ml.train", "id:long", "bucket(4,id)")
+	w.table("f.user", "id:int", "bucket(6,id)")
+	w.add("ml.train", 0, "1", "2", "3", "3", "4")
+	w.add("f.user", 0, "1", "2", "3", "4", "5")
+	w.dataset(`{training: {table: ml.train}, key: [id], staging: [{table: f.user, missing: error, min_match: 1}]}`)
+	v := w.verify(dataset.Query{})
+	require.True(t, v.Clean(), "%s", v)
+	golden(t, "clean.txt", v.String())
+	require.InDelta(t, 1, join(v).MatchRate, 0)
+	require.EqualValues(t, 1, join(v).OrphanKeys)
+
+	empty := w.verify(dataset.Query{Filter: "id > 100"})
+	require.True(t, empty.Clean(), "%s", empty)
+	require.InDelta(t, 1, join(empty).MatchRate, 0)
+	require.Zero(t, join(empty).TrainingRows)
+	require.EqualValues(t, 5, join(empty).OrphanKeys)
+	require.Positive(t, empty.Tables[0].LeftOut)
+}
+
+// TestRulesDecideWhatIsFound: the same tables, under other rules.
+func TestRulesDecideWhatIsFound(t *testing.T) {
+	t.Parallel()
+	for rule, want := range map[string][]verify.Kind{
+		"join: left":                      {verify.Duplicates},
+		"duplicates: first":               nil,
+		"duplicates: all":                 nil,
+		"join: semi":                      nil,
+		"join: anti, min_match: 1":        {verify.MatchRate},
+		"join: inner, min_match: 0.75":    {verify.Duplicates},
+		"join: left, min_match: 0.76":     {verify.Duplicates, verify.MatchRate},
+		"missing: error":                  {verify.Duplicates, verify.Missing},
+		"filter: 'v = 1'":                 nil,
+		"filter: 'v = 1', missing: error": {verify.Missing},
+	} {
+		w := newWorld(t)
+		w.table("ml.train", "id:long", "bucket(4,id)")
+		w.table("f.user", "id:int v:int", "bucket(6,id)")
+		w.add("ml.train", 0, "1", "2", "3", "4")
+		w.add("f.user", 0, "1 1", "2 1", "2 2", "3 1", "5 1")
+		w.dataset(`{training: {table: ml.train}, key: [id], staging: [{table: f.user, ` + rule + `}]}`)
+		require.Equal(t, want, kinds(w.verify(dataset.Query{})), rule)
+	}
+}
+
+// TestLiesAreAllFound: every file with keys of another bucket is a finding,
+// also one that no split reads because it lies.
+func TestLiesAreAllFound(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.table("ml.train", "id:long", "bucket(4,id)")
+	w.table("f.user", "id:long", "bucket(4,id)", "bucket(2,id)")
+	w.add("ml.train", 0, "1", "1")
+	w.lie("f.user", 0, []any{int64(3)}, "1", "2", "3", "4", "5", "6", "7", "8", "-")
+	w.lie("f.user", 1, []any{nil}, "9")
+	w.add("f.user", 1, "10")
+	w.dataset(`{training: {table: ml.train}, key: [id], staging: [{table: f.user}]}`)
+	v := w.verify(dataset.Query{})
+	require.Equal(t, []verify.Kind{verify.Layout, verify.Layout}, kinds(v))
+	for _, f := range v.Findings {
+		require.Equal(t, "user", f.Table)
+	}
+	wrong := map[string]int64{}
+	for _, f := range v.Tables[1].Files {
+		require.True(t, f.Bucketed)
+		wrong[f.File] = f.Wrong
+	}
+	require.Equal(t, map[string]int64{v.Findings[0].File: wrong[v.Findings[0].File], v.Findings[1].File: 1, v.Tables[1].Files[2].File: 0}, wrong)
+	require.Greater(t, wrong[v.Findings[0].File], int64(4))
+	require.Contains(t, v.Findings[1].Message, "row 0 has id = 9, which belongs to bucket ")
+	require.Contains(t, v.Findings[1].Message, " of 2; the manifest says bucket null; rewrite the file")
+}
+
+// TestTimesDecide: with a rule on times a key of several rows is no duplicate
+// unless they are of one time, and only rows in time match.
+func TestTimesDecide(t *testing.T) {
+	t.Parallel()
+	for rule, want := range map[string]verify.Join{
+		"tolerance: 10":                  {Matched: 4, Missing: 4, DuplicatesAsked: 1},
+		"tolerance: 10, exact: false":    {Matched: 4, Missing: 4, DuplicatesAsked: 1},
+		"tolerance: 9, exact: false":     {Matched: 2, Missing: 6, DuplicatesAsked: 1},
+		"tolerance: 0":                   {Matched: 1, Missing: 7, DuplicatesAsked: 1},
+		"tolerance: 9223372036854775807": {Matched: 5, Missing: 3, DuplicatesAsked: 1},
+	} {
+		w := newWorld(t)
+		w.table("ml.train", "id:long ts:long", "bucket(4,id)")
+		w.table("f.event", "id:long ts:long", "bucket(4,id)")
+		w.add("ml.train", 0, "1 99", "1 100", "1 101", "1 115", "1 200", "2 100", "- 100", "1 -")
+		w.add("f.event", 0, "1 90", "1 100", "1 100", "1 105", "3 100", "1 -", "- 100")
+		w.dataset(`{training: {table: ml.train}, key: [id], staging: [{table: f.event, prefix: e_, duplicates: first, point_in_time: {training: ts, ` + rule + `}}]}`)
+		v := w.verify(dataset.Query{})
+		require.True(t, v.Clean())
+		j := join(v)
+		require.Equal(t, []int64{want.Matched, want.Missing, 1}, []int64{j.Matched, j.Missing, j.NullKeys}, rule)
+		require.Equal(t, []int64{8, 7, 2, 2}, []int64{j.TrainingRows, j.Rows, j.NullRows, j.Keys}, rule)
+		require.Equal(t, []int64{1, 1, want.DuplicatesAsked}, []int64{j.DuplicateKeys, j.SurplusRows, j.DuplicatesAsked}, rule)
+		require.Equal(t, []int64{1, 1}, []int64{j.OrphanKeys, j.OrphanRows}, rule)
+	}
+}
+
+// TestAlignedPartitionsAreApart: a key of several aligned partitions is no
+// duplicate, and matches in its own alone.
+func TestAlignedPartitionsAreApart(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.table("ml.train", "id:long day:date", "day bucket(4,id)")
+	w.table("f.user", "id:long day:date", "day bucket(2,id)")
+	w.add("ml.train", 0, "1 2026-01-02", "2 2026-01-02", "1 2026-01-03", "1 2026-01-05")
+	w.add("f.user", 0, "1 2026-01-01", "1 2026-01-02", "2 2026-01-02", "1 2026-01-03", "1 2025-01-01", "1 2025-01-02", "1 2025-01-02")
+	w.dataset(`{training: {table: ml.train}, key: [id], staging: [{table: f.user, prefix: u_, align: {training: day, lag: 1d}}]}`)
+	v := w.verify(dataset.Query{})
+	j := join(v)
+	require.Equal(t, []int64{4, 2, 2}, []int64{j.TrainingRows, j.Matched, j.Missing})
+	require.Equal(t, []int64{1, 1, 0}, []int64{j.DuplicateKeys, j.SurplusRows, j.DuplicatesAsked}, "%s", v)
+	require.Equal(t, []verify.Kind{verify.Duplicates}, kinds(v))
+	require.EqualValues(t, 4, j.OrphanKeys, "of the two days of 2025, of 2026-01-03, and key 2 of 2026-01-02: %s", v)
+}
+
+// TestDamagedFilesAreFindings, and the others are read.
+func TestDamagedFilesAreFindings(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []fault.Kind{fault.Corrupt, fault.NotFound, fault.Invalid} {
+		w := everything(t)
+		w.broken(fault.New(kind, "it is broken"), "mem:///ml.train/00001.parquet", "mem:///f.user/00006.parquet")
+		v := w.verify(dataset.Query{})
+		found := map[string]string{}
+		unread := 0
+		for _, f := range v.Findings {
+			if f.Kind == verify.Unreadable {
+				require.Empty(t, found[f.File], "once for each file")
+				found[f.File] = f.Message
+			}
+		}
+		for _, table := range v.Tables {
+			for _, f := range table.Files {
+				if f.Unread {
+					require.Contains(t, found, f.File)
+					unread++
+				}
+			}
+		}
+		require.Equal(t, map[string]string{
+			"mem:///ml.train/00001.parquet": "it is broken", "mem:///f.user/00006.parquet": "it is broken",
+		}, found)
+		require.Equal(t, 2, unread)
+	}
+	w := everything(t)
+	w.broken(fault.New(fault.Unavailable, "storage is away"), "mem:///f.user/00006.parquet")
+	_, err := loader.New(w.options).Verify(context.Background(), dataset.Query{Dataset: "d"})
+	require.Equal(t, fault.Unavailable, fault.KindOf(err))
+	require.ErrorContains(t, err, "verify staging[0] user: storage is away")
+}
+
+func TestEndings(t *testing.T) {
+	t.Parallel()
+	w := everything(t)
+	_, err := loader.New(w.options).Verify(context.Background(), dataset.Query{Dataset: "e"})
+	require.Equal(t, fault.NotFound, fault.KindOf(err))
+	ctx, cancel := context.WithCancel(context.Background())
+	w.options.Scan = func(ctx context.Context, s plan.Source, columns []catalog.Field) (loader.Rows, error) {
+		cancel()
+		return w.Scan(ctx, s, columns)
+	}
+	_, err = loader.New(w.options).Verify(ctx, dataset.Query{Dataset: "d"})
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+// TestLittleMemory: several passes find the same as one, and what no number of
+// passes can hold is exhausted.
+func TestLittleMemory(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.table("ml.train", "id:long", "bucket(2,id)")
+	w.table("f.user", "id:long", "")
+	var training, staging []string
+	digits := func(n int) string {
+		return strings.Repeat(string(rune('0'+n%10)), 1) + strings.Repeat("7", n/10%5) + string(rune('1'+n/50%9))
+	}
+	for i := range 20_000 {
+		staging = append(staging, digits(i)+digits(i/450))
+		if i%3 == 0 {
+			training = append(training, digits(i)+digits(i/300))
+		}
+	}
+	w.add("ml.train", 0, training...)
+	w.add("f.user", 0, staging...)
+	w.BatchRows = 1000
+	w.dataset(`{training: {table: ml.train}, key: [id], staging: [{table: f.user}]}`)
+	want := w.verify(dataset.Query{})
+	require.Equal(t, 1, join(want).Passes)
+	require.Greater(t, join(want).Keys, int64(4*firstRoom))
+
+	w.options.Budget = budget.New(2 << 20)
+	got := w.verify(dataset.Query{})
+	require.Greater(t, join(got).Passes, 1)
+	require.LessOrEqual(t, w.options.Budget.Peak(), int64(2<<20))
+	require.Zero(t, w.options.Budget.Used())
+	join(got).Passes = 1
+	require.Equal(t, want, got)
+
+	w.options.Budget = budget.New(1000)
+	_, err := loader.New(w.options).Verify(context.Background(), dataset.Query{Dataset: "d"})
+	require.Equal(t, fault.Exhausted, fault.KindOf(err))
+	require.ErrorContains(t, err, "the keys of staging table user")
+	require.Zero(t, w.options.Budget.Used())
+}
+
+// firstRoom is how many keys the first room is for.
+const firstRoom = 1 << 12
