@@ -314,7 +314,7 @@ func withoutFiles(err error) string {
 }
 
 // spec: join-1, join-3, join-4, join-5, join-6, join-7, join-9, join-11, join-12, join-15, join-16, join-17, join-18
-// spec: join-26, join-27, join-28, join-29, join-30, join-31, join-32, join-33, join-34, join-35, join-36, join-37, join-38, join-40
+// spec: join-26, join-27, join-28, join-29, join-30, join-31, join-32, join-33, join-34, join-35, join-36, join-37, join-39, join-40
 func TestJoinAgreesWithTheOracle(t *testing.T) {
 	all, times, seen := families(t), clocks(t), map[string]int{}
 	for seed := range uint64(700) {
