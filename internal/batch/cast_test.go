@@ -263,6 +263,21 @@ func TestCastLists(t *testing.T) {
 	whole.Release()
 }
 
+// TestCastListsHideNothing has an element under a null that cannot be cast.
+func TestCastListsHideNothing(t *testing.T) {
+	items, _, err := array.FromJSON(memory.DefaultAllocator, arrow.PrimitiveTypes.Int64, strings.NewReader(`[1, 16777217, 2, 3]`))
+	require.NoError(t, err)
+	offsets := memory.NewBufferBytes(arrow.Int32Traits.CastToBytes([]int32{0, 1, 2, 4}))
+	from := arrow.ListOf(arrow.PrimitiveTypes.Int64)
+	a := array.MakeFromData(array.NewData(from, 3, []*memory.Buffer{memory.NewBufferBytes([]byte{0b101}), offsets}, []arrow.ArrayData{items.Data()}, 1, 0))
+	got, err := batch.Cast(a, arrow.ListOf(arrow.PrimitiveTypes.Float32), nil)
+	require.NoError(t, err)
+	require.Equal(t, []any{[]any{"1"}, nil, []any{"2", "3"}}, valuesOf(got))
+	cut, err := batch.Last(a, 1, nil)
+	require.NoError(t, err)
+	require.Equal(t, 2, cut.(*array.List).ListValues().Len())
+}
+
 func TestCannotCast(t *testing.T) {
 	s := newSource(5)
 	for _, c := range []struct{ from, to arrow.DataType }{
