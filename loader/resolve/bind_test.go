@@ -117,11 +117,20 @@ func TestDefaultsAreTyped(t *testing.T) {
 		require.NoError(t, err, "%s %v", c.column, c.value)
 		o := output(t, r, "x")
 		require.Equal(t, 1, o.Default.Len())
-		require.True(t, arrow.TypeEqual(o.Field.Type, o.Default.DataType()))
+		require.True(t, arrow.TypeEqual(o.Type(), o.Default.DataType()))
 		require.Equal(t, c.want, o.Default.ValueStr(0), "%s", c.column)
 	}
+	cast := dataset.Staging{Table: "ml.s", Columns: []dataset.Column{{Column: "big", Name: "x", As: "double"}}, Missing: dataset.MissingDefault, Defaults: []dataset.Default{{Column: "x", Value: -1.5}}}
+	r, err := bindWide(dataset.Training{}, cast)
+	require.NoError(t, err)
+	require.Equal(t, "-1.5", output(t, r, "x").Default.ValueStr(0), "a default is of the type that the column has in the stream")
+	selected, err := r.Select([]dataset.Column{{Column: "x", As: "float"}})
+	require.NoError(t, err)
+	require.Equal(t, arrow.PrimitiveTypes.Float32, selected[0].Default.DataType())
+	_, err = r.Select([]dataset.Column{{Column: "x", As: "int"}})
+	require.ErrorContains(t, err, "the default -1.5 is no value of column")
 	e := dataset.Staging{Table: "ml.s", Columns: []dataset.Column{{Column: "word", Name: "x"}}, Missing: dataset.MissingDefault, Defaults: []dataset.Default{{Column: "x"}}}
-	r, err := bindWide(dataset.Training{}, e)
+	r, err = bindWide(dataset.Training{}, e)
 	require.NoError(t, err)
 	require.Nil(t, output(t, r, "x").Default)
 	e.Defaults[0].Column = "xx"

@@ -15,7 +15,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/google/uuid"
 
-	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/dataset"
 )
 
@@ -34,19 +34,20 @@ func (b *binder) defaultsOf(s *Staging, at string) map[string]any {
 	return defaults
 }
 
-// single makes an array of one value of a column's type, or reports why the
-// value is none of it. A null gives nil.
-func (b *binder) single(value any, f catalog.Field, at string) arrow.Array {
-	if value == nil {
+// setDefault makes the default of the type that the column has by now, or
+// says why the dataset's value is none of it.
+func (o *Output) setDefault(at string) []fault.Field {
+	o.Default = nil
+	if o.missing == nil {
 		return nil
 	}
-	builder := array.NewBuilder(memory.NewGoAllocator(), f.Type)
+	builder := array.NewBuilder(memory.NewGoAllocator(), o.Type())
 	defer builder.Release()
-	if err := appendValue(builder, f.Type, value); err != nil {
-		b.fault(at, "", "%v is no value of column %q of type %s: %v", value, f.Name, f.Type, err)
-		return nil
+	if err := appendValue(builder, o.Type(), o.missing); err != nil {
+		return []fault.Field{{Field: at, Message: fmt.Sprintf("the default %v is no value of column %q of type %s: %v", o.missing, o.Name, o.Type(), err)}}
 	}
-	return builder.NewArray()
+	o.Default = builder.NewArray()
+	return nil
 }
 
 // appendValue adds a value as a dataset writes it.

@@ -24,14 +24,16 @@ type Output struct {
 	// the row has a match in Level, else false.
 	Matched bool
 	// Default is what the column holds where the row has no match in Level: an
-	// array of one value of Field's type, in Go's memory; nil is null. It must
-	// not be released.
+	// array of one value of the output's Type, in Go's memory; nil is null. It
+	// must not be released.
 	Default arrow.Array
 	// Overlays are the staging columns that replace this training column where
 	// they match, in the order of the joins: later ones win.
 	Overlays []Overlay
 	// Shapes are what is made of the values, one after the other.
 	Shapes []Shape
+
+	missing any // the default as the dataset gives it
 }
 
 // Overlay is a staging column that replaces a training column of its type.
@@ -93,7 +95,8 @@ func (b *binder) outputs(r *Relation, level int, fixed map[int]string) {
 		}
 		o.Null = s.Join != dataset.Inner || !o.Field.Required
 		if given {
-			o.Default = b.single(value, o.Field, at+".missing.default."+o.Name)
+			o.missing = value
+			b.faults = append(b.faults, o.setDefault(at+".missing.default."+o.Name)...)
 		}
 		r.Outputs = append(r.Outputs, o)
 	}
@@ -234,7 +237,11 @@ func (r *Relation) Select(columns []dataset.Column) ([]Output, error) {
 		taken[c.Output()] = true
 		o := r.Outputs[k]
 		o.Name = c.Output()
-		faults = append(faults, o.shape(c, at)...)
+		wrong := o.shape(c, at)
+		if len(wrong) == 0 {
+			wrong = o.setDefault(at)
+		}
+		faults = append(faults, wrong...)
 		selected = append(selected, o)
 	}
 	if err := fault.Fields(faults); err != nil {

@@ -232,7 +232,7 @@ func equal(a, b []iceberg.Literal) bool {
 func TestEqualKeysShareAClass(t *testing.T) {
 	t.Parallel()
 	seen := map[string]int{}
-	for seed := range uint64(1500) {
+	for seed := range uint64(800) {
 		r := rand.New(rand.NewPCG(seed, 7))
 		columns := []kind{kinds()[r.IntN(5)]}
 		if r.IntN(2) == 0 {
@@ -270,6 +270,6 @@ func TestEqualKeysShareAClass(t *testing.T) {
 		}
 	}
 	for _, what := range []string{"exact", "kept", "left out", "broadcast"} {
-		require.Greater(t, seen[what], 100, what)
+		require.Greater(t, seen[what], 40, what)
 	}
 }
