@@ -35,8 +35,8 @@ func readAll(t *testing.T, c *scenario.Made, q dataset.Query) ([][]any, error) {
 // bucket counts up to 16 among them, and compares with nested loops. A case
 // that differs is made smaller, and printed as a scenario file.
 //
-// spec: resolve-1, resolve-3, resolve-4, resolve-5, resolve-6, resolve-10, order-15,
-// join-26, join-27, join-28, join-29, join-31, join-32, join-33, join-35, join-60
+// spec: resolve-1, resolve-3, resolve-4, resolve-5, resolve-6, resolve-10, order-15
+// spec: join-26, join-27, join-28, join-29, join-31, join-32, join-33, join-35, join-60
 func TestOracle(t *testing.T) {
 	t.Parallel()
 	const lanes = 4 // of cases that run at once

@@ -23,6 +23,7 @@ func Generate(seed uint64, n, m int) *Case {
 		kind: pick(r, keyKinds...), keys: 1 + r.IntN(16),
 		start: pick(r, time.Date(2024, 2, 27, 20, 0, 0, 0, time.UTC), time.Date(1969, 12, 30, 22, 0, 0, 0, time.UTC)),
 	}
+	g.coarse = g.chance(2)
 	g.counts = []int{n, m, 1 + r.IntN(16), 1 + r.IntN(16), 1 + r.IntN(16)}
 	g.Dataset = dataset.Dataset{Name: g.Name, Key: []string{"k"}, Training: dataset.Training{Table: "ml.train"}}
 	if g.chance(3) {
@@ -50,6 +51,7 @@ type generator struct {
 	keys      int       // distinct keys
 	counts    []int     // of buckets: training, then per staging table
 	start     time.Time // of all times
+	coarse    bool      // times are few
 	alignment alignment // zero: no entry is aligned
 }
 

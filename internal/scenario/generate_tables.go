@@ -1,6 +1,8 @@
 package scenario
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/base64"
 	"fmt"
 	"slices"
@@ -158,7 +160,7 @@ func (g *generator) commits(specs []string, rows int, line func() string) []Comm
 			c.Lines = append(c.Lines, line())
 		}
 		if sorted {
-			slices.SortStableFunc(c.Lines, func(a, b string) int { return strings.Compare(padded(a), padded(b)) })
+			slices.SortStableFunc(c.Lines, g.byKey)
 			g.Layouts["sorted by the key"]++
 		}
 		commits = append(commits, c)
@@ -173,11 +175,27 @@ func (g *generator) commits(specs []string, rows int, line func() string) []Comm
 	return commits
 }
 
-// padded is the first word of a line so that numbers sort as numbers, those
-// below zero first but not among themselves: nearly sorted is worth a test too.
-func padded(line string) string {
-	word, _, _ := strings.Cut(line, " ")
-	return fmt.Sprintf("%12s", word)
+// byKey orders lines by their first word, a key, as writers do, nulls first.
+func (g *generator) byKey(a, b string) int {
+	x, _, _ := strings.Cut(a, " ")
+	y, _, _ := strings.Cut(b, " ")
+	switch {
+	case x == null && y == null:
+		return 0
+	case x == null:
+		return -1
+	case y == null:
+		return 1
+	case g.kind.training == "binary":
+		left, _ := base64.StdEncoding.DecodeString(x)
+		right, _ := base64.StdEncoding.DecodeString(y)
+		return bytes.Compare(left, right)
+	}
+	left, err := strconv.ParseFloat(x, 64)
+	if right, wrong := strconv.ParseFloat(y, 64); err == nil && wrong == nil {
+		return cmp.Compare(left, right)
+	}
+	return strings.Compare(x, y)
 }
 
 const trainingNames = "k k2 part day ts item label score region tags"
@@ -203,15 +221,18 @@ func (g *generator) trainingTable() Table {
 		return strings.Join([]string{
 			g.maybe(g.key(g.IntN(g.keys))), g.maybe(strconv.Itoa(g.IntN(3))), g.maybe(strconv.Itoa(g.IntN(5))),
 			g.maybe(at.Format(time.DateOnly)), g.maybe(at.Format("2006-01-02T15:04:05")),
-			strconv.Itoa(item), g.maybe(strconv.Itoa(g.IntN(2))), g.maybe(fmt.Sprintf("%d.5", g.IntN(3))),
+			strconv.Itoa(item), g.maybe(strconv.Itoa(g.IntN(2))), g.maybe(pick(g.Rand, "0.5", "1.5", "2.5", "NaN")),
 			g.maybe(pick(g.Rand, "eu", "us", "ea")), g.maybe(pick(g.Rand, "[1,2,3]", "[4]", "[5,null]")),
 		}, " ")
 	})
 	return t
 }
 
-// at is a time on one of few days.
+// at is a time on one of few days, in half of the cases one of few times.
 func (g *generator) at() time.Time {
+	if g.coarse {
+		return g.start.Add(time.Duration(g.IntN(8)) * 9 * time.Hour)
+	}
 	return g.start.Add(time.Duration(g.IntN(72)) * time.Hour).Add(time.Duration(g.IntN(2)*30) * time.Minute)
 }
 
@@ -235,11 +256,11 @@ func (g *generator) stagingTable(i int, aligned string, unique bool) Table {
 			}
 			next++
 		}
-		at := g.at().Add(-time.Duration(g.IntN(24)) * time.Hour)
+		at := g.at().Add(-time.Duration(g.IntN(3)) * 9 * time.Hour)
 		return strings.Join([]string{
 			key, g.maybe(strconv.Itoa(g.IntN(3))), g.maybe(strconv.Itoa(g.IntN(5))),
 			g.maybe(at.Format(time.DateOnly)), g.maybe(at.Format("2006-01-02T15:04:05")),
-			strconv.Itoa(g.IntN(5)), g.maybe(strconv.Itoa(g.IntN(2))), g.maybe(fmt.Sprintf("%d.25", g.IntN(9))), g.maybe(pick(g.Rand, "eu", "us")),
+			strconv.Itoa(g.IntN(5)), g.maybe(strconv.Itoa(g.IntN(2))), g.maybe(pick(g.Rand, "0.25", "-7.25", "8.25", "NaN")), g.maybe(pick(g.Rand, "eu", "us")),
 			g.maybe(strconv.Itoa(g.IntN(9))), g.maybe("0.5"), g.maybe(pick(g.Rand, "[]", "[1,2]", "[7,8,9]")), g.maybe(pick(g.Rand, "x", "yy")),
 		}, " ")
 	})

@@ -3,6 +3,7 @@ package scenario
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"math/big"
 	"slices"
 	"strconv"
@@ -229,8 +230,13 @@ func ranges(t *catalog.Table, rows arrow.RecordBatch) map[int]expr.Range {
 			continue
 		}
 		var lower, upper any
+		nan := false
 		for row := range column.Len() {
 			v := Value(column, row)
+			if f, ok := v.(float64); ok && math.IsNaN(f) {
+				nan = true
+				continue
+			}
 			if v != nil && (lower == nil || compare(v, lower) < 0) {
 				lower = v
 			}
@@ -238,7 +244,7 @@ func ranges(t *catalog.Table, rows arrow.RecordBatch) map[int]expr.Range {
 				upper = v
 			}
 		}
-		r := expr.Range{Nulls: int64(column.NullN()), Rows: int64(column.Len()), NoNaN: true}
+		r := expr.Range{Nulls: int64(column.NullN()), Rows: int64(column.Len()), NoNaN: !nan}
 		if lower != nil {
 			r.Lower, r.HasLower = bound(f.Type, lower, false)
 			r.Upper, r.HasUpper = bound(f.Type, upper, true)
@@ -288,8 +294,12 @@ func compare(a, b any) int {
 	switch x := a.(type) {
 	case int64:
 		return cmp.Compare(x, b.(int64))
-	case float64:
-		return cmp.Compare(x, b.(float64))
+	case float64: // NaN is above every number
+		y := b.(float64)
+		if math.IsNaN(x) || math.IsNaN(y) {
+			return compare(math.IsNaN(x), math.IsNaN(y))
+		}
+		return cmp.Compare(x, y)
 	case bool:
 		return cmp.Compare(strconv.FormatBool(x), strconv.FormatBool(b.(bool)))
 	case string:
