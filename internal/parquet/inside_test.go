@@ -28,7 +28,7 @@ func nestedKey(kind arrow.DataType, outer, inner, leaf bool) *arrow.Schema {
 	}, nil)
 }
 
-// spec: resolve-8
+// spec: join-85
 func TestColumnsInsideStructs(t *testing.T) {
 	for name, c := range cases() {
 		if arrow.IsNested(c.kind.ID()) {

@@ -64,7 +64,7 @@ func longsOf(b int32, n int) []int64 {
 	return out
 }
 
-// spec: resolve-8
+// spec: resolve-8, join-85
 func TestKeysInsideStructs(t *testing.T) {
 	t.Parallel()
 	r := nestedKeys(t)

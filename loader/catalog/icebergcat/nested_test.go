@@ -33,7 +33,7 @@ func nestedSchema(key string, typ iceberg.Type) *iceberg.Schema {
 	)
 }
 
-// spec: resolve-8
+// spec: join-85
 func TestColumnsInsideStructs(t *testing.T) {
 	long := iceberg.PrimitiveTypes.Int64
 	w := newWriter(t)
