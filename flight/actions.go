@@ -19,11 +19,17 @@ type action struct {
 }
 
 func (s *service) actions() []action {
-	return []action{
+	all := []action{
 		{"explain", "What a query reads, in which order and why. Body: a query as JSON. Result: text.", s.explain},
 		{"manifest", "All that a query's stream is made of, to be kept with a model. Body: a query as JSON. Result: JSON.", s.manifest},
 		{arrowflight.RenewFlightEndpointActionType, "An endpoint whose ticket is valid for longer. Body and result as Flight defines them.", s.renew},
 	}
+	if s.options.Verifier != nil {
+		all = append(all, action{
+			"verify", "Whether the tables of a query's dataset are what the join takes them for. Reads all keys. Body: a query as JSON. Result: JSON.", s.verify,
+		})
+	}
+	return all
 }
 
 // ListActions implements arrowflight.FlightServer.
@@ -70,6 +76,24 @@ func (s *service) explain(ctx context.Context, body []byte) ([]byte, error) {
 		return nil, err
 	}
 	return []byte(p.String()), nil
+}
+
+// verify reads as much as a stream does, so it counts as one.
+func (s *service) verify(ctx context.Context, body []byte) ([]byte, error) {
+	query, err := dataset.ParseQuery(body)
+	if err != nil {
+		return nil, err
+	}
+	ctx, leave, err := s.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	found, err := s.options.Verifier.Verify(ctx, query)
+	if err != nil {
+		return nil, because(ctx, err)
+	}
+	return marshal(found), nil
 }
 
 // manifest is what a model's owner keeps to know, and to read again, what the

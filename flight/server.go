@@ -28,6 +28,11 @@ type Loader interface {
 	Open(ctx context.Context, p *plan.Plan, reading loader.Reading) (loader.Stream, error)
 }
 
+// Verifier looks at the tables of a query's dataset; *loader.Loader is one.
+type Verifier interface {
+	Verify(ctx context.Context, query dataset.Query) (*loader.Verification, error)
+}
+
 // Defaults of Options.
 const (
 	DefaultLifetime   = 24 * time.Hour
@@ -47,6 +52,7 @@ const (
 // Options are what a Server is made of.
 type Options struct {
 	Loader     Loader
+	Verifier   Verifier         // of the action verify; nil: it is not served
 	Keys       *Keys            // sign and verify tickets
 	Clock      func() time.Time // judges tickets and measures calls
 	Lifetime   time.Duration    // of tickets; 0: DefaultLifetime

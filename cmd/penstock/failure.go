@@ -24,9 +24,12 @@ func usage(format string, args ...any) error { return usageError{fmt.Errorf(form
 // ended tells the user how a command ended and returns the exit code.
 func (p process) ended(command *cobra.Command, err error) int {
 	var wrong usageError
+	var unverified unverifiedError
 	switch {
 	case err == nil, brokenPipe(err):
 		return exitOK
+	case errors.Is(err, findingsError{}):
+		return exitFindings
 	case errors.As(err, &wrong):
 		p.say("penstock: %s\n\nSee: %s --help\n", wrong, command.CommandPath())
 		return exitUsage
@@ -35,6 +38,9 @@ func (p process) ended(command *cobra.Command, err error) int {
 		return exitInterrupted
 	}
 	p.say("%s", describe(fault.As(err)))
+	if errors.As(err, &unverified) {
+		return exitUnverified
+	}
 	return exitFailure
 }
 

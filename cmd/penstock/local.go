@@ -62,6 +62,15 @@ func (l local) Explain(ctx context.Context, query []byte) (string, error) {
 	return p.String(), nil
 }
 
+// Verify implements source.
+func (l local) Verify(ctx context.Context, query []byte) (*loader.Verification, error) {
+	q, err := dataset.ParseQuery(query)
+	if err != nil {
+		return nil, err
+	}
+	return l.Loader.Verify(ctx, q)
+}
+
 // Open implements source.
 func (l local) Open(ctx context.Context, query []byte) (*shards, error) {
 	q, err := dataset.ParseQuery(query)

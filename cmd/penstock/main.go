@@ -18,6 +18,8 @@ import (
 const (
 	exitOK          = 0
 	exitFailure     = 1
+	exitFindings    = 1 // of verify, whose failures are exitUnverified
+	exitUnverified  = 3
 	exitUsage       = 2
 	exitInterrupted = 130 // as shells have it for SIGINT
 )
@@ -54,7 +56,7 @@ func (p process) run(ctx context.Context, args []string) int {
 	root.SetIn(p.stdin)
 	root.SetOut(p.stdout)
 	root.SetErr(p.stderr)
-	root.AddCommand(p.serveCommand(), p.explainCommand(), p.catCommand(), p.datasetsCommand(), p.versionCommand()) //nolint:contextcheck // cobra hands ctx to the commands
+	root.AddCommand(p.serveCommand(), p.explainCommand(), p.catCommand(), p.verifyCommand(), p.datasetsCommand(), p.versionCommand()) //nolint:contextcheck // cobra hands ctx to the commands
 	command, err := root.ExecuteContextC(ctx)
 	if err != nil && !began {
 		err = usageError{err}

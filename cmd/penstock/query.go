@@ -22,9 +22,8 @@ type queryFlags struct {
 
 func newQueryFlags(c *cobra.Command) queryFlags {
 	f := c.Flags()
-	q := queryFlags{command: c, query: textFlag(c, "query,q", "JSON", "a whole query, or @FILE, or - for standard input; the other flags win over it")}
+	q := newRowFlags(c)
 	textFlag(c, "columns", "a,b", "the columns, by their output names (default: all)")
-	textFlag(c, "filter", "SQL", "which training rows, such as \"day >= DATE '2026-10-01' AND label = 1\"")
 	textFlag(c, "order", "ORDER", "stored or shuffled (default stored)")
 	f.Int64("seed", 0, "of a shuffled order")
 	f.Int64("epoch", 0, "of a shuffled order")
@@ -33,6 +32,13 @@ func newQueryFlags(c *cobra.Command) queryFlags {
 	f.Int("batch-rows", 0, "rows per batch")
 	textFlag(c, "tail", "TAIL", "keep or drop the rows that fill no last step (default keep)")
 	textFlag(c, "cursor", "JSON", "where to go on, or @FILE")
+	return q
+}
+
+// newRowFlags adds the flags that say which rows, and no others.
+func newRowFlags(c *cobra.Command) queryFlags {
+	q := queryFlags{command: c, query: textFlag(c, "query,q", "JSON", "a whole query, or @FILE, or - for standard input; the other flags win over it")}
+	textFlag(c, "filter", "SQL", "which training rows, such as \"day >= DATE '2026-10-01' AND label = 1\"")
 	return q
 }
 

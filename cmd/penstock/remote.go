@@ -21,6 +21,7 @@ import (
 
 	"github.com/penstock/penstock/flight"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader"
 )
 
 // remote answers from a server, as any client would.
@@ -95,20 +96,42 @@ func listing(f *arrowflight.FlightInfo) listed {
 
 // Explain implements source.
 func (r *remote) Explain(ctx context.Context, query []byte) (string, error) {
-	answers, err := r.client.DoAction(ctx, &arrowflight.Action{Type: "explain", Body: query})
+	text, err := r.act(ctx, "explain", query)
+	return string(text), err
+}
+
+// Verify implements source.
+func (r *remote) Verify(ctx context.Context, query []byte) (*loader.Verification, error) {
+	text, err := r.act(ctx, "verify", query)
 	if err != nil {
-		return "", r.fault(ctx, err, nil)
+		return nil, err
 	}
-	var text strings.Builder
+	var found loader.Verification
+	if err := json.Unmarshal(text, &found); err != nil {
+		return nil, fault.New(fault.Internal, "read the report that %s sent: %w", r.uri, err)
+	}
+	if found.Plan == "" {
+		return nil, fault.New(fault.Internal, "%s sent no report", r.uri)
+	}
+	return &found, nil
+}
+
+// act calls an action and returns its results, one after the other.
+func (r *remote) act(ctx context.Context, name string, body []byte) ([]byte, error) {
+	answers, err := r.client.DoAction(ctx, &arrowflight.Action{Type: name, Body: body})
+	if err != nil {
+		return nil, r.fault(ctx, err, nil)
+	}
+	var out []byte
 	for {
 		answer, err := answers.Recv()
 		if errors.Is(err, io.EOF) {
-			return text.String(), nil
+			return out, nil
 		}
 		if err != nil {
-			return "", r.fault(ctx, err, answers.Trailer())
+			return nil, r.fault(ctx, err, answers.Trailer())
 		}
-		text.Write(answer.GetBody())
+		out = append(out, answer.GetBody()...)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader"
 )
 
 // Variables of the environment that name what is read.
@@ -24,6 +25,8 @@ type source interface {
 	Datasets(ctx context.Context) ([]listed, error)
 	// Explain returns the plan of a query as text.
 	Explain(ctx context.Context, query []byte) (string, error)
+	// Verify reads the keys of a query's tables and reports what it found.
+	Verify(ctx context.Context, query []byte) (*loader.Verification, error)
 	// Open opens the shards that a query asks for, to be read one after the
 	// other. Nothing is read before the first Next.
 	Open(ctx context.Context, query []byte) (*shards, error)

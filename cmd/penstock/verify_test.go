@@ -1,0 +1,85 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/loader"
+)
+
+func TestVerify(t *testing.T) {
+	l := readLake(t)
+	server := start(t, "--config", l.config)
+	strict := `{"dataset": {"training": {"table": "ml.impressions"}, "key": ["request_id"], "staging": [` +
+		`{"table": "features.history", "key": {"request_id": "req_id"}, "min_match": 0.9, "missing": "error"}]}}`
+	for name, c := range map[string]struct {
+		args []string
+		code int
+		says []string
+	}{
+		"clean":       {[]string{"verify", "home"}, exitOK, []string{"staging history, features.history: 2 files, 4 rows", "of 7 training rows 5 match", "no findings"}},
+		"filter":      {[]string{"verify", "home", "--filter", "request_id = 3"}, exitOK, []string{"of 1 training row 1 match", "no training row finds 3 keys of 3 rows"}},
+		"findings":    {[]string{"verify", "--query", strict}, exitFindings, []string{"2 findings", "missing, history", "match_rate, history", "min_match asks for 90 %"}},
+		"no such":     {[]string{"verify", "hom"}, exitUnverified, []string{`there is no dataset "hom"`}},
+		"no table":    {[]string{"verify", "gone"}, exitUnverified, []string{"ml.impresions does not exist"}},
+		"no dataset":  {[]string{"verify"}, exitUsage, []string{"name a DATASET"}},
+		"bad filter":  {[]string{"verify", "home", "--filter", "a ="}, exitUnverified, []string{"filter"}},
+		"not a query": {[]string{"verify", "home", "--query", "{"}, exitUnverified, []string{"not a JSON object"}},
+		"as json":     {[]string{"verify", "home", "--json"}, exitOK, []string{`"orphan_keys": 0`, `"partition": "bucket[3](req_id) = 0"`, `"findings": []`}},
+		"as json too": {[]string{"verify", "--query", strict, "--json"}, exitFindings, []string{`"kind": "match_rate"`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inside := run(t, append(c.args, "--config", l.config)...)
+			require.Equal(t, c.code, inside.code, "%s%s", inside.stdout, inside.stderr)
+			for _, says := range c.says {
+				require.Contains(t, inside.stdout+inside.stderr, says)
+			}
+			require.Equal(t, c.code == exitOK || c.code == exitFindings, inside.stderr == "", "a report is all that is said")
+			asked := run(t, append(c.args, "--uri", server.uri())...)
+			asked.stderr = strings.Replace(asked.stderr, "penstock: verify: ", "penstock: ", 1) // the action's name
+			require.Equal(t, inside, asked)
+		})
+	}
+	got := run(t, "verify", "home", "--config", l.config, "--json")
+	var v loader.Verification
+	require.NoError(t, json.Unmarshal([]byte(got.stdout), &v))
+	require.Equal(t, run(t, "verify", "home", "--config", l.config).stdout, v.String())
+	require.Equal(t, exitUnverified, run(t, "verify", "home", "--uri", "grpc://127.0.0.1:1").code)
+	require.Equal(t, exitUsage, run(t, "verify", "home").code)
+}
+
+// TestVerifyDamagedFiles: a file that is damaged, cut or gone is a finding,
+// and the other tables are read.
+func TestVerifyDamagedFiles(t *testing.T) {
+	l := newLake(t, t.TempDir())
+	var file string
+	require.NoError(t, filepath.WalkDir(l.dir, func(path string, _ os.DirEntry, err error) error {
+		if strings.Contains(path, "history") && strings.HasSuffix(path, ".parquet") {
+			file = path
+		}
+		return err
+	}))
+	whole, err := os.ReadFile(file)
+	require.NoError(t, err)
+	for name, damage := range map[string]func() error{
+		"cut":      func() error { return os.WriteFile(file, whole[:len(whole)/2], 0o600) },
+		"garbage":  func() error { return os.WriteFile(file, []byte(strings.Repeat("x", len(whole))), 0o600) },
+		"zeros":    func() error { return os.WriteFile(file, slices.Concat(make([]byte, 200), whole[200:]), 0o600) },
+		"deletion": func() error { return os.Remove(file) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.NoError(t, damage())
+			got := run(t, "verify", "home", "--config", l.config)
+			require.Equal(t, exitFindings, got.code, got.stderr)
+			require.Contains(t, got.stdout, "1 finding\n  unreadable, history, ")
+			require.Contains(t, got.stdout, "1 file unreadable")
+			require.Contains(t, got.stdout, "of 7 training rows 2 match")
+		})
+	}
+}

@@ -1,0 +1,85 @@
+package flight
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+
+	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// verifying stands in for a loader's Verify.
+type verifying func(ctx context.Context, query dataset.Query) (*loader.Verification, error)
+
+func (v verifying) Verify(ctx context.Context, query dataset.Query) (*loader.Verification, error) {
+	return v(ctx, query)
+}
+
+// verify calls the action.
+func (s *served) verify(body string) ([]byte, error) {
+	stream, err := s.DoAction(context.Background(), &arrowflight.Action{Type: "verify", Body: []byte(body)})
+	if err != nil {
+		return nil, err
+	}
+	result, err := stream.Recv()
+	return result.GetBody(), err
+}
+
+func TestVerify(t *testing.T) {
+	w := newWorld(t)
+	l := w.loader()
+	s := serve(t, Options{Loader: l, Verifier: l, MaxStreams: 1})
+	want, err := l.Verify(context.Background(), dataset.Query{Dataset: "homefeed"})
+	require.NoError(t, err)
+	text, err := s.verify(`{"dataset": "homefeed"}`)
+	require.NoError(t, err)
+	var got loader.Verification
+	require.NoError(t, json.Unmarshal(text, &got))
+	require.Equal(t, want, &got)
+	for body, want := range map[string]codes.Code{`{`: codes.InvalidArgument, `{"dataset": "gone"}`: codes.NotFound} {
+		_, err = s.verify(body)
+		code, _ := failure(t, err, nil)
+		require.Equal(t, want, code)
+	}
+	require.Zero(t, s.server.Streams())
+}
+
+// TestVerifyIsAStream: it takes the place of one, and ends with the server.
+func TestVerifyIsAStream(t *testing.T) {
+	w := newWorld(t)
+	begun := make(chan struct{})
+	s := serve(t, Options{Loader: w.loader(), MaxStreams: 1, Verifier: verifying(func(ctx context.Context, _ dataset.Query) (*loader.Verification, error) {
+		close(begun)
+		<-ctx.Done()
+		return nil, ctx.Err()
+	})})
+	ended := make(chan error)
+	go func() {
+		_, err := s.verify(`{"dataset": "homefeed"}`)
+		ended <- err
+	}()
+	<-begun
+	_, err := s.verify(`{"dataset": "homefeed"}`)
+	code, _ := failure(t, err, nil)
+	require.Equal(t, codes.ResourceExhausted, code)
+	over, cancel := context.WithCancel(context.Background())
+	cancel()
+	require.Equal(t, fault.Unavailable, fault.KindOf(s.server.Shutdown(over)))
+	code, _ = failure(t, <-ended, nil)
+	require.Equal(t, codes.Unavailable, code)
+}
+
+// TestWithoutAVerifier the action does not exist.
+func TestWithoutAVerifier(t *testing.T) {
+	w := newWorld(t)
+	s := serve(t, Options{Loader: w.loader()})
+	_, err := s.verify(`{"dataset": "homefeed"}`)
+	code, _ := failure(t, err, nil)
+	require.Equal(t, codes.InvalidArgument, code)
+}
