@@ -12,6 +12,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/ipc"
+	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/penstock/penstock/internal/fault"
@@ -107,7 +108,9 @@ const copyBuffer = 64 << 10
 // There may be no dictionaries. After an error the file is good for nothing
 // but Release.
 func (f *File) Append(b arrow.RecordBatch) (int, error) {
-	payload, err := ipc.GetRecordBatchPayload(b, ipc.WithAllocator(f.spool.mem))
+	// The library takes what it allocates for cleared memory: the validity of
+	// an array of nothing but nulls is never written.
+	payload, err := ipc.GetRecordBatchPayload(b, ipc.WithAllocator(memory.NewGoAllocator()))
 	if err != nil {
 		return 0, fault.New(fault.Internal, "encode a batch of %s: %w", f.what, err)
 	}

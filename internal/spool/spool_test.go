@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/fault"
 )
 
@@ -60,7 +62,7 @@ func fill(r *rand.Rand, b array.Builder) {
 	case *array.MapBuilder:
 		b.Append(true)
 		for i := range r.IntN(3) {
-			b.KeyBuilder().(*array.StringBuilder).Append(fmt.Sprint(i))
+			b.KeyBuilder().(*array.StringBuilder).Append(strconv.Itoa(i))
 			fill(r, b.ItemBuilder())
 		}
 	case *array.ListBuilder:
@@ -89,7 +91,7 @@ func fill(r *rand.Rand, b array.Builder) {
 	case *array.TimestampBuilder:
 		b.Append(arrow.Timestamp(r.Int64()))
 	default:
-		if err := b.AppendValueFromString(fmt.Sprint(r.IntN(1000))); err != nil {
+		if err := b.AppendValueFromString(strconv.Itoa(r.IntN(1000))); err != nil {
 			b.AppendNull()
 		}
 	}
@@ -159,6 +161,33 @@ func TestReadBack(t *testing.T) {
 	require.Equal(t, Stats{Peak: written, Written: written}, s.Stats())
 	require.Equal(t, "[1 2]", last.Column(0).String(), "a batch outlives its file")
 	last.Release()
+}
+
+// TestNulls gives back nulls where the allocator hands out memory that is not
+// cleared.
+func TestNulls(t *testing.T) {
+	t.Parallel()
+	s, err := Open(Options{Place: t.TempDir(), Memory: batch.NewPoison(memory.NewGoAllocator())})
+	require.NoError(t, err)
+	f, err := s.Create("nulls")
+	require.NoError(t, err)
+	defer f.Release()
+	b := array.NewRecordBuilder(memory.DefaultAllocator, nested())
+	defer b.Release()
+	for _, c := range b.Fields() {
+		c.AppendNulls(3)
+	}
+	want := b.NewRecordBatch()
+	defer want.Release()
+	number, err := f.Append(want)
+	require.NoError(t, err)
+	got, err := f.Read(number)
+	require.NoError(t, err)
+	defer got.Release()
+	for i, c := range got.Columns() {
+		require.Equal(t, 3, c.NullN())
+		require.True(t, c.IsNull(0) && c.IsNull(2), got.ColumnName(i))
+	}
 }
 
 // TestLimit fails before anything is written, and lets on when room is made.
