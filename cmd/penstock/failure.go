@@ -24,7 +24,6 @@ func usage(format string, args ...any) error { return usageError{fmt.Errorf(form
 // ended tells the user how a command ended and returns the exit code.
 func (p process) ended(command *cobra.Command, err error) int {
 	var wrong usageError
-	var unverified unverifiedError
 	switch {
 	case err == nil, brokenPipe(err):
 		return exitOK
@@ -38,7 +37,7 @@ func (p process) ended(command *cobra.Command, err error) int {
 		return exitInterrupted
 	}
 	p.say("%s", describe(fault.As(err)))
-	if errors.As(err, &unverified) {
+	if _, unverified := errors.AsType[unverifiedError](err); unverified {
 		return exitUnverified
 	}
 	return exitFailure
