@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/penstock/penstock/internal/scenario"
 	"github.com/penstock/penstock/loader"
@@ -236,4 +237,83 @@ func TestSamplesMeet(t *testing.T) {
 		named, kept = named+count(all, "[0]"), kept+count(some, "[0]")
 	}
 	require.InDelta(t, 0.25, float64(kept)/float64(named), 0.1)
+}
+
+// TestStreamsThatShareSides reads many datasets over the same tables at the
+// same time from one loader: other rules, other filters, other columns must
+// not meet in the sides that streams share.
+func TestStreamsThatShareSides(t *testing.T) {
+	t.Parallel()
+	for _, c := range generated(t, thorough(6, 100), func(c *scenario.Case) { c.Query.Columns, c.Query.Filter = nil, "" }) {
+		m := made(t, c)
+		variants := sharing(c)
+		l := loader.New(loader.Options{Catalog: m.World, Scan: m.Scan})
+		var group errgroup.Group
+		for i, v := range variants {
+			v.Query.Dataset, v.Query.Inline = "", &v.Dataset
+			want := v.Expect(m.World)
+			for range 2 {
+				group.Go(func() error {
+					shards, err := scenario.Read(context.Background(), l, v.Query)
+					if difference := want.Compare(shards, err); difference != (scenario.Difference{}) {
+						return fmt.Errorf("%s, variant %d: %s\n%s", c.Name, i, difference.Kind, difference.Text)
+					}
+					return nil
+				})
+			}
+		}
+		require.NoError(t, group.Wait())
+	}
+}
+
+// sharing returns a case under other rules over the same tables.
+func sharing(c *scenario.Case) []*scenario.Case {
+	var variants []*scenario.Case
+	for _, change := range []func(*dataset.Staging){
+		func(*dataset.Staging) {},
+		func(s *dataset.Staging) { s.Strategy = dataset.StrategyBroadcast },
+		func(s *dataset.Staging) { s.Filter = "version < 2" },
+		func(s *dataset.Staging) { s.OrderBy = []dataset.OrderBy{{Column: "version", Descending: true}} },
+		func(s *dataset.Staging) { s.Duplicates = dataset.DuplicatesFirst },
+		func(s *dataset.Staging) { s.Duplicates = dataset.DuplicatesLast },
+		func(s *dataset.Staging) { s.PointInTime = nil },
+		func(s *dataset.Staging) { s.Align = nil },
+		func(s *dataset.Staging) { s.Missing, s.Defaults = dataset.MissingNull, nil },
+		func(s *dataset.Staging) { s.MatchedAs = "" },
+		func(s *dataset.Staging) { s.Key = []dataset.KeyPair{{Training: "k2", Staging: "req2"}} },
+	} {
+		v := c.Clone()
+		v.Dataset.Name = ""
+		for i := range v.Dataset.Staging {
+			if s := &v.Dataset.Staging[i]; s.Join != dataset.Semi && s.Join != dataset.Anti {
+				change(s)
+			}
+		}
+		variants = append(variants, v)
+	}
+	return variants
+}
+
+// TestStagingIsReadOnce: however the counts lie, a stream of one lane reads
+// each staging file at most once, unbucketed ones too.
+//
+// spec: resolve-2
+func TestStagingIsReadOnce(t *testing.T) {
+	t.Parallel()
+	for _, staging := range [][]int{{12}, {7}, {12, 7}, {16, 5, 3}} {
+		for _, order := range []dataset.Order{dataset.Stored, dataset.Shuffled} {
+			for seed := range uint64(thorough(4, 40)) {
+				c, err := scenario.Random(seed, scenario.Shape{TrainingBuckets: 16, StagingBuckets: staging})
+				require.NoError(t, err)
+				q := one(1, 16)
+				q.Order = order
+				_, err = scenario.Read(context.Background(), c.Loader(), q)
+				require.NoError(t, err)
+				for file, times := range c.Scanned {
+					require.Equal(t, 1, times, "%s with 16 against %v, seed %d", file, staging, seed)
+				}
+				c.Release()
+			}
+		}
+	}
 }

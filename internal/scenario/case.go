@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -73,8 +74,17 @@ func (t Table) clone() Table {
 	return t
 }
 
-// tables returns all tables, the training table first.
-func (c *Case) tables() []Table { return append([]Table{c.Training}, c.Staging...) }
+// tables returns all tables, the training table first, and each once though
+// several entries may name it.
+func (c *Case) tables() []Table {
+	all := []Table{c.Training}
+	for _, t := range c.Staging {
+		if !slices.ContainsFunc(all, func(other Table) bool { return other.Name == t.Name }) {
+			all = append(all, t)
+		}
+	}
+	return all
+}
 
 // Make makes the tables of a case.
 func (c *Case) Make() (*World, error) {

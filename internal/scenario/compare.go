@@ -39,10 +39,21 @@ func (c *Case) Differs(w *World, options loader.Options) (Difference, Coverage) 
 	if len(shards) > 0 && len(shards[0].Report.Cursor.At) > 0 && slices.ContainsFunc(shards[0].Report.Cursor.At, func(p dataset.Position) bool { return p.Split > 1 }) {
 		want.Seen["several splits"]++
 	}
-	return want.compare(shards, err), want.Seen
+	for _, s := range shards {
+		for _, met := range s.Report.Staging {
+			for strategy := range strings.SplitSeq(met.Strategy, ", ") {
+				want.Seen["ran "+strategy]++
+			}
+			if met.SpilledBytes > 0 {
+				want.Seen["spilled"]++
+			}
+		}
+	}
+	return want.Compare(shards, err), want.Seen
 }
 
-func (e Expectation) compare(shards []Shard, err error) Difference {
+// Compare says how what a read gave differs from what is expected.
+func (e Expectation) Compare(shards []Shard, err error) Difference {
 	switch {
 	case err != nil && e.Fails == "":
 		return Difference{"the read fails: " + cause(err), err.Error()}

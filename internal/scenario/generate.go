@@ -63,7 +63,7 @@ func pick[T any](r *rand.Rand, choices ...T) T { return choices[r.IntN(len(choic
 func (g *generator) trainingFilter() string {
 	return pick(g.Rand,
 		fmt.Sprintf("item >= %d", 1+g.IntN(20)), "label <> 1", "region LIKE 'e%'", "score IS NOT NULL",
-		fmt.Sprintf("day > DATE '%s'", g.start.AddDate(0, 0, g.IntN(3)).Format(time.DateOnly)), "k IS NOT NULL", "k2 <= 2")
+		fmt.Sprintf("day > DATE '%s'", g.start.AddDate(0, 0, g.IntN(3)).Format(time.DateOnly)), "k IS NOT NULL", "k2 <= 2", "(label = 1 OR region = 'us')")
 }
 
 // chooseDistinct decides how repeated training rows are dropped, if at all.
@@ -121,9 +121,9 @@ func (g *generator) lateFilters() []string {
 			filters = append(filters, entry.MatchedAs+" = TRUE", entry.MatchedAs+" = FALSE")
 		}
 		for _, column := range entry.Columns {
-			switch column.Column {
+			switch column.Output() {
 			case fmt.Sprintf("s%d_v", i):
-				filters = append(filters, fmt.Sprintf("%s >= 4", column.Output()), fmt.Sprintf("%s IS NULL", column.Output()))
+				filters = append(filters, fmt.Sprintf("%s >= 4", column.Output()), fmt.Sprintf("(%s IS NULL OR item < 9)", column.Output()))
 			case "label":
 				filters = append(filters, "label = 1", "label IS NOT NULL")
 			}
@@ -152,6 +152,9 @@ func (g *generator) queryColumns() []dataset.Column {
 		}
 	}
 	for i := range columns {
+		if strings.HasSuffix(columns[i].Column, "_version") && g.chance(2) {
+			columns[i].As = "double"
+		}
 		if columns[i].Column == "tags" && g.chance(2) {
 			columns[i].First = 1 + g.IntN(2)
 		}

@@ -9,7 +9,8 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// stagingEntry adds a staging table and the rules of its join.
+// stagingEntry adds a staging table and the rules of its join. Now and then
+// it is the table of the entry before once more, under other rules.
 func (g *generator) stagingEntry(i int) {
 	name := fmt.Sprintf("s%d", i)
 	entry := dataset.Staging{
@@ -24,8 +25,12 @@ func (g *generator) stagingEntry(i int) {
 	case 1:
 		entry.Key = []dataset.KeyPair{{Training: "k2", Staging: "req2"}}
 	}
-	aligned := ""
-	if g.alignment.training != "" && g.chance(2) {
+	aligned, again := "", i > 0 && g.chance(6)
+	if again {
+		entry.Table = g.Dataset.Staging[i-1].Table
+		g.Layouts["a table twice"]++
+	}
+	if g.alignment.training != "" && g.chance(2) && (!again || g.Dataset.Staging[i-1].Align != nil) {
 		aligned = g.alignment.staging
 		rule := pick(g.Rand, g.alignment.rules...)
 		rule.Training, rule.Staging = g.alignment.column, g.alignment.column
@@ -40,7 +45,7 @@ func (g *generator) stagingEntry(i int) {
 		g.Layouts["point in time"]++
 	}
 	if g.chance(4) {
-		entry.Filter = pick(g.Rand, "version < 3", "version >= 1", "region LIKE 'e%'", fmt.Sprintf("%s_v IS NOT NULL", name))
+		entry.Filter = pick(g.Rand, "version < 3", "version >= 1", "region LIKE 'e%'", fmt.Sprintf("(%s_v IS NOT NULL OR version = 2)", prefix(entry)))
 	}
 	unique := false
 	if entry.Join != dataset.Semi && entry.Join != dataset.Anti {
@@ -48,9 +53,16 @@ func (g *generator) stagingEntry(i int) {
 		g.missing(&entry, name)
 	}
 	g.Layouts["strategy "+string(entry.Strategy)]++
-	g.Staging = append(g.Staging, g.stagingTable(i, aligned, unique))
+	if again {
+		g.Staging = append(g.Staging, g.Staging[i-1])
+	} else {
+		g.Staging = append(g.Staging, g.stagingTable(i, aligned, unique))
+	}
 	g.Dataset.Staging = append(g.Dataset.Staging, entry)
 }
+
+// prefix begins the names of the columns that an entry's table alone has.
+func prefix(entry dataset.Staging) string { return strings.TrimPrefix(entry.Table, "features.") }
 
 // duplicates chooses what duplicate keys mean; true asks for a table without
 // them.
@@ -77,9 +89,11 @@ func (g *generator) duplicates(entry *dataset.Staging) (unique bool) {
 // missing chooses what is shown of an entry, and what a missing key means.
 func (g *generator) missing(entry *dataset.Staging, name string) {
 	entry.Columns = []dataset.Column{}
+	table := prefix(*entry)
 	for _, column := range []dataset.Column{
-		{Column: name + "_s"}, {Column: name + "_v", Name: pick(g.Rand, "", name+"_value")}, {Column: name + "_v", Name: name + "_cast", As: "double"},
-		{Column: name + "_t", First: g.IntN(3)}, {Column: name + "_t", Name: name + "_last", Last: 1 + g.IntN(2)}, {Column: "version", Name: name + "_version"},
+		{Column: table + "_s", Name: name + "_s"}, {Column: table + "_v", Name: name + "_v"}, {Column: table + "_v", Name: name + "_cast", As: "double"},
+		{Column: table + "_t", Name: name + "_t", First: g.IntN(3)}, {Column: table + "_t", Name: name + "_last", Last: 1 + g.IntN(2)},
+		{Column: "version", Name: name + "_version", As: pick(g.Rand, "", "int", "float")},
 	} {
 		if !g.chance(3) {
 			entry.Columns = append(entry.Columns, column)
@@ -107,11 +121,11 @@ func (g *generator) missing(entry *dataset.Staging, name string) {
 	case entry.Join != dataset.Inner && g.chance(3):
 		for _, column := range entry.Columns {
 			switch {
-			case column.Column == name+"_s":
+			case column.Name == name+"_s":
 				entry.Defaults = append(entry.Defaults, dataset.Default{Column: column.Output(), Value: "none"})
 			case column.As == "double":
 				entry.Defaults = append(entry.Defaults, dataset.Default{Column: column.Output(), Value: int64(-2)})
-			case column.Column == name+"_v":
+			case column.Name == name+"_v":
 				entry.Defaults = append(entry.Defaults, dataset.Default{Column: column.Output(), Value: int64(-7)})
 			}
 		}

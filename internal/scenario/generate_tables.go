@@ -28,6 +28,9 @@ var keyKinds = []keyKind{
 	{"string", "string", []string{"truncate(3,%s)"}},
 	{"date", "date", []string{"month(%s)", "day(%s)", "year(%s)", "%s"}},
 	{"timestamp", "timestamp", []string{"day(%s)", "hour(%s)", "month(%s)"}},
+	{"timestamptz", "timestamptz", []string{"day(%s)", "hour(%s)"}},
+	{"timestamp_ns", "timestamp_ns", []string{"day(%s)", "hour(%s)"}},
+	{"time", "time", []string{"%s"}},
 	{"decimal(9,2)", "decimal(9,2)", []string{"truncate(50,%s)", "%s"}},
 	{"binary", "binary", []string{"truncate(2,%s)", "%s"}},
 }
@@ -42,6 +45,12 @@ func (g *generator) key(i int) string {
 		return g.start.AddDate(0, 0, n).Format(time.DateOnly)
 	case "timestamp":
 		return g.start.Add(time.Duration(n) * 5 * time.Hour).Format("2006-01-02T15:04:05")
+	case "timestamptz":
+		return g.start.Add(time.Duration(n) * 5 * time.Hour).Format("2006-01-02T15:04:05Z")
+	case "timestamp_ns": // some within one microsecond
+		return g.start.Add(time.Duration(n/2) * 5 * time.Hour).Add(time.Duration(i % 3)).Format("2006-01-02T15:04:05.000000000")
+	case "time":
+		return fmt.Sprintf("%02d:00:%02d", i%24, i)
 	case "decimal(9,2)":
 		return fmt.Sprintf("%d.25", n)
 	case "binary":

@@ -180,7 +180,7 @@ func (o *oracle) count(i int, row placed, found []cells) {
 
 // reads says whether a column is asked for, or named by a filter.
 func (o *oracle) reads(name string) bool {
-	return o.Query.Columns == nil || strings.Contains(o.after(), name+" ") ||
+	return o.Query.Columns == nil || strings.Contains(" "+strings.ReplaceAll(o.after(), "(", " "), " "+name+" ") ||
 		slices.ContainsFunc(o.Query.Columns, func(c dataset.Column) bool { return c.Column == name })
 }
 

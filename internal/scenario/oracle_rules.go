@@ -159,6 +159,9 @@ func (o *oracle) sampled(row cells) bool {
 	var hash int32
 	switch v := row[o.Dataset.Key[0]].(type) {
 	case int64:
+		if strings.Contains(o.Training.Header, o.Dataset.Key[0]+":timestamp_ns") {
+			v = floorDiv(v, 1000) // as Iceberg hashes instants
+		}
 		hash = bucket.HashInt64(v)
 	case string:
 		hash = bucket.HashString(v)
@@ -289,8 +292,11 @@ func (o *oracle) conjuncts(before bool) string {
 		late = append(late, entry.MatchedAs)
 	}
 	for part := range strings.SplitSeq(o.Query.Filter, " AND ") {
-		column, _, _ := strings.Cut(part, " ")
-		if part != "" && slices.Contains(late, column) != before {
+		isLate := slices.ContainsFunc(alternatives(part), func(one string) bool {
+			column, _, _ := strings.Cut(one, " ")
+			return slices.Contains(late, column)
+		})
+		if part != "" && isLate != before {
 			parts = append(parts, part)
 		}
 	}
@@ -300,14 +306,17 @@ func (o *oracle) conjuncts(before bool) string {
 //nolint:gochecknoglobals // a constant
 var comparison = regexp.MustCompile(`^(\w+) (=|<>|<|<=|>|>=|LIKE) (?:DATE |TIMESTAMP )?(.+)$`)
 
+// alternatives are the conditions of "(a OR b)", or of "a" alone.
+func alternatives(part string) []string { return strings.Split(strings.Trim(part, "()"), " OR ") }
+
 // passes evaluates conditions "column operator literal" or "column IS [NOT]
-// NULL", joined by AND alone.
+// NULL", joined by AND, each alone or as one of several: "(a OR b)".
 func (o *oracle) passes(row cells, filter string) bool {
 	if filter == "" {
 		return true
 	}
 	for part := range strings.SplitSeq(filter, " AND ") {
-		if !holds(row, part) {
+		if !slices.ContainsFunc(alternatives(part), func(one string) bool { return holds(row, one) }) {
 			return false
 		}
 	}

@@ -60,6 +60,10 @@ func Run(t *testing.T, pattern string) {
 				require.NoError(t, os.WriteFile(file, []byte(got), 0o644))
 				return
 			}
+			want, have := strings.Split(string(text), "\n> "), strings.Split(got, "\n> ")
+			for i := range min(len(want), len(have)) { // one command at a time, which reads better
+				require.Equal(t, want[i], have[i], "run with -rewrite and review the diff")
+			}
 			require.Equal(t, string(text), got, "run with -rewrite and review the diff")
 		})
 	}
@@ -240,7 +244,7 @@ func (p *player) oracle(input []string) (string, error) {
 	}
 	want := c.Expect(p.world)
 	shards, err := Read(context.Background(), p.loader(), q)
-	if d := want.compare(shards, err); d != (Difference{}) {
+	if d := want.Compare(shards, err); d != (Difference{}) {
 		return d.Kind + "\n" + d.Text + "\n", nil
 	}
 	return "agrees\n", nil
