@@ -23,13 +23,17 @@ type class struct {
 	source plan.Source
 	shared *side
 	grips  int
+	again  bool // the stream has built it before
 }
 
 // grip is a lane's hold on a class, for one piece.
 type grip struct {
 	class   *class
 	at      plan.Piece
-	pending *pending // the side is being built ahead; nil if not
+	pending *pending       // the side is being built ahead; nil if not
+	shared  *side          // of the piece's bucket, where the class was divided; nil if not
+	sliced  *joiner.Sliced // what the piece is joined with, if that is sliced; the loader's sides keep it
+	spilled int64          // bytes that it had written when the grip got it
 }
 
 // pending is a side that is being built ahead.
@@ -65,6 +69,13 @@ func (l *level) hold(s *splits, at plan.Piece) *grip {
 func (g *grip) drop() {
 	g.settle(true)
 	c := g.class
+	if g.sliced != nil {
+		c.level.met.spill(g.sliced.Spilled() - g.spilled)
+	}
+	if g.shared != nil {
+		c.splits.sides.release(g.shared)
+		c.splits.sides.leave(g.shared)
+	}
 	c.grips--
 	if c.grips > 0 {
 		return
@@ -130,24 +141,32 @@ func (g *grip) side(ctx context.Context) (joiner.Joinable, error) {
 
 func (g *grip) get(ctx context.Context) (joiner.Joinable, error) {
 	made, err := g.class.shared.get(ctx, g.class.build)
+	if parts, ok := made.(*joiner.Parts); ok {
+		made, err = g.part(ctx, parts)
+		parts.Release() // the class keeps them
+	}
 	if err != nil {
 		return nil, err
+	}
+	return g.joinable(made), nil
+}
+
+// joinable is what was made, as the join of the grip's piece asks it.
+func (g *grip) joinable(made counted) joiner.Joinable {
+	met := &g.class.level.met
+	if s, ok := made.(*joiner.Sliced); ok {
+		defer s.Release()
+		if g.sliced == nil {
+			g.sliced, g.spilled = s, s.Spilled()
+		}
+		met.ran("slices on disk")
+		return s.Side(g.again())
 	}
 	s := made.(*joiner.Side)
 	if len(g.class.source.Files) > 0 {
-		g.class.level.met.ran(s.Strategy())
+		met.ran(s.Strategy())
 	}
-	return s, nil
-}
-
-// build reads and indexes the class in memory.
-func (c *class) build(ctx context.Context) (counted, error) {
-	c.level.met.read(c.source)
-	s, err := joiner.Build(ctx, c.input(), c.level.recipe, c.splits.joining())
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
+	return s
 }
 
 // input is the class's rows as a stream that is opened when it is needed.
@@ -202,8 +221,8 @@ func (l *level) describe() string {
 	return text.String()
 }
 
-// classBytes returns the bytes of the files of a source.
-func classBytes(source plan.Source) int64 {
+// sourceBytes returns the bytes of the files of a source.
+func sourceBytes(source plan.Source) int64 {
 	size := int64(0)
 	for _, f := range source.Files {
 		size += f.File.Bytes

@@ -17,7 +17,7 @@ import (
 // distinct opens the rows of a whole split without repeated ones. It reads the
 // split twice: first the columns by which rows are told apart and ordered, then
 // what the stream asked for.
-func (s *splits) distinct(ctx context.Context, source plan.Source) (Rows, error) {
+func (s *splits) distinct(ctx context.Context, source plan.Source, wanted columns) (Rows, error) {
 	d := s.plan.Relation.Distinct
 	var read columns
 	in := joiner.Input{Open: func(ctx context.Context) (array.RecordReader, error) { return s.options.scan(ctx, source, read) }}
@@ -32,7 +32,7 @@ func (s *splits) distinct(ctx context.Context, source plan.Source) (Rows, error)
 		return joiner.Distinct(ctx, in, order, d.Keep == dataset.KeepLast, s.joining())
 	}}
 	var err error
-	if u.rows, err = s.options.scan(ctx, source, s.read); err != nil {
+	if u.rows, err = s.options.scan(ctx, source, wanted); err != nil {
 		return nil, err
 	}
 	u.RecordReader = batch.FromFunc(u.rows.Schema(), u.next, u.release)

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/joiner"
@@ -32,7 +31,7 @@ type level struct {
 type shown struct {
 	column
 	at       int         // position in level.read
-	fallback arrow.Array // of rows without a match, as the dataset gives it; nil is null
+	fallback arrow.Array // of rows without a match, of the column's type in the stream; nil is null
 }
 
 // newLevel returns nil for a staging table that changes nothing: no column of
@@ -57,9 +56,7 @@ func newLevel(s *splits, staging int, outputs []resolve.Output) (*level, error) 
 	if l.harmless() {
 		return nil, nil //nolint:nilnil // it is not read
 	}
-	if err := l.cook(s.options.Memory); err != nil {
-		return nil, err
-	}
+	l.cook()
 	if r.Time != nil {
 		at := l.read.add(column{field: r.Time.Staging})
 		l.recipe.Time = &at
@@ -128,22 +125,14 @@ func (l *level) overlay(s *splits, o resolve.Output) {
 	}
 }
 
-// cook fills in the recipe: defaults, shaped like their columns, and order.
-func (l *level) cook(mem memory.Allocator) error {
+// cook fills in the recipe: defaults and order.
+func (l *level) cook() {
 	for _, c := range l.shown {
-		fallback := c.fallback
-		if fallback != nil {
-			var err error
-			if fallback, err = c.shaped(fallback, memory.NewGoAllocator()); err != nil {
-				return fault.Op(err, "default of %s", l.rule.Name)
-			}
-		}
-		l.recipe.Defaults = append(l.recipe.Defaults, fallback)
+		l.recipe.Defaults = append(l.recipe.Defaults, c.fallback)
 	}
 	for _, o := range l.bound.Order {
 		l.recipe.OrderBy = append(l.recipe.OrderBy, joiner.Order{Column: l.read.add(column{field: o.Field}), Descending: o.Descending})
 	}
-	return nil
 }
 
 // strategy chooses how the level is searched.

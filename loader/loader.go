@@ -40,6 +40,9 @@ type Options struct {
 	// Strategies are the custom ones, by the name that a dataset's strategy has
 	// behind "custom:".
 	Strategies map[string]joiner.Custom
+	// Disk makes a store on local disk for staging rows that do not fit in
+	// memory; nil: they are Exhausted.
+	Disk func(what string) (joiner.Store, error)
 }
 
 // Loader plans and opens. It is safe for concurrent use and keeps nothing

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/joiner"
 )
 
 // sides are the staging sides that the streams of a loader have in common, by
@@ -68,9 +69,15 @@ func (s *sides) leave(one *side) {
 		s.idle = slices.DeleteFunc(s.idle, func(o *side) bool { return o == one })
 	}
 	s.mu.Unlock()
-	if last {
-		one.free()
+	if !last {
+		return
 	}
+	one.turn <- struct{}{} // nobody builds it any more, but it may be looked at
+	if one.built != nil {
+		one.built.Release()
+		one.built = nil
+	}
+	<-one.turn
 }
 
 // acquire adds a user.
@@ -98,43 +105,54 @@ func (s *sides) release(one *side) {
 	}
 }
 
-// reclaim frees idle sides until n bytes of the budget are, if there are so
-// many. It is called by whoever needs room.
+// reclaim frees idle sides in memory until n bytes of the budget are, if there
+// are so many. It is called by whoever needs room.
 func (s *sides) reclaim(n int64) {
 	until := s.budget.Used() - n
-	for s.budget.Used() > until {
-		one := s.oldest()
-		if one == nil {
+	for _, one := range s.unused() {
+		if s.budget.Used() <= until {
 			return
 		}
-		one.free()
+		one.free(func(built counted) bool { return inMemory(built) })
 	}
 }
 
-// oldest takes the side that was unused the longest off the list.
-func (s *sides) oldest() *side {
+// clearDisk frees the idle sides on local disk, and says whether there was one.
+func (s *sides) clearDisk() bool {
+	freed := false
+	for _, one := range s.unused() {
+		freed = one.free(func(built counted) bool { return !inMemory(built) }) || freed
+	}
+	return freed
+}
+
+func inMemory(built counted) bool {
+	_, ok := built.(*joiner.Side)
+	return ok
+}
+
+// unused lists the idle sides, the longest unused first.
+func (s *sides) unused() []*side {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.idle) == 0 {
-		return nil
-	}
-	one := s.idle[0]
-	s.idle = s.idle[1:]
-	return one
+	return slices.Clone(s.idle)
 }
 
-// free gives the side's memory back, unless somebody is at it.
-func (one *side) free() {
+// free gives up what was built if that is asked for, and says whether it did.
+// A side that somebody is at stays.
+func (one *side) free(which func(counted) bool) bool {
 	select {
 	case one.turn <- struct{}{}:
 	default:
-		return
+		return false
 	}
-	if one.built != nil {
-		one.built.Release()
-		one.built = nil
+	defer func() { <-one.turn }()
+	if one.built == nil || !which(one.built) {
+		return false
 	}
-	<-one.turn
+	one.built.Release()
+	one.built = nil
+	return true
 }
 
 // get returns the built side with a reference of the caller's. Of several that

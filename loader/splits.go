@@ -121,7 +121,7 @@ func (s *splits) open(ctx context.Context, number, index int, skip int64) (array
 	training := joiner.Input{
 		Open: func(ctx context.Context) (array.RecordReader, error) {
 			var err error
-			rows, err = s.training(ctx, at)
+			rows, err = s.training(ctx, at, s.read)
 			return rows, err
 		},
 		Columns: kept,
@@ -149,13 +149,13 @@ func (s *splits) joining() joiner.Options {
 	return joiner.Options{Memory: s.options.Memory, Budget: s.options.Budget}
 }
 
-// training opens the training rows of a piece that reach the join.
-func (s *splits) training(ctx context.Context, at plan.Piece) (Rows, error) {
+// training opens columns of the training rows of a piece that reach the join.
+func (s *splits) training(ctx context.Context, at plan.Piece, read columns) (Rows, error) {
 	source := s.plan.Training(at)
 	if s.plan.Relation.Distinct == nil {
-		return s.options.scan(ctx, source, s.read)
+		return s.options.scan(ctx, source, read)
 	}
-	return s.distinct(ctx, source)
+	return s.distinct(ctx, source, read)
 }
 
 // hold takes the classes that a piece needs for a lane, before it drops those
@@ -280,7 +280,7 @@ func (s *splits) lookAhead(number, index int) {
 
 // small says whether a class may be read ahead.
 func (s *splits) small(staging, number int) bool {
-	size := classBytes(s.plan.Class(staging, number))
+	size := sourceBytes(s.plan.Class(staging, number))
 	b := s.options.Budget
 	return size <= smallClass && (b == nil || b.Used()+8*size < b.Limit()/2)
 }

@@ -13,7 +13,9 @@ import (
 	"github.com/penstock/penstock/internal/config"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/parquet"
+	"github.com/penstock/penstock/internal/spool"
 	"github.com/penstock/penstock/internal/store"
+	"github.com/penstock/penstock/joiner"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/icebergcat"
@@ -63,7 +65,19 @@ func assemble(ctx context.Context, c *config.Config) (_ *engine, err error) {
 	if err != nil {
 		return nil, err
 	}
+	disk, err := spool.Open(spool.Options{Place: c.Server.Spool, Limit: c.Server.SpoolLimit, Memory: memory})
+	if err != nil {
+		return nil, err
+	}
 	e.Loader = loader.New(loader.Options{
+		Strategies: strategies(),
+		Disk: func(what string) (joiner.Store, error) {
+			file, err := disk.Create(what)
+			if err != nil {
+				return nil, err
+			}
+			return file, nil
+		},
 		Datasets: c.Datasets, Catalog: catalogs, Plans: e.plans, Budget: e.budget, Memory: memory,
 		Scan: func(ctx context.Context, source plan.Source, columns []catalog.Field) (loader.Rows, error) {
 			rows, err := scanner.Open(ctx, source, columns)
@@ -75,6 +89,10 @@ func assemble(ctx context.Context, c *config.Config) (_ *engine, err error) {
 	})
 	return e, nil
 }
+
+// strategies are the custom ones that datasets may name, as custom:NAME. A
+// build of Penstock with strategies of its own adds them here (docs/custom.md).
+func strategies() map[string]joiner.Custom { return nil }
 
 // open opens every catalog, and says of all of them what is wrong.
 func (e *engine) open(ctx context.Context, c *config.Config, files store.Store) (catalog.Catalog, error) {

@@ -60,6 +60,16 @@ func Settings() []Setting {
 			set:   func(s *Server, v value) error { return size(&s.Memory, v) },
 		},
 		{
+			Name: "spool", Shape: "FOLDER",
+			Usage: "the folder on local disk for staging rows that do not fit in memory (default: the system's for temporary files)",
+			set:   func(s *Server, v value) error { s.Spool = v.path(); return nil },
+		},
+		{
+			Name: "spool_limit", Shape: "BYTES",
+			Usage: "how much of that disk may be used at one time, such as 200GiB (default: all that is free)",
+			set:   func(s *Server, v value) error { return size(&s.SpoolLimit, v) },
+		},
+		{
 			Name: "max_streams", Default: "0", Shape: "N",
 			Usage: "how many streams may be open at once; 0 is no limit",
 			set:   func(s *Server, v value) error { return count(&s.MaxStreams, v) },

@@ -1,6 +1,8 @@
 package resolve
 
 import (
+	"github.com/apache/arrow-go/v18/arrow"
+
 	"github.com/penstock/penstock/internal/bucket"
 	"github.com/penstock/penstock/loader/catalog"
 )
@@ -23,6 +25,12 @@ func BucketOf(t *catalog.Table, f catalog.File, column int) (Bucket, bool) {
 		}
 	}
 	return Bucket{}, false
+}
+
+// Buckets writes the bucket of n of each key to ids: NullBucket for a null.
+func Buckets(ids []int32, keys arrow.Array, n int) error {
+	_, err := bucket.Array(ids[:0], keys, n)
+	return err
 }
 
 // bucketAt reads the partition value of a bucket field.

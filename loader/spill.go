@@ -1,0 +1,160 @@
+package loader
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/joiner"
+	"github.com/penstock/penstock/loader/plan"
+	"github.com/penstock/penstock/loader/resolve"
+)
+
+// decoded is how much larger rows are in memory than in their files, roughly.
+// It decides what is tried first, never what comes out.
+const decoded = 4
+
+// build makes the class's side: in memory if it fits. What does not, or had to
+// give way before its stream was done with it, is written to local disk, once
+// for all streams: divided by the training table's buckets, since each then
+// reads its own part, or else sliced by key. So no class is read more often
+// than twice.
+func (c *class) build(ctx context.Context) (counted, error) {
+	limit, disk := c.splits.options.Budget.Limit(), c.splits.options.Disk != nil
+	if !disk || limit < 0 || len(c.source.Files) == 0 || !c.again && decoded*c.bytes() <= limit {
+		c.level.met.read(c.source)
+		c.again = true
+		made, err := c.inMemory(ctx, c.input())
+		if !disk || fault.KindOf(err) != fault.Exhausted {
+			return made, err
+		}
+	}
+	c.level.met.read(c.source)
+	made, err := c.onDisk(ctx)
+	if fault.KindOf(err) == fault.Exhausted && c.splits.sides.clearDisk() {
+		c.level.met.read(c.source)
+		return c.onDisk(ctx)
+	}
+	return made, err
+}
+
+// bytes returns the bytes of the class's files.
+func (c *class) bytes() int64 { return sourceBytes(c.source) }
+
+func (c *class) inMemory(ctx context.Context, in joiner.Input) (counted, error) {
+	s, err := joiner.Build(ctx, in, c.level.recipe, c.splits.joining())
+	if err != nil {
+		return nil, err // not a nil *Side
+	}
+	return s, nil
+}
+
+func (c *class) onDisk(ctx context.Context) (counted, error) {
+	how := joiner.Spilling{Disk: c.splits.options.Disk, Bytes: decoded * c.bytes()}
+	if d, ok := c.division(); ok {
+		parts, err := joiner.Divide(ctx, c.input(), joiner.Divider{Parts: d.of, Of: d.divide}, c.splits.joining(), how)
+		if err != nil {
+			return nil, fault.Op(err, "divide %s on local disk", c.level.rule.Name)
+		}
+		c.level.met.spill(parts.Bytes())
+		return parts, nil
+	}
+	return c.sliced(ctx, c.input(), how)
+}
+
+func (c *class) sliced(ctx context.Context, in joiner.Input, how joiner.Spilling) (counted, error) {
+	s, err := joiner.Spill(ctx, in, c.level.recipe, c.splits.joining(), how)
+	if err != nil {
+		return nil, err // not a nil *Sliced
+	}
+	c.level.met.spill(s.Spilled())
+	return s, nil
+}
+
+// division says how the rows of a class are divided by training bucket.
+type division struct {
+	key    int // which pair of the key
+	of     int // buckets
+	served map[int32]bool
+}
+
+// division returns how to divide the class, and whether that can be: its splits
+// lie in buckets of one count. It helps where they lie in several.
+func (c *class) division() (division, bool) {
+	p := c.splits.plan
+	d := division{served: map[int32]bool{}}
+	for _, split := range p.Splits {
+		if split.Classes[c.level.staging] != c.number {
+			continue
+		}
+		key, b, ok := c.level.bucketOf(p, split)
+		if !ok || d.of != 0 && (d.of != b.Of || d.key != key) {
+			return division{}, false
+		}
+		d.key, d.of, d.served[int32(b.ID)] = key, b.Of, true
+	}
+	return d, len(d.served) > 1 || len(d.served) == 1 && decoded*c.bytes() <= c.splits.options.Budget.Limit()
+}
+
+// bucketOf returns the first pair of the level's key that a split's training
+// files are bucketed on, and the split's bucket.
+func (l *level) bucketOf(p *plan.Plan, split plan.Split) (int, resolve.Bucket, bool) {
+	for i, k := range l.bound.Keys {
+		if b, ok := resolve.BucketOf(p.Relation.Training, split.Files[0].File, k.Training.ID); ok && b.ID != resolve.NullBucket {
+			return i, b, true
+		}
+	}
+	return 0, resolve.Bucket{}, false
+}
+
+// divide is the Of of a joiner.Divider. Rows of buckets that no split of the class has
+// are left out.
+func (d division) divide(keys []arrow.Array, parts []int32) error {
+	if err := resolve.Buckets(parts, keys[d.key], d.of); err != nil {
+		return err
+	}
+	for i, b := range parts {
+		if !d.served[b] {
+			parts[i] = -1
+		}
+	}
+	return nil
+}
+
+// part returns what the grip's piece needs of a divided class.
+func (g *grip) part(ctx context.Context, parts *joiner.Parts) (counted, error) {
+	c := g.class
+	_, b, _ := c.level.bucketOf(c.splits.plan, c.splits.plan.Splits[g.at.Split])
+	if g.shared == nil {
+		g.shared = c.splits.sides.enter(fmt.Sprintf("%s bucket %d of %d", c.shared.key, b.ID, b.Of))
+		c.splits.sides.acquire(g.shared)
+	}
+	return g.shared.get(ctx, func(ctx context.Context) (counted, error) {
+		limit := c.splits.options.Budget.Limit()
+		if size := parts.Size(b.ID); limit < 0 || size <= limit {
+			made, err := c.inMemory(ctx, parts.Input(b.ID))
+			if fault.KindOf(err) != fault.Exhausted {
+				return made, err
+			}
+		}
+		return c.sliced(ctx, parts.Input(b.ID), joiner.Spilling{Disk: c.splits.options.Disk, Bytes: parts.Size(b.ID)})
+	})
+}
+
+// again is the training rows of the grip's piece once more, for the joins of a
+// sliced side: their keys, and their time if the rule has one.
+func (g *grip) again() joiner.Input {
+	l, s := g.class.level, g.class.splits
+	var read columns
+	in := joiner.Input{Open: func(ctx context.Context) (array.RecordReader, error) { return s.training(ctx, g.at, read) }}
+	for _, k := range l.bound.Keys {
+		in.Key = append(in.Key, read.add(column{field: k.Training}))
+	}
+	if l.bound.Time != nil {
+		in.Columns = []int{read.add(column{field: l.bound.Time.Training})}
+	}
+	return in
+}

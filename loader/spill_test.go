@@ -1,0 +1,121 @@
+package loader_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/scenario"
+	"github.com/penstock/penstock/internal/spool"
+	"github.com/penstock/penstock/joiner"
+	"github.com/penstock/penstock/loader"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// disk opens a spool of the test's own.
+func disk(t *testing.T, limit int64) (*spool.Spool, func(what string) (joiner.Store, error)) {
+	t.Helper()
+	s, err := spool.Open(spool.Options{Place: t.TempDir(), Limit: limit})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.Zero(t, s.Stats().Files, "spool files that are still open") })
+	return s, func(what string) (joiner.Store, error) {
+		f, err := s.Create(what)
+		if err != nil {
+			return nil, err
+		}
+		return f, nil
+	}
+}
+
+// TestTightBudgets reads the same rows in the same order from unlimited memory
+// down to where not even the spool helps.
+//
+// spec: join-66
+func TestTightBudgets(t *testing.T) {
+	t.Parallel()
+	c := world(t)
+	for _, lanes := range []int{1, 3} {
+		want, err := scenario.Read(context.Background(), c.Loader(), one(lanes, 6*lanes))
+		require.NoError(t, err)
+		spilled := int64(0)
+		for limit := int64(1 << 16); ; limit = limit * 3 / 4 {
+			s, create := disk(t, 0)
+			b := budget.New(limit)
+			l := loader.New(loader.Options{Datasets: []dataset.Dataset{c.Dataset}, Catalog: c.World, Scan: c.Scan, Budget: b, Disk: create})
+			got, err := scenario.Read(context.Background(), l, one(lanes, 6*lanes))
+			require.Zero(t, b.Used())
+			require.LessOrEqual(t, b.Peak(), limit)
+			require.Zero(t, s.Stats().Used)
+			if err != nil {
+				require.Equal(t, fault.Exhausted, fault.KindOf(err), "%v", err)
+				t.Logf("%d lanes, %d bytes: %v", lanes, limit, err)
+				break
+			}
+			require.Equal(t, scenario.Texts(want[0].Rows()), scenario.Texts(got[0].Rows()), "%d bytes", limit)
+			for _, r := range got[0].Report.Staging {
+				spilled += r.SpilledBytes
+			}
+		}
+		require.Positive(t, spilled)
+	}
+}
+
+// TestStagingBytesAreReadOnce: 16 training buckets against 12 and against 7
+// read each staging file at most once per stream, whether its classes fit in
+// memory all together, only one by one, or not at all. Where days come before
+// buckets in the order, a class that had to give way is read once more, and
+// lies on local disk from then on.
+//
+// spec: resolve-2, join-66, join-67
+func TestStagingBytesAreReadOnce(t *testing.T) {
+	t.Parallel()
+	for i, buckets := range []int{12, 7, 12, 7} {
+		spec, most := "bucket(16,id)", 1
+		if i > 1 {
+			spec, most = "day bucket(16,id)", 2
+		}
+		w := scenario.NewWorld()
+		w.BatchRows = 100
+		t.Cleanup(w.Release)
+		lines(t, w, "ml.train", "id:long day:long item:long", spec, 3000, func(i int) string { return fmt.Sprint(i%1700, i%3, i) })
+		lines(t, w, "features.f", "id:long v:long text:string", fmt.Sprintf("bucket(%d,id)", buckets), 2000, func(i int) string { return fmt.Sprint(i, -i, " t", i) })
+		d := dataset.Dataset{Name: "d", Key: []string{"id"}, Training: dataset.Training{Table: "ml.train"}, Staging: []dataset.Staging{{Table: "features.f"}}}
+		open := func(limit int64) *loader.Loader {
+			_, create := disk(t, 0)
+			return loader.New(loader.Options{
+				Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w, Scan: w.Scan, Budget: budget.New(limit), Disk: create,
+			})
+		}
+		p, err := open(1<<30).Plan(context.Background(), one(1, 8))
+		require.NoError(t, err)
+		largest := p.ClassUse(0).Largest
+		var want []string
+		for i, limit := range []int64{1 << 30, 4 * largest, 4*largest - 1, 2 * largest} {
+			for _, lanes := range []int{1, 4} {
+				w.Scanned = map[string]int{}
+				got, err := scenario.Read(context.Background(), open(limit), one(lanes, 8*lanes))
+				require.NoError(t, err, "%d buckets, %d lanes, %d bytes", buckets, lanes, limit)
+				rows := scenario.Texts(got[0].Rows())
+				if want == nil {
+					want = rows
+				}
+				require.ElementsMatch(t, want, rows)
+				report := got[0].Report.Staging["f"]
+				for file, n := range w.Scanned {
+					if strings.HasPrefix(file, "mem:///features") {
+						require.LessOrEqual(t, n, most, "%s, %d buckets, %d lanes, %d bytes: %+v", file, buckets, lanes, limit, report)
+					}
+				}
+				if most == 1 {
+					require.Equal(t, i > 1, report.SpilledBytes > 0, "%d buckets, %d lanes, %d bytes: %+v", buckets, lanes, limit, report)
+				}
+				require.LessOrEqual(t, report.Amplification, float64(most))
+			}
+		}
+	}
+}
