@@ -260,5 +260,5 @@ func (d *decoder) castType(at place) string {
 	case "int64":
 		return long
 	}
-	return choice(d, at, []string{"int", long, float, "double", "boolean", "string", "date", "timestamp", "timestamptz"})
+	return choice(d, at, []string{"int", long, float, "double", "date", "timestamp", "timestamptz"})
 }

@@ -80,7 +80,7 @@ func (m maker) columns(least int) []dataset.Column {
 			c = dataset.Column{Column: m.word(), Name: name}
 		}
 		if !m.often() {
-			c.As = pick(m, "int", "long", "float", "double", "boolean", "string", "date", "timestamp", "timestamptz")
+			c.As = pick(m, "int", "long", "float", "double", "date", "timestamp", "timestamptz")
 		}
 		switch m.IntN(6) {
 		case 0:
