@@ -3,9 +3,11 @@
 //
 // Who holds memory reserves it before it allocates, and releases it when the
 // memory is gone: the holder pays, not the producer. Who holds memory that it
-// can do without says so with OnPressure, and is asked first. A reservation
-// that does not fit even then fails at once with kind Exhausted and the remedy;
-// nothing waits here. A nil *Budget is unlimited, so that pure code needs no configuration.
+// can do without says so with OnPressure, and is asked first. What does not
+// fit even then fails at once with kind Exhausted and the remedy, or, for a
+// stream that cannot go on without it, waits until others have given memory
+// back: see GrowWait. A nil *Budget is unlimited, so that pure code needs no
+// configuration.
 package budget
 
 import (
@@ -25,6 +27,8 @@ type Budget struct {
 
 	mu   sync.Mutex
 	give []func(bytes int64)
+
+	queue queue
 }
 
 // New makes a budget of limit bytes.
@@ -77,6 +81,16 @@ func (b *Budget) press(bytes int64) {
 	}
 }
 
+// put takes n bytes off those in use, and lets those go on that waited for them.
+func (b *Budget) put(n int64) {
+	b.used.Add(-n)
+	if b.queue.length.Load() > 0 {
+		b.queue.mu.Lock()
+		defer b.queue.mu.Unlock()
+		b.settle()
+	}
+}
+
 // take adds n bytes to those in use if there is room.
 func (b *Budget) take(n int64) bool {
 	for {
@@ -116,13 +130,17 @@ func (r *Reservation) Grow(n int64) error {
 	if b := r.budget; b != nil && !b.take(n) {
 		b.press(b.used.Load() + n - b.limit)
 		if !b.take(n) {
-			return fault.New(fault.Exhausted, "%s needs %d bytes more, %d of the memory budget's %d are in use",
-				r.what, n, b.used.Load(), b.limit).
-				WithRemedy("raise the server's memory budget, ask for fewer columns or lanes, or write the staging table with more buckets")
+			return r.exhausted(n)
 		}
 	}
 	r.held.Add(n)
 	return nil
+}
+
+func (r *Reservation) exhausted(n int64) *fault.Error {
+	return fault.New(fault.Exhausted, "%s needs %d bytes more, %d of the memory budget's %d are in use",
+		r.what, n, r.budget.used.Load(), r.budget.limit).
+		WithRemedy("raise the server's memory budget, ask for fewer columns or lanes, or write the staging table with more buckets")
 }
 
 // Shrink gives n bytes back, which must be held.
@@ -130,7 +148,7 @@ func (r *Reservation) Shrink(n int64) {
 	held := r.held.Add(-n)
 	invariant.Check(held >= 0, "%s gives back more than it holds", r.what)
 	if r.budget != nil {
-		r.budget.used.Add(-n)
+		r.budget.put(n)
 	}
 }
 
@@ -140,7 +158,7 @@ func (r *Reservation) Held() int64 { return r.held.Load() }
 // Release gives everything back. It may be called more than once.
 func (r *Reservation) Release() {
 	held := r.held.Swap(0)
-	if r.budget != nil {
-		r.budget.used.Add(-held)
+	if r.budget != nil && held != 0 {
+		r.budget.put(held)
 	}
 }

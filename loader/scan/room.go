@@ -27,8 +27,9 @@ type item struct {
 
 // room is where decoded batches wait, between the goroutine that decodes and
 // the consumer, and the reader's part of the budget. What the consumer waits
-// for is reserved or fails; what is decoded ahead is reserved where there is
-// room, and else put off until the consumer waits for it.
+// for is reserved, once other streams have given memory back if need be, or
+// fails; what is decoded ahead is reserved where there is room, and else put off
+// until the consumer waits for it.
 type room struct {
 	budget *budget.Budget
 	held   *budget.Reservation
@@ -62,7 +63,7 @@ func wake(c chan struct{}) {
 // admit reserves n bytes for the decoder, which will hold decoded bytes of a
 // batch among them. It waits while the batches that wait already leave no
 // room; it fails with Exhausted only when the consumer has nothing left to
-// give back.
+// give back, and waiting for other streams is in vain.
 func (r *room) admit(ctx context.Context, n, decoded int64) error {
 	for {
 		r.mu.Lock()
@@ -70,7 +71,7 @@ func (r *room) admit(ctx context.Context, n, decoded int64) error {
 		fits := r.ahead > 0 && len(r.waiting) < mostWaiting && r.bytes+decoded <= r.ahead
 		r.mu.Unlock()
 		if hungry {
-			return r.held.Grow(n)
+			return r.held.GrowWait(ctx, n)
 		}
 		if fits && r.spare(n) && r.held.Grow(n) == nil {
 			return nil

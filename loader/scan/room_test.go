@@ -3,6 +3,7 @@ package scan
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -82,6 +83,33 @@ func TestAdmit(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestAdmitWaits for other streams to give memory back, if the consumer waits.
+//
+// spec: join-56
+func TestAdmitWaits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		limit := budget.New(100)
+		ctx, leave := limit.Enter(t.Context())
+		defer leave()
+		_, end := limit.Enter(t.Context())
+		defer end()
+		other, err := limit.Reserve("another stream", 95)
+		require.NoError(t, err)
+		r, err := newRoom(limit, "the test", 100)
+		require.NoError(t, err)
+		r.hungry = true
+		admitted := make(chan error, 1)
+		go func() { admitted <- r.admit(ctx, 10, 10) }()
+		synctest.Wait()
+		require.Empty(t, admitted)
+		other.Release()
+		require.NoError(t, <-admitted)
+		require.Equal(t, int64(10), limit.Used())
+		r.held.Release()
+	})
 }
 
 // TestSettle corrects an estimate either way.

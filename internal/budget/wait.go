@@ -1,0 +1,186 @@
+package budget
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/penstock/penstock/internal/fault"
+)
+
+// Patience is how long a stream waits for memory at most. It ends waiting for
+// streams whose clients have stopped reading, which look like streams that run.
+const Patience = time.Minute
+
+// queue is the streams that may wait, and those that do.
+type queue struct {
+	length atomic.Int64 // of waiting
+
+	mu      sync.Mutex
+	entered int64     // streams so far: the age of the next one
+	open    int       // streams that have entered and not left
+	blocked int       // open streams of which some goroutine waits
+	waiting []*waiter // the oldest stream's first
+}
+
+// stream is one that has entered a budget.
+type stream struct {
+	budget *Budget
+	age    int64
+	waits  int // goroutines of it that wait
+}
+
+// waiter is one goroutine that waits.
+type waiter struct {
+	*stream
+	bytes int64
+	err   error         // why it did not get them, once done is closed
+	done  chan struct{} // closed when it has got the bytes, or err
+}
+
+// streamKey is the key of a context's stream.
+type streamKey struct{}
+
+// Enter makes a stream known that may wait for memory, and returns a context
+// of it: GrowWait waits with that and with what is derived of it. The caller
+// leaves when the stream holds nothing any more. A nil *Budget has no streams.
+func (b *Budget) Enter(ctx context.Context) (of context.Context, leave func()) {
+	if b == nil {
+		return ctx, func() {}
+	}
+	b.queue.mu.Lock()
+	defer b.queue.mu.Unlock()
+	b.queue.entered++
+	b.queue.open++
+	s := &stream{budget: b, age: b.queue.entered}
+	return context.WithValue(ctx, streamKey{}, s), sync.OnceFunc(func() {
+		b.queue.mu.Lock()
+		defer b.queue.mu.Unlock()
+		b.queue.open--
+		b.settle()
+	})
+}
+
+// Hurry returns a context with which nothing waits: for what others wait for,
+// and for what is done ahead and can be put off.
+func Hurry(ctx context.Context) context.Context {
+	return context.WithValue(ctx, streamKey{}, (*stream)(nil))
+}
+
+// GrowWait is Grow that waits for room if ctx is of a stream that has entered
+// the budget. It fails with Exhausted if the room cannot come: if there is less
+// in the whole budget, or if every stream waits; and after Patience. It fails
+// with the cause of ctx when that ends.
+//
+// Waiting cannot lock up. When each stream that has entered waits, and none of
+// them fits, the youngest fails: its stream ends, or does with less, and the
+// others go on. As long as one does not wait, it may give memory back. Room goes
+// to the oldest stream first.
+func (r *Reservation) GrowWait(ctx context.Context, n int64) error {
+	err := r.Grow(n)
+	if err == nil {
+		return nil
+	}
+	s, _ := ctx.Value(streamKey{}).(*stream)
+	if s == nil || s.budget != r.budget || n > r.budget.limit {
+		return err
+	}
+	if err := r.budget.wait(ctx, s, n); err != nil {
+		if fault.KindOf(err) != fault.Exhausted {
+			return err
+		}
+		e := r.exhausted(n)
+		e.RetryAfter = Patience
+		return e
+	}
+	r.held.Add(n)
+	return nil
+}
+
+// Await waits until n bytes are free, as GrowWait does, and takes none.
+func (b *Budget) Await(ctx context.Context, what string, n int64) error {
+	r, err := b.Reserve(what, 0)
+	if err != nil {
+		return err
+	}
+	defer r.Release()
+	return r.GrowWait(ctx, n)
+}
+
+// wait takes n bytes when there is room. Whether it fails for the budget's
+// sake, the kind of the error says: Exhausted.
+func (b *Budget) wait(ctx context.Context, s *stream, n int64) error {
+	none := fault.New(fault.Exhausted, "no room came within %s", Patience)
+	limited, cancel := context.WithTimeoutCause(ctx, Patience, none)
+	defer cancel()
+	w := &waiter{stream: s, bytes: n, done: make(chan struct{})}
+	b.queue.mu.Lock()
+	b.queue.join(w)
+	b.settle()
+	b.queue.mu.Unlock()
+	select {
+	case <-w.done:
+		return w.err
+	case <-limited.Done():
+	}
+	b.queue.mu.Lock()
+	defer b.queue.mu.Unlock()
+	select {
+	case <-w.done: // at the same moment
+		if w.err == nil {
+			b.used.Add(-n)
+		}
+	default:
+		b.queue.leave(w, nil)
+	}
+	b.settle()
+	return context.Cause(limited)
+}
+
+// join puts a waiter behind those of older streams. q.mu is held.
+func (q *queue) join(w *waiter) {
+	at := slices.IndexFunc(q.waiting, func(o *waiter) bool { return o.age > w.age })
+	if at < 0 {
+		at = len(q.waiting)
+	}
+	q.waiting = slices.Insert(q.waiting, at, w)
+	q.length.Add(1)
+	if w.waits++; w.waits == 1 {
+		q.blocked++
+	}
+}
+
+// leave ends the waiting of a waiter. q.mu is held.
+func (q *queue) leave(w *waiter, err error) {
+	q.waiting = slices.DeleteFunc(q.waiting, func(o *waiter) bool { return o == w })
+	q.length.Add(-1)
+	if w.waits--; w.waits == 0 {
+		q.blocked--
+	}
+	w.err = err
+	close(w.done)
+}
+
+// settle lets waiters go on that fit, the oldest first. When every stream
+// waits, a younger one may go first, and if none fits, the youngest fails.
+// b.queue.mu is held.
+func (b *Budget) settle() {
+	q := &b.queue
+	for len(q.waiting) > 0 {
+		if b.take(q.waiting[0].bytes) {
+			q.leave(q.waiting[0], nil)
+			continue
+		}
+		if q.blocked < q.open {
+			return
+		}
+		at := slices.IndexFunc(q.waiting, func(w *waiter) bool { return b.take(w.bytes) })
+		if at >= 0 {
+			q.leave(q.waiting[at], nil)
+			continue
+		}
+		q.leave(q.waiting[len(q.waiting)-1], fault.New(fault.Exhausted, "every stream waits"))
+	}
+}

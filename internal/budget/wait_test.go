@@ -1,0 +1,277 @@
+package budget_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/fault"
+)
+
+// entered is a stream of a test: what it holds, and how its waiting ended.
+type entered struct {
+	t     *testing.T
+	ctx   context.Context
+	leave func()
+	held  *budget.Reservation
+	ended chan error
+}
+
+func enter(t *testing.T, b *budget.Budget, bytes int64) *entered {
+	t.Helper()
+	s := &entered{t: t, ended: make(chan error, 1)}
+	s.ctx, s.leave = b.Enter(t.Context())
+	var err error
+	s.held, err = b.Reserve("rows", bytes)
+	require.NoError(t, err)
+	return s
+}
+
+// want asks for more, on a goroutine of its own.
+func (s *entered) want(bytes int64) {
+	go func() { s.ended <- s.held.GrowWait(s.ctx, bytes) }()
+	synctest.Wait()
+}
+
+func (s *entered) waits() bool {
+	synctest.Wait()
+	select {
+	case err := <-s.ended:
+		s.ended <- err
+		return false
+	default:
+		return true
+	}
+}
+
+func (s *entered) end() {
+	s.held.Release()
+	s.leave()
+	synctest.Wait()
+}
+
+// spec: join-56
+func TestGrowWait(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]func(t *testing.T, b *budget.Budget){
+		"there is room": func(t *testing.T, b *budget.Budget) {
+			one := enter(t, b, 60)
+			one.want(40)
+			require.NoError(t, <-one.ended)
+			one.end()
+		},
+		"until another gives back enough": func(t *testing.T, b *budget.Budget) {
+			one, other := enter(t, b, 60), enter(t, b, 40)
+			one.want(30)
+			require.True(t, one.waits())
+			other.held.Shrink(20)
+			require.True(t, one.waits())
+			other.held.Shrink(10)
+			require.NoError(t, <-one.ended)
+			require.Equal(t, int64(90), one.held.Held())
+			one.end()
+			other.end()
+		},
+		"the oldest first": func(t *testing.T, b *budget.Budget) {
+			old, young, other := enter(t, b, 0), enter(t, b, 0), enter(t, b, 100)
+			young.want(10)
+			old.want(50)
+			other.held.Shrink(20)
+			require.True(t, young.waits())
+			other.held.Shrink(30)
+			require.NoError(t, <-old.ended)
+			require.True(t, young.waits())
+			old.end()
+			require.NoError(t, <-young.ended)
+			young.end()
+			other.end()
+		},
+		"until a stream leaves": func(t *testing.T, b *budget.Budget) {
+			one, other := enter(t, b, 60), enter(t, b, 0)
+			rest, err := b.Reserve("a cache", 40)
+			require.NoError(t, err)
+			one.want(10)
+			require.True(t, one.waits())
+			other.end()
+			require.Equal(t, fault.Exhausted, fault.KindOf(<-one.ended), "nobody else can give memory back")
+			rest.Release()
+			one.end()
+		},
+		"room alone": func(t *testing.T, b *budget.Budget) {
+			one, other := enter(t, b, 60), enter(t, b, 40)
+			go func() { one.ended <- b.Await(one.ctx, "a side", 30) }()
+			require.True(t, one.waits())
+			other.held.Shrink(30)
+			require.NoError(t, <-one.ended)
+			require.Equal(t, int64(70), b.Used())
+			one.end()
+			other.end()
+		},
+		"until the context ends": func(t *testing.T, b *budget.Budget) {
+			one, other := enter(t, b, 60), enter(t, b, 40)
+			cause := errors.New("the client went away")
+			ctx, cancel := context.WithCancelCause(one.ctx)
+			one.ctx = ctx
+			one.want(10)
+			require.True(t, one.waits())
+			cancel(cause)
+			require.ErrorIs(t, <-one.ended, cause)
+			require.Equal(t, int64(60), one.held.Held())
+			one.end()
+			other.end()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b := budget.New(100)
+				c(t, b)
+				require.Zero(t, b.Used())
+			})
+		})
+	}
+}
+
+// spec: join-57
+func TestGrowWaitFails(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]func(t *testing.T, b *budget.Budget){
+		"alone": func(t *testing.T, b *budget.Budget) {
+			one := enter(t, b, 60)
+			err := one.held.GrowWait(one.ctx, 41)
+			require.Equal(t, fault.Exhausted, fault.KindOf(err))
+			require.ErrorContains(t, err, "rows needs 41 bytes more, 60 of the memory budget's 100 are in use")
+			require.Equal(t, budget.Patience, fault.As(err).RetryAfter)
+			one.end()
+		},
+		"more than there is": func(t *testing.T, b *budget.Budget) {
+			one, other := enter(t, b, 0), enter(t, b, 10)
+			require.Equal(t, fault.Exhausted, fault.KindOf(one.held.GrowWait(one.ctx, 101)))
+			one.end()
+			other.end()
+		},
+		"in a hurry": func(t *testing.T, b *budget.Budget) {
+			one, other := enter(t, b, 60), enter(t, b, 10)
+			require.Equal(t, fault.Exhausted, fault.KindOf(one.held.GrowWait(budget.Hurry(one.ctx), 50)))
+			one.end()
+			other.end()
+		},
+		"not of a stream": func(t *testing.T, b *budget.Budget) {
+			other := enter(t, b, 100)
+			r, err := b.Reserve("rows", 0)
+			require.NoError(t, err)
+			require.Equal(t, fault.Exhausted, fault.KindOf(r.GrowWait(t.Context(), 1)))
+			other.end()
+		},
+		"when all wait, the youngest": func(t *testing.T, b *budget.Budget) {
+			old, young := enter(t, b, 50), enter(t, b, 50)
+			young.want(20)
+			require.True(t, young.waits())
+			old.want(20)
+			require.Equal(t, fault.Exhausted, fault.KindOf(<-young.ended))
+			require.True(t, old.waits())
+			young.end()
+			require.NoError(t, <-old.ended)
+			old.end()
+		},
+		"when all wait, one that fits goes first": func(t *testing.T, b *budget.Budget) {
+			old, young := enter(t, b, 50), enter(t, b, 40)
+			old.want(20)
+			require.True(t, old.waits())
+			young.want(10)
+			require.NoError(t, <-young.ended)
+			require.True(t, old.waits())
+			young.end()
+			require.NoError(t, <-old.ended)
+			old.end()
+		},
+		"a stream of two goroutines waits as one": func(t *testing.T, b *budget.Budget) {
+			old, young := enter(t, b, 50), enter(t, b, 50)
+			young.want(20)
+			more := make(chan error, 1)
+			go func() { more <- young.held.GrowWait(young.ctx, 30) }()
+			synctest.Wait()
+			require.True(t, young.waits())
+			old.want(20)
+			require.Equal(t, fault.Exhausted, fault.KindOf(<-more), "the one that asked last")
+			require.Equal(t, fault.Exhausted, fault.KindOf(<-young.ended))
+			young.end()
+			require.NoError(t, <-old.ended)
+			old.end()
+		},
+		"after a minute": func(t *testing.T, b *budget.Budget) {
+			one, idle := enter(t, b, 60), enter(t, b, 40)
+			began := time.Now()
+			one.want(10)
+			require.Equal(t, fault.Exhausted, fault.KindOf(<-one.ended))
+			require.Equal(t, budget.Patience, time.Since(began))
+			one.end()
+			idle.end()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b := budget.New(100)
+				c(t, b)
+				require.Zero(t, b.Used())
+			})
+		})
+	}
+}
+
+// TestWaitingNeverLocksUp lets streams take memory step by step until they
+// have what they need or fail. A lock-up would be found by synctest.
+func TestWaitingNeverLocksUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := budget.New(1000)
+		var group sync.WaitGroup
+		var mu sync.Mutex
+		done, failed := 0, 0
+		for i := range 20 {
+			group.Go(func() {
+				r := rand.New(rand.NewPCG(uint64(i), 1))
+				for range 50 {
+					ctx, leave := b.Enter(t.Context())
+					held, err := b.Reserve("rows", 0)
+					for range 1 + r.IntN(6) {
+						if err == nil {
+							err = held.GrowWait(ctx, int64(1+r.IntN(60)))
+						}
+						time.Sleep(time.Duration(r.IntN(10)))
+					}
+					held.Release()
+					leave()
+					mu.Lock()
+					if err == nil {
+						done++
+					} else {
+						failed++
+					}
+					mu.Unlock()
+				}
+			})
+		}
+		group.Wait()
+		require.Zero(t, b.Used())
+		require.LessOrEqual(t, b.Peak(), int64(1000))
+		require.Positive(t, failed)
+		require.Greater(t, done, failed)
+	})
+}
+
+func TestNilNeverWaits(t *testing.T) {
+	t.Parallel()
+	var b *budget.Budget
+	ctx, leave := b.Enter(t.Context())
+	defer leave()
+	require.NoError(t, b.Await(ctx, "rows", 1<<60))
+}
