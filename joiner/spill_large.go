@@ -110,18 +110,28 @@ func (n *noting) keep(ctx context.Context, chunk []stored, marked []bool, to *Pa
 }
 
 // chunks makes sides of staging rows, as many rows at a time as fit, in order,
-// and shows each. Where a chunk does not fit, they are halved.
+// and shows each. Where a chunk does not fit, they are halved; where a single
+// batch does not, memory is waited for.
 func (n *noting) chunks(ctx context.Context, rows []stored, see func(side *Side, chunk []stored) error) error {
+	waited := false
 	for len(rows) > 0 {
 		some := upTo(rows, func(x stored) int64 { return x.bytes }, n.chunk)
 		side, err := n.build(ctx, n.side.parts, rows[:some])
-		if fault.KindOf(err) == fault.Exhausted && err != nil && some > 1 {
+		switch {
+		case err == nil:
+		case fault.KindOf(err) != fault.Exhausted || waited:
+			return err
+		case some > 1:
 			n.chunk = bytesOf(rows[:some]) / 2
 			continue
+		default:
+			waited = true
+			if none := n.side.opts.Budget.Await(ctx, n.side.recipe.Name, slicePerSide*rows[0].bytes); none != nil {
+				return err
+			}
+			continue
 		}
-		if err != nil {
-			return err
-		}
+		waited = false
 		err = see(side, rows[:some])
 		side.Release()
 		if err != nil {

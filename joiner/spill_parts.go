@@ -173,7 +173,7 @@ func (p *Parts) read(ctx context.Context, rows []stored) (array.RecordReader, er
 		if len(rows) == 0 || ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		if err := held.Grow(rows[0].bytes); err != nil {
+		if err := held.GrowWait(ctx, rows[0].bytes); err != nil {
 			return nil, err
 		}
 		b, err := p.store.Read(rows[0].number)
@@ -261,7 +261,7 @@ func (d *dividing) read(ctx context.Context) error {
 	}
 	for ctx.Err() == nil && reader.Next() {
 		if b := reader.RecordBatch(); b.NumRows() > 0 {
-			if err := d.take(reader.Schema(), b); err != nil {
+			if err := d.take(ctx, reader.Schema(), b); err != nil {
 				return err
 			}
 		}
@@ -269,7 +269,7 @@ func (d *dividing) read(ctx context.Context) error {
 	if err := ended(ctx, reader); err != nil {
 		return err
 	}
-	return d.write()
+	return d.write(ctx)
 }
 
 func (d *dividing) plan(schema *arrow.Schema) error {
@@ -293,13 +293,14 @@ func (d *dividing) plan(schema *arrow.Schema) error {
 }
 
 // take puts the rows of a batch among those that wait, and writes them all
-// when they are many. Those of the last batch before that are only borrowed.
-func (d *dividing) take(schema *arrow.Schema, b arrow.RecordBatch) error {
+// when they are many, or when there is no room for more. Those of the last batch
+// before that are only borrowed.
+func (d *dividing) take(ctx context.Context, schema *arrow.Schema, b arrow.RecordBatch) error {
 	if err := checkTypes(schema, b); err != nil {
 		return err
 	}
 	w := waiting{bytes: b.NumRows() * (word + half + half)}
-	if err := d.held.Grow(w.bytes); err != nil {
+	if err := d.held.GrowWait(ctx, w.bytes); err != nil {
 		return err
 	}
 	d.bytes += w.bytes
@@ -309,13 +310,7 @@ func (d *dividing) take(schema *arrow.Schema, b arrow.RecordBatch) error {
 	}
 	more := d.kept.enter(w.columns)
 	d.bytes += more
-	full := d.bytes >= d.most
-	if full {
-		d.kept.strike(w.columns)
-	} else if err := d.held.Grow(more); err != nil {
-		d.kept.strike(w.columns)
-		return err
-	}
+	full := d.bytes >= d.most || d.held.Grow(more) != nil
 	for _, c := range w.columns {
 		c.Retain()
 	}
@@ -328,7 +323,7 @@ func (d *dividing) take(schema *arrow.Schema, b arrow.RecordBatch) error {
 	if !full {
 		return nil
 	}
-	return d.write()
+	return d.write(ctx)
 }
 
 // numbers makes the column of the rows' numbers in the stream.
@@ -388,11 +383,11 @@ func (w *waiting) of(part int) []int32 {
 }
 
 // write writes all rows that wait, part after part.
-func (d *dividing) write() error {
+func (d *dividing) write(ctx context.Context) error {
 	if len(d.waiting) == 0 {
 		return nil
 	}
-	if err := d.held.Grow(d.batchBytes()); err != nil {
+	if err := d.held.GrowWait(ctx, d.batchBytes()); err != nil {
 		return err
 	}
 	for number := range d.out.parts {

@@ -135,7 +135,7 @@ func (r *replay) nextAnswers(s *replaySlice) error {
 		return r.changed()
 	}
 	at := s.answers.batches[s.next]
-	if err := r.held.Grow(at.bytes); err != nil {
+	if err := r.held.GrowWait(r.ctx, at.bytes); err != nil {
 		return err
 	}
 	b, err := r.notes.store.Read(at.number)
@@ -215,7 +215,7 @@ func (r *replay) make(used []*loaded) error {
 		segments = append(segments, batch.Segment{Values: l.rows, Indices: l.picks})
 	}
 	r.drop()
-	if err := r.held.Grow(bytes); err != nil {
+	if err := r.held.GrowWait(r.ctx, bytes); err != nil {
 		return err
 	}
 	r.bytes = bytes
@@ -247,7 +247,7 @@ func (r *replay) load(s *replaySlice, row int64) (*loaded, error) {
 	list := s.rows.batches
 	at := list[sort.Search(len(list), func(i int) bool { return list[i].from > row })-1]
 	bytes := at.bytes + at.rows*half
-	if err := r.held.Grow(bytes); err != nil {
+	if err := r.held.GrowWait(r.ctx, bytes); err != nil {
 		return nil, err
 	}
 	b, err := r.notes.store.Read(at.number)

@@ -103,6 +103,10 @@ func (f *File) Bytes() int64 {
 // copyBuffer is how much of a batch is copied at a time, in bytes.
 const copyBuffer = 64 << 10
 
+// readBuffer is how much is read at a time where little is asked for, in bytes:
+// the beginning of a message.
+const readBuffer = 1 << 10
+
 // Append writes a batch and returns its number: 0, 1, 2 …, in the order of the
 // calls. Columns may be slices of larger ones: only their rows are written.
 // There may be no dictionaries. After an error the file is good for nothing
@@ -125,7 +129,7 @@ func (f *File) Append(b arrow.RecordBatch) (int, error) {
 	}
 	x := f.reserve(b.Schema(), int64(whole), int64(body))
 	sum := xxhash.New()
-	w := bufio.NewWriterSize(io.MultiWriter(sum, io.NewOffsetWriter(f.disk, x.at)), copyBuffer)
+	w := bufio.NewWriterSize(io.MultiWriter(sum, io.NewOffsetWriter(f.disk, x.at)), int(min(x.bytes, copyBuffer)))
 	_, err = payload.WritePayload(w)
 	if err = errors.Join(err, w.Flush()); err != nil {
 		return 0, f.spool.broken("write to", err)
@@ -198,7 +202,7 @@ func (f *File) Read(number int) (arrow.RecordBatch, error) {
 	x := f.batches[number]
 	f.mu.Unlock()
 	sum := xxhash.New()
-	body := io.TeeReader(io.NewSectionReader(f.disk, x.at, x.bytes), sum)
+	body := io.TeeReader(bufio.NewReaderSize(io.NewSectionReader(f.disk, x.at, x.bytes), readBuffer), sum)
 	r, err := ipc.NewReader(io.MultiReader(bytes.NewReader(x.schema.head), body), ipc.WithAllocator(f.spool.mem))
 	if err != nil {
 		return nil, fault.New(fault.Internal, "decode the schema of %s: %w", f.what, err)

@@ -1,0 +1,73 @@
+package joiner
+
+import (
+	"context"
+	"testing"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/spool"
+)
+
+// BenchmarkSpilled joins a side from disk beside the same in memory: ten
+// training rows to each staging row of 128 bytes, with the working memory of a
+// fifth of the side. Writing the side to disk is a benchmark of its own, as
+// several pieces share that.
+func BenchmarkSpilled(b *testing.B) {
+	for _, order := range []string{"grouped", "random"} {
+		keys, wanted := benchKeys(order == "grouped")
+		field, key := benchColumn(keys, false)
+		wide := array.NewFixedSizeBinaryBuilder(memory.DefaultAllocator, &arrow.FixedSizeBinaryType{ByteWidth: 128})
+		for range keys {
+			wide.Append(make([]byte, 128))
+		}
+		shown := arrow.Field{Name: "wide", Type: wide.Type(), Nullable: true}
+		staging := benchInput(b, arrow.NewSchema([]arrow.Field{field, shown}, nil), key, wide.NewArray())
+		staging.Columns = []int{1}
+		_, column := benchColumn(wanted, false)
+		training := benchInput(b, arrow.NewSchema([]arrow.Field{field}, nil), column)
+		opts := Options{Memory: &batch.Pool{}}
+		place, err := spool.Open(spool.Options{Place: b.TempDir(), Memory: opts.Memory})
+		require.NoError(b, err)
+		const bytes = benchStaging * 144
+		how := Spilling{Disk: func(what string) (Store, error) { return place.Create(what) }, Memory: 16 << 20}
+		report := func(b *testing.B) {
+			b.Helper()
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(wanted)), "ns/row")
+		}
+		joined := func(b *testing.B, side func(context.Context) (Joinable, error)) {
+			b.Helper()
+			b.ReportAllocs()
+			for b.Loop() {
+				r, err := Join(b.Context(), training, []Probe{{Rule: Rule{Name: "s"}, Key: []int{0}, Columns: []arrow.Field{shown}, Side: side}}, opts)
+				require.NoError(b, err)
+				for r.Next() {
+				}
+				require.NoError(b, r.Err())
+				r.Release()
+			}
+			report(b)
+		}
+		b.Run(order+"/memory", func(b *testing.B) {
+			joined(b, func(ctx context.Context) (Joinable, error) { return Build(ctx, staging, Recipe{Name: "s"}, opts) })
+		})
+		b.Run(order+"/write", func(b *testing.B) {
+			for b.Loop() {
+				side, err := Spill(b.Context(), staging, Recipe{Name: "s"}, opts, how)
+				require.NoError(b, err)
+				side.Release()
+			}
+			report(b)
+		})
+		b.Run(order+"/disk", func(b *testing.B) {
+			side, err := Spill(b.Context(), staging, Recipe{Name: "s"}, opts, how)
+			require.NoError(b, err)
+			defer side.Release()
+			joined(b, func(context.Context) (Joinable, error) { return side.Side(training), nil })
+		})
+	}
+}
