@@ -8,6 +8,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock/penstock/internal/expr"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/plan"
@@ -65,6 +66,29 @@ func BenchmarkBuild(b *testing.B) {
 				require.NoError(b, err)
 			}
 		})
+	}
+}
+
+// BenchmarkRanges plans 4096 training files beside 4096 staging files that
+// are sorted by the key, and not bucketed.
+func BenchmarkRanges(b *testing.B) {
+	r, files := wideJoin(b, wide)
+	sorted := func(files []catalog.File) {
+		for i := range files {
+			files[i].Spec, files[i].Partition = 1, nil
+			files[i].Ranges = map[int]expr.Range{1: {Lower: expr.Int(int64(100 * i)), Upper: expr.Int(int64(100*i + 120)), HasLower: true, HasUpper: true, Rows: 50_000}}
+		}
+	}
+	r.Training.Specs[1], r.Staging[0].Pinned.Specs[1] = nil, nil
+	sorted(files.Staging[0])
+	for i := range files.Training {
+		files.Training[i].Rows = plan.SplitRows
+	}
+	sorted(files.Training)
+	b.ReportAllocs()
+	for b.Loop() {
+		_, err := plan.Build(r, files, wideQuery())
+		require.NoError(b, err)
 	}
 }
 

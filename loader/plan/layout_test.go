@@ -194,7 +194,7 @@ func TestOrderOfSeveralSpecs(t *testing.T) {
 	table.Fields = append(table.Fields, catalog.Field{ID: 3, Name: "region", Type: arrow.BinaryTypes.String})
 	day, b := partitioned("day", 2, catalog.Identity, 0), partitioned("bucket", 1, catalog.Bucket, 2)
 	region := partitioned("region", 3, catalog.Identity, 0)
-	table.Specs = map[int]catalog.Spec{0: {day, b}, 1: {region, day}, 2: {day}, 3: {region, b, day}}
+	table.Specs = map[int]catalog.Spec{0: {day, b}, 1: {region, day}, 2: {day}, 3: {region, b, day}, 4: {day, partitioned("bucket", 1, catalog.Bucket, 4)}}
 	var files []catalog.File
 	add := func(spec int, partition ...any) {
 		f := catalog.File{Location: fmt.Sprint(spec, partition), Rows: 10, Sequence: 1, Spec: spec, Partition: partition}
@@ -213,6 +213,7 @@ func TestOrderOfSeveralSpecs(t *testing.T) {
 	add(1, "a", int64(2))
 	add(3, "b", int64(0), int64(1))
 	add(2, int64(1))
+	add(4, int64(1), int64(1))
 	var want []string
 	for _, filter := range []string{"", "day = 2"} {
 		var got []string
@@ -222,10 +223,10 @@ func TestOrderOfSeveralSpecs(t *testing.T) {
 		}
 		if filter == "" {
 			want = got
-			require.Equal(t, []string{"2 [1]", "0 [1 1]", "1 [b 1]", "3 [b 0 1]", "2 [2]", "0 [2 1]", "1 [a 2]", "3 [a 1 2]"}, got)
+			require.Equal(t, []string{"2 [1]", "0 [1 1]", "4 [1 1]", "1 [b 1]", "3 [b 0 1]", "2 [2]", "0 [2 1]", "1 [a 2]", "3 [a 1 2]"}, got)
 			continue
 		}
-		require.Equal(t, want[4:], got, filter)
+		require.Equal(t, want[5:], got, filter)
 	}
 }
 
@@ -456,10 +457,16 @@ func TestBoundsOf(t *testing.T) {
 	_, err = plan.BoundsOf(r, dataset.Query{Filter: "dya = 1"})
 	require.ErrorContains(t, err, `did you mean "day"?`)
 	e.PointInTime = &dataset.PointInTime{Training: "day", Staging: "day", Tolerance: time.Hour}
-	e.Strategy = dataset.StrategyBroadcast
-	r, err = resolve.Bind(homefeed(e).Defaults(), tables[0], tables[1:])
-	require.NoError(t, err)
-	b, err = plan.BoundsOf(r, dataset.Query{})
-	require.NoError(t, err)
-	require.Equal(t, plan.Bounds{Training: []int{2}, Staging: [][]int{{2, 3}}}, b)
+	for strategy, want := range map[dataset.Strategy]plan.Bounds{
+		dataset.StrategyAuto:      {Training: []int{1, 2}, Staging: [][]int{{1, 2, 3}}},
+		dataset.StrategyBroadcast: {Training: []int{}, Staging: [][]int{{3}}},
+	} {
+		e.Strategy = strategy
+		r, err = resolve.Bind(homefeed(e).Defaults(), tables[0], tables[1:])
+		require.NoError(t, err)
+		b, err = plan.BoundsOf(r, dataset.Query{})
+		require.NoError(t, err)
+		require.ElementsMatch(t, want.Training, b.Training, strategy)
+		require.Equal(t, want.Staging, b.Staging, strategy)
+	}
 }

@@ -1,12 +1,14 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/resolve"
 )
 
@@ -36,7 +38,8 @@ func (p *Plan) match(staging int, files Files) (Staging, error) {
 		return out, p.inEntry(err, staging)
 	}
 	sets := m.Sets()
-	if read, stored := overlap(sets, kept); read > r.MaxAmplification*stored {
+	limit := cmp.Or(r.MaxAmplification, dataset.DefaultMaxAmplification)
+	if read, stored := overlap(sets, kept); read > limit*stored {
 		if stored > SmallTable {
 			return out, p.inEntry(p.amplified(staging, read, stored), staging)
 		}

@@ -183,6 +183,7 @@ func TestAlignRefuses(t *testing.T) {
 	}{
 		"hours within a day":      {days, hours, dataset.AlignSame, dataset.Lag{}, "rule", "partitioned by hour, finer than ml.t by day"},
 		"half a day":              {days, days, dataset.AlignLag, dataset.Lag{Time: 12 * time.Hour}, "lag", "no whole number of days"},
+		"a day and a half":        {days, days, dataset.AlignLag, dataset.Lag{Time: 36 * time.Hour}, "lag", "no whole number of days"},
 		"days of months":          {days, months, dataset.AlignLag, dataset.Lag{Time: 24 * time.Hour}, "lag", "no whole number of months"},
 		"a month of days":         {days, days, dataset.AlignLag, dataset.Lag{Months: 1}, "lag", "no whole number of days"},
 		"no lag":                  {days, days, dataset.AlignLag, dataset.Lag{}, "lag", "lets the future in"},

@@ -47,7 +47,8 @@ type Pairing struct {
 	Partitions        bool         // partition values of key columns narrow the match
 	Statistics        bool         // value ranges of key columns do, as no bucket does
 
-	files map[string][]int32 // staging files by their aligned partition and residues
+	files   map[string][]int32 // staging files by their aligned partition and residues
+	ladders map[string]ladder  // the same, by their first key; made when they are asked for
 }
 
 // NewMatch prepares matching for one staging entry of a relation: training
@@ -125,7 +126,7 @@ func (m *Match) pair(training int) []*Pairing {
 	}
 	pairings := make([]*Pairing, 0, len(m.specs))
 	for _, spec := range m.specs {
-		p := &Pairing{Training: training, Staging: spec, files: map[string][]int32{}}
+		p := &Pairing{Training: training, Staging: spec, files: map[string][]int32{}, ladders: map[string]ladder{}}
 		if !m.whole() {
 			p.Buckets = bucketPairs(m.staging.Keys, m.training.Specs[training], m.staging.Pinned.Specs[spec])
 		}
@@ -260,7 +261,7 @@ func (m *Match) find(pairings []*Pairing, r rows, f catalog.File) []int32 {
 	var found []int32
 	for _, p := range pairings {
 		m.text = m.residues(m.text[:0], p, r.part, f)
-		for _, i := range p.files[string(m.text)] {
+		for _, i := range m.near(p, r) {
 			if m.mayMatch(p, r, &m.facts[i]) {
 				found = append(found, i)
 			}
@@ -270,17 +271,40 @@ func (m *Match) find(pairings []*Pairing, r rows, f catalog.File) []int32 {
 	return found
 }
 
+// near returns the staging files of the residues in m.text, without some that
+// cannot match by their first key.
+func (m *Match) near(p *Pairing, r rows) []int32 {
+	if !p.Partitions && !p.Statistics {
+		return p.files[string(m.text)]
+	}
+	l, ok := p.ladders[string(m.text)]
+	if !ok {
+		l = newLadder(p.files[string(m.text)], func(i int32) interval {
+			if keys := m.facts[i].of(p); keys != nil {
+				return keys[0]
+			}
+			return interval{}
+		})
+		p.ladders[string(m.text)] = l
+	}
+	return l.near(r.of(p)[0])
+}
+
+// of returns what a pairing compares.
+func (f *facts) of(p *Pairing) []interval {
+	if p.Statistics && f.full != nil {
+		return f.full
+	}
+	return f.keys
+}
+
 // mayMatch compares what is known of training rows and of a staging file.
 func (m *Match) mayMatch(p *Pairing, r rows, f *facts) bool {
-	if m.staging.Time != nil && !r.time.overlaps(f.time) {
+	if m.staging.Time != nil && !m.whole() && !r.time.overlaps(f.time) {
 		return false
 	}
-	theirs := f.keys
-	if p.Statistics && f.full != nil {
-		theirs = f.full
-	}
-	for k := range theirs {
-		if !r.of(p)[k].overlaps(theirs[k]) {
+	for k, theirs := range f.of(p) {
+		if !r.of(p)[k].overlaps(theirs) {
 			return false
 		}
 	}
@@ -314,7 +338,7 @@ func (m *Match) Layout(training int) []Pairing {
 	layout := make([]Pairing, 0, len(m.specs))
 	for _, p := range m.pair(training) {
 		public := *p
-		public.files = nil
+		public.files, public.ladders = nil, nil
 		layout = append(layout, public)
 	}
 	return layout

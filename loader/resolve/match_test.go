@@ -143,7 +143,7 @@ func timed(column arrow.DataType, unit time.Duration, training, staging []catalo
 // TestTimesNarrowTheMatch: the files within the tolerance, over all
 // partitions; what says nothing of its times may always match.
 //
-// spec: resolve-31
+// spec: resolve-21, resolve-31
 func TestTimesNarrowTheMatch(t *testing.T) {
 	t.Parallel()
 	staging := []catalog.File{
@@ -162,6 +162,10 @@ func TestTimesNarrowTheMatch(t *testing.T) {
 		require.Equal(t, []string{"edge", "within", "last", "unknown"}, got[0], name)
 		require.Equal(t, []string{"old", "edge", "within", "last", "future", "unknown"}, got[1], name)
 		require.Nil(t, got[2], name)
+		whole := timed(unit.column, unit.unit, training, staging)
+		whole.entry.Strategy = dataset.StrategyBroadcast
+		got = whole.names(t)
+		require.Equal(t, []string{"old", "edge", "within", "last", "future", "unknown"}, got[0], name)
 	}
 	nanos := timed(&arrow.TimestampType{Unit: arrow.Nanosecond}, time.Microsecond, training, staging).names(t)
 	require.Subset(t, nanos[0], []string{"edge", "within", "last", "unknown"}, "bounds of nanoseconds are rounded")
@@ -252,4 +256,15 @@ func TestClassesOfOneLayoutAreResidues(t *testing.T) {
 		require.Equal(t, want, class)
 	}
 	require.Len(t, m.Sets(), 4)
+}
+
+// TestBroadcastIsOneClass: only nulls, which match nothing, are left out.
+//
+// spec: resolve-21
+func TestBroadcastIsOneClass(t *testing.T) {
+	t.Parallel()
+	s := sides{training: trainingTable(2), staging: stagingTable(spec(1, 2)), entry: entry()}
+	s.trainingFiles, s.stagingFiles = numbered("", 0, 2), numbered("", 0, 2)
+	s.entry.Strategy = dataset.StrategyBroadcast
+	require.Equal(t, [][]string{nil, {"0", "1"}, {"0", "1"}}, s.names(t))
 }

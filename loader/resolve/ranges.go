@@ -16,10 +16,13 @@ func (r *Relation) Ranges() (training []int, staging [][]int) {
 		training, staging[entry] = append(training, t.ID), append(staging[entry], s.ID)
 	}
 	for i, s := range r.Staging {
+		if s.Strategy == dataset.StrategyBroadcast {
+			continue
+		}
 		if s.Time != nil {
 			add(i, s.Time.Training, s.Time.Staging)
 		}
-		if s.Strategy == dataset.StrategyBroadcast || bucketed(s.Keys, r.Training, s.Pinned) {
+		if bucketed(s.Keys, r.Training, s.Pinned) {
 			continue
 		}
 		for _, k := range s.Keys {
