@@ -17,7 +17,7 @@ func cases() uint64 {
 	if os.Getenv("PENSTOCK_LONG") == "1" {
 		return 2000
 	}
-	return 60
+	return 40
 }
 
 // TestMatchesAreThoseOfStreams: over tables of every layout and rule, a
