@@ -87,8 +87,11 @@ func (f *Footer) Decoded(rowGroup int, ids []int) int64 {
 		field, _ := f.Field(id)
 		for _, leaf := range field.Leaves {
 			chunk := f.meta.RowGroups[rowGroup].Columns[leaf].MetaData
-			wide := int64(f.meta.Schema.Column(leaf).PhysicalType().ByteSize())
+			column := f.meta.Schema.Column(leaf)
+			wide := int64(column.PhysicalType().ByteSize())
 			sum += max(chunk.TotalUncompressedSize, chunk.NumValues*wide)
+			// Where lists begin; pages say it in less.
+			sum += int64(column.MaxRepetitionLevel()) * f.groups[rowGroup].Rows * int64(arrow.Int32SizeBytes)
 		}
 	}
 	return sum

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
+	"math/bits"
 
 	"github.com/apache/arrow-go/v18/arrow/bitutil"
 )
@@ -42,6 +43,9 @@ func (h *hybrid) next() error {
 		for i, b := range h.rest[:size] {
 			h.value |= uint32(b) << (8 * i)
 		}
+		if uint64(h.value)>>h.width != 0 {
+			return errRuns
+		}
 		h.rest, h.repeat = h.rest[size:], int(head>>1)
 		return nil
 	}
@@ -60,6 +64,12 @@ func (h *hybrid) next() error {
 
 // number returns the number at a position of the open bit-packed run.
 func (h *hybrid) number(at int) uint32 {
+	return uint32(h.word(at)) & uint32(1<<h.width-1)
+}
+
+// word returns at least 57 bits from a position of the open bit-packed run on;
+// zeros behind its end.
+func (h *hybrid) word(at int) uint64 {
 	var word uint64
 	if from := at >> 3; from+8 <= len(h.bits) {
 		word = binary.LittleEndian.Uint64(h.bits[from:])
@@ -68,7 +78,29 @@ func (h *hybrid) number(at int) uint32 {
 			word |= uint64(b) << (8 * i)
 		}
 	}
-	return uint32(word>>(at&7)) & uint32(1<<h.width-1)
+	return word >> (at & 7)
+}
+
+// shortRun is the most bits that are copied by hand: the library makes a
+// reader and a writer for each run, and levels of lists lie in short ones.
+const shortRun = 56
+
+// copyPacked copies n bits of the open bit-packed run to bits that are clear,
+// and returns how many of them are set.
+func (h *hybrid) copyPacked(out []byte, at, n int) int {
+	if n > shortRun {
+		bitutil.CopyBitmap(h.bits, h.at, n, out, at)
+		return bitutil.CountSetBits(h.bits, h.at, n)
+	}
+	word := h.word(h.at) & (1<<n - 1)
+	set := bits.OnesCount64(word)
+	out[at>>3] |= byte(word << (at & 7))
+	word >>= 8 - at&7
+	for to := at>>3 + 1; word != 0; to++ {
+		out[to] |= byte(word)
+		word >>= 8
+	}
+	return set
 }
 
 // present reads n definition levels of an optional column, sets the bits of
@@ -87,8 +119,7 @@ func (h *hybrid) present(validity []byte, at, n int) (int, error) {
 			h.repeat, at, n = h.repeat-k, at+k, n-k
 		case h.packed > 0:
 			k := min(n, h.packed)
-			bitutil.CopyBitmap(h.bits, h.at, k, validity, at)
-			found += bitutil.CountSetBits(h.bits, h.at, k)
+			found += h.copyPacked(validity, at, k)
 			h.packed, h.at, at, n = h.packed-k, h.at+k, at+k, n-k
 		default:
 			if err := h.next(); err != nil {
@@ -97,6 +128,46 @@ func (h *hybrid) present(validity []byte, at, n int) (int, error) {
 		}
 	}
 	return found, nil
+}
+
+// alike opens the next run if none is open, and returns how many numbers of it
+// are the given one, as far as it is a run-length run.
+func (h *hybrid) alike(value uint32) (int, error) {
+	if h.repeat == 0 && h.packed == 0 {
+		if err := h.next(); err != nil {
+			return 0, err
+		}
+	}
+	if h.value != value {
+		return 0, nil
+	}
+	return h.repeat, nil
+}
+
+// numbers reads numbers of at most eight bits.
+func (h *hybrid) numbers(out []byte) error {
+	for len(out) > 0 {
+		switch {
+		case h.repeat > 0:
+			k := min(len(out), h.repeat)
+			for i := range out[:k] {
+				out[i] = byte(h.value)
+			}
+			h.repeat, out = h.repeat-k, out[k:]
+		case h.packed > 0:
+			k := min(len(out), h.packed)
+			for i := range out[:k] {
+				out[i] = byte(h.number(h.at))
+				h.at += h.width
+			}
+			h.packed, out = h.packed-k, out[k:]
+		default:
+			if err := h.next(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // gather reads n indices and writes the dictionary's values at them.

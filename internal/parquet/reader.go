@@ -38,12 +38,20 @@ type reader struct {
 	next  int                     // of opts.RowGroups, the one to open
 	group int                     // the open one, of the file
 	left  int64                   // its rows that are not yet out
-	open  []*pqarrow.ColumnReader // its columns; nil for absent and flat ones
-	flat  []*flatColumn           // its columns that need no library to decode; nil for the others
+	open  []*pqarrow.ColumnReader // its columns; nil for absent and own ones
+	own   []ownColumn             // its columns that need no library to decode; nil for the others
 
 	batch arrow.RecordBatch
 	err   error
 	refs  atomic.Int64
+}
+
+// ownColumn is a column of the open row group that is decoded by this package.
+type ownColumn interface {
+	// read decodes the next rows, fewer only at the end; it returns a reference.
+	read(rows int, mem memory.Allocator) (arrow.ArrayData, error)
+	// close gives the pages' memory back.
+	close()
 }
 
 func newReader(ctx context.Context, f *File, columns []column, opts ReadOptions) (*reader, error) {
@@ -167,7 +175,7 @@ func (r *reader) nextGroup() error {
 	r.group = r.opts.RowGroups[r.next]
 	r.next++
 	r.left = r.file.groups[r.group].Rows
-	r.open, r.flat = make([]*pqarrow.ColumnReader, len(r.columns)), make([]*flatColumn, len(r.columns))
+	r.open, r.own = make([]*pqarrow.ColumnReader, len(r.columns)), make([]ownColumn, len(r.columns))
 	if r.left == 0 {
 		return nil
 	}
@@ -191,13 +199,7 @@ func (r *reader) nextGroup() error {
 func (r *reader) openColumn(i int) (err error) {
 	defer recovered(&err, r.file.Location(), "a column cannot be decoded")
 	c := r.columns[i]
-	kind := r.file.fields[c.field].arrow.Type
-	if width := r.file.flatWidth(r.group, c.leaves[0], kind); width > 0 {
-		pages, err := r.pages.RowGroup(r.group).GetColumnPageReader(c.leaves[0])
-		r.flat[i] = &flatColumn{
-			pages: pages, kind: kind, width: width,
-			optional: r.file.meta.Schema.Column(c.leaves[0]).MaxDefinitionLevel() > 0,
-		}
+	if r.own[i], err = r.openOwn(r.file.fields[c.field]); r.own[i] != nil || err != nil {
 		return err
 	}
 	leaves := make(map[int]bool, len(c.leaves))
@@ -210,6 +212,24 @@ func (r *reader) openColumn(i int) (err error) {
 	}
 	r.open[i], err = decoder.GetFieldReader(r.ctx, c.field, leaves, []int{r.group})
 	return err
+}
+
+// openOwn opens a top-level column if this package decodes it, else returns nil.
+func (r *reader) openOwn(field Field) (ownColumn, error) {
+	flat, list := r.file.newFlatColumn(r.group, field), r.file.newListColumn(r.group, field)
+	if flat == nil && list == nil {
+		return nil, nil //nolint:nilnil // no column is no error
+	}
+	pages, err := r.pages.RowGroup(r.group).GetColumnPageReader(field.Leaves[0])
+	if err != nil {
+		return nil, err
+	}
+	if flat != nil {
+		flat.pages = pages
+		return flat, nil
+	}
+	list.pages = pages
+	return list, nil
 }
 
 // checkPages verifies the checksums of a column's pages.
@@ -230,12 +250,12 @@ func (r *reader) closeGroup() {
 			r.closeColumn(i)
 		}
 	}
-	for _, c := range r.flat {
-		if c != nil && c.pages != nil {
+	for _, c := range r.own {
+		if c != nil {
 			c.close()
 		}
 	}
-	r.open, r.flat, r.left = nil, nil, 0
+	r.open, r.own, r.left = nil, nil, 0
 	r.memory.sweep()
 	r.source.unload()
 }
@@ -295,8 +315,8 @@ func (r *reader) decode(i int, rows int64) (arrow.Array, error) {
 // decodeRows decodes the next rows of one column as the file has them, for the
 // caller to release; fewer only at the column's end.
 func (r *reader) decodeRows(i int, rows int64) (arrow.ArrayData, error) {
-	if r.flat[i] != nil {
-		return r.decodeFlat(i, rows)
+	if r.own[i] != nil {
+		return r.decodeOwn(i, rows)
 	}
 	c := r.columns[i]
 	decoded, err := r.decodeChunked(i, rows)
@@ -315,9 +335,9 @@ func (r *reader) decodeRows(i int, rows int64) (arrow.ArrayData, error) {
 	return unwrap(out, c.depth, r.opts.Memory), nil
 }
 
-func (r *reader) decodeFlat(i int, rows int64) (out arrow.ArrayData, err error) {
+func (r *reader) decodeOwn(i int, rows int64) (out arrow.ArrayData, err error) {
 	defer recovered(&err, r.file.Location(), "a page cannot be decoded")
-	return r.flat[i].read(int(rows), r.opts.Memory)
+	return r.own[i].read(int(rows), r.opts.Memory)
 }
 
 func (r *reader) decodeChunked(i int, rows int64) (out *arrow.Chunked, err error) {
@@ -328,7 +348,7 @@ func (r *reader) decodeChunked(i int, rows int64) (out *arrow.Chunked, err error
 // checkEnd sees that no column has rows beyond its row group's count.
 func (r *reader) checkEnd() error {
 	for i, c := range r.columns {
-		if c.field < 0 || r.open[i] == nil && r.flat[i] == nil {
+		if c.field < 0 || r.open[i] == nil && r.own[i] == nil {
 			continue
 		}
 		rest, err := r.decodeRows(i, 1)

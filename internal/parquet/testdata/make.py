@@ -1,7 +1,7 @@
 """Writes the files of this folder: what pyarrow writes and arrow-go cannot.
 
 Page checksums, a stored Arrow schema with other types than the table's, page
-versions, delta encodings. Run with pyarrow: python make.py
+versions, delta encodings; lists as pyarrow lays them out. Run with pyarrow: python make.py
 """
 
 import pyarrow as pa
@@ -58,3 +58,30 @@ pq.write_table(
         "d": "DELTA_BYTE_ARRAY",
     },
 )
+
+lists = pa.table(
+    {
+        "history": [
+            None if i % 7 == 0 else [None if (i + j) % 11 == 0 else i * j % 50 for j in range(i % 60)]
+            for i in range(400)
+        ],
+        "embedding": [[i * j / 2 for j in range(16)] for i in range(400)],
+    },
+    schema=pa.schema(
+        [
+            field("history", pa.list_(field("element", pa.int64(), 3)), 1),
+            field("embedding", pa.list_(field("element", pa.float32(), 4, nullable=False)), 2, nullable=False),
+        ]
+    ),
+)
+for version in ("1.0", "2.0"):
+    pq.write_table(
+        lists,
+        f"lists-{version[0]}.parquet",
+        row_group_size=150,
+        data_page_version=version,
+        data_page_size=512,
+        write_batch_size=32,
+        compression="zstd",
+        use_dictionary=["history.list.element"],
+    )
