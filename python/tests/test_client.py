@@ -53,6 +53,11 @@ def test_explain_and_manifest_send_the_query(fake: penstock.Client) -> None:
         fake.explain("twice")
 
 
+def test_verify_sends_the_query_and_gives_the_report(fake: penstock.Client) -> None:
+    report = fake.verify("good", filter="a = 1")
+    assert report == {"query": {"dataset": "good", "filter": "a = 1"}, "findings": []}
+
+
 def test_token_and_headers_are_sent(fake_address: str) -> None:
     with penstock.connect(fake_address, token="secret") as client:
         assert client.manifest("good")["authorization"] == "Bearer secret"

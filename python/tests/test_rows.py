@@ -270,6 +270,23 @@ def test_inline_dataset(served: Served) -> None:
     assert sorted(stream.read_all().column("row").to_pylist()) == list(range(ROWS))
 
 
+def test_verify_counts_as_the_stream_does(served: Served) -> None:
+    found = served.client.verify("left")
+    assert found["findings"] == []
+    with served.client.read("left") as stream:
+        for _ in stream:
+            pass
+        assert stream.report is not None
+        counts = stream.report["staging"]
+    for table in found["tables"][1:]:
+        join = table["join"]
+        assert (join["training_rows"], join["matched"]) == (
+            counts[table["name"]]["rows"],
+            counts[table["name"]]["matched"],
+        )
+        assert all(file["bucketed"] and file["wrong"] == 0 for file in table["files"])
+
+
 def test_manifest_reads_the_same_rows_again(served: Served) -> None:
     asked: dict[str, Any] = {"lanes": 2, "seed": 5, "order": "shuffled", "columns": ["row", "country"]}
     manifest = served.client.manifest("left", **asked)

@@ -128,6 +128,16 @@ class Client:
         kept: dict[str, Any] = json.loads(self._act("manifest", dataset, fields))
         return kept
 
+    def verify(self, dataset: Dataset, **fields: Any) -> dict[str, Any]:
+        """Whether the tables of a query's dataset are what the join takes them for.
+
+        All of their keys are read, which may take longer than the client's
+        `timeout`. What breaks a stream or a rule of the dataset is in the
+        report's `findings`, which is empty if all is well.
+        """
+        report: dict[str, Any] = json.loads(self._act("verify", dataset, fields))
+        return report
+
     def close(self) -> None:
         """Ends the client's streams and its connection."""
         self._channel.close()
