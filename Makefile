@@ -94,6 +94,7 @@ test-long: test .venv/bench/.stamp ## test, long cases, release build, fuzzing
 	PENSTOCK_LONG=1 .venv/test/bin/pytest -c python/pyproject.toml --rootdir . python/tests demo
 	cd benchmarks && ../.venv/bench/bin/python -m unittest
 	.venv/bench/bin/python benchmarks/agree.py
+	.venv/bench/bin/python benchmarks/agree.py --memory 4MiB
 	FUZZTIME=$(FUZZTIME) GO=$(GO) tools/fuzz.sh
 
 .PHONY: mutants

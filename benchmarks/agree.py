@@ -63,7 +63,7 @@ def main() -> int:
     if given.list:
         print(*(case.name for suite in suites for case in suite.cases), sep="\n")
         return 0
-    compared = differing = 0
+    compared = differing = spilled = 0
     for suite in suites:
         if not suite.cases:
             continue
@@ -77,8 +77,12 @@ def main() -> int:
             control = control_is_caught(suite.cases[0], penstock, peers)
             differing += bool(control.lines)
             print(control, flush=True)
-    print(f"{compared} cases, {differing} differ")
-    return 1 if differing or not compared else 0
+            spilled += penstock.spilled
+    print(f"{compared} cases, {differing} differ; {spilled:,} bytes went through local disk")
+    in_vain = given.memory and not spilled
+    if in_vain:
+        print(f"{given.memory} are enough for all: no staging table was spilled")
+    return 1 if differing or not compared or in_vain else 0
 
 
 def _parse(arguments: list[str]) -> argparse.Namespace:
@@ -127,6 +131,7 @@ class Penstock:
     def __init__(self, address: str) -> None:
         self._client = flight.FlightClient(f"grpc://{address}")
         self._client.wait_for_available(timeout=30)
+        self.spilled = 0  # bytes that streams wrote to local disk so far
 
     def schema(self, query: dict[str, Any]) -> pa.Schema:
         """The schema that the server promises."""
@@ -142,6 +147,9 @@ class Penstock:
                 for chunk in self._client.do_get(endpoint.ticket):
                     if chunk.data is not None:
                         yield chunk.data
+                    elif chunk.app_metadata is not None:
+                        report = json.loads(chunk.app_metadata.to_pybytes())["report"]
+                        self.spilled += sum(one["spilled_bytes"] for one in report["staging"].values())
         except (flight.FlightError, pa.ArrowException) as failed:
             raise FailedError(_first_line(failed)) from None
 
