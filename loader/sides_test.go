@@ -177,3 +177,54 @@ func TestStreamsShareSidesAtOnce(t *testing.T) {
 	group.Wait()
 	require.Zero(t, b.Used())
 }
+
+// TestStreamsOfOtherRulesShareNothing reads streams side by side that differ in
+// what their sides hold: each gets its own.
+//
+// spec: join-62
+func TestStreamsOfOtherRulesShareNothing(t *testing.T) {
+	t.Parallel()
+	c := world(t)
+	plain, strict, filled := c.Dataset, c.Dataset, c.Dataset
+	plain.Name, strict.Name, filled.Name = "plain", "strict", "filled"
+	entry := func(change func(*dataset.Staging)) []dataset.Staging {
+		s := c.Dataset.Staging[0]
+		change(&s)
+		return []dataset.Staging{s}
+	}
+	plain.Staging = entry(func(*dataset.Staging) {})
+	strict.Staging = entry(func(s *dataset.Staging) { s.Filter = "version < 2" })
+	filled.Staging = entry(func(s *dataset.Staging) {
+		s.Missing, s.Defaults = dataset.MissingDefault, []dataset.Default{{Column: "s0_u", Value: int64(-1)}}
+	})
+	datasets := []dataset.Dataset{plain, strict, filled}
+	together := loader.New(loader.Options{Datasets: datasets, Catalog: c.World, Scan: c.Scan})
+	streams := make([]loader.Stream, len(datasets))
+	got := make([][]string, len(datasets))
+	for i, d := range datasets {
+		q := one(1, 8)
+		q.Dataset = d.Name
+		streams[i] = open(t, together, q)
+		defer streams[i].Release()
+	}
+	for more := true; more; {
+		more = false
+		for i, s := range streams {
+			if s.Next() {
+				more = true
+				got[i] = append(got[i], scenario.Texts(scenario.Values(s.RecordBatch()))...)
+			}
+		}
+	}
+	for i, d := range datasets {
+		require.NoError(t, streams[i].Err())
+		q := one(1, 8)
+		q.Dataset = d.Name
+		alone := loader.New(loader.Options{Datasets: datasets, Catalog: c.World, Scan: c.Scan})
+		want, err := scenario.Read(context.Background(), alone, q)
+		require.NoError(t, err)
+		require.Equal(t, scenario.Texts(want[0].Rows()), got[i], d.Name)
+	}
+	require.NotEqual(t, got[0], got[1])
+	require.NotEqual(t, got[0], got[2])
+}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
@@ -78,7 +79,14 @@ func NewMatch(r *Relation, staging int, training, all, kept []catalog.File) (*Ma
 }
 
 // whole says that the table is searched as one, whatever its layout.
-func (m *Match) whole() bool { return m.staging.Strategy == dataset.StrategyBroadcast }
+func (m *Match) whole() bool { return m.staging.whole() }
+
+// whole says that the layout of the keys narrows nothing: the entry broadcasts
+// its table, or a custom strategy searches it, which may find keys that are not
+// equal.
+func (s Staging) whole() bool {
+	return s.Strategy == dataset.StrategyBroadcast || strings.HasPrefix(string(s.Strategy), dataset.CustomPrefix)
+}
 
 // factsOf collects what is known of a staging file.
 func (m *Match) factsOf(f catalog.File) facts {

@@ -235,9 +235,11 @@ func TestRangesAreAskedForWhereTheyHelp(t *testing.T) {
 	training, staging = s.relation(t).Ranges()
 	require.Equal(t, []int{1}, training)
 	require.Equal(t, [][]int{{1}}, staging)
-	s.entry.Strategy = dataset.StrategyBroadcast
-	training, _ = s.relation(t).Ranges()
-	require.Empty(t, training)
+	for _, whole := range []dataset.Strategy{dataset.StrategyBroadcast, dataset.CustomPrefix + "nearest"} {
+		s.entry.Strategy = whole
+		training, _ = s.relation(t).Ranges()
+		require.Empty(t, training)
+	}
 }
 
 // TestClassesOfOneLayoutAreResidues: their numbers do not depend on which
@@ -258,13 +260,16 @@ func TestClassesOfOneLayoutAreResidues(t *testing.T) {
 	require.Len(t, m.Sets(), 4)
 }
 
-// TestBroadcastIsOneClass: only nulls, which match nothing, are left out.
+// TestBroadcastIsOneClass: only nulls, which match nothing, are left out. A
+// custom strategy may find keys that are not equal, so that it needs the same.
 //
 // spec: resolve-21
 func TestBroadcastIsOneClass(t *testing.T) {
 	t.Parallel()
 	s := sides{training: trainingTable(2), staging: stagingTable(spec(1, 2)), entry: entry()}
 	s.trainingFiles, s.stagingFiles = numbered("", 0, 2), numbered("", 0, 2)
-	s.entry.Strategy = dataset.StrategyBroadcast
-	require.Equal(t, [][]string{nil, {"0", "1"}, {"0", "1"}}, s.names(t))
+	for _, whole := range []dataset.Strategy{dataset.StrategyBroadcast, dataset.CustomPrefix + "nearest"} {
+		s.entry.Strategy = whole
+		require.Equal(t, [][]string{nil, {"0", "1"}, {"0", "1"}}, s.names(t))
+	}
 }

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/penstock/penstock/loader/catalog"
-	"github.com/penstock/penstock/loader/dataset"
 )
 
 // Ranges returns the columns, by field id, of whose values NewMatch uses
@@ -16,7 +15,7 @@ func (r *Relation) Ranges() (training []int, staging [][]int) {
 		training, staging[entry] = append(training, t.ID), append(staging[entry], s.ID)
 	}
 	for i, s := range r.Staging {
-		if s.Strategy == dataset.StrategyBroadcast {
+		if s.whole() {
 			continue
 		}
 		if s.Time != nil {

@@ -12,70 +12,19 @@ type mutant struct {
 // mutants returns all of them. Each rule of docs/spec that a slip of the hand
 // could break should have one here.
 func mutants() []mutant {
-	return slices.Concat(resolveMutants(), planMutants(), joinMutants(), streamMutants())
-}
-
-func resolveMutants() []mutant {
-	resolve := []string{"./loader/resolve", "./loader"}
-	return []mutant{
-		{
-			"gcd-becomes-min", "loader/resolve/buckets.go",
-			"		g := bucket.Overlap(n, b.Of)\n		modulus",
-			"		g := min(n, b.Of)\n		modulus", resolve,
-		},
-		{
-			"null-staging-bucket-matches", "loader/resolve/buckets.go",
-			"		if b.ID == NullBucket {\n			continue", "		if b.ID == NullBucket-1 {\n			continue", resolve,
-		},
-		{
-			"null-training-bucket-matches", "loader/resolve/buckets.go",
-			"		return NoClass\n", "		return 0\n", resolve,
-		},
-		{
-			"mixed-specs-use-one-count", "loader/resolve/buckets.go",
-			"r += g {", "r += modulus {", resolve,
-		},
-	}
-}
-
-func joinMutants() []mutant {
-	join := []string{"./joiner", "./loader"}
-	return []mutant{
-		{
-			"null-matches-null", "joiner/build.go",
-			"if v.null == nil || !v.null[i] {", "if v.null == nil || i >= 0 {",
-			[]string{"./joiner"},
-		},
-		{
-			"null-training-key-matches", "joiner/index.go",
-			"		if null {\n			refs[i] = 0", "		if null && i < 0 {\n			refs[i] = 0", join,
-		},
-		{
-			"last-becomes-first", "joiner/verdict.go",
-			"			refs[i] = last[ref-1] + 1\n", "", join,
-		},
-		{
-			"first-becomes-last", "joiner/verdict.go",
-			"		case DuplicatesFirst:\n", "		case DuplicatesFirst:\n			refs[i] = last[ref-1] + 1\n", join,
-		},
-		{
-			"duplicates-are-no-error", "joiner/verdict.go",
-			"			v.breaks(p, i)\n			return count", "			return count", join,
-		},
-		{
-			"inner-keeps-all", "joiner/verdict.go",
-			"		v.drop[i] = true", "		v.drop[i] = false", join,
-		},
-		{
-			"missing-is-no-error", "joiner/verdict.go",
-			"			v.breaks(p, i)\n			return\n", "			return\n", join,
-		},
-	}
+	return slices.Concat(
+		ruleMutants(), layoutMutants(), planMutants(), joinMutants(), streamMutants(), valueMutants(),
+	)
 }
 
 func planMutants() []mutant {
 	plan := []string{"./loader/plan", "./loader"}
 	return []mutant{
+		{
+			"filter-prunes-too-much", "loader/plan/build.go",
+			"			if !sampled || !mayMatch(p.Filter, p.Relation.Training, f.File) {",
+			"			if i > 0 || !sampled || !mayMatch(p.Filter, p.Relation.Training, f.File) {", plan,
+		},
 		{
 			"quota-remainder-is-lost", "loader/plan/order.go",
 			"		if int64(lane) < p.Rows%int64(n) {", "		if int64(lane) < p.Rows%int64(n)-1 {", plan,
@@ -91,10 +40,6 @@ func planMutants() []mutant {
 		{
 			"order-depends-on-staging", "loader/plan/order.go",
 			`"%d %d %d %q", Algorithm, p.Seed, p.Epoch, words`, `"%d %d %d %q", Algorithm, p.Seed+int64(len(p.Staging)), p.Epoch, words`, plan,
-		},
-		{
-			"filter-prunes-too-much", "loader/plan/build.go",
-			"			if !mayMatch(p.Filter, p.Relation.Training, f.File) {", "			if i > 0 || !mayMatch(p.Filter, p.Relation.Training, f.File) {", plan,
 		},
 	}
 }
@@ -113,15 +58,52 @@ func streamMutants() []mutant {
 		},
 		{
 			"skip-is-ignored", "loader/splits.go",
-			"		piece.From, skip = piece.From+skip, 0", "		skip = 0", loader,
+			"		at.From, skip = at.From+skip, 0", "		skip = 0", loader,
 		},
 		{
 			"skip-of-filtered-rows-is-ignored", "loader/splits.go",
-			"			from := skip\n", "			from := int64(0)\n", loader,
+			"			from := p.skip\n", "			from := int64(0)\n", loader,
 		},
 		{
-			"class-of-the-next-bucket", "loader/splits.go",
-			"append(s.held[number], l.hold(s, split.Classes[l.staging]))", "append(s.held[number], l.hold(s, max(0, split.Classes[l.staging]-1)))", loader,
+			"class-of-the-next-bucket", "loader/class.go",
+			"	number := s.plan.Splits[at.Split].Classes[l.staging]\n",
+			"	number := max(0, s.plan.Splits[at.Split].Classes[l.staging]-1)\n", loader,
+		},
+		{
+			"part-of-another-bucket", "loader/spill.go",
+			"			made, err := c.inMemory(ctx, parts.Input(b.ID))", "			made, err := c.inMemory(ctx, parts.Input(0))", loader,
+		},
+		{
+			"buckets-without-splits-are-kept-out-wrongly", "loader/spill.go",
+			"		if !d.served[b] {\n", "		if d.served[b] {\n", loader,
+		},
+		{
+			"sides-of-other-filters-are-shared", "loader/class.go",
+			"	if l.bound.Rows != nil {\n", "	if l.bound.Rows != nil && l.staging < 0 {\n", loader,
+		},
+		{
+			"sides-of-other-files-are-shared", "loader/class.go",
+			"	for _, f := range c.source.Files {\n		fmt.Fprintf", "	for _, f := range c.source.Files[:0] {\n		fmt.Fprintf", loader,
+		},
+		{
+			"min-match-is-never-judged", "loader/enough.go",
+			"share < l.bound.MinMatch {", "share < 0 {", loader,
+		},
+		{
+			"filter-on-joined-columns-is-ignored", "loader/splits.go",
+			"	if p.splits.after == nil {\n", "	if p.splits.after == nil || p.lane >= 0 {\n", loader,
+		},
+		{
+			"repeated-rows-stay", "loader/splits.go",
+			"	if s.plan.Relation.Distinct == nil {\n", "	if s.plan.Relation.Distinct == nil || len(read) > 0 {\n", loader,
+		},
+		{
+			"last-repeated-row-is-the-first", "joiner/distinct.go",
+			"		if d.last {\n", "		if !d.last {\n", []string{"./joiner"},
+		},
+		{
+			"nulls-tell-rows-apart", "joiner/distinct.go",
+			"				bytes = append(bytes, 0)\n", "				bytes = append(bytes, 0, byte(i), byte(i>>8))\n", []string{"./joiner"},
 		},
 		{
 			"cursors-of-other-steps-pass", "loader/cursor.go",

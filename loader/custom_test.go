@@ -1,0 +1,74 @@
+package loader_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/scenario"
+	"github.com/penstock/penstock/joiner"
+	"github.com/penstock/penstock/loader"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// nearest finds the row of the greatest key that is not above the one asked for.
+type nearest struct{}
+
+func (nearest) Index(_ context.Context, keys []arrow.Array, _ func(int64) error) (joiner.Finder, error) {
+	return found{keys: keys[0].(*array.Int64)}, nil
+}
+
+type found struct{ keys *array.Int64 }
+
+func (f found) Find(_ context.Context, keys []arrow.Array, rows []int32) error {
+	for i := range rows {
+		rows[i] = -1
+		for row := range f.keys.Len() {
+			key := f.keys.Value(row)
+			if key <= keys[0].(*array.Int64).Value(i) && (rows[i] < 0 || key > f.keys.Value(int(rows[i]))) {
+				rows[i] = int32(row)
+			}
+		}
+	}
+	return nil
+}
+
+// TestCustomStrategy finds keys that lie in other buckets.
+//
+// spec: join-43, resolve-21
+func TestCustomStrategy(t *testing.T) {
+	t.Parallel()
+	w := scenario.NewWorld()
+	t.Cleanup(w.Release)
+	lines(t, w, "ml.train", "id:long item:long", "bucket(4,id)", 30, func(i int) string { return fmt.Sprint(i, " ", i) })
+	lines(t, w, "features.f", "id:long v:long", "bucket(3,id)", 4, func(i int) string { return fmt.Sprint(i*7+5, " ", i) })
+	d := dataset.Dataset{
+		Name: "d", Key: []string{"id"}, Training: dataset.Training{Table: "ml.train"},
+		Staging: []dataset.Staging{{Table: "features.f", Strategy: dataset.CustomPrefix + "nearest"}},
+	}
+	l := loader.New(loader.Options{
+		Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w, Scan: w.Scan, Strategies: map[string]joiner.Custom{"nearest": nearest{}},
+	})
+	shards, err := scenario.Read(context.Background(), l, one(1, 8))
+	require.NoError(t, err)
+	rows := scenario.Texts(shards[0].Rows())
+	require.Len(t, rows, 30)
+	for i := range 30 {
+		v := "<nil>"
+		if i >= 5 {
+			v = fmt.Sprint((i - 5) / 7)
+		}
+		require.True(t, slices.Contains(rows, fmt.Sprintf("[%d %d %s]", i, i, v)), "%d: %v", i, rows)
+	}
+	require.Equal(t, "custom", shards[0].Report.Staging["f"].Strategy)
+	unknown := loader.New(loader.Options{Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w, Scan: w.Scan})
+	_, err = scenario.Read(context.Background(), unknown, one(1, 8))
+	require.Equal(t, fault.Invalid, fault.KindOf(err))
+	require.ErrorContains(t, err, `no strategy is registered as "nearest"`)
+}

@@ -1,0 +1,24 @@
+package main
+
+// ruleMutants break how rules are decoded, and how tables are verified.
+func ruleMutants() []mutant {
+	dataset, verified := []string{"./loader/dataset"}, []string{"./loader/verify"}
+	return []mutant{
+		{"cursor-forgets-its-sample", "loader/dataset/differences.go", "	l.add(\"sample\", a.Sample, b.Sample)\n", "", dataset},
+		{"month-is-thirty-days", "loader/dataset/duration.go", "{word: \"mo\", months: 1}", "{word: \"mo\", length: 30 * day}", dataset},
+		{"align-with-a-lag-is-same", "loader/dataset/rules.go", "		a.Rule = AlignLag\n", "		a.Rule = AlignSame\n", dataset},
+		{"point-in-time-is-not-exact", "loader/dataset/decode_rules.go", "PointInTime{Exact: true}", "PointInTime{}", dataset},
+		{"order-by-forgets-desc", "loader/dataset/decode_rules.go", "Descending: word == descending", "Descending: word == ascending", dataset},
+		{"default-one-becomes-a-whole-number", "loader/dataset/form.go", "value = append(value, \".0\"...)", "_ = fraction", dataset},
+		{"semi-takes-columns", "loader/dataset/check_rules.go", "	case Semi, Anti:\n", "	case \"\":\n", dataset},
+		{"sample-digest-depends-on-blanks", "loader/dataset/sample.go", "	plain.Where = canonicalFilter(plain.Where)\n", "", dataset},
+		{"verify-null-keys-match", "loader/verify/meeting.go", "	if p.names.null(row) {\n", "	if p.names.null(row) && p.number > 0 {\n", verified},
+		{"verify-forgets-the-tolerance", "loader/verify/meeting.go", "entries[after-1].time < oldest", "entries[after-1].time < never", verified},
+		{"verify-forgets-exact", "loader/verify/meeting.go", "k.time == t && rule.Exact", "k.time == t", verified},
+		{"verify-aligned-partitions-meet", "loader/verify/clusters.go", "		if aligned {\n", "		if !aligned {\n", verified},
+		{"verify-loses-duplicates", "loader/verify/ledger.go", "out[last].rows += k.rows", "out[last].rows = k.rows", verified},
+		{"verify-passes-overlap", "loader/verify/meeting.go", "name.low%p.of == p.number", "name.low%p.of <= p.number", verified},
+		{"verify-ends-at-a-damaged-file", "loader/verify/verify.go", "case kind != fault.Corrupt && kind", "case kind", verified},
+		{"verify-takes-null-for-any-bucket", "loader/verify/layout.go", "			if int(id) == b.id {\n", "			if int(id) == b.id || b.id < 0 {\n", verified},
+	}
+}
