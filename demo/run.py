@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 from types import FrameType
 
+import explained
 import lakehouse
 import movielens
 import proof
@@ -67,6 +68,8 @@ def run(screen: Screen) -> None:
             pin = client.plan(lakehouse.DATASET).pin
             screen.say(f"penstock serve, at {address}. It matches the buckets (16 with 12 by their")
             screen.say("numbers mod 4, 16 with 8 mod 8), joins them in memory and streams the rows.")
+            explained.check(client.explain(lakehouse.DATASET))
+            screen.aside("penstock explain says so: demo/explain.txt.")
             screen.step(3, "A rating model, trained from the stream with and without the features")
             Trainer(screen, client, pin, facts).both()
             screen.step(4, "Is the join right? DuckDB joins the same files of the same snapshots")

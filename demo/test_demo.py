@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import compare
+import explained
 import lakehouse
 import model
 import movielens
 import numpy as np
 import pyarrow as pa
 import pytest
+from failure import DemoError
 from movielens import Events
 
 MINUTE = 60
@@ -319,3 +321,15 @@ def test_the_model_reads_a_slice_as_it_reads_the_whole() -> None:
     whole = learner.predict(batch)
     assert np.isfinite(whole).all()
     assert learner.predict(batch.slice(1, 2)).tolist() == whole[1:3].tolist()
+
+
+def test_an_explain_text_that_differs_is_an_error(tmp_path: Path) -> None:
+    """Ids and sizes may differ; what is read, and how, may not."""
+    golden = tmp_path / "explain.txt"
+    text = (
+        "plan " + "0" * 32 + " (algorithm 1)\ntraining ml.ratings@12, schema 0\n  reads 2 splits, 1.5 MiB\n"
+    )
+    explained.check(text, golden)
+    explained.check(text.replace("@12", "@13").replace("1.5 MiB", "980.1 KiB"), golden)
+    with pytest.raises(DemoError, match="reads 3 splits"):
+        explained.check(text.replace("2 splits", "3 splits"), golden)

@@ -1,0 +1,50 @@
+"""Holds the server's explain text of the demo's dataset against a golden file.
+
+What differs from run to run or between releases of the Parquet writer is
+masked: plan, snapshot and split ids, and sizes of files.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from pathlib import Path
+
+from failure import DemoError
+
+GOLDEN = Path(__file__).parent / "explain.txt"
+
+_MASKS = (
+    (re.compile(r"^plan [0-9a-f]{32}"), "plan …"),
+    (re.compile(r"digest [0-9a-f]{32}"), "digest …"),
+    (re.compile(r"@\d+"), "@…"),
+    (re.compile(r"^(  \d+: )[0-9a-f]{16}"), r"\1…"),
+    (re.compile(r"[0-9.]+ [KMG]iB"), "… KiB"),
+)
+
+
+def masked(text: str) -> str:
+    """The text without what may differ."""
+    lines = []
+    for line in text.splitlines():
+        for pattern, mask in _MASKS:
+            line = pattern.sub(mask, line)
+        lines.append(line)
+    return "\n".join(lines) + "\n"
+
+
+def check(text: str, golden: Path = GOLDEN) -> None:
+    """Compare a text with the golden file, unless there is none: then write it.
+
+    Raises:
+        DemoError: they differ; the message is the difference.
+    """
+    got = masked(text)
+    if not golden.exists():
+        golden.write_text(got)
+    want = golden.read_text()
+    if got != want:
+        lines = difflib.unified_diff(
+            want.splitlines(), got.splitlines(), golden.name, "explain", n=1, lineterm=""
+        )
+        raise DemoError("the plan is explained otherwise than before:\n" + "\n".join(lines))
