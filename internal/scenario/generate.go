@@ -23,7 +23,7 @@ func Generate(seed uint64, n, m int) *Case {
 		kind: pick(r, keyKinds...), keys: 1 + r.IntN(16),
 		start: pick(r, time.Date(2024, 2, 27, 20, 0, 0, 0, time.UTC), time.Date(1969, 12, 30, 22, 0, 0, 0, time.UTC)),
 	}
-	g.coarse = g.chance(2)
+	g.coarse, g.parted = g.chance(2), g.chance(4)
 	g.counts = []int{n, m, 1 + r.IntN(16), 1 + r.IntN(16), 1 + r.IntN(16)}
 	g.Dataset = dataset.Dataset{Name: g.Name, Key: []string{"k"}, Training: dataset.Training{Table: "ml.train"}}
 	if g.chance(3) {
@@ -52,6 +52,7 @@ type generator struct {
 	counts    []int     // of buckets: training, then per staging table
 	start     time.Time // of all times
 	coarse    bool      // times are few
+	parted    bool      // tables like to be partitioned by values of the key
 	alignment alignment // zero: no entry is aligned
 }
 
@@ -155,7 +156,7 @@ func (g *generator) queryColumns() []dataset.Column {
 		if strings.HasSuffix(columns[i].Column, "_version") && g.chance(2) {
 			columns[i].As = "double"
 		}
-		if columns[i].Column == "tags" && g.chance(2) {
+		if column := columns[i].Column; (column == "tags" || strings.HasSuffix(column, "_t") || strings.HasSuffix(column, "_last")) && g.chance(2) {
 			columns[i].First = 1 + g.IntN(2)
 		}
 		if g.chance(5) && columns[i].Column != "item" {

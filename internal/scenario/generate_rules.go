@@ -14,7 +14,7 @@ import (
 func (g *generator) stagingEntry(i int) {
 	name := fmt.Sprintf("s%d", i)
 	entry := dataset.Staging{
-		Table: "features." + name, Name: name, MaxAmplification: unlimited,
+		Table: "features." + name, Name: name, MaxAmplification: pick(g.Rand, 1, dataset.DefaultMaxAmplification, unlimited),
 		Join:     pick(g.Rand, dataset.Left, dataset.Left, dataset.Left, dataset.Inner, dataset.Semi, dataset.Anti, dataset.Overlay, dataset.Overlay),
 		Strategy: pick(g.Rand, dataset.StrategyAuto, dataset.StrategyIndex, dataset.StrategyMerge, dataset.StrategyZip, dataset.StrategyBroadcast),
 		Key:      []dataset.KeyPair{{Training: "k", Staging: "req"}},
@@ -124,7 +124,7 @@ func (g *generator) missing(entry *dataset.Staging, name string) {
 			case column.Name == name+"_s":
 				entry.Defaults = append(entry.Defaults, dataset.Default{Column: column.Output(), Value: "none"})
 			case column.As == "double":
-				entry.Defaults = append(entry.Defaults, dataset.Default{Column: column.Output(), Value: int64(-2)})
+				entry.Defaults = append(entry.Defaults, dataset.Default{Column: column.Output(), Value: -1.5})
 			case column.Name == name+"_v":
 				entry.Defaults = append(entry.Defaults, dataset.Default{Column: column.Output(), Value: int64(-7)})
 			}

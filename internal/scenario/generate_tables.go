@@ -21,9 +21,9 @@ type keyKind struct {
 
 //nolint:gochecknoglobals // a constant table
 var keyKinds = []keyKind{
-	{"long", "long", []string{"%s", "truncate(3,%s)"}},
-	{"long", "int", []string{"truncate(2,%s)", "%s"}},
-	{"int", "long", []string{"truncate(4,%s)"}},
+	{"long", "long", []string{"%s", "truncate(10,%s)", "truncate(25,%s)"}},
+	{"long", "int", []string{"truncate(15,%s)", "%s"}},
+	{"int", "long", []string{"truncate(30,%s)", "truncate(2,%s)"}},
 	{"string", "string", []string{"truncate(2,%s)", "truncate(4,%s)", "%s"}},
 	{"string", "string", []string{"truncate(3,%s)"}},
 	{"date", "date", []string{"month(%s)", "day(%s)", "year(%s)", "%s"}},
@@ -31,7 +31,7 @@ var keyKinds = []keyKind{
 	{"timestamptz", "timestamptz", []string{"day(%s)", "hour(%s)"}},
 	{"timestamp_ns", "timestamp_ns", []string{"day(%s)", "hour(%s)"}},
 	{"time", "time", []string{"%s"}},
-	{"decimal(9,2)", "decimal(9,2)", []string{"truncate(50,%s)", "%s"}},
+	{"decimal(9,2)", "decimal(9,2)", []string{"truncate(2000,%s)", "%s"}},
 	{"binary", "binary", []string{"truncate(2,%s)", "%s"}},
 }
 
@@ -129,7 +129,11 @@ func (g *generator) layout(key, second string, count int, aligned string) string
 		fields = append(fields, pick(g.Rand, around...))
 		g.Layouts["partition field around the bucket"]++
 	}
-	switch g.IntN(9) {
+	choice := g.IntN(9)
+	if g.parted && g.chance(2) {
+		choice = 2
+	}
+	switch choice {
 	case 0:
 		fields = append(fields, fmt.Sprintf("bucket(%d,%s)", count, second))
 		g.Layouts["bucket of the second key"]++
