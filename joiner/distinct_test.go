@@ -2,7 +2,6 @@ package joiner_test
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"testing"
 
@@ -87,7 +86,7 @@ func TestDistinct(t *testing.T) {
 			opened++
 			return array.NewRecordReader(schema, batches)
 		}}
-		limited := budget.New(int64(1<<20 >> (r.IntN(2) * 6)))
+		limited := budget.New(int64(1 << 20 >> (r.IntN(2) * 6)))
 		kept, err := joiner.Distinct(context.Background(), in, order, last, joiner.Options{Budget: limited})
 		require.NoError(t, err)
 		require.Equal(t, int64(len(values)), kept.Rows())
@@ -120,7 +119,7 @@ func TestDistinct(t *testing.T) {
 			b.Release()
 		}
 		if limited.Limit() < 1<<20 && len(values) > 500 {
-			require.Greater(t, opened, 1, fmt.Sprint(len(values)))
+			require.Greater(t, opened, 1, "%d rows", len(values))
 		}
 	}
 }

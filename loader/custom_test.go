@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -46,8 +47,8 @@ func TestCustomStrategy(t *testing.T) {
 	t.Parallel()
 	w := scenario.NewWorld()
 	t.Cleanup(w.Release)
-	lines(t, w, "ml.train", "id:long item:long", "bucket(4,id)", 30, func(i int) string { return fmt.Sprint(i, " ", i) })
-	lines(t, w, "features.f", "id:long v:long", "bucket(3,id)", 4, func(i int) string { return fmt.Sprint(i*7+5, " ", i) })
+	written{"ml.train", "id:long item:long", "bucket(4,id)", 30, func(i int) string { return fmt.Sprint(i, " ", i) }}.in(t, w)
+	written{"features.f", "id:long v:long", "bucket(3,id)", 4, func(i int) string { return fmt.Sprint(i*7+5, " ", i) }}.in(t, w)
 	d := dataset.Dataset{
 		Name: "d", Key: []string{"id"}, Training: dataset.Training{Table: "ml.train"},
 		Staging: []dataset.Staging{{Table: "features.f", Strategy: dataset.CustomPrefix + "nearest"}},
@@ -62,7 +63,7 @@ func TestCustomStrategy(t *testing.T) {
 	for i := range 30 {
 		v := "<nil>"
 		if i >= 5 {
-			v = fmt.Sprint((i - 5) / 7)
+			v = strconv.Itoa((i - 5) / 7)
 		}
 		require.True(t, slices.Contains(rows, fmt.Sprintf("[%d %d %s]", i, i, v)), "%d: %v", i, rows)
 	}

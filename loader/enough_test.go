@@ -15,10 +15,18 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// lines makes a table of text rows.
-func lines(t *testing.T, w *scenario.World, name, header, spec string, rows int, row func(i int) string) {
+// written is a table of text rows.
+type written struct {
+	name, header, spec string
+	rows               int
+	row                func(i int) string
+}
+
+// in makes the table.
+func (x written) in(t *testing.T, w *scenario.World) {
 	t.Helper()
-	fields, err := scenario.Fields(header)
+	name, spec, rows, row := x.name, x.spec, x.rows, x.row
+	fields, err := scenario.Fields(x.header)
 	require.NoError(t, err)
 	s, err := scenario.Spec(spec, fields)
 	require.NoError(t, err)
@@ -44,8 +52,8 @@ func TestMinMatch(t *testing.T) {
 	w.BatchRows = 1000
 	t.Cleanup(w.Release)
 	const rows = 12_000
-	lines(t, w, "ml.train", "id:long item:long", "bucket(4,id)", rows, func(i int) string { return fmt.Sprint(i, " ", i) })
-	lines(t, w, "features.f", "id:long v:long", "bucket(4,id)", rows*9/10, func(i int) string { return fmt.Sprint(i, " ", i) })
+	written{"ml.train", "id:long item:long", "bucket(4,id)", rows, func(i int) string { return fmt.Sprint(i, " ", i) }}.in(t, w)
+	written{"features.f", "id:long v:long", "bucket(4,id)", rows * 9 / 10, func(i int) string { return fmt.Sprint(i, " ", i) }}.in(t, w)
 	d := dataset.Dataset{Name: "d", Key: []string{"id"}, Training: dataset.Training{Table: "ml.train"}, Staging: []dataset.Staging{{Table: "features.f"}}}
 	for _, filter := range []string{"", "item >= 0"} { // rows that the plan knows, and rows that it does not
 		for share, fails := range map[float64]bool{0: false, 0.5: false, 0.9: false, 0.9001: true, 1: true} {

@@ -82,8 +82,8 @@ func TestStagingBytesAreReadOnce(t *testing.T) {
 		w := scenario.NewWorld()
 		w.BatchRows = 100
 		t.Cleanup(w.Release)
-		lines(t, w, "ml.train", "id:long day:long item:long", spec, 3000, func(i int) string { return fmt.Sprint(i%1700, i%3, i) })
-		lines(t, w, "features.f", "id:long v:long text:string", fmt.Sprintf("bucket(%d,id)", buckets), 2000, func(i int) string { return fmt.Sprint(i, -i, " t", i) })
+		written{"ml.train", "id:long day:long item:long", spec, 3000, func(i int) string { return fmt.Sprint(i%1700, i%3, i) }}.in(t, w)
+		written{"features.f", "id:long v:long text:string", fmt.Sprintf("bucket(%d,id)", buckets), 2000, func(i int) string { return fmt.Sprint(i, -i, " t", i) }}.in(t, w)
 		d := dataset.Dataset{Name: "d", Key: []string{"id"}, Training: dataset.Training{Table: "ml.train"}, Staging: []dataset.Staging{{Table: "features.f"}}}
 		open := func(limit int64) *loader.Loader {
 			_, create := disk(t, 0)

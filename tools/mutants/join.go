@@ -172,7 +172,8 @@ func joinMutants() []mutant {
 		},
 		{
 			"choose-forgets-the-order", "internal/batch/choose.go",
-			"		indices[next[w]], order[i] = at[i], next[w]", "		indices[next[w]], order[i] = at[i], int32(i)", []string{"./internal/batch"},
+			"		indices[next[w]], order[i] = at[i], next[w]", "		indices[next[w]], order[i] = at[i], int32(i)",
+			[]string{"./internal/batch"},
 		},
 	}
 }

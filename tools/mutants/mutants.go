@@ -99,11 +99,13 @@ func streamMutants() []mutant {
 		},
 		{
 			"last-repeated-row-is-the-first", "joiner/distinct.go",
-			"		if d.last {\n", "		if !d.last {\n", []string{"./joiner"},
+			"		if d.last {\n", "		if !d.last {\n",
+			[]string{"./joiner"},
 		},
 		{
 			"nulls-tell-rows-apart", "joiner/distinct.go",
-			"				bytes = append(bytes, 0)\n", "				bytes = append(bytes, 0, byte(i), byte(i>>8))\n", []string{"./joiner"},
+			"				bytes = append(bytes, 0)\n", "				bytes = append(bytes, 0, byte(i), byte(i>>8))\n",
+			[]string{"./joiner"},
 		},
 		{
 			"cursors-of-other-steps-pass", "loader/cursor.go",
