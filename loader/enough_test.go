@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/fault"
@@ -25,20 +24,19 @@ type written struct {
 // in makes the table.
 func (x written) in(t *testing.T, w *scenario.World) {
 	t.Helper()
-	name, spec, rows, row := x.name, x.spec, x.rows, x.row
 	fields, err := scenario.Fields(x.header)
 	require.NoError(t, err)
-	s, err := scenario.Spec(spec, fields)
+	s, err := scenario.Spec(x.spec, fields)
 	require.NoError(t, err)
-	table, err := w.NewTable(name, fields, []catalog.Spec{s}...)
+	table, err := w.NewTable(x.name, fields, []catalog.Spec{s}...)
 	require.NoError(t, err)
-	text := make([]string, rows)
+	text := make([]string, x.rows)
 	for i := range text {
-		text[i] = row(i)
+		text[i] = x.row(i)
 	}
 	b, err := scenario.Rows(fields, text)
 	require.NoError(t, err)
-	defer func(b arrow.RecordBatch) { b.Release() }(b)
+	defer b.Release()
 	require.NoError(t, w.Append(table, 0, b, 0))
 }
 

@@ -1,7 +1,7 @@
 package main
 
 // joinMutants break what one training row becomes.
-func joinMutants() []mutant {
+func joinMutants() []mutant { //nolint:funlen // a table
 	join := []string{"./joiner"}
 	return []mutant{
 		{

@@ -2,7 +2,7 @@ package main
 
 // layoutMutants break which staging files a split finds, and how a dataset is
 // bound to its tables.
-func layoutMutants() []mutant {
+func layoutMutants() []mutant { //nolint:funlen // a table
 	resolve, plan := []string{"./loader/resolve"}, []string{"./loader/plan"}
 	return []mutant{
 		{

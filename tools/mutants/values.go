@@ -1,7 +1,7 @@
 package main
 
 // valueMutants break how values are read, filtered, sampled and shaped.
-func valueMutants() []mutant {
+func valueMutants() []mutant { //nolint:funlen // a table
 	return []mutant{
 		{
 			"sample-digits-not-reversed", "internal/bucket/position.go",
