@@ -280,6 +280,14 @@ func sharing(c *scenario.Case) []*scenario.Case {
 		func(s *dataset.Staging) { s.Align = nil },
 		func(s *dataset.Staging) { s.Missing, s.Defaults = dataset.MissingNull, nil },
 		func(s *dataset.Staging) { s.MatchedAs = "" },
+		func(s *dataset.Staging) {
+			s.Columns = slices.Clone(s.Columns)
+			for i := range s.Columns {
+				if c := &s.Columns[i]; c.First > 0 || c.Last > 0 {
+					c.First, c.Last = c.Last, c.First
+				}
+			}
+		},
 		func(s *dataset.Staging) { s.Key = []dataset.KeyPair{{Training: "k2", Staging: "req2"}} },
 	} {
 		v := c.Clone()

@@ -159,9 +159,15 @@ func (g *generator) queryColumns() []dataset.Column {
 		if column := columns[i].Column; (column == "tags" || strings.HasSuffix(column, "_t") || strings.HasSuffix(column, "_last")) && g.chance(2) {
 			columns[i].First = 1 + g.IntN(2)
 		}
+		if columns[i].Column == "label" && g.chance(2) {
+			columns[i].As = "double"
+		}
 		if g.chance(5) && columns[i].Column != "item" {
 			columns[i].Name = "renamed_" + columns[i].Column
 		}
+	}
+	if g.chance(4) {
+		columns = append(columns, dataset.Column{Column: "tags", Name: "tags_end", Last: 1}, dataset.Column{Column: "label", Name: "label_again"})
 	}
 	g.Shuffle(len(columns), func(a, b int) { columns[a], columns[b] = columns[b], columns[a] })
 	return columns

@@ -93,7 +93,7 @@ func (g *generator) missing(entry *dataset.Staging, name string) {
 	for _, column := range []dataset.Column{
 		{Column: table + "_s", Name: name + "_s"}, {Column: table + "_v", Name: name + "_v"}, {Column: table + "_v", Name: name + "_cast", As: "double"},
 		{Column: table + "_t", Name: name + "_t", First: g.IntN(3)}, {Column: table + "_t", Name: name + "_last", Last: 1 + g.IntN(2)},
-		{Column: "version", Name: name + "_version", As: pick(g.Rand, "", "int", "float")},
+		{Column: table + "_v", Name: name + "_again"}, {Column: "version", Name: name + "_version", As: pick(g.Rand, "", "int", "float")},
 	} {
 		if !g.chance(3) {
 			entry.Columns = append(entry.Columns, column)
@@ -125,6 +125,8 @@ func (g *generator) missing(entry *dataset.Staging, name string) {
 				entry.Defaults = append(entry.Defaults, dataset.Default{Column: column.Output(), Value: "none"})
 			case column.As == "double":
 				entry.Defaults = append(entry.Defaults, dataset.Default{Column: column.Output(), Value: -1.5})
+			case column.Name == name+"_again":
+				entry.Defaults = append(entry.Defaults, dataset.Default{Column: column.Output(), Value: int64(5)})
 			case column.Name == name+"_v":
 				entry.Defaults = append(entry.Defaults, dataset.Default{Column: column.Output(), Value: int64(-7)})
 			}
