@@ -9,6 +9,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow/array"
 
+	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/joiner"
 	"github.com/penstock/penstock/loader/plan"
 )
@@ -112,7 +113,7 @@ func (g *grip) prepare(ctx context.Context) {
 	g.pending = p
 	go func() {
 		defer close(p.done)
-		if side, err := g.get(ctx); err == nil { // what fails here is tried again when a row asks
+		if side, err := g.get(budget.Hurry(ctx)); err == nil { // what fails here is tried again when a row asks
 			side.Release()
 		}
 	}()

@@ -41,13 +41,19 @@ func (l *Loader) Open(ctx context.Context, p *plan.Plan, r Reading) (Stream, err
 	if len(outputs) == 0 {
 		return nil, fault.InvalidField("columns", "no column is asked for")
 	}
+	ctx, leave := l.options.Budget.Enter(ctx) // the stream may wait for memory
 	pieces, err := newSplits(ctx, l, p, outputs, begun.lanes)
 	if err != nil {
+		leave()
 		return nil, err
+	}
+	closed := func() {
+		pieces.close()
+		leave()
 	}
 	lanes := lane.New(ctx, lane.Options{
 		Lanes: begun.lanes, Rows: begun.q, Steps: begun.stepsLeft(p, r.Tail),
-		Schema: resolve.Schema(outputs), Columns: pieces.columns, Open: pieces.open, Closed: pieces.close, Memory: l.options.Memory,
+		Schema: resolve.Schema(outputs), Columns: pieces.columns, Open: pieces.open, Closed: closed, Memory: l.options.Memory,
 	})
 	return &stream{Reader: lanes, plan: p, reading: r, start: begun, splits: pieces}, nil
 }

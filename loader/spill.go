@@ -7,6 +7,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 
+	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/joiner"
 	"github.com/penstock/penstock/loader/plan"
@@ -27,7 +28,11 @@ func (c *class) build(ctx context.Context) (counted, error) {
 	if !disk || limit < 0 || len(c.source.Files) == 0 || !c.again && decoded*c.bytes() <= limit {
 		c.level.met.read(c.source)
 		c.again = true
-		made, err := c.inMemory(ctx, c.input())
+		tried := ctx
+		if disk {
+			tried = budget.Hurry(ctx) // rather than wait for memory, it goes to disk
+		}
+		made, err := c.inMemory(tried, c.input())
 		if !disk || fault.KindOf(err) != fault.Exhausted {
 			return made, err
 		}
@@ -135,7 +140,7 @@ func (g *grip) part(ctx context.Context, parts *joiner.Parts) (counted, error) {
 	return g.shared.get(ctx, func(ctx context.Context) (counted, error) {
 		limit := c.splits.options.Budget.Limit()
 		if size := parts.Size(b.ID); limit < 0 || size <= limit {
-			made, err := c.inMemory(ctx, parts.Input(b.ID))
+			made, err := c.inMemory(budget.Hurry(ctx), parts.Input(b.ID))
 			if fault.KindOf(err) != fault.Exhausted {
 				return made, err
 			}

@@ -3,7 +3,10 @@ package loader_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -118,4 +121,36 @@ func TestStagingBytesAreReadOnce(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestStreamsWaitForOneAnother reads as many streams side by side as do not fit
+// into the budget together: each comes to its end, with the right rows, or is
+// exhausted; the oldest never is.
+//
+// spec: join-56
+func TestStreamsWaitForOneAnother(t *testing.T) {
+	t.Parallel()
+	c := world(t)
+	want, err := scenario.Read(context.Background(), c.Loader(), one(2, 8))
+	require.NoError(t, err)
+	b := budget.New(24 << 10)
+	_, create := disk(t, 0)
+	l := loader.New(loader.Options{Datasets: []dataset.Dataset{c.Dataset}, Catalog: c.World, Scan: c.Scan, Budget: b, Disk: create})
+	var group sync.WaitGroup
+	var whole atomic.Int64
+	for range 8 {
+		group.Go(func() {
+			got, err := scenario.Read(context.Background(), l, one(2, 8))
+			switch {
+			case fault.KindOf(err) == fault.Exhausted:
+			case err != nil || !slices.Equal(scenario.Texts(want[0].Rows()), scenario.Texts(got[0].Rows())):
+				t.Errorf("a stream came to another end: %v", err)
+			default:
+				whole.Add(1)
+			}
+		})
+	}
+	group.Wait()
+	require.Positive(t, whole.Load())
+	require.Zero(t, b.Used())
 }

@@ -71,7 +71,7 @@ func streamMutants() []mutant {
 		},
 		{
 			"part-of-another-bucket", "loader/spill.go",
-			"			made, err := c.inMemory(ctx, parts.Input(b.ID))", "			made, err := c.inMemory(ctx, parts.Input(0))", loader,
+			"			made, err := c.inMemory(budget.Hurry(ctx), parts.Input(b.ID))", "			made, err := c.inMemory(budget.Hurry(ctx), parts.Input(0))", loader,
 		},
 		{
 			"buckets-without-splits-are-kept-out-wrongly", "loader/spill.go",
