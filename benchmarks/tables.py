@@ -113,17 +113,17 @@ def draw(sizes: Sizes) -> Drawn:
     """Draw all rows of T, training rows of a request adjacent."""
     rng = np.random.default_rng(sizes.seed)
     absent = int(sizes.requests * sizes.missing)
-    ids = _spread(sizes.requests + absent, sizes.seed)
+    ids = spread(sizes.requests + absent, sizes.seed)
     # Every request has a row; the others fall where they may, ten on average.
     counts = 1 + rng.multinomial(sizes.rows - sizes.requests, np.full(sizes.requests, 1 / sizes.requests))
-    training = _draw_training(rng, np.repeat(ids[: sizes.requests], counts))
+    training = draw_training(rng, np.repeat(ids[: sizes.requests], counts))
     # The last requests have no staging row; the last staging rows no request.
     known = np.concatenate([ids[: sizes.requests - absent], ids[sizes.requests :]])
     repeats = np.concatenate([counts[: sizes.requests - absent], np.zeros(absent, np.int64)])
     items = np.add.reduceat(
         training[TRAINING_FACTOR].to_numpy(), np.concatenate([[0], np.cumsum(counts)[:-1]])
     )
-    staging = _draw_staging(rng, known, sizes.history)
+    staging = draw_staging(rng, known, sizes.history)
     expected = _expect(training, staging, repeats)
     per_request = np.concatenate([items[: sizes.requests - absent], np.zeros(absent, np.int64)])
     expected.pairs = int((per_request * staging[STAGING_FACTOR].to_numpy()).sum())
@@ -131,7 +131,7 @@ def draw(sizes: Sizes) -> Drawn:
     return Drawn(training, staging.take(rng.permutation(len(known))), expected)
 
 
-def _spread(count: int, seed: int) -> Integers:
+def spread(count: int, seed: int) -> Integers:
     """Distinct ids all over int64: SplitMix64 is a bijection."""
     state = np.arange(1, count + 1, dtype=np.uint64) + np.uint64(seed << 32)
     state *= np.uint64(0x9E3779B97F4A7C15)
@@ -140,7 +140,8 @@ def _spread(count: int, seed: int) -> Integers:
     return (state ^ (state >> np.uint64(31))).view(np.int64)
 
 
-def _draw_training(rng: np.random.Generator, requests: Integers) -> pa.Table:
+def draw_training(rng: np.random.Generator, requests: Integers) -> pa.Table:
+    """Draw the columns of training rows with these requests."""
     rows = len(requests)
     columns: dict[str, Any] = {
         KEY: requests,
@@ -154,7 +155,8 @@ def _draw_training(rng: np.random.Generator, requests: Integers) -> pa.Table:
     return pa.table(columns)
 
 
-def _draw_staging(rng: np.random.Generator, requests: Integers, history: int) -> pa.Table:
+def draw_staging(rng: np.random.Generator, requests: Integers, history: int) -> pa.Table:
+    """Draw the features of these requests."""
     rows = len(requests)
     columns: dict[str, Any] = {KEY: requests, STAGING_FACTOR: rng.integers(1, _USERS, rows)}
     for index in range(8):
@@ -246,7 +248,9 @@ datasets:
 """
 
 
-def create(catalog: SqlCatalog, name: str, rows: pa.Table, buckets: int) -> Table:
+def create(
+    catalog: SqlCatalog, name: str, rows: pa.Table, buckets: int, properties: dict[str, str] | None = None
+) -> Table:
     """Write the rows as a table of the namespace `bench`, bucketed on the request id."""
     schema = _iceberg_schema(rows.schema)
     field = PartitionField(
@@ -259,7 +263,7 @@ def create(catalog: SqlCatalog, name: str, rows: pa.Table, buckets: int) -> Tabl
         f"bench.{name}",
         schema=schema,
         partition_spec=PartitionSpec(field),
-        properties={"format-version": "2", "write.parquet.compression-codec": "zstd"},
+        properties={"format-version": "2", "write.parquet.compression-codec": "zstd", **(properties or {})},
     )
     table.append(rows)
     return table
