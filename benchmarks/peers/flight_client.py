@@ -16,7 +16,9 @@ class FlightClient:
     def __init__(self, settings: Settings) -> None:
         if settings.address is None:
             raise ValueError("--address is missing")
-        self.client = flight.FlightClient(f"grpc://{settings.address}")
+        # The address is host:port, or unix:///path.
+        scheme = "grpc+" if settings.address.startswith("unix:") else "grpc://"
+        self.client = flight.FlightClient(scheme + settings.address)
         self.client.wait_for_available(timeout=30)
 
     def read(self, ticket: flight.Ticket) -> Iterator[pa.RecordBatch]:

@@ -7,6 +7,8 @@ import (
 	"io"
 	"maps"
 	"net"
+	"net/url"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -32,23 +34,35 @@ type remote struct {
 
 // dial makes a client for a URI. It connects with the first call.
 func dial(uri string) (source, error) {
-	scheme, address, found := strings.Cut(uri, "://")
-	if !found {
-		scheme, address = "grpc", uri
+	target, err := dialed(uri)
+	if err != nil {
+		return nil, err
 	}
-	switch _, _, err := net.SplitHostPort(address); {
-	case scheme == "grpc+tls":
-		return nil, fault.InvalidField("uri", "TLS is not served by this version").WithRemedy("use grpc://host:port")
-	case scheme != "grpc" && scheme != "grpc+tcp" || err != nil:
-		return nil, fault.InvalidField("uri", "%q is not of the form grpc://host:port", uri)
-	}
-	client, err := arrowflight.NewClientWithMiddleware(address, nil, nil,
+	client, err := arrowflight.NewClientWithMiddleware(target, nil, nil,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(flight.DefaultMaxMessage)))
 	if err != nil {
 		return nil, fault.InvalidField("uri", "%q: %v", uri, err)
 	}
 	return &remote{uri: uri, client: client}, nil
+}
+
+// dialed returns the gRPC target of a URI.
+func dialed(uri string) (string, error) {
+	scheme, address, found := strings.Cut(uri, "://")
+	if !found {
+		scheme, address = "grpc", uri
+	}
+	_, _, err := net.SplitHostPort(address)
+	switch {
+	case scheme == "grpc+tls":
+		return "", fault.InvalidField("uri", "TLS is not served by this version").WithRemedy("use grpc://host:port")
+	case scheme == "grpc+unix" && filepath.IsAbs(address):
+		return (&url.URL{Scheme: "unix", Path: address}).String(), nil
+	case scheme != "grpc" && scheme != "grpc+tcp" || err != nil:
+		return "", fault.InvalidField("uri", "%q is not of the form grpc://host:port or grpc+unix:///path", uri)
+	}
+	return address, nil
 }
 
 // Close implements source.

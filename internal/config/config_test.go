@@ -108,6 +108,8 @@ func TestPrecedence(t *testing.T) {
 		"listen":          {"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3", ""},
 		"insecure":        {"true", "false", "true", ""},
 		"memory":          {"1GiB", "2GiB", "3GiB", ""},
+		"spool":           {"/a", "/b", "/c", ""},
+		"spool_limit":     {"1GiB", "2GiB", "3GiB", ""},
 		"max_streams":     {"1", "2", "3", ""},
 		"drain":           {"1s", "2s", "3s", ""},
 		"ticket_keys":     {"/a", "/b", "/c", ""},
@@ -144,6 +146,35 @@ func TestPrecedence(t *testing.T) {
 			require.NotEmpty(t, s.Usage)
 		})
 	}
+}
+
+// A server listens on a socket of the file system too; its metrics do not.
+func TestSockets(t *testing.T) {
+	long := strings.Repeat("n", 103)
+	for text, says := range map[string]string{
+		"unix:///run/penstock.sock":    "",
+		"unix:///with a space":         "",
+		"unix:///" + long[:102]:        "",
+		"unix:///" + long:              "more than 103 bytes",
+		"unix://run/penstock.sock":     "not of the form unix:///path",
+		"unix://":                      "not of the form unix:///path",
+		"unix:///run/":                 "not of the form unix:///path",
+		"unix:/run/penstock.sock":      "not a number",
+		"grpc+unix:///run/penstock.so": "not a number",
+	} {
+		c, err := config.Load(config.Origin{File: write(t, minimal), Flags: map[string]string{"listen": text}})
+		if says != "" {
+			require.ErrorContains(t, err, says, text)
+			continue
+		}
+		require.NoError(t, err)
+		require.Equal(t, text, c.Server.Listen)
+	}
+	_, err := config.Load(config.Origin{File: write(t, minimal), Flags: map[string]string{"metrics": "unix:///run/metrics.sock"}})
+	require.Error(t, err)
+	c, err := config.Load(config.Origin{File: write(t, minimal), Flags: map[string]string{"advertise": "grpc+unix:///run/penstock.sock,grpc://a:1"}})
+	require.NoError(t, err)
+	require.Equal(t, []string{"grpc+unix:///run/penstock.sock", "grpc://a:1"}, c.Server.Advertise)
 }
 
 func TestPaths(t *testing.T) {

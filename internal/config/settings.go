@@ -45,9 +45,9 @@ type value struct {
 func Settings() []Setting {
 	return []Setting{
 		{
-			Name: "listen", Default: "127.0.0.1:8815", Shape: "HOST:PORT",
-			Usage: "the address to serve on; port 0 takes any free one",
-			set:   func(s *Server, v value) error { return address(&s.Listen, v) },
+			Name: "listen", Default: "127.0.0.1:8815", Shape: "ADDRESS",
+			Usage: "the address to serve on, host:port or unix:///path; port 0 takes any free one",
+			set:   func(s *Server, v value) error { return listening(&s.Listen, v) },
 		},
 		{
 			Name: "insecure", Default: "false",
@@ -148,6 +148,29 @@ func address(out *string, v value) error {
 	return nil
 }
 
+// SocketScheme begins the address of a socket of the file system; its absolute
+// path follows.
+const SocketScheme = "unix://"
+
+// longestSocket is the longest path of a socket, in bytes, that every system takes.
+const longestSocket = 103
+
+// listening reads what a server can listen on: more than what it has its
+// metrics on.
+func listening(out *string, v value) error {
+	path, ok := strings.CutPrefix(v.text, SocketScheme)
+	switch {
+	case !ok:
+		return address(out, v)
+	case !filepath.IsAbs(path) || strings.HasSuffix(path, "/"):
+		return fmt.Errorf("%q is not of the form unix:///path", v.text)
+	case len(path) > longestSocket:
+		return fmt.Errorf("the path of %q has more than %d bytes, too many for a socket", v.text, longestSocket)
+	}
+	*out = v.text
+	return nil
+}
+
 func onOff(out *bool, v value) (err error) {
 	if *out, err = strconv.ParseBool(v.text); err != nil {
 		return fmt.Errorf("%q is neither true nor false", v.text)
@@ -176,6 +199,10 @@ func locations(out *[]string, v value) error {
 	*out = nil
 	for uri := range strings.SplitSeq(v.text, ",") {
 		if uri = strings.TrimSpace(uri); uri == "" {
+			continue
+		}
+		if strings.HasPrefix(uri, "grpc+unix:///") {
+			*out = append(*out, uri)
 			continue
 		}
 		u, err := url.Parse(uri)
