@@ -69,6 +69,26 @@ func Hurry(ctx context.Context) context.Context {
 	return context.WithValue(ctx, streamKey{}, (*stream)(nil))
 }
 
+// Blocked says that the stream of ctx stands still until another stream has done
+// something, so that nobody waits for the memory that it holds. It goes on when
+// on is called.
+func Blocked(ctx context.Context) (on func()) {
+	s, _ := ctx.Value(streamKey{}).(*stream)
+	if s == nil {
+		return func() {}
+	}
+	q := &s.budget.queue
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.block(s)
+	s.budget.settle()
+	return sync.OnceFunc(func() {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.unblock(s)
+	})
+}
+
 // GrowWait is Grow that waits for room if ctx is of a stream that has entered
 // the budget. It fails with Exhausted if the room cannot come: if there is less
 // in the whole budget, or if every stream waits; and after Patience. It fails
@@ -147,8 +167,20 @@ func (q *queue) join(w *waiter) {
 	}
 	q.waiting = slices.Insert(q.waiting, at, w)
 	q.length.Add(1)
-	if w.waits++; w.waits == 1 {
+	q.block(w.stream)
+}
+
+// block counts a goroutine of a stream that waits. q.mu is held.
+func (q *queue) block(s *stream) {
+	if s.waits++; s.waits == 1 {
 		q.blocked++
+	}
+}
+
+// unblock undoes block.
+func (q *queue) unblock(s *stream) {
+	if s.waits--; s.waits == 0 {
+		q.blocked--
 	}
 }
 
@@ -156,9 +188,7 @@ func (q *queue) join(w *waiter) {
 func (q *queue) leave(w *waiter, err error) {
 	q.waiting = slices.DeleteFunc(q.waiting, func(o *waiter) bool { return o == w })
 	q.length.Add(-1)
-	if w.waits--; w.waits == 0 {
-		q.blocked--
-	}
+	q.unblock(w.stream)
 	w.err = err
 	close(w.done)
 }

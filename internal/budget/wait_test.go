@@ -206,6 +206,20 @@ func TestGrowWaitFails(t *testing.T) {
 			require.NoError(t, <-old.ended)
 			old.end()
 		},
+		"when the others stand still": func(t *testing.T, b *budget.Budget) {
+			old, young := enter(t, b, 50), enter(t, b, 50)
+			old.want(20)
+			require.True(t, old.waits())
+			on := budget.Blocked(young.ctx)
+			require.Equal(t, fault.Exhausted, fault.KindOf(<-old.ended))
+			on()
+			old.want(20)
+			require.True(t, old.waits())
+			young.end()
+			require.NoError(t, <-old.ended)
+			old.end()
+			budget.Blocked(t.Context())()
+		},
 		"after a minute": func(t *testing.T, b *budget.Budget) {
 			one, idle := enter(t, b, 60), enter(t, b, 40)
 			began := time.Now()
