@@ -6,37 +6,42 @@ import dataclasses
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 
 @dataclasses.dataclass(frozen=True)
 class Entrant:
     """One line of the result.
 
-    `server` makes the command of a server from the batch size and the server's
-    configuration file; None if the contender needs none. All `batch_rows` are
-    run, and the fastest is shown: which one that is depends on the machine.
+    `server` makes the command of a server from the binary, the batch size, the
+    server's configuration file and the address to listen on; None if the
+    contender needs none. `over` is how client and server talk. All `batch_rows`
+    are run, and the fastest is shown: which one that is depends on the machine.
     """
 
     name: str
     title: str
     module: str
     batch_rows: tuple[int, ...]
-    server: Callable[[Path, int, Path], list[str]] | None = None
+    server: Callable[[Path, int, Path, str], list[str]] | None = None
+    over: Literal["tcp", "unix"] = "tcp"
     joins: bool = True
 
 
-def _penstock(binary: Path, _batch_rows: int, config: Path) -> list[str]:
-    return [str(binary), "serve", "--config", str(config), "--listen", "127.0.0.1:0"]
+def _penstock(binary: Path, _batch_rows: int, config: Path, listen: str) -> list[str]:
+    return [str(binary), "serve", "--config", str(config), "--listen", listen]
 
 
-def _duckdb(_binary: Path, batch_rows: int, _config: Path) -> list[str]:
+def _duckdb(_binary: Path, batch_rows: int, _config: Path, listen: str) -> list[str]:
     module = "peers.duckdb_flight_server"
-    return [sys.executable, "-m", module, "--batch-rows", str(batch_rows)]
+    return [sys.executable, "-m", module, "--batch-rows", str(batch_rows), "--listen", listen]
 
 
 PENSTOCK = "penstock"
 DUCKDB = "duckdb"
+PENSTOCK_UNIX = "penstock-unix"
 DUCKDB_FLIGHT = "duckdb-flight"
+DUCKDB_FLIGHT_UNIX = "duckdb-flight-unix"
 STAGE2 = "stage2"
 
 _BOTH = (8_192, 65_536)
@@ -44,6 +49,15 @@ _BOTH = (8_192, 65_536)
 ENTRANTS = (
     Entrant(PENSTOCK, "**Penstock**", "penstock_flight", (8_192,), _penstock),
     Entrant(DUCKDB_FLIGHT, "DuckDB behind a Flight server", "duckdb_flight", _BOTH, _duckdb),
+    Entrant(PENSTOCK_UNIX, "**Penstock, Unix socket**", "penstock_flight", (8_192,), _penstock, over="unix"),
+    Entrant(
+        DUCKDB_FLIGHT_UNIX,
+        "DuckDB behind a Flight server, Unix socket",
+        "duckdb_flight",
+        _BOTH,
+        _duckdb,
+        over="unix",
+    ),
     Entrant(DUCKDB, "DuckDB, in process", "duckdb_local", _BOTH),
     Entrant("polars", "Polars, in process", "polars_local", _BOTH),
     Entrant("datafusion", "DataFusion, in process", "datafusion_local", _BOTH),

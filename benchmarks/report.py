@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from entrants import DUCKDB, DUCKDB_FLIGHT, PENSTOCK, STAGE2, Entrant
+from entrants import DUCKDB, DUCKDB_FLIGHT, DUCKDB_FLIGHT_UNIX, PENSTOCK, STAGE2, Entrant
 from inputs import Inputs, Source
 from peers.contender import Outcome
 
@@ -57,9 +57,11 @@ class Result:
     def markdown(self) -> str:
         """One table, and what follows from it."""
         ran = self._fastest()
-        references = [ran.get(DUCKDB_FLIGHT), ran.get(DUCKDB)]
         lines = [f"### {self.inputs.dataset}", "", _tables_line(self.inputs), "", _HEAD]
-        lines += [_row(measured, references) for measured in ran.values()]
+        for measured in ran.values():
+            # Flight is compared with Flight over the same transport.
+            peer = DUCKDB_FLIGHT_UNIX if measured.entrant.over == "unix" else DUCKDB_FLIGHT
+            lines.append(_row(measured, [ran.get(peer), ran.get(DUCKDB)]))
         lines += ["", *self._remarks(ran)]
         return "\n".join(lines)
 

@@ -151,9 +151,11 @@ def run(plan: Plan, entrant: Entrant, batch_rows: int, dataset: str) -> Outcome:
     command += ["--batch-rows", str(batch_rows)]
     if entrant.server is None:
         return _client(command)
-    server = entrant.server(plan.binary, batch_rows, tables.config_path(plan.folder))
-    with _serving(server) as (address, pid):
-        return _client([*command, "--address", address, "--server", str(pid)])
+    with tempfile.TemporaryDirectory() as sockets:
+        listen = f"unix://{sockets}/s" if entrant.over == "unix" else "127.0.0.1:0"
+        server = entrant.server(plan.binary, batch_rows, tables.config_path(plan.folder), listen)
+        with _serving(server) as (address, pid):
+            return _client([*command, "--address", address, "--server", str(pid)])
 
 
 def _client(command: list[str]) -> Outcome:

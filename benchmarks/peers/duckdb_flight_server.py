@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 import pyarrow.flight as flight
+from address import bound, location
 
 from peers import sql
 
@@ -12,8 +13,8 @@ from peers import sql
 class Server(flight.FlightServerBase):
     """Runs each ticket's query on a connection of its own."""
 
-    def __init__(self, batch_rows: int) -> None:
-        super().__init__("grpc://127.0.0.1:0")
+    def __init__(self, batch_rows: int, listen: str) -> None:
+        super().__init__(location(listen))
         self._database = sql.connect()
         self._batch_rows = batch_rows
 
@@ -28,8 +29,10 @@ def main() -> None:
     """Serve until killed; the first line on stdout is the address."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--batch-rows", type=int, required=True)
-    server = Server(parser.parse_args().batch_rows)
-    print(f"127.0.0.1:{server.port}", flush=True)
+    parser.add_argument("--listen", required=True)
+    given = parser.parse_args()
+    server = Server(given.batch_rows, given.listen)
+    print(bound(given.listen, server.port), flush=True)
     server.serve()
 
 

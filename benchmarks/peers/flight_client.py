@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 import pyarrow.flight as flight
+from address import location
 
 from peers.contender import Settings
 
@@ -16,9 +17,7 @@ class FlightClient:
     def __init__(self, settings: Settings) -> None:
         if settings.address is None:
             raise ValueError("--address is missing")
-        # The address is host:port, or unix:///path.
-        scheme = "grpc+" if settings.address.startswith("unix:") else "grpc://"
-        self.client = flight.FlightClient(scheme + settings.address)
+        self.client = flight.FlightClient(location(settings.address))
         self.client.wait_for_available(timeout=30)
 
     def read(self, ticket: flight.Ticket) -> Iterator[pa.RecordBatch]:

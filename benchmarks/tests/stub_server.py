@@ -18,6 +18,7 @@ import pyarrow.flight as flight
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from address import bound, location
 from inputs import Inputs
 from peers import sql
 
@@ -25,8 +26,8 @@ from peers import sql
 class Stub(flight.FlightServerBase):
     """One endpoint per query; the ticket is the query."""
 
-    def __init__(self, folder: Path, wrong: bool) -> None:
-        super().__init__("grpc://127.0.0.1:0")
+    def __init__(self, folder: Path, wrong: bool, listen: str) -> None:
+        super().__init__(location(listen))
         self._folder = folder
         self._wrong = wrong
 
@@ -66,8 +67,8 @@ def main() -> None:
     parser.add_argument("--config", type=Path, required=True)
     parser.add_argument("--listen", required=True)
     arguments = parser.parse_args()
-    server = Stub(arguments.config.parent, arguments.wrong)
-    print(f"127.0.0.1:{server.port}", flush=True)
+    server = Stub(arguments.config.parent, arguments.wrong, arguments.listen)
+    print(bound(arguments.listen, server.port), flush=True)
     server.serve()
 
 

@@ -40,6 +40,7 @@ class Run(unittest.TestCase):
             "Polars",
             "DataFusion",
             "Flight",
+            "Unix socket",
             "Stage 2",
             "its bound of",
             "t_scattered",
