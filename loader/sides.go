@@ -159,10 +159,8 @@ func (one *side) free(which func(counted) bool) bool {
 // ask at once, one builds and the others wait; when it fails, the next one
 // tries.
 func (one *side) get(ctx context.Context, build func(ctx context.Context) (counted, error)) (counted, error) {
-	select {
-	case one.turn <- struct{}{}:
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+	if err := one.await(ctx); err != nil {
+		return nil, err
 	}
 	defer func() { <-one.turn }()
 	if one.built == nil {
@@ -174,4 +172,21 @@ func (one *side) get(ctx context.Context, build func(ctx context.Context) (count
 	}
 	one.built.Retain()
 	return one.built, nil
+}
+
+// await waits for the turn. Meanwhile nobody waits for the memory that the
+// stream of ctx holds.
+func (one *side) await(ctx context.Context) error {
+	select {
+	case one.turn <- struct{}{}:
+		return nil
+	default:
+	}
+	defer budget.Blocked(ctx)()
+	select {
+	case one.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
