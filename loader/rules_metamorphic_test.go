@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/scenario"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
@@ -60,7 +62,7 @@ func made(t *testing.T, c *scenario.Case) *scenario.Made {
 // spec: join-40
 func TestStrategiesGiveTheSameRows(t *testing.T) {
 	t.Parallel()
-	for _, c := range generated(t, thorough(10, 200), func(*scenario.Case) {}) {
+	for _, c := range generated(t, thorough(5, 200), func(*scenario.Case) {}) {
 		want := rowsOf(t, c, loader.Options{})
 		for _, strategy := range []dataset.Strategy{
 			dataset.StrategyAuto, dataset.StrategyIndex, dataset.StrategyMerge, dataset.StrategyZip, dataset.StrategyBroadcast,
@@ -79,7 +81,7 @@ func TestStrategiesGiveTheSameRows(t *testing.T) {
 // spec: order-14
 func TestCutsGiveTheSameRows(t *testing.T) {
 	t.Parallel()
-	for _, c := range generated(t, thorough(10, 200), func(*scenario.Case) {}) {
+	for _, c := range generated(t, thorough(5, 200), func(*scenario.Case) {}) {
 		want := rowsOf(t, c, loader.Options{})
 		for i := range 4 {
 			d := c.Clone()
@@ -99,7 +101,7 @@ func TestCutsGiveTheSameRows(t *testing.T) {
 // spec: order-14
 func TestStagingLayoutsGiveTheSameRows(t *testing.T) {
 	t.Parallel()
-	for _, c := range generated(t, thorough(10, 200), func(c *scenario.Case) { layStaging(c, func(int) []string { return []string{"bucket(8,%s)"} }) }) {
+	for _, c := range generated(t, thorough(5, 200), func(c *scenario.Case) { layStaging(c, func(int) []string { return []string{"bucket(8,%s)"} }) }) {
 		want := rowsOf(t, c, loader.Options{})
 		for i, specs := range [][]string{
 			{"bucket(1,%s)"}, {"bucket(7,%s)"}, {"bucket(12,%s)", "bucket(16,%s)"}, {""}, {"bucket(3,%s)", ""}, {"%s"}, {"truncate(2,%s)", "bucket(5,%s)", "%s"},
@@ -153,7 +155,7 @@ func TestTrainingLayoutsGiveTheSameRows(t *testing.T) {
 			c.Dataset.Staging[i].Align = nil
 		}
 	}
-	for _, c := range generated(t, thorough(10, 200), free) {
+	for _, c := range generated(t, thorough(5, 200), free) {
 		want := rowsOf(t, c, loader.Options{})
 		for i, specs := range [][]string{
 			{"bucket(1,k)"}, {"bucket(7,k)"}, {"day bucket(12,k)", "bucket(16,k)"}, {""}, {"bucket(3,k)", "region"}, {"hour(ts) bucket(4,k2)", "bucket(2,k) bucket(3,k2)"},
@@ -175,7 +177,7 @@ func TestTrainingLayoutsGiveTheSameRows(t *testing.T) {
 // spec: order-13, cursor-10, cursor-11
 func TestShardsAndRestartsOfEveryRule(t *testing.T) {
 	t.Parallel()
-	for _, c := range generated(t, thorough(4, 60), func(c *scenario.Case) { c.Query.Lanes, c.Query.BatchRows = 4, 8 }) {
+	for _, c := range generated(t, thorough(3, 60), func(c *scenario.Case) { c.Query.Lanes, c.Query.BatchRows = 4, 8 }) {
 		m := made(t, c)
 		var want [][]string
 		for _, of := range []int{1, 2, 4} {
@@ -206,7 +208,7 @@ func TestSamplesMeet(t *testing.T) {
 		c.Query.Sample, c.Dataset.Training.Distinct = nil, nil
 	}
 	named, kept := 0, 0
-	for i, c := range generated(t, thorough(20, 200), plain) {
+	for i, c := range generated(t, thorough(10, 200), plain) {
 		whole := rowsOf(t, c, loader.Options{})
 		for _, by := range []dataset.SampleBy{dataset.SampleByRequest, dataset.SampleByKey} {
 			a, b := float64(i%8)/8, 0.3+float64(i%5)/8
@@ -244,7 +246,7 @@ func TestSamplesMeet(t *testing.T) {
 // not meet in the sides that streams share.
 func TestStreamsThatShareSides(t *testing.T) {
 	t.Parallel()
-	for _, c := range generated(t, thorough(6, 100), func(c *scenario.Case) { c.Query.Columns, c.Query.Filter = nil, "" }) {
+	for _, c := range generated(t, thorough(3, 100), func(c *scenario.Case) { c.Query.Columns, c.Query.Filter = nil, "" }) {
 		m := made(t, c)
 		variants := sharing(c)
 		l := loader.New(loader.Options{Catalog: m.World, Scan: m.Scan})
@@ -324,4 +326,36 @@ func TestStagingIsReadOnce(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestBudgetsGiveTheSameRows reads cases with budgets that hold everything,
+// little, and next to nothing: the same rows in the same order, or none with
+// the reason.
+//
+// spec: join-50, join-66
+func TestBudgetsGiveTheSameRows(t *testing.T) {
+	t.Parallel()
+	spilled := int64(0)
+	for _, c := range generated(t, thorough(6, 200), func(*scenario.Case) {}) {
+		want := rowsOf(t, c, loader.Options{})
+		for _, limit := range []int64{plenty, 20_000, 6_000, 2_000} {
+			m, b := made(t, c), budget.New(limit)
+			s, create := disk(t, 0)
+			shards, err := scenario.Read(context.Background(), loader.New(loader.Options{
+				Datasets: []dataset.Dataset{c.Dataset}, Catalog: m.World, Scan: m.Scan, Budget: b, Disk: create,
+			}), c.Query)
+			require.Zero(t, b.Used())
+			if err != nil {
+				require.Equal(t, fault.Exhausted, fault.KindOf(err), "%s with %d bytes: %v", c.Name, limit, err)
+				continue
+			}
+			var rows []string
+			for _, one := range shards {
+				rows = append(rows, scenario.Texts(one.Rows())...)
+			}
+			require.Equal(t, want, rows, "%s with %d bytes", c.Name, limit)
+			spilled += s.Stats().Written
+		}
+	}
+	require.Positive(t, spilled)
 }

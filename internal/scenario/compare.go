@@ -89,8 +89,6 @@ func (e Expectation) Compare(shards []Shard, err error) Difference {
 }
 
 // particular is what an error says of one case alone.
-//
-//nolint:gochecknoglobals // a constant
 var particular = regexp.MustCompile(`"[^"]*"|mem:\S+|[a-z]*[-_]?\d[\w.]*`)
 
 // cause is an error without what it says of one case alone.

@@ -91,9 +91,13 @@ func (g *generator) missing(entry *dataset.Staging, name string) {
 	entry.Columns = []dataset.Column{}
 	table := prefix(*entry)
 	for _, column := range []dataset.Column{
-		{Column: table + "_s", Name: name + "_s"}, {Column: table + "_v", Name: name + "_v"}, {Column: table + "_v", Name: name + "_cast", As: "double"},
-		{Column: table + "_t", Name: name + "_t", First: g.IntN(3)}, {Column: table + "_t", Name: name + "_last", Last: 1 + g.IntN(2)},
-		{Column: table + "_v", Name: name + "_again"}, {Column: "version", Name: name + "_version", As: pick(g.Rand, "", "int", "float")},
+		{Column: table + "_s", Name: name + "_s"},
+		{Column: table + "_v", Name: name + "_v"},
+		{Column: table + "_v", Name: name + "_cast", As: "double"},
+		{Column: table + "_t", Name: name + "_t", First: g.IntN(3)},
+		{Column: table + "_t", Name: name + "_last", Last: 1 + g.IntN(2)},
+		{Column: table + "_v", Name: name + "_again"},
+		{Column: "version", Name: name + "_version", As: pick(g.Rand, "", "int", "float")},
 	} {
 		if !g.chance(3) {
 			entry.Columns = append(entry.Columns, column)

@@ -3,6 +3,7 @@ package scenario
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -76,7 +77,7 @@ func (c *Case) Expect(w *World) Expectation {
 // placed returns the rows of a table as its files hold them.
 func (w *World) placed(t Table) ([]placed, []string) {
 	var names []string
-	for _, column := range strings.Fields(t.Header) {
+	for column := range strings.FieldsSeq(t.Header) {
 		name, _, _ := strings.Cut(column, ":")
 		names = append(names, name)
 	}
@@ -202,10 +203,7 @@ func (o *oracle) chosen(entry dataset.Staging, found []cells) []cells {
 // with returns a row with the columns of an entry beside it or over it.
 func (o *oracle) with(i int, row, match cells) cells {
 	entry := o.Dataset.Staging[i]
-	result := cells{}
-	for name, v := range row {
-		result[name] = v
-	}
+	result := maps.Clone(row)
 	for _, column := range o.shown(i) {
 		name := column.Output()
 		v := shaped(match[column.Column], column)

@@ -89,7 +89,7 @@ func inTime(rule dataset.PointInTime, training, staging cells, unit time.Duratio
 
 // unit is what one step of a training column's time lasts.
 func (o *oracle) unit(column string) time.Duration {
-	for _, word := range strings.Fields(o.Training.Header) {
+	for word := range strings.FieldsSeq(o.Training.Header) {
 		switch name, kind, _ := strings.Cut(strings.TrimSuffix(word, "!"), ":"); {
 		case name != column:
 		case kind == "date":
@@ -120,7 +120,7 @@ func (o *oracle) distinct(rows []placed) []placed {
 		return rows
 	}
 	agree := func(a, b placed) bool {
-		if d.Scope == dataset.ScopePartition && !(samePartition(a.file, b.file)) {
+		if d.Scope == dataset.ScopePartition && !samePartition(a.file, b.file) {
 			return false
 		}
 		return !slices.ContainsFunc(d.By, func(name string) bool { return a.cells[name] != b.cells[name] })
@@ -303,7 +303,7 @@ func (o *oracle) conjuncts(before bool) string {
 	return strings.Join(parts, " AND ")
 }
 
-//nolint:gochecknoglobals // a constant
+// comparison is one of the conditions that holds evaluates.
 var comparison = regexp.MustCompile(`^(\w+) (=|<>|<|<=|>|>=|LIKE) (?:DATE |TIMESTAMP )?(.+)$`)
 
 // alternatives are the conditions of "(a OR b)", or of "a" alone.

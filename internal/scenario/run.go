@@ -24,8 +24,6 @@ import (
 )
 
 // zero is a count of nothing, which is not shown.
-//
-//nolint:gochecknoglobals // a constant
 var zero = regexp.MustCompile(`,"\w+":0\b`)
 
 //nolint:gochecknoglobals // a test flag
