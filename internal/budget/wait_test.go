@@ -153,7 +153,9 @@ func TestGrowWaitFails(t *testing.T) {
 		},
 		"more than there is": func(t *testing.T, b *budget.Budget) {
 			one, other := enter(t, b, 0), enter(t, b, 10)
+			began := time.Now()
 			require.Equal(t, fault.Exhausted, fault.KindOf(one.held.GrowWait(one.ctx, 101)))
+			require.Zero(t, time.Since(began))
 			one.end()
 			other.end()
 		},
