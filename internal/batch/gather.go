@@ -29,8 +29,61 @@ const remedyBatch = "ask for a smaller batch_rows"
 // Exhausted when 32-bit offsets do not reach, and with Internal when the caller
 // broke a rule: a source of another type, a row out of range.
 func Gather(dt arrow.DataType, segments []Segment, mem memory.Allocator) (arrow.Array, error) {
-	g := gathering{mem: mem, remedy: remedyBatch}
-	return g.array(dt, segments)
+	g := NewGatherer(mem)
+	defer g.Release()
+	return g.Gather(dt, segments)
+}
+
+// Gatherer gathers the columns of one batch. Of columns that select the same
+// rows, by the same Indices, the range is found once, and so are the validity
+// bits of those whose only null is row 0. It is not safe for concurrent use.
+type Gatherer struct {
+	gathering
+}
+
+// indexed names indices by where they lie: they do not change while a
+// Gatherer lives.
+type indexed struct {
+	first *int32
+	rows  int
+}
+
+// NewGatherer makes a Gatherer whose buffers come from mem, or from the Go
+// heap if that is nil. The caller releases it; the arrays live on.
+func NewGatherer(mem memory.Allocator) *Gatherer {
+	return &Gatherer{gathering{mem: mem, remedy: remedyBatch, known: map[indexed]*selection{}}}
+}
+
+// Gather is the function Gather. The segments' Indices must stay as they are
+// until Release.
+func (g *Gatherer) Gather(dt arrow.DataType, segments []Segment) (arrow.Array, error) {
+	return g.one(dt, segments)
+}
+
+// Release gives back what the Gatherer itself holds.
+func (g *Gatherer) Release() { g.close() }
+
+// selection returns what is known of a segment's rows.
+func (g *gathering) selection(s Segment) *selection {
+	if len(s.Indices) == 0 || g.known == nil {
+		return newSelection(s)
+	}
+	at := indexed{&s.Indices[0], len(s.Indices)}
+	found, ok := g.known[at]
+	if !ok {
+		found = newSelection(s)
+		g.known[at] = found
+	}
+	return found
+}
+
+// newSelection finds out about a segment's rows.
+func newSelection(s Segment) *selection {
+	if s.Indices == nil {
+		return &selection{spans: []span{{s.From, s.Rows}}, rows: s.Rows, low: s.From, high: s.From + s.Rows - 1}
+	}
+	low, high := extent(s.Indices)
+	return &selection{indices: s.Indices, rows: len(s.Indices), low: low, high: high, first: low == 0}
 }
 
 // span is a run of consecutive rows.
@@ -39,10 +92,11 @@ type span struct{ from, rows int }
 // selection says which rows of a source are wanted: those at indices, or
 // those of the spans, never both.
 type selection struct {
-	indices []int32
-	first   bool // whether index 0 is among indices
-	spans   []span
-	rows    int // in all
+	indices   []int32
+	first     bool // whether index 0 is among indices
+	spans     []span
+	rows      int // in all
+	low, high int // the lowest and the highest row; of a segment's alone
 }
 
 // piece is a selection of one source, for one column or one of its children.
@@ -63,7 +117,8 @@ type gathering struct {
 	remedy       string           // when offsets overflow
 	owned        []interface{ Release() }
 	spare        [][]span
-	last         []referrer // what lastBitmap follows from
+	known        map[indexed]*selection // by the indices that made them; nil: not kept
+	last         []referrer             // what lastBitmap follows from
 	lastBitmap   bitmap
 }
 
@@ -74,9 +129,14 @@ func (g *gathering) close() {
 	g.owned = nil
 }
 
-// array gathers one top-level array.
+// array gathers one top-level array, and closes.
 func (g *gathering) array(dt arrow.DataType, segments []Segment) (arrow.Array, error) {
 	defer g.close()
+	return g.one(dt, segments)
+}
+
+// one gathers one top-level array.
+func (g *gathering) one(dt arrow.DataType, segments []Segment) (arrow.Array, error) {
 	pieces, rows, err := g.pieces(dt, segments)
 	if err != nil {
 		return nil, err
@@ -95,7 +155,7 @@ func (g *gathering) pieces(dt arrow.DataType, segments []Segment) ([]piece, int,
 	}
 	pieces, rows := make([]piece, 0, len(segments)), 0
 	for _, s := range segments {
-		p, err := s.piece(dt)
+		p, err := g.piece(dt, s)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -107,27 +167,19 @@ func (g *gathering) pieces(dt arrow.DataType, segments []Segment) ([]piece, int,
 	return pieces, rows, nil
 }
 
-func (s Segment) piece(dt arrow.DataType) (piece, error) {
-	sel := &selection{indices: s.Indices, rows: len(s.Indices)}
-	if s.Indices == nil {
-		sel.spans, sel.rows = []span{{s.From, s.Rows}}, s.Rows
-	}
+func (g *gathering) piece(dt arrow.DataType, s Segment) (piece, error) {
 	if s.Rows < 0 {
 		return piece{}, fault.New(fault.Internal, "%d rows are asked for", s.Rows)
 	}
+	sel := g.selection(s)
 	if s.Values == nil {
 		return piece{selection: sel}, nil
 	}
 	if !arrow.TypeEqual(dt, s.Values.DataType()) {
 		return piece{}, fault.New(fault.Internal, "rows of type %s cannot be gathered as %s", s.Values.DataType(), dt)
 	}
-	low, high := s.From, s.From+s.Rows-1
-	if s.Indices != nil {
-		low, high = extent(s.Indices)
-		sel.first = low == 0
-	}
-	if sel.rows > 0 && (low < 0 || high >= s.Values.Len()) {
-		return piece{}, fault.New(fault.Internal, "rows %d to %d of %d are asked for", low, high, s.Values.Len())
+	if sel.rows > 0 && (sel.low < 0 || sel.high >= s.Values.Len()) {
+		return piece{}, fault.New(fault.Internal, "rows %d to %d of %d are asked for", sel.low, sel.high, s.Values.Len())
 	}
 	return piece{data: s.Values.Data(), base: s.Values.Data().Offset(), selection: sel}, nil
 }

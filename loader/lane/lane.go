@@ -143,6 +143,8 @@ func (r *Reader) next() (arrow.RecordBatch, error) {
 // gather copies the rows of all runs into one batch.
 func (r *Reader) gather(runs []run, rows int64) (arrow.RecordBatch, error) {
 	columns := make([]arrow.Array, 0, len(r.options.Columns))
+	g := batch.NewGatherer(r.options.Memory)
+	defer g.Release()
 	defer func() {
 		for _, c := range columns {
 			c.Release()
@@ -150,7 +152,7 @@ func (r *Reader) gather(runs []run, rows int64) (arrow.RecordBatch, error) {
 	}()
 	for i, c := range r.options.Columns {
 		field := r.options.Schema.Field(i)
-		gathered, err := r.column(c, field, runs)
+		gathered, err := column(g, c, field, runs)
 		if err != nil {
 			return nil, fault.Op(err, "gather column %q", field.Name)
 		}
@@ -164,7 +166,7 @@ func (r *Reader) gather(runs []run, rows int64) (arrow.RecordBatch, error) {
 
 // column gathers one column of all runs. A column that stands as it is in one
 // batch alone is not copied: the result shares and keeps that batch's memory.
-func (r *Reader) column(c Column, field arrow.Field, runs []run) (arrow.Array, error) {
+func column(g *batch.Gatherer, c Column, field arrow.Field, runs []run) (arrow.Array, error) {
 	if len(runs) == 1 && c.Field == Plain {
 		x := runs[0]
 		return array.NewSlice(x.batch.Column(c.Index), int64(x.from), int64(x.from+x.rows)), nil
@@ -173,7 +175,7 @@ func (r *Reader) column(c Column, field arrow.Field, runs []run) (arrow.Array, e
 	for i, x := range runs {
 		segments[i] = x.segment(c)
 	}
-	return batch.Gather(field.Type, segments, r.options.Memory)
+	return g.Gather(field.Type, segments)
 }
 
 // run is a stretch of rows of one batch of a piece. It holds a reference.

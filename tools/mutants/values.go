@@ -147,5 +147,15 @@ func valueMutants() []mutant { //nolint:funlen // a table
 			"f.Required",
 			[]string{"./loader/catalog/icebergcat"},
 		},
+		{
+			"gatherer-shares-too-much", "internal/batch/gather.go",
+			"at := indexed{&s.Indices[0], len(s.Indices)}", "at := indexed{nil, len(s.Indices)}",
+			[]string{"./internal/batch"},
+		},
+		{
+			"gatherer-checks-no-range", "internal/batch/gather.go",
+			"sel.rows > 0 && (sel.low < 0 || sel.high >= s.Values.Len())", "sel.rows > 0 && sel.low < 0",
+			[]string{"./internal/batch"},
+		},
 	}
 }

@@ -1,0 +1,73 @@
+package batch_test
+
+import (
+	"testing"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/fault"
+)
+
+// TestGathererGivesWhatGatherGives gathers the columns of random batches that
+// select rows by the same indices, sources with a null row among them.
+func TestGathererGivesWhatGatherGives(t *testing.T) {
+	for seed := range uint64(300) {
+		s := newSource(seed)
+		mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
+		rows := 2 + s.IntN(40)
+		parts := [][]int32{s.indices(rows), s.indices(rows)}
+		g := batch.NewGatherer(mem)
+		var kept []arrow.Array
+		for range 1 + s.IntN(6) {
+			dt := s.dataType(2)
+			segments := []batch.Segment{{Values: s.array(dt, rows, s.IntN(2) == 0), Rows: s.IntN(rows)}}
+			for _, indices := range parts {
+				segments = append(segments, batch.Segment{Values: s.firstNull(dt, rows), Indices: indices})
+			}
+			want, err := batch.Gather(dt, segments, nil)
+			require.NoError(t, err)
+			got, err := g.Gather(dt, segments)
+			require.NoError(t, err)
+			require.Equal(t, valuesOf(want), valuesOf(got), "%s", dt)
+			require.Equal(t, want.NullN(), got.NullN())
+			requireTidy(t, got.Data())
+			kept = append(kept, got)
+		}
+		g.Release()
+		for _, a := range kept {
+			require.NotNil(t, valuesOf(a), "arrays live on")
+			a.Release()
+		}
+		mem.AssertSize(t, 0)
+	}
+}
+
+// firstNull makes an array whose first row alone is null, or a random one.
+func (s source) firstNull(dt arrow.DataType, rows int) arrow.Array {
+	if s.IntN(3) == 0 {
+		return s.array(dt, rows, true)
+	}
+	rest := s.array(dt, rows-1, false)
+	made, err := batch.Gather(dt, []batch.Segment{{Rows: 1}, {Values: rest, Rows: rows - 1}}, nil)
+	if err != nil {
+		panic(err)
+	}
+	return made
+}
+
+// TestGathererChecksEverySource looks for a row that only the second source
+// lacks.
+func TestGathererChecksEverySource(t *testing.T) {
+	g := batch.NewGatherer(nil)
+	defer g.Release()
+	indices := []int32{2, 0, 1}
+	got, err := g.Gather(arrow.PrimitiveTypes.Int64, []batch.Segment{{Values: int64s(1, 2, 3), Indices: indices}})
+	require.NoError(t, err)
+	require.Equal(t, []int64{3, 1, 2}, got.(*array.Int64).Int64Values())
+	_, err = g.Gather(arrow.PrimitiveTypes.Int64, []batch.Segment{{Values: int64s(1, 2), Indices: indices}})
+	require.Equal(t, fault.Internal, fault.KindOf(err))
+}
