@@ -14,9 +14,8 @@ import (
 )
 
 // BenchmarkSpilled joins a side from disk beside the same in memory: ten
-// training rows to each staging row of 128 bytes, with the working memory of a
-// fifth of the side. Writing the side to disk is a benchmark of its own, as
-// several pieces share that.
+// training rows to each staging row of 128 bytes. Writing the side to disk is a
+// benchmark of its own, as several pieces share that.
 func BenchmarkSpilled(b *testing.B) {
 	for _, order := range []string{"grouped", "random"} {
 		keys, wanted := benchKeys(order == "grouped")
@@ -33,7 +32,6 @@ func BenchmarkSpilled(b *testing.B) {
 		opts := Options{Memory: &batch.Pool{}}
 		place, err := spool.Open(spool.Options{Place: b.TempDir(), Memory: opts.Memory})
 		require.NoError(b, err)
-		const bytes = benchStaging * 144
 		how := Spilling{Disk: func(what string) (Store, error) { return place.Create(what) }, Memory: 16 << 20}
 		report := func(b *testing.B) {
 			b.Helper()
