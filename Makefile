@@ -15,7 +15,7 @@ PYTHON ?= python3
 # first off where there is no C compiler.
 RACE ?= -race
 GOTEST := $(GO) test $(RACE) -tags invariants
-FUZZTIME ?= 30s
+FUZZTIME ?=
 
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI := .bin/golangci-lint-$(GOLANGCI_VERSION)
@@ -85,8 +85,8 @@ test-docs: build .venv/demo/.stamp
 	$(PYTHON) tools/tour.py README.md
 
 # Everything above again in the form that is shipped (no assertions, no race
-# detector), the long cases, other engines' answers, and every fuzz target for
-# FUZZTIME.
+# detector), the long cases, other engines' answers, peak memory, and half an hour
+# of fuzzing (FUZZTIME=30s: so much for each target).
 .PHONY: test-long
 test-long: test .venv/bench/.stamp ## test, long cases, release build, fuzzing
 	$(GO) test -timeout 30m ./...
@@ -95,7 +95,12 @@ test-long: test .venv/bench/.stamp ## test, long cases, release build, fuzzing
 	cd benchmarks && ../.venv/bench/bin/python -m unittest
 	.venv/bench/bin/python benchmarks/agree.py
 	.venv/bench/bin/python benchmarks/agree.py --memory 4MiB
+	.venv/bench/bin/python benchmarks/memory.py --quick --memory 8MiB
 	FUZZTIME=$(FUZZTIME) GO=$(GO) tools/fuzz.sh
+
+.PHONY: memory
+memory: build .venv/bench/.stamp ## peak memory for tables of 1 GB each
+	.venv/bench/bin/python benchmarks/memory.py
 
 .PHONY: mutants
 mutants: ## known ways to be wrong, one at a time; each must be caught
