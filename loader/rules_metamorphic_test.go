@@ -120,9 +120,12 @@ func TestStagingLayoutsGiveTheSameRows(t *testing.T) {
 
 // layStaging gives each staging table that is not aligned the partition specs
 // of a pattern over its first key column; commits take them in turn. Equal
-// keys of one commit then share a file, so that their order stays.
+// keys of one commit then share a file, so that their order stays. A table of
+// two entries becomes two, as the keys of these may differ.
 func layStaging(c *scenario.Case, specs func(table int) []string) {
 	for k := range c.Staging {
+		c.Staging[k].Name = fmt.Sprintf("features.t%d", k)
+		c.Dataset.Staging[k].Table = c.Staging[k].Name
 		entry, table := c.Dataset.Staging[k], &c.Staging[k]
 		if entry.Align != nil {
 			continue
