@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
@@ -249,7 +250,19 @@ func TestSamplesMeet(t *testing.T) {
 // not meet in the sides that streams share.
 func TestStreamsThatShareSides(t *testing.T) {
 	t.Parallel()
-	for _, c := range generated(t, thorough(3, 100), func(c *scenario.Case) { c.Query.Columns, c.Query.Filter = nil, "" }) {
+	timed := func(c *scenario.Case) {
+		c.Query.Columns, c.Query.Filter = nil, ""
+		for i := range c.Dataset.Staging {
+			s := &c.Dataset.Staging[i]
+			if (s.Join == dataset.Left || s.Join == dataset.Inner) && s.Duplicates != dataset.DuplicatesAll {
+				s.PointInTime = &dataset.PointInTime{Training: "ts", Staging: "ts", Tolerance: 50 * time.Hour}
+				if s.Columns != nil {
+					s.Columns = append(s.Columns, dataset.Column{Column: "ts", Name: s.Name + "_ts"})
+				}
+			}
+		}
+	}
+	for _, c := range generated(t, thorough(3, 100), timed) {
 		m := made(t, c)
 		variants := sharing(c)
 		l := loader.New(loader.Options{Catalog: m.World, Scan: m.Scan})
