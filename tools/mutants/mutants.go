@@ -39,7 +39,7 @@ func planMutants() []mutant {
 		},
 		{
 			"order-depends-on-staging", "loader/plan/order.go",
-			`"%d %d %d %q", Algorithm, p.Seed, p.Epoch, words`, `"%d %d %d %q", Algorithm, p.Seed+int64(len(p.Staging)), p.Epoch, words`, plan,
+			`"%d %d %d %q", Algorithm, p.Seed, p.Epoch, words`, `"%d %d %d %q", Algorithm, p.Seed+int64(len(p.Relation.Staging)), p.Epoch, words`, plan,
 		},
 	}
 }

@@ -1,7 +1,7 @@
 package main
 
 // spillMutants break what is joined from local disk, and who waits for memory.
-func spillMutants() []mutant { //nolint:funlen // a table
+func spillMutants() []mutant {
 	join, spooled := []string{"./joiner"}, []string{"./internal/spool"}
 	budgeted, scanned := []string{"./internal/budget"}, []string{"./loader/scan"}
 	return []mutant{
