@@ -36,7 +36,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Lake:
     big: list[Row] = [{"request_id": r, "wide": [rng.randrange(2**60)] * 2000} for r in range(400)]
     made.write("features.big", {"request_id": LongType(), "wide": wide_type}, ("request_id", 4), big)
     made.write("features.scores", lake.SCORES, ("request_id", 8), lake.scores(rng, 40))
-    made.write("features.unbucketed", lake.SCORES, None, lake.scores(rng, 40))
     made.write("features.texts", lake.TEXTS, ("session", 4), lake.texts(rng, 40))
     twice = lake.scores(rng, 40)
     made.write("features.twice", lake.SCORES, ("request_id", 4), [*twice, twice[3]])
@@ -64,7 +63,8 @@ def client(config: Path) -> Iterator[penstock.Client]:
     ("name", "query", "field", "texts"),
     [
         ("scores", {"batchrows": 5}, "batchrows", ["batch_rows"]),
-        ("scores", {"sample": 0.5}, "sample", ["not served"]),
+        ("scores", {"sample": 0.5}, "sample", ["an object"]),
+        ("scores", {"since": 3}, "since", ["not served"]),
         ("scores", {"dense": {"x": ["score"]}}, "dense", ["not served"]),
         ("scores", {"wire": "indexed"}, "wire", ["indexed"]),
         ("scores", {"columns": ["row", "scroe"]}, "columns[1]", ["scroe", "score"]),
@@ -75,7 +75,7 @@ def client(config: Path) -> Iterator[penstock.Client]:
         ("scores", {"lanes": 4, "batch_rows": 10}, "batch_rows", ["multiple of 4"]),
         ("scores", {"order": "sorted"}, "order", ["shuffled"]),
         ("scores", {"cursor": {"v": 1}}, None, ["cursor"]),
-        (dataset("features.unbucketed"), {}, None, ["features.unbucketed"]),
+        (dataset("features.texts", strategy="hash"), {}, "dataset.staging[0].strategy", ["merge"]),
         (dataset("features.texts", key={"request_id": "session"}), {}, None, ["request_id", "session"]),
         (dataset("features.scores", joyn="left"), {}, "dataset.staging[0].joyn", ["join"]),
     ],
