@@ -70,7 +70,7 @@ def test_a_stream_goes_on_at_the_successor_on_the_socket(config: Path, path: Pat
 
 
 def _until_it_answers(client: penstock.Client) -> None:
-    """gRPC waits a second or more before it tries an address again that refused."""
+    """Try until a server answers: gRPC waits before it asks an address again that refused."""
     for _ in range(100):
         try:
             client.plan("d")
