@@ -44,7 +44,7 @@ func planMutants() []mutant {
 	}
 }
 
-func streamMutants() []mutant {
+func streamMutants() []mutant { //nolint:funlen // a table
 	lane := []string{"./loader/lane", "./loader"}
 	loader := []string{"./loader"}
 	return []mutant{
@@ -118,6 +118,50 @@ func streamMutants() []mutant {
 		{
 			"drop-tail-keeps-going", "loader/stream.go",
 			"		shortest = min(shortest, l.Rows)", "		shortest = max(shortest, l.Rows)", loader,
+		},
+		{
+			"sides-of-other-times-are-shared", "loader/class.go",
+			"		fmt.Fprintf(&text, \"time %d\\n\", *l.recipe.Time)\n", "		_ = text\n", loader,
+		},
+		{
+			"sides-of-other-defaults-are-shared", "loader/class.go",
+			"		fmt.Fprintf(&text, \"shown %d %v\\n\", c.at, l.recipe.Defaults[i])\n", "		fmt.Fprintf(&text, \"shown %d\\n\", c.at+0*i)\n", loader,
+		},
+		{
+			"sides-of-other-shapes-are-shared", "loader/class.go",
+			"		fmt.Fprintf(&text, \"column %d %v\\n\", c.field.ID, c.shapes)\n", "		fmt.Fprintf(&text, \"column %d\\n\", c.field.ID)\n", loader,
+		},
+		{
+			"unread-table-of-all-multiplies-nothing", "loader/level.go",
+			" && l.rule.Duplicates != joiner.DuplicatesAll\n", "\n", loader,
+		},
+		{
+			"overlay-takes-the-unshaped-column", "loader/level.go",
+			"l.show(column{field: over.Field, shapes: o.Shapes}, nil)", "l.show(column{field: over.Field}, nil)", loader,
+		},
+		{
+			"one-default-for-a-column-shown-twice", "loader/level.go",
+			"return o.same(c) && o.fallback == fallback", "return o.same(c) && (o.fallback == fallback || fallback != nil)", loader,
+		},
+		{
+			"distinct-keeps-the-other-end", "loader/distinct.go",
+			"d.Keep == dataset.KeepLast", "d.Keep != dataset.KeepLast", loader,
+		},
+		{
+			"distinct-forgets-desc", "loader/distinct.go",
+			"Descending: o.Descending}", "Descending: false}", loader,
+		},
+		{
+			"first-elements-are-the-last", "loader/columns.go",
+			"batch.First(a, s.First, mem)", "batch.Last(a, s.First, mem)", loader,
+		},
+		{
+			"nulls-keep-is-replace", "loader/level.go",
+			"KeepNulls: r.Nulls == dataset.NullsKeep", "KeepNulls: false", loader,
+		},
+		{
+			"time-is-always-exact", "loader/level.go",
+			"Exact: r.Time.Exact}", "Exact: true}", loader,
 		},
 	}
 }
