@@ -21,13 +21,27 @@ const (
 	thriftSet    = 10
 	thriftStruct = 12
 
-	headerCompressedSize = 3
-	headerCRC            = 4
+	headerKind       = 1
+	headerPlainSize  = 2
+	headerStoredSize = 3
+	headerCRC        = 4
+	headerData       = 5
+	headerDictionary = 7
+	headerDataV2     = 8
+
+	pageData       = 0
+	pageIndex      = 1
+	pageDictionary = 2
+	pageDataV2     = 3
 
 	thriftDepth = 16 // of nesting: page headers need four
 )
 
-var errThrift = errors.New("a page header cannot be read")
+var (
+	errThrift       = errors.New("a page header cannot be read")
+	errPageReaches  = errors.New("a page reaches past its column chunk")
+	errPageChecksum = errors.New("a page does not match its checksum")
+)
 
 // checkCRC verifies the checksum of every page of a column chunk whose header
 // has one. The decoder below ignores them. A chunk whose headers cannot be
@@ -35,17 +49,17 @@ var errThrift = errors.New("a page header cannot be read")
 func checkCRC(chunk []byte) error {
 	for len(chunk) > 0 {
 		t := thrift{rest: chunk}
-		size, crc, err := t.pageHeader()
+		h, err := t.pageHeader()
 		switch {
 		case err != nil:
 			return err
-		case size < 0 || size > int64(len(t.rest)):
-			return errors.New("a page reaches past its column chunk")
+		case h.size < 0 || h.size > int64(len(t.rest)):
+			return errPageReaches
 		}
-		if page := t.rest[:size]; crc != nil && crc32.ChecksumIEEE(page) != *crc {
-			return errors.New("a page does not match its checksum")
+		if page := t.rest[:h.size]; h.crc != nil && crc32.ChecksumIEEE(page) != *h.crc {
+			return errPageChecksum
 		}
-		chunk = t.rest[size:]
+		chunk = t.rest[h.size:]
 	}
 	return nil
 }
@@ -53,24 +67,84 @@ func checkCRC(chunk []byte) error {
 // thrift reads the compact protocol from the front of a buffer.
 type thrift struct{ rest []byte }
 
-// pageHeader reads a PageHeader: the stored size of the page after it, and its
-// checksum where it has one.
-func (t *thrift) pageHeader() (size int64, crc *uint32, err error) {
-	size = -1
-	err = t.fields(func(id int64, kind byte) error {
-		if (id != headerCompressedSize && id != headerCRC) || kind != thriftI32 {
+// pageHeader is what a PageHeader says; -1 is what it does not.
+type pageHeader struct {
+	kind  int64
+	plain int64   // bytes of the page before compression
+	size  int64   // as it is stored
+	crc   *uint32 // nil where it has none
+
+	// Of the header of its kind.
+	count, encoding                        int64
+	definitionEncoding, repetitionEncoding int64
+	definitionBytes, repetitionBytes       int64 // of the second version
+	compressed                             bool  // the values of the second version
+}
+
+// pageHeader reads a PageHeader.
+func (t *thrift) pageHeader() (pageHeader, error) {
+	h := pageHeader{kind: -1, plain: -1, size: -1, count: -1, encoding: -1, definitionEncoding: -1, repetitionEncoding: -1, definitionBytes: -1, repetitionBytes: -1, compressed: true}
+	err := t.fields(func(id int64, kind byte) error {
+		switch {
+		case id == headerKind && kind == thriftI32:
+			return t.number(&h.kind)
+		case id == headerPlainSize && kind == thriftI32:
+			return t.number(&h.plain)
+		case id == headerStoredSize && kind == thriftI32:
+			return t.number(&h.size)
+		case id == headerCRC && kind == thriftI32:
+			v, err := t.varint()
+			sum := uint32(v) //nolint:gosec // the checksum is stored as a signed number
+			h.crc = &sum
+			return err
+		case id == headerData && kind == thriftStruct:
+			return t.numbers(&h.count, &h.encoding, &h.definitionEncoding, &h.repetitionEncoding)
+		case id == headerDictionary && kind == thriftStruct:
+			return t.numbers(&h.count, &h.encoding)
+		case id == headerDataV2 && kind == thriftStruct:
+			return t.dataV2(&h)
+		default:
 			return t.skip(kind, thriftDepth)
 		}
-		v, err := t.varint()
-		if id == headerCRC {
-			sum := uint32(v) //nolint:gosec // the checksum is stored as a signed number
-			crc = &sum
-		} else {
-			size = v
-		}
-		return err
 	})
-	return size, crc, err
+	return h, err
+}
+
+// dataV2 reads the header of a data page of the second version.
+func (t *thrift) dataV2(h *pageHeader) error {
+	var nulls, rows int64
+	into := []*int64{&h.count, &nulls, &rows, &h.encoding, &h.definitionBytes, &h.repetitionBytes}
+	return t.fields(func(id int64, kind byte) error {
+		switch {
+		case id >= 1 && id <= int64(len(into)) && kind == thriftI32:
+			return t.number(into[id-1])
+		case id == 7 && (kind == thriftTrue || kind == thriftFalse):
+			h.compressed = kind == thriftTrue
+			return nil
+		default:
+			return t.skip(kind, thriftDepth-1)
+		}
+	})
+}
+
+// numbers reads a struct whose first fields are numbers, one for each of into.
+func (t *thrift) numbers(into ...*int64) error {
+	return t.fields(func(id int64, kind byte) error {
+		if id >= 1 && id <= int64(len(into)) && kind == thriftI32 {
+			return t.number(into[id-1])
+		}
+		return t.skip(kind, thriftDepth-1)
+	})
+}
+
+// number reads a number of 32 bits.
+func (t *thrift) number(into *int64) error {
+	v, err := t.varint()
+	if v != int64(int32(v)) {
+		return errThrift
+	}
+	*into = v
+	return err
 }
 
 // fields calls read for every field of a struct; read consumes the value.

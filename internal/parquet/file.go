@@ -214,8 +214,7 @@ func (f *File) spans(group int, columns []column) []span {
 	var out []span
 	for _, c := range columns {
 		for _, leaf := range c.leaves {
-			start, length := f.chunkRange(group, leaf)
-			out = append(out, span{start: start, length: length})
+			out = append(out, f.chunkSpan(group, leaf))
 		}
 	}
 	return out

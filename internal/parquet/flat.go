@@ -10,8 +10,7 @@ import (
 // flatColumn decodes a column of 4- or 8-byte values that is not nested, and
 // plain or dictionary encoded: most columns of a training table. The library
 // decodes these too, but it grows each dictionary step by step, which costs as
-// much as the rest of the work and fills the heap with what it outgrew. Pages
-// are still the library's to read and decompress.
+// much as the rest of the work and fills the heap with what it outgrew.
 type flatColumn struct {
 	leaf
 	kind     arrow.DataType
@@ -95,15 +94,11 @@ func (c *flatColumn) decode(out, validity []byte, at, n int) (int, error) {
 
 // nextPage opens the next data page; false after the last.
 func (c *flatColumn) nextPage() (bool, error) {
-	page, err := c.next()
-	if page == nil {
+	next, err := c.next()
+	if next == nil {
 		return false, err
 	}
-	levels, body, err := splitLevels(page, false, c.optional)
-	if err != nil {
-		return false, err
-	}
-	c.levels = hybrid{rest: levels.definition, width: 1}
-	c.left = int(page.NumValues())
-	return true, c.open(page, body)
+	c.levels = hybrid{rest: next.definition, width: 1}
+	c.left = next.count
+	return true, c.open(next)
 }

@@ -77,6 +77,7 @@ func TestFlatColumns(t *testing.T) {
 		want := flatBatch(t, r, n, 1+r.IntN(3*n), []float64{0, 0.1, 0.5, 1}[i%4])
 		opts := parquet.WriteOptions{
 			FieldIDs: ids(int(want.NumCols())), Plain: i%3 == 0, PageV2: i%2 == 0, PageBytes: int64(64 + r.IntN(4096)), RowGroupRows: int64(1 + r.IntN(n)),
+			Codec: parquet.Codec(i % 5),
 		}
 		content := write(t, opts, want)
 		got := mustRead(t, open(t, content), parquet.ReadOptions{

@@ -190,6 +190,11 @@ func (f *Footer) chunkRange(group, leaf int) (start, length int64) {
 	return start, m.TotalCompressedSize
 }
 
+func (f *Footer) chunkSpan(group, leaf int) span {
+	start, length := f.chunkRange(group, leaf)
+	return span{start: start, length: length}
+}
+
 // damaged is the one form of errors about a file that contradicts itself.
 func damaged(location, format string, args ...any) *fault.Error {
 	return fault.New(fault.Corrupt, format, args...).In("", location).

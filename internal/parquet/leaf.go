@@ -1,21 +1,19 @@
 package parquet
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/bitutil"
 	"github.com/apache/arrow-go/v18/parquet"
-	"github.com/apache/arrow-go/v18/parquet/file"
 )
 
 // leaf takes the values of a primitive column of 4 or 8 bytes out of its
 // pages, plain or by a dictionary. What is null, and where lists begin, is
 // told by levels that it does not look at.
 type leaf struct {
-	pages file.PageReader
+	pages *pages
 	width int // bytes of a value
 
 	dictionary []byte // the values of the dictionary page; nil before it
@@ -50,42 +48,43 @@ func (f *Footer) leafWidth(group, leaf int, kind arrow.DataType) int {
 
 // next returns the next data page, which is valid until the next call; nil
 // after the last. It keeps the dictionary that stands before them.
-func (l *leaf) next() (file.Page, error) {
-	for l.pages.Next() {
-		page := l.pages.Page()
-		dictionary, ok := page.(*file.DictionaryPage)
-		if !ok {
-			return page, nil
+func (l *leaf) next() (*page, error) {
+	for {
+		next, err := l.pages.next()
+		if next == nil || err != nil {
+			return nil, err
+		}
+		if !next.dictionary {
+			return next, nil
 		}
 		if l.dictionary != nil {
 			return nil, errors.New("a column has two dictionaries")
 		}
-		l.dictionary = dictionary.Data()
-		if len(l.dictionary) != int(dictionary.NumValues())*l.width {
-			return nil, fmt.Errorf("a dictionary of %d values has %d bytes", dictionary.NumValues(), len(l.dictionary))
+		if len(next.values) != next.count*l.width {
+			return nil, fmt.Errorf("a dictionary of %d values has %d bytes", next.count, len(next.values))
 		}
+		l.dictionary = next.values
 	}
-	return nil, l.pages.Err()
 }
 
-// open begins with the values of a page, which stand behind its levels.
-func (l *leaf) open(page file.Page, body []byte) error {
-	l.values, l.indices, l.coded = body, hybrid{}, false
-	switch encoding := parquet.Encoding(page.Encoding()); encoding {
+// open begins with the values of a page.
+func (l *leaf) open(p *page) error {
+	l.values, l.indices, l.coded = p.values, hybrid{}, false
+	switch p.encoding {
 	case parquet.Encodings.Plain:
 		return nil
 	case parquet.Encodings.PlainDict, parquet.Encodings.RLEDict:
 		l.coded, l.values = true, nil
-		if len(body) == 0 { // a page of nulls alone may leave out the width
+		if len(p.values) == 0 { // a page of nulls alone may leave out the width
 			return nil
 		}
-		if body[0] > 32 {
-			return fmt.Errorf("dictionary indices have %d bits", body[0])
+		if p.values[0] > 32 {
+			return fmt.Errorf("dictionary indices have %d bits", p.values[0])
 		}
-		l.indices = hybrid{rest: body[1:], width: int(body[0])}
+		l.indices = hybrid{rest: p.values[1:], width: int(p.values[0])}
 		return nil
 	default:
-		return fmt.Errorf("a page is encoded as %s, which its row group does not list", encoding)
+		return fmt.Errorf("a page is encoded as %s, which its row group does not list", p.encoding)
 	}
 }
 
@@ -131,61 +130,6 @@ func spread[T uint32 | uint64](out []T, validity []byte, at, present int) {
 
 // close gives the pages' memory back.
 func (l *leaf) close() {
-	_ = l.pages.Close() // nothing is written
+	l.pages.close()
 	l.dictionary, l.values = nil, nil
-}
-
-// pageLevels are the stored levels of a page.
-type pageLevels struct{ repetition, definition []byte }
-
-var errPageShort = errors.New("a page is shorter than its levels")
-
-// splitLevels parts a page into its levels, of those kinds that the column
-// has, and its values.
-func splitLevels(page file.Page, repeated, optional bool) (pageLevels, []byte, error) {
-	var out pageLevels
-	switch page := page.(type) {
-	case *file.DataPageV1:
-		return splitLevelsV1(page, repeated, optional)
-	case *file.DataPageV2:
-		body := page.Data()
-		repetition, definition := int(page.RepetitionLevelByteLen()), int(page.DefinitionLevelByteLen())
-		if !repeated && repetition != 0 || repetition+definition > len(body) {
-			return out, nil, errPageShort
-		}
-		out.repetition, out.definition = body[:repetition], body[repetition:repetition+definition]
-		return out, body[repetition+definition:], nil
-	default:
-		return out, nil, fmt.Errorf("a page of type %s stands among data pages", page.Type())
-	}
-}
-
-// splitLevelsV1 reads the length that stands before levels of each kind.
-func splitLevelsV1(page *file.DataPageV1, repeated, optional bool) (pageLevels, []byte, error) {
-	var out pageLevels
-	body := page.Data()
-	for _, kind := range []struct {
-		there    bool
-		encoding parquet.Encoding
-		into     *[]byte
-	}{
-		{repeated, page.RepetitionLevelEncoding(), &out.repetition},
-		{optional, page.DefinitionLevelEncoding(), &out.definition},
-	} {
-		if !kind.there {
-			continue
-		}
-		if kind.encoding != parquet.Encodings.RLE {
-			return out, nil, fmt.Errorf("levels are encoded as %s", kind.encoding)
-		}
-		if len(body) < 4 {
-			return out, nil, errPageShort
-		}
-		length := uint64(binary.LittleEndian.Uint32(body))
-		if length > uint64(len(body)-4) {
-			return out, nil, errPageShort
-		}
-		*kind.into, body = body[4:4+length], body[4+length:]
-	}
-	return out, body, nil
 }

@@ -33,10 +33,10 @@ type listLevels struct {
 var errContinued = errors.New("a row goes on that did not begin with an element")
 
 // open begins with the levels of a page.
-func (l *listLevels) open(stored pageLevels, levels int) {
-	l.repetition = hybrid{rest: stored.repetition, width: 1}
-	l.definition = hybrid{rest: stored.definition, width: bits.Len(uint(l.element))}
-	l.left, l.size, l.at = levels, 0, 0
+func (l *listLevels) open(p *page) {
+	l.repetition = hybrid{rest: p.repetition, width: 1}
+	l.definition = hybrid{rest: p.definition, width: bits.Len(uint(l.element))}
+	l.left, l.size, l.at = p.count, 0, 0
 }
 
 // load decodes the next window if the open one is read; false at the end of

@@ -91,16 +91,12 @@ func (c *listColumn) load() (bool, error) {
 		if ready || err != nil {
 			return ready, err
 		}
-		page, err := c.next()
-		if page == nil {
+		next, err := c.next()
+		if next == nil {
 			return false, err
 		}
-		stored, body, err := splitLevels(page, true, true)
-		if err != nil {
-			return false, err
-		}
-		c.levels.open(stored, int(page.NumValues()))
-		if err := c.open(page, body); err != nil {
+		c.levels.open(next)
+		if err := c.open(next); err != nil {
 			return false, err
 		}
 	}

@@ -97,6 +97,7 @@ func TestListColumns(t *testing.T) {
 		want := listBatch(r, n, form)
 		opts := parquet.WriteOptions{
 			FieldIDs: ids(int(want.NumCols())), Plain: i%3 == 0, PageV2: i/len(forms)%2 == 0, PageBytes: int64(64 + r.IntN(8192)), RowGroupRows: int64(1 + r.IntN(n)),
+			Codec: parquet.Codec(i % 5),
 		}
 		content := write(t, opts, want)
 		got := mustRead(t, open(t, content), parquet.ReadOptions{

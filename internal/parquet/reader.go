@@ -11,6 +11,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/file"
+	"github.com/apache/arrow-go/v18/parquet/metadata"
 	"github.com/apache/arrow-go/v18/parquet/pqarrow"
 	"golang.org/x/sync/errgroup"
 
@@ -186,9 +187,6 @@ func (r *reader) nextGroup() error {
 		if c.field < 0 {
 			continue
 		}
-		if err := r.checkPages(c); err != nil {
-			return err
-		}
 		if err := r.openColumn(i); err != nil {
 			return fmt.Errorf("column %s: %w", c.shape.path, err)
 		}
@@ -200,6 +198,9 @@ func (r *reader) openColumn(i int) (err error) {
 	defer recovered(&err, r.file.Location(), "a column cannot be decoded")
 	c := r.columns[i]
 	if r.own[i], err = r.openOwn(r.file.fields[c.field]); r.own[i] != nil || err != nil {
+		return err
+	}
+	if err := r.checkPages(c); err != nil {
 		return err
 	}
 	leaves := make(map[int]bool, len(c.leaves))
@@ -214,13 +215,17 @@ func (r *reader) openColumn(i int) (err error) {
 	return err
 }
 
-// openOwn opens a top-level column if this package decodes it, else returns nil.
+// openOwn opens a top-level column if this package decodes it, else returns
+// nil. Its pages are verified as they are read.
 func (r *reader) openOwn(field Field) (ownColumn, error) {
+	// Old files' chunks are longer than they say, which the library knows.
+	strange := r.file.meta.WriterVersion().LessThan(metadata.Parquet816FixedVersion)
 	flat, list := r.file.newFlatColumn(r.group, field), r.file.newListColumn(r.group, field)
-	if flat == nil && list == nil {
+	if strange || flat == nil && list == nil {
 		return nil, nil //nolint:nilnil // no column is no error
 	}
-	pages, err := r.pages.RowGroup(r.group).GetColumnPageReader(field.Leaves[0])
+	chunk := r.source.loaded(r.file.chunkSpan(r.group, field.Leaves[0]))
+	pages, err := r.file.newPages(r.group, field.Leaves[0], chunk, r.opts.Scratch)
 	if err != nil {
 		return nil, err
 	}
@@ -235,9 +240,8 @@ func (r *reader) openOwn(field Field) (ownColumn, error) {
 // checkPages verifies the checksums of a column's pages.
 func (r *reader) checkPages(c column) error {
 	for _, leaf := range c.leaves {
-		start, length := r.file.chunkRange(r.group, leaf)
-		if err := checkCRC(r.source.loaded(span{start: start, length: length})); err != nil {
-			return fmt.Errorf("column %s: %w", c.shape.path, err)
+		if err := checkCRC(r.source.loaded(r.file.chunkSpan(r.group, leaf))); err != nil {
+			return err
 		}
 	}
 	return nil

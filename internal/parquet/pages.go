@@ -1,0 +1,168 @@
+package parquet
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/apache/arrow-go/v18/parquet"
+	"github.com/apache/arrow-go/v18/parquet/compress"
+)
+
+// mostPage bounds a page before compression, as the library does: a damaged
+// header may promise any size.
+const mostPage = 256 << 20
+
+// pages takes the pages of a column chunk apart where the chunk lies. The
+// library copies each page before it decompresses it, and reads its header
+// into a tree; decompressing stays the library's.
+type pages struct {
+	rest     []byte // of the chunk, from the next page on
+	codec    compress.Codec
+	stored   bool // without compression
+	repeated bool // pages have repetition levels
+	optional bool // pages have definition levels
+	scratch  memory.Allocator
+
+	dictionary []byte // memory of scratch
+	body       []byte // memory of scratch
+}
+
+// page is one page. Its bytes are those of the chunk, or scratch memory: a
+// dictionary's stays until close, others' until the next page.
+type page struct {
+	dictionary bool
+	count      int // values, or levels where there are some
+	encoding   parquet.Encoding
+	repetition []byte // stored levels
+	definition []byte
+	values     []byte
+}
+
+var (
+	errPageShort = errors.New("a page is shorter than its levels")
+	errPageSize  = errors.New("a page has not the size that its header says")
+)
+
+// newPages returns the pages of a leaf's chunk.
+func (f *Footer) newPages(group, leaf int, chunk []byte, scratch memory.Allocator) (*pages, error) {
+	described := f.meta.Schema.Column(leaf)
+	codec := compress.Compression(f.meta.RowGroups[group].Columns[leaf].MetaData.Codec)
+	p := &pages{
+		rest: chunk, stored: codec == compress.Codecs.Uncompressed, scratch: scratch,
+		repeated: described.MaxRepetitionLevel() > 0, optional: described.MaxDefinitionLevel() > 0,
+	}
+	var err error
+	p.codec, err = compress.GetCodec(codec)
+	return p, err
+}
+
+// next returns the next page of data or the dictionary; nil after the last.
+func (p *pages) next() (*page, error) {
+	for len(p.rest) > 0 {
+		t := thrift{rest: p.rest}
+		h, err := t.pageHeader()
+		switch {
+		case err != nil:
+			return nil, err
+		case h.size < 0 || h.size > int64(len(t.rest)):
+			return nil, errPageReaches
+		}
+		body := t.rest[:h.size]
+		p.rest = t.rest[h.size:]
+		if h.crc != nil && crc32.ChecksumIEEE(body) != *h.crc {
+			return nil, errPageChecksum
+		}
+		if h.kind == pageIndex {
+			continue
+		}
+		return p.open(&h, body)
+	}
+	return nil, nil //nolint:nilnil // no page is no error
+}
+
+// open decompresses a page and parts levels and values.
+func (p *pages) open(h *pageHeader, body []byte) (*page, error) {
+	out := &page{count: int(h.count), encoding: parquet.Encoding(h.encoding)}
+	if h.plain < 0 || h.plain > mostPage || h.count < 0 {
+		return nil, errPageSize
+	}
+	var err error
+	switch h.kind {
+	case pageDictionary:
+		out.dictionary = true
+		out.values, err = p.unpack(&p.dictionary, body, h.plain, !p.stored)
+	case pageData:
+		if out.values, err = p.unpack(&p.body, body, h.plain, !p.stored); err == nil {
+			err = p.splitLevels(out, h)
+		}
+	case pageDataV2:
+		levels := h.repetitionBytes + h.definitionBytes
+		if h.repetitionBytes < 0 || h.definitionBytes < 0 || levels > int64(len(body)) || levels > h.plain || !p.repeated && h.repetitionBytes > 0 {
+			return nil, errPageShort
+		}
+		out.repetition, out.definition = body[:h.repetitionBytes], body[h.repetitionBytes:levels]
+		out.values, err = p.unpack(&p.body, body[levels:], h.plain-levels, !p.stored && h.compressed)
+	default:
+		return nil, fmt.Errorf("a page is of the unknown kind %d", h.kind)
+	}
+	return out, err
+}
+
+// unpack returns the bytes as they were before compression, in memory that it
+// keeps in into.
+func (p *pages) unpack(into *[]byte, body []byte, size int64, compressed bool) ([]byte, error) {
+	if compressed && len(body) > 0 {
+		if int64(cap(*into)) < size {
+			p.scratch.Free(*into)
+			*into = nil
+			*into = p.scratch.Allocate(int(size))
+		}
+		var err error
+		if body, err = compress.Decode(p.codec, (*into)[:size], body); err != nil {
+			return nil, fmt.Errorf("a page cannot be decompressed: %w", err)
+		}
+	}
+	if int64(len(body)) != size {
+		return nil, errPageSize
+	}
+	return body, nil
+}
+
+// splitLevels parts the levels of a page of the first version from its values;
+// they stand before them, with their length.
+func (p *pages) splitLevels(out *page, h *pageHeader) error {
+	for _, kind := range []struct {
+		there    bool
+		encoding int64
+		into     *[]byte
+	}{
+		{p.repeated, h.repetitionEncoding, &out.repetition},
+		{p.optional, h.definitionEncoding, &out.definition},
+	} {
+		if !kind.there {
+			continue
+		}
+		if encoding := parquet.Encoding(kind.encoding); encoding != parquet.Encodings.RLE {
+			return fmt.Errorf("levels are encoded as %s", encoding)
+		}
+		if len(out.values) < 4 {
+			return errPageShort
+		}
+		length := uint64(binary.LittleEndian.Uint32(out.values))
+		if length > uint64(len(out.values)-4) {
+			return errPageShort
+		}
+		*kind.into, out.values = out.values[4:4+length], out.values[4+length:]
+	}
+	return nil
+}
+
+// close gives the memory back.
+func (p *pages) close() {
+	p.scratch.Free(p.dictionary)
+	p.scratch.Free(p.body)
+	*p = pages{scratch: p.scratch}
+}
