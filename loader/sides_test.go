@@ -2,6 +2,7 @@ package loader_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -227,4 +228,46 @@ func TestStreamsOfOtherRulesShareNothing(t *testing.T) {
 	}
 	require.NotEqual(t, got[0], got[1])
 	require.NotEqual(t, got[0], got[2])
+}
+
+// TestStreamsOfOtherTimesShareNothing: two datasets read the same columns of the
+// same files, and go by another time column each.
+//
+// spec: join-62
+func TestStreamsOfOtherTimesShareNothing(t *testing.T) {
+	t.Parallel()
+	w := scenario.NewWorld()
+	t.Cleanup(w.Release)
+	written{"ml.train", "id:long at:long item:long", "bucket(2,id)", 20, func(i int) string { return fmt.Sprint(i%3, 10+i, i) }}.in(t, w)
+	written{"features.f", "id:long early:long late:long v:long", "bucket(2,id)", 30, func(i int) string {
+		return fmt.Sprint(i%3, i, 30-i, i)
+	}}.in(t, w)
+	datasets := make([]dataset.Dataset, 2)
+	for i, column := range []string{"early", "late"} {
+		d := dataset.Dataset{
+			Name: column, Key: []string{"id"}, Training: dataset.Training{Table: "ml.train"},
+			Staging: []dataset.Staging{{
+				Table: "features.f", Duplicates: dataset.DuplicatesFirst,
+				Columns:     []dataset.Column{{Column: "early"}, {Column: "late"}, {Column: "v"}},
+				PointInTime: &dataset.PointInTime{Training: "at", Staging: column, Tolerance: 100, Exact: true},
+			}},
+		}
+		datasets[i] = d.Defaults()
+	}
+	options := loader.Options{Datasets: datasets, Catalog: w, Scan: w.Scan}
+	together := loader.New(options)
+	held := open(t, together, dataset.Query{Dataset: "early", Lanes: 1, BatchRows: 1, Shard: dataset.Shard{Of: 1}})
+	defer held.Release()
+	require.True(t, held.Next(), "its sides stay while it is open")
+	q := one(1, 8)
+	q.Dataset = "late"
+	got, err := scenario.Read(context.Background(), together, q)
+	require.NoError(t, err)
+	want, err := scenario.Read(context.Background(), loader.New(options), q)
+	require.NoError(t, err)
+	require.Equal(t, scenario.Texts(want[0].Rows()), scenario.Texts(got[0].Rows()))
+	q.Dataset = "early"
+	other, err := scenario.Read(context.Background(), loader.New(options), q)
+	require.NoError(t, err)
+	require.NotEqual(t, scenario.Texts(other[0].Rows()), scenario.Texts(got[0].Rows()))
 }
