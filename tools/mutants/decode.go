@@ -1,0 +1,57 @@
+package main
+
+// decodeMutants break how Parquet pages are decoded, and who may use a socket.
+func decodeMutants() []mutant {
+	parquet, command := []string{"./internal/parquet"}, []string{"./cmd/penstock"}
+	return []mutant{
+		{
+			"rows-end-with-their-page", "internal/parquet/levels.go",
+			"		if !l.begins() && out.last < l.some {", "		if !l.begins() || out.last < l.some {", parquet,
+		},
+		{
+			"lists-go-on-without-a-beginning", "internal/parquet/levels.go",
+			"case level < l.some || out.last < l.some:", "case level < l.some:", parquet,
+		},
+		{
+			"empty-lists-are-null", "internal/parquet/levels.go",
+			"out.begin(elements, level >= l.some-1)", "out.begin(elements, level >= l.some)", parquet,
+		},
+		{
+			"null-elements-are-values", "internal/parquet/list.go",
+			"	if present < elements {\n		c.spread(", "	if present > elements {\n		c.spread(", parquet,
+		},
+		{
+			"runs-of-other-levels-count-as-elements", "internal/parquet/hybrid.go",
+			"	if h.value != value {\n		return 0, nil", "	if h.value < value {\n		return h.repeat, nil", parquet,
+		},
+		{
+			"short-runs-lose-their-last-bits", "internal/parquet/hybrid.go",
+			"	word >>= 8 - at&7\n	for to", "	word >>= 8\n	for to", parquet,
+		},
+		{
+			"page-checksums-are-ignored", "internal/parquet/pages.go",
+			"h.crc != nil && crc32.ChecksumIEEE(body) != *h.crc", "h.crc != nil && crc32.ChecksumIEEE(body) == 0", parquet,
+		},
+		{
+			"values-of-v2-pages-are-always-compressed", "internal/parquet/pages.go",
+			"!p.stored && h.compressed)", "!p.stored)", parquet,
+		},
+		{
+			"repetition-levels-of-v2-pages-come-second", "internal/parquet/pages.go",
+			"out.repetition, out.definition = body[:h.repetitionBytes], body[h.repetitionBytes:levels]",
+			"out.definition, out.repetition = body[:h.repetitionBytes], body[h.repetitionBytes:levels]", parquet,
+		},
+		{
+			"sockets-of-the-living-are-taken", "cmd/penstock/socket.go",
+			"	case err == nil:\n		_ = conn.Close()", "	case err == nil && address == \"\":\n		_ = conn.Close()", command,
+		},
+		{
+			"sockets-are-for-everybody", "cmd/penstock/socket_unix.go",
+			"syscall.Umask(0o177)", "syscall.Umask(0o111)", command,
+		},
+		{
+			"sockets-of-others-are-removed", "cmd/penstock/socket.go",
+			"err == nil && os.SameFile(s.is, now)", "err == nil && now != nil", command,
+		},
+	}
+}
