@@ -84,15 +84,19 @@ func BenchmarkGather(b *testing.B) {
 // BenchmarkGatherNullRow gathers what a join makes: row 0 null, with and
 // without rows that found no match.
 func BenchmarkGatherNullRow(b *testing.B) {
-	fields, columns := []arrow.Field{}, []arrow.Array{}
+	fields, columns := []string{}, []arrow.Array{}
 	floats := benchValues()["1-float32"]
 	for i := range 8 {
-		fields = append(fields, arrow.Field{Name: fmt.Sprint("f", i), Type: floats.DataType(), Nullable: true})
-		columns = append(columns, floats)
+		column, err := batch.WithFirst(floats.DataType(), nil, []arrow.Array{floats}, memory.DefaultAllocator)
+		if err != nil {
+			b.Fatal(err)
+		}
+		fields, columns = append(fields, fmt.Sprint("f", i)), append(columns, column)
 	}
-	schema := arrow.NewSchema(fields, nil)
-	part := array.NewRecordBatch(schema, columns, benchSource)
-	values, _ := batch.WithNullRow(schema, []arrow.RecordBatch{part}, memory.DefaultAllocator)
+	values, err := array.NewStructArray(columns, fields)
+	if err != nil {
+		b.Fatal(err)
+	}
 	for _, missing := range []int{0, 20} {
 		batches := benchReferences(true)
 		for _, indices := range batches {

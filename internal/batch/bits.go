@@ -16,7 +16,7 @@ const (
 	someNulls
 )
 
-// nullness looks at the source. One whose only null is row 0, as WithNullRow
+// nullness looks at the source. One whose only null is row 0, as WithFirst
 // makes them, is told apart: where row 0 is not asked for there is no work on
 // bits at all, else all columns of such a source have the same validity.
 func (p piece) nullness() nullness {

@@ -109,7 +109,7 @@ type piece struct {
 	*selection
 }
 
-// gathering is one call of Gather, Filter, Concat or WithNullRow. It owns all
+// gathering is one call of Gather, Filter, Concat or WithFirst. It owns all
 // that it makes until close; what is returned was retained before.
 type gathering struct {
 	mem          memory.Allocator // nil: plain memory of the Go heap

@@ -1,8 +1,6 @@
 package batch
 
 import (
-	"math"
-
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
@@ -90,42 +88,4 @@ func whole(arrays []arrow.Array) []Segment {
 		segments[i] = Segment{Values: a, Rows: a.Len()}
 	}
 	return segments
-}
-
-// WithNullRow returns the parts' rows as one struct array whose fields are the
-// schema's, all of them nullable and without metadata. Its row 0 is null in
-// every field, and the parts' rows follow in order, so that a row reference of
-// 0 means "no row" without being null itself. The structs are all valid.
-// Memory comes from mem; parts may be empty, and then one row is all there is.
-func WithNullRow(schema *arrow.Schema, parts []arrow.RecordBatch, mem memory.Allocator) (*array.Struct, error) {
-	rows := int64(1)
-	for _, part := range parts {
-		rows += part.NumRows()
-	}
-	const remedy = "write the staging table with more buckets"
-	if rows > math.MaxInt32 {
-		return nil, fault.New(fault.Exhausted, "%d staging rows are more than 32-bit references reach", rows).WithRemedy(remedy)
-	}
-	g := gathering{mem: mem, remedy: remedy}
-	defer g.close()
-	fields, children := make([]arrow.Field, schema.NumFields()), make([]arrow.ArrayData, schema.NumFields())
-	for i, field := range schema.Fields() {
-		fields[i] = arrow.Field{Name: field.Name, Type: field.Type, Nullable: true}
-		segments := []Segment{{Rows: 1}}
-		for _, part := range parts {
-			segments = append(segments, Segment{Values: part.Column(i), Rows: int(part.NumRows())})
-		}
-		pieces, _, err := g.pieces(field.Type, segments)
-		if err != nil {
-			return nil, fault.Op(err, "collect column %s", field.Name)
-		}
-		column, err := g.column(field.Type, pieces, int(rows))
-		if err != nil {
-			return nil, fault.Op(err, "collect column %s", field.Name)
-		}
-		children[i] = column
-	}
-	out := array.NewData(arrow.StructOf(fields...), int(rows), []*memory.Buffer{nil}, children, 0, 0)
-	defer out.Release()
-	return array.NewStructData(out), nil
 }
