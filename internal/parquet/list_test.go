@@ -89,7 +89,7 @@ func TestListColumns(t *testing.T) {
 	}
 	rounds := 2 * len(forms)
 	if os.Getenv("PENSTOCK_LONG") != "" {
-		rounds *= 20
+		rounds *= 5
 	}
 	for i := range rounds {
 		form := forms[i%len(forms)]
