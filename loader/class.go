@@ -189,6 +189,9 @@ func (c *class) input() joiner.Input {
 func (c *class) key() string {
 	var text strings.Builder
 	text.WriteString(c.level.text)
+	if d, ok := c.division(); ok { // streams that would divide otherwise share nothing
+		fmt.Fprintf(&text, "key %d in %d buckets\n", d.key, d.of)
+	}
 	for _, f := range c.source.Files {
 		fmt.Fprintf(&text, "%q %d %d\n", f.File.Location, f.From, f.To)
 	}

@@ -115,18 +115,10 @@ func (l *level) bucketOf(p *plan.Plan, split plan.Split) (int, resolve.Bucket, b
 	return 0, resolve.Bucket{}, false
 }
 
-// divide is the Of of a joiner.Divider. Rows of buckets that no split of the class has
-// are left out.
+// divide is the Of of a joiner.Divider. It keeps the rows of every bucket: other
+// streams may have splits where this one has none.
 func (d division) divide(keys []arrow.Array, parts []int32) error {
-	if err := resolve.Buckets(parts, keys[d.key], d.of); err != nil {
-		return err
-	}
-	for i, b := range parts {
-		if !d.served[b] {
-			parts[i] = -1
-		}
-	}
-	return nil
+	return resolve.Buckets(parts, keys[d.key], d.of)
 }
 
 // part returns what the grip's piece needs of a divided class.

@@ -154,3 +154,32 @@ func TestStreamsWaitForOneAnother(t *testing.T) {
 	require.Positive(t, whole.Load())
 	require.Zero(t, b.Used())
 }
+
+// TestDividedClassesServeStreamsOfOtherFilters: what one stream divides on local
+// disk has the rows of buckets that only another stream asks for.
+//
+// spec: join-62, join-66
+func TestDividedClassesServeStreamsOfOtherFilters(t *testing.T) {
+	t.Parallel()
+	w := scenario.NewWorld()
+	w.BatchRows = 100
+	t.Cleanup(w.Release)
+	written{"ml.train", "id:long item:long", "bucket(16,id)", 2000, func(i int) string { return fmt.Sprint(i, " ", i) }}.in(t, w)
+	written{"features.f", "id:long v:long text:string", "bucket(7,id)", 2000, func(i int) string { return fmt.Sprint(i, -i, " t", i) }}.in(t, w)
+	d := dataset.Dataset{Name: "d", Key: []string{"id"}, Training: dataset.Training{Table: "ml.train"}, Staging: []dataset.Staging{{Table: "features.f"}}}
+	_, create := disk(t, 0)
+	options := loader.Options{Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w, Scan: w.Scan, Disk: create}
+	p, err := loader.New(options).Plan(context.Background(), one(1, 8))
+	require.NoError(t, err)
+	options.Budget = budget.New(2 * p.ClassUse(0).Largest)
+	l := loader.New(options)
+	part := one(1, 8)
+	part.Sample = &dataset.Sample{Hash: &dataset.HashRange{From: 0, To: 0.125}, By: dataset.SampleByRequest, Rate: 1} // 2 of 16 buckets
+	held := open(t, l, part)
+	defer held.Release()
+	require.True(t, held.Next(), "what it divided stays while it is open")
+	require.Positive(t, held.Report().Staging["f"].SpilledBytes)
+	whole, err := scenario.Read(context.Background(), l, one(1, 8))
+	require.NoError(t, err)
+	require.Equal(t, int64(2000), whole[0].Report.Staging["f"].Matched)
+}

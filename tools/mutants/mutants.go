@@ -74,10 +74,6 @@ func streamMutants() []mutant { //nolint:funlen // a table
 			"			made, err := c.inMemory(budget.Hurry(ctx), parts.Input(b.ID))", "			made, err := c.inMemory(budget.Hurry(ctx), parts.Input(0))", loader,
 		},
 		{
-			"buckets-without-splits-are-kept-out-wrongly", "loader/spill.go",
-			"		if !d.served[b] {\n", "		if d.served[b] {\n", loader,
-		},
-		{
 			"sides-of-other-filters-are-shared", "loader/class.go",
 			"	if l.bound.Rows != nil {\n", "	if l.bound.Rows != nil && l.staging < 0 {\n", loader,
 		},
