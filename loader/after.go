@@ -50,11 +50,8 @@ func (a *after) named(joined arrow.RecordBatch) (arrow.RecordBatch, error) {
 			columns = append(columns, column)
 			continue
 		}
-		d := column.(*array.Dictionary)
-		gathered, err := batch.Gather(a.schema.Field(i).Type, []batch.Segment{{
-			Values:  d.Dictionary().(*array.Struct).Field(at.Field),
-			Indices: d.Indices().(*array.Int32).Int32Values(),
-		}}, a.memory)
+		segment := at.Segment(joined, 0, int(joined.NumRows()))
+		gathered, err := batch.Gather(a.schema.Field(i).Type, []batch.Segment{segment}, a.memory)
 		if err != nil {
 			return nil, fault.Op(err, "gather column %q for the filter", a.schema.Field(i).Name)
 		}

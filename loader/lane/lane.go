@@ -173,7 +173,7 @@ func column(g *batch.Gatherer, c Column, field arrow.Field, runs []run) (arrow.A
 	}
 	segments := make([]batch.Segment, len(runs))
 	for i, x := range runs {
-		segments[i] = x.segment(c)
+		segments[i] = c.Segment(x.batch, x.from, x.rows)
 	}
 	return g.Gather(field.Type, segments)
 }
@@ -184,16 +184,18 @@ type run struct {
 	from, rows int
 }
 
-func (x run) segment(c Column) batch.Segment {
-	column := x.batch.Column(c.Index)
+// Segment returns so many rows of the column in a batch of a piece, as they are
+// gathered.
+func (c Column) Segment(b arrow.RecordBatch, from, rows int) batch.Segment {
+	column := b.Column(c.Index)
 	if c.Field == Plain {
-		return batch.Segment{Values: column, From: x.from, Rows: x.rows}
+		return batch.Segment{Values: column, From: from, Rows: rows}
 	}
 	d := column.(*array.Dictionary)
 	indices := d.Indices().(*array.Int32).Int32Values()
 	return batch.Segment{
 		Values:  d.Dictionary().(*array.Struct).Field(c.Field),
-		Indices: indices[x.from : x.from+x.rows],
+		Indices: indices[from : from+rows],
 	}
 }
 
