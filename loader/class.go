@@ -22,6 +22,7 @@ type class struct {
 	level  *level
 	splits *splits
 	source plan.Source
+	memory int64 // that its side is expected to take
 	shared *side
 	grips  int
 	again  bool // the stream has built it before
@@ -55,6 +56,7 @@ func (l *level) hold(s *splits, at plan.Piece) *grip {
 	c := l.classes[number]
 	if c == nil {
 		c = &class{number: number, level: l, splits: s, source: s.plan.Class(l.staging, number)}
+		c.memory = s.plan.Staging[l.staging].Class(number).Memory()
 		c.shared = s.sides.enter(c.key())
 		l.classes[number] = c
 	}
@@ -223,13 +225,4 @@ func (l *level) describe() string {
 		fmt.Fprintf(&text, "time %d\n", *l.recipe.Time)
 	}
 	return text.String()
-}
-
-// sourceBytes returns the bytes of the files of a source.
-func sourceBytes(source plan.Source) int64 {
-	size := int64(0)
-	for _, f := range source.Files {
-		size += f.File.Bytes
-	}
-	return size
 }

@@ -14,10 +14,6 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// decoded is how much larger rows are in memory than in their files, roughly.
-// It decides what is tried first, never what comes out.
-const decoded = 4
-
 // build makes the class's side: in memory if it fits. What does not, or had to
 // give way before its stream was done with it, is written to local disk, once
 // for all streams: divided by the training table's buckets, since each then
@@ -25,7 +21,7 @@ const decoded = 4
 // than twice.
 func (c *class) build(ctx context.Context) (counted, error) {
 	limit, disk := c.splits.options.Budget.Limit(), c.splits.options.Disk != nil
-	if !disk || limit < 0 || len(c.source.Files) == 0 || !c.again && decoded*c.bytes() <= limit {
+	if !disk || limit < 0 || len(c.source.Files) == 0 || !c.again && c.memory <= limit {
 		c.level.met.read(c.source)
 		c.again = true
 		tried := ctx
@@ -46,9 +42,6 @@ func (c *class) build(ctx context.Context) (counted, error) {
 	return made, err
 }
 
-// bytes returns the bytes of the class's files.
-func (c *class) bytes() int64 { return sourceBytes(c.source) }
-
 func (c *class) inMemory(ctx context.Context, in joiner.Input) (counted, error) {
 	s, err := joiner.Build(ctx, in, c.level.recipe, c.splits.joining())
 	if err != nil {
@@ -58,7 +51,7 @@ func (c *class) inMemory(ctx context.Context, in joiner.Input) (counted, error) 
 }
 
 func (c *class) onDisk(ctx context.Context) (counted, error) {
-	how := joiner.Spilling{Disk: c.splits.options.Disk, Bytes: decoded * c.bytes()}
+	how := joiner.Spilling{Disk: c.splits.options.Disk, Bytes: c.memory}
 	if d, ok := c.division(); ok {
 		parts, err := joiner.Divide(ctx, c.input(), joiner.Divider{Parts: d.of, Of: d.divide}, c.splits.joining(), how)
 		if err != nil {
@@ -101,7 +94,7 @@ func (c *class) division() (division, bool) {
 		}
 		d.key, d.of, d.served[int32(b.ID)] = key, b.Of, true
 	}
-	return d, len(d.served) > 1 || len(d.served) == 1 && decoded*c.bytes() <= c.splits.options.Budget.Limit()
+	return d, len(d.served) > 1 || len(d.served) == 1 && c.memory <= c.splits.options.Budget.Limit()
 }
 
 // bucketOf returns the first pair of the level's key that a split's training

@@ -96,9 +96,9 @@ func TestStagingBytesAreReadOnce(t *testing.T) {
 		}
 		p, err := open(1<<30).Plan(context.Background(), one(1, 8))
 		require.NoError(t, err)
-		largest := p.ClassUse(0).Largest
+		fits := p.ClassUse(0).Largest.Memory()
 		var want []string
-		for i, limit := range []int64{1 << 30, 4 * largest, 4*largest - 1, 2 * largest} {
+		for i, limit := range []int64{1 << 30, fits, fits - 1, fits / 2} {
 			for _, lanes := range []int{1, 4} {
 				w.Scanned = map[string]int{}
 				got, err := scenario.Read(context.Background(), open(limit), one(lanes, 8*lanes))
@@ -171,7 +171,7 @@ func TestDividedClassesServeStreamsOfOtherFilters(t *testing.T) {
 	options := loader.Options{Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w, Scan: w.Scan, Disk: create}
 	p, err := loader.New(options).Plan(context.Background(), one(1, 8))
 	require.NoError(t, err)
-	options.Budget = budget.New(2 * p.ClassUse(0).Largest)
+	options.Budget = budget.New(p.ClassUse(0).Largest.Memory() / 2)
 	l := loader.New(options)
 	part := one(1, 8)
 	part.Sample = &dataset.Sample{Hash: &dataset.HashRange{From: 0, To: 0.125}, By: dataset.SampleByRequest, Rate: 1} // 2 of 16 buckets
