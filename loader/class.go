@@ -18,14 +18,15 @@ import (
 // side itself is the loader's, shared with other streams: it is read and
 // indexed once, when the first row asks or before.
 type class struct {
-	number int
-	level  *level
-	splits *splits
-	source plan.Source
-	memory int64 // that its side is expected to take
-	shared *side
-	grips  int
-	again  bool // the stream has built it before
+	number   int
+	level    *level
+	splits   *splits
+	source   plan.Source
+	memory   int64 // that its side is expected to take
+	division *division
+	shared   *side
+	grips    int
+	again    bool // the stream has built it before
 }
 
 // grip is a lane's hold on a class, for one piece.
@@ -55,8 +56,10 @@ func (l *level) hold(s *splits, at plan.Piece) *grip {
 	number := s.plan.Splits[at.Split].Classes[l.staging]
 	c := l.classes[number]
 	if c == nil {
-		c = &class{number: number, level: l, splits: s, source: s.plan.Class(l.staging, number)}
-		c.memory = s.plan.Staging[l.staging].Class(number).Memory()
+		c = &class{
+			number: number, level: l, splits: s, source: s.plan.Class(l.staging, number),
+			memory: s.plan.Staging[l.staging].Class(number).Memory(), division: l.divided[number],
+		}
 		c.shared = s.sides.enter(c.key())
 		l.classes[number] = c
 	}
@@ -191,7 +194,7 @@ func (c *class) input() joiner.Input {
 func (c *class) key() string {
 	var text strings.Builder
 	text.WriteString(c.level.text)
-	if d, ok := c.division(); ok { // streams that would divide otherwise share nothing
+	if d := c.division; c.divisible() { // streams that would divide otherwise share nothing
 		fmt.Fprintf(&text, "key %d in %d buckets\n", d.key, d.of)
 	}
 	for _, f := range c.source.Files {
