@@ -10,6 +10,7 @@ import (
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/joiner"
+	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/plan"
 	"github.com/penstock/penstock/loader/resolve"
 )
@@ -112,13 +113,13 @@ func (c *class) divisible() bool {
 
 // bucketOf returns the first pair of the level's key that a split's training
 // files are bucketed on, and the split's bucket.
-func (l *level) bucketOf(p *plan.Plan, split plan.Split) (int, resolve.Bucket, bool) {
+func (l *level) bucketOf(p *plan.Plan, split plan.Split) (int, catalog.FileBucket, bool) {
 	for i, k := range l.bound.Keys {
-		if b, ok := resolve.BucketOf(p.Relation.Training, split.Files[0].File, k.Training.ID); ok && b.ID != resolve.NullBucket {
+		if b, ok := p.Relation.Training.BucketOf(split.Files[0].File, k.Training.ID); ok && !b.Null() {
 			return i, b, true
 		}
 	}
-	return 0, resolve.Bucket{}, false
+	return 0, catalog.FileBucket{}, false
 }
 
 // divide is the Of of a joiner.Divider. It keeps the rows of every bucket: other

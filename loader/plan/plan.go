@@ -93,11 +93,11 @@ type Unaligned struct {
 // depends on its training files alone.
 type Split struct {
 	ID        string
-	Partition []any          // values of the training table's partition fields except Bucket's
-	Bucket    resolve.Bucket // of the training table's first bucketed key column; Of is 0 if there is none
-	Files     []FileRange    // of one partition spec, in (sequence number, location) order
-	Rows      int64          // of all Files, pruned ones included
-	Classes   []int          // per staging table: its class, or resolve.NoClass
+	Partition []any              // values of the training table's partition fields except Bucket's
+	Bucket    catalog.FileBucket // of the training table's first bucketed key column; Of is 0 if there is none
+	Files     []FileRange        // of one partition spec, in (sequence number, location) order
+	Rows      int64              // of all Files, pruned ones included
+	Classes   []int              // per staging table: its class, or resolve.NoClass
 }
 
 // FileRange is the rows [From, To) of one data file.
