@@ -185,38 +185,31 @@ func reading(name string) dataset.Query {
 	return q
 }
 
-// TestDividedClassesServeStreamsOfOtherFilters: what one stream divides on local
-// disk has the rows of buckets that only another stream asks for.
+// TestDividedClassesAndOtherStreams: what one stream divides on local disk by 16
+// buckets has the rows of those that only another stream asks for, and is not
+// given to a stream that has 4.
 //
 // spec: join-62, join-66
-func TestDividedClassesServeStreamsOfOtherFilters(t *testing.T) {
+func TestDividedClassesAndOtherStreams(t *testing.T) {
 	t.Parallel()
-	l := tight(t, "bucket(16,id)")
 	part := reading("0")
 	part.Sample = &dataset.Sample{Hash: &dataset.HashRange{From: 0, To: 0.125}, By: dataset.SampleByRequest, Rate: 1} // 2 of 16 buckets
-	held := open(t, l, part)
-	defer held.Release()
-	require.True(t, held.Next(), "what it divided stays while it is open")
-	require.Positive(t, held.Report().Staging["f"].SpilledBytes)
-	whole, err := scenario.Read(context.Background(), l, reading("0"))
-	require.NoError(t, err)
-	require.Equal(t, int64(2000), whole[0].Report.Staging["f"].Matched)
-}
-
-// TestStreamsOfOtherBucketsDivideForThemselves: what one stream divided by the
-// 16 buckets of its training table is of no use to one that has 4.
-//
-// spec: join-62, join-66
-func TestStreamsOfOtherBucketsDivideForThemselves(t *testing.T) {
-	t.Parallel()
-	l := tight(t, "bucket(16,id)", "bucket(4,id)")
-	held := open(t, l, reading("0"))
-	defer held.Release()
-	require.True(t, held.Next(), "what it divided stays while it is open")
-	require.Positive(t, held.Report().Staging["f"].SpilledBytes)
-	other, err := scenario.Read(context.Background(), l, reading("1"))
-	require.NoError(t, err)
-	require.Equal(t, int64(2000), other[0].Report.Staging["f"].Matched)
+	for name, c := range map[string]struct{ first, then dataset.Query }{
+		"of other filters": {part, reading("0")},
+		"of other buckets": {reading("0"), reading("1")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := tight(t, "bucket(16,id)", "bucket(4,id)")
+			held := open(t, l, c.first)
+			defer held.Release()
+			require.True(t, held.Next(), "what it divided stays while it is open")
+			require.Positive(t, held.Report().Staging["f"].SpilledBytes)
+			whole, err := scenario.Read(context.Background(), l, c.then)
+			require.NoError(t, err)
+			require.Equal(t, int64(2000), whole[0].Report.Staging["f"].Matched)
+		})
+	}
 }
 
 // TestOneClassUnderTwoLayoutsIsSliced: a training table's layout changed once, so
