@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/fault"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -182,6 +183,48 @@ func built(in Input, recipe Recipe, opts Options) func(context.Context) (Joinabl
 		}
 		return side, nil
 	}
+}
+
+// probe looks in the table by its first column, and shows all from column from on.
+func (x *table) probe(t testing.TB, from int, rule Rule, recipe Recipe, opts Options) Probe {
+	recipe.Name = rule.Name
+	var shown []int
+	for i := range x.fields[from:] {
+		shown = append(shown, from+i)
+	}
+	return Probe{
+		Rule: rule, Key: []int{0}, Columns: x.fields[from:], Matched: recipe.Matched,
+		Side: built(x.input(t, opts.Memory, []int{0}, shown), recipe, opts),
+	}
+}
+
+// comesTo reads a join: it has some rows, as parse reads them, and counts of its
+// one level; or it fails.
+func comesTo(t testing.TB, r *Reader, want string, counts Counts, fails string) {
+	got, all, err := drain(t, r)
+	if fails != "" {
+		require.EqualError(t, err, fails)
+		require.Equal(t, fault.Invalid, fault.KindOf(err))
+		return
+	}
+	require.NoError(t, err)
+	require.Equal(t, parse(want), parse(strings.ReplaceAll(strings.Join(got, ","), null, "-")))
+	require.Equal(t, []Counts{counts}, all)
+}
+
+// suits reads a join with a level called history, which is good or fails, opened
+// or not.
+func suits(t testing.TB, r *Reader, err error, fails string) {
+	if err == nil {
+		_, _, err = drain(t, r)
+	}
+	if fails == "" {
+		require.NoError(t, err)
+		return
+	}
+	require.ErrorContains(t, err, fails)
+	require.ErrorContains(t, err, "history")
+	require.Equal(t, fault.Invalid, fault.KindOf(err))
 }
 
 // holds returns the bytes of memory that a side holds.

@@ -1,19 +1,13 @@
 package joiner
 
 import (
-	"context"
 	"fmt"
-	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
-
-	"github.com/penstock/penstock/internal/budget"
-	"github.com/penstock/penstock/internal/fault"
 )
 
 // One training table (request, at, word) and one staging table (req, at, word,
@@ -219,112 +213,30 @@ func TestRules(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			for _, strategy := range []Strategy{StrategyAuto, StrategyIndex} {
-				mem := checked(t)
+				opts := Options{Memory: checked(t)}
 				training, staging := ruleTables(t, c.training, c.staging)
-				c.rule.Name, c.recipe.Name, c.recipe.Strategy = "history", "history", strategy
-				r, err := Join(t.Context(), training.input(t, mem, nil, []int{0, 1, 2}), []Probe{{
-					Rule: c.rule, Key: []int{0}, Columns: staging.fields[2:], Matched: c.recipe.Matched,
-					Side: built(staging.input(t, mem, []int{0}, []int{2, 3}), c.recipe, Options{Memory: mem}),
-				}}, Options{Memory: mem})
+				c.rule.Name, c.recipe.Strategy = "history", strategy
+				probe := staging.probe(t, 2, c.rule, c.recipe, opts)
+				r, err := Join(t.Context(), training.input(t, opts.Memory, nil, []int{0, 1, 2}), []Probe{probe}, opts)
 				require.NoError(t, err)
-				got, counts, err := drain(t, r)
-				if c.fails != "" {
-					require.EqualError(t, err, c.fails)
-					require.Equal(t, fault.Invalid, fault.KindOf(err))
-					continue
-				}
-				require.NoError(t, err)
-				require.Equal(t, parse(c.want), parse(strings.ReplaceAll(strings.Join(got, ","), null, "-")))
-				require.Equal(t, []Counts{c.counts}, counts)
+				comesTo(t, r, c.want, c.counts, c.fails)
 			}
 		})
 	}
-}
-
-// product is a join of one training key with two staging tables that have it
-// many times.
-func product(t *testing.T, mem memory.Allocator, sizes ...int) (*Reader, error) {
-	training := table{name: "training", fields: columns(t, "request long", "word string"), rows: parse("7 a, 8 b, 7 c")}
-	var probes []Probe
-	for i, n := range sizes {
-		staging := table{name: "staging", fields: columns(t, "req long", "n long")}
-		for row := range n {
-			staging.rows = append(staging.rows, []string{"7", strconv.Itoa(row)})
-		}
-		name := fmt.Sprintf("level%d", i)
-		probes = append(probes, Probe{
-			Rule: Rule{Name: name, Duplicates: DuplicatesAll}, Key: []int{0}, Columns: staging.fields[1:],
-			Side: built(staging.input(t, mem, []int{0}, []int{1}), Recipe{Name: name}, Options{Memory: mem}),
-		})
-	}
-	return Join(t.Context(), training.input(t, mem, nil, []int{1}), probes, Options{Memory: mem})
-}
-
-// spec: join-32, join-33, join-34
-func TestProductsAreCut(t *testing.T) {
-	r, err := product(t, checked(t), 100, 1, 90)
-	require.NoError(t, err)
-	defer r.Release()
-	var want, got []string
-	for _, word := range []string{"a", "b", "c"} {
-		if word == "b" {
-			want = append(want, "b (null) (null) (null)")
-			continue
-		}
-		for i := range 100 {
-			for k := range 90 {
-				want = append(want, fmt.Sprintf("%s %d 0 %d", word, i, k))
-			}
-		}
-	}
-	for r.Next() {
-		require.LessOrEqual(t, r.RecordBatch().NumRows(), int64(16_384))
-		got = append(got, text(t, r.RecordBatch())...)
-	}
-	require.NoError(t, r.Err())
-	require.Equal(t, want, got)
-}
-
-// A product that nobody could hold is given as far as somebody asks for it.
-// spec: join-34
-func TestHugeProductsStream(t *testing.T) {
-	r, err := product(t, checked(t), 3000, 3000, 3000)
-	require.NoError(t, err)
-	require.True(t, r.Next())
-	require.True(t, r.Next())
-	require.EqualValues(t, 16_384, r.RecordBatch().NumRows())
-	r.Release()
-}
-
-// spec: join-23
-func TestCancellationWithinAProduct(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	r, err := product(t, checked(t), 300, 300)
-	require.NoError(t, err)
-	r.join.ctx = ctx
-	require.True(t, r.Next())
-	cancel()
-	require.False(t, r.Next())
-	require.ErrorIs(t, r.Err(), context.Canceled)
-	r.Release()
 }
 
 // spec: join-27, join-28
 func TestTheLastOverlayThatMatchesWins(t *testing.T) {
-	mem := checked(t)
+	opts := Options{Memory: checked(t)}
 	training := table{name: "training", fields: columns(t, "request long", "word string"), rows: parse("1 a, 2 b, 3 c, 4 d")}
 	run := func(keep bool) []string {
 		var probes []Probe
 		for i, cells := range []string{"1 x, 2 x, 3 x", "2 y, 3 -, 5 y"} {
 			staging := table{name: "staging", fields: columns(t, "req long", "word string"), rows: parse(cells)}
-			name := fmt.Sprintf("level%d", i)
-			probes = append(probes, Probe{
-				Rule: Rule{Name: name, Kind: Overlay, KeepNulls: keep, Overlays: []OverlayColumn{{Training: 0, Field: 0}}},
-				Key:  []int{0}, Columns: staging.fields[1:],
-				Side: built(staging.input(t, mem, []int{0}, []int{1}), Recipe{Name: name}, Options{Memory: mem}),
-			})
+			rule := Rule{Name: fmt.Sprintf("level%d", i), Kind: Overlay, KeepNulls: keep, Overlays: []OverlayColumn{{Training: 0, Field: 0}}}
+			probes = append(probes, staging.probe(t, 1, rule, Recipe{}, opts))
 		}
-		r, err := Join(t.Context(), training.input(t, mem, nil, []int{1}), probes, Options{Memory: mem})
+		r, err := Join(t.Context(), training.input(t, opts.Memory, nil, []int{1}), probes, opts)
 		require.NoError(t, err)
 		rows, _, err := drain(t, r)
 		require.NoError(t, err)
@@ -351,161 +263,4 @@ func TestSchemaOfRules(t *testing.T) {
 	require.False(t, schema(true).Field(0).Nullable)
 	level := schema(true).Field(1).Type.(*arrow.DictionaryType).ValueType.(*arrow.StructType)
 	require.Equal(t, arrow.Field{Name: "has", Type: arrow.FixedWidthTypes.Boolean}, level.Field(1))
-}
-
-// spec: join-38
-func TestTimeTypes(t *testing.T) {
-	cases := map[string]struct{ training, staging, fails string }{
-		"longs":         {"long", "long", ""},
-		"int and long":  {"int", "long", ""},
-		"dates":         {"date", "date", ""},
-		"timestamps":    {"timestamp", "timestamp", ""},
-		"zone or none":  {"timestamp", "local", "training column at is timestamp[us, tz=UTC] and staging column when is timestamp[us]"},
-		"date and long": {"date", "long", "training column at is date32 and staging column when is int64"},
-		"text":          {"string", "string", "column at of type utf8 cannot be a time; name a column of dates"},
-		"staging text":  {"long", "string", "column when of type utf8 cannot be a time"},
-		"decimal":       {"decimal", "decimal", "column at of type decimal(9, 2) cannot be a time"},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			mem := checked(t)
-			training := table{fields: columns(t, "k long", "at "+c.training), rows: rows{{"1", null}}}
-			staging := table{fields: columns(t, "r long", "when "+c.staging), rows: rows{{"1", null}}}
-			r, err := Join(t.Context(), training.input(t, mem, nil, []int{0}), []Probe{{
-				Rule: Rule{Name: "history", Time: &TimeRule{Column: 1}}, Key: []int{0},
-				Side: built(staging.input(t, mem, []int{0}, nil), Recipe{Name: "history", Time: new(1)}, Options{Memory: mem}),
-			}}, Options{Memory: mem})
-			if err == nil {
-				_, _, err = drain(t, r)
-			}
-			if c.fails == "" {
-				require.NoError(t, err)
-				return
-			}
-			require.ErrorContains(t, err, c.fails)
-			require.ErrorContains(t, err, "history")
-			require.Equal(t, fault.Invalid, fault.KindOf(err))
-		})
-	}
-}
-
-// spec: join-31
-func TestOrderOfEveryType(t *testing.T) {
-	cases := map[string][]string{
-		"int": {"-5", "0", "7"}, "long": {"-5", "0", "7"}, "float": {"-Inf", "-1.5", "0", "2", "+Inf", "NaN"},
-		"date": {"1969-01-01", "2026-01-01"}, "timestamp": {"1969-01-01T00:00:00Z", "2026-01-01T00:00:00Z"},
-		"string": {"", "A", "B", "a", "é"}, "binary": {"AA==", "AAA=", "/w=="}, "word": {"AAAAAA==", "fwAAAA==", "gAAAAA=="},
-		"decimal": {"-20", "-1.5", "0", "1.25", "3"}, "bool": {"false", "true"},
-	}
-	for dt, values := range cases {
-		t.Run(dt, func(t *testing.T) {
-			staging := table{name: "staging", fields: columns(t, "req long", "v "+dt), cuts: []int{1, 1}}
-			var want []string
-			for i := range values {
-				staging.rows = append(staging.rows, []string{"7", values[len(values)-1-i]})
-				want = append(want, values[i])
-			}
-			staging.rows = append(rows{{"7", null}}, staging.rows...)
-			training := table{name: "training", fields: columns(t, "request long"), rows: parse("7")}
-			for _, descending := range []bool{false, true} {
-				mem := checked(t)
-				r, err := Join(t.Context(), training.input(t, mem, nil, nil), []Probe{{
-					Rule: Rule{Name: "s", Duplicates: DuplicatesAll}, Key: []int{0}, Columns: staging.fields[1:],
-					Side: built(staging.input(t, mem, []int{0}, []int{1}), Recipe{Name: "s", OrderBy: []Order{{Column: 1, Descending: descending}}}, Options{Memory: mem}),
-				}}, Options{Memory: mem})
-				require.NoError(t, err)
-				got, _, err := drain(t, r)
-				require.NoError(t, err)
-				require.Len(t, got, len(values)+1)
-				require.Equal(t, null, got[len(values)])
-				same := written(t, staging.fields[1].Type, want...)
-				for i, v := range got[:len(values)] {
-					if descending {
-						i = len(values) - 1 - i
-					}
-					require.Equal(t, same[i], v)
-				}
-			}
-		})
-	}
-	t.Run("lists have no order", func(t *testing.T) {
-		mem := checked(t)
-		staging := table{name: "staging", fields: columns(t, "req long", "v longs")}
-		_, err := Build(t.Context(), staging.input(t, mem, []int{0}, nil), Recipe{Name: "s", OrderBy: []Order{{Column: 1}}}, Options{Memory: mem})
-		require.ErrorContains(t, err, "rows cannot be ordered by column v of type list")
-		require.Equal(t, fault.Invalid, fault.KindOf(err))
-	})
-}
-
-// Every reservation of a side with times, orders, defaults and duplicates may
-// fail, and leaves nothing.
-// spec: join-20
-func TestBudgetOfRules(t *testing.T) {
-	mem := checked(t)
-	_, staging := ruleTables(t, "", "7 10 a 1, 7 20 b 2, 7 20 c 1, 7 - d 3, 8 10 e 1")
-	for _, strategy := range []Strategy{StrategyAuto, StrategyIndex} {
-		in, done := staging.input(t, mem, []int{0}, []int{2, 3}), false
-		for limit := int64(0); !done; limit += 16 {
-			b := budget.New(limit)
-			side, err := Build(t.Context(), in, Recipe{
-				Name: "s", Matched: "has", Time: new(1), OrderBy: []Order{{Column: 3}},
-				Defaults: []arrow.Array{words(t, "none")}, Strategy: strategy,
-			}, Options{Memory: mem, Budget: b})
-			if err != nil {
-				require.Equal(t, fault.Exhausted, fault.KindOf(err))
-				require.Zero(t, b.Used())
-				continue
-			}
-			require.Equal(t, b.Used(), side.Bytes())
-			require.GreaterOrEqual(t, side.Bytes(), holds(side))
-			require.LessOrEqual(t, side.Bytes(), holds(side)+word)
-			side.Release()
-			require.Zero(t, b.Used())
-			done = true
-		}
-	}
-}
-
-func TestBrokenRecipes(t *testing.T) {
-	_, staging := ruleTables(t, "", "7 10 a 1")
-	training, _ := ruleTables(t, "7 10 a", "")
-	cases := map[string]struct {
-		change func(*Recipe, *Probe)
-		want   string
-	}{
-		"a default of another type": {func(r *Recipe, _ *Probe) { r.Defaults = []arrow.Array{nil, words(t, "x")} }, "default 1 of s is not one value"},
-		"a default of two values":   {func(r *Recipe, _ *Probe) { r.Defaults = []arrow.Array{words(t, "x", "y")} }, "default 0 of s is not one value"},
-		"a default of no column":    {func(r *Recipe, _ *Probe) { r.Defaults = []arrow.Array{nil, nil, words(t, "x")} }, "default 2 of s is not one value"},
-		"an order that is not there": {
-			func(r *Recipe, _ *Probe) { r.OrderBy = []Order{{Column: 9}} }, "position 9 in a stream of 4 columns",
-		},
-		"a time that is not there":        {func(r *Recipe, _ *Probe) { r.Time = new(-1) }, "position -1"},
-		"a training time that is not":     {func(_ *Recipe, p *Probe) { p.Rule.Time = &TimeRule{Column: 5} }, "position 5"},
-		"a rule with a time, a side none": {func(_ *Recipe, p *Probe) { p.Rule.Time = &TimeRule{Column: 1} }, "a side without times"},
-		"another matched field":           {func(r *Recipe, _ *Probe) { r.Matched = "has" }, "was to be dictionary"},
-		"an overlay of a left join":       {func(_ *Recipe, p *Probe) { p.Rule.Overlays = []OverlayColumn{{}} }, "without being an overlay"},
-		"an overlay of nothing": {func(_ *Recipe, p *Probe) {
-			p.Rule.Kind, p.Rule.Overlays = Overlay, []OverlayColumn{{Training: 3}}
-		}, "overlays column 3 of 3 with field 0 of 2"},
-		"an overlay with nothing": {func(_ *Recipe, p *Probe) {
-			p.Rule.Kind, p.Rule.Overlays = Overlay, []OverlayColumn{{Field: 2}}
-		}, "with field 2 of 2"},
-		"an overlay of another type": {func(_ *Recipe, p *Probe) {
-			p.Rule.Kind, p.Rule.Overlays = Overlay, []OverlayColumn{{Training: 2, Field: 1}}
-		}, "training column word is utf8 and s has int64 for it"},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			mem := checked(t)
-			recipe := Recipe{Name: "s"}
-			probe := Probe{Rule: Rule{Name: "s"}, Key: []int{0}, Columns: staging.fields[2:]}
-			c.change(&recipe, &probe)
-			probe.Side = built(staging.input(t, mem, []int{0}, []int{2, 3}), recipe, Options{Memory: mem})
-			r, err := Join(t.Context(), training.input(t, mem, nil, []int{0, 1, 2}), []Probe{probe}, Options{Memory: mem})
-			if err == nil {
-				_, _, err = drain(t, r)
-			}
-			require.ErrorContains(t, err, c.want)
-		})
-	}
 }

@@ -7,8 +7,6 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/stretchr/testify/require"
-
-	"github.com/penstock/penstock/internal/fault"
 )
 
 // parse reads "7 a, 8 -" as two rows, "-" being null.
@@ -134,20 +132,10 @@ func TestOneStagingTable(t *testing.T) {
 			c.rule.Name = "history"
 			training := table{name: "training", fields: columns(t, "request long", "item string"), rows: parse(c.training), cuts: twos(c.training)}
 			staging := table{name: "staging", fields: columns(t, "req int", "country string"), rows: parse(c.staging), cuts: twos(c.staging)}
-			r, err := Join(t.Context(), training.input(t, mem, nil, []int{0, 1}), []Probe{{
-				Rule: c.rule, Key: []int{0}, Columns: staging.fields[1:],
-				Side: built(staging.input(t, mem, []int{0}, []int{1}), Recipe{Name: c.rule.Name}, Options{Memory: mem}),
-			}}, Options{Memory: mem})
+			opts := Options{Memory: mem}
+			r, err := Join(t.Context(), training.input(t, mem, nil, []int{0, 1}), []Probe{staging.probe(t, 1, c.rule, Recipe{}, opts)}, opts)
 			require.NoError(t, err)
-			got, counts, err := drain(t, r)
-			if c.fails != "" {
-				require.EqualError(t, err, c.fails)
-				require.Equal(t, fault.Invalid, fault.KindOf(err))
-				return
-			}
-			require.NoError(t, err)
-			require.Equal(t, parse(c.want), parse(strings.ReplaceAll(strings.Join(got, ","), null, "-")))
-			require.Equal(t, []Counts{c.counts}, counts)
+			comesTo(t, r, c.want, c.counts, c.fails)
 		})
 	}
 }
@@ -272,20 +260,10 @@ func TestKeyTypes(t *testing.T) {
 			mem := checked(t)
 			training := table{fields: columns(t, "k "+c.training), rows: rows{{null}}}
 			staging := table{fields: columns(t, "r "+c.staging)}
-			r, err := Join(t.Context(), training.input(t, mem, nil, []int{0}), []Probe{{
-				Rule: Rule{Name: "history"}, Key: []int{0},
-				Side: built(staging.input(t, mem, []int{0}, nil), Recipe{Name: "history"}, Options{Memory: mem}),
-			}}, Options{Memory: mem})
-			if err == nil {
-				_, _, err = drain(t, r)
-			}
-			if c.fails == "" {
-				require.NoError(t, err)
-				return
-			}
-			require.ErrorContains(t, err, c.fails)
-			require.ErrorContains(t, err, "history")
-			require.Equal(t, fault.Invalid, fault.KindOf(err))
+			opts := Options{Memory: mem}
+			probe := staging.probe(t, 1, Rule{Name: "history"}, Recipe{}, opts)
+			r, err := Join(t.Context(), training.input(t, mem, nil, []int{0}), []Probe{probe}, opts)
+			suits(t, r, err, c.fails)
 		})
 	}
 }

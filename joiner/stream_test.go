@@ -43,11 +43,7 @@ func (p *pair) options() Options { return Options{Memory: p.mem, Budget: p.limit
 func (p *pair) probes(t *testing.T) []Probe {
 	var probes []Probe
 	for _, s := range p.staging {
-		rule := Rule{Name: s.name, Duplicates: DuplicatesFirst}
-		probes = append(probes, Probe{
-			Rule: rule, Key: []int{0}, Columns: s.fields[1:],
-			Side: built(s.input(t, p.mem, []int{0}, []int{1, 2}), Recipe{Name: rule.Name}, p.options()),
-		})
+		probes = append(probes, s.probe(t, 1, Rule{Name: s.name, Duplicates: DuplicatesFirst}, Recipe{}, p.options()))
 	}
 	return probes
 }

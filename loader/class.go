@@ -18,13 +18,15 @@ import (
 // side itself is the loader's, shared with other streams: it is read and
 // indexed once, when the first row asks or before.
 type class struct {
-	number int
-	level  *level
-	splits *splits
-	source plan.Source
-	shared *side
-	grips  int
-	again  bool // the stream has built it before
+	number   int
+	level    *level
+	splits   *splits
+	source   plan.Source
+	memory   int64 // that its side is expected to take
+	division *division
+	shared   *side
+	grips    int
+	again    bool // the stream has built it before
 }
 
 // grip is a lane's hold on a class, for one piece.
@@ -54,7 +56,10 @@ func (l *level) hold(s *splits, at plan.Piece) *grip {
 	number := s.plan.Splits[at.Split].Classes[l.staging]
 	c := l.classes[number]
 	if c == nil {
-		c = &class{number: number, level: l, splits: s, source: s.plan.Class(l.staging, number)}
+		c = &class{
+			number: number, level: l, splits: s, source: s.plan.Class(l.staging, number),
+			memory: s.plan.Staging[l.staging].Class(number).Memory(), division: l.divided[number],
+		}
 		c.shared = s.sides.enter(c.key())
 		l.classes[number] = c
 	}
@@ -189,7 +194,7 @@ func (c *class) input() joiner.Input {
 func (c *class) key() string {
 	var text strings.Builder
 	text.WriteString(c.level.text)
-	if d, ok := c.division(); ok { // streams that would divide otherwise share nothing
+	if d := c.division; c.divisible() { // streams that would divide otherwise share nothing
 		fmt.Fprintf(&text, "key %d in %d buckets\n", d.key, d.of)
 	}
 	for _, f := range c.source.Files {
@@ -223,13 +228,4 @@ func (l *level) describe() string {
 		fmt.Fprintf(&text, "time %d\n", *l.recipe.Time)
 	}
 	return text.String()
-}
-
-// sourceBytes returns the bytes of the files of a source.
-func sourceBytes(source plan.Source) int64 {
-	size := int64(0)
-	for _, f := range source.Files {
-		size += f.File.Bytes
-	}
-	return size
 }

@@ -3,6 +3,7 @@ package loader_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -16,7 +17,7 @@ import (
 
 // written is a table of text rows.
 type written struct {
-	name, header, spec string
+	name, header, spec string // several specs, as "bucket(4,id); bucket(2,id)", hold all rows each
 	rows               int
 	row                func(i int) string
 }
@@ -26,9 +27,13 @@ func (x written) in(t *testing.T, w *scenario.World) {
 	t.Helper()
 	fields, err := scenario.Fields(x.header)
 	require.NoError(t, err)
-	s, err := scenario.Spec(x.spec, fields)
-	require.NoError(t, err)
-	table, err := w.NewTable(x.name, fields, []catalog.Spec{s}...)
+	var specs []catalog.Spec
+	for text := range strings.SplitSeq(x.spec, "; ") {
+		s, err := scenario.Spec(text, fields)
+		require.NoError(t, err)
+		specs = append(specs, s)
+	}
+	table, err := w.NewTable(x.name, fields, specs...)
 	require.NoError(t, err)
 	text := make([]string, x.rows)
 	for i := range text {
@@ -37,7 +42,9 @@ func (x written) in(t *testing.T, w *scenario.World) {
 	b, err := scenario.Rows(fields, text)
 	require.NoError(t, err)
 	defer b.Release()
-	require.NoError(t, w.Append(table, 0, b, 0))
+	for i := range specs {
+		require.NoError(t, w.Append(table, i, b, 0))
+	}
 }
 
 // TestMinMatch has 12,000 training rows in 4 buckets, of which nine in ten

@@ -21,9 +21,10 @@ type level struct {
 	key     []int // positions of the key in splits.read
 	rule    joiner.Rule
 	recipe  joiner.Recipe
-	text    string         // all that a side is made of, beside its files
-	classes map[int]*class // those that some lane of the stream holds or will need again
-	left    map[int]int    // by class: the stream's pieces that need it and were not opened yet
+	text    string            // all that a side is made of, beside its files
+	divided map[int]*division // by class
+	classes map[int]*class    // those that some lane of the stream holds or will need again
+	left    map[int]int       // by class: the stream's pieces that need it and were not opened yet
 	met     met
 }
 
@@ -68,7 +69,7 @@ func newLevel(s *splits, staging int, outputs []resolve.Output) (*level, error) 
 	if err := l.strategy(s.options, r.Strategy); err != nil {
 		return nil, fault.Op(err, "join %s", r.Name)
 	}
-	l.text = l.describe()
+	l.text, l.divided = l.describe(), l.divisions(s.plan)
 	return l, nil
 }
 

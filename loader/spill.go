@@ -10,13 +10,10 @@ import (
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/joiner"
+	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/plan"
 	"github.com/penstock/penstock/loader/resolve"
 )
-
-// decoded is how much larger rows are in memory than in their files, roughly.
-// It decides what is tried first, never what comes out.
-const decoded = 4
 
 // build makes the class's side: in memory if it fits. What does not, or had to
 // give way before its stream was done with it, is written to local disk, once
@@ -25,7 +22,7 @@ const decoded = 4
 // than twice.
 func (c *class) build(ctx context.Context) (counted, error) {
 	limit, disk := c.splits.options.Budget.Limit(), c.splits.options.Disk != nil
-	if !disk || limit < 0 || len(c.source.Files) == 0 || !c.again && decoded*c.bytes() <= limit {
+	if !disk || limit < 0 || len(c.source.Files) == 0 || !c.again && c.memory <= limit {
 		c.level.met.read(c.source)
 		c.again = true
 		tried := ctx
@@ -46,9 +43,6 @@ func (c *class) build(ctx context.Context) (counted, error) {
 	return made, err
 }
 
-// bytes returns the bytes of the class's files.
-func (c *class) bytes() int64 { return sourceBytes(c.source) }
-
 func (c *class) inMemory(ctx context.Context, in joiner.Input) (counted, error) {
 	s, err := joiner.Build(ctx, in, c.level.recipe, c.splits.joining())
 	if err != nil {
@@ -58,8 +52,8 @@ func (c *class) inMemory(ctx context.Context, in joiner.Input) (counted, error) 
 }
 
 func (c *class) onDisk(ctx context.Context) (counted, error) {
-	how := joiner.Spilling{Disk: c.splits.options.Disk, Bytes: decoded * c.bytes()}
-	if d, ok := c.division(); ok {
+	how := joiner.Spilling{Disk: c.splits.options.Disk, Bytes: c.memory}
+	if d := c.division; c.divisible() {
 		parts, err := joiner.Divide(ctx, c.input(), joiner.Divider{Parts: d.of, Of: d.divide}, c.splits.joining(), how)
 		if err != nil {
 			return nil, fault.Op(err, "divide %s on local disk", c.level.rule.Name)
@@ -81,43 +75,56 @@ func (c *class) sliced(ctx context.Context, in joiner.Input, how joiner.Spilling
 
 // division says how the rows of a class are divided by training bucket.
 type division struct {
-	key    int // which pair of the key
-	of     int // buckets
-	served map[int32]bool
+	key    int          // which pair of the key
+	of     int          // buckets
+	served map[int]bool // the buckets that the class's splits lie in
+	unlike bool         // some lie in none, or not in those of one column and count
 }
 
-// division returns how to divide the class, and whether that can be: its splits
-// lie in buckets of one count. It helps where they lie in several.
-func (c *class) division() (division, bool) {
-	p := c.splits.plan
-	d := division{served: map[int32]bool{}}
+// divisions finds out for every class of the level how its splits lie.
+func (l *level) divisions(p *plan.Plan) map[int]*division {
+	all := map[int]*division{}
 	for _, split := range p.Splits {
-		if split.Classes[c.level.staging] != c.number {
+		number := split.Classes[l.staging]
+		d := all[number]
+		if d == nil {
+			d = &division{served: map[int]bool{}}
+			all[number] = d
+		}
+		key, b, ok := l.bucketOf(p, split)
+		if !ok || d.of != 0 && (d.of != b.Of || d.key != key) {
+			d.unlike = true
 			continue
 		}
-		key, b, ok := c.level.bucketOf(p, split)
-		if !ok || d.of != 0 && (d.of != b.Of || d.key != key) {
-			return division{}, false
-		}
-		d.key, d.of, d.served[int32(b.ID)] = key, b.Of, true
+		d.key, d.of, d.served[b.ID] = key, b.Of, true
 	}
-	return d, len(d.served) > 1 || len(d.served) == 1 && decoded*c.bytes() <= c.splits.options.Budget.Limit()
+	return all
+}
+
+// divisible says whether the class can be divided by its division, and whether
+// that helps: it does where its splits lie in several buckets.
+func (c *class) divisible() bool {
+	d := c.division
+	if d.unlike {
+		return false
+	}
+	return len(d.served) > 1 || len(d.served) == 1 && c.memory <= c.splits.options.Budget.Limit()
 }
 
 // bucketOf returns the first pair of the level's key that a split's training
 // files are bucketed on, and the split's bucket.
-func (l *level) bucketOf(p *plan.Plan, split plan.Split) (int, resolve.Bucket, bool) {
+func (l *level) bucketOf(p *plan.Plan, split plan.Split) (int, catalog.FileBucket, bool) {
 	for i, k := range l.bound.Keys {
-		if b, ok := resolve.BucketOf(p.Relation.Training, split.Files[0].File, k.Training.ID); ok && b.ID != resolve.NullBucket {
+		if b, ok := p.Relation.Training.BucketOf(split.Files[0].File, k.Training.ID); ok && !b.Null() {
 			return i, b, true
 		}
 	}
-	return 0, resolve.Bucket{}, false
+	return 0, catalog.FileBucket{}, false
 }
 
 // divide is the Of of a joiner.Divider. It keeps the rows of every bucket: other
 // streams may have splits where this one has none.
-func (d division) divide(keys []arrow.Array, parts []int32) error {
+func (d *division) divide(keys []arrow.Array, parts []int32) error {
 	return resolve.Buckets(parts, keys[d.key], d.of)
 }
 

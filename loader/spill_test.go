@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -96,9 +97,9 @@ func TestStagingBytesAreReadOnce(t *testing.T) {
 		}
 		p, err := open(1<<30).Plan(context.Background(), one(1, 8))
 		require.NoError(t, err)
-		largest := p.ClassUse(0).Largest
+		fits := p.ClassUse(0).Largest.Memory()
 		var want []string
-		for i, limit := range []int64{1 << 30, 4 * largest, 4*largest - 1, 2 * largest} {
+		for i, limit := range []int64{1 << 30, fits, fits - 1, fits / 2} {
 			for _, lanes := range []int{1, 4} {
 				w.Scanned = map[string]int{}
 				got, err := scenario.Read(context.Background(), open(limit), one(lanes, 8*lanes))
@@ -155,31 +156,72 @@ func TestStreamsWaitForOneAnother(t *testing.T) {
 	require.Zero(t, b.Used())
 }
 
-// TestDividedClassesServeStreamsOfOtherFilters: what one stream divides on local
-// disk has the rows of buckets that only another stream asks for.
-//
-// spec: join-62, join-66
-func TestDividedClassesServeStreamsOfOtherFilters(t *testing.T) {
-	t.Parallel()
+// tight opens a loader whose budget holds half of a staging table's one class,
+// with a dataset for each layout of the training table, called by its number.
+func tight(t *testing.T, layouts ...string) *loader.Loader {
+	t.Helper()
 	w := scenario.NewWorld()
 	w.BatchRows = 100
 	t.Cleanup(w.Release)
-	written{"ml.train", "id:long item:long", "bucket(16,id)", 2000, func(i int) string { return fmt.Sprint(i, " ", i) }}.in(t, w)
 	written{"features.f", "id:long v:long text:string", "bucket(7,id)", 2000, func(i int) string { return fmt.Sprint(i, -i, " t", i) }}.in(t, w)
-	d := dataset.Dataset{Name: "d", Key: []string{"id"}, Training: dataset.Training{Table: "ml.train"}, Staging: []dataset.Staging{{Table: "features.f"}}}
 	_, create := disk(t, 0)
-	options := loader.Options{Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w, Scan: w.Scan, Disk: create}
-	p, err := loader.New(options).Plan(context.Background(), one(1, 8))
+	options := loader.Options{Catalog: w, Scan: w.Scan, Disk: create}
+	for i, layout := range layouts {
+		name := strconv.Itoa(i)
+		written{"ml.t" + name, "id:long item:long", layout, 2000, func(i int) string { return fmt.Sprint(i, " ", i) }}.in(t, w)
+		d := dataset.Dataset{Name: name, Key: []string{"id"}, Training: dataset.Training{Table: "ml.t" + name}, Staging: []dataset.Staging{{Table: "features.f"}}}
+		options.Datasets = append(options.Datasets, d.Defaults())
+	}
+	p, err := loader.New(options).Plan(context.Background(), reading("0"))
 	require.NoError(t, err)
-	options.Budget = budget.New(2 * p.ClassUse(0).Largest)
-	l := loader.New(options)
-	part := one(1, 8)
+	options.Budget = budget.New(p.ClassUse(0).Largest.Memory() / 2)
+	return loader.New(options)
+}
+
+// reading is a query of one lane over a dataset.
+func reading(name string) dataset.Query {
+	q := one(1, 8)
+	q.Dataset = name
+	return q
+}
+
+// TestDividedClassesAndOtherStreams: what one stream divides on local disk by 16
+// buckets has the rows of those that only another stream asks for, and is not
+// given to a stream that has 4.
+//
+// spec: join-62, join-66
+func TestDividedClassesAndOtherStreams(t *testing.T) {
+	t.Parallel()
+	part := reading("0")
 	part.Sample = &dataset.Sample{Hash: &dataset.HashRange{From: 0, To: 0.125}, By: dataset.SampleByRequest, Rate: 1} // 2 of 16 buckets
-	held := open(t, l, part)
-	defer held.Release()
-	require.True(t, held.Next(), "what it divided stays while it is open")
-	require.Positive(t, held.Report().Staging["f"].SpilledBytes)
-	whole, err := scenario.Read(context.Background(), l, one(1, 8))
+	for name, c := range map[string]struct{ first, then dataset.Query }{
+		"of other filters": {part, reading("0")},
+		"of other buckets": {reading("0"), reading("1")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := tight(t, "bucket(16,id)", "bucket(4,id)")
+			held := open(t, l, c.first)
+			defer held.Release()
+			require.True(t, held.Next(), "what it divided stays while it is open")
+			require.Positive(t, held.Report().Staging["f"].SpilledBytes)
+			whole, err := scenario.Read(context.Background(), l, c.then)
+			require.NoError(t, err)
+			require.Equal(t, int64(2000), whole[0].Report.Staging["f"].Matched)
+		})
+	}
+}
+
+// TestOneClassUnderTwoLayoutsIsSliced: a training table's layout changed once, so
+// that the class's splits lie in buckets of two counts.
+//
+// spec: join-66
+func TestOneClassUnderTwoLayoutsIsSliced(t *testing.T) {
+	t.Parallel()
+	l := tight(t, "bucket(16,id); bucket(4,id)")
+	got, err := scenario.Read(context.Background(), l, reading("0"))
 	require.NoError(t, err)
-	require.Equal(t, int64(2000), whole[0].Report.Staging["f"].Matched)
+	report := got[0].Report.Staging["f"]
+	require.Equal(t, int64(4000), report.Matched)
+	require.Equal(t, "slices on disk", report.Strategy)
 }

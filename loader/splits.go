@@ -303,7 +303,7 @@ func (s *splits) lookAhead(number, index int) {
 
 // small says whether a class may be read ahead.
 func (s *splits) small(staging, number int) bool {
-	size := sourceBytes(s.plan.Class(staging, number))
+	size := s.plan.Staging[staging].Class(number).Bytes
 	b := s.options.Budget
 	return size <= smallClass && (b == nil || b.Used()+8*size < b.Limit()/2)
 }

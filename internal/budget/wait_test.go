@@ -57,10 +57,25 @@ func (s *entered) end() {
 	synctest.Wait()
 }
 
+// inBubbles runs each case with a budget of 100 bytes and a clock of its own.
+func inBubbles(t *testing.T, cases map[string]func(t *testing.T, b *budget.Budget)) {
+	t.Helper()
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b := budget.New(100)
+				c(t, b)
+				require.Zero(t, b.Used())
+			})
+		})
+	}
+}
+
 // spec: join-56
 func TestGrowWait(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]func(t *testing.T, b *budget.Budget){
+	inBubbles(t, map[string]func(t *testing.T, b *budget.Budget){
 		"there is room": func(t *testing.T, b *budget.Budget) {
 			one := enter(t, b, 60)
 			one.want(40)
@@ -127,22 +142,13 @@ func TestGrowWait(t *testing.T) {
 			one.end()
 			other.end()
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				b := budget.New(100)
-				c(t, b)
-				require.Zero(t, b.Used())
-			})
-		})
-	}
+	})
 }
 
 // spec: join-57
 func TestGrowWaitFails(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]func(t *testing.T, b *budget.Budget){
+	inBubbles(t, map[string]func(t *testing.T, b *budget.Budget){
 		"alone": func(t *testing.T, b *budget.Budget) {
 			one := enter(t, b, 60)
 			err := one.held.GrowWait(one.ctx, 41)
@@ -231,16 +237,7 @@ func TestGrowWaitFails(t *testing.T) {
 			one.end()
 			idle.end()
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				b := budget.New(100)
-				c(t, b)
-				require.Zero(t, b.Used())
-			})
-		})
-	}
+	})
 }
 
 // TestWaitingNeverLocksUp lets streams take memory step by step until they

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
 
@@ -166,5 +167,26 @@ func FuzzFile(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, content []byte) {
 		classified(t, readDamaged(t, content, 1))
+	})
+}
+
+// fuzzFlips changes one byte of a file that holds rows, and reads it in batches
+// of some length: that ends with as many rows or with an error.
+func fuzzFlips(f *testing.F, batchRows int, rows func(t *testing.T) arrow.RecordBatch) {
+	f.Fuzz(func(t *testing.T, at uint16, mask byte, v2 bool) {
+		want := rows(t)
+		defer want.Release()
+		fields := ids(int(want.NumCols()))
+		content := write(t, parquet.WriteOptions{FieldIDs: fields, PageV2: v2, PageBytes: 256, Codec: parquet.Uncompressed}, want)
+		content[int(at)%len(content)] ^= mask
+		file, err := parquet.Open(t.Context(), object(t, content), parquet.Options{})
+		if err != nil {
+			return
+		}
+		got, err := read(t, file, parquet.ReadOptions{Fields: fields, Schema: want.Schema(), BatchRows: batchRows})
+		if err == nil {
+			require.Equal(t, want.NumRows(), got.NumRows())
+			got.Release()
+		}
 	})
 }

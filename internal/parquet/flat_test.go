@@ -9,7 +9,6 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
-	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/parquet"
 )
@@ -94,22 +93,7 @@ func TestFlatColumns(t *testing.T) {
 func FuzzFlatColumns(f *testing.F) {
 	f.Add(uint16(9), byte(1), true)
 	f.Add(uint16(400), byte(255), false)
-	f.Fuzz(func(t *testing.T, at uint16, mask byte, v2 bool) {
-		want := flatBatch(t, rand.New(rand.NewPCG(1, 1)), 300, 40, 0.3)
-		defer want.Release()
-		opts := parquet.WriteOptions{FieldIDs: ids(int(want.NumCols())), PageV2: v2, PageBytes: 256, Codec: parquet.Uncompressed}
-		content := write(t, opts, want)
-		content[int(at)%len(content)] ^= mask
-		file, err := parquet.Open(t.Context(), object(t, content), parquet.Options{})
-		if err != nil {
-			return
-		}
-		got, err := read(t, file, parquet.ReadOptions{
-			Fields: ids(int(want.NumCols())), Schema: want.Schema(), BatchRows: 77,
-		})
-		if err == nil {
-			require.Equal(t, want.NumRows(), got.NumRows())
-			got.Release()
-		}
+	fuzzFlips(f, 77, func(t *testing.T) arrow.RecordBatch {
+		return flatBatch(t, rand.New(rand.NewPCG(1, 1)), 300, 40, 0.3)
 	})
 }

@@ -17,16 +17,28 @@ func list(t arrow.DataType, nullable bool) arrow.DataType {
 	return arrow.ListOfField(arrow.Field{Name: "element", Type: t, Nullable: nullable})
 }
 
-// cases are types with values, as JSON; null stands between them where the
-// column may have nulls.
-func cases() map[string]struct {
+// typed is a type with three values, as JSON.
+type typed struct {
 	kind   arrow.DataType
 	values []string
-} {
-	type c = struct {
-		kind   arrow.DataType
-		values []string
+}
+
+// column makes rows of the values in turn, with nulls between them where it may
+// have some.
+func (c typed) column(t *testing.T, nullable bool) arrow.RecordBatch {
+	t.Helper()
+	var rows []string
+	for i := range 50 {
+		rows = append(rows, fmt.Sprintf(`{"c":%s}`, c.values[i%3]))
+		if nullable && i%4 == 0 {
+			rows = append(rows, `{"c":null}`)
+		}
 	}
+	return table(t, arrow.NewSchema([]arrow.Field{{Name: "c", Type: c.kind, Nullable: nullable}}, nil), "["+strings.Join(rows, ",")+"]")
+}
+
+// cases are columns of every type.
+func cases() map[string]typed {
 	micros := func(zone string) arrow.DataType {
 		return &arrow.TimestampType{Unit: arrow.Microsecond, TimeZone: zone}
 	}
@@ -37,7 +49,7 @@ func cases() map[string]struct {
 		arrow.Field{Name: "a", Type: arrow.PrimitiveTypes.Int32},
 		arrow.Field{Name: "b", Type: arrow.BinaryTypes.String, Nullable: true},
 		arrow.Field{Name: "c", Type: list(arrow.PrimitiveTypes.Float32, true), Nullable: true})
-	return map[string]c{
+	return map[string]typed{
 		"bool":      {arrow.FixedWidthTypes.Boolean, []string{"true", "false", "true"}},
 		"int32":     {arrow.PrimitiveTypes.Int32, []string{"1", "-2147483648", "2147483647"}},
 		"int64":     {arrow.PrimitiveTypes.Int64, []string{"1", "-9223372036854775808", "9223372036854775807"}},
@@ -71,15 +83,8 @@ func TestTypesRoundTrip(t *testing.T) {
 	for name, c := range cases() {
 		for _, nullable := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s nullable=%t", name, nullable), func(t *testing.T) {
-				sc := arrow.NewSchema([]arrow.Field{{Name: "c", Type: c.kind, Nullable: nullable}}, nil)
-				var rows []string
-				for i := range 50 {
-					rows = append(rows, fmt.Sprintf(`{"c":%s}`, c.values[i%3]))
-					if nullable && i%4 == 0 {
-						rows = append(rows, `{"c":null}`)
-					}
-				}
-				want := table(t, sc, "["+strings.Join(rows, ",")+"]")
+				want := c.column(t, nullable)
+				sc := want.Schema()
 				for form, opts := range map[string]parquet.WriteOptions{
 					"default":  {},
 					"small":    {RowGroupRows: 20, Plain: true, Codec: parquet.Snappy, PageV2: true, PageIndex: true},

@@ -72,7 +72,7 @@ type WriteOptions struct {
 	NoStatistics bool
 	// CreatedBy names the writer in the file; "" is arrow-go's name.
 	CreatedBy string
-	// Memory gives the buffers; nil is Go's memory.
+	// Memory gives the buffers, which need not be cleared; nil is Go's memory.
 	Memory memory.Allocator
 }
 

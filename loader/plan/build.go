@@ -89,7 +89,7 @@ func mayMatch(filter *expr.Filter, t *catalog.Table, f catalog.File) bool {
 // group is the training files of one bucket of one partition of one spec.
 type group struct {
 	partition []any
-	bucket    resolve.Bucket
+	bucket    catalog.FileBucket
 	files     []catalog.File
 }
 
@@ -115,7 +115,7 @@ func (p *Plan) newGroup(f catalog.File) *group {
 	t := p.Relation.Training
 	g := &group{partition: f.Partition}
 	if i := p.bucketField(f.Spec); i >= 0 {
-		g.bucket, _ = resolve.BucketOf(t, f, t.Specs[f.Spec][i].Source)
+		g.bucket, _ = t.BucketOf(f, t.Specs[f.Spec][i].Source)
 		g.partition = slices.Concat(f.Partition[:i:i], f.Partition[i+1:])
 	}
 	return g
@@ -210,7 +210,7 @@ func (p *Plan) sampled(s Split) bool {
 		return true
 	}
 	column, _ := p.Relation.Training.Field(p.Sample.Columns[0])
-	b, ok := resolve.BucketOf(p.Relation.Training, s.Files[0].File, column.ID)
+	b, ok := p.Relation.Training.BucketOf(s.Files[0].File, column.ID)
 	return !ok || bucket.MayHold(int32(b.ID), b.Of, p.Sample.From, p.Sample.To)
 }
 

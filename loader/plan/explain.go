@@ -107,7 +107,7 @@ func (p *Plan) explainSplits(b *strings.Builder) {
 		}
 		b.WriteString(p.partitionNames(s))
 		switch {
-		case s.Bucket.Of > 0 && s.Bucket.ID == resolve.NullBucket:
+		case s.Bucket.Of > 0 && s.Bucket.Null():
 			b.WriteString(" null bucket")
 		case s.Bucket.Of > 0:
 			fmt.Fprintf(b, " bucket %d of %d", s.Bucket.ID, s.Bucket.Of)

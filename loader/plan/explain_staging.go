@@ -43,7 +43,7 @@ func (p *Plan) explainStaging(b *strings.Builder, i int) {
 		fmt.Fprintf(b, "; up to %.2f if memory and local disk keep none", use.Worst())
 	}
 	fmt.Fprintf(b, "\n  memory about %s: the largest class, %s of files with %d rows, times %d for decoding\n\n",
-		bytesText(use.Memory()), bytesText(use.Largest), use.Rows, decoded)
+		bytesText(use.Largest.Memory()), bytesText(use.Largest.Bytes), use.Largest.Rows, decoded)
 }
 
 // rulesText names the rules of an entry that differ from row to row.

@@ -176,7 +176,7 @@ func (p *Plan) amplified(staging int, read, stored float64) error {
 	buckets, key := 0, r.Keys[0]
 	for _, split := range p.Splits {
 		for _, k := range r.Keys {
-			if b, ok := resolve.BucketOf(training, split.Files[0].File, k.Training.ID); ok && b.Of > buckets {
+			if b, ok := training.BucketOf(split.Files[0].File, k.Training.ID); ok && b.Of > buckets {
 				buckets, key = b.Of, k
 			}
 		}

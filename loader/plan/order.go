@@ -11,7 +11,6 @@ import (
 	"github.com/penstock/penstock/internal/bucket"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
-	"github.com/penstock/penstock/loader/resolve"
 )
 
 // rank is where a split stands in the order: what is compared, first to last.
@@ -59,7 +58,7 @@ type sorter struct {
 func (s *sorter) rank(split Split) rank {
 	first := split.Files[0]
 	r := rank{sequence: first.File.Sequence, location: first.File.Location, from: first.From}
-	if split.Bucket.Of > 0 && split.Bucket.ID != resolve.NullBucket {
+	if split.Bucket.Of > 0 && !split.Bucket.Null() {
 		r.digits = bucket.Digits(split.Bucket.ID, split.Bucket.Of)
 	} else if split.Bucket.Of > 0 {
 		r.digits = []int{split.Bucket.Of} // above every first digit
@@ -69,7 +68,7 @@ func (s *sorter) rank(split Split) rank {
 		r.family, r.common, r.rest = spec.family, pick(split.Partition, spec.common), pick(split.Partition, spec.rest)
 		return r
 	}
-	if split.Bucket.ID != resolve.NullBucket {
+	if !split.Bucket.Null() {
 		factors := bucket.Factors(split.Bucket.Of)
 		for place, d := range r.digits {
 			r.digits[place] = s.permuted(place, factors[place])[d]

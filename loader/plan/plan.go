@@ -69,6 +69,14 @@ type Class struct {
 	Bytes, Rows int64          // of all Files
 }
 
+// Class returns a class by its number; that of NoClass has no files.
+func (s *Staging) Class(number int) Class {
+	if number == resolve.NoClass {
+		return Class{}
+	}
+	return s.Classes[number]
+}
+
 // Pairing is how training files of one partition spec found staging files of
 // another.
 type Pairing = resolve.Pairing
@@ -85,11 +93,11 @@ type Unaligned struct {
 // depends on its training files alone.
 type Split struct {
 	ID        string
-	Partition []any          // values of the training table's partition fields except Bucket's
-	Bucket    resolve.Bucket // of the training table's first bucketed key column; Of is 0 if there is none
-	Files     []FileRange    // of one partition spec, in (sequence number, location) order
-	Rows      int64          // of all Files, pruned ones included
-	Classes   []int          // per staging table: its class, or resolve.NoClass
+	Partition []any              // values of the training table's partition fields except Bucket's
+	Bucket    catalog.FileBucket // of the training table's first bucketed key column; Of is 0 if there is none
+	Files     []FileRange        // of one partition spec, in (sequence number, location) order
+	Rows      int64              // of all Files, pruned ones included
+	Classes   []int              // per staging table: its class, or resolve.NoClass
 }
 
 // FileRange is the rows [From, To) of one data file.
@@ -144,10 +152,7 @@ func (p *Plan) Class(staging, class int) Source {
 	s := &p.Staging[staging]
 	r := p.Relation.Staging[staging]
 	source := Source{Table: r.Pinned, Filter: r.Rows, Checked: s.checked}
-	if class == resolve.NoClass {
-		return source
-	}
-	for _, f := range s.Classes[class].Files {
+	for _, f := range s.Class(class).Files {
 		source.Files = append(source.Files, FileRange{File: f, To: f.Rows})
 	}
 	return source

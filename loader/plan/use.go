@@ -7,8 +7,7 @@ type Use struct {
 	Classes int   // distinct classes that some split needs
 	Once    int64 // bytes read if a class is kept, in memory or on local disk, until its last split
 	Read    int64 // bytes read if a class is read again by each run of splits that need it, in the plan's order
-	Largest int64 // bytes of the largest class
-	Rows    int64 // rows of that class
+	Largest Class // the one with the most bytes
 	Stored  int64 // bytes of the files that some split needs, each once
 }
 
@@ -30,8 +29,9 @@ func ratio(read, stored int64) float64 {
 // compression, encodings and the index together.
 const decoded = 4
 
-// Memory estimates what one class takes while it is joined.
-func (u Use) Memory() int64 { return decoded * u.Largest }
+// Memory estimates what the class takes while it is joined, in bytes. It is a
+// guess to choose by: what comes out must not depend on it.
+func (c Class) Memory() int64 { return decoded * c.Bytes }
 
 // ClassUse computes how the plan uses staging table i.
 func (p *Plan) ClassUse(i int) Use {
@@ -52,8 +52,8 @@ func (p *Plan) ClassUse(i int) Use {
 		seen[number] = true
 		u.Classes++
 		u.Once += class.Bytes
-		if class.Bytes >= u.Largest {
-			u.Largest, u.Rows = class.Bytes, class.Rows
+		if class.Bytes >= u.Largest.Bytes {
+			u.Largest = class
 		}
 		for _, f := range class.Files {
 			if !stored[f.Location] {

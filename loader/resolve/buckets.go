@@ -7,38 +7,10 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 )
 
-// Bucket is one value of Iceberg's bucket transform: ID of Of, or NullBucket.
-type Bucket struct {
-	ID int
-	Of int
-}
-
-// NullBucket is the ID of the bucket that holds null keys.
-const NullBucket = -1
-
-// BucketOf returns the bucket of a file on a column, by the file's own
-// partition spec; false if that spec does not bucket the column.
-func BucketOf(t *catalog.Table, f catalog.File, column int) (Bucket, bool) {
-	for i, p := range t.Specs[f.Spec] {
-		if p.Source == column && p.Transform.Kind == catalog.Bucket {
-			return bucketAt(f.Partition, i, p), true
-		}
-	}
-	return Bucket{}, false
-}
-
-// Buckets writes the bucket of n of each key to ids: NullBucket for a null.
+// Buckets writes the bucket of n of each key to ids: bucket.Null for a null.
 func Buckets(ids []int32, keys arrow.Array, n int) error {
 	_, err := bucket.Array(ids[:0], keys, n)
 	return err
-}
-
-// bucketAt reads the partition value of a bucket field.
-func bucketAt(partition []any, i int, p catalog.PartitionField) Bucket {
-	if id, ok := partition[i].(int64); ok {
-		return Bucket{ID: int(id), Of: p.Transform.N}
-	}
-	return Bucket{ID: NullBucket, Of: p.Transform.N}
 }
 
 // BucketPair is a column of the join key that a training spec and a staging

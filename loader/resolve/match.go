@@ -146,7 +146,7 @@ func (m *Match) pair(training int) []*Pairing {
 			p.Statistics = p.Statistics || m.facts[i].full != nil && len(p.Buckets) == 0
 			m.text = binary.AppendVarint(m.text[:0], int64(m.facts[i].part))
 			for _, b := range p.Buckets {
-				m.text = binary.AppendVarint(m.text, int64(bucketAt(f.Partition, b.at, m.staging.Pinned.Specs[spec][b.at]).ID%b.Modulus))
+				m.text = binary.AppendVarint(m.text, int64(m.staging.Pinned.Specs[spec][b.at].Bucket(f.Partition[b.at]).ID%b.Modulus))
 			}
 			p.files[string(m.text)] = append(p.files[string(m.text)], int32(i))
 		}
@@ -228,7 +228,7 @@ func (r rows) of(p *Pairing) []interval {
 func (m *Match) residues(text []byte, p *Pairing, part int32, f catalog.File) []byte {
 	text = binary.AppendVarint(text, int64(part))
 	for _, b := range p.Buckets {
-		id := bucketAt(f.Partition, b.training, m.training.Specs[p.Training][b.training]).ID
+		id := m.training.Specs[p.Training][b.training].Bucket(f.Partition[b.training]).ID
 		text = binary.AppendVarint(text, int64(id%b.Modulus))
 	}
 	return text

@@ -23,7 +23,7 @@ func located(err error, source plan.Source, f catalog.File) error {
 	op := subject(source)
 	var buckets []string
 	for _, key := range source.Checked {
-		if b, ok := bucketOf(source.Table, f, key.ID); ok {
+		if b, ok := source.Table.BucketOf(f, key.ID); ok {
 			buckets = append(buckets, b.String())
 		}
 	}

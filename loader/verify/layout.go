@@ -3,7 +3,6 @@ package verify
 import (
 	"cmp"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -16,14 +15,14 @@ import (
 // layout compares the rows of one file with the buckets of its partition.
 type layout struct {
 	file    File
-	buckets []fileBucket
+	buckets []bucketed
 	first   string // the first row that lies wrong
 }
 
-// fileBucket is one bucket that a manifest says a file's rows belong to.
-type fileBucket struct {
+// bucketed is a column of a file, and the bucket that its rows should lie in.
+type bucketed struct {
 	column catalog.Field
-	id, of int
+	bucket catalog.FileBucket
 	found  []int32
 }
 
@@ -37,11 +36,7 @@ func newLayout(t *catalog.Table, f catalog.File, keys map[int]bool) *layout {
 		if p.Transform.Kind != catalog.Bucket || !known {
 			continue
 		}
-		b := fileBucket{column: column, id: int(bucket.Null), of: p.Transform.N}
-		if id, some := f.Partition[i].(int64); some {
-			b.id = int(id)
-		}
-		l.buckets = append(l.buckets, b)
+		l.buckets = append(l.buckets, bucketed{column: column, bucket: p.Bucket(f.Partition[i])})
 		l.file.Bucketed = l.file.Bucketed || keys[column.ID]
 	}
 	l.file.Partition = strings.Join(parts, ", ")
@@ -112,11 +107,12 @@ func (l *layout) check(rows arrow.RecordBatch, first int64) error {
 		b := &l.buckets[i]
 		column := rows.Column(rows.Schema().FieldIndices(b.column.Name)[0])
 		var err error
-		if b.found, err = bucket.Array(b.found[:0], column, b.of); err != nil {
+		if b.found, err = bucket.Array(b.found[:0], column, b.bucket.Of); err != nil {
 			return fault.Op(err, "check the buckets of column %s", b.column.Name)
 		}
 		for row, id := range b.found {
-			if int(id) == b.id {
+			belongs := catalog.FileBucket{ID: int(id), Of: b.bucket.Of}
+			if belongs == b.bucket {
 				continue
 			}
 			if wrong == nil {
@@ -125,7 +121,7 @@ func (l *layout) check(rows arrow.RecordBatch, first int64) error {
 			wrong[row] = true
 			if l.first == "" {
 				l.first = fmt.Sprintf("row %d has %s = %s, which belongs to bucket %s of %d; the manifest says bucket %s",
-					first+int64(row), b.column.Name, shorten(column.ValueStr(row)), bucketText(int(id)), b.of, bucketText(b.id))
+					first+int64(row), b.column.Name, shorten(column.ValueStr(row)), belongs, belongs.Of, b.bucket)
 			}
 		}
 	}
@@ -135,13 +131,6 @@ func (l *layout) check(rows arrow.RecordBatch, first int64) error {
 		}
 	}
 	return nil
-}
-
-func bucketText(id int) string {
-	if id == int(bucket.Null) {
-		return "null"
-	}
-	return strconv.Itoa(id)
 }
 
 // message is the finding of a file whose rows lie wrong.

@@ -82,6 +82,14 @@ func streamMutants() []mutant { //nolint:funlen // a table
 			"	for _, f := range c.source.Files {\n		fmt.Fprintf", "	for _, f := range c.source.Files[:0] {\n		fmt.Fprintf", loader,
 		},
 		{
+			"sides-of-other-divisions-are-shared", "loader/class.go",
+			"		fmt.Fprintf(&text, \"key %d in %d buckets\\n\", d.key, d.of)\n", "		_ = d\n", loader,
+		},
+		{
+			"a-class-in-unlike-buckets-is-divided", "loader/spill.go",
+			"		if !ok || d.of != 0 && (d.of != b.Of || d.key != key) {\n", "		if !ok || d.of != 0 && d.key != key {\n", loader,
+		},
+		{
 			"min-match-is-never-judged", "loader/enough.go",
 			"share < l.bound.MinMatch {", "share < 0 {", loader,
 		},

@@ -19,6 +19,6 @@ func ruleMutants() []mutant {
 		{"verify-loses-duplicates", "loader/verify/ledger.go", "out[last].rows += k.rows", "out[last].rows = k.rows", verified},
 		{"verify-passes-overlap", "loader/verify/meeting.go", "name.low%p.of == p.number", "name.low%p.of <= p.number", verified},
 		{"verify-ends-at-a-damaged-file", "loader/verify/verify.go", "case kind != fault.Corrupt && kind", "case kind", verified},
-		{"verify-takes-null-for-any-bucket", "loader/verify/layout.go", "			if int(id) == b.id {\n", "			if int(id) == b.id || b.id < 0 {\n", verified},
+		{"verify-takes-null-for-any-bucket", "loader/verify/layout.go", "			if belongs == b.bucket {\n", "			if belongs == b.bucket || b.bucket.Null() {\n", verified},
 	}
 }
