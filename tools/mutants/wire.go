@@ -26,15 +26,18 @@ func wireMutants() []mutant {
 		},
 		{
 			"levels-run-together", "loader/splits.go",
-			"		case last >= 0 && levels[last].Index == c.Index:\n", "		case last >= 0:\n", []string{"./loader"},
+			"		case last >= 0 && levels[last].Index == c.Index:\n", "		case last >= 0:\n",
+			[]string{"./loader"},
 		},
 		{
 			"level-has-the-name-of-a-column", "loader/resolve/output.go",
-			"func(f arrow.Field) bool { return f.Name == name }", "func(f arrow.Field) bool { return f.Name == \"\" }", []string{"./loader"},
+			"func(f arrow.Field) bool { return f.Name == name }", "func(f arrow.Field) bool { return f.Name == \"\" }",
+			[]string{"./loader"},
 		},
 		{
 			"ticket-forgets-the-form", "loader/dataset/canonical.go",
-			"		Wire: unless(q.Wire, defaults.Wire),\n", "", []string{"./loader/dataset", "./flight"},
+			"		Wire: unless(q.Wire, defaults.Wire),\n", "",
+			[]string{"./loader/dataset", "./flight"},
 		},
 	}
 }
