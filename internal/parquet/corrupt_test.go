@@ -173,6 +173,7 @@ func FuzzFile(f *testing.F) {
 // fuzzFlips changes one byte of a file that holds rows, and reads it in batches
 // of some length: that ends with as many rows or with an error.
 func fuzzFlips(f *testing.F, batchRows int, rows func(t *testing.T) arrow.RecordBatch) {
+	f.Helper()
 	f.Fuzz(func(t *testing.T, at uint16, mask byte, v2 bool) {
 		want := rows(t)
 		defer want.Release()
