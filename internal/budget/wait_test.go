@@ -277,7 +277,7 @@ func TestWaitingNeverLocksUp(t *testing.T) {
 		require.Zero(t, b.Used())
 		require.LessOrEqual(t, b.Peak(), int64(1000))
 		require.Positive(t, failed)
-		require.Greater(t, done, failed)
+		require.Positive(t, done)
 	})
 }
 
