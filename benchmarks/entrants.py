@@ -32,6 +32,11 @@ def _penstock(binary: Path, _batch_rows: int, config: Path, listen: str) -> list
     return [str(binary), "serve", "--config", str(config), "--listen", listen]
 
 
+def needs_binary(entrant: Entrant) -> bool:
+    """Whether the entrant reads from `bin/penstock`."""
+    return entrant.server is _penstock
+
+
 def _duckdb(_binary: Path, batch_rows: int, _config: Path, listen: str) -> list[str]:
     module = "peers.duckdb_flight_server"
     return [sys.executable, "-m", module, "--batch-rows", str(batch_rows), "--listen", listen]
@@ -39,7 +44,11 @@ def _duckdb(_binary: Path, batch_rows: int, _config: Path, listen: str) -> list[
 
 PENSTOCK = "penstock"
 DUCKDB = "duckdb"
+DUCKDB_EXECUTE = "duckdb-execute"
 PENSTOCK_UNIX = "penstock-unix"
+PENSTOCK_INDEXED = "penstock-indexed"
+PENSTOCK_EXPANDED = "penstock-expanded"
+PENSTOCK_EXPANDED_UNIX = "penstock-expanded-unix"
 DUCKDB_FLIGHT = "duckdb-flight"
 DUCKDB_FLIGHT_UNIX = "duckdb-flight-unix"
 STAGE2 = "stage2"
@@ -48,8 +57,24 @@ _BOTH = (8_192, 65_536)
 
 ENTRANTS = (
     Entrant(PENSTOCK, "**Penstock**", "penstock_flight", (8_192,), _penstock),
+    Entrant(PENSTOCK_INDEXED, "**Penstock, indexed**", "penstock_indexed", (8_192,), _penstock),
+    Entrant(
+        PENSTOCK_EXPANDED,
+        "**Penstock, indexed, expanded by the client**",
+        "penstock_expanded",
+        (8_192,),
+        _penstock,
+    ),
     Entrant(DUCKDB_FLIGHT, "DuckDB behind a Flight server", "duckdb_flight", _BOTH, _duckdb),
     Entrant(PENSTOCK_UNIX, "**Penstock, Unix socket**", "penstock_flight", (8_192,), _penstock, over="unix"),
+    Entrant(
+        PENSTOCK_EXPANDED_UNIX,
+        "**Penstock, indexed, expanded by the client, Unix socket**",
+        "penstock_expanded",
+        (8_192,),
+        _penstock,
+        over="unix",
+    ),
     Entrant(
         DUCKDB_FLIGHT_UNIX,
         "DuckDB behind a Flight server, Unix socket",
@@ -59,6 +84,7 @@ ENTRANTS = (
         over="unix",
     ),
     Entrant(DUCKDB, "DuckDB, in process", "duckdb_local", _BOTH),
+    Entrant(DUCKDB_EXECUTE, "DuckDB, in process, execute()", "duckdb_execute", _BOTH),
     Entrant("polars", "Polars, in process", "polars_local", _BOTH),
     Entrant("datafusion", "DataFusion, in process", "datafusion_local", _BOTH),
     Entrant(STAGE2, "Stage 2: DuckDB joins, writes, reads back", "stage2", (65_536,)),

@@ -23,7 +23,7 @@ from pathlib import Path
 import process
 import report
 import tables
-from entrants import ENTRANTS, PENSTOCK, Entrant
+from entrants import ENTRANTS, Entrant, needs_binary
 from inputs import Inputs
 from peers.contender import Outcome
 
@@ -99,9 +99,9 @@ def parse(arguments: list[str]) -> Plan:
         if strange := set(names) - set(allowed):
             parser.error(f"{', '.join(sorted(strange))}: not among {', '.join(allowed)}")
     binary = Path(os.environ.get("PENSTOCK_BIN", ROOT / "bin" / "penstock"))
-    if PENSTOCK in chosen and not binary.exists():
-        parser.error("there is no bin/penstock: run `make build`, or leave it out with --only")
     entrants = [entrant for entrant in ENTRANTS if entrant.name in chosen]
+    if any(map(needs_binary, entrants)) and not binary.exists():
+        parser.error("there is no bin/penstock: run `make build`, or leave it out with --only")
     if given.batch_rows:
         entrants = [dataclasses.replace(e, batch_rows=(given.batch_rows,)) for e in entrants]
     kind = "quick" if given.quick else "full"

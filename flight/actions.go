@@ -119,7 +119,7 @@ func (s *service) manifest(ctx context.Context, body []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	schema, err := p.Schema(p.query.Columns)
+	schema, err := p.Schema(p.query.Columns, p.query.Wire)
 	if err != nil {
 		return nil, err
 	}

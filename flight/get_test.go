@@ -17,17 +17,19 @@ import (
 )
 
 // TestStreamsGiveWhatTheLoaderGives reads every shard over the wire and in
-// process.
+// process, in every form.
 func TestStreamsGiveWhatTheLoaderGives(t *testing.T) {
 	w := newWorld(t)
 	s := serve(t, Options{Loader: w.loader()})
-	for _, shards := range []int{1, 2, 4} {
-		query := fmt.Sprintf(`{"dataset": "homefeed", "lanes": 4, "shard": {"of": %d}, "batch_rows": 100}`, shards)
-		want, err := scenario.Read(context.Background(), w.loader(), dataset.Query{
-			Dataset: "homefeed", Lanes: 4, Shard: dataset.Shard{Index: dataset.AllShards, Of: shards}, BatchRows: 100,
-		})
+	for i := range 6 {
+		q := dataset.Query{
+			Dataset: "homefeed", Lanes: 4, Shard: dataset.Shard{Index: dataset.AllShards, Of: 1 << (i / 2)}, BatchRows: 100,
+			Wire: []dataset.Wire{dataset.WirePlain, dataset.WireIndexed}[i%2],
+		}
+		shards := q.Shard.Of
+		want, err := scenario.Read(context.Background(), w.loader(), q)
 		require.NoError(t, err)
-		all := s.readAll(t, query)
+		all := s.readAll(t, string(q.Canonical()))
 		require.Len(t, all, shards)
 		total := 0
 		for i, g := range all {

@@ -13,10 +13,12 @@ import (
 // StagingReport is what a stream met of one staging table.
 type StagingReport struct {
 	joiner.Counts
-	Strategy      string  `json:"strategy"`      // that ran; several, if classes differed
-	BytesRead     int64   `json:"bytes_read"`    // of files, by this stream: sides that another stream built cost it nothing
-	Amplification float64 `json:"amplification"` // bytes read over the bytes of the distinct files that were; 0 if none was
-	SpilledBytes  int64   `json:"spilled_bytes"` // written to local disk
+	Strategy      string  `json:"strategy"`        // that ran; several, if classes differed
+	BytesRead     int64   `json:"bytes_read"`      // of files, by this stream: sides that another stream built cost it nothing
+	Amplification float64 `json:"amplification"`   // bytes read over the bytes of the distinct files that were; 0 if none was
+	SpilledBytes  int64   `json:"spilled_bytes"`   // written to local disk
+	Sent          int64   `json:"sent,omitempty"`  // of wire: indexed: rows of the table in the batches' dictionaries
+	Ratio         float64 `json:"ratio,omitempty"` // rows of the stream over Sent
 }
 
 // met adds up what a level's sides cost. Sides are also built ahead, on another

@@ -7,7 +7,6 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/lane"
 	"github.com/penstock/penstock/loader/plan"
-	"github.com/penstock/penstock/loader/resolve"
 )
 
 // Reading says what does not belong to a plan's identity: which shard of it
@@ -18,13 +17,14 @@ type Reading struct {
 	BatchRows int
 	Tail      dataset.Tail
 	Count     dataset.Count
+	Wire      dataset.Wire
 	Cursor    dataset.Cursors // empty: from the start
 }
 
 // ReadingOf returns the reading that a query describes, defaults set.
 func ReadingOf(query dataset.Query) Reading {
 	q := query.Defaults()
-	return Reading{Shard: q.Shard, Columns: q.Columns, BatchRows: q.BatchRows, Tail: q.Tail, Count: q.Count, Cursor: q.Cursor}
+	return Reading{Shard: q.Shard, Columns: q.Columns, BatchRows: q.BatchRows, Tail: q.Tail, Count: q.Count, Wire: q.Wire, Cursor: q.Cursor}
 }
 
 // Open makes the stream of one shard of a plan. Nothing is read before the
@@ -41,19 +41,24 @@ func (l *Loader) Open(ctx context.Context, p *plan.Plan, r Reading) (Stream, err
 	if len(outputs) == 0 {
 		return nil, fault.InvalidField("columns", "no column is asked for")
 	}
+	schema, err := p.Schema(r.Columns, r.Wire)
+	if err != nil {
+		return nil, err
+	}
 	ctx, leave := l.options.Budget.Enter(ctx) // the stream may wait for memory
 	pieces, err := newSplits(ctx, l, p, outputs, begun.lanes)
 	if err != nil {
 		leave()
 		return nil, err
 	}
+	columns, levels := pieces.cut(r.Wire)
 	closed := func() {
 		pieces.close()
 		leave()
 	}
 	lanes := lane.New(ctx, lane.Options{
 		Lanes: begun.lanes, Rows: begun.q, Steps: begun.stepsLeft(p, r.Tail),
-		Schema: resolve.Schema(outputs), Columns: pieces.columns, Open: pieces.open, Closed: closed, Memory: l.options.Memory,
+		Schema: schema, Columns: columns, Levels: levels, Open: pieces.open, Closed: closed, Memory: l.options.Memory,
 	})
-	return &stream{Reader: lanes, plan: p, reading: r, start: begun, splits: pieces}, nil
+	return &stream{Reader: lanes, plan: p, reading: r, start: begun, splits: pieces, levels: levels}, nil
 }

@@ -87,7 +87,7 @@ var covered = []string{
 	"matched left", "matched inner", "matched semi", "matched anti", "matched overlay",
 	"missing null left", "missing null inner", "missing null semi", "missing null anti", "missing null overlay",
 	"missing default left", "missing default overlay", "missing error left", "missing error overlay", "missing error inner",
-	"strategy auto", "strategy index", "strategy merge", "strategy zip", "strategy broadcast", "ran index", "ran merge", "ran zip", "a table twice", "several splits", "spilled", "errors",
+	"strategy auto", "strategy index", "strategy merge", "strategy zip", "strategy broadcast", "ran index", "ran merge", "ran zip", "a table twice", "sent once for several rows", "several splits", "spilled", "errors",
 }
 
 // try compares one case with the oracle. The error holds the smallest case

@@ -9,6 +9,7 @@ import (
 
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/joiner"
+	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/lane"
 	"github.com/penstock/penstock/loader/plan"
 	"github.com/penstock/penstock/loader/resolve"
@@ -105,6 +106,28 @@ func (s *splits) locate(outputs []resolve.Output) []lane.Column {
 	}
 	return at
 }
+
+// cut says where the columns of the stream's batches lie in joined ones: each
+// by itself, or those of a staging table as one level.
+func (s *splits) cut(wire dataset.Wire) (columns []lane.Column, levels []lane.Level) {
+	if wire != dataset.WireIndexed {
+		return s.columns, nil
+	}
+	for _, c := range s.columns {
+		switch last := len(levels) - 1; {
+		case c.Field == lane.Plain:
+			columns = append(columns, c)
+		case last >= 0 && levels[last].Index == c.Index:
+			levels[last].Fields = append(levels[last].Fields, c.Field)
+		default:
+			levels = append(levels, lane.Level{Index: c.Index, Fields: []int{c.Field}})
+		}
+	}
+	return columns, levels
+}
+
+// name returns the name of the staging table that a level is of.
+func (s *splits) name(l lane.Level) string { return s.levels[l.Index-len(s.kept)].rule.Name }
 
 // open opens one piece of a lane: the lane.Open of the stream.
 func (s *splits) open(ctx context.Context, number, index int, skip int64) (array.RecordReader, error) {

@@ -40,6 +40,7 @@ type stream struct {
 	reading Reading
 	start   start
 	splits  *splits
+	levels  []lane.Level
 	rows    int64
 }
 
@@ -65,6 +66,15 @@ func (s *stream) Cursor() dataset.Cursor {
 
 func (s *stream) Report() Report {
 	r := Report{Rows: s.rows, Batches: s.Steps(), Steps: s.Steps(), Leftover: []Leftover{}, Cursor: s.Cursor(), Staging: s.splits.report()}
+	for i, sent := range s.Sent() {
+		name := s.splits.name(s.levels[i])
+		met := r.Staging[name]
+		met.Sent = sent
+		if sent > 0 {
+			met.Ratio = float64(s.rows) / float64(sent)
+		}
+		r.Staging[name] = met
+	}
 	if s.reading.Tail != dataset.TailDrop {
 		return r
 	}

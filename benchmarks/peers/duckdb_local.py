@@ -21,7 +21,7 @@ class DuckDB:
         """Run the join.
 
         A relation streams; a result of `execute` would first be materialised and
-        then copied.
+        then copied (`duckdb_execute`).
         """
         yield from self._connection.sql(self._query).to_arrow_reader(self._batch_rows)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from typing import ClassVar
 
 import pyarrow as pa
 import pyarrow.flight as flight
@@ -15,9 +16,12 @@ from peers.flight_client import FlightClient
 class Penstock(FlightClient):
     """Plans and reads one shard; planning is part of the time."""
 
+    # What the query asks beside data set and batch size.
+    fields: ClassVar[dict[str, str]] = {}
+
     def __init__(self, settings: contender.Settings) -> None:
         super().__init__(settings)
-        query = {"dataset": settings.inputs.dataset, "batch_rows": settings.batch_rows}
+        query = {"dataset": settings.inputs.dataset, "batch_rows": settings.batch_rows, **self.fields}
         self._descriptor = flight.FlightDescriptor.for_command(json.dumps(query).encode())
 
     def stream(self) -> Iterator[pa.RecordBatch]:

@@ -1,7 +1,8 @@
 """A server that speaks the calls of Penstock that the benchmark uses.
 
-DuckDB joins; GetFlightInfo, cursors as metadata and the last message without
-rows are as on Penstock's wire. `--wrong` alters one row. It is there so that
+DuckDB joins; GetFlightInfo, cursors as metadata, the last message without rows
+and the columns of `wire: indexed` are as on Penstock's wire. `--wrong` alters
+one row, `--plain` sends plain batches whatever is asked. It is there so that
 the benchmark's own path can be tested without the server's.
 """
 
@@ -26,10 +27,11 @@ from peers import sql
 class Stub(flight.FlightServerBase):
     """One endpoint per query; the ticket is the query."""
 
-    def __init__(self, folder: Path, wrong: bool, listen: str) -> None:
+    def __init__(self, folder: Path, wrong: bool, plain: bool, listen: str) -> None:
         super().__init__(location(listen))
         self._folder = folder
         self._wrong = wrong
+        self._plain = plain
 
     def get_flight_info(
         self, _context: flight.ServerCallContext, descriptor: flight.FlightDescriptor
@@ -38,13 +40,20 @@ class Stub(flight.FlightServerBase):
         endpoint = flight.FlightEndpoint(flight.Ticket(descriptor.command), [])
         return flight.FlightInfo(pa.schema([]), descriptor, [endpoint], -1, -1)
 
-    def do_get(self, _context: flight.ServerCallContext, ticket: flight.Ticket) -> flight.GeneratorStream:
+    def do_get(self, _context: flight.ServerCallContext, ticket: flight.Ticket) -> flight.FlightDataStream:
         """Join the inputs of the data set that the ticket names."""
         query = json.loads(ticket.ticket)
         inputs = Inputs.load(self._folder / f"{query['dataset']}.json")
         connection = sql.connect()
         reader = connection.sql(sql.join(inputs)).to_arrow_reader(query["batch_rows"])
-        return flight.GeneratorStream(reader.schema, self._messages(reader))
+        messages = self._messages(reader)
+        if self._plain or query.get("wire") != "indexed":
+            return flight.GeneratorStream(reader.schema, messages)
+        # A generator of batches sends no dictionaries.
+        count = len(inputs.training.columns)
+        schema = _indexed(pa.RecordBatch.from_pylist([], reader.schema), count).schema
+        batches = (_indexed(batch, count) for batch, _ in messages)
+        return flight.RecordBatchStream(pa.RecordBatchReader.from_batches(schema, batches))
 
     def _messages(self, reader: pa.RecordBatchReader) -> Iterator[tuple[pa.RecordBatch, bytes]]:
         wrong = self._wrong
@@ -59,15 +68,25 @@ class Stub(flight.FlightServerBase):
             yield given, b"{}"
 
 
+def _indexed(batch: pa.RecordBatch, count: int) -> pa.RecordBatch:
+    """The batch with all but its first `count` columns as one dictionary, in which rows lie backwards."""
+    features = pa.StructArray.from_arrays(batch.columns[count:], fields=list(batch.schema)[count:])
+    backwards = pa.array(range(batch.num_rows - 1, -1, -1), pa.int32())
+    level = pa.DictionaryArray.from_arrays(backwards, features.take(backwards))
+    fields = [*list(batch.schema)[:count], pa.field("features", level.type, nullable=False)]
+    return pa.RecordBatch.from_arrays([*batch.columns[:count], level], schema=pa.schema(fields))
+
+
 def main() -> None:
     """`serve --config FILE --listen ADDRESS`; the tables lie beside FILE."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--wrong", action="store_true")
+    parser.add_argument("--plain", action="store_true")
     parser.add_argument("call", choices=["serve"])
     parser.add_argument("--config", type=Path, required=True)
     parser.add_argument("--listen", required=True)
     arguments = parser.parse_args()
-    server = Stub(arguments.config.parent, arguments.wrong, arguments.listen)
+    server = Stub(arguments.config.parent, arguments.wrong, arguments.plain, arguments.listen)
     print(bound(arguments.listen, server.port), flush=True)
     server.serve()
 

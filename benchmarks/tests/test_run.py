@@ -44,15 +44,27 @@ class Run(unittest.TestCase):
             "Stage 2",
             "its bound of",
             "t_scattered",
+            "Penstock, indexed**",
+            "expanded by the client**",
+            "execute()",
         ):
             assert text in done.stdout
         assert str(HERE.parents[1]) not in done.stdout
 
     def test_wrong_row_is_caught(self) -> None:
-        done = run(["--only", "penstock", "--datasets", "t"], "--wrong")
+        names = ["penstock", "penstock-indexed", "penstock-expanded"]
+        done = run(["--only", ",".join(names), "--datasets", "t"], "--wrong")
         assert done.returncode == 1
-        assert "t, penstock, batches of 8192: column item_id" in done.stderr
-        assert "t, penstock, batches of 8192: rows joined to features" in done.stderr
+        for name in names:
+            assert f"t, {name}, batches of 8192: column item_id" in done.stderr
+            assert f"t, {name}, batches of 8192: rows joined to features" in done.stderr
+
+    def test_plain_batches_are_not_taken_for_indexed_ones(self) -> None:
+        names = ["penstock-indexed", "penstock-expanded"]
+        done = run(["--only", ",".join(names), "--datasets", "t"], "--plain")
+        assert done.returncode == 1
+        for name in names:
+            assert f"t, {name}, batches of 8192: ValueError: the server sent a plain batch" in done.stderr
 
     def test_server_that_does_not_start(self) -> None:
         done = run(["--only", "penstock", "--datasets", "t"], "--unknown")

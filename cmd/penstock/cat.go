@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -67,7 +68,7 @@ func (p process) catCommand() *cobra.Command {
 			return err
 		}
 		return p.asking(c, from, func(ctx context.Context, s source) error {
-			rows, err := s.Open(ctx, text)
+			rows, err := s.Open(ctx, plainly(text))
 			if err != nil {
 				return err
 			}
@@ -76,6 +77,21 @@ func (p process) catCommand() *cobra.Command {
 		})
 	}
 	return c
+}
+
+// plainly asks for plain batches where a query asks for indexed ones: the rows
+// are the same, and every format can show them.
+func plainly(query []byte) []byte {
+	fields := map[string]json.RawMessage{}
+	if err := json.Unmarshal(query, &fields); err != nil || string(fields["wire"]) != `"indexed"` {
+		return query // what is wrong with it, the loader says
+	}
+	delete(fields, "wire")
+	text, err := json.Marshal(fields)
+	if err != nil {
+		return query
+	}
+	return text
 }
 
 // tableWidth is how wide tables are unless --width says otherwise.

@@ -33,7 +33,7 @@ func (l local) Datasets(ctx context.Context) ([]listed, error) {
 		one := listed{name: d.Name, rows: -1}
 		p, err := l.Plan(ctx, dataset.Query{Dataset: d.Name})
 		if err == nil {
-			one.schema, err = p.Schema(nil)
+			one.schema, err = p.Schema(nil, dataset.WirePlain)
 		}
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -83,7 +83,7 @@ func (l local) Open(ctx context.Context, query []byte) (*shards, error) {
 	}
 	reading := loader.ReadingOf(q)
 	out := &shards{}
-	if out.schema, err = p.Schema(q.Columns); err != nil {
+	if out.schema, err = p.Schema(q.Columns, q.Wire); err != nil {
 		return nil, err
 	}
 	first, last := reading.Shard.Index, reading.Shard.Index

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -241,29 +242,44 @@ func TestGrowWaitFails(t *testing.T) {
 }
 
 // TestWaitingNeverLocksUp lets streams take memory step by step until they
-// have what they need or fail. A lock-up would be found by synctest.
+// have what they need or fail. A lock-up would be found by synctest. How many
+// fail depends on who runs when; the oldest never does.
 func TestWaitingNeverLocksUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := budget.New(1000)
 		var group sync.WaitGroup
 		var mu sync.Mutex
-		done, failed := 0, 0
+		done, failed, oldest := 0, 0, 0
+		var open []context.Context // oldest first
 		for i := range 20 {
 			group.Go(func() {
 				r := rand.New(rand.NewPCG(uint64(i), 1))
 				for range 50 {
+					mu.Lock()
 					ctx, leave := b.Enter(t.Context())
+					open = append(open, ctx)
+					mu.Unlock()
 					held, err := b.Reserve("rows", 0)
 					for range 1 + r.IntN(6) {
+						mu.Lock()
+						first := open[0] == ctx
+						mu.Unlock()
 						if err == nil {
 							err = held.GrowWait(ctx, int64(1+r.IntN(60)))
+							if first {
+								oldest++ // there is one oldest at a time
+							}
+							if first && err != nil {
+								t.Errorf("the oldest stream fails: %v", err)
+							}
 						}
 						time.Sleep(time.Duration(r.IntN(10)))
 					}
 					held.Release()
-					leave()
 					mu.Lock()
+					leave()
+					open = slices.DeleteFunc(open, func(c context.Context) bool { return c == ctx })
 					if err == nil {
 						done++
 					} else {
@@ -278,6 +294,7 @@ func TestWaitingNeverLocksUp(t *testing.T) {
 		require.LessOrEqual(t, b.Peak(), int64(1000))
 		require.Positive(t, failed)
 		require.Positive(t, done)
+		require.Positive(t, oldest)
 	})
 }
 

@@ -111,6 +111,9 @@ func (g *generator) query() {
 	if g.chance(3) {
 		q.Columns = g.queryColumns()
 	}
+	if g.chance(3) {
+		q.Wire = dataset.WireIndexed
+	}
 	g.Query = q
 }
 

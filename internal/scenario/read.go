@@ -11,8 +11,8 @@ import (
 
 // Shard is what one shard of a query gave.
 type Shard struct {
-	Schema  *arrow.Schema
-	Batches [][][]any // values by batch, row and column
+	Schema  *arrow.Schema // of the batches as they came
+	Batches [][][]any     // values by batch, row and column, see Values
 	Cursors []dataset.Cursor
 	Report  loader.Report
 }

@@ -212,7 +212,7 @@ func (p *player) read(input []string) (string, error) {
 	}
 	var out strings.Builder
 	for _, shard := range read {
-		out.WriteString(Format(shard.Schema, shard.Rows()))
+		out.WriteString(Format(Expanded(shard.Schema), shard.Rows()))
 		r := shard.Report
 		fmt.Fprintf(&out, "shard %d of %d: rows %d, steps %d, at %v\n", r.Cursor.Shard.Index, r.Cursor.Shard.Of, r.Rows, r.Steps, r.Cursor.At)
 		for _, name := range slices.Sorted(maps.Keys(r.Staging)) {

@@ -99,6 +99,7 @@ func (c *Case) simplerQuery(try func(func(*Case) bool)) {
 	try(func(d *Case) bool { return set(&d.Query.Sample, nil) })
 	try(func(d *Case) bool { return set(&d.Query.Order, "") })
 	try(func(d *Case) bool { return set(&d.Query.Lanes, 1) && set(&d.Query.BatchRows, 100) })
+	try(func(d *Case) bool { return set(&d.Query.Wire, "") })
 	try(func(d *Case) bool { return set(&d.ScanRows, 0) })
 	try(func(d *Case) bool { return set(&d.Dataset.Training.Filter, "") })
 	try(func(d *Case) bool { return set(&d.Dataset.Training.Distinct, nil) })

@@ -125,15 +125,37 @@ func Format(schema *arrow.Schema, rows [][]any) string {
 	return b.String()
 }
 
-// Values returns the rows of a batch, see Value.
+// Values returns the rows of a batch, see Value. A dictionary of structs stands
+// for the fields of its structs, as in a batch of wire: indexed.
 func Values(b arrow.RecordBatch) [][]any {
 	rows := make([][]any, b.NumRows())
 	for i := range rows {
 		for _, c := range b.Columns() {
-			rows[i] = append(rows[i], Value(c, i))
+			level, ok := c.(*array.Dictionary)
+			if !ok {
+				rows[i] = append(rows[i], Value(c, i))
+				continue
+			}
+			of, at := level.Dictionary().(*array.Struct), level.GetValueIndex(i)
+			for k := range of.NumField() {
+				rows[i] = append(rows[i], Value(of.Field(k), at))
+			}
 		}
 	}
 	return rows
+}
+
+// Expanded returns the schema of the plain batches that indexed ones stand for.
+func Expanded(schema *arrow.Schema) *arrow.Schema {
+	var fields []arrow.Field
+	for _, f := range schema.Fields() {
+		if level, ok := f.Type.(*arrow.DictionaryType); ok {
+			fields = append(fields, level.ValueType.(*arrow.StructType).Fields()...)
+			continue
+		}
+		fields = append(fields, f)
+	}
+	return arrow.NewSchema(fields, nil)
 }
 
 // word renders a value as a text table has it.

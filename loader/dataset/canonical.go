@@ -50,6 +50,7 @@ func (q Query) Canonical() []byte {
 		Columns: q.Columns, Filter: q.Filter, Snapshots: q.Snapshots,
 		Order: unless(q.Order, defaults.Order), Shuffle: unless(q.Shuffle, defaults.Shuffle), Seed: q.Seed, Epoch: q.Epoch,
 		Lanes: unless(q.Lanes, defaults.Lanes), Tail: unless(q.Tail, defaults.Tail), Count: unless(q.Count, defaults.Count),
+		Wire: unless(q.Wire, defaults.Wire),
 	}
 	defaults = Query{Shard: q.Shard, Lanes: q.Lanes}.Defaults()
 	form.BatchRows = unless(q.BatchRows, defaults.BatchRows)
@@ -122,6 +123,7 @@ type queryForm struct {
 	BatchRows int         `json:"batch_rows,omitempty"`
 	Tail      Tail        `json:"tail,omitempty"`
 	Count     Count       `json:"count,omitempty"`
+	Wire      Wire        `json:"wire,omitempty"`
 	Cursor    any         `json:"cursor,omitempty"`
 }
 

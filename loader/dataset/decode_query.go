@@ -59,7 +59,9 @@ func readingFields() []field[Query] {
 			out.Count = choice(d, at, []Count{CountEstimate, CountExact})
 		}},
 		{name: "cursor", read: func(d *decoder, at place, out *Query) { out.Cursor = d.cursors(at) }},
-		{name: "wire", read: only[Query]("plain", "indexed", "grouped")},
+		{name: "wire", read: func(d *decoder, at place, out *Query) {
+			out.Wire = choice(d, at, []Wire{WirePlain, WireIndexed}, "grouped")
+		}},
 		{name: "cache", read: only[Query]("off", "read", "fill")},
 		{name: "endpoints", read: only[Query]("shards", "splits")},
 	}

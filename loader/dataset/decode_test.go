@@ -132,6 +132,7 @@ func TestQueryDefaults(t *testing.T) {
 	base := dataset.Query{
 		Dataset: "d", Order: dataset.Stored, Shuffle: dataset.ShuffleSplits, Lanes: 1, BatchRows: 8192,
 		Shard: dataset.Shard{Index: dataset.AllShards, Of: 1}, Tail: dataset.TailKeep, Count: dataset.CountEstimate,
+		Wire: dataset.WirePlain,
 	}
 	with := func(change func(*dataset.Query)) dataset.Query {
 		q := base
@@ -150,6 +151,7 @@ func TestQueryDefaults(t *testing.T) {
 		`{"dataset":"d","shard":{"index":0},"lanes":3,"batch_rows":6}`: with(func(q *dataset.Query) {
 			q.Lanes, q.Shard, q.BatchRows = 3, dataset.Shard{Of: 1}, 6
 		}),
+		`{"dataset":"d","wire":"indexed"}`: with(func(q *dataset.Query) { q.Wire = dataset.WireIndexed }),
 		`{"dataset":"d","lanes":4096,"seed":-9223372036854775808}`: with(func(q *dataset.Query) {
 			q.Lanes, q.Seed = 4096, -1<<63
 		}),
@@ -204,7 +206,7 @@ func TestFaultsOfQueries(t *testing.T) {
 		`{"dataset":"d","lanes":6.0}`:                                           "lanes: must be a whole number, not another kind of number",
 		`{"dataset":"d","order":"Shuffled"}`:                                    `order: unknown value "Shuffled"; known: stored, shuffled (did you mean "shuffled"?)`,
 		`{"dataset":"d","shuffle":"rows"}`:                                      "shuffle: rows is not served by this version",
-		`{"dataset":"d","wire":"grouped"}`:                                      "wire: grouped is not served by this version; served: plain",
+		`{"dataset":"d","wire":"grouped"}`:                                      "wire: grouped is not served by this version; served: plain, indexed",
 		`{"dataset":"d","cursor":"x"}`:                                          "cursor: must be an object, not text",
 		`{"dataset":"d","x":` + deep + `}`:                                      "values are nested more than 32 deep",
 		`{"dataset":"d","columns":[` + strings.Repeat(`"a",`, 10_000) + `"a"]}`: "columns: the list has 10001 entries, the limit is 10000",

@@ -21,6 +21,7 @@ type Query struct {
 	BatchRows int   // 0: the largest multiple of the lanes of a shard not above DefaultBatchRows
 	Tail      Tail
 	Count     Count
+	Wire      Wire
 	Cursor    Cursors // empty: from the start
 }
 
@@ -57,6 +58,15 @@ const (
 	CountExact    Count = "exact"
 )
 
+// Wire is the form of the batches (docs/spec/wire.md).
+type Wire string
+
+// The forms.
+const (
+	WirePlain   Wire = "plain"   // every column beside the others
+	WireIndexed Wire = "indexed" // of each staging table a dictionary of its distinct rows
+)
+
 // AllShards is the Index of a query that asks for every shard.
 const AllShards = -1
 
@@ -86,6 +96,7 @@ func (q Query) Defaults() Query {
 	q.Shuffle = cmp.Or(q.Shuffle, ShuffleSplits)
 	q.Tail = cmp.Or(q.Tail, TailKeep)
 	q.Count = cmp.Or(q.Count, CountEstimate)
+	q.Wire = cmp.Or(q.Wire, WirePlain)
 	if q.Shard.Of == 0 {
 		q.Shard = Shard{Index: AllShards, Of: 1}
 		if len(q.Cursor) == 1 && q.Cursor[0].Shard.Of > 0 {

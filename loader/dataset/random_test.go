@@ -255,6 +255,7 @@ func (m maker) query() dataset.Query {
 		Filter: m.filter(), Order: pick(m, dataset.Stored, dataset.Shuffled), Seed: pick(m, 0, int64(m.Uint64())),
 		Epoch: pick(m, 0, m.Int64()), Tail: pick(m, dataset.TailKeep, dataset.TailDrop),
 		Count: pick(m, dataset.CountEstimate, dataset.CountExact),
+		Wire:  pick(m, dataset.WirePlain, dataset.WireIndexed),
 	}
 	if m.often() {
 		q.Dataset = m.word()

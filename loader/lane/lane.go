@@ -5,9 +5,10 @@
 // It opens pieces through a function that it is given, one after another in
 // each lane, and reads no further than the batch asked for and, where a piece
 // may be shorter than planned, the next row. The cut is the one place where
-// staging columns are gathered. Position says where each lane stands, in rows
-// of the final sequence, so that a reader opened there goes on with the very
-// next row, whatever its batch size.
+// staging columns are gathered: into every row or, as levels, once for each
+// staging row that a batch refers to (docs/spec/wire.md). Position says where
+// each lane stands, in rows of the final sequence, so that a reader opened
+// there goes on with the very next row, whatever its batch size.
 package lane
 
 import (
@@ -20,7 +21,6 @@ import (
 
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/fault"
-	"github.com/penstock/penstock/internal/invariant"
 )
 
 // Open opens the final sequence of one piece of a lane, without its first
@@ -60,7 +60,8 @@ type Options struct {
 	Rows    int64         // per lane and step, at least 1
 	Steps   int64         // end after so many steps; Unknown: when all lanes have ended
 	Schema  *arrow.Schema // of the batches returned
-	Columns []Column      // where each column of Schema comes from
+	Columns []Column      // where the first columns of Schema come from
+	Levels  []Level       // and the others
 	Open    Open
 	Memory  memory.Allocator // of the batches; nil: the Go heap
 	Closed  func()           // called once, after every piece was released; may be nil
@@ -69,15 +70,19 @@ type Options struct {
 // Reader is the stream of a shard. It is not safe for concurrent use.
 type Reader struct {
 	array.RecordReader
-	options Options
-	ctx     context.Context //nolint:containedctx // a reader's pulls carry no context of their own
-	lanes   []*cursor
-	step    int64
+	options  Options
+	ctx      context.Context //nolint:containedctx // a reader's pulls carry no context of their own
+	lanes    []*cursor
+	step     int64
+	distinct []distinct // by level
 }
 
 // New makes the stream. Nothing is opened before the first Next.
 func New(ctx context.Context, options Options) *Reader {
-	r := &Reader{options: options, ctx: ctx}
+	r := &Reader{options: options, ctx: ctx, distinct: make([]distinct, len(options.Levels))}
+	if options.Memory == nil {
+		r.options.Memory = memory.DefaultAllocator
+	}
 	for _, l := range options.Lanes {
 		r.lanes = append(r.lanes, newCursor(l, options.Open))
 	}
@@ -97,6 +102,16 @@ func (r *Reader) Positions() []Position {
 
 // Steps returns how many batches were returned so far.
 func (r *Reader) Steps() int64 { return r.step }
+
+// Sent returns how many staging rows the batches returned so far hold, for
+// each of Options.Levels.
+func (r *Reader) Sent() []int64 {
+	sent := make([]int64, len(r.distinct))
+	for i := range r.distinct {
+		sent[i] = r.distinct[i].sent
+	}
+	return sent
+}
 
 func (r *Reader) close() {
 	for _, l := range r.lanes {
@@ -142,7 +157,7 @@ func (r *Reader) next() (arrow.RecordBatch, error) {
 
 // gather copies the rows of all runs into one batch.
 func (r *Reader) gather(runs []run, rows int64) (arrow.RecordBatch, error) {
-	columns := make([]arrow.Array, 0, len(r.options.Columns))
+	columns := make([]arrow.Array, 0, r.options.Schema.NumFields())
 	g := batch.NewGatherer(r.options.Memory)
 	defer g.Release()
 	defer func() {
@@ -151,15 +166,18 @@ func (r *Reader) gather(runs []run, rows int64) (arrow.RecordBatch, error) {
 		}
 	}()
 	for i, c := range r.options.Columns {
-		field := r.options.Schema.Field(i)
-		gathered, err := column(g, c, field, runs)
+		gathered, err := column(g, c, r.options.Schema.Field(i), runs)
 		if err != nil {
-			return nil, fault.Op(err, "gather column %q", field.Name)
+			return nil, err
 		}
 		columns = append(columns, gathered)
-		if !field.Nullable && gathered.NullN() > 0 {
-			return nil, fault.New(fault.Corrupt, "column %q is required and has %d nulls", field.Name, gathered.NullN())
+	}
+	for i := range r.options.Levels {
+		gathered, err := r.level(g, i, r.options.Schema.Field(len(columns)), runs)
+		if err != nil {
+			return nil, err
 		}
+		columns = append(columns, gathered)
 	}
 	return array.NewRecordBatch(r.options.Schema, columns, rows), nil
 }
@@ -169,13 +187,32 @@ func (r *Reader) gather(runs []run, rows int64) (arrow.RecordBatch, error) {
 func column(g *batch.Gatherer, c Column, field arrow.Field, runs []run) (arrow.Array, error) {
 	if len(runs) == 1 && c.Field == Plain {
 		x := runs[0]
-		return array.NewSlice(x.batch.Column(c.Index), int64(x.from), int64(x.from+x.rows)), nil
+		return required(field, array.NewSlice(x.batch.Column(c.Index), int64(x.from), int64(x.from+x.rows)))
 	}
 	segments := make([]batch.Segment, len(runs))
 	for i, x := range runs {
 		segments[i] = c.Segment(x.batch, x.from, x.rows)
 	}
-	return g.Gather(field.Type, segments)
+	return gatherColumn(g, field, segments)
+}
+
+// gatherColumn gathers what becomes a column of the result, or a field of one.
+func gatherColumn(g *batch.Gatherer, field arrow.Field, segments []batch.Segment) (arrow.Array, error) {
+	gathered, err := g.Gather(field.Type, segments)
+	if err != nil {
+		return nil, fault.Op(err, "gather column %q", field.Name)
+	}
+	return required(field, gathered)
+}
+
+// required returns the column, or an error instead of it if it has nulls that
+// it must not have.
+func required(field arrow.Field, column arrow.Array) (arrow.Array, error) {
+	if nulls := column.NullN(); nulls > 0 && !field.Nullable {
+		column.Release()
+		return nil, fault.New(fault.Corrupt, "column %q is required and has %d nulls", field.Name, nulls)
+	}
+	return column, nil
 }
 
 // run is a stretch of rows of one batch of a piece. It holds a reference.
@@ -197,115 +234,6 @@ func (c Column) Segment(b arrow.RecordBatch, from, rows int) batch.Segment {
 		Values:  d.Dictionary().(*array.Struct).Field(c.Field),
 		Indices: indices[from : from+rows],
 	}
-}
-
-// cursor walks one lane.
-type cursor struct {
-	Lane
-	open   Open
-	at     Position
-	reader array.RecordReader // of piece at.Piece, nil if not open
-	batch  arrow.RecordBatch  // borrowed from reader, nil if none
-	used   int                // rows of batch that were given
-}
-
-func newCursor(l Lane, open Open) *cursor {
-	c := &cursor{Lane: l, open: open, at: l.Start}
-	c.advance()
-	return c
-}
-
-// take gives up to n rows of the lane as runs; fewer only at the lane's end.
-func (c *cursor) take(ctx context.Context, n int64, runs *[]run) (int64, error) {
-	taken := int64(0)
-	for taken < n && c.at.Piece < len(c.Pieces) {
-		if err := c.fill(ctx); err != nil {
-			return 0, fault.Op(err, "read piece %d of lane %d", c.at.Piece, c.Number)
-		}
-		if c.batch == nil {
-			continue
-		}
-		rows := min(int(n-taken), int(c.batch.NumRows())-c.used)
-		c.batch.Retain()
-		*runs = append(*runs, run{batch: c.batch, from: c.used, rows: rows})
-		c.used += rows
-		c.at.Row += int64(rows)
-		taken += int64(rows)
-		if c.complete() && c.used < int(c.batch.NumRows()) {
-			return 0, fault.New(fault.Corrupt, "piece %d of lane %d has more rows than the %d that were planned", c.at.Piece, c.Number, c.at.Row)
-		}
-		c.advance()
-	}
-	return taken, c.look(ctx)
-}
-
-// look finds out whether the lane has another row where the plan cannot tell,
-// so that a cursor never stands before an end that nobody has seen: shards
-// that ended at different steps can then be told from shards that were stopped
-// at different steps.
-func (c *cursor) look(ctx context.Context) error {
-	for c.at.Piece < len(c.Pieces) && c.Pieces[c.at.Piece] == Unknown && (c.batch == nil || c.used == int(c.batch.NumRows())) {
-		if err := c.fill(ctx); err != nil {
-			return fault.Op(err, "read piece %d of lane %d", c.at.Piece, c.Number)
-		}
-	}
-	return nil
-}
-
-// fill sees to it that batch has a row that was not given; batch is nil after
-// it where the piece has ended and the next one is up.
-func (c *cursor) fill(ctx context.Context) error {
-	if c.batch != nil && c.used < int(c.batch.NumRows()) {
-		return nil
-	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if c.reader == nil {
-		reader, err := c.open(ctx, c.Number, c.at.Piece, c.at.Row)
-		if err != nil {
-			return err
-		}
-		c.reader = reader
-	}
-	c.batch, c.used = nil, 0
-	for c.reader.Next() {
-		if c.reader.RecordBatch().NumRows() > 0 {
-			c.batch = c.reader.RecordBatch()
-			return nil
-		}
-	}
-	if err := c.reader.Err(); err != nil {
-		return err
-	}
-	if want := c.Pieces[c.at.Piece]; want != Unknown {
-		return fault.New(fault.Corrupt, "the piece ended after %d rows, %d were planned", c.at.Row, want)
-	}
-	c.close()
-	c.at = Position{Piece: c.at.Piece + 1}
-	return nil
-}
-
-// advance moves a lane that has given all rows of a piece, where their number
-// is known, to the start of the next.
-func (c *cursor) advance() {
-	for c.complete() {
-		c.close()
-		c.at = Position{Piece: c.at.Piece + 1}
-	}
-	invariant.Check(c.at.Piece <= len(c.Pieces), "lane %d stands behind its end", c.Number)
-}
-
-func (c *cursor) complete() bool {
-	return c.at.Piece < len(c.Pieces) && c.Pieces[c.at.Piece] != Unknown && c.at.Row >= c.Pieces[c.at.Piece]
-}
-
-// close releases the open piece, if there is one.
-func (c *cursor) close() {
-	if c.reader != nil {
-		c.reader.Release()
-	}
-	c.reader, c.batch, c.used = nil, nil, 0
 }
 
 // String names the position as errors and logs show it.

@@ -7,12 +7,16 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// Schema returns the schema of the stream for the columns of a query; nil
-// asks for all. It needs nothing but the plan: no file is opened.
-func (p *Plan) Schema(columns []dataset.Column) (*arrow.Schema, error) {
+// Schema returns the schema of the stream for the columns of a query, nil asks
+// for all, and for the form of its batches. It needs nothing but the plan: no
+// file is opened.
+func (p *Plan) Schema(columns []dataset.Column, wire dataset.Wire) (*arrow.Schema, error) {
 	outputs, err := p.Relation.Select(columns)
 	if err != nil {
 		return nil, err
+	}
+	if wire == dataset.WireIndexed {
+		return p.Relation.Indexed(outputs)
 	}
 	return resolve.Schema(outputs), nil
 }

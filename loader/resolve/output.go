@@ -250,3 +250,40 @@ func (r *Relation) Select(columns []dataset.Column) ([]Output, error) {
 	slices.SortStableFunc(selected, func(a, b Output) int { return a.Level - b.Level })
 	return selected, nil
 }
+
+// Indexed returns the schema of the outputs, which are in plain order, where
+// each staging table that gives some of them is one column: a dictionary of
+// structs, named after the entry (docs/spec/wire.md). A training column of such
+// a name is Invalid.
+func (r *Relation) Indexed(outputs []Output) (*arrow.Schema, error) {
+	var fields []arrow.Field
+	for _, level := range Levels(outputs) {
+		if level[0].Level == TrainingLevel {
+			fields = Schema(level).Fields()
+			continue
+		}
+		name := r.Staging[level[0].Level].Name
+		if slices.ContainsFunc(fields, func(f arrow.Field) bool { return f.Name == name }) {
+			return nil, fault.InvalidField("wire", "indexed names a column after the staging table %s, and another column has that name", name).
+				WithRemedy("give the column another name in the query's columns, or the staging entry one in the dataset")
+		}
+		fields = append(fields, arrow.Field{Name: name, Type: &arrow.DictionaryType{
+			IndexType: arrow.PrimitiveTypes.Int32, ValueType: arrow.StructOf(Schema(level).Fields()...),
+		}})
+	}
+	return arrow.NewSchema(fields, nil), nil
+}
+
+// Levels divides outputs, which are in plain order, by the table that they
+// come from.
+func Levels(outputs []Output) [][]Output {
+	var levels [][]Output
+	for from := 0; from < len(outputs); {
+		to := from + 1
+		for to < len(outputs) && outputs[to].Level == outputs[from].Level {
+			to++
+		}
+		levels, from = append(levels, outputs[from:to]), to
+	}
+	return levels
+}

@@ -66,7 +66,7 @@ def client(config: Path) -> Iterator[penstock.Client]:
         ("scores", {"sample": 0.5}, "sample", ["an object"]),
         ("scores", {"since": 3}, "since", ["not served"]),
         ("scores", {"dense": {"x": ["score"]}}, "dense", ["not served"]),
-        ("scores", {"wire": "indexed"}, "wire", ["indexed"]),
+        ("scores", {"wire": "grouped"}, "wire", ["not served", "plain, indexed"]),
         ("scores", {"columns": ["row", "scroe"]}, "columns[1]", ["scroe", "score"]),
         ("scores", {"filter": "row = = 3"}, "filter", ["position 7"]),
         ("scores", {"filter": "row = 'a'"}, "filter", ["row"]),

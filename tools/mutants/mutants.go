@@ -13,7 +13,7 @@ type mutant struct {
 // could break should have one here.
 func mutants() []mutant {
 	return slices.Concat(
-		ruleMutants(), layoutMutants(), planMutants(), joinMutants(), streamMutants(), valueMutants(), spillMutants(), decodeMutants(),
+		ruleMutants(), layoutMutants(), planMutants(), joinMutants(), streamMutants(), valueMutants(), spillMutants(), decodeMutants(), wireMutants(),
 	)
 }
 
@@ -49,7 +49,7 @@ func streamMutants() []mutant { //nolint:funlen // a table
 	loader := []string{"./loader"}
 	return []mutant{
 		{
-			"cursor-off-by-one", "loader/lane/lane.go",
+			"cursor-off-by-one", "loader/lane/cursor.go",
 			"		c.at.Row += int64(rows)", "		c.at.Row += int64(rows) - 1", lane,
 		},
 		{

@@ -27,6 +27,7 @@ from penstock.errors import (
     Unauthenticated,
     Unavailable,
 )
+from penstock.indexed import expand
 from penstock.plan import DatasetDescription, Plan
 from penstock.stream import Stream
 
@@ -48,4 +49,5 @@ __all__ = [
     "Unauthenticated",
     "Unavailable",
     "connect",
+    "expand",
 ]

@@ -12,6 +12,7 @@ import pyarrow.flight as flight
 
 from penstock import errors
 from penstock.channel import Call, Channel, Lease
+from penstock.indexed import expand, plain_schema
 from penstock.plan import Plan
 from penstock.query import Cursor
 
@@ -243,6 +244,14 @@ class Stream:
         closing the stream ends the reader with an exception.
         """
         return pa.RecordBatchReader.from_batches(self.schema, self)
+
+    def expanded(self) -> pa.RecordBatchReader:
+        """The rest of an indexed stream as a reader of plain batches, see `expand`.
+
+        The reader draws from this stream as that of `to_reader` does. Of a plain
+        stream it is the same.
+        """
+        return pa.RecordBatchReader.from_batches(plain_schema(self.schema), map(expand, self))
 
     def read_all(self) -> pa.Table:
         """The rest of the stream as a table."""

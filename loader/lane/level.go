@@ -1,0 +1,164 @@
+package lane
+
+import (
+	"math/bits"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/penstock/penstock/internal/batch"
+)
+
+// Level is an output column that stays a dictionary: of the staging rows that
+// the rows of a batch refer to, each of them once, in the order in which they
+// are first met (docs/spec/wire.md).
+type Level struct {
+	Index  int   // dictionary column of the pieces' batches
+	Fields []int // fields of that column's struct: those of the output's, in its order
+}
+
+// distinct finds the distinct staging rows of one level, batch by batch. It
+// looks a row up in a table that has room for two entries a row of the batch,
+// so its memory does not grow with the staging table.
+type distinct struct {
+	sides    []arrow.ArrayData // the dictionaries that the batch's rows refer to
+	rows     []int32           // the distinct rows, each in its side
+	segments []batch.Segment
+	table    []entry // open addressing; its length is a power of two
+	shift    int     // from a hash to a place in table
+	sent     int64   // distinct rows of all batches so far
+}
+
+// entry is a staging row that was met. The zero entry is free.
+type entry struct {
+	row  uint64 // number of the side, from 1, in the high half; row in the low one
+	slot int32  // position among the distinct rows
+}
+
+// spread is 2^64 divided by the golden ratio: multiplied by it, keys that
+// follow each other lie far apart (Knuth, The Art of Computer Programming,
+// volume 3, section 6.4).
+const spread = 0x9E3779B97F4A7C15
+
+// begin forgets the last batch.
+func (d *distinct) begin(rows int) {
+	size := 1 << bits.Len(uint(2*rows))
+	d.shift = 64 - bits.Len(uint(size-1))
+	if len(d.table) == size {
+		clear(d.table)
+	} else {
+		d.table = make([]entry, size)
+	}
+	d.sides, d.rows, d.segments = d.sides[:0], d.rows[:0], d.segments[:0]
+}
+
+// add maps references to rows of a side to positions among the distinct rows.
+func (d *distinct) add(side arrow.Array, references, slots []int32) {
+	number := uint64(d.side(side)) << 32
+	first := len(d.rows)
+	last, slot := int32(-1), int32(-1)
+	for i, r := range references {
+		if r != last { // rows of one request lie side by side
+			last, slot = r, d.slot(number|uint64(uint32(r)))
+		}
+		slots[i] = slot
+	}
+	if more := len(d.rows) - first; more > 0 {
+		d.segments = append(d.segments, batch.Segment{Values: side, Rows: more})
+	}
+}
+
+// side numbers the dictionaries of a batch, from 1.
+func (d *distinct) side(side arrow.Array) int {
+	for i, s := range d.sides {
+		if s == side.Data() {
+			return i + 1
+		}
+	}
+	d.sides = append(d.sides, side.Data())
+	return len(d.sides)
+}
+
+// slot returns the position of a row among the distinct ones, adding it if it
+// is new.
+func (d *distinct) slot(row uint64) int32 {
+	mask := uint64(len(d.table) - 1)
+	for at := row * spread >> d.shift; ; at = (at + 1) & mask {
+		switch e := &d.table[at]; e.row {
+		case row:
+			return e.slot
+		case 0:
+			*e = entry{row: row, slot: int32(len(d.rows))}
+			d.rows = append(d.rows, int32(row))
+			return e.slot
+		}
+	}
+}
+
+// end gives each segment its rows, which stay as they are until the next
+// begin, and returns the segments.
+func (d *distinct) end() []batch.Segment {
+	from := 0
+	for i := range d.segments {
+		s := &d.segments[i]
+		s.Indices = d.rows[from : from+s.Rows : from+s.Rows]
+		from += s.Rows
+	}
+	d.sent += int64(from)
+	return d.segments
+}
+
+// level makes one column of the batch: indices into the distinct rows of its
+// runs, and these rows.
+func (r *Reader) level(g *batch.Gatherer, number int, field arrow.Field, runs []run) (arrow.Array, error) {
+	l, d := r.options.Levels[number], &r.distinct[number]
+	rows := 0
+	for _, x := range runs {
+		rows += x.rows
+	}
+	d.begin(rows)
+	buffer := memory.NewResizableBuffer(r.options.Memory)
+	defer buffer.Release()
+	buffer.Resize(rows * arrow.Int32SizeBytes)
+	slots := arrow.Int32Traits.CastFromBytes(buffer.Bytes())
+	for _, x := range runs {
+		column := x.batch.Column(l.Index).(*array.Dictionary)
+		references := column.Indices().(*array.Int32).Int32Values()[x.from : x.from+x.rows]
+		d.add(column.Dictionary(), references, slots[:x.rows])
+		slots = slots[x.rows:]
+	}
+	dt := field.Type.(*arrow.DictionaryType)
+	values, err := gatherStruct(g, dt.ValueType.(*arrow.StructType), l.Fields, d.end())
+	if err != nil {
+		return nil, err
+	}
+	defer values.Release()
+	indices := array.NewData(dt.IndexType, rows, []*memory.Buffer{nil, buffer}, nil, 0, 0)
+	defer indices.Release()
+	references := array.NewInt32Data(indices)
+	defer references.Release()
+	return array.NewDictionaryArray(dt, references, values), nil
+}
+
+// gatherStruct gathers some fields of structs as a struct of those fields.
+func gatherStruct(g *batch.Gatherer, dt *arrow.StructType, fields []int, segments []batch.Segment) (arrow.Array, error) {
+	children := make([]arrow.Array, 0, len(fields))
+	defer func() {
+		for _, c := range children {
+			c.Release()
+		}
+	}()
+	of := make([]batch.Segment, len(segments))
+	for k, field := range fields {
+		for i, s := range segments {
+			of[i] = batch.Segment{Values: s.Values.(*array.Struct).Field(field), Indices: s.Indices}
+		}
+		child, err := gatherColumn(g, dt.Field(k), of)
+		if err != nil {
+			return nil, err
+		}
+		children = append(children, child)
+	}
+	return array.NewStructArrayWithFields(children, dt.Fields())
+}

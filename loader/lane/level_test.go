@@ -1,0 +1,218 @@
+package lane_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/lane"
+)
+
+// sides is a world of one lane whose batches refer to dictionaries of
+// rows {n: 100·side + row, text: "side/row"}, row 0 all null.
+type sides struct {
+	memory *memory.CheckedAllocator
+	made   []arrow.Array
+}
+
+var (
+	sideType  = arrow.StructOf(arrow.Field{Name: "n", Type: arrow.PrimitiveTypes.Int64, Nullable: true}, arrow.Field{Name: "text", Type: arrow.BinaryTypes.String, Nullable: true})
+	sideLevel = &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int32, ValueType: sideType}
+)
+
+func newSides(t *testing.T, n, rows int) *sides {
+	t.Helper()
+	s := &sides{memory: memory.NewCheckedAllocator(memory.DefaultAllocator)}
+	for k := range n {
+		b := array.NewStructBuilder(s.memory, sideType)
+		for row := range rows {
+			b.Append(true)
+			if row == 0 {
+				b.FieldBuilder(0).AppendNull()
+				b.FieldBuilder(1).AppendNull()
+				continue
+			}
+			b.FieldBuilder(0).(*array.Int64Builder).Append(int64(100*k + row))
+			b.FieldBuilder(1).(*array.StringBuilder).Append(fmt.Sprintf("%d/%d", k, row))
+		}
+		s.made = append(s.made, b.NewArray())
+		b.Release()
+	}
+	t.Cleanup(func() {
+		for _, a := range s.made {
+			a.Release()
+		}
+		s.memory.AssertSize(t, 0)
+	})
+	return s
+}
+
+// reference is a row of a side.
+type reference struct {
+	side int
+	row  int32
+}
+
+// batch makes rows that all refer to one side.
+func (s *sides) batch(joined *arrow.Schema, side int, rows []int32) arrow.RecordBatch {
+	b := array.NewInt32Builder(s.memory)
+	defer b.Release()
+	b.AppendValues(rows, nil)
+	indices := b.NewArray()
+	defer indices.Release()
+	level := array.NewDictionaryArray(sideLevel, indices, s.made[side])
+	defer level.Release()
+	return array.NewRecordBatch(joined, []arrow.Array{level}, int64(len(rows)))
+}
+
+// stream gives batches of up to cut references to one side each.
+func (s *sides) stream(references []reference, cut int, fields []int, out *arrow.StructType, q int64) *lane.Reader {
+	joined := arrow.NewSchema([]arrow.Field{{Name: "level", Type: sideLevel}}, nil)
+	open := func(context.Context, int, int, int64) (array.RecordReader, error) {
+		at := 0
+		return batch.FromFunc(joined, func() (arrow.RecordBatch, error) {
+			if at == len(references) {
+				return nil, nil //nolint:nilnil // the end of a stream
+			}
+			var rows []int32
+			for side := references[at].side; at < len(references) && len(rows) < cut && references[at].side == side; at++ {
+				rows = append(rows, references[at].row)
+			}
+			return s.batch(joined, references[at-1].side, rows), nil
+		}, func() {}), nil
+	}
+	level := &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int32, ValueType: out}
+	return lane.New(context.Background(), lane.Options{
+		Lanes: []lane.Lane{{Pieces: []int64{int64(len(references))}}}, Rows: q, Steps: lane.Unknown, Open: open, Memory: s.memory,
+		Schema: arrow.NewSchema([]arrow.Field{{Name: "features", Type: level}}, nil),
+		Levels: []lane.Level{{Index: 0, Fields: fields}},
+	})
+}
+
+// texts returns the rows that a level's column stands for, and the rows of its
+// dictionary.
+func texts(column arrow.Array) (rows, dictionary []string) {
+	level := column.(*array.Dictionary)
+	of := level.Dictionary().(*array.Struct)
+	text := func(row int) string {
+		var out strings.Builder
+		for k := range of.NumField() {
+			out.WriteString(of.Field(k).ValueStr(row) + " ")
+		}
+		return out.String()
+	}
+	for i := range level.Len() {
+		rows = append(rows, text(level.GetValueIndex(i)))
+	}
+	for i := range of.Len() {
+		dictionary = append(dictionary, text(i))
+	}
+	return rows, dictionary
+}
+
+// TestLevels: batches hold each staging row that they refer to once, in the
+// order in which it is met, however the references jump between sides.
+//
+// spec: wire-1, wire-2, wire-3
+func TestLevels(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(7, 7))
+	for i := range 300 {
+		s := newSides(t, 3, 20)
+		references := make([]reference, 1+random.IntN(60))
+		for i := range references {
+			references[i] = reference{random.IntN(3), int32(random.IntN(20))}
+			if i > 0 && random.IntN(3) > 0 {
+				references[i] = references[i-1]
+			}
+		}
+		q := int64(1 + random.IntN(40))
+		r := s.stream(references, 1+random.IntN(9), []int{1, 0}, arrow.StructOf(sideType.Field(1), sideType.Field(0)), q)
+		sent := int64(0)
+		for r.Next() {
+			n := min(len(references), int(q))
+			var want, once []string
+			for _, at := range references[:n] {
+				text := fmt.Sprintf("%d/%d %d ", at.side, at.row, 100*at.side+int(at.row))
+				if at.row == 0 {
+					text = "(null) (null) "
+				}
+				want = append(want, text)
+				if text[0] == '(' || !slices.Contains(once, text) {
+					once = append(once, text)
+				}
+			}
+			rows, dictionary := texts(r.RecordBatch().Column(0))
+			require.Equal(t, want, rows, "run %d", i)
+			sent += int64(len(dictionary))
+			require.Equal(t, []int64{sent}, r.Sent())
+			nulls := map[int]bool{}
+			for _, at := range references[:n] {
+				if at.row == 0 {
+					nulls[at.side] = true
+				}
+			}
+			known := slices.DeleteFunc(once, func(text string) bool { return text[0] == '(' })
+			require.Len(t, dictionary, len(known)+len(nulls), "one row of nulls at most for each side")
+			require.Equal(t, known, slices.DeleteFunc(dictionary, func(text string) bool { return text[0] == '(' }))
+			require.Zero(t, r.RecordBatch().Column(0).NullN())
+			references = references[n:]
+		}
+		require.NoError(t, r.Err())
+		require.Empty(t, references)
+		r.Release()
+	}
+}
+
+// TestLevelsOfManyRows fills the table in which rows are looked up.
+func TestLevelsOfManyRows(t *testing.T) {
+	t.Parallel()
+	const rows = 5000
+	s := newSides(t, 1, rows)
+	references := make([]reference, 0, 2*rows)
+	for i := range rows {
+		references = append(references, reference{0, int32(i)}, reference{0, int32(i * 7 % rows)})
+	}
+	r := s.stream(references, 333, []int{0}, arrow.StructOf(sideType.Field(0)), 2*rows)
+	defer r.Release()
+	require.True(t, r.Next())
+	require.Equal(t, []int64{rows}, r.Sent())
+	got, _ := texts(r.RecordBatch().Column(0))
+	for i, at := range references {
+		want := fmt.Sprintf("%d ", at.row)
+		if at.row == 0 {
+			want = "(null) "
+		}
+		require.Equal(t, want, got[i])
+	}
+}
+
+// TestLevelsHoldRequiredColumns: a null that no row refers to does no harm,
+// another one ends the stream.
+//
+// spec: wire-2
+func TestLevelsHoldRequiredColumns(t *testing.T) {
+	t.Parallel()
+	required := arrow.StructOf(arrow.Field{Name: "n", Type: arrow.PrimitiveTypes.Int64})
+	s := newSides(t, 1, 5)
+	r := s.stream([]reference{{0, 3}, {0, 1}, {0, 3}}, 9, []int{0}, required, 9)
+	require.True(t, r.Next())
+	rows, _ := texts(r.RecordBatch().Column(0))
+	require.Equal(t, []string{"3 ", "1 ", "3 "}, rows)
+	r.Release()
+	r = s.stream([]reference{{0, 3}, {0, 0}}, 9, []int{0}, required, 9)
+	defer r.Release()
+	require.False(t, r.Next())
+	require.Equal(t, fault.Corrupt, fault.KindOf(r.Err()))
+	require.ErrorContains(t, r.Err(), `column "n" is required and has 1 nulls`)
+}

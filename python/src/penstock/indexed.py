@@ -1,0 +1,128 @@
+"""From the batches of `wire="indexed"` to those of the plain wire."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock import errors, query
+
+# By the width of a list's elements in bits: how far to shift from elements to bytes.
+_SHIFTS = {8: 0, 16: 1, 32: 2, 64: 3}
+
+# The most elements that the lists of a column hold together: their offsets have 32 bits.
+_MOST = 2**31 - 1
+
+
+def expand(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Makes the plain batch of an indexed one: the same rows, every column at its full length.
+
+    Each column of type dictionary<int32, struct<...>> is replaced by the columns
+    of its struct, so that names, types, values and order are those of the same
+    query without `wire="indexed"`. Other columns are shared, not copied. A batch
+    without such a column is given back as it is; a slice of a batch is welcome.
+
+    Raises:
+        Corrupt: a row refers to no row of its dictionary.
+        Invalid: a column is longer than Arrow's offsets can say; ask for smaller batches.
+    """
+    if not any(map(_is_level, batch.schema)):
+        return batch
+    columns: list[pa.Array] = []
+    for field, column in zip(batch.schema, batch.columns, strict=True):
+        columns += _rows(field.name, column) if _is_level(field) else [column]
+    return pa.RecordBatch.from_arrays(columns, schema=plain_schema(batch.schema))
+
+
+def plain_schema(schema: pa.Schema) -> pa.Schema:
+    """The schema of what `expand` makes of batches of a schema."""
+    fields: list[pa.Field] = []
+    for field in schema:
+        fields += field.type.value_type.fields if _is_level(field) else [field]
+    return pa.schema(fields, schema.metadata)
+
+
+def _is_level(field: pa.Field) -> bool:
+    """Whether a column holds the columns of a staging table. No table has a column of this type."""
+    kind = field.type
+    return (
+        pa.types.is_dictionary(kind)
+        and pa.types.is_int32(kind.index_type)
+        and pa.types.is_struct(kind.value_type)
+    )
+
+
+def _rows(name: str, level: pa.DictionaryArray) -> list[pa.Array]:
+    """The columns of a level, with a row for each of its indices."""
+    indices, rows = level.indices, level.dictionary
+    ends = pc.min_max(indices)
+    if indices.null_count or (
+        len(indices) and not 0 <= ends["min"].as_py() <= ends["max"].as_py() < len(rows)
+    ):
+        raise errors.Corrupt(
+            f"column {name!r} refers to rows that are not among the {len(rows)} it came with"
+        )
+    try:
+        return [_take(column, indices) for column in rows.flatten()]
+    except pa.ArrowInvalid as e:
+        raise query.invalid("batch_rows", f"the columns of {name!r} are too long in such batches: {e}") from e
+
+
+def _take(values: pa.Array, indices: pa.Array) -> pa.Array:
+    """The values at indices that lie inside.
+
+    pyarrow's own take of lists puts down the position of every element before it
+    moves one, which takes five times as long, and adds up lengths without a look
+    at the limit of 32 bits.
+    """
+    kind = values.type
+    if len(indices) == 0:
+        return values.slice(0, 0)
+    if pa.types.is_list(kind) or pa.types.is_map(kind):
+        return _take_lists(values, indices)
+    if pa.types.is_struct(kind) and kind.num_fields:
+        fields = [_take(values.field(i), indices) for i in range(kind.num_fields)]
+        validity = pc.take(values.is_valid(), indices).buffers()[1] if values.null_count else None
+        return pa.Array.from_buffers(kind, len(indices), [validity], children=fields)
+    return pc.take(values, indices, boundscheck=False)
+
+
+def _take_lists(lists: pa.ListArray, indices: pa.Array) -> pa.Array:
+    elements = lists.values
+    shift = _SHIFTS.get(elements.type.bit_width) if pa.types.is_primitive(elements.type) else None
+    if shift is not None and not elements.null_count:
+        validity, offsets, moved = _take_runs(lists, elements, shift, indices)
+    else:
+        ones = pa.repeat(pa.scalar(1, pa.int32()), len(elements))
+        positions = pc.subtract(pc.cumulative_sum(ones), pa.scalar(1, pa.int32()))
+        validity, offsets, moved = _take_runs(lists, positions, 2, indices)
+        moved = _take(elements, moved)
+    return pa.Array.from_buffers(lists.type, len(indices), [validity, offsets], children=[moved])
+
+
+def _take_runs(
+    lists: pa.ListArray, elements: pa.Array, shift: int, indices: pa.Array
+) -> tuple[pa.Buffer | None, pa.Buffer, pa.Array]:
+    """Takes lists of elements of 1 << shift bytes each, none null, as the binary values that they are.
+
+    Returns:
+        The validity, the offsets and the elements of the lists taken.
+    """
+    before, after = lists.buffers()[:2], elements.buffers()[1]
+    start = elements.offset << shift
+    stops = pa.Array.from_buffers(pa.int32(), lists.offset + len(lists) + 1, [None, before[1]])
+    stops = pc.shift_left(stops.cast(pa.int64()), pa.scalar(shift, pa.int64()))
+    content = after.slice(start) if after else pa.py_buffer(b"\0")
+    binary = pa.Array.from_buffers(
+        pa.large_binary(), len(lists), [before[0], stops.buffers()[1], content], offset=lists.offset
+    )
+    lengths, most = pc.binary_length(binary), _MOST << shift
+    # Counted before so much is allocated, and only if one long list makes it possible.
+    possible = (pc.max(lengths).as_py() or 0) * len(indices)
+    if possible > most and pc.sum(pc.take(lengths, indices)).as_py() > most:
+        raise pa.ArrowInvalid(f"lists of more than {_MOST} elements")
+    taken = pc.take(binary, indices, boundscheck=False).buffers()
+    stops = pa.Array.from_buffers(pa.int64(), len(indices) + 1, [None, taken[1]])
+    stops = pc.shift_right(stops, pa.scalar(shift, pa.int64())).cast(pa.int32())
+    moved = pa.Array.from_buffers(elements.type, stops[-1].as_py(), [None, taken[2]])
+    return taken[0], stops.buffers()[1], moved

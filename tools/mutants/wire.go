@@ -1,0 +1,40 @@
+package main
+
+// wireMutants break the form of a stream's batches.
+func wireMutants() []mutant {
+	level := []string{"./loader/lane"}
+	return []mutant{
+		{
+			"rows-of-two-sides-are-one", "loader/lane/level.go",
+			"	number := uint64(d.side(side)) << 32\n", "	number := uint64(min(1, d.side(side))) << 32\n", level,
+		},
+		{
+			"last-batch-is-remembered", "loader/lane/level.go",
+			"		clear(d.table)\n", "		_ = d.table\n", level,
+		},
+		{
+			"each-row-is-sent-anew", "loader/lane/level.go",
+			"		case row:\n			return e.slot\n", "		case row + 1:\n			return e.slot\n", level,
+		},
+		{
+			"runs-share-their-slots", "loader/lane/level.go",
+			"		slots = slots[x.rows:]\n", "		slots = slots[:min(len(slots), x.rows+len(slots))]\n", level,
+		},
+		{
+			"level-fields-in-the-tables-order", "loader/lane/level.go",
+			"s.Values.(*array.Struct).Field(field)", "s.Values.(*array.Struct).Field(min(k, field))", level,
+		},
+		{
+			"levels-run-together", "loader/splits.go",
+			"		case last >= 0 && levels[last].Index == c.Index:\n", "		case last >= 0:\n", []string{"./loader"},
+		},
+		{
+			"level-has-the-name-of-a-column", "loader/resolve/output.go",
+			"func(f arrow.Field) bool { return f.Name == name }", "func(f arrow.Field) bool { return f.Name == \"\" }", []string{"./loader"},
+		},
+		{
+			"ticket-forgets-the-form", "loader/dataset/canonical.go",
+			"		Wire: unless(q.Wire, defaults.Wire),\n", "", []string{"./loader/dataset", "./flight"},
+		},
+	}
+}
