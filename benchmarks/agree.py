@@ -1,4 +1,4 @@
-"""Asks Penstock, DuckDB and Polars the same and compares every row.
+"""Asks Penstock, in both forms of its wire, DuckDB and Polars the same and compares every row.
 
     python benchmarks/agree.py [--full] [--scale 0.1] [--only WORDS] [--memory 96MiB] [--list]
 
@@ -31,6 +31,8 @@ import tpch
 from agreement import multiset, of_layouts, of_rules, of_t
 from agreement.case import PLACE, PLACED, Case
 from inputs import Inputs
+
+from penstock import expand
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -126,7 +128,7 @@ def _files_of_t(folder: Path) -> dict[str, list[str]]:
 
 
 class Penstock:
-    """A server, read by a plain Flight client."""
+    """A server, read by a plain Flight client; what is indexed is expanded."""
 
     def __init__(self, address: str) -> None:
         self._client = flight.FlightClient(f"grpc://{address}")
@@ -140,13 +142,14 @@ class Penstock:
         except (flight.FlightError, pa.ArrowException) as failed:
             raise FailedError(_first_line(failed)) from None
 
-    def read(self, query: dict[str, Any]) -> Iterator[pa.RecordBatch]:
+    def read(self, query: dict[str, Any], wire: str = "plain") -> Iterator[pa.RecordBatch]:
         """Every row."""
         try:
-            for endpoint in self._client.get_flight_info(_descriptor(query)).endpoints:
+            planned = self._client.get_flight_info(_descriptor({**query, "wire": wire}))
+            for endpoint in planned.endpoints:
                 for chunk in self._client.do_get(endpoint.ticket):
                     if chunk.data is not None:
-                        yield chunk.data
+                        yield expand(chunk.data)
                     elif chunk.app_metadata is not None:
                         report = json.loads(chunk.app_metadata.to_pybytes())["report"]
                         self.spilled += sum(one["spilled_bytes"] for one in report["staging"].values())
@@ -221,7 +224,7 @@ Answers = dict[str, Callable[[], Iterator[pa.RecordBatch]]]
 
 
 def compare(case: Case, penstock: Penstock, peers: Peers) -> Found:
-    """Ask all three.
+    """Ask all of them.
 
     Values are cast to the types of Penstock's schema. If Penstock refuses, the
     peers are compared all the same, so that a wrong case is told from that.
@@ -238,7 +241,8 @@ def compare(case: Case, penstock: Penstock, peers: Peers) -> Found:
         try:
             schema = penstock.schema(case.query)
             answers["Penstock"] = lambda: penstock.read(case.query)
-            pairs = [("Penstock", "DuckDB"), ("Penstock", "Polars")]
+            answers["Penstock, indexed"] = lambda: penstock.read(case.query, "indexed")
+            pairs = [("Penstock", "DuckDB"), ("Penstock", "Polars"), ("Penstock", "Penstock, indexed")]
             if schema.names != names:
                 return Found(case.name, 0, [f"columns {schema.names} instead of {names}"])
         except FailedError as refused:
