@@ -40,9 +40,10 @@ func TestIndexedExpandsToPlain(t *testing.T) {
 			for name, met := range got[i].Report.Staging {
 				require.LessOrEqual(t, met.Sent, got[i].Report.Rows, c.Name)
 				saved = saved || met.Sent < got[i].Report.Rows
-				met.Sent, met.Ratio = 0, 0
-				got[i].Report.Staging[name] = met
+				require.Equal(t, want[i].Report.Staging[name].Counts, met.Counts, c.Name)
 			}
+			// What is read ahead for rows that a filter drops depends on time.
+			want[i].Report.Staging, got[i].Report.Staging = nil, nil
 			require.Equal(t, want[i].Report, got[i].Report, c.Name)
 		}
 	}
