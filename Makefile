@@ -84,18 +84,27 @@ test-python: build .venv/test/.stamp
 test-docs: build .venv/demo/.stamp
 	$(PYTHON) tools/tour.py README.md
 
-# Everything above again in the form that is shipped (no assertions, no race
-# detector), the long cases, other engines' answers, peak memory, and half an hour
-# of fuzzing (FUZZTIME=30s: so much for each target).
+# Everything above, and what takes long; make -j2 fuzzes beside the rest.
 .PHONY: test-long
-test-long: test .venv/bench/.stamp ## test, long cases, release build, fuzzing
+test-long: test long fuzz ## test, long cases, release build, fuzzing
+
+# The tests again in the form that is shipped (no assertions, no race detector),
+# thrice more in other orders with both, the long cases, other engines' answers,
+# and peak memory. The long cases run without the race detector: on ten thousand
+# small ones it is busy with itself, and takes 5 GB.
+.PHONY: long
+long: test .venv/bench/.stamp
 	$(GO) test -timeout 30m ./...
-	PENSTOCK_LONG=1 $(GOTEST) -shuffle=on -timeout 60m ./...
+	$(GOTEST) -shuffle=on -count=3 -timeout 30m ./...
+	PENSTOCK_LONG=1 $(GO) test -tags invariants -shuffle=on -timeout 30m ./...
 	PENSTOCK_LONG=1 .venv/test/bin/pytest -c python/pyproject.toml --rootdir . python/tests demo
 	cd benchmarks && ../.venv/bench/bin/python -m unittest
 	.venv/bench/bin/python benchmarks/agree.py
 	.venv/bench/bin/python benchmarks/agree.py --memory 4MiB
 	.venv/bench/bin/python benchmarks/memory.py --quick --memory 8MiB
+
+.PHONY: fuzz
+fuzz: ## half an hour over all targets; FUZZTIME=30s: so much for each
 	FUZZTIME=$(FUZZTIME) GO=$(GO) tools/fuzz.sh
 
 .PHONY: memory

@@ -69,7 +69,7 @@ func TestFlatColumns(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	rounds := 12
 	if os.Getenv("PENSTOCK_LONG") != "" {
-		rounds = 60
+		rounds = 240
 	}
 	for i := range rounds {
 		n := 1 + r.IntN(5000)

@@ -89,7 +89,7 @@ func TestListColumns(t *testing.T) {
 	}
 	rounds := 2 * len(forms)
 	if os.Getenv("PENSTOCK_LONG") != "" {
-		rounds *= 5
+		rounds *= 20
 	}
 	for i := range rounds {
 		form := forms[i%len(forms)]
