@@ -41,7 +41,7 @@ func (l *Loader) Open(ctx context.Context, p *plan.Plan, r Reading) (Stream, err
 	if len(outputs) == 0 {
 		return nil, fault.InvalidField("columns", "no column is asked for")
 	}
-	schema, err := p.Schema(r.Columns, r.Wire)
+	schema, err := p.Relation.Schema(outputs, r.Wire)
 	if err != nil {
 		return nil, err
 	}

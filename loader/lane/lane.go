@@ -173,7 +173,7 @@ func (r *Reader) gather(runs []run, rows int64) (arrow.RecordBatch, error) {
 		columns = append(columns, gathered)
 	}
 	for i := range r.options.Levels {
-		gathered, err := r.level(g, i, r.options.Schema.Field(len(columns)), runs)
+		gathered, err := r.level(g, i, runs, int(rows))
 		if err != nil {
 			return nil, err
 		}

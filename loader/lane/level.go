@@ -111,12 +111,8 @@ func (d *distinct) end() []batch.Segment {
 
 // level makes one column of the batch: indices into the distinct rows of its
 // runs, and these rows.
-func (r *Reader) level(g *batch.Gatherer, number int, field arrow.Field, runs []run) (arrow.Array, error) {
+func (r *Reader) level(g *batch.Gatherer, number int, runs []run, rows int) (arrow.Array, error) {
 	l, d := r.options.Levels[number], &r.distinct[number]
-	rows := 0
-	for _, x := range runs {
-		rows += x.rows
-	}
 	d.begin(rows)
 	buffer := memory.NewResizableBuffer(r.options.Memory)
 	defer buffer.Release()
@@ -128,7 +124,7 @@ func (r *Reader) level(g *batch.Gatherer, number int, field arrow.Field, runs []
 		d.add(column.Dictionary(), references, slots[:x.rows])
 		slots = slots[x.rows:]
 	}
-	dt := field.Type.(*arrow.DictionaryType)
+	dt := r.options.Schema.Field(len(r.options.Columns) + number).Type.(*arrow.DictionaryType)
 	values, err := gatherStruct(g, dt.ValueType.(*arrow.StructType), l.Fields, d.end())
 	if err != nil {
 		return nil, err

@@ -4,7 +4,6 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 
 	"github.com/penstock/penstock/loader/dataset"
-	"github.com/penstock/penstock/loader/resolve"
 )
 
 // Schema returns the schema of the stream for the columns of a query, nil asks
@@ -15,10 +14,7 @@ func (p *Plan) Schema(columns []dataset.Column, wire dataset.Wire) (*arrow.Schem
 	if err != nil {
 		return nil, err
 	}
-	if wire == dataset.WireIndexed {
-		return p.Relation.Indexed(outputs)
-	}
-	return resolve.Schema(outputs), nil
+	return p.Relation.Schema(outputs, wire)
 }
 
 // Cursor returns the plan's part of every cursor of its streams; shard, step,

@@ -251,13 +251,16 @@ func (r *Relation) Select(columns []dataset.Column) ([]Output, error) {
 	return selected, nil
 }
 
-// Indexed returns the schema of the outputs, which are in plain order, where
-// each staging table that gives some of them is one column: a dictionary of
-// structs, named after the entry (docs/spec/wire.md). A training column of such
-// a name is Invalid.
-func (r *Relation) Indexed(outputs []Output) (*arrow.Schema, error) {
+// Schema returns the stream's schema for outputs, which are in plain order, in
+// a form of the wire. If it is indexed, each staging table that gives some of
+// them is one column: a dictionary of structs, named after the entry
+// (docs/spec/wire.md). Another column of such a name is Invalid.
+func (r *Relation) Schema(outputs []Output, wire dataset.Wire) (*arrow.Schema, error) {
+	if wire != dataset.WireIndexed {
+		return Schema(outputs), nil
+	}
 	var fields []arrow.Field
-	for _, level := range Levels(outputs) {
+	for _, level := range levels(outputs) {
 		if level[0].Level == TrainingLevel {
 			fields = Schema(level).Fields()
 			continue
@@ -274,16 +277,16 @@ func (r *Relation) Indexed(outputs []Output) (*arrow.Schema, error) {
 	return arrow.NewSchema(fields, nil), nil
 }
 
-// Levels divides outputs, which are in plain order, by the table that they
+// levels divides outputs, which are in plain order, by the table that they
 // come from.
-func Levels(outputs []Output) [][]Output {
-	var levels [][]Output
+func levels(outputs []Output) [][]Output {
+	var all [][]Output
 	for from := 0; from < len(outputs); {
 		to := from + 1
 		for to < len(outputs) && outputs[to].Level == outputs[from].Level {
 			to++
 		}
-		levels, from = append(levels, outputs[from:to]), to
+		all, from = append(all, outputs[from:to]), to
 	}
-	return levels
+	return all
 }
