@@ -47,25 +47,34 @@ var (
 // has one. The decoder below ignores them. A chunk whose headers cannot be
 // followed is damaged.
 func checkCRC(chunk []byte) error {
-	for len(chunk) > 0 {
-		t := thrift{rest: chunk}
-		h, err := t.pageHeader()
-		switch {
-		case err != nil:
+	for t := (thrift{rest: chunk}); len(t.rest) > 0; {
+		if _, _, err := t.page(); err != nil {
 			return err
-		case h.size < 0 || h.size > int64(len(t.rest)):
-			return errPageReaches
 		}
-		if page := t.rest[:h.size]; h.crc != nil && crc32.ChecksumIEEE(page) != *h.crc {
-			return errPageChecksum
-		}
-		chunk = t.rest[h.size:]
 	}
 	return nil
 }
 
 // thrift reads the compact protocol from the front of a buffer.
 type thrift struct{ rest []byte }
+
+// page reads a page: its header, and its bytes as they are stored, whose checksum
+// fits.
+func (t *thrift) page() (pageHeader, []byte, error) {
+	h, err := t.pageHeader()
+	switch {
+	case err != nil:
+		return h, nil, err
+	case h.size < 0 || h.size > int64(len(t.rest)):
+		return h, nil, errPageReaches
+	}
+	body := t.rest[:h.size]
+	t.rest = t.rest[h.size:]
+	if h.crc != nil && crc32.ChecksumIEEE(body) != *h.crc {
+		return h, nil, errPageChecksum
+	}
+	return h, body, nil
+}
 
 // pageHeader is what a PageHeader says; -1 is what it does not.
 type pageHeader struct {

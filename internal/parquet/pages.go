@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/arrow-go/v18/parquet"
@@ -63,18 +62,11 @@ func (f *Footer) newPages(group, leaf int, chunk []byte, scratch memory.Allocato
 func (p *pages) next() (*page, error) {
 	for len(p.rest) > 0 {
 		t := thrift{rest: p.rest}
-		h, err := t.pageHeader()
-		switch {
-		case err != nil:
+		h, body, err := t.page()
+		if err != nil {
 			return nil, err
-		case h.size < 0 || h.size > int64(len(t.rest)):
-			return nil, errPageReaches
 		}
-		body := t.rest[:h.size]
-		p.rest = t.rest[h.size:]
-		if h.crc != nil && crc32.ChecksumIEEE(body) != *h.crc {
-			return nil, errPageChecksum
-		}
+		p.rest = t.rest
 		if h.kind == pageIndex {
 			continue
 		}

@@ -29,7 +29,7 @@ func decodeMutants() []mutant {
 			"	word >>= 8 - at&7\n	for to", "	word >>= 8\n	for to", parquet,
 		},
 		{
-			"page-checksums-are-ignored", "internal/parquet/pages.go",
+			"page-checksums-are-ignored", "internal/parquet/checksum.go",
 			"h.crc != nil && crc32.ChecksumIEEE(body) != *h.crc", "h.crc != nil && crc32.ChecksumIEEE(body) == 0", parquet,
 		},
 		{
