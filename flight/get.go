@@ -37,6 +37,7 @@ func (s *service) DoGet(ticket *arrowflight.Ticket, stream arrowflight.FlightSer
 	if err == nil {
 		defer source.Release()
 		err = out.all(ctx, source)
+		out.staging = source.Report().Staging
 	}
 	end = because(ctx, err)
 	return end
@@ -92,6 +93,7 @@ type outgoing struct {
 	batches int64
 	bytes   int64
 	cursor  dataset.Cursor
+	staging map[string]loader.StagingReport // once the stream has ended
 }
 
 // begin tells log and observer of a stream.
@@ -111,7 +113,7 @@ func (s *Server) begin(ctx context.Context, p planned) *outgoing {
 func (o *outgoing) ended(label string, err error) {
 	end := StreamEnd{
 		Dataset: o.dataset, End: label, Rows: o.rows, Batches: o.batches, Bytes: o.bytes,
-		Took: o.options.Clock().Sub(o.began),
+		Took: o.options.Clock().Sub(o.began), Staging: o.staging,
 	}
 	attributes := []any{"end", label, "rows", end.Rows, "batches", end.Batches, "bytes", end.Bytes, "step", o.cursor.Step, "took", end.Took}
 	if err != nil {

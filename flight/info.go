@@ -3,6 +3,7 @@ package flight
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"slices"
 	"time"
 
@@ -38,6 +39,9 @@ type summary struct {
 	RowsUnknown string      `json:"rows_unknown"` // why; "" if known
 	Steps       int64       `json:"steps"`        // -1 is unknown
 	Splits      int         `json:"splits"`
+	// Sample is the query's, canonical, so that a trainer can weight rows by it;
+	// left out if all rows count.
+	Sample json.RawMessage `json:"sample,omitempty"`
 }
 
 // broken is the app_metadata of a dataset that cannot be resolved.
@@ -127,6 +131,7 @@ func (p planned) summary() summary {
 	out := summary{
 		V: 1, Plan: p.ID, Pin: p.Pin, Lanes: len(p.Lanes), Shards: p.query.Shard.Of, BatchRows: p.query.BatchRows,
 		Rows: unknown, RowsUnknown: p.Inexact, Steps: unknown, Splits: len(p.Splits),
+		Sample: json.RawMessage(p.SampleText),
 	}
 	if rows, ok := p.ExactRows(); ok {
 		out.Rows = rows

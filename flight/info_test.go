@@ -58,6 +58,32 @@ func TestFlightInfo(t *testing.T) {
 	}, summaryOf(t, byQuery))
 }
 
+// TestSampleIsTold before the first row and after the last, so that a trainer
+// can weight its rows.
+//
+// spec: join-86
+func TestSampleIsTold(t *testing.T) {
+	w := newWorld(t)
+	s := serve(t, Options{Loader: w.loader()})
+	for sample, want := range map[string]string{
+		`{"rate": 0.5, "where": "score>1"}`:            `{"rate":0.5,"where":"score > 1"}`,
+		`{"hash": [0, 0.5], "by": "key"}`:              `{"hash":[0,0.5],"by":"key"}`,
+		`{"hash": [0.5, 0], "rate": 0.25}`:             `{"hash":[0.5,0],"rate":0.25}`,
+		`{"by": "request", "hash": [0, 1], "rate": 1}`: `{"hash":[0,1]}`,
+	} {
+		query := `{"dataset": "homefeed", "sample": ` + sample + `}`
+		answer, err := s.GetFlightInfo(context.Background(), command(query))
+		require.NoError(t, err)
+		require.Equal(t, want, string(summaryOf(t, answer).Sample))
+		g, err := read(context.Background(), s.Client, answer.GetEndpoint()[0].GetTicket())
+		require.NoError(t, err)
+		require.Equal(t, want, string(g.report.Sample))
+	}
+	answer, err := s.GetFlightInfo(context.Background(), command(`{"dataset": "homefeed"}`))
+	require.NoError(t, err)
+	require.NotContains(t, string(answer.GetAppMetadata()), "sample")
+}
+
 // TestRecords: total_records are those of the endpoints listed, and not one
 // row is guessed.
 func TestRecords(t *testing.T) {

@@ -1,6 +1,10 @@
 package flight
 
-import "time"
+import (
+	"time"
+
+	"github.com/penstock/penstock/loader"
+)
 
 // Observer is told what the server does; it knows nothing of gRPC. Any
 // function may be nil. They are called from many goroutines and must be quick.
@@ -27,6 +31,9 @@ type StreamEnd struct {
 	Batches int64
 	Bytes   int64 // on the wire, cursors included
 	Took    time.Duration
+	// Staging is what the stream met of each staging table that it read, by the
+	// entry's name: also of a stream that did not get to its report.
+	Staging map[string]loader.StagingReport
 }
 
 // quiet fills the functions that are nil.

@@ -20,6 +20,9 @@ import (
 
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/joiner"
+	"github.com/penstock/penstock/loader"
+	"github.com/penstock/penstock/loader/dataset"
 )
 
 // endless gives batches for as long as it is asked, with a reservation that
@@ -265,6 +268,8 @@ func TestServeTellsWhyItStopped(t *testing.T) {
 }
 
 // TestObserver tells of calls, streams and batches.
+//
+// spec: join-68
 func TestObserver(t *testing.T) {
 	w := newWorld(t)
 	type call struct{ method, end string }
@@ -285,7 +290,7 @@ func TestObserver(t *testing.T) {
 			StreamEnded: func(e StreamEnd) { ends <- e },
 		},
 	})
-	_, err := read(context.Background(), s.Client, s.ticket(t, `{"dataset": "homefeed", "batch_rows": 1000}`))
+	g, err := read(context.Background(), s.Client, s.ticket(t, `{"dataset": "homefeed", "batch_rows": 1000}`))
 	require.NoError(t, err)
 	end := <-ends
 	require.Equal(t, "homefeed", began)
@@ -296,7 +301,30 @@ func TestObserver(t *testing.T) {
 	end.Bytes = 0
 	require.Positive(t, end.Took)
 	end.Took = 0
-	require.Equal(t, StreamEnd{Dataset: "homefeed", End: "ok", Rows: trainingRows, Batches: 2}, end)
+	history := g.report.Staging["history"]
+	missing := int64(trainingRows/101*11 + 10) // r90 to r100 of each 101, of which the rows end before the last r100
+	require.Equal(t, joiner.Counts{Rows: trainingRows, Matched: trainingRows - missing, Missing: missing}, history.Counts)
+	require.Positive(t, history.BytesRead)
+	require.Equal(t, StreamEnd{
+		Dataset: "homefeed", End: "ok", Rows: trainingRows, Batches: 2, Staging: map[string]loader.StagingReport{"history": history},
+	}, end)
 	s.infoFailure(t, command(`{"dataset": "gone"}`))
 	require.Equal(t, call{"GetFlightInfo", "not found"}, <-calls)
+}
+
+// TestObserverOfFailedStreams: what a stream met counts, though its client
+// never got the report.
+//
+// spec: join-68
+func TestObserverOfFailedStreams(t *testing.T) {
+	w := newWorld(t)
+	w.datasets[0].Staging[0].Missing = dataset.MissingError
+	s := serve(t, Options{Loader: w.loader()})
+	g, _, _ := s.getFailure(t, s.ticket(t, `{"dataset": "homefeed", "batch_rows": 8}`))
+	require.Nil(t, g.report)
+	end := <-s.ended
+	require.Equal(t, "invalid", end.End)
+	require.Positive(t, end.Staging["history"].Rows)
+	require.Positive(t, end.Staging["history"].BytesRead)
+	require.Equal(t, "index", end.Staging["history"].Strategy)
 }

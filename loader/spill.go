@@ -102,7 +102,8 @@ func (l *level) divisions(p *plan.Plan) map[int]*division {
 }
 
 // divisible says whether the class can be divided by its division, and whether
-// that helps: it does where its splits lie in several buckets.
+// that helps: it does where its splits lie in several buckets, each of which
+// reads its own part, or in one whose part then fits in memory.
 func (c *class) divisible() bool {
 	d := c.division
 	if d.unlike {

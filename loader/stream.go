@@ -1,6 +1,8 @@
 package loader
 
 import (
+	"encoding/json"
+
 	"github.com/apache/arrow-go/v18/arrow/array"
 
 	"github.com/penstock/penstock/loader/dataset"
@@ -24,7 +26,8 @@ type Report struct {
 	Steps    int64                    `json:"steps"`
 	Leftover []Leftover               `json:"leftover"` // of tail: drop
 	Cursor   dataset.Cursor           `json:"cursor"`
-	Staging  map[string]StagingReport `json:"staging"` // of the staging tables that were read
+	Sample   json.RawMessage          `json:"sample,omitempty"` // the query's, canonical, so that a trainer can weight rows by it
+	Staging  map[string]StagingReport `json:"staging"`          // of the staging tables that were read
 }
 
 // Leftover is the rows of a lane that did not fill a last step.
@@ -65,7 +68,10 @@ func (s *stream) Cursor() dataset.Cursor {
 }
 
 func (s *stream) Report() Report {
-	r := Report{Rows: s.rows, Batches: s.Steps(), Steps: s.Steps(), Leftover: []Leftover{}, Cursor: s.Cursor(), Staging: s.splits.report()}
+	r := Report{
+		Rows: s.rows, Batches: s.Steps(), Steps: s.Steps(), Leftover: []Leftover{}, Cursor: s.Cursor(),
+		Sample: json.RawMessage(s.plan.SampleText), Staging: s.splits.report(),
+	}
 	for i, sent := range s.Sent() {
 		name := s.splits.name(s.levels[i])
 		met := r.Staging[name]

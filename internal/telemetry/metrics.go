@@ -22,6 +22,7 @@ type Metrics struct {
 	batches  *prometheus.CounterVec   // sent, by dataset
 	bytes    *prometheus.CounterVec   // sent, by dataset
 	streams  *prometheus.HistogramVec // seconds, by dataset
+	staging  stagingMetrics
 	calls    *prometheus.CounterVec   // by method and end
 	took     *prometheus.HistogramVec // seconds of calls that are no streams, by method
 }
@@ -31,6 +32,30 @@ const (
 	callShortest, callFactor, callBuckets       = 0.0005, 4, 9 // 0.5 ms to 33 s
 	streamShortest, streamFactor, streamBuckets = 0.1, 4, 9    // 0.1 s to 1.8 h
 )
+
+// stagingMetrics counts what streams met of staging tables, by dataset and
+// staging entry.
+type stagingMetrics struct {
+	met        *prometheus.CounterVec // training rows, by result too
+	duplicates *prometheus.CounterVec
+	read       *prometheus.CounterVec // bytes
+	spilled    *prometheus.CounterVec // bytes
+}
+
+func (m stagingMetrics) add(end flight.StreamEnd) {
+	for name, met := range end.Staging {
+		labels := []string{end.Dataset, name}
+		if end.Dataset == "" {
+			labels = []string{inline, inline}
+		}
+		for result, rows := range map[string]int64{"matched": met.Matched, "missing": met.Missing - met.NullKeys, "null_key": met.NullKeys} {
+			m.met.WithLabelValues(append(labels, result)...).Add(float64(rows))
+		}
+		m.duplicates.WithLabelValues(labels...).Add(float64(met.Duplicates))
+		m.read.WithLabelValues(labels...).Add(float64(met.BytesRead))
+		m.spilled.WithLabelValues(labels...).Add(float64(met.SpilledBytes))
+	}
+}
 
 // NewMetrics makes metrics with a registry of their own, with those of the Go
 // runtime and the process.
@@ -50,6 +75,13 @@ func NewMetrics(version string) *Metrics {
 		bytes:    counter("penstock_bytes_sent_total", "Bytes of batches handed to the network.", "dataset"),
 		streams: histogram("penstock_stream_seconds", "How long streams were open.",
 			prometheus.ExponentialBuckets(streamShortest, streamFactor, streamBuckets), "dataset"),
+		staging: stagingMetrics{
+			met: counter("penstock_staging_rows_total",
+				"Training rows that met a staging table, in streams that ended, by result: matched, missing or null_key.", "dataset", "staging", "result"),
+			duplicates: counter("penstock_staging_duplicates_total", "Training rows that several staging rows match, in streams that ended.", "dataset", "staging"),
+			read:       counter("penstock_staging_read_bytes_total", "Bytes of staging files that ended streams read.", "dataset", "staging"),
+			spilled:    counter("penstock_staging_spilled_bytes_total", "Bytes of staging rows that ended streams wrote to local disk.", "dataset", "staging"),
+		},
 		calls: counter("penstock_calls_total", "Calls, by how they ended.", "method", "end"),
 		took: histogram("penstock_call_seconds", "How long calls took.",
 			prometheus.ExponentialBuckets(callShortest, callFactor, callBuckets), "method"),
@@ -57,6 +89,7 @@ func NewMetrics(version string) *Metrics {
 	built := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "penstock_build_info", Help: "Always 1, with the program's version."}, []string{"version"})
 	built.WithLabelValues(version).Set(1)
 	m.registry.MustRegister(m.open, m.ended, m.rows, m.batches, m.bytes, m.streams, m.calls, m.took, built,
+		m.staging.met, m.staging.duplicates, m.staging.read, m.staging.spilled,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -89,6 +122,7 @@ func (m *Metrics) Observer() flight.Observer {
 			m.open.WithLabelValues(label(end.Dataset)).Dec()
 			m.ended.WithLabelValues(label(end.Dataset), end.End).Inc()
 			m.streams.WithLabelValues(label(end.Dataset)).Observe(end.Took.Seconds())
+			m.staging.add(end)
 		},
 	}
 }

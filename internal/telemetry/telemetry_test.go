@@ -15,6 +15,8 @@ import (
 	"github.com/penstock/penstock/flight"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/telemetry"
+	"github.com/penstock/penstock/joiner"
+	"github.com/penstock/penstock/loader"
 )
 
 func TestLogger(t *testing.T) {
@@ -71,7 +73,12 @@ func TestMetrics(t *testing.T) {
 	o.BatchSent("home", 10, 100)
 	o.BatchSent("home", 5, 60)
 	o.BatchSent("", 1, 2)
-	o.StreamEnded(flight.StreamEnd{Dataset: "home", End: "corrupt", Rows: 10, Batches: 1, Bytes: 100, Took: time.Second})
+	met := loader.StagingReport{
+		Counts: joiner.Counts{Rows: 10, Matched: 7, Missing: 3, NullKeys: 1, Duplicates: 2}, BytesRead: 4096, SpilledBytes: 512,
+	}
+	staging := map[string]loader.StagingReport{"history": met}
+	o.StreamEnded(flight.StreamEnd{Dataset: "home", End: "corrupt", Rows: 10, Batches: 1, Bytes: 100, Took: time.Second, Staging: staging})
+	o.StreamEnded(flight.StreamEnd{End: "ok", Rows: 10, Batches: 1, Bytes: 100, Took: time.Second, Staging: staging})
 	o.CallEnded("DoGet", "corrupt", time.Second)
 	o.CallEnded("GetFlightInfo", "ok", time.Millisecond)
 	require.Equal(t, []string{
@@ -87,8 +94,21 @@ func TestMetrics(t *testing.T) {
 		`penstock_memory_reserved_peak_bytes 500`,
 		`penstock_rows_sent_total{dataset="(inline)"} 1`,
 		`penstock_rows_sent_total{dataset="home"} 15`,
+		`penstock_staging_duplicates_total{dataset="(inline)",staging="(inline)"} 2`,
+		`penstock_staging_duplicates_total{dataset="home",staging="history"} 2`,
+		`penstock_staging_read_bytes_total{dataset="(inline)",staging="(inline)"} 4096`,
+		`penstock_staging_read_bytes_total{dataset="home",staging="history"} 4096`,
+		`penstock_staging_rows_total{dataset="(inline)",result="matched",staging="(inline)"} 7`,
+		`penstock_staging_rows_total{dataset="(inline)",result="missing",staging="(inline)"} 2`,
+		`penstock_staging_rows_total{dataset="(inline)",result="null_key",staging="(inline)"} 1`,
+		`penstock_staging_rows_total{dataset="home",result="matched",staging="history"} 7`,
+		`penstock_staging_rows_total{dataset="home",result="missing",staging="history"} 2`,
+		`penstock_staging_rows_total{dataset="home",result="null_key",staging="history"} 1`,
+		`penstock_staging_spilled_bytes_total{dataset="(inline)",staging="(inline)"} 512`,
+		`penstock_staging_spilled_bytes_total{dataset="home",staging="history"} 512`,
+		`penstock_streams_ended_total{dataset="(inline)",end="ok"} 1`,
 		`penstock_streams_ended_total{dataset="home",end="corrupt"} 1`,
-		`penstock_streams_open{dataset="(inline)"} 1`,
+		`penstock_streams_open{dataset="(inline)"} 0`,
 		`penstock_streams_open{dataset="home"} 1`,
 	}, metrics(t, m.Handler(false)))
 	require.Contains(t, get(m.Handler(false), "/metrics").Body.String(), "go_goroutines")

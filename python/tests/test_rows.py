@@ -265,6 +265,19 @@ def test_report_counts_matches(served: Served) -> None:
     assert counts["rows"] == ROWS
 
 
+def test_a_sample_is_told_for_weights(served: Served) -> None:
+    asked: dict[str, Any] = {"sample": {"rate": 0.25, "where": "label=0"}, "columns": ["row", "label"]}
+    plan = served.client.plan("left", **asked)
+    assert plan.sample == {"rate": 0.25, "where": "label = 0"}
+    stream = served.client.read("left", **asked)
+    labels = stream.read_all().column("label").to_pylist()
+    assert stream.report["sample"] == plan.sample
+    stored = [row["label"] for row in served.answers["left"]]
+    assert (labels.count(1), labels.count(None)) == (stored.count(1), stored.count(None))
+    assert 0 < labels.count(0) < stored.count(0)
+    assert served.client.plan("left").sample is None
+
+
 def test_inline_dataset(served: Served) -> None:
     stream = served.client.read({"training": {"table": "ml.events"}}, columns=["row"])
     assert sorted(stream.read_all().column("row").to_pylist()) == list(range(ROWS))

@@ -2,7 +2,7 @@ package main
 
 // ruleMutants break how rules are decoded, and how tables are verified.
 func ruleMutants() []mutant {
-	dataset, verified := []string{"./loader/dataset"}, []string{"./loader/verify"}
+	dataset, verified, flight := []string{"./loader/dataset"}, []string{"./loader/verify"}, []string{"./flight"}
 	return []mutant{
 		{"cursor-forgets-its-sample", "loader/dataset/differences.go", "	l.add(\"sample\", a.Sample, b.Sample)\n", "", dataset},
 		{"month-is-thirty-days", "loader/dataset/duration.go", "{word: \"mo\", months: 1}", "{word: \"mo\", length: 30 * day}", dataset},
@@ -11,6 +11,9 @@ func ruleMutants() []mutant {
 		{"order-by-forgets-desc", "loader/dataset/decode_rules.go", "Descending: word == descending", "Descending: word == ascending", dataset},
 		{"default-one-becomes-a-whole-number", "loader/dataset/form.go", "value = append(value, \".0\"...)", "_ = fraction", dataset},
 		{"semi-takes-columns", "loader/dataset/check_rules.go", "	case Semi, Anti:\n", "	case \"\":\n", dataset},
+		{"report-forgets-the-sample", "loader/stream.go", "		Sample: json.RawMessage(s.plan.SampleText), Staging:", "		Sample: json.RawMessage(\"\"), Staging:", flight},
+		{"plan-forgets-the-sample", "flight/info.go", "json.RawMessage(p.SampleText)", "json.RawMessage(\"\")", flight},
+		{"observer-misses-what-was-met", "flight/get.go", "		out.staging = source.Report().Staging\n", "", flight},
 		{"sample-digest-depends-on-blanks", "loader/dataset/sample.go", "	plain.Where = canonicalFilter(plain.Where)\n", "", dataset},
 		{"verify-null-keys-match", "loader/verify/meeting.go", "	if p.names.null(row) {\n", "	if p.names.null(row) && p.number > 0 {\n", verified},
 		{"verify-forgets-the-tolerance", "loader/verify/meeting.go", "entries[after-1].time < oldest", "entries[after-1].time < never", verified},

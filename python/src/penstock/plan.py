@@ -28,6 +28,8 @@ class Plan:
         steps: batches of each shard; None if they cannot be known before reading.
         splits: the number of units of reading.
         rows_left: rows of the query's shards from its cursor on; None if unknown.
+        sample: the query's, as the server read it; None if all rows count. Rows for which its `where` holds
+            stand for 1/rate rows each.
     """
 
     id: str
@@ -41,6 +43,7 @@ class Plan:
     steps: int | None
     splits: int
     rows_left: int | None
+    sample: dict[str, Any] | None
 
     @classmethod
     def of(cls, found: flight.FlightInfo) -> Self:
@@ -63,6 +66,7 @@ class Plan:
                 steps=_known(said["steps"]),
                 splits=int(said["splits"]),
                 rows_left=_known(found.total_records),
+                sample=dict(said["sample"]) if "sample" in said else None,
             )
         except (KeyError, TypeError, ValueError) as e:
             raise errors.Internal(f"the server's summary of the plan cannot be read: {e!r}") from e
