@@ -48,6 +48,10 @@ scanjoin: .venv/bench/.stamp ## a join of three staging tables beside scanning t
 	.venv/bench/bin/python benchmarks/scanjoin_tables.py .bench/scanjoin
 	$(GO) run ./benchmarks/scanjoin
 
+.PHONY: planning
+planning: ## plans of five tables with 4096 files each, from their manifests
+	$(GO) run ./benchmarks/planning
+
 .PHONY: agree
 agree: build .venv/bench/.stamp ## TPC-H and T whole: DuckDB and Polars give the same rows
 	.venv/bench/bin/python benchmarks/agree.py --full

@@ -1,0 +1,154 @@
+// Command planning measures what a plan of many files costs, from the catalog
+// on: five tables of 4,096 data files each, which exist in their manifests
+// alone, with the bounds of 20 columns, as writers leave them.
+//
+//	go run ./benchmarks/planning [-tables .bench/planning] [-rounds 7]
+//
+// Nothing is remembered between plans. The memory of a plan is the most that
+// the heap held while it was made above what it held before, garbage that was
+// not collected yet included. The command makes the tables if they are not
+// there, and exits with 1 if a plan takes more than a second or 100 MB.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/metrics"
+	"slices"
+	"time"
+
+	"github.com/penstock/penstock/internal/store"
+	"github.com/penstock/penstock/loader"
+	"github.com/penstock/penstock/loader/catalog/icebergcat"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// What a plan may take.
+const (
+	longest = time.Second
+	most    = 100_000_000 // bytes
+)
+
+func main() {
+	if err := run(context.Background(), os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "planning:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, arguments []string) error {
+	flags := flag.NewFlagSet("planning", flag.ContinueOnError)
+	folder := flags.String("tables", ".bench/planning", "where the tables are, or are made")
+	rounds := flags.Int("rounds", 7, "how often each is measured, after one warm-up")
+	if err := flags.Parse(arguments); err != nil {
+		return err
+	}
+	home, err := filepath.Abs(*folder)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(filepath.Join(home, finished)); errors.Is(err, fs.ErrNotExist) {
+		if err := write(ctx, home); err != nil {
+			return fmt.Errorf("make the tables: %w", err)
+		}
+	}
+	fmt.Printf("%-20s %8s %8s %8s %14s\n", "staging buckets", "splits", "ms", "MB", "MB allocated")
+	var failed error
+	for _, m := range mixes() {
+		failed = errors.Join(failed, measure(ctx, home, m, *rounds))
+	}
+	return failed
+}
+
+// measure plans from scratch, nothing remembered, and prints medians.
+func measure(ctx context.Context, home string, m mix, rounds int) error {
+	tables, err := icebergcat.Open(ctx, icebergcat.Options{
+		Name: "default", Type: "sql", URI: "sqlite:///" + filepath.Join(home, database), BaseDir: home, Store: store.Local{},
+	})
+	if err != nil {
+		return err
+	}
+	defer tables.Close() //nolint:errcheck // it was read alone
+	planner := loader.New(loader.Options{Catalog: tables})
+	query, err := dataset.ParseQuery([]byte(m.question()))
+	if err != nil {
+		return err
+	}
+	var took, held, allocated []int64
+	for round := range rounds + 1 {
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		heap := watch()
+		begun := time.Now()
+		p, err := planner.Plan(ctx, query)
+		wall := time.Since(begun)
+		peak := heap.stop()
+		runtime.ReadMemStats(&after)
+		if err != nil {
+			return err
+		}
+		if splits := len(p.Splits); splits != files {
+			return fmt.Errorf("%s: %d splits instead of %d", m, splits, files)
+		}
+		if round > 0 {
+			took, held = append(took, int64(wall)), append(held, int64(peak))
+			allocated = append(allocated, int64(after.TotalAlloc-before.TotalAlloc))
+		}
+	}
+	const mega = 1e6
+	wall, bytes := time.Duration(median(took)), median(held)
+	fmt.Printf("%-20s %8d %8d %8.1f %14.1f\n", m, files, wall.Milliseconds(), float64(bytes)/mega, float64(median(allocated))/mega)
+	if wall > longest || bytes > most {
+		return fmt.Errorf("%s: a plan took %s and %d bytes; it may take %s and %d", m, wall, bytes, longest, most)
+	}
+	return nil
+}
+
+// heap looks at the heap's objects all the time until it is stopped.
+type heap struct {
+	end  chan struct{}
+	peak chan uint64
+}
+
+func watch() heap {
+	h := heap{end: make(chan struct{}), peak: make(chan uint64)}
+	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	read := func() uint64 {
+		metrics.Read(sample)
+		return sample[0].Value.Uint64()
+	}
+	before := read()
+	go func() {
+		often := time.NewTicker(time.Millisecond)
+		defer often.Stop()
+		peak := before
+		for {
+			peak = max(peak, read())
+			select {
+			case <-often.C:
+			case <-h.end:
+				h.peak <- max(peak, read()) - before
+				return
+			}
+		}
+	}()
+	return h
+}
+
+// stop returns the most bytes that the heap held above those of the beginning.
+func (h heap) stop() uint64 {
+	close(h.end)
+	return <-h.peak
+}
+
+func median(values []int64) int64 {
+	slices.Sort(values)
+	return values[len(values)/2]
+}
