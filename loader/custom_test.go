@@ -68,8 +68,37 @@ func TestCustomStrategy(t *testing.T) {
 		require.True(t, slices.Contains(rows, fmt.Sprintf("[%d %d %s]", i, i, v)), "%d: %v", i, rows)
 	}
 	require.Equal(t, "custom", shards[0].Report.Staging["f"].Strategy)
-	unknown := loader.New(loader.Options{Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w, Scan: w.Scan})
-	_, err = scenario.Read(context.Background(), unknown, one(1, 8))
+}
+
+// TestUnknownStrategy: a strategy that is not registered is refused with the
+// plan, and by a loader that opens another loader's plan.
+//
+// spec: join-43
+func TestUnknownStrategy(t *testing.T) {
+	t.Parallel()
+	w := scenario.NewWorld()
+	t.Cleanup(w.Release)
+	written{"ml.train", "id:long item:long", "bucket(4,id)", 3, func(i int) string { return fmt.Sprint(i, " ", i) }}.in(t, w)
+	written{"features.f", "id:long v:long", "bucket(3,id)", 4, func(i int) string { return fmt.Sprint(i, " ", i) }}.in(t, w)
+	with := func(strategy dataset.Strategy, known string) *loader.Loader {
+		d := dataset.Dataset{
+			Name: "d", Key: []string{"id"}, Training: dataset.Training{Table: "ml.train"},
+			Staging: []dataset.Staging{{Table: "features.f", Strategy: strategy}},
+		}
+		return loader.New(loader.Options{
+			Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w, Scan: w.Scan, Strategies: map[string]joiner.Custom{known: nearest{}},
+		})
+	}
+	_, err := with("custom:nearst", "nearest").Plan(context.Background(), one(1, 8))
 	require.Equal(t, fault.Invalid, fault.KindOf(err))
-	require.ErrorContains(t, err, `no strategy is registered as "nearest"`)
+	require.ErrorContains(t, err, `no strategy is registered as "nearst"`)
+	require.Equal(t, []fault.Field{{
+		Field: "staging[0].strategy", Message: `no strategy is registered as "nearst"`, Nearest: "nearest",
+	}}, fault.As(err).Faults)
+
+	p, err := with("custom:nearest", "nearest").Plan(context.Background(), one(1, 8))
+	require.NoError(t, err)
+	_, err = with("custom:nearest", "other").Open(context.Background(), p, loader.ReadingOf(one(1, 8)))
+	require.Equal(t, fault.Invalid, fault.KindOf(err))
+	require.ErrorContains(t, err, `join f: strategy: no strategy is registered as "nearest"`)
 }

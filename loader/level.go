@@ -1,6 +1,7 @@
 package loader
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -57,7 +58,7 @@ func newLevel(s *splits, staging int, outputs []resolve.Output) (*level, error) 
 	if l.harmless() {
 		return nil, nil //nolint:nilnil // it is not read
 	}
-	l.cook()
+	l.cook(r.Strategy)
 	if r.Time != nil {
 		at := l.read.add(column{field: r.Time.Staging})
 		l.recipe.Time = &at
@@ -66,7 +67,8 @@ func newLevel(s *splits, staging int, outputs []resolve.Output) (*level, error) 
 	for _, k := range r.Keys {
 		l.key = append(l.key, s.read.add(column{field: k.Training}))
 	}
-	if err := l.strategy(s.options, r.Strategy); err != nil {
+	var err error
+	if l.recipe.Custom, err = s.options.custom(r.Strategy, "strategy"); err != nil {
 		return nil, fault.Op(err, "join %s", r.Name)
 	}
 	l.text, l.divided = l.describe(), l.divisions(s.plan)
@@ -126,28 +128,32 @@ func (l *level) overlay(s *splits, o resolve.Output) {
 	}
 }
 
-// cook fills in the recipe: defaults and order.
-func (l *level) cook() {
+// cook fills in the recipe: defaults, order and how the level is searched.
+func (l *level) cook(s dataset.Strategy) {
 	for _, c := range l.shown {
 		l.recipe.Defaults = append(l.recipe.Defaults, c.fallback)
 	}
 	for _, o := range l.bound.Order {
 		l.recipe.OrderBy = append(l.recipe.OrderBy, joiner.Order{Column: l.read.add(column{field: o.Field}), Descending: o.Descending})
 	}
-}
-
-// strategy chooses how the level is searched.
-func (l *level) strategy(options Options, s dataset.Strategy) error {
-	if name, ok := strings.CutPrefix(string(s), dataset.CustomPrefix); ok {
-		if l.recipe.Custom = options.Strategies[name]; l.recipe.Custom == nil {
-			return fault.InvalidField("strategy", "no strategy is registered as %q", name)
-		}
-		return nil
-	}
 	l.recipe.Strategy = map[dataset.Strategy]joiner.Strategy{
 		dataset.StrategyIndex: joiner.StrategyIndex, dataset.StrategyMerge: joiner.StrategyMerge, dataset.StrategyZip: joiner.StrategyZip,
 	}[s]
-	return nil
+}
+
+// custom returns the custom strategy that a staging entry's field names; nil if
+// it names another one.
+func (o Options) custom(s dataset.Strategy, field string) (joiner.Custom, error) {
+	name, ok := strings.CutPrefix(string(s), dataset.CustomPrefix)
+	if !ok {
+		return nil, nil //nolint:nilnil // it is searched otherwise
+	}
+	if custom := o.Strategies[name]; custom != nil {
+		return custom, nil
+	}
+	e := fault.InvalidField(field, "no strategy is registered as %q", name)
+	e.Faults[0].Nearest = fault.Nearest(name, slices.Sorted(maps.Keys(o.Strategies)))
+	return nil, e.WithRemedy("register it where the server is put together, or take another strategy")
 }
 
 // positions returns where the level's key stands in what is read of it.

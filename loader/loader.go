@@ -2,6 +2,7 @@ package loader
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -71,6 +72,11 @@ func (l *Loader) Plan(ctx context.Context, query dataset.Query) (*plan.Plan, err
 	d, err := l.dataset(q)
 	if err != nil {
 		return nil, err
+	}
+	for i, s := range d.Staging {
+		if _, err := l.options.custom(s.Strategy, fmt.Sprintf("staging[%d].strategy", i)); err != nil {
+			return nil, fault.Op(err, "plan dataset %s", label(d))
+		}
 	}
 	relation, err := l.relation(ctx, d, q)
 	if err != nil {
