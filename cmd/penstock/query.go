@@ -38,7 +38,7 @@ func newQueryFlags(c *cobra.Command) queryFlags {
 // newRowFlags adds the flags that say which rows, and no others.
 func newRowFlags(c *cobra.Command) queryFlags {
 	q := queryFlags{command: c, query: textFlag(c, "query,q", "JSON", "a whole query, or @FILE, or - for standard input; the other flags win over it")}
-	textFlag(c, "filter", "SQL", "which training rows, such as \"day >= DATE '2026-10-01' AND label = 1\"")
+	textFlag(c, "filter", "SQL", "which rows, such as \"day >= DATE '2026-10-01' AND label = 1\"")
 	return q
 }
 
