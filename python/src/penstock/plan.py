@@ -28,8 +28,8 @@ class Plan:
         steps: batches of each shard; None if they cannot be known before reading.
         splits: the number of units of reading.
         rows_left: rows of the query's shards from its cursor on; None if unknown.
-        sample: the query's, as the server read it; None if all rows count. Rows for which its `where` holds
-            stand for 1/rate rows each.
+        sample: the query's, as the server read it; None if all rows count. If it has a `rate`, a row for
+            which its `where` holds stands for 1/rate rows.
     """
 
     id: str
