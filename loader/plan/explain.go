@@ -74,9 +74,10 @@ func (p *Plan) explainTraining(b *strings.Builder) {
 	if p.After != nil {
 		fmt.Fprintf(b, "  filter after the joins %s\n", p.After)
 	}
-	fmt.Fprintf(b, "  reads %d splits, %d files, %s", len(p.Splits), len(files), bytesText(bytes))
+	fmt.Fprintf(b, "  reads %s, %s, %s", counted(len(p.Splits), "split"), counted(len(files), "file"), bytesText(bytes))
 	if p.Pruned.Files > 0 {
-		fmt.Fprintf(b, "; pruned %d splits, %d file ranges, %d rows", p.Pruned.Splits, p.Pruned.Files, p.Pruned.Rows)
+		fmt.Fprintf(b, "; pruned %s, %s, %s",
+			counted(p.Pruned.Splits, "split"), counted(p.Pruned.Files, "file range"), counted(p.Pruned.Rows, "row"))
 	}
 	b.WriteString("\n\n")
 }
@@ -112,13 +113,13 @@ func (p *Plan) explainSplits(b *strings.Builder) {
 		case s.Bucket.Of > 0:
 			fmt.Fprintf(b, " bucket %d of %d", s.Bucket.ID, s.Bucket.Of)
 		}
-		fmt.Fprintf(b, ", %d rows, %d files", s.Rows, len(s.Files))
+		fmt.Fprintf(b, ", %s, %s", counted(s.Rows, "row"), counted(len(s.Files), "file"))
 		for k, class := range s.Classes {
 			if class == resolve.NoClass {
 				fmt.Fprintf(b, "; %s none", p.Relation.Staging[k].Name)
 				continue
 			}
-			fmt.Fprintf(b, "; %s class %d, %d files", p.Relation.Staging[k].Name, class, len(p.Staging[k].Classes[class].Files))
+			fmt.Fprintf(b, "; %s class %d, %s", p.Relation.Staging[k].Name, class, counted(len(p.Staging[k].Classes[class].Files), "file"))
 		}
 		b.WriteString("\n")
 	}
@@ -136,16 +137,13 @@ func (p *Plan) specs() int {
 
 // partitionNames renders a split's partition values with their fields' names.
 func (p *Plan) partitionNames(s Split) string {
-	spec := s.Files[0].File.Spec
-	names := make([]string, 0, len(s.Partition))
-	for i, f := range p.Relation.Training.Specs[spec] {
-		if i != p.bucketField(spec) {
-			names = append(names, f.Name)
-		}
-	}
 	var text strings.Builder
-	for i, v := range s.Partition {
-		fmt.Fprintf(&text, " %s=%v", names[i], v)
+	file, t := s.Files[0].File, p.Relation.Training
+	for i, f := range t.Specs[file.Spec] {
+		if i != p.bucketField(file.Spec) {
+			column, _ := t.ByID(f.Source)
+			fmt.Fprintf(&text, " %s=%s", f.Name, f.Text(file.Partition[i], column))
+		}
 	}
 	return text.String()
 }
@@ -153,7 +151,7 @@ func (p *Plan) partitionNames(s Split) string {
 func (p *Plan) explainLanes(b *strings.Builder) {
 	fmt.Fprintf(b, "lanes\n")
 	for i, l := range p.Lanes {
-		fmt.Fprintf(b, "  %d: %d rows in %d pieces:", i, l.Rows, len(l.Pieces))
+		fmt.Fprintf(b, "  %d: %s in %s:", i, counted(l.Rows, "row"), counted(len(l.Pieces), "piece"))
 		for k, piece := range l.Pieces {
 			if k == listed {
 				fmt.Fprintf(b, " … %d more", len(l.Pieces)-listed)
@@ -163,6 +161,17 @@ func (p *Plan) explainLanes(b *strings.Builder) {
 		}
 		b.WriteString("\n")
 	}
+}
+
+// counted renders a number of things for people.
+func counted[N int | int64](n N, what string) string {
+	switch {
+	case n == 1:
+		return "1 " + what
+	case strings.HasSuffix(what, "s"):
+		what += "e"
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // bytesText renders a number of bytes for people.

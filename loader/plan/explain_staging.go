@@ -25,7 +25,7 @@ func (p *Plan) explainStaging(b *strings.Builder, i int) {
 	fmt.Fprintf(b, "  join %s on %s%s\n", r.Join, strings.Join(keys, " and "), rulesText(r))
 	fmt.Fprintf(b, "  strategy %s\n", strategyText(r.Strategy))
 	if r.Rows != nil {
-		fmt.Fprintf(b, "  filter %s; pruned %d files\n", r.Rows, s.Pruned)
+		fmt.Fprintf(b, "  filter %s; pruned %s\n", r.Rows, counted(s.Pruned, "file"))
 	}
 	use := p.ClassUse(i)
 	if use.Classes == 0 {
@@ -37,13 +37,13 @@ func (p *Plan) explainStaging(b *strings.Builder, i int) {
 	p.explainSorted(b, i)
 	p.explainLayout(b, i)
 	p.explainUnaligned(b, i)
-	fmt.Fprintf(b, "  reads %d classes, %s, each once while it is kept; amplification %.2f of %s",
-		use.Classes, bytesText(use.Once), use.Amplification(), bytesText(use.Stored))
+	fmt.Fprintf(b, "  reads %s, %s, each once while it is kept; amplification %.2f of %s",
+		counted(use.Classes, "class"), bytesText(use.Once), use.Amplification(), bytesText(use.Stored))
 	if use.Read > use.Once {
 		fmt.Fprintf(b, "; up to %.2f if memory and local disk keep none", use.Worst())
 	}
-	fmt.Fprintf(b, "\n  memory about %s: the largest class, %s of files with %d rows, times %d for decoding\n\n",
-		bytesText(use.Largest.Memory()), bytesText(use.Largest.Bytes), use.Largest.Rows, decoded)
+	fmt.Fprintf(b, "\n  memory about %s: the largest class, %s of files with %s, times %d for decoding\n\n",
+		bytesText(use.Largest.Memory()), bytesText(use.Largest.Bytes), counted(use.Largest.Rows, "row"), decoded)
 }
 
 // rulesText names the rules of an entry that differ from row to row.
@@ -122,7 +122,7 @@ func (p *Plan) explainSorted(b *strings.Builder, i int) {
 	}
 	for _, id := range slices.Sorted(maps.Keys(files)) {
 		if order := t.SortOrders[id]; len(order) > 0 {
-			fmt.Fprintf(b, "  sorted by %s, as %d of %d files declare; checked while they are read\n", orderText(t, order), files[id], all)
+			fmt.Fprintf(b, "  sorted by %s, as %d of %s declare; checked while they are read\n", orderText(t, order), files[id], counted(all, "file"))
 		}
 	}
 }
@@ -188,6 +188,6 @@ func pairingText(p Pairing, r resolve.Staging) string {
 
 func (p *Plan) explainUnaligned(b *strings.Builder, i int) {
 	if u := p.Staging[i].Unaligned; u.Partitions > 0 {
-		fmt.Fprintf(b, "  training partitions that meet none: %d, with %d rows, which are missing\n", u.Partitions, u.Rows)
+		fmt.Fprintf(b, "  training partitions that meet none: %d, with %s, which are missing\n", u.Partitions, counted(u.Rows, "row"))
 	}
 }

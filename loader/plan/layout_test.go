@@ -97,7 +97,8 @@ func mixed() ([]*catalog.Table, plan.Files) {
 func TestExplainOfMixedSpecs(t *testing.T) {
 	t.Parallel()
 	tables, files := mixed()
-	p, err := joined(homefeed(entry()), tables, files, dataset.Query{Lanes: 2})
+	three := &dataset.Sample{Hash: &dataset.HashRange{From: 0.25, To: 1}, Rate: 1} // quarters: bucket 0 of 4, and 0 and 4 of 8, are pruned
+	p, err := joined(homefeed(entry()), tables, files, dataset.Query{Lanes: 2, Sample: three})
 	require.NoError(t, err)
 	golden(t, "mixed", p.String())
 }

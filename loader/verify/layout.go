@@ -32,7 +32,7 @@ func newLayout(t *catalog.Table, f catalog.File, keys map[int]bool) *layout {
 	var parts []string
 	for i, p := range t.Specs[f.Spec] {
 		column, known := t.ByID(p.Source)
-		parts = append(parts, partText(p, column.Name, f.Partition[i]))
+		parts = append(parts, fieldText(p, column.Name)+" = "+shorten(p.Text(f.Partition[i], column)))
 		if p.Transform.Kind != catalog.Bucket || !known {
 			continue
 		}
@@ -41,15 +41,6 @@ func newLayout(t *catalog.Table, f catalog.File, keys map[int]bool) *layout {
 	}
 	l.file.Partition = strings.Join(parts, ", ")
 	return l
-}
-
-// partText renders one partition value, as "bucket[16](id) = 3".
-func partText(p catalog.PartitionField, column string, value any) string {
-	text := "null"
-	if value != nil {
-		text = shorten(fmt.Sprint(value))
-	}
-	return fieldText(p, column) + " = " + text
 }
 
 // fieldText renders a partition field, as "bucket[16](id)".
