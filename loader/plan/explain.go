@@ -150,6 +150,10 @@ func (p *Plan) partitionNames(s Split) string {
 
 func (p *Plan) explainLanes(b *strings.Builder) {
 	fmt.Fprintf(b, "lanes\n")
+	if largest := p.largestFile(); largest > 0 {
+		fmt.Fprintf(b, "  memory up to %s for each that is open: a row group, at most all of the largest file, %s, times %d for decoding\n",
+			bytesText(decoded*largest), bytesText(largest), decoded)
+	}
 	for i, l := range p.Lanes {
 		fmt.Fprintf(b, "  %d: %s in %s:", i, counted(l.Rows, "row"), counted(len(l.Pieces), "piece"))
 		for k, piece := range l.Pieces {
@@ -161,6 +165,17 @@ func (p *Plan) explainLanes(b *strings.Builder) {
 		}
 		b.WriteString("\n")
 	}
+}
+
+// largestFile is the size of the largest training file that is read.
+func (p *Plan) largestFile() int64 {
+	largest := int64(0)
+	for _, s := range p.Splits {
+		for _, f := range s.Files {
+			largest = max(largest, f.File.Bytes)
+		}
+	}
+	return largest
 }
 
 // counted renders a number of things for people.
