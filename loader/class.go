@@ -10,6 +10,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 
 	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/joiner"
 	"github.com/penstock/penstock/loader/plan"
 )
@@ -139,10 +140,14 @@ func (g *grip) settle(end bool) {
 
 // side returns the class's staging side with a reference of the caller's. A
 // side that could not be built ahead is tried again: the memory that it lacked
-// may be free now.
+// may be free now. What is built ahead beside it gives way.
 func (g *grip) side(ctx context.Context) (joiner.Joinable, error) {
 	g.settle(false)
-	return g.get(ctx)
+	made, err := g.get(ctx)
+	if fault.KindOf(err) == fault.Exhausted && g.class.splits.giveWay() {
+		return g.get(ctx)
+	}
+	return made, err
 }
 
 func (g *grip) get(ctx context.Context) (joiner.Joinable, error) {

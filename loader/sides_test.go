@@ -3,17 +3,21 @@ package loader_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock/penstock/internal/bucket"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/scenario"
 	"github.com/penstock/penstock/loader"
+	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/plan"
 )
 
 // timesRead returns how often each staging file was opened since the last call.
@@ -74,6 +78,79 @@ func TestSidesStay(t *testing.T) {
 			}
 		}
 	}
+}
+
+// built is a staging side's rows that say when they were all taken.
+type built struct {
+	loader.Rows
+	once *sync.Once
+	done chan struct{}
+}
+
+func (b built) Release() {
+	b.Rows.Release()
+	b.once.Do(func() { close(b.done) })
+}
+
+// TestNeededSidesComeBeforeThoseAhead: what was built ahead gives way to what a
+// row asks for, where there is no local disk. Of two lanes the first builds the
+// 40 rows of its next piece ahead; then the second needs 4,000, beside which
+// there is no room for them.
+//
+// spec: join-63
+func TestNeededSidesComeBeforeThoseAhead(t *testing.T) {
+	t.Parallel()
+	w := scenario.NewWorld()
+	t.Cleanup(w.Release)
+	rows := []int{3, 40, 4000, 3} // by bucket; the first two are pieces of lane 0
+	var training, staging []string
+	for id, found := int64(0), make([]int, 4); !slices.Equal(found, rows); id++ {
+		b := bucket.Of(bucket.HashInt64(id), 4)
+		if found[b] < rows[b] {
+			found[b]++
+			staging = append(staging, fmt.Sprint(id, " ", id))
+			if found[b] <= 3 {
+				training = append(training, fmt.Sprint(id, " ", id))
+			}
+		}
+	}
+	written{"ml.train", "id:long item:long", "bucket(4,id)", len(training), func(i int) string { return training[i] }}.in(t, w)
+	written{"features.f", "id:long v:long", "bucket(4,id)", len(staging), func(i int) string { return staging[i] }}.in(t, w)
+	d := dataset.Dataset{
+		Name: "d", Key: []string{"id"}, Training: dataset.Training{Table: "ml.train"}, Staging: []dataset.Staging{{Table: "features.f"}},
+	}
+	read := func(b *budget.Budget) (rows []string, opened int) {
+		ahead := built{once: &sync.Once{}, done: make(chan struct{})}
+		l := loader.New(loader.Options{
+			Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w, Budget: b,
+			Scan: func(ctx context.Context, source plan.Source, columns []catalog.Field) (loader.Rows, error) {
+				made, err := w.Scan(ctx, source, columns)
+				switch source.Files[0].File.Rows {
+				case 40:
+					return built{made, ahead.once, ahead.done}, err
+				case 4000:
+					<-ahead.done
+				}
+				return made, err
+			},
+		})
+		w.Scanned = map[string]int{}
+		shards, err := scenario.Read(context.Background(), l, one(2, 2))
+		require.NoError(t, err)
+		for file, n := range w.Scanned {
+			if strings.HasPrefix(file, "mem:///features") {
+				opened += n
+			}
+		}
+		return scenario.Texts(shards[0].Rows()), opened
+	}
+	plenty := budget.New(1 << 30)
+	want, opened := read(plenty)
+	require.Len(t, want, 12)
+	require.Equal(t, 4, opened)
+	got, opened := read(budget.New(plenty.Peak() - 400))
+	require.Equal(t, want, got)
+	require.Equal(t, 6, opened, "what gave way is read again, and so is what had no room at first")
 }
 
 // TestIdleSidesGiveWay: a budget in which only the open classes fit is enough.

@@ -192,8 +192,7 @@ func (s *splits) hold(number int, at plan.Piece) {
 	}
 	drop(last)
 	if number == s.aheadOf {
-		drop(s.ahead)
-		s.ahead = nil
+		s.dropAhead()
 	}
 }
 
@@ -301,6 +300,28 @@ func (s *splits) lookAhead(number, index int) {
 	}
 }
 
+// dropAhead gives up what is built ahead, and says whether there was something.
+func (s *splits) dropAhead() bool {
+	ahead := s.ahead
+	s.ahead = nil
+	drop(ahead)
+	return len(ahead) > 0
+}
+
+// giveWay ends what is built ahead for a piece to come, waits for what still is
+// for open ones, and says whether there was something: what a row asks for
+// comes first.
+func (s *splits) giveWay() bool {
+	some := s.dropAhead()
+	for _, held := range s.held {
+		for _, g := range held {
+			some = some || g.pending != nil
+			g.settle(false)
+		}
+	}
+	return some
+}
+
 // small says whether a class may be read ahead.
 func (s *splits) small(staging, number int) bool {
 	size := s.plan.Staging[staging].Class(number).Bytes
@@ -311,8 +332,7 @@ func (s *splits) small(staging, number int) bool {
 // close drops every class that is still held, and waits for those that are
 // being built.
 func (s *splits) close() {
-	drop(s.ahead)
-	s.ahead = nil
+	s.dropAhead()
 	for number, classes := range s.held {
 		drop(classes)
 		delete(s.held, number)

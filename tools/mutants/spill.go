@@ -5,6 +5,11 @@ func spillMutants() []mutant {
 	join, spooled := []string{"./joiner"}, []string{"./internal/spool"}
 	budgeted, scanned := []string{"./internal/budget"}, []string{"./loader/scan"}
 	return []mutant{
+		{
+			"ahead-keeps-what-a-row-needs", "loader/class.go",
+			" && g.class.splits.giveWay() {", " && len(g.class.splits.ahead) > len(g.class.splits.plan.Splits) {",
+			[]string{"./loader"},
+		},
 		{"spilled-slices-differ-by-side", "joiner/spill_note.go", "		slice(n.encoder.encode(keys), parts, to, nil)\n", "		slice(n.encoder.encode(keys), max(parts-1, 1), to, nil)\n", join},
 		{"spilled-rows-lose-their-order", "joiner/spill_divide.go", "			w.rows[ends[p]] = int32(row)\n			ends[p]++ // the start", "			w.rows[ends[p]] = int32(len(to) - 1 - row)\n			ends[p]++ // the start", join},
 		{"spilled-rows-lose-their-files", "joiner/spill_divide.go", "		values[i] = d.out.rows + int64(i)\n", "		values[i] = int64(i)\n", join},
