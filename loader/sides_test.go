@@ -21,14 +21,14 @@ import (
 )
 
 // timesRead returns how often each staging file was opened since the last call.
-func timesRead(c *scenario.Made) map[string]int {
+func timesRead(w *scenario.World) map[string]int {
 	times := map[string]int{}
-	for file, n := range c.Scanned {
+	for file, n := range w.Scanned {
 		if strings.HasPrefix(file, "mem:///features") {
 			times[file] = n
 		}
 	}
-	c.Scanned = map[string]int{}
+	w.Scanned = map[string]int{}
 	return times
 }
 
@@ -54,7 +54,7 @@ func TestSidesStay(t *testing.T) {
 					b = budget.New(needed * 11 / 10)
 				}
 				l := loader.New(loader.Options{Datasets: []dataset.Dataset{c.Dataset}, Catalog: c.World, Scan: c.Scan, Budget: b})
-				_ = timesRead(c)
+				_ = timesRead(c.World)
 				shards, err := scenario.Read(context.Background(), l, q)
 				require.NoError(t, err)
 				got := scenario.Texts(shards[0].Rows())
@@ -63,7 +63,7 @@ func TestSidesStay(t *testing.T) {
 				}
 				require.Equal(t, want, got)
 				require.Zero(t, b.Used(), "nothing stays behind the stream")
-				times := timesRead(c)
+				times := timesRead(c.World)
 				require.NotEmpty(t, times)
 				for file, n := range times {
 					if limit >= 0 {
@@ -134,13 +134,11 @@ func TestNeededSidesComeBeforeThoseAhead(t *testing.T) {
 				return made, err
 			},
 		})
-		w.Scanned = map[string]int{}
+		_ = timesRead(w)
 		shards, err := scenario.Read(context.Background(), l, one(2, 2))
 		require.NoError(t, err)
-		for file, n := range w.Scanned {
-			if strings.HasPrefix(file, "mem:///features") {
-				opened += n
-			}
+		for _, n := range timesRead(w) {
+			opened += n
 		}
 		return scenario.Texts(shards[0].Rows()), opened
 	}
@@ -161,10 +159,10 @@ func TestIdleSidesGiveWay(t *testing.T) {
 	c := world(t)
 	read := func(limit int64) (int, error) {
 		l := loader.New(loader.Options{Datasets: []dataset.Dataset{c.Dataset}, Catalog: c.World, Scan: c.Scan, Budget: budget.New(limit)})
-		_ = timesRead(c)
+		_ = timesRead(c.World)
 		_, err := scenario.Read(context.Background(), l, one(1, 8))
 		most := 0
-		for _, n := range timesRead(c) {
+		for _, n := range timesRead(c.World) {
 			most = max(most, n)
 		}
 		return most, err
@@ -193,14 +191,14 @@ func TestStreamsShareSides(t *testing.T) {
 	other := one(1, 8)
 	other.Columns, other.Filter = nil, "item > 3"
 	first, second := open(t, l, one(1, 8)), open(t, l, other)
-	_ = timesRead(c)
+	_ = timesRead(c.World)
 	for more := true; more; {
 		more = first.Next()
 		more = second.Next() || more
 	}
 	require.NoError(t, first.Err())
 	require.NoError(t, second.Err())
-	for file, n := range timesRead(c) {
+	for file, n := range timesRead(c.World) {
 		require.Equal(t, 1, n, file)
 	}
 	for name, s := range first.Report().Staging {

@@ -1,6 +1,6 @@
 // Command planning measures what a plan of many files costs, from the catalog
 // on: five tables of 4,096 data files each, which exist in their manifests
-// alone, with the bounds of 20 columns, as writers leave them.
+// alone, with the bounds of all 21 columns, as writers leave them.
 //
 //	go run ./benchmarks/planning [-tables .bench/planning] [-rounds 7]
 //

@@ -44,7 +44,7 @@ func (m mix) question() string {
 }
 
 // write makes all tables in a folder.
-func write(ctx context.Context, home string) (err error) {
+func write(ctx context.Context, home string) error {
 	if err := os.RemoveAll(home); err != nil {
 		return err
 	}
