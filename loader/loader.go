@@ -87,11 +87,15 @@ func (l *Loader) Plan(ctx context.Context, query dataset.Query) (*plan.Plan, err
 		return nil, fault.Op(err, "plan dataset %s", label(d))
 	}
 	p, err := l.options.Plans.get(ctx, planKey(relation, q), func(ctx context.Context) (*plan.Plan, error) {
-		files, err := l.files(ctx, relation, q, outputs)
+		bound, err := plan.Bind(relation, q)
 		if err != nil {
 			return nil, err
 		}
-		return plan.Build(relation, files, q)
+		files, err := l.files(ctx, bound, outputs)
+		if err != nil {
+			return nil, err
+		}
+		return plan.Build(bound, files, q)
 	})
 	if err != nil {
 		return nil, fault.Op(err, "plan dataset %s", label(d))
@@ -164,87 +168,26 @@ func (l *Loader) table(ctx context.Context, name string, ref dataset.Ref, pin fu
 	return l.options.Catalog.Table(ctx, name, ref)
 }
 
-// files lists the files of every table, with the ranges that filters need.
-func (l *Loader) files(ctx context.Context, r *resolve.Relation, q dataset.Query, outputs []resolve.Output) (plan.Files, error) {
-	bounds, err := plan.BoundsOf(r, q)
-	if err != nil {
-		return plan.Files{}, err
-	}
-	files := plan.Files{Staging: make([][]catalog.File, len(r.Staging))}
+// files lists the files of every table, for all columns that a stream of the
+// outputs reads, with the ranges that planning makes use of.
+func (l *Loader) files(ctx context.Context, b *plan.Bound, outputs []resolve.Output) (plan.Files, error) {
+	reads, ranges := b.Reads(outputs), b.Ranges()
+	files := plan.Files{Staging: make([]plan.Listing, len(b.Relation.Staging))}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() (err error) {
-		files.Training, err = l.options.Catalog.Files(ctx, r.Training, union(trainingColumns(r, outputs), bounds.Training), bounds.Training)
+		files.Training, err = l.listing(ctx, b.Relation.Training, reads.Training, ranges.Training)
 		return err
 	})
-	for i, s := range r.Staging {
+	for i, s := range b.Relation.Staging {
 		group.Go(func() (err error) {
-			ranges := bounds.Staging[i]
-			files.Staging[i], err = l.options.Catalog.Files(ctx, s.Pinned, union(stagingColumns(r, i, outputs), ranges), ranges)
+			files.Staging[i], err = l.listing(ctx, s.Pinned, reads.Staging[i], ranges.Staging[i])
 			return fault.Op(err, "staging table %s", s.Name)
 		})
 	}
 	return files, group.Wait()
 }
 
-// trainingColumns returns the field ids that are read of the training table.
-func trainingColumns(r *resolve.Relation, outputs []resolve.Output) []int {
-	var columns []int
-	for _, o := range outputs {
-		if o.Level == resolve.TrainingLevel {
-			columns = append(columns, o.Field.ID)
-		}
-	}
-	for _, s := range r.Staging {
-		for _, k := range s.Keys {
-			columns = append(columns, k.Training.ID)
-		}
-		if s.Time != nil {
-			columns = append(columns, s.Time.Training.ID)
-		}
-	}
-	if d := r.Distinct; d != nil {
-		for _, f := range d.By {
-			columns = append(columns, f.ID)
-		}
-		columns = append(columns, orderColumns(d.Order)...)
-	}
-	return union(columns, nil)
-}
-
-// stagingColumns returns the field ids that are read of a staging table.
-func stagingColumns(r *resolve.Relation, staging int, outputs []resolve.Output) []int {
-	var columns []int
-	for _, o := range outputs {
-		if o.Level == staging && !o.Matched {
-			columns = append(columns, o.Field.ID)
-		}
-		for _, over := range o.Overlays {
-			if over.Level == staging {
-				columns = append(columns, over.Field.ID)
-			}
-		}
-	}
-	s := r.Staging[staging]
-	for _, k := range s.Keys {
-		columns = append(columns, k.Staging.ID)
-	}
-	if s.Time != nil {
-		columns = append(columns, s.Time.Staging.ID)
-	}
-	return union(columns, orderColumns(s.Order))
-}
-
-func orderColumns(order []resolve.OrderKey) []int {
-	columns := make([]int, len(order))
-	for i, o := range order {
-		columns[i] = o.Field.ID
-	}
-	return columns
-}
-
-// union returns the distinct members of both, ascending.
-func union(a, b []int) []int {
-	all := slices.Concat(a, b)
-	slices.Sort(all)
-	return slices.Compact(all)
+func (l *Loader) listing(ctx context.Context, t *catalog.Table, columns, ranges []int) (plan.Listing, error) {
+	files, err := l.options.Catalog.Files(ctx, t, columns, ranges)
+	return plan.Listing{Files: files, Columns: columns}, err
 }

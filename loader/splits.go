@@ -67,12 +67,35 @@ func newSplits(ctx context.Context, l *Loader, p *plan.Plan, outputs []resolve.O
 			}
 		}
 	}
+	if err := s.check(); err != nil {
+		return nil, err
+	}
 	s.counts = make([]joiner.Counts, len(s.levels))
 	s.columns = s.locate(outputs)
 	if p.After != nil {
 		s.after = &after{filter: p.After, schema: resolve.Schema(p.AfterColumns), columns: s.locate(p.AfterColumns), memory: s.options.Memory}
 	}
 	return s, nil
+}
+
+// check is Internal if the stream would read a column that planning did not
+// look at: an Open that names more columns than the plan was made for.
+func (s *splits) check() error {
+	training := plan.Source{Table: s.plan.Relation.Training, Planned: s.plan.Planned.Training}
+	for _, c := range s.read {
+		if err := training.Check(c.field); err != nil {
+			return err
+		}
+	}
+	for _, l := range s.levels {
+		source := plan.Source{Table: l.bound.Pinned, Planned: s.plan.Planned.Staging[l.staging]}
+		for _, c := range l.read {
+			if err := source.Check(c.field); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // place returns where a training output stands among the training columns of

@@ -17,6 +17,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/plan"
@@ -144,9 +145,30 @@ func (w *World) Scan(ctx context.Context, source plan.Source, columns []catalog.
 	for i, f := range columns {
 		fields[i] = f.Arrow()
 	}
+	if err := planned(source, columns); err != nil {
+		return nil, err
+	}
 	r := &reader{world: w, source: source, columns: columns, schema: arrow.NewSchema(fields, nil)}
 	r.RecordReader = batch.FromFunc(r.schema, func() (arrow.RecordBatch, error) { return r.next(ctx) }, nil)
 	return r, nil
+}
+
+// planned is an error if planning did not look at a column that is read.
+func planned(source plan.Source, columns []catalog.Field) error {
+	read := slices.Concat(columns, source.Checked)
+	for _, name := range slices.Concat(source.Filter.Columns(), source.Sample.Reads()) {
+		f, ok := source.Table.Field(name)
+		if !ok {
+			return fault.New(fault.Internal, "a column %s is read, which table %s does not have", name, source.Table.Name)
+		}
+		read = append(read, f)
+	}
+	for _, f := range read {
+		if err := source.Check(f); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // reader scans files of a world in batches.

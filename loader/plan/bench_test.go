@@ -25,7 +25,7 @@ func wideJoin(tb testing.TB, counts ...int) (*resolve.Relation, plan.Files) {
 	table := training(wide)
 	var files plan.Files
 	for b := range wide {
-		files.Training = append(files.Training, file(fmt.Sprintf("s3://bucket/train/bucket=%d/00000-%08d.parquet", b, b), int64(1), int64(b), 100_000, 1))
+		files.Training.Files = append(files.Training.Files, file(fmt.Sprintf("s3://bucket/train/bucket=%d/00000-%08d.parquet", b, b), int64(1), int64(b), 100_000, 1))
 	}
 	var tables []*catalog.Table
 	for i, n := range counts {
@@ -43,7 +43,7 @@ func wideJoin(tb testing.TB, counts ...int) (*resolve.Relation, plan.Files) {
 				Partition: []any{int64(f % n)},
 			})
 		}
-		files.Staging = append(files.Staging, staging)
+		files.Staging = append(files.Staging, plan.Listing{Files: staging})
 	}
 	r, err := resolve.Bind(d.Defaults(), table, tables)
 	require.NoError(tb, err)
@@ -62,7 +62,7 @@ func BenchmarkBuild(b *testing.B) {
 			r, files := wideJoin(b, counts...)
 			b.ReportAllocs()
 			for b.Loop() {
-				_, err := plan.Build(r, files, wideQuery())
+				_, err := bindAndBuild(r, files, wideQuery())
 				require.NoError(b, err)
 			}
 		})
@@ -80,14 +80,14 @@ func BenchmarkRanges(b *testing.B) {
 		}
 	}
 	r.Training.Specs[1], r.Staging[0].Pinned.Specs[1] = nil, nil
-	sorted(files.Staging[0])
-	for i := range files.Training {
-		files.Training[i].Rows = plan.SplitRows
+	sorted(files.Staging[0].Files)
+	for i := range files.Training.Files {
+		files.Training.Files[i].Rows = plan.SplitRows
 	}
-	sorted(files.Training)
+	sorted(files.Training.Files)
 	b.ReportAllocs()
 	for b.Loop() {
-		_, err := plan.Build(r, files, wideQuery())
+		_, err := bindAndBuild(r, files, wideQuery())
 		require.NoError(b, err)
 	}
 }
@@ -99,7 +99,7 @@ func TestPlansOfManyBucketsAreSmall(t *testing.T) {
 		r, files := wideJoin(t, counts...)
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		p, err := plan.Build(r, files, wideQuery())
+		p, err := bindAndBuild(r, files, wideQuery())
 		runtime.ReadMemStats(&after)
 		require.NoError(t, err)
 		require.Len(t, p.Splits, wide)

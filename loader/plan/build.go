@@ -15,36 +15,39 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// Files are the data files of every table of a relation, as the catalog lists
-// them: by (sequence number, location).
+// Files are the data files of every table of a relation.
 type Files struct {
-	Training []catalog.File
-	Staging  [][]catalog.File
+	Training Listing
+	Staging  []Listing
 }
 
-// Build makes the plan of a query with its defaults set. Faults of the query
-// are Invalid and reported together.
-func Build(r *resolve.Relation, files Files, q dataset.Query) (*Plan, error) {
+// Listing is the data files of one table, as the catalog lists them: by
+// (sequence number, location).
+type Listing struct {
+	Files   []catalog.File
+	Columns []int // field ids of the columns that the catalog was asked about
+}
+
+// Build makes the plan of a bound query with its defaults set. Faults of the
+// query are Invalid.
+func Build(b *Bound, files Files, q dataset.Query) (*Plan, error) {
+	r := b.Relation
 	p := &Plan{
-		Relation: r, Digest: r.Dataset.Digest(), Order: q.Order, Shuffle: q.Shuffle, Seed: q.Seed, Epoch: q.Epoch,
+		Bound: *b, Digest: r.Dataset.Digest(), Order: q.Order, Shuffle: q.Shuffle, Seed: q.Seed, Epoch: q.Epoch,
 		Pin: dataset.Pin{Training: r.Training.Pin, Staging: map[string]dataset.TablePin{}},
 	}
-	for _, s := range r.Staging {
+	p.Planned.Training = files.Training.Columns
+	for i, s := range r.Staging {
 		p.Pin.Staging[s.Name] = s.Pinned.Pin
+		p.Planned.Staging = append(p.Planned.Staging, files.Staging[i].Columns)
 	}
-	if err := p.bindFilter(q.Filter); err != nil {
-		return nil, err
-	}
-	if err := p.bindSample(q.Sample); err != nil {
-		return nil, err
-	}
-	if err := p.checkDistinct(files.Training); err != nil {
+	if err := p.checkDistinct(files.Training.Files); err != nil {
 		return nil, err
 	}
 	p.Inexact = p.inexact()
-	p.checked = resolve.Bucketed(r.Training, files.Training, p.trusted())
-	p.Splits = p.prune(p.cut(p.group(files.Training)))
-	p.sort(files.Training)
+	p.checked = resolve.Bucketed(r.Training, files.Training.Files, p.trusted())
+	p.Splits = p.prune(p.cut(p.group(files.Training.Files)))
+	p.sort(files.Training.Files)
 	for i := range r.Staging {
 		s, err := p.match(i, files)
 		if err != nil {

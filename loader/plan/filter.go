@@ -7,53 +7,16 @@ import (
 	"github.com/penstock/penstock/internal/bucket"
 	"github.com/penstock/penstock/internal/expr"
 	"github.com/penstock/penstock/internal/fault"
-	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// Bounds are the columns, by field id, whose value ranges Files should carry:
-// of the training table, and of each staging table. With fewer a plan reads
-// more, and gives the same rows.
-type Bounds struct {
-	Training []int
-	Staging  [][]int
-}
-
-// BoundsOf returns what a plan of a query uses of value ranges: those of
-// columns that filters name, that keys are made of where no bucket narrows the
-// match, and of times.
-func BoundsOf(r *resolve.Relation, q dataset.Query) (Bounds, error) {
-	p := &Plan{Relation: r}
-	if err := p.bindFilter(q.Filter); err != nil {
-		return Bounds{}, err
-	}
-	var b Bounds
-	b.Training, b.Staging = r.Ranges()
-	b.Training = withColumns(b.Training, r.Training, p.Filter)
-	for i, s := range r.Staging {
-		b.Staging[i] = withColumns(b.Staging[i], s.Pinned, s.Rows)
-	}
-	return b, nil
-}
-
-// withColumns adds the columns that a filter names, without repetition.
-func withColumns(ids []int, t *catalog.Table, filter *expr.Filter) []int {
-	for _, name := range filter.Columns() {
-		if f, ok := t.Field(name); ok {
-			ids = append(ids, f.ID)
-		}
-	}
-	slices.Sort(ids)
-	return slices.Compact(ids)
-}
-
 // bindFilter types the query's filter and divides it: conditions that name
 // training columns alone are looked at where those are read, the others after
 // the join.
-func (p *Plan) bindFilter(query string) error {
-	r := p.Relation
-	p.Filter = r.Filter
+func (b *Bound) bindFilter(query string) error {
+	r := b.Relation
+	b.Filter = r.Filter
 	if query == "" {
 		return nil
 	}
@@ -62,7 +25,7 @@ func (p *Plan) bindFilter(query string) error {
 	if err != nil {
 		return err
 	}
-	p.QueryFilter = whole.String()
+	b.QueryFilter = whole.String()
 	parsed, err := expr.Parse(query)
 	if err != nil {
 		return err
@@ -79,8 +42,8 @@ func (p *Plan) bindFilter(query string) error {
 		}
 	}
 	if after != nil {
-		p.AfterColumns = slices.DeleteFunc(columns, func(o resolve.Output) bool { return !slices.Contains(after.Columns(), o.Name) })
-		if p.After, err = after.Bind(resolve.Schema(p.AfterColumns)); err != nil {
+		b.AfterColumns = slices.DeleteFunc(columns, func(o resolve.Output) bool { return !slices.Contains(after.Columns(), o.Name) })
+		if b.After, err = after.Bind(resolve.Schema(b.AfterColumns)); err != nil {
 			return err
 		}
 	}
@@ -94,7 +57,7 @@ func (p *Plan) bindFilter(query string) error {
 		}
 		before = expr.And(ours, before)
 	}
-	p.Filter, err = before.Bind(r.Training.Schema())
+	b.Filter, err = before.Bind(r.Training.Schema())
 	return err
 }
 
@@ -104,15 +67,15 @@ func afterJoin(o resolve.Output) bool {
 }
 
 // bindSample types the query's sample.
-func (p *Plan) bindSample(s *dataset.Sample) error {
+func (b *Bound) bindSample(s *dataset.Sample) error {
 	if s == nil {
 		return nil
 	}
-	t := p.Relation.Training
-	p.Sample = &Sample{To: 1, Rate: s.Rate}
+	t := b.Relation.Training
+	b.Sample = &Sample{To: 1, Rate: s.Rate}
 	if s.Hash != nil {
-		p.Sample.From, p.Sample.To = s.Hash.From, s.Hash.To
-		names := p.Relation.Dataset.Key
+		b.Sample.From, b.Sample.To = s.Hash.From, s.Hash.To
+		names := b.Relation.Dataset.Key
 		if len(names) == 0 {
 			return fault.InvalidField("sample.by", "the dataset has no key to sample by").WithRemedy("give the dataset a key, or sample by rate")
 		}
@@ -125,16 +88,16 @@ func (p *Plan) bindSample(s *dataset.Sample) error {
 				return fault.InvalidField("sample.by", "column %s of type %s cannot be hashed", name, f.Type)
 			}
 		}
-		p.Sample.Columns = names
+		b.Sample.Columns = names
 	}
 	if s.Where != "" {
 		where, err := resolve.BindFilter(s.Where, t.Schema(), "sample.where")
 		if err != nil {
 			return err
 		}
-		p.Sample.Where = where
+		b.Sample.Where = where
 	}
-	p.SampleText = s.Canonical()
+	b.SampleText = s.Canonical()
 	return nil
 }
 

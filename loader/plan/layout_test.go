@@ -28,7 +28,16 @@ func joined(d dataset.Dataset, tables []*catalog.Table, files plan.Files, q data
 	if err != nil {
 		return nil, err
 	}
-	return plan.Build(r, files, q.Defaults())
+	return bindAndBuild(r, files, q.Defaults())
+}
+
+// bindAndBuild builds the plan of a query over files that are known.
+func bindAndBuild(r *resolve.Relation, files plan.Files, q dataset.Query) (*plan.Plan, error) {
+	b, err := plan.Bind(r, q)
+	if err != nil {
+		return nil, err
+	}
+	return plan.Build(b, files, q)
 }
 
 func partitioned(name string, source int, kind catalog.TransformKind, n int) catalog.PartitionField {
@@ -74,7 +83,7 @@ func mixed() ([]*catalog.Table, plan.Files) {
 		for b := range int64(4 + 4*day) {
 			f := file(fmt.Sprintf("mem://train/%d/%d", day, b), day+1, b, 1000+b, day+1)
 			f.Spec = int(day)
-			files.Training = append(files.Training, f)
+			files.Training.Files = append(files.Training.Files, f)
 		}
 	}
 	old := staged("mem://history/old", 0, 3000)
@@ -88,7 +97,7 @@ func mixed() ([]*catalog.Table, plan.Files) {
 		f.SortOrder = 3
 		staging = append(staging, f)
 	}
-	files.Staging = [][]catalog.File{staging}
+	files.Staging = []plan.Listing{{Files: staging}}
 	return []*catalog.Table{t, s}, files
 }
 
@@ -142,15 +151,15 @@ func days(training, staging []int64) ([]*catalog.Table, plan.Files) {
 		Specs:  map[int]catalog.Spec{0: {partitioned("day", 2, catalog.Identity, 0), partitioned("bucket", 1, catalog.Bucket, 2)}},
 	}
 	s := history(map[int]catalog.Spec{0: {partitioned("day", 2, catalog.Identity, 0), partitioned("b", 1, catalog.Bucket, 3)}})
-	files := plan.Files{Staging: make([][]catalog.File, 1)}
+	files := plan.Files{Staging: make([]plan.Listing, 1)}
 	for _, day := range training {
 		for b := range int64(2) {
-			files.Training = append(files.Training, file(fmt.Sprintf("train/%d/%d", day, b), day, b, 100, 1))
+			files.Training.Files = append(files.Training.Files, file(fmt.Sprintf("train/%d/%d", day, b), day, b, 100, 1))
 		}
 	}
 	for _, day := range staging {
 		for b := range int64(3) {
-			files.Staging[0] = append(files.Staging[0], staged(fmt.Sprintf("history/%d/%d", day, b), 0, 1000, day, b))
+			files.Staging[0].Files = append(files.Staging[0].Files, staged(fmt.Sprintf("history/%d/%d", day, b), 0, 1000, day, b))
 		}
 	}
 	return []*catalog.Table{t, s}, files
@@ -293,7 +302,7 @@ func TestSamplesPruneBuckets(t *testing.T) {
 	relation, err := resolve.Bind(dataset.Dataset{Name: "d", Training: dataset.Training{Table: table.Name}}, table, nil)
 	require.NoError(t, err)
 	for _, bad := range []*dataset.Sample{{Rate: 0.5, Where: "nope = 1"}, {Rate: 1, Hash: &dataset.HashRange{To: 0.5}}} {
-		_, err = plan.Build(relation, plan.Files{}, dataset.Query{Sample: bad}.Defaults())
+		_, err = plan.Bind(relation, dataset.Query{Sample: bad}.Defaults())
 		require.Equal(t, fault.Invalid, fault.KindOf(err))
 		require.True(t, strings.HasPrefix(fault.As(err).Faults[0].Field, "sample."))
 	}
@@ -311,7 +320,7 @@ func TestDistinctKeepsBucketsWhole(t *testing.T) {
 	}
 	d := homefeed()
 	d.Training.Distinct = &dataset.Distinct{By: []string{"request_id"}, Scope: dataset.ScopePartition}
-	p, err := joined(d, []*catalog.Table{table}, plan.Files{Training: files}, dataset.Query{Lanes: 2})
+	p, err := joined(d, []*catalog.Table{table}, plan.Files{Training: plan.Listing{Files: files}}, dataset.Query{Lanes: 2})
 	require.NoError(t, err)
 	require.Len(t, p.Splits, 4)
 	require.Len(t, p.Splits[0].Files, 2)
@@ -346,7 +355,7 @@ func TestDistinctIsRefusedWhereRowsCouldMiss(t *testing.T) {
 		}
 		d := homefeed()
 		d.Training.Distinct = &dataset.Distinct{By: c.by}
-		_, err := joined(d, []*catalog.Table{table}, plan.Files{Training: files}, dataset.Query{})
+		_, err := joined(d, []*catalog.Table{table}, plan.Files{Training: plan.Listing{Files: files}}, dataset.Query{})
 		if c.message == "" {
 			require.NoError(t, err, name)
 			continue
@@ -354,7 +363,7 @@ func TestDistinctIsRefusedWhereRowsCouldMiss(t *testing.T) {
 		require.ErrorContains(t, err, c.message, name)
 		require.Contains(t, fault.As(err).Remedy, "scope: partition", name)
 		d.Training.Distinct.Scope = dataset.ScopePartition
-		_, err = joined(d, []*catalog.Table{table}, plan.Files{Training: files}, dataset.Query{})
+		_, err = joined(d, []*catalog.Table{table}, plan.Files{Training: plan.Listing{Files: files}}, dataset.Query{})
 		require.NoError(t, err, name)
 	}
 }
@@ -364,12 +373,12 @@ func TestDistinctIsRefusedWhereRowsCouldMiss(t *testing.T) {
 func overlapping(bytes int64) ([]*catalog.Table, plan.Files) {
 	t := training(8)
 	s := history(map[int]catalog.Spec{0: {partitioned("b", 1, catalog.Bucket, 8)}, 1: nil})
-	files := plan.Files{Staging: make([][]catalog.File, 1)}
+	files := plan.Files{Staging: make([]plan.Listing, 1)}
 	for b := range int64(8) {
-		files.Training = append(files.Training, file(fmt.Sprint("t", b), int64(1), b, 100, 1))
-		files.Staging[0] = append(files.Staging[0], staged(fmt.Sprint("s", b), 0, bytes, b))
+		files.Training.Files = append(files.Training.Files, file(fmt.Sprint("t", b), int64(1), b, 100, 1))
+		files.Staging[0].Files = append(files.Staging[0].Files, staged(fmt.Sprint("s", b), 0, bytes, b))
 	}
-	files.Staging[0] = append(files.Staging[0], staged("fresh", 1, 8*bytes))
+	files.Staging[0].Files = append(files.Staging[0].Files, staged("fresh", 1, 8*bytes))
 	return []*catalog.Table{t, s}, files
 }
 
@@ -401,7 +410,7 @@ func TestAmplificationIsLimited(t *testing.T) {
 	require.Contains(t, fault.As(err).Remedy, "ALTER TABLE features.history ADD PARTITION FIELD bucket(8, req); CALL system.rewrite_data_files(")
 	require.Contains(t, fault.As(err).Remedy, "align")
 
-	p, err = joined(homefeed(entry()), tables, plan.Files{Training: files.Training[:4], Staging: files.Staging}, dataset.Query{})
+	p, err = joined(homefeed(entry()), tables, plan.Files{Training: plan.Listing{Files: files.Training.Files[:4]}, Staging: files.Staging}, dataset.Query{})
 	require.NoError(t, err, "four of the buckets read less")
 	require.Len(t, p.Staging[0].Classes, 4)
 }
@@ -414,10 +423,10 @@ func TestJoinedClassesKeepPartitionsApart(t *testing.T) {
 	tables, files := days([]int64{1, 2}, []int64{1, 2})
 	tables[1].Specs[1] = catalog.Spec{partitioned("day", 2, catalog.Identity, 0)}
 	for day := range int64(2) {
-		files.Staging[0] = append(files.Staging[0], staged(fmt.Sprint("fresh", day+1), 1, 9000, day+1))
+		files.Staging[0].Files = append(files.Staging[0].Files, staged(fmt.Sprint("fresh", day+1), 1, 9000, day+1))
 	}
 	tables[1].Specs[0][1].Transform.N = 2
-	files.Staging[0] = append(files.Staging[0][:2], append(files.Staging[0][3:5], files.Staging[0][6:]...)...)
+	files.Staging[0].Files = append(files.Staging[0].Files[:2], append(files.Staging[0].Files[3:5], files.Staging[0].Files[6:]...)...)
 	e := entry()
 	e.Align, e.MaxAmplification = &dataset.Align{Training: "day", Staging: "day", Rule: dataset.AlignSame}, 1
 	p, err := joined(homefeed(e), tables, files, dataset.Query{})
@@ -444,30 +453,48 @@ func TestKeysOfEverySpecAreChecked(t *testing.T) {
 	require.Empty(t, p.Class(0, resolve.NoClass).Files)
 }
 
-// TestBoundsOf: filters of all tables, keys where no bucket narrows, times.
-func TestBoundsOf(t *testing.T) {
+// TestReads: what is read for whatever reason is among what the catalog is
+// asked about, and ranges are of filters of all tables, keys where no bucket
+// narrows, times.
+func TestReads(t *testing.T) {
 	t.Parallel()
 	tables, _ := mixed()
 	e := entry()
 	e.Filter = "age > 1"
-	r, err := resolve.Bind(homefeed(e).Defaults(), tables[0], tables[1:])
+	bind := func(q dataset.Query) (*plan.Bound, error) {
+		r, err := resolve.Bind(homefeed(e).Defaults(), tables[0], tables[1:])
+		require.NoError(t, err)
+		return plan.Bind(r, q)
+	}
+	b, err := bind(dataset.Query{Filter: "day = 1 AND age = 2"})
 	require.NoError(t, err)
-	b, err := plan.BoundsOf(r, dataset.Query{Filter: "day = 1 AND age = 2"})
-	require.NoError(t, err)
-	require.Equal(t, plan.Bounds{Training: []int{1, 2}, Staging: [][]int{{1, 3}}}, b)
-	_, err = plan.BoundsOf(r, dataset.Query{Filter: "dya = 1"})
+	require.Equal(t, plan.Columns{Training: []int{1, 2}, Staging: [][]int{{1, 3}}}, b.Ranges())
+	_, err = bind(dataset.Query{Filter: "dya = 1"})
 	require.ErrorContains(t, err, `did you mean "day"?`)
 	e.PointInTime = &dataset.PointInTime{Training: "day", Staging: "day", Tolerance: time.Hour}
-	for strategy, want := range map[dataset.Strategy]plan.Bounds{
+	for strategy, want := range map[dataset.Strategy]plan.Columns{
 		dataset.StrategyAuto:      {Training: []int{1, 2}, Staging: [][]int{{1, 2, 3}}},
 		dataset.StrategyBroadcast: {Training: []int{}, Staging: [][]int{{3}}},
 	} {
 		e.Strategy = strategy
-		r, err = resolve.Bind(homefeed(e).Defaults(), tables[0], tables[1:])
+		b, err = bind(dataset.Query{})
 		require.NoError(t, err)
-		b, err = plan.BoundsOf(r, dataset.Query{})
+		require.ElementsMatch(t, want.Training, b.Ranges().Training, strategy)
+		require.Equal(t, want.Staging, b.Ranges().Staging, strategy)
+	}
+	e = entry()
+	for query, want := range map[*dataset.Query]plan.Columns{
+		{}:                             {Training: []int{1}, Staging: [][]int{{1}}},
+		{Filter: "day = 1"}:            {Training: []int{1, 2}, Staging: [][]int{{1}}},
+		{Filter: "age = 1"}:            {Training: []int{1}, Staging: [][]int{{1, 3}}},
+		{Filter: "day = 1 OR age = 1"}: {Training: []int{1, 2}, Staging: [][]int{{1, 3}}},
+		{Sample: &dataset.Sample{Rate: 0.5, Where: "day = 1"}}: {Training: []int{1, 2}, Staging: [][]int{{1}}},
+	} {
+		b, err = bind(*query)
 		require.NoError(t, err)
-		require.ElementsMatch(t, want.Training, b.Training, strategy)
-		require.Equal(t, want.Staging, b.Staging, strategy)
+		require.Equal(t, want, b.Reads(nil), "%+v", query)
+		outputs, err := b.Relation.Select([]dataset.Column{{Column: "day"}, {Column: "age"}})
+		require.NoError(t, err)
+		require.Equal(t, plan.Columns{Training: []int{1, 2}, Staging: [][]int{{1, 3}}}, b.Reads(outputs))
 	}
 }

@@ -19,7 +19,7 @@ const SmallTable = 64 << 20
 // match finds the class of every split in one staging table.
 func (p *Plan) match(staging int, files Files) (Staging, error) {
 	r := p.Relation.Staging[staging]
-	all := files.Staging[staging]
+	all := files.Staging[staging].Files
 	kept := all
 	if r.Rows != nil {
 		kept = slices.DeleteFunc(slices.Clone(all), func(f catalog.File) bool { return !mayMatch(r.Rows, r.Pinned, f) })
@@ -30,7 +30,7 @@ func (p *Plan) match(staging int, files Files) (Staging, error) {
 		keys[i] = k.Staging
 	}
 	out.checked = resolve.Bucketed(r.Pinned, kept, keys)
-	m, err := resolve.NewMatch(p.Relation, staging, files.Training, all, kept)
+	m, err := resolve.NewMatch(p.Relation, staging, files.Training.Files, all, kept)
 	if err != nil {
 		return out, p.inEntry(err, staging)
 	}

@@ -16,30 +16,22 @@ const SplitRows = 1 << 20
 
 // Plan is all splits of a query, their order and lanes.
 type Plan struct {
-	ID       string
-	Relation *resolve.Relation
-	Digest   string // of the dataset
-	Pin      dataset.Pin
-	// Filter is which training rows count: the dataset's filter and those
-	// conditions of the query's that name columns of the training table alone;
-	// nil keeps all.
-	Filter *expr.Filter
-	// After is the rest of the query's filter, over the joined rows, bound to
-	// the schema of AfterColumns; nil keeps all. It prunes nothing.
-	After        *expr.Filter
-	AfterColumns []resolve.Output
-	QueryFilter  string  // all of the query's filter, canonical; "" keeps all
-	Sample       *Sample // of the training rows that pass Filter; nil keeps all
-	SampleText   string  // the same, canonical; "" keeps all
-	Order        dataset.Order
-	Shuffle      dataset.Shuffle
-	Seed, Epoch  int64
-	Staging      []Staging // as the relation lists them
-	Splits       []Split   // in order; pruned ones are left out
-	Lanes        []Lane
-	Rows         int64  // training rows of all splits, before filters and joins
-	Inexact      string // why the stream may have other than Rows rows; "" if it has exactly Rows
-	Pruned       Pruned
+	Bound
+	ID          string
+	Digest      string // of the dataset
+	Pin         dataset.Pin
+	Order       dataset.Order
+	Shuffle     dataset.Shuffle
+	Seed, Epoch int64
+	Staging     []Staging // as the relation lists them
+	Splits      []Split   // in order; pruned ones are left out
+	Lanes       []Lane
+	Rows        int64  // training rows of all splits, before filters and joins
+	Inexact     string // why the stream may have other than Rows rows; "" if it has exactly Rows
+	Pruned      Pruned
+	// Planned are the columns that the catalog was asked about. They are no
+	// part of the plan's identity, since the rows do not depend on them.
+	Planned Columns
 
 	checked []catalog.Field // training columns whose values are compared with buckets
 }
@@ -124,6 +116,7 @@ type Lane struct {
 type Source struct {
 	Table   *catalog.Table
 	Files   []FileRange
+	Planned []int           // ascending field ids of the columns that the catalog was asked about: no other may be read
 	Filter  *expr.Filter    // rows that count; nil keeps all
 	Sample  *Sample         // rows that count of those that pass Filter; nil keeps all
 	Checked []catalog.Field // the columns whose values must hash to the bucket of every file that has one
@@ -133,7 +126,7 @@ type Source struct {
 // the ranges of the split's files that it covers, pruned files left out.
 func (p *Plan) Training(piece Piece) Source {
 	split := p.Splits[piece.Split]
-	source := Source{Table: p.Relation.Training, Filter: p.Filter, Sample: p.Sample, Checked: p.checked}
+	source := Source{Table: p.Relation.Training, Planned: p.Planned.Training, Filter: p.Filter, Sample: p.Sample, Checked: p.checked}
 	at := int64(0)
 	for _, f := range split.Files {
 		rows := f.To - f.From
@@ -151,7 +144,7 @@ func (p *Plan) Training(piece Piece) Source {
 func (p *Plan) Class(staging, class int) Source {
 	s := &p.Staging[staging]
 	r := p.Relation.Staging[staging]
-	source := Source{Table: r.Pinned, Filter: r.Rows, Checked: s.checked}
+	source := Source{Table: r.Pinned, Planned: p.Planned.Staging[staging], Filter: r.Rows, Checked: s.checked}
 	for _, f := range s.Class(class).Files {
 		source.Files = append(source.Files, FileRange{File: f, To: f.Rows})
 	}

@@ -47,7 +47,7 @@ func build(t *testing.T, table *catalog.Table, files []catalog.File, q dataset.Q
 	t.Helper()
 	relation, err := resolve.Bind(dataset.Dataset{Name: "d", Key: []string{"request_id"}, Training: dataset.Training{Table: table.Name}}, table, nil)
 	require.NoError(t, err)
-	p, err := plan.Build(relation, plan.Files{Training: files}, q.Defaults())
+	p, err := bindAndBuild(relation, plan.Files{Training: plan.Listing{Files: files}}, q.Defaults())
 	require.NoError(t, err)
 	return p
 }
@@ -263,7 +263,7 @@ func TestRefusals(t *testing.T) {
 		"day = = 1":  `filter`,
 		"request_id": `filter`,
 	} {
-		_, err := plan.Build(relation, plan.Files{}, dataset.Query{Filter: filter}.Defaults())
+		_, err := plan.Bind(relation, dataset.Query{Filter: filter}.Defaults())
 		require.ErrorContains(t, err, want)
 		require.Equal(t, fault.Invalid, fault.KindOf(err))
 		require.Positive(t, fault.As(err).Faults[0].Position, filter)

@@ -118,7 +118,7 @@ func stagingBucket(n int) arrow.RecordBatch {
 func onDisk(b *testing.B, rows arrow.RecordBatch, files int) plan.Source {
 	b.Helper()
 	t := benchTable(rows.Schema().Fields())
-	source := plan.Source{Table: t, Checked: t.Fields[:1]}
+	source := plan.Source{Table: t, Planned: everyColumn(t), Checked: t.Fields[:1]}
 	ids := make([]int, len(t.Fields))
 	for i := range ids {
 		ids[i] = i + 1

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -153,9 +154,19 @@ func (r *rig) grow(n, group int, b int32) *catalog.File {
 	return r.add(rows, b, parquet.WriteOptions{RowGroupRows: int64(group), PageBytes: 64, Codec: parquet.Snappy})
 }
 
+// everyColumn is the field ids of all columns of a table.
+func everyColumn(t *catalog.Table) []int {
+	var ids []int
+	for _, f := range slices.Concat(t.Fields, t.Nested) {
+		ids = append(ids, f.ID)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
 // source is all files whole, checked by key.
 func (r *rig) source() plan.Source {
-	s := plan.Source{Table: r.table, Checked: r.table.Fields[1:2]}
+	s := plan.Source{Table: r.table, Planned: everyColumn(r.table), Checked: r.table.Fields[1:2]}
 	for _, f := range r.list {
 		s.Files = append(s.Files, plan.FileRange{File: f, To: f.Rows})
 	}

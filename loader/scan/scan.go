@@ -132,7 +132,7 @@ func project(source plan.Source, columns []catalog.Field) (*projection, error) {
 	p := &projection{}
 	output := make([]arrow.Field, len(columns))
 	for i, c := range columns {
-		at, err := p.add(source.Table, c.ID, c.Name)
+		at, err := p.add(source, c.ID, c.Name)
 		if err != nil {
 			return nil, err
 		}
@@ -147,12 +147,12 @@ func project(source plan.Source, columns []catalog.Field) (*projection, error) {
 		if !ok {
 			return nil, unknownColumn(name)
 		}
-		if _, err := p.add(source.Table, f.ID, name); err != nil {
+		if _, err := p.add(source, f.ID, name); err != nil {
 			return nil, err
 		}
 	}
 	for _, key := range source.Checked {
-		at, err := p.add(source.Table, key.ID, key.Name)
+		at, err := p.add(source, key.ID, key.Name)
 		if err != nil {
 			return nil, err
 		}
@@ -167,14 +167,17 @@ func project(source plan.Source, columns []catalog.Field) (*projection, error) {
 }
 
 // add returns the position of a column in what is read, adding it if it is
-// new.
-func (p *projection) add(t *catalog.Table, id int, name string) (int, error) {
+// new. A column that planning did not ask the catalog about is Internal.
+func (p *projection) add(source plan.Source, id int, name string) (int, error) {
 	if at := slices.Index(p.ids, id); at >= 0 {
 		return at, nil
 	}
-	f, ok := t.ByID(id)
+	f, ok := source.Table.ByID(id)
 	if !ok {
 		return 0, unknownColumn(name)
+	}
+	if err := source.Check(f); err != nil {
+		return 0, err
 	}
 	p.read, p.ids = append(p.read, f), append(p.ids, id)
 	return len(p.read) - 1, nil

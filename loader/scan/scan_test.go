@@ -148,7 +148,7 @@ func TestAnyCut(t *testing.T) {
 		uncut := r.read(r.scanner(scan.Options{}), whole, columns)
 		require.NoError(t, uncut.err)
 		var lines, files []string
-		pieces := plan.Source{Table: whole.Table, Filter: whole.Filter, Checked: whole.Checked}
+		pieces := plan.Source{Table: whole.Table, Planned: whole.Planned, Filter: whole.Filter, Checked: whole.Checked}
 		flush := func() {
 			got := r.read(r.scanner(scan.Options{BatchRows: 1 + random.IntN(30), Ahead: int64(random.IntN(5000)) - 1}), pieces, columns)
 			require.NoError(t, got.err)

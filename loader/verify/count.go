@@ -69,7 +69,7 @@ func (m *meeting) shown(ctx context.Context, keys spots) ([]Key, error) {
 		}
 		at := k.spots[0]
 		source := plan.Source{
-			Table: m.relation.Pinned, Files: []plan.FileRange{{File: m.files[at.file], From: at.row, To: at.row + 1}},
+			Table: m.relation.Pinned, Planned: m.listed, Files: []plan.FileRange{{File: m.files[at.file], From: at.row, To: at.row + 1}},
 		}
 		_, err := m.read(ctx, m.relation.Name, source, m.columns.staging, func(rows arrow.RecordBatch, _ int64) error {
 			e.Key = keyText(rows, m.columns.stagingKey)

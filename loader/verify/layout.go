@@ -3,6 +3,7 @@ package verify
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -71,6 +72,14 @@ func (l *layout) columns() []catalog.Field {
 		columns = withField(columns, b.column)
 	}
 	return columns
+}
+
+// keep leaves alone the buckets of other columns than those given: these cannot
+// be read.
+func (l *layout) keep(columns []catalog.Field) {
+	before := len(l.buckets)
+	l.buckets = slices.DeleteFunc(l.buckets, func(b bucketed) bool { return fieldAt(columns, b.column) < 0 })
+	l.file.Unread = l.file.Unread || len(l.buckets) < before
 }
 
 // withField adds a column that is not there yet.

@@ -29,6 +29,7 @@ type meeting struct {
 	relation resolve.Staging
 	files    []catalog.File
 	layouts  []*layout // of files
+	listed   []int     // field ids of the columns that the catalog was asked about
 	columns  sides
 	checked  []bool // by file: its layout was looked at
 	sum      Join
@@ -65,25 +66,47 @@ func (v *verifier) meeting(ctx context.Context, i int) (*meeting, error) {
 			c.staging = withField(c.staging, f)
 		}
 	}
-	var ids []int
-	for _, f := range c.staging {
-		ids = append(ids, f.ID)
-	}
-	var err error
-	if m.files, err = v.options.Catalog.Files(ctx, r.Pinned, ids, nil); err != nil {
+	if err := m.list(ctx, keys); err != nil {
 		return nil, err
-	}
-	for _, f := range m.files {
-		l := newLayout(r.Pinned, f, keys)
-		m.layouts = append(m.layouts, l)
-		for _, column := range l.columns() {
-			c.staging = withField(c.staging, column)
-		}
 	}
 	m.checked = make([]bool, len(m.files))
 	m.sum.Passes = 1
 	m.sum.Duplicates, m.sum.Orphans = []Key{}, []Key{}
 	return m, nil
+}
+
+// list finds the files and their layouts. The buckets of other columns than
+// those of the key are looked at too, if they can be read.
+func (m *meeting) list(ctx context.Context, keys map[int]bool) error {
+	c, t := &m.columns, m.relation.Pinned
+	needed, err := m.listing(ctx, t, c.staging)
+	if err != nil {
+		return err
+	}
+	m.files, m.listed = needed.Files, needed.Columns
+	all := slices.Clone(c.staging)
+	for _, f := range m.files {
+		l := newLayout(t, f, keys)
+		m.layouts = append(m.layouts, l)
+		for _, column := range l.columns() {
+			all = withField(all, column)
+		}
+	}
+	if len(all) == len(c.staging) {
+		return nil
+	}
+	listing, err := m.listing(ctx, t, all)
+	switch {
+	case err == nil:
+		c.staging, m.listed = all, listing.Columns
+	case m.refused(m.relation.Name, err):
+		for _, l := range m.layouts {
+			l.keep(c.staging)
+		}
+	default:
+		return err
+	}
+	return nil
 }
 
 // all reads every cluster and sums up.
@@ -169,7 +192,7 @@ func (m *meeting) most() int {
 func (p *pass) collect(ctx context.Context, file int) error {
 	f := p.files[file]
 	var kept []int32
-	source := plan.Source{Table: p.relation.Pinned, Files: []plan.FileRange{{File: f, To: f.Rows}}}
+	source := plan.Source{Table: p.relation.Pinned, Planned: p.listed, Files: []plan.FileRange{{File: f, To: f.Rows}}}
 	whole, err := p.read(ctx, p.relation.Name, source, p.columns.staging, func(rows arrow.RecordBatch, from int64) (err error) {
 		if !p.checked[file] {
 			if err := p.layouts[file].check(rows, from); err != nil {
@@ -189,7 +212,7 @@ func (p *pass) collect(ctx context.Context, file int) error {
 	})
 	if err == nil {
 		p.checked[file] = true
-		p.layouts[file].file.Unread = !whole
+		p.layouts[file].file.Unread = p.layouts[file].file.Unread || !whole
 	}
 	return err
 }

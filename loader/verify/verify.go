@@ -81,6 +81,9 @@ func (v *verifier) training(ctx context.Context) error {
 			keys[k.Training.ID] = true
 		}
 	}
+	var files []catalog.File
+	var layouts []*layout
+	var columns []catalog.Field
 	seen := map[string]bool{}
 	for _, s := range v.plan.Splits {
 		for _, f := range s.Files {
@@ -89,21 +92,59 @@ func (v *verifier) training(ctx context.Context) error {
 			}
 			seen[f.File.Location] = true
 			l := newLayout(t, f.File, keys)
-			if err := v.layout(ctx, report.Name, t, f.File, l); err != nil {
-				return err
+			files, layouts = append(files, f.File), append(layouts, l)
+			for _, c := range l.columns() {
+				columns = withField(columns, c)
 			}
-			report.add(t, l.file)
 		}
+	}
+	listing, err := v.listing(ctx, t, columns)
+	refused := v.refused(report.Name, err)
+	if err != nil && !refused {
+		return err
+	}
+	for i, l := range layouts {
+		if refused {
+			l.keep(nil)
+		}
+		if err := v.layout(ctx, report.Name, t, files[i], listing.Columns, l); err != nil {
+			return err
+		}
+		report.add(t, l.file)
 	}
 	slices.SortFunc(report.Files, byFile)
 	v.out.Tables = append(v.out.Tables, report)
 	return nil
 }
 
-// layout reads the bucketed columns of one file.
-func (v *verifier) layout(ctx context.Context, name string, t *catalog.Table, f catalog.File, l *layout) error {
+// listing asks the catalog for the files of a table, about all columns that
+// will be read of them.
+func (v *verifier) listing(ctx context.Context, t *catalog.Table, columns []catalog.Field) (plan.Listing, error) {
+	var listing plan.Listing
+	for _, f := range columns {
+		listing.Columns = append(listing.Columns, f.ID)
+	}
+	slices.Sort(listing.Columns)
+	var err error
+	listing.Files, err = v.options.Catalog.Files(ctx, t, listing.Columns, nil)
+	return listing, err
+}
+
+// refused says whether an error of listing is that some file does not hold a
+// column as the table has it. That is a finding.
+func (v *verifier) refused(name string, err error) bool {
+	if fault.KindOf(err) != fault.Invalid {
+		return false
+	}
+	v.find(Unreadable, name, fault.As(err).File, err.Error())
+	return true
+}
+
+// layout reads the bucketed columns of one file, which are among the columns
+// that were listed.
+func (v *verifier) layout(ctx context.Context, name string, t *catalog.Table, f catalog.File, listed []int, l *layout) error {
 	if columns := l.columns(); len(columns) > 0 {
-		source := plan.Source{Table: t, Files: []plan.FileRange{{File: f, To: f.Rows}}}
+		source := plan.Source{Table: t, Planned: listed, Files: []plan.FileRange{{File: f, To: f.Rows}}}
 		whole, err := v.read(ctx, name, source, columns, l.check)
 		if err != nil {
 			return err

@@ -1,0 +1,153 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/penstock/penstock/internal/expr"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/resolve"
+)
+
+// Bound is a query bound to a relation: which rows count, and so which columns
+// are read, before anybody knows the files.
+type Bound struct {
+	Relation *resolve.Relation
+	// Filter is which training rows count: the dataset's filter and those
+	// conditions of the query's that name columns of the training table alone;
+	// nil keeps all.
+	Filter *expr.Filter
+	// After is the rest of the query's filter, over the joined rows, bound to
+	// the schema of AfterColumns; nil keeps all. It prunes nothing.
+	After        *expr.Filter
+	AfterColumns []resolve.Output
+	QueryFilter  string  // all of the query's filter, canonical; "" keeps all
+	Sample       *Sample // of the training rows that pass Filter; nil keeps all
+	SampleText   string  // the same, canonical; "" keeps all
+}
+
+// Bind types the filter and the sample of a query. Faults of the query are
+// Invalid.
+func Bind(r *resolve.Relation, q dataset.Query) (*Bound, error) {
+	b := &Bound{Relation: r}
+	if err := b.bindFilter(q.Filter); err != nil {
+		return nil, err
+	}
+	if err := b.bindSample(q.Sample); err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// Columns are columns, by ascending field id: of the training table, and of
+// the table of each staging entry.
+type Columns struct {
+	Training []int
+	Staging  [][]int
+}
+
+// Ranges returns the columns of whose value ranges a plan makes use: those that
+// filters name, those of keys where no bucket narrows the match, and times.
+// Where Files carry fewer ranges a plan reads more, and gives the same rows.
+func (b *Bound) Ranges() Columns {
+	var c Columns
+	c.Training, c.Staging = b.Relation.Ranges()
+	c.Training = union(c.Training, named(b.Relation.Training, b.Filter.Columns()))
+	for i, s := range b.Relation.Staging {
+		c.Staging[i] = union(c.Staging[i], named(s.Pinned, s.Rows.Columns()))
+	}
+	return c
+}
+
+// Reads returns every column that a stream of some outputs reads, whatever
+// for: to give it, to join or order by it, to filter or sample by it, before the
+// joins or after them. The catalog must have looked at all of them, since a
+// file may hold a column in a form that would be read wrongly; sources carry
+// the list, and whoever reads another column fails (Source.Check).
+func (b *Bound) Reads(outputs []resolve.Output) Columns {
+	r := b.Relation
+	c := b.Ranges()
+	c.Training = union(c.Training, named(r.Training, b.Sample.Reads()))
+	for _, s := range r.Staging {
+		for _, k := range s.Keys {
+			c.Training = append(c.Training, k.Training.ID)
+		}
+		if s.Time != nil {
+			c.Training = append(c.Training, s.Time.Training.ID)
+		}
+	}
+	if d := r.Distinct; d != nil {
+		for _, f := range d.By {
+			c.Training = append(c.Training, f.ID)
+		}
+		c.Training = append(c.Training, ordering(d.Order)...)
+	}
+	for i, s := range r.Staging {
+		for _, k := range s.Keys {
+			c.Staging[i] = append(c.Staging[i], k.Staging.ID)
+		}
+		if s.Time != nil {
+			c.Staging[i] = append(c.Staging[i], s.Time.Staging.ID)
+		}
+		c.Staging[i] = append(c.Staging[i], ordering(s.Order)...)
+	}
+	for _, o := range slices.Concat(outputs, b.AfterColumns) {
+		c.add(o)
+	}
+	c.Training = union(c.Training, nil)
+	for i := range c.Staging {
+		c.Staging[i] = union(c.Staging[i], nil)
+	}
+	return c
+}
+
+// add adds what is read for one output.
+func (c *Columns) add(o resolve.Output) {
+	switch {
+	case o.Matched:
+	case o.Level == resolve.TrainingLevel:
+		c.Training = append(c.Training, o.Field.ID)
+	default:
+		c.Staging[o.Level] = append(c.Staging[o.Level], o.Field.ID)
+	}
+	for _, over := range o.Overlays {
+		c.Staging[over.Level] = append(c.Staging[over.Level], over.Field.ID)
+	}
+}
+
+// named returns the field ids of the columns of some names.
+func named(t *catalog.Table, names []string) []int {
+	var ids []int
+	for _, name := range names {
+		if f, ok := t.Field(name); ok {
+			ids = append(ids, f.ID)
+		}
+	}
+	return ids
+}
+
+func ordering(order []resolve.OrderKey) []int {
+	ids := make([]int, len(order))
+	for i, o := range order {
+		ids[i] = o.Field.ID
+	}
+	return ids
+}
+
+// union returns the distinct members of both, ascending.
+func union(a, b []int) []int {
+	all := slices.Concat(a, b)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// Check is Internal if planning did not ask the catalog about a column. A scan
+// calls it for everything that it reads.
+func (s Source) Check(column catalog.Field) error {
+	if _, planned := slices.BinarySearch(s.Planned, column.ID); planned {
+		return nil
+	}
+	return fault.New(fault.Internal, "column %s of table %s is read, and planning did not look whether its files hold it as the table has it",
+		column.Name, s.Table.Name)
+}
