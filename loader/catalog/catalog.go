@@ -58,7 +58,19 @@ type Field struct {
 	Name     string
 	Type     arrow.DataType
 	Required bool
+	// Stored is Type with the field ids of all that is nested in it, as
+	// metadata under FieldIDKey; nil if nothing is, or if they are not known.
+	Stored arrow.DataType
+	// InitialDefault says that a file which lacks the column does not mean null
+	// by that: the column, or a struct around it, has an initial default. Only
+	// the file itself can tell, as a writer that began before the column was
+	// added may commit after it.
+	InitialDefault bool
 }
+
+// FieldIDKey is the metadata key of a nested field's id, as Parquet readers
+// have it.
+const FieldIDKey = "PARQUET:field_id"
 
 // Arrow returns the field as a stream of the table alone shows it.
 func (f Field) Arrow() arrow.Field {

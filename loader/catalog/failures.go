@@ -73,6 +73,15 @@ func ChangedColumn(table, file, column, was string) *fault.Error {
 		WithRemedy("rewrite the files that are older than the change, or do not ask for column %q", column)
 }
 
+// UnservedDefault is the Invalid of a file that lacks a column which has an
+// initial default.
+func UnservedDefault(table, file, column string) *fault.Error {
+	return fault.New(fault.Invalid,
+		"file %s of table %s was written before column %q, whose default value is not served by this version",
+		file, table, column).In(table, file).
+		WithRemedy("rewrite the files that are older than the column, or do not ask for it")
+}
+
 // Parts splits a name into its parts: a namespace of at least one, and the
 // table. A name without a namespace or with an empty part is Invalid.
 func Parts(name string) ([]string, error) {

@@ -77,6 +77,9 @@ func absent(t *catalog.Table, f catalog.File, c catalog.Field) error {
 				WithRemedy("rewrite the file with all columns, or do not ask for column %s", c.Name)
 		}
 	}
+	if c.InitialDefault {
+		return catalog.UnservedDefault(t.Name, f.Location, c.Name)
+	}
 	if c.Required {
 		return fault.New(fault.Corrupt, "the file has no column %s (field id %d), which the table requires", c.Name, c.ID).
 			WithRemedy("rewrite the file with all required columns")

@@ -121,7 +121,7 @@ func (s *Scanner) Open(ctx context.Context, source plan.Source, columns []catalo
 type projection struct {
 	read    []catalog.Field // distinct columns: those asked for, then those that filter, sample and check need
 	ids     []int           // field ids of read
-	schema  *arrow.Schema   // of read, under the table's names, as the filter finds them
+	schema  *arrow.Schema   // of read, under the table's names, as the filter finds them; nested fields have their ids
 	output  *arrow.Schema   // of the batches given on
 	from    []int           // per output column, its position in read
 	checked []int           // positions in read of the checked keys
@@ -161,6 +161,9 @@ func project(source plan.Source, columns []catalog.Field) (*projection, error) {
 	read := make([]arrow.Field, len(p.read))
 	for i, f := range p.read {
 		read[i] = f.Arrow()
+		if f.Stored != nil {
+			read[i].Type = f.Stored
+		}
 	}
 	p.schema, p.output = arrow.NewSchema(read, nil), arrow.NewSchema(output, nil)
 	return p, nil

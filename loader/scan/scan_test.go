@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/bucket"
+	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/parquet"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/plan"
@@ -258,6 +259,77 @@ func TestAbsentColumns(t *testing.T) {
 	got = r.read(r.scanner(scan.Options{}), source, r.columns("id"))
 	require.NoError(t, got.err)
 	require.Equal(t, []string{"8", "9"}, got.lines)
+}
+
+// TestInitialDefaults: a file that lacks a column does not mean null where the
+// column has an initial default, whoever reads it and whatever the manifests say.
+//
+// spec: resolve-44
+func TestInitialDefaults(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.grow(10, 4, 1)
+	r.table.Fields = append(r.table.Fields, catalog.Field{ID: 8, Name: "late", Type: arrow.PrimitiveTypes.Int32, InitialDefault: true})
+	filtered := r.source()
+	filtered.Filter = r.filter("late IS NULL")
+	for _, got := range []outcome{
+		r.read(r.scanner(scan.Options{}), r.source(), r.columns("id", "late")),
+		r.read(r.scanner(scan.Options{}), filtered, r.columns("id")),
+	} {
+		require.Equal(t, fault.Invalid, fault.KindOf(got.err))
+		require.ErrorContains(t, got.err, `file file:///t/0.parquet of table ml.impressions was written before column "late", whose default value is not served by this version`)
+		require.Empty(t, got.lines)
+	}
+	got := r.read(r.scanner(scan.Options{}), r.source(), r.columns("id"))
+	require.NoError(t, got.err, "nobody asks for it")
+	require.Len(t, got.lines, 10)
+}
+
+// TestNestedFieldsHaveTheirIDs: a struct whose field was dropped, and added again
+// under its old name, holds other values in older files.
+//
+// spec: resolve-45
+func TestNestedFieldsHaveTheirIDs(t *testing.T) {
+	t.Parallel()
+	for id, same := range map[string]bool{"11": true, "12": false} {
+		r := nestedKeys(t)
+		r.addNested(3, longsOf(3, 2)...)
+		in := r.table.Fields[1].Type.(*arrow.StructType).Field(0)
+		in.Metadata = arrow.NewMetadata([]string{catalog.FieldIDKey}, []string{id})
+		r.table.Fields[1].Stored = arrow.StructOf(in)
+		got := r.read(r.scanner(scan.Options{}), r.source(), r.columns("user"))
+		if same {
+			require.NoError(t, got.err)
+			continue
+		}
+		require.Equal(t, fault.Invalid, fault.KindOf(got.err))
+		require.ErrorContains(t, got.err, "column user.in has field id 11 in the file, 12 in the table")
+	}
+}
+
+// TestOnlyPlannedColumnsAreRead: to give, to filter by, or to check.
+//
+// spec: resolve-43
+func TestOnlyPlannedColumnsAreRead(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.grow(10, 4, 1)
+	source := r.source()
+	source.Planned = []int{2}
+	filtered := source
+	filtered.Filter = r.filter("id = 1")
+	unchecked := r.source()
+	unchecked.Planned = []int{1}
+	for _, c := range []struct {
+		source plan.Source
+		column string
+		named  string
+	}{{source, "id", "id"}, {filtered, "key", "id"}, {unchecked, "id", "key"}} {
+		_, err := r.scanner(scan.Options{}).Open(t.Context(), c.source, r.columns(c.column))
+		require.Equal(t, fault.Internal, fault.KindOf(err))
+		require.ErrorContains(t, err, "column "+c.named+" of table")
+	}
+	require.Zero(t, r.store.Counts().Reads)
 }
 
 // TestNullBucket reads the file of the keys that are null.

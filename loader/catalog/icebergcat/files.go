@@ -89,7 +89,7 @@ func (c *Catalog) newListing(meta *loaded, pin dataset.TablePin, columns, bounds
 		return nil, err
 	}
 	for _, f := range l.columns {
-		if _, ok := convertType(f.Type); !ok {
+		if _, ok := convertType(f.Type, plain); !ok {
 			return nil, fault.New(fault.Invalid, "column %q of table %s is of type %s, which is not served by this version",
 				f.Name, meta.name, f.Type).In(meta.name, "").WithRemedy("do not ask for column %q", f.Name)
 		}

@@ -2,6 +2,7 @@ package icebergcat
 
 import (
 	"slices"
+	"strconv"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/iceberg-go"
@@ -21,11 +22,14 @@ func convertFields(fields []iceberg.NestedField) []catalog.Field {
 	}
 	out := make([]catalog.Field, len(fields))
 	for i, f := range fields {
-		t, ok := convertType(f.Type)
+		t, ok := convertType(f.Type, plain)
 		if !ok {
 			t = arrow.Null
 		}
-		out[i] = catalog.Field{ID: f.ID, Name: f.Name, Type: t, Required: f.Required}
+		out[i] = catalog.Field{ID: f.ID, Name: f.Name, Type: t, Required: f.Required, InitialDefault: f.InitialDefault != nil}
+		if _, nested := f.Type.(iceberg.NestedType); ok && nested {
+			out[i].Stored, _ = convertType(f.Type, identified)
+		}
 	}
 	return out
 }
@@ -54,6 +58,9 @@ func appendInside(out []iceberg.NestedField, parent iceberg.NestedField) []icebe
 	}
 	for _, f := range s.FieldList {
 		f.Name, f.Required = parent.Name+"."+f.Name, f.Required && parent.Required
+		if f.InitialDefault == nil {
+			f.InitialDefault = parent.InitialDefault
+		}
 		if _, ok := f.Type.(iceberg.PrimitiveType); ok {
 			out = append(out, f)
 		} else {
@@ -63,23 +70,31 @@ func appendInside(out []iceberg.NestedField, parent iceberg.NestedField) []icebe
 	return out
 }
 
+// form says whether nested fields of an Arrow type carry their field ids.
+type form bool
+
+const (
+	plain      form = false
+	identified form = true
+)
+
 // convertType maps an Iceberg type to the Arrow type that users get; false is
 // a type that is not served.
-func convertType(t iceberg.Type) (arrow.DataType, bool) {
+func convertType(t iceberg.Type, as form) (arrow.DataType, bool) {
 	switch t := t.(type) {
 	case iceberg.DecimalType:
 		return &arrow.Decimal128Type{Precision: int32(t.Precision()), Scale: int32(t.Scale())}, true
 	case iceberg.FixedType:
 		return &arrow.FixedSizeBinaryType{ByteWidth: t.Len()}, true
 	case *iceberg.ListType:
-		element, ok := convertField(t.ElementField())
+		element, ok := convertField(t.ElementField(), as)
 		if !ok {
 			return nil, false
 		}
 		return arrow.ListOfField(element), true
 	case *iceberg.MapType:
-		key, keyOK := convertField(t.KeyField())
-		value, valueOK := convertField(t.ValueField())
+		key, keyOK := convertField(t.KeyField(), as)
+		value, valueOK := convertField(t.ValueField(), as)
 		if !keyOK || !valueOK {
 			return nil, false
 		}
@@ -89,7 +104,7 @@ func convertType(t iceberg.Type) (arrow.DataType, bool) {
 		fields := make([]arrow.Field, len(t.FieldList))
 		for i, f := range t.FieldList {
 			var ok bool
-			if fields[i], ok = convertField(f); !ok {
+			if fields[i], ok = convertField(f, as); !ok {
 				return nil, false
 			}
 		}
@@ -99,9 +114,13 @@ func convertType(t iceberg.Type) (arrow.DataType, bool) {
 	}
 }
 
-func convertField(f iceberg.NestedField) (arrow.Field, bool) {
-	t, ok := convertType(f.Type)
-	return arrow.Field{Name: f.Name, Type: t, Nullable: !f.Required}, ok
+func convertField(f iceberg.NestedField, as form) (arrow.Field, bool) {
+	t, ok := convertType(f.Type, as)
+	out := arrow.Field{Name: f.Name, Type: t, Nullable: !f.Required}
+	if as == identified {
+		out.Metadata = arrow.NewMetadata([]string{catalog.FieldIDKey}, []string{strconv.Itoa(f.ID)})
+	}
+	return out, ok
 }
 
 // convertPlain maps the types without parameters.

@@ -6,7 +6,6 @@ import (
 
 	"github.com/apache/iceberg-go"
 
-	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog"
 )
 
@@ -61,14 +60,13 @@ func (l *listing) same(schema *iceberg.Schema, file string) error {
 }
 
 // lacking refuses a column that a file cannot have, unless null stands for it.
+// A file may lack a column though its snapshot's schema has it: that is seen
+// when the file is opened (catalog.Field.InitialDefault).
 func (l *listing) lacking(now iceberg.NestedField, file string) error {
 	if now.InitialDefault == nil && !now.Required {
 		return nil
 	}
-	return fault.New(fault.Invalid,
-		"file %s of table %s was written before column %q, whose default value is not served by this version",
-		file, l.meta.name, now.Name).In(l.meta.name, file).
-		WithRemedy("rewrite the files that are older than the column, or do not ask for it")
+	return catalog.UnservedDefault(l.meta.name, file, now.Name)
 }
 
 // difference says in which way a column was another one, or "".
