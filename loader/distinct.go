@@ -2,6 +2,7 @@ package loader
 
 import (
 	"context"
+	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -28,6 +29,10 @@ func (s *splits) distinct(ctx context.Context, source plan.Source, wanted column
 	for i, o := range d.Order {
 		order[i] = joiner.Order{Column: read.add(column{field: o.Field}), Descending: o.Descending}
 	}
+	if places := source.Places(); places != nil {
+		order = append(order, joiner.Order{Column: len(read)})
+		in.Open = func(ctx context.Context) (array.RecordReader, error) { return s.placed(ctx, source, read, places) }
+	}
 	u := &unrepeated{memory: s.options.Memory, find: func() (*joiner.Kept, error) {
 		return joiner.Distinct(ctx, in, order, d.Keep == dataset.KeepLast, s.joining())
 	}}
@@ -37,6 +42,33 @@ func (s *splits) distinct(ctx context.Context, source plan.Source, wanted column
 	}
 	u.RecordReader = batch.FromFunc(u.rows.Schema(), u.next, u.release)
 	return u, nil
+}
+
+// placed is what is read of a source, and a column more: the place of a row's
+// file in the order in which the files were written.
+func (s *splits) placed(ctx context.Context, source plan.Source, read columns, places map[string]int64) (Rows, error) {
+	rows, err := s.options.scan(ctx, source, read)
+	if err != nil {
+		return nil, err
+	}
+	schema := arrow.NewSchema(append(slices.Clone(rows.Schema().Fields()), arrow.Field{Name: "place", Type: arrow.PrimitiveTypes.Int64}), nil)
+	given := int64(0)
+	next := func() (arrow.RecordBatch, error) {
+		if !rows.Next() {
+			return nil, rows.Err()
+		}
+		b := rows.RecordBatch()
+		place := array.NewInt64Builder(s.options.Memory)
+		defer place.Release()
+		for range b.NumRows() {
+			place.Append(places[rows.FileOf(given)])
+			given++
+		}
+		column := place.NewArray()
+		defer column.Release()
+		return array.NewRecordBatch(schema, append(slices.Clone(b.Columns()), column), b.NumRows()), nil
+	}
+	return shapedRows{RecordReader: batch.FromFunc(schema, next, rows.Release), of: rows}, nil
 }
 
 // unrepeated gives the rows of a scan that stay.

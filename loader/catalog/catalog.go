@@ -143,6 +143,17 @@ type SortField struct {
 	NullsFirst bool
 }
 
+// The ranks of files whose snapshot is not on the chain.
+const (
+	// BeforeRanks: it lies beyond the chain's first break, where a parent has
+	// expired. The file is older than all that have a place. Nobody knows its
+	// order among files that other such snapshots added.
+	BeforeRanks = 0
+	// Unranked: the chain is whole and does not have it. Nobody knows its order
+	// among files that other snapshots added.
+	Unranked = -1
+)
+
 // TransformKind names a partition transform.
 type TransformKind string
 
@@ -163,8 +174,16 @@ type File struct {
 	Location string
 	Bytes    int64
 	Rows     int64
-	Sequence int64 // data sequence number
-	Spec     int   // partition spec id
+	Sequence int64 // data sequence number; 0 if it has none, as in format version 1
+	// Snapshot added the file, if that has no sequence number; else 0.
+	Snapshot int64
+	// Rank orders files without a sequence number among each other, and is 0 for
+	// all others: the place of Snapshot on the pinned snapshot's chain of
+	// parents, 1 being the oldest that is known, or BeforeRanks or Unranked. It
+	// says which rows were written first, and nothing else: files are listed,
+	// and training rows ordered, without it.
+	Rank int
+	Spec int // partition spec id
 	// SortOrder is the id of the order that the writer says the rows stand in;
 	// 0 is none. It need not be in the table's SortOrders.
 	SortOrder int

@@ -32,9 +32,12 @@ type memoryTable struct {
 	snapshots map[int64]memorySnapshot
 	refs      map[string]memoryRef
 	last      int64 // snapshot id and sequence number
+
+	unsequenced bool // files have no sequence numbers, as in format version 1
 }
 
 type memorySnapshot struct {
+	parent int64 // 0: none
 	schema int
 	files  []memoryFile // by (sequence, location)
 }
@@ -89,6 +92,15 @@ func (m *Memory) AddTable(name string, fields []Field, specs map[int]Spec) error
 	return nil
 }
 
+// Unsequenced lets the files that are added to a table from now on have no
+// sequence numbers, as in format version 1, or have them again.
+func (m *Memory) Unsequenced(name string, without bool) error {
+	return m.change(name, func(t *memoryTable) error {
+		t.unsequenced = without
+		return nil
+	})
+}
+
 // Drop removes a table. One made later under its name has another uuid.
 func (m *Memory) Drop(name string) error {
 	return m.change(name, func(*memoryTable) error {
@@ -124,13 +136,17 @@ func (m *Memory) Commit(name string, c Commit) (int64, error) {
 			if err := t.check(name, f); err != nil {
 				return err
 			}
-			f.Sequence = cmp.Or(f.Sequence, t.last+1)
+			if t.unsequenced {
+				f.Sequence, f.Snapshot = 0, t.last+1
+			} else {
+				f.Sequence = cmp.Or(f.Sequence, t.last+1)
+			}
 			files = append(files, memoryFile{File: f, schema: t.current()})
 		}
 		slices.SortStableFunc(files, func(a, b memoryFile) int { return byOrder(a.File, b.File) })
 		t.last++
 		id = t.last
-		t.snapshots[id] = memorySnapshot{schema: t.current(), files: files}
+		t.snapshots[id] = memorySnapshot{parent: ref.snapshot, schema: t.current(), files: files}
 		t.refs[branch] = memoryRef{snapshot: id}
 		return nil
 	})

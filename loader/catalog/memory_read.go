@@ -59,6 +59,10 @@ func (m *Memory) Files(ctx context.Context, table *Table, columns []int, bounds 
 		return nil, err
 	}
 	var out []File
+	chain := NewChain(table.Pin.Snapshot, func(id int64) (int64, bool) {
+		s, known := t.snapshots[id]
+		return s.parent, known
+	})
 	for _, f := range t.snapshots[table.Pin.Snapshot].files {
 		for _, id := range columns {
 			if err := t.unchanged(table, f, id); err != nil {
@@ -67,6 +71,9 @@ func (m *Memory) Files(ctx context.Context, table *Table, columns []int, bounds 
 		}
 		file := f.File
 		file.Ranges = pick(f.Ranges, bounds)
+		if file.Sequence == 0 {
+			file.Rank = chain.Rank(file.Snapshot)
+		}
 		out = append(out, file)
 	}
 	return out, nil

@@ -57,6 +57,15 @@ func memoryRig(*testing.T) catalogtest.Rig {
 			t.Helper()
 			require.NoError(t, m.Expire(table, snapshot))
 		},
+		Unsequenced: func(t *testing.T, table string) {
+			t.Helper()
+			require.NoError(t, m.AddTable(table, catalogtest.Fields(), map[int]catalog.Spec{0: catalogtest.Spec()}))
+			require.NoError(t, m.Unsequenced(table, true))
+		},
+		Sequenced: func(t *testing.T, table string) {
+			t.Helper()
+			require.NoError(t, m.Unsequenced(table, false))
+		},
 		Drop: func(t *testing.T, table string) {
 			t.Helper()
 			require.NoError(t, m.Drop(table))

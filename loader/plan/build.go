@@ -47,9 +47,12 @@ func Build(b *Bound, files Files, q dataset.Query) (*Plan, error) {
 	p.Inexact = p.inexact()
 	p.checked = resolve.Bucketed(r.Training, files.Training.Files, p.trusted())
 	p.Splits = p.prune(p.cut(p.group(files.Training.Files)))
+	if err := p.checkWritten(q); err != nil {
+		return nil, err
+	}
 	p.sort(files.Training.Files)
 	for i := range r.Staging {
-		s, err := p.match(i, files)
+		s, err := p.match(i, files, q)
 		if err != nil {
 			return nil, err
 		}
@@ -233,6 +236,7 @@ func (p *Plan) identity() string {
 		}
 		fmt.Fprintln(&text)
 	}
+	p.writePlaces(&text)
 	for _, s := range p.Staging {
 		for _, class := range s.Classes {
 			for _, f := range class.Files {

@@ -2,7 +2,9 @@ package plan
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog"
@@ -49,6 +51,45 @@ func (p *Plan) checkDistinct(files []catalog.File) error {
 			WithRemedy("bucket the table: %s; %s", rewrite(t.Name, 16, names[0]), scope)
 	}
 	return nil
+}
+
+// checkWritten refuses splits in which nobody knows which of two repeated rows
+// was written first.
+func (p *Plan) checkWritten(q dataset.Query) error {
+	if p.Relation.Distinct == nil {
+		return nil
+	}
+	for i := range p.Splits {
+		if err := checkCommits(p.Relation.Training, p.written(i), q, "distinct"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// written returns the files of a split that are read.
+func (p *Plan) written(split int) []catalog.File {
+	var files []catalog.File
+	for _, f := range p.Splits[split].Files {
+		if !f.Pruned {
+			files = append(files, f.File)
+		}
+	}
+	return files
+}
+
+// writePlaces adds to the plan's identity in which order distinct takes the
+// files of splits, where that is another than the order of their rows.
+func (p *Plan) writePlaces(text *strings.Builder) {
+	if p.Relation.Distinct == nil {
+		return
+	}
+	for i, split := range p.Splits {
+		places := p.Training(Piece{Split: i, To: split.Rows}).Places()
+		for _, location := range slices.Sorted(maps.Keys(places)) {
+			fmt.Fprintf(text, "%q %d\n", location, places[location])
+		}
+	}
 }
 
 func refuseDistinct(format string, args ...any) *fault.Error {

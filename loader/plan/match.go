@@ -17,12 +17,15 @@ import (
 const SmallTable = 64 << 20
 
 // match finds the class of every split in one staging table.
-func (p *Plan) match(staging int, files Files) (Staging, error) {
+func (p *Plan) match(staging int, files Files, q dataset.Query) (Staging, error) {
 	r := p.Relation.Staging[staging]
 	all := files.Staging[staging].Files
 	kept := all
 	if r.Rows != nil {
 		kept = slices.DeleteFunc(slices.Clone(all), func(f catalog.File) bool { return !mayMatch(r.Rows, r.Pinned, f) })
+	}
+	if needsCommits(r) && !slices.IsSortedFunc(kept, byCommit) {
+		kept = slices.SortedFunc(slices.Values(kept), byCommit)
 	}
 	out := Staging{Pruned: len(all) - len(kept)}
 	keys := make([]catalog.Field, len(r.Keys))
@@ -47,7 +50,13 @@ func (p *Plan) match(staging int, files Files) (Staging, error) {
 		out.Joined = true
 	}
 	for _, set := range sets {
-		out.Classes = append(out.Classes, newClass(set, kept))
+		class := newClass(set, kept)
+		if needsCommits(r) {
+			if err := checkCommits(r.Pinned, class.Files, q, "duplicates: "+string(r.Duplicates)); err != nil {
+				return out, p.inEntry(err, staging)
+			}
+		}
+		out.Classes = append(out.Classes, class)
 	}
 	return out, nil
 }

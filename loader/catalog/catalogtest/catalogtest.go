@@ -21,6 +21,10 @@ type Rig struct {
 	Catalog catalog.Catalog
 	// Create makes an empty table of Fields and Spec.
 	Create func(t *testing.T, table string)
+	// Unsequenced makes an empty table of Fields and Spec whose files have no
+	// sequence numbers, and Sequenced lets those that are added from now on have
+	// some: format version 1, and its upgrade.
+	Unsequenced, Sequenced func(t *testing.T, table string)
 	// Commit changes a branch and returns the new snapshot's id.
 	Commit func(t *testing.T, table string, c Commit) int64
 	// SetRef lets a branch or tag stand at a snapshot.

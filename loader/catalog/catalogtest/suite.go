@@ -34,6 +34,7 @@ func Run(t *testing.T, open func(t *testing.T) Rig) {
 		"unknown names":               testUnknown,
 		"files":                       testFiles,
 		"ranges":                      testRanges,
+		"ranks":                       testRanks,
 		"changed columns":             testChanged,
 		"a cancelled context":         testCancelled,
 		"concurrent use":              testConcurrent,
@@ -197,6 +198,47 @@ func testPinHolds(t *testing.T, r Rig) {
 	again, err := r.Catalog.Files(t.Context(), after, []int{IDColumn}, nil)
 	require.NoError(t, err)
 	assert.Equal(t, files, again)
+}
+
+// testRanks: files without sequence numbers come by their locations, and say in
+// which order they were committed, as far as that is known.
+func testRanks(t *testing.T, r Rig) {
+	type rank struct {
+		name     string
+		sequence int64
+		rank     int
+	}
+	ranks := func(ref dataset.Ref) []rank {
+		_, files := pinned(t, r, ref)
+		var out []rank
+		for _, f := range files {
+			assert.Equal(t, f.Sequence == 0, f.Snapshot != 0, f.Location)
+			out = append(out, rank{f.Location[len("/warehouse/") : len("/warehouse/")+1], f.Sequence, f.Rank})
+		}
+		return out
+	}
+	r.Unsequenced(t, events)
+	first := r.Commit(t, events, Commit{Add: []File{file("d", 0)}})
+	second := r.Commit(t, events, Commit{Add: []File{file("c", 0), file("e", 0)}})
+	third := r.Commit(t, events, Commit{Add: []File{file("a", 0)}})
+	assert.Equal(t, []rank{{"a", 0, 3}, {"c", 0, 2}, {"d", 0, 1}, {"e", 0, 2}}, ranks(dataset.Ref{}))
+	assert.Equal(t, []rank{{"c", 0, 2}, {"d", 0, 1}, {"e", 0, 2}}, ranks(dataset.Ref{Snapshot: second}))
+	r.SetRef(t, events, Ref{Name: "third", Tag: true, Snapshot: third})
+
+	r.Commit(t, events, Commit{Remove: []File{file("c", 0)}, Add: []File{file("b", 0)}})
+	assert.Equal(t, []rank{{"a", 0, 3}, {"b", 0, 4}, {"d", 0, 1}, {"e", 0, 2}}, ranks(dataset.Ref{}))
+	r.Expire(t, events, second)
+	assert.Equal(t, []rank{{"a", 0, 1}, {"b", 0, 2}, {"d", 0, catalog.BeforeRanks}, {"e", 0, catalog.BeforeRanks}}, ranks(dataset.Ref{}),
+		"the first snapshot is still there, and no parent of any that is known")
+	assert.Equal(t, []rank{{"d", 0, 1}}, ranks(dataset.Ref{Snapshot: first}))
+
+	r.Sequenced(t, events)
+	r.Commit(t, events, Commit{Add: []File{file("0", 0)}})
+	got := ranks(dataset.Ref{})
+	assert.Equal(t, []rank{{"a", 0, 1}, {"b", 0, 2}, {"d", 0, catalog.BeforeRanks}, {"e", 0, catalog.BeforeRanks}}, got[:4])
+	assert.Equal(t, "0", got[4].name)
+	assert.Positive(t, got[4].sequence)
+	assert.Zero(t, got[4].rank)
 }
 
 func testExpired(t *testing.T, r Rig) {

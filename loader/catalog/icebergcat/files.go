@@ -32,6 +32,7 @@ type listing struct {
 	catalog  *Catalog
 	meta     *loaded
 	snapshot *icetable.Snapshot
+	chain    catalog.Chain         // of snapshot
 	columns  []iceberg.NestedField // that will be read
 	bounds   []iceberg.NestedField // whose ranges are asked for
 	specs    map[int]iceberg.PartitionSpec
@@ -77,6 +78,7 @@ func (c *Catalog) newListing(meta *loaded, pin dataset.TablePin, columns, bounds
 	}
 	l := &listing{
 		catalog: c, meta: meta, snapshot: snapshot, schemas: meta.Schemas(),
+		chain: catalog.NewChain(pin.Snapshot, meta.parent),
 		specs: make(map[int]iceberg.PartitionSpec),
 	}
 	for _, spec := range meta.PartitionSpecs() {
@@ -95,6 +97,16 @@ func (c *Catalog) newListing(meta *loaded, pin dataset.TablePin, columns, bounds
 		}
 	}
 	return l, meta.servable()
+}
+
+// parent returns the parent of a snapshot, 0 if it has none, and false if the
+// snapshot has expired.
+func (m *loaded) parent(id int64) (int64, bool) {
+	s := m.SnapshotByID(id)
+	if s == nil || s.ParentSnapshotID == nil {
+		return 0, s != nil
+	}
+	return *s.ParentSnapshotID, true
 }
 
 // fields returns the columns of field ids, nested ones under their paths.
@@ -230,7 +242,11 @@ func (l *listing) file(e iceberg.ManifestEntry, in *manifestEntries) (catalog.Fi
 		return catalog.File{}, err
 	}
 	out := catalog.File{
-		Location: location, Bytes: d.FileSizeBytes(), Rows: d.Count(), Sequence: e.SequenceNum(), Spec: int(d.SpecID()),
+		Location: location, Bytes: d.FileSizeBytes(), Rows: d.Count(), Spec: int(d.SpecID()),
+		Sequence: e.SequenceNum(),
+	}
+	if out.Sequence == 0 {
+		out.Snapshot, out.Rank = e.SnapshotID(), l.chain.Rank(e.SnapshotID())
 	}
 	if id := d.SortOrderID(); id != nil {
 		out.SortOrder = *id

@@ -149,7 +149,7 @@ func TestFormatVersion1(t *testing.T) {
 	files, err := list(t, reader, 1)
 	require.NoError(t, err)
 	require.Equal(t, []catalog.File{
-		{Location: location("a"), Bytes: 4096, Rows: 10}, {Location: location("b"), Bytes: 4096, Rows: 10},
+		{Location: location("a"), Bytes: 4096, Rows: 10, Snapshot: 77, Rank: 1}, {Location: location("b"), Bytes: 4096, Rows: 10, Snapshot: 77, Rank: 1},
 	}, files)
 	table, err := reader.Table(t.Context(), events, dataset.Ref{Snapshot: 77})
 	require.NoError(t, err)

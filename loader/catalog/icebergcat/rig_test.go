@@ -196,6 +196,15 @@ func rig(t *testing.T) catalogtest.Rig {
 			spec := suiteSpec()
 			w.create(t, table, iceberg.NewSchema(0, nested(t, catalogtest.Fields())...), icecatalog.WithPartitionSpec(&spec))
 		},
+		Unsequenced: func(t *testing.T, table string) {
+			t.Helper()
+			spec := suiteSpec()
+			w.create(t, table, iceberg.NewSchema(0, nested(t, catalogtest.Fields())...), icecatalog.WithPartitionSpec(&spec), formatVersion("1"))
+		},
+		Sequenced: func(t *testing.T, table string) {
+			t.Helper()
+			w.update(t, table, icetable.NewUpgradeFormatVersionUpdate(2))
+		},
 		Commit: func(t *testing.T, table string, c catalogtest.Commit) int64 {
 			t.Helper()
 			spec := w.load(t, table).Spec()
