@@ -250,15 +250,16 @@ func (g *generator) at() time.Time {
 }
 
 // stagingTable makes the table of an entry. A unique one has every key once.
+// The column row tells its rows apart, as item does those of the training table.
 func (g *generator) stagingTable(i int, aligned string, unique bool) Table {
 	name := fmt.Sprintf("s%d", i)
 	t := Table{
 		Name: "features." + name,
-		Header: fmt.Sprintf("req:%s req2:long part:long day:date ts:timestamp version:long! label:long score:double region:string %s_v:long %s_f:float %s_t:list<long> %s_s:string",
+		Header: fmt.Sprintf("req:%s req2:long part:long day:date ts:timestamp version:long! label:long score:double region:string %s_v:long %s_f:float %s_t:list<long> %s_s:string row:long!",
 			g.kind.staging, name, name, name, name),
 		Specs: g.specs("req", "req2", g.counts[i+1], aligned),
 	}
-	next := 0
+	next, row := 0, 0
 	keys := g.Perm(g.keys)
 	t.Commits = g.commits(t.Specs, 2*g.keys, func() string {
 		key := g.maybe(g.key(g.IntN(g.keys)))
@@ -269,12 +270,14 @@ func (g *generator) stagingTable(i int, aligned string, unique bool) Table {
 			}
 			next++
 		}
+		row++
 		at := g.at().Add(-time.Duration(g.IntN(3)) * 9 * time.Hour)
 		return strings.Join([]string{
 			key, g.maybe(strconv.Itoa(g.IntN(3))), g.maybe(strconv.Itoa(g.IntN(5))),
 			g.maybe(at.Format(time.DateOnly)), g.maybe(at.Format("2006-01-02T15:04:05")),
 			strconv.Itoa(g.IntN(5)), g.maybe(strconv.Itoa(g.IntN(2))), g.maybe(pick(g.Rand, "0.25", "-7.25", "8.25", "NaN")), g.maybe(pick(g.Rand, "eu", "us")),
 			g.maybe(strconv.Itoa(g.IntN(9))), g.maybe("0.5"), g.maybe(pick(g.Rand, "[]", "[1,2]", "[7,8,9]")), g.maybe(pick(g.Rand, "x", "yy")),
+			strconv.Itoa(row),
 		}, " ")
 	})
 	return t

@@ -50,6 +50,9 @@ func (c *Case) Expect(w *World) Expectation {
 	for i, t := range c.Staging {
 		rows, names := w.placed(t)
 		rows = slices.DeleteFunc(rows, func(row placed) bool { return !o.passes(row.cells, c.Dataset.Staging[i].Filter) })
+		if c.Dataset.Staging[i].Duplicates == dataset.DuplicatesAll {
+			slices.SortStableFunc(rows, bySequence)
+		}
 		o.staging = append(o.staging, rows)
 		o.headers = append(o.headers, names)
 		o.files = append(o.files, w.stored[t.Name])

@@ -31,7 +31,9 @@ type World struct {
 	mu        sync.Mutex                   // of Scanned: streams read ahead
 	rows      map[string]arrow.RecordBatch // by file location
 	stored    map[string][]stored          // by table, in the order of the commits and within one of the locations
-	files     int
+	files     map[string]File              // by location
+	named     int                          // files so far
+	commits   int64                        // of all tables so far
 }
 
 // stored is a file as the oracle sees it.
@@ -39,11 +41,13 @@ type stored struct {
 	spec      catalog.Spec
 	partition []any
 	rows      [][]any
+	location  string
+	sequence  int64
 }
 
 // NewWorld makes a world without tables.
 func NewWorld() *World {
-	return &World{Memory: catalog.NewMemory(), rows: map[string]arrow.RecordBatch{}, stored: map[string][]stored{}, Scanned: map[string]int{}}
+	return &World{Memory: catalog.NewMemory(), rows: map[string]arrow.RecordBatch{}, stored: map[string][]stored{}, Scanned: map[string]int{}, files: map[string]File{}}
 }
 
 // Release frees the rows of all tables.
@@ -58,42 +62,29 @@ func (w *World) Release() {
 // each partition's rows are cut into files of at most fileRows rows (0: one
 // file).
 func (w *World) Append(t *catalog.Table, spec int, rows arrow.RecordBatch, fileRows int) error {
-	partitions, err := divide(t, t.Specs[spec], rows)
+	parts, err := cut(t, spec, rows, fileRows)
 	if err != nil {
 		return err
 	}
-	var files []catalog.File
-	for _, p := range partitions {
-		size := len(p.rows)
-		if fileRows > 0 {
-			size = fileRows
-		}
-		for part := range slices.Chunk(p.rows, size) {
-			kept, err := batch.Filter(rows, part, memory.DefaultAllocator)
-			if err != nil {
-				return err
-			}
-			w.files++
-			location := fmt.Sprintf("mem:///%s/%05d.parquet", t.Name, w.files)
-			w.rows[location] = kept
-			w.stored[t.Name] = append(w.stored[t.Name], stored{spec: t.Specs[spec], partition: p.values, rows: Values(kept)})
-			files = append(files, catalog.File{
-				Location: location, Bytes: batch.Size(kept), Rows: kept.NumRows(), Spec: spec, Partition: p.values, Ranges: ranges(t, kept),
-			})
-		}
+	w.commits++
+	files := make([]File, len(parts))
+	for i, p := range parts {
+		w.named++
+		location := fmt.Sprintf("mem:///%s/%05d.parquet", t.Name, w.named)
+		files[i] = File{Part: p, Location: location, Bytes: batch.Size(p.Rows), Sequence: w.commits, Commit: int(w.commits)}
 	}
-	_, err = w.Memory.Append(t.Name, files...)
-	return err
+	return w.commit(t, files)
 }
 
 // AppendAs commits rows as one file with given partition values, true or not.
 func (w *World) AppendAs(t *catalog.Table, spec int, rows arrow.RecordBatch, partition []any) error {
-	w.files++
-	location := fmt.Sprintf("mem:///%s/%05d.parquet", t.Name, w.files)
+	w.named++
+	w.commits++
+	location := fmt.Sprintf("mem:///%s/%05d.parquet", t.Name, w.named)
 	rows.Retain()
 	w.rows[location] = rows
 	_, err := w.Memory.Append(t.Name, catalog.File{
-		Location: location, Bytes: batch.Size(rows), Rows: rows.NumRows(), Spec: spec, Partition: partition, Ranges: ranges(t, rows),
+		Location: location, Bytes: batch.Size(rows), Rows: rows.NumRows(), Sequence: w.commits, Spec: spec, Partition: partition, Ranges: ranges(t, rows),
 	})
 	return err
 }

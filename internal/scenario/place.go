@@ -1,0 +1,156 @@
+package scenario
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/loader/catalog"
+)
+
+// Part is what one file of a table holds.
+type Part struct {
+	Spec      int   // index into the table's specs
+	Partition []any // see catalog.File
+	Rows      arrow.RecordBatch
+}
+
+// File is a data file as a writer of tables made it, and what it holds.
+type File struct {
+	Part
+	Location string
+	Bytes    int64
+	// Sequence is the data sequence number; 0 is that of format version 1.
+	Sequence int64
+	// Commit is the place of the snapshot that added the file among all of the
+	// table, from 1: what first, last and distinct go by.
+	Commit int
+	// Rank is the place of that snapshot on the chain of snapshots that the
+	// table still knows, see catalog.File.
+	Rank int
+}
+
+// Parts returns what the commits of a table write, in order, and what the
+// table is made with. The caller releases the rows.
+func (t Table) Parts() (table *catalog.Table, commits [][]Part, err error) {
+	fields, err := Fields(t.Header)
+	if err != nil {
+		return nil, nil, err
+	}
+	table = &catalog.Table{Name: t.Name, Fields: fields, Specs: map[int]catalog.Spec{}}
+	for i, text := range t.Specs {
+		if table.Specs[i], err = Spec(text, fields); err != nil {
+			return nil, nil, err
+		}
+	}
+	for _, c := range t.Commits {
+		rows, err := Rows(fields, c.Lines)
+		if err != nil {
+			return nil, nil, err
+		}
+		var parts []Part
+		if rows.NumRows() > 0 {
+			parts, err = cut(table, c.Spec, rows, c.FileRows)
+		}
+		rows.Release()
+		if err != nil {
+			return nil, nil, err
+		}
+		commits = append(commits, parts)
+	}
+	return table, commits, nil
+}
+
+// cut sends rows to their partitions, in order, and cuts each partition's
+// rows into files of at most fileRows rows (0: one file).
+func cut(t *catalog.Table, spec int, rows arrow.RecordBatch, fileRows int) ([]Part, error) {
+	partitions, err := divide(t, t.Specs[spec], rows)
+	if err != nil {
+		return nil, err
+	}
+	var parts []Part
+	for _, p := range partitions {
+		size := len(p.rows)
+		if fileRows > 0 {
+			size = fileRows
+		}
+		for some := range slices.Chunk(p.rows, size) {
+			kept, err := batch.Filter(rows, some, memory.DefaultAllocator)
+			if err != nil {
+				return nil, err
+			}
+			parts = append(parts, Part{Spec: spec, Partition: p.values, Rows: kept})
+		}
+	}
+	return parts, nil
+}
+
+// Place makes a table of files that lie elsewhere too, with their locations,
+// sequence numbers and order. It takes the rows over.
+func (w *World) Place(t *catalog.Table, files []File) error {
+	if err := w.AddTable(t.Name, t.Fields, t.Specs); err != nil {
+		return err
+	}
+	files = slices.Clone(files)
+	slices.SortStableFunc(files, func(a, b File) int {
+		return cmp.Or(cmp.Compare(a.Commit, b.Commit), strings.Compare(a.Location, b.Location))
+	})
+	for len(files) > 0 {
+		n := slices.IndexFunc(files, func(f File) bool { return f.Commit != files[0].Commit })
+		if n < 0 {
+			n = len(files)
+		}
+		if err := w.commit(t, files[:n]); err != nil {
+			return err
+		}
+		files = files[n:]
+	}
+	return nil
+}
+
+// commit adds files as one snapshot.
+func (w *World) commit(t *catalog.Table, files []File) error {
+	listed := make([]catalog.File, len(files))
+	for i, f := range files {
+		if _, ok := w.rows[f.Location]; ok {
+			return fmt.Errorf("two files lie at %s", f.Location)
+		}
+		listed[i] = catalog.File{
+			Location: f.Location, Bytes: f.Bytes, Rows: f.Rows.NumRows(), Sequence: f.Sequence, Spec: f.Spec, Partition: f.Partition, Ranges: ranges(t, f.Rows),
+		}
+		w.rows[f.Location] = f.Rows
+		w.files[f.Location] = f
+		w.stored[t.Name] = append(w.stored[t.Name], stored{
+			spec: t.Specs[f.Spec], partition: f.Partition, rows: Values(f.Rows), location: f.Location, sequence: f.Sequence,
+		})
+	}
+	_, err := w.Memory.Append(t.Name, listed...)
+	return err
+}
+
+// Files lists the files of a table. Those of format version 1 have no sequence
+// number, which the catalog in memory would give them.
+func (w *World) Files(ctx context.Context, t *catalog.Table, columns []int, bounds []int) ([]catalog.File, error) {
+	files, err := w.Memory.Files(ctx, t, columns, bounds)
+	for i := range files {
+		if placed, ok := w.files[files[i].Location]; ok {
+			files[i].Sequence = placed.Sequence
+		}
+	}
+	slices.SortStableFunc(files, func(a, b catalog.File) int {
+		return cmp.Or(cmp.Compare(a.Sequence, b.Sequence), strings.Compare(a.Location, b.Location))
+	})
+	return files, err
+}
+
+// bySequence orders rows as their files are listed, which is the order of
+// training rows, and of staging rows that no rule chooses among.
+func bySequence(a, b placed) int {
+	return cmp.Or(cmp.Compare(a.file.sequence, b.file.sequence), strings.Compare(a.file.location, b.file.location))
+}
