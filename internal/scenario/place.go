@@ -141,6 +141,9 @@ func (w *World) Files(ctx context.Context, t *catalog.Table, columns []int, boun
 	for i := range files {
 		if placed, ok := w.files[files[i].Location]; ok {
 			files[i].Sequence = placed.Sequence
+			if placed.Sequence == 0 {
+				files[i].Snapshot, files[i].Rank = int64(placed.Commit), placed.Rank
+			}
 		}
 	}
 	slices.SortStableFunc(files, func(a, b catalog.File) int {

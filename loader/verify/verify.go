@@ -107,7 +107,8 @@ func (v *verifier) training(ctx context.Context) error {
 		if refused {
 			l.keep(nil)
 		}
-		if err := v.layout(ctx, report.Name, t, files[i], listing.Columns, l); err != nil {
+		source := plan.Source{Table: t, Planned: listing.Columns, Files: []plan.FileRange{{File: files[i], To: files[i].Rows}}}
+		if err := v.layout(ctx, report.Name, source, l); err != nil {
 			return err
 		}
 		report.add(t, l.file)
@@ -140,11 +141,9 @@ func (v *verifier) refused(name string, err error) bool {
 	return true
 }
 
-// layout reads the bucketed columns of one file, which are among the columns
-// that were listed.
-func (v *verifier) layout(ctx context.Context, name string, t *catalog.Table, f catalog.File, listed []int, l *layout) error {
+// layout reads the bucketed columns of a source of one file.
+func (v *verifier) layout(ctx context.Context, name string, source plan.Source, l *layout) error {
 	if columns := l.columns(); len(columns) > 0 {
-		source := plan.Source{Table: t, Planned: listed, Files: []plan.FileRange{{File: f, To: f.Rows}}}
 		whole, err := v.read(ctx, name, source, columns, l.check)
 		if err != nil {
 			return err

@@ -1,0 +1,112 @@
+package loader_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/scenario"
+	"github.com/penstock/penstock/loader"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// renamed makes a table whose column "old" has another name since its rows were
+// written.
+func renamed(t *testing.T, w *scenario.World, name string) {
+	t.Helper()
+	written{name, "id:long " + name[3:] + "_v:long old:long", "bucket(2,id)", 6, func(int) string { return "1 2 3" }}.in(t, w)
+	fields, err := scenario.Fields("id:long " + name[3:] + "_v:long " + name[3:] + "_new:long")
+	require.NoError(t, err)
+	_, err = w.Alter(name, fields)
+	require.NoError(t, err)
+}
+
+// TestColumnsThatOnlyARuleReads: the catalog is asked about every column that is
+// read, though no output holds it.
+//
+// spec: resolve-42
+func TestColumnsThatOnlyARuleReads(t *testing.T) {
+	t.Parallel()
+	w := scenario.NewWorld()
+	t.Cleanup(w.Release)
+	renamed(t, w, "ml.t")
+	renamed(t, w, "ml.s")
+	for name, c := range map[string]struct {
+		change func(d *dataset.Dataset, s *dataset.Staging, q *dataset.Query)
+		column string // that is refused; "" if none is
+	}{
+		"nothing":                      {func(*dataset.Dataset, *dataset.Staging, *dataset.Query) {}, ""},
+		"the query's filter":           {func(_ *dataset.Dataset, _ *dataset.Staging, q *dataset.Query) { q.Filter = "t_new = 1" }, "t_new"},
+		"its filter after the joins":   {func(_ *dataset.Dataset, _ *dataset.Staging, q *dataset.Query) { q.Filter = "s_new IS NULL" }, "s_new"},
+		"a condition over both tables": {func(_ *dataset.Dataset, _ *dataset.Staging, q *dataset.Query) { q.Filter = "t_new = 1 OR s_v = 2" }, "t_new"},
+		"sample.where": {func(_ *dataset.Dataset, _ *dataset.Staging, q *dataset.Query) {
+			q.Sample = &dataset.Sample{Rate: 0.5, Where: "t_new = 1"}
+		}, "t_new"},
+		"the training table's filter": {func(d *dataset.Dataset, _ *dataset.Staging, _ *dataset.Query) { d.Training.Filter = "t_new = 1" }, "t_new"},
+		"a staging table's filter":    {func(_ *dataset.Dataset, s *dataset.Staging, _ *dataset.Query) { s.Filter = "s_new = 1" }, "s_new"},
+		"order_by": {func(_ *dataset.Dataset, s *dataset.Staging, _ *dataset.Query) {
+			s.OrderBy = []dataset.OrderBy{{Column: "s_new"}}
+		}, "s_new"},
+		"a key": {func(_ *dataset.Dataset, s *dataset.Staging, q *dataset.Query) {
+			q.Columns = q.Columns[:1]
+			s.Key = []dataset.KeyPair{{Training: "id", Staging: "id"}, {Training: "t_new", Staging: "s_v"}}
+		}, "t_new"},
+		"distinct": {func(d *dataset.Dataset, _ *dataset.Staging, _ *dataset.Query) {
+			d.Training.Distinct = &dataset.Distinct{By: []string{"id"}, OrderBy: []dataset.OrderBy{{Column: "t_new"}}}
+		}, "t_new"},
+		"an overlay": {func(_ *dataset.Dataset, s *dataset.Staging, q *dataset.Query) {
+			s.Join, s.Columns = dataset.Overlay, []dataset.Column{{Column: "s_new", Name: "t_v"}}
+			q.Columns = []dataset.Column{{Column: "t_v"}}
+		}, "s_new"},
+		"a time": {func(_ *dataset.Dataset, s *dataset.Staging, _ *dataset.Query) {
+			s.PointInTime = &dataset.PointInTime{Training: "t_v", Staging: "s_new", Tolerance: 5}
+		}, "s_new"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := dataset.Dataset{Name: "d", Key: []string{"id"}, Training: dataset.Training{Table: "ml.t"}}
+			s := dataset.Staging{Table: "ml.s", Duplicates: dataset.DuplicatesFirst}
+			q := one(1, 8)
+			q.Columns = []dataset.Column{{Column: "id"}, {Column: "s_v"}}
+			c.change(&d, &s, &q)
+			d.Staging = []dataset.Staging{s}
+			l := loader.New(loader.Options{Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w, Scan: w.Scan})
+			_, err := l.Plan(t.Context(), q)
+			if c.column == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.Equal(t, fault.Invalid, fault.KindOf(err))
+			require.ErrorContains(t, err, `column "`+c.column+`" was "old" when file`)
+		})
+	}
+}
+
+// TestOpenReadsPlannedColumnsAlone: a plan answers for the columns that it was
+// made for.
+//
+// spec: resolve-43
+func TestOpenReadsPlannedColumnsAlone(t *testing.T) {
+	t.Parallel()
+	w := scenario.NewWorld()
+	t.Cleanup(w.Release)
+	renamed(t, w, "ml.t")
+	renamed(t, w, "ml.s")
+	d := dataset.Dataset{
+		Name: "d", Key: []string{"id"}, Training: dataset.Training{Table: "ml.t"},
+		Staging: []dataset.Staging{{Table: "ml.s", Duplicates: dataset.DuplicatesFirst}},
+	}
+	l := loader.New(loader.Options{Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w, Scan: w.Scan})
+	q := one(1, 8)
+	q.Columns = []dataset.Column{{Column: "id"}, {Column: "s_v"}}
+	p, err := l.Plan(t.Context(), q)
+	require.NoError(t, err)
+	for _, column := range []string{"t_new", "s_new"} {
+		more := q
+		more.Columns = []dataset.Column{{Column: "id"}, {Column: column}}
+		_, err = l.Open(t.Context(), p, loader.ReadingOf(more))
+		require.Equal(t, fault.Internal, fault.KindOf(err))
+		require.ErrorContains(t, err, "column "+column+" of table")
+	}
+}
