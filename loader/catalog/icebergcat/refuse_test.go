@@ -1,8 +1,10 @@
 package icebergcat_test
 
 import (
+	"slices"
 	"testing"
 
+	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/iceberg-go"
 	icecatalog "github.com/apache/iceberg-go/catalog"
 	icetable "github.com/apache/iceberg-go/table"
@@ -274,6 +276,40 @@ func TestDefaultsAreRefused(t *testing.T) {
 	files, err := list(t, reader, 1, 3)
 	require.NoError(t, err, "a column without a default is null in old files")
 	require.Len(t, files, 2)
+}
+
+// TestFieldsSayWhatFilesMustHold: defaults, also of a struct around a column,
+// and the ids of all that is nested, which scans compare with files.
+func TestFieldsSayWhatFilesMustHold(t *testing.T) {
+	long := iceberg.PrimitiveTypes.Int64
+	with := func(f iceberg.NestedField, v any) iceberg.NestedField {
+		f.InitialDefault, f.WriteDefault = v, v
+		return f
+	}
+	w := newWriter(t)
+	w.create(t, events, idSchema(), formatVersion("3"))
+	w.alter(t, events, idSchema().Field(0), with(field(2, "a", long), int64(7)), field(3, "b", long),
+		field(4, "s", structOf(with(field(5, "x", long), int64(1)), field(6, "y", structOf(field(7, "z", long))))),
+		field(8, "l", &iceberg.ListType{ElementID: 9, Element: long}))
+	table, err := w.open(t).Table(t.Context(), events, dataset.Ref{})
+	require.NoError(t, err)
+	defaults := map[string]bool{}
+	for _, f := range slices.Concat(table.Fields, table.Nested) {
+		defaults[f.Name] = f.InitialDefault
+	}
+	require.Equal(t, map[string]bool{"id": false, "a": true, "b": false, "s": false, "l": false, "s.x": true, "s.y.z": false}, defaults)
+	id := func(f arrow.Field) string {
+		text, _ := f.Metadata.GetValue(catalog.FieldIDKey)
+		return text
+	}
+	s, _ := table.Field("s")
+	stored := s.Stored.(*arrow.StructType)
+	require.Equal(t, []string{"5", "6", "7"}, []string{id(stored.Field(0)), id(stored.Field(1)), id(stored.Field(1).Type.(*arrow.StructType).Field(0))})
+	l, _ := table.Field("l")
+	require.Equal(t, "9", id(l.Stored.(*arrow.ListType).ElemField()))
+	a, _ := table.Field("a")
+	require.Nil(t, a.Stored)
+	require.False(t, s.Type.(*arrow.StructType).Field(0).HasMetadata(), "what users see has none")
 }
 
 func TestUnservedTypesAreRefusedWhenAskedFor(t *testing.T) {

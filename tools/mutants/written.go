@@ -1,0 +1,69 @@
+package main
+
+// fileMutants are ways to read rows that files do not hold: columns that nobody
+// looked at, defaults that are taken for nulls, files in the order of their names.
+func fileMutants() []mutant {
+	loader, scan, catalog := []string{"./loader"}, []string{"./loader/scan"}, []string{"./loader/catalog/..."}
+	return []mutant{
+		{
+			"late-filter-is-not-looked-at", "loader/plan/bound.go",
+			"	for _, o := range slices.Concat(outputs, b.AfterColumns) {", "	for _, o := range outputs {", loader,
+		},
+		{
+			"sample-is-not-looked-at", "loader/plan/bound.go",
+			"named(r.Training, b.Sample.Reads())", "nil", loader,
+		},
+		{
+			"overlay-is-not-looked-at", "loader/plan/bound.go",
+			"	for _, over := range o.Overlays {", "	for _, over := range o.Overlays[len(o.Overlays):] {", loader,
+		},
+		{
+			"any-column-is-read", "loader/plan/bound.go",
+			"; planned {", "; planned || len(s.Planned) > 0 {", append(scan, loader...),
+		},
+		{
+			"absent-default-is-null", "loader/scan/open.go",
+			"	if c.InitialDefault {", "	if c.InitialDefault && c.Required {", scan,
+		},
+		{
+			"nested-ids-are-not-compared", "loader/scan/scan.go",
+			"		if f.Stored != nil {", "		if f.Stored != nil && f.Required {", scan,
+		},
+		{
+			"default-of-a-field-is-forgotten", "loader/catalog/icebergcat/types.go",
+			"InitialDefault: f.InitialDefault != nil}", "InitialDefault: f.InitialDefault != nil && f.Required}", catalog,
+		},
+		{
+			"names-come-before-commits", "loader/plan/committed.go",
+			"cmp.Compare(a.Rank, b.Rank), strings.Compare(a.Location, b.Location)", "strings.Compare(a.Location, b.Location), cmp.Compare(a.Rank, b.Rank)", loader,
+		},
+		{
+			"commits-come-before-sequence", "loader/plan/committed.go",
+			"cmp.Compare(a.Sequence, b.Sequence), cmp.Compare(a.Rank, b.Rank)", "cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Sequence, b.Sequence)", loader,
+		},
+		{
+			"unknown-order-is-taken", "loader/plan/committed.go",
+			"pair[0][0].Snapshot != x.Snapshot", "pair[0][0].Snapshot > x.Snapshot+1000", loader,
+		},
+		{
+			"all-goes-by-commits", "loader/plan/committed.go",
+			"		return s.Duplicates == dataset.DuplicatesFirst || s.Duplicates == dataset.DuplicatesLast", "		return true", loader,
+		},
+		{
+			"distinct-goes-by-names", "loader/distinct.go",
+			"	if places := source.Places(); places != nil {", "	if places := source.Places(); len(places) > 1000 {", loader,
+		},
+		{
+			"places-are-not-in-the-id", "loader/plan/distinct.go",
+			"		places := p.Training(Piece{Split: i, To: split.Rows}).Places()", "		places := p.Training(Piece{Split: i, From: split.Rows, To: split.Rows}).Places()", loader,
+		},
+		{
+			"ranks-from-the-newest", "loader/catalog/rank.go",
+			"		return len(c.places) - place", "		return 1 + place", catalog,
+		},
+		{
+			"broken-chain-is-whole", "loader/catalog/rank.go",
+			"!known || again {\n			return c", "!known || again {\n			c.whole = true\n			return c", catalog,
+		},
+	}
+}
