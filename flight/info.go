@@ -178,7 +178,7 @@ func (p planned) rowsLeft() int64 {
 	for _, shard := range p.shards() {
 		for i := shard.Index; i < len(p.Lanes); i += shard.Of {
 			left := max(0, p.Lanes[i].Rows-given)
-			if p.query.Tail == dataset.TailDrop {
+			if p.query.Tail.Drops() {
 				left = max(0, shortest-given) / p.perStep() * p.perStep()
 			}
 			rows += left

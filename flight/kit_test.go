@@ -28,6 +28,7 @@ import (
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/scenario"
+	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
@@ -76,7 +77,7 @@ func newWorld(t testing.TB) *world {
 		Name: "homefeed", Key: []string{"request_id"}, Training: dataset.Training{Table: "ml.impressions"},
 		Staging: []dataset.Staging{{
 			Table: "features.history", Name: "history", Key: []dataset.KeyPair{{Training: "request_id", Staging: "req"}},
-			Join: dataset.Left, Missing: dataset.MissingNull, Duplicates: dataset.DuplicatesError,
+			Join: rule.Left, Missing: rule.MissingNull, Duplicates: rule.DuplicatesError,
 		}},
 	}
 	gone := dataset.Dataset{Name: "gone", Key: []string{"request_id"}, Training: dataset.Training{Table: "ml.gone"}}

@@ -21,8 +21,8 @@ import (
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/joiner"
+	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader"
-	"github.com/penstock/penstock/loader/dataset"
 )
 
 // endless gives batches for as long as it is asked, with a reservation that
@@ -318,7 +318,7 @@ func TestObserver(t *testing.T) {
 // spec: join-68
 func TestObserverOfFailedStreams(t *testing.T) {
 	w := newWorld(t)
-	w.datasets[0].Staging[0].Missing = dataset.MissingError
+	w.datasets[0].Staging[0].Missing = rule.MissingError
 	s := serve(t, Options{Loader: w.loader()})
 	g, _, _ := s.getFailure(t, s.ticket(t, `{"dataset": "homefeed", "batch_rows": 8}`))
 	require.Nil(t, g.report)

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader/dataset"
 )
 
@@ -233,7 +234,7 @@ func TestChangedSince(t *testing.T) {
 	ticket := s.ticket(t, `{"dataset": "homefeed"}`)
 	w.datasets = slices.Clone(w.datasets)
 	w.datasets[0].Staging = slices.Clone(w.datasets[0].Staging)
-	w.datasets[0].Staging[0].Join = dataset.Inner
+	w.datasets[0].Staging[0].Join = rule.Inner
 	changed := serve(t, Options{Loader: w.loader()})
 	_, code, d := changed.getFailure(t, ticket)
 	require.Equal(t, codes.FailedPrecondition, code)

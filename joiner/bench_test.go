@@ -11,6 +11,8 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/joiner/rule"
 )
 
 // One bucket of the reference table: as many staging rows, ten training rows
@@ -160,7 +162,7 @@ func BenchmarkStrategies(b *testing.B) {
 				column = texts.NewArray()
 			}
 			stream := benchInput(b, arrow.NewSchema([]arrow.Field{field}, nil), column)
-			for name, strategy := range map[string]Strategy{"auto": StrategyAuto, "index": StrategyIndex, "merge": StrategyMerge, "zip": StrategyZip} {
+			for name, strategy := range map[string]rule.Strategy{"auto": rule.StrategyAuto, "index": rule.StrategyIndex, "merge": rule.StrategyMerge, "zip": rule.StrategyZip} {
 				b.Run(fmt.Sprintf("%s/%s/%s", order, field.Type, name), func(b *testing.B) {
 					for b.Loop() {
 						side, err := Build(b.Context(), in, Recipe{Name: "s", Strategy: strategy}, Options{})
@@ -178,7 +180,7 @@ func BenchmarkStrategies(b *testing.B) {
 func benchJoin(b *testing.B, training Input, key arrow.Field, side *Side) (rows int64) {
 	b.Helper()
 	reader, err := Join(b.Context(), training, []Probe{{
-		Rule: Rule{Name: "s", MissingError: true}, Key: []int{0}, Columns: []arrow.Field{key},
+		Rule: Rule{Name: "s", Missing: rule.MissingError}, Key: []int{0}, Columns: []arrow.Field{key},
 		Side: func(context.Context) (Joinable, error) { return side, nil },
 	}}, Options{})
 	require.NoError(b, err)

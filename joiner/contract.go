@@ -2,12 +2,14 @@ package joiner
 
 import (
 	"context"
+	"errors"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/joiner/rule"
 )
 
 // Input is a stream that the joiner opens itself, so that a failure to open
@@ -56,7 +58,7 @@ type Recipe struct {
 	// is none. A staging row without a time matches nothing.
 	Time *int
 	// Strategy says how keys are searched. It changes neither rows nor order.
-	Strategy Strategy
+	Strategy rule.Strategy
 	// Custom replaces Strategy; nil is none.
 	Custom Custom
 }
@@ -67,47 +69,6 @@ type Order struct {
 	Column     int // position in the staging stream
 	Descending bool
 }
-
-// Kind says which training rows a staging side keeps, and what it adds.
-type Kind int
-
-// The kinds of join.
-const (
-	Left    Kind = iota // every training row
-	Inner               // those that match
-	Semi                // those that match, each once, whatever the duplicates
-	Anti                // those that do not
-	Overlay             // every training row; columns of a match replace training columns
-)
-
-// keeps says whether a training row stays that matched, or did not.
-func (k Kind) keeps(matched bool) bool {
-	switch k {
-	case Inner, Semi:
-		return matched
-	case Anti:
-		return !matched
-	default:
-		return true
-	}
-}
-
-// adds says whether rows of the side are shown, so that it matters which one
-// of several is.
-func (k Kind) adds() bool { return k != Semi && k != Anti }
-
-// Duplicates says what several staging rows of one key mean to a training row
-// that asks for the key. Order is Recipe.OrderBy, then the order in which the
-// stream gave them.
-type Duplicates int
-
-// What duplicate staging keys mean. A semi or an anti join does not ask which.
-const (
-	DuplicatesError Duplicates = iota
-	DuplicatesFirst
-	DuplicatesLast
-	DuplicatesAll // one row of the result for each of them
-)
 
 // TimeRule takes of the staging rows of a key the latest one that is not after
 // the training row's time, nor older than the tolerance. Several rows of that
@@ -127,21 +88,30 @@ type OverlayColumn struct {
 
 // Rule says how one staging side is joined.
 type Rule struct {
-	Name         string // the level's: the dictionary column's name, and in errors
-	Kind         Kind
-	MissingError bool // a training row without a match is an error
-	Duplicates   Duplicates
-	Time         *TimeRule       // nil: rows have no time
-	Overlays     []OverlayColumn // of Overlay alone
-	KeepNulls    bool            // of Overlay: a null of the staging row leaves the training row's value
+	Name       string // the level's: the dictionary column's name, and in errors
+	Kind       rule.Kind
+	Missing    rule.Missing    // of one that fails, a training row without a match is an error
+	Duplicates rule.Duplicates // ordered by Recipe.OrderBy, then as the stream gave them
+	Nulls      rule.Nulls      // of an overlay
+	Time       *TimeRule       // nil: rows have no time
+	Overlays   []OverlayColumn // of an overlay alone
 }
 
 // multiplies says whether a training row may stand in the result more than once.
-func (r Rule) multiplies() bool { return r.Duplicates == DuplicatesAll && r.Kind.adds() }
+func (r Rule) multiplies() bool { return r.Duplicates.Multiply() && r.Kind.Adds() }
 
 // chooses says whether one of several staging rows is taken.
 func (r Rule) chooses() bool {
-	return r.Kind.adds() && (r.Duplicates == DuplicatesFirst || r.Duplicates == DuplicatesLast)
+	return r.Duplicates.Choose() && r.Kind.Adds()
+}
+
+// refusesDuplicates says whether several staging rows of one key are an error.
+func (r Rule) refusesDuplicates() bool { return r.Duplicates.Fail() && r.Kind.Adds() }
+
+// check is Internal for a rule in words that do not exist.
+func (r Rule) check() error {
+	return errors.Join(rule.Check(r.Kind, rule.Kinds()), rule.Check(r.Missing, rule.AllMissing()),
+		rule.Check(r.Duplicates, rule.AllDuplicates()), rule.Check(r.Nulls, rule.AllNulls()))
 }
 
 // Counts is what one staging side met, counted over the training rows that

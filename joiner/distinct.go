@@ -12,6 +12,7 @@ import (
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/joiner/rule"
 )
 
 // Kept says which rows of a stream stay. It is safe for concurrent reading.
@@ -96,7 +97,7 @@ func (d *repeated) run(ctx context.Context) error {
 // pass drops repeated rows among the keys of one pass.
 func (d *repeated) pass(ctx context.Context, pass uint64) error {
 	part := &part{of: d, pass: pass}
-	recipe := Recipe{Name: "repeated rows", OrderBy: make([]Order, len(d.order)), Strategy: StrategyIndex}
+	recipe := Recipe{Name: "repeated rows", OrderBy: make([]Order, len(d.order)), Strategy: rule.StrategyIndex}
 	for i, o := range d.order {
 		recipe.OrderBy[i] = Order{Column: 1 + i, Descending: o.Descending}
 	}

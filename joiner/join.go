@@ -113,6 +113,9 @@ func (j *join) open(probes []Probe) error {
 	}
 	j.overlays = make([][]overlay, len(fields))
 	for _, given := range probes {
+		if err := given.Rule.check(); err != nil {
+			return fault.Op(err, "%s", given.Rule.Name)
+		}
 		p := &probe{Probe: given, field: FieldOf(given.Rule.Name, given.Columns, given.Matched)}
 		if p.columns, err = j.keyColumns(schema, given.Key); err != nil {
 			return fault.Op(err, "%s", given.Rule.Name)

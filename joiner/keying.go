@@ -47,7 +47,7 @@ func (b *builder) search(ctx context.Context, s *Side) error {
 
 // lookups leaves keys as they are where they are sorted, or else indexes them.
 func (b *builder) lookups(ctx context.Context, keys vector, repeats *grouping) (lookups, error) {
-	if b.recipe.Strategy != StrategyIndex {
+	if b.recipe.Strategy.Merges() {
 		if from, to, ok := sortedRows(keys, b.dead, int32(b.rows)); ok {
 			m := &merged{keys: keys, from: from, to: to, rows: b.rows, how: b.recipe.Strategy, held: b.held}
 			return m, m.group(ctx, repeats)

@@ -60,7 +60,7 @@ func (m *match) take(row int, rows []int32, from int32) {
 	}
 	m.counts[row], m.from[row] = int32(len(rows)), from
 	m.refs[row] = rows[0] + 1
-	if m.rule.Duplicates == DuplicatesLast {
+	if m.rule.Duplicates.TakeLast() {
 		m.refs[row] = rows[len(rows)-1] + 1
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/joiner/rule"
 )
 
 // merged is a side whose keys are sorted: they are searched where they lie.
@@ -16,7 +17,7 @@ type merged struct {
 	keys     vector
 	from, to int32 // the rows that may match: all before and after are dead
 	rows     int64
-	how      Strategy
+	how      rule.Strategy
 	held     *budget.Reservation
 
 	// With auto, an index is made once the joins' searches have jumped about
@@ -80,7 +81,7 @@ func (m *merged) group(ctx context.Context, repeats *grouping) error {
 
 func (m *merged) begin() search {
 	s := &merge{merged: m, at: m.from}
-	if m.how == StrategyZip {
+	if m.how.Zips() {
 		return &zip{s}
 	}
 	return s
@@ -88,7 +89,7 @@ func (m *merged) begin() search {
 
 func (m *merged) strategy() string {
 	switch {
-	case m.how == StrategyZip:
+	case m.how.Zips():
 		return "zip"
 	case m.index.Load() != nil:
 		return "index"
@@ -106,7 +107,7 @@ const rowsPerStep = 4
 // tire adds the steps of searches that jumped, and makes an index when they
 // have become too many. Without memory for one there is none.
 func (m *merged) tire(steps int64) {
-	if m.how != StrategyAuto || m.strain.Add(steps) <= m.rows/rowsPerStep {
+	if !m.how.Tires() || m.strain.Add(steps) <= m.rows/rowsPerStep {
 		return
 	}
 	m.once.Do(func() {

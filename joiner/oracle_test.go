@@ -16,6 +16,7 @@ import (
 
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/joiner/rule"
 )
 
 // oracle joins by looking at every pair of rows. broken is the side whose rule
@@ -32,9 +33,9 @@ func oracle(training rows, columns []int, sides []asked) (out []string, counts [
 			side.count(&counts[s], row, options[s])
 			matched := len(options[s]) > 0
 			switch side.rule.Kind {
-			case Inner, Semi:
+			case rule.Inner, rule.Semi:
 				drop = drop || !matched
-			case Anti:
+			case rule.Anti:
 				drop = drop || matched
 			}
 			options[s] = side.chosen(options[s])
@@ -111,11 +112,11 @@ func (x asked) compare(o Order, a, b string) int {
 	return c
 }
 
-func (x asked) shows() bool { return x.rule.Kind != Semi && x.rule.Kind != Anti }
+func (x asked) shows() bool { return x.rule.Kind != rule.Semi && x.rule.Kind != rule.Anti }
 
 func (x asked) breaks(matches rows) bool {
-	return len(matches) == 0 && x.rule.MissingError ||
-		len(matches) > 1 && x.rule.Duplicates == DuplicatesError && x.shows()
+	return len(matches) == 0 && x.rule.Missing.Fail() ||
+		len(matches) > 1 && x.rule.Duplicates == rule.DuplicatesError && x.shows()
 }
 
 func (x asked) count(c *Counts, row []string, matches rows) {
@@ -126,7 +127,7 @@ func (x asked) count(c *Counts, row []string, matches rows) {
 		if slices.Contains(pick(row, x.at), null) {
 			c.NullKeys++
 		}
-		if strings.Join(x.defaults, "") != "" && (x.rule.Kind == Left || x.rule.Kind == Overlay) {
+		if strings.Join(x.defaults, "") != "" && (x.rule.Kind == rule.Left || x.rule.Kind == rule.Overlay) {
 			c.Defaulted++
 		}
 	case 1:
@@ -134,7 +135,7 @@ func (x asked) count(c *Counts, row []string, matches rows) {
 	default:
 		c.Matched++
 		c.Duplicates++
-		if x.shows() && (x.rule.Duplicates == DuplicatesFirst || x.rule.Duplicates == DuplicatesLast) {
+		if x.shows() && (x.rule.Duplicates == rule.DuplicatesFirst || x.rule.Duplicates == rule.DuplicatesLast) {
 			c.Resolved++
 		}
 	}
@@ -148,9 +149,9 @@ func (x asked) chosen(matches rows) rows {
 		return rows{nil}
 	case !x.shows(): // which one does not matter, and the test does not look
 		return matches[:1]
-	case x.rule.Duplicates == DuplicatesLast:
+	case x.rule.Duplicates == rule.DuplicatesLast:
 		return matches[len(matches)-1:]
-	case x.rule.Duplicates == DuplicatesAll:
+	case x.rule.Duplicates == rule.DuplicatesAll:
 		return matches
 	default:
 		return matches[:1]
@@ -168,7 +169,7 @@ func combinations(values []string, sides []asked, options []rows) []string {
 	for _, match := range options[0] {
 		row := slices.Clone(values)
 		for _, o := range side.rule.Overlays {
-			if match != nil && (match[side.columns[o.Field]] != null || !side.rule.KeepNulls) {
+			if match != nil && (match[side.columns[o.Field]] != null || side.rule.Nulls.Replace()) {
 				row[o.Training] = match[side.columns[o.Field]]
 			}
 		}
@@ -203,7 +204,7 @@ func covered(w world, broken int, out []string, counts []Counts) []string {
 	seen := []string{fmt.Sprintf("%d sides", len(w.sides))}
 	if broken >= 0 {
 		rule := w.sides[broken].rule
-		return append(seen, fmt.Sprintf("broken in side %d, missing %v kind %d", broken, rule.MissingError, rule.Kind))
+		return append(seen, fmt.Sprintf("broken in side %d, missing %v kind %v", broken, rule.Missing, rule.Kind))
 	}
 	switch {
 	case len(out) == 0:
@@ -233,7 +234,7 @@ func covered(w world, broken int, out []string, counts []Counts) []string {
 			seen = append(seen, "no columns")
 		}
 		if len(side.rule.Overlays) > 0 {
-			seen = append(seen, fmt.Sprintf("overlay, keep %v", side.rule.KeepNulls))
+			seen = append(seen, fmt.Sprintf("overlay, keep %v", !side.rule.Nulls.Replace()))
 		}
 		if c.Defaulted > 0 && len(out) > 0 {
 			seen = append(seen, fmt.Sprintf("defaults, kind %d", side.rule.Kind))
@@ -255,7 +256,7 @@ type outcome struct {
 }
 
 // run joins a world, with a strategy for all sides if it is not negative.
-func (w world) run(t *testing.T, strategy Strategy) (out outcome) {
+func (w world) run(t *testing.T, strategy rule.Strategy) (out outcome) {
 	mem, limit := checked(t), budget.New(1<<30)
 	opts := Options{Memory: mem, Budget: limit}
 	var probes []Probe
@@ -326,7 +327,7 @@ func TestJoinAgreesWithTheOracle(t *testing.T) {
 		}
 		ok := t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			failure := ""
-			for _, strategy := range []Strategy{-1, StrategyAuto, StrategyIndex, StrategyMerge, StrategyZip} {
+			for _, strategy := range []rule.Strategy{-1, rule.StrategyAuto, rule.StrategyIndex, rule.StrategyMerge, rule.StrategyZip} {
 				if strategy >= 0 && seed%4 != 0 {
 					break
 				}
@@ -359,7 +360,7 @@ func TestJoinAgreesWithTheOracle(t *testing.T) {
 		"binary matches large_binary", "date32 matches date32", "time64[us] matches time64[us]", "decimal(9, 2) matches decimal(30, 2)",
 		"timestamp[us, tz=UTC] matches timestamp[us, tz=+00:00]", "timestamp[ns] matches timestamp[ns]",
 		"fixed_size_binary[4] matches fixed_size_binary[4]",
-		"broken in side 0, missing false kind 0", "broken in side 3, missing true kind 1",
+		"broken in side 0, missing null kind left", "broken in side 3, missing error kind inner",
 		"duplicates rule 1, kind 0", "duplicates rule 2, kind 1", "duplicates rule 3, kind 0", "duplicates rule 3, kind 4",
 		"duplicates rule 0, kind 2", "duplicates rule 3, kind 3",
 		"duplicates rule 1, ordered true", "duplicates rule 2, ordered true", "duplicates rule 3, ordered false", "duplicates rule 3, ordered true",

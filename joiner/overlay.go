@@ -25,7 +25,7 @@ type referred struct {
 // overlay notes which training columns a probe replaces. Theirs may become
 // nullable.
 func (j *join) overlay(p *probe, fields []arrow.Field) error {
-	if len(p.Rule.Overlays) > 0 && p.Rule.Kind != Overlay {
+	if len(p.Rule.Overlays) > 0 && !p.Rule.Kind.Replaces() {
 		return fault.New(fault.Internal, "%s replaces training columns without being an overlay", p.Rule.Name)
 	}
 	for _, o := range p.Rule.Overlays {
@@ -39,9 +39,9 @@ func (j *join) overlay(p *probe, fields []arrow.Field) error {
 				training.Name, training.Type, p.Rule.Name, staging.Type).
 				WithRemedy("cast the column of %s", p.Rule.Name)
 		}
-		training.Nullable = training.Nullable || !p.Rule.KeepNulls
+		training.Nullable = training.Nullable || p.Rule.Nulls.Replace()
 		j.overlays[o.Training] = append(j.overlays[o.Training],
-			overlay{probe: len(j.probes) - 1, field: o.Field, keepNulls: p.Rule.KeepNulls})
+			overlay{probe: len(j.probes) - 1, field: o.Field, keepNulls: !p.Rule.Nulls.Replace()})
 	}
 	return nil
 }

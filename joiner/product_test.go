@@ -8,6 +8,8 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/joiner/rule"
 )
 
 // product is a join of one training key with two staging tables that have it
@@ -21,7 +23,7 @@ func product(t *testing.T, mem memory.Allocator, sizes ...int) (*Reader, error) 
 		for row := range n {
 			staging.rows = append(staging.rows, []string{"7", strconv.Itoa(row)})
 		}
-		rule := Rule{Name: fmt.Sprintf("level%d", i), Duplicates: DuplicatesAll}
+		rule := Rule{Name: fmt.Sprintf("level%d", i), Duplicates: rule.DuplicatesAll}
 		probes = append(probes, staging.probe(t, 1, rule, Recipe{}, opts))
 	}
 	return Join(t.Context(), training.input(t, mem, nil, []int{1}), probes, opts)

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/joiner/rule"
 )
 
 // spec: join-31
@@ -29,7 +30,7 @@ func TestOrderOfEveryType(t *testing.T) {
 			for _, descending := range []bool{false, true} {
 				opts := Options{Memory: checked(t)}
 				recipe := Recipe{OrderBy: []Order{{Column: 1, Descending: descending}}}
-				probe := staging.probe(t, 1, Rule{Name: "s", Duplicates: DuplicatesAll}, recipe, opts)
+				probe := staging.probe(t, 1, Rule{Name: "s", Duplicates: rule.DuplicatesAll}, recipe, opts)
 				r, err := Join(t.Context(), training.input(t, opts.Memory, nil, nil), []Probe{probe}, opts)
 				require.NoError(t, err)
 				got, _, err := drain(t, r)

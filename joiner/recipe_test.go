@@ -8,6 +8,7 @@ import (
 
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/joiner/rule"
 )
 
 // Every reservation of a side with times, orders, defaults and duplicates may
@@ -16,7 +17,7 @@ import (
 func TestBudgetOfRules(t *testing.T) {
 	mem := checked(t)
 	_, staging := ruleTables(t, "", "7 10 a 1, 7 20 b 2, 7 20 c 1, 7 - d 3, 8 10 e 1")
-	for _, strategy := range []Strategy{StrategyAuto, StrategyIndex} {
+	for _, strategy := range []rule.Strategy{rule.StrategyAuto, rule.StrategyIndex} {
 		in, done := staging.input(t, mem, []int{0}, []int{2, 3}), false
 		for limit := int64(0); !done; limit += 16 {
 			b := budget.New(limit)
@@ -58,13 +59,13 @@ func TestBrokenRecipes(t *testing.T) {
 		"another matched field":           {func(r *Recipe, _ *Probe) { r.Matched = "has" }, "was to be dictionary"},
 		"an overlay of a left join":       {func(_ *Recipe, p *Probe) { p.Rule.Overlays = []OverlayColumn{{}} }, "without being an overlay"},
 		"an overlay of nothing": {func(_ *Recipe, p *Probe) {
-			p.Rule.Kind, p.Rule.Overlays = Overlay, []OverlayColumn{{Training: 3}}
+			p.Rule.Kind, p.Rule.Overlays = rule.Overlay, []OverlayColumn{{Training: 3}}
 		}, "overlays column 3 of 3 with field 0 of 2"},
 		"an overlay with nothing": {func(_ *Recipe, p *Probe) {
-			p.Rule.Kind, p.Rule.Overlays = Overlay, []OverlayColumn{{Field: 2}}
+			p.Rule.Kind, p.Rule.Overlays = rule.Overlay, []OverlayColumn{{Field: 2}}
 		}, "with field 2 of 2"},
 		"an overlay of another type": {func(_ *Recipe, p *Probe) {
-			p.Rule.Kind, p.Rule.Overlays = Overlay, []OverlayColumn{{Training: 2, Field: 1}}
+			p.Rule.Kind, p.Rule.Overlays = rule.Overlay, []OverlayColumn{{Training: 2, Field: 1}}
 		}, "training column word is utf8 and s has int64 for it"},
 	}
 	for name, c := range cases {

@@ -8,6 +8,8 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/joiner/rule"
 )
 
 // One training table (request, at, word) and one staging table (req, at, word,
@@ -45,19 +47,19 @@ func TestRules(t *testing.T) {
 		counts            Counts
 		fails             string
 	}{
-		"semi":              {people, facts, Rule{Kind: Semi}, Recipe{}, "7 0 a x 2, 8 0 b - 3", Counts{Rows: 4, Matched: 2, Missing: 2, NullKeys: 1, Duplicates: 1}, ""},
-		"semi does not mul": {people, facts, Rule{Kind: Semi, Duplicates: DuplicatesAll}, Recipe{}, "7 0 a x 2, 8 0 b - 3", Counts{Rows: 4, Matched: 2, Missing: 2, NullKeys: 1, Duplicates: 1}, ""},
-		"anti":              {people, facts, Rule{Kind: Anti}, Recipe{}, "9 0 c - -, - 0 d - -", Counts{Rows: 4, Matched: 2, Missing: 2, NullKeys: 1, Duplicates: 1}, ""},
-		"all":               {people, facts, Rule{Duplicates: DuplicatesAll}, Recipe{}, "7 0 a x 2, 7 0 a z 1, 8 0 b - 3, 9 0 c - -, - 0 d - -", Counts{Rows: 4, Matched: 2, Missing: 2, NullKeys: 1, Duplicates: 1}, ""},
-		"all, inner":        {people, facts, Rule{Kind: Inner, Duplicates: DuplicatesAll}, Recipe{}, "7 0 a x 2, 7 0 a z 1, 8 0 b - 3", Counts{Rows: 4, Matched: 2, Missing: 2, NullKeys: 1, Duplicates: 1}, ""},
-		"all, ordered":      {"7 0 a", facts, Rule{Duplicates: DuplicatesAll}, Recipe{OrderBy: []Order{{Column: 3}}}, "7 0 a z 1, 7 0 a x 2", Counts{Rows: 1, Matched: 1, Duplicates: 1}, ""},
-		"first, ordered":    {"7 0 a", facts, Rule{Duplicates: DuplicatesFirst}, Recipe{OrderBy: []Order{{Column: 3}}}, "7 0 a z 1", Counts{Rows: 1, Matched: 1, Duplicates: 1, Resolved: 1}, ""},
-		"last, ordered":     {"7 0 a", facts, Rule{Duplicates: DuplicatesLast}, Recipe{OrderBy: []Order{{Column: 3}}}, "7 0 a x 2", Counts{Rows: 1, Matched: 1, Duplicates: 1, Resolved: 1}, ""},
-		"first, descending": {"7 0 a", facts, Rule{Duplicates: DuplicatesFirst}, Recipe{OrderBy: []Order{{Column: 3, Descending: true}}}, "7 0 a x 2", Counts{Rows: 1, Matched: 1, Duplicates: 1, Resolved: 1}, ""},
-		"nulls are last":    {"7 0 a", "7 0 x -, 7 0 y 1, 7 0 z 2", Rule{Duplicates: DuplicatesAll}, Recipe{OrderBy: []Order{{Column: 3}}}, "7 0 a y 1, 7 0 a z 2, 7 0 a x -", Counts{Rows: 1, Matched: 1, Duplicates: 1}, ""},
+		"semi":              {people, facts, Rule{Kind: rule.Semi}, Recipe{}, "7 0 a x 2, 8 0 b - 3", Counts{Rows: 4, Matched: 2, Missing: 2, NullKeys: 1, Duplicates: 1}, ""},
+		"semi does not mul": {people, facts, Rule{Kind: rule.Semi, Duplicates: rule.DuplicatesAll}, Recipe{}, "7 0 a x 2, 8 0 b - 3", Counts{Rows: 4, Matched: 2, Missing: 2, NullKeys: 1, Duplicates: 1}, ""},
+		"anti":              {people, facts, Rule{Kind: rule.Anti}, Recipe{}, "9 0 c - -, - 0 d - -", Counts{Rows: 4, Matched: 2, Missing: 2, NullKeys: 1, Duplicates: 1}, ""},
+		"all":               {people, facts, Rule{Duplicates: rule.DuplicatesAll}, Recipe{}, "7 0 a x 2, 7 0 a z 1, 8 0 b - 3, 9 0 c - -, - 0 d - -", Counts{Rows: 4, Matched: 2, Missing: 2, NullKeys: 1, Duplicates: 1}, ""},
+		"all, inner":        {people, facts, Rule{Kind: rule.Inner, Duplicates: rule.DuplicatesAll}, Recipe{}, "7 0 a x 2, 7 0 a z 1, 8 0 b - 3", Counts{Rows: 4, Matched: 2, Missing: 2, NullKeys: 1, Duplicates: 1}, ""},
+		"all, ordered":      {"7 0 a", facts, Rule{Duplicates: rule.DuplicatesAll}, Recipe{OrderBy: []Order{{Column: 3}}}, "7 0 a z 1, 7 0 a x 2", Counts{Rows: 1, Matched: 1, Duplicates: 1}, ""},
+		"first, ordered":    {"7 0 a", facts, Rule{Duplicates: rule.DuplicatesFirst}, Recipe{OrderBy: []Order{{Column: 3}}}, "7 0 a z 1", Counts{Rows: 1, Matched: 1, Duplicates: 1, Resolved: 1}, ""},
+		"last, ordered":     {"7 0 a", facts, Rule{Duplicates: rule.DuplicatesLast}, Recipe{OrderBy: []Order{{Column: 3}}}, "7 0 a x 2", Counts{Rows: 1, Matched: 1, Duplicates: 1, Resolved: 1}, ""},
+		"first, descending": {"7 0 a", facts, Rule{Duplicates: rule.DuplicatesFirst}, Recipe{OrderBy: []Order{{Column: 3, Descending: true}}}, "7 0 a x 2", Counts{Rows: 1, Matched: 1, Duplicates: 1, Resolved: 1}, ""},
+		"nulls are last":    {"7 0 a", "7 0 x -, 7 0 y 1, 7 0 z 2", Rule{Duplicates: rule.DuplicatesAll}, Recipe{OrderBy: []Order{{Column: 3}}}, "7 0 a y 1, 7 0 a z 2, 7 0 a x -", Counts{Rows: 1, Matched: 1, Duplicates: 1}, ""},
 		"nulls are last, descending": {
 			"7 0 a", "7 0 x -, 7 0 y 1, 7 0 z 2",
-			Rule{Duplicates: DuplicatesAll},
+			Rule{Duplicates: rule.DuplicatesAll},
 			Recipe{OrderBy: []Order{{Column: 3, Descending: true}}},
 			"7 0 a z 2, 7 0 a y 1, 7 0 a x -",
 			Counts{Rows: 1, Matched: 1, Duplicates: 1},
@@ -65,7 +67,7 @@ func TestRules(t *testing.T) {
 		},
 		"ties go by arrival": {
 			"7 0 a", "7 0 x 1, 7 0 y 1, 7 0 z 0",
-			Rule{Duplicates: DuplicatesLast},
+			Rule{Duplicates: rule.DuplicatesLast},
 			Recipe{OrderBy: []Order{{Column: 3, Descending: true}}},
 			"7 0 a z 0",
 			Counts{Rows: 1, Matched: 1, Duplicates: 1, Resolved: 1},
@@ -73,7 +75,7 @@ func TestRules(t *testing.T) {
 		},
 		"the second order column": {
 			"7 0 a", "7 0 x 1, 7 0 a 1, 7 0 c 0",
-			Rule{Duplicates: DuplicatesAll},
+			Rule{Duplicates: rule.DuplicatesAll},
 			Recipe{OrderBy: []Order{{Column: 3, Descending: true}, {Column: 2}}},
 			"7 0 a a 1, 7 0 a x 1, 7 0 a c 0",
 			Counts{Rows: 1, Matched: 1, Duplicates: 1},
@@ -81,7 +83,7 @@ func TestRules(t *testing.T) {
 		},
 		"default": {
 			people, facts,
-			Rule{Duplicates: DuplicatesFirst},
+			Rule{Duplicates: rule.DuplicatesFirst},
 			Recipe{Defaults: []arrow.Array{none}},
 			"7 0 a x 2, 8 0 b - 3, 9 0 c none -, - 0 d none -",
 			Counts{Rows: 4, Matched: 2, Missing: 2, NullKeys: 1, Duplicates: 1, Resolved: 1, Defaulted: 2},
@@ -89,7 +91,7 @@ func TestRules(t *testing.T) {
 		},
 		"default of dropped rows": {
 			people, facts,
-			Rule{Kind: Inner, Duplicates: DuplicatesFirst},
+			Rule{Kind: rule.Inner, Duplicates: rule.DuplicatesFirst},
 			Recipe{Defaults: []arrow.Array{none, nil}},
 			"7 0 a x 2, 8 0 b - 3",
 			Counts{Rows: 4, Matched: 2, Missing: 2, NullKeys: 1, Duplicates: 1, Resolved: 1},
@@ -97,7 +99,7 @@ func TestRules(t *testing.T) {
 		},
 		"matched": {
 			people, facts,
-			Rule{Duplicates: DuplicatesFirst},
+			Rule{Duplicates: rule.DuplicatesFirst},
 			Recipe{Matched: "has"},
 			"7 0 a x 2 true, 8 0 b - 3 true, 9 0 c - - false, - 0 d - - false",
 			Counts{Rows: 4, Matched: 2, Missing: 2, NullKeys: 1, Duplicates: 1, Resolved: 1},
@@ -105,7 +107,7 @@ func TestRules(t *testing.T) {
 		},
 		"overlay, nulls replace": {
 			people, facts,
-			Rule{Kind: Overlay, Duplicates: DuplicatesFirst, Overlays: []OverlayColumn{{Training: 2, Field: 0}}},
+			Rule{Kind: rule.Overlay, Duplicates: rule.DuplicatesFirst, Overlays: []OverlayColumn{{Training: 2, Field: 0}}},
 			Recipe{},
 			"7 0 x x 2, 8 0 - - 3, 9 0 c - -, - 0 d - -",
 			Counts{Rows: 4, Matched: 2, Missing: 2, NullKeys: 1, Duplicates: 1, Resolved: 1},
@@ -113,7 +115,7 @@ func TestRules(t *testing.T) {
 		},
 		"overlay, nulls kept": {
 			people, facts,
-			Rule{Kind: Overlay, KeepNulls: true, Duplicates: DuplicatesFirst, Overlays: []OverlayColumn{{Training: 2, Field: 0}}},
+			Rule{Kind: rule.Overlay, Nulls: rule.NullsKeep, Duplicates: rule.DuplicatesFirst, Overlays: []OverlayColumn{{Training: 2, Field: 0}}},
 			Recipe{},
 			"7 0 x x 2, 8 0 b - 3, 9 0 c - -, - 0 d - -",
 			Counts{Rows: 4, Matched: 2, Missing: 2, NullKeys: 1, Duplicates: 1, Resolved: 1},
@@ -121,7 +123,7 @@ func TestRules(t *testing.T) {
 		},
 		"a default overlays nothing": {
 			people, facts,
-			Rule{Kind: Overlay, Duplicates: DuplicatesFirst, Overlays: []OverlayColumn{{Training: 2, Field: 0}}},
+			Rule{Kind: rule.Overlay, Duplicates: rule.DuplicatesFirst, Overlays: []OverlayColumn{{Training: 2, Field: 0}}},
 			Recipe{Defaults: []arrow.Array{none}},
 			"7 0 x x 2, 8 0 - - 3, 9 0 c none -, - 0 d none -",
 			Counts{Rows: 4, Matched: 2, Missing: 2, NullKeys: 1, Duplicates: 1, Resolved: 1, Defaulted: 2},
@@ -129,7 +131,7 @@ func TestRules(t *testing.T) {
 		},
 		"overlay with a product": {
 			"7 0 a, 9 0 b", facts,
-			Rule{Kind: Overlay, Duplicates: DuplicatesAll, Overlays: []OverlayColumn{{Training: 2, Field: 0}}},
+			Rule{Kind: rule.Overlay, Duplicates: rule.DuplicatesAll, Overlays: []OverlayColumn{{Training: 2, Field: 0}}},
 			Recipe{},
 			"7 0 x x 2, 7 0 z z 1, 9 0 b - -",
 			Counts{Rows: 2, Matched: 1, Missing: 1, Duplicates: 1},
@@ -153,7 +155,7 @@ func TestRules(t *testing.T) {
 		},
 		"one row of the future": {
 			"8 9 -, 8 10 -", events,
-			Rule{Kind: Inner, Time: atTime(1<<63-1, true)},
+			Rule{Kind: rule.Inner, Time: atTime(1<<63-1, true)},
 			Recipe{Time: new(1)},
 			"8 10 - e 1",
 			Counts{Rows: 2, Matched: 1, Missing: 1},
@@ -178,7 +180,7 @@ func TestRules(t *testing.T) {
 		},
 		"the first of the latest time": {
 			"7 19 -, 7 20 -", events,
-			Rule{Duplicates: DuplicatesFirst, Time: atTime(100, true)},
+			Rule{Duplicates: rule.DuplicatesFirst, Time: atTime(100, true)},
 			Recipe{Time: new(1), OrderBy: []Order{{Column: 3}}},
 			"7 19 - a 1, 7 20 - c 1",
 			Counts{Rows: 2, Matched: 2, Duplicates: 1, Resolved: 1},
@@ -186,7 +188,7 @@ func TestRules(t *testing.T) {
 		},
 		"the last of the latest time": {
 			"7 19 -, 7 20 -", events,
-			Rule{Duplicates: DuplicatesLast, Time: atTime(100, true)},
+			Rule{Duplicates: rule.DuplicatesLast, Time: atTime(100, true)},
 			Recipe{Time: new(1)},
 			"7 19 - a 1, 7 20 - c 1",
 			Counts{Rows: 2, Matched: 2, Duplicates: 1, Resolved: 1},
@@ -194,7 +196,7 @@ func TestRules(t *testing.T) {
 		},
 		"all of the latest time": {
 			"7 19 -, 7 20 -", events,
-			Rule{Duplicates: DuplicatesAll, Time: atTime(100, true)},
+			Rule{Duplicates: rule.DuplicatesAll, Time: atTime(100, true)},
 			Recipe{Time: new(1)},
 			"7 19 - a 1, 7 20 - b 2, 7 20 - c 1",
 			Counts{Rows: 2, Matched: 2, Duplicates: 1},
@@ -202,7 +204,7 @@ func TestRules(t *testing.T) {
 		},
 		"nothing within the tolerance is an error": {
 			"7 16 -", events,
-			Rule{MissingError: true, Time: atTime(5, true)},
+			Rule{Missing: rule.MissingError, Time: atTime(5, true)},
 			Recipe{Time: new(1)},
 			"",
 			Counts{},
@@ -212,7 +214,7 @@ func TestRules(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			for _, strategy := range []Strategy{StrategyAuto, StrategyIndex} {
+			for _, strategy := range []rule.Strategy{rule.StrategyAuto, rule.StrategyIndex} {
 				opts := Options{Memory: checked(t)}
 				training, staging := ruleTables(t, c.training, c.staging)
 				c.rule.Name, c.recipe.Strategy = "history", strategy
@@ -229,12 +231,12 @@ func TestRules(t *testing.T) {
 func TestTheLastOverlayThatMatchesWins(t *testing.T) {
 	opts := Options{Memory: checked(t)}
 	training := table{name: "training", fields: columns(t, "request long", "word string"), rows: parse("1 a, 2 b, 3 c, 4 d")}
-	run := func(keep bool) []string {
+	run := func(nulls rule.Nulls) []string {
 		var probes []Probe
 		for i, cells := range []string{"1 x, 2 x, 3 x", "2 y, 3 -, 5 y"} {
 			staging := table{name: "staging", fields: columns(t, "req long", "word string"), rows: parse(cells)}
-			rule := Rule{Name: fmt.Sprintf("level%d", i), Kind: Overlay, KeepNulls: keep, Overlays: []OverlayColumn{{Training: 0, Field: 0}}}
-			probes = append(probes, staging.probe(t, 1, rule, Recipe{}, opts))
+			one := Rule{Name: fmt.Sprintf("level%d", i), Kind: rule.Overlay, Nulls: nulls, Overlays: []OverlayColumn{{Training: 0, Field: 0}}}
+			probes = append(probes, staging.probe(t, 1, one, Recipe{}, opts))
 		}
 		r, err := Join(t.Context(), training.input(t, opts.Memory, nil, []int{1}), probes, opts)
 		require.NoError(t, err)
@@ -242,25 +244,25 @@ func TestTheLastOverlayThatMatchesWins(t *testing.T) {
 		require.NoError(t, err)
 		return rows
 	}
-	require.Equal(t, []string{"x x (null)", "y x y", "(null) x (null)", "d (null) (null)"}, run(false))
-	require.Equal(t, []string{"x x (null)", "y x y", "x x (null)", "d (null) (null)"}, run(true))
+	require.Equal(t, []string{"x x (null)", "y x y", "(null) x (null)", "d (null) (null)"}, run(rule.NullsReplace))
+	require.Equal(t, []string{"x x (null)", "y x y", "x x (null)", "d (null) (null)"}, run(rule.NullsKeep))
 }
 
 // spec: join-2, join-30
 func TestSchemaOfRules(t *testing.T) {
 	required := arrow.Field{Name: "word", Type: arrow.BinaryTypes.String}
-	schema := func(keep bool) *arrow.Schema {
+	schema := func(nulls rule.Nulls) *arrow.Schema {
 		training := table{name: "training", fields: []arrow.Field{columns(t, "request long")[0], required}}
 		r, err := Join(t.Context(), training.input(t, memory.DefaultAllocator, nil, []int{1}), []Probe{{
-			Rule: Rule{Name: "history", Kind: Overlay, KeepNulls: keep, Overlays: []OverlayColumn{{}}},
+			Rule: Rule{Name: "history", Kind: rule.Overlay, Nulls: nulls, Overlays: []OverlayColumn{{}}},
 			Key:  []int{0}, Columns: []arrow.Field{required}, Matched: "has",
 		}}, Options{})
 		require.NoError(t, err)
 		defer r.Release()
 		return r.Schema()
 	}
-	require.True(t, schema(false).Field(0).Nullable, "a null may replace its values")
-	require.False(t, schema(true).Field(0).Nullable)
-	level := schema(true).Field(1).Type.(*arrow.DictionaryType).ValueType.(*arrow.StructType)
+	require.True(t, schema(rule.NullsReplace).Field(0).Nullable, "a null may replace its values")
+	require.False(t, schema(rule.NullsKeep).Field(0).Nullable)
+	level := schema(rule.NullsKeep).Field(1).Type.(*arrow.DictionaryType).ValueType.(*arrow.StructType)
 	require.Equal(t, arrow.Field{Name: "has", Type: arrow.FixedWidthTypes.Boolean}, level.Field(1))
 }

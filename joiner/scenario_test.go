@@ -7,6 +7,8 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/joiner/rule"
 )
 
 // parse reads "7 a, 8 -" as two rows, "-" being null.
@@ -50,14 +52,14 @@ func TestOneStagingTable(t *testing.T) {
 		},
 		"inner": {
 			someTraining, someStaging,
-			Rule{Kind: Inner},
+			Rule{Kind: rule.Inner},
 			"7 a de, 7 b de, 8 e fr",
 			Counts{Rows: 5, Matched: 3, Missing: 2, NullKeys: 1},
 			"",
 		},
 		"missing is an error": {
 			someTraining, someStaging,
-			Rule{MissingError: true},
+			Rule{Missing: rule.MissingError},
 			"",
 			Counts{},
 			"join history: no row of history has the key request=9 (file training-1.parquet); " +
@@ -65,21 +67,21 @@ func TestOneStagingTable(t *testing.T) {
 		},
 		"missing is an error of an inner join": {
 			someTraining, someStaging,
-			Rule{Kind: Inner, MissingError: true},
+			Rule{Kind: rule.Inner, Missing: rule.MissingError},
 			"",
 			Counts{},
 			"join history: no row of history has the key request=9 (file training-1.parquet); set `missing: null` for history, or add the row",
 		},
 		"a null key is missing": {
 			"7 a, - b", someStaging,
-			Rule{MissingError: true},
+			Rule{Missing: rule.MissingError},
 			"",
 			Counts{},
 			"join history: a null key matches no row of history: request=null (file training-0.parquet); " +
 				"set `missing: null` or `join: inner` for history, or add the row",
 		},
 		"nothing missing": {
-			"7 a, 8 b", someStaging, Rule{MissingError: true}, "7 a de, 8 b fr", Counts{Rows: 2, Matched: 2}, "",
+			"7 a, 8 b", someStaging, Rule{Missing: rule.MissingError}, "7 a de, 8 b fr", Counts{Rows: 2, Matched: 2}, "",
 		},
 		"duplicates are an error": {
 			"8 a, 7 b", "7 de, 5 it, 7 fr, 8 it, 7 es",
@@ -99,14 +101,14 @@ func TestOneStagingTable(t *testing.T) {
 		},
 		"the first of duplicates": {
 			"8 a, 7 b, 7 c", "7 de, 5 it, 7 fr, 8 it, 7 es",
-			Rule{Duplicates: DuplicatesFirst},
+			Rule{Duplicates: rule.DuplicatesFirst},
 			"8 a it, 7 b de, 7 c de",
 			Counts{Rows: 3, Matched: 3, Duplicates: 2, Resolved: 2},
 			"",
 		},
 		"the last of duplicates": {
 			"8 a, 7 b, 7 c", "7 de, 5 it, 7 fr, 8 it, 7 es",
-			Rule{Duplicates: DuplicatesLast},
+			Rule{Duplicates: rule.DuplicatesLast},
 			"8 a it, 7 b es, 7 c es",
 			Counts{Rows: 3, Matched: 3, Duplicates: 2, Resolved: 2},
 			"",
@@ -121,9 +123,9 @@ func TestOneStagingTable(t *testing.T) {
 			"- a, 0 b", "- de, 0 it, - fr", Rule{}, "- a -, 0 b it", Counts{Rows: 2, Matched: 1, Missing: 1, NullKeys: 1}, "",
 		},
 		"zero is not null":     {"0 a", "- de", Rule{}, "0 a -", Counts{Rows: 1, Missing: 1}, ""},
-		"no training rows":     {"", someStaging, Rule{MissingError: true}, "", Counts{}, ""},
+		"no training rows":     {"", someStaging, Rule{Missing: rule.MissingError}, "", Counts{}, ""},
 		"no staging rows":      {"7 a, - b", "", Rule{}, "7 a -, - b -", Counts{Rows: 2, Missing: 2, NullKeys: 1}, ""},
-		"inner with none left": {"1 a, 2 b, 3 c", someStaging, Rule{Kind: Inner}, "", Counts{Rows: 3, Missing: 3}, ""},
+		"inner with none left": {"1 a, 2 b, 3 c", someStaging, Rule{Kind: rule.Inner}, "", Counts{Rows: 3, Missing: 3}, ""},
 		"negative keys":        {"-7 a, 7 b", "-7 de", Rule{}, "-7 a de, 7 b -", Counts{Rows: 2, Matched: 1, Missing: 1}, ""},
 	}
 	for name, c := range cases {
@@ -156,8 +158,8 @@ func TestSeveralStagingTables(t *testing.T) {
 	byUser := table{name: "users", fields: columns(t, "country string", "name string"), rows: parse("de u, it w, fr u")}
 	byBoth := table{name: "pairs", fields: columns(t, "name string", "id int", "seen long"), rows: parse("u 1 11, u 2 22, v 1 33")}
 	sides := []asked{
-		{table: byRequest, key: []int{0}, at: []int{0}, columns: []int{1}, rule: Rule{Name: "requests", Kind: Inner}},
-		{table: byUser, key: []int{1}, at: []int{1}, columns: []int{0}, rule: Rule{Name: "users", Duplicates: DuplicatesLast}},
+		{table: byRequest, key: []int{0}, at: []int{0}, columns: []int{1}, rule: Rule{Name: "requests", Kind: rule.Inner}},
+		{table: byUser, key: []int{1}, at: []int{1}, columns: []int{0}, rule: Rule{Name: "users", Duplicates: rule.DuplicatesLast}},
 		{table: byBoth, key: []int{0, 1}, at: []int{1, 0}, columns: []int{2}, rule: Rule{Name: "pairs"}},
 	}
 	run := func(t *testing.T, change func([]asked)) ([]string, []Counts, error) {
@@ -189,23 +191,23 @@ func TestSeveralStagingTables(t *testing.T) {
 		}, counts)
 	})
 	t.Run("a dropped row breaks another table's rule", func(t *testing.T) {
-		_, _, err := run(t, func(s []asked) { s[0].rule.MissingError = true })
+		_, _, err := run(t, func(s []asked) { s[0].rule.Missing = rule.MissingError })
 		require.ErrorContains(t, err, "no row of requests has the key request=3 (file training-1.parquet)")
 	})
 	t.Run("the first row that breaks a rule", func(t *testing.T) {
 		_, _, err := run(t, func(s []asked) {
-			s[1].rule.Duplicates = DuplicatesError // at row 0
-			s[2].rule.MissingError = true          // at row 1
-			s[0].rule.MissingError = true          // at row 3
+			s[1].rule.Duplicates = rule.DuplicatesError // at row 0
+			s[2].rule.Missing = rule.MissingError       // at row 1
+			s[0].rule.Missing = rule.MissingError       // at row 3
 		})
 		require.ErrorContains(t, err, `several rows of users have the key user="u", in file users-0.parquet`)
 		_, _, err = run(t, func(s []asked) {
-			s[0].rule.MissingError = true // at row 3
-			s[2].rule.MissingError = true // at row 1
-			s[1].rule.MissingError = true // at row 1
+			s[0].rule.Missing = rule.MissingError // at row 3
+			s[2].rule.Missing = rule.MissingError // at row 1
+			s[1].rule.Missing = rule.MissingError // at row 1
 		})
 		require.ErrorContains(t, err, `no row of users has the key user="v" (file training-0.parquet)`)
-		_, _, err = run(t, func(s []asked) { s[2].rule.MissingError = true })
+		_, _, err = run(t, func(s []asked) { s[2].rule.Missing = rule.MissingError })
 		require.ErrorContains(t, err, `no row of pairs has the key user="v", request=2 (file training-0.parquet)`)
 	})
 }

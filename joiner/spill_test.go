@@ -20,6 +20,7 @@ import (
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/spool"
+	"github.com/penstock/penstock/joiner/rule"
 )
 
 // disk returns where a test spills, and the spool that it is.
@@ -230,18 +231,18 @@ func TestSpilledSkew(t *testing.T) {
 		recipe Recipe
 		rows   int // of staging; 0: many
 	}{
-		"first":        {rule: Rule{Duplicates: DuplicatesFirst}},
-		"last ordered": {rule: Rule{Duplicates: DuplicatesLast}, recipe: Recipe{OrderBy: order, Matched: "matched"}},
-		"error":        {rule: Rule{Duplicates: DuplicatesError}},
-		"anti":         {rule: Rule{Kind: Anti}},
+		"first":        {rule: Rule{Duplicates: rule.DuplicatesFirst}},
+		"last ordered": {rule: Rule{Duplicates: rule.DuplicatesLast}, recipe: Recipe{OrderBy: order, Matched: "matched"}},
+		"error":        {rule: Rule{Duplicates: rule.DuplicatesError}},
+		"anti":         {rule: Rule{Kind: rule.Anti}},
 		"time": {
-			rule:   Rule{Duplicates: DuplicatesLast, Time: &TimeRule{Column: 2, Tolerance: 30}},
+			rule:   Rule{Duplicates: rule.DuplicatesLast, Time: &TimeRule{Column: 2, Tolerance: 30}},
 			recipe: Recipe{Time: new(2), OrderBy: order},
 		},
-		"all":         {rule: Rule{Duplicates: DuplicatesAll, Kind: Inner}, rows: 200},
-		"all ordered": {rule: Rule{Duplicates: DuplicatesAll}, recipe: Recipe{OrderBy: order, Matched: "matched"}, rows: 200},
+		"all":         {rule: Rule{Duplicates: rule.DuplicatesAll, Kind: rule.Inner}, rows: 200},
+		"all ordered": {rule: Rule{Duplicates: rule.DuplicatesAll}, recipe: Recipe{OrderBy: order, Matched: "matched"}, rows: 200},
 		"all in time": {
-			rule:   Rule{Duplicates: DuplicatesAll, Time: &TimeRule{Column: 2, Tolerance: 9, Exact: true}},
+			rule:   Rule{Duplicates: rule.DuplicatesAll, Time: &TimeRule{Column: 2, Tolerance: 9, Exact: true}},
 			recipe: Recipe{Time: new(2)},
 		},
 	} {
@@ -273,7 +274,7 @@ func TestSpilledSkew(t *testing.T) {
 func TestSpilledMemory(t *testing.T) {
 	t.Parallel()
 	for name, rule := range map[string]Rule{
-		"first": {Duplicates: DuplicatesFirst}, "all": {Duplicates: DuplicatesAll, Kind: Inner},
+		"first": {Duplicates: rule.DuplicatesFirst}, "all": {Duplicates: rule.DuplicatesAll, Kind: rule.Inner},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -296,7 +297,7 @@ func TestSpilledMemory(t *testing.T) {
 			counts := r.Counts()[0]
 			r.Release()
 			require.Positive(t, counts.Matched)
-			if rule.Duplicates == DuplicatesAll {
+			if rule.multiplies() {
 				require.Greater(t, rows, int64(400_000))
 			} else {
 				require.Equal(t, counts.Rows, rows)
@@ -313,7 +314,7 @@ func TestSpilledMemory(t *testing.T) {
 // spec: join-52, join-53, join-54
 func TestSpillFails(t *testing.T) {
 	t.Parallel()
-	for _, rule := range []Rule{{Duplicates: DuplicatesFirst}, {Duplicates: DuplicatesAll}} {
+	for _, rule := range []Rule{{Duplicates: rule.DuplicatesFirst}, {Duplicates: rule.DuplicatesAll}} {
 		w := skewed(rand.New(rand.NewPCG(5, 7)), 100, 100, rule, Recipe{OrderBy: []Order{{Column: 3}}})
 		full := fault.New(fault.Unavailable, "the disk is full")
 		for writes := 0; ; writes += 1 + writes/2 {
@@ -334,7 +335,7 @@ func TestSpillFails(t *testing.T) {
 	}
 	t.Run("other training rows", func(t *testing.T) {
 		t.Parallel()
-		w := skewed(rand.New(rand.NewPCG(5, 7)), 30, 300, Rule{Duplicates: DuplicatesFirst}, Recipe{})
+		w := skewed(rand.New(rand.NewPCG(5, 7)), 30, 300, Rule{Duplicates: rule.DuplicatesFirst}, Recipe{})
 		opts := Options{Memory: checked(t), Budget: budget.New(1 << 30)}
 		stores := &shelf{mem: opts.Memory}
 		probes := w.probes(t, opts, Spilling{Disk: stores.disk})
@@ -359,7 +360,7 @@ func TestSpillFails(t *testing.T) {
 	})
 	t.Run("cancelled", func(t *testing.T) {
 		t.Parallel()
-		w := skewed(rand.New(rand.NewPCG(5, 7)), 300, 300, Rule{Duplicates: DuplicatesFirst}, Recipe{})
+		w := skewed(rand.New(rand.NewPCG(5, 7)), 300, 300, Rule{Duplicates: rule.DuplicatesFirst}, Recipe{})
 		opts := Options{Memory: checked(t), Budget: budget.New(1 << 30)}
 		stores := &shelf{mem: opts.Memory}
 		ctx, cancel := context.WithCancel(t.Context())

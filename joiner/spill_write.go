@@ -72,7 +72,7 @@ func (w *noteWriter) note(m *match, refs, checks []int32) error {
 		if m.counts != nil {
 			count = m.counts[i]
 		}
-		if count > 1 && w.notes.one == "" && w.rule.Kind.adds() && w.rule.Duplicates == DuplicatesError {
+		if count > 1 && w.notes.one == "" && w.rule.refusesDuplicates() {
 			w.notes.one, w.notes.other = m.files(i)
 		}
 		if ref != 0 {
@@ -94,7 +94,7 @@ func (w *noteWriter) group(m *match, row int, ref, count int32) (int32, error) {
 	identity, single := int64(ref), [1]int32{ref - 1}
 	rows := single[:]
 	switch {
-	case !w.rule.Kind.adds():
+	case !w.rule.Kind.Adds():
 		identity = 1 // nobody looks at the row
 	case count > 1 && w.rule.multiplies():
 		rows = m.side.groups.members[m.from[row] : m.from[row]+count]

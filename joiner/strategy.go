@@ -6,24 +6,6 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 )
 
-// Strategy says how the keys of a staging side are searched. It changes
-// neither the rows of the result nor their order.
-type Strategy int
-
-// The strategies.
-const (
-	// StrategyAuto is merge where the keys turn out sorted, else index; and
-	// index after all where training keys turn out to jump.
-	StrategyAuto Strategy = iota
-	// StrategyIndex is a hash index over the staging side.
-	StrategyIndex
-	// StrategyMerge searches in sorted keys, from where the last search ended.
-	// Keys that turn out not to be sorted are indexed.
-	StrategyMerge
-	// StrategyZip is merge that looks at the next staging row first.
-	StrategyZip
-)
-
 // Custom is a strategy that somebody else brings: it says which staging row a
 // key finds, equal or not. It meets no duplicates, since it gives at most one
 // row, and knows no times.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/joiner/rule"
 )
 
 // spec: join-41, join-44
@@ -49,7 +50,7 @@ func TestStrategyThatRuns(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			for strategy, want := range map[Strategy]string{StrategyAuto: "merge", StrategyIndex: "index", StrategyMerge: "merge", StrategyZip: "zip"} {
+			for strategy, want := range map[rule.Strategy]string{rule.StrategyAuto: "merge", rule.StrategyIndex: "index", rule.StrategyMerge: "merge", rule.StrategyZip: "zip"} {
 				mem := checked(t)
 				fields := columns(t, append(strings.Split(c.fields, ","), "v string")...)
 				staging := table{name: "s", fields: fields, rows: parse(c.rows), cuts: twos(c.rows)}
@@ -106,7 +107,7 @@ func searched(t *testing.T, x lookups, batches [][]int64) [][]int32 {
 	return out
 }
 
-func newMerged(how Strategy, keys []int64, limit int64) *merged {
+func newMerged(how rule.Strategy, keys []int64, limit int64) *merged {
 	held, _ := budget.New(limit).Reserve("s", 0)
 	return &merged{keys: vector{ints: keys}, to: int32(len(keys)), rows: int64(len(keys)), how: how, held: held}
 }
@@ -140,7 +141,7 @@ func TestSearchesAgree(t *testing.T) {
 			x.add(int32(i))
 		}
 		want := searched(t, x, batches)
-		for _, how := range []Strategy{StrategyAuto, StrategyMerge, StrategyZip} {
+		for _, how := range []rule.Strategy{rule.StrategyAuto, rule.StrategyMerge, rule.StrategyZip} {
 			require.Equal(t, want, searched(t, newMerged(how, keys, 1<<20), batches), "strategy %d", how)
 		}
 	}
@@ -155,16 +156,16 @@ func TestAutoIndexesWhenSearchesJump(t *testing.T) {
 	jumping := slices.Clone(keys)
 	rand.New(rand.NewPCG(1, 2)).Shuffle(len(jumping), func(i, j int) { jumping[i], jumping[j] = jumping[j], jumping[i] })
 	cases := map[string]struct {
-		how    Strategy
+		how    rule.Strategy
 		wanted []int64
 		limit  int64
 		want   string
 	}{
-		"ascending keys need none": {StrategyAuto, keys, 1 << 20, "merge"},
-		"keys that jump":           {StrategyAuto, jumping, 1 << 20, "index"},
-		"no memory for one":        {StrategyAuto, jumping, 1000, "merge"},
-		"merge means merge":        {StrategyMerge, jumping, 1 << 20, "merge"},
-		"zip means zip":            {StrategyZip, jumping, 1 << 20, "zip"},
+		"ascending keys need none": {rule.StrategyAuto, keys, 1 << 20, "merge"},
+		"keys that jump":           {rule.StrategyAuto, jumping, 1 << 20, "index"},
+		"no memory for one":        {rule.StrategyAuto, jumping, 1000, "merge"},
+		"merge means merge":        {rule.StrategyMerge, jumping, 1 << 20, "merge"},
+		"zip means zip":            {rule.StrategyZip, jumping, 1 << 20, "zip"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/joiner/rule"
 )
 
 // pair is a training table and two staging tables that match it: several
@@ -43,7 +44,7 @@ func (p *pair) options() Options { return Options{Memory: p.mem, Budget: p.limit
 func (p *pair) probes(t *testing.T) []Probe {
 	var probes []Probe
 	for _, s := range p.staging {
-		probes = append(probes, s.probe(t, 1, Rule{Name: s.name, Duplicates: DuplicatesFirst}, Recipe{}, p.options()))
+		probes = append(probes, s.probe(t, 1, Rule{Name: s.name, Duplicates: rule.DuplicatesFirst}, Recipe{}, p.options()))
 	}
 	return probes
 }
@@ -254,14 +255,14 @@ func TestSharedSide(t *testing.T) {
 	require.NoError(t, err)
 	reserved := p.limit.Used()
 	require.Equal(t, side.Bytes(), reserved)
-	want := map[Duplicates][]string{}
+	want := map[rule.Duplicates][]string{}
 	var wait sync.WaitGroup
 	var results [8][]string
 	for i := range results {
 		side.Retain()
 		wait.Go(func() {
 			r, err := Join(t.Context(), p.training.input(t, p.mem, nil, []int{1}), []Probe{{
-				Rule: Rule{Name: fmt.Sprint("level", i), Duplicates: DuplicatesFirst + Duplicates(i%2)},
+				Rule: Rule{Name: fmt.Sprint("level", i), Duplicates: rule.DuplicatesFirst + rule.Duplicates(i%2)},
 				Key:  []int{0}, Columns: p.staging[0].fields[1:2],
 				Side: func(context.Context) (Joinable, error) { return side, nil },
 			}}, p.options())
@@ -278,13 +279,13 @@ func TestSharedSide(t *testing.T) {
 	require.Zero(t, p.limit.Used())
 	for i, got := range results {
 		require.Len(t, got, 60)
-		rule := DuplicatesFirst + Duplicates(i%2)
+		rule := rule.DuplicatesFirst + rule.Duplicates(i%2)
 		if want[rule] == nil {
 			want[rule] = got
 		}
 		require.Equal(t, want[rule], got)
 	}
-	require.NotEqual(t, want[DuplicatesFirst], want[DuplicatesLast])
+	require.NotEqual(t, want[rule.DuplicatesFirst], want[rule.DuplicatesLast])
 }
 
 // spec: join-20

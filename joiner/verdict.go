@@ -29,7 +29,7 @@ func (v *verdict) judge(p *probe) {
 	if counts.Missing > 0 {
 		v.missing(p)
 	}
-	if p.shape.defaults && p.Rule.Kind.keeps(false) && p.Rule.Kind.adds() {
+	if p.shape.defaults && p.Rule.Kind.Fills() {
 		counts.Defaulted = counts.Missing
 	}
 	v.drops(p, counts)
@@ -44,7 +44,7 @@ func (v *verdict) judge(p *probe) {
 
 // missing notes the first row without a match where that breaks the rule.
 func (v *verdict) missing(p *probe) {
-	if !p.Rule.MissingError {
+	if !p.Rule.Missing.Fail() {
 		return
 	}
 	for i, ref := range p.refs {
@@ -57,7 +57,7 @@ func (v *verdict) missing(p *probe) {
 
 // drops marks the rows that the kind of join does not keep.
 func (v *verdict) drops(p *probe, counts Counts) {
-	matched, missing := p.Rule.Kind.keeps(true), p.Rule.Kind.keeps(false)
+	matched, missing := p.Rule.Kind.Keeps(true), p.Rule.Kind.Keeps(false)
 	if (matched || counts.Matched == 0) && (missing || counts.Missing == 0) {
 		return
 	}
@@ -86,7 +86,7 @@ func (v *verdict) duplicates(p *probe) int64 {
 	case count == 0:
 	case p.Rule.multiplies():
 		v.repeats = true
-	case p.Rule.Duplicates == DuplicatesError && p.Rule.Kind.adds():
+	case p.Rule.refusesDuplicates():
 		v.breaks(p, first)
 	}
 	return count
@@ -156,7 +156,7 @@ func (j *join) absent(p *probe, row int, key string) error {
 		what = "no row of " + name + " is within the tolerance for the key"
 	}
 	err := fault.New(fault.Invalid, "%s %s", what, key).In("", j.in.file(j.rows+int64(row)))
-	if p.Rule.Kind != Left {
+	if p.Rule.Kind.Replaces() || !p.Rule.Kind.KeepsAll() {
 		return err.WithRemedy("set `missing: null` for %s, or add the row", name)
 	}
 	return err.WithRemedy("set `missing: null` or `join: inner` for %s, or add the row", name)

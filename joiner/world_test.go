@@ -11,6 +11,8 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/joiner/rule"
 )
 
 // family is a set of column types whose values can be equal, and some values.
@@ -177,12 +179,12 @@ func (w *world) randomSide(r *rand.Rand, name string, keys []family, c clock) as
 	}
 	side.cuts = randomCuts(r, len(side.rows))
 	side.rule = Rule{
-		Name: name, Kind: Kind(r.IntN(5)), Duplicates: oneOf(r, []Duplicates{0, 1, 1, 2, 2, 3, 3, 3}), MissingError: r.IntN(12) == 0,
+		Name: name, Kind: rule.Kind(r.IntN(5)), Duplicates: oneOf(r, []rule.Duplicates{0, 1, 1, 2, 2, 3, 3, 3}), Missing: oneOf(r, append(make([]rule.Missing, 11), rule.MissingError)),
 	}
 	if side.shows() {
 		side.columns = someOf(r, len(side.fields))
 	}
-	side.recipe = Recipe{Name: name, Strategy: Strategy(r.IntN(4))}
+	side.recipe = Recipe{Name: name, Strategy: rule.Strategy(r.IntN(4))}
 	if r.IntN(3) == 0 {
 		side.rule.Time = &TimeRule{Column: len(keys) + 1, Tolerance: oneOf(r, []int64{0, 1, 2, 5, 1<<63 - 1}), Exact: r.IntN(2) == 0}
 		side.recipe.Time = new(first)
@@ -200,10 +202,10 @@ func (w *world) randomSide(r *rand.Rand, name string, keys []family, c clock) as
 
 // overlay lets a side replace the word and the number.
 func (w *world) overlay(r *rand.Rand, side *asked, first int) {
-	if side.rule.Kind != Overlay {
+	if side.rule.Kind != rule.Overlay {
 		return
 	}
-	side.rule.KeepNulls = r.IntN(2) == 0
+	side.rule.Nulls = oneOf(r, rule.AllNulls())
 	for _, at := range []int{1, 2} {
 		training := slices.Index(w.columns, len(w.training.fields)-3+at)
 		staging := slices.Index(side.columns, first+at)

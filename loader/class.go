@@ -228,7 +228,7 @@ func (l *level) describe() string {
 		fmt.Fprintf(&text, "shown %d %v\n", c.at, l.recipe.Defaults[i])
 	}
 	fmt.Fprintf(&text, "name %q matched %q order %v strategy %d %q\n",
-		l.recipe.Name, l.recipe.Matched, l.recipe.OrderBy, l.recipe.Strategy, l.bound.Strategy)
+		l.recipe.Name, l.recipe.Matched, l.recipe.OrderBy, l.recipe.Strategy, l.bound.Custom)
 	if l.recipe.Time != nil {
 		fmt.Fprintf(&text, "time %d\n", *l.recipe.Time)
 	}

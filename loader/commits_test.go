@@ -9,6 +9,7 @@ import (
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/scenario"
+	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
@@ -60,22 +61,22 @@ func TestFirstAndLastGoByCommits(t *testing.T) {
 	upgraded := append(written6(1, 2, 3, 4, 5, 6), commit{name: "0", sequence: 7, rows: []string{"1 6 1"}})
 	for name, c := range map[string]struct {
 		staging    []commit
-		duplicates dataset.Duplicates
+		duplicates rule.Duplicates
 		order      []dataset.OrderBy
 		want       []string
 		refused    bool
 	}{
-		"first":                           {staging: written6(1, 2, 3, 4, 5, 6), duplicates: dataset.DuplicatesFirst, want: []string{"[1 0]"}},
-		"last":                            {staging: written6(1, 2, 3, 4, 5, 6), duplicates: dataset.DuplicatesLast, want: []string{"[1 5]"}},
-		"all":                             {staging: written6(1, 2, 3, 4, 5, 6), duplicates: dataset.DuplicatesAll, want: []string{"[1 2]", "[1 5]", "[1 3]", "[1 0]", "[1 4]", "[1 1]"}},
-		"a tie":                           {staging: written6(1, 2, 3, 4, 5, 6), duplicates: dataset.DuplicatesLast, order: []dataset.OrderBy{{Column: "half", Descending: true}}, want: []string{"[1 2]"}},
-		"last, upgraded":                  {staging: upgraded, duplicates: dataset.DuplicatesLast, want: []string{"[1 6]"}},
-		"first, upgraded":                 {staging: upgraded, duplicates: dataset.DuplicatesFirst, want: []string{"[1 0]"}},
-		"the oldest has no rank":          {staging: written6(catalog.BeforeRanks, 1, 2, 3, 4, 5), duplicates: dataset.DuplicatesFirst, want: []string{"[1 0]"}},
-		"two have no rank":                {staging: written6(catalog.BeforeRanks, catalog.BeforeRanks, 1, 2, 3, 4), duplicates: dataset.DuplicatesLast, refused: true},
-		"two have no rank, all":           {staging: written6(catalog.BeforeRanks, catalog.BeforeRanks, 1, 2, 3, 4)[:2], duplicates: dataset.DuplicatesAll, want: []string{"[1 0]", "[1 1]"}},
-		"one is not on the whole chain":   {staging: written6(1, 2, catalog.Unranked, 3, 4, 5), duplicates: dataset.DuplicatesLast, refused: true},
-		"none but one is on it, and last": {staging: written6(1, 2, catalog.Unranked, 3, 4, 5)[2:3], duplicates: dataset.DuplicatesLast, want: []string{"[1 2]"}},
+		"first":                           {staging: written6(1, 2, 3, 4, 5, 6), duplicates: rule.DuplicatesFirst, want: []string{"[1 0]"}},
+		"last":                            {staging: written6(1, 2, 3, 4, 5, 6), duplicates: rule.DuplicatesLast, want: []string{"[1 5]"}},
+		"all":                             {staging: written6(1, 2, 3, 4, 5, 6), duplicates: rule.DuplicatesAll, want: []string{"[1 2]", "[1 5]", "[1 3]", "[1 0]", "[1 4]", "[1 1]"}},
+		"a tie":                           {staging: written6(1, 2, 3, 4, 5, 6), duplicates: rule.DuplicatesLast, order: []dataset.OrderBy{{Column: "half", Descending: true}}, want: []string{"[1 2]"}},
+		"last, upgraded":                  {staging: upgraded, duplicates: rule.DuplicatesLast, want: []string{"[1 6]"}},
+		"first, upgraded":                 {staging: upgraded, duplicates: rule.DuplicatesFirst, want: []string{"[1 0]"}},
+		"the oldest has no rank":          {staging: written6(catalog.BeforeRanks, 1, 2, 3, 4, 5), duplicates: rule.DuplicatesFirst, want: []string{"[1 0]"}},
+		"two have no rank":                {staging: written6(catalog.BeforeRanks, catalog.BeforeRanks, 1, 2, 3, 4), duplicates: rule.DuplicatesLast, refused: true},
+		"two have no rank, all":           {staging: written6(catalog.BeforeRanks, catalog.BeforeRanks, 1, 2, 3, 4)[:2], duplicates: rule.DuplicatesAll, want: []string{"[1 0]", "[1 1]"}},
+		"one is not on the whole chain":   {staging: written6(1, 2, catalog.Unranked, 3, 4, 5), duplicates: rule.DuplicatesLast, refused: true},
+		"none but one is on it, and last": {staging: written6(1, 2, catalog.Unranked, 3, 4, 5)[2:3], duplicates: rule.DuplicatesLast, want: []string{"[1 2]"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -100,11 +100,11 @@ func begin(p *plan.Plan, r Reading) (start, error) {
 		return start{}, fault.InvalidField("batch_rows", "%d rows cannot be divided among the %d lanes of a shard", r.BatchRows, perStep).
 			WithRemedy("use a multiple of %d, such as %d", perStep, max(1, r.BatchRows/perStep)*perStep)
 	}
-	if r.Tail == dataset.TailDrop && p.Inexact != "" {
+	if r.Tail.Drops() && p.Inexact != "" {
 		return start{}, fault.InvalidField("tail", "drop needs exact row counts, and %s; counting first is not served by this version", p.Inexact).
 			WithRemedy("use tail: keep")
 	}
-	if r.Count == dataset.CountExact && p.Inexact != "" {
+	if r.Count.IsExact() && p.Inexact != "" {
 		return start{}, fault.InvalidField("count", "exact needs the rows to be counted first, as %s; that is not served by this version", p.Inexact)
 	}
 	s := start{q: int64(r.BatchRows / perStep)}

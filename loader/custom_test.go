@@ -14,6 +14,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/scenario"
 	"github.com/penstock/penstock/joiner"
+	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
 )
@@ -51,7 +52,7 @@ func TestCustomStrategy(t *testing.T) {
 	written{"features.f", "id:long v:long", "bucket(3,id)", 4, func(i int) string { return fmt.Sprint(i*7+5, " ", i) }}.in(t, w)
 	d := dataset.Dataset{
 		Name: "d", Key: []string{"id"}, Training: dataset.Training{Table: "ml.train"},
-		Staging: []dataset.Staging{{Table: "features.f", Strategy: dataset.CustomPrefix + "nearest"}},
+		Staging: []dataset.Staging{{Table: "features.f", Strategy: rule.StrategyCustom, Custom: "nearest"}},
 	}
 	l := loader.New(loader.Options{
 		Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w, Scan: w.Scan, Strategies: map[string]joiner.Custom{"nearest": nearest{}},
@@ -80,25 +81,25 @@ func TestUnknownStrategy(t *testing.T) {
 	t.Cleanup(w.Release)
 	written{"ml.train", "id:long item:long", "bucket(4,id)", 3, func(i int) string { return fmt.Sprint(i, " ", i) }}.in(t, w)
 	written{"features.f", "id:long v:long", "bucket(3,id)", 4, func(i int) string { return fmt.Sprint(i, " ", i) }}.in(t, w)
-	with := func(strategy dataset.Strategy, known string) *loader.Loader {
+	with := func(name, known string) *loader.Loader {
 		d := dataset.Dataset{
 			Name: "d", Key: []string{"id"}, Training: dataset.Training{Table: "ml.train"},
-			Staging: []dataset.Staging{{Table: "features.f", Strategy: strategy}},
+			Staging: []dataset.Staging{{Table: "features.f", Strategy: rule.StrategyCustom, Custom: name}},
 		}
 		return loader.New(loader.Options{
 			Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w, Scan: w.Scan, Strategies: map[string]joiner.Custom{known: nearest{}},
 		})
 	}
-	_, err := with("custom:nearst", "nearest").Plan(context.Background(), one(1, 8))
+	_, err := with("nearst", "nearest").Plan(context.Background(), one(1, 8))
 	require.Equal(t, fault.Invalid, fault.KindOf(err))
 	require.ErrorContains(t, err, `no strategy is registered as "nearst"`)
 	require.Equal(t, []fault.Field{{
 		Field: "staging[0].strategy", Message: `no strategy is registered as "nearst"`, Nearest: "nearest",
 	}}, fault.As(err).Faults)
 
-	p, err := with("custom:nearest", "nearest").Plan(context.Background(), one(1, 8))
+	p, err := with("nearest", "nearest").Plan(context.Background(), one(1, 8))
 	require.NoError(t, err)
-	_, err = with("custom:nearest", "other").Open(context.Background(), p, loader.ReadingOf(one(1, 8)))
+	_, err = with("nearest", "other").Open(context.Background(), p, loader.ReadingOf(one(1, 8)))
 	require.Equal(t, fault.Invalid, fault.KindOf(err))
 	require.ErrorContains(t, err, `join f: strategy: no strategy is registered as "nearest"`)
 }

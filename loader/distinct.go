@@ -11,7 +11,6 @@ import (
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/joiner"
-	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/plan"
 )
 
@@ -34,7 +33,7 @@ func (s *splits) distinct(ctx context.Context, source plan.Source, wanted column
 		in.Open = func(ctx context.Context) (array.RecordReader, error) { return s.placed(ctx, source, read, places) }
 	}
 	u := &unrepeated{memory: s.options.Memory, find: func() (*joiner.Kept, error) {
-		return joiner.Distinct(ctx, in, order, d.Keep == dataset.KeepLast, s.joining())
+		return joiner.Distinct(ctx, in, order, d.Keep.KeepsLast(), s.joining())
 	}}
 	var err error
 	if u.rows, err = s.options.scan(ctx, source, wanted); err != nil {

@@ -3,7 +3,6 @@ package loader
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
 
@@ -58,7 +57,7 @@ func newLevel(s *splits, staging int, outputs []resolve.Output) (*level, error) 
 	if l.harmless() {
 		return nil, nil //nolint:nilnil // it is not read
 	}
-	l.cook(r.Strategy)
+	l.cook()
 	if r.Time != nil {
 		at := l.read.add(column{field: r.Time.Staging})
 		l.recipe.Time = &at
@@ -68,7 +67,7 @@ func newLevel(s *splits, staging int, outputs []resolve.Output) (*level, error) 
 		l.key = append(l.key, s.read.add(column{field: k.Training}))
 	}
 	var err error
-	if l.recipe.Custom, err = s.options.custom(r.Strategy, "strategy"); err != nil {
+	if l.recipe.Custom, err = s.options.custom(r.Staging, "strategy"); err != nil {
 		return nil, fault.Op(err, "join %s", r.Name)
 	}
 	l.text, l.divided = l.describe(), l.divisions(s.plan)
@@ -77,24 +76,13 @@ func newLevel(s *splits, staging int, outputs []resolve.Output) (*level, error) 
 
 // ruleOf says in the joiner's terms how an entry is joined.
 func ruleOf(r resolve.Staging) joiner.Rule {
-	return joiner.Rule{
-		Name: r.Name, MissingError: r.Missing == dataset.MissingError, KeepNulls: r.Nulls == dataset.NullsKeep,
-		Kind: map[dataset.Join]joiner.Kind{
-			dataset.Left: joiner.Left, dataset.Inner: joiner.Inner, dataset.Semi: joiner.Semi,
-			dataset.Anti: joiner.Anti, dataset.Overlay: joiner.Overlay,
-		}[r.Join],
-		Duplicates: map[dataset.Duplicates]joiner.Duplicates{
-			dataset.DuplicatesError: joiner.DuplicatesError, dataset.DuplicatesFirst: joiner.DuplicatesFirst,
-			dataset.DuplicatesLast: joiner.DuplicatesLast, dataset.DuplicatesAll: joiner.DuplicatesAll,
-		}[r.Duplicates],
-	}
+	return joiner.Rule{Name: r.Name, Kind: r.Join, Missing: r.Missing, Duplicates: r.Duplicates, Nulls: r.Nulls}
 }
 
 // harmless says whether leaving the level out changes no row and no error.
 func (l *level) harmless() bool {
-	fails := l.rule.MissingError || l.rule.Duplicates == joiner.DuplicatesError || l.bound.MinMatch > 0
-	keeps := l.rule.Kind == joiner.Left || l.rule.Kind == joiner.Overlay
-	return len(l.shown) == 0 && l.recipe.Matched == "" && keeps && !fails && l.rule.Duplicates != joiner.DuplicatesAll
+	fails := l.rule.Missing.Fail() || l.rule.Duplicates.Fail() || l.bound.MinMatch > 0
+	return len(l.shown) == 0 && l.recipe.Matched == "" && l.rule.Kind.KeepsAll() && !fails && !l.rule.Duplicates.Multiply()
 }
 
 // show returns the field of the dictionary for a column, adding it if it is
@@ -129,25 +117,23 @@ func (l *level) overlay(s *splits, o resolve.Output) {
 }
 
 // cook fills in the recipe: defaults, order and how the level is searched.
-func (l *level) cook(s dataset.Strategy) {
+func (l *level) cook() {
 	for _, c := range l.shown {
 		l.recipe.Defaults = append(l.recipe.Defaults, c.fallback)
 	}
 	for _, o := range l.bound.Order {
 		l.recipe.OrderBy = append(l.recipe.OrderBy, joiner.Order{Column: l.read.add(column{field: o.Field}), Descending: o.Descending})
 	}
-	l.recipe.Strategy = map[dataset.Strategy]joiner.Strategy{
-		dataset.StrategyIndex: joiner.StrategyIndex, dataset.StrategyMerge: joiner.StrategyMerge, dataset.StrategyZip: joiner.StrategyZip,
-	}[s]
+	l.recipe.Strategy = l.bound.Strategy
 }
 
 // custom returns the custom strategy that a staging entry's field names; nil if
 // it names another one.
-func (o Options) custom(s dataset.Strategy, field string) (joiner.Custom, error) {
-	name, ok := strings.CutPrefix(string(s), dataset.CustomPrefix)
-	if !ok {
+func (o Options) custom(s dataset.Staging, field string) (joiner.Custom, error) {
+	if !s.Strategy.Custom() {
 		return nil, nil //nolint:nilnil // it is searched otherwise
 	}
+	name := s.Custom
 	if custom := o.Strategies[name]; custom != nil {
 		return custom, nil
 	}

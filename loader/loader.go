@@ -74,7 +74,7 @@ func (l *Loader) Plan(ctx context.Context, query dataset.Query) (*plan.Plan, err
 		return nil, err
 	}
 	for i, s := range d.Staging {
-		if _, err := l.options.custom(s.Strategy, fmt.Sprintf("staging[%d].strategy", i)); err != nil {
+		if _, err := l.options.custom(s, fmt.Sprintf("staging[%d].strategy", i)); err != nil {
 			return nil, fault.Op(err, "plan dataset %s", label(d))
 		}
 	}

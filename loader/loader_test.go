@@ -14,6 +14,7 @@ import (
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/scenario"
+	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
@@ -39,7 +40,7 @@ func world(t *testing.T) *scenario.Made {
 	c.Dataset.Training.Filter = ""
 	for i := range c.Dataset.Staging {
 		s := &c.Dataset.Staging[i]
-		s.Join, s.Missing, s.Duplicates, s.Filter = dataset.Left, dataset.MissingNull, dataset.DuplicatesFirst, ""
+		s.Join, s.Missing, s.Duplicates, s.Filter = rule.Left, rule.MissingNull, rule.DuplicatesFirst, ""
 	}
 	t.Cleanup(c.Release)
 	return c
@@ -155,7 +156,7 @@ func TestStagingTablesThatCannotMatterAreNotRead(t *testing.T) {
 		return false
 	}
 	require.False(t, scanned())
-	c.Dataset.Staging[1].Join = dataset.Inner
+	c.Dataset.Staging[1].Join = rule.Inner
 	require.True(t, scanned())
 }
 
@@ -211,7 +212,7 @@ func TestTailDropNeedsExactCounts(t *testing.T) {
 		require.Equal(t, fault.Invalid, fault.KindOf(err))
 		require.ErrorContains(t, err, "not served by this version")
 	}
-	c.Dataset.Staging[0].Join = dataset.Inner
+	c.Dataset.Staging[0].Join = rule.Inner
 	_, err := c.Loader().Plan(context.Background(), dataset.Query{Dataset: "d", Tail: dataset.TailDrop})
 	require.ErrorContains(t, err, "an inner join drops rows: s0")
 }

@@ -41,6 +41,10 @@ func (l *Loader) Open(ctx context.Context, p *plan.Plan, r Reading) (Stream, err
 	if len(outputs) == 0 {
 		return nil, fault.InvalidField("columns", "no column is asked for")
 	}
+	indexed, err := r.Wire.Indexed()
+	if err != nil {
+		return nil, err
+	}
 	schema, err := p.Relation.Schema(outputs, r.Wire)
 	if err != nil {
 		return nil, err
@@ -51,7 +55,7 @@ func (l *Loader) Open(ctx context.Context, p *plan.Plan, r Reading) (Stream, err
 		leave()
 		return nil, err
 	}
-	columns, levels := pieces.cut(r.Wire)
+	columns, levels := pieces.cut(indexed)
 	closed := func() {
 		pieces.close()
 		leave()

@@ -17,6 +17,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/scenario"
 	"github.com/penstock/penstock/internal/spool"
+	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
 )
@@ -229,7 +230,7 @@ func TestOrderWithoutStaging(t *testing.T) {
 		c, err := scenario.Random(seed, shape)
 		require.NoError(t, err)
 		for i := range c.Dataset.Staging {
-			c.Dataset.Staging[i].Join = dataset.Left
+			c.Dataset.Staging[i].Join = rule.Left
 		}
 		columns := []dataset.Column{{Column: "item"}, {Column: "request_id"}}
 		for _, order := range []dataset.Order{dataset.Stored, dataset.Shuffled} {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/scenario"
+	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
 )
@@ -56,7 +57,7 @@ func TestColumnsThatOnlyARuleReads(t *testing.T) {
 			d.Training.Distinct = &dataset.Distinct{By: []string{"id"}, OrderBy: []dataset.OrderBy{{Column: "t_new"}}}
 		}, "t_new"},
 		"an overlay": {func(_ *dataset.Dataset, s *dataset.Staging, q *dataset.Query) {
-			s.Join, s.Columns = dataset.Overlay, []dataset.Column{{Column: "s_new", Name: "t_v"}}
+			s.Join, s.Columns = rule.Overlay, []dataset.Column{{Column: "s_new", Name: "t_v"}}
 			q.Columns = []dataset.Column{{Column: "t_v"}}
 		}, "s_new"},
 		"a time": {func(_ *dataset.Dataset, s *dataset.Staging, _ *dataset.Query) {
@@ -66,7 +67,7 @@ func TestColumnsThatOnlyARuleReads(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := dataset.Dataset{Name: "d", Key: []string{"id"}, Training: dataset.Training{Table: "ml.t"}}
-			s := dataset.Staging{Table: "ml.s", Duplicates: dataset.DuplicatesFirst}
+			s := dataset.Staging{Table: "ml.s", Duplicates: rule.DuplicatesFirst}
 			q := one(1, 8)
 			q.Columns = []dataset.Column{{Column: "id"}, {Column: "s_v"}}
 			c.change(&d, &s, &q)
@@ -95,7 +96,7 @@ func TestOpenReadsPlannedColumnsAlone(t *testing.T) {
 	renamed(t, w, "ml.s")
 	d := dataset.Dataset{
 		Name: "d", Key: []string{"id"}, Training: dataset.Training{Table: "ml.t"},
-		Staging: []dataset.Staging{{Table: "ml.s", Duplicates: dataset.DuplicatesFirst}},
+		Staging: []dataset.Staging{{Table: "ml.s", Duplicates: rule.DuplicatesFirst}},
 	}
 	l := loader.New(loader.Options{Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w, Scan: w.Scan})
 	q := one(1, 8)

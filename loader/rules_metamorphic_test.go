@@ -13,6 +13,7 @@ import (
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/scenario"
+	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
 )
@@ -65,8 +66,8 @@ func TestStrategiesGiveTheSameRows(t *testing.T) {
 	t.Parallel()
 	for _, c := range generated(t, thorough(5, 200), func(*scenario.Case) {}) {
 		want := rowsOf(t, c, loader.Options{})
-		for _, strategy := range []dataset.Strategy{
-			dataset.StrategyAuto, dataset.StrategyIndex, dataset.StrategyMerge, dataset.StrategyZip, dataset.StrategyBroadcast,
+		for _, strategy := range []rule.Strategy{
+			rule.StrategyAuto, rule.StrategyIndex, rule.StrategyMerge, rule.StrategyZip, rule.StrategyBroadcast,
 		} {
 			d := c.Clone()
 			for i := range d.Dataset.Staging {
@@ -254,7 +255,7 @@ func TestStreamsThatShareSides(t *testing.T) {
 		c.Query.Columns, c.Query.Filter = nil, ""
 		for i := range c.Dataset.Staging {
 			s := &c.Dataset.Staging[i]
-			if (s.Join == dataset.Left || s.Join == dataset.Inner) && s.Duplicates != dataset.DuplicatesAll {
+			if (s.Join == rule.Left || s.Join == rule.Inner) && s.Duplicates != rule.DuplicatesAll {
 				s.PointInTime = &dataset.PointInTime{Training: "ts", Staging: "ts", Tolerance: 50 * time.Hour}
 				if s.Columns != nil {
 					s.Columns = append(s.Columns, dataset.Column{Column: "ts", Name: s.Name + "_ts"})
@@ -289,14 +290,14 @@ func sharing(c *scenario.Case) []*scenario.Case {
 	var variants []*scenario.Case
 	for _, change := range []func(*dataset.Staging){
 		func(*dataset.Staging) {},
-		func(s *dataset.Staging) { s.Strategy = dataset.StrategyBroadcast },
+		func(s *dataset.Staging) { s.Strategy = rule.StrategyBroadcast },
 		func(s *dataset.Staging) { s.Filter = "version < 2" },
 		func(s *dataset.Staging) { s.OrderBy = []dataset.OrderBy{{Column: "version", Descending: true}} },
-		func(s *dataset.Staging) { s.Duplicates = dataset.DuplicatesFirst },
-		func(s *dataset.Staging) { s.Duplicates = dataset.DuplicatesLast },
+		func(s *dataset.Staging) { s.Duplicates = rule.DuplicatesFirst },
+		func(s *dataset.Staging) { s.Duplicates = rule.DuplicatesLast },
 		func(s *dataset.Staging) { s.PointInTime = nil },
 		func(s *dataset.Staging) { s.Align = nil },
-		func(s *dataset.Staging) { s.Missing, s.Defaults = dataset.MissingNull, nil },
+		func(s *dataset.Staging) { s.Missing, s.Defaults = rule.MissingNull, nil },
 		func(s *dataset.Staging) { s.MatchedAs = "" },
 		func(s *dataset.Staging) {
 			s.Columns = slices.Clone(s.Columns)
@@ -311,7 +312,7 @@ func sharing(c *scenario.Case) []*scenario.Case {
 		v := c.Clone()
 		v.Dataset.Name = ""
 		for i := range v.Dataset.Staging {
-			if s := &v.Dataset.Staging[i]; s.Join != dataset.Semi && s.Join != dataset.Anti {
+			if s := &v.Dataset.Staging[i]; s.Join != rule.Semi && s.Join != rule.Anti {
 				change(s)
 			}
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/scenario"
+	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
@@ -271,7 +272,7 @@ func TestStreamsOfOtherRulesShareNothing(t *testing.T) {
 	plain.Staging = entry(func(*dataset.Staging) {})
 	strict.Staging = entry(func(s *dataset.Staging) { s.Filter = "version < 2" })
 	filled.Staging = entry(func(s *dataset.Staging) {
-		s.Missing, s.Defaults = dataset.MissingDefault, []dataset.Default{{Column: "s0_u", Value: int64(-1)}}
+		s.Missing, s.Defaults = rule.MissingDefault, []dataset.Default{{Column: "s0_u", Value: int64(-1)}}
 	})
 	datasets := []dataset.Dataset{plain, strict, filled}
 	together := loader.New(loader.Options{Datasets: datasets, Catalog: c.World, Scan: c.Scan})
@@ -322,7 +323,7 @@ func TestStreamsOfOtherTimesShareNothing(t *testing.T) {
 		d := dataset.Dataset{
 			Name: column, Key: []string{"id"}, Training: dataset.Training{Table: "ml.train"},
 			Staging: []dataset.Staging{{
-				Table: "features.f", Duplicates: dataset.DuplicatesFirst,
+				Table: "features.f", Duplicates: rule.DuplicatesFirst,
 				Columns:     []dataset.Column{{Column: "early"}, {Column: "late"}, {Column: "v"}},
 				PointInTime: &dataset.PointInTime{Training: "at", Staging: column, Tolerance: 100, Exact: true},
 			}},

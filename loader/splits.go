@@ -9,7 +9,6 @@ import (
 
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/joiner"
-	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/lane"
 	"github.com/penstock/penstock/loader/plan"
 	"github.com/penstock/penstock/loader/resolve"
@@ -132,8 +131,8 @@ func (s *splits) locate(outputs []resolve.Output) []lane.Column {
 
 // cut says where the columns of the stream's batches lie in joined ones: each
 // by itself, or those of a staging table as one level.
-func (s *splits) cut(wire dataset.Wire) (columns []lane.Column, levels []lane.Level) {
-	if wire != dataset.WireIndexed {
+func (s *splits) cut(indexed bool) (columns []lane.Column, levels []lane.Level) {
+	if !indexed {
 		return s.columns, nil
 	}
 	for _, c := range s.columns {

@@ -81,7 +81,7 @@ func (s *stream) Report() Report {
 		}
 		r.Staging[name] = met
 	}
-	if s.reading.Tail != dataset.TailDrop {
+	if !s.reading.Tail.Drops() {
 		return r
 	}
 	for _, l := range s.start.lanes {
@@ -95,7 +95,7 @@ func (s *stream) Report() Report {
 // stepsLeft returns how many steps a reading ends after; lane.Unknown until
 // all its lanes have ended.
 func (s start) stepsLeft(p *plan.Plan, tail dataset.Tail) int64 {
-	if tail != dataset.TailDrop {
+	if !tail.Drops() {
 		return lane.Unknown
 	}
 	shortest := p.Rows

@@ -53,7 +53,8 @@ func Graph() []Row {
 		{Folder: "internal/parquet", Imports: "batch budget fault invariant store", Outside: libParquet},
 		{Folder: "cache", Imports: "budget fault invariant", Outside: libRistretto},
 
-		{Folder: "loader/dataset", Imports: "expr fault", Outside: libYAML},
+		{Folder: "joiner/rule", Imports: "fault"},
+		{Folder: "loader/dataset", Imports: "rule expr fault", Outside: libYAML},
 		{Folder: "loader/catalog", Imports: "dataset bucket expr fault"},
 		{
 			Folder: "loader/catalog/icebergcat", Imports: "catalog dataset bucket expr fault store",
@@ -65,7 +66,7 @@ func Graph() []Row {
 			Folder:  "loader/scan",
 			Imports: "dataset catalog plan cache store parquet batch budget expr bucket fault invariant",
 		},
-		{Folder: "joiner", Imports: "batch budget fault invariant"},
+		{Folder: "joiner", Imports: "rule batch budget fault invariant"},
 		{Folder: "loader/lane", Imports: "plan batch budget fault invariant"},
 		{Folder: "loader/verify", Imports: "dataset catalog resolve plan bucket budget fault"},
 		{

@@ -38,9 +38,9 @@ func (c Codec) codec() compress.Compression {
 		return compress.Codecs.Gzip
 	case Uncompressed:
 		return compress.Codecs.Uncompressed
-	default:
-		return compress.Codecs.Zstd
+	case Zstd:
 	}
+	return compress.Codecs.Zstd
 }
 
 // defaultRowGroupRows is Iceberg's usual limit.

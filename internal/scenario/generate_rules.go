@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader/dataset"
 )
 
@@ -15,8 +16,8 @@ func (g *generator) stagingEntry(i int) {
 	name := fmt.Sprintf("s%d", i)
 	entry := dataset.Staging{
 		Table: "features." + name, Name: name, MaxAmplification: pick(g.Rand, 1, dataset.DefaultMaxAmplification, unlimited),
-		Join:     pick(g.Rand, dataset.Left, dataset.Left, dataset.Left, dataset.Inner, dataset.Semi, dataset.Anti, dataset.Overlay, dataset.Overlay),
-		Strategy: pick(g.Rand, dataset.StrategyAuto, dataset.StrategyIndex, dataset.StrategyMerge, dataset.StrategyZip, dataset.StrategyBroadcast),
+		Join:     pick(g.Rand, rule.Left, rule.Left, rule.Left, rule.Inner, rule.Semi, rule.Anti, rule.Overlay, rule.Overlay),
+		Strategy: pick(g.Rand, rule.StrategyAuto, rule.StrategyIndex, rule.StrategyMerge, rule.StrategyZip, rule.StrategyBroadcast),
 		Key:      []dataset.KeyPair{{Training: "k", Staging: "req"}},
 	}
 	switch g.IntN(6) {
@@ -48,11 +49,11 @@ func (g *generator) stagingEntry(i int) {
 		entry.Filter = pick(g.Rand, "version < 3", "version >= 1", "region LIKE 'e%'", fmt.Sprintf("(%s_v IS NOT NULL OR version = 2)", prefix(entry)))
 	}
 	unique := false
-	if entry.Join != dataset.Semi && entry.Join != dataset.Anti {
+	if entry.Join != rule.Semi && entry.Join != rule.Anti {
 		unique = g.duplicates(&entry)
 		g.missing(&entry, name)
 	}
-	g.Layouts["strategy "+string(entry.Strategy)]++
+	g.Layouts["strategy "+entry.Strategy.String()]++
 	if again {
 		g.Staging = append(g.Staging, g.Staging[i-1])
 	} else {
@@ -67,17 +68,17 @@ func prefix(entry dataset.Staging) string { return strings.TrimPrefix(entry.Tabl
 // duplicates chooses what duplicate keys mean; true asks for a table without
 // them.
 func (g *generator) duplicates(entry *dataset.Staging) (unique bool) {
-	entry.Duplicates = pick(g.Rand, dataset.DuplicatesFirst, dataset.DuplicatesLast)
+	entry.Duplicates = pick(g.Rand, rule.DuplicatesFirst, rule.DuplicatesLast)
 	switch g.IntN(8) {
 	case 0, 1:
-		if entry.Join != dataset.Overlay && entry.PointInTime == nil {
-			entry.Duplicates = dataset.DuplicatesAll
+		if entry.Join != rule.Overlay && entry.PointInTime == nil {
+			entry.Duplicates = rule.DuplicatesAll
 		}
 	case 2:
-		entry.Duplicates = dataset.DuplicatesError
+		entry.Duplicates = rule.DuplicatesError
 		return !g.chance(4)
 	}
-	if entry.Duplicates != dataset.DuplicatesError && g.chance(2) {
+	if entry.Duplicates != rule.DuplicatesError && g.chance(2) {
 		entry.OrderBy = []dataset.OrderBy{{Column: pick(g.Rand, "version", "ts", "score", "region"), Descending: g.chance(2)}}
 		if g.chance(3) {
 			entry.OrderBy = append(entry.OrderBy, dataset.OrderBy{Column: "part", Descending: g.chance(2)})
@@ -105,24 +106,24 @@ func (g *generator) missing(entry *dataset.Staging, name string) {
 	}
 	g.Shuffle(len(entry.Columns), func(a, b int) { entry.Columns[a], entry.Columns[b] = entry.Columns[b], entry.Columns[a] })
 	switch {
-	case entry.Join == dataset.Overlay:
+	case entry.Join == rule.Overlay:
 		if d := g.Dataset.Training.Distinct; d == nil || len(d.By) == 1 {
 			entry.Columns = append(entry.Columns, dataset.Column{Column: "label"})
 		}
 		if d := g.Dataset.Training.Distinct; (d == nil || d.OrderBy == nil) && g.chance(2) {
 			entry.Columns = append(entry.Columns, dataset.Column{Column: "score"})
 		}
-		entry.Nulls = pick(g.Rand, dataset.NullsKeep, dataset.NullsReplace)
+		entry.Nulls = pick(g.Rand, rule.NullsKeep, rule.NullsReplace)
 	case g.chance(5):
 		entry.Columns, entry.Prefix = nil, name+"_all_"
 	}
-	if entry.Join != dataset.Inner && g.chance(4) {
+	if entry.Join != rule.Inner && g.chance(4) {
 		entry.MatchedAs = "has_" + name
 	}
 	switch {
 	case g.chance(24):
-		entry.Missing = dataset.MissingError
-	case entry.Join != dataset.Inner && g.chance(3):
+		entry.Missing = rule.MissingError
+	case entry.Join != rule.Inner && g.chance(3):
 		for _, column := range entry.Columns {
 			switch {
 			case column.Name == name+"_s":
@@ -137,7 +138,7 @@ func (g *generator) missing(entry *dataset.Staging, name string) {
 		}
 		slices.SortFunc(entry.Defaults, func(a, b dataset.Default) int { return strings.Compare(a.Column, b.Column) })
 		if len(entry.Defaults) > 0 {
-			entry.Missing = dataset.MissingDefault
+			entry.Missing = rule.MissingDefault
 		}
 	}
 }

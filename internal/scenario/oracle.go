@@ -1,13 +1,13 @@
 package scenario
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/penstock/penstock/joiner"
+	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader/dataset"
 )
 
@@ -50,7 +50,7 @@ func (c *Case) Expect(w *World) Expectation {
 	for i, t := range c.Staging {
 		rows, names := w.placed(t)
 		rows = slices.DeleteFunc(rows, func(row placed) bool { return !o.passes(row.cells, c.Dataset.Staging[i].Filter) })
-		if c.Dataset.Staging[i].Duplicates == dataset.DuplicatesAll {
+		if c.Dataset.Staging[i].Duplicates == rule.DuplicatesAll {
 			slices.SortStableFunc(rows, bySequence)
 		}
 		o.staging = append(o.staging, rows)
@@ -118,13 +118,13 @@ func (o *oracle) joined(row placed) []cells {
 		found := o.matches(i, row)
 		o.count(i, row, found)
 		switch entry.Join {
-		case dataset.Inner, dataset.Semi:
+		case rule.Inner, rule.Semi:
 			dropped = dropped || len(found) == 0
-		case dataset.Anti:
+		case rule.Anti:
 			dropped = dropped || len(found) > 0
-		case dataset.Left, dataset.Overlay:
+		case rule.Left, rule.Overlay:
 		}
-		if entry.Join == dataset.Semi || entry.Join == dataset.Anti {
+		if entry.Join == rule.Semi || entry.Join == rule.Anti {
 			continue
 		}
 		var next []cells
@@ -151,32 +151,32 @@ func (o *oracle) count(i int, row placed, found []cells) {
 	c := o.Counts[entry.Name]
 	defer func() { o.Counts[entry.Name] = c }()
 	c.Rows++
-	filtering := entry.Join == dataset.Semi || entry.Join == dataset.Anti
+	filtering := entry.Join == rule.Semi || entry.Join == rule.Anti
 	if slices.ContainsFunc(entry.Key, func(k dataset.KeyPair) bool { return row.cells[k.Training] == nil }) {
 		c.NullKeys++
 		o.Seen["null key"]++
 	}
 	if len(found) == 0 {
 		c.Missing++
-		o.Seen["missing "+string(cmp.Or(entry.Missing, dataset.MissingNull))+" "+string(entry.Join)]++
+		o.Seen["missing "+entry.Missing.String()+" "+entry.Join.String()]++
 		if slices.ContainsFunc(entry.Defaults, func(d dataset.Default) bool { return o.reads(d.Column) }) {
 			c.Defaulted++
 		}
-		if entry.Missing == dataset.MissingError && !filtering {
+		if entry.Missing == rule.MissingError && !filtering {
 			o.Fails = "a key is missing in " + entry.Name
 		}
 		return
 	}
 	c.Matched++
-	o.Seen["matched "+string(entry.Join)]++
+	o.Seen["matched "+entry.Join.String()]++
 	if len(found) > 1 {
 		c.Duplicates++
-		o.Seen["duplicates "+string(entry.Duplicates)]++
+		o.Seen["duplicates "+entry.Duplicates.String()]++
 		switch {
 		case filtering:
-		case entry.Duplicates == dataset.DuplicatesError:
+		case entry.Duplicates == rule.DuplicatesError:
 			o.Fails = "a key is duplicate in " + entry.Name
-		case entry.Duplicates != dataset.DuplicatesAll:
+		case entry.Duplicates != rule.DuplicatesAll:
 			c.Resolved++
 		}
 	}
@@ -194,9 +194,9 @@ func (o *oracle) chosen(entry dataset.Staging, found []cells) []cells {
 	switch {
 	case len(found) == 0:
 		return []cells{nil}
-	case entry.Duplicates == dataset.DuplicatesAll:
+	case entry.Duplicates == rule.DuplicatesAll:
 		return found
-	case entry.Duplicates == dataset.DuplicatesLast:
+	case entry.Duplicates == rule.DuplicatesLast:
 		return found[len(found)-1:]
 	default:
 		return found[:1]
@@ -211,7 +211,7 @@ func (o *oracle) with(i int, row, match cells) cells {
 		name := column.Output()
 		v := shaped(match[column.Column], column)
 		switch {
-		case slices.Contains(o.names, name) && (match == nil || v == nil && entry.Nulls == dataset.NullsKeep):
+		case slices.Contains(o.names, name) && (match == nil || v == nil && entry.Nulls == rule.NullsKeep):
 			o.Seen["overlay keeps"]++
 		case slices.Contains(o.names, name):
 			o.Seen["overlay replaces"]++
@@ -240,7 +240,7 @@ func defaultOf(entry dataset.Staging, name string) any {
 // shown are the columns that an entry asks for, with their output names.
 func (o *oracle) shown(i int) []dataset.Column {
 	entry := o.Dataset.Staging[i]
-	if entry.Join == dataset.Semi || entry.Join == dataset.Anti {
+	if entry.Join == rule.Semi || entry.Join == rule.Anti {
 		return nil
 	}
 	var columns []dataset.Column

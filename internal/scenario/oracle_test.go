@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader/dataset"
 )
 
@@ -30,8 +31,8 @@ func small(change func(*Case)) *Case {
 		Dataset: dataset.Dataset{
 			Name: "d", Key: []string{"k"}, Training: dataset.Training{Table: "ml.train"},
 			Staging: []dataset.Staging{{
-				Table: "f.s", Name: "s", Key: []dataset.KeyPair{{Training: "k", Staging: "k"}}, Join: dataset.Left,
-				Duplicates: dataset.DuplicatesFirst, Columns: []dataset.Column{{Column: "v"}},
+				Table: "f.s", Name: "s", Key: []dataset.KeyPair{{Training: "k", Staging: "k"}}, Join: rule.Left,
+				Duplicates: rule.DuplicatesFirst, Columns: []dataset.Column{{Column: "v"}},
 			}},
 		},
 		Query: dataset.Query{Columns: []dataset.Column{{Column: "item"}, {Column: "v"}}},
@@ -63,14 +64,14 @@ func TestExpect(t *testing.T) {
 		want   string
 	}{
 		"first":            {func(*Case) {}, "1 10, 2 -, 3 -, 4 10"},
-		"last":             {entry(func(s *dataset.Staging) { s.Duplicates = dataset.DuplicatesLast }), "1 -, 2 -, 3 -, 4 -"},
-		"all":              {entry(func(s *dataset.Staging) { s.Duplicates = dataset.DuplicatesAll }), "1 10, 1 30, 1 -, 2 -, 3 -, 4 10, 4 30, 4 -"},
-		"error":            {entry(func(s *dataset.Staging) { s.Duplicates = dataset.DuplicatesError }), "fails: a key is duplicate in s"},
-		"missing":          {entry(func(s *dataset.Staging) { s.Missing = dataset.MissingError }), "fails: a key is missing in s"},
+		"last":             {entry(func(s *dataset.Staging) { s.Duplicates = rule.DuplicatesLast }), "1 -, 2 -, 3 -, 4 -"},
+		"all":              {entry(func(s *dataset.Staging) { s.Duplicates = rule.DuplicatesAll }), "1 10, 1 30, 1 -, 2 -, 3 -, 4 10, 4 30, 4 -"},
+		"error":            {entry(func(s *dataset.Staging) { s.Duplicates = rule.DuplicatesError }), "fails: a key is duplicate in s"},
+		"missing":          {entry(func(s *dataset.Staging) { s.Missing = rule.MissingError }), "fails: a key is missing in s"},
 		"by value":         {entry(func(s *dataset.Staging) { s.OrderBy = []dataset.OrderBy{{Column: "v", Descending: true}} }), "1 30, 2 -, 3 -, 4 30"},
-		"inner":            {entry(func(s *dataset.Staging) { s.Join = dataset.Inner }), "1 10, 4 10"},
-		"semi":             {func(c *Case) { c.Dataset.Staging[0].Join = dataset.Semi; c.Query.Columns = c.Query.Columns[:1] }, "1, 4"},
-		"anti":             {func(c *Case) { c.Dataset.Staging[0].Join = dataset.Anti; c.Query.Columns = c.Query.Columns[:1] }, "2, 3"},
+		"inner":            {entry(func(s *dataset.Staging) { s.Join = rule.Inner }), "1 10, 4 10"},
+		"semi":             {func(c *Case) { c.Dataset.Staging[0].Join = rule.Semi; c.Query.Columns = c.Query.Columns[:1] }, "1, 4"},
+		"anti":             {func(c *Case) { c.Dataset.Staging[0].Join = rule.Anti; c.Query.Columns = c.Query.Columns[:1] }, "2, 3"},
 		"staging filter":   {entry(func(s *dataset.Staging) { s.Filter = "v > 10" }), "1 30, 2 -, 3 -, 4 30"},
 		"filter before":    {func(c *Case) { c.Query.Filter = "label = 1" }, "3 -, 4 10"},
 		"filter after":     {func(c *Case) { c.Query.Filter = "v IS NULL AND item < 3" }, "2 -"},
@@ -90,21 +91,21 @@ func TestExpect(t *testing.T) {
 			c.Dataset.Training.Distinct = &dataset.Distinct{By: []string{"k"}, Keep: dataset.KeepLast, Scope: dataset.ScopePartition}
 		}, "1 10, 2 -, 3 -, 4 10"},
 		"default": {entry(func(s *dataset.Staging) {
-			s.Missing, s.Defaults = dataset.MissingDefault, []dataset.Default{{Column: "v", Value: int64(-1)}}
-			s.Duplicates = dataset.DuplicatesLast
+			s.Missing, s.Defaults = rule.MissingDefault, []dataset.Default{{Column: "v", Value: int64(-1)}}
+			s.Duplicates = rule.DuplicatesLast
 		}), "1 -, 2 -1, 3 -1, 4 -"},
 		"overlay": {func(c *Case) {
-			c.Dataset.Staging[0].Join, c.Dataset.Staging[0].Columns = dataset.Overlay, []dataset.Column{{Column: "label"}}
+			c.Dataset.Staging[0].Join, c.Dataset.Staging[0].Columns = rule.Overlay, []dataset.Column{{Column: "label"}}
 			c.Query.Columns[1].Column = "label"
 		}, "1 7, 2 -, 3 1, 4 7"},
 		"overlay with a null": {func(c *Case) {
-			c.Dataset.Staging[0].Join, c.Dataset.Staging[0].Columns = dataset.Overlay, []dataset.Column{{Column: "label"}}
+			c.Dataset.Staging[0].Join, c.Dataset.Staging[0].Columns = rule.Overlay, []dataset.Column{{Column: "label"}}
 			c.Dataset.Staging[0].Filter, c.Query.Columns[1].Column = "v = 30", "label"
 		}, "1 -, 2 -, 3 1, 4 -"},
 		"overlay keeps": {func(c *Case) {
-			c.Dataset.Staging[0].Join, c.Dataset.Staging[0].Columns = dataset.Overlay, []dataset.Column{{Column: "label"}}
+			c.Dataset.Staging[0].Join, c.Dataset.Staging[0].Columns = rule.Overlay, []dataset.Column{{Column: "label"}}
 			c.Dataset.Staging[0].Filter, c.Query.Columns[1].Column = "v = 30", "label"
-			c.Dataset.Staging[0].Nulls = dataset.NullsKeep
+			c.Dataset.Staging[0].Nulls = rule.NullsKeep
 		}, "1 0, 2 -, 3 1, 4 1"},
 		"matched": {func(c *Case) {
 			c.Dataset.Staging[0].MatchedAs, c.Query.Columns[1].Column = "has", "has"

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
 )
@@ -122,13 +123,13 @@ func (g *plain) entry(i int) dataset.Staging {
 	entry := dataset.Staging{
 		Table: "features." + name, Name: name, Key: []dataset.KeyPair{{Training: "request_id", Staging: "req"}},
 		Columns: []dataset.Column{{Column: name + "_text"}, {Column: name + "_user", Name: name + "_u"}, {Column: name + "_tags"}},
-		Join:    dataset.Left, Missing: dataset.MissingNull, Duplicates: dataset.DuplicatesLast,
+		Join:    rule.Left, Missing: rule.MissingNull, Duplicates: rule.DuplicatesLast,
 	}
 	if g.IntN(2) == 0 {
-		entry.Duplicates = dataset.DuplicatesFirst
+		entry.Duplicates = rule.DuplicatesFirst
 	}
 	if g.IntN(4) == 0 {
-		entry.Join = dataset.Inner
+		entry.Join = rule.Inner
 	}
 	if g.IntN(4) == 0 {
 		entry.Filter = "version < 3"

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader/dataset"
 )
 
@@ -128,14 +129,14 @@ func simplerEntry(try func(func(*Case) bool), i int) {
 	entry := func(change func(*dataset.Staging) bool) {
 		try(func(d *Case) bool { return change(&d.Dataset.Staging[i]) })
 	}
-	entry(func(s *dataset.Staging) bool { return set(&s.Strategy, dataset.StrategyIndex) })
+	entry(func(s *dataset.Staging) bool { return set(&s.Strategy, rule.StrategyIndex) })
 	entry(func(s *dataset.Staging) bool { return set(&s.Filter, "") })
 	entry(func(s *dataset.Staging) bool { return set(&s.Align, nil) })
 	entry(func(s *dataset.Staging) bool { return set(&s.PointInTime, nil) })
 	entry(func(s *dataset.Staging) bool { return set(&s.MatchedAs, "") })
 	entry(func(s *dataset.Staging) bool {
 		s.Defaults = nil
-		return set(&s.Missing, dataset.MissingNull)
+		return set(&s.Missing, rule.MissingNull)
 	})
 	entry(func(s *dataset.Staging) bool {
 		had := s.OrderBy != nil
@@ -148,14 +149,14 @@ func simplerEntry(try func(func(*Case) bool), i int) {
 		return had
 	})
 	entry(func(s *dataset.Staging) bool {
-		return s.Duplicates == dataset.DuplicatesAll && set(&s.Duplicates, dataset.DuplicatesFirst)
+		return s.Duplicates == rule.DuplicatesAll && set(&s.Duplicates, rule.DuplicatesFirst)
 	})
 	entry(func(s *dataset.Staging) bool {
-		if s.Join == dataset.Overlay || s.Join == dataset.Left {
+		if s.Join == rule.Overlay || s.Join == rule.Left {
 			return false
 		}
 		s.Columns = []dataset.Column{}
-		return set(&s.Join, dataset.Left)
+		return set(&s.Join, rule.Left)
 	})
 	entry(func(s *dataset.Staging) bool {
 		had := len(s.Columns) > 0 && len(s.Defaults) == 0

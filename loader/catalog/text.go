@@ -44,9 +44,9 @@ func (p PartitionField) wholeText(v int64, typ arrow.DataType) string {
 		return time.Unix(v*hour, 0).UTC().Format("2006-01-02-15")
 	case Identity, Truncate:
 		return valueText(v, typ)
-	default:
-		return strconv.FormatInt(v, 10)
+	case Bucket, Other:
 	}
+	return strconv.FormatInt(v, 10)
 }
 
 // valueText renders a column's value that is stored as a whole number.

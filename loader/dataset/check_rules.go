@@ -17,29 +17,28 @@ func (d *decoder) checkRules(at place, s Staging) {
 	if at.kind != kindObject || !d.sound(join(at.path, "join")) {
 		return
 	}
-	switch s.Join {
-	case Semi, Anti:
+	kind := s.Join
+	if !kind.Adds() {
 		for _, name := range []string{"columns", "prefix", "matched_as", "missing", "duplicates", "order_by"} {
-			d.refuse(at, name, "%s keeps or drops training rows and adds no column, so %s says nothing; leave it out", s.Join, name)
-		}
-	case Inner:
-		d.refuse(at, "matched_as", "every row of an inner join matched; leave it out, or say join: left")
-		if s.Missing == MissingDefault {
-			d.refuse(at, "missing", "an inner join drops rows without a match, so they need no values; leave it out, or say join: left")
-		}
-	case Overlay:
-		if s.Duplicates == DuplicatesAll {
-			d.refuse(at, "duplicates", "an overlay replaces the values of one row by those of one row; say first or last")
+			d.refuse(at, name, "%s keeps or drops training rows and adds no column, so %s says nothing; leave it out", kind, name)
 		}
 	}
-	if s.Join != Overlay {
+	if kind.Adds() && !kind.Fills() {
+		d.refuse(at, "matched_as", "every row of an %s join matched; leave it out, or say join: left", kind)
+		if s.Missing.Defaults() {
+			d.refuse(at, "missing", "an %s join drops rows without a match, so they need no values; leave it out, or say join: left", kind)
+		}
+	}
+	if kind.Replaces() && s.Duplicates.Multiply() {
+		d.refuse(at, "duplicates", "an overlay replaces the values of one row by those of one row; say first or last")
+	}
+	if !kind.Replaces() {
 		d.refuse(at, "nulls", "says what a null of an overlay does; leave it out, or say join: overlay")
 	}
-	if s.Join != Semi && s.Join != Anti && !slices.Contains([]Duplicates{DuplicatesFirst, DuplicatesLast, DuplicatesAll}, s.Duplicates) &&
-		d.sound(join(at.path, "duplicates")) {
+	if kind.Adds() && s.Duplicates.Fail() && d.sound(join(at.path, "duplicates")) {
 		d.refuse(at, "order_by", "orders the rows of one key, of which there may be one alone; say duplicates: first, last or all")
 	}
-	if s.PointInTime != nil && s.Duplicates == DuplicatesAll && s.Join != Overlay {
+	if s.PointInTime != nil && s.Duplicates.Multiply() && !kind.Replaces() {
 		d.refuse(at, "duplicates", "point_in_time takes one row per key; say error, first or last")
 	}
 	d.checkDefaults(at, s)

@@ -3,6 +3,8 @@ package dataset
 import (
 	"cmp"
 	"strings"
+
+	"github.com/penstock/penstock/joiner/rule"
 )
 
 // Dataset is a named join: one training table and its staging tables.
@@ -39,14 +41,7 @@ func (s Staging) defaults(key []string) Staging {
 		s.Key = samePairs(key)
 	}
 	s.Ref = s.Ref.normal()
-	s.Join = cmp.Or(s.Join, Left)
-	s.Missing = cmp.Or(s.Missing, MissingNull)
-	s.Duplicates = cmp.Or(s.Duplicates, DuplicatesError)
-	s.Strategy = cmp.Or(s.Strategy, StrategyAuto)
 	s.MaxAmplification = cmp.Or(s.MaxAmplification, DefaultMaxAmplification)
-	if s.Join == Overlay {
-		s.Nulls = cmp.Or(s.Nulls, NullsReplace)
-	}
 	if s.Align != nil {
 		align := s.Align.defaults()
 		s.Align = &align
@@ -91,17 +86,18 @@ type Staging struct {
 	Key         []KeyPair // never empty after decoding; no column twice on either side
 	Columns     []Column  // nil: all but the keys; empty: none
 	Prefix      string    // put before the names of columns that are not renamed
-	Join        Join
-	Nulls       Nulls // of Overlay alone; "" otherwise
-	Missing     Missing
-	Defaults    []Default // of MissingDefault alone, by column, ascending
-	Duplicates  Duplicates
-	OrderBy     []OrderBy    // what DuplicatesFirst, Last and All go by, before the order of files; nil: that alone
+	Join        rule.Kind
+	Nulls       rule.Nulls // of an overlay
+	Missing     rule.Missing
+	Defaults    []Default // where Missing has defaults, by column, ascending
+	Duplicates  rule.Duplicates
+	OrderBy     []OrderBy    // what first, last and all go by, before the order of files; nil: that alone
 	Align       *Align       // nil: every partition may match every other
 	PointInTime *PointInTime // nil: rows have no time
 	MinMatch    float64      // share of training rows that must match; 0: any
 	MatchedAs   string       // name of a boolean column that says which rows matched; "": none
-	Strategy    Strategy
+	Strategy    rule.Strategy
+	Custom      string // the name of a custom strategy; "" of others
 	// MaxAmplification is how often each staging byte may be read at most, on
 	// average, before planning fails.
 	MaxAmplification float64
@@ -129,37 +125,3 @@ func (c Column) Output() string {
 	}
 	return c.Column
 }
-
-// Join says which training rows a staging table keeps.
-type Join string
-
-// The kinds of join.
-const (
-	Left    Join = "left"    // every training row; unmatched ones have null features
-	Inner   Join = "inner"   // matched training rows only
-	Semi    Join = "semi"    // matched training rows, without columns of the staging table
-	Anti    Join = "anti"    // unmatched training rows, without columns of the staging table
-	Overlay Join = "overlay" // every training row; columns of the staging table replace training columns of their names where it matched
-)
-
-// Missing says what a training row without a staging row gets.
-type Missing string
-
-// What a missing key means.
-const (
-	MissingNull    Missing = "null"
-	MissingError   Missing = "error"
-	MissingDefault Missing = "default" // Staging.Defaults; columns without one are null
-)
-
-// Duplicates says what several staging rows of one key mean. Order is
-// (sequence number, file path, row position).
-type Duplicates string
-
-// What duplicate staging keys mean, for keys that a training row asks for.
-const (
-	DuplicatesError Duplicates = "error"
-	DuplicatesFirst Duplicates = "first"
-	DuplicatesLast  Duplicates = "last"
-	DuplicatesAll   Duplicates = "all" // one row per staging row, as SQL has it
-)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/penstock/penstock/internal/expr"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/joiner/rule"
 )
 
 // decoder turns trees into values and collects every fault on the way. What
@@ -211,6 +212,19 @@ func choice[E ~string](d *decoder, at place, served []E, later ...E) E {
 		d.add(0, f)
 	}
 	return got
+}
+
+// word decodes one of some words.
+func word[W rule.Word](d *decoder, at place, served []W) W {
+	texts := make([]string, len(served))
+	for i, w := range served {
+		texts[i] = w.String()
+	}
+	if i := slices.Index(texts, choice(d, at, texts)); i >= 0 {
+		return served[i]
+	}
+	var none W // the fault is reported
+	return none
 }
 
 func nearest[E ~string](got E, among []E) string {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/joiner/rule"
 )
 
 // requestLevel is the level of the training table's request columns; no
@@ -111,14 +112,14 @@ func tableFields() []field[Staging] {
 func matchFields() []field[Staging] {
 	return []field[Staging]{
 		{name: "join", read: func(d *decoder, at place, out *Staging) {
-			out.Join = choice(d, at, []Join{Left, Inner, Semi, Anti, Overlay})
+			out.Join = word(d, at, rule.Kinds())
 		}},
 		{name: "nulls", read: func(d *decoder, at place, out *Staging) {
-			out.Nulls = choice(d, at, []Nulls{NullsKeep, NullsReplace})
+			out.Nulls = word(d, at, rule.AllNulls())
 		}},
 		{name: "missing", read: func(d *decoder, at place, out *Staging) { out.Missing, out.Defaults = d.missing(at) }},
 		{name: "duplicates", read: func(d *decoder, at place, out *Staging) {
-			out.Duplicates = choice(d, at, []Duplicates{DuplicatesError, DuplicatesFirst, DuplicatesLast, DuplicatesAll})
+			out.Duplicates = word(d, at, rule.AllDuplicates())
 		}},
 		{name: "order_by", read: func(d *decoder, at place, out *Staging) { out.OrderBy = d.orderBy(at) }},
 		{name: "min_match", read: func(d *decoder, at place, out *Staging) { out.MinMatch = d.number(at, 0, 1) }},

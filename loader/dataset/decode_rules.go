@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/penstock/penstock/joiner/rule"
 )
 
 // distinct decodes which repeated training rows are dropped.
@@ -88,19 +90,19 @@ func directed(text string) (column, word string) {
 
 // missing decodes the rule for keys without a staging row. It may also be a
 // null of YAML or JSON, which object takes for the default: the same.
-func (d *decoder) missing(at place) (Missing, []Default) {
+func (d *decoder) missing(at place) (rule.Missing, []Default) {
 	switch {
-	case at.kind == kindText && at.text == string(MissingDefault):
+	case at.kind == kindText && at.text == rule.MissingDefault.String():
 		d.fail(at.path, "names no values; write {default: {column: value}}")
-		return "", nil
+		return rule.MissingNull, nil
 	case at.kind != kindObject:
-		return choice(d, at, []Missing{MissingNull, MissingError}), nil
+		return word(d, at, []rule.Missing{rule.MissingNull, rule.MissingError}), nil
 	}
 	var out []Default
 	object(d, at, &out, []field[[]Default]{
 		{name: "default", must: true, read: func(d *decoder, at place, out *[]Default) { *out = d.defaults(at) }},
 	})
-	return MissingDefault, out
+	return rule.MissingDefault, out
 }
 
 // defaults decodes an object from output columns to values, by column.
@@ -226,24 +228,24 @@ func (d *decoder) pointInTime(at place) *PointInTime {
 // effortFields change how much is read, and no row.
 func effortFields() []field[Staging] {
 	return []field[Staging]{
-		{name: "strategy", read: func(d *decoder, at place, out *Staging) { out.Strategy = d.strategy(at) }},
+		{name: "strategy", read: func(d *decoder, at place, out *Staging) { out.Strategy, out.Custom = d.strategy(at) }},
 		{name: "max_amplification", read: func(d *decoder, at place, out *Staging) {
 			out.MaxAmplification = d.number(at, 1, math.MaxFloat64)
 		}},
 	}
 }
 
-// strategy decodes a strategy's name; whether a custom one is registered is
-// for the loader to say.
-func (d *decoder) strategy(at place) Strategy {
-	if name, custom := strings.CutPrefix(at.text, CustomPrefix); custom && at.kind == kindText {
+// strategy decodes a strategy, and the name of a custom one; whether that is
+// registered is for the loader to say.
+func (d *decoder) strategy(at place) (rule.Strategy, string) {
+	if name, custom := strings.CutPrefix(at.text, customPrefix); custom && at.kind == kindText {
 		if d.name(at); name == "" {
-			d.fail(at.path, "names no strategy; write %sNAME", CustomPrefix)
+			d.fail(at.path, "names no strategy; write %sNAME", customPrefix)
 		}
-		return Strategy(at.text)
+		return rule.StrategyCustom, name
 	}
-	served := []Strategy{StrategyAuto, StrategyIndex, StrategyMerge, StrategyZip, StrategyBroadcast}
-	return choice(d, at, served)
+	served := slices.DeleteFunc(rule.Strategies(), rule.Strategy.Custom)
+	return word(d, at, served), ""
 }
 
 // castType decodes the name of an Iceberg type that columns are cast to. The

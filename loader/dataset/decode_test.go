@@ -10,6 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader/dataset"
 )
 
@@ -51,20 +52,20 @@ func TestYAMLForms(t *testing.T) {
 				Table: "features.user_history_v3", Name: "user_history_v3",
 				Key:     []dataset.KeyPair{{Training: "request_id", Staging: "req_id"}, {Training: "day", Staging: "day"}},
 				Columns: []dataset.Column{{Column: "pins"}, {Column: "country", Name: "user_country"}},
-				Join:    dataset.Left, Missing: dataset.MissingNull, Duplicates: dataset.DuplicatesError,
-				Strategy: dataset.StrategyAuto, MaxAmplification: 4,
+				Join:    rule.Left, Missing: rule.MissingNull, Duplicates: rule.DuplicatesError,
+				Strategy: rule.StrategyAuto, MaxAmplification: 4,
 			},
 			{
 				Table: "features.items", Name: "items", Ref: dataset.Ref{Snapshot: 8812},
 				Key: []dataset.KeyPair{{Training: "item_id", Staging: "item_id"}}, Columns: []dataset.Column{},
-				Prefix: "i_", Join: dataset.Inner, Missing: dataset.MissingError, Duplicates: dataset.DuplicatesLast,
-				Strategy: dataset.StrategyAuto, MaxAmplification: 4,
+				Prefix: "i_", Join: rule.Inner, Missing: rule.MissingError, Duplicates: rule.DuplicatesLast,
+				Strategy: rule.StrategyAuto, MaxAmplification: 4,
 			},
 			{
 				Table: "features.genres", Name: "genres", Ref: dataset.Ref{Name: "v1"},
 				Key:  []dataset.KeyPair{{Training: "request_id", Staging: "request_id"}, {Training: "day", Staging: "day"}},
-				Join: dataset.Left, Missing: dataset.MissingNull, Duplicates: dataset.DuplicatesError,
-				Strategy: dataset.StrategyAuto, MaxAmplification: 4,
+				Join: rule.Left, Missing: rule.MissingNull, Duplicates: rule.DuplicatesError,
+				Strategy: rule.StrategyAuto, MaxAmplification: 4,
 			},
 		},
 	}

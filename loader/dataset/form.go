@@ -3,6 +3,8 @@ package dataset
 import (
 	"bytes"
 	"slices"
+
+	"github.com/penstock/penstock/joiner/rule"
 )
 
 type datasetForm struct {
@@ -27,25 +29,25 @@ type distinctForm struct {
 }
 
 type stagingForm struct {
-	Table            string     `json:"table"`
-	Name             string     `json:"name,omitempty"`
-	Ref              string     `json:"ref,omitempty"`
-	Snapshot         int64      `json:"snapshot,omitempty"`
-	Filter           string     `json:"filter,omitempty"`
-	Key              keyForm    `json:"key,omitempty"`
-	Columns          []Column   `json:"columns,omitzero"` // empty is not left out: it asks for none
-	Prefix           string     `json:"prefix,omitempty"`
-	Join             Join       `json:"join,omitempty"`
-	Nulls            Nulls      `json:"nulls,omitempty"`
-	Missing          any        `json:"missing,omitempty"`
-	Duplicates       Duplicates `json:"duplicates,omitempty"`
-	OrderBy          []string   `json:"order_by,omitempty"`
-	MinMatch         float64    `json:"min_match,omitempty"`
-	MatchedAs        string     `json:"matched_as,omitempty"`
-	Align            *alignForm `json:"align,omitempty"`
-	PointInTime      *pointForm `json:"point_in_time,omitempty"`
-	Strategy         Strategy   `json:"strategy,omitempty"`
-	MaxAmplification float64    `json:"max_amplification,omitempty"`
+	Table            string          `json:"table"`
+	Name             string          `json:"name,omitempty"`
+	Ref              string          `json:"ref,omitempty"`
+	Snapshot         int64           `json:"snapshot,omitempty"`
+	Filter           string          `json:"filter,omitempty"`
+	Key              keyForm         `json:"key,omitempty"`
+	Columns          []Column        `json:"columns,omitzero"` // empty is not left out: it asks for none
+	Prefix           string          `json:"prefix,omitempty"`
+	Join             rule.Kind       `json:"join,omitempty"`
+	Nulls            rule.Nulls      `json:"nulls,omitempty"`
+	Missing          any             `json:"missing,omitempty"`
+	Duplicates       rule.Duplicates `json:"duplicates,omitempty"`
+	OrderBy          []string        `json:"order_by,omitempty"`
+	MinMatch         float64         `json:"min_match,omitempty"`
+	MatchedAs        string          `json:"matched_as,omitempty"`
+	Align            *alignForm      `json:"align,omitempty"`
+	PointInTime      *pointForm      `json:"point_in_time,omitempty"`
+	Strategy         string          `json:"strategy,omitempty"`
+	MaxAmplification float64         `json:"max_amplification,omitempty"`
 }
 
 type alignForm struct {
@@ -84,19 +86,18 @@ func (s Staging) form(key []string) stagingForm {
 	preset := Staging{Table: s.Table, Join: s.Join}.defaults(key)
 	out := stagingForm{
 		Table: s.Table, Name: unless(s.Name, preset.Name), Ref: s.Ref.Name, Snapshot: s.Ref.Snapshot, Filter: s.Filter,
-		Columns: s.Columns, Prefix: s.Prefix, Join: unless(s.Join, Left), Nulls: unless(s.Nulls, preset.Nulls),
-		Duplicates: unless(s.Duplicates, preset.Duplicates), OrderBy: orderTexts(s.OrderBy),
+		Columns: s.Columns, Prefix: s.Prefix, Join: s.Join, Nulls: s.Nulls,
+		Duplicates: s.Duplicates, OrderBy: orderTexts(s.OrderBy),
 		MinMatch: s.MinMatch, MatchedAs: s.MatchedAs,
-		Strategy: unless(s.Strategy, preset.Strategy), MaxAmplification: unless(s.MaxAmplification, preset.MaxAmplification),
+		Strategy: unless(s.strategy(), preset.strategy()), MaxAmplification: unless(s.MaxAmplification, preset.MaxAmplification),
 	}
 	if !slices.Equal(s.Key, preset.Key) {
 		out.Key = s.Key
 	}
-	switch s.Missing {
-	case MissingDefault:
+	switch {
+	case s.Missing.Defaults():
 		out.Missing = map[string]defaultsForm{"default": s.Defaults}
-	case preset.Missing:
-	default:
+	case s.Missing != preset.Missing:
 		out.Missing = s.Missing
 	}
 	if s.Align != nil {
@@ -106,6 +107,14 @@ func (s Staging) form(key []string) stagingForm {
 		out.PointInTime = s.PointInTime.form()
 	}
 	return out
+}
+
+// strategy is the strategy as datasets have it.
+func (s Staging) strategy() string {
+	if s.Strategy.Custom() {
+		return customPrefix + s.Custom
+	}
+	return s.Strategy.String()
 }
 
 func (a Align) form() *alignForm {

@@ -1,6 +1,10 @@
 package dataset
 
-import "cmp"
+import (
+	"cmp"
+
+	"github.com/penstock/penstock/internal/fault"
+)
 
 // Query is one client's wish. The zero values of Order, Shuffle, Tail, Count,
 // Wire, Cache and Endpoints are replaced by their defaults when a query is
@@ -34,6 +38,17 @@ const (
 	Shuffled Order = "shuffled"
 )
 
+// IsShuffled says whether splits come in another order than as stored.
+func (o Order) IsShuffled() bool {
+	switch o {
+	case Shuffled:
+		return true
+	case Stored:
+		return false
+	}
+	return false
+}
+
 // Shuffle says what a shuffled order permutes.
 type Shuffle string
 
@@ -49,6 +64,17 @@ const (
 	TailDrop Tail = "drop" // all shards end at the same step
 )
 
+// Drops says whether they are left out.
+func (t Tail) Drops() bool {
+	switch t {
+	case TailDrop:
+		return true
+	case TailKeep:
+		return false
+	}
+	return false
+}
+
 // Count says whether the plan's row counts must be exact.
 type Count string
 
@@ -58,6 +84,17 @@ const (
 	CountExact    Count = "exact"
 )
 
+// IsExact says whether they must be.
+func (c Count) IsExact() bool {
+	switch c {
+	case CountExact:
+		return true
+	case CountEstimate:
+		return false
+	}
+	return false
+}
+
 // Wire is the form of the batches (docs/spec/wire.md).
 type Wire string
 
@@ -66,6 +103,18 @@ const (
 	WirePlain   Wire = "plain"   // every column beside the others
 	WireIndexed Wire = "indexed" // of each staging table a dictionary of its distinct rows
 )
+
+// Indexed says whether staging tables come as dictionaries. Another form than
+// those above is Internal.
+func (w Wire) Indexed() (bool, error) {
+	switch w {
+	case WireIndexed:
+		return true, nil
+	case WirePlain:
+		return false, nil
+	}
+	return false, fault.New(fault.Internal, "batches are asked for in a form %q, which does not exist", string(w))
+}
 
 // AllShards is the Index of a query that asks for every shard.
 const AllShards = -1

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader/dataset"
 )
 
@@ -108,10 +109,13 @@ func (m maker) dataset() dataset.Dataset {
 		s := dataset.Staging{
 			Table: m.table(), Name: name, Ref: m.ref(), Filter: m.filter(),
 			MinMatch: pick(m, 0, 1, m.Float64()),
-			Strategy: pick(m, dataset.StrategyAuto, dataset.StrategyIndex, dataset.StrategyMerge, dataset.StrategyZip,
-				dataset.StrategyBroadcast, dataset.Strategy(dataset.CustomPrefix+m.word())),
+			Strategy: pick(m, rule.StrategyAuto, rule.StrategyIndex, rule.StrategyMerge, rule.StrategyZip,
+				rule.StrategyBroadcast, rule.StrategyCustom),
 			MaxAmplification: pick(m, 1, dataset.DefaultMaxAmplification, 1+1000*m.Float64()),
-			Join:             pick(m, dataset.Left, dataset.Left, dataset.Inner, dataset.Semi, dataset.Anti, dataset.Overlay),
+			Join:             pick(m, rule.Left, rule.Left, rule.Inner, rule.Semi, rule.Anti, rule.Overlay),
+		}
+		if s.Strategy.Custom() {
+			s.Custom = m.word()
 		}
 		if i == 0 && m.often() {
 			s.Name = s.Table[strings.LastIndexByte(s.Table, '.')+1:] + strings.Repeat("x", m.IntN(2))
@@ -148,7 +152,7 @@ func (m maker) rules(s *dataset.Staging) {
 			Training: m.word(), Staging: pick(m, "", m.word()), Tolerance: 1 + m.lag().Time, Exact: m.often(),
 		}
 	}
-	if s.Join == dataset.Semi || s.Join == dataset.Anti {
+	if s.Join == rule.Semi || s.Join == rule.Anti {
 		return
 	}
 	s.Prefix = pick(m, "", "p_", "é")
@@ -158,23 +162,23 @@ func (m maker) rules(s *dataset.Staging) {
 			s.Columns = s.Columns[:min(1, len(s.Columns))]
 		}
 	}
-	s.Duplicates = pick(m, dataset.DuplicatesError, dataset.DuplicatesFirst, dataset.DuplicatesLast)
-	s.Missing = pick(m, dataset.MissingNull, dataset.MissingError)
-	if s.Join != dataset.Overlay && s.PointInTime == nil && m.IntN(3) == 0 {
-		s.Duplicates = dataset.DuplicatesAll
+	s.Duplicates = pick(m, rule.DuplicatesError, rule.DuplicatesFirst, rule.DuplicatesLast)
+	s.Missing = pick(m, rule.MissingNull, rule.MissingError)
+	if s.Join != rule.Overlay && s.PointInTime == nil && m.IntN(3) == 0 {
+		s.Duplicates = rule.DuplicatesAll
 	}
-	if s.Duplicates != dataset.DuplicatesError {
+	if s.Duplicates != rule.DuplicatesError {
 		s.OrderBy = m.orderBy()
 	}
-	if s.Join == dataset.Overlay {
-		s.Nulls = pick(m, dataset.NullsKeep, dataset.NullsReplace)
+	if s.Join == rule.Overlay {
+		s.Nulls = pick(m, rule.NullsKeep, rule.NullsReplace)
 	}
-	if s.Join == dataset.Inner {
+	if s.Join == rule.Inner {
 		return
 	}
 	s.MatchedAs = pick(m, "", strings.Repeat("matched", 2))
 	if s.Columns == nil && m.often() {
-		s.Missing = dataset.MissingDefault
+		s.Missing = rule.MissingDefault
 		for _, name := range m.words(1, 3) {
 			s.Defaults = append(s.Defaults, dataset.Default{Column: name, Value: m.value()})
 		}

@@ -11,15 +11,6 @@ type Default struct {
 	Value  any    // nil, bool, int64, float64 or string, as decoded; resolve types it
 }
 
-// Nulls says what a null of an overlay does.
-type Nulls string
-
-// What a null of a matched overlay row does to the training row's value.
-const (
-	NullsReplace Nulls = "replace" // the null stands
-	NullsKeep    Nulls = "keep"    // the training row's value stays
-)
-
 // OrderBy is one column by which staging rows of one key are ordered; nulls
 // are last either way.
 type OrderBy struct {
@@ -46,6 +37,17 @@ const (
 	KeepLast  Keep = "last"
 )
 
+// KeepsLast says whether it is the last.
+func (k Keep) KeepsLast() bool {
+	switch k {
+	case KeepLast:
+		return true
+	case KeepFirst:
+		return false
+	}
+	return false
+}
+
 // Scope says among which rows repeated ones are looked for.
 type Scope string
 
@@ -54,6 +56,17 @@ const (
 	ScopeTable     Scope = ""          // all rows: By must name a bucketed column, and no other partition field may part equal rows
 	ScopePartition Scope = "partition" // rows of one partition
 )
+
+// OfPartition says whether each partition is looked at by itself.
+func (s Scope) OfPartition() bool {
+	switch s {
+	case ScopePartition:
+		return true
+	case ScopeTable, scopeTableWord:
+		return false
+	}
+	return false
+}
 
 // Align joins each training partition with one staging partition, so that no
 // feature from the future leaks in. Training and Staging name the columns that
@@ -88,6 +101,24 @@ const (
 	AlignLatestBefore AlignRule = "latest_before" // the latest that exists and lies wholly before, by at least Lag
 )
 
+// IsSame says whether a partition meets the one of its own value.
+func (r AlignRule) IsSame() bool { return r.finds() == AlignSame }
+
+// IsLag says whether it meets the one at a distance.
+func (r AlignRule) IsLag() bool { return r.finds() == AlignLag }
+
+// IsLatest says whether it meets the latest of those before it.
+func (r AlignRule) IsLatest() bool { return r.finds() == AlignLatestBefore }
+
+// finds is the rule, if it is one.
+func (r AlignRule) finds() AlignRule {
+	switch r {
+	case AlignSame, AlignLag, AlignLatestBefore:
+		return r
+	}
+	return ""
+}
+
 // Lag is a distance between partitions: Months and Time for time partitions
 // ("1d", "6h", "2mo", "1y"), Count for integers ("3").
 type Lag struct {
@@ -105,22 +136,9 @@ type PointInTime struct {
 	Exact     bool          // whether a staging row of the very same time counts; decoding sets it unless `exact: false`
 }
 
-// Strategy says how a staging side is searched. It changes neither rows nor
-// their order. Names of custom strategies begin with CustomPrefix.
-type Strategy string
-
-// The strategies.
-const (
-	StrategyAuto      Strategy = "auto"      // merge where keys turn out sorted, else index
-	StrategyIndex     Strategy = "index"     // a hash index over the staging side
-	StrategyMerge     Strategy = "merge"     // a search in sorted keys that goes on where the last one ended
-	StrategyZip       Strategy = "zip"       // merge that looks at the next staging row first: both sides have the same keys in the same order
-	StrategyBroadcast Strategy = "broadcast" // the whole table, loaded once for all splits and streams
-)
-
-// CustomPrefix begins the names of strategies that the composition root
+// customPrefix begins the names of strategies that the composition root
 // registered.
-const CustomPrefix = "custom:"
+const customPrefix = "custom:"
 
 // DefaultMaxAmplification is the default of Staging.MaxAmplification.
 const DefaultMaxAmplification = 4
@@ -151,6 +169,17 @@ const (
 	SampleByRequest SampleBy = "request" // the first column of the dataset's key: all rows of a request go together
 	SampleByKey     SampleBy = "key"     // all columns of the dataset's key
 )
+
+// WholeKey says whether all columns of the key are hashed.
+func (b SampleBy) WholeKey() bool {
+	switch b {
+	case SampleByKey:
+		return true
+	case SampleByRequest:
+		return false
+	}
+	return false
+}
 
 // defaults sets what decoding sets.
 func (s Sample) defaults() Sample {

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader/dataset"
 )
 
@@ -50,8 +51,8 @@ func TestEveryRule(t *testing.T) {
 	}, got.Training.Distinct)
 	key := []dataset.KeyPair{{Training: "request_id", Staging: "request_id"}}
 	plain := dataset.Staging{
-		Key: key, Join: dataset.Left, Missing: dataset.MissingNull, Duplicates: dataset.DuplicatesError,
-		Strategy: dataset.StrategyAuto, MaxAmplification: dataset.DefaultMaxAmplification,
+		Key: key, Join: rule.Left, Missing: rule.MissingNull, Duplicates: rule.DuplicatesError,
+		Strategy: rule.StrategyAuto, MaxAmplification: dataset.DefaultMaxAmplification,
 	}
 	with := func(name string, change func(*dataset.Staging)) dataset.Staging {
 		s := plain
@@ -62,35 +63,35 @@ func TestEveryRule(t *testing.T) {
 	require.Equal(t, []dataset.Staging{
 		with("history", func(s *dataset.Staging) {
 			s.Columns = []dataset.Column{{Column: "pins", Name: "p", Last: 50}, {Column: "price", As: "float"}, {Column: "tags", First: 1}}
-			s.Missing = dataset.MissingDefault
+			s.Missing = rule.MissingDefault
 			s.Defaults = []dataset.Default{{Column: "p"}, {Column: "price", Value: int64(-1)}, {Column: "tags", Value: "?"}}
-			s.Duplicates = dataset.DuplicatesAll
+			s.Duplicates = rule.DuplicatesAll
 			s.OrderBy = []dataset.OrderBy{{Column: "updated_at", Descending: true}, {Column: "n"}, {Column: "m", Descending: true}}
 			s.Align = &dataset.Align{Training: "day", Staging: "day", Rule: dataset.AlignLag, Lag: dataset.Lag{Time: 7 * 24 * time.Hour}}
-			s.MinMatch, s.MatchedAs, s.Strategy, s.MaxAmplification = 0.98, "has_history", dataset.StrategyMerge, 2
+			s.MinMatch, s.MatchedAs, s.Strategy, s.MaxAmplification = 0.98, "has_history", rule.StrategyMerge, 2
 		}),
 		with("overlay", func(s *dataset.Staging) {
-			s.Join, s.Nulls = dataset.Overlay, dataset.NullsKeep
+			s.Join, s.Nulls = rule.Overlay, rule.NullsKeep
 			s.Align = &dataset.Align{Training: "day", Staging: "d", Rule: dataset.AlignLatestBefore}
 		}),
 		with("latest", func(s *dataset.Staging) {
-			s.Join, s.Nulls = dataset.Overlay, dataset.NullsReplace
+			s.Join, s.Nulls = rule.Overlay, rule.NullsReplace
 			s.Align = &dataset.Align{Training: "hour", Staging: "hour", Rule: dataset.AlignLatestBefore, Lag: dataset.Lag{Count: 3}}
 		}),
 		with("semi", func(s *dataset.Staging) {
-			s.Join, s.Strategy = dataset.Semi, "custom:mine"
+			s.Join, s.Strategy, s.Custom = rule.Semi, rule.StrategyCustom, "mine"
 			s.Align = &dataset.Align{Training: "day", Staging: "day", Rule: dataset.AlignSame}
 		}),
 		with("anti", func(s *dataset.Staging) {
-			s.Join = dataset.Anti
+			s.Join = rule.Anti
 			s.Align = &dataset.Align{Training: "month", Staging: "month", Rule: dataset.AlignLag, Lag: dataset.Lag{Months: 12}}
 		}),
 		with("events", func(s *dataset.Staging) {
 			s.PointInTime = &dataset.PointInTime{Training: "ts", Staging: "ts", Tolerance: 36 * time.Hour}
-			s.Duplicates, s.OrderBy = dataset.DuplicatesLast, []dataset.OrderBy{{Column: "n"}}
+			s.Duplicates, s.OrderBy = rule.DuplicatesLast, []dataset.OrderBy{{Column: "n"}}
 		}),
 		with("old", func(s *dataset.Staging) {
-			s.Join, s.Missing = dataset.Inner, dataset.MissingError
+			s.Join, s.Missing = rule.Inner, rule.MissingError
 			s.PointInTime = &dataset.PointInTime{Training: "ts", Staging: "at", Tolerance: 90 * time.Minute, Exact: true}
 		}),
 	}, got.Staging)

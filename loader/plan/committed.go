@@ -44,14 +44,7 @@ func unordered(files []catalog.File) (a, b catalog.File, found bool) {
 
 // needsCommits says whether it matters for an entry which of two staging rows
 // was written first.
-func needsCommits(s resolve.Staging) bool {
-	switch s.Join {
-	case dataset.Semi, dataset.Anti:
-		return false
-	default:
-		return s.Duplicates == dataset.DuplicatesFirst || s.Duplicates == dataset.DuplicatesLast
-	}
-}
+func needsCommits(s resolve.Staging) bool { return s.Join.Adds() && s.Duplicates.Choose() }
 
 // checkCommits refuses files whose order matters and is not known: Invalid, or
 // Expired where the plan is that of an earlier query, which had known it.

@@ -19,7 +19,7 @@ func (p *Plan) whole() bool { return p.Relation.Distinct != nil }
 // partition values must follow from the columns that tell rows apart.
 func (p *Plan) checkDistinct(files []catalog.File) error {
 	d := p.Relation.Distinct
-	if d == nil || d.Scope == dataset.ScopePartition {
+	if d == nil || d.Scope.OfPartition() {
 		return nil
 	}
 	t := p.Relation.Training

@@ -38,7 +38,7 @@ func (p *Plan) String() string {
 }
 
 func (p *Plan) orderText() string {
-	if p.Order == dataset.Shuffled {
+	if p.Order.IsShuffled() {
 		return fmt.Sprintf("shuffled by %s, seed %d, epoch %d", p.Shuffle, p.Seed, p.Epoch)
 	}
 	return string(p.Order)
@@ -88,7 +88,7 @@ func distinctText(d *resolve.Distinct) string {
 		names[i] = f.Name
 	}
 	scope := ""
-	if d.Scope == dataset.ScopePartition {
+	if d.Scope.OfPartition() {
 		scope = ", within each partition"
 	}
 	return fmt.Sprintf("distinct by %s, the %s of repeated rows stays%s; splits are whole buckets", strings.Join(names, ", "), d.Keep, scope)

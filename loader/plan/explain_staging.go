@@ -10,7 +10,6 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 
 	"github.com/penstock/penstock/loader/catalog"
-	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/resolve"
 )
 
@@ -23,7 +22,7 @@ func (p *Plan) explainStaging(b *strings.Builder, i int) {
 		keys[k] = key.Training.Name + " = " + key.Staging.Name
 	}
 	fmt.Fprintf(b, "  join %s on %s%s\n", r.Join, strings.Join(keys, " and "), rulesText(r))
-	fmt.Fprintf(b, "  strategy %s\n", strategyText(r.Strategy))
+	fmt.Fprintf(b, "  strategy %s\n", strategyText(r))
 	if r.Rows != nil {
 		fmt.Fprintf(b, "  filter %s; pruned %s\n", r.Rows, counted(s.Pruned, "file"))
 	}
@@ -49,11 +48,10 @@ func (p *Plan) explainStaging(b *strings.Builder, i int) {
 // rulesText names the rules of an entry that differ from row to row.
 func rulesText(r resolve.Staging) string {
 	var b strings.Builder
-	switch r.Join {
-	case dataset.Semi, dataset.Anti:
-	case dataset.Overlay:
+	switch {
+	case r.Join.Replaces():
 		fmt.Fprintf(&b, ", nulls %s, duplicates %s", r.Nulls, r.Duplicates)
-	default:
+	case r.Join.Adds():
 		fmt.Fprintf(&b, ", missing %s, duplicates %s", r.Missing, r.Duplicates)
 	}
 	for i, o := range r.Order {
@@ -86,17 +84,11 @@ func toleranceText(r resolve.Staging) string {
 	return r.PointInTime.Tolerance.String()
 }
 
-func strategyText(s dataset.Strategy) string {
-	switch s {
-	case dataset.StrategyAuto, "":
-		return "auto: merge where the keys turn out to be sorted, else index"
-	case dataset.StrategyMerge, dataset.StrategyZip:
-		return string(s) + "; index where the keys turn out not to be sorted"
-	case dataset.StrategyBroadcast:
-		return "broadcast: the whole table, loaded once for all splits"
-	default:
-		return string(s)
+func strategyText(r resolve.Staging) string {
+	if r.Strategy.Custom() {
+		return r.Strategy.Explain() + ":" + r.Custom
 	}
+	return r.Strategy.Explain()
 }
 
 func alignText(r resolve.Staging) string {

@@ -79,7 +79,7 @@ func (b *Bound) bindSample(s *dataset.Sample) error {
 		if len(names) == 0 {
 			return fault.InvalidField("sample.by", "the dataset has no key to sample by").WithRemedy("give the dataset a key, or sample by rate")
 		}
-		if s.By != dataset.SampleByKey {
+		if !s.By.WholeKey() {
 			names = names[:1]
 		}
 		for _, name := range names {
@@ -115,11 +115,9 @@ func (p *Plan) inexact() string {
 	}
 	for _, s := range p.Relation.Staging {
 		switch {
-		case s.Join == dataset.Inner:
-			return "an inner join drops rows: " + s.Name
-		case s.Join == dataset.Semi || s.Join == dataset.Anti:
-			return fmt.Sprintf("a %s join drops rows: %s", s.Join, s.Name)
-		case s.Duplicates == dataset.DuplicatesAll:
+		case !s.Join.KeepsAll():
+			return fmt.Sprintf("%s join drops rows: %s", s.Join.Article(), s.Name)
+		case s.Duplicates.Multiply():
 			return "a row is repeated for each of its matches: " + s.Name
 		}
 	}

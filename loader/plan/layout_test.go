@@ -14,6 +14,7 @@ import (
 
 	"github.com/penstock/penstock/internal/expr"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/plan"
@@ -130,9 +131,9 @@ func TestExplainOfRules(t *testing.T) {
 	tables, files := days([]int64{1, 2, 3, 5}, []int64{1, 3})
 	e := entry()
 	e.Align = &dataset.Align{Training: "day", Staging: "day", Rule: dataset.AlignLatestBefore}
-	e.Join, e.Nulls, e.Columns = dataset.Overlay, dataset.NullsKeep, []dataset.Column{{Column: "age", Name: "score"}, {Column: "age", Name: "fresh"}}
-	e.Duplicates, e.OrderBy, e.MinMatch = dataset.DuplicatesLast, []dataset.OrderBy{{Column: "day", Descending: true}}, 0.5
-	e.Strategy = dataset.StrategyMerge
+	e.Join, e.Nulls, e.Columns = rule.Overlay, rule.NullsKeep, []dataset.Column{{Column: "age", Name: "score"}, {Column: "age", Name: "fresh"}}
+	e.Duplicates, e.OrderBy, e.MinMatch = rule.DuplicatesLast, []dataset.OrderBy{{Column: "day", Descending: true}}, 0.5
+	e.Strategy = rule.StrategyMerge
 	d := homefeed(e)
 	tables[0].Fields = append(tables[0].Fields, catalog.Field{ID: 3, Name: "score", Type: arrow.PrimitiveTypes.Int32})
 	d.Training.Distinct = &dataset.Distinct{By: []string{"request_id"}, Scope: dataset.ScopePartition}
@@ -249,7 +250,7 @@ func TestFiltersAreDivided(t *testing.T) {
 	tables, files := days([]int64{1, 2, 3}, []int64{1})
 	tables[0].Fields = append(tables[0].Fields, catalog.Field{ID: 3, Name: "score", Type: arrow.PrimitiveTypes.Int32})
 	left, over := entry(), entry()
-	over.Name, over.Join, over.Columns = "over", dataset.Overlay, []dataset.Column{{Column: "age", Name: "score"}}
+	over.Name, over.Join, over.Columns = "over", rule.Overlay, []dataset.Column{{Column: "age", Name: "score"}}
 	d := homefeed(left, over)
 	d.Training.Filter = "day > 0"
 	tables, files.Staging = append(tables, tables[1]), append(files.Staging, files.Staging[0])
@@ -472,9 +473,9 @@ func TestReads(t *testing.T) {
 	_, err = bind(dataset.Query{Filter: "dya = 1"})
 	require.ErrorContains(t, err, `did you mean "day"?`)
 	e.PointInTime = &dataset.PointInTime{Training: "day", Staging: "day", Tolerance: time.Hour}
-	for strategy, want := range map[dataset.Strategy]plan.Columns{
-		dataset.StrategyAuto:      {Training: []int{1, 2}, Staging: [][]int{{1, 2, 3}}},
-		dataset.StrategyBroadcast: {Training: []int{}, Staging: [][]int{{3}}},
+	for strategy, want := range map[rule.Strategy]plan.Columns{
+		rule.StrategyAuto:      {Training: []int{1, 2}, Staging: [][]int{{1, 2, 3}}},
+		rule.StrategyBroadcast: {Training: []int{}, Staging: [][]int{{3}}},
 	} {
 		e.Strategy = strategy
 		b, err = bind(dataset.Query{})

@@ -52,7 +52,7 @@ func (p *Plan) match(staging int, files Files, q dataset.Query) (Staging, error)
 	for _, set := range sets {
 		class := newClass(set, kept)
 		if needsCommits(r) {
-			if err := checkCommits(r.Pinned, class.Files, q, "duplicates: "+string(r.Duplicates)); err != nil {
+			if err := checkCommits(r.Pinned, class.Files, q, "duplicates: "+r.Duplicates.String()); err != nil {
 				return out, p.inEntry(err, staging)
 			}
 		}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/penstock/penstock/internal/bucket"
 	"github.com/penstock/penstock/loader/catalog"
-	"github.com/penstock/penstock/loader/dataset"
 )
 
 // rank is where a split stands in the order: what is compared, first to last.
@@ -42,7 +41,7 @@ func (p *Plan) sort(files []catalog.File) {
 		ranks[split.ID] = s.rank(split)
 	}
 	compare := compareStored
-	if p.Order == dataset.Shuffled {
+	if p.Order.IsShuffled() {
 		compare = compareShuffled
 	}
 	slices.SortFunc(p.Splits, func(a, b Split) int { return compare(ranks[a.ID], ranks[b.ID]) })
@@ -63,7 +62,7 @@ func (s *sorter) rank(split Split) rank {
 	} else if split.Bucket.Of > 0 {
 		r.digits = []int{split.Bucket.Of} // above every first digit
 	}
-	if s.plan.Order != dataset.Shuffled {
+	if !s.plan.Order.IsShuffled() {
 		spec := s.specs[first.File.Spec]
 		r.family, r.common, r.rest = spec.family, pick(split.Partition, spec.common), pick(split.Partition, spec.rest)
 		return r

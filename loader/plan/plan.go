@@ -165,7 +165,7 @@ func (p *Plan) Steps(tail dataset.Tail, q int64) (int64, bool) {
 	for _, l := range p.Lanes {
 		shortest, longest = min(shortest, l.Rows), max(longest, l.Rows)
 	}
-	if tail == dataset.TailDrop {
+	if tail.Drops() {
 		return shortest / q, true
 	}
 	return (longest + q - 1) / q, true

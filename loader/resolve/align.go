@@ -128,12 +128,12 @@ func (a *aligned) of(f catalog.File) (int32, error) {
 		return noPart, err.In(a.training.Name, f.Location)
 	}
 	var want any
-	switch a.rule.Rule {
-	case dataset.AlignSame:
+	switch {
+	case a.rule.Rule.IsSame():
 		want = a.same(value, u)
-	case dataset.AlignLag:
+	case a.rule.Rule.IsLag():
 		want = a.before(value, u)
-	case dataset.AlignLatestBefore:
+	case a.rule.Rule.IsLatest():
 		want = a.latest(value, u)
 	}
 	if n, ok := a.parts[want]; ok && want != nil {
@@ -149,9 +149,9 @@ func (a *aligned) words() string {
 		least = ", by " + a.rule.Lag.String() + " at least"
 	}
 	switch {
-	case a.rule.Rule == dataset.AlignLag:
+	case a.rule.Rule.IsLag():
 		return "the " + a.unit.String() + " that lies " + a.rule.Lag.String() + " before it"
-	case a.rule.Rule == dataset.AlignLatestBefore:
+	case a.rule.Rule.IsLatest():
 		return "the latest " + a.unit.String() + " before it" + least
 	case a.unit.temporal():
 		return "the " + a.unit.String() + " that holds it"
@@ -170,10 +170,10 @@ func (a *aligned) check(training unit) *fault.Error {
 	switch {
 	case training.temporal() != a.unit.temporal(), !a.unit.temporal() && training != a.unit:
 		return a.refuse("staging", "partitions by %s cannot be aligned with partitions by %s", training, a.unit)
-	case a.rule.Rule == dataset.AlignSame && a.unit > training:
+	case a.rule.Rule.IsSame() && a.unit > training:
 		return a.refuse("rule", "%s is partitioned by %s, finer than %s by %s: no one partition is the same",
 			a.staging.Name, a.unit, a.training.Name, training).WithRemedy("use rule latest_before, or a lag of whole %ss", a.unit)
-	case a.rule.Rule == dataset.AlignSame:
+	case a.rule.Rule.IsSame():
 		return nil
 	case a.unit.temporal() && lag.Count != 0:
 		return a.refuse("lag", "%d is a count, but partitions are spans of time: write a duration such as 1d", lag.Count)
@@ -181,12 +181,12 @@ func (a *aligned) check(training unit) *fault.Error {
 		return a.refuse("lag", "%s is a duration, but partitions are no spans of time: write a count such as 1", lag)
 	case lag.Count < 0 || lag.Months < 0 || lag.Time < 0:
 		return a.refuse("lag", "a lag of %s lets the future in", lag)
-	case a.unit == textUnit && lag.Count != 0, a.unit == textUnit && a.rule.Rule == dataset.AlignLag:
+	case a.unit == textUnit && lag.Count != 0, a.unit == textUnit && a.rule.Rule.IsLag():
 		return a.refuse("rule", "strings have no distance: use rule same, or latest_before without a lag")
-	case a.rule.Rule == dataset.AlignLag && lag == (dataset.Lag{}):
+	case a.rule.Rule.IsLag() && lag == (dataset.Lag{}):
 		return a.refuse("lag", "a lag of nothing lets the future in: a staging partition holds what came after its training partition began").
 			WithRemedy("use a lag of at least one %s", a.unit)
-	case a.rule.Rule == dataset.AlignLag && a.unit.temporal() && a.steps() == 0:
+	case a.rule.Rule.IsLag() && a.unit.temporal() && a.steps() == 0:
 		return a.refuse("lag", "a lag of %s is no whole number of %ss, by which %s is partitioned", lag, a.unit, a.staging.Name)
 	}
 	return nil

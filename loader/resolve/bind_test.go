@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/resolve"
@@ -107,7 +108,7 @@ func TestDefaultsAreTyped(t *testing.T) {
 		{"zoned", "2026-10-01T12:00:00", "write an offset", true},
 		{"list", int64(1), "the only default of nested columns", true},
 	} {
-		e := dataset.Staging{Table: "ml.s", Columns: []dataset.Column{{Column: c.column, Name: "x"}}, Missing: dataset.MissingDefault, Defaults: []dataset.Default{{Column: "x", Value: c.value}}}
+		e := dataset.Staging{Table: "ml.s", Columns: []dataset.Column{{Column: c.column, Name: "x"}}, Missing: rule.MissingDefault, Defaults: []dataset.Default{{Column: "x", Value: c.value}}}
 		r, err := bindWide(dataset.Training{}, e)
 		if c.fault {
 			require.ErrorContains(t, err, c.want, "%s %v", c.column, c.value)
@@ -120,7 +121,7 @@ func TestDefaultsAreTyped(t *testing.T) {
 		require.True(t, arrow.TypeEqual(o.Type(), o.Default.DataType()))
 		require.Equal(t, c.want, o.Default.ValueStr(0), "%s", c.column)
 	}
-	cast := dataset.Staging{Table: "ml.s", Columns: []dataset.Column{{Column: "big", Name: "x", As: "double"}}, Missing: dataset.MissingDefault, Defaults: []dataset.Default{{Column: "x", Value: -1.5}}}
+	cast := dataset.Staging{Table: "ml.s", Columns: []dataset.Column{{Column: "big", Name: "x", As: "double"}}, Missing: rule.MissingDefault, Defaults: []dataset.Default{{Column: "x", Value: -1.5}}}
 	r, err := bindWide(dataset.Training{}, cast)
 	require.NoError(t, err)
 	require.Equal(t, "-1.5", output(t, r, "x").Default.ValueStr(0), "a default is of the type that the column has in the stream")
@@ -129,7 +130,7 @@ func TestDefaultsAreTyped(t *testing.T) {
 	require.Equal(t, arrow.PrimitiveTypes.Float32, selected[0].Default.DataType())
 	_, err = r.Select([]dataset.Column{{Column: "x", As: "int"}})
 	require.ErrorContains(t, err, "the default -1.5 is no value of column")
-	e := dataset.Staging{Table: "ml.s", Columns: []dataset.Column{{Column: "word", Name: "x"}}, Missing: dataset.MissingDefault, Defaults: []dataset.Default{{Column: "x"}}}
+	e := dataset.Staging{Table: "ml.s", Columns: []dataset.Column{{Column: "word", Name: "x"}}, Missing: rule.MissingDefault, Defaults: []dataset.Default{{Column: "x"}}}
 	r, err = bindWide(dataset.Training{}, e)
 	require.NoError(t, err)
 	require.Nil(t, output(t, r, "x").Default)
@@ -142,10 +143,10 @@ func TestDefaultsAreTyped(t *testing.T) {
 // spec: resolve-34, resolve-36, resolve-39
 func TestOverlayOutputs(t *testing.T) {
 	t.Parallel()
-	replace := dataset.Staging{Table: "ml.s", Name: "a", Join: dataset.Overlay, Columns: []dataset.Column{{Column: "small"}, {Column: "real", Name: "fresh"}}, MatchedAs: "hit"}
-	keep := dataset.Staging{Table: "ml.s", Name: "b", Join: dataset.Overlay, Nulls: dataset.NullsKeep, Columns: []dataset.Column{{Column: "small"}}}
-	semi := dataset.Staging{Table: "ml.s", Name: "c", Join: dataset.Semi}
-	anti := dataset.Staging{Table: "ml.s", Name: "d", Join: dataset.Anti}
+	replace := dataset.Staging{Table: "ml.s", Name: "a", Join: rule.Overlay, Columns: []dataset.Column{{Column: "small"}, {Column: "real", Name: "fresh"}}, MatchedAs: "hit"}
+	keep := dataset.Staging{Table: "ml.s", Name: "b", Join: rule.Overlay, Nulls: rule.NullsKeep, Columns: []dataset.Column{{Column: "small"}}}
+	semi := dataset.Staging{Table: "ml.s", Name: "c", Join: rule.Semi}
+	anti := dataset.Staging{Table: "ml.s", Name: "d", Join: rule.Anti}
 	r, err := bindWide(dataset.Training{}, replace, keep, semi, anti)
 	require.NoError(t, err)
 	small := output(t, r, "small")
@@ -191,15 +192,15 @@ func TestOverlayRefuses(t *testing.T) {
 			defaults: []dataset.Default{{Column: "word", Value: "x"}}, message: "keeps the training table's value",
 		},
 	} {
-		e := dataset.Staging{Table: "ml.s", Name: "s", Join: dataset.Overlay, Columns: c.columns, Defaults: c.defaults}
+		e := dataset.Staging{Table: "ml.s", Name: "s", Join: rule.Overlay, Columns: c.columns, Defaults: c.defaults}
 		if c.defaults != nil {
-			e.Missing = dataset.MissingDefault
+			e.Missing = rule.MissingDefault
 		}
 		_, err := bindWide(c.training, e)
 		require.Equal(t, fault.Invalid, fault.KindOf(err), name)
 		require.ErrorContains(t, err, c.message, name)
 	}
-	twice := dataset.Staging{Table: "ml.s", Join: dataset.Overlay, Columns: []dataset.Column{{Column: "real", Name: "fresh"}}}
+	twice := dataset.Staging{Table: "ml.s", Join: rule.Overlay, Columns: []dataset.Column{{Column: "real", Name: "fresh"}}}
 	other := twice
 	twice.Name, other.Name = "a", "b"
 	_, err := bindWide(dataset.Training{}, twice, other)
@@ -287,7 +288,7 @@ func TestTimesOfOneType(t *testing.T) {
 
 func TestOrderAndDistinctAreBound(t *testing.T) {
 	t.Parallel()
-	e := dataset.Staging{Table: "ml.s", Prefix: "s_", Duplicates: dataset.DuplicatesLast, OrderBy: []dataset.OrderBy{{Column: "at", Descending: true}, {Column: "real"}}}
+	e := dataset.Staging{Table: "ml.s", Prefix: "s_", Duplicates: rule.DuplicatesLast, OrderBy: []dataset.OrderBy{{Column: "at", Descending: true}, {Column: "real"}}}
 	r, err := bindWide(dataset.Training{Distinct: &dataset.Distinct{By: []string{"id"}, Keep: dataset.KeepLast, OrderBy: []dataset.OrderBy{{Column: "small"}}}}, e)
 	require.NoError(t, err)
 	require.Equal(t, "at", r.Staging[0].Order[0].Field.Name)

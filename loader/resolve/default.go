@@ -16,12 +16,11 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/penstock/penstock/internal/fault"
-	"github.com/penstock/penstock/loader/dataset"
 )
 
 // defaultsOf returns an entry's defaults by output name.
 func (b *binder) defaultsOf(s *Staging, at string) map[string]any {
-	if s.Missing != dataset.MissingDefault {
+	if !s.Missing.Defaults() {
 		return nil
 	}
 	defaults := make(map[string]any, len(s.Defaults))

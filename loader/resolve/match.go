@@ -4,10 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/penstock/penstock/loader/catalog"
-	"github.com/penstock/penstock/loader/dataset"
 )
 
 // NoClass is the class of training rows that nothing can match.
@@ -84,9 +82,7 @@ func (m *Match) whole() bool { return m.staging.whole() }
 // whole says that the layout of the keys narrows nothing: the entry broadcasts
 // its table, or a custom strategy searches it, which may find keys that are not
 // equal.
-func (s Staging) whole() bool {
-	return s.Strategy == dataset.StrategyBroadcast || strings.HasPrefix(string(s.Strategy), dataset.CustomPrefix)
-}
+func (s Staging) whole() bool { return s.Strategy.Whole() }
 
 // factsOf collects what is known of a staging file.
 func (m *Match) factsOf(f catalog.File) facts {

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/expr"
+	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/resolve"
@@ -163,7 +164,7 @@ func TestTimesNarrowTheMatch(t *testing.T) {
 		require.Equal(t, []string{"old", "edge", "within", "last", "future", "unknown"}, got[1], name)
 		require.Nil(t, got[2], name)
 		whole := timed(unit.column, unit.unit, training, staging)
-		whole.entry.Strategy = dataset.StrategyBroadcast
+		whole.entry.Strategy = rule.StrategyBroadcast
 		got = whole.names(t)
 		require.Equal(t, []string{"old", "edge", "within", "last", "future", "unknown"}, got[0], name)
 	}
@@ -235,7 +236,7 @@ func TestRangesAreAskedForWhereTheyHelp(t *testing.T) {
 	training, staging = s.relation(t).Ranges()
 	require.Equal(t, []int{1}, training)
 	require.Equal(t, [][]int{{1}}, staging)
-	for _, whole := range []dataset.Strategy{dataset.StrategyBroadcast, dataset.CustomPrefix + "nearest"} {
+	for _, whole := range []rule.Strategy{rule.StrategyBroadcast, rule.StrategyCustom} {
 		s.entry.Strategy = whole
 		training, _ = s.relation(t).Ranges()
 		require.Empty(t, training)
@@ -268,7 +269,7 @@ func TestBroadcastIsOneClass(t *testing.T) {
 	t.Parallel()
 	s := sides{training: trainingTable(2), staging: stagingTable(spec(1, 2)), entry: entry()}
 	s.trainingFiles, s.stagingFiles = numbered("", 0, 2), numbered("", 0, 2)
-	for _, whole := range []dataset.Strategy{dataset.StrategyBroadcast, dataset.CustomPrefix + "nearest"} {
+	for _, whole := range []rule.Strategy{rule.StrategyBroadcast, rule.StrategyCustom} {
 		s.entry.Strategy = whole
 		require.Equal(t, [][]string{nil, {"0", "1"}, {"0", "1"}}, s.names(t))
 	}

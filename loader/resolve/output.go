@@ -79,7 +79,7 @@ func Schema(outputs []Output) *arrow.Schema {
 // Columns of an overlay that bear the name of a training column replace it.
 func (b *binder) outputs(r *Relation, level int, fixed map[int]string) {
 	s := &r.Staging[level]
-	if s.Join == dataset.Semi || s.Join == dataset.Anti {
+	if !s.Join.Adds() {
 		return
 	}
 	at := fmt.Sprintf("staging[%d]", level)
@@ -90,10 +90,10 @@ func (b *binder) outputs(r *Relation, level int, fixed map[int]string) {
 		field := fmt.Sprintf("%s.columns[%d]", at, i)
 		value, given := defaults[o.Name]
 		delete(defaults, o.Name)
-		if s.Join == dataset.Overlay && b.overlay(r, o, given, fixed, field) {
+		if s.Join.Replaces() && b.overlay(r, o, given, fixed, field) {
 			continue
 		}
-		o.Null = s.Join != dataset.Inner || !o.Field.Required
+		o.Null = s.Join.Fills() || !o.Field.Required
 		if given {
 			o.missing = value
 			b.faults = append(b.faults, o.setDefault(at+".missing.default."+o.Name)...)
@@ -175,7 +175,7 @@ func (b *binder) overlay(r *Relation, o Output, given bool, fixed map[int]string
 		b.fault(fmt.Sprintf("staging[%d].missing.default", o.Level), "",
 			"column %q replaces a training column: a row without a match keeps the training table's value", o.Name)
 	}
-	if s.Nulls != dataset.NullsKeep && !o.Field.Required {
+	if s.Nulls.Replace() && !o.Field.Required {
 		replaced.Null = true
 	}
 	replaced.Overlays = append(replaced.Overlays, Overlay{Level: o.Level, Field: o.Field})
@@ -256,7 +256,11 @@ func (r *Relation) Select(columns []dataset.Column) ([]Output, error) {
 // them is one column: a dictionary of structs, named after the entry
 // (docs/spec/wire.md). Another column of such a name is Invalid.
 func (r *Relation) Schema(outputs []Output, wire dataset.Wire) (*arrow.Schema, error) {
-	if wire != dataset.WireIndexed {
+	indexed, err := wire.Indexed()
+	if err != nil {
+		return nil, err
+	}
+	if !indexed {
 		return Schema(outputs), nil
 	}
 	var fields []arrow.Field

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/expr"
+	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
 )
@@ -246,13 +247,13 @@ func TestEqualKeysShareAClass(t *testing.T) {
 			s.entry.Key = append(s.entry.Key, dataset.KeyPair{Training: "k1", Staging: "k1"})
 		}
 		if r.IntN(10) == 0 {
-			s.entry.Strategy = dataset.StrategyBroadcast
+			s.entry.Strategy = rule.StrategyBroadcast
 			seen["broadcast"]++
 		}
 		for i, found := range s.names(t) {
 			for j, f := range staging.files {
 				has := slices.Contains(found, f.Location)
-				if plain && s.entry.Strategy == "" {
+				if plain && s.entry.Strategy == rule.StrategyAuto {
 					require.Equal(t, meets(training, staging, i, j), has, "seed %d: %v and %v", seed, training.files[i], f)
 					seen["exact"]++
 				}

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/resolve"
@@ -47,7 +48,7 @@ func stagingTable(specs ...catalog.Spec) *catalog.Table {
 func entry() dataset.Staging {
 	return dataset.Staging{
 		Table: "features.user", Name: "user", Key: []dataset.KeyPair{{Training: "request_id", Staging: "req"}},
-		Join: dataset.Left, Missing: dataset.MissingNull, Duplicates: dataset.DuplicatesError,
+		Join: rule.Left, Missing: rule.MissingNull, Duplicates: rule.DuplicatesError,
 	}
 }
 
@@ -74,7 +75,7 @@ func TestOutputs(t *testing.T) {
 		{Name: "late", Type: arrow.BinaryTypes.String, Nullable: true},
 	}, nil).String(), resolve.Schema(r.Outputs).String(), "keys left out, staging columns by field id")
 	inner := entry()
-	inner.Join, inner.Columns, inner.Prefix = dataset.Inner, []dataset.Column{{Column: "late"}, {Column: "age", Name: "years"}}, "u_"
+	inner.Join, inner.Columns, inner.Prefix = rule.Inner, []dataset.Column{{Column: "late"}, {Column: "age", Name: "years"}}, "u_"
 	r, err = bind(t, inner)
 	require.NoError(t, err)
 	require.Equal(t, "u_late", r.Outputs[3].Name)

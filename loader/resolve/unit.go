@@ -48,9 +48,9 @@ func calendarUnit(kind catalog.TransformKind) unit {
 		return dayUnit
 	case catalog.Hour:
 		return hourUnit
-	default:
-		return noUnit
+	case catalog.Identity, catalog.Bucket, catalog.Truncate, catalog.Other:
 	}
+	return noUnit
 }
 
 // unitOf is the unit of a partition field of a column of a type; noUnit if

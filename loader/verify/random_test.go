@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/scenario"
+	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
 )
@@ -70,11 +71,11 @@ func lenient(c *scenario.Case) {
 	for i := range c.Dataset.Staging {
 		s := &c.Dataset.Staging[i]
 		s.MinMatch = 0
-		if s.Missing == dataset.MissingError {
-			s.Missing = dataset.MissingNull
+		if s.Missing == rule.MissingError {
+			s.Missing = rule.MissingNull
 		}
-		if s.Join != dataset.Semi && s.Join != dataset.Anti && s.Duplicates == dataset.DuplicatesError {
-			s.Duplicates = dataset.DuplicatesFirst
+		if s.Join != rule.Semi && s.Join != rule.Anti && s.Duplicates == rule.DuplicatesError {
+			s.Duplicates = rule.DuplicatesFirst
 		}
 	}
 }

@@ -20,7 +20,6 @@ import (
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog"
-	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/plan"
 	"github.com/penstock/penstock/loader/resolve"
 )
@@ -235,11 +234,11 @@ func (v *verifier) judge(r resolve.Staging, j *Join) {
 	if j.TrainingRows > 0 {
 		j.MatchRate = float64(j.Matched) / float64(j.TrainingRows)
 	}
-	adds := r.Join != dataset.Semi && r.Join != dataset.Anti
-	if adds && r.Duplicates == dataset.DuplicatesError && j.DuplicateKeys > 0 {
+	adds := r.Join.Adds()
+	if adds && r.Duplicates.Fail() && j.DuplicateKeys > 0 {
 		v.find(Duplicates, r.Name, "", duplicatesText(j))
 	}
-	if adds && r.Missing == dataset.MissingError && j.Missing > 0 {
+	if adds && r.Missing.Fail() && j.Missing > 0 {
 		v.find(Missing, r.Name, "", missingText(j))
 	}
 	if j.MatchRate < r.MinMatch {

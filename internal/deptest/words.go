@@ -1,0 +1,136 @@
+package deptest
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path"
+	"strconv"
+	"strings"
+)
+
+// CheckWords finds the places outside of some packages that compare a value
+// with one of the words that such a package declares, its typed constants: by ==
+// or !=, or as the case of a switch. Who asks the value what it means instead
+// needs no change when a word is added. It returns one sentence per place. Files
+// that end in _test.go, and test kits, may compare.
+func CheckWords(root fs.FS, module string, packages []string) ([]string, error) {
+	words := map[string]map[string]bool{}
+	for _, folder := range packages {
+		found, err := wordsOf(root, folder)
+		if err != nil {
+			return nil, err
+		}
+		words[path.Join(module, folder)] = found
+	}
+	folders, err := readFolders(root)
+	if err != nil {
+		return nil, err
+	}
+	var faults []string
+	for _, f := range folders {
+		if words[path.Join(module, f.path)] != nil || strings.HasSuffix(f.path, "test") || f.path == "internal/scenario" || strings.HasPrefix(f.path, "internal/scenario/") {
+			continue
+		}
+		found, err := compared(root, f.path, words)
+		if err != nil {
+			return nil, err
+		}
+		faults = append(faults, found...)
+	}
+	return faults, nil
+}
+
+// parsed calls a function for every product file of a folder.
+func parsed(root fs.FS, folder string, do func(*ast.File, *token.FileSet)) error {
+	names, err := fs.Glob(root, path.Join(folder, "*.go"))
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		text, err := fs.ReadFile(root, name)
+		if err != nil {
+			return err
+		}
+		files := token.NewFileSet()
+		file, err := parser.ParseFile(files, name, text, parser.SkipObjectResolution)
+		if err != nil {
+			return fmt.Errorf("parse %s: %w", name, err)
+		}
+		do(file, files)
+	}
+	return nil
+}
+
+// wordsOf returns the constants of a folder that are of a type of its own.
+func wordsOf(root fs.FS, folder string) (map[string]bool, error) {
+	words := map[string]bool{}
+	err := parsed(root, folder, func(file *ast.File, _ *token.FileSet) {
+		for _, d := range file.Decls {
+			group, ok := d.(*ast.GenDecl)
+			if !ok || group.Tok != token.CONST {
+				continue
+			}
+			typed := false
+			for _, s := range group.Specs {
+				spec := s.(*ast.ValueSpec)
+				if spec.Type != nil || len(spec.Values) > 0 {
+					_, typed = spec.Type.(*ast.Ident)
+				}
+				for _, name := range spec.Names {
+					if typed && name.IsExported() {
+						words[name.Name] = true
+					}
+				}
+			}
+		}
+	})
+	return words, err
+}
+
+// compared finds the comparisons of one folder.
+func compared(root fs.FS, folder string, words map[string]map[string]bool) ([]string, error) {
+	var faults []string
+	err := parsed(root, folder, func(file *ast.File, files *token.FileSet) {
+		names := map[string]string{} // by the name that the file has for it: the package
+		for _, i := range file.Imports {
+			at, _ := strconv.Unquote(i.Path.Value)
+			name := path.Base(at)
+			if i.Name != nil {
+				name = i.Name.Name
+			}
+			if words[at] != nil {
+				names[name] = at
+			}
+		}
+		check := func(e ast.Expr) {
+			s, ok := e.(*ast.SelectorExpr)
+			if !ok {
+				return
+			}
+			if x, ok := s.X.(*ast.Ident); ok && words[names[x.Name]][s.Sel.Name] {
+				faults = append(faults, fmt.Sprintf("%s: compares with %s.%s: ask the value what it means", files.Position(s.Pos()), x.Name, s.Sel.Name))
+			}
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.BinaryExpr:
+				if n.Op == token.EQL || n.Op == token.NEQ {
+					check(n.X)
+					check(n.Y)
+				}
+			case *ast.CaseClause:
+				for _, e := range n.List {
+					check(e)
+				}
+			}
+			return true
+		})
+	})
+	return faults, err
+}
