@@ -124,15 +124,11 @@ func (t Table) make(w *World) error {
 
 // appendLines commits rows given as text; without lines there is no commit.
 func (w *World) appendLines(t *catalog.Table, spec int, lines []string, fileRows int) error {
-	rows, err := Rows(t.Fields, lines)
-	if err != nil {
+	rows, err := parseLines(t.Fields, lines)
+	if err != nil || len(rows) == 0 {
 		return err
 	}
-	defer rows.Release()
-	if rows.NumRows() == 0 {
-		return nil
-	}
-	return w.Append(t, spec, rows, fileRows)
+	return w.appendRows(t, spec, rows, fileRows)
 }
 
 // Decoded returns the dataset as a server reads it from its configuration.

@@ -2,10 +2,11 @@ package scenario
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/apache/arrow-go/v18/arrow"
 
 	"github.com/penstock/penstock/joiner"
 	"github.com/penstock/penstock/loader/dataset"
@@ -35,9 +36,10 @@ type oracle struct {
 	*Case
 	training []placed
 	staging  [][]placed
-	files    [][]stored // per staging entry
-	names    []string   // of the training columns
-	headers  [][]string // of the columns of each staging table
+	files    [][]stored                // per staging entry
+	names    []string                  // of the training columns
+	types    map[string]arrow.DataType // of the training columns
+	headers  [][]string                // of the columns of each staging table
 	spans    map[*stored]map[string]*span
 	Expectation
 }
@@ -47,6 +49,7 @@ type oracle struct {
 func (c *Case) Expect(w *World) Expectation {
 	o := &oracle{Case: c, spans: map[*stored]map[string]*span{}, Expectation: Expectation{Seen: Coverage{}, Counts: map[string]joiner.Counts{}}}
 	o.training, o.names = w.placed(c.Training)
+	o.types = typesOf(c.Training.Header)
 	for i, t := range c.Staging {
 		rows, names := w.placed(t)
 		rows = slices.DeleteFunc(rows, func(row placed) bool { return !o.passes(row.cells, c.Dataset.Staging[i].Filter) })
@@ -96,6 +99,16 @@ func (w *World) placed(t Table) ([]placed, []string) {
 		}
 	}
 	return rows, names
+}
+
+// typesOf are the types of a table's columns.
+func typesOf(header string) map[string]arrow.DataType {
+	fields, _ := Fields(header) // the tables were made of it
+	types := map[string]arrow.DataType{}
+	for _, f := range fields {
+		types[f.Name] = f.Type
+	}
+	return types
 }
 
 // survivors are the training rows that reach the joins.
@@ -310,13 +323,4 @@ func shaped(v any, column dataset.Column) any {
 		return float64(n)
 	}
 	return v
-}
-
-// Texts renders rows for comparison.
-func Texts(rows [][]any) []string {
-	texts := make([]string, len(rows))
-	for i, row := range rows {
-		texts[i] = fmt.Sprintf("%v", row)
-	}
-	return texts
 }

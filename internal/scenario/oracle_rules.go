@@ -1,7 +1,6 @@
 package scenario
 
 import (
-	"math/big"
 	"math/bits"
 	"regexp"
 	"slices"
@@ -10,9 +9,7 @@ import (
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/arrow/decimal128"
 
-	"github.com/penstock/penstock/internal/bucket"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
 )
@@ -156,19 +153,12 @@ func (o *oracle) sampled(row cells) bool {
 	if s == nil || s.Hash == nil {
 		return true
 	}
-	var hash int32
-	switch v := row[o.Dataset.Key[0]].(type) {
-	case int64:
-		if strings.Contains(o.Training.Header, o.Dataset.Key[0]+":timestamp_ns") {
-			v = floorDiv(v, 1000) // as Iceberg hashes instants
-		}
-		hash = bucket.HashInt64(v)
-	case string:
-		hash = bucket.HashString(v)
-	case Decimal:
-		hash = bucket.HashDecimal128(decimal128.FromBigInt(new(big.Rat).Mul(v.number(), big.NewRat(100, 1)).Num())) // of scale 2
+	column := o.Dataset.Key[0]
+	hash := uint32(0)
+	if v := row[column]; v != nil {
+		hash = bucketHash(o.types[column], v)
 	}
-	place := float64(bits.Reverse32(uint32(hash)&0x7fffffff)>>1) / (1 << 31)
+	place := float64(bits.Reverse32(hash&0x7fffffff)>>1) / (1 << 31)
 	from, to := s.Hash.From, s.Hash.To
 	in := from <= place && place < to
 	if from > to {

@@ -19,6 +19,7 @@ type Part struct {
 	Spec      int   // index into the table's specs
 	Partition []any // see catalog.File
 	Rows      arrow.RecordBatch
+	values    [][]any // the rows as they were cut; nil: those of Rows
 }
 
 // File is a data file as a writer of tables made it, and what it holds.
@@ -50,15 +51,11 @@ func (t Table) Parts() (table *catalog.Table, commits [][]Part, err error) {
 		}
 	}
 	for _, c := range t.Commits {
-		rows, err := Rows(fields, c.Lines)
+		rows, err := parseLines(fields, c.Lines)
 		if err != nil {
 			return nil, nil, err
 		}
-		var parts []Part
-		if rows.NumRows() > 0 {
-			parts, err = cut(table, c.Spec, rows, c.FileRows)
-		}
-		rows.Release()
+		parts, err := cut(table, c.Spec, rows, c.FileRows)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -68,12 +65,19 @@ func (t Table) Parts() (table *catalog.Table, commits [][]Part, err error) {
 }
 
 // cut sends rows to their partitions, in order, and cuts each partition's
-// rows into files of at most fileRows rows (0: one file).
-func cut(t *catalog.Table, spec int, rows arrow.RecordBatch, fileRows int) ([]Part, error) {
+// rows into files of at most fileRows rows (0: one file). Where a row lies is
+// worked out on values, and the oracle's rows are these: nothing of the product
+// has a hand in them.
+func cut(t *catalog.Table, spec int, rows [][]any, fileRows int) ([]Part, error) {
 	partitions, err := divide(t, t.Specs[spec], rows)
 	if err != nil {
 		return nil, err
 	}
+	whole, err := batchOf(t.Fields, rows)
+	if err != nil {
+		return nil, err
+	}
+	defer whole.Release()
 	var parts []Part
 	for _, p := range partitions {
 		size := len(p.rows)
@@ -81,11 +85,15 @@ func cut(t *catalog.Table, spec int, rows arrow.RecordBatch, fileRows int) ([]Pa
 			size = fileRows
 		}
 		for some := range slices.Chunk(p.rows, size) {
-			kept, err := batch.Filter(rows, some, memory.DefaultAllocator)
+			kept, err := batch.Filter(whole, some, memory.DefaultAllocator)
 			if err != nil {
 				return nil, err
 			}
-			parts = append(parts, Part{Spec: spec, Partition: p.values, Rows: kept})
+			values := make([][]any, len(some))
+			for i, row := range some {
+				values[i] = rows[row]
+			}
+			parts = append(parts, Part{Spec: spec, Partition: p.values, Rows: kept, values: values})
 		}
 	}
 	return parts, nil
@@ -121,13 +129,17 @@ func (w *World) commit(t *catalog.Table, files []File) error {
 		if _, ok := w.rows[f.Location]; ok {
 			return fmt.Errorf("two files lie at %s", f.Location)
 		}
+		values := f.values
+		if values == nil {
+			values = Values(f.Rows)
+		}
 		listed[i] = catalog.File{
-			Location: f.Location, Bytes: f.Bytes, Rows: f.Rows.NumRows(), Sequence: f.Sequence, Spec: f.Spec, Partition: f.Partition, Ranges: ranges(t, f.Rows),
+			Location: f.Location, Bytes: f.Bytes, Rows: f.Rows.NumRows(), Sequence: f.Sequence, Spec: f.Spec, Partition: f.Partition, Ranges: ranges(t, values),
 		}
 		w.rows[f.Location] = f.Rows
 		w.files[f.Location] = f
 		w.stored[t.Name] = append(w.stored[t.Name], stored{
-			spec: t.Specs[f.Spec], partition: f.Partition, rows: Values(f.Rows), location: f.Location, sequence: f.Sequence,
+			spec: t.Specs[f.Spec], partition: f.Partition, rows: values, location: f.Location, sequence: f.Sequence,
 		})
 	}
 	_, err := w.Memory.Append(t.Name, listed...)
