@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/apache/arrow-go/v18/arrow"
+
 	"github.com/penstock/penstock/loader/dataset"
 )
 
@@ -44,19 +46,23 @@ func (g *generator) stagingEntry(i int) {
 		}
 		g.Layouts["point in time"]++
 	}
-	if g.chance(4) {
-		entry.Filter = pick(g.Rand, "version < 3", "version >= 1", "region LIKE 'e%'", fmt.Sprintf("(%s_v IS NOT NULL OR version = 2)", prefix(entry)))
+	header := g.stagingHeader(i)
+	if again {
+		header = g.Staging[i-1].Header
 	}
 	unique := false
 	if entry.Join != dataset.Semi && entry.Join != dataset.Anti {
-		unique = g.duplicates(&entry)
-		g.missing(&entry, name)
+		unique = g.duplicates(&entry, header)
+		g.missing(&entry, name, typesOf(header))
 	}
 	g.Layouts["strategy "+string(entry.Strategy)]++
 	if again {
 		g.Staging = append(g.Staging, g.Staging[i-1])
 	} else {
-		g.Staging = append(g.Staging, g.stagingTable(i, aligned, unique))
+		g.Staging = append(g.Staging, g.stagingTable(i, header, aligned, unique))
+	}
+	if g.chance(4) {
+		entry.Filter = g.filter(columnsOf(g.Staging[i])).String()
 	}
 	g.Dataset.Staging = append(g.Dataset.Staging, entry)
 }
@@ -66,7 +72,7 @@ func prefix(entry dataset.Staging) string { return strings.TrimPrefix(entry.Tabl
 
 // duplicates chooses what duplicate keys mean; true asks for a table without
 // them.
-func (g *generator) duplicates(entry *dataset.Staging) (unique bool) {
+func (g *generator) duplicates(entry *dataset.Staging, header string) (unique bool) {
 	entry.Duplicates = pick(g.Rand, dataset.DuplicatesFirst, dataset.DuplicatesLast)
 	switch g.IntN(8) {
 	case 0, 1:
@@ -78,7 +84,14 @@ func (g *generator) duplicates(entry *dataset.Staging) (unique bool) {
 		return !g.chance(4)
 	}
 	if entry.Duplicates != dataset.DuplicatesError && g.chance(2) {
-		entry.OrderBy = []dataset.OrderBy{{Column: pick(g.Rand, "version", "ts", "score", "region"), Descending: g.chance(2)}}
+		columns := []string{"version", "ts", "score", "region"}
+		for name, dt := range typesOf(header) {
+			if !arrow.IsNested(dt.ID()) && name != "row" && name != "part" {
+				columns = append(columns, name)
+			}
+		}
+		slices.Sort(columns)
+		entry.OrderBy = []dataset.OrderBy{{Column: pick(g.Rand, columns...), Descending: g.chance(2)}}
 		if g.chance(3) {
 			entry.OrderBy = append(entry.OrderBy, dataset.OrderBy{Column: "part", Descending: g.chance(2)})
 		}
@@ -87,10 +100,19 @@ func (g *generator) duplicates(entry *dataset.Staging) (unique bool) {
 }
 
 // missing chooses what is shown of an entry, and what a missing key means.
-func (g *generator) missing(entry *dataset.Staging, name string) {
+func (g *generator) missing(entry *dataset.Staging, name string, types map[string]arrow.DataType) {
 	entry.Columns = []dataset.Column{}
 	table := prefix(*entry)
-	for _, column := range []dataset.Column{
+	payload := []dataset.Column{{Column: "x", Name: name + "_x"}}
+	for _, column := range stagingPayload {
+		payload = append(payload, dataset.Column{Column: table + "_" + column, Name: name + "_" + column})
+	}
+	for i, column := range payload {
+		if types[column.Column].ID() == arrow.LIST && g.chance(2) {
+			payload[i].First = 1 + g.IntN(2)
+		}
+	}
+	for _, column := range append(payload, []dataset.Column{
 		{Column: table + "_s", Name: name + "_s"},
 		{Column: table + "_v", Name: name + "_v"},
 		{Column: table + "_v", Name: name + "_cast", As: "double"},
@@ -98,7 +120,7 @@ func (g *generator) missing(entry *dataset.Staging, name string) {
 		{Column: table + "_t", Name: name + "_last", Last: 1 + g.IntN(2)},
 		{Column: table + "_v", Name: name + "_again"},
 		{Column: "version", Name: name + "_version", As: pick(g.Rand, "", "int", "float")},
-	} {
+	}...) {
 		if !g.chance(3) {
 			entry.Columns = append(entry.Columns, column)
 		}
@@ -111,6 +133,9 @@ func (g *generator) missing(entry *dataset.Staging, name string) {
 		}
 		if d := g.Dataset.Training.Distinct; (d == nil || d.OrderBy == nil) && g.chance(2) {
 			entry.Columns = append(entry.Columns, dataset.Column{Column: "score"})
+		}
+		if g.chance(2) {
+			entry.Columns = append(entry.Columns, dataset.Column{Column: "x"})
 		}
 		entry.Nulls = pick(g.Rand, dataset.NullsKeep, dataset.NullsReplace)
 	case g.chance(5):

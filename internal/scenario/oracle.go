@@ -39,6 +39,10 @@ type oracle struct {
 	files    [][]stored                // per staging entry
 	names    []string                  // of the training columns
 	types    map[string]arrow.DataType // of the training columns
+	offered  map[string]arrow.DataType // of all columns that a query may ask for
+	before   []*tree                   // the conditions of the query's filter that name training columns as they are stored
+	after    []*tree                   // the others
+	where    *tree                     // of the sample
 	headers  [][]string                // of the columns of each staging table
 	spans    map[*stored]map[string]*span
 	Expectation
@@ -52,7 +56,10 @@ func (c *Case) Expect(w *World) Expectation {
 	o.types = typesOf(c.Training.Header)
 	for i, t := range c.Staging {
 		rows, names := w.placed(t)
-		rows = slices.DeleteFunc(rows, func(row placed) bool { return !o.passes(row.cells, c.Dataset.Staging[i].Filter) })
+		filter, types := o.filter(c.Dataset.Staging[i].Filter), typesOf(t.Header)
+		rows = slices.DeleteFunc(rows, func(row placed) bool {
+			return !o.noted("a staging filter", filter.passes(typedCells{row.cells, types}))
+		})
 		if c.Dataset.Staging[i].Duplicates == dataset.DuplicatesAll {
 			slices.SortStableFunc(rows, bySequence)
 		}
@@ -60,14 +67,15 @@ func (c *Case) Expect(w *World) Expectation {
 		o.headers = append(o.headers, names)
 		o.files = append(o.files, w.stored[t.Name])
 	}
-	outputs, after := o.outputs(), o.after()
+	outputs := o.outputs()
+	o.offered = o.offers()
+	o.divide()
 	for _, out := range outputs {
 		o.Columns = append(o.Columns, out.Output())
 	}
 	for _, row := range o.survivors() {
 		for _, joined := range o.joined(row) {
-			if !o.passes(joined, after) {
-				o.Seen["dropped by a filter after the joins"]++
+			if !o.noted("a filter after the joins", passAll(o.after, typedCells{joined, o.offered})) {
 				continue
 			}
 			values := make([]any, len(outputs))
@@ -82,11 +90,7 @@ func (c *Case) Expect(w *World) Expectation {
 
 // placed returns the rows of a table as its files hold them.
 func (w *World) placed(t Table) ([]placed, []string) {
-	var names []string
-	for column := range strings.FieldsSeq(t.Header) {
-		name, _, _ := strings.Cut(column, ":")
-		names = append(names, name)
-	}
+	names := namesOf(t.Header)
 	var rows []placed
 	for i := range w.stored[t.Name] {
 		file := &w.stored[t.Name][i]
@@ -99,6 +103,24 @@ func (w *World) placed(t Table) ([]placed, []string) {
 		}
 	}
 	return rows, names
+}
+
+// noted counts a row that is dropped.
+func (o *oracle) noted(by string, passes bool) bool {
+	if !passes {
+		o.Seen["dropped by "+by]++
+	}
+	return passes
+}
+
+// namesOf are the columns of a header.
+func namesOf(header string) []string {
+	var names []string
+	for column := range strings.FieldsSeq(header) {
+		name, _, _ := strings.Cut(column, ":")
+		names = append(names, name)
+	}
+	return names
 }
 
 // typesOf are the types of a table's columns.
@@ -114,9 +136,10 @@ func typesOf(header string) map[string]arrow.DataType {
 // survivors are the training rows that reach the joins.
 func (o *oracle) survivors() []placed {
 	var rows []placed
-	before := o.before()
+	filter := o.filter(o.Dataset.Training.Filter)
 	for _, row := range o.training {
-		if o.passes(row.cells, o.Dataset.Training.Filter) && o.passes(row.cells, before) && o.sampled(row.cells) {
+		known := typedCells{row.cells, o.types}
+		if o.noted("the training filter", filter.passes(known)) && o.noted("a filter before the joins", passAll(o.before, known)) && o.sampled(known) {
 			rows = append(rows, row)
 		}
 	}
@@ -195,9 +218,10 @@ func (o *oracle) count(i int, row placed, found []cells) {
 	}
 }
 
-// reads says whether a column is asked for, or named by a filter.
+// reads says whether a column is asked for, or named by a filter after the
+// joins.
 func (o *oracle) reads(name string) bool {
-	return o.Query.Columns == nil || strings.Contains(" "+strings.ReplaceAll(o.after(), "(", " "), " "+name+" ") ||
+	return o.Query.Columns == nil || slices.ContainsFunc(o.after, func(t *tree) bool { return slices.Contains(t.columns(), name) }) ||
 		slices.ContainsFunc(o.Query.Columns, func(c dataset.Column) bool { return c.Column == name })
 }
 
@@ -309,6 +333,29 @@ func (o *oracle) outputs() []dataset.Column {
 		}
 	}
 	return columns
+}
+
+// offers are the types of the columns that a query may ask for.
+func (o *oracle) offers() map[string]arrow.DataType {
+	types := maps.Clone(o.types)
+	for i, entry := range o.Dataset.Staging {
+		stored := typesOf(o.Staging[i].Header)
+		for _, column := range o.shown(i) {
+			types[column.Output()] = shapedType(stored[column.Column], column)
+		}
+		if entry.MatchedAs != "" {
+			types[entry.MatchedAs] = arrow.FixedWidthTypes.Boolean
+		}
+	}
+	return types
+}
+
+// shapedType is the type of a column as it is asked for.
+func shapedType(dt arrow.DataType, column dataset.Column) arrow.DataType {
+	if column.As == "" {
+		return dt
+	}
+	return plainTypes[column.As]
 }
 
 // shaped is a value as a column asks for it.

@@ -2,9 +2,7 @@ package scenario
 
 import (
 	"math/bits"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -148,15 +146,22 @@ func samePartition(a, b *stored) bool {
 
 // sampled says whether a training row's place in hash space is asked for. Only
 // samples by one column are known here.
-func (o *oracle) sampled(row cells) bool {
+func (o *oracle) sampled(row typedCells) bool {
 	s := o.Query.Sample
-	if s == nil || s.Hash == nil {
+	if s == nil {
+		return true
+	}
+	if s.Rate < smallRate && o.where.passes(row) {
+		o.Seen["dropped by a rate"]++
+		return false
+	}
+	if s.Hash == nil {
 		return true
 	}
 	column := o.Dataset.Key[0]
 	hash := uint32(0)
-	if v := row[column]; v != nil {
-		hash = bucketHash(o.types[column], v)
+	if v := row.cells[column]; v != nil {
+		hash = bucketHash(row.types[column], v)
 	}
 	place := float64(bits.Reverse32(hash&0x7fffffff)>>1) / (1 << 31)
 	from, to := s.Hash.From, s.Hash.To
@@ -267,99 +272,48 @@ func timeSpan(from, to time.Time) span {
 	return span{from: from.UnixMicro(), to: to.UnixMicro(), time: true}
 }
 
-// before and after are the parts of the query's filter that name training
-// columns as they are stored, and the others.
-func (o *oracle) before() string { return o.conjuncts(true) }
+// smallRate is above the rates that keep no row of any world.
+const smallRate = 1e-9
 
-func (o *oracle) after() string { return o.conjuncts(false) }
+// filter reads a filter, and notes one that the read must refuse.
+func (o *oracle) filter(text string) *tree {
+	t, err := parseTree(text)
+	if err != nil {
+		o.Fails = err.Error()
+	}
+	for _, name := range t.columns() {
+		if strings.Contains(name, ".") {
+			o.Fails = "a filter names " + name + ", a field of a struct"
+			o.Seen["a filter on a field of a struct"]++
+		}
+	}
+	return t
+}
 
-func (o *oracle) conjuncts(before bool) string {
-	var late, parts []string
+func passAll(filters []*tree, row typedCells) bool {
+	return !slices.ContainsFunc(filters, func(t *tree) bool { return !t.passes(row) })
+}
+
+// divide takes the query's filter apart: the conditions joined by AND that name
+// columns of entries, overlaid ones too, are looked at after the joins.
+func (o *oracle) divide() {
+	var late []string
 	for i, entry := range o.Dataset.Staging {
 		for _, column := range o.shown(i) {
 			late = append(late, column.Output())
 		}
-		late = append(late, entry.MatchedAs)
-	}
-	for part := range strings.SplitSeq(o.Query.Filter, " AND ") {
-		isLate := slices.ContainsFunc(alternatives(part), func(one string) bool {
-			column, _, _ := strings.Cut(one, " ")
-			return slices.Contains(late, column)
-		})
-		if part != "" && isLate != before {
-			parts = append(parts, part)
+		if entry.MatchedAs != "" {
+			late = append(late, entry.MatchedAs)
 		}
 	}
-	return strings.Join(parts, " AND ")
-}
-
-// comparison is one of the conditions that holds evaluates.
-var comparison = regexp.MustCompile(`^(\w+) (=|<>|<|<=|>|>=|LIKE) (?:DATE |TIMESTAMP )?(.+)$`)
-
-// alternatives are the conditions of "(a OR b)", or of "a" alone.
-func alternatives(part string) []string { return strings.Split(strings.Trim(part, "()"), " OR ") }
-
-// passes evaluates conditions "column operator literal" or "column IS [NOT]
-// NULL", joined by AND, each alone or as one of several: "(a OR b)".
-func (o *oracle) passes(row cells, filter string) bool {
-	if filter == "" {
-		return true
-	}
-	for part := range strings.SplitSeq(filter, " AND ") {
-		if !slices.ContainsFunc(alternatives(part), func(one string) bool { return holds(row, one) }) {
-			return false
+	for _, part := range o.filter(o.Query.Filter).conjuncts() {
+		if slices.ContainsFunc(part.columns(), func(name string) bool { return slices.Contains(late, name) }) {
+			o.after = append(o.after, part)
+		} else {
+			o.before = append(o.before, part)
 		}
 	}
-	return true
-}
-
-func holds(row cells, part string) bool {
-	if name, ok := strings.CutSuffix(part, " IS NULL"); ok {
-		return row[name] == nil
+	if s := o.Query.Sample; s != nil {
+		o.where = o.filter(s.Where)
 	}
-	if name, ok := strings.CutSuffix(part, " IS NOT NULL"); ok {
-		return row[name] != nil
-	}
-	m := comparison.FindStringSubmatch(part)
-	v := row[m[1]]
-	if v == nil {
-		return false
-	}
-	if m[2] == "LIKE" {
-		return strings.HasPrefix(v.(string), strings.TrimSuffix(strings.Trim(m[3], "'"), "%"))
-	}
-	c := compare(v, literal(m[3], v))
-	switch m[2] {
-	case "=":
-		return c == 0
-	case "<>":
-		return c != 0
-	case "<":
-		return c < 0
-	case "<=":
-		return c <= 0
-	case ">":
-		return c > 0
-	default:
-		return c >= 0
-	}
-}
-
-// literal reads a literal as a value of the kind of like.
-func literal(text string, like any) any {
-	quoted := strings.Trim(text, "'")
-	switch like.(type) {
-	case bool:
-		return text == "TRUE"
-	case float64:
-		f, _ := strconv.ParseFloat(text, 64)
-		return f
-	case string:
-		return quoted
-	}
-	if day, err := time.Parse(time.DateOnly, quoted); err == nil {
-		return day.Unix() / 86400
-	}
-	n, _ := strconv.ParseInt(text, 10, 64)
-	return n
 }

@@ -171,6 +171,16 @@ func TestShrink(t *testing.T) {
 	require.Equal(t, 4, c.Training.Rows(), "the case itself is as it was")
 }
 
+// TestText plays random cases as scenario files.
+func TestText(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(24) {
+		text, err := Generate(seed, 1+int(seed)%16, 4).Text("A case.")
+		require.NoError(t, err)
+		require.Equal(t, text, play(t, text))
+	}
+}
+
 // TestGenerate makes the same case twice, and cases whose tables can be made.
 func TestGenerate(t *testing.T) {
 	t.Parallel()

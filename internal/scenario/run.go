@@ -245,8 +245,11 @@ func (p *player) oracle(input []string) (string, error) {
 	if d := want.Compare(shards, err); d != (Difference{}) {
 		return d.Kind + "\n" + d.Text + "\n", nil
 	}
-	return "agrees\n", nil
+	return agrees + "\n", nil
 }
+
+// agrees is what the command oracle says where a read gives what it must.
+const agrees = "agrees"
 
 // header describes a table as the oracle needs it: its rows lie in the world.
 func (p *player) header(name string) Table { return Table{Name: name, Header: p.headers[name]} }
