@@ -3,6 +3,7 @@ package loader_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -35,8 +36,8 @@ func readAll(t *testing.T, c *scenario.Made, q dataset.Query) ([][]any, error) {
 }
 
 // TestOracle joins random tables of every layout with every rule, all pairs of
-// bucket counts up to 16 among them, and compares with nested loops. A third
-// of them has so little memory that staging sides go to local disk. A case
+// bucket counts up to 16 among them, and compares with nested loops. Half of
+// them has so little memory that staging sides go to local disk. A case
 // that differs is made smaller, and printed as a scenario file.
 //
 // spec: resolve-1, resolve-3, resolve-4, resolve-5, resolve-6, resolve-10, order-15
@@ -64,6 +65,9 @@ func TestOracle(t *testing.T) {
 		all.Add(s)
 	}
 	require.Equal(t, cases, all["cases"])
+	for _, what := range slices.Sorted(maps.Keys(all)) {
+		t.Logf("%6d %s", all[what], what)
+	}
 	for _, what := range covered {
 		require.Positive(t, all[what], "the generator made too few: %s", what)
 	}
@@ -72,7 +76,7 @@ func TestOracle(t *testing.T) {
 
 // budgets are those of the cases, in turn: plenty, and what makes some sides
 // spill, and most.
-var budgets = []int64{plenty, plenty, 20_000, plenty, plenty, 3_000}
+var budgets = []int64{plenty, 6_000, 20_000, plenty, plenty, 3_000}
 
 const plenty = 1 << 30
 
@@ -97,7 +101,8 @@ var covered = []string{
 	"matched left", "matched inner", "matched semi", "matched anti", "matched overlay",
 	"missing null left", "missing null inner", "missing null semi", "missing null anti", "missing null overlay",
 	"missing default left", "missing default overlay", "missing error left", "missing error overlay", "missing error inner",
-	"strategy auto", "strategy index", "strategy merge", "strategy zip", "strategy broadcast", "ran index", "ran merge", "ran zip", "a table twice", "sent once for several rows", "several splits", "spilled", "errors",
+	"strategy auto", "strategy index", "strategy merge", "strategy zip", "strategy broadcast", "ran index", "ran merge", "ran zip", "a table twice", "sent once for several rows", "several splits", "errors",
+	"spilled", "divided by bucket", "sliced", "a slice that does not fit", "a slice that does not fit, of all rows", "a slice in several chunks", "ran slices on disk",
 }
 
 // try compares one case with the oracle. The error holds the smallest case
@@ -137,13 +142,16 @@ func differs(t *testing.T, c *scenario.Case, limit int64) (scenario.Difference, 
 	defer w.Release()
 	mem, b := memory.NewCheckedAllocator(memory.DefaultAllocator), budget.New(limit)
 	options := loader.Options{Memory: mem, Budget: b}
+	spilling := &watch{seen: scenario.Coverage{}}
 	files := func() int { return 0 }
 	if limit < plenty {
 		var s *spool.Spool
 		s, options.Disk = disk(t, 0)
+		options.Disk = spilling.disk(options.Disk)
 		files = func() int { return s.Stats().Files }
 	}
 	difference, seen := c.Differs(w, options)
+	seen.Add(spilling.seen)
 	if limit < plenty && strings.HasPrefix(difference.Kind, "the read fails") && strings.Contains(difference.Kind, fault.Exhausted.String()) {
 		difference = scenario.Difference{}
 		seen["exhausted"]++
