@@ -52,7 +52,11 @@ func (c *Case) Differs(w *World, options loader.Options) (Difference, Coverage) 
 			}
 		}
 	}
-	return want.Compare(shards, err), want.Seen
+	difference := want.Compare(shards, err)
+	if difference == (Difference{}) {
+		difference = c.misread(w)
+	}
+	return difference, want.Seen
 }
 
 // Compare says how what a read gave differs from what is expected.

@@ -48,28 +48,37 @@ type oracle struct {
 	Expectation
 }
 
+// newOracle knows the columns of a case, and no rows.
+func newOracle(c *Case) *oracle {
+	o := &oracle{
+		Case: c, names: namesOf(c.Training.Header), types: typesOf(c.Training.Header), spans: map[*stored]map[string]*span{},
+		Expectation: Expectation{Seen: Coverage{}, Counts: map[string]joiner.Counts{}},
+	}
+	for _, t := range c.Staging {
+		o.headers = append(o.headers, namesOf(t.Header))
+	}
+	o.offered = o.offers()
+	o.divide()
+	return o
+}
+
 // Expect joins a case with nested loops: the rows of the whole read, in an
 // order in which those of one training row stand as they must.
 func (c *Case) Expect(w *World) Expectation {
-	o := &oracle{Case: c, spans: map[*stored]map[string]*span{}, Expectation: Expectation{Seen: Coverage{}, Counts: map[string]joiner.Counts{}}}
-	o.training, o.names = w.placed(c.Training)
-	o.types = typesOf(c.Training.Header)
+	o := newOracle(c)
+	o.training = w.placed(c.Training)
 	for i, t := range c.Staging {
-		rows, names := w.placed(t)
 		filter, types := o.filter(c.Dataset.Staging[i].Filter), typesOf(t.Header)
-		rows = slices.DeleteFunc(rows, func(row placed) bool {
+		rows := slices.DeleteFunc(w.placed(t), func(row placed) bool {
 			return !o.noted("a staging filter", filter.passes(typedCells{row.cells, types}))
 		})
 		if c.Dataset.Staging[i].Duplicates == dataset.DuplicatesAll {
 			slices.SortStableFunc(rows, bySequence)
 		}
 		o.staging = append(o.staging, rows)
-		o.headers = append(o.headers, names)
 		o.files = append(o.files, w.stored[t.Name])
 	}
 	outputs := o.outputs()
-	o.offered = o.offers()
-	o.divide()
 	for _, out := range outputs {
 		o.Columns = append(o.Columns, out.Output())
 	}
@@ -89,7 +98,7 @@ func (c *Case) Expect(w *World) Expectation {
 }
 
 // placed returns the rows of a table as its files hold them.
-func (w *World) placed(t Table) ([]placed, []string) {
+func (w *World) placed(t Table) []placed {
 	names := namesOf(t.Header)
 	var rows []placed
 	for i := range w.stored[t.Name] {
@@ -102,7 +111,7 @@ func (w *World) placed(t Table) ([]placed, []string) {
 			rows = append(rows, row)
 		}
 	}
-	return rows, names
+	return rows
 }
 
 // noted counts a row that is dropped.

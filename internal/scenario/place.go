@@ -146,9 +146,24 @@ func (w *World) commit(t *catalog.Table, files []File) error {
 	return err
 }
 
+// note keeps the names of the columns that planning asks about.
+func (w *World) note(t *catalog.Table, columns []int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.asked[t.Name] == nil {
+		w.asked[t.Name] = columnSet{}
+	}
+	for _, id := range columns {
+		if f, ok := t.ByID(id); ok {
+			w.asked[t.Name].add(f.Name)
+		}
+	}
+}
+
 // Files lists the files of a table. Those of format version 1 have no sequence
 // number, which the catalog in memory would give them.
 func (w *World) Files(ctx context.Context, t *catalog.Table, columns []int, bounds []int) ([]catalog.File, error) {
+	w.note(t, columns)
 	files, err := w.Memory.Files(ctx, t, columns, bounds)
 	for i := range files {
 		if placed, ok := w.files[files[i].Location]; ok {

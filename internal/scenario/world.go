@@ -27,7 +27,8 @@ type World struct {
 	*catalog.Memory
 	BatchRows int                          // rows per batch of a scan; 0 is 7
 	Scanned   map[string]int               // how often each file was opened; read it when no stream is open
-	mu        sync.Mutex                   // of Scanned: streams read ahead
+	mu        sync.Mutex                   // of Scanned and asked: streams read ahead, and tables are planned at once
+	asked     map[string]columnSet         // columns that planning asked about, by table
 	rows      map[string]arrow.RecordBatch // by file location
 	stored    map[string][]stored          // by table, in the order of the commits and within one of the locations
 	files     map[string]File              // by location
@@ -46,7 +47,7 @@ type stored struct {
 
 // NewWorld makes a world without tables.
 func NewWorld() *World {
-	return &World{Memory: catalog.NewMemory(), rows: map[string]arrow.RecordBatch{}, stored: map[string][]stored{}, Scanned: map[string]int{}, files: map[string]File{}}
+	return &World{Memory: catalog.NewMemory(), rows: map[string]arrow.RecordBatch{}, stored: map[string][]stored{}, Scanned: map[string]int{}, files: map[string]File{}, asked: map[string]columnSet{}}
 }
 
 // Release frees the rows of all tables.
