@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/apache/arrow-go/v18/arrow"
+
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/joiner"
 	"github.com/penstock/penstock/loader"
@@ -72,11 +74,12 @@ func (e Expectation) Compare(shards []Shard, err error) Difference {
 		return Difference{}
 	}
 	var names []string
+	var types []arrow.DataType
 	for _, f := range Expanded(shards[0].Schema).Fields() {
-		names = append(names, f.Name)
+		names, types = append(names, f.Name), append(types, f.Type)
 	}
-	if !slices.Equal(names, e.Columns) {
-		return Difference{"columns differ", fmt.Sprintf("got  %v\nwant %v", names, e.Columns)}
+	if !slices.Equal(names, e.Columns) || !slices.EqualFunc(types, e.Types, func(a, b arrow.DataType) bool { return arrow.TypeEqual(a, b) }) {
+		return Difference{"columns differ", fmt.Sprintf("got  %v %v\nwant %v %v", names, types, e.Columns, e.Types)}
 	}
 	var rows [][]any
 	for _, s := range shards {

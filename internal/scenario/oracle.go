@@ -15,6 +15,7 @@ import (
 // Expectation is what a read of a whole case must give.
 type Expectation struct {
 	Columns []string
+	Types   []arrow.DataType         // of the columns
 	Rows    [][]any                  // training rows as their files hold them, each with what the joins made of it
 	Fails   string                   // why the read must fail; "" if it must not
 	Counts  map[string]joiner.Counts // by staging entry, as a report has them
@@ -81,6 +82,7 @@ func (c *Case) Expect(w *World) Expectation {
 	outputs := o.outputs()
 	for _, out := range outputs {
 		o.Columns = append(o.Columns, out.Output())
+		o.Types = append(o.Types, shapedType(o.offered[out.Column], out))
 	}
 	for _, row := range o.survivors() {
 		for _, joined := range o.joined(row) {
