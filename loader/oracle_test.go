@@ -41,6 +41,7 @@ func readAll(t *testing.T, c *scenario.Made, q dataset.Query) ([][]any, error) {
 // that differs is made smaller, and printed as a scenario file.
 //
 // spec: resolve-1, resolve-3, resolve-4, resolve-5, resolve-6, resolve-10, order-15
+// spec: filter-1, filter-2, filter-3, filter-4, filter-5, filter-6, filter-7, filter-8, filter-9
 // spec: join-26, join-27, join-28, join-29, join-31, join-32, join-33, join-35, join-60
 func TestOracle(t *testing.T) {
 	t.Parallel()
