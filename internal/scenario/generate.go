@@ -42,7 +42,7 @@ func Generate(seed uint64, n, m int) *Case {
 	for i := range 1 + g.IntN(2) + g.IntN(2) + g.IntN(2) {
 		g.stagingEntry(i)
 	}
-	if g.chance(4) {
+	if g.chance(3) {
 		g.Dataset.Training.Filter = g.filter(columnsOf(g.Training)).String()
 	}
 	g.query()
@@ -93,7 +93,7 @@ func (g *generator) query() {
 	if g.chance(3) {
 		q.Order, q.Seed, q.Epoch = dataset.Shuffled, g.Int64N(9), g.Int64N(3)
 	}
-	if g.chance(3) {
+	if g.chance(2) {
 		q.Filter = g.queryFilter().String()
 	}
 	if g.chance(6) {

@@ -121,11 +121,11 @@ func (t trees) condition() *tree {
 func (t trees) other(c filterColumn) operand {
 	var others []string
 	for _, o := range t.columns {
-		if alike(c.dt, o.dt) {
+		if alike(c.dt, o.dt) && (o.name != c.name || t.chance(8)) {
 			others = append(others, o.name)
 		}
 	}
-	if t.chance(4) {
+	if len(others) > 0 && t.chance(3) {
 		t.Layouts["filter between columns"]++
 		return operand{path: pick(t.Rand, others...)}
 	}

@@ -61,7 +61,7 @@ func (g *generator) stagingEntry(i int) {
 	} else {
 		g.Staging = append(g.Staging, g.stagingTable(i, header, aligned, unique))
 	}
-	if g.chance(4) {
+	if g.chance(3) {
 		entry.Filter = g.filter(columnsOf(g.Staging[i])).String()
 	}
 	g.Dataset.Staging = append(g.Dataset.Staging, entry)

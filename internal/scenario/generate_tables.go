@@ -250,7 +250,7 @@ func (g *generator) trainingTable() Table {
 		return strings.Join(append([]string{
 			g.maybe(pick(g.Rand, g.keys...)), g.maybe(strconv.Itoa(g.IntN(3))), g.maybe(strconv.Itoa(g.IntN(5))),
 			g.maybe(at.Format(time.DateOnly)), g.maybe(at.Format("2006-01-02T15:04:05")),
-			strconv.Itoa(item), g.maybe(strconv.Itoa(g.IntN(2))), g.maybe(pick(g.Rand, "0.5", "1.5", "2.5", "NaN")),
+			strconv.Itoa(item), g.maybe(strconv.Itoa(g.IntN(2))), g.maybe(pick(g.Rand, "0.5", "1.5", "2.5", "NaN", "Inf", "-Inf", "0", "-0")),
 			g.maybe(pick(g.Rand, "eu", "us", "ea")), g.maybe(pick(g.Rand, "[1,2,3]", "[4]", "[5,null]")),
 		}, g.words(payload)...), " ")
 	})
@@ -293,8 +293,8 @@ func (g *generator) stagingTable(i int, header, aligned string, unique bool) Tab
 		return strings.Join(append([]string{
 			key, g.maybe(strconv.Itoa(g.IntN(3))), g.maybe(strconv.Itoa(g.IntN(5))),
 			g.maybe(at.Format(time.DateOnly)), g.maybe(at.Format("2006-01-02T15:04:05")),
-			strconv.Itoa(g.IntN(5)), g.maybe(strconv.Itoa(g.IntN(2))), g.maybe(pick(g.Rand, "0.25", "-7.25", "8.25", "NaN")), g.maybe(pick(g.Rand, "eu", "us")),
-			g.maybe(strconv.Itoa(g.IntN(9))), g.maybe("0.5"), g.maybe(pick(g.Rand, "[]", "[1,2]", "[7,8,9]")), g.maybe(pick(g.Rand, "x", "yy")),
+			strconv.Itoa(g.IntN(5)), g.maybe(strconv.Itoa(g.IntN(2))), g.maybe(pick(g.Rand, "0.25", "-7.25", "8.25", "NaN", "Inf", "-Inf", "0", "-0")), g.maybe(pick(g.Rand, "eu", "us")),
+			g.maybe(strconv.Itoa(g.IntN(9))), g.maybe(pick(g.Rand, "0.5", "0.1", "NaN", "Inf", "-0")), g.maybe(pick(g.Rand, "[]", "[1,2]", "[7,8,9]")), g.maybe(pick(g.Rand, "x", "yy")),
 			strconv.Itoa(row),
 		}, g.words(payload)...), " ")
 	})
