@@ -83,7 +83,7 @@ const plenty = 1 << 30
 
 // covered is what the cases of TestOracle must hold.
 var covered = []string{
-	"align lag", "align latest_before", "align same", "kept apart by align", "point in time", "kept apart by time",
+	"align lag", "align latest_before", "align same", "kept apart by align", "point in time", "point in time at any time", "kept apart by time",
 	"bucket of the key", "bucket of the second key", "buckets of both keys", "files of several specs", "no partition of the key",
 	"key partitioned by identity", "key partitioned by truncate", "key partitioned by day", "key partitioned by hour",
 	"key partitioned by month", "key partitioned by year", "partition field around the bucket", "sorted by the key",

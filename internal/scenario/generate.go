@@ -28,6 +28,8 @@ func Generate(seed uint64, n, m int) *Case {
 	g.makeKeys(1 + g.IntN(16))
 	g.Layouts["key "+g.kind.training]++
 	g.shared = pick(r, payloadKinds...)
+	g.timed = strings.HasPrefix(g.shared, "timestamp") || g.shared == "date" || g.shared == "long"
+	g.payload = g.columns("p", len(trainingPayload)) + " x:" + g.shared
 	g.coarse, g.parted = g.chance(2), g.chance(4)
 	g.counts = []int{n, m, 1 + r.IntN(16), 1 + r.IntN(16), 1 + r.IntN(16)}
 	g.Dataset = dataset.Dataset{Name: g.Name, Key: []string{"k"}, Training: dataset.Training{Table: "ml.train"}}
@@ -55,6 +57,8 @@ type generator struct {
 	kind      keyKind
 	keys      []string  // values of the first key column, as words
 	shared    string    // type of the column x that every table has
+	timed     bool      // x is a time that rules may go by, and so nothing lies over it
+	payload   string    // header of the training table's columns of random types
 	counts    []int     // of buckets: training, then per staging table
 	start     time.Time // of all times
 	coarse    bool      // times are few
@@ -76,8 +80,24 @@ func (g *generator) chooseDistinct() {
 	if g.chance(2) {
 		d.By = append(d.By, "label")
 	}
+	fields, _ := Fields(g.payload) // the generator wrote it
+	ordered := []string{"score"}
+	for _, f := range fields {
+		switch f.Type.ID() {
+		case arrow.LIST, arrow.MAP, arrow.STRUCT:
+			continue
+		case arrow.FLOAT32, arrow.FLOAT64, arrow.BOOL: // rows have an order by these, and are not told apart
+		default:
+			if f.Name != "x" && g.chance(6) {
+				d.By = append(d.By, f.Name)
+			}
+		}
+		if f.Name != "x" && !slices.Contains(d.By, f.Name) {
+			ordered = append(ordered, f.Name)
+		}
+	}
 	if g.chance(2) {
-		d.OrderBy = []dataset.OrderBy{{Column: "score", Descending: g.chance(2)}}
+		d.OrderBy = []dataset.OrderBy{{Column: pick(g.Rand, ordered...), Descending: g.chance(2)}}
 	}
 	if g.chance(2) || g.alignment.training != "" {
 		d.Scope = dataset.ScopePartition

@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -41,7 +42,12 @@ func (g *generator) stagingEntry(i int) {
 	}
 	if g.chance(6) {
 		entry.PointInTime = &dataset.PointInTime{Training: "ts", Staging: "ts", Tolerance: time.Duration(1+g.IntN(60)) * time.Hour, Exact: g.chance(2)}
-		if g.chance(3) {
+		switch {
+		case g.timed && g.chance(2):
+			entry.PointInTime.Training, entry.PointInTime.Staging = "x", "x"
+			entry.PointInTime.Tolerance = pick(g.Rand, entry.PointInTime.Tolerance, 2, time.Microsecond, math.MaxInt64)
+			g.Layouts["point in time at any time"]++
+		case g.chance(3):
 			entry.PointInTime.Training, entry.PointInTime.Staging = "day", "day"
 		}
 		g.Layouts["point in time"]++
@@ -128,13 +134,14 @@ func (g *generator) missing(entry *dataset.Staging, name string, types map[strin
 	g.Shuffle(len(entry.Columns), func(a, b int) { entry.Columns[a], entry.Columns[b] = entry.Columns[b], entry.Columns[a] })
 	switch {
 	case entry.Join == dataset.Overlay:
-		if d := g.Dataset.Training.Distinct; d == nil || len(d.By) == 1 {
+		d := g.Dataset.Training.Distinct
+		if d == nil || !slices.Contains(d.By, "label") {
 			entry.Columns = append(entry.Columns, dataset.Column{Column: "label"})
 		}
-		if d := g.Dataset.Training.Distinct; (d == nil || d.OrderBy == nil) && g.chance(2) {
+		if (d == nil || len(d.OrderBy) == 0 || d.OrderBy[0].Column != "score") && g.chance(2) {
 			entry.Columns = append(entry.Columns, dataset.Column{Column: "score"})
 		}
-		if g.chance(2) {
+		if !g.timed && g.chance(2) {
 			entry.Columns = append(entry.Columns, dataset.Column{Column: "x"})
 		}
 		entry.Nulls = pick(g.Rand, dataset.NullsKeep, dataset.NullsReplace)

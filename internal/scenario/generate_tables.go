@@ -229,9 +229,8 @@ func (g *generator) byKey(a, b string) int {
 const trainingNames = "k k2 part day ts item label score region tags p0 p1 p2 x"
 
 func (g *generator) trainingTable() Table {
-	payload := g.payload("p", len(trainingPayload)) + " x:" + g.shared
 	t := Table{
-		Name: "ml.train", Header: "k:" + g.kind.training + " k2:long part:long day:date ts:timestamp item:long! label:long score:double region:string tags:list<long> " + payload,
+		Name: "ml.train", Header: "k:" + g.kind.training + " k2:long part:long day:date ts:timestamp item:long! label:long score:double region:string tags:list<long> " + g.payload,
 		Specs: g.specs("k", "k2", g.counts[0], g.alignment.training),
 	}
 	if d := g.Dataset.Training.Distinct; d != nil {
@@ -252,7 +251,7 @@ func (g *generator) trainingTable() Table {
 			g.maybe(at.Format(time.DateOnly)), g.maybe(at.Format("2006-01-02T15:04:05")),
 			strconv.Itoa(item), g.maybe(strconv.Itoa(g.IntN(2))), g.maybe(pick(g.Rand, "0.5", "1.5", "2.5", "NaN", "Inf", "-Inf", "0", "-0")),
 			g.maybe(pick(g.Rand, "eu", "us", "ea")), g.maybe(pick(g.Rand, "[1,2,3]", "[4]", "[5,null]")),
-		}, g.words(payload)...), " ")
+		}, g.words(g.payload)...), " ")
 	})
 	return t
 }
@@ -269,7 +268,7 @@ func (g *generator) at() time.Time {
 func (g *generator) stagingHeader(i int) string {
 	name := fmt.Sprintf("s%d", i)
 	return fmt.Sprintf("req:%s req2:long part:long day:date ts:timestamp version:long! label:long score:double region:string %s_v:long %s_f:float %s_t:list<long> %s_s:string row:long! %s x:%s",
-		g.kind.staging, name, name, name, name, g.payload(name+"_p", len(stagingPayload)), g.shared)
+		g.kind.staging, name, name, name, name, g.columns(name+"_p", len(stagingPayload)), g.shared)
 }
 
 // stagingTable makes the table of an entry. A unique one has every key once.

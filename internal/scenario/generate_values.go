@@ -24,9 +24,9 @@ var payloadKinds = []string{
 // plainKinds is how many of them, from the first on, have no parts.
 const plainKinds = 18
 
-// payload chooses columns of random types, as a part of a header: names with
+// columns chooses columns of random types, as a part of a header: names with
 // numbers behind them.
-func (g *generator) payload(name string, n int) string {
+func (g *generator) columns(name string, n int) string {
 	words := make([]string, n)
 	for i := range words {
 		kind := payloadKinds[g.IntN(plainKinds)]

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"math/big"
 	"math/bits"
 	"slices"
 	"strings"
@@ -25,7 +26,7 @@ func (o *oracle) matches(i int, row placed) []cells {
 			o.Seen["kept apart by align"]++
 			continue
 		}
-		if entry.PointInTime != nil && !inTime(*entry.PointInTime, row.cells, candidate.cells, o.unit(entry.PointInTime.Training)) {
+		if entry.PointInTime != nil && !inTime(*entry.PointInTime, row.cells, candidate.cells, unitOf(o.types[entry.PointInTime.Training])) {
 			o.Seen["kept apart by time"]++
 			continue
 		}
@@ -71,29 +72,16 @@ func byOrder(order []dataset.OrderBy, a, b cells) int {
 }
 
 // inTime says whether a staging row is neither after a training row nor older
-// than the tolerance.
-func inTime(rule dataset.PointInTime, training, staging cells, unit time.Duration) bool {
+// than the tolerance, which counts the units of a time that is a number.
+func inTime(rule dataset.PointInTime, training, staging cells, unit *big.Rat) bool {
 	at, ok := training[rule.Training].(int64)
 	was, known := staging[rule.Staging].(int64)
 	if !ok || !known {
 		return false
 	}
-	age := time.Duration(at-was) * unit
-	return (age > 0 || age == 0 && rule.Exact) && age <= rule.Tolerance
-}
-
-// unit is what one step of a training column's time lasts.
-func (o *oracle) unit(column string) time.Duration {
-	for word := range strings.FieldsSeq(o.Training.Header) {
-		switch name, kind, _ := strings.Cut(strings.TrimSuffix(word, "!"), ":"); {
-		case name != column:
-		case kind == "date":
-			return 24 * time.Hour
-		case kind == "timestamp" || kind == "timestamptz":
-			return time.Microsecond
-		}
-	}
-	return time.Nanosecond
+	age := new(big.Rat).Sub(new(big.Rat).SetInt64(at), new(big.Rat).SetInt64(was)) // of any size
+	age.Mul(age, unit)
+	return (age.Sign() > 0 || age.Sign() == 0 && rule.Exact) && age.Cmp(new(big.Rat).SetInt64(int64(rule.Tolerance))) <= 0
 }
 
 // latest keeps the rows of the latest time.
