@@ -98,6 +98,7 @@ var covered = []string{
 	"payload time", "payload timestamp", "payload timestamptz", "payload timestamp_ns", "payload timestamptz_ns", "payload decimal", "payload list", "payload map", "payload struct",
 	"key int", "key long", "key string", "key binary", "key uuid", "key fixed(3)", "key date", "key time", "key timestamp", "key timestamptz", "key timestamp_ns", "key timestamptz_ns",
 	"key decimal(9,2)", "key decimal(38,10)",
+	"second key long", "second key string", "second key binary", "second key date",
 	"duplicates all", "duplicates error", "duplicates first", "duplicates last", "null key", "overlay keeps", "overlay replaces",
 	"matched left", "matched inner", "matched semi", "matched anti", "matched overlay",
 	"missing null left", "missing null inner", "missing null semi", "missing null anti", "missing null overlay",

@@ -22,11 +22,12 @@ func Generate(seed uint64, n, m int) *Case {
 	r := rand.New(rand.NewPCG(seed, 11))
 	g := &generator{
 		Rand: r, Case: &Case{Name: fmt.Sprintf("seed-%d", seed), ScanRows: 1 + r.IntN(40), Layouts: Coverage{}},
-		kind:  pick(r, keyKinds...),
+		kind: pick(r, keyKinds...), second: pick(r, secondKinds...),
 		start: pick(r, time.Date(2024, 2, 27, 20, 0, 0, 0, time.UTC), time.Date(1969, 12, 30, 22, 0, 0, 0, time.UTC)),
 	}
 	g.makeKeys(1 + g.IntN(16))
 	g.Layouts["key "+g.kind.training]++
+	g.Layouts["second key "+g.second.kind]++
 	g.shared = pick(r, payloadKinds...)
 	g.timed = strings.HasPrefix(g.shared, "timestamp") || g.shared == "date" || g.shared == "long"
 	g.payload = g.columns("p", len(trainingPayload)) + " x:" + g.shared
@@ -55,15 +56,16 @@ type generator struct {
 	*rand.Rand
 	*Case
 	kind      keyKind
-	keys      []string  // values of the first key column, as words
-	shared    string    // type of the column x that every table has
-	timed     bool      // x is a time that rules may go by, and so nothing lies over it
-	payload   string    // header of the training table's columns of random types
-	counts    []int     // of buckets: training, then per staging table
-	start     time.Time // of all times
-	coarse    bool      // times are few
-	parted    bool      // tables like to be partitioned by values of the key
-	alignment alignment // zero: no entry is aligned
+	second    secondKind // of the second key column
+	keys      []string   // values of the first key column, as words
+	shared    string     // type of the column x that every table has
+	timed     bool       // x is a time that rules may go by, and so nothing lies over it
+	payload   string     // header of the training table's columns of random types
+	counts    []int      // of buckets: training, then per staging table
+	start     time.Time  // of all times
+	coarse    bool       // times are few
+	parted    bool       // tables like to be partitioned by values of the key
+	alignment alignment  // zero: no entry is aligned
 }
 
 // chance is true once in n times.

@@ -37,6 +37,22 @@ var keyKinds = []keyKind{
 	{"fixed(3)", "fixed(3)", []string{"%s"}},
 }
 
+// secondKind is a type of the second key column, and its values as words. Those
+// of text run into what the first key ends with, if it is not told where.
+type secondKind struct {
+	kind  string
+	words []string
+}
+
+//nolint:gochecknoglobals // a constant table
+var secondKinds = []secondKind{
+	{"long", []string{"0", "1", "2"}},
+	{"long", []string{"0", "1", "-9223372036854775808"}},
+	{"string", []string{`""`, `"\u0000"`, "k"}},
+	{"binary", []string{`""`, "AA==", "AP8="}},
+	{"date", []string{"1969-12-31", "1970-01-01", "2024-02-29"}},
+}
+
 // makeKeys chooses the values of the first key column, as words: each once.
 func (g *generator) makeKeys(n int) {
 	fields, _ := Fields("k:" + g.kind.training) // the table of kinds has it
@@ -230,7 +246,7 @@ const trainingNames = "k k2 part day ts item label score region tags p0 p1 p2 x"
 
 func (g *generator) trainingTable() Table {
 	t := Table{
-		Name: "ml.train", Header: "k:" + g.kind.training + " k2:long part:long day:date ts:timestamp item:long! label:long score:double region:string tags:list<long> " + g.payload,
+		Name: "ml.train", Header: "k:" + g.kind.training + " k2:" + g.second.kind + " part:long day:date ts:timestamp item:long! label:long score:double region:string tags:list<long> " + g.payload,
 		Specs: g.specs("k", "k2", g.counts[0], g.alignment.training),
 	}
 	if d := g.Dataset.Training.Distinct; d != nil {
@@ -247,7 +263,7 @@ func (g *generator) trainingTable() Table {
 		item++
 		at := g.at()
 		return strings.Join(append([]string{
-			g.maybe(pick(g.Rand, g.keys...)), g.maybe(strconv.Itoa(g.IntN(3))), g.maybe(strconv.Itoa(g.IntN(5))),
+			g.maybe(pick(g.Rand, g.keys...)), g.maybe(pick(g.Rand, g.second.words...)), g.maybe(strconv.Itoa(g.IntN(5))),
 			g.maybe(at.Format(time.DateOnly)), g.maybe(at.Format("2006-01-02T15:04:05")),
 			strconv.Itoa(item), g.maybe(strconv.Itoa(g.IntN(2))), g.maybe(pick(g.Rand, "0.5", "1.5", "2.5", "NaN", "Inf", "-Inf", "0", "-0")),
 			g.maybe(pick(g.Rand, "eu", "us", "ea")), g.maybe(pick(g.Rand, "[1,2,3]", "[4]", "[5,null]")),
@@ -267,8 +283,8 @@ func (g *generator) at() time.Time {
 // stagingHeader is the columns of a new staging table.
 func (g *generator) stagingHeader(i int) string {
 	name := fmt.Sprintf("s%d", i)
-	return fmt.Sprintf("req:%s req2:long part:long day:date ts:timestamp version:long! label:long score:double region:string %s_v:long %s_f:float %s_t:list<long> %s_s:string row:long! %s x:%s",
-		g.kind.staging, name, name, name, name, g.columns(name+"_p", len(stagingPayload)), g.shared)
+	return fmt.Sprintf("req:%s req2:%s part:long day:date ts:timestamp version:long! label:long score:double region:string %s_v:long %s_f:float %s_t:list<long> %s_s:string row:long! %s x:%s",
+		g.kind.staging, g.second.kind, name, name, name, name, g.columns(name+"_p", len(stagingPayload)), g.shared)
 }
 
 // stagingTable makes the table of an entry. A unique one has every key once.
@@ -290,7 +306,7 @@ func (g *generator) stagingTable(i int, header, aligned string, unique bool) Tab
 		row++
 		at := g.at().Add(-time.Duration(g.IntN(3)) * 9 * time.Hour)
 		return strings.Join(append([]string{
-			key, g.maybe(strconv.Itoa(g.IntN(3))), g.maybe(strconv.Itoa(g.IntN(5))),
+			key, g.maybe(pick(g.Rand, g.second.words...)), g.maybe(strconv.Itoa(g.IntN(5))),
 			g.maybe(at.Format(time.DateOnly)), g.maybe(at.Format("2006-01-02T15:04:05")),
 			strconv.Itoa(g.IntN(5)), g.maybe(strconv.Itoa(g.IntN(2))), g.maybe(pick(g.Rand, "0.25", "-7.25", "8.25", "NaN", "Inf", "-Inf", "0", "-0")), g.maybe(pick(g.Rand, "eu", "us")),
 			g.maybe(strconv.Itoa(g.IntN(9))), g.maybe(pick(g.Rand, "0.5", "0.1", "NaN", "Inf", "-0")), g.maybe(pick(g.Rand, "[]", "[1,2]", "[7,8,9]")), g.maybe(pick(g.Rand, "x", "yy")),
