@@ -171,6 +171,22 @@ func (t Table) text(b *strings.Builder) {
 	}
 }
 
+// Chosen names the tables of which a rule takes the row that was written first
+// or last.
+func (c *Case) Chosen() []string {
+	var tables []string
+	if c.Dataset.Training.Distinct != nil {
+		tables = append(tables, c.Training.Name)
+	}
+	for _, s := range c.Dataset.Staging {
+		chooses := s.Duplicates == dataset.DuplicatesFirst || s.Duplicates == dataset.DuplicatesLast
+		if chooses && s.Join != dataset.Semi && s.Join != dataset.Anti {
+			tables = append(tables, s.Table)
+		}
+	}
+	return tables
+}
+
 // Rows is the number of rows that were appended to the table.
 func (t Table) Rows() int {
 	rows := 0

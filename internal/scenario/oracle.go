@@ -69,6 +69,7 @@ func (c *Case) Expect(w *World) Expectation {
 	o := newOracle(c)
 	o.training = w.placed(c.Training)
 	for i, t := range c.Staging {
+		o.headers[i] = w.byID(t.Name, o.headers[i])
 		filter, types := o.filter(c.Dataset.Staging[i].Filter), typesOf(t.Header)
 		rows := slices.DeleteFunc(w.placed(t), func(row placed) bool {
 			return !o.noted("a staging filter", filter.passes(typedCells{row.cells, types}))

@@ -167,8 +167,8 @@ func (o *oracle) sampled(row typedCells) bool {
 // align gives the training row's partition.
 func (o *oracle) aligned(i int, row, candidate placed) bool {
 	align := o.Dataset.Staging[i].Align
-	training, ok := o.span(row.file, o.Training.Header, align.Training)
-	staging, known := o.span(candidate.file, o.Staging[i].Header, align.Staging)
+	training, ok := o.span(row.file, align.Training)
+	staging, known := o.span(candidate.file, align.Staging)
 	if !ok || !known {
 		return false
 	}
@@ -184,7 +184,7 @@ func (o *oracle) aligned(i int, row, candidate placed) bool {
 	}
 	last := staging
 	for k := range o.files[i] {
-		other, ok := o.span(&o.files[i][k], o.Staging[i].Header, align.Staging)
+		other, ok := o.span(&o.files[i][k], align.Staging)
 		if ok && other.to <= target && other.from > last.from {
 			last = other
 		}
@@ -208,13 +208,13 @@ func (s span) before(lag dataset.Lag) int64 {
 }
 
 // span is spanOf, remembered.
-func (o *oracle) span(file *stored, header, column string) (span, bool) {
+func (o *oracle) span(file *stored, column string) (span, bool) {
 	if _, ok := o.spans[file]; !ok {
 		o.spans[file] = map[string]*span{}
 	}
 	found, ok := o.spans[file][column]
 	if !ok {
-		if s, known := spanOf(file, header, column); known {
+		if s, known := spanOf(file, column); known {
 			found = &s
 		}
 		o.spans[file][column] = found
@@ -226,11 +226,9 @@ func (o *oracle) span(file *stored, header, column string) (span, bool) {
 }
 
 // spanOf is the span of a file by a column; false where its value is null.
-func spanOf(file *stored, header, column string) (span, bool) {
-	fields, _ := Fields(header)
+func spanOf(file *stored, column string) (span, bool) {
 	for k, f := range file.spec {
-		i := slices.IndexFunc(fields, func(x catalog.Field) bool { return x.ID == f.Source })
-		if f.Transform.Kind == catalog.Bucket || fields[i].Name != column {
+		if f.Transform.Kind == catalog.Bucket || file.sources[k].Name != column {
 			continue
 		}
 		v, ok := file.partition[k].(int64)
@@ -248,7 +246,7 @@ func spanOf(file *stored, header, column string) (span, bool) {
 		case catalog.Day:
 			return timeSpan(begin.AddDate(0, 0, int(v)), begin.AddDate(0, 0, int(v)+1)), true
 		}
-		if fields[i].Type.ID() == arrow.DATE32 {
+		if file.sources[k].Type.ID() == arrow.DATE32 {
 			return timeSpan(begin.AddDate(0, 0, int(v)), begin.AddDate(0, 0, int(v)+1)), true
 		}
 		return span{from: v, to: v + 1}, true

@@ -14,8 +14,18 @@ import (
 // as in "a = 1 OR TRUE".
 func (c *Case) Reads() map[string][]string {
 	keyed, filtered := newOracle(c).reading()
+	return named(keyed, filtered)
+}
+
+// ReadsAlways names those of Reads that are looked at whatever filters say.
+func (c *Case) ReadsAlways() map[string][]string {
+	keyed, _ := newOracle(c).reading()
+	return named(keyed)
+}
+
+func named(sets ...map[string]columnSet) map[string][]string {
 	all := map[string][]string{}
-	for _, set := range []map[string]columnSet{keyed, filtered} {
+	for _, set := range sets {
 		for table, columns := range set {
 			all[table] = append(all[table], slices.Collect(maps.Keys(columns))...)
 		}

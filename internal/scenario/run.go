@@ -161,6 +161,7 @@ func (w *World) NewTable(name string, fields []catalog.Field, specs ...catalog.S
 	if err := w.AddTable(name, fields, byID); err != nil {
 		return nil, err
 	}
+	w.columns[name] = fields
 	return &catalog.Table{Name: name, Fields: fields, Specs: byID}, nil
 }
 

@@ -32,6 +32,7 @@ type World struct {
 	rows      map[string]arrow.RecordBatch // by file location
 	stored    map[string][]stored          // by table, in the order of the commits and within one of the locations
 	files     map[string]File              // by location
+	columns   map[string][]catalog.Field   // by table
 	named     int                          // files so far
 	commits   int64                        // of all tables so far
 }
@@ -39,15 +40,21 @@ type World struct {
 // stored is a file as the oracle sees it.
 type stored struct {
 	spec      catalog.Spec
+	sources   []catalog.Field // of the spec's fields
 	partition []any
 	rows      [][]any
 	location  string
 	sequence  int64
+	commit    int
+	unordered bool // nobody knows its order among the others that are
 }
 
 // NewWorld makes a world without tables.
 func NewWorld() *World {
-	return &World{Memory: catalog.NewMemory(), rows: map[string]arrow.RecordBatch{}, stored: map[string][]stored{}, Scanned: map[string]int{}, files: map[string]File{}, asked: map[string]columnSet{}}
+	return &World{
+		Memory: catalog.NewMemory(), rows: map[string]arrow.RecordBatch{}, stored: map[string][]stored{}, Scanned: map[string]int{},
+		files: map[string]File{}, asked: map[string]columnSet{}, columns: map[string][]catalog.Field{},
+	}
 }
 
 // Release frees the rows of all tables.
