@@ -24,6 +24,5 @@ func ruleMutants() []mutant {
 		{"verify-passes-overlap", "loader/verify/meeting.go", "name.low%p.of == p.number", "name.low%p.of <= p.number", verified},
 		{"verify-ends-at-a-damaged-file", "loader/verify/verify.go", "case kind != fault.Corrupt && kind", "case kind", verified},
 		{"verify-takes-null-for-any-bucket", "loader/verify/layout.go", "			if belongs == b.bucket {\n", "			if belongs == b.bucket || b.bucket.Null() {\n", verified},
-		{"verify-keeps-text-of-released-rows", "loader/verify/layout.go", "	return strings.Clone(value)\n", "	return value\n", []string{"-run", "TestVerify", "./cmd/penstock"}},
 	}
 }
