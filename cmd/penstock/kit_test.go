@@ -161,6 +161,12 @@ func write(t *testing.T, c *icesql.Catalog, name string, fields []iceberg.Nested
 	})
 	table, err := c.CreateTable(t.Context(), strings.Split(name, "."), iceberg.NewSchema(0, fields...), icecatalog.WithPartitionSpec(&spec))
 	require.NoError(t, err)
+	commit(t, table, rows)
+}
+
+// commit appends rows given as JSON to a table.
+func commit(t *testing.T, table *icetable.Table, rows string) {
+	t.Helper()
 	schema, err := icetable.SchemaToArrowSchema(table.Schema(), nil, false, false)
 	require.NoError(t, err)
 	batch, _, err := array.RecordFromJSON(memory.DefaultAllocator, schema, strings.NewReader(rows))
