@@ -11,5 +11,7 @@ func foundMutants() []mutant {
 		{"footers-of-other-lengths", "loader/scan/open.go", "\"%s %d %s\", t.Pin.UUID, object.Size(), ", "\"%s %s\", t.Pin.UUID, ", scanned},
 		{"align-by-any-field-of-the-name", "loader/resolve/align.go", "isColumn && column.ID != named.ID ||", "isColumn && column.ID != named.ID && p.Name != name ||", resolve},
 		{"align-by-two-columns", "loader/resolve/align.go", "	if *from != 0 && *from != p.from {\n", "	if *from != 0 && *from > p.from {\n", resolve},
+		{"failed-tries-ahead-go-to-disk", "loader/spill.go", "			c.gaveWay = err == nil // when", "			c.gaveWay = true // when", []string{"./loader"}},
+		{"sides-that-gave-way-are-read-forever", "loader/spill.go", "			c.gaveWay = err == nil // when", "			c.gaveWay = false // when", []string{"./loader"}},
 	}
 }
