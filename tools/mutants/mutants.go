@@ -13,7 +13,7 @@ type mutant struct {
 // could break should have one here.
 func mutants() []mutant {
 	return slices.Concat(
-		ruleMutants(), layoutMutants(), planMutants(), joinMutants(), streamMutants(), valueMutants(), spillMutants(), decodeMutants(), wireMutants(), fileMutants(),
+		ruleMutants(), layoutMutants(), planMutants(), joinMutants(), streamMutants(), valueMutants(), spillMutants(), decodeMutants(), wireMutants(), fileMutants(), foundMutants(),
 	)
 }
 
