@@ -116,7 +116,7 @@ memory: build .venv/bench/.stamp ## peak memory for tables of 1 GB each
 	.venv/bench/bin/python benchmarks/memory.py
 
 .PHONY: mutants
-mutants: ## known ways to be wrong, one at a time; each must be caught
+mutants: ## known ways to be wrong, one at a time; a test of rows or of a refusal must catch each
 	$(GO) run ./tools/mutants
 
 # Packages whose tests take -rewrite, themselves or through internal/scenario;

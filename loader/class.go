@@ -27,7 +27,7 @@ type class struct {
 	division *division
 	shared   *side
 	grips    int
-	again    bool // the stream has built it before
+	gaveWay  bool // the stream has built it in memory: if it is to be built again, it had to give way
 }
 
 // grip is a lane's hold on a class, for one piece.

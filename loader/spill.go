@@ -19,18 +19,18 @@ import (
 // give way before its stream was done with it, is written to local disk, once
 // for all streams: divided by the training table's buckets, since each then
 // reads its own part, or else sliced by key. So no class is read more often
-// than twice.
+// than twice, tries that failed aside: those do not send it to disk.
 func (c *class) build(ctx context.Context) (counted, error) {
 	limit, disk := c.splits.options.Budget.Limit(), c.splits.options.Disk != nil
-	if !disk || limit < 0 || len(c.source.Files) == 0 || !c.again && c.memory <= limit {
+	if !disk || limit < 0 || len(c.source.Files) == 0 || !c.gaveWay && c.memory <= limit {
 		c.level.met.read(c.source)
-		c.again = true
 		tried := ctx
 		if disk {
 			tried = budget.Hurry(ctx) // rather than wait for memory, it goes to disk
 		}
 		made, err := c.inMemory(tried, c.input())
 		if !disk || fault.KindOf(err) != fault.Exhausted {
+			c.gaveWay = err == nil // when it is asked for again
 			return made, err
 		}
 	}

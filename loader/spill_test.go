@@ -18,7 +18,9 @@ import (
 	"github.com/penstock/penstock/internal/spool"
 	"github.com/penstock/penstock/joiner"
 	"github.com/penstock/penstock/loader"
+	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/plan"
 )
 
 // disk opens a spool of the test's own.
@@ -224,4 +226,69 @@ func TestOneClassUnderTwoLayoutsIsSliced(t *testing.T) {
 	report := got[0].Report.Staging["f"]
 	require.Equal(t, int64(4000), report.Matched)
 	require.Equal(t, "slices on disk", report.Strategy)
+}
+
+// TestFailedTriesAheadSendNothingToDisk: what could not be built ahead is built
+// in memory when a row asks for it, if it fits there. Of two pieces of a lane,
+// the first try at the second one's class fails.
+//
+// spec: join-67
+func TestFailedTriesAheadSendNothingToDisk(t *testing.T) {
+	t.Parallel()
+	w := scenario.NewWorld()
+	t.Cleanup(w.Release)
+	pair := func(i int) string { return fmt.Sprint(i, " ", i) }
+	written{"ml.train", "id:long item:long", "bucket(2,id)", 40, pair}.in(t, w)
+	written{"features.f", "id:long v:long", "bucket(2,id)", 40, pair}.in(t, w)
+	d := dataset.Dataset{Name: "d", Key: []string{"id"}, Training: dataset.Training{Table: "ml.train"}, Staging: []dataset.Staging{{Table: "features.f"}}}
+	_, create := disk(t, 0)
+	var opened atomic.Int64
+	l := loader.New(loader.Options{
+		Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w, Budget: budget.New(1 << 30), Disk: create,
+		Scan: func(ctx context.Context, source plan.Source, columns []catalog.Field) (loader.Rows, error) {
+			if source.Table.Name == "features.f" && opened.Add(1) == 2 {
+				return nil, fault.New(fault.Unavailable, "storage is away for a moment")
+			}
+			return w.Scan(ctx, source, columns)
+		},
+	})
+	got, err := scenario.Read(context.Background(), l, one(1, 8))
+	require.NoError(t, err)
+	require.Len(t, got[0].Rows(), 40)
+	require.EqualValues(t, 3, opened.Load(), "the second class is tried again")
+	report := got[0].Report.Staging["f"]
+	require.Equal(t, int64(40), report.Matched)
+	require.Zero(t, report.SpilledBytes)
+	require.NotContains(t, report.Strategy, "disk")
+}
+
+// TestErrorsOfTriesAheadAreTheirOwn: rows that cannot be read fail as that, not
+// as what goes to disk.
+func TestErrorsOfTriesAheadAreTheirOwn(t *testing.T) {
+	t.Parallel()
+	w := scenario.NewWorld()
+	t.Cleanup(w.Release)
+	written{"ml.train", "id:long item:long", "bucket(2,id)", 40, func(i int) string { return fmt.Sprint(i, " ", i) }}.in(t, w)
+	written{"features.f", "id:long v:long", "bucket(2,id)", 40, func(i int) string { return fmt.Sprint(i, " ", i+1<<40) }}.in(t, w)
+	first := true
+	_, create := disk(t, 0)
+	d := dataset.Dataset{
+		Name: "d", Key: []string{"id"}, Training: dataset.Training{Table: "ml.train"},
+		Staging: []dataset.Staging{{Table: "features.f", Columns: []dataset.Column{{Column: "v", As: "int"}}}},
+	}
+	l := loader.New(loader.Options{
+		Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w, Budget: budget.New(1 << 30), Disk: create,
+		Scan: func(ctx context.Context, source plan.Source, columns []catalog.Field) (loader.Rows, error) {
+			if source.Table.Name == "features.f" && first { // so that the stream goes on to what it built ahead
+				first = false
+				source.Files = slices.Clone(source.Files)
+				source.Files[0].To = source.Files[0].From
+			}
+			return w.Scan(ctx, source, columns)
+		},
+	})
+	_, err := scenario.Read(context.Background(), l, one(1, 8))
+	require.Equal(t, fault.Invalid, fault.KindOf(err))
+	require.ErrorContains(t, err, "build the staging side f")
+	require.NotContains(t, err.Error(), "local disk")
 }

@@ -76,13 +76,7 @@ const largeRows = 12000
 func newLake(t *testing.T, dir string) lake {
 	t.Helper()
 	l := lake{dir: dir}
-	db, err := sql.Open("sqlite", "file:"+filepath.Join(l.dir, "catalog.db"))
-	require.NoError(t, err)
-	c, err := icesql.NewCatalog("default", db, icesql.SQLite, iceberg.Properties{"warehouse": "file://" + l.dir})
-	require.NoError(t, err)
-	for _, namespace := range []string{"ml", "features"} {
-		require.NoError(t, c.CreateNamespace(t.Context(), icetable.Identifier{namespace}, nil))
-	}
+	c, done := newCatalog(t, dir)
 	p := iceberg.PrimitiveTypes
 	write(t, c, "ml.impressions", []iceberg.NestedField{
 		{ID: 1, Name: "request_id", Type: p.Int64, Required: true},
@@ -118,7 +112,7 @@ func newLake(t *testing.T, dir string) lake {
 		{ID: 1, Name: "request_id", Type: p.Int64, Required: true},
 		{ID: 2, Name: "text", Type: p.String},
 	}, large.String()+"]")
-	require.NoError(t, db.Close())
+	done()
 	l.config = l.file(t, "penstock.yaml", `
 catalogs:
   default: {type: sql, uri: "sqlite:///catalog.db"}
@@ -138,6 +132,19 @@ datasets:
 	return l
 }
 
+// newCatalog makes an empty catalog in a folder, and says how to let go of it.
+func newCatalog(t *testing.T, dir string) (c *icesql.Catalog, done func()) {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "catalog.db"))
+	require.NoError(t, err)
+	c, err = icesql.NewCatalog("default", db, icesql.SQLite, iceberg.Properties{"warehouse": "file://" + dir})
+	require.NoError(t, err)
+	for _, namespace := range []string{"ml", "features"} {
+		require.NoError(t, c.CreateNamespace(t.Context(), icetable.Identifier{namespace}, nil))
+	}
+	return c, func() { require.NoError(t, db.Close()) }
+}
+
 func (l lake) file(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(l.dir, name)
@@ -148,12 +155,18 @@ func (l lake) file(t *testing.T, name, text string) string {
 // write makes a table, bucketed on its first column, with rows given as JSON.
 func write(t *testing.T, c *icesql.Catalog, name string, fields []iceberg.NestedField, rows string) {
 	t.Helper()
-	buckets := map[string]int{"ml.impressions": 2, "features.history": 3, "ml.large": 2}[name]
+	buckets := map[string]int{"ml.impressions": 2, "features.history": 3, "ml.large": 2, "ml.named": 2, "features.named": 3}[name]
 	spec := iceberg.NewPartitionSpec(iceberg.PartitionField{
 		SourceIDs: []int{1}, FieldID: 1000, Name: "key_bucket", Transform: iceberg.BucketTransform{NumBuckets: buckets},
 	})
 	table, err := c.CreateTable(t.Context(), strings.Split(name, "."), iceberg.NewSchema(0, fields...), icecatalog.WithPartitionSpec(&spec))
 	require.NoError(t, err)
+	commit(t, table, rows)
+}
+
+// commit appends rows given as JSON to a table.
+func commit(t *testing.T, table *icetable.Table, rows string) {
+	t.Helper()
 	schema, err := icetable.SchemaToArrowSchema(table.Schema(), nil, false, false)
 	require.NoError(t, err)
 	batch, _, err := array.RecordFromJSON(memory.DefaultAllocator, schema, strings.NewReader(rows))

@@ -2,12 +2,14 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/apache/iceberg-go"
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/loader"
@@ -52,6 +54,54 @@ func TestVerify(t *testing.T) {
 	require.Equal(t, run(t, "verify", "home", "--config", l.config).stdout, v.String())
 	require.Equal(t, exitUnverified, run(t, "verify", "home", "--uri", "grpc://127.0.0.1:1").code)
 	require.Equal(t, exitUsage, run(t, "verify", "home").code)
+}
+
+// TestVerifyNamesKeys: the keys that a report shows are those that it is about,
+// whatever becomes of the memory that they were decoded into.
+func TestVerifyNamesKeys(t *testing.T) {
+	l := lake{dir: t.TempDir()}
+	c, done := newCatalog(t, l.dir)
+	p := iceberg.PrimitiveTypes
+	key := func(i int) string { // short ones, and ones that a report cuts
+		return fmt.Sprintf("key-%04d%s", i, strings.Repeat("-long", i%2*20))
+	}
+	shown := func(i int) string { return key(i)[:min(len(key(i)), 64)] + strings.Repeat("…", i%2) }
+	const keys = 2000
+	var training, staging []string
+	for i := range keys {
+		if i%5 != 0 { // the others are orphans
+			training = append(training, fmt.Sprintf(`{"name": %q}`, key(i)))
+		}
+		for range 1 + i%7/6 { // every seventh is there twice
+			staging = append(staging, fmt.Sprintf(`{"name": %q, "v": %d}`, key(i), i))
+		}
+	}
+	name := iceberg.NestedField{ID: 1, Name: "name", Type: p.String}
+	write(t, c, "ml.named", []iceberg.NestedField{name}, "["+strings.Join(training, ",")+"]")
+	write(t, c, "features.named", []iceberg.NestedField{name, {ID: 2, Name: "v", Type: p.Int64}}, "["+strings.Join(staging, ",")+"]")
+	done()
+	l.config = l.file(t, "penstock.yaml", `
+catalogs: {default: {type: sql, uri: "sqlite:///catalog.db"}}
+datasets: {d: {training: {table: ml.named}, key: [name], staging: [{table: features.named}]}}
+`)
+	got := run(t, "verify", "d", "--config", l.config, "--json")
+	require.Equal(t, exitFindings, got.code, got.stderr)
+	var v loader.Verification
+	require.NoError(t, json.Unmarshal([]byte(got.stdout), &v))
+	orphans, twice := map[string]bool{}, map[string]bool{}
+	for i := range keys {
+		orphans[shown(i)], twice[shown(i)] = i%5 == 0, i%7 == 6
+	}
+	join := v.Tables[1].Join
+	require.EqualValues(t, keys/5, join.OrphanKeys)
+	require.Len(t, join.Orphans, 5)
+	for _, k := range join.Orphans {
+		require.True(t, orphans[k.Key], "%q is no orphan", k.Key)
+	}
+	require.Len(t, join.Duplicates, 5)
+	for _, k := range join.Duplicates {
+		require.True(t, twice[k.Key], "%q is there once", k.Key)
+	}
 }
 
 // TestVerifyDamagedFiles: a file that is damaged, cut or gone is a finding,

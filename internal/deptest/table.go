@@ -92,6 +92,11 @@ func Graph() []Row {
 		// Scenario files hold datasets as YAML, which dataset takes as a node.
 		{Folder: "internal/deptest", Imports: "*", Outside: libTesting},
 		{Folder: "internal/scenario", Imports: "* errstore storetest catalogtest", Outside: libTesting + " " + libYAML},
+		// It writes tables with other libraries than those that read them.
+		{
+			Folder: "internal/scenario/warehouse", Imports: "* scenario",
+			Outside: libIceberg + " " + libParquet + " " + libSQLite + " " + libTesting,
+		},
 		{Folder: "internal/spectest", Imports: "*", Outside: libTesting},
 		{Folder: "internal/store/errstore", Imports: "store fault"},
 		{Folder: "internal/store/storetest", Imports: "* scenario errstore", Outside: libTesting},

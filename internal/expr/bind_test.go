@@ -171,6 +171,7 @@ func TestBindCanonicalText(t *testing.T) {
 	}
 }
 
+// spec: filter-7, filter-8, filter-9
 func TestBindReportsAllFaults(t *testing.T) {
 	for text, want := range map[string][]fault.Field{
 		"I = 1": {{Position: 1, Message: `unknown column "I"`, Nearest: "i"}},

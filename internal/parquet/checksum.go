@@ -3,7 +3,10 @@ package parquet
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"hash/crc32"
+
+	"github.com/apache/arrow-go/v18/parquet"
 )
 
 // Page headers are Thrift structs in the compact protocol; these are its
@@ -43,16 +46,46 @@ var (
 	errPageChecksum = errors.New("a page does not match its checksum")
 )
 
-// checkCRC verifies the checksum of every page of a column chunk whose header
-// has one. The decoder below ignores them. A chunk whose headers cannot be
-// followed is damaged.
-func checkCRC(chunk []byte) error {
+// checkPages follows the pages of a leaf's chunk. No checksum covers a page's
+// header, so it is held to what the footer says of the chunk: how many values it
+// has, without which the last list could be cut short, and how they are encoded.
+// With sums it verifies the checksum of every page that has one, which the
+// library does not. A chunk whose headers cannot be followed is damaged.
+func (f *Footer) checkPages(group, leaf int, chunk []byte, sums bool) error {
+	described := f.meta.RowGroups[group].Columns[leaf].MetaData
+	listed := map[parquet.Encoding]bool{}
+	for _, e := range described.Encodings {
+		listed[oneName(parquet.Encoding(e))] = true
+	}
+	found := int64(0)
 	for t := (thrift{rest: chunk}); len(t.rest) > 0; {
-		if _, _, err := t.page(); err != nil {
+		h, body, err := t.body()
+		if err == nil && sums {
+			err = h.check(body)
+		}
+		if err != nil {
 			return err
 		}
+		if h.kind != pageData && h.kind != pageDataV2 {
+			continue
+		}
+		if e := parquet.Encoding(h.encoding); len(listed) > 0 && !listed[oneName(e)] {
+			return fmt.Errorf("a page is encoded as %s, which its row group does not list", e)
+		}
+		found += h.count
+	}
+	if found != described.NumValues {
+		return fmt.Errorf("the pages have %d values, the footer counts %d", found, described.NumValues)
 	}
 	return nil
+}
+
+// oneName gives the two names of indices into a dictionary as one.
+func oneName(e parquet.Encoding) parquet.Encoding {
+	if e == parquet.Encodings.PlainDict {
+		return parquet.Encodings.RLEDict
+	}
+	return e
 }
 
 // thrift reads the compact protocol from the front of a buffer.
@@ -61,6 +94,15 @@ type thrift struct{ rest []byte }
 // page reads a page: its header, and its bytes as they are stored, whose checksum
 // fits.
 func (t *thrift) page() (pageHeader, []byte, error) {
+	h, body, err := t.body()
+	if err == nil {
+		err = h.check(body)
+	}
+	return h, body, err
+}
+
+// body reads a page without a look at its checksum.
+func (t *thrift) body() (pageHeader, []byte, error) {
 	h, err := t.pageHeader()
 	switch {
 	case err != nil:
@@ -70,10 +112,15 @@ func (t *thrift) page() (pageHeader, []byte, error) {
 	}
 	body := t.rest[:h.size]
 	t.rest = t.rest[h.size:]
-	if h.crc != nil && crc32.ChecksumIEEE(body) != *h.crc {
-		return h, nil, errPageChecksum
-	}
 	return h, body, nil
+}
+
+// check compares a page's stored bytes with its checksum, if it has one.
+func (h *pageHeader) check(body []byte) error {
+	if h.crc != nil && crc32.ChecksumIEEE(body) != *h.crc {
+		return errPageChecksum
+	}
+	return nil
 }
 
 // pageHeader is what a PageHeader says; -1 is what it does not.

@@ -13,4 +13,11 @@
 // whatever the decoder below does, a panic included; what this version cannot
 // turn into the wanted type without loss or guessing is Invalid before
 // anything is read. Page checksums are verified where the file has them.
+//
+// What damage can not be seen: no checksum covers a footer or a page's header,
+// so these are held to one another and to the pages. A footer that has another
+// field id for a column than it had lacks that column; minima, maxima and null
+// counts are believed, and a filter prunes by them; and in a file without
+// checksums another bit within a page may be another value. Else a damaged file
+// gives an error, or the rows that it had.
 package parquet

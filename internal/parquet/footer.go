@@ -5,8 +5,10 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/metadata"
 	"github.com/apache/arrow-go/v18/parquet/pqarrow"
+	"github.com/apache/arrow-go/v18/parquet/schema"
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/store"
@@ -118,6 +120,9 @@ func newFooter(location string, meta *metadata.FileMetaData, stored, size int64)
 	if err := f.checkGroups(size - trailer - stored); err != nil {
 		return nil, damaged(location, "the footer contradicts itself: %w", err)
 	}
+	if err := f.checkSchema(); err != nil {
+		return nil, damaged(location, "the footer contradicts itself: %w", err)
+	}
 	manifest, err := pqarrow.NewSchemaManifest(meta.Schema, nil, &pqarrow.ArrowReadProperties{})
 	if err != nil {
 		return nil, fault.New(fault.Invalid, "the file's schema is not served by this version: %w", err).In("", location)
@@ -127,6 +132,25 @@ func newFooter(location string, meta *metadata.FileMetaData, stored, size int64)
 		f.inside = append(f.inside, insideOf(f.fields[i], &manifest.Fields[i])...)
 	}
 	return f, nil
+}
+
+// checkSchema sees that every field says whether it may be null or repeated, as the
+// library takes what it does not know for required; and that a timestamp's unit
+// is that of the older form of its type, where both are there.
+func (f *Footer) checkSchema() error {
+	for _, e := range f.meta.FileMetaData.Schema[1:] { // behind the root
+		if e.RepetitionType == nil || *e.RepetitionType < 0 || parquet.Repetition(*e.RepetitionType) > parquet.Repetitions.Repeated {
+			return fmt.Errorf("column %s does not say whether it is required", e.Name)
+		}
+		if e.LogicalType == nil || e.LogicalType.TIMESTAMP == nil || e.LogicalType.TIMESTAMP.Unit == nil || e.ConvertedType == nil {
+			continue
+		}
+		older, unit := schema.ConvertedType(*e.ConvertedType), e.LogicalType.TIMESTAMP.Unit
+		if older == schema.ConvertedTypes.TimestampMillis && unit.MILLIS == nil || older == schema.ConvertedTypes.TimestampMicros && unit.MICROS == nil {
+			return fmt.Errorf("the timestamps of column %s have two units", e.Name)
+		}
+	}
+	return nil
 }
 
 // checkGroups sees that row groups and column chunks lie before the end of the

@@ -146,9 +146,14 @@ func requireEqual(t testing.TB, want, got arrow.RecordBatch) {
 	require.Equal(t, want.NumRows(), got.NumRows())
 	require.Equal(t, want.NumCols(), got.NumCols())
 	for i := range int(want.NumCols()) {
-		require.True(t, array.Equal(want.Column(i), got.Column(i)), "column %s:\nwant %v\n got %v",
-			want.ColumnName(i), want.Column(i), got.Column(i))
+		requireColumn(t, want, got, i)
 	}
+}
+
+func requireColumn(t testing.TB, want, got arrow.RecordBatch, i int) {
+	t.Helper()
+	require.True(t, array.Equal(want.Column(i), got.Column(i)), "column %s:\nwant %v\n got %v",
+		want.ColumnName(i), want.Column(i), got.Column(i))
 }
 
 // numbersSchema is that of numbers.

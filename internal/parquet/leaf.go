@@ -47,8 +47,12 @@ func (f *Footer) leafWidth(group, leaf int, kind arrow.DataType) int {
 }
 
 // next returns the next data page, which is valid until the next call; nil
-// after the last. It keeps the dictionary that stands before them.
+// after the last. It keeps the dictionary that stands before them. All values of
+// the page before have been taken.
 func (l *leaf) next() (*page, error) {
+	if len(l.values) > 0 { // levels that were taken for values, say
+		return nil, errors.New("a page has more values than rows")
+	}
 	for {
 		next, err := l.pages.next()
 		if next == nil || err != nil {

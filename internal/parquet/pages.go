@@ -92,8 +92,11 @@ func (p *pages) open(h *pageHeader, body []byte) (*page, error) {
 		}
 	case pageDataV2:
 		levels := h.repetitionBytes + h.definitionBytes
-		if h.repetitionBytes < 0 || h.definitionBytes < 0 || levels > int64(len(body)) || levels > h.plain || !p.repeated && h.repetitionBytes > 0 {
+		if h.repetitionBytes < 0 || h.definitionBytes < 0 || levels > int64(len(body)) || levels > h.plain {
 			return nil, errPageShort
+		}
+		if !p.repeated && h.repetitionBytes > 0 || !p.optional && h.definitionBytes > 0 {
+			return nil, errLevels
 		}
 		out.repetition, out.definition = body[:h.repetitionBytes], body[h.repetitionBytes:levels]
 		out.values, err = p.unpack(&p.body, body[levels:], h.plain-levels, !p.stored && h.compressed)

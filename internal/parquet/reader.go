@@ -197,11 +197,16 @@ func (r *reader) nextGroup() error {
 func (r *reader) openColumn(i int) (err error) {
 	defer recovered(&err, r.file.Location(), "a column cannot be decoded")
 	c := r.columns[i]
-	if r.own[i], err = r.openOwn(r.file.fields[c.field]); r.own[i] != nil || err != nil {
+	if r.own[i], err = r.openOwn(r.file.fields[c.field]); err != nil {
 		return err
 	}
-	if err := r.checkPages(c); err != nil {
+	if err := r.checkPages(c, r.own[i] == nil); err != nil || r.own[i] != nil {
 		return err
+	}
+	if r.loose(c) {
+		if err := r.checkLevels(c); err != nil {
+			return err
+		}
 	}
 	leaves := make(map[int]bool, len(c.leaves))
 	for _, leaf := range c.leaves {
@@ -237,10 +242,12 @@ func (r *reader) openOwn(field Field) (ownColumn, error) {
 	return list, nil
 }
 
-// checkPages verifies the checksums of a column's pages.
-func (r *reader) checkPages(c column) error {
+// checkPages holds a column's pages to the footer, and verifies checksums where the
+// library will read them.
+func (r *reader) checkPages(c column, sums bool) error {
 	for _, leaf := range c.leaves {
-		if err := checkCRC(r.source.loaded(r.file.chunkSpan(r.group, leaf))); err != nil {
+		chunk := r.source.loaded(r.file.chunkSpan(r.group, leaf))
+		if err := r.file.checkPages(r.group, leaf, chunk, sums); err != nil {
 			return err
 		}
 	}

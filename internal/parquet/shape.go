@@ -20,10 +20,15 @@ type shape struct {
 	path     string // for errors
 	want     arrow.DataType
 	required bool
+	loose    bool // the file has it as required, and it is not wanted so
 	flat     bool // values under nulls are still to be cleared
 	unit     unitChange
 	children []*shape // element; or key and value; or a struct's fields
 }
+
+// looser says whether the column, or something in it, is required in the file
+// alone.
+func (s *shape) looser() bool { return s.loose || slices.ContainsFunc(s.children, (*shape).looser) }
 
 // unitChange scales timestamps: times mul, or exactly divided by div.
 type unitChange struct{ mul, div int64 }
@@ -34,7 +39,7 @@ func (u unitChange) scales() bool { return u.mul > 1 || u.div > 1 }
 // nested fields do not matter, save for structs; field ids matter where both
 // sides have them.
 func newShape(path string, have, want arrow.Field) (*shape, error) {
-	s := &shape{path: path, want: want.Type, required: !want.Nullable}
+	s := &shape{path: path, want: want.Type, required: !want.Nullable, loose: want.Nullable && !have.Nullable}
 	if a, b := fieldID(have), fieldID(want); a != NoFieldID && b != NoFieldID && a != b {
 		return nil, fault.New(fault.Invalid, "column %s has field id %d in the file, %d in the table: evolved nested columns are not served by this version", path, a, b)
 	}
@@ -181,6 +186,9 @@ func (s *shape) apply(data arrow.ArrayData, parent []byte, mem memory.Allocator)
 func (s *shape) applyChildren(data arrow.ArrayData, validity []byte, mem memory.Allocator) (out []arrow.ArrayData, err error) {
 	switch want := s.want.(type) {
 	case *arrow.StructType:
+		if err := s.checkFields(data); err != nil {
+			return nil, err
+		}
 		return s.fields(data.Children(), validity, mem)
 	case *arrow.ListType:
 		if err := s.checkOffsets(data); err != nil {
@@ -192,6 +200,9 @@ func (s *shape) applyChildren(data arrow.ArrayData, validity []byte, mem memory.
 			return nil, err
 		}
 		pairs := data.Children()[0]
+		if err := s.checkFields(pairs); err != nil {
+			return nil, err
+		}
 		fields, err := s.fields(pairs.Children(), nil, mem)
 		defer func() {
 			for _, field := range fields {
@@ -219,6 +230,16 @@ func (s *shape) fields(have []arrow.ArrayData, validity []byte, mem memory.Alloc
 		out = append(out, field)
 	}
 	return out, nil
+}
+
+// checkFields sees that a struct has as many values in each field as it has rows.
+func (s *shape) checkFields(data arrow.ArrayData) error {
+	for _, child := range data.Children() {
+		if child.Len() < data.Offset()+data.Len() {
+			return fmt.Errorf("column %s has %d rows, a field of it has %d", s.path, data.Len(), child.Len())
+		}
+	}
+	return nil
 }
 
 // checkOffsets sees that lists do not reach past their elements.

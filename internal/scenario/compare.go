@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/apache/arrow-go/v18/arrow"
+
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/joiner"
 	"github.com/penstock/penstock/loader"
@@ -52,7 +54,11 @@ func (c *Case) Differs(w *World, options loader.Options) (Difference, Coverage) 
 			}
 		}
 	}
-	return want.Compare(shards, err), want.Seen
+	difference := want.Compare(shards, err)
+	if difference == (Difference{}) {
+		difference = c.misread(w)
+	}
+	return difference, want.Seen
 }
 
 // Compare says how what a read gave differs from what is expected.
@@ -68,11 +74,12 @@ func (e Expectation) Compare(shards []Shard, err error) Difference {
 		return Difference{}
 	}
 	var names []string
+	var types []arrow.DataType
 	for _, f := range Expanded(shards[0].Schema).Fields() {
-		names = append(names, f.Name)
+		names, types = append(names, f.Name), append(types, f.Type)
 	}
-	if !slices.Equal(names, e.Columns) {
-		return Difference{"columns differ", fmt.Sprintf("got  %v\nwant %v", names, e.Columns)}
+	if !slices.Equal(names, e.Columns) || !slices.EqualFunc(types, e.Types, func(a, b arrow.DataType) bool { return arrow.TypeEqual(a, b) }) {
+		return Difference{"columns differ", fmt.Sprintf("got  %v %v\nwant %v %v", names, types, e.Columns, e.Types)}
 	}
 	var rows [][]any
 	for _, s := range shards {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/apache/arrow-go/v18/arrow"
+
 	"github.com/penstock/penstock/loader/dataset"
 )
 
@@ -20,9 +22,15 @@ func Generate(seed uint64, n, m int) *Case {
 	r := rand.New(rand.NewPCG(seed, 11))
 	g := &generator{
 		Rand: r, Case: &Case{Name: fmt.Sprintf("seed-%d", seed), ScanRows: 1 + r.IntN(40), Layouts: Coverage{}},
-		kind: pick(r, keyKinds...), keys: 1 + r.IntN(16),
+		kind: pick(r, keyKinds...), second: pick(r, secondKinds...),
 		start: pick(r, time.Date(2024, 2, 27, 20, 0, 0, 0, time.UTC), time.Date(1969, 12, 30, 22, 0, 0, 0, time.UTC)),
 	}
+	g.makeKeys(1 + g.IntN(16))
+	g.Layouts["key "+g.kind.training]++
+	g.Layouts["second key "+g.second.kind]++
+	g.shared = pick(r, payloadKinds...)
+	g.timed = strings.HasPrefix(g.shared, "timestamp") || g.shared == "date" || g.shared == "long"
+	g.payload = g.columns("p", len(trainingPayload)) + " x:" + g.shared
 	g.coarse, g.parted = g.chance(2), g.chance(4)
 	g.counts = []int{n, m, 1 + r.IntN(16), 1 + r.IntN(16), 1 + r.IntN(16)}
 	g.Dataset = dataset.Dataset{Name: g.Name, Key: []string{"k"}, Training: dataset.Training{Table: "ml.train"}}
@@ -37,8 +45,8 @@ func Generate(seed uint64, n, m int) *Case {
 	for i := range 1 + g.IntN(2) + g.IntN(2) + g.IntN(2) {
 		g.stagingEntry(i)
 	}
-	if g.chance(4) {
-		g.Dataset.Training.Filter = g.trainingFilter()
+	if g.chance(3) {
+		g.Dataset.Training.Filter = g.filter(columnsOf(g.Training)).String()
 	}
 	g.query()
 	return g.Case
@@ -48,24 +56,22 @@ type generator struct {
 	*rand.Rand
 	*Case
 	kind      keyKind
-	keys      int       // distinct keys
-	counts    []int     // of buckets: training, then per staging table
-	start     time.Time // of all times
-	coarse    bool      // times are few
-	parted    bool      // tables like to be partitioned by values of the key
-	alignment alignment // zero: no entry is aligned
+	second    secondKind // of the second key column
+	keys      []string   // values of the first key column, as words
+	shared    string     // type of the column x that every table has
+	timed     bool       // x is a time that rules may go by, and so nothing lies over it
+	payload   string     // header of the training table's columns of random types
+	counts    []int      // of buckets: training, then per staging table
+	start     time.Time  // of all times
+	coarse    bool       // times are few
+	parted    bool       // tables like to be partitioned by values of the key
+	alignment alignment  // zero: no entry is aligned
 }
 
 // chance is true once in n times.
 func (g *generator) chance(n int) bool { return g.IntN(n) == 0 }
 
 func pick[T any](r *rand.Rand, choices ...T) T { return choices[r.IntN(len(choices))] }
-
-func (g *generator) trainingFilter() string {
-	return pick(g.Rand,
-		fmt.Sprintf("item >= %d", 1+g.IntN(20)), "label <> 1", "region LIKE 'e%'", "score IS NOT NULL",
-		fmt.Sprintf("day > DATE '%s'", g.start.AddDate(0, 0, g.IntN(3)).Format(time.DateOnly)), "k IS NOT NULL", "k2 <= 2", "(label = 1 OR region = 'us')")
-}
 
 // chooseDistinct decides how repeated training rows are dropped, if at all.
 func (g *generator) chooseDistinct() {
@@ -76,8 +82,24 @@ func (g *generator) chooseDistinct() {
 	if g.chance(2) {
 		d.By = append(d.By, "label")
 	}
+	fields, _ := Fields(g.payload) // the generator wrote it
+	ordered := []string{"score"}
+	for _, f := range fields {
+		switch f.Type.ID() {
+		case arrow.LIST, arrow.MAP, arrow.STRUCT:
+			continue
+		case arrow.FLOAT32, arrow.FLOAT64, arrow.BOOL: // rows have an order by these, and are not told apart
+		default:
+			if f.Name != "x" && g.chance(6) {
+				d.By = append(d.By, f.Name)
+			}
+		}
+		if f.Name != "x" && !slices.Contains(d.By, f.Name) {
+			ordered = append(ordered, f.Name)
+		}
+	}
 	if g.chance(2) {
-		d.OrderBy = []dataset.OrderBy{{Column: "score", Descending: g.chance(2)}}
+		d.OrderBy = []dataset.OrderBy{{Column: pick(g.Rand, ordered...), Descending: g.chance(2)}}
 	}
 	if g.chance(2) || g.alignment.training != "" {
 		d.Scope = dataset.ScopePartition
@@ -93,20 +115,21 @@ func (g *generator) query() {
 	if g.chance(3) {
 		q.Order, q.Seed, q.Epoch = dataset.Shuffled, g.Int64N(9), g.Int64N(3)
 	}
-	var filters []string
-	if g.chance(4) {
-		filters = append(filters, g.trainingFilter())
+	if g.chance(2) {
+		q.Filter = g.queryFilter().String()
 	}
-	if late := g.lateFilters(); len(late) > 0 && g.chance(3) {
-		filters = append(filters, pick(g.Rand, late...))
-	}
-	q.Filter = strings.Join(filters, " AND ")
 	if g.chance(6) {
 		from, to := float64(g.IntN(17))/16, g.Float64()
 		q.Sample = &dataset.Sample{Hash: &dataset.HashRange{From: from, To: to}, By: dataset.SampleByRequest, Rate: 1}
 		if len(g.Dataset.Key) == 1 && g.chance(2) {
 			q.Sample.By = dataset.SampleByKey
 		}
+	}
+	if g.chance(8) {
+		if q.Sample == nil {
+			q.Sample = &dataset.Sample{}
+		}
+		q.Sample.Rate, q.Sample.Where = pick(g.Rand, 1, noRate), g.filter(columnsOf(g.Training)).String()
 	}
 	if g.chance(3) {
 		q.Columns = g.queryColumns()
@@ -117,30 +140,51 @@ func (g *generator) query() {
 	g.Query = q
 }
 
-// lateFilters are conditions that can be asked only after the joins.
-func (g *generator) lateFilters() []string {
-	var filters []string
-	for i, entry := range g.Dataset.Staging {
-		if entry.MatchedAs != "" {
-			filters = append(filters, entry.MatchedAs+" = TRUE", entry.MatchedAs+" = FALSE")
-		}
-		for _, column := range entry.Columns {
-			switch column.Output() {
-			case fmt.Sprintf("s%d_v", i):
-				filters = append(filters, fmt.Sprintf("%s >= 4", column.Output()), fmt.Sprintf("(%s IS NULL OR item < 9)", column.Output()))
-			case "label":
-				filters = append(filters, "label = 1", "label IS NOT NULL")
+// noRate is a rate that keeps no row of any world.
+const noRate = 1e-12
+
+// queryFilter is conditions on columns of the training table and on those that
+// the joins add or replace, often of both in one.
+func (g *generator) queryFilter() *tree {
+	training := columnsOf(g.Training)
+	var late []filterColumn
+	o := &oracle{Case: g.Case, types: typesOf(g.Training.Header)}
+	for i, t := range g.Staging {
+		stored := columnsOf(t)
+		o.headers = append(o.headers, namesOf(t.Header))
+		for _, shown := range o.shown(i) {
+			at := slices.IndexFunc(stored, func(c filterColumn) bool { return c.name == shown.Column })
+			c := filterColumn{name: shown.Output(), dt: shapedType(stored[at].dt, shown)}
+			if c.dt == stored[at].dt {
+				c.values = stored[at].values
 			}
+			late = append(slices.DeleteFunc(late, func(old filterColumn) bool { return old.name == c.name }), c)
+		}
+		if name := g.Dataset.Staging[i].MatchedAs; name != "" {
+			late = append(late, filterColumn{name: name, dt: arrow.FixedWidthTypes.Boolean})
 		}
 	}
-	return filters
+	var terms []*tree
+	if g.chance(2) {
+		terms = append(terms, g.filter(training))
+	}
+	if g.chance(2) && len(late) > 0 {
+		terms = append(terms, g.filter(late))
+	}
+	if len(terms) == 0 || g.chance(3) {
+		terms = append(terms, g.filter(append(training, late...)))
+	}
+	if len(terms) == 1 {
+		return terms[0]
+	}
+	return &tree{op: opAnd, terms: terms}
 }
 
 // queryColumns asks for some of the columns, in any order, some of them
 // renamed or shortened.
 func (g *generator) queryColumns() []dataset.Column {
 	columns := []dataset.Column{{Column: "item"}}
-	for _, name := range []string{"tags", "k", "score", "label", "ts"} {
+	for _, name := range append([]string{"tags", "k", "score", "label", "ts", "x"}, trainingPayload...) {
 		if g.chance(2) {
 			columns = append(columns, dataset.Column{Column: name})
 		}

@@ -2,9 +2,12 @@ package scenario
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/apache/arrow-go/v18/arrow"
 
 	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader/dataset"
@@ -40,24 +43,33 @@ func (g *generator) stagingEntry(i int) {
 	}
 	if g.chance(6) {
 		entry.PointInTime = &dataset.PointInTime{Training: "ts", Staging: "ts", Tolerance: time.Duration(1+g.IntN(60)) * time.Hour, Exact: g.chance(2)}
-		if g.chance(3) {
+		switch {
+		case g.timed && g.chance(2):
+			entry.PointInTime.Training, entry.PointInTime.Staging = "x", "x"
+			entry.PointInTime.Tolerance = pick(g.Rand, entry.PointInTime.Tolerance, 2, time.Microsecond, math.MaxInt64)
+			g.Layouts["point in time at any time"]++
+		case g.chance(3):
 			entry.PointInTime.Training, entry.PointInTime.Staging = "day", "day"
 		}
 		g.Layouts["point in time"]++
 	}
-	if g.chance(4) {
-		entry.Filter = pick(g.Rand, "version < 3", "version >= 1", "region LIKE 'e%'", fmt.Sprintf("(%s_v IS NOT NULL OR version = 2)", prefix(entry)))
+	header := g.stagingHeader(i)
+	if again {
+		header = g.Staging[i-1].Header
 	}
 	unique := false
 	if entry.Join != rule.Semi && entry.Join != rule.Anti {
-		unique = g.duplicates(&entry)
-		g.missing(&entry, name)
+		unique = g.duplicates(&entry, header)
+		g.missing(&entry, name, typesOf(header))
 	}
 	g.Layouts["strategy "+entry.Strategy.String()]++
 	if again {
 		g.Staging = append(g.Staging, g.Staging[i-1])
 	} else {
-		g.Staging = append(g.Staging, g.stagingTable(i, aligned, unique))
+		g.Staging = append(g.Staging, g.stagingTable(i, header, aligned, unique))
+	}
+	if g.chance(3) {
+		entry.Filter = g.filter(columnsOf(g.Staging[i])).String()
 	}
 	g.Dataset.Staging = append(g.Dataset.Staging, entry)
 }
@@ -67,7 +79,7 @@ func prefix(entry dataset.Staging) string { return strings.TrimPrefix(entry.Tabl
 
 // duplicates chooses what duplicate keys mean; true asks for a table without
 // them.
-func (g *generator) duplicates(entry *dataset.Staging) (unique bool) {
+func (g *generator) duplicates(entry *dataset.Staging, header string) (unique bool) {
 	entry.Duplicates = pick(g.Rand, rule.DuplicatesFirst, rule.DuplicatesLast)
 	switch g.IntN(8) {
 	case 0, 1:
@@ -79,7 +91,14 @@ func (g *generator) duplicates(entry *dataset.Staging) (unique bool) {
 		return !g.chance(4)
 	}
 	if entry.Duplicates != rule.DuplicatesError && g.chance(2) {
-		entry.OrderBy = []dataset.OrderBy{{Column: pick(g.Rand, "version", "ts", "score", "region"), Descending: g.chance(2)}}
+		columns := []string{"version", "ts", "score", "region"}
+		for name, dt := range typesOf(header) {
+			if !arrow.IsNested(dt.ID()) && name != "row" && name != "part" {
+				columns = append(columns, name)
+			}
+		}
+		slices.Sort(columns)
+		entry.OrderBy = []dataset.OrderBy{{Column: pick(g.Rand, columns...), Descending: g.chance(2)}}
 		if g.chance(3) {
 			entry.OrderBy = append(entry.OrderBy, dataset.OrderBy{Column: "part", Descending: g.chance(2)})
 		}
@@ -88,10 +107,19 @@ func (g *generator) duplicates(entry *dataset.Staging) (unique bool) {
 }
 
 // missing chooses what is shown of an entry, and what a missing key means.
-func (g *generator) missing(entry *dataset.Staging, name string) {
+func (g *generator) missing(entry *dataset.Staging, name string, types map[string]arrow.DataType) {
 	entry.Columns = []dataset.Column{}
 	table := prefix(*entry)
-	for _, column := range []dataset.Column{
+	payload := []dataset.Column{{Column: "x", Name: name + "_x"}}
+	for _, column := range stagingPayload {
+		payload = append(payload, dataset.Column{Column: table + "_" + column, Name: name + "_" + column})
+	}
+	for i, column := range payload {
+		if types[column.Column].ID() == arrow.LIST && g.chance(2) {
+			payload[i].First = 1 + g.IntN(2)
+		}
+	}
+	for _, column := range append(payload, []dataset.Column{
 		{Column: table + "_s", Name: name + "_s"},
 		{Column: table + "_v", Name: name + "_v"},
 		{Column: table + "_v", Name: name + "_cast", As: "double"},
@@ -99,7 +127,7 @@ func (g *generator) missing(entry *dataset.Staging, name string) {
 		{Column: table + "_t", Name: name + "_last", Last: 1 + g.IntN(2)},
 		{Column: table + "_v", Name: name + "_again"},
 		{Column: "version", Name: name + "_version", As: pick(g.Rand, "", "int", "float")},
-	} {
+	}...) {
 		if !g.chance(3) {
 			entry.Columns = append(entry.Columns, column)
 		}
@@ -107,11 +135,15 @@ func (g *generator) missing(entry *dataset.Staging, name string) {
 	g.Shuffle(len(entry.Columns), func(a, b int) { entry.Columns[a], entry.Columns[b] = entry.Columns[b], entry.Columns[a] })
 	switch {
 	case entry.Join == rule.Overlay:
-		if d := g.Dataset.Training.Distinct; d == nil || len(d.By) == 1 {
+		d := g.Dataset.Training.Distinct
+		if d == nil || !slices.Contains(d.By, "label") {
 			entry.Columns = append(entry.Columns, dataset.Column{Column: "label"})
 		}
-		if d := g.Dataset.Training.Distinct; (d == nil || d.OrderBy == nil) && g.chance(2) {
+		if (d == nil || len(d.OrderBy) == 0 || d.OrderBy[0].Column != "score") && g.chance(2) {
 			entry.Columns = append(entry.Columns, dataset.Column{Column: "score"})
+		}
+		if !g.timed && g.chance(2) {
+			entry.Columns = append(entry.Columns, dataset.Column{Column: "x"})
 		}
 		entry.Nulls = pick(g.Rand, rule.NullsKeep, rule.NullsReplace)
 	case g.chance(5):

@@ -1,8 +1,6 @@
 package scenario
 
 import (
-	"bytes"
-	"cmp"
 	"encoding/base64"
 	"fmt"
 	"slices"
@@ -33,28 +31,67 @@ var keyKinds = []keyKind{
 	{"time", "time", []string{"%s"}},
 	{"decimal(9,2)", "decimal(9,2)", []string{"truncate(2000,%s)", "%s"}},
 	{"binary", "binary", []string{"truncate(2,%s)", "%s"}},
+	{"timestamptz_ns", "timestamptz_ns", []string{"day(%s)", "month(%s)"}},
+	{"decimal(38,10)", "decimal(38,10)", []string{"truncate(50,%s)", "%s"}},
+	{"uuid", "uuid", []string{"%s"}},
+	{"fixed(3)", "fixed(3)", []string{"%s"}},
 }
 
-// key is a value of the first key column; equal numbers are equal keys.
-func (g *generator) key(i int) string {
+// secondKind is a type of the second key column, and its values as words. Those
+// of text run into what the first key ends with, if it is not told where.
+type secondKind struct {
+	kind  string
+	words []string
+}
+
+//nolint:gochecknoglobals // a constant table
+var secondKinds = []secondKind{
+	{"long", []string{"0", "1", "2"}},
+	{"long", []string{"0", "1", "-9223372036854775808"}},
+	{"string", []string{`""`, `"\u0000"`, "k"}},
+	{"binary", []string{`""`, "AA==", "AP8="}},
+	{"date", []string{"1969-12-31", "1970-01-01", "2024-02-29"}},
+}
+
+// makeKeys chooses the values of the first key column, as words: each once.
+func (g *generator) makeKeys(n int) {
+	fields, _ := Fields("k:" + g.kind.training) // the table of kinds has it
+	special := g.specialKeys()
+	for i := range n {
+		key := g.usualKey(i)
+		if len(special) > 0 && g.chance(4) {
+			key = word(fields[0].Type, pick(g.Rand, special...))
+		}
+		if !slices.Contains(g.keys, key) {
+			g.keys = append(g.keys, key)
+		}
+	}
+}
+
+// usualKey is one of a row of values of the first key column.
+func (g *generator) usualKey(i int) string {
 	n := i*7 - 20
-	switch g.kind.training {
+	switch kind := g.kind.training; kind {
 	case "string":
 		return fmt.Sprintf("k%d", n+20)
 	case "date":
 		return g.start.AddDate(0, 0, n).Format(time.DateOnly)
-	case "timestamp":
-		return g.start.Add(time.Duration(n) * 5 * time.Hour).Format("2006-01-02T15:04:05")
-	case "timestamptz":
-		return g.start.Add(time.Duration(n) * 5 * time.Hour).Format("2006-01-02T15:04:05Z")
-	case "timestamp_ns": // some within one microsecond
-		return g.start.Add(time.Duration(n/2) * 5 * time.Hour).Add(time.Duration(i % 3)).Format("2006-01-02T15:04:05.000000000")
+	case "timestamp", "timestamptz":
+		return g.start.Add(time.Duration(n) * 5 * time.Hour).Format(instantForm)
+	case "timestamp_ns", "timestamptz_ns": // some within one microsecond
+		return g.start.Add(time.Duration(n/2) * 5 * time.Hour).Add(time.Duration(i % 3)).Format(instantForm)
 	case "time":
 		return fmt.Sprintf("%02d:00:%02d", i%24, i)
 	case "decimal(9,2)":
 		return fmt.Sprintf("%d.25", n)
+	case "decimal(38,10)":
+		return fmt.Sprintf("%d.0000000001", n)
 	case "binary":
 		return base64.StdEncoding.EncodeToString([]byte(fmt.Sprintf("b%d", n+20)))
+	case "uuid":
+		return fmt.Sprintf("%08x-0000-4000-8000-0000000000%02x", i%3<<30, i)
+	case "fixed(3)":
+		return base64.StdEncoding.EncodeToString([]byte{byte(i % 2 * 255), 0, byte(i)})
 	default:
 		return strconv.Itoa(n)
 	}
@@ -190,32 +227,26 @@ func (g *generator) commits(specs []string, rows int, line func() string) []Comm
 
 // byKey orders lines by their first word, a key, as writers do, nulls first.
 func (g *generator) byKey(a, b string) int {
-	x, _, _ := strings.Cut(a, " ")
-	y, _, _ := strings.Cut(b, " ")
+	fields, _ := Fields("k:" + g.kind.training) // the table of kinds has it
+	x, _ := parseWord(fields[0].Type, Words(a)[0])
+	y, _ := parseWord(fields[0].Type, Words(b)[0]) // and these are its keys
 	switch {
-	case x == null && y == null:
+	case x == nil && y == nil:
 		return 0
-	case x == null:
+	case x == nil:
 		return -1
-	case y == null:
+	case y == nil:
 		return 1
-	case g.kind.training == "binary":
-		left, _ := base64.StdEncoding.DecodeString(x)
-		right, _ := base64.StdEncoding.DecodeString(y)
-		return bytes.Compare(left, right)
+	default:
+		return compare(x, y)
 	}
-	left, err := strconv.ParseFloat(x, 64)
-	if right, wrong := strconv.ParseFloat(y, 64); err == nil && wrong == nil {
-		return cmp.Compare(left, right)
-	}
-	return strings.Compare(x, y)
 }
 
-const trainingNames = "k k2 part day ts item label score region tags"
+const trainingNames = "k k2 part day ts item label score region tags p0 p1 p2 x"
 
 func (g *generator) trainingTable() Table {
 	t := Table{
-		Name: "ml.train", Header: "k:" + g.kind.training + " k2:long part:long day:date ts:timestamp item:long! label:long score:double region:string tags:list<long>",
+		Name: "ml.train", Header: "k:" + g.kind.training + " k2:" + g.second.kind + " part:long day:date ts:timestamp item:long! label:long score:double region:string tags:list<long> " + g.payload,
 		Specs: g.specs("k", "k2", g.counts[0], g.alignment.training),
 	}
 	if d := g.Dataset.Training.Distinct; d != nil {
@@ -231,12 +262,12 @@ func (g *generator) trainingTable() Table {
 	t.Commits = g.commits(t.Specs, 30, func() string {
 		item++
 		at := g.at()
-		return strings.Join([]string{
-			g.maybe(g.key(g.IntN(g.keys))), g.maybe(strconv.Itoa(g.IntN(3))), g.maybe(strconv.Itoa(g.IntN(5))),
+		return strings.Join(append([]string{
+			g.maybe(pick(g.Rand, g.keys...)), g.maybe(pick(g.Rand, g.second.words...)), g.maybe(strconv.Itoa(g.IntN(5))),
 			g.maybe(at.Format(time.DateOnly)), g.maybe(at.Format("2006-01-02T15:04:05")),
-			strconv.Itoa(item), g.maybe(strconv.Itoa(g.IntN(2))), g.maybe(pick(g.Rand, "0.5", "1.5", "2.5", "NaN")),
+			strconv.Itoa(item), g.maybe(strconv.Itoa(g.IntN(2))), g.maybe(pick(g.Rand, "0.5", "1.5", "2.5", "NaN", "Inf", "-Inf", "0", "-0")),
 			g.maybe(pick(g.Rand, "eu", "us", "ea")), g.maybe(pick(g.Rand, "[1,2,3]", "[4]", "[5,null]")),
-		}, " ")
+		}, g.words(g.payload)...), " ")
 	})
 	return t
 }
@@ -249,36 +280,38 @@ func (g *generator) at() time.Time {
 	return g.start.Add(time.Duration(g.IntN(72)) * time.Hour).Add(time.Duration(g.IntN(2)*30) * time.Minute)
 }
 
+// stagingHeader is the columns of a new staging table.
+func (g *generator) stagingHeader(i int) string {
+	name := fmt.Sprintf("s%d", i)
+	return fmt.Sprintf("req:%s req2:%s part:long day:date ts:timestamp version:long! label:long score:double region:string %s_v:long %s_f:float %s_t:list<long> %s_s:string row:long! %s x:%s",
+		g.kind.staging, g.second.kind, name, name, name, name, g.columns(name+"_p", len(stagingPayload)), g.shared)
+}
+
 // stagingTable makes the table of an entry. A unique one has every key once.
 // The column row tells its rows apart, as item does those of the training table.
-func (g *generator) stagingTable(i int, aligned string, unique bool) Table {
-	name := fmt.Sprintf("s%d", i)
-	t := Table{
-		Name: "features." + name,
-		Header: fmt.Sprintf("req:%s req2:long part:long day:date ts:timestamp version:long! label:long score:double region:string %s_v:long %s_f:float %s_t:list<long> %s_s:string row:long!",
-			g.kind.staging, name, name, name, name),
-		Specs: g.specs("req", "req2", g.counts[i+1], aligned),
-	}
+func (g *generator) stagingTable(i int, header, aligned string, unique bool) Table {
+	t := Table{Name: fmt.Sprintf("features.s%d", i), Header: header, Specs: g.specs("req", "req2", g.counts[i+1], aligned)}
+	_, payload, _ := strings.Cut(header, " row:long! ")
 	next, row := 0, 0
-	keys := g.Perm(g.keys)
-	t.Commits = g.commits(t.Specs, 2*g.keys, func() string {
-		key := g.maybe(g.key(g.IntN(g.keys)))
+	keys := g.Perm(len(g.keys))
+	t.Commits = g.commits(t.Specs, 2*len(g.keys), func() string {
+		key := g.maybe(pick(g.Rand, g.keys...))
 		if unique {
 			key = null
 			if next < len(keys) {
-				key = g.key(keys[next])
+				key = g.keys[keys[next]]
 			}
 			next++
 		}
 		row++
 		at := g.at().Add(-time.Duration(g.IntN(3)) * 9 * time.Hour)
-		return strings.Join([]string{
-			key, g.maybe(strconv.Itoa(g.IntN(3))), g.maybe(strconv.Itoa(g.IntN(5))),
+		return strings.Join(append([]string{
+			key, g.maybe(pick(g.Rand, g.second.words...)), g.maybe(strconv.Itoa(g.IntN(5))),
 			g.maybe(at.Format(time.DateOnly)), g.maybe(at.Format("2006-01-02T15:04:05")),
-			strconv.Itoa(g.IntN(5)), g.maybe(strconv.Itoa(g.IntN(2))), g.maybe(pick(g.Rand, "0.25", "-7.25", "8.25", "NaN")), g.maybe(pick(g.Rand, "eu", "us")),
-			g.maybe(strconv.Itoa(g.IntN(9))), g.maybe("0.5"), g.maybe(pick(g.Rand, "[]", "[1,2]", "[7,8,9]")), g.maybe(pick(g.Rand, "x", "yy")),
+			strconv.Itoa(g.IntN(5)), g.maybe(strconv.Itoa(g.IntN(2))), g.maybe(pick(g.Rand, "0.25", "-7.25", "8.25", "NaN", "Inf", "-Inf", "0", "-0")), g.maybe(pick(g.Rand, "eu", "us")),
+			g.maybe(strconv.Itoa(g.IntN(9))), g.maybe(pick(g.Rand, "0.5", "0.1", "NaN", "Inf", "-0")), g.maybe(pick(g.Rand, "[]", "[1,2]", "[7,8,9]")), g.maybe(pick(g.Rand, "x", "yy")),
 			strconv.Itoa(row),
-		}, " ")
+		}, g.words(payload)...), " ")
 	})
 	return t
 }

@@ -1,10 +1,11 @@
 package scenario
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/apache/arrow-go/v18/arrow"
 
 	"github.com/penstock/penstock/joiner"
 	"github.com/penstock/penstock/joiner/rule"
@@ -14,6 +15,7 @@ import (
 // Expectation is what a read of a whole case must give.
 type Expectation struct {
 	Columns []string
+	Types   []arrow.DataType         // of the columns
 	Rows    [][]any                  // training rows as their files hold them, each with what the joins made of it
 	Fails   string                   // why the read must fail; "" if it must not
 	Counts  map[string]joiner.Counts // by staging entry, as a report has them
@@ -35,36 +37,57 @@ type oracle struct {
 	*Case
 	training []placed
 	staging  [][]placed
-	files    [][]stored // per staging entry
-	names    []string   // of the training columns
-	headers  [][]string // of the columns of each staging table
+	files    [][]stored                // per staging entry
+	names    []string                  // of the training columns
+	types    map[string]arrow.DataType // of the training columns
+	offered  map[string]arrow.DataType // of all columns that a query may ask for
+	before   []*tree                   // the conditions of the query's filter that name training columns as they are stored
+	after    []*tree                   // the others
+	where    *tree                     // of the sample
+	headers  [][]string                // of the columns of each staging table
 	spans    map[*stored]map[string]*span
 	Expectation
+}
+
+// newOracle knows the columns of a case, and no rows.
+func newOracle(c *Case) *oracle {
+	o := &oracle{
+		Case: c, names: namesOf(c.Training.Header), types: typesOf(c.Training.Header), spans: map[*stored]map[string]*span{},
+		Expectation: Expectation{Seen: Coverage{}, Counts: map[string]joiner.Counts{}},
+	}
+	for _, t := range c.Staging {
+		o.headers = append(o.headers, namesOf(t.Header))
+	}
+	o.offered = o.offers()
+	o.divide()
+	return o
 }
 
 // Expect joins a case with nested loops: the rows of the whole read, in an
 // order in which those of one training row stand as they must.
 func (c *Case) Expect(w *World) Expectation {
-	o := &oracle{Case: c, spans: map[*stored]map[string]*span{}, Expectation: Expectation{Seen: Coverage{}, Counts: map[string]joiner.Counts{}}}
-	o.training, o.names = w.placed(c.Training)
+	o := newOracle(c)
+	o.training = w.placed(c.Training)
 	for i, t := range c.Staging {
-		rows, names := w.placed(t)
-		rows = slices.DeleteFunc(rows, func(row placed) bool { return !o.passes(row.cells, c.Dataset.Staging[i].Filter) })
+		o.headers[i] = w.byID(t.Name, o.headers[i])
+		filter, types := o.filter(c.Dataset.Staging[i].Filter), typesOf(t.Header)
+		rows := slices.DeleteFunc(w.placed(t), func(row placed) bool {
+			return !o.noted("a staging filter", filter.passes(typedCells{row.cells, types}))
+		})
 		if c.Dataset.Staging[i].Duplicates == rule.DuplicatesAll {
 			slices.SortStableFunc(rows, bySequence)
 		}
 		o.staging = append(o.staging, rows)
-		o.headers = append(o.headers, names)
 		o.files = append(o.files, w.stored[t.Name])
 	}
-	outputs, after := o.outputs(), o.after()
+	outputs := o.outputs()
 	for _, out := range outputs {
 		o.Columns = append(o.Columns, out.Output())
+		o.Types = append(o.Types, shapedType(o.offered[out.Column], out))
 	}
 	for _, row := range o.survivors() {
 		for _, joined := range o.joined(row) {
-			if !o.passes(joined, after) {
-				o.Seen["dropped by a filter after the joins"]++
+			if !o.noted("a filter after the joins", passAll(o.after, typedCells{joined, o.offered})) {
 				continue
 			}
 			values := make([]any, len(outputs))
@@ -78,12 +101,8 @@ func (c *Case) Expect(w *World) Expectation {
 }
 
 // placed returns the rows of a table as its files hold them.
-func (w *World) placed(t Table) ([]placed, []string) {
-	var names []string
-	for column := range strings.FieldsSeq(t.Header) {
-		name, _, _ := strings.Cut(column, ":")
-		names = append(names, name)
-	}
+func (w *World) placed(t Table) []placed {
+	names := namesOf(t.Header)
 	var rows []placed
 	for i := range w.stored[t.Name] {
 		file := &w.stored[t.Name][i]
@@ -95,15 +114,44 @@ func (w *World) placed(t Table) ([]placed, []string) {
 			rows = append(rows, row)
 		}
 	}
-	return rows, names
+	return rows
+}
+
+// noted counts a row that is dropped.
+func (o *oracle) noted(by string, passes bool) bool {
+	if !passes {
+		o.Seen["dropped by "+by]++
+	}
+	return passes
+}
+
+// namesOf are the columns of a header.
+func namesOf(header string) []string {
+	var names []string
+	for column := range strings.FieldsSeq(header) {
+		name, _, _ := strings.Cut(column, ":")
+		names = append(names, name)
+	}
+	return names
+}
+
+// typesOf are the types of a table's columns.
+func typesOf(header string) map[string]arrow.DataType {
+	fields, _ := Fields(header) // the tables were made of it
+	types := map[string]arrow.DataType{}
+	for _, f := range fields {
+		types[f.Name] = f.Type
+	}
+	return types
 }
 
 // survivors are the training rows that reach the joins.
 func (o *oracle) survivors() []placed {
 	var rows []placed
-	before := o.before()
+	filter := o.filter(o.Dataset.Training.Filter)
 	for _, row := range o.training {
-		if o.passes(row.cells, o.Dataset.Training.Filter) && o.passes(row.cells, before) && o.sampled(row.cells) {
+		known := typedCells{row.cells, o.types}
+		if o.noted("the training filter", filter.passes(known)) && o.noted("a filter before the joins", passAll(o.before, known)) && o.sampled(known) {
 			rows = append(rows, row)
 		}
 	}
@@ -182,9 +230,10 @@ func (o *oracle) count(i int, row placed, found []cells) {
 	}
 }
 
-// reads says whether a column is asked for, or named by a filter.
+// reads says whether a column is asked for, or named by a filter after the
+// joins.
 func (o *oracle) reads(name string) bool {
-	return o.Query.Columns == nil || strings.Contains(" "+strings.ReplaceAll(o.after(), "(", " "), " "+name+" ") ||
+	return o.Query.Columns == nil || slices.ContainsFunc(o.after, func(t *tree) bool { return slices.Contains(t.columns(), name) }) ||
 		slices.ContainsFunc(o.Query.Columns, func(c dataset.Column) bool { return c.Column == name })
 }
 
@@ -298,6 +347,29 @@ func (o *oracle) outputs() []dataset.Column {
 	return columns
 }
 
+// offers are the types of the columns that a query may ask for.
+func (o *oracle) offers() map[string]arrow.DataType {
+	types := maps.Clone(o.types)
+	for i, entry := range o.Dataset.Staging {
+		stored := typesOf(o.Staging[i].Header)
+		for _, column := range o.shown(i) {
+			types[column.Output()] = shapedType(stored[column.Column], column)
+		}
+		if entry.MatchedAs != "" {
+			types[entry.MatchedAs] = arrow.FixedWidthTypes.Boolean
+		}
+	}
+	return types
+}
+
+// shapedType is the type of a column as it is asked for.
+func shapedType(dt arrow.DataType, column dataset.Column) arrow.DataType {
+	if column.As == "" {
+		return dt
+	}
+	return plainTypes[column.As]
+}
+
 // shaped is a value as a column asks for it.
 func shaped(v any, column dataset.Column) any {
 	if list, ok := v.([]any); ok && column.First > 0 {
@@ -310,13 +382,4 @@ func shaped(v any, column dataset.Column) any {
 		return float64(n)
 	}
 	return v
-}
-
-// Texts renders rows for comparison.
-func Texts(rows [][]any) []string {
-	texts := make([]string, len(rows))
-	for i, row := range rows {
-		texts[i] = fmt.Sprintf("%v", row)
-	}
-	return texts
 }

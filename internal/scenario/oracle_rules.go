@@ -3,16 +3,12 @@ package scenario
 import (
 	"math/big"
 	"math/bits"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/arrow/decimal128"
 
-	"github.com/penstock/penstock/internal/bucket"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
 )
@@ -30,7 +26,7 @@ func (o *oracle) matches(i int, row placed) []cells {
 			o.Seen["kept apart by align"]++
 			continue
 		}
-		if entry.PointInTime != nil && !inTime(*entry.PointInTime, row.cells, candidate.cells, o.unit(entry.PointInTime.Training)) {
+		if entry.PointInTime != nil && !inTime(*entry.PointInTime, row.cells, candidate.cells, unitOf(o.types[entry.PointInTime.Training])) {
 			o.Seen["kept apart by time"]++
 			continue
 		}
@@ -76,29 +72,16 @@ func byOrder(order []dataset.OrderBy, a, b cells) int {
 }
 
 // inTime says whether a staging row is neither after a training row nor older
-// than the tolerance.
-func inTime(rule dataset.PointInTime, training, staging cells, unit time.Duration) bool {
+// than the tolerance, which counts the units of a time that is a number.
+func inTime(rule dataset.PointInTime, training, staging cells, unit *big.Rat) bool {
 	at, ok := training[rule.Training].(int64)
 	was, known := staging[rule.Staging].(int64)
 	if !ok || !known {
 		return false
 	}
-	age := time.Duration(at-was) * unit
-	return (age > 0 || age == 0 && rule.Exact) && age <= rule.Tolerance
-}
-
-// unit is what one step of a training column's time lasts.
-func (o *oracle) unit(column string) time.Duration {
-	for word := range strings.FieldsSeq(o.Training.Header) {
-		switch name, kind, _ := strings.Cut(strings.TrimSuffix(word, "!"), ":"); {
-		case name != column:
-		case kind == "date":
-			return 24 * time.Hour
-		case kind == "timestamp" || kind == "timestamptz":
-			return time.Microsecond
-		}
-	}
-	return time.Nanosecond
+	age := new(big.Rat).Sub(new(big.Rat).SetInt64(at), new(big.Rat).SetInt64(was)) // of any size
+	age.Mul(age, unit)
+	return (age.Sign() > 0 || age.Sign() == 0 && rule.Exact) && age.Cmp(new(big.Rat).SetInt64(int64(rule.Tolerance))) <= 0
 }
 
 // latest keeps the rows of the latest time.
@@ -151,24 +134,24 @@ func samePartition(a, b *stored) bool {
 
 // sampled says whether a training row's place in hash space is asked for. Only
 // samples by one column are known here.
-func (o *oracle) sampled(row cells) bool {
+func (o *oracle) sampled(row typedCells) bool {
 	s := o.Query.Sample
-	if s == nil || s.Hash == nil {
+	if s == nil {
 		return true
 	}
-	var hash int32
-	switch v := row[o.Dataset.Key[0]].(type) {
-	case int64:
-		if strings.Contains(o.Training.Header, o.Dataset.Key[0]+":timestamp_ns") {
-			v = floorDiv(v, 1000) // as Iceberg hashes instants
-		}
-		hash = bucket.HashInt64(v)
-	case string:
-		hash = bucket.HashString(v)
-	case Decimal:
-		hash = bucket.HashDecimal128(decimal128.FromBigInt(new(big.Rat).Mul(v.number(), big.NewRat(100, 1)).Num())) // of scale 2
+	if s.Rate < smallRate && o.where.passes(row) {
+		o.Seen["dropped by a rate"]++
+		return false
 	}
-	place := float64(bits.Reverse32(uint32(hash)&0x7fffffff)>>1) / (1 << 31)
+	if s.Hash == nil {
+		return true
+	}
+	column := o.Dataset.Key[0]
+	hash := uint32(0)
+	if v := row.cells[column]; v != nil {
+		hash = bucketHash(row.types[column], v)
+	}
+	place := float64(bits.Reverse32(hash&0x7fffffff)>>1) / (1 << 31)
 	from, to := s.Hash.From, s.Hash.To
 	in := from <= place && place < to
 	if from > to {
@@ -184,8 +167,8 @@ func (o *oracle) sampled(row cells) bool {
 // align gives the training row's partition.
 func (o *oracle) aligned(i int, row, candidate placed) bool {
 	align := o.Dataset.Staging[i].Align
-	training, ok := o.span(row.file, o.Training.Header, align.Training)
-	staging, known := o.span(candidate.file, o.Staging[i].Header, align.Staging)
+	training, ok := o.span(row.file, align.Training)
+	staging, known := o.span(candidate.file, align.Staging)
 	if !ok || !known {
 		return false
 	}
@@ -201,7 +184,7 @@ func (o *oracle) aligned(i int, row, candidate placed) bool {
 	}
 	last := staging
 	for k := range o.files[i] {
-		other, ok := o.span(&o.files[i][k], o.Staging[i].Header, align.Staging)
+		other, ok := o.span(&o.files[i][k], align.Staging)
 		if ok && other.to <= target && other.from > last.from {
 			last = other
 		}
@@ -225,13 +208,13 @@ func (s span) before(lag dataset.Lag) int64 {
 }
 
 // span is spanOf, remembered.
-func (o *oracle) span(file *stored, header, column string) (span, bool) {
+func (o *oracle) span(file *stored, column string) (span, bool) {
 	if _, ok := o.spans[file]; !ok {
 		o.spans[file] = map[string]*span{}
 	}
 	found, ok := o.spans[file][column]
 	if !ok {
-		if s, known := spanOf(file, header, column); known {
+		if s, known := spanOf(file, column); known {
 			found = &s
 		}
 		o.spans[file][column] = found
@@ -243,11 +226,9 @@ func (o *oracle) span(file *stored, header, column string) (span, bool) {
 }
 
 // spanOf is the span of a file by a column; false where its value is null.
-func spanOf(file *stored, header, column string) (span, bool) {
-	fields, _ := Fields(header)
+func spanOf(file *stored, column string) (span, bool) {
 	for k, f := range file.spec {
-		i := slices.IndexFunc(fields, func(x catalog.Field) bool { return x.ID == f.Source })
-		if f.Transform.Kind == catalog.Bucket || fields[i].Name != column {
+		if f.Transform.Kind == catalog.Bucket || file.sources[k].Name != column {
 			continue
 		}
 		v, ok := file.partition[k].(int64)
@@ -265,7 +246,7 @@ func spanOf(file *stored, header, column string) (span, bool) {
 		case catalog.Day:
 			return timeSpan(begin.AddDate(0, 0, int(v)), begin.AddDate(0, 0, int(v)+1)), true
 		}
-		if fields[i].Type.ID() == arrow.DATE32 {
+		if file.sources[k].Type.ID() == arrow.DATE32 {
 			return timeSpan(begin.AddDate(0, 0, int(v)), begin.AddDate(0, 0, int(v)+1)), true
 		}
 		return span{from: v, to: v + 1}, true
@@ -277,99 +258,48 @@ func timeSpan(from, to time.Time) span {
 	return span{from: from.UnixMicro(), to: to.UnixMicro(), time: true}
 }
 
-// before and after are the parts of the query's filter that name training
-// columns as they are stored, and the others.
-func (o *oracle) before() string { return o.conjuncts(true) }
+// smallRate is above the rates that keep no row of any world.
+const smallRate = 1e-9
 
-func (o *oracle) after() string { return o.conjuncts(false) }
+// filter reads a filter, and notes one that the read must refuse.
+func (o *oracle) filter(text string) *tree {
+	t, err := parseTree(text)
+	if err != nil {
+		o.Fails = err.Error()
+	}
+	for _, name := range t.columns() {
+		if strings.Contains(name, ".") {
+			o.Fails = "a filter names " + name + ", a field of a struct"
+			o.Seen["a filter on a field of a struct"]++
+		}
+	}
+	return t
+}
 
-func (o *oracle) conjuncts(before bool) string {
-	var late, parts []string
+func passAll(filters []*tree, row typedCells) bool {
+	return !slices.ContainsFunc(filters, func(t *tree) bool { return !t.passes(row) })
+}
+
+// divide takes the query's filter apart: the conditions joined by AND that name
+// columns of entries, overlaid ones too, are looked at after the joins.
+func (o *oracle) divide() {
+	var late []string
 	for i, entry := range o.Dataset.Staging {
 		for _, column := range o.shown(i) {
 			late = append(late, column.Output())
 		}
-		late = append(late, entry.MatchedAs)
-	}
-	for part := range strings.SplitSeq(o.Query.Filter, " AND ") {
-		isLate := slices.ContainsFunc(alternatives(part), func(one string) bool {
-			column, _, _ := strings.Cut(one, " ")
-			return slices.Contains(late, column)
-		})
-		if part != "" && isLate != before {
-			parts = append(parts, part)
+		if entry.MatchedAs != "" {
+			late = append(late, entry.MatchedAs)
 		}
 	}
-	return strings.Join(parts, " AND ")
-}
-
-// comparison is one of the conditions that holds evaluates.
-var comparison = regexp.MustCompile(`^(\w+) (=|<>|<|<=|>|>=|LIKE) (?:DATE |TIMESTAMP )?(.+)$`)
-
-// alternatives are the conditions of "(a OR b)", or of "a" alone.
-func alternatives(part string) []string { return strings.Split(strings.Trim(part, "()"), " OR ") }
-
-// passes evaluates conditions "column operator literal" or "column IS [NOT]
-// NULL", joined by AND, each alone or as one of several: "(a OR b)".
-func (o *oracle) passes(row cells, filter string) bool {
-	if filter == "" {
-		return true
-	}
-	for part := range strings.SplitSeq(filter, " AND ") {
-		if !slices.ContainsFunc(alternatives(part), func(one string) bool { return holds(row, one) }) {
-			return false
+	for _, part := range o.filter(o.Query.Filter).conjuncts() {
+		if slices.ContainsFunc(part.columns(), func(name string) bool { return slices.Contains(late, name) }) {
+			o.after = append(o.after, part)
+		} else {
+			o.before = append(o.before, part)
 		}
 	}
-	return true
-}
-
-func holds(row cells, part string) bool {
-	if name, ok := strings.CutSuffix(part, " IS NULL"); ok {
-		return row[name] == nil
+	if s := o.Query.Sample; s != nil {
+		o.where = o.filter(s.Where)
 	}
-	if name, ok := strings.CutSuffix(part, " IS NOT NULL"); ok {
-		return row[name] != nil
-	}
-	m := comparison.FindStringSubmatch(part)
-	v := row[m[1]]
-	if v == nil {
-		return false
-	}
-	if m[2] == "LIKE" {
-		return strings.HasPrefix(v.(string), strings.TrimSuffix(strings.Trim(m[3], "'"), "%"))
-	}
-	c := compare(v, literal(m[3], v))
-	switch m[2] {
-	case "=":
-		return c == 0
-	case "<>":
-		return c != 0
-	case "<":
-		return c < 0
-	case "<=":
-		return c <= 0
-	case ">":
-		return c > 0
-	default:
-		return c >= 0
-	}
-}
-
-// literal reads a literal as a value of the kind of like.
-func literal(text string, like any) any {
-	quoted := strings.Trim(text, "'")
-	switch like.(type) {
-	case bool:
-		return text == "TRUE"
-	case float64:
-		f, _ := strconv.ParseFloat(text, 64)
-		return f
-	case string:
-		return quoted
-	}
-	if day, err := time.Parse(time.DateOnly, quoted); err == nil {
-		return day.Unix() / 86400
-	}
-	n, _ := strconv.ParseInt(text, 10, 64)
-	return n
 }

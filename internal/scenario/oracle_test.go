@@ -63,18 +63,25 @@ func TestExpect(t *testing.T) {
 		change func(*Case)
 		want   string
 	}{
-		"first":            {func(*Case) {}, "1 10, 2 -, 3 -, 4 10"},
-		"last":             {entry(func(s *dataset.Staging) { s.Duplicates = rule.DuplicatesLast }), "1 -, 2 -, 3 -, 4 -"},
-		"all":              {entry(func(s *dataset.Staging) { s.Duplicates = rule.DuplicatesAll }), "1 10, 1 30, 1 -, 2 -, 3 -, 4 10, 4 30, 4 -"},
-		"error":            {entry(func(s *dataset.Staging) { s.Duplicates = rule.DuplicatesError }), "fails: a key is duplicate in s"},
-		"missing":          {entry(func(s *dataset.Staging) { s.Missing = rule.MissingError }), "fails: a key is missing in s"},
-		"by value":         {entry(func(s *dataset.Staging) { s.OrderBy = []dataset.OrderBy{{Column: "v", Descending: true}} }), "1 30, 2 -, 3 -, 4 30"},
-		"inner":            {entry(func(s *dataset.Staging) { s.Join = rule.Inner }), "1 10, 4 10"},
-		"semi":             {func(c *Case) { c.Dataset.Staging[0].Join = rule.Semi; c.Query.Columns = c.Query.Columns[:1] }, "1, 4"},
-		"anti":             {func(c *Case) { c.Dataset.Staging[0].Join = rule.Anti; c.Query.Columns = c.Query.Columns[:1] }, "2, 3"},
-		"staging filter":   {entry(func(s *dataset.Staging) { s.Filter = "v > 10" }), "1 30, 2 -, 3 -, 4 30"},
-		"filter before":    {func(c *Case) { c.Query.Filter = "label = 1" }, "3 -, 4 10"},
-		"filter after":     {func(c *Case) { c.Query.Filter = "v IS NULL AND item < 3" }, "2 -"},
+		"first":               {func(*Case) {}, "1 10, 2 -, 3 -, 4 10"},
+		"last":                {entry(func(s *dataset.Staging) { s.Duplicates = rule.DuplicatesLast }), "1 -, 2 -, 3 -, 4 -"},
+		"all":                 {entry(func(s *dataset.Staging) { s.Duplicates = rule.DuplicatesAll }), "1 10, 1 30, 1 -, 2 -, 3 -, 4 10, 4 30, 4 -"},
+		"error":               {entry(func(s *dataset.Staging) { s.Duplicates = rule.DuplicatesError }), "fails: a key is duplicate in s"},
+		"missing":             {entry(func(s *dataset.Staging) { s.Missing = rule.MissingError }), "fails: a key is missing in s"},
+		"by value":            {entry(func(s *dataset.Staging) { s.OrderBy = []dataset.OrderBy{{Column: "v", Descending: true}} }), "1 30, 2 -, 3 -, 4 30"},
+		"inner":               {entry(func(s *dataset.Staging) { s.Join = rule.Inner }), "1 10, 4 10"},
+		"semi":                {func(c *Case) { c.Dataset.Staging[0].Join = rule.Semi; c.Query.Columns = c.Query.Columns[:1] }, "1, 4"},
+		"anti":                {func(c *Case) { c.Dataset.Staging[0].Join = rule.Anti; c.Query.Columns = c.Query.Columns[:1] }, "2, 3"},
+		"staging filter":      {entry(func(s *dataset.Staging) { s.Filter = "v > 10" }), "1 30, 2 -, 3 -, 4 30"},
+		"filter before":       {func(c *Case) { c.Query.Filter = "label = 1" }, "3 -, 4 10"},
+		"filter after":        {func(c *Case) { c.Query.Filter = "v IS NULL AND item < 3" }, "2 -"},
+		"a rate":              {func(c *Case) { c.Query.Sample = &dataset.Sample{Rate: noRate, Where: "label = 1"} }, "1 10, 2 -"},
+		"a rate of all":       {func(c *Case) { c.Query.Sample = &dataset.Sample{Rate: 1, Where: "label = 1"} }, "1 10, 2 -, 3 -, 4 10"},
+		"a field of a struct": {func(c *Case) { c.Query.Filter = "label = 1 OR t.a IS NULL" }, "fails: a filter names t.a, a field of a struct"},
+		"two NOT": {func(c *Case) {
+			c.Query.Filter = "NOT (NOT (item < 3 AND v IS NULL))"
+			c.Dataset.Staging[0].Missing = rule.MissingError // of rows that reach the joins
+		}, "fails: a key is missing in s"},
 		"align same":       {align(dataset.AlignSame, 0), "1 -, 2 -, 3 -, 4 30"},
 		"align lag":        {align(dataset.AlignLag, 1), "1 10, 2 -, 3 -, 4 -"},
 		"align latest":     {align(dataset.AlignLatestBefore, 0), "1 10, 2 -, 3 -, 4 -"},
@@ -170,6 +177,16 @@ func TestShrink(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, text, "> append ml.train 0\nk:string day:date item:long! label:long\na 2024-01-02 1 0\n")
 	require.Equal(t, 4, c.Training.Rows(), "the case itself is as it was")
+}
+
+// TestText plays random cases as scenario files.
+func TestText(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(24) {
+		text, err := Generate(seed, 1+int(seed)%16, 4).Text("A case.")
+		require.NoError(t, err)
+		require.Equal(t, text, play(t, text))
+	}
 }
 
 // TestGenerate makes the same case twice, and cases whose tables can be made.

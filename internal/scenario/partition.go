@@ -9,11 +9,10 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/arrow/array"
 
-	"github.com/penstock/penstock/internal/bucket"
 	"github.com/penstock/penstock/internal/expr"
 	"github.com/penstock/penstock/loader/catalog"
 )
@@ -69,21 +68,17 @@ type partition struct {
 // divide finds the partition of every row. Partitions come by their values
 // other than buckets, in the order of first appearance, so that the order of
 // equal keys does not depend on the number of buckets.
-func divide(t *catalog.Table, spec catalog.Spec, rows arrow.RecordBatch) ([]*partition, error) {
-	columns := make([][]any, len(spec))
-	for i, f := range spec {
-		column := slices.IndexFunc(t.Fields, func(x catalog.Field) bool { return x.ID == f.Source })
-		var err error
-		if columns[i], err = transform(f.Transform, rows.Column(column)); err != nil {
-			return nil, err
-		}
-	}
+func divide(t *catalog.Table, spec catalog.Spec, rows [][]any) ([]*partition, error) {
 	var partitions []*partition
 	at, seen := map[string]*partition{}, map[string]int{}
-	for row := range int(rows.NumRows()) {
+	for number, row := range rows {
 		values := make([]any, len(spec))
-		for i := range spec {
-			values[i] = columns[i][row]
+		for i, f := range spec {
+			column := slices.IndexFunc(t.Fields, func(x catalog.Field) bool { return x.ID == f.Source })
+			var err error
+			if values[i], err = transform(f.Transform, t.Fields[column].Type, row[column]); err != nil {
+				return nil, err
+			}
 		}
 		id := fmt.Sprintf("%#v", values)
 		if at[id] == nil {
@@ -93,7 +88,7 @@ func divide(t *catalog.Table, spec catalog.Spec, rows arrow.RecordBatch) ([]*par
 				seen[rest] = len(seen) + 1
 			}
 		}
-		at[id].rows = append(at[id].rows, int32(row))
+		at[id].rows = append(at[id].rows, int32(number))
 	}
 	slices.SortStableFunc(partitions, func(a, b *partition) int {
 		return cmp.Compare(seen[unbucketed(spec, a.values)], seen[unbucketed(spec, b.values)])
@@ -112,54 +107,41 @@ func unbucketed(spec catalog.Spec, values []any) string {
 	return fmt.Sprintf("%#v", rest)
 }
 
-func transform(t catalog.Transform, column arrow.Array) ([]any, error) {
-	values := make([]any, column.Len())
-	if t.Kind == catalog.Bucket {
-		buckets, err := bucket.Array(nil, column, t.N)
-		if err != nil {
-			return nil, err
-		}
-		for i, b := range buckets {
-			if b >= 0 {
-				values[i] = int64(b)
-			}
-		}
-		return values, nil
+// transform makes a partition value of a column's value.
+func transform(t catalog.Transform, dt arrow.DataType, v any) (any, error) {
+	if v == nil {
+		return nil, nil //nolint:nilnil // the partition of nulls
 	}
-	for i := range values {
-		if column.IsNull(i) {
-			continue
-		}
-		switch t.Kind {
-		case catalog.Identity:
-			values[i] = Value(column, i)
-		case catalog.Truncate:
-			values[i] = truncated(column, i, t.N)
-		case catalog.Year, catalog.Month, catalog.Day, catalog.Hour:
-			values[i] = period(t.Kind, instant(column, i))
-		default:
-			return nil, fmt.Errorf("scenario knows no transform %s", t.Kind)
-		}
-		if d, ok := values[i].(Decimal); ok {
-			values[i] = string(d)
-		}
+	switch t.Kind {
+	case catalog.Identity:
+	case catalog.Bucket:
+		return bucketOf(dt, v, t.N), nil
+	case catalog.Truncate:
+		v = truncated(dt, v, t.N)
+	case catalog.Year, catalog.Month, catalog.Day, catalog.Hour:
+		return period(t.Kind, instant(dt, v.(int64))), nil
+	default:
+		return nil, fmt.Errorf("scenario knows no transform %s", t.Kind)
 	}
-	return values, nil
+	if d, ok := v.(Decimal); ok {
+		return string(d), nil
+	}
+	return v, nil
 }
 
 // truncated is Iceberg's truncate: numbers are floored to a multiple of the
 // width, decimals by their unscaled value, text is cut to that many code
 // points, and binary to that many bytes.
-func truncated(column arrow.Array, row, width int) any {
-	switch v := Value(column, row).(type) {
+func truncated(dt arrow.DataType, v any, width int) any {
+	switch v := v.(type) {
 	case int64:
-		return v - ((v%int64(width))+int64(width))%int64(width)
+		return floorDiv(v, int64(width)) * int64(width)
 	case Decimal:
-		unscaled, w := column.(*array.Decimal128).Value(row).BigInt(), big.NewInt(int64(width))
-		floor := new(big.Int).Sub(unscaled, new(big.Int).Mod(unscaled, w)) // Mod is never negative
-		return newDecimal(floor, column.DataType().(*arrow.Decimal128Type).Scale)
+		scale := dt.(*arrow.Decimal128Type).Scale
+		unscaled, w := v.unscaled(scale), big.NewInt(int64(width))
+		return newDecimal(new(big.Int).Sub(unscaled, new(big.Int).Mod(unscaled, w)), scale) // Mod is never negative
 	case string:
-		if column.DataType().ID() == arrow.BINARY {
+		if dt.ID() == arrow.BINARY {
 			return v[:min(width, len(v))]
 		}
 		points := []rune(v)
@@ -169,31 +151,17 @@ func truncated(column arrow.Array, row, width int) any {
 	}
 }
 
-// Decimal is a decimal number as text, with all digits of its scale.
-type Decimal string
-
-// newDecimal writes a number times ten to the minus scale.
-func newDecimal(unscaled *big.Int, scale int32) Decimal {
-	return Decimal(new(big.Rat).SetFrac(unscaled, powerOfTen(scale)).FloatString(int(scale)))
-}
-
-func powerOfTen(n int32) *big.Int { return new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil) }
-
-func (d Decimal) number() *big.Rat {
-	n, _ := new(big.Rat).SetString(string(d))
-	return n
-}
-
 // instant is when a date begins, or a timestamp.
-func instant(column arrow.Array, row int) time.Time {
-	switch a := column.(type) {
-	case *array.Date32:
-		return a.Value(row).ToTime()
-	case *array.Timestamp:
-		return a.Value(row).ToTime(a.DataType().(*arrow.TimestampType).Unit)
-	default:
-		return time.Time{}
+func instant(dt arrow.DataType, v int64) time.Time {
+	switch dt := dt.(type) {
+	case *arrow.Date32Type:
+		return time.Unix(v*secondsPerDay, 0).UTC()
+	case *arrow.TimestampType:
+		if dt.Unit == arrow.Nanosecond {
+			return time.Unix(0, v).UTC()
+		}
 	}
+	return time.UnixMicro(v).UTC()
 }
 
 // period counts years, months, days or hours from 1970-01-01, downwards
@@ -221,30 +189,32 @@ func floorDiv(a, b int64) int64 {
 }
 
 // ranges computes what a manifest would know of a file's columns. Bounds of
-// text and binary are cut to a few bytes, as writers cut them.
-func ranges(t *catalog.Table, rows arrow.RecordBatch) map[int]expr.Range {
+// text and binary are cut to a few characters or bytes, as writers cut them.
+func ranges(t *catalog.Table, rows [][]any) map[int]expr.Range {
 	all := map[int]expr.Range{}
 	for i, f := range t.Fields {
-		column := rows.Column(i)
-		if _, nested := column.(*array.List); nested {
+		if arrow.IsNested(f.Type.ID()) {
 			continue
 		}
+		r := expr.Range{Rows: int64(len(rows)), NoNaN: true}
 		var lower, upper any
-		nan := false
-		for row := range column.Len() {
-			v := Value(column, row)
+		for _, row := range rows {
+			v := row[i]
 			if f, ok := v.(float64); ok && math.IsNaN(f) {
-				nan = true
+				r.NoNaN = false
 				continue
 			}
-			if v != nil && (lower == nil || compare(v, lower) < 0) {
+			if v == nil {
+				r.Nulls++
+				continue
+			}
+			if lower == nil || compare(v, lower) < 0 {
 				lower = v
 			}
-			if v != nil && (upper == nil || compare(v, upper) > 0) {
+			if upper == nil || compare(v, upper) > 0 {
 				upper = v
 			}
 		}
-		r := expr.Range{Nulls: int64(column.NullN()), Rows: int64(column.Len()), NoNaN: !nan}
 		if lower != nil {
 			r.Lower, r.HasLower = bound(f.Type, lower, false)
 			r.Upper, r.HasUpper = bound(f.Type, upper, true)
@@ -253,10 +223,6 @@ func ranges(t *catalog.Table, rows arrow.RecordBatch) map[int]expr.Range {
 	}
 	return all
 }
-
-// boundBytes is how much of a text a bound keeps: few, so that tests meet cut
-// bounds often.
-const boundBytes = 4
 
 func bound(dt arrow.DataType, v any, upper bool) (expr.Value, bool) {
 	switch v := v.(type) {
@@ -271,21 +237,59 @@ func bound(dt arrow.DataType, v any, upper bool) (expr.Value, bool) {
 		return expr.Bool(v), true
 	case Decimal:
 		scale := dt.(*arrow.Decimal128Type).Scale
-		return expr.Decimal(new(big.Rat).Mul(v.number(), new(big.Rat).SetInt(powerOfTen(scale))).Num(), int(scale)), true
+		return expr.Decimal(v.unscaled(scale), int(scale)), true
 	case string:
-		if len(v) > boundBytes {
-			v = v[:boundBytes]
-			if upper {
-				v = v[:boundBytes-1] + string(rune(v[boundBytes-1]+1)) // tests write ASCII
-			}
+		switch dt.ID() {
+		case arrow.STRING:
+			text, ok := cutText(v, upper)
+			return expr.Text(text), ok
+		case arrow.BINARY:
+			raw, ok := cutBytes([]byte(v), upper)
+			return expr.Bytes(raw), ok
 		}
-		if dt.ID() == arrow.BINARY {
-			return expr.Bytes([]byte(v)), true
-		}
-		return expr.Text(v), true
+		return expr.Bytes([]byte(v)), true
 	default:
 		return expr.Value{}, false
 	}
+}
+
+// boundLength is how much of a text a bound keeps: little, so that tests meet
+// cut bounds often.
+const boundLength = 4
+
+// cutText cuts a bound after so many code points. What is left of an upper
+// bound is raised at the last one that has a next one; false if none has.
+func cutText(v string, upper bool) (string, bool) {
+	points := []rune(v)
+	if len(points) <= boundLength {
+		return v, true
+	}
+	points = points[:boundLength]
+	if !upper {
+		return string(points), true
+	}
+	for i, r := range slices.Backward(points) {
+		if r++; r == 0xd800 {
+			r = 0xe000 // surrogates are no characters
+		}
+		if r <= utf8.MaxRune {
+			return string(append(points[:i:i], r)), true
+		}
+	}
+	return "", false
+}
+
+// cutBytes is cutText of bytes.
+func cutBytes(v []byte, upper bool) ([]byte, bool) {
+	if len(v) <= boundLength || !upper {
+		return v[:min(len(v), boundLength)], true
+	}
+	for i, b := range slices.Backward(v[:boundLength]) {
+		if b < math.MaxUint8 {
+			return append(v[:i:i], b+1), true
+		}
+	}
+	return nil, false
 }
 
 // compare orders two values of one kind that are not null; false is below

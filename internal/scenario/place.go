@@ -11,6 +11,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/expr"
 	"github.com/penstock/penstock/loader/catalog"
 )
 
@@ -19,6 +20,7 @@ type Part struct {
 	Spec      int   // index into the table's specs
 	Partition []any // see catalog.File
 	Rows      arrow.RecordBatch
+	values    [][]any // the rows as they were cut; nil: those of Rows
 }
 
 // File is a data file as a writer of tables made it, and what it holds.
@@ -33,7 +35,8 @@ type File struct {
 	Commit int
 	// Rank is the place of that snapshot on the chain of snapshots that the
 	// table still knows, see catalog.File.
-	Rank int
+	Rank   int
+	ranges map[int]expr.Range // see SetRanges
 }
 
 // Parts returns what the commits of a table write, in order, and what the
@@ -50,15 +53,11 @@ func (t Table) Parts() (table *catalog.Table, commits [][]Part, err error) {
 		}
 	}
 	for _, c := range t.Commits {
-		rows, err := Rows(fields, c.Lines)
+		rows, err := parseLines(fields, c.Lines)
 		if err != nil {
 			return nil, nil, err
 		}
-		var parts []Part
-		if rows.NumRows() > 0 {
-			parts, err = cut(table, c.Spec, rows, c.FileRows)
-		}
-		rows.Release()
+		parts, err := cut(table, c.Spec, rows, c.FileRows)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -68,12 +67,19 @@ func (t Table) Parts() (table *catalog.Table, commits [][]Part, err error) {
 }
 
 // cut sends rows to their partitions, in order, and cuts each partition's
-// rows into files of at most fileRows rows (0: one file).
-func cut(t *catalog.Table, spec int, rows arrow.RecordBatch, fileRows int) ([]Part, error) {
+// rows into files of at most fileRows rows (0: one file). Where a row lies is
+// worked out on values, and the oracle's rows are these: nothing of the product
+// has a hand in them.
+func cut(t *catalog.Table, spec int, rows [][]any, fileRows int) ([]Part, error) {
 	partitions, err := divide(t, t.Specs[spec], rows)
 	if err != nil {
 		return nil, err
 	}
+	whole, err := batchOf(t.Fields, rows)
+	if err != nil {
+		return nil, err
+	}
+	defer whole.Release()
 	var parts []Part
 	for _, p := range partitions {
 		size := len(p.rows)
@@ -81,11 +87,15 @@ func cut(t *catalog.Table, spec int, rows arrow.RecordBatch, fileRows int) ([]Pa
 			size = fileRows
 		}
 		for some := range slices.Chunk(p.rows, size) {
-			kept, err := batch.Filter(rows, some, memory.DefaultAllocator)
+			kept, err := batch.Filter(whole, some, memory.DefaultAllocator)
 			if err != nil {
 				return nil, err
 			}
-			parts = append(parts, Part{Spec: spec, Partition: p.values, Rows: kept})
+			values := make([][]any, len(some))
+			for i, row := range some {
+				values[i] = rows[row]
+			}
+			parts = append(parts, Part{Spec: spec, Partition: p.values, Rows: kept, values: values})
 		}
 	}
 	return parts, nil
@@ -97,6 +107,7 @@ func (w *World) Place(t *catalog.Table, files []File) error {
 	if err := w.AddTable(t.Name, t.Fields, t.Specs); err != nil {
 		return err
 	}
+	w.columns[t.Name] = t.Fields
 	files = slices.Clone(files)
 	slices.SortStableFunc(files, func(a, b File) int {
 		return cmp.Or(cmp.Compare(a.Commit, b.Commit), strings.Compare(a.Location, b.Location))
@@ -121,26 +132,115 @@ func (w *World) commit(t *catalog.Table, files []File) error {
 		if _, ok := w.rows[f.Location]; ok {
 			return fmt.Errorf("two files lie at %s", f.Location)
 		}
+		values := f.values
+		if values == nil {
+			values = Values(f.Rows)
+		}
 		listed[i] = catalog.File{
-			Location: f.Location, Bytes: f.Bytes, Rows: f.Rows.NumRows(), Sequence: f.Sequence, Spec: f.Spec, Partition: f.Partition, Ranges: ranges(t, f.Rows),
+			Location: f.Location, Bytes: f.Bytes, Rows: f.Rows.NumRows(), Sequence: f.Sequence, Spec: f.Spec, Partition: f.Partition, Ranges: ranges(t, values),
 		}
 		w.rows[f.Location] = f.Rows
 		w.files[f.Location] = f
 		w.stored[t.Name] = append(w.stored[t.Name], stored{
-			spec: t.Specs[f.Spec], partition: f.Partition, rows: Values(f.Rows), location: f.Location, sequence: f.Sequence,
+			spec: t.Specs[f.Spec], sources: sources(t, t.Specs[f.Spec]), partition: f.Partition, rows: values, location: f.Location,
+			sequence: f.Sequence, commit: f.Commit, unordered: f.Sequence == 0 && f.Rank == 0,
 		})
 	}
 	_, err := w.Memory.Append(t.Name, listed...)
 	return err
 }
 
+// sources are the columns that partition fields are made of.
+func sources(t *catalog.Table, spec catalog.Spec) []catalog.Field {
+	columns := make([]catalog.Field, len(spec))
+	for i, f := range spec {
+		columns[i], _ = t.ByID(f.Source)
+	}
+	return columns
+}
+
+// byID sorts the names of a table's columns by their field ids.
+func (w *World) byID(table string, names []string) []string {
+	id := func(name string) int {
+		i := slices.IndexFunc(w.columns[table], func(f catalog.Field) bool { return f.Name == name })
+		if i < 0 {
+			return 0
+		}
+		return w.columns[table][i].ID
+	}
+	names = slices.Clone(names)
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(id(a), id(b)) })
+	return names
+}
+
+// Unordered says whether nobody can know any more in which order some of a
+// table's files were written, as its snapshots have expired.
+func (w *World) Unordered(table string) bool {
+	commit := 0
+	for _, f := range w.stored[table] {
+		if f.unordered && commit != 0 && f.commit != commit {
+			return true
+		}
+		if f.unordered {
+			commit = f.commit
+		}
+	}
+	return false
+}
+
+// Turned is the world for an oracle if those files had been written in the
+// opposite order. It can be read by nobody else.
+func (w *World) Turned() *World {
+	turned := &World{stored: map[string][]stored{}, columns: w.columns}
+	for table, files := range w.stored {
+		files = slices.Clone(files)
+		slices.SortStableFunc(files, func(a, b stored) int {
+			if a.unordered && b.unordered {
+				return cmp.Compare(b.commit, a.commit)
+			}
+			return cmp.Compare(a.commit, b.commit)
+		})
+		turned.stored[table] = files
+	}
+	return turned
+}
+
+// SetRanges lets planning know of a file's values what another catalog knows,
+// by field id: which files are pruned decides on which lane rows come.
+func (w *World) SetRanges(location string, ranges map[int]expr.Range) {
+	f := w.files[location]
+	f.ranges = ranges
+	w.files[location] = f
+}
+
+// note keeps the names of the columns that planning asks about.
+func (w *World) note(t *catalog.Table, columns []int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.asked[t.Name] == nil {
+		w.asked[t.Name] = columnSet{}
+	}
+	for _, id := range columns {
+		if f, ok := t.ByID(id); ok {
+			w.asked[t.Name].add(f.Name)
+		}
+	}
+}
+
 // Files lists the files of a table. Those of format version 1 have no sequence
 // number, which the catalog in memory would give them.
 func (w *World) Files(ctx context.Context, t *catalog.Table, columns []int, bounds []int) ([]catalog.File, error) {
+	w.note(t, columns)
 	files, err := w.Memory.Files(ctx, t, columns, bounds)
 	for i := range files {
 		if placed, ok := w.files[files[i].Location]; ok {
 			files[i].Sequence = placed.Sequence
+			if placed.Sequence == 0 {
+				files[i].Snapshot, files[i].Rank = int64(placed.Commit), placed.Rank
+			}
+			if placed.ranges != nil && len(bounds) > 0 {
+				files[i].Ranges = placed.ranges
+			}
 			if placed.Sequence == 0 {
 				files[i].Snapshot, files[i].Rank = int64(placed.Commit), placed.Rank
 			}

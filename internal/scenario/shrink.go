@@ -55,6 +55,7 @@ func (c *Case) smaller() []*Case {
 	c.simplerQuery(try)
 	for i := range c.Dataset.Staging {
 		simplerEntry(try, i)
+		simplerFilter(try, c.Dataset.Staging[i].Filter, func(d *Case) *string { return &d.Dataset.Staging[i].Filter })
 	}
 	for k := range 1 + len(c.Staging) {
 		for i := range c.table(k).Commits {
@@ -103,6 +104,19 @@ func (c *Case) simplerQuery(try func(func(*Case) bool)) {
 	try(func(d *Case) bool { return set(&d.Query.Wire, "") })
 	try(func(d *Case) bool { return set(&d.ScanRows, 0) })
 	try(func(d *Case) bool { return set(&d.Dataset.Training.Filter, "") })
+	for _, at := range []func(*Case) *string{
+		func(d *Case) *string { return &d.Query.Filter },
+		func(d *Case) *string { return &d.Dataset.Training.Filter },
+	} {
+		simplerFilter(try, *at(c), at)
+	}
+	if s := c.Query.Sample; s != nil {
+		simplerFilter(try, s.Where, func(d *Case) *string {
+			sample := *s
+			d.Query.Sample = &sample
+			return &sample.Where
+		})
+	}
 	try(func(d *Case) bool { return set(&d.Dataset.Training.Distinct, nil) })
 	try(func(d *Case) bool {
 		only := []dataset.Column{{Column: "item"}}
@@ -122,6 +136,17 @@ func (c *Case) simplerQuery(try func(func(*Case) bool)) {
 			c.Dataset.Training.Distinct = &dataset.Distinct{By: d.By, Keep: d.Keep, Scope: d.Scope}
 			return d.OrderBy != nil
 		})
+	}
+}
+
+// simplerFilter tries all filters that are one step smaller.
+func simplerFilter(try func(func(*Case) bool), text string, at func(*Case) *string) {
+	t, err := parseTree(text)
+	if err != nil || t == nil {
+		return
+	}
+	for _, smaller := range t.smaller() {
+		try(func(d *Case) bool { return set(at(d), smaller.String()) })
 	}
 }
 

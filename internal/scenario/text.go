@@ -2,92 +2,430 @@ package scenario
 
 import (
 	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"math"
+	"math/big"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/arrow/array"
-	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/penstock/penstock/loader/catalog"
 )
 
-// null is how a text table writes a null.
-const null = "-"
-
-// Fields parses a header such as "request_id:long! label:float tags:list<long>":
-// names and Iceberg types, "!" for required, field ids from 1.
-func Fields(header string) ([]catalog.Field, error) {
-	var fields []catalog.Field
-	for i, word := range strings.Fields(header) {
-		name, kind, _ := strings.Cut(word, ":")
-		kind, required := strings.CutSuffix(kind, "!")
-		dt, err := typeOf(kind)
-		if err != nil {
-			return nil, err
-		}
-		fields = append(fields, catalog.Field{ID: i + 1, Name: name, Type: dt, Required: required})
-	}
-	return fields, nil
-}
-
-// plainTypes are the types whose names take no arguments.
+// How a table is written as text: a line is a row, a word a value, and words
+// stand apart by spaces. What else a value needs has one rule: a word, and
+// whatever stands in brackets, may be a JSON string in double quotes, which
+// means what is between them. So "-", "" and "a b" are strings.
 //
-//nolint:gochecknoglobals // a constant table
-var plainTypes = map[string]arrow.DataType{
-	"int":          arrow.PrimitiveTypes.Int32,
-	"long":         arrow.PrimitiveTypes.Int64,
-	"float":        arrow.PrimitiveTypes.Float32,
-	"double":       arrow.PrimitiveTypes.Float64,
-	"string":       arrow.BinaryTypes.String,
-	"binary":       arrow.BinaryTypes.Binary,
-	"boolean":      arrow.FixedWidthTypes.Boolean,
-	"date":         arrow.FixedWidthTypes.Date32,
-	"time":         arrow.FixedWidthTypes.Time64us,
-	"timestamp":    &arrow.TimestampType{Unit: arrow.Microsecond},
-	"timestamptz":  &arrow.TimestampType{Unit: arrow.Microsecond, TimeZone: "UTC"},
-	"timestamp_ns": &arrow.TimestampType{Unit: arrow.Nanosecond},
-}
+//	-  (in brackets: null)     null
+//	12  -1.5  NaN  -Inf  true  numbers and booleans
+//	2024-02-29  12:30:00.5     dates and times
+//	2024-02-29T12:30:00Z       timestamps, with or without zone
+//	@-800000                   a date, time or timestamp in its units
+//	AAEC                       bytes in base64; 16 bytes as a UUID too
+//	[1,null,3]                 a list
+//	{"id":1,"name":"x"}        a struct, all of its fields in order; a map
 
-func typeOf(kind string) (arrow.DataType, error) {
-	if dt, ok := plainTypes[kind]; ok {
-		return dt, nil
-	}
-	if element, ok := strings.CutPrefix(kind, "list<"); ok {
-		dt, err := typeOf(strings.TrimSuffix(element, ">"))
-		return arrow.ListOfField(arrow.Field{Name: "element", Type: dt, Nullable: true}), err
-	}
-	var precision, scale int32
-	if n, _ := fmt.Sscanf(kind, "decimal(%d,%d)", &precision, &scale); n == 2 {
-		return &arrow.Decimal128Type{Precision: precision, Scale: scale}, nil
-	}
-	return nil, fmt.Errorf("scenario knows no type %q", kind)
-}
+// null is how a text table writes a null, and nullInside within brackets.
+const (
+	null       = "-"
+	nullInside = "null"
+)
 
 // Rows parses lines of values in the order of the fields.
 func Rows(fields []catalog.Field, lines []string) (arrow.RecordBatch, error) {
-	arrowFields := make([]arrow.Field, len(fields))
-	for i, f := range fields {
-		arrowFields[i] = f.Arrow()
+	rows, err := parseLines(fields, lines)
+	if err != nil {
+		return nil, err
 	}
-	b := array.NewRecordBuilder(memory.DefaultAllocator, arrow.NewSchema(arrowFields, nil))
-	defer b.Release()
-	for _, line := range lines {
-		words := strings.Fields(line)
+	return batchOf(fields, rows)
+}
+
+// parseLines returns the values of lines, as Values does of batches.
+func parseLines(fields []catalog.Field, lines []string) ([][]any, error) {
+	rows := make([][]any, len(lines))
+	for k, line := range lines {
+		words := Words(line)
 		if len(words) != len(fields) {
 			return nil, fmt.Errorf("row %q has %d values, the header has %d", line, len(words), len(fields))
 		}
+		rows[k] = make([]any, len(words))
 		for i, word := range words {
-			if word == null {
-				b.Field(i).AppendNull()
-				continue
-			}
-			if err := b.Field(i).AppendValueFromString(word); err != nil {
+			v, err := parseWord(fields[i].Type, word)
+			if err != nil {
 				return nil, fmt.Errorf("value %q of %s: %w", word, fields[i].Name, err)
 			}
+			rows[k][i] = v
 		}
 	}
-	return b.NewRecordBatch(), nil
+	return rows, nil
+}
+
+// Words divides a line at the spaces that stand neither between quotes nor in
+// brackets.
+func Words(line string) []string {
+	var words []string
+	for line = strings.TrimLeft(line, " \t"); line != ""; line = strings.TrimLeft(line, " \t") {
+		n := wordLength(line)
+		words = append(words, line[:n])
+		line = line[n:]
+	}
+	return words
+}
+
+func wordLength(line string) int {
+	if !strings.ContainsRune(`"[{`, rune(line[0])) {
+		n := strings.IndexAny(line, " \t")
+		if n < 0 {
+			return len(line)
+		}
+		return n
+	}
+	depth, quoted := 0, false
+	for i := 0; i < len(line); i++ {
+		switch c := line[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '[' || c == '{':
+			depth++
+		case c == ']' || c == '}':
+			depth--
+		case depth == 0 && (c == ' ' || c == '\t'):
+			return i
+		}
+	}
+	return len(line)
+}
+
+// parseWord reads a value of a type.
+func parseWord(dt arrow.DataType, text string) (any, error) {
+	if text == null {
+		return nil, nil //nolint:nilnil // a null is a value
+	}
+	p := &valueText{rest: text}
+	v, err := p.value(dt, "")
+	if err == nil && p.rest != "" {
+		err = fmt.Errorf("%q is left over", p.rest)
+	}
+	return v, err
+}
+
+// valueText is what is left to read of a word.
+type valueText struct{ rest string }
+
+func (p *valueText) accept(mark string) bool {
+	rest, found := strings.CutPrefix(p.rest, mark)
+	p.rest = rest
+	return found
+}
+
+// value reads a value; one without quotes goes on to one of the ends.
+func (p *valueText) value(dt arrow.DataType, ends string) (any, error) {
+	if ends != "" && (p.rest == nullInside || len(p.rest) > 4 && p.rest[:4] == nullInside && strings.ContainsRune(ends, rune(p.rest[4]))) {
+		p.accept(nullInside)
+		return nil, nil //nolint:nilnil // a null is a value
+	}
+	switch dt := dt.(type) {
+	case *arrow.ListType:
+		var list []any
+		err := p.between("[", "]", func() error {
+			v, err := p.value(dt.Elem(), ",]")
+			list = append(list, v)
+			return err
+		})
+		return append([]any{}, list...), err
+	case *arrow.MapType:
+		entries := Map{}
+		err := p.between("{", "}", func() error {
+			key, err := p.value(dt.KeyType(), ":")
+			if err != nil || !p.accept(":") {
+				return errors.Join(err, errors.New("a map has key:value"))
+			}
+			v, err := p.value(dt.ItemType(), ",}")
+			entries = append(entries, Entry{key, v})
+			return err
+		})
+		return entries, err
+	case *arrow.StructType:
+		fields := Struct{}
+		err := p.between("{", "}", func() error {
+			name, err := p.scalar(":")
+			if i := len(fields); err != nil || i == dt.NumFields() || dt.Field(i).Name != name || !p.accept(":") {
+				return errors.Join(err, fmt.Errorf("%q is not field %d of %s", name, i, dt))
+			}
+			v, err := p.value(dt.Field(len(fields)).Type, ",}")
+			fields = append(fields, v)
+			return err
+		})
+		if err == nil && len(fields) < dt.NumFields() {
+			err = fmt.Errorf("a struct of %d fields, the type has %d", len(fields), dt.NumFields())
+		}
+		return fields, err
+	default:
+		text, err := p.scalar(ends)
+		if err != nil {
+			return nil, err
+		}
+		return parseScalar(dt, text)
+	}
+}
+
+// between reads what stands in brackets with commas between.
+func (p *valueText) between(open, end string, one func() error) error {
+	if !p.accept(open) {
+		return fmt.Errorf("%q does not begin with %s", p.rest, open)
+	}
+	if p.accept(end) {
+		return nil
+	}
+	for {
+		if err := one(); err != nil {
+			return err
+		}
+		if p.accept(end) {
+			return nil
+		}
+		if !p.accept(",") {
+			return fmt.Errorf("%q does not go on with , or %s", p.rest, end)
+		}
+	}
+}
+
+// scalar reads a text, with quotes or without.
+func (p *valueText) scalar(ends string) (string, error) {
+	if strings.HasPrefix(p.rest, `"`) {
+		d := json.NewDecoder(strings.NewReader(p.rest))
+		var text string
+		err := d.Decode(&text)
+		if err == nil {
+			p.rest = p.rest[d.InputOffset():]
+		}
+		return text, err
+	}
+	n := len(p.rest)
+	if ends != "" {
+		if n = strings.IndexAny(p.rest, ends); n < 0 {
+			return "", fmt.Errorf("%q does not end", p.rest)
+		}
+	}
+	text := p.rest[:n]
+	p.rest = p.rest[n:]
+	return text, nil
+}
+
+// parseScalar reads a value that has no parts.
+func parseScalar(dt arrow.DataType, text string) (any, error) {
+	if units, ok := strings.CutPrefix(text, "@"); ok {
+		switch dt.ID() {
+		case arrow.DATE32, arrow.TIME64, arrow.TIMESTAMP:
+			return strconv.ParseInt(units, 10, 64)
+		}
+	}
+	switch dt := dt.(type) {
+	case *arrow.Int32Type:
+		return strconv.ParseInt(text, 10, 32)
+	case *arrow.Int64Type:
+		return strconv.ParseInt(text, 10, 64)
+	case *arrow.Float32Type:
+		return strconv.ParseFloat(text, 32)
+	case *arrow.Float64Type:
+		return strconv.ParseFloat(text, 64)
+	case *arrow.BooleanType:
+		return strconv.ParseBool(text)
+	case *arrow.StringType:
+		return text, nil
+	case *arrow.BinaryType:
+		raw, err := base64.StdEncoding.DecodeString(text)
+		return string(raw), err
+	case *arrow.FixedSizeBinaryType:
+		return parseFixed(text, dt.ByteWidth)
+	case *arrow.Decimal128Type:
+		n, ok := new(big.Rat).SetString(text)
+		if !ok || !new(big.Rat).Mul(n, new(big.Rat).SetInt(powerOfTen(dt.Scale))).IsInt() {
+			return nil, fmt.Errorf("no decimal of scale %d", dt.Scale)
+		}
+		return Decimal(n.FloatString(int(dt.Scale))), nil
+	default:
+		return parseTemporal(dt, text)
+	}
+}
+
+// parseFixed reads bytes in base64, or a UUID.
+func parseFixed(text string, width int) (any, error) {
+	raw, err := base64.StdEncoding.DecodeString(text)
+	if plain := strings.ReplaceAll(text, "-", ""); width == uuidBytes && len(text) == 36 && len(plain) == 32 {
+		raw, err = hex.DecodeString(plain)
+	}
+	if err == nil && len(raw) != width {
+		err = fmt.Errorf("%d bytes, the type has %d", len(raw), width)
+	}
+	return string(raw), err
+}
+
+// instantForm is the form of timestamps; years are 1 to 9999.
+const instantForm = "2006-01-02T15:04:05.999999999"
+
+func parseTemporal(dt arrow.DataType, text string) (any, error) {
+	switch dt := dt.(type) {
+	case *arrow.Date32Type:
+		t, err := time.Parse(time.DateOnly, text)
+		return floorDiv(t.Unix(), secondsPerDay), err
+	case *arrow.Time64Type:
+		t, err := parseForms(text, "15:04:05", "15:04")
+		midnight := time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, time.UTC)
+		return t.Sub(midnight).Microseconds(), err
+	case *arrow.TimestampType:
+		t, err := parseForms(strings.TrimSuffix(text, "Z"), instantForm, "2006-01-02T15:04", time.DateOnly)
+		if dt.Unit == arrow.Nanosecond {
+			return t.UnixNano(), err
+		}
+		return t.UnixMicro(), err
+	default:
+		return nil, fmt.Errorf("no value of type %s has a text", dt)
+	}
+}
+
+func parseForms(text string, forms ...string) (t time.Time, err error) {
+	for _, form := range forms {
+		if t, err = time.Parse(form, text); err == nil {
+			return t, nil
+		}
+	}
+	return t, err
+}
+
+const secondsPerDay = 24 * 60 * 60
+
+// word renders a value as a text table has it, so that parseWord reads it.
+func word(dt arrow.DataType, v any) string {
+	if v == nil {
+		return null
+	}
+	text := scalarWord(dt, v)
+	if text == "" || text == null || strings.ContainsRune(`"[{`, rune(text[0])) && isScalar(v) || strings.ContainsFunc(text, needsQuotes) && isScalar(v) {
+		return quoted(text)
+	}
+	return text
+}
+
+func isScalar(v any) bool {
+	switch v.(type) {
+	case []any, Map, Struct:
+		return false
+	default:
+		return true
+	}
+}
+
+// needsQuotes says whether a character cannot stand in a line as it is.
+func needsQuotes(r rune) bool {
+	return r <= ' ' || r == 0x7f || r == 0x85 || r == 0xa0 || r == 0x2028 || r == 0x2029 || r == 0xfeff
+}
+
+// quoted is a text as a JSON string.
+func quoted(text string) string {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(text); err != nil {
+		return err.Error()
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// inner renders a value in brackets.
+func inner(dt arrow.DataType, v any) string {
+	if v == nil {
+		return nullInside
+	}
+	text := scalarWord(dt, v)
+	if isScalar(v) && (text == "" || text == nullInside || strings.ContainsAny(text, `,:[]{}"`) || strings.ContainsFunc(text, needsQuotes)) {
+		return quoted(text)
+	}
+	return text
+}
+
+// scalarWord renders a value; what has no parts without quotes.
+func scalarWord(dt arrow.DataType, v any) string {
+	var parts []string
+	switch v := v.(type) {
+	case []any:
+		element := elementOf(dt)
+		for _, e := range v {
+			parts = append(parts, inner(element, e))
+		}
+		return "[" + strings.Join(parts, ",") + "]"
+	case Map:
+		of := dt.(*arrow.MapType)
+		for _, e := range v {
+			parts = append(parts, inner(of.KeyType(), e.Key)+":"+inner(of.ItemType(), e.Value))
+		}
+		return "{" + strings.Join(parts, ",") + "}"
+	case Struct:
+		of := dt.(*arrow.StructType)
+		for i, field := range v {
+			parts = append(parts, of.Field(i).Name+":"+inner(of.Field(i).Type, field))
+		}
+		return "{" + strings.Join(parts, ",") + "}"
+	case int64:
+		return integerWord(dt, v)
+	case string:
+		switch dt := dt.(type) {
+		case *arrow.BinaryType:
+			return base64.StdEncoding.EncodeToString([]byte(v))
+		case *arrow.FixedSizeBinaryType:
+			if dt.ByteWidth == uuidBytes {
+				return fmt.Sprintf("%x-%x-%x-%x-%x", v[:4], v[4:6], v[6:8], v[8:10], v[10:])
+			}
+			return base64.StdEncoding.EncodeToString([]byte(v))
+		}
+		return v
+	case float64:
+		if math.IsInf(v, 0) {
+			return strconv.FormatFloat(v, 'g', -1, 64)
+		}
+		return fmt.Sprint(v)
+	default:
+		return fmt.Sprint(v)
+	}
+}
+
+// elementOf is the type of a list's elements, nil where the list's is not known.
+func elementOf(dt arrow.DataType) arrow.DataType {
+	if list, ok := dt.(*arrow.ListType); ok {
+		return list.Elem()
+	}
+	return nil
+}
+
+func integerWord(dt arrow.DataType, v int64) string {
+	var t time.Time
+	form := instantForm
+	switch dt := dt.(type) {
+	case *arrow.Date32Type:
+		t, form = time.Unix(v*secondsPerDay, 0), time.DateOnly
+	case *arrow.Time64Type:
+		t, form = time.UnixMicro(v), "15:04:05.999999"
+	case *arrow.TimestampType:
+		t = time.UnixMicro(v)
+		if dt.Unit == arrow.Nanosecond {
+			t = time.Unix(0, v)
+		}
+	default:
+		return strconv.FormatInt(v, 10)
+	}
+	if t = t.UTC(); t.Year() < 1 || t.Year() > 9999 {
+		return "@" + strconv.FormatInt(v, 10)
+	}
+	return t.Format(form)
 }
 
 // Format renders rows as an aligned text table with a header of names and
@@ -123,53 +461,4 @@ func Format(schema *arrow.Schema, rows [][]any) string {
 		b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
 	}
 	return b.String()
-}
-
-// Values returns the rows of a batch, see Value. A dictionary of structs stands
-// for the fields of its structs, as in a batch of wire: indexed.
-func Values(b arrow.RecordBatch) [][]any {
-	rows := make([][]any, b.NumRows())
-	for i := range rows {
-		for _, c := range b.Columns() {
-			level, ok := c.(*array.Dictionary)
-			if !ok {
-				rows[i] = append(rows[i], Value(c, i))
-				continue
-			}
-			of, at := level.Dictionary().(*array.Struct), level.GetValueIndex(i)
-			for k := range of.NumField() {
-				rows[i] = append(rows[i], Value(of.Field(k), at))
-			}
-		}
-	}
-	return rows
-}
-
-// Expanded returns the schema of the plain batches that indexed ones stand for.
-func Expanded(schema *arrow.Schema) *arrow.Schema {
-	var fields []arrow.Field
-	for _, f := range schema.Fields() {
-		if level, ok := f.Type.(*arrow.DictionaryType); ok {
-			fields = append(fields, level.ValueType.(*arrow.StructType).Fields()...)
-			continue
-		}
-		fields = append(fields, f)
-	}
-	return arrow.NewSchema(fields, nil)
-}
-
-// word renders a value as a text table has it.
-func word(dt arrow.DataType, v any) string {
-	if v == nil {
-		return null
-	}
-	switch dt := dt.(type) {
-	case *arrow.Date32Type:
-		return arrow.Date32(v.(int64)).FormattedString()
-	case *arrow.TimestampType:
-		return strings.ReplaceAll(arrow.Timestamp(v.(int64)).ToTime(dt.Unit).Format("2006-01-02T15:04:05.999999999"), " ", "T")
-	case *arrow.BinaryType:
-		return base64.StdEncoding.EncodeToString([]byte(v.(string)))
-	}
-	return strings.ReplaceAll(fmt.Sprint(v), " ", ",")
 }

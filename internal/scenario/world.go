@@ -9,7 +9,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -28,10 +27,12 @@ type World struct {
 	*catalog.Memory
 	BatchRows int                          // rows per batch of a scan; 0 is 7
 	Scanned   map[string]int               // how often each file was opened; read it when no stream is open
-	mu        sync.Mutex                   // of Scanned: streams read ahead
+	mu        sync.Mutex                   // of Scanned and asked: streams read ahead, and tables are planned at once
+	asked     map[string]columnSet         // columns that planning asked about, by table
 	rows      map[string]arrow.RecordBatch // by file location
 	stored    map[string][]stored          // by table, in the order of the commits and within one of the locations
 	files     map[string]File              // by location
+	columns   map[string][]catalog.Field   // by table
 	named     int                          // files so far
 	commits   int64                        // of all tables so far
 }
@@ -39,15 +40,21 @@ type World struct {
 // stored is a file as the oracle sees it.
 type stored struct {
 	spec      catalog.Spec
+	sources   []catalog.Field // of the spec's fields
 	partition []any
 	rows      [][]any
 	location  string
 	sequence  int64
+	commit    int
+	unordered bool // nobody knows its order among the others that are
 }
 
 // NewWorld makes a world without tables.
 func NewWorld() *World {
-	return &World{Memory: catalog.NewMemory(), rows: map[string]arrow.RecordBatch{}, stored: map[string][]stored{}, Scanned: map[string]int{}, files: map[string]File{}}
+	return &World{
+		Memory: catalog.NewMemory(), rows: map[string]arrow.RecordBatch{}, stored: map[string][]stored{}, Scanned: map[string]int{},
+		files: map[string]File{}, asked: map[string]columnSet{}, columns: map[string][]catalog.Field{},
+	}
 }
 
 // Release frees the rows of all tables.
@@ -62,6 +69,11 @@ func (w *World) Release() {
 // each partition's rows are cut into files of at most fileRows rows (0: one
 // file).
 func (w *World) Append(t *catalog.Table, spec int, rows arrow.RecordBatch, fileRows int) error {
+	return w.appendRows(t, spec, Values(rows), fileRows)
+}
+
+// appendRows is Append.
+func (w *World) appendRows(t *catalog.Table, spec int, rows [][]any, fileRows int) error {
 	parts, err := cut(t, spec, rows, fileRows)
 	if err != nil {
 		return err
@@ -84,50 +96,9 @@ func (w *World) AppendAs(t *catalog.Table, spec int, rows arrow.RecordBatch, par
 	rows.Retain()
 	w.rows[location] = rows
 	_, err := w.Memory.Append(t.Name, catalog.File{
-		Location: location, Bytes: batch.Size(rows), Rows: rows.NumRows(), Sequence: w.commits, Spec: spec, Partition: partition, Ranges: ranges(t, rows),
+		Location: location, Bytes: batch.Size(rows), Rows: rows.NumRows(), Sequence: w.commits, Spec: spec, Partition: partition, Ranges: ranges(t, Values(rows)),
 	})
 	return err
-}
-
-// Value returns one value as an oracle holds it: nil, bool, int64, float64,
-// string, Decimal, or []any for a list.
-func Value(column arrow.Array, row int) any {
-	if column.IsNull(row) {
-		return nil
-	}
-	switch a := column.(type) {
-	case *array.Int32:
-		return int64(a.Value(row))
-	case *array.Int64:
-		return a.Value(row)
-	case *array.Float32:
-		return float64(a.Value(row))
-	case *array.Float64:
-		return a.Value(row)
-	case *array.String:
-		return strings.Clone(a.Value(row))
-	case *array.Binary:
-		return string(a.Value(row))
-	case *array.Decimal128:
-		return newDecimal(a.Value(row).BigInt(), a.DataType().(*arrow.Decimal128Type).Scale)
-	case *array.Boolean:
-		return a.Value(row)
-	case *array.Time64:
-		return int64(a.Value(row))
-	case *array.Timestamp:
-		return int64(a.Value(row))
-	case *array.Date32:
-		return int64(a.Value(row))
-	case *array.List:
-		from, to := a.ValueOffsets(row)
-		list := make([]any, 0, to-from)
-		for i := from; i < to; i++ {
-			list = append(list, Value(a.ListValues(), int(i)))
-		}
-		return list
-	default:
-		return column.ValueStr(row)
-	}
 }
 
 // Scan reads sources from memory: a loader.Scan.

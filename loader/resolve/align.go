@@ -19,6 +19,7 @@ type aligned struct {
 	at       string // the field of the dataset that faults name
 	training *catalog.Table
 	staging  *catalog.Table
+	from     int           // id of the column that all training partitions seen so far are made of; 0: none seen
 	unit     unit          // of all staging files; noUnit if there are none
 	parts    map[any]int32 // the partitions that exist, numbered
 	sorted   []any         // their values, ascending
@@ -28,57 +29,89 @@ type aligned struct {
 // the table, whatever a filter makes of them.
 func newAligned(rule dataset.Align, at string, training, staging *catalog.Table, files []catalog.File) (*aligned, error) {
 	a := &aligned{rule: rule, at: at, training: training, staging: staging, parts: map[any]int32{}}
+	from := 0
 	for _, f := range files {
-		value, u, err := alignField(staging, rule.Staging, f)
+		p, err := alignField(staging, rule.Staging, f)
+		if err == nil {
+			err = oneColumn(staging, rule.Staging, &from, p, f)
+		}
 		if err != nil {
 			return nil, err
 		}
-		if a.unit != noUnit && a.unit != u {
-			return nil, a.refuse("staging", "files of %s are partitioned by %s and by %s", staging.Name, a.unit, u).In(staging.Name, f.Location).
+		if a.unit != noUnit && a.unit != p.unit {
+			return nil, a.refuse("staging", "files of %s are partitioned by %s and by %s", staging.Name, a.unit, p.unit).In(staging.Name, f.Location).
 				WithRemedy("rewrite the older files of %s with its current partition spec", staging.Name)
 		}
-		a.unit = u
-		if _, ok := a.parts[value]; value != nil && !ok {
-			a.parts[value] = int32(len(a.parts))
-			a.sorted = append(a.sorted, value)
+		a.unit = p.unit
+		if _, ok := a.parts[p.value]; p.value != nil && !ok {
+			a.parts[p.value] = int32(len(a.parts))
+			a.sorted = append(a.sorted, p.value)
 		}
 	}
 	slices.SortFunc(a.sorted, comparePart)
 	return a, nil
 }
 
-// alignField returns the value and unit of the partition field that a name
-// means, of one file: the field's own name, or that of the column it is made
-// of, where the finest field counts.
-func alignField(t *catalog.Table, name string, f catalog.File) (any, unit, error) {
-	best, found := noUnit, -1
+// partOf is the partition that a file lies in, by the field that it is aligned
+// by.
+type partOf struct {
+	value any // nil: null
+	unit  unit
+	from  int // id of the column that the field is made of
+}
+
+// alignField returns the partition of a file by the field that a name means. A
+// name that a column bears means that column's fields alone, whatever the
+// fields of other columns are called: the one of that name, or else the finest.
+// Any other name is a field's own.
+func alignField(t *catalog.Table, name string, f catalog.File) (partOf, error) {
+	named, isColumn := t.Field(name)
+	best, found := partOf{}, false
 	for i, p := range t.Specs[f.Spec] {
 		column, ok := t.ByID(p.Source)
-		if !ok {
+		if !ok || isColumn && column.ID != named.ID || !isColumn && p.Name != name {
 			continue
 		}
 		u := unitOf(p, column.Type)
 		if p.Name == name && u != noUnit {
-			best, found = u, i
-			break
+			return partOf{partValue(f.Partition[i]), u, column.ID}, nil
 		}
-		if column.Name == name && u > best {
-			best, found = u, i
+		if u > best.unit {
+			best, found = partOf{partValue(f.Partition[i]), u, column.ID}, true
 		}
 	}
-	if found < 0 {
-		return nil, noUnit, fault.New(fault.Invalid, "partitions of %s cannot be aligned by %s: it holds a file that is not partitioned by it", t.Name, name).
+	if !found {
+		return partOf{}, fault.New(fault.Invalid, "partitions of %s cannot be aligned by %s: it holds a file that is not partitioned by it", t.Name, name).
 			In(t.Name, f.Location).
 			WithRemedy("align by a partition field (identity, year, month, day or hour) that every file has; "+
 				"ALTER TABLE %s ADD PARTITION FIELD %s, then CALL system.rewrite_data_files(table => '%s')", t.Name, name, t.Name)
 	}
-	value := f.Partition[found]
+	return best, nil
+}
+
+// partValue is a partition's value as partitions are compared.
+func partValue(value any) any {
 	switch value.(type) {
 	case int64, string:
-		return value, best, nil
+		return value
 	default:
-		return nil, best, nil
+		return nil
 	}
+}
+
+// oneColumn refuses a file whose field of a name is made of another column than
+// that of the files before, which is from (0: there were none): specs may give
+// a name that was dropped to a field of another column.
+func oneColumn(t *catalog.Table, name string, from *int, p partOf, f catalog.File) error {
+	if *from != 0 && *from != p.from {
+		before, _ := t.ByID(*from)
+		now, _ := t.ByID(p.from)
+		return fault.New(fault.Invalid, "partitions of %s cannot be aligned by %s: in some files it is made of column %s, in others of column %s",
+			t.Name, name, before.Name, now.Name).In(t.Name, f.Location).
+			WithRemedy("rewrite the older files of %s with its current partition spec", t.Name)
+	}
+	*from = p.from
+	return nil
 }
 
 // comparePart orders partition values of one unit.
@@ -110,8 +143,8 @@ func compare[T int64 | string](a, b T) int {
 // part is the number of the partition that a staging file lies in; false if
 // its value is null.
 func (a *aligned) part(f catalog.File) (int32, bool) {
-	value, _, _ := alignField(a.staging, a.rule.Staging, f) // newAligned saw its error
-	n, ok := a.parts[value]
+	p, _ := alignField(a.staging, a.rule.Staging, f) // newAligned saw its error
+	n, ok := a.parts[p.value]
 	return n, ok
 }
 
@@ -120,10 +153,14 @@ const noPart = -1
 
 // of finds the staging partition of a training file; noPart if none exists.
 func (a *aligned) of(f catalog.File) (int32, error) {
-	value, u, err := alignField(a.training, a.rule.Training, f)
-	if err != nil || value == nil || a.unit == noUnit {
+	p, err := alignField(a.training, a.rule.Training, f)
+	if err == nil {
+		err = oneColumn(a.training, a.rule.Training, &a.from, p, f)
+	}
+	if err != nil || p.value == nil || a.unit == noUnit {
 		return noPart, err
 	}
+	value, u := p.value, p.unit
 	if err := a.check(u); err != nil {
 		return noPart, err.In(a.training.Name, f.Location)
 	}

@@ -3,6 +3,7 @@ package resolve_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"testing"
 	"time"
 
@@ -261,4 +262,85 @@ func TestFinestFieldOfAColumnAligns(t *testing.T) {
 	require.Equal(t, [][]string{{"day 40"}}, s.names(t))
 	s.entry.Align.Staging = "m"
 	require.Equal(t, [][]string{{"day 40", "day 41"}}, s.names(t))
+}
+
+// renamed is alignedSides of ten days, in a table whose field of the name day is
+// made of column ts, although there is a column of that name too. Each file
+// lies in the same day number of ts, and one later of the column.
+func renamed(name string, fields ...catalog.PartitionField) (*catalog.Table, []catalog.File) {
+	t := table(name, []catalog.Field{
+		field(1, "request_id", arrow.PrimitiveTypes.Int64, true), field(2, "ts", timestamp(), false), field(3, "day", arrow.FixedWidthTypes.Date32, false),
+	}, fields)
+	files := make([]catalog.File, 10)
+	for i := range files {
+		files[i] = catalog.File{Location: strconv.Itoa(i), Rows: 1}
+		for _, f := range fields {
+			files[i].Partition = append(files[i].Partition, int64(i)+int64(f.Source-2))
+		}
+	}
+	return t, files
+}
+
+// TestAlignByAColumnsName: a field that bears the name of another column is not
+// taken for that column's.
+//
+// spec: resolve-46
+func TestAlignByAColumnsName(t *testing.T) {
+	t.Parallel()
+	misnamed := catalog.PartitionField{ID: 1000, Source: 2, Name: "day", Transform: catalog.Transform{Kind: catalog.Day}}
+	own := catalog.PartitionField{ID: 1001, Source: 3, Name: "date", Transform: catalog.Transform{Kind: catalog.Identity}}
+	for name, want := range map[string]string{"day": "5", "date": "5", "ts": "6"} {
+		s := alignedSides(by{}, by{}, dataset.Align{Training: "part", Staging: name, Rule: dataset.AlignSame}, nil, nil)
+		s.training, s.trainingFiles = aligned("ml.t", by{catalog.Day, timestamp()}, int64(6))
+		s.staging, s.stagingFiles = renamed("ml.s", misnamed, own)
+		require.Equal(t, [][]string{{want}}, s.names(t), "staging %s", name)
+
+		s = alignedSides(by{}, by{}, dataset.Align{Training: name, Staging: "part", Rule: dataset.AlignSame}, nil, nil)
+		s.training, s.trainingFiles = renamed("ml.t", misnamed, own)
+		s.trainingFiles = s.trainingFiles[5:6]
+		s.staging, s.stagingFiles = aligned("ml.s", by{catalog.Day, timestamp()}, int64(5), int64(6))
+		require.Equal(t, [][]string{{map[string]string{"5": "6", "6": "5"}[want]}}, s.names(t), "training %s", name)
+	}
+	s := alignedSides(by{}, by{}, dataset.Align{Training: "part", Staging: "day", Rule: dataset.AlignSame}, nil, nil)
+	s.training, s.trainingFiles = aligned("ml.t", by{catalog.Day, timestamp()}, int64(6))
+	s.staging, s.stagingFiles = renamed("ml.s", misnamed)
+	_, err := s.match(t)
+	require.Equal(t, fault.Invalid, fault.KindOf(err))
+	require.ErrorContains(t, err, "cannot be aligned by day: it holds a file that is not partitioned by it")
+}
+
+// TestAlignByAFieldOfTwoColumns: a later spec may give a field's name to another
+// column's.
+//
+// spec: resolve-47
+func TestAlignByAFieldOfTwoColumns(t *testing.T) {
+	t.Parallel()
+	first := catalog.PartitionField{ID: 1000, Source: 2, Name: "part", Transform: catalog.Transform{Kind: catalog.Day}}
+	then := catalog.PartitionField{ID: 1001, Source: 3, Name: "part", Transform: catalog.Transform{Kind: catalog.Identity}}
+	later := catalog.File{Location: "later", Spec: 1, Partition: []any{int64(6)}}
+	both := func(name string) (*catalog.Table, []catalog.File) {
+		made, files := renamed(name, first)
+		made.Specs[1] = catalog.Spec{then}
+		return made, append(files, later)
+	}
+	refused := func(err error, table string) {
+		t.Helper()
+		require.Equal(t, fault.Invalid, fault.KindOf(err))
+		require.ErrorContains(t, err, "in some files it is made of column ts, in others of column day")
+		require.Equal(t, []string{table, "later"}, []string{fault.As(err).Table, fault.As(err).File})
+	}
+	s := alignedSides(by{}, by{}, dataset.Align{Training: "part", Staging: "part", Rule: dataset.AlignSame}, nil, nil)
+	s.training, s.trainingFiles = aligned("ml.t", by{catalog.Day, timestamp()}, int64(6))
+	s.staging, s.stagingFiles = both("ml.s")
+	_, err := s.match(t)
+	refused(err, "ml.s")
+
+	s.staging, s.stagingFiles = aligned("ml.s", by{catalog.Day, timestamp()}, int64(5), int64(6))
+	s.training, s.trainingFiles = both("ml.t")
+	m, err := s.match(t)
+	require.NoError(t, err)
+	_, _, err = m.Class(s.trainingFiles[5:6])
+	require.NoError(t, err)
+	_, _, err = m.Class([]catalog.File{later})
+	refused(err, "ml.t")
 }

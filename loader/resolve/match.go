@@ -353,8 +353,8 @@ func (m *Match) Partition(f catalog.File) string {
 	if m.align == nil {
 		return ""
 	}
-	value, u, _ := alignField(m.training, m.align.rule.Training, f) // Class saw its error
-	return fmt.Sprint(u, value)
+	p, _ := alignField(m.training, m.align.rule.Training, f) // Class saw its error
+	return fmt.Sprint(p.unit, p.value)
 }
 
 // Aligned says for people which staging partition a training partition meets;

@@ -2,6 +2,7 @@ package scan_test
 
 import (
 	"context"
+	"fmt"
 	"runtime"
 	"slices"
 	"sync"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/penstock/penstock/cache"
 	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/bucket"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/parquet"
@@ -232,6 +234,31 @@ func TestFooters(t *testing.T) {
 	r.list[1].Bytes = 41
 	got := r.read(s, r.source(), r.columns("id"))
 	require.Equal(t, fault.Corrupt, fault.KindOf(got.err), "a footer is good for the file that it was read from alone")
+}
+
+// TestFootersOfOtherFiles: a footer is not taken for that of a file of the same
+// name in another table, nor for one of another length in the same.
+func TestFootersOfOtherFiles(t *testing.T) {
+	t.Parallel()
+	footers, err := cache.New[*parquet.Footer](1 << 20)
+	require.NoError(t, err)
+	defer footers.Close()
+	lengths := map[int64]int{}
+	for _, c := range []struct {
+		table      string
+		from, rows int
+	}{{"first", 1200, 60}, {"second", 2400, 60}, {"second", 3600, 120}} {
+		r := newRig(t)
+		r.table.Pin.UUID = c.table
+		f := r.add(makeRows(c.from, c.rows, bucket.Null), bucket.Null, parquet.WriteOptions{Codec: parquet.Uncompressed})
+		lengths[f.Bytes]++
+		source := r.source()
+		source.Filter = r.filter(fmt.Sprintf("id >= %d", c.from))
+		got := r.read(r.scanner(scan.Options{Footers: footers}), source, r.columns("id"))
+		require.NoError(t, got.err)
+		require.Equal(t, r.want(r.source(), r.columns("id"), nil), got.lines, "%s, from %d", c.table, c.from)
+	}
+	require.Len(t, lengths, 2, "the first two files are of one length")
 }
 
 // stubborn is a store whose first read goes on when its context has ended,

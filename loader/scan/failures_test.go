@@ -180,7 +180,7 @@ func TestSurplusRows(t *testing.T) {
 	source.Checked, source.Files = nil, source.Files[:1]
 	got := r.read(r.scanner(scan.Options{}), source, r.columns("id"))
 	require.Equal(t, fault.Corrupt, fault.KindOf(got.err))
-	require.ErrorContains(t, got.err, "more rows")
+	require.ErrorContains(t, got.err, "the pages have 24 values, the footer counts 20")
 }
 
 // TestWrongBucketSaysAll reads a file with one row in the wrong bucket.

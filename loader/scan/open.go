@@ -2,6 +2,7 @@ package scan
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -37,7 +38,7 @@ func (s *Scanner) open(ctx context.Context, source plan.Source, p *projection, f
 
 // verify reads the footer and compares it with what is known of the file.
 func (s *Scanner) verify(ctx context.Context, source plan.Source, p *projection, f catalog.File, o *opened) error {
-	footer, err := s.footer(ctx, o.object)
+	footer, err := s.footer(ctx, source.Table, o.object)
 	if err != nil {
 		return err
 	}
@@ -90,13 +91,17 @@ func absent(t *catalog.Table, f catalog.File, c catalog.Field) error {
 // footer reads an object's footer, or remembers it. A load runs on a goroutine
 // of the cache, which may still be under way when Get gives up: it is waited
 // for here, as it uses the object.
-func (s *Scanner) footer(ctx context.Context, object store.Object) (*parquet.Footer, error) {
+//
+// A file never changes while its table lives, but a table that is dropped and
+// made anew may give its files the names of the old ones.
+func (s *Scanner) footer(ctx context.Context, t *catalog.Table, object store.Object) (*parquet.Footer, error) {
 	if s.options.Footers == nil {
 		return parquet.ReadFooter(ctx, object)
 	}
 	var loading sync.Mutex
 	gone := false
-	footer, err := s.options.Footers.Get(ctx, object.Location(), func(ctx context.Context) (*parquet.Footer, int64, error) {
+	key := fmt.Sprintf("%s %d %s", t.Pin.UUID, object.Size(), object.Location())
+	footer, err := s.options.Footers.Get(ctx, key, func(ctx context.Context) (*parquet.Footer, int64, error) {
 		loading.Lock()
 		defer loading.Unlock()
 		if gone {

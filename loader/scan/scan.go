@@ -33,7 +33,8 @@ const (
 type Options struct {
 	// Store opens the files.
 	Store store.Store
-	// Footers remembers files' footers by location; nil reads them each time.
+	// Footers remembers files' footers by table, location and length; nil reads
+	// them each time.
 	Footers *cache.Cache[*parquet.Footer]
 	// Memory gives the batches' buffers; nil is a batch.NewAllocator.
 	Memory memory.Allocator

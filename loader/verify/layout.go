@@ -145,11 +145,13 @@ func (l *layout) message() string {
 // longestShown bounds what a report shows of a value, in bytes.
 const longestShown = 64
 
+// shorten returns text of its own, since a value of a batch is gone with the
+// batch.
 func shorten(value string) string {
 	if len(value) > longestShown {
 		return strings.ToValidUTF8(value[:longestShown], "") + "…"
 	}
-	return value
+	return strings.Clone(value)
 }
 
 func byFile(a, b File) int { return cmp.Compare(a.File, b.File) }

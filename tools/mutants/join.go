@@ -33,20 +33,20 @@ func joinMutants() []mutant { //nolint:funlen // a table
 			"	if row < v.row {\n", "	if row <= v.row || v.broken != nil {\n", join,
 		},
 		{
-			"inner-keeps-all", "joiner/contract.go",
+			"inner-keeps-all", "joiner/rule/kind.go",
 			"	case Inner, Semi:\n		return matched\n", "	case Inner, Semi:\n		return true\n", join,
 		},
 		{
-			"anti-keeps-matched", "joiner/contract.go",
+			"anti-keeps-matched", "joiner/rule/kind.go",
 			"		return !matched\n", "		return matched\n", join,
 		},
 		{
 			"semi-multiplies", "joiner/contract.go",
-			"return r.Duplicates == DuplicatesAll && r.Kind.adds()", "return r.Duplicates == DuplicatesAll", join,
+			"return r.Duplicates.Multiply() && r.Kind.Adds()", "return r.Duplicates.Multiply()", join,
 		},
 		{
-			"semi-breaks-duplicates", "joiner/verdict.go",
-			"p.Rule.Duplicates == DuplicatesError && p.Rule.Kind.adds()", "p.Rule.Duplicates == DuplicatesError", join,
+			"semi-breaks-duplicates", "joiner/contract.go",
+			"return r.Duplicates.Fail() && r.Kind.Adds()", "return r.Duplicates.Fail()", join,
 		},
 		{
 			"overlay-without-match", "joiner/overlay.go",

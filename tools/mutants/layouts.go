@@ -92,8 +92,8 @@ func layoutMutants() []mutant { //nolint:funlen // a table
 		},
 		{
 			"same-takes-finer-partitions", "loader/resolve/align.go",
-			"a.rule.Rule == dataset.AlignSame && a.unit > training:",
-			"a.rule.Rule == dataset.AlignSame && a.unit > training+9:", resolve,
+			"a.rule.Rule.IsSame() && a.unit > training:",
+			"a.rule.Rule.IsSame() && a.unit > training+9:", resolve,
 		},
 		{
 			"half-a-lag", "loader/resolve/align.go",

@@ -1,6 +1,8 @@
 package main
 
-import "slices"
+import (
+	"slices"
+)
 
 // mutant is one way to be wrong: the text old of a file becomes new, and one
 // of the tests must fail.
@@ -13,7 +15,7 @@ type mutant struct {
 // could break should have one here.
 func mutants() []mutant {
 	return slices.Concat(
-		ruleMutants(), layoutMutants(), planMutants(), joinMutants(), streamMutants(), valueMutants(), spillMutants(), decodeMutants(), wireMutants(), fileMutants(),
+		ruleMutants(), layoutMutants(), planMutants(), joinMutants(), streamMutants(), valueMutants(), spillMutants(), decodeMutants(), wireMutants(), fileMutants(), foundMutants(),
 	)
 }
 
@@ -137,7 +139,7 @@ func streamMutants() []mutant { //nolint:funlen // a table
 		},
 		{
 			"unread-table-of-all-multiplies-nothing", "loader/level.go",
-			" && l.rule.Duplicates != joiner.DuplicatesAll\n", "\n", loader,
+			" && !l.rule.Duplicates.Multiply()\n", "\n", loader,
 		},
 		{
 			"overlay-takes-the-unshaped-column", "loader/level.go",
@@ -149,7 +151,7 @@ func streamMutants() []mutant { //nolint:funlen // a table
 		},
 		{
 			"distinct-keeps-the-other-end", "loader/distinct.go",
-			"d.Keep == dataset.KeepLast", "d.Keep != dataset.KeepLast", loader,
+			"d.Keep.KeepsLast()", "!d.Keep.KeepsLast()", loader,
 		},
 		{
 			"distinct-forgets-desc", "loader/distinct.go",
@@ -161,7 +163,7 @@ func streamMutants() []mutant { //nolint:funlen // a table
 		},
 		{
 			"nulls-keep-is-replace", "loader/level.go",
-			"KeepNulls: r.Nulls == dataset.NullsKeep", "KeepNulls: false", loader,
+			"Nulls: r.Nulls}", "Nulls: 0}", loader,
 		},
 		{
 			"time-is-always-exact", "loader/level.go",

@@ -2,8 +2,11 @@ package main
 
 import (
 	"bytes"
+	"cmp"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -23,4 +26,40 @@ func TestMutantsAreNotStale(t *testing.T) {
 		require.NotEqual(t, m.old, m.new, m.name)
 		require.NotEmpty(t, m.tests, m.name)
 	}
+}
+
+// TestTextsAreThere finds the tests that do not count, so that none of them counts
+// again under another name.
+func TestTextsAreThere(t *testing.T) {
+	t.Parallel()
+	root := os.DirFS(filepath.Join("..", ".."))
+	for _, name := range texts() {
+		found := 0
+		require.NoError(t, fs.WalkDir(root, ".", func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() && strings.HasPrefix(path, ".") && path != "." {
+				return cmp.Or(err, fs.SkipDir)
+			}
+			if !strings.HasSuffix(path, "_test.go") {
+				return nil
+			}
+			source, err := fs.ReadFile(root, path)
+			found += bytes.Count(source, []byte("func "+name+"(t *testing.T)"))
+			return err
+		}))
+		require.Equal(t, 1, found, name)
+	}
+}
+
+func TestFailedNamesTheFirst(t *testing.T) {
+	t.Parallel()
+	for out, want := range map[string]string{
+		"=== x\n--- FAIL: TestA (0.1s)\n    --- FAIL: TestA/b\n--- FAIL: TestB (0s)\nFAIL\n": "TestA",
+		"panic: index out of range [3]\n\ngoroutine 1\nFAIL\n":                               "a crash: index out of range [3]",
+	} {
+		by, err := failed([]byte(out))
+		require.NoError(t, err)
+		require.Equal(t, want, by)
+	}
+	_, err := failed([]byte("go: cannot find module\n"))
+	require.ErrorContains(t, err, "NO TEST FAILED")
 }

@@ -10,7 +10,7 @@ func ruleMutants() []mutant {
 		{"point-in-time-is-not-exact", "loader/dataset/decode_rules.go", "PointInTime{Exact: true}", "PointInTime{}", dataset},
 		{"order-by-forgets-desc", "loader/dataset/decode_rules.go", "Descending: word == descending", "Descending: word == ascending", dataset},
 		{"default-one-becomes-a-whole-number", "loader/dataset/form.go", "value = append(value, \".0\"...)", "_ = fraction", dataset},
-		{"semi-takes-columns", "loader/dataset/check_rules.go", "	case Semi, Anti:\n", "	case \"\":\n", dataset},
+		{"semi-takes-columns", "loader/dataset/check_rules.go", "	if !kind.Adds() {\n", "	if kind.Fills() && !kind.Adds() {\n", dataset},
 		{"plan-takes-unknown-strategies", "loader/loader.go", "i)); err != nil {\n			return nil, fault.Op(err, \"plan", "i)); err != nil && i < 0 {\n			return nil, fault.Op(err, \"plan", []string{"./loader"}},
 		{"report-forgets-the-sample", "loader/stream.go", "		Sample: json.RawMessage(s.plan.SampleText), Staging:", "		Sample: json.RawMessage(\"\"), Staging:", flight},
 		{"plan-forgets-the-sample", "flight/info.go", "json.RawMessage(p.SampleText)", "json.RawMessage(\"\")", flight},

@@ -47,7 +47,7 @@ func fileMutants() []mutant {
 		},
 		{
 			"all-goes-by-commits", "loader/plan/committed.go",
-			"		return s.Duplicates == dataset.DuplicatesFirst || s.Duplicates == dataset.DuplicatesLast", "		return true", loader,
+			"return s.Join.Adds() && s.Duplicates.Choose()", "return s.Join.Adds()", loader,
 		},
 		{
 			"distinct-goes-by-names", "loader/distinct.go",

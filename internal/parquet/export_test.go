@@ -1,0 +1,16 @@
+package parquet
+
+// PageHeaders returns where the headers of a column chunk's pages lie in it:
+// pairs of beginnings and ends.
+func PageHeaders(chunk []byte) ([][2]int, error) {
+	var out [][2]int
+	for t := (thrift{rest: chunk}); len(t.rest) > 0; {
+		from := len(chunk) - len(t.rest)
+		h, _, err := t.body()
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, [2]int{from, len(chunk) - len(t.rest) - int(h.size)})
+	}
+	return out, nil
+}

@@ -1,0 +1,278 @@
+package scenario
+
+import (
+	"cmp"
+	"encoding/hex"
+	"fmt"
+	"math"
+	"math/big"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/apache/arrow-go/v18/arrow"
+)
+
+// truth is a truth value of SQL: AND is the least of several, OR the greatest.
+type truth int
+
+const (
+	isFalse truth = iota
+	isUnknown
+	isTrue
+)
+
+func truthOf(b bool) truth {
+	if b {
+		return isTrue
+	}
+	return isFalse
+}
+
+func (v truth) not() truth { return isTrue - v }
+
+// typedCells is a row's values and the types of their columns: what a filter is
+// evaluated on.
+type typedCells struct {
+	cells
+	types map[string]arrow.DataType
+}
+
+// passes says whether a row passes a filter. Nil passes every row.
+func (t *tree) passes(row typedCells) bool { return t == nil || t.truth(row) == isTrue }
+
+func (t *tree) truth(row typedCells) truth {
+	var v truth
+	switch t.op {
+	case opAnd:
+		v = isTrue
+		for _, term := range t.terms {
+			v = min(v, term.truth(row))
+		}
+	case opOr:
+		for _, term := range t.terms {
+			v = max(v, term.truth(row))
+		}
+	case opNot:
+		return t.terms[0].truth(row).not()
+	case opTruth:
+		if text := t.operands[0].literal; text != "" {
+			return truthOf(strings.EqualFold(text, "TRUE"))
+		}
+		return t.compare("=", t.operands[0], operand{literal: "TRUE"}, row)
+	case opNull:
+		v = truthOf(row.cells[t.operands[0].path] == nil)
+	case opIn:
+		for _, item := range t.operands[1:] {
+			v = max(v, t.compare("=", t.operands[0], item, row))
+		}
+	case opBetween:
+		v = min(t.compare(">=", t.operands[0], t.operands[1], row), t.compare("<=", t.operands[0], t.operands[2], row))
+	case opLike:
+		text, ok := row.cells[t.operands[0].path].(string)
+		if !ok {
+			return isUnknown
+		}
+		v = truthOf(strings.HasPrefix(text, beginning(unquoted(t.operands[1].literal))))
+	default:
+		return t.compare(t.op, t.operands[0], t.operands[1], row)
+	}
+	if t.negated {
+		return v.not()
+	}
+	return v
+}
+
+// beginning is what a pattern such as 'a\_b%' asks a text to begin with.
+func beginning(pattern string) string {
+	pattern = strings.TrimSuffix(pattern, "%")
+	return strings.NewReplacer(`\\`, `\`, `\%`, `%`, `\_`, `_`).Replace(pattern)
+}
+
+// compare compares two operands. A literal has the type of the column beside
+// it.
+func (t *tree) compare(op string, left, right operand, row typedCells) truth {
+	of := left
+	if left.path == "" {
+		of = right
+	}
+	dt := row.types[of.path]
+	if dt == nil {
+		return isUnknown // a column that the read must refuse
+	}
+	x, y := left.measure(dt, row), right.measure(dt, row)
+	if x == nil || y == nil {
+		return isUnknown
+	}
+	return truthOf(holds(op, order(x, y)))
+}
+
+// measure is what an operand's value is compared by; a literal's as one of the
+// type.
+func (o operand) measure(dt arrow.DataType, row typedCells) any {
+	switch {
+	case o.path != "":
+		return measureOf(row.types[o.path], row.cells[o.path])
+	case o.literal == "":
+		return nil
+	default:
+		return literalOf(dt, o.literal)
+	}
+}
+
+func holds(op string, order int) bool {
+	switch op {
+	case "=":
+		return order == 0
+	case "<":
+		return order < 0
+	case "<=":
+		return order <= 0
+	case ">":
+		return order > 0
+	case ">=":
+		return order >= 0
+	default:
+		return order != 0
+	}
+}
+
+// beyond is a number literal that no float of its column's type reaches: it
+// lies between the largest finite one and infinity, or their opposites.
+type beyond int
+
+// order compares two measures: numbers, instants as nanoseconds, floats, text
+// and booleans. NaN equals itself and is above everything, infinity included;
+// the zeros are equal.
+func order(x, y any) int {
+	if _, ok := x.(beyond); ok {
+		return -order(y, x)
+	}
+	switch x := x.(type) {
+	case *big.Rat:
+		return x.Cmp(y.(*big.Rat))
+	case float64:
+		if limit, ok := y.(beyond); ok {
+			switch {
+			case limit > 0 && (math.IsNaN(x) || math.IsInf(x, 1)):
+				return 1
+			case limit < 0 && math.IsInf(x, -1):
+				return -1
+			default:
+				return -int(limit)
+			}
+		}
+		other := y.(float64)
+		if math.IsNaN(x) || math.IsNaN(other) {
+			return cmp.Compare(rank(math.IsNaN(x)), rank(math.IsNaN(other)))
+		}
+		return cmp.Compare(x, other)
+	case bool:
+		return cmp.Compare(rank(x), rank(y.(bool)))
+	default:
+		return strings.Compare(x.(string), y.(string))
+	}
+}
+
+func rank(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// measureOf is what a column's value is compared by; nil of a null.
+func measureOf(dt arrow.DataType, v any) any {
+	switch v := v.(type) {
+	case Decimal:
+		return v.number()
+	case int64:
+		return new(big.Rat).Mul(new(big.Rat).SetInt64(v), unitOf(dt))
+	default:
+		return v
+	}
+}
+
+// unitOf is how many nanoseconds one of a type's units lasts; 1 for numbers.
+func unitOf(dt arrow.DataType) *big.Rat {
+	switch dt := dt.(type) {
+	case *arrow.Date32Type:
+		return new(big.Rat).SetInt64(int64(24 * time.Hour))
+	case *arrow.Time64Type:
+		return new(big.Rat).SetInt64(int64(dt.Unit.Multiplier()))
+	case *arrow.TimestampType:
+		return new(big.Rat).SetInt64(int64(dt.Unit.Multiplier()))
+	default:
+		return new(big.Rat).SetInt64(1)
+	}
+}
+
+// literalOf is a literal as a column of a type compares with it.
+func literalOf(dt arrow.DataType, text string) any {
+	prefix, quotedPart, isQuoted := strings.Cut(text, "'")
+	body := unquoted("'" + quotedPart)
+	switch {
+	case strings.EqualFold(text, "TRUE") || strings.EqualFold(text, "FALSE"):
+		return strings.EqualFold(text, "TRUE")
+	case !isQuoted:
+		return numberOf(dt, strings.Join(strings.Fields(text), ""))
+	case strings.EqualFold(prefix, "X"):
+		raw, err := hex.DecodeString(body)
+		return orError(string(raw), err)
+	}
+	switch dt := dt.(type) {
+	case *arrow.FixedSizeBinaryType:
+		raw, err := hex.DecodeString(strings.ReplaceAll(body, "-", ""))
+		return orError(string(raw), err)
+	case *arrow.Date32Type, *arrow.TimestampType, *arrow.Time64Type:
+		t, err := instantOf(dt, body)
+		seconds := new(big.Rat).SetInt64(t.Unix())
+		nanos := seconds.Mul(seconds, new(big.Rat).SetInt64(int64(time.Second)))
+		return orError(nanos.Add(nanos, new(big.Rat).SetInt64(int64(t.Nanosecond()))), err)
+	default:
+		return body
+	}
+}
+
+// orError is a value, or the error in its place: then every comparison with it
+// ends the test.
+func orError(v any, err error) any {
+	if err != nil {
+		return err
+	}
+	return v
+}
+
+// numberOf rounds a number to the nearest float of a float column's type; of
+// others it is exact.
+func numberOf(dt arrow.DataType, text string) any {
+	exact, ok := new(big.Rat).SetString(text)
+	if !ok {
+		return fmt.Errorf("%q is no number", text)
+	}
+	size := 64
+	switch dt.ID() {
+	case arrow.FLOAT64:
+	case arrow.FLOAT32:
+		size = 32
+	default:
+		return exact
+	}
+	if f, err := strconv.ParseFloat(text, size); err == nil {
+		return f
+	}
+	return beyond(exact.Sign())
+}
+
+// instantOf reads a date, a time of day or a timestamp; without an offset it
+// is UTC.
+func instantOf(dt arrow.DataType, text string) (time.Time, error) {
+	if dt.ID() == arrow.TIME64 {
+		t, err := parseForms(text, "15:04:05", "15:04")
+		return t.AddDate(1970, 0, 0), err // time.Parse begins at the year 0
+	}
+	if len(text) > 10 {
+		text = text[:10] + "T" + strings.TrimSpace(text[11:])
+	}
+	return parseForms(text, time.DateOnly, "2006-01-02T15:04:05", "2006-01-02T15:04:05Z07:00", "2006-01-02T15:04", "2006-01-02T15:04Z07:00", "2006-01-02T15:04:05Z0700", "2006-01-02T15:04:05Z07")
+}

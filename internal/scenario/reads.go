@@ -1,0 +1,139 @@
+package scenario
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// Reads names the columns that a read of the case looks at, by table, in
+// alphabetical order: to give them, to join or order by them, to filter or
+// sample by them, before the joins or after them. A column that only a filter
+// names need not be looked at where the filter's answer does not depend on it,
+// as in "a = 1 OR TRUE".
+func (c *Case) Reads() map[string][]string {
+	keyed, filtered := newOracle(c).reading()
+	return named(keyed, filtered)
+}
+
+// ReadsAlways names those of Reads that are looked at whatever filters say.
+func (c *Case) ReadsAlways() map[string][]string {
+	keyed, _ := newOracle(c).reading()
+	return named(keyed)
+}
+
+func named(sets ...map[string]columnSet) map[string][]string {
+	all := map[string][]string{}
+	for _, set := range sets {
+		for table, columns := range set {
+			all[table] = append(all[table], slices.Collect(maps.Keys(columns))...)
+		}
+	}
+	for table, columns := range all {
+		slices.Sort(columns)
+		all[table] = slices.Compact(columns)
+	}
+	return all
+}
+
+// columnSet is columns of a table.
+type columnSet map[string]bool
+
+func (s columnSet) add(columns ...string) {
+	for _, c := range columns {
+		s[c] = true
+	}
+}
+
+// reading returns the columns that are read for whatever is not a filter's
+// sake, and those that filters name.
+func (o *oracle) reading() (always, filtered map[string]columnSet) {
+	always, filtered = map[string]columnSet{}, map[string]columnSet{}
+	for _, t := range o.tables() {
+		always[t.Name], filtered[t.Name] = columnSet{}, columnSet{}
+	}
+	training := always[o.Training.Name]
+	for i, entry := range o.Dataset.Staging {
+		staging := always[o.Staging[i].Name]
+		for _, k := range entry.Key {
+			training.add(k.Training)
+			staging.add(k.Staging)
+		}
+		if p := entry.PointInTime; p != nil {
+			training.add(p.Training)
+			staging.add(p.Staging)
+		}
+		staging.add(orderedBy(entry.OrderBy)...)
+		filtered[o.Staging[i].Name].add(o.filter(entry.Filter).columns()...)
+	}
+	if d := o.Dataset.Training.Distinct; d != nil {
+		training.add(d.By...)
+		training.add(orderedBy(d.OrderBy)...)
+	}
+	if s := o.Query.Sample; s != nil && s.Hash != nil {
+		training.add(o.Dataset.Key[0])
+		if s.By == dataset.SampleByKey {
+			training.add(o.Dataset.Key...)
+		}
+	}
+	for _, output := range o.outputs() {
+		o.source(output.Column, always)
+	}
+	for _, t := range append(o.before, o.where, o.filter(o.Dataset.Training.Filter)) {
+		filtered[o.Training.Name].add(t.columns()...)
+	}
+	for _, t := range o.after {
+		for _, name := range t.columns() {
+			o.source(name, filtered)
+		}
+	}
+	return always, filtered
+}
+
+func orderedBy(order []dataset.OrderBy) []string {
+	names := make([]string, len(order))
+	for i, by := range order {
+		names[i] = by.Column
+	}
+	return names
+}
+
+// source adds the columns that an output is made of: a training column with all
+// that is laid over it, or a staging column.
+func (o *oracle) source(output string, to map[string]columnSet) {
+	if slices.Contains(o.names, output) {
+		to[o.Training.Name].add(output)
+	}
+	for i := range o.Dataset.Staging {
+		for _, column := range o.shown(i) {
+			if column.Output() == output {
+				to[o.Staging[i].Name].add(column.Column)
+			}
+		}
+	}
+}
+
+// misread says how the columns that planning asked a catalog about differ from
+// those that the case reads. Nothing was asked of a table that planning did not
+// come to.
+func (c *Case) misread(w *World) Difference {
+	always, _ := newOracle(c).reading()
+	for table, most := range c.Reads() {
+		asked := w.asked[table]
+		if len(asked) == 0 {
+			continue
+		}
+		for name := range asked {
+			if !slices.Contains(most, name) {
+				return Difference{"a column is read for nothing", table + ": " + name}
+			}
+		}
+		for name := range always[table] {
+			if !asked[name] {
+				return Difference{"a column is read and nobody asked about it", table + ": " + name}
+			}
+		}
+	}
+	return Difference{}
+}

@@ -1,0 +1,277 @@
+package scenario
+
+import (
+	"fmt"
+	"math/big"
+	"strconv"
+	"strings"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/decimal128"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/penstock/penstock/loader/catalog"
+)
+
+// Struct is the values of a struct's fields, in their order.
+type Struct []any
+
+// Map is the entries of a map, in their order.
+type Map []Entry
+
+// Entry is one entry of a map.
+type Entry struct{ Key, Value any }
+
+// Decimal is a decimal number as text, with all digits of its scale.
+type Decimal string
+
+// newDecimal writes a number times ten to the minus scale.
+func newDecimal(unscaled *big.Int, scale int32) Decimal {
+	return Decimal(new(big.Rat).SetFrac(unscaled, powerOfTen(scale)).FloatString(int(scale)))
+}
+
+func powerOfTen(n int32) *big.Int { return new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil) }
+
+func (d Decimal) number() *big.Rat {
+	n, _ := new(big.Rat).SetString(string(d))
+	return n
+}
+
+// unscaled is the number in units of ten to the minus scale.
+func (d Decimal) unscaled(scale int32) *big.Int {
+	return new(big.Rat).Mul(d.number(), new(big.Rat).SetInt(powerOfTen(scale))).Num()
+}
+
+// Value returns one value as an oracle holds it: nil, bool, int64 (also days,
+// microseconds and nanoseconds), float64, string (also bytes), Decimal, []any
+// for a list, Struct or Map.
+func Value(column arrow.Array, row int) any {
+	if column.IsNull(row) {
+		return nil
+	}
+	switch a := column.(type) {
+	case *array.Int32:
+		return int64(a.Value(row))
+	case *array.Int64:
+		return a.Value(row)
+	case *array.Float32:
+		return float64(a.Value(row))
+	case *array.Float64:
+		return a.Value(row)
+	case *array.String:
+		return strings.Clone(a.Value(row))
+	case *array.Binary:
+		return string(a.Value(row))
+	case *array.FixedSizeBinary:
+		return string(a.Value(row))
+	case *array.Decimal128:
+		return newDecimal(a.Value(row).BigInt(), a.DataType().(*arrow.Decimal128Type).Scale)
+	case *array.Boolean:
+		return a.Value(row)
+	case *array.Time64:
+		return int64(a.Value(row))
+	case *array.Timestamp:
+		return int64(a.Value(row))
+	case *array.Date32:
+		return int64(a.Value(row))
+	default:
+		return nestedValue(column, row)
+	}
+}
+
+func nestedValue(column arrow.Array, row int) any {
+	switch a := column.(type) {
+	case *array.List:
+		from, to := a.ValueOffsets(row)
+		list := make([]any, 0, to-from)
+		for i := from; i < to; i++ {
+			list = append(list, Value(a.ListValues(), int(i)))
+		}
+		return list
+	case *array.Map:
+		from, to := a.ValueOffsets(row)
+		entries := make(Map, 0, to-from)
+		for i := from; i < to; i++ {
+			entries = append(entries, Entry{Value(a.Keys(), int(i)), Value(a.Items(), int(i))})
+		}
+		return entries
+	case *array.Struct:
+		fields := make(Struct, a.NumField())
+		for i := range fields {
+			fields[i] = Value(a.Field(i), row)
+		}
+		return fields
+	default:
+		return column.ValueStr(row)
+	}
+}
+
+// Values returns the rows of a batch, see Value. A dictionary of structs stands
+// for the fields of its structs, as in a batch of wire: indexed.
+func Values(b arrow.RecordBatch) [][]any {
+	rows := make([][]any, b.NumRows())
+	for i := range rows {
+		for _, c := range b.Columns() {
+			level, ok := c.(*array.Dictionary)
+			if !ok {
+				rows[i] = append(rows[i], Value(c, i))
+				continue
+			}
+			of, at := level.Dictionary().(*array.Struct), level.GetValueIndex(i)
+			for k := range of.NumField() {
+				rows[i] = append(rows[i], Value(of.Field(k), at))
+			}
+		}
+	}
+	return rows
+}
+
+// Expanded returns the schema of the plain batches that indexed ones stand for.
+func Expanded(schema *arrow.Schema) *arrow.Schema {
+	var fields []arrow.Field
+	for _, f := range schema.Fields() {
+		if level, ok := f.Type.(*arrow.DictionaryType); ok {
+			fields = append(fields, level.ValueType.(*arrow.StructType).Fields()...)
+			continue
+		}
+		fields = append(fields, f)
+	}
+	return arrow.NewSchema(fields, nil)
+}
+
+// batchOf is the inverse of Values for a table's own columns.
+func batchOf(fields []catalog.Field, rows [][]any) (arrow.RecordBatch, error) {
+	arrowFields := make([]arrow.Field, len(fields))
+	for i, f := range fields {
+		arrowFields[i] = f.Arrow()
+	}
+	b := array.NewRecordBuilder(memory.DefaultAllocator, arrow.NewSchema(arrowFields, nil))
+	defer b.Release()
+	for _, row := range rows {
+		for i, v := range row {
+			if err := appendValue(b.Field(i), v); err != nil {
+				return nil, fmt.Errorf("column %s: %w", fields[i].Name, err)
+			}
+		}
+	}
+	return b.NewRecordBatch(), nil
+}
+
+// appendValue adds a value, which is one of the builder's type.
+func appendValue(to array.Builder, v any) error {
+	if v == nil {
+		to.AppendNull()
+		return nil
+	}
+	switch v := v.(type) {
+	case bool:
+		to.(*array.BooleanBuilder).Append(v)
+	case int64:
+		appendInteger(to, v)
+	case float64:
+		if b, ok := to.(*array.Float32Builder); ok {
+			b.Append(float32(v))
+			return nil
+		}
+		to.(*array.Float64Builder).Append(v)
+	case Decimal:
+		b := to.(*array.Decimal128Builder)
+		b.Append(decimal128.FromBigInt(v.unscaled(b.Type().(*arrow.Decimal128Type).Scale)))
+	case string:
+		switch b := to.(type) {
+		case *array.StringBuilder:
+			b.Append(v)
+		case *array.FixedSizeBinaryBuilder:
+			b.Append([]byte(v))
+		default:
+			to.(*array.BinaryBuilder).Append([]byte(v))
+		}
+	default:
+		return appendNested(to, v)
+	}
+	return nil
+}
+
+func appendInteger(to array.Builder, v int64) {
+	switch b := to.(type) {
+	case *array.Int32Builder:
+		b.Append(int32(v))
+	case *array.Date32Builder:
+		b.Append(arrow.Date32(v))
+	case *array.Time64Builder:
+		b.Append(arrow.Time64(v))
+	case *array.TimestampBuilder:
+		b.Append(arrow.Timestamp(v))
+	default:
+		to.(*array.Int64Builder).Append(v)
+	}
+}
+
+func appendNested(to array.Builder, v any) error {
+	switch v := v.(type) {
+	case []any:
+		b := to.(*array.ListBuilder)
+		b.Append(true)
+		for _, element := range v {
+			if err := appendValue(b.ValueBuilder(), element); err != nil {
+				return err
+			}
+		}
+	case Map:
+		b := to.(*array.MapBuilder)
+		b.Append(true)
+		for _, e := range v {
+			if err := appendValue(b.KeyBuilder(), e.Key); err != nil {
+				return err
+			}
+			if err := appendValue(b.ItemBuilder(), e.Value); err != nil {
+				return err
+			}
+		}
+	case Struct:
+		b := to.(*array.StructBuilder)
+		b.Append(true)
+		for i, field := range v {
+			if err := appendValue(b.FieldBuilder(i), field); err != nil {
+				return err
+			}
+		}
+	default:
+		return fmt.Errorf("a %T is no value", v)
+	}
+	return nil
+}
+
+// Texts renders rows for comparison: equal values, and these alone, have one
+// text. NaN is one value, and the two zeros are two.
+func Texts(rows [][]any) []string {
+	texts := make([]string, len(rows))
+	for i, row := range rows {
+		words := make([]string, len(row))
+		for k, v := range row {
+			words[k] = textOf(v)
+		}
+		texts[i] = "[" + strings.Join(words, " ") + "]"
+	}
+	return texts
+}
+
+func textOf(v any) string {
+	switch v := v.(type) {
+	case string:
+		return strconv.Quote(v)
+	case []any:
+		return "list" + Texts([][]any{v})[0]
+	case Struct:
+		return "struct" + Texts([][]any{v})[0]
+	case Map:
+		var entries []any
+		for _, e := range v {
+			entries = append(entries, e.Key, e.Value)
+		}
+		return "map" + Texts([][]any{entries})[0]
+	default:
+		return fmt.Sprint(v)
+	}
+}

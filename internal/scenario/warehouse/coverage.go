@@ -1,0 +1,60 @@
+package warehouse
+
+import (
+	"fmt"
+
+	"github.com/penstock/penstock/internal/scenario"
+)
+
+// Coverage counts what a case had in it, and what came of that.
+func (w *Written) Coverage(out Outcome) scenario.Coverage {
+	seen := scenario.Coverage{}
+	if out.Refused != "" {
+		seen["refused"]++
+		seen["refused: "+out.Refused]++
+	}
+	for table, h := range w.Histories {
+		seen.Add(h.coverage())
+		if out.Refused != "" {
+			continue
+		}
+		for _, x := range h.Changes {
+			seen["served: "+string(x.Kind)]++
+			if x.Late {
+				seen["served: late"]++
+			}
+		}
+		if w.World.Unordered(table) {
+			seen["served: an order that is not known"]++
+		}
+	}
+	if rows := w.Expect(w.World).Rows; out.Refused == "" && len(rows) > 0 {
+		seen["rows"]++
+	}
+	for _, t := range w.tables() {
+		if len(t.Specs) > 1 {
+			seen["several specs"]++
+		}
+	}
+	return seen
+}
+
+func (h History) coverage() scenario.Coverage {
+	seen := scenario.Coverage{fmt.Sprintf("format %d", h.Format): 1}
+	if h.Upgrade > 0 {
+		seen["format 1, then 2"]++
+	}
+	if len(h.Lost) > 1 {
+		seen["several commits"]++
+	}
+	if h.Merged > 0 {
+		seen["manifests merged"]++
+	}
+	for _, lost := range h.Lost {
+		if lost {
+			seen["snapshots expired"]++
+			break
+		}
+	}
+	return seen
+}

@@ -1,0 +1,218 @@
+package warehouse
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"math"
+	"math/big"
+	"unicode/utf8"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/iceberg-go"
+)
+
+// facts is what a writer says of a file's columns in its manifest.
+type facts struct {
+	none   bool // nothing
+	counts bool // no bounds
+	length int  // characters that bounds keep
+}
+
+// column is what a manifest says of one column.
+type fact struct {
+	values, nulls, nans int64
+	floats              bool
+	lower, upper        []byte
+}
+
+// tell adds what a writer says of a file to its entry.
+func (s facts) tell(b *iceberg.DataFileBuilder, all []physical, rows arrow.RecordBatch) {
+	if s.none {
+		return
+	}
+	values, nulls, nans, lower, upper := map[int]int64{}, map[int]int64{}, map[int]int64{}, map[int][]byte{}, map[int][]byte{}
+	for i, p := range all {
+		column := rows.Column(i)
+		if arrow.IsNested(column.DataType().ID()) {
+			continue
+		}
+		f := s.of(column)
+		values[p.ID], nulls[p.ID] = f.values, f.nulls
+		if f.floats {
+			nans[p.ID] = f.nans
+		}
+		if f.lower != nil && !s.counts {
+			lower[p.ID] = f.lower
+		}
+		if f.upper != nil && !s.counts {
+			upper[p.ID] = f.upper
+		}
+	}
+	b.ValueCounts(values).NullValueCounts(nulls).NaNValueCounts(nans).LowerBoundValues(lower).UpperBoundValues(upper)
+}
+
+// of looks at a column. NaNs are counted and bound nothing.
+func (s facts) of(column arrow.Array) fact {
+	if e, ok := column.(array.ExtensionArray); ok {
+		column = e.Storage()
+	}
+	f := fact{values: int64(column.Len()), nulls: int64(column.NullN())}
+	compare, encode := ordered(column)
+	least, most := -1, -1
+	for i := range column.Len() {
+		if column.IsNull(i) {
+			continue
+		}
+		if isNaN(column, i) {
+			f.nans++
+			continue
+		}
+		if least < 0 || compare(i, least) < 0 {
+			least = i
+		}
+		if most < 0 || compare(i, most) > 0 {
+			most = i
+		}
+	}
+	f.floats = column.DataType().ID() == arrow.FLOAT32 || column.DataType().ID() == arrow.FLOAT64
+	if least < 0 || encode == nil {
+		return f
+	}
+	f.lower, f.upper = encode(least), encode(most)
+	switch column.DataType().ID() {
+	case arrow.STRING:
+		f.lower, f.upper = s.text(f.lower, false), s.text(f.upper, true)
+	case arrow.BINARY:
+		f.lower, f.upper = s.binary(f.lower, false), s.binary(f.upper, true)
+	case arrow.FLOAT32, arrow.FLOAT64:
+		f.lower, f.upper = signed(f.lower, true), signed(f.upper, false)
+	}
+	return f
+}
+
+func isNaN(column arrow.Array, i int) bool {
+	switch a := column.(type) {
+	case *array.Float32:
+		return a.Value(i) != a.Value(i)
+	case *array.Float64:
+		return math.IsNaN(a.Value(i))
+	default:
+		return false
+	}
+}
+
+// signed makes the lower one of the zeros of a lower bound, and the upper one
+// of an upper bound: which of them it was, files do not say.
+func signed(bound []byte, lower bool) []byte {
+	last := len(bound) - 1
+	if len(bytes.Trim(bound[:last], "\x00")) > 0 || bound[last]&0x7f != 0 {
+		return bound
+	}
+	bound[last] = 0
+	if lower {
+		bound[last] = 0x80
+	}
+	return bound
+}
+
+// text cuts a bound of a string to whole characters; an upper bound is raised
+// at the last character that can be, or nothing is said.
+func (s facts) text(bound []byte, upper bool) []byte {
+	points := []rune(string(bound))
+	if len(points) <= s.length {
+		return bound
+	}
+	points = points[:s.length]
+	if !upper {
+		return []byte(string(points))
+	}
+	for i := len(points) - 1; i >= 0; i-- {
+		next := points[i] + 1
+		if next == 0xd800 {
+			next = 0xe000 // behind the surrogates
+		}
+		if utf8.ValidRune(next) {
+			points[i] = next
+			return []byte(string(points[:i+1]))
+		}
+	}
+	return nil
+}
+
+func (s facts) binary(bound []byte, upper bool) []byte {
+	if len(bound) <= s.length {
+		return bound
+	}
+	bound = bytes.Clone(bound[:s.length])
+	if !upper {
+		return bound
+	}
+	for i := len(bound) - 1; i >= 0; i-- {
+		if bound[i] < 0xff {
+			bound[i]++
+			return bound[:i+1]
+		}
+	}
+	return nil
+}
+
+// ordered returns how a column's values compare, and their form in manifests.
+// It gives no form for types whose bounds writers disagree on.
+func ordered(column arrow.Array) (compare func(i, j int) int, encode func(i int) []byte) {
+	switch a := column.(type) {
+	case *array.Boolean:
+		one := func(i int) byte {
+			if a.Value(i) {
+				return 1
+			}
+			return 0
+		}
+		return func(i, j int) int { return cmp.Compare(one(i), one(j)) }, func(i int) []byte { return []byte{one(i)} }
+	case *array.Int32:
+		return values(a.Value, func(v int32) []byte { return binary.LittleEndian.AppendUint32(nil, uint32(v)) })
+	case *array.Date32:
+		return values(a.Value, func(v arrow.Date32) []byte { return binary.LittleEndian.AppendUint32(nil, uint32(v)) })
+	case *array.Int64:
+		return values(a.Value, func(v int64) []byte { return binary.LittleEndian.AppendUint64(nil, uint64(v)) })
+	case *array.Time64:
+		return values(a.Value, func(v arrow.Time64) []byte { return binary.LittleEndian.AppendUint64(nil, uint64(v)) })
+	case *array.Timestamp:
+		return values(a.Value, func(v arrow.Timestamp) []byte { return binary.LittleEndian.AppendUint64(nil, uint64(v)) })
+	case *array.Float32:
+		return values(a.Value, func(v float32) []byte { return binary.LittleEndian.AppendUint32(nil, math.Float32bits(v)) })
+	case *array.Float64:
+		return values(a.Value, func(v float64) []byte { return binary.LittleEndian.AppendUint64(nil, math.Float64bits(v)) })
+	case *array.String:
+		return values(a.Value, func(v string) []byte { return []byte(v) })
+	case *array.Binary:
+		return func(i, j int) int { return bytes.Compare(a.Value(i), a.Value(j)) }, func(i int) []byte { return bytes.Clone(a.Value(i)) }
+	case *array.FixedSizeBinary:
+		return func(i, j int) int { return bytes.Compare(a.Value(i), a.Value(j)) }, func(i int) []byte { return bytes.Clone(a.Value(i)) }
+	case *array.Decimal128:
+		return func(i, j int) int { return a.Value(i).Cmp(a.Value(j)) }, func(i int) []byte { return twosComplement(a.Value(i).BigInt()) }
+	default:
+		return func(int, int) int { return 0 }, nil
+	}
+}
+
+func values[T cmp.Ordered](value func(int) T, encode func(T) []byte) (func(i, j int) int, func(i int) []byte) {
+	return func(i, j int) int { return cmp.Compare(value(i), value(j)) }, func(i int) []byte { return encode(value(i)) }
+}
+
+// twosComplement is a number in the fewest bytes that hold it, the highest
+// first.
+func twosComplement(n *big.Int) []byte {
+	for width := 1; ; width++ {
+		limit := new(big.Int).Lsh(big.NewInt(1), uint(8*width-1))
+		if n.Cmp(limit) >= 0 || n.Cmp(new(big.Int).Neg(limit)) < 0 {
+			continue
+		}
+		if n.Sign() < 0 {
+			n = new(big.Int).Add(n, new(big.Int).Lsh(limit, 1))
+		}
+		out := n.Bytes()
+		return append(make([]byte, width-len(out)), out...)
+	}
+}

@@ -1,0 +1,319 @@
+package warehouse
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/penstock/penstock/internal/scenario"
+)
+
+// Kind is a way in which a column was another one before.
+type Kind string
+
+// The kinds of changes. A column that was replaced was dropped, and another
+// one was added under its name; one that is gone is in the first files alone.
+const (
+	Added     Kind = "added"
+	Renamed   Kind = "renamed"
+	Promoted  Kind = "promoted"
+	Replaced  Kind = "replaced"
+	Relaxed   Kind = "relaxed"   // required before
+	Tightened Kind = "tightened" // optional before
+	Gone      Kind = "gone"
+)
+
+// Change is a change of one column.
+type Change struct {
+	Kind    Kind
+	Column  string // its name in the end
+	At      int    // before the commit of this number, counted from 0; the table was made before all
+	Was     string // renamed: the old name; promoted: the old type
+	Default string // added, replaced: the initial default as a table's text has it; "" is none
+	Late    bool   // the files of commit At were written before the change, by a writer that committed after it
+}
+
+// old says whether the files of a commit have the column as it was.
+func (c Change) old(commit int) bool { return commit < c.At || c.Late && commit == c.At }
+
+// History is how a table came to be: what a case does not say of it. Commits
+// are counted from 0, and each has rows.
+type History struct {
+	Format  int // version of the table format that it was made with
+	Upgrade int // commit before which a table of version 1 becomes one of version 2; 0 is never
+	Changes []Change
+	Lost    []bool // by commit, whether its snapshot has expired
+	Merged  int    // commit that wrote the manifests of all before it anew; 0 is none
+	Stale   bool   // late writers wrote their manifests with the schema they knew
+	Unnamed bool   // version 1: snapshots do not say their schema
+}
+
+// Sequence is the sequence number of a commit's files.
+func (h History) Sequence(commit int) int64 {
+	switch {
+	case h.Format > 1:
+		return int64(commit + 1)
+	case h.Upgrade > 0 && commit >= h.Upgrade:
+		return int64(commit - h.Upgrade + 1)
+	default:
+		return 0
+	}
+}
+
+// Rank is the place of a commit's snapshot on the chain from the last one back
+// to the first that is gone; 0 is beyond it.
+func (h History) Rank(commit int) int {
+	from := 0
+	for i, lost := range h.Lost {
+		if lost {
+			from = i + 1
+		}
+	}
+	return max(0, commit-from+1)
+}
+
+// Unordered says whether nobody can know any more in which order some of the
+// commits were made.
+func (h History) Unordered() bool {
+	unknown := 0
+	for i := range h.Lost {
+		if h.Sequence(i) == 0 && h.Rank(i) == 0 {
+			unknown++
+		}
+	}
+	return unknown > 1
+}
+
+// format is the version of a commit's metadata.
+func (h History) format(commit int) int {
+	if h.Upgrade > 0 && commit >= h.Upgrade {
+		return 2
+	}
+	return h.Format
+}
+
+// NewHistory gives a table a history at random and changes it to what has come
+// of it: rows that are older than a column have null, or its default.
+func NewHistory(seed uint64, t *scenario.Table) History {
+	m := &maker{Rand: rand.New(rand.NewPCG(seed, 23)), table: t}
+	t.Commits = slices.DeleteFunc(t.Commits, func(c scenario.Commit) bool { return len(c.Lines) == 0 })
+	m.divide()
+	m.writable()
+	m.Format = []int{1, 1, 2, 2, 3, 3}[m.IntN(6)]
+	if strings.Contains(t.Header, "_ns") {
+		m.Format = 3 // which has nanoseconds first
+	}
+	commits := len(t.Commits)
+	if m.Format == 1 && commits > 1 && m.IntN(2) == 0 {
+		m.Upgrade = 1 + m.IntN(commits-1)
+	}
+	m.Lost = make([]bool, commits)
+	if commits > 1 && m.IntN(4) == 0 {
+		for i := range 1 + m.IntN(commits-1) {
+			m.Lost[i] = m.IntN(3) > 0
+		}
+	}
+	if commits > 1 && m.IntN(4) == 0 {
+		m.Merged = 1 + m.IntN(commits-1)
+	}
+	m.Stale, m.Unnamed = m.IntN(2) == 0, m.Format == 1 && m.IntN(6) == 0
+	for range []int{0, 0, 1, 1, 2}[m.IntN(5)] {
+		m.change()
+	}
+	return m.History
+}
+
+// maker makes a history.
+type maker struct {
+	*rand.Rand
+	History
+	table *scenario.Table
+}
+
+// divide makes several commits of one, now and then: what first and last
+// choose among must have come in many steps.
+func (m *maker) divide() {
+	if m.IntN(3) > 0 {
+		return
+	}
+	var commits []scenario.Commit
+	for _, c := range m.table.Commits {
+		size := 1 + m.IntN(len(c.Lines))
+		for lines := range slices.Chunk(c.Lines, max(size, (len(c.Lines)+2)/3)) {
+			part := c
+			part.Lines = slices.Clone(lines)
+			commits = append(commits, part)
+		}
+	}
+	m.table.Commits = commits
+}
+
+// writable replaces what iceberg-go cannot write: partition values that are
+// decimals.
+func (m *maker) writable() {
+	for _, column := range m.columns() {
+		if !strings.HasPrefix(column.kind, "decimal") {
+			continue
+		}
+		for i, spec := range m.table.Specs {
+			fields := strings.Fields(spec)
+			for k, field := range fields {
+				if field == column.name || strings.HasPrefix(field, "truncate(") && strings.HasSuffix(field, ","+column.name+")") {
+					fields[k] = fmt.Sprintf("bucket(%d,%s)", 2+m.IntN(4), column.name)
+				}
+			}
+			m.table.Specs[i] = strings.Join(fields, " ")
+		}
+	}
+}
+
+// change adds a change of a column that has none yet, if the column fits.
+func (m *maker) change() {
+	columns := m.columns()
+	if len(columns) == 0 || len(m.table.Commits) == 0 {
+		return
+	}
+	at := m.IntN(len(columns))
+	column := columns[at]
+	commits := len(m.table.Commits)
+	c := Change{Column: column.name, At: m.IntN(commits + 1)}
+	c.Kind = []Kind{Added, Added, Added, Renamed, Promoted, Promoted, Replaced, Relaxed, Tightened, Gone}[m.IntN(10)]
+	c.Late = c.At < commits && m.IntN(2) == 0
+	if c.Kind == Gone {
+		c.Column = "gone"
+	}
+	if slices.ContainsFunc(m.Changes, func(o Change) bool { return o.Column == c.Column }) || !m.fits(&c, column) {
+		return
+	}
+	m.Changes = append(m.Changes, c)
+	if c.Kind == Added || c.Kind == Replaced {
+		m.rewrite(c, at)
+	}
+}
+
+// column is a column of a table's header.
+type column struct {
+	name, kind string
+	required   bool
+	at         int // position in the header
+}
+
+func (m *maker) columns() []column {
+	var all []column
+	for i, word := range strings.Fields(m.table.Header) {
+		name, kind, _ := strings.Cut(word, ":")
+		kind, required := strings.CutSuffix(kind, "!")
+		all = append(all, column{name, kind, required, i})
+	}
+	return all
+}
+
+// fits completes a change, or says that a column cannot have gone through it.
+func (m *maker) fits(c *Change, column column) bool {
+	switch c.Kind {
+	case Added, Replaced:
+		if column.name == "item" || column.name == "row" || m.partitioned(column.name) {
+			return false // they tell rows apart, and partition values were made of what the rows held
+		}
+		if text, ok := defaults[column.kind]; ok && m.Format == 3 && (column.required || m.IntN(4) > 0) {
+			c.Default = text
+		}
+		return !column.required || c.Default != ""
+	case Renamed:
+		c.Was = "old_" + column.name
+	case Promoted:
+		c.Was = m.narrow(c, column)
+		return c.Was != ""
+	case Relaxed:
+		return !column.required && !m.holdsNull(c, column)
+	case Tightened:
+		return column.required
+	case Gone:
+	}
+	return true
+}
+
+// defaults are initial defaults of some types.
+//
+//nolint:gochecknoglobals // a constant table
+var defaults = map[string]string{"int": "77", "long": "77", "double": "7.75", "float": "7.75", "string": "given"}
+
+// partitioned says whether a partition field is made of a column.
+func (m *maker) partitioned(name string) bool {
+	return slices.ContainsFunc(m.table.Specs, func(spec string) bool {
+		return slices.ContainsFunc(strings.FieldsFunc(spec, func(r rune) bool { return strings.ContainsRune(" (),", r) }), func(word string) bool { return word == name })
+	})
+}
+
+// words are the values of a line.
+func words(line string) []string { return scenario.Words(line) }
+
+// old calls f with a column's values in the commits that were made before a
+// change, until it says no.
+func (m *maker) old(c *Change, column column, f func(text string) bool) bool {
+	for i, commit := range m.table.Commits {
+		for _, line := range commit.Lines {
+			if c.old(i) && !f(words(line)[column.at]) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (m *maker) holdsNull(c *Change, column column) bool {
+	return !m.old(c, column, func(text string) bool { return text != null })
+}
+
+// null is how a table's text writes a null.
+const null = "-"
+
+// narrow is a type that a column can have been promoted from, or "".
+func (m *maker) narrow(c *Change, column column) string {
+	var precision, scale int
+	decimal, _ := fmt.Sscanf(column.kind, "decimal(%d,%d)", &precision, &scale)
+	var was string
+	var holds func(text string) bool
+	switch {
+	case column.kind == "long":
+		was, holds = "int", func(text string) bool {
+			_, err := strconv.ParseInt(text, 10, 32)
+			return err == nil
+		}
+	case column.kind == "double":
+		was, holds = "float", func(text string) bool {
+			f, err := strconv.ParseFloat(text, 64)
+			return err == nil && (f != f || float64(float32(f)) == f)
+		}
+	case decimal == 2 && precision > scale+2:
+		was, holds = fmt.Sprintf("decimal(%d,%d)", precision-1, scale), func(text string) bool {
+			return len(strings.Trim(text, "-.")) < precision
+		}
+	default:
+		return ""
+	}
+	if !m.old(c, column, func(text string) bool { return text == null || holds(text) }) {
+		return ""
+	}
+	return was
+}
+
+// rewrite gives the rows that are older than a column what reading gives.
+func (m *maker) rewrite(c Change, at int) {
+	for i := range m.table.Commits {
+		if !c.old(i) {
+			continue
+		}
+		lines := m.table.Commits[i].Lines
+		for k, line := range lines {
+			values := words(line)
+			values[at] = null
+			if c.Default != "" {
+				values[at] = c.Default
+			}
+			lines[k] = strings.Join(values, " ")
+		}
+	}
+}

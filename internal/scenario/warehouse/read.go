@@ -1,0 +1,204 @@
+package warehouse
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/penstock/penstock/internal/expr"
+	"github.com/penstock/penstock/internal/scenario"
+	"github.com/penstock/penstock/internal/store"
+	"github.com/penstock/penstock/loader"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/catalog/icebergcat"
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/plan"
+	"github.com/penstock/penstock/loader/scan"
+)
+
+// Folder is where the tables of a case lie: a folder with a catalog.db, and
+// the name of the catalog in it.
+type Folder struct{ Dir, Catalog string }
+
+// Reader reads the tables of a folder as the server does.
+type Reader struct {
+	catalog *icebergcat.Catalog
+	set     catalog.Catalog
+}
+
+// Open opens a folder; the caller closes the reader.
+func (f Folder) Open(ctx context.Context) (*Reader, error) {
+	one, err := icebergcat.Open(ctx, icebergcat.Options{Name: f.Catalog, Type: "sql", URI: "sqlite:///catalog.db", BaseDir: f.Dir, Store: store.Local{}})
+	if err != nil {
+		return nil, err
+	}
+	set, err := catalog.NewSet(map[string]catalog.Catalog{"default": one}, "default")
+	if err != nil {
+		return nil, errors.Join(err, one.Close())
+	}
+	return &Reader{one, set}, nil
+}
+
+// Close ends the connections to the catalog.
+func (r *Reader) Close() error { return r.catalog.Close() }
+
+// Read plans and reads the query of a case over its real tables, put together
+// as the server does.
+func (r *Reader) Read(ctx context.Context, c *scenario.Case, p Prediction, options loader.Options) ([]scenario.Shard, error) {
+	d, err := c.Decoded()
+	if err != nil {
+		return nil, err
+	}
+	scanner, err := scan.New(scan.Options{Store: store.Local{}, Memory: options.Memory, Budget: options.Budget, BatchRows: c.ScanRows})
+	if err != nil {
+		return nil, err
+	}
+	options.Datasets, options.Catalog = []dataset.Dataset{d}, r.set
+	options.Scan = func(ctx context.Context, source plan.Source, columns []catalog.Field) (loader.Rows, error) {
+		rows, err := scanner.Open(ctx, source, columns)
+		if err != nil {
+			return nil, err
+		}
+		return rows, nil
+	}
+	q := c.Query
+	if p.Pinned {
+		if q.Snapshots, err = r.pin(ctx, c); err != nil {
+			return nil, err
+		}
+	}
+	return scenario.Read(ctx, loader.New(options), q)
+}
+
+// pin is what the tables of a case are now.
+func (r *Reader) pin(ctx context.Context, c *scenario.Case) (*dataset.Pin, error) {
+	training, err := r.set.Table(ctx, c.Training.Name, dataset.Ref{})
+	if err != nil {
+		return nil, err
+	}
+	pin := &dataset.Pin{Training: training.Pin, Staging: map[string]dataset.TablePin{}}
+	for _, entry := range c.Dataset.Staging {
+		staging, err := r.set.Table(ctx, entry.Table, dataset.Ref{})
+		if err != nil {
+			return nil, err
+		}
+		pin.Staging[entry.Name] = staging.Pin
+	}
+	return pin, nil
+}
+
+// tell lets the tables in memory know of their files' values what the real
+// ones say: what planning prunes decides on which lane rows come.
+func (r *Reader) tell(ctx context.Context, c *scenario.Case, w *scenario.World) error {
+	for _, t := range append([]scenario.Table{c.Training}, c.Staging...) {
+		table, err := r.set.Table(ctx, t.Name, dataset.Ref{})
+		if err != nil {
+			return err
+		}
+		memory, err := w.Table(ctx, t.Name, dataset.Ref{})
+		if err != nil {
+			return err
+		}
+		ids, all := map[int]int{}, []int{}
+		for _, f := range slices.Concat(table.Fields, table.Nested) {
+			if own, ok := memory.Field(f.Name); ok {
+				ids[f.ID] = own.ID
+				all = append(all, f.ID)
+			}
+		}
+		files, err := r.set.Files(ctx, table, nil, all)
+		if err != nil {
+			return err
+		}
+		for _, f := range files {
+			ranges := map[int]expr.Range{}
+			for id, known := range f.Ranges {
+				ranges[ids[id]] = known
+			}
+			w.SetRanges(f.Location, ranges)
+		}
+	}
+	return nil
+}
+
+// Outcome is what came of a case.
+type Outcome struct {
+	scenario.Difference
+	Refused string // the reason, if it was refused as was predicted
+	Seen    scenario.Coverage
+}
+
+// Compare reads a case from its real tables and from memory: both must give
+// the same rows in the same order with the same counts, and those that the
+// oracle expects; or the real tables are refused, as predicted.
+func (f Folder) Compare(ctx context.Context, c *scenario.Case, w *scenario.World, p Prediction, options loader.Options) (out Outcome) {
+	want := c.Expect(w)
+	out.Seen = want.Seen
+	out.Seen["worlds"]++
+	failed := func(kind string, err error) Outcome {
+		out.Difference = scenario.Difference{Kind: kind, Text: err.Error()}
+		return out
+	}
+	r, err := f.Open(ctx)
+	if err != nil {
+		return failed("the catalog cannot be opened", err)
+	}
+	defer func() {
+		if err := r.Close(); err != nil {
+			out.Difference = scenario.Difference{Kind: "the catalog cannot be closed", Text: err.Error()}
+		}
+	}()
+	real, err := r.Read(ctx, c, p, options)
+	if out.Refused = p.judge(err); out.Refused != "" {
+		return out
+	}
+	if len(p.Must) > 0 {
+		out.Difference = scenario.Difference{Kind: "not refused", Text: fmt.Sprintf("%v\ngot: %v", p.Must, err)}
+		return out
+	}
+	if refused, d := judgeOrder(c, w, p, want, err); refused || d != (scenario.Difference{}) {
+		out.Difference = d
+		if refused {
+			out.Refused = "order"
+		}
+		return out
+	}
+	if out.Difference = want.Compare(real, err); out.Difference != (scenario.Difference{}) || err != nil {
+		return out
+	}
+	if err := r.tell(ctx, c, w); err != nil {
+		return failed("files cannot be listed", err)
+	}
+	d, err := c.Decoded()
+	if err != nil {
+		return failed("the dataset is refused", err)
+	}
+	options.Datasets, options.Catalog, options.Scan = []dataset.Dataset{d}, w, w.Scan
+	memory, err := scenario.Read(ctx, loader.New(options), c.Query)
+	if out.Difference = want.Compare(memory, err); out.Difference != (scenario.Difference{}) {
+		out.Kind = "in memory: " + out.Kind
+		return out
+	}
+	out.Difference = sameOrder(real, memory)
+	return out
+}
+
+// sameOrder compares what shards gave, batch by batch.
+func sameOrder(real, memory []scenario.Shard) scenario.Difference {
+	for i, s := range real {
+		if s.Schema.String() != memory[i].Schema.String() {
+			return scenario.Difference{Kind: "schemas differ", Text: fmt.Sprintf("files:  %s\nmemory: %s", s.Schema, memory[i].Schema)}
+		}
+		got, want := scenario.Texts(s.Rows()), scenario.Texts(memory[i].Rows())
+		if !slices.Equal(got, want) {
+			return scenario.Difference{Kind: "the order differs", Text: fmt.Sprintf("shard %d\nfiles:  %v\nmemory: %v", i, got, want)}
+		}
+		for k, b := range s.Batches {
+			if len(b) != len(memory[i].Batches[k]) {
+				return scenario.Difference{Kind: "batches differ", Text: fmt.Sprintf("shard %d, batch %d has %d rows, in memory %d", i, k, len(b), len(memory[i].Batches[k]))}
+			}
+		}
+	}
+	return scenario.Difference{}
+}

@@ -1,0 +1,414 @@
+package warehouse
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/iceberg-go"
+	icetable "github.com/apache/iceberg-go/table"
+	"github.com/google/uuid"
+
+	"github.com/penstock/penstock/internal/scenario"
+	"github.com/penstock/penstock/loader/catalog"
+)
+
+// table writes one table.
+type table struct {
+	*rand.Rand
+	*columns
+	dir      string // of its files
+	scheme   string // how locations begin
+	name     string
+	specs    []catalog.Spec
+	writers  [2]style
+	metadata *icetable.MetadataBuilder
+	live     []entry
+	list     []iceberg.ManifestFile // of the snapshot before
+	ids      []int64                // of the snapshots, by commit
+	clock    int64                  // of the last snapshot, in milliseconds
+	rows     int64                  // so far
+	Files    []scenario.File
+}
+
+// entry is a live data file, as manifests name it.
+type entry struct {
+	iceberg.DataFile
+	commit int
+}
+
+// begun is when the first snapshot was made, in milliseconds.
+const begun = 1_700_000_000_000
+
+// newTable prepares the table of a history in a folder.
+func newTable(r *rand.Rand, dir string, h History, t scenario.Table) (*table, error) {
+	fields, err := scenario.Fields(t.Header)
+	if err != nil {
+		return nil, err
+	}
+	w := &table{
+		Rand: r, dir: filepath.Join(dir, t.Name), name: t.Name, clock: begun,
+		scheme: []string{"file://", "file:", ""}[r.IntN(3)], writers: [2]style{newStyle(r), newStyle(r)},
+	}
+	if w.columns, err = newColumns(r, h, t, fields); err != nil {
+		return nil, err
+	}
+	for _, text := range t.Specs {
+		spec, err := scenario.Spec(text, fields)
+		if err != nil {
+			return nil, err
+		}
+		w.specs = append(w.specs, spec)
+	}
+	if w.metadata, err = icetable.NewMetadataBuilder(h.Format); err != nil {
+		return nil, err
+	}
+	for _, folder := range []string{"data", "metadata"} {
+		if err := os.MkdirAll(filepath.Join(w.dir, folder), 0o700); err != nil {
+			return nil, err
+		}
+	}
+	return w, nil
+}
+
+// create gives the metadata what a new table has.
+func (w *table) create() error {
+	order := icetable.UnsortedSortOrder
+	b := w.metadata
+	for _, err := range []error{
+		b.SetUUID(uuid.New()), b.SetLoc(w.scheme + w.dir), w.alter(-1), w.addSpec(0), b.AddSortOrder(&order), b.SetDefaultSortOrderID(0),
+	} {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// alter makes the schema of a commit the current one.
+func (w *table) alter(commit int) error {
+	if err := w.metadata.AddSchema(w.at(commit)); err != nil {
+		return err
+	}
+	return w.metadata.SetCurrentSchemaID(-1)
+}
+
+// addSpec adds the partition specs up to one that are not there yet, and
+// makes it the default.
+func (w *table) addSpec(spec int) error {
+	for {
+		if _, err := w.metadata.GetSpecByID(spec); err == nil {
+			return w.metadata.SetDefaultSpecID(spec)
+		}
+		next := 0
+		for ; ; next++ {
+			if _, err := w.metadata.GetSpecByID(next); err != nil {
+				break
+			}
+		}
+		s := iceberg.NewPartitionSpecID(next, w.partitionFields(next)...)
+		if err := w.metadata.AddPartitionSpec(&s, false); err != nil {
+			return err
+		}
+		if _, err := w.metadata.GetSpecByID(next); err != nil {
+			return fmt.Errorf("spec %d of table %s has another id: %w", next, w.name, err)
+		}
+	}
+}
+
+// partitionFields are the fields of a spec. On version 1 the fields of the
+// spec before stay, as void ones.
+func (w *table) partitionFields(spec int) []iceberg.PartitionField {
+	var fields []iceberg.PartitionField
+	void := 0
+	if w.Format == 1 {
+		for i := range spec {
+			void += len(w.specs[i])
+		}
+	}
+	id := slices.IndexFunc(w.fields, func(f catalog.Field) bool { return f.Name == "item" || f.Name == "row" }) // which always were there
+	for i := range void {
+		fields = append(fields, iceberg.PartitionField{SourceIDs: []int{w.columns.ids[id]}, FieldID: 1000 + i, Name: fmt.Sprintf("void_%d", i), Transform: iceberg.VoidTransform{}})
+	}
+	for i, f := range w.specs[spec] {
+		id := 1000 + void + i
+		if w.Format > 1 {
+			id = w.fieldID(spec, i)
+		}
+		fields = append(fields, iceberg.PartitionField{SourceIDs: []int{w.columns.ids[f.Source-1]}, FieldID: id, Name: w.fieldName(f), Transform: transform(f.Transform)})
+	}
+	return fields
+}
+
+// fieldID is the id of a partition field: that of the first one of the same
+// source and transform.
+func (w *table) fieldID(spec, field int) int {
+	id := 1000
+	for _, s := range w.specs[:spec+1] {
+		for _, f := range s {
+			want := w.specs[spec][field]
+			if f.Source == want.Source && f.Transform == want.Transform {
+				return id
+			}
+			id++
+		}
+	}
+	return id
+}
+
+// fieldName names a partition field as writers do, after the column as it is
+// called in the end.
+func (w *table) fieldName(f catalog.PartitionField) string {
+	if f.Transform.Kind == catalog.Identity {
+		for _, c := range w.at(-1).Fields() {
+			if c.ID == w.columns.ids[f.Source-1] {
+				return c.Name
+			}
+		}
+	}
+	if f.Transform.N > 0 {
+		return fmt.Sprintf("%s_%d", f.Name, f.Transform.N)
+	}
+	return f.Name
+}
+
+func transform(t catalog.Transform) iceberg.Transform {
+	switch t.Kind {
+	case catalog.Bucket:
+		return iceberg.BucketTransform{NumBuckets: t.N}
+	case catalog.Truncate:
+		return iceberg.TruncateTransform{Width: t.N}
+	case catalog.Year:
+		return iceberg.YearTransform{}
+	case catalog.Month:
+		return iceberg.MonthTransform{}
+	case catalog.Day:
+		return iceberg.DayTransform{}
+	case catalog.Hour:
+		return iceberg.HourTransform{}
+	default:
+		return iceberg.IdentityTransform{}
+	}
+}
+
+// commit writes the files of one commit and its snapshot. The rows before are
+// those that the history had not changed yet.
+func (w *table) commit(number int, parts, before []scenario.Part) error {
+	if w.at(number) != w.at(number-1) {
+		if err := w.alter(number); err != nil {
+			return err
+		}
+	}
+	if w.Upgrade > 0 && number == w.Upgrade {
+		if err := w.metadata.SetFormatVersion(2); err != nil {
+			return err
+		}
+	}
+	if err := w.addSpec(parts[0].Spec); err != nil {
+		return err
+	}
+	columns, err := w.stored(number)
+	if err != nil {
+		return err
+	}
+	added := len(w.live)
+	for i, p := range parts {
+		if err := w.file(number, columns, p, before[i].Rows); err != nil {
+			return err
+		}
+	}
+	return w.snapshot(number, added)
+}
+
+// file writes one data file.
+func (w *table) file(commit int, columns []physical, p scenario.Part, before arrow.RecordBatch) error {
+	rows, err := storedRows(columns, p.Rows, before)
+	if err != nil {
+		return err
+	}
+	defer rows.Release()
+	writer := w.writers[(commit+w.IntN(8)/7)%2]
+	content, err := writer.write(rows)
+	if err != nil {
+		return err
+	}
+	location, err := w.put(fmt.Sprintf("data/%08x-%d.parquet", w.Uint32(), commit), content)
+	if err != nil {
+		return err
+	}
+	spec, err := w.metadata.GetSpecByID(p.Spec)
+	if err != nil {
+		return err
+	}
+	values, err := w.partition(spec, commit, p)
+	if err != nil {
+		return err
+	}
+	b, err := iceberg.NewDataFileBuilder(*spec, iceberg.EntryContentData, location, iceberg.ParquetFile, values, nil, nil, rows.NumRows(), int64(len(content)))
+	if err != nil {
+		return err
+	}
+	writer.facts.tell(b, columns, rows)
+	w.live = append(w.live, entry{b.Build(), commit})
+	p.Rows.Retain()
+	w.Files = append(w.Files, scenario.File{
+		Part: p, Location: location, Bytes: int64(len(content)), Sequence: w.Sequence(commit), Commit: commit + 1, Rank: w.Rank(commit),
+	})
+	return nil
+}
+
+// put writes a file and returns its location.
+func (w *table) put(name string, content []byte) (string, error) {
+	path := filepath.Join(w.dir, name)
+	return w.scheme + path, os.WriteFile(path, content, 0o600)
+}
+
+// snapshot commits the files from one on.
+func (w *table) snapshot(number, added int) error {
+	id := int64(w.Uint64()>>2) + 1
+	var parent *int64
+	if number > 0 {
+		parent = &w.ids[number-1]
+	}
+	w.ids = append(w.ids, id)
+	if number > 0 && number == w.Merged {
+		if err := w.merge(number, added); err != nil {
+			return err
+		}
+	}
+	own, err := w.manifest(number, number, w.live[added:])
+	if err != nil {
+		return err
+	}
+	w.list = append([]iceberg.ManifestFile{own}, w.list...)
+	sequence, first, rows := w.Sequence(number), w.rows, int64(0)
+	for _, e := range w.live[added:] {
+		rows += e.Count()
+	}
+	if number > 0 && number == w.Merged {
+		rows = 0
+		for _, e := range w.live {
+			rows += e.Count() // manifests that were written anew get new row ids
+		}
+	}
+	var out bytes.Buffer
+	if err := iceberg.WriteManifestList(w.format(number), &out, id, parent, &sequence, first, w.list); err != nil {
+		return err
+	}
+	location, err := w.put(fmt.Sprintf("metadata/snap-%d.avro", id), out.Bytes())
+	if err != nil {
+		return err
+	}
+	if w.list, err = iceberg.ReadManifestList(bytes.NewReader(out.Bytes())); err != nil {
+		return err
+	}
+	w.clock += int64(w.IntN(60_000)) - 20_000 // the writers' clocks differ
+	s := icetable.Snapshot{
+		SnapshotID: id, ParentSnapshotID: parent, SequenceNumber: sequence, TimestampMs: w.clock, ManifestList: location,
+		Summary: &icetable.Summary{Operation: icetable.OpAppend, Properties: iceberg.Properties{"total-data-files": strconv.Itoa(len(w.live))}},
+	}
+	if schema := w.metadata.CurrentSchema().ID; !w.Unnamed || w.format(number) > 1 {
+		s.SchemaID = &schema
+	}
+	if w.Format == 3 {
+		s.FirstRowID, s.AddedRows = &first, &rows
+		w.rows += rows
+	}
+	if err := w.metadata.AddSnapshot(&s); err != nil {
+		return err
+	}
+	return w.metadata.SetSnapshotRef(icetable.MainBranch, id, icetable.BranchRef)
+}
+
+// merge writes the manifests of all commits before anew, one per spec.
+func (w *table) merge(number, added int) error {
+	w.list = nil
+	var specs []int32
+	files := map[int32][]entry{}
+	for _, e := range w.live[:added] {
+		if len(files[e.SpecID()]) == 0 {
+			specs = append(specs, e.SpecID())
+		}
+		files[e.SpecID()] = append(files[e.SpecID()], e)
+	}
+	for _, spec := range specs {
+		m, err := w.manifest(number, -1, files[spec])
+		if err != nil {
+			return err
+		}
+		w.list = append(w.list, m)
+	}
+	return nil
+}
+
+// manifest writes a manifest of files that one commit adds, or of others.
+func (w *table) manifest(number, adds int, files []entry) (iceberg.ManifestFile, error) {
+	schema := w.manifestSchema(number, adds)
+	spec, err := w.metadata.GetSpecByID(int(files[0].SpecID()))
+	if err != nil {
+		return nil, err
+	}
+	entries := make([]iceberg.ManifestEntry, len(files))
+	for i, f := range files {
+		sequence := w.Sequence(f.commit)
+		if f.commit == adds {
+			entries[i] = iceberg.NewManifestEntry(iceberg.EntryStatusADDED, &w.ids[f.commit], nil, nil, f.DataFile)
+		} else {
+			entries[i] = iceberg.NewManifestEntry(iceberg.EntryStatusEXISTING, &w.ids[f.commit], &sequence, &sequence, f.DataFile)
+		}
+	}
+	name := fmt.Sprintf("metadata/%016x-m0.avro", w.Uint64())
+	var out bytes.Buffer
+	m, err := iceberg.WriteManifest(w.scheme+filepath.Join(w.dir, name), &out, w.format(number), *spec, schema, w.ids[number], entries)
+	if err != nil {
+		return nil, err
+	}
+	_, err = w.put(name, out.Bytes())
+	return m, err
+}
+
+// manifestSchema is the schema that a manifest says it was written under: a
+// late writer may know an older one than its snapshot has.
+func (w *table) manifestSchema(number, adds int) *iceberg.Schema {
+	late := number == adds && w.Stale
+	for _, x := range w.Changes {
+		if late && x.Late && x.At == number {
+			return w.at(number - 1)
+		}
+	}
+	return w.at(number)
+}
+
+// finish makes the last schema current, lets snapshots expire and writes the
+// metadata. It returns where it lies.
+func (w *table) finish() (string, error) {
+	if err := w.alter(len(w.Lost)); err != nil {
+		return "", err
+	}
+	var lost []int64
+	for i, is := range w.Lost {
+		if is {
+			lost = append(lost, w.ids[i])
+		}
+	}
+	if len(lost) > 0 {
+		if err := w.metadata.RemoveSnapshots(lost, false); err != nil {
+			return "", err
+		}
+	}
+	metadata, err := w.metadata.Build()
+	if err != nil {
+		return "", err
+	}
+	content, err := json.Marshal(metadata)
+	if err != nil {
+		return "", err
+	}
+	return w.put(fmt.Sprintf("metadata/00000-%016x.metadata.json", w.Uint64()), content)
+}

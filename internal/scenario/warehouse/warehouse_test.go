@@ -1,0 +1,159 @@
+package warehouse_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/scenario"
+	"github.com/penstock/penstock/internal/scenario/warehouse"
+	"github.com/penstock/penstock/loader"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// shrinking bounds how many smaller worlds are written to find the smallest.
+const shrinking = 400
+
+// TestWorlds writes random worlds as real tables, of every format version and
+// with every history, and reads them as the server does: the rows, their order
+// and the counts are those of the same world in memory and of the oracle, or
+// the world is refused for the reason that its history has.
+//
+// spec: resolve-10, order-15, join-35, join-60
+func TestWorlds(t *testing.T) {
+	t.Parallel()
+	const lanes = 2 // of worlds that are written and read at once
+	worlds := few
+	if os.Getenv("PENSTOCK_LONG") == "1" {
+		worlds = 10_000
+	}
+	seen := make([]scenario.Coverage, lanes)
+	var group errgroup.Group
+	for lane := range lanes {
+		seen[lane] = scenario.Coverage{}
+		r, err := newRig(t.TempDir(), seen[lane])
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, r.Close()) })
+		group.Go(func() error {
+			for seed := lane; seed < worlds; seed += lanes {
+				if err := r.try(t, uint64(seed)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	require.NoError(t, group.Wait())
+	all := scenario.Coverage{}
+	for _, s := range seen {
+		all.Add(s)
+	}
+	report(t, all)
+	require.Equal(t, worlds, all["worlds"])
+	for _, what := range covered {
+		require.Positive(t, all[what], "too few worlds: %s", what)
+	}
+	require.Less(t, all["refused"], worlds/2, "too many worlds are refused")
+}
+
+// covered is what few worlds must have had in them.
+var covered = []string{
+	"format 1", "format 2", "format 3", "format 1, then 2", "several commits", "several specs", "snapshots expired", "manifests merged", "pinned",
+	"refused: added", "refused: promoted", "refused: renamed", "refused: replaced", "refused: tightened", "refused: order",
+	"served: added", "served: promoted", "served: renamed", "served: replaced", "served: relaxed", "served: tightened", "served: gone", "served: late",
+	"served: an order that is not known", "rows",
+}
+
+// report prints how many worlds were refused, and why.
+func report(t *testing.T, all scenario.Coverage) {
+	t.Helper()
+	lines := []string{fmt.Sprintf("%d worlds on real files: %d read as they are in memory, %d refused as predicted", all["worlds"], all["worlds"]-all["refused"], all["refused"])}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if strings.HasPrefix(name, "refused: ") {
+			lines = append(lines, fmt.Sprintf("  %s %d", name, all[name]))
+		}
+	}
+	t.Log(strings.Join(lines, "\n"))
+}
+
+// rig writes and reads one world after the other.
+type rig struct {
+	*warehouse.Warehouse
+	seen scenario.Coverage
+}
+
+func newRig(dir string, seen scenario.Coverage) (*rig, error) {
+	w, err := warehouse.New(dir)
+	return &rig{w, seen}, err
+}
+
+// try compares one world. The error holds the smallest one that differs in
+// the same way.
+func (r *rig) try(t *testing.T, seed uint64) error {
+	t.Helper()
+	c := scenario.Generate(seed, 1+int(seed)%16, 1+int(seed)/16%16)
+	difference, err := r.differs(c, seed, true)
+	if err != nil || difference == (scenario.Difference{}) {
+		return err
+	}
+	tries := 0
+	small := c.Shrink(func(d *scenario.Case) bool {
+		if tries++; tries > shrinking {
+			return false
+		}
+		again, err := r.differs(d, seed, false)
+		return err == nil && again.Kind == difference.Kind
+	})
+	last, err := r.differs(small, seed, false)
+	if err != nil {
+		return err
+	}
+	text, err := small.Text(fmt.Sprintf("Before the history of seed %d. %s.", seed, last.Kind))
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(t.ArtifactDir(), c.Name+".txt")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		return err
+	}
+	return fmt.Errorf("%s: %s\n%s\nas a scenario file, kept as %s with -artifacts:\n\n%s", c.Name, last.Kind, last.Text, path, text)
+}
+
+// differs writes, reads and compares a world. All memory must come back.
+func (r *rig) differs(c *scenario.Case, seed uint64, first bool) (scenario.Difference, error) {
+	ctx := context.Background()
+	made, err := r.Write(ctx, c, seed)
+	if err != nil {
+		return scenario.Difference{}, fmt.Errorf("%s cannot be written: %w", c.Name, err)
+	}
+	defer made.World.Release()
+	mem, limit := memory.NewCheckedAllocator(memory.DefaultAllocator), budget.New(1<<30)
+	p := made.Predict()
+	p.Pinned = seed%4 == 0
+	out := r.Folder(made).Compare(ctx, made.Case, made.World, p, loader.Options{Memory: mem, Budget: limit})
+	if out.Difference == (scenario.Difference{}) && (mem.CurrentAlloc() != 0 || limit.Used() != 0) {
+		out.Difference = scenario.Difference{Kind: "memory leaks", Text: fmt.Sprintf("%d bytes, %d reserved", mem.CurrentAlloc(), limit.Used())}
+	}
+	if first {
+		r.seen.Add(out.Seen)
+		r.seen.Add(made.Coverage(out))
+		if p.Pinned {
+			r.seen["pinned"]++
+		}
+	} else if out.Difference != (scenario.Difference{}) {
+		out.Text += "\nhistories: " + made.String()
+	}
+	return out.Difference, r.Drop(ctx, made)
+}

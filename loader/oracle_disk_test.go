@@ -1,0 +1,79 @@
+package loader_test
+
+import (
+	"runtime"
+	"strings"
+	"sync"
+
+	"github.com/apache/arrow-go/v18/arrow"
+
+	"github.com/penstock/penstock/internal/scenario"
+	"github.com/penstock/penstock/joiner"
+)
+
+// watch notes which of its ways to spill the joiner takes in a random world. It
+// sees that from who makes and reads stores, so that the product has no word
+// for it. Streams that run at once are told apart no further: this counts what
+// happened at all.
+type watch struct {
+	mu   sync.Mutex
+	seen scenario.Coverage
+	done bool // a chunk was looked at, so that the next one is another
+}
+
+// disk is a place for stores that notes who makes them.
+func (w *watch) disk(create func(what string) (joiner.Store, error)) func(what string) (joiner.Store, error) {
+	return func(what string) (joiner.Store, error) {
+		by := callers()
+		w.mu.Lock()
+		for function, way := range map[string]string{
+			"Divide": "divided by bucket", "Spill": "sliced",
+			"(*noting).reducePortion": "a slice that does not fit", "(*noting).gatherPortion": "a slice that does not fit, of all rows",
+		} {
+			if by[function] {
+				w.seen[way]++
+				w.done = false
+			}
+		}
+		w.mu.Unlock()
+		s, err := create(what)
+		if err != nil {
+			return nil, err
+		}
+		return watched{Store: s, watch: w}, nil
+	}
+}
+
+// watched is a store whose reads are noted.
+type watched struct {
+	joiner.Store
+	watch *watch
+}
+
+// Read implements joiner.Store.
+func (s watched) Read(number int) (arrow.RecordBatch, error) {
+	if by := callers(); by["(*noting).chunks"] {
+		s.watch.mu.Lock()
+		if by["(*noting).build"] && s.watch.done {
+			s.watch.seen["a slice in several chunks"]++
+		}
+		s.watch.done = !by["(*noting).build"]
+		s.watch.mu.Unlock()
+	}
+	return s.Store.Read(number)
+}
+
+// callers names the functions of the joiner that are running.
+func callers() map[string]bool {
+	var stack [64]uintptr
+	names := map[string]bool{}
+	frames := runtime.CallersFrames(stack[:runtime.Callers(2, stack[:])])
+	for more := true; more; {
+		var f runtime.Frame
+		f, more = frames.Next()
+		if _, name, ok := strings.Cut(f.Function, "/joiner."); ok {
+			names[name] = true
+		}
+	}
+	return names
+}
