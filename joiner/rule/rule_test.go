@@ -22,7 +22,8 @@ func TestKinds(t *testing.T) {
 	}
 	require.Len(t, want, len(rule.Kinds()))
 	for _, k := range rule.Kinds() {
-		require.Equal(t, want[k], means{k.Keeps(true), k.Keeps(false), k.KeepsAll(), k.Adds(), k.Fills(), k.Replaces()}, k)
+		got := means{k.Keeps(true), k.Keeps(false), k.KeepsAll(), k.Adds(), k.Fills(), k.Replaces()}
+		require.Equal(t, want[k], got, k)
 		require.Contains(t, k.Article(), " "+k.String())
 	}
 }
