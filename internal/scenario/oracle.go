@@ -18,6 +18,7 @@ type Expectation struct {
 	Types   []arrow.DataType         // of the columns
 	Rows    [][]any                  // training rows as their files hold them, each with what the joins made of it
 	Fails   string                   // why the read must fail; "" if it must not
+	Unbound string                   // why it must fail before anybody looks at a file; then Fails is the same or more
 	Counts  map[string]joiner.Counts // by staging entry, as a report has them
 	Seen    Coverage
 }
