@@ -150,6 +150,10 @@ func (f Folder) Compare(ctx context.Context, c *scenario.Case, w *scenario.World
 		}
 	}()
 	real, err := r.Read(ctx, c, p, options)
+	if want.Unbound != "" { // nobody comes to look at files, and at what they lack
+		out.Difference = want.Compare(real, err)
+		return out
+	}
 	if out.Refused = p.judge(err); out.Refused != "" {
 		return out
 	}
