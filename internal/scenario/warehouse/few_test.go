@@ -7,5 +7,5 @@ const few = 300
 
 // rare is what only many worlds have.
 var rare = []string{
-	"refused: order", "refused: tightened", "served: tightened", "refused: promoted, late", "refused: promoted, filter", "refused: renamed, filter",
+	"refused, late", "refused, filter", "refused, which shows", "refused: tightened", "served: tightened",
 }

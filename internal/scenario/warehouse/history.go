@@ -119,10 +119,10 @@ func NewHistory(seed uint64, t *scenario.Table) History {
 		m.Merged = 1 + m.IntN(commits-1)
 	}
 	m.Stale, m.Unnamed = m.IntN(2) == 0, m.Format == 1 && m.IntN(6) == 0
-	for range []int{0, 0, 1, 1, 2}[m.IntN(5)] {
+	for range []int{0, 0, 0, 1, 1, 2}[m.IntN(6)] {
 		m.change()
 	}
-	if m.Format == 3 && commits > 0 && m.IntN(6) == 0 {
+	if m.Format == 3 && commits > 0 && m.IntN(10) == 0 {
 		m.late()
 	}
 	return m.History
