@@ -2,6 +2,7 @@ package warehouse
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/penstock/penstock/internal/scenario"
 )
@@ -12,6 +13,9 @@ func (w *Written) Coverage(out Outcome) scenario.Coverage {
 	if out.Refused != "" {
 		seen["refused"]++
 		seen["refused: "+out.Refused]++
+		if _, how, ok := strings.Cut(out.Refused, ", "); ok {
+			seen["refused, "+how]++
+		}
 	}
 	for table, h := range w.Histories {
 		seen.Add(h.coverage())
