@@ -23,6 +23,7 @@ const (
 	Relaxed   Kind = "relaxed"   // required before
 	Tightened Kind = "tightened" // optional before
 	Gone      Kind = "gone"
+	Inside    Kind = "inside" // the last field of a struct had another name
 )
 
 // Change is a change of one column.
@@ -197,6 +198,9 @@ func (m *maker) change() {
 	commits := len(m.table.Commits)
 	c := Change{Column: column.name, At: m.IntN(commits + 1)}
 	c.Kind = []Kind{Added, Added, Added, Renamed, Promoted, Promoted, Replaced, Relaxed, Tightened, Gone}[m.IntN(10)]
+	if strings.HasPrefix(column.kind, "struct") && m.IntN(2) == 0 {
+		c.Kind = Inside
+	}
 	c.Late = c.At < commits && m.IntN(2) == 0
 	if c.Kind == Gone {
 		c.Column = "gone"
@@ -257,7 +261,7 @@ func (m *maker) fits(c *Change, column column) bool {
 		return !column.required && !m.holdsNull(c, column)
 	case Tightened:
 		return column.required
-	case Gone:
+	case Inside, Gone:
 	}
 	return true
 }

@@ -84,7 +84,7 @@ func (c *columns) refusedByCatalog(x Change) bool {
 // before a change.
 func (c Change) refused() bool {
 	switch c.Kind {
-	case Renamed, Promoted, Tightened:
+	case Renamed, Promoted, Tightened, Inside:
 		return true
 	case Added, Replaced:
 		return c.Default != ""
@@ -115,7 +115,7 @@ func (c *columns) known(commit int) []int {
 // refusedByScan says whether a file shows, once it is open, that a late writer
 // did not know of a change.
 func (c *columns) refusedByScan(x Change) bool {
-	return x.Late && (x.Kind == Promoted || (x.Kind == Added || x.Kind == Replaced) && x.Default != "")
+	return x.Late && (x.Kind == Promoted || x.Kind == Inside || (x.Kind == Added || x.Kind == Replaced) && x.Default != "")
 }
 
 // judgeOrder returns the reason of an error that says that nobody knows which
