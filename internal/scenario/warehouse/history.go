@@ -96,9 +96,10 @@ func (h History) format(commit int) int {
 }
 
 // NewHistory gives a table a history at random and changes it to what has come
-// of it: rows that are older than a column have null, or its default.
-func NewHistory(seed uint64, t *scenario.Table) History {
-	m := &maker{Rand: rand.New(rand.NewPCG(seed, 23)), table: t}
+// of it: rows that are older than a column have null, or its default. Some
+// columns may be changed more often than others.
+func NewHistory(seed uint64, t *scenario.Table, often ...string) History {
+	m := &maker{Rand: rand.New(rand.NewPCG(seed, 23)), table: t, often: often}
 	t.Commits = slices.DeleteFunc(t.Commits, func(c scenario.Commit) bool { return len(c.Lines) == 0 })
 	m.divide()
 	m.writable()
@@ -134,6 +135,7 @@ type maker struct {
 	*rand.Rand
 	History
 	table *scenario.Table
+	often []string // columns that are changed in half of all cases
 }
 
 // divide makes several commits of one, now and then: what first and last
@@ -194,6 +196,10 @@ func (m *maker) change() {
 		return
 	}
 	at := m.IntN(len(columns))
+	if len(m.often) > 0 && m.IntN(2) == 0 {
+		name := m.often[m.IntN(len(m.often))]
+		at = max(0, slices.IndexFunc(columns, func(c column) bool { return c.name == name }))
+	}
 	column := columns[at]
 	commits := len(m.table.Commits)
 	c := Change{Column: column.name, At: m.IntN(commits + 1)}

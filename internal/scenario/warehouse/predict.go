@@ -13,6 +13,7 @@ import (
 type Refusal struct {
 	Table, Column string
 	Why           string
+	planned       bool // the metadata tells: it is refused when the query is planned, or never
 }
 
 // Prediction is what must, and what may be refused. A file that lacks a
@@ -29,6 +30,9 @@ func (p Prediction) judge(err error) string {
 		return ""
 	}
 	for _, r := range slices.Concat(p.Must, p.May) {
+		if r.planned && !strings.HasPrefix(err.Error(), "plan ") {
+			continue
+		}
 		if strings.Contains(err.Error(), r.Table) && names(err.Error(), r.Column) {
 			return r.Why
 		}
@@ -51,11 +55,11 @@ func (w *Written) Predict() Prediction {
 			if !slices.Contains(names, x.Column) {
 				continue
 			}
-			r := Refusal{table, x.Column, string(x.Kind)}
+			r := Refusal{Table: table, Column: x.Column, Why: string(x.Kind), planned: c.refusedByCatalog(x)}
 			switch {
-			case c.refusedByCatalog(x) && slices.Contains(always[table], x.Column):
+			case r.planned && slices.Contains(always[table], x.Column):
 				p.Must = append(p.Must, r)
-			case c.refusedByCatalog(x):
+			case r.planned:
 				r.Why += ", filter"
 				p.May = append(p.May, r)
 			case c.refusedByScan(x):
