@@ -124,6 +124,9 @@ func NewHistory(seed uint64, t *scenario.Table, often ...string) History {
 	for range []int{0, 0, 0, 1, 1, 2}[m.IntN(6)] {
 		m.change()
 	}
+	if len(m.often) > 0 {
+		m.change()
+	}
 	if m.Format == 3 && commits > 0 && m.IntN(10) == 0 {
 		m.late()
 	}
@@ -195,15 +198,15 @@ func (m *maker) change() {
 	if len(columns) == 0 || len(m.table.Commits) == 0 {
 		return
 	}
-	at := m.IntN(len(columns))
-	if len(m.often) > 0 && m.IntN(2) == 0 {
-		name := m.often[m.IntN(len(m.often))]
+	at, kinds := m.IntN(len(columns)), []Kind{Added, Added, Added, Renamed, Promoted, Promoted, Replaced, Relaxed, Tightened, Gone}
+	if name := ""; len(m.often) > 0 && m.IntN(3) > 0 {
+		name, kinds = m.often[m.IntN(len(m.often))], []Kind{Added, Promoted}
 		at = max(0, slices.IndexFunc(columns, func(c column) bool { return c.name == name }))
 	}
 	column := columns[at]
 	commits := len(m.table.Commits)
 	c := Change{Column: column.name, At: m.IntN(commits + 1)}
-	c.Kind = []Kind{Added, Added, Added, Renamed, Promoted, Promoted, Replaced, Relaxed, Tightened, Gone}[m.IntN(10)]
+	c.Kind = kinds[m.IntN(len(kinds))]
 	if strings.HasPrefix(column.kind, "struct") && m.IntN(2) == 0 {
 		c.Kind = Inside
 	}
