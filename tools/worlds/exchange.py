@@ -75,6 +75,7 @@ class File:
         sequence: None in format version 1, and for files from before an upgrade.
         partition: a value per field of the spec.
         rows: ids, in file order.
+        columns: the names of the columns that it holds.
     """
 
     path: str
@@ -85,6 +86,7 @@ class File:
     spec: int
     partition: list[Any]
     rows: list[int]
+    columns: list[str]
 
 
 @dataclass
@@ -110,10 +112,11 @@ def rows(folder: Path, step: Step) -> pa.Table:
         return pa.ipc.open_file(source, options=aligned).read_all()
 
 
-def ids(path: str, column: str) -> list[int]:
-    """Reads the ids of a data file, in its order."""
+def ids(path: str, column: str) -> tuple[list[int], list[str]]:
+    """Reads the ids of a data file, in its order, and the names of its columns."""
     with pa.OSFile(local(path)) as source:
-        return pq.ParquetFile(source).read(columns=[column]).column(0).to_pylist()
+        file = pq.ParquetFile(source)
+        return file.read(columns=[column]).column(0).to_pylist(), file.schema_arrow.names
 
 
 def local(location: str) -> str:

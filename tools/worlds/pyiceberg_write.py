@@ -150,6 +150,7 @@ def truth(name: str, table: Table, id_column: str) -> Truth:
     for manifest in snapshot.manifests(table.io):
         for entry in manifest.fetch_manifest_entry(table.io, discard_deleted=True):
             file = entry.data_file
+            numbers, names = exchange.ids(file.file_path, id_column)
             found.files.append(
                 File(
                     path=file.file_path,
@@ -159,7 +160,8 @@ def truth(name: str, table: Table, id_column: str) -> Truth:
                     sequence=entry.sequence_number or None,
                     spec=file.spec_id,
                     partition=[exchange.plain(file.partition[i]) for i in range(len(file.partition))],
-                    rows=exchange.ids(file.file_path, id_column),
+                    rows=numbers,
+                    columns=names,
                 )
             )
     return found

@@ -79,7 +79,15 @@ class Writer(Steps):
         return make(field.source, field.n) if field.n else make(field.source)
 
     def do_add_column(self, name: str, step: Step) -> None:
-        """Adds an optional column, last."""
+        """Adds an optional column, last. SQL has no word for a default of rows that are there already."""
+        if "default" in step:
+            api = self.spark._jvm.org.apache.iceberg
+            kind = api.types.Types.fromPrimitiveString(step["type"])
+            default = api.expressions.Literal.of(step["default"])
+            java_table(self.spark, f"default.{name}").updateSchema().addColumn(
+                step["name"], kind, None, default
+            ).commit()
+            return
         self.spark.sql(f"ALTER TABLE default.{name} ADD COLUMN `{step['name']}` {column_type(step['type'])}")
 
     def do_upgrade(self, name: str, step: Step) -> None:
@@ -126,6 +134,7 @@ def truth(spark: SparkSession, name: str, id_column: str) -> Truth:
     tasks = table.newScan().planFiles().iterator()
     while tasks.hasNext():
         file = tasks.next().file()
+        numbers, names = exchange.ids(file.location(), id_column)
         found.files.append(
             File(
                 path=file.location(),
@@ -135,7 +144,8 @@ def truth(spark: SparkSession, name: str, id_column: str) -> Truth:
                 sequence=file.dataSequenceNumber() or None,
                 spec=file.specId(),
                 partition=_values(spark, file, specs[file.specId()]),
-                rows=exchange.ids(file.location(), id_column),
+                rows=numbers,
+                columns=names,
             )
         )
     return found

@@ -44,6 +44,8 @@ type table struct {
 	fields []catalog.Field
 	rows   arrow.RecordBatch // of all commits
 	row    map[int64]int32   // where a row of an id is in rows
+	filled any               // initial default of the last column, if it has one
+	lacked bool              // a file lacks the last column
 }
 
 // world is world.json.
@@ -69,7 +71,13 @@ type step struct {
 	Filter     string            `json:"filter,omitempty"`
 	Name       string            `json:"name,omitempty"`
 	Type       string            `json:"type,omitempty"`
+	Default    any               `json:"default,omitempty"` // of a column, in rows that are there already
 }
+
+// defaults are the initial defaults that columns may get, by type.
+//
+//nolint:gochecknoglobals // a constant table
+var defaults = map[string]any{"int": 77, "long": 77, "double": 0.5, "string": "x", "boolean": true}
 
 type column struct {
 	Name     string `json:"name"`
@@ -131,10 +139,13 @@ func (h *history) make() error {
 	if h.fields, err = scenario.Fields(h.Header); err != nil {
 		return err
 	}
-	h.format = h.writer.Formats[h.IntN(len(h.writer.Formats))]
+	h.format = h.writer.Formats[min(h.IntN(len(h.writer.Formats)), h.IntN(len(h.writer.Formats)))] // old ones oftener
 	last := h.fields[len(h.fields)-1]
 	if len(h.Commits) > 1 && !last.Required && !h.partitionedBy(last.Name) && h.chance(3) {
 		h.late = 1 + h.IntN(len(h.Commits)-1)
+		if value, ok := defaults[columnOf(lastWord(h.Header)).Type]; ok && h.format > 2 && h.writer.Defaults {
+			h.filled = value
+		}
 	}
 	h.create()
 	var parts []arrow.RecordBatch
@@ -148,7 +159,9 @@ func (h *history) make() error {
 		given.Release()
 		defer rows.Release()
 		if i < h.late {
-			rows = withoutLast(rows)
+			if rows, err = withLast(rows, h.filled); err != nil {
+				return err
+			}
 			defer rows.Release()
 		}
 		parts = append(parts, rows)
@@ -171,6 +184,9 @@ func (h *history) cover(seen scenario.Coverage) {
 	seen[fmt.Sprintf("format %d", h.steps[0].Format)]++
 	for _, step := range h.steps[1:] {
 		seen[step.Do]++
+		if step.Default != nil {
+			seen["default"]++
+		}
 	}
 }
 
@@ -211,9 +227,8 @@ func (h *history) before(i int, commit scenario.Commit) {
 		h.steps = append(h.steps, step{Do: "upgrade", Format: h.format})
 	}
 	if i > 0 && i == h.late {
-		words := strings.Fields(h.Header)
-		last := columnOf(words[len(words)-1])
-		h.steps = append(h.steps, step{Do: "add_column", Name: last.Name, Type: last.Type})
+		last := columnOf(lastWord(h.Header))
+		h.steps = append(h.steps, step{Do: "add_column", Name: last.Name, Type: last.Type, Default: h.filled})
 	}
 	if commit.Spec != h.spec && h.evolves(fieldsOf(h.Specs[commit.Spec])) {
 		h.spec = commit.Spec
@@ -301,12 +316,26 @@ func (t *table) ids(rows arrow.RecordBatch) []int64 {
 	return rows.Column(k).(*array.Int64).Int64Values()
 }
 
-// withoutLast returns rows whose last column is null.
-func withoutLast(rows arrow.RecordBatch) arrow.RecordBatch {
+// withLast returns rows with one value in the last column; nil is null.
+func withLast(rows arrow.RecordBatch, value any) (arrow.RecordBatch, error) {
 	last := int(rows.NumCols()) - 1
-	nulls := array.MakeArrayOfNull(memory.DefaultAllocator, rows.Schema().Field(last).Type, int(rows.NumRows()))
-	defer nulls.Release()
-	return array.NewRecordBatch(rows.Schema(), append(slices.Clone(rows.Columns()[:last]), nulls), rows.NumRows())
+	b := array.NewBuilder(memory.DefaultAllocator, rows.Schema().Field(last).Type)
+	defer b.Release()
+	for range rows.NumRows() {
+		if value == nil {
+			b.AppendNull()
+		} else if err := b.AppendValueFromString(fmt.Sprint(value)); err != nil {
+			return nil, err
+		}
+	}
+	column := b.NewArray()
+	defer column.Release()
+	return array.NewRecordBatch(rows.Schema(), append(slices.Clone(rows.Columns()[:last]), column), rows.NumRows()), nil
+}
+
+func lastWord(header string) string {
+	words := strings.Fields(header)
+	return words[len(words)-1]
 }
 
 // columnOf reads a word of a header, such as item:long!.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/scenario"
+	"github.com/penstock/penstock/internal/scenario/warehouse"
 	"github.com/penstock/penstock/loader/catalog"
 )
 
@@ -47,6 +48,8 @@ type fileTruth struct {
 	Spec      int     `json:"spec"`
 	Partition []any   `json:"partition"`
 	Rows      []int64 `json:"rows"`
+	// Columns are those that the file holds.
+	Columns []string `json:"columns"`
 }
 
 // World makes the world in memory that the writer's tables must read like. Its
@@ -74,6 +77,25 @@ func (f *Folder) World() (*scenario.World, error) {
 	return w, nil
 }
 
+// Predict says what is refused of the case, after World: columns whose initial
+// default this version does not serve, where a file lacks them.
+func (f *Folder) Predict() warehouse.Prediction {
+	var p warehouse.Prediction
+	reads, always := f.Case.Reads(), f.Case.ReadsAlways()
+	for _, t := range f.tables {
+		column := t.fields[len(t.fields)-1].Name
+		r := warehouse.Refusal{Table: t.Name, Column: column, Why: "default"}
+		switch {
+		case t.filled == nil || !t.lacked:
+		case slices.Contains(always[t.Name], column):
+			p.Must = append(p.Must, r)
+		case slices.Contains(reads[t.Name], column):
+			p.May = append(p.May, r)
+		}
+	}
+	return p
+}
+
 // place makes a table of the world, commit by commit.
 func (t *table) place(w *scenario.World, known *tableTruth) error {
 	specs := map[int]catalog.Spec{}
@@ -95,6 +117,7 @@ func (t *table) place(w *scenario.World, known *tableTruth) error {
 			return fmt.Errorf("file %s: %w", file.Path, err)
 		}
 		files = append(files, written)
+		t.lacked = t.lacked || !slices.Contains(file.Columns, t.fields[len(t.fields)-1].Name)
 	}
 	return w.Place(made, files)
 }

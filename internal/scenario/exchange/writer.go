@@ -18,10 +18,12 @@ type Writer struct {
 	Program     string
 	Formats     []int    // that tables begin in; they are upgraded up to the last
 	Lacks       []string // types that it cannot write, or writes as others: regular expressions
-	Unbucketed  []string // types that it cannot bucket by
+	Apart       []string // partitions that it cannot make: transforms of types
 	// Voids says that it writes tables of format version 1 whose spec dropped
 	// fields, which stay as void: also where another is made of the same column.
 	Voids bool
+	// Defaults says that it adds columns with initial defaults, in format version 3.
+	Defaults bool
 	// Groups are the properties with which row groups hold few rows, and files
 	// few of them.
 	Groups, Files map[string]string
@@ -34,10 +36,10 @@ func PyIceberg(interpreter, program string) Writer {
 		// Nanoseconds need format version 3, which it does not write. It casts a
 		// null struct as if it held nulls, and so fails where they are not allowed;
 		// and it makes an empty map of a null one whose values are structs.
-		Lacks:      []string{`_ns\b`, "!", `map<\w+,struct`},
-		Unbucketed: []string{"time"},
-		Groups:     map[string]string{"write.parquet.row-group-limit": "3"},
-		Files:      map[string]string{"write.target-file-size-bytes": "300"},
+		Lacks:  []string{`_ns\b`, "!", `map<\w+,struct`},
+		Apart:  []string{"bucket of time", "identity of uuid"},
+		Groups: map[string]string{"write.parquet.row-group-limit": "3"},
+		Files:  map[string]string{"write.target-file-size-bytes": "300"},
 	}
 }
 
@@ -46,7 +48,7 @@ func Spark(interpreter, program string) Writer {
 	return Writer{
 		Name: "Spark", Interpreter: interpreter, Program: program, Formats: []int{1, 2, 3},
 		Lacks: []string{`\btime\b`, "uuid", "fixed", `_ns\b`, "!"}, // Spark has no such types
-		Voids: true,
+		Voids: true, Defaults: true,
 		Groups: map[string]string{
 			"write.parquet.row-group-size-bytes": "1", "write.parquet.row-group-check-min-record-count": "3", "write.parquet.row-group-check-max-record-count": "3",
 		},
@@ -63,8 +65,14 @@ func (w Writer) Takes(c *scenario.Case) string {
 					return "type " + lacking
 				}
 			}
-			if slices.Contains(w.Unbucketed, column.Type) && strings.Contains(strings.Join(t.Specs, " "), ","+column.Name+")") {
-				return "bucket of " + column.Type
+			for _, field := range fieldsOf(strings.Join(t.Specs, " ")) {
+				transform, _, transformed := strings.Cut(field, "(")
+				if !transformed {
+					transform = "identity"
+				}
+				if made := transform + " of " + column.Type; sourceOf(field) == column.Name && slices.Contains(w.Apart, made) {
+					return made
+				}
 			}
 		}
 	}
