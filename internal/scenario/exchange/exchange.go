@@ -141,10 +141,13 @@ func (h *history) make() error {
 	}
 	h.format = h.writer.Formats[min(h.IntN(len(h.writer.Formats)), h.IntN(len(h.writer.Formats)))] // old ones oftener
 	last := h.fields[len(h.fields)-1]
-	if len(h.Commits) > 1 && !last.Required && !h.partitionedBy(last.Name) && h.chance(3) {
-		h.late = 1 + h.IntN(len(h.Commits)-1)
-		if value, ok := defaults[columnOf(lastWord(h.Header)).Type]; ok && h.format > 2 && h.writer.Defaults {
-			h.filled = value
+	if len(h.Commits) > 1 && !last.Required && !h.partitionedBy(last.Name) {
+		value, defaulted := defaults[columnOf(lastWord(h.Header)).Type]
+		switch {
+		case defaulted && h.writer.Defaults && h.chance(2): // few types have one
+			h.format, h.filled, h.late = 3, value, 1+h.IntN(len(h.Commits)-1)
+		case h.chance(3):
+			h.late = 1 + h.IntN(len(h.Commits)-1)
 		}
 	}
 	h.create()

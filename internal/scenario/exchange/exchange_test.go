@@ -132,5 +132,8 @@ func worlds(t *testing.T, w exchange.Writer, n int) {
 	for _, what := range []string{"append", "delete", "spec", "upgrade", "add_column", "duplicates first", "duplicates last", "duplicates all", "dropped by distinct"} {
 		require.Positive(t, seen[what], "no world holds: %s", what)
 	}
+	if w.Defaults {
+		require.Positive(t, seen["refused"], "no world was refused for a default")
+	}
 	t.Logf("%s wrote %d worlds, of which %d were refused as they must be, for a default; it was not asked for others: %v", w.Name, n, seen["refused"], refused)
 }
