@@ -71,7 +71,7 @@ func TestWorlds(t *testing.T) {
 // covered is what worlds must have had in them, and what came of them.
 var covered = []string{
 	"format 1", "format 2", "format 3", "format 1, then 2", "several commits", "several specs", "snapshots expired", "manifests merged", "pinned",
-	"refused", "read: added", "read: relaxed", "beside: added", "beside: promoted", "beside: renamed", "rows",
+	"refused", "read: added", "beside: promoted", "rows",
 }
 
 // report prints how many worlds were refused, and why.
