@@ -8,5 +8,5 @@ const few = 300
 // rare is what only many worlds have.
 var rare = []string{
 	"refused: added", "refused: promoted", "refused: renamed", "refused: replaced", "refused: tightened", "refused, late", "refused, filter", "refused, which shows",
-	"read: replaced", "read: late", "beside: replaced", "beside: tightened", "beside: gone", "beside: late", "beside: an order that is not known",
+	"read: relaxed", "read: replaced", "read: late", "beside: added", "beside: renamed", "beside: replaced", "beside: tightened", "beside: gone", "beside: late", "beside: an order that is not known",
 }
