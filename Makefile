@@ -15,6 +15,9 @@ PYTHON ?= python3
 # first off where there is no C compiler.
 RACE ?= -race
 GOTEST := $(GO) test $(RACE) -tags invariants
+# Random worlds on real tables: without the race detector, under which few are
+# written. It says how many were refused, and why.
+WORLDS := $(GO) test -tags invariants -v -run Worlds ./internal/scenario/warehouse
 FUZZTIME ?=
 
 GOLANGCI_VERSION := v2.15.0
@@ -24,6 +27,10 @@ MYPY := .venv/test/bin/mypy
 
 # A package folder's own tests, demos and benchmarks find the server here.
 export PENSTOCK_BIN := $(CURDIR)/bin/penstock
+# Go tests have PyIceberg and Spark write tables for them with these Pythons.
+export PENSTOCK_PYTHON := $(CURDIR)/.venv/test/bin/python
+export PENSTOCK_SPARK_PYTHON := $(CURDIR)/.venv/spark/bin/python
+export PENSTOCK_SPARK_JARS := $(CURDIR)/.bin/spark-jars
 
 .PHONY: help
 help: ## list the targets
@@ -76,12 +83,19 @@ check-python: .venv/test/.stamp
 	for folder in python demo benchmarks tools; do (cd $$folder && $(CURDIR)/$(MYPY) --config-file $(CURDIR)/python/pyproject.toml .); done
 
 .PHONY: test-go
-test-go: race-needs-cc
+test-go: race-needs-cc .venv/test/.stamp
 	$(GOTEST) -timeout 15m ./...
+	$(WORLDS) -timeout 15m
 
 .PHONY: test-python
 test-python: build .venv/test/.stamp
-	.venv/test/bin/pytest -c python/pyproject.toml --rootdir . python/tests demo
+	.venv/test/bin/pytest -c python/pyproject.toml --rootdir . python/tests demo tools/worlds/tests/test_pyiceberg*.py
+
+# Tables as Spark writes them, and its own answers. Spark leaves its sockets to
+# Python's collector, which says so in the middle of other tests.
+.PHONY: test-spark
+test-spark: build spark-needs-java .venv/spark/.stamp .bin/spark-jars/.stamp ## worlds that Spark writes, and its answers
+	.venv/spark/bin/pytest -c python/pyproject.toml --rootdir . -W ignore::pytest.PytestUnraisableExceptionWarning tools/worlds/tests/test_spark*.py
 
 # The README's tour, block by block as it stands there. It begins with the demo.
 .PHONY: test-docs
@@ -97,11 +111,12 @@ test-long: test long fuzz ## test, long cases, release build, fuzzing
 # and peak memory. The long cases run without the race detector: on ten thousand
 # small ones it is busy with itself, and takes 5 GB.
 .PHONY: long
-long: test .venv/bench/.stamp
+long: test test-spark .venv/bench/.stamp
 	$(GO) test -timeout 30m ./...
 	$(GOTEST) -shuffle=on -count=3 -timeout 30m ./...
-	PENSTOCK_LONG=1 $(GO) test -tags invariants -shuffle=on -timeout 30m ./...
-	PENSTOCK_LONG=1 .venv/test/bin/pytest -c python/pyproject.toml --rootdir . python/tests demo
+	PENSTOCK_LONG=1 $(GO) test -tags invariants -shuffle=on -timeout 30m $$($(GO) list ./... | grep -v /scenario/warehouse)
+	PENSTOCK_LONG=1 $(WORLDS) -timeout 90m
+	PENSTOCK_LONG=1 .venv/test/bin/pytest -c python/pyproject.toml --rootdir . python/tests demo tools/worlds/tests/test_pyiceberg*.py
 	cd benchmarks && ../.venv/bench/bin/python -m unittest
 	.venv/bench/bin/python benchmarks/agree.py
 	.venv/bench/bin/python benchmarks/agree.py --memory 4MiB
@@ -116,13 +131,13 @@ memory: build .venv/bench/.stamp ## peak memory for tables of 1 GB each
 	.venv/bench/bin/python benchmarks/memory.py
 
 .PHONY: mutants
-mutants: ## known ways to be wrong, one at a time; a test of rows or of a refusal must catch each
+mutants: .venv/test/.stamp ## known ways to be wrong, one at a time; a test of rows or of a refusal must catch each
 	$(GO) run ./tools/mutants
 
 # Packages whose tests take -rewrite, themselves or through internal/scenario;
 # the others would refuse the flag.
 .PHONY: rewrite
-rewrite: ## write golden files anew
+rewrite: .venv/test/.stamp ## write golden files anew
 	$(GO) test -tags invariants $$(grep -rlE --include='*_test.go' '"rewrite"|/internal/scenario"' . | xargs -n1 dirname | sort -u) -rewrite
 
 .PHONY: race-needs-cc
@@ -132,6 +147,14 @@ race-needs-cc:
 	  echo "Install one (Debian: apt-get install gcc libc6-dev), or leave races unlooked for: make $(MAKECMDGOALS) RACE=" >&2; \
 	  exit 1; \
 	fi
+
+.PHONY: spark-needs-java
+spark-needs-java:
+	@for program in java mvn; do command -v $$program >/dev/null || { \
+	  echo "make: Spark needs $$program, and there is none." >&2; \
+	  echo "Install Java 17 and Maven (Debian: apt-get install openjdk-17-jre-headless maven); make test does without." >&2; \
+	  exit 1; \
+	}; done
 
 # ---- tools, pinned ----------------------------------------------------------
 
@@ -145,8 +168,16 @@ $(GOLANGCI):
 .venv/test/.stamp: python/requirements-test.txt
 .venv/demo/.stamp: demo/requirements.txt
 .venv/bench/.stamp: benchmarks/requirements.txt
+.venv/spark/.stamp: tools/worlds/requirements-spark.txt
 .venv/%/.stamp: python/pyproject.toml tools/venv.sh
 	PYTHON="$(PYTHON)" tools/venv.sh .venv/$* $(filter %.txt,$^)
+	touch $@
+
+# Spark's libraries, by the names in a POM; where they come from is a setting of
+# Maven's own.
+.bin/spark-jars/.stamp: tools/worlds/pom.xml
+	rm -rf $(@D)
+	mvn --quiet --batch-mode -f $< dependency:copy-dependencies -DincludeScope=runtime -DexcludeTransitive -DoutputDirectory=$(CURDIR)/$(@D)
 	touch $@
 
 .PHONY: clean

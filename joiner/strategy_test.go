@@ -276,10 +276,15 @@ func TestCustomStrategy(t *testing.T) {
 	require.ErrorIs(t, err, broken)
 	_, _, err = run(t, Recipe{Custom: nearest{}, Time: new(0)}, Rule{}, 1<<20)
 	require.ErrorContains(t, err, "a custom strategy knows no times")
+	failures := 0
 	for limit := int64(0); ; limit += 16 {
-		if _, _, err = run(t, Recipe{Custom: nearest{}}, Rule{}, limit); err == nil {
+		again, _, err := run(t, Recipe{Custom: nearest{}}, Rule{}, limit)
+		if err == nil {
+			require.Equal(t, rows, again)
 			break
 		}
+		failures++
 		require.Equal(t, fault.Exhausted, fault.KindOf(err))
 	}
+	require.Greater(t, failures, 3)
 }

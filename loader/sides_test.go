@@ -199,9 +199,12 @@ func TestStreamsShareSides(t *testing.T) {
 	}
 	require.NoError(t, first.Err())
 	require.NoError(t, second.Err())
-	for file, n := range timesRead(c.World) {
+	times := timesRead(c.World)
+	require.NotEmpty(t, times)
+	for file, n := range times {
 		require.Equal(t, 1, n, file)
 	}
+	require.NotEmpty(t, first.Report().Staging)
 	for name, s := range first.Report().Staging {
 		o := second.Report().Staging[name]
 		require.Positive(t, s.BytesRead+o.BytesRead)

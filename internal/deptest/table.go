@@ -97,6 +97,7 @@ func Graph() []Row {
 			Folder: "internal/scenario/warehouse", Imports: "* scenario",
 			Outside: libIceberg + " " + libParquet + " " + libSQLite + " " + libTesting,
 		},
+		{Folder: "internal/scenario/exchange", Imports: "* scenario warehouse"},
 		{Folder: "internal/spectest", Imports: "*", Outside: libTesting},
 		{Folder: "internal/store/errstore", Imports: "store fault"},
 		{Folder: "internal/store/storetest", Imports: "* scenario errstore", Outside: libTesting},

@@ -75,9 +75,9 @@ func (t Table) clone() Table {
 	return t
 }
 
-// tables returns all tables, the training table first, and each once though
+// Tables returns all tables, the training table first, and each once though
 // several entries may name it.
-func (c *Case) tables() []Table {
+func (c *Case) Tables() []Table {
 	all := []Table{c.Training}
 	for _, t := range c.Staging {
 		if !slices.ContainsFunc(all, func(other Table) bool { return other.Name == t.Name }) {
@@ -91,7 +91,7 @@ func (c *Case) tables() []Table {
 func (c *Case) Make() (*World, error) {
 	w := NewWorld()
 	w.BatchRows = c.ScanRows
-	for _, t := range c.tables() {
+	for _, t := range c.Tables() {
 		if err := t.make(w); err != nil {
 			w.Release()
 			return nil, fmt.Errorf("table %s: %w", t.Name, err)
@@ -151,7 +151,7 @@ func (c *Case) Text(comment string) (string, error) {
 	defer w.Release()
 	var b strings.Builder
 	b.WriteString(comment + "\n\n")
-	for _, t := range c.tables() {
+	for _, t := range c.Tables() {
 		t.text(&b)
 	}
 	fmt.Fprintf(&b, "> dataset %s\n%s\n----\n\n> oracle\n%s\n----\n%s\n", c.Name, c.Dataset.Canonical(), c.Query.Canonical(), agrees)

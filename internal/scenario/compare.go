@@ -61,6 +61,11 @@ func (c *Case) Differs(w *World, options loader.Options) (Difference, Coverage) 
 	return difference, want.Seen
 }
 
+// judged is what a join says of rows that end a read, and planning of a filter that
+// is not served. Which of several such rows comes first, and so which table is
+// named, is not for the oracle to say.
+var judged = regexp.MustCompile(`\b(no row of|several rows of|is a field of a struct)\b`)
+
 // Compare says how what a read gave differs from what is expected.
 func (e Expectation) Compare(shards []Shard, err error) Difference {
 	switch {
@@ -68,7 +73,7 @@ func (e Expectation) Compare(shards []Shard, err error) Difference {
 		return Difference{"the read fails: " + cause(err), err.Error()}
 	case err == nil && e.Fails != "":
 		return Difference{"the read does not fail", e.Fails}
-	case err != nil && fault.KindOf(err) != fault.Invalid:
+	case err != nil && (fault.KindOf(err) != fault.Invalid || !judged.MatchString(err.Error())):
 		return Difference{"the read fails in another way: " + cause(err), err.Error()}
 	case err != nil:
 		return Difference{}

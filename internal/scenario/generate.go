@@ -183,6 +183,7 @@ func (g *generator) queryFilter() *tree {
 // queryColumns asks for some of the columns, in any order, some of them
 // renamed or shortened.
 func (g *generator) queryColumns() []dataset.Column {
+	offered := newOracle(g.Case).offered
 	columns := []dataset.Column{{Column: "item"}}
 	for _, name := range append([]string{"tags", "k", "score", "label", "ts", "x"}, trainingPayload...) {
 		if g.chance(2) {
@@ -209,12 +210,15 @@ func (g *generator) queryColumns() []dataset.Column {
 		if columns[i].Column == "label" && g.chance(2) {
 			columns[i].As = "double"
 		}
+		if name := columns[i].Column; name == "x" || name == "ts" || slices.Contains(trainingPayload, name) || strings.Contains(name, "_p") {
+			g.shape(&columns[i], offered[name])
+		}
 		if g.chance(5) && columns[i].Column != "item" {
 			columns[i].Name = "renamed_" + columns[i].Column
 		}
 	}
 	if g.chance(4) {
-		columns = append(columns, dataset.Column{Column: "tags", Name: "tags_end", Last: 1}, dataset.Column{Column: "label", Name: "label_again"})
+		columns = append(columns, dataset.Column{Column: "tags", Name: "tags_end", Last: 1, As: pick(g.Rand, "", "int", "double")}, dataset.Column{Column: "label", Name: "label_again"})
 	}
 	g.Shuffle(len(columns), func(a, b int) { columns[a], columns[b] = columns[b], columns[a] })
 	return columns

@@ -86,7 +86,7 @@ func (t trees) seen(c *tree) *tree {
 func (t trees) condition() *tree {
 	c := pick(t.Rand, t.columns...)
 	left := operand{path: c.name}
-	if s, ok := c.dt.(*arrow.StructType); ok && t.chance(8) {
+	if s, ok := c.dt.(*arrow.StructType); ok && t.chance(20) {
 		return &tree{op: opNull, operands: []operand{{path: c.name + "." + s.Field(0).Name}}} // refused
 	}
 	t.Layouts["filter on "+c.dt.Name()]++

@@ -106,20 +106,35 @@ func (g *generator) duplicates(entry *dataset.Staging, header string) (unique bo
 	return g.chance(6)
 }
 
+// payloadColumns asks for the columns of random types, some of them shortened or
+// cast.
+func (g *generator) payloadColumns(table, name string, types map[string]arrow.DataType) []dataset.Column {
+	columns := []dataset.Column{{Column: "x", Name: name + "_x"}}
+	for _, column := range stagingPayload {
+		columns = append(columns, dataset.Column{Column: table + "_" + column, Name: name + "_" + column})
+	}
+	for i, column := range columns {
+		g.shape(&columns[i], types[column.Column])
+	}
+	return columns
+}
+
+// shape shortens a list or casts values, now and then.
+func (g *generator) shape(column *dataset.Column, dt arrow.DataType) {
+	if dt.ID() == arrow.LIST && g.chance(2) {
+		column.First = 1 + g.IntN(2)
+	}
+	if to := casts(dt); len(to) > 0 && g.chance(3) {
+		column.As = pick(g.Rand, to...)
+		g.Layouts["cast of "+dt.Name()]++
+	}
+}
+
 // missing chooses what is shown of an entry, and what a missing key means.
 func (g *generator) missing(entry *dataset.Staging, name string, types map[string]arrow.DataType) {
 	entry.Columns = []dataset.Column{}
 	table := prefix(*entry)
-	payload := []dataset.Column{{Column: "x", Name: name + "_x"}}
-	for _, column := range stagingPayload {
-		payload = append(payload, dataset.Column{Column: table + "_" + column, Name: name + "_" + column})
-	}
-	for i, column := range payload {
-		if types[column.Column].ID() == arrow.LIST && g.chance(2) {
-			payload[i].First = 1 + g.IntN(2)
-		}
-	}
-	for _, column := range append(payload, []dataset.Column{
+	for _, column := range append(g.payloadColumns(table, name, types), []dataset.Column{
 		{Column: table + "_s", Name: name + "_s"},
 		{Column: table + "_v", Name: name + "_v"},
 		{Column: table + "_v", Name: name + "_cast", As: "double"},
@@ -157,14 +172,14 @@ func (g *generator) missing(entry *dataset.Staging, name string, types map[strin
 		entry.Missing = rule.MissingError
 	case entry.Join != rule.Inner && g.chance(3):
 		for _, column := range entry.Columns {
-			switch {
-			case column.Name == name+"_s":
+			switch column.Name {
+			case name + "_s":
 				entry.Defaults = append(entry.Defaults, dataset.Default{Column: column.Output(), Value: "none"})
-			case column.As == "double":
+			case name + "_cast":
 				entry.Defaults = append(entry.Defaults, dataset.Default{Column: column.Output(), Value: -1.5})
-			case column.Name == name+"_again":
+			case name + "_again":
 				entry.Defaults = append(entry.Defaults, dataset.Default{Column: column.Output(), Value: int64(5)})
-			case column.Name == name+"_v":
+			case name + "_v":
 				entry.Defaults = append(entry.Defaults, dataset.Default{Column: column.Output(), Value: int64(-7)})
 			}
 		}

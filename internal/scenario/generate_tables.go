@@ -48,8 +48,8 @@ type secondKind struct {
 var secondKinds = []secondKind{
 	{"long", []string{"0", "1", "2"}},
 	{"long", []string{"0", "1", "-9223372036854775808"}},
-	{"string", []string{`""`, `"\u0000"`, "k"}},
-	{"binary", []string{`""`, "AA==", "AP8="}},
+	{"string", []string{`""`, `"\u0000\u0000"`, `"\u0000"`, "k"}},
+	{"binary", []string{`""`, "AAA=", "AA==", "AP8="}},
 	{"date", []string{"1969-12-31", "1970-01-01", "2024-02-29"}},
 }
 

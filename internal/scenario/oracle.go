@@ -18,6 +18,7 @@ type Expectation struct {
 	Types   []arrow.DataType         // of the columns
 	Rows    [][]any                  // training rows as their files hold them, each with what the joins made of it
 	Fails   string                   // why the read must fail; "" if it must not
+	Unbound string                   // why it must fail before anybody looks at a file; then Fails is the same or more
 	Counts  map[string]joiner.Counts // by staging entry, as a report has them
 	Seen    Coverage
 }
@@ -37,14 +38,15 @@ type oracle struct {
 	*Case
 	training []placed
 	staging  [][]placed
-	files    [][]stored                // per staging entry
-	names    []string                  // of the training columns
-	types    map[string]arrow.DataType // of the training columns
-	offered  map[string]arrow.DataType // of all columns that a query may ask for
-	before   []*tree                   // the conditions of the query's filter that name training columns as they are stored
-	after    []*tree                   // the others
-	where    *tree                     // of the sample
-	headers  [][]string                // of the columns of each staging table
+	files    [][]stored                  // per staging entry
+	names    []string                    // of the training columns
+	types    map[string]arrow.DataType   // of the training columns
+	offered  map[string]arrow.DataType   // of all columns that a query may ask for
+	before   []*tree                     // the conditions of the query's filter that name training columns as they are stored
+	after    []*tree                     // the others
+	where    *tree                       // of the sample
+	headers  [][]string                  // of the columns of each staging table
+	stored   []map[string]arrow.DataType // of the same
 	spans    map[*stored]map[string]*span
 	Expectation
 }
@@ -56,7 +58,7 @@ func newOracle(c *Case) *oracle {
 		Expectation: Expectation{Seen: Coverage{}, Counts: map[string]joiner.Counts{}},
 	}
 	for _, t := range c.Staging {
-		o.headers = append(o.headers, namesOf(t.Header))
+		o.headers, o.stored = append(o.headers, namesOf(t.Header)), append(o.stored, typesOf(t.Header))
 	}
 	o.offered = o.offers()
 	o.divide()
@@ -92,7 +94,7 @@ func (c *Case) Expect(w *World) Expectation {
 			}
 			values := make([]any, len(outputs))
 			for i, out := range outputs {
-				values[i] = shaped(joined[out.Column], out)
+				values[i] = shaped(o.offered[out.Column], joined[out.Column], out)
 			}
 			o.Rows = append(o.Rows, values)
 		}
@@ -258,7 +260,7 @@ func (o *oracle) with(i int, row, match cells) cells {
 	result := maps.Clone(row)
 	for _, column := range o.shown(i) {
 		name := column.Output()
-		v := shaped(match[column.Column], column)
+		v := shaped(o.stored[i][column.Column], match[column.Column], column)
 		switch {
 		case slices.Contains(o.names, name) && (match == nil || v == nil && entry.Nulls == rule.NullsKeep):
 			o.Seen["overlay keeps"]++
@@ -266,7 +268,7 @@ func (o *oracle) with(i int, row, match cells) cells {
 			o.Seen["overlay replaces"]++
 			result[name] = v
 		case match == nil:
-			result[name] = shaped(defaultOf(entry, name), column)
+			result[name] = defaultOf(entry, name, o.offered[name])
 		default:
 			result[name] = v
 		}
@@ -277,8 +279,12 @@ func (o *oracle) with(i int, row, match cells) cells {
 	return result
 }
 
-func defaultOf(entry dataset.Staging, name string) any {
+// defaultOf is what a column of a type holds where a row has no match.
+func defaultOf(entry dataset.Staging, name string, dt arrow.DataType) any {
 	for _, d := range entry.Defaults {
+		if n, whole := d.Value.(int64); whole && d.Column == name {
+			return castValue(plainTypes["long"], n, dt)
+		}
 		if d.Column == name {
 			return d.Value
 		}
@@ -351,35 +357,12 @@ func (o *oracle) outputs() []dataset.Column {
 func (o *oracle) offers() map[string]arrow.DataType {
 	types := maps.Clone(o.types)
 	for i, entry := range o.Dataset.Staging {
-		stored := typesOf(o.Staging[i].Header)
 		for _, column := range o.shown(i) {
-			types[column.Output()] = shapedType(stored[column.Column], column)
+			types[column.Output()] = shapedType(o.stored[i][column.Column], column)
 		}
 		if entry.MatchedAs != "" {
 			types[entry.MatchedAs] = arrow.FixedWidthTypes.Boolean
 		}
 	}
 	return types
-}
-
-// shapedType is the type of a column as it is asked for.
-func shapedType(dt arrow.DataType, column dataset.Column) arrow.DataType {
-	if column.As == "" {
-		return dt
-	}
-	return plainTypes[column.As]
-}
-
-// shaped is a value as a column asks for it.
-func shaped(v any, column dataset.Column) any {
-	if list, ok := v.([]any); ok && column.First > 0 {
-		v = list[:min(column.First, len(list))]
-	}
-	if list, ok := v.([]any); ok && column.Last > 0 {
-		v = list[max(0, len(list)-column.Last):]
-	}
-	if n, ok := v.(int64); ok && (column.As == "double" || column.As == "float") {
-		return float64(n)
-	}
-	return v
 }

@@ -269,7 +269,8 @@ func (o *oracle) filter(text string) *tree {
 	}
 	for _, name := range t.columns() {
 		if strings.Contains(name, ".") {
-			o.Fails = "a filter names " + name + ", a field of a struct"
+			o.Unbound = "a filter names " + name + ", a field of a struct"
+			o.Fails = o.Unbound
 			o.Seen["a filter on a field of a struct"]++
 		}
 	}

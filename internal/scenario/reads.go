@@ -50,7 +50,7 @@ func (s columnSet) add(columns ...string) {
 // sake, and those that filters name.
 func (o *oracle) reading() (always, filtered map[string]columnSet) {
 	always, filtered = map[string]columnSet{}, map[string]columnSet{}
-	for _, t := range o.tables() {
+	for _, t := range o.Tables() {
 		always[t.Name], filtered[t.Name] = columnSet{}, columnSet{}
 	}
 	training := always[o.Training.Name]

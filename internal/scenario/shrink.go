@@ -42,6 +42,8 @@ func (c *Case) smaller() []*Case {
 		try(func(d *Case) bool {
 			d.Staging = slices.Delete(d.Staging, i, i+1)
 			d.Dataset.Staging = slices.Delete(d.Dataset.Staging, i, i+1)
+			offered := newOracle(d).offered
+			d.Query.Columns = slices.DeleteFunc(slices.Clone(d.Query.Columns), func(c dataset.Column) bool { return offered[c.Column] == nil })
 			return true
 		})
 	}

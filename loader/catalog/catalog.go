@@ -145,12 +145,12 @@ type SortField struct {
 
 // The ranks of files whose snapshot is not on the chain.
 const (
-	// BeforeRanks: it lies beyond the chain's first break, where a parent has
-	// expired. The file is older than all that have a place. Nobody knows its
+	// BeforeRanks: it has expired, or lies beyond the chain's first break, where a
+	// parent has. The file is older than all that have a place. Nobody knows its
 	// order among files that other such snapshots added.
 	BeforeRanks = 0
-	// Unranked: the chain is whole and does not have it. Nobody knows its order
-	// among files that other snapshots added.
+	// Unranked: the chain is whole and does not have it, though it is there. Nobody
+	// knows its order among files that other snapshots added.
 	Unranked = -1
 )
 

@@ -4,13 +4,18 @@ package catalog
 // ranks the files that have no sequence number.
 type Chain struct {
 	places map[int64]int // by snapshot, counted from the pinned one, 0
-	whole  bool          // down to the table's first snapshot
+	whole  bool          // down to a snapshot without a parent
+	known  func(snapshot int64) bool
 }
 
 // NewChain follows the parents of a snapshot. The function returns the parent
 // of one, 0 if it has none, and false if the snapshot is not known any more.
 func NewChain(pinned int64, parent func(snapshot int64) (int64, bool)) Chain {
 	c := Chain{places: map[int64]int{}}
+	c.known = func(snapshot int64) bool {
+		_, known := parent(snapshot)
+		return known
+	}
 	for at := pinned; ; {
 		above, known := parent(at)
 		if _, again := c.places[at]; !known || again {
@@ -25,12 +30,14 @@ func NewChain(pinned int64, parent func(snapshot int64) (int64, bool)) Chain {
 	}
 }
 
-// Rank is the File.Rank of a file that a snapshot added.
+// Rank is the File.Rank of a file that a snapshot added. Some writers let the
+// oldest snapshot that is left forget its parent, so that the chain looks whole:
+// a snapshot that has expired was before it all the same.
 func (c Chain) Rank(snapshot int64) int {
 	if place, ok := c.places[snapshot]; ok {
 		return len(c.places) - place
 	}
-	if c.whole {
+	if c.whole && c.known(snapshot) {
 		return Unranked
 	}
 	return BeforeRanks

@@ -23,9 +23,10 @@ func TestChain(t *testing.T) {
 		}
 		return out
 	}
-	require.Equal(t, []int{1, 2, 3, 4, catalog.Unranked}, ranks(50, 20, 30, 40, 50, 7))
+	require.Equal(t, []int{1, 2, 3, 4, catalog.Unranked, catalog.BeforeRanks}, ranks(50, 20, 30, 40, 50, 99, 7),
+		"one that is known stands elsewhere, one that is not has expired")
 	require.Equal(t, []int{1, 2, catalog.Unranked}, ranks(30, 20, 30, 40))
 	delete(parents, 30)
-	require.Equal(t, []int{catalog.BeforeRanks, catalog.BeforeRanks, 1, 2, catalog.BeforeRanks}, ranks(50, 20, 30, 40, 50, 7))
+	require.Equal(t, []int{catalog.BeforeRanks, catalog.BeforeRanks, 1, 2, catalog.BeforeRanks, catalog.BeforeRanks}, ranks(50, 20, 30, 40, 50, 99, 7))
 	require.Equal(t, []int{2, 1, catalog.BeforeRanks}, ranks(99, 99, 98, 7), "parents in a circle end")
 }

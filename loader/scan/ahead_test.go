@@ -344,6 +344,7 @@ func TestManyReaders(t *testing.T) {
 		readers.Go(func() {
 			rdr, err := s.Open(t.Context(), r.source(), columns)
 			if err != nil {
+				t.Error(err)
 				return
 			}
 			defer rdr.Release()

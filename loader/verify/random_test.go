@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/scenario"
 	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader"
@@ -27,6 +28,7 @@ func cases() uint64 {
 func TestMatchesAreThoseOfStreams(t *testing.T) {
 	t.Parallel()
 	matched, missing, duplicates := int64(0), int64(0), int64(0)
+	refused := uint64(0)
 	for seed := range cases() {
 		c := scenario.Generate(7000+seed, 1+int(seed)%16, 1+int(seed)/16%16)
 		lenient(c)
@@ -37,6 +39,8 @@ func TestMatchesAreThoseOfStreams(t *testing.T) {
 		l := loader.New(loader.Options{Datasets: []dataset.Dataset{d}, Catalog: w, Scan: w.Scan})
 		shards, err := scenario.Read(context.Background(), l, c.Query)
 		if err != nil { // a layout or a cast that is refused
+			require.Equal(t, fault.Invalid, fault.KindOf(err), "%v", err)
+			refused++
 			w.Release()
 			continue
 		}
@@ -58,6 +62,7 @@ func TestMatchesAreThoseOfStreams(t *testing.T) {
 		}
 		w.Release()
 	}
+	require.Less(t, refused, cases()/4)
 	require.Positive(t, matched)
 	require.Positive(t, missing)
 	require.Positive(t, duplicates)

@@ -152,8 +152,10 @@ func layoutMutants() []mutant { //nolint:funlen // a table
 		},
 		{
 			"distinct-splits-are-cut", "loader/plan/build.go",
-			"if p.whole() {\n					to = f.Rows",
-			"if p.whole() && open.Rows < 0 {\n					to = f.Rows", plan,
+			"				if p.whole() {\n					to = f.Rows\n				}\n				open.Files = append(open.Files, FileRange{File: f, From: from, To: to})\n" +
+				"				open.Rows += to - from\n				from = to\n				if open.Rows == SplitRows && !p.whole() {",
+			"				open.Files = append(open.Files, FileRange{File: f, From: from, To: to})\n" +
+				"				open.Rows += to - from\n				from = to\n				if open.Rows == SplitRows {", plan,
 		},
 		{
 			"distinct-splits-are-cut-by-lanes", "loader/plan/order.go",

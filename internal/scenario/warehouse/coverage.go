@@ -2,30 +2,42 @@ package warehouse
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/penstock/penstock/internal/scenario"
 )
 
-// Coverage counts what a case had in it, and what came of that.
+// Coverage counts what a case had in it, and what came of that: changed columns
+// that were read rightly, and those that nobody asked for beside columns that
+// were read.
 func (w *Written) Coverage(out Outcome) scenario.Coverage {
 	seen := scenario.Coverage{}
 	if out.Refused != "" {
 		seen["refused"]++
 		seen["refused: "+out.Refused]++
+		if _, how, ok := strings.Cut(out.Refused, ", "); ok {
+			seen["refused, "+how]++
+		}
 	}
+	reads := w.Reads()
 	for table, h := range w.Histories {
 		seen.Add(h.coverage())
 		if out.Refused != "" {
 			continue
 		}
 		for _, x := range h.Changes {
-			seen["served: "+string(x.Kind)]++
+			what := "beside: "
+			if slices.Contains(reads[table], x.Column) {
+				what = "read: "
+			}
+			seen[what+string(x.Kind)]++
 			if x.Late {
-				seen["served: late"]++
+				seen[what+"late"]++
 			}
 		}
 		if w.World.Unordered(table) {
-			seen["served: an order that is not known"]++
+			seen["beside: an order that is not known"]++
 		}
 	}
 	if rows := w.Expect(w.World).Rows; out.Refused == "" && len(rows) > 0 {

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"math"
 	"math/big"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -20,7 +21,7 @@ type facts struct {
 	length int  // characters that bounds keep
 }
 
-// column is what a manifest says of one column.
+// fact is what a manifest says of one column.
 type fact struct {
 	values, nulls, nans int64
 	floats              bool
@@ -32,37 +33,59 @@ func (s facts) tell(b *iceberg.DataFileBuilder, all []physical, rows arrow.Recor
 	if s.none {
 		return
 	}
-	values, nulls, nans, lower, upper := map[int]int64{}, map[int]int64{}, map[int]int64{}, map[int][]byte{}, map[int][]byte{}
+	t := told{facts: s, values: map[int]int64{}, nulls: map[int]int64{}, nans: map[int]int64{}, lower: map[int][]byte{}, upper: map[int][]byte{}}
 	for i, p := range all {
-		column := rows.Column(i)
-		if arrow.IsNested(column.DataType().ID()) {
-			continue
-		}
-		f := s.of(column)
-		values[p.ID], nulls[p.ID] = f.values, f.nulls
-		if f.floats {
-			nans[p.ID] = f.nans
-		}
-		if f.lower != nil && !s.counts {
-			lower[p.ID] = f.lower
-		}
-		if f.upper != nil && !s.counts {
-			upper[p.ID] = f.upper
-		}
+		t.column(p.NestedField, rows.Column(i), nil)
 	}
-	b.ValueCounts(values).NullValueCounts(nulls).NaNValueCounts(nans).LowerBoundValues(lower).UpperBoundValues(upper)
+	b.ValueCounts(t.values).NullValueCounts(t.nulls).NaNValueCounts(t.nans).LowerBoundValues(t.lower).UpperBoundValues(t.upper)
+}
+
+// told is what is said of the columns of a file, by field id.
+type told struct {
+	facts
+	values, nulls, nans map[int]int64
+	lower, upper        map[int][]byte
+}
+
+// column adds a column, or the columns inside of a struct. Nothing is said of
+// what is in lists and maps.
+func (t *told) column(f iceberg.NestedField, column arrow.Array, around []arrow.Array) {
+	if of, ok := column.(*array.Struct); ok {
+		for i, inner := range f.Type.(*iceberg.StructType).FieldList {
+			t.column(inner, of.Field(i), append(around, column))
+		}
+		return
+	}
+	if arrow.IsNested(column.DataType().ID()) {
+		return
+	}
+	isNull := func(row int) bool {
+		return column.IsNull(row) || slices.ContainsFunc(around, func(a arrow.Array) bool { return a.IsNull(row) })
+	}
+	one := t.of(column, isNull)
+	t.values[f.ID], t.nulls[f.ID] = one.values, one.nulls
+	if one.floats {
+		t.nans[f.ID] = one.nans
+	}
+	if one.lower != nil && !t.counts {
+		t.lower[f.ID] = one.lower
+	}
+	if one.upper != nil && !t.counts {
+		t.upper[f.ID] = one.upper
+	}
 }
 
 // of looks at a column. NaNs are counted and bound nothing.
-func (s facts) of(column arrow.Array) fact {
+func (s facts) of(column arrow.Array, isNull func(row int) bool) fact {
 	if e, ok := column.(array.ExtensionArray); ok {
 		column = e.Storage()
 	}
-	f := fact{values: int64(column.Len()), nulls: int64(column.NullN())}
+	f := fact{values: int64(column.Len())}
 	compare, encode := ordered(column)
 	least, most := -1, -1
 	for i := range column.Len() {
-		if column.IsNull(i) {
+		if isNull(i) {
+			f.nulls++
 			continue
 		}
 		if isNaN(column, i) {

@@ -4,3 +4,9 @@ package warehouse_test
 
 // few is how many worlds the short form tries.
 const few = 300
+
+// rare is what only many worlds have.
+var rare = []string{
+	"refused: added", "refused: promoted", "refused: renamed", "refused: replaced", "refused: tightened", "refused, late", "refused, filter", "refused, which shows",
+	"read: relaxed", "read: replaced", "read: late", "beside: added", "beside: renamed", "beside: replaced", "beside: tightened", "beside: gone", "beside: late", "beside: an order that is not known",
+}

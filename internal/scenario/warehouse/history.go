@@ -23,6 +23,7 @@ const (
 	Relaxed   Kind = "relaxed"   // required before
 	Tightened Kind = "tightened" // optional before
 	Gone      Kind = "gone"
+	Inside    Kind = "inside" // the last field of a struct had another name
 )
 
 // Change is a change of one column.
@@ -95,9 +96,10 @@ func (h History) format(commit int) int {
 }
 
 // NewHistory gives a table a history at random and changes it to what has come
-// of it: rows that are older than a column have null, or its default.
-func NewHistory(seed uint64, t *scenario.Table) History {
-	m := &maker{Rand: rand.New(rand.NewPCG(seed, 23)), table: t}
+// of it: rows that are older than a column have null, or its default. Some
+// columns may be changed more often than others.
+func NewHistory(seed uint64, t *scenario.Table, often ...string) History {
+	m := &maker{Rand: rand.New(rand.NewPCG(seed, 23)), table: t, often: often}
 	t.Commits = slices.DeleteFunc(t.Commits, func(c scenario.Commit) bool { return len(c.Lines) == 0 })
 	m.divide()
 	m.writable()
@@ -110,17 +112,23 @@ func NewHistory(seed uint64, t *scenario.Table) History {
 		m.Upgrade = 1 + m.IntN(commits-1)
 	}
 	m.Lost = make([]bool, commits)
-	if commits > 1 && m.IntN(4) == 0 {
+	if commits > 1 && m.IntN(2*m.Format) == 0 {
 		for i := range 1 + m.IntN(commits-1) {
-			m.Lost[i] = m.IntN(3) > 0
+			m.Lost[i] = m.IntN(4) > 0
 		}
 	}
 	if commits > 1 && m.IntN(4) == 0 {
 		m.Merged = 1 + m.IntN(commits-1)
 	}
 	m.Stale, m.Unnamed = m.IntN(2) == 0, m.Format == 1 && m.IntN(6) == 0
-	for range []int{0, 0, 1, 1, 2}[m.IntN(5)] {
+	for range []int{0, 0, 0, 1, 1, 2}[m.IntN(6)] {
 		m.change()
+	}
+	if len(m.often) > 0 {
+		m.change()
+	}
+	if m.Format == 3 && commits > 0 && m.IntN(10) == 0 {
+		m.late()
 	}
 	return m.History
 }
@@ -130,12 +138,13 @@ type maker struct {
 	*rand.Rand
 	History
 	table *scenario.Table
+	often []string // columns that are changed in half of all cases
 }
 
 // divide makes several commits of one, now and then: what first and last
 // choose among must have come in many steps.
 func (m *maker) divide() {
-	if m.IntN(3) > 0 {
+	if m.IntN(2) > 0 {
 		return
 	}
 	var commits []scenario.Commit
@@ -169,28 +178,59 @@ func (m *maker) writable() {
 	}
 }
 
+// late adds a column with a default that the first writer did not know of, and
+// all others did: its metadata says nothing of that.
+func (m *maker) late() {
+	columns := m.columns()
+	for _, at := range m.Perm(len(columns)) {
+		c := Change{Kind: Added, Column: columns[at].name, Late: true, Default: defaults[columns[at].kind]}
+		if c.Default != "" && !m.changed(c.Column) && m.fits(&c, columns[at]) {
+			m.Changes = append(m.Changes, c)
+			m.rewrite(c, at)
+			return
+		}
+	}
+}
+
 // change adds a change of a column that has none yet, if the column fits.
 func (m *maker) change() {
 	columns := m.columns()
 	if len(columns) == 0 || len(m.table.Commits) == 0 {
 		return
 	}
-	at := m.IntN(len(columns))
+	at, kinds := m.IntN(len(columns)), []Kind{Added, Added, Added, Renamed, Promoted, Promoted, Replaced, Relaxed, Tightened, Gone}
+	if name := ""; len(m.often) > 0 && m.IntN(3) > 0 {
+		name, kinds = m.often[m.IntN(len(m.often))], []Kind{Added, Promoted}
+		at = max(0, slices.IndexFunc(columns, func(c column) bool { return c.name == name }))
+	}
 	column := columns[at]
 	commits := len(m.table.Commits)
 	c := Change{Column: column.name, At: m.IntN(commits + 1)}
-	c.Kind = []Kind{Added, Added, Added, Renamed, Promoted, Promoted, Replaced, Relaxed, Tightened, Gone}[m.IntN(10)]
+	c.Kind = kinds[m.IntN(len(kinds))]
+	if strings.HasPrefix(column.kind, "struct") && m.IntN(2) == 0 {
+		c.Kind = Inside
+	}
 	c.Late = c.At < commits && m.IntN(2) == 0
 	if c.Kind == Gone {
 		c.Column = "gone"
 	}
-	if slices.ContainsFunc(m.Changes, func(o Change) bool { return o.Column == c.Column }) || !m.fits(&c, column) {
+	if m.changed(c.Column) || !m.fits(&c, column) {
 		return
+	}
+	if other := columns[m.IntN(len(columns))]; c.Kind == Renamed && m.IntN(2) == 0 && other != column && !m.changed(other.name) {
+		c.Was = other.name // and the other way round: they exchange their names
+		back := c
+		back.Column, back.Was = other.name, column.name
+		m.Changes = append(m.Changes, back)
 	}
 	m.Changes = append(m.Changes, c)
 	if c.Kind == Added || c.Kind == Replaced {
 		m.rewrite(c, at)
 	}
+}
+
+func (m *maker) changed(column string) bool {
+	return slices.ContainsFunc(m.Changes, func(c Change) bool { return c.Column == column })
 }
 
 // column is a column of a table's header.
@@ -217,7 +257,7 @@ func (m *maker) fits(c *Change, column column) bool {
 		if column.name == "item" || column.name == "row" || m.partitioned(column.name) {
 			return false // they tell rows apart, and partition values were made of what the rows held
 		}
-		if text, ok := defaults[column.kind]; ok && m.Format == 3 && (column.required || m.IntN(4) > 0) {
+		if text, ok := defaults[column.kind]; ok && m.Format == 3 && (column.required || m.IntN(4) > 0 || c.Default != "") {
 			c.Default = text
 		}
 		return !column.required || c.Default != ""
@@ -230,7 +270,7 @@ func (m *maker) fits(c *Change, column column) bool {
 		return !column.required && !m.holdsNull(c, column)
 	case Tightened:
 		return column.required
-	case Gone:
+	case Inside, Gone:
 	}
 	return true
 }

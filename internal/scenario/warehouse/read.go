@@ -150,18 +150,18 @@ func (f Folder) Compare(ctx context.Context, c *scenario.Case, w *scenario.World
 		}
 	}()
 	real, err := r.Read(ctx, c, p, options)
+	if want.Unbound != "" { // nobody comes to look at files, and at what they lack
+		out.Difference = want.Compare(real, err)
+		return out
+	}
 	if out.Refused = p.judge(err); out.Refused != "" {
 		return out
 	}
-	if len(p.Must) > 0 {
+	if len(p.Must) > 0 && want.Fails == "" {
 		out.Difference = scenario.Difference{Kind: "not refused", Text: fmt.Sprintf("%v\ngot: %v", p.Must, err)}
 		return out
 	}
-	if refused, d := judgeOrder(c, w, p, want, err); refused || d != (scenario.Difference{}) {
-		out.Difference = d
-		if refused {
-			out.Refused = "order"
-		}
+	if out.Refused, out.Difference = judgeOrder(c, w, p, want, err); out.Refused != "" || out.Difference != (scenario.Difference{}) {
 		return out
 	}
 	if out.Difference = want.Compare(real, err); out.Difference != (scenario.Difference{}) || err != nil {

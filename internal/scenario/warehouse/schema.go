@@ -113,7 +113,7 @@ func (c *columns) columnsAt(old func(Change) bool) ([]physical, error) {
 	for _, at := range c.order {
 		f := c.fields[at]
 		p := physical{NestedField: iceberg.NestedField{ID: c.ids[at], Name: f.Name, Required: f.Required}, from: at}
-		kind, absent := c.kinds[at], false
+		kind, absent, inside := c.kinds[at], false, false
 		for i, x := range c.Changes {
 			if x.Column != f.Name {
 				continue
@@ -137,6 +137,8 @@ func (c *columns) columnsAt(old func(Change) bool) ([]physical, error) {
 				p.Required = true
 			case Tightened:
 				p.Required = false
+			case Inside:
+				inside = true
 			case Gone:
 			}
 		}
@@ -145,6 +147,9 @@ func (c *columns) columnsAt(old func(Change) bool) ([]physical, error) {
 		}
 		if err := p.typed(kind); err != nil {
 			return nil, err
+		}
+		if inside {
+			p.renameInside()
 		}
 		all = append(all, p)
 	}
@@ -169,6 +174,15 @@ func (p *physical) typed(kind string) error {
 	n := numbering{next: p.ID}
 	p.arrow, p.Type, err = n.field(arrow.Field{Name: p.Name, Type: fields[0].Type, Nullable: !p.Required}, kind)
 	return err
+}
+
+// renameInside gives the last field of a struct another name.
+func (p *physical) renameInside() {
+	ice, fields := p.Type.(*iceberg.StructType), slices.Clone(p.arrow.Type.(*arrow.StructType).Fields())
+	last := len(fields) - 1
+	fields[last].Name = "old_" + fields[last].Name
+	ice.FieldList[last].Name = fields[last].Name
+	p.arrow.Type = arrow.StructOf(fields...)
 }
 
 // numbering gives a column and what is inside of it field ids.

@@ -163,19 +163,18 @@ func (w *table) fieldID(spec, field int) int {
 }
 
 // fieldName names a partition field as writers do, after the column as it is
-// called in the end.
+// called when the spec is made: a column that is renamed later leaves the name
+// to another.
 func (w *table) fieldName(f catalog.PartitionField) string {
-	if f.Transform.Kind == catalog.Identity {
-		for _, c := range w.at(-1).Fields() {
-			if c.ID == w.columns.ids[f.Source-1] {
-				return c.Name
-			}
-		}
+	name, _ := w.metadata.CurrentSchema().FindColumnName(w.columns.ids[f.Source-1])
+	switch {
+	case f.Transform.Kind == catalog.Identity:
+		return name
+	case f.Transform.N > 0:
+		return fmt.Sprintf("%s_%s_%d", name, f.Transform.Kind, f.Transform.N)
+	default:
+		return fmt.Sprintf("%s_%s", name, f.Transform.Kind)
 	}
-	if f.Transform.N > 0 {
-		return fmt.Sprintf("%s_%d", f.Name, f.Transform.N)
-	}
-	return f.Name
 }
 
 func transform(t catalog.Transform) iceberg.Transform {

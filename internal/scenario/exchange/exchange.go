@@ -1,0 +1,370 @@
+// Package exchange has random worlds written as Iceberg tables by programs
+// that are not ours, PyIceberg and Spark, so that no library of this
+// repository both writes and reads what a test compares.
+//
+// A case becomes a folder: world.json lists its tables and the steps that make
+// them, beside an Arrow file with the rows of each append. A writer turns many
+// folders at once into catalogs, and says in truth.json what it reads of them:
+// the live files, their partitions and the ids of their rows. From that comes
+// the world in memory that the tables must read like.
+//
+// Only tests import it.
+package exchange
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/ipc"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/penstock/penstock/internal/scenario"
+	"github.com/penstock/penstock/loader/catalog"
+)
+
+// Folder is a case on its way through a writer.
+type Folder struct {
+	Dir    string
+	Case   *scenario.Case
+	tables []*table
+}
+
+// table is a table of the case, with the history that it gets.
+type table struct {
+	scenario.Table
+	id     string // column that tells its rows apart
+	fields []catalog.Field
+	rows   arrow.RecordBatch // of all commits
+	row    map[int64]int32   // where a row of an id is in rows
+	filled any               // initial default of the last column, if it has one
+	lacked bool              // a file lacks the last column
+}
+
+// world is world.json.
+type world struct {
+	Tables []steps `json:"tables"`
+}
+
+type steps struct {
+	Name  string `json:"name"`
+	ID    string `json:"id"`
+	Steps []step `json:"steps"`
+}
+
+// step is one change of a table. Which fields count depends on Do.
+type step struct {
+	Do         string            `json:"do"`
+	Format     int               `json:"format,omitempty"`
+	Columns    []column          `json:"columns,omitempty"`
+	Spec       []string          `json:"spec"`
+	Properties map[string]string `json:"properties,omitempty"`
+	Rows       string            `json:"rows,omitempty"`
+	Tasks      int               `json:"tasks,omitempty"` // of Spark, each with files of its own
+	Filter     string            `json:"filter,omitempty"`
+	Name       string            `json:"name,omitempty"`
+	Type       string            `json:"type,omitempty"`
+	Default    any               `json:"default,omitempty"` // of a column, in rows that are there already
+}
+
+// defaults are the initial defaults that columns may get, by type.
+//
+//nolint:gochecknoglobals // a constant table
+var defaults = map[string]any{"int": 77, "long": 77, "double": 0.5, "string": "x", "boolean": true}
+
+type column struct {
+	Name     string `json:"name"`
+	Type     string `json:"type"`
+	Required bool   `json:"required"`
+}
+
+// Make writes a case into a folder, for a writer that can take it (see
+// Writer.Takes). The seed decides what else happens to its tables: format
+// versions, columns that came later, rows that were deleted.
+func Make(dir string, c *scenario.Case, w Writer, seed uint64) (*Folder, error) {
+	f := &Folder{Dir: dir, Case: c}
+	r := rand.New(rand.NewPCG(seed, 29))
+	var out world
+	for i, t := range c.Tables() {
+		made := &table{Table: t, id: "row"}
+		if i == 0 {
+			made.id = "item"
+		}
+		f.tables = append(f.tables, made)
+		h := &history{Rand: r, table: made, dir: dir, writer: w}
+		if err := h.make(); err != nil {
+			return nil, fmt.Errorf("table %s: %w", t.Name, err)
+		}
+		h.cover(c.Layouts)
+		out.Tables = append(out.Tables, steps{t.Name, made.id, h.steps})
+	}
+	text, err := json.Marshal(out)
+	if err != nil {
+		return nil, err
+	}
+	return f, os.WriteFile(filepath.Join(dir, "world.json"), text, 0o644)
+}
+
+// Release frees the rows of all tables.
+func (f *Folder) Release() {
+	for _, t := range f.tables {
+		t.rows.Release()
+	}
+}
+
+// history makes the steps of one table.
+type history struct {
+	*rand.Rand
+	*table
+	dir    string
+	writer Writer
+	steps  []step
+	format int
+	spec   int
+	gone   []string // partition fields that an earlier spec had
+	late   int      // commit before which the last column was added; 0: it was always there
+}
+
+func (h *history) chance(n int) bool { return h.IntN(n) == 0 }
+
+func (h *history) make() error {
+	var err error
+	if h.fields, err = scenario.Fields(h.Header); err != nil {
+		return err
+	}
+	h.format = h.writer.Formats[min(h.IntN(len(h.writer.Formats)), h.IntN(len(h.writer.Formats)))] // old ones oftener
+	last := h.fields[len(h.fields)-1]
+	if len(h.Commits) > 1 && !last.Required && !h.partitionedBy(last.Name) {
+		value, defaulted := defaults[columnOf(lastWord(h.Header)).Type]
+		switch {
+		case defaulted && h.writer.Defaults && h.chance(2): // few types have one
+			h.format, h.filled, h.late = 3, value, 1+h.IntN(len(h.Commits)-1)
+		case h.chance(3):
+			h.late = 1 + h.IntN(len(h.Commits)-1)
+		}
+	}
+	h.create()
+	var parts []arrow.RecordBatch
+	for i, commit := range h.Commits {
+		h.before(i, commit)
+		given, err := scenario.Rows(h.fields, commit.Lines)
+		if err != nil {
+			return err
+		}
+		rows := withinReach(given)
+		given.Release()
+		defer rows.Release()
+		if i < h.late {
+			if rows, err = withLast(rows, h.filled); err != nil {
+				return err
+			}
+			defer rows.Release()
+		}
+		parts = append(parts, rows)
+		if rows.NumRows() > 0 {
+			if err := h.append(i, rows); err != nil {
+				return err
+			}
+		}
+	}
+	return h.gather(parts)
+}
+
+// partitionedBy says whether any spec is made of a column.
+func (h *history) partitionedBy(name string) bool {
+	return slices.ContainsFunc(fieldsOf(strings.Join(h.Specs, " ")), func(field string) bool { return sourceOf(field) == name })
+}
+
+// cover counts what happened to the table.
+func (h *history) cover(seen scenario.Coverage) {
+	seen[fmt.Sprintf("format %d", h.steps[0].Format)]++
+	for _, step := range h.steps[1:] {
+		seen[step.Do]++
+		if step.Default != nil {
+			seen["default"]++
+		}
+	}
+}
+
+// create makes the table.
+func (h *history) create() {
+	create := step{Do: "create", Format: h.format, Spec: fieldsOf(h.Specs[0]), Properties: h.properties()}
+	words := strings.Fields(h.Header)
+	if h.late > 0 {
+		words = words[:len(words)-1]
+	}
+	for _, word := range words {
+		create.Columns = append(create.Columns, columnOf(word))
+	}
+	h.steps = append(h.steps, create)
+}
+
+// properties choose how files are written: row groups of few rows, files of
+// few of them, bounds that are cut, full or absent.
+func (h *history) properties() map[string]string {
+	choose := func(choices ...string) string { return choices[h.IntN(len(choices))] }
+	p := map[string]string{
+		"write.metadata.metrics.default":     choose("truncate(16)", "truncate(2)", "full", "none", "counts"),
+		"write.parquet.compression-codec":    choose("zstd", "snappy", "uncompressed", "gzip"),
+		"commit.manifest-merge.enabled":      choose("true", "false"),
+		"commit.manifest.min-count-to-merge": "2",
+	}
+	maps.Copy(p, h.writer.Groups)
+	if h.chance(2) {
+		maps.Copy(p, h.writer.Files)
+	}
+	return p
+}
+
+// before changes the table ahead of a commit.
+func (h *history) before(i int, commit scenario.Commit) {
+	if h.format < slices.Max(h.writer.Formats) && i > 0 && h.chance(2) {
+		h.format++
+		h.steps = append(h.steps, step{Do: "upgrade", Format: h.format})
+	}
+	if i > 0 && i == h.late {
+		last := columnOf(lastWord(h.Header))
+		h.steps = append(h.steps, step{Do: "add_column", Name: last.Name, Type: last.Type, Default: h.filled})
+	}
+	if commit.Spec != h.spec && h.evolves(fieldsOf(h.Specs[commit.Spec])) {
+		h.spec = commit.Spec
+		h.steps = append(h.steps, step{Do: "spec", Spec: fieldsOf(h.Specs[h.spec])})
+	}
+}
+
+// evolves says whether a table can go over to a spec. In format version 1 a
+// field that goes stays in the spec as void. It cannot come back, and PyIceberg
+// refuses to write where any other field is made of its column.
+func (h *history) evolves(to []string) bool {
+	if h.steps[0].Format > 1 {
+		return true
+	}
+	gone := slices.Clone(h.gone)
+	for _, field := range fieldsOf(h.Specs[h.spec]) {
+		if !slices.Contains(to, field) {
+			gone = append(gone, field)
+		}
+	}
+	for _, field := range to {
+		if slices.Contains(gone, field) {
+			return false
+		}
+		if !h.writer.Voids && slices.ContainsFunc(gone, func(g string) bool { return sourceOf(g) == sourceOf(field) }) {
+			return false
+		}
+	}
+	h.gone = gone
+	return true
+}
+
+// sourceOf is the column that a partition field such as bucket(4,k) is made of.
+func sourceOf(field string) string {
+	field = strings.TrimSuffix(field, ")")
+	return field[strings.LastIndexAny(field, "(,")+1:]
+}
+
+// append commits rows, and sometimes drops one of them again.
+func (h *history) append(i int, rows arrow.RecordBatch) error {
+	name := fmt.Sprintf("%s.%d.arrow", h.Name, i)
+	shown := rows
+	if i < h.late {
+		shown = array.NewRecordBatch(arrow.NewSchema(rows.Schema().Fields()[:len(h.fields)-1], nil), rows.Columns()[:len(h.fields)-1], rows.NumRows())
+		defer shown.Release()
+	}
+	if err := save(filepath.Join(h.dir, name), shown); err != nil {
+		return err
+	}
+	h.steps = append(h.steps, step{Do: "append", Rows: name, Tasks: 1 + h.IntN(2)})
+	if h.chance(6) {
+		id := h.ids(rows)[h.IntN(int(rows.NumRows()))]
+		h.steps = append(h.steps, step{Do: "delete", Filter: fmt.Sprintf("%s = %d", h.id, id)})
+	}
+	return nil
+}
+
+// gather keeps all rows, so that they are found by their ids.
+func (h *history) gather(parts []arrow.RecordBatch) error {
+	columns := make([]arrow.Array, len(h.fields))
+	for k := range h.fields {
+		var pieces []arrow.Array
+		for _, part := range parts {
+			pieces = append(pieces, part.Column(k))
+		}
+		var err error
+		if columns[k], err = array.Concatenate(pieces, memory.DefaultAllocator); err != nil {
+			return err
+		}
+		defer columns[k].Release()
+	}
+	h.rows = array.NewRecordBatch(parts[0].Schema(), columns, int64(columns[0].Len()))
+	h.row = map[int64]int32{}
+	for i, id := range h.ids(h.rows) {
+		h.row[id] = int32(i)
+	}
+	if len(h.row) != int(h.rows.NumRows()) {
+		return fmt.Errorf("column %s does not tell the rows apart", h.id)
+	}
+	return nil
+}
+
+func (t *table) ids(rows arrow.RecordBatch) []int64 {
+	k := slices.IndexFunc(t.fields, func(f catalog.Field) bool { return f.Name == t.id })
+	return rows.Column(k).(*array.Int64).Int64Values()
+}
+
+// withLast returns rows with one value in the last column; nil is null.
+func withLast(rows arrow.RecordBatch, value any) (arrow.RecordBatch, error) {
+	last := int(rows.NumCols()) - 1
+	b := array.NewBuilder(memory.DefaultAllocator, rows.Schema().Field(last).Type)
+	defer b.Release()
+	for range rows.NumRows() {
+		if value == nil {
+			b.AppendNull()
+		} else if err := b.AppendValueFromString(fmt.Sprint(value)); err != nil {
+			return nil, err
+		}
+	}
+	column := b.NewArray()
+	defer column.Release()
+	return array.NewRecordBatch(rows.Schema(), append(slices.Clone(rows.Columns()[:last]), column), rows.NumRows()), nil
+}
+
+func lastWord(header string) string {
+	words := strings.Fields(header)
+	return words[len(words)-1]
+}
+
+// columnOf reads a word of a header, such as item:long!.
+func columnOf(word string) column {
+	name, kind, _ := strings.Cut(word, ":")
+	kind, required := strings.CutSuffix(kind, "!")
+	return column{name, kind, required}
+}
+
+// fieldsOf cuts a spec into its fields. None is an empty list, not null.
+func fieldsOf(spec string) []string { return append([]string{}, strings.Fields(spec)...) }
+
+func save(path string, rows arrow.RecordBatch) error {
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	w, err := ipc.NewFileWriter(file, ipc.WithSchema(rows.Schema()))
+	if err != nil {
+		return err
+	}
+	if err := w.Write(rows); err != nil {
+		return err
+	}
+	if err := w.Close(); err != nil {
+		return err
+	}
+	return file.Close()
+}

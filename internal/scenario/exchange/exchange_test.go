@@ -1,0 +1,139 @@
+package exchange_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/scenario"
+	"github.com/penstock/penstock/internal/scenario/exchange"
+	"github.com/penstock/penstock/internal/scenario/warehouse"
+	"github.com/penstock/penstock/loader"
+)
+
+// interpreter finds the Python that a writer runs in. Without it there is
+// nothing to test, which CI does not accept.
+func interpreter(t *testing.T, variable string) string {
+	t.Helper()
+	python := os.Getenv(variable)
+	if python == "" {
+		require.Empty(t, os.Getenv("CI"), "CI must set %s; make test-go does", variable)
+		t.Skipf("%s names no Python to write tables with; make test-go sets it", variable)
+	}
+	return python
+}
+
+// TestPyIceberg reads random worlds that PyIceberg wrote: every row, in order.
+func TestPyIceberg(t *testing.T) {
+	t.Parallel()
+	worlds(t, exchange.PyIceberg(interpreter(t, "PENSTOCK_PYTHON"), filepath.Join(root(t), "tools", "worlds", "pyiceberg_write.py")), thorough(100, 400))
+}
+
+// thorough is how many worlds are read, in short runs and in long ones.
+func thorough(short, long int) int {
+	if os.Getenv("PENSTOCK_LONG") == "" {
+		return short
+	}
+	return long
+}
+
+// TestSpark reads random worlds that Spark wrote, as TestPyIceberg does. Spark
+// takes seconds for each, and Java: only long runs have them.
+func TestSpark(t *testing.T) {
+	t.Parallel()
+	if os.Getenv("PENSTOCK_LONG") == "" {
+		t.Skip("Spark writes worlds in long runs, with PENSTOCK_LONG=1")
+	}
+	worlds(t, exchange.Spark(interpreter(t, "PENSTOCK_SPARK_PYTHON"), filepath.Join(root(t), "tools", "worlds", "spark_write.py")), 25)
+}
+
+func root(t *testing.T) string {
+	t.Helper()
+	folder, err := filepath.Abs(filepath.Join("..", "..", ".."))
+	require.NoError(t, err)
+	return folder
+}
+
+// tells says how many rows a case gives, and whether they would be others if
+// the commits had come the other way round.
+func tells(t *testing.T, c *scenario.Case) (rows int, ordered bool) {
+	t.Helper()
+	expect := func(c *scenario.Case) []string {
+		w, err := c.Make()
+		require.NoError(t, err)
+		defer w.Release()
+		texts := scenario.Texts(c.Expect(w).Rows)
+		slices.Sort(texts)
+		return texts
+	}
+	turned := c.Clone()
+	slices.Reverse(turned.Training.Commits)
+	for i := range turned.Staging {
+		slices.Reverse(turned.Staging[i].Commits)
+	}
+	given := expect(c)
+	return len(given), !slices.Equal(given, expect(turned))
+}
+
+// worlds has a writer write so many worlds, and reads each of them. All give
+// rows, and in a third of them it matters what was written first: few random
+// worlds are such.
+func worlds(t *testing.T, w exchange.Writer, n int) {
+	t.Helper()
+	var folders []*exchange.Folder
+	refused, telling := map[string]int{}, 0
+	for seed := uint64(0); len(folders) < n; seed++ {
+		c := scenario.Generate(seed, 1+int(seed)%16, 1+int(seed)/16%16)
+		if why := w.Takes(c); why != "" {
+			refused[why]++
+			continue
+		}
+		switch rows, ordered := tells(t, c); {
+		case rows == 0:
+			continue
+		case ordered:
+			telling++
+		case len(folders)-telling >= n-n/3:
+			continue
+		}
+		dir := filepath.Join(t.TempDir(), strconv.FormatUint(seed, 10))
+		require.NoError(t, os.Mkdir(dir, 0o755))
+		f, err := exchange.Make(dir, c, w, seed)
+		require.NoError(t, err)
+		t.Cleanup(f.Release)
+		folders = append(folders, f)
+	}
+	require.NoError(t, w.Write(context.Background(), folders))
+	seen := scenario.Coverage{}
+	for _, f := range folders {
+		world, err := f.World()
+		require.NoError(t, err)
+		lies := warehouse.Folder{Dir: f.Dir, Catalog: "default"}
+		out := lies.Compare(context.Background(), f.Case, world, f.Predict(), loader.Options{})
+		world.Release()
+		seen.Add(out.Seen)
+		seen.Add(f.Case.Layouts)
+		if out.Refused != "" {
+			seen["refused"]++
+		}
+		if out.Difference != (scenario.Difference{}) {
+			t.Errorf("%s: %s\n%.2000s", f.Case.Name, out.Kind, out.Text)
+		}
+	}
+	for _, format := range w.Formats {
+		require.Positive(t, seen[fmt.Sprintf("format %d", format)], "no table of format version %d", format)
+	}
+	for _, what := range []string{"append", "delete", "spec", "upgrade", "add_column", "duplicates first", "duplicates last", "duplicates all", "dropped by distinct"} {
+		require.Positive(t, seen[what], "no world holds: %s", what)
+	}
+	if w.Defaults {
+		require.Positive(t, seen["refused"], "no world was refused for a default")
+	}
+	t.Logf("%s wrote %d worlds, of which %d were refused as they must be, for a default; it was not asked for others: %v", w.Name, n, seen["refused"], refused)
+}

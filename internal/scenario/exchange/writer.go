@@ -1,0 +1,94 @@
+package exchange
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/penstock/penstock/internal/scenario"
+)
+
+// Writer is a program that turns folders into Iceberg tables.
+type Writer struct {
+	Name        string
+	Interpreter string // of Python
+	Program     string
+	Formats     []int    // that tables begin in; they are upgraded up to the last
+	Lacks       []string // types that it cannot write, or writes as others: regular expressions
+	Apart       []string // partitions that it cannot make: transforms of types
+	// Voids says that it writes tables of format version 1 whose spec dropped
+	// fields, which stay as void: also where another is made of the same column.
+	Voids bool
+	// Defaults says that it adds columns with initial defaults, in format version 3.
+	Defaults bool
+	// Groups are the properties with which row groups hold few rows, and files
+	// few of them.
+	Groups, Files map[string]string
+}
+
+// PyIceberg writes with the library of that name.
+func PyIceberg(interpreter, program string) Writer {
+	return Writer{
+		Name: "PyIceberg", Interpreter: interpreter, Program: program, Formats: []int{1, 2},
+		// Nanoseconds need format version 3, which it does not write. It casts a
+		// null struct as if it held nulls, and so fails where they are not allowed;
+		// and it makes an empty map of a null one whose values are structs.
+		Lacks:  []string{`_ns\b`, "!", `map<\w+,struct`},
+		Apart:  []string{"bucket of time", "identity of uuid"},
+		Groups: map[string]string{"write.parquet.row-group-limit": "3"},
+		Files:  map[string]string{"write.target-file-size-bytes": "300"},
+	}
+}
+
+// Spark writes with Spark and Iceberg's Java library.
+func Spark(interpreter, program string) Writer {
+	return Writer{
+		Name: "Spark", Interpreter: interpreter, Program: program, Formats: []int{1, 2, 3},
+		Lacks: []string{`\btime\b`, "uuid", "fixed", `_ns\b`, "!"}, // Spark has no such types
+		Voids: true, Defaults: true,
+		Groups: map[string]string{
+			"write.parquet.row-group-size-bytes": "1", "write.parquet.row-group-check-min-record-count": "3", "write.parquet.row-group-check-max-record-count": "3",
+		},
+	}
+}
+
+// Takes says why the writer cannot write a case, or "".
+func (w Writer) Takes(c *scenario.Case) string {
+	for _, t := range c.Tables() {
+		for word := range strings.FieldsSeq(t.Header) {
+			column := columnOf(word)
+			for _, lacking := range w.Lacks {
+				if regexp.MustCompile(lacking).MatchString(column.Type) {
+					return "type " + lacking
+				}
+			}
+			for _, field := range fieldsOf(strings.Join(t.Specs, " ")) {
+				transform, _, transformed := strings.Cut(field, "(")
+				if !transformed {
+					transform = "identity"
+				}
+				if made := transform + " of " + column.Type; sourceOf(field) == column.Name && slices.Contains(w.Apart, made) {
+					return made
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// Write has the writer write folders, in one process: it takes longer to begin
+// than to write many of them.
+func (w Writer) Write(ctx context.Context, folders []*Folder) error {
+	arguments := []string{w.Program}
+	for _, f := range folders {
+		arguments = append(arguments, f.Dir)
+	}
+	output, err := exec.CommandContext(ctx, w.Interpreter, arguments...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%s: %w\n%s", w.Name, err, output)
+	}
+	return nil
+}

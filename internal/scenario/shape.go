@@ -1,0 +1,102 @@
+package scenario
+
+import (
+	"math/big"
+
+	"github.com/apache/arrow-go/v18/arrow"
+
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// shapedType is the type of a column as it is asked for; a list is cast by its
+// elements.
+func shapedType(dt arrow.DataType, column dataset.Column) arrow.DataType {
+	if column.As == "" {
+		return dt
+	}
+	if list, ok := dt.(*arrow.ListType); ok {
+		element := list.ElemField()
+		element.Type = plainTypes[column.As]
+		return arrow.ListOfField(element)
+	}
+	return plainTypes[column.As]
+}
+
+// shaped is a value of a type as a column asks for it.
+func shaped(dt arrow.DataType, v any, column dataset.Column) any {
+	list, ok := v.([]any)
+	if ok && column.First > 0 {
+		list = list[:min(column.First, len(list))]
+	}
+	if ok && column.Last > 0 {
+		list = list[max(0, len(list)-column.Last):]
+	}
+	if ok {
+		v = list
+	}
+	if column.As == "" {
+		return v
+	}
+	return castValue(dt, v, plainTypes[column.As])
+}
+
+// castValue is a value as one of another type that holds it, or, of a
+// fraction, the nearest float.
+func castValue(from arrow.DataType, v any, to arrow.DataType) any {
+	switch v := v.(type) {
+	case []any:
+		list := make([]any, len(v))
+		for i, element := range v {
+			list[i] = castValue(elementOf(from), element, to)
+		}
+		return list
+	case bool:
+		return castValue(plainTypes["int"], int64(rank(v)), to)
+	case int64:
+		n := new(big.Rat).Mul(new(big.Rat).SetInt64(v), unitOf(from))
+		return ofNumber(n.Quo(n, unitOf(to)), to)
+	case Decimal:
+		return ofNumber(v.number(), to)
+	default:
+		return v
+	}
+}
+
+// ofNumber is a number as a type's value.
+func ofNumber(n *big.Rat, to arrow.DataType) any {
+	switch to.ID() {
+	case arrow.FLOAT64:
+		f, _ := n.Float64()
+		return f
+	case arrow.FLOAT32:
+		f, _ := n.Float32()
+		return float64(f)
+	default:
+		return n.Num().Int64()
+	}
+}
+
+// casts are the types that every value of the generator's columns of a type
+// can be cast to: which of the others fail depends on which rows are read.
+func casts(dt arrow.DataType) []string {
+	switch dt := dt.(type) {
+	case *arrow.Int32Type:
+		return []string{"long", "double"}
+	case *arrow.BooleanType:
+		return []string{"int", "long", "float", "double"}
+	case *arrow.Float32Type:
+		return []string{"double"}
+	case *arrow.Decimal128Type:
+		if dt.Scale == 0 {
+			return []string{"long"}
+		}
+		return []string{"double"}
+	case *arrow.Date32Type:
+		return []string{"timestamp", "timestamptz"}
+	case *arrow.TimestampType:
+		if dt.Unit == arrow.Microsecond {
+			return []string{"timestamp", "timestamptz"}
+		}
+	}
+	return nil
+}
