@@ -1,0 +1,59 @@
+package plan_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/joiner/rule"
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/plan"
+	"github.com/penstock/penstock/loader/resolve"
+)
+
+// TestReads: what is read for whatever reason is among what the catalog is
+// asked about, and ranges are of filters of all tables, keys where no bucket
+// narrows, times.
+func TestReads(t *testing.T) {
+	t.Parallel()
+	tables, _ := mixed()
+	e := entry()
+	e.Filter = "age > 1"
+	bind := func(q dataset.Query) (*plan.Bound, error) {
+		r, err := resolve.Bind(homefeed(e).Defaults(), tables[0], tables[1:])
+		require.NoError(t, err)
+		return plan.Bind(r, q)
+	}
+	b, err := bind(dataset.Query{Filter: "day = 1 AND age = 2"})
+	require.NoError(t, err)
+	require.Equal(t, plan.Columns{Training: []int{1, 2}, Staging: [][]int{{1, 3}}}, b.Ranges())
+	_, err = bind(dataset.Query{Filter: "dya = 1"})
+	require.ErrorContains(t, err, `did you mean "day"?`)
+	e.PointInTime = &dataset.PointInTime{Training: "day", Staging: "day", Tolerance: time.Hour}
+	for strategy, want := range map[rule.Strategy]plan.Columns{
+		rule.StrategyAuto:      {Training: []int{1, 2}, Staging: [][]int{{1, 2, 3}}},
+		rule.StrategyBroadcast: {Training: []int{}, Staging: [][]int{{3}}},
+	} {
+		e.Strategy = strategy
+		b, err = bind(dataset.Query{})
+		require.NoError(t, err)
+		require.ElementsMatch(t, want.Training, b.Ranges().Training, strategy)
+		require.Equal(t, want.Staging, b.Ranges().Staging, strategy)
+	}
+	e = entry()
+	for query, want := range map[*dataset.Query]plan.Columns{
+		{}:                             {Training: []int{1}, Staging: [][]int{{1}}},
+		{Filter: "day = 1"}:            {Training: []int{1, 2}, Staging: [][]int{{1}}},
+		{Filter: "age = 1"}:            {Training: []int{1}, Staging: [][]int{{1, 3}}},
+		{Filter: "day = 1 OR age = 1"}: {Training: []int{1, 2}, Staging: [][]int{{1, 3}}},
+		{Sample: &dataset.Sample{Rate: 0.5, Where: "day = 1"}}: {Training: []int{1, 2}, Staging: [][]int{{1}}},
+	} {
+		b, err = bind(*query)
+		require.NoError(t, err)
+		require.Equal(t, want, b.Reads(nil), "%+v", query)
+		outputs, err := b.Relation.Select([]dataset.Column{{Column: "day"}, {Column: "age"}})
+		require.NoError(t, err)
+		require.Equal(t, plan.Columns{Training: []int{1, 2}, Staging: [][]int{{1, 3}}}, b.Reads(outputs))
+	}
+}
