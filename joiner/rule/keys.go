@@ -77,12 +77,6 @@ func (d Duplicates) MarshalText() ([]byte, error) {
 	return []byte(d.String()), Check(d, AllDuplicates())
 }
 
-// UnmarshalText is Invalid for any other word.
-func (d *Duplicates) UnmarshalText(text []byte) (err error) {
-	*d, err = parse(string(text), AllDuplicates())
-	return err
-}
-
 // Missing says what a training row without a staging row gets.
 type Missing int
 
@@ -134,12 +128,6 @@ func (m Missing) Defaults() bool {
 // MarshalText is String.
 func (m Missing) MarshalText() ([]byte, error) { return []byte(m.String()), Check(m, AllMissing()) }
 
-// UnmarshalText is Invalid for any other word.
-func (m *Missing) UnmarshalText(text []byte) (err error) {
-	*m, err = parse(string(text), AllMissing())
-	return err
-}
-
 // Nulls says what a null of a matched overlay row does to the training row's
 // value.
 type Nulls int
@@ -177,9 +165,3 @@ func (n Nulls) Replace() bool {
 
 // MarshalText is String.
 func (n Nulls) MarshalText() ([]byte, error) { return []byte(n.String()), Check(n, AllNulls()) }
-
-// UnmarshalText is Invalid for any other word.
-func (n *Nulls) UnmarshalText(text []byte) (err error) {
-	*n, err = parse(string(text), AllNulls())
-	return err
-}

@@ -89,9 +89,3 @@ func (k Kind) Replaces() bool {
 
 // MarshalText is String.
 func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), Check(k, Kinds()) }
-
-// UnmarshalText is Invalid for any other word.
-func (k *Kind) UnmarshalText(text []byte) (err error) {
-	*k, err = parse(string(text), Kinds())
-	return err
-}

@@ -7,7 +7,7 @@
 // word means. So a word that is added or taken away is decided about here, where
 // the linter sees that each function decides about all of them. The zero value of
 // each type is its default, and a value that no list has is an error when it is
-// read (UnmarshalText) or used (Check).
+// read (Parse) or used (Check).
 package rule
 
 import (
@@ -23,8 +23,8 @@ type Word interface {
 	fmt.Stringer
 }
 
-// parse finds the word of a text.
-func parse[W Word](text string, all []W) (W, error) {
+// Parse finds the one of some words that a text is; another text is Invalid.
+func Parse[W Word](text string, all []W) (W, error) {
 	i := slices.IndexFunc(all, func(w W) bool { return w.String() == text })
 	if i < 0 {
 		return 0, fault.New(fault.Invalid, "unknown value %q", text)

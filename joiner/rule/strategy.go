@@ -121,9 +121,3 @@ func (s Strategy) Tires() bool {
 
 // MarshalText is String.
 func (s Strategy) MarshalText() ([]byte, error) { return []byte(s.String()), Check(s, Strategies()) }
-
-// UnmarshalText is Invalid for any other word.
-func (s *Strategy) UnmarshalText(text []byte) (err error) {
-	*s, err = parse(string(text), Strategies())
-	return err
-}

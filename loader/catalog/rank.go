@@ -5,17 +5,13 @@ package catalog
 type Chain struct {
 	places map[int64]int // by snapshot, counted from the pinned one, 0
 	whole  bool          // down to a snapshot without a parent
-	known  func(snapshot int64) bool
+	parent func(snapshot int64) (int64, bool)
 }
 
 // NewChain follows the parents of a snapshot. The function returns the parent
 // of one, 0 if it has none, and false if the snapshot is not known any more.
 func NewChain(pinned int64, parent func(snapshot int64) (int64, bool)) Chain {
-	c := Chain{places: map[int64]int{}}
-	c.known = func(snapshot int64) bool {
-		_, known := parent(snapshot)
-		return known
-	}
+	c := Chain{places: map[int64]int{}, parent: parent}
 	for at := pinned; ; {
 		above, known := parent(at)
 		if _, again := c.places[at]; !known || again {
@@ -37,7 +33,7 @@ func (c Chain) Rank(snapshot int64) int {
 	if place, ok := c.places[snapshot]; ok {
 		return len(c.places) - place
 	}
-	if c.whole && c.known(snapshot) {
+	if _, known := c.parent(snapshot); known && c.whole {
 		return Unranked
 	}
 	return BeforeRanks

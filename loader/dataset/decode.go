@@ -220,11 +220,8 @@ func word[W rule.Word](d *decoder, at place, served []W) W {
 	for i, w := range served {
 		texts[i] = w.String()
 	}
-	if i := slices.Index(texts, choice(d, at, texts)); i >= 0 {
-		return served[i]
-	}
-	var none W // the fault is reported
-	return none
+	w, _ := rule.Parse(choice(d, at, texts), served) // choice reports the fault
+	return w
 }
 
 func nearest[E ~string](got E, among []E) string {

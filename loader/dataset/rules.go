@@ -102,22 +102,13 @@ const (
 )
 
 // IsSame says whether a partition meets the one of its own value.
-func (r AlignRule) IsSame() bool { return r.finds() == AlignSame }
+func (r AlignRule) IsSame() bool { return r == AlignSame }
 
 // IsLag says whether it meets the one at a distance.
-func (r AlignRule) IsLag() bool { return r.finds() == AlignLag }
+func (r AlignRule) IsLag() bool { return r == AlignLag }
 
 // IsLatest says whether it meets the latest of those before it.
-func (r AlignRule) IsLatest() bool { return r.finds() == AlignLatestBefore }
-
-// finds is the rule, if it is one.
-func (r AlignRule) finds() AlignRule {
-	switch r {
-	case AlignSame, AlignLag, AlignLatestBefore:
-		return r
-	}
-	return ""
-}
+func (r AlignRule) IsLatest() bool { return r == AlignLatestBefore }
 
 // Lag is a distance between partitions: Months and Time for time partitions
 // ("1d", "6h", "2mo", "1y"), Count for integers ("3").

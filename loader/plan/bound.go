@@ -69,14 +69,6 @@ func (b *Bound) Reads(outputs []resolve.Output) Columns {
 	r := b.Relation
 	c := b.Ranges()
 	c.Training = union(c.Training, named(r.Training, b.Sample.Reads()))
-	for _, s := range r.Staging {
-		for _, k := range s.Keys {
-			c.Training = append(c.Training, k.Training.ID)
-		}
-		if s.Time != nil {
-			c.Training = append(c.Training, s.Time.Training.ID)
-		}
-	}
 	if d := r.Distinct; d != nil {
 		for _, f := range d.By {
 			c.Training = append(c.Training, f.ID)
@@ -85,10 +77,10 @@ func (b *Bound) Reads(outputs []resolve.Output) Columns {
 	}
 	for i, s := range r.Staging {
 		for _, k := range s.Keys {
-			c.Staging[i] = append(c.Staging[i], k.Staging.ID)
+			c.Training, c.Staging[i] = append(c.Training, k.Training.ID), append(c.Staging[i], k.Staging.ID)
 		}
 		if s.Time != nil {
-			c.Staging[i] = append(c.Staging[i], s.Time.Staging.ID)
+			c.Training, c.Staging[i] = append(c.Training, s.Time.Training.ID), append(c.Staging[i], s.Time.Staging.ID)
 		}
 		c.Staging[i] = append(c.Staging[i], ordering(s.Order)...)
 	}

@@ -67,10 +67,7 @@ func checkCommits(t *catalog.Table, files []catalog.File, q dataset.Query, what 
 // were written. It is nil if they stand in that order already, as they do
 // wherever files have sequence numbers.
 func (s Source) Places() map[string]int64 {
-	files := make([]catalog.File, len(s.Files))
-	for i, f := range s.Files {
-		files[i] = f.File
-	}
+	files := s.files()
 	if slices.IsSortedFunc(files, byCommit) {
 		return nil
 	}
@@ -80,4 +77,12 @@ func (s Source) Places() map[string]int64 {
 		places[f.Location] = int64(i)
 	}
 	return places
+}
+
+func (s Source) files() []catalog.File {
+	files := make([]catalog.File, len(s.Files))
+	for i, f := range s.Files {
+		files[i] = f.File
+	}
+	return files
 }

@@ -59,23 +59,13 @@ func (p *Plan) checkWritten(q dataset.Query) error {
 	if p.Relation.Distinct == nil {
 		return nil
 	}
-	for i := range p.Splits {
-		if err := checkCommits(p.Relation.Training, p.written(i), q, "distinct"); err != nil {
+	for i, split := range p.Splits {
+		files := p.Training(Piece{Split: i, To: split.Rows}).files()
+		if err := checkCommits(p.Relation.Training, files, q, "distinct"); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// written returns the files of a split that are read.
-func (p *Plan) written(split int) []catalog.File {
-	var files []catalog.File
-	for _, f := range p.Splits[split].Files {
-		if !f.Pruned {
-			files = append(files, f.File)
-		}
-	}
-	return files
 }
 
 // writePlaces adds to the plan's identity in which order distinct takes the
