@@ -35,7 +35,7 @@ func build(ctx context.Context, in Input, spec BuildSpec, opts Options, limit in
 	if err != nil {
 		return nil, err
 	}
-	b := &builder{in: in, spec: spec, mem: opts.memory(), held: held, limit: limit, kept: ledger{}}
+	b := &builder{in: in, spec: spec, mem: opts.memory(), held: held, limit: limit, kept: batch.Retained{}}
 	side, err := b.build(ctx)
 	b.drop()
 	if err != nil {
@@ -67,8 +67,8 @@ type builder struct {
 	timeParts  [][]arrow.Array
 	starts     []int64 // the first row of each batch
 	rows       int64
-	dead       []bool // rows that match nothing; nil if there are none
-	kept       ledger // the memory of all parts, which is reserved
+	dead       []bool         // rows that match nothing; nil if there are none
+	kept       batch.Retained // the memory of all parts, which is reserved
 }
 
 func (b *builder) build(ctx context.Context) (*BuildSide, error) {
@@ -216,7 +216,7 @@ func (b *builder) take(schema *arrow.Schema, record arrow.RecordBatch) error {
 	for i, p := range at {
 		arrays[i] = record.Column(p)
 	}
-	if err := b.held.Grow(b.kept.enter(arrays)); err != nil {
+	if err := b.held.Grow(b.kept.Add(arrays)); err != nil {
 		return err
 	}
 	b.starts = append(b.starts, b.rows)
@@ -246,7 +246,7 @@ func checkTypes(schema *arrow.Schema, record arrow.RecordBatch) error {
 
 // leave releases arrays of the stream, and what was reserved for them alone.
 func (b *builder) leave(arrays *[]arrow.Array) {
-	b.held.Shrink(b.kept.strike(*arrays))
+	b.held.Shrink(b.kept.Remove(*arrays))
 	for _, a := range *arrays {
 		a.Release()
 	}

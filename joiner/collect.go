@@ -51,9 +51,9 @@ func (b *builder) column(at int, field arrow.Field) (arrow.ArrayData, error) {
 	}
 	// The copy takes what its parts do, and row 0, which brings validity into
 	// every level.
-	bound := copied(b.parts[at]) + b.rows/8 + firstRow
+	bound := batch.CopySize(b.parts[at]) + b.rows/8 + firstRow
 	if first != nil {
-		bound += copied([]arrow.Array{first})
+		bound += batch.CopySize([]arrow.Array{first})
 	}
 	if err := b.held.Grow(bound); err != nil {
 		return nil, err

@@ -40,7 +40,7 @@ func (b *builder) keyColumn(at int, field arrow.Field) (arrow.Array, error) {
 	if len(*list) == 0 {
 		return array.MakeArrayOfNull(b.mem, field.Type, 0), nil
 	}
-	bound := copied(*list) + firstRow
+	bound := batch.CopySize(*list) + firstRow
 	if err := b.held.Grow(bound); err != nil {
 		return nil, err
 	}
