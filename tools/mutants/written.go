@@ -3,8 +3,21 @@ package main
 // fileMutants are ways to read rows that files do not hold: columns that nobody
 // looked at, defaults that are taken for nulls, files in the order of their names.
 func fileMutants() []mutant {
+	digest := []string{"./internal/digest"}
 	loader, scan, catalog := []string{"./loader"}, []string{"./loader/scan"}, []string{"./loader/catalog/..."}
 	return []mutant{
+		{
+			"lists-have-no-length", "internal/digest/digest.go",
+			"		e.uint(uint64(v.Len()))\n", "", digest,
+		},
+		{
+			"bytes-of-texts-are-joined", "internal/digest/digest.go",
+			"	e.uint(uint64(len(s)))\n", "", digest,
+		},
+		{
+			"types-in-interfaces-do-not-count", "internal/digest/digest.go",
+			"			e.text(v.Elem().Type().String())\n", "", digest,
+		},
 		{
 			"late-filter-is-not-looked-at", "loader/plan/bound.go",
 			"	for _, o := range slices.Concat(outputs, b.PostJoinColumns) {", "	for _, o := range outputs {", loader,
