@@ -33,7 +33,7 @@ type class struct {
 // grip is a lane's hold on a class, for one piece.
 type grip struct {
 	class   *class
-	at      plan.Piece
+	at      plan.Range
 	pending *pending       // the side is being built ahead; nil if not
 	shared  *side          // of the piece's bucket, where the class was divided; nil if not
 	sliced  *joiner.Sliced // what the piece is joined with, if that is sliced; the loader's sides keep it
@@ -53,13 +53,13 @@ func (l *level) holds(number int) bool {
 }
 
 // hold takes the class that a piece needs.
-func (l *level) hold(s *splits, at plan.Piece) *grip {
-	number := s.plan.Splits[at.Split].Classes[l.staging]
+func (l *level) hold(s *splits, at plan.Range) *grip {
+	number := s.plan.Splits[at.Split].Groups[l.staging]
 	c := l.classes[number]
 	if c == nil {
 		c = &class{
-			number: number, level: l, splits: s, source: s.plan.Class(l.staging, number),
-			memory: s.plan.Staging[l.staging].Class(number).Memory(), division: l.divided[number],
+			number: number, level: l, splits: s, source: s.plan.Group(l.staging, number),
+			memory: s.plan.Staging[l.staging].Group(number).Memory(), division: l.divided[number],
 		}
 		c.shared = s.sides.enter(c.key())
 		l.classes[number] = c

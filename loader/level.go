@@ -46,11 +46,11 @@ func newLevel(s *splits, staging int, outputs []resolve.Output) (*level, error) 
 	}
 	for _, o := range outputs {
 		switch {
-		case o.Level == staging && o.Matched:
+		case o.Table == staging && o.Matched:
 			l.recipe.Matched = o.Name
-		case o.Level == staging:
+		case o.Table == staging:
 			l.show(column{field: o.Field, shapes: o.Shapes}, o.Default)
-		case o.Level == resolve.TrainingLevel:
+		case o.Table == resolve.TrainingTable:
 			l.overlay(s, o)
 		}
 	}
@@ -103,7 +103,7 @@ func (l *level) field(c column, fallback arrow.Array) int {
 // overlay lets the level replace a training output that it overlays.
 func (l *level) overlay(s *splits, o resolve.Output) {
 	for _, over := range o.Overlays {
-		if over.Level != l.staging {
+		if over.Table != l.staging {
 			continue
 		}
 		replaced := joiner.OverlayColumn{

@@ -76,12 +76,12 @@ func planBytes(p *plan.Plan) int64 {
 		n += int64(len(s.Files)) * perFile
 	}
 	for _, s := range p.Staging {
-		for _, class := range s.Classes {
+		for _, class := range s.Groups {
 			n += int64(len(class.Files)) * perFile
 		}
 	}
 	for _, l := range p.Lanes {
-		n += int64(len(l.Pieces)) * perPiece
+		n += int64(len(l.Ranges)) * perPiece
 	}
 	return n + perFile
 }

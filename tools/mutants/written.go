@@ -22,7 +22,7 @@ func fileMutants() []mutant {
 		},
 		{
 			"late-filter-is-not-looked-at", "loader/plan/bound.go",
-			"	for _, o := range slices.Concat(outputs, b.AfterColumns) {", "	for _, o := range outputs {", loader,
+			"	for _, o := range slices.Concat(outputs, b.PostJoinColumns) {", "	for _, o := range outputs {", loader,
 		},
 		{
 			"sample-is-not-looked-at", "loader/plan/bound.go",
@@ -70,7 +70,7 @@ func fileMutants() []mutant {
 		},
 		{
 			"places-are-not-in-the-id", "loader/plan/distinct.go",
-			"		places := p.Training(Piece{Split: i, To: split.Rows}).Places()", "		places := p.Training(Piece{Split: i, From: split.Rows, To: split.Rows}).Places()", loader,
+			"		places := p.Training(Range{Split: i, To: split.Rows}).Places()", "		places := p.Training(Range{Split: i, From: split.Rows, To: split.Rows}).Places()", loader,
 		},
 		{
 			"ranks-from-the-newest", "loader/catalog/rank.go",
