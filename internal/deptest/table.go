@@ -71,8 +71,12 @@ func Graph() []Row {
 		{Folder: "loader/lane", Imports: "plan batch budget fault invariant"},
 		{Folder: "loader/verify", Imports: "dataset catalog resolve plan bucket budget fault"},
 		{
+			Folder:  "loader/buildside",
+			Imports: "joiner plan resolve catalog cache batch budget spool digest fault invariant",
+		},
+		{
 			Folder:  "loader",
-			Imports: "dataset catalog resolve plan scan lane verify joiner cache expr batch budget digest fault invariant",
+			Imports: "dataset catalog resolve plan scan lane buildside verify joiner rule cache expr batch budget digest fault invariant",
 		},
 		{Folder: "loader/stage", Imports: "dataset catalog plan parquet bucket batch budget store fault"},
 		{Folder: "loader/promote", Imports: "dataset catalog plan parquet bucket batch budget store fault"},
