@@ -35,7 +35,7 @@ type Verifier interface {
 
 // Defaults of Options.
 const (
-	DefaultLifetime   = 24 * time.Hour
+	defaultLifetime   = 24 * time.Hour
 	DefaultMaxMessage = 512 << 20
 )
 
@@ -55,7 +55,7 @@ type Options struct {
 	Verifier   Verifier         // of the action verify; nil: it is not served
 	Keys       *Keys            // sign and verify tickets
 	Clock      func() time.Time // judges tickets and measures calls
-	Lifetime   time.Duration    // of tickets; 0: DefaultLifetime
+	Lifetime   time.Duration    // of tickets; 0: defaultLifetime
 	Advertise  []string         // locations put into endpoints, as "grpc://host:port"; none: where the client asked
 	MaxStreams int              // open at once; further ones are refused as exhausted; 0: no limit
 	MaxMessage int              // bytes of a message to a client; 0: DefaultMaxMessage
@@ -83,7 +83,7 @@ type Server struct {
 // New makes a server. It listens and starts nothing before Serve.
 func New(options Options) *Server {
 	if options.Lifetime == 0 {
-		options.Lifetime = DefaultLifetime
+		options.Lifetime = defaultLifetime
 	}
 	if options.MaxMessage == 0 {
 		options.MaxMessage = DefaultMaxMessage
