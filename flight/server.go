@@ -37,6 +37,8 @@ type Verifier interface {
 const (
 	defaultLifetime   = 24 * time.Hour
 	DefaultMaxMessage = 512 << 20
+	// Clients take 8 KB of headers, and the details grow by a third on the way.
+	defaultMaxDetails = 4096
 )
 
 // Sizes and times that nobody has had to set yet.
@@ -59,6 +61,7 @@ type Options struct {
 	Advertise  []string         // locations put into endpoints, as "grpc://host:port"; none: where the client asked
 	MaxStreams int              // open at once; further ones are refused as exhausted; 0: no limit
 	MaxMessage int              // bytes of a message to a client; 0: DefaultMaxMessage
+	MaxDetails int              // bytes of a failure's details, as JSON; 0: what every client takes
 	Version    string           // of the program, for manifests
 	Logger     *slog.Logger     // nil: no logs
 	Observer   Observer
@@ -87,6 +90,9 @@ func New(options Options) *Server {
 	}
 	if options.MaxMessage == 0 {
 		options.MaxMessage = DefaultMaxMessage
+	}
+	if options.MaxDetails == 0 {
+		options.MaxDetails = defaultMaxDetails
 	}
 	if options.Logger == nil {
 		options.Logger = slog.New(slog.DiscardHandler)

@@ -19,7 +19,7 @@ func (p process) datasetsCommand() *cobra.Command {
 	}
 	from := newSourceFlags(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		return p.asking(c, from, func(ctx context.Context, s source) error {
+		return p.asking(c, from, func(ctx context.Context, s *client) error {
 			all, err := s.Datasets(ctx)
 			if err != nil {
 				return err
