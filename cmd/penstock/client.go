@@ -195,8 +195,9 @@ func (c *client) get(ctx context.Context, ticket *arrowflight.Ticket) (*stream, 
 	ctx, cancel := context.WithCancel(ctx)
 	calls, err := c.flight.DoGet(ctx, ticket)
 	if err != nil {
+		err = c.fault(ctx, err, nil) // which asks whether the user gave up
 		cancel()
-		return nil, c.fault(ctx, err, nil)
+		return nil, err
 	}
 	s := &stream{client: c, ctx: ctx, cancel: cancel, calls: calls}
 	if s.Reader, err = arrowflight.NewRecordReader(s); err != nil {
