@@ -16,7 +16,9 @@ import (
 func everyType(t *testing.T) arrow.RecordBatch {
 	t.Helper()
 	utf8 := arrow.BinaryTypes.String
-	stamp := func(unit arrow.TimeUnit, zone string) arrow.DataType { return &arrow.TimestampType{Unit: unit, TimeZone: zone} }
+	stamp := func(unit arrow.TimeUnit, zone string) arrow.DataType {
+		return &arrow.TimestampType{Unit: unit, TimeZone: zone}
+	}
 	price := &arrow.Decimal128Type{Precision: 38, Scale: 3}
 	pair := arrow.StructOf(arrow.Field{Name: "z", Type: arrow.PrimitiveTypes.Int64, Nullable: true}, arrow.Field{Name: `a"`, Type: utf8, Nullable: true})
 	var fields []arrow.Field
