@@ -78,8 +78,6 @@ func Graph() []Row {
 			Folder:  "loader",
 			Imports: "dataset catalog resolve plan scan lane buildside verify joiner rule cache expr batch budget digest fault invariant",
 		},
-		{Folder: "loader/stage", Imports: "dataset catalog plan parquet bucket batch budget store fault"},
-		{Folder: "loader/promote", Imports: "dataset catalog plan parquet bucket batch budget store fault"},
 
 		{
 			Folder: "flight", Imports: "loader dataset plan fault",
@@ -105,7 +103,7 @@ func Graph() []Row {
 		{Folder: "internal/scenario/exchange", Imports: "* scenario warehouse"},
 		{Folder: "internal/spectest", Imports: "*", Outside: libTesting},
 		{Folder: "internal/digest/digesttest", Imports: "digest", Outside: libTesting},
-		{Folder: "internal/store/errstore", Imports: "store fault"},
+		{Folder: "internal/store/errstore", Imports: "*"},
 		{Folder: "internal/store/storetest", Imports: "* scenario errstore", Outside: libTesting},
 		{Folder: "loader/catalog/catalogtest", Imports: "* scenario", Outside: libTesting},
 	}
