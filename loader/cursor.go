@@ -109,15 +109,15 @@ func begin(p *plan.Plan, r Reading) (start, error) {
 	}
 	s := start{q: int64(r.BatchRows / perStep)}
 	for i := r.Shard.Index; i < l; i += r.Shard.Of {
-		s.lanes = append(s.lanes, lane.Lane{Number: i, Pieces: pieceRows(p, i)})
+		s.lanes = append(s.lanes, lane.Lane{Number: i, Ranges: pieceRows(p, i)})
 	}
 	return s, s.resume(p, r.Cursor)
 }
 
 // pieceRows returns the rows of each piece of a lane, where they are known.
 func pieceRows(p *plan.Plan, number int) []int64 {
-	rows := make([]int64, len(p.Lanes[number].Pieces))
-	for i, piece := range p.Lanes[number].Pieces {
+	rows := make([]int64, len(p.Lanes[number].Ranges))
+	for i, piece := range p.Lanes[number].Ranges {
 		rows[i] = piece.To - piece.From
 		if p.Inexact != "" {
 			rows[i] = lane.Unknown
@@ -146,10 +146,10 @@ func (s *start) resume(p *plan.Plan, cursors dataset.Cursors) error {
 			return fault.InvalidField("cursor", "the cursors do not cover lane %d, which this shard reads", l.Number).
 				WithRemedy("give the cursors of all shards of the run as a list")
 		}
-		if !stands(l.Pieces, position) {
-			return fault.InvalidField("cursor.at", "lane %d has no split %d, row %d", position.Lane, position.Split, position.Row)
+		if !stands(l.Ranges, position) {
+			return fault.InvalidField("cursor.at", "lane %d has no split %d, row %d", position.Lane, position.Range, position.Row)
 		}
-		l.Start = lane.Position{Piece: position.Split, Row: position.Row}
+		l.Start = lane.Position{Range: position.Range, Row: position.Row}
 	}
 	return s.level(p, cursors)
 }
@@ -157,12 +157,12 @@ func (s *start) resume(p *plan.Plan, cursors dataset.Cursors) error {
 // stands says whether a position is one that a lane of these pieces can have.
 func stands(pieces []int64, at dataset.Position) bool {
 	switch {
-	case at.Split < 0 || at.Row < 0 || at.Split > len(pieces):
+	case at.Range < 0 || at.Row < 0 || at.Range > len(pieces):
 		return false
-	case at.Split == len(pieces):
+	case at.Range == len(pieces):
 		return at.Row == 0
 	}
-	return pieces[at.Split] == lane.Unknown || at.Row <= pieces[at.Split]
+	return pieces[at.Range] == lane.Unknown || at.Row <= pieces[at.Range]
 }
 
 // level checks that cursors given together stand at the same rows per lane; a
@@ -175,7 +175,7 @@ func (s *start) level(p *plan.Plan, cursors dataset.Cursors) error {
 			continue
 		}
 		for _, position := range c.At {
-			if position.Split < len(p.Lanes[position.Lane].Pieces) {
+			if position.Range < len(p.Lanes[position.Lane].Ranges) {
 				return fault.InvalidField(fmt.Sprintf("cursor[%d]", i), "it stands at %d rows per lane, another at %d", c.Rows, furthest.Rows).
 					WithRemedy("give the cursors that all shards saved after the same step")
 			}

@@ -107,7 +107,7 @@ func TestCursorCounts(t *testing.T) {
 			rows := int64(0)
 			for _, at := range cursor.At {
 				before := at.Row
-				for _, piece := range p.Lanes[at.Lane].Pieces[:at.Split] {
+				for _, piece := range p.Lanes[at.Lane].Ranges[:at.Range] {
 					before += piece.To - piece.From
 				}
 				rows += before - given[at.Lane]
@@ -136,7 +136,7 @@ func TestResumeReadsOneSplitAgain(t *testing.T) {
 		for _, cursor := range shards[0].Cursors {
 			left := map[string]bool{}
 			for _, at := range cursor.At {
-				for _, piece := range p.Lanes[at.Lane].Pieces[at.Split:] {
+				for _, piece := range p.Lanes[at.Lane].Ranges[at.Range:] {
 					for _, f := range p.Training(piece).Files {
 						left[f.File.Location] = true
 					}

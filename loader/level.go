@@ -20,7 +20,7 @@ type level struct {
 	shown   []shown
 	key     []int // positions of the key in splits.read
 	rule    joiner.Rule
-	recipe  joiner.Recipe
+	recipe  joiner.BuildSpec
 	text    string            // all that a side is made of, beside its files
 	divided map[int]*division // by class
 	classes map[int]*class    // those that some lane of the stream holds or will need again
@@ -40,17 +40,17 @@ type shown struct {
 // Training columns that the level needs are added to what the stream reads.
 func newLevel(s *splits, staging int, outputs []resolve.Output) (*level, error) {
 	r := s.plan.Relation.Staging[staging]
-	l := &level{staging: staging, bound: r, classes: map[int]*class{}, left: map[int]int{}, rule: ruleOf(r), recipe: joiner.Recipe{Name: r.Name}}
+	l := &level{staging: staging, bound: r, classes: map[int]*class{}, left: map[int]int{}, rule: ruleOf(r), recipe: joiner.BuildSpec{Name: r.Name}}
 	for _, k := range r.Keys {
 		l.read.add(column{field: k.Staging})
 	}
 	for _, o := range outputs {
 		switch {
-		case o.Level == staging && o.Matched:
+		case o.Table == staging && o.Matched:
 			l.recipe.Matched = o.Name
-		case o.Level == staging:
+		case o.Table == staging:
 			l.show(column{field: o.Field, shapes: o.Shapes}, o.Default)
-		case o.Level == resolve.TrainingLevel:
+		case o.Table == resolve.TrainingTable:
 			l.overlay(s, o)
 		}
 	}
@@ -103,7 +103,7 @@ func (l *level) field(c column, fallback arrow.Array) int {
 // overlay lets the level replace a training output that it overlays.
 func (l *level) overlay(s *splits, o resolve.Output) {
 	for _, over := range o.Overlays {
-		if over.Level != l.staging {
+		if over.Table != l.staging {
 			continue
 		}
 		replaced := joiner.OverlayColumn{

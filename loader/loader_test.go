@@ -351,13 +351,13 @@ func TestReadingAheadReadsNothingTwice(t *testing.T) {
 		for i := range p.Staging {
 			for _, l := range p.Lanes {
 				last := -2
-				for _, piece := range l.Pieces {
-					class := p.Splits[piece.Split].Classes[i]
+				for _, piece := range l.Ranges {
+					class := p.Splits[piece.Split].Groups[i]
 					if class == last {
 						continue
 					}
 					last = class
-					for _, f := range p.Class(i, class).Files {
+					for _, f := range p.Group(i, class).Files {
 						most[f.File.Location]++
 					}
 				}

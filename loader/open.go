@@ -62,7 +62,7 @@ func (l *Loader) Open(ctx context.Context, p *plan.Plan, r Reading) (Stream, err
 	}
 	lanes := lane.New(ctx, lane.Options{
 		Lanes: begun.lanes, Rows: begun.q, Steps: begun.stepsLeft(p, r.Tail),
-		Schema: schema, Columns: columns, Levels: levels, Open: pieces.open, Closed: closed, Memory: l.options.Memory,
+		Schema: schema, Columns: columns, Indexed: levels, Open: pieces.open, Closed: closed, Memory: l.options.Memory,
 	})
 	return &stream{Reader: lanes, plan: p, reading: r, start: begun, splits: pieces, levels: levels}, nil
 }

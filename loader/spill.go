@@ -85,7 +85,7 @@ type division struct {
 func (l *level) divisions(p *plan.Plan) map[int]*division {
 	all := map[int]*division{}
 	for _, split := range p.Splits {
-		number := split.Classes[l.staging]
+		number := split.Groups[l.staging]
 		d := all[number]
 		if d == nil {
 			d = &division{served: map[int]bool{}}

@@ -44,9 +44,9 @@ func newSplits(ctx context.Context, l *Loader, p *plan.Plan, outputs []resolve.O
 	s := &splits{
 		ctx: ctx, options: l.options, plan: p, sides: l.sides, held: map[int][]*grip{}, pieces: map[int]*piece{},
 	}
-	wanted := slices.Concat(outputs, p.AfterColumns)
+	wanted := slices.Concat(outputs, p.PostJoinColumns)
 	for _, o := range wanted {
-		if o.Level == resolve.TrainingLevel {
+		if o.Table == resolve.TrainingTable {
 			s.place(o)
 		}
 	}
@@ -60,9 +60,9 @@ func newSplits(ctx context.Context, l *Loader, p *plan.Plan, outputs []resolve.O
 		}
 	}
 	for _, l := range lanes {
-		for _, at := range p.Lanes[l.Number].Pieces[l.Start.Piece:] {
+		for _, at := range p.Lanes[l.Number].Ranges[l.Start.Range:] {
 			for _, level := range s.levels {
-				level.left[p.Splits[at.Split].Classes[level.staging]]++
+				level.left[p.Splits[at.Split].Groups[level.staging]]++
 			}
 		}
 	}
@@ -71,8 +71,8 @@ func newSplits(ctx context.Context, l *Loader, p *plan.Plan, outputs []resolve.O
 	}
 	s.counts = make([]joiner.Counts, len(s.levels))
 	s.columns = s.locate(outputs)
-	if p.After != nil {
-		s.after = &after{filter: p.After, schema: resolve.Schema(p.AfterColumns), columns: s.locate(p.AfterColumns), memory: s.options.Memory}
+	if p.PostJoin != nil {
+		s.after = &after{filter: p.PostJoin, schema: resolve.Schema(p.PostJoinColumns), columns: s.locate(p.PostJoinColumns), memory: s.options.Memory}
 	}
 	return s, nil
 }
@@ -114,11 +114,11 @@ func (s *splits) place(o resolve.Output) int {
 func (s *splits) locate(outputs []resolve.Output) []lane.Column {
 	at := make([]lane.Column, len(outputs))
 	for i, o := range outputs {
-		if o.Level == resolve.TrainingLevel {
+		if o.Table == resolve.TrainingTable {
 			at[i] = lane.Column{Index: s.place(o), Field: lane.Plain}
 			continue
 		}
-		number := slices.IndexFunc(s.levels, func(l *level) bool { return l.staging == o.Level })
+		number := slices.IndexFunc(s.levels, func(l *level) bool { return l.staging == o.Table })
 		l := s.levels[number]
 		field := len(l.shown) // whether it matched
 		if !o.Matched {
@@ -131,7 +131,7 @@ func (s *splits) locate(outputs []resolve.Output) []lane.Column {
 
 // cut says where the columns of the stream's batches lie in joined ones: each
 // by itself, or those of a staging table as one level.
-func (s *splits) cut(indexed bool) (columns []lane.Column, levels []lane.Level) {
+func (s *splits) cut(indexed bool) (columns []lane.Column, levels []lane.IndexedColumn) {
 	if !indexed {
 		return s.columns, nil
 	}
@@ -142,18 +142,18 @@ func (s *splits) cut(indexed bool) (columns []lane.Column, levels []lane.Level) 
 		case last >= 0 && levels[last].Index == c.Index:
 			levels[last].Fields = append(levels[last].Fields, c.Field)
 		default:
-			levels = append(levels, lane.Level{Index: c.Index, Fields: []int{c.Field}})
+			levels = append(levels, lane.IndexedColumn{Index: c.Index, Fields: []int{c.Field}})
 		}
 	}
 	return columns, levels
 }
 
 // name returns the name of the staging table that a level is of.
-func (s *splits) name(l lane.Level) string { return s.levels[l.Index-len(s.kept)].rule.Name }
+func (s *splits) name(l lane.IndexedColumn) string { return s.levels[l.Index-len(s.kept)].rule.Name }
 
 // open opens one piece of a lane: the lane.Open of the stream.
 func (s *splits) open(ctx context.Context, number, index int, skip int64) (array.RecordReader, error) {
-	at := s.plan.Lanes[number].Pieces[index]
+	at := s.plan.Lanes[number].Ranges[index]
 	if s.plan.Inexact == "" {
 		at.From, skip = at.From+skip, 0
 	}
@@ -177,7 +177,7 @@ func (s *splits) open(ctx context.Context, number, index int, skip int64) (array
 		held := s.held[number][i]
 		probes[i] = joiner.Probe{
 			Rule: l.rule, Key: l.key, Columns: l.fields(), Matched: l.recipe.Matched,
-			Side: held.side,
+			BuildSide: held.side,
 		}
 	}
 	joined, err := joiner.Join(ctx, training, probes, s.joining())
@@ -195,7 +195,7 @@ func (s *splits) joining() joiner.Options {
 }
 
 // training opens columns of the training rows of a piece that reach the join.
-func (s *splits) training(ctx context.Context, at plan.Piece, read columns) (Rows, error) {
+func (s *splits) training(ctx context.Context, at plan.Range, read columns) (Rows, error) {
 	source := s.plan.Training(at)
 	if s.plan.Relation.Distinct == nil {
 		return s.options.scan(ctx, source, read)
@@ -205,11 +205,11 @@ func (s *splits) training(ctx context.Context, at plan.Piece, read columns) (Row
 
 // hold takes the classes that a piece needs for a lane, before it drops those
 // of the lane's last piece: a class that both need stays as it is.
-func (s *splits) hold(number int, at plan.Piece) {
+func (s *splits) hold(number int, at plan.Range) {
 	last := s.held[number]
 	s.held[number] = nil
 	for _, l := range s.levels {
-		l.left[s.plan.Splits[at.Split].Classes[l.staging]]--
+		l.left[s.plan.Splits[at.Split].Groups[l.staging]]--
 		s.held[number] = append(s.held[number], s.adopt(number, l, at))
 	}
 	drop(last)
@@ -219,7 +219,7 @@ func (s *splits) hold(number int, at plan.Piece) {
 }
 
 // adopt takes what was built ahead for a piece, or else holds the class anew.
-func (s *splits) adopt(number int, l *level, at plan.Piece) *grip {
+func (s *splits) adopt(number int, l *level, at plan.Range) *grip {
 	if number == s.aheadOf {
 		for i, g := range s.ahead {
 			if g.class.level == l && g.at == at {
@@ -291,7 +291,7 @@ func (p *piece) release() {
 	}
 	delete(s.pieces, p.lane)
 	p.joined.Release()
-	if p.index == len(s.plan.Lanes[p.lane].Pieces)-1 {
+	if p.index == len(s.plan.Lanes[p.lane].Ranges)-1 {
 		drop(s.held[p.lane])
 		delete(s.held, p.lane)
 	}
@@ -306,14 +306,14 @@ const smallClass = 16 << 20
 // at a time, of all lanes, and stays until its lane opens it: nothing is read
 // in vain. Only classes that no lane holds are, where memory is plentiful.
 func (s *splits) lookAhead(number, index int) {
-	pieces := s.plan.Lanes[number].Pieces
+	pieces := s.plan.Lanes[number].Ranges
 	if index >= len(pieces) || len(s.ahead) > 0 {
 		return
 	}
 	s.aheadOf = number
 	split := s.plan.Splits[pieces[index].Split]
 	for _, l := range s.levels {
-		n := split.Classes[l.staging]
+		n := split.Groups[l.staging]
 		if !l.holds(n) && s.small(l.staging, n) {
 			g := l.hold(s, pieces[index])
 			g.prepare(s.ctx)
@@ -346,7 +346,7 @@ func (s *splits) giveWay() bool {
 
 // small says whether a class may be read ahead.
 func (s *splits) small(staging, number int) bool {
-	size := s.plan.Staging[staging].Class(number).Bytes
+	size := s.plan.Staging[staging].Group(number).Bytes
 	b := s.options.Budget
 	return size <= smallClass && (b == nil || b.Used()+8*size < b.Limit()/2)
 }

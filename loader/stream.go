@@ -43,7 +43,7 @@ type stream struct {
 	reading Reading
 	start   start
 	splits  *splits
-	levels  []lane.Level
+	levels  []lane.IndexedColumn
 	rows    int64
 }
 
@@ -62,7 +62,7 @@ func (s *stream) Cursor() dataset.Cursor {
 	c.Rows = s.start.rows + s.Steps()*s.start.q
 	c.At = []dataset.Position{}
 	for i, at := range s.Positions() {
-		c.At = append(c.At, dataset.Position{Lane: s.start.lanes[i].Number, Split: at.Piece, Row: at.Row})
+		c.At = append(c.At, dataset.Position{Lane: s.start.lanes[i].Number, Range: at.Range, Row: at.Row})
 	}
 	return c
 }

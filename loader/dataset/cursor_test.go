@@ -24,11 +24,11 @@ func shards() dataset.Cursors {
 			},
 		},
 		Shard: dataset.Shard{Index: 0, Of: 2}, Step: 12, Rows: 4096,
-		At: []dataset.Position{{Lane: 0, Split: 3, Row: 1200}, {Lane: 2, Split: 2, Row: 9223372036854775807}},
+		At: []dataset.Position{{Lane: 0, Range: 3, Row: 1200}, {Lane: 2, Range: 2, Row: 9223372036854775807}},
 	}
 	two := one
 	two.Shard.Index = 1
-	two.At = []dataset.Position{{Lane: 1, Split: 3}, {Lane: 3, Split: 4, Row: 9}}
+	two.At = []dataset.Position{{Lane: 1, Range: 3}, {Lane: 3, Range: 4, Row: 9}}
 	return dataset.Cursors{one, two}
 }
 

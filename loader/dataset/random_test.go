@@ -247,7 +247,7 @@ func (m maker) cursors() dataset.Cursors {
 		c := one
 		c.Shard = dataset.Shard{Index: i, Of: of}
 		for lane := i; lane < c.Lanes; lane += of {
-			c.At = append(c.At, dataset.Position{Lane: lane, Split: m.IntN(1000), Row: m.Int64()})
+			c.At = append(c.At, dataset.Position{Lane: lane, Range: m.IntN(1000), Row: m.Int64()})
 		}
 		out[i] = c
 	}

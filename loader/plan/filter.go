@@ -42,8 +42,8 @@ func (b *Bound) bindFilter(query string) error {
 		}
 	}
 	if after != nil {
-		b.AfterColumns = slices.DeleteFunc(columns, func(o resolve.Output) bool { return !slices.Contains(after.Columns(), o.Name) })
-		if b.After, err = after.Bind(resolve.Schema(b.AfterColumns)); err != nil {
+		b.PostJoinColumns = slices.DeleteFunc(columns, func(o resolve.Output) bool { return !slices.Contains(after.Columns(), o.Name) })
+		if b.PostJoin, err = after.Bind(resolve.Schema(b.PostJoinColumns)); err != nil {
 			return err
 		}
 	}
@@ -63,7 +63,7 @@ func (b *Bound) bindFilter(query string) error {
 
 // afterJoin says whether an output is known only after the join.
 func afterJoin(o resolve.Output) bool {
-	return o.Level != resolve.TrainingLevel || len(o.Overlays) > 0
+	return o.Table != resolve.TrainingTable || len(o.Overlays) > 0
 }
 
 // bindSample types the query's sample.
@@ -110,8 +110,8 @@ func (p *Plan) inexact() string {
 		return "a sample drops rows"
 	case r.Distinct != nil:
 		return "distinct drops repeated rows"
-	case p.After != nil:
-		return "a filter drops rows: " + p.After.String()
+	case p.PostJoin != nil:
+		return "a filter drops rows: " + p.PostJoin.String()
 	}
 	for _, s := range p.Relation.Staging {
 		switch {

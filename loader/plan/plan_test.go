@@ -224,8 +224,8 @@ func requireDealt(t *testing.T, p *plan.Plan, l int) {
 					best = lane
 				}
 			}
-			piece := p.Lanes[best].Pieces[next[best]]
-			require.Equal(t, plan.Piece{Split: i, From: at, To: min(s.Rows, at+quota(best)-given[best])}, piece)
+			piece := p.Lanes[best].Ranges[next[best]]
+			require.Equal(t, plan.Range{Split: i, From: at, To: min(s.Rows, at+quota(best)-given[best])}, piece)
 			given[best] += piece.To - piece.From
 			next[best]++
 			at = piece.To
@@ -233,7 +233,7 @@ func requireDealt(t *testing.T, p *plan.Plan, l int) {
 	}
 	for i := range l {
 		require.Equal(t, quota(i), p.Lanes[i].Rows)
-		require.Len(t, p.Lanes[i].Pieces, next[i])
+		require.Len(t, p.Lanes[i].Ranges, next[i])
 	}
 }
 
@@ -243,7 +243,7 @@ func TestPiecesCoverTheirSplits(t *testing.T) {
 	p := build(t, training(1), files, dataset.Query{Lanes: 3, Filter: "day < 9"})
 	var got []string
 	for _, l := range p.Lanes {
-		for _, piece := range l.Pieces {
+		for _, piece := range l.Ranges {
 			for _, f := range p.Training(piece).Files {
 				got = append(got, fmt.Sprintf("%s[%d:%d]", f.File.Location, f.From, f.To))
 			}

@@ -70,7 +70,7 @@ func Bind(d dataset.Dataset, training *catalog.Table, staging []*catalog.Table) 
 	r.Filter = b.filter(d.Training.Filter, training, "training.filter")
 	r.Distinct = b.distinct(d.Training.Distinct, training)
 	for _, f := range training.Fields {
-		r.Outputs = append(r.Outputs, Output{Name: f.Name, Level: TrainingLevel, Field: f, Null: !f.Required})
+		r.Outputs = append(r.Outputs, Output{Name: f.Name, Table: TrainingTable, Field: f, Null: !f.Required})
 	}
 	for i, entry := range d.Staging {
 		r.Staging = append(r.Staging, b.staging(entry, training, staging[i], fmt.Sprintf("staging[%d]", i)))

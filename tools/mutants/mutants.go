@@ -68,8 +68,8 @@ func streamMutants() []mutant { //nolint:funlen // a table
 		},
 		{
 			"class-of-the-next-bucket", "loader/class.go",
-			"	number := s.plan.Splits[at.Split].Classes[l.staging]\n",
-			"	number := max(0, s.plan.Splits[at.Split].Classes[l.staging]-1)\n", loader,
+			"	number := s.plan.Splits[at.Split].Groups[l.staging]\n",
+			"	number := max(0, s.plan.Splits[at.Split].Groups[l.staging]-1)\n", loader,
 		},
 		{
 			"part-of-another-bucket", "loader/spill.go",
