@@ -24,7 +24,6 @@ const (
 	libIceberg     = "github.com/apache/iceberg-go"
 	libMurmur      = "github.com/twmb/murmur3"
 	libParquet     = "github.com/apache/arrow-go/v18/parquet"
-	libParticiple  = "github.com/alecthomas/participle/v2"
 	libPrometheus  = "github.com/prometheus/client_golang"
 	libProtobuf    = "google.golang.org/protobuf"
 	libRistretto   = "github.com/dgraph-io/ristretto/v2"
@@ -49,7 +48,7 @@ func Graph() []Row {
 		{Folder: "internal/budget", Imports: "batch fault invariant"},
 		{Folder: "internal/batch", Imports: "budget fault invariant"},
 		{Folder: "internal/spool", Imports: "batch budget fault invariant"},
-		{Folder: "internal/expr", Imports: "batch budget fault invariant", Outside: libParticiple},
+		{Folder: "internal/expr", Imports: "batch budget fault invariant"},
 		{Folder: "internal/store", Imports: "batch budget fault invariant"},
 		{Folder: "internal/parquet", Imports: "batch budget fault invariant store", Outside: libParquet},
 		{Folder: "cache", Imports: "budget fault invariant", Outside: libRistretto},
