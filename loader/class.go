@@ -141,7 +141,7 @@ func (g *grip) settle(end bool) {
 // side returns the class's staging side with a reference of the caller's. A
 // side that could not be built ahead is tried again: the memory that it lacked
 // may be free now. What is built ahead beside it gives way.
-func (g *grip) side(ctx context.Context) (joiner.Joinable, error) {
+func (g *grip) side(ctx context.Context) (joiner.Probeable, error) {
 	g.settle(false)
 	made, err := g.get(ctx)
 	if fault.KindOf(err) == fault.Exhausted && g.class.splits.giveWay() {
@@ -150,7 +150,7 @@ func (g *grip) side(ctx context.Context) (joiner.Joinable, error) {
 	return made, err
 }
 
-func (g *grip) get(ctx context.Context) (joiner.Joinable, error) {
+func (g *grip) get(ctx context.Context) (joiner.Probeable, error) {
 	made, err := g.class.shared.get(ctx, g.class.build)
 	if parts, ok := made.(*joiner.Parts); ok {
 		made, err = g.part(ctx, parts)
@@ -163,7 +163,7 @@ func (g *grip) get(ctx context.Context) (joiner.Joinable, error) {
 }
 
 // joinable is what was made, as the join of the grip's piece asks it.
-func (g *grip) joinable(made counted) joiner.Joinable {
+func (g *grip) joinable(made counted) joiner.Probeable {
 	met := &g.class.level.met
 	if s, ok := made.(*joiner.Sliced); ok {
 		defer s.Release()
@@ -171,9 +171,9 @@ func (g *grip) joinable(made counted) joiner.Joinable {
 			g.sliced, g.spilled = s, s.Spilled()
 		}
 		met.ran("slices on disk")
-		return s.Side(g.again())
+		return s.ProbedBy(g.again())
 	}
-	s := made.(*joiner.Side)
+	s := made.(*joiner.BuildSide)
 	if len(g.class.source.Files) > 0 {
 		met.ran(s.Strategy())
 	}

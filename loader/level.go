@@ -20,7 +20,7 @@ type level struct {
 	shown   []shown
 	key     []int // positions of the key in splits.read
 	rule    joiner.Rule
-	recipe  joiner.Recipe
+	recipe  joiner.BuildSpec
 	text    string            // all that a side is made of, beside its files
 	divided map[int]*division // by class
 	classes map[int]*class    // those that some lane of the stream holds or will need again
@@ -40,7 +40,7 @@ type shown struct {
 // Training columns that the level needs are added to what the stream reads.
 func newLevel(s *splits, staging int, outputs []resolve.Output) (*level, error) {
 	r := s.plan.Relation.Staging[staging]
-	l := &level{staging: staging, bound: r, classes: map[int]*class{}, left: map[int]int{}, rule: ruleOf(r), recipe: joiner.Recipe{Name: r.Name}}
+	l := &level{staging: staging, bound: r, classes: map[int]*class{}, left: map[int]int{}, rule: ruleOf(r), recipe: joiner.BuildSpec{Name: r.Name}}
 	for _, k := range r.Keys {
 		l.read.add(column{field: k.Staging})
 	}

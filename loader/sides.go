@@ -127,7 +127,7 @@ func (s *sides) clearDisk() bool {
 }
 
 func inMemory(built counted) bool {
-	_, ok := built.(*joiner.Side)
+	_, ok := built.(*joiner.BuildSide)
 	return ok
 }
 

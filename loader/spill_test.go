@@ -289,6 +289,6 @@ func TestErrorsOfTriesAheadAreTheirOwn(t *testing.T) {
 	})
 	_, err := scenario.Read(context.Background(), l, one(1, 8))
 	require.Equal(t, fault.Invalid, fault.KindOf(err))
-	require.ErrorContains(t, err, "build the staging side f")
+	require.ErrorContains(t, err, "load the build side f")
 	require.NotContains(t, err.Error(), "local disk")
 }

@@ -177,7 +177,7 @@ func (s *splits) open(ctx context.Context, number, index int, skip int64) (array
 		held := s.held[number][i]
 		probes[i] = joiner.Probe{
 			Rule: l.rule, Key: l.key, Columns: l.fields(), Matched: l.recipe.Matched,
-			Side: held.side,
+			BuildSide: held.side,
 		}
 	}
 	joined, err := joiner.Join(ctx, training, probes, s.joining())

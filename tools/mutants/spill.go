@@ -28,7 +28,7 @@ func spillMutants() []mutant {
 		{"spilled-counts-are-lost", "joiner/spill_replay.go", "		out.counts = r.counts\n", "		out.counts = nil\n", join},
 		{"spilled-store-is-not-released", "joiner/spill_replay.go", "	r.notes.store.Release()\n	r.held.Release()\n", "	r.held.Release()\n", join},
 		{"divided-rows-of-no-part-stay", "joiner/spill_divide.go", "		if p >= 0 {\n			ends[p+1]++", "		p = max(p, 0)\n		if p >= 0 {\n			ends[p+1]++", join},
-		{"spilled-custom-passes", "joiner/spill.go", "	if recipe.Custom != nil {\n", "	if recipe.Custom != nil && len(recipe.Name) > 99 {\n", join},
+		{"spilled-custom-passes", "joiner/spill.go", "	if spec.Custom != nil {\n", "	if spec.Custom != nil && len(spec.Name) > 99 {\n", join},
 		{"spool-passes-its-limit", "internal/spool/spool.go", "s.stats.Used+n > s.limit {", "s.stats.Used > s.limit {", spooled},
 		{"spool-files-keep-their-names", "internal/spool/spool.go", "unlink: os.Remove}", "unlink: func(string) error { return os.ErrInvalid }}", spooled},
 		{"spool-does-not-check-sums", "internal/spool/file.go", "	if sum.Sum64() != x.sum {\n", "	if sum.Sum64() != x.sum && x.at < 0 {\n", spooled},

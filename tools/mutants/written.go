@@ -6,6 +6,8 @@ func fileMutants() []mutant {
 	digest := []string{"./internal/digest"}
 	loader, scan, catalog := []string{"./loader"}, []string{"./loader/scan"}, []string{"./loader/catalog/..."}
 	return []mutant{
+		{"epochs-share-a-plan", "loader/plans.go", "epoch: q.Epoch, ", "", loader},
+		{"columns-share-a-plan", "loader/plans.go", "columns: q.Columns, ", "", loader},
 		{
 			"lists-have-no-length", "internal/digest/digest.go",
 			"		e.uint(uint64(v.Len()))\n", "", digest,
