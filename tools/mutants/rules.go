@@ -15,7 +15,7 @@ func ruleMutants() []mutant {
 		{"report-forgets-the-sample", "loader/report.go", "		Sample: json.RawMessage(s.plan.SampleText), Staging:", "		Sample: json.RawMessage(\"\"), Staging:", flight},
 		{"plan-forgets-the-sample", "flight/info.go", "json.RawMessage(p.SampleText)", "json.RawMessage(\"\")", flight},
 		{"observer-misses-what-was-met", "flight/get.go", "		out.staging = source.Report().Staging\n", "", flight},
-		{"sample-digest-depends-on-blanks", "loader/dataset/sample.go", "	plain.Where = canonicalFilter(plain.Where)\n", "", dataset},
+		{"sample-digest-depends-on-blanks", "loader/dataset/sample.go", "	plain.Where = plain.Where.canonical()\n", "", dataset},
 		{"verify-null-keys-match", "loader/verify/meeting.go", "	if p.names.null(row) {\n", "	if p.names.null(row) && p.number > 0 {\n", verified},
 		{"verify-forgets-the-tolerance", "loader/verify/meeting.go", "entries[after-1].time < oldest", "entries[after-1].time < never", verified},
 		{"verify-forgets-exact", "loader/verify/meeting.go", "k.time == t && rule.Exact", "k.time == t", verified},
