@@ -351,8 +351,8 @@ func TestReadingAheadReadsNothingTwice(t *testing.T) {
 		for i := range p.Staging {
 			for _, l := range p.Lanes {
 				last := -2
-				for _, piece := range l.Ranges {
-					group := p.Splits[piece.Split].Groups[i]
+				for _, r := range l.Ranges {
+					group := p.Splits[r.Split].Groups[i]
 					if group == last {
 						continue
 					}
