@@ -27,7 +27,7 @@ func (f forest) root(i int) int {
 	return i
 }
 
-func (f forest) join(a, b int) {
+func (f forest) unite(a, b int) {
 	a, b = f.root(a), f.root(b)
 	f[max(a, b)] = min(a, b)
 }
@@ -45,7 +45,7 @@ func clusters(p *plan.Plan, staging int, files []catalog.File) []cluster {
 	read := make([]bool, len(files))
 	for _, g := range groups {
 		for _, f := range g.Files {
-			together.join(at[g.Files[0].Location], at[f.Location])
+			together.unite(at[g.Files[0].Location], at[f.Location])
 			read[at[f.Location]] = true
 		}
 	}
@@ -87,7 +87,7 @@ func (f forest) joinUnread(read []bool, files []catalog.File, aligned bool) {
 			part = fmt.Sprintf("%d %q", file.Spec, file.Partition)
 		}
 		if before, ok := first[part]; ok {
-			f.join(before, i)
+			f.unite(before, i)
 		} else {
 			first[part] = i
 		}
