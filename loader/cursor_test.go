@@ -49,7 +49,7 @@ func TestBadReadings(t *testing.T) {
 		"lane twice":         {with(func(q *dataset.Query) { q.Cursor = dataset.Cursors{cursor(0, 1), cursor(0, 1)} }), "cursor[1]", "lane 0 stands in cursor[0] already"},
 		"position beyond":    {with(func(q *dataset.Query) { q.Cursor = dataset.Cursors{beyond, cursor(1, 1)} }), "cursor.at", "lane 0 has no split"},
 		"unknown column":     {with(func(q *dataset.Query) { q.Columns = []dataset.Column{{Column: "itme"}} }), "columns[0]", `did you mean "item"?`},
-		"unknown in filter":  {with(func(q *dataset.Query) { q.Filter = "s0_uu = 1" }), "filter", `did you mean "s0_u"?`},
+		"unknown in filter":  {with(func(q *dataset.Query) { q.Filter = dataset.MustFilter("s0_uu = 1") }), "filter", `did you mean "s0_u"?`},
 		"snapshots disagree": {with(func(q *dataset.Query) { q.Cursor, q.Snapshots = dataset.Cursors{cursor(0, 1)}, &otherPin }), "cursor[0]", "other snapshots"},
 		"pin of other names": {with(func(q *dataset.Query) { q.Snapshots = &dataset.Pin{} }), "snapshots.staging", `no entry for staging table "s0"`},
 	} {
@@ -71,7 +71,7 @@ func TestFinishedCursor(t *testing.T) {
 	c := world(t)
 	for _, filter := range []string{"", "item >= 0"} {
 		q := one(4, 8)
-		q.Filter = filter
+		q.Filter = dataset.MustFilter(filter)
 		shards, err := scenario.Read(context.Background(), c.Loader(), q)
 		require.NoError(t, err)
 		end := shards[0].Cursors[len(shards[0].Cursors)-1]
@@ -128,7 +128,7 @@ func TestResumeReadsOneSplitAgain(t *testing.T) {
 	c := world(t)
 	for _, filter := range []string{"", "item >= 2"} {
 		q := one(2, 4)
-		q.Filter = filter
+		q.Filter = dataset.MustFilter(filter)
 		p, err := c.Loader().Plan(context.Background(), q)
 		require.NoError(t, err)
 		shards, err := scenario.Read(context.Background(), c.Loader(), q)

@@ -72,7 +72,7 @@ func TestCursorForm(t *testing.T) {
 func TestCursorOfASample(t *testing.T) {
 	t.Parallel()
 	sampled := shards()[0]
-	sampled.Sample = (&dataset.Sample{Rate: 0.25, Where: "label=0"}).Canonical()
+	sampled.Sample = (&dataset.Sample{Rate: 0.25, Where: dataset.MustFilter("label=0")}).Canonical()
 	text := strings.Replace(firstText, `"order":`, `"sample":"{\"rate\":0.25,\"where\":\"label = 0\"}","order":`, 1)
 	same(t, text, sampled.JSON())
 	back, err := dataset.ParseCursor([]byte(text))

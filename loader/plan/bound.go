@@ -31,7 +31,7 @@ type Bound struct {
 // Invalid.
 func Bind(r *resolve.Relation, q dataset.Query) (*Bound, error) {
 	b := &Bound{Relation: r}
-	if err := b.bindFilter(q.Filter); err != nil {
+	if err := b.divideFilter(q.Filter); err != nil {
 		return nil, err
 	}
 	if err := b.bindSample(q.Sample); err != nil {

@@ -137,7 +137,7 @@ func TestExplainOfRules(t *testing.T) {
 	tables[0].Fields = append(tables[0].Fields, catalog.Field{ID: 3, Name: "score", Type: arrow.PrimitiveTypes.Int32})
 	d.Training.Distinct = &dataset.Distinct{By: []string{"request_id"}, Scope: dataset.ScopePartition}
 	p, err := joined(d, tables, files, dataset.Query{
-		Filter: "score > 3 AND fresh IS NOT NULL AND day > 0 AND (day = 1 OR score < 9)", Sample: &dataset.Sample{Hash: &dataset.HashRange{To: 0.5}, Rate: 1},
+		Filter: dataset.MustFilter("score > 3 AND fresh IS NOT NULL AND day > 0 AND (day = 1 OR score < 9)"), Sample: &dataset.Sample{Hash: &dataset.HashRange{To: 0.5}, Rate: 1},
 	})
 	require.NoError(t, err)
 	golden(t, "rules", p.String())
@@ -227,7 +227,7 @@ func TestOrderOfSeveralSpecs(t *testing.T) {
 	var want []string
 	for _, filter := range []string{"", "day = 2"} {
 		var got []string
-		for _, s := range build(t, table, files, dataset.Query{Filter: filter}).Splits {
+		for _, s := range build(t, table, files, dataset.Query{Filter: dataset.MustFilter(filter)}).Splits {
 			require.Len(t, s.Files, 1)
 			got = append(got, s.Files[0].File.Location)
 		}
@@ -251,9 +251,9 @@ func TestFiltersAreDivided(t *testing.T) {
 	left, over := entry(), entry()
 	over.Name, over.Join, over.Columns = "over", rule.Overlay, []dataset.Column{{Column: "age", Name: "score"}}
 	d := homefeed(left, over)
-	d.Training.Filter = "day > 0"
+	d.Training.Filter = dataset.MustFilter("day > 0")
 	tables, files.Staging = append(tables, tables[1]), append(files.Staging, files.Staging[0])
-	p, err := joined(d, tables, files, dataset.Query{Filter: "day < 3 AND (age > 1 OR day = 1) AND score IS NOT NULL"})
+	p, err := joined(d, tables, files, dataset.Query{Filter: dataset.MustFilter("day < 3 AND (age > 1 OR day = 1) AND score IS NOT NULL")})
 	require.NoError(t, err)
 	require.Equal(t, "day < 3 AND day > 0", p.Filter.String())
 	require.Equal(t, "score IS NOT NULL AND (age > 1 OR day = 1)", p.PostJoin.String())
@@ -266,12 +266,12 @@ func TestFiltersAreDivided(t *testing.T) {
 	require.Equal(t, 2, p.Pruned.Splits, "day 3")
 	require.NotEmpty(t, p.Inexact)
 
-	p, err = joined(homefeed(entry()), tables[:2], files, dataset.Query{Filter: "age = 1"})
+	p, err = joined(homefeed(entry()), tables[:2], files, dataset.Query{Filter: dataset.MustFilter("age = 1")})
 	require.NoError(t, err)
 	require.Nil(t, p.Filter)
 	require.Contains(t, p.Inexact, "age = 1")
 	require.Len(t, p.Splits, 6, "it prunes nothing")
-	_, err = joined(homefeed(entry()), tables[:2], files, dataset.Query{Filter: "agee = 1"})
+	_, err = joined(homefeed(entry()), tables[:2], files, dataset.Query{Filter: dataset.MustFilter("agee = 1")})
 	require.Equal(t, "age", fault.As(err).Faults[0].Nearest)
 }
 
@@ -296,12 +296,12 @@ func TestSamplesPruneBuckets(t *testing.T) {
 	source := half.Training(half.Lanes[0].Ranges[0])
 	require.Equal(t, []string{"request_id"}, source.Sample.Columns)
 	require.Equal(t, "request_id", source.Checked[0].Name, "buckets are relied on")
-	lots := build(t, table, files, dataset.Query{Sample: &dataset.Sample{Rate: 0.5, Where: "day = 1"}})
+	lots := build(t, table, files, dataset.Query{Sample: &dataset.Sample{Rate: 0.5, Where: dataset.MustFilter("day = 1")}})
 	require.Len(t, lots.Splits, 16)
 	require.Equal(t, "day = 1", lots.Sample.Where.String())
 	relation, err := resolve.Bind(dataset.Dataset{Name: "d", Training: dataset.Training{Table: table.Name}}, table, nil)
 	require.NoError(t, err)
-	for _, bad := range []*dataset.Sample{{Rate: 0.5, Where: "nope = 1"}, {Rate: 1, Hash: &dataset.HashRange{To: 0.5}}} {
+	for _, bad := range []*dataset.Sample{{Rate: 0.5, Where: dataset.MustFilter("nope = 1")}, {Rate: 1, Hash: &dataset.HashRange{To: 0.5}}} {
 		_, err = plan.Bind(relation, dataset.Query{Sample: bad}.Defaults())
 		require.Equal(t, fault.Invalid, fault.KindOf(err))
 		require.True(t, strings.HasPrefix(fault.As(err).Faults[0].Field, "sample."))

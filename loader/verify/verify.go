@@ -11,7 +11,7 @@
 //
 // It does not join: a stream ends at the first fault, and knows only of the keys
 // that training rows have. What both count, the rows that match, a test holds to
-// be equal over random tables (see docs/adr/0012).
+// be equal over random tables (see docs/adr/0015).
 package verify
 
 import (
