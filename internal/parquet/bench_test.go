@@ -173,3 +173,37 @@ func BenchmarkSmallFiles(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkPages shows what following all page headers once costs beside
+// decoding: our own decoders read the headers again, page by page.
+func BenchmarkPages(b *testing.B) {
+	rows := training(250_000)
+	for _, c := range []struct {
+		name string
+		opts parquet.WriteOptions
+	}{
+		{"1MiB", parquet.WriteOptions{}},
+		{"80KiB", parquet.WriteOptions{PageBytes: 80 << 10, Plain: true}},
+		{"8KiB", parquet.WriteOptions{PageBytes: 8 << 10, Plain: true}},
+		{"8KiB-stored", parquet.WriteOptions{PageBytes: 8 << 10, Plain: true, Codec: parquet.Uncompressed}},
+	} {
+		content := write(b, c.opts, rows)
+		f := open(b, content)
+		pool := &batch.Pool{}
+		b.Run(c.name+"/decode", func(b *testing.B) {
+			measure(b, rows.NumRows(), func() {
+				rdr, err := f.Read(b.Context(), parquet.ReadOptions{
+					Fields: ids(int(rows.NumCols())), Schema: rows.Schema(), BatchRows: 32 << 10, Memory: pool, Scratch: pool,
+				})
+				require.NoError(b, err)
+				defer rdr.Release()
+				for rdr.Next() {
+				}
+				require.NoError(b, rdr.Err())
+			})
+		})
+		b.Run(c.name+"/headers", func(b *testing.B) {
+			measure(b, rows.NumRows(), func() { require.NoError(b, parquet.CheckPages(f, content)) })
+		})
+	}
+}
