@@ -16,11 +16,12 @@ import (
 // it returns after a fault is of no use.
 type decoder struct {
 	faults []fault.Field
-	more   int            // faults beyond MaxFaults
+	most   int            // faults that are told one by one
+	more   int            // faults beyond those
 	lines  map[string]int // where each path of a YAML text stands
 }
 
-func newDecoder() *decoder { return &decoder{lines: map[string]int{}} }
+func newDecoder() *decoder { return &decoder{most: MaxFaults, lines: map[string]int{}} }
 
 // err returns all faults as one Invalid error, nil if there are none.
 func (d *decoder) err() error {
@@ -34,15 +35,12 @@ func (d *decoder) err() error {
 // add records a fault, and the line where its field stands, if that is known
 // or can be found.
 func (d *decoder) add(line int, f fault.Field) {
-	if len(d.faults) == MaxFaults {
+	if len(d.faults) == d.most {
 		d.more++
 		return
 	}
-	if line == 0 {
-		line = d.line(f.Field)
-	}
-	if line > 0 {
-		f.Message += fmt.Sprintf(" (line %d)", line)
+	if f.Line = line; line == 0 {
+		f.Line = d.line(f.Field)
 	}
 	d.faults = append(d.faults, f)
 }
@@ -65,8 +63,8 @@ func (d *decoder) failAt(line int, path, format string, args ...any) {
 	d.add(line, fault.Field{Field: path, Message: fmt.Sprintf(format, args...)})
 }
 
-func (d *decoder) tooLarge(path string) {
-	d.fail(path, "values are nested more than %d deep, or there are more than %d of them", maxDepth, maxNodes)
+func (d *decoder) tooLarge(path string, most int) {
+	d.fail(path, "values are nested more than %d deep, or there are more than %d of them", maxDepth, most)
 }
 
 // sound says whether nothing at or below the paths has a fault, so that rules

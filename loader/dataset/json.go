@@ -108,7 +108,7 @@ func (r *jsonReader) value(path string, depth int) *node {
 		return r.broken(path, err)
 	case depth > maxDepth || r.nodes > maxNodes:
 		r.stop = true
-		r.tooLarge(path)
+		r.tooLarge(path, maxNodes)
 		return &node{}
 	}
 	switch t := token.(type) {
