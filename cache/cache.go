@@ -1,25 +1,18 @@
-// Package cache remembers values by key under a bound of bytes, in memory.
-//
-// It is a leaf and knows nothing of tables. A value is loaded once however
-// many ask for it at the same moment; a load that fails is nobody's value,
-// and one that fails because its caller went away is tried again by the next.
-// Eviction never takes a value from who has it: values are ordinary Go
-// pointers that must be immutable.
 package cache
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/dgraph-io/ristretto/v2"
-	"golang.org/x/sync/singleflight"
 )
 
-// Cache maps keys to values of one type. It is safe for concurrent use.
+// Cache maps keys to values of one type under a bound of bytes. It is safe for
+// concurrent use. Eviction never takes a value from who has it: values are
+// ordinary Go values that must be immutable.
 type Cache[V any] struct {
 	values *ristretto.Cache[string, V]
-	loads  singleflight.Group
+	loads  entries[V]
 }
 
 // New makes a cache whose values may cost limit bytes together.
@@ -39,39 +32,27 @@ func New[V any](limit int64) (*Cache[V], error) {
 // Close ends the cache's goroutines. It must not be used afterwards.
 func (c *Cache[V]) Close() { c.values.Close() }
 
-// Get returns the value of a key, loading it and its cost in bytes if need
-// be. A caller whose ctx ends stops waiting. A load that was cancelled with
-// its first caller is started again for the others.
+// Get returns the value of a key. If there is none it is loaded, with its cost
+// in bytes, by the first who asks, with that one's ctx; those who wait for it
+// get it even if the cache has no room to keep it. A caller whose ctx ends stops
+// waiting. A load that fails is the loader's failure alone: the next one tries.
 func (c *Cache[V]) Get(ctx context.Context, key string, load func(context.Context) (V, int64, error)) (V, error) {
-	var none V
-	for {
-		if v, ok := c.values.Get(key); ok {
+	if v, ok := c.values.Get(key); ok {
+		return v, nil
+	}
+	e := c.loads.enter(key)
+	defer c.loads.leave(e)
+	var got V
+	err := e.get(ctx, func(ctx context.Context) (V, error) {
+		if v, ok := c.values.Get(key); ok { // loaded, and left, since it was looked for
 			return v, nil
 		}
-		result := c.loads.DoChan(key, func() (any, error) {
-			v, cost, err := load(ctx)
-			if err != nil {
-				return nil, err
-			}
+		v, cost, err := load(ctx)
+		if err == nil {
 			c.values.Set(key, v, cost)
 			c.values.Wait()
-			return v, nil
-		})
-		select {
-		case <-ctx.Done():
-			return none, ctx.Err()
-		case r := <-result:
-			if r.Err == nil {
-				return r.Val.(V), nil
-			}
-			if cancelled(r.Err) && ctx.Err() == nil {
-				continue
-			}
-			return none, r.Err
 		}
-	}
-}
-
-func cancelled(err error) bool {
-	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+		return v, err
+	}, func(v V) { got = v })
+	return got, err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -90,4 +91,33 @@ func TestACancelledLoadPassesTheTurnOn(t *testing.T) {
 	})
 	cancel()
 	group.Wait()
+}
+
+// TestWhoWaitsGetsWhatDoesNotFit: a value beyond the cache's bound is loaded
+// once for all who ask for it at the same moment.
+func TestWhoWaitsGetsWhatDoesNotFit(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, err := cache.New[*int](1 << 10)
+		require.NoError(t, err)
+		defer c.Close()
+		loads, begin := 0, make(chan struct{})
+		var group sync.WaitGroup
+		for range 8 {
+			group.Go(func() {
+				v, err := c.Get(t.Context(), "k", func(context.Context) (*int, int64, error) {
+					loads++
+					<-begin
+					return new(int), 1 << 20, nil
+				})
+				if err != nil || v == nil {
+					t.Errorf("got %v, %v", v, err)
+				}
+			})
+		}
+		synctest.Wait()
+		close(begin)
+		group.Wait()
+		require.Equal(t, 1, loads)
+	})
 }

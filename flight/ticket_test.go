@@ -31,7 +31,7 @@ func golden() content {
 		Staging:  map[string]dataset.TablePin{"history": {UUID: "1b4e28ba-2fa1-11d2-883f-0016d3cca427", Snapshot: 7, Schema: 0}},
 	}
 	return newContent(dataset.Query{
-		Dataset: "homefeed", Columns: []dataset.Column{{Column: "item"}, {Column: "country"}}, Filter: "day >= DATE '2026-10-01'",
+		Dataset: "homefeed", Columns: []dataset.Column{{Column: "item"}, {Column: "country"}}, Filter: dataset.MustFilter("day >= DATE '2026-10-01'"),
 		Order: dataset.Shuffled, Seed: 17, Epoch: 2, Lanes: 8, Shard: dataset.Shard{Index: 1, Of: 4}, BatchRows: 4096,
 	}, dataset.Cursor{Plan: "0123456789abcdef0123456789abcdef", Dataset: "d1d2d3d4", Algorithm: 1, Pin: pin})
 }

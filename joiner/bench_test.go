@@ -88,7 +88,7 @@ func BenchmarkJoin(b *testing.B) {
 				b.ReportAllocs()
 				b.ResetTimer()
 				for range b.N {
-					side, err := Build(b.Context(), staging, Recipe{Name: "s"}, Options{})
+					side, err := Build(b.Context(), staging, BuildSpec{Name: "s"}, Options{})
 					require.NoError(b, err)
 					require.EqualValues(b, len(t), benchJoin(b, training, field, side))
 				}
@@ -165,7 +165,7 @@ func BenchmarkStrategies(b *testing.B) {
 			for name, strategy := range map[string]rule.Strategy{"auto": rule.StrategyAuto, "index": rule.StrategyIndex, "merge": rule.StrategyMerge, "zip": rule.StrategyZip} {
 				b.Run(fmt.Sprintf("%s/%s/%s", order, field.Type, name), func(b *testing.B) {
 					for b.Loop() {
-						side, err := Build(b.Context(), in, Recipe{Name: "s", Strategy: strategy}, Options{})
+						side, err := Build(b.Context(), in, BuildSpec{Name: "s", Strategy: strategy}, Options{})
 						require.NoError(b, err)
 						require.EqualValues(b, len(training), benchJoin(b, stream, field, side))
 					}
@@ -177,11 +177,11 @@ func BenchmarkStrategies(b *testing.B) {
 }
 
 // benchJoin joins a stream with a side, which it releases, and returns its rows.
-func benchJoin(b *testing.B, training Input, key arrow.Field, side *Side) (rows int64) {
+func benchJoin(b *testing.B, training Input, key arrow.Field, side *BuildSide) (rows int64) {
 	b.Helper()
 	reader, err := Join(b.Context(), training, []Probe{{
 		Rule: Rule{Name: "s", Missing: rule.MissingError}, Key: []int{0}, Columns: []arrow.Field{key},
-		Side: func(context.Context) (Joinable, error) { return side, nil },
+		BuildSide: func(context.Context) (Probeable, error) { return side, nil },
 	}}, Options{})
 	require.NoError(b, err)
 	defer reader.Release()

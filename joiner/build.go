@@ -13,7 +13,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// Build reads a staging side whole and makes it ready to be searched by key.
+// Build reads the rows of a build side and makes them ready to be searched by key.
 // The caller releases what it returns; after an error nothing is held.
 //
 // Memory is reserved from the budget before it is held: batches as they come,
@@ -21,21 +21,21 @@ import (
 // fails with Exhausted, which names the level and the remedy. Errors of the
 // input keep their kind. Duplicates are judged by a join, when a training row
 // asks for the key.
-func Build(ctx context.Context, in Input, recipe Recipe, opts Options) (*Side, error) {
-	side, err := build(ctx, in, recipe, opts, maxRows)
-	return side, fault.Op(err, "build the staging side %s", recipe.Name)
+func Build(ctx context.Context, in Input, spec BuildSpec, opts Options) (*BuildSide, error) {
+	side, err := build(ctx, in, spec, opts, maxRows)
+	return side, fault.Op(err, "load the build side %s", spec.Name)
 }
 
 // maxRows is how many staging rows int32 references reach: the dictionary has
 // row 0 besides, and its length is an int32 too.
 const maxRows = 1<<31 - 2
 
-func build(ctx context.Context, in Input, recipe Recipe, opts Options, limit int64) (*Side, error) {
-	held, err := opts.Budget.Reserve(recipe.Name, 0)
+func build(ctx context.Context, in Input, spec BuildSpec, opts Options, limit int64) (*BuildSide, error) {
+	held, err := opts.Budget.Reserve(spec.Name, 0)
 	if err != nil {
 		return nil, err
 	}
-	b := &builder{in: in, recipe: recipe, mem: opts.memory(), held: held, limit: limit, kept: ledger{}}
+	b := &builder{in: in, spec: spec, mem: opts.memory(), held: held, limit: limit, kept: batch.Retained{}}
 	side, err := b.build(ctx)
 	b.drop()
 	if err != nil {
@@ -47,11 +47,11 @@ func build(ctx context.Context, in Input, recipe Recipe, opts Options, limit int
 
 // builder is what a side is before it is one.
 type builder struct {
-	in     Input
-	recipe Recipe
-	mem    memory.Allocator
-	held   *budget.Reservation
-	limit  int64 // staging rows at most
+	in    Input
+	spec  BuildSpec
+	mem   memory.Allocator
+	held  *budget.Reservation
+	limit int64 // staging rows at most
 
 	fields  []arrow.Field // the columns that go on
 	keys    []arrow.Field
@@ -67,11 +67,11 @@ type builder struct {
 	timeParts  [][]arrow.Array
 	starts     []int64 // the first row of each batch
 	rows       int64
-	dead       []bool // rows that match nothing; nil if there are none
-	kept       ledger // the memory of all parts, which is reserved
+	dead       []bool         // rows that match nothing; nil if there are none
+	kept       batch.Retained // the memory of all parts, which is reserved
 }
 
-func (b *builder) build(ctx context.Context) (*Side, error) {
+func (b *builder) build(ctx context.Context) (*BuildSide, error) {
 	if err := b.readAll(ctx); err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func (b *builder) build(ctx context.Context) (*Side, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Side{made: b.shape(), rows: b.rows, dictionary: dictionary, file: b.in.File, held: b.held}
+	s := &BuildSide{made: b.shape(), rows: b.rows, dictionary: dictionary, file: b.in.File, held: b.held}
 	if err := b.search(ctx, s); err != nil {
 		if s.lookups != nil {
 			s.lookups.release()
@@ -92,11 +92,11 @@ func (b *builder) build(ctx context.Context) (*Side, error) {
 }
 
 func (b *builder) shape() shape {
-	s := shape{field: FieldOf(b.recipe.Name, b.fields, b.recipe.Matched), keys: b.keys, types: b.encoder.types}
+	s := shape{field: FieldOf(b.spec.Name, b.fields, b.spec.Matched), keys: b.keys, types: b.encoder.types}
 	if b.time != nil {
 		s.time = &b.time.field
 	}
-	s.defaults = slices.ContainsFunc(b.recipe.Defaults, func(a arrow.Array) bool { return a != nil })
+	s.defaults = slices.ContainsFunc(b.spec.Defaults, func(a arrow.Array) bool { return a != nil })
 	return s
 }
 
@@ -130,16 +130,16 @@ func (b *builder) plan(schema *arrow.Schema) error {
 		return err
 	}
 	b.encoder = newEncoder(types)
-	if b.rank.by, err = rankFields(schema, b.recipe.OrderBy); err != nil {
+	if b.rank.by, err = rankFields(schema, b.spec.OrderBy); err != nil {
 		return err
 	}
-	if b.recipe.Time != nil {
-		if b.time, err = newTimeColumn(schema, *b.recipe.Time); err != nil {
+	if b.spec.Time != nil {
+		if b.time, err = newTimeColumn(schema, *b.spec.Time); err != nil {
 			return err
 		}
-		if b.recipe.Custom != nil {
+		if b.spec.Custom != nil {
 			return fault.New(fault.Invalid, "a custom strategy knows no times").
-				WithRemedy("take `point_in_time` or the custom strategy away from %s", b.recipe.Name)
+				WithRemedy("take `point_in_time` or the custom strategy away from %s", b.spec.Name)
 		}
 		b.timeParts = make([][]arrow.Array, 1)
 	}
@@ -149,12 +149,12 @@ func (b *builder) plan(schema *arrow.Schema) error {
 }
 
 func (b *builder) checkDefaults() error {
-	for i, d := range b.recipe.Defaults {
+	for i, d := range b.spec.Defaults {
 		if d == nil {
 			continue
 		}
 		if i >= len(b.fields) || d.Len() != 1 || !arrow.TypeEqual(d.DataType(), b.fields[i].Type) {
-			return fault.New(fault.Internal, "default %d of %s is not one value of its column's type", i, b.recipe.Name)
+			return fault.New(fault.Internal, "default %d of %s is not one value of its column's type", i, b.spec.Name)
 		}
 	}
 	return nil
@@ -190,7 +190,7 @@ func (b *builder) lists() (lists []*[]arrow.Array, at []int) {
 		}
 	}
 	at = slices.Concat(b.in.Columns, b.in.Key)
-	for _, o := range b.recipe.OrderBy {
+	for _, o := range b.spec.OrderBy {
 		at = append(at, o.Column)
 	}
 	if b.time != nil {
@@ -208,7 +208,7 @@ func (b *builder) take(schema *arrow.Schema, record arrow.RecordBatch) error {
 		return err
 	}
 	if record.NumRows() > b.limit-b.rows {
-		return fault.New(fault.Exhausted, "%s has more than %d rows for one class of buckets, which references do not reach", b.recipe.Name, b.limit).
+		return fault.New(fault.Exhausted, "%s has more than %d rows for one class of buckets, which references do not reach", b.spec.Name, b.limit).
 			WithRemedy("write the staging table with more buckets")
 	}
 	lists, at := b.lists()
@@ -216,7 +216,7 @@ func (b *builder) take(schema *arrow.Schema, record arrow.RecordBatch) error {
 	for i, p := range at {
 		arrays[i] = record.Column(p)
 	}
-	if err := b.held.Grow(b.kept.enter(arrays)); err != nil {
+	if err := b.held.Grow(b.kept.Add(arrays)); err != nil {
 		return err
 	}
 	b.starts = append(b.starts, b.rows)
@@ -246,7 +246,7 @@ func checkTypes(schema *arrow.Schema, record arrow.RecordBatch) error {
 
 // leave releases arrays of the stream, and what was reserved for them alone.
 func (b *builder) leave(arrays *[]arrow.Array) {
-	b.held.Shrink(b.kept.strike(*arrays))
+	b.held.Shrink(b.kept.Remove(*arrays))
 	for _, a := range *arrays {
 		a.Release()
 	}

@@ -30,14 +30,14 @@ func (b *builder) collect(ctx context.Context) (*array.Struct, error) {
 		}
 		columns = append(columns, column)
 	}
-	if b.recipe.Matched != "" {
+	if b.spec.Matched != "" {
 		column, err := b.matched()
 		if err != nil {
 			return nil, err
 		}
 		columns = append(columns, column)
 	}
-	dt := FieldOf(b.recipe.Name, b.fields, b.recipe.Matched).Type.(*arrow.DictionaryType).ValueType
+	dt := FieldOf(b.spec.Name, b.fields, b.spec.Matched).Type.(*arrow.DictionaryType).ValueType
 	whole := array.NewData(dt, int(b.rows)+1, []*memory.Buffer{nil}, columns, 0, 0)
 	defer whole.Release()
 	return array.NewStructData(whole), nil
@@ -46,14 +46,14 @@ func (b *builder) collect(ctx context.Context) (*array.Struct, error) {
 // column makes one column of the dictionary and releases its parts.
 func (b *builder) column(at int, field arrow.Field) (arrow.ArrayData, error) {
 	var first arrow.Array
-	if at < len(b.recipe.Defaults) {
-		first = b.recipe.Defaults[at]
+	if at < len(b.spec.Defaults) {
+		first = b.spec.Defaults[at]
 	}
 	// The copy takes what its parts do, and row 0, which brings validity into
 	// every level.
-	bound := copied(b.parts[at]) + b.rows/8 + firstRow
+	bound := batch.CopySize(b.parts[at]) + b.rows/8 + firstRow
 	if first != nil {
-		bound += copied([]arrow.Array{first})
+		bound += batch.CopySize([]arrow.Array{first})
 	}
 	if err := b.held.Grow(bound); err != nil {
 		return nil, err

@@ -27,7 +27,7 @@ type Input struct {
 	// File names the file of a row, counted from 0 in the order in which the
 	// stream gave its rows. It is asked only while the stream is open or was
 	// read whole, for errors; nil is a stream whose files have no names. Of a
-	// staging side it may be asked from several goroutines at once, for as long
+	// build side it may be asked from several goroutines at once, for as long
 	// as the side lives.
 	File func(row int64) string
 }
@@ -40,9 +40,9 @@ func (in Input) file(row int64) string {
 	return in.File(row)
 }
 
-// Recipe says what a staging side is made of beside its rows, and how it is
+// BuildSpec says what a build side is made of beside its rows, and how it is
 // searched. Positions are those of its stream's schema.
-type Recipe struct {
+type BuildSpec struct {
 	// Name is the level's: the dictionary column's name, and in errors.
 	Name string
 	// Defaults holds, by position in Input.Columns, an array of one value of
@@ -86,12 +86,12 @@ type OverlayColumn struct {
 	Field    int // position in Probe.Columns, of the same type
 }
 
-// Rule says how one staging side is joined.
+// Rule says how one build side is joined.
 type Rule struct {
 	Name       string // the level's: the dictionary column's name, and in errors
 	Kind       rule.Kind
 	Missing    rule.Missing    // of one that fails, a training row without a match is an error
-	Duplicates rule.Duplicates // ordered by Recipe.OrderBy, then as the stream gave them
+	Duplicates rule.Duplicates // ordered by BuildSpec.OrderBy, then as the stream gave them
 	Nulls      rule.Nulls      // of an overlay
 	Time       *TimeRule       // nil: rows have no time
 	Overlays   []OverlayColumn // of an overlay alone
@@ -114,7 +114,7 @@ func (r Rule) check() error {
 		rule.Check(r.Duplicates, rule.AllDuplicates()), rule.Check(r.Nulls, rule.AllNulls()))
 }
 
-// Counts is what one staging side met, counted over the training rows that
+// Counts is what one build side met, counted over the training rows that
 // reached the join. Rows = Matched + Missing; NullKeys are among Missing.
 type Counts struct {
 	Rows       int64 `json:"rows"`
@@ -139,20 +139,20 @@ func (o Options) memory() memory.Allocator {
 	return o.Memory
 }
 
-// Probe is one staging side as a split's join uses it.
+// Probe is one build side as a split's join uses it.
 type Probe struct {
 	// Rule judges the matches; its name is the dictionary column's.
 	Rule Rule
 	// Key holds the positions of the key columns in the training stream,
 	// pairwise with the side's.
 	Key []int
-	// Side gives the side with a reference, which the joiner releases. It is
+	// BuildSide gives the side with a reference, which the joiner releases. It is
 	// asked once, when the first training row has come; ctx ends with the
 	// joined stream.
-	Side func(ctx context.Context) (Joinable, error)
+	BuildSide func(ctx context.Context) (Probeable, error)
 	// Columns holds the side's columns: the fields of the dictionary's struct.
 	Columns []arrow.Field
-	// Matched is the side's Recipe.Matched.
+	// Matched is the side's BuildSpec.Matched.
 	Matched string
 }
 

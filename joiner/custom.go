@@ -11,7 +11,7 @@ import (
 )
 
 // custom hands the keys to a strategy that somebody else brings.
-func (b *builder) custom(ctx context.Context, s *Side) error {
+func (b *builder) custom(ctx context.Context, s *BuildSide) error {
 	c := &customLookups{rows: b.rows}
 	s.lookups = c
 	for i, f := range b.keys {
@@ -25,7 +25,7 @@ func (b *builder) custom(ctx context.Context, s *Side) error {
 		b.leave(&b.orderParts[i])
 	}
 	var err error
-	if c.finder, err = b.recipe.Custom.Index(ctx, c.keys, b.held.Grow); err != nil {
+	if c.finder, err = b.spec.Custom.Index(ctx, c.keys, b.held.Grow); err != nil {
 		return fault.Op(err, "index the keys")
 	}
 	if c.finder == nil {
@@ -40,7 +40,7 @@ func (b *builder) keyColumn(at int, field arrow.Field) (arrow.Array, error) {
 	if len(*list) == 0 {
 		return array.MakeArrayOfNull(b.mem, field.Type, 0), nil
 	}
-	bound := copied(*list) + firstRow
+	bound := batch.CopySize(*list) + firstRow
 	if err := b.held.Grow(bound); err != nil {
 		return nil, err
 	}

@@ -97,11 +97,11 @@ func (d *repeated) run(ctx context.Context) error {
 // pass drops repeated rows among the keys of one pass.
 func (d *repeated) pass(ctx context.Context, pass uint64) error {
 	part := &part{of: d, pass: pass}
-	recipe := Recipe{Name: "repeated rows", OrderBy: make([]Order, len(d.order)), Strategy: rule.StrategyIndex}
+	spec := BuildSpec{Name: "repeated rows", OrderBy: make([]Order, len(d.order)), Strategy: rule.StrategyIndex}
 	for i, o := range d.order {
-		recipe.OrderBy[i] = Order{Column: 1 + i, Descending: o.Descending}
+		spec.OrderBy[i] = Order{Column: 1 + i, Descending: o.Descending}
 	}
-	side, err := Build(ctx, Input{Open: part.open, Key: []int{0}}, recipe, d.opts)
+	side, err := Build(ctx, Input{Open: part.open, Key: []int{0}}, spec, d.opts)
 	defer part.held.Release()
 	if err != nil {
 		return err

@@ -77,8 +77,8 @@ func ExampleCustom() {
 		Rule:    joiner.Rule{Name: "prices"},
 		Key:     []int{0},
 		Columns: []arrow.Field{{Name: "price", Type: arrow.PrimitiveTypes.Int64}},
-		Side: func(ctx context.Context) (joiner.Joinable, error) {
-			return joiner.Build(ctx, prices, joiner.Recipe{Name: "prices", Custom: earlier{}}, joiner.Options{})
+		BuildSide: func(ctx context.Context) (joiner.Probeable, error) {
+			return joiner.Build(ctx, prices, joiner.BuildSpec{Name: "prices", Custom: earlier{}}, joiner.Options{})
 		},
 	}}, joiner.Options{})
 	if err != nil {

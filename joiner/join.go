@@ -89,7 +89,7 @@ type probe struct {
 	columns *keyColumns
 	clock   *timeColumn // nil if the rule has no time
 	field   arrow.Field
-	side    Joinable // nil before the first Next
+	side    Probeable // nil before the first Next
 	shape   shape
 	matcher matcher
 	counts  Counts
@@ -168,12 +168,12 @@ func (j *join) clock(schema *arrow.Schema, at int) (*timeColumn, error) {
 // start asks for the sides, in order.
 func (j *join) start() error {
 	for _, p := range j.probes {
-		side, err := p.Side(j.ctx)
+		side, err := p.BuildSide(j.ctx)
 		if err != nil {
 			return fault.Op(err, "join %s", p.Rule.Name)
 		}
 		if side == nil {
-			return fault.New(fault.Internal, "%s has no staging side", p.Rule.Name)
+			return fault.New(fault.Internal, "%s has no build side", p.Rule.Name)
 		}
 		p.side, p.shape = side, side.shape()
 		if err := p.fits(); err != nil {

@@ -8,8 +8,8 @@ import (
 
 // search makes what keys are searched with, and drops all that is left of the
 // stream.
-func (b *builder) search(ctx context.Context, s *Side) error {
-	if b.recipe.Custom != nil {
+func (b *builder) search(ctx context.Context, s *BuildSide) error {
+	if b.spec.Custom != nil {
 		return b.custom(ctx, s)
 	}
 	if err := b.readTimes(s); err != nil {
@@ -47,9 +47,9 @@ func (b *builder) search(ctx context.Context, s *Side) error {
 
 // lookups leaves keys as they are where they are sorted, or else indexes them.
 func (b *builder) lookups(ctx context.Context, keys vector, repeats *grouping) (lookups, error) {
-	if b.recipe.Strategy.Merges() {
+	if b.spec.Strategy.Merges() {
 		if from, to, ok := sortedRows(keys, b.dead, int32(b.rows)); ok {
-			m := &merged{keys: keys, from: from, to: to, rows: b.rows, how: b.recipe.Strategy, held: b.held}
+			m := &merged{keys: keys, from: from, to: to, rows: b.rows, how: b.spec.Strategy, held: b.held}
 			return m, m.group(ctx, repeats)
 		}
 	}
@@ -61,7 +61,7 @@ func (b *builder) lookups(ctx context.Context, keys vector, repeats *grouping) (
 }
 
 // readTimes reads the times of all rows. A row without one is dead.
-func (b *builder) readTimes(s *Side) error {
+func (b *builder) readTimes(s *BuildSide) error {
 	if b.time == nil {
 		return nil
 	}

@@ -33,20 +33,3 @@ func TestNullsWithoutValues(t *testing.T) {
 		})
 	}
 }
-
-func TestLedgerCountsABufferOnce(t *testing.T) {
-	whole := memory.NewBufferBytes(make([]byte, 100))
-	column := func(from, to int) arrow.Array {
-		b := memory.SliceBuffer(whole, from, to-from)
-		return array.MakeFromData(array.NewData(arrow.PrimitiveTypes.Int8, to-from, []*memory.Buffer{nil, b}, nil, 0, 0))
-	}
-	a, b, c := column(0, 10), column(10, 30), column(0, 100)
-	l := ledger{}
-	require.EqualValues(t, 100, l.enter([]arrow.Array{a, b}))
-	require.EqualValues(t, 0, l.enter([]arrow.Array{c, c}))
-	require.EqualValues(t, 0, l.strike([]arrow.Array{a, c}))
-	require.EqualValues(t, 0, l.strike([]arrow.Array{c}))
-	require.EqualValues(t, 100, l.strike([]arrow.Array{b}))
-	require.Empty(t, l)
-	require.EqualValues(t, 130, copied([]arrow.Array{a, a, b, c}))
-}

@@ -174,10 +174,10 @@ func drain(t testing.TB, r *Reader) ([]string, []Counts, error) {
 	return out, r.Counts(), r.Err()
 }
 
-// built makes the Side function of a probe.
-func built(in Input, recipe Recipe, opts Options) func(context.Context) (Joinable, error) {
-	return func(ctx context.Context) (Joinable, error) {
-		side, err := Build(ctx, in, recipe, opts)
+// built makes the BuildSide function of a probe.
+func built(in Input, spec BuildSpec, opts Options) func(context.Context) (Probeable, error) {
+	return func(ctx context.Context) (Probeable, error) {
+		side, err := Build(ctx, in, spec, opts)
 		if err != nil {
 			return nil, err
 		}
@@ -186,15 +186,15 @@ func built(in Input, recipe Recipe, opts Options) func(context.Context) (Joinabl
 }
 
 // probe looks in the table by its first column, and shows all from column from on.
-func (x *table) probe(t testing.TB, from int, rule Rule, recipe Recipe, opts Options) Probe {
-	recipe.Name = rule.Name
+func (x *table) probe(t testing.TB, from int, rule Rule, spec BuildSpec, opts Options) Probe {
+	spec.Name = rule.Name
 	var shown []int
 	for i := range x.fields[from:] {
 		shown = append(shown, from+i)
 	}
 	return Probe{
-		Rule: rule, Key: []int{0}, Columns: x.fields[from:], Matched: recipe.Matched,
-		Side: built(x.input(t, opts.Memory, []int{0}, shown), recipe, opts),
+		Rule: rule, Key: []int{0}, Columns: x.fields[from:], Matched: spec.Matched,
+		BuildSide: built(x.input(t, opts.Memory, []int{0}, shown), spec, opts),
 	}
 }
 
@@ -228,7 +228,7 @@ func suits(t testing.TB, r *Reader, err error, fails string) {
 }
 
 // holds returns the bytes of memory that a side holds.
-func holds(s *Side) int64 {
+func holds(s *BuildSide) int64 {
 	var keys vector
 	var x *index
 	switch l := s.lookups.(type) {

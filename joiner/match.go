@@ -10,7 +10,7 @@ import (
 // match is how a side in memory answers one join.
 type match struct {
 	ctx    context.Context //nolint:containedctx // of the join that asks, whose calls take none
-	side   *Side
+	side   *BuildSide
 	rule   Rule
 	search search
 

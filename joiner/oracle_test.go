@@ -60,7 +60,7 @@ func (x asked) candidates(row []string) rows {
 		}
 	}
 	slices.SortStableFunc(matches, func(a, b []string) int {
-		for _, o := range x.recipe.OrderBy {
+		for _, o := range x.spec.OrderBy {
 			if c := x.compare(o, a[o.Column], b[o.Column]); c != 0 {
 				return c
 			}
@@ -70,7 +70,7 @@ func (x asked) candidates(row []string) rows {
 	if x.rule.Time == nil {
 		return matches
 	}
-	at := *x.recipe.Time
+	at := *x.spec.Time
 	latest := ""
 	for _, m := range matches {
 		if latest == "" || x.ticks[m[at]] > x.ticks[latest] {
@@ -86,7 +86,7 @@ func (x asked) inTime(row, staging []string) bool {
 		return true
 	}
 	training, ok := x.ticks[row[rule.Column]]
-	tick, has := x.ticks[staging[*x.recipe.Time]]
+	tick, has := x.ticks[staging[*x.spec.Time]]
 	if !ok || !has || tick > training || tick == training && !rule.Exact {
 		return false
 	}
@@ -183,7 +183,7 @@ func combinations(values []string, sides []asked, options []rows) []string {
 				row = append(row, null)
 			}
 		}
-		if side.recipe.Matched != "" {
+		if side.spec.Matched != "" {
 			row = append(row, strconv.FormatBool(match != nil))
 		}
 		out = append(out, combinations(row, sides[1:], options[1:])...)
@@ -227,7 +227,7 @@ func covered(w world, broken int, out []string, counts []Counts) []string {
 		}
 		if c.Duplicates > 0 {
 			seen = append(seen, fmt.Sprintf("duplicates rule %d, kind %d", side.rule.Duplicates, side.rule.Kind),
-				fmt.Sprintf("duplicates rule %d, ordered %v", side.rule.Duplicates, side.recipe.OrderBy != nil),
+				fmt.Sprintf("duplicates rule %d, ordered %v", side.rule.Duplicates, side.spec.OrderBy != nil),
 				fmt.Sprintf("duplicates rule %d, timed %v", side.rule.Duplicates, side.rule.Time != nil))
 		}
 		if len(side.columns) == 0 {
@@ -260,24 +260,24 @@ func (w world) run(t *testing.T, strategy rule.Strategy) (out outcome) {
 	mem, limit := checked(t), budget.New(1<<30)
 	opts := Options{Memory: mem, Budget: limit}
 	var probes []Probe
-	var sides []*Side
+	var sides []*BuildSide
 	for _, s := range w.sides {
 		var columns []arrow.Field
 		for _, at := range s.columns {
 			columns = append(columns, s.fields[at])
 		}
 		if strategy >= 0 {
-			s.recipe.Strategy = strategy
+			s.spec.Strategy = strategy
 		}
-		side, err := Build(t.Context(), s.input(t, mem, s.key, s.columns), s.recipe, opts)
+		side, err := Build(t.Context(), s.input(t, mem, s.key, s.columns), s.spec, opts)
 		require.NoError(t, err)
 		require.GreaterOrEqual(t, side.Bytes(), holds(side))
 		require.LessOrEqual(t, side.Bytes(), holds(side)+word)
 		side.Retain()
 		sides = append(sides, side)
 		probes = append(probes, Probe{
-			Rule: s.rule, Key: s.at, Columns: columns, Matched: s.recipe.Matched,
-			Side: func(context.Context) (Joinable, error) { return side, nil },
+			Rule: s.rule, Key: s.at, Columns: columns, Matched: s.spec.Matched,
+			BuildSide: func(context.Context) (Probeable, error) { return side, nil },
 		})
 	}
 	r, err := Join(t.Context(), w.training.input(t, mem, nil, w.columns), probes, opts)

@@ -24,7 +24,7 @@ func product(t *testing.T, mem memory.Allocator, sizes ...int) (*Reader, error) 
 			staging.rows = append(staging.rows, []string{"7", strconv.Itoa(row)})
 		}
 		rule := Rule{Name: fmt.Sprintf("level%d", i), Duplicates: rule.DuplicatesAll}
-		probes = append(probes, staging.probe(t, 1, rule, Recipe{}, opts))
+		probes = append(probes, staging.probe(t, 1, rule, BuildSpec{}, opts))
 	}
 	return Join(t.Context(), training.input(t, mem, nil, []int{1}), probes, opts)
 }

@@ -29,8 +29,8 @@ func TestOrderOfEveryType(t *testing.T) {
 			training := table{name: "training", fields: columns(t, "request long"), rows: parse("7")}
 			for _, descending := range []bool{false, true} {
 				opts := Options{Memory: checked(t)}
-				recipe := Recipe{OrderBy: []Order{{Column: 1, Descending: descending}}}
-				probe := staging.probe(t, 1, Rule{Name: "s", Duplicates: rule.DuplicatesAll}, recipe, opts)
+				spec := BuildSpec{OrderBy: []Order{{Column: 1, Descending: descending}}}
+				probe := staging.probe(t, 1, Rule{Name: "s", Duplicates: rule.DuplicatesAll}, spec, opts)
 				r, err := Join(t.Context(), training.input(t, opts.Memory, nil, nil), []Probe{probe}, opts)
 				require.NoError(t, err)
 				got, _, err := drain(t, r)
@@ -50,7 +50,7 @@ func TestOrderOfEveryType(t *testing.T) {
 	t.Run("lists have no order", func(t *testing.T) {
 		mem := checked(t)
 		staging := table{name: "staging", fields: columns(t, "req long", "v longs")}
-		_, err := Build(t.Context(), staging.input(t, mem, []int{0}, nil), Recipe{Name: "s", OrderBy: []Order{{Column: 1}}}, Options{Memory: mem})
+		_, err := Build(t.Context(), staging.input(t, mem, []int{0}, nil), BuildSpec{Name: "s", OrderBy: []Order{{Column: 1}}}, Options{Memory: mem})
 		require.ErrorContains(t, err, "rows cannot be ordered by column v of type list")
 		require.Equal(t, fault.Invalid, fault.KindOf(err))
 	})

@@ -13,7 +13,7 @@ import (
 )
 
 // One training table (request, at, word) and one staging table (req, at, word,
-// rank), of which word and rank go on. The recipe's order and time name
+// rank), of which word and rank go on. The spec's order and time name
 // positions in the staging table.
 func ruleTables(t *testing.T, training, staging string) (table, table) {
 	return table{name: "training", fields: columns(t, "request long", "at long", "word string"), rows: parse(training), cuts: twos(training)},
@@ -42,25 +42,25 @@ func TestRules(t *testing.T) {
 	cases := map[string]struct {
 		training, staging string
 		rule              Rule
-		recipe            Recipe
+		spec              BuildSpec
 		want              string
 		counts            Counts
 		fails             string
 	}{
-		"semi":              {people, facts, Rule{Kind: rule.Semi}, Recipe{}, "7 0 a x 2, 8 0 b - 3", Counts{Rows: 4, Matched: 2, Missing: 2, NullKeys: 1, Duplicates: 1}, ""},
-		"semi does not mul": {people, facts, Rule{Kind: rule.Semi, Duplicates: rule.DuplicatesAll}, Recipe{}, "7 0 a x 2, 8 0 b - 3", Counts{Rows: 4, Matched: 2, Missing: 2, NullKeys: 1, Duplicates: 1}, ""},
-		"anti":              {people, facts, Rule{Kind: rule.Anti}, Recipe{}, "9 0 c - -, - 0 d - -", Counts{Rows: 4, Matched: 2, Missing: 2, NullKeys: 1, Duplicates: 1}, ""},
-		"all":               {people, facts, Rule{Duplicates: rule.DuplicatesAll}, Recipe{}, "7 0 a x 2, 7 0 a z 1, 8 0 b - 3, 9 0 c - -, - 0 d - -", Counts{Rows: 4, Matched: 2, Missing: 2, NullKeys: 1, Duplicates: 1}, ""},
-		"all, inner":        {people, facts, Rule{Kind: rule.Inner, Duplicates: rule.DuplicatesAll}, Recipe{}, "7 0 a x 2, 7 0 a z 1, 8 0 b - 3", Counts{Rows: 4, Matched: 2, Missing: 2, NullKeys: 1, Duplicates: 1}, ""},
-		"all, ordered":      {"7 0 a", facts, Rule{Duplicates: rule.DuplicatesAll}, Recipe{OrderBy: []Order{{Column: 3}}}, "7 0 a z 1, 7 0 a x 2", Counts{Rows: 1, Matched: 1, Duplicates: 1}, ""},
-		"first, ordered":    {"7 0 a", facts, Rule{Duplicates: rule.DuplicatesFirst}, Recipe{OrderBy: []Order{{Column: 3}}}, "7 0 a z 1", Counts{Rows: 1, Matched: 1, Duplicates: 1, Resolved: 1}, ""},
-		"last, ordered":     {"7 0 a", facts, Rule{Duplicates: rule.DuplicatesLast}, Recipe{OrderBy: []Order{{Column: 3}}}, "7 0 a x 2", Counts{Rows: 1, Matched: 1, Duplicates: 1, Resolved: 1}, ""},
-		"first, descending": {"7 0 a", facts, Rule{Duplicates: rule.DuplicatesFirst}, Recipe{OrderBy: []Order{{Column: 3, Descending: true}}}, "7 0 a x 2", Counts{Rows: 1, Matched: 1, Duplicates: 1, Resolved: 1}, ""},
-		"nulls are last":    {"7 0 a", "7 0 x -, 7 0 y 1, 7 0 z 2", Rule{Duplicates: rule.DuplicatesAll}, Recipe{OrderBy: []Order{{Column: 3}}}, "7 0 a y 1, 7 0 a z 2, 7 0 a x -", Counts{Rows: 1, Matched: 1, Duplicates: 1}, ""},
+		"semi":              {people, facts, Rule{Kind: rule.Semi}, BuildSpec{}, "7 0 a x 2, 8 0 b - 3", Counts{Rows: 4, Matched: 2, Missing: 2, NullKeys: 1, Duplicates: 1}, ""},
+		"semi does not mul": {people, facts, Rule{Kind: rule.Semi, Duplicates: rule.DuplicatesAll}, BuildSpec{}, "7 0 a x 2, 8 0 b - 3", Counts{Rows: 4, Matched: 2, Missing: 2, NullKeys: 1, Duplicates: 1}, ""},
+		"anti":              {people, facts, Rule{Kind: rule.Anti}, BuildSpec{}, "9 0 c - -, - 0 d - -", Counts{Rows: 4, Matched: 2, Missing: 2, NullKeys: 1, Duplicates: 1}, ""},
+		"all":               {people, facts, Rule{Duplicates: rule.DuplicatesAll}, BuildSpec{}, "7 0 a x 2, 7 0 a z 1, 8 0 b - 3, 9 0 c - -, - 0 d - -", Counts{Rows: 4, Matched: 2, Missing: 2, NullKeys: 1, Duplicates: 1}, ""},
+		"all, inner":        {people, facts, Rule{Kind: rule.Inner, Duplicates: rule.DuplicatesAll}, BuildSpec{}, "7 0 a x 2, 7 0 a z 1, 8 0 b - 3", Counts{Rows: 4, Matched: 2, Missing: 2, NullKeys: 1, Duplicates: 1}, ""},
+		"all, ordered":      {"7 0 a", facts, Rule{Duplicates: rule.DuplicatesAll}, BuildSpec{OrderBy: []Order{{Column: 3}}}, "7 0 a z 1, 7 0 a x 2", Counts{Rows: 1, Matched: 1, Duplicates: 1}, ""},
+		"first, ordered":    {"7 0 a", facts, Rule{Duplicates: rule.DuplicatesFirst}, BuildSpec{OrderBy: []Order{{Column: 3}}}, "7 0 a z 1", Counts{Rows: 1, Matched: 1, Duplicates: 1, Resolved: 1}, ""},
+		"last, ordered":     {"7 0 a", facts, Rule{Duplicates: rule.DuplicatesLast}, BuildSpec{OrderBy: []Order{{Column: 3}}}, "7 0 a x 2", Counts{Rows: 1, Matched: 1, Duplicates: 1, Resolved: 1}, ""},
+		"first, descending": {"7 0 a", facts, Rule{Duplicates: rule.DuplicatesFirst}, BuildSpec{OrderBy: []Order{{Column: 3, Descending: true}}}, "7 0 a x 2", Counts{Rows: 1, Matched: 1, Duplicates: 1, Resolved: 1}, ""},
+		"nulls are last":    {"7 0 a", "7 0 x -, 7 0 y 1, 7 0 z 2", Rule{Duplicates: rule.DuplicatesAll}, BuildSpec{OrderBy: []Order{{Column: 3}}}, "7 0 a y 1, 7 0 a z 2, 7 0 a x -", Counts{Rows: 1, Matched: 1, Duplicates: 1}, ""},
 		"nulls are last, descending": {
 			"7 0 a", "7 0 x -, 7 0 y 1, 7 0 z 2",
 			Rule{Duplicates: rule.DuplicatesAll},
-			Recipe{OrderBy: []Order{{Column: 3, Descending: true}}},
+			BuildSpec{OrderBy: []Order{{Column: 3, Descending: true}}},
 			"7 0 a z 2, 7 0 a y 1, 7 0 a x -",
 			Counts{Rows: 1, Matched: 1, Duplicates: 1},
 			"",
@@ -68,7 +68,7 @@ func TestRules(t *testing.T) {
 		"ties go by arrival": {
 			"7 0 a", "7 0 x 1, 7 0 y 1, 7 0 z 0",
 			Rule{Duplicates: rule.DuplicatesLast},
-			Recipe{OrderBy: []Order{{Column: 3, Descending: true}}},
+			BuildSpec{OrderBy: []Order{{Column: 3, Descending: true}}},
 			"7 0 a z 0",
 			Counts{Rows: 1, Matched: 1, Duplicates: 1, Resolved: 1},
 			"",
@@ -76,7 +76,7 @@ func TestRules(t *testing.T) {
 		"the second order column": {
 			"7 0 a", "7 0 x 1, 7 0 a 1, 7 0 c 0",
 			Rule{Duplicates: rule.DuplicatesAll},
-			Recipe{OrderBy: []Order{{Column: 3, Descending: true}, {Column: 2}}},
+			BuildSpec{OrderBy: []Order{{Column: 3, Descending: true}, {Column: 2}}},
 			"7 0 a a 1, 7 0 a x 1, 7 0 a c 0",
 			Counts{Rows: 1, Matched: 1, Duplicates: 1},
 			"",
@@ -84,7 +84,7 @@ func TestRules(t *testing.T) {
 		"default": {
 			people, facts,
 			Rule{Duplicates: rule.DuplicatesFirst},
-			Recipe{Defaults: []arrow.Array{none}},
+			BuildSpec{Defaults: []arrow.Array{none}},
 			"7 0 a x 2, 8 0 b - 3, 9 0 c none -, - 0 d none -",
 			Counts{Rows: 4, Matched: 2, Missing: 2, NullKeys: 1, Duplicates: 1, Resolved: 1, Defaulted: 2},
 			"",
@@ -92,7 +92,7 @@ func TestRules(t *testing.T) {
 		"default of dropped rows": {
 			people, facts,
 			Rule{Kind: rule.Inner, Duplicates: rule.DuplicatesFirst},
-			Recipe{Defaults: []arrow.Array{none, nil}},
+			BuildSpec{Defaults: []arrow.Array{none, nil}},
 			"7 0 a x 2, 8 0 b - 3",
 			Counts{Rows: 4, Matched: 2, Missing: 2, NullKeys: 1, Duplicates: 1, Resolved: 1},
 			"",
@@ -100,7 +100,7 @@ func TestRules(t *testing.T) {
 		"matched": {
 			people, facts,
 			Rule{Duplicates: rule.DuplicatesFirst},
-			Recipe{Matched: "has"},
+			BuildSpec{Matched: "has"},
 			"7 0 a x 2 true, 8 0 b - 3 true, 9 0 c - - false, - 0 d - - false",
 			Counts{Rows: 4, Matched: 2, Missing: 2, NullKeys: 1, Duplicates: 1, Resolved: 1},
 			"",
@@ -108,7 +108,7 @@ func TestRules(t *testing.T) {
 		"overlay, nulls replace": {
 			people, facts,
 			Rule{Kind: rule.Overlay, Duplicates: rule.DuplicatesFirst, Overlays: []OverlayColumn{{Training: 2, Field: 0}}},
-			Recipe{},
+			BuildSpec{},
 			"7 0 x x 2, 8 0 - - 3, 9 0 c - -, - 0 d - -",
 			Counts{Rows: 4, Matched: 2, Missing: 2, NullKeys: 1, Duplicates: 1, Resolved: 1},
 			"",
@@ -116,7 +116,7 @@ func TestRules(t *testing.T) {
 		"overlay, nulls kept": {
 			people, facts,
 			Rule{Kind: rule.Overlay, Nulls: rule.NullsKeep, Duplicates: rule.DuplicatesFirst, Overlays: []OverlayColumn{{Training: 2, Field: 0}}},
-			Recipe{},
+			BuildSpec{},
 			"7 0 x x 2, 8 0 b - 3, 9 0 c - -, - 0 d - -",
 			Counts{Rows: 4, Matched: 2, Missing: 2, NullKeys: 1, Duplicates: 1, Resolved: 1},
 			"",
@@ -124,7 +124,7 @@ func TestRules(t *testing.T) {
 		"a default overlays nothing": {
 			people, facts,
 			Rule{Kind: rule.Overlay, Duplicates: rule.DuplicatesFirst, Overlays: []OverlayColumn{{Training: 2, Field: 0}}},
-			Recipe{Defaults: []arrow.Array{none}},
+			BuildSpec{Defaults: []arrow.Array{none}},
 			"7 0 x x 2, 8 0 - - 3, 9 0 c none -, - 0 d none -",
 			Counts{Rows: 4, Matched: 2, Missing: 2, NullKeys: 1, Duplicates: 1, Resolved: 1, Defaulted: 2},
 			"",
@@ -132,7 +132,7 @@ func TestRules(t *testing.T) {
 		"overlay with a product": {
 			"7 0 a, 9 0 b", facts,
 			Rule{Kind: rule.Overlay, Duplicates: rule.DuplicatesAll, Overlays: []OverlayColumn{{Training: 2, Field: 0}}},
-			Recipe{},
+			BuildSpec{},
 			"7 0 x x 2, 7 0 z z 1, 9 0 b - -",
 			Counts{Rows: 2, Matched: 1, Missing: 1, Duplicates: 1},
 			"",
@@ -140,7 +140,7 @@ func TestRules(t *testing.T) {
 		"time": {
 			"7 9 -, 7 10 -, 7 11 -, 7 15 -, 7 16 -, 8 12 -, 7 - -, - 10 -", events,
 			Rule{Time: atTime(5, true)},
-			Recipe{Time: new(1)},
+			BuildSpec{Time: new(1)},
 			"7 9 - - -, 7 10 - a 1, 7 11 - a 1, 7 15 - a 1, 7 16 - - -, 8 12 - e 1, 7 - - - -, - 10 - - -",
 			Counts{Rows: 8, Matched: 4, Missing: 4, NullKeys: 1},
 			"",
@@ -148,7 +148,7 @@ func TestRules(t *testing.T) {
 		"time, not exact": {
 			"7 10 -, 7 11 -, 7 20 -", events,
 			Rule{Time: atTime(10, false)},
-			Recipe{Time: new(1)},
+			BuildSpec{Time: new(1)},
 			"7 10 - - -, 7 11 - a 1, 7 20 - a 1",
 			Counts{Rows: 3, Matched: 2, Missing: 1},
 			"",
@@ -156,7 +156,7 @@ func TestRules(t *testing.T) {
 		"one row of the future": {
 			"8 9 -, 8 10 -", events,
 			Rule{Kind: rule.Inner, Time: atTime(1<<63-1, true)},
-			Recipe{Time: new(1)},
+			BuildSpec{Time: new(1)},
 			"8 10 - e 1",
 			Counts{Rows: 2, Matched: 1, Missing: 1},
 			"",
@@ -164,7 +164,7 @@ func TestRules(t *testing.T) {
 		"times at the ends of what a number holds": {
 			"7 9223372036854775807 -, 7 -9223372036854775808 -", "7 -9223372036854775808 a 1",
 			Rule{Time: atTime(1<<63-1, true)},
-			Recipe{Time: new(1)},
+			BuildSpec{Time: new(1)},
 			"7 9223372036854775807 - - -, 7 -9223372036854775808 - a 1",
 			Counts{Rows: 2, Matched: 1, Missing: 1},
 			"",
@@ -172,7 +172,7 @@ func TestRules(t *testing.T) {
 		"several rows of the latest time": {
 			"7 19 -, 7 20 -", events,
 			Rule{Time: atTime(100, true)},
-			Recipe{Time: new(1)},
+			BuildSpec{Time: new(1)},
 			"",
 			Counts{},
 			"join history: several rows of history have the key request=7 at one time, in files staging-0.parquet and staging-1.parquet; " +
@@ -181,7 +181,7 @@ func TestRules(t *testing.T) {
 		"the first of the latest time": {
 			"7 19 -, 7 20 -", events,
 			Rule{Duplicates: rule.DuplicatesFirst, Time: atTime(100, true)},
-			Recipe{Time: new(1), OrderBy: []Order{{Column: 3}}},
+			BuildSpec{Time: new(1), OrderBy: []Order{{Column: 3}}},
 			"7 19 - a 1, 7 20 - c 1",
 			Counts{Rows: 2, Matched: 2, Duplicates: 1, Resolved: 1},
 			"",
@@ -189,7 +189,7 @@ func TestRules(t *testing.T) {
 		"the last of the latest time": {
 			"7 19 -, 7 20 -", events,
 			Rule{Duplicates: rule.DuplicatesLast, Time: atTime(100, true)},
-			Recipe{Time: new(1)},
+			BuildSpec{Time: new(1)},
 			"7 19 - a 1, 7 20 - c 1",
 			Counts{Rows: 2, Matched: 2, Duplicates: 1, Resolved: 1},
 			"",
@@ -197,7 +197,7 @@ func TestRules(t *testing.T) {
 		"all of the latest time": {
 			"7 19 -, 7 20 -", events,
 			Rule{Duplicates: rule.DuplicatesAll, Time: atTime(100, true)},
-			Recipe{Time: new(1)},
+			BuildSpec{Time: new(1)},
 			"7 19 - a 1, 7 20 - b 2, 7 20 - c 1",
 			Counts{Rows: 2, Matched: 2, Duplicates: 1},
 			"",
@@ -205,7 +205,7 @@ func TestRules(t *testing.T) {
 		"nothing within the tolerance is an error": {
 			"7 16 -", events,
 			Rule{Missing: rule.MissingError, Time: atTime(5, true)},
-			Recipe{Time: new(1)},
+			BuildSpec{Time: new(1)},
 			"",
 			Counts{},
 			"join history: no row of history is within the tolerance for the key request=7 (file training-0.parquet); " +
@@ -217,8 +217,8 @@ func TestRules(t *testing.T) {
 			for _, strategy := range []rule.Strategy{rule.StrategyAuto, rule.StrategyIndex} {
 				opts := Options{Memory: checked(t)}
 				training, staging := ruleTables(t, c.training, c.staging)
-				c.rule.Name, c.recipe.Strategy = "history", strategy
-				probe := staging.probe(t, 2, c.rule, c.recipe, opts)
+				c.rule.Name, c.spec.Strategy = "history", strategy
+				probe := staging.probe(t, 2, c.rule, c.spec, opts)
 				r, err := Join(t.Context(), training.input(t, opts.Memory, nil, []int{0, 1, 2}), []Probe{probe}, opts)
 				require.NoError(t, err)
 				comesTo(t, r, c.want, c.counts, c.fails)
@@ -236,7 +236,7 @@ func TestTheLastOverlayThatMatchesWins(t *testing.T) {
 		for i, cells := range []string{"1 x, 2 x, 3 x", "2 y, 3 -, 5 y"} {
 			staging := table{name: "staging", fields: columns(t, "req long", "word string"), rows: parse(cells)}
 			one := Rule{Name: fmt.Sprintf("level%d", i), Kind: rule.Overlay, Nulls: nulls, Overlays: []OverlayColumn{{Training: 0, Field: 0}}}
-			probes = append(probes, staging.probe(t, 1, one, Recipe{}, opts))
+			probes = append(probes, staging.probe(t, 1, one, BuildSpec{}, opts))
 		}
 		r, err := Join(t.Context(), training.input(t, opts.Memory, nil, []int{1}), probes, opts)
 		require.NoError(t, err)

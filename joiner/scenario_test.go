@@ -135,7 +135,7 @@ func TestOneStagingTable(t *testing.T) {
 			training := table{name: "training", fields: columns(t, "request long", "item string"), rows: parse(c.training), cuts: twos(c.training)}
 			staging := table{name: "staging", fields: columns(t, "req int", "country string"), rows: parse(c.staging), cuts: twos(c.staging)}
 			opts := Options{Memory: mem}
-			r, err := Join(t.Context(), training.input(t, mem, nil, []int{0, 1}), []Probe{staging.probe(t, 1, c.rule, Recipe{}, opts)}, opts)
+			r, err := Join(t.Context(), training.input(t, mem, nil, []int{0, 1}), []Probe{staging.probe(t, 1, c.rule, BuildSpec{}, opts)}, opts)
 			require.NoError(t, err)
 			comesTo(t, r, c.want, c.counts, c.fails)
 		})
@@ -170,7 +170,7 @@ func TestSeveralStagingTables(t *testing.T) {
 		for _, s := range sides {
 			probes = append(probes, Probe{
 				Rule: s.rule, Key: s.at, Columns: []arrow.Field{s.fields[s.columns[0]]},
-				Side: built(s.input(t, mem, s.key, s.columns), Recipe{Name: s.rule.Name}, Options{Memory: mem}),
+				BuildSide: built(s.input(t, mem, s.key, s.columns), BuildSpec{Name: s.rule.Name}, Options{Memory: mem}),
 			})
 		}
 		r, err := Join(t.Context(), training.input(t, mem, nil, []int{2, 0}), probes, Options{Memory: mem})
@@ -226,13 +226,13 @@ func TestSchema(t *testing.T) {
 	}}
 	require.Equal(t, want, FieldOf("history", required, ""))
 
-	side, err := Build(t.Context(), staging.input(t, mem, []int{0}, []int{1, 2}), Recipe{Name: "built as another"}, Options{Memory: mem})
+	side, err := Build(t.Context(), staging.input(t, mem, []int{0}, []int{1, 2}), BuildSpec{Name: "built as another"}, Options{Memory: mem})
 	require.NoError(t, err)
 	require.Equal(t, FieldOf("built as another", required, ""), side.Field())
 	require.EqualValues(t, 1, side.Rows())
 	r, err := Join(t.Context(), training.input(t, mem, nil, []int{1}), []Probe{{
 		Rule: Rule{Name: "history"}, Key: []int{0}, Columns: required,
-		Side: func(context.Context) (Joinable, error) { return side, nil },
+		BuildSide: func(context.Context) (Probeable, error) { return side, nil },
 	}}, Options{Memory: mem})
 	require.NoError(t, err)
 	require.True(t, r.Schema().Equal(arrow.NewSchema([]arrow.Field{training.fields[1], want}, nil)), "%s", r.Schema())
@@ -263,7 +263,7 @@ func TestKeyTypes(t *testing.T) {
 			training := table{fields: columns(t, "k "+c.training), rows: rows{{null}}}
 			staging := table{fields: columns(t, "r "+c.staging)}
 			opts := Options{Memory: mem}
-			probe := staging.probe(t, 1, Rule{Name: "history"}, Recipe{}, opts)
+			probe := staging.probe(t, 1, Rule{Name: "history"}, BuildSpec{}, opts)
 			r, err := Join(t.Context(), training.input(t, mem, nil, []int{0}), []Probe{probe}, opts)
 			suits(t, r, err, c.fails)
 		})

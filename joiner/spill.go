@@ -11,9 +11,9 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// Sliced is a staging side that does not fit in memory: its rows lie on local
+// Sliced is a build side that does not fit in memory: its rows lie on local
 // disk, in slices by a hash of their key, each of them small enough to be a
-// [Side] for a while. It never changes, any number of joins may use it at once,
+// [BuildSide] for a while. It never changes, any number of joins may use it at once,
 // and it is counted by reference.
 //
 // A join of it reads the keys of its training rows first. Slice after slice it
@@ -23,7 +23,7 @@ import (
 // for each training row, so that training rows keep their order.
 type Sliced struct {
 	parts   *Parts
-	recipe  Recipe // with the positions of the stored columns
+	spec    BuildSpec // with the positions of the stored columns
 	made    shape
 	zero    *array.Struct // what a dictionary begins with: row 0
 	opts    Options
@@ -31,19 +31,19 @@ type Sliced struct {
 	spilled *atomic.Int64
 }
 
-// Spill reads a staging side whole, as Build does, and writes it to local
+// Spill reads a build side whole, as Build does, and writes it to local
 // disk. The caller releases what it returns; after an error nothing is held.
 // Rows, references and errors of its joins are those of the side that Build
 // would have made, except that dictionaries hold the rows that a batch refers
 // to. A custom strategy cannot be sliced: it is exhausted.
-func Spill(ctx context.Context, in Input, recipe Recipe, opts Options, how Spilling) (*Sliced, error) {
-	s, err := spill(ctx, in, recipe, opts, how)
-	return s, fault.Op(err, "write the staging side %s to local disk", recipe.Name)
+func Spill(ctx context.Context, in Input, spec BuildSpec, opts Options, how Spilling) (*Sliced, error) {
+	s, err := spill(ctx, in, spec, opts, how)
+	return s, fault.Op(err, "write the build side %s to local disk", spec.Name)
 }
 
-func spill(ctx context.Context, in Input, recipe Recipe, opts Options, how Spilling) (*Sliced, error) {
-	if recipe.Custom != nil {
-		return nil, fault.New(fault.Exhausted, "%s does not fit in memory, and its custom strategy needs it whole", recipe.Name).
+func spill(ctx context.Context, in Input, spec BuildSpec, opts Options, how Spilling) (*Sliced, error) {
+	if spec.Custom != nil {
+		return nil, fault.New(fault.Exhausted, "%s does not fit in memory, and its custom strategy needs it whole", spec.Name).
 			WithRemedy("raise the server's memory budget, take the custom strategy away, or write the staging table with more buckets")
 	}
 	s := &Sliced{opts: opts, how: how, spilled: &atomic.Int64{}}
@@ -52,7 +52,7 @@ func spill(ctx context.Context, in Input, recipe Recipe, opts Options, how Spill
 	var clock *timeColumn
 	d.begin = func(schema *arrow.Schema) error {
 		// The builder that Build would use knows what must be there.
-		b := &builder{in: in, recipe: recipe}
+		b := &builder{in: in, spec: spec}
 		if err := b.plan(schema); err != nil {
 			return err
 		}
@@ -75,7 +75,7 @@ func spill(ctx context.Context, in Input, recipe Recipe, opts Options, how Spill
 		return nil, err
 	}
 	s.spilled.Store(s.parts.Bytes())
-	s.place(recipe, d.at)
+	s.place(spec, d.at)
 	if s.zero, err = s.first(ctx); err != nil {
 		s.parts.Release()
 		return nil, err
@@ -84,7 +84,7 @@ func spill(ctx context.Context, in Input, recipe Recipe, opts Options, how Spill
 }
 
 // place turns positions of the stream into positions of the stored columns.
-func (s *Sliced) place(recipe Recipe, at []int) {
+func (s *Sliced) place(spec BuildSpec, at []int) {
 	moved := func(positions []int) []int {
 		out := make([]int, len(positions))
 		for i, p := range positions {
@@ -93,13 +93,13 @@ func (s *Sliced) place(recipe Recipe, at []int) {
 		return out
 	}
 	s.parts.in.Key, s.parts.in.Columns = moved(s.parts.in.Key), moved(s.parts.in.Columns)
-	s.recipe = recipe
-	s.recipe.OrderBy = slices.Clone(recipe.OrderBy)
-	for i, o := range recipe.OrderBy {
-		s.recipe.OrderBy[i].Column = slices.Index(at, o.Column)
+	s.spec = spec
+	s.spec.OrderBy = slices.Clone(spec.OrderBy)
+	for i, o := range spec.OrderBy {
+		s.spec.OrderBy[i].Column = slices.Index(at, o.Column)
 	}
-	if recipe.Time != nil {
-		s.recipe.Time = new(slices.Index(at, *recipe.Time))
+	if spec.Time != nil {
+		s.spec.Time = new(slices.Index(at, *spec.Time))
 	}
 }
 
@@ -151,7 +151,7 @@ func without(null []bool, to []int32) {
 
 // first makes row 0 of the dictionaries, as the side without rows has it.
 func (s *Sliced) first(ctx context.Context) (*array.Struct, error) {
-	side, err := build(ctx, s.parts.input(nil), s.recipe, s.opts, maxRows)
+	side, err := build(ctx, s.parts.input(nil), s.spec, s.opts, maxRows)
 	if err != nil {
 		return nil, err
 	}
@@ -179,11 +179,11 @@ func (s *Sliced) Release() {
 	}
 }
 
-// Side returns the side for one join, with a reference of its own. rows gives
+// ProbedBy returns the side for one join, with a reference of its own. rows gives
 // the training rows of that join once more, in the same order, with their key
 // columns (Key) and, if the rule has a time, the time column (the one of
 // Columns). The join asks for them when it asks for the side.
-func (s *Sliced) Side(rows Input) Joinable {
+func (s *Sliced) ProbedBy(rows Input) Probeable {
 	s.Retain()
 	return &slicedSide{Sliced: s, training: rows}
 }

@@ -29,7 +29,7 @@ func (n *noting) gatherAll(ctx context.Context, asked, rows []stored, w *noteWri
 }
 
 func (n *noting) gatherPortion(ctx context.Context, asked, rows []stored, w *noteWriter) error {
-	store, err := n.side.how.Disk(n.side.recipe.Name)
+	store, err := n.side.how.Disk(n.side.spec.Name)
 	if err != nil {
 		return err
 	}
@@ -39,10 +39,10 @@ func (n *noting) gatherPortion(ctx context.Context, asked, rows []stored, w *not
 	if err := g.grow(countOf(asked) * runSize); err != nil {
 		return err
 	}
-	if g.order, err = rankFields(n.side.parts.schema, n.side.recipe.OrderBy); err != nil {
+	if g.order, err = rankFields(n.side.parts.schema, n.side.spec.OrderBy); err != nil {
 		return err
 	}
-	err = n.chunks(ctx, rows, func(side *Side, chunk []stored) error {
+	err = n.chunks(ctx, rows, func(side *BuildSide, chunk []stored) error {
 		members, err := g.take(ctx, side, asked)
 		if err != nil {
 			return err
@@ -101,7 +101,7 @@ func (g *gathering) close() {
 }
 
 // take notes the runs of a chunk, and lists the rows that they consist of.
-func (g *gathering) take(ctx context.Context, side *Side, asked []stored) ([]int32, error) {
+func (g *gathering) take(ctx context.Context, side *BuildSide, asked []stored) ([]int32, error) {
 	var members []int32
 	begun := map[int32]int64{} // by the first row of a run, where it begins in members
 	row, more := 0, int64(0)
@@ -314,7 +314,7 @@ func (g *gathering) addMerged(runs []run) error {
 // which stands before it.
 func (g *gathering) before(a *opened, r run, b *opened, s run) bool {
 	for i := range g.order {
-		column := g.side.recipe.OrderBy[i].Column
+		column := g.side.spec.OrderBy[i].Column
 		if c := g.order[i].compare(a.rows.Column(column), int(r.from-a.at.from), b.rows.Column(column), int(s.from-b.at.from)); c != 0 {
 			return c < 0
 		}
@@ -375,7 +375,7 @@ func (g *gathering) shown(b arrow.RecordBatch) *array.Struct {
 	for _, at := range g.side.parts.in.Columns {
 		fields = append(fields, b.Column(at).Data())
 	}
-	if g.side.recipe.Matched != "" {
+	if g.side.spec.Matched != "" {
 		bits := make([]byte, bitutil.BytesForBits(int64(rows)))
 		bitutil.SetBitsTo(bits, 0, int64(rows), true)
 		matched := array.NewData(arrow.FixedWidthTypes.Boolean, rows, []*memory.Buffer{nil, memory.NewBufferBytes(bits)}, nil, 0, 0)

@@ -37,11 +37,11 @@ func BenchmarkSpilled(b *testing.B) {
 			b.Helper()
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(wanted)), "ns/row")
 		}
-		joined := func(b *testing.B, side func(context.Context) (Joinable, error)) {
+		joined := func(b *testing.B, side func(context.Context) (Probeable, error)) {
 			b.Helper()
 			b.ReportAllocs()
 			for b.Loop() {
-				r, err := Join(b.Context(), training, []Probe{{Rule: Rule{Name: "s"}, Key: []int{0}, Columns: []arrow.Field{shown}, Side: side}}, opts)
+				r, err := Join(b.Context(), training, []Probe{{Rule: Rule{Name: "s"}, Key: []int{0}, Columns: []arrow.Field{shown}, BuildSide: side}}, opts)
 				require.NoError(b, err)
 				for r.Next() {
 				}
@@ -51,21 +51,21 @@ func BenchmarkSpilled(b *testing.B) {
 			report(b)
 		}
 		b.Run(order+"/memory", func(b *testing.B) {
-			joined(b, func(ctx context.Context) (Joinable, error) { return Build(ctx, staging, Recipe{Name: "s"}, opts) })
+			joined(b, func(ctx context.Context) (Probeable, error) { return Build(ctx, staging, BuildSpec{Name: "s"}, opts) })
 		})
 		b.Run(order+"/write", func(b *testing.B) {
 			for b.Loop() {
-				side, err := Spill(b.Context(), staging, Recipe{Name: "s"}, opts, how)
+				side, err := Spill(b.Context(), staging, BuildSpec{Name: "s"}, opts, how)
 				require.NoError(b, err)
 				side.Release()
 			}
 			report(b)
 		})
 		b.Run(order+"/disk", func(b *testing.B) {
-			side, err := Spill(b.Context(), staging, Recipe{Name: "s"}, opts, how)
+			side, err := Spill(b.Context(), staging, BuildSpec{Name: "s"}, opts, how)
 			require.NoError(b, err)
 			defer side.Release()
-			joined(b, func(context.Context) (Joinable, error) { return side.Side(training), nil })
+			joined(b, func(context.Context) (Probeable, error) { return side.ProbedBy(training), nil })
 		})
 	}
 }

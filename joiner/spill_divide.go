@@ -26,7 +26,7 @@ type dividing struct {
 	opts  Options
 	out   *Parts
 	held  *budget.Reservation
-	kept  ledger
+	kept  batch.Retained
 	most  int64 // bytes that wait
 	bytes int64 // that do wait
 	rows  int64 // that do wait
@@ -39,7 +39,7 @@ type waiting struct {
 	columns []arrow.Array // those that are kept, then the rows' numbers
 	rows    []int32       // the rows, part after part
 	ends    []int32       // where each part ends in rows
-	bytes   int64         // reserved for it, beside the ledger's
+	bytes   int64         // reserved for it, beside what its columns keep
 }
 
 func (d *dividing) divide(ctx context.Context, parts int, opts Options, how Spilling) (*Parts, error) {
@@ -52,7 +52,7 @@ func (d *dividing) divide(ctx context.Context, parts int, opts Options, how Spil
 	if err != nil {
 		return nil, err
 	}
-	d.opts, d.held, d.kept, d.most = opts, held, ledger{}, how.memory(opts.Budget)/2
+	d.opts, d.held, d.kept, d.most = opts, held, batch.Retained{}, how.memory(opts.Budget)/2
 	d.out = &Parts{in: d.in, store: store, parts: make([]storedPart, parts), opts: opts}
 	d.out.refs.Store(1)
 	if err := d.read(ctx); err != nil {
@@ -122,7 +122,7 @@ func (d *dividing) take(ctx context.Context, schema *arrow.Schema, b arrow.Recor
 	for _, at := range d.at {
 		w.columns = append(w.columns, b.Column(at))
 	}
-	more := d.kept.enter(w.columns)
+	more := d.kept.Add(w.columns)
 	d.bytes += more
 	full := d.bytes >= d.most || d.held.Grow(more) != nil
 	for _, c := range w.columns {
@@ -314,6 +314,6 @@ func (d *dividing) drop() {
 		}
 	}
 	d.waiting = slices.Delete(d.waiting, 0, len(d.waiting))
-	d.kept, d.bytes, d.rows = ledger{}, 0, 0
+	d.kept, d.bytes, d.rows = batch.Retained{}, 0, 0
 	d.held.Shrink(d.held.Held())
 }

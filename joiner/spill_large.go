@@ -27,13 +27,13 @@ func (n *noting) reduce(ctx context.Context, asked, rows []stored, w *noteWriter
 }
 
 func (n *noting) reducePortion(ctx context.Context, asked, rows []stored, w *noteWriter) error {
-	store, err := n.side.how.Disk(n.side.recipe.Name)
+	store, err := n.side.how.Disk(n.side.spec.Name)
 	if err != nil {
 		return err
 	}
 	defer store.Release()
 	winners := n.side.parts.over(store)
-	err = n.chunks(ctx, rows, func(side *Side, chunk []stored) error {
+	err = n.chunks(ctx, rows, func(side *BuildSide, chunk []stored) error {
 		wins := make([]bool, side.rows)
 		err := n.match(ctx, side, asked, func(m *match, refs, _ []int32) error {
 			m.win(refs, wins)
@@ -112,7 +112,7 @@ func (n *noting) keep(ctx context.Context, chunk []stored, marked []bool, to *Pa
 // chunks makes sides of staging rows, as many rows at a time as fit, in order,
 // and shows each. Where a chunk does not fit, they are halved; where a single
 // batch does not, memory is waited for.
-func (n *noting) chunks(ctx context.Context, rows []stored, see func(side *Side, chunk []stored) error) error {
+func (n *noting) chunks(ctx context.Context, rows []stored, see func(side *BuildSide, chunk []stored) error) error {
 	waited := false
 	for len(rows) > 0 {
 		some := upTo(rows, func(x stored) int64 { return x.bytes }, n.chunk)
@@ -126,7 +126,7 @@ func (n *noting) chunks(ctx context.Context, rows []stored, see func(side *Side,
 			continue
 		default:
 			waited = true
-			if none := n.side.opts.Budget.Await(ctx, n.side.recipe.Name, slicePerSide*rows[0].bytes); none != nil {
+			if none := n.side.opts.Budget.Await(ctx, n.side.spec.Name, slicePerSide*rows[0].bytes); none != nil {
 				return err
 			}
 			continue

@@ -59,7 +59,7 @@ type noting struct {
 // note reads the keys of the training rows of a join and asks every slice
 // about its own. Whoever gets notes releases their store.
 func (s *Sliced) note(ctx context.Context, training Input, rule Rule) (*notes, error) {
-	held, err := s.opts.Budget.Reserve(s.recipe.Name, 0)
+	held, err := s.opts.Budget.Reserve(s.spec.Name, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +70,7 @@ func (s *Sliced) note(ctx context.Context, training Input, rule Rule) (*notes, e
 		return nil, err
 	}
 	defer n.asked.Release()
-	store, err := s.how.Disk(s.recipe.Name)
+	store, err := s.how.Disk(s.spec.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -157,12 +157,12 @@ func (n *noting) slice(ctx context.Context, number int) error {
 }
 
 // build makes a side of some stored staging rows.
-func (n *noting) build(ctx context.Context, parts *Parts, rows []stored) (*Side, error) {
-	return build(ctx, parts.input(rows), n.side.recipe, n.side.opts, maxRows)
+func (n *noting) build(ctx context.Context, parts *Parts, rows []stored) (*BuildSide, error) {
+	return build(ctx, parts.input(rows), n.side.spec, n.side.opts, maxRows)
 }
 
 // answer asks a side about training rows, and writes its answers.
-func (n *noting) answer(ctx context.Context, side *Side, asked []stored, w *noteWriter) error {
+func (n *noting) answer(ctx context.Context, side *BuildSide, asked []stored, w *noteWriter) error {
 	err := n.match(ctx, side, asked, func(m *match, refs, checks []int32) error { return w.note(m, refs, checks) })
 	if err != nil {
 		return err
@@ -172,7 +172,7 @@ func (n *noting) answer(ctx context.Context, side *Side, asked []stored, w *note
 
 // match asks a side about training rows, and calls see after each batch of
 // them, with what it answers and with bits of the keys' hashes.
-func (n *noting) match(ctx context.Context, side *Side, asked []stored, see func(m *match, refs, checks []int32) error) error {
+func (n *noting) match(ctx context.Context, side *BuildSide, asked []stored, see func(m *match, refs, checks []int32) error) error {
 	asking, err := side.ask(ctx, n.rule)
 	if err != nil {
 		return err

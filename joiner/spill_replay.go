@@ -60,7 +60,7 @@ type wanted struct {
 }
 
 func newReplay(ctx context.Context, n *notes) (*replay, error) {
-	held, err := n.side.opts.Budget.Reserve(n.side.recipe.Name, 0)
+	held, err := n.side.opts.Budget.Reserve(n.side.spec.Name, 0)
 	if err != nil {
 		n.store.Release()
 		return nil, err
@@ -126,7 +126,7 @@ func (r *replay) answer(row int, s *replaySlice) error {
 
 // changed says that training rows did not come as they came before.
 func (r *replay) changed() error {
-	return fault.New(fault.Internal, "the training rows beside %s came otherwise when they were read again", r.notes.side.recipe.Name)
+	return fault.New(fault.Internal, "the training rows beside %s came otherwise when they were read again", r.notes.side.spec.Name)
 }
 
 func (r *replay) nextAnswers(s *replaySlice) error {

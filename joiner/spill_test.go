@@ -120,15 +120,15 @@ func (w world) probes(t *testing.T, opts Options, how Spilling) []Probe {
 			columns = append(columns, s.fields[at])
 		}
 		probes = append(probes, Probe{
-			Rule: s.rule, Key: s.at, Columns: columns, Matched: s.recipe.Matched,
-			Side: func(ctx context.Context) (Joinable, error) {
-				side, err := Spill(ctx, s.input(t, opts.Memory, s.key, s.columns), s.recipe, opts, how)
+			Rule: s.rule, Key: s.at, Columns: columns, Matched: s.spec.Matched,
+			BuildSide: func(ctx context.Context) (Probeable, error) {
+				side, err := Spill(ctx, s.input(t, opts.Memory, s.key, s.columns), s.spec, opts, how)
 				if err != nil {
 					return nil, err
 				}
 				defer side.Release()
 				require.EqualValues(t, len(s.rows), side.Rows())
-				return side.Side(w.again(t, opts.Memory, s)), nil
+				return side.ProbedBy(w.again(t, opts.Memory, s)), nil
 			},
 		})
 	}
@@ -198,7 +198,7 @@ func TestSpilledAgrees(t *testing.T) {
 }
 
 // skewed is a world of many rows, half of them of one key on either side.
-func skewed(r *rand.Rand, training, staging int, rule Rule, recipe Recipe) world {
+func skewed(r *rand.Rand, training, staging int, rule Rule, spec BuildSpec) world {
 	c := []arrow.Field{field("id", arrow.PrimitiveTypes.Int64), field("k", arrow.PrimitiveTypes.Int64), field("t", arrow.PrimitiveTypes.Int64), field("word", arrow.BinaryTypes.String)}
 	make := func(name string, n int) table {
 		x := table{name: name, fields: c}
@@ -214,8 +214,8 @@ func skewed(r *rand.Rand, training, staging int, rule Rule, recipe Recipe) world
 		}
 		return x
 	}
-	side := asked{table: make("s", staging), key: []int{1}, at: []int{1}, columns: []int{0, 3}, rule: rule, recipe: recipe}
-	side.rule.Name, side.recipe.Name = "s", "s"
+	side := asked{table: make("s", staging), key: []int{1}, at: []int{1}, columns: []int{0, 3}, rule: rule, spec: spec}
+	side.rule.Name, side.spec.Name = "s", "s"
 	return world{training: make("training", training), columns: []int{0}, sides: []asked{side}}
 }
 
@@ -227,23 +227,23 @@ func TestSpilledSkew(t *testing.T) {
 	t.Parallel()
 	order := []Order{{Column: 3}, {Column: 2, Descending: true}}
 	for name, c := range map[string]struct {
-		rule   Rule
-		recipe Recipe
-		rows   int // of staging; 0: many
+		rule Rule
+		spec BuildSpec
+		rows int // of staging; 0: many
 	}{
 		"first":        {rule: Rule{Duplicates: rule.DuplicatesFirst}},
-		"last ordered": {rule: Rule{Duplicates: rule.DuplicatesLast}, recipe: Recipe{OrderBy: order, Matched: "matched"}},
+		"last ordered": {rule: Rule{Duplicates: rule.DuplicatesLast}, spec: BuildSpec{OrderBy: order, Matched: "matched"}},
 		"error":        {rule: Rule{Duplicates: rule.DuplicatesError}},
 		"anti":         {rule: Rule{Kind: rule.Anti}},
 		"time": {
-			rule:   Rule{Duplicates: rule.DuplicatesLast, Time: &TimeRule{Column: 2, Tolerance: 30}},
-			recipe: Recipe{Time: new(2), OrderBy: order},
+			rule: Rule{Duplicates: rule.DuplicatesLast, Time: &TimeRule{Column: 2, Tolerance: 30}},
+			spec: BuildSpec{Time: new(2), OrderBy: order},
 		},
 		"all":         {rule: Rule{Duplicates: rule.DuplicatesAll, Kind: rule.Inner}, rows: 200},
-		"all ordered": {rule: Rule{Duplicates: rule.DuplicatesAll}, recipe: Recipe{OrderBy: order, Matched: "matched"}, rows: 200},
+		"all ordered": {rule: Rule{Duplicates: rule.DuplicatesAll}, spec: BuildSpec{OrderBy: order, Matched: "matched"}, rows: 200},
 		"all in time": {
-			rule:   Rule{Duplicates: rule.DuplicatesAll, Time: &TimeRule{Column: 2, Tolerance: 9, Exact: true}},
-			recipe: Recipe{Time: new(2)},
+			rule: Rule{Duplicates: rule.DuplicatesAll, Time: &TimeRule{Column: 2, Tolerance: 9, Exact: true}},
+			spec: BuildSpec{Time: new(2)},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -252,7 +252,7 @@ func TestSpilledSkew(t *testing.T) {
 			if rows == 0 {
 				rows = 500
 			}
-			w := skewed(rand.New(rand.NewPCG(5, 5)), rows, rows, c.rule, c.recipe)
+			w := skewed(rand.New(rand.NewPCG(5, 5)), rows, rows, c.rule, c.spec)
 			want := w.run(t, -1)
 			for _, memory := range []int64{8 << 10, 1 << 20} {
 				got, counts, err := w.spilled(t, Spilling{Memory: memory, Bytes: 40 << 10})
@@ -278,13 +278,13 @@ func TestSpilledMemory(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := skewed(rand.New(rand.NewPCG(5, 6)), 1500, 30_000, rule, Recipe{})
+			w := skewed(rand.New(rand.NewPCG(5, 6)), 1500, 30_000, rule, BuildSpec{})
 			w.training.rows = w.training.rows[:97*2]
 			w.training.cuts = []int{97}
 			mem, limit := checked(t), budget.New(5<<18)
 			opts := Options{Memory: mem, Budget: limit}
 			s := w.sides[0]
-			_, err := Build(t.Context(), s.input(t, mem, s.key, s.columns), s.recipe, opts)
+			_, err := Build(t.Context(), s.input(t, mem, s.key, s.columns), s.spec, opts)
 			require.Equal(t, fault.Exhausted, fault.KindOf(err))
 			stores := &shelf{mem: mem}
 			r, err := Join(t.Context(), w.training.input(t, mem, nil, w.columns), w.probes(t, opts, Spilling{Disk: stores.disk}), opts)
@@ -315,7 +315,7 @@ func TestSpilledMemory(t *testing.T) {
 func TestSpillFails(t *testing.T) {
 	t.Parallel()
 	for _, rule := range []Rule{{Duplicates: rule.DuplicatesFirst}, {Duplicates: rule.DuplicatesAll}} {
-		w := skewed(rand.New(rand.NewPCG(5, 7)), 100, 100, rule, Recipe{OrderBy: []Order{{Column: 3}}})
+		w := skewed(rand.New(rand.NewPCG(5, 7)), 100, 100, rule, BuildSpec{OrderBy: []Order{{Column: 3}}})
 		full := fault.New(fault.Unavailable, "the disk is full")
 		for writes := 0; ; writes += 1 + writes/2 {
 			mem, limit := checked(t), budget.New(1<<30)
@@ -335,7 +335,7 @@ func TestSpillFails(t *testing.T) {
 	}
 	t.Run("other training rows", func(t *testing.T) {
 		t.Parallel()
-		w := skewed(rand.New(rand.NewPCG(5, 7)), 30, 300, Rule{Duplicates: rule.DuplicatesFirst}, Recipe{})
+		w := skewed(rand.New(rand.NewPCG(5, 7)), 30, 300, Rule{Duplicates: rule.DuplicatesFirst}, BuildSpec{})
 		opts := Options{Memory: checked(t), Budget: budget.New(1 << 30)}
 		stores := &shelf{mem: opts.Memory}
 		probes := w.probes(t, opts, Spilling{Disk: stores.disk})
@@ -351,16 +351,16 @@ func TestSpillFails(t *testing.T) {
 	})
 	t.Run("custom", func(t *testing.T) {
 		t.Parallel()
-		w := skewed(rand.New(rand.NewPCG(5, 7)), 30, 30, Rule{}, Recipe{})
+		w := skewed(rand.New(rand.NewPCG(5, 7)), 30, 30, Rule{}, BuildSpec{})
 		s := w.sides[0]
-		s.recipe.Custom = nearest{}
-		_, err := Spill(t.Context(), s.input(t, checked(t), s.key, s.columns), s.recipe, Options{}, Spilling{})
+		s.spec.Custom = nearest{}
+		_, err := Spill(t.Context(), s.input(t, checked(t), s.key, s.columns), s.spec, Options{}, Spilling{})
 		require.Equal(t, fault.Exhausted, fault.KindOf(err))
 		require.ErrorContains(t, err, "custom")
 	})
 	t.Run("cancelled", func(t *testing.T) {
 		t.Parallel()
-		w := skewed(rand.New(rand.NewPCG(5, 7)), 300, 300, Rule{Duplicates: rule.DuplicatesFirst}, Recipe{})
+		w := skewed(rand.New(rand.NewPCG(5, 7)), 300, 300, Rule{Duplicates: rule.DuplicatesFirst}, BuildSpec{})
 		opts := Options{Memory: checked(t), Budget: budget.New(1 << 30)}
 		stores := &shelf{mem: opts.Memory}
 		ctx, cancel := context.WithCancel(t.Context())
@@ -370,7 +370,7 @@ func TestSpillFails(t *testing.T) {
 			}
 		}
 		s := w.sides[0]
-		_, err := Spill(ctx, s.input(t, opts.Memory, s.key, s.columns), s.recipe, opts, Spilling{Disk: stores.disk})
+		_, err := Spill(ctx, s.input(t, opts.Memory, s.key, s.columns), s.spec, opts, Spilling{Disk: stores.disk})
 		require.ErrorIs(t, err, context.Canceled)
 		require.Zero(t, opts.Budget.Used())
 		require.Zero(t, stores.open)
@@ -382,7 +382,7 @@ func TestSpillFails(t *testing.T) {
 // spec: join-55
 func TestDivide(t *testing.T) {
 	t.Parallel()
-	w := skewed(rand.New(rand.NewPCG(5, 9)), 0, 1000, Rule{}, Recipe{})
+	w := skewed(rand.New(rand.NewPCG(5, 9)), 0, 1000, Rule{}, BuildSpec{})
 	x := w.sides[0].table
 	for _, room := range []int64{1, 5000, 1 << 20} {
 		mem, limit := checked(t), budget.New(1<<30)

@@ -131,7 +131,7 @@ func (w *noteWriter) find(identity int64) bool {
 func (w *noteWriter) begin(identity int64, rows int) error {
 	first := w.notes.rows.rows + int64(w.pending)
 	if first+int64(rows) > maxRows {
-		return fault.New(fault.Exhausted, "training rows refer to more than %d rows of %s, which references do not reach", int64(maxRows), w.side.recipe.Name).
+		return fault.New(fault.Exhausted, "training rows refer to more than %d rows of %s, which references do not reach", int64(maxRows), w.side.spec.Name).
 			WithRemedy("write the staging table with more buckets")
 	}
 	w.last, w.start = identity, int32(first)+1

@@ -58,7 +58,7 @@ func TestStrategyThatRuns(t *testing.T) {
 				for i := range key {
 					key[i] = i
 				}
-				side, err := Build(t.Context(), staging.input(t, mem, key, nil), Recipe{Name: "s", Strategy: strategy}, Options{Memory: mem})
+				side, err := Build(t.Context(), staging.input(t, mem, key, nil), BuildSpec{Name: "s", Strategy: strategy}, Options{Memory: mem})
 				require.NoError(t, err)
 				if !c.sorted {
 					want = "index"
@@ -238,16 +238,16 @@ func (f *nearestFinder) Find(_ context.Context, keys []arrow.Array, found []int3
 
 // spec: join-43, join-44
 func TestCustomStrategy(t *testing.T) {
-	run := func(t *testing.T, recipe Recipe, rule Rule, limit int64) ([]string, []Counts, error) {
+	run := func(t *testing.T, spec BuildSpec, rule Rule, limit int64) ([]string, []Counts, error) {
 		mem, b := checked(t), budget.New(limit)
-		recipe.Name, rule.Name = "s", "s"
+		spec.Name, rule.Name = "s", "s"
 		training := table{name: "training", fields: columns(t, "k long"), rows: parse("12, 9, -, 1, 20, 31"), cuts: []int{2, 2}}
 		staging := table{name: "staging", fields: columns(t, "r long", "v string"), rows: parse("20 c, - x, 10 b, 2 a"), cuts: []int{1, 2}}
 		opts := Options{Memory: mem, Budget: b}
 		r, err := Join(t.Context(), training.input(t, mem, nil, []int{0}), []Probe{{
 			Rule: rule, Key: []int{0}, Columns: staging.fields[1:],
-			Side: func(ctx context.Context) (Joinable, error) {
-				side, err := Build(ctx, staging.input(t, mem, []int{0}, []int{1}), recipe, opts)
+			BuildSide: func(ctx context.Context) (Probeable, error) {
+				side, err := Build(ctx, staging.input(t, mem, []int{0}, []int{1}), spec, opts)
 				if err != nil {
 					return nil, err
 				}
@@ -261,24 +261,24 @@ func TestCustomStrategy(t *testing.T) {
 		require.Zero(t, b.Used())
 		return rows, counts, err
 	}
-	rows, counts, err := run(t, Recipe{Custom: nearest{}}, Rule{}, 1<<20)
+	rows, counts, err := run(t, BuildSpec{Custom: nearest{}}, Rule{}, 1<<20)
 	require.NoError(t, err)
 	require.Equal(t, []string{"12 b", "9 a", "(null) (null)", "1 (null)", "20 c", "31 c"}, rows)
 	require.Equal(t, []Counts{{Rows: 6, Matched: 4, Missing: 2, NullKeys: 1}}, counts)
 
-	_, _, err = run(t, Recipe{Custom: nearest{shift: 2}}, Rule{}, 1<<20)
+	_, _, err = run(t, BuildSpec{Custom: nearest{shift: 2}}, Rule{}, 1<<20)
 	require.ErrorContains(t, err, "a custom strategy found row 4 of 4")
 	require.Equal(t, fault.Internal, fault.KindOf(err))
-	_, _, err = run(t, Recipe{Custom: nearest{shift: -4}}, Rule{}, 1<<20)
+	_, _, err = run(t, BuildSpec{Custom: nearest{shift: -4}}, Rule{}, 1<<20)
 	require.ErrorContains(t, err, "a custom strategy found row -2 of 4")
 	broken := errors.New("broken")
-	_, _, err = run(t, Recipe{Custom: nearest{failed: broken}}, Rule{}, 1<<20)
+	_, _, err = run(t, BuildSpec{Custom: nearest{failed: broken}}, Rule{}, 1<<20)
 	require.ErrorIs(t, err, broken)
-	_, _, err = run(t, Recipe{Custom: nearest{}, Time: new(0)}, Rule{}, 1<<20)
+	_, _, err = run(t, BuildSpec{Custom: nearest{}, Time: new(0)}, Rule{}, 1<<20)
 	require.ErrorContains(t, err, "a custom strategy knows no times")
 	failures := 0
 	for limit := int64(0); ; limit += 16 {
-		again, _, err := run(t, Recipe{Custom: nearest{}}, Rule{}, limit)
+		again, _, err := run(t, BuildSpec{Custom: nearest{}}, Rule{}, limit)
 		if err == nil {
 			require.Equal(t, rows, again)
 			break

@@ -44,7 +44,7 @@ func (p *pair) options() Options { return Options{Memory: p.mem, Budget: p.limit
 func (p *pair) probes(t *testing.T) []Probe {
 	var probes []Probe
 	for _, s := range p.staging {
-		probes = append(probes, s.probe(t, 1, Rule{Name: s.name, Duplicates: rule.DuplicatesFirst}, Recipe{}, p.options()))
+		probes = append(probes, s.probe(t, 1, Rule{Name: s.name, Duplicates: rule.DuplicatesFirst}, BuildSpec{}, p.options()))
 	}
 	return probes
 }
@@ -134,10 +134,10 @@ func TestErrorsOfInputs(t *testing.T) {
 		"training fails at once":    {func(p *pair) { p.training.err = broken }, "join", 0},
 		"training fails later":      {func(p *pair) { p.training.err, p.training.failAt = broken, 2 }, "join", 40},
 		"training fails at the end": {func(p *pair) { p.training.err, p.training.failAt = broken, 3 }, "join", 60},
-		"first does not open":       {func(p *pair) { p.staging[0].openErr = broken }, "join first: build the staging side first", 0},
-		"first fails later":         {func(p *pair) { p.staging[0].err, p.staging[0].failAt = broken, 2 }, "join first: build the staging side first", 0},
-		"second does not open":      {func(p *pair) { p.staging[1].openErr = broken }, "join second: build the staging side second", 0},
-		"second fails at the end":   {func(p *pair) { p.staging[1].err, p.staging[1].failAt = broken, 3 }, "join second: build the staging side second", 0},
+		"first does not open":       {func(p *pair) { p.staging[0].openErr = broken }, "join first: load the build side first", 0},
+		"first fails later":         {func(p *pair) { p.staging[0].err, p.staging[0].failAt = broken, 2 }, "join first: load the build side first", 0},
+		"second does not open":      {func(p *pair) { p.staging[1].openErr = broken }, "join second: load the build side second", 0},
+		"second fails at the end":   {func(p *pair) { p.staging[1].err, p.staging[1].failAt = broken, 3 }, "join second: load the build side second", 0},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -191,7 +191,7 @@ func TestCancellation(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		p := newPair(t)
-		_, err := p.probes(t)[0].Side(ctx)
+		_, err := p.probes(t)[0].BuildSide(ctx)
 		require.ErrorIs(t, err, context.Canceled)
 		require.Zero(t, p.limit.Used())
 	})
@@ -199,7 +199,7 @@ func TestCancellation(t *testing.T) {
 
 func TestBrokenCallers(t *testing.T) {
 	p := newPair(t)
-	side := func(context.Context) (Joinable, error) { return nil, nil }
+	side := func(context.Context) (Probeable, error) { return nil, nil }
 	cases := map[string]struct {
 		change func(in *Input, probes []Probe)
 		want   string
@@ -209,7 +209,7 @@ func TestBrokenCallers(t *testing.T) {
 		"no key":                     {func(_ *Input, probes []Probe) { probes[1].Key = nil }, "second: a join without a key column"},
 		"other keys":                 {func(_ *Input, probes []Probe) { probes[0].Key = []int{0, 1} }, "2 key columns against 1"},
 		"other columns":              {func(_ *Input, probes []Probe) { probes[0].Columns = nil }, "was to be dictionary"},
-		"no side":                    {func(_ *Input, probes []Probe) { probes[0].Side = side }, "first has no staging side"},
+		"no side":                    {func(_ *Input, probes []Probe) { probes[0].BuildSide = side }, "first has no build side"},
 		"no stream": {func(in *Input, _ []Probe) {
 			in.Open = func(context.Context) (array.RecordReader, error) { return nil, nil }
 		}, "an input that opened has no stream"},
@@ -251,7 +251,7 @@ func TestBatchesOfAnotherSchema(t *testing.T) {
 // spec: join-24
 func TestSharedSide(t *testing.T) {
 	p := newPair(t)
-	side, err := Build(t.Context(), p.staging[0].input(t, p.mem, []int{0}, []int{1}), Recipe{Name: "first"}, p.options())
+	side, err := Build(t.Context(), p.staging[0].input(t, p.mem, []int{0}, []int{1}), BuildSpec{Name: "first"}, p.options())
 	require.NoError(t, err)
 	reserved := p.limit.Used()
 	require.Equal(t, side.Bytes(), reserved)
@@ -264,7 +264,7 @@ func TestSharedSide(t *testing.T) {
 			r, err := Join(t.Context(), p.training.input(t, p.mem, nil, []int{1}), []Probe{{
 				Rule: Rule{Name: fmt.Sprint("level", i), Duplicates: rule.DuplicatesFirst + rule.Duplicates(i%2)},
 				Key:  []int{0}, Columns: p.staging[0].fields[1:2],
-				Side: func(context.Context) (Joinable, error) { return side, nil },
+				BuildSide: func(context.Context) (Probeable, error) { return side, nil },
 			}}, p.options())
 			if err == nil {
 				results[i], _, err = drain(t, r)
@@ -311,7 +311,7 @@ func TestBudgetThatIsTooSmall(t *testing.T) {
 			in := staging.input(t, p.mem, c.key, c.columns)
 			need := func(limit int64) (int64, error) {
 				b := budget.New(limit)
-				side, err := Build(t.Context(), in, Recipe{Name: "history"}, Options{Memory: p.mem, Budget: b})
+				side, err := Build(t.Context(), in, BuildSpec{Name: "history"}, Options{Memory: p.mem, Budget: b})
 				if err != nil {
 					require.Zero(t, b.Used())
 					return b.Peak(), err
@@ -332,7 +332,7 @@ func TestBudgetThatIsTooSmall(t *testing.T) {
 				}
 				steps[reached] = true
 				require.Equal(t, fault.Exhausted, fault.KindOf(err))
-				require.ErrorContains(t, err, "build the staging side history: history needs ")
+				require.ErrorContains(t, err, "load the build side history: history needs ")
 				require.Contains(t, fault.As(err).Remedy, "raise the server's memory budget")
 			}
 			require.GreaterOrEqual(t, len(steps), c.steps, "%v", steps)
@@ -361,7 +361,7 @@ func TestOneColumnIsHeldTwice(t *testing.T) {
 		}
 		staging.rows = append(staging.rows, row)
 	}
-	side, err := Build(t.Context(), staging.input(t, mem, []int{0}, []int{1, 2, 3, 4, 5, 6, 7, 8}), Recipe{Name: "s"}, Options{Memory: mem, Budget: limit})
+	side, err := Build(t.Context(), staging.input(t, mem, []int{0}, []int{1, 2, 3, 4, 5, 6, 7, 8}), BuildSpec{Name: "s"}, Options{Memory: mem, Budget: limit})
 	require.NoError(t, err)
 	defer side.Release()
 	const column = 2000 * 8
@@ -372,11 +372,11 @@ func TestOneColumnIsHeldTwice(t *testing.T) {
 func TestTooManyRows(t *testing.T) {
 	p := newPair(t)
 	in := p.staging[0].input(t, p.mem, []int{0}, []int{1})
-	_, err := build(t.Context(), in, Recipe{Name: "history"}, p.options(), 29)
+	_, err := build(t.Context(), in, BuildSpec{Name: "history"}, p.options(), 29)
 	require.Equal(t, fault.Exhausted, fault.KindOf(err))
 	require.EqualError(t, err, "history has more than 29 rows for one class of buckets, which references do not reach; "+
 		"write the staging table with more buckets")
-	side, err := build(t.Context(), in, Recipe{Name: "history"}, p.options(), 30)
+	side, err := build(t.Context(), in, BuildSpec{Name: "history"}, p.options(), 30)
 	require.NoError(t, err)
 	side.Release()
 	require.Equal(t, 2147483646, maxRows)
@@ -386,13 +386,13 @@ func TestDefaults(t *testing.T) {
 	p := newPair(t)
 	in := p.staging[0].input(t, p.mem, []int{0}, nil)
 	in.File = nil
-	side, err := Build(t.Context(), in, Recipe{Name: "s"}, Options{})
+	side, err := Build(t.Context(), in, BuildSpec{Name: "s"}, Options{})
 	require.NoError(t, err)
 	require.Positive(t, side.Bytes())
 	training := p.training.input(t, p.mem, nil, nil)
 	training.File = nil
 	r, err := Join(t.Context(), training, []Probe{{
-		Rule: Rule{Name: "s"}, Key: []int{0}, Side: func(context.Context) (Joinable, error) { return side, nil },
+		Rule: Rule{Name: "s"}, Key: []int{0}, BuildSide: func(context.Context) (Probeable, error) { return side, nil },
 	}}, Options{})
 	require.NoError(t, err)
 	_, _, err = drain(t, r)

@@ -22,7 +22,7 @@ func TestTimeTypes(t *testing.T) {
 			opts := Options{Memory: checked(t)}
 			training := table{fields: columns(t, "k long", "at "+c.training), rows: rows{{"1", null}}}
 			staging := table{fields: columns(t, "r long", "when "+c.staging), rows: rows{{"1", null}}}
-			probe := staging.probe(t, 2, Rule{Name: "history", Time: &TimeRule{Column: 1}}, Recipe{Time: new(1)}, opts)
+			probe := staging.probe(t, 2, Rule{Name: "history", Time: &TimeRule{Column: 1}}, BuildSpec{Time: new(1)}, opts)
 			r, err := Join(t.Context(), training.input(t, opts.Memory, nil, []int{0}), []Probe{probe}, opts)
 			suits(t, r, err, c.fails)
 		})

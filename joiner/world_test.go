@@ -98,14 +98,14 @@ func clocks(t *testing.T) []clock {
 }
 
 // world is one random case. Training rows are an id, keys, a time, and a word
-// and a number that staging sides may overlay.
+// and a number that build sides may overlay.
 type world struct {
 	training table
 	columns  []int
 	sides    []asked
 }
 
-// asked is one staging side as the oracle sees it. Its rows are an id, keys, a
+// asked is one build side as the oracle sees it. Its rows are an id, keys, a
 // time, a word, a number and a rank.
 type asked struct {
 	table
@@ -113,7 +113,7 @@ type asked struct {
 	at       []int // positions in training rows
 	columns  []int
 	rule     Rule
-	recipe   Recipe
+	spec     BuildSpec
 	defaults []string // by position in columns; "" is none
 	ticks    map[string]int64
 }
@@ -184,16 +184,16 @@ func (w *world) randomSide(r *rand.Rand, name string, keys []family, c clock) as
 	if side.shows() {
 		side.columns = someOf(r, len(side.fields))
 	}
-	side.recipe = Recipe{Name: name, Strategy: rule.Strategy(r.IntN(4))}
+	side.spec = BuildSpec{Name: name, Strategy: rule.Strategy(r.IntN(4))}
 	if r.IntN(3) == 0 {
 		side.rule.Time = &TimeRule{Column: len(keys) + 1, Tolerance: oneOf(r, []int64{0, 1, 2, 5, 1<<63 - 1}), Exact: r.IntN(2) == 0}
-		side.recipe.Time = new(first)
+		side.spec.Time = new(first)
 	}
 	for _, at := range someOf(r, 3) {
-		side.recipe.OrderBy = append(side.recipe.OrderBy, Order{Column: first + at, Descending: r.IntN(2) == 0})
+		side.spec.OrderBy = append(side.spec.OrderBy, Order{Column: first + at, Descending: r.IntN(2) == 0})
 	}
 	if r.IntN(3) == 0 && side.shows() {
-		side.recipe.Matched = "matched"
+		side.spec.Matched = "matched"
 	}
 	w.overlay(r, &side, first)
 	side.giveDefaults(r, first)
@@ -220,17 +220,17 @@ func (x *asked) giveDefaults(r *rand.Rand, first int) {
 	if r.IntN(2) == 0 {
 		return
 	}
-	x.defaults, x.recipe.Defaults = make([]string, len(x.columns)), make([]arrow.Array, len(x.columns))
+	x.defaults, x.spec.Defaults = make([]string, len(x.columns)), make([]arrow.Array, len(x.columns))
 	for i, at := range x.columns {
 		switch at {
 		case first + 1:
 			b := array.NewStringBuilder(memory.DefaultAllocator)
 			b.Append("none")
-			x.defaults[i], x.recipe.Defaults[i] = "none", b.NewArray()
+			x.defaults[i], x.spec.Defaults[i] = "none", b.NewArray()
 		case first + 2:
 			b := array.NewInt64Builder(memory.DefaultAllocator)
 			b.Append(-7)
-			x.defaults[i], x.recipe.Defaults[i] = "-7", b.NewArray()
+			x.defaults[i], x.spec.Defaults[i] = "-7", b.NewArray()
 		}
 	}
 }

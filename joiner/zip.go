@@ -6,7 +6,7 @@ import (
 )
 
 // zip is a search for training rows that ask for the keys in the order in
-// which the staging side has them. It compares a key with the row that is due,
+// which the build side has them. It compares a key with the row that is due,
 // and searches like merge only where that is another one's.
 type zip struct{ *merge }
 

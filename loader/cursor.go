@@ -109,16 +109,16 @@ func begin(p *plan.Plan, r Reading) (start, error) {
 	}
 	s := start{q: int64(r.BatchRows / perStep)}
 	for i := r.Shard.Index; i < l; i += r.Shard.Of {
-		s.lanes = append(s.lanes, lane.Lane{Number: i, Pieces: pieceRows(p, i)})
+		s.lanes = append(s.lanes, lane.Lane{Number: i, Ranges: rangeRows(p, i)})
 	}
 	return s, s.resume(p, r.Cursor)
 }
 
-// pieceRows returns the rows of each piece of a lane, where they are known.
-func pieceRows(p *plan.Plan, number int) []int64 {
-	rows := make([]int64, len(p.Lanes[number].Pieces))
-	for i, piece := range p.Lanes[number].Pieces {
-		rows[i] = piece.To - piece.From
+// rangeRows returns the rows of each range of a lane, where they are known.
+func rangeRows(p *plan.Plan, number int) []int64 {
+	rows := make([]int64, len(p.Lanes[number].Ranges))
+	for i, r := range p.Lanes[number].Ranges {
+		rows[i] = r.To - r.From
 		if p.Inexact != "" {
 			rows[i] = lane.Unknown
 		}
@@ -146,28 +146,28 @@ func (s *start) resume(p *plan.Plan, cursors dataset.Cursors) error {
 			return fault.InvalidField("cursor", "the cursors do not cover lane %d, which this shard reads", l.Number).
 				WithRemedy("give the cursors of all shards of the run as a list")
 		}
-		if !stands(l.Pieces, position) {
-			return fault.InvalidField("cursor.at", "lane %d has no split %d, row %d", position.Lane, position.Split, position.Row)
+		if !stands(l.Ranges, position) {
+			return fault.InvalidField("cursor.at", "lane %d has no split %d, row %d", position.Lane, position.Range, position.Row)
 		}
-		l.Start = lane.Position{Piece: position.Split, Row: position.Row}
+		l.Start = lane.Position{Range: position.Range, Row: position.Row}
 	}
-	return s.level(p, cursors)
+	return s.align(p, cursors)
 }
 
-// stands says whether a position is one that a lane of these pieces can have.
-func stands(pieces []int64, at dataset.Position) bool {
+// stands says whether a position is one that a lane of these ranges can have.
+func stands(ranges []int64, at dataset.Position) bool {
 	switch {
-	case at.Split < 0 || at.Row < 0 || at.Split > len(pieces):
+	case at.Range < 0 || at.Row < 0 || at.Range > len(ranges):
 		return false
-	case at.Split == len(pieces):
+	case at.Range == len(ranges):
 		return at.Row == 0
 	}
-	return pieces[at.Split] == lane.Unknown || at.Row <= pieces[at.Split]
+	return ranges[at.Range] == lane.Unknown || at.Row <= ranges[at.Range]
 }
 
-// level checks that cursors given together stand at the same rows per lane; a
+// align checks that cursors given together stand at the same rows per lane; a
 // shard whose lanes have all ended may have stopped earlier.
-func (s *start) level(p *plan.Plan, cursors dataset.Cursors) error {
+func (s *start) align(p *plan.Plan, cursors dataset.Cursors) error {
 	furthest := slices.MaxFunc(cursors, func(a, b dataset.Cursor) int { return cmp.Compare(a.Rows, b.Rows) })
 	s.step, s.rows = furthest.Step, furthest.Rows
 	for i, c := range cursors {
@@ -175,7 +175,7 @@ func (s *start) level(p *plan.Plan, cursors dataset.Cursors) error {
 			continue
 		}
 		for _, position := range c.At {
-			if position.Split < len(p.Lanes[position.Lane].Pieces) {
+			if position.Range < len(p.Lanes[position.Lane].Ranges) {
 				return fault.InvalidField(fmt.Sprintf("cursor[%d]", i), "it stands at %d rows per lane, another at %d", c.Rows, furthest.Rows).
 					WithRemedy("give the cursors that all shards saved after the same step")
 			}

@@ -49,7 +49,7 @@ func TestBadReadings(t *testing.T) {
 		"lane twice":         {with(func(q *dataset.Query) { q.Cursor = dataset.Cursors{cursor(0, 1), cursor(0, 1)} }), "cursor[1]", "lane 0 stands in cursor[0] already"},
 		"position beyond":    {with(func(q *dataset.Query) { q.Cursor = dataset.Cursors{beyond, cursor(1, 1)} }), "cursor.at", "lane 0 has no split"},
 		"unknown column":     {with(func(q *dataset.Query) { q.Columns = []dataset.Column{{Column: "itme"}} }), "columns[0]", `did you mean "item"?`},
-		"unknown in filter":  {with(func(q *dataset.Query) { q.Filter = "s0_uu = 1" }), "filter", `did you mean "s0_u"?`},
+		"unknown in filter":  {with(func(q *dataset.Query) { q.Filter = dataset.MustFilter("s0_uu = 1") }), "filter", `did you mean "s0_u"?`},
 		"snapshots disagree": {with(func(q *dataset.Query) { q.Cursor, q.Snapshots = dataset.Cursors{cursor(0, 1)}, &otherPin }), "cursor[0]", "other snapshots"},
 		"pin of other names": {with(func(q *dataset.Query) { q.Snapshots = &dataset.Pin{} }), "snapshots.staging", `no entry for staging table "s0"`},
 	} {
@@ -71,7 +71,7 @@ func TestFinishedCursor(t *testing.T) {
 	c := world(t)
 	for _, filter := range []string{"", "item >= 0"} {
 		q := one(4, 8)
-		q.Filter = filter
+		q.Filter = dataset.MustFilter(filter)
 		shards, err := scenario.Read(context.Background(), c.Loader(), q)
 		require.NoError(t, err)
 		end := shards[0].Cursors[len(shards[0].Cursors)-1]
@@ -107,7 +107,7 @@ func TestCursorCounts(t *testing.T) {
 			rows := int64(0)
 			for _, at := range cursor.At {
 				before := at.Row
-				for _, piece := range p.Lanes[at.Lane].Pieces[:at.Split] {
+				for _, piece := range p.Lanes[at.Lane].Ranges[:at.Range] {
 					before += piece.To - piece.From
 				}
 				rows += before - given[at.Lane]
@@ -128,7 +128,7 @@ func TestResumeReadsOneSplitAgain(t *testing.T) {
 	c := world(t)
 	for _, filter := range []string{"", "item >= 2"} {
 		q := one(2, 4)
-		q.Filter = filter
+		q.Filter = dataset.MustFilter(filter)
 		p, err := c.Loader().Plan(context.Background(), q)
 		require.NoError(t, err)
 		shards, err := scenario.Read(context.Background(), c.Loader(), q)
@@ -136,7 +136,7 @@ func TestResumeReadsOneSplitAgain(t *testing.T) {
 		for _, cursor := range shards[0].Cursors {
 			left := map[string]bool{}
 			for _, at := range cursor.At {
-				for _, piece := range p.Lanes[at.Lane].Pieces[at.Split:] {
+				for _, piece := range p.Lanes[at.Lane].Ranges[at.Range:] {
 					for _, f := range p.Training(piece).Files {
 						left[f.File.Location] = true
 					}

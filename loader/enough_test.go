@@ -66,7 +66,7 @@ func TestMinMatch(t *testing.T) {
 			d := d.Defaults()
 			l := loader.New(loader.Options{Datasets: []dataset.Dataset{d}, Catalog: w, Scan: w.Scan})
 			q := one(1, 500)
-			q.Filter = filter
+			q.Filter = dataset.MustFilter(filter)
 			s := open(t, l, q)
 			given := int64(0)
 			for s.Next() {

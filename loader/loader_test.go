@@ -37,10 +37,10 @@ func world(t *testing.T) *scenario.Made {
 	c, err := scenario.Random(seeds(t, 1, scenario.Shape{TrainingBuckets: 8, StagingBuckets: []int{4, 12}})[0],
 		scenario.Shape{TrainingBuckets: 8, StagingBuckets: []int{4, 12}})
 	require.NoError(t, err)
-	c.Dataset.Training.Filter = ""
+	c.Dataset.Training.Filter = dataset.Filter{}
 	for i := range c.Dataset.Staging {
 		s := &c.Dataset.Staging[i]
-		s.Join, s.Missing, s.Duplicates, s.Filter = rule.Left, rule.MissingNull, rule.DuplicatesFirst, ""
+		s.Join, s.Missing, s.Duplicates, s.Filter = rule.Left, rule.MissingNull, rule.DuplicatesFirst, dataset.Filter{}
 	}
 	t.Cleanup(c.Release)
 	return c
@@ -125,7 +125,7 @@ func TestClassesAreReadOnce(t *testing.T) {
 		q := one(1, 8)
 		q.Order = order
 		if order == dataset.Stored {
-			q.Filter = "day = 1 OR day IS NULL"
+			q.Filter = dataset.MustFilter("day = 1 OR day IS NULL")
 		}
 		_, err := scenario.Read(context.Background(), c.Loader(), q)
 		require.NoError(t, err)
@@ -206,7 +206,7 @@ func TestTailDrop(t *testing.T) {
 func TestTailDropNeedsExactCounts(t *testing.T) {
 	t.Parallel()
 	c := world(t)
-	for _, q := range []dataset.Query{{Filter: "item > 1", Tail: dataset.TailDrop}, {Filter: "item > 1", Count: dataset.CountExact}} {
+	for _, q := range []dataset.Query{{Filter: dataset.MustFilter("item > 1"), Tail: dataset.TailDrop}, {Filter: dataset.MustFilter("item > 1"), Count: dataset.CountExact}} {
 		q.Dataset = "d"
 		_, err := c.Loader().Plan(context.Background(), q)
 		require.Equal(t, fault.Invalid, fault.KindOf(err))
@@ -321,8 +321,8 @@ func TestPruningChangesNothing(t *testing.T) {
 	pruned := 0
 	for item := range 60 {
 		q := one(1, 6)
-		q.Filter = fmt.Sprintf("item BETWEEN %d AND %d", item*2, item*2+9)
-		c.Dataset.Staging[0].Filter = fmt.Sprintf("version <> %d", item%5)
+		q.Filter = dataset.MustFilter(fmt.Sprintf("item BETWEEN %d AND %d", item*2, item*2+9))
+		c.Dataset.Staging[0].Filter = dataset.MustFilter(fmt.Sprintf("version <> %d", item%5))
 		with, err := scenario.Read(context.Background(), c.Loader(), q)
 		require.NoError(t, err)
 		p, err := c.Loader().Plan(context.Background(), q)
@@ -351,13 +351,13 @@ func TestReadingAheadReadsNothingTwice(t *testing.T) {
 		for i := range p.Staging {
 			for _, l := range p.Lanes {
 				last := -2
-				for _, piece := range l.Pieces {
-					class := p.Splits[piece.Split].Classes[i]
+				for _, piece := range l.Ranges {
+					class := p.Splits[piece.Split].Groups[i]
 					if class == last {
 						continue
 					}
 					last = class
-					for _, f := range p.Class(i, class).Files {
+					for _, f := range p.Group(i, class).Files {
 						most[f.File.Location]++
 					}
 				}

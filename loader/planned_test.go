@@ -37,15 +37,25 @@ func TestColumnsThatOnlyARuleReads(t *testing.T) {
 		change func(d *dataset.Dataset, s *dataset.Staging, q *dataset.Query)
 		column string // that is refused; "" if none is
 	}{
-		"nothing":                      {func(*dataset.Dataset, *dataset.Staging, *dataset.Query) {}, ""},
-		"the query's filter":           {func(_ *dataset.Dataset, _ *dataset.Staging, q *dataset.Query) { q.Filter = "t_new = 1" }, "t_new"},
-		"its filter after the joins":   {func(_ *dataset.Dataset, _ *dataset.Staging, q *dataset.Query) { q.Filter = "s_new IS NULL" }, "s_new"},
-		"a condition over both tables": {func(_ *dataset.Dataset, _ *dataset.Staging, q *dataset.Query) { q.Filter = "t_new = 1 OR s_v = 2" }, "t_new"},
-		"sample.where": {func(_ *dataset.Dataset, _ *dataset.Staging, q *dataset.Query) {
-			q.Sample = &dataset.Sample{Rate: 0.5, Where: "t_new = 1"}
+		"nothing": {func(*dataset.Dataset, *dataset.Staging, *dataset.Query) {}, ""},
+		"the query's filter": {func(_ *dataset.Dataset, _ *dataset.Staging, q *dataset.Query) {
+			q.Filter = dataset.MustFilter("t_new = 1")
 		}, "t_new"},
-		"the training table's filter": {func(d *dataset.Dataset, _ *dataset.Staging, _ *dataset.Query) { d.Training.Filter = "t_new = 1" }, "t_new"},
-		"a staging table's filter":    {func(_ *dataset.Dataset, s *dataset.Staging, _ *dataset.Query) { s.Filter = "s_new = 1" }, "s_new"},
+		"its filter after the joins": {func(_ *dataset.Dataset, _ *dataset.Staging, q *dataset.Query) {
+			q.Filter = dataset.MustFilter("s_new IS NULL")
+		}, "s_new"},
+		"a condition over both tables": {func(_ *dataset.Dataset, _ *dataset.Staging, q *dataset.Query) {
+			q.Filter = dataset.MustFilter("t_new = 1 OR s_v = 2")
+		}, "t_new"},
+		"sample.where": {func(_ *dataset.Dataset, _ *dataset.Staging, q *dataset.Query) {
+			q.Sample = &dataset.Sample{Rate: 0.5, Where: dataset.MustFilter("t_new = 1")}
+		}, "t_new"},
+		"the training table's filter": {func(d *dataset.Dataset, _ *dataset.Staging, _ *dataset.Query) {
+			d.Training.Filter = dataset.MustFilter("t_new = 1")
+		}, "t_new"},
+		"a staging table's filter": {func(_ *dataset.Dataset, s *dataset.Staging, _ *dataset.Query) {
+			s.Filter = dataset.MustFilter("s_new = 1")
+		}, "s_new"},
 		"order_by": {func(_ *dataset.Dataset, s *dataset.Staging, _ *dataset.Query) {
 			s.OrderBy = []dataset.OrderBy{{Column: "s_new"}}
 		}, "s_new"},

@@ -2,12 +2,9 @@ package loader
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
-	"fmt"
 
 	"github.com/penstock/penstock/cache"
+	"github.com/penstock/penstock/internal/digest"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/plan"
 	"github.com/penstock/penstock/loader/resolve"
@@ -44,32 +41,47 @@ func (p *Plans) get(ctx context.Context, key string, build func(context.Context)
 	})
 }
 
-// planKey names what a plan is made of. The columns belong to it since a file
+// planOf is all that a plan is made of. The columns belong to it since a file
 // may be unreadable for some columns and not for others.
+type planOf struct {
+	name        string // of the dataset: explain shows it
+	dataset     string // digest
+	pins        []dataset.TablePin
+	columns     []dataset.Column
+	filter      string
+	sample      string // canonical
+	order       dataset.Order
+	shuffle     dataset.Shuffle
+	seed, epoch int64
+	lanes       int
+}
+
 func planKey(r *resolve.Relation, q dataset.Query) string {
-	pins := []dataset.TablePin{r.Training.Pin}
-	for _, s := range r.Staging {
-		pins = append(pins, s.Pinned.Pin)
+	of := planOf{
+		name: r.Dataset.Name, dataset: r.Dataset.Digest(), pins: []dataset.TablePin{r.Training.Pin},
+		columns: q.Columns, filter: q.Filter.String(), sample: q.Sample.Canonical(),
+		order: q.Order, shuffle: q.Shuffle, seed: q.Seed, epoch: q.Epoch, lanes: q.Lanes,
 	}
-	text, _ := json.Marshal([]any{pins, q.Columns}) //nolint:errchkjson // strings and numbers alone
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q %s %s %q %q %s %s %d %d %d", r.Dataset.Name, r.Dataset.Digest(), text, q.Filter, q.Sample.Canonical(), q.Order, q.Shuffle, q.Seed, q.Epoch, q.Lanes))
-	return hex.EncodeToString(sum[:])
+	for _, s := range r.Staging {
+		of.pins = append(of.pins, s.Pinned.Pin)
+	}
+	return digest.Of(of)
 }
 
 // planBytes estimates what a plan holds.
 func planBytes(p *plan.Plan) int64 {
-	const perFile, perPiece = 600, 120
+	const perFile, perRange = 600, 120
 	n := int64(0)
 	for _, s := range p.Splits {
 		n += int64(len(s.Files)) * perFile
 	}
 	for _, s := range p.Staging {
-		for _, class := range s.Classes {
-			n += int64(len(class.Files)) * perFile
+		for _, g := range s.Groups {
+			n += int64(len(g.Files)) * perFile
 		}
 	}
 	for _, l := range p.Lanes {
-		n += int64(len(l.Pieces)) * perPiece
+		n += int64(len(l.Ranges)) * perRange
 	}
 	return n + perFile
 }

@@ -226,9 +226,9 @@ func TestSamplesMeet(t *testing.T) {
 			require.ElementsMatch(t, whole, slices.Concat(rowsOf(t, part, loader.Options{}), rowsOf(t, rest, loader.Options{})), "%s by %s", c.Name, by)
 		}
 		rated := c.Clone()
-		rated.Dataset.Staging, rated.Staging, rated.Query.Columns, rated.Query.Filter = nil, nil, []dataset.Column{{Column: "label"}}, ""
+		rated.Dataset.Staging, rated.Staging, rated.Query.Columns, rated.Query.Filter = nil, nil, []dataset.Column{{Column: "label"}}, dataset.Filter{}
 		all := rowsOf(t, rated, loader.Options{})
-		rated.Query.Sample = &dataset.Sample{By: dataset.SampleByRequest, Rate: 0.25, Where: "label = 0"}
+		rated.Query.Sample = &dataset.Sample{By: dataset.SampleByRequest, Rate: 0.25, Where: dataset.MustFilter("label = 0")}
 		some := rowsOf(t, rated, loader.Options{})
 		rated.ScanRows, rated.Query.BatchRows = 3, rated.Query.Lanes
 		require.ElementsMatch(t, some, rowsOf(t, rated, loader.Options{}), "the same rows in other batches")
@@ -252,7 +252,7 @@ func TestSamplesMeet(t *testing.T) {
 func TestStreamsThatShareSides(t *testing.T) {
 	t.Parallel()
 	timed := func(c *scenario.Case) {
-		c.Query.Columns, c.Query.Filter = nil, ""
+		c.Query.Columns, c.Query.Filter = nil, dataset.Filter{}
 		for i := range c.Dataset.Staging {
 			s := &c.Dataset.Staging[i]
 			if (s.Join == rule.Left || s.Join == rule.Inner) && s.Duplicates != rule.DuplicatesAll {
@@ -291,7 +291,7 @@ func sharing(c *scenario.Case) []*scenario.Case {
 	for _, change := range []func(*dataset.Staging){
 		func(*dataset.Staging) {},
 		func(s *dataset.Staging) { s.Strategy = rule.StrategyBroadcast },
-		func(s *dataset.Staging) { s.Filter = "version < 2" },
+		func(s *dataset.Staging) { s.Filter = dataset.MustFilter("version < 2") },
 		func(s *dataset.Staging) { s.OrderBy = []dataset.OrderBy{{Column: "version", Descending: true}} },
 		func(s *dataset.Staging) { s.Duplicates = rule.DuplicatesFirst },
 		func(s *dataset.Staging) { s.Duplicates = rule.DuplicatesLast },

@@ -190,7 +190,7 @@ func TestStreamsShareSides(t *testing.T) {
 	b := budget.New(1 << 30)
 	l := loader.New(loader.Options{Datasets: []dataset.Dataset{c.Dataset}, Catalog: c.World, Scan: c.Scan, Budget: b})
 	other := one(1, 8)
-	other.Columns, other.Filter = nil, "item > 3"
+	other.Columns, other.Filter = nil, dataset.MustFilter("item > 3")
 	first, second := open(t, l, one(1, 8)), open(t, l, other)
 	_ = timesRead(c.World)
 	for more := true; more; {
@@ -273,7 +273,7 @@ func TestStreamsOfOtherRulesShareNothing(t *testing.T) {
 		return []dataset.Staging{s}
 	}
 	plain.Staging = entry(func(*dataset.Staging) {})
-	strict.Staging = entry(func(s *dataset.Staging) { s.Filter = "version < 2" })
+	strict.Staging = entry(func(s *dataset.Staging) { s.Filter = dataset.MustFilter("version < 2") })
 	filled.Staging = entry(func(s *dataset.Staging) {
 		s.Missing, s.Defaults = rule.MissingDefault, []dataset.Default{{Column: "s0_u", Value: int64(-1)}}
 	})
@@ -350,7 +350,7 @@ func TestStreamsOfOtherFiltersShareNothing(t *testing.T) {
 	for i, filter := range []string{"", "v = 0 OR id > 15"} {
 		d := dataset.Dataset{
 			Name: "filter " + filter, Key: []string{"id"}, Training: dataset.Training{Table: "ml.train"},
-			Staging: []dataset.Staging{{Table: "features.f", Filter: filter}},
+			Staging: []dataset.Staging{{Table: "features.f", Filter: dataset.MustFilter(filter)}},
 		}
 		datasets[i] = d.Defaults()
 	}

@@ -99,7 +99,7 @@ func TestStagingBytesAreReadOnce(t *testing.T) {
 		}
 		p, err := open(1<<30).Plan(context.Background(), one(1, 8))
 		require.NoError(t, err)
-		fits := p.ClassUse(0).Largest.Memory()
+		fits := p.StagingUse(0).Largest.Memory()
 		var want []string
 		for i, limit := range []int64{1 << 30, fits, fits - 1, fits / 2} {
 			for _, lanes := range []int{1, 4} {
@@ -176,7 +176,7 @@ func tight(t *testing.T, layouts ...string) *loader.Loader {
 	}
 	p, err := loader.New(options).Plan(context.Background(), reading("0"))
 	require.NoError(t, err)
-	options.Budget = budget.New(p.ClassUse(0).Largest.Memory() / 2)
+	options.Budget = budget.New(p.StagingUse(0).Largest.Memory() / 2)
 	return loader.New(options)
 }
 
@@ -289,6 +289,6 @@ func TestErrorsOfTriesAheadAreTheirOwn(t *testing.T) {
 	})
 	_, err := scenario.Read(context.Background(), l, one(1, 8))
 	require.Equal(t, fault.Invalid, fault.KindOf(err))
-	require.ErrorContains(t, err, "build the staging side f")
+	require.ErrorContains(t, err, "load the build side f")
 	require.NotContains(t, err.Error(), "local disk")
 }

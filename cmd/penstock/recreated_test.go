@@ -80,7 +80,7 @@ datasets: {d: {training: {table: ml.ids}, key: [id]}}
 // rowsOf counts the rows of the dataset d that pass a filter.
 func rowsOf(t *testing.T, e *engine, filter string) int64 {
 	t.Helper()
-	query := dataset.Query{Dataset: "d", Filter: filter, Shard: dataset.Shard{Of: 1}}.Defaults()
+	query := dataset.Query{Dataset: "d", Filter: dataset.MustFilter(filter), Shard: dataset.Shard{Of: 1}}.Defaults()
 	plan, err := e.Plan(t.Context(), query)
 	require.NoError(t, err)
 	stream, err := e.Open(t.Context(), plan, loader.ReadingOf(query))

@@ -24,7 +24,6 @@ const (
 	libIceberg     = "github.com/apache/iceberg-go"
 	libMurmur      = "github.com/twmb/murmur3"
 	libParquet     = "github.com/apache/arrow-go/v18/parquet"
-	libParticiple  = "github.com/alecthomas/participle/v2"
 	libPrometheus  = "github.com/prometheus/client_golang"
 	libProtobuf    = "google.golang.org/protobuf"
 	libRistretto   = "github.com/dgraph-io/ristretto/v2"
@@ -44,34 +43,39 @@ func Graph() []Row {
 		{Folder: "internal/fault"},
 		{Folder: "internal/invariant"},
 		{Folder: "internal/bucket", Imports: "fault", Outside: libMurmur},
+		{Folder: "internal/digest"},
 
 		{Folder: "internal/budget", Imports: "batch fault invariant"},
 		{Folder: "internal/batch", Imports: "budget fault invariant"},
 		{Folder: "internal/spool", Imports: "batch budget fault invariant"},
-		{Folder: "internal/expr", Imports: "batch budget fault invariant", Outside: libParticiple},
+		{Folder: "internal/expr", Imports: "batch budget fault invariant"},
 		{Folder: "internal/store", Imports: "batch budget fault invariant"},
 		{Folder: "internal/parquet", Imports: "batch budget fault invariant store", Outside: libParquet},
 		{Folder: "cache", Imports: "budget fault invariant", Outside: libRistretto},
 
 		{Folder: "joiner/rule", Imports: "fault"},
-		{Folder: "loader/dataset", Imports: "rule expr fault", Outside: libYAML},
+		{Folder: "loader/dataset", Imports: "rule expr digest fault", Outside: libYAML},
 		{Folder: "loader/catalog", Imports: "dataset bucket expr fault"},
 		{
 			Folder: "loader/catalog/icebergcat", Imports: "catalog dataset bucket expr fault store",
 			Outside: libIceberg + " " + libSQLite,
 		},
 		{Folder: "loader/resolve", Imports: "dataset catalog bucket expr fault"},
-		{Folder: "loader/plan", Imports: "dataset catalog resolve bucket expr fault"},
+		{Folder: "loader/plan", Imports: "dataset catalog resolve bucket expr digest fault"},
 		{
 			Folder:  "loader/scan",
-			Imports: "dataset catalog plan cache store parquet batch budget expr bucket fault invariant",
+			Imports: "dataset catalog plan cache store parquet batch budget expr bucket digest fault invariant",
 		},
 		{Folder: "joiner", Imports: "rule batch budget fault invariant"},
 		{Folder: "loader/lane", Imports: "plan batch budget fault invariant"},
 		{Folder: "loader/verify", Imports: "dataset catalog resolve plan bucket budget fault"},
 		{
+			Folder:  "loader/buildside",
+			Imports: "joiner plan resolve catalog cache batch budget spool digest fault invariant",
+		},
+		{
 			Folder:  "loader",
-			Imports: "dataset catalog resolve plan scan lane verify joiner cache expr batch budget fault invariant",
+			Imports: "dataset catalog resolve plan scan lane buildside verify joiner rule cache expr batch budget digest fault invariant",
 		},
 
 		{
@@ -97,6 +101,7 @@ func Graph() []Row {
 		},
 		{Folder: "internal/scenario/exchange", Imports: "* scenario warehouse"},
 		{Folder: "internal/spectest", Imports: "*", Outside: libTesting},
+		{Folder: "internal/digest/digesttest", Imports: "digest", Outside: libTesting},
 		{Folder: "internal/store/errstore", Imports: "*"},
 		{Folder: "internal/store/storetest", Imports: "* scenario errstore", Outside: libTesting},
 		{Folder: "loader/catalog/catalogtest", Imports: "* scenario", Outside: libTesting},

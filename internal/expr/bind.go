@@ -27,6 +27,33 @@ func (e *Expr) Bind(schema *arrow.Schema) (*Filter, error) {
 	return newFilter(root), nil
 }
 
+// BindConjuncts binds each of the filter's Conjuncts by itself, in their order,
+// with the faults that Bind would give. All joins them to what Bind returns.
+func (e *Expr) BindConjuncts(schema *arrow.Schema) ([]*Filter, error) {
+	b := &binder{schema: schema, unknown: map[string]bool{}}
+	conjuncts := e.Conjuncts()
+	filters := make([]*Filter, len(conjuncts))
+	for i, c := range conjuncts {
+		filters[i] = newFilter(b.bind(c.root, false))
+	}
+	return filters, fault.Fields(b.faults)
+}
+
+// All returns the filter that passes what each of some filters passes. They may
+// be bound to different schemas, and a nil one passes everything; nil if all are.
+func All(filters ...*Filter) *Filter {
+	var terms []rule
+	for _, f := range filters {
+		if f != nil {
+			terms = append(terms, f.root)
+		}
+	}
+	if len(terms) == 0 {
+		return nil
+	}
+	return newFilter(join(true, terms))
+}
+
 // binder turns nodes into rules. Rules have no NOT: bind pushes it down to the
 // comparisons, which have opposites because their order is total. So where a
 // rule is not TRUE, it no longer matters whether it is FALSE or NULL.
@@ -201,18 +228,15 @@ type Filter struct {
 	scratch sync.Pool // of *evaluation
 }
 
-// newFilter numbers the columns that the rule reads.
+// newFilter lists the columns that the rule reads.
 func newFilter(root rule) *Filter {
 	f := &Filter{root: root}
-	slots := map[string]int{}
-	root.visit(func(c *column) {
-		slot, known := slots[c.name]
-		if !known {
-			slot = len(f.columns)
-			slots[c.name] = slot
-			f.columns = append(f.columns, *c)
+	known := map[string]bool{}
+	root.visit(func(c column) {
+		if !known[c.name] {
+			known[c.name] = true
+			f.columns = append(f.columns, c)
 		}
-		c.slot = slot
 	})
 	return f
 }

@@ -220,9 +220,27 @@ func TestBindReportsAllFaults(t *testing.T) {
 		require.NoError(t, err, text)
 		_, err = e.Bind(everyType())
 		require.Error(t, err, text)
+		_, same := e.BindConjuncts(everyType())
+		require.Equal(t, err, same, text)
 		require.Equal(t, fault.Invalid, fault.KindOf(err), text)
 		require.Equal(t, want, fault.As(err).Faults, text)
 	}
+}
+
+func TestAll(t *testing.T) {
+	either, both := bind(t, "b OR c", everyType()), bind(t, "i = 1 AND b", everyType())
+	require.Equal(t, "b AND i = 1 AND (b OR c)", All(either, nil, both).String())
+	require.Equal(t, All(both, either).String(), All(either, both).String())
+	require.Equal(t, both.String(), All(both).String())
+	require.Equal(t, "FALSE", All(bind(t, "FALSE", everyType()), both).String())
+	require.Equal(t, []string{"b", "i", "c"}, All(either, both).Columns())
+	require.Nil(t, All())
+	require.Nil(t, All(nil, nil))
+
+	var none *Expr
+	parts, err := none.BindConjuncts(everyType())
+	require.NoError(t, err)
+	require.Empty(t, parts)
 }
 
 func TestFilterColumns(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 // evaluation is the state of one call of Evaluate, reused by later ones. A
 // set of rows is a bitmap: bit i of word w is row 64·w + i.
 type evaluation struct {
-	arrays []arrow.Array // by slot
+	arrays map[string]arrow.Array // by the name of their column
 	rows   int
 	free   [][]uint64
 }
@@ -36,7 +36,7 @@ func (f *Filter) Evaluate(batch arrow.RecordBatch, dst []int32) ([]int32, error)
 	}
 	e, ok := f.scratch.Get().(*evaluation)
 	if !ok {
-		e = &evaluation{}
+		e = &evaluation{arrays: make(map[string]arrow.Array, len(f.columns))}
 	}
 	defer func() {
 		clear(e.arrays) // holds no batch between calls
@@ -63,7 +63,6 @@ func (f *Filter) Evaluate(batch arrow.RecordBatch, dst []int32) ([]int32, error)
 
 // resolve finds the filter's columns in a batch.
 func (f *Filter) resolve(batch arrow.RecordBatch, e *evaluation) error {
-	e.arrays = e.arrays[:0]
 	for _, c := range f.columns {
 		at := batch.Schema().FieldIndices(c.name)
 		if len(at) != 1 {
@@ -78,7 +77,7 @@ func (f *Filter) resolve(batch arrow.RecordBatch, e *evaluation) error {
 			(len(buffers) < 2 || buffers[1] == nil || buffers[1].Len() == 0) {
 			return fault.New(fault.Internal, "filter %s: column %q has rows but no memory in a batch", f, c.name)
 		}
-		e.arrays = append(e.arrays, a)
+		e.arrays[c.name] = a
 	}
 	return nil
 }
@@ -125,7 +124,7 @@ func (c constant) keep(_ *evaluation, rows []uint64) {
 }
 
 func (n *null) keep(e *evaluation, rows []uint64) {
-	valid := validity(e.arrays[n.column.slot])
+	valid := validity(e.arrays[n.column.name])
 	e.each(rows, func(begin, end int) uint64 {
 		if n.isNull {
 			return ^valid(begin, end)
@@ -135,7 +134,7 @@ func (n *null) keep(e *evaluation, rows []uint64) {
 }
 
 func (l *leaf) keep(e *evaluation, rows []uint64) {
-	a := e.arrays[l.column.slot]
+	a := e.arrays[l.column.name]
 	valid, match := validity(a), l.match(a)
 	if _, opposite := l.test.basic(); opposite {
 		e.each(rows, func(begin, end int) uint64 { return ^match(begin, end) & valid(begin, end) })
@@ -145,7 +144,7 @@ func (l *leaf) keep(e *evaluation, rows []uint64) {
 }
 
 func (p *pair) keep(e *evaluation, rows []uint64) {
-	a, b := e.arrays[p.left.slot], e.arrays[p.right.slot]
+	a, b := e.arrays[p.left.name], e.arrays[p.right.name]
 	validLeft, validRight, match := validity(a), validity(b), p.match(a, b)
 	e.each(rows, func(begin, end int) uint64 {
 		return match(begin, end) & validLeft(begin, end) & validRight(begin, end)

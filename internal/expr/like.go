@@ -75,11 +75,11 @@ func (p *prefixed) text() string {
 	return quoteName(p.column.name) + word + quoteText(patternOf(p.prefix))
 }
 
-func (p *prefixed) cost() int                    { return p.column.shape.cost() }
-func (p *prefixed) visit(callback func(*column)) { callback(&p.column) }
+func (p *prefixed) cost() int                   { return p.column.shape.cost() }
+func (p *prefixed) visit(callback func(column)) { callback(p.column) }
 
 func (p *prefixed) keep(e *evaluation, rows []uint64) {
-	a := e.arrays[p.column.slot]
+	a := e.arrays[p.column.name]
 	valid, match := validity(a), p.match(a)
 	e.each(rows, func(begin, end int) uint64 { return match(begin, end) & valid(begin, end) })
 }

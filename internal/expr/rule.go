@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// rule is a bound condition; it is TRUE of a row or not. Rules are immutable
-// but for the slots that newFilter fills in.
+// rule is a bound condition; it is TRUE of a row or not. Rules are immutable, so
+// that filters may share them.
 type rule interface {
 	// text is the canonical text.
 	text() string
 	// cost orders rules for evaluation, cheap ones first.
 	cost() int
 	// visit calls back for each column.
-	visit(func(*column))
+	visit(func(column))
 	// keep clears the bits of the rows for which the rule is not TRUE.
 	keep(e *evaluation, rows []uint64)
 	// mayMatch is false only if the rule is TRUE of no row within the ranges.
@@ -27,7 +27,6 @@ type column struct {
 	name     string
 	shape    shape
 	typeName string // for messages
-	slot     int    // in the filter's columns
 }
 
 type (
@@ -184,11 +183,11 @@ func (j *junction) cost() int {
 	return 1 + j.terms[len(j.terms)-1].cost() // the last is the dearest
 }
 
-func (c constant) visit(func(*column))       {}
-func (n *null) visit(callback func(*column)) { callback(&n.column) }
-func (l *leaf) visit(callback func(*column)) { callback(&l.column) }
-func (p *pair) visit(callback func(*column)) { callback(&p.left); callback(&p.right) }
-func (j *junction) visit(callback func(*column)) {
+func (c constant) visit(func(column))       {}
+func (n *null) visit(callback func(column)) { callback(n.column) }
+func (l *leaf) visit(callback func(column)) { callback(l.column) }
+func (p *pair) visit(callback func(column)) { callback(p.left); callback(p.right) }
+func (j *junction) visit(callback func(column)) {
 	for _, t := range j.terms {
 		t.visit(callback)
 	}

@@ -162,18 +162,6 @@ func (e *Expr) Columns() []string {
 	return names
 }
 
-// And returns the filter that passes what both pass. A nil operand passes
-// everything. Positions in later faults stay those in each operand's text.
-func And(a, b *Expr) *Expr {
-	switch {
-	case a == nil:
-		return b
-	case b == nil:
-		return a
-	}
-	return &Expr{root: joined(true, []node{a.root, b.root})}
-}
-
 // Conjuncts returns the conditions that the filter joins by AND at its top,
 // in the order of the text: the filter passes exactly the rows that all of
 // them pass. So a filter can be taken apart by the tables that it names. Nil

@@ -38,7 +38,7 @@ func (c *Case) Differs(w *World, options loader.Options) (Difference, Coverage) 
 	}
 	options.Datasets, options.Catalog, options.Scan = []dataset.Dataset{d}, w, w.Scan
 	shards, err := Read(context.Background(), loader.New(options), c.Query)
-	if len(shards) > 0 && len(shards[0].Report.Cursor.At) > 0 && slices.ContainsFunc(shards[0].Report.Cursor.At, func(p dataset.Position) bool { return p.Split > 1 }) {
+	if len(shards) > 0 && len(shards[0].Report.Cursor.At) > 0 && slices.ContainsFunc(shards[0].Report.Cursor.At, func(p dataset.Position) bool { return p.Range > 1 }) {
 		want.Seen["several splits"]++
 	}
 	for _, s := range shards {

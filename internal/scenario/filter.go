@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/penstock/penstock/loader/dataset"
 )
 
 // tree is a filter as the oracle holds it. It shares no code with the
@@ -41,6 +43,9 @@ func (o operand) String() string {
 	}
 	return o.literal
 }
+
+// given is the filter as datasets and queries have it.
+func (t *tree) given() dataset.Filter { return dataset.MustFilter(t.String()) }
 
 // String writes the filter. Terms of AND and OR that are AND, OR or NOT stand
 // in parentheses, so that the tree is what its text says.

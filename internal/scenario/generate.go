@@ -46,7 +46,7 @@ func Generate(seed uint64, n, m int) *Case {
 		g.stagingEntry(i)
 	}
 	if g.chance(3) {
-		g.Dataset.Training.Filter = g.filter(columnsOf(g.Training)).String()
+		g.Dataset.Training.Filter = g.filter(columnsOf(g.Training)).given()
 	}
 	g.query()
 	return g.Case
@@ -116,7 +116,7 @@ func (g *generator) query() {
 		q.Order, q.Seed, q.Epoch = dataset.Shuffled, g.Int64N(9), g.Int64N(3)
 	}
 	if g.chance(2) {
-		q.Filter = g.queryFilter().String()
+		q.Filter = g.queryFilter().given()
 	}
 	if g.chance(6) {
 		from, to := float64(g.IntN(17))/16, g.Float64()
@@ -129,7 +129,7 @@ func (g *generator) query() {
 		if q.Sample == nil {
 			q.Sample = &dataset.Sample{}
 		}
-		q.Sample.Rate, q.Sample.Where = pick(g.Rand, 1, noRate), g.filter(columnsOf(g.Training)).String()
+		q.Sample.Rate, q.Sample.Where = pick(g.Rand, 1, noRate), g.filter(columnsOf(g.Training)).given()
 	}
 	if g.chance(3) {
 		q.Columns = g.queryColumns()

@@ -69,7 +69,7 @@ func (g *generator) stagingEntry(i int) {
 		g.Staging = append(g.Staging, g.stagingTable(i, header, aligned, unique))
 	}
 	if g.chance(3) {
-		entry.Filter = g.filter(columnsOf(g.Staging[i])).String()
+		entry.Filter = g.filter(columnsOf(g.Staging[i])).given()
 	}
 	g.Dataset.Staging = append(g.Dataset.Staging, entry)
 }

@@ -262,8 +262,8 @@ func timeSpan(from, to time.Time) span {
 const smallRate = 1e-9
 
 // filter reads a filter, and notes one that the read must refuse.
-func (o *oracle) filter(text string) *tree {
-	t, err := parseTree(text)
+func (o *oracle) filter(given dataset.Filter) *tree {
+	t, err := parseTree(given.String())
 	if err != nil {
 		o.Fails = err.Error()
 	}

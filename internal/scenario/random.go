@@ -40,7 +40,7 @@ func Random(seed uint64, shape Shape) (*Made, error) {
 		c.Dataset.Staging = append(c.Dataset.Staging, g.entry(i))
 	}
 	if g.IntN(3) == 0 {
-		c.Dataset.Training.Filter = fmt.Sprintf("item >= %d", 1+g.IntN(60))
+		c.Dataset.Training.Filter = dataset.MustFilter(fmt.Sprintf("item >= %d", 1+g.IntN(60)))
 	}
 	w, err := c.Make()
 	return &Made{World: w, Case: c}, err
@@ -132,7 +132,7 @@ func (g *plain) entry(i int) dataset.Staging {
 		entry.Join = rule.Inner
 	}
 	if g.IntN(4) == 0 {
-		entry.Filter = "version < 3"
+		entry.Filter = dataset.MustFilter("version < 3")
 	}
 	return entry
 }

@@ -20,11 +20,11 @@ func TestReads(t *testing.T) {
 		"keys and outputs":  {func(*Case) {}, []string{"item", "k"}, []string{"k", "v"}},
 		"all training ones": {func(c *Case) { c.Query.Columns = nil }, []string{"day", "item", "k", "label"}, []string{"k", "v"}},
 		"no staging ones":   {func(c *Case) { c.Query.Columns = c.Query.Columns[:1] }, []string{"item", "k"}, []string{"k"}},
-		"a filter before":   {func(c *Case) { c.Query.Filter = "label = 1" }, []string{"item", "k", "label"}, []string{"k", "v"}},
-		"a filter of both":  {func(c *Case) { c.Query.Columns, c.Query.Filter = c.Query.Columns[:1], "v = label" }, []string{"item", "k", "label"}, []string{"k", "v"}},
-		"a staging filter":  {func(c *Case) { c.Dataset.Staging[0].Filter = "t IS NULL" }, []string{"item", "k"}, []string{"k", "t", "v"}},
-		"a training filter": {func(c *Case) { c.Dataset.Training.Filter = "day IS NULL" }, []string{"day", "item", "k"}, []string{"k", "v"}},
-		"a sample's filter": {func(c *Case) { c.Query.Sample = &dataset.Sample{Rate: 1, Where: "label = 1"} }, []string{"item", "k", "label"}, []string{"k", "v"}},
+		"a filter before":   {func(c *Case) { c.Query.Filter = dataset.MustFilter("label = 1") }, []string{"item", "k", "label"}, []string{"k", "v"}},
+		"a filter of both":  {func(c *Case) { c.Query.Columns, c.Query.Filter = c.Query.Columns[:1], dataset.MustFilter("v = label") }, []string{"item", "k", "label"}, []string{"k", "v"}},
+		"a staging filter":  {func(c *Case) { c.Dataset.Staging[0].Filter = dataset.MustFilter("t IS NULL") }, []string{"item", "k"}, []string{"k", "t", "v"}},
+		"a training filter": {func(c *Case) { c.Dataset.Training.Filter = dataset.MustFilter("day IS NULL") }, []string{"day", "item", "k"}, []string{"k", "v"}},
+		"a sample's filter": {func(c *Case) { c.Query.Sample = &dataset.Sample{Rate: 1, Where: dataset.MustFilter("label = 1")} }, []string{"item", "k", "label"}, []string{"k", "v"}},
 		"an order":          {func(c *Case) { c.Dataset.Staging[0].OrderBy = []dataset.OrderBy{{Column: "label"}} }, []string{"item", "k"}, []string{"k", "label", "v"}},
 		"distinct":          {func(c *Case) { c.Dataset.Training.Distinct = &dataset.Distinct{By: []string{"day"}} }, []string{"day", "item", "k"}, []string{"k", "v"}},
 		"a time": {func(c *Case) {
@@ -48,7 +48,7 @@ func overlaid(c *Case) {
 // TestMisread asks a catalog about too many columns, and about too few.
 func TestMisread(t *testing.T) {
 	t.Parallel()
-	c := small(func(c *Case) { c.Query.Filter = "label = 1" })
+	c := small(func(c *Case) { c.Query.Filter = dataset.MustFilter("label = 1") })
 	for _, test := range []struct {
 		fields []int // by id: k, day, item, label
 		want   string

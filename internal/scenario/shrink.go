@@ -57,7 +57,7 @@ func (c *Case) smaller() []*Case {
 	c.simplerQuery(try)
 	for i := range c.Dataset.Staging {
 		simplerEntry(try, i)
-		simplerFilter(try, c.Dataset.Staging[i].Filter, func(d *Case) *string { return &d.Dataset.Staging[i].Filter })
+		simplerFilter(try, c.Dataset.Staging[i].Filter, func(d *Case) *dataset.Filter { return &d.Dataset.Staging[i].Filter })
 	}
 	for k := range 1 + len(c.Staging) {
 		for i := range c.table(k).Commits {
@@ -99,21 +99,21 @@ func set[T comparable](at *T, to T) bool {
 }
 
 func (c *Case) simplerQuery(try func(func(*Case) bool)) {
-	try(func(d *Case) bool { return set(&d.Query.Filter, "") })
+	try(func(d *Case) bool { return set(&d.Query.Filter, dataset.Filter{}) })
 	try(func(d *Case) bool { return set(&d.Query.Sample, nil) })
 	try(func(d *Case) bool { return set(&d.Query.Order, "") })
 	try(func(d *Case) bool { return set(&d.Query.Lanes, 1) && set(&d.Query.BatchRows, 100) })
 	try(func(d *Case) bool { return set(&d.Query.Wire, "") })
 	try(func(d *Case) bool { return set(&d.ScanRows, 0) })
-	try(func(d *Case) bool { return set(&d.Dataset.Training.Filter, "") })
-	for _, at := range []func(*Case) *string{
-		func(d *Case) *string { return &d.Query.Filter },
-		func(d *Case) *string { return &d.Dataset.Training.Filter },
+	try(func(d *Case) bool { return set(&d.Dataset.Training.Filter, dataset.Filter{}) })
+	for _, at := range []func(*Case) *dataset.Filter{
+		func(d *Case) *dataset.Filter { return &d.Query.Filter },
+		func(d *Case) *dataset.Filter { return &d.Dataset.Training.Filter },
 	} {
 		simplerFilter(try, *at(c), at)
 	}
 	if s := c.Query.Sample; s != nil {
-		simplerFilter(try, s.Where, func(d *Case) *string {
+		simplerFilter(try, s.Where, func(d *Case) *dataset.Filter {
 			sample := *s
 			d.Query.Sample = &sample
 			return &sample.Where
@@ -142,13 +142,13 @@ func (c *Case) simplerQuery(try func(func(*Case) bool)) {
 }
 
 // simplerFilter tries all filters that are one step smaller.
-func simplerFilter(try func(func(*Case) bool), text string, at func(*Case) *string) {
-	t, err := parseTree(text)
+func simplerFilter(try func(func(*Case) bool), given dataset.Filter, at func(*Case) *dataset.Filter) {
+	t, err := parseTree(given.String())
 	if err != nil || t == nil {
 		return
 	}
 	for _, smaller := range t.smaller() {
-		try(func(d *Case) bool { return set(at(d), smaller.String()) })
+		try(func(d *Case) bool { return set(at(d), smaller.given()) })
 	}
 }
 
@@ -157,7 +157,7 @@ func simplerEntry(try func(func(*Case) bool), i int) {
 		try(func(d *Case) bool { return change(&d.Dataset.Staging[i]) })
 	}
 	entry(func(s *dataset.Staging) bool { return set(&s.Strategy, rule.StrategyIndex) })
-	entry(func(s *dataset.Staging) bool { return set(&s.Filter, "") })
+	entry(func(s *dataset.Staging) bool { return set(&s.Filter, dataset.Filter{}) })
 	entry(func(s *dataset.Staging) bool { return set(&s.Align, nil) })
 	entry(func(s *dataset.Staging) bool { return set(&s.PointInTime, nil) })
 	entry(func(s *dataset.Staging) bool { return set(&s.MatchedAs, "") })

@@ -5,8 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-
-	"github.com/penstock/penstock/internal/expr"
 )
 
 // Canonical returns the dataset as compact JSON without its name: fields in a
@@ -20,25 +18,12 @@ func (d Dataset) Canonical() []byte { return encode(d.Defaults().form()) }
 // the dataset's name.
 func (d Dataset) Digest() string {
 	d = d.Defaults()
-	d.Training.Filter = canonicalFilter(d.Training.Filter)
+	d.Training.Filter = d.Training.Filter.canonical()
 	for i := range d.Staging {
-		d.Staging[i].Filter = canonicalFilter(d.Staging[i].Filter)
+		d.Staging[i].Filter = d.Staging[i].Filter.canonical()
 	}
 	sum := sha256.Sum256(encode(d.form()))
 	return hex.EncodeToString(sum[:16])
-}
-
-// canonicalFilter returns the text as it is if it is no filter: what has no
-// meaning has no canonical text either.
-func canonicalFilter(text string) string {
-	if text == "" {
-		return ""
-	}
-	parsed, err := expr.Parse(text)
-	if err != nil {
-		return text
-	}
-	return parsed.String()
 }
 
 // Canonical returns the query as compact JSON: fields in a fixed order, those
@@ -47,7 +32,7 @@ func (q Query) Canonical() []byte {
 	q = q.Defaults()
 	defaults := Query{Shard: q.Shard, Cursor: q.Cursor}.Defaults()
 	form := queryForm{
-		Columns: q.Columns, Filter: q.Filter, Snapshots: q.Snapshots,
+		Columns: q.Columns, Filter: q.Filter.String(), Snapshots: q.Snapshots,
 		Order: unless(q.Order, defaults.Order), Shuffle: unless(q.Shuffle, defaults.Shuffle), Seed: q.Seed, Epoch: q.Epoch,
 		Lanes: unless(q.Lanes, defaults.Lanes), Tail: unless(q.Tail, defaults.Tail), Count: unless(q.Count, defaults.Count),
 		Wire: unless(q.Wire, defaults.Wire),

@@ -10,19 +10,19 @@ type TablePin struct {
 	Schema   int    `json:"schema"`
 }
 
-// Pin fixes every table of a dataset, the staging ones by their level's name.
+// Pin fixes every table of a dataset, the staging ones by their entry's name.
 type Pin struct {
 	Training TablePin            `json:"training"`
 	Staging  map[string]TablePin `json:"staging"`
 }
 
 // Position is where one lane stands: Row rows of the final sequence (after
-// filters and joins, before the cut) of piece Split of the lane were given.
-// Split counts the lane's pieces from 0; a finished lane stands at
-// (number of pieces, 0).
+// filters and joins, before the cut) of range number Range of the lane were
+// given. Range counts the lane's ranges of splits from 0; a finished lane stands
+// at (number of ranges, 0).
 type Position struct {
 	Lane  int   `json:"lane"`
-	Split int   `json:"split"`
+	Range int   `json:"split"`
 	Row   int64 `json:"row"`
 }
 

@@ -24,11 +24,11 @@ func shards() dataset.Cursors {
 			},
 		},
 		Shard: dataset.Shard{Index: 0, Of: 2}, Step: 12, Rows: 4096,
-		At: []dataset.Position{{Lane: 0, Split: 3, Row: 1200}, {Lane: 2, Split: 2, Row: 9223372036854775807}},
+		At: []dataset.Position{{Lane: 0, Range: 3, Row: 1200}, {Lane: 2, Range: 2, Row: 9223372036854775807}},
 	}
 	two := one
 	two.Shard.Index = 1
-	two.At = []dataset.Position{{Lane: 1, Split: 3}, {Lane: 3, Split: 4, Row: 9}}
+	two.At = []dataset.Position{{Lane: 1, Range: 3}, {Lane: 3, Range: 4, Row: 9}}
 	return dataset.Cursors{one, two}
 }
 
@@ -72,7 +72,7 @@ func TestCursorForm(t *testing.T) {
 func TestCursorOfASample(t *testing.T) {
 	t.Parallel()
 	sampled := shards()[0]
-	sampled.Sample = (&dataset.Sample{Rate: 0.25, Where: "label=0"}).Canonical()
+	sampled.Sample = (&dataset.Sample{Rate: 0.25, Where: dataset.MustFilter("label=0")}).Canonical()
 	text := strings.Replace(firstText, `"order":`, `"sample":"{\"rate\":0.25,\"where\":\"label = 0\"}","order":`, 1)
 	same(t, text, sampled.JSON())
 	back, err := dataset.ParseCursor([]byte(text))

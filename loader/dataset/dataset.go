@@ -58,7 +58,7 @@ func (s Staging) defaults(key []string) Staging {
 type Training struct {
 	Table    string // [catalog.]namespace.table
 	Ref      Ref
-	Filter   string    // "" keeps all rows
+	Filter   Filter    // training rows that count
 	Distinct *Distinct // nil keeps repeated rows
 }
 
@@ -82,7 +82,7 @@ type Staging struct {
 	Table       string
 	Name        string // of the level, unique in the dataset, not "request"; default: the last part of Table
 	Ref         Ref
-	Filter      string    // staging rows that count, before duplicates are looked at
+	Filter      Filter    // staging rows that count, before duplicates are looked at
 	Key         []KeyPair // never empty after decoding; no column twice on either side
 	Columns     []Column  // nil: all but the keys; empty: none
 	Prefix      string    // put before the names of columns that are not renamed

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/penstock/penstock/internal/expr"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/joiner/rule"
 )
@@ -239,14 +238,10 @@ func only[T any](served string, later ...string) func(*decoder, place, *T) {
 	return func(d *decoder, at place, _ *T) { choice(d, at, []string{served}, later...) }
 }
 
-// filter decodes a filter's text and checks its syntax; its names and types
-// are for the plan, which knows the table.
-func (d *decoder) filter(at place) string {
-	text := d.text(at)
-	if text == "" {
-		return ""
-	}
-	if _, err := expr.Parse(text); err != nil {
+// filter decodes a filter.
+func (d *decoder) filter(at place) Filter {
+	out, err := ParseFilter(d.text(at))
+	if err != nil {
 		e := fault.As(err)
 		if len(e.Faults) == 0 {
 			d.fail(at.path, "%s", e.Message)
@@ -256,7 +251,7 @@ func (d *decoder) filter(at place) string {
 			d.add(0, f)
 		}
 	}
-	return text
+	return out
 }
 
 // shorten keeps the beginning of a text, for messages.

@@ -87,7 +87,7 @@ func (d *decoder) position(at place) Position {
 	var out Position
 	object(d, at, &out, must([]field[Position]{
 		{name: "lane", read: func(d *decoder, at place, p *Position) { p.Lane = int(d.whole(at, 0, MaxLanes-1)) }},
-		{name: "split", read: func(d *decoder, at place, p *Position) { p.Split = int(d.whole(at, 0, maxInt32)) }},
+		{name: "split", read: func(d *decoder, at place, p *Position) { p.Range = int(d.whole(at, 0, maxInt32)) }},
 		{name: "row", read: func(d *decoder, at place, p *Position) { p.Row = d.whole(at, 0, maxInt64) }},
 	}))
 	return out

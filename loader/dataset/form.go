@@ -67,7 +67,7 @@ type pointForm struct {
 // form leaves out what decoding would put back. Defaults are set in d.
 func (d Dataset) form() datasetForm {
 	out := datasetForm{Training: trainingForm{
-		Table: d.Training.Table, Ref: d.Training.Ref.Name, Snapshot: d.Training.Ref.Snapshot, Filter: d.Training.Filter,
+		Table: d.Training.Table, Ref: d.Training.Ref.Name, Snapshot: d.Training.Ref.Snapshot, Filter: d.Training.Filter.String(),
 	}, Key: d.Key}
 	if by := d.Training.Distinct; by != nil {
 		out.Training.Distinct = &distinctForm{
@@ -85,7 +85,7 @@ func (d Dataset) form() datasetForm {
 func (s Staging) form(key []string) stagingForm {
 	preset := Staging{Table: s.Table, Join: s.Join}.defaults(key)
 	out := stagingForm{
-		Table: s.Table, Name: unless(s.Name, preset.Name), Ref: s.Ref.Name, Snapshot: s.Ref.Snapshot, Filter: s.Filter,
+		Table: s.Table, Name: unless(s.Name, preset.Name), Ref: s.Ref.Name, Snapshot: s.Ref.Snapshot, Filter: s.Filter.String(),
 		Columns: s.Columns, Prefix: s.Prefix, Join: s.Join, Nulls: s.Nulls,
 		Duplicates: s.Duplicates, OrderBy: orderTexts(s.OrderBy),
 		MinMatch: s.MinMatch, MatchedAs: s.MatchedAs,

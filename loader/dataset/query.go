@@ -13,7 +13,7 @@ type Query struct {
 	Dataset   string   // name of a configured dataset; "" with Inline
 	Inline    *Dataset // a dataset in the query itself, without a name
 	Columns   []Column // output names of the dataset; nil: all; never empty otherwise
-	Filter    string   // over training columns; "" keeps all
+	Filter    Filter   // over all columns that the dataset offers
 	Sample    *Sample  // nil: all rows
 	Snapshots *Pin     // nil: the cursor's; without one, plan at the tables' refs
 	Order     Order

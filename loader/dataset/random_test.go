@@ -69,8 +69,8 @@ func (m maker) ref() dataset.Ref {
 	}
 }
 
-func (m maker) filter() string {
-	return pick(m, "", "a < 1", "day >= DATE '2026-10-01' and  \"two words\" <> 'it''s < & >'", "x IN (1, 2)\n OR NOT y IS NULL")
+func (m maker) filter() dataset.Filter {
+	return dataset.MustFilter(pick(m, "", "a < 1", "day >= DATE '2026-10-01' and  \"two words\" <> 'it''s < & >'", "x IN (1, 2)\n OR NOT y IS NULL"))
 }
 
 func (m maker) columns(least int) []dataset.Column {
@@ -236,7 +236,7 @@ func (m maker) pin() dataset.Pin {
 func (m maker) cursors() dataset.Cursors {
 	of := 1 + m.IntN(4)
 	one := dataset.Cursor{
-		Version: dataset.CursorVersion, Plan: m.word(), Algorithm: 1 + m.IntN(3), Dataset: m.word(), Filter: m.filter(),
+		Version: dataset.CursorVersion, Plan: m.word(), Algorithm: 1 + m.IntN(3), Dataset: m.word(), Filter: m.filter().String(),
 		Sample: pick(m, "", m.sample().Canonical()),
 		Order:  pick(m, dataset.Stored, dataset.Shuffled), Shuffle: dataset.ShuffleSplits,
 		Seed: int64(m.Uint64()), Epoch: int64(m.Uint64()), Lanes: of * (1 + m.IntN(4)), Pin: m.pin(),
@@ -247,7 +247,7 @@ func (m maker) cursors() dataset.Cursors {
 		c := one
 		c.Shard = dataset.Shard{Index: i, Of: of}
 		for lane := i; lane < c.Lanes; lane += of {
-			c.At = append(c.At, dataset.Position{Lane: lane, Split: m.IntN(1000), Row: m.Int64()})
+			c.At = append(c.At, dataset.Position{Lane: lane, Range: m.IntN(1000), Row: m.Int64()})
 		}
 		out[i] = c
 	}

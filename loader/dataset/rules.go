@@ -144,7 +144,7 @@ type Sample struct {
 	// Rate is the share of the rows for which Where holds that is kept, others
 	// stay; 1, the default, keeps all.
 	Rate  float64
-	Where string // "": every row
+	Where Filter
 }
 
 // HashRange is a part of hash space, whose positions lie in [0, 1).

@@ -228,9 +228,9 @@ func TestSamples(t *testing.T) {
 	for text, want := range map[string]dataset.Sample{
 		`{"hash":[0,0.0625]}`:                          {Hash: &dataset.HashRange{To: 0.0625}, By: dataset.SampleByRequest, Rate: 1},
 		`{"hash":[0.0625,0],"by":"key"}`:               {Hash: &dataset.HashRange{From: 0.0625}, By: dataset.SampleByKey, Rate: 1},
-		`{"rate":0.1,"where":"label = 0"}`:             {By: dataset.SampleByRequest, Rate: 0.1, Where: "label = 0"},
+		`{"rate":0.1,"where":"label = 0"}`:             {By: dataset.SampleByRequest, Rate: 0.1, Where: dataset.MustFilter("label = 0")},
 		`{"rate":1}`:                                   {By: dataset.SampleByRequest, Rate: 1},
-		`{"hash":[0.5,1],"rate":1,"where":"a IN (1)"}`: {Hash: &dataset.HashRange{From: 0.5, To: 1}, By: dataset.SampleByRequest, Rate: 1, Where: "a IN (1)"},
+		`{"hash":[0.5,1],"rate":1,"where":"a IN (1)"}`: {Hash: &dataset.HashRange{From: 0.5, To: 1}, By: dataset.SampleByRequest, Rate: 1, Where: dataset.MustFilter("a IN (1)")},
 		`{"hash":[1,0.25],"rate":0.5}`:                 {Hash: &dataset.HashRange{From: 1, To: 0.25}, By: dataset.SampleByRequest, Rate: 0.5},
 	} {
 		q, err := dataset.ParseQuery([]byte(`{"dataset":"d","sample":` + text + `}`))
@@ -242,7 +242,7 @@ func TestSamples(t *testing.T) {
 	}
 	for text, made := range map[string]*dataset.Sample{ // defaults need not be set
 		`{"hash":[0,0.5]}`:             {Hash: &dataset.HashRange{To: 0.5}},
-		`{"rate":0.5,"where":"a < 1"}`: {Rate: 0.5, Where: "a<1"},
+		`{"rate":0.5,"where":"a < 1"}`: {Rate: 0.5, Where: dataset.MustFilter("a<1")},
 	} {
 		same(t, text, []byte(made.Canonical()))
 	}

@@ -8,7 +8,7 @@ func (s *Sample) Canonical() string {
 		return ""
 	}
 	plain := s.defaults()
-	plain.Where = canonicalFilter(plain.Where)
+	plain.Where = plain.Where.canonical()
 	return string(encode(plain.form()))
 }
 
@@ -22,11 +22,11 @@ type sampleForm struct {
 // form leaves out what decoding would put back, save for the rate of a sample
 // that would be empty without it. Defaults are set in s.
 func (s Sample) form() *sampleForm {
-	out := sampleForm{By: unless(s.By, SampleByRequest), Where: s.Where}
+	out := sampleForm{By: unless(s.By, SampleByRequest), Where: s.Where.String()}
 	if s.Hash != nil {
 		out.Hash = []float64{s.Hash.From, s.Hash.To}
 	}
-	if s.Rate != 1 || s.Hash == nil || s.Where != "" {
+	if s.Rate != 1 || s.Hash == nil || !s.Where.IsZero() {
 		out.Rate = s.Rate
 	}
 	return &out

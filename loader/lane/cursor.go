@@ -29,9 +29,9 @@ func newCursor(l Lane, open Open) *cursor {
 // take gives up to n rows of the lane as runs; fewer only at the lane's end.
 func (c *cursor) take(ctx context.Context, n int64, runs *[]run) (int64, error) {
 	taken := int64(0)
-	for taken < n && c.at.Piece < len(c.Pieces) {
+	for taken < n && c.at.Range < len(c.Ranges) {
 		if err := c.fill(ctx); err != nil {
-			return 0, fault.Op(err, "read piece %d of lane %d", c.at.Piece, c.Number)
+			return 0, fault.Op(err, "read piece %d of lane %d", c.at.Range, c.Number)
 		}
 		if c.batch == nil {
 			continue
@@ -43,7 +43,7 @@ func (c *cursor) take(ctx context.Context, n int64, runs *[]run) (int64, error) 
 		c.at.Row += int64(rows)
 		taken += int64(rows)
 		if c.complete() && c.used < int(c.batch.NumRows()) {
-			return 0, fault.New(fault.Corrupt, "piece %d of lane %d has more rows than the %d that were planned", c.at.Piece, c.Number, c.at.Row)
+			return 0, fault.New(fault.Corrupt, "piece %d of lane %d has more rows than the %d that were planned", c.at.Range, c.Number, c.at.Row)
 		}
 		c.advance()
 	}
@@ -55,9 +55,9 @@ func (c *cursor) take(ctx context.Context, n int64, runs *[]run) (int64, error) 
 // that ended at different steps can then be told from shards that were stopped
 // at different steps.
 func (c *cursor) look(ctx context.Context) error {
-	for c.at.Piece < len(c.Pieces) && c.Pieces[c.at.Piece] == Unknown && (c.batch == nil || c.used == int(c.batch.NumRows())) {
+	for c.at.Range < len(c.Ranges) && c.Ranges[c.at.Range] == Unknown && (c.batch == nil || c.used == int(c.batch.NumRows())) {
 		if err := c.fill(ctx); err != nil {
-			return fault.Op(err, "read piece %d of lane %d", c.at.Piece, c.Number)
+			return fault.Op(err, "read piece %d of lane %d", c.at.Range, c.Number)
 		}
 	}
 	return nil
@@ -73,7 +73,7 @@ func (c *cursor) fill(ctx context.Context) error {
 		return err
 	}
 	if c.reader == nil {
-		reader, err := c.open(ctx, c.Number, c.at.Piece, c.at.Row)
+		reader, err := c.open(ctx, c.Number, c.at.Range, c.at.Row)
 		if err != nil {
 			return err
 		}
@@ -89,11 +89,11 @@ func (c *cursor) fill(ctx context.Context) error {
 	if err := c.reader.Err(); err != nil {
 		return err
 	}
-	if want := c.Pieces[c.at.Piece]; want != Unknown {
+	if want := c.Ranges[c.at.Range]; want != Unknown {
 		return fault.New(fault.Corrupt, "the piece ended after %d rows, %d were planned", c.at.Row, want)
 	}
 	c.close()
-	c.at = Position{Piece: c.at.Piece + 1}
+	c.at = Position{Range: c.at.Range + 1}
 	return nil
 }
 
@@ -102,13 +102,13 @@ func (c *cursor) fill(ctx context.Context) error {
 func (c *cursor) advance() {
 	for c.complete() {
 		c.close()
-		c.at = Position{Piece: c.at.Piece + 1}
+		c.at = Position{Range: c.at.Range + 1}
 	}
-	invariant.Check(c.at.Piece <= len(c.Pieces), "lane %d stands behind its end", c.Number)
+	invariant.Check(c.at.Range <= len(c.Ranges), "lane %d stands behind its end", c.Number)
 }
 
 func (c *cursor) complete() bool {
-	return c.at.Piece < len(c.Pieces) && c.Pieces[c.at.Piece] != Unknown && c.at.Row >= c.Pieces[c.at.Piece]
+	return c.at.Range < len(c.Ranges) && c.Ranges[c.at.Range] != Unknown && c.at.Row >= c.Ranges[c.at.Range]
 }
 
 // close releases the open piece, if there is one.

@@ -28,10 +28,10 @@ import (
 // lane releases what it returns.
 type Open func(ctx context.Context, lane, piece int, skip int64) (array.RecordReader, error)
 
-// Position is where a lane stands: Row rows of piece Piece were given. A
-// finished lane stands at (number of pieces, 0).
+// Position is where a lane stands: Row rows of its range number Range were
+// given. A finished lane stands at (number of ranges, 0).
 type Position struct {
-	Piece int
+	Range int
 	Row   int64
 }
 
@@ -41,7 +41,7 @@ const Unknown = -1
 // Lane is one lane of the shard and where it starts.
 type Lane struct {
 	Number int     // in the plan
-	Pieces []int64 // rows of each piece's final sequence, or Unknown
+	Ranges []int64 // rows of each range's final sequence, or Unknown
 	Start  Position
 }
 
@@ -57,11 +57,11 @@ const Plain = -1
 // Options are what a Reader is made of.
 type Options struct {
 	Lanes   []Lane
-	Rows    int64         // per lane and step, at least 1
-	Steps   int64         // end after so many steps; Unknown: when all lanes have ended
-	Schema  *arrow.Schema // of the batches returned
-	Columns []Column      // where the first columns of Schema come from
-	Levels  []Level       // and the others
+	Rows    int64           // per lane and step, at least 1
+	Steps   int64           // end after so many steps; Unknown: when all lanes have ended
+	Schema  *arrow.Schema   // of the batches returned
+	Columns []Column        // where the first columns of Schema come from
+	Indexed []IndexedColumn // and the others
 	Open    Open
 	Memory  memory.Allocator // of the batches; nil: the Go heap
 	Closed  func()           // called once, after every piece was released; may be nil
@@ -79,7 +79,7 @@ type Reader struct {
 
 // New makes the stream. Nothing is opened before the first Next.
 func New(ctx context.Context, options Options) *Reader {
-	r := &Reader{options: options, ctx: ctx, distinct: make([]distinct, len(options.Levels))}
+	r := &Reader{options: options, ctx: ctx, distinct: make([]distinct, len(options.Indexed))}
 	if options.Memory == nil {
 		r.options.Memory = memory.DefaultAllocator
 	}
@@ -104,7 +104,7 @@ func (r *Reader) Positions() []Position {
 func (r *Reader) Steps() int64 { return r.step }
 
 // Sent returns how many staging rows the batches returned so far hold, for
-// each of Options.Levels.
+// each of Options.Indexed.
 func (r *Reader) Sent() []int64 {
 	sent := make([]int64, len(r.distinct))
 	for i := range r.distinct {
@@ -172,7 +172,7 @@ func (r *Reader) gather(runs []run, rows int64) (arrow.RecordBatch, error) {
 		}
 		columns = append(columns, gathered)
 	}
-	for i := range r.options.Levels {
+	for i := range r.options.Indexed {
 		gathered, err := r.level(g, i, runs, int(rows))
 		if err != nil {
 			return nil, err
@@ -237,4 +237,4 @@ func (c Column) Segment(b arrow.RecordBatch, from, rows int) batch.Segment {
 }
 
 // String names the position as errors and logs show it.
-func (p Position) String() string { return fmt.Sprintf("piece %d, row %d", p.Piece, p.Row) }
+func (p Position) String() string { return fmt.Sprintf("piece %d, row %d", p.Range, p.Row) }

@@ -85,12 +85,12 @@ func (p *pieces) batch(joined *arrow.Schema, from, n int64) arrow.RecordBatch {
 
 func (p *pieces) reader(q, steps int64, known bool, lanes ...lane.Lane) *lane.Reader {
 	for i := range lanes {
-		lanes[i].Pieces = nil
+		lanes[i].Ranges = nil
 		for _, n := range p.rows[lanes[i].Number] {
 			if !known {
 				n = lane.Unknown
 			}
-			lanes[i].Pieces = append(lanes[i].Pieces, n)
+			lanes[i].Ranges = append(lanes[i].Ranges, n)
 		}
 	}
 	return lane.New(context.Background(), lane.Options{
@@ -139,9 +139,9 @@ func TestCutsExactly(t *testing.T) {
 		p := world(t, map[int][]int64{1: {3, 2}, 3: {8}})
 		got, at := drain(t, p.reader(3, lane.Unknown, known, lane.Lane{Number: 1}, lane.Lane{Number: 3}))
 		require.Equal(t, [][]int64{{1000, 1001, 1002, 3000, 3001, 3002}, {1003, 1004, 3003, 3004, 3005}, {3006, 3007}}, got)
-		require.Equal(t, []lane.Position{{Piece: 1}, {Row: 3}}, at[0], "a lane stands at the start of its next piece")
-		require.Equal(t, []lane.Position{{Piece: 2}, {Row: 6}}, at[1])
-		require.Equal(t, []lane.Position{{Piece: 2}, {Piece: 1}}, at[2], "a finished lane stands behind its pieces")
+		require.Equal(t, []lane.Position{{Range: 1}, {Row: 3}}, at[0], "a lane stands at the start of its next piece")
+		require.Equal(t, []lane.Position{{Range: 2}, {Row: 6}}, at[1])
+		require.Equal(t, []lane.Position{{Range: 2}, {Range: 1}}, at[2], "a finished lane stands behind its pieces")
 	}
 }
 
@@ -156,10 +156,10 @@ func TestEndsAfterSteps(t *testing.T) {
 func TestStartsInTheMiddle(t *testing.T) {
 	t.Parallel()
 	p := world(t, map[int][]int64{0: {5, 6}})
-	got, _ := drain(t, p.reader(4, lane.Unknown, true, lane.Lane{Number: 0, Start: lane.Position{Piece: 1, Row: 2}}))
+	got, _ := drain(t, p.reader(4, lane.Unknown, true, lane.Lane{Number: 0, Start: lane.Position{Range: 1, Row: 2}}))
 	require.Equal(t, [][]int64{{7, 8, 9, 10}}, got)
 	require.Equal(t, []string{"0.1+2"}, p.opened)
-	got, _ = drain(t, p.reader(4, lane.Unknown, true, lane.Lane{Number: 0, Start: lane.Position{Piece: 0, Row: 5}}))
+	got, _ = drain(t, p.reader(4, lane.Unknown, true, lane.Lane{Number: 0, Start: lane.Position{Range: 0, Row: 5}}))
 	require.Equal(t, [][]int64{{5, 6, 7, 8}, {9, 10}}, got)
 	require.Equal(t, []string{"0.1+2", "0.1+0"}, p.opened, "a piece that was given whole is not opened")
 }
@@ -198,7 +198,7 @@ func TestShortPieces(t *testing.T) {
 	for _, planned := range []int64{4, 6} {
 		p := world(t, map[int][]int64{0: {5}})
 		r := lane.New(context.Background(), lane.Options{
-			Lanes: []lane.Lane{{Pieces: []int64{planned}}}, Rows: 2, Steps: lane.Unknown, Schema: schema, Open: p.open,
+			Lanes: []lane.Lane{{Ranges: []int64{planned}}}, Rows: 2, Steps: lane.Unknown, Schema: schema, Open: p.open,
 			Columns: []lane.Column{{Index: 0, Field: lane.Plain}, {Index: 1, Field: 0}},
 		})
 		p.cut = 5
@@ -214,7 +214,7 @@ func TestRequiredColumns(t *testing.T) {
 	p := world(t, map[int][]int64{0: {5}})
 	required := arrow.NewSchema([]arrow.Field{schema.Field(0), {Name: "feature", Type: arrow.PrimitiveTypes.Int64}}, nil)
 	r := lane.New(context.Background(), lane.Options{
-		Lanes: []lane.Lane{{Pieces: []int64{5}}}, Rows: 5, Steps: lane.Unknown, Schema: required, Open: p.open,
+		Lanes: []lane.Lane{{Ranges: []int64{5}}}, Rows: 5, Steps: lane.Unknown, Schema: required, Open: p.open,
 		Columns: []lane.Column{{Index: 0, Field: lane.Plain}, {Index: 1, Field: 0}},
 	})
 	defer r.Release()
@@ -227,7 +227,7 @@ func TestCancel(t *testing.T) {
 	p := world(t, map[int][]int64{0: {50}})
 	ctx, cancel := context.WithCancel(context.Background())
 	r := lane.New(ctx, lane.Options{
-		Lanes: []lane.Lane{{Pieces: []int64{50}}}, Rows: 2, Steps: lane.Unknown, Schema: schema, Open: p.open,
+		Lanes: []lane.Lane{{Ranges: []int64{50}}}, Rows: 2, Steps: lane.Unknown, Schema: schema, Open: p.open,
 		Columns: []lane.Column{{Index: 0, Field: lane.Plain}, {Index: 1, Field: 0}},
 	})
 	defer r.Release()

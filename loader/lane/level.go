@@ -10,11 +10,11 @@ import (
 	"github.com/penstock/penstock/internal/batch"
 )
 
-// Level is an output column that stays a dictionary: of the staging rows that
+// IndexedColumn is an output column that stays a dictionary: of the staging rows that
 // the rows of a batch refer to, each of them once, in the order in which they
 // are first met (docs/spec/wire.md).
-type Level struct {
-	Index  int   // dictionary column of the pieces' batches
+type IndexedColumn struct {
+	Index  int   // dictionary column of the ranges' batches
 	Fields []int // fields of that column's struct: those of the output's, in its order
 }
 
@@ -112,7 +112,7 @@ func (d *distinct) end() []batch.Segment {
 // level makes one column of the batch: indices into the distinct rows of its
 // runs, and these rows.
 func (r *Reader) level(g *batch.Gatherer, number int, runs []run, rows int) (arrow.Array, error) {
-	l, d := r.options.Levels[number], &r.distinct[number]
+	l, d := r.options.Indexed[number], &r.distinct[number]
 	d.begin(rows)
 	buffer := memory.NewResizableBuffer(r.options.Memory)
 	defer buffer.Release()

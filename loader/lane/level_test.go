@@ -93,9 +93,9 @@ func (s *sides) stream(references []reference, cut int, fields []int, out *arrow
 	}
 	level := &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int32, ValueType: out}
 	return lane.New(context.Background(), lane.Options{
-		Lanes: []lane.Lane{{Pieces: []int64{int64(len(references))}}}, Rows: q, Steps: lane.Unknown, Open: open, Memory: s.memory,
-		Schema: arrow.NewSchema([]arrow.Field{{Name: "features", Type: level}}, nil),
-		Levels: []lane.Level{{Index: 0, Fields: fields}},
+		Lanes: []lane.Lane{{Ranges: []int64{int64(len(references))}}}, Rows: q, Steps: lane.Unknown, Open: open, Memory: s.memory,
+		Schema:  arrow.NewSchema([]arrow.Field{{Name: "features", Type: level}}, nil),
+		Indexed: []lane.IndexedColumn{{Index: 0, Fields: fields}},
 	})
 }
 

@@ -18,20 +18,20 @@ type Bound struct {
 	// conditions of the query's that name columns of the training table alone;
 	// nil keeps all.
 	Filter *expr.Filter
-	// After is the rest of the query's filter, over the joined rows, bound to
-	// the schema of AfterColumns; nil keeps all. It prunes nothing.
-	After        *expr.Filter
-	AfterColumns []resolve.Output
-	QueryFilter  string  // all of the query's filter, canonical; "" keeps all
-	Sample       *Sample // of the training rows that pass Filter; nil keeps all
-	SampleText   string  // the same, canonical; "" keeps all
+	// PostJoin is the rest of the query's filter, over the joined rows, bound to
+	// the schema of PostJoinColumns; nil keeps all. It prunes nothing.
+	PostJoin        *expr.Filter
+	PostJoinColumns []resolve.Output
+	QueryFilter     string  // all of the query's filter, canonical; "" keeps all
+	Sample          *Sample // of the training rows that pass Filter; nil keeps all
+	SampleText      string  // the same, canonical; "" keeps all
 }
 
 // Bind types the filter and the sample of a query. Faults of the query are
 // Invalid.
 func Bind(r *resolve.Relation, q dataset.Query) (*Bound, error) {
 	b := &Bound{Relation: r}
-	if err := b.bindFilter(q.Filter); err != nil {
+	if err := b.divideFilter(q.Filter); err != nil {
 		return nil, err
 	}
 	if err := b.bindSample(q.Sample); err != nil {
@@ -84,7 +84,7 @@ func (b *Bound) Reads(outputs []resolve.Output) Columns {
 		}
 		c.Staging[i] = append(c.Staging[i], ordering(s.Order)...)
 	}
-	for _, o := range slices.Concat(outputs, b.AfterColumns) {
+	for _, o := range slices.Concat(outputs, b.PostJoinColumns) {
 		c.add(o)
 	}
 	c.Training = union(c.Training, nil)
@@ -98,13 +98,13 @@ func (b *Bound) Reads(outputs []resolve.Output) Columns {
 func (c *Columns) add(o resolve.Output) {
 	switch {
 	case o.Matched:
-	case o.Level == resolve.TrainingLevel:
+	case o.Table == resolve.TrainingTable:
 		c.Training = append(c.Training, o.Field.ID)
 	default:
-		c.Staging[o.Level] = append(c.Staging[o.Level], o.Field.ID)
+		c.Staging[o.Table] = append(c.Staging[o.Table], o.Field.ID)
 	}
 	for _, over := range o.Overlays {
-		c.Staging[over.Level] = append(c.Staging[over.Level], over.Field.ID)
+		c.Staging[over.Table] = append(c.Staging[over.Table], over.Field.ID)
 	}
 }
 

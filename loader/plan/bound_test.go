@@ -19,16 +19,16 @@ func TestReads(t *testing.T) {
 	t.Parallel()
 	tables, _ := mixed()
 	e := entry()
-	e.Filter = "age > 1"
+	e.Filter = dataset.MustFilter("age > 1")
 	bind := func(q dataset.Query) (*plan.Bound, error) {
 		r, err := resolve.Bind(homefeed(e).Defaults(), tables[0], tables[1:])
 		require.NoError(t, err)
 		return plan.Bind(r, q)
 	}
-	b, err := bind(dataset.Query{Filter: "day = 1 AND age = 2"})
+	b, err := bind(dataset.Query{Filter: dataset.MustFilter("day = 1 AND age = 2")})
 	require.NoError(t, err)
 	require.Equal(t, plan.Columns{Training: []int{1, 2}, Staging: [][]int{{1, 3}}}, b.Ranges())
-	_, err = bind(dataset.Query{Filter: "dya = 1"})
+	_, err = bind(dataset.Query{Filter: dataset.MustFilter("dya = 1")})
 	require.ErrorContains(t, err, `did you mean "day"?`)
 	e.PointInTime = &dataset.PointInTime{Training: "day", Staging: "day", Tolerance: time.Hour}
 	for strategy, want := range map[rule.Strategy]plan.Columns{
@@ -43,11 +43,11 @@ func TestReads(t *testing.T) {
 	}
 	e = entry()
 	for query, want := range map[*dataset.Query]plan.Columns{
-		{}:                             {Training: []int{1}, Staging: [][]int{{1}}},
-		{Filter: "day = 1"}:            {Training: []int{1, 2}, Staging: [][]int{{1}}},
-		{Filter: "age = 1"}:            {Training: []int{1}, Staging: [][]int{{1, 3}}},
-		{Filter: "day = 1 OR age = 1"}: {Training: []int{1, 2}, Staging: [][]int{{1, 3}}},
-		{Sample: &dataset.Sample{Rate: 0.5, Where: "day = 1"}}: {Training: []int{1, 2}, Staging: [][]int{{1}}},
+		{}:                                      {Training: []int{1}, Staging: [][]int{{1}}},
+		{Filter: dataset.MustFilter("day = 1")}: {Training: []int{1, 2}, Staging: [][]int{{1}}},
+		{Filter: dataset.MustFilter("age = 1")}: {Training: []int{1}, Staging: [][]int{{1, 3}}},
+		{Filter: dataset.MustFilter("day = 1 OR age = 1")}:                         {Training: []int{1, 2}, Staging: [][]int{{1, 3}}},
+		{Sample: &dataset.Sample{Rate: 0.5, Where: dataset.MustFilter("day = 1")}}: {Training: []int{1, 2}, Staging: [][]int{{1}}},
 	} {
 		b, err = bind(*query)
 		require.NoError(t, err)

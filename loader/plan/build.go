@@ -46,7 +46,7 @@ func Build(b *Bound, files Files, q dataset.Query) (*Plan, error) {
 	}
 	p.Inexact = p.inexact()
 	p.checked = resolve.Bucketed(r.Training, files.Training.Files, p.trusted())
-	p.Splits = p.prune(p.cut(p.group(files.Training.Files)))
+	p.Splits = p.prune(p.cut(p.byBucket(files.Training.Files)))
 	if err := p.checkWritten(q); err != nil {
 		return nil, err
 	}
@@ -93,22 +93,22 @@ func mayMatch(filter *expr.Filter, t *catalog.Table, f catalog.File) bool {
 }
 
 // group is the training files of one bucket of one partition of one spec.
-type group struct {
+type bucketFiles struct {
 	partition []any
 	bucket    catalog.FileBucket
 	files     []catalog.File
 }
 
 // group divides the training files by spec, partition values and bucket.
-func (p *Plan) group(files []catalog.File) []*group {
-	var groups []*group
-	at := map[string]*group{}
+func (p *Plan) byBucket(files []catalog.File) []*bucketFiles {
+	var groups []*bucketFiles
+	at := map[string]*bucketFiles{}
 	var id []byte
 	for _, f := range files {
 		id = appendPartition(fmt.Appendf(id[:0], "%d\n", f.Spec), f.Partition)
 		g := at[string(id)]
 		if g == nil {
-			g = p.newGroup(f)
+			g = p.newBucketFiles(f)
 			at[string(id)] = g
 			groups = append(groups, g)
 		}
@@ -117,9 +117,9 @@ func (p *Plan) group(files []catalog.File) []*group {
 	return groups
 }
 
-func (p *Plan) newGroup(f catalog.File) *group {
+func (p *Plan) newBucketFiles(f catalog.File) *bucketFiles {
 	t := p.Relation.Training
-	g := &group{partition: f.Partition}
+	g := &bucketFiles{partition: f.Partition}
 	if i := p.bucketField(f.Spec); i >= 0 {
 		g.bucket, _ = t.BucketOf(f, t.Specs[f.Spec][i].Source)
 		g.partition = slices.Concat(f.Partition[:i:i], f.Partition[i+1:])
@@ -148,7 +148,7 @@ func (p *Plan) bucketField(spec int) int {
 // cut divides the rows of each group into splits of SplitRows, in the order
 // of its files, within a file where need be. Where repeated rows are dropped,
 // a group is one split: its rows must meet each other.
-func (p *Plan) cut(groups []*group) []Split {
+func (p *Plan) cut(groups []*bucketFiles) []Split {
 	splits := make([]Split, 0, len(groups))
 	for _, g := range groups {
 		open := Split{Partition: g.partition, Bucket: g.bucket}
@@ -231,20 +231,20 @@ func (p *Plan) identity() string {
 		fmt.Fprintf(&text, "sample %q\n", p.SampleText)
 	}
 	for _, l := range p.Lanes {
-		for _, piece := range l.Pieces {
-			fmt.Fprintf(&text, "%s %d %d %v\n", p.Splits[piece.Split].ID, piece.From, piece.To, p.Splits[piece.Split].Classes)
+		for _, piece := range l.Ranges {
+			fmt.Fprintf(&text, "%s %d %d %v\n", p.Splits[piece.Split].ID, piece.From, piece.To, p.Splits[piece.Split].Groups)
 		}
 		fmt.Fprintln(&text)
 	}
 	p.writePlaces(&text)
 	for _, s := range p.Staging {
-		for _, class := range s.Classes {
+		for _, class := range s.Groups {
 			for _, f := range class.Files {
 				fmt.Fprintf(&text, "%q\n", f.Location)
 			}
 			fmt.Fprintln(&text)
 		}
-		if len(s.Classes) == 0 {
+		if len(s.Groups) == 0 {
 			fmt.Fprintln(&text)
 		}
 	}

@@ -60,7 +60,7 @@ func (p *Plan) checkWritten(q dataset.Query) error {
 		return nil
 	}
 	for i, split := range p.Splits {
-		files := p.Training(Piece{Split: i, To: split.Rows}).files()
+		files := p.Training(Range{Split: i, To: split.Rows}).files()
 		if err := checkCommits(p.Relation.Training, files, q, "distinct"); err != nil {
 			return err
 		}
@@ -75,7 +75,7 @@ func (p *Plan) writePlaces(text *strings.Builder) {
 		return
 	}
 	for i, split := range p.Splits {
-		places := p.Training(Piece{Split: i, To: split.Rows}).Places()
+		places := p.Training(Range{Split: i, To: split.Rows}).Places()
 		for _, location := range slices.Sorted(maps.Keys(places)) {
 			fmt.Fprintf(text, "%q %d\n", location, places[location])
 		}

@@ -71,8 +71,8 @@ func (p *Plan) explainTraining(b *strings.Builder) {
 	if d := p.Relation.Distinct; d != nil {
 		fmt.Fprintf(b, "  %s\n", distinctText(d))
 	}
-	if p.After != nil {
-		fmt.Fprintf(b, "  filter after the joins %s\n", p.After)
+	if p.PostJoin != nil {
+		fmt.Fprintf(b, "  filter after the joins %s\n", p.PostJoin)
 	}
 	fmt.Fprintf(b, "  reads %s, %s, %s", counted(len(p.Splits), "split"), counted(len(files), "file"), bytesText(bytes))
 	if p.Pruned.Files > 0 {
@@ -114,12 +114,12 @@ func (p *Plan) explainSplits(b *strings.Builder) {
 			fmt.Fprintf(b, " bucket %d of %d", s.Bucket.ID, s.Bucket.Of)
 		}
 		fmt.Fprintf(b, ", %s, %s", counted(s.Rows, "row"), counted(len(s.Files), "file"))
-		for k, class := range s.Classes {
-			if class == resolve.NoClass {
+		for k, class := range s.Groups {
+			if class == resolve.NoGroup {
 				fmt.Fprintf(b, "; %s none", p.Relation.Staging[k].Name)
 				continue
 			}
-			fmt.Fprintf(b, "; %s class %d, %s", p.Relation.Staging[k].Name, class, counted(len(p.Staging[k].Classes[class].Files), "file"))
+			fmt.Fprintf(b, "; %s class %d, %s", p.Relation.Staging[k].Name, class, counted(len(p.Staging[k].Groups[class].Files), "file"))
 		}
 		b.WriteString("\n")
 	}
@@ -155,10 +155,10 @@ func (p *Plan) explainLanes(b *strings.Builder) {
 			bytesText(decoded*largest), bytesText(largest), decoded)
 	}
 	for i, l := range p.Lanes {
-		fmt.Fprintf(b, "  %d: %s in %s:", i, counted(l.Rows, "row"), counted(len(l.Pieces), "piece"))
-		for k, piece := range l.Pieces {
+		fmt.Fprintf(b, "  %d: %s in %s:", i, counted(l.Rows, "row"), counted(len(l.Ranges), "piece"))
+		for k, piece := range l.Ranges {
 			if k == listed {
-				fmt.Fprintf(b, " … %d more", len(l.Pieces)-listed)
+				fmt.Fprintf(b, " … %d more", len(l.Ranges)-listed)
 				break
 			}
 			fmt.Fprintf(b, " %d[%d:%d]", piece.Split, piece.From, piece.To)

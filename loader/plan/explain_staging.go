@@ -26,8 +26,8 @@ func (p *Plan) explainStaging(b *strings.Builder, i int) {
 	if r.Rows != nil {
 		fmt.Fprintf(b, "  filter %s; pruned %s\n", r.Rows, counted(s.Pruned, "file"))
 	}
-	use := p.ClassUse(i)
-	if use.Classes == 0 {
+	use := p.StagingUse(i)
+	if use.Groups == 0 {
 		b.WriteString("  match: no file can match, nothing is read\n")
 		p.explainUnaligned(b, i)
 		b.WriteString("\n")
@@ -37,7 +37,7 @@ func (p *Plan) explainStaging(b *strings.Builder, i int) {
 	p.explainLayout(b, i)
 	p.explainUnaligned(b, i)
 	fmt.Fprintf(b, "  reads %s, %s, each once while it is kept; amplification %.2f of %s",
-		counted(use.Classes, "class"), bytesText(use.Once), use.Amplification(), bytesText(use.Stored))
+		counted(use.Groups, "class"), bytesText(use.Once), use.Amplification(), bytesText(use.Stored))
 	if use.Read > use.Once {
 		fmt.Fprintf(b, "; up to %.2f if memory and local disk keep none", use.Worst())
 	}
@@ -103,7 +103,7 @@ func (p *Plan) explainSorted(b *strings.Builder, i int) {
 	t := p.Relation.Staging[i].Pinned
 	files, all := map[int]int{}, 0
 	seen := map[string]bool{}
-	for _, c := range p.Staging[i].Classes {
+	for _, c := range p.Staging[i].Groups {
 		for _, f := range c.Files {
 			if !seen[f.Location] {
 				seen[f.Location] = true

@@ -11,59 +11,49 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// bindFilter types the query's filter and divides it: conditions that name
-// training columns alone are looked at where those are read, the others after
-// the join.
-func (b *Bound) bindFilter(query string) error {
-	r := b.Relation
-	b.Filter = r.Filter
-	if query == "" {
+// divideFilter types the query's filter and divides it by the conditions that
+// it joins by AND: those that name training columns alone join the dataset's
+// filter, and prune files; the others are looked at after the joins.
+func (b *Bound) divideFilter(query dataset.Filter) error {
+	b.Filter = b.Relation.Filter
+	if query.IsZero() {
 		return nil
 	}
-	columns := slices.Clone(r.Outputs)
-	whole, err := resolve.BindFilter(query, resolve.Schema(columns), "filter")
+	outputs := b.Relation.Outputs
+	filters, err := resolve.BindConjuncts(query, resolve.Schema(outputs), "filter")
 	if err != nil {
 		return err
 	}
-	b.QueryFilter = whole.String()
-	parsed, err := expr.Parse(query)
-	if err != nil {
-		return err
+	b.QueryFilter = expr.All(filters...).String()
+	late := map[string]bool{} // by column
+	for _, o := range outputs {
+		late[o.Name] = afterJoin(o)
 	}
-	var before, after *expr.Expr
-	for _, condition := range parsed.Conjuncts() {
-		joined := slices.ContainsFunc(columns, func(o resolve.Output) bool {
-			return afterJoin(o) && slices.Contains(condition.Columns(), o.Name)
-		})
-		if joined {
-			after = expr.And(after, condition)
-		} else {
-			before = expr.And(before, condition)
+	var postJoin []*expr.Filter
+	named := map[string]bool{} // by those of postJoin
+	for i, condition := range query.Expr().Conjuncts() {
+		columns := condition.Columns()
+		if !slices.ContainsFunc(columns, func(name string) bool { return late[name] }) {
+			b.Filter = expr.All(b.Filter, filters[i])
+			continue
+		}
+		postJoin = append(postJoin, filters[i])
+		for _, name := range columns {
+			named[name] = true
 		}
 	}
-	if after != nil {
-		b.AfterColumns = slices.DeleteFunc(columns, func(o resolve.Output) bool { return !slices.Contains(after.Columns(), o.Name) })
-		if b.After, err = after.Bind(resolve.Schema(b.AfterColumns)); err != nil {
-			return err
+	b.PostJoin = expr.All(postJoin...)
+	for _, o := range outputs {
+		if named[o.Name] {
+			b.PostJoinColumns = append(b.PostJoinColumns, o)
 		}
 	}
-	if before == nil {
-		return nil
-	}
-	if r.Filter != nil {
-		ours, err := expr.Parse(r.Dataset.Training.Filter)
-		if err != nil {
-			return err
-		}
-		before = expr.And(ours, before)
-	}
-	b.Filter, err = before.Bind(r.Training.Schema())
-	return err
+	return nil
 }
 
 // afterJoin says whether an output is known only after the join.
 func afterJoin(o resolve.Output) bool {
-	return o.Level != resolve.TrainingLevel || len(o.Overlays) > 0
+	return o.Table != resolve.TrainingTable || len(o.Overlays) > 0
 }
 
 // bindSample types the query's sample.
@@ -90,13 +80,11 @@ func (b *Bound) bindSample(s *dataset.Sample) error {
 		}
 		b.Sample.Columns = names
 	}
-	if s.Where != "" {
-		where, err := resolve.BindFilter(s.Where, t.Schema(), "sample.where")
-		if err != nil {
-			return err
-		}
-		b.Sample.Where = where
+	where, err := resolve.BindConjuncts(s.Where, t.Schema(), "sample.where")
+	if err != nil {
+		return err
 	}
+	b.Sample.Where = expr.All(where...)
 	b.SampleText = s.Canonical()
 	return nil
 }
@@ -110,8 +98,8 @@ func (p *Plan) inexact() string {
 		return "a sample drops rows"
 	case r.Distinct != nil:
 		return "distinct drops repeated rows"
-	case p.After != nil:
-		return "a filter drops rows: " + p.After.String()
+	case p.PostJoin != nil:
+		return "a filter drops rows: " + p.PostJoin.String()
 	}
 	for _, s := range p.Relation.Staging {
 		switch {

@@ -137,7 +137,7 @@ func TestExplainOfRules(t *testing.T) {
 	tables[0].Fields = append(tables[0].Fields, catalog.Field{ID: 3, Name: "score", Type: arrow.PrimitiveTypes.Int32})
 	d.Training.Distinct = &dataset.Distinct{By: []string{"request_id"}, Scope: dataset.ScopePartition}
 	p, err := joined(d, tables, files, dataset.Query{
-		Filter: "score > 3 AND fresh IS NOT NULL AND day > 0 AND (day = 1 OR score < 9)", Sample: &dataset.Sample{Hash: &dataset.HashRange{To: 0.5}, Rate: 1},
+		Filter: dataset.MustFilter("score > 3 AND fresh IS NOT NULL AND day > 0 AND (day = 1 OR score < 9)"), Sample: &dataset.Sample{Hash: &dataset.HashRange{To: 0.5}, Rate: 1},
 	})
 	require.NoError(t, err)
 	golden(t, "rules", p.String())
@@ -178,10 +178,10 @@ func TestPartitionsWithoutOneToMeetAreCounted(t *testing.T) {
 	require.Equal(t, plan.Unaligned{Partitions: 3, Rows: 600}, union(p))
 	for _, s := range p.Splits {
 		if s.Partition[0] != int64(2) {
-			require.Equal(t, resolve.NoClass, s.Classes[0])
+			require.Equal(t, resolve.NoGroup, s.Groups[0])
 			continue
 		}
-		for _, f := range p.Class(0, s.Classes[0]).Files {
+		for _, f := range p.Group(0, s.Groups[0]).Files {
 			require.Equal(t, int64(1), f.File.Partition[0])
 		}
 	}
@@ -227,7 +227,7 @@ func TestOrderOfSeveralSpecs(t *testing.T) {
 	var want []string
 	for _, filter := range []string{"", "day = 2"} {
 		var got []string
-		for _, s := range build(t, table, files, dataset.Query{Filter: filter}).Splits {
+		for _, s := range build(t, table, files, dataset.Query{Filter: dataset.MustFilter(filter)}).Splits {
 			require.Len(t, s.Files, 1)
 			got = append(got, s.Files[0].File.Location)
 		}
@@ -251,14 +251,14 @@ func TestFiltersAreDivided(t *testing.T) {
 	left, over := entry(), entry()
 	over.Name, over.Join, over.Columns = "over", rule.Overlay, []dataset.Column{{Column: "age", Name: "score"}}
 	d := homefeed(left, over)
-	d.Training.Filter = "day > 0"
+	d.Training.Filter = dataset.MustFilter("day > 0")
 	tables, files.Staging = append(tables, tables[1]), append(files.Staging, files.Staging[0])
-	p, err := joined(d, tables, files, dataset.Query{Filter: "day < 3 AND (age > 1 OR day = 1) AND score IS NOT NULL"})
+	p, err := joined(d, tables, files, dataset.Query{Filter: dataset.MustFilter("day < 3 AND (age > 1 OR day = 1) AND score IS NOT NULL")})
 	require.NoError(t, err)
 	require.Equal(t, "day < 3 AND day > 0", p.Filter.String())
-	require.Equal(t, "score IS NOT NULL AND (age > 1 OR day = 1)", p.After.String())
+	require.Equal(t, "score IS NOT NULL AND (age > 1 OR day = 1)", p.PostJoin.String())
 	var names []string
-	for _, o := range p.AfterColumns {
+	for _, o := range p.PostJoinColumns {
 		names = append(names, o.Name)
 	}
 	require.Equal(t, []string{"day", "score", "age"}, names)
@@ -266,12 +266,12 @@ func TestFiltersAreDivided(t *testing.T) {
 	require.Equal(t, 2, p.Pruned.Splits, "day 3")
 	require.NotEmpty(t, p.Inexact)
 
-	p, err = joined(homefeed(entry()), tables[:2], files, dataset.Query{Filter: "age = 1"})
+	p, err = joined(homefeed(entry()), tables[:2], files, dataset.Query{Filter: dataset.MustFilter("age = 1")})
 	require.NoError(t, err)
 	require.Nil(t, p.Filter)
 	require.Contains(t, p.Inexact, "age = 1")
 	require.Len(t, p.Splits, 6, "it prunes nothing")
-	_, err = joined(homefeed(entry()), tables[:2], files, dataset.Query{Filter: "agee = 1"})
+	_, err = joined(homefeed(entry()), tables[:2], files, dataset.Query{Filter: dataset.MustFilter("agee = 1")})
 	require.Equal(t, "age", fault.As(err).Faults[0].Nearest)
 }
 
@@ -293,15 +293,15 @@ func TestSamplesPruneBuckets(t *testing.T) {
 	require.JSONEq(t, `{"hash":[0,0.125]}`, half.Cursor().Sample)
 	require.Empty(t, whole.Cursor().Sample)
 	require.NotEmpty(t, half.Inexact)
-	source := half.Training(half.Lanes[0].Pieces[0])
+	source := half.Training(half.Lanes[0].Ranges[0])
 	require.Equal(t, []string{"request_id"}, source.Sample.Columns)
 	require.Equal(t, "request_id", source.Checked[0].Name, "buckets are relied on")
-	lots := build(t, table, files, dataset.Query{Sample: &dataset.Sample{Rate: 0.5, Where: "day = 1"}})
+	lots := build(t, table, files, dataset.Query{Sample: &dataset.Sample{Rate: 0.5, Where: dataset.MustFilter("day = 1")}})
 	require.Len(t, lots.Splits, 16)
 	require.Equal(t, "day = 1", lots.Sample.Where.String())
 	relation, err := resolve.Bind(dataset.Dataset{Name: "d", Training: dataset.Training{Table: table.Name}}, table, nil)
 	require.NoError(t, err)
-	for _, bad := range []*dataset.Sample{{Rate: 0.5, Where: "nope = 1"}, {Rate: 1, Hash: &dataset.HashRange{To: 0.5}}} {
+	for _, bad := range []*dataset.Sample{{Rate: 0.5, Where: dataset.MustFilter("nope = 1")}, {Rate: 1, Hash: &dataset.HashRange{To: 0.5}}} {
 		_, err = plan.Bind(relation, dataset.Query{Sample: bad}.Defaults())
 		require.Equal(t, fault.Invalid, fault.KindOf(err))
 		require.True(t, strings.HasPrefix(fault.As(err).Faults[0].Field, "sample."))
@@ -325,8 +325,8 @@ func TestDistinctKeepsBucketsWhole(t *testing.T) {
 	require.Len(t, p.Splits, 4)
 	require.Len(t, p.Splits[0].Files, 2)
 	require.Equal(t, []plan.Lane{
-		{Pieces: []plan.Piece{{Split: 0, To: 2*plan.SplitRows + 50}}, Rows: 2*plan.SplitRows + 50},
-		{Pieces: []plan.Piece{{Split: 1, To: 100}, {Split: 2, To: 10}, {Split: 3, To: 70}}, Rows: 180},
+		{Ranges: []plan.Range{{Split: 0, To: 2*plan.SplitRows + 50}}, Rows: 2*plan.SplitRows + 50},
+		{Ranges: []plan.Range{{Split: 1, To: 100}, {Split: 2, To: 10}, {Split: 3, To: 70}}, Rows: 180},
 	}, p.Lanes)
 	require.Contains(t, p.Inexact, "distinct")
 }
@@ -390,17 +390,17 @@ func TestAmplificationIsLimited(t *testing.T) {
 	p, err := joined(homefeed(entry()), tables, files, dataset.Query{})
 	require.NoError(t, err)
 	require.True(t, p.Staging[0].Joined)
-	require.Len(t, p.Staging[0].Classes, 1)
-	require.Len(t, p.Staging[0].Classes[0].Files, 9)
-	require.InDelta(t, 1, p.ClassUse(0).Amplification(), 0)
+	require.Len(t, p.Staging[0].Groups, 1)
+	require.Len(t, p.Staging[0].Groups[0].Files, 9)
+	require.InDelta(t, 1, p.StagingUse(0).Amplification(), 0)
 
 	wide := entry()
 	wide.MaxAmplification = 5
 	p, err = joined(homefeed(wide), tables, files, dataset.Query{})
 	require.NoError(t, err)
 	require.False(t, p.Staging[0].Joined)
-	require.Len(t, p.Staging[0].Classes, 8)
-	require.InDelta(t, 4.5, p.ClassUse(0).Amplification(), 0)
+	require.Len(t, p.Staging[0].Groups, 8)
+	require.InDelta(t, 4.5, p.StagingUse(0).Amplification(), 0)
 
 	tables, files = overlapping(5 * mib)
 	_, err = joined(homefeed(entry()), tables, files, dataset.Query{})
@@ -412,7 +412,7 @@ func TestAmplificationIsLimited(t *testing.T) {
 
 	p, err = joined(homefeed(entry()), tables, plan.Files{Training: plan.Listing{Files: files.Training.Files[:4]}, Staging: files.Staging}, dataset.Query{})
 	require.NoError(t, err, "four of the buckets read less")
-	require.Len(t, p.Staging[0].Classes, 4)
+	require.Len(t, p.Staging[0].Groups, 4)
 }
 
 // TestJoinedClassesKeepPartitionsApart: aligned partitions share no files.
@@ -432,9 +432,9 @@ func TestJoinedClassesKeepPartitionsApart(t *testing.T) {
 	p, err := joined(homefeed(e), tables, files, dataset.Query{})
 	require.NoError(t, err)
 	require.True(t, p.Staging[0].Joined)
-	require.Len(t, p.Staging[0].Classes, 2)
+	require.Len(t, p.Staging[0].Groups, 2)
 	for _, s := range p.Splits {
-		source := p.Class(0, s.Classes[0])
+		source := p.Group(0, s.Groups[0])
 		require.Len(t, source.Files, 3)
 		for _, f := range source.Files {
 			require.Equal(t, s.Partition[0], f.File.Partition[0])
@@ -448,7 +448,7 @@ func TestKeysOfEverySpecAreChecked(t *testing.T) {
 	tables, files := mixed()
 	p, err := joined(homefeed(entry()), tables, files, dataset.Query{})
 	require.NoError(t, err)
-	require.Equal(t, tables[0].Fields[:1], p.Training(p.Lanes[0].Pieces[0]).Checked)
-	require.Equal(t, tables[1].Fields[:1], p.Class(0, 0).Checked)
-	require.Empty(t, p.Class(0, resolve.NoClass).Files)
+	require.Equal(t, tables[0].Fields[:1], p.Training(p.Lanes[0].Ranges[0]).Checked)
+	require.Equal(t, tables[1].Fields[:1], p.Group(0, 0).Checked)
+	require.Empty(t, p.Group(0, resolve.NoGroup).Files)
 }

@@ -37,7 +37,7 @@ func (p *Plan) match(staging int, files Files, q dataset.Query) (Staging, error)
 	if err != nil {
 		return out, p.inEntry(err, staging)
 	}
-	if err := p.classify(m, &out); err != nil {
+	if err := p.assignGroups(m, &out); err != nil {
 		return out, p.inEntry(err, staging)
 	}
 	sets := m.Sets()
@@ -50,13 +50,13 @@ func (p *Plan) match(staging int, files Files, q dataset.Query) (Staging, error)
 		out.Joined = true
 	}
 	for _, set := range sets {
-		class := newClass(set, kept)
+		class := newFileGroup(set, kept)
 		if needsCommits(r) {
 			if err := checkCommits(r.Pinned, class.Files, q, "duplicates: "+r.Duplicates.String()); err != nil {
 				return out, p.inEntry(err, staging)
 			}
 		}
-		out.Classes = append(out.Classes, class)
+		out.Groups = append(out.Groups, class)
 	}
 	return out, nil
 }
@@ -67,7 +67,7 @@ func (p *Plan) inEntry(err error, staging int) error {
 
 // classify sets the class of every split, and counts partitions without one
 // to be aligned with.
-func (p *Plan) classify(m *resolve.Match, out *Staging) error {
+func (p *Plan) assignGroups(m *resolve.Match, out *Staging) error {
 	var files []catalog.File
 	specs := map[int]bool{}
 	alone := map[string]bool{}
@@ -77,11 +77,11 @@ func (p *Plan) classify(m *resolve.Match, out *Staging) error {
 		for _, f := range split.Files {
 			files = append(files, f.File)
 		}
-		class, exists, err := m.Class(files)
+		class, exists, err := m.Group(files)
 		if err != nil {
 			return err
 		}
-		split.Classes = append(split.Classes, class)
+		split.Groups = append(split.Groups, class)
 		if spec := files[0].Spec; !specs[spec] {
 			specs[spec] = true
 			out.Layout = append(out.Layout, m.Layout(spec)...)
@@ -97,8 +97,8 @@ func (p *Plan) classify(m *resolve.Match, out *Staging) error {
 }
 
 // newClass collects the files of a set.
-func newClass(set []int32, files []catalog.File) Class {
-	var c Class
+func newFileGroup(set []int32, files []catalog.File) FileGroup {
+	var c FileGroup
 	if len(set) > 0 {
 		c.Files = make([]catalog.File, 0, len(set))
 	}
@@ -166,7 +166,7 @@ func (p *Plan) join(staging int, sets [][]int32, files int) [][]int32 {
 		}
 	}
 	for i := range p.Splits {
-		if class := &p.Splits[i].Classes[staging]; *class != resolve.NoClass {
+		if class := &p.Splits[i].Groups[staging]; *class != resolve.NoGroup {
 			*class = number[root(*class)]
 		}
 	}

@@ -141,7 +141,7 @@ func (p *Plan) deal(n int) {
 			lane := p.shortest(quota)
 			l := &p.Lanes[lane]
 			to := min(s.Rows, from+quota(lane)-l.Rows)
-			l.Pieces = append(l.Pieces, Piece{Split: i, From: from, To: to})
+			l.Ranges = append(l.Ranges, Range{Split: i, From: from, To: to})
 			l.Rows += to - from
 			from = to
 		}

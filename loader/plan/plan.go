@@ -44,29 +44,29 @@ type Pruned struct {
 
 // Staging is one staging table's part in the plan.
 type Staging struct {
-	Classes   []Class
+	Groups    []FileGroup
 	Pruned    int       // files that the staging filter left out
 	Layout    []Pairing // how its files were matched, for people
 	Aligned   string    // which partition a training partition meets, for people; "" if any
 	Unaligned Unaligned
-	Joined    bool // classes that share files were joined into one, as the table is small
+	Joined    bool // file groups that share files were made one, as the table is small
 
 	checked []catalog.Field
 }
 
-// Class is a set of staging files that some training rows may match. Splits of
-// one class share what is read of it. A class may have no files.
-type Class struct {
+// FileGroup is a set of staging files that some splits match alike. What is read
+// of it is shared by these splits. It may have no files.
+type FileGroup struct {
 	Files       []catalog.File // in the catalog's order
 	Bytes, Rows int64          // of all Files
 }
 
-// Class returns a class by its number; that of NoClass has no files.
-func (s *Staging) Class(number int) Class {
-	if number == resolve.NoClass {
-		return Class{}
+// Group returns a file group by its number; that of NoGroup has no files.
+func (s *Staging) Group(number int) FileGroup {
+	if number == resolve.NoGroup {
+		return FileGroup{}
 	}
-	return s.Classes[number]
+	return s.Groups[number]
 }
 
 // Pairing is how training files of one partition spec found staging files of
@@ -89,7 +89,7 @@ type Split struct {
 	Bucket    catalog.FileBucket // of the training table's first bucketed key column; Of is 0 if there is none
 	Files     []FileRange        // of one partition spec, in (sequence number, location) order
 	Rows      int64              // of all Files, pruned ones included
-	Classes   []int              // per staging table: its class, or resolve.NoClass
+	Groups    []int              // per staging table: its file group, or resolve.NoGroup
 }
 
 // FileRange is the rows [From, To) of one data file.
@@ -99,16 +99,16 @@ type FileRange struct {
 	Pruned   bool // no row can pass the filter: not read
 }
 
-// Piece is the rows [From, To) of a split, counted over its Files before any
+// Range is the rows [From, To) of a split, counted over its Files before any
 // filter.
-type Piece struct {
+type Range struct {
 	Split    int // index into Plan.Splits
 	From, To int64
 }
 
 // Lane is one of the plan's ordered queues.
 type Lane struct {
-	Pieces []Piece
+	Ranges []Range
 	Rows   int64
 }
 
@@ -122,30 +122,30 @@ type Source struct {
 	Checked []catalog.Field // the columns whose values must hash to the bucket of every file that has one
 }
 
-// Training returns what is to be read of the training table for a piece:
-// the ranges of the split's files that it covers, pruned files left out.
-func (p *Plan) Training(piece Piece) Source {
-	split := p.Splits[piece.Split]
+// Training returns what is to be read of the training table for a range of a
+// split: the rows of the split's files that it covers, pruned files left out.
+func (p *Plan) Training(rows Range) Source {
+	split := p.Splits[rows.Split]
 	source := Source{Table: p.Relation.Training, Planned: p.Planned.Training, Filter: p.Filter, Sample: p.Sample, Checked: p.checked}
 	at := int64(0)
 	for _, f := range split.Files {
-		rows := f.To - f.From
-		from, to := max(piece.From-at, 0), min(piece.To-at, rows)
+		length := f.To - f.From
+		from, to := max(rows.From-at, 0), min(rows.To-at, length)
 		if from < to && !f.Pruned {
 			source.Files = append(source.Files, FileRange{File: f.File, From: f.From + from, To: f.From + to})
 		}
-		at += rows
+		at += length
 	}
 	return source
 }
 
-// Class returns what is to be read of a staging table for one class of it.
-// NoClass gives a source without files.
-func (p *Plan) Class(staging, class int) Source {
+// Group returns what is to be read of a staging table for one file group of it.
+// NoGroup gives a source without files.
+func (p *Plan) Group(staging, group int) Source {
 	s := &p.Staging[staging]
 	r := p.Relation.Staging[staging]
 	source := Source{Table: r.Pinned, Planned: p.Planned.Staging[staging], Filter: r.Rows, Checked: s.checked}
-	for _, f := range s.Class(class).Files {
+	for _, f := range s.Group(group).Files {
 		source.Files = append(source.Files, FileRange{File: f, To: f.Rows})
 	}
 	return source

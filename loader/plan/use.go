@@ -2,21 +2,21 @@ package plan
 
 import "github.com/penstock/penstock/loader/resolve"
 
-// Use says how a plan uses one staging table, in bytes of files.
-type Use struct {
-	Classes int   // distinct classes that some split needs
-	Once    int64 // bytes read if a class is kept, in memory or on local disk, until its last split
-	Read    int64 // bytes read if a class is read again by each run of splits that need it, in the plan's order
-	Largest Class // the one with the most bytes
-	Stored  int64 // bytes of the files that some split needs, each once
+// StagingUse says how a plan uses one staging table, in bytes of files.
+type StagingUse struct {
+	Groups  int       // distinct file groups that some split needs
+	Once    int64     // bytes read if a group is kept, in memory or on local disk, until its last split
+	Read    int64     // bytes read if a group is read again by each run of splits that need it, in the plan's order
+	Largest FileGroup // the one with the most bytes
+	Stored  int64     // bytes of the files that some split needs, each once
 }
 
-// Amplification is bytes read over bytes stored where classes are kept; 1 if
+// Amplification is bytes read over bytes stored where file groups are kept; 1 if
 // nothing is read.
-func (u Use) Amplification() float64 { return ratio(u.Once, u.Stored) }
+func (u StagingUse) Amplification() float64 { return ratio(u.Once, u.Stored) }
 
-// Worst is bytes read over bytes stored where classes are never kept.
-func (u Use) Worst() float64 { return ratio(u.Read, u.Stored) }
+// Worst is bytes read over bytes stored where file groups are never kept.
+func (u StagingUse) Worst() float64 { return ratio(u.Read, u.Stored) }
 
 func ratio(read, stored int64) float64 {
 	if stored == 0 {
@@ -29,33 +29,33 @@ func ratio(read, stored int64) float64 {
 // compression, encodings and the index together.
 const decoded = 4
 
-// Memory estimates what the class takes while it is joined, in bytes. It is a
+// Memory estimates what the file group takes while it is joined, in bytes. It is a
 // guess to choose by: what comes out must not depend on it.
-func (c Class) Memory() int64 { return decoded * c.Bytes }
+func (g FileGroup) Memory() int64 { return decoded * g.Bytes }
 
-// ClassUse computes how the plan uses staging table i.
-func (p *Plan) ClassUse(i int) Use {
-	var u Use
+// StagingUse computes how the plan uses staging table i.
+func (p *Plan) StagingUse(i int) StagingUse {
+	var u StagingUse
 	seen, stored := map[int]bool{}, map[string]bool{}
-	last := resolve.NoClass
+	last := resolve.NoGroup
 	for _, split := range p.Splits {
-		number := split.Classes[i]
-		if number == resolve.NoClass || number == last {
+		number := split.Groups[i]
+		if number == resolve.NoGroup || number == last {
 			continue
 		}
 		last = number
-		class := p.Staging[i].Classes[number]
-		u.Read += class.Bytes
+		group := p.Staging[i].Groups[number]
+		u.Read += group.Bytes
 		if seen[number] {
 			continue
 		}
 		seen[number] = true
-		u.Classes++
-		u.Once += class.Bytes
-		if class.Bytes >= u.Largest.Bytes {
-			u.Largest = class
+		u.Groups++
+		u.Once += group.Bytes
+		if group.Bytes >= u.Largest.Bytes {
+			u.Largest = group
 		}
-		for _, f := range class.Files {
+		for _, f := range group.Files {
 			if !stored[f.Location] {
 				stored[f.Location] = true
 				u.Stored += f.Bytes

@@ -150,7 +150,7 @@ func TestAlignedPartitionsHoldNoFuture(t *testing.T) {
 		s := alignedSides(by{a, timestamp()}, by{b, timestamp()}, dataset.Align{Training: "part", Staging: "ts", Rule: rule, Lag: lag}, []any{from}, exist)
 		m, err := s.match(t)
 		require.NoError(t, err)
-		class, _, err := m.Class(s.trainingFiles)
+		class, _, err := m.Group(s.trainingFiles)
 		if err != nil || class < 0 {
 			continue
 		}
@@ -210,7 +210,7 @@ func TestAlignRefuses(t *testing.T) {
 		}
 		m, err := s.match(t)
 		require.NoError(t, err, name)
-		_, _, err = m.Class(s.trainingFiles)
+		_, _, err = m.Group(s.trainingFiles)
 		require.ErrorContains(t, err, c.message, name)
 		require.Equal(t, "staging[0].align."+c.field, fault.As(err).Faults[0].Field, name)
 	}
@@ -234,7 +234,7 @@ func TestAlignNamesTheFileWithoutTheField(t *testing.T) {
 	s.training.Specs[1] = nil
 	m, err := s.match(t)
 	require.NoError(t, err)
-	_, _, err = m.Class([]catalog.File{bare})
+	_, _, err = m.Group([]catalog.File{bare})
 	require.Equal(t, "ml.t", fault.As(err).Table)
 	require.Equal(t, "bare", fault.As(err).File)
 
@@ -339,8 +339,8 @@ func TestAlignByAFieldOfTwoColumns(t *testing.T) {
 	s.training, s.trainingFiles = both("ml.t")
 	m, err := s.match(t)
 	require.NoError(t, err)
-	_, _, err = m.Class(s.trainingFiles[5:6])
+	_, _, err = m.Group(s.trainingFiles[5:6])
 	require.NoError(t, err)
-	_, _, err = m.Class([]catalog.File{later})
+	_, _, err = m.Group([]catalog.File{later})
 	refused(err, "ml.t")
 }

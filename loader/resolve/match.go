@@ -8,8 +8,8 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 )
 
-// NoClass is the class of training rows that nothing can match.
-const NoClass = -1
+// NoGroup is the file group of training rows that nothing can match.
+const NoGroup = -1
 
 // Match finds the files of one staging table that may hold the keys of given
 // training rows. Equal sets of files are one class, numbered as they are asked
@@ -177,19 +177,19 @@ type rows struct {
 	part       int32
 }
 
-// Class returns the class of the training rows of files of one partition, or
-// NoClass; and whether a staging partition is aligned with theirs, which is
+// Group returns the file group of the training rows of files of one partition,
+// or NoGroup; and whether a staging partition is aligned with theirs, which is
 // true if nothing is aligned.
-func (m *Match) Class(files []catalog.File) (class int, exists bool, err error) {
+func (m *Match) Group(files []catalog.File) (class int, exists bool, err error) {
 	var r rows
 	if m.align != nil {
 		if r.part, err = m.align.of(files[0]); err != nil || r.part == noPart {
-			return NoClass, false, err
+			return NoGroup, false, err
 		}
 	}
 	pairings := m.pair(files[0].Spec)
 	if !m.describe(&r, files) || len(pairings) == 0 {
-		return NoClass, true, nil
+		return NoGroup, true, nil
 	}
 	m.text = binary.AppendVarint(m.text[:0], int64(files[0].Spec))
 	for _, p := range pairings {
@@ -318,7 +318,7 @@ func (m *Match) mayMatch(p *Pairing, r rows, f *facts) bool {
 // intern returns the class of a set of files.
 func (m *Match) intern(files []int32) int {
 	if len(files) == 0 {
-		return NoClass
+		return NoGroup
 	}
 	m.text = m.text[:0]
 	for _, i := range files {

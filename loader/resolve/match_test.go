@@ -44,12 +44,12 @@ func (s sides) names(t *testing.T) [][]string {
 	require.NoError(t, err)
 	classes := make([]int, len(s.trainingFiles))
 	for i := range s.trainingFiles {
-		classes[i], _, err = m.Class(s.trainingFiles[i : i+1])
+		classes[i], _, err = m.Group(s.trainingFiles[i : i+1])
 		require.NoError(t, err)
 	}
 	all := make([][]string, len(classes))
 	for i, class := range classes {
-		if class == resolve.NoClass {
+		if class == resolve.NoGroup {
 			continue
 		}
 		all[i] = []string{}
@@ -207,10 +207,10 @@ func TestRangesOfManyFilesAreTheirUnion(t *testing.T) {
 	m, err := s.match(t)
 	require.NoError(t, err)
 	class := func(files ...catalog.File) []int32 {
-		class, exists, err := m.Class(files)
+		class, exists, err := m.Group(files)
 		require.NoError(t, err)
 		require.True(t, exists)
-		if class == resolve.NoClass {
+		if class == resolve.NoGroup {
 			return nil
 		}
 		return m.Sets()[class]
@@ -254,7 +254,7 @@ func TestClassesOfOneLayoutAreResidues(t *testing.T) {
 	m, err := s.match(t)
 	require.NoError(t, err)
 	for i, want := range []int{1, 2, 3} {
-		class, _, err := m.Class(s.trainingFiles[i : i+1])
+		class, _, err := m.Group(s.trainingFiles[i : i+1])
 		require.NoError(t, err)
 		require.Equal(t, want, class)
 	}

@@ -11,19 +11,19 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// TrainingLevel is the Level of an output that comes from the training table.
-const TrainingLevel = -1
+// TrainingTable is the Table of an output that comes from the training table.
+const TrainingTable = -1
 
 // Output is one column of the result.
 type Output struct {
 	Name  string        // in the stream
-	Level int           // index of the staging entry, or TrainingLevel
+	Table int           // index of the staging entry, or TrainingTable
 	Field catalog.Field // in that table; of a Matched output only its type is set
 	Null  bool          // may be null in the stream
 	// Matched says that the column is no column of a table: it is true where
-	// the row has a match in Level, else false.
+	// the row has a match in Table, else false.
 	Matched bool
-	// Default is what the column holds where the row has no match in Level: an
+	// Default is what the column holds where the row has no match in Table: an
 	// array of one value of the output's Type, in Go's memory; nil is null. It
 	// must not be released.
 	Default arrow.Array
@@ -38,7 +38,7 @@ type Output struct {
 
 // Overlay is a staging column that replaces a training column of its type.
 type Overlay struct {
-	Level int
+	Table int
 	Field catalog.Field
 }
 
@@ -86,7 +86,7 @@ func (b *binder) outputs(r *Relation, level int, fixed map[int]string) {
 	offered := b.offered(s, at)
 	defaults := b.defaultsOf(s, at)
 	for i, o := range offered {
-		o.Level = level
+		o.Table = level
 		field := fmt.Sprintf("%s.columns[%d]", at, i)
 		value, given := defaults[o.Name]
 		delete(defaults, o.Name)
@@ -107,7 +107,7 @@ func (b *binder) outputs(r *Relation, level int, fixed map[int]string) {
 	}
 	if s.MatchedAs != "" {
 		matched := catalog.Field{Name: s.MatchedAs, Type: arrow.FixedWidthTypes.Boolean, Required: true}
-		r.Outputs = append(r.Outputs, Output{Name: s.MatchedAs, Level: level, Field: matched, Matched: true})
+		r.Outputs = append(r.Outputs, Output{Name: s.MatchedAs, Table: level, Field: matched, Matched: true})
 	}
 }
 
@@ -157,11 +157,11 @@ func (b *binder) offered(s *Staging, at string) []Output {
 // overlay lets an output replace the training column of its name; false if
 // there is none, so that the output is a new column.
 func (b *binder) overlay(r *Relation, o Output, given bool, fixed map[int]string, at string) bool {
-	i := slices.IndexFunc(r.Outputs, func(t Output) bool { return t.Level == TrainingLevel && t.Name == o.Name })
+	i := slices.IndexFunc(r.Outputs, func(t Output) bool { return t.Table == TrainingTable && t.Name == o.Name })
 	if i < 0 {
 		return false
 	}
-	replaced, s := &r.Outputs[i], &r.Staging[o.Level]
+	replaced, s := &r.Outputs[i], &r.Staging[o.Table]
 	use := fixed[replaced.Field.ID]
 	switch {
 	case use != "":
@@ -172,13 +172,13 @@ func (b *binder) overlay(r *Relation, o Output, given bool, fixed map[int]string
 		b.fault(at, "", "column %q is %s in %s and %s in %s: an overlay replaces values of one type",
 			o.Name, o.Field.Type, s.Name, replaced.Field.Type, r.Training.Name)
 	case given:
-		b.fault(fmt.Sprintf("staging[%d].missing.default", o.Level), "",
+		b.fault(fmt.Sprintf("staging[%d].missing.default", o.Table), "",
 			"column %q replaces a training column: a row without a match keeps the training table's value", o.Name)
 	}
 	if s.Nulls.Replace() && !o.Field.Required {
 		replaced.Null = true
 	}
-	replaced.Overlays = append(replaced.Overlays, Overlay{Level: o.Level, Field: o.Field})
+	replaced.Overlays = append(replaced.Overlays, Overlay{Table: o.Table, Field: o.Field})
 	return true
 }
 
@@ -191,19 +191,19 @@ func (b *binder) names(r *Relation) {
 			seen[o.Name] = o
 			continue
 		}
-		at := fmt.Sprintf("staging[%d]", o.Level)
-		s := r.Staging[o.Level]
+		at := fmt.Sprintf("staging[%d]", o.Table)
+		s := r.Staging[o.Table]
 		if o.Matched {
-			b.fault(at+".matched_as", "", "%q is the name of a column of %s; choose another", o.Name, r.levelName(other.Level))
+			b.fault(at+".matched_as", "", "%q is the name of a column of %s; choose another", o.Name, r.levelName(other.Table))
 			continue
 		}
 		b.fault(at, "", "column %q of %s has the name of a column of %s; set prefix: \"%s_\" or name the column otherwise",
-			o.Name, s.Name, r.levelName(other.Level), s.Name)
+			o.Name, s.Name, r.levelName(other.Table), s.Name)
 	}
 }
 
 func (r *Relation) levelName(level int) string {
-	if level == TrainingLevel {
+	if level == TrainingTable {
 		return "the training table " + r.Training.Name
 	}
 	return r.Staging[level].Name
@@ -247,7 +247,7 @@ func (r *Relation) Select(columns []dataset.Column) ([]Output, error) {
 	if err := fault.Fields(faults); err != nil {
 		return nil, err
 	}
-	slices.SortStableFunc(selected, func(a, b Output) int { return a.Level - b.Level })
+	slices.SortStableFunc(selected, func(a, b Output) int { return a.Table - b.Table })
 	return selected, nil
 }
 
@@ -265,11 +265,11 @@ func (r *Relation) Schema(outputs []Output, wire dataset.Wire) (*arrow.Schema, e
 	}
 	var fields []arrow.Field
 	for _, level := range levels(outputs) {
-		if level[0].Level == TrainingLevel {
+		if level[0].Table == TrainingTable {
 			fields = Schema(level).Fields()
 			continue
 		}
-		name := r.Staging[level[0].Level].Name
+		name := r.Staging[level[0].Table].Name
 		if slices.ContainsFunc(fields, func(f arrow.Field) bool { return f.Name == name }) {
 			return nil, fault.InvalidField("wire", "indexed names a column after the staging table %s, and another column has that name", name).
 				WithRemedy("give the column another name in the query's columns, or the staging entry one in the dataset")
@@ -287,7 +287,7 @@ func levels(outputs []Output) [][]Output {
 	var all [][]Output
 	for from := 0; from < len(outputs); {
 		to := from + 1
-		for to < len(outputs) && outputs[to].Level == outputs[from].Level {
+		for to < len(outputs) && outputs[to].Table == outputs[from].Table {
 			to++
 		}
 		all, from = append(all, outputs[from:to]), to

@@ -70,7 +70,7 @@ func Bind(d dataset.Dataset, training *catalog.Table, staging []*catalog.Table) 
 	r.Filter = b.filter(d.Training.Filter, training, "training.filter")
 	r.Distinct = b.distinct(d.Training.Distinct, training)
 	for _, f := range training.Fields {
-		r.Outputs = append(r.Outputs, Output{Name: f.Name, Level: TrainingLevel, Field: f, Null: !f.Required})
+		r.Outputs = append(r.Outputs, Output{Name: f.Name, Table: TrainingTable, Field: f, Null: !f.Required})
 	}
 	for i, entry := range d.Staging {
 		r.Staging = append(r.Staging, b.staging(entry, training, staging[i], fmt.Sprintf("staging[%d]", i)))
@@ -112,32 +112,23 @@ func (b *binder) column(t *catalog.Table, name, at string) (catalog.Field, bool)
 	return f, ok
 }
 
-func (b *binder) filter(text string, t *catalog.Table, at string) *expr.Filter {
-	if text == "" {
-		return nil
-	}
-	f, err := BindFilter(text, t.Schema(), at)
+func (b *binder) filter(f dataset.Filter, t *catalog.Table, at string) *expr.Filter {
+	conjuncts, err := BindConjuncts(f, t.Schema(), at)
 	if err != nil {
 		b.faults = append(b.faults, fault.As(err).Faults...)
 	}
-	return f
+	return expr.All(conjuncts...)
 }
 
-// BindFilter parses a filter and types it over the columns of a schema;
-// faults name the field at and their position in the text.
-func BindFilter(text string, schema *arrow.Schema, at string) (*expr.Filter, error) {
-	parsed, err := expr.Parse(text)
-	var filter *expr.Filter
+// BindConjuncts types each condition that a filter joins by AND at its top over
+// the columns of a schema, in the order of its Conjuncts. Faults are Invalid:
+// they name the field at, and their position in the filter's text.
+func BindConjuncts(f dataset.Filter, schema *arrow.Schema, at string) ([]*expr.Filter, error) {
+	conjuncts, err := f.Expr().BindConjuncts(schema)
 	if err == nil {
-		filter, err = parsed.Bind(schema)
-	}
-	if err == nil {
-		return filter, nil
+		return conjuncts, nil
 	}
 	faults := slices.Clone(fault.As(err).Faults)
-	if len(faults) == 0 {
-		faults = []fault.Field{{Message: err.Error()}}
-	}
 	for i := range faults {
 		faults[i].Field = at
 	}

@@ -107,7 +107,7 @@ func TestFaultsTogether(t *testing.T) {
 	t.Parallel()
 	bad := entry()
 	bad.Key = []dataset.KeyPair{{Training: "request", Staging: "req"}, {Training: "item", Staging: "late"}, {Training: "score", Staging: "age"}}
-	bad.Filter, bad.Columns = "agee > 1", []dataset.Column{{Column: "nope"}}
+	bad.Filter, bad.Columns = dataset.MustFilter("agee > 1"), []dataset.Column{{Column: "nope"}}
 	twin := entry()
 	twin.Name = "twin"
 	_, err := bind(t, bad, entry(), twin)

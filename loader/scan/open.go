@@ -2,10 +2,9 @@ package scan
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"sync"
 
+	"github.com/penstock/penstock/internal/digest"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/parquet"
 	"github.com/penstock/penstock/internal/store"
@@ -88,33 +87,26 @@ func absent(t *catalog.Table, f catalog.File, c catalog.Field) error {
 	return nil
 }
 
-// footer reads an object's footer, or remembers it. A load runs on a goroutine
-// of the cache, which may still be under way when Get gives up: it is waited
-// for here, as it uses the object.
-//
-// A file never changes while its table lives, but a table that is dropped and
-// made anew may give its files the names of the old ones.
+// footerOf is what a footer depends on. A file never changes while its table
+// lives, but a table that is dropped and made anew may give its files the names
+// of the old ones.
+type footerOf struct {
+	table    string // uuid
+	location string
+	size     int64
+}
+
+// footer reads an object's footer, or remembers it.
 func (s *Scanner) footer(ctx context.Context, t *catalog.Table, object store.Object) (*parquet.Footer, error) {
 	if s.options.Footers == nil {
 		return parquet.ReadFooter(ctx, object)
 	}
-	var loading sync.Mutex
-	gone := false
-	key := fmt.Sprintf("%s %d %s", t.Pin.UUID, object.Size(), object.Location())
-	footer, err := s.options.Footers.Get(ctx, key, func(ctx context.Context) (*parquet.Footer, int64, error) {
-		loading.Lock()
-		defer loading.Unlock()
-		if gone {
-			return nil, 0, context.Canceled
-		}
+	key := digest.Of(footerOf{table: t.Pin.UUID, location: object.Location(), size: object.Size()})
+	return s.options.Footers.Get(ctx, key, func(ctx context.Context) (*parquet.Footer, int64, error) {
 		footer, err := parquet.ReadFooter(ctx, object)
 		if err != nil {
 			return nil, 0, err
 		}
 		return footer, footer.Bytes(), nil
 	})
-	loading.Lock()
-	gone = true
-	loading.Unlock()
-	return footer, err
 }

@@ -41,7 +41,7 @@ func clusters(p *plan.Plan, staging int, files []catalog.File) []cluster {
 	for i, f := range files {
 		at[f.Location], groups[i] = i, i
 	}
-	classes := p.Staging[staging].Classes
+	classes := p.Staging[staging].Groups
 	read := make([]bool, len(files))
 	for _, c := range classes {
 		for _, f := range c.Files {
@@ -65,7 +65,7 @@ func clusters(p *plan.Plan, staging int, files []catalog.File) []cluster {
 	all = append(all, cluster{})
 	for i, s := range p.Splits {
 		c := len(all) - 1
-		if class := s.Classes[staging]; class != resolve.NoClass && len(classes[class].Files) > 0 {
+		if class := s.Groups[staging]; class != resolve.NoGroup && len(classes[class].Files) > 0 {
 			c = number[groups.root(at[classes[class].Files[0].Location])]
 		}
 		all[c].splits = append(all[c].splits, i)

@@ -250,7 +250,7 @@ func timeAt(rows arrow.RecordBatch, column, row int) (int64, bool) {
 
 // ask looks up the training rows of a split.
 func (p *pass) ask(ctx context.Context, split int) error {
-	whole := p.plan.Training(plan.Piece{Split: split, To: p.plan.Splits[split].Rows})
+	whole := p.plan.Training(plan.Range{Split: split, To: p.plan.Splits[split].Rows})
 	whole.Checked = nil
 	for _, file := range whole.Files {
 		source := whole

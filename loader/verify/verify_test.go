@@ -203,7 +203,7 @@ func TestClean(t *testing.T) {
 	require.InDelta(t, 1, join(v).MatchRate, 0)
 	require.EqualValues(t, 1, join(v).OrphanKeys)
 
-	empty := w.verify(dataset.Query{Filter: "id > 100"})
+	empty := w.verify(dataset.Query{Filter: dataset.MustFilter("id > 100")})
 	require.True(t, empty.Clean(), "%s", empty)
 	require.InDelta(t, 1, join(empty).MatchRate, 0)
 	require.Zero(t, join(empty).TrainingRows)

@@ -7,13 +7,13 @@ func foundMutants() []mutant {
 	scanned, resolve, whole := []string{"./loader/scan"}, []string{"./loader/resolve"}, []string{"-run", "TestRecreatedTables", "./cmd/penstock"}
 	return []mutant{
 		{"verify-keeps-text-of-released-rows", "loader/verify/layout.go", "	return strings.Clone(value)\n", "	return value\n", []string{"-run", "TestVerify", "./cmd/penstock"}},
-		{"footers-of-other-tables", "loader/scan/open.go", "\"%s %d %s\", t.Pin.UUID, ", "\"%d %s\", ", scanned},
-		{"footers-of-recreated-tables", "loader/scan/open.go", "\"%s %d %s\", t.Pin.UUID, ", "\"%d %s\", ", whole},
-		{"footers-of-other-lengths", "loader/scan/open.go", "\"%s %d %s\", t.Pin.UUID, object.Size(), ", "\"%s %s\", t.Pin.UUID, ", scanned},
+		{"footers-of-other-tables", "loader/scan/open.go", "footerOf{table: t.Pin.UUID, ", "footerOf{", scanned},
+		{"footers-of-recreated-tables", "loader/scan/open.go", "footerOf{table: t.Pin.UUID, ", "footerOf{", whole},
+		{"footers-of-other-lengths", "loader/scan/open.go", ", size: object.Size()}", "}", scanned},
 		{"align-by-any-field-of-the-name", "loader/resolve/align.go", "isColumn && column.ID != named.ID ||", "isColumn && column.ID != named.ID && p.Name != name ||", resolve},
 		{"align-by-two-columns", "loader/resolve/align.go", "	if *from != 0 && *from != p.from {\n", "	if *from != 0 && *from > p.from {\n", resolve},
-		{"failed-tries-ahead-go-to-disk", "loader/spill.go", "			c.gaveWay = err == nil // when", "			c.gaveWay = true // when", []string{"./loader"}},
-		{"sides-that-gave-way-are-read-forever", "loader/spill.go", "			c.gaveWay = err == nil // when", "			c.gaveWay = false // when", []string{"./loader"}},
+		{"failed-tries-ahead-go-to-disk", "loader/buildside/build.go", "			g.gaveWay = err == nil // when", "			g.gaveWay = true // when", []string{"./loader"}},
+		{"build-sides-that-gave-way-are-read-forever", "loader/buildside/build.go", "			g.gaveWay = err == nil // when", "			g.gaveWay = false // when", []string{"./loader"}},
 		{"pages-may-have-other-counts", "internal/parquet/checksum.go", "	if found != described.NumValues {\n", "	if found > 1<<40 {\n", parquet},
 		{"pages-may-have-other-encodings", "internal/parquet/checksum.go", "len(listed) > 0 && !listed[oneName(e)] {", "len(listed) > 99 && !listed[oneName(e)] {", parquet},
 		{"fields-may-say-nothing-of-nulls", "internal/parquet/footer.go", "> parquet.Repetitions.Repeated {", "> 99 {", parquet},

@@ -63,7 +63,7 @@ func joinMutants() []mutant { //nolint:funlen // a table
 		},
 		{
 			"default-is-null", "joiner/collect.go",
-			"		first = b.recipe.Defaults[at]\n", "		_ = b.recipe.Defaults[at]\n", join,
+			"		first = b.spec.Defaults[at]\n", "		_ = b.spec.Defaults[at]\n", join,
 		},
 		{
 			"defaults-are-not-counted", "joiner/verdict.go",

@@ -132,8 +132,8 @@ func layoutMutants() []mutant { //nolint:funlen // a table
 		},
 		{
 			"matched-may-be-null", "loader/resolve/output.go",
-			"Level: level, Field: matched, Matched: true}",
-			"Level: level, Field: matched, Matched: true, Null: true}", resolve,
+			"Table: level, Field: matched, Matched: true}",
+			"Table: level, Field: matched, Matched: true, Null: true}", resolve,
 		},
 		{
 			"query-shapes-replace-the-datasets", "loader/resolve/shape.go",
@@ -142,8 +142,8 @@ func layoutMutants() []mutant { //nolint:funlen // a table
 		},
 		{
 			"filters-on-overlaid-columns-are-pushed-down", "loader/plan/filter.go",
-			"o.Level != resolve.TrainingLevel || len(o.Overlays) > 0",
-			"o.Level != resolve.TrainingLevel", plan,
+			"o.Table != resolve.TrainingTable || len(o.Overlays) > 0",
+			"o.Table != resolve.TrainingTable", plan,
 		},
 		{
 			"sample-prunes-the-wrong-buckets", "loader/plan/build.go",

@@ -6,8 +6,8 @@ func spillMutants() []mutant {
 	budgeted, scanned := []string{"./internal/budget"}, []string{"./loader/scan"}
 	return []mutant{
 		{
-			"ahead-keeps-what-a-row-needs", "loader/class.go",
-			" && g.class.splits.giveWay() {", " && len(g.class.splits.ahead) > len(g.class.splits.plan.Splits) {",
+			"ahead-keeps-what-a-row-needs", "loader/ranges.go",
+			" && s.giveWay() {", " && len(s.ahead) > len(s.plan.Splits) {",
 			[]string{"./loader"},
 		},
 		{"spilled-slices-differ-by-side", "joiner/spill_note.go", "		slice(n.encoder.encode(keys), parts, to, nil)\n", "		slice(n.encoder.encode(keys), max(parts-1, 1), to, nil)\n", join},
@@ -28,7 +28,7 @@ func spillMutants() []mutant {
 		{"spilled-counts-are-lost", "joiner/spill_replay.go", "		out.counts = r.counts\n", "		out.counts = nil\n", join},
 		{"spilled-store-is-not-released", "joiner/spill_replay.go", "	r.notes.store.Release()\n	r.held.Release()\n", "	r.held.Release()\n", join},
 		{"divided-rows-of-no-part-stay", "joiner/spill_divide.go", "		if p >= 0 {\n			ends[p+1]++", "		p = max(p, 0)\n		if p >= 0 {\n			ends[p+1]++", join},
-		{"spilled-custom-passes", "joiner/spill.go", "	if recipe.Custom != nil {\n", "	if recipe.Custom != nil && len(recipe.Name) > 99 {\n", join},
+		{"spilled-custom-passes", "joiner/spill.go", "	if spec.Custom != nil {\n", "	if spec.Custom != nil && len(spec.Name) > 99 {\n", join},
 		{"spool-passes-its-limit", "internal/spool/spool.go", "s.stats.Used+n > s.limit {", "s.stats.Used > s.limit {", spooled},
 		{"spool-files-keep-their-names", "internal/spool/spool.go", "unlink: os.Remove}", "unlink: func(string) error { return os.ErrInvalid }}", spooled},
 		{"spool-does-not-check-sums", "internal/spool/file.go", "	if sum.Sum64() != x.sum {\n", "	if sum.Sum64() != x.sum && x.at < 0 {\n", spooled},
@@ -40,6 +40,6 @@ func spillMutants() []mutant {
 		{"waiting-locks-up", "internal/budget/wait.go", "		if q.blocked < q.open {\n", "		if q.blocked <= q.open {\n", budgeted},
 		{"waits-for-what-cannot-come", "internal/budget/wait.go", " || n > r.budget.limit {", " {", budgeted},
 		{"waiting-has-no-end", "internal/budget/wait.go", "context.WithTimeoutCause(ctx, Patience, none)", "context.WithTimeoutCause(ctx, 60*Patience, none)", budgeted},
-		{"scans-do-not-wait", "loader/scan/room.go", "			return r.held.GrowWait(ctx, n)\n", "			return r.held.Grow(n)\n", scanned},
+		{"scans-do-not-wait", "loader/scan/prefetch.go", "			return q.held.GrowWait(ctx, n)\n", "			return q.held.Grow(n)\n", scanned},
 	}
 }

@@ -3,11 +3,26 @@ package main
 // fileMutants are ways to read rows that files do not hold: columns that nobody
 // looked at, defaults that are taken for nulls, files in the order of their names.
 func fileMutants() []mutant {
+	digest := []string{"./internal/digest"}
 	loader, scan, catalog := []string{"./loader"}, []string{"./loader/scan"}, []string{"./loader/catalog/..."}
 	return []mutant{
+		{"epochs-share-a-plan", "loader/plans.go", "epoch: q.Epoch, ", "", loader},
+		{"columns-share-a-plan", "loader/plans.go", "columns: q.Columns, ", "", loader},
+		{
+			"lists-have-no-length", "internal/digest/digest.go",
+			"		e.uint(uint64(v.Len()))\n", "", digest,
+		},
+		{
+			"bytes-of-texts-are-joined", "internal/digest/digest.go",
+			"	e.uint(uint64(len(s)))\n", "", digest,
+		},
+		{
+			"types-in-interfaces-do-not-count", "internal/digest/digest.go",
+			"			e.text(v.Elem().Type().String())\n", "", digest,
+		},
 		{
 			"late-filter-is-not-looked-at", "loader/plan/bound.go",
-			"	for _, o := range slices.Concat(outputs, b.AfterColumns) {", "	for _, o := range outputs {", loader,
+			"	for _, o := range slices.Concat(outputs, b.PostJoinColumns) {", "	for _, o := range outputs {", loader,
 		},
 		{
 			"sample-is-not-looked-at", "loader/plan/bound.go",
@@ -55,7 +70,7 @@ func fileMutants() []mutant {
 		},
 		{
 			"places-are-not-in-the-id", "loader/plan/distinct.go",
-			"		places := p.Training(Piece{Split: i, To: split.Rows}).Places()", "		places := p.Training(Piece{Split: i, From: split.Rows, To: split.Rows}).Places()", loader,
+			"		places := p.Training(Range{Split: i, To: split.Rows}).Places()", "		places := p.Training(Range{Split: i, From: split.Rows, To: split.Rows}).Places()", loader,
 		},
 		{
 			"ranks-from-the-newest", "loader/catalog/rank.go",

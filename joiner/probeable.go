@@ -7,9 +7,9 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 )
 
-// Joinable is a staging side that a join can ask: a [Side], whose rows lie in
+// Probeable is a build side that a join can ask: a [BuildSide], whose rows lie in
 // memory, or one whose rows lie elsewhere. Its methods are the package's own.
-type Joinable interface {
+type Probeable interface {
 	// Release gives a reference back.
 	Release()
 	// shape says what the side is made of.

@@ -11,13 +11,13 @@ import (
 	"github.com/penstock/penstock/internal/invariant"
 )
 
-// Side is a staging side that was read whole and made ready to be searched by
+// BuildSide holds the rows of a build side in memory, ready to be searched by
 // key. Its rows never change, and any number of joins may use it at once. It
 // is counted by reference: the last Release frees rows and index and gives the
 // reservation back. Batches that somebody retained keep the rows, but no
 // reservation for them, so whoever retains batches keeps the side (or the
 // reader) as long.
-type Side struct {
+type BuildSide struct {
 	refs       atomic.Int64
 	made       shape
 	rows       int64
@@ -46,13 +46,13 @@ type search interface {
 }
 
 // Retain adds a reference. The caller holds one already.
-func (s *Side) Retain() {
+func (s *BuildSide) Retain() {
 	refs := s.refs.Add(1)
 	invariant.Check(refs > 1, "Retain of a side after its last Release")
 }
 
 // Release gives a reference back. It may be called from any goroutine.
-func (s *Side) Release() {
+func (s *BuildSide) Release() {
 	refs := s.refs.Add(-1)
 	invariant.Check(refs >= 0, "more Releases of a side than references")
 	if refs == 0 {
@@ -65,21 +65,21 @@ func (s *Side) Release() {
 
 // Rows returns how many staging rows were read; row 0 of the dictionary is not
 // one.
-func (s *Side) Rows() int64 { return s.rows }
+func (s *BuildSide) Rows() int64 { return s.rows }
 
 // Bytes returns how much the side reserves now: its rows, keys and index.
-func (s *Side) Bytes() int64 { return s.held.Held() }
+func (s *BuildSide) Bytes() int64 { return s.held.Held() }
 
 // Field returns the dictionary column that joins get from this side, under the
 // name it was built with.
-func (s *Side) Field() arrow.Field { return s.made.field }
+func (s *BuildSide) Field() arrow.Field { return s.made.field }
 
 // Strategy names the strategy that runs: index, merge, zip or custom. Of a
 // side that chooses itself it may change while joins use it.
-func (s *Side) Strategy() string { return s.lookups.strategy() }
+func (s *BuildSide) Strategy() string { return s.lookups.strategy() }
 
-func (s *Side) shape() shape { return s.made }
+func (s *BuildSide) shape() shape { return s.made }
 
-func (s *Side) ask(ctx context.Context, rule Rule) (matcher, error) {
+func (s *BuildSide) ask(ctx context.Context, rule Rule) (matcher, error) {
 	return &match{ctx: ctx, side: s, rule: rule, search: s.lookups.begin()}, nil
 }

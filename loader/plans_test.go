@@ -1,0 +1,53 @@
+package loader
+
+import (
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/digest/digesttest"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/resolve"
+)
+
+func TestPlansAreKnownByAllTheyAreMadeOf(t *testing.T) {
+	t.Parallel()
+	pin := dataset.TablePin{UUID: "9c12", Snapshot: 1, Schema: 1}
+	digesttest.EveryFieldCounts(t, planOf{
+		name: "d", dataset: "77", pins: []dataset.TablePin{pin, {UUID: "1b4e", Snapshot: 7, Schema: 2}},
+		columns: []dataset.Column{{Column: "a", Name: "b", First: 1, Last: 1, As: "int"}},
+		filter:  "a = 1", sample: "{}", order: dataset.Shuffled, shuffle: dataset.ShuffleSplits, seed: 1, epoch: 1, lanes: 1,
+	})
+}
+
+// TestPlanKeysFollowTheQuery: a field that is added to a query belongs to its
+// plan, or is listed here as one that does not.
+func TestPlanKeysFollowTheQuery(t *testing.T) {
+	t.Parallel()
+	relation := &resolve.Relation{
+		Dataset: dataset.Dataset{Name: "d"}, Training: &catalog.Table{Pin: dataset.TablePin{UUID: "9c12", Snapshot: 1}},
+	}
+	notOfThePlan := []string{
+		"Shard", "BatchRows", "Tail", "Count", "Wire", "Cursor", // of the reading
+		"Dataset", "Inline", "Snapshots", // the relation has what they say
+	}
+	changed := map[string]any{
+		"Columns": []dataset.Column{{Column: "a"}}, "Filter": "a = 1", "Sample": &dataset.Sample{Rate: 0.5},
+		"Order": dataset.Shuffled, "Shuffle": dataset.ShuffleSplits, "Seed": int64(1), "Epoch": int64(1), "Lanes": 2,
+	}
+	seen := map[string]string{planKey(relation, dataset.Query{}): "nothing"}
+	for f := range reflect.TypeFor[dataset.Query]().Fields() {
+		if slices.Contains(notOfThePlan, f.Name) {
+			continue
+		}
+		require.Contains(t, changed, f.Name, "say whether a plan depends on it")
+		var q dataset.Query
+		reflect.ValueOf(&q).Elem().FieldByIndex(f.Index).Set(reflect.ValueOf(changed[f.Name]))
+		key := planKey(relation, q)
+		require.NotContains(t, seen, key, f.Name)
+		seen[key] = f.Name
+	}
+}

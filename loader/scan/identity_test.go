@@ -1,0 +1,12 @@
+package scan
+
+import (
+	"testing"
+
+	"github.com/penstock/penstock/internal/digest/digesttest"
+)
+
+func TestFootersAreKnownByAllTheyDependOn(t *testing.T) {
+	t.Parallel()
+	digesttest.EveryFieldCounts(t, footerOf{table: "9c12", location: "file:///a", size: 1})
+}
