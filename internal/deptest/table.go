@@ -103,6 +103,7 @@ func Graph() []Row {
 		{Folder: "internal/scenario/exchange", Imports: "* scenario warehouse"},
 		{Folder: "internal/spectest", Imports: "*", Outside: libTesting},
 		{Folder: "internal/digest/digesttest", Imports: "*", Outside: libTesting},
+		{Folder: "internal/parquet/parquettest", Imports: "*", Outside: libParquet},
 		{Folder: "internal/store/errstore", Imports: "*"},
 		{Folder: "internal/store/storetest", Imports: "* scenario errstore", Outside: libTesting},
 		{Folder: "loader/catalog/catalogtest", Imports: "* scenario", Outside: libTesting},
