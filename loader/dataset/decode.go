@@ -20,7 +20,7 @@ type decoder struct {
 	lines  map[string]int // where each path of a YAML text stands
 }
 
-func newDecoder() *decoder { return &decoder{most: MaxFaults, lines: map[string]int{}} }
+func newDecoder() *decoder { return &decoder{most: maxFaults, lines: map[string]int{}} }
 
 // err returns all faults as one Invalid error, nil if there are none.
 func (d *decoder) err() error {
@@ -173,7 +173,7 @@ func (d *decoder) short(at place, limit int) string {
 func isControl(r rune) bool { return r < ' ' || r == 0x7f }
 
 // name decodes the name of a column, ref or level.
-func (d *decoder) name(at place) string { return d.short(at, MaxName) }
+func (d *decoder) name(at place) string { return d.short(at, maxName) }
 
 // whole decodes a whole number within limits, both included.
 func (d *decoder) whole(at place, least, greatest int64) int64 {

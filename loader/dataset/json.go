@@ -50,8 +50,8 @@ func parse[T any](text []byte, what string, decode func(*decoder, place) T) (T, 
 
 // json turns a JSON text into a tree; nil if it is none.
 func (d *decoder) json(text []byte, what string) *node {
-	if len(text) > MaxBytes {
-		d.fail("", "the %s has %d bytes, the limit is %d", what, len(text), MaxBytes)
+	if len(text) > maxBytes {
+		d.fail("", "the %s has %d bytes, the limit is %d", what, len(text), maxBytes)
 		return nil
 	}
 	if !utf8.Valid(text) {
