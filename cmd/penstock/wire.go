@@ -101,7 +101,7 @@ func (e *engine) open(ctx context.Context, c *config.Config, files store.Store) 
 	for _, name := range slices.Sorted(maps.Keys(c.Catalogs)) {
 		o := c.Catalogs[name]
 		one, err := icebergcat.Open(ctx, icebergcat.Options{
-			Name: o.Name, Type: o.Type, URI: o.URI, Warehouse: o.Warehouse, BaseDir: c.Dir(), Store: files,
+			Name: o.Stored, Type: o.Type, URI: o.URI, Warehouse: o.Warehouse, BaseDir: c.Dir(), Store: files,
 		})
 		if err != nil {
 			failures = append(failures, fault.Op(err, "%s: open catalog %s", c.File, name))

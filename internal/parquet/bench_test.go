@@ -17,6 +17,7 @@ import (
 
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/parquet"
+	"github.com/penstock/penstock/internal/parquet/parquettest"
 )
 
 // training is one bucket of training rows: 18 columns of numbers, ten rows per
@@ -93,7 +94,7 @@ func measure(b *testing.B, rows int64, once func()) {
 
 func BenchmarkRead(b *testing.B) {
 	for name, rows := range map[string]arrow.RecordBatch{"training": training(250_000), "staging": staging(25_000)} {
-		content := write(b, parquet.WriteOptions{}, rows)
+		content := write(b, parquettest.Options{}, rows)
 		f := open(b, content)
 		pool := &batch.Pool{}
 		run := func(opts parquet.ReadOptions) func() {
@@ -148,7 +149,7 @@ func readRaw(b *testing.B, content []byte, parallel bool, mem memory.Allocator) 
 // BenchmarkSmallFiles shows what a file costs beyond its rows.
 func BenchmarkSmallFiles(b *testing.B) {
 	rows := training(10)
-	content := write(b, parquet.WriteOptions{}, rows)
+	content := write(b, parquettest.Options{}, rows)
 	f := open(b, content)
 	pool := &batch.Pool{}
 	obj := object(b, content)

@@ -1,7 +1,9 @@
-package parquet
+// Package parquettest writes Parquet files for tests. No product code writes any
+// in this version.
+package parquettest
 
 import (
-	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -12,8 +14,6 @@ import (
 	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/compress"
 	"github.com/apache/arrow-go/v18/parquet/pqarrow"
-
-	"github.com/penstock/penstock/internal/fault"
 )
 
 // Codec is a compression of pages.
@@ -46,9 +46,9 @@ func (c Codec) codec() compress.Compression {
 // defaultRowGroupRows is Iceberg's usual limit.
 const defaultRowGroupRows = 1 << 20
 
-// WriteOptions say how to write a file. The zero value writes what other
+// Options say how to write a file. The zero value writes what other
 // engines write by default.
-type WriteOptions struct {
+type Options struct {
 	// FieldIDs are the Iceberg field ids of the top-level columns; nested
 	// fields are numbered after the largest. Nil takes all ids from the
 	// schema's PARQUET:field_id metadata, and writes none where there is none.
@@ -76,48 +76,37 @@ type WriteOptions struct {
 	Memory memory.Allocator
 }
 
-// Write writes all batches of a reader as one Parquet file and returns its
-// footer. Row groups do not depend on how the rows are cut into batches. The
-// reader stays the caller's to release, and w to close.
-func Write(w io.Writer, batches array.RecordReader, opts WriteOptions) (*Footer, error) {
+// Write writes all batches of a reader as one Parquet file. Row groups do not
+// depend on how the rows are cut into batches. The reader stays the caller's to
+// release, and w to close.
+func Write(w io.Writer, batches array.RecordReader, opts Options) error {
 	sc, err := numbered(batches.Schema(), opts.FieldIDs)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	counted := &counter{w: w}
-	out, err := pqarrow.NewFileWriter(sc, counted, opts.properties(), pqarrow.NewArrowWriterProperties(pqarrow.WithAllocator(opts.memory())))
+	out, err := pqarrow.NewFileWriter(sc, open{w}, opts.properties(), pqarrow.NewArrowWriterProperties(pqarrow.WithAllocator(opts.memory())))
 	if err != nil {
-		return nil, fault.New(fault.Invalid, "the schema cannot be written as Parquet: %w", err)
+		return err
 	}
 	for batches.Next() {
 		batch := array.NewRecordBatch(sc, batches.RecordBatch().Columns(), batches.RecordBatch().NumRows())
 		err := out.WriteBuffered(batch)
 		batch.Release()
 		if err != nil {
-			return nil, fmt.Errorf("write Parquet file: %w", err)
+			return err
 		}
 	}
-	if err := batches.Err(); err != nil {
-		return nil, err
-	}
-	if err := out.Close(); err != nil {
-		return nil, fmt.Errorf("write Parquet file: %w", err)
-	}
-	meta, err := out.FileMetadata()
-	if err != nil {
-		return nil, fmt.Errorf("write Parquet file: %w", err)
-	}
-	return newFooter("of the file just written", meta, counted.footerBytes(), counted.n)
+	return errors.Join(batches.Err(), out.Close())
 }
 
-func (o WriteOptions) memory() memory.Allocator {
+func (o Options) memory() memory.Allocator {
 	if o.Memory == nil {
 		return memory.NewGoAllocator()
 	}
 	return o.Memory
 }
 
-func (o WriteOptions) properties() *parquet.WriterProperties {
+func (o Options) properties() *parquet.WriterProperties {
 	rows := o.RowGroupRows
 	if rows <= 0 {
 		rows = defaultRowGroupRows
@@ -144,29 +133,11 @@ func (o WriteOptions) properties() *parquet.WriterProperties {
 	return parquet.NewWriterProperties(props...)
 }
 
-// counter counts what passes, keeps the last bytes of it, and hides that w can
-// be closed.
-type counter struct {
-	w    io.Writer
-	n    int64
-	last []byte
-}
+// open hides that a writer can be closed.
+type open struct{ io.Writer }
 
-func (c *counter) Write(p []byte) (int, error) {
-	n, err := c.w.Write(p)
-	c.n += int64(n)
-	c.last = append(c.last, p[max(0, n-trailer):n]...)
-	c.last = c.last[max(0, len(c.last)-trailer):]
-	return n, err
-}
-
-// footerBytes is the length of the footer that was written.
-func (c *counter) footerBytes() int64 {
-	if len(c.last) < trailer {
-		return 0
-	}
-	return int64(binary.LittleEndian.Uint32(c.last))
-}
+// fieldIDKey is where arrow-go has the field ids of a schema.
+const fieldIDKey = "PARQUET:field_id"
 
 // numbered gives a schema field ids; those of nested fields follow the largest.
 func numbered(sc *arrow.Schema, ids []int) (*arrow.Schema, error) {
@@ -174,7 +145,7 @@ func numbered(sc *arrow.Schema, ids []int) (*arrow.Schema, error) {
 		return sc, nil
 	}
 	if len(ids) != sc.NumFields() {
-		return nil, fault.New(fault.Invalid, "%d field ids are given for %d columns", len(ids), sc.NumFields())
+		return nil, fmt.Errorf("%d field ids are given for %d columns", len(ids), sc.NumFields())
 	}
 	next := 0
 	for _, id := range ids {
