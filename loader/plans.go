@@ -59,7 +59,7 @@ type planOf struct {
 func planKey(r *resolve.Relation, q dataset.Query) string {
 	of := planOf{
 		name: r.Dataset.Name, dataset: r.Dataset.Digest(), pins: []dataset.TablePin{r.Training.Pin},
-		columns: q.Columns, filter: q.Filter, sample: q.Sample.Canonical(),
+		columns: q.Columns, filter: q.Filter.String(), sample: q.Sample.Canonical(),
 		order: q.Order, shuffle: q.Shuffle, seed: q.Seed, epoch: q.Epoch, lanes: q.Lanes,
 	}
 	for _, s := range r.Staging {

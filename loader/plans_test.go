@@ -35,7 +35,7 @@ func TestPlanKeysFollowTheQuery(t *testing.T) {
 		"Dataset", "Inline", "Snapshots", // the relation has what they say
 	}
 	changed := map[string]any{
-		"Columns": []dataset.Column{{Column: "a"}}, "Filter": "a = 1", "Sample": &dataset.Sample{Rate: 0.5},
+		"Columns": []dataset.Column{{Column: "a"}}, "Filter": dataset.MustFilter("a = 1"), "Sample": &dataset.Sample{Rate: 0.5},
 		"Order": dataset.Shuffled, "Shuffle": dataset.ShuffleSplits, "Seed": int64(1), "Epoch": int64(1), "Lanes": 2,
 	}
 	seen := map[string]string{planKey(relation, dataset.Query{}): "nothing"}
