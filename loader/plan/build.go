@@ -3,10 +3,8 @@ package plan
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/penstock/penstock/internal/bucket"
 	"github.com/penstock/penstock/internal/expr"
@@ -59,7 +57,7 @@ func Build(b *Bound, files Files, q dataset.Query) (*Plan, error) {
 		p.Staging = append(p.Staging, s)
 	}
 	p.deal(q.Lanes)
-	p.ID = p.identity()
+	p.ID = p.id()
 	return p, nil
 }
 
@@ -177,6 +175,8 @@ func (p *Plan) cut(groups []*bucketFiles) []Split {
 	return splits
 }
 
+// splitID names a split by its files and rows. Shuffles hash it, so that its
+// form is part of the order that a seed gives.
 func splitID(files []FileRange) string {
 	var text []byte
 	for _, f := range files {
@@ -218,36 +218,4 @@ func (p *Plan) sampled(s Split) bool {
 	column, _ := p.Relation.Training.Field(p.Sample.Columns[0])
 	b, ok := p.Relation.Training.BucketOf(s.Files[0].File, column.ID)
 	return !ok || bucket.MayHold(int32(b.ID), b.Of, p.Sample.From, p.Sample.To)
-}
-
-// identity hashes all that the plan depends on, and what came out of it, so
-// that two servers that disagree are found out before a row is sent.
-func (p *Plan) identity() string {
-	var text strings.Builder
-	pin, _ := json.Marshal(p.Pin) //nolint:errchkjson // strings and numbers alone
-	fmt.Fprintf(&text, "algorithm %d\ndataset %s\npin %s\nfilter %q\norder %s %s %d %d\nlanes %d\n",
-		Algorithm, p.Digest, pin, p.QueryFilter, p.Order, p.Shuffle, p.Seed, p.Epoch, len(p.Lanes))
-	if p.SampleText != "" {
-		fmt.Fprintf(&text, "sample %q\n", p.SampleText)
-	}
-	for _, l := range p.Lanes {
-		for _, piece := range l.Ranges {
-			fmt.Fprintf(&text, "%s %d %d %v\n", p.Splits[piece.Split].ID, piece.From, piece.To, p.Splits[piece.Split].Groups)
-		}
-		fmt.Fprintln(&text)
-	}
-	p.writePlaces(&text)
-	for _, s := range p.Staging {
-		for _, class := range s.Groups {
-			for _, f := range class.Files {
-				fmt.Fprintf(&text, "%q\n", f.Location)
-			}
-			fmt.Fprintln(&text)
-		}
-		if len(s.Groups) == 0 {
-			fmt.Fprintln(&text)
-		}
-	}
-	sum := sha256.Sum256([]byte(text.String()))
-	return hex.EncodeToString(sum[:16])
 }

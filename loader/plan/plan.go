@@ -8,8 +8,9 @@ import (
 )
 
 // Algorithm is the version of the rules by which splits are cut, ordered and
-// dealt to lanes. It changes whenever an old plan would come out otherwise.
-const Algorithm = 1
+// dealt to lanes, and plans are named. It changes whenever an old plan would
+// come out otherwise. Since 2 a plan's id is the digest of a value.
+const Algorithm = 2
 
 // SplitRows is the row target of a split.
 const SplitRows = 1 << 20

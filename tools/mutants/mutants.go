@@ -37,11 +37,11 @@ func planMutants() []mutant {
 		},
 		{
 			"epoch-is-ignored", "loader/plan/order.go",
-			`"%d %d %d %q", Algorithm, p.Seed, p.Epoch, words`, `"%d %d %d %q", Algorithm, p.Seed, 0, words`, plan,
+			`"%d %d %d %q", shuffleRules, p.Seed, p.Epoch, words`, `"%d %d %d %q", shuffleRules, p.Seed, 0, words`, plan,
 		},
 		{
 			"order-depends-on-staging", "loader/plan/order.go",
-			`"%d %d %d %q", Algorithm, p.Seed, p.Epoch, words`, `"%d %d %d %q", Algorithm, p.Seed+int64(len(p.Relation.Staging)), p.Epoch, words`, plan,
+			`"%d %d %d %q", shuffleRules, p.Seed, p.Epoch, words`, `"%d %d %d %q", shuffleRules, p.Seed+int64(len(p.Relation.Staging)), p.Epoch, words`, plan,
 		},
 	}
 }
