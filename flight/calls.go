@@ -24,7 +24,7 @@ func (s *Server) unary(ctx context.Context, request any, of *grpc.UnaryServerInf
 	if end.status == nil {
 		return answer, nil
 	}
-	if err := grpc.SetTrailer(ctx, end.trailer()); err != nil {
+	if err := grpc.SetTrailer(ctx, end.trailer(s.options.MaxDetails)); err != nil {
 		s.options.Logger.WarnContext(ctx, "a failure goes without its details", "method", of.FullMethod, "error", err)
 	}
 	return nil, end.status.Err()
@@ -42,7 +42,7 @@ func (s *Server) stream(service any, stream grpc.ServerStream, of *grpc.StreamSe
 	if end.status == nil {
 		return nil
 	}
-	stream.SetTrailer(end.trailer())
+	stream.SetTrailer(end.trailer(s.options.MaxDetails))
 	return end.status.Err()
 }
 

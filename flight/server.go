@@ -35,8 +35,10 @@ type Verifier interface {
 
 // Defaults of Options.
 const (
-	DefaultLifetime   = 24 * time.Hour
+	defaultLifetime   = 24 * time.Hour
 	DefaultMaxMessage = 512 << 20
+	// Clients take 8 KB of headers, and the details grow by a third on the way.
+	defaultMaxDetails = 4096
 )
 
 // Sizes and times that nobody has had to set yet.
@@ -55,10 +57,11 @@ type Options struct {
 	Verifier   Verifier         // of the action verify; nil: it is not served
 	Keys       *Keys            // sign and verify tickets
 	Clock      func() time.Time // judges tickets and measures calls
-	Lifetime   time.Duration    // of tickets; 0: DefaultLifetime
+	Lifetime   time.Duration    // of tickets; 0: defaultLifetime
 	Advertise  []string         // locations put into endpoints, as "grpc://host:port"; none: where the client asked
 	MaxStreams int              // open at once; further ones are refused as exhausted; 0: no limit
 	MaxMessage int              // bytes of a message to a client; 0: DefaultMaxMessage
+	MaxDetails int              // bytes of a failure's details, as JSON; 0: what every client takes
 	Version    string           // of the program, for manifests
 	Logger     *slog.Logger     // nil: no logs
 	Observer   Observer
@@ -83,10 +86,13 @@ type Server struct {
 // New makes a server. It listens and starts nothing before Serve.
 func New(options Options) *Server {
 	if options.Lifetime == 0 {
-		options.Lifetime = DefaultLifetime
+		options.Lifetime = defaultLifetime
 	}
 	if options.MaxMessage == 0 {
 		options.MaxMessage = DefaultMaxMessage
+	}
+	if options.MaxDetails == 0 {
+		options.MaxDetails = defaultMaxDetails
 	}
 	if options.Logger == nil {
 		options.Logger = slog.New(slog.DiscardHandler)

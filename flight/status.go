@@ -19,12 +19,8 @@ import (
 // TrailerKey is the trailer that carries a failure's details as JSON.
 const TrailerKey = "penstock-error-bin"
 
-// Sizes of what a failure may put into trailers, in bytes. HTTP/2 clients take
-// 8 KB of headers, and the details grow by a third on the way.
-const (
-	maxDetails = 4096
-	maxMessage = 2048 // of the status message, as percent-encoded
-)
+// maxMessage is how long a status message may be, in bytes, as percent-encoded.
+const maxMessage = 2048
 
 // What ended a call, beside the names of the fault kinds: labels of Observer
 // and of the logs.
@@ -51,15 +47,16 @@ type details struct {
 type ending struct {
 	label  string         // a fault kind's name, or one of the end… constants
 	status *status.Status // nil: the call went well
-	detail []byte         // JSON of details; nil: none
+	detail *details       // nil: none
 }
 
-// trailer returns what is sent beside the status.
-func (e ending) trailer() metadata.MD {
+// trailer returns what is sent beside the status: details of at most so many
+// bytes.
+func (e ending) trailer(most int) metadata.MD {
 	if e.detail == nil {
 		return nil
 	}
-	return metadata.Pairs(TrailerKey, string(e.detail))
+	return metadata.Pairs(TrailerKey, string(e.detail.encode(most)))
 }
 
 // endedByUs is why the server ended a call that its client had not given up.
@@ -90,7 +87,8 @@ func endingOf(ctx context.Context, err error) ending {
 		return ending{label: strings.ToLower(s.Code().String()), status: s}
 	}
 	e := fault.As(err)
-	return ending{label: e.Kind.String(), status: status.New(codeOf(e.Kind), messageOf(e)), detail: detailsOf(e).encode()}
+	detail := detailsOf(e)
+	return ending{label: e.Kind.String(), status: status.New(codeOf(e.Kind), messageOf(e)), detail: &detail}
 }
 
 // codeOf returns the gRPC code of a kind.
@@ -147,10 +145,10 @@ func detailsOf(e *fault.Error) details {
 	}
 }
 
-// encode returns the details as JSON of at most maxDetails bytes: long texts
+// encode returns the details as JSON of at most so many bytes: long texts
 // are cut, and lists end with how many entries are left out.
-func (d details) encode() []byte {
-	if out := marshal(d); len(out) <= maxDetails {
+func (d details) encode(most int) []byte {
+	if out := marshal(d); len(out) <= most {
 		return out
 	}
 	for text := 1024; ; text /= 2 {
@@ -162,12 +160,12 @@ func (d details) encode() []byte {
 			for _, name := range d.Differs[:min(n, len(d.Differs))] {
 				short.Differs = append(short.Differs, cut(name, text/4))
 			}
-			if out := marshal(short); len(out) <= maxDetails {
+			if out := marshal(short); len(out) <= most {
 				return out
 			}
 		}
 		short.Faults, short.Differs = nil, nil
-		if out := marshal(short); len(out) <= maxDetails || text == 0 {
+		if out := marshal(short); len(out) <= most || text == 0 {
 			return out
 		}
 	}

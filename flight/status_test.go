@@ -116,8 +116,8 @@ func TestDetailsFit(t *testing.T) {
 		"one very long fault": {Kind: fault.Invalid, Message: "m", Faults: []fault.Field{{Field: strings.Repeat("a", 10000), Message: strings.Repeat("b", 10000)}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			text := detailsOf(e).encode()
-			require.LessOrEqual(t, len(text), maxDetails)
+			text := detailsOf(e).encode(defaultMaxDetails)
+			require.LessOrEqual(t, len(text), defaultMaxDetails)
 			require.True(t, utf8.Valid(text))
 			var d details
 			require.NoError(t, json.Unmarshal(text, &d))

@@ -109,16 +109,16 @@ func begin(p *plan.Plan, r Reading) (start, error) {
 	}
 	s := start{q: int64(r.BatchRows / perStep)}
 	for i := r.Shard.Index; i < l; i += r.Shard.Of {
-		s.lanes = append(s.lanes, lane.Lane{Number: i, Ranges: pieceRows(p, i)})
+		s.lanes = append(s.lanes, lane.Lane{Number: i, Ranges: rangeRows(p, i)})
 	}
 	return s, s.resume(p, r.Cursor)
 }
 
-// pieceRows returns the rows of each piece of a lane, where they are known.
-func pieceRows(p *plan.Plan, number int) []int64 {
+// rangeRows returns the rows of each range of a lane, where they are known.
+func rangeRows(p *plan.Plan, number int) []int64 {
 	rows := make([]int64, len(p.Lanes[number].Ranges))
-	for i, piece := range p.Lanes[number].Ranges {
-		rows[i] = piece.To - piece.From
+	for i, r := range p.Lanes[number].Ranges {
+		rows[i] = r.To - r.From
 		if p.Inexact != "" {
 			rows[i] = lane.Unknown
 		}
@@ -151,23 +151,23 @@ func (s *start) resume(p *plan.Plan, cursors dataset.Cursors) error {
 		}
 		l.Start = lane.Position{Range: position.Range, Row: position.Row}
 	}
-	return s.level(p, cursors)
+	return s.align(p, cursors)
 }
 
-// stands says whether a position is one that a lane of these pieces can have.
-func stands(pieces []int64, at dataset.Position) bool {
+// stands says whether a position is one that a lane of these ranges can have.
+func stands(ranges []int64, at dataset.Position) bool {
 	switch {
-	case at.Range < 0 || at.Row < 0 || at.Range > len(pieces):
+	case at.Range < 0 || at.Row < 0 || at.Range > len(ranges):
 		return false
-	case at.Range == len(pieces):
+	case at.Range == len(ranges):
 		return at.Row == 0
 	}
-	return pieces[at.Range] == lane.Unknown || at.Row <= pieces[at.Range]
+	return ranges[at.Range] == lane.Unknown || at.Row <= ranges[at.Range]
 }
 
-// level checks that cursors given together stand at the same rows per lane; a
+// align checks that cursors given together stand at the same rows per lane; a
 // shard whose lanes have all ended may have stopped earlier.
-func (s *start) level(p *plan.Plan, cursors dataset.Cursors) error {
+func (s *start) align(p *plan.Plan, cursors dataset.Cursors) error {
 	furthest := slices.MaxFunc(cursors, func(a, b dataset.Cursor) int { return cmp.Compare(a.Rows, b.Rows) })
 	s.step, s.rows = furthest.Step, furthest.Rows
 	for i, c := range cursors {

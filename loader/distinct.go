@@ -17,7 +17,7 @@ import (
 // distinct opens the rows of a whole split without repeated ones. It reads the
 // split twice: first the columns by which rows are told apart and ordered, then
 // what the stream asked for.
-func (s *splits) distinct(ctx context.Context, source plan.Source, wanted columns) (Rows, error) {
+func (s *ranges) distinct(ctx context.Context, source plan.Source, wanted columns) (Rows, error) {
 	d := s.plan.Relation.Distinct
 	var read columns
 	in := joiner.Input{Open: func(ctx context.Context) (array.RecordReader, error) { return s.options.scan(ctx, source, read) }}
@@ -45,7 +45,7 @@ func (s *splits) distinct(ctx context.Context, source plan.Source, wanted column
 
 // placed is what is read of a source, and a column more: the place of a row's
 // file in the order in which the files were written.
-func (s *splits) placed(ctx context.Context, source plan.Source, read columns, places map[string]int64) (Rows, error) {
+func (s *ranges) placed(ctx context.Context, source plan.Source, read columns, places map[string]int64) (Rows, error) {
 	rows, err := s.options.scan(ctx, source, read)
 	if err != nil {
 		return nil, err

@@ -12,6 +12,7 @@ import (
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/joiner"
+	"github.com/penstock/penstock/loader/buildside"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/plan"
@@ -50,7 +51,7 @@ type Options struct {
 // that a client needs.
 type Loader struct {
 	options Options
-	sides   *sides
+	pool    *buildside.Pool
 }
 
 // New makes a loader.
@@ -58,7 +59,8 @@ func New(options Options) *Loader {
 	if options.Memory == nil {
 		options.Memory = memory.DefaultAllocator
 	}
-	return &Loader{options: options, sides: newSides(options.Budget)}
+	pool := buildside.New(buildside.Options{Budget: options.Budget, Memory: options.Memory, Disk: options.Disk})
+	return &Loader{options: options, pool: pool}
 }
 
 // Datasets returns the configured datasets.

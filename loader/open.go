@@ -50,19 +50,19 @@ func (l *Loader) Open(ctx context.Context, p *plan.Plan, r Reading) (Stream, err
 		return nil, err
 	}
 	ctx, leave := l.options.Budget.Enter(ctx) // the stream may wait for memory
-	pieces, err := newSplits(ctx, l, p, outputs, begun.lanes)
+	opened, err := newRanges(ctx, l, p, outputs, begun.lanes)
 	if err != nil {
 		leave()
 		return nil, err
 	}
-	columns, levels := pieces.cut(indexed)
+	columns, tables := opened.cut(indexed)
 	closed := func() {
-		pieces.close()
+		opened.close()
 		leave()
 	}
 	lanes := lane.New(ctx, lane.Options{
 		Lanes: begun.lanes, Rows: begun.q, Steps: begun.stepsLeft(p, r.Tail),
-		Schema: schema, Columns: columns, Indexed: levels, Open: pieces.open, Closed: closed, Memory: l.options.Memory,
+		Schema: schema, Columns: columns, Indexed: tables, Open: opened.openRange, Closed: closed, Memory: l.options.Memory,
 	})
-	return &stream{Reader: lanes, plan: p, reading: r, start: begun, splits: pieces, levels: levels}, nil
+	return &stream{Reader: lanes, plan: p, reading: r, start: begun, ranges: opened, indexed: tables}, nil
 }

@@ -70,18 +70,18 @@ func planKey(r *resolve.Relation, q dataset.Query) string {
 
 // planBytes estimates what a plan holds.
 func planBytes(p *plan.Plan) int64 {
-	const perFile, perPiece = 600, 120
+	const perFile, perRange = 600, 120
 	n := int64(0)
 	for _, s := range p.Splits {
 		n += int64(len(s.Files)) * perFile
 	}
 	for _, s := range p.Staging {
-		for _, class := range s.Groups {
-			n += int64(len(class.Files)) * perFile
+		for _, g := range s.Groups {
+			n += int64(len(g.Files)) * perFile
 		}
 	}
 	for _, l := range p.Lanes {
-		n += int64(len(l.Ranges)) * perPiece
+		n += int64(len(l.Ranges)) * perRange
 	}
 	return n + perFile
 }

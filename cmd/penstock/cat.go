@@ -67,7 +67,7 @@ func (p process) catCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return p.asking(c, from, func(ctx context.Context, s source) error {
+		return p.asking(c, from, func(ctx context.Context, s *client) error {
 			rows, err := s.Open(ctx, plainly(text))
 			if err != nil {
 				return err

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/ipc"
@@ -120,12 +121,12 @@ func TestCatShardsAndCursor(t *testing.T) {
 	require.Equal(t, all, slices.Sorted(slices.Values(append(read("--shard", "0/2", "--lanes", "4"), read("--shard", "1/2", "--lanes", "4")...))))
 	require.Equal(t, all, read("--order", "shuffled", "--seed", "7", "--epoch", "1"))
 
-	inside, err := process{}.openLocal(t.Context(), l.config)
+	inside, err := process{stderr: io.Discard, clock: time.Now}.openLocal(t.Context(), l.config)
 	require.NoError(t, err)
 	rows, err := inside.Open(t.Context(), []byte(`{"dataset": "home", "batch_rows": 3}`))
 	require.NoError(t, err)
 	require.True(t, rows.Next())
-	cursor := rows.at.(localStream).Cursor().JSON()
+	cursor := rows.at.LatestAppMetadata()
 	rows.Release()
 	require.NoError(t, inside.Close())
 	rest := read("--cursor", string(cursor))

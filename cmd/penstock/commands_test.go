@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -91,6 +92,21 @@ func TestFailures(t *testing.T) {
 			}
 			require.Equal(t, inside, run(t, append([]string{"cat", "--uri", server.uri()}, c.args...)...))
 		})
+	}
+}
+
+// A server cuts the details of a failure to what every client takes; in process
+// nothing is cut.
+func TestAllFaultsAreTold(t *testing.T) {
+	var columns []string
+	for i := range 100 {
+		columns = append(columns, fmt.Sprintf("no_such_column_of_the_dataset_%d", i))
+	}
+	got := run(t, "cat", "home", "--config", readLake(t).config, "--columns", strings.Join(columns, ","))
+	require.Equal(t, exitFailure, got.code)
+	require.Contains(t, got.stderr, "plan dataset home: 100 faults\n")
+	for i, name := range columns {
+		require.Contains(t, got.stderr, fmt.Sprintf("  columns[%d]: the dataset has no column %q\n", i, name))
 	}
 }
 

@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -19,7 +21,7 @@ func (p process) datasetsCommand() *cobra.Command {
 	}
 	from := newSourceFlags(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		return p.asking(c, from, func(ctx context.Context, s source) error {
+		return p.asking(c, from, func(ctx context.Context, s *client) error {
 			all, err := s.Datasets(ctx)
 			if err != nil {
 				return err
@@ -87,22 +89,18 @@ func (p process) columns(d listed) error {
 	return nil
 }
 
-// texts prints lines of text as aligned columns, of which the last may be as
-// long as it is.
+// texts prints lines of text as aligned columns, as wide as they need to be.
 func (p process) texts(head []string, lines [][]string) error {
+	lines = slices.Insert(lines, 0, head)
 	widths := make([]int, len(head))
-	for _, line := range append([][]string{head}, lines...) {
+	for _, line := range lines {
 		for i, text := range line {
-			widths[i] = max(widths[i], len([]rune(text)))
+			widths[i] = max(widths[i], utf8.RuneCountInString(text))
 		}
 	}
 	var out strings.Builder
-	for _, line := range append([][]string{head}, lines...) {
-		var row strings.Builder
-		for i, text := range line {
-			row.WriteString(text + strings.Repeat(" ", widths[i]-len([]rune(text))+between))
-		}
-		out.WriteString(strings.TrimRight(row.String(), " ") + "\n")
+	for _, line := range lines {
+		out.WriteString(aligned(line, widths, make([]bool, len(head))))
 	}
 	_, err := io.WriteString(p.stdout, out.String())
 	return err

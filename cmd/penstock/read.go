@@ -10,7 +10,7 @@ import (
 
 // asking runs f with the source that the flags name, until the user
 // interrupts it.
-func (p process) asking(c *cobra.Command, flags sourceFlags, f func(context.Context, source) error) (err error) {
+func (p process) asking(c *cobra.Command, flags sourceFlags, f func(context.Context, *client) error) (err error) {
 	ctx, stop := interruptible(c.Context())
 	defer stop()
 	s, err := p.source(ctx, flags)
@@ -35,7 +35,7 @@ func (p process) explainCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return p.asking(c, from, func(ctx context.Context, s source) error {
+		return p.asking(c, from, func(ctx context.Context, s *client) error {
 			plan, err := s.Explain(ctx, text)
 			if err != nil {
 				return err

@@ -5,11 +5,9 @@ import (
 	"encoding/json"
 
 	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/spf13/cobra"
 
 	"github.com/penstock/penstock/internal/fault"
-	"github.com/penstock/penstock/loader"
 )
 
 // Variables of the environment that name what is read.
@@ -17,22 +15,6 @@ const (
 	envConfig = "PENSTOCK_CONFIG"
 	envURI    = "PENSTOCK_URI"
 )
-
-// source is where explain, cat and datasets get their answers: a server, or
-// the same parts in process. Queries are JSON, as clients write them.
-type source interface {
-	// Datasets lists the datasets; one that cannot be resolved has its error.
-	Datasets(ctx context.Context) ([]listed, error)
-	// Explain returns the plan of a query as text.
-	Explain(ctx context.Context, query []byte) (string, error)
-	// Verify reads the keys of a query's tables and reports what it found.
-	Verify(ctx context.Context, query []byte) (*loader.Verification, error)
-	// Open opens the shards that a query asks for, to be read one after the
-	// other. Nothing is read before the first Next.
-	Open(ctx context.Context, query []byte) (*shards, error)
-	// Close ends what the source holds.
-	Close() error
-}
 
 // listed is one dataset as a list shows it.
 type listed struct {
@@ -75,18 +57,12 @@ func (r *report) add(other report) {
 	}
 }
 
-// stream is one shard's stream. Report is asked for after its end.
-type stream interface {
-	array.RecordReader
-	Report() (report, error)
-}
-
 // shards reads streams one after the other. A batch is valid until the next
 // call of Next or Release.
 type shards struct {
 	schema *arrow.Schema
-	open   []func() (stream, error) // those that are not begun
-	at     stream                   // nil: none is open
+	open   []func() (*stream, error) // those that are not begun
+	at     *stream                   // nil: none is open
 	total  report
 	err    error
 }
@@ -151,8 +127,8 @@ func newSourceFlags(c *cobra.Command) sourceFlags {
 	}
 }
 
-// source opens what the flags name, or else the environment.
-func (p process) source(ctx context.Context, f sourceFlags) (source, error) {
+// source makes a client of what the flags name, or else the environment.
+func (p process) source(ctx context.Context, f sourceFlags) (*client, error) {
 	file, uri := *f.config, *f.uri
 	if file != "" && uri != "" {
 		return nil, usage("--config reads in process and --uri asks a server: give one of them")

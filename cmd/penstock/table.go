@@ -149,23 +149,31 @@ func total(widths []int) int {
 
 // row writes one line.
 func (t *table) row(cells []string) {
-	var line strings.Builder
+	cells = slices.Clone(cells[:len(t.widths)])
 	for i, width := range t.widths {
-		text := cells[i]
 		if !t.fixed[i] {
-			text = shortened(text, width)
+			cells[i] = shortened(cells[i], width)
 		}
-		pad := strings.Repeat(" ", max(0, width-utf8.RuneCountInString(text)))
+	}
+	t.out.WriteString(aligned(cells, t.widths, t.right)) //nolint:errcheck // bufio keeps the error for Flush
+}
+
+// aligned makes a line of cells of some widths: flush right those that right
+// says, flush left the others. A cell that is longer is not cut.
+func aligned(cells []string, widths []int, right []bool) string {
+	var line strings.Builder
+	for i, text := range cells {
+		pad := strings.Repeat(" ", max(0, widths[i]-utf8.RuneCountInString(text)))
 		if i > 0 {
 			line.WriteString(strings.Repeat(" ", between))
 		}
-		if t.right[i] {
+		if right[i] {
 			line.WriteString(pad + text)
 		} else {
 			line.WriteString(text + pad)
 		}
 	}
-	t.out.WriteString(strings.TrimRight(line.String(), " ") + "\n") //nolint:errcheck // bufio keeps the error for Flush
+	return strings.TrimRight(line.String(), " ") + "\n"
 }
 
 // shortened cuts a text to a width, with an ellipsis for what is left out.

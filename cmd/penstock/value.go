@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"math"
-	"math/big"
 	"strconv"
 	"strings"
 
@@ -121,23 +120,9 @@ func scalarText(column arrow.Array, i int) string {
 		}
 		return a.Value(i).ToTime(t.Unit).Format(layout)
 	case *array.Decimal128:
-		return decimalText(a.Value(i).BigInt(), int(a.DataType().(*arrow.Decimal128Type).Scale))
+		return a.Value(i).ToString(a.DataType().(*arrow.Decimal128Type).Scale) // ValueStr leaves zeros out
 	}
 	return column.ValueStr(i)
-}
-
-// decimalText renders a decimal with all digits of its scale, which must not
-// be negative.
-func decimalText(unscaled *big.Int, scale int) string {
-	digits, sign := new(big.Int).Abs(unscaled).String(), ""
-	if unscaled.Sign() < 0 {
-		sign = "-"
-	}
-	if scale <= 0 {
-		return sign + digits
-	}
-	digits = strings.Repeat("0", max(0, scale+1-len(digits))) + digits
-	return sign + digits[:len(digits)-scale] + "." + digits[len(digits)-scale:]
 }
 
 // traits says of a type whether JSON has its values as strings, and whether

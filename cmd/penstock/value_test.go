@@ -9,6 +9,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/decimal128"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
 
@@ -63,13 +64,27 @@ func TestValues(t *testing.T) {
 	}
 }
 
-func TestDecimalText(t *testing.T) {
+// Decimals have all digits of their scale, and no others.
+func TestDecimals(t *testing.T) {
 	for _, c := range []struct {
-		unscaled int64
-		scale    int
+		unscaled string
+		scale    int32
 		want     string
-	}{{12345, 2, "123.45"}, {-5, 2, "-0.05"}, {5, 0, "5"}, {0, 3, "0.000"}, {-100, 2, "-1.00"}} {
-		require.Equal(t, c.want, decimalText(big.NewInt(c.unscaled), c.scale))
+	}{
+		{"12345", 2, "123.45"},
+		{"-5", 2, "-0.05"},
+		{"5", 0, "5"},
+		{"0", 3, "0.000"},
+		{"-100", 2, "-1.00"},
+		{"-1", 38, "-0." + strings.Repeat("0", 37) + "1"},
+		{strings.Repeat("9", 38), 0, strings.Repeat("9", 38)},
+		{"-" + strings.Repeat("9", 38), 10, "-" + strings.Repeat("9", 28) + "." + strings.Repeat("9", 10)},
+	} {
+		unscaled, ok := new(big.Int).SetString(c.unscaled, 10)
+		require.True(t, ok)
+		b := array.NewDecimal128Builder(memory.DefaultAllocator, &arrow.Decimal128Type{Precision: 38, Scale: c.scale})
+		b.Append(decimal128.FromBigInt(unscaled))
+		require.Equal(t, c.want, valueText(b.NewArray(), 0))
 	}
 }
 

@@ -39,7 +39,7 @@ func (p process) verifyCommand() *cobra.Command {
 	c.RunE = func(c *cobra.Command, args []string) error {
 		text, err := p.json(query, args)
 		if err == nil {
-			err = p.asking(c, from, func(ctx context.Context, s source) error { return p.verify(ctx, s, text, *asJSON) })
+			err = p.asking(c, from, func(ctx context.Context, s *client) error { return p.verify(ctx, s, text, *asJSON) })
 		}
 		if wrong := (usageError{}); err == nil || errors.Is(err, findingsError{}) || errors.As(err, &wrong) {
 			return err
@@ -50,7 +50,7 @@ func (p process) verifyCommand() *cobra.Command {
 }
 
 // verify prints the report. It fails with findingsError where that has some.
-func (p process) verify(ctx context.Context, s source, query []byte, asJSON bool) error {
+func (p process) verify(ctx context.Context, s *client, query []byte, asJSON bool) error {
 	found, err := s.Verify(ctx, query)
 	if err != nil {
 		return err

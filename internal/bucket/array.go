@@ -6,7 +6,6 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/decimal128"
-	"github.com/twmb/murmur3"
 
 	"github.com/penstock/penstock/internal/fault"
 )
@@ -122,13 +121,13 @@ func timestamps(out []int32, a *array.Timestamp) {
 
 func decimals(out []int32, values []decimal128.Num) {
 	for i, v := range values[:len(out)] {
-		out[i] = HashDecimal128(v)
+		out[i] = hashDecimal(v)
 	}
 }
 
 func fixed(out []int32, a *array.FixedSizeBinary) {
 	for i := range out {
-		out[i] = int32(murmur3.Sum32(a.Value(i)))
+		out[i] = hashBytes(a.Value(i))
 	}
 }
 
@@ -137,7 +136,7 @@ func fixed(out []int32, a *array.FixedSizeBinary) {
 func variable[O int32 | int64](out []int32, offsets []O, bytes []byte) {
 	first, last := offsets[0], offsets[0]
 	for i, end := range offsets[1 : len(out)+1] {
-		out[i] = int32(murmur3.Sum32(bytes[last-first : end-first]))
+		out[i] = hashBytes(bytes[last-first : end-first])
 		last = end
 	}
 }

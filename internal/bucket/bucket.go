@@ -18,20 +18,14 @@ const Null int32 = -1
 func Of(hash int32, n int) int { return int(hash&maxInt32) % n }
 
 // Overlap returns the number of residue classes by which the buckets of two
-// tables with n and m buckets are matched: their greatest common divisor. With
-// 1, every bucket of one may hold keys of every bucket of the other. n and m
-// must be positive.
+// tables with n and m buckets are matched: their greatest common divisor g. A
+// key can lie in bucket b of n and in bucket c of m exactly when b and c agree
+// modulo g. n and m must be positive.
 func Overlap(n, m int) int {
 	for m != 0 {
 		n, m = m, n%m
 	}
 	return n
-}
-
-// Matches says whether some key can lie in bucket b of n and in bucket c of m.
-func Matches(b, n, c, m int) bool {
-	g := Overlap(n, m)
-	return b%g == c%g
 }
 
 // Factors returns the prime factors of n, ascending and repeated as often as

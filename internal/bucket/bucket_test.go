@@ -9,7 +9,7 @@ import (
 	"github.com/penstock/penstock/internal/bucket"
 )
 
-func TestMatchesAgainstBruteForce(t *testing.T) {
+func TestOverlapAgainstBruteForce(t *testing.T) {
 	const keys = 20_000
 	for n := 1; n <= 24; n++ {
 		for m := 1; m <= 24; m++ {
@@ -18,9 +18,10 @@ func TestMatchesAgainstBruteForce(t *testing.T) {
 				h := bucket.HashInt64(key)
 				seen[bucket.Of(h, n)*m+bucket.Of(h, m)] = true
 			}
+			g := bucket.Overlap(n, m)
 			for b := range n {
 				for c := range m {
-					require.Equal(t, seen[b*m+c], bucket.Matches(b, n, c, m), "bucket %d of %d and %d of %d", b, n, c, m)
+					require.Equal(t, seen[b*m+c], b%g == c%g, "bucket %d of %d and %d of %d", b, n, c, m)
 				}
 			}
 		}

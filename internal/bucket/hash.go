@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"math"
 	"math/bits"
-	"unsafe"
 
 	"github.com/apache/arrow-go/v18/arrow/decimal128"
 	"github.com/twmb/murmur3"
@@ -34,17 +33,12 @@ func HashInt64(v int64) int32 {
 	return int32(h ^ h>>16)
 }
 
-// HashBytes hashes a binary, fixed or uuid value.
-func HashBytes(v []byte) int32 { return int32(murmur3.Sum32(v)) }
+// hashBytes hashes a string (its UTF-8 bytes), binary, fixed or uuid value.
+func hashBytes(v []byte) int32 { return int32(murmur3.Sum32(v)) }
 
-// HashString hashes a string: its UTF-8 bytes.
-func HashString(v string) int32 {
-	return int32(murmur3.Sum32(unsafe.Slice(unsafe.StringData(v), len(v))))
-}
-
-// HashDecimal128 hashes a decimal by its unscaled value: the fewest big-endian
+// hashDecimal hashes a decimal by its unscaled value: the fewest big-endian
 // bytes that hold it in two's complement.
-func HashDecimal128(v decimal128.Num) int32 {
+func hashDecimal(v decimal128.Num) int32 {
 	var b [16]byte
 	binary.BigEndian.PutUint64(b[:8], uint64(v.HighBits()))
 	binary.BigEndian.PutUint64(b[8:], v.LowBits())

@@ -63,9 +63,9 @@ func (b *Budget) Enter(ctx context.Context) (of context.Context, leave func()) {
 	})
 }
 
-// Hurry returns a context with which nothing waits: for what others wait for,
+// NoWait returns a context with which nothing waits: for what others wait for,
 // and for what is done ahead and can be put off.
-func Hurry(ctx context.Context) context.Context {
+func NoWait(ctx context.Context) context.Context {
 	return context.WithValue(ctx, streamKey{}, (*stream)(nil))
 }
 

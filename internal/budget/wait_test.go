@@ -168,7 +168,7 @@ func TestGrowWaitFails(t *testing.T) {
 		},
 		"in a hurry": func(t *testing.T, b *budget.Budget) {
 			one, other := enter(t, b, 60), enter(t, b, 10)
-			require.Equal(t, fault.Exhausted, fault.KindOf(one.held.GrowWait(budget.Hurry(one.ctx), 50)))
+			require.Equal(t, fault.Exhausted, fault.KindOf(one.held.GrowWait(budget.NoWait(one.ctx), 50)))
 			one.end()
 			other.end()
 		},

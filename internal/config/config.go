@@ -81,7 +81,7 @@ func Load(origin Origin) (*Config, error) {
 		// The table's own defaults are right; a test says so.
 		_ = s.set(&c.Server, value{text: s.Default})
 	}
-	c.Server.Memory = DefaultMemory(origin.Memory)
+	c.Server.Memory = defaultMemory(origin.Memory)
 
 	if err := c.readFile(&given); err != nil {
 		return nil, err
@@ -130,9 +130,9 @@ const (
 	memoryMost    = 64 << 30 // the largest budget that is chosen without being asked for
 )
 
-// DefaultMemory returns the budget for a machine with so many bytes of memory
+// defaultMemory returns the budget for a machine with so many bytes of memory
 // (0: not known): half of it, at most 64 GiB.
-func DefaultMemory(machine int64) int64 {
+func defaultMemory(machine int64) int64 {
 	if machine <= 0 {
 		return memoryUnknown
 	}

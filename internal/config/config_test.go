@@ -211,20 +211,6 @@ func TestDefaultCatalog(t *testing.T) {
 	}
 }
 
-func TestParseBytes(t *testing.T) {
-	for text, want := range map[string]int64{
-		"0": 0, "17": 17, "17B": 17, "4GiB": 4 << 30, "4 GiB": 4 << 30, "1.5KiB": 1536, "2kb": 2000, "3MB": 3e6, "1tib": 1 << 40,
-	} {
-		n, err := config.ParseBytes(text)
-		require.NoError(t, err, text)
-		require.Equal(t, want, n, text)
-	}
-	for _, text := range []string{"", "GiB", "-1", "4XB", "1e30TiB", "9999999TiB", "NaN", "Inf", "1 2", "0x10"} {
-		_, err := config.ParseBytes(text)
-		require.ErrorContains(t, err, "is not a size", text)
-	}
-}
-
 func TestMachineMemory(t *testing.T) {
 	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
 	meminfo := file("MemTotal:       16384 kB\nMemFree:        1 kB\n")
@@ -249,7 +235,4 @@ func TestMachineMemory(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, config.MachineMemory(c.files)) })
 	}
-	require.EqualValues(t, 2<<30, config.DefaultMemory(0))
-	require.EqualValues(t, 8<<20, config.DefaultMemory(16<<20))
-	require.EqualValues(t, 64<<30, config.DefaultMemory(1<<40))
 }

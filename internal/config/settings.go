@@ -239,7 +239,7 @@ func size(out *int64, v value) error {
 	if v.text == "" {
 		return nil
 	}
-	n, err := ParseBytes(v.text)
+	n, err := parseBytes(v.text)
 	if err != nil {
 		return err
 	}
@@ -250,10 +250,10 @@ func size(out *int64, v value) error {
 	return nil
 }
 
-// ParseBytes reads a number of bytes: digits, with a fraction where there is a
+// parseBytes reads a number of bytes: digits, with a fraction where there is a
 // unit, and a unit: B, kB, MB, GB, TB (powers of 1000), KiB, MiB, GiB, TiB
 // (powers of 1024), in either case.
-func ParseBytes(text string) (int64, error) {
+func parseBytes(text string) (int64, error) {
 	digits := strings.TrimRight(strings.TrimSpace(text), "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ ")
 	unit := strings.ToLower(strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(text), digits)))
 	scale := map[string]float64{

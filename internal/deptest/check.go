@@ -14,8 +14,8 @@ const emptyNames = "base common data helper helpers info lib manager misc shared
 // Check reads the Go sources below root, which belong to the module of that
 // name, and returns one sentence per fault, in order of folders: an edge that
 // rows do not have, a library that is closed to the package or not listed at
-// all, a folder without a row, a package without a comment or with a name
-// that says nothing. An error means that sources could not be read or that
+// all, a folder without a row, a row without a folder, a package without a
+// comment or with a name that says nothing. An error means that sources could not be read or that
 // rows contradict themselves.
 func Check(root fs.FS, module string, rows []Row) ([]string, error) {
 	g, err := newGraph(module, rows)
@@ -41,7 +41,21 @@ func Check(root fs.FS, module string, rows []Row) ([]string, error) {
 			}
 		}
 	}
-	return faults, nil
+	return append(faults, g.absent(folders)...), nil
+}
+
+// absent returns the rows that no folder falls under.
+func (g *graph) absent(folders []*folder) []string {
+	var faults []string
+	for _, row := range g.rows {
+		if !slices.ContainsFunc(folders, func(f *folder) bool {
+			found, _ := g.row(f.path)
+			return found.Folder == row.Folder
+		}) {
+			faults = append(faults, row.Folder+" is in the import table, and there is no such folder: delete its row")
+		}
+	}
+	return faults
 }
 
 // introduction returns what is wrong with a package's name and comment.

@@ -138,6 +138,15 @@ func TestUnreadableSourcesAndTablesAreErrors(t *testing.T) {
 	require.EqualError(t, err, "the import table has low and x/low: a name would mean both")
 }
 
+func TestRowsWithoutFoldersAreFound(t *testing.T) {
+	faults, err := Check(soundTree(), "example.org/m", append(smallTable(), Row{Folder: "gone"}, Row{Folder: "lost/..."}))
+	require.NoError(t, err)
+	require.Equal(t, []string{
+		"gone is in the import table, and there is no such folder: delete its row",
+		"lost/... is in the import table, and there is no such folder: delete its row",
+	}, faults)
+}
+
 func smallTable() []Row {
 	return []Row{
 		{Folder: "low"},
@@ -158,6 +167,8 @@ func soundTree() fstest.MapFS {
 		"low/other/go.mod":    {Data: []byte("module other\n")},
 		"low/other/other.go":  {Data: []byte("package other\n\nimport \"example.org/m/high\"\n")},
 		"high/high.go":        {Data: []byte("// Package high is above.\npackage high\n\nimport \"example.org/m/low\"\n")},
+		"side/side.go":        {Data: []byte("// Package side is beside.\npackage side\n")},
+		"tools/b/main.go":     {Data: []byte("// Reads.\npackage main\n")},
 		"top/main.go":         {Data: []byte("// Top runs.\npackage main\n\nimport \"example.org/m/high\"\n")},
 		"kit/kit.go":          {Data: []byte("// Package kit tests.\npackage kit\n\nimport \"example.org/m/high\"\n")},
 		".bench/generated.go": {Data: []byte("package generated\n")},

@@ -1,113 +1,273 @@
 package expr
 
 import (
-	"io"
-	"sync"
-
-	"github.com/alecthomas/participle/v2"
-	"github.com/alecthomas/participle/v2/lexer"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
 
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// The grammar, as the parser library reads it. The next token alone decides
-// each step, so parsing is linear in the text. Precedence is in the nesting:
-// OR binds weakest, then AND, then NOT.
-type (
-	disjunction struct {
-		Terms []*conjunction `parser:"@@ ( 'OR':Keyword @@ )*"`
-	}
-
-	conjunction struct {
-		Terms []*negation `parser:"@@ ( 'AND':Keyword @@ )*"`
-	}
-
-	// A run of NOT is a list, not a recursion: it may be as long as the text.
-	negation struct {
-		Nots      []string   `parser:"@'NOT':Keyword*"`
-		Predicate *predicate `parser:"@@"`
-	}
-
-	predicate struct {
-		Pos     lexer.Position
-		Group   *disjunction `parser:"( '(':Punct @@ ')':Punct"`
-		Operand *term        `parser:"| @@ )"`
-		Tail    *tail        `parser:"@@?"`
-	}
-
-	tail struct {
-		Pos     lexer.Position
-		Compare *comparisonTail `parser:"( @@"`
-		Is      *isTail         `parser:"| 'IS':Keyword @@"`
-		Ranged  *rangedTail     `parser:"| @@ )"`
-	}
-
-	comparisonTail struct {
-		Operator string `parser:"@Operator"`
-		Right    *term  `parser:"@@"`
-	}
-
-	isTail struct {
-		Not bool `parser:"@'NOT':Keyword? 'NULL':Keyword"`
-	}
-
-	rangedTail struct {
-		Not  bool     `parser:"@'NOT':Keyword?"`
-		In   []*value `parser:"( 'IN':Keyword '(':Punct @@ ( ',':Punct @@ )* ')':Punct"`
-		Low  *term    `parser:"| 'BETWEEN':Keyword @@"`
-		High *term    `parser:"  'AND':Keyword @@"`
-		Like *value   `parser:"| 'LIKE':Keyword @@ )"`
-	}
-
-	term struct {
-		Pos    lexer.Position
-		Column *path  `parser:"( @@"`
-		Value  *value `parser:"| @@ )"`
-	}
-
-	path struct {
-		Parts []string `parser:"@( Name | Quoted ) ( '.':Punct @( Name | Quoted ) )*"`
-	}
-
-	value struct {
-		Pos    lexer.Position
-		Sign   string  `parser:"( @( '-':Punct | '+':Punct )?"`
-		Number *string `parser:"  @Number"`
-		Text   *string `parser:"| @Text"`
-		Typed  *string `parser:"| @Typed"`
-		Truth  *string `parser:"| @( 'TRUE':Keyword | 'FALSE':Keyword ) )"`
-	}
-)
-
-// tokens hands a scanned text to the parser, and names the kinds of token to
-// the library; it never scans for it.
-type tokens struct {
-	list []lexer.Token
+// parser reads this grammar from left to right. The next token alone decides
+// each step, so parsing is linear in the text. Precedence is in the nesting.
+//
+//	condition   = conjunction { OR conjunction }
+//	conjunction = negation { AND negation }
+//	negation    = { NOT } predicate
+//	predicate   = ( "(" condition ")" | operand ) [ comparison ]
+//	comparison  = operator operand | IS [ NOT ] NULL | [ NOT ] ranged
+//	ranged      = IN "(" literal { "," literal } ")" | BETWEEN operand AND operand | LIKE literal
+//	operand     = name { "." name } | literal
+//	literal     = [ "+" | "-" ] number | text | typed | TRUE | FALSE
+//
+// After a fault of syntax the parser stands at the end, and what it returns is
+// of no use.
+type parser struct {
+	tokens []token // the last is the end
+	at     int
+	syntax *fault.Field  // the first fault of syntax
+	faults []fault.Field // what is wrong in a text of right syntax
 }
 
-// Symbols implements lexer.Definition.
-func (t *tokens) Symbols() map[string]lexer.TokenType {
-	return map[string]lexer.TokenType{
-		"EOF": lexer.EOF, "Keyword": tokenKeyword, "Name": tokenName, "Quoted": tokenQuoted, "Number": tokenNumber,
-		"Text": tokenText, "Typed": tokenTyped, "Operator": tokenOperator, "Punct": tokenPunct,
+func (p *parser) next() token { return p.tokens[p.at] }
+
+// accept moves past the next token if it has this text.
+func (p *parser) accept(text string) bool {
+	if p.next().text != text {
+		return false
+	}
+	p.at++
+	return true
+}
+
+func (p *parser) expect(text string) {
+	if !p.accept(text) {
+		p.unexpected()
 	}
 }
 
-// Lex implements lexer.Definition.
-func (t *tokens) Lex(string, io.Reader) (lexer.Lexer, error) {
-	return nil, fault.New(fault.Internal, "filters are scanned before they are parsed")
+func (p *parser) fail(position int, format string, args ...any) {
+	p.faults = append(p.faults, fault.Field{Position: position, Message: fmt.Sprintf(format, args...)})
 }
 
-// Next implements lexer.Lexer; the last token is the end, again and again.
-func (t *tokens) Next() (lexer.Token, error) {
-	next := t.list[0]
-	if len(t.list) > 1 {
-		t.list = t.list[1:]
+// condition reads terms joined by OR, which binds weakest.
+func (p *parser) condition() node {
+	terms := []node{p.conjunction()}
+	for p.accept("OR") {
+		terms = append(terms, p.conjunction())
 	}
-	return next, nil
+	return joined(false, terms)
 }
 
-//nolint:gochecknoglobals // built once from the constant grammar above; immutable and safe for concurrent use
-var parser = sync.OnceValues(func() (*participle.Parser[disjunction], error) {
-	return participle.Build[disjunction](participle.Lexer(&tokens{}), participle.UseLookahead(0))
-})
+func (p *parser) conjunction() node {
+	terms := []node{p.negation()}
+	for p.accept("AND") {
+		terms = append(terms, p.negation())
+	}
+	return joined(true, terms)
+}
+
+// negation reads a run of NOT in a loop: it may be as long as the text.
+func (p *parser) negation() node {
+	negated := false
+	for p.accept("NOT") {
+		negated = !negated
+	}
+	n := p.predicate()
+	if negated {
+		return negate(n)
+	}
+	return n
+}
+
+// predicate reads a condition without AND, OR and NOT at its top.
+func (p *parser) predicate() node {
+	if !p.accept("(") {
+		left := p.operand()
+		if n := p.comparison(left); n != nil {
+			return n
+		}
+		return p.truth(left)
+	}
+	inner := p.condition()
+	p.expect(")")
+	if t, ok := inner.(*truth); ok && t.operand.isColumn() { // (a) = 1
+		if n := p.comparison(t.operand); n != nil {
+			return n
+		}
+		return inner
+	}
+	position, faults := p.next().column, len(p.faults)
+	if p.comparison(operand{}) != nil {
+		p.faults = p.faults[:faults]
+		p.fail(position, "a condition in parentheses cannot be compared: join conditions with AND and OR")
+	}
+	return inner
+}
+
+// truth makes a bare operand a condition.
+func (p *parser) truth(o operand) node {
+	if !o.isColumn() && o.literal.kind != truthLiteral {
+		p.fail(o.position, "%s alone is no condition: compare a column with it", o.literal.kind)
+	}
+	return &truth{operand: o}
+}
+
+// comparison reads what compares an operand, from the operator on; nil if
+// there is no operator.
+func (p *parser) comparison(left operand) node {
+	var n node
+	switch t := p.next(); {
+	case t.kind == operatorToken:
+		p.at++
+		n = &comparison{op: operatorOf(t.text), left: left, right: p.operand()}
+	case p.accept("IS"):
+		n = &isNull{operand: left, negated: p.accept("NOT")}
+		p.expect("NULL")
+	case t.text == "NOT", t.text == "IN", t.text == "BETWEEN", t.text == "LIKE":
+		n = p.ranged(left, p.accept("NOT"))
+	default:
+		return nil
+	}
+	found := false
+	n.operands(func(o operand) { found = found || o.isColumn() })
+	if !found {
+		p.fail(left.position, "a condition needs a column")
+	}
+	return n
+}
+
+func operatorOf(text string) op {
+	switch text {
+	case "=":
+		return eq
+	case "<>", "!=":
+		return ne
+	case "<":
+		return lt
+	case "<=":
+		return le
+	case ">":
+		return gt
+	default:
+		return ge
+	}
+}
+
+// ranged reads what may have a NOT before it.
+func (p *parser) ranged(left operand, negated bool) node {
+	switch {
+	case p.accept("IN"):
+		n := &inList{operand: left, negated: negated}
+		p.expect("(")
+		for more := true; more; more = p.accept(",") {
+			n.items = append(n.items, p.literal())
+		}
+		p.expect(")")
+		return n
+	case p.accept("BETWEEN"):
+		n := &between{operand: left, negated: negated, low: p.operand()}
+		p.expect("AND")
+		n.high = p.operand()
+		return n
+	default:
+		p.expect("LIKE")
+		return &like{operand: left, negated: negated, prefix: p.prefix(p.literal())}
+	}
+}
+
+// prefix reads the pattern of LIKE.
+func (p *parser) prefix(pattern literal) string {
+	if pattern.kind != textLiteral {
+		p.fail(pattern.position, "LIKE takes a string such as 'x%%'")
+		return ""
+	}
+	prefix, err := prefixOf(pattern.text)
+	if err != nil {
+		p.fail(pattern.position, "%s", err)
+	}
+	return prefix
+}
+
+// operand reads a column's path or a literal.
+func (p *parser) operand() operand {
+	first := p.next()
+	o := operand{position: first.column, quoted: strings.HasPrefix(first.text, `"`)}
+	if first.kind != nameToken {
+		o.literal = p.literal()
+		return o
+	}
+	for more := true; more; more = p.accept(".") {
+		part := p.next()
+		if part.kind != nameToken {
+			p.unexpected()
+			break
+		}
+		p.at++
+		name := part.text
+		if strings.HasPrefix(name, `"`) {
+			name = unquote(name)
+		}
+		if name == "" {
+			p.fail(o.position, "a column's name is empty")
+		}
+		o.column = append(o.column, name)
+	}
+	return o
+}
+
+func (p *parser) literal() literal {
+	l := literal{position: p.next().column}
+	minus := p.accept("-")
+	signed := minus || p.accept("+")
+	t := p.next()
+	var err error
+	switch {
+	case t.kind == numberToken:
+		l.kind = numberLiteral
+		if l.number, err = parseNumber(t.text); err == nil && minus {
+			l.number = l.number.negated()
+		}
+	case t.kind == textToken && !signed:
+		l.kind, l.text = textLiteral, unquote(t.text)
+	case t.kind == typedToken && !signed:
+		err = l.readTyped(t.text)
+	case (t.text == "TRUE" || t.text == "FALSE") && !signed:
+		l.kind, l.truth = truthLiteral, t.text == "TRUE"
+	default:
+		p.unexpected()
+		return l
+	}
+	p.at++
+	if err != nil {
+		p.fail(l.position, "%s", err)
+	}
+	return l
+}
+
+// readTyped reads a token such as DATE '…'.
+func (l *literal) readTyped(token string) error {
+	prefix, quotedText, _ := strings.Cut(token, "'")
+	body := unquote("'" + quotedText)
+	var err error
+	switch strings.ToUpper(strings.TrimSpace(prefix)) {
+	case "DATE":
+		l.kind = dateLiteral
+		l.instant, err = parseDate(body)
+	case "TIME":
+		l.kind = timeLiteral
+		l.instant, err = parseTime(body)
+	case "TIMESTAMP":
+		l.kind = timestampLiteral
+		l.instant, err = parseTimestamp(body)
+	default:
+		l.kind = binaryLiteral
+		var raw []byte
+		if raw, err = hex.DecodeString(body); err != nil {
+			err = errors.New("a binary literal takes an even number of hexadecimal digits")
+		}
+		l.text = string(raw)
+	}
+	return err
+}

@@ -6,23 +6,30 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/alecthomas/participle/v2/lexer"
-
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// The kinds of token. A Typed token is a prefixed string such as DATE '…' or
-// X'…', prefix included; so date, time, timestamp and x stay free as names.
+// tokenKind says what a token is.
+type tokenKind int
+
 const (
-	tokenKeyword lexer.TokenType = lexer.EOF - 1 - iota
-	tokenName
-	tokenQuoted
-	tokenNumber
-	tokenText
-	tokenTyped
-	tokenOperator
-	tokenPunct
+	endToken      tokenKind = iota // the end of the text
+	keywordToken                   // in upper case
+	nameToken                      // also in double quotes, which are kept
+	numberToken                    // without a sign
+	textToken                      // with its quotes
+	typedToken                     // DATE '…' or X'…', prefix included; so date, time, timestamp and x stay free as names
+	operatorToken                  // of a comparison
+	punctToken                     // one of ( ) , . + -
 )
+
+// token is a word of the text. No two kinds share a text, so that a keyword,
+// an operator or a punctuation mark is known by its text alone.
+type token struct {
+	kind   tokenKind
+	text   string
+	column int // 1-based, in characters from the start of the filter
+}
 
 // isKeyword reports whether an upper-case word is reserved: such a column
 // name has to be quoted.
@@ -34,116 +41,114 @@ func isKeyword(word string) bool {
 	return false
 }
 
-// scanner cuts a text into tokens. A token's Pos.Column is its 1-based
-// position in characters from the start of the text.
+// scanner cuts a text into tokens.
 type scanner struct {
-	text   string
-	offset int // bytes
-	at     int // characters before offset
-	tokens []lexer.Token
+	rest   string // what is not scanned yet
+	column int    // where rest begins: 1-based, in characters
+	tokens []token
 	fault  *fault.Field
 }
 
 // scan returns the text's tokens, the last of which is the end of the text.
-func scan(text string) ([]lexer.Token, *fault.Field) {
-	s := &scanner{text: text}
-	for s.fault == nil && s.offset < len(text) {
+func scan(text string) ([]token, *fault.Field) {
+	s := &scanner{rest: text, column: 1}
+	for s.fault == nil && s.rest != "" {
 		s.next()
 	}
-	s.emit(lexer.EOF, 0)
+	s.emit(endToken, 0)
 	return s.tokens, s.fault
 }
 
 // emit adds a token of n bytes and moves past it.
-func (s *scanner) emit(kind lexer.TokenType, n int) {
-	value := s.text[s.offset : s.offset+n]
-	token := lexer.Token{Type: kind, Value: value, Pos: lexer.Position{Offset: s.offset, Line: 1, Column: s.at + 1}}
-	s.skip(n)
-	if kind == tokenName && isKeyword(strings.ToUpper(value)) {
-		token.Type, token.Value = tokenKeyword, strings.ToUpper(value)
+func (s *scanner) emit(kind tokenKind, n int) {
+	t := token{kind: kind, text: s.rest[:n], column: s.column}
+	if word := strings.ToUpper(t.text); kind == nameToken && isKeyword(word) {
+		t.kind, t.text = keywordToken, word
 	}
-	s.tokens = append(s.tokens, token)
+	s.tokens = append(s.tokens, t)
+	s.skip(n)
 }
 
 func (s *scanner) skip(n int) {
-	s.at += utf8.RuneCountInString(s.text[s.offset : s.offset+n])
-	s.offset += n
+	s.column += utf8.RuneCountInString(s.rest[:n])
+	s.rest = s.rest[n:]
 }
 
 func (s *scanner) fail(format string, args ...any) {
-	s.fault = &fault.Field{Position: s.at + 1, Message: fmt.Sprintf(format, args...)}
+	s.fault = &fault.Field{Position: s.column, Message: fmt.Sprintf(format, args...)}
 }
 
 func (s *scanner) next() {
-	rest := s.text[s.offset:]
-	first, size := utf8.DecodeRuneInString(rest)
+	first, size := utf8.DecodeRuneInString(s.rest)
 	switch {
-	case first == ' ' || first == '\t' || first == '\n' || first == '\r':
+	case strings.ContainsRune(blanks, first):
 		s.skip(1)
 	case first == '\'':
-		s.string(tokenText, 0)
+		s.quoted(textToken, 0)
 	case first == '"':
-		s.string(tokenQuoted, 0)
-	case isDigit(first) || first == '.' && len(rest) > 1 && isDigit(rune(rest[1])):
-		s.emit(tokenNumber, numeralLength(rest))
+		s.quoted(nameToken, 0)
+	case isDigit(first) || first == '.' && digits(s.rest[1:]) > 0:
+		s.emit(numberToken, numeralLength(s.rest))
 	case isNameStart(first):
-		s.word(rest)
-	case strings.HasPrefix(rest, "<>"), strings.HasPrefix(rest, "!="),
-		strings.HasPrefix(rest, "<="), strings.HasPrefix(rest, ">="):
-		s.emit(tokenOperator, 2)
+		s.word()
+	case strings.HasPrefix(s.rest, "<>"), strings.HasPrefix(s.rest, "!="),
+		strings.HasPrefix(s.rest, "<="), strings.HasPrefix(s.rest, ">="):
+		s.emit(operatorToken, 2)
 	case first == '=' || first == '<' || first == '>':
-		s.emit(tokenOperator, 1)
+		s.emit(operatorToken, 1)
 	case strings.ContainsRune("(),.+-", first):
-		s.emit(tokenPunct, size)
+		s.emit(punctToken, size)
 	default:
 		s.fail("unexpected character %q", first)
 	}
 }
 
+const blanks = " \t\r\n"
+
 // word scans a name, a keyword or a typed literal.
-func (s *scanner) word(rest string) {
-	n := strings.IndexFunc(rest, func(r rune) bool { return !isNameStart(r) && !isDigit(r) })
+func (s *scanner) word() {
+	n := strings.IndexFunc(s.rest, func(r rune) bool { return !isNameStart(r) && !isDigit(r) })
 	if n < 0 {
-		n = len(rest)
+		n = len(s.rest)
 	}
-	gap := len(rest[n:]) - len(strings.TrimLeft(rest[n:], " \t\r\n"))
-	opens := strings.HasPrefix(rest[n+gap:], "'")
-	switch strings.ToUpper(rest[:n]) {
-	case "DATE", "TIME", "TIMESTAMP":
-		if opens {
-			s.string(tokenTyped, n+gap)
+	literal := strings.TrimLeft(s.rest[n:], blanks)
+	prefix := len(s.rest) - len(literal)
+	if strings.HasPrefix(literal, "'") {
+		switch strings.ToUpper(s.rest[:n]) {
+		case "DATE", "TIME", "TIMESTAMP":
+			s.quoted(typedToken, prefix)
 			return
-		}
-	case "X":
-		if opens && gap == 0 {
-			s.string(tokenTyped, n)
-			return
+		case "X":
+			if prefix == n {
+				s.quoted(typedToken, prefix)
+				return
+			}
 		}
 	}
-	s.emit(tokenName, n)
+	s.emit(nameToken, n)
 }
 
-// string scans a quoted token after a prefix of so many bytes. The token's
-// value keeps quotes and escapes.
-func (s *scanner) string(kind lexer.TokenType, prefix int) {
-	rest := s.text[s.offset+prefix:]
-	quote := rest[0]
-	for i := 1; i < len(rest); i++ {
-		if rest[i] != quote {
-			continue
+// quoted scans a token in quotes after a prefix of so many bytes. The token's
+// text keeps quotes and escapes.
+func (s *scanner) quoted(kind tokenKind, prefix int) {
+	body := s.rest[prefix:]
+	quote := body[:1]
+	for n := 1; ; n += 2 { // n: bytes of body, the last of which may be the closing quote
+		length := strings.Index(body[n:], quote)
+		if length < 0 {
+			break
 		}
-		if i+1 < len(rest) && rest[i+1] == quote {
-			i++
-			continue
+		n += length
+		if !strings.HasPrefix(body[n+1:], quote) {
+			s.emit(kind, prefix+n+1)
+			return
 		}
-		s.emit(kind, prefix+i+1)
-		return
 	}
-	if kind == tokenQuoted {
-		s.fail("the quoted name that starts here is not closed")
-	} else {
-		s.fail("the string that starts here is not closed")
+	what := "string"
+	if kind == nameToken {
+		what = "quoted name"
 	}
+	s.fail("the %s that starts here is not closed", what)
 }
 
 // unquote removes quotes and escapes of a scanned string or quoted name.
@@ -156,18 +161,15 @@ func unquote(token string) string {
 // a fraction, and an exponent if it has digits.
 func numeralLength(s string) int {
 	n := digits(s)
-	if n < len(s) && s[n] == '.' {
-		n++
-		n += digits(s[n:])
+	if strings.HasPrefix(s[n:], ".") {
+		n += 1 + digits(s[n+1:])
 	}
-	if n < len(s) && (s[n] == 'e' || s[n] == 'E') {
-		sign := 0
-		if n+1 < len(s) && (s[n+1] == '+' || s[n+1] == '-') {
-			sign = 1
-		}
-		if exponent := digits(s[n+1+sign:]); exponent > 0 {
-			n += 1 + sign + exponent
-		}
+	if n == len(s) || s[n] != 'e' && s[n] != 'E' {
+		return n
+	}
+	power := strings.TrimLeft(s[n+1:], "+-")
+	if sign := len(s) - n - 1 - len(power); sign <= 1 && digits(power) > 0 {
+		n += 1 + sign + digits(power)
 	}
 	return n
 }

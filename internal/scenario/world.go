@@ -19,12 +19,13 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/catalog/catalogtest"
 	"github.com/penstock/penstock/loader/plan"
 )
 
 // World is a set of tables in memory. Set its options before reading.
 type World struct {
-	*catalog.Memory
+	*catalogtest.Memory
 	BatchRows int                          // rows per batch of a scan; 0 is 7
 	Scanned   map[string]int               // how often each file was opened; read it when no stream is open
 	mu        sync.Mutex                   // of Scanned and asked: streams read ahead, and tables are planned at once
@@ -52,7 +53,7 @@ type stored struct {
 // NewWorld makes a world without tables.
 func NewWorld() *World {
 	return &World{
-		Memory: catalog.NewMemory(), rows: map[string]arrow.RecordBatch{}, stored: map[string][]stored{}, Scanned: map[string]int{},
+		Memory: catalogtest.NewMemory(), rows: map[string]arrow.RecordBatch{}, stored: map[string][]stored{}, Scanned: map[string]int{},
 		files: map[string]File{}, asked: map[string]columnSet{}, columns: map[string][]catalog.Field{},
 	}
 }

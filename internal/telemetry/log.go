@@ -6,17 +6,11 @@ import (
 	"time"
 )
 
-// The forms of log lines.
-const (
-	Text = "text"
-	JSON = "json"
-)
-
-// NewLogger returns a logger that writes lines of a form to w, from a level
-// on. Durations are written as people read them, in both forms.
+// NewLogger returns a logger that writes lines to w, from a level on, in the
+// form "text" or "json". Durations are written as people read them, in both forms.
 func NewLogger(w io.Writer, level slog.Level, form string) *slog.Logger {
 	options := &slog.HandlerOptions{Level: level, ReplaceAttr: readable}
-	if form == JSON {
+	if form == "json" {
 		return slog.New(slog.NewJSONHandler(w, options))
 	}
 	return slog.New(slog.NewTextHandler(w, options))

@@ -21,7 +21,7 @@ import (
 
 func TestLogger(t *testing.T) {
 	var out bytes.Buffer
-	log := telemetry.NewLogger(&out, slog.LevelWarn, telemetry.JSON)
+	log := telemetry.NewLogger(&out, slog.LevelWarn, "json")
 	log.Info("left out")
 	log.Warn("said", "took", 1500*time.Microsecond, "rows", int64(9007199254740993))
 	var line map[string]any
@@ -31,7 +31,7 @@ func TestLogger(t *testing.T) {
 	require.Contains(t, out.String(), "9007199254740993")
 
 	out.Reset()
-	telemetry.NewLogger(&out, slog.LevelDebug, telemetry.Text).Debug("said", "took", time.Second)
+	telemetry.NewLogger(&out, slog.LevelDebug, "text").Debug("said", "took", time.Second)
 	require.Contains(t, out.String(), "level=DEBUG msg=said took=1s")
 }
 

@@ -11,9 +11,9 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-func memory(t *testing.T, tables ...string) *catalog.Memory {
+func memory(t *testing.T, tables ...string) *catalogtest.Memory {
 	t.Helper()
-	m := catalog.NewMemory()
+	m := catalogtest.NewMemory()
 	for _, name := range tables {
 		require.NoError(t, m.AddTable(name, catalogtest.Fields(), nil))
 		_, err := m.Append(name, catalog.File{Location: name, Rows: 1})
@@ -26,8 +26,8 @@ func memory(t *testing.T, tables ...string) *catalog.Memory {
 func TestSetConforms(t *testing.T) {
 	catalogtest.Run(t, func(t *testing.T) catalogtest.Rig {
 		t.Helper()
-		r := memoryRig(t)
-		set, err := catalog.NewSet(map[string]catalog.Catalog{"default": r.Catalog, "other": catalog.NewMemory()}, "default")
+		r := catalogtest.MemoryRig(t)
+		set, err := catalog.NewSet(map[string]catalog.Catalog{"default": r.Catalog, "other": catalogtest.NewMemory()}, "default")
 		require.NoError(t, err)
 		r.Catalog = set
 		return r

@@ -16,7 +16,7 @@ type fileReader struct {
 	*opened
 	scanner *Scanner
 	plan    *projection
-	room    *room
+	queue   *prefetchQueue
 	want    plan.FileRange
 	checks  []*checker
 
@@ -33,7 +33,7 @@ type fileReader struct {
 // them, also where statistics leave nothing to read. It takes the file over
 // unless it fails.
 func newFileReader(ctx context.Context, w *walk, o *opened, want plan.FileRange) (*fileReader, error) {
-	r := &fileReader{opened: o, scanner: w.scanner, plan: w.plan, room: w.room, want: want, checks: checkers(w.source.Table, want.File, w.plan), current: -1}
+	r := &fileReader{opened: o, scanner: w.scanner, plan: w.plan, queue: w.queue, want: want, checks: checkers(w.source.Table, want.File, w.plan), current: -1}
 	r.groups = []int{}
 	for i, g := range o.RowGroups() {
 		if max(g.FirstRow, want.From) < min(g.FirstRow+g.Rows, want.To) && mayMatch(w.source, o.Footer, i) {
@@ -72,7 +72,7 @@ func (r *fileReader) next(ctx context.Context) (arrow.RecordBatch, int64, error)
 // nextGroup goes on to the next row group that has rows.
 func (r *fileReader) nextGroup(ctx context.Context) (bool, error) {
 	for r.row == r.end {
-		r.room.give(r.stored)
+		r.queue.giveBack(r.stored)
 		r.stored = 0
 		if r.current+1 == len(r.groups) {
 			return false, r.finish()
@@ -82,7 +82,7 @@ func (r *fileReader) nextGroup(ctx context.Context) (bool, error) {
 		r.row, r.end = group.FirstRow, group.FirstRow+group.Rows
 	}
 	stored := r.Stored(r.groups[r.current], r.plan.ids)
-	if err := r.room.admit(ctx, stored, 0); err != nil {
+	if err := r.queue.admit(ctx, stored, 0); err != nil {
 		return false, r.inGroup(err)
 	}
 	r.stored = stored
@@ -102,7 +102,7 @@ func (r *fileReader) finish() error {
 // in the range.
 func (r *fileReader) decode(ctx context.Context) (arrow.RecordBatch, int64, error) {
 	bytes := r.estimate()
-	if err := r.room.admit(ctx, bytes, bytes); err != nil {
+	if err := r.queue.admit(ctx, bytes, bytes); err != nil {
 		return nil, 0, err
 	}
 	if !r.rows.Next() {
@@ -116,7 +116,7 @@ func (r *fileReader) decode(ctx context.Context) (arrow.RecordBatch, int64, erro
 	r.row += b.NumRows()
 	from, to := max(r.want.From-first, 0), min(r.want.To-first, b.NumRows())
 	if from >= to {
-		r.room.give(bytes)
+		r.queue.giveBack(bytes)
 		return nil, 0, nil
 	}
 	for _, c := range r.checks {
@@ -151,6 +151,6 @@ func (r *fileReader) inGroup(err error) error {
 func (r *fileReader) close() {
 	r.rows.Release()
 	r.opened.close()
-	r.room.give(r.stored)
+	r.queue.giveBack(r.stored)
 	r.stored = 0
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/decimal128"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
+	"github.com/twmb/murmur3"
 	"go.uber.org/goleak"
 
 	"github.com/penstock/penstock/internal/batch"
@@ -67,7 +68,7 @@ func keyOf(b int32, i int) (string, bool) {
 	}
 	for try := 0; ; try++ {
 		key := fmt.Sprintf("k%d.%d", i, try)
-		if bucket.Of(bucket.HashString(key), buckets) == int(b) {
+		if bucket.Of(int32(murmur3.Sum32([]byte(key))), buckets) == int(b) {
 			return key, true
 		}
 	}

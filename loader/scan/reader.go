@@ -26,7 +26,7 @@ type Reader struct {
 	source  plan.Source
 	plan    *projection
 	group   errgroup.Group
-	room    *room // nil before the first Next
+	queue   *prefetchQueue // nil before the first Next
 	refs    atomic.Int64
 
 	current item
@@ -73,13 +73,13 @@ func (r *Reader) Release() {
 		return
 	}
 	r.cancel()
-	_ = r.group.Wait() // its members leave their errors in the room
+	_ = r.group.Wait() // its members leave their errors in the queue
 	r.over = true
-	if r.room != nil {
+	if r.queue != nil {
 		r.drop()
-		r.room.drain()
-		invariant.Check(!r.room.ended || r.room.err != nil || r.room.held.Held() == 0, "a scan that ended well holds %d bytes", r.room.held.Held())
-		r.room.held.Release()
+		r.queue.drain()
+		invariant.Check(!r.queue.ended || r.queue.err != nil || r.queue.held.Held() == 0, "a scan that ended well holds %d bytes", r.queue.held.Held())
+		r.queue.held.Release()
 	}
 }
 
@@ -90,7 +90,7 @@ func (r *Reader) Next() bool {
 	if r.over {
 		return false
 	}
-	it, err := r.take()
+	it, err := r.pop()
 	if it.batch == nil {
 		r.over = true
 		if err != nil {
@@ -106,22 +106,22 @@ func (r *Reader) Next() bool {
 	return true
 }
 
-// take starts the decoder if need be, and waits for a batch.
-func (r *Reader) take() (item, error) {
-	if r.room == nil {
-		room, err := newRoom(r.scanner.options.Budget, "the scan of "+subject(r.source), r.scanner.options.Ahead)
+// pop starts the decoder if need be, and waits for a batch.
+func (r *Reader) pop() (item, error) {
+	if r.queue == nil {
+		queue, err := newPrefetchQueue(r.scanner.options.Budget, "the scan of "+subject(r.source), r.scanner.options.Ahead)
 		if err != nil {
 			return item{}, err
 		}
-		r.room = room
-		w := &walk{scanner: r.scanner, source: r.source, plan: r.plan, room: room, group: &r.group}
+		r.queue = queue
+		w := &walk{scanner: r.scanner, source: r.source, plan: r.plan, queue: queue, group: &r.group}
 		r.group.SetLimit(2) // the decoder, and the opening of the file after
 		r.group.Go(func() error {
 			w.run(r.ctx)
 			return nil
 		})
 	}
-	return r.room.take(r.ctx)
+	return r.queue.pop(r.ctx)
 }
 
 // named says what was read, where the error does not.
@@ -137,7 +137,7 @@ func (r *Reader) named(err error) error {
 func (r *Reader) drop() {
 	if r.current.batch != nil {
 		r.current.batch.Release()
-		r.room.give(r.current.bytes)
+		r.queue.giveBack(r.current.bytes)
 		r.current = item{}
 	}
 }

@@ -18,13 +18,13 @@ import (
 )
 
 const (
-	// DefaultBatchRows is the batch length that decodes fastest.
-	DefaultBatchRows = parquet.DefaultBatchRows
-	// DefaultAhead is the default of Options.Ahead: a few batches.
-	DefaultAhead = 8 << 20
-	// DefaultParallel shortens the wait for the first batches where a core is
+	// defaultBatchRows is the batch length that decodes fastest.
+	defaultBatchRows = parquet.DefaultBatchRows
+	// defaultAhead is the default of Options.Ahead: a few batches.
+	defaultAhead = 8 << 20
+	// defaultParallel shortens the wait for the first batches where a core is
 	// idle, and costs nothing where none is.
-	DefaultParallel = 2
+	defaultParallel = 2
 	// NoAhead decodes each batch when it is asked for.
 	NoAhead = -1
 )
@@ -42,14 +42,14 @@ type Options struct {
 	// group, the batch in the consumer's hands, and batches decoded ahead; nil
 	// is unlimited. Where it has no room for the last, readers go on without.
 	Budget *budget.Budget
-	// BatchRows is the most rows of a batch; 0 is DefaultBatchRows. Batches
+	// BatchRows is the most rows of a batch; 0 is defaultBatchRows. Batches
 	// also end with their row group, and filters shorten them.
 	BatchRows int
 	// Ahead bounds the bytes of decoded batches that wait for the consumer,
-	// per reader; 0 is DefaultAhead, NoAhead is none.
+	// per reader; 0 is defaultAhead, NoAhead is none.
 	Ahead int64
 	// Parallel is how many columns of a batch are decoded side by side; 0 is
-	// DefaultParallel.
+	// defaultParallel.
 	Parallel int
 }
 
@@ -88,13 +88,13 @@ func New(options Options) (*Scanner, error) {
 		s.options.Memory = batch.NewAllocator()
 	}
 	if s.options.BatchRows == 0 {
-		s.options.BatchRows = DefaultBatchRows
+		s.options.BatchRows = defaultBatchRows
 	}
 	if s.options.Ahead == 0 {
-		s.options.Ahead = DefaultAhead
+		s.options.Ahead = defaultAhead
 	}
 	if s.options.Parallel == 0 {
-		s.options.Parallel = DefaultParallel
+		s.options.Parallel = defaultParallel
 	}
 	return s, nil
 }

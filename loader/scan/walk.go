@@ -17,7 +17,7 @@ type walk struct {
 	scanner *Scanner
 	source  plan.Source
 	plan    *projection
-	room    *room
+	queue   *prefetchQueue
 	group   *errgroup.Group // runs the opening of the next file
 	pass    []int32         // rows of a batch that pass the filter
 
@@ -32,16 +32,16 @@ type opening struct {
 	err  error
 }
 
-// run decodes everything into the room.
+// run decodes everything into the queue.
 func (w *walk) run(ctx context.Context) {
 	defer w.close()
 	for {
 		it, err := w.next(ctx)
 		if it.batch == nil {
-			w.room.end(err)
+			w.queue.end(err)
 			return
 		}
-		w.room.put(it)
+		w.queue.push(it)
 	}
 }
 
@@ -123,7 +123,7 @@ func (w *walk) decode(ctx context.Context) (item, error) {
 	if out != nil {
 		actual = batch.Size(out)
 	}
-	if err := w.room.settle(ctx, admitted, actual); err != nil {
+	if err := w.queue.settle(ctx, admitted, actual); err != nil {
 		if out != nil {
 			out.Release()
 		}

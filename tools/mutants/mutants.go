@@ -59,48 +59,48 @@ func streamMutants() []mutant { //nolint:funlen // a table
 			"	if rows == 0 {\n", "	if rows < r.options.Rows*int64(len(r.lanes)) {\n", lane,
 		},
 		{
-			"skip-is-ignored", "loader/splits.go",
+			"skip-is-ignored", "loader/ranges.go",
 			"		at.From, skip = at.From+skip, 0", "		skip = 0", loader,
 		},
 		{
-			"skip-of-filtered-rows-is-ignored", "loader/splits.go",
-			"			from := p.skip\n", "			from := int64(0)\n", loader,
+			"skip-of-filtered-rows-is-ignored", "loader/openrange.go",
+			"			from := o.skip\n", "			from := int64(0)\n", loader,
 		},
 		{
-			"class-of-the-next-bucket", "loader/class.go",
-			"	number := s.plan.Splits[at.Split].Groups[l.staging]\n",
-			"	number := max(0, s.plan.Splits[at.Split].Groups[l.staging]-1)\n", loader,
+			"group-of-the-next-bucket", "loader/buildside/groups.go",
+			"	return g.input.Plan.Splits[at.Split].Groups[g.input.Table]\n",
+			"	return max(0, g.input.Plan.Splits[at.Split].Groups[g.input.Table]-1)\n", loader,
 		},
 		{
-			"part-of-another-bucket", "loader/spill.go",
-			"			made, err := c.inMemory(budget.Hurry(ctx), parts.Input(b.ID))", "			made, err := c.inMemory(budget.Hurry(ctx), parts.Input(0))", loader,
+			"part-of-another-bucket", "loader/buildside/build.go",
+			"			made, err := g.inMemory(budget.NoWait(ctx), parts.Input(b.ID))", "			made, err := g.inMemory(budget.NoWait(ctx), parts.Input(0))", loader,
 		},
 		{
-			"sides-of-other-filters-are-shared", "loader/class.go",
-			"	if l.bound.Rows != nil {\n", "	if l.bound.Rows != nil && l.staging < 0 {\n", loader,
+			"build-sides-of-other-filters-are-shared", "loader/identity.go",
+			"	if in.bound.Rows != nil {\n", "	if in.bound.Rows != nil && in.table < 0 {\n", loader,
 		},
 		{
-			"sides-of-other-files-are-shared", "loader/class.go",
-			"	for _, f := range c.source.Files {\n		fmt.Fprintf", "	for _, f := range c.source.Files[:0] {\n		fmt.Fprintf", loader,
+			"build-sides-of-other-files-are-shared", "loader/buildside/groups.go",
+			"	for _, f := range g.source.Files {\n", "	for _, f := range g.source.Files[:0] {\n", loader,
 		},
 		{
-			"sides-of-other-divisions-are-shared", "loader/class.go",
-			"		fmt.Fprintf(&text, \"key %d in %d buckets\\n\", d.key, d.of)\n", "		_ = d\n", loader,
+			"build-sides-of-other-divisions-are-shared", "loader/buildside/groups.go",
+			"		of.division = parting{key: d.key, of: d.of}\n", "		_ = d\n", loader,
 		},
 		{
-			"a-class-in-unlike-buckets-is-divided", "loader/spill.go",
+			"a-group-in-mixed-buckets-is-divided", "loader/buildside/division.go",
 			"		if !ok || d.of != 0 && (d.of != b.Of || d.key != key) {\n", "		if !ok || d.of != 0 && d.key != key {\n", loader,
 		},
 		{
-			"min-match-is-never-judged", "loader/enough.go",
-			"share < l.bound.MinMatch {", "share < 0 {", loader,
+			"min-match-is-never-judged", "loader/openrange.go",
+			"share < in.bound.MinMatch {", "share < 0 {", loader,
 		},
 		{
-			"filter-on-joined-columns-is-ignored", "loader/splits.go",
-			"	if p.splits.after == nil {\n", "	if p.splits.after == nil || p.lane >= 0 {\n", loader,
+			"filter-on-joined-columns-is-ignored", "loader/openrange.go",
+			"	if o.ranges.postJoin == nil {\n", "	if o.ranges.postJoin == nil || o.lane >= 0 {\n", loader,
 		},
 		{
-			"repeated-rows-stay", "loader/splits.go",
+			"repeated-rows-stay", "loader/ranges.go",
 			"	if s.plan.Relation.Distinct == nil {\n", "	if s.plan.Relation.Distinct == nil || len(read) > 0 {\n", loader,
 		},
 		{
@@ -126,27 +126,27 @@ func streamMutants() []mutant { //nolint:funlen // a table
 			"		shortest = min(shortest, l.Rows)", "		shortest = max(shortest, l.Rows)", loader,
 		},
 		{
-			"sides-of-other-times-are-shared", "loader/class.go",
-			"		fmt.Fprintf(&text, \"time %d\\n\", *l.recipe.Time)\n", "		_ = text\n", loader,
+			"build-sides-of-other-times-are-shared", "loader/identity.go",
+			", time: in.spec.Time,", ",", loader,
 		},
 		{
-			"sides-of-other-defaults-are-shared", "loader/class.go",
-			"		fmt.Fprintf(&text, \"shown %d %v\\n\", c.at, l.recipe.Defaults[i])\n", "		fmt.Fprintf(&text, \"shown %d\\n\", c.at+0*i)\n", loader,
+			"build-sides-of-other-defaults-are-shared", "loader/identity.go",
+			", fallback: identifyValue(c.fallback)}", "}", loader,
 		},
 		{
-			"sides-of-other-shapes-are-shared", "loader/class.go",
-			"		fmt.Fprintf(&text, \"column %d %v\\n\", c.field.ID, c.shapes)\n", "		fmt.Fprintf(&text, \"column %d\\n\", c.field.ID)\n", loader,
+			"build-sides-of-other-shapes-are-shared", "loader/identity.go",
+			"		of.shapes = append(of.shapes, shape)\n", "		_ = shape\n", loader,
 		},
 		{
-			"unread-table-of-all-multiplies-nothing", "loader/level.go",
-			" && !l.rule.Duplicates.Multiply()\n", "\n", loader,
+			"unread-table-of-all-multiplies-nothing", "loader/staging.go",
+			" && !in.rule.Duplicates.Multiply()\n", "\n", loader,
 		},
 		{
-			"overlay-takes-the-unshaped-column", "loader/level.go",
-			"l.show(column{field: over.Field, shapes: o.Shapes}, nil)", "l.show(column{field: over.Field}, nil)", loader,
+			"overlay-takes-the-unshaped-column", "loader/staging.go",
+			"in.show(column{field: over.Field, shapes: o.Shapes}, nil)", "in.show(column{field: over.Field}, nil)", loader,
 		},
 		{
-			"one-default-for-a-column-shown-twice", "loader/level.go",
+			"one-default-for-a-column-shown-twice", "loader/staging.go",
 			"return o.same(c) && o.fallback == fallback", "return o.same(c) && (o.fallback == fallback || fallback != nil)", loader,
 		},
 		{
@@ -162,11 +162,11 @@ func streamMutants() []mutant { //nolint:funlen // a table
 			"batch.First(a, s.First, mem)", "batch.Last(a, s.First, mem)", loader,
 		},
 		{
-			"nulls-keep-is-replace", "loader/level.go",
+			"nulls-keep-is-replace", "loader/staging.go",
 			"Nulls: r.Nulls}", "Nulls: 0}", loader,
 		},
 		{
-			"time-is-always-exact", "loader/level.go",
+			"time-is-always-exact", "loader/staging.go",
 			"Exact: r.Time.Exact}", "Exact: true}", loader,
 		},
 	}

@@ -12,7 +12,7 @@ func ruleMutants() []mutant {
 		{"default-one-becomes-a-whole-number", "loader/dataset/form.go", "value = append(value, \".0\"...)", "_ = fraction", dataset},
 		{"semi-takes-columns", "loader/dataset/check_rules.go", "	if !kind.Adds() {\n", "	if kind.Fills() && !kind.Adds() {\n", dataset},
 		{"plan-takes-unknown-strategies", "loader/loader.go", "i)); err != nil {\n			return nil, fault.Op(err, \"plan", "i)); err != nil && i < 0 {\n			return nil, fault.Op(err, \"plan", []string{"./loader"}},
-		{"report-forgets-the-sample", "loader/stream.go", "		Sample: json.RawMessage(s.plan.SampleText), Staging:", "		Sample: json.RawMessage(\"\"), Staging:", flight},
+		{"report-forgets-the-sample", "loader/report.go", "		Sample: json.RawMessage(s.plan.SampleText), Staging:", "		Sample: json.RawMessage(\"\"), Staging:", flight},
 		{"plan-forgets-the-sample", "flight/info.go", "json.RawMessage(p.SampleText)", "json.RawMessage(\"\")", flight},
 		{"observer-misses-what-was-met", "flight/get.go", "		out.staging = source.Report().Staging\n", "", flight},
 		{"sample-digest-depends-on-blanks", "loader/dataset/sample.go", "	plain.Where = plain.Where.canonical()\n", "", dataset},

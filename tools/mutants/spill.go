@@ -6,8 +6,8 @@ func spillMutants() []mutant {
 	budgeted, scanned := []string{"./internal/budget"}, []string{"./loader/scan"}
 	return []mutant{
 		{
-			"ahead-keeps-what-a-row-needs", "loader/class.go",
-			" && g.class.splits.giveWay() {", " && len(g.class.splits.ahead) > len(g.class.splits.plan.Splits) {",
+			"ahead-keeps-what-a-row-needs", "loader/ranges.go",
+			" && s.giveWay() {", " && len(s.ahead) > len(s.plan.Splits) {",
 			[]string{"./loader"},
 		},
 		{"spilled-slices-differ-by-side", "joiner/spill_note.go", "		slice(n.encoder.encode(keys), parts, to, nil)\n", "		slice(n.encoder.encode(keys), max(parts-1, 1), to, nil)\n", join},
@@ -40,6 +40,6 @@ func spillMutants() []mutant {
 		{"waiting-locks-up", "internal/budget/wait.go", "		if q.blocked < q.open {\n", "		if q.blocked <= q.open {\n", budgeted},
 		{"waits-for-what-cannot-come", "internal/budget/wait.go", " || n > r.budget.limit {", " {", budgeted},
 		{"waiting-has-no-end", "internal/budget/wait.go", "context.WithTimeoutCause(ctx, Patience, none)", "context.WithTimeoutCause(ctx, 60*Patience, none)", budgeted},
-		{"scans-do-not-wait", "loader/scan/room.go", "			return r.held.GrowWait(ctx, n)\n", "			return r.held.Grow(n)\n", scanned},
+		{"scans-do-not-wait", "loader/scan/prefetch.go", "			return q.held.GrowWait(ctx, n)\n", "			return q.held.Grow(n)\n", scanned},
 	}
 }

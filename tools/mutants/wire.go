@@ -25,8 +25,8 @@ func wireMutants() []mutant {
 			"s.Values.(*array.Struct).Field(field)", "s.Values.(*array.Struct).Field(min(k, field))", level,
 		},
 		{
-			"levels-run-together", "loader/splits.go",
-			"		case last >= 0 && levels[last].Index == c.Index:\n", "		case last >= 0:\n",
+			"levels-run-together", "loader/ranges.go",
+			"		case last >= 0 && tables[last].Index == c.Index:\n", "		case last >= 0:\n",
 			[]string{"./loader"},
 		},
 		{

@@ -1,5 +1,6 @@
 // Package catalogtest is the conformance suite of catalog.Catalog: what every
-// implementation promises, as tests that an implementation's own tests run.
+// implementation promises, as tests that an implementation's own tests run. It
+// also has Memory, a catalog of values for the tests of what reads catalogs.
 //
 // The suite says what happens to a table in values of its own (Commit, File);
 // an implementation brings a Rig that makes it happen. No data file is ever

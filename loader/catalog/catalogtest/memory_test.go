@@ -1,4 +1,4 @@
-package catalog_test
+package catalogtest_test
 
 import (
 	"testing"
@@ -12,73 +12,12 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-func allColumns() []int {
-	return []int{
-		catalogtest.IDColumn, catalogtest.DayColumn, catalogtest.CountryColumn,
-		catalogtest.ScoreColumn, catalogtest.NoteColumn,
-	}
-}
-
-func memoryRig(*testing.T) catalogtest.Rig {
-	m := catalog.NewMemory()
-	return catalogtest.Rig{
-		Catalog: m,
-		Create: func(t *testing.T, table string) {
-			t.Helper()
-			require.NoError(t, m.AddTable(table, catalogtest.Fields(), map[int]catalog.Spec{0: catalogtest.Spec()}))
-		},
-		Commit: func(t *testing.T, table string, c catalogtest.Commit) int64 {
-			t.Helper()
-			commit := catalog.Commit{Branch: c.Branch}
-			for _, f := range c.Remove {
-				commit.Remove = append(commit.Remove, f.Location)
-			}
-			for _, f := range c.Add {
-				commit.Add = append(commit.Add, f.Expect(0, allColumns()...))
-			}
-			id, err := m.Commit(table, commit)
-			require.NoError(t, err)
-			return id
-		},
-		SetRef: func(t *testing.T, table string, r catalogtest.Ref) {
-			t.Helper()
-			set := m.Branch
-			if r.Tag {
-				set = m.Tag
-			}
-			require.NoError(t, set(table, r.Name, r.Snapshot))
-		},
-		Alter: func(t *testing.T, table string, fields []catalog.Field) {
-			t.Helper()
-			_, err := m.Alter(table, fields)
-			require.NoError(t, err)
-		},
-		Expire: func(t *testing.T, table string, snapshot int64) {
-			t.Helper()
-			require.NoError(t, m.Expire(table, snapshot))
-		},
-		Unsequenced: func(t *testing.T, table string) {
-			t.Helper()
-			require.NoError(t, m.AddTable(table, catalogtest.Fields(), map[int]catalog.Spec{0: catalogtest.Spec()}))
-			require.NoError(t, m.Unsequenced(table, true))
-		},
-		Sequenced: func(t *testing.T, table string) {
-			t.Helper()
-			require.NoError(t, m.Unsequenced(table, false))
-		},
-		Drop: func(t *testing.T, table string) {
-			t.Helper()
-			require.NoError(t, m.Drop(table))
-		},
-	}
-}
-
 func TestMemoryConforms(t *testing.T) {
-	catalogtest.Run(t, memoryRig)
+	catalogtest.Run(t, catalogtest.MemoryRig)
 }
 
 func TestMemoryIsPredictable(t *testing.T) {
-	m := catalog.NewMemory()
+	m := catalogtest.NewMemory()
 	require.NoError(t, m.AddTable("ml.a", catalogtest.Fields(), nil))
 	require.NoError(t, m.AddTable("ml.b", catalogtest.Fields(), nil))
 	id, err := m.Append("ml.b", catalog.File{Location: "x", Rows: 1})
@@ -90,7 +29,7 @@ func TestMemoryIsPredictable(t *testing.T) {
 }
 
 func TestMemoryRefusesMisuse(t *testing.T) {
-	m := catalog.NewMemory()
+	m := catalogtest.NewMemory()
 	require.NoError(t, m.AddTable("ml.a", catalogtest.Fields(), map[int]catalog.Spec{0: catalogtest.Spec()}))
 	file := catalog.File{Location: "x", Partition: []any{int64(1), nil, "fr"}}
 	id, err := m.Append("ml.a", file)
@@ -106,8 +45,8 @@ func TestMemoryRefusesMisuse(t *testing.T) {
 		"an untyped value":         second(m.Append("ml.a", untyped)),
 		"too few values":           second(m.Append("ml.a", short)),
 		"a foreign spec":           second(m.Append("ml.a", foreign)),
-		"a commit to a tag":        second(m.Commit("ml.a", catalog.Commit{Branch: "v1"})),
-		"an unknown file":          second(m.Commit("ml.a", catalog.Commit{Remove: []string{"y"}})),
+		"a commit to a tag":        second(m.Commit("ml.a", catalogtest.MemoryCommit{Branch: "v1"})),
+		"an unknown file":          second(m.Commit("ml.a", catalogtest.MemoryCommit{Remove: []string{"y"}})),
 		"a snapshot in use":        m.Expire("ml.a", id),
 	} {
 		require.Equal(t, fault.Invalid, fault.KindOf(err), name)
@@ -125,7 +64,7 @@ func TestMemoryRefusesMisuse(t *testing.T) {
 func second[T any](_ T, err error) error { return err }
 
 func TestMemoryNestedColumns(t *testing.T) {
-	m := catalog.NewMemory()
+	m := catalogtest.NewMemory()
 	key := catalog.Field{ID: 3, Name: "user.id", Type: arrow.PrimitiveTypes.Int64}
 	dotted := catalog.Field{ID: 4, Name: "a.b", Type: arrow.PrimitiveTypes.Int64}
 	user := catalog.Field{ID: 2, Name: "user", Type: arrow.StructOf(arrow.Field{Name: "id", Type: arrow.PrimitiveTypes.Int64})}

@@ -1,4 +1,4 @@
-package catalog
+package catalogtest
 
 import (
 	"cmp"
@@ -12,11 +12,12 @@ import (
 
 	"github.com/penstock/penstock/internal/expr"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// Table pins the state that a ref names now. See Catalog.
-func (m *Memory) Table(ctx context.Context, name string, ref dataset.Ref) (*Table, error) {
+// Table pins the state that a ref names now. See catalog.Catalog.
+func (m *Memory) Table(ctx context.Context, name string, ref dataset.Ref) (*catalog.Table, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -33,8 +34,8 @@ func (m *Memory) Table(ctx context.Context, name string, ref dataset.Ref) (*Tabl
 	return t.at(name, pin), nil
 }
 
-// At opens a state that was pinned before. See Catalog.
-func (m *Memory) At(ctx context.Context, name string, pin dataset.TablePin) (*Table, error) {
+// At opens a state that was pinned before. See catalog.Catalog.
+func (m *Memory) At(ctx context.Context, name string, pin dataset.TablePin) (*catalog.Table, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -47,8 +48,8 @@ func (m *Memory) At(ctx context.Context, name string, pin dataset.TablePin) (*Ta
 	return t.at(name, pin), nil
 }
 
-// Files lists the data files of a pinned table. See Catalog.
-func (m *Memory) Files(ctx context.Context, table *Table, columns []int, bounds []int) ([]File, error) {
+// Files lists the data files of a pinned table. See catalog.Catalog.
+func (m *Memory) Files(ctx context.Context, table *catalog.Table, columns []int, bounds []int) ([]catalog.File, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -58,8 +59,8 @@ func (m *Memory) Files(ctx context.Context, table *Table, columns []int, bounds 
 	if err != nil {
 		return nil, err
 	}
-	var out []File
-	chain := NewChain(table.Pin.Snapshot, func(id int64) (int64, bool) {
+	var out []catalog.File
+	chain := catalog.NewChain(table.Pin.Snapshot, func(id int64) (int64, bool) {
 		s, known := t.snapshots[id]
 		return s.parent, known
 	})
@@ -81,7 +82,7 @@ func (m *Memory) Files(ctx context.Context, table *Table, columns []int, bounds 
 
 // unchanged is an error if a column had another name or type in the schema
 // that a file was added under.
-func (t *memoryTable) unchanged(table *Table, f memoryFile, id int) error {
+func (t *memoryTable) unchanged(table *catalog.Table, f memoryFile, id int) error {
 	now, ok := table.ByID(id)
 	if !ok {
 		return fault.New(fault.Invalid, "table %s has no column with field id %d", table.Name, id).In(table.Name, "")
@@ -91,21 +92,21 @@ func (t *memoryTable) unchanged(table *Table, f memoryFile, id int) error {
 	case !ok:
 		return nil
 	case was.Name != now.Name:
-		return ChangedColumn(table.Name, f.Location, now.Name, fmt.Sprintf("was %q", was.Name))
+		return catalog.ChangedColumn(table.Name, f.Location, now.Name, fmt.Sprintf("was %q", was.Name))
 	case !arrow.TypeEqual(was.Type, now.Type):
-		return ChangedColumn(table.Name, f.Location, now.Name, fmt.Sprintf("was %s", was.Type))
+		return catalog.ChangedColumn(table.Name, f.Location, now.Name, fmt.Sprintf("was %s", was.Type))
 	default:
 		return nil
 	}
 }
 
 func (m *Memory) find(name string) (*memoryTable, error) {
-	if _, err := Parts(name); err != nil {
+	if _, err := catalog.Parts(name); err != nil {
 		return nil, err
 	}
 	t, ok := m.tables[name]
 	if !ok {
-		return nil, UnknownTable(name, slices.Sorted(maps.Keys(m.tables)))
+		return nil, catalog.UnknownTable(name, slices.Sorted(maps.Keys(m.tables)))
 	}
 	return t, nil
 }
@@ -117,13 +118,13 @@ func (m *Memory) pinned(name string, pin dataset.TablePin) (*memoryTable, error)
 		return nil, err
 	}
 	if t.uuid != pin.UUID {
-		return nil, RecreatedTable(name, pin.UUID, t.uuid)
+		return nil, catalog.RecreatedTable(name, pin.UUID, t.uuid)
 	}
 	if _, ok := t.snapshots[pin.Snapshot]; !ok && pin.Snapshot != dataset.NoSnapshot {
-		return nil, ExpiredSnapshot(name, pin.Snapshot)
+		return nil, catalog.ExpiredSnapshot(name, pin.Snapshot)
 	}
 	if pin.Schema < 0 || pin.Schema >= len(t.schemas) {
-		return nil, ExpiredSchema(name, pin.Schema)
+		return nil, catalog.ExpiredSchema(name, pin.Schema)
 	}
 	return t, nil
 }
@@ -135,7 +136,7 @@ func (t *memoryTable) resolve(name string, ref dataset.Ref) (dataset.TablePin, e
 	if ref.Snapshot != 0 {
 		s, ok := t.snapshots[ref.Snapshot]
 		if !ok {
-			return pin, UnknownSnapshot(name, ref.Snapshot, slices.Sorted(maps.Keys(t.snapshots)))
+			return pin, catalog.UnknownSnapshot(name, ref.Snapshot, slices.Sorted(maps.Keys(t.snapshots)))
 		}
 		pin.Snapshot, pin.Schema = ref.Snapshot, s.schema
 		return pin, nil
@@ -150,13 +151,13 @@ func (t *memoryTable) resolve(name string, ref dataset.Ref) (dataset.TablePin, e
 	case ref.Name == "" || ref.Name == mainBranch:
 		pin.Snapshot = dataset.NoSnapshot
 	default:
-		return pin, UnknownRef(name, ref.Name, slices.Sorted(maps.Keys(t.refs)))
+		return pin, catalog.UnknownRef(name, ref.Name, slices.Sorted(maps.Keys(t.refs)))
 	}
 	return pin, nil
 }
 
-func (t *memoryTable) at(name string, pin dataset.TablePin) *Table {
-	out := &Table{Name: name, Pin: pin, Specs: maps.Clone(t.specs)}
+func (t *memoryTable) at(name string, pin dataset.TablePin) *catalog.Table {
+	out := &catalog.Table{Name: name, Pin: pin, Specs: maps.Clone(t.specs)}
 	for _, f := range t.schemas[pin.Schema] {
 		if t.nested(pin.Schema, f) {
 			out.Nested = append(out.Nested, f)
@@ -168,17 +169,17 @@ func (t *memoryTable) at(name string, pin dataset.TablePin) *Table {
 }
 
 // nested says whether a field's name is a path into a column of its schema.
-func (t *memoryTable) nested(schema int, f Field) bool {
+func (t *memoryTable) nested(schema int, f catalog.Field) bool {
 	first, _, dotted := strings.Cut(f.Name, ".")
-	return dotted && slices.ContainsFunc(t.schemas[schema], func(column Field) bool {
+	return dotted && slices.ContainsFunc(t.schemas[schema], func(column catalog.Field) bool {
 		return column.Name == first && column.Type.ID() == arrow.STRUCT
 	})
 }
 
-func fieldByID(fields []Field, id int) (Field, bool) {
-	i := slices.IndexFunc(fields, func(f Field) bool { return f.ID == id })
+func fieldByID(fields []catalog.Field, id int) (catalog.Field, bool) {
+	i := slices.IndexFunc(fields, func(f catalog.Field) bool { return f.ID == id })
 	if i < 0 {
-		return Field{}, false
+		return catalog.Field{}, false
 	}
 	return fields[i], true
 }
@@ -198,6 +199,6 @@ func pick(ranges map[int]expr.Range, ids []int) map[int]expr.Range {
 }
 
 // byOrder is the order of files in a snapshot.
-func byOrder(a, b File) int {
+func byOrder(a, b catalog.File) int {
 	return cmp.Or(cmp.Compare(a.Sequence, b.Sequence), strings.Compare(a.Location, b.Location))
 }

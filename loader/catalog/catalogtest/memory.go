@@ -1,4 +1,4 @@
-package catalog
+package catalogtest
 
 import (
 	"cmp"
@@ -8,13 +8,14 @@ import (
 	"sync"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog"
 )
 
 // mainBranch is the branch that the zero Ref names.
 const mainBranch = "main"
 
-// Memory is a Catalog whose tables and files are values. Tests of the core
-// use it: locations are any strings, and nothing is read or written.
+// Memory is a catalog whose tables and files are values: locations are any
+// strings, and nothing is read or written.
 //
 // What it makes is predictable: the first table's uuid ends in 1, the next
 // one's in 2, and so on; the snapshots of a table are 1, 2, 3 …, and so are
@@ -27,8 +28,8 @@ type Memory struct {
 
 type memoryTable struct {
 	uuid      string
-	schemas   [][]Field // by schema id; the last one is current
-	specs     map[int]Spec
+	schemas   [][]catalog.Field // by schema id; the last one is current
+	specs     map[int]catalog.Spec
 	snapshots map[int64]memorySnapshot
 	refs      map[string]memoryRef
 	last      int64 // snapshot id and sequence number
@@ -44,7 +45,7 @@ type memorySnapshot struct {
 
 // memoryFile is a file and the schema that was current when it was added.
 type memoryFile struct {
-	File
+	catalog.File
 	schema int
 }
 
@@ -53,11 +54,11 @@ type memoryRef struct {
 	tag      bool
 }
 
-// Commit is a change of a table's files.
-type Commit struct {
-	Branch string   // "" is main
-	Remove []string // locations of files of the branch
-	Add    []File   // a Sequence of 0 becomes the commit's own
+// MemoryCommit is a change of a table's files.
+type MemoryCommit struct {
+	Branch string         // "" is main
+	Remove []string       // locations of files of the branch
+	Add    []catalog.File // a Sequence of 0 becomes the commit's own
 }
 
 // NewMemory makes a catalog without tables.
@@ -68,8 +69,8 @@ func NewMemory() *Memory {
 // AddTable makes an empty table of schema 0. Specs may be nil: files then have
 // spec 0, without fields. A field named by a path into a struct column, such as
 // user.id, is a nested one. The values are kept, not copied deeply.
-func (m *Memory) AddTable(name string, fields []Field, specs map[int]Spec) error {
-	if _, err := Parts(name); err != nil {
+func (m *Memory) AddTable(name string, fields []catalog.Field, specs map[int]catalog.Spec) error {
+	if _, err := catalog.Parts(name); err != nil {
 		return err
 	}
 	m.mu.Lock()
@@ -79,12 +80,12 @@ func (m *Memory) AddTable(name string, fields []Field, specs map[int]Spec) error
 	}
 	specs = maps.Clone(specs)
 	if specs == nil {
-		specs = map[int]Spec{0: nil}
+		specs = map[int]catalog.Spec{0: nil}
 	}
 	m.made++
 	m.tables[name] = &memoryTable{
 		uuid:      fmt.Sprintf("00000000-0000-4000-8000-%012d", m.made),
-		schemas:   [][]Field{slices.Clone(fields)},
+		schemas:   [][]catalog.Field{slices.Clone(fields)},
 		specs:     specs,
 		snapshots: map[int64]memorySnapshot{},
 		refs:      map[string]memoryRef{},
@@ -110,13 +111,13 @@ func (m *Memory) Drop(name string) error {
 }
 
 // Append adds files to main and returns the new snapshot's id.
-func (m *Memory) Append(name string, files ...File) (int64, error) {
-	return m.Commit(name, Commit{Add: files})
+func (m *Memory) Append(name string, files ...catalog.File) (int64, error) {
+	return m.Commit(name, MemoryCommit{Add: files})
 }
 
 // Commit makes a snapshot of a branch and returns its id. A branch that does
 // not exist yet begins empty.
-func (m *Memory) Commit(name string, c Commit) (int64, error) {
+func (m *Memory) Commit(name string, c MemoryCommit) (int64, error) {
 	branch := cmp.Or(c.Branch, mainBranch)
 	var id int64
 	err := m.change(name, func(t *memoryTable) error {
@@ -166,7 +167,7 @@ func (m *Memory) Tag(name, tag string, snapshot int64) error {
 func (m *Memory) setRef(name, ref string, to memoryRef) error {
 	return m.change(name, func(t *memoryTable) error {
 		if _, ok := t.snapshots[to.snapshot]; !ok {
-			return UnknownSnapshot(name, to.snapshot, slices.Sorted(maps.Keys(t.snapshots)))
+			return catalog.UnknownSnapshot(name, to.snapshot, slices.Sorted(maps.Keys(t.snapshots)))
 		}
 		t.refs[ref] = to
 		return nil
@@ -174,7 +175,7 @@ func (m *Memory) setRef(name, ref string, to memoryRef) error {
 }
 
 // Alter gives a table a new current schema and returns its id.
-func (m *Memory) Alter(name string, fields []Field) (int, error) {
+func (m *Memory) Alter(name string, fields []catalog.Field) (int, error) {
 	var id int
 	err := m.change(name, func(t *memoryTable) error {
 		t.schemas = append(t.schemas, slices.Clone(fields))
@@ -207,8 +208,8 @@ func (m *Memory) change(name string, f func(*memoryTable) error) error {
 	return f(t)
 }
 
-// check holds a file to what File promises.
-func (t *memoryTable) check(name string, f File) error {
+// check holds a file to what catalog.File promises.
+func (t *memoryTable) check(name string, f catalog.File) error {
 	spec, ok := t.specs[f.Spec]
 	if !ok {
 		return fault.New(fault.Invalid, "table %s has no partition spec %d", name, f.Spec).In(name, f.Location)

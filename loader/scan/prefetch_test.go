@@ -62,11 +62,11 @@ func TestAdmit(t *testing.T) {
 			other, err := limit.Reserve("others", c.others)
 			require.NoError(t, err)
 			defer other.Release()
-			r, err := newRoom(limit, "the test", c.ahead)
+			r, err := newPrefetchQueue(limit, "the test", c.ahead)
 			require.NoError(t, err)
 			defer r.held.Release()
 			for _, bytes := range c.waiting {
-				r.put(item{batch: nothing(), bytes: bytes})
+				r.push(item{batch: nothing(), bytes: bytes})
 			}
 			r.hungry = c.hungry
 			ctx, cancel := context.WithCancel(t.Context())
@@ -98,7 +98,7 @@ func TestAdmitWaits(t *testing.T) {
 		defer end()
 		other, err := limit.Reserve("another stream", 95)
 		require.NoError(t, err)
-		r, err := newRoom(limit, "the test", 100)
+		r, err := newPrefetchQueue(limit, "the test", 100)
 		require.NoError(t, err)
 		r.hungry = true
 		admitted := make(chan error, 1)
@@ -116,7 +116,7 @@ func TestAdmitWaits(t *testing.T) {
 func TestSettle(t *testing.T) {
 	t.Parallel()
 	limit := budget.New(100)
-	r, err := newRoom(limit, "the test", 100)
+	r, err := newPrefetchQueue(limit, "the test", 100)
 	require.NoError(t, err)
 	r.hungry = true
 	require.NoError(t, r.admit(t.Context(), 50, 50))
@@ -131,27 +131,27 @@ func TestSettle(t *testing.T) {
 // context has ended.
 func TestTake(t *testing.T) {
 	t.Parallel()
-	r, err := newRoom(nil, "the test", 100)
+	r, err := newPrefetchQueue(nil, "the test", 100)
 	require.NoError(t, err)
 	broken := fault.New(fault.Corrupt, "broken")
 	for i := range 3 {
-		r.put(item{batch: nothing(), bytes: 10, file: i})
+		r.push(item{batch: nothing(), bytes: 10, file: i})
 	}
 	r.end(broken)
 	for i := range 2 {
-		it, err := r.take(t.Context())
+		it, err := r.pop(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, i, it.file)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	it, err := r.take(ctx)
+	it, err := r.pop(ctx)
 	require.ErrorIs(t, err, context.Canceled)
 	require.Nil(t, it.batch)
-	it, err = r.take(t.Context())
+	it, err = r.pop(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, 2, it.file)
-	it, err = r.take(t.Context())
+	it, err = r.pop(t.Context())
 	require.ErrorIs(t, err, broken)
 	require.Nil(t, it.batch)
 	require.Zero(t, r.bytes)

@@ -11,9 +11,9 @@ import (
 	"github.com/penstock/penstock/loader/lane"
 )
 
-// after is the part of a query's filter that names columns of staging tables
+// postJoin is the part of a query's filter that names columns of staging tables
 // or overlaid ones: it is judged on joined rows, and prunes nothing.
-type after struct {
+type postJoin struct {
 	filter  *expr.Filter
 	schema  *arrow.Schema // of the columns that it names
 	columns []lane.Column // where each of them lies in a joined batch
@@ -23,27 +23,27 @@ type after struct {
 
 // keep returns the rows of a joined batch that pass, with a reference of the
 // caller's. It may have none.
-func (a *after) keep(joined arrow.RecordBatch) (arrow.RecordBatch, error) {
-	named, err := a.named(joined)
+func (f *postJoin) keep(joined arrow.RecordBatch) (arrow.RecordBatch, error) {
+	named, err := f.named(joined)
 	if err != nil {
 		return nil, err
 	}
 	defer named.Release()
-	if a.pass, err = a.filter.Evaluate(named, a.pass); err != nil {
+	if f.pass, err = f.filter.Evaluate(named, f.pass); err != nil {
 		return nil, fault.Op(err, "filter joined rows")
 	}
-	return batch.Filter(joined, a.pass, a.memory)
+	return batch.Filter(joined, f.pass, f.memory)
 }
 
 // named gathers the columns that the filter names.
-func (a *after) named(joined arrow.RecordBatch) (arrow.RecordBatch, error) {
-	columns := make([]arrow.Array, 0, len(a.columns))
+func (f *postJoin) named(joined arrow.RecordBatch) (arrow.RecordBatch, error) {
+	columns := make([]arrow.Array, 0, len(f.columns))
 	defer func() {
 		for _, c := range columns {
 			c.Release()
 		}
 	}()
-	for i, at := range a.columns {
+	for i, at := range f.columns {
 		column := joined.Column(at.Index)
 		if at.Field == lane.Plain {
 			column.Retain()
@@ -51,11 +51,11 @@ func (a *after) named(joined arrow.RecordBatch) (arrow.RecordBatch, error) {
 			continue
 		}
 		segment := at.Segment(joined, 0, int(joined.NumRows()))
-		gathered, err := batch.Gather(a.schema.Field(i).Type, []batch.Segment{segment}, a.memory)
+		gathered, err := batch.Gather(f.schema.Field(i).Type, []batch.Segment{segment}, f.memory)
 		if err != nil {
-			return nil, fault.Op(err, "gather column %q for the filter", a.schema.Field(i).Name)
+			return nil, fault.Op(err, "gather column %q for the filter", f.schema.Field(i).Name)
 		}
 		columns = append(columns, gathered)
 	}
-	return array.NewRecordBatch(a.schema, columns, joined.NumRows()), nil
+	return array.NewRecordBatch(f.schema, columns, joined.NumRows()), nil
 }

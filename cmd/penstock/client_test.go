@@ -12,6 +12,8 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/ipc"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/fault"
 )
 
 // liar is a server that gives two rows and then says something else.
@@ -69,4 +71,24 @@ func TestStreamWithoutItsReport(t *testing.T) {
 			require.NoError(t, <-ended)
 		})
 	}
+}
+
+// A server that goes away between the plan and the rows is unavailable; nobody
+// interrupted anything.
+func TestServerGoesBeforeTheRows(t *testing.T) {
+	server := arrowflight.NewServerWithMiddleware(nil)
+	require.NoError(t, server.Init("127.0.0.1:0"))
+	server.RegisterFlightService(&liar{schema: arrow.NewSchema([]arrow.Field{{Name: "n", Type: arrow.PrimitiveTypes.Int64}}, nil)})
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve() }()
+	c, err := dial("grpc://" + server.Addr().String())
+	require.NoError(t, err)
+	defer func() { require.NoError(t, c.Close()) }()
+	rows, err := c.Open(t.Context(), []byte(`{"dataset": "any"}`))
+	require.NoError(t, err)
+	server.Shutdown()
+	require.NoError(t, <-ended)
+	require.False(t, rows.Next())
+	require.Equal(t, fault.Unavailable, fault.KindOf(rows.err), "%v", rows.err)
+	require.NotErrorIs(t, rows.err, context.Canceled)
 }

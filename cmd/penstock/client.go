@@ -26,25 +26,37 @@ import (
 	"github.com/penstock/penstock/loader"
 )
 
-// remote answers from a server, as any client would.
-type remote struct {
-	uri    string
-	client arrowflight.Client
+// client asks a server, as any other client would: explain, cat, verify and
+// datasets get all their answers here. Queries are JSON, as clients write them.
+type client struct {
+	flight arrowflight.Client
+	name   string       // of the server, in messages
+	end    func() error // ends the server, if it is this client's own; nil: it is not
 }
 
 // dial makes a client for a URI. It connects with the first call.
-func dial(uri string) (source, error) {
+func dial(uri string) (*client, error) {
 	target, err := dialed(uri)
 	if err != nil {
 		return nil, err
 	}
-	client, err := arrowflight.NewClientWithMiddleware(target, nil, nil,
-		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(flight.DefaultMaxMessage)))
+	c, err := connect(target, flight.DefaultMaxMessage)
 	if err != nil {
 		return nil, fault.InvalidField("uri", "%q: %v", uri, err)
 	}
-	return &remote{uri: uri, client: client}, nil
+	c.name = uri
+	return c, nil
+}
+
+// connect makes a client for a gRPC target, which takes messages of a size in
+// bytes.
+func connect(target string, most int, options ...grpc.DialOption) (*client, error) {
+	options = append(options, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(most)))
+	c, err := arrowflight.NewClientWithMiddleware(target, nil, nil, options...)
+	if err != nil {
+		return nil, fault.New(fault.Internal, "make a client: %w", err)
+	}
+	return &client{flight: c}, nil
 }
 
 // dialed returns the gRPC target of a URI.
@@ -65,14 +77,20 @@ func dialed(uri string) (string, error) {
 	return address, nil
 }
 
-// Close implements source.
-func (r *remote) Close() error { return r.client.Close() }
+// Close ends the connection, and the server if it is the client's own.
+func (c *client) Close() error {
+	err := c.flight.Close()
+	if c.end != nil {
+		err = errors.Join(err, c.end())
+	}
+	return err
+}
 
-// Datasets implements source.
-func (r *remote) Datasets(ctx context.Context) ([]listed, error) {
-	flights, err := r.client.ListFlights(ctx, &arrowflight.Criteria{})
+// Datasets lists the datasets; one that cannot be resolved has its error.
+func (c *client) Datasets(ctx context.Context) ([]listed, error) {
+	flights, err := c.flight.ListFlights(ctx, &arrowflight.Criteria{})
 	if err != nil {
-		return nil, r.fault(ctx, err, nil)
+		return nil, c.fault(ctx, err, nil)
 	}
 	var out []listed
 	for {
@@ -81,7 +99,7 @@ func (r *remote) Datasets(ctx context.Context) ([]listed, error) {
 			return out, nil
 		}
 		if err != nil {
-			return nil, r.fault(ctx, err, flights.Trailer())
+			return nil, c.fault(ctx, err, flights.Trailer())
 		}
 		out = append(out, listing(one))
 	}
@@ -108,33 +126,35 @@ func listing(f *arrowflight.FlightInfo) listed {
 	return one
 }
 
-// Explain implements source.
-func (r *remote) Explain(ctx context.Context, query []byte) (string, error) {
-	text, err := r.act(ctx, "explain", query)
+// Explain returns the plan of a query as text.
+func (c *client) Explain(ctx context.Context, query []byte) (string, error) {
+	text, err := c.act(ctx, "explain", query)
 	return string(text), err
 }
 
-// Verify implements source.
-func (r *remote) Verify(ctx context.Context, query []byte) (*loader.Verification, error) {
-	text, err := r.act(ctx, "verify", query)
+// Verify lets the server read the keys of a query's tables, and returns its
+// report.
+func (c *client) Verify(ctx context.Context, query []byte) (*loader.Verification, error) {
+	text, err := c.act(ctx, "verify", query)
 	if err != nil {
 		return nil, err
 	}
 	var found loader.Verification
 	if err := json.Unmarshal(text, &found); err != nil {
-		return nil, fault.New(fault.Internal, "read the report that %s sent: %w", r.uri, err)
+		return nil, fault.New(fault.Internal, "read the report that %s sent: %w", c.name, err)
 	}
 	if found.Plan == "" {
-		return nil, fault.New(fault.Internal, "%s sent no report", r.uri)
+		return nil, fault.New(fault.Internal, "%s sent no report", c.name)
 	}
 	return &found, nil
 }
 
-// act calls an action and returns its results, one after the other.
-func (r *remote) act(ctx context.Context, name string, body []byte) ([]byte, error) {
-	answers, err := r.client.DoAction(ctx, &arrowflight.Action{Type: name, Body: body})
+// act calls an action and returns its results, one after the other. Failures
+// do not name the action: the user gave the command.
+func (c *client) act(ctx context.Context, name string, body []byte) ([]byte, error) {
+	answers, err := c.flight.DoAction(ctx, &arrowflight.Action{Type: name, Body: body})
 	if err != nil {
-		return nil, r.fault(ctx, err, nil)
+		return nil, unnamed(c.fault(ctx, err, nil), name)
 	}
 	var out []byte
 	for {
@@ -143,40 +163,43 @@ func (r *remote) act(ctx context.Context, name string, body []byte) ([]byte, err
 			return out, nil
 		}
 		if err != nil {
-			return nil, r.fault(ctx, err, answers.Trailer())
+			return nil, unnamed(c.fault(ctx, err, answers.Trailer()), name)
 		}
 		out = append(out, answer.GetBody()...)
 	}
 }
 
-// Open implements source. All shards are read from this server, whatever
-// locations the endpoints name: any server with the same keys redeems them.
-func (r *remote) Open(ctx context.Context, query []byte) (*shards, error) {
+// Open opens the shards that a query asks for, to be read one after the other.
+// Nothing is read before the first Next. All are read from this server,
+// whatever locations the endpoints name: any server with the same keys redeems
+// their tickets.
+func (c *client) Open(ctx context.Context, query []byte) (*shards, error) {
 	var trailer metadata.MD
-	described, err := r.client.GetFlightInfo(ctx,
+	described, err := c.flight.GetFlightInfo(ctx,
 		&arrowflight.FlightDescriptor{Type: arrowflight.DescriptorCMD, Cmd: query}, grpc.Trailer(&trailer))
 	if err != nil {
-		return nil, r.fault(ctx, err, trailer)
+		return nil, c.fault(ctx, err, trailer)
 	}
 	out := &shards{}
 	if out.schema, err = arrowflight.DeserializeSchema(described.GetSchema(), memory.DefaultAllocator); err != nil {
-		return nil, fault.New(fault.Internal, "read the schema that %s sent: %w", r.uri, err)
+		return nil, fault.New(fault.Internal, "read the schema that %s sent: %w", c.name, err)
 	}
 	for _, endpoint := range described.GetEndpoint() {
-		out.open = append(out.open, func() (stream, error) { return r.get(ctx, endpoint.GetTicket()) })
+		out.open = append(out.open, func() (*stream, error) { return c.get(ctx, endpoint.GetTicket()) })
 	}
 	return out, nil
 }
 
 // get redeems a ticket.
-func (r *remote) get(ctx context.Context, ticket *arrowflight.Ticket) (stream, error) {
+func (c *client) get(ctx context.Context, ticket *arrowflight.Ticket) (*stream, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	calls, err := r.client.DoGet(ctx, ticket)
+	calls, err := c.flight.DoGet(ctx, ticket)
 	if err != nil {
+		err = c.fault(ctx, err, nil) // which asks whether the user gave up
 		cancel()
-		return nil, r.fault(ctx, err, nil)
+		return nil, err
 	}
-	s := &remoteStream{remote: r, ctx: ctx, cancel: cancel, calls: calls}
+	s := &stream{client: c, ctx: ctx, cancel: cancel, calls: calls}
 	if s.Reader, err = arrowflight.NewRecordReader(s); err != nil {
 		cancel()
 		if s.failure != nil {
@@ -187,10 +210,11 @@ func (r *remote) get(ctx context.Context, ticket *arrowflight.Ticket) (stream, e
 	return s, nil
 }
 
-// remoteStream is one DoGet.
-type remoteStream struct {
+// stream is one DoGet: the batches of a shard. Report is asked for after its
+// end.
+type stream struct {
 	*arrowflight.Reader
-	remote  *remote
+	client  *client
 	ctx     context.Context //nolint:containedctx // the call's, as long as the stream
 	cancel  context.CancelFunc
 	calls   arrowflight.FlightService_DoGetClient
@@ -201,14 +225,14 @@ type remoteStream struct {
 
 // Recv implements arrowflight.DataStreamReader. Messages without data are not
 // Arrow's: the last one has the report.
-func (s *remoteStream) Recv() (*arrowflight.FlightData, error) {
+func (s *stream) Recv() (*arrowflight.FlightData, error) {
 	for {
 		message, err := s.calls.Recv()
 		if errors.Is(err, io.EOF) {
 			return nil, err
 		}
 		if err != nil {
-			s.failure = s.remote.fault(s.ctx, err, s.calls.Trailer())
+			s.failure = s.client.fault(s.ctx, err, s.calls.Trailer())
 			return nil, s.failure
 		}
 		if len(message.GetDataHeader()) > 0 {
@@ -223,8 +247,8 @@ func (s *remoteStream) Recv() (*arrowflight.FlightData, error) {
 	}
 }
 
-// Next implements stream.
-func (s *remoteStream) Next() bool {
+// Next moves to the next batch.
+func (s *stream) Next() bool {
 	if !s.Reader.Next() {
 		return false
 	}
@@ -232,25 +256,25 @@ func (s *remoteStream) Next() bool {
 	return true
 }
 
-// Err implements stream.
-func (s *remoteStream) Err() error {
+// Err says why the stream ended early; nil if it did not.
+func (s *stream) Err() error {
 	if s.failure != nil {
 		return s.failure
 	}
 	return s.Reader.Err()
 }
 
-// Release implements stream.
-func (s *remoteStream) Release() {
+// Release ends the call.
+func (s *stream) Release() {
 	s.cancel()
 	s.Reader.Release()
 }
 
-// Report implements stream. A stream without one, or with other rows than it
+// Report returns what the server says of the stream. One without one, or with other rows than it
 // says, is not whole.
-func (s *remoteStream) Report() (report, error) {
+func (s *stream) Report() (report, error) {
 	if s.last == nil {
-		return report{}, fault.New(fault.Unavailable, "the stream from %s ended without its report: rows may be missing", s.remote.uri)
+		return report{}, fault.New(fault.Unavailable, "the stream from %s ended without its report: rows may be missing", s.client.name)
 	}
 	r, err := parseReport(s.last)
 	if err == nil && r.Rows != s.rows {
@@ -260,7 +284,7 @@ func (s *remoteStream) Report() (report, error) {
 }
 
 // fault makes one of our failures of a gRPC error and the trailer beside it.
-func (r *remote) fault(ctx context.Context, err error, trailer metadata.MD) error {
+func (c *client) fault(ctx context.Context, err error, trailer metadata.MD) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -270,10 +294,19 @@ func (r *remote) fault(ctx context.Context, err error, trailer metadata.MD) erro
 	s := status.Convert(err)
 	e := fault.New(kindOf(s.Code()), "%s", s.Message())
 	if e.Kind == fault.Unavailable {
-		e.Op = "ask " + r.uri
+		e.Op = "ask " + c.name
 		return e.WithRemedy("see that a server runs there: penstock serve")
 	}
 	return e
+}
+
+// unnamed takes the name of an action from the beginning of a failure.
+func unnamed(err error, action string) error {
+	if e := (*fault.Error)(nil); errors.As(err, &e) {
+		e.Op = strings.TrimPrefix(strings.TrimPrefix(e.Op, action), ": ")
+		e.Message = strings.TrimPrefix(e.Message, action+": ")
+	}
+	return err
 }
 
 // parseDetails reads the JSON that a server sends with a failure.

@@ -1,0 +1,92 @@
+package buildside
+
+import (
+	"context"
+
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/digest"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/joiner"
+)
+
+// build makes the group's build side: in memory if it fits, else on local disk.
+func (g *group) build(ctx context.Context) (built, error) {
+	limit, disk := g.pool.options.Budget.Limit(), g.pool.options.Disk != nil
+	if !disk || limit < 0 || len(g.source.Files) == 0 || !g.gaveWay && g.memory <= limit {
+		g.costs.read(g.source)
+		tried := ctx
+		if disk {
+			tried = budget.NoWait(ctx) // rather than wait for memory, it goes to disk
+		}
+		made, err := g.inMemory(tried, g.rows())
+		if !disk || fault.KindOf(err) != fault.Exhausted {
+			g.gaveWay = err == nil // when it is asked for again
+			return made, err
+		}
+	}
+	g.costs.read(g.source)
+	made, err := g.onDisk(ctx)
+	if fault.KindOf(err) == fault.Exhausted && g.pool.sides.EvictDisk() {
+		g.costs.read(g.source)
+		return g.onDisk(ctx)
+	}
+	return made, err
+}
+
+// rows is the group's rows as a stream.
+func (g *group) rows() joiner.Input { return g.input.Staging(g.source) }
+
+// inMemory builds of rows of the group what can be held.
+func (g *group) inMemory(ctx context.Context, rows joiner.Input) (built, error) {
+	s, err := joiner.Build(ctx, rows, g.input.Spec, g.pool.joining())
+	if err != nil {
+		return built{}, err
+	}
+	return inMemory(s), nil
+}
+
+func (g *group) onDisk(ctx context.Context) (built, error) {
+	if !g.divisible() {
+		return g.slice(ctx, g.rows(), g.memory)
+	}
+	how := joiner.Spilling{Disk: g.pool.options.Disk, Bytes: g.memory}
+	parts, err := joiner.Divide(ctx, g.rows(), joiner.Divider{Parts: g.division.of, Of: g.division.divide}, g.pool.joining(), how)
+	if err != nil {
+		return built{}, fault.Op(err, "divide %s on local disk", g.input.Name)
+	}
+	g.costs.spill(parts.Bytes())
+	return divided(parts), nil
+}
+
+// slice writes rows of the group to local disk, which are expected to take so
+// many bytes in memory.
+func (g *group) slice(ctx context.Context, rows joiner.Input, bytes int64) (built, error) {
+	how := joiner.Spilling{Disk: g.pool.options.Disk, Bytes: bytes}
+	s, err := joiner.Spill(ctx, rows, g.input.Spec, g.pool.joining(), how)
+	if err != nil {
+		return built{}, err
+	}
+	g.costs.spill(s.Spilled())
+	return sliced(s), nil
+}
+
+// buildPart returns what the reference's range needs of a divided group, with a
+// reference.
+func (r *Reference) buildPart(ctx context.Context, parts *joiner.Parts) (built, error) {
+	g := r.group
+	_, b, _ := bucketOf(g.input, g.input.Plan.Splits[r.at.Split])
+	if r.part == nil {
+		r.part = g.pool.sides.Need(digest.Of(partOf{group: g.need.Key(), part: b.ID}))
+		r.part.Use()
+	}
+	return r.part.Get(ctx, func(ctx context.Context) (built, error) {
+		size, limit := parts.Size(b.ID), g.pool.options.Budget.Limit()
+		if limit < 0 || size <= limit {
+			made, err := g.inMemory(budget.NoWait(ctx), parts.Input(b.ID))
+			if fault.KindOf(err) != fault.Exhausted {
+				return made, err
+			}
+		}
+		return g.slice(ctx, parts.Input(b.ID), size)
+	})
+}

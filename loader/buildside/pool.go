@@ -1,0 +1,55 @@
+package buildside
+
+import (
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/penstock/penstock/cache"
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/joiner"
+)
+
+// Options are what a Pool works with.
+type Options struct {
+	Budget *budget.Budget   // what build sides are reserved from; nil: unlimited
+	Memory memory.Allocator // of their rows
+	// Disk makes a store on local disk for what is named; nil: rows that do not
+	// fit in memory are Exhausted.
+	Disk func(what string) (joiner.Store, error)
+}
+
+// Pool holds the build sides that the streams of a loader have in common. It
+// is safe for concurrent use.
+type Pool struct {
+	options Options
+	sides   *cache.Shared[built]
+}
+
+// New makes a Pool, which lets its budget have what nobody uses.
+func New(o Options) *Pool { return &Pool{options: o, sides: cache.NewShared[built](o.Budget)} }
+
+// joining says what the joiner works with.
+func (p *Pool) joining() joiner.Options {
+	return joiner.Options{Memory: p.options.Memory, Budget: p.options.Budget}
+}
+
+// built is one of
+//   - *joiner.BuildSide: the rows of a file group, or of its part, in memory;
+//   - *joiner.Sliced: the same on local disk;
+//   - *joiner.Parts: the rows of a group on local disk, divided into parts.
+type built struct {
+	counted
+	size cache.Size
+}
+
+// counted is a value that is counted by reference.
+type counted interface {
+	Retain()
+	Release()
+}
+
+// Size is what giving the value up frees, about.
+func (b built) Size() cache.Size { return b.size }
+
+func inMemory(s *joiner.BuildSide) built { return built{s, cache.Size{Memory: max(1, s.Bytes())}} }
+func sliced(s *joiner.Sliced) built      { return built{s, cache.Size{Disk: max(1, s.Spilled())}} }
+func divided(p *joiner.Parts) built      { return built{p, cache.Size{Disk: max(1, p.Bytes())}} }

@@ -1,0 +1,137 @@
+package buildside
+
+import (
+	"context"
+
+	"github.com/penstock/penstock/cache"
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/joiner"
+	"github.com/penstock/penstock/loader/plan"
+)
+
+// Reference is a lane's hold on the file group that a range needs. It is used
+// by one goroutine.
+type Reference struct {
+	group   *group
+	at      plan.Range
+	ahead   *ahead             // its build side is being built ahead; nil if not
+	part    *cache.Need[built] // of the range's bucket, where the group was divided; nil if not
+	sliced  *joiner.Sliced     // what the range is joined with, if that is sliced; the pool keeps it
+	spilled int64              // bytes that it had written when the reference got it
+}
+
+// ahead is a build side that is being built ahead.
+type ahead struct {
+	cancel context.CancelFunc
+	done   chan struct{}
+}
+
+// Reference takes hold of the group that a range needs. The caller releases it.
+func (g *Groups) Reference(at plan.Range) *Reference {
+	one := g.group(at)
+	one.references++
+	if one.references == 1 {
+		one.need.Use()
+	}
+	return &Reference{group: one, at: at}
+}
+
+// Is says whether the reference is of these groups and for this range.
+func (r *Reference) Is(g *Groups, at plan.Range) bool { return r.group.Groups == g && r.at == at }
+
+// Release ends the hold. A group without any stays known while a range to come
+// needs it, so that its build side may stay where memory is plentiful.
+func (r *Reference) Release() {
+	r.settle(true)
+	g := r.group
+	if r.sliced != nil {
+		g.costs.spill(r.sliced.Spilled() - r.spilled)
+	}
+	if r.part != nil {
+		r.part.Idle()
+		r.part.Done()
+	}
+	g.references--
+	if g.references > 0 {
+		return
+	}
+	g.need.Idle()
+	if g.coming[g.of] == 0 {
+		g.done()
+	}
+}
+
+// BuildAhead begins to build what the range is joined with.
+func (r *Reference) BuildAhead(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	a := &ahead{cancel: cancel, done: make(chan struct{})}
+	r.ahead = a
+	go func() {
+		defer close(a.done)
+		if made, err := r.probeable(budget.NoWait(ctx)); err == nil { // what fails here is tried again when a row asks
+			made.Release()
+		}
+	}()
+}
+
+// Settle waits for what is being built ahead, and says whether something was.
+func (r *Reference) Settle() bool {
+	building := r.ahead != nil
+	r.settle(false)
+	return building
+}
+
+// settle waits for what is being built ahead, or ends that.
+func (r *Reference) settle(end bool) {
+	if r.ahead == nil {
+		return
+	}
+	if end {
+		r.ahead.cancel()
+	}
+	<-r.ahead.done
+	r.ahead.cancel()
+	r.ahead = nil
+}
+
+// Probeable returns what the range is joined with, with a reference of the
+// caller's. What could not be built ahead is tried again: the memory that it
+// lacked may be free now. It is Exhausted where neither memory nor local disk
+// has room.
+func (r *Reference) Probeable(ctx context.Context) (joiner.Probeable, error) {
+	r.settle(false)
+	return r.probeable(ctx)
+}
+
+func (r *Reference) probeable(ctx context.Context) (joiner.Probeable, error) {
+	made, err := r.group.need.Get(ctx, r.group.build)
+	if err != nil {
+		return nil, err
+	}
+	if parts, ok := made.counted.(*joiner.Parts); ok {
+		made, err = r.buildPart(ctx, parts)
+		parts.Release() // the pool keeps them
+		if err != nil {
+			return nil, err
+		}
+	}
+	if s, ok := made.counted.(*joiner.Sliced); ok {
+		return r.probeSliced(s), nil
+	}
+	side := made.counted.(*joiner.BuildSide)
+	if len(r.group.source.Files) > 0 {
+		r.group.costs.ran(side.Strategy())
+	}
+	return side, nil
+}
+
+// probeSliced returns a sliced build side as the range's join asks it. It takes
+// the caller's reference.
+func (r *Reference) probeSliced(s *joiner.Sliced) joiner.Probeable {
+	defer s.Release()
+	if r.sliced == nil {
+		r.sliced, r.spilled = s, s.Spilled()
+	}
+	r.group.costs.ran("slices on disk")
+	return s.ProbedBy(r.group.input.Training(r.at))
+}

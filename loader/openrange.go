@@ -1,0 +1,110 @@
+package loader
+
+import (
+	"github.com/apache/arrow-go/v18/arrow"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/joiner"
+)
+
+// openRange is one range of a lane while it is open.
+type openRange struct {
+	ranges *ranges
+	lane   int
+	index  int
+	rows   int64 // training rows as planned
+	joined *joiner.Reader
+	skip   int64 // rows of the final sequence that were given before
+	begun  bool
+}
+
+// next gives the rows of the range's final sequence after the first skip.
+func (o *openRange) next() (arrow.RecordBatch, error) {
+	for o.joined.Next() {
+		if !o.begun {
+			o.begun = true
+			o.ranges.buildAhead(o.lane, o.index+1)
+		}
+		b, err := o.final()
+		if err != nil {
+			return nil, err
+		}
+		if err := o.checkMinMatch(false); err != nil {
+			b.Release()
+			return nil, err
+		}
+		if b.NumRows() > o.skip {
+			defer b.Release()
+			from := o.skip
+			o.skip = 0
+			return b.NewSlice(from, b.NumRows()), nil
+		}
+		o.skip -= b.NumRows()
+		b.Release()
+	}
+	if err := o.joined.Err(); err != nil {
+		return nil, err
+	}
+	return nil, o.checkMinMatch(true)
+}
+
+// final returns the rows of the joined batch that pass the post-join filter.
+func (o *openRange) final() (arrow.RecordBatch, error) {
+	b := o.joined.RecordBatch()
+	if o.ranges.postJoin == nil {
+		b.Retain()
+		return b, nil
+	}
+	return o.ranges.postJoin.keep(b)
+}
+
+// release closes the range, whether it was read to its end or not.
+func (o *openRange) release() {
+	s := o.ranges
+	for i, c := range o.joined.Counts() {
+		s.counts[i].Add(c)
+	}
+	delete(s.open, o.lane)
+	o.joined.Release()
+	if o.index == len(s.plan.Lanes[o.lane].Ranges)-1 {
+		release(s.references[o.lane])
+		delete(s.references, o.lane)
+	}
+}
+
+// minMatchFrom is how many training rows must have reached the joins before the
+// share of them that matched is judged.
+const minMatchFrom = 10_000
+
+// checkMinMatch fails if a range has ended, and of all rows so far a staging
+// table matched fewer than its min_match asks for. Where the plan knows a
+// range's rows, its end is seen with its last batch.
+func (o *openRange) checkMinMatch(ended bool) error {
+	s := o.ranges
+	for i, in := range s.staging {
+		if in.bound.MinMatch == 0 {
+			continue
+		}
+		here := o.joined.Counts()[i]
+		if !ended && (s.plan.Inexact != "" || here.Rows < o.rows) {
+			continue
+		}
+		all := s.total(i)
+		if share := float64(all.Matched) / float64(max(1, all.Rows)); all.Rows >= minMatchFrom && share < in.bound.MinMatch {
+			return fault.New(fault.Invalid, "%d of %d training rows match %s: %.4f, where min_match asks for %g",
+				all.Matched, all.Rows, in.rule.Name, share, in.bound.MinMatch).
+				In(in.bound.Pinned.Name, "").
+				WithRemedy("look for the keys that are missing (penstock verify), or lower min_match of %s", in.rule.Name)
+		}
+	}
+	return nil
+}
+
+// total returns what a staging input's probes counted in all ranges so far.
+func (s *ranges) total(number int) joiner.Counts {
+	all := s.counts[number]
+	for _, o := range s.open {
+		all.Add(o.joined.Counts()[number])
+	}
+	return all
+}

@@ -1,0 +1,221 @@
+package loader
+
+import (
+	"context"
+	"slices"
+
+	"github.com/apache/arrow-go/v18/arrow/array"
+
+	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/joiner"
+	"github.com/penstock/penstock/loader/buildside"
+	"github.com/penstock/penstock/loader/lane"
+	"github.com/penstock/penstock/loader/plan"
+	"github.com/penstock/penstock/loader/resolve"
+)
+
+// ranges opens the ranges of a plan for one stream: scan, join, filter. It is
+// used by one goroutine. It always holds that
+//   - a lane that has a range open has in references one of each input, for that
+//     range, or for the lane's last one until the next is opened;
+//   - what is built ahead is for the next range of one lane, and goes to that
+//     lane when it opens the range.
+type ranges struct {
+	ctx      context.Context //nolint:containedctx // of the stream: what is built ahead belongs to no call
+	options  Options
+	plan     *plan.Plan
+	pool     *buildside.Pool
+	columns  []lane.Column // where each output lies in a joined batch
+	read     columns       // what is read of the training table
+	kept     []placed      // what of it goes on into the joined batches
+	staging  []*stagingInput
+	postJoin *postJoin // nil: the query's filter names no joined column
+
+	references map[int][]*buildside.Reference // by lane
+	ahead      []*buildside.Reference         // of the next range of lane aheadOf
+	aheadOf    int
+	open       map[int]*openRange // by lane
+	counts     []joiner.Counts    // per staging input, of the ranges that were closed
+}
+
+// placed is a training column of the joined batches. Overlays replace it
+// there, so that an overlaid column stands apart from the stored one.
+type placed struct {
+	at       int // position in ranges.read
+	overlaid bool
+}
+
+func newRanges(ctx context.Context, l *Loader, p *plan.Plan, outputs []resolve.Output, lanes []lane.Lane) (*ranges, error) {
+	s := &ranges{
+		ctx: ctx, options: l.options, plan: p, pool: l.pool,
+		references: map[int][]*buildside.Reference{}, open: map[int]*openRange{},
+	}
+	wanted := slices.Concat(outputs, p.PostJoinColumns)
+	for _, o := range wanted {
+		if o.Table == resolve.TrainingTable {
+			s.place(o)
+		}
+	}
+	for i := range p.Relation.Staging {
+		in, err := newStagingInput(s, i, wanted)
+		if err != nil {
+			return nil, err
+		}
+		if in != nil {
+			s.staging = append(s.staging, in)
+		}
+	}
+	for _, l := range lanes {
+		for _, at := range p.Lanes[l.Number].Ranges[l.Start.Range:] {
+			for _, in := range s.staging {
+				in.groups.Coming(at)
+			}
+		}
+	}
+	if err := s.check(); err != nil {
+		return nil, err
+	}
+	s.counts = make([]joiner.Counts, len(s.staging))
+	s.columns = s.locate(outputs)
+	if p.PostJoin != nil {
+		s.postJoin = &postJoin{filter: p.PostJoin, schema: resolve.Schema(p.PostJoinColumns), columns: s.locate(p.PostJoinColumns), memory: s.options.Memory}
+	}
+	return s, nil
+}
+
+// check is Internal if the stream would read a column that planning did not
+// look at: an Open that names more columns than the plan was made for.
+func (s *ranges) check() error {
+	training := plan.Source{Table: s.plan.Relation.Training, Planned: s.plan.Planned.Training}
+	for _, c := range s.read {
+		if err := training.Check(c.field); err != nil {
+			return err
+		}
+	}
+	for _, in := range s.staging {
+		source := plan.Source{Table: in.bound.Pinned, Planned: s.plan.Planned.Staging[in.table]}
+		for _, c := range in.read {
+			if err := source.Check(c.field); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// place returns where a training output stands among the training columns of
+// the joined batches, adding it if it is new.
+func (s *ranges) place(o resolve.Output) int {
+	one := placed{at: s.read.add(column{field: o.Field, shapes: o.Shapes}), overlaid: len(o.Overlays) > 0}
+	i := slices.Index(s.kept, one)
+	if i < 0 {
+		s.kept = append(s.kept, one)
+		i = len(s.kept) - 1
+	}
+	return i
+}
+
+// locate says where outputs lie in a joined batch: training columns first,
+// then one dictionary per staging input.
+func (s *ranges) locate(outputs []resolve.Output) []lane.Column {
+	at := make([]lane.Column, len(outputs))
+	for i, o := range outputs {
+		if o.Table == resolve.TrainingTable {
+			at[i] = lane.Column{Index: s.place(o), Field: lane.Plain}
+			continue
+		}
+		number := slices.IndexFunc(s.staging, func(in *stagingInput) bool { return in.table == o.Table })
+		in := s.staging[number]
+		field := len(in.shown) // whether it matched
+		if !o.Matched {
+			field = in.field(column{field: o.Field, shapes: o.Shapes}, o.Default)
+		}
+		at[i] = lane.Column{Index: len(s.kept) + number, Field: field}
+	}
+	return at
+}
+
+// cut says where the columns of the stream's batches lie in joined ones: each
+// by itself, or those of a staging input as one indexed column.
+func (s *ranges) cut(indexed bool) (columns []lane.Column, tables []lane.IndexedColumn) {
+	if !indexed {
+		return s.columns, nil
+	}
+	for _, c := range s.columns {
+		switch last := len(tables) - 1; {
+		case c.Field == lane.Plain:
+			columns = append(columns, c)
+		case last >= 0 && tables[last].Index == c.Index:
+			tables[last].Fields = append(tables[last].Fields, c.Field)
+		default:
+			tables = append(tables, lane.IndexedColumn{Index: c.Index, Fields: []int{c.Field}})
+		}
+	}
+	return columns, tables
+}
+
+// name returns the name of the staging input that an indexed column is of.
+func (s *ranges) name(c lane.IndexedColumn) string { return s.staging[c.Index-len(s.kept)].rule.Name }
+
+// openRange opens one range of a lane: the lane.Open of the stream.
+func (s *ranges) openRange(ctx context.Context, number, index int, skip int64) (array.RecordReader, error) {
+	at := s.plan.Lanes[number].Ranges[index]
+	if s.plan.Inexact == "" {
+		at.From, skip = at.From+skip, 0
+	}
+	s.hold(number, at)
+	kept := make([]int, len(s.kept))
+	for i, k := range s.kept {
+		kept[i] = k.at
+	}
+	var rows Rows
+	training := joiner.Input{
+		Open: func(ctx context.Context) (array.RecordReader, error) {
+			var err error
+			rows, err = s.training(ctx, at, s.read)
+			return rows, err
+		},
+		Columns: kept,
+		File:    func(row int64) string { return rows.FileOf(row) },
+	}
+	probes := make([]joiner.Probe, len(s.staging))
+	for i, in := range s.staging {
+		reference := s.references[number][i]
+		probes[i] = joiner.Probe{
+			Rule: in.rule, Key: in.key, Columns: in.fields(), Matched: in.spec.Matched,
+			BuildSide: func(ctx context.Context) (joiner.Probeable, error) { return s.probeable(ctx, reference) },
+		}
+	}
+	joined, err := joiner.Join(ctx, training, probes, s.joining())
+	if err != nil {
+		return nil, err
+	}
+	o := &openRange{ranges: s, lane: number, index: index, rows: at.To - at.From, joined: joined, skip: skip}
+	s.open[number] = o
+	return batch.FromFunc(joined.Schema(), o.next, o.release), nil
+}
+
+// joining says what the joiner works with.
+func (s *ranges) joining() joiner.Options {
+	return joiner.Options{Memory: s.options.Memory, Budget: s.options.Budget}
+}
+
+// training opens columns of the training rows of a range that reach the join.
+func (s *ranges) training(ctx context.Context, at plan.Range, read columns) (Rows, error) {
+	source := s.plan.Training(at)
+	if s.plan.Relation.Distinct == nil {
+		return s.options.scan(ctx, source, read)
+	}
+	return s.distinct(ctx, source, read)
+}
+
+// probeable returns the build side of a reference. What is built ahead beside
+// it gives way.
+func (s *ranges) probeable(ctx context.Context, r *buildside.Reference) (joiner.Probeable, error) {
+	made, err := r.Probeable(ctx)
+	if fault.KindOf(err) == fault.Exhausted && s.giveWay() {
+		return r.Probeable(ctx)
+	}
+	return made, err
+}

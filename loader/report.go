@@ -1,0 +1,77 @@
+package loader
+
+import (
+	"encoding/json"
+
+	"github.com/penstock/penstock/joiner"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// Report is what a stream did. Its JSON form is the stream's last message.
+type Report struct {
+	Rows     int64                    `json:"rows"`
+	Batches  int64                    `json:"batches"`
+	Steps    int64                    `json:"steps"`
+	Leftover []Leftover               `json:"leftover"` // of tail: drop
+	Cursor   dataset.Cursor           `json:"cursor"`
+	Sample   json.RawMessage          `json:"sample,omitempty"` // the query's, canonical, so that a trainer can weight rows by it
+	Staging  map[string]StagingReport `json:"staging"`          // of the staging tables that were read
+}
+
+// Leftover is the rows of a lane that did not fill a last step.
+type Leftover struct {
+	Lane int   `json:"lane"`
+	Rows int64 `json:"rows"`
+}
+
+// StagingReport is what a stream counted of one staging table, and what that
+// cost.
+type StagingReport struct {
+	joiner.Counts
+	Strategy      string  `json:"strategy"`        // that ran; several, if file groups differed
+	BytesRead     int64   `json:"bytes_read"`      // of files, by this stream: build sides that another stream built cost it nothing
+	Amplification float64 `json:"amplification"`   // bytes read over the bytes of the distinct files that were; 0 if none was
+	SpilledBytes  int64   `json:"spilled_bytes"`   // written to local disk
+	Sent          int64   `json:"sent,omitempty"`  // of wire: indexed: rows of the table in the batches' dictionaries
+	Ratio         float64 `json:"ratio,omitempty"` // rows of the stream over Sent
+}
+
+// report returns what was counted of each staging input, by name.
+func (s *ranges) report() map[string]StagingReport {
+	byName := make(map[string]StagingReport, len(s.staging))
+	for i, in := range s.staging {
+		cost := in.groups.Costs()
+		r := StagingReport{Counts: s.total(i), Strategy: cost.Strategy, BytesRead: cost.Read, SpilledBytes: cost.Spilled}
+		if cost.Stored > 0 {
+			r.Amplification = float64(cost.Read) / float64(cost.Stored)
+		}
+		byName[in.rule.Name] = r
+	}
+	return byName
+}
+
+// Report returns what the stream gave so far; at its end, all of it.
+func (s *stream) Report() Report {
+	r := Report{
+		Rows: s.rows, Batches: s.Steps(), Steps: s.Steps(), Leftover: []Leftover{}, Cursor: s.Cursor(),
+		Sample: json.RawMessage(s.plan.SampleText), Staging: s.ranges.report(),
+	}
+	for i, sent := range s.Sent() {
+		name := s.ranges.name(s.indexed[i])
+		of := r.Staging[name]
+		of.Sent = sent
+		if sent > 0 {
+			of.Ratio = float64(s.rows) / float64(sent)
+		}
+		r.Staging[name] = of
+	}
+	if !s.reading.Tail.Drops() {
+		return r
+	}
+	for _, l := range s.start.lanes {
+		if left := s.plan.Lanes[l.Number].Rows - r.Cursor.Rows; left > 0 {
+			r.Leftover = append(r.Leftover, Leftover{Lane: l.Number, Rows: left})
+		}
+	}
+	return r
+}

@@ -1,0 +1,186 @@
+package loader
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/joiner"
+	"github.com/penstock/penstock/loader/buildside"
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/plan"
+	"github.com/penstock/penstock/loader/resolve"
+)
+
+// stagingInput is one staging table as a stream uses it: its columns, its rule,
+// and its file groups.
+type stagingInput struct {
+	table  int             // index in the plan
+	bound  resolve.Staging // the entry, bound to its table
+	read   columns         // key columns, then what is shown, then what rows are ordered by
+	shown  []shown
+	key    []int // positions of the key in ranges.read
+	rule   joiner.Rule
+	spec   joiner.BuildSpec
+	groups *buildside.Groups
+}
+
+// shown is a field of the input's dictionary.
+type shown struct {
+	column
+	at       int         // position in stagingInput.read
+	fallback arrow.Array // of rows without a match, of the column's type in the stream; nil is null
+}
+
+// newStagingInput returns nil for a staging table that changes nothing: no
+// column of it is asked for, and its rules neither drop nor repeat rows nor can
+// fail. Training columns that the input needs are added to what the stream
+// reads.
+func newStagingInput(s *ranges, table int, outputs []resolve.Output) (*stagingInput, error) {
+	r := s.plan.Relation.Staging[table]
+	in := &stagingInput{table: table, bound: r, rule: ruleOf(r), spec: joiner.BuildSpec{Name: r.Name, Strategy: r.Strategy}}
+	for _, k := range r.Keys {
+		in.read.add(column{field: k.Staging})
+	}
+	for _, o := range outputs {
+		switch {
+		case o.Table == table && o.Matched:
+			in.spec.Matched = o.Name
+		case o.Table == table:
+			in.show(column{field: o.Field, shapes: o.Shapes}, o.Default)
+		case o.Table == resolve.TrainingTable:
+			in.overlay(s, o)
+		}
+	}
+	if in.changesNothing() {
+		return nil, nil //nolint:nilnil // it is not read
+	}
+	for _, c := range in.shown {
+		in.spec.Defaults = append(in.spec.Defaults, c.fallback)
+	}
+	for _, o := range r.Order {
+		in.spec.OrderBy = append(in.spec.OrderBy, joiner.Order{Column: in.read.add(column{field: o.Field}), Descending: o.Descending})
+	}
+	if r.Time != nil {
+		at := in.read.add(column{field: r.Time.Staging})
+		in.spec.Time = &at
+		in.rule.Time = &joiner.TimeRule{Column: s.read.add(column{field: r.Time.Training}), Tolerance: r.Time.Tolerance, Exact: r.Time.Exact}
+	}
+	for _, k := range r.Keys {
+		in.key = append(in.key, s.read.add(column{field: k.Training}))
+	}
+	var err error
+	if in.spec.Custom, err = s.options.custom(r.Staging, "strategy"); err != nil {
+		return nil, fault.Op(err, "join %s", r.Name)
+	}
+	in.groups = s.pool.Groups(buildside.Input{
+		Name: r.Name, Plan: s.plan, Table: table, Spec: in.spec, Identity: in.identity(),
+		Staging:  func(source plan.Source) joiner.Input { return in.rows(s.options, source) },
+		Training: func(at plan.Range) joiner.Input { return in.training(s, at) },
+	})
+	return in, nil
+}
+
+// ruleOf says in the joiner's terms how an entry is joined.
+func ruleOf(r resolve.Staging) joiner.Rule {
+	return joiner.Rule{Name: r.Name, Kind: r.Join, Missing: r.Missing, Duplicates: r.Duplicates, Nulls: r.Nulls}
+}
+
+// changesNothing says whether leaving the input out changes no row and no error.
+func (in *stagingInput) changesNothing() bool {
+	fails := in.rule.Missing.Fail() || in.rule.Duplicates.Fail() || in.bound.MinMatch > 0
+	return len(in.shown) == 0 && in.spec.Matched == "" && in.rule.Kind.KeepsAll() && !fails && !in.rule.Duplicates.Multiply()
+}
+
+// show returns the field of the dictionary for a column, adding it if it is
+// new.
+func (in *stagingInput) show(c column, fallback arrow.Array) int {
+	i := in.field(c, fallback)
+	if i < 0 {
+		in.shown = append(in.shown, shown{column: c, at: in.read.add(c), fallback: fallback})
+		i = len(in.shown) - 1
+	}
+	return i
+}
+
+func (in *stagingInput) field(c column, fallback arrow.Array) int {
+	return slices.IndexFunc(in.shown, func(o shown) bool { return o.same(c) && o.fallback == fallback })
+}
+
+// overlay lets the input replace a training output that it overlays.
+func (in *stagingInput) overlay(s *ranges, o resolve.Output) {
+	for _, over := range o.Overlays {
+		if over.Table != in.table {
+			continue
+		}
+		replaced := joiner.OverlayColumn{
+			Training: s.place(o),
+			Field:    in.show(column{field: over.Field, shapes: o.Shapes}, nil),
+		}
+		if !slices.Contains(in.rule.Overlays, replaced) {
+			in.rule.Overlays = append(in.rule.Overlays, replaced)
+		}
+	}
+}
+
+// custom returns the custom strategy that a staging entry's field names; nil if
+// it names another one.
+func (o Options) custom(s dataset.Staging, field string) (joiner.Custom, error) {
+	if !s.Strategy.Custom() {
+		return nil, nil //nolint:nilnil // it is searched otherwise
+	}
+	name := s.Custom
+	if custom := o.Strategies[name]; custom != nil {
+		return custom, nil
+	}
+	e := fault.InvalidField(field, "no strategy is registered as %q", name)
+	e.Faults[0].Nearest = fault.Nearest(name, slices.Sorted(maps.Keys(o.Strategies)))
+	return nil, e.WithRemedy("register it where the server is put together, or take another strategy")
+}
+
+// fields returns the shown columns as the dictionary has them.
+func (in *stagingInput) fields() []arrow.Field {
+	fields := make([]arrow.Field, len(in.shown))
+	for i, c := range in.shown {
+		fields[i] = c.arrow()
+	}
+	return fields
+}
+
+// rows opens the staging rows of a source: keys first, as they were added.
+func (in *stagingInput) rows(o Options, source plan.Source) joiner.Input {
+	var rows Rows
+	staging := joiner.Input{
+		Open: func(ctx context.Context) (array.RecordReader, error) {
+			var err error
+			rows, err = o.scan(ctx, source, in.read)
+			return rows, err
+		},
+		File: func(row int64) string { return rows.FileOf(row) },
+	}
+	for i := range in.bound.Keys {
+		staging.Key = append(staging.Key, i)
+	}
+	for _, c := range in.shown {
+		staging.Columns = append(staging.Columns, c.at)
+	}
+	return staging
+}
+
+// training opens what looks up the training rows of a range: their keys, and
+// their time if the rule has one.
+func (in *stagingInput) training(s *ranges, at plan.Range) joiner.Input {
+	var read columns
+	training := joiner.Input{Open: func(ctx context.Context) (array.RecordReader, error) { return s.training(ctx, at, read) }}
+	for _, k := range in.bound.Keys {
+		training.Key = append(training.Key, read.add(column{field: k.Training}))
+	}
+	if in.bound.Time != nil {
+		training.Columns = []int{read.add(column{field: in.bound.Time.Training})}
+	}
+	return training
+}
