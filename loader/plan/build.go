@@ -50,7 +50,7 @@ func Build(b *Bound, files Files, q dataset.Query) (*Plan, error) {
 	}
 	p.sort(files.Training.Files)
 	for i := range r.Staging {
-		s, err := p.match(i, files, q)
+		s, err := p.matchStaging(i, files, q)
 		if err != nil {
 			return nil, err
 		}
@@ -90,39 +90,39 @@ func mayMatch(filter *expr.Filter, t *catalog.Table, f catalog.File) bool {
 	})
 }
 
-// group is the training files of one bucket of one partition of one spec.
+// bucketFiles are the training files of one bucket of one partition of one spec.
 type bucketFiles struct {
 	partition []any
 	bucket    catalog.FileBucket
 	files     []catalog.File
 }
 
-// group divides the training files by spec, partition values and bucket.
+// byBucket divides the training files by spec, partition values and bucket.
 func (p *Plan) byBucket(files []catalog.File) []*bucketFiles {
-	var groups []*bucketFiles
+	var buckets []*bucketFiles
 	at := map[string]*bucketFiles{}
 	var id []byte
 	for _, f := range files {
 		id = appendPartition(fmt.Appendf(id[:0], "%d\n", f.Spec), f.Partition)
-		g := at[string(id)]
-		if g == nil {
-			g = p.newBucketFiles(f)
-			at[string(id)] = g
-			groups = append(groups, g)
+		b := at[string(id)]
+		if b == nil {
+			b = p.newBucketFiles(f)
+			at[string(id)] = b
+			buckets = append(buckets, b)
 		}
-		g.files = append(g.files, f)
+		b.files = append(b.files, f)
 	}
-	return groups
+	return buckets
 }
 
 func (p *Plan) newBucketFiles(f catalog.File) *bucketFiles {
 	t := p.Relation.Training
-	g := &bucketFiles{partition: f.Partition}
+	b := &bucketFiles{partition: f.Partition}
 	if i := p.bucketField(f.Spec); i >= 0 {
-		g.bucket, _ = t.BucketOf(f, t.Specs[f.Spec][i].Source)
-		g.partition = slices.Concat(f.Partition[:i:i], f.Partition[i+1:])
+		b.bucket, _ = t.BucketOf(f, t.Specs[f.Spec][i].Source)
+		b.partition = slices.Concat(f.Partition[:i:i], f.Partition[i+1:])
 	}
-	return g
+	return b
 }
 
 // bucketField returns the index of the partition field that orders splits:
@@ -143,23 +143,23 @@ func (p *Plan) bucketField(spec int) int {
 	return slices.IndexFunc(t.Specs[spec], func(f catalog.PartitionField) bool { return f.Transform.Kind == catalog.Bucket })
 }
 
-// cut divides the rows of each group into splits of SplitRows, in the order
+// cut divides the rows of each bucket into splits of SplitRows, in the order
 // of its files, within a file where need be. Where repeated rows are dropped,
-// a group is one split: its rows must meet each other.
-func (p *Plan) cut(groups []*bucketFiles) []Split {
-	splits := make([]Split, 0, len(groups))
-	for _, g := range groups {
-		open := Split{Partition: g.partition, Bucket: g.bucket}
-		for _, f := range g.files {
+// it is one split, in which all of them lie.
+func (p *Plan) cut(buckets []*bucketFiles) []Split {
+	splits := make([]Split, 0, len(buckets))
+	for _, b := range buckets {
+		open := Split{Partition: b.partition, Bucket: b.bucket}
+		for _, f := range b.files {
 			for from := int64(0); from < f.Rows; {
 				to := min(f.Rows, from+SplitRows-open.Rows)
-				if p.whole() {
+				if p.wholeBuckets() {
 					to = f.Rows
 				}
 				open.Files = append(open.Files, FileRange{File: f, From: from, To: to})
 				open.Rows += to - from
 				from = to
-				if open.Rows == SplitRows && !p.whole() {
+				if open.Rows == SplitRows && !p.wholeBuckets() {
 					splits = append(splits, open)
 					open.Files, open.Rows = nil, 0
 				}

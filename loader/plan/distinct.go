@@ -9,11 +9,11 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// whole says that a partition's bucket is never cut: neither into several
+// wholeBuckets says that a partition's bucket is never cut: neither into several
 // splits nor between lanes.
-func (p *Plan) whole() bool { return p.Relation.Distinct != nil }
+func (p *Plan) wholeBuckets() bool { return p.Relation.Distinct != nil }
 
-// checkDistinct makes sure that repeated rows meet in one split: all their
+// checkDistinct makes sure that repeated rows lie in one split: all their
 // partition values must follow from the columns that tell rows apart.
 func (p *Plan) checkDistinct(files []catalog.File) error {
 	d := p.Relation.Distinct

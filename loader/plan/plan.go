@@ -48,9 +48,9 @@ type Staging struct {
 	Groups    []FileGroup
 	Pruned    int       // files that the staging filter left out
 	Layout    []Pairing // how its files were matched, for people
-	Aligned   string    // which partition a training partition meets, for people; "" if any
+	Aligned   string    // which partition a training partition is aligned with, for people; "" if any
 	Unaligned Unaligned
-	Joined    bool // file groups that share files were made one, as the table is small
+	Merged    bool // file groups that shared files were merged, as the table is small
 
 	checked []catalog.Field
 }

@@ -51,8 +51,8 @@ func streamMutants() []mutant { //nolint:funlen // a table
 	loader := []string{"./loader"}
 	return []mutant{
 		{
-			"cursor-off-by-one", "loader/lane/cursor.go",
-			"		c.at.Row += int64(rows)", "		c.at.Row += int64(rows) - 1", lane,
+			"cursor-off-by-one", "loader/lane/lane_reader.go",
+			"		l.at.Row += int64(rows)", "		l.at.Row += int64(rows) - 1", lane,
 		},
 		{
 			"tail-is-lost", "loader/lane/lane.go",
