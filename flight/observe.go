@@ -31,7 +31,7 @@ type StreamEnd struct {
 	Batches int64
 	Bytes   int64 // on the wire, cursors included
 	Took    time.Duration
-	// Staging is what the stream met of each staging table that it read, by the
+	// Staging is what the stream counted of each staging table that it read, by the
 	// entry's name: also of a stream that did not get to its report.
 	Staging map[string]loader.StagingReport
 }

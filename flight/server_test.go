@@ -312,7 +312,7 @@ func TestObserver(t *testing.T) {
 	require.Equal(t, call{"GetFlightInfo", "not found"}, <-calls)
 }
 
-// TestObserverOfFailedStreams: what a stream met counts, though its client
+// TestObserverOfFailedStreams: what a stream counted is told, though its client
 // never got the report.
 //
 // spec: join-68

@@ -337,7 +337,7 @@ func TestPruningChangesNothing(t *testing.T) {
 }
 
 // TestReadingAheadReadsNothingTwice: with several lanes, a staging file is
-// opened at most once for each time that a lane comes to its class.
+// opened at most once for each time that a lane comes to its file group.
 //
 // spec: resolve-2
 func TestReadingAheadReadsNothingTwice(t *testing.T) {
@@ -351,13 +351,13 @@ func TestReadingAheadReadsNothingTwice(t *testing.T) {
 		for i := range p.Staging {
 			for _, l := range p.Lanes {
 				last := -2
-				for _, piece := range l.Ranges {
-					class := p.Splits[piece.Split].Groups[i]
-					if class == last {
+				for _, r := range l.Ranges {
+					group := p.Splits[r.Split].Groups[i]
+					if group == last {
 						continue
 					}
-					last = class
-					for _, f := range p.Group(i, class).Files {
+					last = group
+					for _, f := range p.Group(i, group).Files {
 						most[f.File.Location]++
 					}
 				}

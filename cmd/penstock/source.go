@@ -31,7 +31,7 @@ type report struct {
 	Staging map[string]counts `json:"staging"`
 }
 
-// counts is how the training rows met one staging table.
+// counts is how the training rows matched one staging table.
 type counts struct {
 	Rows    int64 `json:"rows"`
 	Matched int64 `json:"matched"`

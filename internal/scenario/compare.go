@@ -42,14 +42,14 @@ func (c *Case) Differs(w *World, options loader.Options) (Difference, Coverage) 
 		want.Seen["several splits"]++
 	}
 	for _, s := range shards {
-		for _, met := range s.Report.Staging {
-			for strategy := range strings.SplitSeq(met.Strategy, ", ") {
+		for _, of := range s.Report.Staging {
+			for strategy := range strings.SplitSeq(of.Strategy, ", ") {
 				want.Seen["ran "+strategy]++
 			}
-			if met.SpilledBytes > 0 {
+			if of.SpilledBytes > 0 {
 				want.Seen["spilled"]++
 			}
-			if met.Ratio > 1 {
+			if of.Ratio > 1 {
 				want.Seen["sent once for several rows"]++
 			}
 		}

@@ -33,27 +33,27 @@ const (
 	streamShortest, streamFactor, streamBuckets = 0.1, 4, 9    // 0.1 s to 1.8 h
 )
 
-// stagingMetrics counts what streams met of staging tables, by dataset and
+// stagingMetrics counts what streams counted of staging tables, by dataset and
 // staging entry.
 type stagingMetrics struct {
-	met        *prometheus.CounterVec // training rows, by result too
+	rows       *prometheus.CounterVec // training rows, by result too
 	duplicates *prometheus.CounterVec
 	read       *prometheus.CounterVec // bytes
 	spilled    *prometheus.CounterVec // bytes
 }
 
 func (m stagingMetrics) add(end flight.StreamEnd) {
-	for name, met := range end.Staging {
+	for name, of := range end.Staging {
 		labels := []string{end.Dataset, name}
 		if end.Dataset == "" {
 			labels = []string{inline, inline}
 		}
-		for result, rows := range map[string]int64{"matched": met.Matched, "missing": met.Missing - met.NullKeys, "null_key": met.NullKeys} {
-			m.met.WithLabelValues(append(labels, result)...).Add(float64(rows))
+		for result, rows := range map[string]int64{"matched": of.Matched, "missing": of.Missing - of.NullKeys, "null_key": of.NullKeys} {
+			m.rows.WithLabelValues(append(labels, result)...).Add(float64(rows))
 		}
-		m.duplicates.WithLabelValues(labels...).Add(float64(met.Duplicates))
-		m.read.WithLabelValues(labels...).Add(float64(met.BytesRead))
-		m.spilled.WithLabelValues(labels...).Add(float64(met.SpilledBytes))
+		m.duplicates.WithLabelValues(labels...).Add(float64(of.Duplicates))
+		m.read.WithLabelValues(labels...).Add(float64(of.BytesRead))
+		m.spilled.WithLabelValues(labels...).Add(float64(of.SpilledBytes))
 	}
 }
 
@@ -76,8 +76,8 @@ func NewMetrics(version string) *Metrics {
 		streams: histogram("penstock_stream_seconds", "How long streams were open.",
 			prometheus.ExponentialBuckets(streamShortest, streamFactor, streamBuckets), "dataset"),
 		staging: stagingMetrics{
-			met: counter("penstock_staging_rows_total",
-				"Training rows that met a staging table, in streams that ended, by result: matched, missing or null_key.", "dataset", "staging", "result"),
+			rows: counter("penstock_staging_rows_total",
+				"Training rows that were joined with a staging table, in streams that ended, by result: matched, missing or null_key.", "dataset", "staging", "result"),
 			duplicates: counter("penstock_staging_duplicates_total", "Training rows that several staging rows match, in streams that ended.", "dataset", "staging"),
 			read:       counter("penstock_staging_read_bytes_total", "Bytes of staging files that ended streams read.", "dataset", "staging"),
 			spilled:    counter("penstock_staging_spilled_bytes_total", "Bytes of staging rows that ended streams wrote to local disk.", "dataset", "staging"),
@@ -89,7 +89,7 @@ func NewMetrics(version string) *Metrics {
 	built := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "penstock_build_info", Help: "Always 1, with the program's version."}, []string{"version"})
 	built.WithLabelValues(version).Set(1)
 	m.registry.MustRegister(m.open, m.ended, m.rows, m.batches, m.bytes, m.streams, m.calls, m.took, built,
-		m.staging.met, m.staging.duplicates, m.staging.read, m.staging.spilled,
+		m.staging.rows, m.staging.duplicates, m.staging.read, m.staging.spilled,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }

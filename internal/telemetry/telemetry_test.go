@@ -73,10 +73,10 @@ func TestMetrics(t *testing.T) {
 	o.BatchSent("home", 10, 100)
 	o.BatchSent("home", 5, 60)
 	o.BatchSent("", 1, 2)
-	met := loader.StagingReport{
+	history := loader.StagingReport{
 		Counts: joiner.Counts{Rows: 10, Matched: 7, Missing: 3, NullKeys: 1, Duplicates: 2}, BytesRead: 4096, SpilledBytes: 512,
 	}
-	staging := map[string]loader.StagingReport{"history": met}
+	staging := map[string]loader.StagingReport{"history": history}
 	o.StreamEnded(flight.StreamEnd{Dataset: "home", End: "corrupt", Rows: 10, Batches: 1, Bytes: 100, Took: time.Second, Staging: staging})
 	o.StreamEnded(flight.StreamEnd{End: "ok", Rows: 10, Batches: 1, Bytes: 100, Took: time.Second, Staging: staging})
 	o.CallEnded("DoGet", "corrupt", time.Second)
