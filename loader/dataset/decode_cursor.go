@@ -126,13 +126,13 @@ func (d *decoder) pin(at place) Pin {
 
 func (d *decoder) stagingPins(at place, into map[string]TablePin) {
 	if at.kind != kindObject || len(at.members) > MaxStaging {
-		d.fail(at.path, "must be an object of at most %d tables by their level's name", MaxStaging)
+		d.fail(at.path, "must be an object of at most %d tables by their names", MaxStaging)
 		return
 	}
 	for _, m := range at.members {
 		p := at.member(m)
 		if m.name == "" || len(m.name) > MaxName || strings.ContainsFunc(m.name, isControl) {
-			d.fail(p.path, "a level's name has 1 to %d bytes and no control characters", MaxName)
+			d.fail(p.path, "a staging table's name has 1 to %d bytes and no control characters", MaxName)
 		}
 		into[m.name] = d.tablePin(p)
 	}

@@ -9,7 +9,7 @@ const (
 	MaxStaging   = 64      // staging tables of a dataset
 	MaxKeys      = 32      // columns of a join key
 	MaxColumns   = 10_000  // columns of one list
-	MaxName      = 1024    // bytes of a name of a table, column, ref or level
+	MaxName      = 1024    // bytes of a name of a table, column, ref or staging table
 	MaxLanes     = 4096    // lanes of a plan, so also shards and cursors
 	MaxBatchRows = 1 << 24 // rows of a batch
 	MaxFaults    = 100     // faults that are told one by one
