@@ -13,7 +13,6 @@ package lane
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -235,6 +234,3 @@ func (c Column) Segment(b arrow.RecordBatch, from, rows int) batch.Segment {
 		Indices: indices[from : from+rows],
 	}
 }
-
-// String names the position as errors and logs show it.
-func (p Position) String() string { return fmt.Sprintf("range %d, row %d", p.Range, p.Row) }

@@ -39,7 +39,7 @@ func (p *Plan) explainStaging(b *strings.Builder, i int) {
 	fmt.Fprintf(b, "  reads %s, %s, each once while it is kept; amplification %.2f of %s",
 		counted(use.Groups, "file group"), bytesText(use.Once), use.Amplification(), bytesText(use.Stored))
 	if use.Read > use.Once {
-		fmt.Fprintf(b, "; up to %.2f if memory and local disk keep none", use.Worst())
+		fmt.Fprintf(b, "; up to %.2f if memory and local disk keep none", use.worst())
 	}
 	fmt.Fprintf(b, "\n  memory about %s: the largest file group, %s of files with %s, times %d for decoding\n\n",
 		bytesText(use.Largest.Memory()), bytesText(use.Largest.Bytes), counted(use.Largest.Rows, "row"), decoded)

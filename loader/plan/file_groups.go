@@ -12,9 +12,9 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// SmallTable bounds the staging tables, in bytes of files, whose file groups are
+// smallTable bounds the staging tables, in bytes of files, whose file groups are
 // merged where they overlap and reading them apart would read too much twice.
-const SmallTable = 64 << 20
+const smallTable = 64 << 20
 
 // matchStaging finds the file group of every split in one staging table.
 func (p *Plan) matchStaging(staging int, files Files, q dataset.Query) (Staging, error) {
@@ -43,7 +43,7 @@ func (p *Plan) matchStaging(staging int, files Files, q dataset.Query) (Staging,
 	sets := m.Sets()
 	limit := cmp.Or(r.MaxAmplification, dataset.DefaultMaxAmplification)
 	if read, stored := overlap(sets, kept); read > limit*stored {
-		if stored > SmallTable {
+		if stored > smallTable {
 			return out, p.inEntry(p.amplified(staging, read, stored), staging)
 		}
 		out.Merged = true

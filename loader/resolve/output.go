@@ -59,8 +59,8 @@ func (o Output) Type() arrow.DataType {
 	return o.Field.Type
 }
 
-// Arrow returns the column as it stands in the stream's schema.
-func (o Output) Arrow() arrow.Field {
+// arrowField returns the column as it stands in the stream's schema.
+func (o Output) arrowField() arrow.Field {
 	return arrow.Field{Name: o.Name, Type: o.Type(), Nullable: o.Null}
 }
 
@@ -69,7 +69,7 @@ func (o Output) Arrow() arrow.Field {
 func Schema(outputs []Output) *arrow.Schema {
 	fields := make([]arrow.Field, len(outputs))
 	for i, o := range outputs {
-		fields[i] = o.Arrow()
+		fields[i] = o.arrowField()
 	}
 	return arrow.NewSchema(fields, nil)
 }

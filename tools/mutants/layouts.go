@@ -174,7 +174,7 @@ func layoutMutants() []mutant { //nolint:funlen // a table
 		},
 		{
 			"amplification-is-not-limited", "loader/plan/file_groups.go",
-			"		if stored > SmallTable {",
+			"		if stored > smallTable {",
 			"		if stored < 0 {", plan,
 		},
 		{
