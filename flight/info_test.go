@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/plan"
 )
 
 func summaryOf(t *testing.T, answer *arrowflight.FlightInfo) summary {
@@ -238,7 +239,7 @@ func TestActions(t *testing.T) {
 	require.Equal(t, &p.Pin, again.Snapshots)
 	require.JSONEq(t, string(w.datasets[0].Canonical()), string(m.Dataset))
 	m.Query, m.Dataset = nil, nil
-	require.Equal(t, manifest{Version: "1.2.3", Pin: p.Pin, Plan: p.ID, Algorithm: 1, Columns: []column{
+	require.Equal(t, manifest{Version: "1.2.3", Pin: p.Pin, Plan: p.ID, Algorithm: plan.Algorithm, Columns: []column{
 		{"item", "int64", false}, {"pins", "list<element: int64, nullable>", true},
 	}}, m)
 

@@ -22,6 +22,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/plan"
 )
 
 // golden is a content that uses every part of a ticket.
@@ -256,10 +257,10 @@ func TestChangedSince(t *testing.T) {
 	require.Equal(t, codes.Internal, code)
 	require.Contains(t, d.Message, "it was ffff")
 	other = c
-	other.Algorithm++
+	other.Algorithm--
 	code, d = redeemed(other)
 	require.Equal(t, codes.FailedPrecondition, code)
-	require.Contains(t, d.Message, "algorithm 2")
+	require.Contains(t, d.Message, fmt.Sprintf("algorithm %d, this one plans by %d", plan.Algorithm-1, plan.Algorithm))
 }
 
 // TestPinnedForGood: a commit after the ticket was made changes nothing in

@@ -173,7 +173,7 @@ func (l *Loader) table(ctx context.Context, name string, ref dataset.Ref, pin fu
 // files lists the files of every table, for all columns that a stream of the
 // outputs reads, with the ranges that planning makes use of.
 func (l *Loader) files(ctx context.Context, b *plan.Bound, outputs []resolve.Output) (plan.Files, error) {
-	reads, ranges := b.Reads(outputs), b.Ranges()
+	reads, ranges := b.Reads(outputs), b.ValueRanges()
 	files := plan.Files{Staging: make([]plan.Listing, len(b.Relation.Staging))}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() (err error) {

@@ -103,7 +103,7 @@ func TestFaultsOfCursors(t *testing.T) {
 		{`"a < 1 AND b > '&'"`, `"` + strings.Repeat("x", 64<<10+1) + `"`}: "filter: has 65537 bytes, the limit is 65536",
 		{`"order":"shuffled"`, `"order":"sorted"`}:                         `order: unknown value "sorted"; known: stored, shuffled (did you mean "stored"?)`,
 		{`"staging":{`, `"staging":[],"x":{`}:                              "pin.staging: must be an object of at most 64 tables",
-		{`"staging":{"a"`, `"staging":{""`}:                                `pin.staging[""]: a level's name has 1 to 1024 bytes`,
+		{`"staging":{"a"`, `"staging":{""`}:                                `pin.staging[""]: a staging table's name has 1 to 1024 bytes`,
 		{`"rows":4096`, `"rows":null`}:                                     "rows: missing",
 	} {
 		text := strings.Replace(firstText, change[0], change[1], 1)

@@ -80,10 +80,10 @@ func (r Ref) normal() Ref {
 // Staging is one staging table of a dataset and the rules of its join.
 type Staging struct {
 	Table       string
-	Name        string // of the level, unique in the dataset, not "request"; default: the last part of Table
+	Name        string // in reports and of its indexed column, unique in the dataset, not "request"; default: the last part of Table
 	Ref         Ref
 	Filter      Filter    // staging rows that count, before duplicates are looked at
-	Key         []KeyPair // never empty after decoding; no column twice on either side
+	Key         []KeyPair // never empty after decoding; no column twice in either table
 	Columns     []Column  // nil: all but the keys; empty: none
 	Prefix      string    // put before the names of columns that are not renamed
 	Join        rule.Kind
@@ -103,7 +103,7 @@ type Staging struct {
 	MaxAmplification float64
 }
 
-// KeyPair is one column of the join key on both sides.
+// KeyPair is one column of the join key in both tables.
 type KeyPair struct {
 	Training string
 	Staging  string

@@ -172,7 +172,7 @@ func (d *decoder) short(at place, limit int) string {
 
 func isControl(r rune) bool { return r < ' ' || r == 0x7f }
 
-// name decodes the name of a column, ref or level.
+// name decodes the name of a column, ref or staging table.
 func (d *decoder) name(at place) string { return d.short(at, maxName) }
 
 // whole decodes a whole number within limits, both included.

@@ -126,13 +126,13 @@ func (d *decoder) pin(at place) Pin {
 
 func (d *decoder) stagingPins(at place, into map[string]TablePin) {
 	if at.kind != kindObject || len(at.members) > maxStaging {
-		d.fail(at.path, "must be an object of at most %d tables by their level's name", maxStaging)
+		d.fail(at.path, "must be an object of at most %d tables by their names", maxStaging)
 		return
 	}
 	for _, m := range at.members {
 		p := at.member(m)
 		if m.name == "" || len(m.name) > maxName || strings.ContainsFunc(m.name, isControl) {
-			d.fail(p.path, "a level's name has 1 to %d bytes and no control characters", maxName)
+			d.fail(p.path, "a staging table's name has 1 to %d bytes and no control characters", maxName)
 		}
 		into[m.name] = d.tablePin(p)
 	}

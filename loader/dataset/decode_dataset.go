@@ -8,9 +8,9 @@ import (
 	"github.com/penstock/penstock/joiner/rule"
 )
 
-// requestLevel is the level of the training table's request columns; no
+// requestName stands for the training table's request columns on the wire; no
 // staging table may be called so.
-const requestLevel = "request"
+const requestName = "request"
 
 // mainBranch is what the zero Ref names.
 const mainBranch = "main"
@@ -40,7 +40,7 @@ func (d *decoder) dataset(at place) Dataset {
 	}
 	out = out.Defaults()
 	d.checkKeys(at, out)
-	d.checkLevels(at, out)
+	d.checkNames(at, out)
 	return out
 }
 
@@ -55,12 +55,12 @@ func (d *decoder) checkKeys(at place, out Dataset) {
 	}
 }
 
-// checkLevels finds staging tables of one name, which would be one level.
-func (d *decoder) checkLevels(at place, out Dataset) {
+// checkNames finds staging tables of one name, which would be one indexed column.
+func (d *decoder) checkNames(at place, out Dataset) {
 	for i, s := range out.Staging {
 		path := join(join(at.path, "staging")+indexed(i), "name")
-		if s.Name == requestLevel {
-			d.fail(path, "%q is the level of the training table's own columns; choose another name", s.Name)
+		if s.Name == requestName {
+			d.fail(path, "%q stands for the training table's own columns; choose another name", s.Name)
 		}
 		first := slices.IndexFunc(out.Staging, func(o Staging) bool { return o.Name == s.Name })
 		if s.Name != "" && first < i {
@@ -182,7 +182,7 @@ func (d *decoder) prefix(at place) string {
 	return d.name(at)
 }
 
-// key decodes the names of key columns that both sides have.
+// key decodes the names of key columns that both tables have.
 func (d *decoder) key(at place) []string {
 	names := list(d, at, maxKeys, (*decoder).name)
 	if at.kind == kindList && len(at.items) == 0 {

@@ -172,7 +172,7 @@ func (f defaultsForm) MarshalJSON() ([]byte, error) {
 	return append(object, '}'), nil
 }
 
-// keyForm is a list of names if both sides have the same, else an object in
+// keyForm is a list of names if both tables have the same, else an object in
 // the order of the key.
 type keyForm []KeyPair
 

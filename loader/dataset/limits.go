@@ -9,7 +9,7 @@ const (
 	maxStaging   = 64      // staging tables of a dataset
 	maxKeys      = 32      // columns of a join key
 	maxColumns   = 10_000  // columns of one list
-	maxName      = 1024    // bytes of a name of a table, column, ref or level
+	maxName      = 1024    // bytes of a name of a table, column, ref or staging table
 	maxLanes     = 4096    // lanes of a plan, so also shards and cursors
 	maxBatchRows = 1 << 24 // rows of a batch
 	maxFaults    = 100     // faults that are told one by one

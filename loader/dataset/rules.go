@@ -101,13 +101,13 @@ const (
 	AlignLatestBefore AlignRule = "latest_before" // the latest that exists and lies wholly before, by at least Lag
 )
 
-// IsSame says whether a partition meets the one of its own value.
+// IsSame says whether a partition takes the one of its own value.
 func (r AlignRule) IsSame() bool { return r == AlignSame }
 
-// IsLag says whether it meets the one at a distance.
+// IsLag says whether it takes the one at a distance.
 func (r AlignRule) IsLag() bool { return r == AlignLag }
 
-// IsLatest says whether it meets the latest of those before it.
+// IsLatest says whether it takes the latest of those before it.
 func (r AlignRule) IsLatest() bool { return r == AlignLatestBefore }
 
 // Lag is a distance between partitions: Months and Time for time partitions

@@ -2,18 +2,17 @@
 // gives the same number of rows, and a batch is the blocks of its lanes in
 // ascending order, cut exactly (docs/spec/order.md).
 //
-// It opens pieces through a function that it is given, one after another in
-// each lane, and reads no further than the batch asked for and, where a piece
+// It opens ranges through a function that it is given, one after another in
+// each lane, and reads no further than the batch asked for and, where a range
 // may be shorter than planned, the next row. The cut is the one place where
-// staging columns are gathered: into every row or, as levels, once for each
-// staging row that a batch refers to (docs/spec/wire.md). Position says where
+// staging columns are gathered: into every row or, as indexed columns, once for
+// each staging row that a batch refers to (docs/spec/wire.md). Position says where
 // each lane stands, in rows of the final sequence, so that a reader opened
 // there goes on with the very next row, whatever its batch size.
 package lane
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -23,10 +22,10 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// Open opens the final sequence of one piece of a lane, without its first
-// skip rows. It is called only when a row of the piece is asked for. The
-// lane releases what it returns.
-type Open func(ctx context.Context, lane, piece int, skip int64) (array.RecordReader, error)
+// Open opens the final sequence of range number r of a lane, without its first
+// skip rows. It is called only when a row of the range is asked for. The lane
+// releases what it returns.
+type Open func(ctx context.Context, lane, r int, skip int64) (array.RecordReader, error)
 
 // Position is where a lane stands: Row rows of its range number Range were
 // given. A finished lane stands at (number of ranges, 0).
@@ -35,7 +34,7 @@ type Position struct {
 	Row   int64
 }
 
-// Unknown is the number of rows of a piece that filters or joins may shorten.
+// Unknown is the number of rows of a range that filters or joins may shorten.
 const Unknown = -1
 
 // Lane is one lane of the shard and where it starts.
@@ -45,7 +44,7 @@ type Lane struct {
 	Start  Position
 }
 
-// Column says where an output column lies in the batches of a piece.
+// Column says where an output column lies in the batches of a range.
 type Column struct {
 	Index int // column of the batch
 	Field int // field of that dictionary column's struct; Plain for the column itself
@@ -64,7 +63,7 @@ type Options struct {
 	Indexed []IndexedColumn // and the others
 	Open    Open
 	Memory  memory.Allocator // of the batches; nil: the Go heap
-	Closed  func()           // called once, after every piece was released; may be nil
+	Closed  func()           // called once, after every range was released; may be nil
 }
 
 // Reader is the stream of a shard. It is not safe for concurrent use.
@@ -72,19 +71,19 @@ type Reader struct {
 	array.RecordReader
 	options  Options
 	ctx      context.Context //nolint:containedctx // a reader's pulls carry no context of their own
-	lanes    []*cursor
+	lanes    []*laneReader
 	step     int64
-	distinct []distinct // by level
+	distinct []distinctRows // per indexed column
 }
 
 // New makes the stream. Nothing is opened before the first Next.
 func New(ctx context.Context, options Options) *Reader {
-	r := &Reader{options: options, ctx: ctx, distinct: make([]distinct, len(options.Indexed))}
+	r := &Reader{options: options, ctx: ctx, distinct: make([]distinctRows, len(options.Indexed))}
 	if options.Memory == nil {
 		r.options.Memory = memory.DefaultAllocator
 	}
 	for _, l := range options.Lanes {
-		r.lanes = append(r.lanes, newCursor(l, options.Open))
+		r.lanes = append(r.lanes, newLaneReader(l, options.Open))
 	}
 	r.RecordReader = batch.FromFunc(options.Schema, r.next, r.close)
 	return r
@@ -135,14 +134,14 @@ func (r *Reader) next() (arrow.RecordBatch, error) {
 	}()
 	rows := int64(0)
 	for _, l := range r.lanes {
-		taken, err := l.take(r.ctx, r.options.Rows, &runs)
+		given, err := l.appendRuns(r.ctx, r.options.Rows, &runs)
 		if err != nil {
 			return nil, err
 		}
-		if r.options.Steps != Unknown && taken < r.options.Rows {
-			return nil, fault.New(fault.Internal, "lane %d gave %d of %d rows in step %d of %d", l.Number, taken, r.options.Rows, r.step, r.options.Steps)
+		if r.options.Steps != Unknown && given < r.options.Rows {
+			return nil, fault.New(fault.Internal, "lane %d gave %d of %d rows in step %d of %d", l.Number, given, r.options.Rows, r.step, r.options.Steps)
 		}
-		rows += taken
+		rows += given
 	}
 	if rows == 0 {
 		return nil, nil //nolint:nilnil // the end of a stream, see batch.FromFunc
@@ -173,7 +172,7 @@ func (r *Reader) gather(runs []run, rows int64) (arrow.RecordBatch, error) {
 		columns = append(columns, gathered)
 	}
 	for i := range r.options.Indexed {
-		gathered, err := r.level(g, i, runs, int(rows))
+		gathered, err := r.indexedColumn(g, i, runs, int(rows))
 		if err != nil {
 			return nil, err
 		}
@@ -215,13 +214,13 @@ func required(field arrow.Field, column arrow.Array) (arrow.Array, error) {
 	return column, nil
 }
 
-// run is a stretch of rows of one batch of a piece. It holds a reference.
+// run is consecutive rows of one batch of a range. It holds a reference.
 type run struct {
 	batch      arrow.RecordBatch
 	from, rows int
 }
 
-// Segment returns so many rows of the column in a batch of a piece, as they are
+// Segment returns so many rows of the column in a batch of a range, as they are
 // gathered.
 func (c Column) Segment(b arrow.RecordBatch, from, rows int) batch.Segment {
 	column := b.Column(c.Index)
@@ -235,6 +234,3 @@ func (c Column) Segment(b arrow.RecordBatch, from, rows int) batch.Segment {
 		Indices: indices[from : from+rows],
 	}
 }
-
-// String names the position as errors and logs show it.
-func (p Position) String() string { return fmt.Sprintf("piece %d, row %d", p.Range, p.Row) }

@@ -15,15 +15,15 @@ import (
 	"github.com/penstock/penstock/loader/lane"
 )
 
-// pieces is a world of lanes whose rows are numbered 1000·lane + position,
+// ranges is a world of lanes whose rows are numbered 1000·lane + position,
 // with a dictionary column whose rows are the same numbers times 10.
-type pieces struct {
-	rows   map[int][]int64 // per lane, rows of each piece
-	cut    int             // rows per batch of a piece
+type ranges struct {
+	rows   map[int][]int64 // per lane, rows of each range
+	cut    int             // rows per batch of a range
 	memory *memory.CheckedAllocator
 	opened []string
 	closed int
-	fail   string // the piece that fails to read to its end
+	fail   string // the range that fails to read to its end
 }
 
 var schema = arrow.NewSchema([]arrow.Field{
@@ -31,17 +31,17 @@ var schema = arrow.NewSchema([]arrow.Field{
 	{Name: "feature", Type: arrow.PrimitiveTypes.Int64, Nullable: true},
 }, nil)
 
-func (p *pieces) open(_ context.Context, number, piece int, skip int64) (array.RecordReader, error) {
-	p.opened = append(p.opened, fmt.Sprintf("%d.%d+%d", number, piece, skip))
-	at, rows := int64(1000*number), p.rows[number][piece]
-	for _, before := range p.rows[number][:piece] {
+func (p *ranges) open(_ context.Context, number, r int, skip int64) (array.RecordReader, error) {
+	p.opened = append(p.opened, fmt.Sprintf("%d.%d+%d", number, r, skip))
+	at, rows := int64(1000*number), p.rows[number][r]
+	for _, before := range p.rows[number][:r] {
 		at += before
 	}
 	given := skip
 	dt := &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int32, ValueType: arrow.StructOf(schema.Field(1))}
-	joined := arrow.NewSchema([]arrow.Field{schema.Field(0), {Name: "level", Type: dt}}, nil)
+	joined := arrow.NewSchema([]arrow.Field{schema.Field(0), {Name: "staging", Type: dt}}, nil)
 	return batch.FromFunc(joined, func() (arrow.RecordBatch, error) {
-		if p.fail == fmt.Sprintf("%d.%d", number, piece) && given > 0 {
+		if p.fail == fmt.Sprintf("%d.%d", number, r) && given > 0 {
 			return nil, fault.New(fault.Corrupt, "broken")
 		}
 		n := min(rows-given, int64(p.cut))
@@ -54,7 +54,7 @@ func (p *pieces) open(_ context.Context, number, piece int, skip int64) (array.R
 	}, func() { p.closed++ }), nil
 }
 
-func (p *pieces) batch(joined *arrow.Schema, from, n int64) arrow.RecordBatch {
+func (p *ranges) batch(joined *arrow.Schema, from, n int64) arrow.RecordBatch {
 	b := array.NewRecordBuilder(p.memory, schema)
 	defer b.Release()
 	indices := array.NewInt32Builder(p.memory)
@@ -78,12 +78,12 @@ func (p *pieces) batch(joined *arrow.Schema, from, n int64) arrow.RecordBatch {
 	defer features.Release()
 	references := indices.NewArray()
 	defer references.Release()
-	level := array.NewDictionaryArray(joined.Field(1).Type, references, features)
-	defer level.Release()
-	return array.NewRecordBatch(joined, []arrow.Array{rows, level}, n)
+	staging := array.NewDictionaryArray(joined.Field(1).Type, references, features)
+	defer staging.Release()
+	return array.NewRecordBatch(joined, []arrow.Array{rows, staging}, n)
 }
 
-func (p *pieces) reader(q, steps int64, known bool, lanes ...lane.Lane) *lane.Reader {
+func (p *ranges) reader(q, steps int64, known bool, lanes ...lane.Lane) *lane.Reader {
 	for i := range lanes {
 		lanes[i].Ranges = nil
 		for _, n := range p.rows[lanes[i].Number] {
@@ -122,12 +122,12 @@ func drain(t *testing.T, r *lane.Reader) ([][]int64, [][]lane.Position) {
 	return batches, positions
 }
 
-func world(t *testing.T, rows map[int][]int64) *pieces {
+func world(t *testing.T, rows map[int][]int64) *ranges {
 	t.Helper()
-	p := &pieces{rows: rows, cut: 4, memory: memory.NewCheckedAllocator(memory.DefaultAllocator)}
+	p := &ranges{rows: rows, cut: 4, memory: memory.NewCheckedAllocator(memory.DefaultAllocator)}
 	t.Cleanup(func() {
 		p.memory.AssertSize(t, 0)
-		require.Equal(t, len(p.opened), p.closed, "every piece that was opened is released")
+		require.Equal(t, len(p.opened), p.closed, "every range that was opened is released")
 	})
 	return p
 }
@@ -139,9 +139,9 @@ func TestCutsExactly(t *testing.T) {
 		p := world(t, map[int][]int64{1: {3, 2}, 3: {8}})
 		got, at := drain(t, p.reader(3, lane.Unknown, known, lane.Lane{Number: 1}, lane.Lane{Number: 3}))
 		require.Equal(t, [][]int64{{1000, 1001, 1002, 3000, 3001, 3002}, {1003, 1004, 3003, 3004, 3005}, {3006, 3007}}, got)
-		require.Equal(t, []lane.Position{{Range: 1}, {Row: 3}}, at[0], "a lane stands at the start of its next piece")
+		require.Equal(t, []lane.Position{{Range: 1}, {Row: 3}}, at[0], "a lane stands at the start of its next range")
 		require.Equal(t, []lane.Position{{Range: 2}, {Row: 6}}, at[1])
-		require.Equal(t, []lane.Position{{Range: 2}, {Range: 1}}, at[2], "a finished lane stands behind its pieces")
+		require.Equal(t, []lane.Position{{Range: 2}, {Range: 1}}, at[2], "a finished lane stands behind its ranges")
 	}
 }
 
@@ -161,7 +161,7 @@ func TestStartsInTheMiddle(t *testing.T) {
 	require.Equal(t, []string{"0.1+2"}, p.opened)
 	got, _ = drain(t, p.reader(4, lane.Unknown, true, lane.Lane{Number: 0, Start: lane.Position{Range: 0, Row: 5}}))
 	require.Equal(t, [][]int64{{5, 6, 7, 8}, {9, 10}}, got)
-	require.Equal(t, []string{"0.1+2", "0.1+0"}, p.opened, "a piece that was given whole is not opened")
+	require.Equal(t, []string{"0.1+2", "0.1+0"}, p.opened, "a range that was given whole is not opened")
 }
 
 func TestNothingStartsBeforeNext(t *testing.T) {
@@ -189,11 +189,11 @@ func TestEarlyReleaseAndErrors(t *testing.T) {
 	require.True(t, r.Next())
 	require.False(t, r.Next())
 	require.Equal(t, fault.Corrupt, fault.KindOf(r.Err()))
-	require.ErrorContains(t, r.Err(), "read piece 1 of lane 0: broken")
+	require.ErrorContains(t, r.Err(), "read range 1 of lane 0: broken")
 }
 
-// TestShortPieces: a piece that gives other rows than were planned fails.
-func TestShortPieces(t *testing.T) {
+// TestShortRanges: a range that gives other rows than were planned fails.
+func TestShortRanges(t *testing.T) {
 	t.Parallel()
 	for _, planned := range []int64{4, 6} {
 		p := world(t, map[int][]int64{0: {5}})

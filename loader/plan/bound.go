@@ -47,12 +47,12 @@ type Columns struct {
 	Staging  [][]int
 }
 
-// Ranges returns the columns of whose value ranges a plan makes use: those that
+// ValueRanges returns the columns of whose value ranges a plan makes use: those that
 // filters name, those of keys where no bucket narrows the match, and times.
 // Where Files carry fewer ranges a plan reads more, and gives the same rows.
-func (b *Bound) Ranges() Columns {
+func (b *Bound) ValueRanges() Columns {
 	var c Columns
-	c.Training, c.Staging = b.Relation.Ranges()
+	c.Training, c.Staging = b.Relation.ValueRanges()
 	c.Training = union(c.Training, named(b.Relation.Training, b.Filter.Columns()))
 	for i, s := range b.Relation.Staging {
 		c.Staging[i] = union(c.Staging[i], named(s.Pinned, s.Rows.Columns()))
@@ -67,7 +67,7 @@ func (b *Bound) Ranges() Columns {
 // the list, and whoever reads another column fails (Source.Check).
 func (b *Bound) Reads(outputs []resolve.Output) Columns {
 	r := b.Relation
-	c := b.Ranges()
+	c := b.ValueRanges()
 	c.Training = union(c.Training, named(r.Training, b.Sample.Reads()))
 	if d := r.Distinct; d != nil {
 		for _, f := range d.By {

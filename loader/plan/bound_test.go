@@ -27,7 +27,7 @@ func TestReads(t *testing.T) {
 	}
 	b, err := bind(dataset.Query{Filter: dataset.MustFilter("day = 1 AND age = 2")})
 	require.NoError(t, err)
-	require.Equal(t, plan.Columns{Training: []int{1, 2}, Staging: [][]int{{1, 3}}}, b.Ranges())
+	require.Equal(t, plan.Columns{Training: []int{1, 2}, Staging: [][]int{{1, 3}}}, b.ValueRanges())
 	_, err = bind(dataset.Query{Filter: dataset.MustFilter("dya = 1")})
 	require.ErrorContains(t, err, `did you mean "day"?`)
 	e.PointInTime = &dataset.PointInTime{Training: "day", Staging: "day", Tolerance: time.Hour}
@@ -38,8 +38,8 @@ func TestReads(t *testing.T) {
 		e.Strategy = strategy
 		b, err = bind(dataset.Query{})
 		require.NoError(t, err)
-		require.ElementsMatch(t, want.Training, b.Ranges().Training, strategy)
-		require.Equal(t, want.Staging, b.Ranges().Staging, strategy)
+		require.ElementsMatch(t, want.Training, b.ValueRanges().Training, strategy)
+		require.Equal(t, want.Staging, b.ValueRanges().Staging, strategy)
 	}
 	e = entry()
 	for query, want := range map[*dataset.Query]plan.Columns{

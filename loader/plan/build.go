@@ -3,10 +3,8 @@ package plan
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/penstock/penstock/internal/bucket"
 	"github.com/penstock/penstock/internal/expr"
@@ -52,14 +50,14 @@ func Build(b *Bound, files Files, q dataset.Query) (*Plan, error) {
 	}
 	p.sort(files.Training.Files)
 	for i := range r.Staging {
-		s, err := p.match(i, files, q)
+		s, err := p.matchStaging(i, files, q)
 		if err != nil {
 			return nil, err
 		}
 		p.Staging = append(p.Staging, s)
 	}
 	p.deal(q.Lanes)
-	p.ID = p.identity()
+	p.ID = p.id()
 	return p, nil
 }
 
@@ -92,39 +90,39 @@ func mayMatch(filter *expr.Filter, t *catalog.Table, f catalog.File) bool {
 	})
 }
 
-// group is the training files of one bucket of one partition of one spec.
+// bucketFiles are the training files of one bucket of one partition of one spec.
 type bucketFiles struct {
 	partition []any
 	bucket    catalog.FileBucket
 	files     []catalog.File
 }
 
-// group divides the training files by spec, partition values and bucket.
+// byBucket divides the training files by spec, partition values and bucket.
 func (p *Plan) byBucket(files []catalog.File) []*bucketFiles {
-	var groups []*bucketFiles
+	var buckets []*bucketFiles
 	at := map[string]*bucketFiles{}
 	var id []byte
 	for _, f := range files {
 		id = appendPartition(fmt.Appendf(id[:0], "%d\n", f.Spec), f.Partition)
-		g := at[string(id)]
-		if g == nil {
-			g = p.newBucketFiles(f)
-			at[string(id)] = g
-			groups = append(groups, g)
+		b := at[string(id)]
+		if b == nil {
+			b = p.newBucketFiles(f)
+			at[string(id)] = b
+			buckets = append(buckets, b)
 		}
-		g.files = append(g.files, f)
+		b.files = append(b.files, f)
 	}
-	return groups
+	return buckets
 }
 
 func (p *Plan) newBucketFiles(f catalog.File) *bucketFiles {
 	t := p.Relation.Training
-	g := &bucketFiles{partition: f.Partition}
+	b := &bucketFiles{partition: f.Partition}
 	if i := p.bucketField(f.Spec); i >= 0 {
-		g.bucket, _ = t.BucketOf(f, t.Specs[f.Spec][i].Source)
-		g.partition = slices.Concat(f.Partition[:i:i], f.Partition[i+1:])
+		b.bucket, _ = t.BucketOf(f, t.Specs[f.Spec][i].Source)
+		b.partition = slices.Concat(f.Partition[:i:i], f.Partition[i+1:])
 	}
-	return g
+	return b
 }
 
 // bucketField returns the index of the partition field that orders splits:
@@ -145,23 +143,23 @@ func (p *Plan) bucketField(spec int) int {
 	return slices.IndexFunc(t.Specs[spec], func(f catalog.PartitionField) bool { return f.Transform.Kind == catalog.Bucket })
 }
 
-// cut divides the rows of each group into splits of SplitRows, in the order
+// cut divides the rows of each bucket into splits of SplitRows, in the order
 // of its files, within a file where need be. Where repeated rows are dropped,
-// a group is one split: its rows must meet each other.
-func (p *Plan) cut(groups []*bucketFiles) []Split {
-	splits := make([]Split, 0, len(groups))
-	for _, g := range groups {
-		open := Split{Partition: g.partition, Bucket: g.bucket}
-		for _, f := range g.files {
+// it is one split, in which all of them lie.
+func (p *Plan) cut(buckets []*bucketFiles) []Split {
+	splits := make([]Split, 0, len(buckets))
+	for _, b := range buckets {
+		open := Split{Partition: b.partition, Bucket: b.bucket}
+		for _, f := range b.files {
 			for from := int64(0); from < f.Rows; {
 				to := min(f.Rows, from+SplitRows-open.Rows)
-				if p.whole() {
+				if p.wholeBuckets() {
 					to = f.Rows
 				}
 				open.Files = append(open.Files, FileRange{File: f, From: from, To: to})
 				open.Rows += to - from
 				from = to
-				if open.Rows == SplitRows && !p.whole() {
+				if open.Rows == SplitRows && !p.wholeBuckets() {
 					splits = append(splits, open)
 					open.Files, open.Rows = nil, 0
 				}
@@ -177,6 +175,8 @@ func (p *Plan) cut(groups []*bucketFiles) []Split {
 	return splits
 }
 
+// splitID names a split by its files and rows. Shuffles hash it, so that its
+// form is part of the order that a seed gives.
 func splitID(files []FileRange) string {
 	var text []byte
 	for _, f := range files {
@@ -218,36 +218,4 @@ func (p *Plan) sampled(s Split) bool {
 	column, _ := p.Relation.Training.Field(p.Sample.Columns[0])
 	b, ok := p.Relation.Training.BucketOf(s.Files[0].File, column.ID)
 	return !ok || bucket.MayHold(int32(b.ID), b.Of, p.Sample.From, p.Sample.To)
-}
-
-// identity hashes all that the plan depends on, and what came out of it, so
-// that two servers that disagree are found out before a row is sent.
-func (p *Plan) identity() string {
-	var text strings.Builder
-	pin, _ := json.Marshal(p.Pin) //nolint:errchkjson // strings and numbers alone
-	fmt.Fprintf(&text, "algorithm %d\ndataset %s\npin %s\nfilter %q\norder %s %s %d %d\nlanes %d\n",
-		Algorithm, p.Digest, pin, p.QueryFilter, p.Order, p.Shuffle, p.Seed, p.Epoch, len(p.Lanes))
-	if p.SampleText != "" {
-		fmt.Fprintf(&text, "sample %q\n", p.SampleText)
-	}
-	for _, l := range p.Lanes {
-		for _, piece := range l.Ranges {
-			fmt.Fprintf(&text, "%s %d %d %v\n", p.Splits[piece.Split].ID, piece.From, piece.To, p.Splits[piece.Split].Groups)
-		}
-		fmt.Fprintln(&text)
-	}
-	p.writePlaces(&text)
-	for _, s := range p.Staging {
-		for _, class := range s.Groups {
-			for _, f := range class.Files {
-				fmt.Fprintf(&text, "%q\n", f.Location)
-			}
-			fmt.Fprintln(&text)
-		}
-		if len(s.Groups) == 0 {
-			fmt.Fprintln(&text)
-		}
-	}
-	sum := sha256.Sum256([]byte(text.String()))
-	return hex.EncodeToString(sum[:16])
 }

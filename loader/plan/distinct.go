@@ -2,20 +2,18 @@ package plan
 
 import (
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// whole says that a partition's bucket is never cut: neither into several
+// wholeBuckets says that a partition's bucket is never cut: neither into several
 // splits nor between lanes.
-func (p *Plan) whole() bool { return p.Relation.Distinct != nil }
+func (p *Plan) wholeBuckets() bool { return p.Relation.Distinct != nil }
 
-// checkDistinct makes sure that repeated rows meet in one split: all their
+// checkDistinct makes sure that repeated rows lie in one split: all their
 // partition values must follow from the columns that tell rows apart.
 func (p *Plan) checkDistinct(files []catalog.File) error {
 	d := p.Relation.Distinct
@@ -66,20 +64,6 @@ func (p *Plan) checkWritten(q dataset.Query) error {
 		}
 	}
 	return nil
-}
-
-// writePlaces adds to the plan's identity in which order distinct takes the
-// files of splits, where that is another than the order of their rows.
-func (p *Plan) writePlaces(text *strings.Builder) {
-	if p.Relation.Distinct == nil {
-		return
-	}
-	for i, split := range p.Splits {
-		places := p.Training(Range{Split: i, To: split.Rows}).Places()
-		for _, location := range slices.Sorted(maps.Keys(places)) {
-			fmt.Fprintf(text, "%q %d\n", location, places[location])
-		}
-	}
 }
 
 func refuseDistinct(format string, args ...any) *fault.Error {

@@ -9,7 +9,7 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// listed bounds how many splits and pieces an explain text lists in full.
+// listed bounds how many splits and ranges an explain text lists in full.
 const listed = 64
 
 // String returns the explain text: what is read, in which order, and why. It
@@ -72,7 +72,7 @@ func (p *Plan) explainTraining(b *strings.Builder) {
 		fmt.Fprintf(b, "  %s\n", distinctText(d))
 	}
 	if p.PostJoin != nil {
-		fmt.Fprintf(b, "  filter after the joins %s\n", p.PostJoin)
+		fmt.Fprintf(b, "  post-join filter %s\n", p.PostJoin)
 	}
 	fmt.Fprintf(b, "  reads %s, %s, %s", counted(len(p.Splits), "split"), counted(len(files), "file"), bytesText(bytes))
 	if p.Pruned.Files > 0 {
@@ -114,12 +114,12 @@ func (p *Plan) explainSplits(b *strings.Builder) {
 			fmt.Fprintf(b, " bucket %d of %d", s.Bucket.ID, s.Bucket.Of)
 		}
 		fmt.Fprintf(b, ", %s, %s", counted(s.Rows, "row"), counted(len(s.Files), "file"))
-		for k, class := range s.Groups {
-			if class == resolve.NoGroup {
+		for k, group := range s.Groups {
+			if group == resolve.NoGroup {
 				fmt.Fprintf(b, "; %s none", p.Relation.Staging[k].Name)
 				continue
 			}
-			fmt.Fprintf(b, "; %s class %d, %s", p.Relation.Staging[k].Name, class, counted(len(p.Staging[k].Groups[class].Files), "file"))
+			fmt.Fprintf(b, "; %s file group %d, %s", p.Relation.Staging[k].Name, group, counted(len(p.Staging[k].Groups[group].Files), "file"))
 		}
 		b.WriteString("\n")
 	}
@@ -155,13 +155,13 @@ func (p *Plan) explainLanes(b *strings.Builder) {
 			bytesText(decoded*largest), bytesText(largest), decoded)
 	}
 	for i, l := range p.Lanes {
-		fmt.Fprintf(b, "  %d: %s in %s:", i, counted(l.Rows, "row"), counted(len(l.Ranges), "piece"))
-		for k, piece := range l.Ranges {
+		fmt.Fprintf(b, "  %d: %s in %s:", i, counted(l.Rows, "row"), counted(len(l.Ranges), "range"))
+		for k, r := range l.Ranges {
 			if k == listed {
 				fmt.Fprintf(b, " … %d more", len(l.Ranges)-listed)
 				break
 			}
-			fmt.Fprintf(b, " %d[%d:%d]", piece.Split, piece.From, piece.To)
+			fmt.Fprintf(b, " %d[%d:%d]", r.Split, r.From, r.To)
 		}
 		b.WriteString("\n")
 	}

@@ -37,11 +37,11 @@ func (p *Plan) explainStaging(b *strings.Builder, i int) {
 	p.explainLayout(b, i)
 	p.explainUnaligned(b, i)
 	fmt.Fprintf(b, "  reads %s, %s, each once while it is kept; amplification %.2f of %s",
-		counted(use.Groups, "class"), bytesText(use.Once), use.Amplification(), bytesText(use.Stored))
+		counted(use.Groups, "file group"), bytesText(use.Once), use.Amplification(), bytesText(use.Stored))
 	if use.Read > use.Once {
-		fmt.Fprintf(b, "; up to %.2f if memory and local disk keep none", use.Worst())
+		fmt.Fprintf(b, "; up to %.2f if memory and local disk keep none", use.worst())
 	}
-	fmt.Fprintf(b, "\n  memory about %s: the largest class, %s of files with %s, times %d for decoding\n\n",
+	fmt.Fprintf(b, "\n  memory about %s: the largest file group, %s of files with %s, times %d for decoding\n\n",
 		bytesText(use.Largest.Memory()), bytesText(use.Largest.Bytes), counted(use.Largest.Rows, "row"), decoded)
 }
 
@@ -138,7 +138,7 @@ func orderText(t *catalog.Table, order catalog.SortOrder) string {
 func (p *Plan) explainLayout(b *strings.Builder, i int) {
 	s, r := p.Staging[i], p.Relation.Staging[i]
 	if s.Aligned != "" {
-		fmt.Fprintf(b, "  align %s: a training partition meets %s\n", alignText(r), s.Aligned)
+		fmt.Fprintf(b, "  align %s: a training partition takes %s\n", alignText(r), s.Aligned)
 	}
 	for _, pairing := range s.Layout {
 		b.WriteString("  match")
@@ -150,8 +150,8 @@ func (p *Plan) explainLayout(b *strings.Builder, i int) {
 	if r.Time != nil {
 		fmt.Fprintf(b, "  match by time: files whose %s lies within the tolerance\n", r.Time.Staging.Name)
 	}
-	if s.Joined {
-		b.WriteString("  classes share files and the table is small: they are joined into one\n")
+	if s.Merged {
+		b.WriteString("  file groups share files and the table is small: they are merged\n")
 	}
 }
 
@@ -180,6 +180,6 @@ func pairingText(p Pairing, r resolve.Staging) string {
 
 func (p *Plan) explainUnaligned(b *strings.Builder, i int) {
 	if u := p.Staging[i].Unaligned; u.Partitions > 0 {
-		fmt.Fprintf(b, "  training partitions that meet none: %d, with %s, which are missing\n", u.Partitions, counted(u.Rows, "row"))
+		fmt.Fprintf(b, "  training partitions without one: %d, with %s, which are missing\n", u.Partitions, counted(u.Rows, "row"))
 	}
 }

@@ -185,7 +185,7 @@ func TestPartitionsWithoutOneToMeetAreCounted(t *testing.T) {
 			require.Equal(t, int64(1), f.File.Partition[0])
 		}
 	}
-	require.Contains(t, p.String(), "training partitions that meet none: 3, with 600 rows")
+	require.Contains(t, p.String(), "training partitions without one: 3, with 600 rows")
 	e.Align.Lag.Count = 2
 	other, err := joined(homefeed(e), tables, files, dataset.Query{})
 	require.NoError(t, err)
@@ -389,7 +389,7 @@ func TestAmplificationIsLimited(t *testing.T) {
 	tables, files := overlapping(mib)
 	p, err := joined(homefeed(entry()), tables, files, dataset.Query{})
 	require.NoError(t, err)
-	require.True(t, p.Staging[0].Joined)
+	require.True(t, p.Staging[0].Merged)
 	require.Len(t, p.Staging[0].Groups, 1)
 	require.Len(t, p.Staging[0].Groups[0].Files, 9)
 	require.InDelta(t, 1, p.StagingUse(0).Amplification(), 0)
@@ -398,7 +398,7 @@ func TestAmplificationIsLimited(t *testing.T) {
 	wide.MaxAmplification = 5
 	p, err = joined(homefeed(wide), tables, files, dataset.Query{})
 	require.NoError(t, err)
-	require.False(t, p.Staging[0].Joined)
+	require.False(t, p.Staging[0].Merged)
 	require.Len(t, p.Staging[0].Groups, 8)
 	require.InDelta(t, 4.5, p.StagingUse(0).Amplification(), 0)
 
@@ -431,7 +431,7 @@ func TestJoinedClassesKeepPartitionsApart(t *testing.T) {
 	e.Align, e.MaxAmplification = &dataset.Align{Training: "day", Staging: "day", Rule: dataset.AlignSame}, 1
 	p, err := joined(homefeed(e), tables, files, dataset.Query{})
 	require.NoError(t, err)
-	require.True(t, p.Staging[0].Joined)
+	require.True(t, p.Staging[0].Merged)
 	require.Len(t, p.Staging[0].Groups, 2)
 	for _, s := range p.Splits {
 		source := p.Group(0, s.Groups[0])

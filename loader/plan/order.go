@@ -32,8 +32,8 @@ type rank struct {
 // Where files have several partition specs, the fields that all of them have
 // come first, then the specs, then the other fields. Shuffled goes by bucket
 // digits first, each digit's values permuted by seed and epoch, then by
-// permuted partitions, then by permuted splits: days mix, and a class is read
-// once. The null bucket is the last of its siblings.
+// permuted partitions, then by permuted splits: days mix, and a file group is
+// read once. The null bucket is the last of its siblings.
 func (p *Plan) sort(files []catalog.File) {
 	s := sorter{plan: p, specs: p.specOrders(files), permutations: map[[2]int][]int{}}
 	ranks := make(map[string]rank, len(p.Splits))
@@ -97,10 +97,14 @@ func (s *sorter) permuted(place, values int) []int {
 	return permutation
 }
 
+// shuffleRules is the version of the rules of shuffles. Another one would give
+// every seed another order.
+const shuffleRules = 1
+
 // mix hashes words with the seed and the epoch: the one source of randomness,
-// the same on every machine and in every version of Algorithm.
+// the same on every machine.
 func (p *Plan) mix(words ...string) []byte {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%d %d %d %q", Algorithm, p.Seed, p.Epoch, words))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d %d %d %q", shuffleRules, p.Seed, p.Epoch, words))
 	return sum[:8]
 }
 
@@ -127,7 +131,7 @@ func (p *Plan) deal(n int) {
 	}
 	p.Lanes = make([]Lane, n)
 	quota := func(lane int) int64 {
-		if p.whole() {
+		if p.wholeBuckets() {
 			return p.Rows
 		}
 		q := p.Rows / int64(n)

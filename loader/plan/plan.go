@@ -8,8 +8,9 @@ import (
 )
 
 // Algorithm is the version of the rules by which splits are cut, ordered and
-// dealt to lanes. It changes whenever an old plan would come out otherwise.
-const Algorithm = 1
+// dealt to lanes, and plans are named. It changes whenever an old plan would
+// come out otherwise. Since 2 a plan's id is the digest of a value.
+const Algorithm = 2
 
 // SplitRows is the row target of a split.
 const SplitRows = 1 << 20
@@ -47,9 +48,9 @@ type Staging struct {
 	Groups    []FileGroup
 	Pruned    int       // files that the staging filter left out
 	Layout    []Pairing // how its files were matched, for people
-	Aligned   string    // which partition a training partition meets, for people; "" if any
+	Aligned   string    // which partition a training partition is aligned with, for people; "" if any
 	Unaligned Unaligned
-	Joined    bool // file groups that share files were made one, as the table is small
+	Merged    bool // file groups that shared files were merged, as the table is small
 
 	checked []catalog.Field
 }

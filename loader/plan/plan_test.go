@@ -224,11 +224,11 @@ func requireDealt(t *testing.T, p *plan.Plan, l int) {
 					best = lane
 				}
 			}
-			piece := p.Lanes[best].Ranges[next[best]]
-			require.Equal(t, plan.Range{Split: i, From: at, To: min(s.Rows, at+quota(best)-given[best])}, piece)
-			given[best] += piece.To - piece.From
+			got := p.Lanes[best].Ranges[next[best]]
+			require.Equal(t, plan.Range{Split: i, From: at, To: min(s.Rows, at+quota(best)-given[best])}, got)
+			given[best] += got.To - got.From
 			next[best]++
-			at = piece.To
+			at = got.To
 		}
 	}
 	for i := range l {
@@ -237,14 +237,14 @@ func requireDealt(t *testing.T, p *plan.Plan, l int) {
 	}
 }
 
-func TestPiecesCoverTheirSplits(t *testing.T) {
+func TestRangesCoverTheirSplits(t *testing.T) {
 	t.Parallel()
 	files := []catalog.File{file("a", int64(1), int64(0), 10, 1), file("b", int64(1), int64(0), 7, 2), file("c", int64(9), int64(0), 4, 2)}
 	p := build(t, training(1), files, dataset.Query{Lanes: 3, Filter: dataset.MustFilter("day < 9")})
 	var got []string
 	for _, l := range p.Lanes {
-		for _, piece := range l.Ranges {
-			for _, f := range p.Training(piece).Files {
+		for _, r := range l.Ranges {
+			for _, f := range p.Training(r).Files {
 				got = append(got, fmt.Sprintf("%s[%d:%d]", f.File.Location, f.From, f.To))
 			}
 		}

@@ -81,7 +81,7 @@ func (s *Sample) inRange(dst []int32, rows arrow.RecordBatch, pass []int32) ([]i
 	for i, name := range s.Columns {
 		at := rows.Schema().FieldIndices(name)
 		if len(at) != 1 {
-			return dst, fault.New(fault.Internal, "a sample by column %s meets a batch with %d columns of that name", name, len(at))
+			return dst, fault.New(fault.Internal, "a sample by column %s finds a batch with %d columns of that name", name, len(at))
 		}
 		columns[i] = rows.Column(at[0])
 	}

@@ -48,8 +48,8 @@ func where(t *testing.T, rows arrow.RecordBatch, text string) *expr.Filter {
 	return bound
 }
 
-// inPieces samples a file batch by batch.
-func inPieces(t *testing.T, s *plan.Sample, rows arrow.RecordBatch, size int, location string) []int32 {
+// inBatches samples a file batch by batch.
+func inBatches(t *testing.T, s *plan.Sample, rows arrow.RecordBatch, size int, location string) []int32 {
 	t.Helper()
 	kept := []int32{}
 	var pass []int32
@@ -82,8 +82,8 @@ func TestSampleOfHashSpaceIsBuckets(t *testing.T) {
 		}
 	}
 	for _, size := range []int{1, 64, 1000, n} {
-		require.Equal(t, want, inPieces(t, s, rows, size, "a"))
-		require.Equal(t, other, inPieces(t, rest, rows, size, "b"))
+		require.Equal(t, want, inBatches(t, s, rows, size, "a"))
+		require.Equal(t, other, inBatches(t, rest, rows, size, "b"))
 	}
 	got, err := s.Keep(nil, rows, want[:2], "a", 0)
 	require.NoError(t, err)
@@ -98,7 +98,7 @@ func TestSampleOfSeveralColumns(t *testing.T) {
 	rows := sampled(t, 4000)
 	s := &plan.Sample{From: 0.75, To: 0.25, Columns: []string{"id", "label"}, Rate: 1}
 	rest := &plan.Sample{From: 0.25, To: 0.75, Columns: s.Columns, Rate: 1}
-	kept, others := inPieces(t, s, rows, 300, "a"), inPieces(t, rest, rows, 300, "a")
+	kept, others := inBatches(t, s, rows, 300, "a"), inBatches(t, rest, rows, 300, "a")
 	require.Len(t, others, 4000-len(kept))
 	require.InDelta(t, 2000, len(kept), 150)
 	require.NotSubset(t, kept, others[:1])
@@ -110,11 +110,11 @@ func TestSampleRate(t *testing.T) {
 	rows := sampled(t, n)
 	s := &plan.Sample{Rate: 0.1, Where: where(t, rows, "label = 0")}
 	require.Equal(t, []string{"label"}, s.Reads())
-	kept := inPieces(t, s, rows, n, "file:///a")
+	kept := inBatches(t, s, rows, n, "file:///a")
 	for _, size := range []int{1, 7, 999} {
-		require.Equal(t, kept, inPieces(t, s, rows, size, "file:///a"))
+		require.Equal(t, kept, inBatches(t, s, rows, size, "file:///a"))
 	}
-	require.NotEqual(t, kept, inPieces(t, s, rows, n, "file:///b"))
+	require.NotEqual(t, kept, inBatches(t, s, rows, n, "file:///b"))
 
 	negatives, of := 0, 0
 	in := map[int32]bool{}
@@ -134,11 +134,11 @@ func TestSampleRate(t *testing.T) {
 	require.InDelta(t, float64(of)/10, negatives, float64(of)/30)
 
 	more := &plan.Sample{Rate: 0.3, Where: s.Where}
-	require.Subset(t, inPieces(t, more, rows, n, "file:///a"), kept, "a higher rate adds rows and drops none")
-	require.Len(t, inPieces(t, &plan.Sample{Rate: 1, Where: s.Where}, rows, n, "a"), n)
-	require.Empty(t, inPieces(t, &plan.Sample{Rate: 0}, rows, n, "a"))
-	require.Len(t, inPieces(t, &plan.Sample{Rate: 0, Where: s.Where}, rows, n, "a"), n-of)
-	require.InDelta(t, n/2, len(inPieces(t, &plan.Sample{Rate: 0.5}, rows, n, "a")), n/20)
+	require.Subset(t, inBatches(t, more, rows, n, "file:///a"), kept, "a higher rate adds rows and drops none")
+	require.Len(t, inBatches(t, &plan.Sample{Rate: 1, Where: s.Where}, rows, n, "a"), n)
+	require.Empty(t, inBatches(t, &plan.Sample{Rate: 0}, rows, n, "a"))
+	require.Len(t, inBatches(t, &plan.Sample{Rate: 0, Where: s.Where}, rows, n, "a"), n-of)
+	require.InDelta(t, n/2, len(inBatches(t, &plan.Sample{Rate: 0.5}, rows, n, "a")), n/20)
 
 	// A filter that drops rows before leaves the lot of the others as it is.
 	few := []int32{}

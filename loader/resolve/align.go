@@ -11,8 +11,8 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// aligned finds, for a training partition, the one staging partition whose
-// rows it may meet. A staging partition is named by its value: an ordinal of
+// aligned finds, for a training partition, the one staging partition that its
+// rows may match. A staging partition is named by its value: an ordinal of
 // the unit, a whole number or a string.
 type aligned struct {
 	rule     dataset.Align
@@ -140,9 +140,9 @@ func compare[T int64 | string](a, b T) int {
 	}
 }
 
-// part is the number of the partition that a staging file lies in; false if
-// its value is null.
-func (a *aligned) part(f catalog.File) (int32, bool) {
+// partOfStaging is the number of the partition that a staging file lies in;
+// false if its value is null.
+func (a *aligned) partOfStaging(f catalog.File) (int32, bool) {
 	p, _ := alignField(a.staging, a.rule.Staging, f) // newAligned saw its error
 	n, ok := a.parts[p.value]
 	return n, ok
@@ -151,8 +151,9 @@ func (a *aligned) part(f catalog.File) (int32, bool) {
 // noPart says that no staging partition is aligned with a training partition.
 const noPart = -1
 
-// of finds the staging partition of a training file; noPart if none exists.
-func (a *aligned) of(f catalog.File) (int32, error) {
+// partFor is the number of the staging partition that is aligned with a training
+// file's; noPart if none exists.
+func (a *aligned) partFor(f catalog.File) (int32, error) {
 	p, err := alignField(a.training, a.rule.Training, f)
 	if err == nil {
 		err = oneColumn(a.training, a.rule.Training, &a.from, p, f)
@@ -179,7 +180,7 @@ func (a *aligned) of(f catalog.File) (int32, error) {
 	return noPart, nil
 }
 
-// words says for people which partition a training partition meets.
+// words says for people which partition a training partition is aligned with.
 func (a *aligned) words() string {
 	least := ""
 	if a.rule.Lag != (dataset.Lag{}) {

@@ -32,8 +32,8 @@ func aligned(name string, b by, values ...any) (*catalog.Table, []catalog.File) 
 	return t, files
 }
 
-func alignedSides(training, staging by, rule dataset.Align, trainingValues, stagingValues []any) sides {
-	s := sides{entry: dataset.Staging{Table: "ml.s", Key: []dataset.KeyPair{{Training: "request_id", Staging: "request_id"}}, Align: &rule}}
+func alignedTables(training, staging by, rule dataset.Align, trainingValues, stagingValues []any) tables {
+	s := tables{entry: dataset.Staging{Table: "ml.s", Key: []dataset.KeyPair{{Training: "request_id", Staging: "request_id"}}, Align: &rule}}
 	s.training, s.trainingFiles = aligned("ml.t", training, trainingValues...)
 	s.staging, s.stagingFiles = aligned("ml.s", staging, stagingValues...)
 	s.entry.Columns = []dataset.Column{}
@@ -50,7 +50,7 @@ func day(text string) int64 {
 	return at.Unix() / 86400
 }
 
-// TestAlign: each training partition meets the one staging partition that its
+// TestAlign: each training partition is aligned with the one staging partition that its
 // rule names, or none.
 //
 // spec: resolve-25, resolve-26, resolve-27
@@ -70,7 +70,7 @@ func TestAlign(t *testing.T) {
 	}{
 		"the same day":                      {days, days, dataset.AlignSame, dataset.Lag{}, int64(5), []any{int64(4), int64(5)}, int64(5)},
 		"the same day is absent":            {days, days, dataset.AlignSame, dataset.Lag{}, int64(6), []any{int64(4), int64(5)}, nil},
-		"a null meets nothing":              {days, days, dataset.AlignSame, dataset.Lag{}, nil, []any{nil, int64(5)}, nil},
+		"a null matches nothing":            {days, days, dataset.AlignSame, dataset.Lag{}, nil, []any{nil, int64(5)}, nil},
 		"a date and its timestamps":         {dates, days, dataset.AlignSame, dataset.Lag{}, int64(-3), []any{int64(-3)}, int64(-3)},
 		"the day of an hour":                {hours, days, dataset.AlignSame, dataset.Lag{}, int64(-1), []any{int64(-1), int64(0)}, int64(-1)},
 		"the month of a day":                {days, months, dataset.AlignSame, dataset.Lag{}, day("2026-03-31"), []any{int64(56*12 + 1), int64(56*12 + 2)}, int64(56*12 + 2)},
@@ -96,7 +96,7 @@ func TestAlign(t *testing.T) {
 		"latest string":                     {text, text, dataset.AlignLatestBefore, dataset.Lag{}, "c", []any{"a", "b", "c"}, "b"},
 		"no staging files":                  {days, days, dataset.AlignLatestBefore, dataset.Lag{}, int64(5), nil, nil},
 	} {
-		s := alignedSides(c.training, c.staging, dataset.Align{Training: "ts", Staging: "part", Rule: c.rule, Lag: c.lag}, []any{c.from}, c.exist)
+		s := alignedTables(c.training, c.staging, dataset.Align{Training: "ts", Staging: "part", Rule: c.rule, Lag: c.lag}, []any{c.from}, c.exist)
 		got := s.names(t)[0]
 		if c.want == nil {
 			require.Nil(t, got, name)
@@ -127,7 +127,7 @@ func TestAlignedPartitionsHoldNoFuture(t *testing.T) {
 			return epoch.Add(time.Duration(v) * time.Hour)
 		}
 	}
-	met := 0
+	matched := 0
 	for seed := range uint64(3000) {
 		r := rand.New(rand.NewPCG(seed, 11))
 		a, b := kinds[r.IntN(4)], kinds[r.IntN(4)]
@@ -147,18 +147,18 @@ func TestAlignedPartitionsHoldNoFuture(t *testing.T) {
 				exist = append(exist, v)
 			}
 		}
-		s := alignedSides(by{a, timestamp()}, by{b, timestamp()}, dataset.Align{Training: "part", Staging: "ts", Rule: rule, Lag: lag}, []any{from}, exist)
+		s := alignedTables(by{a, timestamp()}, by{b, timestamp()}, dataset.Align{Training: "part", Staging: "ts", Rule: rule, Lag: lag}, []any{from}, exist)
 		m, err := s.match(t)
 		require.NoError(t, err)
-		class, _, err := m.Group(s.trainingFiles)
-		if err != nil || class < 0 {
+		group, _, err := m.Group(s.trainingFiles)
+		if err != nil || group < 0 {
 			continue
 		}
-		met++
-		require.Len(t, m.Sets()[class], 1)
-		got, _ := s.stagingFiles[m.Sets()[class][0]].Partition[0].(int64)
+		matched++
+		require.Len(t, m.Sets()[group], 1)
+		got, _ := s.stagingFiles[m.Sets()[group][0]].Partition[0].(int64)
 		end, begin := start(b, got+1), start(a, from)
-		require.False(t, end.After(begin), "%s %d meets %s %d", a, from, b, got)
+		require.False(t, end.After(begin), "%s %d is aligned with %s %d", a, from, b, got)
 		if rule != dataset.AlignLatestBefore {
 			continue
 		}
@@ -168,7 +168,7 @@ func TestAlignedPartitionsHoldNoFuture(t *testing.T) {
 			}
 		}
 	}
-	require.Greater(t, met, 500)
+	require.Greater(t, matched, 500)
 }
 
 // spec: resolve-28, resolve-29
@@ -204,7 +204,7 @@ func TestAlignRefuses(t *testing.T) {
 			}
 			return []any{int64(1)}
 		}
-		s := alignedSides(c.training, c.staging, dataset.Align{Training: "ts", Staging: "ts", Rule: c.rule, Lag: c.lag}, value(c.training), value(c.staging))
+		s := alignedTables(c.training, c.staging, dataset.Align{Training: "ts", Staging: "ts", Rule: c.rule, Lag: c.lag}, value(c.training), value(c.staging))
 		if c.rule == dataset.AlignLag && c.lag == (dataset.Lag{}) {
 			s.entry.Align.Rule = dataset.AlignLag
 		}
@@ -222,7 +222,7 @@ func TestAlignNamesTheFileWithoutTheField(t *testing.T) {
 	days := by{catalog.Day, timestamp()}
 	rule := dataset.Align{Training: "ts", Staging: "ts", Rule: dataset.AlignSame}
 	bare := catalog.File{Location: "bare", Spec: 1}
-	s := alignedSides(days, days, rule, []any{int64(1)}, []any{int64(1)})
+	s := alignedTables(days, days, rule, []any{int64(1)}, []any{int64(1)})
 	s.staging.Specs[1] = nil
 	s.stagingFiles = append(s.stagingFiles, bare)
 	_, err := s.match(t)
@@ -230,7 +230,7 @@ func TestAlignNamesTheFileWithoutTheField(t *testing.T) {
 	require.Equal(t, "bare", fault.As(err).File)
 	require.Contains(t, fault.As(err).Remedy, "ALTER TABLE ml.s ADD PARTITION FIELD ts")
 
-	s = alignedSides(days, days, rule, []any{int64(1)}, []any{int64(1)})
+	s = alignedTables(days, days, rule, []any{int64(1)}, []any{int64(1)})
 	s.training.Specs[1] = nil
 	m, err := s.match(t)
 	require.NoError(t, err)
@@ -238,7 +238,7 @@ func TestAlignNamesTheFileWithoutTheField(t *testing.T) {
 	require.Equal(t, "ml.t", fault.As(err).Table)
 	require.Equal(t, "bare", fault.As(err).File)
 
-	s = alignedSides(days, days, rule, []any{int64(1)}, []any{int64(1)})
+	s = alignedTables(days, days, rule, []any{int64(1)}, []any{int64(1)})
 	s.staging.Specs[1] = catalog.Spec{{ID: 1001, Source: 2, Name: "month", Transform: catalog.Transform{Kind: catalog.Month}}}
 	s.stagingFiles = append(s.stagingFiles, catalog.File{Location: "old", Spec: 1, Partition: []any{int64(1)}})
 	_, err = s.match(t)
@@ -250,7 +250,7 @@ func TestAlignNamesTheFileWithoutTheField(t *testing.T) {
 func TestFinestFieldOfAColumnAligns(t *testing.T) {
 	t.Parallel()
 	days := by{catalog.Day, timestamp()}
-	s := alignedSides(days, days, dataset.Align{Training: "ts", Staging: "ts", Rule: dataset.AlignSame}, []any{int64(40)}, nil)
+	s := alignedTables(days, days, dataset.Align{Training: "ts", Staging: "ts", Rule: dataset.AlignSame}, []any{int64(40)}, nil)
 	s.staging.Specs[0] = catalog.Spec{
 		{ID: 1000, Source: 2, Name: "m", Transform: catalog.Transform{Kind: catalog.Month}},
 		{ID: 1001, Source: 2, Name: "d", Transform: catalog.Transform{Kind: catalog.Day}},
@@ -264,7 +264,7 @@ func TestFinestFieldOfAColumnAligns(t *testing.T) {
 	require.Equal(t, [][]string{{"day 40", "day 41"}}, s.names(t))
 }
 
-// renamed is alignedSides of ten days, in a table whose field of the name day is
+// renamed is alignedTables of ten days, in a table whose field of the name day is
 // made of column ts, although there is a column of that name too. Each file
 // lies in the same day number of ts, and one later of the column.
 func renamed(name string, fields ...catalog.PartitionField) (*catalog.Table, []catalog.File) {
@@ -290,18 +290,18 @@ func TestAlignByAColumnsName(t *testing.T) {
 	misnamed := catalog.PartitionField{ID: 1000, Source: 2, Name: "day", Transform: catalog.Transform{Kind: catalog.Day}}
 	own := catalog.PartitionField{ID: 1001, Source: 3, Name: "date", Transform: catalog.Transform{Kind: catalog.Identity}}
 	for name, want := range map[string]string{"day": "5", "date": "5", "ts": "6"} {
-		s := alignedSides(by{}, by{}, dataset.Align{Training: "part", Staging: name, Rule: dataset.AlignSame}, nil, nil)
+		s := alignedTables(by{}, by{}, dataset.Align{Training: "part", Staging: name, Rule: dataset.AlignSame}, nil, nil)
 		s.training, s.trainingFiles = aligned("ml.t", by{catalog.Day, timestamp()}, int64(6))
 		s.staging, s.stagingFiles = renamed("ml.s", misnamed, own)
 		require.Equal(t, [][]string{{want}}, s.names(t), "staging %s", name)
 
-		s = alignedSides(by{}, by{}, dataset.Align{Training: name, Staging: "part", Rule: dataset.AlignSame}, nil, nil)
+		s = alignedTables(by{}, by{}, dataset.Align{Training: name, Staging: "part", Rule: dataset.AlignSame}, nil, nil)
 		s.training, s.trainingFiles = renamed("ml.t", misnamed, own)
 		s.trainingFiles = s.trainingFiles[5:6]
 		s.staging, s.stagingFiles = aligned("ml.s", by{catalog.Day, timestamp()}, int64(5), int64(6))
 		require.Equal(t, [][]string{{map[string]string{"5": "6", "6": "5"}[want]}}, s.names(t), "training %s", name)
 	}
-	s := alignedSides(by{}, by{}, dataset.Align{Training: "part", Staging: "day", Rule: dataset.AlignSame}, nil, nil)
+	s := alignedTables(by{}, by{}, dataset.Align{Training: "part", Staging: "day", Rule: dataset.AlignSame}, nil, nil)
 	s.training, s.trainingFiles = aligned("ml.t", by{catalog.Day, timestamp()}, int64(6))
 	s.staging, s.stagingFiles = renamed("ml.s", misnamed)
 	_, err := s.match(t)
@@ -329,7 +329,7 @@ func TestAlignByAFieldOfTwoColumns(t *testing.T) {
 		require.ErrorContains(t, err, "in some files it is made of column ts, in others of column day")
 		require.Equal(t, []string{table, "later"}, []string{fault.As(err).Table, fault.As(err).File})
 	}
-	s := alignedSides(by{}, by{}, dataset.Align{Training: "part", Staging: "part", Rule: dataset.AlignSame}, nil, nil)
+	s := alignedTables(by{}, by{}, dataset.Align{Training: "part", Staging: "part", Rule: dataset.AlignSame}, nil, nil)
 	s.training, s.trainingFiles = aligned("ml.t", by{catalog.Day, timestamp()}, int64(6))
 	s.staging, s.stagingFiles = both("ml.s")
 	_, err := s.match(t)

@@ -12,42 +12,21 @@ import (
 const NoGroup = -1
 
 // Match finds the files of one staging table that may hold the keys of given
-// training rows. Equal sets of files are one class, numbered as they are asked
-// for; where both tables have one layout with one bucket pair, classes are the
-// residues modulo its Modulus. It is used by one goroutine.
+// training rows. Equal sets of files are one file group, numbered as they are
+// asked for; where both tables have one layout with one bucket pair, file groups
+// are the residues modulo its Modulus. It is used by one goroutine.
 type Match struct {
 	staging  Staging
 	training *catalog.Table
-	files    []catalog.File // that the staging filter left
-	facts    []facts        // of each
-	specs    []int          // of the files, ascending
-	align    *aligned       // nil: partitions are not aligned
-	pairings map[int][]*Pairing
-	classes  map[string]int // by the set of files
-	known    map[string]int // classes by what tells training rows apart
-	sets     [][]int32
-	text     []byte // scratch
-}
-
-// facts are what manifests say of one staging file.
-type facts struct {
-	keys []interval // per key column, by partition values; nil if they say nothing
-	full []interval // the same, narrowed by statistics; nil if they say nothing
-	time interval   // of a point-in-time rule
-	part int32      // that alignment goes by
-	none bool       // no row can match
-}
-
-// Pairing is how training files of one partition spec find staging files of
-// another.
-type Pairing struct {
-	Training, Staging int          // the specs' ids
-	Buckets           []BucketPair // key columns that both bucket
-	Partitions        bool         // partition values of key columns narrow the match
-	Statistics        bool         // value ranges of key columns do, as no bucket does
-
-	files   map[string][]int32 // staging files by their aligned partition and residues
-	ladders map[string]ladder  // the same, by their first key; made when they are asked for
+	files    []catalog.File     // that the staging filter left
+	facts    []fileFacts        // of each
+	specs    []int              // of the files, ascending
+	align    *aligned           // nil: partitions are not aligned
+	pairings map[int][]*Pairing // by training spec; one for each of specs
+	groups   map[string]int     // by the set of files
+	known    map[string]int     // file groups by what tells training rows apart
+	sets     [][]int32          // the files of each file group
+	text     []byte             // scratch
 }
 
 // NewMatch prepares matching for one staging entry of a relation: training
@@ -58,7 +37,7 @@ func NewMatch(r *Relation, staging int, training, all, kept []catalog.File) (*Ma
 	s := r.Staging[staging]
 	m := &Match{
 		staging: s, training: r.Training, files: kept,
-		pairings: map[int][]*Pairing{}, classes: map[string]int{}, known: map[string]int{},
+		pairings: map[int][]*Pairing{}, groups: map[string]int{}, known: map[string]int{},
 	}
 	if s.Align != nil {
 		var err error
@@ -72,201 +51,70 @@ func NewMatch(r *Relation, staging int, training, all, kept []catalog.File) (*Ma
 	}
 	slices.Sort(m.specs)
 	m.specs = slices.Compact(m.specs)
-	m.seed(training)
+	m.numberByResidue(training)
 	return m, nil
 }
 
-// whole says that the table is searched as one, whatever its layout.
-func (m *Match) whole() bool { return m.staging.whole() }
-
-// whole says that the layout of the keys narrows nothing: the entry broadcasts
-// its table, or a custom strategy searches it, which may find keys that are not
-// equal.
-func (s Staging) whole() bool { return s.Strategy.Whole() }
-
-// factsOf collects what is known of a staging file.
-func (m *Match) factsOf(f catalog.File) facts {
-	var out facts
-	spec := m.staging.Pinned.Specs[f.Spec]
-	keys, full := make([]interval, len(m.staging.Keys)), make([]interval, len(m.staging.Keys))
-	for i, k := range m.staging.Keys {
-		values := statistics(f, k.Staging)
-		keys[i] = within(spec, f.Partition, k.Staging)
-		full[i] = keys[i].and(values)
-		out.none = out.none || full[i].empty
-		if keys[i].bounded() && !m.whole() {
-			out.keys = keys
-		}
-		if values.bounded() && !m.whole() {
-			out.full = full
-		}
-	}
-	if t := m.staging.Time; t != nil {
-		out.time = within(spec, f.Partition, t.Staging).and(statistics(f, t.Staging))
-		out.none = out.none || out.time.empty
-	}
-	if m.align != nil {
-		part, ok := m.align.part(f)
-		out.part, out.none = part, out.none || !ok
-	}
-	return out
-}
-
-// within is what the partition values of a file say of a column.
-func within(spec catalog.Spec, partition []any, column catalog.Field) interval {
-	var out interval
-	for i, p := range spec {
-		if p.Source == column.ID {
-			out = out.and(partitioned(p, partition[i], column))
-		}
-	}
-	return out
-}
-
-// pair returns how training files of a spec find the staging files.
-func (m *Match) pair(training int) []*Pairing {
-	if pairings, ok := m.pairings[training]; ok {
-		return pairings
-	}
-	pairings := make([]*Pairing, 0, len(m.specs))
-	for _, spec := range m.specs {
-		p := &Pairing{Training: training, Staging: spec, files: map[string][]int32{}, ladders: map[string]ladder{}}
-		if !m.whole() {
-			p.Buckets = bucketPairs(m.staging.Keys, m.training.Specs[training], m.staging.Pinned.Specs[spec])
-		}
-		for i, f := range m.files {
-			if f.Spec != spec || m.facts[i].none {
-				continue
-			}
-			p.Partitions = p.Partitions || m.facts[i].keys != nil
-			p.Statistics = p.Statistics || m.facts[i].full != nil && len(p.Buckets) == 0
-			m.text = binary.AppendVarint(m.text[:0], int64(m.facts[i].part))
-			for _, b := range p.Buckets {
-				m.text = binary.AppendVarint(m.text, int64(m.staging.Pinned.Specs[spec][b.at].Bucket(f.Partition[b.at]).ID%b.Modulus))
-			}
-			p.files[string(m.text)] = append(p.files[string(m.text)], int32(i))
-		}
-		pairings = append(pairings, p)
-	}
-	m.pairings[training] = pairings
-	return pairings
-}
-
-// seed numbers the classes by their residues where both tables have one
-// layout, and nothing but one pair of buckets tells rows apart.
-func (m *Match) seed(training []catalog.File) {
+// numberByResidue numbers the file groups by their residues where both tables
+// have one layout, and nothing but one pair of buckets tells rows apart.
+func (m *Match) numberByResidue(training []catalog.File) {
 	if len(training) == 0 || len(m.specs) != 1 || m.align != nil || m.staging.Time != nil ||
 		slices.ContainsFunc(training, func(f catalog.File) bool { return f.Spec != training[0].Spec }) {
 		return
 	}
-	p := m.pair(training[0].Spec)[0]
+	p := m.pairingsOf(training[0].Spec)[0]
 	if len(p.Buckets) != 1 || p.Partitions {
 		return
 	}
 	for r := range p.Buckets[0].Modulus {
-		key := binary.AppendVarint(binary.AppendVarint(nil, 0), int64(r))
-		m.known[string(binary.AppendVarint(nil, int64(p.Training)))+string(key)] = r
-		m.sets = append(m.sets, p.files[string(key)])
+		residues := binary.AppendVarint(binary.AppendVarint(nil, 0), int64(r))
+		m.known[string(binary.AppendVarint(nil, int64(p.Training)))+string(residues)] = r
+		m.sets = append(m.sets, p.files[string(residues)])
 	}
-}
-
-// rows is what is known of the training rows of one split.
-type rows struct {
-	keys, full []interval // per key column, as in facts
-	time       interval   // the times of staging rows that they can meet
-	part       int32
 }
 
 // Group returns the file group of the training rows of files of one partition,
 // or NoGroup; and whether a staging partition is aligned with theirs, which is
 // true if nothing is aligned.
-func (m *Match) Group(files []catalog.File) (class int, exists bool, err error) {
-	var r rows
+func (m *Match) Group(files []catalog.File) (group int, exists bool, err error) {
+	var rows splitFacts
 	if m.align != nil {
-		if r.part, err = m.align.of(files[0]); err != nil || r.part == noPart {
+		if rows.part, err = m.align.partFor(files[0]); err != nil || rows.part == noPart {
 			return NoGroup, false, err
 		}
 	}
-	pairings := m.pair(files[0].Spec)
-	if !m.describe(&r, files) || len(pairings) == 0 {
+	pairings := m.pairingsOf(files[0].Spec)
+	if !m.describe(&rows, files) || len(pairings) == 0 {
 		return NoGroup, true, nil
 	}
 	m.text = binary.AppendVarint(m.text[:0], int64(files[0].Spec))
 	for _, p := range pairings {
-		m.text = m.residues(m.text, p, r.part, files[0])
-		if p.Partitions || p.Statistics {
-			for k := range m.staging.Keys {
-				m.text = r.of(p)[k].append(m.text)
+		m.text = m.appendResidues(m.text, p, rows.part, files[0])
+		if p.comparesKeys() {
+			for _, key := range p.keysOfRows(rows) {
+				m.text = key.append(m.text)
 			}
 		}
 	}
 	if m.staging.Time != nil {
-		m.text = r.time.append(m.text)
+		m.text = rows.time.append(m.text)
 	}
-	if class, ok := m.known[string(m.text)]; ok {
-		return class, true, nil
+	if group, ok := m.known[string(m.text)]; ok {
+		return group, true, nil
 	}
 	known := string(m.text)
-	class = m.intern(m.find(pairings, r, files[0]))
-	m.known[known] = class
-	return class, true, nil
-}
-
-// of returns what a pairing compares.
-func (r rows) of(p *Pairing) []interval {
-	if p.Statistics {
-		return r.full
-	}
-	return r.keys
-}
-
-// residues appends what selects the staging files of a pairing.
-func (m *Match) residues(text []byte, p *Pairing, part int32, f catalog.File) []byte {
-	text = binary.AppendVarint(text, int64(part))
-	for _, b := range p.Buckets {
-		id := m.training.Specs[p.Training][b.training].Bucket(f.Partition[b.training]).ID
-		text = binary.AppendVarint(text, int64(id%b.Modulus))
-	}
-	return text
-}
-
-// describe collects what is known of training rows; false if none can match.
-func (m *Match) describe(r *rows, files []catalog.File) bool {
-	spec, partition := m.training.Specs[files[0].Spec], files[0].Partition
-	for _, k := range m.staging.Keys {
-		parts := within(spec, partition, k.Training)
-		full := parts.and(union(files, k.Training))
-		if full.empty {
-			return false
-		}
-		r.keys, r.full = append(r.keys, parts), append(r.full, full)
-	}
-	if t := m.staging.Time; t != nil {
-		span := within(spec, partition, t.Training).and(union(files, t.Training))
-		if span.empty {
-			return false
-		}
-		r.time = interval{low: moved(span.low, -t.reach()), high: span.high}
-	}
-	return true
-}
-
-// union is the interval of a column's values in several files.
-func union(files []catalog.File, column catalog.Field) interval {
-	out := interval{empty: true}
-	for _, f := range files {
-		out = out.or(statistics(f, column))
-	}
-	return out
+	group = m.groupOf(m.find(pairings, rows, files[0]))
+	m.known[known] = group
+	return group, true, nil
 }
 
 // find lists the staging files that training rows may match, ascending.
-func (m *Match) find(pairings []*Pairing, r rows, f catalog.File) []int32 {
+func (m *Match) find(pairings []*Pairing, rows splitFacts, f catalog.File) []int32 {
 	var found []int32
 	for _, p := range pairings {
-		m.text = m.residues(m.text[:0], p, r.part, f)
-		for _, i := range m.near(p, r) {
-			if m.mayMatch(p, r, &m.facts[i]) {
+		m.text = m.appendResidues(m.text[:0], p, rows.part, f)
+		for _, i := range m.candidates(p, m.text, rows) {
+			if m.mayMatch(p, rows, &m.facts[i]) {
 				found = append(found, i)
 			}
 		}
@@ -275,48 +123,22 @@ func (m *Match) find(pairings []*Pairing, r rows, f catalog.File) []int32 {
 	return found
 }
 
-// near returns the staging files of the residues in m.text, without some that
-// cannot match by their first key.
-func (m *Match) near(p *Pairing, r rows) []int32 {
-	if !p.Partitions && !p.Statistics {
-		return p.files[string(m.text)]
-	}
-	l, ok := p.ladders[string(m.text)]
-	if !ok {
-		l = newLadder(p.files[string(m.text)], func(i int32) interval {
-			if keys := m.facts[i].of(p); keys != nil {
-				return keys[0]
-			}
-			return interval{}
-		})
-		p.ladders[string(m.text)] = l
-	}
-	return l.near(r.of(p)[0])
-}
-
-// of returns what a pairing compares.
-func (f *facts) of(p *Pairing) []interval {
-	if p.Statistics && f.full != nil {
-		return f.full
-	}
-	return f.keys
-}
-
 // mayMatch compares what is known of training rows and of a staging file.
-func (m *Match) mayMatch(p *Pairing, r rows, f *facts) bool {
-	if m.staging.Time != nil && !m.whole() && !r.time.overlaps(f.time) {
+func (m *Match) mayMatch(p *Pairing, rows splitFacts, f *fileFacts) bool {
+	if m.staging.Time != nil && !m.staging.searchedWhole() && !rows.time.overlaps(f.time) {
 		return false
 	}
-	for k, theirs := range f.of(p) {
-		if !r.of(p)[k].overlaps(theirs) {
+	for k, key := range p.keysOfFile(f) {
+		if !p.keysOfRows(rows)[k].overlaps(key) {
 			return false
 		}
 	}
 	return true
 }
 
-// intern returns the class of a set of files.
-func (m *Match) intern(files []int32) int {
+// groupOf returns the file group of a set of files, a new one if no rows had
+// that set before.
+func (m *Match) groupOf(files []int32) int {
 	if len(files) == 0 {
 		return NoGroup
 	}
@@ -324,25 +146,25 @@ func (m *Match) intern(files []int32) int {
 	for _, i := range files {
 		m.text = binary.LittleEndian.AppendUint32(m.text, uint32(i))
 	}
-	class, ok := m.classes[string(m.text)]
+	group, ok := m.groups[string(m.text)]
 	if !ok {
-		class = len(m.sets)
-		m.classes[string(m.text)] = class
+		group = len(m.sets)
+		m.groups[string(m.text)] = group
 		m.sets = append(m.sets, files)
 	}
-	return class
+	return group
 }
 
-// Sets returns the files of each class so far, as ascending positions in the
-// kept files. They must not be changed.
+// Sets returns the files of each file group so far, as ascending positions in
+// the kept files. They must not be changed.
 func (m *Match) Sets() [][]int32 { return m.sets }
 
 // Layout returns how training files of the given spec find staging files.
 func (m *Match) Layout(training int) []Pairing {
 	layout := make([]Pairing, 0, len(m.specs))
-	for _, p := range m.pair(training) {
+	for _, p := range m.pairingsOf(training) {
 		public := *p
-		public.files, public.ladders = nil, nil
+		public.files, public.indexes = nil, nil
 		layout = append(layout, public)
 	}
 	return layout
@@ -353,12 +175,12 @@ func (m *Match) Partition(f catalog.File) string {
 	if m.align == nil {
 		return ""
 	}
-	p, _ := alignField(m.training, m.align.rule.Training, f) // Class saw its error
+	p, _ := alignField(m.training, m.align.rule.Training, f) // Group saw its error
 	return fmt.Sprint(p.unit, p.value)
 }
 
-// Aligned says for people which staging partition a training partition meets;
-// "" if nothing is aligned.
+// Aligned says for people which staging partition a training partition is
+// aligned with; "" if nothing is aligned.
 func (m *Match) Aligned() string {
 	if m.align == nil {
 		return ""

@@ -16,14 +16,14 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// sides are two tables whose files are matched by one staging entry.
-type sides struct {
+// tables are two tables whose files are matched by one staging entry.
+type tables struct {
 	training, staging           *catalog.Table
 	trainingFiles, stagingFiles []catalog.File
 	entry                       dataset.Staging
 }
 
-func (s sides) relation(t *testing.T) *resolve.Relation {
+func (s tables) relation(t *testing.T) *resolve.Relation {
 	t.Helper()
 	d := dataset.Dataset{Name: "d", Training: dataset.Training{Table: s.training.Name}, Staging: []dataset.Staging{s.entry}}.Defaults()
 	r, err := resolve.Bind(d, s.training, []*catalog.Table{s.staging})
@@ -31,29 +31,29 @@ func (s sides) relation(t *testing.T) *resolve.Relation {
 	return r
 }
 
-func (s sides) match(t *testing.T) (*resolve.Match, error) {
+func (s tables) match(t *testing.T) (*resolve.Match, error) {
 	t.Helper()
 	return resolve.NewMatch(s.relation(t), 0, s.trainingFiles, s.stagingFiles, s.stagingFiles)
 }
 
 // names returns the staging files that each training file is matched with; nil
 // is NoClass.
-func (s sides) names(t *testing.T) [][]string {
+func (s tables) names(t *testing.T) [][]string {
 	t.Helper()
 	m, err := s.match(t)
 	require.NoError(t, err)
-	classes := make([]int, len(s.trainingFiles))
+	groups := make([]int, len(s.trainingFiles))
 	for i := range s.trainingFiles {
-		classes[i], _, err = m.Group(s.trainingFiles[i : i+1])
+		groups[i], _, err = m.Group(s.trainingFiles[i : i+1])
 		require.NoError(t, err)
 	}
-	all := make([][]string, len(classes))
-	for i, class := range classes {
-		if class == resolve.NoGroup {
+	all := make([][]string, len(groups))
+	for i, group := range groups {
+		if group == resolve.NoGroup {
 			continue
 		}
 		all[i] = []string{}
-		for _, f := range m.Sets()[class] {
+		for _, f := range m.Sets()[group] {
 			all[i] = append(all[i], s.stagingFiles[f].Location)
 		}
 	}
@@ -70,25 +70,25 @@ func numbered(prefix string, spec, n int) []catalog.File {
 }
 
 // TestClasses compares with the definition for all pairs of counts: b of n and
-// c of m meet exactly when some hash falls into both.
+// c of m have a key in common exactly when some hash falls into both.
 //
 // spec: resolve-1, resolve-2, resolve-3
 func TestClasses(t *testing.T) {
 	t.Parallel()
 	for n := 1; n <= 16; n++ {
 		for m := 1; m <= 16; m++ {
-			s := sides{training: trainingTable(n), staging: stagingTable(spec(1, m)), entry: entry()}
+			s := tables{training: trainingTable(n), staging: stagingTable(spec(1, m)), entry: entry()}
 			s.trainingFiles, s.stagingFiles = numbered("", 0, n), numbered("", 0, m)
-			met := map[[2]int]bool{}
+			common := map[[2]int]bool{}
 			for hash := range n * m {
-				met[[2]int{hash % n, hash % m}] = true
+				common[[2]int{hash % n, hash % m}] = true
 			}
 			got := s.names(t)
 			require.Nil(t, got[0], "the null bucket")
 			for b := range n {
 				var want []string
 				for c := range m {
-					if met[[2]int{b, c}] {
+					if common[[2]int{b, c}] {
 						want = append(want, strconv.Itoa(c))
 					}
 				}
@@ -101,7 +101,7 @@ func TestClasses(t *testing.T) {
 // spec: resolve-4
 func TestClassesOfMixedSpecs(t *testing.T) {
 	t.Parallel()
-	s := sides{training: trainingTable(12), staging: stagingTable(spec(1, 4), spec(1, 6)), entry: entry()}
+	s := tables{training: trainingTable(12), staging: stagingTable(spec(1, 4), spec(1, 6)), entry: entry()}
 	s.training.Specs[1] = spec(1, 8)
 	s.trainingFiles = append(numbered("", 0, 12), numbered("", 1, 8)...)
 	s.stagingFiles = append(numbered("four", 0, 4), numbered("six", 1, 6)...)
@@ -128,11 +128,11 @@ func between(name string, low, high int64) catalog.File {
 }
 
 // timed are tables without partitions, joined by time with a tolerance of 10.
-func timed(column arrow.DataType, unit time.Duration, training, staging []catalog.File) sides {
+func timed(column arrow.DataType, unit time.Duration, training, staging []catalog.File) tables {
 	fields := func(third string) []catalog.Field {
 		return []catalog.Field{field(1, "id", arrow.PrimitiveTypes.Int64, true), field(2, "ts", column, false), field(3, third, column, false)}
 	}
-	return sides{
+	return tables{
 		training: table("ml.t", fields("t"), nil), staging: table("ml.s", fields("s"), nil), trainingFiles: training, stagingFiles: staging,
 		entry: dataset.Staging{
 			Table: "ml.s", Key: []dataset.KeyPair{{Training: "id", Staging: "id"}}, Columns: []dataset.Column{},
@@ -194,7 +194,7 @@ func TestTimePartitionsNarrowTheMatch(t *testing.T) {
 // spec: resolve-20, resolve-23
 func TestRangesOfManyFilesAreTheirUnion(t *testing.T) {
 	t.Parallel()
-	s := sides{
+	s := tables{
 		training: table("ml.t", []catalog.Field{field(2, "id", arrow.PrimitiveTypes.Int64, true)}, nil),
 		staging:  table("ml.s", []catalog.Field{field(2, "id", arrow.PrimitiveTypes.Int64, true)}, nil),
 		entry:    dataset.Staging{Table: "ml.s", Key: []dataset.KeyPair{{Training: "id", Staging: "id"}}},
@@ -206,39 +206,39 @@ func TestRangesOfManyFilesAreTheirUnion(t *testing.T) {
 	}
 	m, err := s.match(t)
 	require.NoError(t, err)
-	class := func(files ...catalog.File) []int32 {
-		class, exists, err := m.Group(files)
+	filesFor := func(files ...catalog.File) []int32 {
+		group, exists, err := m.Group(files)
 		require.NoError(t, err)
 		require.True(t, exists)
-		if class == resolve.NoGroup {
+		if group == resolve.NoGroup {
 			return nil
 		}
-		return m.Sets()[class]
+		return m.Sets()[group]
 	}
-	require.Equal(t, []int32{4}, class(between("", 10, 30)))
-	require.Equal(t, []int32{0, 4}, class(between("", 9, 30)))
-	require.Equal(t, []int32{1, 2, 4}, class(between("", 10, 31), between("", 50, 60)))
-	require.Equal(t, []int32{0, 1, 2, 4}, class(between("", 10, 31), catalog.File{}))
-	require.Equal(t, []int32{4}, class(between("", 10, 30), catalog.File{Ranges: map[int]expr.Range{2: {Nulls: 3, Rows: 3}}}), "nulls add nothing")
-	require.Nil(t, class(catalog.File{Ranges: map[int]expr.Range{2: {Nulls: 3, Rows: 3}}}))
-	require.Len(t, m.Sets(), 4, "equal sets are one class")
+	require.Equal(t, []int32{4}, filesFor(between("", 10, 30)))
+	require.Equal(t, []int32{0, 4}, filesFor(between("", 9, 30)))
+	require.Equal(t, []int32{1, 2, 4}, filesFor(between("", 10, 31), between("", 50, 60)))
+	require.Equal(t, []int32{0, 1, 2, 4}, filesFor(between("", 10, 31), catalog.File{}))
+	require.Equal(t, []int32{4}, filesFor(between("", 10, 30), catalog.File{Ranges: map[int]expr.Range{2: {Nulls: 3, Rows: 3}}}), "nulls add nothing")
+	require.Nil(t, filesFor(catalog.File{Ranges: map[int]expr.Range{2: {Nulls: 3, Rows: 3}}}))
+	require.Len(t, m.Sets(), 4, "equal sets are one file group")
 	require.True(t, m.Layout(0)[0].Statistics)
 }
 
 // TestRangesAreAskedForWhereTheyHelp: keys that every layout buckets need none.
 func TestRangesAreAskedForWhereTheyHelp(t *testing.T) {
 	t.Parallel()
-	s := sides{training: trainingTable(4), staging: stagingTable(spec(1, 4)), entry: entry()}
-	training, staging := s.relation(t).Ranges()
+	s := tables{training: trainingTable(4), staging: stagingTable(spec(1, 4)), entry: entry()}
+	training, staging := s.relation(t).ValueRanges()
 	require.Empty(t, training)
 	require.Equal(t, [][]int{nil}, staging)
 	s.staging.Specs[1] = nil
-	training, staging = s.relation(t).Ranges()
+	training, staging = s.relation(t).ValueRanges()
 	require.Equal(t, []int{1}, training)
 	require.Equal(t, [][]int{{1}}, staging)
 	for _, whole := range []rule.Strategy{rule.StrategyBroadcast, rule.StrategyCustom} {
 		s.entry.Strategy = whole
-		training, _ = s.relation(t).Ranges()
+		training, _ = s.relation(t).ValueRanges()
 		require.Empty(t, training)
 	}
 }
@@ -249,14 +249,14 @@ func TestRangesAreAskedForWhereTheyHelp(t *testing.T) {
 // spec: resolve-22
 func TestClassesOfOneLayoutAreResidues(t *testing.T) {
 	t.Parallel()
-	s := sides{training: trainingTable(8), staging: stagingTable(spec(1, 12)), entry: entry()}
+	s := tables{training: trainingTable(8), staging: stagingTable(spec(1, 12)), entry: entry()}
 	s.trainingFiles, s.stagingFiles = numbered("", 0, 8)[6:], numbered("", 0, 12)
 	m, err := s.match(t)
 	require.NoError(t, err)
 	for i, want := range []int{1, 2, 3} {
-		class, _, err := m.Group(s.trainingFiles[i : i+1])
+		group, _, err := m.Group(s.trainingFiles[i : i+1])
 		require.NoError(t, err)
-		require.Equal(t, want, class)
+		require.Equal(t, want, group)
 	}
 	require.Len(t, m.Sets(), 4)
 }
@@ -267,7 +267,7 @@ func TestClassesOfOneLayoutAreResidues(t *testing.T) {
 // spec: resolve-21
 func TestBroadcastIsOneClass(t *testing.T) {
 	t.Parallel()
-	s := sides{training: trainingTable(2), staging: stagingTable(spec(1, 2)), entry: entry()}
+	s := tables{training: trainingTable(2), staging: stagingTable(spec(1, 2)), entry: entry()}
 	s.trainingFiles, s.stagingFiles = numbered("", 0, 2), numbered("", 0, 2)
 	for _, whole := range []rule.Strategy{rule.StrategyBroadcast, rule.StrategyCustom} {
 		s.entry.Strategy = whole

@@ -59,8 +59,8 @@ func (o Output) Type() arrow.DataType {
 	return o.Field.Type
 }
 
-// Arrow returns the column as it stands in the stream's schema.
-func (o Output) Arrow() arrow.Field {
+// arrowField returns the column as it stands in the stream's schema.
+func (o Output) arrowField() arrow.Field {
 	return arrow.Field{Name: o.Name, Type: o.Type(), Nullable: o.Null}
 }
 
@@ -69,7 +69,7 @@ func (o Output) Arrow() arrow.Field {
 func Schema(outputs []Output) *arrow.Schema {
 	fields := make([]arrow.Field, len(outputs))
 	for i, o := range outputs {
-		fields[i] = o.Arrow()
+		fields[i] = o.arrowField()
 	}
 	return arrow.NewSchema(fields, nil)
 }
@@ -77,16 +77,16 @@ func Schema(outputs []Output) *arrow.Schema {
 // outputs adds what a staging entry offers to the relation: the columns asked
 // for, or all but its keys, by field id, then the one that says what matched.
 // Columns of an overlay that bear the name of a training column replace it.
-func (b *binder) outputs(r *Relation, level int, fixed map[int]string) {
-	s := &r.Staging[level]
+func (b *binder) outputs(r *Relation, entry int, fixed map[int]string) {
+	s := &r.Staging[entry]
 	if !s.Join.Adds() {
 		return
 	}
-	at := fmt.Sprintf("staging[%d]", level)
+	at := fmt.Sprintf("staging[%d]", entry)
 	offered := b.offered(s, at)
 	defaults := b.defaultsOf(s, at)
 	for i, o := range offered {
-		o.Table = level
+		o.Table = entry
 		field := fmt.Sprintf("%s.columns[%d]", at, i)
 		value, given := defaults[o.Name]
 		delete(defaults, o.Name)
@@ -107,7 +107,7 @@ func (b *binder) outputs(r *Relation, level int, fixed map[int]string) {
 	}
 	if s.MatchedAs != "" {
 		matched := catalog.Field{Name: s.MatchedAs, Type: arrow.FixedWidthTypes.Boolean, Required: true}
-		r.Outputs = append(r.Outputs, Output{Name: s.MatchedAs, Table: level, Field: matched, Matched: true})
+		r.Outputs = append(r.Outputs, Output{Name: s.MatchedAs, Table: entry, Field: matched, Matched: true})
 	}
 }
 
@@ -194,19 +194,20 @@ func (b *binder) names(r *Relation) {
 		at := fmt.Sprintf("staging[%d]", o.Table)
 		s := r.Staging[o.Table]
 		if o.Matched {
-			b.fault(at+".matched_as", "", "%q is the name of a column of %s; choose another", o.Name, r.levelName(other.Table))
+			b.fault(at+".matched_as", "", "%q is the name of a column of %s; choose another", o.Name, r.tableName(other.Table))
 			continue
 		}
 		b.fault(at, "", "column %q of %s has the name of a column of %s; set prefix: \"%s_\" or name the column otherwise",
-			o.Name, s.Name, r.levelName(other.Table), s.Name)
+			o.Name, s.Name, r.tableName(other.Table), s.Name)
 	}
 }
 
-func (r *Relation) levelName(level int) string {
-	if level == TrainingTable {
+// tableName names an output's table in errors.
+func (r *Relation) tableName(table int) string {
+	if table == TrainingTable {
 		return "the training table " + r.Training.Name
 	}
-	return r.Staging[level].Name
+	return r.Staging[table].Name
 }
 
 // Select returns the outputs that a query asks for: all of them for nil, else
@@ -264,26 +265,26 @@ func (r *Relation) Schema(outputs []Output, wire dataset.Wire) (*arrow.Schema, e
 		return Schema(outputs), nil
 	}
 	var fields []arrow.Field
-	for _, level := range levels(outputs) {
-		if level[0].Table == TrainingTable {
-			fields = Schema(level).Fields()
+	for _, columns := range byTable(outputs) {
+		if columns[0].Table == TrainingTable {
+			fields = Schema(columns).Fields()
 			continue
 		}
-		name := r.Staging[level[0].Table].Name
+		name := r.Staging[columns[0].Table].Name
 		if slices.ContainsFunc(fields, func(f arrow.Field) bool { return f.Name == name }) {
 			return nil, fault.InvalidField("wire", "indexed names a column after the staging table %s, and another column has that name", name).
 				WithRemedy("give the column another name in the query's columns, or the staging entry one in the dataset")
 		}
 		fields = append(fields, arrow.Field{Name: name, Type: &arrow.DictionaryType{
-			IndexType: arrow.PrimitiveTypes.Int32, ValueType: arrow.StructOf(Schema(level).Fields()...),
+			IndexType: arrow.PrimitiveTypes.Int32, ValueType: arrow.StructOf(Schema(columns).Fields()...),
 		}})
 	}
 	return arrow.NewSchema(fields, nil), nil
 }
 
-// levels divides outputs, which are in plain order, by the table that they
+// byTable divides outputs, which are in plain order, by the table that they
 // come from.
-func levels(outputs []Output) [][]Output {
+func byTable(outputs []Output) [][]Output {
 	var all [][]Output
 	for from := 0; from < len(outputs); {
 		to := from + 1

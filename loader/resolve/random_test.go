@@ -190,8 +190,8 @@ func ranges(columns []kind, rows [][]iceberg.Literal) map[int]expr.Range {
 	return all
 }
 
-// meets says whether the rule of buckets lets two files hold equal keys.
-func meets(training, staging drawn, i, j int) bool {
+// mayShareKeys says whether the rule of buckets lets two files hold equal keys.
+func mayShareKeys(training, staging drawn, i, j int) bool {
 	a, b := training.files[i], staging.files[j]
 	for x, p := range training.table.Specs[a.Spec] {
 		for y, q := range staging.table.Specs[b.Spec] {
@@ -226,8 +226,8 @@ func equal(a, b []iceberg.Literal) bool {
 
 // TestEqualKeysShareAClass draws tables of any layout and compares with the
 // rows themselves: a staging row whose key equals a training row's always lies
-// in a file of the training row's class. Where buckets alone say where keys
-// lie, a class has no file that cannot hold such a key.
+// in a file of the training row's file group. Where buckets alone say where keys
+// lie, a file group has no file that cannot hold such a key.
 //
 // spec: resolve-1, resolve-17, resolve-18, resolve-19, resolve-20, resolve-21
 func TestEqualKeysShareAClass(t *testing.T) {
@@ -241,7 +241,7 @@ func TestEqualKeysShareAClass(t *testing.T) {
 		}
 		plain := r.IntN(3) == 0
 		training, staging := draw(t, r, "ml.t", columns, plain), draw(t, r, "ml.s", columns, plain)
-		s := sides{training: training.table, staging: staging.table, trainingFiles: training.files, stagingFiles: staging.files}
+		s := tables{training: training.table, staging: staging.table, trainingFiles: training.files, stagingFiles: staging.files}
 		s.entry = dataset.Staging{Table: "ml.s", Key: []dataset.KeyPair{{Training: "k0", Staging: "k0"}}}
 		if len(columns) > 1 {
 			s.entry.Key = append(s.entry.Key, dataset.KeyPair{Training: "k1", Staging: "k1"})
@@ -254,7 +254,7 @@ func TestEqualKeysShareAClass(t *testing.T) {
 			for j, f := range staging.files {
 				has := slices.Contains(found, f.Location)
 				if plain && s.entry.Strategy == rule.StrategyAuto {
-					require.Equal(t, meets(training, staging, i, j), has, "seed %d: %v and %v", seed, training.files[i], f)
+					require.Equal(t, mayShareKeys(training, staging, i, j), has, "seed %d: %v and %v", seed, training.files[i], f)
 					seen["exact"]++
 				}
 				if has {

@@ -33,7 +33,7 @@ type Staging struct {
 	Time   *Time        // nil: rows have no time
 }
 
-// Key is one column of the join key on both sides.
+// Key is one column of the join key in both tables.
 type Key struct {
 	Training, Staging catalog.Field
 }

@@ -11,17 +11,17 @@ func layoutMutants() []mutant { //nolint:funlen // a table
 			"Modulus:  bucket.Overlap(0, min(t.Transform.N, s.Transform.N)),", resolve,
 		},
 		{
-			"null-training-partition-matches", "loader/resolve/match.go",
+			"null-training-partition-matches", "loader/resolve/facts.go",
 			"		if full.empty {\n			return false",
 			"		if full.empty && len(files) > 99 {\n			return false", resolve,
 		},
 		{
-			"null-staging-partition-matches", "loader/resolve/match.go",
+			"null-staging-partition-matches", "loader/resolve/facts.go",
 			"		out.none = out.none || full[i].empty",
 			"		out.none = out.none || i > 99", resolve,
 		},
 		{
-			"training-specs-share-classes", "loader/resolve/match.go",
+			"training-specs-share-file-groups", "loader/resolve/match.go",
 			"	m.text = binary.AppendVarint(m.text[:0], int64(files[0].Spec))",
 			"	m.text = binary.AppendVarint(m.text[:0], 0)", resolve,
 		},
@@ -36,7 +36,7 @@ func layoutMutants() []mutant { //nolint:funlen // a table
 			"if s.Transform", resolve,
 		},
 		{
-			"unbucketed-staging-files-are-lost", "loader/resolve/match.go",
+			"unbucketed-staging-files-are-lost", "loader/resolve/pairing.go",
 			"	for _, spec := range m.specs {\n		p :=",
 			"	for _, spec := range m.specs {\n		if len(m.specs) > 1 && len(m.staging.Pinned.Specs[spec]) == 0 {\n			continue\n		}\n		p :=", resolve,
 		},
@@ -51,7 +51,7 @@ func layoutMutants() []mutant { //nolint:funlen // a table
 			"	if ordinal <= 0 {\n		first++", resolve,
 		},
 		{
-			"ranges-of-the-first-file-alone", "loader/resolve/match.go",
+			"ranges-of-the-first-file-alone", "loader/resolve/facts.go",
 			"		out = out.or(statistics(f, column))",
 			"		out = out.or(statistics(files[0], column)); _ = f", resolve,
 		},
@@ -61,8 +61,8 @@ func layoutMutants() []mutant { //nolint:funlen // a table
 			"	return ok && order <= 0\n", resolve,
 		},
 		{
-			"broadcast-is-narrowed", "loader/resolve/match.go",
-			"		if !m.whole() {\n			p.Buckets",
+			"broadcast-is-narrowed", "loader/resolve/pairing.go",
+			"		if !m.staging.searchedWhole() {\n			p.Buckets",
 			"		if true {\n			p.Buckets", resolve,
 		},
 		{
@@ -101,19 +101,19 @@ func layoutMutants() []mutant { //nolint:funlen // a table
 			"lag.Time >= length/2", resolve,
 		},
 		{
-			"tolerance-is-forgotten", "loader/resolve/match.go",
+			"tolerance-is-forgotten", "loader/resolve/facts.go",
 			"moved(span.low, -t.reach())",
 			"moved(span.low, 0*t.reach())", resolve,
 		},
 		{
-			"future-files-match", "loader/resolve/match.go",
+			"future-files-match", "loader/resolve/facts.go",
 			"-t.reach()), high: span.high}",
 			"-t.reach())}", resolve,
 		},
 		{
-			"unaligned-is-not-counted", "loader/plan/match.go",
+			"unaligned-is-not-counted", "loader/plan/file_groups.go",
 			"		if !exists {",
-			"		if !exists && class >= 0 {", plan,
+			"		if !exists && group >= 0 {", plan,
 		},
 		{
 			"default-of-the-stored-type", "loader/resolve/default.go",
@@ -132,8 +132,8 @@ func layoutMutants() []mutant { //nolint:funlen // a table
 		},
 		{
 			"matched-may-be-null", "loader/resolve/output.go",
-			"Table: level, Field: matched, Matched: true}",
-			"Table: level, Field: matched, Matched: true, Null: true}", resolve,
+			"Table: entry, Field: matched, Matched: true}",
+			"Table: entry, Field: matched, Matched: true, Null: true}", resolve,
 		},
 		{
 			"query-shapes-replace-the-datasets", "loader/resolve/shape.go",
@@ -152,15 +152,15 @@ func layoutMutants() []mutant { //nolint:funlen // a table
 		},
 		{
 			"distinct-splits-are-cut", "loader/plan/build.go",
-			"				if p.whole() {\n					to = f.Rows\n				}\n				open.Files = append(open.Files, FileRange{File: f, From: from, To: to})\n" +
-				"				open.Rows += to - from\n				from = to\n				if open.Rows == SplitRows && !p.whole() {",
+			"				if p.wholeBuckets() {\n					to = f.Rows\n				}\n				open.Files = append(open.Files, FileRange{File: f, From: from, To: to})\n" +
+				"				open.Rows += to - from\n				from = to\n				if open.Rows == SplitRows && !p.wholeBuckets() {",
 			"				open.Files = append(open.Files, FileRange{File: f, From: from, To: to})\n" +
 				"				open.Rows += to - from\n				from = to\n				if open.Rows == SplitRows {", plan,
 		},
 		{
 			"distinct-splits-are-cut-by-lanes", "loader/plan/order.go",
-			"		if p.whole() {\n			return p.Rows",
-			"		if p.whole() && n < 0 {\n			return p.Rows", plan,
+			"		if p.wholeBuckets() {\n			return p.Rows",
+			"		if p.wholeBuckets() && n < 0 {\n			return p.Rows", plan,
 		},
 		{
 			"distinct-across-partitions-passes", "loader/plan/distinct.go",
@@ -173,14 +173,14 @@ func layoutMutants() []mutant { //nolint:funlen // a table
 			"cmp.Or(cmp.Compare(a.family, b.family), comparePartitions(a.common, b.common),", plan,
 		},
 		{
-			"amplification-is-not-limited", "loader/plan/match.go",
-			"		if stored > SmallTable {",
+			"amplification-is-not-limited", "loader/plan/file_groups.go",
+			"		if stored > smallTable {",
 			"		if stored < 0 {", plan,
 		},
 		{
-			"joined-classes-lose-files", "loader/plan/match.go",
-			"			n := number[root(first)]",
-			"			n := number[root(0*first)]", plan,
+			"merged-file-groups-lose-files", "loader/plan/file_groups.go",
+			"			n := number[i]",
+			"			n := number[0*i]", plan,
 		},
 		{
 			"split-takes-rows-of-a-residue-apart", "loader/plan/build.go",

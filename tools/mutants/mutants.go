@@ -37,11 +37,11 @@ func planMutants() []mutant {
 		},
 		{
 			"epoch-is-ignored", "loader/plan/order.go",
-			`"%d %d %d %q", Algorithm, p.Seed, p.Epoch, words`, `"%d %d %d %q", Algorithm, p.Seed, 0, words`, plan,
+			`"%d %d %d %q", shuffleRules, p.Seed, p.Epoch, words`, `"%d %d %d %q", shuffleRules, p.Seed, 0, words`, plan,
 		},
 		{
 			"order-depends-on-staging", "loader/plan/order.go",
-			`"%d %d %d %q", Algorithm, p.Seed, p.Epoch, words`, `"%d %d %d %q", Algorithm, p.Seed+int64(len(p.Relation.Staging)), p.Epoch, words`, plan,
+			`"%d %d %d %q", shuffleRules, p.Seed, p.Epoch, words`, `"%d %d %d %q", shuffleRules, p.Seed+int64(len(p.Relation.Staging)), p.Epoch, words`, plan,
 		},
 	}
 }
@@ -51,8 +51,8 @@ func streamMutants() []mutant { //nolint:funlen // a table
 	loader := []string{"./loader"}
 	return []mutant{
 		{
-			"cursor-off-by-one", "loader/lane/cursor.go",
-			"		c.at.Row += int64(rows)", "		c.at.Row += int64(rows) - 1", lane,
+			"cursor-off-by-one", "loader/lane/lane_reader.go",
+			"		l.at.Row += int64(rows)", "		l.at.Row += int64(rows) - 1", lane,
 		},
 		{
 			"tail-is-lost", "loader/lane/lane.go",

@@ -5,23 +5,23 @@ func wireMutants() []mutant {
 	level := []string{"./loader/lane"}
 	return []mutant{
 		{
-			"rows-of-two-sides-are-one", "loader/lane/level.go",
-			"	number := uint64(d.side(side)) << 32\n", "	number := uint64(min(1, d.side(side))) << 32\n", level,
+			"rows-of-two-dictionaries-are-one", "loader/lane/indexed.go",
+			"	number := uint64(d.numberOf(dictionary)) << 32\n", "	number := uint64(min(1, d.side(side))) << 32\n", level,
 		},
 		{
-			"last-batch-is-remembered", "loader/lane/level.go",
+			"last-batch-is-remembered", "loader/lane/indexed.go",
 			"		clear(d.table)\n", "		_ = d.table\n", level,
 		},
 		{
-			"each-row-is-sent-anew", "loader/lane/level.go",
+			"each-row-is-sent-anew", "loader/lane/indexed.go",
 			"		case row:\n			return e.slot\n", "		case row + 1:\n			return e.slot\n", level,
 		},
 		{
-			"runs-share-their-slots", "loader/lane/level.go",
+			"runs-share-their-slots", "loader/lane/indexed.go",
 			"		slots = slots[x.rows:]\n", "		slots = slots[:min(len(slots), x.rows+len(slots))]\n", level,
 		},
 		{
-			"level-fields-in-the-tables-order", "loader/lane/level.go",
+			"indexed-fields-in-the-tables-order", "loader/lane/indexed.go",
 			"s.Values.(*array.Struct).Field(field)", "s.Values.(*array.Struct).Field(min(k, field))", level,
 		},
 		{

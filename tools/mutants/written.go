@@ -69,8 +69,8 @@ func fileMutants() []mutant {
 			"	if places := source.Places(); places != nil {", "	if places := source.Places(); len(places) > 1000 {", loader,
 		},
 		{
-			"places-are-not-in-the-id", "loader/plan/distinct.go",
-			"		places := p.Training(Range{Split: i, To: split.Rows}).Places()", "		places := p.Training(Range{Split: i, From: split.Rows, To: split.Rows}).Places()", loader,
+			"places-are-not-in-the-id", "loader/plan/identity.go",
+			"p.Training(Range{Split: i, To: split.Rows}).Places()", "p.Training(Range{Split: i, From: split.Rows, To: split.Rows}).Places()", loader,
 		},
 		{
 			"ranks-from-the-newest", "loader/catalog/rank.go",

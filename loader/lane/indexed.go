@@ -12,27 +12,27 @@ import (
 
 // IndexedColumn is an output column that stays a dictionary: of the staging rows that
 // the rows of a batch refer to, each of them once, in the order in which they
-// are first met (docs/spec/wire.md).
+// are first referred to (docs/spec/wire.md).
 type IndexedColumn struct {
 	Index  int   // dictionary column of the ranges' batches
 	Fields []int // fields of that column's struct: those of the output's, in its order
 }
 
-// distinct finds the distinct staging rows of one level, batch by batch. It
-// looks a row up in a table that has room for two entries a row of the batch,
-// so its memory does not grow with the staging table.
-type distinct struct {
-	sides    []arrow.ArrayData // the dictionaries that the batch's rows refer to
-	rows     []int32           // the distinct rows, each in its side
-	segments []batch.Segment
-	table    []entry // open addressing; its length is a power of two
-	shift    int     // from a hash to a place in table
-	sent     int64   // distinct rows of all batches so far
+// distinctRows finds the distinct staging rows of one indexed column, batch by
+// batch. It looks a row up in a table that has room for two entries a row of the
+// batch, so that its memory does not grow with the staging table.
+type distinctRows struct {
+	dictionaries []arrow.ArrayData // the dictionaries that the batch's rows refer to
+	rows         []int32           // the distinct rows, each in its dictionary
+	segments     []batch.Segment
+	table        []entry // open addressing; its length is a power of two
+	shift        int     // from a hash to a place in table
+	sent         int64   // distinct rows of all batches so far
 }
 
-// entry is a staging row that was met. The zero entry is free.
+// entry is a staging row that the batch refers to. The zero entry is free.
 type entry struct {
-	row  uint64 // number of the side, from 1, in the high half; row in the low one
+	row  uint64 // number of the dictionary, from 1, in the high half; row in the low one
 	slot int32  // position among the distinct rows
 }
 
@@ -42,7 +42,7 @@ type entry struct {
 const spread = 0x9E3779B97F4A7C15
 
 // begin forgets the last batch.
-func (d *distinct) begin(rows int) {
+func (d *distinctRows) begin(rows int) {
 	size := 1 << bits.Len(uint(2*rows))
 	d.shift = 64 - bits.Len(uint(size-1))
 	if len(d.table) == size {
@@ -50,39 +50,40 @@ func (d *distinct) begin(rows int) {
 	} else {
 		d.table = make([]entry, size)
 	}
-	d.sides, d.rows, d.segments = d.sides[:0], d.rows[:0], d.segments[:0]
+	d.dictionaries, d.rows, d.segments = d.dictionaries[:0], d.rows[:0], d.segments[:0]
 }
 
-// add maps references to rows of a side to positions among the distinct rows.
-func (d *distinct) add(side arrow.Array, references, slots []int32) {
-	number := uint64(d.side(side)) << 32
+// add maps references to rows of a dictionary to positions among the distinct
+// rows.
+func (d *distinctRows) add(dictionary arrow.Array, references, slots []int32) {
+	number := uint64(d.numberOf(dictionary)) << 32
 	first := len(d.rows)
 	last, slot := int32(-1), int32(-1)
 	for i, r := range references {
-		if r != last { // rows of one request lie side by side
+		if r != last { // rows of one request follow each other
 			last, slot = r, d.slot(number|uint64(uint32(r)))
 		}
 		slots[i] = slot
 	}
 	if more := len(d.rows) - first; more > 0 {
-		d.segments = append(d.segments, batch.Segment{Values: side, Rows: more})
+		d.segments = append(d.segments, batch.Segment{Values: dictionary, Rows: more})
 	}
 }
 
-// side numbers the dictionaries of a batch, from 1.
-func (d *distinct) side(side arrow.Array) int {
-	for i, s := range d.sides {
-		if s == side.Data() {
+// numberOf numbers the dictionaries of a batch, from 1.
+func (d *distinctRows) numberOf(dictionary arrow.Array) int {
+	for i, known := range d.dictionaries {
+		if known == dictionary.Data() {
 			return i + 1
 		}
 	}
-	d.sides = append(d.sides, side.Data())
-	return len(d.sides)
+	d.dictionaries = append(d.dictionaries, dictionary.Data())
+	return len(d.dictionaries)
 }
 
 // slot returns the position of a row among the distinct ones, adding it if it
 // is new.
-func (d *distinct) slot(row uint64) int32 {
+func (d *distinctRows) slot(row uint64) int32 {
 	mask := uint64(len(d.table) - 1)
 	for at := row * spread >> d.shift; ; at = (at + 1) & mask {
 		switch e := &d.table[at]; e.row {
@@ -98,7 +99,7 @@ func (d *distinct) slot(row uint64) int32 {
 
 // end gives each segment its rows, which stay as they are until the next
 // begin, and returns the segments.
-func (d *distinct) end() []batch.Segment {
+func (d *distinctRows) end() []batch.Segment {
 	from := 0
 	for i := range d.segments {
 		s := &d.segments[i]
@@ -109,23 +110,23 @@ func (d *distinct) end() []batch.Segment {
 	return d.segments
 }
 
-// level makes one column of the batch: indices into the distinct rows of its
-// runs, and these rows.
-func (r *Reader) level(g *batch.Gatherer, number int, runs []run, rows int) (arrow.Array, error) {
-	l, d := r.options.Indexed[number], &r.distinct[number]
+// indexedColumn makes one column of the batch: indices into the distinct rows of
+// its runs, and these rows.
+func (r *Reader) indexedColumn(g *batch.Gatherer, number int, runs []run, rows int) (arrow.Array, error) {
+	indexed, d := r.options.Indexed[number], &r.distinct[number]
 	d.begin(rows)
 	buffer := memory.NewResizableBuffer(r.options.Memory)
 	defer buffer.Release()
 	buffer.Resize(rows * arrow.Int32SizeBytes)
 	slots := arrow.Int32Traits.CastFromBytes(buffer.Bytes())
 	for _, x := range runs {
-		column := x.batch.Column(l.Index).(*array.Dictionary)
+		column := x.batch.Column(indexed.Index).(*array.Dictionary)
 		references := column.Indices().(*array.Int32).Int32Values()[x.from : x.from+x.rows]
 		d.add(column.Dictionary(), references, slots[:x.rows])
 		slots = slots[x.rows:]
 	}
 	dt := r.options.Schema.Field(len(r.options.Columns) + number).Type.(*arrow.DictionaryType)
-	values, err := gatherStruct(g, dt.ValueType.(*arrow.StructType), l.Fields, d.end())
+	values, err := gatherStruct(g, dt.ValueType.(*arrow.StructType), indexed.Fields, d.end())
 	if err != nil {
 		return nil, err
 	}

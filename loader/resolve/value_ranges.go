@@ -6,16 +6,16 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 )
 
-// Ranges returns the columns, by field id, of whose values NewMatch uses
+// ValueRanges returns the columns, by field id, of whose values NewMatch uses
 // ranges where files carry them: of the training table, and per staging entry
 // of its table. Without them more files are read, and nothing is lost.
-func (r *Relation) Ranges() (training []int, staging [][]int) {
+func (r *Relation) ValueRanges() (training []int, staging [][]int) {
 	staging = make([][]int, len(r.Staging))
 	add := func(entry int, t, s catalog.Field) {
 		training, staging[entry] = append(training, t.ID), append(staging[entry], s.ID)
 	}
 	for i, s := range r.Staging {
-		if s.whole() {
+		if s.searchedWhole() {
 			continue
 		}
 		if s.Time != nil {
@@ -45,8 +45,8 @@ func bucketed(keys []Key, training, staging *catalog.Table) bool {
 	return true
 }
 
-// Bucketed returns the key columns on one side of all entries given that some
-// of the files are bucketed on: those whose values are compared with buckets.
+// Bucketed returns those of some columns of a table that some of its files are
+// bucketed on: their values are compared with buckets.
 func Bucketed(t *catalog.Table, files []catalog.File, columns []catalog.Field) []catalog.Field {
 	specs := map[int]bool{}
 	for _, f := range files {

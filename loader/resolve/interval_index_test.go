@@ -10,8 +10,8 @@ import (
 	"github.com/penstock/penstock/internal/expr"
 )
 
-// TestLadderMissesNothing compares with looking at every file.
-func TestLadderMissesNothing(t *testing.T) {
+// TestIntervalIndexMissesNothing compares with looking at every file.
+func TestIntervalIndexMissesNothing(t *testing.T) {
 	t.Parallel()
 	draw := func(r *rand.Rand) interval {
 		low := r.Int64N(100)
@@ -35,14 +35,14 @@ func TestLadderMissesNothing(t *testing.T) {
 			intervals[i] = draw(r)
 			files = append(files, int32(i))
 		}
-		l := newLadder(files, func(i int32) interval { return intervals[i] })
+		x := newIntervalIndex(files, func(i int32) interval { return intervals[i] })
 		for range 10 {
 			one := draw(r)
-			near := l.near(one)
-			skipped += len(files) - len(near)
+			found := x.overlapping(one)
+			skipped += len(files) - len(found)
 			for i, other := range intervals {
 				if one.overlaps(other) {
-					require.True(t, slices.Contains(near, int32(i)), "seed %d: %v and %v", seed, one, other)
+					require.True(t, slices.Contains(found, int32(i)), "seed %d: %v and %v", seed, one, other)
 				}
 			}
 		}

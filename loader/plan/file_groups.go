@@ -12,12 +12,12 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// SmallTable bounds the staging tables, in bytes of files, whose classes are
-// joined into one where reading them apart would read too much twice.
-const SmallTable = 64 << 20
+// smallTable bounds the staging tables, in bytes of files, whose file groups are
+// merged where they overlap and reading them apart would read too much twice.
+const smallTable = 64 << 20
 
-// match finds the class of every split in one staging table.
-func (p *Plan) match(staging int, files Files, q dataset.Query) (Staging, error) {
+// matchStaging finds the file group of every split in one staging table.
+func (p *Plan) matchStaging(staging int, files Files, q dataset.Query) (Staging, error) {
 	r := p.Relation.Staging[staging]
 	all := files.Staging[staging].Files
 	kept := all
@@ -43,20 +43,26 @@ func (p *Plan) match(staging int, files Files, q dataset.Query) (Staging, error)
 	sets := m.Sets()
 	limit := cmp.Or(r.MaxAmplification, dataset.DefaultMaxAmplification)
 	if read, stored := overlap(sets, kept); read > limit*stored {
-		if stored > SmallTable {
+		if stored > smallTable {
 			return out, p.inEntry(p.amplified(staging, read, stored), staging)
 		}
-		sets = p.join(staging, sets, len(kept))
-		out.Joined = true
+		out.Merged = true
+		var number []int
+		sets, number = mergeOverlapping(sets, len(kept))
+		for _, split := range p.Splits {
+			if group := &split.Groups[staging]; *group != resolve.NoGroup {
+				*group = number[*group]
+			}
+		}
 	}
 	for _, set := range sets {
-		class := newFileGroup(set, kept)
+		group := newFileGroup(set, kept)
 		if needsCommits(r) {
-			if err := checkCommits(r.Pinned, class.Files, q, "duplicates: "+r.Duplicates.String()); err != nil {
+			if err := checkCommits(r.Pinned, group.Files, q, "duplicates: "+r.Duplicates.String()); err != nil {
 				return out, p.inEntry(err, staging)
 			}
 		}
-		out.Groups = append(out.Groups, class)
+		out.Groups = append(out.Groups, group)
 	}
 	return out, nil
 }
@@ -65,8 +71,8 @@ func (p *Plan) inEntry(err error, staging int) error {
 	return fault.Op(err, "plan staging[%d] %s", staging, p.Relation.Staging[staging].Name)
 }
 
-// classify sets the class of every split, and counts partitions without one
-// to be aligned with.
+// assignGroups sets the file group of every split, and counts partitions that no
+// staging partition is aligned with.
 func (p *Plan) assignGroups(m *resolve.Match, out *Staging) error {
 	var files []catalog.File
 	specs := map[int]bool{}
@@ -77,11 +83,11 @@ func (p *Plan) assignGroups(m *resolve.Match, out *Staging) error {
 		for _, f := range split.Files {
 			files = append(files, f.File)
 		}
-		class, exists, err := m.Group(files)
+		group, exists, err := m.Group(files)
 		if err != nil {
 			return err
 		}
-		split.Groups = append(split.Groups, class)
+		split.Groups = append(split.Groups, group)
 		if spec := files[0].Spec; !specs[spec] {
 			specs[spec] = true
 			out.Layout = append(out.Layout, m.Layout(spec)...)
@@ -98,16 +104,16 @@ func (p *Plan) assignGroups(m *resolve.Match, out *Staging) error {
 
 // newClass collects the files of a set.
 func newFileGroup(set []int32, files []catalog.File) FileGroup {
-	var c FileGroup
+	var g FileGroup
 	if len(set) > 0 {
-		c.Files = make([]catalog.File, 0, len(set))
+		g.Files = make([]catalog.File, 0, len(set))
 	}
 	for _, i := range set {
-		c.Files = append(c.Files, files[i])
-		c.Bytes += files[i].Bytes
-		c.Rows += files[i].Rows
+		g.Files = append(g.Files, files[i])
+		g.Bytes += files[i].Bytes
+		g.Rows += files[i].Rows
 	}
-	return c
+	return g
 }
 
 // overlap returns the bytes of all sets of files, and of the files in them.
@@ -125,52 +131,45 @@ func overlap(sets [][]int32, files []catalog.File) (read, stored float64) {
 	return read, stored
 }
 
-// join makes one set of all sets that share files, directly or through
-// others, and gives the splits their new classes. More is read for a split
-// than it needs, and nothing twice. Aligned partitions share no files, so that
-// none is joined with another.
-func (p *Plan) join(staging int, sets [][]int32, files int) [][]int32 {
-	owner := make([]int, files) // of a file: the first set that has it
-	parent := make([]int, len(sets))
+// mergeOverlapping makes one set of all sets that share files, directly or
+// through others, so that nothing is read twice, and some splits read more than
+// they need. Number says for each set which of the merged ones has its files.
+// Aligned partitions share no files, so that their sets are not merged.
+func mergeOverlapping(sets [][]int32, files int) (merged [][]int32, number []int) {
+	first := slices.Repeat([]int{-1}, files) // of a file: the first set that has it
+	parent := make([]int, len(sets))         // of a set: an earlier one that it shares files with, or itself
 	root := func(i int) int {
 		for parent[i] != i {
 			i = parent[i]
 		}
 		return i
 	}
-	for i := range owner {
-		owner[i] = -1
-	}
 	for i, set := range sets {
 		parent[i] = i
 		for _, f := range set {
-			if owner[f] < 0 {
-				owner[f] = i
+			if first[f] < 0 {
+				first[f] = i
 			}
-			a, b := root(i), root(owner[f])
+			a, b := root(i), root(first[f])
 			parent[max(a, b)] = min(a, b)
 		}
 	}
-	number := make([]int, len(sets))
-	var joined [][]int32
+	number = make([]int, len(sets))
 	for i := range sets {
-		if root(i) == i {
-			number[i] = len(joined)
-			joined = append(joined, nil)
+		if r := root(i); r < i {
+			number[i] = number[r]
+			continue
+		}
+		number[i] = len(merged)
+		merged = append(merged, nil)
+	}
+	for f, i := range first {
+		if i >= 0 {
+			n := number[i]
+			merged[n] = append(merged[n], int32(f))
 		}
 	}
-	for f, first := range owner {
-		if first >= 0 {
-			n := number[root(first)]
-			joined[n] = append(joined[n], int32(f))
-		}
-	}
-	for i := range p.Splits {
-		if class := &p.Splits[i].Groups[staging]; *class != resolve.NoGroup {
-			*class = number[root(*class)]
-		}
-	}
-	return joined
+	return merged, number
 }
 
 // bytesPerBucket is how much of a staging table a bucket should hold, in bytes

@@ -15,8 +15,8 @@ type StagingUse struct {
 // nothing is read.
 func (u StagingUse) Amplification() float64 { return ratio(u.Once, u.Stored) }
 
-// Worst is bytes read over bytes stored where file groups are never kept.
-func (u StagingUse) Worst() float64 { return ratio(u.Read, u.Stored) }
+// worst is bytes read over bytes stored where file groups are never kept.
+func (u StagingUse) worst() float64 { return ratio(u.Read, u.Stored) }
 
 func ratio(read, stored int64) float64 {
 	if stored == 0 {

@@ -18,23 +18,23 @@ import (
 	"github.com/penstock/penstock/loader/lane"
 )
 
-// sides is a world of one lane whose batches refer to dictionaries of
-// rows {n: 100·side + row, text: "side/row"}, row 0 all null.
-type sides struct {
+// dictionaries is a world of one lane whose batches refer to dictionaries of
+// rows {n: 100·number + row, text: "number/row"}, row 0 all null.
+type dictionaries struct {
 	memory *memory.CheckedAllocator
 	made   []arrow.Array
 }
 
 var (
-	sideType  = arrow.StructOf(arrow.Field{Name: "n", Type: arrow.PrimitiveTypes.Int64, Nullable: true}, arrow.Field{Name: "text", Type: arrow.BinaryTypes.String, Nullable: true})
-	sideLevel = &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int32, ValueType: sideType}
+	rowType        = arrow.StructOf(arrow.Field{Name: "n", Type: arrow.PrimitiveTypes.Int64, Nullable: true}, arrow.Field{Name: "text", Type: arrow.BinaryTypes.String, Nullable: true})
+	dictionaryType = &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int32, ValueType: rowType}
 )
 
-func newSides(t *testing.T, n, rows int) *sides {
+func newDictionaries(t *testing.T, n, rows int) *dictionaries {
 	t.Helper()
-	s := &sides{memory: memory.NewCheckedAllocator(memory.DefaultAllocator)}
+	s := &dictionaries{memory: memory.NewCheckedAllocator(memory.DefaultAllocator)}
 	for k := range n {
-		b := array.NewStructBuilder(s.memory, sideType)
+		b := array.NewStructBuilder(s.memory, rowType)
 		for row := range rows {
 			b.Append(true)
 			if row == 0 {
@@ -57,27 +57,27 @@ func newSides(t *testing.T, n, rows int) *sides {
 	return s
 }
 
-// reference is a row of a side.
+// reference is a row of a dictionary.
 type reference struct {
-	side int
-	row  int32
+	dictionary int
+	row        int32
 }
 
-// batch makes rows that all refer to one side.
-func (s *sides) batch(joined *arrow.Schema, side int, rows []int32) arrow.RecordBatch {
+// batch makes rows that all refer to one dictionary.
+func (s *dictionaries) batch(joined *arrow.Schema, number int, rows []int32) arrow.RecordBatch {
 	b := array.NewInt32Builder(s.memory)
 	defer b.Release()
 	b.AppendValues(rows, nil)
 	indices := b.NewArray()
 	defer indices.Release()
-	level := array.NewDictionaryArray(sideLevel, indices, s.made[side])
-	defer level.Release()
-	return array.NewRecordBatch(joined, []arrow.Array{level}, int64(len(rows)))
+	indexed := array.NewDictionaryArray(dictionaryType, indices, s.made[number])
+	defer indexed.Release()
+	return array.NewRecordBatch(joined, []arrow.Array{indexed}, int64(len(rows)))
 }
 
-// stream gives batches of up to cut references to one side each.
-func (s *sides) stream(references []reference, cut int, fields []int, out *arrow.StructType, q int64) *lane.Reader {
-	joined := arrow.NewSchema([]arrow.Field{{Name: "level", Type: sideLevel}}, nil)
+// stream gives batches of up to cut references to one dictionary each.
+func (s *dictionaries) stream(references []reference, cut int, fields []int, out *arrow.StructType, q int64) *lane.Reader {
+	joined := arrow.NewSchema([]arrow.Field{{Name: "indexed", Type: dictionaryType}}, nil)
 	open := func(context.Context, int, int, int64) (array.RecordReader, error) {
 		at := 0
 		return batch.FromFunc(joined, func() (arrow.RecordBatch, error) {
@@ -85,25 +85,25 @@ func (s *sides) stream(references []reference, cut int, fields []int, out *arrow
 				return nil, nil //nolint:nilnil // the end of a stream
 			}
 			var rows []int32
-			for side := references[at].side; at < len(references) && len(rows) < cut && references[at].side == side; at++ {
+			for number := references[at].dictionary; at < len(references) && len(rows) < cut && references[at].dictionary == number; at++ {
 				rows = append(rows, references[at].row)
 			}
-			return s.batch(joined, references[at-1].side, rows), nil
+			return s.batch(joined, references[at-1].dictionary, rows), nil
 		}, func() {}), nil
 	}
-	level := &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int32, ValueType: out}
+	indexed := &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int32, ValueType: out}
 	return lane.New(context.Background(), lane.Options{
 		Lanes: []lane.Lane{{Ranges: []int64{int64(len(references))}}}, Rows: q, Steps: lane.Unknown, Open: open, Memory: s.memory,
-		Schema:  arrow.NewSchema([]arrow.Field{{Name: "features", Type: level}}, nil),
+		Schema:  arrow.NewSchema([]arrow.Field{{Name: "features", Type: indexed}}, nil),
 		Indexed: []lane.IndexedColumn{{Index: 0, Fields: fields}},
 	})
 }
 
-// texts returns the rows that a level's column stands for, and the rows of its
+// texts returns the rows that an indexed column stands for, and the rows of its
 // dictionary.
 func texts(column arrow.Array) (rows, dictionary []string) {
-	level := column.(*array.Dictionary)
-	of := level.Dictionary().(*array.Struct)
+	indexed := column.(*array.Dictionary)
+	of := indexed.Dictionary().(*array.Struct)
 	text := func(row int) string {
 		var out strings.Builder
 		for k := range of.NumField() {
@@ -111,8 +111,8 @@ func texts(column arrow.Array) (rows, dictionary []string) {
 		}
 		return out.String()
 	}
-	for i := range level.Len() {
-		rows = append(rows, text(level.GetValueIndex(i)))
+	for i := range indexed.Len() {
+		rows = append(rows, text(indexed.GetValueIndex(i)))
 	}
 	for i := range of.Len() {
 		dictionary = append(dictionary, text(i))
@@ -120,15 +120,15 @@ func texts(column arrow.Array) (rows, dictionary []string) {
 	return rows, dictionary
 }
 
-// TestLevels: batches hold each staging row that they refer to once, in the
-// order in which it is met, however the references jump between sides.
+// TestIndexedColumns: batches hold each staging row that they refer to once, in the
+// order of first reference, however the references jump between dictionaries.
 //
 // spec: wire-1, wire-2, wire-3
-func TestLevels(t *testing.T) {
+func TestIndexedColumns(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(7, 7))
 	for i := range 300 {
-		s := newSides(t, 3, 20)
+		s := newDictionaries(t, 3, 20)
 		references := make([]reference, 1+random.IntN(60))
 		for i := range references {
 			references[i] = reference{random.IntN(3), int32(random.IntN(20))}
@@ -137,13 +137,13 @@ func TestLevels(t *testing.T) {
 			}
 		}
 		q := int64(1 + random.IntN(40))
-		r := s.stream(references, 1+random.IntN(9), []int{1, 0}, arrow.StructOf(sideType.Field(1), sideType.Field(0)), q)
+		r := s.stream(references, 1+random.IntN(9), []int{1, 0}, arrow.StructOf(rowType.Field(1), rowType.Field(0)), q)
 		sent := int64(0)
 		for r.Next() {
 			n := min(len(references), int(q))
 			var want, once []string
 			for _, at := range references[:n] {
-				text := fmt.Sprintf("%d/%d %d ", at.side, at.row, 100*at.side+int(at.row))
+				text := fmt.Sprintf("%d/%d %d ", at.dictionary, at.row, 100*at.dictionary+int(at.row))
 				if at.row == 0 {
 					text = "(null) (null) "
 				}
@@ -159,11 +159,11 @@ func TestLevels(t *testing.T) {
 			nulls := map[int]bool{}
 			for _, at := range references[:n] {
 				if at.row == 0 {
-					nulls[at.side] = true
+					nulls[at.dictionary] = true
 				}
 			}
 			known := slices.DeleteFunc(once, func(text string) bool { return text[0] == '(' })
-			require.Len(t, dictionary, len(known)+len(nulls), "one row of nulls at most for each side")
+			require.Len(t, dictionary, len(known)+len(nulls), "one row of nulls at most for each dictionary")
 			require.Equal(t, known, slices.DeleteFunc(dictionary, func(text string) bool { return text[0] == '(' }))
 			require.Zero(t, r.RecordBatch().Column(0).NullN())
 			references = references[n:]
@@ -174,16 +174,16 @@ func TestLevels(t *testing.T) {
 	}
 }
 
-// TestLevelsOfManyRows fills the table in which rows are looked up.
-func TestLevelsOfManyRows(t *testing.T) {
+// TestIndexedColumnsOfManyRows fills the table in which rows are looked up.
+func TestIndexedColumnsOfManyRows(t *testing.T) {
 	t.Parallel()
 	const rows = 5000
-	s := newSides(t, 1, rows)
+	s := newDictionaries(t, 1, rows)
 	references := make([]reference, 0, 2*rows)
 	for i := range rows {
 		references = append(references, reference{0, int32(i)}, reference{0, int32(i * 7 % rows)})
 	}
-	r := s.stream(references, 333, []int{0}, arrow.StructOf(sideType.Field(0)), 2*rows)
+	r := s.stream(references, 333, []int{0}, arrow.StructOf(rowType.Field(0)), 2*rows)
 	defer r.Release()
 	require.True(t, r.Next())
 	require.Equal(t, []int64{rows}, r.Sent())
@@ -197,14 +197,14 @@ func TestLevelsOfManyRows(t *testing.T) {
 	}
 }
 
-// TestLevelsHoldRequiredColumns: a null that no row refers to does no harm,
+// TestIndexedColumnsHoldRequiredColumns: a null that no row refers to does no harm,
 // another one ends the stream.
 //
 // spec: wire-2
-func TestLevelsHoldRequiredColumns(t *testing.T) {
+func TestIndexedColumnsHoldRequiredColumns(t *testing.T) {
 	t.Parallel()
 	required := arrow.StructOf(arrow.Field{Name: "n", Type: arrow.PrimitiveTypes.Int64})
-	s := newSides(t, 1, 5)
+	s := newDictionaries(t, 1, 5)
 	r := s.stream([]reference{{0, 3}, {0, 1}, {0, 3}}, 9, []int{0}, required, 9)
 	require.True(t, r.Next())
 	rows, _ := texts(r.RecordBatch().Column(0))

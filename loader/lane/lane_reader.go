@@ -1,0 +1,121 @@
+package lane
+
+import (
+	"context"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/invariant"
+)
+
+// laneReader reads one lane, range after range.
+type laneReader struct {
+	Lane
+	open   Open
+	at     Position
+	reader array.RecordReader // of range at.Range, nil if not open
+	batch  arrow.RecordBatch  // borrowed from reader, nil if none
+	used   int                // rows of batch that were given
+}
+
+func newLaneReader(lane Lane, open Open) *laneReader {
+	l := &laneReader{Lane: lane, open: open, at: lane.Start}
+	l.advance()
+	return l
+}
+
+// appendRuns appends up to n rows of the lane to runs; fewer only at its end. It
+// returns how many.
+func (l *laneReader) appendRuns(ctx context.Context, n int64, runs *[]run) (int64, error) {
+	given := int64(0)
+	for given < n && l.at.Range < len(l.Ranges) {
+		if err := l.fill(ctx); err != nil {
+			return 0, fault.Op(err, "read range %d of lane %d", l.at.Range, l.Number)
+		}
+		if l.batch == nil {
+			continue
+		}
+		rows := min(int(n-given), int(l.batch.NumRows())-l.used)
+		l.batch.Retain()
+		*runs = append(*runs, run{batch: l.batch, from: l.used, rows: rows})
+		l.used += rows
+		l.at.Row += int64(rows)
+		given += int64(rows)
+		if l.complete() && l.used < int(l.batch.NumRows()) {
+			return 0, fault.New(fault.Corrupt, "range %d of lane %d has more rows than the %d that were planned", l.at.Range, l.Number, l.at.Row)
+		}
+		l.advance()
+	}
+	return given, l.lookAhead(ctx)
+}
+
+// lookAhead finds out whether the lane has another row where the plan cannot
+// tell, so that a cursor never stands before an end that nobody has seen: shards
+// that ended at different steps can then be told from shards that were stopped
+// at different steps.
+func (l *laneReader) lookAhead(ctx context.Context) error {
+	for l.at.Range < len(l.Ranges) && l.Ranges[l.at.Range] == Unknown && (l.batch == nil || l.used == int(l.batch.NumRows())) {
+		if err := l.fill(ctx); err != nil {
+			return fault.Op(err, "read range %d of lane %d", l.at.Range, l.Number)
+		}
+	}
+	return nil
+}
+
+// fill makes sure that batch has a row that was not given; batch is nil after it
+// where the range has ended, and the lane stands at the next one.
+func (l *laneReader) fill(ctx context.Context) error {
+	if l.batch != nil && l.used < int(l.batch.NumRows()) {
+		return nil
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if l.reader == nil {
+		reader, err := l.open(ctx, l.Number, l.at.Range, l.at.Row)
+		if err != nil {
+			return err
+		}
+		l.reader = reader
+	}
+	l.batch, l.used = nil, 0
+	for l.reader.Next() {
+		if l.reader.RecordBatch().NumRows() > 0 {
+			l.batch = l.reader.RecordBatch()
+			return nil
+		}
+	}
+	if err := l.reader.Err(); err != nil {
+		return err
+	}
+	if want := l.Ranges[l.at.Range]; want != Unknown {
+		return fault.New(fault.Corrupt, "the range ended after %d rows, %d were planned", l.at.Row, want)
+	}
+	l.close()
+	l.at = Position{Range: l.at.Range + 1}
+	return nil
+}
+
+// advance moves a lane that has given all rows of a range, where their number
+// is known, to the start of the next.
+func (l *laneReader) advance() {
+	for l.complete() {
+		l.close()
+		l.at = Position{Range: l.at.Range + 1}
+	}
+	invariant.Check(l.at.Range <= len(l.Ranges), "lane %d stands behind its end", l.Number)
+}
+
+func (l *laneReader) complete() bool {
+	return l.at.Range < len(l.Ranges) && l.Ranges[l.at.Range] != Unknown && l.at.Row >= l.Ranges[l.at.Range]
+}
+
+// close releases the open range, if there is one.
+func (l *laneReader) close() {
+	if l.reader != nil {
+		l.reader.Release()
+	}
+	l.reader, l.batch, l.used = nil, nil, 0
+}

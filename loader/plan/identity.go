@@ -1,0 +1,66 @@
+package plan
+
+import (
+	"github.com/penstock/penstock/internal/digest"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// identity is all that a plan depends on, and what came out of it, so that two
+// servers that disagree are found out before a row is sent. It has nothing that
+// two equal plans may differ in.
+type identity struct {
+	Algorithm   int
+	Dataset     string // its digest
+	Pin         dataset.Pin
+	Filter      string // of the query, canonical
+	Sample      string // canonical
+	Order       dataset.Order
+	Shuffle     dataset.Shuffle
+	Seed, Epoch int64
+	Lanes       [][]rangeIdentity
+	FileGroups  [][][]string // per staging table and file group: the locations of its files
+	// Written is per split in which order distinct takes its files, by location,
+	// where that is another than the order of their rows (Source.Places).
+	Written []map[string]int64
+}
+
+// rangeIdentity is one range of a lane, and what its split is joined with.
+type rangeIdentity struct {
+	Split    string // its ID, which names its files
+	From, To int64
+	Groups   []int // as Split.Groups
+}
+
+// idDigits is how many hexadecimal digits of its digest a plan's id has.
+const idDigits = 32
+
+func (p *Plan) id() string { return digest.Of(p.identity())[:idDigits] }
+
+func (p *Plan) identity() identity {
+	out := identity{
+		Algorithm: Algorithm, Dataset: p.Digest, Pin: p.Pin, Filter: p.QueryFilter, Sample: p.SampleText,
+		Order: p.Order, Shuffle: p.Shuffle, Seed: p.Seed, Epoch: p.Epoch,
+		Lanes: make([][]rangeIdentity, len(p.Lanes)), FileGroups: make([][][]string, len(p.Staging)),
+	}
+	for i, l := range p.Lanes {
+		for _, r := range l.Ranges {
+			split := p.Splits[r.Split]
+			out.Lanes[i] = append(out.Lanes[i], rangeIdentity{Split: split.ID, From: r.From, To: r.To, Groups: split.Groups})
+		}
+	}
+	for i, s := range p.Staging {
+		for _, group := range s.Groups {
+			locations := make([]string, len(group.Files))
+			for k, f := range group.Files {
+				locations[k] = f.Location
+			}
+			out.FileGroups[i] = append(out.FileGroups[i], locations)
+		}
+	}
+	if p.Relation.Distinct != nil {
+		for i, split := range p.Splits {
+			out.Written = append(out.Written, p.Training(Range{Split: i, To: split.Rows}).Places())
+		}
+	}
+	return out
+}

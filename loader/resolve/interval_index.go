@@ -1,0 +1,73 @@
+package resolve
+
+import (
+	"slices"
+	"sort"
+
+	"github.com/penstock/penstock/internal/expr"
+)
+
+// intervalIndex finds, among files with an interval each, those that may
+// overlap another interval without looking at all of them.
+type intervalIndex struct {
+	files []int32      // by lower bound, those without one first
+	low   []expr.Value // of each
+	reach []expr.Value // the greatest upper bound so far; no value once one is missing
+}
+
+// newIntervalIndex sorts files by their intervals. Bounds that do not compare
+// make an index that narrows nothing.
+func newIntervalIndex(files []int32, of func(int32) interval) intervalIndex {
+	x := intervalIndex{files: slices.Clone(files)}
+	var sample expr.Value
+	alike := func(v expr.Value) bool {
+		if v != (expr.Value{}) && sample == (expr.Value{}) {
+			sample = v
+		}
+		_, ok := v.Compare(sample)
+		return ok || v == (expr.Value{})
+	}
+	for _, f := range files {
+		if i := of(f); !alike(i.low) || !alike(i.high) {
+			return x
+		}
+	}
+	slices.SortStableFunc(x.files, func(a, b int32) int {
+		first, second := of(a).low, of(b).low
+		order, ok := first.Compare(second)
+		switch {
+		case ok:
+			return order
+		case first == second:
+			return 0
+		case first == (expr.Value{}):
+			return -1
+		default:
+			return 1
+		}
+	})
+	var top expr.Value
+	for at, f := range x.files {
+		i := of(f)
+		x.low = append(x.low, i.low)
+		if order, ok := top.Compare(i.high); at == 0 || ok && order < 0 || i.high == (expr.Value{}) {
+			top = i.high
+		}
+		if at > 0 && x.reach[at-1] == (expr.Value{}) {
+			top = expr.Value{}
+		}
+		x.reach = append(x.reach, top)
+	}
+	return x
+}
+
+// overlapping returns files among which all are that may overlap an interval.
+func (x intervalIndex) overlapping(i interval) []int32 {
+	n := len(x.files)
+	if len(x.reach) == 0 {
+		return x.files
+	}
+	from := sort.Search(n, func(k int) bool { return !below(x.reach[k], i.low) })
+	to := sort.Search(n, func(k int) bool { return below(i.high, x.low[k]) })
+	return x.files[min(from, to):to]
+}
