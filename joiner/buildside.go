@@ -19,7 +19,7 @@ import (
 // reader) as long.
 type BuildSide struct {
 	refs       atomic.Int64
-	made       shape
+	shape      Shape
 	rows       int64
 	dictionary *array.Struct
 	lookups    lookups
@@ -42,7 +42,7 @@ type lookups interface {
 // search finds staging rows for one join. It writes the reference of the first
 // row of each key, in the stream's order, or 0; for null keys anything.
 type search interface {
-	lookup(ctx context.Context, q *question, refs []int32) error
+	lookup(ctx context.Context, keys *Keys, refs []int32) error
 }
 
 // Retain adds a reference. The caller holds one already.
@@ -72,14 +72,30 @@ func (s *BuildSide) Bytes() int64 { return s.held.Held() }
 
 // Field returns the dictionary column that joins get from this side, under the
 // name it was built with.
-func (s *BuildSide) Field() arrow.Field { return s.made.field }
+func (s *BuildSide) Field() arrow.Field { return s.shape.field }
 
 // Strategy names the strategy that runs: index, merge, zip or custom. Of a
 // side that chooses itself it may change while joins use it.
 func (s *BuildSide) Strategy() string { return s.lookups.strategy() }
 
-func (s *BuildSide) shape() shape { return s.made }
+// Shape says what a join checks before it probes.
+func (s *BuildSide) Shape() Shape { return s.shape }
 
-func (s *BuildSide) ask(ctx context.Context, rule Rule) (matcher, error) {
-	return &match{ctx: ctx, side: s, rule: rule, search: s.lookups.begin()}, nil
+// Dictionary returns the rows that references refer to, row 0 being what a
+// training row without a match gets. It is valid while the caller holds a
+// reference to the build side.
+func (s *BuildSide) Dictionary() *array.Struct { return s.dictionary }
+
+// Time returns the time of a staging row, counted from 0, in the unit of its
+// column. The build side has times, and the row has one.
+func (s *BuildSide) Time(row int32) int64 { return s.times[row] }
+
+// NewMatcher begins one join, as a Probeable does.
+func (s *BuildSide) NewMatcher(ctx context.Context, rule Rule) (Matcher, error) {
+	return s.NewRowMatcher(ctx, rule), nil
+}
+
+// NewRowMatcher is NewMatcher for a caller that wants to know the staging rows.
+func (s *BuildSide) NewRowMatcher(ctx context.Context, rule Rule) *RowMatcher {
+	return &RowMatcher{ctx: ctx, side: s, rule: rule, search: s.lookups.begin()}
 }

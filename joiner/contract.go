@@ -5,40 +5,11 @@ import (
 	"errors"
 
 	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/joiner/rule"
 )
-
-// Input is a stream that the joiner opens itself, so that a failure to open
-// one of several leaks none of the others.
-type Input struct {
-	// Open starts the stream. The joiner releases what it returns.
-	Open func(ctx context.Context) (array.RecordReader, error)
-	// Key holds the positions of the key columns in the stream's schema, in
-	// the order of the other side's. Of the training stream it is not looked
-	// at: each Probe has its own.
-	Key []int
-	// Columns holds the positions of the columns that go on into the result,
-	// in its order. Key columns go on only if they stand here.
-	Columns []int
-	// File names the file of a row, counted from 0 in the order in which the
-	// stream gave its rows. It is asked only while the stream is open or was
-	// read whole, for errors; nil is a stream whose files have no names. Of a
-	// build side it may be asked from several goroutines at once, for as long
-	// as the side lives.
-	File func(row int64) string
-}
-
-// file names the file of a row, or "".
-func (in Input) file(row int64) string {
-	if in.File == nil {
-		return ""
-	}
-	return in.File(row)
-}
 
 // BuildSpec says what a build side is made of beside its rows, and how it is
 // searched. Positions are those of its stream's schema.
@@ -97,16 +68,16 @@ type Rule struct {
 	Overlays   []OverlayColumn // of an overlay alone
 }
 
-// multiplies says whether a training row may stand in the result more than once.
-func (r Rule) multiplies() bool { return r.Duplicates.Multiply() && r.Kind.Adds() }
+// Multiplies says whether a training row may stand in the result more than once.
+func (r Rule) Multiplies() bool { return r.Duplicates.Multiply() && r.Kind.Adds() }
 
 // chooses says whether one of several staging rows is taken.
 func (r Rule) chooses() bool {
 	return r.Duplicates.Choose() && r.Kind.Adds()
 }
 
-// refusesDuplicates says whether several staging rows of one key are an error.
-func (r Rule) refusesDuplicates() bool { return r.Duplicates.Fail() && r.Kind.Adds() }
+// RefusesDuplicates says whether several staging rows of one key are an error.
+func (r Rule) RefusesDuplicates() bool { return r.Duplicates.Fail() && r.Kind.Adds() }
 
 // check is Internal for a rule in words that do not exist.
 func (r Rule) check() error {

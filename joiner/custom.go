@@ -74,12 +74,12 @@ func (c *customLookups) release() {
 }
 
 // lookup writes what the finder finds, and checks it. It is safe for concurrent use, as the finder is.
-func (c *customLookups) lookup(ctx context.Context, q *question, refs []int32) error {
-	if err := c.finder.Find(ctx, q.arrays, refs); err != nil {
-		return fault.Op(err, "find the rows of %d keys", q.rows)
+func (c *customLookups) lookup(ctx context.Context, keys *Keys, refs []int32) error {
+	if err := c.finder.Find(ctx, keys.arrays, refs); err != nil {
+		return fault.Op(err, "find the rows of %d keys", keys.rows)
 	}
 	for i, row := range refs {
-		if q.keys.null != nil && q.keys.null[i] {
+		if keys.encoded.null != nil && keys.encoded.null[i] {
 			continue // no match, whatever it says
 		}
 		if row < -1 || int64(row) >= c.rows {

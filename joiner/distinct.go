@@ -145,7 +145,7 @@ func (p *part) row(i int32) int64 {
 }
 
 func (p *part) open(ctx context.Context) (array.RecordReader, error) {
-	reader, err := open(ctx, p.of.in)
+	reader, err := p.of.in.open(ctx)
 	if err != nil {
 		return nil, err
 	}

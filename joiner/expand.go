@@ -78,7 +78,7 @@ func (e *expansion) advance(probes []*probe) (last bool) {
 			continue
 		}
 		e.nth[i]++
-		if e.nth[i] < probes[i].answer.counts[e.row] {
+		if e.nth[i] < probes[i].matches.Counts[e.row] {
 			return false
 		}
 		e.nth[i] = 0
@@ -87,7 +87,7 @@ func (e *expansion) advance(probes []*probe) (last bool) {
 }
 
 // repeats says whether the probe repeats rows of the current batch.
-func (p *probe) repeats() bool { return p.Rule.multiplies() && p.answer.counts != nil }
+func (p *probe) repeats() bool { return p.Rule.Multiplies() && p.matches.Counts != nil }
 
 // repeat makes the batch of the rows that were chosen.
 func (j *join) repeat(e *expansion) (arrow.RecordBatch, error) {
@@ -105,10 +105,10 @@ func (j *join) repeat(e *expansion) (arrow.RecordBatch, error) {
 	for i, p := range j.probes {
 		buffer, refs := newRefs(len(e.rows), j.mem)
 		buffers = append(buffers, buffer)
-		expanded[i] = referred{p.answer.dictionary, refs}
+		expanded[i] = referred{p.matches.Dictionary, refs}
 		if p.repeats() {
 			var err error
-			if expanded[i].dictionary, err = p.matcher.expand(e.rows, e.picked[i], refs); err != nil {
+			if expanded[i].dictionary, err = p.matcher.Expand(e.rows, e.picked[i], refs); err != nil {
 				return nil, fault.Op(err, "join %s", p.Rule.Name)
 			}
 			continue

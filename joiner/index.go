@@ -53,8 +53,8 @@ func (x *index) release()         {}
 // indexSearch is one join's search in an index. It has no state.
 type indexSearch struct{ *index }
 
-func (s indexSearch) lookup(_ context.Context, q *question, refs []int32) error {
-	s.index.lookup(q.keys, refs)
+func (s indexSearch) lookup(_ context.Context, keys *Keys, refs []int32) error {
+	s.index.lookup(keys.encoded, refs)
 	return nil
 }
 

@@ -65,45 +65,36 @@ type join struct {
 	training  array.RecordReader
 	schema    *arrow.Schema
 	probes    []*probe
-	encoders  []*keyColumns
-	clocks    []*timeColumn
+	keys      []*keyColumns // those that several probes have in common are read once per batch
+	times     []*timeColumn
 	overlays  [][]overlay // by training column of the result: what replaces it
 	expansion *expansion  // what is left of the current batch, nil if nothing is
 	started   bool
 	rows      int64 // training rows before the current batch
 }
 
-// keyColumns are the key columns that one or more probes have in common: they
-// are encoded once per batch.
-type keyColumns struct {
-	at      []int
-	fields  []arrow.Field
-	encoder *encoder
-	arrays  []arrow.Array // of the current batch
-	keys    vector
-}
-
 // probe is a Probe with what its join knows.
 type probe struct {
 	Probe
 	columns *keyColumns
-	clock   *timeColumn // nil if the rule has no time
+	time    *timeColumn // nil if the rule has no time
 	field   arrow.Field
 	side    Probeable // nil before the first Next
-	shape   shape
-	matcher matcher
+	shape   Shape
+	matcher Matcher
 	counts  Counts
 
 	// Of the current batch.
-	buffer *memory.Buffer // of refs
-	refs   []int32
-	answer answer
+	buffer  *memory.Buffer // of refs
+	refs    []int32
+	keys    Keys
+	matches Matches
 }
 
 // open opens the training stream and works out the result's schema.
 func (j *join) open(probes []Probe) error {
 	var err error
-	if j.training, err = open(j.ctx, j.in); err != nil {
+	if j.training, err = j.in.open(j.ctx); err != nil {
 		return err
 	}
 	schema := j.training.Schema()
@@ -121,7 +112,7 @@ func (j *join) open(probes []Probe) error {
 			return fault.Op(err, "%s", given.Rule.Name)
 		}
 		if given.Rule.Time != nil {
-			if p.clock, err = j.clock(schema, given.Rule.Time.Column); err != nil {
+			if p.time, err = j.timeColumn(schema, given.Rule.Time.Column); err != nil {
 				return fault.Op(err, "%s", given.Rule.Name)
 			}
 		}
@@ -138,29 +129,27 @@ func (j *join) open(probes []Probe) error {
 }
 
 func (j *join) keyColumns(schema *arrow.Schema, at []int) (*keyColumns, error) {
-	for _, k := range j.encoders {
+	for _, k := range j.keys {
 		if slices.Equal(k.at, at) {
 			return k, nil
 		}
 	}
-	fields, types, err := keyFields(schema, at)
-	if err != nil {
-		return nil, err
+	k, err := newKeyColumns(schema, at)
+	if err == nil {
+		j.keys = append(j.keys, k)
 	}
-	k := &keyColumns{at: at, fields: fields, encoder: newEncoder(types), arrays: make([]arrow.Array, len(at))}
-	j.encoders = append(j.encoders, k)
-	return k, nil
+	return k, err
 }
 
-func (j *join) clock(schema *arrow.Schema, at int) (*timeColumn, error) {
-	for _, c := range j.clocks {
+func (j *join) timeColumn(schema *arrow.Schema, at int) (*timeColumn, error) {
+	for _, c := range j.times {
 		if c.at == at {
 			return c, nil
 		}
 	}
 	c, err := newTimeColumn(schema, at)
 	if err == nil {
-		j.clocks = append(j.clocks, c)
+		j.times = append(j.times, c)
 	}
 	return c, err
 }
@@ -175,11 +164,11 @@ func (j *join) start() error {
 		if side == nil {
 			return fault.New(fault.Internal, "%s has no build side", p.Rule.Name)
 		}
-		p.side, p.shape = side, side.shape()
+		p.side, p.shape = side, side.Shape()
 		if err := p.fits(); err != nil {
 			return fault.Op(err, "join %s", p.Rule.Name)
 		}
-		if p.matcher, err = side.ask(j.ctx, p.Rule); err != nil {
+		if p.matcher, err = side.NewMatcher(j.ctx, p.Rule); err != nil {
 			return fault.Op(err, "join %s", p.Rule.Name)
 		}
 	}
@@ -201,14 +190,14 @@ func (p *probe) fits() error {
 			return differ(p.columns.fields[i], p.shape.keys[i])
 		}
 	}
-	if p.clock == nil {
+	if p.time == nil {
 		return nil
 	}
 	if p.shape.time == nil {
 		return fault.New(fault.Internal, "a side without times for a rule with a time")
 	}
-	if t, err := timeType(*p.shape.time); err != nil || t.family != p.clock.encoder.types[0].family {
-		return differ(p.clock.field, *p.shape.time)
+	if t, err := timeType(*p.shape.time); err != nil || t.family != p.time.encoder.types[0].family {
+		return differ(p.time.field, *p.shape.time)
 	}
 	return nil
 }
@@ -256,7 +245,7 @@ func (j *join) batch(record arrow.RecordBatch) (arrow.RecordBatch, error) {
 	if err := checkTypes(j.training.Schema(), record); err != nil {
 		return nil, fault.Op(err, "join")
 	}
-	v, err := j.ask(record)
+	v, err := j.match(record)
 	if err != nil {
 		return nil, err
 	}
@@ -284,26 +273,20 @@ func (j *join) batch(record arrow.RecordBatch) (arrow.RecordBatch, error) {
 	return kept, fault.Op(err, "drop the rows that the join does not keep")
 }
 
-// ask puts a batch to all probes.
-func (j *join) ask(record arrow.RecordBatch) (*verdict, error) {
-	for _, k := range j.encoders {
-		for i, at := range k.at {
-			k.arrays[i] = record.Column(at)
-		}
-		k.keys = k.encoder.encode(k.arrays)
+// match matches a batch with all build sides.
+func (j *join) match(record arrow.RecordBatch) (*verdict, error) {
+	for _, k := range j.keys {
+		k.load(record)
 	}
-	for _, c := range j.clocks {
+	for _, c := range j.times {
 		c.load(record.Column(c.at))
 	}
 	v := newVerdict(int(record.NumRows()))
 	for _, p := range j.probes {
 		p.room(v.rows, j.mem)
-		q := question{record: record, before: j.rows, rows: v.rows, arrays: p.columns.arrays, keys: p.columns.keys}
-		if p.clock != nil {
-			q.times = p.clock.times
-		}
+		p.keys = keysOf(record, p.columns, p.time)
 		var err error
-		if p.answer, err = p.matcher.match(&q, p.refs); err != nil {
+		if p.matches, err = p.matcher.Match(&p.keys, p.refs); err != nil {
 			return nil, fault.Op(err, "join %s", p.Rule.Name)
 		}
 		v.judge(p)
@@ -332,7 +315,7 @@ func (j *join) assemble(record arrow.RecordBatch) (arrow.RecordBatch, error) {
 		columns = append(columns, column)
 	}
 	for _, p := range j.probes {
-		column := p.dictionary(p.buffer, p.answer.dictionary, int(record.NumRows()))
+		column := p.dictionary(p.buffer, p.matches.Dictionary, int(record.NumRows()))
 		made = append(made, column)
 		columns = append(columns, column)
 	}
@@ -370,10 +353,10 @@ func (j *join) close() {
 	for _, p := range j.probes {
 		p.close()
 	}
-	for _, k := range j.encoders {
+	for _, k := range j.keys {
 		k.keys = vector{}
 	}
-	for _, c := range j.clocks {
+	for _, c := range j.times {
 		c.times = times{}
 	}
 	j.expansion = nil
@@ -385,12 +368,12 @@ func (p *probe) close() {
 		p.buffer, p.refs = nil, nil
 	}
 	if p.matcher != nil {
-		p.matcher.close()
+		p.matcher.Close()
 		p.matcher = nil
 	}
 	if p.side != nil {
 		p.side.Release()
 		p.side = nil
 	}
-	p.answer = answer{}
+	p.keys, p.matches = Keys{}, Matches{}
 }

@@ -92,18 +92,6 @@ func keyFields(schema *arrow.Schema, at []int) ([]arrow.Field, []keyType, error)
 	return fields, types, nil
 }
 
-// fieldsAt returns a schema's fields at positions.
-func fieldsAt(schema *arrow.Schema, at []int) ([]arrow.Field, error) {
-	fields := make([]arrow.Field, len(at))
-	for i, p := range at {
-		if p < 0 || p >= schema.NumFields() {
-			return nil, fault.New(fault.Internal, "position %d in a stream of %d columns", p, schema.NumFields())
-		}
-		fields[i] = schema.Field(p)
-	}
-	return fields, nil
-}
-
 // vector is the keys of some rows. One integral column is ints; everything
 // else is bytes, key i being arena[ends[i]:ends[i+1]]. Keys of equal families
 // are equal exactly when their numbers or bytes are, and ordered as these are:

@@ -133,10 +133,10 @@ type merge struct {
 // stretch is how many rows are searched before one looks whether searches jump.
 const stretch = 512
 
-func (m *merge) lookup(_ context.Context, q *question, refs []int32) error {
-	for from := 0; from < q.rows; from += stretch {
-		to := min(from+stretch, q.rows)
-		m.stretch(q.keys.slice(from, to), refs[from:to])
+func (m *merge) lookup(_ context.Context, keys *Keys, refs []int32) error {
+	for from := 0; from < keys.rows; from += stretch {
+		to := min(from+stretch, keys.rows)
+		m.stretch(keys.encoded.slice(from, to), refs[from:to])
 	}
 	return nil
 }

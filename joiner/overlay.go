@@ -81,7 +81,7 @@ func (j *join) choose(column arrow.Array, rows []int32, overlays []overlay, by [
 func (j *join) referred() []referred {
 	out := make([]referred, len(j.probes))
 	for i, p := range j.probes {
-		out[i] = referred{p.answer.dictionary, p.refs}
+		out[i] = referred{p.matches.Dictionary, p.refs}
 	}
 	return out
 }

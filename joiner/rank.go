@@ -156,3 +156,35 @@ func (o *ranked) compare(a arrow.Array, i int, b arrow.Array, j int) int {
 	}
 	return c
 }
+
+// RowOrder orders rows of a stream by some of its columns. Any number of
+// goroutines may use it.
+type RowOrder struct {
+	columns []int
+	by      []ranked
+}
+
+// NewRowOrder looks up in a stream's schema the columns to order by, with the
+// errors of Build.
+func NewRowOrder(schema *arrow.Schema, by []Order) (*RowOrder, error) {
+	ranked, err := rankFields(schema, by)
+	if err != nil {
+		return nil, err
+	}
+	o := &RowOrder{by: ranked}
+	for _, c := range by {
+		o.columns = append(o.columns, c.Column)
+	}
+	return o, nil
+}
+
+// Compare compares row i of a batch with row j of another, as cmp.Compare does:
+// rows that agree in all columns are alike.
+func (o *RowOrder) Compare(a arrow.RecordBatch, i int, b arrow.RecordBatch, j int) int {
+	for k, at := range o.columns {
+		if c := o.by[k].compare(a.Column(at), i, b.Column(at), j); c != 0 {
+			return c
+		}
+	}
+	return 0
+}

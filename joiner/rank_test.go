@@ -1,4 +1,4 @@
-package joiner
+package joiner_test
 
 import (
 	"testing"
@@ -6,6 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/joiner"
+	"github.com/penstock/penstock/joiner/joinertest"
 	"github.com/penstock/penstock/joiner/rule"
 )
 
@@ -19,25 +21,25 @@ func TestOrderOfEveryType(t *testing.T) {
 	}
 	for dt, values := range cases {
 		t.Run(dt, func(t *testing.T) {
-			staging := table{name: "staging", fields: columns(t, "req long", "v "+dt), cuts: []int{1, 1}}
+			staging := joinertest.Table{Name: "staging", Fields: joinertest.Columns(t, "req long", "v "+dt), Cuts: []int{1, 1}}
 			var want []string
 			for i := range values {
-				staging.rows = append(staging.rows, []string{"7", values[len(values)-1-i]})
+				staging.Rows = append(staging.Rows, []string{"7", values[len(values)-1-i]})
 				want = append(want, values[i])
 			}
-			staging.rows = append(rows{{"7", null}}, staging.rows...)
-			training := table{name: "training", fields: columns(t, "request long"), rows: parse("7")}
+			staging.Rows = append(joinertest.Rows{{"7", joinertest.Null}}, staging.Rows...)
+			training := joinertest.Table{Name: "training", Fields: joinertest.Columns(t, "request long"), Rows: joinertest.Parse("7")}
 			for _, descending := range []bool{false, true} {
-				opts := Options{Memory: checked(t)}
-				spec := BuildSpec{OrderBy: []Order{{Column: 1, Descending: descending}}}
-				probe := staging.probe(t, 1, Rule{Name: "s", Duplicates: rule.DuplicatesAll}, spec, opts)
-				r, err := Join(t.Context(), training.input(t, opts.Memory, nil, nil), []Probe{probe}, opts)
+				opts := joiner.Options{Memory: joinertest.Checked(t)}
+				spec := joiner.BuildSpec{OrderBy: []joiner.Order{{Column: 1, Descending: descending}}}
+				probe := staging.Probe(t, 1, joiner.Rule{Name: "s", Duplicates: rule.DuplicatesAll}, spec, opts)
+				r, err := joiner.Join(t.Context(), training.Input(t, opts.Memory, nil, nil), []joiner.Probe{probe}, opts)
 				require.NoError(t, err)
-				got, _, err := drain(t, r)
+				got, _, err := joinertest.Drain(t, r)
 				require.NoError(t, err)
 				require.Len(t, got, len(values)+1)
-				require.Equal(t, null, got[len(values)])
-				same := written(t, staging.fields[1].Type, want...)
+				require.Equal(t, joinertest.Null, got[len(values)])
+				same := joinertest.Written(t, staging.Fields[1].Type, want...)
 				for i, v := range got[:len(values)] {
 					if descending {
 						i = len(values) - 1 - i
@@ -48,9 +50,9 @@ func TestOrderOfEveryType(t *testing.T) {
 		})
 	}
 	t.Run("lists have no order", func(t *testing.T) {
-		mem := checked(t)
-		staging := table{name: "staging", fields: columns(t, "req long", "v longs")}
-		_, err := Build(t.Context(), staging.input(t, mem, []int{0}, nil), BuildSpec{Name: "s", OrderBy: []Order{{Column: 1}}}, Options{Memory: mem})
+		mem := joinertest.Checked(t)
+		staging := joinertest.Table{Name: "staging", Fields: joinertest.Columns(t, "req long", "v longs")}
+		_, err := joiner.Build(t.Context(), staging.Input(t, mem, []int{0}, nil), joiner.BuildSpec{Name: "s", OrderBy: []joiner.Order{{Column: 1}}}, joiner.Options{Memory: mem})
 		require.ErrorContains(t, err, "rows cannot be ordered by column v of type list")
 		require.Equal(t, fault.Invalid, fault.KindOf(err))
 	})

@@ -17,7 +17,7 @@ type verdict struct {
 
 func newVerdict(rows int) *verdict { return &verdict{rows: rows, row: rows} }
 
-// judge applies a probe's rule to its answer, and counts.
+// judge applies a probe's rule to its matches, and counts.
 func (v *verdict) judge(p *probe) {
 	counts := Counts{Rows: int64(v.rows), NullKeys: p.columns.keys.nulls}
 	for _, ref := range p.refs {
@@ -33,7 +33,7 @@ func (v *verdict) judge(p *probe) {
 		counts.Defaulted = counts.Missing
 	}
 	v.drops(p, counts)
-	if p.answer.counts != nil {
+	if p.matches.Counts != nil {
 		counts.Duplicates = v.duplicates(p)
 	}
 	if p.Rule.chooses() {
@@ -74,7 +74,7 @@ func (v *verdict) drops(p *probe, counts Counts) {
 // duplicates counts the rows that several staging rows match.
 func (v *verdict) duplicates(p *probe) int64 {
 	count, first := int64(0), -1
-	for i, n := range p.answer.counts {
+	for i, n := range p.matches.Counts {
 		if n > 1 {
 			if count == 0 {
 				first = i
@@ -84,9 +84,9 @@ func (v *verdict) duplicates(p *probe) int64 {
 	}
 	switch {
 	case count == 0:
-	case p.Rule.multiplies():
+	case p.Rule.Multiplies():
 		v.repeats = true
-	case p.Rule.refusesDuplicates():
+	case p.Rule.RefusesDuplicates():
 		v.breaks(p, first)
 	}
 	return count
@@ -133,7 +133,7 @@ func (j *join) failure(v *verdict) error {
 		return j.absent(p, v.row, key)
 	}
 	name := p.Rule.Name
-	one, other := p.matcher.files(v.row)
+	one, other := p.matcher.Files(v.row)
 	where := "files " + one + " and " + other
 	if one == other {
 		where = "file " + one

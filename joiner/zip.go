@@ -10,15 +10,15 @@ import (
 // and searches like merge only where that is another one's.
 type zip struct{ *merge }
 
-func (z *zip) lookup(_ context.Context, q *question, refs []int32) error {
+func (z *zip) lookup(_ context.Context, wanted *Keys, refs []int32) error {
 	m := z.merge
-	if q.keys.ends != nil {
-		z.lookupBytes(q.keys, refs)
+	if wanted.encoded.ends != nil {
+		z.lookupBytes(wanted.encoded, refs)
 		return nil
 	}
-	keys, wanted := m.keys.ints[:m.to], q.keys.ints
+	keys := m.keys.ints[:m.to]
 	is := func(row int32, key int64) bool { return int(row) < len(keys) && keys[row] == key }
-	for i, key := range wanted {
+	for i, key := range wanted.encoded.ints {
 		found := is(m.at, key)
 		if !found && is(m.at+1, key) {
 			m.at++

@@ -12,6 +12,7 @@ import (
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/joiner"
+	"github.com/penstock/penstock/joiner/spill"
 	"github.com/penstock/penstock/loader/plan"
 )
 
@@ -34,10 +35,10 @@ type class struct {
 type grip struct {
 	class   *class
 	at      plan.Piece
-	pending *pending       // the side is being built ahead; nil if not
-	shared  *side          // of the piece's bucket, where the class was divided; nil if not
-	sliced  *joiner.Sliced // what the piece is joined with, if that is sliced; the loader's sides keep it
-	spilled int64          // bytes that it had written when the grip got it
+	pending *pending      // the side is being built ahead; nil if not
+	shared  *side         // of the piece's bucket, where the class was divided; nil if not
+	sliced  *spill.Sliced // what the piece is joined with, if that is sliced; the loader's sides keep it
+	spilled int64         // bytes that it had written when the grip got it
 }
 
 // pending is a side that is being built ahead.
@@ -152,7 +153,7 @@ func (g *grip) side(ctx context.Context) (joiner.Probeable, error) {
 
 func (g *grip) get(ctx context.Context) (joiner.Probeable, error) {
 	made, err := g.class.shared.get(ctx, g.class.build)
-	if parts, ok := made.(*joiner.Parts); ok {
+	if parts, ok := made.(*spill.Parts); ok {
 		made, err = g.part(ctx, parts)
 		parts.Release() // the class keeps them
 	}
@@ -165,7 +166,7 @@ func (g *grip) get(ctx context.Context) (joiner.Probeable, error) {
 // joinable is what was made, as the join of the grip's piece asks it.
 func (g *grip) joinable(made counted) joiner.Probeable {
 	met := &g.class.level.met
-	if s, ok := made.(*joiner.Sliced); ok {
+	if s, ok := made.(*spill.Sliced); ok {
 		defer s.Release()
 		if g.sliced == nil {
 			g.sliced, g.spilled = s, s.Spilled()

@@ -10,6 +10,7 @@ import (
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/joiner"
+	"github.com/penstock/penstock/joiner/spill"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/plan"
 	"github.com/penstock/penstock/loader/resolve"
@@ -52,25 +53,31 @@ func (c *class) inMemory(ctx context.Context, in joiner.Input) (counted, error) 
 }
 
 func (c *class) onDisk(ctx context.Context) (counted, error) {
-	how := joiner.Spilling{Disk: c.splits.options.Disk, Bytes: c.memory}
+	opts := c.spilling(c.memory)
 	if d := c.division; c.divisible() {
-		parts, err := joiner.Divide(ctx, c.input(), joiner.Divider{Parts: d.of, Of: d.divide}, c.splits.joining(), how)
+		parts, err := spill.Divide(ctx, c.input(), spill.Divider{Parts: d.of, Of: d.divide}, opts)
 		if err != nil {
 			return nil, fault.Op(err, "divide %s on local disk", c.level.rule.Name)
 		}
 		c.level.met.spill(parts.Bytes())
 		return parts, nil
 	}
-	return c.sliced(ctx, c.input(), how)
+	return c.sliced(ctx, c.input(), opts)
 }
 
-func (c *class) sliced(ctx context.Context, in joiner.Input, how joiner.Spilling) (counted, error) {
-	s, err := joiner.Spill(ctx, in, c.level.recipe, c.splits.joining(), how)
+func (c *class) sliced(ctx context.Context, in joiner.Input, opts spill.Options) (counted, error) {
+	s, err := spill.Slice(ctx, in, c.level.recipe, opts)
 	if err != nil {
 		return nil, err // not a nil *Sliced
 	}
 	c.level.met.spill(s.Spilled())
 	return s, nil
+}
+
+// spilling says how rows go to local disk that are expected to take so much
+// memory.
+func (c *class) spilling(bytes int64) spill.Options {
+	return spill.Options{Options: c.splits.joining(), Disk: c.splits.options.Disk, ExpectedBytes: bytes}
 }
 
 // division says how the rows of a class are divided by training bucket.
@@ -123,14 +130,14 @@ func (l *level) bucketOf(p *plan.Plan, split plan.Split) (int, catalog.FileBucke
 	return 0, catalog.FileBucket{}, false
 }
 
-// divide is the Of of a joiner.Divider. It keeps the rows of every bucket: other
+// divide is the Of of a spill.Divider. It keeps the rows of every bucket: other
 // streams may have splits where this one has none.
 func (d *division) divide(keys []arrow.Array, parts []int32) error {
 	return resolve.Buckets(parts, keys[d.key], d.of)
 }
 
 // part returns what the grip's piece needs of a divided class.
-func (g *grip) part(ctx context.Context, parts *joiner.Parts) (counted, error) {
+func (g *grip) part(ctx context.Context, parts *spill.Parts) (counted, error) {
 	c := g.class
 	_, b, _ := c.level.bucketOf(c.splits.plan, c.splits.plan.Splits[g.at.Split])
 	if g.shared == nil {
@@ -145,7 +152,7 @@ func (g *grip) part(ctx context.Context, parts *joiner.Parts) (counted, error) {
 				return made, err
 			}
 		}
-		return c.sliced(ctx, parts.Input(b.ID), joiner.Spilling{Disk: c.splits.options.Disk, Bytes: parts.Size(b.ID)})
+		return c.sliced(ctx, parts.Input(b.ID), c.spilling(parts.Size(b.ID)))
 	})
 }
 

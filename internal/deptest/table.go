@@ -67,11 +67,12 @@ func Graph() []Row {
 			Imports: "dataset catalog plan cache store parquet batch budget expr bucket fault invariant",
 		},
 		{Folder: "joiner", Imports: "rule batch budget fault invariant"},
+		{Folder: "joiner/spill", Imports: "joiner rule batch budget fault invariant"},
 		{Folder: "loader/lane", Imports: "plan batch budget fault invariant"},
 		{Folder: "loader/verify", Imports: "dataset catalog resolve plan bucket budget fault"},
 		{
 			Folder:  "loader",
-			Imports: "dataset catalog resolve plan scan lane verify joiner cache expr batch budget fault invariant",
+			Imports: "dataset catalog resolve plan scan lane verify joiner spill cache expr batch budget fault invariant",
 		},
 		{Folder: "loader/stage", Imports: "dataset catalog plan parquet bucket batch budget store fault"},
 		{Folder: "loader/promote", Imports: "dataset catalog plan parquet bucket batch budget store fault"},
@@ -101,6 +102,7 @@ func Graph() []Row {
 		{Folder: "internal/spectest", Imports: "*", Outside: libTesting},
 		{Folder: "internal/store/errstore", Imports: "store fault"},
 		{Folder: "internal/store/storetest", Imports: "* scenario errstore", Outside: libTesting},
+		{Folder: "joiner/joinertest", Imports: "*", Outside: libTesting},
 		{Folder: "loader/catalog/catalogtest", Imports: "* scenario", Outside: libTesting},
 	}
 }

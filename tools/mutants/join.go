@@ -9,15 +9,15 @@ func joinMutants() []mutant { //nolint:funlen // a table
 			"		here[i] = here[i] || n\n", "		here[i] = here[i] && n\n", join,
 		},
 		{
-			"null-training-key-matches", "joiner/match.go",
+			"null-training-key-matches", "joiner/rowmatcher.go",
 			"		if null {\n			refs[i] = 0", "		if null && i < 0 {\n			refs[i] = 0", join,
 		},
 		{
-			"last-becomes-first", "joiner/match.go",
+			"last-becomes-first", "joiner/rowmatcher.go",
 			"rows[len(rows)-1] + 1\n	}\n}", "rows[0] + 1\n	}\n}", join,
 		},
 		{
-			"first-becomes-last", "joiner/match.go",
+			"first-becomes-last", "joiner/rowmatcher.go",
 			"	m.refs[row] = rows[0] + 1\n	if", "	m.refs[row] = rows[len(rows)-1] + 1\n	if", join,
 		},
 		{
@@ -110,27 +110,27 @@ func joinMutants() []mutant { //nolint:funlen // a table
 			"	e.fill(j.probes)\n", "	clear(e.nth)\n	e.fill(j.probes)\n", join,
 		},
 		{
-			"the-future-leaks-in", "joiner/match.go",
+			"the-future-leaks-in", "joiner/rowmatcher.go",
 			"	if r.Exact {\n		return staging > training", "	if r.Exact {\n		return staging > training+1", join,
 		},
 		{
-			"exact-is-ignored", "joiner/match.go",
+			"exact-is-ignored", "joiner/rowmatcher.go",
 			"	return staging >= training\n", "	return staging > training\n", join,
 		},
 		{
-			"tolerance-off-by-one", "joiner/match.go",
+			"tolerance-off-by-one", "joiner/rowmatcher.go",
 			"<= uint64(r.Tolerance)", "< uint64(r.Tolerance)", join,
 		},
 		{
-			"times-overflow", "joiner/match.go",
+			"times-overflow", "joiner/rowmatcher.go",
 			"uint64(training)-uint64(staging) <= uint64(r.Tolerance)", "training-staging <= r.Tolerance", join,
 		},
 		{
-			"earliest-not-latest", "joiner/match.go",
-			"		m.take(i, rows[low:high], from+int32(low))", "		m.take(i, rows[:high], from)", join,
+			"earliest-not-latest", "joiner/rowmatcher.go",
+			"		m.setGroup(i, rows[low:high], from+int32(low))", "		m.setGroup(i, rows[:high], from)", join,
 		},
 		{
-			"null-time-matches", "joiner/match.go",
+			"null-time-matches", "joiner/rowmatcher.go",
 			"if wanted.null != nil && wanted.null[i] {", "if wanted.null != nil && wanted.null[i] && i < 0 {", join,
 		},
 		{
@@ -163,8 +163,8 @@ func joinMutants() []mutant { //nolint:funlen // a table
 			"escapedZero = \"\\x00\\xff\"", "escapedZero = \"\\x00\\x00\"", join,
 		},
 		{
-			"custom-null-keys-match", "joiner/match.go",
-			"	for i, null := range q.keys.null {\n", "	for i, null := range q.keys.null[:0] {\n", join,
+			"custom-null-keys-match", "joiner/rowmatcher.go",
+			"	for i, null := range keys.encoded.null {\n", "	for i, null := range keys.encoded.null[:0] {\n", join,
 		},
 		{
 			"custom-is-not-checked", "joiner/custom.go",

@@ -1,4 +1,4 @@
-package joiner
+package spill_test
 
 import (
 	"context"
@@ -11,37 +11,43 @@ import (
 
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/spool"
+	"github.com/penstock/penstock/joiner"
+	"github.com/penstock/penstock/joiner/joinertest"
+	"github.com/penstock/penstock/joiner/spill"
 )
 
 // BenchmarkSpilled joins a side from disk beside the same in memory: ten
 // training rows to each staging row of 128 bytes. Writing the side to disk is a
-// benchmark of its own, as several pieces share that.
+// benchmark of its own, as several ranges share that.
 func BenchmarkSpilled(b *testing.B) {
 	for _, order := range []string{"grouped", "random"} {
-		keys, wanted := benchKeys(order == "grouped")
-		field, key := benchColumn(keys, false)
+		keys, wanted := joinertest.BenchKeys(order == "grouped")
+		field, key := joinertest.BenchColumn(keys, false)
 		wide := array.NewFixedSizeBinaryBuilder(memory.DefaultAllocator, &arrow.FixedSizeBinaryType{ByteWidth: 128})
 		for range keys {
 			wide.Append(make([]byte, 128))
 		}
 		shown := arrow.Field{Name: "wide", Type: wide.Type(), Nullable: true}
-		staging := benchInput(b, arrow.NewSchema([]arrow.Field{field, shown}, nil), key, wide.NewArray())
+		staging := joinertest.BenchInput(b, arrow.NewSchema([]arrow.Field{field, shown}, nil), key, wide.NewArray())
 		staging.Columns = []int{1}
-		_, column := benchColumn(wanted, false)
-		training := benchInput(b, arrow.NewSchema([]arrow.Field{field}, nil), column)
-		opts := Options{Memory: &batch.Pool{}}
+		_, column := joinertest.BenchColumn(wanted, false)
+		training := joinertest.BenchInput(b, arrow.NewSchema([]arrow.Field{field}, nil), column)
+		opts := joiner.Options{Memory: &batch.Pool{}}
 		place, err := spool.Open(spool.Options{Place: b.TempDir(), Memory: opts.Memory})
 		require.NoError(b, err)
-		how := Spilling{Disk: func(what string) (Store, error) { return place.Create(what) }, Memory: 16 << 20}
+		disk := spill.Options{
+			Options: opts, WorkingMemory: 16 << 20,
+			Disk: func(what string) (spill.Store, error) { return place.Create(what) },
+		}
 		report := func(b *testing.B) {
 			b.Helper()
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(wanted)), "ns/row")
 		}
-		joined := func(b *testing.B, side func(context.Context) (Probeable, error)) {
+		joined := func(b *testing.B, side func(context.Context) (joiner.Probeable, error)) {
 			b.Helper()
 			b.ReportAllocs()
 			for b.Loop() {
-				r, err := Join(b.Context(), training, []Probe{{Rule: Rule{Name: "s"}, Key: []int{0}, Columns: []arrow.Field{shown}, BuildSide: side}}, opts)
+				r, err := joiner.Join(b.Context(), training, []joiner.Probe{{Rule: joiner.Rule{Name: "s"}, Key: []int{0}, Columns: []arrow.Field{shown}, BuildSide: side}}, opts)
 				require.NoError(b, err)
 				for r.Next() {
 				}
@@ -51,21 +57,23 @@ func BenchmarkSpilled(b *testing.B) {
 			report(b)
 		}
 		b.Run(order+"/memory", func(b *testing.B) {
-			joined(b, func(ctx context.Context) (Probeable, error) { return Build(ctx, staging, BuildSpec{Name: "s"}, opts) })
+			joined(b, func(ctx context.Context) (joiner.Probeable, error) {
+				return joiner.Build(ctx, staging, joiner.BuildSpec{Name: "s"}, opts)
+			})
 		})
 		b.Run(order+"/write", func(b *testing.B) {
 			for b.Loop() {
-				side, err := Spill(b.Context(), staging, BuildSpec{Name: "s"}, opts, how)
+				side, err := spill.Slice(b.Context(), staging, joiner.BuildSpec{Name: "s"}, disk)
 				require.NoError(b, err)
 				side.Release()
 			}
 			report(b)
 		})
 		b.Run(order+"/disk", func(b *testing.B) {
-			side, err := Spill(b.Context(), staging, BuildSpec{Name: "s"}, opts, how)
+			side, err := spill.Slice(b.Context(), staging, joiner.BuildSpec{Name: "s"}, disk)
 			require.NoError(b, err)
 			defer side.Release()
-			joined(b, func(context.Context) (Probeable, error) { return side.ProbedBy(training), nil })
+			joined(b, func(context.Context) (joiner.Probeable, error) { return side.ProbedBy(training), nil })
 		})
 	}
 }

@@ -7,53 +7,67 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 )
 
-// match is how a side in memory answers one join.
-type match struct {
+// RowMatcher finds the staging rows of one join in a [BuildSide], as a
+// [Matcher] does, and tells which they are.
+type RowMatcher struct {
 	ctx    context.Context //nolint:containedctx // of the join that asks, whose calls take none
 	side   *BuildSide
 	rule   Rule
 	search search
 
-	// Of the batch last asked about.
+	// Of the batch last matched.
 	refs   []int32
-	counts []int32 // as answered, or nil
-	from   []int32 // where counts is not 0: where the rows begin in the side's members
+	counts []int32 // as in Matches
+	from   []int32 // where counts is not 0: where the rows begin in the groups' members
 	spare  [2][]int32
 }
 
-func (m *match) match(q *question, refs []int32) (answer, error) {
+// Match finds the staging rows of a batch's rows.
+func (m *RowMatcher) Match(keys *Keys, refs []int32) (Matches, error) {
 	m.refs, m.counts = refs, nil
-	if err := m.search.lookup(m.ctx, q, refs); err != nil {
-		return answer{}, err
+	if err := m.search.lookup(m.ctx, keys, refs); err != nil {
+		return Matches{}, err
 	}
-	for i, null := range q.keys.null {
+	for i, null := range keys.encoded.null {
 		if null {
 			refs[i] = 0
 		}
 	}
 	switch {
 	case m.rule.Time != nil:
-		m.inTime(q.times)
+		m.chooseByTime(keys.times)
 	case m.side.groups.of != nil:
-		m.choose()
+		m.chooseByRule()
 	}
-	return answer{dictionary: m.side.dictionary, counts: m.counts}, nil
+	return Matches{Dictionary: m.side.dictionary, Counts: m.counts}, nil
 }
 
-// choose looks for rows of keys that several staging rows have.
-func (m *match) choose() {
+// Members returns the staging rows, counted from 0 and in their order, that
+// match a row of the batch last matched, where they are several; nil where they
+// are not.
+func (m *RowMatcher) Members(row int) []int32 {
+	if m.counts == nil || m.counts[row] == 0 {
+		return nil
+	}
+	from := m.from[row]
+	return m.side.groups.members[from : from+m.counts[row]]
+}
+
+// chooseByRule chooses where several staging rows have the key of a row.
+func (m *RowMatcher) chooseByRule() {
 	for i, ref := range m.refs {
 		if ref == 0 {
 			continue
 		}
 		if rows, from := m.side.groups.rows(ref - 1); rows != nil {
-			m.take(i, rows, from)
+			m.setGroup(i, rows, from)
 		}
 	}
 }
 
-// take chooses among the several staging rows of a row as the rule says.
-func (m *match) take(row int, rows []int32, from int32) {
+// setGroup says that several staging rows match a row, and chooses among them
+// as the rule says. They begin at from in the groups' members.
+func (m *RowMatcher) setGroup(row int, rows []int32, from int32) {
 	if m.counts == nil {
 		m.counts, m.from = resize(&m.spare[0], len(m.refs)), resize(&m.spare[1], len(m.refs))
 		clear(m.counts)
@@ -65,8 +79,9 @@ func (m *match) take(row int, rows []int32, from int32) {
 	}
 }
 
-// inTime takes of the rows of each key the latest one in time.
-func (m *match) inTime(wanted times) {
+// chooseByTime chooses, of the staging rows of each key, the latest that the
+// rule admits.
+func (m *RowMatcher) chooseByTime(wanted times) {
 	for i, ref := range m.refs {
 		if ref == 0 {
 			continue
@@ -89,14 +104,14 @@ func (m *match) inTime(wanted times) {
 		case 1:
 			m.refs[i] = rows[low] + 1
 		default:
-			m.take(i, rows[low:high], from+int32(low))
+			m.setGroup(i, rows[low:high], from+int32(low))
 		}
 	}
 }
 
 // latest returns which of the rows of a key, which ascend by time, have the
 // latest time that the rule admits.
-func (m *match) latest(rows []int32, wanted int64) (low, high int) {
+func (m *RowMatcher) latest(rows []int32, wanted int64) (low, high int) {
 	at := m.side.times
 	high = sort.Search(len(rows), func(i int) bool { return m.rule.Time.after(at[rows[i]], wanted) })
 	if high == 0 || !m.rule.Time.admits(at[rows[high-1]], wanted) {
@@ -120,7 +135,8 @@ func (r *TimeRule) admits(staging, training int64) bool {
 	return !r.after(staging, training) && uint64(training)-uint64(staging) <= uint64(r.Tolerance)
 }
 
-func (m *match) expand(rows, nth, refs []int32) (*array.Struct, error) {
+// Expand writes the references of rows of the result.
+func (m *RowMatcher) Expand(rows, nth, refs []int32) (*array.Struct, error) {
 	for i, row := range rows {
 		refs[i] = m.refs[row]
 		if m.counts != nil && m.counts[row] != 0 {
@@ -130,13 +146,15 @@ func (m *match) expand(rows, nth, refs []int32) (*array.Struct, error) {
 	return m.side.dictionary, nil
 }
 
-func (m *match) files(row int) (one, other string) {
-	from := m.from[row]
-	rows := m.side.groups.members[from : from+m.counts[row]]
+// Files names the files of the first and the last of the several staging rows
+// of a row.
+func (m *RowMatcher) Files(row int) (one, other string) {
+	rows := m.Members(row)
 	return fileOf(m.side.file, rows[0]), fileOf(m.side.file, rows[len(rows)-1])
 }
 
-func (m *match) close() {}
+// Close ends the join.
+func (m *RowMatcher) Close() {}
 
 // fileOf names the file of a staging row.
 func fileOf(file func(row int64) string, row int32) string {
