@@ -30,9 +30,9 @@ func BenchmarkJoin(b *testing.B) {
 				b.ReportAllocs()
 				b.ResetTimer()
 				for range b.N {
-					side, err := joiner.Build(b.Context(), staging, joiner.BuildSpec{Name: "s"}, joiner.Options{})
+					built, err := joiner.Build(b.Context(), staging, joiner.BuildSpec{Name: "s"}, joiner.Options{})
 					require.NoError(b, err)
-					require.EqualValues(b, len(t), benchJoin(b, training, field, side))
+					require.EqualValues(b, len(t), benchJoin(b, training, field, built))
 				}
 				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(t)), "ns/row")
 			})
@@ -72,9 +72,9 @@ func BenchmarkStrategies(b *testing.B) {
 			for name, strategy := range map[string]rule.Strategy{"auto": rule.StrategyAuto, "index": rule.StrategyIndex, "merge": rule.StrategyMerge, "zip": rule.StrategyZip} {
 				b.Run(fmt.Sprintf("%s/%s/%s", order, field.Type, name), func(b *testing.B) {
 					for b.Loop() {
-						side, err := joiner.Build(b.Context(), in, joiner.BuildSpec{Name: "s", Strategy: strategy}, joiner.Options{})
+						built, err := joiner.Build(b.Context(), in, joiner.BuildSpec{Name: "s", Strategy: strategy}, joiner.Options{})
 						require.NoError(b, err)
-						require.EqualValues(b, len(training), benchJoin(b, stream, field, side))
+						require.EqualValues(b, len(training), benchJoin(b, stream, field, built))
 					}
 					b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(training)), "ns/row")
 				})
@@ -83,12 +83,13 @@ func BenchmarkStrategies(b *testing.B) {
 	}
 }
 
-// benchJoin joins a stream with a side, which it releases, and returns its rows.
-func benchJoin(b *testing.B, training joiner.Input, key arrow.Field, side *joiner.BuildSide) (rows int64) {
+// benchJoin joins a stream with a build side, which it releases, and returns
+// its rows.
+func benchJoin(b *testing.B, training joiner.Input, key arrow.Field, built *joiner.BuildSide) (rows int64) {
 	b.Helper()
 	reader, err := joiner.Join(b.Context(), training, []joiner.Probe{{
 		Rule: joiner.Rule{Name: "s", Missing: rule.MissingError}, Key: []int{0}, Columns: []arrow.Field{key},
-		BuildSide: func(context.Context) (joiner.Probeable, error) { return side, nil },
+		BuildSide: func(context.Context) (joiner.Probeable, error) { return built, nil },
 	}}, joiner.Options{})
 	require.NoError(b, err)
 	defer reader.Release()

@@ -12,17 +12,18 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// Build reads the rows of a build side and makes them ready to be searched by key.
-// The caller releases what it returns; after an error nothing is held.
+// Build reads staging rows whole and makes them a build side, ready to be
+// searched by key. The caller releases what it returns; after an error nothing
+// is held.
 //
 // Memory is reserved from the budget before it is held: batches as they come,
 // for a moment the widest column twice, then keys and index. What does not fit
-// fails with Exhausted, which names the level and the remedy. Errors of the
+// fails with Exhausted, which names the rows and the remedy. Errors of the
 // input keep their kind. Duplicates are judged by a join, when a training row
 // asks for the key.
 func Build(ctx context.Context, in Input, spec BuildSpec, opts Options) (*BuildSide, error) {
-	side, err := build(ctx, in, spec, opts, MaxRows)
-	return side, fault.Op(err, "load the build side %s", spec.Name)
+	built, err := build(ctx, in, spec, opts, MaxRows)
+	return built, fault.Op(err, "load the build side %s", spec.Name)
 }
 
 // MaxRows is how many staging rows int32 references reach: the dictionary has
@@ -35,16 +36,16 @@ func build(ctx context.Context, in Input, spec BuildSpec, opts Options, limit in
 		return nil, err
 	}
 	b := &builder{in: in, spec: spec, mem: opts.memory(), held: held, limit: limit, kept: batch.Retained{}}
-	side, err := b.build(ctx)
-	b.drop()
+	built, err := b.build(ctx)
+	b.releaseAll()
 	if err != nil {
 		held.Release()
 		return nil, err
 	}
-	return side, nil
+	return built, nil
 }
 
-// builder is what a side is before it is one.
+// builder is a build side on its way into memory.
 type builder struct {
 	in    Input
 	spec  BuildSpec
@@ -71,7 +72,7 @@ type builder struct {
 }
 
 func (b *builder) build(ctx context.Context) (*BuildSide, error) {
-	if err := b.in.ReadAll(ctx, b.plan, b.retain); err != nil {
+	if err := b.in.ReadAll(ctx, b.readSchema, b.retain); err != nil {
 		return nil, err
 	}
 	dictionary, err := b.collect(ctx)
@@ -79,9 +80,9 @@ func (b *builder) build(ctx context.Context) (*BuildSide, error) {
 		return nil, err
 	}
 	s := &BuildSide{shape: b.shape(), rows: b.rows, dictionary: dictionary, file: b.in.File, held: b.held}
-	if err := b.search(ctx, s); err != nil {
-		if s.lookups != nil {
-			s.lookups.release()
+	if err := b.indexKeys(ctx, s); err != nil {
+		if s.index != nil {
+			s.index.release()
 		}
 		dictionary.Release()
 		return nil, err
@@ -99,8 +100,8 @@ func (b *builder) shape() Shape {
 	return s
 }
 
-// plan looks up in the stream's schema what the side is made of.
-func (b *builder) plan(schema *arrow.Schema) error {
+// readSchema looks up in the stream's schema what the build side is made of.
+func (b *builder) readSchema(schema *arrow.Schema) error {
 	var err error
 	if b.fields, err = fieldsAt(schema, b.in.Columns); err != nil {
 		return err
@@ -160,7 +161,7 @@ func (b *builder) lists() (lists []*[]arrow.Array, at []int) {
 // retain reserves and retains what is needed of a batch.
 func (b *builder) retain(record arrow.RecordBatch) error {
 	if record.NumRows() > b.limit-b.rows {
-		return fault.New(fault.Exhausted, "%s has more than %d rows for one class of buckets, which references do not reach", b.spec.Name, b.limit).
+		return fault.New(fault.Exhausted, "%s has more than %d rows in one file group, which references do not reach", b.spec.Name, b.limit).
 			WithRemedy("write the staging table with more buckets")
 	}
 	lists, at := b.lists()
@@ -180,8 +181,9 @@ func (b *builder) retain(record arrow.RecordBatch) error {
 	return nil
 }
 
-// leave releases arrays of the stream, and what was reserved for them alone.
-func (b *builder) leave(arrays *[]arrow.Array) {
+// releaseArrays releases arrays of the stream, and what was reserved for them
+// alone.
+func (b *builder) releaseArrays(arrays *[]arrow.Array) {
 	b.held.Shrink(b.kept.Remove(*arrays))
 	for _, a := range *arrays {
 		a.Release()
@@ -189,9 +191,9 @@ func (b *builder) leave(arrays *[]arrow.Array) {
 	*arrays = nil
 }
 
-// drop releases what is left of the stream after an error, whose reservation
-// the caller gives back, or after success: nothing.
-func (b *builder) drop() {
+// releaseAll releases what is left of the stream after an error, whose
+// reservation the caller gives back, or after success: nothing.
+func (b *builder) releaseAll() {
 	lists, _ := b.lists()
 	for _, list := range lists {
 		for _, a := range *list {

@@ -16,14 +16,14 @@ var (
 	Render     = render
 )
 
-// Holds returns the bytes of memory that a side holds.
+// Holds returns the bytes of memory that a build side holds.
 func Holds(s *BuildSide) int64 {
-	var keys vector
-	var x *index
-	switch l := s.lookups.(type) {
-	case *index:
+	var keys keyVector
+	var x *hashIndex
+	switch l := s.index.(type) {
+	case *hashIndex:
 		keys, x = l.keys, l
-	case *merged:
+	case *sortedKeys:
 		keys, x = l.keys, l.index.Load()
 	}
 	bytes := 8*cap(keys.ints) + cap(keys.arena) + 8*cap(keys.ends) + 8*cap(s.times)
@@ -42,3 +42,7 @@ func CompareKeys(b arrow.RecordBatch, key []int, i, j int32) (int, error) {
 	columns.load(b)
 	return columns.keys.compare(i, j), nil
 }
+
+// Field returns the dictionary column that joins get from a build side, under
+// the name it was built with.
+func (s *BuildSide) Field() arrow.Field { return s.shape.field }

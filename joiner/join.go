@@ -15,16 +15,17 @@ import (
 // Reader is the joined stream: the training columns that go on, then one
 // dictionary column per probe, in their order. It is a record reader and keeps
 // the one ownership sentence; the last Release cancels, and releases the
-// training stream and the sides. It reserves nothing itself: the sides did,
-// and they live as long as it does.
+// training stream and the build sides. It reserves nothing itself: the build
+// sides did, and they live as long as it does.
 type Reader struct {
 	array.RecordReader
 	join *join
 }
 
 // Join opens the training stream and returns what it becomes. Nothing is read
-// and no side is asked for before the first Next. A side that fails, or an
-// input that does, ends the stream with its error; a batch never comes short.
+// and no build side is asked for before the first Next. A build side that
+// fails, or an input that does, ends the stream with its error; a batch never
+// comes short.
 //
 // All probes look at every training row, in the order given; then rows that
 // some kind of join does not keep are dropped. Rows keep their order; one that
@@ -47,7 +48,7 @@ func Join(ctx context.Context, training Input, probes []Probe, opts Options) (*R
 	return &Reader{batch.Guard(batch.FromFunc(j.schema, j.next, release)), j}, nil
 }
 
-// Counts returns what each probe met so far, in the order given. Rows of the
+// Counts returns the counts of each probe so far, in the order given. Rows of the
 // batch that failed are not counted. It is not for use during a Next.
 func (r *Reader) Counts() []Counts {
 	counts := make([]Counts, len(r.join.probes))
@@ -71,24 +72,6 @@ type join struct {
 	expansion *expansion  // what is left of the current batch, nil if nothing is
 	started   bool
 	rows      int64 // training rows before the current batch
-}
-
-// probe is a Probe with what its join knows.
-type probe struct {
-	Probe
-	columns *keyColumns
-	time    *timeColumn // nil if the rule has no time
-	field   arrow.Field
-	side    Probeable // nil before the first Next
-	shape   Shape
-	matcher Matcher
-	counts  Counts
-
-	// Of the current batch.
-	buffer  *memory.Buffer // of refs
-	refs    []int32
-	keys    Keys
-	matches Matches
 }
 
 // open opens the training stream and works out the result's schema.
@@ -117,7 +100,7 @@ func (j *join) open(probes []Probe) error {
 			}
 		}
 		j.probes = append(j.probes, p)
-		if err := j.overlay(p, fields); err != nil {
+		if err := j.addOverlays(p, fields); err != nil {
 			return err
 		}
 	}
@@ -154,63 +137,31 @@ func (j *join) timeColumn(schema *arrow.Schema, at int) (*timeColumn, error) {
 	return c, err
 }
 
-// start asks for the sides, in order.
+// start asks for the build sides, in order.
 func (j *join) start() error {
 	for _, p := range j.probes {
-		side, err := p.BuildSide(j.ctx)
+		built, err := p.BuildSide(j.ctx)
 		if err != nil {
 			return fault.Op(err, "join %s", p.Rule.Name)
 		}
-		if side == nil {
+		if built == nil {
 			return fault.New(fault.Internal, "%s has no build side", p.Rule.Name)
 		}
-		p.side, p.shape = side, side.Shape()
+		p.probed, p.shape = built, built.Shape()
 		if err := p.fits(); err != nil {
 			return fault.Op(err, "join %s", p.Rule.Name)
 		}
-		if p.matcher, err = side.NewMatcher(j.ctx, p.Rule); err != nil {
+		if p.matcher, err = built.NewMatcher(j.ctx, p.Rule); err != nil {
 			return fault.Op(err, "join %s", p.Rule.Name)
 		}
 	}
 	return nil
 }
 
-// fits says whether the side is the one that the schema promised, and whether
-// its keys and times can be equal to the training stream's.
-func (p *probe) fits() error {
-	if got := p.shape.field.Type; !arrow.TypeEqual(got, p.field.Type) {
-		return fault.New(fault.Internal, "a side of type %s was to be %s", got, p.field.Type)
-	}
-	ours, theirs := p.columns.encoder.types, p.shape.types
-	if len(ours) != len(theirs) {
-		return fault.New(fault.Internal, "%d key columns against %d", len(ours), len(theirs))
-	}
-	for i, t := range ours {
-		if t.family != theirs[i].family {
-			return differ(p.columns.fields[i], p.shape.keys[i])
-		}
-	}
-	if p.time == nil {
-		return nil
-	}
-	if p.shape.time == nil {
-		return fault.New(fault.Internal, "a side without times for a rule with a time")
-	}
-	if t, err := timeType(*p.shape.time); err != nil || t.family != p.time.encoder.types[0].family {
-		return differ(p.time.field, *p.shape.time)
-	}
-	return nil
-}
-
-func differ(training, staging arrow.Field) error {
-	return fault.New(fault.Invalid, "training column %s is %s and staging column %s is %s: no two values of them are equal",
-		training.Name, training.Type, staging.Name, staging.Type).
-		WithRemedy("join on columns of one type")
-}
-
 // next returns the next batch, or nil at the end. The first training batch is
-// asked for before the sides: a stream that decodes ahead then does so while
-// the sides are built, and one without rows needs no side at all.
+// asked for before the build sides: a stream that decodes ahead then does so
+// while the build sides are built, and one without rows needs no build side at
+// all.
 func (j *join) next() (arrow.RecordBatch, error) {
 	for {
 		if j.expansion != nil {
@@ -253,14 +204,14 @@ func (j *join) batch(record arrow.RecordBatch) (arrow.RecordBatch, error) {
 		return nil, fault.Op(j.failure(v), "join %s", v.broken.Rule.Name)
 	}
 	for i, p := range j.probes {
-		p.counts.Add(v.met[i])
+		p.counts.Add(v.counts[i])
 	}
 	j.rows += int64(v.rows)
 	if v.repeats {
 		j.expansion = &expansion{record: record, drop: v.drop}
 		return nil, nil
 	}
-	keep := v.kept()
+	keep := v.keptRows()
 	if keep != nil && len(keep) == 0 {
 		return nil, nil
 	}
@@ -283,7 +234,7 @@ func (j *join) match(record arrow.RecordBatch) (*verdict, error) {
 	}
 	v := newVerdict(int(record.NumRows()))
 	for _, p := range j.probes {
-		p.room(v.rows, j.mem)
+		p.newRefs(v.rows, j.mem)
 		p.keys = keysOf(record, p.columns, p.time)
 		var err error
 		if p.matches, err = p.matcher.Match(&p.keys, p.refs); err != nil {
@@ -307,7 +258,7 @@ func (j *join) assemble(record arrow.RecordBatch) (arrow.RecordBatch, error) {
 		column := record.Column(at)
 		if len(j.overlays[i]) > 0 {
 			var err error
-			if column, err = j.choose(column, nil, j.overlays[i], j.referred()); err != nil {
+			if column, err = j.overlayColumn(column, nil, j.overlays[i], j.batchReferences()); err != nil {
 				return nil, err
 			}
 			made = append(made, column)
@@ -322,28 +273,6 @@ func (j *join) assemble(record arrow.RecordBatch) (arrow.RecordBatch, error) {
 	return array.NewRecordBatch(j.schema, columns, record.NumRows()), nil
 }
 
-// room makes memory for the references of a batch.
-func (p *probe) room(rows int, mem memory.Allocator) {
-	if p.buffer != nil {
-		p.buffer.Release()
-	}
-	p.buffer, p.refs = newRefs(rows, mem)
-}
-
-func newRefs(rows int, mem memory.Allocator) (*memory.Buffer, []int32) {
-	buffer := memory.NewResizableBuffer(mem)
-	buffer.Resize(arrow.Int32Traits.BytesRequired(rows))
-	return buffer, arrow.Int32Traits.CastFromBytes(buffer.Bytes())
-}
-
-// dictionary makes a dictionary column of references.
-func (p *probe) dictionary(refs *memory.Buffer, dictionary *array.Struct, rows int) arrow.Array {
-	d := array.NewDataWithDictionary(p.field.Type, rows, []*memory.Buffer{nil, refs}, 0, 0,
-		dictionary.Data().(*array.Data))
-	defer d.Release()
-	return array.NewDictionaryData(d)
-}
-
 // close gives back what the join holds.
 func (j *join) close() {
 	if j.training != nil {
@@ -354,26 +283,10 @@ func (j *join) close() {
 		p.close()
 	}
 	for _, k := range j.keys {
-		k.keys = vector{}
+		k.keys = keyVector{}
 	}
 	for _, c := range j.times {
 		c.times = times{}
 	}
 	j.expansion = nil
-}
-
-func (p *probe) close() {
-	if p.buffer != nil {
-		p.buffer.Release()
-		p.buffer, p.refs = nil, nil
-	}
-	if p.matcher != nil {
-		p.matcher.Close()
-		p.matcher = nil
-	}
-	if p.side != nil {
-		p.side.Release()
-		p.side = nil
-	}
-	p.keys, p.matches = Keys{}, Matches{}
 }

@@ -11,7 +11,7 @@ import (
 type Keys struct {
 	rows    int           // at least one
 	arrays  []arrow.Array // the key columns
-	encoded vector        // the same, encoded
+	encoded keyVector     // the same, encoded
 	times   times         // none where the rule has none
 }
 
@@ -98,7 +98,7 @@ type keyColumns struct {
 	fields  []arrow.Field
 	encoder *encoder
 	arrays  []arrow.Array // of the current batch
-	keys    vector
+	keys    keyVector
 }
 
 func newKeyColumns(schema *arrow.Schema, at []int) (*keyColumns, error) {

@@ -16,9 +16,9 @@ import (
 
 // covered names what a case is an example of.
 func covered(w joinertest.World, broken int, out []string, counts []joiner.Counts) []string {
-	seen := []string{fmt.Sprintf("%d sides", len(w.Sides))}
+	seen := []string{fmt.Sprintf("%d sides", len(w.Staging))}
 	if broken >= 0 {
-		rule := w.Sides[broken].Rule
+		rule := w.Staging[broken].Rule
 		return append(seen, fmt.Sprintf("broken in side %d, missing %v kind %v", broken, rule.Missing, rule.Kind))
 	}
 	switch {
@@ -30,34 +30,34 @@ func covered(w joinertest.World, broken int, out []string, counts []joiner.Count
 		seen = append(seen, "some rows repeated")
 	}
 	for s, c := range counts {
-		side := w.Sides[s]
+		built := w.Staging[s]
 		if c.Matched == 0 {
 			continue
 		}
-		for i, at := range side.At {
-			seen = append(seen, fmt.Sprintf("%s matches %s", w.Training.Fields[at].Type, side.Fields[side.Key[i]].Type))
+		for i, at := range built.At {
+			seen = append(seen, fmt.Sprintf("%s matches %s", w.Training.Fields[at].Type, built.Fields[built.Key[i]].Type))
 		}
 		if c.NullKeys > 0 {
 			seen = append(seen, "null keys")
 		}
 		if c.Duplicates > 0 {
-			seen = append(seen, fmt.Sprintf("duplicates rule %d, kind %d", side.Rule.Duplicates, side.Rule.Kind),
-				fmt.Sprintf("duplicates rule %d, ordered %v", side.Rule.Duplicates, side.Spec.OrderBy != nil),
-				fmt.Sprintf("duplicates rule %d, timed %v", side.Rule.Duplicates, side.Rule.Time != nil))
+			seen = append(seen, fmt.Sprintf("duplicates rule %d, kind %d", built.Rule.Duplicates, built.Rule.Kind),
+				fmt.Sprintf("duplicates rule %d, ordered %v", built.Rule.Duplicates, built.Spec.OrderBy != nil),
+				fmt.Sprintf("duplicates rule %d, timed %v", built.Rule.Duplicates, built.Rule.Time != nil))
 		}
-		if len(side.Columns) == 0 {
+		if len(built.Columns) == 0 {
 			seen = append(seen, "no columns")
 		}
-		if len(side.Rule.Overlays) > 0 {
-			seen = append(seen, fmt.Sprintf("overlay, keep %v", !side.Rule.Nulls.Replace()))
+		if len(built.Rule.Overlays) > 0 {
+			seen = append(seen, fmt.Sprintf("overlay, keep %v", !built.Rule.Nulls.Replace()))
 		}
 		if c.Defaulted > 0 && len(out) > 0 {
-			seen = append(seen, fmt.Sprintf("defaults, kind %d", side.Rule.Kind))
+			seen = append(seen, fmt.Sprintf("defaults, kind %d", built.Rule.Kind))
 		}
-		if side.Rule.Time != nil {
-			seen = append(seen, fmt.Sprintf("time, exact %v, kind %d", side.Rule.Time.Exact, side.Rule.Kind))
+		if built.Rule.Time != nil {
+			seen = append(seen, fmt.Sprintf("time, exact %v, kind %d", built.Rule.Time.Exact, built.Rule.Kind))
 		}
-		seen = append(seen, fmt.Sprintf("%d key columns", len(side.Key)), fmt.Sprintf("%d batches", min(4, len(side.Cuts)+1)))
+		seen = append(seen, fmt.Sprintf("%d key columns", len(built.Key)), fmt.Sprintf("%d batches", min(4, len(built.Cuts)+1)))
 	}
 	return seen
 }
@@ -72,11 +72,11 @@ func withoutFiles(err error) string {
 // spec: join-1, join-3, join-4, join-5, join-6, join-7, join-9, join-11, join-12, join-15, join-16, join-17, join-18
 // spec: join-26, join-27, join-28, join-29, join-30, join-31, join-32, join-33, join-34, join-35, join-36, join-37, join-39, join-40
 func TestJoinAgreesWithTheOracle(t *testing.T) {
-	all, times, seen := joinertest.Families(t), joinertest.Clocks(t), map[string]int{}
+	all, times, seen := joinertest.Families(t), joinertest.TimeTypes(t), map[string]int{}
 	for seed := range uint64(700) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		w := joinertest.RandomWorld(r, all, times)
-		want, wantCounts, broken := joinertest.Oracle(w.Training.Rows, w.Columns, w.Sides)
+		want, wantCounts, broken := joinertest.Oracle(w.Training.Rows, w.Columns, w.Staging)
 		for _, label := range covered(w, broken, want, wantCounts) {
 			seen[label]++
 		}
@@ -86,9 +86,9 @@ func TestJoinAgreesWithTheOracle(t *testing.T) {
 				if strategy >= 0 && seed%4 != 0 {
 					break
 				}
-				got := w.Run(t, strategy, func(side *joiner.BuildSide) {
-					require.GreaterOrEqual(t, side.Bytes(), joiner.Holds(side))
-					require.LessOrEqual(t, side.Bytes(), joiner.Holds(side)+joiner.Word)
+				got := w.Run(t, strategy, func(built *joiner.BuildSide) {
+					require.GreaterOrEqual(t, built.Bytes(), joiner.Holds(built))
+					require.LessOrEqual(t, built.Bytes(), joiner.Holds(built)+joiner.Word)
 				})
 				for _, s := range got.Ran {
 					seen[fmt.Sprintf("strategy %d ran as %s", strategy, s)]++
@@ -96,7 +96,7 @@ func TestJoinAgreesWithTheOracle(t *testing.T) {
 				w = w.CutAnew(r)
 				if broken >= 0 {
 					require.Equal(t, fault.Invalid, fault.KindOf(got.Err))
-					require.ErrorContains(t, got.Err, "join "+w.Sides[broken].Name+":")
+					require.ErrorContains(t, got.Err, "join "+w.Staging[broken].Name+":")
 					if same := withoutFiles(got.Err); failure != "" {
 						require.Equal(t, failure, same)
 					} else {

@@ -11,7 +11,7 @@ import (
 // [Matcher] does, and tells which they are.
 type RowMatcher struct {
 	ctx    context.Context //nolint:containedctx // of the join that asks, whose calls take none
-	side   *BuildSide
+	built  *BuildSide
 	rule   Rule
 	search search
 
@@ -36,10 +36,10 @@ func (m *RowMatcher) Match(keys *Keys, refs []int32) (Matches, error) {
 	switch {
 	case m.rule.Time != nil:
 		m.chooseByTime(keys.times)
-	case m.side.groups.of != nil:
+	case m.built.groups.of != nil:
 		m.chooseByRule()
 	}
-	return Matches{Dictionary: m.side.dictionary, Counts: m.counts}, nil
+	return Matches{Dictionary: m.built.dictionary, Counts: m.counts}, nil
 }
 
 // Members returns the staging rows, counted from 0 and in their order, that
@@ -50,7 +50,7 @@ func (m *RowMatcher) Members(row int) []int32 {
 		return nil
 	}
 	from := m.from[row]
-	return m.side.groups.members[from : from+m.counts[row]]
+	return m.built.groups.members[from : from+m.counts[row]]
 }
 
 // chooseByRule chooses where several staging rows have the key of a row.
@@ -59,7 +59,7 @@ func (m *RowMatcher) chooseByRule() {
 		if ref == 0 {
 			continue
 		}
-		if rows, from := m.side.groups.rows(ref - 1); rows != nil {
+		if rows, from := m.built.groups.rows(ref - 1); rows != nil {
 			m.setGroup(i, rows, from)
 		}
 	}
@@ -90,9 +90,9 @@ func (m *RowMatcher) chooseByTime(wanted times) {
 			m.refs[i] = 0
 			continue
 		}
-		rows, from := m.side.groups.rows(ref - 1)
+		rows, from := m.built.groups.rows(ref - 1)
 		if rows == nil {
-			if !m.rule.Time.admits(m.side.times[ref-1], wanted.values[i]) {
+			if !m.rule.Time.admits(m.built.times[ref-1], wanted.values[i]) {
 				m.refs[i] = 0
 			}
 			continue
@@ -112,7 +112,7 @@ func (m *RowMatcher) chooseByTime(wanted times) {
 // latest returns which of the rows of a key, which ascend by time, have the
 // latest time that the rule admits.
 func (m *RowMatcher) latest(rows []int32, wanted int64) (low, high int) {
-	at := m.side.times
+	at := m.built.times
 	high = sort.Search(len(rows), func(i int) bool { return m.rule.Time.after(at[rows[i]], wanted) })
 	if high == 0 || !m.rule.Time.admits(at[rows[high-1]], wanted) {
 		return 0, 0
@@ -140,17 +140,17 @@ func (m *RowMatcher) Expand(rows, nth, refs []int32) (*array.Struct, error) {
 	for i, row := range rows {
 		refs[i] = m.refs[row]
 		if m.counts != nil && m.counts[row] != 0 {
-			refs[i] = m.side.groups.members[m.from[row]+nth[i]] + 1
+			refs[i] = m.built.groups.members[m.from[row]+nth[i]] + 1
 		}
 	}
-	return m.side.dictionary, nil
+	return m.built.dictionary, nil
 }
 
 // Files names the files of the first and the last of the several staging rows
 // of a row.
 func (m *RowMatcher) Files(row int) (one, other string) {
 	rows := m.Members(row)
-	return fileOf(m.side.file, rows[0]), fileOf(m.side.file, rows[len(rows)-1])
+	return fileOf(m.built.file, rows[0]), fileOf(m.built.file, rows[len(rows)-1])
 }
 
 // Close ends the join.

@@ -134,17 +134,17 @@ func TestSeveralStagingTables(t *testing.T) {
 	byRequest := joinertest.Table{Name: "requests", Fields: joinertest.Columns(t, "id long", "score float"), Rows: joinertest.Parse("1 0.5, 2 0.25")}
 	byUser := joinertest.Table{Name: "users", Fields: joinertest.Columns(t, "country string", "name string"), Rows: joinertest.Parse("de u, it w, fr u")}
 	byBoth := joinertest.Table{Name: "pairs", Fields: joinertest.Columns(t, "name string", "id int", "seen long"), Rows: joinertest.Parse("u 1 11, u 2 22, v 1 33")}
-	sides := []joinertest.Staging{
+	builds := []joinertest.Staging{
 		{Table: byRequest, Key: []int{0}, At: []int{0}, Columns: []int{1}, Rule: joiner.Rule{Name: "requests", Kind: rule.Inner}},
 		{Table: byUser, Key: []int{1}, At: []int{1}, Columns: []int{0}, Rule: joiner.Rule{Name: "users", Duplicates: rule.DuplicatesLast}},
 		{Table: byBoth, Key: []int{0, 1}, At: []int{1, 0}, Columns: []int{2}, Rule: joiner.Rule{Name: "pairs"}},
 	}
 	run := func(t *testing.T, change func([]joinertest.Staging)) ([]string, []joiner.Counts, error) {
-		sides := append([]joinertest.Staging(nil), sides...)
-		change(sides)
+		builds := append([]joinertest.Staging(nil), builds...)
+		change(builds)
 		mem := joinertest.Checked(t)
 		var probes []joiner.Probe
-		for _, s := range sides {
+		for _, s := range builds {
 			probes = append(probes, joiner.Probe{
 				Rule: s.Rule, Key: s.At, Columns: []arrow.Field{s.Fields[s.Columns[0]]},
 				BuildSide: joinertest.Built(s.Input(t, mem, s.Key, s.Columns), joiner.BuildSpec{Name: s.Rule.Name}, joiner.Options{Memory: mem}),
@@ -203,13 +203,13 @@ func TestSchema(t *testing.T) {
 	}}
 	require.Equal(t, want, joiner.FieldOf("history", required, ""))
 
-	side, err := joiner.Build(t.Context(), staging.Input(t, mem, []int{0}, []int{1, 2}), joiner.BuildSpec{Name: "built as another"}, joiner.Options{Memory: mem})
+	built, err := joiner.Build(t.Context(), staging.Input(t, mem, []int{0}, []int{1, 2}), joiner.BuildSpec{Name: "built as another"}, joiner.Options{Memory: mem})
 	require.NoError(t, err)
-	require.Equal(t, joiner.FieldOf("built as another", required, ""), side.Field())
-	require.EqualValues(t, 1, side.Rows())
+	require.Equal(t, joiner.FieldOf("built as another", required, ""), built.Field())
+	require.EqualValues(t, 1, built.Rows())
 	r, err := joiner.Join(t.Context(), training.Input(t, mem, nil, []int{1}), []joiner.Probe{{
 		Rule: joiner.Rule{Name: "history"}, Key: []int{0}, Columns: required,
-		BuildSide: func(context.Context) (joiner.Probeable, error) { return side, nil },
+		BuildSide: func(context.Context) (joiner.Probeable, error) { return built, nil },
 	}}, joiner.Options{Memory: mem})
 	require.NoError(t, err)
 	require.True(t, r.Schema().Equal(arrow.NewSchema([]arrow.Field{training.Fields[1], want}, nil)), "%s", r.Schema())

@@ -13,20 +13,20 @@ import (
 )
 
 // searched looks up keys with a fresh search, batch after batch.
-func searched(t *testing.T, x lookups, batches [][]int64) [][]int32 {
-	s := x.begin()
+func searched(t *testing.T, x keyIndex, batches [][]int64) [][]int32 {
+	s := x.newSearch()
 	var out [][]int32
 	for _, keys := range batches {
 		refs := make([]int32, len(keys))
-		require.NoError(t, s.lookup(t.Context(), &Keys{rows: len(keys), encoded: vector{ints: keys}}, refs))
+		require.NoError(t, s.lookup(t.Context(), &Keys{rows: len(keys), encoded: keyVector{ints: keys}}, refs))
 		out = append(out, refs)
 	}
 	return out
 }
 
-func newMerged(how rule.Strategy, keys []int64, limit int64) *merged {
+func newMerged(how rule.Strategy, keys []int64, limit int64) *sortedKeys {
 	held, _ := budget.New(limit).Reserve("s", 0)
-	return &merged{keys: vector{ints: keys}, to: int32(len(keys)), rows: int64(len(keys)), how: how, held: held}
+	return &sortedKeys{keys: keyVector{ints: keys}, to: int32(len(keys)), rows: int64(len(keys)), how: how, held: held}
 }
 
 // Searches that jump about, fall short, repeat, and pass both ends.
@@ -53,7 +53,7 @@ func TestSearchesAgree(t *testing.T) {
 			}
 			batches = append(batches, wanted)
 		}
-		x := newIndex(vector{ints: keys}, int64(len(keys)))
+		x := newHashIndex(keyVector{ints: keys}, int64(len(keys)))
 		for i := range keys {
 			x.add(int32(i))
 		}
@@ -88,7 +88,7 @@ func TestAutoIndexesWhenSearchesJump(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := newMerged(c.how, keys, c.limit)
 			var wait sync.WaitGroup
-			for range 3 { // joins that share the side
+			for range 3 { // joins that share the build side
 				wait.Go(func() {
 					for _, refs := range searched(t, m, [][]int64{c.wanted, c.wanted}) {
 						for i, ref := range refs {

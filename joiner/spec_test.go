@@ -13,7 +13,7 @@ import (
 	"github.com/penstock/penstock/joiner/rule"
 )
 
-// Every reservation of a side with times, orders, defaults and duplicates may
+// Every reservation of a build side with times, orders, defaults and duplicates may
 // fail, and leaves nothing.
 // spec: join-20
 func TestBudgetOfRules(t *testing.T) {
@@ -23,7 +23,7 @@ func TestBudgetOfRules(t *testing.T) {
 		in, done := staging.Input(t, mem, []int{0}, []int{2, 3}), false
 		for limit := int64(0); !done; limit += 16 {
 			b := budget.New(limit)
-			side, err := joiner.Build(t.Context(), in, joiner.BuildSpec{
+			built, err := joiner.Build(t.Context(), in, joiner.BuildSpec{
 				Name: "s", Matched: "has", Time: new(1), OrderBy: []joiner.Order{{Column: 3}},
 				Defaults: []arrow.Array{words(t, "none")}, Strategy: strategy,
 			}, joiner.Options{Memory: mem, Budget: b})
@@ -32,10 +32,10 @@ func TestBudgetOfRules(t *testing.T) {
 				require.Zero(t, b.Used())
 				continue
 			}
-			require.Equal(t, b.Used(), side.Bytes())
-			require.GreaterOrEqual(t, side.Bytes(), joiner.Holds(side))
-			require.LessOrEqual(t, side.Bytes(), joiner.Holds(side)+joiner.Word)
-			side.Release()
+			require.Equal(t, b.Used(), built.Bytes())
+			require.GreaterOrEqual(t, built.Bytes(), joiner.Holds(built))
+			require.LessOrEqual(t, built.Bytes(), joiner.Holds(built)+joiner.Word)
+			built.Release()
 			require.Zero(t, b.Used())
 			done = true
 		}
@@ -57,7 +57,7 @@ func TestBrokenBuildSpecs(t *testing.T) {
 		},
 		"a time that is not there":        {func(r *joiner.BuildSpec, _ *joiner.Probe) { r.Time = new(-1) }, "position -1"},
 		"a training time that is not":     {func(_ *joiner.BuildSpec, p *joiner.Probe) { p.Rule.Time = &joiner.TimeRule{Column: 5} }, "position 5"},
-		"a rule with a time, a side none": {func(_ *joiner.BuildSpec, p *joiner.Probe) { p.Rule.Time = &joiner.TimeRule{Column: 1} }, "a side without times"},
+		"a rule with a time, a side none": {func(_ *joiner.BuildSpec, p *joiner.Probe) { p.Rule.Time = &joiner.TimeRule{Column: 1} }, "a build side without times"},
 		"another matched field":           {func(r *joiner.BuildSpec, _ *joiner.Probe) { r.Matched = "has" }, "was to be dictionary"},
 		"an overlay of a left join":       {func(_ *joiner.BuildSpec, p *joiner.Probe) { p.Rule.Overlays = []joiner.OverlayColumn{{}} }, "without being an overlay"},
 		"an overlay of nothing": {func(_ *joiner.BuildSpec, p *joiner.Probe) {

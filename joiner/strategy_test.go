@@ -59,13 +59,13 @@ func TestStrategyThatRuns(t *testing.T) {
 				for i := range key {
 					key[i] = i
 				}
-				side, err := joiner.Build(t.Context(), staging.Input(t, mem, key, nil), joiner.BuildSpec{Name: "s", Strategy: strategy}, joiner.Options{Memory: mem})
+				built, err := joiner.Build(t.Context(), staging.Input(t, mem, key, nil), joiner.BuildSpec{Name: "s", Strategy: strategy}, joiner.Options{Memory: mem})
 				require.NoError(t, err)
 				if !c.sorted {
 					want = "index"
 				}
-				require.Equal(t, want, side.Strategy())
-				side.Release()
+				require.Equal(t, want, built.Strategy())
+				built.Release()
 			}
 		})
 	}
@@ -77,23 +77,23 @@ func TestKeysAreOrderedAsTheirValues(t *testing.T) {
 	all := joinertest.Families(t)
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 9))
-		side := joinertest.Staging{Table: joinertest.Table{Fields: []arrow.Field{joinertest.Field("id", arrow.PrimitiveTypes.Int64)}}}
+		built := joinertest.Staging{Table: joinertest.Table{Fields: []arrow.Field{joinertest.Field("id", arrow.PrimitiveTypes.Int64)}}}
 		var of []joinertest.Family
 		for i := range 1 + r.IntN(3) {
 			of = append(of, joinertest.OneOf(r, all))
-			side.Fields, side.Key = append(side.Fields, joinertest.Field(fmt.Sprint("k", i), of[i].Types[0])), append(side.Key, i+1)
+			built.Fields, built.Key = append(built.Fields, joinertest.Field(fmt.Sprint("k", i), of[i].Types[0])), append(built.Key, i+1)
 		}
-		side.Rows = slices.DeleteFunc(joinertest.RandomRows(r, 30, of), func(row []string) bool { return slices.Contains(row, joinertest.Null) })
-		side.Sort()
-		batch := joinertest.Record(t, memory.DefaultAllocator, arrow.NewSchema(side.Fields, nil), side.Rows)
-		for row := 1; row < len(side.Rows); row++ {
+		built.Rows = slices.DeleteFunc(joinertest.RandomRows(r, 30, of), func(row []string) bool { return slices.Contains(row, joinertest.Null) })
+		built.Sort()
+		batch := joinertest.Record(t, memory.DefaultAllocator, arrow.NewSchema(built.Fields, nil), built.Rows)
+		for row := 1; row < len(built.Rows); row++ {
 			want := -1
-			if slices.Equal(side.Rows[row-1][1:], side.Rows[row][1:]) {
+			if slices.Equal(built.Rows[row-1][1:], built.Rows[row][1:]) {
 				want = 0
 			}
-			got, err := joiner.CompareKeys(batch, side.Key, int32(row-1), int32(row))
+			got, err := joiner.CompareKeys(batch, built.Key, int32(row-1), int32(row))
 			require.NoError(t, err)
-			require.Equal(t, want, got, "%v and %v", side.Rows[row-1], side.Rows[row])
+			require.Equal(t, want, got, "%v and %v", built.Rows[row-1], built.Rows[row])
 		}
 	}
 }
@@ -156,13 +156,13 @@ func TestCustomStrategy(t *testing.T) {
 		r, err := joiner.Join(t.Context(), training.Input(t, mem, nil, []int{0}), []joiner.Probe{{
 			Rule: rule, Key: []int{0}, Columns: staging.Fields[1:],
 			BuildSide: func(ctx context.Context) (joiner.Probeable, error) {
-				side, err := joiner.Build(ctx, staging.Input(t, mem, []int{0}, []int{1}), spec, opts)
+				built, err := joiner.Build(ctx, staging.Input(t, mem, []int{0}, []int{1}), spec, opts)
 				if err != nil {
 					return nil, err
 				}
-				require.Equal(t, "custom", side.Strategy())
-				require.Equal(t, b.Used(), side.Bytes())
-				return side, nil
+				require.Equal(t, "custom", built.Strategy())
+				require.Equal(t, b.Used(), built.Bytes())
+				return built, nil
 			},
 		}}, opts)
 		require.NoError(t, err)

@@ -201,7 +201,7 @@ func TestCancellation(t *testing.T) {
 
 func TestBrokenCallers(t *testing.T) {
 	p := newPair(t)
-	side := func(context.Context) (joiner.Probeable, error) { return nil, nil }
+	built := func(context.Context) (joiner.Probeable, error) { return nil, nil }
 	cases := map[string]struct {
 		change func(in *joiner.Input, probes []joiner.Probe)
 		want   string
@@ -211,7 +211,7 @@ func TestBrokenCallers(t *testing.T) {
 		"no key":                     {func(_ *joiner.Input, probes []joiner.Probe) { probes[1].Key = nil }, "second: a join without a key column"},
 		"other keys":                 {func(_ *joiner.Input, probes []joiner.Probe) { probes[0].Key = []int{0, 1} }, "2 key columns against 1"},
 		"other columns":              {func(_ *joiner.Input, probes []joiner.Probe) { probes[0].Columns = nil }, "was to be dictionary"},
-		"no side":                    {func(_ *joiner.Input, probes []joiner.Probe) { probes[0].BuildSide = side }, "first has no build side"},
+		"no side":                    {func(_ *joiner.Input, probes []joiner.Probe) { probes[0].BuildSide = built }, "first has no build side"},
 		"no stream": {func(in *joiner.Input, _ []joiner.Probe) {
 			in.Open = func(context.Context) (array.RecordReader, error) { return nil, nil }
 		}, "an input that opened has no stream"},
@@ -253,20 +253,20 @@ func TestBatchesOfAnotherSchema(t *testing.T) {
 // spec: join-24
 func TestSharedSide(t *testing.T) {
 	p := newPair(t)
-	side, err := joiner.Build(t.Context(), p.staging[0].Input(t, p.mem, []int{0}, []int{1}), joiner.BuildSpec{Name: "first"}, p.options())
+	built, err := joiner.Build(t.Context(), p.staging[0].Input(t, p.mem, []int{0}, []int{1}), joiner.BuildSpec{Name: "first"}, p.options())
 	require.NoError(t, err)
 	reserved := p.limit.Used()
-	require.Equal(t, side.Bytes(), reserved)
+	require.Equal(t, built.Bytes(), reserved)
 	want := map[rule.Duplicates][]string{}
 	var wait sync.WaitGroup
 	var results [8][]string
 	for i := range results {
-		side.Retain()
+		built.Retain()
 		wait.Go(func() {
 			r, err := joiner.Join(t.Context(), p.training.Input(t, p.mem, nil, []int{1}), []joiner.Probe{{
 				Rule: joiner.Rule{Name: fmt.Sprint("level", i), Duplicates: rule.DuplicatesFirst + rule.Duplicates(i%2)},
 				Key:  []int{0}, Columns: p.staging[0].Fields[1:2],
-				BuildSide: func(context.Context) (joiner.Probeable, error) { return side, nil },
+				BuildSide: func(context.Context) (joiner.Probeable, error) { return built, nil },
 			}}, p.options())
 			if err == nil {
 				results[i], _, err = joinertest.Drain(t, r)
@@ -276,7 +276,7 @@ func TestSharedSide(t *testing.T) {
 			}
 		})
 	}
-	side.Release()
+	built.Release()
 	wait.Wait()
 	require.Zero(t, p.limit.Used())
 	for i, got := range results {
@@ -313,16 +313,16 @@ func TestBudgetThatIsTooSmall(t *testing.T) {
 			in := staging.Input(t, p.mem, c.key, c.columns)
 			need := func(limit int64) (int64, error) {
 				b := budget.New(limit)
-				side, err := joiner.Build(t.Context(), in, joiner.BuildSpec{Name: "history"}, joiner.Options{Memory: p.mem, Budget: b})
+				built, err := joiner.Build(t.Context(), in, joiner.BuildSpec{Name: "history"}, joiner.Options{Memory: p.mem, Budget: b})
 				if err != nil {
 					require.Zero(t, b.Used())
 					return b.Peak(), err
 				}
-				require.Equal(t, side.Bytes(), b.Used())
-				require.GreaterOrEqual(t, side.Bytes(), joiner.Holds(side))
-				require.LessOrEqual(t, side.Bytes(), joiner.Holds(side)+joiner.Word)
-				require.EqualValues(t, 30, side.Rows())
-				side.Release()
+				require.Equal(t, built.Bytes(), b.Used())
+				require.GreaterOrEqual(t, built.Bytes(), joiner.Holds(built))
+				require.LessOrEqual(t, built.Bytes(), joiner.Holds(built)+joiner.Word)
+				require.EqualValues(t, 30, built.Rows())
+				built.Release()
 				require.Zero(t, b.Used())
 				return b.Peak(), nil
 			}
@@ -353,9 +353,9 @@ func TestOneColumnIsHeldTwice(t *testing.T) {
 		}
 		staging.Rows = append(staging.Rows, row)
 	}
-	side, err := joiner.Build(t.Context(), staging.Input(t, mem, []int{0}, []int{1, 2, 3, 4, 5, 6, 7, 8}), joiner.BuildSpec{Name: "s"}, joiner.Options{Memory: mem, Budget: limit})
+	built, err := joiner.Build(t.Context(), staging.Input(t, mem, []int{0}, []int{1, 2, 3, 4, 5, 6, 7, 8}), joiner.BuildSpec{Name: "s"}, joiner.Options{Memory: mem, Budget: limit})
 	require.NoError(t, err)
-	defer side.Release()
+	defer built.Release()
 	const column = 2000 * 8
 	require.Less(t, limit.Peak(), int64(14*column), "nine columns, and keys and index; all columns twice are more")
 }
@@ -366,11 +366,11 @@ func TestTooManyRows(t *testing.T) {
 	in := p.staging[0].Input(t, p.mem, []int{0}, []int{1})
 	_, err := joiner.BuildUpTo(t.Context(), in, joiner.BuildSpec{Name: "history"}, p.options(), 29)
 	require.Equal(t, fault.Exhausted, fault.KindOf(err))
-	require.EqualError(t, err, "history has more than 29 rows for one class of buckets, which references do not reach; "+
+	require.EqualError(t, err, "history has more than 29 rows in one file group, which references do not reach; "+
 		"write the staging table with more buckets")
-	side, err := joiner.BuildUpTo(t.Context(), in, joiner.BuildSpec{Name: "history"}, p.options(), 30)
+	built, err := joiner.BuildUpTo(t.Context(), in, joiner.BuildSpec{Name: "history"}, p.options(), 30)
 	require.NoError(t, err)
-	side.Release()
+	built.Release()
 	require.Equal(t, 2147483646, joiner.MaxRows)
 }
 
@@ -378,13 +378,13 @@ func TestDefaults(t *testing.T) {
 	p := newPair(t)
 	in := p.staging[0].Input(t, p.mem, []int{0}, nil)
 	in.File = nil
-	side, err := joiner.Build(t.Context(), in, joiner.BuildSpec{Name: "s"}, joiner.Options{})
+	built, err := joiner.Build(t.Context(), in, joiner.BuildSpec{Name: "s"}, joiner.Options{})
 	require.NoError(t, err)
-	require.Positive(t, side.Bytes())
+	require.Positive(t, built.Bytes())
 	training := p.training.Input(t, p.mem, nil, nil)
 	training.File = nil
 	r, err := joiner.Join(t.Context(), training, []joiner.Probe{{
-		Rule: joiner.Rule{Name: "s"}, Key: []int{0}, BuildSide: func(context.Context) (joiner.Probeable, error) { return side, nil },
+		Rule: joiner.Rule{Name: "s"}, Key: []int{0}, BuildSide: func(context.Context) (joiner.Probeable, error) { return built, nil },
 	}}, joiner.Options{})
 	require.NoError(t, err)
 	_, _, err = joinertest.Drain(t, r)

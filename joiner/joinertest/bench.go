@@ -39,6 +39,7 @@ func BenchKeys(grouped bool) (staging, training []int64) {
 	return staging, training
 }
 
+// BenchText returns each key as 32 characters, equal where keys are.
 func BenchText(keys []int64) []string {
 	out := make([]string, len(keys))
 	for i, k := range keys {
@@ -47,6 +48,7 @@ func BenchText(keys []int64) []string {
 	return out
 }
 
+// BenchInput makes a stream of columns, keyed on the first, which goes on too.
 func BenchInput(b *testing.B, schema *arrow.Schema, columns ...arrow.Array) joiner.Input {
 	b.Helper()
 	var records []arrow.RecordBatch
@@ -61,6 +63,7 @@ func BenchInput(b *testing.B, schema *arrow.Schema, columns ...arrow.Array) join
 	}
 }
 
+// BenchColumn makes a key column of keys, as numbers or as text.
 func BenchColumn(keys []int64, text bool) (arrow.Field, arrow.Array) {
 	if text {
 		builder := array.NewStringBuilder(memory.DefaultAllocator)

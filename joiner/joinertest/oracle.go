@@ -18,35 +18,35 @@ import (
 	"github.com/penstock/penstock/joiner/rule"
 )
 
-// Oracle joins by looking at every pair of rows. broken is the side whose rule
-// is the first to be broken, or -1.
-func Oracle(training Rows, columns []int, sides []Staging) (out []string, counts []joiner.Counts, broken int) {
-	counts = make([]joiner.Counts, len(sides))
+// Oracle joins by looking at every pair of rows. broken is the staging table
+// whose rule is the first to be broken, or -1.
+func Oracle(training Rows, columns []int, tables []Staging) (out []string, counts []joiner.Counts, broken int) {
+	counts = make([]joiner.Counts, len(tables))
 	for _, row := range training {
-		drop, options := false, make([]Rows, len(sides))
-		for s, side := range sides {
-			options[s] = side.candidates(row)
-			if side.breaks(options[s]) {
+		drop, options := false, make([]Rows, len(tables))
+		for s, table := range tables {
+			options[s] = table.candidates(row)
+			if table.breaks(options[s]) {
 				return nil, nil, s
 			}
-			side.count(&counts[s], row, options[s])
+			table.count(&counts[s], row, options[s])
 			matched := len(options[s]) > 0
-			switch side.Rule.Kind {
+			switch table.Rule.Kind {
 			case rule.Inner, rule.Semi:
 				drop = drop || !matched
 			case rule.Anti:
 				drop = drop || matched
 			}
-			options[s] = side.chosen(options[s])
+			options[s] = table.chosen(options[s])
 		}
 		if !drop {
-			out = append(out, combinations(pick(row, columns), sides, options)...)
+			out = append(out, combinations(pick(row, columns), tables, options)...)
 		}
 	}
 	return out, counts, -1
 }
 
-// candidates returns the staging rows that match, in the side's order.
+// candidates returns the staging rows that match, in the staging table's order.
 func (x Staging) candidates(row []string) Rows {
 	key := pick(row, x.At)
 	if slices.Contains(key, Null) {
@@ -95,7 +95,7 @@ func (x Staging) inTime(row, staging []string) bool {
 
 func (x Staging) compare(o joiner.Order, a, b string) int {
 	if a == Null || b == Null {
-		return Truth(a == Null) - Truth(b == Null)
+		return truth(a == Null) - truth(b == Null)
 	}
 	c := cmp.Compare(a, b)
 	if tick, ok := x.ticks[a]; ok && x.Fields[o.Column].Name == "t" {
@@ -158,34 +158,34 @@ func (x Staging) chosen(matches Rows) Rows {
 }
 
 // combinations writes a training row beside every combination of its staging
-// rows, those of the first side going slowest.
-func combinations(values []string, sides []Staging, options []Rows) []string {
-	if len(sides) == 0 {
+// rows, those of the first staging table going slowest.
+func combinations(values []string, tables []Staging, options []Rows) []string {
+	if len(tables) == 0 {
 		return []string{strings.Join(values, " ")}
 	}
 	var out []string
-	side := sides[0]
+	table := tables[0]
 	for _, match := range options[0] {
 		row := slices.Clone(values)
-		for _, o := range side.Rule.Overlays {
-			if match != nil && (match[side.Columns[o.Field]] != Null || side.Rule.Nulls.Replace()) {
-				row[o.Training] = match[side.Columns[o.Field]]
+		for _, o := range table.Rule.Overlays {
+			if match != nil && (match[table.Columns[o.Field]] != Null || table.Rule.Nulls.Replace()) {
+				row[o.Training] = match[table.Columns[o.Field]]
 			}
 		}
-		for i, at := range side.Columns {
+		for i, at := range table.Columns {
 			switch {
 			case match != nil:
 				row = append(row, match[at])
-			case side.defaults != nil && side.defaults[i] != "":
-				row = append(row, side.defaults[i])
+			case table.defaults != nil && table.defaults[i] != "":
+				row = append(row, table.defaults[i])
 			default:
 				row = append(row, Null)
 			}
 		}
-		if side.Spec.Matched != "" {
+		if table.Spec.Matched != "" {
 			row = append(row, strconv.FormatBool(match != nil))
 		}
-		out = append(out, combinations(row, sides[1:], options[1:])...)
+		out = append(out, combinations(row, tables[1:], options[1:])...)
 	}
 	return out
 }
@@ -202,18 +202,18 @@ func pick(row []string, at []int) []string {
 type Outcome struct {
 	Rows   []string
 	Counts []joiner.Counts
-	Ran    []string // by side, the strategy
+	Ran    []string // by build side, the strategy
 	Err    error
 }
 
-// Run joins a world, with a strategy for all sides if it is not negative. check
-// sees each build side before the join and after it.
+// Run joins a world, with a strategy for all build sides if it is not negative.
+// check sees each build side before the join and after it.
 func (w World) Run(t *testing.T, strategy rule.Strategy, check func(*joiner.BuildSide)) (out Outcome) {
 	mem, limit := Checked(t), budget.New(1<<30)
 	opts := joiner.Options{Memory: mem, Budget: limit}
 	var probes []joiner.Probe
-	var sides []*joiner.BuildSide
-	for _, s := range w.Sides {
+	var builds []*joiner.BuildSide
+	for _, s := range w.Staging {
 		var columns []arrow.Field
 		for _, at := range s.Columns {
 			columns = append(columns, s.Fields[at])
@@ -221,28 +221,28 @@ func (w World) Run(t *testing.T, strategy rule.Strategy, check func(*joiner.Buil
 		if strategy >= 0 {
 			s.Spec.Strategy = strategy
 		}
-		side, err := joiner.Build(t.Context(), s.Input(t, mem, s.Key, s.Columns), s.Spec, opts)
+		built, err := joiner.Build(t.Context(), s.Input(t, mem, s.Key, s.Columns), s.Spec, opts)
 		require.NoError(t, err)
-		check(side)
-		side.Retain()
-		sides = append(sides, side)
+		check(built)
+		built.Retain()
+		builds = append(builds, built)
 		probes = append(probes, joiner.Probe{
 			Rule: s.Rule, Key: s.At, Columns: columns, Matched: s.Spec.Matched,
-			BuildSide: func(context.Context) (joiner.Probeable, error) { return side, nil },
+			BuildSide: func(context.Context) (joiner.Probeable, error) { return built, nil },
 		})
 	}
 	r, err := joiner.Join(t.Context(), w.Training.Input(t, mem, nil, w.Columns), probes, opts)
 	require.NoError(t, err)
-	if len(w.Training.Rows) == 0 { // nobody asks for the sides
-		for _, side := range sides {
-			side.Release()
+	if len(w.Training.Rows) == 0 { // nobody asks for the build sides
+		for _, built := range builds {
+			built.Release()
 		}
 	}
 	out.Rows, out.Counts, out.Err = Drain(t, r)
-	for _, side := range sides {
-		out.Ran = append(out.Ran, side.Strategy())
-		check(side)
-		side.Release()
+	for _, built := range builds {
+		out.Ran = append(out.Ran, built.Strategy())
+		check(built)
+		built.Release()
 	}
 	require.Zero(t, limit.Used())
 	return out
@@ -251,9 +251,9 @@ func (w World) Run(t *testing.T, strategy rule.Strategy, check func(*joiner.Buil
 // CutAnew cuts all streams of a world into other batches.
 func (w World) CutAnew(r *rand.Rand) World {
 	w.Training.Cuts = randomCuts(r, len(w.Training.Rows))
-	w.Sides = slices.Clone(w.Sides)
-	for i := range w.Sides {
-		w.Sides[i].Cuts = randomCuts(r, len(w.Sides[i].Rows))
+	w.Staging = slices.Clone(w.Staging)
+	for i := range w.Staging {
+		w.Staging[i].Cuts = randomCuts(r, len(w.Staging[i].Rows))
 	}
 	return w
 }

@@ -44,6 +44,7 @@ type Table struct {
 	OnOpen  func()
 }
 
+// Field makes a nullable field.
 func Field(name string, dt arrow.DataType) arrow.Field {
 	return arrow.Field{Name: name, Type: dt, Nullable: true}
 }
@@ -146,13 +147,13 @@ func Text(t testing.TB, r arrow.RecordBatch) []string {
 				continue
 			}
 			require.False(t, d.IsNull(i))
-			side := d.Dictionary().(*array.Struct)
+			built := d.Dictionary().(*array.Struct)
 			at := d.GetValueIndex(i)
-			require.Less(t, at, side.Len())
-			require.False(t, side.IsNull(at))
-			for f := range side.NumField() {
-				require.Equal(t, side.Len(), side.Field(f).Len())
-				values = append(values, side.Field(f).ValueStr(at))
+			require.Less(t, at, built.Len())
+			require.False(t, built.IsNull(at))
+			for f := range built.NumField() {
+				require.Equal(t, built.Len(), built.Field(f).Len())
+				values = append(values, built.Field(f).ValueStr(at))
 			}
 		}
 		out[i] = strings.Clone(strings.Join(values, " ")) // one value alone would be a view of the batch
@@ -175,15 +176,16 @@ func Drain(t testing.TB, r *joiner.Reader) ([]string, []joiner.Counts, error) {
 // Built makes the BuildSide function of a probe.
 func Built(in joiner.Input, spec joiner.BuildSpec, opts joiner.Options) func(context.Context) (joiner.Probeable, error) {
 	return func(ctx context.Context) (joiner.Probeable, error) {
-		side, err := joiner.Build(ctx, in, spec, opts)
+		built, err := joiner.Build(ctx, in, spec, opts)
 		if err != nil {
 			return nil, err
 		}
-		return side, nil
+		return built, nil
 	}
 }
 
-// Probe looks in the table by its first column, and shows all from column from on.
+// Probe looks in the table by its first column, and shows all from column from
+// on.
 func (x *Table) Probe(t testing.TB, from int, rule joiner.Rule, spec joiner.BuildSpec, opts joiner.Options) joiner.Probe {
 	spec.Name = rule.Name
 	var shown []int

@@ -22,6 +22,7 @@ type Family struct {
 	values []string
 }
 
+// Families returns all families of key types.
 func Families(t *testing.T) []Family {
 	words := []string{"", "a", "aa", "b", "ab", "ba", "abcdefgh", "abcdefghi"}
 	binary := []string{"", "AA==", "AAA=", "AAAA", "AAAAAAAAAAA=", "AQAAAAAAAAA="}
@@ -74,16 +75,17 @@ func Written(t *testing.T, dt arrow.DataType, values ...string) []string {
 	return Text(t, r)
 }
 
-// Clock is a time column's type, with some times in ascending order and what
+// TimeType is a time column's type, with some times in ascending order and what
 // they are in its unit.
-type Clock struct {
+type TimeType struct {
 	dt     arrow.DataType
 	values []string
 	ticks  map[string]int64
 }
 
-func Clocks(t *testing.T) []Clock {
-	all := []Clock{
+// TimeTypes returns types of time columns.
+func TimeTypes(t *testing.T) []TimeType {
+	all := []TimeType{
 		{arrow.PrimitiveTypes.Int64, []string{"-9223372036854775808", "-1", "0", "1", "2", "7", "9223372036854775807"}, nil},
 		{arrow.FixedWidthTypes.Date32, []string{"1969-12-31", "1970-01-01", "1970-01-02", "1970-01-05"}, nil},
 		{arrow.FixedWidthTypes.Timestamp_us, []string{"1969-12-31T23:59:59.999999Z", "1970-01-01T00:00:00Z", "1970-01-01T00:00:00.000001Z", "1970-01-01T00:00:00.000003Z"}, nil},
@@ -99,14 +101,14 @@ func Clocks(t *testing.T) []Clock {
 }
 
 // World is one random case. Training rows are an id, keys, a time, and a word
-// and a number that build sides may overlay.
+// and a number that staging tables may overlay.
 type World struct {
 	Training Table
 	Columns  []int
-	Sides    []Staging
+	Staging  []Staging
 }
 
-// Staging is one build side as the oracle sees it. Its rows are an id, keys, a
+// Staging is one staging table as the oracle sees it. Its rows are an id, keys, a
 // time, a word, a number and a rank.
 type Staging struct {
 	Table
@@ -120,11 +122,11 @@ type Staging struct {
 }
 
 // extra are the columns behind the keys.
-func extra(c Clock) []arrow.Field {
+func extra(c TimeType) []arrow.Field {
 	return []arrow.Field{Field("t", c.dt), Field("word", arrow.BinaryTypes.String), Field("number", arrow.PrimitiveTypes.Int64)}
 }
 
-func extraRows(r *rand.Rand, all Rows, c Clock) {
+func extraRows(r *rand.Rand, all Rows, c TimeType) {
 	nullsOf := 1 + r.IntN(10)
 	maybe := func(v string) string {
 		if r.IntN(nullsOf) == 0 {
@@ -138,9 +140,9 @@ func extraRows(r *rand.Rand, all Rows, c Clock) {
 	}
 }
 
-// RandomWorld makes training rows and up to four sides that are keyed on some
-// of their keys.
-func RandomWorld(r *rand.Rand, all []Family, times []Clock) World {
+// RandomWorld makes training rows and up to four staging tables that are keyed
+// on some of their keys.
+func RandomWorld(r *rand.Rand, all []Family, times []TimeType) World {
 	keys, c := make([]Family, 1+r.IntN(3)), OneOf(r, times)
 	w := World{Training: Table{Name: "training", Fields: []arrow.Field{Field("id", arrow.PrimitiveTypes.Int64)}}}
 	for i := range keys {
@@ -153,65 +155,65 @@ func RandomWorld(r *rand.Rand, all []Family, times []Clock) World {
 	w.Training.Cuts = randomCuts(r, len(w.Training.Rows))
 	w.Columns = append([]int{0}, someOf(r, len(w.Training.Fields))...)
 	for s := range r.IntN(5) {
-		w.Sides = append(w.Sides, w.randomSide(r, fmt.Sprintf("s%d", s), keys, c))
+		w.Staging = append(w.Staging, w.randomStaging(r, fmt.Sprintf("s%d", s), keys, c))
 	}
 	return w
 }
 
-func (w *World) randomSide(r *rand.Rand, name string, keys []Family, c Clock) Staging {
-	side := Staging{Table: Table{Name: name, Fields: []arrow.Field{Field("id", arrow.PrimitiveTypes.Int64)}}, ticks: c.ticks}
+func (w *World) randomStaging(r *rand.Rand, name string, keys []Family, c TimeType) Staging {
+	staging := Staging{Table: Table{Name: name, Fields: []arrow.Field{Field("id", arrow.PrimitiveTypes.Int64)}}, ticks: c.ticks}
 	for i, k := range r.Perm(len(keys))[:1+r.IntN(len(keys))] {
-		side.Fields = append(side.Fields, Field(fmt.Sprintf("r%d", i), OneOf(r, keys[k].Types)))
-		side.At, side.Key = append(side.At, k+1), append(side.Key, i+1)
+		staging.Fields = append(staging.Fields, Field(fmt.Sprintf("r%d", i), OneOf(r, keys[k].Types)))
+		staging.At, staging.Key = append(staging.At, k+1), append(staging.Key, i+1)
 	}
-	of := make([]Family, len(side.At))
-	for i, at := range side.At {
+	of := make([]Family, len(staging.At))
+	for i, at := range staging.At {
 		of[i] = keys[at-1]
 	}
-	side.Rows = RandomRows(r, r.IntN(40), of)
+	staging.Rows = RandomRows(r, r.IntN(40), of)
 	if r.IntN(2) == 0 {
-		side.Rows = distinct(side.Rows)
+		staging.Rows = distinct(staging.Rows)
 	}
-	first := len(side.Fields)
-	side.Fields = append(side.Fields, extra(c)...)
-	extraRows(r, side.Rows, c)
+	first := len(staging.Fields)
+	staging.Fields = append(staging.Fields, extra(c)...)
+	extraRows(r, staging.Rows, c)
 	if r.IntN(2) == 0 {
-		side.Sort()
+		staging.Sort()
 	}
-	side.Cuts = randomCuts(r, len(side.Rows))
-	side.Rule = joiner.Rule{
+	staging.Cuts = randomCuts(r, len(staging.Rows))
+	staging.Rule = joiner.Rule{
 		Name: name, Kind: rule.Kind(r.IntN(5)), Duplicates: OneOf(r, []rule.Duplicates{0, 1, 1, 2, 2, 3, 3, 3}), Missing: OneOf(r, append(make([]rule.Missing, 11), rule.MissingError)),
 	}
-	if side.shows() {
-		side.Columns = someOf(r, len(side.Fields))
+	if staging.shows() {
+		staging.Columns = someOf(r, len(staging.Fields))
 	}
-	side.Spec = joiner.BuildSpec{Name: name, Strategy: rule.Strategy(r.IntN(4))}
+	staging.Spec = joiner.BuildSpec{Name: name, Strategy: rule.Strategy(r.IntN(4))}
 	if r.IntN(3) == 0 {
-		side.Rule.Time = &joiner.TimeRule{Column: len(keys) + 1, Tolerance: OneOf(r, []int64{0, 1, 2, 5, 1<<63 - 1}), Exact: r.IntN(2) == 0}
-		side.Spec.Time = new(first)
+		staging.Rule.Time = &joiner.TimeRule{Column: len(keys) + 1, Tolerance: OneOf(r, []int64{0, 1, 2, 5, 1<<63 - 1}), Exact: r.IntN(2) == 0}
+		staging.Spec.Time = new(first)
 	}
 	for _, at := range someOf(r, 3) {
-		side.Spec.OrderBy = append(side.Spec.OrderBy, joiner.Order{Column: first + at, Descending: r.IntN(2) == 0})
+		staging.Spec.OrderBy = append(staging.Spec.OrderBy, joiner.Order{Column: first + at, Descending: r.IntN(2) == 0})
 	}
-	if r.IntN(3) == 0 && side.shows() {
-		side.Spec.Matched = "matched"
+	if r.IntN(3) == 0 && staging.shows() {
+		staging.Spec.Matched = "matched"
 	}
-	w.overlay(r, &side, first)
-	side.giveDefaults(r, first)
-	return side
+	w.overlay(r, &staging, first)
+	staging.giveDefaults(r, first)
+	return staging
 }
 
-// overlay lets a side replace the word and the number.
-func (w *World) overlay(r *rand.Rand, side *Staging, first int) {
-	if side.Rule.Kind != rule.Overlay {
+// overlay lets a staging table replace the word and the number.
+func (w *World) overlay(r *rand.Rand, staging *Staging, first int) {
+	if staging.Rule.Kind != rule.Overlay {
 		return
 	}
-	side.Rule.Nulls = OneOf(r, rule.AllNulls())
+	staging.Rule.Nulls = OneOf(r, rule.AllNulls())
 	for _, at := range []int{1, 2} {
 		training := slices.Index(w.Columns, len(w.Training.Fields)-3+at)
-		staging := slices.Index(side.Columns, first+at)
-		if training >= 0 && staging >= 0 {
-			side.Rule.Overlays = append(side.Rule.Overlays, joiner.OverlayColumn{Training: training, Field: staging})
+		field := slices.Index(staging.Columns, first+at)
+		if training >= 0 && field >= 0 {
+			staging.Rule.Overlays = append(staging.Rule.Overlays, joiner.OverlayColumn{Training: training, Field: field})
 		}
 	}
 }
@@ -250,7 +252,7 @@ func (x *Staging) Sort() {
 	slices.SortStableFunc(at, func(i, j int) int {
 		for _, k := range x.Key {
 			c := r.Column(k)
-			nulls := Truth(c.IsNull(i)) - Truth(c.IsNull(j))
+			nulls := truth(c.IsNull(i)) - truth(c.IsNull(j))
 			if !nullsLast {
 				nulls = -nulls
 			}
@@ -277,10 +279,12 @@ func (x *Staging) Sort() {
 	x.Rows = sorted
 }
 
+// OneOf returns one of a list.
 func OneOf[T any](r *rand.Rand, list []T) T { return list[r.IntN(len(list))] }
 
 func someOf(r *rand.Rand, n int) []int { return r.Perm(n)[:r.IntN(n+1)] }
 
+// RandomRows makes rows of a number and keys, with nulls and repeats.
 func RandomRows(r *rand.Rand, n int, keys []Family) Rows {
 	out, nullsOf := make(Rows, n), 1+r.IntN(20)
 	for i := range out {
@@ -321,7 +325,7 @@ func randomCuts(r *rand.Rand, n int) []int {
 	return cuts
 }
 
-func Truth(b bool) int {
+func truth(b bool) int {
 	if b {
 		return 1
 	}

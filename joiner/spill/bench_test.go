@@ -16,9 +16,9 @@ import (
 	"github.com/penstock/penstock/joiner/spill"
 )
 
-// BenchmarkSpilled joins a side from disk beside the same in memory: ten
-// training rows to each staging row of 128 bytes. Writing the side to disk is a
-// benchmark of its own, as several ranges share that.
+// BenchmarkSpilled joins a build side from disk beside the same in memory: ten
+// training rows to each staging row of 128 bytes. Writing the build side to
+// disk is a benchmark of its own, as several ranges share that.
 func BenchmarkSpilled(b *testing.B) {
 	for _, order := range []string{"grouped", "random"} {
 		keys, wanted := joinertest.BenchKeys(order == "grouped")
@@ -43,11 +43,11 @@ func BenchmarkSpilled(b *testing.B) {
 			b.Helper()
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(wanted)), "ns/row")
 		}
-		joined := func(b *testing.B, side func(context.Context) (joiner.Probeable, error)) {
+		joined := func(b *testing.B, built func(context.Context) (joiner.Probeable, error)) {
 			b.Helper()
 			b.ReportAllocs()
 			for b.Loop() {
-				r, err := joiner.Join(b.Context(), training, []joiner.Probe{{Rule: joiner.Rule{Name: "s"}, Key: []int{0}, Columns: []arrow.Field{shown}, BuildSide: side}}, opts)
+				r, err := joiner.Join(b.Context(), training, []joiner.Probe{{Rule: joiner.Rule{Name: "s"}, Key: []int{0}, Columns: []arrow.Field{shown}, BuildSide: built}}, opts)
 				require.NoError(b, err)
 				for r.Next() {
 				}
@@ -63,17 +63,17 @@ func BenchmarkSpilled(b *testing.B) {
 		})
 		b.Run(order+"/write", func(b *testing.B) {
 			for b.Loop() {
-				side, err := spill.Slice(b.Context(), staging, joiner.BuildSpec{Name: "s"}, disk)
+				built, err := spill.Slice(b.Context(), staging, joiner.BuildSpec{Name: "s"}, disk)
 				require.NoError(b, err)
-				side.Release()
+				built.Release()
 			}
 			report(b)
 		})
 		b.Run(order+"/disk", func(b *testing.B) {
-			side, err := spill.Slice(b.Context(), staging, joiner.BuildSpec{Name: "s"}, disk)
+			built, err := spill.Slice(b.Context(), staging, joiner.BuildSpec{Name: "s"}, disk)
 			require.NoError(b, err)
-			defer side.Release()
-			joined(b, func(context.Context) (joiner.Probeable, error) { return side.ProbedBy(training), nil })
+			defer built.Release()
+			joined(b, func(context.Context) (joiner.Probeable, error) { return built.ProbedBy(training), nil })
 		})
 	}
 }

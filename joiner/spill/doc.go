@@ -22,6 +22,6 @@
 //
 // The package sees the joiner through what any [joiner.Probeable] needs: keys
 // and their slices ([joiner.KeyReader]), what training rows match in a build
-// side in memory ([joiner.RowMatcher]), and the order of rows
+// build side in memory ([joiner.RowMatcher]), and the order of rows
 // ([joiner.RowOrder]).
 package spill

@@ -146,10 +146,10 @@ func (p *matchPass) writeSlice(ctx context.Context, number int) error {
 	w := newLogWriter(p, number)
 	defer w.close()
 	if staging.bytes <= p.working/sliceShare*2 {
-		side, err := p.load(ctx, p.sliced.parts, staging.batches)
+		built, err := p.load(ctx, p.sliced.parts, staging.batches)
 		if err == nil {
-			defer side.Release()
-			return p.writeMatches(ctx, side, training.batches, w)
+			defer built.Release()
+			return p.writeMatches(ctx, built, training.batches, w)
 		}
 		if fault.KindOf(err) != fault.Exhausted {
 			return err
@@ -167,8 +167,8 @@ func (p *matchPass) load(ctx context.Context, of *Parts, staging portion) (*join
 }
 
 // writeMatches writes what training rows match in a build side.
-func (p *matchPass) writeMatches(ctx context.Context, side *joiner.BuildSide, training portion, w *logWriter) error {
-	if err := p.match(ctx, side, training, w.addMatches); err != nil {
+func (p *matchPass) writeMatches(ctx context.Context, built *joiner.BuildSide, training portion, w *logWriter) error {
+	if err := p.match(ctx, built, training, w.addMatches); err != nil {
 		return err
 	}
 	return w.flush()
@@ -193,9 +193,9 @@ func (f *found) count(row int) int32 {
 
 // match matches training rows with a build side, and calls see after each batch
 // of them with what was found, which is valid until it returns.
-func (p *matchPass) match(ctx context.Context, side *joiner.BuildSide, training portion, see func(f *found) error) error {
+func (p *matchPass) match(ctx context.Context, built *joiner.BuildSide, training portion, see func(f *found) error) error {
 	f := &p.found
-	f.RowMatcher = side.NewRowMatcher(ctx, p.rule)
+	f.RowMatcher = built.NewRowMatcher(ctx, p.rule)
 	defer f.Close()
 	reader, err := p.training.open(ctx, training)
 	if err != nil {

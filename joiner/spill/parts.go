@@ -83,14 +83,8 @@ func (p *Parts) input(rows portion) joiner.Input {
 	}
 }
 
-// Len returns how many rows a part has.
-func (p *Parts) Len(number int) int64 { return p.parts[number].rows }
-
 // Size returns the bytes of memory that the rows of a part take.
 func (p *Parts) Size(number int) int64 { return p.parts[number].bytes }
-
-// Rows returns how many rows the stream had.
-func (p *Parts) Rows() int64 { return p.rows }
 
 // Bytes returns the bytes on disk.
 func (p *Parts) Bytes() int64 { return p.store.Bytes() }

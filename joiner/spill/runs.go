@@ -41,8 +41,8 @@ func (p *matchPass) allRound(ctx context.Context, training, staging portion, w *
 	if err := c.reserve(training.rows() * runSize); err != nil {
 		return err
 	}
-	err = p.eachPortion(ctx, staging, func(side *joiner.BuildSide, rows portion) error {
-		taken, err := c.collect(ctx, side, training)
+	err = p.eachPortion(ctx, staging, func(built *joiner.BuildSide, rows portion) error {
+		taken, err := c.collect(ctx, built, training)
 		if err != nil {
 			return err
 		}
@@ -95,12 +95,12 @@ func (c *runCollector) close() { c.unreserve(c.bytes) }
 
 // collect adds the runs of a portion to those of the training rows. It returns
 // the rows of the portion that they consist of, run after run.
-func (c *runCollector) collect(ctx context.Context, side *joiner.BuildSide, training portion) ([]int32, error) {
+func (c *runCollector) collect(ctx context.Context, built *joiner.BuildSide, training portion) ([]int32, error) {
 	var taken []int32
 	begun := map[int32]int64{} // by reference, where the run begins in taken
 	row, more := 0, int64(0)
 	c.checks = c.checks[:0]
-	err := c.pass.match(ctx, side, training, func(f *found) error {
+	err := c.pass.match(ctx, built, training, func(f *found) error {
 		c.checks = append(c.checks, f.checks...)
 		for i, ref := range f.refs {
 			if ref != 0 {
@@ -114,7 +114,7 @@ func (c *runCollector) collect(ctx context.Context, side *joiner.BuildSide, trai
 					begun[ref] = from
 					taken = append(taken, rows...)
 				}
-				c.addRun(row, side, ref, run{portion: len(c.copies), from: from, rows: int64(len(rows))})
+				c.addRun(row, built, ref, run{portion: len(c.copies), from: from, rows: int64(len(rows))})
 				more += runSize
 			}
 			row++
@@ -129,9 +129,9 @@ func (c *runCollector) collect(ctx context.Context, side *joiner.BuildSide, trai
 
 // addRun adds a run to those of a training row, of which only those of the
 // latest time count.
-func (c *runCollector) addRun(row int, side *joiner.BuildSide, ref int32, r run) {
+func (c *runCollector) addRun(row int, built *joiner.BuildSide, ref int32, r run) {
 	if c.pass.rule.Time != nil {
-		r.time = side.Time(ref - 1)
+		r.time = built.Time(ref - 1)
 	}
 	runs := c.runs[row]
 	switch {

@@ -60,18 +60,19 @@ func slice(ctx context.Context, in joiner.Input, spec joiner.BuildSpec, opts Opt
 	return s, nil
 }
 
-// setShape builds a side of a stream without rows: it says what those with rows
-// become, and fails where they would fail, before any of them is read.
+// setShape builds a build side of a stream without rows: it says what those
+// with rows become, and fails where they would fail, before any of them is
+// read.
 func (s *Sliced) setShape(ctx context.Context, schema *arrow.Schema, in joiner.Input, spec joiner.BuildSpec) error {
 	in.Open = func(context.Context) (array.RecordReader, error) {
 		return batch.FromFunc(schema, func() (arrow.RecordBatch, error) { return nil, nil }, nil), nil
 	}
-	side, err := joiner.Build(ctx, in, spec, s.opts.Options)
+	built, err := joiner.Build(ctx, in, spec, s.opts.Options)
 	if err != nil {
 		return err
 	}
-	defer side.Release()
-	s.shape, s.row0 = side.Shape(), side.Dictionary()
+	defer built.Release()
+	s.shape, s.row0 = built.Shape(), built.Dictionary()
 	s.row0.Retain()
 	return nil
 }
@@ -138,9 +139,6 @@ func (p *keyPartition) assign(b arrow.RecordBatch, parts []int32) error {
 	p.reader.Read(b).Slice(p.slices, parts, nil)
 	return nil
 }
-
-// Rows returns how many staging rows were read.
-func (s *Sliced) Rows() int64 { return s.parts.Rows() }
 
 // Spilled returns the bytes that were written to local disk so far, for the
 // rows and for their joins.

@@ -117,7 +117,7 @@ func (l *listed) Release() {
 // probesOf makes probes of a world whose staging rows lie on disk.
 func probesOf(t *testing.T, w joinertest.World, opts spill.Options) []joiner.Probe {
 	var probes []joiner.Probe
-	for _, s := range w.Sides {
+	for _, s := range w.Staging {
 		var columns []arrow.Field
 		for _, at := range s.Columns {
 			columns = append(columns, s.Fields[at])
@@ -163,12 +163,12 @@ func joinFromDisk(t *testing.T, w joinertest.World, opts spill.Options) ([]strin
 	return out, counts, err
 }
 
-// TestSpilledAgrees joins sides from disk as they are joined in memory, with
+// TestSpilledAgrees joins build sides from disk as they are joined in memory, with
 // room for a slice and with room for a row. PENSTOCK_LONG=1 asks for many cases.
 //
 // spec: join-50, join-52
 func TestSpilledAgrees(t *testing.T) {
-	all, times := joinertest.Families(t), joinertest.Clocks(t)
+	all, times := joinertest.Families(t), joinertest.TimeTypes(t)
 	seeds := uint64(80)
 	if os.Getenv("PENSTOCK_LONG") == "1" {
 		seeds = 2000
@@ -217,12 +217,12 @@ func skewed(r *rand.Rand, training, staging int, rule joiner.Rule, spec joiner.B
 		}
 		return x
 	}
-	side := joinertest.Staging{Table: make("s", staging), Key: []int{1}, At: []int{1}, Columns: []int{0, 3}, Rule: rule, Spec: spec}
-	side.Rule.Name, side.Spec.Name = "s", "s"
-	return joinertest.World{Training: make("training", training), Columns: []int{0}, Sides: []joinertest.Staging{side}}
+	built := joinertest.Staging{Table: make("s", staging), Key: []int{1}, At: []int{1}, Columns: []int{0, 3}, Rule: rule, Spec: spec}
+	built.Rule.Name, built.Spec.Name = "s", "s"
+	return joinertest.World{Training: make("training", training), Columns: []int{0}, Staging: []joinertest.Staging{built}}
 }
 
-// TestSpilledSkew joins sides in which one key has half of the rows, in memory
+// TestSpilledSkew joins build sides in which one key has half of the rows, in memory
 // for few of them.
 //
 // spec: join-50, join-51
@@ -271,7 +271,7 @@ func TestSpilledSkew(t *testing.T) {
 	}
 }
 
-// TestSpilledMemory joins a side of many times the budget.
+// TestSpilledMemory joins a build side of many times the budget.
 //
 // spec: join-51
 func TestSpilledMemory(t *testing.T) {
@@ -286,7 +286,7 @@ func TestSpilledMemory(t *testing.T) {
 			w.Training.Cuts = []int{97}
 			mem, limit := joinertest.Checked(t), budget.New(5<<18)
 			opts := joiner.Options{Memory: mem, Budget: limit}
-			s := w.Sides[0]
+			s := w.Staging[0]
 			_, err := joiner.Build(t.Context(), s.Input(t, mem, s.Key, s.Columns), s.Spec, opts)
 			require.Equal(t, fault.Exhausted, fault.KindOf(err))
 			stores := &shelf{mem: mem}
@@ -355,7 +355,7 @@ func TestSpillFails(t *testing.T) {
 	t.Run("custom", func(t *testing.T) {
 		t.Parallel()
 		w := skewed(rand.New(rand.NewPCG(5, 7)), 30, 30, joiner.Rule{}, joiner.BuildSpec{})
-		s := w.Sides[0]
+		s := w.Staging[0]
 		s.Spec.Custom = custom{}
 		_, err := spill.Slice(t.Context(), s.Input(t, joinertest.Checked(t), s.Key, s.Columns), s.Spec, spill.Options{})
 		require.Equal(t, fault.Exhausted, fault.KindOf(err))
@@ -367,12 +367,12 @@ func TestSpillFails(t *testing.T) {
 		opts := joiner.Options{Memory: joinertest.Checked(t), Budget: budget.New(1 << 30)}
 		stores := &shelf{mem: opts.Memory}
 		ctx, cancel := context.WithCancel(t.Context())
-		w.Sides[0].Before = func(batch int) {
+		w.Staging[0].Before = func(batch int) {
 			if batch == 2 {
 				cancel()
 			}
 		}
-		s := w.Sides[0]
+		s := w.Staging[0]
 		_, err := spill.Slice(ctx, s.Input(t, opts.Memory, s.Key, s.Columns), s.Spec, spill.Options{Options: opts, Disk: stores.disk})
 		require.ErrorIs(t, err, context.Canceled)
 		require.Zero(t, opts.Budget.Used())
@@ -389,7 +389,7 @@ type custom struct{ joiner.Custom }
 func TestDivide(t *testing.T) {
 	t.Parallel()
 	w := skewed(rand.New(rand.NewPCG(5, 9)), 0, 1000, joiner.Rule{}, joiner.BuildSpec{})
-	x := w.Sides[0].Table
+	x := w.Staging[0].Table
 	for _, room := range []int64{1, 5000, 1 << 20} {
 		mem, limit := joinertest.Checked(t), budget.New(1<<30)
 		stores := &shelf{mem: mem}

@@ -35,9 +35,9 @@ func (p *matchPass) winnersRound(ctx context.Context, training, staging portion,
 	}
 	defer store.Release()
 	winners := p.sliced.parts.emptyIn(store)
-	err = p.eachPortion(ctx, staging, func(side *joiner.BuildSide, rows portion) error {
-		wins := make([]bool, side.Rows())
-		err := p.match(ctx, side, training, func(f *found) error {
+	err = p.eachPortion(ctx, staging, func(built *joiner.BuildSide, rows portion) error {
+		wins := make([]bool, built.Rows())
+		err := p.match(ctx, built, training, func(f *found) error {
 			f.markWinners(wins)
 			return nil
 		})
@@ -49,13 +49,13 @@ func (p *matchPass) winnersRound(ctx context.Context, training, staging portion,
 	if err != nil {
 		return err
 	}
-	side, err := p.load(ctx, winners, winners.parts[0].batches)
+	built, err := p.load(ctx, winners, winners.parts[0].batches)
 	if err != nil {
 		return err
 	}
-	defer side.Release()
+	defer built.Release()
 	p.sliced.spilled.Add(store.Bytes())
-	return p.writeMatches(ctx, side, training, w)
+	return p.writeMatches(ctx, built, training, w)
 }
 
 // markWinners marks the staging rows that training rows take. Of several it
@@ -108,11 +108,11 @@ func (p *matchPass) copyMarked(ctx context.Context, rows portion, marked []bool,
 // eachPortion loads staging rows, as many at a time as fit, in order, and shows
 // each build side. Where a portion does not fit, later ones are half of it;
 // where a single batch does not, memory is waited for.
-func (p *matchPass) eachPortion(ctx context.Context, staging portion, see func(side *joiner.BuildSide, rows portion) error) error {
+func (p *matchPass) eachPortion(ctx context.Context, staging portion, see func(built *joiner.BuildSide, rows portion) error) error {
 	waited := false
 	for len(staging) > 0 {
 		rows := staging.upTo(p.portion, func(x storedBatch) int64 { return x.bytes })
-		side, err := p.load(ctx, p.sliced.parts, rows)
+		built, err := p.load(ctx, p.sliced.parts, rows)
 		switch {
 		case err == nil:
 		case fault.KindOf(err) != fault.Exhausted || waited:
@@ -128,8 +128,8 @@ func (p *matchPass) eachPortion(ctx context.Context, staging portion, see func(s
 			continue
 		}
 		waited = false
-		err = see(side, rows)
-		side.Release()
+		err = see(built, rows)
+		built.Release()
 		if err != nil {
 			return err
 		}

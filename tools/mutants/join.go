@@ -5,7 +5,7 @@ func joinMutants() []mutant { //nolint:funlen // a table
 	join := []string{"./joiner"}
 	return []mutant{
 		{
-			"null-matches-null", "joiner/keying.go",
+			"null-matches-null", "joiner/buildkeys.go",
 			"		here[i] = here[i] || n\n", "		here[i] = here[i] && n\n", join,
 		},
 		{
@@ -22,11 +22,11 @@ func joinMutants() []mutant { //nolint:funlen // a table
 		},
 		{
 			"duplicates-are-no-error", "joiner/verdict.go",
-			"		v.breaks(p, first)\n", "		v.breaks(p, max(first, v.rows))\n", join,
+			"		v.setBroken(p, first)\n", "		v.setBroken(p, max(first, v.rows))\n", join,
 		},
 		{
 			"missing-is-no-error", "joiner/verdict.go",
-			"			v.breaks(p, i)\n			return\n", "			v.breaks(p, max(i, v.rows))\n			return\n", join,
+			"			v.setBroken(p, i)\n			return\n", "			v.setBroken(p, max(i, v.rows))\n			return\n", join,
 		},
 		{
 			"later-row-breaks-first", "joiner/verdict.go",
@@ -62,7 +62,7 @@ func joinMutants() []mutant { //nolint:funlen // a table
 			"			if which[i] == 0 {\n				which[i], at[i] = source, ref\n			}\n", join,
 		},
 		{
-			"default-is-null", "joiner/collect.go",
+			"default-is-null", "joiner/dictionary.go",
 			"		first = b.spec.Defaults[at]\n", "		_ = b.spec.Defaults[at]\n", join,
 		},
 		{
@@ -70,23 +70,23 @@ func joinMutants() []mutant { //nolint:funlen // a table
 			"		counts.Defaulted = counts.Missing\n", "", join,
 		},
 		{
-			"everything-matched", "joiner/collect.go",
+			"everything-matched", "joiner/dictionary.go",
 			"bitutil.SetBitsTo(buffer.Bytes(), 1, b.rows, true)", "bitutil.SetBitsTo(buffer.Bytes(), 0, b.rows+1, true)", join,
 		},
 		{
-			"nulls-first", "joiner/rank.go",
+			"nulls-first", "joiner/roworder.go",
 			"		return nulls\n", "		return -nulls\n", join,
 		},
 		{
-			"descending-is-ascending", "joiner/rank.go",
+			"descending-is-ascending", "joiner/roworder.go",
 			"		return -c\n", "		return c\n", join,
 		},
 		{
-			"nan-is-lowest", "joiner/rank.go",
+			"nan-is-lowest", "joiner/roworder.go",
 			"truth(math.IsNaN(float64(x))) - truth(math.IsNaN(float64(y)))", "truth(math.IsNaN(float64(y))) - truth(math.IsNaN(float64(x)))", join,
 		},
 		{
-			"ties-by-nothing", "joiner/rank.go",
+			"ties-by-nothing", "joiner/roworder.go",
 			"	return cmp.Compare(a, b)\n}", "	return cmp.Compare(b, a)\n}", join,
 		},
 		{
@@ -155,11 +155,11 @@ func joinMutants() []mutant { //nolint:funlen // a table
 			"		if !found && int(m.at)+1 < len(keys) {\n			m.at++\n			found = true\n		}\n		if !found {\n			m.seekInt", join,
 		},
 		{
-			"sign-is-ignored", "joiner/keys.go",
+			"sign-is-ignored", "joiner/encoder.go",
 			"const sign = 1 << 63", "const sign = 0", join,
 		},
 		{
-			"zeros-end-strings", "joiner/keys.go",
+			"zeros-end-strings", "joiner/encoder.go",
 			"escapedZero = \"\\x00\\xff\"", "escapedZero = \"\\x00\\x00\"", join,
 		},
 		{

@@ -23,7 +23,7 @@ func spillMutants() []mutant {
 		{"spilled-all-takes-every-time", "joiner/spill/runs.go", "		c.runs[row] = append(runs[:0], r)\n", "		c.runs[row] = append(runs, r)\n", sliced},
 		{"spilled-all-is-not-merged", "joiner/spill/runmerger.go", "	if len(runs) > 1 && m.order != nil {\n", "	if len(runs) > 99 && m.order != nil {\n", sliced},
 		{"spilled-ties-go-to-the-later-portion", "joiner/spill/runmerger.go", "int(s.from-b.at.from)) < 0\n", "int(s.from-b.at.from)) <= 0\n", sliced},
-		{"spilled-references-without-row-0", "joiner/spill/logreader.go", "			refs[i] = p.from.base + p.place\n", "			refs[i] = p.from.base + p.place - 1\n", sliced},
+		{"spilled-references-without-row-0", "joiner/spill/logrows.go", "			refs[i] = p.from.base + p.place\n", "			refs[i] = p.from.base + p.place - 1\n", sliced},
 		{"spilled-training-rows-are-not-checked", "joiner/spill/logreader.go", "	if value(entryCheck) != r.checks[row] {\n", "	if value(entryCheck) != r.checks[row] && row < 0 {\n", sliced},
 		{"spilled-counts-are-lost", "joiner/spill/logreader.go", "		matches.Counts = r.counts\n", "		matches.Counts = nil\n", sliced},
 		{"spilled-store-is-not-released", "joiner/spill/logreader.go", "	r.log.store.Release()\n	r.held.Release()\n", "	r.held.Release()\n", sliced},

@@ -17,7 +17,7 @@ func BenchmarkIndex(b *testing.B) {
 		}
 		b.Run(order+"/index", func(b *testing.B) {
 			for b.Loop() {
-				x := index{integral: true, keys: vector{ints: staging}, slots: make([]uint32, slotsFor(int64(len(staging))))}
+				x := hashIndex{integral: true, keys: keyVector{ints: staging}, slots: make([]uint32, slotsFor(int64(len(staging))))}
 				for i := range staging {
 					x.add(int32(i))
 				}
