@@ -96,49 +96,69 @@ func (c *runCollector) close() { c.unreserve(c.bytes) }
 // collect adds the runs of a portion to those of the training rows. It returns
 // the rows of the portion that they consist of, run after run.
 func (c *runCollector) collect(ctx context.Context, built *joiner.BuildSide, training portion) ([]int32, error) {
-	var taken []int32
-	begun := map[int32]int64{} // by reference, where the run begins in taken
+	p := &portionRuns{number: len(c.copies), begun: map[int32]int64{}}
+	if c.pass.rule.Time != nil {
+		p.time = built.Time
+	}
 	row, more := 0, int64(0)
 	c.checks = c.checks[:0]
 	err := c.pass.match(ctx, built, training, func(f *found) error {
 		c.checks = append(c.checks, f.checks...)
 		for i, ref := range f.refs {
 			if ref != 0 {
-				rows := f.Members(i)
-				if rows == nil {
-					rows = []int32{ref - 1}
-				}
-				from, ok := begun[ref]
-				if !ok {
-					from = int64(len(taken))
-					begun[ref] = from
-					taken = append(taken, rows...)
-				}
-				c.addRun(row, built, ref, run{portion: len(c.copies), from: from, rows: int64(len(rows))})
-				more += runSize
+				c.runs[row] = addRun(c.runs[row], p.runOf(f, i))
+				more++
 			}
 			row++
 		}
 		return nil
 	})
 	if err == nil {
-		err = c.reserve(more)
+		err = c.reserve(more * runSize)
 	}
-	return taken, err
+	return p.rows, err
+}
+
+// portionRuns is the runs of one portion. Training rows that take the same rows
+// of it have one run in common.
+type portionRuns struct {
+	number int
+	time   func(row int32) int64 // of a staging row; nil if the rule has no time
+	rows   []int32               // of all runs, run after run
+	begun  map[int32]int64       // by a run's first reference, where it begins in rows
+}
+
+// runOf returns the run of a training row that has a match.
+func (p *portionRuns) runOf(f *found, row int) run {
+	ref := f.refs[row]
+	single := [1]int32{ref - 1}
+	rows := f.Members(row)
+	if rows == nil {
+		rows = single[:]
+	}
+	from, ok := p.begun[ref]
+	if !ok {
+		from = int64(len(p.rows))
+		p.begun[ref] = from
+		p.rows = append(p.rows, rows...)
+	}
+	r := run{portion: p.number, from: from, rows: int64(len(rows))}
+	if p.time != nil {
+		r.time = p.time(ref - 1)
+	}
+	return r
 }
 
 // addRun adds a run to those of a training row, of which only those of the
 // latest time count.
-func (c *runCollector) addRun(row int, built *joiner.BuildSide, ref int32, r run) {
-	if c.pass.rule.Time != nil {
-		r.time = built.Time(ref - 1)
-	}
-	runs := c.runs[row]
+func addRun(runs []run, r run) []run {
 	switch {
 	case len(runs) == 0 || runs[0].time == r.time:
-		c.runs[row] = append(runs, r)
+		return append(runs, r)
 	case runs[0].time < r.time:
-		c.runs[row] = append(runs[:0], r)
+		return append(runs[:0], r)
+	default:
+		return runs
 	}
 }
 
