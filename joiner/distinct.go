@@ -54,9 +54,9 @@ const mostPasses = 256
 // Distinct reads a stream and says which of its rows stay when rows that agree
 // in all key columns, a null being equal to a null, are one: the first of them,
 // or the last, by order and then by arrival. Columns of the input are not
-// looked at. Only which rows stay is held in memory, a bit per row. Keys and order
-// columns that do not fit into the budget at once are read in several passes,
-// each over some of the keys; the stream must be the same each time.
+// looked at. Only which rows stay is held in memory, a bit per row. Keys and
+// order columns that do not fit into the budget at once are read in several
+// passes, each over some of the keys; the stream must be the same each time.
 func Distinct(ctx context.Context, in Input, order []Order, last bool, opts Options) (*Kept, error) {
 	held, err := opts.Budget.Reserve("repeated rows", 0)
 	if err != nil {

@@ -16,10 +16,10 @@ import (
 
 // covered names what a case is an example of.
 func covered(w joinertest.World, broken int, out []string, counts []joiner.Counts) []string {
-	seen := []string{fmt.Sprintf("%d sides", len(w.Staging))}
+	seen := []string{fmt.Sprintf("%d staging tables", len(w.Staging))}
 	if broken >= 0 {
 		rule := w.Staging[broken].Rule
-		return append(seen, fmt.Sprintf("broken in side %d, missing %v kind %v", broken, rule.Missing, rule.Kind))
+		return append(seen, fmt.Sprintf("broken in table %d, missing %v kind %v", broken, rule.Missing, rule.Kind))
 	}
 	switch {
 	case len(out) == 0:
@@ -112,13 +112,13 @@ func TestJoinAgreesWithTheOracle(t *testing.T) {
 		require.True(t, ok)
 	}
 	for _, label := range []string{
-		"0 sides", "1 sides", "4 sides", "no rows", "some rows dropped", "some rows repeated", "null keys", "no columns",
+		"0 staging tables", "1 staging tables", "4 staging tables", "no rows", "some rows dropped", "some rows repeated", "null keys", "no columns",
 		"1 key columns", "2 key columns", "3 key columns", "1 batches", "4 batches",
 		"int32 matches int64", "int64 matches int32", "utf8 matches large_utf8", "large_utf8 matches utf8",
 		"binary matches large_binary", "date32 matches date32", "time64[us] matches time64[us]", "decimal(9, 2) matches decimal(30, 2)",
 		"timestamp[us, tz=UTC] matches timestamp[us, tz=+00:00]", "timestamp[ns] matches timestamp[ns]",
 		"fixed_size_binary[4] matches fixed_size_binary[4]",
-		"broken in side 0, missing null kind left", "broken in side 3, missing error kind inner",
+		"broken in table 0, missing null kind left", "broken in table 3, missing error kind inner",
 		"duplicates rule 1, kind 0", "duplicates rule 2, kind 1", "duplicates rule 3, kind 0", "duplicates rule 3, kind 4",
 		"duplicates rule 0, kind 2", "duplicates rule 3, kind 3",
 		"duplicates rule 1, ordered true", "duplicates rule 2, ordered true", "duplicates rule 3, ordered false", "duplicates rule 3, ordered true",

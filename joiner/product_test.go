@@ -25,7 +25,7 @@ func product(ctx context.Context, t *testing.T, mem memory.Allocator, sizes ...i
 		for row := range n {
 			staging.Rows = append(staging.Rows, []string{"7", strconv.Itoa(row)})
 		}
-		rule := joiner.Rule{Name: fmt.Sprintf("level%d", i), Duplicates: rule.DuplicatesAll}
+		rule := joiner.Rule{Name: fmt.Sprintf("table%d", i), Duplicates: rule.DuplicatesAll}
 		probes = append(probes, staging.Probe(t, 1, rule, joiner.BuildSpec{}, opts))
 	}
 	return joiner.Join(ctx, training.Input(t, mem, nil, []int{1}), probes, opts)

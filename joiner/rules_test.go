@@ -237,7 +237,7 @@ func TestTheLastOverlayThatMatchesWins(t *testing.T) {
 		var probes []joiner.Probe
 		for i, cells := range []string{"1 x, 2 x, 3 x", "2 y, 3 -, 5 y"} {
 			staging := joinertest.Table{Name: "staging", Fields: joinertest.Columns(t, "req long", "word string"), Rows: joinertest.Parse(cells)}
-			one := joiner.Rule{Name: fmt.Sprintf("level%d", i), Kind: rule.Overlay, Nulls: nulls, Overlays: []joiner.OverlayColumn{{Training: 0, Field: 0}}}
+			one := joiner.Rule{Name: fmt.Sprintf("table%d", i), Kind: rule.Overlay, Nulls: nulls, Overlays: []joiner.OverlayColumn{{Training: 0, Field: 0}}}
 			probes = append(probes, staging.Probe(t, 1, one, joiner.BuildSpec{}, opts))
 		}
 		r, err := joiner.Join(t.Context(), training.Input(t, opts.Memory, nil, []int{1}), probes, opts)
@@ -265,6 +265,6 @@ func TestSchemaOfRules(t *testing.T) {
 	}
 	require.True(t, schema(rule.NullsReplace).Field(0).Nullable, "a null may replace its values")
 	require.False(t, schema(rule.NullsKeep).Field(0).Nullable)
-	level := schema(rule.NullsKeep).Field(1).Type.(*arrow.DictionaryType).ValueType.(*arrow.StructType)
-	require.Equal(t, arrow.Field{Name: "has", Type: arrow.FixedWidthTypes.Boolean}, level.Field(1))
+	column := schema(rule.NullsKeep).Field(1).Type.(*arrow.DictionaryType).ValueType.(*arrow.StructType)
+	require.Equal(t, arrow.Field{Name: "has", Type: arrow.FixedWidthTypes.Boolean}, column.Field(1))
 }

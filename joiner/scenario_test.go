@@ -232,7 +232,7 @@ func TestKeyTypes(t *testing.T) {
 		"float":                {"float", "float", "column k of type float32 cannot be a key; join on columns of integers"},
 		"bool":                 {"bool", "bool", "column k of type bool cannot be a key"},
 		"list":                 {"longs", "longs", "column k of type list<item: int64, nullable> cannot be a key"},
-		"float on one side":    {"long", "float", "column r of type float32 cannot be a key"},
+		"float in one table":   {"long", "float", "column r of type float32 cannot be a key"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

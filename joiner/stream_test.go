@@ -84,7 +84,7 @@ func TestNothingStartsBeforeTheFirstNext(t *testing.T) {
 func TestNoRowsNeedNoSide(t *testing.T) {
 	p := newPair(t)
 	p.training.Rows, p.training.Cuts = nil, nil
-	p.staging[0].OnOpen = func() { t.Error("a side was asked for") }
+	p.staging[0].OnOpen = func() { t.Error("a build side was asked for") }
 	r, err := p.join(t.Context(), t)
 	require.NoError(t, err)
 	defer r.Release()
@@ -167,10 +167,10 @@ func TestCancellation(t *testing.T) {
 		at    int
 		rows  int
 	}{
-		"before the first side":  {func(p *pair) *joinertest.Table { return p.staging[0] }, 0, 0},
-		"within the second side": {func(p *pair) *joinertest.Table { return p.staging[1] }, 2, 0},
-		"within training":        {func(p *pair) *joinertest.Table { return p.training }, 1, 20},
-		"after the last batch":   {func(p *pair) *joinertest.Table { return p.training }, 3, 60},
+		"before the first build side":  {func(p *pair) *joinertest.Table { return p.staging[0] }, 0, 0},
+		"within the second build side": {func(p *pair) *joinertest.Table { return p.staging[1] }, 2, 0},
+		"within training":              {func(p *pair) *joinertest.Table { return p.training }, 1, 20},
+		"after the last batch":         {func(p *pair) *joinertest.Table { return p.training }, 3, 60},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -264,7 +264,7 @@ func TestSharedSide(t *testing.T) {
 		built.Retain()
 		wait.Go(func() {
 			r, err := joiner.Join(t.Context(), p.training.Input(t, p.mem, nil, []int{1}), []joiner.Probe{{
-				Rule: joiner.Rule{Name: fmt.Sprint("level", i), Duplicates: rule.DuplicatesFirst + rule.Duplicates(i%2)},
+				Rule: joiner.Rule{Name: fmt.Sprint("table", i), Duplicates: rule.DuplicatesFirst + rule.Duplicates(i%2)},
 				Key:  []int{0}, Columns: p.staging[0].Fields[1:2],
 				BuildSide: func(context.Context) (joiner.Probeable, error) { return built, nil },
 			}}, p.options())

@@ -198,8 +198,8 @@ func (x *Table) Probe(t testing.TB, from int, rule joiner.Rule, spec joiner.Buil
 	}
 }
 
-// ComesTo reads a join: it has some rows, as parse reads them, and counts of its
-// one level; or it fails.
+// ComesTo reads a join: it has some rows, as Parse reads them, and counts of its
+// one staging table; or it fails.
 func ComesTo(t testing.TB, r *joiner.Reader, want string, counts joiner.Counts, fails string) {
 	got, all, err := Drain(t, r)
 	if fails != "" {
@@ -212,8 +212,8 @@ func ComesTo(t testing.TB, r *joiner.Reader, want string, counts joiner.Counts, 
 	require.Equal(t, []joiner.Counts{counts}, all)
 }
 
-// Suits reads a join with a level called history, which is good or fails, opened
-// or not.
+// Suits reads a join with a staging table called history, which is good or
+// fails, opened or not.
 func Suits(t testing.TB, r *joiner.Reader, err error, fails string) {
 	if err == nil {
 		_, _, err = Drain(t, r)
