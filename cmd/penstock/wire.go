@@ -16,6 +16,7 @@ import (
 	"github.com/penstock/penstock/internal/spool"
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/joiner"
+	"github.com/penstock/penstock/joiner/spill"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/icebergcat"
@@ -71,7 +72,7 @@ func assemble(ctx context.Context, c *config.Config) (_ *engine, err error) {
 	}
 	e.Loader = loader.New(loader.Options{
 		Strategies: strategies(),
-		Disk: func(what string) (joiner.Store, error) {
+		Disk: func(what string) (spill.Store, error) {
 			file, err := disk.Create(what)
 			if err != nil {
 				return nil, err

@@ -7,21 +7,22 @@ import (
 	"math/bits"
 )
 
-// index finds the staging rows of a key: open addressing over references, with
-// the keys compared where they lie. A quarter of the slots is full: a probe
-// nearly always ends at its first slot, which the processor then foresees.
-type index struct {
-	integral bool     // whether keys are numbers
-	keys     vector   // of all rows, in order; null is not set
-	slots    []uint32 // 0, or the reference (row + 1) of a key's first row
+// hashIndex finds the staging rows of a key: open addressing over references,
+// with the keys compared where they lie. A quarter of the slots is full: a
+// probe nearly always ends at its first slot, which the processor then
+// foresees.
+type hashIndex struct {
+	integral bool      // whether keys are numbers
+	keys     keyVector // of all rows, in order; null is not set
+	slots    []uint32  // 0, or the reference (row + 1) of a key's first row
 }
 
-func newIndex(keys vector, rows int64) *index {
-	return &index{integral: keys.ends == nil, keys: keys, slots: make([]uint32, slotsFor(rows))}
+func newHashIndex(keys keyVector, rows int64) *hashIndex {
+	return &hashIndex{integral: keys.ends == nil, keys: keys, slots: make([]uint32, slotsFor(rows))}
 }
 
 // fill indexes all rows that are not dead, in order.
-func (x *index) fill(ctx context.Context, dead []bool, repeats *grouping) error {
+func (x *hashIndex) fill(ctx context.Context, dead []bool, repeats *groupBuilder) error {
 	rows := len(x.keys.ints)
 	if !x.integral {
 		rows = len(x.keys.ends) - 1
@@ -34,7 +35,7 @@ func (x *index) fill(ctx context.Context, dead []bool, repeats *grouping) error 
 			continue
 		}
 		if first := x.add(int32(row)); first != 0 {
-			if err := repeats.repeat(int32(row), int32(first-1)); err != nil {
+			if err := repeats.addRepeat(int32(row), int32(first-1)); err != nil {
 				return err
 			}
 		}
@@ -46,15 +47,15 @@ func (x *index) fill(ctx context.Context, dead []bool, repeats *grouping) error 
 // still wants them.
 const checkEvery = 1 << 16
 
-func (x *index) begin() search    { return indexSearch{x} }
-func (x *index) strategy() string { return "index" }
-func (x *index) release()         {}
+func (x *hashIndex) newSearch() search { return hashSearch{x} }
+func (x *hashIndex) strategy() string  { return "index" }
+func (x *hashIndex) release()          {}
 
-// indexSearch is one join's search in an index. It has no state.
-type indexSearch struct{ *index }
+// hashSearch is one join's search in an index. It has no state.
+type hashSearch struct{ *hashIndex }
 
-func (s indexSearch) lookup(_ context.Context, q *question, refs []int32) error {
-	s.index.lookup(q.keys, refs)
+func (s hashSearch) lookup(_ context.Context, keys *Keys, refs []int32) error {
+	s.lookupAll(keys.encoded, refs)
 	return nil
 }
 
@@ -117,7 +118,7 @@ func findInt(slots []uint32, keys []int64, key int64) (at uint64, ref uint32) {
 }
 
 // findBytes is findInt for keys of bytes.
-func (x *index) findBytes(key []byte) (at uint64, ref uint32) {
+func (x *hashIndex) findBytes(key []byte) (at uint64, ref uint32) {
 	for at = home(hashBytes(key), len(x.slots)); ; at++ {
 		if at == uint64(len(x.slots)) {
 			at = 0
@@ -131,7 +132,7 @@ func (x *index) findBytes(key []byte) (at uint64, ref uint32) {
 
 // add indexes a row, after all rows before it. It returns 0, or the reference
 // of the first row of its key.
-func (x *index) add(row int32) uint32 {
+func (x *hashIndex) add(row int32) uint32 {
 	var at uint64
 	var ref uint32
 	if x.integral {
@@ -145,10 +146,10 @@ func (x *index) add(row int32) uint32 {
 	return ref
 }
 
-// lookup writes the reference of the first row of each key, or 0; of null keys
+// lookupAll writes the reference of the first row of each key, or 0; of null keys
 // anything. It only reads x. Rows of one request are neighbours, so a key like
 // the one before is not looked up again.
-func (x *index) lookup(wanted vector, refs []int32) {
+func (x *hashIndex) lookupAll(wanted keyVector, refs []int32) {
 	if x.integral {
 		x.lookupInts(wanted.ints, refs)
 	} else {
@@ -156,7 +157,7 @@ func (x *index) lookup(wanted vector, refs []int32) {
 	}
 }
 
-func (x *index) lookupInts(wanted []int64, refs []int32) {
+func (x *hashIndex) lookupInts(wanted []int64, refs []int32) {
 	slots, keys := x.slots, x.keys.ints
 	before := int64(0)
 	_, ref := findInt(slots, keys, before)
@@ -170,7 +171,7 @@ func (x *index) lookupInts(wanted []int64, refs []int32) {
 	}
 }
 
-func (x *index) lookupBytes(v vector, refs []int32) {
+func (x *hashIndex) lookupBytes(v keyVector, refs []int32) {
 	before := []byte{}
 	_, ref := x.findBytes(before)
 	for i := range refs {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Keys of one class agree in Iceberg's hash, and come in patterns: in a row,
+// Keys of one bucket agree in Iceberg's hash, and come in patterns: in a row,
 // in steps, in the upper half alone. Searches must stay short for all of them.
 func TestSearchesAreShort(t *testing.T) {
 	const n = 1 << 13
@@ -27,7 +27,7 @@ func TestSearchesAreShort(t *testing.T) {
 	}
 	for name, key := range ints {
 		t.Run(name, func(t *testing.T) {
-			x := index{integral: true, slots: make([]uint32, slotsFor(n))}
+			x := hashIndex{integral: true, slots: make([]uint32, slotsFor(n))}
 			for i := range n {
 				x.keys.ints = append(x.keys.ints, key(i))
 				require.Zero(t, x.add(int32(i)))
@@ -46,7 +46,7 @@ func TestSearchesAreShort(t *testing.T) {
 	}
 	for name, key := range texts {
 		t.Run(name, func(t *testing.T) {
-			x := index{slots: make([]uint32, slotsFor(n))}
+			x := hashIndex{slots: make([]uint32, slotsFor(n))}
 			x.keys.ends = []int64{0}
 			for i := range n {
 				x.keys.arena = append(x.keys.arena, key(i)...)
@@ -59,7 +59,7 @@ func TestSearchesAreShort(t *testing.T) {
 }
 
 // short asserts that rows lie near the slots where searches for them begin.
-func short(t *testing.T, x *index, hash func(i int) uint64, n int) {
+func short(t *testing.T, x *hashIndex, hash func(i int) uint64, n int) {
 	t.Helper()
 	at := map[int32]int{}
 	for i, slot := range x.slots {
@@ -80,7 +80,7 @@ func short(t *testing.T, x *index, hash func(i int) uint64, n int) {
 // A search that begins in the last slots goes on in the first.
 func TestSearchesWrapAround(t *testing.T) {
 	for n := 1; n < 40; n++ {
-		x := index{integral: true, slots: make([]uint32, slotsFor(int64(n)))}
+		x := hashIndex{integral: true, slots: make([]uint32, slotsFor(int64(n)))}
 		for key := int64(0); len(x.keys.ints) < n; key++ {
 			if home(hashInt(key), len(x.slots)) >= uint64(len(x.slots)-2) {
 				x.keys.ints = append(x.keys.ints, key)

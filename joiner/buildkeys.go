@@ -6,9 +6,9 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 )
 
-// search makes what keys are searched with, and drops all that is left of the
+// indexKeys makes what keys are searched with, and drops all that is left of the
 // stream.
-func (b *builder) search(ctx context.Context, s *BuildSide) error {
+func (b *builder) indexKeys(ctx context.Context, s *BuildSide) error {
 	if b.spec.Custom != nil {
 		return b.custom(ctx, s)
 	}
@@ -19,8 +19,8 @@ func (b *builder) search(ctx context.Context, s *BuildSide) error {
 	if err != nil {
 		return err
 	}
-	repeats := &grouping{rows: b.rows, held: b.held}
-	if s.lookups, err = b.lookups(ctx, keys, repeats); err != nil {
+	repeats := &groupBuilder{rows: b.rows, held: b.held}
+	if s.index, err = b.newKeyIndex(ctx, keys, repeats); err != nil {
 		return err
 	}
 	if b.dead != nil {
@@ -40,23 +40,24 @@ func (b *builder) search(ctx context.Context, s *BuildSide) error {
 		}
 	}
 	for i := range b.orderParts {
-		b.leave(&b.orderParts[i])
+		b.releaseArrays(&b.orderParts[i])
 	}
 	return nil
 }
 
-// lookups leaves keys as they are where they are sorted, or else indexes them.
-func (b *builder) lookups(ctx context.Context, keys vector, repeats *grouping) (lookups, error) {
+// newKeyIndex leaves keys as they are where they are sorted, or else indexes
+// them.
+func (b *builder) newKeyIndex(ctx context.Context, keys keyVector, repeats *groupBuilder) (keyIndex, error) {
 	if b.spec.Strategy.Merges() {
 		if from, to, ok := sortedRows(keys, b.dead, int32(b.rows)); ok {
-			m := &merged{keys: keys, from: from, to: to, rows: b.rows, how: b.spec.Strategy, held: b.held}
+			m := &sortedKeys{keys: keys, from: from, to: to, rows: b.rows, how: b.spec.Strategy, held: b.held}
 			return m, m.group(ctx, repeats)
 		}
 	}
 	if err := b.held.Grow(slotsFor(b.rows) * half); err != nil {
 		return nil, err
 	}
-	x := newIndex(keys, b.rows)
+	x := newHashIndex(keys, b.rows)
 	return x, x.fill(ctx, b.dead, repeats)
 }
 
@@ -77,23 +78,23 @@ func (b *builder) readTimes(s *BuildSide) error {
 	for p, from := range b.starts {
 		b.time.load(b.timeParts[0][p])
 		s.times = append(s.times, b.time.times.values...)
-		if err := b.mark(from, b.time.times.null); err != nil {
+		if err := b.markDead(from, b.time.times.null); err != nil {
 			return err
 		}
 	}
 	b.time.encoder = newEncoder(b.time.encoder.types)
 	b.held.Shrink(scratch)
-	b.leave(&b.timeParts[0])
+	b.releaseArrays(&b.timeParts[0])
 	return nil
 }
 
 // encodeKeys copies the keys of all rows, and drops the key columns. A row with
 // a null in its key is dead.
-func (b *builder) encodeKeys(ctx context.Context) (vector, error) {
-	var keys vector
+func (b *builder) encodeKeys(ctx context.Context) (keyVector, error) {
+	var keys keyVector
 	var kept, scratch int64
 	for p := range b.starts {
-		k, s := b.encoder.size(b.part(p))
+		k, s := b.encoder.size(b.keyBatch(p))
 		kept, scratch = kept+k, max(scratch, s)
 	}
 	if err := b.held.Grow(kept + word + scratch); err != nil {
@@ -109,22 +110,22 @@ func (b *builder) encodeKeys(ctx context.Context) (vector, error) {
 		if err := ctx.Err(); err != nil {
 			return keys, err
 		}
-		v := b.encoder.encode(b.part(p))
+		v := b.encoder.encode(b.keyBatch(p))
 		keys.append(v)
-		if err := b.mark(from, v.null); err != nil {
+		if err := b.markDead(from, v.null); err != nil {
 			return keys, err
 		}
 	}
 	b.encoder = newEncoder(b.encoder.types)
 	b.held.Shrink(scratch)
 	for i := range b.keyParts {
-		b.leave(&b.keyParts[i])
+		b.releaseArrays(&b.keyParts[i])
 	}
 	return keys, nil
 }
 
-// mark notes rows that match nothing, of the batch that begins with a row.
-func (b *builder) mark(from int64, null []bool) error {
+// markDead notes rows that match nothing, of the batch that begins with a row.
+func (b *builder) markDead(from int64, null []bool) error {
 	if null == nil {
 		return nil
 	}
@@ -141,8 +142,8 @@ func (b *builder) mark(from int64, null []bool) error {
 	return nil
 }
 
-// part returns the key columns of one batch.
-func (b *builder) part(p int) []arrow.Array {
+// keyBatch returns the key columns of one batch.
+func (b *builder) keyBatch(p int) []arrow.Array {
 	arrays := make([]arrow.Array, len(b.keyParts))
 	for i, list := range b.keyParts {
 		arrays[i] = list[p]
@@ -150,8 +151,8 @@ func (b *builder) part(p int) []arrow.Array {
 	return arrays
 }
 
-// append adds the keys of a batch to those of a side. There is room.
-func (v *vector) append(more vector) {
+// append adds the keys of a batch to those of a build side. There is room.
+func (v *keyVector) append(more keyVector) {
 	if more.ends == nil {
 		v.ints = append(v.ints, more.ints...)
 		return

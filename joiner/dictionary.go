@@ -50,7 +50,7 @@ func (b *builder) column(at int, field arrow.Field) (arrow.ArrayData, error) {
 		first = b.spec.Defaults[at]
 	}
 	// The copy takes what its parts do, and row 0, which brings validity into
-	// every level.
+	// every nested field.
 	bound := batch.CopySize(b.parts[at]) + b.rows/8 + firstRow
 	if first != nil {
 		bound += batch.CopySize([]arrow.Array{first})
@@ -66,13 +66,13 @@ func (b *builder) column(at int, field arrow.Field) (arrow.ArrayData, error) {
 	if err := b.settle(bound, batch.ArraySize(one)); err != nil {
 		return nil, err
 	}
-	b.leave(&b.parts[at])
+	b.releaseArrays(&b.parts[at])
 	column := one.Data()
 	column.Retain()
 	return column, nil
 }
 
-// firstRow bounds, in bytes, what row 0 adds to a column of a few levels:
+// firstRow bounds, in bytes, what row 0 adds to a column, nested or not:
 // alignment of each of its buffers.
 const firstRow = 512
 

@@ -12,37 +12,37 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// compares says which of two values comes first, as cmp.Compare does. Neither
+// compareFunc says which of two values comes first, as cmp.Compare does. Neither
 // is null.
-type compares func(a arrow.Array, i int, b arrow.Array, j int) int
+type compareFunc func(a arrow.Array, i int, b arrow.Array, j int) int
 
-// comparesOf returns how values of a type are ordered.
-func comparesOf(dt arrow.DataType) (compares, bool) {
+// compareFuncOf returns how values of a type are ordered.
+func compareFuncOf(dt arrow.DataType) (compareFunc, bool) {
 	switch dt.(type) {
 	case *arrow.Int32Type:
-		return ordered[int32, *array.Int32], true
+		return compareOrdered[int32, *array.Int32], true
 	case *arrow.Int64Type:
-		return ordered[int64, *array.Int64], true
+		return compareOrdered[int64, *array.Int64], true
 	case *arrow.Date32Type:
-		return ordered[arrow.Date32, *array.Date32], true
+		return compareOrdered[arrow.Date32, *array.Date32], true
 	case *arrow.Time64Type:
-		return ordered[arrow.Time64, *array.Time64], true
+		return compareOrdered[arrow.Time64, *array.Time64], true
 	case *arrow.TimestampType:
-		return ordered[arrow.Timestamp, *array.Timestamp], true
+		return compareOrdered[arrow.Timestamp, *array.Timestamp], true
 	case *arrow.Float32Type:
-		return numbers[float32, *array.Float32], true
+		return compareFloats[float32, *array.Float32], true
 	case *arrow.Float64Type:
-		return numbers[float64, *array.Float64], true
+		return compareFloats[float64, *array.Float64], true
 	case *arrow.StringType:
-		return ordered[string, *array.String], true
+		return compareOrdered[string, *array.String], true
 	case *arrow.LargeStringType:
-		return ordered[string, *array.LargeString], true
+		return compareOrdered[string, *array.LargeString], true
 	case *arrow.BinaryType:
-		return octets[*array.Binary], true
+		return compareBytes[*array.Binary], true
 	case *arrow.LargeBinaryType:
-		return octets[*array.LargeBinary], true
+		return compareBytes[*array.LargeBinary], true
 	case *arrow.FixedSizeBinaryType:
-		return octets[*array.FixedSizeBinary], true
+		return compareBytes[*array.FixedSizeBinary], true
 	case *arrow.Decimal128Type:
 		return func(a arrow.Array, i int, b arrow.Array, j int) int {
 			return a.(*array.Decimal128).Value(i).Cmp(b.(*array.Decimal128).Value(j))
@@ -62,12 +62,12 @@ type valued[T any] interface {
 	Value(i int) T
 }
 
-func ordered[T cmp.Ordered, A valued[T]](a arrow.Array, i int, b arrow.Array, j int) int {
+func compareOrdered[T cmp.Ordered, A valued[T]](a arrow.Array, i int, b arrow.Array, j int) int {
 	return cmp.Compare(a.(A).Value(i), b.(A).Value(j))
 }
 
-// numbers puts NaN above every number.
-func numbers[T float32 | float64, A valued[T]](a arrow.Array, i int, b arrow.Array, j int) int {
+// compareFloats puts NaN above every number.
+func compareFloats[T float32 | float64, A valued[T]](a arrow.Array, i int, b arrow.Array, j int) int {
 	x, y := a.(A).Value(i), b.(A).Value(j)
 	if c := truth(math.IsNaN(float64(x))) - truth(math.IsNaN(float64(y))); c != 0 {
 		return c
@@ -75,7 +75,7 @@ func numbers[T float32 | float64, A valued[T]](a arrow.Array, i int, b arrow.Arr
 	return cmp.Compare(x, y)
 }
 
-func octets[A valued[[]byte]](a arrow.Array, i int, b arrow.Array, j int) int {
+func compareBytes[A valued[[]byte]](a arrow.Array, i int, b arrow.Array, j int) int {
 	return bytes.Compare(a.(A).Value(i), b.(A).Value(j))
 }
 
@@ -90,31 +90,31 @@ func truth(b bool) int {
 // then by arrival. It looks at rows where they lie, in the stream's batches.
 type rank struct {
 	times  []int64 // nil if there is none
-	by     []ranked
+	by     []orderColumn
 	starts []int64 // the first row of each batch
 }
 
-// ranked is one order column.
-type ranked struct {
+// orderColumn is one order column.
+type orderColumn struct {
 	parts      []arrow.Array
-	compares   compares
+	compares   compareFunc
 	descending bool
 }
 
 // rankFields returns how the order columns of a schema are compared.
-func rankFields(schema *arrow.Schema, by []Order) ([]ranked, error) {
-	out := make([]ranked, len(by))
+func rankFields(schema *arrow.Schema, by []Order) ([]orderColumn, error) {
+	out := make([]orderColumn, len(by))
 	for i, o := range by {
 		fields, err := fieldsAt(schema, []int{o.Column})
 		if err != nil {
 			return nil, err
 		}
-		c, ok := comparesOf(fields[0].Type)
+		c, ok := compareFuncOf(fields[0].Type)
 		if !ok {
 			return nil, fault.New(fault.Invalid, "rows cannot be ordered by column %s of type %s", fields[0].Name, fields[0].Type).
 				WithRemedy("order by columns of numbers, dates, times, strings, binary values or booleans")
 		}
-		out[i] = ranked{compares: c, descending: o.Descending}
+		out[i] = orderColumn{compares: c, descending: o.Descending}
 	}
 	return out, nil
 }
@@ -146,7 +146,7 @@ func (r *rank) at(row int32) (part, i int) {
 }
 
 // compare puts nulls last, whichever way the values go.
-func (o *ranked) compare(a arrow.Array, i int, b arrow.Array, j int) int {
+func (o *orderColumn) compare(a arrow.Array, i int, b arrow.Array, j int) int {
 	if nulls := truth(a.IsNull(i)) - truth(b.IsNull(j)); nulls != 0 || a.IsNull(i) {
 		return nulls
 	}
@@ -155,4 +155,36 @@ func (o *ranked) compare(a arrow.Array, i int, b arrow.Array, j int) int {
 		return -c
 	}
 	return c
+}
+
+// RowOrder orders rows of a stream by some of its columns. Any number of
+// goroutines may use it.
+type RowOrder struct {
+	columns []int
+	by      []orderColumn
+}
+
+// NewRowOrder looks up in a stream's schema the columns to order by, with the
+// errors of Build.
+func NewRowOrder(schema *arrow.Schema, by []Order) (*RowOrder, error) {
+	ranked, err := rankFields(schema, by)
+	if err != nil {
+		return nil, err
+	}
+	o := &RowOrder{by: ranked}
+	for _, c := range by {
+		o.columns = append(o.columns, c.Column)
+	}
+	return o, nil
+}
+
+// Compare compares row i of a batch with row j of another, as cmp.Compare does:
+// rows that agree in all columns are alike.
+func (o *RowOrder) Compare(a arrow.RecordBatch, i int, b arrow.RecordBatch, j int) int {
+	for k, at := range o.columns {
+		if c := o.by[k].compare(a.Column(at), i, b.Column(at), j); c != 0 {
+			return c
+		}
+	}
+	return 0
 }
