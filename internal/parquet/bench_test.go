@@ -181,12 +181,12 @@ func BenchmarkPages(b *testing.B) {
 	rows := training(250_000)
 	for _, c := range []struct {
 		name string
-		opts parquet.WriteOptions
+		opts parquettest.Options
 	}{
-		{"1MiB", parquet.WriteOptions{}},
-		{"80KiB", parquet.WriteOptions{PageBytes: 80 << 10, Plain: true}},
-		{"8KiB", parquet.WriteOptions{PageBytes: 8 << 10, Plain: true}},
-		{"8KiB-stored", parquet.WriteOptions{PageBytes: 8 << 10, Plain: true, Codec: parquet.Uncompressed}},
+		{"1MiB", parquettest.Options{}},
+		{"80KiB", parquettest.Options{PageBytes: 80 << 10, Plain: true}},
+		{"8KiB", parquettest.Options{PageBytes: 8 << 10, Plain: true}},
+		{"8KiB-stored", parquettest.Options{PageBytes: 8 << 10, Plain: true, Codec: parquettest.Uncompressed}},
 	} {
 		content := write(b, c.opts, rows)
 		f := open(b, content)
