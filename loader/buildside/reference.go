@@ -17,7 +17,7 @@ type Reference struct {
 	at      plan.Range
 	ahead   *ahead             // its build side is being built ahead; nil if not
 	part    *cache.Need[built] // of the range's bucket, where the group was divided; nil if not
-	sliced  *spill.Sliced     // what the range is joined with, if that is sliced; the pool keeps it
+	sliced  *spill.Sliced      // what the range is joined with, if that is sliced; the pool keeps it
 	spilled int64              // bytes that it had written when the reference got it
 }
 
