@@ -15,9 +15,9 @@ PYTHON ?= python3
 # first off where there is no C compiler.
 RACE ?= -race
 GOTEST := $(GO) test $(RACE) -tags invariants
-# Random worlds on real tables: without the race detector, under which few are
-# written. It says how many were refused, and why.
-WORLDS := $(GO) test -tags invariants -v -run Worlds ./internal/scenario/warehouse
+# Random worlds on real tables, ours and other writers': without the race
+# detector, under which there are few. It says how many were refused, and why.
+WORLDS := $(GO) test -tags invariants -v -run Worlds ./internal/scenario/warehouse ./internal/scenario/exchange
 FUZZTIME ?=
 
 GOLANGCI_VERSION := v2.15.0
@@ -114,7 +114,7 @@ test-long: test long fuzz ## test, long cases, release build, fuzzing
 long: test test-spark .venv/bench/.stamp
 	$(GO) test -timeout 30m ./...
 	$(GOTEST) -shuffle=on -count=3 -timeout 30m ./...
-	PENSTOCK_LONG=1 $(GO) test -tags invariants -shuffle=on -timeout 30m $$($(GO) list ./... | grep -v /scenario/warehouse)
+	PENSTOCK_LONG=1 $(GO) test -tags invariants -shuffle=on -timeout 30m $$($(GO) list ./... | grep -vE '/scenario/(warehouse|exchange)$$')
 	PENSTOCK_LONG=1 $(WORLDS) -timeout 90m
 	PENSTOCK_LONG=1 .venv/test/bin/pytest -c python/pyproject.toml --rootdir . python/tests demo tools/worlds/tests/test_pyiceberg*.py
 	cd benchmarks && ../.venv/bench/bin/python -m unittest

@@ -92,7 +92,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--full", action="store_true", help="TPC-H at scale 1 and the whole of T")
     parser.add_argument("--scale", help=f"TPC-H's scale factor ({_QUICK_SCALE}; full: {_FULL_SCALE})")
     parser.add_argument("--only", default="", help="cases whose name has these words")
-    parser.add_argument("--memory", default="", help="the server's budget, as 96MiB: large sides then spill")
+    parser.add_argument("--memory", default="", help="the server's budget, as 96MiB: build sides then spill")
     parser.add_argument("--list", action="store_true", help="name the cases and ask nothing")
     parser.add_argument(
         "--binary", type=Path, default=os.environ.get("PENSTOCK_BIN", ROOT / "bin" / "penstock")

@@ -190,13 +190,13 @@ def _measure(binary: Path, folder: Path, memory: str, files: dict[str, list[str]
         began, spent = time.perf_counter(), cpu_seconds(server)
         got, report = _read(address)
         seconds, cpu, peak = time.perf_counter() - began, cpu_seconds(server) - spent, peak_bytes(server)
-    sides = report["staging"].values()
+    staging = report["staging"].values()
     return Measured(
         training=int(files["training bytes"][0]),
         staging=int(files["staging bytes"][0]),
         rows=got.rows,
         peak=peak,
-        spilled=sum(side.get("spilled_bytes", 0) for side in sides),
+        spilled=sum(counts.get("spilled_bytes", 0) for counts in staging),
         seconds=seconds,
         cpu=cpu,
         differences=got.differences(expected),

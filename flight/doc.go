@@ -1,5 +1,5 @@
-// Package flight serves datasets over Arrow Flight: the only package that
-// speaks gRPC.
+// Package flight serves datasets over Arrow Flight: the one server of gRPC. Its
+// clients are other programs, and the command line.
 //
 // A client asks with a query, in a descriptor; gets a ticket per shard; and
 // hands a ticket in for a stream of batches, each with the cursor after it,

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/penstock/penstock/internal/batch"
@@ -13,22 +12,23 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// Build reads the rows of a build side and makes them ready to be searched by key.
-// The caller releases what it returns; after an error nothing is held.
+// Build reads staging rows whole and makes them a build side, ready to be
+// searched by key. The caller releases what it returns; after an error nothing
+// is held.
 //
 // Memory is reserved from the budget before it is held: batches as they come,
 // for a moment the widest column twice, then keys and index. What does not fit
-// fails with Exhausted, which names the level and the remedy. Errors of the
+// fails with Exhausted, which names the rows and the remedy. Errors of the
 // input keep their kind. Duplicates are judged by a join, when a training row
 // asks for the key.
 func Build(ctx context.Context, in Input, spec BuildSpec, opts Options) (*BuildSide, error) {
-	side, err := build(ctx, in, spec, opts, maxRows)
-	return side, fault.Op(err, "load the build side %s", spec.Name)
+	built, err := build(ctx, in, spec, opts, MaxRows)
+	return built, fault.Op(err, "load the build side %s", spec.Name)
 }
 
-// maxRows is how many staging rows int32 references reach: the dictionary has
+// MaxRows is how many staging rows int32 references reach: the dictionary has
 // row 0 besides, and its length is an int32 too.
-const maxRows = 1<<31 - 2
+const MaxRows = 1<<31 - 2
 
 func build(ctx context.Context, in Input, spec BuildSpec, opts Options, limit int64) (*BuildSide, error) {
 	held, err := opts.Budget.Reserve(spec.Name, 0)
@@ -36,16 +36,16 @@ func build(ctx context.Context, in Input, spec BuildSpec, opts Options, limit in
 		return nil, err
 	}
 	b := &builder{in: in, spec: spec, mem: opts.memory(), held: held, limit: limit, kept: batch.Retained{}}
-	side, err := b.build(ctx)
-	b.drop()
+	built, err := b.build(ctx)
+	b.releaseAll()
 	if err != nil {
 		held.Release()
 		return nil, err
 	}
-	return side, nil
+	return built, nil
 }
 
-// builder is what a side is before it is one.
+// builder is a build side on its way into memory.
 type builder struct {
 	in    Input
 	spec  BuildSpec
@@ -72,17 +72,17 @@ type builder struct {
 }
 
 func (b *builder) build(ctx context.Context) (*BuildSide, error) {
-	if err := b.readAll(ctx); err != nil {
+	if err := b.in.ReadAll(ctx, b.readSchema, b.retain); err != nil {
 		return nil, err
 	}
 	dictionary, err := b.collect(ctx)
 	if err != nil {
 		return nil, err
 	}
-	s := &BuildSide{made: b.shape(), rows: b.rows, dictionary: dictionary, file: b.in.File, held: b.held}
-	if err := b.search(ctx, s); err != nil {
-		if s.lookups != nil {
-			s.lookups.release()
+	s := &BuildSide{shape: b.shape(), rows: b.rows, dictionary: dictionary, file: b.in.File, held: b.held}
+	if err := b.indexKeys(ctx, s); err != nil {
+		if s.index != nil {
+			s.index.release()
 		}
 		dictionary.Release()
 		return nil, err
@@ -91,8 +91,8 @@ func (b *builder) build(ctx context.Context) (*BuildSide, error) {
 	return s, nil
 }
 
-func (b *builder) shape() shape {
-	s := shape{field: FieldOf(b.spec.Name, b.fields, b.spec.Matched), keys: b.keys, types: b.encoder.types}
+func (b *builder) shape() Shape {
+	s := Shape{field: FieldOf(b.spec.Name, b.fields, b.spec.Matched), keys: b.keys, types: b.encoder.types}
 	if b.time != nil {
 		s.time = &b.time.field
 	}
@@ -100,27 +100,8 @@ func (b *builder) shape() shape {
 	return s
 }
 
-// readAll opens the stream, retains what is needed of it, and releases it.
-func (b *builder) readAll(ctx context.Context) error {
-	reader, err := open(ctx, b.in)
-	if err != nil {
-		return err
-	}
-	defer reader.Release()
-	schema := reader.Schema()
-	if err := b.plan(schema); err != nil {
-		return err
-	}
-	for ctx.Err() == nil && reader.Next() {
-		if err := b.take(schema, reader.RecordBatch()); err != nil {
-			return err
-		}
-	}
-	return ended(ctx, reader)
-}
-
-// plan looks up in the stream's schema what the side is made of.
-func (b *builder) plan(schema *arrow.Schema) error {
+// readSchema looks up in the stream's schema what the build side is made of.
+func (b *builder) readSchema(schema *arrow.Schema) error {
 	var err error
 	if b.fields, err = fieldsAt(schema, b.in.Columns); err != nil {
 		return err
@@ -160,28 +141,6 @@ func (b *builder) checkDefaults() error {
 	return nil
 }
 
-// open opens an input. The stream is guarded in invariant builds.
-func open(ctx context.Context, in Input) (array.RecordReader, error) {
-	reader, err := in.Open(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if reader == nil {
-		return nil, fault.New(fault.Internal, "an input that opened has no stream")
-	}
-	return batch.Guard(reader), nil
-}
-
-// ended returns why a stream that gives no more batches does not: nil is its
-// true end. One that stops because it was cancelled and does not say so must
-// not pass for whole.
-func ended(ctx context.Context, reader array.RecordReader) error {
-	if err := reader.Err(); err != nil {
-		return err
-	}
-	return ctx.Err()
-}
-
 // lists returns all lists of parts, by the positions of in.
 func (b *builder) lists() (lists []*[]arrow.Array, at []int) {
 	for _, of := range [][][]arrow.Array{b.parts, b.keyParts, b.orderParts, b.timeParts} {
@@ -199,16 +158,10 @@ func (b *builder) lists() (lists []*[]arrow.Array, at []int) {
 	return lists, at
 }
 
-// take reserves and retains what is needed of a batch.
-func (b *builder) take(schema *arrow.Schema, record arrow.RecordBatch) error {
-	if record.NumRows() == 0 {
-		return nil
-	}
-	if err := checkTypes(schema, record); err != nil {
-		return err
-	}
+// retain reserves and retains what is needed of a batch.
+func (b *builder) retain(record arrow.RecordBatch) error {
 	if record.NumRows() > b.limit-b.rows {
-		return fault.New(fault.Exhausted, "%s has more than %d rows for one class of buckets, which references do not reach", b.spec.Name, b.limit).
+		return fault.New(fault.Exhausted, "%s has more than %d rows in one file group, which references do not reach", b.spec.Name, b.limit).
 			WithRemedy("write the staging table with more buckets")
 	}
 	lists, at := b.lists()
@@ -228,24 +181,9 @@ func (b *builder) take(schema *arrow.Schema, record arrow.RecordBatch) error {
 	return nil
 }
 
-// checkTypes holds a batch to its stream's schema: keys are read by it.
-func checkTypes(schema *arrow.Schema, record arrow.RecordBatch) error {
-	if record.Schema() == schema {
-		return nil
-	}
-	if int(record.NumCols()) != schema.NumFields() {
-		return fault.New(fault.Internal, "a batch of %d columns in a stream of %d", record.NumCols(), schema.NumFields())
-	}
-	for i, c := range record.Columns() {
-		if f := schema.Field(i); !arrow.TypeEqual(f.Type, c.DataType()) {
-			return fault.New(fault.Internal, "column %s is %s in a stream where it is %s", f.Name, c.DataType(), f.Type)
-		}
-	}
-	return nil
-}
-
-// leave releases arrays of the stream, and what was reserved for them alone.
-func (b *builder) leave(arrays *[]arrow.Array) {
+// releaseArrays releases arrays of the stream, and what was reserved for them
+// alone.
+func (b *builder) releaseArrays(arrays *[]arrow.Array) {
 	b.held.Shrink(b.kept.Remove(*arrays))
 	for _, a := range *arrays {
 		a.Release()
@@ -253,9 +191,9 @@ func (b *builder) leave(arrays *[]arrow.Array) {
 	*arrays = nil
 }
 
-// drop releases what is left of the stream after an error, whose reservation
-// the caller gives back, or after success: nothing.
-func (b *builder) drop() {
+// releaseAll releases what is left of the stream after an error, whose
+// reservation the caller gives back, or after success: nothing.
+func (b *builder) releaseAll() {
 	lists, _ := b.lists()
 	for _, list := range lists {
 		for _, a := range *list {

@@ -5,45 +5,16 @@ import (
 	"errors"
 
 	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/joiner/rule"
 )
 
-// Input is a stream that the joiner opens itself, so that a failure to open
-// one of several leaks none of the others.
-type Input struct {
-	// Open starts the stream. The joiner releases what it returns.
-	Open func(ctx context.Context) (array.RecordReader, error)
-	// Key holds the positions of the key columns in the stream's schema, in
-	// the order of the other side's. Of the training stream it is not looked
-	// at: each Probe has its own.
-	Key []int
-	// Columns holds the positions of the columns that go on into the result,
-	// in its order. Key columns go on only if they stand here.
-	Columns []int
-	// File names the file of a row, counted from 0 in the order in which the
-	// stream gave its rows. It is asked only while the stream is open or was
-	// read whole, for errors; nil is a stream whose files have no names. Of a
-	// build side it may be asked from several goroutines at once, for as long
-	// as the side lives.
-	File func(row int64) string
-}
-
-// file names the file of a row, or "".
-func (in Input) file(row int64) string {
-	if in.File == nil {
-		return ""
-	}
-	return in.File(row)
-}
-
 // BuildSpec says what a build side is made of beside its rows, and how it is
 // searched. Positions are those of its stream's schema.
 type BuildSpec struct {
-	// Name is the level's: the dictionary column's name, and in errors.
+	// Name is that of the dictionary column, and of the rows in errors.
 	Name string
 	// Defaults holds, by position in Input.Columns, an array of one value of
 	// that column's type, which a training row without a match gets; nil, or no
@@ -88,7 +59,7 @@ type OverlayColumn struct {
 
 // Rule says how one build side is joined.
 type Rule struct {
-	Name       string // the level's: the dictionary column's name, and in errors
+	Name       string // of the dictionary column, and in errors
 	Kind       rule.Kind
 	Missing    rule.Missing    // of one that fails, a training row without a match is an error
 	Duplicates rule.Duplicates // ordered by BuildSpec.OrderBy, then as the stream gave them
@@ -97,16 +68,16 @@ type Rule struct {
 	Overlays   []OverlayColumn // of an overlay alone
 }
 
-// multiplies says whether a training row may stand in the result more than once.
-func (r Rule) multiplies() bool { return r.Duplicates.Multiply() && r.Kind.Adds() }
+// Multiplies says whether a training row may stand in the result more than once.
+func (r Rule) Multiplies() bool { return r.Duplicates.Multiply() && r.Kind.Adds() }
 
 // chooses says whether one of several staging rows is taken.
 func (r Rule) chooses() bool {
 	return r.Duplicates.Choose() && r.Kind.Adds()
 }
 
-// refusesDuplicates says whether several staging rows of one key are an error.
-func (r Rule) refusesDuplicates() bool { return r.Duplicates.Fail() && r.Kind.Adds() }
+// RefusesDuplicates says whether several staging rows of one key are an error.
+func (r Rule) RefusesDuplicates() bool { return r.Duplicates.Fail() && r.Kind.Adds() }
 
 // check is Internal for a rule in words that do not exist.
 func (r Rule) check() error {
@@ -114,8 +85,8 @@ func (r Rule) check() error {
 		rule.Check(r.Duplicates, rule.AllDuplicates()), rule.Check(r.Nulls, rule.AllNulls()))
 }
 
-// Counts is what one build side met, counted over the training rows that
-// reached the join. Rows = Matched + Missing; NullKeys are among Missing.
+// Counts says what became of the training rows that probed one staging table.
+// Rows = Matched + Missing; NullKeys are among Missing.
 type Counts struct {
 	Rows       int64 `json:"rows"`
 	Matched    int64 `json:"matched"`
@@ -129,7 +100,7 @@ type Counts struct {
 // Options says what the joiner works with.
 type Options struct {
 	Memory memory.Allocator // of staging rows, references and filtered batches; nil: the Go heap
-	Budget *budget.Budget   // what a side's rows and index are reserved from; nil: unlimited
+	Budget *budget.Budget   // what a build side's rows and index are reserved from; nil: unlimited
 }
 
 func (o Options) memory() memory.Allocator {
@@ -144,19 +115,20 @@ type Probe struct {
 	// Rule judges the matches; its name is the dictionary column's.
 	Rule Rule
 	// Key holds the positions of the key columns in the training stream,
-	// pairwise with the side's.
+	// pairwise with the build side's.
 	Key []int
-	// BuildSide gives the side with a reference, which the joiner releases. It is
-	// asked once, when the first training row has come; ctx ends with the
-	// joined stream.
+	// BuildSide gives the build side with a reference, which the joiner
+	// releases. It is asked once, when the first training row has come; ctx
+	// ends with the joined stream.
 	BuildSide func(ctx context.Context) (Probeable, error)
-	// Columns holds the side's columns: the fields of the dictionary's struct.
+	// Columns holds the build side's columns: the fields of the dictionary's
+	// struct.
 	Columns []arrow.Field
-	// Matched is the side's BuildSpec.Matched.
+	// Matched is the build side's BuildSpec.Matched.
 	Matched string
 }
 
-// FieldOf returns the dictionary column of a side that gives these columns,
+// FieldOf returns the dictionary column of a build side that gives these columns,
 // before anything is read: dictionary<int32, struct<columns>>, not nullable.
 // The struct's fields are nullable and have no metadata, whatever the columns.
 // If matched is not "", a boolean field of that name follows them, which is

@@ -54,9 +54,9 @@ const mostPasses = 256
 // Distinct reads a stream and says which of its rows stay when rows that agree
 // in all key columns, a null being equal to a null, are one: the first of them,
 // or the last, by order and then by arrival. Columns of the input are not
-// looked at. Only the answer stays in memory, a bit per row. Keys and order
-// columns that do not fit into the budget at once are read in several passes,
-// each over a part of the keys; the stream must be the same each time.
+// looked at. Only which rows stay is held in memory, a bit per row. Keys and
+// order columns that do not fit into the budget at once are read in several
+// passes, each over some of the keys; the stream must be the same each time.
 func Distinct(ctx context.Context, in Input, order []Order, last bool, opts Options) (*Kept, error) {
 	held, err := opts.Budget.Reserve("repeated rows", 0)
 	if err != nil {
@@ -96,18 +96,18 @@ func (d *repeated) run(ctx context.Context) error {
 
 // pass drops repeated rows among the keys of one pass.
 func (d *repeated) pass(ctx context.Context, pass uint64) error {
-	part := &part{of: d, pass: pass}
+	part := &passReader{of: d, pass: pass}
 	spec := BuildSpec{Name: "repeated rows", OrderBy: make([]Order, len(d.order)), Strategy: rule.StrategyIndex}
 	for i, o := range d.order {
 		spec.OrderBy[i] = Order{Column: 1 + i, Descending: o.Descending}
 	}
-	side, err := Build(ctx, Input{Open: part.open, Key: []int{0}}, spec, d.opts)
+	built, err := Build(ctx, Input{Open: part.open, Key: []int{0}}, spec, d.opts)
 	defer part.held.Release()
 	if err != nil {
 		return err
 	}
-	defer side.Release()
-	g := side.groups
+	defer built.Release()
+	g := built.groups
 	for i := range max(0, len(g.starts)-1) {
 		members := g.members[g.starts[i]:g.starts[i+1]]
 		stays := members[0]
@@ -123,9 +123,9 @@ func (d *repeated) pass(ctx context.Context, pass uint64) error {
 	return nil
 }
 
-// part is the stream of one pass: the key as one binary column, then the order
-// columns, of the rows whose key belongs to the pass.
-type part struct {
+// passReader is the stream of one pass: the key as one binary column, then the
+// order columns, of the rows whose key belongs to the pass.
+type passReader struct {
 	of      *repeated
 	pass    uint64
 	reader  array.RecordReader
@@ -137,15 +137,15 @@ type part struct {
 }
 
 // row returns the number in the stream of a row of the pass.
-func (p *part) row(i int32) int64 {
+func (p *passReader) row(i int32) int64 {
 	if p.of.passes == 1 {
 		return int64(i)
 	}
 	return p.numbers[i]
 }
 
-func (p *part) open(ctx context.Context) (array.RecordReader, error) {
-	reader, err := open(ctx, p.of.in)
+func (p *passReader) open(ctx context.Context) (array.RecordReader, error) {
+	reader, err := p.of.in.open(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -165,7 +165,7 @@ func (p *part) open(ctx context.Context) (array.RecordReader, error) {
 	return batch.FromFunc(schema, func() (arrow.RecordBatch, error) { return p.next(schema) }, reader.Release), nil
 }
 
-func (p *part) orderAt() []int {
+func (p *passReader) orderAt() []int {
 	at := make([]int, len(p.of.order))
 	for i, o := range p.of.order {
 		at[i] = o.Column
@@ -173,13 +173,13 @@ func (p *part) orderAt() []int {
 	return at
 }
 
-func (p *part) next(schema *arrow.Schema) (arrow.RecordBatch, error) {
+func (p *passReader) next(schema *arrow.Schema) (arrow.RecordBatch, error) {
 	for p.reader.Next() {
 		record := p.reader.RecordBatch()
 		if record.NumRows() == 0 {
 			continue
 		}
-		if err := p.note(record.NumRows()); err != nil {
+		if err := p.countRows(record.NumRows()); err != nil {
 			return nil, err
 		}
 		keys := p.keys(record)
@@ -199,8 +199,8 @@ func (p *part) next(schema *arrow.Schema) (arrow.RecordBatch, error) {
 	return nil, p.reader.Err()
 }
 
-// note makes room for the answer about more rows: all of them stay at first.
-func (p *part) note(rows int64) error {
+// countRows makes room for more rows: all of them stay at first.
+func (p *passReader) countRows(rows int64) error {
 	k := p.of.kept
 	if p.pass > 0 {
 		return nil
@@ -216,7 +216,7 @@ func (p *part) note(rows int64) error {
 }
 
 // choose returns the rows whose key belongs to the pass.
-func (p *part) choose(whole arrow.RecordBatch, keys *array.LargeBinary) (arrow.RecordBatch, error) {
+func (p *passReader) choose(whole arrow.RecordBatch, keys *array.LargeBinary) (arrow.RecordBatch, error) {
 	before := p.rows
 	p.rows += whole.NumRows()
 	if p.of.passes == 1 {
@@ -225,7 +225,7 @@ func (p *part) choose(whole arrow.RecordBatch, keys *array.LargeBinary) (arrow.R
 	}
 	var keep []int32
 	for i := range int(whole.NumRows()) {
-		// The index of the side hashes the same keys: it gets other bits.
+		// The index of the build side hashes the same keys: it gets other bits.
 		if mix(hashBytes(keys.Value(i)), seedA)%p.of.passes == p.pass {
 			keep = append(keep, int32(i))
 		}
@@ -241,7 +241,7 @@ func (p *part) choose(whole arrow.RecordBatch, keys *array.LargeBinary) (arrow.R
 
 // keys writes the key of each row so that rows agree exactly when their bytes
 // do: of each column a mark, and where it is not null its length and bytes.
-func (p *part) keys(record arrow.RecordBatch) arrow.Array {
+func (p *passReader) keys(record arrow.RecordBatch) arrow.Array {
 	rows := int(record.NumRows())
 	for c, at := range p.of.in.Key {
 		p.columns[c].load(p.types[c], record.Column(at))

@@ -42,7 +42,7 @@ func (j *join) expand() (arrow.RecordBatch, error) {
 		j.expansion = nil
 		return nil, nil
 	}
-	return j.repeat(e)
+	return j.expandedBatch(e)
 }
 
 // fill chooses the rows of the next batch.
@@ -78,7 +78,7 @@ func (e *expansion) advance(probes []*probe) (last bool) {
 			continue
 		}
 		e.nth[i]++
-		if e.nth[i] < probes[i].answer.counts[e.row] {
+		if e.nth[i] < probes[i].matches.Counts[e.row] {
 			return false
 		}
 		e.nth[i] = 0
@@ -87,10 +87,10 @@ func (e *expansion) advance(probes []*probe) (last bool) {
 }
 
 // repeats says whether the probe repeats rows of the current batch.
-func (p *probe) repeats() bool { return p.Rule.multiplies() && p.answer.counts != nil }
+func (p *probe) repeats() bool { return p.Rule.Multiplies() && p.matches.Counts != nil }
 
-// repeat makes the batch of the rows that were chosen.
-func (j *join) repeat(e *expansion) (arrow.RecordBatch, error) {
+// expandedBatch makes the batch of the rows that were chosen.
+func (j *join) expandedBatch(e *expansion) (arrow.RecordBatch, error) {
 	columns := make([]arrow.Array, 0, j.schema.NumFields())
 	buffers := make([]*memory.Buffer, 0, len(j.probes))
 	defer func() {
@@ -101,14 +101,14 @@ func (j *join) repeat(e *expansion) (arrow.RecordBatch, error) {
 			b.Release()
 		}
 	}()
-	expanded := make([]referred, len(j.probes))
+	expanded := make([]references, len(j.probes))
 	for i, p := range j.probes {
 		buffer, refs := newRefs(len(e.rows), j.mem)
 		buffers = append(buffers, buffer)
-		expanded[i] = referred{p.answer.dictionary, refs}
+		expanded[i] = references{p.matches.Dictionary, refs}
 		if p.repeats() {
 			var err error
-			if expanded[i].dictionary, err = p.matcher.expand(e.rows, e.picked[i], refs); err != nil {
+			if expanded[i].dictionary, err = p.matcher.Expand(e.rows, e.picked[i], refs); err != nil {
 				return nil, fault.Op(err, "join %s", p.Rule.Name)
 			}
 			continue
@@ -118,7 +118,7 @@ func (j *join) repeat(e *expansion) (arrow.RecordBatch, error) {
 		}
 	}
 	for i, at := range j.in.Columns {
-		column, err := j.repeated(e, i, e.record.Column(at), expanded)
+		column, err := j.expandedColumn(e, i, e.record.Column(at), expanded)
 		if err != nil {
 			return nil, fault.Op(err, "repeat training column %s", j.schema.Field(i).Name)
 		}
@@ -130,10 +130,10 @@ func (j *join) repeat(e *expansion) (arrow.RecordBatch, error) {
 	return array.NewRecordBatch(j.schema, columns, int64(len(e.rows))), nil
 }
 
-// repeated makes a training column of the result.
-func (j *join) repeated(e *expansion, at int, column arrow.Array, expanded []referred) (arrow.Array, error) {
+// expandedColumn makes a training column of the result.
+func (j *join) expandedColumn(e *expansion, at int, column arrow.Array, expanded []references) (arrow.Array, error) {
 	if len(j.overlays[at]) > 0 {
-		return j.choose(column, e.rows, j.overlays[at], expanded)
+		return j.overlayColumn(column, e.rows, j.overlays[at], expanded)
 	}
 	return batch.Gather(column.DataType(), []batch.Segment{{Values: column, Indices: e.rows}}, j.mem)
 }

@@ -13,10 +13,10 @@ type groups struct {
 	// number of its group + 1, and 0 elsewhere. It is nil if there are none.
 	of      []int32
 	starts  []int32 // by group, where its rows begin in members; and their end
-	members []int32 // the rows, group after group, each in the side's order
+	members []int32 // the rows, group after group, each in the build side's order
 }
 
-// rows returns the rows of the group that begins with a row, in the side's
+// rows returns the rows of the group that begins with a row, in the build side's
 // order, and where they begin in members. They are nil for a key of one row.
 func (g *groups) rows(first int32) (rows []int32, from int32) {
 	if g.of == nil || g.of[first] == 0 {
@@ -27,9 +27,9 @@ func (g *groups) rows(first int32) (rows []int32, from int32) {
 	return g.members[from:g.starts[group]], from
 }
 
-// grouping makes groups of repeated keys, which come in the stream's order.
-type grouping struct {
-	rows int64 // of the side
+// groupBuilder makes groups of repeated keys, which come in the stream's order.
+type groupBuilder struct {
+	rows int64 // of the build side
 	held *budget.Reservation
 	// link holds, by a later row of a key, the key's first row as -1 - row,
 	// and by a first row how many later rows there are. It is nil until there
@@ -39,8 +39,8 @@ type grouping struct {
 	keys int32 // groups
 }
 
-// repeat notes that a row has the key of an earlier row, the key's first.
-func (g *grouping) repeat(row, first int32) error {
+// addRepeat notes that a row has the key of an earlier row, the key's first.
+func (g *groupBuilder) addRepeat(row, first int32) error {
 	if g.link == nil {
 		if err := g.held.Grow(g.rows * half); err != nil {
 			return err
@@ -59,7 +59,7 @@ func (g *grouping) repeat(row, first int32) error {
 
 // finish puts the rows of each group together. The memory of link goes on as
 // that of of.
-func (g *grouping) finish() (groups, error) {
+func (g *groupBuilder) finish() (groups, error) {
 	if g.link == nil {
 		return groups{}, nil
 	}

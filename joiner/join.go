@@ -15,16 +15,17 @@ import (
 // Reader is the joined stream: the training columns that go on, then one
 // dictionary column per probe, in their order. It is a record reader and keeps
 // the one ownership sentence; the last Release cancels, and releases the
-// training stream and the sides. It reserves nothing itself: the sides did,
-// and they live as long as it does.
+// training stream and the build sides. It reserves nothing itself: the build
+// sides did, and they live as long as it does.
 type Reader struct {
 	array.RecordReader
 	join *join
 }
 
 // Join opens the training stream and returns what it becomes. Nothing is read
-// and no side is asked for before the first Next. A side that fails, or an
-// input that does, ends the stream with its error; a batch never comes short.
+// and no build side is asked for before the first Next. A build side that
+// fails, or an input that does, ends the stream with its error; a batch never
+// comes short.
 //
 // All probes look at every training row, in the order given; then rows that
 // some kind of join does not keep are dropped. Rows keep their order; one that
@@ -47,7 +48,7 @@ func Join(ctx context.Context, training Input, probes []Probe, opts Options) (*R
 	return &Reader{batch.Guard(batch.FromFunc(j.schema, j.next, release)), j}, nil
 }
 
-// Counts returns what each probe met so far, in the order given. Rows of the
+// Counts returns the counts of each probe so far, in the order given. Rows of the
 // batch that failed are not counted. It is not for use during a Next.
 func (r *Reader) Counts() []Counts {
 	counts := make([]Counts, len(r.join.probes))
@@ -65,45 +66,18 @@ type join struct {
 	training  array.RecordReader
 	schema    *arrow.Schema
 	probes    []*probe
-	encoders  []*keyColumns
-	clocks    []*timeColumn
+	keys      []*keyColumns // those that several probes have in common are read once per batch
+	times     []*timeColumn
 	overlays  [][]overlay // by training column of the result: what replaces it
 	expansion *expansion  // what is left of the current batch, nil if nothing is
 	started   bool
 	rows      int64 // training rows before the current batch
 }
 
-// keyColumns are the key columns that one or more probes have in common: they
-// are encoded once per batch.
-type keyColumns struct {
-	at      []int
-	fields  []arrow.Field
-	encoder *encoder
-	arrays  []arrow.Array // of the current batch
-	keys    vector
-}
-
-// probe is a Probe with what its join knows.
-type probe struct {
-	Probe
-	columns *keyColumns
-	clock   *timeColumn // nil if the rule has no time
-	field   arrow.Field
-	side    Probeable // nil before the first Next
-	shape   shape
-	matcher matcher
-	counts  Counts
-
-	// Of the current batch.
-	buffer *memory.Buffer // of refs
-	refs   []int32
-	answer answer
-}
-
 // open opens the training stream and works out the result's schema.
 func (j *join) open(probes []Probe) error {
 	var err error
-	if j.training, err = open(j.ctx, j.in); err != nil {
+	if j.training, err = j.in.open(j.ctx); err != nil {
 		return err
 	}
 	schema := j.training.Schema()
@@ -121,12 +95,12 @@ func (j *join) open(probes []Probe) error {
 			return fault.Op(err, "%s", given.Rule.Name)
 		}
 		if given.Rule.Time != nil {
-			if p.clock, err = j.clock(schema, given.Rule.Time.Column); err != nil {
+			if p.time, err = j.timeColumn(schema, given.Rule.Time.Column); err != nil {
 				return fault.Op(err, "%s", given.Rule.Name)
 			}
 		}
 		j.probes = append(j.probes, p)
-		if err := j.overlay(p, fields); err != nil {
+		if err := j.addOverlays(p, fields); err != nil {
 			return err
 		}
 	}
@@ -138,90 +112,56 @@ func (j *join) open(probes []Probe) error {
 }
 
 func (j *join) keyColumns(schema *arrow.Schema, at []int) (*keyColumns, error) {
-	for _, k := range j.encoders {
+	for _, k := range j.keys {
 		if slices.Equal(k.at, at) {
 			return k, nil
 		}
 	}
-	fields, types, err := keyFields(schema, at)
-	if err != nil {
-		return nil, err
+	k, err := newKeyColumns(schema, at)
+	if err == nil {
+		j.keys = append(j.keys, k)
 	}
-	k := &keyColumns{at: at, fields: fields, encoder: newEncoder(types), arrays: make([]arrow.Array, len(at))}
-	j.encoders = append(j.encoders, k)
-	return k, nil
+	return k, err
 }
 
-func (j *join) clock(schema *arrow.Schema, at int) (*timeColumn, error) {
-	for _, c := range j.clocks {
+func (j *join) timeColumn(schema *arrow.Schema, at int) (*timeColumn, error) {
+	for _, c := range j.times {
 		if c.at == at {
 			return c, nil
 		}
 	}
 	c, err := newTimeColumn(schema, at)
 	if err == nil {
-		j.clocks = append(j.clocks, c)
+		j.times = append(j.times, c)
 	}
 	return c, err
 }
 
-// start asks for the sides, in order.
+// start asks for the build sides, in order.
 func (j *join) start() error {
 	for _, p := range j.probes {
-		side, err := p.BuildSide(j.ctx)
+		built, err := p.BuildSide(j.ctx)
 		if err != nil {
 			return fault.Op(err, "join %s", p.Rule.Name)
 		}
-		if side == nil {
+		if built == nil {
 			return fault.New(fault.Internal, "%s has no build side", p.Rule.Name)
 		}
-		p.side, p.shape = side, side.shape()
+		p.probed, p.shape = built, built.Shape()
 		if err := p.fits(); err != nil {
 			return fault.Op(err, "join %s", p.Rule.Name)
 		}
-		if p.matcher, err = side.ask(j.ctx, p.Rule); err != nil {
+		if p.matcher, err = built.NewMatcher(j.ctx, p.Rule); err != nil {
 			return fault.Op(err, "join %s", p.Rule.Name)
 		}
 	}
 	return nil
 }
 
-// fits says whether the side is the one that the schema promised, and whether
-// its keys and times can be equal to the training stream's.
-func (p *probe) fits() error {
-	if got := p.shape.field.Type; !arrow.TypeEqual(got, p.field.Type) {
-		return fault.New(fault.Internal, "a side of type %s was to be %s", got, p.field.Type)
-	}
-	ours, theirs := p.columns.encoder.types, p.shape.types
-	if len(ours) != len(theirs) {
-		return fault.New(fault.Internal, "%d key columns against %d", len(ours), len(theirs))
-	}
-	for i, t := range ours {
-		if t.family != theirs[i].family {
-			return differ(p.columns.fields[i], p.shape.keys[i])
-		}
-	}
-	if p.clock == nil {
-		return nil
-	}
-	if p.shape.time == nil {
-		return fault.New(fault.Internal, "a side without times for a rule with a time")
-	}
-	if t, err := timeType(*p.shape.time); err != nil || t.family != p.clock.encoder.types[0].family {
-		return differ(p.clock.field, *p.shape.time)
-	}
-	return nil
-}
-
-func differ(training, staging arrow.Field) error {
-	return fault.New(fault.Invalid, "training column %s is %s and staging column %s is %s: no two values of them are equal",
-		training.Name, training.Type, staging.Name, staging.Type).
-		WithRemedy("join on columns of one type")
-}
-
 // next returns the next batch, or nil at the end. The first training batch is
-// asked for before the sides: a stream that decodes ahead then does so while
-// the sides are built, and one without rows needs no side at all.
+// asked for before the build sides: a stream that decodes ahead then does so
+// while the build sides are built, and one without rows needs no build side at
+// all.
 func (j *join) next() (arrow.RecordBatch, error) {
 	for {
 		if j.expansion != nil {
@@ -256,7 +196,7 @@ func (j *join) batch(record arrow.RecordBatch) (arrow.RecordBatch, error) {
 	if err := checkTypes(j.training.Schema(), record); err != nil {
 		return nil, fault.Op(err, "join")
 	}
-	v, err := j.ask(record)
+	v, err := j.match(record)
 	if err != nil {
 		return nil, err
 	}
@@ -264,14 +204,14 @@ func (j *join) batch(record arrow.RecordBatch) (arrow.RecordBatch, error) {
 		return nil, fault.Op(j.failure(v), "join %s", v.broken.Rule.Name)
 	}
 	for i, p := range j.probes {
-		p.counts.Add(v.met[i])
+		p.counts.Add(v.counts[i])
 	}
 	j.rows += int64(v.rows)
 	if v.repeats {
 		j.expansion = &expansion{record: record, drop: v.drop}
 		return nil, nil
 	}
-	keep := v.kept()
+	keep := v.keptRows()
 	if keep != nil && len(keep) == 0 {
 		return nil, nil
 	}
@@ -284,26 +224,20 @@ func (j *join) batch(record arrow.RecordBatch) (arrow.RecordBatch, error) {
 	return kept, fault.Op(err, "drop the rows that the join does not keep")
 }
 
-// ask puts a batch to all probes.
-func (j *join) ask(record arrow.RecordBatch) (*verdict, error) {
-	for _, k := range j.encoders {
-		for i, at := range k.at {
-			k.arrays[i] = record.Column(at)
-		}
-		k.keys = k.encoder.encode(k.arrays)
+// match matches a batch with all build sides.
+func (j *join) match(record arrow.RecordBatch) (*verdict, error) {
+	for _, k := range j.keys {
+		k.load(record)
 	}
-	for _, c := range j.clocks {
+	for _, c := range j.times {
 		c.load(record.Column(c.at))
 	}
 	v := newVerdict(int(record.NumRows()))
 	for _, p := range j.probes {
-		p.room(v.rows, j.mem)
-		q := question{record: record, before: j.rows, rows: v.rows, arrays: p.columns.arrays, keys: p.columns.keys}
-		if p.clock != nil {
-			q.times = p.clock.times
-		}
+		p.newRefs(v.rows, j.mem)
+		p.keys = keysOf(record, p.columns, p.time)
 		var err error
-		if p.answer, err = p.matcher.match(&q, p.refs); err != nil {
+		if p.matches, err = p.matcher.Match(&p.keys, p.refs); err != nil {
 			return nil, fault.Op(err, "join %s", p.Rule.Name)
 		}
 		v.judge(p)
@@ -324,7 +258,7 @@ func (j *join) assemble(record arrow.RecordBatch) (arrow.RecordBatch, error) {
 		column := record.Column(at)
 		if len(j.overlays[i]) > 0 {
 			var err error
-			if column, err = j.choose(column, nil, j.overlays[i], j.referred()); err != nil {
+			if column, err = j.overlayColumn(column, nil, j.overlays[i], j.batchReferences()); err != nil {
 				return nil, err
 			}
 			made = append(made, column)
@@ -332,33 +266,11 @@ func (j *join) assemble(record arrow.RecordBatch) (arrow.RecordBatch, error) {
 		columns = append(columns, column)
 	}
 	for _, p := range j.probes {
-		column := p.dictionary(p.buffer, p.answer.dictionary, int(record.NumRows()))
+		column := p.dictionary(p.buffer, p.matches.Dictionary, int(record.NumRows()))
 		made = append(made, column)
 		columns = append(columns, column)
 	}
 	return array.NewRecordBatch(j.schema, columns, record.NumRows()), nil
-}
-
-// room makes memory for the references of a batch.
-func (p *probe) room(rows int, mem memory.Allocator) {
-	if p.buffer != nil {
-		p.buffer.Release()
-	}
-	p.buffer, p.refs = newRefs(rows, mem)
-}
-
-func newRefs(rows int, mem memory.Allocator) (*memory.Buffer, []int32) {
-	buffer := memory.NewResizableBuffer(mem)
-	buffer.Resize(arrow.Int32Traits.BytesRequired(rows))
-	return buffer, arrow.Int32Traits.CastFromBytes(buffer.Bytes())
-}
-
-// dictionary makes a dictionary column of references.
-func (p *probe) dictionary(refs *memory.Buffer, dictionary *array.Struct, rows int) arrow.Array {
-	d := array.NewDataWithDictionary(p.field.Type, rows, []*memory.Buffer{nil, refs}, 0, 0,
-		dictionary.Data().(*array.Data))
-	defer d.Release()
-	return array.NewDictionaryData(d)
 }
 
 // close gives back what the join holds.
@@ -370,27 +282,11 @@ func (j *join) close() {
 	for _, p := range j.probes {
 		p.close()
 	}
-	for _, k := range j.encoders {
-		k.keys = vector{}
+	for _, k := range j.keys {
+		k.keys = keyVector{}
 	}
-	for _, c := range j.clocks {
+	for _, c := range j.times {
 		c.times = times{}
 	}
 	j.expansion = nil
-}
-
-func (p *probe) close() {
-	if p.buffer != nil {
-		p.buffer.Release()
-		p.buffer, p.refs = nil, nil
-	}
-	if p.matcher != nil {
-		p.matcher.close()
-		p.matcher = nil
-	}
-	if p.side != nil {
-		p.side.Release()
-		p.side = nil
-	}
-	p.answer = answer{}
 }

@@ -11,15 +11,18 @@ import (
 
 // Arrow lets an array of nulls alone leave its values out.
 func TestNullsWithoutValues(t *testing.T) {
-	for _, f := range columns(t, "a int", "b long", "c word", "d decimal", "e string") {
-		t.Run(f.Name, func(t *testing.T) {
+	for _, dt := range []arrow.DataType{
+		arrow.PrimitiveTypes.Int32, arrow.PrimitiveTypes.Int64, arrow.BinaryTypes.String,
+		&arrow.FixedSizeBinaryType{ByteWidth: 4}, &arrow.Decimal128Type{Precision: 9, Scale: 2},
+	} {
+		t.Run(dt.String(), func(t *testing.T) {
 			bits := memory.NewBufferBytes([]byte{0})
 			buffers := []*memory.Buffer{bits, nil}
-			if f.Type.ID() == arrow.STRING {
+			if dt.ID() == arrow.STRING {
 				buffers = []*memory.Buffer{bits, memory.NewBufferBytes(make([]byte, 4*4)), nil}
 			}
-			nulls := array.MakeFromData(array.NewData(f.Type, 3, buffers, nil, 3, 0))
-			key, ok := keyTypeOf(f.Type)
+			nulls := array.MakeFromData(array.NewData(dt, 3, buffers, nil, 3, 0))
+			key, ok := keyTypeOf(dt)
 			require.True(t, ok)
 			for _, types := range [][]keyType{{key}, {key, key}} {
 				e := newEncoder(types)

@@ -11,10 +11,10 @@ import (
 	"github.com/penstock/penstock/joiner/rule"
 )
 
-// merged is a side whose keys are sorted: they are searched where they lie.
-// It serves the strategies merge, zip and auto.
-type merged struct {
-	keys     vector
+// sortedKeys is a build side whose keys are sorted: they are searched where
+// they lie. It serves the strategies merge, zip and auto.
+type sortedKeys struct {
+	keys     keyVector
 	from, to int32 // the rows that may match: all before and after are dead
 	rows     int64
 	how      rule.Strategy
@@ -24,12 +24,12 @@ type merged struct {
 	// for long enough.
 	strain atomic.Int64
 	once   sync.Once
-	index  atomic.Pointer[index]
+	index  atomic.Pointer[hashIndex]
 }
 
-// sortedRows says whether the keys of a side ascend, save for dead rows before
-// the first and after the last: from and to bound those that are not.
-func sortedRows(keys vector, dead []bool, rows int32) (from, to int32, ok bool) {
+// sortedRows says whether the keys of a build side ascend, save for dead rows
+// before the first and after the last: from and to bound those that are not.
+func sortedRows(keys keyVector, dead []bool, rows int32) (from, to int32, ok bool) {
 	from, to = 0, rows
 	for from < to && dead != nil && dead[from] {
 		from++
@@ -49,7 +49,7 @@ func sortedRows(keys vector, dead []bool, rows int32) (from, to int32, ok bool) 
 }
 
 // compare compares the keys of two rows.
-func (v vector) compare(a, b int32) int {
+func (v keyVector) compare(a, b int32) int {
 	if v.ends != nil {
 		return bytes.Compare(v.key(a), v.key(b))
 	}
@@ -64,7 +64,7 @@ func (v vector) compare(a, b int32) int {
 }
 
 // group finds the rows of equal keys, which are neighbours.
-func (m *merged) group(ctx context.Context, repeats *grouping) error {
+func (m *sortedKeys) group(ctx context.Context, repeats *groupBuilder) error {
 	first := m.from
 	for row := m.from + 1; row < m.to; row++ {
 		if row%checkEvery == 0 && ctx.Err() != nil {
@@ -72,22 +72,22 @@ func (m *merged) group(ctx context.Context, repeats *grouping) error {
 		}
 		if m.keys.compare(first, row) != 0 {
 			first = row
-		} else if err := repeats.repeat(row, first); err != nil {
+		} else if err := repeats.addRepeat(row, first); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (m *merged) begin() search {
-	s := &merge{merged: m, at: m.from}
+func (m *sortedKeys) newSearch() search {
+	s := &mergeSearch{sortedKeys: m, at: m.from}
 	if m.how.Zips() {
-		return &zip{s}
+		return &zipSearch{s}
 	}
 	return s
 }
 
-func (m *merged) strategy() string {
+func (m *sortedKeys) strategy() string {
 	switch {
 	case m.how.Zips():
 		return "zip"
@@ -98,15 +98,15 @@ func (m *merged) strategy() string {
 	}
 }
 
-func (m *merged) release() { m.index.Store(nil) }
+func (m *sortedKeys) release() { m.index.Store(nil) }
 
 // rowsPerStep is how many rows an index may have for each step of a search that
 // jumped before it is worth making: who jumps goes on jumping.
 const rowsPerStep = 4
 
-// tire adds the steps of searches that jumped, and makes an index when they
+// addStrain adds the steps of searches that jumped, and makes an index when they
 // have become too many. Without memory for one there is none.
-func (m *merged) tire(steps int64) {
+func (m *sortedKeys) addStrain(steps int64) {
 	if !m.how.Tires() || m.strain.Add(steps) <= m.rows/rowsPerStep {
 		return
 	}
@@ -114,7 +114,7 @@ func (m *merged) tire(steps int64) {
 		if m.held.Grow(slotsFor(m.rows)*half) != nil {
 			return
 		}
-		x := newIndex(m.keys, m.rows)
+		x := newHashIndex(m.keys, m.rows)
 		for row := m.from; row < m.to; row++ {
 			x.add(row)
 		}
@@ -122,10 +122,10 @@ func (m *merged) tire(steps int64) {
 	})
 }
 
-// merge is one join's search in sorted keys: each search goes on from where
+// mergeSearch is one join's search in sorted keys: each search goes on from where
 // the last one ended, forwards or backwards, in steps that double.
-type merge struct {
-	*merged
+type mergeSearch struct {
+	*sortedKeys
 	at    int32 // the first row whose key is not below the one last searched
 	steps int64 // that searches took beyond the neighbours
 }
@@ -133,17 +133,17 @@ type merge struct {
 // stretch is how many rows are searched before one looks whether searches jump.
 const stretch = 512
 
-func (m *merge) lookup(_ context.Context, q *question, refs []int32) error {
-	for from := 0; from < q.rows; from += stretch {
-		to := min(from+stretch, q.rows)
-		m.stretch(q.keys.slice(from, to), refs[from:to])
+func (m *mergeSearch) lookup(_ context.Context, keys *Keys, refs []int32) error {
+	for from := 0; from < keys.rows; from += stretch {
+		to := min(from+stretch, keys.rows)
+		m.lookupStretch(keys.encoded.slice(from, to), refs[from:to])
 	}
 	return nil
 }
 
-func (m *merge) stretch(wanted vector, refs []int32) {
+func (m *mergeSearch) lookupStretch(wanted keyVector, refs []int32) {
 	if x := m.index.Load(); x != nil {
-		x.lookup(wanted, refs)
+		x.lookupAll(wanted, refs)
 		return
 	}
 	m.steps = 0
@@ -152,10 +152,10 @@ func (m *merge) stretch(wanted vector, refs []int32) {
 	} else {
 		m.lookupBytes(wanted, refs)
 	}
-	m.tire(m.steps)
+	m.addStrain(m.steps)
 }
 
-func (m *merge) lookupInts(wanted []int64, refs []int32) {
+func (m *mergeSearch) lookupInts(wanted []int64, refs []int32) {
 	keys := m.keys.ints[:m.to]
 	ref, refs := int32(0), refs[:len(wanted)]
 	for i, key := range wanted {
@@ -172,7 +172,7 @@ func (m *merge) lookupInts(wanted []int64, refs []int32) {
 
 // seekInt goes to the first row whose key is not below one. It looks at the
 // row where it is and at the next before it jumps.
-func (m *merge) seekInt(keys []int64, key int64) {
+func (m *mergeSearch) seekInt(keys []int64, key int64) {
 	if int(m.at) < len(keys) && keys[m.at] < key {
 		if m.at++; int(m.at) == len(keys) || keys[m.at] >= key {
 			return
@@ -180,10 +180,10 @@ func (m *merge) seekInt(keys []int64, key int64) {
 	} else if m.at == m.from || keys[m.at-1] < key {
 		return
 	}
-	m.jump(func(row int32) bool { return keys[row] < key })
+	m.gallop(func(row int32) bool { return keys[row] < key })
 }
 
-func (m *merge) lookupBytes(wanted vector, refs []int32) {
+func (m *mergeSearch) lookupBytes(wanted keyVector, refs []int32) {
 	ref, before := int32(0), []byte(nil)
 	for i := range refs {
 		key := wanted.key(int32(i))
@@ -198,7 +198,7 @@ func (m *merge) lookupBytes(wanted vector, refs []int32) {
 	}
 }
 
-func (m *merge) seekBytes(key []byte) {
+func (m *mergeSearch) seekBytes(key []byte) {
 	below := func(row int32) bool { return bytes.Compare(m.keys.key(row), key) < 0 }
 	if m.at < m.to && below(m.at) {
 		if m.at++; m.at == m.to || !below(m.at) {
@@ -207,12 +207,12 @@ func (m *merge) seekBytes(key []byte) {
 	} else if m.at == m.from || below(m.at-1) {
 		return
 	}
-	m.jump(below)
+	m.gallop(below)
 }
 
-// jump goes to the first row that is not below, doubling its steps until it
+// gallop goes to the first row that is not below, doubling its steps until it
 // has passed the row, and then halving what is left.
-func (m *merge) jump(below func(row int32) bool) {
+func (m *mergeSearch) gallop(below func(row int32) bool) {
 	low, high := m.at, m.at // rows before low are below; high is not, or is the end
 	if m.at < m.to && below(m.at) {
 		for step := int32(1); high < m.to && below(high); step *= 2 {

@@ -16,15 +16,15 @@ type overlay struct {
 	keepNulls bool
 }
 
-// referred is references of some rows of the result into a dictionary.
-type referred struct {
+// references is references of some rows of the result into a dictionary.
+type references struct {
 	dictionary *array.Struct
 	refs       []int32
 }
 
-// overlay notes which training columns a probe replaces. Theirs may become
+// addOverlays notes which training columns a probe replaces. Theirs may become
 // nullable.
-func (j *join) overlay(p *probe, fields []arrow.Field) error {
+func (j *join) addOverlays(p *probe, fields []arrow.Field) error {
 	if len(p.Rule.Overlays) > 0 && !p.Rule.Kind.Replaces() {
 		return fault.New(fault.Internal, "%s replaces training columns without being an overlay", p.Rule.Name)
 	}
@@ -46,9 +46,9 @@ func (j *join) overlay(p *probe, fields []arrow.Field) error {
 	return nil
 }
 
-// choose makes a training column that overlays replace, the later ones winning.
-// rows are those of the column that the result has; nil is each once.
-func (j *join) choose(column arrow.Array, rows []int32, overlays []overlay, by []referred) (arrow.Array, error) {
+// overlayColumn makes a training column that overlays replace, the later ones
+// winning. rows are those of the column that the result has; nil is each once.
+func (j *join) overlayColumn(column arrow.Array, rows []int32, overlays []overlay, by []references) (arrow.Array, error) {
 	sources := []arrow.Array{column}
 	n := column.Len()
 	if rows != nil {
@@ -77,11 +77,11 @@ func (j *join) choose(column arrow.Array, rows []int32, overlays []overlay, by [
 	return batch.Choose(column.DataType(), sources, which, at, j.mem)
 }
 
-// referred returns the references of the current batch.
-func (j *join) referred() []referred {
-	out := make([]referred, len(j.probes))
+// batchReferences returns the references of the current batch.
+func (j *join) batchReferences() []references {
+	out := make([]references, len(j.probes))
 	for i, p := range j.probes {
-		out[i] = referred{p.answer.dictionary, p.refs}
+		out[i] = references{p.matches.Dictionary, p.refs}
 	}
 	return out
 }

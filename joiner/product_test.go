@@ -1,4 +1,4 @@
-package joiner
+package joiner_test
 
 import (
 	"context"
@@ -9,29 +9,31 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock/penstock/joiner"
+	"github.com/penstock/penstock/joiner/joinertest"
 	"github.com/penstock/penstock/joiner/rule"
 )
 
 // product is a join of one training key with two staging tables that have it
 // many times.
-func product(t *testing.T, mem memory.Allocator, sizes ...int) (*Reader, error) {
-	training := table{name: "training", fields: columns(t, "request long", "word string"), rows: parse("7 a, 8 b, 7 c")}
-	opts := Options{Memory: mem}
-	var probes []Probe
+func product(ctx context.Context, t *testing.T, mem memory.Allocator, sizes ...int) (*joiner.Reader, error) {
+	training := joinertest.Table{Name: "training", Fields: joinertest.Columns(t, "request long", "word string"), Rows: joinertest.Parse("7 a, 8 b, 7 c")}
+	opts := joiner.Options{Memory: mem}
+	var probes []joiner.Probe
 	for i, n := range sizes {
-		staging := table{name: "staging", fields: columns(t, "req long", "n long")}
+		staging := joinertest.Table{Name: "staging", Fields: joinertest.Columns(t, "req long", "n long")}
 		for row := range n {
-			staging.rows = append(staging.rows, []string{"7", strconv.Itoa(row)})
+			staging.Rows = append(staging.Rows, []string{"7", strconv.Itoa(row)})
 		}
-		rule := Rule{Name: fmt.Sprintf("level%d", i), Duplicates: rule.DuplicatesAll}
-		probes = append(probes, staging.probe(t, 1, rule, BuildSpec{}, opts))
+		rule := joiner.Rule{Name: fmt.Sprintf("table%d", i), Duplicates: rule.DuplicatesAll}
+		probes = append(probes, staging.Probe(t, 1, rule, joiner.BuildSpec{}, opts))
 	}
-	return Join(t.Context(), training.input(t, mem, nil, []int{1}), probes, opts)
+	return joiner.Join(ctx, training.Input(t, mem, nil, []int{1}), probes, opts)
 }
 
 // spec: join-32, join-33, join-34
 func TestProductsAreCut(t *testing.T) {
-	r, err := product(t, checked(t), 100, 1, 90)
+	r, err := product(t.Context(), t, joinertest.Checked(t), 100, 1, 90)
 	require.NoError(t, err)
 	defer r.Release()
 	var want, got []string
@@ -48,7 +50,7 @@ func TestProductsAreCut(t *testing.T) {
 	}
 	for r.Next() {
 		require.LessOrEqual(t, r.RecordBatch().NumRows(), int64(16_384))
-		got = append(got, text(t, r.RecordBatch())...)
+		got = append(got, joinertest.Text(t, r.RecordBatch())...)
 	}
 	require.NoError(t, r.Err())
 	require.Equal(t, want, got)
@@ -57,7 +59,7 @@ func TestProductsAreCut(t *testing.T) {
 // A product that nobody could hold is given as far as somebody asks for it.
 // spec: join-34
 func TestHugeProductsStream(t *testing.T) {
-	r, err := product(t, checked(t), 3000, 3000, 3000)
+	r, err := product(t.Context(), t, joinertest.Checked(t), 3000, 3000, 3000)
 	require.NoError(t, err)
 	require.True(t, r.Next())
 	require.True(t, r.Next())
@@ -68,9 +70,8 @@ func TestHugeProductsStream(t *testing.T) {
 // spec: join-23
 func TestCancellationWithinAProduct(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	r, err := product(t, checked(t), 300, 300)
+	r, err := product(ctx, t, joinertest.Checked(t), 300, 300)
 	require.NoError(t, err)
-	r.join.ctx = ctx
 	require.True(t, r.Next())
 	cancel()
 	require.False(t, r.Next())

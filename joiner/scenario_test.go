@@ -1,4 +1,4 @@
-package joiner
+package joiner_test
 
 import (
 	"context"
@@ -8,24 +8,10 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock/penstock/joiner"
+	"github.com/penstock/penstock/joiner/joinertest"
 	"github.com/penstock/penstock/joiner/rule"
 )
-
-// parse reads "7 a, 8 -" as two rows, "-" being null.
-func parse(text string) rows {
-	var out rows
-	for row := range strings.SplitSeq(text, ",") {
-		if values := strings.Fields(row); len(values) > 0 {
-			for i, v := range values {
-				if v == "-" {
-					values[i] = null
-				}
-			}
-			out = append(out, values)
-		}
-	}
-	return out
-}
 
 // One training table (request, item) in batches of two rows, one staging table
 // (req, country) in batches of two.
@@ -38,205 +24,196 @@ const (
 func TestOneStagingTable(t *testing.T) {
 	cases := map[string]struct {
 		training, staging string
-		rule              Rule
+		rule              joiner.Rule
 		want              string
-		counts            Counts
+		counts            joiner.Counts
 		fails             string
 	}{
 		"left": {
 			someTraining, someStaging,
-			Rule{},
+			joiner.Rule{},
 			"7 a de, 7 b de, 9 c -, - d -, 8 e fr",
-			Counts{Rows: 5, Matched: 3, Missing: 2, NullKeys: 1},
+			joiner.Counts{Rows: 5, Matched: 3, Missing: 2, NullKeys: 1},
 			"",
 		},
 		"inner": {
 			someTraining, someStaging,
-			Rule{Kind: rule.Inner},
+			joiner.Rule{Kind: rule.Inner},
 			"7 a de, 7 b de, 8 e fr",
-			Counts{Rows: 5, Matched: 3, Missing: 2, NullKeys: 1},
+			joiner.Counts{Rows: 5, Matched: 3, Missing: 2, NullKeys: 1},
 			"",
 		},
 		"missing is an error": {
 			someTraining, someStaging,
-			Rule{Missing: rule.MissingError},
+			joiner.Rule{Missing: rule.MissingError},
 			"",
-			Counts{},
+			joiner.Counts{},
 			"join history: no row of history has the key request=9 (file training-1.parquet); " +
 				"set `missing: null` or `join: inner` for history, or add the row",
 		},
 		"missing is an error of an inner join": {
 			someTraining, someStaging,
-			Rule{Kind: rule.Inner, Missing: rule.MissingError},
+			joiner.Rule{Kind: rule.Inner, Missing: rule.MissingError},
 			"",
-			Counts{},
+			joiner.Counts{},
 			"join history: no row of history has the key request=9 (file training-1.parquet); set `missing: null` for history, or add the row",
 		},
 		"a null key is missing": {
 			"7 a, - b", someStaging,
-			Rule{Missing: rule.MissingError},
+			joiner.Rule{Missing: rule.MissingError},
 			"",
-			Counts{},
+			joiner.Counts{},
 			"join history: a null key matches no row of history: request=null (file training-0.parquet); " +
 				"set `missing: null` or `join: inner` for history, or add the row",
 		},
 		"nothing missing": {
-			"7 a, 8 b", someStaging, Rule{Missing: rule.MissingError}, "7 a de, 8 b fr", Counts{Rows: 2, Matched: 2}, "",
+			"7 a, 8 b", someStaging, joiner.Rule{Missing: rule.MissingError}, "7 a de, 8 b fr", joiner.Counts{Rows: 2, Matched: 2}, "",
 		},
 		"duplicates are an error": {
 			"8 a, 7 b", "7 de, 5 it, 7 fr, 8 it, 7 es",
-			Rule{},
+			joiner.Rule{},
 			"",
-			Counts{},
+			joiner.Counts{},
 			"join history: several rows of history have the key request=7, in files staging-0.parquet and staging-2.parquet; " +
 				"set `duplicates: first` or `duplicates: last` for history, or clean the table",
 		},
 		"duplicates in one file": {
 			"8 a, 7 b", "7 de, 7 fr",
-			Rule{},
+			joiner.Rule{},
 			"",
-			Counts{},
+			joiner.Counts{},
 			"join history: several rows of history have the key request=7, in file staging-0.parquet; " +
 				"set `duplicates: first` or `duplicates: last` for history, or clean the table",
 		},
 		"the first of duplicates": {
 			"8 a, 7 b, 7 c", "7 de, 5 it, 7 fr, 8 it, 7 es",
-			Rule{Duplicates: rule.DuplicatesFirst},
+			joiner.Rule{Duplicates: rule.DuplicatesFirst},
 			"8 a it, 7 b de, 7 c de",
-			Counts{Rows: 3, Matched: 3, Duplicates: 2, Resolved: 2},
+			joiner.Counts{Rows: 3, Matched: 3, Duplicates: 2, Resolved: 2},
 			"",
 		},
 		"the last of duplicates": {
 			"8 a, 7 b, 7 c", "7 de, 5 it, 7 fr, 8 it, 7 es",
-			Rule{Duplicates: rule.DuplicatesLast},
+			joiner.Rule{Duplicates: rule.DuplicatesLast},
 			"8 a it, 7 b es, 7 c es",
-			Counts{Rows: 3, Matched: 3, Duplicates: 2, Resolved: 2},
+			joiner.Counts{Rows: 3, Matched: 3, Duplicates: 2, Resolved: 2},
 			"",
 		},
 		"duplicates that nobody asks for": {
-			"8 a, 5 b", "7 de, 5 it, 7 fr, 8 it, 7 es", Rule{}, "8 a it, 5 b it", Counts{Rows: 2, Matched: 2}, "",
+			"8 a, 5 b", "7 de, 5 it, 7 fr, 8 it, 7 es", joiner.Rule{}, "8 a it, 5 b it", joiner.Counts{Rows: 2, Matched: 2}, "",
 		},
 		"null keys are not duplicates of each other": {
-			"- a, - b", "- de, - it", Rule{}, "- a -, - b -", Counts{Rows: 2, Missing: 2, NullKeys: 2}, "",
+			"- a, - b", "- de, - it", joiner.Rule{}, "- a -, - b -", joiner.Counts{Rows: 2, Missing: 2, NullKeys: 2}, "",
 		},
 		"a key like what stands under a null": {
-			"- a, 0 b", "- de, 0 it, - fr", Rule{}, "- a -, 0 b it", Counts{Rows: 2, Matched: 1, Missing: 1, NullKeys: 1}, "",
+			"- a, 0 b", "- de, 0 it, - fr", joiner.Rule{}, "- a -, 0 b it", joiner.Counts{Rows: 2, Matched: 1, Missing: 1, NullKeys: 1}, "",
 		},
-		"zero is not null":     {"0 a", "- de", Rule{}, "0 a -", Counts{Rows: 1, Missing: 1}, ""},
-		"no training rows":     {"", someStaging, Rule{Missing: rule.MissingError}, "", Counts{}, ""},
-		"no staging rows":      {"7 a, - b", "", Rule{}, "7 a -, - b -", Counts{Rows: 2, Missing: 2, NullKeys: 1}, ""},
-		"inner with none left": {"1 a, 2 b, 3 c", someStaging, Rule{Kind: rule.Inner}, "", Counts{Rows: 3, Missing: 3}, ""},
-		"negative keys":        {"-7 a, 7 b", "-7 de", Rule{}, "-7 a de, 7 b -", Counts{Rows: 2, Matched: 1, Missing: 1}, ""},
+		"zero is not null":     {"0 a", "- de", joiner.Rule{}, "0 a -", joiner.Counts{Rows: 1, Missing: 1}, ""},
+		"no training rows":     {"", someStaging, joiner.Rule{Missing: rule.MissingError}, "", joiner.Counts{}, ""},
+		"no staging rows":      {"7 a, - b", "", joiner.Rule{}, "7 a -, - b -", joiner.Counts{Rows: 2, Missing: 2, NullKeys: 1}, ""},
+		"inner with none left": {"1 a, 2 b, 3 c", someStaging, joiner.Rule{Kind: rule.Inner}, "", joiner.Counts{Rows: 3, Missing: 3}, ""},
+		"negative keys":        {"-7 a, 7 b", "-7 de", joiner.Rule{}, "-7 a de, 7 b -", joiner.Counts{Rows: 2, Matched: 1, Missing: 1}, ""},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			mem := checked(t)
+			mem := joinertest.Checked(t)
 			c.rule.Name = "history"
-			training := table{name: "training", fields: columns(t, "request long", "item string"), rows: parse(c.training), cuts: twos(c.training)}
-			staging := table{name: "staging", fields: columns(t, "req int", "country string"), rows: parse(c.staging), cuts: twos(c.staging)}
-			opts := Options{Memory: mem}
-			r, err := Join(t.Context(), training.input(t, mem, nil, []int{0, 1}), []Probe{staging.probe(t, 1, c.rule, BuildSpec{}, opts)}, opts)
+			training := joinertest.Table{Name: "training", Fields: joinertest.Columns(t, "request long", "item string"), Rows: joinertest.Parse(c.training), Cuts: joinertest.Twos(c.training)}
+			staging := joinertest.Table{Name: "staging", Fields: joinertest.Columns(t, "req int", "country string"), Rows: joinertest.Parse(c.staging), Cuts: joinertest.Twos(c.staging)}
+			opts := joiner.Options{Memory: mem}
+			r, err := joiner.Join(t.Context(), training.Input(t, mem, nil, []int{0, 1}), []joiner.Probe{staging.Probe(t, 1, c.rule, joiner.BuildSpec{}, opts)}, opts)
 			require.NoError(t, err)
-			comesTo(t, r, c.want, c.counts, c.fails)
+			joinertest.ComesTo(t, r, c.want, c.counts, c.fails)
 		})
 	}
 }
 
-// twos cuts rows into batches of two, and an empty one at the end.
-func twos(text string) []int {
-	var cuts []int
-	for left := len(parse(text)); left > 0; left -= 2 {
-		cuts = append(cuts, min(2, left))
-	}
-	return cuts
-}
-
 // spec: join-12, join-17, join-18
 func TestSeveralStagingTables(t *testing.T) {
-	training := table{name: "training", fields: columns(t, "request long", "user string", "item int"), cuts: []int{3}, rows: parse("1 u 10, 2 v 20, 1 - 30, 3 u 40, 2 u 50")}
-	byRequest := table{name: "requests", fields: columns(t, "id long", "score float"), rows: parse("1 0.5, 2 0.25")}
-	byUser := table{name: "users", fields: columns(t, "country string", "name string"), rows: parse("de u, it w, fr u")}
-	byBoth := table{name: "pairs", fields: columns(t, "name string", "id int", "seen long"), rows: parse("u 1 11, u 2 22, v 1 33")}
-	sides := []asked{
-		{table: byRequest, key: []int{0}, at: []int{0}, columns: []int{1}, rule: Rule{Name: "requests", Kind: rule.Inner}},
-		{table: byUser, key: []int{1}, at: []int{1}, columns: []int{0}, rule: Rule{Name: "users", Duplicates: rule.DuplicatesLast}},
-		{table: byBoth, key: []int{0, 1}, at: []int{1, 0}, columns: []int{2}, rule: Rule{Name: "pairs"}},
+	training := joinertest.Table{Name: "training", Fields: joinertest.Columns(t, "request long", "user string", "item int"), Cuts: []int{3}, Rows: joinertest.Parse("1 u 10, 2 v 20, 1 - 30, 3 u 40, 2 u 50")}
+	byRequest := joinertest.Table{Name: "requests", Fields: joinertest.Columns(t, "id long", "score float"), Rows: joinertest.Parse("1 0.5, 2 0.25")}
+	byUser := joinertest.Table{Name: "users", Fields: joinertest.Columns(t, "country string", "name string"), Rows: joinertest.Parse("de u, it w, fr u")}
+	byBoth := joinertest.Table{Name: "pairs", Fields: joinertest.Columns(t, "name string", "id int", "seen long"), Rows: joinertest.Parse("u 1 11, u 2 22, v 1 33")}
+	builds := []joinertest.Staging{
+		{Table: byRequest, Key: []int{0}, At: []int{0}, Columns: []int{1}, Rule: joiner.Rule{Name: "requests", Kind: rule.Inner}},
+		{Table: byUser, Key: []int{1}, At: []int{1}, Columns: []int{0}, Rule: joiner.Rule{Name: "users", Duplicates: rule.DuplicatesLast}},
+		{Table: byBoth, Key: []int{0, 1}, At: []int{1, 0}, Columns: []int{2}, Rule: joiner.Rule{Name: "pairs"}},
 	}
-	run := func(t *testing.T, change func([]asked)) ([]string, []Counts, error) {
-		sides := append([]asked(nil), sides...)
-		change(sides)
-		mem := checked(t)
-		var probes []Probe
-		for _, s := range sides {
-			probes = append(probes, Probe{
-				Rule: s.rule, Key: s.at, Columns: []arrow.Field{s.fields[s.columns[0]]},
-				BuildSide: built(s.input(t, mem, s.key, s.columns), BuildSpec{Name: s.rule.Name}, Options{Memory: mem}),
+	run := func(t *testing.T, change func([]joinertest.Staging)) ([]string, []joiner.Counts, error) {
+		builds := append([]joinertest.Staging(nil), builds...)
+		change(builds)
+		mem := joinertest.Checked(t)
+		var probes []joiner.Probe
+		for _, s := range builds {
+			probes = append(probes, joiner.Probe{
+				Rule: s.Rule, Key: s.At, Columns: []arrow.Field{s.Fields[s.Columns[0]]},
+				BuildSide: joinertest.Built(s.Input(t, mem, s.Key, s.Columns), joiner.BuildSpec{Name: s.Rule.Name}, joiner.Options{Memory: mem}),
 			})
 		}
-		r, err := Join(t.Context(), training.input(t, mem, nil, []int{2, 0}), probes, Options{Memory: mem})
+		r, err := joiner.Join(t.Context(), training.Input(t, mem, nil, []int{2, 0}), probes, joiner.Options{Memory: mem})
 		require.NoError(t, err)
-		return drain(t, r)
+		return joinertest.Drain(t, r)
 	}
 
 	t.Run("rows and counts", func(t *testing.T) {
-		rows, counts, err := run(t, func([]asked) {})
+		rows, counts, err := run(t, func([]joinertest.Staging) {})
 		require.NoError(t, err)
 		require.Equal(t, []string{
 			"10 1 0.5 fr 11", "20 2 0.25 (null) (null)", "30 1 0.5 (null) (null)", "50 2 0.25 fr 22",
 		}, rows)
-		require.Equal(t, []Counts{
+		require.Equal(t, []joiner.Counts{
 			{Rows: 5, Matched: 4, Missing: 1},
 			{Rows: 5, Matched: 3, Missing: 2, NullKeys: 1, Duplicates: 3, Resolved: 3},
 			{Rows: 5, Matched: 2, Missing: 3, NullKeys: 1},
 		}, counts)
 	})
 	t.Run("a dropped row breaks another table's rule", func(t *testing.T) {
-		_, _, err := run(t, func(s []asked) { s[0].rule.Missing = rule.MissingError })
+		_, _, err := run(t, func(s []joinertest.Staging) { s[0].Rule.Missing = rule.MissingError })
 		require.ErrorContains(t, err, "no row of requests has the key request=3 (file training-1.parquet)")
 	})
 	t.Run("the first row that breaks a rule", func(t *testing.T) {
-		_, _, err := run(t, func(s []asked) {
-			s[1].rule.Duplicates = rule.DuplicatesError // at row 0
-			s[2].rule.Missing = rule.MissingError       // at row 1
-			s[0].rule.Missing = rule.MissingError       // at row 3
+		_, _, err := run(t, func(s []joinertest.Staging) {
+			s[1].Rule.Duplicates = rule.DuplicatesError // at row 0
+			s[2].Rule.Missing = rule.MissingError       // at row 1
+			s[0].Rule.Missing = rule.MissingError       // at row 3
 		})
 		require.ErrorContains(t, err, `several rows of users have the key user="u", in file users-0.parquet`)
-		_, _, err = run(t, func(s []asked) {
-			s[0].rule.Missing = rule.MissingError // at row 3
-			s[2].rule.Missing = rule.MissingError // at row 1
-			s[1].rule.Missing = rule.MissingError // at row 1
+		_, _, err = run(t, func(s []joinertest.Staging) {
+			s[0].Rule.Missing = rule.MissingError // at row 3
+			s[2].Rule.Missing = rule.MissingError // at row 1
+			s[1].Rule.Missing = rule.MissingError // at row 1
 		})
 		require.ErrorContains(t, err, `no row of users has the key user="v" (file training-0.parquet)`)
-		_, _, err = run(t, func(s []asked) { s[2].rule.Missing = rule.MissingError })
+		_, _, err = run(t, func(s []joinertest.Staging) { s[2].Rule.Missing = rule.MissingError })
 		require.ErrorContains(t, err, `no row of pairs has the key user="v", request=2 (file training-0.parquet)`)
 	})
 }
 
 // spec: join-2, join-3
 func TestSchema(t *testing.T) {
-	mem := checked(t)
-	required := []arrow.Field{{Name: "country", Type: arrow.BinaryTypes.String, Metadata: arrow.NewMetadata([]string{"a"}, []string{"b"})}, columns(t, "pins longs")[0]}
-	staging := table{name: "staging", fields: append(columns(t, "req int"), required...), rows: rows{{"7", "de", "[1,2]"}}}
-	training := table{name: "training", fields: columns(t, "request long", "item string"), rows: parse("7 a")}
+	mem := joinertest.Checked(t)
+	required := []arrow.Field{{Name: "country", Type: arrow.BinaryTypes.String, Metadata: arrow.NewMetadata([]string{"a"}, []string{"b"})}, joinertest.Columns(t, "pins longs")[0]}
+	staging := joinertest.Table{Name: "staging", Fields: append(joinertest.Columns(t, "req int"), required...), Rows: joinertest.Rows{{"7", "de", "[1,2]"}}}
+	training := joinertest.Table{Name: "training", Fields: joinertest.Columns(t, "request long", "item string"), Rows: joinertest.Parse("7 a")}
 	want := arrow.Field{Name: "history", Type: &arrow.DictionaryType{
 		IndexType: arrow.PrimitiveTypes.Int32,
 		ValueType: arrow.StructOf(
 			arrow.Field{Name: "country", Type: arrow.BinaryTypes.String, Nullable: true},
 			arrow.Field{Name: "pins", Type: arrow.ListOf(arrow.PrimitiveTypes.Int64), Nullable: true}),
 	}}
-	require.Equal(t, want, FieldOf("history", required, ""))
+	require.Equal(t, want, joiner.FieldOf("history", required, ""))
 
-	side, err := Build(t.Context(), staging.input(t, mem, []int{0}, []int{1, 2}), BuildSpec{Name: "built as another"}, Options{Memory: mem})
+	built, err := joiner.Build(t.Context(), staging.Input(t, mem, []int{0}, []int{1, 2}), joiner.BuildSpec{Name: "built as another"}, joiner.Options{Memory: mem})
 	require.NoError(t, err)
-	require.Equal(t, FieldOf("built as another", required, ""), side.Field())
-	require.EqualValues(t, 1, side.Rows())
-	r, err := Join(t.Context(), training.input(t, mem, nil, []int{1}), []Probe{{
-		Rule: Rule{Name: "history"}, Key: []int{0}, Columns: required,
-		BuildSide: func(context.Context) (Probeable, error) { return side, nil },
-	}}, Options{Memory: mem})
+	require.Equal(t, joiner.FieldOf("built as another", required, ""), built.Field())
+	require.EqualValues(t, 1, built.Rows())
+	r, err := joiner.Join(t.Context(), training.Input(t, mem, nil, []int{1}), []joiner.Probe{{
+		Rule: joiner.Rule{Name: "history"}, Key: []int{0}, Columns: required,
+		BuildSide: func(context.Context) (joiner.Probeable, error) { return built, nil },
+	}}, joiner.Options{Memory: mem})
 	require.NoError(t, err)
-	require.True(t, r.Schema().Equal(arrow.NewSchema([]arrow.Field{training.fields[1], want}, nil)), "%s", r.Schema())
-	got, _, err := drain(t, r)
+	require.True(t, r.Schema().Equal(arrow.NewSchema([]arrow.Field{training.Fields[1], want}, nil)), "%s", r.Schema())
+	got, _, err := joinertest.Drain(t, r)
 	require.NoError(t, err)
 	require.Equal(t, []string{"a de [1,2]"}, got)
 }
@@ -255,17 +232,17 @@ func TestKeyTypes(t *testing.T) {
 		"float":                {"float", "float", "column k of type float32 cannot be a key; join on columns of integers"},
 		"bool":                 {"bool", "bool", "column k of type bool cannot be a key"},
 		"list":                 {"longs", "longs", "column k of type list<item: int64, nullable> cannot be a key"},
-		"float on one side":    {"long", "float", "column r of type float32 cannot be a key"},
+		"float in one table":   {"long", "float", "column r of type float32 cannot be a key"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			mem := checked(t)
-			training := table{fields: columns(t, "k "+c.training), rows: rows{{null}}}
-			staging := table{fields: columns(t, "r "+c.staging)}
-			opts := Options{Memory: mem}
-			probe := staging.probe(t, 1, Rule{Name: "history"}, BuildSpec{}, opts)
-			r, err := Join(t.Context(), training.input(t, mem, nil, []int{0}), []Probe{probe}, opts)
-			suits(t, r, err, c.fails)
+			mem := joinertest.Checked(t)
+			training := joinertest.Table{Fields: joinertest.Columns(t, "k "+c.training), Rows: joinertest.Rows{{joinertest.Null}}}
+			staging := joinertest.Table{Fields: joinertest.Columns(t, "r "+c.staging)}
+			opts := joiner.Options{Memory: mem}
+			probe := staging.Probe(t, 1, joiner.Rule{Name: "history"}, joiner.BuildSpec{}, opts)
+			r, err := joiner.Join(t.Context(), training.Input(t, mem, nil, []int{0}), []joiner.Probe{probe}, opts)
+			joinertest.Suits(t, r, err, c.fails)
 		})
 	}
 }
@@ -279,14 +256,14 @@ func TestKeysAreRendered(t *testing.T) {
 		"bytes":       {"binary", "q80=", "k=0xabcd"},
 		"fixed bytes": {"word", "q80AAA==", "k=0xabcd0000"},
 		"long text":   {"string", strings.Repeat("x", 100), `k="` + strings.Repeat("x", 80) + `"… (100 bytes)`},
-		"null":        {"long", null, "k=null"},
+		"null":        {"long", joinertest.Null, "k=null"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			fields := columns(t, "k "+c.dt)
-			r := record(t, checked(t), arrow.NewSchema(fields, nil), rows{{c.value}})
+			fields := joinertest.Columns(t, "k "+c.dt)
+			r := joinertest.Record(t, joinertest.Checked(t), arrow.NewSchema(fields, nil), joinertest.Rows{{c.value}})
 			defer r.Release()
-			require.Equal(t, c.want, render(fields, r.Columns(), 0))
+			require.Equal(t, c.want, joiner.Render(fields, r.Columns(), 0))
 		})
 	}
 }

@@ -1,4 +1,4 @@
-package joiner
+package joiner_test
 
 import (
 	"testing"
@@ -8,32 +8,34 @@ import (
 
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/joiner"
+	"github.com/penstock/penstock/joiner/joinertest"
 	"github.com/penstock/penstock/joiner/rule"
 )
 
-// Every reservation of a side with times, orders, defaults and duplicates may
+// Every reservation of a build side with times, orders, defaults and duplicates may
 // fail, and leaves nothing.
 // spec: join-20
 func TestBudgetOfRules(t *testing.T) {
-	mem := checked(t)
+	mem := joinertest.Checked(t)
 	_, staging := ruleTables(t, "", "7 10 a 1, 7 20 b 2, 7 20 c 1, 7 - d 3, 8 10 e 1")
 	for _, strategy := range []rule.Strategy{rule.StrategyAuto, rule.StrategyIndex} {
-		in, done := staging.input(t, mem, []int{0}, []int{2, 3}), false
+		in, done := staging.Input(t, mem, []int{0}, []int{2, 3}), false
 		for limit := int64(0); !done; limit += 16 {
 			b := budget.New(limit)
-			side, err := Build(t.Context(), in, BuildSpec{
-				Name: "s", Matched: "has", Time: new(1), OrderBy: []Order{{Column: 3}},
+			built, err := joiner.Build(t.Context(), in, joiner.BuildSpec{
+				Name: "s", Matched: "has", Time: new(1), OrderBy: []joiner.Order{{Column: 3}},
 				Defaults: []arrow.Array{words(t, "none")}, Strategy: strategy,
-			}, Options{Memory: mem, Budget: b})
+			}, joiner.Options{Memory: mem, Budget: b})
 			if err != nil {
 				require.Equal(t, fault.Exhausted, fault.KindOf(err))
 				require.Zero(t, b.Used())
 				continue
 			}
-			require.Equal(t, b.Used(), side.Bytes())
-			require.GreaterOrEqual(t, side.Bytes(), holds(side))
-			require.LessOrEqual(t, side.Bytes(), holds(side)+word)
-			side.Release()
+			require.Equal(t, b.Used(), built.Bytes())
+			require.GreaterOrEqual(t, built.Bytes(), joiner.Holds(built))
+			require.LessOrEqual(t, built.Bytes(), joiner.Holds(built)+joiner.Word)
+			built.Release()
 			require.Zero(t, b.Used())
 			done = true
 		}
@@ -44,40 +46,40 @@ func TestBrokenBuildSpecs(t *testing.T) {
 	_, staging := ruleTables(t, "", "7 10 a 1")
 	training, _ := ruleTables(t, "7 10 a", "")
 	cases := map[string]struct {
-		change func(*BuildSpec, *Probe)
+		change func(*joiner.BuildSpec, *joiner.Probe)
 		want   string
 	}{
-		"a default of another type": {func(r *BuildSpec, _ *Probe) { r.Defaults = []arrow.Array{nil, words(t, "x")} }, "default 1 of s is not one value"},
-		"a default of two values":   {func(r *BuildSpec, _ *Probe) { r.Defaults = []arrow.Array{words(t, "x", "y")} }, "default 0 of s is not one value"},
-		"a default of no column":    {func(r *BuildSpec, _ *Probe) { r.Defaults = []arrow.Array{nil, nil, words(t, "x")} }, "default 2 of s is not one value"},
+		"a default of another type": {func(r *joiner.BuildSpec, _ *joiner.Probe) { r.Defaults = []arrow.Array{nil, words(t, "x")} }, "default 1 of s is not one value"},
+		"a default of two values":   {func(r *joiner.BuildSpec, _ *joiner.Probe) { r.Defaults = []arrow.Array{words(t, "x", "y")} }, "default 0 of s is not one value"},
+		"a default of no column":    {func(r *joiner.BuildSpec, _ *joiner.Probe) { r.Defaults = []arrow.Array{nil, nil, words(t, "x")} }, "default 2 of s is not one value"},
 		"an order that is not there": {
-			func(r *BuildSpec, _ *Probe) { r.OrderBy = []Order{{Column: 9}} }, "position 9 in a stream of 4 columns",
+			func(r *joiner.BuildSpec, _ *joiner.Probe) { r.OrderBy = []joiner.Order{{Column: 9}} }, "position 9 in a stream of 4 columns",
 		},
-		"a time that is not there":        {func(r *BuildSpec, _ *Probe) { r.Time = new(-1) }, "position -1"},
-		"a training time that is not":     {func(_ *BuildSpec, p *Probe) { p.Rule.Time = &TimeRule{Column: 5} }, "position 5"},
-		"a rule with a time, a side none": {func(_ *BuildSpec, p *Probe) { p.Rule.Time = &TimeRule{Column: 1} }, "a side without times"},
-		"another matched field":           {func(r *BuildSpec, _ *Probe) { r.Matched = "has" }, "was to be dictionary"},
-		"an overlay of a left join":       {func(_ *BuildSpec, p *Probe) { p.Rule.Overlays = []OverlayColumn{{}} }, "without being an overlay"},
-		"an overlay of nothing": {func(_ *BuildSpec, p *Probe) {
-			p.Rule.Kind, p.Rule.Overlays = rule.Overlay, []OverlayColumn{{Training: 3}}
+		"a time that is not there":        {func(r *joiner.BuildSpec, _ *joiner.Probe) { r.Time = new(-1) }, "position -1"},
+		"a training time that is not":     {func(_ *joiner.BuildSpec, p *joiner.Probe) { p.Rule.Time = &joiner.TimeRule{Column: 5} }, "position 5"},
+		"a rule with a time, a side none": {func(_ *joiner.BuildSpec, p *joiner.Probe) { p.Rule.Time = &joiner.TimeRule{Column: 1} }, "a build side without times"},
+		"another matched field":           {func(r *joiner.BuildSpec, _ *joiner.Probe) { r.Matched = "has" }, "was to be dictionary"},
+		"an overlay of a left join":       {func(_ *joiner.BuildSpec, p *joiner.Probe) { p.Rule.Overlays = []joiner.OverlayColumn{{}} }, "without being an overlay"},
+		"an overlay of nothing": {func(_ *joiner.BuildSpec, p *joiner.Probe) {
+			p.Rule.Kind, p.Rule.Overlays = rule.Overlay, []joiner.OverlayColumn{{Training: 3}}
 		}, "overlays column 3 of 3 with field 0 of 2"},
-		"an overlay with nothing": {func(_ *BuildSpec, p *Probe) {
-			p.Rule.Kind, p.Rule.Overlays = rule.Overlay, []OverlayColumn{{Field: 2}}
+		"an overlay with nothing": {func(_ *joiner.BuildSpec, p *joiner.Probe) {
+			p.Rule.Kind, p.Rule.Overlays = rule.Overlay, []joiner.OverlayColumn{{Field: 2}}
 		}, "with field 2 of 2"},
-		"an overlay of another type": {func(_ *BuildSpec, p *Probe) {
-			p.Rule.Kind, p.Rule.Overlays = rule.Overlay, []OverlayColumn{{Training: 2, Field: 1}}
+		"an overlay of another type": {func(_ *joiner.BuildSpec, p *joiner.Probe) {
+			p.Rule.Kind, p.Rule.Overlays = rule.Overlay, []joiner.OverlayColumn{{Training: 2, Field: 1}}
 		}, "training column word is utf8 and s has int64 for it"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			mem := checked(t)
-			spec := BuildSpec{Name: "s"}
-			probe := Probe{Rule: Rule{Name: "s"}, Key: []int{0}, Columns: staging.fields[2:]}
+			mem := joinertest.Checked(t)
+			spec := joiner.BuildSpec{Name: "s"}
+			probe := joiner.Probe{Rule: joiner.Rule{Name: "s"}, Key: []int{0}, Columns: staging.Fields[2:]}
 			c.change(&spec, &probe)
-			probe.BuildSide = built(staging.input(t, mem, []int{0}, []int{2, 3}), spec, Options{Memory: mem})
-			r, err := Join(t.Context(), training.input(t, mem, nil, []int{0, 1, 2}), []Probe{probe}, Options{Memory: mem})
+			probe.BuildSide = joinertest.Built(staging.Input(t, mem, []int{0}, []int{2, 3}), spec, joiner.Options{Memory: mem})
+			r, err := joiner.Join(t.Context(), training.Input(t, mem, nil, []int{0, 1, 2}), []joiner.Probe{probe}, joiner.Options{Memory: mem})
 			if err == nil {
-				_, _, err = drain(t, r)
+				_, _, err = joinertest.Drain(t, r)
 			}
 			require.ErrorContains(t, err, c.want)
 		})

@@ -1,4 +1,4 @@
-package joiner
+package joiner_test
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -17,6 +16,8 @@ import (
 
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/joiner"
+	"github.com/penstock/penstock/joiner/joinertest"
 	"github.com/penstock/penstock/joiner/rule"
 )
 
@@ -51,20 +52,20 @@ func TestStrategyThatRuns(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			for strategy, want := range map[rule.Strategy]string{rule.StrategyAuto: "merge", rule.StrategyIndex: "index", rule.StrategyMerge: "merge", rule.StrategyZip: "zip"} {
-				mem := checked(t)
-				fields := columns(t, append(strings.Split(c.fields, ","), "v string")...)
-				staging := table{name: "s", fields: fields, rows: parse(c.rows), cuts: twos(c.rows)}
+				mem := joinertest.Checked(t)
+				fields := joinertest.Columns(t, append(strings.Split(c.fields, ","), "v string")...)
+				staging := joinertest.Table{Name: "s", Fields: fields, Rows: joinertest.Parse(c.rows), Cuts: joinertest.Twos(c.rows)}
 				key := make([]int, len(fields)-1)
 				for i := range key {
 					key[i] = i
 				}
-				side, err := Build(t.Context(), staging.input(t, mem, key, nil), BuildSpec{Name: "s", Strategy: strategy}, Options{Memory: mem})
+				built, err := joiner.Build(t.Context(), staging.Input(t, mem, key, nil), joiner.BuildSpec{Name: "s", Strategy: strategy}, joiner.Options{Memory: mem})
 				require.NoError(t, err)
 				if !c.sorted {
 					want = "index"
 				}
-				require.Equal(t, want, side.Strategy())
-				side.Release()
+				require.Equal(t, want, built.Strategy())
+				built.Release()
 			}
 		})
 	}
@@ -73,119 +74,27 @@ func TestStrategyThatRuns(t *testing.T) {
 // Bytes of composite keys are ordered as the values are.
 // spec: join-41
 func TestKeysAreOrderedAsTheirValues(t *testing.T) {
-	all := families(t)
+	all := joinertest.Families(t)
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 9))
-		side := asked{table: table{fields: []arrow.Field{field("id", arrow.PrimitiveTypes.Int64)}}}
-		var of []family
+		built := joinertest.Staging{Table: joinertest.Table{Fields: []arrow.Field{joinertest.Field("id", arrow.PrimitiveTypes.Int64)}}}
+		var of []joinertest.Family
 		for i := range 1 + r.IntN(3) {
-			of = append(of, oneOf(r, all))
-			side.fields, side.key = append(side.fields, field(fmt.Sprint("k", i), of[i].types[0])), append(side.key, i+1)
+			of = append(of, joinertest.OneOf(r, all))
+			built.Fields, built.Key = append(built.Fields, joinertest.Field(fmt.Sprint("k", i), of[i].Types[0])), append(built.Key, i+1)
 		}
-		side.rows = slices.DeleteFunc(randomRows(r, 30, of), func(row []string) bool { return slices.Contains(row, null) })
-		side.sort()
-		_, types, err := keyFields(arrow.NewSchema(side.fields, nil), side.key)
-		require.NoError(t, err)
-		batch := record(t, memory.DefaultAllocator, arrow.NewSchema(side.fields, nil), side.rows)
-		v := newEncoder(types).encode(batch.Columns()[1:])
-		for row := 1; row < len(side.rows); row++ {
-			want := -truth(!slices.Equal(side.rows[row-1][1:], side.rows[row][1:]))
-			require.Equal(t, want, v.compare(int32(row-1), int32(row)), "%v and %v", side.rows[row-1], side.rows[row])
-		}
-	}
-}
-
-// searched looks up keys with a fresh search, batch after batch.
-func searched(t *testing.T, x lookups, batches [][]int64) [][]int32 {
-	s := x.begin()
-	var out [][]int32
-	for _, keys := range batches {
-		refs := make([]int32, len(keys))
-		require.NoError(t, s.lookup(t.Context(), &question{rows: len(keys), keys: vector{ints: keys}}, refs))
-		out = append(out, refs)
-	}
-	return out
-}
-
-func newMerged(how rule.Strategy, keys []int64, limit int64) *merged {
-	held, _ := budget.New(limit).Reserve("s", 0)
-	return &merged{keys: vector{ints: keys}, to: int32(len(keys)), rows: int64(len(keys)), how: how, held: held}
-}
-
-// Searches that jump about, fall short, repeat, and pass both ends.
-// spec: join-40, join-42
-func TestSearchesAgree(t *testing.T) {
-	for seed := range uint64(200) {
-		r := rand.New(rand.NewPCG(seed, 11))
-		keys := make([]int64, r.IntN(50))
-		for i := range keys {
-			keys[i] = int64(r.IntN(40)) * 2
-		}
-		slices.Sort(keys)
-		var batches [][]int64
-		for range 4 {
-			wanted := make([]int64, r.IntN(40))
-			for i := range wanted {
-				wanted[i] = int64(r.IntN(90)) - 5
-				if i > 0 && r.IntN(2) == 0 {
-					wanted[i] = wanted[i-1] + int64(r.IntN(3))
-				}
+		built.Rows = slices.DeleteFunc(joinertest.RandomRows(r, 30, of), func(row []string) bool { return slices.Contains(row, joinertest.Null) })
+		built.Sort()
+		batch := joinertest.Record(t, memory.DefaultAllocator, arrow.NewSchema(built.Fields, nil), built.Rows)
+		for row := 1; row < len(built.Rows); row++ {
+			want := -1
+			if slices.Equal(built.Rows[row-1][1:], built.Rows[row][1:]) {
+				want = 0
 			}
-			if r.IntN(2) == 0 {
-				slices.Sort(wanted)
-			}
-			batches = append(batches, wanted)
+			got, err := joiner.CompareKeys(batch, built.Key, int32(row-1), int32(row))
+			require.NoError(t, err)
+			require.Equal(t, want, got, "%v and %v", built.Rows[row-1], built.Rows[row])
 		}
-		x := newIndex(vector{ints: keys}, int64(len(keys)))
-		for i := range keys {
-			x.add(int32(i))
-		}
-		want := searched(t, x, batches)
-		for _, how := range []rule.Strategy{rule.StrategyAuto, rule.StrategyMerge, rule.StrategyZip} {
-			require.Equal(t, want, searched(t, newMerged(how, keys, 1<<20), batches), "strategy %d", how)
-		}
-	}
-}
-
-// spec: join-42, join-44
-func TestAutoIndexesWhenSearchesJump(t *testing.T) {
-	keys := make([]int64, 4000)
-	for i := range keys {
-		keys[i] = int64(i)
-	}
-	jumping := slices.Clone(keys)
-	rand.New(rand.NewPCG(1, 2)).Shuffle(len(jumping), func(i, j int) { jumping[i], jumping[j] = jumping[j], jumping[i] })
-	cases := map[string]struct {
-		how    rule.Strategy
-		wanted []int64
-		limit  int64
-		want   string
-	}{
-		"ascending keys need none": {rule.StrategyAuto, keys, 1 << 20, "merge"},
-		"keys that jump":           {rule.StrategyAuto, jumping, 1 << 20, "index"},
-		"no memory for one":        {rule.StrategyAuto, jumping, 1000, "merge"},
-		"merge means merge":        {rule.StrategyMerge, jumping, 1 << 20, "merge"},
-		"zip means zip":            {rule.StrategyZip, jumping, 1 << 20, "zip"},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			m := newMerged(c.how, keys, c.limit)
-			var wait sync.WaitGroup
-			for range 3 { // joins that share the side
-				wait.Go(func() {
-					for _, refs := range searched(t, m, [][]int64{c.wanted, c.wanted}) {
-						for i, ref := range refs {
-							if int64(ref) != c.wanted[i]+1 {
-								t.Errorf("key %d finds reference %d", c.wanted[i], ref)
-							}
-						}
-					}
-				})
-			}
-			wait.Wait()
-			require.Equal(t, c.want, m.strategy())
-			require.Equal(t, c.want == "index", m.held.Held() > 0)
-		})
 	}
 }
 
@@ -202,7 +111,7 @@ type nearestFinder struct {
 	shift int32
 }
 
-func (n nearest) Index(_ context.Context, keys []arrow.Array, grow func(int64) error) (Finder, error) {
+func (n nearest) Index(_ context.Context, keys []arrow.Array, grow func(int64) error) (joiner.Finder, error) {
 	if n.failed != nil {
 		return nil, n.failed
 	}
@@ -238,47 +147,47 @@ func (f *nearestFinder) Find(_ context.Context, keys []arrow.Array, found []int3
 
 // spec: join-43, join-44
 func TestCustomStrategy(t *testing.T) {
-	run := func(t *testing.T, spec BuildSpec, rule Rule, limit int64) ([]string, []Counts, error) {
-		mem, b := checked(t), budget.New(limit)
+	run := func(t *testing.T, spec joiner.BuildSpec, rule joiner.Rule, limit int64) ([]string, []joiner.Counts, error) {
+		mem, b := joinertest.Checked(t), budget.New(limit)
 		spec.Name, rule.Name = "s", "s"
-		training := table{name: "training", fields: columns(t, "k long"), rows: parse("12, 9, -, 1, 20, 31"), cuts: []int{2, 2}}
-		staging := table{name: "staging", fields: columns(t, "r long", "v string"), rows: parse("20 c, - x, 10 b, 2 a"), cuts: []int{1, 2}}
-		opts := Options{Memory: mem, Budget: b}
-		r, err := Join(t.Context(), training.input(t, mem, nil, []int{0}), []Probe{{
-			Rule: rule, Key: []int{0}, Columns: staging.fields[1:],
-			BuildSide: func(ctx context.Context) (Probeable, error) {
-				side, err := Build(ctx, staging.input(t, mem, []int{0}, []int{1}), spec, opts)
+		training := joinertest.Table{Name: "training", Fields: joinertest.Columns(t, "k long"), Rows: joinertest.Parse("12, 9, -, 1, 20, 31"), Cuts: []int{2, 2}}
+		staging := joinertest.Table{Name: "staging", Fields: joinertest.Columns(t, "r long", "v string"), Rows: joinertest.Parse("20 c, - x, 10 b, 2 a"), Cuts: []int{1, 2}}
+		opts := joiner.Options{Memory: mem, Budget: b}
+		r, err := joiner.Join(t.Context(), training.Input(t, mem, nil, []int{0}), []joiner.Probe{{
+			Rule: rule, Key: []int{0}, Columns: staging.Fields[1:],
+			BuildSide: func(ctx context.Context) (joiner.Probeable, error) {
+				built, err := joiner.Build(ctx, staging.Input(t, mem, []int{0}, []int{1}), spec, opts)
 				if err != nil {
 					return nil, err
 				}
-				require.Equal(t, "custom", side.Strategy())
-				require.Equal(t, b.Used(), side.Bytes())
-				return side, nil
+				require.Equal(t, "custom", built.Strategy())
+				require.Equal(t, b.Used(), built.Bytes())
+				return built, nil
 			},
 		}}, opts)
 		require.NoError(t, err)
-		rows, counts, err := drain(t, r)
+		rows, counts, err := joinertest.Drain(t, r)
 		require.Zero(t, b.Used())
 		return rows, counts, err
 	}
-	rows, counts, err := run(t, BuildSpec{Custom: nearest{}}, Rule{}, 1<<20)
+	rows, counts, err := run(t, joiner.BuildSpec{Custom: nearest{}}, joiner.Rule{}, 1<<20)
 	require.NoError(t, err)
 	require.Equal(t, []string{"12 b", "9 a", "(null) (null)", "1 (null)", "20 c", "31 c"}, rows)
-	require.Equal(t, []Counts{{Rows: 6, Matched: 4, Missing: 2, NullKeys: 1}}, counts)
+	require.Equal(t, []joiner.Counts{{Rows: 6, Matched: 4, Missing: 2, NullKeys: 1}}, counts)
 
-	_, _, err = run(t, BuildSpec{Custom: nearest{shift: 2}}, Rule{}, 1<<20)
+	_, _, err = run(t, joiner.BuildSpec{Custom: nearest{shift: 2}}, joiner.Rule{}, 1<<20)
 	require.ErrorContains(t, err, "a custom strategy found row 4 of 4")
 	require.Equal(t, fault.Internal, fault.KindOf(err))
-	_, _, err = run(t, BuildSpec{Custom: nearest{shift: -4}}, Rule{}, 1<<20)
+	_, _, err = run(t, joiner.BuildSpec{Custom: nearest{shift: -4}}, joiner.Rule{}, 1<<20)
 	require.ErrorContains(t, err, "a custom strategy found row -2 of 4")
 	broken := errors.New("broken")
-	_, _, err = run(t, BuildSpec{Custom: nearest{failed: broken}}, Rule{}, 1<<20)
+	_, _, err = run(t, joiner.BuildSpec{Custom: nearest{failed: broken}}, joiner.Rule{}, 1<<20)
 	require.ErrorIs(t, err, broken)
-	_, _, err = run(t, BuildSpec{Custom: nearest{}, Time: new(0)}, Rule{}, 1<<20)
+	_, _, err = run(t, joiner.BuildSpec{Custom: nearest{}, Time: new(0)}, joiner.Rule{}, 1<<20)
 	require.ErrorContains(t, err, "a custom strategy knows no times")
 	failures := 0
 	for limit := int64(0); ; limit += 16 {
-		again, _, err := run(t, BuildSpec{Custom: nearest{}}, Rule{}, limit)
+		again, _, err := run(t, joiner.BuildSpec{Custom: nearest{}}, joiner.Rule{}, limit)
 		if err == nil {
 			require.Equal(t, rows, again)
 			break

@@ -1,4 +1,4 @@
-package joiner
+package joiner_test
 
 import (
 	"context"
@@ -14,58 +14,60 @@ import (
 
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/joiner"
+	"github.com/penstock/penstock/joiner/joinertest"
 	"github.com/penstock/penstock/joiner/rule"
 )
 
 // pair is a training table and two staging tables that match it: several
 // batches each, with duplicates.
 type pair struct {
-	training *table
-	staging  [2]*table
+	training *joinertest.Table
+	staging  [2]*joinertest.Table
 	mem      memory.Allocator
 	limit    *budget.Budget
 }
 
 func newPair(t *testing.T) *pair {
-	p := &pair{mem: checked(t), limit: budget.New(1 << 30)}
-	make := func(name string, n int) *table {
-		x := &table{name: name, fields: columns(t, "id long", "name string", "tags longs"), cuts: []int{n / 3, n / 3}}
+	p := &pair{mem: joinertest.Checked(t), limit: budget.New(1 << 30)}
+	make := func(name string, n int) *joinertest.Table {
+		x := &joinertest.Table{Name: name, Fields: joinertest.Columns(t, "id long", "name string", "tags longs"), Cuts: []int{n / 3, n / 3}}
 		for i := range n {
-			x.rows = append(x.rows, []string{strconv.Itoa(i % 20), fmt.Sprintf("%s-%d", name, i), "[1,2,3]"})
+			x.Rows = append(x.Rows, []string{strconv.Itoa(i % 20), fmt.Sprintf("%s-%d", name, i), "[1,2,3]"})
 		}
 		return x
 	}
-	p.training, p.staging = make("training", 60), [2]*table{make("first", 30), make("second", 40)}
+	p.training, p.staging = make("training", 60), [2]*joinertest.Table{make("first", 30), make("second", 40)}
 	return p
 }
 
-func (p *pair) options() Options { return Options{Memory: p.mem, Budget: p.limit} }
+func (p *pair) options() joiner.Options { return joiner.Options{Memory: p.mem, Budget: p.limit} }
 
-func (p *pair) probes(t *testing.T) []Probe {
-	var probes []Probe
+func (p *pair) probes(t *testing.T) []joiner.Probe {
+	var probes []joiner.Probe
 	for _, s := range p.staging {
-		probes = append(probes, s.probe(t, 1, Rule{Name: s.name, Duplicates: rule.DuplicatesFirst}, BuildSpec{}, p.options()))
+		probes = append(probes, s.Probe(t, 1, joiner.Rule{Name: s.Name, Duplicates: rule.DuplicatesFirst}, joiner.BuildSpec{}, p.options()))
 	}
 	return probes
 }
 
-func (p *pair) join(ctx context.Context, t *testing.T) (*Reader, error) {
-	return Join(ctx, p.training.input(t, p.mem, nil, []int{1}), p.probes(t), p.options())
+func (p *pair) join(ctx context.Context, t *testing.T) (*joiner.Reader, error) {
+	return joiner.Join(ctx, p.training.Input(t, p.mem, nil, []int{1}), p.probes(t), p.options())
 }
 
 // spec: join-19, join-25
 func TestNothingStartsBeforeTheFirstNext(t *testing.T) {
 	p := newPair(t)
 	var events []string
-	note := func(x *table) {
-		x.onOpen = func() { events = append(events, "open "+x.name) }
-		x.before = func(at int) { events = append(events, fmt.Sprint("read ", x.name, at)) }
+	note := func(x *joinertest.Table) {
+		x.OnOpen = func() { events = append(events, "open "+x.Name) }
+		x.Before = func(at int) { events = append(events, fmt.Sprint("read ", x.Name, at)) }
 	}
 	note(p.training)
 	note(p.staging[0])
 	r, err := p.join(t.Context(), t)
 	require.NoError(t, err)
-	require.Equal(t, []Counts{{}, {}}, r.Counts())
+	require.Equal(t, []joiner.Counts{{}, {}}, r.Counts())
 	require.Equal(t, []string{"open training"}, events, "its schema is needed")
 	require.True(t, r.Next())
 	require.Equal(t, []string{"open training", "read training0", "open first", "read first0", "read first1", "read first2", "read first3"}, events)
@@ -81,8 +83,8 @@ func TestNothingStartsBeforeTheFirstNext(t *testing.T) {
 // spec: join-25
 func TestNoRowsNeedNoSide(t *testing.T) {
 	p := newPair(t)
-	p.training.rows, p.training.cuts = nil, nil
-	p.staging[0].onOpen = func() { t.Error("a side was asked for") }
+	p.training.Rows, p.training.Cuts = nil, nil
+	p.staging[0].OnOpen = func() { t.Error("a build side was asked for") }
 	r, err := p.join(t.Context(), t)
 	require.NoError(t, err)
 	defer r.Release()
@@ -92,14 +94,14 @@ func TestNoRowsNeedNoSide(t *testing.T) {
 
 func TestEarlyRelease(t *testing.T) {
 	p := newPair(t)
-	training := p.training.input(t, p.mem, nil, []int{1})
+	training := p.training.Input(t, p.mem, nil, []int{1})
 	open := training.Open
 	var done <-chan struct{}
 	training.Open = func(ctx context.Context) (array.RecordReader, error) {
 		done = ctx.Done()
 		return open(ctx)
 	}
-	r, err := Join(t.Context(), training, p.probes(t), p.options())
+	r, err := joiner.Join(t.Context(), training, p.probes(t), p.options())
 	require.NoError(t, err)
 	require.True(t, r.Next())
 	require.Positive(t, p.limit.Used())
@@ -107,7 +109,7 @@ func TestEarlyRelease(t *testing.T) {
 	kept := r.RecordBatch()
 	kept.Retain()
 	defer kept.Release()
-	want := text(t, kept)
+	want := joinertest.Text(t, kept)
 	r.Retain()
 	r.Release()
 	require.True(t, r.Next())
@@ -119,7 +121,7 @@ func TestEarlyRelease(t *testing.T) {
 	r.Release()
 	<-done // what an input started for the join ends with it
 	require.Zero(t, p.limit.Used())
-	require.Equal(t, want, text(t, kept), "a retained batch outlives its reader")
+	require.Equal(t, want, joinertest.Text(t, kept), "a retained batch outlives its reader")
 }
 
 // spec: join-23
@@ -130,14 +132,14 @@ func TestErrorsOfInputs(t *testing.T) {
 		op    string
 		rows  int // before the error
 	}{
-		"training does not open":    {func(p *pair) { p.training.openErr = broken }, "join", 0},
-		"training fails at once":    {func(p *pair) { p.training.err = broken }, "join", 0},
-		"training fails later":      {func(p *pair) { p.training.err, p.training.failAt = broken, 2 }, "join", 40},
-		"training fails at the end": {func(p *pair) { p.training.err, p.training.failAt = broken, 3 }, "join", 60},
-		"first does not open":       {func(p *pair) { p.staging[0].openErr = broken }, "join first: load the build side first", 0},
-		"first fails later":         {func(p *pair) { p.staging[0].err, p.staging[0].failAt = broken, 2 }, "join first: load the build side first", 0},
-		"second does not open":      {func(p *pair) { p.staging[1].openErr = broken }, "join second: load the build side second", 0},
-		"second fails at the end":   {func(p *pair) { p.staging[1].err, p.staging[1].failAt = broken, 3 }, "join second: load the build side second", 0},
+		"training does not open":    {func(p *pair) { p.training.OpenErr = broken }, "join", 0},
+		"training fails at once":    {func(p *pair) { p.training.Err = broken }, "join", 0},
+		"training fails later":      {func(p *pair) { p.training.Err, p.training.FailAt = broken, 2 }, "join", 40},
+		"training fails at the end": {func(p *pair) { p.training.Err, p.training.FailAt = broken, 3 }, "join", 60},
+		"first does not open":       {func(p *pair) { p.staging[0].OpenErr = broken }, "join first: load the build side first", 0},
+		"first fails later":         {func(p *pair) { p.staging[0].Err, p.staging[0].FailAt = broken, 2 }, "join first: load the build side first", 0},
+		"second does not open":      {func(p *pair) { p.staging[1].OpenErr = broken }, "join second: load the build side second", 0},
+		"second fails at the end":   {func(p *pair) { p.staging[1].Err, p.staging[1].FailAt = broken, 3 }, "join second: load the build side second", 0},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -146,7 +148,7 @@ func TestErrorsOfInputs(t *testing.T) {
 			var got []string
 			r, err := p.join(t.Context(), t)
 			if err == nil {
-				got, _, err = drain(t, r)
+				got, _, err = joinertest.Drain(t, r)
 			}
 			require.EqualError(t, err, c.op+": page 3 is torn (file a.parquet)")
 			require.ErrorIs(t, err, broken)
@@ -161,27 +163,27 @@ func TestErrorsOfInputs(t *testing.T) {
 // spec: join-23
 func TestCancellation(t *testing.T) {
 	cases := map[string]struct {
-		where func(p *pair) *table
+		where func(p *pair) *joinertest.Table
 		at    int
 		rows  int
 	}{
-		"before the first side":  {func(p *pair) *table { return p.staging[0] }, 0, 0},
-		"within the second side": {func(p *pair) *table { return p.staging[1] }, 2, 0},
-		"within training":        {func(p *pair) *table { return p.training }, 1, 20},
-		"after the last batch":   {func(p *pair) *table { return p.training }, 3, 60},
+		"before the first build side":  {func(p *pair) *joinertest.Table { return p.staging[0] }, 0, 0},
+		"within the second build side": {func(p *pair) *joinertest.Table { return p.staging[1] }, 2, 0},
+		"within training":              {func(p *pair) *joinertest.Table { return p.training }, 1, 20},
+		"after the last batch":         {func(p *pair) *joinertest.Table { return p.training }, 3, 60},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			p := newPair(t)
-			c.where(p).before = func(at int) {
+			c.where(p).Before = func(at int) {
 				if at == c.at {
 					cancel()
 				}
 			}
 			r, err := p.join(ctx, t)
 			require.NoError(t, err)
-			got, _, err := drain(t, r)
+			got, _, err := joinertest.Drain(t, r)
 			require.ErrorIs(t, err, context.Canceled)
 			require.Len(t, got, c.rows)
 			require.Zero(t, p.limit.Used())
@@ -199,28 +201,28 @@ func TestCancellation(t *testing.T) {
 
 func TestBrokenCallers(t *testing.T) {
 	p := newPair(t)
-	side := func(context.Context) (Probeable, error) { return nil, nil }
+	built := func(context.Context) (joiner.Probeable, error) { return nil, nil }
 	cases := map[string]struct {
-		change func(in *Input, probes []Probe)
+		change func(in *joiner.Input, probes []joiner.Probe)
 		want   string
 	}{
-		"a column that is not there": {func(in *Input, _ []Probe) { in.Columns = []int{3} }, "position 3 in a stream of 3 columns"},
-		"a key that is not there":    {func(_ *Input, probes []Probe) { probes[1].Key = []int{-1} }, "second: position -1"},
-		"no key":                     {func(_ *Input, probes []Probe) { probes[1].Key = nil }, "second: a join without a key column"},
-		"other keys":                 {func(_ *Input, probes []Probe) { probes[0].Key = []int{0, 1} }, "2 key columns against 1"},
-		"other columns":              {func(_ *Input, probes []Probe) { probes[0].Columns = nil }, "was to be dictionary"},
-		"no side":                    {func(_ *Input, probes []Probe) { probes[0].BuildSide = side }, "first has no build side"},
-		"no stream": {func(in *Input, _ []Probe) {
+		"a column that is not there": {func(in *joiner.Input, _ []joiner.Probe) { in.Columns = []int{3} }, "position 3 in a stream of 3 columns"},
+		"a key that is not there":    {func(_ *joiner.Input, probes []joiner.Probe) { probes[1].Key = []int{-1} }, "second: position -1"},
+		"no key":                     {func(_ *joiner.Input, probes []joiner.Probe) { probes[1].Key = nil }, "second: a join without a key column"},
+		"other keys":                 {func(_ *joiner.Input, probes []joiner.Probe) { probes[0].Key = []int{0, 1} }, "2 key columns against 1"},
+		"other columns":              {func(_ *joiner.Input, probes []joiner.Probe) { probes[0].Columns = nil }, "was to be dictionary"},
+		"no side":                    {func(_ *joiner.Input, probes []joiner.Probe) { probes[0].BuildSide = built }, "first has no build side"},
+		"no stream": {func(in *joiner.Input, _ []joiner.Probe) {
 			in.Open = func(context.Context) (array.RecordReader, error) { return nil, nil }
 		}, "an input that opened has no stream"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			in, probes := p.training.input(t, p.mem, nil, []int{1}), p.probes(t)
+			in, probes := p.training.Input(t, p.mem, nil, []int{1}), p.probes(t)
 			c.change(&in, probes)
-			r, err := Join(t.Context(), in, probes, p.options())
+			r, err := joiner.Join(t.Context(), in, probes, p.options())
 			if err == nil {
-				_, _, err = drain(t, r)
+				_, _, err = joinertest.Drain(t, r)
 			}
 			require.ErrorContains(t, err, c.want)
 			require.Equal(t, fault.Internal, fault.KindOf(err))
@@ -232,49 +234,49 @@ func TestBrokenCallers(t *testing.T) {
 // A stream whose batches are not what its schema says would be read past the
 // end of its memory.
 func TestBatchesOfAnotherSchema(t *testing.T) {
-	mem := checked(t)
-	other := arrow.NewSchema(columns(t, "id int", "name string"), nil)
-	short := arrow.NewSchema(columns(t, "id long"), nil)
+	mem := joinertest.Checked(t)
+	other := arrow.NewSchema(joinertest.Columns(t, "id int", "name string"), nil)
+	short := arrow.NewSchema(joinertest.Columns(t, "id long"), nil)
 	for _, wrong := range []*arrow.Schema{other, short} {
-		cells := rows{{"1", "a"}}
-		r := record(t, mem, wrong, cells)
-		err := checkTypes(arrow.NewSchema(columns(t, "id long", "name string"), nil), r)
+		cells := joinertest.Rows{{"1", "a"}}
+		r := joinertest.Record(t, mem, wrong, cells)
+		err := joiner.CheckTypes(arrow.NewSchema(joinertest.Columns(t, "id long", "name string"), nil), r)
 		r.Release()
 		require.Equal(t, fault.Internal, fault.KindOf(err))
 	}
-	same := arrow.NewSchema(append(columns(t, "id int"), arrow.Field{Name: "name", Type: arrow.BinaryTypes.String}), nil)
-	r := record(t, mem, other, rows{{"1", "a"}})
-	require.NoError(t, checkTypes(same, r))
+	same := arrow.NewSchema(append(joinertest.Columns(t, "id int"), arrow.Field{Name: "name", Type: arrow.BinaryTypes.String}), nil)
+	r := joinertest.Record(t, mem, other, joinertest.Rows{{"1", "a"}})
+	require.NoError(t, joiner.CheckTypes(same, r))
 	r.Release()
 }
 
 // spec: join-24
 func TestSharedSide(t *testing.T) {
 	p := newPair(t)
-	side, err := Build(t.Context(), p.staging[0].input(t, p.mem, []int{0}, []int{1}), BuildSpec{Name: "first"}, p.options())
+	built, err := joiner.Build(t.Context(), p.staging[0].Input(t, p.mem, []int{0}, []int{1}), joiner.BuildSpec{Name: "first"}, p.options())
 	require.NoError(t, err)
 	reserved := p.limit.Used()
-	require.Equal(t, side.Bytes(), reserved)
+	require.Equal(t, built.Bytes(), reserved)
 	want := map[rule.Duplicates][]string{}
 	var wait sync.WaitGroup
 	var results [8][]string
 	for i := range results {
-		side.Retain()
+		built.Retain()
 		wait.Go(func() {
-			r, err := Join(t.Context(), p.training.input(t, p.mem, nil, []int{1}), []Probe{{
-				Rule: Rule{Name: fmt.Sprint("level", i), Duplicates: rule.DuplicatesFirst + rule.Duplicates(i%2)},
-				Key:  []int{0}, Columns: p.staging[0].fields[1:2],
-				BuildSide: func(context.Context) (Probeable, error) { return side, nil },
+			r, err := joiner.Join(t.Context(), p.training.Input(t, p.mem, nil, []int{1}), []joiner.Probe{{
+				Rule: joiner.Rule{Name: fmt.Sprint("table", i), Duplicates: rule.DuplicatesFirst + rule.Duplicates(i%2)},
+				Key:  []int{0}, Columns: p.staging[0].Fields[1:2],
+				BuildSide: func(context.Context) (joiner.Probeable, error) { return built, nil },
 			}}, p.options())
 			if err == nil {
-				results[i], _, err = drain(t, r)
+				results[i], _, err = joinertest.Drain(t, r)
 			}
 			if err != nil {
 				t.Error(err)
 			}
 		})
 	}
-	side.Release()
+	built.Release()
 	wait.Wait()
 	require.Zero(t, p.limit.Used())
 	for i, got := range results {
@@ -291,10 +293,10 @@ func TestSharedSide(t *testing.T) {
 // spec: join-20
 func TestBudgetThatIsTooSmall(t *testing.T) {
 	p := newPair(t)
-	fields := columns(t, "id long", "day date", "name string", "tags longs")
-	staging := table{name: "staging", fields: fields, cuts: []int{10, 0, 10}}
+	fields := joinertest.Columns(t, "id long", "day date", "name string", "tags longs")
+	staging := joinertest.Table{Name: "staging", Fields: fields, Cuts: []int{10, 0, 10}}
 	for i := range 30 {
-		staging.rows = append(staging.rows, []string{strconv.Itoa(i % 20), "2026-10-01", fmt.Sprint("name", i), "[1,2,3]"})
+		staging.Rows = append(staging.Rows, []string{strconv.Itoa(i % 20), "2026-10-01", fmt.Sprint("name", i), "[1,2,3]"})
 	}
 	cases := map[string]struct {
 		key, columns []int
@@ -308,19 +310,19 @@ func TestBudgetThatIsTooSmall(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			in := staging.input(t, p.mem, c.key, c.columns)
+			in := staging.Input(t, p.mem, c.key, c.columns)
 			need := func(limit int64) (int64, error) {
 				b := budget.New(limit)
-				side, err := Build(t.Context(), in, BuildSpec{Name: "history"}, Options{Memory: p.mem, Budget: b})
+				built, err := joiner.Build(t.Context(), in, joiner.BuildSpec{Name: "history"}, joiner.Options{Memory: p.mem, Budget: b})
 				if err != nil {
 					require.Zero(t, b.Used())
 					return b.Peak(), err
 				}
-				require.Equal(t, side.Bytes(), b.Used())
-				require.GreaterOrEqual(t, side.Bytes(), holds(side))
-				require.LessOrEqual(t, side.Bytes(), holds(side)+word)
-				require.EqualValues(t, 30, side.Rows())
-				side.Release()
+				require.Equal(t, built.Bytes(), b.Used())
+				require.GreaterOrEqual(t, built.Bytes(), joiner.Holds(built))
+				require.LessOrEqual(t, built.Bytes(), joiner.Holds(built)+joiner.Word)
+				require.EqualValues(t, 30, built.Rows())
+				built.Release()
 				require.Zero(t, b.Used())
 				return b.Peak(), nil
 			}
@@ -338,32 +340,22 @@ func TestBudgetThatIsTooSmall(t *testing.T) {
 			require.GreaterOrEqual(t, len(steps), c.steps, "%v", steps)
 		})
 	}
-	t.Run("an estimate that was too low", func(t *testing.T) {
-		held, err := budget.New(100).Reserve("history", 60)
-		require.NoError(t, err)
-		b := builder{held: held}
-		require.NoError(t, b.settle(20, 50))
-		require.EqualValues(t, 90, held.Held())
-		require.Equal(t, fault.Exhausted, fault.KindOf(b.settle(50, 61)))
-		require.NoError(t, b.settle(50, 10))
-		require.EqualValues(t, 50, held.Held())
-	})
 }
 
 // spec: join-21
 func TestOneColumnIsHeldTwice(t *testing.T) {
-	mem, limit := checked(t), budget.New(1<<30)
-	staging := table{name: "staging", fields: columns(t, "id long", "a long", "b long", "c long", "d long", "e long", "f long", "g long", "h long")}
+	mem, limit := joinertest.Checked(t), budget.New(1<<30)
+	staging := joinertest.Table{Name: "staging", Fields: joinertest.Columns(t, "id long", "a long", "b long", "c long", "d long", "e long", "f long", "g long", "h long")}
 	for i := range 2000 {
 		row := make([]string, 9)
 		for c := range row {
 			row[c] = strconv.Itoa(i)
 		}
-		staging.rows = append(staging.rows, row)
+		staging.Rows = append(staging.Rows, row)
 	}
-	side, err := Build(t.Context(), staging.input(t, mem, []int{0}, []int{1, 2, 3, 4, 5, 6, 7, 8}), BuildSpec{Name: "s"}, Options{Memory: mem, Budget: limit})
+	built, err := joiner.Build(t.Context(), staging.Input(t, mem, []int{0}, []int{1, 2, 3, 4, 5, 6, 7, 8}), joiner.BuildSpec{Name: "s"}, joiner.Options{Memory: mem, Budget: limit})
 	require.NoError(t, err)
-	defer side.Release()
+	defer built.Release()
 	const column = 2000 * 8
 	require.Less(t, limit.Peak(), int64(14*column), "nine columns, and keys and index; all columns twice are more")
 }
@@ -371,31 +363,31 @@ func TestOneColumnIsHeldTwice(t *testing.T) {
 // spec: join-22
 func TestTooManyRows(t *testing.T) {
 	p := newPair(t)
-	in := p.staging[0].input(t, p.mem, []int{0}, []int{1})
-	_, err := build(t.Context(), in, BuildSpec{Name: "history"}, p.options(), 29)
+	in := p.staging[0].Input(t, p.mem, []int{0}, []int{1})
+	_, err := joiner.BuildUpTo(t.Context(), in, joiner.BuildSpec{Name: "history"}, p.options(), 29)
 	require.Equal(t, fault.Exhausted, fault.KindOf(err))
-	require.EqualError(t, err, "history has more than 29 rows for one class of buckets, which references do not reach; "+
+	require.EqualError(t, err, "history has more than 29 rows in one file group, which references do not reach; "+
 		"write the staging table with more buckets")
-	side, err := build(t.Context(), in, BuildSpec{Name: "history"}, p.options(), 30)
+	built, err := joiner.BuildUpTo(t.Context(), in, joiner.BuildSpec{Name: "history"}, p.options(), 30)
 	require.NoError(t, err)
-	side.Release()
-	require.Equal(t, 2147483646, maxRows)
+	built.Release()
+	require.Equal(t, 2147483646, joiner.MaxRows)
 }
 
 func TestDefaults(t *testing.T) {
 	p := newPair(t)
-	in := p.staging[0].input(t, p.mem, []int{0}, nil)
+	in := p.staging[0].Input(t, p.mem, []int{0}, nil)
 	in.File = nil
-	side, err := Build(t.Context(), in, BuildSpec{Name: "s"}, Options{})
+	built, err := joiner.Build(t.Context(), in, joiner.BuildSpec{Name: "s"}, joiner.Options{})
 	require.NoError(t, err)
-	require.Positive(t, side.Bytes())
-	training := p.training.input(t, p.mem, nil, nil)
+	require.Positive(t, built.Bytes())
+	training := p.training.Input(t, p.mem, nil, nil)
 	training.File = nil
-	r, err := Join(t.Context(), training, []Probe{{
-		Rule: Rule{Name: "s"}, Key: []int{0}, BuildSide: func(context.Context) (Probeable, error) { return side, nil },
-	}}, Options{})
+	r, err := joiner.Join(t.Context(), training, []joiner.Probe{{
+		Rule: joiner.Rule{Name: "s"}, Key: []int{0}, BuildSide: func(context.Context) (joiner.Probeable, error) { return built, nil },
+	}}, joiner.Options{})
 	require.NoError(t, err)
-	_, _, err = drain(t, r)
+	_, _, err = joinertest.Drain(t, r)
 	require.ErrorContains(t, err, "several rows of s have the key id=0, in file (unnamed)")
 	require.NotErrorIs(t, err, context.Canceled)
 }

@@ -1,7 +1,10 @@
-package joiner
+package joiner_test
 
 import (
 	"testing"
+
+	"github.com/penstock/penstock/joiner"
+	"github.com/penstock/penstock/joiner/joinertest"
 )
 
 // spec: join-38
@@ -19,12 +22,12 @@ func TestTimeTypes(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			opts := Options{Memory: checked(t)}
-			training := table{fields: columns(t, "k long", "at "+c.training), rows: rows{{"1", null}}}
-			staging := table{fields: columns(t, "r long", "when "+c.staging), rows: rows{{"1", null}}}
-			probe := staging.probe(t, 2, Rule{Name: "history", Time: &TimeRule{Column: 1}}, BuildSpec{Time: new(1)}, opts)
-			r, err := Join(t.Context(), training.input(t, opts.Memory, nil, []int{0}), []Probe{probe}, opts)
-			suits(t, r, err, c.fails)
+			opts := joiner.Options{Memory: joinertest.Checked(t)}
+			training := joinertest.Table{Fields: joinertest.Columns(t, "k long", "at "+c.training), Rows: joinertest.Rows{{"1", joinertest.Null}}}
+			staging := joinertest.Table{Fields: joinertest.Columns(t, "r long", "when "+c.staging), Rows: joinertest.Rows{{"1", joinertest.Null}}}
+			probe := staging.Probe(t, 2, joiner.Rule{Name: "history", Time: &joiner.TimeRule{Column: 1}}, joiner.BuildSpec{Time: new(1)}, opts)
+			r, err := joiner.Join(t.Context(), training.Input(t, opts.Memory, nil, []int{0}), []joiner.Probe{probe}, opts)
+			joinertest.Suits(t, r, err, c.fails)
 		})
 	}
 }

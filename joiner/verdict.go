@@ -8,7 +8,7 @@ import (
 // some are repeated, and the first row that breaks a rule.
 type verdict struct {
 	rows    int
-	met     []Counts // by probe; of a batch that breaks a rule they mean nothing
+	counts  []Counts // by probe; of a batch that breaks a rule they mean nothing
 	drop    []bool   // nil if no row is dropped
 	repeats bool
 	row     int    // that breaks a rule, if broken is set
@@ -17,7 +17,7 @@ type verdict struct {
 
 func newVerdict(rows int) *verdict { return &verdict{rows: rows, row: rows} }
 
-// judge applies a probe's rule to its answer, and counts.
+// judge applies a probe's rule to its matches, and counts.
 func (v *verdict) judge(p *probe) {
 	counts := Counts{Rows: int64(v.rows), NullKeys: p.columns.keys.nulls}
 	for _, ref := range p.refs {
@@ -27,36 +27,36 @@ func (v *verdict) judge(p *probe) {
 	}
 	counts.Matched = counts.Rows - counts.Missing
 	if counts.Missing > 0 {
-		v.missing(p)
+		v.checkMissing(p)
 	}
 	if p.shape.defaults && p.Rule.Kind.Fills() {
 		counts.Defaulted = counts.Missing
 	}
-	v.drops(p, counts)
-	if p.answer.counts != nil {
-		counts.Duplicates = v.duplicates(p)
+	v.markDropped(p, counts)
+	if p.matches.Counts != nil {
+		counts.Duplicates = v.countDuplicates(p)
 	}
 	if p.Rule.chooses() {
 		counts.Resolved = counts.Duplicates
 	}
-	v.met = append(v.met, counts)
+	v.counts = append(v.counts, counts)
 }
 
-// missing notes the first row without a match where that breaks the rule.
-func (v *verdict) missing(p *probe) {
+// checkMissing notes the first row without a match where that breaks the rule.
+func (v *verdict) checkMissing(p *probe) {
 	if !p.Rule.Missing.Fail() {
 		return
 	}
 	for i, ref := range p.refs {
 		if ref == 0 {
-			v.breaks(p, i)
+			v.setBroken(p, i)
 			return
 		}
 	}
 }
 
-// drops marks the rows that the kind of join does not keep.
-func (v *verdict) drops(p *probe, counts Counts) {
+// markDropped marks the rows that the kind of join does not keep.
+func (v *verdict) markDropped(p *probe, counts Counts) {
 	matched, missing := p.Rule.Kind.Keeps(true), p.Rule.Kind.Keeps(false)
 	if (matched || counts.Matched == 0) && (missing || counts.Missing == 0) {
 		return
@@ -71,10 +71,10 @@ func (v *verdict) drops(p *probe, counts Counts) {
 	}
 }
 
-// duplicates counts the rows that several staging rows match.
-func (v *verdict) duplicates(p *probe) int64 {
+// countDuplicates counts the rows that several staging rows match.
+func (v *verdict) countDuplicates(p *probe) int64 {
 	count, first := int64(0), -1
-	for i, n := range p.answer.counts {
+	for i, n := range p.matches.Counts {
 		if n > 1 {
 			if count == 0 {
 				first = i
@@ -84,24 +84,24 @@ func (v *verdict) duplicates(p *probe) int64 {
 	}
 	switch {
 	case count == 0:
-	case p.Rule.multiplies():
+	case p.Rule.Multiplies():
 		v.repeats = true
-	case p.Rule.refusesDuplicates():
-		v.breaks(p, first)
+	case p.Rule.RefusesDuplicates():
+		v.setBroken(p, first)
 	}
 	return count
 }
 
-// breaks notes that a row breaks a probe's rule, unless an earlier one does:
+// setBroken notes that a row breaks a probe's rule, unless an earlier one does:
 // which error a stream ends with does not depend on how it is cut in batches.
-func (v *verdict) breaks(p *probe, row int) {
+func (v *verdict) setBroken(p *probe, row int) {
 	if row < v.row {
 		v.row, v.broken = row, p
 	}
 }
 
-// kept returns the rows that are not dropped; nil is all.
-func (v *verdict) kept() []int32 {
+// keptRows returns the rows that are not dropped; nil is all.
+func (v *verdict) keptRows() []int32 {
 	if v.drop == nil {
 		return nil
 	}
@@ -114,7 +114,7 @@ func (v *verdict) kept() []int32 {
 	return keep
 }
 
-// Add adds what another join of the same side met.
+// Add adds the counts of another join with the same staging table.
 func (c *Counts) Add(more Counts) {
 	c.Rows += more.Rows
 	c.Matched += more.Matched
@@ -133,7 +133,7 @@ func (j *join) failure(v *verdict) error {
 		return j.absent(p, v.row, key)
 	}
 	name := p.Rule.Name
-	one, other := p.matcher.files(v.row)
+	one, other := p.matcher.Files(v.row)
 	where := "files " + one + " and " + other
 	if one == other {
 		where = "file " + one

@@ -5,20 +5,20 @@ import (
 	"context"
 )
 
-// zip is a search for training rows that ask for the keys in the order in
+// zipSearch is a search for training rows that ask for the keys in the order in
 // which the build side has them. It compares a key with the row that is due,
 // and searches like merge only where that is another one's.
-type zip struct{ *merge }
+type zipSearch struct{ *mergeSearch }
 
-func (z *zip) lookup(_ context.Context, q *question, refs []int32) error {
-	m := z.merge
-	if q.keys.ends != nil {
-		z.lookupBytes(q.keys, refs)
+func (z *zipSearch) lookup(_ context.Context, wanted *Keys, refs []int32) error {
+	m := z.mergeSearch
+	if wanted.encoded.ends != nil {
+		z.lookupBytes(wanted.encoded, refs)
 		return nil
 	}
-	keys, wanted := m.keys.ints[:m.to], q.keys.ints
+	keys := m.keys.ints[:m.to]
 	is := func(row int32, key int64) bool { return int(row) < len(keys) && keys[row] == key }
-	for i, key := range wanted {
+	for i, key := range wanted.encoded.ints {
 		found := is(m.at, key)
 		if !found && is(m.at+1, key) {
 			m.at++
@@ -36,8 +36,8 @@ func (z *zip) lookup(_ context.Context, q *question, refs []int32) error {
 	return nil
 }
 
-func (z *zip) lookupBytes(wanted vector, refs []int32) {
-	m := z.merge
+func (z *zipSearch) lookupBytes(wanted keyVector, refs []int32) {
+	m := z.mergeSearch
 	is := func(row int32, key []byte) bool { return row < m.to && bytes.Equal(m.keys.key(row), key) }
 	for i := range refs {
 		key := wanted.key(int32(i))

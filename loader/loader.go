@@ -12,6 +12,7 @@ import (
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/joiner"
+	"github.com/penstock/penstock/joiner/spill"
 	"github.com/penstock/penstock/loader/buildside"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
@@ -44,7 +45,7 @@ type Options struct {
 	Strategies map[string]joiner.Custom
 	// Disk makes a store on local disk for staging rows that do not fit in
 	// memory; nil: they are Exhausted.
-	Disk func(what string) (joiner.Store, error)
+	Disk func(what string) (spill.Store, error)
 }
 
 // Loader plans and opens. It is safe for concurrent use and keeps nothing

@@ -8,7 +8,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 
 	"github.com/penstock/penstock/internal/scenario"
-	"github.com/penstock/penstock/joiner"
+	"github.com/penstock/penstock/joiner/spill"
 )
 
 // watch notes which of its ways to spill the joiner takes in a random world. It
@@ -18,17 +18,17 @@ import (
 type watch struct {
 	mu   sync.Mutex
 	seen scenario.Coverage
-	done bool // a chunk was looked at, so that the next one is another
+	done bool // a portion was looked at, so that the next one is another
 }
 
 // disk is a place for stores that notes who makes them.
-func (w *watch) disk(create func(what string) (joiner.Store, error)) func(what string) (joiner.Store, error) {
-	return func(what string) (joiner.Store, error) {
+func (w *watch) disk(create func(what string) (spill.Store, error)) func(what string) (spill.Store, error) {
+	return func(what string) (spill.Store, error) {
 		by := callers()
 		w.mu.Lock()
 		for function, way := range map[string]string{
-			"Divide": "divided by bucket", "Spill": "sliced",
-			"(*noting).reducePortion": "a slice that does not fit", "(*noting).gatherPortion": "a slice that does not fit, of all rows",
+			"Divide": "divided by bucket", "Slice": "sliced",
+			"(*matchPass).winnersRound": "a slice that does not fit", "(*matchPass).allRound": "a slice that does not fit, of all rows",
 		} {
 			if by[function] {
 				w.seen[way]++
@@ -46,24 +46,24 @@ func (w *watch) disk(create func(what string) (joiner.Store, error)) func(what s
 
 // watched is a store whose reads are noted.
 type watched struct {
-	joiner.Store
+	spill.Store
 	watch *watch
 }
 
-// Read implements joiner.Store.
+// Read implements spill.Store.
 func (s watched) Read(number int) (arrow.RecordBatch, error) {
-	if by := callers(); by["(*noting).chunks"] {
+	if by := callers(); by["(*matchPass).eachPortion"] {
 		s.watch.mu.Lock()
-		if by["(*noting).build"] && s.watch.done {
-			s.watch.seen["a slice in several chunks"]++
+		if by["(*matchPass).load"] && s.watch.done {
+			s.watch.seen["a slice in several portions"]++
 		}
-		s.watch.done = !by["(*noting).build"]
+		s.watch.done = !by["(*matchPass).load"]
 		s.watch.mu.Unlock()
 	}
 	return s.Store.Read(number)
 }
 
-// callers names the functions of the joiner that are running.
+// callers names the functions of package spill that are running.
 func callers() map[string]bool {
 	var stack [64]uintptr
 	names := map[string]bool{}
@@ -71,7 +71,7 @@ func callers() map[string]bool {
 	for more := true; more; {
 		var f runtime.Frame
 		f, more = frames.Next()
-		if _, name, ok := strings.Cut(f.Function, "/joiner."); ok {
+		if _, name, ok := strings.Cut(f.Function, "/joiner/spill."); ok {
 			names[name] = true
 		}
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/scenario"
 	"github.com/penstock/penstock/internal/spool"
-	"github.com/penstock/penstock/joiner"
+	"github.com/penstock/penstock/joiner/spill"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
@@ -24,12 +24,12 @@ import (
 )
 
 // disk opens a spool of the test's own.
-func disk(t *testing.T, limit int64) (*spool.Spool, func(what string) (joiner.Store, error)) {
+func disk(t *testing.T, limit int64) (*spool.Spool, func(what string) (spill.Store, error)) {
 	t.Helper()
 	s, err := spool.Open(spool.Options{Place: t.TempDir(), Limit: limit})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.Zero(t, s.Stats().Files, "spool files that are still open") })
-	return s, func(what string) (joiner.Store, error) {
+	return s, func(what string) (spill.Store, error) {
 		f, err := s.Create(what)
 		if err != nil {
 			return nil, err

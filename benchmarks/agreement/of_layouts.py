@@ -76,7 +76,7 @@ def _chains() -> list[Case]:
 
 
 def _others() -> list[Case]:
-    """Layouts that do not meet the training table's."""
+    """Layouts other than the training table's."""
 
     def shaped(column: str, **rules: Any) -> dict[str, Any]:
         return {"column": column, **rules}

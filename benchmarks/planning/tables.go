@@ -27,7 +27,7 @@ const (
 // mix is the bucket counts of the staging tables of one join.
 type mix [4]int
 
-// mixes are the joins that are planned: equal counts, which make 4,096 classes
+// mixes are the joins that are planned: equal counts, which make 4,096 file groups
 // of one file, and counts that have little in common.
 func mixes() []mix { return []mix{{files, files, files, files}, {files, 1024, 3072, 4095}} }
 

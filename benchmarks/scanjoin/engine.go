@@ -105,8 +105,8 @@ func (e *engine) scan(ctx context.Context) (rows int64, err error) {
 		return 0, err
 	}
 	for _, lane := range e.plan.Lanes {
-		for _, piece := range lane.Ranges {
-			n, err := e.read(ctx, e.plan.Training(piece), columnsOf(outputs, resolve.TrainingTable))
+		for _, r := range lane.Ranges {
+			n, err := e.read(ctx, e.plan.Training(r), columnsOf(outputs, resolve.TrainingTable))
 			if err != nil {
 				return 0, err
 			}
@@ -118,8 +118,8 @@ func (e *engine) scan(ctx context.Context) (rows int64, err error) {
 		for _, key := range staging.Keys {
 			columns = append(columns, key.Staging)
 		}
-		for class := range e.plan.Staging[i].Groups {
-			if _, err := e.read(ctx, e.plan.Group(i, class), columns); err != nil {
+		for group := range e.plan.Staging[i].Groups {
+			if _, err := e.read(ctx, e.plan.Group(i, group), columns); err != nil {
 				return 0, err
 			}
 		}

@@ -16,7 +16,7 @@ import (
 	icetable "github.com/apache/iceberg-go/table"
 	"github.com/stretchr/testify/require"
 
-	"github.com/penstock/penstock/internal/parquet"
+	"github.com/penstock/penstock/internal/parquet/parquettest"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
 )
@@ -33,7 +33,7 @@ func named(t *testing.T, c *icesql.Catalog, table, path string, first int) {
 	reader, err := array.NewRecordReader(schema, []arrow.RecordBatch{rows.NewRecordBatch()})
 	require.NoError(t, err)
 	var content bytes.Buffer
-	_, err = parquet.Write(&content, reader, parquet.WriteOptions{FieldIDs: []int{1}, Codec: parquet.Uncompressed})
+	err = parquettest.Write(&content, reader, parquettest.Options{FieldIDs: []int{1}, Codec: parquettest.Uncompressed})
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(path, content.Bytes(), 0o600))
 

@@ -16,6 +16,7 @@ import (
 	"github.com/penstock/penstock/internal/spool"
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/joiner"
+	"github.com/penstock/penstock/joiner/spill"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/icebergcat"
@@ -71,7 +72,7 @@ func assemble(ctx context.Context, c *config.Config) (_ *engine, err error) {
 	}
 	e.Loader = loader.New(loader.Options{
 		Strategies: strategies(),
-		Disk: func(what string) (joiner.Store, error) {
+		Disk: func(what string) (spill.Store, error) {
 			file, err := disk.Create(what)
 			if err != nil {
 				return nil, err
@@ -101,7 +102,7 @@ func (e *engine) open(ctx context.Context, c *config.Config, files store.Store) 
 	for _, name := range slices.Sorted(maps.Keys(c.Catalogs)) {
 		o := c.Catalogs[name]
 		one, err := icebergcat.Open(ctx, icebergcat.Options{
-			Name: o.Name, Type: o.Type, URI: o.URI, Warehouse: o.Warehouse, BaseDir: c.Dir(), Store: files,
+			Name: o.Stored, Type: o.Type, URI: o.URI, Warehouse: o.Warehouse, BaseDir: c.Dir(), Store: files,
 		})
 		if err != nil {
 			failures = append(failures, fault.Op(err, "%s: open catalog %s", c.File, name))

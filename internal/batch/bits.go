@@ -19,7 +19,7 @@ const (
 // nullness looks at the source. One whose only null is row 0, as WithFirst
 // makes them, is told apart: where row 0 is not asked for there is no work on
 // bits at all, else all columns of such a source have the same validity.
-func (p piece) nullness() nullness {
+func (p part) nullness() nullness {
 	if p.data == nil {
 		return someNulls
 	}
@@ -44,9 +44,9 @@ type bitmap struct {
 }
 
 // validity gathers the validity bits and counts the nulls.
-func (g *gathering) validity(pieces []piece, rows int) bitmap {
-	most, key := noNulls, make([]referrer, len(pieces))
-	for i, p := range pieces {
+func (g *gathering) validity(parts []part, rows int) bitmap {
+	most, key := noNulls, make([]referrer, len(parts))
+	for i, p := range parts {
 		n := p.nullness()
 		most, key[i] = max(most, n), referrer{p.selection, n}
 	}
@@ -54,24 +54,24 @@ func (g *gathering) validity(pieces []piece, rows int) bitmap {
 	case most == noNulls:
 		return bitmap{}
 	case most == someNulls:
-		return g.bitmap(pieces, rows)
+		return g.bitmap(parts, rows)
 	case !slices.Equal(key, g.last):
-		g.last, g.lastBitmap = key, g.bitmap(pieces, rows)
+		g.last, g.lastBitmap = key, g.bitmap(parts, rows)
 	}
 	return g.lastBitmap
 }
 
-// referrer is what the validity bits of a piece follow from, unless they are
+// referrer is what the validity bits of a part follow from, unless they are
 // its own.
 type referrer struct {
 	*selection
 	nullness
 }
 
-func (g *gathering) bitmap(pieces []piece, rows int) bitmap {
+func (g *gathering) bitmap(parts []part, rows int) bitmap {
 	out := g.zeroed(int(bitutil.BytesForBits(int64(rows))))
 	bits, at := out.Bytes(), 0
-	for _, p := range pieces {
+	for _, p := range parts {
 		switch {
 		case p.data == nil: // zero already
 		case p.nullness() == noNulls:
@@ -89,10 +89,10 @@ func (g *gathering) bitmap(pieces []piece, rows int) bitmap {
 }
 
 // booleans gathers boolean values. Those under nulls become false.
-func (g *gathering) booleans(pieces []piece, rows int, validity *memory.Buffer) *memory.Buffer {
+func (g *gathering) booleans(parts []part, rows int, validity *memory.Buffer) *memory.Buffer {
 	out := g.zeroed(int(bitutil.BytesForBits(int64(rows))))
 	bits, at := out.Bytes(), 0
-	for _, p := range pieces {
+	for _, p := range parts {
 		if p.data != nil {
 			p.bits(bits, at, 1)
 		}
@@ -108,7 +108,7 @@ func (g *gathering) booleans(pieces []piece, rows int, validity *memory.Buffer) 
 
 // bits copies the selected bits of one of the source's buffers to dst, from
 // bit at on. The bits there must be zero.
-func (p piece) bits(dst []byte, at, buffer int) {
+func (p part) bits(dst []byte, at, buffer int) {
 	src := p.data.Buffers()[buffer].Bytes()
 	for _, s := range p.spans {
 		bitutil.CopyBitmap(src, p.base+s.from, s.rows, dst, at)

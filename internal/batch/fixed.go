@@ -10,7 +10,7 @@ import (
 // fixed gathers values of one width in bytes. Values under nulls become zero:
 // their bytes mean nothing, and may be what another stream left in pooled
 // memory.
-func (g *gathering) fixed(width int, pieces []piece, rows int, validity *memory.Buffer) *memory.Buffer {
+func (g *gathering) fixed(width int, parts []part, rows int, validity *memory.Buffer) *memory.Buffer {
 	out := g.buffer(rows * width)
 	b, valid := out.Bytes(), []byte(nil)
 	if validity != nil {
@@ -18,26 +18,26 @@ func (g *gathering) fixed(width int, pieces []piece, rows int, validity *memory.
 	}
 	switch width {
 	case 1:
-		values(view[uint8](b), pieces, valid)
+		values(view[uint8](b), parts, valid)
 	case 2:
-		values(view[uint16](b), pieces, valid)
+		values(view[uint16](b), parts, valid)
 	case 4:
-		values(view[uint32](b), pieces, valid)
+		values(view[uint32](b), parts, valid)
 	case 8:
-		values(view[uint64](b), pieces, valid)
+		values(view[uint64](b), parts, valid)
 	case 16:
-		values(view[[16]byte](b), pieces, valid)
+		values(view[[16]byte](b), parts, valid)
 	default:
-		wide(b, width, pieces, valid)
+		wide(b, width, parts, valid)
 	}
 	return out
 }
 
 // values gathers values of the width of T. The loop over indices is the
 // hottest of the cut.
-func values[T any](all []T, pieces []piece, valid []byte) {
+func values[T any](all []T, parts []part, valid []byte) {
 	dst := all
-	for _, p := range pieces {
+	for _, p := range parts {
 		out := dst[:p.rows]
 		dst = dst[p.rows:]
 		if p.data == nil {
@@ -60,12 +60,12 @@ func values[T any](all []T, pieces []piece, valid []byte) {
 }
 
 // wide gathers values of any other width.
-func wide(all []byte, width int, pieces []piece, valid []byte) {
+func wide(all []byte, width int, parts []part, valid []byte) {
 	if width == 0 {
 		return
 	}
 	dst := all
-	for _, p := range pieces {
+	for _, p := range parts {
 		out := dst[:p.rows*width]
 		dst = dst[p.rows*width:]
 		if p.data == nil {

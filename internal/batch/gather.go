@@ -99,11 +99,11 @@ type selection struct {
 	low, high int // the lowest and the highest row; of a segment's alone
 }
 
-// piece is a selection of one source, for one column or one of its children.
+// part is a selection of one source, for one column or one of its children.
 // Row i of the selection is row base+i of data's buffers, whatever data's own
-// offset, so that a struct's children share their parent's selection. Pieces
+// offset, so that a struct's children share their parent's selection. Parts
 // have at least one row.
-type piece struct {
+type part struct {
 	data arrow.ArrayData // nil: all rows are null
 	base int
 	*selection
@@ -137,51 +137,51 @@ func (g *gathering) array(dt arrow.DataType, segments []Segment) (arrow.Array, e
 
 // one gathers one top-level array.
 func (g *gathering) one(dt arrow.DataType, segments []Segment) (arrow.Array, error) {
-	pieces, rows, err := g.pieces(dt, segments)
+	parts, rows, err := g.parts(dt, segments)
 	if err != nil {
 		return nil, err
 	}
-	column, err := g.column(dt, pieces, rows)
+	column, err := g.column(dt, parts, rows)
 	if err != nil {
 		return nil, err
 	}
 	return array.MakeFromData(column), nil
 }
 
-// pieces checks the segments against dt and against their sources.
-func (g *gathering) pieces(dt arrow.DataType, segments []Segment) ([]piece, int, error) {
+// parts checks the segments against dt and against their sources.
+func (g *gathering) parts(dt arrow.DataType, segments []Segment) ([]part, int, error) {
 	if err := g.check(dt); err != nil {
 		return nil, 0, err
 	}
-	pieces, rows := make([]piece, 0, len(segments)), 0
+	parts, rows := make([]part, 0, len(segments)), 0
 	for _, s := range segments {
-		p, err := g.piece(dt, s)
+		p, err := g.part(dt, s)
 		if err != nil {
 			return nil, 0, err
 		}
 		if p.rows > 0 {
-			pieces = append(pieces, p)
+			parts = append(parts, p)
 			rows += p.rows
 		}
 	}
-	return pieces, rows, nil
+	return parts, rows, nil
 }
 
-func (g *gathering) piece(dt arrow.DataType, s Segment) (piece, error) {
+func (g *gathering) part(dt arrow.DataType, s Segment) (part, error) {
 	if s.Rows < 0 {
-		return piece{}, fault.New(fault.Internal, "%d rows are asked for", s.Rows)
+		return part{}, fault.New(fault.Internal, "%d rows are asked for", s.Rows)
 	}
 	sel := g.selection(s)
 	if s.Values == nil {
-		return piece{selection: sel}, nil
+		return part{selection: sel}, nil
 	}
 	if !arrow.TypeEqual(dt, s.Values.DataType()) {
-		return piece{}, fault.New(fault.Internal, "rows of type %s cannot be gathered as %s", s.Values.DataType(), dt)
+		return part{}, fault.New(fault.Internal, "rows of type %s cannot be gathered as %s", s.Values.DataType(), dt)
 	}
 	if sel.rows > 0 && (sel.low < 0 || sel.high >= s.Values.Len()) {
-		return piece{}, fault.New(fault.Internal, "rows %d to %d of %d are asked for", sel.low, sel.high, s.Values.Len())
+		return part{}, fault.New(fault.Internal, "rows %d to %d of %d are asked for", sel.low, sel.high, s.Values.Len())
 	}
-	return piece{data: s.Values.Data(), base: s.Values.Data().Offset(), selection: sel}, nil
+	return part{data: s.Values.Data(), base: s.Values.Data().Offset(), selection: sel}, nil
 }
 
 // extent returns the lowest and the highest index. One that is negative
@@ -220,20 +220,20 @@ func (g *gathering) check(dt arrow.DataType) error {
 }
 
 // column gathers one column or child. The data belongs to g.
-func (g *gathering) column(dt arrow.DataType, pieces []piece, rows int) (*array.Data, error) {
+func (g *gathering) column(dt arrow.DataType, parts []part, rows int) (*array.Data, error) {
 	out := array.NewData(dt, rows, []*memory.Buffer{nil}, nil, rows, 0)
 	g.owned = append(g.owned, out)
 	if dt.ID() == arrow.NULL {
 		return out, nil
 	}
-	validity := g.validity(pieces, rows)
-	buffers, children, err := g.contents(dt, pieces, rows, validity.Buffer)
+	validity := g.validity(parts, rows)
+	buffers, children, err := g.contents(dt, parts, rows, validity.Buffer)
 	if err != nil {
 		return nil, err
 	}
 	out.Reset(dt, rows, append([]*memory.Buffer{validity.Buffer}, buffers...), children, validity.nulls, 0)
 	if dt.ID() == arrow.DICTIONARY {
-		dictionary, err := shared(pieces)
+		dictionary, err := shared(parts)
 		if err != nil {
 			return nil, err
 		}
@@ -243,42 +243,42 @@ func (g *gathering) column(dt arrow.DataType, pieces []piece, rows int) (*array.
 }
 
 // contents gathers what a column of type dt has beside its validity.
-func (g *gathering) contents(dt arrow.DataType, pieces []piece, rows int, validity *memory.Buffer) ([]*memory.Buffer, []arrow.ArrayData, error) {
+func (g *gathering) contents(dt arrow.DataType, parts []part, rows int, validity *memory.Buffer) ([]*memory.Buffer, []arrow.ArrayData, error) {
 	switch dt := dt.(type) {
 	case *arrow.StructType:
-		children, err := g.fields(dt, pieces, rows)
+		children, err := g.fields(dt, parts, rows)
 		return nil, children, err
 	case *arrow.FixedSizeListType:
-		children, err := g.items(dt, pieces, rows)
+		children, err := g.items(dt, parts, rows)
 		return nil, children, err
 	case *arrow.ListType, *arrow.MapType:
-		return lists[int32](g, dt.(arrow.ListLikeType), pieces, rows)
+		return lists[int32](g, dt.(arrow.ListLikeType), parts, rows)
 	case *arrow.LargeListType:
-		return lists[int64](g, dt, pieces, rows)
+		return lists[int64](g, dt, parts, rows)
 	case *arrow.StringType, *arrow.BinaryType:
-		buffers, err := texts[int32](g, pieces, rows)
+		buffers, err := texts[int32](g, parts, rows)
 		return buffers, nil, err
 	case *arrow.LargeStringType, *arrow.LargeBinaryType:
-		buffers, err := texts[int64](g, pieces, rows)
+		buffers, err := texts[int64](g, parts, rows)
 		return buffers, nil, err
 	case *arrow.BooleanType:
-		return []*memory.Buffer{g.booleans(pieces, rows, validity)}, nil, nil
+		return []*memory.Buffer{g.booleans(parts, rows, validity)}, nil, nil
 	case *arrow.DictionaryType:
 		width := dt.IndexType.(arrow.FixedWidthDataType).Bytes()
-		return []*memory.Buffer{g.fixed(width, pieces, rows, validity)}, nil, nil
+		return []*memory.Buffer{g.fixed(width, parts, rows, validity)}, nil, nil
 	default:
 		width := dt.(arrow.FixedWidthDataType).Bytes()
-		return []*memory.Buffer{g.fixed(width, pieces, rows, validity)}, nil, nil
+		return []*memory.Buffer{g.fixed(width, parts, rows, validity)}, nil, nil
 	}
 }
 
 // fields gathers the children of structs.
-func (g *gathering) fields(dt *arrow.StructType, pieces []piece, rows int) ([]arrow.ArrayData, error) {
+func (g *gathering) fields(dt *arrow.StructType, parts []part, rows int) ([]arrow.ArrayData, error) {
 	children := make([]arrow.ArrayData, dt.NumFields())
 	for i, field := range dt.Fields() {
-		inner := make([]piece, len(pieces))
-		for k, p := range pieces {
-			inner[k] = piece{selection: p.selection}
+		inner := make([]part, len(parts))
+		for k, p := range parts {
+			inner[k] = part{selection: p.selection}
 			if p.data != nil {
 				inner[k].data = p.data.Children()[i]
 				inner[k].base = p.base + inner[k].data.Offset()
@@ -293,11 +293,11 @@ func (g *gathering) fields(dt *arrow.StructType, pieces []piece, rows int) ([]ar
 	return children, nil
 }
 
-// shared returns the one dictionary that all pieces of a column have. It is
+// shared returns the one dictionary that all parts of a column have. It is
 // kept as it is: nothing here makes a dictionary.
-func shared(pieces []piece) (*array.Data, error) {
+func shared(parts []part) (*array.Data, error) {
 	var dictionary *array.Data
-	for _, p := range pieces {
+	for _, p := range parts {
 		if p.data == nil {
 			continue
 		}

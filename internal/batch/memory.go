@@ -70,8 +70,8 @@ func (g *gathering) spans(n int) []span {
 }
 
 // recycle takes lists back that nothing refers to any more.
-func (g *gathering) recycle(pieces []piece) {
-	for _, p := range pieces {
+func (g *gathering) recycle(parts []part) {
+	for _, p := range parts {
 		g.spare = append(g.spare, p.spans)
 	}
 }

@@ -14,15 +14,15 @@ import (
 // allocation. Runs that are neighbours in the source become one copy.
 
 // offsets gathers the offsets of lists or strings. It returns what is to be
-// gathered from the child: for each piece that has any, its spans, with data
+// gathered from the child: for each part that has any, its spans, with data
 // and base still those of the parent.
-func offsets[O int32 | int64](g *gathering, pieces []piece, rows int) (*memory.Buffer, []piece, error) {
+func offsets[O int32 | int64](g *gathering, parts []part, rows int) (*memory.Buffer, []part, error) {
 	out := g.buffer((rows + 1) * widthOf[O]())
 	dst := view[O](out.Bytes())
 	dst[0] = 0
 	dst = dst[1:]
-	inner, total := make([]piece, 0, len(pieces)), 0
-	for _, p := range pieces {
+	inner, total := make([]part, 0, len(parts)), 0
+	for _, p := range parts {
 		ends := dst[:p.rows]
 		dst = dst[p.rows:]
 		if p.data == nil {
@@ -40,7 +40,7 @@ func offsets[O int32 | int64](g *gathering, pieces []piece, rows int) (*memory.B
 		}
 		total += found.rows
 		if found.rows > 0 {
-			inner = append(inner, piece{data: p.data, base: p.base, selection: found})
+			inner = append(inner, part{data: p.data, base: p.base, selection: found})
 		}
 	}
 	if total > math.MaxInt32 && widthOf[O]() == 4 {
@@ -51,9 +51,9 @@ func offsets[O int32 | int64](g *gathering, pieces []piece, rows int) (*memory.B
 	return out, inner, nil
 }
 
-func rowsOf(pieces []piece) int {
+func rowsOf(parts []part) int {
 	rows := 0
-	for _, p := range pieces {
+	for _, p := range parts {
 		rows += p.rows
 	}
 	return rows
@@ -108,8 +108,8 @@ func followSpans[O int32 | int64](ends []O, total int, src []O, wanted []span, f
 }
 
 // texts gathers strings or binaries: their offsets and their bytes.
-func texts[O int32 | int64](g *gathering, pieces []piece, rows int) ([]*memory.Buffer, error) {
-	ends, inner, err := offsets[O](g, pieces, rows)
+func texts[O int32 | int64](g *gathering, parts []part, rows int) ([]*memory.Buffer, error) {
+	ends, inner, err := offsets[O](g, parts, rows)
 	if err != nil {
 		return nil, err
 	}
@@ -127,8 +127,8 @@ func texts[O int32 | int64](g *gathering, pieces []piece, rows int) ([]*memory.B
 }
 
 // lists gathers lists or maps: their offsets and their items.
-func lists[O int32 | int64](g *gathering, dt arrow.ListLikeType, pieces []piece, rows int) ([]*memory.Buffer, []arrow.ArrayData, error) {
-	ends, inner, err := offsets[O](g, pieces, rows)
+func lists[O int32 | int64](g *gathering, dt arrow.ListLikeType, parts []part, rows int) ([]*memory.Buffer, []arrow.ArrayData, error) {
+	ends, inner, err := offsets[O](g, parts, rows)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -145,10 +145,10 @@ func lists[O int32 | int64](g *gathering, dt arrow.ListLikeType, pieces []piece,
 }
 
 // items gathers the items of lists that all have the same length.
-func (g *gathering) items(dt *arrow.FixedSizeListType, pieces []piece, rows int) ([]arrow.ArrayData, error) {
+func (g *gathering) items(dt *arrow.FixedSizeListType, parts []part, rows int) ([]arrow.ArrayData, error) {
 	n := int(dt.Len())
-	inner := make([]piece, len(pieces))
-	for i, p := range pieces {
+	inner := make([]part, len(parts))
+	for i, p := range parts {
 		inner[i] = g.itemsOf(p, n)
 	}
 	items, err := g.column(dt.Elem(), inner, rows*n)
@@ -159,11 +159,11 @@ func (g *gathering) items(dt *arrow.FixedSizeListType, pieces []piece, rows int)
 	return []arrow.ArrayData{items}, nil
 }
 
-// itemsOf returns the items of a piece's lists of n.
-func (g *gathering) itemsOf(p piece, n int) piece {
+// itemsOf returns the items of a part's lists of n.
+func (g *gathering) itemsOf(p part, n int) part {
 	found := &selection{rows: p.rows * n}
 	if p.data == nil {
-		return piece{selection: found}
+		return part{selection: found}
 	}
 	found.spans = g.spans(max(len(p.indices), len(p.spans)))
 	for _, index := range p.indices {
@@ -173,5 +173,5 @@ func (g *gathering) itemsOf(p piece, n int) piece {
 		found.spans = append(found.spans, span{s.from * n, s.rows * n})
 	}
 	items := p.data.Children()[0]
-	return piece{data: items, base: items.Offset() + p.base*n, selection: found}
+	return part{data: items, base: items.Offset() + p.base*n, selection: found}
 }

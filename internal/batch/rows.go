@@ -37,8 +37,8 @@ func Filter(b arrow.RecordBatch, keep []int32, mem memory.Allocator) (arrow.Reco
 			g.owned = append(g.owned, columns[i])
 			continue
 		}
-		pieces := []piece{{data: c.Data(), base: c.Data().Offset(), selection: kept}}
-		column, err := g.column(dt, pieces, kept.rows)
+		parts := []part{{data: c.Data(), base: c.Data().Offset(), selection: kept}}
+		column, err := g.column(dt, parts, kept.rows)
 		if err != nil {
 			return nil, fault.Op(err, "filter column %s", b.ColumnName(i))
 		}

@@ -95,9 +95,9 @@ func trimmed[O int32 | int64](g *gathering, a arrow.Array, cut func(from, to int
 		found.spans = append(found.spans, run)
 	}
 	child := data.Children()[0]
-	var inner []piece
+	var inner []part
 	if found.rows > 0 {
-		inner = []piece{{data: child, base: child.Offset(), selection: found}}
+		inner = []part{{data: child, base: child.Offset(), selection: found}}
 	}
 	items, err := g.column(a.DataType().(arrow.ListLikeType).Elem(), inner, found.rows)
 	if err != nil {
@@ -112,7 +112,7 @@ func trimmed[O int32 | int64](g *gathering, a arrow.Array, cut func(from, to int
 // whole copies the validity of an array.
 func (g *gathering) whole(a arrow.Array) bitmap {
 	all := &selection{spans: []span{{0, a.Len()}}, rows: a.Len()}
-	return g.validity([]piece{{data: a.Data(), base: a.Data().Offset(), selection: all}}, a.Len())
+	return g.validity([]part{{data: a.Data(), base: a.Data().Offset(), selection: all}}, a.Len())
 }
 
 // compact returns a list array as First leaves one: nothing lies under its

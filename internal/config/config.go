@@ -13,18 +13,10 @@ import (
 
 // Config is everything that a server is told.
 type Config struct {
-	File     string // path of the config file, as it was given
-	Catalogs map[string]Catalog
-	Datasets []dataset.Dataset // in the order written
+	File     string                     // path of the config file, as it was given
+	Catalogs map[string]dataset.Catalog // by name
+	Datasets []dataset.Dataset          // in the order written
 	Server   Server
-}
-
-// Catalog is one catalog of the config file.
-type Catalog struct {
-	Type      string
-	URI       string
-	Warehouse string
-	Name      string // the catalog's stored name
 }
 
 // Dir returns the folder that relative paths of the file start from.
@@ -75,7 +67,7 @@ type Origin struct {
 // Load reads a configuration. What is wrong is Invalid (NotFound for a file
 // that is not there), names the file, and lists every fault found.
 func Load(origin Origin) (*Config, error) {
-	c := &Config{File: origin.File, Catalogs: map[string]Catalog{}}
+	c := &Config{File: origin.File, Catalogs: map[string]dataset.Catalog{}}
 	var given source
 	for _, s := range Settings() {
 		// The table's own defaults are right; a test says so.
@@ -88,7 +80,6 @@ func Load(origin Origin) (*Config, error) {
 	}
 	given.environment(origin.Env)
 	given.flags(origin.Flags)
-	var faults []fault.Field
 	last := map[string]value{}
 	for _, s := range Settings() {
 		// What is overridden is read too: its faults are faults.
@@ -100,28 +91,19 @@ func Load(origin Origin) (*Config, error) {
 		}
 	}
 	given.faults = append(given.faults, c.Server.contradictions(last)...)
-	slices.SortStableFunc(given.faults, func(a, b located) int { return a.line - b.line })
-	for _, f := range given.faults {
-		faults = append(faults, f.Field)
-	}
-	if err := fault.Fields(faults); err != nil {
+	slices.SortStableFunc(given.faults, func(a, b fault.Field) int { return a.Line - b.Line })
+	if err := fault.Fields(given.faults); err != nil {
 		return nil, fault.As(err).In("", c.File)
 	}
 	return c, nil
 }
 
 // contradictions are settings that do not go together.
-func (s Server) contradictions(given map[string]value) []located {
+func (s Server) contradictions(given map[string]value) []fault.Field {
 	if s.Pprof && s.Metrics == "" {
-		return []located{given["pprof"].fault("profiles are served beside the metrics, and metrics is not set")}
+		return []fault.Field{given["pprof"].fault("profiles are served beside the metrics, and metrics is not set")}
 	}
 	return nil
-}
-
-// located is a fault and the line of the file that it is in; 0 is none.
-type located struct {
-	line int
-	fault.Field
 }
 
 // Memory sizes, in bytes.

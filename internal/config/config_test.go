@@ -14,6 +14,7 @@ import (
 
 	"github.com/penstock/penstock/internal/config"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/dataset"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write golden files anew")
@@ -96,7 +97,7 @@ func TestDefaults(t *testing.T) {
 		Listen: "127.0.0.1:8815", Memory: 4 << 30, Drain: 10 * time.Second, TicketLifetime: 24 * time.Hour,
 		LogLevel: slog.LevelInfo, LogFormat: "text",
 	}, c.Server)
-	require.Equal(t, map[string]config.Catalog{"default": {Type: "sql", URI: "sqlite:///catalog.db", Name: "default"}}, c.Catalogs)
+	require.Equal(t, map[string]dataset.Catalog{"default": {Name: "default", Type: "sql", URI: "sqlite:///catalog.db", Stored: "default"}}, c.Catalogs)
 	require.Empty(t, c.Datasets)
 }
 
@@ -203,9 +204,9 @@ func TestDefaultCatalog(t *testing.T) {
 		{[]string{"prod", "default"}, "default"},
 		{[]string{"prod", "lab"}, ""},
 	} {
-		cfg := config.Config{Catalogs: map[string]config.Catalog{}}
+		cfg := config.Config{Catalogs: map[string]dataset.Catalog{}}
 		for _, name := range c.names {
-			cfg.Catalogs[name] = config.Catalog{}
+			cfg.Catalogs[name] = dataset.Catalog{}
 		}
 		require.Equal(t, c.want, cfg.DefaultCatalog())
 	}

@@ -2,8 +2,8 @@
 // environment, and flags. Flags win over the environment, the environment
 // over the file, the file over the defaults.
 //
-// Decoding is strict. An unknown field is a fault that proposes the nearest
-// known one, every fault of file, environment and flags is reported at once,
-// and those of the file carry their line. One table, Settings, says what can be
-// set: the file's server block, the variables and the flags are made from it.
+// Package dataset decodes the file, strictly; what the settings mean is decided
+// here. Every fault of file, environment and flags is reported at once, and
+// those of the file carry their line. One table, Settings, says what can be set:
+// the file's server block, the variables and the flags are made from it.
 package config

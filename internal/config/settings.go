@@ -118,11 +118,8 @@ func Settings() []Setting {
 }
 
 // fault says what is wrong with a value.
-func (v value) fault(message string) located {
-	if v.line > 0 {
-		message += inLine(v.line)
-	}
-	return located{v.line, fault.Field{Field: v.from, Message: message}}
+func (v value) fault(message string) fault.Field {
+	return fault.Field{Field: v.from, Message: message, Line: v.line}
 }
 
 // path returns the text as a path; relative ones start from the value's folder.

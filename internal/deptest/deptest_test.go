@@ -3,6 +3,7 @@ package deptest
 import (
 	"io/fs"
 	"os"
+	"path"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -136,6 +137,16 @@ func TestUnreadableSourcesAndTablesAreErrors(t *testing.T) {
 
 	_, err = Check(soundTree(), "example.org/m", append(smallTable(), Row{Folder: "x/low"}))
 	require.EqualError(t, err, "the import table has low and x/low: a name would mean both")
+}
+
+// TestKitsAreClosed: a row without a star could be imported by whatever has one.
+func TestKitsAreClosed(t *testing.T) {
+	for _, row := range Graph() {
+		name := path.Base(row.Folder)
+		if strings.HasSuffix(name, "test") || name == "errstore" || strings.HasPrefix(row.Folder, "internal/scenario") {
+			require.Contains(t, strings.Fields(row.Imports), "*", row.Folder)
+		}
+	}
 }
 
 func TestRowsWithoutFoldersAreFound(t *testing.T) {

@@ -122,7 +122,7 @@ func (k literalKind) String() string {
 	}[k]
 }
 
-// literal is a constant as written, before it meets a column.
+// literal is a constant as written, before it is bound to a column.
 type literal struct {
 	kind     literalKind
 	position int

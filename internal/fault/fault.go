@@ -52,6 +52,7 @@ type Field struct {
 	Position int    `json:"position,omitempty"` // 1-based position in the field's text, where there is one (filters)
 	Message  string `json:"message"`
 	Nearest  string `json:"nearest,omitempty"` // the known name nearest to an unknown one
+	Line     int    `json:"-"`                 // 1-based line of a config file; 0: it is of none
 }
 
 // String renders the fault for a person.
@@ -64,6 +65,9 @@ func (f Field) String() string {
 		fmt.Fprintf(&b, "at position %d: ", f.Position)
 	}
 	b.WriteString(f.Message)
+	if f.Line > 0 {
+		fmt.Fprintf(&b, " (line %d)", f.Line)
+	}
 	if f.Nearest != "" {
 		fmt.Fprintf(&b, " (did you mean %q?)", f.Nearest)
 	}

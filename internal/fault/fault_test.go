@@ -44,10 +44,11 @@ func TestFieldsReportsEveryFault(t *testing.T) {
 	err := fault.Fields([]fault.Field{
 		{Field: "a.b", Message: "unknown field", Nearest: "a.c"},
 		{Field: "filter", Position: 7, Message: "unexpected )"},
+		{Field: "b", Message: "unknown field", Line: 3, Nearest: "c"},
 	})
-	require.EqualError(t, err, `a.b: unknown field (did you mean "a.c"?); filter: at position 7: unexpected )`)
+	require.EqualError(t, err, `a.b: unknown field (did you mean "a.c"?); filter: at position 7: unexpected ); b: unknown field (line 3) (did you mean "c"?)`)
 	require.Equal(t, fault.Invalid, fault.KindOf(err))
-	require.Len(t, fault.As(err).Faults, 2)
+	require.Len(t, fault.As(err).Faults, 3)
 }
 
 func TestKindNames(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/parquet"
+	"github.com/penstock/penstock/internal/parquet/parquettest"
 )
 
 // training is one bucket of training rows: 18 columns of numbers, ten rows per
@@ -93,7 +94,7 @@ func measure(b *testing.B, rows int64, once func()) {
 
 func BenchmarkRead(b *testing.B) {
 	for name, rows := range map[string]arrow.RecordBatch{"training": training(250_000), "staging": staging(25_000)} {
-		content := write(b, parquet.WriteOptions{}, rows)
+		content := write(b, parquettest.Options{}, rows)
 		f := open(b, content)
 		pool := &batch.Pool{}
 		run := func(opts parquet.ReadOptions) func() {
@@ -148,7 +149,7 @@ func readRaw(b *testing.B, content []byte, parallel bool, mem memory.Allocator) 
 // BenchmarkSmallFiles shows what a file costs beyond its rows.
 func BenchmarkSmallFiles(b *testing.B) {
 	rows := training(10)
-	content := write(b, parquet.WriteOptions{}, rows)
+	content := write(b, parquettest.Options{}, rows)
 	f := open(b, content)
 	pool := &batch.Pool{}
 	obj := object(b, content)
@@ -171,5 +172,39 @@ func BenchmarkSmallFiles(b *testing.B) {
 				})
 			})
 		}
+	}
+}
+
+// BenchmarkPages shows what following all page headers once costs beside
+// decoding: our own decoders read the headers again, page by page.
+func BenchmarkPages(b *testing.B) {
+	rows := training(250_000)
+	for _, c := range []struct {
+		name string
+		opts parquettest.Options
+	}{
+		{"1MiB", parquettest.Options{}},
+		{"80KiB", parquettest.Options{PageBytes: 80 << 10, Plain: true}},
+		{"8KiB", parquettest.Options{PageBytes: 8 << 10, Plain: true}},
+		{"8KiB-stored", parquettest.Options{PageBytes: 8 << 10, Plain: true, Codec: parquettest.Uncompressed}},
+	} {
+		content := write(b, c.opts, rows)
+		f := open(b, content)
+		pool := &batch.Pool{}
+		b.Run(c.name+"/decode", func(b *testing.B) {
+			measure(b, rows.NumRows(), func() {
+				rdr, err := f.Read(b.Context(), parquet.ReadOptions{
+					Fields: ids(int(rows.NumCols())), Schema: rows.Schema(), BatchRows: 32 << 10, Memory: pool, Scratch: pool,
+				})
+				require.NoError(b, err)
+				defer rdr.Release()
+				for rdr.Next() {
+				}
+				require.NoError(b, rdr.Err())
+			})
+		})
+		b.Run(c.name+"/headers", func(b *testing.B) {
+			measure(b, rows.NumRows(), func() { require.NoError(b, parquet.CheckPages(f, content)) })
+		})
 	}
 }

@@ -12,10 +12,11 @@ import (
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/parquet"
+	"github.com/penstock/penstock/internal/parquet/parquettest"
 )
 
 func TestNotAParquetFile(t *testing.T) {
-	good := write(t, parquet.WriteOptions{}, numbers(t, 0, 100))
+	good := write(t, parquettest.Options{}, numbers(t, 0, 100))
 	end := func(replace string) []byte { return append(slices.Clone(good[:len(good)-len(replace)]), replace...) }
 	huge := slices.Clone(good)
 	binary.LittleEndian.PutUint32(huge[len(huge)-8:], 1<<31)
@@ -89,11 +90,11 @@ func classified(t *testing.T, err error) {
 // TestFlippedBits: without checksums a flipped bit of a page may be another value,
 // of the column that it lies in alone, in a file of as many rows.
 func TestFlippedBits(t *testing.T) {
-	for name, opts := range map[string]parquet.WriteOptions{
+	for name, opts := range map[string]parquettest.Options{
 		"zstd":   {RowGroupRows: 100},
-		"plain":  {RowGroupRows: 100, Codec: parquet.Uncompressed, Plain: true, PageBytes: 256},
-		"dict":   {RowGroupRows: 100, Codec: parquet.Uncompressed, PageV2: true},
-		"snappy": {RowGroupRows: 300, Codec: parquet.Snappy},
+		"plain":  {RowGroupRows: 100, Codec: parquettest.Uncompressed, Plain: true, PageBytes: 256},
+		"dict":   {RowGroupRows: 100, Codec: parquettest.Uncompressed, PageV2: true},
+		"snappy": {RowGroupRows: 300, Codec: parquettest.Snappy},
 	} {
 		t.Run(name, func(t *testing.T) {
 			want := numbers(t, 0, 300)
@@ -143,7 +144,7 @@ func chunkEnds(t *testing.T, content []byte, columns int) []int {
 }
 
 func TestTruncated(t *testing.T) {
-	good := write(t, parquet.WriteOptions{RowGroupRows: 100}, numbers(t, 0, 300))
+	good := write(t, parquettest.Options{RowGroupRows: 100}, numbers(t, 0, 300))
 	for n := 0; n < len(good); n += 37 {
 		err := readDamaged(t, good[:n], 1)
 		require.Error(t, err)
@@ -166,8 +167,8 @@ func TestTruncated(t *testing.T) {
 
 // Rows that the footer counts and the pages lack, or the other way round.
 func TestWrongCounts(t *testing.T) {
-	a := write(t, parquet.WriteOptions{Codec: parquet.Uncompressed, Plain: true}, numbers(t, 0, 64))
-	b := write(t, parquet.WriteOptions{Codec: parquet.Uncompressed, Plain: true}, numbers(t, 0, 65))
+	a := write(t, parquettest.Options{Codec: parquettest.Uncompressed, Plain: true}, numbers(t, 0, 64))
+	b := write(t, parquettest.Options{Codec: parquettest.Uncompressed, Plain: true}, numbers(t, 0, 65))
 	length := func(c []byte) int { return int(binary.LittleEndian.Uint32(c[len(c)-8:])) + 8 }
 	for name, content := range map[string][]byte{
 		"too few":  append(slices.Clone(a[:len(a)-length(a)]), b[len(b)-length(b):]...),
@@ -182,7 +183,7 @@ func TestWrongCounts(t *testing.T) {
 
 // FuzzFile feeds files that may be anything.
 func FuzzFile(f *testing.F) {
-	for _, opts := range []parquet.WriteOptions{{}, {Codec: parquet.Uncompressed, Plain: true}, {Codec: parquet.Snappy, PageV2: true, RowGroupRows: 7}} {
+	for _, opts := range []parquettest.Options{{}, {Codec: parquettest.Uncompressed, Plain: true}, {Codec: parquettest.Snappy, PageV2: true, RowGroupRows: 7}} {
 		f.Add(write(f, opts, numbers(f, 0, 20)))
 	}
 	f.Fuzz(func(t *testing.T, content []byte) {
@@ -198,7 +199,7 @@ func fuzzFlips(f *testing.F, batchRows int, rows func(t *testing.T) arrow.Record
 		want := rows(t)
 		defer want.Release()
 		fields := ids(int(want.NumCols()))
-		content := write(t, parquet.WriteOptions{FieldIDs: fields, PageV2: v2, PageBytes: 256, Codec: parquet.Uncompressed}, want)
+		content := write(t, parquettest.Options{FieldIDs: fields, PageV2: v2, PageBytes: 256, Codec: parquettest.Uncompressed}, want)
 		content[int(at)%len(content)] ^= mask
 		file, err := parquet.Open(t.Context(), object(t, content), parquet.Options{})
 		if err != nil {

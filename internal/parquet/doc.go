@@ -1,5 +1,5 @@
-// Package parquet reads and writes one Parquet file. It is the only user of
-// arrow-go's Parquet packages, and none of their types leave it.
+// Package parquet reads one Parquet file. It is the only user of arrow-go's
+// Parquet packages in the product, and none of their types leave it.
 //
 // A file is opened from a store.Object with one read of its end; its Footer
 // can be kept and shared to open the same file again without that read. The

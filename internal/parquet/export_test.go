@@ -14,3 +14,17 @@ func PageHeaders(chunk []byte) ([][2]int, error) {
 	}
 	return out, nil
 }
+
+// CheckPages follows the pages of all leaves of a file's content, as a reader
+// does before it decodes them.
+func CheckPages(f *File, content []byte) error {
+	for group := range f.meta.RowGroups {
+		for leaf := range f.meta.RowGroups[group].Columns {
+			span := f.chunkSpan(group, leaf)
+			if err := f.checkPages(group, leaf, content[span.start:span.start+span.length], false); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -11,6 +11,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/penstock/penstock/internal/parquet"
+	"github.com/penstock/penstock/internal/parquet/parquettest"
 )
 
 // flatBatch makes a column of every flat type, required and optional, of n
@@ -74,9 +75,9 @@ func TestFlatColumns(t *testing.T) {
 	for i := range rounds {
 		n := 1 + r.IntN(5000)
 		want := flatBatch(t, r, n, 1+r.IntN(3*n), []float64{0, 0.1, 0.5, 1}[i%4])
-		opts := parquet.WriteOptions{
+		opts := parquettest.Options{
 			FieldIDs: ids(int(want.NumCols())), Plain: i%3 == 0, PageV2: i%2 == 0, PageBytes: int64(64 + r.IntN(4096)), RowGroupRows: int64(1 + r.IntN(n)),
-			Codec: parquet.Codec(i % 5),
+			Codec: parquettest.Codec(i % 5),
 		}
 		content := write(t, opts, want)
 		got := mustRead(t, open(t, content), parquet.ReadOptions{

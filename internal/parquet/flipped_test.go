@@ -16,6 +16,7 @@ import (
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/parquet"
+	"github.com/penstock/penstock/internal/parquet/parquettest"
 )
 
 // everyType makes rows of all types, with nulls and without.
@@ -56,11 +57,11 @@ func everyType(t testing.TB) arrow.RecordBatch {
 }
 
 // footerForms are files whose footers are flipped.
-func footerForms() map[string]parquet.WriteOptions {
-	return map[string]parquet.WriteOptions{
+func footerForms() map[string]parquettest.Options {
+	return map[string]parquettest.Options{
 		"dictionaries":     {RowGroupRows: 20},
-		"plain":            {RowGroupRows: 20, Codec: parquet.Uncompressed, Plain: true},
-		"second version":   {RowGroupRows: 20, Codec: parquet.Uncompressed, PageV2: true},
+		"plain":            {RowGroupRows: 20, Codec: parquettest.Uncompressed, Plain: true},
+		"second version":   {RowGroupRows: 20, Codec: parquettest.Uncompressed, PageV2: true},
 		"plain and second": {RowGroupRows: 20, PageV2: true, Plain: true},
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/parquet"
+	"github.com/penstock/penstock/internal/parquet/parquettest"
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/internal/store/storetest"
 )
@@ -27,7 +28,7 @@ func table(t testing.TB, sc *arrow.Schema, rows string) arrow.RecordBatch {
 }
 
 // write writes batches as one file.
-func write(t testing.TB, opts parquet.WriteOptions, batches ...arrow.RecordBatch) []byte {
+func write(t testing.TB, opts parquettest.Options, batches ...arrow.RecordBatch) []byte {
 	t.Helper()
 	rdr, err := array.NewRecordReader(batches[0].Schema(), batches)
 	require.NoError(t, err)
@@ -36,7 +37,7 @@ func write(t testing.TB, opts parquet.WriteOptions, batches ...arrow.RecordBatch
 		opts.FieldIDs = ids(batches[0].Schema().NumFields())
 	}
 	var out bytes.Buffer
-	_, err = parquet.Write(&out, rdr, opts)
+	err = parquettest.Write(&out, rdr, opts)
 	require.NoError(t, err)
 	return out.Bytes()
 }

@@ -1,8 +1,8 @@
 package parquet_test
 
 import (
+	"bytes"
 	"fmt"
-	"io"
 	"strings"
 	"testing"
 
@@ -12,6 +12,7 @@ import (
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/parquet"
+	"github.com/penstock/penstock/internal/parquet/parquettest"
 )
 
 // nestedKey is a table with column user: struct<n, in: struct<key, tags>>, in
@@ -63,7 +64,7 @@ func TestColumnsInsideStructs(t *testing.T) {
 					{Name: "key", Type: c.kind, Nullable: outer || inner || leaf}, {Name: "id", Type: arrow.PrimitiveTypes.Int64},
 				}, nil)
 				want := table(t, wanted, "["+strings.Join(keys, ",")+"]")
-				for _, opts := range []parquet.WriteOptions{{}, {RowGroupRows: 40, Plain: true, PageV2: true}} {
+				for _, opts := range []parquettest.Options{{}, {RowGroupRows: 40, Plain: true, PageV2: true}} {
 					f := open(t, write(t, opts, written))
 					require.True(t, f.HasNestedFieldIDs())
 					for _, batchRows := range []int{0, 7} {
@@ -85,7 +86,7 @@ func TestColumnsInsideStructs(t *testing.T) {
 
 func TestFieldsInsideStructs(t *testing.T) {
 	schema := nestedKey(arrow.PrimitiveTypes.Int64, true, true, false)
-	f := open(t, write(t, parquet.WriteOptions{}, table(t, schema,
+	f := open(t, write(t, parquettest.Options{}, table(t, schema,
 		`[{"id":1,"user":{"n":1,"in":{"key":70,"tags":[5]}}},{"id":2,"user":null},{"id":3,"user":{"n":1,"in":{"key":-4,"tags":[]}}}]`)))
 	key, ok := f.Field(5)
 	require.True(t, ok)
@@ -118,8 +119,9 @@ func TestNestedFieldIDsMayLack(t *testing.T) {
 	rows, err := array.NewRecordReader(schema, []arrow.RecordBatch{table(t, schema, `[{"user":{"key":1}}]`)})
 	require.NoError(t, err)
 	defer rows.Release()
-	f, err := parquet.Write(io.Discard, rows, parquet.WriteOptions{})
-	require.NoError(t, err)
+	var out bytes.Buffer
+	require.NoError(t, parquettest.Write(&out, rows, parquettest.Options{}))
+	f := open(t, out.Bytes())
 	require.True(t, f.HasFieldIDs())
 	require.False(t, f.HasNestedFieldIDs())
 }

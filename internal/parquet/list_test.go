@@ -18,6 +18,7 @@ import (
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/parquet"
+	"github.com/penstock/penstock/internal/parquet/parquettest"
 )
 
 // listForm is how the rows of a random column of lists are drawn.
@@ -95,9 +96,9 @@ func TestListColumns(t *testing.T) {
 		form := forms[i%len(forms)]
 		n := 1 + r.IntN(1+5000/(form.longest+1))
 		want := listBatch(r, n, form)
-		opts := parquet.WriteOptions{
+		opts := parquettest.Options{
 			FieldIDs: ids(int(want.NumCols())), Plain: i%3 == 0, PageV2: i/len(forms)%2 == 0, PageBytes: int64(64 + r.IntN(8192)), RowGroupRows: int64(1 + r.IntN(n)),
-			Codec: parquet.Codec(i % 5),
+			Codec: parquettest.Codec(i % 5),
 		}
 		content := write(t, opts, want)
 		got := mustRead(t, open(t, content), parquet.ReadOptions{

@@ -16,6 +16,7 @@ import (
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/parquet"
+	"github.com/penstock/penstock/internal/parquet/parquettest"
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/internal/store/errstore"
 	"github.com/penstock/penstock/internal/store/storetest"
@@ -33,7 +34,7 @@ func project(sc *arrow.Schema, at ...int) *arrow.Schema {
 }
 
 func TestFooter(t *testing.T) {
-	content := write(t, parquet.WriteOptions{RowGroupRows: 400, FieldIDs: []int{7, 3, 20, 1}}, numbers(t, 0, 1000))
+	content := write(t, parquettest.Options{RowGroupRows: 400, FieldIDs: []int{7, 3, 20, 1}}, numbers(t, 0, 1000))
 	f := open(t, content)
 	require.Equal(t, location, f.Location())
 	require.Equal(t, int64(1000), f.Rows())
@@ -68,13 +69,13 @@ func TestFooter(t *testing.T) {
 }
 
 func TestWithoutFieldIDs(t *testing.T) {
-	f := open(t, write(t, parquet.WriteOptions{FieldIDs: []int{}}, array.NewRecordBatch(arrow.NewSchema(nil, nil), nil, 0)))
+	f := open(t, write(t, parquettest.Options{FieldIDs: []int{}}, array.NewRecordBatch(arrow.NewSchema(nil, nil), nil, 0)))
 	require.False(t, f.HasFieldIDs())
 	rdr, err := array.NewRecordReader(numbersSchema(), []arrow.RecordBatch{numbers(t, 0, 10)})
 	require.NoError(t, err)
 	defer rdr.Release()
 	var out writer
-	_, err = parquet.Write(&out, rdr, parquet.WriteOptions{})
+	err = parquettest.Write(&out, rdr, parquettest.Options{})
 	require.NoError(t, err)
 	f = open(t, out.content)
 	require.False(t, f.HasFieldIDs())
@@ -101,19 +102,17 @@ func TestWriteLeavesTheWriterOpen(t *testing.T) {
 	rdr, err := array.NewRecordReader(numbersSchema(), []arrow.RecordBatch{numbers(t, 0, 10), numbers(t, 10, 5)})
 	require.NoError(t, err)
 	defer rdr.Release()
-	footer, err := parquet.Write(&out, rdr, parquet.WriteOptions{FieldIDs: ids(4), RowGroupRows: 6})
-	require.NoError(t, err)
+	require.NoError(t, parquettest.Write(&out, rdr, parquettest.Options{FieldIDs: ids(4), RowGroupRows: 6}))
 	require.False(t, out.closed)
-	require.Equal(t, int64(15), footer.Rows())
-	require.Len(t, footer.RowGroups(), 3)
-	f, err := parquet.Open(t.Context(), object(t, out.content), parquet.Options{Footer: footer})
-	require.NoError(t, err)
+	f := open(t, out.content)
+	require.Equal(t, int64(15), f.Rows())
+	require.Len(t, f.RowGroups(), 3)
 	requireEqual(t, numbers(t, 0, 15), mustRead(t, f, parquet.ReadOptions{Fields: ids(4), Schema: numbersSchema()}))
 }
 
 func TestProjections(t *testing.T) {
 	all := numbers(t, 0, 1000)
-	f := open(t, write(t, parquet.WriteOptions{RowGroupRows: 300}, all))
+	f := open(t, write(t, parquettest.Options{RowGroupRows: 300}, all))
 	for _, at := range [][]int{{0, 1, 2, 3}, {3, 2, 1, 0}, {2}, {3}, {1, 3}, {0, 0}} {
 		var fields []int
 		for _, i := range at {
@@ -127,14 +126,14 @@ func TestProjections(t *testing.T) {
 }
 
 func TestNoColumns(t *testing.T) {
-	f := open(t, write(t, parquet.WriteOptions{RowGroupRows: 300}, numbers(t, 0, 1000)))
+	f := open(t, write(t, parquettest.Options{RowGroupRows: 300}, numbers(t, 0, 1000)))
 	got := mustRead(t, f, parquet.ReadOptions{Schema: arrow.NewSchema(nil, nil), BatchRows: 128})
 	require.Equal(t, int64(1000), got.NumRows())
 }
 
 func TestRowGroups(t *testing.T) {
 	all := numbers(t, 0, 1000)
-	f := open(t, write(t, parquet.WriteOptions{RowGroupRows: 300}, all))
+	f := open(t, write(t, parquettest.Options{RowGroupRows: 300}, all))
 	for _, groups := range [][]int{{0}, {3}, {1, 2}, {3, 0}, {}} {
 		var parts []arrow.RecordBatch
 		for _, g := range groups {
@@ -151,13 +150,13 @@ func TestRowGroups(t *testing.T) {
 }
 
 func TestEmptyFile(t *testing.T) {
-	f := open(t, write(t, parquet.WriteOptions{}, numbers(t, 0, 0)))
+	f := open(t, write(t, parquettest.Options{}, numbers(t, 0, 0)))
 	require.Zero(t, f.Rows())
 	require.Zero(t, mustRead(t, f, parquet.ReadOptions{Fields: ids(4), Schema: numbersSchema()}).NumRows())
 }
 
 func TestAbsentColumns(t *testing.T) {
-	f := open(t, write(t, parquet.WriteOptions{RowGroupRows: 30}, numbers(t, 0, 100)))
+	f := open(t, write(t, parquettest.Options{RowGroupRows: 30}, numbers(t, 0, 100)))
 	wanted := func(nullable bool) *arrow.Schema {
 		return arrow.NewSchema([]arrow.Field{
 			{Name: "new", Type: list(arrow.BinaryTypes.String, true), Nullable: nullable},
@@ -184,7 +183,7 @@ func TestAbsentColumns(t *testing.T) {
 
 func TestBatchesLiveUntilNext(t *testing.T) {
 	all := numbers(t, 0, 1000)
-	f := open(t, write(t, parquet.WriteOptions{RowGroupRows: 300}, all))
+	f := open(t, write(t, parquettest.Options{RowGroupRows: 300}, all))
 	rdr, err := f.Read(t.Context(), parquet.ReadOptions{Fields: ids(4), Schema: numbersSchema(), BatchRows: 100, Memory: allocator(t), Scratch: batch.NewPoison(&batch.Pool{})})
 	require.NoError(t, err)
 	var kept []arrow.RecordBatch
@@ -205,7 +204,7 @@ func TestBatchesLiveUntilNext(t *testing.T) {
 }
 
 func TestEarlyRelease(t *testing.T) {
-	f := open(t, write(t, parquet.WriteOptions{RowGroupRows: 300}, numbers(t, 0, 1000)))
+	f := open(t, write(t, parquettest.Options{RowGroupRows: 300}, numbers(t, 0, 1000)))
 	for nexts := range 5 {
 		rdr, err := f.Read(t.Context(), parquet.ReadOptions{Fields: ids(4), Schema: numbersSchema(), BatchRows: 100, Memory: allocator(t), Parallel: 2})
 		require.NoError(t, err)
@@ -248,7 +247,7 @@ func TestRequests(t *testing.T) {
 		b.Field(2).(*array.Int64Builder).Append(int64(-i))
 		b.Field(3).(*array.Int64Builder).Append(int64(i))
 	}
-	content := write(t, parquet.WriteOptions{RowGroupRows: 1000, Codec: parquet.Uncompressed, Plain: true, PageIndex: true}, b.NewRecordBatch())
+	content := write(t, parquettest.Options{RowGroupRows: 1000, Codec: parquettest.Uncompressed, Plain: true, PageIndex: true}, b.NewRecordBatch())
 	s, f := opened(t, content, nil)
 	require.Equal(t, errstore.Counts{Opens: 1, Open: 1, Reads: 1, Bytes: 64 << 10}, s.Counts(), "one read of the tail")
 
@@ -281,20 +280,20 @@ func TestLongFooterTakesTwoReads(t *testing.T) {
 		b.Field(i).(*array.Int32Builder).AppendValues([]int32{1, 2, 3, 4}, nil)
 	}
 	want := b.NewRecordBatch()
-	content := write(t, parquet.WriteOptions{RowGroupRows: 1, Codec: parquet.Uncompressed, Plain: true}, want)
+	content := write(t, parquettest.Options{RowGroupRows: 1, Codec: parquettest.Uncompressed, Plain: true}, want)
 	s, f := opened(t, content, nil)
 	require.Equal(t, 2, s.Counts().Reads)
 	requireEqual(t, want, mustRead(t, f, parquet.ReadOptions{Fields: ids(300), Schema: want.Schema()}))
 }
 
 func TestForeignFooter(t *testing.T) {
-	a := open(t, write(t, parquet.WriteOptions{}, numbers(t, 0, 10)))
-	_, err := parquet.Open(t.Context(), object(t, write(t, parquet.WriteOptions{}, numbers(t, 0, 1000))), parquet.Options{Footer: a.Footer})
+	a := open(t, write(t, parquettest.Options{}, numbers(t, 0, 10)))
+	_, err := parquet.Open(t.Context(), object(t, write(t, parquettest.Options{}, numbers(t, 0, 1000))), parquet.Options{Footer: a.Footer})
 	require.Equal(t, fault.Corrupt, fault.KindOf(err))
 }
 
 func TestStorageFails(t *testing.T) {
-	content := write(t, parquet.WriteOptions{RowGroupRows: 300, Codec: parquet.Uncompressed}, numbers(t, 0, 1000))
+	content := write(t, parquettest.Options{RowGroupRows: 300, Codec: parquettest.Uncompressed}, numbers(t, 0, 1000))
 	for nth := 1; nth <= 4; nth++ {
 		s, f := opened(t, content, nil)
 		s.Set(errstore.Rule{Nth: nth, Action: errstore.Fail(nil)})
@@ -319,7 +318,7 @@ func TestStorageFails(t *testing.T) {
 }
 
 func TestCancelled(t *testing.T) {
-	s, f := opened(t, write(t, parquet.WriteOptions{RowGroupRows: 300}, numbers(t, 0, 1000)), nil)
+	s, f := opened(t, write(t, parquettest.Options{RowGroupRows: 300}, numbers(t, 0, 1000)), nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	rdr, err := f.Read(ctx, parquet.ReadOptions{Fields: ids(4), Schema: numbersSchema(), Memory: allocator(t)})
 	require.NoError(t, err)
@@ -337,7 +336,7 @@ func TestCancelled(t *testing.T) {
 
 func TestConcurrentReaders(t *testing.T) {
 	all := numbers(t, 0, 3000)
-	f := open(t, write(t, parquet.WriteOptions{RowGroupRows: 500, DecimalAsInteger: true}, all))
+	f := open(t, write(t, parquettest.Options{RowGroupRows: 500, DecimalAsInteger: true}, all))
 	pool := &batch.Pool{}
 	var group errgroup.Group
 	for i := range 8 {
@@ -373,7 +372,7 @@ func TestRowsDoNotDependOnRowGroups(t *testing.T) {
 		parts = append(parts, all.NewSlice(int64(from), int64(min(500, from+90))))
 	}
 	for _, rows := range []int64{23, 90, 499, 500, 0} {
-		f := open(t, write(t, parquet.WriteOptions{RowGroupRows: rows}, parts...))
+		f := open(t, write(t, parquettest.Options{RowGroupRows: rows}, parts...))
 		requireEqual(t, all, mustRead(t, f, parquet.ReadOptions{Fields: ids(4), Schema: numbersSchema(), BatchRows: 64}))
 		require.True(t, slices.IsSortedFunc(f.RowGroups(), func(a, b parquet.RowGroup) int { return int(a.FirstRow - b.FirstRow) }))
 	}

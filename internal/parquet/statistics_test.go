@@ -14,9 +14,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/parquet"
+	"github.com/penstock/penstock/internal/parquet/parquettest"
 )
 
-func statistics(t *testing.T, kind arrow.DataType, values string, opts parquet.WriteOptions) (parquet.Statistics, bool) {
+func statistics(t *testing.T, kind arrow.DataType, values string, opts parquettest.Options) (parquet.Statistics, bool) {
 	t.Helper()
 	sc := arrow.NewSchema([]arrow.Field{{Name: "c", Type: kind, Nullable: true}}, nil)
 	return open(t, write(t, opts, column(t, sc, values))).Statistics(0, 1)
@@ -52,7 +53,7 @@ func TestStatistics(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, integers := range []bool{false, true} {
-				got, ok := statistics(t, c.kind, c.values, parquet.WriteOptions{DecimalAsInteger: integers})
+				got, ok := statistics(t, c.kind, c.values, parquettest.Options{DecimalAsInteger: integers})
 				require.True(t, ok)
 				require.Equal(t, c.lower, got.Lower)
 				require.Equal(t, c.upper, got.Upper)
@@ -67,18 +68,18 @@ func TestStatistics(t *testing.T) {
 }
 
 func TestNoStatistics(t *testing.T) {
-	_, ok := statistics(t, list(arrow.PrimitiveTypes.Int64, true), `[[1]]`, parquet.WriteOptions{})
+	_, ok := statistics(t, list(arrow.PrimitiveTypes.Int64, true), `[[1]]`, parquettest.Options{})
 	require.False(t, ok, "lists")
-	_, ok = statistics(t, arrow.StructOf(arrow.Field{Name: "a", Type: arrow.PrimitiveTypes.Int32}), `[{"a":1}]`, parquet.WriteOptions{})
+	_, ok = statistics(t, arrow.StructOf(arrow.Field{Name: "a", Type: arrow.PrimitiveTypes.Int32}), `[{"a":1}]`, parquettest.Options{})
 	require.False(t, ok, "structs")
-	_, ok = statistics(t, arrow.PrimitiveTypes.Int64, `[1]`, parquet.WriteOptions{NoStatistics: true})
+	_, ok = statistics(t, arrow.PrimitiveTypes.Int64, `[1]`, parquettest.Options{NoStatistics: true})
 	require.False(t, ok, "none in the file")
-	f := open(t, write(t, parquet.WriteOptions{}, numbers(t, 0, 10)))
+	f := open(t, write(t, parquettest.Options{}, numbers(t, 0, 10)))
 	for _, at := range [][2]int{{0, 99}, {1, 1}, {-1, 1}} {
 		_, ok = f.Statistics(at[0], at[1])
 		require.False(t, ok)
 	}
-	got, ok := statistics(t, extensions.NewUUIDType(), `["f79c3e09-677c-4bbd-a479-3f349cb785e7"]`, parquet.WriteOptions{})
+	got, ok := statistics(t, extensions.NewUUIDType(), `["f79c3e09-677c-4bbd-a479-3f349cb785e7"]`, parquettest.Options{})
 	require.True(t, ok)
 	require.Len(t, got.Lower, 16)
 }
@@ -97,7 +98,7 @@ func TestStatisticsOfOldWriters(t *testing.T) {
 		"decimals": {&arrow.Decimal128Type{Precision: 38, Scale: 2}, `["-1.25","3.00"]`, "parquet-cpp version 1.5.1-SNAPSHOT", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, ok := statistics(t, c.kind, c.values, parquet.WriteOptions{CreatedBy: c.by})
+			got, ok := statistics(t, c.kind, c.values, parquettest.Options{CreatedBy: c.by})
 			require.True(t, ok)
 			require.Equal(t, int64(0), got.Nulls)
 			require.Equal(t, c.known, got.Lower != nil && got.Upper != nil, "%v", got)
@@ -110,7 +111,7 @@ func TestStatisticsOfFloats(t *testing.T) {
 	of := func(values ...float64) parquet.Statistics {
 		b := array.NewFloat64Builder(memory.NewGoAllocator())
 		b.AppendValues(values, nil)
-		got, ok := open(t, write(t, parquet.WriteOptions{}, single(sc, b.NewArray()))).Statistics(0, 1)
+		got, ok := open(t, write(t, parquettest.Options{}, single(sc, b.NewArray()))).Statistics(0, 1)
 		require.True(t, ok)
 		require.True(t, got.MayHaveNaN)
 		return got

@@ -11,6 +11,7 @@ import (
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/parquet"
+	"github.com/penstock/penstock/internal/parquet/parquettest"
 )
 
 func list(t arrow.DataType, nullable bool) arrow.DataType {
@@ -85,10 +86,10 @@ func TestTypesRoundTrip(t *testing.T) {
 			t.Run(fmt.Sprintf("%s nullable=%t", name, nullable), func(t *testing.T) {
 				want := c.column(t, nullable)
 				sc := want.Schema()
-				for form, opts := range map[string]parquet.WriteOptions{
+				for form, opts := range map[string]parquettest.Options{
 					"default":  {},
-					"small":    {RowGroupRows: 20, Plain: true, Codec: parquet.Snappy, PageV2: true, PageIndex: true},
-					"integers": {DecimalAsInteger: true, Codec: parquet.Uncompressed, PageBytes: 64},
+					"small":    {RowGroupRows: 20, Plain: true, Codec: parquettest.Snappy, PageV2: true, PageIndex: true},
+					"integers": {DecimalAsInteger: true, Codec: parquettest.Uncompressed, PageBytes: 64},
 				} {
 					f := open(t, write(t, opts, want))
 					require.True(t, f.HasFieldIDs())
@@ -107,7 +108,7 @@ func TestUUIDIsFixed(t *testing.T) {
 	uuid := arrow.NewSchema([]arrow.Field{{Name: "u", Type: extensions.NewUUIDType(), Nullable: true}}, nil)
 	written := table(t, uuid, `[{"u":"f79c3e09-677c-4bbd-a479-3f349cb785e7"},{"u":null}]`)
 	want := arrow.NewSchema([]arrow.Field{{Name: "u", Type: &arrow.FixedSizeBinaryType{ByteWidth: 16}, Nullable: true}}, nil)
-	got := mustRead(t, open(t, write(t, parquet.WriteOptions{}, written)), parquet.ReadOptions{Fields: []int{1}, Schema: want})
+	got := mustRead(t, open(t, write(t, parquettest.Options{}, written)), parquet.ReadOptions{Fields: []int{1}, Schema: want})
 	require.True(t, got.Schema().Equal(want))
 	requireEqual(t, table(t, want, `[{"u":"95w+CWd8S72keT80nLeF5w=="},{"u":null}]`), got)
 }
@@ -136,7 +137,7 @@ func TestConforms(t *testing.T) {
 				return column(t, sc, values)
 			}
 			want := rows(c.want, c.wantJSON)
-			f := open(t, write(t, parquet.WriteOptions{}, rows(c.stored, c.storedJSON)))
+			f := open(t, write(t, parquettest.Options{}, rows(c.stored, c.storedJSON)))
 			got := mustRead(t, f, parquet.ReadOptions{Fields: []int{1}, Schema: want.Schema()})
 			require.True(t, got.Schema().Equal(want.Schema()), "%s", got.Schema())
 			requireEqual(t, want, got)
@@ -174,7 +175,7 @@ func TestRefusedTypes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			stored := arrow.NewSchema([]arrow.Field{{Name: "c", Type: c.stored, Nullable: true}}, nil)
-			f := open(t, write(t, parquet.WriteOptions{}, column(t, stored, `[null]`)))
+			f := open(t, write(t, parquettest.Options{}, column(t, stored, `[null]`)))
 			want := arrow.NewSchema([]arrow.Field{{Name: "c", Type: c.want, Nullable: true}}, nil)
 			_, err := f.Read(t.Context(), parquet.ReadOptions{Fields: []int{1}, Schema: want})
 			require.ErrorContains(t, err, c.message)
@@ -188,7 +189,7 @@ func TestNanosThatMicrosCannotSay(t *testing.T) {
 	kind := func(unit arrow.TimeUnit) *arrow.Schema {
 		return arrow.NewSchema([]arrow.Field{{Name: "c", Type: &arrow.TimestampType{Unit: unit}, Nullable: true}}, nil)
 	}
-	f := open(t, write(t, parquet.WriteOptions{}, column(t, kind(arrow.Nanosecond), `[1000,1001]`)))
+	f := open(t, write(t, parquettest.Options{}, column(t, kind(arrow.Nanosecond), `[1000,1001]`)))
 	_, err := read(t, f, parquet.ReadOptions{Fields: []int{1}, Schema: kind(arrow.Microsecond)})
 	require.Equal(t, fault.Invalid, fault.KindOf(err), "%v", err)
 	require.ErrorContains(t, err, "1001")
@@ -214,8 +215,8 @@ func TestRequiredColumnWithNulls(t *testing.T) {
 			stored := arrow.NewSchema([]arrow.Field{{Name: "c", Type: c.stored, Nullable: true}}, nil)
 			want := arrow.NewSchema([]arrow.Field{{Name: "c", Type: c.want, Nullable: c.nullable}}, nil)
 			opts := parquet.ReadOptions{Fields: []int{1}, Schema: want}
-			requireEqual(t, column(t, want, c.values), mustRead(t, open(t, write(t, parquet.WriteOptions{}, column(t, stored, c.values))), opts))
-			_, err := read(t, open(t, write(t, parquet.WriteOptions{}, column(t, stored, c.broken))), opts)
+			requireEqual(t, column(t, want, c.values), mustRead(t, open(t, write(t, parquettest.Options{}, column(t, stored, c.values))), opts))
+			_, err := read(t, open(t, write(t, parquettest.Options{}, column(t, stored, c.broken))), opts)
 			require.ErrorContains(t, err, "has nulls")
 			require.Equal(t, fault.Corrupt, fault.KindOf(err))
 			require.Equal(t, location, fault.As(err).File)

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/batch"
-	"github.com/penstock/penstock/internal/parquet"
+	"github.com/penstock/penstock/internal/parquet/parquettest"
 )
 
 // TestWritingNeedsNoClearedMemory writes the same rows through memory that is
@@ -29,8 +29,8 @@ func TestWritingNeedsNoClearedMemory(t *testing.T) {
 	mem := batch.NewPoison(&batch.Pool{}) // one for all: what one file leaves, the next gets
 	for name, rows := range batches {
 		for i := range 8 {
-			opts := parquet.WriteOptions{
-				Codec: parquet.Codec(i % 5), Plain: i&1 != 0, PageV2: i&2 != 0, PageIndex: i&4 != 0,
+			opts := parquettest.Options{
+				Codec: parquettest.Codec(i % 5), Plain: i&1 != 0, PageV2: i&2 != 0, PageIndex: i&4 != 0,
 				DecimalAsInteger: i%3 == 1, NoStatistics: i == 6, PageBytes: 512, RowGroupRows: 2000,
 			}
 			want := write(t, opts, rows)

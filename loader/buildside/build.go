@@ -7,6 +7,7 @@ import (
 	"github.com/penstock/penstock/internal/digest"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/joiner"
+	"github.com/penstock/penstock/joiner/spill"
 )
 
 // build makes the group's build side: in memory if it fits, else on local disk.
@@ -49,8 +50,7 @@ func (g *group) onDisk(ctx context.Context) (built, error) {
 	if !g.divisible() {
 		return g.slice(ctx, g.rows(), g.memory)
 	}
-	how := joiner.Spilling{Disk: g.pool.options.Disk, Bytes: g.memory}
-	parts, err := joiner.Divide(ctx, g.rows(), joiner.Divider{Parts: g.division.of, Of: g.division.divide}, g.pool.joining(), how)
+	parts, err := spill.Divide(ctx, g.rows(), spill.Divider{Parts: g.division.of, Of: g.division.divide}, g.pool.spilling(g.memory))
 	if err != nil {
 		return built{}, fault.Op(err, "divide %s on local disk", g.input.Name)
 	}
@@ -61,8 +61,7 @@ func (g *group) onDisk(ctx context.Context) (built, error) {
 // slice writes rows of the group to local disk, which are expected to take so
 // many bytes in memory.
 func (g *group) slice(ctx context.Context, rows joiner.Input, bytes int64) (built, error) {
-	how := joiner.Spilling{Disk: g.pool.options.Disk, Bytes: bytes}
-	s, err := joiner.Spill(ctx, rows, g.input.Spec, g.pool.joining(), how)
+	s, err := spill.Slice(ctx, rows, g.input.Spec, g.pool.spilling(bytes))
 	if err != nil {
 		return built{}, err
 	}
@@ -72,7 +71,7 @@ func (g *group) slice(ctx context.Context, rows joiner.Input, bytes int64) (buil
 
 // buildPart returns what the reference's range needs of a divided group, with a
 // reference.
-func (r *Reference) buildPart(ctx context.Context, parts *joiner.Parts) (built, error) {
+func (r *Reference) buildPart(ctx context.Context, parts *spill.Parts) (built, error) {
 	g := r.group
 	_, b, _ := bucketOf(g.input, g.input.Plan.Splits[r.at.Split])
 	if r.part == nil {

@@ -59,7 +59,7 @@ func (g *group) divisible() bool {
 	return len(d.served) > 1 || len(d.served) == 1 && g.memory <= g.pool.options.Budget.Limit()
 }
 
-// divide is the Of of a joiner.Divider. It keeps the rows of every bucket: other
+// divide is the Of of a spill.Divider. It keeps the rows of every bucket: other
 // streams may have splits where this one has none.
 func (d *division) divide(keys []arrow.Array, parts []int32) error {
 	return resolve.Buckets(parts, keys[d.key], d.of)

@@ -6,6 +6,7 @@ import (
 	"github.com/penstock/penstock/cache"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/joiner"
+	"github.com/penstock/penstock/joiner/spill"
 )
 
 // Options are what a Pool works with.
@@ -14,7 +15,7 @@ type Options struct {
 	Memory memory.Allocator // of their rows
 	// Disk makes a store on local disk for what is named; nil: rows that do not
 	// fit in memory are Exhausted.
-	Disk func(what string) (joiner.Store, error)
+	Disk func(what string) (spill.Store, error)
 }
 
 // Pool holds the build sides that the streams of a loader have in common. It
@@ -32,10 +33,16 @@ func (p *Pool) joining() joiner.Options {
 	return joiner.Options{Memory: p.options.Memory, Budget: p.options.Budget}
 }
 
+// spilling says the same of rows on local disk that are expected to take so
+// many bytes in memory.
+func (p *Pool) spilling(bytes int64) spill.Options {
+	return spill.Options{Options: p.joining(), Disk: p.options.Disk, ExpectedBytes: bytes}
+}
+
 // built is one of
 //   - *joiner.BuildSide: the rows of a file group, or of its part, in memory;
-//   - *joiner.Sliced: the same on local disk;
-//   - *joiner.Parts: the rows of a group on local disk, divided into parts.
+//   - *spill.Sliced: the same on local disk;
+//   - *spill.Parts: the rows of a group on local disk, divided into parts.
 type built struct {
 	counted
 	size cache.Size
@@ -51,5 +58,5 @@ type counted interface {
 func (b built) Size() cache.Size { return b.size }
 
 func inMemory(s *joiner.BuildSide) built { return built{s, cache.Size{Memory: max(1, s.Bytes())}} }
-func sliced(s *joiner.Sliced) built      { return built{s, cache.Size{Disk: max(1, s.Spilled())}} }
-func divided(p *joiner.Parts) built      { return built{p, cache.Size{Disk: max(1, p.Bytes())}} }
+func sliced(s *spill.Sliced) built      { return built{s, cache.Size{Disk: max(1, s.Spilled())}} }
+func divided(p *spill.Parts) built      { return built{p, cache.Size{Disk: max(1, p.Bytes())}} }

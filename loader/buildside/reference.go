@@ -6,6 +6,7 @@ import (
 	"github.com/penstock/penstock/cache"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/joiner"
+	"github.com/penstock/penstock/joiner/spill"
 	"github.com/penstock/penstock/loader/plan"
 )
 
@@ -16,7 +17,7 @@ type Reference struct {
 	at      plan.Range
 	ahead   *ahead             // its build side is being built ahead; nil if not
 	part    *cache.Need[built] // of the range's bucket, where the group was divided; nil if not
-	sliced  *joiner.Sliced     // what the range is joined with, if that is sliced; the pool keeps it
+	sliced  *spill.Sliced     // what the range is joined with, if that is sliced; the pool keeps it
 	spilled int64              // bytes that it had written when the reference got it
 }
 
@@ -108,14 +109,14 @@ func (r *Reference) probeable(ctx context.Context) (joiner.Probeable, error) {
 	if err != nil {
 		return nil, err
 	}
-	if parts, ok := made.counted.(*joiner.Parts); ok {
+	if parts, ok := made.counted.(*spill.Parts); ok {
 		made, err = r.buildPart(ctx, parts)
 		parts.Release() // the pool keeps them
 		if err != nil {
 			return nil, err
 		}
 	}
-	if s, ok := made.counted.(*joiner.Sliced); ok {
+	if s, ok := made.counted.(*spill.Sliced); ok {
 		return r.probeSliced(s), nil
 	}
 	side := made.counted.(*joiner.BuildSide)
@@ -127,7 +128,7 @@ func (r *Reference) probeable(ctx context.Context) (joiner.Probeable, error) {
 
 // probeSliced returns a sliced build side as the range's join asks it. It takes
 // the caller's reference.
-func (r *Reference) probeSliced(s *joiner.Sliced) joiner.Probeable {
+func (r *Reference) probeSliced(s *spill.Sliced) joiner.Probeable {
 	defer s.Release()
 	if r.sliced == nil {
 		r.sliced, r.spilled = s, s.Spilled()

@@ -12,7 +12,7 @@ type Dataset struct {
 	Name     string // from the config file; empty when given inline
 	Training Training
 	Key      []string  // columns of the join key; default of every staging entry; not empty if set
-	Staging  []Staging // in the order of the joins; at most MaxStaging
+	Staging  []Staging // in the order of the joins; at most maxStaging
 }
 
 // Defaults returns the dataset with every unset field at its default, as

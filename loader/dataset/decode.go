@@ -15,11 +15,12 @@ import (
 // it returns after a fault is of no use.
 type decoder struct {
 	faults []fault.Field
-	more   int            // faults beyond MaxFaults
+	most   int            // faults that are told one by one
+	more   int            // faults beyond those
 	lines  map[string]int // where each path of a YAML text stands
 }
 
-func newDecoder() *decoder { return &decoder{lines: map[string]int{}} }
+func newDecoder() *decoder { return &decoder{most: maxFaults, lines: map[string]int{}} }
 
 // err returns all faults as one Invalid error, nil if there are none.
 func (d *decoder) err() error {
@@ -33,15 +34,12 @@ func (d *decoder) err() error {
 // add records a fault, and the line where its field stands, if that is known
 // or can be found.
 func (d *decoder) add(line int, f fault.Field) {
-	if len(d.faults) == MaxFaults {
+	if len(d.faults) == d.most {
 		d.more++
 		return
 	}
-	if line == 0 {
-		line = d.line(f.Field)
-	}
-	if line > 0 {
-		f.Message += fmt.Sprintf(" (line %d)", line)
+	if f.Line = line; line == 0 {
+		f.Line = d.line(f.Field)
 	}
 	d.faults = append(d.faults, f)
 }
@@ -64,8 +62,8 @@ func (d *decoder) failAt(line int, path, format string, args ...any) {
 	d.add(line, fault.Field{Field: path, Message: fmt.Sprintf(format, args...)})
 }
 
-func (d *decoder) tooLarge(path string) {
-	d.fail(path, "values are nested more than %d deep, or there are more than %d of them", maxDepth, maxNodes)
+func (d *decoder) tooLarge(path string, most int) {
+	d.fail(path, "values are nested more than %d deep, or there are more than %d of them", maxDepth, most)
 }
 
 // sound says whether nothing at or below the paths has a fault, so that rules
@@ -175,7 +173,7 @@ func (d *decoder) short(at place, limit int) string {
 func isControl(r rune) bool { return r < ' ' || r == 0x7f }
 
 // name decodes the name of a column, ref or staging table.
-func (d *decoder) name(at place) string { return d.short(at, MaxName) }
+func (d *decoder) name(at place) string { return d.short(at, maxName) }
 
 // whole decodes a whole number within limits, both included.
 func (d *decoder) whole(at place, least, greatest int64) int64 {

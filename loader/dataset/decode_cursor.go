@@ -24,7 +24,7 @@ func (d *decoder) cursors(at place) Cursors {
 	if len(at.items) == 0 {
 		d.fail(at.path, "the list has no cursor; leave the field out to read from the start")
 	}
-	return list(d, at, MaxLanes, (*decoder).cursor)
+	return list(d, at, maxLanes, (*decoder).cursor)
 }
 
 // cursor decodes a cursor of this version. One of another version is told so,
@@ -49,12 +49,12 @@ func (d *decoder) cursor(at place) Cursor {
 		{name: "shuffle", read: func(d *decoder, at place, c *Cursor) { c.Shuffle = d.shuffle(at) }},
 		{name: "seed", read: func(d *decoder, at place, c *Cursor) { c.Seed = d.whole(at, minInt64, maxInt64) }},
 		{name: "epoch", read: func(d *decoder, at place, c *Cursor) { c.Epoch = d.whole(at, minInt64, maxInt64) }},
-		{name: "lanes", read: func(d *decoder, at place, c *Cursor) { c.Lanes = int(d.whole(at, 1, MaxLanes)) }},
+		{name: "lanes", read: func(d *decoder, at place, c *Cursor) { c.Lanes = int(d.whole(at, 1, maxLanes)) }},
 		{name: "pin", read: func(d *decoder, at place, c *Cursor) { c.Pin = d.pin(at) }},
 		{name: "shard", read: func(d *decoder, at place, c *Cursor) { c.Shard = d.cursorShard(at) }},
 		{name: "step", read: func(d *decoder, at place, c *Cursor) { c.Step = d.whole(at, 0, maxInt64) }},
 		{name: "rows", read: func(d *decoder, at place, c *Cursor) { c.Rows = d.whole(at, 0, maxInt64) }},
-		{name: "at", read: func(d *decoder, at place, c *Cursor) { c.At = list(d, at, MaxLanes, (*decoder).position) }},
+		{name: "at", read: func(d *decoder, at place, c *Cursor) { c.At = list(d, at, maxLanes, (*decoder).position) }},
 	}), sample))
 	if d.sound(at.path) {
 		d.checkAt(at, out)
@@ -86,7 +86,7 @@ func (d *decoder) planText(at place, limit int) string {
 func (d *decoder) position(at place) Position {
 	var out Position
 	object(d, at, &out, must([]field[Position]{
-		{name: "lane", read: func(d *decoder, at place, p *Position) { p.Lane = int(d.whole(at, 0, MaxLanes-1)) }},
+		{name: "lane", read: func(d *decoder, at place, p *Position) { p.Lane = int(d.whole(at, 0, maxLanes-1)) }},
 		{name: "split", read: func(d *decoder, at place, p *Position) { p.Range = int(d.whole(at, 0, maxInt32)) }},
 		{name: "row", read: func(d *decoder, at place, p *Position) { p.Row = d.whole(at, 0, maxInt64) }},
 	}))
@@ -125,14 +125,14 @@ func (d *decoder) pin(at place) Pin {
 }
 
 func (d *decoder) stagingPins(at place, into map[string]TablePin) {
-	if at.kind != kindObject || len(at.members) > MaxStaging {
-		d.fail(at.path, "must be an object of at most %d tables by their names", MaxStaging)
+	if at.kind != kindObject || len(at.members) > maxStaging {
+		d.fail(at.path, "must be an object of at most %d tables by their names", maxStaging)
 		return
 	}
 	for _, m := range at.members {
 		p := at.member(m)
-		if m.name == "" || len(m.name) > MaxName || strings.ContainsFunc(m.name, isControl) {
-			d.fail(p.path, "a staging table's name has 1 to %d bytes and no control characters", MaxName)
+		if m.name == "" || len(m.name) > maxName || strings.ContainsFunc(m.name, isControl) {
+			d.fail(p.path, "a staging table's name has 1 to %d bytes and no control characters", maxName)
 		}
 		into[m.name] = d.tablePin(p)
 	}

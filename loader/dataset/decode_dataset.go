@@ -17,8 +17,8 @@ const mainBranch = "main"
 
 // named decodes a dataset of a config file.
 func (d *decoder) named(name string, at place) Dataset {
-	if name == "" || len(name) > MaxName || strings.ContainsFunc(name, isControl) {
-		d.fail(at.path, "a dataset's name has 1 to %d bytes and no control characters", MaxName)
+	if name == "" || len(name) > maxName || strings.ContainsFunc(name, isControl) {
+		d.fail(at.path, "a dataset's name has 1 to %d bytes and no control characters", maxName)
 	}
 	out := d.dataset(at)
 	out.Name = name
@@ -32,7 +32,7 @@ func (d *decoder) dataset(at place) Dataset {
 		{name: "training", must: true, read: func(d *decoder, at place, out *Dataset) { out.Training = d.training(at) }},
 		{name: "key", read: func(d *decoder, at place, out *Dataset) { out.Key = d.key(at) }},
 		{name: "staging", read: func(d *decoder, at place, out *Dataset) {
-			out.Staging = list(d, at, MaxStaging, (*decoder).staging)
+			out.Staging = list(d, at, maxStaging, (*decoder).staging)
 		}},
 	})
 	if len(out.Staging) == 0 {
@@ -184,7 +184,7 @@ func (d *decoder) prefix(at place) string {
 
 // key decodes the names of key columns that both tables have.
 func (d *decoder) key(at place) []string {
-	names := list(d, at, MaxKeys, (*decoder).name)
+	names := list(d, at, maxKeys, (*decoder).name)
 	if at.kind == kindList && len(at.items) == 0 {
 		d.fail(at.path, "must name at least one column")
 	}
@@ -202,15 +202,15 @@ func (d *decoder) keyPairs(at place) []KeyPair {
 	if at.kind != kindObject {
 		return samePairs(d.key(at))
 	}
-	if len(at.members) == 0 || len(at.members) > MaxKeys {
-		d.fail(at.path, "must have 1 to %d columns, not %d", MaxKeys, len(at.members))
+	if len(at.members) == 0 || len(at.members) > maxKeys {
+		d.fail(at.path, "must have 1 to %d columns, not %d", maxKeys, len(at.members))
 		return nil
 	}
 	var pairs []KeyPair
 	for _, m := range at.members {
 		p := KeyPair{Training: m.name, Staging: d.name(at.member(m))}
-		if p.Training == "" || len(p.Training) > MaxName || strings.ContainsFunc(p.Training, isControl) {
-			d.fail(at.member(m).path, "a column's name has 1 to %d bytes and no control characters", MaxName)
+		if p.Training == "" || len(p.Training) > maxName || strings.ContainsFunc(p.Training, isControl) {
+			d.fail(at.member(m).path, "a column's name has 1 to %d bytes and no control characters", maxName)
 		}
 		if slices.ContainsFunc(pairs, func(o KeyPair) bool { return o.Staging == p.Staging }) {
 			d.fail(at.member(m).path, "%q is a key column already", p.Staging)
@@ -228,7 +228,7 @@ func samePairs(names []string) []KeyPair {
 	return pairs
 }
 
-func (d *decoder) columns(at place) []Column { return list(d, at, MaxColumns, (*decoder).column) }
+func (d *decoder) columns(at place) []Column { return list(d, at, maxColumns, (*decoder).column) }
 
 // column decodes a column: its name, or an object to rename or shape it.
 func (d *decoder) column(at place) Column {

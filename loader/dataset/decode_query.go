@@ -45,7 +45,7 @@ func queryFields() []field[Query] {
 		{name: "shuffle", read: func(d *decoder, at place, out *Query) { out.Shuffle = d.shuffle(at) }},
 		{name: "seed", read: func(d *decoder, at place, out *Query) { out.Seed = d.whole(at, minInt64, maxInt64) }},
 		{name: "epoch", read: func(d *decoder, at place, out *Query) { out.Epoch = d.whole(at, minInt64, maxInt64) }},
-		{name: "lanes", read: func(d *decoder, at place, out *Query) { out.Lanes = int(d.whole(at, 1, MaxLanes)) }},
+		{name: "lanes", read: func(d *decoder, at place, out *Query) { out.Lanes = int(d.whole(at, 1, maxLanes)) }},
 	}
 }
 
@@ -53,7 +53,7 @@ func queryFields() []field[Query] {
 func readingFields() []field[Query] {
 	return []field[Query]{
 		{name: "shard", read: func(d *decoder, at place, out *Query) { out.Shard = d.shard(at, AllShards) }},
-		{name: "batch_rows", read: func(d *decoder, at place, out *Query) { out.BatchRows = int(d.whole(at, 1, MaxBatchRows)) }},
+		{name: "batch_rows", read: func(d *decoder, at place, out *Query) { out.BatchRows = int(d.whole(at, 1, maxBatchRows)) }},
 		{name: "tail", read: func(d *decoder, at place, out *Query) { out.Tail = choice(d, at, []Tail{TailKeep, TailDrop}) }},
 		{name: "count", read: func(d *decoder, at place, out *Query) {
 			out.Count = choice(d, at, []Count{CountEstimate, CountExact})
@@ -95,8 +95,8 @@ func (d *decoder) shuffle(at place) Shuffle {
 func (d *decoder) shard(at place, unset int) Shard {
 	out := Shard{Index: unset, Of: 1}
 	object(d, at, &out, []field[Shard]{
-		{name: "index", read: func(d *decoder, at place, out *Shard) { out.Index = int(d.whole(at, 0, MaxLanes)) }},
-		{name: "of", read: func(d *decoder, at place, out *Shard) { out.Of = int(d.whole(at, 1, MaxLanes)) }},
+		{name: "index", read: func(d *decoder, at place, out *Shard) { out.Index = int(d.whole(at, 0, maxLanes)) }},
+		{name: "of", read: func(d *decoder, at place, out *Shard) { out.Of = int(d.whole(at, 1, maxLanes)) }},
 	})
 	if d.sound(at.path) && out.Index >= out.Of {
 		d.fail(join(at.path, "index"), "shard %d is outside of the %d shards; the last one is %d", out.Index, out.Of, out.Of-1)
@@ -115,10 +115,10 @@ func (d *decoder) checkSteps(at place, given, q Query) {
 		switch {
 		case given.Lanes == 0 && len(q.Cursor) > 0:
 			message += "the lanes are the cursor's: resume with a number of shards that divides them"
-		case more <= MaxLanes:
+		case more <= maxLanes:
 			message += fmt.Sprintf("set lanes to a multiple of %d, such as %d", q.Shard.Of, more)
 		default:
-			message += fmt.Sprintf("set lanes to %d", MaxLanes/q.Shard.Of*q.Shard.Of)
+			message += fmt.Sprintf("set lanes to %d", maxLanes/q.Shard.Of*q.Shard.Of)
 		}
 		d.fail(join(at.path, "shard")+".of", "%s", message)
 		return
@@ -126,7 +126,7 @@ func (d *decoder) checkSteps(at place, given, q Query) {
 	perStep := q.Lanes / q.Shard.Of
 	if d.sound(join(at.path, "batch_rows")) && q.BatchRows%perStep != 0 {
 		nearest := max(1, (q.BatchRows+perStep/2)/perStep) * perStep
-		if nearest > MaxBatchRows {
+		if nearest > maxBatchRows {
 			nearest -= perStep
 		}
 		d.fail(join(at.path, "batch_rows"), "%d rows cannot be divided among the %d lanes of a shard; use a multiple of %d, such as %d",

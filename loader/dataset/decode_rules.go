@@ -33,7 +33,7 @@ func (d *decoder) orderBy(at place) []OrderBy {
 	if at.kind == kindText {
 		return []OrderBy{d.order(at)}
 	}
-	out := list(d, at, MaxKeys, (*decoder).order)
+	out := list(d, at, maxKeys, (*decoder).order)
 	if at.kind == kindList && len(out) == 0 {
 		d.fail(at.path, "must name at least one column; leave the field out for the order of files")
 	}
@@ -55,9 +55,9 @@ const (
 // order decodes a column, "column desc", or {column, order}.
 func (d *decoder) order(at place) OrderBy {
 	if at.kind == kindText {
-		column, word := directed(d.short(at, MaxName+len(" "+descending)))
-		if len(column) > MaxName {
-			d.fail(at.path, "has %d bytes, the limit is %d", len(column), MaxName)
+		column, word := directed(d.short(at, maxName+len(" "+descending)))
+		if len(column) > maxName {
+			d.fail(at.path, "has %d bytes, the limit is %d", len(column), maxName)
 		}
 		return OrderBy{Column: column, Descending: word == descending}
 	}
@@ -111,15 +111,15 @@ func (d *decoder) defaults(at place) []Default {
 		d.fail(at.path, "must be an object from columns to values, not %s", at.kind)
 		return nil
 	}
-	if len(at.members) == 0 || len(at.members) > MaxColumns {
-		d.fail(at.path, "must have 1 to %d columns, not %d", MaxColumns, len(at.members))
+	if len(at.members) == 0 || len(at.members) > maxColumns {
+		d.fail(at.path, "must have 1 to %d columns, not %d", maxColumns, len(at.members))
 		return nil
 	}
 	var out []Default
 	for _, m := range at.members {
 		p := at.member(m)
-		if m.name == "" || len(m.name) > MaxName || strings.ContainsFunc(m.name, isControl) {
-			d.fail(p.path, "a column's name has 1 to %d bytes and no control characters", MaxName)
+		if m.name == "" || len(m.name) > maxName || strings.ContainsFunc(m.name, isControl) {
+			d.fail(p.path, "a column's name has 1 to %d bytes and no control characters", maxName)
 		}
 		out = append(out, Default{Column: m.name, Value: d.value(p)})
 	}

@@ -22,8 +22,16 @@ func TestEveryFaultIsToldAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, decode := range map[string]func([]byte) error{
 		"bad.yaml": func(text []byte) error {
-			_, err := dataset.DatasetsFromYAML(document(t, string(text)))
-			return err
+			datasets := &yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{{Kind: yaml.ScalarNode, Value: "datasets"}, document(t, string(text)).Content[0]}}
+			_, faults := dataset.FileFromYAML(datasets, nil)
+			for i, f := range faults {
+				faults[i].Field = strings.TrimPrefix(strings.TrimPrefix(f.Field, "datasets"), ".")
+			}
+			return fault.Fields(faults)
+		},
+		"bad-file.yaml": func(text []byte) error {
+			_, faults := dataset.FileFromYAML(document(t, string(text)), []string{"listen", "drain"})
+			return fault.Fields(faults)
 		},
 		"bad.json": func(text []byte) error {
 			_, err := dataset.ParseQuery(text)

@@ -50,8 +50,8 @@ func parse[T any](text []byte, what string, decode func(*decoder, place) T) (T, 
 
 // json turns a JSON text into a tree; nil if it is none.
 func (d *decoder) json(text []byte, what string) *node {
-	if len(text) > MaxBytes {
-		d.fail("", "the %s has %d bytes, the limit is %d", what, len(text), MaxBytes)
+	if len(text) > maxBytes {
+		d.fail("", "the %s has %d bytes, the limit is %d", what, len(text), maxBytes)
 		return nil
 	}
 	if !utf8.Valid(text) {
@@ -108,7 +108,7 @@ func (r *jsonReader) value(path string, depth int) *node {
 		return r.broken(path, err)
 	case depth > maxDepth || r.nodes > maxNodes:
 		r.stop = true
-		r.tooLarge(path)
+		r.tooLarge(path, maxNodes)
 		return &node{}
 	}
 	switch t := token.(type) {

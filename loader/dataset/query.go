@@ -20,9 +20,9 @@ type Query struct {
 	Shuffle   Shuffle
 	Seed      int64
 	Epoch     int64
-	Lanes     int   // 0: the cursor's, without one Shard.Of; a multiple of Shard.Of, at most MaxLanes
+	Lanes     int   // 0: the cursor's, without one Shard.Of; a multiple of Shard.Of, at most maxLanes
 	Shard     Shard // zero: that of a single cursor; without one, all of one
-	BatchRows int   // 0: the largest multiple of the lanes of a shard not above DefaultBatchRows
+	BatchRows int   // 0: the largest multiple of the lanes of a shard not above defaultBatchRows
 	Tail      Tail
 	Count     Count
 	Wire      Wire
@@ -125,8 +125,8 @@ type Shard struct {
 	Of    int `json:"of"`    // at least 1
 }
 
-// DefaultBatchRows bounds the batch size that is chosen when a query names none.
-const DefaultBatchRows = 8192
+// defaultBatchRows bounds the batch size that is chosen when a query names none.
+const defaultBatchRows = 8192
 
 // Defaults returns the query with every unset field at its default, as
 // decoding leaves it: Lanes and Snapshots are the cursor's where there is one,
@@ -164,7 +164,7 @@ func (q Query) Defaults() Query {
 	}
 	if q.BatchRows == 0 {
 		perStep := max(1, q.Lanes/q.Shard.Of)
-		q.BatchRows = max(perStep, DefaultBatchRows/perStep*perStep)
+		q.BatchRows = max(perStep, defaultBatchRows/perStep*perStep)
 	}
 	return q
 }

@@ -30,6 +30,7 @@ func (k kind) String() string {
 type node struct {
 	kind    kind
 	text    string    // of a bool, a number or text
+	written string    // what stands in the file, of a single value in YAML
 	line    int       // where it begins, 1-based; 0 where lines say nothing (JSON)
 	items   []*node   // of a list
 	members []*member // of an object, in the order written, names unique

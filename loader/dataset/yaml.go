@@ -9,43 +9,24 @@ import (
 )
 
 // FromYAML decodes one dataset of a config file: the value under its name.
-// The faults' fields are paths inside the dataset, as "staging[0].key", and
-// their messages end with the line.
+// The faults' fields are paths inside the dataset, as "staging[0].key".
 func FromYAML(name string, value *yaml.Node) (Dataset, error) {
 	d := newDecoder()
-	out := d.named(name, d.yaml(value))
+	out := d.named(name, d.yaml(value, 0, maxNodes))
 	if err := d.err(); err != nil {
 		return Dataset{}, fault.Op(err, "read dataset %s", name)
 	}
 	return out, nil
 }
 
-// DatasetsFromYAML decodes the datasets of a config file, a mapping from name
-// to dataset, in the order written. The faults' fields begin with the name:
-// "homefeed.staging[0].key".
-func DatasetsFromYAML(value *yaml.Node) ([]Dataset, error) {
-	d := newDecoder()
-	at := d.yaml(value)
-	if at.kind != kindObject {
-		d.fail(at.path, "must be a mapping from names to datasets, not %s", at.kind)
-	}
-	var out []Dataset
-	for _, m := range at.members {
-		out = append(out, d.named(m.name, at.member(m)))
-	}
-	if err := d.err(); err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-// yaml turns a YAML value into a tree.
-func (d *decoder) yaml(value *yaml.Node) place {
-	r := yamlReader{decoder: d}
+// yaml turns a YAML value that stands so deep, which is a document or a part of
+// one, into a tree of at most so many nodes.
+func (d *decoder) yaml(value *yaml.Node, depth, most int) place {
+	r := yamlReader{decoder: d, most: most}
 	if value != nil && value.Kind == yaml.DocumentNode && len(value.Content) > 0 {
 		value = value.Content[0]
 	}
-	return place{r.value("", value, 0), ""}
+	return place{r.value("", value, depth), ""}
 }
 
 // yamlReader follows aliases, so it counts what it makes: a short text can
@@ -53,6 +34,7 @@ func (d *decoder) yaml(value *yaml.Node) place {
 type yamlReader struct {
 	*decoder
 	nodes int
+	most  int  // nodes
 	stop  bool // too deep or too large: told, and nothing after it is read
 }
 
@@ -61,9 +43,9 @@ func (r *yamlReader) value(path string, y *yaml.Node, depth int) *node {
 		return &node{}
 	}
 	r.lines[path] = y.Line
-	if r.nodes++; depth > maxDepth || r.nodes > maxNodes {
+	if r.nodes++; depth > maxDepth || r.nodes > r.most {
 		r.stop = true
-		r.tooLarge(path)
+		r.tooLarge(path, r.most)
 		return &node{}
 	}
 	switch y.Kind {
@@ -132,7 +114,7 @@ func (r *yamlReader) merge(path string, from, n *node) {
 }
 
 func (r *yamlReader) scalar(path string, y *yaml.Node) *node {
-	n := &node{kind: kindText, text: y.Value, line: y.Line}
+	n := &node{kind: kindText, text: y.Value, written: y.Value, line: y.Line}
 	switch tag := y.ShortTag(); tag {
 	case "!!str", "!!merge":
 	case "!!null":

@@ -18,6 +18,7 @@ import (
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/parquet"
+	"github.com/penstock/penstock/internal/parquet/parquettest"
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/internal/store/errstore"
 	"github.com/penstock/penstock/loader/scan"
@@ -250,7 +251,7 @@ func TestFootersOfOtherFiles(t *testing.T) {
 	}{{"first", 1200, 60}, {"second", 2400, 60}, {"second", 3600, 120}} {
 		r := newRig(t)
 		r.table.Pin.UUID = c.table
-		f := r.add(makeRows(c.from, c.rows, bucket.Null), bucket.Null, parquet.WriteOptions{Codec: parquet.Uncompressed})
+		f := r.add(makeRows(c.from, c.rows, bucket.Null), bucket.Null, parquettest.Options{Codec: parquettest.Uncompressed})
 		lengths[f.Bytes]++
 		source := r.source()
 		source.Filter = r.filter(fmt.Sprintf("id >= %d", c.from))

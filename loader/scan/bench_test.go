@@ -16,7 +16,7 @@ import (
 
 	"github.com/penstock/penstock/internal/bucket"
 	"github.com/penstock/penstock/internal/expr"
-	"github.com/penstock/penstock/internal/parquet"
+	"github.com/penstock/penstock/internal/parquet/parquettest"
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
@@ -129,7 +129,7 @@ func onDisk(b *testing.B, rows arrow.RecordBatch, files int) plan.Source {
 		rdr, err := array.NewRecordReader(part.Schema(), []arrow.RecordBatch{part})
 		require.NoError(b, err)
 		var content bytes.Buffer
-		_, err = parquet.Write(&content, rdr, parquet.WriteOptions{FieldIDs: ids})
+		err = parquettest.Write(&content, rdr, parquettest.Options{FieldIDs: ids})
 		require.NoError(b, err)
 		path := filepath.Join(dir, fmt.Sprintf("%d.parquet", i))
 		require.NoError(b, os.WriteFile(path, content.Bytes(), 0o600))

@@ -18,6 +18,7 @@ import (
 	"github.com/penstock/penstock/internal/bucket"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/parquet"
+	"github.com/penstock/penstock/internal/parquet/parquettest"
 	"github.com/penstock/penstock/internal/store/errstore"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/plan"
@@ -63,7 +64,7 @@ func ints[T int32 | int64](n int) arrow.Array {
 // first come, then an error that names table and file, never an end.
 func TestFaultyFiles(t *testing.T) {
 	t.Parallel()
-	plain := parquet.WriteOptions{Codec: parquet.Snappy, Plain: true}
+	plain := parquettest.Options{Codec: parquettest.Snappy, Plain: true}
 	for name, c := range map[string]struct {
 		kind  fault.Kind
 		text  string
@@ -83,7 +84,7 @@ func TestFaultyFiles(t *testing.T) {
 		"more rows in the manifest":  {kind: fault.Corrupt, text: "footer counts 5 rows, the manifest 6", make: func(r *rig) { r.grow(5, 5, 1).Rows = 6 }},
 		"fewer rows in the manifest": {kind: fault.Corrupt, text: "footer counts 5 rows, the manifest 4", make: func(r *rig) { r.grow(5, 5, 1).Rows = 4 }},
 		"damaged": {kind: fault.Corrupt, group: true, make: func(r *rig) {
-			f := r.add(makeRows(100, 50, 1), 1, parquet.WriteOptions{})
+			f := r.add(makeRows(100, 50, 1), 1, parquettest.Options{})
 			content, err := r.files.Open(r.t.Context(), f.Location, f.Bytes)
 			require.NoError(r.t, err)
 			bytes := make([]byte, f.Bytes)
@@ -104,19 +105,19 @@ func TestFaultyFiles(t *testing.T) {
 		}},
 		"without a required column": {kind: fault.Corrupt, text: "which the table requires", make: func(r *rig) {
 			rows, ids := without(makeRows(100, 5, 1), 0)
-			r.add(rows, 1, parquet.WriteOptions{FieldIDs: ids})
+			r.add(rows, 1, parquettest.Options{FieldIDs: ids})
 		}},
 		"whose key column is absent": {kind: fault.Corrupt, text: "belongs to bucket null", group: true, make: func(r *rig) {
 			rows, ids := without(makeRows(100, 5, 1), 1)
-			r.add(rows, 1, parquet.WriteOptions{FieldIDs: ids})
+			r.add(rows, 1, parquettest.Options{FieldIDs: ids})
 		}},
 		"with a value in the partition alone": {kind: fault.Invalid, text: "partition values alone", make: func(r *rig) {
 			rows, ids := without(makeRows(100, 5, 1), 5)
-			f := r.add(rows, 1, parquet.WriteOptions{FieldIDs: ids})
+			f := r.add(rows, 1, parquettest.Options{FieldIDs: ids})
 			f.Spec, f.Partition = 1, []any{int64(3), int64(1)}
 		}},
 		"without field ids": {kind: fault.Invalid, text: "field ids", make: func(r *rig) {
-			r.add(makeRows(100, 5, 1), 1, parquet.WriteOptions{FieldIDs: []int{parquet.NoFieldID, 2, 3, 4, 5, 6, 7}})
+			r.add(makeRows(100, 5, 1), 1, parquettest.Options{FieldIDs: []int{parquet.NoFieldID, 2, 3, 4, 5, 6, 7}})
 		}},
 		"of another bucket": {kind: fault.Corrupt, text: "belongs to bucket 2 of 4; the manifest says that the file is of bucket 1", group: true, make: func(r *rig) {
 			r.add(makeRows(100, 5, 2), 1, plain)
@@ -165,7 +166,7 @@ func TestSurplusRows(t *testing.T) {
 			b.Append(int64(i % 2))
 		}
 		ids := arrow.NewSchema([]arrow.Field{fields()[0].Arrow()}, nil)
-		f := r.add(array.NewRecordBatch(ids, []arrow.Array{b.NewArray()}, int64(n)), 1, parquet.WriteOptions{Codec: parquet.Uncompressed})
+		f := r.add(array.NewRecordBatch(ids, []arrow.Array{b.NewArray()}, int64(n)), 1, parquettest.Options{Codec: parquettest.Uncompressed})
 		o, err := r.files.Open(t.Context(), f.Location, f.Bytes)
 		require.NoError(t, err)
 		content := make([]byte, f.Bytes)
@@ -203,7 +204,7 @@ func TestWrongBucketSaysAll(t *testing.T) {
 		}
 		keys.Append(key)
 	}
-	r.add(retyped(makeRows(0, 30, 1), 1, keys.NewArray()), 1, parquet.WriteOptions{RowGroupRows: 10, Plain: true})
+	r.add(retyped(makeRows(0, 30, 1), 1, keys.NewArray()), 1, parquettest.Options{RowGroupRows: 10, Plain: true})
 	columns := r.columns("id")
 
 	got := r.read(r.scanner(scan.Options{BatchRows: 4}), r.source(), columns)
@@ -238,7 +239,7 @@ func TestLongKeysAreCut(t *testing.T) {
 	keys := array.NewStringBuilder(memory.NewGoAllocator())
 	keys.Append("a" + strings.Repeat("é", 500))
 	wrong := (bucket.Of(int32(murmur3.Sum32([]byte(keys.Value(0)))), buckets) + 1) % buckets
-	r.add(retyped(makeRows(0, 1, 1), 1, keys.NewArray()), int32(wrong), parquet.WriteOptions{})
+	r.add(retyped(makeRows(0, 1, 1), 1, keys.NewArray()), int32(wrong), parquettest.Options{})
 	got := r.read(r.scanner(scan.Options{}), r.source(), r.columns("id"))
 	require.ErrorContains(t, got.err, "é…")
 	require.Less(t, len(got.err.Error()), 500)

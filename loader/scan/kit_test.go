@@ -19,7 +19,7 @@ import (
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/bucket"
 	"github.com/penstock/penstock/internal/expr"
-	"github.com/penstock/penstock/internal/parquet"
+	"github.com/penstock/penstock/internal/parquet/parquettest"
 	"github.com/penstock/penstock/internal/store/errstore"
 	"github.com/penstock/penstock/internal/store/storetest"
 	"github.com/penstock/penstock/loader/catalog"
@@ -124,7 +124,7 @@ func newRig(t testing.TB) *rig {
 }
 
 // add writes rows as a file and lists it.
-func (r *rig) add(rows arrow.RecordBatch, b int32, opts parquet.WriteOptions) *catalog.File {
+func (r *rig) add(rows arrow.RecordBatch, b int32, opts parquettest.Options) *catalog.File {
 	r.t.Helper()
 	if opts.FieldIDs == nil {
 		for i := range int(rows.NumCols()) {
@@ -135,7 +135,7 @@ func (r *rig) add(rows arrow.RecordBatch, b int32, opts parquet.WriteOptions) *c
 	require.NoError(r.t, err)
 	defer rdr.Release()
 	var content bytes.Buffer
-	_, err = parquet.Write(&content, rdr, opts)
+	err = parquettest.Write(&content, rdr, opts)
 	require.NoError(r.t, err)
 	location := fmt.Sprintf("file:///t/%d.parquet", len(r.list))
 	r.files.Put(location, content.Bytes())
@@ -152,7 +152,7 @@ func (r *rig) grow(n, group int, b int32) *catalog.File {
 	r.t.Helper()
 	rows := makeRows(r.next, n, b)
 	r.next += n
-	return r.add(rows, b, parquet.WriteOptions{RowGroupRows: int64(group), PageBytes: 64, Codec: parquet.Snappy})
+	return r.add(rows, b, parquettest.Options{RowGroupRows: int64(group), PageBytes: 64, Codec: parquettest.Snappy})
 }
 
 // everyColumn is the field ids of all columns of a table.
@@ -308,7 +308,7 @@ func (r *rig) addAsIs(rows arrow.RecordBatch, b int32) {
 	require.NoError(r.t, err)
 	defer rdr.Release()
 	var content bytes.Buffer
-	_, err = parquet.Write(&content, rdr, parquet.WriteOptions{})
+	err = parquettest.Write(&content, rdr, parquettest.Options{})
 	require.NoError(r.t, err)
 	f := catalog.File{Location: locationOf(len(r.list)), Bytes: int64(content.Len()), Rows: rows.NumRows(), Partition: []any{nil}}
 	if b != bucket.Null {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/penstock/penstock/internal/bucket"
 	"github.com/penstock/penstock/internal/fault"
-	"github.com/penstock/penstock/internal/parquet"
+	"github.com/penstock/penstock/internal/parquet/parquettest"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/plan"
 	"github.com/penstock/penstock/loader/scan"
@@ -51,7 +51,7 @@ func (r *rig) addNested(b int32, keys ...int64) {
 	batch, _, err := array.RecordFromJSON(memory.NewGoAllocator(), r.table.Schema(), strings.NewReader("["+strings.Join(rows, ",")+"]"))
 	require.NoError(r.t, err)
 	// Nested ids follow the largest: in is 11, its key 12.
-	r.add(batch, b, parquet.WriteOptions{FieldIDs: []int{1, 10}, RowGroupRows: 2})
+	r.add(batch, b, parquettest.Options{FieldIDs: []int{1, 10}, RowGroupRows: 2})
 }
 
 func longsOf(b int32, n int) []int64 {
@@ -114,7 +114,7 @@ func TestKeysInsideStructsThatFilesLack(t *testing.T) {
 	// A file of before the column, and one whose structs have no field ids.
 	ids, _, err := array.RecordFromJSON(memory.NewGoAllocator(), arrow.NewSchema([]arrow.Field{r.table.Fields[0].Arrow()}, nil), strings.NewReader(`[{"id":1}]`))
 	require.NoError(t, err)
-	r.add(ids, bucket.Null, parquet.WriteOptions{FieldIDs: []int{1}})
+	r.add(ids, bucket.Null, parquettest.Options{FieldIDs: []int{1}})
 	source := r.source()
 	source.Checked = r.table.Nested
 	got := r.read(r.scanner(scan.Options{}), source, r.columns("user.in.key", "id"))

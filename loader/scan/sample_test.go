@@ -12,7 +12,7 @@ import (
 
 	"github.com/penstock/penstock/internal/bucket"
 	"github.com/penstock/penstock/internal/fault"
-	"github.com/penstock/penstock/internal/parquet"
+	"github.com/penstock/penstock/internal/parquet/parquettest"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/plan"
 	"github.com/penstock/penstock/loader/scan"
@@ -120,7 +120,7 @@ func TestEveryBucketOfAFileIsChecked(t *testing.T) {
 			t.Parallel()
 			r := twoKeys(t)
 			add := func(spec int, values []any, rows arrow.RecordBatch) {
-				f := r.add(rows, 0, parquet.WriteOptions{Plain: true})
+				f := r.add(rows, 0, parquettest.Options{Plain: true})
 				f.Spec, f.Partition = spec, values
 			}
 			// Good files of every spec, before and after.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/penstock/penstock/internal/bucket"
 	"github.com/penstock/penstock/internal/fault"
-	"github.com/penstock/penstock/internal/parquet"
+	"github.com/penstock/penstock/internal/parquet/parquettest"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/plan"
 	"github.com/penstock/penstock/loader/scan"
@@ -204,7 +204,7 @@ func TestFilters(t *testing.T) {
 				for _, n := range []int{50, 7, 33} {
 					rows := makeRows(r.next, n, 1)
 					r.next += n
-					r.add(rows, 1, parquet.WriteOptions{RowGroupRows: 11, NoStatistics: none, Codec: parquet.Snappy})
+					r.add(rows, 1, parquettest.Options{RowGroupRows: 11, NoStatistics: none, Codec: parquettest.Snappy})
 				}
 				source := r.source()
 				source.Filter = r.filter(c.text)

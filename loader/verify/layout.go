@@ -74,9 +74,9 @@ func (l *layout) columns() []catalog.Field {
 	return columns
 }
 
-// keep leaves alone the buckets of other columns than those given: these cannot
-// be read.
-func (l *layout) keep(columns []catalog.Field) {
+// checkOnly leaves out the buckets of other columns than those given: these
+// cannot be read.
+func (l *layout) checkOnly(columns []catalog.Field) {
 	before := len(l.buckets)
 	l.buckets = slices.DeleteFunc(l.buckets, func(b bucketed) bool { return fieldAt(columns, b.column) < 0 })
 	l.file.Unread = l.file.Unread || len(l.buckets) < before

@@ -15,7 +15,8 @@ type Report struct {
 // Clean says whether nothing was found.
 func (v *Report) Clean() bool { return len(v.Findings) == 0 }
 
-// Table is one table's files, and how its keys meet the training rows.
+// Table is one table's files and, of a staging table, how its keys compare with
+// those of the training rows.
 type Table struct {
 	Name    string         `json:"name"` // of the staging entry; "training" with a null Join is the training table
 	Table   string         `json:"table"`
@@ -37,10 +38,10 @@ type File struct {
 	Unread    bool   `json:"unread"`   // it could not be read to its end
 }
 
-// Join is how one staging table's keys meet the training rows that
-// filters and the sample leave. With a rule on times a key is found where it
-// has a row of a fitting time, and rows of a key are duplicates if they are of
-// one time.
+// Join compares one staging table's keys with those of the training rows that
+// filters and the sample leave. With a rule on times a training row matches
+// where its key has a row of a fitting time, and rows of a key are duplicates if
+// they are of one time.
 type Join struct {
 	TrainingRows int64   `json:"training_rows"`
 	Matched      int64   `json:"matched"`

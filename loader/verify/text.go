@@ -20,7 +20,7 @@ func (v *Report) String() string {
 		b.WriteString("no findings\n")
 		return b.String()
 	}
-	fmt.Fprintf(&b, "%s\n", count(len(v.Findings), "finding"))
+	fmt.Fprintf(&b, "%s\n", quantity(len(v.Findings), "finding"))
 	for _, f := range v.Findings {
 		fmt.Fprintf(&b, "  %s, %s", f.Kind, f.Table)
 		if f.File != "" {
@@ -33,12 +33,12 @@ func (v *Report) String() string {
 
 func (t *Table) write(b *strings.Builder, training bool) {
 	if training {
-		fmt.Fprintf(b, "training %s: %s, %s", t.Table, count(len(t.Files), "file"), count(t.Rows, "row"))
+		fmt.Fprintf(b, "training %s: %s, %s", t.Table, quantity(len(t.Files), "file"), quantity(t.Rows, "row"))
 	} else {
-		fmt.Fprintf(b, "staging %s, %s: %s, %s", t.Name, t.Table, count(len(t.Files), "file"), count(t.Rows, "row"))
+		fmt.Fprintf(b, "staging %s, %s: %s, %s", t.Name, t.Table, quantity(len(t.Files), "file"), quantity(t.Rows, "row"))
 	}
 	if t.LeftOut > 0 {
-		fmt.Fprintf(b, "; %s more left out by filters or the sample", count(t.LeftOut, "file"))
+		fmt.Fprintf(b, "; %s more left out by filters or the sample", quantity(t.LeftOut, "file"))
 	}
 	b.WriteByte('\n')
 	for _, spec := range slices.Sorted(maps.Keys(t.Specs)) {
@@ -69,27 +69,27 @@ func (t *Table) writeSpec(b *strings.Builder, spec int) {
 			unread++
 		}
 	}
-	fmt.Fprintf(b, "  spec %d, %s: %s, %s", spec, cmp.Or(t.Specs[spec], "unpartitioned"), count(files, "file"), count(rows, "row"))
+	fmt.Fprintf(b, "  spec %d, %s: %s, %s", spec, cmp.Or(t.Specs[spec], "unpartitioned"), quantity(files, "file"), quantity(rows, "row"))
 	if bare > 0 {
 		b.WriteString(", without a bucket of the key")
 	} else if wrong == 0 && unread == 0 {
 		b.WriteString(", every key in its bucket")
 	}
 	if wrong > 0 {
-		fmt.Fprintf(b, ", %s with keys of other buckets", count(wrong, "file"))
+		fmt.Fprintf(b, ", %s with keys of other buckets", quantity(wrong, "file"))
 	}
 	if unread > 0 {
-		fmt.Fprintf(b, ", %s unreadable", count(unread, "file"))
+		fmt.Fprintf(b, ", %s unreadable", quantity(unread, "file"))
 	}
 	b.WriteByte('\n')
 }
 
 func (j *Join) write(b *strings.Builder) {
-	fmt.Fprintf(b, "  %s with %s", count(j.Rows, "row"), count(j.Keys, "key"))
+	fmt.Fprintf(b, "  %s with %s", quantity(j.Rows, "row"), quantity(j.Keys, "key"))
 	if j.NullRows > 0 {
 		fmt.Fprintf(b, ", %d with a null key", j.NullRows)
 	}
-	fmt.Fprintf(b, "\n  of %s %d match (%.4g %%)", count(j.TrainingRows, "training row"), j.Matched, 100*j.MatchRate)
+	fmt.Fprintf(b, "\n  of %s %d match (%.4g %%)", quantity(j.TrainingRows, "training row"), j.Matched, 100*j.MatchRate)
 	if j.MinMatch > 0 {
 		fmt.Fprintf(b, ", %.4g %% are asked for", 100*j.MinMatch)
 	}
@@ -105,7 +105,7 @@ func (j *Join) write(b *strings.Builder) {
 		writeKeys(b, j.Duplicates)
 	}
 	if j.OrphanKeys > 0 {
-		fmt.Fprintf(b, "  orphans: no training row finds %s of %s\n", count(j.OrphanKeys, "key"), count(j.OrphanRows, "row"))
+		fmt.Fprintf(b, "  orphans: no training row finds %s of %s\n", quantity(j.OrphanKeys, "key"), quantity(j.OrphanRows, "row"))
 		writeKeys(b, j.Orphans)
 	}
 	if j.Passes > 1 {
@@ -115,12 +115,12 @@ func (j *Join) write(b *strings.Builder) {
 
 func writeKeys(b *strings.Builder, keys []Key) {
 	for _, k := range keys {
-		fmt.Fprintf(b, "    %s: %s in %s\n", k.Key, count(k.Rows, "row"), strings.Join(slices.Compact(slices.Clone(k.Files)), " and "))
+		fmt.Fprintf(b, "    %s: %s in %s\n", k.Key, quantity(k.Rows, "row"), strings.Join(slices.Compact(slices.Clone(k.Files)), " and "))
 	}
 }
 
 func duplicatesText(j *Join) string {
-	text := fmt.Sprintf("%s with several rows, %d rows too many", count(j.DuplicateKeys, "key"), j.SurplusRows)
+	text := fmt.Sprintf("%s with several rows, %d rows too many", quantity(j.DuplicateKeys, "key"), j.SurplusRows)
 	if j.DuplicatesAsked == 0 {
 		return text + "; no training row asks for them"
 	}
@@ -128,7 +128,7 @@ func duplicatesText(j *Join) string {
 }
 
 func missingText(j *Join) string {
-	text := fmt.Sprintf("%d of %s have no match", j.Missing, count(j.TrainingRows, "training row"))
+	text := fmt.Sprintf("%d of %s have no match", j.Missing, quantity(j.TrainingRows, "training row"))
 	if j.NullKeys > 0 {
 		text += fmt.Sprintf(", %d of them a null key", j.NullKeys)
 	}
@@ -136,11 +136,11 @@ func missingText(j *Join) string {
 }
 
 func matchRateText(j *Join) string {
-	return fmt.Sprintf("%.4g %% of %s match, min_match asks for %.4g %%", 100*j.MatchRate, count(j.TrainingRows, "training row"), 100*j.MinMatch)
+	return fmt.Sprintf("%.4g %% of %s match, min_match asks for %.4g %%", 100*j.MatchRate, quantity(j.TrainingRows, "training row"), 100*j.MinMatch)
 }
 
-// count is a number and what it counts.
-func count[N int | int64](n N, what string) string {
+// quantity is a number and what it counts.
+func quantity[N int | int64](n N, what string) string {
 	if n != 1 {
 		what += "s"
 	}

@@ -3,11 +3,15 @@
 // the bucket of every row, duplicate and null keys, how many training rows
 // find a match, and staging keys that no training row has.
 //
-// It promises to go on after every finding, a damaged file included, so that
-// one run tells all; and to hold, reserved from the budget, the keys of one
-// group of files at a time, reading them in several passes where they do not
-// fit. It knows plans and batches of rows, and opens files through a function
-// that it is given.
+// It goes on after every finding, a damaged file included, so that one run
+// tells all. It holds the keys of one cluster of files at a time, reserved from
+// the budget, and reads them in several passes where they do not fit. It knows
+// plans and batches of rows, and opens files through a function that it is
+// given.
+//
+// It does not join: a stream ends at the first fault, and knows only of the keys
+// that training rows have. What both count, the rows that match, a test holds to
+// be equal over random tables (see docs/adr/0015).
 package verify
 
 import (
@@ -104,10 +108,10 @@ func (v *verifier) training(ctx context.Context) error {
 	}
 	for i, l := range layouts {
 		if refused {
-			l.keep(nil)
+			l.checkOnly(nil)
 		}
 		source := plan.Source{Table: t, Planned: listing.Columns, Files: []plan.FileRange{{File: files[i], To: files[i].Rows}}}
-		if err := v.layout(ctx, report.Name, source, l); err != nil {
+		if err := v.readLayout(ctx, report.Name, source, l); err != nil {
 			return err
 		}
 		report.add(t, l.file)
@@ -140,8 +144,8 @@ func (v *verifier) refused(name string, err error) bool {
 	return true
 }
 
-// layout reads the bucketed columns of a source of one file.
-func (v *verifier) layout(ctx context.Context, name string, source plan.Source, l *layout) error {
+// readLayout reads the bucketed columns of a source of one file.
+func (v *verifier) readLayout(ctx context.Context, name string, source plan.Source, l *layout) error {
 	if columns := l.columns(); len(columns) > 0 {
 		whole, err := v.read(ctx, name, source, columns, l.check)
 		if err != nil {
@@ -149,12 +153,12 @@ func (v *verifier) layout(ctx context.Context, name string, source plan.Source, 
 		}
 		l.file.Unread = !whole
 	}
-	v.told(name, l)
+	v.findLayout(name, l)
 	return nil
 }
 
-// told adds the finding of a file whose keys lie wrong.
-func (v *verifier) told(name string, l *layout) {
+// findLayout adds the finding of a file with keys of other buckets.
+func (v *verifier) findLayout(name string, l *layout) {
 	if l.file.Wrong > 0 {
 		v.find(Layout, name, l.file.File, l.message())
 	}
@@ -172,19 +176,19 @@ func (t *Table) add(of *catalog.Table, f File) {
 	}
 }
 
-// read reads columns of one file and gives the batches on, each with the
-// number of its first row among those that the source's filter leaves. It says
-// whether the file was read to its end; a file that cannot be is a finding.
+// read calls a function with the batches of one file, each with the number of
+// its first row among those that the source's filter leaves. It says whether
+// the file was read to its end; a file that cannot be is a finding.
 func (v *verifier) read(
 	ctx context.Context, name string, source plan.Source, columns []catalog.Field,
-	give func(rows arrow.RecordBatch, first int64) error,
+	do func(rows arrow.RecordBatch, first int64) error,
 ) (whole bool, err error) {
 	file := source.Files[0].File.Location
 	rows, err := v.options.Scan(ctx, source, columns)
 	if err == nil {
 		defer rows.Release()
 		for first := int64(0); rows.Next(); {
-			if err := give(rows.RecordBatch(), first); err != nil {
+			if err := do(rows.RecordBatch(), first); err != nil {
 				return false, err
 			}
 			first += rows.RecordBatch().NumRows()
@@ -205,43 +209,43 @@ func (v *verifier) read(
 	return false, nil
 }
 
-// staging checks the layout of a staging table's files and how their keys meet
-// the training rows.
+// staging checks the layout of a staging table's files, and compares their keys
+// with those of the training rows.
 func (v *verifier) staging(ctx context.Context, i int) error {
-	r := v.plan.Relation.Staging[i]
-	m, err := v.meeting(ctx, i)
+	s := v.plan.Relation.Staging[i]
+	c, err := v.newKeyCheck(ctx, i)
 	if err != nil {
 		return err
 	}
-	if err := m.all(ctx, i); err != nil {
+	if err := c.run(ctx, i); err != nil {
 		return err
 	}
-	report := newTable(r.Name, r.Pinned)
-	report.Join = &m.sum
-	for _, l := range m.layouts {
-		v.told(r.Name, l)
-		report.add(r.Pinned, l.file)
+	report := newTable(s.Name, s.Pinned)
+	report.Join = &c.join
+	for _, l := range c.layouts {
+		v.findLayout(s.Name, l)
+		report.add(s.Pinned, l.file)
 	}
 	slices.SortFunc(report.Files, byFile)
 	v.out.Tables = append(v.out.Tables, report)
-	v.judge(r, &m.sum)
+	v.checkRules(s, &c.join)
 	return nil
 }
 
-// judge finds the rules of an entry that do not hold.
-func (v *verifier) judge(r resolve.Staging, j *Join) {
-	j.MinMatch, j.MatchRate = r.MinMatch, 1
+// checkRules finds the rules of a staging table that do not hold.
+func (v *verifier) checkRules(s resolve.Staging, j *Join) {
+	j.MinMatch, j.MatchRate = s.MinMatch, 1
 	if j.TrainingRows > 0 {
 		j.MatchRate = float64(j.Matched) / float64(j.TrainingRows)
 	}
-	adds := r.Join.Adds()
-	if adds && r.Duplicates.Fail() && j.DuplicateKeys > 0 {
-		v.find(Duplicates, r.Name, "", duplicatesText(j))
+	adds := s.Join.Adds()
+	if adds && s.Duplicates.Fail() && j.DuplicateKeys > 0 {
+		v.find(Duplicates, s.Name, "", duplicatesText(j))
 	}
-	if adds && r.Missing.Fail() && j.Missing > 0 {
-		v.find(Missing, r.Name, "", missingText(j))
+	if adds && s.Missing.Fail() && j.Missing > 0 {
+		v.find(Missing, s.Name, "", missingText(j))
 	}
-	if j.MatchRate < r.MinMatch {
-		v.find(MatchRate, r.Name, "", matchRateText(j))
+	if j.MatchRate < s.MinMatch {
+		v.find(MatchRate, s.Name, "", matchRateText(j))
 	}
 }

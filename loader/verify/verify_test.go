@@ -381,7 +381,7 @@ func TestLittleMemory(t *testing.T) {
 	w.dataset(`{training: {table: ml.train}, key: [id], staging: [{table: f.user}]}`)
 	want := w.verify(dataset.Query{})
 	require.Equal(t, 1, join(want).Passes)
-	require.Greater(t, join(want).Keys, int64(4*firstRoom))
+	require.Greater(t, join(want).Keys, int64(4*firstCapacity))
 
 	w.options.Budget = budget.New(2 << 20)
 	got := w.verify(dataset.Query{})
@@ -398,5 +398,5 @@ func TestLittleMemory(t *testing.T) {
 	require.Zero(t, w.options.Budget.Used())
 }
 
-// firstRoom is how many keys the first room is for.
-const firstRoom = 1 << 12
+// firstCapacity is how many keys memory is reserved for at first.
+const firstCapacity = 1 << 12

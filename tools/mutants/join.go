@@ -5,28 +5,28 @@ func joinMutants() []mutant { //nolint:funlen // a table
 	join := []string{"./joiner"}
 	return []mutant{
 		{
-			"null-matches-null", "joiner/keying.go",
+			"null-matches-null", "joiner/buildkeys.go",
 			"		here[i] = here[i] || n\n", "		here[i] = here[i] && n\n", join,
 		},
 		{
-			"null-training-key-matches", "joiner/match.go",
+			"null-training-key-matches", "joiner/rowmatcher.go",
 			"		if null {\n			refs[i] = 0", "		if null && i < 0 {\n			refs[i] = 0", join,
 		},
 		{
-			"last-becomes-first", "joiner/match.go",
+			"last-becomes-first", "joiner/rowmatcher.go",
 			"rows[len(rows)-1] + 1\n	}\n}", "rows[0] + 1\n	}\n}", join,
 		},
 		{
-			"first-becomes-last", "joiner/match.go",
+			"first-becomes-last", "joiner/rowmatcher.go",
 			"	m.refs[row] = rows[0] + 1\n	if", "	m.refs[row] = rows[len(rows)-1] + 1\n	if", join,
 		},
 		{
 			"duplicates-are-no-error", "joiner/verdict.go",
-			"		v.breaks(p, first)\n", "		v.breaks(p, max(first, v.rows))\n", join,
+			"		v.setBroken(p, first)\n", "		v.setBroken(p, max(first, v.rows))\n", join,
 		},
 		{
 			"missing-is-no-error", "joiner/verdict.go",
-			"			v.breaks(p, i)\n			return\n", "			v.breaks(p, max(i, v.rows))\n			return\n", join,
+			"			v.setBroken(p, i)\n			return\n", "			v.setBroken(p, max(i, v.rows))\n			return\n", join,
 		},
 		{
 			"later-row-breaks-first", "joiner/verdict.go",
@@ -62,7 +62,7 @@ func joinMutants() []mutant { //nolint:funlen // a table
 			"			if which[i] == 0 {\n				which[i], at[i] = source, ref\n			}\n", join,
 		},
 		{
-			"default-is-null", "joiner/collect.go",
+			"default-is-null", "joiner/dictionary.go",
 			"		first = b.spec.Defaults[at]\n", "		_ = b.spec.Defaults[at]\n", join,
 		},
 		{
@@ -70,23 +70,23 @@ func joinMutants() []mutant { //nolint:funlen // a table
 			"		counts.Defaulted = counts.Missing\n", "", join,
 		},
 		{
-			"everything-matched", "joiner/collect.go",
+			"everything-matched", "joiner/dictionary.go",
 			"bitutil.SetBitsTo(buffer.Bytes(), 1, b.rows, true)", "bitutil.SetBitsTo(buffer.Bytes(), 0, b.rows+1, true)", join,
 		},
 		{
-			"nulls-first", "joiner/rank.go",
+			"nulls-first", "joiner/roworder.go",
 			"		return nulls\n", "		return -nulls\n", join,
 		},
 		{
-			"descending-is-ascending", "joiner/rank.go",
+			"descending-is-ascending", "joiner/roworder.go",
 			"		return -c\n", "		return c\n", join,
 		},
 		{
-			"nan-is-lowest", "joiner/rank.go",
+			"nan-is-lowest", "joiner/roworder.go",
 			"truth(math.IsNaN(float64(x))) - truth(math.IsNaN(float64(y)))", "truth(math.IsNaN(float64(y))) - truth(math.IsNaN(float64(x)))", join,
 		},
 		{
-			"ties-by-nothing", "joiner/rank.go",
+			"ties-by-nothing", "joiner/roworder.go",
 			"	return cmp.Compare(a, b)\n}", "	return cmp.Compare(b, a)\n}", join,
 		},
 		{
@@ -110,27 +110,27 @@ func joinMutants() []mutant { //nolint:funlen // a table
 			"	e.fill(j.probes)\n", "	clear(e.nth)\n	e.fill(j.probes)\n", join,
 		},
 		{
-			"the-future-leaks-in", "joiner/match.go",
+			"the-future-leaks-in", "joiner/rowmatcher.go",
 			"	if r.Exact {\n		return staging > training", "	if r.Exact {\n		return staging > training+1", join,
 		},
 		{
-			"exact-is-ignored", "joiner/match.go",
+			"exact-is-ignored", "joiner/rowmatcher.go",
 			"	return staging >= training\n", "	return staging > training\n", join,
 		},
 		{
-			"tolerance-off-by-one", "joiner/match.go",
+			"tolerance-off-by-one", "joiner/rowmatcher.go",
 			"<= uint64(r.Tolerance)", "< uint64(r.Tolerance)", join,
 		},
 		{
-			"times-overflow", "joiner/match.go",
+			"times-overflow", "joiner/rowmatcher.go",
 			"uint64(training)-uint64(staging) <= uint64(r.Tolerance)", "training-staging <= r.Tolerance", join,
 		},
 		{
-			"earliest-not-latest", "joiner/match.go",
-			"		m.take(i, rows[low:high], from+int32(low))", "		m.take(i, rows[:high], from)", join,
+			"earliest-not-latest", "joiner/rowmatcher.go",
+			"		m.setGroup(i, rows[low:high], from+int32(low))", "		m.setGroup(i, rows[:high], from)", join,
 		},
 		{
-			"null-time-matches", "joiner/match.go",
+			"null-time-matches", "joiner/rowmatcher.go",
 			"if wanted.null != nil && wanted.null[i] {", "if wanted.null != nil && wanted.null[i] && i < 0 {", join,
 		},
 		{
@@ -155,16 +155,16 @@ func joinMutants() []mutant { //nolint:funlen // a table
 			"		if !found && int(m.at)+1 < len(keys) {\n			m.at++\n			found = true\n		}\n		if !found {\n			m.seekInt", join,
 		},
 		{
-			"sign-is-ignored", "joiner/keys.go",
+			"sign-is-ignored", "joiner/encoder.go",
 			"const sign = 1 << 63", "const sign = 0", join,
 		},
 		{
-			"zeros-end-strings", "joiner/keys.go",
+			"zeros-end-strings", "joiner/encoder.go",
 			"escapedZero = \"\\x00\\xff\"", "escapedZero = \"\\x00\\x00\"", join,
 		},
 		{
-			"custom-null-keys-match", "joiner/match.go",
-			"	for i, null := range q.keys.null {\n", "	for i, null := range q.keys.null[:0] {\n", join,
+			"custom-null-keys-match", "joiner/rowmatcher.go",
+			"	for i, null := range keys.encoded.null {\n", "	for i, null := range keys.encoded.null[:0] {\n", join,
 		},
 		{
 			"custom-is-not-checked", "joiner/custom.go",

@@ -2,7 +2,7 @@ package main
 
 // spillMutants break what is joined from local disk, and who waits for memory.
 func spillMutants() []mutant {
-	join, spooled := []string{"./joiner"}, []string{"./internal/spool"}
+	sliced, spooled := []string{"./joiner/spill"}, []string{"./internal/spool"}
 	budgeted, scanned := []string{"./internal/budget"}, []string{"./loader/scan"}
 	return []mutant{
 		{
@@ -10,25 +10,25 @@ func spillMutants() []mutant {
 			" && s.giveWay() {", " && len(s.ahead) > len(s.plan.Splits) {",
 			[]string{"./loader"},
 		},
-		{"spilled-slices-differ-by-side", "joiner/spill_note.go", "		slice(n.encoder.encode(keys), parts, to, nil)\n", "		slice(n.encoder.encode(keys), max(parts-1, 1), to, nil)\n", join},
-		{"spilled-rows-lose-their-order", "joiner/spill_divide.go", "			w.rows[ends[p]] = int32(row)\n			ends[p]++ // the start", "			w.rows[ends[p]] = int32(len(to) - 1 - row)\n			ends[p]++ // the start", join},
-		{"spilled-rows-lose-their-files", "joiner/spill_divide.go", "		values[i] = d.out.rows + int64(i)\n", "		values[i] = int64(i)\n", join},
-		{"spilled-null-times-match", "joiner/spill_replay.go", "		without(q.times.null, r.of)\n", "		_ = q.times.null\n", join},
-		{"spilled-groups-are-mixed-up", "joiner/spill_write.go", "	if w.last == identity {\n", "	if w.last == identity || w.last > 0 {\n", join},
-		{"spilled-group-begins-late", "joiner/spill_write.go", "	w.last, w.start = identity, int32(first)+1\n", "	w.last, w.start = identity, int32(first)+2\n", join},
-		{"spilled-groups-are-found-in-the-next-side", "joiner/spill_write.go", "	w.last = 0\n	w.held.Shrink", "	w.held.Shrink", join},
-		{"spilled-identities-outlive-their-rows", "joiner/spill_write.go", "	clear(w.begun)\n", "	_ = w.begun\n", join},
-		{"spilled-first-of-the-first-chunk-alone", "joiner/spill_large.go", "			wins[rows[0]], wins[rows[len(rows)-1]] = true, true\n", "			wins[rows[0]] = true\n", join},
-		{"spilled-all-forgets-later-chunks", "joiner/spill_all.go", "		return append(runs, r)\n", "		return append(runs[:0], r)\n", join},
-		{"spilled-all-takes-every-time", "joiner/spill_all.go", "		return append(runs[:0], r)\n", "		return append(runs, r)\n", join},
-		{"spilled-all-is-not-merged", "joiner/spill_all.go", "	if len(runs) > 1 && len(g.order) > 0 {\n", "	if len(runs) > 99 && len(g.order) > 0 {\n", join},
-		{"spilled-ties-go-to-the-later-chunk", "joiner/spill_all.go", "			return c < 0\n		}\n	}\n	return false\n", "			return c < 0\n		}\n	}\n	return true\n", join},
-		{"spilled-references-without-row-0", "joiner/spill_replay.go", "			refs[i] = w.from.base + w.pick\n", "			refs[i] = w.from.base + w.pick - 1\n", join},
-		{"spilled-training-rows-are-not-checked", "joiner/spill_replay.go", "	if value(2) != r.checks[row] {\n", "	if value(2) != r.checks[row] && row < 0 {\n", join},
-		{"spilled-counts-are-lost", "joiner/spill_replay.go", "		out.counts = r.counts\n", "		out.counts = nil\n", join},
-		{"spilled-store-is-not-released", "joiner/spill_replay.go", "	r.notes.store.Release()\n	r.held.Release()\n", "	r.held.Release()\n", join},
-		{"divided-rows-of-no-part-stay", "joiner/spill_divide.go", "		if p >= 0 {\n			ends[p+1]++", "		p = max(p, 0)\n		if p >= 0 {\n			ends[p+1]++", join},
-		{"spilled-custom-passes", "joiner/spill.go", "	if spec.Custom != nil {\n", "	if spec.Custom != nil && len(spec.Name) > 99 {\n", join},
+		{"spilled-slices-differ-by-table", "joiner/spill/matchlog.go", "columns: columns, slices: parts}\n", "columns: columns, slices: max(parts-1, 1)}\n", sliced},
+		{"spilled-rows-lose-their-order", "joiner/spill/partwriter.go", "			x.rows[ends[p]] = int32(row)\n", "			x.rows[ends[p]] = int32(len(to) - 1 - row)\n", sliced},
+		{"spilled-rows-lose-their-files", "joiner/spill/partwriter.go", "		values[i] = w.out.rows + int64(i)\n", "		values[i] = int64(i)\n", sliced},
+		{"spilled-null-times-match", "joiner/keyreader.go", "	for _, null := range [][]bool{k.encoded.null, k.times.null} {\n", "	for n, null := range [][]bool{k.encoded.null, k.times.null} {\n		if n > 0 && checks != nil {\n			continue\n		}\n", sliced},
+		{"spilled-groups-are-mixed-up", "joiner/spill/logwriter.go", "	if w.last == identity {\n", "	if w.last == identity || w.last > 0 {\n", sliced},
+		{"spilled-group-begins-late", "joiner/spill/logwriter.go", "	w.last, w.start = identity, int32(first)+1\n", "	w.last, w.start = identity, int32(first)+2\n", sliced},
+		{"spilled-groups-are-found-in-the-next-portion", "joiner/spill/logwriter.go", "	w.last = 0\n	w.pass.held.Shrink", "	w.pass.held.Shrink", sliced},
+		{"spilled-identities-outlive-their-rows", "joiner/spill/logwriter.go", "	clear(w.begun)\n", "	_ = w.begun\n", sliced},
+		{"spilled-first-of-the-first-portion-alone", "joiner/spill/winners.go", "			wins[rows[0]], wins[rows[len(rows)-1]] = true, true\n", "			wins[rows[0]] = true\n", sliced},
+		{"spilled-all-forgets-later-portions", "joiner/spill/runs.go", "		return append(runs, r)\n", "		return append(runs[:0], r)\n", sliced},
+		{"spilled-all-takes-every-time", "joiner/spill/runs.go", "		return append(runs[:0], r)\n", "		return append(runs, r)\n", sliced},
+		{"spilled-all-is-not-merged", "joiner/spill/runmerger.go", "	if len(runs) > 1 && m.order != nil {\n", "	if len(runs) > 99 && m.order != nil {\n", sliced},
+		{"spilled-ties-go-to-the-later-portion", "joiner/spill/runmerger.go", "int(s.from-b.at.from)) < 0\n", "int(s.from-b.at.from)) <= 0\n", sliced},
+		{"spilled-references-without-row-0", "joiner/spill/logrows.go", "			refs[i] = p.from.base + p.place\n", "			refs[i] = p.from.base + p.place - 1\n", sliced},
+		{"spilled-training-rows-are-not-checked", "joiner/spill/logreader.go", "	if value(entryCheck) != r.checks[row] {\n", "	if value(entryCheck) != r.checks[row] && row < 0 {\n", sliced},
+		{"spilled-counts-are-lost", "joiner/spill/logreader.go", "		matches.Counts = r.counts\n", "		matches.Counts = nil\n", sliced},
+		{"spilled-store-is-not-released", "joiner/spill/logreader.go", "	r.log.store.Release()\n	r.held.Release()\n", "	r.held.Release()\n", sliced},
+		{"divided-rows-of-no-part-stay", "joiner/spill/partwriter.go", "		if p >= 0 {\n			ends[p+1]++", "		p = max(p, 0)\n		if p >= 0 {\n			ends[p+1]++", sliced},
+		{"spilled-custom-passes", "joiner/spill/sliced.go", "	if spec.Custom != nil {\n", "	if spec.Custom != nil && len(spec.Name) > 99 {\n", sliced},
 		{"spool-passes-its-limit", "internal/spool/spool.go", "s.stats.Used+n > s.limit {", "s.stats.Used > s.limit {", spooled},
 		{"spool-files-keep-their-names", "internal/spool/spool.go", "unlink: os.Remove}", "unlink: func(string) error { return os.ErrInvalid }}", spooled},
 		{"spool-does-not-check-sums", "internal/spool/file.go", "	if sum.Sum64() != x.sum {\n", "	if sum.Sum64() != x.sum && x.at < 0 {\n", spooled},

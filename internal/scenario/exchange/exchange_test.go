@@ -29,10 +29,11 @@ func interpreter(t *testing.T, variable string) string {
 	return python
 }
 
-// TestPyIceberg reads random worlds that PyIceberg wrote: every row, in order.
-func TestPyIceberg(t *testing.T) {
+// TestPyIcebergWorlds reads random worlds that PyIceberg wrote: every row, in
+// order.
+func TestPyIcebergWorlds(t *testing.T) {
 	t.Parallel()
-	worlds(t, exchange.PyIceberg(interpreter(t, "PENSTOCK_PYTHON"), filepath.Join(root(t), "tools", "worlds", "pyiceberg_write.py")), thorough(100, 400))
+	worlds(t, exchange.PyIceberg(interpreter(t, "PENSTOCK_PYTHON"), filepath.Join(root(t), "tools", "worlds", "pyiceberg_write.py")), thorough(few, 400))
 }
 
 // thorough is how many worlds are read, in short runs and in long ones.
@@ -43,9 +44,9 @@ func thorough(short, long int) int {
 	return long
 }
 
-// TestSpark reads random worlds that Spark wrote, as TestPyIceberg does. Spark
-// takes seconds for each, and Java: only long runs have them.
-func TestSpark(t *testing.T) {
+// TestSparkWorlds reads random worlds that Spark wrote, as TestPyIcebergWorlds
+// does. Spark takes seconds for each, and Java: only long runs have them.
+func TestSparkWorlds(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("PENSTOCK_LONG") == "" {
 		t.Skip("Spark writes worlds in long runs, with PENSTOCK_LONG=1")

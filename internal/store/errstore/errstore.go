@@ -1,8 +1,7 @@
 // Package errstore is a store with faults: it decorates another store, counts
 // what is asked of it and makes chosen calls fail, wait or lie.
 //
-// It serves tests, and runs of the server that show what happens when storage
-// misbehaves. What it does depends on the order of calls alone, never on
+// It serves tests. What it does depends on the order of calls alone, never on
 // chance or time.
 package errstore
 

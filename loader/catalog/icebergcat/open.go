@@ -33,7 +33,7 @@ type Options struct {
 	URI       string      // sqlite:////absolute/path or sqlite:///path from BaseDir
 	Warehouse string      // where its writers put new tables; reading needs none
 	BaseDir   string      // folder of the config file, for relative paths
-	Store     store.Store // reads metadata files; nil is the local file system
+	Store     store.Store // reads metadata files
 }
 
 // Catalog is an Iceberg SQL catalog on SQLite. It is safe for concurrent use.
@@ -65,9 +65,6 @@ func Open(ctx context.Context, o Options) (*Catalog, error) {
 			WithRemedy("name the catalog's SQLite file")
 	}
 	c := &Catalog{name: o.Name, path: path, store: o.Store}
-	if c.store == nil {
-		c.store = store.Local{}
-	}
 	if c.db, err = c.connect(ctx, false); err == nil {
 		return c, nil
 	}

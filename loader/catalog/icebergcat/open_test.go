@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/loader/catalog/icebergcat"
 	"github.com/penstock/penstock/loader/dataset"
 )
@@ -50,7 +51,7 @@ func TestOpenRefuses(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "text.db"), []byte("this is no database, but long enough to be read as one"), 0o600))
 	execute(t, filepath.Join(dir, "other.db"), `CREATE TABLE a (b INTEGER)`)
 	missing := filepath.Join(dir, "none.db")
-	good := icebergcat.Options{Name: "default", Type: "sql", URI: "sqlite:///catalog.db", BaseDir: dir}
+	good := icebergcat.Options{Name: "default", Type: "sql", URI: "sqlite:///catalog.db", BaseDir: dir, Store: store.Local{}}
 
 	for _, c := range []struct {
 		name   string

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/catalogtest"
 	"github.com/penstock/penstock/loader/catalog/icebergcat"
@@ -42,7 +43,7 @@ func newWriter(t *testing.T) *writer {
 }
 
 func (w *writer) options() icebergcat.Options {
-	return icebergcat.Options{Name: "default", Type: "sql", URI: "sqlite:///catalog.db", BaseDir: w.dir}
+	return icebergcat.Options{Name: "default", Type: "sql", URI: "sqlite:///catalog.db", BaseDir: w.dir, Store: store.Local{}}
 }
 
 // open opens the catalog for reading.

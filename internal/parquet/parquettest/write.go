@@ -1,0 +1,180 @@
+// Package parquettest writes Parquet files for tests. No product code writes any
+// in this version.
+package parquettest
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/apache/arrow-go/v18/parquet"
+	"github.com/apache/arrow-go/v18/parquet/compress"
+	"github.com/apache/arrow-go/v18/parquet/pqarrow"
+)
+
+// Codec is a compression of pages.
+type Codec int
+
+// The codecs that Write knows.
+const (
+	Zstd Codec = iota
+	Snappy
+	LZ4
+	Gzip
+	Uncompressed
+)
+
+func (c Codec) codec() compress.Compression {
+	switch c {
+	case Snappy:
+		return compress.Codecs.Snappy
+	case LZ4:
+		return compress.Codecs.Lz4Raw
+	case Gzip:
+		return compress.Codecs.Gzip
+	case Uncompressed:
+		return compress.Codecs.Uncompressed
+	case Zstd:
+	}
+	return compress.Codecs.Zstd
+}
+
+// defaultRowGroupRows is Iceberg's usual limit.
+const defaultRowGroupRows = 1 << 20
+
+// Options say how to write a file. The zero value writes what other
+// engines write by default.
+type Options struct {
+	// FieldIDs are the Iceberg field ids of the top-level columns; nested
+	// fields are numbered after the largest. Nil takes all ids from the
+	// schema's PARQUET:field_id metadata, and writes none where there is none.
+	FieldIDs []int
+	// Codec compresses pages; the default is Zstd.
+	Codec Codec
+	// RowGroupRows is the most rows of a row group; 0 is 1,048,576.
+	RowGroupRows int64
+	// PageBytes is the size of data pages before compression, about; 0 is 1 MiB.
+	PageBytes int64
+	// Plain writes no dictionaries.
+	Plain bool
+	// PageV2 writes data pages of the second version.
+	PageV2 bool
+	// PageIndex writes column and offset indexes.
+	PageIndex bool
+	// DecimalAsInteger stores decimals of up to 18 digits as integers, as
+	// Spark does.
+	DecimalAsInteger bool
+	// NoStatistics leaves out minima, maxima and null counts.
+	NoStatistics bool
+	// CreatedBy names the writer in the file; "" is arrow-go's name.
+	CreatedBy string
+	// Memory gives the buffers, which need not be cleared; nil is Go's memory.
+	Memory memory.Allocator
+}
+
+// Write writes all batches of a reader as one Parquet file. Row groups do not
+// depend on how the rows are cut into batches. The reader stays the caller's to
+// release, and w to close.
+func Write(w io.Writer, batches array.RecordReader, opts Options) error {
+	sc, err := numbered(batches.Schema(), opts.FieldIDs)
+	if err != nil {
+		return err
+	}
+	out, err := pqarrow.NewFileWriter(sc, open{w}, opts.properties(), pqarrow.NewArrowWriterProperties(pqarrow.WithAllocator(opts.memory())))
+	if err != nil {
+		return err
+	}
+	for batches.Next() {
+		batch := array.NewRecordBatch(sc, batches.RecordBatch().Columns(), batches.RecordBatch().NumRows())
+		err := out.WriteBuffered(batch)
+		batch.Release()
+		if err != nil {
+			return err
+		}
+	}
+	return errors.Join(batches.Err(), out.Close())
+}
+
+func (o Options) memory() memory.Allocator {
+	if o.Memory == nil {
+		return memory.NewGoAllocator()
+	}
+	return o.Memory
+}
+
+func (o Options) properties() *parquet.WriterProperties {
+	rows := o.RowGroupRows
+	if rows <= 0 {
+		rows = defaultRowGroupRows
+	}
+	props := []parquet.WriterProperty{
+		parquet.WithAllocator(o.memory()),
+		parquet.WithCompression(o.Codec.codec()),
+		parquet.WithMaxRowGroupLength(rows),
+		parquet.WithDictionaryDefault(!o.Plain),
+		parquet.WithPageIndexEnabled(o.PageIndex),
+		parquet.WithStoreDecimalAsInteger(o.DecimalAsInteger),
+		parquet.WithStats(!o.NoStatistics),
+		parquet.WithVersion(parquet.V2_LATEST),
+	}
+	if o.PageBytes > 0 {
+		props = append(props, parquet.WithDataPageSize(o.PageBytes))
+	}
+	if o.PageV2 {
+		props = append(props, parquet.WithDataPageVersion(parquet.DataPageV2))
+	}
+	if o.CreatedBy != "" {
+		props = append(props, parquet.WithCreatedBy(o.CreatedBy))
+	}
+	return parquet.NewWriterProperties(props...)
+}
+
+// open hides that a writer can be closed.
+type open struct{ io.Writer }
+
+// fieldIDKey is where arrow-go has the field ids of a schema.
+const fieldIDKey = "PARQUET:field_id"
+
+// numbered gives a schema field ids; those of nested fields follow the largest.
+func numbered(sc *arrow.Schema, ids []int) (*arrow.Schema, error) {
+	if ids == nil {
+		return sc, nil
+	}
+	if len(ids) != sc.NumFields() {
+		return nil, fmt.Errorf("%d field ids are given for %d columns", len(ids), sc.NumFields())
+	}
+	next := 0
+	for _, id := range ids {
+		next = max(next, id+1)
+	}
+	fields := make([]arrow.Field, len(ids))
+	for i, id := range ids {
+		fields[i] = withID(sc.Field(i), id, &next)
+	}
+	return arrow.NewSchema(fields, nil), nil
+}
+
+func withID(f arrow.Field, id int, next *int) arrow.Field {
+	nested := func(f arrow.Field) arrow.Field {
+		*next++
+		return withID(f, *next-1, next)
+	}
+	f.Metadata = arrow.NewMetadata([]string{fieldIDKey}, []string{strconv.Itoa(id)})
+	switch t := f.Type.(type) {
+	case *arrow.ListType:
+		f.Type = arrow.ListOfField(nested(t.ElemField()))
+	case *arrow.MapType:
+		f.Type = arrow.MapOfFields(nested(t.KeyField()), nested(t.ItemField()))
+	case *arrow.StructType:
+		fields := make([]arrow.Field, t.NumFields())
+		for i := range fields {
+			fields[i] = nested(t.Field(i))
+		}
+		f.Type = arrow.StructOf(fields...)
+	}
+	return f
+}

@@ -1,0 +1,104 @@
+package joiner
+
+import (
+	"context"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/bitutil"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/penstock/penstock/internal/batch"
+)
+
+// collect makes the dictionary, column after column, so that no more than one
+// column is held twice at a time.
+func (b *builder) collect(ctx context.Context) (*array.Struct, error) {
+	var columns []arrow.ArrayData
+	defer func() {
+		for _, c := range columns {
+			c.Release()
+		}
+	}()
+	for i, field := range b.fields {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		column, err := b.column(i, field)
+		if err != nil {
+			return nil, err
+		}
+		columns = append(columns, column)
+	}
+	if b.spec.Matched != "" {
+		column, err := b.matched()
+		if err != nil {
+			return nil, err
+		}
+		columns = append(columns, column)
+	}
+	dt := FieldOf(b.spec.Name, b.fields, b.spec.Matched).Type.(*arrow.DictionaryType).ValueType
+	whole := array.NewData(dt, int(b.rows)+1, []*memory.Buffer{nil}, columns, 0, 0)
+	defer whole.Release()
+	return array.NewStructData(whole), nil
+}
+
+// column makes one column of the dictionary and releases its parts.
+func (b *builder) column(at int, field arrow.Field) (arrow.ArrayData, error) {
+	var first arrow.Array
+	if at < len(b.spec.Defaults) {
+		first = b.spec.Defaults[at]
+	}
+	// The copy takes what its parts do, and row 0, which brings validity into
+	// every nested field.
+	bound := batch.CopySize(b.parts[at]) + b.rows/8 + firstRow
+	if first != nil {
+		bound += batch.CopySize([]arrow.Array{first})
+	}
+	if err := b.held.Grow(bound); err != nil {
+		return nil, err
+	}
+	one, err := batch.WithFirst(field.Type, first, b.parts[at], b.mem)
+	if err != nil {
+		return nil, err
+	}
+	defer one.Release()
+	if err := b.settle(bound, batch.ArraySize(one)); err != nil {
+		return nil, err
+	}
+	b.releaseArrays(&b.parts[at])
+	column := one.Data()
+	column.Retain()
+	return column, nil
+}
+
+// firstRow bounds, in bytes, what row 0 adds to a column, nested or not:
+// alignment of each of its buffers.
+const firstRow = 512
+
+// matched makes the field that says whether a training row matched: row 0 is
+// what those without a match refer to.
+func (b *builder) matched() (arrow.ArrayData, error) {
+	rows := int(b.rows) + 1
+	size := int(bitutil.BytesForBits(int64(rows)))
+	bound := int64(size) + firstRow
+	if err := b.held.Grow(bound); err != nil {
+		return nil, err
+	}
+	buffer := memory.NewResizableBuffer(b.mem)
+	defer buffer.Release()
+	buffer.Resize(size)
+	memory.Set(buffer.Bytes(), 0)
+	bitutil.SetBitsTo(buffer.Bytes(), 1, b.rows, true)
+	column := array.NewData(arrow.FixedWidthTypes.Boolean, rows, []*memory.Buffer{nil, buffer}, nil, 0, 0)
+	return column, b.settle(bound, int64(buffer.Cap()))
+}
+
+// settle turns a reservation of an estimate into one of what it came to.
+func (b *builder) settle(estimate, actual int64) error {
+	if actual > estimate {
+		return b.held.Grow(actual - estimate)
+	}
+	b.held.Shrink(estimate - actual)
+	return nil
+}

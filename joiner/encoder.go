@@ -1,0 +1,316 @@
+package joiner
+
+import (
+	"bytes"
+	"encoding/binary"
+
+	"github.com/apache/arrow-go/v18/arrow"
+
+	"github.com/penstock/penstock/internal/invariant"
+)
+
+// keyVector is the keys of some rows. One integral column is ints; everything
+// else is bytes, key i being arena[ends[i]:ends[i+1]]. Keys of equal families
+// are equal exactly when their numbers or bytes are, and ordered as these are:
+// column by column, numbers by value, strings and binary values by their
+// bytes. The key of a row that null marks means nothing.
+type keyVector struct {
+	ints  []int64
+	arena []byte
+	ends  []int64
+	null  []bool // nil if no row has a null in a key column
+	nulls int64
+}
+
+// encoder turns key columns into vectors. It is not for concurrent use.
+type encoder struct {
+	types   []keyType
+	columns []column
+	// Scratch that the last vector may lie in.
+	ints  []int64
+	arena []byte
+	ends  []int64
+	null  []bool
+}
+
+func newEncoder(types []keyType) *encoder {
+	return &encoder{types: types, columns: make([]column, len(types))}
+}
+
+// inPlace says whether vectors are the values of one column where they lie.
+func (e *encoder) inPlace() bool { return len(e.types) == 1 && e.types[0].layout != layoutDecimal }
+
+// integral says whether vectors hold numbers.
+func (e *encoder) integral() bool { return len(e.types) == 1 && e.types[0].integral() }
+
+// encode returns the keys of some rows, which are those of all the columns.
+// They are valid until the next call and while the columns are.
+func (e *encoder) encode(arrays []arrow.Array) keyVector {
+	var v keyVector
+	for i, a := range arrays {
+		e.columns[i].load(e.types[i], a)
+	}
+	rows := arrays[0].Len()
+	v.null, v.nulls = e.markNulls(arrays, rows)
+	switch {
+	case e.integral():
+		v.ints = e.numbers(rows)
+	case e.inPlace():
+		v.arena, v.ends = e.values(rows)
+	default:
+		v.arena, v.ends = e.composite(rows)
+	}
+	return v
+}
+
+// markNulls says which rows have a null in a key column, and how many do.
+func (e *encoder) markNulls(arrays []arrow.Array, rows int) ([]bool, int64) {
+	var null []bool
+	var nulls int64
+	for _, a := range arrays {
+		if a.NullN() == 0 {
+			continue
+		}
+		if null == nil {
+			null = resize(&e.null, rows)
+			clear(null)
+		}
+		for i := range rows {
+			if !null[i] && a.IsNull(i) {
+				null[i] = true
+				nulls++
+			}
+		}
+	}
+	return null, nulls
+}
+
+// numbers returns the values of the one column.
+func (e *encoder) numbers(rows int) []int64 {
+	c := &e.columns[0]
+	if c.layout == layoutInt64 {
+		return c.longs
+	}
+	out := resize(&e.ints, rows)
+	for i, x := range c.ints {
+		out[i] = int64(x)
+	}
+	return out
+}
+
+// values returns the values of the one column where they lie.
+func (e *encoder) values(rows int) ([]byte, []int64) {
+	c := &e.columns[0]
+	if c.layout == layoutLong {
+		return c.bytes, c.long
+	}
+	ends := resize(&e.ends, rows+1)
+	if c.layout == layoutShort {
+		for i, x := range c.short {
+			ends[i] = int64(x)
+		}
+		return c.bytes, ends
+	}
+	for i := range ends {
+		ends[i] = int64(i) * int64(c.width)
+	}
+	return c.bytes, ends
+}
+
+// composite puts the values of each row one after the other, in a form whose
+// bytes are ordered as the values are: numbers begin with their highest byte,
+// the sign turned around. Strings and binary values end with a mark that
+// stands below every byte that may go on, unless they are the last.
+func (e *encoder) composite(rows int) ([]byte, []int64) {
+	last := len(e.types) - 1
+	size := e.arenaSize(rows)
+	arena, ends := resize(&e.arena, int(size))[:0], resize(&e.ends, rows+1)
+	ends[0] = 0
+	for i := range rows {
+		for at := range e.columns {
+			c := &e.columns[at]
+			switch {
+			case c.layout == layoutInt32:
+				arena = binary.BigEndian.AppendUint64(arena, uint64(c.ints[i])^sign)
+			case c.layout == layoutInt64:
+				arena = binary.BigEndian.AppendUint64(arena, uint64(c.longs[i])^sign)
+			case c.layout == layoutDecimal:
+				value := c.value(i)
+				arena = binary.BigEndian.AppendUint64(arena, binary.LittleEndian.Uint64(value[word:])^sign)
+				arena = binary.BigEndian.AppendUint64(arena, binary.LittleEndian.Uint64(value))
+			case c.sized() || at == last:
+				arena = append(arena, c.value(i)...)
+			default:
+				arena = appendEscaped(arena, c.value(i))
+			}
+		}
+		ends[i+1] = int64(len(arena))
+	}
+	invariant.Check(int64(len(arena)) == size, "keys of %d bytes where %d were reserved", len(arena), size)
+	return arena, ends
+}
+
+// sign is the bit of a number's sign: without it negative numbers, and with it
+// the others, come in ascending order of their bits.
+const sign = 1 << 63
+
+// The end of a value among others, and what stands for a zero byte in it: the
+// end is below it, and a zero is below every other byte.
+const (
+	escapedEnd  = "\x00\x00"
+	escapedZero = "\x00\xff"
+)
+
+func appendEscaped(arena, value []byte) []byte {
+	for {
+		zero := bytes.IndexByte(value, 0)
+		if zero < 0 {
+			return append(append(arena, value...), escapedEnd...)
+		}
+		arena = append(append(arena, value[:zero]...), escapedZero...)
+		value = value[zero+1:]
+	}
+}
+
+// arenaSize returns the bytes of the loaded columns' composite keys, or of the
+// values of the one column. Those of null rows are among them.
+func (e *encoder) arenaSize(rows int) int64 {
+	size := int64(0)
+	for i := range e.columns {
+		c := &e.columns[i]
+		size += c.total(rows)
+		if !c.sized() && i < len(e.columns)-1 {
+			size += int64(rows*len(escapedEnd)) + c.zeros(rows)
+		}
+	}
+	return size
+}
+
+// size returns the bytes that the arrays' keys take when they are kept, and
+// the bytes of scratch that encoding them takes at most.
+func (e *encoder) size(arrays []arrow.Array) (kept, scratch int64) {
+	rows := arrays[0].Len()
+	for i, a := range arrays {
+		e.columns[i].load(e.types[i], a)
+	}
+	scratch = int64(rows+1)*word + int64(rows) // numbers or ends, and null
+	if e.integral() {
+		return int64(rows) * word, scratch
+	}
+	arena := e.arenaSize(rows)
+	if !e.inPlace() {
+		scratch += arena
+	}
+	return int64(rows)*word + arena, scratch
+}
+
+// word is the size of a number in a key, a length, and an end; half of it that
+// of a reference.
+const (
+	word = 8
+	half = word / 2
+)
+
+// column is the memory of one key column, by layout. Slices begin at the
+// first row.
+type column struct {
+	keyType
+	ints  []int32
+	longs []int64
+	short []int32 // offsets into bytes, one more than rows
+	long  []int64
+	bytes []byte
+}
+
+// load points c to an array of at least one row, whose type is t's.
+func (c *column) load(t keyType, a arrow.Array) {
+	d := a.Data()
+	*c = column{keyType: t}
+	switch t.layout {
+	case layoutInt32:
+		c.ints = orZero(arrow.GetValues[int32](d, 1), d.Len())
+	case layoutInt64:
+		c.longs = orZero(arrow.GetValues[int64](d, 1), d.Len())
+	case layoutFixed, layoutDecimal:
+		if b := d.Buffers()[1]; b != nil && b.Len() > 0 {
+			c.bytes = b.Bytes()[d.Offset()*t.width : (d.Offset()+d.Len())*t.width]
+		}
+		c.bytes = orZero(c.bytes, d.Len()*t.width)
+	case layoutShort:
+		c.short = arrow.GetOffsets[int32](d, 1)
+	case layoutLong:
+		c.long = arrow.GetOffsets[int64](d, 1)
+	}
+	if b := d.Buffers(); !t.sized() && b[2] != nil {
+		c.bytes = b[2].Bytes()
+	}
+}
+
+// orZero stands in for the values of an all-null array, which Arrow lets an
+// array leave out.
+func orZero[T any](values []T, n int) []T {
+	if values == nil {
+		return make([]T, n)
+	}
+	return values
+}
+
+// value returns the bytes of a row; not of integral columns.
+func (c *column) value(row int) []byte {
+	switch c.layout {
+	case layoutShort:
+		return c.bytes[c.short[row]:c.short[row+1]]
+	case layoutLong:
+		return c.bytes[c.long[row]:c.long[row+1]]
+	default:
+		return c.bytes[row*c.width : (row+1)*c.width]
+	}
+}
+
+// total returns the bytes of all values, a number being a word.
+func (c *column) total(rows int) int64 {
+	switch c.layout {
+	case layoutShort:
+		return int64(c.short[rows]) - int64(c.short[0])
+	case layoutLong:
+		return c.long[rows] - c.long[0]
+	case layoutFixed, layoutDecimal:
+		return int64(rows) * int64(c.width)
+	default:
+		return int64(rows) * word
+	}
+}
+
+// zeros returns how many zero bytes are in the values of a column of bytes.
+func (c *column) zeros(rows int) int64 {
+	from, to := int64(0), int64(0)
+	if c.layout == layoutLong {
+		from, to = c.long[0], c.long[rows]
+	} else {
+		from, to = int64(c.short[0]), int64(c.short[rows])
+	}
+	return int64(bytes.Count(c.bytes[from:to], []byte{0}))
+}
+
+// resize returns scratch of n values, of any content.
+func resize[T any](scratch *[]T, n int) []T {
+	if cap(*scratch) < n {
+		*scratch = make([]T, n)
+	}
+	*scratch = (*scratch)[:n]
+	return *scratch
+}
+
+// key returns the bytes of a row's key, where keys are bytes.
+func (v keyVector) key(row int32) []byte { return v.arena[v.ends[row]:v.ends[row+1]] }
+
+// slice returns the keys of some rows in a row.
+func (v keyVector) slice(from, to int) keyVector {
+	part := keyVector{arena: v.arena}
+	if v.ends == nil {
+		part.ints = v.ints[from:to]
+	} else {
+		part.ends = v.ends[from : to+1]
+	}
+	return part
+}

@@ -1,0 +1,185 @@
+package joiner
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"math/bits"
+)
+
+// hashIndex finds the staging rows of a key: open addressing over references,
+// with the keys compared where they lie. A quarter of the slots is full: a
+// probe nearly always ends at its first slot, which the processor then
+// foresees.
+type hashIndex struct {
+	integral bool      // whether keys are numbers
+	keys     keyVector // of all rows, in order; null is not set
+	slots    []uint32  // 0, or the reference (row + 1) of a key's first row
+}
+
+func newHashIndex(keys keyVector, rows int64) *hashIndex {
+	return &hashIndex{integral: keys.ends == nil, keys: keys, slots: make([]uint32, slotsFor(rows))}
+}
+
+// fill indexes all rows that are not dead, in order.
+func (x *hashIndex) fill(ctx context.Context, dead []bool, repeats *groupBuilder) error {
+	rows := len(x.keys.ints)
+	if !x.integral {
+		rows = len(x.keys.ends) - 1
+	}
+	for row := range rows {
+		if row%checkEvery == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if dead != nil && dead[row] {
+			continue
+		}
+		if first := x.add(int32(row)); first != 0 {
+			if err := repeats.addRepeat(int32(row), int32(first-1)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// checkEvery is how many rows may be indexed before one looks whether somebody
+// still wants them.
+const checkEvery = 1 << 16
+
+func (x *hashIndex) newSearch() search { return hashSearch{x} }
+func (x *hashIndex) strategy() string  { return "index" }
+func (x *hashIndex) release()          {}
+
+// hashSearch is one join's search in an index. It has no state.
+type hashSearch struct{ *hashIndex }
+
+func (s hashSearch) lookup(_ context.Context, keys *Keys, refs []int32) error {
+	s.lookupAll(keys.encoded, refs)
+	return nil
+}
+
+// slotsFor returns how many slots n rows need. One is always empty.
+func slotsFor(n int64) int64 { return 4*n + 1 }
+
+// Seeds of the hash; any odd numbers with bits spread evenly. The hash has
+// nothing in common with Iceberg's bucket hash, in which the keys of one
+// bucket agree.
+const (
+	seedA = 0x9e3779b97f4a7c15
+	seedB = 0xd1b54a32d192ed03
+	seedC = 0x8bb84b93962eacc9
+)
+
+// mix folds the 128-bit product of two numbers.
+func mix(a, b uint64) uint64 {
+	high, low := bits.Mul64(a, b)
+	return high ^ low
+}
+
+// hashInt brings the key into both factors, so that keys which differ in their
+// upper bits alone spread like others.
+func hashInt(key int64) uint64 {
+	return mix(uint64(key)^seedA, bits.RotateLeft64(uint64(key), 32)^seedB)
+}
+
+func hashBytes(key []byte) uint64 {
+	h := seedA ^ uint64(len(key))
+	for ; len(key) >= 8; key = key[8:] {
+		h = mix(h^binary.LittleEndian.Uint64(key), seedB)
+	}
+	if len(key) > 0 {
+		var tail [8]byte
+		copy(tail[:], key)
+		h = mix(h^binary.LittleEndian.Uint64(tail[:]), seedC)
+	}
+	return mix(h, seedC)
+}
+
+// home returns which of n slots the search for a hash begins at: the hash's
+// upper bits, spread over them.
+func home(hash uint64, n int) uint64 {
+	at, _ := bits.Mul64(hash, uint64(n))
+	return at
+}
+
+// findInt returns the slot of a key, or the empty slot where it belongs, and
+// what is in it.
+func findInt(slots []uint32, keys []int64, key int64) (at uint64, ref uint32) {
+	for at = home(hashInt(key), len(slots)); ; at++ {
+		if at == uint64(len(slots)) {
+			at = 0
+		}
+		ref = slots[at]
+		if ref == 0 || keys[ref-1] == key {
+			return at, ref
+		}
+	}
+}
+
+// findBytes is findInt for keys of bytes.
+func (x *hashIndex) findBytes(key []byte) (at uint64, ref uint32) {
+	for at = home(hashBytes(key), len(x.slots)); ; at++ {
+		if at == uint64(len(x.slots)) {
+			at = 0
+		}
+		ref = x.slots[at]
+		if ref == 0 || bytes.Equal(x.keys.key(int32(ref-1)), key) {
+			return at, ref
+		}
+	}
+}
+
+// add indexes a row, after all rows before it. It returns 0, or the reference
+// of the first row of its key.
+func (x *hashIndex) add(row int32) uint32 {
+	var at uint64
+	var ref uint32
+	if x.integral {
+		at, ref = findInt(x.slots, x.keys.ints, x.keys.ints[row])
+	} else {
+		at, ref = x.findBytes(x.keys.key(row))
+	}
+	if ref == 0 {
+		x.slots[at] = uint32(row + 1)
+	}
+	return ref
+}
+
+// lookupAll writes the reference of the first row of each key, or 0; of null keys
+// anything. It only reads x. Rows of one request are neighbours, so a key like
+// the one before is not looked up again.
+func (x *hashIndex) lookupAll(wanted keyVector, refs []int32) {
+	if x.integral {
+		x.lookupInts(wanted.ints, refs)
+	} else {
+		x.lookupBytes(wanted, refs)
+	}
+}
+
+func (x *hashIndex) lookupInts(wanted []int64, refs []int32) {
+	slots, keys := x.slots, x.keys.ints
+	before := int64(0)
+	_, ref := findInt(slots, keys, before)
+	refs = refs[:len(wanted)]
+	for i, key := range wanted {
+		if key != before {
+			_, ref = findInt(slots, keys, key)
+			before = key
+		}
+		refs[i] = int32(ref)
+	}
+}
+
+func (x *hashIndex) lookupBytes(v keyVector, refs []int32) {
+	before := []byte{}
+	_, ref := x.findBytes(before)
+	for i := range refs {
+		key := v.arena[v.ends[i]:v.ends[i+1]]
+		if !bytes.Equal(key, before) {
+			_, ref = x.findBytes(key)
+			before = key
+		}
+		refs[i] = int32(ref)
+	}
+}

@@ -1,0 +1,165 @@
+package joiner
+
+import (
+	"context"
+	"sort"
+
+	"github.com/apache/arrow-go/v18/arrow/array"
+)
+
+// RowMatcher finds the staging rows of one join in a [BuildSide], as a
+// [Matcher] does, and tells which they are.
+type RowMatcher struct {
+	ctx    context.Context //nolint:containedctx // of the join that asks, whose calls take none
+	built  *BuildSide
+	rule   Rule
+	search search
+
+	// Of the batch last matched.
+	refs   []int32
+	counts []int32 // as in Matches
+	from   []int32 // where counts is not 0: where the rows begin in the groups' members
+	spare  [2][]int32
+}
+
+// Match finds the staging rows of a batch's rows.
+func (m *RowMatcher) Match(keys *Keys, refs []int32) (Matches, error) {
+	m.refs, m.counts = refs, nil
+	if err := m.search.lookup(m.ctx, keys, refs); err != nil {
+		return Matches{}, err
+	}
+	for i, null := range keys.encoded.null {
+		if null {
+			refs[i] = 0
+		}
+	}
+	switch {
+	case m.rule.Time != nil:
+		m.chooseByTime(keys.times)
+	case m.built.groups.of != nil:
+		m.chooseByRule()
+	}
+	return Matches{Dictionary: m.built.dictionary, Counts: m.counts}, nil
+}
+
+// Members returns the staging rows, counted from 0 and in their order, that
+// match a row of the batch last matched, where they are several; nil where they
+// are not.
+func (m *RowMatcher) Members(row int) []int32 {
+	if m.counts == nil || m.counts[row] == 0 {
+		return nil
+	}
+	from := m.from[row]
+	return m.built.groups.members[from : from+m.counts[row]]
+}
+
+// chooseByRule chooses where several staging rows have the key of a row.
+func (m *RowMatcher) chooseByRule() {
+	for i, ref := range m.refs {
+		if ref == 0 {
+			continue
+		}
+		if rows, from := m.built.groups.rows(ref - 1); rows != nil {
+			m.setGroup(i, rows, from)
+		}
+	}
+}
+
+// setGroup says that several staging rows match a row, and chooses among them
+// as the rule says. They begin at from in the groups' members.
+func (m *RowMatcher) setGroup(row int, rows []int32, from int32) {
+	if m.counts == nil {
+		m.counts, m.from = resize(&m.spare[0], len(m.refs)), resize(&m.spare[1], len(m.refs))
+		clear(m.counts)
+	}
+	m.counts[row], m.from[row] = int32(len(rows)), from
+	m.refs[row] = rows[0] + 1
+	if m.rule.Duplicates.TakeLast() {
+		m.refs[row] = rows[len(rows)-1] + 1
+	}
+}
+
+// chooseByTime chooses, of the staging rows of each key, the latest that the
+// rule admits.
+func (m *RowMatcher) chooseByTime(wanted times) {
+	for i, ref := range m.refs {
+		if ref == 0 {
+			continue
+		}
+		if wanted.null != nil && wanted.null[i] {
+			m.refs[i] = 0
+			continue
+		}
+		rows, from := m.built.groups.rows(ref - 1)
+		if rows == nil {
+			if !m.rule.Time.admits(m.built.times[ref-1], wanted.values[i]) {
+				m.refs[i] = 0
+			}
+			continue
+		}
+		low, high := m.latest(rows, wanted.values[i])
+		switch high - low {
+		case 0:
+			m.refs[i] = 0
+		case 1:
+			m.refs[i] = rows[low] + 1
+		default:
+			m.setGroup(i, rows[low:high], from+int32(low))
+		}
+	}
+}
+
+// latest returns which of the rows of a key, which ascend by time, have the
+// latest time that the rule admits.
+func (m *RowMatcher) latest(rows []int32, wanted int64) (low, high int) {
+	at := m.built.times
+	high = sort.Search(len(rows), func(i int) bool { return m.rule.Time.after(at[rows[i]], wanted) })
+	if high == 0 || !m.rule.Time.admits(at[rows[high-1]], wanted) {
+		return 0, 0
+	}
+	latest := at[rows[high-1]]
+	return sort.Search(high, func(i int) bool { return at[rows[i]] >= latest }), high
+}
+
+// after says whether a staging row comes too late for a training row.
+func (r *TimeRule) after(staging, training int64) bool {
+	if r.Exact {
+		return staging > training
+	}
+	return staging >= training
+}
+
+// admits says whether a staging row is neither too late nor too old for a
+// training row. The distance of two times may be more than an int64 holds.
+func (r *TimeRule) admits(staging, training int64) bool {
+	return !r.after(staging, training) && uint64(training)-uint64(staging) <= uint64(r.Tolerance)
+}
+
+// Expand writes the references of rows of the result.
+func (m *RowMatcher) Expand(rows, nth, refs []int32) (*array.Struct, error) {
+	for i, row := range rows {
+		refs[i] = m.refs[row]
+		if m.counts != nil && m.counts[row] != 0 {
+			refs[i] = m.built.groups.members[m.from[row]+nth[i]] + 1
+		}
+	}
+	return m.built.dictionary, nil
+}
+
+// Files names the files of the first and the last of the several staging rows
+// of a row.
+func (m *RowMatcher) Files(row int) (one, other string) {
+	rows := m.Members(row)
+	return fileOf(m.built.file, rows[0]), fileOf(m.built.file, rows[len(rows)-1])
+}
+
+// Close ends the join.
+func (m *RowMatcher) Close() {}
+
+// fileOf names the file of a staging row.
+func fileOf(file func(row int64) string, row int32) string {
+	if name := (Input{File: file}).file(int64(row)); name != "" {
+		return name
+	}
+	return "(unnamed)"
+}

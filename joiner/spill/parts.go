@@ -1,0 +1,164 @@
+package spill
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+
+	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/invariant"
+	"github.com/penstock/penstock/joiner"
+)
+
+// Parts is a stream's rows on local disk, divided. It never changes once it is
+// written. It is counted by reference; the last Release frees the disk.
+type Parts struct {
+	refs   atomic.Int64
+	in     joiner.Input
+	schema *arrow.Schema // the columns that were kept, then the rows' numbers in the stream
+	store  Store
+	parts  []batchList
+	rows   int64 // of the stream, those of no part included
+	opts   Options
+}
+
+// Divider says how a stream is divided.
+type Divider struct {
+	Parts int // how many there are
+	// Of says which part each of some rows belongs to, given their key columns:
+	// 0 to Parts - 1, or a negative number for a row that nobody asks for. It is
+	// called by one goroutine.
+	Of func(keys []arrow.Array, parts []int32) error
+}
+
+// Divide reads a stream whole and writes each row, with all its columns, to
+// the part that the divider names. The caller releases what it returns; after
+// an error nothing is held.
+//
+// Memory: up to half of the working memory holds rows that wait to be written,
+// and an eighth a batch that is written. A batch of the stream that is larger
+// than that is divided where it lies.
+func Divide(ctx context.Context, in joiner.Input, by Divider, opts Options) (*Parts, error) {
+	w := &partWriter{in: in, by: &columnPartition{by: by, key: in.Key}, opts: opts}
+	parts, err := w.write(ctx, by.Parts)
+	return parts, fault.Op(err, "divide rows on local disk")
+}
+
+// columnPartition divides whole rows as a Divider says.
+type columnPartition struct {
+	by   Divider
+	key  []int
+	keys []arrow.Array // scratch
+}
+
+func (p *columnPartition) begin(schema *arrow.Schema) ([]int, error) {
+	p.keys = make([]arrow.Array, len(p.key))
+	all := make([]int, schema.NumFields())
+	for i := range all {
+		all[i] = i
+	}
+	return all, nil
+}
+
+func (p *columnPartition) assign(b arrow.RecordBatch, parts []int32) error {
+	for i, at := range p.key {
+		p.keys[i] = b.Column(at)
+	}
+	return p.by.Of(p.keys, parts)
+}
+
+// Input is the rows of one part, in the stream's order and with its columns at
+// their positions. The Parts must outlive what is made of it.
+func (p *Parts) Input(number int) joiner.Input { return p.input(p.parts[number].batches) }
+
+// input is the rows of some stored batches.
+func (p *Parts) input(rows portion) joiner.Input {
+	return joiner.Input{
+		Key: p.in.Key, Columns: p.in.Columns,
+		Open: func(ctx context.Context) (array.RecordReader, error) { return p.open(ctx, rows) },
+		File: func(row int64) string { return p.file(rows, row) },
+	}
+}
+
+// Size returns the bytes of memory that the rows of a part take.
+func (p *Parts) Size(number int) int64 { return p.parts[number].bytes }
+
+// Bytes returns the bytes on disk.
+func (p *Parts) Bytes() int64 { return p.store.Bytes() }
+
+// rowSize returns the bytes of memory that a row of a part takes, on average.
+func (p *Parts) rowSize() int64 {
+	rows, bytes := int64(1), int64(0)
+	for i := range p.parts {
+		rows += p.parts[i].rows
+		bytes += p.parts[i].bytes
+	}
+	return bytes/rows + 1
+}
+
+// emptyIn returns parts for rows of the same stream in another store: one part,
+// which has no rows yet. The store stays the caller's.
+func (p *Parts) emptyIn(store Store) *Parts {
+	return &Parts{in: p.in, schema: p.schema, store: store, parts: make([]batchList, 1), opts: p.opts}
+}
+
+// Retain adds a reference. The caller holds one already.
+func (p *Parts) Retain() {
+	refs := p.refs.Add(1)
+	invariant.Check(refs > 1, "Retain of parts after their last Release")
+}
+
+// Release gives a reference back. It may be called from any goroutine.
+func (p *Parts) Release() { p.release() }
+
+// release is Release, and says whether it was the last.
+func (p *Parts) release() bool {
+	refs := p.refs.Add(-1)
+	invariant.Check(refs >= 0, "more Releases of parts than references")
+	if refs == 0 {
+		p.store.Release()
+	}
+	return refs == 0
+}
+
+// open gives stored batches in order, one in memory at a time.
+func (p *Parts) open(ctx context.Context, rows portion) (array.RecordReader, error) {
+	held, err := p.opts.Budget.Reserve("reading "+rowsOnDisk, 0)
+	if err != nil {
+		return nil, err
+	}
+	next := func() (arrow.RecordBatch, error) {
+		held.Shrink(held.Held())
+		if len(rows) == 0 || ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if err := held.GrowWait(ctx, rows[0].bytes); err != nil {
+			return nil, err
+		}
+		b, err := p.store.Read(rows[0].number)
+		rows = rows[1:]
+		return b, err
+	}
+	return batch.FromFunc(p.schema, next, held.Release), nil
+}
+
+// file names the file of a row of some stored batches. Whoever asks has an
+// error to tell: the row's number in the stream is read again.
+func (p *Parts) file(rows portion, row int64) string {
+	if p.in.File == nil {
+		return ""
+	}
+	i, at := rows.find(row)
+	b, err := p.store.Read(rows[i].number)
+	if err != nil {
+		return ""
+	}
+	defer b.Release()
+	return p.in.File(b.Column(int(b.NumCols()) - 1).(*array.Int64).Value(at))
+}
+
+// rowsOnDisk names rows on local disk in reservations.
+const rowsOnDisk = "rows on local disk"

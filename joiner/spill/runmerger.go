@@ -1,0 +1,162 @@
+package spill
+
+import (
+	"slices"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+
+	"github.com/penstock/penstock/joiner"
+)
+
+// runMerger puts the runs of training rows together as groups of the log.
+// Groups are identified by where their first run begins. Of each portion one
+// batch of copied rows is in memory, since runs of a portion are looked at from
+// front to back as a rule.
+type runMerger struct {
+	*runCollector
+	order *joiner.RowOrder // nil: runs stay in the order of their portions
+	open  map[int]*copiedRows
+	at    []int32 // scratch
+}
+
+// copiedRows is a batch of copied rows in memory.
+type copiedRows struct {
+	at    storedBatch
+	rows  arrow.RecordBatch
+	shown *array.Struct // the same, as a dictionary has them
+}
+
+func newRunMerger(c *runCollector) (*runMerger, error) {
+	m := &runMerger{runCollector: c, open: map[int]*copiedRows{}}
+	sliced := c.pass.sliced
+	if len(sliced.spec.OrderBy) == 0 {
+		return m, nil
+	}
+	var err error
+	m.order, err = joiner.NewRowOrder(sliced.parts.schema, sliced.spec.OrderBy)
+	return m, err
+}
+
+// close releases the batches in memory.
+func (m *runMerger) close() {
+	for portion := range m.open {
+		m.closeBatch(portion)
+	}
+}
+
+// groupOf returns where the rows of a training row's runs begin, and adds them
+// unless they stand there already.
+func (m *runMerger) groupOf(runs []run, count int64) (int32, error) {
+	identity := int64(runs[0].portion)<<32 + runs[0].from + 1
+	if m.findGroup(identity) {
+		return m.start, nil
+	}
+	if err := m.beginGroup(identity, int(count)); err != nil {
+		return 0, err
+	}
+	add := m.addRuns
+	if len(runs) > 1 && m.order != nil {
+		add = m.addMerged
+	}
+	if err := add(runs); err != nil {
+		return 0, err
+	}
+	m.endGroup()
+	return m.start, nil
+}
+
+// addRuns adds the rows of runs, run after run.
+func (m *runMerger) addRuns(runs []run) error {
+	for _, r := range runs {
+		for r.rows > 0 {
+			x, err := m.batchWith(r.portion, r.from)
+			if err != nil {
+				return err
+			}
+			at := int32(r.from - x.at.from)
+			n := min(r.rows, x.at.rows-int64(at), mostStored)
+			m.at = resize(m.at, int(n))
+			for i := range m.at {
+				m.at[i] = at + int32(i)
+			}
+			if err := m.addRows(x.shown, m.at, 0); err != nil {
+				return err
+			}
+			r.from, r.rows = r.from+n, r.rows-n
+		}
+	}
+	return nil
+}
+
+// addMerged adds the rows of runs in the order of the order columns; rows that
+// are alike in them in the order of the runs.
+func (m *runMerger) addMerged(runs []run) error {
+	left := slices.Clone(runs)
+	for len(left) > 0 {
+		best := 0
+		var first *copiedRows
+		for i, r := range left {
+			x, err := m.batchWith(r.portion, r.from)
+			if err != nil {
+				return err
+			}
+			if first == nil || m.before(x, r, first, left[best]) {
+				best, first = i, x
+			}
+		}
+		r := &left[best]
+		row := [1]int32{int32(r.from - first.at.from)}
+		if err := m.addRows(first.shown, row[:], 0); err != nil {
+			return err
+		}
+		r.from++
+		if r.rows--; r.rows == 0 {
+			left = slices.Delete(left, best, best+1)
+		}
+	}
+	return nil
+}
+
+// before says whether the first row of a run comes before that of another run,
+// which stands before it.
+func (m *runMerger) before(a *copiedRows, r run, b *copiedRows, s run) bool {
+	return m.order.Compare(a.rows, int(r.from-a.at.from), b.rows, int(s.from-b.at.from)) < 0
+}
+
+// batchWith returns the batch with a row that was copied of a portion. The batch
+// that gives way to it may be among the rows to be written, which are written
+// first.
+func (m *runMerger) batchWith(portion int, row int64) (*copiedRows, error) {
+	if x := m.open[portion]; x != nil {
+		if row >= x.at.from && row < x.at.from+x.at.rows {
+			return x, nil
+		}
+		if err := m.flushRows(); err != nil {
+			return nil, err
+		}
+		m.closeBatch(portion)
+	}
+	copied := m.copies[portion]
+	i, _ := copied.parts[0].batches.find(row)
+	at := copied.parts[0].batches[i]
+	if err := m.reserve(at.bytes); err != nil {
+		return nil, err
+	}
+	rows, err := copied.store.Read(at.number)
+	if err != nil {
+		m.unreserve(at.bytes)
+		return nil, err
+	}
+	x := &copiedRows{at: at, rows: rows, shown: m.dictionaryRows(rows)}
+	m.open[portion] = x
+	return x, nil
+}
+
+func (m *runMerger) closeBatch(portion int) {
+	x := m.open[portion]
+	delete(m.open, portion)
+	x.rows.Release()
+	x.shown.Release()
+	m.unreserve(x.at.bytes)
+}

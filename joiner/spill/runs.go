@@ -1,0 +1,265 @@
+package spill
+
+import (
+	"context"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/bitutil"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/joiner"
+)
+
+// writeAll writes what training rows match that take all their staging rows. The
+// rows of a group lie in portion after portion. So of each portion the rows that
+// are taken are copied first, in runs; then the runs of each training row are put
+// together: in the order of the portions, which is that of arrival, or merged by
+// the order columns. A round is as many training rows as leave room for their
+// runs.
+func (p *matchPass) writeAll(ctx context.Context, training, staging portion, w *logWriter) error {
+	w.setRowSize(staging.bytes() / staging.rows())
+	for len(training) > 0 {
+		round := training.upTo(p.working/sliceShare, func(x storedBatch) int64 { return runSize * x.rows })
+		if err := p.allRound(ctx, round, staging, w); err != nil {
+			return err
+		}
+		training = training[len(round):]
+	}
+	return nil
+}
+
+func (p *matchPass) allRound(ctx context.Context, training, staging portion, w *logWriter) error {
+	store, err := p.sliced.opts.Disk(p.sliced.spec.Name)
+	if err != nil {
+		return err
+	}
+	defer store.Release()
+	c := &runCollector{logWriter: w, runs: make([][]run, training.rows())}
+	defer c.close()
+	if err := c.reserve(training.rows() * runSize); err != nil {
+		return err
+	}
+	err = p.eachPortion(ctx, staging, func(built *joiner.BuildSide, rows portion) error {
+		taken, err := c.collect(ctx, built, training)
+		if err != nil {
+			return err
+		}
+		to := p.sliced.parts.emptyIn(store)
+		c.copies = append(c.copies, to)
+		return c.copyRows(rows, taken, to)
+	})
+	if err != nil {
+		return err
+	}
+	p.sliced.spilled.Add(store.Bytes())
+	return c.writeEntries(ctx)
+}
+
+// run is the staging rows that one training row takes of one portion, in their
+// order.
+type run struct {
+	portion int
+	from    int64 // among the rows that were copied of the portion
+	rows    int64
+	time    int64 // of the rows, if the rule has a time
+}
+
+// runSize bounds the bytes of a run, its place in lists, and an entry.
+const runSize = 96
+
+// runCollector finds the runs of a round of training rows.
+type runCollector struct {
+	*logWriter
+	runs   [][]run  // by training row
+	checks []int32  // by training row
+	copies []*Parts // by portion, the rows that were copied of it
+	bytes  int64    // reserved
+}
+
+func (c *runCollector) reserve(n int64) error {
+	err := c.pass.held.Grow(n)
+	if err == nil {
+		c.bytes += n
+	}
+	return err
+}
+
+func (c *runCollector) unreserve(n int64) {
+	c.pass.held.Shrink(n)
+	c.bytes -= n
+}
+
+func (c *runCollector) close() { c.unreserve(c.bytes) }
+
+// collect adds the runs of a portion to those of the training rows. It returns
+// the rows of the portion that they consist of, run after run.
+func (c *runCollector) collect(ctx context.Context, built *joiner.BuildSide, training portion) ([]int32, error) {
+	p := &portionRuns{number: len(c.copies), begun: map[int32]int64{}}
+	if c.pass.rule.Time != nil {
+		p.time = built.Time
+	}
+	row, more := 0, int64(0)
+	c.checks = c.checks[:0]
+	err := c.pass.match(ctx, built, training, func(f *found) error {
+		c.checks = append(c.checks, f.checks...)
+		for i, ref := range f.refs {
+			if ref != 0 {
+				c.runs[row] = addRun(c.runs[row], p.runOf(f, i))
+				more++
+			}
+			row++
+		}
+		return nil
+	})
+	if err == nil {
+		err = c.reserve(more * runSize)
+	}
+	return p.rows, err
+}
+
+// portionRuns is the runs of one portion. Training rows that take the same rows
+// of it have one run in common.
+type portionRuns struct {
+	number int
+	time   func(row int32) int64 // of a staging row; nil if the rule has no time
+	rows   []int32               // of all runs, run after run
+	begun  map[int32]int64       // by a run's first reference, where it begins in rows
+}
+
+// runOf returns the run of a training row that has a match.
+func (p *portionRuns) runOf(f *found, row int) run {
+	ref := f.refs[row]
+	single := [1]int32{ref - 1}
+	rows := f.Members(row)
+	if rows == nil {
+		rows = single[:]
+	}
+	from, ok := p.begun[ref]
+	if !ok {
+		from = int64(len(p.rows))
+		p.begun[ref] = from
+		p.rows = append(p.rows, rows...)
+	}
+	r := run{portion: p.number, from: from, rows: int64(len(rows))}
+	if p.time != nil {
+		r.time = p.time(ref - 1)
+	}
+	return r
+}
+
+// addRun adds a run to those of a training row, of which only those of the
+// latest time count.
+func addRun(runs []run, r run) []run {
+	switch {
+	case len(runs) == 0 || runs[0].time == r.time:
+		return append(runs, r)
+	case runs[0].time < r.time:
+		return append(runs[:0], r)
+	default:
+		return runs
+	}
+}
+
+// copyRows writes rows of a portion, in the order in which they are listed.
+func (c *runCollector) copyRows(from portion, rows []int32, to *Parts) error {
+	bytes := from.bytes() + c.mostBytes
+	if err := c.reserve(bytes); err != nil {
+		return err
+	}
+	defer c.unreserve(bytes)
+	var batches []arrow.RecordBatch
+	defer func() {
+		for _, b := range batches {
+			b.Release()
+		}
+	}()
+	for _, x := range from {
+		b, err := c.pass.sliced.parts.store.Read(x.number)
+		if err != nil {
+			return err
+		}
+		batches = append(batches, b)
+	}
+	for len(rows) > 0 {
+		some := rows[:min(len(rows), c.mostRows)]
+		rows = rows[len(some):]
+		if err := c.copyBatch(from, batches, some, to); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyBatch writes rows of a portion, whose batches are given, as one batch.
+func (c *runCollector) copyBatch(from portion, batches []arrow.RecordBatch, rows []int32, to *Parts) error {
+	segments := make([][]batch.Segment, to.schema.NumFields())
+	last := -1
+	for _, row := range rows {
+		i, at := from.find(int64(row))
+		for column := range segments {
+			if i != last {
+				segments[column] = append(segments[column], batch.Segment{Values: batches[i].Column(column)})
+			}
+			s := &segments[column][len(segments[column])-1]
+			s.Indices = append(s.Indices, int32(at))
+		}
+		last = i
+	}
+	b, err := gatherRows(to.schema, segments, 0, len(rows), c.pass.sliced.opts.allocator())
+	if err != nil {
+		return err
+	}
+	defer b.Release()
+	return to.parts[0].append(to.store, b)
+}
+
+// writeEntries writes the entries of the round.
+func (c *runCollector) writeEntries(ctx context.Context) error {
+	m, err := newRunMerger(c)
+	if err != nil {
+		return err
+	}
+	defer m.close()
+	for row, runs := range c.runs {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		count, start := int64(0), int32(0)
+		for _, r := range runs {
+			count += r.rows
+		}
+		if count > 0 {
+			if start, err = m.groupOf(runs, count); err != nil {
+				return err
+			}
+		}
+		if count == 1 {
+			count = 0
+		}
+		if err := c.addEntry(start, int32(count), c.checks[row]); err != nil {
+			return err
+		}
+	}
+	return c.flush() // before the batches close that rows were added of
+}
+
+// dictionaryRows returns stored rows as a dictionary has them.
+func (c *runCollector) dictionaryRows(b arrow.RecordBatch) *array.Struct {
+	rows := int(b.NumRows())
+	var fields []arrow.ArrayData
+	for _, at := range c.pass.sliced.parts.in.Columns {
+		fields = append(fields, b.Column(at).Data())
+	}
+	if c.pass.sliced.spec.Matched != "" {
+		bits := make([]byte, bitutil.BytesForBits(int64(rows)))
+		bitutil.SetBitsTo(bits, 0, int64(rows), true)
+		matched := array.NewData(arrow.FixedWidthTypes.Boolean, rows, []*memory.Buffer{nil, memory.NewBufferBytes(bits)}, nil, 0, 0)
+		defer matched.Release()
+		fields = append(fields, matched)
+	}
+	whole := array.NewData(c.rowType, rows, []*memory.Buffer{nil}, fields, 0, 0)
+	defer whole.Release()
+	return array.NewStructData(whole)
+}

@@ -1,0 +1,184 @@
+package spill
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+
+	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/joiner"
+)
+
+// Sliced is staging rows that do not fit in memory: they lie on local disk, in
+// slices by a hash of their key, each of them small enough to be a
+// [joiner.BuildSide] for a while. It never changes, any number of joins may use
+// it at once, and it is counted by reference.
+type Sliced struct {
+	parts   *Parts
+	spec    joiner.BuildSpec // with the positions of the stored columns
+	shape   joiner.Shape
+	row0    *array.Struct // row 0 of every dictionary, and nothing else
+	opts    Options
+	spilled atomic.Int64
+}
+
+// Slice reads staging rows whole, as [joiner.Build] does, and writes them to
+// local disk. The caller releases what it returns; after an error nothing is
+// held. Rows, references and errors of its joins are those of the build side
+// that Build would have made, except that dictionaries hold the rows that a
+// batch refers to. Rows with a custom strategy cannot be sliced: it needs them
+// whole, so they are Exhausted.
+func Slice(ctx context.Context, in joiner.Input, spec joiner.BuildSpec, opts Options) (*Sliced, error) {
+	s, err := slice(ctx, in, spec, opts)
+	return s, fault.Op(err, "write the build side %s to local disk", spec.Name)
+}
+
+func slice(ctx context.Context, in joiner.Input, spec joiner.BuildSpec, opts Options) (*Sliced, error) {
+	if spec.Custom != nil {
+		return nil, fault.New(fault.Exhausted, "%s does not fit in memory, and its custom strategy needs it whole", spec.Name).
+			WithRemedy("raise the server's memory budget, take the custom strategy away, or write the staging table with more buckets")
+	}
+	s := &Sliced{opts: opts}
+	columns := columnsRead(in, spec)
+	by := &keyPartition{key: in.Key, time: spec.Time, columns: columns, slices: opts.slices()}
+	by.check = func(schema *arrow.Schema) error { return s.setShape(ctx, schema, in, spec) }
+	w := &partWriter{in: in, by: by, opts: opts}
+	var err error
+	if s.parts, err = w.write(ctx, by.slices); err != nil {
+		if s.row0 != nil {
+			s.row0.Release()
+		}
+		return nil, err
+	}
+	s.spilled.Store(s.parts.Bytes())
+	s.parts.in.Key, s.parts.in.Columns = moved(in.Key, columns), moved(in.Columns, columns)
+	s.spec = movedSpec(spec, columns)
+	return s, nil
+}
+
+// setShape builds a build side of a stream without rows: it says what those
+// with rows become, and fails where they would fail, before any of them is
+// read.
+func (s *Sliced) setShape(ctx context.Context, schema *arrow.Schema, in joiner.Input, spec joiner.BuildSpec) error {
+	in.Open = func(context.Context) (array.RecordReader, error) {
+		return batch.FromFunc(schema, func() (arrow.RecordBatch, error) { return nil, nil }, nil), nil
+	}
+	built, err := joiner.Build(ctx, in, spec, s.opts.Options)
+	if err != nil {
+		return err
+	}
+	defer built.Release()
+	s.shape, s.row0 = built.Shape(), built.Dictionary()
+	s.row0.Retain()
+	return nil
+}
+
+// columnsRead returns the positions of all columns that Build looks at,
+// ascending.
+func columnsRead(in joiner.Input, spec joiner.BuildSpec) []int {
+	columns := slices.Concat(in.Columns, in.Key)
+	for _, o := range spec.OrderBy {
+		columns = append(columns, o.Column)
+	}
+	if spec.Time != nil {
+		columns = append(columns, *spec.Time)
+	}
+	slices.Sort(columns)
+	return slices.Compact(columns)
+}
+
+// moved turns positions in a stream into positions among its columns that are
+// kept.
+func moved(positions, kept []int) []int {
+	out := make([]int, len(positions))
+	for i, p := range positions {
+		out[i] = slices.Index(kept, p)
+	}
+	return out
+}
+
+// movedSpec is moved for the positions of a spec.
+func movedSpec(spec joiner.BuildSpec, kept []int) joiner.BuildSpec {
+	spec.OrderBy = slices.Clone(spec.OrderBy)
+	for i, o := range spec.OrderBy {
+		spec.OrderBy[i].Column = slices.Index(kept, o.Column)
+	}
+	if spec.Time != nil {
+		spec.Time = new(slices.Index(kept, *spec.Time))
+	}
+	return spec
+}
+
+// keyPartition divides rows into slices by their keys. Rows that can match
+// nothing are dropped.
+type keyPartition struct {
+	key     []int
+	time    *int  // nil if rows have no time
+	columns []int // that are kept
+	slices  int
+	check   func(*arrow.Schema) error // of the stream's schema, before it is used; nil is none
+	reader  *joiner.KeyReader
+}
+
+func (p *keyPartition) begin(schema *arrow.Schema) ([]int, error) {
+	if p.check != nil {
+		if err := p.check(schema); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	p.reader, err = joiner.NewKeyReader(schema, p.key, p.time)
+	return p.columns, err
+}
+
+func (p *keyPartition) assign(b arrow.RecordBatch, parts []int32) error {
+	p.reader.Read(b).Slice(p.slices, parts, nil)
+	return nil
+}
+
+// Spilled returns the bytes that were written to local disk so far, for the
+// rows and for their joins.
+func (s *Sliced) Spilled() int64 { return s.spilled.Load() }
+
+// Retain adds a reference. The caller holds one already.
+func (s *Sliced) Retain() { s.parts.Retain() }
+
+// Release gives a reference back. It may be called from any goroutine. The
+// last one frees the disk.
+func (s *Sliced) Release() {
+	if s.parts.release() {
+		s.row0.Release()
+		s.row0 = nil
+	}
+}
+
+// ProbedBy returns the rows as one join probes them, with a reference of their
+// own. training gives the training rows of that join once more, in the same
+// order, with their key columns (Key) and, if the rule has a time, the time
+// column (the one of Columns). They are read when the join asks for a matcher.
+func (s *Sliced) ProbedBy(training joiner.Input) joiner.Probeable {
+	s.Retain()
+	return &probedSlices{Sliced: s, training: training}
+}
+
+// probedSlices is a Sliced as one join probes it.
+type probedSlices struct {
+	*Sliced
+	training joiner.Input
+}
+
+// Shape says what the join checks before it probes.
+func (p *probedSlices) Shape() joiner.Shape { return p.shape }
+
+// NewMatcher writes the match log of a join, and reads it.
+func (p *probedSlices) NewMatcher(ctx context.Context, rule joiner.Rule) (joiner.Matcher, error) {
+	log, err := p.writeLog(ctx, p.training, rule)
+	if err != nil {
+		return nil, fault.Op(err, "look up training rows on local disk")
+	}
+	return newLogReader(ctx, log)
+}

@@ -1,0 +1,454 @@
+package spill_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/spool"
+	"github.com/penstock/penstock/joiner"
+	"github.com/penstock/penstock/joiner/joinertest"
+	"github.com/penstock/penstock/joiner/rule"
+	"github.com/penstock/penstock/joiner/spill"
+)
+
+// disk returns where a test spills, and the spool that it is.
+func disk(t testing.TB, mem memory.Allocator) (func(string) (spill.Store, error), *spool.Spool) {
+	place, err := spool.Open(spool.Options{Place: t.TempDir(), Memory: mem})
+	require.NoError(t, err)
+	return func(what string) (spill.Store, error) { return place.Create(what) }, place
+}
+
+// shelf makes stores that are lists in memory, and counts them.
+type shelf struct {
+	mem  memory.Allocator
+	mu   sync.Mutex
+	open int
+	made int
+	left int   // appends that succeed before err, if it is set
+	err  error //
+}
+
+func (s *shelf) disk(string) (spill.Store, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open++
+	s.made++
+	return &listed{shelf: s}, nil
+}
+
+type listed struct {
+	*shelf
+	list  []arrow.RecordBatch
+	bytes int64
+}
+
+func (l *listed) Append(b arrow.RecordBatch) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err != nil {
+		if l.left == 0 {
+			return 0, l.err
+		}
+		l.left--
+	}
+	kept, err := duplicate(b, l.mem)
+	if err != nil {
+		return 0, err
+	}
+	l.list = append(l.list, kept)
+	l.bytes += batch.Size(kept)
+	return len(l.list) - 1, nil
+}
+
+func duplicate(b arrow.RecordBatch, mem memory.Allocator) (arrow.RecordBatch, error) {
+	columns := make([]arrow.Array, b.NumCols())
+	for i, c := range b.Columns() {
+		var err error
+		if columns[i], err = batch.Concat([]arrow.Array{c}, mem); err != nil {
+			return nil, err
+		}
+		defer columns[i].Release()
+	}
+	return array.NewRecordBatch(b.Schema(), columns, b.NumRows()), nil
+}
+
+func (l *listed) Read(number int) (arrow.RecordBatch, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return duplicate(l.list[number], l.mem)
+}
+
+func (l *listed) Size(number int) int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return batch.Size(l.list[number])
+}
+
+func (l *listed) Bytes() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.bytes
+}
+
+func (l *listed) Release() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, b := range l.list {
+		b.Release()
+	}
+	l.open--
+}
+
+// probesOf makes probes of a world whose staging rows lie on disk.
+func probesOf(t *testing.T, w joinertest.World, opts spill.Options) []joiner.Probe {
+	var probes []joiner.Probe
+	for _, s := range w.Staging {
+		var columns []arrow.Field
+		for _, at := range s.Columns {
+			columns = append(columns, s.Fields[at])
+		}
+		probes = append(probes, joiner.Probe{
+			Rule: s.Rule, Key: s.At, Columns: columns, Matched: s.Spec.Matched,
+			BuildSide: func(ctx context.Context) (joiner.Probeable, error) {
+				sliced, err := spill.Slice(ctx, s.Input(t, opts.Memory, s.Key, s.Columns), s.Spec, opts)
+				if err != nil {
+					return nil, err
+				}
+				defer sliced.Release()
+				require.EqualValues(t, len(s.Rows), sliced.Rows())
+				return sliced.ProbedBy(again(t, w, opts.Memory, s)), nil
+			},
+		})
+	}
+	return probes
+}
+
+// again gives the training rows a second time.
+func again(t *testing.T, w joinertest.World, mem memory.Allocator, s joinertest.Staging) joiner.Input {
+	rows := w.Training.Input(t, mem, s.At, nil)
+	if s.Rule.Time != nil {
+		rows.Columns = []int{s.Rule.Time.Column}
+	}
+	return rows
+}
+
+// joinFromDisk joins a world whose staging rows lie on disk.
+func joinFromDisk(t *testing.T, w joinertest.World, opts spill.Options) ([]string, []joiner.Counts, error) {
+	limit := budget.New(1 << 30)
+	opts.Options = joiner.Options{Memory: joinertest.Checked(t), Budget: limit}
+	stores := &shelf{mem: opts.Memory}
+	if opts.Disk == nil {
+		opts.Disk = stores.disk
+	}
+	r, err := joiner.Join(t.Context(), w.Training.Input(t, opts.Memory, nil, w.Columns), probesOf(t, w, opts), opts.Options)
+	require.NoError(t, err)
+	out, counts, err := joinertest.Drain(t, r)
+	require.Zero(t, limit.Used())
+	require.Zero(t, stores.open)
+	return out, counts, err
+}
+
+// TestSpilledAgrees joins build sides from disk as they are joined in memory, with
+// room for a slice and with room for a row. PENSTOCK_LONG=1 asks for many cases.
+//
+// spec: join-50, join-52
+func TestSpilledAgrees(t *testing.T) {
+	all, times := joinertest.Families(t), joinertest.TimeTypes(t)
+	seeds := uint64(80)
+	if os.Getenv("PENSTOCK_LONG") == "1" {
+		seeds = 2000
+	}
+	for seed := range seeds {
+		r := rand.New(rand.NewPCG(seed, 8))
+		w := joinertest.RandomWorld(r, all, times)
+		how := spill.Options{WorkingMemory: joinertest.OneOf(r, []int64{1, 1, 3000, 20_000, 1 << 20}), ExpectedBytes: joinertest.OneOf(r, []int64{0, 1, 1, 4000})}
+		ok := t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
+			want := w.Run(t, -1, func(*joiner.BuildSide) {})
+			var place *spool.Spool
+			if seed%8 == 0 {
+				how.Disk, place = disk(t, memory.NewGoAllocator())
+			}
+			got, counts, err := joinFromDisk(t, w, how)
+			if place != nil {
+				require.Zero(t, place.Stats().Used)
+				require.Zero(t, place.Stats().Files)
+			}
+			if want.Err != nil {
+				require.EqualError(t, err, want.Err.Error())
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, want.Rows, got)
+			require.Equal(t, want.Counts, counts)
+		})
+		require.True(t, ok)
+	}
+}
+
+// skewed is a world of many rows, half of them of one key on either side.
+func skewed(r *rand.Rand, training, staging int, rule joiner.Rule, spec joiner.BuildSpec) joinertest.World {
+	c := []arrow.Field{joinertest.Field("id", arrow.PrimitiveTypes.Int64), joinertest.Field("k", arrow.PrimitiveTypes.Int64), joinertest.Field("t", arrow.PrimitiveTypes.Int64), joinertest.Field("word", arrow.BinaryTypes.String)}
+	make := func(name string, n int) joinertest.Table {
+		x := joinertest.Table{Name: name, Fields: c}
+		for i := range n {
+			key := "7"
+			if r.IntN(2) == 0 {
+				key = strconv.Itoa(r.IntN(n))
+			}
+			x.Rows = append(x.Rows, []string{strconv.Itoa(i), key, strconv.Itoa(r.IntN(50)), strings.Repeat("w", r.IntN(20))})
+		}
+		for n > 97 {
+			x.Cuts, n = append(x.Cuts, 97), n-97
+		}
+		return x
+	}
+	built := joinertest.Staging{Table: make("s", staging), Key: []int{1}, At: []int{1}, Columns: []int{0, 3}, Rule: rule, Spec: spec}
+	built.Rule.Name, built.Spec.Name = "s", "s"
+	return joinertest.World{Training: make("training", training), Columns: []int{0}, Staging: []joinertest.Staging{built}}
+}
+
+// TestSpilledSkew joins build sides in which one key has half of the rows, in memory
+// for few of them.
+//
+// spec: join-50, join-51
+func TestSpilledSkew(t *testing.T) {
+	t.Parallel()
+	order := []joiner.Order{{Column: 3}, {Column: 2, Descending: true}}
+	for name, c := range map[string]struct {
+		rule joiner.Rule
+		spec joiner.BuildSpec
+		rows int // of staging; 0: many
+	}{
+		"first":        {rule: joiner.Rule{Duplicates: rule.DuplicatesFirst}},
+		"last ordered": {rule: joiner.Rule{Duplicates: rule.DuplicatesLast}, spec: joiner.BuildSpec{OrderBy: order, Matched: "matched"}},
+		"error":        {rule: joiner.Rule{Duplicates: rule.DuplicatesError}},
+		"anti":         {rule: joiner.Rule{Kind: rule.Anti}},
+		"time": {
+			rule: joiner.Rule{Duplicates: rule.DuplicatesLast, Time: &joiner.TimeRule{Column: 2, Tolerance: 30}},
+			spec: joiner.BuildSpec{Time: new(2), OrderBy: order},
+		},
+		"all":         {rule: joiner.Rule{Duplicates: rule.DuplicatesAll, Kind: rule.Inner}, rows: 200},
+		"all ordered": {rule: joiner.Rule{Duplicates: rule.DuplicatesAll}, spec: joiner.BuildSpec{OrderBy: order, Matched: "matched"}, rows: 200},
+		"all in time": {
+			rule: joiner.Rule{Duplicates: rule.DuplicatesAll, Time: &joiner.TimeRule{Column: 2, Tolerance: 9, Exact: true}},
+			spec: joiner.BuildSpec{Time: new(2)},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rows := c.rows
+			if rows == 0 {
+				rows = 500
+			}
+			w := skewed(rand.New(rand.NewPCG(5, 5)), rows, rows, c.rule, c.spec)
+			want := w.Run(t, -1, func(*joiner.BuildSide) {})
+			for _, memory := range []int64{8 << 10, 1 << 20} {
+				got, counts, err := joinFromDisk(t, w, spill.Options{WorkingMemory: memory, ExpectedBytes: 40 << 10})
+				if want.Err != nil {
+					require.EqualError(t, err, want.Err.Error())
+					continue
+				}
+				require.NoError(t, err)
+				require.True(t, slices.Equal(want.Rows, got), "rows differ with %d bytes of memory", memory)
+				require.Equal(t, want.Counts, counts)
+			}
+		})
+	}
+}
+
+// TestSpilledMemory joins a build side of many times the budget.
+//
+// spec: join-51
+func TestSpilledMemory(t *testing.T) {
+	t.Parallel()
+	for name, rule := range map[string]joiner.Rule{
+		"first": {Duplicates: rule.DuplicatesFirst}, "all": {Duplicates: rule.DuplicatesAll, Kind: rule.Inner},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := skewed(rand.New(rand.NewPCG(5, 6)), 1500, 30_000, rule, joiner.BuildSpec{})
+			w.Training.Rows = w.Training.Rows[:97*2]
+			w.Training.Cuts = []int{97}
+			mem, limit := joinertest.Checked(t), budget.New(5<<18)
+			opts := joiner.Options{Memory: mem, Budget: limit}
+			s := w.Staging[0]
+			_, err := joiner.Build(t.Context(), s.Input(t, mem, s.Key, s.Columns), s.Spec, opts)
+			require.Equal(t, fault.Exhausted, fault.KindOf(err))
+			stores := &shelf{mem: mem}
+			r, err := joiner.Join(t.Context(), w.Training.Input(t, mem, nil, w.Columns), probesOf(t, w, spill.Options{Options: opts, Disk: stores.disk}), opts)
+			require.NoError(t, err)
+			rows := int64(0)
+			for r.Next() {
+				rows += r.RecordBatch().NumRows()
+			}
+			require.NoError(t, r.Err())
+			counts := r.Counts()[0]
+			r.Release()
+			require.Positive(t, counts.Matched)
+			if rule.Multiplies() {
+				require.Greater(t, rows, int64(400_000))
+			} else {
+				require.Equal(t, counts.Rows, rows)
+			}
+			require.Zero(t, limit.Used())
+			require.Zero(t, stores.open)
+		})
+	}
+}
+
+// TestSpillFails lets every write fail, one after the other, and readings of
+// training rows that come otherwise.
+//
+// spec: join-52, join-53, join-54
+func TestSpillFails(t *testing.T) {
+	t.Parallel()
+	for _, rule := range []joiner.Rule{{Duplicates: rule.DuplicatesFirst}, {Duplicates: rule.DuplicatesAll}} {
+		w := skewed(rand.New(rand.NewPCG(5, 7)), 100, 100, rule, joiner.BuildSpec{OrderBy: []joiner.Order{{Column: 3}}})
+		full := fault.New(fault.Unavailable, "the disk is full")
+		for writes := 0; ; writes += 1 + writes/2 {
+			mem, limit := joinertest.Checked(t), budget.New(1<<30)
+			opts := joiner.Options{Memory: mem, Budget: limit}
+			stores := &shelf{mem: mem, left: writes, err: full}
+			r, err := joiner.Join(t.Context(), w.Training.Input(t, mem, nil, w.Columns), probesOf(t, w, spill.Options{Options: opts, Disk: stores.disk, WorkingMemory: 2000, ExpectedBytes: 1}), opts)
+			require.NoError(t, err)
+			_, _, err = joinertest.Drain(t, r)
+			require.Zero(t, limit.Used())
+			require.Zero(t, stores.open)
+			if err == nil {
+				require.Greater(t, writes, 20)
+				break
+			}
+			require.Equal(t, fault.Unavailable, fault.KindOf(err), err)
+		}
+	}
+	t.Run("other training rows", func(t *testing.T) {
+		t.Parallel()
+		w := skewed(rand.New(rand.NewPCG(5, 7)), 30, 300, joiner.Rule{Duplicates: rule.DuplicatesFirst}, joiner.BuildSpec{})
+		opts := joiner.Options{Memory: joinertest.Checked(t), Budget: budget.New(1 << 30)}
+		stores := &shelf{mem: opts.Memory}
+		probes := probesOf(t, w, spill.Options{Options: opts, Disk: stores.disk})
+		w.Training.Rows = slices.Clone(w.Training.Rows)
+		slices.Reverse(w.Training.Rows)
+		r, err := joiner.Join(t.Context(), w.Training.Input(t, opts.Memory, nil, w.Columns), probes, opts)
+		require.NoError(t, err)
+		_, _, err = joinertest.Drain(t, r)
+		require.Equal(t, fault.Internal, fault.KindOf(err))
+		require.ErrorContains(t, err, "came otherwise")
+		require.Zero(t, opts.Budget.Used())
+		require.Zero(t, stores.open)
+	})
+	t.Run("custom", func(t *testing.T) {
+		t.Parallel()
+		w := skewed(rand.New(rand.NewPCG(5, 7)), 30, 30, joiner.Rule{}, joiner.BuildSpec{})
+		s := w.Staging[0]
+		s.Spec.Custom = custom{}
+		_, err := spill.Slice(t.Context(), s.Input(t, joinertest.Checked(t), s.Key, s.Columns), s.Spec, spill.Options{})
+		require.Equal(t, fault.Exhausted, fault.KindOf(err))
+		require.ErrorContains(t, err, "custom")
+	})
+	t.Run("cancelled", func(t *testing.T) {
+		t.Parallel()
+		w := skewed(rand.New(rand.NewPCG(5, 7)), 300, 300, joiner.Rule{Duplicates: rule.DuplicatesFirst}, joiner.BuildSpec{})
+		opts := joiner.Options{Memory: joinertest.Checked(t), Budget: budget.New(1 << 30)}
+		stores := &shelf{mem: opts.Memory}
+		ctx, cancel := context.WithCancel(t.Context())
+		w.Staging[0].Before = func(batch int) {
+			if batch == 2 {
+				cancel()
+			}
+		}
+		s := w.Staging[0]
+		_, err := spill.Slice(ctx, s.Input(t, opts.Memory, s.Key, s.Columns), s.Spec, spill.Options{Options: opts, Disk: stores.disk})
+		require.ErrorIs(t, err, context.Canceled)
+		require.Zero(t, opts.Budget.Used())
+		require.Zero(t, stores.open)
+	})
+}
+
+// custom is a strategy that nobody gets to use.
+type custom struct{ joiner.Custom }
+
+// TestDivide gives back the rows of each part, in order, with their files.
+//
+// spec: join-55
+func TestDivide(t *testing.T) {
+	t.Parallel()
+	w := skewed(rand.New(rand.NewPCG(5, 9)), 0, 1000, joiner.Rule{}, joiner.BuildSpec{})
+	x := w.Staging[0].Table
+	for _, room := range []int64{1, 5000, 1 << 20} {
+		mem, limit := joinertest.Checked(t), budget.New(1<<30)
+		stores := &shelf{mem: mem}
+		const parts = 5
+		of := func(keys []arrow.Array, to []int32) error {
+			for i := range to {
+				to[i] = int32(keys[0].(*array.Int64).Value(i)%(parts+1)) - 1
+			}
+			return nil
+		}
+		divided, err := spill.Divide(t.Context(), x.Input(t, mem, []int{1}, []int{0}), spill.Divider{Parts: parts, Of: of},
+			spill.Options{Options: joiner.Options{Memory: mem, Budget: limit}, Disk: stores.disk, WorkingMemory: room})
+		require.NoError(t, err)
+		require.Zero(t, limit.Used())
+		require.EqualValues(t, 1000, divided.Rows())
+		divided.Retain()
+		divided.Release()
+		for part := range parts {
+			in := divided.Input(part)
+			require.Equal(t, []int{1}, in.Key)
+			require.Equal(t, []int{0}, in.Columns)
+			var want []string
+			var files []string
+			for i, row := range x.Rows {
+				if key, _ := strconv.Atoi(row[1]); key%(parts+1)-1 == part {
+					want = append(want, strings.Join(row, " "))
+					files = append(files, fmt.Sprintf("s-%d.parquet", i/97))
+				}
+			}
+			r, err := in.Open(t.Context())
+			require.NoError(t, err)
+			var got []string
+			for r.Next() {
+				require.EqualValues(t, 5, r.RecordBatch().NumCols())
+				for _, line := range joinertest.Text(t, r.RecordBatch()) {
+					got = append(got, line[:strings.LastIndex(line, " ")])
+				}
+			}
+			require.NoError(t, r.Err())
+			r.Release()
+			require.Equal(t, want, got)
+			require.EqualValues(t, len(want), divided.Len(part))
+			for i, name := range files {
+				if i%50 == 0 {
+					require.Equal(t, name, in.File(int64(i)))
+				}
+			}
+		}
+		divided.Release()
+		require.Zero(t, limit.Used())
+		require.Zero(t, stores.open)
+	}
+	t.Run("no such part", func(t *testing.T) {
+		t.Parallel()
+		mem := joinertest.Checked(t)
+		stores := &shelf{mem: mem}
+		of := func(_ []arrow.Array, to []int32) error { to[0] = 2; return nil }
+		_, err := spill.Divide(t.Context(), x.Input(t, mem, []int{1}, nil), spill.Divider{Parts: 2, Of: of}, spill.Options{Options: joiner.Options{Memory: mem}, Disk: stores.disk})
+		require.Equal(t, fault.Internal, fault.KindOf(err))
+		require.Zero(t, stores.open)
+	})
+}

@@ -1,0 +1,139 @@
+package spill
+
+import (
+	"context"
+
+	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/joiner"
+)
+
+// What follows is for slices that do not fit in memory. Their staging rows are
+// loaded in portions, one after the other; training rows come in rounds, for
+// each of which all portions are loaded again.
+
+// writeWinners writes what training rows match that take one staging row each at
+// most. Of each portion it keeps the rows that win there. The winners among all
+// are among those, which are no more than twice the training rows: so a round is
+// as many training rows as leave room for them, even if all differ.
+func (p *matchPass) writeWinners(ctx context.Context, training, staging portion, w *logWriter) error {
+	size := p.sliced.parts.rowSize()
+	for len(training) > 0 {
+		round := training.upTo(p.working/sliceShare, func(x storedBatch) int64 { return 2 * size * x.rows })
+		if err := p.winnersRound(ctx, round, staging, w); err != nil {
+			return err
+		}
+		training = training[len(round):]
+	}
+	return nil
+}
+
+func (p *matchPass) winnersRound(ctx context.Context, training, staging portion, w *logWriter) error {
+	store, err := p.sliced.opts.Disk(p.sliced.spec.Name)
+	if err != nil {
+		return err
+	}
+	defer store.Release()
+	winners := p.sliced.parts.emptyIn(store)
+	err = p.eachPortion(ctx, staging, func(built *joiner.BuildSide, rows portion) error {
+		wins := make([]bool, built.Rows())
+		err := p.match(ctx, built, training, func(f *found) error {
+			f.markWinners(wins)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		return p.copyMarked(ctx, rows, wins, winners)
+	})
+	if err != nil {
+		return err
+	}
+	built, err := p.load(ctx, winners, winners.parts[0].batches)
+	if err != nil {
+		return err
+	}
+	defer built.Release()
+	p.sliced.spilled.Add(store.Bytes())
+	return p.writeMatches(ctx, built, training, w)
+}
+
+// markWinners marks the staging rows that training rows take. Of several it
+// marks the first and the last, which tells that there are several, and which
+// rows.
+func (f *found) markWinners(wins []bool) {
+	for i, ref := range f.refs {
+		if ref == 0 {
+			continue
+		}
+		wins[ref-1] = true
+		if rows := f.Members(i); len(rows) > 1 {
+			wins[rows[0]], wins[rows[len(rows)-1]] = true, true
+		}
+	}
+}
+
+// copyMarked writes the rows of a portion that are marked.
+func (p *matchPass) copyMarked(ctx context.Context, rows portion, marked []bool, to *Parts) error {
+	reader, err := p.sliced.parts.open(ctx, rows)
+	if err != nil {
+		return err
+	}
+	defer reader.Release()
+	for reader.Next() {
+		b := reader.RecordBatch()
+		var keep []int32
+		for i, is := range marked[:b.NumRows()] {
+			if is {
+				keep = append(keep, int32(i))
+			}
+		}
+		marked = marked[b.NumRows():]
+		if len(keep) == 0 {
+			continue
+		}
+		kept, err := batch.Filter(b, keep, p.sliced.opts.allocator())
+		if err != nil {
+			return err
+		}
+		err = to.parts[0].append(to.store, kept)
+		kept.Release()
+		if err != nil {
+			return err
+		}
+	}
+	return reader.Err()
+}
+
+// eachPortion loads staging rows, as many at a time as fit, in order, and shows
+// each build side. Where a portion does not fit, later ones are half of it;
+// where a single batch does not, memory is waited for.
+func (p *matchPass) eachPortion(ctx context.Context, staging portion, see func(built *joiner.BuildSide, rows portion) error) error {
+	waited := false
+	for len(staging) > 0 {
+		rows := staging.upTo(p.portion, func(x storedBatch) int64 { return x.bytes })
+		built, err := p.load(ctx, p.sliced.parts, rows)
+		switch {
+		case err == nil:
+		case fault.KindOf(err) != fault.Exhausted || waited:
+			return err
+		case len(rows) > 1:
+			p.portion = rows.bytes() / 2
+			continue
+		default:
+			waited = true
+			if none := p.sliced.opts.Budget.Await(ctx, p.sliced.spec.Name, sliceShare*rows[0].bytes); none != nil {
+				return err
+			}
+			continue
+		}
+		waited = false
+		err = see(built, rows)
+		built.Release()
+		if err != nil {
+			return err
+		}
+		staging = staging[len(rows):]
+	}
+	return nil
+}

@@ -1,0 +1,122 @@
+package dataset
+
+import (
+	"math"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/penstock/penstock/internal/fault"
+)
+
+// File is a config file as it is written. What the settings of the server mean
+// is for others to say; here they are texts.
+type File struct {
+	Catalogs []Catalog // these and the others in the order written
+	Datasets []Dataset
+	Server   []Setting
+}
+
+// Catalog says where tables are to be found.
+type Catalog struct {
+	Name      string // the first part of its tables' names
+	Type      string
+	URI       string
+	Warehouse string
+	Stored    string // the name that the catalog itself goes by; Name unless the file says otherwise
+}
+
+// Setting is one setting of the server.
+type Setting struct {
+	Name   string
+	Values []string // one, or those of a list
+	List   bool
+	Line   int // 1-based
+}
+
+// A config file is its owner's: what bounds it is far above what one text of a
+// client may hold. Its datasets stand two levels down.
+const (
+	maxFileNodes = 16 * maxNodes
+	fileDepth    = -2
+)
+
+// FileFromYAML decodes a config file; settings names those that the server has.
+// It returns every fault with its line, and beside faults whatever could be
+// read, so that it can be judged too.
+func FileFromYAML(root *yaml.Node, settings []string) (File, []fault.Field) {
+	d := newDecoder()
+	d.most = math.MaxInt
+	var out File
+	object(d, d.yaml(root, fileDepth, maxFileNodes), &out, []field[File]{
+		{name: "catalogs", read: func(d *decoder, at place, out *File) { out.Catalogs = entries(d, at, d.catalog) }},
+		{name: "datasets", read: func(d *decoder, at place, out *File) { out.Datasets = entries(d, at, d.named) }},
+		{name: "server", read: func(d *decoder, at place, out *File) { out.Server = d.settings(at, settings) }},
+	})
+	return out, d.faults
+}
+
+// entries decodes the values of a mapping from names.
+func entries[T any](d *decoder, at place, read func(name string, at place) T) []T {
+	if at.kind != kindObject {
+		d.fail(at.path, "must be a mapping from names to objects, not %s", at.kind)
+	}
+	var out []T
+	for _, m := range at.members {
+		out = append(out, read(m.name, at.member(m)))
+	}
+	return out
+}
+
+// catalog decodes one catalog.
+func (d *decoder) catalog(name string, at place) Catalog {
+	out := Catalog{Name: name, Stored: name}
+	if name == "" {
+		d.fail(at.path, "the name is empty")
+	}
+	if at.kind != kindNull {
+		object(d, at, &out, []field[Catalog]{
+			{name: "type", read: func(d *decoder, at place, out *Catalog) { out.Type = d.scalar(at) }},
+			{name: "uri", read: func(d *decoder, at place, out *Catalog) { out.URI = d.scalar(at) }},
+			{name: "warehouse", read: func(d *decoder, at place, out *Catalog) { out.Warehouse = d.scalar(at) }},
+			{name: "name", read: func(d *decoder, at place, out *Catalog) { out.Stored = d.scalar(at) }},
+		})
+	}
+	if d.sound(at.path) && (out.Type == "" || out.URI == "") {
+		d.fail(at.path, `it needs type and uri, such as {type: sql, uri: "sqlite:////path/to/catalog.db"}`)
+	}
+	return out
+}
+
+// settings decodes the server's settings, of which these are known.
+func (d *decoder) settings(at place, names []string) []Setting {
+	var out []Setting
+	fields := make([]field[[]Setting], len(names))
+	for i, name := range names {
+		fields[i] = field[[]Setting]{name: name, read: func(d *decoder, at place, out *[]Setting) {
+			s := Setting{Name: name, List: at.kind == kindList, Line: d.line(at.path)}
+			if !s.List {
+				s.Values = []string{d.scalar(at)}
+			}
+			for i := range at.items {
+				s.Values = append(s.Values, d.scalar(at.item(i)))
+			}
+			if d.sound(at.path) {
+				*out = append(*out, s)
+			}
+		}}
+	}
+	object(d, at, &out, fields)
+	return out
+}
+
+// scalar decodes a single value of YAML as the text that stands there.
+func (d *decoder) scalar(at place) string {
+	switch at.kind {
+	case kindList, kindObject:
+		d.fail(at.path, "must be a single value, not %s", at.kind)
+	case kindNull:
+	case kindBool, kindWhole, kindNumber, kindTime, kindText:
+		return at.written
+	}
+	return ""
+}

@@ -1,0 +1,159 @@
+package verify
+
+import (
+	"context"
+	"slices"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/plan"
+	"github.com/penstock/penstock/loader/resolve"
+)
+
+const (
+	shownKeys     = 5       // keys that a report shows of each kind
+	maxPasses     = 1 << 12 // over the keys of one cluster
+	maxHeldBytes  = 1 << 30 // bytes of keys held at a time where the budget has no limit
+	budgetShare   = 4       // what part of a budget the keys may have: its inverse
+	firstCapacity = 1 << 12 // keys that memory is reserved for at first
+)
+
+// keyCheck compares the keys of one staging table with those of the training
+// rows.
+//
+// It goes cluster by cluster. Of each it reads the staging keys into a table,
+// and then probes the table with the training rows: in one pass, or where that
+// does not fit into memory in 2, 4, 8 … passes, each for a part of the keys. A
+// key belongs to one cluster and one pass, so that sums over them are those of
+// the whole.
+type keyCheck struct {
+	*verifier
+	staging resolve.Staging
+	files   []catalog.File
+	layouts []*layout // of files
+	listed  []int     // field ids of the columns that the catalog was asked about
+	columns keyColumns
+	checked []bool // by file: its layout was looked at
+	sums
+}
+
+// keyColumns are the columns that are read of both tables, and where the key
+// and the time are among them.
+type keyColumns struct {
+	staging, training         []catalog.Field
+	stagingKey, trainingKey   []int
+	stagingTime, trainingTime int // -1: none
+}
+
+// newKeyCheck finds what is to be read for a staging table.
+func (v *verifier) newKeyCheck(ctx context.Context, staging int) (*keyCheck, error) {
+	s := v.plan.Relation.Staging[staging]
+	c := &keyCheck{verifier: v, staging: s, columns: keyColumns{stagingTime: -1, trainingTime: -1}}
+	at := &c.columns
+	keys := map[int]bool{}
+	for _, k := range s.Keys {
+		keys[k.Staging.ID] = true
+		at.staging, at.training = withField(at.staging, k.Staging), withField(at.training, k.Training)
+		at.stagingKey = append(at.stagingKey, fieldAt(at.staging, k.Staging))
+		at.trainingKey = append(at.trainingKey, fieldAt(at.training, k.Training))
+	}
+	if s.Time != nil {
+		at.staging, at.training = withField(at.staging, s.Time.Staging), withField(at.training, s.Time.Training)
+		at.stagingTime, at.trainingTime = fieldAt(at.staging, s.Time.Staging), fieldAt(at.training, s.Time.Training)
+	}
+	for _, name := range s.Rows.Columns() {
+		if f, ok := s.Pinned.Field(name); ok {
+			at.staging = withField(at.staging, f)
+		}
+	}
+	if err := c.list(ctx, keys); err != nil {
+		return nil, err
+	}
+	c.checked = make([]bool, len(c.files))
+	c.join.Passes = 1
+	return c, nil
+}
+
+// list finds the files and their layouts. The buckets of other columns than
+// those of the key are looked at too, if they can be read.
+func (c *keyCheck) list(ctx context.Context, keys map[int]bool) error {
+	table := c.staging.Pinned
+	needed, err := c.listing(ctx, table, c.columns.staging)
+	if err != nil {
+		return err
+	}
+	c.files, c.listed = needed.Files, needed.Columns
+	all := slices.Clone(c.columns.staging)
+	for _, f := range c.files {
+		l := newLayout(table, f, keys)
+		c.layouts = append(c.layouts, l)
+		for _, column := range l.columns() {
+			all = withField(all, column)
+		}
+	}
+	if len(all) == len(c.columns.staging) {
+		return nil
+	}
+	listing, err := c.listing(ctx, table, all)
+	switch {
+	case err == nil:
+		c.columns.staging, c.listed = all, listing.Columns
+	case c.refused(c.staging.Name, err):
+		for _, l := range c.layouts {
+			l.checkOnly(c.columns.staging)
+		}
+	default:
+		return err
+	}
+	return nil
+}
+
+// run reads every cluster and sums up.
+func (c *keyCheck) run(ctx context.Context, staging int) error {
+	for _, cluster := range clusters(c.plan, staging, c.files) {
+		if err := c.cluster(ctx, cluster); err != nil {
+			return err
+		}
+	}
+	var err error
+	if c.join.Duplicates, err = c.shown(ctx, c.duplicates); err != nil {
+		return err
+	}
+	c.join.Orphans, err = c.shown(ctx, c.orphans)
+	return err
+}
+
+// cluster reads one cluster, in as many passes as memory needs.
+func (c *keyCheck) cluster(ctx context.Context, files cluster) error {
+	for passes := uint64(1); ; passes *= 2 {
+		before := c.sums
+		before.duplicates, before.orphans = slices.Clone(c.duplicates), slices.Clone(c.orphans)
+		var err error
+		for number := uint64(0); number < passes && err == nil; number++ {
+			err = c.pass(ctx, files, number, passes)
+		}
+		if err == nil {
+			c.join.Passes = max(c.join.Passes, int(passes))
+			return nil
+		}
+		if fault.KindOf(err) != fault.Exhausted || passes >= maxPasses {
+			return err
+		}
+		c.sums = before // as if the passes had not begun
+	}
+}
+
+// maxKeys is how many keys are held at a time.
+func (c *keyCheck) maxKeys() int {
+	if limit := c.options.Budget.Limit(); limit >= 0 {
+		return int(limit / budgetShare / entryBytes)
+	}
+	return int(maxHeldBytes / entryBytes)
+}
+
+// source is rows of one staging file.
+func (c *keyCheck) source(file int, from, to int64) plan.Source {
+	return plan.Source{
+		Table: c.staging.Pinned, Planned: c.listed, Files: []plan.FileRange{{File: c.files[file], From: from, To: to}},
+	}
+}

@@ -1,0 +1,170 @@
+package verify
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+	"unsafe"
+
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/fault"
+)
+
+// rowID is a row of a staging table.
+type rowID struct {
+	file int32 // among the files of the table
+	row  int64 // of those that the file holds
+}
+
+func (r rowID) compare(o rowID) int {
+	return cmp.Or(cmp.Compare(r.file, o.file), cmp.Compare(r.row, o.row))
+}
+
+// keyEntry is a key of a staging table, or with a rule on times a key at one
+// time, and what is known of its rows.
+type keyEntry struct {
+	key    digest
+	time   int64
+	rows   int64
+	first  rowID
+	second rowID // the zero rowID if there is one row alone: that one is no row's second
+	found  bool  // some training row has the key; set in the first entry of a key
+	match  bool  // some training row matches the entry, in time
+}
+
+// compareKey orders by key and time.
+func (e *keyEntry) compareKey(o *keyEntry) int {
+	return cmp.Or(e.key.compare(o.key), cmp.Compare(e.time, o.time))
+}
+
+// entryBytes is what one entry takes, its part of the table's heads included.
+const entryBytes = int64(unsafe.Sizeof(keyEntry{})) + 8
+
+// keyTable holds the keys of one pass over a cluster, whose memory it reserves.
+// Rows are added, in their order; then the table is closed, and looked up.
+//
+// Entries are sorted by key and time once it is closed. heads[i] is where the
+// entries begin whose key begins with the bits of i, so that a look-up goes
+// through an entry or two.
+type keyTable struct {
+	entries    []keyEntry
+	heads      []int
+	shift      int // of a key's high half, which leaves its part of heads
+	merged     int // of entries, those that are sorted and differ
+	capacity   int // entries that are reserved for
+	maxEntries int // beyond which the table is full, whatever the budget says
+	held       *budget.Reservation
+}
+
+// newKeyTable makes a table with a capacity that grows.
+func newKeyTable(b *budget.Budget, table string, maxEntries int) (*keyTable, error) {
+	t := &keyTable{capacity: firstCapacity, maxEntries: maxEntries}
+	var err error
+	if t.held, err = b.Reserve("the keys of staging table "+table, int64(t.capacity)*entryBytes); err != nil {
+		return nil, err
+	}
+	t.entries = make([]keyEntry, 0, t.capacity)
+	return t, nil
+}
+
+func (t *keyTable) release() {
+	t.held.Release()
+	t.entries, t.heads = nil, nil
+}
+
+// add adds a row.
+func (t *keyTable) add(key digest, time int64, row rowID) error {
+	if len(t.entries) == t.capacity {
+		t.merge()
+		if len(t.entries) > t.capacity/2 {
+			if err := t.grow(); err != nil {
+				return err
+			}
+		}
+	}
+	t.entries = append(t.entries, keyEntry{key: key, time: time, rows: 1, first: row})
+	return nil
+}
+
+// grow doubles the capacity. Both copies exist for a moment, and are reserved.
+func (t *keyTable) grow() error {
+	capacity := 2 * t.capacity
+	if capacity > t.maxEntries {
+		return fault.New(fault.Exhausted, "%d keys are more than are held at once", capacity)
+	}
+	if err := t.held.Grow(int64(capacity) * entryBytes); err != nil {
+		return err
+	}
+	entries := make([]keyEntry, len(t.entries), capacity)
+	copy(entries, t.entries)
+	t.held.Shrink(int64(t.capacity) * entryBytes)
+	t.entries, t.capacity = entries, capacity
+	return nil
+}
+
+// merge sorts the entries, and makes one of those of one key and time.
+func (t *keyTable) merge() {
+	if t.merged == len(t.entries) {
+		return
+	}
+	slices.SortFunc(t.entries, func(a, b keyEntry) int { return cmp.Or(a.compareKey(&b), a.first.compare(b.first)) })
+	out := t.entries[:0]
+	for _, e := range t.entries {
+		if last := len(out) - 1; last >= 0 && out[last].compareKey(&e) == 0 {
+			if out[last].rows == 1 {
+				out[last].second = e.first
+			}
+			out[last].rows += e.rows
+			continue
+		}
+		out = append(out, e)
+	}
+	t.entries, t.merged = out, len(out)
+}
+
+// close makes the table ready to be looked up.
+func (t *keyTable) close() {
+	t.merge()
+	width := max(bits.Len(uint(len(t.entries)))-1, 0) // so that heads are no more than entries
+	t.shift = 64 - width
+	t.heads = make([]int, 1<<width+1)
+	at := 0
+	for i := range 1 << width {
+		for at < len(t.entries) && t.head(t.entries[at].key) < i {
+			at++
+		}
+		t.heads[i] = at
+	}
+	t.heads[1<<width] = len(t.entries)
+}
+
+func (t *keyTable) head(key digest) int { return int(key.high >> t.shift) }
+
+// lookup returns the entries of a key, by time; none if it is not there.
+func (t *keyTable) lookup(key digest) []keyEntry {
+	head := t.head(key)
+	near := t.entries[t.heads[head]:t.heads[head+1]]
+	from := 0
+	for from < len(near) && near[from].key.compare(key) < 0 {
+		from++
+	}
+	return near[from : from+sameKey(near[from:], key)]
+}
+
+// byKey calls a function with the entries of each key.
+func (t *keyTable) byKey(do func([]keyEntry)) {
+	for rest := t.entries; len(rest) > 0; {
+		n := sameKey(rest, rest[0].key)
+		do(rest[:n])
+		rest = rest[n:]
+	}
+}
+
+// sameKey counts the first entries that are of a key.
+func sameKey(entries []keyEntry, key digest) int {
+	n := 0
+	for n < len(entries) && entries[n].key == key {
+		n++
+	}
+	return n
+}

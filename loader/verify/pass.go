@@ -1,0 +1,191 @@
+package verify
+
+import (
+	"context"
+	"math"
+	"slices"
+
+	"github.com/apache/arrow-go/v18/arrow"
+
+	"github.com/penstock/penstock/loader/plan"
+)
+
+// pass is one reading of a cluster, for a part of its keys. Rows without a key
+// are counted by the first.
+type pass struct {
+	check      *keyCheck
+	number, of uint64
+	table      *keyTable
+	keys       keyDigester // of the batch that is read
+}
+
+// pass reads the keys of a cluster that belong to one pass of several, probes
+// them with the training rows, and sums up.
+func (c *keyCheck) pass(ctx context.Context, of cluster, number, passes uint64) error {
+	table, err := newKeyTable(c.options.Budget, c.staging.Name, c.maxKeys())
+	if err != nil {
+		return err
+	}
+	defer table.release()
+	p := &pass{check: c, number: number, of: passes, table: table}
+	for _, file := range of.files {
+		if err := p.readFile(ctx, file); err != nil {
+			return err
+		}
+	}
+	table.close()
+	for _, split := range of.splits {
+		if err := p.probeSplit(ctx, split); err != nil {
+			return err
+		}
+	}
+	table.byKey(c.addKey)
+	return nil
+}
+
+// includes says whether a key belongs to the pass.
+func (p *pass) includes(key digest) bool { return key.low%p.of == p.number }
+
+func (p *pass) isFirst() bool { return p.number == 0 }
+
+// readFile adds the keys of one staging file, and checks its layout if that was
+// not done.
+func (p *pass) readFile(ctx context.Context, file int) error {
+	c := p.check
+	var counted []int32 // rows that the table's filter leaves
+	whole, err := c.read(ctx, c.staging.Name, c.source(file, 0, c.files[file].Rows), c.columns.staging, func(rows arrow.RecordBatch, first int64) (err error) {
+		if !c.checked[file] {
+			if err := c.layouts[file].check(rows, first); err != nil {
+				return err
+			}
+		}
+		if counted, err = c.staging.Rows.Evaluate(rows, counted); err != nil {
+			return err
+		}
+		p.keys.load(rows, c.columns.stagingKey)
+		for _, row := range counted {
+			if err := p.addRow(rows, int(row), rowID{int32(file), first + int64(row)}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	c.checked[file] = true
+	c.layouts[file].file.Unread = c.layouts[file].file.Unread || !whole
+	return nil
+}
+
+// addRow takes one staging row.
+func (p *pass) addRow(rows arrow.RecordBatch, row int, id rowID) error {
+	join := &p.check.join
+	if p.isFirst() {
+		join.Rows++
+	}
+	time, timed := timeAt(rows, p.check.columns.stagingTime, row)
+	if !timed || p.keys.null(row) {
+		if p.isFirst() {
+			join.NullRows++
+		}
+		return nil
+	}
+	key, err := p.keys.digest(row)
+	if err != nil || !p.includes(key) {
+		return err
+	}
+	return p.table.add(key, time, id)
+}
+
+// timeAt returns the time of a row: 0 without a time column, false for null.
+func timeAt(rows arrow.RecordBatch, column, row int) (int64, bool) {
+	if column < 0 {
+		return 0, true
+	}
+	a := rows.Column(column)
+	if a.IsNull(row) {
+		return 0, false
+	}
+	return integerAt(a, row)
+}
+
+// probeSplit looks up the training rows of a split.
+func (p *pass) probeSplit(ctx context.Context, split int) error {
+	c := p.check
+	whole := c.plan.Training(plan.Range{Split: split, To: c.plan.Splits[split].Rows})
+	whole.Checked = nil
+	for _, file := range whole.Files {
+		source := whole
+		source.Files = []plan.FileRange{file}
+		_, err := c.read(ctx, trainingName, source, c.columns.training, func(rows arrow.RecordBatch, _ int64) error {
+			p.keys.load(rows, c.columns.trainingKey)
+			for row := range int(rows.NumRows()) {
+				if err := p.probeRow(rows, row); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// probeRow counts one training row.
+func (p *pass) probeRow(rows arrow.RecordBatch, row int) error {
+	join := &p.check.join
+	if p.keys.null(row) {
+		if p.isFirst() {
+			join.TrainingRows++
+			join.Missing++
+			join.NullKeys++
+		}
+		return nil
+	}
+	key, err := p.keys.digest(row)
+	if err != nil || !p.includes(key) {
+		return err
+	}
+	join.TrainingRows++
+	if time, timed := timeAt(rows, p.check.columns.trainingTime, row); p.check.matches(p.table.lookup(key), time, timed) {
+		join.Matched++
+	} else {
+		join.Missing++
+	}
+	return nil
+}
+
+// matches says whether a training row matches one of the entries of its key,
+// and marks that one.
+func (c *keyCheck) matches(entries []keyEntry, time int64, timed bool) bool {
+	if len(entries) == 0 {
+		return false
+	}
+	entries[0].found = true
+	rule := c.staging.Time
+	if rule == nil {
+		entries[0].match = true
+		return true
+	}
+	if !timed {
+		return false
+	}
+	later, _ := slices.BinarySearchFunc(entries, time, func(e keyEntry, t int64) int {
+		if e.time < t || e.time == t && rule.Exact {
+			return -1
+		}
+		return 1
+	})
+	oldest := time - rule.Tolerance
+	if oldest > time { // beyond all times
+		oldest = math.MinInt64
+	}
+	if later == 0 || entries[later-1].time < oldest {
+		return false
+	}
+	entries[later-1].match = true
+	return true
+}
