@@ -415,10 +415,10 @@ func TestAmplificationIsLimited(t *testing.T) {
 	require.Len(t, p.Staging[0].Groups, 4)
 }
 
-// TestJoinedClassesKeepPartitionsApart: aligned partitions share no files.
+// TestMergedFileGroupsKeepPartitionsApart: aligned partitions share no files.
 //
 // spec: resolve-24
-func TestJoinedClassesKeepPartitionsApart(t *testing.T) {
+func TestMergedFileGroupsKeepPartitionsApart(t *testing.T) {
 	t.Parallel()
 	tables, files := days([]int64{1, 2}, []int64{1, 2})
 	tables[1].Specs[1] = catalog.Spec{partitioned("day", 2, catalog.Identity, 0)}

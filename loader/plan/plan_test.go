@@ -92,11 +92,11 @@ func TestStoredGoesByPartitionThenBucketThenSequence(t *testing.T) {
 	require.Equal(t, []string{"f", "e", "d", "c", "b", "a"}, got)
 }
 
-// TestClassesAreContiguous: whatever divides the chain of a count's factors,
+// TestFileGroupsAreContiguous: whatever divides the chain of a count's factors,
 // its residue classes stand together in both orders.
 //
 // spec: order-7
-func TestClassesAreContiguous(t *testing.T) {
+func TestFileGroupsAreContiguous(t *testing.T) {
 	t.Parallel()
 	for n, moduli := range map[int][]int{16: {1, 2, 4, 8, 16}, 12: {1, 2, 4, 12}, 30: {2, 6, 30}} {
 		var files []catalog.File

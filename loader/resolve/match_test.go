@@ -69,11 +69,11 @@ func numbered(prefix string, spec, n int) []catalog.File {
 	return files
 }
 
-// TestClasses compares with the definition for all pairs of counts: b of n and
+// TestFileGroups compares with the definition for all pairs of counts: b of n and
 // c of m have a key in common exactly when some hash falls into both.
 //
 // spec: resolve-1, resolve-2, resolve-3
-func TestClasses(t *testing.T) {
+func TestFileGroups(t *testing.T) {
 	t.Parallel()
 	for n := 1; n <= 16; n++ {
 		for m := 1; m <= 16; m++ {
@@ -99,7 +99,7 @@ func TestClasses(t *testing.T) {
 }
 
 // spec: resolve-4
-func TestClassesOfMixedSpecs(t *testing.T) {
+func TestFileGroupsOfMixedSpecs(t *testing.T) {
 	t.Parallel()
 	s := tables{training: trainingTable(12), staging: stagingTable(spec(1, 4), spec(1, 6)), entry: entry()}
 	s.training.Specs[1] = spec(1, 8)
@@ -243,11 +243,11 @@ func TestRangesAreAskedForWhereTheyHelp(t *testing.T) {
 	}
 }
 
-// TestClassesOfOneLayoutAreResidues: their numbers do not depend on which
+// TestFileGroupsOfOneLayoutAreResidues: their numbers do not depend on which
 // training buckets there are.
 //
 // spec: resolve-22
-func TestClassesOfOneLayoutAreResidues(t *testing.T) {
+func TestFileGroupsOfOneLayoutAreResidues(t *testing.T) {
 	t.Parallel()
 	s := tables{training: trainingTable(8), staging: stagingTable(spec(1, 12)), entry: entry()}
 	s.trainingFiles, s.stagingFiles = numbered("", 0, 8)[6:], numbered("", 0, 12)
@@ -261,11 +261,11 @@ func TestClassesOfOneLayoutAreResidues(t *testing.T) {
 	require.Len(t, m.Sets(), 4)
 }
 
-// TestBroadcastIsOneClass: only nulls, which match nothing, are left out. A
+// TestBroadcastIsOneFileGroup: only nulls, which match nothing, are left out. A
 // custom strategy may find keys that are not equal, so that it needs the same.
 //
 // spec: resolve-21
-func TestBroadcastIsOneClass(t *testing.T) {
+func TestBroadcastIsOneFileGroup(t *testing.T) {
 	t.Parallel()
 	s := tables{training: trainingTable(2), staging: stagingTable(spec(1, 2)), entry: entry()}
 	s.trainingFiles, s.stagingFiles = numbered("", 0, 2), numbered("", 0, 2)

@@ -224,13 +224,13 @@ func equal(a, b []iceberg.Literal) bool {
 	return true
 }
 
-// TestEqualKeysShareAClass draws tables of any layout and compares with the
+// TestEqualKeysShareAFileGroup draws tables of any layout and compares with the
 // rows themselves: a staging row whose key equals a training row's always lies
 // in a file of the training row's file group. Where buckets alone say where keys
 // lie, a file group has no file that cannot hold such a key.
 //
 // spec: resolve-1, resolve-17, resolve-18, resolve-19, resolve-20, resolve-21
-func TestEqualKeysShareAClass(t *testing.T) {
+func TestEqualKeysShareAFileGroup(t *testing.T) {
 	t.Parallel()
 	seen := map[string]int{}
 	for seed := range uint64(800) {
