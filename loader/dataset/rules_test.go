@@ -313,3 +313,24 @@ func TestRulesThatFit(t *testing.T) {
 		require.ErrorContains(t, err, want, rules)
 	}
 }
+
+// TestKindsThatAddNothing: what a field says of columns is refused where the
+// kind of join adds none, and taken where it does.
+func TestKindsThatAddNothing(t *testing.T) {
+	t.Parallel()
+	for field, value := range map[string]string{
+		"columns": "[a]", "prefix": "x_", "matched_as": "m", "missing": "error", "duplicates": "first", "order_by": "n",
+	} {
+		for _, kind := range rule.Kinds() {
+			more := map[bool]string{true: ", duplicates: first"}[field == "order_by" && kind.Adds()]
+			text := fmt.Sprintf("{training: {table: n.t}, key: [id], staging: [{table: n.f, join: %s, %s: %s%s}]}", kind, field, value, more)
+			_, err := dataset.FromYAML("d", document(t, text))
+			if kind.Adds() && (field != "matched_as" || kind.Fills()) {
+				require.NoError(t, err, text)
+				continue
+			}
+			require.Equal(t, fault.Invalid, fault.KindOf(err), text)
+			require.Equal(t, "staging[0]."+field, fault.As(err).Faults[0].Field, text)
+		}
+	}
+}
