@@ -128,12 +128,12 @@ type Probe struct {
 	Matched string
 }
 
-// FieldOf returns the dictionary column of a build side that gives these columns,
+// fieldOf returns the dictionary column of a build side that gives these columns,
 // before anything is read: dictionary<int32, struct<columns>>, not nullable.
 // The struct's fields are nullable and have no metadata, whatever the columns.
 // If matched is not "", a boolean field of that name follows them, which is
 // not nullable.
-func FieldOf(name string, columns []arrow.Field, matched string) arrow.Field {
+func fieldOf(name string, columns []arrow.Field, matched string) arrow.Field {
 	fields := make([]arrow.Field, len(columns), len(columns)+1)
 	for i, c := range columns {
 		fields[i] = arrow.Field{Name: c.Name, Type: c.Type, Nullable: true}

@@ -37,7 +37,7 @@ func (b *builder) collect(ctx context.Context) (*array.Struct, error) {
 		}
 		columns = append(columns, column)
 	}
-	dt := FieldOf(b.spec.Name, b.fields, b.spec.Matched).Type.(*arrow.DictionaryType).ValueType
+	dt := fieldOf(b.spec.Name, b.fields, b.spec.Matched).Type.(*arrow.DictionaryType).ValueType
 	whole := array.NewData(dt, int(b.rows)+1, []*memory.Buffer{nil}, columns, 0, 0)
 	defer whole.Release()
 	return array.NewStructData(whole), nil

@@ -46,3 +46,6 @@ func CompareKeys(b arrow.RecordBatch, key []int, i, j int32) (int, error) {
 // Field returns the dictionary column that joins get from a build side, under
 // the name it was built with.
 func (s *BuildSide) Field() arrow.Field { return s.shape.field }
+
+// FieldOf is what tests compare the fields of joined batches with.
+var FieldOf = fieldOf

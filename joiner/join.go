@@ -90,7 +90,7 @@ func (j *join) open(probes []Probe) error {
 		if err := given.Rule.check(); err != nil {
 			return fault.Op(err, "%s", given.Rule.Name)
 		}
-		p := &probe{Probe: given, field: FieldOf(given.Rule.Name, given.Columns, given.Matched)}
+		p := &probe{Probe: given, field: fieldOf(given.Rule.Name, given.Columns, given.Matched)}
 		if p.columns, err = j.keyColumns(schema, given.Key); err != nil {
 			return fault.Op(err, "%s", given.Rule.Name)
 		}

@@ -12,17 +12,17 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// CanCast says whether Cast knows the way from one type to another: whatever
+// canCast says whether Cast knows the way from one type to another: whatever
 // is a number (integers, floats, decimals, and booleans as 0 and 1) to
 // integers and floats, dates and timestamps to one another, and lists whose
 // elements can be cast. Whether each value survives shows when it is cast.
-func CanCast(from, to arrow.DataType) bool {
+func canCast(from, to arrow.DataType) bool {
 	if arrow.TypeEqual(from, to) {
 		return true
 	}
 	if list, ok := to.(*arrow.ListType); ok {
 		own, ok := from.(*arrow.ListType)
-		return ok && CanCast(own.Elem(), list.Elem())
+		return ok && canCast(own.Elem(), list.Elem())
 	}
 	switch to.ID() {
 	case arrow.INT32, arrow.INT64, arrow.FLOAT32, arrow.FLOAT64:
@@ -43,14 +43,14 @@ func CanCast(from, to arrow.DataType) bool {
 // float; apart from that a value that would change is Invalid: a number beyond
 // the type, a fraction as an integer, an integer that a float cannot hold, a
 // time of day as a date. A timestamp without zone counts as UTC. A type that
-// CanCast does not know is Internal.
+// canCast does not know is Internal.
 func Cast(a arrow.Array, to arrow.DataType, mem memory.Allocator) (arrow.Array, error) {
 	from := a.DataType()
 	if arrow.TypeEqual(from, to) {
 		a.Retain()
 		return a, nil
 	}
-	if !CanCast(from, to) {
+	if !canCast(from, to) {
 		return nil, fault.New(fault.Internal, "columns of type %s cannot be cast to %s", from, to)
 	}
 	if to.ID() == arrow.LIST {

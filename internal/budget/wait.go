@@ -10,9 +10,9 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// Patience is how long a stream waits for memory at most. It ends waiting for
+// patience is how long a stream waits for memory at most. It ends waiting for
 // streams whose clients have stopped reading, which look like streams that run.
-const Patience = time.Minute
+const patience = time.Minute
 
 // queue is the streams that may wait, and those that do.
 type queue struct {
@@ -91,7 +91,7 @@ func Blocked(ctx context.Context) (on func()) {
 
 // GrowWait is Grow that waits for room if ctx is of a stream that has entered
 // the budget. It fails with Exhausted if the room cannot come: if there is less
-// in the whole budget, or if every stream waits; and after Patience. It fails
+// in the whole budget, or if every stream waits; and after patience. It fails
 // with the cause of ctx when that ends.
 //
 // Waiting cannot lock up. When each stream that has entered waits, and none of
@@ -112,7 +112,7 @@ func (r *Reservation) GrowWait(ctx context.Context, n int64) error {
 			return err
 		}
 		e := r.exhausted(n)
-		e.RetryAfter = Patience
+		e.RetryAfter = patience
 		return e
 	}
 	r.held.Add(n)
@@ -132,8 +132,8 @@ func (b *Budget) Await(ctx context.Context, what string, n int64) error {
 // wait takes n bytes when there is room. Whether it fails for the budget's
 // sake, the kind of the error says: Exhausted.
 func (b *Budget) wait(ctx context.Context, s *stream, n int64) error {
-	none := fault.New(fault.Exhausted, "no room came within %s", Patience)
-	limited, cancel := context.WithTimeoutCause(ctx, Patience, none)
+	none := fault.New(fault.Exhausted, "no room came within %s", patience)
+	limited, cancel := context.WithTimeoutCause(ctx, patience, none)
 	defer cancel()
 	w := &waiter{stream: s, bytes: n, done: make(chan struct{})}
 	b.queue.mu.Lock()

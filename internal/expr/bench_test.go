@@ -60,7 +60,7 @@ func BenchmarkParse(b *testing.B) {
 	for name, text := range map[string]string{
 		"usual": "day >= DATE '2026-10-01' AND surface = 'home' AND (version < 3 OR country IN ('de', 'fr'))",
 		"64KiB": "a IN (1" + strings.Repeat(", 12345", 9000) + ")",
-		"deep":  strings.Repeat("(", MaxDepth) + "a = 1" + strings.Repeat(")", MaxDepth),
+		"deep":  strings.Repeat("(", maxDepth) + "a = 1" + strings.Repeat(")", maxDepth),
 	} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {

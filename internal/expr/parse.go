@@ -10,7 +10,7 @@ import (
 // Limits of a filter's text. They bound time and stack for hostile text.
 const (
 	MaxText  = 64 << 10 // bytes, of the text and of its canonical form
-	MaxDepth = 200      // nested parentheses
+	maxDepth = 200      // nested parentheses
 )
 
 // Parse reads a filter. A fault is Invalid, with the position (1-based, in
@@ -48,7 +48,7 @@ func parse(text string) (node, []fault.Field) {
 	}
 	if at := tooDeep(tokens); at > 0 {
 		return nil, []fault.Field{{
-			Position: at, Message: fmt.Sprintf("parentheses are nested more than %d deep", MaxDepth),
+			Position: at, Message: fmt.Sprintf("parentheses are nested more than %d deep", maxDepth),
 		}}
 	}
 	p := &parser{tokens: tokens}
@@ -73,7 +73,7 @@ func tooDeep(tokens []token) int {
 		case ")":
 			depth--
 		}
-		if depth > MaxDepth {
+		if depth > maxDepth {
 			return t.column
 		}
 	}

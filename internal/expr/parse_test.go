@@ -83,7 +83,7 @@ func TestParsePrintsCanonicalText(t *testing.T) {
 }
 
 func TestParseFaultsCarryPositions(t *testing.T) {
-	deep := strings.Repeat("(", MaxDepth+1) + "a" + strings.Repeat(")", MaxDepth+1)
+	deep := strings.Repeat("(", maxDepth+1) + "a" + strings.Repeat(")", maxDepth+1)
 	for text, want := range map[string]struct {
 		position int
 		message  string
@@ -150,7 +150,7 @@ func TestParseFaultsCarryPositions(t *testing.T) {
 		"a = 1e9999":                             {5, "exponent"},
 		"a = 1e99999999999999999":                {5, "exponent"},
 		"a = 1" + strings.Repeat("2", maxDigits): {5, "more than 1000 digits"},
-		deep:                                     {MaxDepth + 1, "nested more than 200 deep"},
+		deep:                                     {maxDepth + 1, "nested more than 200 deep"},
 	} {
 		_, err := Parse(text)
 		require.Error(t, err, text)
@@ -176,7 +176,7 @@ func TestParseLimits(t *testing.T) {
 		_, err := Parse(text)
 		require.Equal(t, fault.Invalid, fault.KindOf(err), name)
 	}
-	deep := strings.Repeat("(", MaxDepth) + "a" + strings.Repeat(")", MaxDepth)
+	deep := strings.Repeat("(", maxDepth) + "a" + strings.Repeat(")", maxDepth)
 	e, err := Parse(deep)
 	require.NoError(t, err)
 	require.Equal(t, "a", e.String())

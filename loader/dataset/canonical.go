@@ -73,9 +73,9 @@ func (c Cursor) JSON() []byte { return encode(c.form()) }
 // escape it otherwise.
 func (c Cursor) MarshalJSON() ([]byte, error) { return c.JSON(), nil }
 
-// UnmarshalJSON is ParseCursor.
+// UnmarshalJSON is parseCursor.
 func (c *Cursor) UnmarshalJSON(text []byte) (err error) {
-	*c, err = ParseCursor(text)
+	*c, err = parseCursor(text)
 	return err
 }
 
@@ -126,9 +126,9 @@ func (p Pin) MarshalJSON() ([]byte, error) {
 	return encode(form(p)), nil
 }
 
-// UnmarshalJSON is ParsePin.
+// UnmarshalJSON is parsePin.
 func (p *Pin) UnmarshalJSON(text []byte) (err error) {
-	*p, err = ParsePin(text)
+	*p, err = parsePin(text)
 	return err
 }
 

@@ -11,9 +11,9 @@ type Filter struct {
 	expr *expr.Expr // nil where text is empty
 }
 
-// ParseFilter reads a filter; an empty text is the zero Filter. Faults are
+// parseFilter reads a filter; an empty text is the zero Filter. Faults are
 // Invalid: positions in the text, of no field.
-func ParseFilter(text string) (Filter, error) {
+func parseFilter(text string) (Filter, error) {
 	if text == "" {
 		return Filter{}, nil
 	}
@@ -24,10 +24,10 @@ func ParseFilter(text string) (Filter, error) {
 	return Filter{text: text, expr: parsed}, nil
 }
 
-// MustFilter is ParseFilter for a text that is known to be a filter, as one in
+// MustFilter is parseFilter for a text that is known to be a filter, as one in
 // a program's source is. It panics on any other.
 func MustFilter(text string) Filter {
-	f, err := ParseFilter(text)
+	f, err := parseFilter(text)
 	if err != nil {
 		panic("dataset: " + err.Error()) //nolint:forbidigo // a fault of the source
 	}

@@ -18,20 +18,20 @@ func ParseQuery(text []byte) (Query, error) {
 	return parse(text, "query", (*decoder).query)
 }
 
-// ParseCursor decodes one cursor. Every field must be there, as this version
+// parseCursor decodes one cursor. Every field must be there, as this version
 // writes it.
-func ParseCursor(text []byte) (Cursor, error) {
+func parseCursor(text []byte) (Cursor, error) {
 	return parse(text, "cursor", (*decoder).cursor)
 }
 
-// ParseCursors decodes one cursor or a list of them. Whether those of a list
+// parseCursors decodes one cursor or a list of them. Whether those of a list
 // belong together is for Merge to say.
-func ParseCursors(text []byte) (Cursors, error) {
+func parseCursors(text []byte) (Cursors, error) {
 	return parse(text, "cursor", (*decoder).cursors)
 }
 
-// ParsePin decodes a pin, as a manifest or a FlightInfo carries it.
-func ParsePin(text []byte) (Pin, error) {
+// parsePin decodes a pin, as a manifest or a FlightInfo carries it.
+func parsePin(text []byte) (Pin, error) {
 	return parse(text, "pin", (*decoder).pin)
 }
 

@@ -143,7 +143,7 @@ func (p *Plan) bucketField(spec int) int {
 	return slices.IndexFunc(t.Specs[spec], func(f catalog.PartitionField) bool { return f.Transform.Kind == catalog.Bucket })
 }
 
-// cut divides the rows of each bucket into splits of SplitRows, in the order
+// cut divides the rows of each bucket into splits of splitRows, in the order
 // of its files, within a file where need be. Where repeated rows are dropped,
 // it is one split, in which all of them lie.
 func (p *Plan) cut(buckets []*bucketFiles) []Split {
@@ -152,14 +152,14 @@ func (p *Plan) cut(buckets []*bucketFiles) []Split {
 		open := Split{Partition: b.partition, Bucket: b.bucket}
 		for _, f := range b.files {
 			for from := int64(0); from < f.Rows; {
-				to := min(f.Rows, from+SplitRows-open.Rows)
+				to := min(f.Rows, from+splitRows-open.Rows)
 				if p.wholeBuckets() {
 					to = f.Rows
 				}
 				open.Files = append(open.Files, FileRange{File: f, From: from, To: to})
 				open.Rows += to - from
 				from = to
-				if open.Rows == SplitRows && !p.wholeBuckets() {
+				if open.Rows == splitRows && !p.wholeBuckets() {
 					splits = append(splits, open)
 					open.Files, open.Rows = nil, 0
 				}

@@ -156,7 +156,7 @@ func (p *Plan) explainLayout(b *strings.Builder, i int) {
 }
 
 // pairingText names all that narrows the match of two specs.
-func pairingText(p Pairing, r resolve.Staging) string {
+func pairingText(p resolve.Pairing, r resolve.Staging) string {
 	var parts []string
 	for _, pair := range p.Buckets {
 		parts = append(parts, fmt.Sprintf("%s: training bucket(%d) with staging bucket(%d), residue classes modulo %d",

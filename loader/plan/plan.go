@@ -12,8 +12,8 @@ import (
 // come out otherwise. Since 2 a plan's id is the digest of a value.
 const Algorithm = 2
 
-// SplitRows is the row target of a split.
-const SplitRows = 1 << 20
+// splitRows is the row target of a split.
+const splitRows = 1 << 20
 
 // Plan is all splits of a query, their order and lanes.
 type Plan struct {
@@ -46,9 +46,9 @@ type Pruned struct {
 // Staging is one staging table's part in the plan.
 type Staging struct {
 	Groups    []FileGroup
-	Pruned    int       // files that the staging filter left out
-	Layout    []Pairing // how its files were matched, for people
-	Aligned   string    // which partition a training partition is aligned with, for people; "" if any
+	Pruned    int               // files that the staging filter left out
+	Layout    []resolve.Pairing // how its files were matched, for people
+	Aligned   string            // which partition a training partition is aligned with, for people; "" if any
 	Unaligned Unaligned
 	Merged    bool // file groups that shared files were merged, as the table is small
 
@@ -70,10 +70,6 @@ func (s *Staging) Group(number int) FileGroup {
 	return s.Groups[number]
 }
 
-// Pairing is how training files of one partition spec found staging files of
-// another.
-type Pairing = resolve.Pairing
-
 // Unaligned counts the training partitions, and their rows, that have no
 // staging partition to be aligned with: all of their rows are missing.
 type Unaligned struct {
@@ -81,7 +77,7 @@ type Unaligned struct {
 	Rows       int64
 }
 
-// Split is the unit of reading: up to SplitRows training rows of one bucket
+// Split is the unit of reading: up to splitRows training rows of one bucket
 // of one partition; all of them, where repeated rows are dropped. Its ID
 // depends on its training files alone.
 type Split struct {

@@ -75,17 +75,17 @@ type Kind string
 
 // The kinds of findings.
 const (
-	Layout     Kind = "layout"     // keys lie in a file of another bucket
-	Unreadable Kind = "unreadable" // a file is damaged, gone, or of a form that is not served
-	Duplicates Kind = "duplicates" // keys of several rows, where the rule is error
-	Missing    Kind = "missing"    // training rows without a match, where the rule is error
-	MatchRate  Kind = "match_rate" // fewer matches than min_match
+	badLayout      Kind = "layout"     // keys lie in a file of another bucket
+	unreadable     Kind = "unreadable" // a file is damaged, gone, or of a form that is not served
+	duplicateKeys  Kind = "duplicates" // keys of several rows, where the rule is error
+	missingMatches Kind = "missing"    // training rows without a match, where the rule is error
+	lowMatchRate   Kind = "match_rate" // fewer matches than min_match
 )
 
 // Finding is something that breaks a stream, or a rule of the dataset.
 type Finding struct {
 	Kind    Kind   `json:"kind"`
 	Table   string `json:"table"`          // name of the Table
-	File    string `json:"file,omitempty"` // of Layout and Unreadable
+	File    string `json:"file,omitempty"` // where it is one file
 	Message string `json:"message"`
 }

@@ -140,7 +140,7 @@ func (v *verifier) refused(name string, err error) bool {
 	if fault.KindOf(err) != fault.Invalid {
 		return false
 	}
-	v.find(Unreadable, name, fault.As(err).File, err.Error())
+	v.find(unreadable, name, fault.As(err).File, err.Error())
 	return true
 }
 
@@ -160,7 +160,7 @@ func (v *verifier) readLayout(ctx context.Context, name string, source plan.Sour
 // findLayout adds the finding of a file with keys of other buckets.
 func (v *verifier) findLayout(name string, l *layout) {
 	if l.file.Wrong > 0 {
-		v.find(Layout, name, l.file.File, l.message())
+		v.find(badLayout, name, l.file.File, l.message())
 	}
 }
 
@@ -204,7 +204,7 @@ func (v *verifier) read(
 		return false, err
 	case !v.unread[file]:
 		v.unread[file] = true
-		v.find(Unreadable, name, file, err.Error())
+		v.find(unreadable, name, file, err.Error())
 	}
 	return false, nil
 }
@@ -240,12 +240,12 @@ func (v *verifier) checkRules(s resolve.Staging, j *Join) {
 	}
 	adds := s.Join.Adds()
 	if adds && s.Duplicates.Fail() && j.DuplicateKeys > 0 {
-		v.find(Duplicates, s.Name, "", duplicatesText(j))
+		v.find(duplicateKeys, s.Name, "", duplicatesText(j))
 	}
 	if adds && s.Missing.Fail() && j.Missing > 0 {
-		v.find(Missing, s.Name, "", missingText(j))
+		v.find(missingMatches, s.Name, "", missingText(j))
 	}
 	if j.MatchRate < s.MinMatch {
-		v.find(MatchRate, s.Name, "", matchRateText(j))
+		v.find(lowMatchRate, s.Name, "", matchRateText(j))
 	}
 }

@@ -153,9 +153,9 @@ func layoutMutants() []mutant { //nolint:funlen // a table
 		{
 			"distinct-splits-are-cut", "loader/plan/build.go",
 			"				if p.wholeBuckets() {\n					to = f.Rows\n				}\n				open.Files = append(open.Files, FileRange{File: f, From: from, To: to})\n" +
-				"				open.Rows += to - from\n				from = to\n				if open.Rows == SplitRows && !p.wholeBuckets() {",
+				"				open.Rows += to - from\n				from = to\n				if open.Rows == splitRows && !p.wholeBuckets() {",
 			"				open.Files = append(open.Files, FileRange{File: f, From: from, To: to})\n" +
-				"				open.Rows += to - from\n				from = to\n				if open.Rows == SplitRows {", plan,
+				"				open.Rows += to - from\n				from = to\n				if open.Rows == splitRows {", plan,
 		},
 		{
 			"distinct-splits-are-cut-by-lanes", "loader/plan/order.go",

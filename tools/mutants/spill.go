@@ -39,7 +39,7 @@ func spillMutants() []mutant {
 		{"oldest-fails", "internal/budget/wait.go", "		q.leave(q.waiting[len(q.waiting)-1], fault", "		q.leave(q.waiting[0], fault", budgeted},
 		{"waiting-locks-up", "internal/budget/wait.go", "		if q.blocked < q.open {\n", "		if q.blocked <= q.open {\n", budgeted},
 		{"waits-for-what-cannot-come", "internal/budget/wait.go", " || n > r.budget.limit {", " {", budgeted},
-		{"waiting-has-no-end", "internal/budget/wait.go", "context.WithTimeoutCause(ctx, Patience, none)", "context.WithTimeoutCause(ctx, 60*Patience, none)", budgeted},
+		{"waiting-has-no-end", "internal/budget/wait.go", "context.WithTimeoutCause(ctx, patience, none)", "context.WithTimeoutCause(ctx, 60*patience, none)", budgeted},
 		{"scans-do-not-wait", "loader/scan/prefetch.go", "			return q.held.GrowWait(ctx, n)\n", "			return q.held.Grow(n)\n", scanned},
 	}
 }
