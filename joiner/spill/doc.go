@@ -21,7 +21,7 @@
 // which are put together portion by portion, or merged.
 //
 // The package sees the joiner through what any [joiner.Probeable] needs: keys
-// and their slices ([joiner.KeyReader]), what training rows match in a build
+// and their slices ([joiner.KeyReader]), what training rows match in a
 // build side in memory ([joiner.RowMatcher]), and the order of rows
 // ([joiner.RowOrder]).
 package spill
