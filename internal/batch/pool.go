@@ -74,14 +74,14 @@ func (p *Pool) Allocate(size int) []byte {
 	if !pooled {
 		return aligned(size, size)
 	}
-	if start := p.take(n, room); start != nil {
+	if start := p.pop(n, room); start != nil {
 		return unsafe.Slice(start, room)[:size]
 	}
 	return aligned(size, room)
 }
 
-// take returns free memory of a class, or nil.
-func (p *Pool) take(n, room int) *byte {
+// pop returns free memory of a class, or nil.
+func (p *Pool) pop(n, room int) *byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	last := len(p.classes[n]) - 1

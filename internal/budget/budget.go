@@ -81,8 +81,8 @@ func (b *Budget) press(bytes int64) {
 	}
 }
 
-// put takes n bytes off those in use, and lets those go on that waited for them.
-func (b *Budget) put(n int64) {
+// giveBack takes n bytes off those in use, and lets those go on that waited for them.
+func (b *Budget) giveBack(n int64) {
 	b.used.Add(-n)
 	if b.queue.length.Load() > 0 {
 		b.queue.mu.Lock()
@@ -91,8 +91,8 @@ func (b *Budget) put(n int64) {
 	}
 }
 
-// take adds n bytes to those in use if there is room.
-func (b *Budget) take(n int64) bool {
+// tryReserve adds n bytes to those in use if there is room.
+func (b *Budget) tryReserve(n int64) bool {
 	for {
 		used := b.used.Load()
 		if n > 0 && used+n > b.limit {
@@ -127,9 +127,9 @@ type Reservation struct {
 
 // Grow adds n bytes, or fails with Exhausted and leaves the reservation as it was.
 func (r *Reservation) Grow(n int64) error {
-	if b := r.budget; b != nil && !b.take(n) {
+	if b := r.budget; b != nil && !b.tryReserve(n) {
 		b.press(b.used.Load() + n - b.limit)
-		if !b.take(n) {
+		if !b.tryReserve(n) {
 			return r.exhausted(n)
 		}
 	}
@@ -148,7 +148,7 @@ func (r *Reservation) Shrink(n int64) {
 	held := r.held.Add(-n)
 	invariant.Check(held >= 0, "%s gives back more than it holds", r.what)
 	if r.budget != nil {
-		r.budget.put(n)
+		r.budget.giveBack(n)
 	}
 }
 
@@ -159,6 +159,6 @@ func (r *Reservation) Held() int64 { return r.held.Load() }
 func (r *Reservation) Release() {
 	held := r.held.Swap(0)
 	if r.budget != nil && held != 0 {
-		r.budget.put(held)
+		r.budget.giveBack(held)
 	}
 }

@@ -199,14 +199,14 @@ func (q *queue) leave(w *waiter, err error) {
 func (b *Budget) settle() {
 	q := &b.queue
 	for len(q.waiting) > 0 {
-		if b.take(q.waiting[0].bytes) {
+		if b.tryReserve(q.waiting[0].bytes) {
 			q.leave(q.waiting[0], nil)
 			continue
 		}
 		if q.blocked < q.open {
 			return
 		}
-		at := slices.IndexFunc(q.waiting, func(w *waiter) bool { return b.take(w.bytes) })
+		at := slices.IndexFunc(q.waiting, func(w *waiter) bool { return b.tryReserve(w.bytes) })
 		if at >= 0 {
 			q.leave(q.waiting[at], nil)
 			continue

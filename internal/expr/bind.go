@@ -178,7 +178,7 @@ func (b *binder) compare(o op, left, right operand) rule {
 
 // literal gives a literal its column's type.
 func (b *binder) literal(c column, l literal) (literal, bool) {
-	taken, err := c.shape.take(l)
+	taken, err := c.shape.convert(l)
 	if err != nil {
 		b.fail(l.position, "column %q (%s) %s", c.name, c.typeName, err)
 		return l, false

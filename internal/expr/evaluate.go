@@ -49,7 +49,7 @@ func (f *Filter) Evaluate(batch arrow.RecordBatch, dst []int32) ([]int32, error)
 		return dst, nil
 	}
 	e.rows = rows
-	set := e.take()
+	set := e.bitmap()
 	defer e.give(set)
 	for w := range set {
 		set[w] = math.MaxUint64
@@ -82,8 +82,8 @@ func (f *Filter) resolve(batch arrow.RecordBatch, e *evaluation) error {
 	return nil
 }
 
-// take returns a bitmap of arbitrary content; give takes it back.
-func (e *evaluation) take() []uint64 {
+// bitmap returns a bitmap of arbitrary content; give takes it back.
+func (e *evaluation) bitmap() []uint64 {
 	n := (e.rows + 63) / 64
 	if last := len(e.free) - 1; last >= 0 {
 		set := e.free[last]
@@ -159,7 +159,7 @@ func (j *junction) keep(e *evaluation, rows []uint64) {
 		return
 	}
 	// What no term has kept so far is open; what stays open is dropped.
-	open, kept := e.take(), e.take()
+	open, kept := e.bitmap(), e.bitmap()
 	copy(open, rows)
 	for _, t := range j.terms {
 		copy(kept, open)

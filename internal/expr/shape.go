@@ -139,11 +139,11 @@ func (s shape) accepts() string {
 	}
 }
 
-// take turns a literal into the column's terms: a number in units of
+// convert turns a literal into the column's terms: a number in units of
 // 10^-scale for discrete shapes, else the literal itself. A text literal in
 // ISO form serves dates and times, one in UUID form binaries of 16 bytes. The
 // error says what is wrong in words that follow the column's name and type.
-func (s shape) take(l literal) (literal, error) {
+func (s shape) convert(l literal) (literal, error) {
 	if l.kind == textLiteral && (s.family == dates || s.family == times || s.family == timestamp || s.uuid) {
 		var err error
 		if l, err = s.readText(l); err != nil {

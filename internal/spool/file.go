@@ -124,7 +124,7 @@ func (f *File) Append(b arrow.RecordBatch) (int, error) {
 	if err = errors.Join(err, payload.SerializeBody(&body)); err != nil {
 		return 0, fault.New(fault.Internal, "encode a batch of %s: %w", f.what, err)
 	}
-	if err := f.spool.take(f.what, int64(whole)); err != nil {
+	if err := f.spool.reserve(f.what, int64(whole)); err != nil {
 		return 0, err
 	}
 	x := f.reserve(b.Schema(), int64(whole), int64(body))

@@ -77,8 +77,8 @@ func (s *Spool) Stats() Stats {
 	return s.stats
 }
 
-// take counts n bytes that are about to be written, if the limit lets them.
-func (s *Spool) take(what string, n int64) error {
+// reserve counts n bytes that are about to be written, if the limit lets them.
+func (s *Spool) reserve(what string, n int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.limit > 0 && s.stats.Used+n > s.limit {

@@ -14,7 +14,7 @@ import (
 func (g *group) build(ctx context.Context) (built, error) {
 	limit, disk := g.pool.options.Budget.Limit(), g.pool.options.Disk != nil
 	if !disk || limit < 0 || len(g.source.Files) == 0 || !g.gaveWay && g.memory <= limit {
-		g.costs.read(g.source)
+		g.costs.addRead(g.source)
 		tried := ctx
 		if disk {
 			tried = budget.NoWait(ctx) // rather than wait for memory, it goes to disk
@@ -25,10 +25,10 @@ func (g *group) build(ctx context.Context) (built, error) {
 			return made, err
 		}
 	}
-	g.costs.read(g.source)
+	g.costs.addRead(g.source)
 	made, err := g.onDisk(ctx)
 	if fault.KindOf(err) == fault.Exhausted && g.pool.sides.EvictDisk() {
-		g.costs.read(g.source)
+		g.costs.addRead(g.source)
 		return g.onDisk(ctx)
 	}
 	return made, err
@@ -54,7 +54,7 @@ func (g *group) onDisk(ctx context.Context) (built, error) {
 	if err != nil {
 		return built{}, fault.Op(err, "divide %s on local disk", g.input.Name)
 	}
-	g.costs.spill(parts.Bytes())
+	g.costs.addSpilled(parts.Bytes())
 	return divided(parts), nil
 }
 
@@ -65,7 +65,7 @@ func (g *group) slice(ctx context.Context, rows joiner.Input, bytes int64) (buil
 	if err != nil {
 		return built{}, err
 	}
-	g.costs.spill(s.Spilled())
+	g.costs.addSpilled(s.Spilled())
 	return sliced(s), nil
 }
 

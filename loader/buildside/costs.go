@@ -21,36 +21,36 @@ type Costs struct {
 // costs adds them up. Build sides are also built ahead, on other goroutines.
 type costs struct {
 	mu         sync.Mutex
-	files      map[string]int64 // bytes, by location
+	files      map[string]bool // locations of those that were read
 	all        Costs
 	strategies map[string]bool
 }
 
-// read notes that a source is read.
-func (c *costs) read(source plan.Source) {
+// addRead notes that a source is read.
+func (c *costs) addRead(source plan.Source) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.files == nil {
-		c.files = map[string]int64{}
+		c.files = map[string]bool{}
 	}
 	for _, f := range source.Files {
-		if _, again := c.files[f.File.Location]; !again {
+		if !c.files[f.File.Location] {
 			c.all.Stored += f.File.Bytes
 		}
-		c.files[f.File.Location] = f.File.Bytes
+		c.files[f.File.Location] = true
 		c.all.Read += f.File.Bytes
 	}
 }
 
-// spill notes bytes that were written to local disk.
-func (c *costs) spill(bytes int64) {
+// addSpilled notes bytes that were written to local disk.
+func (c *costs) addSpilled(bytes int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.all.Spilled += bytes
 }
 
-// ran notes how a build side is searched.
-func (c *costs) ran(strategy string) {
+// addStrategy notes how a build side is searched.
+func (c *costs) addStrategy(strategy string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.strategies == nil {

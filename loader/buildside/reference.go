@@ -46,7 +46,7 @@ func (r *Reference) Release() {
 	r.settle(true)
 	g := r.group
 	if r.sliced != nil {
-		g.costs.spill(r.sliced.Spilled() - r.spilled)
+		g.costs.addSpilled(r.sliced.Spilled() - r.spilled)
 	}
 	if r.part != nil {
 		r.part.Idle()
@@ -121,7 +121,7 @@ func (r *Reference) probeable(ctx context.Context) (joiner.Probeable, error) {
 	}
 	side := made.counted.(*joiner.BuildSide)
 	if len(r.group.source.Files) > 0 {
-		r.group.costs.ran(side.Strategy())
+		r.group.costs.addStrategy(side.Strategy())
 	}
 	return side, nil
 }
@@ -133,6 +133,6 @@ func (r *Reference) probeSliced(s *spill.Sliced) joiner.Probeable {
 	if r.sliced == nil {
 		r.sliced, r.spilled = s, s.Spilled()
 	}
-	r.group.costs.ran("slices on disk")
+	r.group.costs.addStrategy("slices on disk")
 	return s.ProbedBy(r.group.input.Training(r.at))
 }
