@@ -6,7 +6,7 @@ func wireMutants() []mutant {
 	return []mutant{
 		{
 			"rows-of-two-dictionaries-are-one", "loader/lane/indexed.go",
-			"	number := uint64(d.numberOf(dictionary)) << 32\n", "	number := uint64(min(1, d.side(side))) << 32\n", level,
+			"	number := uint64(d.numberOf(dictionary)) << 32\n", "	number := uint64(min(1, d.numberOf(dictionary))) << 32\n", level,
 		},
 		{
 			"last-batch-is-remembered", "loader/lane/indexed.go",
