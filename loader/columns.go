@@ -10,6 +10,7 @@ import (
 
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/joiner"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/plan"
 	"github.com/penstock/penstock/loader/resolve"
@@ -106,6 +107,20 @@ func (o Options) scan(ctx context.Context, source plan.Source, wanted columns) (
 	}
 	s := &shaping{rows: rows, wanted: wanted, at: at, schema: arrow.NewSchema(schema, nil), memory: o.Memory}
 	return shapedRows{RecordReader: batch.FromFunc(s.schema, s.next, rows.Release), of: rows}, nil
+}
+
+// withFiles is rows as an input of the joiner, which asks them for the files of
+// those that errors name.
+func withFiles(open func(ctx context.Context) (Rows, error)) joiner.Input {
+	var rows Rows
+	return joiner.Input{
+		Open: func(ctx context.Context) (array.RecordReader, error) {
+			var err error
+			rows, err = open(ctx)
+			return rows, err
+		},
+		File: func(row int64) string { return rows.FileOf(row) },
+	}
 }
 
 // shapedRows are rows of a scan, one for one.

@@ -33,7 +33,7 @@ func (s *ranges) distinct(ctx context.Context, source plan.Source, wanted column
 		in.Open = func(ctx context.Context) (array.RecordReader, error) { return s.placed(ctx, source, read, places) }
 	}
 	u := &unrepeated{memory: s.options.Memory, find: func() (*joiner.Kept, error) {
-		return joiner.Distinct(ctx, in, order, d.Keep.KeepsLast(), s.joining())
+		return joiner.Distinct(ctx, in, order, d.Keep.KeepsLast(), s.options.joining())
 	}}
 	var err error
 	if u.rows, err = s.options.scan(ctx, source, wanted); err != nil {

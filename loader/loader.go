@@ -60,9 +60,12 @@ func New(options Options) *Loader {
 	if options.Memory == nil {
 		options.Memory = memory.DefaultAllocator
 	}
-	pool := buildside.New(buildside.Options{Budget: options.Budget, Memory: options.Memory, Disk: options.Disk})
+	pool := buildside.New(buildside.Options{Options: options.joining(), Disk: options.Disk})
 	return &Loader{options: options, pool: pool}
 }
+
+// joining says what the joiner works with.
+func (o Options) joining() joiner.Options { return joiner.Options{Memory: o.Memory, Budget: o.Budget} }
 
 // Datasets returns the configured datasets.
 func (l *Loader) Datasets() []dataset.Dataset { return l.options.Datasets }

@@ -169,16 +169,8 @@ func (s *ranges) openRange(ctx context.Context, number, index int, skip int64) (
 	for i, k := range s.kept {
 		kept[i] = k.at
 	}
-	var rows Rows
-	training := joiner.Input{
-		Open: func(ctx context.Context) (array.RecordReader, error) {
-			var err error
-			rows, err = s.training(ctx, at, s.read)
-			return rows, err
-		},
-		Columns: kept,
-		File:    func(row int64) string { return rows.FileOf(row) },
-	}
+	training := withFiles(func(ctx context.Context) (Rows, error) { return s.training(ctx, at, s.read) })
+	training.Columns = kept
 	probes := make([]joiner.Probe, len(s.staging))
 	for i, in := range s.staging {
 		reference := s.references[number][i]
@@ -187,18 +179,13 @@ func (s *ranges) openRange(ctx context.Context, number, index int, skip int64) (
 			BuildSide: func(ctx context.Context) (joiner.Probeable, error) { return s.probeable(ctx, reference) },
 		}
 	}
-	joined, err := joiner.Join(ctx, training, probes, s.joining())
+	joined, err := joiner.Join(ctx, training, probes, s.options.joining())
 	if err != nil {
 		return nil, err
 	}
 	o := &openRange{ranges: s, lane: number, index: index, rows: at.To - at.From, joined: joined, skip: skip}
 	s.open[number] = o
 	return batch.FromFunc(joined.Schema(), o.next, o.release), nil
-}
-
-// joining says what the joiner works with.
-func (s *ranges) joining() joiner.Options {
-	return joiner.Options{Memory: s.options.Memory, Budget: s.options.Budget}
 }
 
 // training opens columns of the training rows of a range that reach the join.

@@ -153,15 +153,7 @@ func (in *stagingInput) fields() []arrow.Field {
 
 // rows opens the staging rows of a source: keys first, as they were added.
 func (in *stagingInput) rows(o Options, source plan.Source) joiner.Input {
-	var rows Rows
-	staging := joiner.Input{
-		Open: func(ctx context.Context) (array.RecordReader, error) {
-			var err error
-			rows, err = o.scan(ctx, source, in.read)
-			return rows, err
-		},
-		File: func(row int64) string { return rows.FileOf(row) },
-	}
+	staging := withFiles(func(ctx context.Context) (Rows, error) { return o.scan(ctx, source, in.read) })
 	for i := range in.bound.Keys {
 		staging.Key = append(staging.Key, i)
 	}

@@ -39,7 +39,7 @@ func (g *group) rows() joiner.Input { return g.input.Staging(g.source) }
 
 // inMemory builds of rows of the group what can be held.
 func (g *group) inMemory(ctx context.Context, rows joiner.Input) (built, error) {
-	s, err := joiner.Build(ctx, rows, g.input.Spec, g.pool.joining())
+	s, err := joiner.Build(ctx, rows, g.input.Spec, g.pool.options.Options)
 	if err != nil {
 		return built{}, err
 	}

@@ -1,18 +1,14 @@
 package buildside
 
 import (
-	"github.com/apache/arrow-go/v18/arrow/memory"
-
 	"github.com/penstock/penstock/cache"
-	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/joiner"
 	"github.com/penstock/penstock/joiner/spill"
 )
 
 // Options are what a Pool works with.
 type Options struct {
-	Budget *budget.Budget   // what build sides are reserved from; nil: unlimited
-	Memory memory.Allocator // of their rows
+	joiner.Options
 	// Disk makes a store on local disk for what is named; nil: rows that do not
 	// fit in memory are Exhausted.
 	Disk func(what string) (spill.Store, error)
@@ -28,15 +24,10 @@ type Pool struct {
 // New makes a Pool, which lets its budget have what nobody uses.
 func New(o Options) *Pool { return &Pool{options: o, sides: cache.NewShared[built](o.Budget)} }
 
-// joining says what the joiner works with.
-func (p *Pool) joining() joiner.Options {
-	return joiner.Options{Memory: p.options.Memory, Budget: p.options.Budget}
-}
-
-// spilling says the same of rows on local disk that are expected to take so
+// spilling is the options for rows on local disk that are expected to take so
 // many bytes in memory.
 func (p *Pool) spilling(bytes int64) spill.Options {
-	return spill.Options{Options: p.joining(), Disk: p.options.Disk, ExpectedBytes: bytes}
+	return spill.Options{Options: p.options.Options, Disk: p.options.Disk, ExpectedBytes: bytes}
 }
 
 // built is one of
