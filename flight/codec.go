@@ -26,38 +26,70 @@ type frame struct {
 	metadata []byte // app_metadata
 	body     mem.BufferSlice
 	size     int    // bytes of body
+	handed   bool   // to gRPC, which frees the body
 	lease    *lease // on the batch whose memory body is; nil if there is none
 }
 
 // lease keeps a batch until gRPC has written the last part of it, and whoever
-// made the lease has dropped it. After a cancelled stream gRPC may never say
-// so: then the batch is the collector's, as all its memory is. It stands in
-// for the pool that gRPC gives buffers back to.
+// made the lease has dropped it; or until gRPC is done with the connection. It
+// stands in for the pool that gRPC gives buffers back to.
 type lease struct {
-	batch arrow.RecordBatch
-	parts atomic.Int64
+	batch   arrow.RecordBatch
+	passage *passage // of the stream; nil: nobody counts
+	bytes   int64    // of memory that the batch keeps
+	parts   atomic.Int64
+	over    atomic.Bool
 }
 
-func newLease(b arrow.RecordBatch) *lease {
+// charged is a batch that knows what it keeps of memory.
+type charged interface{ Bytes() int64 }
+
+func newLease(b arrow.RecordBatch, p *passage) *lease {
 	b.Retain()
-	l := &lease{batch: b}
+	l := &lease{batch: b, passage: p}
+	if c, ok := b.(charged); ok {
+		l.bytes = c.Bytes()
+	}
 	l.parts.Store(1)
 	return l
 }
 
-// part lends p, a part of the batch's memory. gRPC counts no references of
+// mostPart bounds a part of a batch, in bytes: the end of a part is what a stream
+// is seen to move by.
+const mostPart = 1 << 20
+
+// lend appends p, a part of the batch's memory. gRPC counts no references of
 // short parts: those are copied.
-func (l *lease) part(p []byte) mem.Buffer {
-	if mem.IsBelowBufferPoolingThreshold(len(p)) {
-		return mem.SliceBuffer(bytes.Clone(p))
+func (l *lease) lend(to mem.BufferSlice, p []byte) mem.BufferSlice {
+	for len(p) > 0 {
+		part := p[:min(len(p), mostPart)]
+		p = p[len(part):]
+		if mem.IsBelowBufferPoolingThreshold(len(part)) {
+			to = append(to, mem.SliceBuffer(bytes.Clone(part)))
+			continue
+		}
+		l.parts.Add(1)
+		to = append(to, mem.NewBuffer(&part, l))
 	}
-	l.parts.Add(1)
-	return mem.NewBuffer(&p, l)
+	return to
 }
 
 func (l *lease) drop() {
+	if l.passage != nil {
+		l.passage.move()
+	}
 	if l.parts.Add(-1) == 0 {
+		l.end()
+	}
+}
+
+// end releases the batch. It may be called more than once.
+func (l *lease) end() {
+	if l.over.CompareAndSwap(false, true) {
 		l.batch.Release()
+		if l.passage != nil {
+			l.passage.done(l)
+		}
 	}
 }
 
@@ -68,6 +100,14 @@ func (l *lease) Put(*[]byte) { l.drop() }
 func (l *lease) Get(n int) *[]byte {
 	b := make([]byte, n)
 	return &b
+}
+
+// drop frees the body, unless gRPC does.
+func (f *frame) drop() {
+	if !f.handed {
+		f.handed = true
+		f.body.Free()
+	}
 }
 
 // len returns how many bytes the message has on the wire.
@@ -103,11 +143,11 @@ func (f *frame) marshal() mem.BufferSlice {
 
 // Write takes a part of the body over. Callers must not change p afterwards.
 func (f *frame) Write(p []byte) (int, error) {
-	part := mem.Buffer(mem.SliceBuffer(p))
 	if f.lease != nil {
-		part = f.lease.part(p)
+		f.body = f.lease.lend(f.body, p)
+	} else {
+		f.body = append(f.body, mem.SliceBuffer(p))
 	}
-	f.body = append(f.body, part)
 	f.size += len(p)
 	return len(p), nil
 }

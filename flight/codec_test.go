@@ -161,7 +161,7 @@ func TestLease(t *testing.T) {
 		memory := memory.NewCheckedAllocator(memory.DefaultAllocator)
 		b := everyType(t, memory)
 		f := newFrames(b.Schema())
-		l := newLease(b)
+		l := newLease(b, nil)
 		made, err := f.batch(b, []byte("cursor"), l)
 		require.NoError(t, err)
 		plain, err := newFrames(b.Schema()).batch(b, []byte("cursor"), nil)

@@ -34,11 +34,12 @@ func (f *frames) first() (*frame, error) {
 
 // batch returns the frames of a batch: its dictionaries, if any, and the batch
 // itself, which alone carries the metadata. They point into the batch's memory,
-// which the lease keeps: the caller drops it when all frames were sent.
+// which the lease keeps: the caller drops it, and the frames that it did not send,
+// also on an error.
 func (f *frames) batch(b arrow.RecordBatch, metadata []byte, lease *lease) ([]*frame, error) {
 	f.made, f.lease = nil, lease
 	if err := f.writer.Write(b); err != nil {
-		return nil, fault.New(fault.Internal, "write a batch of %d rows as Arrow: %w", b.NumRows(), err)
+		return f.made, fault.New(fault.Internal, "write a batch of %d rows as Arrow: %w", b.NumRows(), err)
 	}
 	f.made[len(f.made)-1].metadata = metadata
 	return f.made, nil

@@ -16,7 +16,7 @@ import (
 
 // DoGet implements arrowflight.FlightServer.
 func (s *service) DoGet(ticket *arrowflight.Ticket, stream arrowflight.FlightService_DoGetServer) error {
-	ctx, leave, err := s.enter(stream.Context())
+	ctx, end, leave, err := s.enter(stream.Context())
 	if err != nil {
 		return err
 	}
@@ -27,20 +27,44 @@ func (s *service) DoGet(ticket *arrowflight.Ticket, stream arrowflight.FlightSer
 	}
 	out := s.begin(ctx, p)
 	out.send = func(f *frame) error { return stream.SendMsg(f) }
+	out.passage = s.transit.enter(connectionOf(ctx), end)
+	defer out.passage.leave()
 	// A panic must not lose the end: the observer counts open streams.
-	end := error(fault.New(fault.Internal, "the stream broke down"))
+	failure := error(fault.New(fault.Internal, "the stream broke down"))
 	defer func() {
 		leave() // what hears of the end finds the stream gone
-		out.ended(endingOf(stream.Context(), end).label, end)
+		out.ended(endingOf(stream.Context(), failure).label, failure)
 	}()
 	source, err := s.options.Loader.Open(ctx, p.Plan, loader.ReadingOf(p.query))
 	if err == nil {
-		defer source.Release()
-		err = out.all(ctx, source)
-		out.staging = source.Report().Staging
+		err = out.serve(ctx, source)
 	}
-	end = because(ctx, err)
-	return end
+	failure = because(ctx, err)
+	return failure
+}
+
+// serve sends a source, which it releases.
+func (o *outgoing) serve(ctx context.Context, source loader.Stream) error {
+	o.seat = newSeat(source, o.passage)
+	defer source.Release()
+	o.take(o.seat)
+	defer o.giveUp(o.seat)
+	err := o.all(ctx)
+	o.staging = source.Report().Staging
+	return err
+}
+
+// take lets a stream be looked at, until giveUp.
+func (s *Server) take(one *seat) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seats[one] = struct{}{}
+}
+
+func (s *Server) giveUp(one *seat) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.seats, one)
 }
 
 // because returns why a context that the server itself ended was ended, for
@@ -88,6 +112,8 @@ type outgoing struct {
 	began   time.Time
 	log     *slog.Logger
 	send    func(*frame) error
+	passage *passage
+	seat    *seat
 	dataset string
 	rows    int64
 	batches int64
@@ -127,7 +153,8 @@ func (o *outgoing) ended(label string, err error) {
 // reads ahead here: gRPC takes a message and returns while it is being written,
 // so the next batch is made meanwhile; a goroutine between the two gained
 // nothing measurable.
-func (o *outgoing) all(ctx context.Context, source loader.Stream) error {
+func (o *outgoing) all(ctx context.Context) error {
+	source := o.seat
 	frames := newFrames(source.Schema())
 	defer frames.close() //nolint:errcheck // writes nothing; failures were returned by batch
 	first, err := frames.first()
@@ -139,7 +166,7 @@ func (o *outgoing) all(ctx context.Context, source loader.Stream) error {
 	}
 	for source.Next() {
 		o.cursor = source.Cursor()
-		if err := o.batch(frames, source.RecordBatch()); err != nil {
+		if err := o.batch(ctx, frames, source.RecordBatch()); err != nil {
 			return err
 		}
 	}
@@ -153,11 +180,19 @@ func (o *outgoing) all(ctx context.Context, source loader.Stream) error {
 	return o.report(source.Report())
 }
 
-func (o *outgoing) batch(frames *frames, b arrow.RecordBatch) error {
-	lease := newLease(b)
+func (o *outgoing) batch(ctx context.Context, frames *frames, b arrow.RecordBatch) error {
+	lease, rows := newLease(b, o.passage), b.NumRows()
 	defer lease.drop()
 	made, err := frames.batch(b, o.cursor.JSON(), lease)
+	defer func() {
+		for _, f := range made {
+			f.drop()
+		}
+	}()
 	if err != nil {
+		return err
+	}
+	if err := o.seat.waiting(func() error { return o.passage.admit(ctx, lease) }); err != nil {
 		return err
 	}
 	before := o.bytes
@@ -166,9 +201,9 @@ func (o *outgoing) batch(frames *frames, b arrow.RecordBatch) error {
 			return err
 		}
 	}
-	o.rows += b.NumRows()
+	o.rows += rows
 	o.batches++
-	o.options.Observer.BatchSent(o.dataset, b.NumRows(), o.bytes-before)
+	o.options.Observer.BatchSent(o.dataset, rows, o.bytes-before)
 	return nil
 }
 
@@ -191,9 +226,11 @@ func (o *outgoing) write(f *frame) error {
 		return fault.New(fault.Exhausted, "a message to the client has %d bytes, more than the server's limit of %d", n, o.options.MaxMessage).
 			WithRemedy("ask for fewer rows a batch with batch_rows, or for fewer columns")
 	}
-	if err := o.send(f); err != nil {
+	f.handed = true
+	if err := o.seat.waiting(func() error { return o.send(f) }); err != nil {
 		return err
 	}
+	o.passage.move()
 	o.bytes += int64(n)
 	return nil
 }

@@ -129,7 +129,7 @@ func (p planned) flightInfo(descriptor *arrowflight.FlightDescriptor) (*arrowfli
 
 func (p planned) summary() summary {
 	out := summary{
-		V: 1, Plan: p.ID, Pin: p.Pin, Lanes: len(p.Lanes), Shards: p.query.Shard.Of, BatchRows: p.query.BatchRows,
+		V: 1, Plan: p.ID, Pin: p.Pin, Lanes: len(p.Lanes), Shards: p.query.Shard.Of, BatchRows: p.batchRows,
 		Rows: unknown, RowsUnknown: p.Inexact, Steps: unknown, Splits: len(p.Splits),
 		Sample: json.RawMessage(p.SampleText),
 	}
@@ -144,7 +144,7 @@ func (p planned) summary() summary {
 
 // perStep returns how many rows each lane gives in a step.
 func (p planned) perStep() int64 {
-	return int64(p.query.BatchRows / (len(p.Lanes) / p.query.Shard.Of))
+	return int64(p.batchRows / (len(p.Lanes) / p.query.Shard.Of))
 }
 
 // shards returns the shards that the query asks for.

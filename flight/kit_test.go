@@ -297,10 +297,13 @@ type canned struct {
 	rows     int64
 	err      error
 	released func()
+	park     func(pressed bool) bool // nil: it never parks
 	cursor   dataset.Cursor
 }
 
 func (c *canned) Retain() {}
+
+func (c *canned) Park(pressed bool) bool { return c.park != nil && c.park(pressed) }
 
 func (c *canned) Release() {
 	if c.released != nil {

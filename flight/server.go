@@ -61,10 +61,17 @@ type Options struct {
 	Advertise  []string         // locations put into endpoints, as "grpc://host:port"; none: where the client asked
 	MaxStreams int              // open at once; further ones are refused as exhausted; 0: no limit
 	MaxMessage int              // bytes of a message to a client; 0: DefaultMaxMessage
-	MaxDetails int              // bytes of a failure's details, as JSON; 0: what every client takes
-	Version    string           // of the program, for manifests
-	Logger     *slog.Logger     // nil: no logs
-	Observer   Observer
+	// MaxTransit is how many bytes batches may take that were handed to the network
+	// and have not left; 0: no limit.
+	MaxTransit int64
+	// Pressed says whether memory was lacking since it was last asked; nil: never.
+	Pressed func() bool
+	// StallTimeout is how long a client may take nothing; 0: DefaultStallTimeout.
+	StallTimeout time.Duration
+	MaxDetails   int          // bytes of a failure's details, as JSON; 0: what every client takes
+	Version      string       // of the program, for manifests
+	Logger       *slog.Logger // nil: no logs
+	Observer     Observer
 }
 
 // Server is a Flight server with gRPC health checks on the same port. It is
@@ -79,8 +86,12 @@ type Server struct {
 	ended    context.Context //nolint:containedctx // ends all streams when Shutdown may wait no longer
 	end      context.CancelCauseFunc
 
+	transit     *transit
+	connections *connections
+
 	mu      sync.Mutex
 	streams int
+	seats   map[*seat]struct{}
 }
 
 // New makes a server. It listens and starts nothing before Serve.
@@ -97,8 +108,19 @@ func New(options Options) *Server {
 	if options.Logger == nil {
 		options.Logger = slog.New(slog.DiscardHandler)
 	}
+	if options.Pressed == nil {
+		options.Pressed = func() bool { return false }
+	}
+	if options.StallTimeout == 0 {
+		options.StallTimeout = DefaultStallTimeout
+	}
+	if options.Clock == nil {
+		options.Clock = time.Now
+	}
 	options.Observer = options.Observer.quiet()
-	s := &Server{options: options, health: health.NewServer()}
+	s := &Server{options: options, health: health.NewServer(), seats: map[*seat]struct{}{}}
+	s.transit = newTransit(options.MaxTransit, options.Clock)
+	s.connections = &connections{ended: s.transit.connectionEnded, open: map[net.Addr]net.Conn{}}
 	s.draining, s.drain = context.WithCancel(context.Background())
 	s.ended, s.end = context.WithCancelCause(context.Background())
 	s.grpc = grpc.NewServer(
@@ -109,6 +131,7 @@ func New(options Options) *Server {
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingAfter, Timeout: pingAnswer}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingFrom, PermitWithoutStream: true}),
 		grpc.WaitForHandlers(true),
+		grpc.StatsHandler(s.connections),
 		grpc.UnaryInterceptor(s.unary),
 		grpc.StreamInterceptor(s.stream),
 	)
@@ -119,9 +142,14 @@ func New(options Options) *Server {
 
 // Serve answers calls on a listener, which it closes, until Shutdown or a
 // failure to accept. After a Shutdown it returns nil.
-func (s *Server) Serve(listener net.Listener) error {
-	if err := s.grpc.Serve(listener); err != nil && s.draining.Err() == nil {
-		return fault.New(fault.Unavailable, "serve on %s: %w", listener.Addr(), err)
+func (s *Server) Serve(on net.Listener) error {
+	watching, stop := context.WithCancel(context.Background())
+	var group sync.WaitGroup
+	group.Go(func() { s.watchSeats(watching) })
+	defer group.Wait()
+	defer stop()
+	if err := s.grpc.Serve(listener{on, s.connections}); err != nil && s.draining.Err() == nil {
+		return fault.New(fault.Unavailable, "serve on %s: %w", on.Addr(), err)
 	}
 	return nil
 }
@@ -170,20 +198,21 @@ func (s *Server) Streams() int {
 	return s.streams
 }
 
-// enter admits a stream. The context it returns ends with the call, and when
-// Shutdown may wait no longer; leave gives the stream's place back, once.
-func (s *Server) enter(call context.Context) (ctx context.Context, leave func(), err error) {
+// enter admits a stream. The context it returns ends with the call, by end with
+// a cause, and when Shutdown may wait no longer; leave gives the stream's place
+// back, once.
+func (s *Server) enter(call context.Context) (ctx context.Context, end func(error), leave func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if limit := s.options.MaxStreams; limit > 0 && s.streams >= limit {
 		e := fault.New(fault.Exhausted, "%d streams are open, as many as this server takes", s.streams)
 		e.RetryAfter = time.Second
-		return nil, nil, e.WithRemedy("try again later, ask another server, or raise the limit")
+		return nil, nil, nil, e.WithRemedy("try again later, ask another server, or raise the limit")
 	}
 	s.streams++
 	ctx, cancel := context.WithCancelCause(call)
 	stop := context.AfterFunc(s.ended, func() { cancel(context.Cause(s.ended)) })
-	return ctx, sync.OnceFunc(func() {
+	return ctx, cancel, sync.OnceFunc(func() {
 		stop()
 		cancel(nil)
 		s.mu.Lock()

@@ -6,6 +6,7 @@ import (
 	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/plan"
 )
@@ -17,17 +18,22 @@ type service struct {
 	*Server
 }
 
-// planned is a query, its defaults set, and its plan.
+// planned is a query, its defaults set, its plan, and the rows of its batches.
 type planned struct {
 	query dataset.Query
 	*plan.Plan
+	batchRows int
 }
 
 // plan plans a query.
 func (s *Server) plan(ctx context.Context, query dataset.Query) (planned, error) {
 	query = query.Defaults()
 	p, err := s.options.Loader.Plan(ctx, query)
-	return planned{query, p}, err
+	if err != nil {
+		return planned{}, err
+	}
+	rows, err := loader.BatchRows(p, loader.ReadingOf(query))
+	return planned{query, p, rows}, err
 }
 
 // described plans the query of a descriptor.

@@ -10,6 +10,7 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/lane"
 	"github.com/penstock/penstock/loader/plan"
+	"github.com/penstock/penstock/loader/resolve"
 )
 
 // pinOf returns the pin that a query reads at: its own, or its cursor's, which
@@ -47,7 +48,7 @@ func pinDifferences(a, b dataset.Pin) []string {
 
 // check says whether the reading that a query describes fits its plan: shard,
 // batch size, tail, and the cursors it resumes from.
-func check(p *plan.Plan, q dataset.Query) error {
+func (l *Loader) check(p *plan.Plan, q dataset.Query, outputs []resolve.Output) error {
 	for i, c := range q.Cursor {
 		if c.Plan == p.ID {
 			continue
@@ -61,6 +62,10 @@ func check(p *plan.Plan, q dataset.Query) error {
 		return e.WithRemedy("resume with the query that the cursor came from, or start without it")
 	}
 	r := ReadingOf(q)
+	if err := fits(p, r, outputs, l.options.MaxBatchBytes); err != nil {
+		return err
+	}
+	r.BatchRows = batchRows(p, r, outputs)
 	shards := []int{q.Shard.Index}
 	if q.Shard.Index == dataset.AllShards {
 		shards = shards[:0]

@@ -40,6 +40,8 @@ type Options struct {
 	Plans    *Plans           // remembers plans by pin; nil: every query is planned anew
 	Budget   *budget.Budget   // nil: unlimited
 	Memory   memory.Allocator // for staging rows and batches; nil: Go's heap
+	// MaxBatchBytes is the most memory that a batch may take; 0: no limit.
+	MaxBatchBytes int64
 	// Strategies are the custom ones, by the name that a dataset's strategy has
 	// behind "custom:".
 	Strategies map[string]joiner.Custom
@@ -106,7 +108,7 @@ func (l *Loader) Plan(ctx context.Context, query dataset.Query) (*plan.Plan, err
 	if err != nil {
 		return nil, fault.Op(err, "plan dataset %s", label(d))
 	}
-	if err := check(p, q); err != nil {
+	if err := l.check(p, q, outputs); err != nil {
 		return nil, fault.Op(err, "plan dataset %s", label(d))
 	}
 	return p, nil

@@ -5,7 +5,6 @@ import (
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/dataset"
-	"github.com/penstock/penstock/loader/lane"
 	"github.com/penstock/penstock/loader/plan"
 )
 
@@ -14,7 +13,7 @@ import (
 type Reading struct {
 	Shard     dataset.Shard
 	Columns   []dataset.Column // nil: all
-	BatchRows int
+	BatchRows int              // 0: BatchRows chooses
 	Tail      dataset.Tail
 	Count     dataset.Count
 	Wire      dataset.Wire
@@ -30,16 +29,17 @@ func ReadingOf(query dataset.Query) Reading {
 // Open makes the stream of one shard of a plan. Nothing is read before the
 // first Next. The caller releases the stream; cancelling ctx ends it.
 func (l *Loader) Open(ctx context.Context, p *plan.Plan, r Reading) (Stream, error) {
-	begun, err := begin(p, r)
-	if err != nil {
-		return nil, err
-	}
 	outputs, err := p.Relation.Select(r.Columns)
 	if err != nil {
 		return nil, err
 	}
 	if len(outputs) == 0 {
 		return nil, fault.InvalidField("columns", "no column is asked for")
+	}
+	r.BatchRows = batchRows(p, r, outputs)
+	begun, err := begin(p, r)
+	if err != nil {
+		return nil, err
 	}
 	indexed, err := r.Wire.Indexed()
 	if err != nil {
@@ -49,20 +49,10 @@ func (l *Loader) Open(ctx context.Context, p *plan.Plan, r Reading) (Stream, err
 	if err != nil {
 		return nil, err
 	}
-	ctx, leave := l.options.Budget.Enter(ctx) // the stream may wait for memory
-	opened, err := newRanges(ctx, l, p, outputs, begun.lanes)
-	if err != nil {
-		leave()
-		return nil, err
+	s := &stream{ctx: ctx, loader: l, plan: p, reading: r, outputs: outputs, schema: schema, indexed: indexed, start: begun}
+	for _, one := range begun.lanes {
+		s.at = append(s.at, one.Start)
 	}
-	columns, tables := opened.cut(indexed)
-	closed := func() {
-		opened.close()
-		leave()
-	}
-	lanes := lane.New(ctx, lane.Options{
-		Lanes: begun.lanes, Rows: begun.q, Steps: begun.stepsLeft(p, r.Tail),
-		Schema: schema, Columns: columns, Indexed: tables, Open: opened.openRange, Closed: closed, Memory: l.options.Memory,
-	})
-	return &stream{Reader: lanes, plan: p, reading: r, start: begun, ranges: opened, indexed: tables}, nil
+	s.refs.Store(1)
+	return s, s.open()
 }

@@ -12,15 +12,24 @@ type openRange struct {
 	ranges *ranges
 	lane   int
 	index  int
+	from   int64 // of the split: the first training row
 	rows   int64 // training rows as planned
 	joined *joiner.Reader
 	skip   int64 // rows of the final sequence that were given before
 	begun  bool
+
+	before []joiner.Counts // before the joined batch at hand
+	given  int64           // rows of the final sequence before it
+	last   int64           // its own
 }
 
 // next gives the rows of the range's final sequence after the first skip.
 func (o *openRange) next() (arrow.RecordBatch, error) {
-	for o.joined.Next() {
+	for {
+		o.before, o.given, o.last = o.joined.Counts(), o.given+o.last, 0
+		if !o.joined.Next() {
+			break
+		}
 		if !o.begun {
 			o.begun = true
 			o.ranges.buildAhead(o.lane, o.index+1)
@@ -33,6 +42,7 @@ func (o *openRange) next() (arrow.RecordBatch, error) {
 			b.Release()
 			return nil, err
 		}
+		o.last = b.NumRows()
 		if b.NumRows() > o.skip {
 			defer b.Release()
 			from := o.skip
@@ -61,10 +71,12 @@ func (o *openRange) final() (arrow.RecordBatch, error) {
 // release closes the range, whether it was read to its end or not.
 func (o *openRange) release() {
 	s := o.ranges
-	for i, c := range o.joined.Counts() {
-		s.counts[i].Add(c)
+	if _, open := s.open[o.lane]; open { // else its counts were taken
+		for i, c := range o.joined.Counts() {
+			s.counts[i].Add(c)
+		}
+		delete(s.open, o.lane)
 	}
-	delete(s.open, o.lane)
 	o.joined.Release()
 	if o.index == len(s.plan.Lanes[o.lane].Ranges)-1 {
 		release(s.references[o.lane])

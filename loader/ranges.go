@@ -37,6 +37,7 @@ type ranges struct {
 	aheadOf    int
 	open       map[int]*openRange // by lane
 	counts     []joiner.Counts    // per staging input, of the ranges that were closed
+	counted    map[int]counted    // by lane: where its first range goes on, if it was begun before
 }
 
 // placed is a training column of the joined batches. Overlays replace it
@@ -46,12 +47,15 @@ type placed struct {
 	overlaid bool
 }
 
-func newRanges(ctx context.Context, l *Loader, p *plan.Plan, outputs []resolve.Output, lanes []lane.Lane) (*ranges, error) {
+// newRanges makes what opens the ranges of a stream's lanes, from where they stand.
+// It takes over what an earlier one counted, which is closed.
+func newRanges(ctx context.Context, of *stream, lanes []lane.Lane) (*ranges, error) {
+	p, l := of.plan, of.loader
 	s := &ranges{
 		ctx: ctx, options: l.options, plan: p, pool: l.pool,
-		references: map[int][]*buildside.Reference{}, open: map[int]*openRange{},
+		references: map[int][]*buildside.Reference{}, open: map[int]*openRange{}, counted: map[int]counted{},
 	}
-	wanted := slices.Concat(outputs, p.PostJoinColumns)
+	wanted := slices.Concat(of.outputs, p.PostJoinColumns)
 	for _, o := range wanted {
 		if o.Table == resolve.TrainingTable {
 			s.place(o)
@@ -77,7 +81,10 @@ func newRanges(ctx context.Context, l *Loader, p *plan.Plan, outputs []resolve.O
 		return nil, err
 	}
 	s.counts = make([]joiner.Counts, len(s.staging))
-	s.columns = s.locate(outputs)
+	if of.ranges != nil {
+		s.follow(of.ranges)
+	}
+	s.columns = s.locate(of.outputs)
 	if p.PostJoin != nil {
 		s.postJoin = &postJoin{filter: p.PostJoin, schema: resolve.Schema(p.PostJoinColumns), columns: s.locate(p.PostJoinColumns), memory: s.options.Memory}
 	}
@@ -155,14 +162,22 @@ func (s *ranges) cut(indexed bool) (columns []lane.Column, tables []lane.Indexed
 	return columns, tables
 }
 
-// name returns the name of the staging input that an indexed column is of.
-func (s *ranges) name(c lane.IndexedColumn) string { return s.staging[c.Index-len(s.kept)].rule.Name }
+// name returns the name of the staging input that an indexed column of the
+// stream is of.
+func (s *ranges) name(number int) string {
+	_, tables := s.cut(true)
+	return s.staging[tables[number].Index-len(s.kept)].rule.Name
+}
 
 // openRange opens one range of a lane: the lane.Open of the stream.
 func (s *ranges) openRange(ctx context.Context, number, index int, skip int64) (array.RecordReader, error) {
 	at := s.plan.Lanes[number].Ranges[index]
 	if s.plan.Inexact == "" {
-		at.From, skip = at.From+skip, 0
+		from := skip
+		if c, ok := s.counted[number]; ok && c.index == index && c.row <= skip {
+			from = c.row
+		}
+		at.From, skip = at.From+from, skip-from
 	}
 	s.hold(number, at)
 	kept := make([]int, len(s.kept))
@@ -183,7 +198,7 @@ func (s *ranges) openRange(ctx context.Context, number, index int, skip int64) (
 	if err != nil {
 		return nil, err
 	}
-	o := &openRange{ranges: s, lane: number, index: index, rows: at.To - at.From, joined: joined, skip: skip}
+	o := &openRange{ranges: s, lane: number, index: index, from: at.From, rows: at.To - at.From, joined: joined, skip: skip}
 	s.open[number] = o
 	return batch.FromFunc(joined.Schema(), o.next, o.release), nil
 }

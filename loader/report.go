@@ -28,12 +28,13 @@ type Leftover struct {
 // cost.
 type StagingReport struct {
 	joiner.Counts
-	Strategy      string  `json:"strategy"`        // that ran; several, if file groups differed
-	BytesRead     int64   `json:"bytes_read"`      // of files, by this stream: build sides that another stream built cost it nothing
-	Amplification float64 `json:"amplification"`   // bytes read over the bytes of the distinct files that were; 0 if none was
-	SpilledBytes  int64   `json:"spilled_bytes"`   // written to local disk
-	Sent          int64   `json:"sent,omitempty"`  // of wire: indexed: rows of the table in the batches' dictionaries
-	Ratio         float64 `json:"ratio,omitempty"` // rows of the stream over Sent
+	Strategy      string  `json:"strategy"`                   // that ran; several, if file groups differed
+	BytesRead     int64   `json:"bytes_read"`                 // of files, by this stream: build sides that another stream built cost it nothing
+	ReadAgain     int64   `json:"bytes_read_again,omitempty"` // beside that: after the stream was parked
+	Amplification float64 `json:"amplification"`              // bytes read over the bytes of the distinct files that were; 0 if none was
+	SpilledBytes  int64   `json:"spilled_bytes"`              // written to local disk
+	Sent          int64   `json:"sent,omitempty"`             // of wire: indexed: rows of the table in the batches' dictionaries
+	Ratio         float64 `json:"ratio,omitempty"`            // rows of the stream over Sent
 }
 
 // report returns what was counted of each staging input, by name.
@@ -41,7 +42,7 @@ func (s *ranges) report() map[string]StagingReport {
 	byName := make(map[string]StagingReport, len(s.staging))
 	for i, in := range s.staging {
 		cost := in.groups.Costs()
-		r := StagingReport{Counts: s.total(i), Strategy: cost.Strategy, BytesRead: cost.Read, SpilledBytes: cost.Spilled}
+		r := StagingReport{Counts: s.total(i), Strategy: cost.Strategy, BytesRead: cost.Read, ReadAgain: cost.ReadAgain, SpilledBytes: cost.Spilled}
 		if cost.Stored > 0 {
 			r.Amplification = float64(cost.Read) / float64(cost.Stored)
 		}
@@ -53,11 +54,11 @@ func (s *ranges) report() map[string]StagingReport {
 // Report returns what the stream gave so far; at its end, all of it.
 func (s *stream) Report() Report {
 	r := Report{
-		Rows: s.rows, Batches: s.Steps(), Steps: s.Steps(), Leftover: []Leftover{}, Cursor: s.Cursor(),
+		Rows: s.rows, Batches: s.stepsDone(), Steps: s.stepsDone(), Leftover: []Leftover{}, Cursor: s.Cursor(),
 		Sample: json.RawMessage(s.plan.SampleText), Staging: s.ranges.report(),
 	}
-	for i, sent := range s.Sent() {
-		name := s.ranges.name(s.indexed[i])
+	for i, sent := range s.sentSoFar() {
+		name := s.ranges.name(i)
 		of := r.Staging[name]
 		of.Sent = sent
 		if sent > 0 {

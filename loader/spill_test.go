@@ -46,14 +46,14 @@ func TestTightBudgets(t *testing.T) {
 	t.Parallel()
 	c := world(t)
 	for _, lanes := range []int{1, 3} {
-		want, err := scenario.Read(context.Background(), c.Loader(), one(lanes, 6*lanes))
+		want, err := scenario.Read(context.Background(), c.Loader(), one(lanes, 2*lanes))
 		require.NoError(t, err)
 		spilled := int64(0)
 		for limit := int64(1 << 16); ; limit = limit * 3 / 4 {
 			s, create := disk(t, 0)
 			b := budget.New(limit)
 			l := loader.New(loader.Options{Datasets: []dataset.Dataset{c.Dataset}, Catalog: c.World, Scan: c.Scan, Budget: b, Disk: create})
-			got, err := scenario.Read(context.Background(), l, one(lanes, 6*lanes))
+			got, err := scenario.Read(context.Background(), l, one(lanes, 2*lanes))
 			require.Zero(t, b.Used())
 			require.LessOrEqual(t, b.Peak(), limit)
 			require.Zero(t, s.Stats().Used)

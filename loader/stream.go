@@ -1,11 +1,17 @@
 package loader
 
 import (
+	"context"
+	"slices"
+	"sync/atomic"
+
+	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/lane"
 	"github.com/penstock/penstock/loader/plan"
+	"github.com/penstock/penstock/loader/resolve"
 )
 
 // Stream is what a trainer reads: batches with a cursor, and a report.
@@ -15,34 +21,173 @@ type Stream interface {
 	Cursor() dataset.Cursor
 	// Report returns what the stream gave so far; at its end, all of it.
 	Report() Report
+	// Park gives back all that the stream holds but its place: the batch last
+	// returned too, save who retained it. The next Next goes on with the very next
+	// row. It says whether it did: a stream that has ended holds nothing, and one
+	// that was parked refuses under pressure until it has given as many rows as it
+	// had to read again.
+	Park(pressed bool) bool
 }
 
-// stream is a lane reader that knows its plan.
+// stream is one shard of a plan as it is read. It holds nothing before the first
+// Next, and while it is parked; in between it has a reader, and what that reader
+// opened. Counts of rows that a parked reader had looked at and not given are
+// taken back: the next one counts them.
 type stream struct {
-	*lane.Reader
+	ctx     context.Context //nolint:containedctx // a reader's pulls carry no context of their own
+	loader  *Loader
 	plan    *plan.Plan
 	reading Reading
+	outputs []resolve.Output
+	schema  *arrow.Schema
+	indexed bool
 	start   start
-	ranges  *ranges
-	indexed []lane.IndexedColumn
-	rows    int64
+
+	refs   atomic.Int64
+	reader *lane.Reader // nil while the stream is parked, and at its end
+	ranges *ranges      // of reader, or of the last one
+	err    error
+	rows   int64
+
+	// Of the readers before.
+	steps int64
+	sent  []int64
+	at    []lane.Position
+
+	again int64 // training rows that had to be read again for what was not given yet
 }
 
+// Schema implements array.RecordReader.
+func (s *stream) Schema() *arrow.Schema { return s.schema }
+
+// RecordBatch implements array.RecordReader.
+func (s *stream) RecordBatch() arrow.RecordBatch {
+	if s.reader == nil {
+		return nil
+	}
+	return s.reader.RecordBatch()
+}
+
+// Record is the library's older name of RecordBatch.
+func (s *stream) Record() arrow.RecordBatch { return s.RecordBatch() }
+
+// Err implements array.RecordReader.
+func (s *stream) Err() error {
+	if s.err != nil || s.reader == nil {
+		return s.err
+	}
+	return s.reader.Err()
+}
+
+// Retain implements array.RecordReader.
+func (s *stream) Retain() { s.refs.Add(1) }
+
+// Release implements array.RecordReader.
+func (s *stream) Release() {
+	if s.refs.Add(-1) == 0 && s.reader != nil {
+		s.reader.Release()
+	}
+}
+
+// Next implements array.RecordReader.
 func (s *stream) Next() bool {
-	if !s.Reader.Next() {
+	if s.err != nil {
 		return false
 	}
-	s.rows += s.RecordBatch().NumRows()
+	if s.reader == nil {
+		if s.err = s.open(); s.err != nil {
+			return false
+		}
+	}
+	if !s.reader.Next() {
+		return false
+	}
+	rows := s.reader.RecordBatch().NumRows()
+	s.rows += rows
+	s.again -= min(rows, s.again)
 	return true
+}
+
+// open makes the reader that goes on where the stream stands.
+func (s *stream) open() error {
+	lanes := slices.Clone(s.start.lanes)
+	for i := range lanes {
+		lanes[i].Start = s.at[i]
+	}
+	ctx, leave := s.loader.options.Budget.Enter(s.ctx) // the stream may wait for memory
+	opened, err := newRanges(ctx, s, lanes)
+	if err != nil {
+		leave()
+		return err
+	}
+	columns, tables := opened.cut(s.indexed)
+	left := s.start.stepsLeft(s.plan, s.reading.Tail)
+	if left != lane.Unknown {
+		left -= s.steps
+	}
+	s.ranges = opened
+	s.reader = lane.New(ctx, lane.Options{
+		Lanes: lanes, Rows: s.start.q, Steps: left,
+		Schema: s.schema, Columns: columns, Indexed: tables, Open: opened.openRange,
+		Closed: func() {
+			opened.close()
+			leave()
+		},
+		Memory: s.loader.options.Memory, Budget: s.loader.options.Budget, MaxBytes: s.loader.options.MaxBatchBytes,
+	})
+	return nil
+}
+
+// Park implements Stream.
+func (s *stream) Park(pressed bool) bool {
+	if s.reader == nil || s.Err() != nil || pressed && s.again > 0 {
+		return false
+	}
+	s.at = s.reader.Positions()
+	s.steps = s.stepsDone()
+	s.sent = s.sentSoFar()
+	s.again = s.ranges.takeBack(s.start.lanes, s.at)
+	s.reader.Release()
+	s.reader = nil
+	return true
+}
+
+// positions returns where the lanes stand after the batch last returned.
+func (s *stream) positions() []lane.Position {
+	if s.reader == nil {
+		return s.at
+	}
+	return s.reader.Positions()
+}
+
+// stepsDone returns how many batches were returned so far.
+func (s *stream) stepsDone() int64 {
+	if s.reader == nil {
+		return s.steps
+	}
+	return s.steps + s.reader.Steps()
+}
+
+// sentSoFar returns how many staging rows the batches returned so far hold, for
+// each indexed column.
+func (s *stream) sentSoFar() []int64 {
+	if s.reader == nil {
+		return s.sent
+	}
+	sent := s.reader.Sent()
+	for i := range s.sent {
+		sent[i] += s.sent[i]
+	}
+	return sent
 }
 
 func (s *stream) Cursor() dataset.Cursor {
 	c := s.plan.Cursor()
 	c.Shard = s.reading.Shard
-	c.Step = s.start.step + s.Steps()
-	c.Rows = s.start.rows + s.Steps()*s.start.q
+	c.Step = s.start.step + s.stepsDone()
+	c.Rows = s.start.rows + s.stepsDone()*s.start.q
 	c.At = []dataset.Position{}
-	for i, at := range s.Positions() {
+	for i, at := range s.positions() {
 		c.At = append(c.At, dataset.Position{Lane: s.start.lanes[i].Number, Range: at.Range, Row: at.Row})
 	}
 	return c

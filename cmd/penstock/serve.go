@@ -106,7 +106,8 @@ func (p process) serve(ctx context.Context, c *config.Config) (err error) {
 	metrics.Budget(e.budget)
 	server := flight.New(flight.Options{
 		Loader: e, Verifier: e, Keys: keys, Clock: p.clock, Lifetime: c.Server.TicketLifetime, Advertise: c.Server.Advertise,
-		MaxStreams: c.Server.MaxStreams, Version: version(), Logger: log, Observer: metrics.Observer(),
+		MaxStreams: c.Server.MaxStreams, MaxTransit: c.Server.Memory / transitShare, Pressed: e.budget.Pressed,
+		StallTimeout: c.Server.StallTimeout, Version: version(), Logger: log, Observer: metrics.Observer(),
 	})
 	running := &serving{log: log, signals: signals, server: server, engine: e, drain: c.Server.Drain}
 	if c.Server.Metrics != "" {
@@ -122,6 +123,10 @@ func (p process) serve(ctx context.Context, c *config.Config) (err error) {
 	}
 	return running.run(ctx, listener)
 }
+
+// transitShare is the part of the memory budget, as 1/transitShare, that batches
+// may take which clients have not read.
+const transitShare = 2
 
 // heapShare is the part of the machine's memory, in percent, from which on
 // Go's collector works harder to stay below it.

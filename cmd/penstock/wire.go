@@ -80,6 +80,7 @@ func assemble(ctx context.Context, c *config.Config) (_ *engine, err error) {
 			return file, nil
 		},
 		Datasets: c.Datasets, Catalog: catalogs, Plans: e.plans, Budget: e.budget, Memory: memory,
+		MaxBatchBytes: c.Server.BatchBytes(),
 		Scan: func(ctx context.Context, source plan.Source, columns []catalog.Field) (loader.Rows, error) {
 			rows, err := scanner.Open(ctx, source, columns)
 			if err != nil {

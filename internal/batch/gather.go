@@ -276,21 +276,26 @@ func (g *gathering) contents(dt arrow.DataType, parts []part, rows int, validity
 func (g *gathering) fields(dt *arrow.StructType, parts []part, rows int) ([]arrow.ArrayData, error) {
 	children := make([]arrow.ArrayData, dt.NumFields())
 	for i, field := range dt.Fields() {
-		inner := make([]part, len(parts))
-		for k, p := range parts {
-			inner[k] = part{selection: p.selection}
-			if p.data != nil {
-				inner[k].data = p.data.Children()[i]
-				inner[k].base = p.base + inner[k].data.Offset()
-			}
-		}
-		child, err := g.column(field.Type, inner, rows)
+		child, err := g.column(field.Type, fieldParts(parts, i), rows)
 		if err != nil {
 			return nil, err
 		}
 		children[i] = child
 	}
 	return children, nil
+}
+
+// fieldParts returns what parts of structs select of field i.
+func fieldParts(parts []part, i int) []part {
+	inner := make([]part, len(parts))
+	for k, p := range parts {
+		inner[k] = part{selection: p.selection}
+		if p.data != nil {
+			inner[k].data = p.data.Children()[i]
+			inner[k].base = p.base + inner[k].data.Offset()
+		}
+	}
+	return inner
 }
 
 // shared returns the one dictionary that all parts of a column have. It is

@@ -25,6 +25,8 @@ type Budget struct {
 	used  atomic.Int64
 	peak  atomic.Int64
 
+	lacked atomic.Bool // room, since Pressed was asked
+
 	mu   sync.Mutex
 	give []func(bytes int64)
 
@@ -71,8 +73,15 @@ func (b *Budget) OnPressure(give func(bytes int64)) {
 	b.give = append(b.give, give)
 }
 
+// Pressed says whether a reservation has lacked room since Pressed was asked
+// last, or waits for it now.
+func (b *Budget) Pressed() bool {
+	return b != nil && (b.lacked.Swap(false) || b.queue.length.Load() > 0)
+}
+
 // press asks the holders that can give memory for so many bytes.
 func (b *Budget) press(bytes int64) {
+	b.lacked.Store(true)
 	b.mu.Lock()
 	give := slices.Clone(b.give)
 	b.mu.Unlock()

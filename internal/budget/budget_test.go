@@ -81,4 +81,7 @@ func TestPressure(t *testing.T) {
 	require.Equal(t, int64(50), b.Used())
 	require.Equal(t, int64(100), b.Peak())
 	(*budget.Budget)(nil).OnPressure(nil)
+	require.True(t, b.Pressed(), "room was lacking")
+	require.False(t, b.Pressed(), "and not since")
+	require.False(t, (*budget.Budget)(nil).Pressed())
 }

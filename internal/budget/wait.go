@@ -10,9 +10,9 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// patience is how long a stream waits for memory at most. It ends waiting for
-// streams whose clients have stopped reading, which look like streams that run.
-const patience = time.Minute
+// patience is how long a stream waits for memory at most: for streams that run
+// and give none back. Those whose clients have stopped reading do, after a second.
+const patience = 30 * time.Second
 
 // queue is the streams that may wait, and those that do.
 type queue struct {

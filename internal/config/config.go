@@ -46,6 +46,8 @@ type Server struct {
 	Spool          string // path; "": the system's folder for temporary files
 	SpoolLimit     int64  // bytes; 0: no limit
 	MaxStreams     int    // 0: no limit
+	MaxBatchBytes  int64  // 0: what follows from the memory budget
+	StallTimeout   time.Duration
 	Drain          time.Duration
 	TicketKeys     string // path; "": a random key
 	TicketLifetime time.Duration
@@ -105,6 +107,21 @@ func (s Server) contradictions(given map[string]value) []fault.Field {
 	}
 	return nil
 }
+
+// BatchBytes returns the most memory that a batch may take.
+func (s Server) BatchBytes() int64 {
+	if s.MaxBatchBytes > 0 {
+		return s.MaxBatchBytes
+	}
+	return min(batchMost, s.Memory/batchShare)
+}
+
+// A batch may take one part in so many of the memory budget, and no more than so
+// many bytes, if nothing else is set.
+const (
+	batchShare = 8
+	batchMost  = 256 << 20
+)
 
 // Memory sizes, in bytes.
 const (

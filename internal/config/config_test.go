@@ -94,11 +94,17 @@ func TestDefaults(t *testing.T) {
 	c, err := config.Load(config.Origin{File: write(t, minimal), Memory: 8 << 30})
 	require.NoError(t, err)
 	require.Equal(t, config.Server{
-		Listen: "127.0.0.1:8815", Memory: 4 << 30, Drain: 10 * time.Second, TicketLifetime: 24 * time.Hour,
+		Listen: "127.0.0.1:8815", Memory: 4 << 30, StallTimeout: 2 * time.Hour, Drain: 10 * time.Second, TicketLifetime: 24 * time.Hour,
 		LogLevel: slog.LevelInfo, LogFormat: "text",
 	}, c.Server)
 	require.Equal(t, map[string]dataset.Catalog{"default": {Name: "default", Type: "sql", URI: "sqlite:///catalog.db", Stored: "default"}}, c.Catalogs)
 	require.Empty(t, c.Datasets)
+}
+
+func TestBatchBytes(t *testing.T) {
+	for _, c := range []struct{ memory, set, want int64 }{{1 << 30, 0, 128 << 20}, {64 << 30, 0, 256 << 20}, {1 << 30, 1 << 20, 1 << 20}} {
+		require.Equal(t, c.want, config.Server{Memory: c.memory, MaxBatchBytes: c.set}.BatchBytes())
+	}
 }
 
 // Every setting has one name in three forms; flags win over the environment,
@@ -112,6 +118,8 @@ func TestPrecedence(t *testing.T) {
 		"spool":           {"/a", "/b", "/c", ""},
 		"spool_limit":     {"1GiB", "2GiB", "3GiB", ""},
 		"max_streams":     {"1", "2", "3", ""},
+		"max_batch_bytes": {"1MiB", "2MiB", "3MiB", ""},
+		"stall_timeout":   {"1h", "2h", "3h", ""},
 		"drain":           {"1s", "2s", "3s", ""},
 		"ticket_keys":     {"/a", "/b", "/c", ""},
 		"ticket_lifetime": {"1h", "2h", "3h", ""},

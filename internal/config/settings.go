@@ -75,6 +75,16 @@ func Settings() []Setting {
 			set:   func(s *Server, v value) error { return count(&s.MaxStreams, v) },
 		},
 		{
+			Name: "max_batch_bytes", Shape: "BYTES",
+			Usage: "the most memory that one batch may take (default: an eighth of the memory budget, at most 256MiB)",
+			set:   func(s *Server, v value) error { return size(&s.MaxBatchBytes, v) },
+		},
+		{
+			Name: "stall_timeout", Default: "2h", Shape: "TIME",
+			Usage: "how long a client may take nothing before its stream ends",
+			set:   func(s *Server, v value) error { return duration(&s.StallTimeout, v, time.Second) },
+		},
+		{
 			Name: "drain", Default: "10s", Shape: "TIME",
 			Usage: "how long running streams may go on after SIGTERM or SIGINT",
 			set:   func(s *Server, v value) error { return duration(&s.Drain, v, 0) },

@@ -28,6 +28,12 @@ func (s Shard) Rows() [][]any {
 
 // Read plans a query and reads each of its shards to the end.
 func Read(ctx context.Context, l *loader.Loader, q dataset.Query) ([]Shard, error) {
+	return ReadBetween(ctx, l, q, func(loader.Stream) {})
+}
+
+// ReadBetween is Read that calls between before each Next, and before the report
+// is asked for.
+func ReadBetween(ctx context.Context, l *loader.Loader, q dataset.Query, between func(loader.Stream)) ([]Shard, error) {
 	p, err := l.Plan(ctx, q)
 	if err != nil {
 		return nil, err
@@ -47,7 +53,7 @@ func Read(ctx context.Context, l *loader.Loader, q dataset.Query) ([]Shard, erro
 		if err != nil {
 			return nil, err
 		}
-		shard, err := drain(stream)
+		shard, err := drain(stream, between)
 		if err != nil {
 			return nil, err
 		}
@@ -56,10 +62,10 @@ func Read(ctx context.Context, l *loader.Loader, q dataset.Query) ([]Shard, erro
 	return shards, nil
 }
 
-func drain(stream loader.Stream) (Shard, error) {
+func drain(stream loader.Stream, between func(loader.Stream)) (Shard, error) {
 	defer stream.Release()
 	shard := Shard{Schema: stream.Schema()}
-	for stream.Next() {
+	for between(stream); stream.Next(); between(stream) {
 		shard.Batches = append(shard.Batches, Values(stream.RecordBatch()))
 		shard.Cursors = append(shard.Cursors, stream.Cursor())
 	}

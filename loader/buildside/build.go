@@ -14,7 +14,7 @@ import (
 func (g *group) build(ctx context.Context) (built, error) {
 	limit, disk := g.pool.options.Budget.Limit(), g.pool.options.Disk != nil
 	if !disk || limit < 0 || len(g.source.Files) == 0 || !g.gaveWay && g.memory <= limit {
-		g.costs.addRead(g.source)
+		g.costs.addRead(g.of, g.source)
 		tried := ctx
 		if disk {
 			tried = budget.NoWait(ctx) // rather than wait for memory, it goes to disk
@@ -25,10 +25,10 @@ func (g *group) build(ctx context.Context) (built, error) {
 			return made, err
 		}
 	}
-	g.costs.addRead(g.source)
+	g.costs.addRead(g.of, g.source)
 	made, err := g.onDisk(ctx)
 	if fault.KindOf(err) == fault.Exhausted && g.pool.sides.EvictDisk() {
-		g.costs.addRead(g.source)
+		g.costs.addRead(g.of, g.source)
 		return g.onDisk(ctx)
 	}
 	return made, err

@@ -14,8 +14,11 @@ import (
 type Costs struct {
 	Strategy string // how they were searched; several, if groups differed
 	Read     int64  // bytes of files that were read
-	Stored   int64  // bytes of the distinct files that were
-	Spilled  int64  // bytes that were written to local disk
+	// ReadAgain is bytes of files of groups that the stream had read before it was
+	// parked.
+	ReadAgain int64
+	Stored    int64 // bytes of the distinct files that were
+	Spilled   int64 // bytes that were written to local disk
 }
 
 // costs adds them up. Build sides are also built ahead, on other goroutines.
@@ -24,15 +27,24 @@ type costs struct {
 	files      map[string]bool // locations of those that were read
 	all        Costs
 	strategies map[string]bool
+	groups     map[int]bool // by number: those that were read
+	earlier    map[int]bool // by number: those that were read before the stream was parked
 }
 
-// addRead notes that a source is read.
-func (c *costs) addRead(source plan.Source) {
+// addRead notes that the source of a group is read.
+func (c *costs) addRead(group int, source plan.Source) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.files == nil {
-		c.files = map[string]bool{}
+		c.files, c.groups = map[string]bool{}, map[int]bool{}
 	}
+	if c.earlier[group] {
+		for _, f := range source.Files {
+			c.all.ReadAgain += f.File.Bytes
+		}
+		return
+	}
+	c.groups[group] = true
 	for _, f := range source.Files {
 		if !c.files[f.File.Location] {
 			c.all.Stored += f.File.Bytes
@@ -57,6 +69,14 @@ func (c *costs) addStrategy(strategy string) {
 		c.strategies = map[string]bool{}
 	}
 	c.strategies[strategy] = true
+}
+
+// follow takes over what was counted before a stream was parked, which nothing
+// adds to any more.
+func (c *costs) follow(earlier *costs) {
+	c.files, c.all, c.strategies = earlier.files, earlier.all, earlier.strategies
+	c.groups = earlier.groups
+	c.earlier = maps.Clone(earlier.groups)
 }
 
 func (c *costs) sum() Costs {

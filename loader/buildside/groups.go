@@ -66,6 +66,10 @@ func (g *Groups) Ahead(at plan.Range) bool {
 	return size <= smallGroup && (b == nil || b.Used()+8*size < b.Limit()/2)
 }
 
+// Follow takes over what earlier groups of the same input counted, which are
+// closed: those of the stream before it was parked.
+func (g *Groups) Follow(earlier *Groups) { g.costs.follow(&earlier.costs) }
+
 // Costs returns what the groups cost so far.
 func (g *Groups) Costs() Costs { return g.costs.sum() }
 

@@ -35,10 +35,8 @@ func (q Query) Canonical() []byte {
 		Columns: q.Columns, Filter: q.Filter.String(), Snapshots: q.Snapshots,
 		Order: unless(q.Order, defaults.Order), Shuffle: unless(q.Shuffle, defaults.Shuffle), Seed: q.Seed, Epoch: q.Epoch,
 		Lanes: unless(q.Lanes, defaults.Lanes), Tail: unless(q.Tail, defaults.Tail), Count: unless(q.Count, defaults.Count),
-		Wire: unless(q.Wire, defaults.Wire),
+		Wire: unless(q.Wire, defaults.Wire), BatchRows: q.BatchRows,
 	}
-	defaults = Query{Shard: q.Shard, Lanes: q.Lanes}.Defaults()
-	form.BatchRows = unless(q.BatchRows, defaults.BatchRows)
 	if q.Sample != nil {
 		form.Sample = q.Sample.form()
 	}

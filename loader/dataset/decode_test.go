@@ -115,7 +115,7 @@ func TestDigest(t *testing.T) {
 func TestQueryDefaults(t *testing.T) {
 	t.Parallel()
 	base := dataset.Query{
-		Dataset: "d", Order: dataset.Stored, Shuffle: dataset.ShuffleSplits, Lanes: 1, BatchRows: 8192,
+		Dataset: "d", Order: dataset.Stored, Shuffle: dataset.ShuffleSplits, Lanes: 1,
 		Shard: dataset.Shard{Index: dataset.AllShards, Of: 1}, Tail: dataset.TailKeep, Count: dataset.CountEstimate,
 		Wire: dataset.WirePlain,
 	}
@@ -131,7 +131,7 @@ func TestQueryDefaults(t *testing.T) {
 			q.Lanes, q.Shard.Of = 4, 4
 		}),
 		`{"dataset":"d","shard":{"index":3,"of":4},"lanes":12}`: with(func(q *dataset.Query) {
-			q.Lanes, q.Shard, q.BatchRows = 12, dataset.Shard{Index: 3, Of: 4}, 8190
+			q.Lanes, q.Shard = 12, dataset.Shard{Index: 3, Of: 4}
 		}),
 		`{"dataset":"d","shard":{"index":0},"lanes":3,"batch_rows":6}`: with(func(q *dataset.Query) {
 			q.Lanes, q.Shard, q.BatchRows = 3, dataset.Shard{Of: 1}, 6

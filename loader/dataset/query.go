@@ -22,7 +22,7 @@ type Query struct {
 	Epoch     int64
 	Lanes     int   // 0: the cursor's, without one Shard.Of; a multiple of Shard.Of, at most maxLanes
 	Shard     Shard // zero: that of a single cursor; without one, all of one
-	BatchRows int   // 0: the largest multiple of the lanes of a shard not above defaultBatchRows
+	BatchRows int   // 0: left to the loader, which knows how large rows are
 	Tail      Tail
 	Count     Count
 	Wire      Wire
@@ -125,13 +125,10 @@ type Shard struct {
 	Of    int `json:"of"`    // at least 1
 }
 
-// defaultBatchRows bounds the batch size that is chosen when a query names none.
-const defaultBatchRows = 8192
-
 // Defaults returns the query with every unset field at its default, as
 // decoding leaves it: Lanes and Snapshots are the cursor's where there is one,
-// Shard too where there is only one, and BatchRows follows from Shard and
-// Lanes. A sample and an inline dataset get their own.
+// Shard too where there is only one. BatchRows stays as it is. A sample and an
+// inline dataset get their own.
 func (q Query) Defaults() Query {
 	if q.Inline != nil {
 		d := q.Inline.Defaults()
@@ -161,10 +158,6 @@ func (q Query) Defaults() Query {
 	if q.Snapshots == nil && len(q.Cursor) > 0 {
 		pin := q.Cursor[0].Pin
 		q.Snapshots = &pin
-	}
-	if q.BatchRows == 0 {
-		perStep := max(1, q.Lanes/q.Shard.Of)
-		q.BatchRows = max(perStep, defaultBatchRows/perStep*perStep)
 	}
 	return q
 }

@@ -2,6 +2,7 @@ package lane
 
 import (
 	"math/bits"
+	"unsafe"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -41,9 +42,12 @@ type entry struct {
 // volume 3, section 6.4).
 const spread = 0x9E3779B97F4A7C15
 
+// tableSize is the entries of the table for a batch of so many rows.
+func tableSize(rows int64) int64 { return 1 << bits.Len64(uint64(2*rows)) }
+
 // begin forgets the last batch.
 func (d *distinctRows) begin(rows int) {
-	size := 1 << bits.Len(uint(2*rows))
+	size := int(tableSize(int64(rows)))
 	d.shift = 64 - bits.Len(uint(size-1))
 	if len(d.table) == size {
 		clear(d.table)
@@ -110,52 +114,86 @@ func (d *distinctRows) end() []batch.Segment {
 	return d.segments
 }
 
-// indexedColumn makes one column of the batch: indices into the distinct rows of
-// its runs, and these rows.
-func (r *Reader) indexedColumn(g *batch.Gatherer, number int, runs []run, rows int) (arrow.Array, error) {
-	indexed, d := r.options.Indexed[number], &r.distinct[number]
+// indexing is an indexed column of the batch at hand: which distinct row each of
+// its rows refers to, and what the distinct rows are gathered of.
+type indexing struct {
+	field  arrow.Field
+	slots  *memory.Buffer
+	fields []gathered
+}
+
+// indexed finds the distinct rows of one column of the batch, in memory that the
+// budget has paid for.
+func (r *Reader) indexed(number int, runs []run, rows int) *indexing {
+	of, d := r.options.Indexed[number], &r.distinct[number]
 	d.begin(rows)
-	buffer := memory.NewResizableBuffer(r.options.Memory)
-	defer buffer.Release()
-	buffer.Resize(rows * arrow.Int32SizeBytes)
-	slots := arrow.Int32Traits.CastFromBytes(buffer.Bytes())
-	for _, x := range runs {
-		column := x.batch.Column(indexed.Index).(*array.Dictionary)
-		references := column.Indices().(*array.Int32).Int32Values()[x.from : x.from+x.rows]
-		d.add(column.Dictionary(), references, slots[:x.rows])
-		slots = slots[x.rows:]
+	x := &indexing{field: r.options.Schema.Field(len(r.options.Columns) + number), slots: memory.NewResizableBuffer(r.options.Memory)}
+	x.slots.Resize(rows * arrow.Int32SizeBytes)
+	slots := arrow.Int32Traits.CastFromBytes(x.slots.Bytes())
+	for _, one := range runs {
+		column := one.batch.Column(of.Index).(*array.Dictionary)
+		references := column.Indices().(*array.Int32).Int32Values()[one.from : one.from+one.rows]
+		d.add(column.Dictionary(), references, slots[:one.rows])
+		slots = slots[one.rows:]
 	}
-	dt := r.options.Schema.Field(len(r.options.Columns) + number).Type.(*arrow.DictionaryType)
-	values, err := gatherStruct(g, dt.ValueType.(*arrow.StructType), indexed.Fields, d.end())
+	segments := d.end()
+	for k, field := range x.rowType().Fields() {
+		part := make([]batch.Segment, len(segments))
+		for i, s := range segments {
+			part[i] = batch.Segment{Values: s.Values.(*array.Struct).Field(of.Fields[k]), Indices: s.Indices}
+		}
+		x.fields = append(x.fields, gathered{field: field, segments: part})
+	}
+	return x
+}
+
+// indexedBytes is what indexed takes of memory for so many rows.
+func (r *Reader) indexedBytes(rows int64) int64 {
+	return batch.Room(r.options.Memory, rows*int64(arrow.Int32SizeBytes)) + tableSize(rows)*int64(unsafe.Sizeof(entry{}))
+}
+
+func (x *indexing) dictionaryType() *arrow.DictionaryType {
+	return x.field.Type.(*arrow.DictionaryType)
+}
+
+func (x *indexing) rowType() *arrow.StructType {
+	return x.dictionaryType().ValueType.(*arrow.StructType)
+}
+
+func (x *indexing) size(g *batch.Gatherer) (int64, error) {
+	bytes := int64(0)
+	for i := range x.fields {
+		n, err := x.fields[i].size(g)
+		if err != nil {
+			return 0, err
+		}
+		bytes += n
+	}
+	return bytes, nil
+}
+
+// column makes the column: indices, and the rows that they mean.
+func (x *indexing) column(g *batch.Gatherer) (arrow.Array, error) {
+	children := make([]arrow.Array, 0, len(x.fields))
+	defer func() { release(children) }()
+	for i := range x.fields {
+		child, err := x.fields[i].column(g)
+		if err != nil {
+			return nil, err
+		}
+		children = append(children, child)
+	}
+	values, err := array.NewStructArrayWithFields(children, x.rowType().Fields())
 	if err != nil {
 		return nil, err
 	}
 	defer values.Release()
-	indices := array.NewData(dt.IndexType, rows, []*memory.Buffer{nil, buffer}, nil, 0, 0)
+	dt := x.dictionaryType()
+	indices := array.NewData(dt.IndexType, x.slots.Len()/arrow.Int32SizeBytes, []*memory.Buffer{nil, x.slots}, nil, 0, 0)
 	defer indices.Release()
 	references := array.NewInt32Data(indices)
 	defer references.Release()
 	return array.NewDictionaryArray(dt, references, values), nil
 }
 
-// gatherStruct gathers some fields of structs as a struct of those fields.
-func gatherStruct(g *batch.Gatherer, dt *arrow.StructType, fields []int, segments []batch.Segment) (arrow.Array, error) {
-	children := make([]arrow.Array, 0, len(fields))
-	defer func() {
-		for _, c := range children {
-			c.Release()
-		}
-	}()
-	of := make([]batch.Segment, len(segments))
-	for k, field := range fields {
-		for i, s := range segments {
-			of[i] = batch.Segment{Values: s.Values.(*array.Struct).Field(field), Indices: s.Indices}
-		}
-		child, err := gatherColumn(g, dt.Field(k), of)
-		if err != nil {
-			return nil, err
-		}
-		children = append(children, child)
-	}
-	return array.NewStructArrayWithFields(children, dt.Fields())
-}
+func (x *indexing) release() { x.slots.Release() }

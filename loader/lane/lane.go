@@ -19,6 +19,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 )
 
@@ -64,6 +65,11 @@ type Options struct {
 	Open    Open
 	Memory  memory.Allocator // of the batches; nil: the Go heap
 	Closed  func()           // called once, after every range was released; may be nil
+	// Budget pays for each batch before it is gathered, until its last release;
+	// nil: unlimited.
+	Budget *budget.Budget
+	// MaxBytes is the most that a batch may take; 0: no limit.
+	MaxBytes int64
 }
 
 // Reader is the stream of a shard. It is not safe for concurrent use.
@@ -146,72 +152,12 @@ func (r *Reader) next() (arrow.RecordBatch, error) {
 	if rows == 0 {
 		return nil, nil //nolint:nilnil // the end of a stream, see batch.FromFunc
 	}
-	cut, err := r.gather(runs, rows)
+	out, err := r.cut(runs, rows)
 	if err != nil {
 		return nil, err
 	}
 	r.step++
-	return cut, nil
-}
-
-// gather copies the rows of all runs into one batch.
-func (r *Reader) gather(runs []run, rows int64) (arrow.RecordBatch, error) {
-	columns := make([]arrow.Array, 0, r.options.Schema.NumFields())
-	g := batch.NewGatherer(r.options.Memory)
-	defer g.Release()
-	defer func() {
-		for _, c := range columns {
-			c.Release()
-		}
-	}()
-	for i, c := range r.options.Columns {
-		gathered, err := column(g, c, r.options.Schema.Field(i), runs)
-		if err != nil {
-			return nil, err
-		}
-		columns = append(columns, gathered)
-	}
-	for i := range r.options.Indexed {
-		gathered, err := r.indexedColumn(g, i, runs, int(rows))
-		if err != nil {
-			return nil, err
-		}
-		columns = append(columns, gathered)
-	}
-	return array.NewRecordBatch(r.options.Schema, columns, rows), nil
-}
-
-// column gathers one column of all runs. A column that stands as it is in one
-// batch alone is not copied: the result shares and keeps that batch's memory.
-func column(g *batch.Gatherer, c Column, field arrow.Field, runs []run) (arrow.Array, error) {
-	if len(runs) == 1 && c.Field == Plain {
-		x := runs[0]
-		return required(field, array.NewSlice(x.batch.Column(c.Index), int64(x.from), int64(x.from+x.rows)))
-	}
-	segments := make([]batch.Segment, len(runs))
-	for i, x := range runs {
-		segments[i] = c.Segment(x.batch, x.from, x.rows)
-	}
-	return gatherColumn(g, field, segments)
-}
-
-// gatherColumn gathers what becomes a column of the result, or a field of one.
-func gatherColumn(g *batch.Gatherer, field arrow.Field, segments []batch.Segment) (arrow.Array, error) {
-	gathered, err := g.Gather(field.Type, segments)
-	if err != nil {
-		return nil, fault.Op(err, "gather column %q", field.Name)
-	}
-	return required(field, gathered)
-}
-
-// required returns the column, or an error instead of it if it has nulls that
-// it must not have.
-func required(field arrow.Field, column arrow.Array) (arrow.Array, error) {
-	if nulls := column.NullN(); nulls > 0 && !field.Nullable {
-		column.Release()
-		return nil, fault.New(fault.Corrupt, "column %q is required and has %d nulls", field.Name, nulls)
-	}
-	return column, nil
+	return out, nil
 }
 
 // run is consecutive rows of one batch of a range. It holds a reference.

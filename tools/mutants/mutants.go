@@ -15,7 +15,7 @@ type mutant struct {
 // could break should have one here.
 func mutants() []mutant {
 	return slices.Concat(
-		ruleMutants(), layoutMutants(), planMutants(), joinMutants(), streamMutants(), valueMutants(), spillMutants(), decodeMutants(), wireMutants(), fileMutants(), foundMutants(),
+		ruleMutants(), layoutMutants(), planMutants(), joinMutants(), streamMutants(), valueMutants(), spillMutants(), decodeMutants(), wireMutants(), boundMutants(), fileMutants(), foundMutants(),
 	)
 }
 
@@ -60,7 +60,7 @@ func streamMutants() []mutant { //nolint:funlen // a table
 		},
 		{
 			"skip-is-ignored", "loader/ranges.go",
-			"		at.From, skip = at.From+skip, 0", "		skip = 0", loader,
+			"		at.From, skip = at.From+from, skip-from", "		skip -= from", loader,
 		},
 		{
 			"skip-of-filtered-rows-is-ignored", "loader/openrange.go",

@@ -18,11 +18,11 @@ func wireMutants() []mutant {
 		},
 		{
 			"runs-share-their-slots", "loader/lane/indexed.go",
-			"		slots = slots[x.rows:]\n", "		slots = slots[:min(len(slots), x.rows+len(slots))]\n", level,
+			"		slots = slots[one.rows:]\n", "		slots = slots[:min(len(slots), one.rows+len(slots))]\n", level,
 		},
 		{
 			"indexed-fields-in-the-tables-order", "loader/lane/indexed.go",
-			"s.Values.(*array.Struct).Field(field)", "s.Values.(*array.Struct).Field(min(k, field))", level,
+			"s.Values.(*array.Struct).Field(of.Fields[k])", "s.Values.(*array.Struct).Field(k)", level,
 		},
 		{
 			"levels-run-together", "loader/ranges.go",

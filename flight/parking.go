@@ -1,0 +1,111 @@
+package flight
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader"
+)
+
+const (
+	// lookEvery is how often streams that stand still are looked at.
+	lookEvery = 250 * time.Millisecond
+	// idleAfter is how long a stream may stand still before it is parked although
+	// nobody waits for what it holds: a trainer that evaluates.
+	idleAfter = 5 * time.Minute
+)
+
+// DefaultStallTimeout is the default of Options.StallTimeout.
+const DefaultStallTimeout = 2 * time.Hour
+
+// seat is a stream's source while the stream is served. Its owner has it, save
+// while it waits for the client: then it may be parked, which gives back what
+// the source holds. What is parked goes on where it stood when it is asked for
+// more.
+type seat struct {
+	loader.Stream
+	passage *passage
+	mu      sync.Mutex // held by the owner, save while it waits for the client
+	parked  bool
+}
+
+// newSeat gives a source to its owner, who releases it.
+func newSeat(source loader.Stream, p *passage) *seat {
+	s := &seat{Stream: source, passage: p}
+	s.mu.Lock()
+	return s
+}
+
+// waiting calls what waits for the client. Meanwhile the source may be parked:
+// nothing of it may be used but what was leased.
+func (s *seat) waiting(wait func() error) error {
+	s.mu.Unlock()
+	defer s.mu.Lock()
+	return wait()
+}
+
+// park parks the source, if its owner waits for the client. Under pressure it is
+// for others' sake, and the source may refuse: it has only just begun anew.
+func (s *seat) park(pressed bool) {
+	if !s.mu.TryLock() {
+		return
+	}
+	defer s.mu.Unlock()
+	if !s.parked {
+		s.parked = s.Park(pressed)
+	}
+}
+
+// watchSeats parks and ends streams that stand still until ctx ends.
+func (s *Server) watchSeats(ctx context.Context) {
+	ticker := time.NewTicker(lookEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			s.lookAtSeats(s.options.Pressed())
+		}
+	}
+}
+
+// lookAtSeats parks the streams that stand still for long, or for a moment if
+// others lack memory, those first that stand still longest; and ends those that
+// nobody will read on.
+func (s *Server) lookAtSeats(pressed bool) {
+	s.mu.Lock()
+	seats := make([]*seat, 0, len(s.seats))
+	for one := range s.seats {
+		seats = append(seats, one)
+	}
+	s.mu.Unlock()
+	slices.SortFunc(seats, func(a, b *seat) int { return cmp.Compare(a.passage.moved.Load(), b.passage.moved.Load()) })
+	for _, one := range seats {
+		switch still := one.passage.still(); {
+		case still >= s.options.StallTimeout:
+			one.endStalled(still)
+		case still >= idleAfter:
+			one.park(false)
+		case pressed && still >= stalledAfter:
+			one.park(true)
+		default:
+			return
+		}
+	}
+}
+
+// endStalled ends a stream whose client has taken nothing for too long, unless
+// it is the server that it waits for.
+func (s *seat) endStalled(still time.Duration) {
+	if !s.mu.TryLock() {
+		return
+	}
+	defer s.mu.Unlock()
+	s.passage.lose(fault.New(fault.Unavailable, "the client has taken nothing for %s", still.Round(time.Second)).
+		WithRemedy("go on with the cursor of the last batch; the server's stall_timeout says how long a client may wait"))
+}

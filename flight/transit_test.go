@@ -1,0 +1,376 @@
+package flight
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+
+	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/fault"
+)
+
+// closing is a connection of which it is known whether it was closed.
+type closing struct {
+	net.Conn
+	closed chan struct{}
+}
+
+func (c *closing) Close() error {
+	close(c.closed)
+	return nil
+}
+
+// traveller is a stream of a test.
+type traveller struct {
+	*passage
+	conn *closing
+	why  error // that it was ended with
+}
+
+func travel(tr *transit) *traveller {
+	conn := &closing{closed: make(chan struct{})}
+	t := &traveller{conn: conn}
+	t.passage = tr.enter(&connection{conn: conn}, func(why error) { t.why = why })
+	return t
+}
+
+// leaseOf is a lease of a batch that takes so many bytes of a budget.
+func leaseOf(t *testing.T, p *passage, bytes int64) *lease {
+	t.Helper()
+	held, err := (*budget.Budget)(nil).Reserve("a batch", bytes)
+	require.NoError(t, err)
+	b := batch.NewCharged(numbers(1), held)
+	defer b.Release()
+	return newLease(b, p)
+}
+
+// hand hands a batch over, or fails the test.
+func (p *traveller) hand(t *testing.T, bytes int64) *lease {
+	t.Helper()
+	l := leaseOf(t, p.passage, bytes)
+	require.NoError(t, p.admit(t.Context(), l))
+	return l
+}
+
+// spec: wire-10
+func TestTransit(t *testing.T) {
+	t.Parallel()
+	for name, run := range map[string]func(t *testing.T, tr *transit){
+		"a batch that is larger than all room goes alone": func(t *testing.T, tr *transit) {
+			one := travel(tr)
+			l := one.hand(t, 1000)
+			require.Equal(t, int64(1000), tr.onTheWay())
+			l.drop()
+			l.end() // gRPC may be late
+			require.Zero(t, tr.onTheWay())
+			one.leave()
+		},
+		"a batch waits for those that move": func(t *testing.T, tr *transit) {
+			one, other := travel(tr), travel(tr)
+			first := one.hand(t, 60)
+			done := make(chan error, 1)
+			l := leaseOf(t, other.passage, 60)
+			go func() { done <- other.admit(t.Context(), l) }()
+			for range 5 {
+				time.Sleep(900 * time.Millisecond)
+				synctest.Wait()
+				one.move()
+				require.Empty(t, done)
+			}
+			first.drop()
+			require.NoError(t, <-done)
+			require.NoError(t, one.why)
+			l.drop()
+			one.leave()
+			other.leave()
+		},
+		"the slowest loses its connection": func(t *testing.T, tr *transit) {
+			slow, slower, reader := travel(tr), travel(tr), travel(tr)
+			lost := slower.hand(t, 50)
+			time.Sleep(100 * time.Millisecond)
+			kept := slow.hand(t, 40)
+			done := make(chan error, 1)
+			l := leaseOf(t, reader.passage, 30)
+			go func() { done <- reader.admit(t.Context(), l) }()
+			<-slower.conn.closed
+			require.Equal(t, fault.Unavailable, fault.KindOf(slower.why))
+			require.ErrorContains(t, slower.why, "the client took nothing for 1s")
+			require.NotEmpty(t, fault.As(slower.why).Remedy)
+			time.Sleep(10 * time.Second)
+			synctest.Wait()
+			require.Empty(t, done, "gRPC has the batch still")
+			require.NoError(t, slow.why, "what leaves is enough")
+			slower.leave()
+			tr.connectionEnded(slower.connection)
+			require.NoError(t, <-done)
+			require.Equal(t, int64(70), tr.onTheWay())
+			lost.drop() // the sender's
+			kept.drop()
+			l.drop()
+			require.Zero(t, tr.onTheWay())
+			slow.leave()
+			reader.leave()
+		},
+		"the slowest itself waits as long as it takes": func(t *testing.T, tr *transit) {
+			slow, other := travel(tr), travel(tr)
+			first := slow.hand(t, 60)
+			time.Sleep(time.Second)
+			second := other.hand(t, 40)
+			done := make(chan error, 1)
+			l := leaseOf(t, slow.passage, 60)
+			go func() { done <- slow.admit(t.Context(), l) }()
+			time.Sleep(time.Hour)
+			synctest.Wait()
+			require.Empty(t, done)
+			require.NoError(t, other.why)
+			first.drop()
+			require.NoError(t, <-done)
+			l.drop()
+			second.drop()
+			slow.leave()
+			other.leave()
+		},
+		"nobody waits for ever": func(t *testing.T, tr *transit) {
+			one, other := travel(tr), travel(tr)
+			first := one.hand(t, 60)
+			done := make(chan error, 1)
+			l := leaseOf(t, other.passage, 60)
+			go func() { done <- other.admit(t.Context(), l) }()
+			for len(done) == 0 {
+				one.move()
+				time.Sleep(500 * time.Millisecond)
+				synctest.Wait()
+			}
+			err := <-done
+			require.Equal(t, fault.Exhausted, fault.KindOf(err))
+			require.Equal(t, transitPatience, fault.As(err).RetryAfter)
+			l.drop()
+			first.drop()
+			one.leave()
+			other.leave()
+		},
+		"a stream that ends waits no more": func(t *testing.T, tr *transit) {
+			one, other := travel(tr), travel(tr)
+			first := one.hand(t, 60)
+			ctx, cancel := context.WithCancelCause(t.Context())
+			gone := errors.New("gone")
+			cancel(gone)
+			l := leaseOf(t, other.passage, 60)
+			require.ErrorIs(t, other.admit(ctx, l), gone)
+			l.drop()
+			first.drop()
+			one.leave()
+			other.leave()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				tr := newTransit(100, time.Now)
+				run(t, tr)
+				require.Zero(t, tr.onTheWay())
+				require.Zero(t, tr.leaving)
+				require.Empty(t, tr.passages)
+			})
+		})
+	}
+}
+
+// heavy makes streams of batches of a MiB that a budget pays for.
+func heavy(t *testing.T, b *budget.Budget, batches int) func(context.Context) *canned {
+	t.Helper()
+	const bytes = 1 << 20
+	return func(ctx context.Context) *canned {
+		var last arrow.RecordBatch
+		drop := func() {
+			if last != nil {
+				last.Release()
+				last = nil
+			}
+		}
+		return &canned{released: drop, next: func(n int) (arrow.RecordBatch, error) {
+			drop()
+			if n == batches {
+				return nil, ctx.Err()
+			}
+			held, err := b.Reserve("a batch", 0)
+			if err == nil {
+				err = held.GrowWait(ctx, bytes)
+			}
+			if err != nil {
+				return nil, err
+			}
+			last = batch.NewCharged(numbers(bytes/arrow.Int64SizeBytes), held)
+			return last, nil
+		}}
+	}
+}
+
+// stall opens a stream by a connection of its own and reads its schema alone.
+func (s *served) stall(t *testing.T) arrowflight.FlightService_DoGetClient {
+	t.Helper()
+	stream, err := dial(t, s.address).DoGet(t.Context(), s.ticket(t, `{"dataset":"homefeed"}`))
+	require.NoError(t, err)
+	_, err = stream.Recv()
+	require.NoError(t, err)
+	return stream
+}
+
+// bodies reads a stream to its end, and returns how many batches of a MiB came.
+func bodies(t *testing.T, stream arrowflight.FlightService_DoGetClient) int {
+	t.Helper()
+	batches := 0
+	for {
+		m, err := stream.Recv()
+		if err != nil {
+			require.ErrorIs(t, err, io.EOF)
+			return batches
+		}
+		if len(m.GetDataBody()) > 0 {
+			require.Len(t, m.GetDataBody(), 1<<20)
+			batches++
+		}
+	}
+}
+
+// requireNothingHeld waits until all memory of batches was given back.
+func (s *served) requireNothingHeld(t *testing.T, b *budget.Budget) {
+	t.Helper()
+	for until := time.Now().Add(time.Minute); b.Used() != 0 || s.server.transit.onTheWay() != 0; time.Sleep(time.Millisecond) {
+		require.True(t, time.Now().Before(until), "%d bytes are held, %d of them on their way", b.Used(), s.server.transit.onTheWay())
+	}
+}
+
+// TestStalledClientsDoNotHoldUpOthers: whoever reads gets all of its rows, and
+// those that do not lose their connections when their batches stand in the way.
+//
+// spec: wire-10
+func TestStalledClientsDoNotHoldUpOthers(t *testing.T) {
+	t.Parallel()
+	b := budget.New(64 << 20)
+	s := serve(t, Options{Loader: opens(newWorld(t).loader(), heavy(t, b, 100)), MaxTransit: 8 << 20, Clock: time.Now, Pressed: b.Pressed})
+	var stalled []arrowflight.FlightService_DoGetClient
+	for range 12 { // each holds a batch that gRPC has
+		stalled = append(stalled, s.stall(t))
+	}
+	stream, err := s.DoGet(t.Context(), s.ticket(t, `{"dataset":"homefeed"}`))
+	require.NoError(t, err)
+	require.Equal(t, 100, bodies(t, stream))
+	require.LessOrEqual(t, b.Peak(), int64((8+2*13)<<20), "beside what is on its way, each stream has two batches at most")
+	lost := 0
+	for _, stream := range stalled {
+		var err error
+		for err == nil {
+			_, err = stream.Recv()
+		}
+		if code, _ := failure(t, err, nil); code == codes.Unavailable {
+			lost++
+		}
+	}
+	require.GreaterOrEqual(t, lost, 4, "8 MiB hold the batches of 8")
+	for range 13 {
+		<-s.ended
+	}
+	s.requireNothingHeld(t, b)
+}
+
+// TestConnectionsThatBreak give back what gRPC had of them.
+//
+// spec: wire-9
+func TestConnectionsThatBreak(t *testing.T) {
+	t.Parallel()
+	b := budget.New(64 << 20)
+	s := serve(t, Options{Loader: opens(newWorld(t).loader(), heavy(t, b, 1000)), Clock: time.Now})
+	for range 4 {
+		client := dial(t, s.address)
+		stream, err := client.DoGet(t.Context(), s.ticket(t, `{"dataset":"homefeed"}`))
+		require.NoError(t, err)
+		for range 3 {
+			_, err = stream.Recv()
+			require.NoError(t, err)
+		}
+		require.Positive(t, b.Used())
+		require.NoError(t, client.Close())
+		<-s.ended
+		s.requireNothingHeld(t, b)
+	}
+}
+
+// TestParking: a stream whose client takes nothing is parked for others' sake, or
+// when it was long, and not while it makes a batch.
+//
+// spec: wire-11
+func TestParking(t *testing.T) {
+	t.Parallel()
+	for _, pressed := range []bool{true, false} {
+		var mu sync.Mutex
+		now := time.Now()
+		clock := func() time.Time {
+			mu.Lock()
+			defer mu.Unlock()
+			return now
+		}
+		parked := make(chan bool, 100)
+		c := heavy(t, nil, 5)
+		s := serve(t, Options{Clock: clock, StallTimeout: 1 << 60, Pressed: func() bool { return pressed }, Loader: opens(newWorld(t).loader(), func(ctx context.Context) *canned {
+			made := c(ctx)
+			made.park = func(pressed bool) bool {
+				parked <- pressed
+				return true
+			}
+			return made
+		})})
+		stream := s.stall(t)
+		for len(parked) == 0 {
+			mu.Lock()
+			now = now.Add(300 * time.Millisecond)
+			if !pressed {
+				now = now.Add(2 * time.Minute)
+			}
+			mu.Unlock()
+			time.Sleep(time.Millisecond)
+		}
+		require.Equal(t, pressed, <-parked)
+		require.Equal(t, 5, bodies(t, stream), "all batches come")
+		require.Equal(t, "ok", (<-s.ended).End)
+	}
+}
+
+// TestStallTimeout ends streams that nobody reads.
+//
+// spec: wire-13
+func TestStallTimeout(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	now := time.Now()
+	s := serve(t, Options{StallTimeout: time.Hour, Loader: opens(newWorld(t).loader(), heavy(t, nil, 5)), Clock: func() time.Time {
+		mu.Lock()
+		defer mu.Unlock()
+		return now
+	}})
+	stream := s.stall(t)
+	for len(s.ended) == 0 {
+		mu.Lock()
+		now = now.Add(time.Minute)
+		mu.Unlock()
+		time.Sleep(time.Millisecond)
+	}
+	require.Equal(t, "unavailable", (<-s.ended).End)
+	var err error
+	for err == nil {
+		_, err = stream.Recv()
+	}
+	code, _ := failure(t, err, nil)
+	require.Equal(t, codes.Unavailable, code)
+}

@@ -1,0 +1,37 @@
+package batch_test
+
+import (
+	"testing"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/budget"
+)
+
+// TestChargedPaysUntilTheLastRelease: whoever holds the batch or a slice of it
+// keeps its charge, and no other does.
+func TestChargedPaysUntilTheLastRelease(t *testing.T) {
+	t.Parallel()
+	b := budget.New(1000)
+	held, err := b.Reserve("a batch", 100)
+	require.NoError(t, err)
+	column := int64s(1, 2, 3)
+	defer column.Release()
+	schema := arrow.NewSchema([]arrow.Field{{Name: "n", Type: arrow.PrimitiveTypes.Int64}}, nil)
+	c := batch.NewCharged(array.NewRecordBatch(schema, []arrow.Array{column}, 3), held)
+	require.Equal(t, int64(100), c.Bytes())
+	c.Retain()
+	c.Release()
+	slice := c.NewSlice(1, 3)
+	inner := slice.NewSlice(1, 2)
+	require.Equal(t, int64(1), inner.NumRows())
+	c.Release()
+	require.Equal(t, int64(100), b.Used())
+	slice.Release()
+	require.Equal(t, int64(100), b.Used())
+	inner.Release()
+	require.Zero(t, b.Used())
+}

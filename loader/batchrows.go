@@ -1,0 +1,171 @@
+package loader
+
+import (
+	"github.com/apache/arrow-go/v18/arrow"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/plan"
+	"github.com/penstock/penstock/loader/resolve"
+)
+
+// The batch size of a reading that names none: at most so many rows, and no more
+// than are expected to take so many bytes. Neither can be set, so that every
+// replica chooses alike.
+const (
+	defaultBatchRows  = 8192
+	defaultBatchBytes = 64 << 20
+)
+
+// BatchRows returns the rows of a reading's batches: those that it asks for, or
+// else the default, which follows from the plan and the columns alone.
+func BatchRows(p *plan.Plan, r Reading) (int, error) {
+	outputs, err := p.Relation.Select(r.Columns)
+	if err != nil {
+		return 0, err
+	}
+	return batchRows(p, r, outputs), nil
+}
+
+func batchRows(p *plan.Plan, r Reading, outputs []resolve.Output) int {
+	if r.BatchRows != 0 {
+		return r.BatchRows
+	}
+	rows := min(defaultBatchRows, int(defaultBatchBytes/max(1, expectedBytes(p, outputs))))
+	return wholeSteps(p, r, rows)
+}
+
+// wholeSteps returns the largest multiple of the lanes of a shard that is not
+// above rows, and at least one row of each.
+func wholeSteps(p *plan.Plan, r Reading, rows int) int {
+	lanes := max(1, len(p.Lanes)/max(1, r.Shard.Of))
+	return max(1, rows/lanes) * lanes
+}
+
+// fits refuses a batch size that surely takes more than limit bytes, whatever
+// the tables hold; 0 is no limit. What may fit is judged when it is gathered.
+func fits(p *plan.Plan, r Reading, outputs []resolve.Output, limit int64) error {
+	least := leastBits(r.Wire, outputs)
+	if limit == 0 || least == 0 || int64(r.BatchRows) <= limit*8/least {
+		return nil
+	}
+	most := limit * 8 / least
+	e := fault.InvalidField("batch_rows", "a batch of %d rows takes at least %d bytes, more than the server's limit of %d (max_batch_bytes); at most %d rows can fit",
+		r.BatchRows, int64(r.BatchRows)*least/8, limit, most)
+	likely := min(most, limit/max(1, expectedBytes(p, outputs)))
+	return e.WithRemedy("ask for batch_rows of at most %d, or for fewer columns; or raise max_batch_bytes", wholeSteps(p, r, int(likely)))
+}
+
+// leastBits is what a row takes at least, in bits: the values of columns of one
+// width, and the offsets of the others.
+func leastBits(wire dataset.Wire, outputs []resolve.Output) int64 {
+	bits, tables := int64(0), map[int]bool{}
+	indexed, _ := wire.Indexed() // what it cannot be is refused when the schema is made
+	for _, o := range outputs {
+		if indexed && o.Table != resolve.TrainingTable {
+			tables[o.Table] = true
+			continue
+		}
+		bits += widthBits(o.Type())
+	}
+	return bits + int64(len(tables)*arrow.Int32SizeBytes*8)
+}
+
+// widthBits is what a value of a type takes at least, in bits.
+func widthBits(dt arrow.DataType) int64 {
+	switch dt := dt.(type) {
+	case *arrow.NullType:
+		return 0
+	case *arrow.StructType:
+		bits := int64(0)
+		for _, f := range dt.Fields() {
+			bits += widthBits(f.Type)
+		}
+		return bits
+	case *arrow.FixedSizeListType:
+		return int64(dt.Len()) * widthBits(dt.Elem())
+	case arrow.OffsetsDataType:
+		return int64(dt.OffsetTypeTraits().BytesRequired(1)) * 8
+	case arrow.FixedWidthDataType:
+		return int64(dt.BitWidth())
+	default:
+		return 0
+	}
+}
+
+// unpacked is how much larger values are in memory than in their files, roughly.
+const unpacked = 4
+
+// expectedBytes is what a row is expected to take, by the sizes of the plan's
+// files and the columns' share of them. It is a guess to choose a default by.
+func expectedBytes(p *plan.Plan, outputs []resolve.Output) int64 {
+	asked := map[int]int64{}
+	least := int64(0)
+	for _, o := range outputs {
+		asked[o.Table] += weight(o.Type())
+		least += widthBits(o.Type())
+	}
+	expected := int64(0)
+	for table, part := range asked {
+		bytes, rows, pinned := storedSize(p, table)
+		if rows > 0 {
+			expected += unpacked * bytes / rows * min(part, allOf(pinned)) / max(1, allOf(pinned))
+		}
+	}
+	return max(expected, least/8)
+}
+
+// storedSize returns the bytes and rows of the files that a plan reads of a table.
+func storedSize(p *plan.Plan, table int) (bytes, rows int64, pinned *catalog.Table) {
+	if table == resolve.TrainingTable {
+		for _, s := range p.Splits {
+			for _, f := range s.Files {
+				bytes += f.File.Bytes
+				rows += f.File.Rows
+			}
+		}
+		return bytes, rows, p.Relation.Training
+	}
+	for _, g := range p.Staging[table].Groups {
+		bytes += g.Bytes
+		rows += g.Rows
+	}
+	return bytes, rows, p.Relation.Staging[table].Pinned
+}
+
+// allOf is the weight of all columns of a table.
+func allOf(t *catalog.Table) int64 {
+	sum := int64(0)
+	for _, f := range t.Fields {
+		sum += weight(f.Type)
+	}
+	return sum
+}
+
+// What a text and a list are taken to hold, where columns are weighed against
+// each other.
+const (
+	expectedText  = 16
+	expectedItems = 32
+)
+
+// weight is how much of a file a column of a type is taken to fill, in bytes.
+func weight(dt arrow.DataType) int64 {
+	switch dt := dt.(type) {
+	case *arrow.StructType:
+		sum := int64(0)
+		for _, f := range dt.Fields() {
+			sum += weight(f.Type)
+		}
+		return sum
+	case *arrow.FixedSizeListType:
+		return int64(dt.Len()) * weight(dt.Elem())
+	case arrow.ListLikeType:
+		return expectedItems * weight(dt.Elem())
+	case arrow.BinaryDataType:
+		return expectedText
+	default:
+		return max(1, widthBits(dt)/8)
+	}
+}

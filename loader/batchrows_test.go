@@ -1,0 +1,79 @@
+package loader_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/scenario"
+	"github.com/penstock/penstock/loader"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// sized is a dataset whose rows have texts of a length.
+func sized(t *testing.T, text int, limit int64) *loader.Loader {
+	t.Helper()
+	w := scenario.NewWorld()
+	t.Cleanup(w.Release)
+	written{"ml.train", "id:long a:int", "", 60, func(i int) string { return fmt.Sprint(i, i) }}.in(t, w)
+	written{"features.f", "id:long text:string", "", 60, func(i int) string { return fmt.Sprint(i, " ", strings.Repeat("x", text)) }}.in(t, w)
+	d := dataset.Dataset{Name: "d", Key: []string{"id"}, Training: dataset.Training{Table: "ml.train"}, Staging: []dataset.Staging{{Table: "features.f"}}}
+	return loader.New(loader.Options{Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w, Scan: w.Scan, MaxBatchBytes: limit})
+}
+
+// TestDefaultBatchRows: large rows make small batches, where no size is asked for.
+//
+// spec: wire-7
+func TestDefaultBatchRows(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		text  int
+		query dataset.Query
+		least int
+		most  int
+	}{
+		{10, dataset.Query{Dataset: "d"}, 8192, 8192},
+		{10, dataset.Query{Dataset: "d", Lanes: 3}, 8190, 8190},
+		{100_000, dataset.Query{Dataset: "d"}, 100, 1000},
+		{100_000, dataset.Query{Dataset: "d", Lanes: 7}, 98, 994},
+		{100_000, dataset.Query{Dataset: "d", Columns: []dataset.Column{{Column: "id"}, {Column: "a"}}}, 8192, 8192},
+		{100_000, dataset.Query{Dataset: "d", BatchRows: 5000}, 5000, 5000},
+	} {
+		l := sized(t, c.text, 0)
+		p, err := l.Plan(t.Context(), c.query)
+		require.NoError(t, err)
+		rows, err := loader.BatchRows(p, loader.ReadingOf(c.query))
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, rows, c.least, "%+v", c)
+		require.LessOrEqual(t, rows, c.most, "%+v", c)
+		require.Zero(t, rows%max(1, c.query.Lanes))
+	}
+}
+
+// TestBatchesThatSurelyDoNotFit are refused when they are planned; others only
+// when they are gathered.
+//
+// spec: wire-8
+func TestBatchesThatSurelyDoNotFit(t *testing.T) {
+	t.Parallel()
+	l := sized(t, 1000, 30_000)
+	_, err := l.Plan(t.Context(), dataset.Query{Dataset: "d", BatchRows: 2000})
+	require.Equal(t, fault.Invalid, fault.KindOf(err))
+	// A long, an int and the offset of a text.
+	require.ErrorContains(t, err, "batch_rows: a batch of 2000 rows takes at least 32000 bytes, more than the server's limit of 30000 (max_batch_bytes); at most 1875 rows can fit")
+	require.Regexp(t, `ask for batch_rows of at most \d+, or for fewer columns`, fault.As(err).Remedy)
+	q := dataset.Query{Dataset: "d", BatchRows: 1875, Shard: dataset.Shard{Of: 1}}
+	p, err := l.Plan(t.Context(), q)
+	require.NoError(t, err)
+	s, err := l.Open(t.Context(), p, loader.ReadingOf(q))
+	require.NoError(t, err)
+	defer s.Release()
+	require.False(t, s.Next())
+	require.Equal(t, fault.Exhausted, fault.KindOf(s.Err()))
+	require.ErrorContains(t, s.Err(), "a batch of 60 rows takes")
+	_, err = l.Plan(t.Context(), dataset.Query{Dataset: "d", BatchRows: 2000, Columns: []dataset.Column{{Column: "id"}}})
+	require.NoError(t, err)
+}

@@ -1,0 +1,183 @@
+package lane
+
+import (
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+
+	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/fault"
+)
+
+// cut makes one batch of the rows of all runs. What it takes is known from
+// offsets and widths, and paid for, before the first value is copied.
+func (r *Reader) cut(runs []run, rows int64) (arrow.RecordBatch, error) {
+	held, err := r.options.Budget.Reserve("a batch", 0)
+	if err != nil {
+		return nil, err
+	}
+	b, err := r.paidCut(runs, rows, func(bytes int64) error {
+		if limit := r.options.MaxBytes; limit > 0 && held.Held()+bytes > limit {
+			return r.tooLarge(rows, held.Held()+bytes)
+		}
+		return held.GrowWait(r.ctx, bytes)
+	})
+	if err != nil {
+		held.Release()
+		return nil, err
+	}
+	return batch.NewCharged(b, held), nil
+}
+
+// paidCut is cut that pays before it takes memory.
+func (r *Reader) paidCut(runs []run, rows int64, pay func(bytes int64) error) (arrow.RecordBatch, error) {
+	g := batch.NewGatherer(r.options.Memory)
+	defer g.Release()
+	if err := pay(int64(len(r.options.Indexed)) * r.indexedBytes(rows)); err != nil {
+		return nil, err
+	}
+	made := r.sources(runs, int(rows))
+	defer func() {
+		for _, c := range made {
+			c.release()
+		}
+	}()
+	bytes := sharedBytes(made)
+	for _, c := range made {
+		n, err := c.size(g)
+		if err != nil {
+			return nil, err
+		}
+		bytes += n
+	}
+	if err := pay(bytes); err != nil {
+		return nil, err
+	}
+	columns := make([]arrow.Array, 0, len(made))
+	defer func() { release(columns) }()
+	for _, c := range made {
+		column, err := c.column(g)
+		if err != nil {
+			return nil, err
+		}
+		columns = append(columns, column)
+	}
+	return array.NewRecordBatch(r.options.Schema, columns, rows), nil
+}
+
+// tooLarge refuses a batch, and says how many of such rows would fit.
+func (r *Reader) tooLarge(rows, bytes int64) error {
+	lanes := int64(len(r.lanes))
+	// Rows that come later may be larger: a quarter is left to them.
+	fit := int64(float64(rows)*float64(r.options.MaxBytes)/float64(bytes)*3/4) / lanes * lanes
+	err := fault.New(fault.Exhausted, "a batch of %d rows takes %d bytes, more than the limit of %d (max_batch_bytes)", rows, bytes, r.options.MaxBytes)
+	if fit == 0 {
+		return err.WithRemedy("ask for fewer columns or fewer lanes in a shard, or raise max_batch_bytes")
+	}
+	return err.WithRemedy("ask for batch_rows of at most %d, or for fewer columns, or raise max_batch_bytes", fit)
+}
+
+// source is what a column of the batch at hand is made of.
+type source interface {
+	// size returns the bytes that column will take.
+	size(g *batch.Gatherer) (int64, error)
+	// column makes the column, for the caller to release.
+	column(g *batch.Gatherer) (arrow.Array, error)
+	release()
+}
+
+// sources finds what the columns of a batch are made of.
+func (r *Reader) sources(runs []run, rows int) []source {
+	out := make([]source, 0, r.options.Schema.NumFields())
+	for i, c := range r.options.Columns {
+		field := r.options.Schema.Field(i)
+		if values := c.shared(runs); values != nil {
+			out = append(out, &sharing{field: field, values: values})
+			continue
+		}
+		segments := make([]batch.Segment, len(runs))
+		for k, x := range runs {
+			segments[k] = c.Segment(x.batch, x.from, x.rows)
+		}
+		out = append(out, &gathered{field: field, segments: segments})
+	}
+	for i := range r.options.Indexed {
+		out = append(out, r.indexed(i, runs, rows))
+	}
+	return out
+}
+
+// sharing is a column that stands as it is in one batch of a range: the result
+// keeps that batch's memory.
+type sharing struct {
+	field  arrow.Field
+	values arrow.Array
+}
+
+// shared returns the column's values where it need not be copied: it stands as it
+// is in one batch, of which it is so large a part that it may keep all of it.
+// The caller releases it; nil if it must be copied.
+func (c Column) shared(runs []run) arrow.Array {
+	if len(runs) != 1 || c.Field != Plain || 2*runs[0].rows < int(runs[0].batch.NumRows()) {
+		return nil
+	}
+	x := runs[0]
+	return array.NewSlice(x.batch.Column(c.Index), int64(x.from), int64(x.from+x.rows))
+}
+
+// sharedBytes is what the shared columns keep, all of the batches that they are
+// slices of.
+func sharedBytes(of []source) int64 {
+	var columns []arrow.Array
+	for _, c := range of {
+		if s, ok := c.(*sharing); ok {
+			columns = append(columns, s.values)
+		}
+	}
+	return batch.ArraySize(columns...)
+}
+
+func (*sharing) size(*batch.Gatherer) (int64, error) { return 0, nil }
+
+func (s *sharing) column(*batch.Gatherer) (arrow.Array, error) {
+	s.values.Retain()
+	return required(s.field, s.values)
+}
+
+func (s *sharing) release() { s.values.Release() }
+
+// gathered is a column of the result, or a field of one, that is copied.
+type gathered struct {
+	field    arrow.Field
+	segments []batch.Segment
+}
+
+func (c *gathered) size(g *batch.Gatherer) (int64, error) {
+	bytes, err := g.Size(c.field.Type, c.segments)
+	return bytes, fault.Op(err, "gather column %q", c.field.Name)
+}
+
+func (c *gathered) column(g *batch.Gatherer) (arrow.Array, error) {
+	values, err := g.Gather(c.field.Type, c.segments)
+	if err != nil {
+		return nil, fault.Op(err, "gather column %q", c.field.Name)
+	}
+	return required(c.field, values)
+}
+
+func (*gathered) release() {}
+
+// required returns the column, or an error instead of it if it has nulls that
+// it must not have.
+func required(field arrow.Field, column arrow.Array) (arrow.Array, error) {
+	if nulls := column.NullN(); nulls > 0 && !field.Nullable {
+		column.Release()
+		return nil, fault.New(fault.Corrupt, "column %q is required and has %d nulls", field.Name, nulls)
+	}
+	return column, nil
+}
+
+func release(arrays []arrow.Array) {
+	for _, a := range arrays {
+		a.Release()
+	}
+}

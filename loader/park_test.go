@@ -1,0 +1,118 @@
+package loader_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/scenario"
+	"github.com/penstock/penstock/loader"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// TestParkedStreamsGiveTheSame parks streams at random points: rows, their order,
+// cursors and reports stay, save for what was read again.
+//
+// spec: wire-11
+func TestParkedStreamsGiveTheSame(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(11, 12))
+	parked, again := 0, int64(0)
+	for _, c := range generated(t, thorough(40, 2000), func(*scenario.Case) {}) {
+		c.ScanRows = 1 + random.IntN(9)
+		c.Query.BatchRows = c.Query.Lanes * (1 + random.IntN(6))
+		m := made(t, c)
+		limit := budget.New(plenty)
+		l := loader.New(loader.Options{Datasets: []dataset.Dataset{m.Dataset}, Catalog: m.World, Scan: m.Scan, Budget: limit})
+		want, err := scenario.Read(context.Background(), l, c.Query)
+		require.NoError(t, err, c.Name)
+		often := 1 + random.IntN(4)
+		got, err := scenario.ReadBetween(context.Background(), l, c.Query, func(s loader.Stream) {
+			if random.IntN(often) == 0 && s.Park(false) {
+				parked++
+				require.Zero(t, limit.Used(), "%s: a parked stream holds nothing", c.Name)
+				require.False(t, s.Park(false), "it is parked")
+			}
+		})
+		require.NoError(t, err, c.Name)
+		require.Len(t, got, len(want))
+		for i := range want {
+			require.Equal(t, scenario.Texts(want[i].Rows()), scenario.Texts(got[i].Rows()), c.Name)
+			require.Equal(t, want[i].Cursors, got[i].Cursors, c.Name)
+			for name, of := range got[i].Report.Staging {
+				again += of.ReadAgain
+				of.ReadAgain = 0
+				// What is built ahead of a range without rows counts, and may be given up.
+				of.Strategy = want[i].Report.Staging[name].Strategy
+				got[i].Report.Staging[name] = of
+			}
+			require.Equal(t, want[i].Report, got[i].Report, c.Name)
+		}
+		require.Zero(t, limit.Used())
+	}
+	require.Greater(t, parked, 200)
+	require.Positive(t, again, "staging rows were read again")
+}
+
+// TestParkedStreamsOnDisk does so where staging rows lie on local disk.
+func TestParkedStreamsOnDisk(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(13, 14))
+	spilled := int64(0)
+	for _, c := range generated(t, thorough(20, 500), func(*scenario.Case) {}) {
+		m := made(t, c)
+		want, err := scenario.Read(context.Background(), m.Loader(), c.Query)
+		require.NoError(t, err, c.Name)
+		s, create := disk(t, 0)
+		limit := budget.New(20_000)
+		l := loader.New(loader.Options{Datasets: []dataset.Dataset{m.Dataset}, Catalog: m.World, Scan: m.Scan, Budget: limit, Disk: create})
+		got, err := scenario.ReadBetween(context.Background(), l, c.Query, func(s loader.Stream) {
+			if random.IntN(3) == 0 {
+				s.Park(false)
+			}
+		})
+		if err != nil {
+			continue // with so little memory some cannot be read, parked or not
+		}
+		for i := range want {
+			require.Equal(t, scenario.Texts(want[i].Rows()), scenario.Texts(got[i].Rows()), c.Name)
+			for name, of := range got[i].Report.Staging {
+				spilled += of.SpilledBytes
+				require.Equal(t, want[i].Report.Staging[name].Counts, of.Counts, c.Name)
+			}
+		}
+		require.Zero(t, limit.Used())
+		require.Zero(t, s.Stats().Used)
+	}
+	require.Positive(t, spilled)
+}
+
+// TestParkedAgainOnlyAfterProgress: under pressure a stream that had to read rows
+// again gives as many first.
+//
+// spec: wire-12
+func TestParkedAgainOnlyAfterProgress(t *testing.T) {
+	t.Parallel()
+	w := scenario.NewWorld()
+	w.BatchRows = 100 // rows of a joined batch: those are read again
+	t.Cleanup(w.Release)
+	written{"ml.train", "id:long", "", 90, func(i int) string { return fmt.Sprint(i) }}.in(t, w)
+	written{"features.f", "id:long v:long", "", 90, func(i int) string { return fmt.Sprint(i, -i) }}.in(t, w)
+	d := dataset.Dataset{Name: "d", Key: []string{"id"}, Training: dataset.Training{Table: "ml.train"}, Staging: []dataset.Staging{{Table: "features.f"}}}
+	l := loader.New(loader.Options{Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w, Scan: w.Scan})
+	s := open(t, l, one(1, 4))
+	defer s.Release()
+	require.True(t, s.Next())
+	require.True(t, s.Next())
+	require.True(t, s.Park(true))
+	require.True(t, s.Next())
+	require.False(t, s.Park(true), "8 rows were read again, and 4 were given since")
+	require.True(t, s.Next())
+	require.True(t, s.Park(true))
+	require.True(t, s.Next())
+	require.True(t, s.Park(false), "nobody presses")
+}
