@@ -160,13 +160,13 @@ func TestStreamsWaitForOneAnother(t *testing.T) {
 
 // tight opens a loader whose budget holds half of a staging table's one class,
 // with a dataset for each layout of the training table, called by its number.
-func tight(t *testing.T, layouts ...string) *loader.Loader {
+func tight(t *testing.T, layouts ...string) (*loader.Loader, *spool.Spool) {
 	t.Helper()
 	w := scenario.NewWorld()
 	w.BatchRows = 100
 	t.Cleanup(w.Release)
 	written{"features.f", "id:long v:long text:string", "bucket(7,id)", 2000, func(i int) string { return fmt.Sprint(i, -i, " t", i) }}.in(t, w)
-	_, create := disk(t, 0)
+	s, create := disk(t, 0)
 	options := loader.Options{Catalog: w, Scan: w.Scan, Disk: create}
 	for i, layout := range layouts {
 		name := strconv.Itoa(i)
@@ -177,7 +177,7 @@ func tight(t *testing.T, layouts ...string) *loader.Loader {
 	p, err := loader.New(options).Plan(context.Background(), reading("0"))
 	require.NoError(t, err)
 	options.Budget = budget.New(p.StagingUse(0).Largest.Memory() / 2)
-	return loader.New(options)
+	return loader.New(options), s
 }
 
 // reading is a query of one lane over a dataset.
@@ -202,7 +202,7 @@ func TestDividedClassesAndOtherStreams(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := tight(t, "bucket(16,id)", "bucket(4,id)")
+			l, _ := tight(t, "bucket(16,id)", "bucket(4,id)")
 			held := open(t, l, c.first)
 			defer held.Release()
 			require.True(t, held.Next(), "what it divided stays while it is open")
@@ -220,12 +220,28 @@ func TestDividedClassesAndOtherStreams(t *testing.T) {
 // spec: join-66
 func TestOneClassUnderTwoLayoutsIsSliced(t *testing.T) {
 	t.Parallel()
-	l := tight(t, "bucket(16,id); bucket(4,id)")
+	l, _ := tight(t, "bucket(16,id); bucket(4,id)")
 	got, err := scenario.Read(context.Background(), l, reading("0"))
 	require.NoError(t, err)
 	report := got[0].Report.Staging["f"]
 	require.Equal(t, int64(4000), report.Matched)
 	require.Equal(t, "slices on disk", report.Strategy)
+}
+
+// TestSpilledBytesAreWhatWasWritten: several lanes join with one sliced build side
+// at a time, and each log of theirs is counted once.
+func TestSpilledBytesAreWhatWasWritten(t *testing.T) {
+	t.Parallel()
+	for _, lanes := range []int{1, 4} {
+		l, s := tight(t, "bucket(16,id); bucket(4,id)")
+		q := reading("0")
+		q.Lanes, q.BatchRows = lanes, 8*lanes
+		got, err := scenario.Read(context.Background(), l, q)
+		require.NoError(t, err)
+		report := got[0].Report.Staging["f"]
+		require.Equal(t, "slices on disk", report.Strategy)
+		require.Equal(t, s.Stats().Written, report.SpilledBytes, "%d lanes", lanes)
+	}
 }
 
 // TestFailedTriesAheadSendNothingToDisk: what could not be built ahead is built

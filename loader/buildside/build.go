@@ -65,7 +65,7 @@ func (g *group) slice(ctx context.Context, rows joiner.Input, bytes int64) (buil
 	if err != nil {
 		return built{}, err
 	}
-	g.costs.addSpilled(s.Spilled())
+	g.costs.addSpilled(s.Bytes())
 	return sliced(s), nil
 }
 

@@ -49,5 +49,5 @@ type counted interface {
 func (b built) Size() cache.Size { return b.size }
 
 func inMemory(s *joiner.BuildSide) built { return built{s, cache.Size{Memory: max(1, s.Bytes())}} }
-func sliced(s *spill.Sliced) built       { return built{s, cache.Size{Disk: max(1, s.Spilled())}} }
+func sliced(s *spill.Sliced) built       { return built{s, cache.Size{Disk: max(1, s.Bytes())}} }
 func divided(p *spill.Parts) built       { return built{p, cache.Size{Disk: max(1, p.Bytes())}} }

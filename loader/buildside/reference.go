@@ -13,12 +13,10 @@ import (
 // Reference is a lane's hold on the file group that a range needs. It is used
 // by one goroutine.
 type Reference struct {
-	group   *group
-	at      plan.Range
-	ahead   *ahead             // its build side is being built ahead; nil if not
-	part    *cache.Need[built] // of the range's bucket, where the group was divided; nil if not
-	sliced  *spill.Sliced      // what the range is joined with, if that is sliced; the pool keeps it
-	spilled int64              // bytes that it had written when the reference got it
+	group *group
+	at    plan.Range
+	ahead *ahead             // its build side is being built ahead; nil if not
+	part  *cache.Need[built] // of the range's bucket, where the group was divided; nil if not
 }
 
 // ahead is a build side that is being built ahead.
@@ -45,9 +43,6 @@ func (r *Reference) Is(g *Groups, at plan.Range) bool { return r.group.Groups ==
 func (r *Reference) Release() {
 	r.settle(true)
 	g := r.group
-	if r.sliced != nil {
-		g.costs.addSpilled(r.sliced.Spilled() - r.spilled)
-	}
 	if r.part != nil {
 		r.part.Idle()
 		r.part.Done()
@@ -130,9 +125,6 @@ func (r *Reference) probeable(ctx context.Context) (joiner.Probeable, error) {
 // the caller's reference.
 func (r *Reference) probeSliced(s *spill.Sliced) joiner.Probeable {
 	defer s.Release()
-	if r.sliced == nil {
-		r.sliced, r.spilled = s, s.Spilled()
-	}
 	r.group.costs.addStrategy("slices on disk")
-	return s.ProbedBy(r.group.input.Training(r.at))
+	return s.ProbedBy(r.group.input.Training(r.at), r.group.costs.addSpilled)
 }
