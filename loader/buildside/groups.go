@@ -87,7 +87,8 @@ type group struct {
 	division   *division
 	need       *cache.Need[built]
 	references int
-	gaveWay    bool // the stream has built it in memory: if it is built again, it had to give way. Used under the need's turn
+	ahead      *ahead // what the stream builds ahead of it; nil if nothing
+	gaveWay    bool   // the stream has built it in memory: if it is built again, it had to give way. Used under the need's turn
 }
 
 // group returns the group that a range needs.
