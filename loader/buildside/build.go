@@ -2,6 +2,7 @@ package buildside
 
 import (
 	"context"
+	"errors"
 
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/digest"
@@ -11,7 +12,9 @@ import (
 )
 
 // build makes the group's build side: in memory if it fits, else on local disk.
-func (g *group) build(ctx context.Context) (built, error) {
+// Where the disk is full, what lies there and nobody uses gives way, but not to
+// what is built ahead.
+func (g *group) build(ctx context.Context, ahead bool) (built, error) {
 	limit, disk := g.pool.options.Budget.Limit(), g.pool.options.Disk != nil
 	if !disk || limit < 0 || len(g.source.Files) == 0 || !g.gaveWay && g.memory <= limit {
 		g.costs.addRead(g.source)
@@ -27,7 +30,7 @@ func (g *group) build(ctx context.Context) (built, error) {
 	}
 	g.costs.addRead(g.source)
 	made, err := g.onDisk(ctx)
-	if fault.KindOf(err) == fault.Exhausted && g.pool.sides.EvictDisk() {
+	if !ahead && errors.Is(err, spill.ErrDiskFull) && g.pool.sides.EvictDisk() {
 		g.costs.addRead(g.source)
 		return g.onDisk(ctx)
 	}

@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
@@ -15,8 +17,10 @@ import (
 
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/spool"
 	"github.com/penstock/penstock/joiner"
 	"github.com/penstock/penstock/joiner/joinertest"
+	"github.com/penstock/penstock/joiner/spill"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/plan"
 	"github.com/penstock/penstock/loader/resolve"
@@ -170,4 +174,91 @@ func TestAStreamThatBuildsAheadIsNotBlocked(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestOnlyAFullDiskTakesWhatLiesThere: a build side on local disk that nobody uses
+// at the moment gives way where the disk has no room for what a row asks for. It
+// stays where it is memory that lacks, or room for what is built ahead.
+//
+// spec: join-67, join-90
+func TestOnlyAFullDiskTakesWhatLiesThere(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ diskFull, ahead, goes bool }{
+		"memory is full":        {},
+		"disk is full":          {diskFull: true, goes: true},
+		"disk is full, ahead":   {diskFull: true, ahead: true},
+		"memory is full, ahead": {ahead: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			place, err := spool.Open(spool.Options{Place: t.TempDir()})
+			require.NoError(t, err)
+			full := &atomic.Bool{}
+			b := budget.New(1 << 20)
+			pool := New(Options{Options: joiner.Options{Budget: b}, Disk: func(what string) (spill.Store, error) {
+				f, err := place.Create(what)
+				return limited{f, full}, err
+			}})
+			larger := int64(1 << 20) // than the budget, as rows in memory
+			first := groupsOf(t, pool, planOf(larger), nil)
+			first.Coming(plan.Range{})
+			r := first.Reference(plan.Range{})
+			probe(t, r)
+			r.Release() // and nobody uses it
+
+			p := planOf(larger, larger)
+			var once sync.Once
+			second := groupsOf(t, pool, p, func(context.Context) error {
+				if !c.diskFull {
+					return fault.New(fault.Exhausted, "no memory for the rows")
+				}
+				once.Do(func() { full.Store(true) })
+				return nil
+			})
+			r = second.Reference(plan.Range{Split: 1})
+			if c.ahead {
+				r.BuildAhead(t.Context())
+				require.True(t, r.Settle())
+			} else if c.goes {
+				probe(t, r)
+			} else {
+				_, err := r.Probeable(t.Context())
+				require.Equal(t, fault.Exhausted, fault.KindOf(err))
+			}
+			require.Equal(t, !c.goes, pool.sides.EvictDisk(), "whether it still lay there")
+			r.Release()
+			second.Close()
+			first.Begun(plan.Range{})
+			first.Close()
+			require.Zero(t, place.Stats().Files)
+			require.Zero(t, b.Used())
+		})
+	}
+}
+
+// limited is a store that has no room while full, which ends when a store is given
+// back.
+type limited struct {
+	*spool.File
+	full *atomic.Bool
+}
+
+func (l limited) Append(b arrow.RecordBatch) (int, error) {
+	if l.full.Load() {
+		return 0, fault.New(fault.Exhausted, "the disk is full")
+	}
+	return l.File.Append(b)
+}
+
+func (l limited) Release() {
+	l.full.Store(false)
+	l.File.Release()
+}
+
+// probe asks for what a range is joined with, and gives it back.
+func probe(t *testing.T, r *Reference) {
+	t.Helper()
+	made, err := r.Probeable(t.Context())
+	require.NoError(t, err)
+	made.Release()
 }

@@ -73,7 +73,7 @@ func (r *Reference) BuildAhead(ctx context.Context) {
 	r.group.ahead = a
 	go func() {
 		defer close(a.done)
-		if made, err := r.probeable(ctx); err == nil { // what fails here is tried again when a row asks
+		if made, err := r.probeable(ctx, true); err == nil { // what fails here is tried again when a row asks
 			made.Release()
 		}
 	}()
@@ -102,11 +102,12 @@ func (r *Reference) Settle() bool {
 // whoever waits in the pool waits for another stream.
 func (r *Reference) Probeable(ctx context.Context) (joiner.Probeable, error) {
 	r.Settle()
-	return r.probeable(ctx)
+	return r.probeable(ctx, false)
 }
 
-func (r *Reference) probeable(ctx context.Context) (joiner.Probeable, error) {
-	made, err := r.group.need.Get(ctx, r.group.build)
+// probeable is Probeable of what is built ahead, or of what a row asks for.
+func (r *Reference) probeable(ctx context.Context, ahead bool) (joiner.Probeable, error) {
+	made, err := r.group.need.Get(ctx, func(ctx context.Context) (built, error) { return r.group.build(ctx, ahead) })
 	if err != nil {
 		return nil, err
 	}
