@@ -122,7 +122,7 @@ func TestGrowWait(t *testing.T) {
 		},
 		"room alone": func(t *testing.T, b *budget.Budget) {
 			one, other := enter(t, b, 60), enter(t, b, 40)
-			go func() { one.ended <- b.Await(one.ctx, "a side", 30) }()
+			go func() { one.ended <- b.Await(one.ctx, "a build side", 30) }()
 			require.True(t, one.waits())
 			other.held.Shrink(30)
 			require.NoError(t, <-one.ended)

@@ -30,7 +30,7 @@ func (g *group) build(ctx context.Context, ahead bool) (built, error) {
 	}
 	g.costs.addRead(g.source)
 	made, err := g.onDisk(ctx)
-	if !ahead && errors.Is(err, spill.ErrDiskFull) && g.pool.sides.EvictDisk() {
+	if !ahead && errors.Is(err, spill.ErrDiskFull) && g.pool.shared.EvictDisk() {
 		g.costs.addRead(g.source)
 		return g.onDisk(ctx)
 	}
@@ -78,7 +78,7 @@ func (r *Reference) buildPart(ctx context.Context, parts *spill.Parts) (built, e
 	g := r.group
 	_, b, _ := bucketOf(g.input, g.input.Plan.Splits[r.at.Split])
 	if r.part == nil {
-		r.part = g.pool.sides.Need(digest.Of(partOf{group: g.need.Key(), part: b.ID}))
+		r.part = g.pool.shared.Need(digest.Of(partOf{group: g.need.Key(), part: b.ID}))
 		r.part.Use()
 	}
 	return r.part.Get(ctx, func(ctx context.Context) (built, error) {

@@ -102,7 +102,7 @@ func (g *Groups) group(at plan.Range) *group {
 		Groups: g, of: number, source: in.Plan.Group(in.Table, number),
 		memory: in.Plan.Staging[in.Table].Group(number).Memory(), division: g.divisions[number],
 	}
-	one.need = g.pool.sides.Need(one.key())
+	one.need = g.pool.shared.Need(one.key())
 	g.open[number] = one
 	return one
 }

@@ -18,11 +18,11 @@ type Options struct {
 // is safe for concurrent use.
 type Pool struct {
 	options Options
-	sides   *cache.Shared[built]
+	shared  *cache.Shared[built]
 }
 
 // New makes a Pool, which lets its budget have what nobody uses.
-func New(o Options) *Pool { return &Pool{options: o, sides: cache.NewShared[built](o.Budget)} }
+func New(o Options) *Pool { return &Pool{options: o, shared: cache.NewShared[built](o.Budget)} }
 
 // spilling is the options for rows on local disk that are expected to take so
 // many bytes in memory.

@@ -225,7 +225,7 @@ func TestOnlyAFullDiskTakesWhatLiesThere(t *testing.T) {
 				_, err := r.Probeable(t.Context())
 				require.Equal(t, fault.Exhausted, fault.KindOf(err))
 			}
-			require.Equal(t, !c.goes, pool.sides.EvictDisk(), "whether it still lay there")
+			require.Equal(t, !c.goes, pool.shared.EvictDisk(), "whether it still lay there")
 			r.Release()
 			second.Close()
 			first.Begun(plan.Range{})

@@ -121,11 +121,11 @@ func (r *Reference) probeable(ctx context.Context, ahead bool) (joiner.Probeable
 	if s, ok := made.counted.(*spill.Sliced); ok {
 		return r.probeSliced(s), nil
 	}
-	side := made.counted.(*joiner.BuildSide)
+	whole := made.counted.(*joiner.BuildSide)
 	if len(r.group.source.Files) > 0 {
-		r.group.costs.addStrategy(side.Strategy())
+		r.group.costs.addStrategy(whole.Strategy())
 	}
-	return side, nil
+	return whole, nil
 }
 
 // probeSliced returns a sliced build side as the range's join asks it. It takes
