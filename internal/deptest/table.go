@@ -46,11 +46,11 @@ func Graph() []Row {
 		{Folder: "internal/digest"},
 
 		{Folder: "internal/budget", Imports: "fault invariant"},
-		{Folder: "internal/batch", Imports: "budget fault invariant"},
+		{Folder: "internal/batch", Imports: "fault invariant"},
 		{Folder: "internal/spool", Imports: "fault invariant"},
 		{Folder: "internal/expr", Imports: "fault invariant"},
-		{Folder: "internal/store", Imports: "budget fault"},
-		{Folder: "internal/parquet", Imports: "budget fault invariant store", Outside: libParquet},
+		{Folder: "internal/store", Imports: "fault"},
+		{Folder: "internal/parquet", Imports: "fault invariant store", Outside: libParquet},
 		{Folder: "cache", Imports: "budget invariant", Outside: libRistretto},
 
 		{Folder: "joiner/rule", Imports: "fault"},
@@ -68,7 +68,7 @@ func Graph() []Row {
 		},
 		{Folder: "joiner", Imports: "rule batch budget fault invariant"},
 		{Folder: "joiner/spill", Imports: "joiner batch budget fault invariant"},
-		{Folder: "loader/lane", Imports: "batch budget fault invariant"},
+		{Folder: "loader/lane", Imports: "batch fault invariant"},
 		{Folder: "loader/verify", Imports: "dataset catalog resolve plan bucket budget fault"},
 		{
 			Folder:  "loader/buildside",
