@@ -32,6 +32,10 @@ func New[V any](limit int64) (*Cache[V], error) {
 // Close ends the cache's goroutines. It must not be used afterwards.
 func (c *Cache[V]) Close() { c.values.Close() }
 
+// unmarked is how those wait who ask a Cache. A stream asks it on several
+// goroutines, and one of its own may be the one that loads.
+func unmarked(context.Context) (over func()) { return func() {} }
+
 // Get returns the value of a key. If there is none it is loaded, with its cost
 // in bytes, by the first who asks, with that one's ctx; those who wait for it
 // get it even if the cache has no room to keep it. A caller whose ctx ends stops
@@ -43,7 +47,7 @@ func (c *Cache[V]) Get(ctx context.Context, key string, load func(context.Contex
 	e := c.loads.enter(key)
 	defer c.loads.leave(e)
 	var got V
-	err := e.get(ctx, func(ctx context.Context) (V, error) {
+	err := e.get(ctx, unmarked, func(ctx context.Context) (V, error) {
 		if v, ok := c.values.Get(key); ok { // loaded, and left, since it was looked for
 			return v, nil
 		}

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/penstock/penstock/cache"
+	"github.com/penstock/penstock/internal/budget"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -119,5 +120,50 @@ func TestWhoWaitsGetsWhatDoesNotFit(t *testing.T) {
 		close(begin)
 		group.Wait()
 		require.Equal(t, 1, loads)
+	})
+}
+
+// TestAStreamThatWaitsForItselfIsNotBlocked: of two lanes of a stream one loads a
+// footer and the other waits for it. The stream goes on by itself, so another one
+// keeps waiting for the memory that it holds.
+func TestAStreamThatWaitsForItselfIsNotBlocked(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, err := cache.New[*int](1 << 10)
+		require.NoError(t, err)
+		defer c.Close()
+		b := budget.New(100)
+		one, leaveOne := b.Enter(t.Context())
+		other, leaveOther := b.Enter(t.Context())
+		defer leaveOther()
+		held, err := b.Reserve("of the one", 60)
+		require.NoError(t, err)
+		begin := make(chan struct{})
+		var group sync.WaitGroup
+		for range 2 {
+			group.Go(func() {
+				_, err := c.Get(one, "k", func(context.Context) (*int, int64, error) {
+					<-begin
+					return new(int), 8, nil
+				})
+				if err != nil {
+					t.Errorf("a lane got %v", err)
+				}
+			})
+		}
+		waited := make(chan error, 1)
+		go func() { waited <- b.Await(other, "of the other", 50) }()
+		synctest.Wait()
+		select {
+		case err := <-waited:
+			t.Errorf("the other did not wait: %v", err)
+			waited <- err
+		default:
+		}
+		close(begin)
+		group.Wait()
+		held.Release()
+		leaveOne()
+		require.NoError(t, <-waited)
 	})
 }

@@ -3,8 +3,6 @@ package cache
 import (
 	"context"
 	"sync"
-
-	"github.com/penstock/penstock/internal/budget"
 )
 
 // entries are the keys that somebody is interested in at the moment.
@@ -54,10 +52,14 @@ func (s *entries[V]) leave(e *entry[V]) (last bool) {
 	return e.interested == 0
 }
 
+// waiting is called by whoever has to wait for a turn, who calls what it returns
+// when the wait is over.
+type waiting func(ctx context.Context) (over func())
+
 // get hands the entry's value to use, which must not block, loading it if there
 // is none.
-func (e *entry[V]) get(ctx context.Context, load func(ctx context.Context) (V, error), use func(V)) error {
-	if err := e.wait(ctx); err != nil {
+func (e *entry[V]) get(ctx context.Context, mark waiting, load func(ctx context.Context) (V, error), use func(V)) error {
+	if err := e.wait(ctx, mark); err != nil {
 		return err
 	}
 	defer e.pass()
@@ -72,13 +74,12 @@ func (e *entry[V]) get(ctx context.Context, load func(ctx context.Context) (V, e
 	return nil
 }
 
-// wait waits for the turn. Meanwhile no stream waits for memory that the
-// stream of ctx holds.
-func (e *entry[V]) wait(ctx context.Context) error {
+// wait waits for the turn, and marks the wait if there is one.
+func (e *entry[V]) wait(ctx context.Context, mark waiting) error {
 	if e.try() {
 		return nil
 	}
-	defer budget.Blocked(ctx)()
+	defer mark(ctx)()
 	select {
 	case e.turn <- struct{}{}:
 		return nil

@@ -103,10 +103,12 @@ func (n *Need[V]) Idle() {
 
 // Get returns the value with a reference of the caller's. Of several who ask for
 // it at once, one loads it with its ctx, and the others wait; when that fails,
-// the next one tries. It may be called by several goroutines at once.
+// the next one tries. It may be called by several goroutines at once. The stream
+// of ctx must not be the one that loads: while it waits, it counts as standing
+// still until another stream has done something (budget.Blocked).
 func (n *Need[V]) Get(ctx context.Context, load func(ctx context.Context) (V, error)) (V, error) {
 	var got V
-	err := n.entry.get(ctx, load, func(v V) {
+	err := n.entry.get(ctx, budget.Blocked, load, func(v V) {
 		v.Retain()
 		got = v
 	})

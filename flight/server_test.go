@@ -26,7 +26,7 @@ import (
 )
 
 // endless gives batches for as long as it is asked, with a reservation that
-// its release gives back, as the joiner's sides do. If there is a turn, it waits
+// its release gives back, as build sides do. If there is a turn, it waits
 // for it before each batch.
 func endless(ctx context.Context, b *budget.Budget, rows int, turn <-chan struct{}) *canned {
 	held, err := b.Reserve("staging rows", 1<<19)

@@ -110,7 +110,7 @@ func (o Options) memory() memory.Allocator {
 	return o.Memory
 }
 
-// Probe is one build side as a split's join uses it.
+// Probe is one build side as a range's join uses it.
 type Probe struct {
 	// Rule judges the matches; its name is the dictionary column's.
 	Rule Rule

@@ -260,7 +260,7 @@ func (p *passReader) keys(record arrow.RecordBatch) arrow.Array {
 				bytes = binary.LittleEndian.AppendUint32(bytes, uint32(col.ints[i]))
 			case layoutInt64:
 				bytes = binary.LittleEndian.AppendUint64(bytes, uint64(col.longs[i]))
-			default:
+			case layoutFixed, layoutDecimal, layoutShort, layoutLong:
 				value := col.value(i)
 				bytes = binary.LittleEndian.AppendUint32(bytes, uint32(len(value)))
 				bytes = append(bytes, value...)

@@ -262,9 +262,9 @@ func (c *column) value(row int) []byte {
 		return c.bytes[c.short[row]:c.short[row+1]]
 	case layoutLong:
 		return c.bytes[c.long[row]:c.long[row+1]]
-	default:
-		return c.bytes[row*c.width : (row+1)*c.width]
+	case layoutInt32, layoutInt64, layoutFixed, layoutDecimal:
 	}
+	return c.bytes[row*c.width : (row+1)*c.width]
 }
 
 // total returns the bytes of all values, a number being a word.
@@ -276,9 +276,9 @@ func (c *column) total(rows int) int64 {
 		return c.long[rows] - c.long[0]
 	case layoutFixed, layoutDecimal:
 		return int64(rows) * int64(c.width)
-	default:
-		return int64(rows) * word
+	case layoutInt32, layoutInt64:
 	}
+	return int64(rows) * word
 }
 
 // zeros returns how many zero bytes are in the values of a column of bytes.

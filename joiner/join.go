@@ -15,8 +15,8 @@ import (
 // Reader is the joined stream: the training columns that go on, then one
 // dictionary column per probe, in their order. It is a record reader and keeps
 // the one ownership sentence; the last Release cancels, and releases the
-// training stream and the build sides. It reserves nothing itself: the build
-// sides did, and they live as long as it does.
+// training stream and the build sides. It reserves nothing itself:
+// the build sides have reserved what they hold, and live as long as it does.
 type Reader struct {
 	array.RecordReader
 	join *join

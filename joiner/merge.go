@@ -107,7 +107,7 @@ const rowsPerStep = 4
 // addStrain adds the steps of searches that jumped, and makes an index when they
 // have become too many. Without memory for one there is none.
 func (m *sortedKeys) addStrain(steps int64) {
-	if !m.how.Tires() || m.strain.Add(steps) <= m.rows/rowsPerStep {
+	if !m.how.FallsBack() || m.strain.Add(steps) <= m.rows/rowsPerStep {
 		return
 	}
 	m.once.Do(func() {

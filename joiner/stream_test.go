@@ -81,7 +81,7 @@ func TestNothingStartsBeforeTheFirstNext(t *testing.T) {
 }
 
 // spec: join-25
-func TestNoRowsNeedNoSide(t *testing.T) {
+func TestNoRowsNeedNoBuildSide(t *testing.T) {
 	p := newPair(t)
 	p.training.Rows, p.training.Cuts = nil, nil
 	p.staging[0].OnOpen = func() { t.Error("a build side was asked for") }
@@ -251,7 +251,7 @@ func TestBatchesOfAnotherSchema(t *testing.T) {
 }
 
 // spec: join-24
-func TestSharedSide(t *testing.T) {
+func TestSharedBuildSide(t *testing.T) {
 	p := newPair(t)
 	built, err := joiner.Build(t.Context(), p.staging[0].Input(t, p.mem, []int{0}, []int{1}), joiner.BuildSpec{Name: "first"}, p.options())
 	require.NoError(t, err)

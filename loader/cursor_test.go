@@ -107,8 +107,8 @@ func TestCursorCounts(t *testing.T) {
 			rows := int64(0)
 			for _, at := range cursor.At {
 				before := at.Row
-				for _, piece := range p.Lanes[at.Lane].Ranges[:at.Range] {
-					before += piece.To - piece.From
+				for _, one := range p.Lanes[at.Lane].Ranges[:at.Range] {
+					before += one.To - one.From
 				}
 				rows += before - given[at.Lane]
 				given[at.Lane] = before
@@ -120,7 +120,7 @@ func TestCursorCounts(t *testing.T) {
 }
 
 // TestResumeReadsOneSplitAgain counts the training files that a resumed stream
-// opens: those of the pieces that are left, and no others.
+// opens: those of the ranges that are left, and no others.
 //
 // spec: cursor-12
 func TestResumeReadsOneSplitAgain(t *testing.T) {
@@ -136,8 +136,8 @@ func TestResumeReadsOneSplitAgain(t *testing.T) {
 		for _, cursor := range shards[0].Cursors {
 			left := map[string]bool{}
 			for _, at := range cursor.At {
-				for _, piece := range p.Lanes[at.Lane].Ranges[at.Range:] {
-					for _, f := range p.Training(piece).Files {
+				for _, one := range p.Lanes[at.Lane].Ranges[at.Range:] {
+					for _, f := range p.Training(one).Files {
 						left[f.File.Location] = true
 					}
 				}

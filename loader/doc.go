@@ -3,6 +3,11 @@
 //
 //	query ─► catalog ─► resolve ─► plan ─► scan ─► joiner ─► lane ─► stream
 //
+// Batches flow that way, and calls go against it: a lane pulls,
+// ranges.openRange opens its next range with joiner.Join, and that pulls training
+// rows from a scan and asks package buildside for what they probe, which reads
+// staging rows through scans of its own.
+//
 // Two methods hold the product: Plan and Open. Plan reads metadata alone.
 // Open reads nothing before the first Next.
 //

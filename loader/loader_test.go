@@ -109,10 +109,10 @@ func TestBudget(t *testing.T) {
 	require.Positive(t, failures)
 }
 
-// TestClassesAreReadOnce: with one lane, every staging file is read once.
+// TestFileGroupsAreReadOnce: with one lane, every staging file is read once.
 //
 // spec: resolve-2
-func TestClassesAreReadOnce(t *testing.T) {
+func TestFileGroupsAreReadOnce(t *testing.T) {
 	t.Parallel()
 	c := world(t)
 	for _, order := range []dataset.Order{dataset.Stored, dataset.Shuffled} {

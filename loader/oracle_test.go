@@ -38,7 +38,7 @@ func readAll(t *testing.T, c *scenario.Made, q dataset.Query) ([][]any, error) {
 
 // TestOracle joins random tables of every layout with every rule, all pairs of
 // bucket counts up to 16 among them, and compares with nested loops. Half of
-// them has so little memory that staging sides go to local disk. A case
+// them has so little memory that build sides go to local disk. A case
 // that differs is made smaller, and printed as a scenario file.
 //
 // spec: resolve-1, resolve-3, resolve-4, resolve-5, resolve-6, resolve-10, order-15
@@ -76,7 +76,7 @@ func TestOracle(t *testing.T) {
 	require.Less(t, all["errors"]+all["exhausted"], cases/4, "too many cases end in an error")
 }
 
-// budgets are those of the cases, in turn: plenty, and what makes some sides
+// budgets are those of the cases, in turn: plenty, and what makes some build sides
 // spill, and most.
 var budgets = []int64{plenty, 6_000, 20_000, plenty, plenty, 5_000, plenty, 9_000, 11_000, plenty, plenty, 4_000}
 

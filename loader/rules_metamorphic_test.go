@@ -149,7 +149,7 @@ func layStaging(c *scenario.Case, specs func(table int) []string) {
 
 // TestTrainingLayoutsGiveTheSameRows writes the training table in other
 // layouts: other counts, other partitions around the bucket, none at all,
-// files of several specs, files cut in pieces. The rows are the same, their
+// files of several specs, files that are cut. The rows are the same, their
 // order need not be.
 //
 // spec: order-18
@@ -269,10 +269,10 @@ func TestRatesKeepTheirShare(t *testing.T) {
 	require.InDelta(t, rate*drawn, kept, 4*math.Sqrt(rate*(1-rate)*drawn))
 }
 
-// TestStreamsThatShareSides reads many datasets over the same tables at the
+// TestStreamsThatShareBuildSides reads many datasets over the same tables at the
 // same time from one loader: other rules, other filters, other columns must
-// not meet in the sides that streams share.
-func TestStreamsThatShareSides(t *testing.T) {
+// not meet in the build sides that streams share.
+func TestStreamsThatShareBuildSides(t *testing.T) {
 	t.Parallel()
 	timed := func(c *scenario.Case) {
 		c.Query.Columns, c.Query.Filter = nil, dataset.Filter{}

@@ -72,9 +72,9 @@ func TestTightBudgets(t *testing.T) {
 }
 
 // TestStagingBytesAreReadOnce: 16 training buckets against 12 and against 7
-// read each staging file at most once per stream, whether its classes fit in
+// read each staging file at most once per stream, whether its file groups fit in
 // memory all together, only one by one, or not at all. Where days come before
-// buckets in the order, a class that had to give way is read once more, and
+// buckets in the order, a group that had to give way is read once more, and
 // lies on local disk from then on.
 //
 // spec: resolve-2, join-66, join-67
@@ -158,15 +158,15 @@ func TestStreamsWaitForOneAnother(t *testing.T) {
 	require.Zero(t, b.Used())
 }
 
-// tight opens a loader whose budget holds half of a staging table's one class,
+// tight opens a loader whose budget holds half of a staging table's one file group,
 // with a dataset for each layout of the training table, called by its number.
-func tight(t *testing.T, layouts ...string) *loader.Loader {
+func tight(t *testing.T, layouts ...string) (*loader.Loader, *spool.Spool) {
 	t.Helper()
 	w := scenario.NewWorld()
 	w.BatchRows = 100
 	t.Cleanup(w.Release)
 	written{"features.f", "id:long v:long text:string", "bucket(7,id)", 2000, func(i int) string { return fmt.Sprint(i, -i, " t", i) }}.in(t, w)
-	_, create := disk(t, 0)
+	s, create := disk(t, 0)
 	options := loader.Options{Catalog: w, Scan: w.Scan, Disk: create}
 	for i, layout := range layouts {
 		name := strconv.Itoa(i)
@@ -177,7 +177,7 @@ func tight(t *testing.T, layouts ...string) *loader.Loader {
 	p, err := loader.New(options).Plan(context.Background(), reading("0"))
 	require.NoError(t, err)
 	options.Budget = budget.New(p.StagingUse(0).Largest.Memory() / 2)
-	return loader.New(options)
+	return loader.New(options), s
 }
 
 // reading is a query of one lane over a dataset.
@@ -187,12 +187,12 @@ func reading(name string) dataset.Query {
 	return q
 }
 
-// TestDividedClassesAndOtherStreams: what one stream divides on local disk by 16
+// TestDividedGroupsAndOtherStreams: what one stream divides on local disk by 16
 // buckets has the rows of those that only another stream asks for, and is not
 // given to a stream that has 4.
 //
 // spec: join-62, join-66
-func TestDividedClassesAndOtherStreams(t *testing.T) {
+func TestDividedGroupsAndOtherStreams(t *testing.T) {
 	t.Parallel()
 	part := reading("0")
 	part.Sample = &dataset.Sample{Hash: &dataset.HashRange{From: 0, To: 0.125}, By: dataset.SampleByRequest, Rate: 1} // 2 of 16 buckets
@@ -202,7 +202,7 @@ func TestDividedClassesAndOtherStreams(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := tight(t, "bucket(16,id)", "bucket(4,id)")
+			l, _ := tight(t, "bucket(16,id)", "bucket(4,id)")
 			held := open(t, l, c.first)
 			defer held.Release()
 			require.True(t, held.Next(), "what it divided stays while it is open")
@@ -214,13 +214,13 @@ func TestDividedClassesAndOtherStreams(t *testing.T) {
 	}
 }
 
-// TestOneClassUnderTwoLayoutsIsSliced: a training table's layout changed once, so
-// that the class's splits lie in buckets of two counts.
+// TestOneGroupUnderTwoLayoutsIsSliced: a training table's layout changed once, so
+// that the group's splits lie in buckets of two counts.
 //
 // spec: join-66
-func TestOneClassUnderTwoLayoutsIsSliced(t *testing.T) {
+func TestOneGroupUnderTwoLayoutsIsSliced(t *testing.T) {
 	t.Parallel()
-	l := tight(t, "bucket(16,id); bucket(4,id)")
+	l, _ := tight(t, "bucket(16,id); bucket(4,id)")
 	got, err := scenario.Read(context.Background(), l, reading("0"))
 	require.NoError(t, err)
 	report := got[0].Report.Staging["f"]
@@ -228,9 +228,25 @@ func TestOneClassUnderTwoLayoutsIsSliced(t *testing.T) {
 	require.Equal(t, "slices on disk", report.Strategy)
 }
 
+// TestSpilledBytesAreWhatWasWritten: several lanes join with one sliced build side
+// at a time, and each log of theirs is counted once.
+func TestSpilledBytesAreWhatWasWritten(t *testing.T) {
+	t.Parallel()
+	for _, lanes := range []int{1, 4} {
+		l, s := tight(t, "bucket(16,id); bucket(4,id)")
+		q := reading("0")
+		q.Lanes, q.BatchRows = lanes, 8*lanes
+		got, err := scenario.Read(context.Background(), l, q)
+		require.NoError(t, err)
+		report := got[0].Report.Staging["f"]
+		require.Equal(t, "slices on disk", report.Strategy)
+		require.Equal(t, s.Stats().Written, report.SpilledBytes, "%d lanes", lanes)
+	}
+}
+
 // TestFailedTriesAheadSendNothingToDisk: what could not be built ahead is built
-// in memory when a row asks for it, if it fits there. Of two pieces of a lane,
-// the first try at the second one's class fails.
+// in memory when a row asks for it, if it fits there. Of two ranges of a lane,
+// the first try at the second one's group fails.
 //
 // spec: join-67
 func TestFailedTriesAheadSendNothingToDisk(t *testing.T) {
@@ -255,7 +271,7 @@ func TestFailedTriesAheadSendNothingToDisk(t *testing.T) {
 	got, err := scenario.Read(context.Background(), l, one(1, 8))
 	require.NoError(t, err)
 	require.Len(t, got[0].Rows(), 40)
-	require.EqualValues(t, 3, opened.Load(), "the second class is tried again")
+	require.EqualValues(t, 3, opened.Load(), "the second group is tried again")
 	report := got[0].Report.Staging["f"]
 	require.Equal(t, int64(40), report.Matched)
 	require.Zero(t, report.SpilledBytes)

@@ -37,10 +37,10 @@ func TestIndexedExpandsToPlain(t *testing.T) {
 				require.Equal(t, scenario.Texts(want[i].Batches[k]), scenario.Texts(b), "%s, batch %d", c.Name, k)
 			}
 			require.Equal(t, want[i].Cursors, got[i].Cursors, c.Name)
-			for name, met := range got[i].Report.Staging {
-				require.LessOrEqual(t, met.Sent, got[i].Report.Rows, c.Name)
-				saved = saved || met.Sent < got[i].Report.Rows
-				require.Equal(t, want[i].Report.Staging[name].Counts, met.Counts, c.Name)
+			for name, counts := range got[i].Report.Staging {
+				require.LessOrEqual(t, counts.Sent, got[i].Report.Rows, c.Name)
+				saved = saved || counts.Sent < got[i].Report.Rows
+				require.Equal(t, want[i].Report.Staging[name].Counts, counts.Counts, c.Name)
 			}
 			// What is read ahead for rows that a filter drops depends on time.
 			want[i].Report.Staging, got[i].Report.Staging = nil, nil
@@ -50,11 +50,11 @@ func TestIndexedExpandsToPlain(t *testing.T) {
 	require.True(t, saved)
 }
 
-// TestIndexedLevels: the schema is planned as it is sent, and a staging table
+// TestIndexedColumns: the schema is planned as it is sent, and a staging table
 // whose name is a column's cannot be a column.
 //
 // spec: wire-1, wire-6
-func TestIndexedLevels(t *testing.T) {
+func TestIndexedColumns(t *testing.T) {
 	t.Parallel()
 	c, err := scenario.Random(3, scenario.Shape{TrainingBuckets: 4, StagingBuckets: []int{4, 2}})
 	require.NoError(t, err)

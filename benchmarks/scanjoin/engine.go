@@ -136,10 +136,10 @@ func (e *engine) read(ctx context.Context, source plan.Source, columns []catalog
 }
 
 // columnsOf returns the columns that a table gives to the stream.
-func columnsOf(outputs []resolve.Output, level int) []catalog.Field {
+func columnsOf(outputs []resolve.Output, table int) []catalog.Field {
 	var columns []catalog.Field
 	for _, o := range outputs {
-		if o.Table == level {
+		if o.Table == table {
 			columns = append(columns, o.Field)
 		}
 	}

@@ -72,9 +72,9 @@ def _indexed(batch: pa.RecordBatch, count: int) -> pa.RecordBatch:
     """The batch with all but its first `count` columns as one dictionary, in which rows lie backwards."""
     features = pa.StructArray.from_arrays(batch.columns[count:], fields=list(batch.schema)[count:])
     backwards = pa.array(range(batch.num_rows - 1, -1, -1), pa.int32())
-    level = pa.DictionaryArray.from_arrays(backwards, features.take(backwards))
-    fields = [*list(batch.schema)[:count], pa.field("features", level.type, nullable=False)]
-    return pa.RecordBatch.from_arrays([*batch.columns[:count], level], schema=pa.schema(fields))
+    indexed = pa.DictionaryArray.from_arrays(backwards, features.take(backwards))
+    fields = [*list(batch.schema)[:count], pa.field("features", indexed.type, nullable=False)]
+    return pa.RecordBatch.from_arrays([*batch.columns[:count], indexed], schema=pa.schema(fields))
 
 
 def main() -> None:

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	benchSource = 25_000 // rows of a staging class
+	benchSource = 25_000 // rows of a file group
 	benchRows   = 8192   // rows of a batch
 	benchBatch  = 30     // batches before the references begin again
 )

@@ -208,9 +208,9 @@ func TestGatherBeyondOffsets(t *testing.T) {
 	}
 }
 
-// level makes a struct of random columns. In most of them the only null is
+// structs makes a struct array of random columns. In most of them the only null is
 // row 0, as in the dictionaries of a join; some have none, or others too.
-func (s source) level(dt *arrow.StructType, rows int) arrow.Array {
+func (s source) structs(dt *arrow.StructType, rows int) arrow.Array {
 	columns := make([]arrow.ArrayData, dt.NumFields())
 	for i, field := range dt.Fields() {
 		segments := []batch.Segment{{Rows: 1}, {Values: s.array(field.Type, rows, s.IntN(6) == 0), Rows: rows}}
@@ -240,13 +240,13 @@ func TestGatherAcrossNullRows(t *testing.T) {
 		segments, want := []batch.Segment{}, []any{}
 		for range 1 + s.IntN(4) {
 			rows := 5 + s.IntN(10)
-			level, indices := s.level(dt, rows), s.indices(rows)
+			values, indices := s.structs(dt, rows), s.indices(rows)
 			if s.IntN(2) == 0 {
 				indices = append(indices, 0, 1, 0)
 			}
-			segments = append(segments, batch.Segment{Values: level, Indices: indices})
+			segments = append(segments, batch.Segment{Values: values, Indices: indices})
 			for _, i := range indices {
-				want = append(want, valueAt(level, int(i)))
+				want = append(want, valueAt(values, int(i)))
 			}
 		}
 		got, err := batch.Gather(dt, segments, nil)

@@ -14,16 +14,16 @@ import (
 
 // references makes a dictionary<int32, struct> column, as the joiner does.
 func (s source) references(rows int) *array.Dictionary {
-	level := arrow.StructOf(
+	row := arrow.StructOf(
 		arrow.Field{Name: "name", Type: arrow.BinaryTypes.String, Nullable: true},
 		arrow.Field{Name: "pins", Type: arrow.ListOf(arrow.PrimitiveTypes.Int64), Nullable: true},
 	)
-	dictionary := s.array(level, 9, false)
+	dictionary := s.array(row, 9, false)
 	indices := array.NewInt32Builder(memory.DefaultAllocator)
 	for range rows {
 		indices.Append(int32(s.IntN(9)))
 	}
-	dt := &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int32, ValueType: level}
+	dt := &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int32, ValueType: row}
 	return array.NewDictionaryArray(dt, indices.NewArray(), dictionary)
 }
 
@@ -37,7 +37,7 @@ func (s source) batch(rows int, references bool) arrow.RecordBatch {
 		add(name, s.array(s.dataType(2), rows, true))
 	}
 	if references {
-		add("level", s.references(rows))
+		add("indexed", s.references(rows))
 	}
 	return array.NewRecordBatch(arrow.NewSchema(fields, nil), columns, int64(rows))
 }
@@ -64,8 +64,8 @@ func TestFilter(t *testing.T) {
 			}
 			require.Equal(t, want, valuesOf(column), "%s", column.DataType())
 		}
-		level := got.Column(3).(*array.Dictionary)
-		require.Same(t, in.Column(3).Data().Dictionary(), level.Data().Dictionary(), "the dictionary is shared")
+		indexed := got.Column(3).(*array.Dictionary)
+		require.Same(t, in.Column(3).Data().Dictionary(), indexed.Data().Dictionary(), "the dictionary is shared")
 		got.Release()
 		mem.AssertSize(t, 0)
 	}

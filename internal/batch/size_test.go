@@ -30,10 +30,10 @@ func TestSizeIsWhatTheAllocatorGave(t *testing.T) {
 }
 
 func TestSizeCountsDictionaries(t *testing.T) {
-	level := newSource(1).references(10)
-	b := array.NewRecordBatch(arrow.NewSchema([]arrow.Field{{Name: "level", Type: level.DataType()}}, nil), []arrow.Array{level}, 10)
-	require.Equal(t, batch.ArraySize(level.Indices(), level.Dictionary()), batch.Size(b))
-	require.Positive(t, batch.ArraySize(level.Dictionary()))
+	indexed := newSource(1).references(10)
+	b := array.NewRecordBatch(arrow.NewSchema([]arrow.Field{{Name: "indexed", Type: indexed.DataType()}}, nil), []arrow.Array{indexed}, 10)
+	require.Equal(t, batch.ArraySize(indexed.Indices(), indexed.Dictionary()), batch.Size(b))
+	require.Positive(t, batch.ArraySize(indexed.Dictionary()))
 }
 
 func TestSizeOfSlicedBuffers(t *testing.T) {

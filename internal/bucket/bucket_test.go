@@ -61,7 +61,7 @@ func TestDigitReversedOrder(t *testing.T) {
 }
 
 // A residue class is contiguous for every product of leading factors, so its
-// staging side is held once.
+// staging rows are held once.
 func TestResidueClassesAreContiguous(t *testing.T) {
 	for n := 1; n <= 64; n++ {
 		g := 1

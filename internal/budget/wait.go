@@ -25,11 +25,13 @@ type queue struct {
 	waiting []*waiter // the oldest stream's first
 }
 
-// stream is one that has entered a budget.
+// stream is one that has entered a budget, or what is done ahead for one.
 type stream struct {
 	budget *Budget
 	age    int64
-	waits  int // goroutines of it that wait
+	waits  int     // goroutines of it that wait
+	of     *stream // what this is done ahead for; nil of a stream itself
+	joined bool    // of waits for this
 }
 
 // waiter is one goroutine that waits.
@@ -63,8 +65,7 @@ func (b *Budget) Enter(ctx context.Context) (of context.Context, leave func()) {
 	})
 }
 
-// NoWait returns a context with which nothing waits: for what others wait for,
-// and for what is done ahead and can be put off.
+// NoWait returns a context with which nothing waits: for what others wait for.
 func NoWait(ctx context.Context) context.Context {
 	return context.WithValue(ctx, streamKey{}, (*stream)(nil))
 }
@@ -104,7 +105,7 @@ func (r *Reservation) GrowWait(ctx context.Context, n int64) error {
 		return nil
 	}
 	s, _ := ctx.Value(streamKey{}).(*stream)
-	if s == nil || s.budget != r.budget || n > r.budget.limit {
+	if s == nil || s.of != nil || s.budget != r.budget || n > r.budget.limit {
 		return err
 	}
 	if err := r.budget.wait(ctx, s, n); err != nil {
@@ -172,15 +173,25 @@ func (q *queue) join(w *waiter) {
 
 // block counts a goroutine of a stream that waits. q.mu is held.
 func (q *queue) block(s *stream) {
-	if s.waits++; s.waits == 1 {
+	s.waits++
+	switch {
+	case s.waits > 1:
+	case s.of == nil:
 		q.blocked++
+	case s.joined:
+		q.block(s.of)
 	}
 }
 
 // unblock undoes block.
 func (q *queue) unblock(s *stream) {
-	if s.waits--; s.waits == 0 {
+	s.waits--
+	switch {
+	case s.waits > 0:
+	case s.of == nil:
 		q.blocked--
+	case s.joined:
+		q.unblock(s.of)
 	}
 }
 

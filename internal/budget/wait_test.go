@@ -122,7 +122,7 @@ func TestGrowWait(t *testing.T) {
 		},
 		"room alone": func(t *testing.T, b *budget.Budget) {
 			one, other := enter(t, b, 60), enter(t, b, 40)
-			go func() { one.ended <- b.Await(one.ctx, "a side", 30) }()
+			go func() { one.ended <- b.Await(one.ctx, "a build side", 30) }()
 			require.True(t, one.waits())
 			other.held.Shrink(30)
 			require.NoError(t, <-one.ended)
@@ -166,7 +166,7 @@ func TestGrowWaitFails(t *testing.T) {
 			one.end()
 			other.end()
 		},
-		"in a hurry": func(t *testing.T, b *budget.Budget) {
+		"without waiting": func(t *testing.T, b *budget.Budget) {
 			one, other := enter(t, b, 60), enter(t, b, 10)
 			require.Equal(t, fault.Exhausted, fault.KindOf(one.held.GrowWait(budget.NoWait(one.ctx), 50)))
 			one.end()
@@ -228,6 +228,38 @@ func TestGrowWaitFails(t *testing.T) {
 			require.NoError(t, <-old.ended)
 			old.end()
 			budget.Blocked(t.Context())()
+		},
+		"when the others stand still for what is done ahead": func(t *testing.T, b *budget.Budget) {
+			old, young := enter(t, b, 50), enter(t, b, 50)
+			ahead, join := budget.Ahead(young.ctx)
+			old.want(20)
+			on := budget.Blocked(ahead)
+			require.True(t, old.waits(), "the young one does not wait for what is done ahead")
+			over := join()
+			require.Equal(t, fault.Exhausted, fault.KindOf(<-old.ended))
+			on()
+			old.want(20)
+			require.True(t, old.waits(), "what is done ahead goes on")
+			on = budget.Blocked(ahead)
+			require.Equal(t, fault.Exhausted, fault.KindOf(<-old.ended))
+			over()
+			old.want(20)
+			require.True(t, old.waits(), "the young one goes on")
+			on()
+			young.end()
+			require.NoError(t, <-old.ended)
+			old.end()
+		},
+		"ahead": func(t *testing.T, b *budget.Budget) {
+			one, other := enter(t, b, 60), enter(t, b, 10)
+			ahead, join := budget.Ahead(one.ctx)
+			defer join()()
+			require.Equal(t, fault.Exhausted, fault.KindOf(one.held.GrowWait(ahead, 50)))
+			ahead, join = budget.Ahead(t.Context())
+			defer join()()
+			budget.Blocked(ahead)()
+			one.end()
+			other.end()
 		},
 		"after a minute": func(t *testing.T, b *budget.Budget) {
 			one, idle := enter(t, b, 60), enter(t, b, 40)

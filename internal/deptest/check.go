@@ -14,9 +14,9 @@ const emptyNames = "base common data helper helpers info lib manager misc shared
 // Check reads the Go sources below root, which belong to the module of that
 // name, and returns one sentence per fault, in order of folders: an edge that
 // rows do not have, a library that is closed to the package or not listed at
-// all, a folder without a row, a row without a folder, a package without a
-// comment or with a name that says nothing. An error means that sources could not be read or that
-// rows contradict themselves.
+// all, a folder without a row, a row without a folder, an import of a row that
+// no file has, a package without a comment or with a name that says nothing. An
+// error means that sources could not be read or that rows contradict themselves.
 func Check(root fs.FS, module string, rows []Row) ([]string, error) {
 	g, err := newGraph(module, rows)
 	if err != nil {
@@ -41,7 +41,7 @@ func Check(root fs.FS, module string, rows []Row) ([]string, error) {
 			}
 		}
 	}
-	return append(faults, g.absent(folders)...), nil
+	return slices.Concat(faults, g.absent(folders), g.unused(folders)), nil
 }
 
 // absent returns the rows that no folder falls under.
@@ -53,6 +53,34 @@ func (g *graph) absent(folders []*folder) []string {
 			return found.Folder == row.Folder
 		}) {
 			faults = append(faults, row.Folder+" is in the import table, and there is no such folder: delete its row")
+		}
+	}
+	return faults
+}
+
+// unused returns the imports that rows name and no file of theirs has. A row
+// says what is, not what might be: an edge that nobody uses would let the next
+// one in without a word.
+func (g *graph) unused(folders []*folder) []string {
+	used := map[string]map[string]bool{} // by the row's folder: the folders of the rows that it imports
+	for _, f := range folders {
+		row, _ := g.row(f.path)
+		if used[row.Folder] == nil {
+			used[row.Folder] = map[string]bool{}
+		}
+		for _, edge := range f.imports {
+			if dir, ours := strings.CutPrefix(edge.path, g.module+"/"); ours {
+				target, _ := g.row(dir)
+				used[row.Folder][target.Folder] = true
+			}
+		}
+	}
+	var faults []string
+	for _, row := range g.rows {
+		for name := range strings.FieldsSeq(row.Imports) {
+			if name != "*" && used[row.Folder] != nil && !used[row.Folder][g.named[name].Folder] {
+				faults = append(faults, row.Folder+" may import "+name+", and no file of it does: take that out of its row")
+			}
 		}
 	}
 	return faults

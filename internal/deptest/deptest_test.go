@@ -158,6 +158,28 @@ func TestRowsWithoutFoldersAreFound(t *testing.T) {
 	}, faults)
 }
 
+// TestImportsThatNobodyHasAreFound: a star says nothing of what is used, tests do
+// not count, and a row without a folder is told once.
+func TestImportsThatNobodyHasAreFound(t *testing.T) {
+	table := smallTable()
+	table[1].Imports = "low"
+	table[2].Imports = "low side"
+	table[4].Imports = "* top"
+	table[5].Imports = "* kit top"
+	tree := soundTree()
+	tree["side/side_test.go"] = &fstest.MapFile{Data: []byte("package side\n\nimport _ \"example.org/m/low\"\n")}
+	tree["tools/c/d/main.go"] = &fstest.MapFile{Data: []byte("// Writes.\npackage main\n\nimport _ \"example.org/m/kit\"\n")}
+	faults, err := Check(tree, "example.org/m", append(table, Row{Folder: "gone", Imports: "low"}))
+	require.NoError(t, err)
+	require.Equal(t, []string{
+		"gone is in the import table, and there is no such folder: delete its row",
+		"side may import low, and no file of it does: take that out of its row",
+		"high may import side, and no file of it does: take that out of its row",
+		"kit may import top, and no file of it does: take that out of its row",
+		"tools/... may import top, and no file of it does: take that out of its row",
+	}, faults)
+}
+
 func smallTable() []Row {
 	return []Row{
 		{Folder: "low"},

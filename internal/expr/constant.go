@@ -37,9 +37,9 @@ func (o op) holds(order int) bool {
 		return order <= 0
 	case gt:
 		return order > 0
-	default:
-		return order >= 0
+	case ge:
 	}
+	return order >= 0
 }
 
 // compareRule binds a comparison with a literal that the column has taken.
@@ -72,7 +72,7 @@ func compareDiscrete(o op, c column, n number) rule {
 			return always
 		case lt, le:
 			o = le
-		default:
+		case gt, ge:
 			o = gt
 		}
 	}

@@ -44,9 +44,9 @@ func (t test) basic() (question basic, opposite bool) {
 		return equal, t.op == ne
 	case lt, ge:
 		return less, t.op == ge
-	default:
-		return lessOrEqual, t.op == gt
+	case le, gt:
 	}
+	return lessOrEqual, t.op == gt
 }
 
 // matcherOf makes the matcher for the basic question of a test.
@@ -186,9 +186,9 @@ func decimalMatcher(question basic, constants []decimal128.Num) matcher {
 			return words(func(i int) bool { return rows[i].Less(first) })
 		case lessOrEqual:
 			return words(func(i int) bool { return !first.Less(rows[i]) })
-		default:
-			return words(func(i int) bool { _, in := set[rows[i]]; return in })
+		case member:
 		}
+		return words(func(i int) bool { _, in := set[rows[i]]; return in })
 	}
 }
 
@@ -218,9 +218,9 @@ func textMatcher(question basic, constants []string) matcher {
 			return words(func(i int) bool { return string(at(i)) < first })
 		case lessOrEqual:
 			return words(func(i int) bool { return string(at(i)) <= first })
-		default:
-			return words(func(i int) bool { _, in := set[string(at(i))]; return in })
+		case member:
 		}
+		return words(func(i int) bool { _, in := set[string(at(i))]; return in })
 	}
 }
 

@@ -22,7 +22,7 @@ func (v Value) String() string {
 		return strconv.Quote(v.text)
 	case decimalValue:
 		return v.unscaled.String() + "e" + strconv.Itoa(-v.scale)
-	default:
-		return "none"
+	case noValue:
 	}
+	return "none"
 }

@@ -23,9 +23,9 @@ func pairMatcherOf(o op, s shape) pairMatcher {
 		}, decimal128.Num.Cmp)
 	case texts, binaries:
 		return matchPairs(o, bytesAt, bytes.Compare)
-	default:
-		return matchPairs(o, integerAt, cmp.Compare[int64])
+	case opaque, nested, integers, truths, dates, times, timestamp:
 	}
+	return matchPairs(o, integerAt, cmp.Compare[int64])
 }
 
 func matchPairs[T any](o op, access func(arrow.Array) func(int) T, compare func(x, y T) int) pairMatcher {

@@ -153,9 +153,9 @@ func (l literal) String() string {
 		return "DATE '" + l.instant.date() + "'"
 	case timeLiteral:
 		return "TIME '" + l.instant.clock() + "'"
-	default:
-		return "TIMESTAMP '" + l.instant.timestamp() + "'"
+	case timestampLiteral:
 	}
+	return "TIMESTAMP '" + l.instant.timestamp() + "'"
 }
 
 func truthText(b bool) string {

@@ -114,7 +114,8 @@ func (v Value) fineUpper(s shape) Value {
 // between reports whether a value between the bounds may pass. NaN lies above
 // every bound and constant.
 func (l *leaf) between(b bounds) bool {
-	switch o := l.test.op; o {
+	o := l.test.op
+	switch o {
 	case eq:
 		at := 0 // of the least constant that is not below the lower bound
 		if b.lower.kind != noValue {
@@ -135,10 +136,10 @@ func (l *leaf) between(b bounds) bool {
 	case lt, le:
 		order, known := b.lower.compare(l.values[0])
 		return !known || o.holds(order)
-	default:
-		order, known := b.upper.compare(l.values[0])
-		return !known || !b.covers || o.holds(order)
+	case gt, ge:
 	}
+	order, known := b.upper.compare(l.values[0])
+	return !known || !b.covers || o.holds(order)
 }
 
 // find returns where a value is, or would be, among the constants.

@@ -79,9 +79,9 @@ func (s shape) discrete() bool {
 	switch s.family {
 	case integers, decimals, dates, times, timestamp:
 		return true
-	default:
-		return false
+	case opaque, nested, floats, truths, texts, binaries:
 	}
+	return false
 }
 
 // limits returns the least and the greatest value of a discrete shape, in
@@ -106,9 +106,9 @@ func (s shape) cost() int {
 		return 3
 	case decimals:
 		return 2
-	default:
-		return 1
+	case opaque, nested, integers, floats, truths, dates, times, timestamp:
 	}
+	return 1
 }
 
 // accepts names the literals that a column of this shape compares with.
@@ -134,9 +134,9 @@ func (s shape) accepts() string {
 			return "TIMESTAMP '2026-10-01 12:00:00+00:00'"
 		}
 		return "TIMESTAMP '2026-10-01 12:00:00'"
-	default:
-		return "IS NULL or IS NOT NULL alone"
+	case opaque, nested:
 	}
+	return "IS NULL or IS NOT NULL alone"
 }
 
 // convert turns a literal into the column's terms: a number in units of
@@ -172,6 +172,7 @@ func (s shape) convert(l literal) (literal, error) {
 			return l, errors.New("has no time zone, but the literal has an offset: leave the offset away")
 		}
 		l.number = l.instant.units(int64(s.unit))
+	case opaque, nested: // nothing compares with these
 	}
 	if !ok {
 		return l, fmt.Errorf("does not compare with %s: write %s", l.kind, s.accepts())
@@ -192,7 +193,7 @@ func (s shape) readText(l literal) (literal, error) {
 	case times:
 		l.kind = timeLiteral
 		l.instant, err = parseTime(l.text)
-	default:
+	case opaque, nested, integers, floats, decimals, truths, texts, timestamp:
 		l.kind = timestampLiteral
 		l.instant, err = parseTimestamp(l.text)
 	}
@@ -229,7 +230,7 @@ func (s shape) literalText(v Value) string {
 		return floatText(v.float, s.bits)
 	case binaries:
 		return quoteBinary(v.text)
-	default:
-		return quoteText(v.text)
+	case opaque, nested, truths, texts:
 	}
+	return quoteText(v.text)
 }

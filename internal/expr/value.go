@@ -90,9 +90,9 @@ func (v Value) compare(w Value) (order int, ok bool) {
 		a, _ := number{v.unscaled, v.scale}.floor(scale)
 		b, _ := number{w.unscaled, w.scale}.floor(scale)
 		return a.Cmp(b), true
-	default:
-		return 0, false
+	case noValue:
 	}
+	return 0, false
 }
 
 // Range is what is known of a column's values in a file, a row group or a

@@ -315,10 +315,10 @@ func (o *oracle) shown(i int) []dataset.Column {
 	return columns
 }
 
-// levels names the columns that a query may ask for: the training table's,
+// inputs names the columns that a query may ask for: the training table's,
 // then those that each entry adds.
-func (o *oracle) levels() [][]string {
-	levels := [][]string{o.names}
+func (o *oracle) inputs() [][]string {
+	inputs := [][]string{o.names}
 	for i, entry := range o.Dataset.Staging {
 		var names []string
 		for _, column := range o.shown(i) {
@@ -329,15 +329,15 @@ func (o *oracle) levels() [][]string {
 		if entry.MatchedAs != "" {
 			names = append(names, entry.MatchedAs)
 		}
-		levels = append(levels, names)
+		inputs = append(inputs, names)
 	}
-	return levels
+	return inputs
 }
 
 // outputs are the columns of the result.
 func (o *oracle) outputs() []dataset.Column {
 	var columns []dataset.Column
-	for _, names := range o.levels() {
+	for _, names := range o.inputs() {
 		if o.Query.Columns == nil {
 			for _, name := range names {
 				columns = append(columns, dataset.Column{Column: name})

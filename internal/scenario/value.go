@@ -113,12 +113,12 @@ func Values(b arrow.RecordBatch) [][]any {
 	rows := make([][]any, b.NumRows())
 	for i := range rows {
 		for _, c := range b.Columns() {
-			level, ok := c.(*array.Dictionary)
+			indexed, ok := c.(*array.Dictionary)
 			if !ok {
 				rows[i] = append(rows[i], Value(c, i))
 				continue
 			}
-			of, at := level.Dictionary().(*array.Struct), level.GetValueIndex(i)
+			of, at := indexed.Dictionary().(*array.Struct), indexed.GetValueIndex(i)
 			for k := range of.NumField() {
 				rows[i] = append(rows[i], Value(of.Field(k), at))
 			}
@@ -131,8 +131,8 @@ func Values(b arrow.RecordBatch) [][]any {
 func Expanded(schema *arrow.Schema) *arrow.Schema {
 	var fields []arrow.Field
 	for _, f := range schema.Fields() {
-		if level, ok := f.Type.(*arrow.DictionaryType); ok {
-			fields = append(fields, level.ValueType.(*arrow.StructType).Fields()...)
+		if indexed, ok := f.Type.(*arrow.DictionaryType); ok {
+			fields = append(fields, indexed.ValueType.(*arrow.StructType).Fields()...)
 			continue
 		}
 		fields = append(fields, f)

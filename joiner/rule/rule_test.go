@@ -46,13 +46,13 @@ func TestKeys(t *testing.T) {
 
 func TestStrategies(t *testing.T) {
 	t.Parallel()
-	type means struct{ whole, custom, merges, zips, tires bool }
+	type means struct{ whole, custom, merges, zips, fallsBack bool }
 	for s, want := range map[rule.Strategy]means{
-		rule.StrategyAuto: {merges: true, tires: true}, rule.StrategyIndex: {}, rule.StrategyMerge: {merges: true},
-		rule.StrategyZip: {merges: true, zips: true}, rule.StrategyBroadcast: {whole: true, merges: true, tires: true},
+		rule.StrategyAuto: {merges: true, fallsBack: true}, rule.StrategyIndex: {}, rule.StrategyMerge: {merges: true},
+		rule.StrategyZip: {merges: true, zips: true}, rule.StrategyBroadcast: {whole: true, merges: true, fallsBack: true},
 		rule.StrategyCustom: {whole: true, custom: true},
 	} {
-		require.Equal(t, want, means{s.Whole(), s.Custom(), s.Merges(), s.Zips(), s.Tires()}, s)
+		require.Equal(t, want, means{s.Whole(), s.Custom(), s.Merges(), s.Zips(), s.FallsBack()}, s)
 	}
 }
 

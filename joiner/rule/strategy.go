@@ -108,8 +108,8 @@ func (s Strategy) Zips() bool {
 	return false
 }
 
-// Tires says whether sorted keys are indexed after all where searches jump.
-func (s Strategy) Tires() bool {
+// FallsBack says whether sorted keys are indexed after all where searches jump.
+func (s Strategy) FallsBack() bool {
 	switch s {
 	case StrategyAuto, StrategyBroadcast:
 		return true

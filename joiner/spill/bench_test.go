@@ -73,7 +73,7 @@ func BenchmarkSpilled(b *testing.B) {
 			built, err := spill.Slice(b.Context(), staging, joiner.BuildSpec{Name: "s"}, disk)
 			require.NoError(b, err)
 			defer built.Release()
-			joined(b, func(context.Context) (joiner.Probeable, error) { return built.ProbedBy(training), nil })
+			joined(b, func(context.Context) (joiner.Probeable, error) { return built.ProbedBy(training, func(int64) {}), nil })
 		})
 	}
 }

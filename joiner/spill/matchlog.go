@@ -63,6 +63,7 @@ const entrySize = 3 * 4
 type matchPass struct {
 	sliced   *Sliced
 	rule     joiner.Rule
+	spilled  func(bytes int64) // is told what the join writes to local disk
 	log      *matchLog
 	training *Parts            // the training rows' keys and times, by slice
 	keys     *joiner.KeyReader // reads them there
@@ -73,17 +74,17 @@ type matchPass struct {
 	slices   []int32
 }
 
-// writeLog reads the keys of the training rows of a join, and asks every slice
+// writeLog reads the keys of the training rows of the join, and asks every slice
 // about its own.
-func (s *Sliced) writeLog(ctx context.Context, training joiner.Input, rule joiner.Rule) (*matchLog, error) {
+func (s *probedSlices) writeLog(ctx context.Context, rule joiner.Rule) (*matchLog, error) {
 	held, err := s.opts.Budget.Reserve(s.spec.Name, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer held.Release()
-	p := &matchPass{sliced: s, rule: rule, held: held, working: s.opts.workingMemory()}
+	p := &matchPass{sliced: s.Sliced, rule: rule, spilled: s.spilled, held: held, working: s.opts.workingMemory()}
 	p.portion = p.working / sliceShare
-	if err := p.sliceTraining(ctx, training); err != nil {
+	if err := p.sliceTraining(ctx, s.training); err != nil {
 		return nil, err
 	}
 	defer p.training.Release()
@@ -91,14 +92,14 @@ func (s *Sliced) writeLog(ctx context.Context, training joiner.Input, rule joine
 	if err != nil {
 		return nil, err
 	}
-	p.log = &matchLog{sliced: s, rule: rule, store: store, slices: make([]sliceLog, len(s.parts.parts))}
+	p.log = &matchLog{sliced: s.Sliced, rule: rule, store: store, slices: make([]sliceLog, len(s.parts.parts))}
 	for i := range p.log.slices {
 		if err := p.writeSlice(ctx, i); err != nil {
 			store.Release()
 			return nil, err
 		}
 	}
-	s.spilled.Add(p.training.Bytes() + store.Bytes())
+	p.spilled(p.training.Bytes() + store.Bytes())
 	return p.log, nil
 }
 

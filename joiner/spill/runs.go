@@ -53,7 +53,7 @@ func (p *matchPass) allRound(ctx context.Context, training, staging portion, w *
 	if err != nil {
 		return err
 	}
-	p.sliced.spilled.Add(store.Bytes())
+	p.spilled(store.Bytes())
 	return c.writeEntries(ctx)
 }
 

@@ -3,7 +3,6 @@ package spill
 import (
 	"context"
 	"slices"
-	"sync/atomic"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -18,12 +17,11 @@ import (
 // [joiner.BuildSide] for a while. It never changes, any number of joins may use
 // it at once, and it is counted by reference.
 type Sliced struct {
-	parts   *Parts
-	spec    joiner.BuildSpec // with the positions of the stored columns
-	shape   joiner.Shape
-	row0    *array.Struct // row 0 of every dictionary, and nothing else
-	opts    Options
-	spilled atomic.Int64
+	parts *Parts
+	spec  joiner.BuildSpec // with the positions of the stored columns
+	shape joiner.Shape
+	row0  *array.Struct // row 0 of every dictionary, and nothing else
+	opts  Options
 }
 
 // Slice reads staging rows whole, as [joiner.Build] does, and writes them to
@@ -54,7 +52,6 @@ func slice(ctx context.Context, in joiner.Input, spec joiner.BuildSpec, opts Opt
 		}
 		return nil, err
 	}
-	s.spilled.Store(s.parts.Bytes())
 	s.parts.in.Key, s.parts.in.Columns = moved(in.Key, columns), moved(in.Columns, columns)
 	s.spec = movedSpec(spec, columns)
 	return s, nil
@@ -140,9 +137,8 @@ func (p *keyPartition) assign(b arrow.RecordBatch, parts []int32) error {
 	return nil
 }
 
-// Spilled returns the bytes that were written to local disk so far, for the
-// rows and for their joins.
-func (s *Sliced) Spilled() int64 { return s.spilled.Load() }
+// Bytes returns the bytes of the rows on disk.
+func (s *Sliced) Bytes() int64 { return s.parts.Bytes() }
 
 // Retain adds a reference. The caller holds one already.
 func (s *Sliced) Retain() { s.parts.Retain() }
@@ -160,15 +156,17 @@ func (s *Sliced) Release() {
 // own. training gives the training rows of that join once more, in the same
 // order, with their key columns (Key) and, if the rule has a time, the time
 // column (the one of Columns). They are read when the join asks for a matcher.
-func (s *Sliced) ProbedBy(training joiner.Input) joiner.Probeable {
+// spilled is told of the bytes that this join writes to local disk.
+func (s *Sliced) ProbedBy(training joiner.Input, spilled func(bytes int64)) joiner.Probeable {
 	s.Retain()
-	return &probedSlices{Sliced: s, training: training}
+	return &probedSlices{Sliced: s, training: training, spilled: spilled}
 }
 
 // probedSlices is a Sliced as one join probes it.
 type probedSlices struct {
 	*Sliced
 	training joiner.Input
+	spilled  func(bytes int64)
 }
 
 // Shape says what the join checks before it probes.
@@ -176,9 +174,13 @@ func (p *probedSlices) Shape() joiner.Shape { return p.shape }
 
 // NewMatcher writes the match log of a join, and reads it.
 func (p *probedSlices) NewMatcher(ctx context.Context, rule joiner.Rule) (joiner.Matcher, error) {
-	log, err := p.writeLog(ctx, p.training, rule)
+	log, err := p.writeLog(ctx, rule)
 	if err != nil {
 		return nil, fault.Op(err, "look up training rows on local disk")
 	}
-	return newLogReader(ctx, log)
+	r, err := newLogReader(ctx, log)
+	if err != nil {
+		return nil, err // and no matcher, which a nil *logReader would be
+	}
+	return r, nil
 }

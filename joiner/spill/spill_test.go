@@ -131,7 +131,7 @@ func probesOf(t *testing.T, w joinertest.World, opts spill.Options) []joiner.Pro
 				}
 				defer sliced.Release()
 				require.EqualValues(t, len(s.Rows), sliced.Rows())
-				return sliced.ProbedBy(again(t, w, opts.Memory, s)), nil
+				return sliced.ProbedBy(again(t, w, opts.Memory, s), func(int64) {}), nil
 			},
 		})
 	}
@@ -451,4 +451,48 @@ func TestDivide(t *testing.T) {
 		require.Equal(t, fault.Internal, fault.KindOf(err))
 		require.Zero(t, stores.open)
 	})
+}
+
+// TestJoinsCountTheirOwnBytes: of two joins with one build side each tells what it
+// wrote itself, as it does alone, even where they write by turns.
+func TestJoinsCountTheirOwnBytes(t *testing.T) {
+	t.Parallel()
+	w := skewed(rand.New(rand.NewPCG(5, 11)), 300, 300, joiner.Rule{Duplicates: rule.DuplicatesFirst}, joiner.BuildSpec{})
+	s, stores := w.Staging[0], &shelf{mem: joinertest.Checked(t)}
+	opts := joiner.Options{Memory: stores.mem, Budget: budget.New(1 << 30)}
+	sliced, err := spill.Slice(t.Context(), s.Input(t, opts.Memory, s.Key, s.Columns), s.Spec,
+		spill.Options{Options: opts, Disk: stores.disk, WorkingMemory: 3000, ExpectedBytes: 40 << 10})
+	require.NoError(t, err)
+	rows := sliced.Bytes()
+	require.Positive(t, rows)
+	written := make([]int64, 3)
+	open := func(number int) *joiner.Reader {
+		p := joiner.Probe{Rule: s.Rule, Key: s.At, Columns: []arrow.Field{s.Fields[0], s.Fields[3]}}
+		p.BuildSide = func(context.Context) (joiner.Probeable, error) {
+			return sliced.ProbedBy(again(t, w, opts.Memory, s), func(bytes int64) { written[number] += bytes }), nil
+		}
+		r, err := joiner.Join(t.Context(), w.Training.Input(t, opts.Memory, nil, w.Columns), []joiner.Probe{p}, opts)
+		require.NoError(t, err)
+		return r
+	}
+	read := func(readers ...*joiner.Reader) {
+		for more := true; more; {
+			more = false
+			for _, r := range readers {
+				more = r.Next() || more
+			}
+		}
+		for _, r := range readers {
+			require.NoError(t, r.Err())
+			r.Release()
+		}
+	}
+	read(open(0))
+	read(open(1), open(2))
+	require.Positive(t, written[0])
+	require.Equal(t, []int64{written[0], written[0]}, written[1:])
+	require.Equal(t, rows, sliced.Bytes(), "its own are those of its rows")
+	sliced.Release()
+	require.Zero(t, opts.Budget.Used())
+	require.Zero(t, stores.open)
 }

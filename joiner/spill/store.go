@@ -1,18 +1,21 @@
 package spill
 
 import (
+	"errors"
 	"sort"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
+	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/joiner"
 )
 
 // Store is a list of batches outside memory. Its methods may be called from
 // several goroutines at once.
 type Store interface {
-	// Append writes a batch, which it only borrows, and returns its number.
+	// Append writes a batch, which it only borrows, and returns its number. It is
+	// Exhausted if there is no room for the batch, and for no other reason.
 	Append(b arrow.RecordBatch) (int, error)
 	// Read reads a batch. The caller releases it.
 	Read(number int) (arrow.RecordBatch, error)
@@ -23,6 +26,19 @@ type Store interface {
 	// Release gives the space back.
 	Release()
 }
+
+// ErrDiskFull is what the errors of rows are that a store had no room for, to
+// tell them from rows that are Exhausted for want of memory: see errors.Is.
+var ErrDiskFull = errors.New("no room on local disk")
+
+// diskFullError is an error of a store that had no room.
+type diskFullError struct{ error }
+
+// Unwrap returns the store's error.
+func (e diskFullError) Unwrap() error { return e.error }
+
+// Is says whether the error is ErrDiskFull.
+func (e diskFullError) Is(target error) bool { return target == ErrDiskFull } //nolint:errorlint // it is that one itself
 
 // Options says what the joiner works with, where rows go that do not fit in
 // memory, and how much memory is worked with meanwhile.
@@ -95,6 +111,9 @@ type batchList struct {
 // append writes a batch to the store, behind those of the list.
 func (l *batchList) append(store Store, b arrow.RecordBatch) error {
 	number, err := store.Append(b)
+	if fault.KindOf(err) == fault.Exhausted {
+		return diskFullError{err}
+	}
 	if err != nil {
 		return err
 	}

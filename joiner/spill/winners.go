@@ -54,7 +54,7 @@ func (p *matchPass) winnersRound(ctx context.Context, training, staging portion,
 		return err
 	}
 	defer built.Release()
-	p.sliced.spilled.Add(store.Bytes())
+	p.spilled(store.Bytes())
 	return p.writeMatches(ctx, built, training, w)
 }
 

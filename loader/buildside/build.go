@@ -2,6 +2,7 @@ package buildside
 
 import (
 	"context"
+	"errors"
 
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/digest"
@@ -11,7 +12,9 @@ import (
 )
 
 // build makes the group's build side: in memory if it fits, else on local disk.
-func (g *group) build(ctx context.Context) (built, error) {
+// Where the disk is full, what lies there and nobody uses gives way, but not to
+// what is built ahead.
+func (g *group) build(ctx context.Context, ahead bool) (built, error) {
 	limit, disk := g.pool.options.Budget.Limit(), g.pool.options.Disk != nil
 	if !disk || limit < 0 || len(g.source.Files) == 0 || !g.gaveWay && g.memory <= limit {
 		g.costs.addRead(g.of, g.source)
@@ -27,7 +30,7 @@ func (g *group) build(ctx context.Context) (built, error) {
 	}
 	g.costs.addRead(g.of, g.source)
 	made, err := g.onDisk(ctx)
-	if fault.KindOf(err) == fault.Exhausted && g.pool.sides.EvictDisk() {
+	if !ahead && errors.Is(err, spill.ErrDiskFull) && g.pool.shared.EvictDisk() {
 		g.costs.addRead(g.of, g.source)
 		return g.onDisk(ctx)
 	}
@@ -65,7 +68,7 @@ func (g *group) slice(ctx context.Context, rows joiner.Input, bytes int64) (buil
 	if err != nil {
 		return built{}, err
 	}
-	g.costs.addSpilled(s.Spilled())
+	g.costs.addSpilled(s.Bytes())
 	return sliced(s), nil
 }
 
@@ -75,7 +78,7 @@ func (r *Reference) buildPart(ctx context.Context, parts *spill.Parts) (built, e
 	g := r.group
 	_, b, _ := bucketOf(g.input, g.input.Plan.Splits[r.at.Split])
 	if r.part == nil {
-		r.part = g.pool.sides.Need(digest.Of(partOf{group: g.need.Key(), part: b.ID}))
+		r.part = g.pool.shared.Need(digest.Of(partOf{group: g.need.Key(), part: b.ID}))
 		r.part.Use()
 	}
 	return r.part.Get(ctx, func(ctx context.Context) (built, error) {

@@ -91,7 +91,8 @@ type group struct {
 	division   *division
 	need       *cache.Need[built]
 	references int
-	gaveWay    bool // the stream has built it in memory: if it is built again, it had to give way. Used under the need's turn
+	ahead      *ahead // what the stream builds ahead of it; nil if nothing
+	gaveWay    bool   // the stream has built it in memory: if it is built again, it had to give way. Used under the need's turn
 }
 
 // group returns the group that a range needs.
@@ -105,7 +106,7 @@ func (g *Groups) group(at plan.Range) *group {
 		Groups: g, of: number, source: in.Plan.Group(in.Table, number),
 		memory: in.Plan.Staging[in.Table].Group(number).Memory(), division: g.divisions[number],
 	}
-	one.need = g.pool.sides.Need(one.key())
+	one.need = g.pool.shared.Need(one.key())
 	g.open[number] = one
 	return one
 }

@@ -18,11 +18,11 @@ type Options struct {
 // is safe for concurrent use.
 type Pool struct {
 	options Options
-	sides   *cache.Shared[built]
+	shared  *cache.Shared[built]
 }
 
 // New makes a Pool, which lets its budget have what nobody uses.
-func New(o Options) *Pool { return &Pool{options: o, sides: cache.NewShared[built](o.Budget)} }
+func New(o Options) *Pool { return &Pool{options: o, shared: cache.NewShared[built](o.Budget)} }
 
 // spilling is the options for rows on local disk that are expected to take so
 // many bytes in memory.
@@ -49,5 +49,5 @@ type counted interface {
 func (b built) Size() cache.Size { return b.size }
 
 func inMemory(s *joiner.BuildSide) built { return built{s, cache.Size{Memory: max(1, s.Bytes())}} }
-func sliced(s *spill.Sliced) built       { return built{s, cache.Size{Disk: max(1, s.Spilled())}} }
+func sliced(s *spill.Sliced) built       { return built{s, cache.Size{Disk: max(1, s.Bytes())}} }
 func divided(p *spill.Parts) built       { return built{p, cache.Size{Disk: max(1, p.Bytes())}} }

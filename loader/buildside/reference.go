@@ -5,6 +5,7 @@ import (
 
 	"github.com/penstock/penstock/cache"
 	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/invariant"
 	"github.com/penstock/penstock/joiner"
 	"github.com/penstock/penstock/joiner/spill"
 	"github.com/penstock/penstock/loader/plan"
@@ -13,17 +14,16 @@ import (
 // Reference is a lane's hold on the file group that a range needs. It is used
 // by one goroutine.
 type Reference struct {
-	group   *group
-	at      plan.Range
-	ahead   *ahead             // its build side is being built ahead; nil if not
-	part    *cache.Need[built] // of the range's bucket, where the group was divided; nil if not
-	sliced  *spill.Sliced      // what the range is joined with, if that is sliced; the pool keeps it
-	spilled int64              // bytes that it had written when the reference got it
+	group *group
+	at    plan.Range
+	part  *cache.Need[built] // of the range's bucket, where the group was divided; nil if not
 }
 
-// ahead is a build side that is being built ahead.
+// ahead is what is being built ahead of a group.
 type ahead struct {
+	by     *Reference // whose range it is for
 	cancel context.CancelFunc
+	join   func() (over func()) // the stream waits for it: see budget.Ahead
 	done   chan struct{}
 }
 
@@ -43,10 +43,11 @@ func (r *Reference) Is(g *Groups, at plan.Range) bool { return r.group.Groups ==
 // Release ends the hold. A group without any stays known while a range to come
 // needs it, so that its build side may stay where memory is plentiful.
 func (r *Reference) Release() {
-	r.settle(true)
 	g := r.group
-	if r.sliced != nil {
-		g.costs.addSpilled(r.sliced.Spilled() - r.spilled)
+	if a := g.ahead; a != nil && a.by == r {
+		a.cancel()
+		<-a.done
+		g.ahead = nil
 	}
 	if r.part != nil {
 		r.part.Idle()
@@ -62,50 +63,51 @@ func (r *Reference) Release() {
 	}
 }
 
-// BuildAhead begins to build what the range is joined with.
+// BuildAhead begins to build what the range is joined with, of a group of which
+// nothing is being built ahead yet: see Ahead.
 func (r *Reference) BuildAhead(ctx context.Context) {
+	invariant.Check(r.group.ahead == nil, "%s is built ahead twice", r.group.input.Name)
+	ctx, join := budget.Ahead(ctx)
 	ctx, cancel := context.WithCancel(ctx)
-	a := &ahead{cancel: cancel, done: make(chan struct{})}
-	r.ahead = a
+	a := &ahead{by: r, cancel: cancel, join: join, done: make(chan struct{})}
+	r.group.ahead = a
 	go func() {
 		defer close(a.done)
-		if made, err := r.probeable(budget.NoWait(ctx)); err == nil { // what fails here is tried again when a row asks
+		if made, err := r.probeable(ctx, true); err == nil { // what fails here is tried again when a row asks
 			made.Release()
 		}
 	}()
 }
 
-// Settle waits for what is being built ahead, and says whether something was.
+// Settle waits for what is being built ahead of the group, for whichever range,
+// and says whether something was.
 func (r *Reference) Settle() bool {
-	building := r.ahead != nil
-	r.settle(false)
-	return building
-}
-
-// settle waits for what is being built ahead, or ends that.
-func (r *Reference) settle(end bool) {
-	if r.ahead == nil {
-		return
+	a := r.group.ahead
+	if a == nil {
+		return false
 	}
-	if end {
-		r.ahead.cancel()
-	}
-	<-r.ahead.done
-	r.ahead.cancel()
-	r.ahead = nil
+	defer a.join()()
+	<-a.done
+	a.cancel()
+	r.group.ahead = nil
+	return true
 }
 
 // Probeable returns what the range is joined with, with a reference of the
 // caller's. What could not be built ahead is tried again: the memory that it
 // lacked may be free now. It is Exhausted where neither memory nor local disk
 // has room.
+//
+// What the stream itself builds ahead of the group is waited for first, so that
+// whoever waits in the pool waits for another stream.
 func (r *Reference) Probeable(ctx context.Context) (joiner.Probeable, error) {
-	r.settle(false)
-	return r.probeable(ctx)
+	r.Settle()
+	return r.probeable(ctx, false)
 }
 
-func (r *Reference) probeable(ctx context.Context) (joiner.Probeable, error) {
-	made, err := r.group.need.Get(ctx, r.group.build)
+// probeable is Probeable of what is built ahead, or of what a row asks for.
+func (r *Reference) probeable(ctx context.Context, ahead bool) (joiner.Probeable, error) {
+	made, err := r.group.need.Get(ctx, func(ctx context.Context) (built, error) { return r.group.build(ctx, ahead) })
 	if err != nil {
 		return nil, err
 	}
@@ -119,20 +121,17 @@ func (r *Reference) probeable(ctx context.Context) (joiner.Probeable, error) {
 	if s, ok := made.counted.(*spill.Sliced); ok {
 		return r.probeSliced(s), nil
 	}
-	side := made.counted.(*joiner.BuildSide)
+	whole := made.counted.(*joiner.BuildSide)
 	if len(r.group.source.Files) > 0 {
-		r.group.costs.addStrategy(side.Strategy())
+		r.group.costs.addStrategy(whole.Strategy())
 	}
-	return side, nil
+	return whole, nil
 }
 
 // probeSliced returns a sliced build side as the range's join asks it. It takes
 // the caller's reference.
 func (r *Reference) probeSliced(s *spill.Sliced) joiner.Probeable {
 	defer s.Release()
-	if r.sliced == nil {
-		r.sliced, r.spilled = s, s.Spilled()
-	}
 	r.group.costs.addStrategy("slices on disk")
-	return s.ProbedBy(r.group.input.Training(r.at))
+	return s.ProbedBy(r.group.input.Training(r.at), r.group.costs.addSpilled)
 }

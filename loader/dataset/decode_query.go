@@ -82,7 +82,7 @@ func (d *decoder) queryDataset(at place, out *Query) {
 	case kindObject:
 		inline := d.dataset(at)
 		out.Inline = &inline
-	default:
+	case kindNull, kindBool, kindWhole, kindNumber, kindTime, kindList:
 		d.fail(at.path, "must be a dataset's name or a dataset, not %s", at.kind)
 	}
 }

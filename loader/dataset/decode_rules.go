@@ -142,7 +142,7 @@ func (d *decoder) value(at place) any {
 		return at.text
 	case kindTime:
 		d.fail(at.path, "is a date of YAML; put it in quotes")
-	default:
+	case kindList, kindObject:
 		d.fail(at.path, "must be null, true or false, a number or text, not %s", at.kind)
 	}
 	return nil

@@ -108,7 +108,7 @@ func (r *yamlReader) merge(path string, from, n *node) {
 				r.lines[join(path, m.name)] = m.line
 			}
 		}
-	default:
+	case kindNull, kindBool, kindWhole, kindNumber, kindTime, kindText:
 		r.fail(join(path, "<<"), "must merge a mapping or a list of them, not %s", from.kind)
 	}
 }

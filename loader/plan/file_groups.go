@@ -102,7 +102,7 @@ func (p *Plan) assignGroups(m *resolve.Match, out *Staging) error {
 	return nil
 }
 
-// newClass collects the files of a set.
+// newFileGroup collects the files of a set.
 func newFileGroup(set []int32, files []catalog.File) FileGroup {
 	var g FileGroup
 	if len(set) > 0 {

@@ -13,10 +13,10 @@ func Buckets(ids []int32, keys arrow.Array, n int) error {
 	return err
 }
 
-// BucketPair is a column of the join key that a training spec and a staging
+// bucketPair is a column of the join key that a training spec and a staging
 // spec both bucket. A training bucket b can hold keys of a staging bucket c
 // exactly when b and c agree modulo Modulus.
-type BucketPair struct {
+type bucketPair struct {
 	Key          Key
 	TrainingOf   int // buckets of the training spec
 	StagingOf    int // of the staging spec
@@ -26,8 +26,8 @@ type BucketPair struct {
 
 // bucketPairs lists the bucket fields that two specs have on the same key
 // columns.
-func bucketPairs(keys []Key, training, staging catalog.Spec) []BucketPair {
-	var pairs []BucketPair
+func bucketPairs(keys []Key, training, staging catalog.Spec) []bucketPair {
+	var pairs []bucketPair
 	for _, k := range keys {
 		for i, t := range training {
 			if t.Source != k.Training.ID || t.Transform.Kind != catalog.Bucket {
@@ -37,7 +37,7 @@ func bucketPairs(keys []Key, training, staging catalog.Spec) []BucketPair {
 				if s.Source != k.Staging.ID || s.Transform.Kind != catalog.Bucket {
 					continue
 				}
-				pairs = append(pairs, BucketPair{
+				pairs = append(pairs, bucketPair{
 					Key: k, TrainingOf: t.Transform.N, StagingOf: s.Transform.N,
 					Modulus:  bucket.Overlap(t.Transform.N, s.Transform.N),
 					training: i, at: j,

@@ -37,7 +37,7 @@ func (s tables) match(t *testing.T) (*resolve.Match, error) {
 }
 
 // names returns the staging files that each training file is matched with; nil
-// is NoClass.
+// is NoGroup.
 func (s tables) names(t *testing.T) [][]string {
 	t.Helper()
 	m, err := s.match(t)

@@ -10,7 +10,7 @@ import (
 // another.
 type Pairing struct {
 	Training, Staging int          // the specs' ids
-	Buckets           []BucketPair // key columns that both bucket
+	Buckets           []bucketPair // key columns that both bucket
 	Partitions        bool         // partition values of key columns narrow the match
 	Statistics        bool         // value ranges of key columns do, as no bucket does
 

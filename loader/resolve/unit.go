@@ -90,9 +90,9 @@ func (u unit) start(ordinal int64) time.Time {
 		return time.Unix(ordinal*secondsPerHour, 0).UTC()
 	case nanoUnit:
 		return time.Unix(0, ordinal).UTC()
-	default:
-		return time.UnixMicro(ordinal).UTC()
+	case noUnit, microUnit, wholeUnit, textUnit:
 	}
+	return time.UnixMicro(ordinal).UTC()
 }
 
 // at is the ordinal of the partition that holds a time.
@@ -108,9 +108,9 @@ func (u unit) at(t time.Time) int64 {
 		return floorDiv(t.Unix(), secondsPerHour)
 	case nanoUnit:
 		return t.UnixNano()
-	default:
-		return t.UnixMicro()
+	case noUnit, microUnit, wholeUnit, textUnit:
 	}
+	return t.UnixMicro()
 }
 
 // length is the length of the unit, where all are of one; else 0.
@@ -124,7 +124,7 @@ func (u unit) length() time.Duration {
 		return time.Microsecond
 	case nanoUnit:
 		return time.Nanosecond
-	default:
-		return 0
+	case noUnit, yearUnit, monthUnit, wholeUnit, textUnit:
 	}
+	return 0
 }

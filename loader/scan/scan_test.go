@@ -149,17 +149,17 @@ func TestAnyCut(t *testing.T) {
 		uncut := r.read(r.scanner(scan.Options{}), whole, columns)
 		require.NoError(t, uncut.err)
 		var lines, files []string
-		pieces := plan.Source{Table: whole.Table, Planned: whole.Planned, Filter: whole.Filter, Checked: whole.Checked}
+		cut := plan.Source{Table: whole.Table, Planned: whole.Planned, Filter: whole.Filter, Checked: whole.Checked}
 		flush := func() {
-			got := r.read(r.scanner(scan.Options{BatchRows: 1 + random.IntN(30), Ahead: int64(random.IntN(5000)) - 1}), pieces, columns)
+			got := r.read(r.scanner(scan.Options{BatchRows: 1 + random.IntN(30), Ahead: int64(random.IntN(5000)) - 1}), cut, columns)
 			require.NoError(t, got.err)
 			lines, files = append(lines, got.lines...), append(files, got.files...)
-			pieces.Files = nil
+			cut.Files = nil
 		}
 		for _, f := range whole.Files {
 			for from := int64(0); from < f.File.Rows; {
 				to := min(f.File.Rows, from+1+random.Int64N(30))
-				pieces.Files = append(pieces.Files, plan.FileRange{File: f.File, From: from, To: to})
+				cut.Files = append(cut.Files, plan.FileRange{File: f.File, From: from, To: to})
 				from = to
 				if random.IntN(3) == 0 {
 					flush()

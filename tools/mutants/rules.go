@@ -14,7 +14,7 @@ func ruleMutants() []mutant {
 		{"plan-takes-unknown-strategies", "loader/loader.go", "i)); err != nil {\n			return nil, fault.Op(err, \"plan", "i)); err != nil && i < 0 {\n			return nil, fault.Op(err, \"plan", []string{"./loader"}},
 		{"report-forgets-the-sample", "loader/report.go", "		Sample: json.RawMessage(s.plan.SampleText), Staging:", "		Sample: json.RawMessage(\"\"), Staging:", flight},
 		{"plan-forgets-the-sample", "flight/info.go", "json.RawMessage(p.SampleText)", "json.RawMessage(\"\")", flight},
-		{"observer-misses-what-was-met", "flight/get.go", "	o.staging = source.Report().Staging\n", "", flight},
+		{"observer-misses-the-staging-counts", "flight/get.go", "	o.staging = source.Report().Staging\n", "", flight},
 		{"sample-digest-depends-on-blanks", "loader/dataset/sample.go", "	plain.Where = plain.Where.canonical()\n", "", dataset},
 		{"verify-null-keys-match", "loader/verify/pass.go", "	if p.keys.null(row) {\n", "	if p.keys.null(row) && p.number > 0 {\n", verified},
 		{"verify-forgets-the-tolerance", "loader/verify/pass.go", "entries[later-1].time < oldest", "entries[later-1].time < math.MinInt64", verified},

@@ -2,41 +2,41 @@ package main
 
 // wireMutants break the form of a stream's batches.
 func wireMutants() []mutant {
-	level := []string{"./loader/lane"}
+	lane := []string{"./loader/lane"}
 	return []mutant{
 		{
 			"rows-of-two-dictionaries-are-one", "loader/lane/indexed.go",
-			"	number := uint64(d.numberOf(dictionary)) << 32\n", "	number := uint64(min(1, d.numberOf(dictionary))) << 32\n", level,
+			"	number := uint64(d.numberOf(dictionary)) << 32\n", "	number := uint64(min(1, d.numberOf(dictionary))) << 32\n", lane,
 		},
 		{
 			"last-batch-is-remembered", "loader/lane/indexed.go",
-			"		clear(d.table)\n", "		_ = d.table\n", level,
+			"		clear(d.table)\n", "		_ = d.table\n", lane,
 		},
 		{
 			"each-row-is-sent-anew", "loader/lane/indexed.go",
-			"		case row:\n			return e.slot\n", "		case row + 1:\n			return e.slot\n", level,
+			"		case row:\n			return e.slot\n", "		case row + 1:\n			return e.slot\n", lane,
 		},
 		{
 			"runs-share-their-slots", "loader/lane/indexed.go",
-			"		slots = slots[one.rows:]\n", "		slots = slots[:min(len(slots), one.rows+len(slots))]\n", level,
+			"		slots = slots[one.rows:]\n", "		slots = slots[:min(len(slots), one.rows+len(slots))]\n", lane,
 		},
 		{
 			"indexed-fields-in-the-tables-order", "loader/lane/indexed.go",
-			"s.Values.(*array.Struct).Field(of.Fields[k])", "s.Values.(*array.Struct).Field(k)", level,
+			"s.Values.(*array.Struct).Field(of.Fields[k])", "s.Values.(*array.Struct).Field(k)", lane,
 		},
 		{
-			"levels-run-together", "loader/ranges.go",
+			"indexed-columns-run-together", "loader/ranges.go",
 			"		case last >= 0 && tables[last].Index == c.Index:\n", "		case last >= 0:\n",
 			[]string{"./loader"},
 		},
 		{
-			"level-has-the-name-of-a-column", "loader/resolve/output.go",
+			"indexed-column-has-the-name-of-a-column", "loader/resolve/output.go",
 			"func(f arrow.Field) bool { return f.Name == name }", "func(f arrow.Field) bool { return f.Name == \"\" }",
 			[]string{"./loader"},
 		},
 		{
 			"ticket-forgets-the-form", "loader/dataset/canonical.go",
-			"		Wire: unless(q.Wire, defaults.Wire),\n", "",
+			"		Wire: unless(q.Wire, defaults.Wire), BatchRows", "		BatchRows",
 			[]string{"./loader/dataset", "./flight"},
 		},
 	}

@@ -293,12 +293,12 @@ func (h *history) append(i int, rows arrow.RecordBatch) error {
 func (h *history) gather(parts []arrow.RecordBatch) error {
 	columns := make([]arrow.Array, len(h.fields))
 	for k := range h.fields {
-		var pieces []arrow.Array
+		var column []arrow.Array
 		for _, part := range parts {
-			pieces = append(pieces, part.Column(k))
+			column = append(column, part.Column(k))
 		}
 		var err error
-		if columns[k], err = array.Concatenate(pieces, memory.DefaultAllocator); err != nil {
+		if columns[k], err = array.Concatenate(column, memory.DefaultAllocator); err != nil {
 			return err
 		}
 		defer columns[k].Release()

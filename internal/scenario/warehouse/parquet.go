@@ -48,7 +48,7 @@ func newStyle(r *rand.Rand) style {
 	return s
 }
 
-// stored makes the columns that a file has of the rows as they are read. What
+// storedRows makes the columns that a file has of the rows as they are read. What
 // was dropped since comes from rows as they were, or is made up.
 func storedRows(all []physical, rows, before arrow.RecordBatch) (arrow.RecordBatch, error) {
 	fields, values := make([]arrow.Field, len(all)), make([]arrow.Array, len(all))

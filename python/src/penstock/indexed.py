@@ -52,9 +52,9 @@ def _is_level(field: pa.Field) -> bool:
     )
 
 
-def _rows(name: str, level: pa.DictionaryArray) -> list[pa.Array]:
-    """The columns of a level, with a row for each of its indices."""
-    indices, rows = level.indices, level.dictionary
+def _rows(name: str, column: pa.DictionaryArray) -> list[pa.Array]:
+    """The fields of an indexed column, with a row for each of its indices."""
+    indices, rows = column.indices, column.dictionary
     ends = pc.min_max(indices)
     if indices.null_count or (
         len(indices) and not 0 <= ends["min"].as_py() <= ends["max"].as_py() < len(rows)

@@ -48,7 +48,7 @@ func (x written) in(t *testing.T, w *scenario.World) {
 }
 
 // TestMinMatch has 12,000 training rows in 4 buckets, of which nine in ten
-// match: it is known after the fourth split, when 10,000 rows have been judged.
+// match: it is known after the fourth range, when 10,000 rows have been judged.
 //
 // spec: join-64
 func TestMinMatch(t *testing.T) {
@@ -82,7 +82,7 @@ func TestMinMatch(t *testing.T) {
 			require.Equal(t, fault.Invalid, fault.KindOf(err))
 			require.ErrorContains(t, err, fmt.Sprintf("10800 of 12000 training rows match f: 0.9000, where min_match asks for %g", share))
 			require.Contains(t, fault.As(err).Remedy, "min_match of f")
-			require.Less(t, given, int64(rows), "the rows of the last split are not all given")
+			require.Less(t, given, int64(rows), "the rows of the last range are not all given")
 			require.Greater(t, given, int64(rows/2), "and it is not judged before")
 		}
 	}

@@ -33,12 +33,12 @@ func timesRead(w *scenario.World) map[string]int {
 	return times
 }
 
-// TestSidesStay: a staging file is opened once by a stream, whatever its order
+// TestBuildSidesStay: a staging file is opened once by a stream, whatever its order
 // and number of lanes, while memory is plentiful; and it changes nothing where
 // memory is not.
 //
 // spec: join-63, resolve-2
-func TestSidesStay(t *testing.T) {
+func TestBuildSidesStay(t *testing.T) {
 	t.Parallel()
 	c := world(t)
 	for _, order := range []dataset.Order{dataset.Stored, dataset.Shuffled} {
@@ -81,7 +81,7 @@ func TestSidesStay(t *testing.T) {
 	}
 }
 
-// built is a staging side's rows that say when they were all taken.
+// built is staging rows that say when they were all taken.
 type built struct {
 	loader.Rows
 	once *sync.Once
@@ -93,17 +93,17 @@ func (b built) Release() {
 	b.once.Do(func() { close(b.done) })
 }
 
-// TestNeededSidesComeBeforeThoseAhead: what was built ahead gives way to what a
+// TestNeededBuildSidesComeBeforeThoseAhead: what was built ahead gives way to what a
 // row asks for, where there is no local disk. Of two lanes the first builds the
-// 40 rows of its next piece ahead; then the second needs 4,000, beside which
+// 40 rows of its next range ahead; then the second needs 4,000, beside which
 // there is no room for them.
 //
 // spec: join-63
-func TestNeededSidesComeBeforeThoseAhead(t *testing.T) {
+func TestNeededBuildSidesComeBeforeThoseAhead(t *testing.T) {
 	t.Parallel()
 	w := scenario.NewWorld()
 	t.Cleanup(w.Release)
-	rows := []int{3, 40, 4000, 3} // by bucket; the first two are pieces of lane 0
+	rows := []int{3, 40, 4000, 3} // by bucket; the first two are ranges of lane 0
 	var training, staging []string
 	for id, found := int64(0), make([]int, 4); !slices.Equal(found, rows); id++ {
 		b := bucket.Of(bucket.HashInt64(id), 4)
@@ -152,10 +152,10 @@ func TestNeededSidesComeBeforeThoseAhead(t *testing.T) {
 	require.Equal(t, 6, opened, "what gave way is read again, and so is what had no room at first")
 }
 
-// TestIdleSidesGiveWay: a budget in which only the open classes fit is enough.
+// TestIdleBuildSidesGiveWay: a budget in which only the open file groups fit is enough.
 //
 // spec: join-63
-func TestIdleSidesGiveWay(t *testing.T) {
+func TestIdleBuildSidesGiveWay(t *testing.T) {
 	t.Parallel()
 	c := world(t)
 	read := func(limit int64) (int, error) {
@@ -177,14 +177,14 @@ func TestIdleSidesGiveWay(t *testing.T) {
 		}
 		again = again || most > 1
 	}
-	require.True(t, again, "with little memory sides are read again")
+	require.True(t, again, "with little memory build sides are read again")
 }
 
-// TestStreamsShareSides reads two streams step by step: each staging file is
+// TestStreamsShareBuildSides reads two streams step by step: each staging file is
 // opened once for both.
 //
 // spec: join-62
-func TestStreamsShareSides(t *testing.T) {
+func TestStreamsShareBuildSides(t *testing.T) {
 	t.Parallel()
 	c := world(t)
 	b := budget.New(1 << 30)
@@ -215,11 +215,11 @@ func TestStreamsShareSides(t *testing.T) {
 	require.Zero(t, b.Used())
 }
 
-// TestStreamsShareSidesAtOnce lets many streams ask for the same sides from
+// TestStreamsShareBuildSidesAtOnce lets many streams ask for the same build sides from
 // many goroutines, some of which go away early.
 //
 // spec: join-62
-func TestStreamsShareSidesAtOnce(t *testing.T) {
+func TestStreamsShareBuildSidesAtOnce(t *testing.T) {
 	t.Parallel()
 	c := world(t)
 	b := budget.New(1 << 30)
@@ -259,7 +259,7 @@ func TestStreamsShareSidesAtOnce(t *testing.T) {
 }
 
 // TestStreamsOfOtherRulesShareNothing reads streams side by side that differ in
-// what their sides hold: each gets its own.
+// what their build sides hold: each gets its own.
 //
 // spec: join-62
 func TestStreamsOfOtherRulesShareNothing(t *testing.T) {
@@ -358,7 +358,7 @@ func TestStreamsOfOtherFiltersShareNothing(t *testing.T) {
 }
 
 // shareNothing reads the second of two datasets while a stream of the first
-// holds its sides. The rows must be those that it gives alone, and other than
+// holds its build sides. The rows must be those that it gives alone, and other than
 // the first's.
 func shareNothing(t *testing.T, w *scenario.World, datasets []dataset.Dataset) {
 	t.Helper()
@@ -366,7 +366,7 @@ func shareNothing(t *testing.T, w *scenario.World, datasets []dataset.Dataset) {
 	together := loader.New(options)
 	held := open(t, together, dataset.Query{Dataset: datasets[0].Name, Lanes: 1, BatchRows: 1, Shard: dataset.Shard{Of: 1}})
 	defer held.Release()
-	require.True(t, held.Next(), "its sides stay while it is open")
+	require.True(t, held.Next(), "its build sides stay while it is open")
 	read := func(l *loader.Loader, d dataset.Dataset) []string {
 		q := one(1, 8)
 		q.Dataset = d.Name

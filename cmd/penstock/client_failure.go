@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/penstock/penstock/flight"
+	"github.com/penstock/penstock/internal/fault"
+)
+
+// fault makes one of our failures of a gRPC error and the trailer beside it.
+func (c *client) fault(ctx context.Context, err error, trailer metadata.MD) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if text := trailer.Get(flight.TrailerKey); len(text) > 0 {
+		return parseDetails([]byte(text[0]))
+	}
+	s := status.Convert(err)
+	e := fault.New(kindOf(s.Code()), "%s", s.Message())
+	if e.Kind == fault.Unavailable {
+		e.Op = "ask " + c.name
+		return e.WithRemedy("see that a server runs there: penstock serve")
+	}
+	return e
+}
+
+// unnamed takes the name of an action from the beginning of a failure.
+func unnamed(err error, action string) error {
+	if e := (*fault.Error)(nil); errors.As(err, &e) {
+		e.Op = strings.TrimPrefix(strings.TrimPrefix(e.Op, action), ": ")
+		e.Message = strings.TrimPrefix(e.Message, action+": ")
+	}
+	return err
+}
+
+// parseDetails reads the JSON that a server sends with a failure.
+func parseDetails(text []byte) *fault.Error {
+	var d struct {
+		Kind         string        `json:"kind"`
+		Message      string        `json:"message"`
+		Remedy       string        `json:"remedy"`
+		Faults       []fault.Field `json:"faults"`
+		Table        string        `json:"table"`
+		File         string        `json:"file"`
+		RowGroup     *int          `json:"row_group"`
+		RetryAfterMS int64         `json:"retry_after_ms"`
+		Differs      []string      `json:"differs"`
+	}
+	if err := json.Unmarshal(text, &d); err != nil {
+		return fault.New(fault.Internal, "read the details of a failure: %w", err)
+	}
+	e := &fault.Error{
+		Message: d.Message, Remedy: d.Remedy, Faults: d.Faults, Table: d.Table, File: d.File, RowGroup: d.RowGroup,
+		RetryAfter: time.Duration(d.RetryAfterMS) * time.Millisecond, Differs: d.Differs,
+	}
+	if many := fault.Fields(d.Faults); many != nil {
+		// On the wire the operation is a part of the message.
+		if op, cut := strings.CutSuffix(d.Message, ": "+many.Error()); cut {
+			e.Op, e.Message = op, many.Error()
+		}
+	}
+	for kind := fault.Internal; kind <= fault.Unavailable; kind++ {
+		if kind.String() == d.Kind {
+			e.Kind = kind
+		}
+	}
+	return e
+}
+
+// kindOf is the way back from a gRPC code, for failures without details.
+func kindOf(code codes.Code) fault.Kind {
+	switch code {
+	case codes.InvalidArgument, codes.OutOfRange, codes.Unimplemented:
+		return fault.Invalid
+	case codes.NotFound:
+		return fault.NotFound
+	case codes.Unauthenticated:
+		return fault.Unauthenticated
+	case codes.PermissionDenied:
+		return fault.Forbidden
+	case codes.FailedPrecondition:
+		return fault.Expired
+	case codes.Aborted:
+		return fault.Conflict
+	case codes.ResourceExhausted:
+		return fault.Exhausted
+	case codes.DataLoss:
+		return fault.Corrupt
+	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled:
+		return fault.Unavailable
+	default:
+		return fault.Internal
+	}
+}

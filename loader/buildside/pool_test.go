@@ -1,0 +1,264 @@
+package buildside
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/spool"
+	"github.com/penstock/penstock/joiner"
+	"github.com/penstock/penstock/joiner/joinertest"
+	"github.com/penstock/penstock/joiner/spill"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/plan"
+	"github.com/penstock/penstock/loader/resolve"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// planOf is a plan of ranges that each need a file group of their own, of one
+// staging table and so many bytes of files each. The training table has no
+// buckets.
+func planOf(bytes ...int64) *plan.Plan {
+	p := &plan.Plan{Staging: []plan.Staging{{}}, Planned: plan.Columns{Staging: [][]int{nil}}}
+	p.Relation = &resolve.Relation{Training: &catalog.Table{}, Staging: []resolve.Staging{{Pinned: &catalog.Table{}}}}
+	for i, n := range bytes {
+		file := catalog.File{Location: fmt.Sprintf("file:///%d", i), Bytes: n, Rows: 3}
+		p.Staging[0].Groups = append(p.Staging[0].Groups, plan.FileGroup{Files: []catalog.File{file}, Bytes: n, Rows: 3})
+		p.Splits = append(p.Splits, plan.Split{Groups: []int{i}, Files: []plan.FileRange{{}}})
+	}
+	return p
+}
+
+// groupsOf returns the groups of a stream. Each reading of one begins with
+// before, which may fail it; nil is none.
+func groupsOf(t *testing.T, pool *Pool, p *plan.Plan, before func(ctx context.Context) error) *Groups {
+	t.Helper()
+	rows := joinertest.Table{Name: "s", Fields: joinertest.Columns(t, "k long"), Rows: joinertest.Parse("1, 2, 3")}
+	return pool.Groups(Input{
+		Name: "s", Plan: p, Spec: joiner.BuildSpec{Name: "s"},
+		Staging: func(plan.Source) joiner.Input {
+			in := rows.Input(t, memory.NewGoAllocator(), []int{0}, []int{0})
+			open := in.Open
+			in.Open = func(ctx context.Context) (array.RecordReader, error) {
+				if before != nil {
+					if err := before(ctx); err != nil {
+						return nil, err
+					}
+				}
+				return open(ctx)
+			}
+			return in
+		},
+		Training: func(plan.Range) joiner.Input { return joiner.Input{} },
+	})
+}
+
+// TestWaitingForWhatIsBuiltAheadCounts: the younger of two streams builds a group
+// and lacks memory that the older one holds. The older one builds the group ahead,
+// that is, waits for the younger one to build it, and comes to its range: now both
+// stand still. Were that not known, the younger one would try until the budget's
+// patience ends.
+func TestWaitingForWhatIsBuiltAheadCounts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := budget.New(1 << 20)
+		pool, p, started := New(Options{Options: joiner.Options{Budget: b}}), planOf(10), time.Now()
+		older, leaveOlder := b.Enter(t.Context())
+		younger, leaveYounger := b.Enter(t.Context())
+		held, err := b.Reserve("of the older stream", 600<<10)
+		require.NoError(t, err)
+		var group sync.WaitGroup
+		begin := make(chan struct{})
+		group.Go(func() {
+			defer leaveYounger()
+			groups := groupsOf(t, pool, p, func(ctx context.Context) error {
+				<-begin
+				return b.Await(ctx, "the rows", 500<<10)
+			})
+			defer groups.Close()
+			r := groups.Reference(plan.Range{})
+			defer r.Release()
+			_, err := r.Probeable(younger)
+			if fault.KindOf(err) != fault.Exhausted || time.Since(started) > 0 {
+				t.Errorf("the younger stream got %v after %s", err, time.Since(started))
+			}
+		})
+		synctest.Wait()
+		group.Go(func() {
+			defer leaveOlder()
+			groups := groupsOf(t, pool, p, nil)
+			defer groups.Close()
+			r := groups.Reference(plan.Range{})
+			defer r.Release()
+			r.BuildAhead(older)
+			synctest.Wait()
+			close(begin)
+			synctest.Wait()
+			made, err := r.Probeable(older)
+			if err != nil {
+				t.Errorf("the older stream got %v", err)
+				return
+			}
+			made.Release()
+		})
+		group.Wait()
+		held.Release()
+		require.Zero(t, b.Used())
+	})
+}
+
+// TestAStreamThatBuildsAheadIsNotBlocked: a stream builds a group ahead itself,
+// and a lane of it comes to a range of the group, be it another lane than the one
+// it is built for. The stream goes on by itself, so another one keeps waiting for
+// the memory that it holds.
+func TestAStreamThatBuildsAheadIsNotBlocked(t *testing.T) {
+	t.Parallel()
+	for name, other := range map[string]bool{"the lane that it is built for": false, "another lane": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b := budget.New(1 << 20)
+				one, leaveOne := b.Enter(t.Context())
+				waits, leave := b.Enter(t.Context())
+				defer leave()
+				held, err := b.Reserve("of the one", 600<<10)
+				require.NoError(t, err)
+				begin := make(chan struct{})
+				groups := groupsOf(t, New(Options{Options: joiner.Options{Budget: b}}), planOf(10), func(context.Context) error {
+					<-begin
+					return nil
+				})
+				ahead := groups.Reference(plan.Range{})
+				asks := ahead
+				if other {
+					asks = groups.Reference(plan.Range{})
+				}
+				ahead.BuildAhead(one)
+				asked, waited := make(chan error, 1), make(chan error, 1)
+				go func() {
+					made, err := asks.Probeable(one)
+					if err == nil {
+						made.Release()
+					}
+					asked <- err
+				}()
+				go func() { waited <- b.Await(waits, "of the other", 500<<10) }()
+				synctest.Wait()
+				if len(waited) > 0 {
+					t.Error("the other stream does not wait")
+				}
+				close(begin)
+				require.NoError(t, <-asked)
+				if other {
+					asks.Release()
+				}
+				ahead.Release()
+				groups.Close()
+				held.Release()
+				leaveOne()
+				require.NoError(t, <-waited)
+				require.Zero(t, b.Used())
+			})
+		})
+	}
+}
+
+// TestOnlyAFullDiskTakesWhatLiesThere: a build side on local disk that nobody uses
+// at the moment gives way where the disk has no room for what a row asks for. It
+// stays where it is memory that lacks, or room for what is built ahead.
+//
+// spec: join-67, join-90
+func TestOnlyAFullDiskTakesWhatLiesThere(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ diskFull, ahead, goes bool }{
+		"memory is full":        {},
+		"disk is full":          {diskFull: true, goes: true},
+		"disk is full, ahead":   {diskFull: true, ahead: true},
+		"memory is full, ahead": {ahead: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			place, err := spool.Open(spool.Options{Place: t.TempDir()})
+			require.NoError(t, err)
+			full := &atomic.Bool{}
+			b := budget.New(1 << 20)
+			pool := New(Options{Options: joiner.Options{Budget: b}, Disk: func(what string) (spill.Store, error) {
+				f, err := place.Create(what)
+				return limited{f, full}, err
+			}})
+			larger := int64(1 << 20) // than the budget, as rows in memory
+			first := groupsOf(t, pool, planOf(larger), nil)
+			first.Coming(plan.Range{})
+			r := first.Reference(plan.Range{})
+			probe(t, r)
+			r.Release() // and nobody uses it
+
+			p := planOf(larger, larger)
+			var once sync.Once
+			second := groupsOf(t, pool, p, func(context.Context) error {
+				if !c.diskFull {
+					return fault.New(fault.Exhausted, "no memory for the rows")
+				}
+				once.Do(func() { full.Store(true) })
+				return nil
+			})
+			r = second.Reference(plan.Range{Split: 1})
+			if c.ahead {
+				r.BuildAhead(t.Context())
+				require.True(t, r.Settle())
+			} else if c.goes {
+				probe(t, r)
+			} else {
+				_, err := r.Probeable(t.Context())
+				require.Equal(t, fault.Exhausted, fault.KindOf(err))
+			}
+			require.Equal(t, !c.goes, pool.shared.EvictDisk(), "whether it still lay there")
+			r.Release()
+			second.Close()
+			first.Begun(plan.Range{})
+			first.Close()
+			require.Zero(t, place.Stats().Files)
+			require.Zero(t, b.Used())
+		})
+	}
+}
+
+// limited is a store that has no room while full, which ends when a store is given
+// back.
+type limited struct {
+	*spool.File
+	full *atomic.Bool
+}
+
+func (l limited) Append(b arrow.RecordBatch) (int, error) {
+	if l.full.Load() {
+		return 0, fault.New(fault.Exhausted, "the disk is full")
+	}
+	return l.File.Append(b)
+}
+
+func (l limited) Release() {
+	l.full.Store(false)
+	l.File.Release()
+}
+
+// probe asks for what a range is joined with, and gives it back.
+func probe(t *testing.T, r *Reference) {
+	t.Helper()
+	made, err := r.Probeable(t.Context())
+	require.NoError(t, err)
+	made.Release()
+}
