@@ -10,7 +10,9 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// Local reads files of this machine. The zero value is ready.
+// Local reads files of this machine. The zero value is ready. It waits for the
+// kernel however long that takes, save for contexts that have ended already: a
+// Bounded over it does not.
 type Local struct{ system system }
 
 // system is what a Local asks of the operating system; the zero value asks it.
