@@ -42,10 +42,11 @@ const defaultCatalog = "default"
 type Server struct {
 	Listen         string
 	Insecure       bool
-	Memory         int64  // bytes
-	Spool          string // path; "": the system's folder for temporary files
-	SpoolLimit     int64  // bytes; 0: no limit
-	MaxStreams     int    // 0: no limit
+	Memory         int64         // bytes
+	Spool          string        // path; "": the system's folder for temporary files
+	SpoolLimit     int64         // bytes; 0: no limit
+	StorageTimeout time.Duration // 0: no limit
+	MaxStreams     int           // 0: no limit
 	Drain          time.Duration
 	TicketKeys     string // path; "": a random key
 	TicketLifetime time.Duration
