@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"path"
-	"runtime/debug"
 	"strings"
 
 	"google.golang.org/grpc"
@@ -72,26 +71,19 @@ func (s *Server) watch(ctx context.Context, method string, call func() error) en
 	if err != nil {
 		attributes = append(attributes, slog.Any("error", err))
 	}
-	if c := (crash{}); errors.As(err, &c) {
-		attributes = append(attributes, slog.String("stack", string(c.stack)))
+	if c := (fault.Crash{}); errors.As(err, &c) {
+		attributes = append(attributes, slog.String("stack", string(c.Stack)))
 	}
 	s.options.Logger.LogAttrs(ctx, level, "call", attributes...)
 	return end
 }
-
-// crash is a panic, with the stack for the log. Clients do not see the stack.
-type crash struct{ stack []byte }
-
-func (c crash) Error() string { return "a panic" }
 
 // guarded runs a call and returns its panic as an error, so that one broken
 // call does not end the others.
 func guarded(method string, call func() error) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
-			e := fault.New(fault.Internal, "%s broke down: %v", method, value)
-			e.Err = crash{debug.Stack()}
-			err = e.WithRemedy("this is a bug in the server; its log has the details")
+			err = fault.Crashed(method, value)
 		}
 	}()
 	return call()

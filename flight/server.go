@@ -2,6 +2,7 @@ package flight
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net"
 	"sync"
@@ -46,6 +47,7 @@ const (
 	maxReceived = 16 << 20        // bytes of a message from a client: queries and cursors
 	writeBuffer = 256 << 10       // bytes per connection; saves a tenth to a fifth of the CPU time of sending
 	lastWords   = time.Second     // between ending the streams and closing the connections
+	lastCalls   = 3 * time.Second // between closing the connections and going without the calls that still run
 	pingAfter   = time.Minute     // of silence, to find out about hosts that are gone
 	pingAnswer  = time.Minute     // a trainer that is stopped for a while must not count as gone
 	pingFrom    = 5 * time.Second // how often clients may ping
@@ -85,6 +87,9 @@ type Server struct {
 	drain    context.CancelFunc
 	ended    context.Context //nolint:containedctx // ends all streams when Shutdown may wait no longer
 	end      context.CancelCauseFunc
+	left     context.Context //nolint:containedctx // ends when Shutdown goes without calls that do not end
+	leave    context.CancelFunc
+	patience time.Duration // lastCalls
 
 	transit     *transit
 	connections *connections
@@ -123,6 +128,8 @@ func New(options Options) *Server {
 	s.connections = &connections{ended: s.transit.connectionEnded, open: map[net.Addr]net.Conn{}}
 	s.draining, s.drain = context.WithCancel(context.Background())
 	s.ended, s.end = context.WithCancelCause(context.Background())
+	s.left, s.leave = context.WithCancel(context.Background())
+	s.patience = lastCalls
 	s.grpc = grpc.NewServer(
 		grpc.ForceServerCodecV2(newCodec()),
 		grpc.WriteBufferSize(writeBuffer),
@@ -144,19 +151,38 @@ func New(options Options) *Server {
 // failure to accept. After a Shutdown it returns nil.
 func (s *Server) Serve(on net.Listener) error {
 	watching, stop := context.WithCancel(context.Background())
-	var group sync.WaitGroup
-	group.Go(func() { s.watchSeats(watching) })
-	defer group.Wait()
-	defer stop()
-	if err := s.grpc.Serve(listener{on, s.connections}); err != nil && s.draining.Err() == nil {
-		return fault.New(fault.Unavailable, "serve on %s: %w", on.Addr(), err)
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		s.watchSeats(watching)
+	}()
+	defer func() {
+		stop()
+		select {
+		case <-watched:
+		case <-s.left.Done():
+		}
+	}()
+	served := make(chan error, 1)
+	go func() { served <- s.grpc.Serve(listener{on, s.connections}) }()
+	select {
+	case err := <-served:
+		if err != nil && s.draining.Err() == nil {
+			return fault.New(fault.Unavailable, "serve on %s: %w", on.Addr(), err)
+		}
+	case <-s.left.Done(): // gRPC waits for calls that Shutdown did not wait for
 	}
 	return nil
 }
 
+// ErrCallsLeft is inside what Shutdown returns when calls run on.
+var ErrCallsLeft = errors.New("calls that do not end were left behind")
+
 // Shutdown stops accepting connections and calls, lets the calls that run
 // finish, and returns when all is quiet. When ctx ends first, the remaining
-// streams end as unavailable, and Shutdown says how many those were.
+// streams end as unavailable, and Shutdown says how many those were. It returns
+// within 5 seconds after ctx has ended: calls that have not ended by then run
+// on, and the error is ErrCallsLeft.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.health.Shutdown()
 	s.drain()
@@ -170,25 +196,34 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 	}
-	s.mu.Lock()
-	left := s.streams
-	s.mu.Unlock()
+	left := s.Streams()
 	s.end(endedByUs{fault.New(fault.Unavailable, "the server is shutting down").
 		WithRemedy("go on with the cursor of the last batch, here after the restart or on another server")})
 	// A stream whose client does not read cannot send its status; it ends with
 	// its connection.
-	timer := time.NewTimer(lastWords)
-	defer timer.Stop()
-	select {
-	case <-quiet:
-	case <-timer.C:
-		s.grpc.Stop()
-		<-quiet
+	if !within(quiet, lastWords) {
+		go s.grpc.Stop()
+		if !within(quiet, s.patience) {
+			s.leave()
+			return fault.New(fault.Unavailable, "%d streams were ended before they were done, and %w", left, ErrCallsLeft)
+		}
 	}
 	if left == 0 {
 		return nil
 	}
 	return fault.New(fault.Unavailable, "%d streams were ended before they were done", left)
+}
+
+// within waits for a channel to be closed, at most so long, and says whether it was.
+func within(closed <-chan struct{}, limit time.Duration) bool {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-closed:
+		return true
+	case <-timer.C:
+		return false
+	}
 }
 
 // Streams returns how many streams of batches are open now.

@@ -23,6 +23,8 @@ import (
 	"github.com/penstock/penstock/joiner"
 	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader"
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/plan"
 )
 
 // endless gives batches for as long as it is asked, with a reservation that
@@ -227,6 +229,47 @@ func TestShutdownEndsStreams(t *testing.T) {
 	for range 2 {
 		require.Equal(t, "unavailable", (<-s.ended).End)
 	}
+}
+
+// stubborn is a loader whose plans wait for the gate, whatever their context says.
+type stubborn struct {
+	Loader
+	asked chan struct{}
+	gate  chan struct{}
+}
+
+func (l stubborn) Plan(ctx context.Context, query dataset.Query) (*plan.Plan, error) {
+	close(l.asked)
+	<-l.gate
+	return l.Loader.Plan(ctx, query)
+}
+
+// TestShutdownWaitsForNoCall that does not end: it returns, says so, and so does
+// Serve.
+func TestShutdownWaitsForNoCall(t *testing.T) {
+	w := newWorld(t)
+	l := stubborn{w.loader(), make(chan struct{}), make(chan struct{})}
+	s := New(Options{Loader: l, Keys: testKeys(t), Clock: noon})
+	s.patience = time.Millisecond
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(listener) }()
+	failed := make(chan error, 1)
+	client := dial(t, listener.Addr().String())
+	go func() {
+		_, err := client.GetFlightInfo(context.Background(), command(`{"dataset": "homefeed"}`))
+		failed <- err
+	}()
+	<-l.asked
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	err = s.Shutdown(ctx)
+	require.ErrorIs(t, err, ErrCallsLeft)
+	require.Equal(t, fault.Unavailable, fault.KindOf(err))
+	require.NoError(t, <-served)
+	require.Equal(t, codes.Unavailable, status.Code(<-failed))
+	close(l.gate)
 }
 
 // TestHealth asks on the same port; a watch hears of the shutdown and does not

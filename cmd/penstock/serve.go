@@ -95,15 +95,25 @@ func (p process) serve(ctx context.Context, c *config.Config) (err error) {
 		return err
 	}
 	defer listener.Close() //nolint:errcheck // closed by Serve as a rule
-	e, err := assemble(ctx, c)
+	// Until it serves, what ends the server ends what it waits for.
+	starting, started := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer started()
+	e, err := assemble(starting, c)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, e.Close()) }()
+	defer func() {
+		// Calls that run on use the engine until the process ends.
+		if !errors.Is(err, flight.ErrCallsLeft) {
+			err = errors.Join(err, e.Close())
+		}
+	}()
 
+	started()
 	p.boundHeap()
 	metrics := telemetry.NewMetrics(version())
 	metrics.Budget(e.budget)
+	metrics.Storage(e.calls)
 	server := flight.New(flight.Options{
 		Loader: e, Verifier: e, Keys: keys, Clock: p.clock, Lifetime: c.Server.TicketLifetime, Advertise: c.Server.Advertise,
 		MaxStreams: c.Server.MaxStreams, MaxTransit: c.Server.Memory / transitShare, Pressed: e.budget.Pressed,

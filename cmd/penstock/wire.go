@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"time"
 
 	"github.com/penstock/penstock/cache"
 	"github.com/penstock/penstock/internal/batch"
@@ -36,6 +37,7 @@ const (
 type engine struct {
 	*loader.Loader
 	budget   *budget.Budget
+	calls    *store.Calls
 	plans    *loader.Plans
 	footers  *cache.Cache[*parquet.Footer]
 	catalogs []*icebergcat.Catalog
@@ -43,9 +45,12 @@ type engine struct {
 
 // assemble puts the parts together: the one place that names them.
 func assemble(ctx context.Context, c *config.Config) (_ *engine, err error) {
-	files := store.Local{}
 	memory := batch.NewAllocator()
-	e := &engine{budget: budget.New(c.Server.Memory)}
+	e := &engine{
+		budget: budget.New(c.Server.Memory),
+		calls:  store.NewCalls(store.Options{Timeout: c.Server.StorageTimeout, Clock: time.Now}),
+	}
+	files := store.NewBounded(store.Local{}, e.calls)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, e.Close())
@@ -103,7 +108,7 @@ func (e *engine) open(ctx context.Context, c *config.Config, files store.Store) 
 	for _, name := range slices.Sorted(maps.Keys(c.Catalogs)) {
 		o := c.Catalogs[name]
 		one, err := icebergcat.Open(ctx, icebergcat.Options{
-			Name: o.Stored, Type: o.Type, URI: o.URI, Warehouse: o.Warehouse, BaseDir: c.Dir(), Store: files,
+			Name: o.Stored, Type: o.Type, URI: o.URI, Warehouse: o.Warehouse, BaseDir: c.Dir(), Store: files, Calls: e.calls,
 		})
 		if err != nil {
 			failures = append(failures, fault.Op(err, "%s: open catalog %s", c.File, name))

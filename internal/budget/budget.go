@@ -161,6 +161,16 @@ func (r *Reservation) Shrink(n int64) {
 	}
 }
 
+// Split moves n bytes, which must be held, into a reservation of their own: for
+// what outlives the holder. Whoever has that releases it.
+func (r *Reservation) Split(n int64) *Reservation {
+	held := r.held.Add(-n)
+	invariant.Check(held >= 0, "%s parts with more than it holds", r.what)
+	out := &Reservation{budget: r.budget, what: r.what}
+	out.held.Store(n)
+	return out
+}
+
 // Held returns the bytes of this reservation.
 func (r *Reservation) Held() int64 { return r.held.Load() }
 

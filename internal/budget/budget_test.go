@@ -85,3 +85,17 @@ func TestPressure(t *testing.T) {
 	require.False(t, b.Pressed(), "and not since")
 	require.False(t, (*budget.Budget)(nil).Pressed())
 }
+
+// TestSplit: what was parted from a reservation outlives it.
+func TestSplit(t *testing.T) {
+	b := budget.New(100)
+	r, err := b.Reserve("the test", 60)
+	require.NoError(t, err)
+	part := r.Split(25)
+	require.Equal(t, int64(35), r.Held())
+	require.Equal(t, int64(60), b.Used())
+	r.Release()
+	require.Equal(t, int64(25), b.Used())
+	part.Release()
+	require.Zero(t, b.Used())
+}

@@ -42,11 +42,12 @@ const defaultCatalog = "default"
 type Server struct {
 	Listen         string
 	Insecure       bool
-	Memory         int64  // bytes
-	Spool          string // path; "": the system's folder for temporary files
-	SpoolLimit     int64  // bytes; 0: no limit
-	MaxStreams     int    // 0: no limit
-	MaxBatchBytes  int64  // 0: what follows from the memory budget
+	Memory         int64         // bytes
+	Spool          string        // path; "": the system's folder for temporary files
+	SpoolLimit     int64         // bytes; 0: no limit
+	StorageTimeout time.Duration // 0: no limit
+	MaxStreams     int           // 0: no limit
+	MaxBatchBytes  int64         // 0: what follows from the memory budget
 	StallTimeout   time.Duration
 	Drain          time.Duration
 	TicketKeys     string // path; "": a random key

@@ -94,7 +94,7 @@ func TestDefaults(t *testing.T) {
 	c, err := config.Load(config.Origin{File: write(t, minimal), Memory: 8 << 30})
 	require.NoError(t, err)
 	require.Equal(t, config.Server{
-		Listen: "127.0.0.1:8815", Memory: 4 << 30, StallTimeout: 2 * time.Hour, Drain: 10 * time.Second, TicketLifetime: 24 * time.Hour,
+		Listen: "127.0.0.1:8815", Memory: 4 << 30, StorageTimeout: time.Minute, StallTimeout: 2 * time.Hour, Drain: 10 * time.Second, TicketLifetime: 24 * time.Hour,
 		LogLevel: slog.LevelInfo, LogFormat: "text",
 	}, c.Server)
 	require.Equal(t, map[string]dataset.Catalog{"default": {Name: "default", Type: "sql", URI: "sqlite:///catalog.db", Stored: "default"}}, c.Catalogs)
@@ -117,6 +117,7 @@ func TestPrecedence(t *testing.T) {
 		"memory":          {"1GiB", "2GiB", "3GiB", ""},
 		"spool":           {"/a", "/b", "/c", ""},
 		"spool_limit":     {"1GiB", "2GiB", "3GiB", ""},
+		"storage_timeout": {"1s", "2s", "0", ""},
 		"max_streams":     {"1", "2", "3", ""},
 		"max_batch_bytes": {"1MiB", "2MiB", "3MiB", ""},
 		"stall_timeout":   {"1h", "2h", "3h", ""},

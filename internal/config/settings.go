@@ -70,6 +70,11 @@ func Settings() []Setting {
 			set:   func(s *Server, v value) error { return size(&s.SpoolLimit, v) },
 		},
 		{
+			Name: "storage_timeout", Default: "1m", Shape: "TIME",
+			Usage: "how long one open or read of a table's or catalog's file may take; 0 is no limit",
+			set:   func(s *Server, v value) error { return duration(&s.StorageTimeout, v, 0) },
+		},
+		{
 			Name: "max_streams", Default: "0", Shape: "N",
 			Usage: "how many streams may be open at once; 0 is no limit",
 			set:   func(s *Server, v value) error { return count(&s.MaxStreams, v) },

@@ -49,7 +49,7 @@ func Graph() []Row {
 		{Folder: "internal/batch", Imports: "budget fault invariant"},
 		{Folder: "internal/spool", Imports: "fault invariant"},
 		{Folder: "internal/expr", Imports: "fault invariant"},
-		{Folder: "internal/store", Imports: "fault"},
+		{Folder: "internal/store", Imports: "fault invariant"},
 		{Folder: "internal/parquet", Imports: "fault invariant store", Outside: libParquet},
 		{Folder: "cache", Imports: "budget invariant", Outside: libRistretto},
 

@@ -63,7 +63,8 @@ func (f *Footer) Bytes() int64 { return f.stored * footerWeight }
 func (f *Footer) WrittenBy() string { return f.meta.GetCreatedBy() }
 
 // ReadFooter reads the footer of a file: one read of its last 64 KiB, and a
-// second one where that is not enough.
+// second one where that is not enough. What it reads into is the collector's, so
+// that a read that was left behind may have it.
 func ReadFooter(ctx context.Context, obj store.Object) (*Footer, error) {
 	size := obj.Size()
 	if size < int64(len(magic))+trailer {

@@ -52,13 +52,25 @@ func (s span) end() int64 { return s.start + s.length }
 func (s *source) load(spans []span) error {
 	s.unload()
 	for _, want := range merge(spans) {
-		content := s.scratch.Allocate(int(want.length))
-		s.regions = append(s.regions, region{span: want, content: content})
-		if err := s.obj.ReadAt(s.ctx, content, want.start); err != nil {
-			return s.note(err)
+		content, err := s.read(want)
+		if err != nil {
+			return err
 		}
+		s.regions = append(s.regions, region{span: want, content: content})
 	}
 	return nil
+}
+
+// read returns a range of the file in memory of the scratch allocator, for the
+// caller to free. Memory of a read that was left behind is freed when that
+// returns.
+func (s *source) read(want span) ([]byte, error) {
+	content := s.scratch.Allocate(int(want.length))
+	if err := s.obj.ReadAt(s.ctx, content, want.start); err != nil {
+		store.WhenReturned(err, func() { s.scratch.Free(content) })
+		return nil, s.note(err)
+	}
+	return content, nil
 }
 
 // merge sorts spans and joins those that lie close to each other.
@@ -104,11 +116,14 @@ func (s *source) ReadAt(p []byte, off int64) (int, error) {
 	if content := s.loaded(span{start: off, length: int64(len(p))}); content != nil {
 		return copy(p, content), nil
 	}
-	// Files of a few old writers have chunks that are longer than they say.
-	if err := s.obj.ReadAt(s.ctx, p, off); err != nil {
-		return 0, s.note(err)
+	// Files of a few old writers have chunks that are longer than they say. The
+	// decoder uses p again also after a failure, so that no read gets it.
+	content, err := s.read(span{start: off, length: int64(len(p))})
+	if err != nil {
+		return 0, err
 	}
-	return len(p), nil
+	defer s.scratch.Free(content)
+	return copy(p, content), nil
 }
 
 // Seek implements io.Seeker, of which the decoder needs the interface alone.

@@ -10,11 +10,55 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// Local reads files of this machine. The zero value is ready.
-type Local struct{}
+// Local reads files of this machine. The zero value is ready. It waits for the
+// kernel however long that takes, save for contexts that have ended already: a
+// Bounded over it does not.
+type Local struct{ system system }
+
+// system is what a Local asks of the operating system; the zero value asks it.
+type system struct {
+	stat func(path string) (fs.FileInfo, error)
+	open func(path string) (file, error)
+}
+
+// file is an open file of the operating system.
+type file interface {
+	io.ReaderAt
+	io.Closer
+	Stat() (fs.FileInfo, error)
+}
+
+// plain returns an error for a file that is not plain. To open such a one may
+// wait for ever, as a pipe does, or do something, as a device may.
+func (s system) plain(path, location string) error {
+	stat := s.stat
+	if stat == nil {
+		stat = os.Stat
+	}
+	found, err := stat(path)
+	if err != nil {
+		return localError("open", location, err)
+	}
+	return checkPlain(found, location)
+}
+
+func checkPlain(found fs.FileInfo, location string) error {
+	if found.Mode().IsRegular() {
+		return nil
+	}
+	return fault.New(fault.Corrupt, "%s is no plain file", location).In("", location).
+		WithRemedy("see what the table's metadata names there, and restore the file")
+}
+
+func (s system) openFile(path string) (file, error) {
+	if s.open != nil {
+		return s.open(path)
+	}
+	return os.Open(path)
+}
 
 // Open opens a local file; see Path for the locations it takes.
-func (Local) Open(ctx context.Context, location string, size int64) (Object, error) {
+func (l Local) Open(ctx context.Context, location string, size int64) (Object, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -22,7 +66,10 @@ func (Local) Open(ctx context.Context, location string, size int64) (Object, err
 	if err != nil {
 		return nil, err
 	}
-	file, err := os.Open(path)
+	if err := l.system.plain(path, location); err != nil {
+		return nil, err
+	}
+	file, err := l.system.openFile(path)
 	if err != nil {
 		return nil, localError("open", location, err)
 	}
@@ -31,17 +78,17 @@ func (Local) Open(ctx context.Context, location string, size int64) (Object, err
 		return nil, errors.Join(localError("open", location, err), file.Close())
 	}
 	o := &localObject{file: file, location: location, size: stat.Size()}
-	if !stat.Mode().IsRegular() {
-		return nil, errors.Join(fault.New(fault.Corrupt, "%s is no plain file", location).In("", location), file.Close())
+	if err = checkPlain(stat, location); err == nil {
+		err = CheckSize(location, o.size, size)
 	}
-	if err := CheckSize(location, o.size, size); err != nil {
+	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
 	return o, nil
 }
 
 type localObject struct {
-	file     *os.File
+	file     file
 	location string
 	size     int64
 }

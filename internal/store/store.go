@@ -13,6 +13,12 @@
 // is Corrupt, because the metadata named it; a range outside the file is
 // Corrupt; storage that refuses or does not answer is Unavailable. A context
 // that ends gives its own error. Every error names the file.
+//
+// The kernel does not interrupt every call when its caller's context ends: a
+// disk that fails or a mount whose server is gone keeps it. [Calls] let the
+// caller go on all the same, and leave such a call behind; a [Bounded] does so
+// for every call of a store. A read that was left behind still writes into the
+// memory that it was given, which [WhenReturned] says the end of.
 package store
 
 import "context"
@@ -33,13 +39,16 @@ type Store interface {
 // until Close.
 type Object interface {
 	// ReadAt fills p with the bytes from off on, or fails: then what p holds
-	// is not to be used. An empty p reads nothing and succeeds inside the file.
+	// is not to be used, and p is the store's until WhenReturned says of the
+	// error that the read has returned. Before that the caller neither uses p
+	// again nor gives it to anybody, and gives no charge for it back. An empty p
+	// reads nothing and succeeds inside the file.
 	ReadAt(ctx context.Context, p []byte, off int64) error
 	// Size is the file's length in bytes.
 	Size() int64
 	// Location is what Open was asked for.
 	Location() string
 	// Close gives the object's resources back. It is called once, after the
-	// last read has returned.
+	// last call of ReadAt; it does not wait for reads that were left behind.
 	Close() error
 }

@@ -87,6 +87,26 @@ func TestLocalNotAPlainFile(t *testing.T) {
 	require.Equal(t, fault.Corrupt, fault.KindOf(err))
 }
 
+// TestLocalOpensPlainFilesAlone: what a device or a pipe does when it is opened
+// nobody knows.
+func TestLocalOpensPlainFilesAlone(t *testing.T) {
+	opened := 0
+	local := store.NewLocal(nil, func(path string) (store.File, error) {
+		opened++
+		return os.Open(path)
+	})
+	_, err := local.Open(t.Context(), os.DevNull, store.SizeUnknown)
+	require.ErrorContains(t, err, "no plain file")
+	require.Equal(t, fault.Corrupt, fault.KindOf(err))
+	require.Zero(t, opened)
+	path := filepath.Join(t.TempDir(), "plain")
+	require.NoError(t, os.WriteFile(path, nil, 0o600))
+	o, err := local.Open(t.Context(), path, 0)
+	require.NoError(t, err)
+	require.NoError(t, o.Close())
+	require.Equal(t, 1, opened)
+}
+
 func TestLocalUnavailable(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "plain")
 	require.NoError(t, os.WriteFile(path, nil, 0o600))

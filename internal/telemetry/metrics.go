@@ -11,6 +11,7 @@ import (
 
 	"github.com/penstock/penstock/flight"
 	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/store"
 )
 
 // Metrics counts what a server does. It is safe for concurrent use.
@@ -137,6 +138,20 @@ func (m *Metrics) Budget(b *budget.Budget) {
 		gauge("penstock_memory_reserved_bytes", "Bytes of the memory budget that are reserved now.", b.Used),
 		gauge("penstock_memory_reserved_peak_bytes", "The most bytes that were ever reserved at one time.", b.Peak),
 	)
+}
+
+// Storage shows how storage answers. It is called once.
+func (m *Metrics) Storage(c *store.Calls) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "penstock_storage_calls_left_behind",
+		Help: "Opens and reads that nobody waits for any more and that storage has not answered.",
+	}, func() float64 {
+		n := 0
+		for _, left := range c.LeftBehind() {
+			n += left
+		}
+		return float64(n)
+	}))
 }
 
 // Handler shows the metrics at /metrics and, if profiles is set, those of the

@@ -2,6 +2,7 @@ package telemetry_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"log/slog"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/penstock/penstock/flight"
 	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/internal/telemetry"
 	"github.com/penstock/penstock/joiner"
 	"github.com/penstock/penstock/loader"
@@ -59,6 +61,17 @@ func TestMetrics(t *testing.T) {
 	m := telemetry.NewMetrics("v1.2.3")
 	b := budget.New(1000)
 	m.Budget(b)
+	calls := store.NewCalls(store.Options{})
+	m.Storage(calls)
+	ctx, cancel := context.WithCancel(t.Context())
+	gate := make(chan struct{})
+	defer close(gate)
+	_, err := store.Call(ctx, calls, "read", "/a", func(context.Context) (int, error) {
+		cancel()
+		<-gate
+		return 0, nil
+	})
+	require.ErrorIs(t, err, context.Canceled)
 	first, err := b.Reserve("a test", 300)
 	require.NoError(t, err)
 	defer first.Release()
@@ -106,6 +119,7 @@ func TestMetrics(t *testing.T) {
 		`penstock_staging_rows_total{dataset="home",result="null_key",staging="history"} 1`,
 		`penstock_staging_spilled_bytes_total{dataset="(inline)",staging="(inline)"} 512`,
 		`penstock_staging_spilled_bytes_total{dataset="home",staging="history"} 512`,
+		`penstock_storage_calls_left_behind 1`,
 		`penstock_streams_ended_total{dataset="(inline)",end="ok"} 1`,
 		`penstock_streams_ended_total{dataset="home",end="corrupt"} 1`,
 		`penstock_streams_open{dataset="(inline)"} 0`,

@@ -8,6 +8,7 @@ import (
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/parquet"
+	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/loader/plan"
 )
 
@@ -27,6 +28,7 @@ type fileReader struct {
 	first   int64 // the file's row that the last batch given began with
 	end     int64 // the row after the open group
 	stored  int64 // reserved for the stored bytes of the open group
+	err     error // of rows, where they failed
 }
 
 // newFileReader checks that the file's columns can be read as the table has
@@ -106,8 +108,8 @@ func (r *fileReader) decode(ctx context.Context) (arrow.RecordBatch, int64, erro
 		return nil, 0, err
 	}
 	if !r.rows.Next() {
-		if err := r.rows.Err(); err != nil {
-			return nil, 0, err
+		if r.err = r.rows.Err(); r.err != nil {
+			return nil, 0, r.err
 		}
 		return nil, 0, fault.New(fault.Corrupt, "the file ends %d rows early", r.end-r.row)
 	}
@@ -148,9 +150,11 @@ func (r *fileReader) inGroup(err error) error {
 	return out.InRowGroup(r.groups[r.current])
 }
 
+// close gives everything back. Stored bytes stay reserved while a read that was
+// left behind has them.
 func (r *fileReader) close() {
 	r.rows.Release()
 	r.opened.close()
-	r.queue.giveBack(r.stored)
+	store.WhenReturned(r.err, r.queue.held.Split(r.stored).Release)
 	r.stored = 0
 }

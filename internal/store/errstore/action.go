@@ -12,6 +12,7 @@ const (
 	none kind = iota
 	fail
 	hold
+	hang
 	flip
 	truncate
 )
@@ -20,6 +21,7 @@ const (
 type Action struct {
 	kind   kind
 	err    error
+	asked  chan<- struct{}
 	gate   <-chan struct{}
 	offset int64
 	mask   byte
@@ -31,6 +33,14 @@ func Fail(err error) Action { return Action{kind: fail, err: err} }
 
 // Hold keeps the call waiting until the gate is closed or its context ends.
 func Hold(gate <-chan struct{}) Action { return Action{kind: hold, gate: gate} }
+
+// Hang keeps the call until the gate is closed, whatever its context says, as the
+// kernel does for a disk that does not answer. Then the call passes: a read
+// writes, whether anybody waits for it or not. Asked, where given, is sent to
+// when the call begins.
+func Hang(asked chan<- struct{}, gate <-chan struct{}) Action {
+	return Action{kind: hang, asked: asked, gate: gate}
+}
 
 // Flip lets a read pass, with the bits of the mask turned over in the file's
 // byte at the offset, where the read contains it.
@@ -56,7 +66,21 @@ func (a Action) before(ctx context.Context, location string) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
+	case hang:
+		if a.asked != nil {
+			a.asked <- struct{}{}
+		}
+		<-a.gate
 	case none, flip, truncate:
 	}
 	return nil
+}
+
+// under returns the context for the store below: a call that hung is not
+// cancelled.
+func (a Action) under(ctx context.Context) context.Context {
+	if a.kind == hang {
+		return context.WithoutCancel(ctx)
+	}
+	return ctx
 }

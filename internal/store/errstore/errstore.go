@@ -110,7 +110,7 @@ func (s *Store) Open(ctx context.Context, location string, size int64) (store.Ob
 	if act.kind == truncate {
 		size = store.SizeUnknown
 	}
-	inner, err := s.inner.Open(ctx, location, size)
+	inner, err := s.inner.Open(act.under(ctx), location, size)
 	if err != nil {
 		return nil, err
 	}
@@ -166,7 +166,7 @@ func (o *object) ReadAt(ctx context.Context, p []byte, off int64) error {
 	if act.kind == truncate && off+int64(len(p)) > act.offset {
 		return fault.New(fault.Corrupt, "file %s ends at byte %d", location, act.offset).In("", location)
 	}
-	if err := o.Object.ReadAt(ctx, p, off); err != nil {
+	if err := o.Object.ReadAt(act.under(ctx), p, off); err != nil {
 		return err
 	}
 	if at := act.offset - off; act.kind == flip && at >= 0 && at < int64(len(p)) {

@@ -22,12 +22,20 @@ type Fixture struct {
 	Put func(t *testing.T, name string, content []byte) string
 	// Absent returns the location of a file of that name that does not exist.
 	Absent func(t *testing.T, name string) string
+	// Hang has calls that can hang below the store, by what they do: "open", what
+	// follows it, or "read". Each makes the next such call wait, whatever its
+	// context says: it is sent to asked when the call begins, and release lets
+	// the call go on. None are where nothing can hang.
+	Hang map[string]func() (asked <-chan struct{}, release func())
 }
 
 // Run holds a store to the contract of package store. Every implementation
 // calls it from a test of its own.
 func Run(t *testing.T, open func(t *testing.T) Fixture) {
 	t.Helper()
+	for call := range open(t).Hang {
+		t.Run("hanging "+call, func(t *testing.T) { hanging(t, open(t), call) })
+	}
 	for name, test := range map[string]func(*testing.T, Fixture){
 		"ranges":     ranges,
 		"outside":    outside,
@@ -117,6 +125,52 @@ func cancelled(t *testing.T, f Fixture) {
 	_, err := f.Store.Open(ctx, location, 10)
 	require.ErrorIs(t, err, context.Canceled)
 	require.NoError(t, o.ReadAt(t.Context(), make([]byte, 1), 0), "one caller's context must not spoil the object")
+}
+
+// hanging holds a store to this: a call ends with its context while the system
+// below keeps it, nobody else waits, and the call's memory is the caller's again
+// when the system has returned.
+func hanging(t *testing.T, f Fixture, call string) {
+	content := sample(10)
+	location := f.Put(t, "hanging.parquet", content)
+	other := mustOpen(t, f, f.Put(t, "answering.parquet", content), 10)
+	var o store.Object
+	if call == "read" {
+		var err error
+		o, err = f.Store.Open(t.Context(), location, 10)
+		require.NoError(t, err)
+	}
+	asked, release := f.Hang[call]()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	failed, p := make(chan error, 1), make([]byte, 10)
+	go func() {
+		if o != nil {
+			failed <- o.ReadAt(ctx, p, 0)
+			return
+		}
+		_, err := f.Store.Open(ctx, location, 10)
+		failed <- err
+	}()
+	<-asked
+	require.NoError(t, other.ReadAt(t.Context(), make([]byte, 10), 0))
+	mine := errors.New("mine")
+	cancel(mine)
+	err := <-failed
+	require.ErrorIs(t, err, mine)
+	if o != nil {
+		require.NoError(t, o.Close())
+	}
+	returned := make(chan struct{})
+	store.WhenReturned(err, func() { close(returned) })
+	select {
+	case <-returned:
+		require.Fail(t, "the call is said to have returned")
+	default:
+	}
+	release()
+	<-returned
+	require.NoError(t, mustOpen(t, f, location, 10).ReadAt(t.Context(), p, 0))
+	require.Equal(t, content, p)
 }
 
 func concurrent(t *testing.T, f Fixture) {

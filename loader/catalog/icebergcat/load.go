@@ -64,11 +64,18 @@ func (c *Catalog) metadata(ctx context.Context, name string, parts []string) (lo
 	return "", nil, err
 }
 
-// metadataLocation asks the catalog where a table's metadata is. It selects
+// metadataLocation asks the catalog where a table's metadata is.
+func (c *Catalog) metadataLocation(ctx context.Context, name string, parts []string) (string, error) {
+	return store.Call(ctx, c.calls, "read", c.path, func(ctx context.Context) (string, error) {
+		return c.queryLocation(ctx, name, parts)
+	})
+}
+
+// queryLocation is metadataLocation on the catalog's own terms. It selects
 // whole rows and looks at the columns' names, because only newer catalogs have
 // the column iceberg_type that sets views apart, and a catalog may gain it
 // while we run.
-func (c *Catalog) metadataLocation(ctx context.Context, name string, parts []string) (string, error) {
+func (c *Catalog) queryLocation(ctx context.Context, name string, parts []string) (string, error) {
 	last := len(parts) - 1
 	rows, err := c.db.QueryContext(ctx,
 		`SELECT * FROM iceberg_tables WHERE catalog_name = ? AND table_namespace = ? AND table_name = ?`,

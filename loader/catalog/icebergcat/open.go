@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -26,6 +27,9 @@ const busyTimeout = "5000"
 // one for well under a millisecond.
 const maxConnections = 4
 
+// closeTimeout is how long Close waits for the catalog's disk.
+const closeTimeout = time.Second
+
 // Options say where a catalog lies.
 type Options struct {
 	Name      string      // the catalog's stored name: what its writers call it
@@ -34,6 +38,9 @@ type Options struct {
 	Warehouse string      // where its writers put new tables; reading needs none
 	BaseDir   string      // folder of the config file, for relative paths
 	Store     store.Store // reads metadata files
+	// Calls run what asks the catalog's own file, so that it ends with the
+	// context of who asks, whatever that file's disk does; nil: nothing is run so.
+	Calls *store.Calls
 }
 
 // Catalog is an Iceberg SQL catalog on SQLite. It is safe for concurrent use.
@@ -42,6 +49,7 @@ type Catalog struct {
 	path  string // of the SQLite file
 	db    *sql.DB
 	store store.Store
+	calls *store.Calls
 }
 
 var _ catalog.Catalog = (*Catalog)(nil)
@@ -54,6 +62,11 @@ func Open(ctx context.Context, o Options) (*Catalog, error) {
 	if err != nil {
 		return nil, err
 	}
+	return store.Call(ctx, o.Calls, "open", path, func(ctx context.Context) (*Catalog, error) { return open(ctx, o, path) })
+}
+
+// open opens the catalog in a SQLite file.
+func open(ctx context.Context, o Options, path string) (_ *Catalog, err error) {
 	switch stat, err := os.Stat(path); {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fault.New(fault.NotFound, "catalog %s: there is no file %s", o.Name, path).In("", path).
@@ -64,7 +77,7 @@ func Open(ctx context.Context, o Options) (*Catalog, error) {
 		return nil, fault.InvalidField("uri", "%s is not a file", path).In("", path).
 			WithRemedy("name the catalog's SQLite file")
 	}
-	c := &Catalog{name: o.Name, path: path, store: o.Store}
+	c := &Catalog{name: o.Name, path: path, store: o.Store, calls: o.Calls}
 	if c.db, err = c.connect(ctx, false); err == nil {
 		return c, nil
 	}
@@ -79,10 +92,19 @@ func Open(ctx context.Context, o Options) (*Catalog, error) {
 	return nil, c.broken(err)
 }
 
-// Close ends the connections. Calls that still run fail.
+// Close ends the connections. Calls that still run fail. A disk that does not
+// answer is not waited for, and connections that only read have nothing to say.
 func (c *Catalog) Close() error {
-	if err := c.db.Close(); err != nil {
-		return fault.New(fault.Unavailable, "close catalog %s: %w", c.name, err)
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		_ = c.db.Close()
+	}()
+	timer := time.NewTimer(closeTimeout)
+	defer timer.Stop()
+	select {
+	case <-closed:
+	case <-timer.C:
 	}
 	return nil
 }

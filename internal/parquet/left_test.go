@@ -1,0 +1,55 @@
+package parquet_test
+
+import (
+	"bytes"
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/parquet"
+	"github.com/penstock/penstock/internal/parquet/parquettest"
+	"github.com/penstock/penstock/internal/store"
+	"github.com/penstock/penstock/internal/store/errstore"
+	"github.com/penstock/penstock/internal/store/storetest"
+)
+
+// TestReadsLeftBehindKeepTheirMemory: what storage writes after the reader has
+// gone changes nobody's memory, and that memory is used again afterwards.
+func TestReadsLeftBehindKeepTheirMemory(t *testing.T) {
+	content := write(t, parquettest.Options{Codec: parquettest.Uncompressed, Plain: true}, numbers(t, 0, 1000))
+	m := storetest.NewMemory()
+	m.Put(location, content)
+	faulty := errstore.New(m)
+	o, err := store.NewBounded(faulty, store.NewCalls(store.Options{})).Open(t.Context(), location, int64(len(content)))
+	require.NoError(t, err)
+	f, err := parquet.Open(t.Context(), o, parquet.Options{})
+	require.NoError(t, err)
+
+	asked, gate := make(chan struct{}), make(chan struct{})
+	faulty.Set(errstore.Rule{Call: errstore.Read, Action: errstore.Hang(asked, gate)})
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-asked
+		cancel()
+	}()
+	scratch := &batch.Pool{}
+	rdr, err := f.Read(ctx, parquet.ReadOptions{Fields: ids(4), Schema: numbersSchema(), Scratch: scratch, Memory: allocator(t)})
+	require.NoError(t, err)
+	require.False(t, rdr.Next())
+	err = rdr.Err()
+	require.ErrorIs(t, err, context.Canceled)
+	rdr.Release()
+	require.NoError(t, o.Close())
+
+	stored := int(f.Stored(0, ids(4)))
+	live, others := scratch.Allocate(stored), bytes.Repeat([]byte{0xaa}, stored)
+	copy(live, others)
+	returned := make(chan struct{})
+	store.WhenReturned(err, func() { close(returned) })
+	close(gate)
+	<-returned
+	require.True(t, bytes.Equal(others, live), "a read that was left behind wrote into the memory of somebody else")
+	require.True(t, bytes.Contains(content, scratch.Allocate(stored)), "the memory of the read was not given back when it returned")
+}

@@ -1,0 +1,57 @@
+package icebergcat_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/store"
+	"github.com/penstock/penstock/loader/catalog/icebergcat"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// TestCallsOfTheCatalogsFile end with their context where the disk of that file
+// answers nobody: when the catalog is opened, and when a table is asked for.
+func TestCallsOfTheCatalogsFile(t *testing.T) {
+	w := newWriter(t)
+	w.create(t, events, idSchema())
+	o := w.options()
+	o.Calls = store.NewCalls(store.Options{Timeout: time.Hour})
+	reader, err := icebergcat.Open(t.Context(), o)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, reader.Close()) }()
+	_, err = reader.Table(t.Context(), events, dataset.Ref{})
+	require.NoError(t, err)
+
+	gate := make(chan struct{})
+	defer close(gate)
+	for taken := -1; taken < left(o.Calls); { // until a call finds no place
+		taken = left(o.Calls)
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		_, err := store.Call(ctx, o.Calls, "read", w.dir+"/catalog.db", func(context.Context) (int, error) {
+			<-gate
+			return 0, nil
+		})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		cancel()
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	_, err = reader.Table(ctx, events, dataset.Ref{})
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	ctx, cancel = context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	_, err = icebergcat.Open(ctx, o)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+}
+
+// left is how many calls are left behind.
+func left(c *store.Calls) int {
+	n := 0
+	for _, of := range c.LeftBehind() {
+		n += of
+	}
+	return n
+}

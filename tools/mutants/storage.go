@@ -1,0 +1,27 @@
+package main
+
+// storageMutants break what happens while storage hangs.
+func storageMutants() []mutant {
+	storage, parquet, scanned := []string{"./internal/store"}, []string{"-run", "TestReadsLeftBehind", "./internal/parquet"}, []string{"./loader/scan"}
+	return []mutant{
+		{
+			"memory-of-hanging-reads-is-used-again", "internal/parquet/source.go",
+			"		store.WhenReturned(err, func() { s.scratch.Free(content) })", "		s.scratch.Free(content)", parquet,
+		},
+		{
+			"hanging-reads-are-not-charged", "loader/scan/file.go",
+			"store.WhenReturned(r.err, ", "store.WhenReturned(nil, ", scanned,
+		},
+		{"files-are-closed-under-hanging-reads", "internal/store/bounded.go", "if !o.closed || o.reads > 0 {", "if !o.closed {", storage},
+		{"mounts-take-any-number-of-calls", "internal/store/calls.go", "make(chan struct{}, mostCalls)", "make(chan struct{}, 1000*mostCalls)", storage},
+		{"storage-has-no-deadline", "internal/store/calls.go", "	if timeout <= 0 {\n		timeout =", "	if timeout >= 0 {\n		timeout =", storage},
+		{"files-that-hang-are-asked-again", "internal/store/calls.go", "return c.files[location] > 0", "return c.files[location] > 1000", storage},
+		{"devices-are-opened", "internal/store/local.go", "	return checkPlain(found, location)\n", "	_ = found\n	return nil\n", storage},
+		{"links-to-mounts-are-not-followed", "internal/store/mounts.go", "		if to, err := t.link(prefix); err == nil {", "		if to, err := t.link(prefix); err == nil && to == \"\" {", storage},
+		{
+			"the-catalogs-file-holds-its-callers", "loader/catalog/icebergcat/load.go",
+			`store.Call(ctx, c.calls, "read"`, `store.Call(ctx, nil, "read"`,
+			[]string{"./loader/catalog/icebergcat"},
+		},
+	}
+}
