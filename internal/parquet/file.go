@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/schema"
@@ -80,6 +79,13 @@ type ReadOptions struct {
 	// Scratch gives what does not leave the reader: stored bytes of a row
 	// group and decompressed pages. Nil is Go's memory. A batch.Pool serves best.
 	Scratch memory.Allocator
+	// Admit is asked before the reader takes n bytes more than it was admitted, by
+	// one goroutine at a time, and may wait: for the stored bytes and the pages of a
+	// row group before it is opened, for each batch before it is decoded, and while
+	// it is decoded where the estimate was too low. Batch is what the open batch
+	// takes with them, 0 for what belongs to none. An error ends the reader with that
+	// error, and negative n gives back. Nil is unlimited.
+	Admit func(n, batch int64) error
 }
 
 // column is one wanted column of a reader.
@@ -95,7 +101,7 @@ type column struct {
 // Next, and the context given is that of all reads. A batch is valid until the
 // next call of Next or Release on the reader. The caller releases the reader,
 // and closes the object only after.
-func (f *File) Read(ctx context.Context, opts ReadOptions) (array.RecordReader, error) {
+func (f *File) Read(ctx context.Context, opts ReadOptions) (*Reader, error) {
 	invariant.Check(len(opts.Fields) == opts.Schema.NumFields(), "%d fields, a schema of %d", len(opts.Fields), opts.Schema.NumFields())
 	columns := make([]column, len(opts.Fields))
 	for i, id := range opts.Fields {
