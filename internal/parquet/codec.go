@@ -43,6 +43,7 @@ func init() { //nolint:gochecknoinits // the table is not guarded, so no later t
 		compress.Codecs.Snappy: boundedSnappy,
 		compress.Codecs.Gzip:   boundedAlready,
 		compress.Codecs.Brotli: boundedAlready,
+		compress.Codecs.Lz4Raw: boundedAlready,
 	} {
 		if codec, err := compress.GetCodec(name); err == nil {
 			compress.RegisterCodec(name, bounded{Codec: codec, decode: decode(codec)})

@@ -66,6 +66,10 @@ type ReadOptions struct {
 	// BatchRows is the most rows of a batch; 0 is DefaultBatchRows. Batches
 	// also end with their row group.
 	BatchRows int
+	// RunBytes bounds, as far as one row allows, the bytes of one column's strings in
+	// a batch: batches have fewer rows where the longest value of a dictionary could
+	// fill more. 0 is 32 MiB.
+	RunBytes int64
 	// NullIfAbsent gives nulls for nullable columns that the file lacks, as the
 	// specification has it for columns added later; without it they are
 	// refused. The caller sets it once it knows that the table has no other
@@ -123,6 +127,9 @@ func (f *File) Read(ctx context.Context, opts ReadOptions) (*Reader, error) {
 	}
 	if opts.BatchRows <= 0 {
 		opts.BatchRows = DefaultBatchRows
+	}
+	if opts.RunBytes <= 0 {
+		opts.RunBytes = defaultRunBytes
 	}
 	if opts.Memory == nil {
 		opts.Memory = memory.NewGoAllocator()

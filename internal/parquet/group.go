@@ -73,6 +73,7 @@ func (r *Reader) admitPages() error {
 	rows := r.file.groups[r.group].Rows
 	r.run = min(int64(r.opts.BatchRows), rows)
 	var scratch, heap, decoded int64
+	var counted []census // of the leaves that the library decodes
 	for _, c := range r.columns {
 		if c.field < 0 {
 			continue
@@ -89,6 +90,7 @@ func (r *Reader) admitPages() error {
 				scratch += found.ownMemory(r.codec(leaf))
 				continue
 			}
+			counted = append(counted, found)
 			chunk := r.file.chunkSpan(r.group, leaf).length
 			if r.streams {
 				chunk = min(chunk, streamBuffer)
@@ -105,6 +107,23 @@ func (r *Reader) admitPages() error {
 		return err
 	}
 	r.heap = heap
+	return r.shortenAll(counted)
+}
+
+// shortenAll looks at the columns that the library decodes, whose pages are
+// admitted: those of this package have no bytes.
+func (r *Reader) shortenAll(counted []census) error {
+	for _, c := range r.columns {
+		if c.field < 0 || r.isOwn(c) {
+			continue
+		}
+		for _, leaf := range c.leaves {
+			if err := r.shorten(leaf, &counted[0]); err != nil {
+				return fmt.Errorf("column %s: %w", c.shape.path, err)
+			}
+			counted = counted[1:]
+		}
+	}
 	return nil
 }
 
