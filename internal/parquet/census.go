@@ -172,7 +172,7 @@ func (c *census) libraryMemory(chunk, rows int64, described *schema.Column) (scr
 	switch described.PhysicalType() {
 	case parquet.Types.ByteArray, parquet.Types.FixedLenByteArray:
 		value = sliceBytes
-		sum += sliceBytes * min(2*max(rows, leastLevels), c.values)
+		sum += sliceBytes * min(valuesOf(rows, described), c.values)
 	}
 	sum += 3 * value * c.entries // a slice that grows, and what is appended to it
 	if c.deltas {

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/apache/arrow-go/v18/parquet"
+	"github.com/apache/arrow-go/v18/parquet/schema"
 )
 
 // defaultRunBytes is the default of ReadOptions.RunBytes: far below the 2 GiB that
@@ -20,9 +21,16 @@ var errDictionary = errors.New("a dictionary has other values than it counts")
 func (r *Reader) shorten(leaf int, c *census) error {
 	described := r.file.meta.Schema.Column(leaf)
 	longest := int64(0)
+	var far reach
+	if c.deltas {
+		var err error
+		if far, err = r.checkDeltas(leaf); err != nil {
+			return err
+		}
+	}
 	switch described.PhysicalType() {
 	case parquet.Types.ByteArray:
-		longest = c.wide
+		longest = max(c.wide, far.longest)
 		// The longest, if all others were empty.
 		if most := c.dictionary - 4*c.entries; c.entries > 0 && r.rowsOf(leaf, c, most) < r.run {
 			value, err := r.longestValue(leaf)
@@ -35,7 +43,21 @@ func (r *Reader) shorten(leaf int, c *census) error {
 		longest = int64(described.TypeLength())
 	}
 	r.run = min(r.run, r.rowsOf(leaf, c, longest))
+	// The library puts values together that are told by their differences.
+	together := min(far.page, far.longest*valuesOf(r.run, described))
+	if err := r.account.ask(together, 0); err != nil {
+		return err
+	}
+	r.heap += together
 	return nil
+}
+
+// valuesOf is the most values that the library decodes at once for so many rows.
+func valuesOf(rows int64, described *schema.Column) int64 {
+	if described.MaxRepetitionLevel() == 0 {
+		return rows
+	}
+	return 2 * max(rows, leastLevels)
 }
 
 // rowsOf returns how many rows of values of a length make a run: one at least. Lists

@@ -9,6 +9,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock/penstock/internal/bucket"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/parquet/parquettest"
@@ -20,6 +21,8 @@ import (
 const (
 	plainEncoding = 0
 	indexEncoding = 8
+	numberDeltas  = 5
+	byteDeltas    = 7
 	zstdCodec     = 6
 )
 
@@ -86,6 +89,9 @@ func TestHostileFiles(t *testing.T) {
 			{Values: 4096, Plain: len(levels) + len(indices), Encoding: indexEncoding, Body: parquettest.ZstdZeros(append(levels, indices...), 0)},
 		},
 	}
+	// 2^22 numbers in each block.
+	blocks := append(binary.AppendUvarint(nil, 1<<22), 1, 2, 0, 0, 0)
+	packed := parquettest.Handmade{Rows: 2, Values: 2, Plain: 100, Pages: []parquettest.Page{{Values: 2, Plain: len(blocks), Encoding: numberDeltas, Body: blocks}}}
 	several := one(parquettest.Page{})
 	several.Pages = nil
 	for range 5 {
@@ -107,6 +113,7 @@ func TestHostileFiles(t *testing.T) {
 		"a list of 2^27 numbers":     {lists(false), fault.Exhausted, "memory budget"},
 		"a list of 2^27 texts":       {lists(true), fault.Exhausted, "memory budget"},
 		"a list of 4,096 long texts": {long, fault.Exhausted, "memory budget"},
+		"deltas of 2^22 together":    {packed, fault.Corrupt, "deltas"},
 		"a total that lies low":      {low, fault.Corrupt, "the footer counts 1000"},
 		"a negative total":           {func() parquettest.Handmade { h := low; h.Plain = -1; return h }(), fault.Corrupt, "before compression"},
 		"a dictionary of nothing":    {parquettest.Handmade{Rows: 1, Values: 1, Plain: 1 << 40, Text: true, Pages: []parquettest.Page{{Dictionary: true, Values: 1 << 30}, {Values: 1, Encoding: indexEncoding}}}, fault.Corrupt, "a dictionary of 0 bytes"},
@@ -169,4 +176,60 @@ func TestLongDictionaryValues(t *testing.T) {
 		}
 	}
 	require.LessOrEqual(t, b.Peak(), int64(limit))
+}
+
+// TestLongPrefixes: values that are told by what they add to the one before come out
+// in batches that fit.
+func TestLongPrefixes(t *testing.T) {
+	t.Parallel()
+	const rows, long, limit = 1000, 32 << 10, 4 << 20
+	prefixes, suffixes := make([]int32, rows), make([]int32, rows)
+	for i := range rows {
+		prefixes[i], suffixes[i] = long, 1
+	}
+	prefixes[0], suffixes[0] = 0, long
+	body := append(parquettest.Deltas(prefixes...), parquettest.Deltas(suffixes...)...)
+	for i := range long + rows - 1 {
+		body = append(body, byte('a'+max(i-long, -1)%26+1))
+	}
+	r, source := handmade(t, parquettest.Handmade{
+		Rows: rows, Values: rows, Plain: 1 << 20, Text: true,
+		Pages: []parquettest.Page{{Values: rows, Plain: len(body), Encoding: byteDeltas, Body: body}},
+	})
+	b := budget.New(limit)
+	rdr, err := r.scanner(scan.Options{Budget: b}).Open(t.Context(), source, r.table.Fields)
+	require.NoError(t, err)
+	defer rdr.Release()
+	prefix, row := strings.Repeat("a", long), 0
+	for rdr.Next() {
+		values := rdr.RecordBatch().Column(0).(*array.String)
+		require.LessOrEqual(t, values.Len()*long, limit/8)
+		for i := range values.Len() {
+			want := prefix
+			if row > 0 {
+				want += string(rune('b' + (row-1)%26))
+			}
+			require.True(t, values.Value(i) == want, "row %d", row)
+			row++
+		}
+	}
+	require.NoError(t, rdr.Err())
+	require.Equal(t, rows, row)
+	require.LessOrEqual(t, b.Peak(), int64(limit))
+}
+
+// TestFilteredRowsAreReserved: the rows that pass are copied beside those that they
+// are taken from.
+func TestFilteredRowsAreReserved(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.add(makeRows(0, 16<<10, bucket.Null), bucket.Null, parquettest.Options{})
+	source := r.source()
+	source.Checked = nil
+	source.Filter = r.filter("id >= 10")
+	rdr, err := r.scanner(scan.Options{Budget: budget.New(64 << 20)}).Open(t.Context(), source, r.columns("id", "x", "tags"))
+	require.NoError(t, err)
+	defer rdr.Release()
+	require.True(t, rdr.Next())
+	require.Equal(t, int64(16<<10-10), rdr.RecordBatch().NumRows())
 }

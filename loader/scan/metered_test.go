@@ -11,7 +11,7 @@ import (
 )
 
 // slack is what may be allocated beyond what is reserved.
-const slack = 1 << 20
+const slack = 4 << 10
 
 // metered is an allocator that compares what is allocated with what is reserved,
 // whenever more is asked for: memory is reserved before it is taken.

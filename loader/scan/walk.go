@@ -119,17 +119,8 @@ func (w *walk) decode(ctx context.Context) (item, error) {
 	if err != nil {
 		return item{}, err
 	}
-	if out != nil && int64(len(w.pass)) < b.NumRows() && w.filters() {
-		// The rows that pass are copied, beside those that they are taken from.
-		if err := w.queue.admit(ctx, admitted, 2*admitted); err != nil {
-			out.Release()
-			return item{}, err
-		}
-		admitted *= 2
-		whole := out
-		out, err = batch.Filter(whole, w.pass, w.scanner.options.Memory)
-		whole.Release()
-		if err != nil {
+	if out != nil && w.filters() && int64(len(w.pass)) < b.NumRows() {
+		if out, admitted, err = w.take(ctx, out, admitted); err != nil {
 			return item{}, err
 		}
 	}
@@ -144,6 +135,17 @@ func (w *walk) decode(ctx context.Context) (item, error) {
 		return item{}, err
 	}
 	return item{batch: out, bytes: actual}, nil
+}
+
+// take copies the rows of a batch that pass, and returns the bytes that are then
+// admitted for both. It takes the batch over.
+func (w *walk) take(ctx context.Context, whole arrow.RecordBatch, admitted int64) (arrow.RecordBatch, int64, error) {
+	defer whole.Release()
+	if err := w.queue.admit(ctx, admitted, admitted); err != nil {
+		return nil, 0, err
+	}
+	out, err := batch.Filter(whole, w.pass, w.scanner.options.Memory)
+	return out, 2 * admitted, err
 }
 
 // filters says whether the source leaves rows out.

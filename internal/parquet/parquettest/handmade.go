@@ -9,7 +9,7 @@ type Page struct {
 	Dictionary bool
 	Values     int   // the header counts
 	Plain      int   // bytes before compression, the header says
-	Encoding   int32 // of the values: 0 is plain, 8 are indices into the dictionary
+	Encoding   int32 // of the values: 0 is plain, 5 and 7 are deltas of numbers and of bytes, 8 are indices into the dictionary
 	Body       []byte
 }
 
@@ -254,4 +254,26 @@ func Levels(runs ...[]byte) []byte {
 		all = append(all, r...)
 	}
 	return append(binary.LittleEndian.AppendUint32(nil, uint32(len(all))), all...)
+}
+
+// Deltas are numbers as the encoding DELTA_BINARY_PACKED has them, none packed
+// tighter than in 32 bits.
+func Deltas(numbers ...int32) []byte {
+	const block, blocks, least = 128, 4, -1 << 24
+	out := binary.AppendUvarint(nil, block)
+	out = binary.AppendUvarint(out, blocks)
+	out = binary.AppendUvarint(out, uint64(len(numbers)))
+	out = binary.AppendVarint(out, int64(numbers[0]))
+	for at := 1; at < len(numbers); at += block {
+		out = append(binary.AppendVarint(out, least), 32, 32, 32, 32)
+		end := min(at+block, len(numbers))
+		for i := at; i < end || (i-at)%(block/blocks) != 0; i++ {
+			delta := int32(0)
+			if i < end {
+				delta = numbers[i] - numbers[i-1] - least
+			}
+			out = binary.LittleEndian.AppendUint32(out, uint32(delta))
+		}
+	}
+	return out
 }
