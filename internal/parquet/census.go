@@ -69,8 +69,8 @@ func (f *Footer) checkPages(group, leaf int, chunk []byte, sums bool) (census, e
 	switch {
 	case c.values != described.NumValues:
 		return c, fmt.Errorf("the pages have %d values, the footer counts %d", c.values, described.NumValues)
-	case c.plain > described.TotalUncompressedSize+c.headers && !f.strange():
-		// Writers count the headers or do not.
+	case described.TotalUncompressedSize > 0 && c.plain-c.dictionary > described.TotalUncompressedSize+c.headers:
+		// Writers count the headers or do not; old ones do not count the dictionary, or nothing.
 		return c, fmt.Errorf("the pages have %d bytes before compression, the footer counts %d", c.plain, described.TotalUncompressedSize)
 	}
 	return c, nil

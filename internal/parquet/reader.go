@@ -129,12 +129,13 @@ func (r *Reader) Release() {
 	left := r.refs.Add(-1)
 	invariant.Check(left >= 0, "a Parquet reader was released too often")
 	if left == 0 {
-		r.dropBatch()
+		r.Drop()
 		r.closeGroup()
 	}
 }
 
-func (r *Reader) dropBatch() {
+// Drop lets go of the last batch, as the next Next would.
+func (r *Reader) Drop() {
 	if r.batch != nil {
 		r.batch.Release()
 		r.batch = nil
@@ -143,7 +144,7 @@ func (r *Reader) dropBatch() {
 
 // Next decodes the next batch. It returns false at the end and on an error.
 func (r *Reader) Next() bool {
-	r.dropBatch()
+	r.Drop()
 	if r.err != nil || r.refs.Load() <= 0 {
 		return false
 	}

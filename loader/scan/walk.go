@@ -114,16 +114,18 @@ func (w *walk) decode(ctx context.Context) (item, error) {
 		w.open = nil
 		return item{}, nil
 	}
-	defer b.Release()
+	rows := b.NumRows()
 	out, err := w.choose(b, w.open.want.File.Location, w.open.first)
+	b.Release()
 	if err != nil {
 		return item{}, err
 	}
-	if out != nil && w.filters() && int64(len(w.pass)) < b.NumRows() {
+	if out != nil && w.filters() && int64(len(w.pass)) < rows {
 		if out, admitted, err = w.take(ctx, out, admitted); err != nil {
 			return item{}, err
 		}
 	}
+	w.open.rows.Drop() // what was not chosen is free before it is given back
 	actual := int64(0)
 	if out != nil {
 		actual = batch.Size(out)
