@@ -8,7 +8,8 @@ import (
 
 // account asks the reader's caller for memory, and remembers its first refusal.
 type account struct {
-	admit func(n, batch int64) error // nil: unlimited
+	admit  func(n, batch int64) error // nil: unlimited
+	asking sync.Mutex                 // for those who may ask side by side: who is asked may wait
 
 	mu      sync.Mutex
 	refused error
@@ -58,7 +59,7 @@ func refused(err *error) {
 	case refusal:
 		*err = r.err
 	default:
-		panic(r)
+		panic(r) //nolint:forbidigo // it is not ours to stop
 	}
 }
 
@@ -68,7 +69,6 @@ func refused(err *error) {
 // frees them later makes no room in another. It is safe for concurrent use.
 type allowance struct {
 	under   memory.Allocator
-	asking  sync.Mutex // who is asked may wait, and is asked by one goroutine at a time
 	account *account
 
 	mu       sync.Mutex
@@ -159,8 +159,8 @@ func (m *allowance) reserve(n int64) bool {
 // askFor takes n bytes and asks for what is missing. The lock of the counts is not
 // held meanwhile: who is asked may wait for a batch to be freed.
 func (m *allowance) askFor(n int64) {
-	m.asking.Lock()
-	defer m.asking.Unlock()
+	m.account.asking.Lock()
+	defer m.account.asking.Unlock()
 	m.mu.Lock()
 	m.used += n
 	lack, batch := m.used-m.admitted, int64(0)
@@ -177,7 +177,7 @@ func (m *allowance) askFor(n int64) {
 	}
 	m.mu.Unlock()
 	if err != nil {
-		panic(refusal{err})
+		panic(refusal{err}) //nolint:forbidigo // an allocator has no other way to fail; recovered and refused end it
 	}
 }
 

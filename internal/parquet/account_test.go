@@ -1,9 +1,11 @@
 package parquet_test
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -19,6 +21,7 @@ import (
 
 // ledger admits bytes, and refuses one request.
 type ledger struct {
+	inside atomic.Int64 // those who ask now
 	held   int64
 	asked  int
 	refuse int // the number of the request; 0 refuses none
@@ -28,6 +31,10 @@ type ledger struct {
 var errFull = fault.New(fault.Exhausted, "there is no room").WithRemedy("wait")
 
 func (l *ledger) admit(n, batch int64) error {
+	if l.inside.Add(1) > 1 {
+		return errors.New("two ask at once")
+	}
+	defer l.inside.Add(-1)
 	if n > 0 {
 		l.asked++
 		if l.asked == l.refuse {

@@ -21,7 +21,7 @@ type census struct {
 	dictionary int64 // bytes of the dictionary before compression
 	entries    int64 // its values
 
-	data   growth // the data pages before compression, one after another in one buffer
+	body   growth // the data pages before compression, one after another in one buffer
 	coded  growth // the pages as they are stored, likewise
 	deltas bool   // some page is of a delta encoding
 }
@@ -62,7 +62,7 @@ func (f *Footer) checkPages(group, leaf int, chunk []byte, sums bool) (census, e
 		if err != nil {
 			return c, err
 		}
-		if e := parquet.Encoding(h.encoding); h.isData() && len(listed) > 0 && !listed[oneName(e)] {
+		if e := parquet.Encoding(h.encoding); h.holdsValues() && len(listed) > 0 && !listed[oneName(e)] {
 			return c, fmt.Errorf("a page is encoded as %s, which its row group does not list", e)
 		}
 	}
@@ -78,7 +78,7 @@ func (f *Footer) checkPages(group, leaf int, chunk []byte, sums bool) (census, e
 
 // add counts a page with a header of so many bytes.
 func (c *census) add(h *pageHeader, header int64, described *schema.Column) error {
-	if h.kind != pageDictionary && !h.isData() {
+	if h.kind != pageDictionary && !h.holdsValues() {
 		return nil
 	}
 	if h.plain < 0 || h.plain > mostPage || h.count < 0 {
@@ -94,7 +94,7 @@ func (c *census) add(h *pageHeader, header int64, described *schema.Column) erro
 		return nil
 	}
 	c.values, c.most = c.values+h.count, max(c.most, h.count)
-	c.data.hold(h.plain)
+	c.body.hold(h.plain)
 	if h.count > 0 {
 		c.wide = max(c.wide, (h.plain+h.count-1)/h.count)
 	}
@@ -119,8 +119,8 @@ func leastWidth(described *schema.Column) int64 {
 	}
 }
 
-// isData says whether the page holds values, and is not their dictionary.
-func (h *pageHeader) isData() bool { return h.kind == pageData || h.kind == pageDataV2 }
+// holdsValues says whether the page holds values, and is not their dictionary.
+func (h *pageHeader) holdsValues() bool { return h.kind == pageData || h.kind == pageDataV2 }
 
 // strange says whether the writer is one of those whose chunks are longer than they
 // say, which the library knows.
@@ -142,7 +142,7 @@ func (c *census) ownMemory(codec compress.Compression) int64 {
 	if codec == compress.Codecs.Uncompressed {
 		return 0
 	}
-	return c.dictionary + c.data.size
+	return c.dictionary + c.body.size
 }
 
 const (
@@ -166,7 +166,7 @@ func (c *census) libraryMemory(chunk, rows int64, described *schema.Column) (scr
 	if c.coded.size > coded.size {
 		coded.peak = leastBuffer + c.coded.peak
 	}
-	scratch = coded.peak + c.data.peak + c.dictionary + rounding
+	scratch = coded.peak + c.body.peak + c.dictionary + rounding
 	sum := chunk + 4*c.longest
 	value := int64(described.PhysicalType().ByteSize())
 	switch described.PhysicalType() {

@@ -32,7 +32,7 @@ func (r *Reader) shorten(leaf int, c *census) error {
 	case parquet.Types.ByteArray:
 		longest = max(c.wide, far.longest)
 		// The longest, if all others were empty.
-		if most := c.dictionary - 4*c.entries; c.entries > 0 && r.rowsOf(leaf, c, most) < r.run {
+		if most := c.dictionary - 4*c.entries; c.entries > 0 && r.rowsOf(c, most) < r.run {
 			value, err := r.longestValue(leaf)
 			if err != nil {
 				return err
@@ -42,7 +42,7 @@ func (r *Reader) shorten(leaf int, c *census) error {
 	case parquet.Types.FixedLenByteArray:
 		longest = int64(described.TypeLength())
 	}
-	r.run = min(r.run, r.rowsOf(leaf, c, longest))
+	r.run = min(r.run, r.rowsOf(c, longest))
 	// The library puts values together that are told by their differences.
 	together := min(far.page, far.longest*valuesOf(r.run, described))
 	if err := r.account.ask(together, 0); err != nil {
@@ -62,7 +62,7 @@ func valuesOf(rows int64, described *schema.Column) int64 {
 
 // rowsOf returns how many rows of values of a length make a run: one at least. Lists
 // count as long as they are on average.
-func (r *Reader) rowsOf(leaf int, c *census, length int64) int64 {
+func (r *Reader) rowsOf(c *census, length int64) int64 {
 	rows := r.file.groups[r.group].Rows
 	perRow := max((c.values+rows-1)/rows, 1)
 	most := r.opts.RunBytes

@@ -172,7 +172,7 @@ func TestLongDictionaryValues(t *testing.T) {
 		require.Positive(t, values.Len())
 		for i := range values.Len() {
 			require.Len(t, values.Value(i), long)
-			require.Zero(t, strings.Trim(values.Value(i), "\x00"))
+			require.Empty(t, strings.Trim(values.Value(i), "\x00"))
 		}
 	}
 	require.LessOrEqual(t, b.Peak(), int64(limit))
@@ -209,7 +209,7 @@ func TestLongPrefixes(t *testing.T) {
 			if row > 0 {
 				want += string(rune('b' + (row-1)%26))
 			}
-			require.True(t, values.Value(i) == want, "row %d", row)
+			require.Equal(t, want, values.Value(i), "row %d", row)
 			row++
 		}
 	}

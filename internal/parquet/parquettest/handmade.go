@@ -31,19 +31,19 @@ type Handmade struct {
 // Content returns the file.
 func (h Handmade) Content() []byte {
 	out := []byte("PAR1")
-	var dictionary, data int64
+	var dictionary, first int64
 	encodings := []int32{3}
 	for _, p := range h.Pages {
 		if p.Dictionary {
 			dictionary = int64(len(out))
-		} else if data == 0 {
-			data = int64(len(out))
+		} else if first == 0 {
+			first = int64(len(out))
 		}
 		encodings = append(encodings, p.Encoding)
 		out = append(append(out, p.header()...), p.Body...)
 	}
 	length := int64(len(out)) - 4
-	footer := h.footer(encodings, dictionary, data, length)
+	footer := h.footer(encodings, dictionary, first, length)
 	out = append(out, footer...)
 	out = binary.LittleEndian.AppendUint32(out, uint32(len(footer)))
 	return append(out, "PAR1"...)
@@ -74,7 +74,7 @@ const (
 	physicalBytes = 6
 )
 
-func (h Handmade) footer(encodings []int32, dictionary, data, length int64) []byte {
+func (h Handmade) footer(encodings []int32, dictionary, first, length int64) []byte {
 	physical := int64(physicalInt64)
 	if h.Text {
 		physical = physicalBytes
@@ -126,7 +126,7 @@ func (h Handmade) footer(encodings []int32, dictionary, data, length int64) []by
 				s.i64(5, h.Values)
 				s.i64(6, h.Plain)
 				s.i64(7, length)
-				s.i64(9, data)
+				s.i64(9, first)
 				if dictionary > 0 {
 					s.i64(11, dictionary)
 				}
