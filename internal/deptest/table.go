@@ -22,6 +22,7 @@ const (
 	libCobra       = "github.com/spf13"
 	libGRPC        = "google.golang.org/grpc"
 	libIceberg     = "github.com/apache/iceberg-go"
+	libKlauspost   = "github.com/klauspost/compress"
 	libMurmur      = "github.com/twmb/murmur3"
 	libParquet     = "github.com/apache/arrow-go/v18/parquet"
 	libPrometheus  = "github.com/prometheus/client_golang"
@@ -50,7 +51,7 @@ func Graph() []Row {
 		{Folder: "internal/spool", Imports: "fault invariant"},
 		{Folder: "internal/expr", Imports: "fault invariant"},
 		{Folder: "internal/store", Imports: "fault invariant"},
-		{Folder: "internal/parquet", Imports: "fault invariant store", Outside: libParquet},
+		{Folder: "internal/parquet", Imports: "fault invariant store", Outside: libParquet + " " + libKlauspost},
 		{Folder: "cache", Imports: "budget invariant", Outside: libRistretto},
 
 		{Folder: "joiner/rule", Imports: "fault"},

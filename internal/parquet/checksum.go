@@ -3,10 +3,7 @@ package parquet
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"hash/crc32"
-
-	"github.com/apache/arrow-go/v18/parquet"
 )
 
 // Page headers are Thrift structs in the compact protocol; these are its
@@ -45,48 +42,6 @@ var (
 	errPageReaches  = errors.New("a page reaches past its column chunk")
 	errPageChecksum = errors.New("a page does not match its checksum")
 )
-
-// checkPages follows the pages of a leaf's chunk. No checksum covers a page's
-// header, so it is held to what the footer says of the chunk: how many values it
-// has, without which the last list could be cut short, and how they are encoded.
-// With sums it verifies the checksum of every page that has one, which the
-// library does not. A chunk whose headers cannot be followed is damaged.
-func (f *Footer) checkPages(group, leaf int, chunk []byte, sums bool) error {
-	described := f.meta.RowGroups[group].Columns[leaf].MetaData
-	listed := map[parquet.Encoding]bool{}
-	for _, e := range described.Encodings {
-		listed[oneName(parquet.Encoding(e))] = true
-	}
-	found := int64(0)
-	for t := (thrift{rest: chunk}); len(t.rest) > 0; {
-		h, body, err := t.body()
-		if err == nil && sums {
-			err = h.check(body)
-		}
-		if err != nil {
-			return err
-		}
-		if h.kind != pageData && h.kind != pageDataV2 {
-			continue
-		}
-		if e := parquet.Encoding(h.encoding); len(listed) > 0 && !listed[oneName(e)] {
-			return fmt.Errorf("a page is encoded as %s, which its row group does not list", e)
-		}
-		found += h.count
-	}
-	if found != described.NumValues {
-		return fmt.Errorf("the pages have %d values, the footer counts %d", found, described.NumValues)
-	}
-	return nil
-}
-
-// oneName gives the two names of indices into a dictionary as one.
-func oneName(e parquet.Encoding) parquet.Encoding {
-	if e == parquet.Encodings.PlainDict {
-		return parquet.Encodings.RLEDict
-	}
-	return e
-}
 
 // thrift reads the compact protocol from the front of a buffer.
 type thrift struct{ rest []byte }

@@ -14,6 +14,15 @@
 // turn into the wanted type without loss or guessing is Invalid before
 // anything is read. Page checksums are verified where the file has them.
 //
+// Memory is asked for before it is taken, where ReadOptions.Admit is given: the
+// stored bytes of a row group, its pages and dictionaries before compression as
+// their headers declare them, what the library makes without an allocator, and the
+// batch, as it grows. What decompresses to more than its header declares is damage,
+// and so are headers that declare more than the footer, or what no page can hold.
+// Not asked for are a codec's own tables, up to 16 MiB for each page of Brotli that
+// is being decompressed; decimals as the library converts them, of a width of 16
+// bytes; and a copy of a damaged page, once, where its frame says too little.
+//
 // What damage can not be seen: no checksum covers a footer or a page's header,
 // so these are held to one another and to the pages. A footer that has another
 // field id for a column than it had lacks that column; minima, maxima and null

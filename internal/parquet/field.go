@@ -64,39 +64,6 @@ func (f *Footer) Field(id int) (Field, bool) {
 	return Field{}, false
 }
 
-// Stored sums the stored bytes of the named columns in a row group: what Read
-// asks storage for, save for small gaps. Ids that the file lacks count nothing.
-func (f *Footer) Stored(rowGroup int, ids []int) int64 {
-	var sum int64
-	for _, id := range ids {
-		field, _ := f.Field(id)
-		for _, leaf := range field.Leaves {
-			_, length := f.chunkRange(rowGroup, leaf)
-			sum += length
-		}
-	}
-	return sum
-}
-
-// Decoded estimates the bytes of the named columns of a row group in memory,
-// from what its pages hold before compression. Columns of long, often repeated
-// strings may come out larger.
-func (f *Footer) Decoded(rowGroup int, ids []int) int64 {
-	var sum int64
-	for _, id := range ids {
-		field, _ := f.Field(id)
-		for _, leaf := range field.Leaves {
-			chunk := f.meta.RowGroups[rowGroup].Columns[leaf].MetaData
-			column := f.meta.Schema.Column(leaf)
-			wide := int64(column.PhysicalType().ByteSize())
-			sum += max(chunk.TotalUncompressedSize, chunk.NumValues*wide)
-			// Where lists begin; pages say it in less.
-			sum += int64(column.MaxRepetitionLevel()) * f.groups[rowGroup].Rows * int64(arrow.Int32SizeBytes)
-		}
-	}
-	return sum
-}
-
 func newFields(manifest *pqarrow.SchemaManifest) []Field {
 	fields := make([]Field, len(manifest.Fields))
 	for i := range manifest.Fields {

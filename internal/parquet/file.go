@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/schema"
@@ -67,6 +66,10 @@ type ReadOptions struct {
 	// BatchRows is the most rows of a batch; 0 is DefaultBatchRows. Batches
 	// also end with their row group.
 	BatchRows int
+	// RunBytes bounds, as far as one row allows, the bytes of one column's strings in
+	// a batch: batches have fewer rows where the longest value of a dictionary could
+	// fill more. 0 is 32 MiB.
+	RunBytes int64
 	// NullIfAbsent gives nulls for nullable columns that the file lacks, as the
 	// specification has it for columns added later; without it they are
 	// refused. The caller sets it once it knows that the table has no other
@@ -80,6 +83,17 @@ type ReadOptions struct {
 	// Scratch gives what does not leave the reader: stored bytes of a row
 	// group and decompressed pages. Nil is Go's memory. A batch.Pool serves best.
 	Scratch memory.Allocator
+	// Admit is asked before the reader takes n bytes more than it was admitted, by
+	// one goroutine at a time, and may wait: for the stored bytes and the pages of a
+	// row group before it is opened, for each batch before it is decoded, and while
+	// it is decoded where the estimate was too low. Batch is what the open batch
+	// takes with them, 0 for what belongs to none. An error ends the reader with that
+	// error, and negative n gives back. Nil is unlimited.
+	Admit func(n, batch int64) error
+	// Part takes n admitted bytes out of the reader's hands, for memory that a read
+	// has which was left behind; released gives them back when that returns. Nil
+	// where Admit is.
+	Part func(n int64) (released func())
 }
 
 // column is one wanted column of a reader.
@@ -95,7 +109,7 @@ type column struct {
 // Next, and the context given is that of all reads. A batch is valid until the
 // next call of Next or Release on the reader. The caller releases the reader,
 // and closes the object only after.
-func (f *File) Read(ctx context.Context, opts ReadOptions) (array.RecordReader, error) {
+func (f *File) Read(ctx context.Context, opts ReadOptions) (*Reader, error) {
 	invariant.Check(len(opts.Fields) == opts.Schema.NumFields(), "%d fields, a schema of %d", len(opts.Fields), opts.Schema.NumFields())
 	columns := make([]column, len(opts.Fields))
 	for i, id := range opts.Fields {
@@ -117,6 +131,9 @@ func (f *File) Read(ctx context.Context, opts ReadOptions) (array.RecordReader, 
 	}
 	if opts.BatchRows <= 0 {
 		opts.BatchRows = DefaultBatchRows
+	}
+	if opts.RunBytes <= 0 {
+		opts.RunBytes = defaultRunBytes
 	}
 	if opts.Memory == nil {
 		opts.Memory = memory.NewGoAllocator()

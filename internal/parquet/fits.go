@@ -17,7 +17,7 @@ var (
 // loose says whether the file has a column, something in it or a struct around it
 // as required, and the table has not. That may be so, but it may also be damage to
 // the footer, and then the library would take levels for values.
-func (r *reader) loose(c column) bool {
+func (r *Reader) loose(c column) bool {
 	if c.depth == 0 || c.shape.required {
 		return c.shape.looser()
 	}
@@ -26,10 +26,10 @@ func (r *reader) loose(c column) bool {
 
 // checkLevels sees that the pages of a column have the levels and values of the
 // file's schema.
-func (r *reader) checkLevels(c column) error {
+func (r *Reader) checkLevels(c column) error {
 	for _, leaf := range c.leaves {
 		chunk := r.source.loaded(r.file.chunkSpan(r.group, leaf))
-		p, err := r.file.newPages(r.group, leaf, chunk, r.opts.Scratch)
+		p, err := r.file.newPages(r.group, leaf, chunk, r.scratch)
 		if err != nil {
 			return err
 		}

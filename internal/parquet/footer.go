@@ -196,6 +196,8 @@ func (f *Footer) checkChunk(group, leaf int, end int64) (stored int64, err error
 	switch {
 	case int(chunk.MetaData.Type) != int(column.PhysicalType()):
 		return 0, fmt.Errorf("column %s of row group %d is not of its own type", column.Name(), group)
+	case chunk.MetaData.TotalUncompressedSize < 0:
+		return 0, fmt.Errorf("column %s of row group %d has %d bytes before compression", column.Name(), group, chunk.MetaData.TotalUncompressedSize)
 	case start < int64(len(magic)) || length < 0 || length > end-start:
 		return 0, fmt.Errorf("column %s of row group %d lies at bytes %d to %d, data ends at %d", column.Name(), group, start, start+length, end)
 	case column.MaxRepetitionLevel() == 0 && chunk.MetaData.NumValues != f.meta.RowGroups[group].NumRows:
@@ -227,10 +229,14 @@ func damaged(location, format string, args ...any) *fault.Error {
 }
 
 // recovered turns a panic of the decoder into an error about the file: the
-// decoder trusts its input in places where damaged files break it. Only calls
-// into the decoder run under it.
+// decoder trusts its input in places where damaged files break it. Memory that is
+// refused is its own error. Only calls into the decoder run under it.
 func recovered(err *error, location, what string) {
-	if r := recover(); r != nil {
+	switch r := recover().(type) {
+	case nil:
+	case refusal:
+		*err = r.err
+	default:
 		*err = damaged(location, "%s: %v", what, r)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -11,7 +12,6 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/file"
-	"github.com/apache/arrow-go/v18/parquet/metadata"
 	"github.com/apache/arrow-go/v18/parquet/pqarrow"
 	"golang.org/x/sync/errgroup"
 
@@ -22,23 +22,34 @@ import (
 // streamBuffer is the size of the buffer that the decoder gives a stream.
 const streamBuffer = 16 << 10
 
-// reader decodes row group after row group. Between calls of Next it holds
-// the stored bytes of the open row group, and nothing runs.
-type reader struct {
+// Reader decodes row group after row group. Between calls of Next it holds the
+// stored bytes and the decompressed pages of the open row group, and nothing runs.
+// A batch is valid until the next call of Next or Release.
+type Reader struct {
 	ctx     context.Context //nolint:containedctx // a reader's interface has no context; it lives for one read
 	file    *File
 	opts    ReadOptions
 	schema  *arrow.Schema
 	columns []column
 	source  *source
-	memory  *tracked            // of the decoder
+	account *account
+	scratch *allowance          // of the open row group
+	now     *allowance          // of the open batch; nil between batches
+	memory  *tracked            // of the decoder, within now
 	cleared *pqarrow.FileReader // decodes into zeroed memory
 	plain   *pqarrow.FileReader // decodes into memory of any content
 	pages   *file.Reader        // what both stand on
+	streams bool                // pages reads through streams
+
+	heap     int64 // asked for what the library makes by itself for the open row group
+	kept     int64 // asked for what the decoder holds on to from batch to batch
+	admitted int64 // of the last batch
 
 	next  int                     // of opts.RowGroups, the one to open
 	group int                     // the open one, of the file
 	left  int64                   // its rows that are not yet out
+	run   int64                   // the most of its rows in a batch
+	bytes int64                   // an estimate of a row in memory
 	open  []*pqarrow.ColumnReader // its columns; nil for absent and own ones
 	own   []ownColumn             // its columns that need no library to decode; nil for the others
 
@@ -55,15 +66,19 @@ type ownColumn interface {
 	close()
 }
 
-func newReader(ctx context.Context, f *File, columns []column, opts ReadOptions) (*reader, error) {
-	r := &reader{
+func newReader(ctx context.Context, f *File, columns []column, opts ReadOptions) (*Reader, error) {
+	account := &account{admit: opts.Admit, part: opts.Part}
+	scratch := &allowance{under: opts.Scratch, account: account}
+	r := &Reader{
 		ctx: ctx, file: f, opts: opts, schema: plainSchema(opts.Schema), columns: columns,
-		source: &source{ctx: ctx, obj: f.obj, scratch: opts.Scratch},
+		account: account, scratch: scratch,
+		source: &source{ctx: ctx, obj: f.obj, scratch: scratch},
 		memory: track(opts.Memory),
 	}
 	r.refs.Store(1)
-	props := parquet.NewReaderProperties(opts.Scratch)
-	props.BufferedStreamEnabled = r.chunksAreLarge()
+	props := parquet.NewReaderProperties(scratch)
+	r.streams = r.streamed()
+	props.BufferedStreamEnabled = r.streams
 	var err error
 	if r.pages, err = file.NewParquetReader(r.source, file.WithMetadata(f.meta), file.WithReadProps(props)); err != nil {
 		return nil, damaged(f.Location(), "%w", err)
@@ -77,37 +92,50 @@ func newReader(ctx context.Context, f *File, columns []column, opts ReadOptions)
 	return r, nil
 }
 
-// chunksAreLarge chooses how the decoder gets at the source's memory: through
-// a stream with a buffer of its own, or by copying each chunk whole, which is
-// cheaper for chunks smaller than that buffer.
-func (r *reader) chunksAreLarge() bool {
-	if len(r.opts.RowGroups) == 0 {
-		return false
-	}
-	spans := r.file.spans(r.opts.RowGroups[0], r.columns)
-	var sum int64
-	for _, s := range spans {
-		sum += s.length
-	}
-	return sum > streamBuffer*int64(len(spans))
+// streamed chooses how the decoder gets at the source's memory: through a stream
+// with a buffer of its own, or by copying each chunk whole, which is cheaper where
+// no row group has chunks larger than that buffer.
+func (r *Reader) streamed() bool {
+	return slices.ContainsFunc(r.opts.RowGroups, func(group int) bool {
+		var sum, chunks int64
+		for _, s := range r.file.spans(group, r.columns) {
+			sum, chunks = sum+s.length, chunks+1
+		}
+		return sum > streamBuffer*chunks
+	})
 }
 
-func (r *reader) Schema() *arrow.Schema          { return r.schema }
-func (r *reader) RecordBatch() arrow.RecordBatch { return r.batch }
-func (r *reader) Record() arrow.RecordBatch      { return r.batch }
-func (r *reader) Err() error                     { return r.err }
-func (r *reader) Retain()                        { r.refs.Add(1) }
+// Schema is that of the batches.
+func (r *Reader) Schema() *arrow.Schema { return r.schema }
 
-func (r *reader) Release() {
+// RecordBatch returns the batch of the last Next that was true.
+func (r *Reader) RecordBatch() arrow.RecordBatch { return r.batch }
+
+// Record is the library's older name of RecordBatch.
+func (r *Reader) Record() arrow.RecordBatch { return r.batch }
+
+// Err returns why the rows ended too early, or nil.
+func (r *Reader) Err() error { return r.err }
+
+// Admitted returns the bytes that were admitted for the last batch, which are the
+// caller's to give back.
+func (r *Reader) Admitted() int64 { return r.admitted }
+
+// Retain adds a reference.
+func (r *Reader) Retain() { r.refs.Add(1) }
+
+// Release drops a reference. The last one gives all memory back but the batch's.
+func (r *Reader) Release() {
 	left := r.refs.Add(-1)
 	invariant.Check(left >= 0, "a Parquet reader was released too often")
 	if left == 0 {
-		r.dropBatch()
+		r.Drop()
 		r.closeGroup()
 	}
 }
 
-func (r *reader) dropBatch() {
+// Drop lets go of the last batch, as the next Next would.
+func (r *Reader) Drop() {
 	if r.batch != nil {
 		r.batch.Release()
 		r.batch = nil
@@ -115,8 +143,8 @@ func (r *reader) dropBatch() {
 }
 
 // Next decodes the next batch. It returns false at the end and on an error.
-func (r *reader) Next() bool {
-	r.dropBatch()
+func (r *Reader) Next() bool {
+	r.Drop()
 	if r.err != nil || r.refs.Load() <= 0 {
 		return false
 	}
@@ -129,157 +157,79 @@ func (r *reader) Next() bool {
 			return false
 		}
 	}
-	rows := min(r.left, int64(r.opts.BatchRows))
-	arrays, err := r.decodeAll(rows)
-	defer release(arrays)
-	if err != nil {
+	if err := r.nextBatch(min(r.left, r.run)); err != nil {
 		r.fail(err)
 		return false
 	}
+	return true
+}
+
+// nextBatch decodes the next rows of the open row group.
+func (r *Reader) nextBatch(rows int64) error {
+	if err := r.begin(r.bytes * rows); err != nil {
+		return err
+	}
+	arrays, err := r.decodeAll(rows)
+	defer release(arrays)
+	if err != nil {
+		return err
+	}
 	r.left -= rows
 	r.batch = array.NewRecordBatch(r.schema, arrays, rows)
-	return true
+	r.admitted = r.settle()
+	return nil
+}
+
+// begin opens the account of a batch that is likely to take n bytes.
+func (r *Reader) begin(n int64) error {
+	now, err := r.account.begin(r.opts.Memory, n)
+	if err != nil {
+		return err
+	}
+	r.now, r.admitted = now, 0
+	r.memory.begin(now)
+	return nil
+}
+
+// settle ends the account of the open batch, if there is one, and returns what the
+// batch takes. What the decoder holds on to stays the reader's, and what was asked
+// for in vain is given back.
+func (r *Reader) settle() int64 {
+	if r.now == nil {
+		return 0
+	}
+	moved, kept := r.memory.keep(r.now)
+	used, admitted := r.now.close()
+	r.now = nil
+	used -= moved
+	r.account.giveBack(r.kept + admitted - kept - used)
+	r.kept = kept
+	return used
 }
 
 // fail ends the reader with an error that names file and row group. What the
 // decoder says is damage, unless storage failed or the context ended before.
-func (r *reader) fail(err error) {
+func (r *Reader) fail(err error) {
 	_, known := errors.AsType[*fault.Error](err)
 	switch cause := r.source.failure(); {
 	case cause != nil:
 		err = cause
+	case r.account.refusal() != nil:
+		err = r.account.refusal()
 	case r.ctx.Err() != nil:
 		err = context.Cause(r.ctx)
 	case !known:
 		err = damaged(r.file.Location(), "%w", err)
 	}
 	r.closeGroup()
+	r.account.giveBack(r.settle())
 	out := fault.As(fault.Op(err, "read row group %d of %s", r.group, r.file.Location()))
 	r.err = out.In(out.Table, r.file.Location()).InRowGroup(r.group)
 }
 
-// nextGroup ends the open row group and opens the next; open is nil after the
-// last.
-func (r *reader) nextGroup() error {
-	if err := r.ctx.Err(); err != nil {
-		return context.Cause(r.ctx)
-	}
-	if r.open != nil {
-		if err := r.checkEnd(); err != nil {
-			return err
-		}
-	}
-	r.closeGroup()
-	if r.next == len(r.opts.RowGroups) {
-		return nil
-	}
-	r.group = r.opts.RowGroups[r.next]
-	r.next++
-	r.left = r.file.groups[r.group].Rows
-	r.open, r.own = make([]*pqarrow.ColumnReader, len(r.columns)), make([]ownColumn, len(r.columns))
-	if r.left == 0 {
-		return nil
-	}
-	if err := r.source.load(r.file.spans(r.group, r.columns)); err != nil {
-		return err
-	}
-	for i, c := range r.columns {
-		if c.field < 0 {
-			continue
-		}
-		if err := r.openColumn(i); err != nil {
-			return fmt.Errorf("column %s: %w", c.shape.path, err)
-		}
-	}
-	return nil
-}
-
-func (r *reader) openColumn(i int) (err error) {
-	defer recovered(&err, r.file.Location(), "a column cannot be decoded")
-	c := r.columns[i]
-	if r.own[i], err = r.openOwn(r.file.fields[c.field]); err != nil {
-		return err
-	}
-	if err := r.checkPages(c, r.own[i] == nil); err != nil || r.own[i] != nil {
-		return err
-	}
-	if r.loose(c) {
-		if err := r.checkLevels(c); err != nil {
-			return err
-		}
-	}
-	leaves := make(map[int]bool, len(c.leaves))
-	for _, leaf := range c.leaves {
-		leaves[leaf] = true
-	}
-	decoder := r.cleared
-	if c.shape.flat {
-		decoder = r.plain
-	}
-	r.open[i], err = decoder.GetFieldReader(r.ctx, c.field, leaves, []int{r.group})
-	return err
-}
-
-// openOwn opens a top-level column if this package decodes it, else returns
-// nil. Its pages are verified as they are read.
-func (r *reader) openOwn(field Field) (ownColumn, error) {
-	// Old files' chunks are longer than they say, which the library knows.
-	strange := r.file.meta.WriterVersion().LessThan(metadata.Parquet816FixedVersion)
-	flat, list := r.file.newFlatColumn(r.group, field), r.file.newListColumn(r.group, field)
-	if strange || flat == nil && list == nil {
-		return nil, nil //nolint:nilnil // no column is no error
-	}
-	chunk := r.source.loaded(r.file.chunkSpan(r.group, field.Leaves[0]))
-	pages, err := r.file.newPages(r.group, field.Leaves[0], chunk, r.opts.Scratch)
-	if err != nil {
-		return nil, err
-	}
-	if flat != nil {
-		flat.pages = pages
-		return flat, nil
-	}
-	list.pages = pages
-	return list, nil
-}
-
-// checkPages holds a column's pages to the footer, and verifies checksums where the
-// library will read them.
-func (r *reader) checkPages(c column, sums bool) error {
-	for _, leaf := range c.leaves {
-		chunk := r.source.loaded(r.file.chunkSpan(r.group, leaf))
-		if err := r.file.checkPages(r.group, leaf, chunk, sums); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// closeGroup gives back what the open row group holds.
-func (r *reader) closeGroup() {
-	for i, c := range r.open {
-		if c != nil {
-			r.closeColumn(i)
-		}
-	}
-	for _, c := range r.own {
-		if c != nil {
-			c.close()
-		}
-	}
-	r.open, r.own, r.left = nil, nil, 0
-	r.memory.sweep()
-	r.source.unload()
-}
-
-func (r *reader) closeColumn(i int) {
-	var ignored error
-	defer recovered(&ignored, r.file.Location(), "")
-	r.open[i].Release()
-}
-
 // decodeAll decodes the next rows of all columns, for the caller to release
 // also on an error.
-func (r *reader) decodeAll(rows int64) ([]arrow.Array, error) {
+func (r *Reader) decodeAll(rows int64) ([]arrow.Array, error) {
 	arrays := make([]arrow.Array, len(r.columns))
 	if r.opts.Parallel <= 1 {
 		for i := range arrays {
@@ -302,10 +252,11 @@ func (r *reader) decodeAll(rows int64) ([]arrow.Array, error) {
 }
 
 // decode decodes the next rows of one column.
-func (r *reader) decode(i int, rows int64) (arrow.Array, error) {
+func (r *Reader) decode(i int, rows int64) (out arrow.Array, err error) {
+	defer refused(&err)
 	c := r.columns[i]
 	if c.field < 0 {
-		return array.MakeArrayOfNull(cleared{r.opts.Memory}, c.shape.want, int(rows)), nil
+		return array.MakeArrayOfNull(cleared{r.now}, c.shape.want, int(rows)), nil
 	}
 	decoded, err := r.decodeRows(i, rows)
 	if err != nil {
@@ -315,7 +266,7 @@ func (r *reader) decode(i int, rows int64) (arrow.Array, error) {
 	if got := decoded.Len(); int64(got) != rows {
 		return nil, fmt.Errorf("column %s ends early: %d of %d rows are missing", c.shape.path, r.left-int64(got), r.left)
 	}
-	shaped, err := c.shape.apply(decoded, nil, r.opts.Memory)
+	shaped, err := c.shape.apply(decoded, nil, r.now)
 	if err != nil {
 		return nil, err
 	}
@@ -325,7 +276,7 @@ func (r *reader) decode(i int, rows int64) (arrow.Array, error) {
 
 // decodeRows decodes the next rows of one column as the file has them, for the
 // caller to release; fewer only at the column's end.
-func (r *reader) decodeRows(i int, rows int64) (arrow.ArrayData, error) {
+func (r *Reader) decodeRows(i int, rows int64) (arrow.ArrayData, error) {
 	if r.own[i] != nil {
 		return r.decodeOwn(i, rows)
 	}
@@ -343,21 +294,21 @@ func (r *reader) decodeRows(i int, rows int64) (arrow.ArrayData, error) {
 	}
 	out := decoded.Chunk(0).Data()
 	r.memory.handOut(out)
-	return unwrap(out, c.depth, r.opts.Memory), nil
+	return unwrap(out, c.depth, r.now), nil
 }
 
-func (r *reader) decodeOwn(i int, rows int64) (out arrow.ArrayData, err error) {
+func (r *Reader) decodeOwn(i int, rows int64) (out arrow.ArrayData, err error) {
 	defer recovered(&err, r.file.Location(), "a page cannot be decoded")
-	return r.own[i].read(int(rows), r.opts.Memory)
+	return r.own[i].read(int(rows), r.now)
 }
 
-func (r *reader) decodeChunked(i int, rows int64) (out *arrow.Chunked, err error) {
+func (r *Reader) decodeChunked(i int, rows int64) (out *arrow.Chunked, err error) {
 	defer recovered(&err, r.file.Location(), "a page cannot be decoded")
 	return r.open[i].NextBatch(rows)
 }
 
 // checkEnd sees that no column has rows beyond its row group's count.
-func (r *reader) checkEnd() error {
+func (r *Reader) checkEnd() error {
 	for i, c := range r.columns {
 		if c.field < 0 || r.open[i] == nil && r.own[i] == nil {
 			continue

@@ -256,19 +256,20 @@ func (s *shape) checkOffsets(data arrow.ArrayData) error {
 }
 
 // scale converts n timestamps. Values under nulls become zero.
-func (s *shape) scale(values *memory.Buffer, validity []byte, n int, mem memory.Allocator) (*memory.Buffer, error) {
+func (s *shape) scale(values *memory.Buffer, validity []byte, n int, mem memory.Allocator) (out *memory.Buffer, err error) {
+	defer refused(&err) // here, as others of a nested column are to be released
 	in := arrow.Int64Traits.CastFromBytes(values.Bytes())
 	if len(in) < n {
 		return nil, fmt.Errorf("column %s has %d values, not %d", s.path, len(in), n)
 	}
 	scaled := memory.NewResizableBuffer(mem)
 	scaled.Resize(n * arrow.Int64SizeBytes)
-	out := arrow.Int64Traits.CastFromBytes(scaled.Bytes())
+	to := arrow.Int64Traits.CastFromBytes(scaled.Bytes())
 	for i, v := range in[:n] {
 		var ok bool
 		if validity != nil && !bitutil.BitIsSet(validity, i) {
-			out[i] = 0
-		} else if out[i], ok = s.unit.convert(v); !ok {
+			to[i] = 0
+		} else if to[i], ok = s.unit.convert(v); !ok {
 			scaled.Release()
 			return nil, fault.New(fault.Invalid, "column %s holds %d of a unit that %s cannot say", s.path, v, s.want)
 		}

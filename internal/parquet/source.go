@@ -8,8 +8,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/apache/arrow-go/v18/arrow/memory"
-
 	"github.com/penstock/penstock/internal/store"
 )
 
@@ -23,12 +21,12 @@ const (
 )
 
 // source is what the decoder reads from: the chunks of one row group, loaded
-// before it starts, held in memory of the scratch allocator. It remembers the
+// before it starts, held in memory of the row group's allowance. It remembers the
 // first error of storage, because the decoder loses the cause of some.
 type source struct {
 	ctx     context.Context //nolint:containedctx // the decoder's interface has no room for it; a source lives for one reader
 	obj     store.Object
-	scratch memory.Allocator
+	scratch *allowance
 	regions []region
 	pos     int64
 
@@ -61,13 +59,13 @@ func (s *source) load(spans []span) error {
 	return nil
 }
 
-// read returns a range of the file in memory of the scratch allocator, for the
-// caller to free. Memory of a read that was left behind is freed when that
-// returns.
+// read returns a range of the file in memory of the row group's allowance, for the
+// caller to free. Memory of a read that was left behind is freed, and its charge
+// given back, when that returns.
 func (s *source) read(want span) ([]byte, error) {
 	content := s.scratch.Allocate(int(want.length))
 	if err := s.obj.ReadAt(s.ctx, content, want.start); err != nil {
-		store.WhenReturned(err, func() { s.scratch.Free(content) })
+		store.WhenReturned(err, s.scratch.leave(content))
 		return nil, s.note(err)
 	}
 	return content, nil

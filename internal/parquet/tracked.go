@@ -14,16 +14,22 @@ import (
 //
 // A buffer is freed once, whoever asks how often: what is not held any more is
 // left alone. It is safe for concurrent use.
+//
+// Buffers are taken from the open batch's allowance. Those that the decoder holds on
+// to when the batch is made are kept: they are not the batch's to account for.
 type tracked struct {
 	under memory.Allocator
 
 	mu   sync.Mutex
+	now  *allowance // of the open batch
 	held map[*byte]holder
+	kept int64 // bytes that are kept
 }
 
 // holder is a buffer of the decoder, or of a batch.
 type holder struct {
 	buffer []byte
+	from   *allowance // nil: kept
 	out    bool
 }
 
@@ -31,42 +37,93 @@ func track(under memory.Allocator) *tracked {
 	return &tracked{under: under, held: map[*byte]holder{}}
 }
 
+// begin says whose new buffers are.
+func (t *tracked) begin(m *allowance) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.now = m
+}
+
+// keep takes the buffers over that the decoder holds of a batch that is made, and
+// returns their bytes, and those of all that are kept.
+func (t *tracked) keep(m *allowance) (moved, kept int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for first, h := range t.held {
+		if h.from == m && !h.out {
+			h.from = nil
+			t.held[first] = h
+			moved += int64(len(h.buffer))
+		}
+	}
+	t.kept += moved
+	return moved, t.kept
+}
+
 func (t *tracked) Allocate(size int) []byte {
+	t.mu.Lock()
+	m := t.now
+	t.mu.Unlock()
+	m.take(int64(size))
 	b := t.under.Allocate(size)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.hold(b, false)
+	t.hold(b, holder{from: m})
 	return b
 }
 
 func (t *tracked) Reallocate(size int, b []byte) []byte {
 	t.mu.Lock()
-	defer t.mu.Unlock()
+	m := t.now
 	was, held := t.held[unsafe.SliceData(b)]
+	t.mu.Unlock()
 	if !held {
-		out := t.under.Allocate(size)
+		out := t.Allocate(size)
 		copy(out, b)
-		t.hold(out, false)
 		return out
 	}
+	before, after := int64(size), int64(len(was.buffer))
+	if was.from == m {
+		before, after = moved(size, was.buffer)
+	}
+	m.take(before)
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	delete(t.held, unsafe.SliceData(b))
 	out := t.under.Reallocate(size, b)
-	t.hold(out, was.out)
+	t.hold(out, holder{from: m, out: was.out})
+	t.gave(was.from, after)
 	return out
 }
 
 func (t *tracked) Free(b []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if _, held := t.held[unsafe.SliceData(b)]; held {
-		delete(t.held, unsafe.SliceData(b))
-		t.under.Free(b)
+	if h, held := t.held[unsafe.SliceData(b)]; held {
+		t.free(h)
 	}
 }
 
-func (t *tracked) hold(b []byte, out bool) {
+func (t *tracked) free(h holder) {
+	size := int64(len(h.buffer))
+	delete(t.held, unsafe.SliceData(h.buffer))
+	t.under.Free(h.buffer)
+	t.gave(h.from, size)
+}
+
+// gave says that bytes are free which were a batch's, or kept.
+func (t *tracked) gave(from *allowance, n int64) {
+	if from == nil {
+		t.kept -= n
+	} else {
+		from.give(n)
+	}
+}
+
+func (t *tracked) hold(b []byte, h holder) {
 	if cap(b) > 0 {
-		t.held[unsafe.SliceData(b)] = holder{buffer: b, out: out}
+		h.buffer = b
+		t.held[unsafe.SliceData(b)] = h
 	}
 }
 
@@ -100,10 +157,9 @@ func (t *tracked) markOut(data arrow.ArrayData) {
 func (t *tracked) sweep() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for first, h := range t.held {
+	for _, h := range t.held {
 		if !h.out {
-			delete(t.held, first)
-			t.under.Free(h.buffer)
+			t.free(h)
 		}
 	}
 }

@@ -8,6 +8,11 @@
 // decodes ahead of the consumer, within a bound of bytes and within the memory
 // budget, and a second one may open the next file. Release ends both.
 //
+// What a reader holds it has reserved before: the stored bytes and the pages of the
+// open row group, the batch that is being decoded, the rows that a filter copies,
+// and the batches that wait. Where a file would take more than there is, the reader
+// fails as Exhausted before it takes it. Batches are shorter where strings are long.
+//
 // Promises: the rows are exactly those of the manifests, or the reader fails.
 // A file whose length or row count is not what the manifest says, a page that
 // cannot be decoded, a key outside its file's bucket: each is an error that

@@ -4,11 +4,9 @@ import (
 	"context"
 
 	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/arrow/array"
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/parquet"
-	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/loader/plan"
 )
 
@@ -21,14 +19,12 @@ type fileReader struct {
 	want    plan.FileRange
 	checks  []*checker
 
-	rows    array.RecordReader
+	rows    *parquet.Reader
 	groups  []int // those to decode
 	current int   // of groups; -1 before the first
 	row     int64 // the file's row that the next batch begins with
 	first   int64 // the file's row that the last batch given began with
 	end     int64 // the row after the open group
-	stored  int64 // reserved for the stored bytes of the open group
-	err     error // of rows, where they failed
 }
 
 // newFileReader checks that the file's columns can be read as the table has
@@ -45,18 +41,26 @@ func newFileReader(ctx context.Context, w *walk, o *opened, want plan.FileRange)
 	var err error
 	r.rows, err = o.Read(ctx, parquet.ReadOptions{
 		Fields: w.plan.ids, Schema: w.plan.schema, RowGroups: r.groups, NullIfAbsent: true,
-		BatchRows: w.scanner.options.BatchRows, Parallel: w.scanner.options.Parallel,
+		BatchRows: w.scanner.options.BatchRows, Parallel: w.scanner.options.Parallel, RunBytes: w.queue.share(),
 		Memory: w.scanner.options.Memory, Scratch: w.scanner.scratch,
+		Admit: func(n, batch int64) error {
+			if n < 0 {
+				w.queue.giveBack(-n)
+				return nil
+			}
+			return w.queue.admit(ctx, n, batch)
+		},
+		Part: func(n int64) func() { return w.queue.held.Split(n).Release },
 	})
 	return r, err
 }
 
 // next returns the next rows of the range, and the bytes admitted for them;
 // nil is the end. The caller releases the batch.
-func (r *fileReader) next(ctx context.Context) (arrow.RecordBatch, int64, error) {
+func (r *fileReader) next() (arrow.RecordBatch, int64, error) {
 	for {
 		if r.row == r.end {
-			more, err := r.nextGroup(ctx)
+			more, err := r.nextGroup()
 			if !more || err != nil {
 				return nil, 0, err
 			}
@@ -64,7 +68,7 @@ func (r *fileReader) next(ctx context.Context) (arrow.RecordBatch, int64, error)
 		if r.row >= r.want.To {
 			return nil, 0, nil
 		}
-		b, bytes, err := r.decode(ctx)
+		b, bytes, err := r.decode()
 		if b != nil || err != nil {
 			return b, bytes, r.inGroup(err)
 		}
@@ -72,10 +76,8 @@ func (r *fileReader) next(ctx context.Context) (arrow.RecordBatch, int64, error)
 }
 
 // nextGroup goes on to the next row group that has rows.
-func (r *fileReader) nextGroup(ctx context.Context) (bool, error) {
+func (r *fileReader) nextGroup() (bool, error) {
 	for r.row == r.end {
-		r.queue.giveBack(r.stored)
-		r.stored = 0
 		if r.current+1 == len(r.groups) {
 			return false, r.finish()
 		}
@@ -83,11 +85,6 @@ func (r *fileReader) nextGroup(ctx context.Context) (bool, error) {
 		group := r.RowGroups()[r.groups[r.current]]
 		r.row, r.end = group.FirstRow, group.FirstRow+group.Rows
 	}
-	stored := r.Stored(r.groups[r.current], r.plan.ids)
-	if err := r.queue.admit(ctx, stored, 0); err != nil {
-		return false, r.inGroup(err)
-	}
-	r.stored = stored
 	return true, nil
 }
 
@@ -102,22 +99,19 @@ func (r *fileReader) finish() error {
 
 // decode decodes one batch of the open row group; nil if none of its rows is
 // in the range.
-func (r *fileReader) decode(ctx context.Context) (arrow.RecordBatch, int64, error) {
-	bytes := r.estimate()
-	if err := r.queue.admit(ctx, bytes, bytes); err != nil {
-		return nil, 0, err
-	}
+func (r *fileReader) decode() (arrow.RecordBatch, int64, error) {
 	if !r.rows.Next() {
-		if r.err = r.rows.Err(); r.err != nil {
-			return nil, 0, r.err
+		if err := r.rows.Err(); err != nil {
+			return nil, 0, err
 		}
 		return nil, 0, fault.New(fault.Corrupt, "the file ends %d rows early", r.end-r.row)
 	}
-	b := r.rows.RecordBatch()
+	b, bytes := r.rows.RecordBatch(), r.rows.Admitted()
 	first := r.row
 	r.row += b.NumRows()
 	from, to := max(r.want.From-first, 0), min(r.want.To-first, b.NumRows())
 	if from >= to {
+		r.rows.Drop()
 		r.queue.giveBack(bytes)
 		return nil, 0, nil
 	}
@@ -128,14 +122,6 @@ func (r *fileReader) decode(ctx context.Context) (arrow.RecordBatch, int64, erro
 	}
 	r.first = first + from
 	return b.NewSlice(from, to), bytes, nil
-}
-
-// estimate is what the next batch is likely to take.
-func (r *fileReader) estimate() int64 {
-	group := r.groups[r.current]
-	rows := r.RowGroups()[group].Rows
-	next := min(r.end-r.row, int64(r.scanner.options.BatchRows))
-	return r.Decoded(group, r.plan.ids) / rows * next
 }
 
 // inGroup names the row group that an error is about.
@@ -155,6 +141,4 @@ func (r *fileReader) inGroup(err error) error {
 func (r *fileReader) close() {
 	r.rows.Release()
 	r.opened.close()
-	store.WhenReturned(r.err, r.queue.held.Split(r.stored).Release)
-	r.stored = 0
 }

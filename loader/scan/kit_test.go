@@ -18,6 +18,7 @@ import (
 
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/bucket"
+	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/expr"
 	"github.com/penstock/penstock/internal/parquet/parquettest"
 	"github.com/penstock/penstock/internal/store/errstore"
@@ -195,12 +196,17 @@ func (r *rig) columns(names ...string) []catalog.Field {
 	return out
 }
 
-// scanner makes one with allocators that know what leaks.
+// scanner makes one with allocators that know what leaks, and what is taken before
+// it is reserved.
 func (r *rig) scanner(opts scan.Options) *scan.Scanner {
 	r.t.Helper()
 	if opts.Store == nil {
 		opts.Store = r.store
 	}
+	if opts.Budget == nil {
+		opts.Budget = budget.New(1 << 50)
+	}
+	meter := &metered{limit: opts.Budget}
 	if opts.Memory == nil {
 		checked := memory.NewCheckedAllocator(batch.NewPoison(memory.NewGoAllocator()))
 		opts.Memory = checked
@@ -208,8 +214,15 @@ func (r *rig) scanner(opts scan.Options) *scan.Scanner {
 			t.Cleanup(func() { checked.AssertSize(t, 0) })
 		}
 	}
+	if t, ok := r.t.(*testing.T); ok {
+		t.Cleanup(func() { meter.check(t) })
+		opts.Memory = meter.put(opts.Memory)
+	}
 	s, err := scan.New(opts)
 	require.NoError(r.t, err)
+	if _, ok := r.t.(*testing.T); ok {
+		s.SetScratch(meter.put(batch.NewAllocator()))
+	}
 	return s
 }
 

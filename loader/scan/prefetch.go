@@ -16,6 +16,11 @@ const (
 	// kept is the part of the budget, as 1/kept, that is left to those who
 	// cannot go on without: decoding ahead can.
 	kept = 4
+	// longRun is the part of the budget, as 1/longRun, that one column's long strings
+	// may take of it in a batch, where batches can be shorter.
+	longRun = 8
+	// mostRun bounds that in bytes: larger batches decode no faster.
+	mostRun = 32 << 20
 )
 
 // item is a batch on its way to the consumer.
@@ -89,6 +94,16 @@ func (q *prefetchQueue) admit(ctx context.Context, n, decoded int64) error {
 func (q *prefetchQueue) spare(n int64) bool {
 	limit := q.budget.Limit()
 	return limit < 0 || q.budget.Used()+n <= limit-limit/kept
+}
+
+// share bounds the bytes of one column's strings in a batch; 0 is as the files'
+// reader has it.
+func (q *prefetchQueue) share() int64 {
+	limit := q.budget.Limit()
+	if limit < 0 {
+		return 0
+	}
+	return min(max(limit/longRun, 1), mostRun)
 }
 
 // settle corrects what was admitted for a batch to what it takes.

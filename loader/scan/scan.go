@@ -38,9 +38,10 @@ type Options struct {
 	Footers *cache.Cache[*parquet.Footer]
 	// Memory gives the batches' buffers; nil is a batch.NewAllocator.
 	Memory memory.Allocator
-	// Budget is asked for what readers hold: the stored bytes of the open row
-	// group, the batch in the consumer's hands, and batches decoded ahead; nil
-	// is unlimited. Where it has no room for the last, readers go on without.
+	// Budget is asked for what readers hold before they hold it: the stored bytes
+	// and the decompressed pages of the open row group, the batch in the consumer's
+	// hands, and batches decoded ahead; nil is unlimited. Where it has no room for
+	// the last, readers go on without.
 	Budget *budget.Budget
 	// BatchRows is the most rows of a batch; 0 is defaultBatchRows. Batches
 	// also end with their row group, and filters shorten them.

@@ -105,7 +105,7 @@ func (w *walk) nextFile(ctx context.Context) error {
 // decode returns the next batch of the open file. It returns none where no row
 // passes, and closes the file at its end.
 func (w *walk) decode(ctx context.Context) (item, error) {
-	b, admitted, err := w.open.next(ctx)
+	b, admitted, err := w.open.next()
 	if err != nil {
 		return item{}, err
 	}
@@ -114,11 +114,18 @@ func (w *walk) decode(ctx context.Context) (item, error) {
 		w.open = nil
 		return item{}, nil
 	}
-	defer b.Release()
+	rows := b.NumRows()
 	out, err := w.choose(b, w.open.want.File.Location, w.open.first)
+	b.Release()
 	if err != nil {
 		return item{}, err
 	}
+	if out != nil && w.filters() && int64(len(w.pass)) < rows {
+		if out, admitted, err = w.take(ctx, out, admitted); err != nil {
+			return item{}, err
+		}
+	}
+	w.open.rows.Drop() // what was not chosen is free before it is given back
 	actual := int64(0)
 	if out != nil {
 		actual = batch.Size(out)
@@ -132,8 +139,22 @@ func (w *walk) decode(ctx context.Context) (item, error) {
 	return item{batch: out, bytes: actual}, nil
 }
 
-// choose returns the rows of a batch that pass the filter and that the sample
-// keeps, with the columns that were asked for; nil if there are none. The
+// take copies the rows of a batch that pass, and returns the bytes that are then
+// admitted for both. It takes the batch over.
+func (w *walk) take(ctx context.Context, whole arrow.RecordBatch, admitted int64) (arrow.RecordBatch, int64, error) {
+	defer whole.Release()
+	if err := w.queue.admit(ctx, admitted, admitted); err != nil {
+		return nil, 0, err
+	}
+	out, err := batch.Filter(whole, w.pass, w.scanner.options.Memory)
+	return out, 2 * admitted, err
+}
+
+// filters says whether the source leaves rows out.
+func (w *walk) filters() bool { return w.source.Filter != nil || w.source.Sample != nil }
+
+// choose returns a batch with the columns that were asked for; nil if none of its
+// rows passes the filter and is kept by the sample. Those that do are in pass. The
 // batch is the rows from number first on of the file at a location.
 func (w *walk) choose(b arrow.RecordBatch, location string, first int64) (arrow.RecordBatch, error) {
 	columns := make([]arrow.Array, len(w.plan.from))
@@ -141,7 +162,7 @@ func (w *walk) choose(b arrow.RecordBatch, location string, first int64) (arrow.
 		columns[i] = b.Column(at)
 	}
 	out := array.NewRecordBatch(w.plan.output, columns, b.NumRows())
-	if w.source.Filter == nil && w.source.Sample == nil {
+	if !w.filters() {
 		return out, nil
 	}
 	var err error
@@ -152,11 +173,7 @@ func (w *walk) choose(b arrow.RecordBatch, location string, first int64) (arrow.
 		out.Release()
 		return nil, err
 	}
-	if int64(len(w.pass)) == b.NumRows() {
-		return out, nil
-	}
-	defer out.Release()
-	return batch.Filter(out, w.pass, w.scanner.options.Memory)
+	return out, nil
 }
 
 // close gives back what is open, when nothing more will be asked for.

@@ -6,11 +6,11 @@ func storageMutants() []mutant {
 	return []mutant{
 		{
 			"memory-of-hanging-reads-is-used-again", "internal/parquet/source.go",
-			"		store.WhenReturned(err, func() { s.scratch.Free(content) })", "		s.scratch.Free(content)", parquet,
+			"		store.WhenReturned(err, s.scratch.leave(content))", "		s.scratch.Free(content)", parquet,
 		},
 		{
 			"hanging-reads-are-not-charged", "loader/scan/file.go",
-			"store.WhenReturned(r.err, ", "store.WhenReturned(nil, ", scanned,
+			"		Part: func(n int64) func() { return w.queue.held.Split(n).Release },\n", "		Part: func(n int64) func() { w.queue.held.Split(n).Release(); return func() {} },\n", scanned,
 		},
 		{"files-are-closed-under-hanging-reads", "internal/store/bounded.go", "if !o.closed || o.reads > 0 {", "if !o.closed {", storage},
 		{"mounts-take-any-number-of-calls", "internal/store/calls.go", "make(chan struct{}, mostCalls)", "make(chan struct{}, 1000*mostCalls)", storage},
