@@ -78,7 +78,7 @@ func (p process) serveCommand() *cobra.Command {
 }
 
 // serve serves until the process is told to end.
-func (p process) serve(ctx context.Context, c *config.Config) (err error) {
+func (p process) serve(ctx context.Context, c *config.Config) error {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
@@ -99,7 +99,7 @@ func (p process) serve(ctx context.Context, c *config.Config) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, e.Close()) }()
+	defer e.Close()
 
 	p.boundHeap()
 	metrics := telemetry.NewMetrics(version())
@@ -168,7 +168,7 @@ func listen(ctx context.Context, setting, address string, s config.Server) (net.
 	}
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
-		return nil, fault.InvalidField(setting, "%q is not of the form host:port", address)
+		return nil, fault.InvalidField(setting, "%q is not of the form host:port", fault.RedactURI(address))
 	}
 	resolved, err := net.ResolveTCPAddr("tcp", address)
 	if err != nil {

@@ -45,6 +45,7 @@ type Server struct {
 	Memory         int64  // bytes
 	Spool          string // path; "": the system's folder for temporary files
 	SpoolLimit     int64  // bytes; 0: no limit
+	MaxMetadata    int64  // bytes
 	MaxStreams     int    // 0: no limit
 	Drain          time.Duration
 	TicketKeys     string // path; "": a random key

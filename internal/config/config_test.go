@@ -94,7 +94,7 @@ func TestDefaults(t *testing.T) {
 	c, err := config.Load(config.Origin{File: write(t, minimal), Memory: 8 << 30})
 	require.NoError(t, err)
 	require.Equal(t, config.Server{
-		Listen: "127.0.0.1:8815", Memory: 4 << 30, Drain: 10 * time.Second, TicketLifetime: 24 * time.Hour,
+		Listen: "127.0.0.1:8815", Memory: 4 << 30, MaxMetadata: 256 << 20, Drain: 10 * time.Second, TicketLifetime: 24 * time.Hour,
 		LogLevel: slog.LevelInfo, LogFormat: "text",
 	}, c.Server)
 	require.Equal(t, map[string]dataset.Catalog{"default": {Name: "default", Type: "sql", URI: "sqlite:///catalog.db", Stored: "default"}}, c.Catalogs)
@@ -111,6 +111,7 @@ func TestPrecedence(t *testing.T) {
 		"memory":          {"1GiB", "2GiB", "3GiB", ""},
 		"spool":           {"/a", "/b", "/c", ""},
 		"spool_limit":     {"1GiB", "2GiB", "3GiB", ""},
+		"max_metadata":    {"1GiB", "2GiB", "3GiB", ""},
 		"max_streams":     {"1", "2", "3", ""},
 		"drain":           {"1s", "2s", "3s", ""},
 		"ticket_keys":     {"/a", "/b", "/c", ""},
@@ -235,5 +236,40 @@ func TestMachineMemory(t *testing.T) {
 		}, 16 << 20},
 	} {
 		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, config.MachineMemory(c.files)) })
+	}
+}
+
+// No fault of a configuration shows a password of a URI in it, wherever it stands.
+func TestFaultsShowNoPasswords(t *testing.T) {
+	const secret = "user:hunter2@host"
+	for name, text := range map[string]string{
+		"listen":          "server: {listen: \"" + secret + "\"}",
+		"listen port":     "server: {listen: \"grpc://" + secret + ":x\"}",
+		"socket":          "server: {listen: \"unix://" + secret + "\"}",
+		"metrics":         "server: {metrics: \"" + secret + ":x\"}",
+		"advertise":       "server: {advertise: [\"grpc://" + secret + ":1\"]}",
+		"no location":     "server: {advertise: [\"http://" + secret + "\", \"" + secret + "\"]}",
+		"broken location": "server: {advertise: [\"grpc://user:hunt%2er2hunter2@host:b\"]}",
+		"a number":        "server: {max_streams: \"a://" + secret + "\"}",
+		"a size":          "server: {memory: \"a://" + secret + "\"}",
+		"a time":          "server: {drain: \"a://" + secret + "\"}",
+		"a word":          "server: {log_format: \"a://" + secret + "\"}",
+		"a switch":        "server: {pprof: \"a://" + secret + "\"}",
+		"a catalog":       "catalogs: {a: \"postgresql://" + secret + "/db\"}",
+		"a field":         "catalogs: {a: {type: sql, \"postgresql://" + secret + "/db\": b}}",
+		"a list":          "catalogs: {a: {type: sql, uri: [\"postgresql://" + secret + "/db\"]}}",
+		"no YAML":         "a: b: postgresql://" + secret + "/db",
+	} {
+		t.Run(name, func(t *testing.T) {
+			if !strings.HasPrefix(text, "catalogs") && !strings.HasPrefix(text, "a:") {
+				text = minimal + text + "\n"
+			}
+			_, err := config.Load(config.Origin{File: write(t, text)})
+			require.Error(t, err)
+			require.NotContains(t, err.Error(), "hunter2")
+			for _, f := range fault.As(err).Faults {
+				require.NotContains(t, f.Message+f.Field+f.Nearest, "hunter2")
+			}
+		})
 	}
 }

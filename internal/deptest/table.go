@@ -20,6 +20,7 @@ type Row struct {
 const (
 	libArrowFlight = "github.com/apache/arrow-go/v18/arrow/flight"
 	libCobra       = "github.com/spf13"
+	libCompress    = "github.com/klauspost/compress"
 	libGRPC        = "google.golang.org/grpc"
 	libIceberg     = "github.com/apache/iceberg-go"
 	libMurmur      = "github.com/twmb/murmur3"
@@ -57,8 +58,8 @@ func Graph() []Row {
 		{Folder: "loader/dataset", Imports: "rule expr digest fault", Outside: libYAML},
 		{Folder: "loader/catalog", Imports: "dataset bucket expr fault"},
 		{
-			Folder: "loader/catalog/icebergcat", Imports: "catalog dataset bucket expr fault store",
-			Outside: libIceberg + " " + libSQLite,
+			Folder: "loader/catalog/icebergcat", Imports: "catalog dataset bucket expr budget fault store",
+			Outside: libIceberg + " " + libSQLite + " " + libCompress,
 		},
 		{Folder: "loader/resolve", Imports: "dataset catalog bucket expr fault"},
 		{Folder: "loader/plan", Imports: "dataset catalog resolve bucket expr digest fault"},
