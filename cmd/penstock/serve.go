@@ -86,7 +86,7 @@ func (p process) serve(ctx context.Context, c *config.Config) error {
 	signal.Ignore(syscall.SIGPIPE)
 
 	log := telemetry.NewLogger(p.stderr, c.Server.LogLevel, c.Server.LogFormat)
-	keys, err := ticketKeys(c.Server)
+	keys, err := ticketKeys(c.Server, log)
 	if err != nil {
 		return err
 	}
@@ -144,14 +144,13 @@ func (p process) boundHeap() {
 }
 
 // ticketKeys reads the keys that sign tickets, or makes one for this run.
-func ticketKeys(s config.Server) (*flight.Keys, error) {
+func ticketKeys(s config.Server, log *slog.Logger) (*flight.Keys, error) {
 	if s.TicketKeys == "" {
 		return flight.RandomKeys(rand.Reader)
 	}
-	text, err := os.ReadFile(s.TicketKeys)
+	text, err := readKeyFile(s.TicketKeys, log)
 	if err != nil {
-		return nil, fault.New(fault.Invalid, "read the ticket keys: %w", err).In("", s.TicketKeys).
-			WithRemedy("see that ticket_keys names a file that this user may read")
+		return nil, err
 	}
 	keys, err := flight.ParseKeys(text)
 	if err != nil {
@@ -181,7 +180,7 @@ func listen(ctx context.Context, setting, address string, s config.Server) (net.
 				WithRemedy("listen on 127.0.0.1, or add --insecure where everyone who reaches the address may read all datasets")
 		case s.TicketKeys == "" && setting == "listen":
 			return nil, fault.InvalidField("ticket_keys", "a server that other machines reach needs a key file for its tickets").
-				WithRemedy(`make one: echo "k1 $(head -c 32 /dev/urandom | base64 -w 0)" > tickets.keys; and add --ticket-keys tickets.keys`)
+				WithRemedy(`make one: (umask 077; echo "k1 $(head -c 32 /dev/urandom | base64 -w 0)" > tickets.keys); and add --ticket-keys tickets.keys`)
 		}
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", resolved.String())
