@@ -105,7 +105,8 @@ func (p process) serve(ctx context.Context, c *config.Config) error {
 	metrics := telemetry.NewMetrics(version())
 	metrics.Budget(e.budget)
 	server := flight.New(flight.Options{
-		Loader: e, Verifier: e, Keys: keys, Clock: p.clock, Lifetime: c.Server.TicketLifetime, Advertise: c.Server.Advertise,
+		Loader: e, Verifier: e, Keys: keys, Clock: p.clock, Lifetime: c.Server.TicketLifetime,
+		Renewal: c.Server.TicketRenewal, Advertise: c.Server.Advertise,
 		MaxStreams: c.Server.MaxStreams, Version: version(), Logger: log, Observer: metrics.Observer(),
 	})
 	running := &serving{log: log, signals: signals, server: server, engine: e, drain: c.Server.Drain}

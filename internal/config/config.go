@@ -50,6 +50,7 @@ type Server struct {
 	Drain          time.Duration
 	TicketKeys     string // path; "": a random key
 	TicketLifetime time.Duration
+	TicketRenewal  time.Duration
 	Advertise      []string
 	Metrics        string // "": off
 	Pprof          bool

@@ -94,7 +94,7 @@ func TestDefaults(t *testing.T) {
 	c, err := config.Load(config.Origin{File: write(t, minimal), Memory: 8 << 30})
 	require.NoError(t, err)
 	require.Equal(t, config.Server{
-		Listen: "127.0.0.1:8815", Memory: 4 << 30, MaxMetadata: 256 << 20, Drain: 10 * time.Second, TicketLifetime: 24 * time.Hour,
+		Listen: "127.0.0.1:8815", Memory: 4 << 30, MaxMetadata: 256 << 20, Drain: 10 * time.Second, TicketLifetime: 24 * time.Hour, TicketRenewal: 720 * time.Hour,
 		LogLevel: slog.LevelInfo, LogFormat: "text",
 	}, c.Server)
 	require.Equal(t, map[string]dataset.Catalog{"default": {Name: "default", Type: "sql", URI: "sqlite:///catalog.db", Stored: "default"}}, c.Catalogs)
@@ -116,6 +116,7 @@ func TestPrecedence(t *testing.T) {
 		"drain":           {"1s", "2s", "3s", ""},
 		"ticket_keys":     {"/a", "/b", "/c", ""},
 		"ticket_lifetime": {"1h", "2h", "3h", ""},
+		"ticket_renewal":  {"1h", "2h", "3h", ""},
 		"advertise":       {"grpc://a:1", "grpc://b:1", "grpc://c:1", ""},
 		"metrics":         {"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3", ""},
 		"pprof":           {"true", "false", "true", ""},

@@ -95,6 +95,11 @@ func Settings() []Setting {
 			set:   func(s *Server, v value) error { return duration(&s.TicketLifetime, v, time.Second) },
 		},
 		{
+			Name: "ticket_renewal", Default: "720h", Shape: "TIME",
+			Usage: "how long beyond its first expiry a ticket can be renewed to last",
+			set:   func(s *Server, v value) error { return duration(&s.TicketRenewal, v, time.Second) },
+		},
+		{
 			Name: "advertise", Shape: "URI", List: true,
 			Usage: "locations that tickets name, such as grpc://host:port (default: where the client asked)",
 			set:   func(s *Server, v value) error { return locations(&s.Advertise, v) },

@@ -4,7 +4,7 @@ package main
 // may: metadata of any size, claims that are believed, secrets that are shown.
 func limitMutants() []mutant {
 	parquet, catalog := []string{"./internal/parquet"}, []string{"./loader/catalog/icebergcat"}
-	fault := []string{"./internal/fault"}
+	fault, flight := []string{"./internal/fault"}, []string{"./flight"}
 	return []mutant{
 		{"metadata-of-any-size-is-read", "loader/catalog/icebergcat/limit.go", "	if n <= a.most {\n", "	if n >= 0 {\n", catalog},
 		{
@@ -24,5 +24,6 @@ func limitMutants() []mutant {
 		{"footers-are-not-charged", "internal/parquet/footer.go", "	if length > tailBytes {\n", "	if length < 0 {\n", parquet},
 		{"footer-claims-are-believed", "internal/parquet/checksum.go", "	if n > uint64(len(t.rest)) { // every", "	if n > 1<<40 { // every", parquet},
 		{"passwords-are-shown", "internal/fault/redact.go", "	return hidden + rest[at:]\n", "	return rest\n", fault},
+		{"tickets-are-renewed-for-ever", "flight/ticket.go", "; expires.After(last) {\n", "; expires.After(last) && c.First < 0 {\n", flight},
 	}
 }
