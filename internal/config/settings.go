@@ -42,7 +42,7 @@ type value struct {
 }
 
 // Settings is the table of all settings.
-func Settings() []Setting {
+func Settings() []Setting { //nolint:funlen // a table
 	return []Setting{
 		{
 			Name: "listen", Default: "127.0.0.1:8815", Shape: "ADDRESS",

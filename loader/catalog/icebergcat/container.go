@@ -15,7 +15,7 @@ import (
 // An Avro object container file is "Obj" and 1, a map of metadata, a mark of 16
 // bytes, and blocks: the number of records, the number of bytes, the records,
 // packed by the codec that the metadata names, and the mark again. Numbers are
-// zigzag varints. (Avro specification 1.12, "Object Container Files")
+// zigzag varints. See "Object Container Files" in the Avro specification, 1.12.
 const (
 	containerMagic = "Obj\x01"
 	codecKey       = "avro.codec"
@@ -158,18 +158,26 @@ func (c *container) metadata() (map[string][]byte, error) {
 			entries = -entries
 		}
 		for ; entries != 0; entries-- {
-			key, err := c.sized()
-			if err != nil {
+			if err := c.entry(out); err != nil {
 				return nil, err
-			}
-			if out[string(key)], err = c.sized(); err != nil {
-				return nil, err
-			}
-			if len(out) > mostEntries {
-				return nil, fmt.Errorf("it has more than %d entries", mostEntries)
 			}
 		}
 	}
+}
+
+// entry reads an entry of the header's map.
+func (c *container) entry(into map[string][]byte) error {
+	key, err := c.sized()
+	if err != nil {
+		return err
+	}
+	if into[string(key)], err = c.sized(); err != nil {
+		return err
+	}
+	if len(into) > mostEntries {
+		return fmt.Errorf("it has more than %d entries", mostEntries)
+	}
+	return nil
 }
 
 // number reads a varint.
