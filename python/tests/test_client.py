@@ -80,7 +80,9 @@ def test_faulty_uri(uri: str) -> None:
         penstock.connect(uri).datasets()
 
 
-@pytest.mark.parametrize("uri", ["grpc://user:hunter2@host:1", "user:hunter2@host", "grpc://user:hun/ter2@host"])
+@pytest.mark.parametrize(
+    "uri", ["grpc://user:hunter2@host:1", "user:hunter2@host", "grpc://user:hun/ter2@host"]
+)
 def test_passwords_in_uris_are_not_shown(uri: str) -> None:
     with pytest.raises(penstock.Invalid, match="token") as raised:
         penstock.connect(uri)
