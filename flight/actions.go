@@ -134,19 +134,14 @@ func (s *service) manifest(ctx context.Context, body []byte) ([]byte, error) {
 	return marshal(m), nil
 }
 
-// renew signs the content of a ticket that is still valid anew.
+// renew makes an endpoint of a ticket that is still valid, with one that is valid
+// for longer.
 func (s *service) renew(_ context.Context, body []byte) ([]byte, error) {
 	var request arrowflight.RenewFlightEndpointRequest
 	if err := proto.Unmarshal(body, &request); err != nil {
 		return nil, fault.InvalidField("body", "it is not a RenewFlightEndpointRequest: %v", err)
 	}
-	now := s.options.Clock()
-	c, err := s.options.Keys.open(request.GetEndpoint().GetTicket().GetTicket(), now)
-	if err != nil {
-		return nil, err
-	}
-	expires := now.Add(s.options.Lifetime)
-	ticket, err := s.options.Keys.seal(c, expires)
+	ticket, expires, err := s.renewed(request.GetEndpoint().GetTicket().GetTicket())
 	if err != nil {
 		return nil, err
 	}

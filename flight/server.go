@@ -37,6 +37,7 @@ type Verifier interface {
 // Defaults of Options.
 const (
 	defaultLifetime   = 24 * time.Hour
+	defaultRenewal    = 30 * 24 * time.Hour
 	DefaultMaxMessage = 512 << 20
 	// Clients take 8 KB of headers, and the details grow by a third on the way.
 	defaultMaxDetails = 4096
@@ -60,6 +61,7 @@ type Options struct {
 	Keys       *Keys            // sign and verify tickets
 	Clock      func() time.Time // judges tickets and measures calls
 	Lifetime   time.Duration    // of tickets; 0: defaultLifetime
+	Renewal    time.Duration    // how long beyond its first expiry a ticket can be renewed to last; 0: defaultRenewal
 	Advertise  []string         // locations put into endpoints, as "grpc://host:port"; none: where the client asked
 	MaxStreams int              // open at once; further ones are refused as exhausted; 0: no limit
 	MaxMessage int              // bytes of a message to a client; 0: DefaultMaxMessage
@@ -103,6 +105,9 @@ type Server struct {
 func New(options Options) *Server {
 	if options.Lifetime == 0 {
 		options.Lifetime = defaultLifetime
+	}
+	if options.Renewal == 0 {
+		options.Renewal = defaultRenewal
 	}
 	if options.MaxMessage == 0 {
 		options.MaxMessage = DefaultMaxMessage

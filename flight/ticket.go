@@ -2,6 +2,7 @@ package flight
 
 import (
 	"bytes"
+	"cmp"
 	"compress/flate"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -39,6 +40,9 @@ type content struct {
 	Plan      string          `json:"plan"`
 	Algorithm int             `json:"algorithm"`
 	Query     json.RawMessage `json:"query"`
+	// First is the expiry of the ticket that this one was when GetFlightInfo gave
+	// it, in Unix seconds; 0 if it is still that one.
+	First int64 `json:"first,omitempty"`
 }
 
 // newContent makes the content of a ticket for a planned query.
@@ -100,7 +104,7 @@ func (k *Keys) open(ticket []byte, now time.Time) (content, error) {
 	if !hmac.Equal(mac, k.mac(id, signed)) {
 		return content{}, forged("its signature does not fit")
 	}
-	if expires := int64(binary.BigEndian.Uint64(rest[idEnd:])); now.Unix() >= expires {
+	if expires := expiryOf(ticket); now.Unix() >= expires {
 		return content{}, stale("the ticket expired at %s", time.Unix(expires, 0).UTC().Format(time.RFC3339))
 	}
 	text, err := io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(rest[idEnd+8:len(rest)-sha256.Size])), maxContent))
@@ -112,6 +116,37 @@ func (k *Keys) open(ticket []byte, now time.Time) (content, error) {
 		return content{}, fault.New(fault.Internal, "read a signed ticket: %w", err)
 	}
 	return c, nil
+}
+
+// expiryOf returns the expiry of a ticket that was looked at, in Unix seconds.
+func expiryOf(ticket []byte) int64 {
+	rest := ticket[len(ticketMagic):]
+	return int64(binary.BigEndian.Uint64(rest[2+int(rest[1]):]))
+}
+
+// renewed signs the content of a ticket that is still valid anew. However often
+// that is done, a ticket lasts only so long beyond its first expiry: it would
+// outlive the keys that it was signed with, and what its holder may do.
+func (s *Server) renewed(ticket []byte) ([]byte, time.Time, error) {
+	now := s.options.Clock()
+	c, err := s.options.Keys.open(ticket, now)
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	was, expires := expiryOf(ticket), now.Add(s.options.Lifetime)
+	first := cmp.Or(c.First, was)
+	if last := time.Unix(first, 0).Add(s.options.Renewal).UTC(); expires.After(last) {
+		if last.Unix() <= was {
+			return nil, time.Time{}, stale("the ticket cannot be renewed any more: it was first good until %s, and is for %s longer at the most",
+				time.Unix(first, 0).UTC().Format(time.RFC3339), s.options.Renewal)
+		}
+		expires = last
+	}
+	if expires.Unix() != first {
+		c.First = first
+	}
+	sealed, err := s.options.Keys.seal(c, expires)
+	return sealed, expires, err
 }
 
 func forged(format string, args ...any) error {

@@ -317,3 +317,31 @@ func FuzzTicket(f *testing.F) {
 		}
 	})
 }
+
+// spec: ticket-11
+func TestRenewalEnds(t *testing.T) {
+	now := noon()
+	s := New(Options{Keys: testKeys(t), Clock: func() time.Time { return now }, Lifetime: time.Hour, Renewal: 150 * time.Minute})
+	first, err := s.options.Keys.seal(golden(), noon().Add(time.Hour))
+	require.NoError(t, err)
+	same, _, err := s.renewed(first)
+	require.NoError(t, err)
+	require.Equal(t, first, same, "no time has passed")
+
+	ticket := first
+	for _, c := range []struct{ at, until int }{{50, 110}, {100, 160}, {150, 210}} { // minutes
+		now = noon().Add(time.Duration(c.at) * time.Minute)
+		renewed, expires, err := s.renewed(ticket)
+		require.NoError(t, err)
+		require.Equal(t, noon().Add(time.Duration(c.until)*time.Minute), expires.UTC())
+		opened, err := s.options.Keys.open(renewed, expires.Add(-time.Second))
+		require.NoError(t, err)
+		opened.First = 0
+		require.Equal(t, golden(), opened, "it says what it said")
+		ticket = renewed
+	}
+	now = noon().Add(200 * time.Minute)
+	_, _, err = s.renewed(ticket)
+	require.ErrorContains(t, err, "cannot be renewed any more: it was first good until 2026-10-01T13:00:00Z")
+	require.Equal(t, fault.Expired, fault.KindOf(err))
+}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/penstock/penstock/cache"
 	"github.com/penstock/penstock/internal/digest"
+	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/plan"
 	"github.com/penstock/penstock/loader/resolve"
@@ -68,20 +69,39 @@ func planKey(r *resolve.Relation, q dataset.Query) string {
 	return digest.Of(of)
 }
 
+// What parts of a plan hold, in bytes, with what belongs to them.
+const (
+	bytesOfPlan   = 600
+	bytesOfFile   = 600 // with its location and partition values
+	bytesOfRange  = 120 // of a lane
+	bytesOfRanges = 200 // the map of a file's value ranges
+	bytesOfValues = 180 // the value range of one column
+)
+
 // planBytes estimates what a plan holds.
 func planBytes(p *plan.Plan) int64 {
-	const perFile, perRange = 600, 120
-	n := int64(0)
+	n := int64(bytesOfPlan)
 	for _, s := range p.Splits {
-		n += int64(len(s.Files)) * perFile
+		for i := range s.Files {
+			n += fileBytes(&s.Files[i].File)
+		}
 	}
 	for _, s := range p.Staging {
 		for _, g := range s.Groups {
-			n += int64(len(g.Files)) * perFile
+			for i := range g.Files {
+				n += fileBytes(&g.Files[i])
+			}
 		}
 	}
 	for _, l := range p.Lanes {
-		n += int64(len(l.Ranges)) * perRange
+		n += int64(len(l.Ranges)) * bytesOfRange
 	}
-	return n + perFile
+	return n
+}
+
+func fileBytes(f *catalog.File) int64 {
+	if len(f.Ranges) == 0 {
+		return bytesOfFile
+	}
+	return bytesOfFile + bytesOfRanges + bytesOfValues*int64(len(f.Ranges))
 }

@@ -1,15 +1,20 @@
 package loader
 
 import (
+	"fmt"
 	"reflect"
+	"runtime"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/digest/digesttest"
+	"github.com/penstock/penstock/internal/expr"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/plan"
 	"github.com/penstock/penstock/loader/resolve"
 )
 
@@ -49,5 +54,31 @@ func TestPlanKeysFollowTheQuery(t *testing.T) {
 		key := planKey(relation, q)
 		require.NotContains(t, seen, key, f.Name)
 		seen[key] = f.Name
+	}
+}
+
+// What a plan is said to hold is no less than what it holds, as its memory is
+// bounded by what is said.
+func TestPlanBytes(t *testing.T) {
+	const files = 20_000
+	for _, columns := range []int{0, 1, 3} {
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		p := &plan.Plan{Splits: []plan.Split{{Files: make([]plan.FileRange, files)}}}
+		for i := range p.Splits[0].Files {
+			f := &p.Splits[0].Files[i].File
+			f.Location = fmt.Sprintf("file:///warehouse/ml.db/impressions/data/day=2026-10-01/request_id_bucket=7/00007-%08d-9c12d441-03fe-4693-9a96-a0705ddf69c1-00001.parquet", i)
+			f.Partition = []any{int64(20_000 + i), int64(i), strings.Repeat("x", 20)}
+			for c := range columns {
+				if f.Ranges == nil {
+					f.Ranges = map[int]expr.Range{}
+				}
+				f.Ranges[c] = expr.Constant(expr.Text(fmt.Sprint("value ", i)), 10)
+			}
+		}
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		require.LessOrEqual(t, int64(after.HeapAlloc)-int64(before.HeapAlloc), planBytes(p), "with the ranges of %d columns", columns)
 	}
 }

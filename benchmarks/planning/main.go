@@ -74,7 +74,6 @@ func measure(ctx context.Context, home string, m mix, rounds int) error {
 	if err != nil {
 		return err
 	}
-	defer tables.Close() //nolint:errcheck // it was read alone
 	planner := loader.New(loader.Options{Catalog: tables})
 	query, err := dataset.ParseQuery([]byte(m.question()))
 	if err != nil {

@@ -85,7 +85,6 @@ func assemble(ctx context.Context, folder string) (*engine, error) {
 func (e *engine) Close() {
 	e.plans.Close()
 	e.footers.Close()
-	_ = e.catalog.Close()
 }
 
 // join reads the joined stream to its end and returns its rows.

@@ -39,7 +39,7 @@ func dial(uri string) (*client, error) {
 	}
 	c, err := connect(target, flight.DefaultMaxMessage)
 	if err != nil {
-		return nil, fault.InvalidField("uri", "%q: %v", uri, err)
+		return nil, fault.InvalidField("uri", "%q: %v", fault.RedactURI(uri), err)
 	}
 	c.name = uri
 	return c, nil
@@ -68,8 +68,11 @@ func dialed(uri string) (string, error) {
 		return "", fault.InvalidField("uri", "TLS is not served by this version").WithRemedy("use grpc://host:port")
 	case scheme == "grpc+unix" && filepath.IsAbs(address):
 		return (&url.URL{Scheme: "unix", Path: address}).String(), nil
+	case scheme != "grpc+unix" && strings.Contains(address, "@"):
+		return "", fault.InvalidField("uri", "%q names a user, and this version takes no credentials", fault.RedactURI(uri)).
+			WithRemedy("use grpc://host:port")
 	case scheme != "grpc" && scheme != "grpc+tcp" || err != nil:
-		return "", fault.InvalidField("uri", "%q is not of the form grpc://host:port or grpc+unix:///path", uri)
+		return "", fault.InvalidField("uri", "%q is not of the form grpc://host:port or grpc+unix:///path", fault.RedactURI(uri))
 	}
 	return address, nil
 }

@@ -30,13 +30,13 @@ func (p process) ended(command *cobra.Command, err error) int {
 	case errors.Is(err, findingsError{}):
 		return exitFindings
 	case errors.As(err, &wrong):
-		p.say("penstock: %s\n\nSee: %s --help\n", wrong, command.CommandPath())
+		p.say("penstock: %s\n\nSee: %s --help\n", fault.Redact(wrong.Error()), command.CommandPath())
 		return exitUsage
 	case errors.Is(err, context.Canceled):
 		p.say("penstock: interrupted\n")
 		return exitInterrupted
 	}
-	p.say("%s", describe(fault.As(err)))
+	p.say("%s", fault.Redact(describe(fault.As(err))))
 	if _, unverified := errors.AsType[unverifiedError](err); unverified {
 		return exitUnverified
 	}

@@ -49,7 +49,9 @@ func (p process) openLocal(ctx context.Context, file string) (*client, error) {
 	end := func() error {
 		// The client is gone, so that nothing runs on for long.
 		err := server.Shutdown(context.WithoutCancel(ctx))
-		return errors.Join(err, <-served, e.Close())
+		err = errors.Join(err, <-served)
+		e.Close()
+		return err
 	}
 	// The name says to gRPC that there is nothing to look up.
 	s, err := connect("passthrough:///in-process", localMessage,

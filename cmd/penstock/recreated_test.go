@@ -64,7 +64,7 @@ datasets: {d: {training: {table: ml.ids}, key: [id]}}
 	require.NoError(t, err)
 	engine, err := assemble(t.Context(), settings)
 	require.NoError(t, err)
-	defer func() { require.NoError(t, engine.Close()) }()
+	defer engine.Close()
 	length := int64(0)
 	for first := 0; first < 3000; first += 1000 {
 		named(t, c, "ml.ids", path, first)

@@ -78,7 +78,7 @@ func (p process) serveCommand() *cobra.Command {
 }
 
 // serve serves until the process is told to end.
-func (p process) serve(ctx context.Context, c *config.Config) (err error) {
+func (p process) serve(ctx context.Context, c *config.Config) error {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
@@ -86,7 +86,7 @@ func (p process) serve(ctx context.Context, c *config.Config) (err error) {
 	signal.Ignore(syscall.SIGPIPE)
 
 	log := telemetry.NewLogger(p.stderr, c.Server.LogLevel, c.Server.LogFormat)
-	keys, err := ticketKeys(c.Server)
+	keys, err := ticketKeys(c.Server, log)
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func (p process) serve(ctx context.Context, c *config.Config) (err error) {
 	defer func() {
 		// Calls that run on use the engine until the process ends.
 		if !errors.Is(err, flight.ErrCallsLeft) {
-			err = errors.Join(err, e.Close())
+			e.Close()
 		}
 	}()
 
@@ -115,7 +115,8 @@ func (p process) serve(ctx context.Context, c *config.Config) (err error) {
 	metrics.Budget(e.budget)
 	metrics.Storage(e.calls)
 	server := flight.New(flight.Options{
-		Loader: e, Verifier: e, Keys: keys, Clock: p.clock, Lifetime: c.Server.TicketLifetime, Advertise: c.Server.Advertise,
+		Loader: e, Verifier: e, Keys: keys, Clock: p.clock, Lifetime: c.Server.TicketLifetime,
+		Renewal: c.Server.TicketRenewal, Advertise: c.Server.Advertise,
 		MaxStreams: c.Server.MaxStreams, MaxTransit: c.Server.Memory / transitShare, Pressed: e.budget.Pressed,
 		StallTimeout: c.Server.StallTimeout, Version: version(), Logger: log, Observer: metrics.Observer(),
 	})
@@ -159,14 +160,13 @@ func (p process) boundHeap() {
 }
 
 // ticketKeys reads the keys that sign tickets, or makes one for this run.
-func ticketKeys(s config.Server) (*flight.Keys, error) {
+func ticketKeys(s config.Server, log *slog.Logger) (*flight.Keys, error) {
 	if s.TicketKeys == "" {
 		return flight.RandomKeys(rand.Reader)
 	}
-	text, err := os.ReadFile(s.TicketKeys)
+	text, err := readKeyFile(s.TicketKeys, log)
 	if err != nil {
-		return nil, fault.New(fault.Invalid, "read the ticket keys: %w", err).In("", s.TicketKeys).
-			WithRemedy("see that ticket_keys names a file that this user may read")
+		return nil, err
 	}
 	keys, err := flight.ParseKeys(text)
 	if err != nil {
@@ -183,7 +183,7 @@ func listen(ctx context.Context, setting, address string, s config.Server) (net.
 	}
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
-		return nil, fault.InvalidField(setting, "%q is not of the form host:port", address)
+		return nil, fault.InvalidField(setting, "%q is not of the form host:port", fault.RedactURI(address))
 	}
 	resolved, err := net.ResolveTCPAddr("tcp", address)
 	if err != nil {
@@ -196,7 +196,7 @@ func listen(ctx context.Context, setting, address string, s config.Server) (net.
 				WithRemedy("listen on 127.0.0.1, or add --insecure where everyone who reaches the address may read all datasets")
 		case s.TicketKeys == "" && setting == "listen":
 			return nil, fault.InvalidField("ticket_keys", "a server that other machines reach needs a key file for its tickets").
-				WithRemedy(`make one: echo "k1 $(head -c 32 /dev/urandom | base64 -w 0)" > tickets.keys; and add --ticket-keys tickets.keys`)
+				WithRemedy(`make one: (umask 077; echo "k1 $(head -c 32 /dev/urandom | base64 -w 0)" > tickets.keys); and add --ticket-keys tickets.keys`)
 		}
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", resolved.String())

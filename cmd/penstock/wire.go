@@ -36,11 +36,10 @@ const (
 // engine is all that reads: what serve serves, and cat reads in process.
 type engine struct {
 	*loader.Loader
-	budget   *budget.Budget
-	calls    *store.Calls
-	plans    *loader.Plans
-	footers  *cache.Cache[*parquet.Footer]
-	catalogs []*icebergcat.Catalog
+	budget  *budget.Budget
+	calls   *store.Calls
+	plans   *loader.Plans
+	footers *cache.Cache[*parquet.Footer]
 }
 
 // assemble puts the parts together: the one place that names them.
@@ -53,7 +52,7 @@ func assemble(ctx context.Context, c *config.Config) (_ *engine, err error) {
 	files := store.NewBounded(store.Local{}, e.calls)
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, e.Close())
+			e.Close()
 		}
 	}()
 	catalogs, err := e.open(ctx, c, files)
@@ -67,7 +66,9 @@ func assemble(ctx context.Context, c *config.Config) (_ *engine, err error) {
 	if e.plans, err = loader.NewPlans(remembered); err != nil {
 		return nil, err
 	}
-	scanner, err := scan.New(scan.Options{Store: files, Footers: e.footers, Memory: memory, Budget: e.budget})
+	scanner, err := scan.New(scan.Options{
+		Store: files, Footers: e.footers, MaxFooter: c.Server.MaxMetadata, Memory: memory, Budget: e.budget,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -109,12 +110,12 @@ func (e *engine) open(ctx context.Context, c *config.Config, files store.Store) 
 		o := c.Catalogs[name]
 		one, err := icebergcat.Open(ctx, icebergcat.Options{
 			Name: o.Stored, Type: o.Type, URI: o.URI, Warehouse: o.Warehouse, BaseDir: c.Dir(), Store: files, Calls: e.calls,
+			MaxMetadata: c.Server.MaxMetadata, Budget: e.budget,
 		})
 		if err != nil {
 			failures = append(failures, fault.Op(err, "%s: open catalog %s", c.File, name))
 			continue
 		}
-		e.catalogs = append(e.catalogs, one)
 		opened[name] = one
 	}
 	if len(failures) > 0 {
@@ -136,18 +137,13 @@ func together(failures []error) error {
 }
 
 // Close gives back what the engine holds. Its streams have been released.
-func (e *engine) Close() error {
+func (e *engine) Close() {
 	if e.plans != nil {
 		e.plans.Close()
 	}
 	if e.footers != nil {
 		e.footers.Close()
 	}
-	var failures []error
-	for _, c := range e.catalogs {
-		failures = append(failures, c.Close())
-	}
-	return errors.Join(failures...)
 }
 
 // load reads the configuration that a command line names.

@@ -46,12 +46,14 @@ type Server struct {
 	Spool          string        // path; "": the system's folder for temporary files
 	SpoolLimit     int64         // bytes; 0: no limit
 	StorageTimeout time.Duration // 0: no limit
+	MaxMetadata    int64         // bytes
 	MaxStreams     int           // 0: no limit
 	MaxBatchBytes  int64         // 0: what follows from the memory budget
 	StallTimeout   time.Duration
 	Drain          time.Duration
 	TicketKeys     string // path; "": a random key
 	TicketLifetime time.Duration
+	TicketRenewal  time.Duration
 	Advertise      []string
 	Metrics        string // "": off
 	Pprof          bool

@@ -94,7 +94,8 @@ func TestDefaults(t *testing.T) {
 	c, err := config.Load(config.Origin{File: write(t, minimal), Memory: 8 << 30})
 	require.NoError(t, err)
 	require.Equal(t, config.Server{
-		Listen: "127.0.0.1:8815", Memory: 4 << 30, StorageTimeout: time.Minute, StallTimeout: 2 * time.Hour, Drain: 10 * time.Second, TicketLifetime: 24 * time.Hour,
+		Listen: "127.0.0.1:8815", Memory: 4 << 30, StorageTimeout: time.Minute, MaxMetadata: 256 << 20, StallTimeout: 2 * time.Hour,
+		Drain: 10 * time.Second, TicketLifetime: 24 * time.Hour, TicketRenewal: 720 * time.Hour,
 		LogLevel: slog.LevelInfo, LogFormat: "text",
 	}, c.Server)
 	require.Equal(t, map[string]dataset.Catalog{"default": {Name: "default", Type: "sql", URI: "sqlite:///catalog.db", Stored: "default"}}, c.Catalogs)
@@ -118,12 +119,14 @@ func TestPrecedence(t *testing.T) {
 		"spool":           {"/a", "/b", "/c", ""},
 		"spool_limit":     {"1GiB", "2GiB", "3GiB", ""},
 		"storage_timeout": {"1s", "2s", "0", ""},
+		"max_metadata":    {"1GiB", "2GiB", "3GiB", ""},
 		"max_streams":     {"1", "2", "3", ""},
 		"max_batch_bytes": {"1MiB", "2MiB", "3MiB", ""},
 		"stall_timeout":   {"1h", "2h", "3h", ""},
 		"drain":           {"1s", "2s", "3s", ""},
 		"ticket_keys":     {"/a", "/b", "/c", ""},
 		"ticket_lifetime": {"1h", "2h", "3h", ""},
+		"ticket_renewal":  {"1h", "2h", "3h", ""},
 		"advertise":       {"grpc://a:1", "grpc://b:1", "grpc://c:1", ""},
 		"metrics":         {"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3", ""},
 		"pprof":           {"true", "false", "true", ""},
@@ -244,5 +247,40 @@ func TestMachineMemory(t *testing.T) {
 		}, 16 << 20},
 	} {
 		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, config.MachineMemory(c.files)) })
+	}
+}
+
+// No fault of a configuration shows a password of a URI in it, wherever it stands.
+func TestFaultsShowNoPasswords(t *testing.T) {
+	const secret = "user:hunter2@host"
+	for name, text := range map[string]string{
+		"listen":          "server: {listen: \"" + secret + "\"}",
+		"listen port":     "server: {listen: \"grpc://" + secret + ":x\"}",
+		"socket":          "server: {listen: \"unix://" + secret + "\"}",
+		"metrics":         "server: {metrics: \"" + secret + ":x\"}",
+		"advertise":       "server: {advertise: [\"grpc://" + secret + ":1\"]}",
+		"no location":     "server: {advertise: [\"http://" + secret + "\", \"" + secret + "\"]}",
+		"broken location": "server: {advertise: [\"grpc://user:hunt%2er2hunter2@host:b\"]}",
+		"a number":        "server: {max_streams: \"a://" + secret + "\"}",
+		"a size":          "server: {memory: \"a://" + secret + "\"}",
+		"a time":          "server: {drain: \"a://" + secret + "\"}",
+		"a word":          "server: {log_format: \"a://" + secret + "\"}",
+		"a switch":        "server: {pprof: \"a://" + secret + "\"}",
+		"a catalog":       "catalogs: {a: \"postgresql://" + secret + "/db\"}",
+		"a field":         "catalogs: {a: {type: sql, \"postgresql://" + secret + "/db\": b}}",
+		"a list":          "catalogs: {a: {type: sql, uri: [\"postgresql://" + secret + "/db\"]}}",
+		"no YAML":         "a: b: postgresql://" + secret + "/db",
+	} {
+		t.Run(name, func(t *testing.T) {
+			if !strings.HasPrefix(text, "catalogs") && !strings.HasPrefix(text, "a:") {
+				text = minimal + text + "\n"
+			}
+			_, err := config.Load(config.Origin{File: write(t, text)})
+			require.Error(t, err)
+			require.NotContains(t, err.Error(), "hunter2")
+			for _, f := range fault.As(err).Faults {
+				require.NotContains(t, f.Message+f.Field+f.Nearest, "hunter2")
+			}
+		})
 	}
 }

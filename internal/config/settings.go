@@ -42,7 +42,7 @@ type value struct {
 }
 
 // Settings is the table of all settings.
-func Settings() []Setting {
+func Settings() []Setting { //nolint:funlen // a table
 	return []Setting{
 		{
 			Name: "listen", Default: "127.0.0.1:8815", Shape: "ADDRESS",
@@ -75,6 +75,11 @@ func Settings() []Setting {
 			set:   func(s *Server, v value) error { return duration(&s.StorageTimeout, v, 0) },
 		},
 		{
+			Name: "max_metadata", Default: "256MiB", Shape: "BYTES",
+			Usage: "the most bytes of a metadata file, manifest list, manifest or Parquet footer, as stored and unpacked",
+			set:   func(s *Server, v value) error { return size(&s.MaxMetadata, v) },
+		},
+		{
 			Name: "max_streams", Default: "0", Shape: "N",
 			Usage: "how many streams may be open at once; 0 is no limit",
 			set:   func(s *Server, v value) error { return count(&s.MaxStreams, v) },
@@ -103,6 +108,11 @@ func Settings() []Setting {
 			Name: "ticket_lifetime", Default: "24h", Shape: "TIME",
 			Usage: "how long a ticket is valid",
 			set:   func(s *Server, v value) error { return duration(&s.TicketLifetime, v, time.Second) },
+		},
+		{
+			Name: "ticket_renewal", Default: "720h", Shape: "TIME",
+			Usage: "how long beyond its first expiry a ticket can be renewed to last",
+			set:   func(s *Server, v value) error { return duration(&s.TicketRenewal, v, time.Second) },
 		},
 		{
 			Name: "advertise", Shape: "URI", List: true,
@@ -152,10 +162,10 @@ func address(out *string, v value) error {
 	}
 	_, port, err := net.SplitHostPort(v.text)
 	if err != nil {
-		return fmt.Errorf("%q is not of the form host:port", v.text)
+		return fmt.Errorf("%q is not of the form host:port", fault.RedactURI(v.text))
 	}
 	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-		return fmt.Errorf("the port of %q is not a number from 0 to 65535", v.text)
+		return fmt.Errorf("the port of %q is not a number from 0 to 65535", fault.RedactURI(v.text))
 	}
 	return nil
 }
@@ -219,7 +229,10 @@ func locations(out *[]string, v value) error {
 		}
 		u, err := url.Parse(uri)
 		if err != nil || u.Host == "" || u.Scheme != "grpc" && u.Scheme != "grpc+tcp" && u.Scheme != "grpc+tls" {
-			return fmt.Errorf("%q is not a location such as grpc://host:port", uri)
+			return fmt.Errorf("%q is not a location such as grpc://host:port", fault.RedactURI(uri))
+		}
+		if u.User != nil {
+			return fmt.Errorf("%q names a user: clients are told locations as they are, and this version takes no credentials", fault.RedactURI(uri))
 		}
 		*out = append(*out, uri)
 	}

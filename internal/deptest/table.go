@@ -20,9 +20,9 @@ type Row struct {
 const (
 	libArrowFlight = "github.com/apache/arrow-go/v18/arrow/flight"
 	libCobra       = "github.com/spf13"
+	libCompress    = "github.com/klauspost/compress"
 	libGRPC        = "google.golang.org/grpc"
 	libIceberg     = "github.com/apache/iceberg-go"
-	libKlauspost   = "github.com/klauspost/compress"
 	libMurmur      = "github.com/twmb/murmur3"
 	libParquet     = "github.com/apache/arrow-go/v18/parquet"
 	libPrometheus  = "github.com/prometheus/client_golang"
@@ -51,15 +51,15 @@ func Graph() []Row {
 		{Folder: "internal/spool", Imports: "fault invariant"},
 		{Folder: "internal/expr", Imports: "fault invariant"},
 		{Folder: "internal/store", Imports: "fault invariant"},
-		{Folder: "internal/parquet", Imports: "fault invariant store", Outside: libParquet + " " + libKlauspost},
+		{Folder: "internal/parquet", Imports: "budget fault invariant store", Outside: libParquet + " " + libCompress},
 		{Folder: "cache", Imports: "budget invariant", Outside: libRistretto},
 
 		{Folder: "joiner/rule", Imports: "fault"},
 		{Folder: "loader/dataset", Imports: "rule expr fault", Outside: libYAML},
 		{Folder: "loader/catalog", Imports: "dataset bucket expr fault"},
 		{
-			Folder: "loader/catalog/icebergcat", Imports: "catalog dataset expr fault store",
-			Outside: libIceberg + " " + libSQLite,
+			Folder: "loader/catalog/icebergcat", Imports: "catalog dataset expr budget fault store",
+			Outside: libIceberg + " " + libSQLite + " " + libCompress,
 		},
 		{Folder: "loader/resolve", Imports: "dataset catalog bucket expr fault"},
 		{Folder: "loader/plan", Imports: "dataset catalog resolve bucket expr digest fault"},

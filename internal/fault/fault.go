@@ -5,6 +5,9 @@
 // the user can do (the remedy). Package flight maps kinds to the wire, in one
 // place; nobody else looks at the text of an error to decide what to do.
 // Errors of other libraries that nobody has classified count as Internal.
+//
+// No error shows a password: what it is made of is redacted when it is made, and
+// once more when it is rendered.
 package fault
 
 import (
@@ -71,7 +74,13 @@ func (f Field) String() string {
 	if f.Nearest != "" {
 		fmt.Fprintf(&b, " (did you mean %q?)", f.Nearest)
 	}
-	return b.String()
+	return Redact(b.String())
+}
+
+// redacted returns the fault without secrets.
+func (f Field) redacted() Field {
+	f.Field, f.Message, f.Nearest = Redact(f.Field), Redact(f.Message), Redact(f.Nearest)
+	return f
 }
 
 // Error is a failure with its kind and all that is known about it. Only Kind
@@ -94,12 +103,12 @@ type Error struct {
 // format keeps its operand as the cause.
 func New(kind Kind, format string, args ...any) *Error {
 	err := fmt.Errorf(format, args...)
-	return &Error{Kind: kind, Message: err.Error(), Err: errors.Unwrap(err)}
+	return &Error{Kind: kind, Message: Redact(err.Error()), Err: errors.Unwrap(err)}
 }
 
 // InvalidField makes an Invalid error about one field.
 func InvalidField(field, format string, args ...any) *Error {
-	f := Field{Field: field, Message: fmt.Sprintf(format, args...)}
+	f := Field{Field: field, Message: fmt.Sprintf(format, args...)}.redacted()
 	return &Error{Kind: Invalid, Message: f.String(), Faults: []Field{f}}
 }
 
@@ -109,22 +118,23 @@ func Fields(faults []Field) error {
 	if len(faults) == 0 {
 		return nil
 	}
-	texts := make([]string, len(faults))
+	texts, shown := make([]string, len(faults)), make([]Field, len(faults))
 	for i, f := range faults {
-		texts[i] = f.String()
+		shown[i] = f.redacted()
+		texts[i] = shown[i].String()
 	}
-	return &Error{Kind: Invalid, Message: strings.Join(texts, "; "), Faults: faults}
+	return &Error{Kind: Invalid, Message: strings.Join(texts, "; "), Faults: shown}
 }
 
 // WithRemedy says what the user can do, and returns the receiver.
 func (e *Error) WithRemedy(format string, args ...any) *Error {
-	e.Remedy = fmt.Sprintf(format, args...)
+	e.Remedy = Redact(fmt.Sprintf(format, args...))
 	return e
 }
 
 // In names the table and file that the failure is about, and returns the receiver.
 func (e *Error) In(table, file string) *Error {
-	e.Table, e.File = table, file
+	e.Table, e.File = Redact(table), Redact(file)
 	return e
 }
 
@@ -151,7 +161,7 @@ func (e *Error) Error() string {
 	if e.Remedy != "" {
 		b.WriteString("; " + e.Remedy)
 	}
-	return b.String()
+	return Redact(b.String())
 }
 
 // Unwrap returns the cause.
@@ -163,10 +173,10 @@ func Op(err error, format string, args ...any) error {
 	if err == nil {
 		return nil
 	}
-	op := fmt.Sprintf(format, args...)
+	op := Redact(fmt.Sprintf(format, args...))
 	var e *Error
 	if !errors.As(err, &e) {
-		return &Error{Kind: KindOf(err), Op: op, Message: err.Error(), Err: err}
+		return &Error{Kind: KindOf(err), Op: op, Message: Redact(err.Error()), Err: err}
 	}
 	out := *e
 	if out.Op != "" {
@@ -185,7 +195,7 @@ func As(err error) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e
 	}
-	return &Error{Kind: KindOf(err), Message: err.Error(), Err: err}
+	return &Error{Kind: KindOf(err), Message: Redact(err.Error()), Err: err}
 }
 
 // KindOf returns the kind of the outermost *Error in err's chain. A deadline

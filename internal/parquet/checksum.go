@@ -19,6 +19,7 @@ const (
 	thriftBinary = 8
 	thriftList   = 9
 	thriftSet    = 10
+	thriftMap    = 11
 	thriftStruct = 12
 
 	headerKind       = 1
@@ -44,7 +45,10 @@ var (
 )
 
 // thrift reads the compact protocol from the front of a buffer.
-type thrift struct{ rest []byte }
+type thrift struct {
+	rest    []byte
+	structs int64 // passed over
+}
 
 // page reads a page: its header, and its bytes as they are stored, whose checksum
 // fits.
@@ -199,10 +203,13 @@ func (t *thrift) skip(kind byte, depth int) error {
 		}
 		return t.drop(n)
 	case thriftStruct:
+		t.structs++
 		return t.fields(func(_ int64, kind byte) error { return t.skip(kind, depth-1) })
 	case thriftList, thriftSet:
 		return t.skipList(depth)
-	default: // page headers have no maps
+	case thriftMap:
+		return t.skipMap(depth)
+	default:
 		return errThrift
 	}
 }
@@ -222,15 +229,39 @@ func (t *thrift) skipList(depth int) error {
 		return errThrift
 	}
 	for range n {
-		kind := head & 0xf
-		if kind == thriftTrue || kind == thriftFalse {
-			kind = thriftByte // a bool takes a byte in a list
-		}
-		if err := t.skip(kind, depth-1); err != nil {
+		if err := t.skipElement(head&0xf, depth-1); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func (t *thrift) skipMap(depth int) error {
+	n, err := t.uvarint()
+	if err != nil || n == 0 {
+		return err
+	}
+	kinds, err := t.byte()
+	if err != nil || n > uint64(len(t.rest)/2) {
+		return errThrift
+	}
+	for range n {
+		if err := t.skipElement(kinds>>4, depth-1); err != nil {
+			return err
+		}
+		if err := t.skipElement(kinds&0xf, depth-1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// skipElement passes over a value in a list or a map, where a bool takes a byte.
+func (t *thrift) skipElement(kind byte, depth int) error {
+	if kind == thriftTrue || kind == thriftFalse {
+		kind = thriftByte
+	}
+	return t.skip(kind, depth)
 }
 
 func (t *thrift) byte() (byte, error) {

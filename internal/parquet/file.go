@@ -39,7 +39,7 @@ func Open(ctx context.Context, obj store.Object, opts Options) (*File, error) {
 	footer := opts.Footer
 	if footer == nil {
 		var err error
-		if footer, err = ReadFooter(ctx, obj); err != nil {
+		if footer, err = ReadFooter(ctx, obj, FooterLimits{}); err != nil {
 			return nil, err
 		}
 	}

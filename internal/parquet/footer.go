@@ -10,6 +10,7 @@ import (
 	"github.com/apache/arrow-go/v18/parquet/pqarrow"
 	"github.com/apache/arrow-go/v18/parquet/schema"
 
+	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/store"
 )
@@ -25,7 +26,24 @@ const (
 	// footerWeight is how much memory a decoded footer takes per stored byte,
 	// measured on files of 20 to 50 columns.
 	footerWeight = 8
+	// structWeight is the least that a struct of a footer takes in memory. It
+	// decides where a footer was made to have many for its length.
+	structWeight = 160
+	// footerDepth is how deep a footer's structs and lists may lie inside each
+	// other: as deep as the library goes that decodes them.
+	footerDepth = 64
 )
+
+// FooterLimits bound what the reading of a footer may take. The zero value
+// bounds nothing.
+type FooterLimits struct {
+	// Bytes is the most bytes of a footer, as stored: a longer one is Exhausted.
+	// 0 is no limit.
+	Bytes int64
+	// Budget is charged, while it is read and decoded, for a footer that is longer
+	// than the end of a file that is read in any case. Nil is unlimited.
+	Budget *budget.Budget
+}
 
 // Footer is what a file says about itself. It is immutable, safe for
 // concurrent use, and may be kept for as long as one likes: the file it came
@@ -37,6 +55,7 @@ type Footer struct {
 	groups []RowGroup
 	size   int64
 	stored int64
+	weight int64 // bytes of memory, estimated
 }
 
 // RowGroup is one horizontal piece of a file.
@@ -57,7 +76,7 @@ func (f *Footer) RowGroups() []RowGroup { return f.groups }
 func (f *Footer) FileSize() int64 { return f.size }
 
 // Bytes estimates the memory that the footer holds, for caches.
-func (f *Footer) Bytes() int64 { return f.stored * footerWeight }
+func (f *Footer) Bytes() int64 { return f.weight }
 
 // WrittenBy is the name and version of the writer, or "".
 func (f *Footer) WrittenBy() string { return f.meta.GetCreatedBy() }
@@ -65,7 +84,7 @@ func (f *Footer) WrittenBy() string { return f.meta.GetCreatedBy() }
 // ReadFooter reads the footer of a file: one read of its last 64 KiB, and a
 // second one where that is not enough. What it reads into is the collector's, so
 // that a read that was left behind may have it.
-func ReadFooter(ctx context.Context, obj store.Object) (*Footer, error) {
+func ReadFooter(ctx context.Context, obj store.Object, limits FooterLimits) (_ *Footer, err error) {
 	size := obj.Size()
 	if size < int64(len(magic))+trailer {
 		return nil, damaged(obj.Location(), "file of %d bytes is too short for a Parquet file", size)
@@ -86,6 +105,11 @@ func ReadFooter(ctx context.Context, obj store.Object) (*Footer, error) {
 	if length > size-trailer-int64(len(magic)) {
 		return nil, damaged(obj.Location(), "file of %d bytes cannot hold the footer of %d bytes that it announces", size, length)
 	}
+	held, err := limits.admit(ctx, obj.Location(), length)
+	if err != nil {
+		return nil, fault.Op(err, "read footer of %s", obj.Location())
+	}
+	defer func() { store.WhenReturned(err, held.Release) }()
 	stored := make([]byte, length)
 	have := min(length, int64(len(tail))-trailer)
 	copy(stored[length-have:], tail[int64(len(tail))-trailer-have:])
@@ -94,7 +118,41 @@ func ReadFooter(ctx context.Context, obj store.Object) (*Footer, error) {
 			return nil, fault.Op(err, "read footer of %s", obj.Location())
 		}
 	}
-	return parseFooter(obj.Location(), stored, size)
+	// The decoder makes room for as many elements as a list claims to have before
+	// it looks for the first one: a few bytes would have it allocate gigabytes.
+	walk := thrift{rest: stored}
+	if walk.skip(thriftStruct, footerDepth) != nil {
+		return nil, damaged(obj.Location(), "the footer cannot be decoded: it ends too early, or claims more than it holds")
+	}
+	weight := max(length*footerWeight, walk.structs*structWeight)
+	if length > tailBytes {
+		if err := held.GrowWait(ctx, weight); err != nil {
+			return nil, fault.Op(err, "read footer of %s", obj.Location())
+		}
+	}
+	footer, err := parseFooter(obj.Location(), stored, size)
+	if err != nil {
+		return nil, err
+	}
+	footer.weight = weight
+	return footer, nil
+}
+
+// admit looks whether a footer of so many bytes may be read, and charges them.
+// The caller releases what is charged.
+func (l FooterLimits) admit(ctx context.Context, location string, length int64) (*budget.Reservation, error) {
+	if l.Bytes > 0 && length > l.Bytes {
+		return nil, fault.New(fault.Exhausted, "the footer has %d bytes, more than max_metadata allows, which is %d", length, l.Bytes).
+			In("", location).WithRemedy("rewrite the file with fewer row groups, or raise the server's max_metadata")
+	}
+	held, err := l.Budget.Reserve("the footer of "+location, 0)
+	if err != nil || length <= tailBytes {
+		return held, err
+	}
+	if err := held.GrowWait(ctx, length); err != nil {
+		return nil, err
+	}
+	return held, nil
 }
 
 // parseFooter decodes and checks a footer.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -35,6 +36,19 @@ func TestLogger(t *testing.T) {
 	out.Reset()
 	telemetry.NewLogger(&out, slog.LevelDebug, "text").Debug("said", "took", time.Second)
 	require.Contains(t, out.String(), "level=DEBUG msg=said took=1s")
+}
+
+// No line shows a password, whatever it is handed: texts, errors of others, in
+// groups or beforehand.
+func TestLogsShowNoSecrets(t *testing.T) {
+	const uri = "a://user:hunter2@host/db?token=hunter2"
+	for _, form := range []string{"text", "json"} {
+		var out bytes.Buffer
+		log := telemetry.NewLogger(&out, slog.LevelInfo, form).With("peer", uri)
+		log.Info("said of "+uri, "uri", uri, "error", errors.New("dial "+uri), slog.Group("group", "uri", uri))
+		require.Contains(t, out.String(), "xxxxx@host")
+		require.NotContains(t, out.String(), "hunter2")
+	}
 }
 
 func get(h http.Handler, path string) *httptest.ResponseRecorder {

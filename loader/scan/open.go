@@ -98,12 +98,13 @@ type footerOf struct {
 
 // footer reads an object's footer, or remembers it.
 func (s *Scanner) footer(ctx context.Context, t *catalog.Table, object store.Object) (*parquet.Footer, error) {
+	limits := parquet.FooterLimits{Bytes: s.options.MaxFooter, Budget: s.options.Budget}
 	if s.options.Footers == nil {
-		return parquet.ReadFooter(ctx, object)
+		return parquet.ReadFooter(ctx, object, limits)
 	}
 	key := digest.Of(footerOf{table: t.Pin.UUID, location: object.Location(), size: object.Size()})
 	return s.options.Footers.Get(ctx, key, func(ctx context.Context) (*parquet.Footer, int64, error) {
-		footer, err := parquet.ReadFooter(ctx, object)
+		footer, err := parquet.ReadFooter(ctx, object, limits)
 		if err != nil {
 			return nil, 0, err
 		}

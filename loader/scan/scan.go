@@ -36,6 +36,9 @@ type Options struct {
 	// Footers remembers files' footers by table, location and length; nil reads
 	// them each time.
 	Footers *cache.Cache[*parquet.Footer]
+	// MaxFooter is the most bytes of a file's footer, as stored: a longer one is
+	// Exhausted. 0 is no limit.
+	MaxFooter int64
 	// Memory gives the batches' buffers; nil is a batch.NewAllocator.
 	Memory memory.Allocator
 	// Budget is asked for what readers hold before they hold it: the stored bytes
@@ -60,6 +63,9 @@ func (o Options) validate() error {
 	add := func(field, message string) { faults = append(faults, fault.Field{Field: field, Message: message}) }
 	if o.Store == nil {
 		add("store", "must be given")
+	}
+	if o.MaxFooter < 0 {
+		add("max_footer", "must not be negative")
 	}
 	if o.BatchRows < 0 {
 		add("batch_rows", "must not be negative")

@@ -80,6 +80,15 @@ def test_faulty_uri(uri: str) -> None:
         penstock.connect(uri).datasets()
 
 
+@pytest.mark.parametrize(
+    "uri", ["grpc://user:hunter2@host:1", "user:hunter2@host", "grpc://user:hun/ter2@host"]
+)
+def test_passwords_in_uris_are_not_shown(uri: str) -> None:
+    with pytest.raises(penstock.Invalid, match="token") as raised:
+        penstock.connect(uri)
+    assert "ter2" not in str(raised.value)
+
+
 def test_time_out(fake_address: str) -> None:
     with penstock.connect(fake_address, timeout=0.2) as client, pytest.raises(penstock.Unavailable):
         client.plan("slow")

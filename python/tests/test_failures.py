@@ -214,6 +214,7 @@ def test_killed_server_and_its_successor(config: Path) -> None:
 def test_ticket_of_a_changed_dataset_is_expired(made: Lake, tmp_path: Path) -> None:
     keys = tmp_path / "tickets.keys"
     keys.write_text("k1 " + base64.b64encode(os.urandom(32)).decode() + "\n")
+    keys.chmod(0o600)
     before = made.config({"d": dataset("features.scores")}, "before.yaml")
     after = made.config({"d": dataset("features.scores", join="inner")}, "after.yaml")
     with Server(before, "--ticket-keys", str(keys)) as server, penstock.connect(server.address) as client:

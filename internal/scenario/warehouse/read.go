@@ -2,7 +2,6 @@ package warehouse
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -23,11 +22,10 @@ type Folder struct{ Dir, Catalog string }
 
 // Reader reads the tables of a folder as the server does.
 type Reader struct {
-	catalog *icebergcat.Catalog
-	set     catalog.Catalog
+	set catalog.Catalog
 }
 
-// Open opens a folder; the caller closes the reader.
+// Open opens a folder.
 func (f Folder) Open(ctx context.Context) (*Reader, error) {
 	one, err := icebergcat.Open(ctx, icebergcat.Options{Name: f.Catalog, Type: "sql", URI: "sqlite:///catalog.db", BaseDir: f.Dir, Store: store.Local{}})
 	if err != nil {
@@ -35,13 +33,10 @@ func (f Folder) Open(ctx context.Context) (*Reader, error) {
 	}
 	set, err := catalog.NewSet(map[string]catalog.Catalog{"default": one}, "default")
 	if err != nil {
-		return nil, errors.Join(err, one.Close())
+		return nil, err
 	}
-	return &Reader{one, set}, nil
+	return &Reader{set}, nil
 }
-
-// Close ends the connections to the catalog.
-func (r *Reader) Close() error { return r.catalog.Close() }
 
 // Read plans and reads the query of a case over its real tables, put together
 // as the server does.
@@ -144,11 +139,6 @@ func (f Folder) Compare(ctx context.Context, c *scenario.Case, w *scenario.World
 	if err != nil {
 		return failed("the catalog cannot be opened", err)
 	}
-	defer func() {
-		if err := r.Close(); err != nil {
-			out.Difference = scenario.Difference{Kind: "the catalog cannot be closed", Text: err.Error()}
-		}
-	}()
 	real, err := r.Read(ctx, c, p, options)
 	if want.Unbound != "" { // nobody comes to look at files, and at what they lack
 		out.Difference = want.Compare(real, err)

@@ -6,9 +6,10 @@
 // column iceberg_type), by Spark's JdbcCatalog and by iceberg-go open alike,
 // and stay as they are while their owners write to them.
 //
-// Every call reads the table's metadata anew and keeps nothing: no context,
-// no handle of a table, no manifest. What a pin names is immutable, so whoever
-// wants a cache puts one around the Catalog.
+// Every call reads the table's metadata anew and keeps nothing: no connection,
+// no context, no handle of a table, no manifest. A catalog's file may be replaced
+// while it is served: from then on every call reads the new one. What a pin names
+// is immutable, so whoever wants a cache puts one around the Catalog.
 //
 // Files lists a snapshot only if this version can read all of it rightly.
 // Delete files, formats other than Parquet, encryption, name mapping, columns

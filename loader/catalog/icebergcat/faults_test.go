@@ -72,7 +72,6 @@ func TestCutFilesAreCorrupt(t *testing.T) {
 	o.Store = faulty
 	reader, err := icebergcat.Open(t.Context(), o)
 	require.NoError(t, err)
-	defer func() { require.NoError(t, reader.Close()) }()
 	table, err := reader.Table(t.Context(), events, dataset.Ref{})
 	require.NoError(t, err)
 	want, err := reader.Files(t.Context(), table, []int{1}, nil)
@@ -140,7 +139,6 @@ func TestStorageFailures(t *testing.T) {
 	o.Store = faulty
 	reader, err := icebergcat.Open(t.Context(), o)
 	require.NoError(t, err)
-	defer func() { require.NoError(t, reader.Close()) }()
 	table, err := reader.Table(t.Context(), events, dataset.Ref{})
 	require.NoError(t, err)
 	for _, location := range []string{w.load(t, events).MetadataLocation(), listLocation, manifest} {
@@ -185,7 +183,6 @@ func TestExpiryDuringListing(t *testing.T) {
 	}}
 	reader, err := icebergcat.Open(t.Context(), o)
 	require.NoError(t, err)
-	defer func() { require.NoError(t, reader.Close()) }()
 	_, err = list(t, reader, 1)
 	require.Equal(t, fault.Expired.String(), fault.KindOf(err).String(), "%v", err)
 	files, err := list(t, reader, 1)
@@ -205,7 +202,6 @@ func TestMetadataReplacedDuringLoad(t *testing.T) {
 	}}
 	reader, err := icebergcat.Open(t.Context(), o)
 	require.NoError(t, err)
-	defer func() { require.NoError(t, reader.Close()) }()
 	files, err := list(t, reader, 1)
 	require.NoError(t, err)
 	require.Len(t, files, 1)

@@ -1,9 +1,9 @@
 package icebergcat
 
 import (
-	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +12,7 @@ import (
 	icetable "github.com/apache/iceberg-go/table"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
@@ -36,13 +37,16 @@ type listing struct {
 	columns  []iceberg.NestedField // that will be read
 	bounds   []iceberg.NestedField // whose ranges are asked for
 	specs    map[int]iceberg.PartitionSpec
-	schemas  []*iceberg.Schema // all that the table still knows
+	schemas  []*iceberg.Schema   // all that the table still knows
+	held     *budget.Reservation // charged with what is held until the files are listed
 }
 
 // Files lists the data files of a pinned table, or refuses the whole of it.
 // See the package's comment for what is refused.
 func (c *Catalog) Files(ctx context.Context, t *catalog.Table, columns []int, bounds []int) ([]catalog.File, error) {
-	meta, err := c.load(ctx, t.Name)
+	held := c.hold(t.Name)
+	defer held.Release()
+	meta, err := c.load(ctx, t.Name, held)
 	if err != nil {
 		return nil, err
 	}
@@ -50,9 +54,10 @@ func (c *Catalog) Files(ctx context.Context, t *catalog.Table, columns []int, bo
 	if err != nil || l.snapshot == nil {
 		return nil, err
 	}
+	l.held = held
 	files, err := l.files(ctx)
 	if fault.KindOf(err) == fault.Corrupt {
-		return nil, c.expiredMeanwhile(ctx, t, err)
+		return nil, l.expiredMeanwhile(ctx, t, err)
 	}
 	return files, err
 }
@@ -60,8 +65,8 @@ func (c *Catalog) Files(ctx context.Context, t *catalog.Table, columns []int, bo
 // expiredMeanwhile looks again at a table whose snapshot could not be read:
 // if its files were removed because the snapshot expired during the call, that
 // is what happened, and nothing is corrupt.
-func (c *Catalog) expiredMeanwhile(ctx context.Context, t *catalog.Table, err error) error {
-	meta, again := c.load(ctx, t.Name)
+func (l *listing) expiredMeanwhile(ctx context.Context, t *catalog.Table, err error) error {
+	meta, again := l.catalog.load(ctx, t.Name, l.held)
 	if again != nil {
 		return err
 	}
@@ -170,11 +175,21 @@ func (l *listing) manifests(ctx context.Context) ([]iceberg.ManifestFile, error)
 		return nil, l.meta.unserved("its snapshot has no manifest list (format version 1 of before 2019)",
 			"rewrite its manifests with a current writer")
 	}
-	content, err := l.catalog.read(ctx, l.meta.name, location)
+	file := l.catalog.allow(subject{what: "manifest list", table: l.meta.name, location: location}, l.held)
+	content, err := l.catalog.read(ctx, file)
 	if err != nil {
 		return nil, err
 	}
-	manifests, err := iceberg.ReadManifestList(bytes.NewReader(content))
+	var manifests []iceberg.ManifestFile
+	list, err := newContainer(file, content, perBounds)
+	if err == nil {
+		defer list.close()
+		manifests, err = iceberg.ReadManifestList(list)
+		err = list.failure(err)
+	}
+	if _, ok := errors.AsType[*fault.Error](err); ok {
+		return nil, err
+	}
 	if err != nil {
 		return nil, corrupt(l.meta.name, location, "manifest list %s of snapshot %d cannot be read: %w", location, id, err)
 	}
@@ -207,16 +222,23 @@ func (l *listing) manifest(ctx context.Context, m iceberg.ManifestFile) ([]catal
 	if !m.HasAddedFiles() && !m.HasExistingFiles() {
 		return nil, nil // nothing in it is live
 	}
-	content, err := l.catalog.read(ctx, l.meta.name, m.FilePath())
+	held := l.catalog.hold(l.meta.name)
+	defer held.Release()
+	file := l.catalog.allow(subject{what: "manifest", table: l.meta.name, location: m.FilePath()}, held)
+	content, err := l.catalog.read(ctx, file)
 	if err != nil {
 		return nil, err
 	}
-	entries, err := l.entries(m, content)
+	entries, err := l.entries(m, file, content)
 	if err != nil {
 		return nil, err
 	}
 	if m.ManifestContent() == iceberg.ManifestContentDeletes {
 		return nil, l.deletes(entries.live)
+	}
+	file.held = l.held // what follows stays until all is listed
+	if err := file.charge((perFile + perColumn*int64(len(l.bounds))) * int64(len(entries.live))); err != nil {
+		return nil, err
 	}
 	files := make([]catalog.File, len(entries.live))
 	for i, e := range entries.live {

@@ -21,7 +21,6 @@ func TestCallsOfTheCatalogsFile(t *testing.T) {
 	o.Calls = store.NewCalls(store.Options{Timeout: time.Hour})
 	reader, err := icebergcat.Open(t.Context(), o)
 	require.NoError(t, err)
-	defer func() { require.NoError(t, reader.Close()) }()
 	_, err = reader.Table(t.Context(), events, dataset.Ref{})
 	require.NoError(t, err)
 

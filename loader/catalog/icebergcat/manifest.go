@@ -1,11 +1,12 @@
 package icebergcat
 
 import (
-	"bytes"
 	"errors"
 	"io"
 
 	"github.com/apache/iceberg-go"
+
+	"github.com/penstock/penstock/internal/fault"
 )
 
 // manifestEntries is what one manifest holds.
@@ -20,15 +21,27 @@ type manifestEntries struct {
 // entries decodes a manifest. Iceberg's file format ends where its bytes end,
 // so a manifest that was cut at a block looks whole: the entries are counted
 // against the manifest list.
-func (l *listing) entries(m iceberg.ManifestFile, content []byte) (*manifestEntries, error) {
+func (l *listing) entries(m iceberg.ManifestFile, file allowance, content []byte) (*manifestEntries, error) {
 	out := &manifestEntries{location: m.FilePath(), snapshot: m.SnapshotID(), checked: map[int64]error{}}
 	unreadable := func(err error) error {
+		if _, ok := errors.AsType[*fault.Error](err); ok {
+			return err
+		}
 		return corrupt(l.meta.name, out.location, "manifest %s cannot be read: %w", out.location, err)
 	}
-	reader, err := iceberg.NewManifestReaderWithProjection(m, bytes.NewReader(content),
-		iceberg.ManifestEntryProjection{IncludePruningStats: len(l.bounds) > 0})
+	perByte := int64(perPlain)
+	if len(l.bounds) > 0 {
+		perByte = perBounds
+	}
+	unpacked, err := newContainer(file, content, perByte)
 	if err != nil {
 		return nil, unreadable(err)
+	}
+	defer unpacked.close()
+	reader, err := iceberg.NewManifestReaderWithProjection(m, unpacked,
+		iceberg.ManifestEntryProjection{IncludePruningStats: len(l.bounds) > 0})
+	if err != nil {
+		return nil, unreadable(unpacked.failure(err))
 	}
 	defer reader.Close() //nolint:errcheck // it reads from memory
 	if schema, err := reader.Schema(); err == nil {
@@ -40,7 +53,7 @@ func (l *listing) entries(m iceberg.ManifestFile, content []byte) (*manifestEntr
 			break
 		}
 		if err != nil {
-			return nil, unreadable(err)
+			return nil, unreadable(unpacked.failure(err))
 		}
 		if e.Status() != iceberg.EntryStatusDELETED {
 			out.live = append(out.live, e)

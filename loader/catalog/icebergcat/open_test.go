@@ -114,9 +114,8 @@ func TestOpenFindsTheFile(t *testing.T) {
 		{URI: "sqlite:///" + filepath.Base(odd), BaseDir: dir, Warehouse: "file:///w"},
 	} {
 		o.Name, o.Type = "default", "sql"
-		c, err := icebergcat.Open(t.Context(), o)
+		_, err := icebergcat.Open(t.Context(), o)
 		require.NoError(t, err)
-		require.NoError(t, c.Close())
 	}
 }
 
@@ -157,7 +156,6 @@ func TestForeignCatalogs(t *testing.T) {
 			require.Len(t, files, 1)
 			_, err = c.Table(t.Context(), "ml.event", dataset.Ref{})
 			require.ErrorContains(t, err, `did you mean "ml.events"?`)
-			require.NoError(t, c.Close())
 
 			after, err := os.ReadFile(path)
 			require.NoError(t, err)
@@ -174,7 +172,6 @@ func TestUnknownTableSaysWhatTheFileHolds(t *testing.T) {
 	o := w.options()
 	c, err := icebergcat.Open(t.Context(), o)
 	require.NoError(t, err)
-	defer func() { require.NoError(t, c.Close()) }()
 	_, err = c.Table(t.Context(), "ml.events", dataset.Ref{})
 	require.ErrorContains(t, err, "catalog.db has no tables at all")
 	require.Equal(t, fault.NotFound, fault.KindOf(err))
@@ -183,7 +180,6 @@ func TestUnknownTableSaysWhatTheFileHolds(t *testing.T) {
 	o.Name = "prod"
 	other, err := icebergcat.Open(t.Context(), o)
 	require.NoError(t, err)
-	defer func() { require.NoError(t, other.Close()) }()
 	_, err = other.Table(t.Context(), "ml.events", dataset.Ref{})
 	require.ErrorContains(t, err, `holds no tables of a catalog called "prod"; set name: to one of: default`)
 	require.Equal(t, fault.NotFound, fault.KindOf(err))
@@ -216,13 +212,4 @@ func TestLocations(t *testing.T) {
 			require.Equal(t, prefix+"/data/a.parquet", files[0].Location)
 		})
 	}
-}
-
-func TestClosedCatalog(t *testing.T) {
-	w := newWriter(t)
-	c, err := icebergcat.Open(t.Context(), w.options())
-	require.NoError(t, err)
-	require.NoError(t, c.Close())
-	_, err = c.Table(t.Context(), "ml.events", dataset.Ref{})
-	require.Equal(t, fault.Unavailable, fault.KindOf(err))
 }

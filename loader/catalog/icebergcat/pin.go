@@ -18,7 +18,9 @@ import (
 // a table without snapshots is NoSnapshot. A branch is read with the table's
 // current schema, a tag or a snapshot with the one that it was committed under.
 func (c *Catalog) Table(ctx context.Context, name string, ref dataset.Ref) (*catalog.Table, error) {
-	meta, err := c.load(ctx, name)
+	held := c.hold(name)
+	defer held.Release()
+	meta, err := c.load(ctx, name, held)
 	if err != nil {
 		return nil, err
 	}
@@ -32,7 +34,9 @@ func (c *Catalog) Table(ctx context.Context, name string, ref dataset.Ref) (*cat
 // At opens a state that was pinned before. A snapshot, a schema or a table
 // that is gone since is Expired (or NotFound, where the name is gone too).
 func (c *Catalog) At(ctx context.Context, name string, pin dataset.TablePin) (*catalog.Table, error) {
-	meta, err := c.load(ctx, name)
+	held := c.hold(name)
+	defer held.Release()
+	meta, err := c.load(ctx, name, held)
 	if err != nil {
 		return nil, err
 	}

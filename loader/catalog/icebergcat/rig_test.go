@@ -51,7 +51,6 @@ func (w *writer) open(t *testing.T) *icebergcat.Catalog {
 	t.Helper()
 	c, err := icebergcat.Open(t.Context(), w.options())
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, c.Close()) })
 	return c
 }
 

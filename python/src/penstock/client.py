@@ -50,8 +50,12 @@ def connect(
     if token is not None:
         sent["authorization"] = f"Bearer {token}"
     location = uri if "://" in uri else f"grpc://{uri}"
-    if location.partition("://")[2] in ("", "/"):
+    scheme, _, rest = location.partition("://")
+    if rest in ("", "/"):
         raise query.invalid("uri", f"{uri!r} names no host")
+    if scheme != "grpc+unix" and "@" in rest:
+        # Not repeated: what stands before the @ may be a password.
+        raise query.invalid("uri", "it names a user, which is not sent; give a token or headers")
     try:
         flight.Location(location)
     except pa.ArrowInvalid as e:

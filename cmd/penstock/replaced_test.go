@@ -1,0 +1,45 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// TestReplacedCatalog: once another file is in the catalog's place, queries that
+// were planned before are planned anew, from that file.
+func TestReplacedCatalog(t *testing.T) {
+	l, other := lake{dir: t.TempDir()}, t.TempDir()
+	for dir, first := range map[string]int{l.dir: 0, other: 1000} {
+		c, done := newCatalog(t, dir)
+		named(t, c, "ml.ids", filepath.Join(dir, "part.parquet"), first)
+		done()
+	}
+	l.config = l.file(t, "penstock.yaml", `
+catalogs: {default: {type: sql, uri: "sqlite:///catalog.db"}}
+datasets: {d: {training: {table: ml.ids}, key: [id]}}
+`)
+	settings, err := process{}.load(l.config, nil)
+	require.NoError(t, err)
+	engine, err := assemble(t.Context(), settings)
+	require.NoError(t, err)
+	defer engine.Close()
+	require.Equal(t, int64(5), rowsOf(t, engine, "id >= 5 AND id < 1005"))
+
+	path := filepath.Join(l.dir, "catalog.db")
+	require.NoError(t, os.Rename(path, path+".old"))
+	_, err = engine.Plan(t.Context(), dataset.Query{Dataset: "d"})
+	require.ErrorContains(t, err, "there is no file "+path)
+	require.Equal(t, fault.Unavailable, fault.KindOf(err))
+
+	require.NoError(t, os.Rename(filepath.Join(other, "catalog.db"), path))
+	require.Equal(t, int64(5), rowsOf(t, engine, "id >= 5 AND id < 1005"))
+	require.Zero(t, rowsOf(t, engine, "id < 1000"))
+	require.NoError(t, os.Rename(path+".old", path))
+	require.Zero(t, rowsOf(t, engine, "id >= 1000"))
+}

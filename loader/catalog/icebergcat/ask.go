@@ -1,0 +1,180 @@
+package icebergcat
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"io/fs"
+	"net/url"
+	"os"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/store"
+)
+
+// busyTimeout is how long a read waits for a writer that holds the catalog's
+// file, in milliseconds.
+const busyTimeout = "5000"
+
+// ask opens the catalog's file, puts questions to it and closes it again. A
+// connection that stayed open would go on reading the old file after another one
+// was put in its place.
+//
+// One connection is open at a time. SQLite keeps the shared memory of a file in
+// WAL mode beside it, under a name, and keeps track of who uses it by locks that a
+// process does not have against itself: a connection to the new file would clear
+// what one to the old file still has in use. A question takes well under a
+// millisecond.
+func (c *Catalog) ask(ctx context.Context, questions func(context.Context, *sql.DB) error) (err error) {
+	select {
+	case c.turn <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	_, err = store.Call(ctx, c.options.Calls, "read", c.path, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, c.answer(ctx, questions)
+	})
+	store.WhenReturned(err, func() { <-c.turn })
+	return err
+}
+
+// answer is ask on the catalog's own terms.
+func (c *Catalog) answer(ctx context.Context, questions func(context.Context, *sql.DB) error) (err error) {
+	defer func() {
+		if err != nil && ctx.Err() != nil { // SQLite says that it was interrupted
+			err = fault.Op(context.Cause(ctx), "read catalog %s", c.name)
+		}
+	}()
+	db, err := c.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if closing := db.Close(); err == nil && closing != nil {
+			err = c.broken(closing)
+		}
+	}()
+	return questions(ctx, db)
+}
+
+// connect opens the SQLite file as it is found now.
+func (c *Catalog) connect(ctx context.Context) (*sql.DB, error) {
+	before, err := c.file()
+	if err != nil {
+		return nil, lost(err)
+	}
+	db, err := c.open(ctx, false)
+	if err == nil {
+		return db, nil
+	}
+	if code(err) != sqlite3.SQLITE_CANTOPEN || hasJournal(c.path) {
+		return nil, c.broken(err)
+	}
+	// A file in WAL mode on a read-only file system: SQLite cannot make the shared
+	// memory that it would coordinate with writers through. Or the file was taken
+	// away in between: another one, which a writer may have, is not read like that.
+	if after, again := c.file(); again != nil || !os.SameFile(before, after) {
+		return nil, c.broken(err)
+	}
+	if db, err = c.open(ctx, true); err != nil {
+		return nil, c.broken(err)
+	}
+	return db, nil
+}
+
+// open makes one connection, and sees that the file is one of SQLite. Nothing is
+// set that would be written into the file: journal_mode among them.
+func (c *Catalog) open(ctx context.Context, immutable bool) (*sql.DB, error) {
+	query := url.Values{"mode": {"ro"}, "_pragma": {"busy_timeout(" + busyTimeout + ")", "query_only(1)"}}
+	if immutable {
+		query.Set("immutable", "1")
+	}
+	dsn := url.URL{Scheme: "file", Path: c.path, RawQuery: query.Encode(), OmitHost: true}
+	db, err := sql.Open("sqlite", dsn.String())
+	if err != nil {
+		return nil, err
+	}
+	db.SetMaxOpenConns(1)
+	var n int
+	if err := db.QueryRowContext(ctx, `SELECT COUNT(*) FROM sqlite_master`).Scan(&n); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return db, nil
+}
+
+// isCatalog is an error if a SQLite file holds no catalog.
+func (c *Catalog) isCatalog(ctx context.Context, db *sql.DB) error {
+	var n int
+	err := db.QueryRowContext(ctx, `SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND name = 'iceberg_tables'`).Scan(&n)
+	if err != nil {
+		return c.broken(err)
+	}
+	if n == 0 {
+		return fault.InvalidField("uri", "%s holds no Iceberg catalog: it has no table iceberg_tables", c.path).In("", c.path).
+			WithRemedy("name the file that PyIceberg, Spark or another writer keeps its SQL catalog in")
+	}
+	return nil
+}
+
+// file looks for the SQLite file.
+func (c *Catalog) file() (os.FileInfo, error) {
+	switch stat, err := os.Stat(c.path); {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fault.New(fault.NotFound, "catalog %s: there is no file %s", c.name, c.path).In("", c.path).
+			WithRemedy("correct its uri; Penstock opens catalogs that others made and makes none")
+	case err != nil:
+		return nil, fault.New(fault.Unavailable, "catalog %s: %w", c.name, err).In("", c.path)
+	case !stat.Mode().IsRegular():
+		return nil, fault.InvalidField("uri", "%s is not a file", c.path).In("", c.path).
+			WithRemedy("name the catalog's SQLite file")
+	default:
+		return stat, nil
+	}
+}
+
+// lost is the failure of a catalog that was well when the server began, and whose
+// file is gone or is no catalog any more. The query is right, and may come again.
+func lost(err error) error {
+	e := *fault.As(err)
+	e.Kind, e.Faults, e.Err = fault.Unavailable, nil, err
+	return e.WithRemedy("put the catalog's file back: the next query reads what is there then")
+}
+
+// hasJournal says whether a writer left changes beside a SQLite file that are
+// not in it yet.
+func hasJournal(path string) bool {
+	for _, suffix := range []string{"-wal", "-journal"} {
+		if stat, err := os.Stat(path + suffix); err == nil && stat.Size() > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// broken classifies a failure of the SQLite file.
+func (c *Catalog) broken(err error) error {
+	var known *fault.Error
+	switch {
+	case errors.As(err, &known), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return fault.Op(err, "read catalog %s", c.name)
+	}
+	switch code(err) {
+	case sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT:
+		return fault.New(fault.Corrupt, "catalog %s: %w", c.name, err).In("", c.path).
+			WithRemedy("name the catalog's SQLite file in its uri, or restore it")
+	default:
+		return fault.New(fault.Unavailable, "catalog %s: %w", c.name, err).In("", c.path)
+	}
+}
+
+// code is SQLite's primary result code of an error, or SQLITE_OK.
+func code(err error) int {
+	var e *sqlite.Error
+	if !errors.As(err, &e) {
+		return sqlite3.SQLITE_OK
+	}
+	return e.Code() & 0xff
+}

@@ -1,0 +1,264 @@
+package icebergcat_test
+
+import (
+	"bytes"
+	"compress/flate"
+	"compress/gzip"
+	"encoding/binary"
+	"hash/crc32"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/snappy"
+	"github.com/klauspost/compress/zstd"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/store"
+	"github.com/penstock/penstock/internal/store/errstore"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/catalog/icebergcat"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// limited opens the writer's catalog with limits.
+func (w *writer) limited(t *testing.T, most, memory int64) (*icebergcat.Catalog, *budget.Budget, *errstore.Store) {
+	t.Helper()
+	o := w.options()
+	counted := errstore.New(store.Local{})
+	o.MaxMetadata, o.Budget, o.Store = most, budget.New(memory), counted
+	c, err := icebergcat.Open(t.Context(), o)
+	require.NoError(t, err)
+	return c, o.Budget, counted
+}
+
+// A file of metadata that is longer than allowed is refused before a byte of it is
+// read, and names what to do.
+func TestSparseMetadata(t *testing.T) {
+	const size = 20 << 30
+	for _, which := range []string{"metadata", "manifest list", "manifest"} {
+		t.Run(which, func(t *testing.T) {
+			w := newWriter(t)
+			location, manifest := twoManifests(t, w)
+			if which == "metadata" {
+				location = w.load(t, events).MetadataLocation()
+			}
+			c, held, read := w.limited(t, 1<<20, 64<<20)
+			table, err := c.Table(t.Context(), events, dataset.Ref{})
+			require.NoError(t, err)
+			if which == "manifest" {
+				location = manifest
+			}
+			require.NoError(t, os.Truncate(local(t, location), size))
+			_, err = c.Files(t.Context(), table, []int{1}, nil)
+			require.Equal(t, fault.Exhausted.String(), fault.KindOf(err).String(), "%v", err)
+			require.ErrorContains(t, err, which+" of table ml.events has 21474836480 bytes as stored, more than max_metadata allows, which is 1048576")
+			require.Equal(t, location, fault.As(err).File)
+			require.Less(t, read.Counts().Bytes, int64(1<<20))
+			require.Zero(t, held.Used())
+		})
+	}
+}
+
+// What is read and parsed is charged before it is allocated, and given back.
+func TestMetadataIsCharged(t *testing.T) {
+	w := newWriter(t)
+	_, manifest := twoManifests(t, w)
+	c, held, read := w.limited(t, 0, 8<<20)
+	table, err := c.Table(t.Context(), events, dataset.Ref{})
+	require.NoError(t, err)
+	files, err := c.Files(t.Context(), table, []int{1}, nil)
+	require.NoError(t, err)
+	require.Len(t, files, 2)
+	require.Zero(t, held.Used())
+	require.Greater(t, held.Peak(), int64(2<<10), "two records, at the least")
+
+	before := read.Counts().Bytes
+	require.NoError(t, os.Truncate(local(t, manifest), 64<<20))
+	_, err = c.Files(t.Context(), table, []int{1}, nil)
+	e := fault.As(err)
+	require.Equal(t, fault.Exhausted.String(), e.Kind.String(), "%v", err)
+	require.ErrorContains(t, err, "manifest of table ml.events needs 67108864 bytes of memory while it is read")
+	require.NotZero(t, e.RetryAfter)
+	require.Equal(t, manifest, e.File)
+	require.Less(t, read.Counts().Bytes-before, int64(1<<20))
+	require.Zero(t, held.Used())
+
+	// So is what a file becomes, beyond its length.
+	require.NoError(t, os.WriteFile(local(t, w.load(t, events).MetadataLocation()), bytes.Repeat([]byte("{"), 100_000), 0o600))
+	_, err = c.Table(t.Context(), events, dataset.Ref{})
+	require.Equal(t, fault.Exhausted.String(), fault.KindOf(err).String(), "%v", err)
+	require.Zero(t, held.Used())
+}
+
+// pack compresses a block as an Avro file of a codec has it.
+func pack(t *testing.T, codec string, plain []byte) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	switch codec {
+	case "null":
+		return plain
+	case "snappy":
+		return binary.BigEndian.AppendUint32(snappy.Encode(nil, plain), crc32.ChecksumIEEE(plain))
+	case "zstandard":
+		w, err := zstd.NewWriter(&out)
+		require.NoError(t, err)
+		_, err = w.Write(plain)
+		require.NoError(t, err)
+		require.NoError(t, w.Close())
+	default:
+		w, err := flate.NewWriter(&out, flate.BestSpeed)
+		require.NoError(t, err)
+		_, err = w.Write(plain)
+		require.NoError(t, err)
+		require.NoError(t, w.Close())
+	}
+	return out.Bytes()
+}
+
+// block is a block of an Avro file.
+func block(records int64, packed, mark []byte) []byte {
+	out := binary.AppendVarint(binary.AppendVarint(nil, records), int64(len(packed)))
+	return append(append(out, packed...), mark...)
+}
+
+// repack writes an Avro file of deflated blocks with another codec, and then more
+// blocks, each of a number of records.
+func repack(t *testing.T, content []byte, codec string, more map[int64][]byte) []byte {
+	t.Helper()
+	mark := content[len(content)-16:]
+	header := bytes.Index(content, mark) + len(mark)
+	name := string(binary.AppendVarint(nil, int64(len(codec)))) + codec
+	out := bytes.Replace(content[:header], []byte("avro.codec\x0edeflate"), []byte("avro.codec"+name), 1)
+	rest := content[header:]
+	for len(rest) > 0 {
+		records, n := binary.Varint(rest)
+		size, m := binary.Varint(rest[n:])
+		packed := rest[n+m : n+m+int(size)]
+		rest = rest[n+m+int(size)+len(mark):]
+		plain, err := io.ReadAll(flate.NewReader(bytes.NewReader(packed)))
+		require.NoError(t, err)
+		out = append(out, block(records, pack(t, codec, plain), mark)...)
+	}
+	for records, plain := range more {
+		out = append(out, block(records, pack(t, codec, plain), mark)...)
+	}
+	return out
+}
+
+func codecs() []string { return []string{"deflate", "null", "snappy", "zstandard"} }
+
+// Manifests and manifest lists give the same files however they are packed.
+func TestCodecs(t *testing.T) {
+	w := newWriter(t)
+	list, manifest := twoManifests(t, w)
+	c, held, _ := w.limited(t, 1<<20, 64<<20)
+	files := func() []catalog.File {
+		table, err := c.Table(t.Context(), events, dataset.Ref{})
+		require.NoError(t, err)
+		files, err := c.Files(t.Context(), table, []int{1}, []int{1})
+		require.NoError(t, err)
+		return files
+	}
+	want := files()
+	require.Len(t, want, 2)
+	for _, location := range []string{list, manifest} {
+		content, err := os.ReadFile(local(t, location))
+		require.NoError(t, err)
+		for _, codec := range codecs() {
+			repacked := repack(t, content, codec, map[int64][]byte{0: []byte("skipped")})
+			require.NoError(t, os.WriteFile(local(t, location), repacked, 0o600))
+			require.Equal(t, want, files(), codec)
+			require.Zero(t, held.Used(), codec)
+		}
+		require.NoError(t, os.WriteFile(local(t, location), repack(t, content, "lz9", nil), 0o600))
+		_, err = c.Files(t.Context(), &catalog.Table{Name: events, Pin: pinned(t, c)}, []int{1}, nil)
+		require.ErrorContains(t, err, "codec lz9 is not one of")
+		require.Equal(t, fault.Corrupt, fault.KindOf(err))
+		require.NoError(t, os.WriteFile(local(t, location), content, 0o600))
+	}
+}
+
+func pinned(t *testing.T, c *icebergcat.Catalog) dataset.TablePin {
+	t.Helper()
+	table, err := c.Table(t.Context(), events, dataset.Ref{})
+	require.NoError(t, err)
+	return table.Pin
+}
+
+// A file that unpacks to more than is allowed is refused where that shows, and
+// what a block claims to hold is not believed.
+func TestBombs(t *testing.T) {
+	const most = 1 << 20
+	w := newWriter(t)
+	list, manifest := twoManifests(t, w)
+	for _, location := range []string{list, manifest} {
+		content, err := os.ReadFile(local(t, location))
+		require.NoError(t, err)
+		for _, codec := range codecs() {
+			for name, c := range map[string]struct {
+				more map[int64][]byte
+				kind fault.Kind
+				text string
+			}{
+				"large block":     {map[int64][]byte{1: make([]byte, 32<<20)}, fault.Exhausted, "more than max_metadata allows"},
+				"several records": {map[int64][]byte{1: make([]byte, most), 2: make([]byte, most)}, fault.Exhausted, "more than max_metadata allows"},
+				"many records":    {map[int64][]byte{1 << 60: make([]byte, 16)}, fault.Corrupt, "claims 1152921504606846976 records"},
+				"fewer than none": {map[int64][]byte{-1: make([]byte, 16)}, fault.Corrupt, "claims -1 records"},
+				"costly records":  {map[int64][]byte{50_000: make([]byte, 50_000)}, fault.Exhausted, "of memory while it is read"},
+			} {
+				require.NoError(t, os.WriteFile(local(t, location), repack(t, content, codec, c.more), 0o600))
+				opened, held, _ := w.limited(t, most, 16<<20)
+				_, err := opened.Files(t.Context(), &catalog.Table{Name: events, Pin: pinned(t, opened)}, []int{1}, nil)
+				require.ErrorContains(t, err, c.text, "%s %s", codec, name)
+				require.Equal(t, c.kind.String(), fault.KindOf(err).String(), "%s %s: %v", codec, name, err)
+				require.Equal(t, location, fault.As(err).File)
+				require.Zero(t, held.Used())
+				require.LessOrEqual(t, held.Peak(), int64(16<<20))
+			}
+		}
+		require.NoError(t, os.WriteFile(local(t, location), content, 0o600))
+	}
+}
+
+// Metadata that is packed is read as far as it may unpack.
+func TestPackedMetadata(t *testing.T) {
+	w := newWriter(t)
+	w.create(t, events, idSchema())
+	content, err := os.ReadFile(local(t, w.load(t, events).MetadataLocation()))
+	require.NoError(t, err)
+	gzipped := func(plain []byte) []byte {
+		var out bytes.Buffer
+		z := gzip.NewWriter(&out)
+		_, err := z.Write(plain)
+		require.NoError(t, err)
+		require.NoError(t, z.Close())
+		return out.Bytes()
+	}
+	c, held, _ := w.limited(t, 1<<20, 64<<20)
+	want := pinned(t, c)
+	for name, pack := range map[string]func([]byte) []byte{
+		"00001-a.gz.metadata.json":   gzipped,
+		"00001-a.metadata.json.gz":   gzipped,
+		"00001-a.zstd.metadata.json": func(plain []byte) []byte { return pack(t, "zstandard", plain) },
+	} {
+		path := filepath.Join(w.dir, name)
+		execute(t, w.dir+"/catalog.db", `UPDATE iceberg_tables SET metadata_location = '`+path+`'`)
+		require.NoError(t, os.WriteFile(path, pack(content), 0o600))
+		require.Equal(t, want, pinned(t, c), name)
+
+		require.NoError(t, os.WriteFile(path, pack([]byte(strings.Repeat(" ", 8<<20))), 0o600))
+		_, err := c.Table(t.Context(), events, dataset.Ref{})
+		require.ErrorContains(t, err, "metadata of table ml.events unpacks to more than max_metadata allows, which is 1048576 bytes", name)
+		require.Equal(t, fault.Exhausted, fault.KindOf(err), name)
+
+		require.NoError(t, os.WriteFile(path, pack(content)[:40], 0o600))
+		_, err = c.Table(t.Context(), events, dataset.Ref{})
+		require.Equal(t, fault.Corrupt, fault.KindOf(err), "%s: %v", name, err)
+		require.Zero(t, held.Used(), name)
+	}
+}
