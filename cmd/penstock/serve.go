@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"strings"
 	"syscall"
 	"time"
@@ -101,7 +100,7 @@ func (p process) serve(ctx context.Context, c *config.Config) (err error) {
 	}
 	defer func() { err = errors.Join(err, e.Close()) }()
 
-	p.boundHeap()
+	p.boundHeap(log, c.Server.Memory, machineMemory())
 	metrics := telemetry.NewMetrics(version())
 	metrics.Budget(e.budget)
 	server := flight.New(flight.Options{
@@ -121,26 +120,6 @@ func (p process) serve(ctx context.Context, c *config.Config) (err error) {
 		return fault.New(fault.Unavailable, "write the address to standard output: %w", err)
 	}
 	return running.run(ctx, listener)
-}
-
-// heapShare is the part of the machine's memory, in percent, from which on
-// Go's collector works harder to stay below it.
-const heapShare = 90
-
-// garbageShare is the garbage that may lie beside live memory, in percent of
-// it. Live memory is mostly buffers without pointers, which cost the collector
-// little, so it may come often: Go's default of 100 would double the peak.
-const garbageShare = 45
-
-// boundHeap keeps garbage from filling the machine where the budget would not.
-// GOGC and GOMEMLIMIT, if set, decide.
-func (p process) boundHeap() {
-	if p.orEnv("", "GOGC") == "" {
-		debug.SetGCPercent(garbageShare)
-	}
-	if machine := machineMemory(); p.orEnv("", "GOMEMLIMIT") == "" && machine > 0 {
-		debug.SetMemoryLimit(machine / 100 * heapShare)
-	}
 }
 
 // ticketKeys reads the keys that sign tickets, or makes one for this run.
@@ -215,6 +194,7 @@ func (s *serving) run(ctx context.Context, listener net.Listener) error {
 	group, ctx := errgroup.WithContext(ctx)
 	looking, stop := context.WithCancel(ctx)
 	group.Go(func() error { s.look(looking); return nil })
+	group.Go(func() error { newIdleMemory(s.engine.pools).run(looking); return nil })
 	beside := &http.Server{Handler: s.handler, ReadHeaderTimeout: headerTimeout, BaseContext: func(net.Listener) context.Context { return ctx }}
 	if s.metrics != nil {
 		s.log.Info("metrics", "listen", s.metrics.Addr().String())

@@ -39,13 +39,15 @@ type engine struct {
 	plans    *loader.Plans
 	footers  *cache.Cache[*parquet.Footer]
 	catalogs []*icebergcat.Catalog
+	pools    []batch.Trimming
 }
 
 // assemble puts the parts together: the one place that names them.
 func assemble(ctx context.Context, c *config.Config) (_ *engine, err error) {
 	files := store.Local{}
-	memory := batch.NewAllocator()
-	e := &engine{budget: budget.New(c.Server.Memory)}
+	keep := kept(c.Server.Memory)
+	memory, scratch := batch.NewBoundedAllocator(keep), batch.NewBoundedAllocator(keep)
+	e := &engine{budget: budget.New(c.Server.Memory), pools: []batch.Trimming{memory, scratch}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, e.Close())
@@ -62,7 +64,7 @@ func assemble(ctx context.Context, c *config.Config) (_ *engine, err error) {
 	if e.plans, err = loader.NewPlans(remembered); err != nil {
 		return nil, err
 	}
-	scanner, err := scan.New(scan.Options{Store: files, Footers: e.footers, Memory: memory, Budget: e.budget})
+	scanner, err := scan.New(scan.Options{Store: files, Footers: e.footers, Memory: memory, Scratch: scratch, Budget: e.budget})
 	if err != nil {
 		return nil, err
 	}

@@ -38,6 +38,9 @@ type Options struct {
 	Footers *cache.Cache[*parquet.Footer]
 	// Memory gives the batches' buffers; nil is a batch.NewAllocator.
 	Memory memory.Allocator
+	// Scratch gives what does not leave a file's reader; nil is another
+	// batch.NewAllocator.
+	Scratch memory.Allocator
 	// Budget is asked for what readers hold: the stored bytes of the open row
 	// group, the batch in the consumer's hands, and batches decoded ahead; nil
 	// is unlimited. Where it has no room for the last, readers go on without.
@@ -75,7 +78,6 @@ func (o Options) validate() error {
 // Scanner opens sources. It is safe for concurrent use.
 type Scanner struct {
 	options Options
-	scratch memory.Allocator // for what does not leave a file's reader
 }
 
 // New makes a scanner, or reports every fault of its options as Invalid.
@@ -83,9 +85,12 @@ func New(options Options) (*Scanner, error) {
 	if err := options.validate(); err != nil {
 		return nil, fault.Op(err, "configure scan")
 	}
-	s := &Scanner{options: options, scratch: batch.NewAllocator()}
+	s := &Scanner{options: options}
 	if s.options.Memory == nil {
 		s.options.Memory = batch.NewAllocator()
+	}
+	if s.options.Scratch == nil {
+		s.options.Scratch = batch.NewAllocator()
 	}
 	if s.options.BatchRows == 0 {
 		s.options.BatchRows = defaultBatchRows
