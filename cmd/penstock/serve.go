@@ -99,6 +99,11 @@ func (p process) serve(ctx context.Context, c *config.Config) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, e.Close()) }()
+	// A stream that needs local disk may come after days. The commands that read
+	// in process ask for no right to write before they need it.
+	if err := e.disk.Try(); err != nil {
+		return err
+	}
 
 	p.boundHeap(log, c.Server.Memory, machineMemory())
 	metrics := telemetry.NewMetrics(version())

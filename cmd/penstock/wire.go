@@ -40,6 +40,7 @@ type engine struct {
 	footers  *cache.Cache[*parquet.Footer]
 	catalogs []*icebergcat.Catalog
 	pools    []batch.Trimming
+	disk     *spool.Spool
 }
 
 // assemble puts the parts together: the one place that names them.
@@ -68,14 +69,14 @@ func assemble(ctx context.Context, c *config.Config) (_ *engine, err error) {
 	if err != nil {
 		return nil, err
 	}
-	disk, err := spool.Open(spool.Options{Place: c.Server.Spool, Limit: c.Server.SpoolLimit, Memory: memory})
+	e.disk, err = spool.Open(spool.Options{Place: c.Server.Spool, Limit: c.Server.SpoolLimit, Memory: memory})
 	if err != nil {
 		return nil, err
 	}
 	e.Loader = loader.New(loader.Options{
 		Strategies: strategies(),
 		Disk: func(what string) (spill.Store, error) {
-			file, err := disk.Create(what)
+			file, err := e.disk.Create(what)
 			if err != nil {
 				return nil, err
 			}
