@@ -65,7 +65,7 @@ func assemble(ctx context.Context, c *config.Config) (_ *engine, err error) {
 	if e.plans, err = loader.NewPlans(remembered); err != nil {
 		return nil, err
 	}
-	scanner, err := scan.New(scan.Options{Store: files, Footers: e.footers, Memory: memory, Scratch: scratch, Budget: e.budget})
+	scanner, err := scan.New(scan.Options{Store: files, Footers: e.footers, Memory: memory, Scratch: scratch, Budget: e.budget, RequireChecksums: c.Server.RequireChecksums})
 	if err != nil {
 		return nil, err
 	}

@@ -40,20 +40,21 @@ const defaultCatalog = "default"
 // Server is how a server runs. The table of Settings says what each field
 // means, its default, and what it is called in the file.
 type Server struct {
-	Listen         string
-	Insecure       bool
-	Memory         int64  // bytes
-	Spool          string // path; "": the system's folder for temporary files
-	SpoolLimit     int64  // bytes; 0: no limit
-	MaxStreams     int    // 0: no limit
-	Drain          time.Duration
-	TicketKeys     string // path; "": a random key
-	TicketLifetime time.Duration
-	Advertise      []string
-	Metrics        string // "": off
-	Pprof          bool
-	LogLevel       slog.Level
-	LogFormat      string // "text" or "json"
+	Listen           string
+	Insecure         bool
+	Memory           int64  // bytes
+	Spool            string // path; "": the system's folder for temporary files
+	SpoolLimit       int64  // bytes; 0: no limit
+	RequireChecksums bool
+	MaxStreams       int // 0: no limit
+	Drain            time.Duration
+	TicketKeys       string // path; "": a random key
+	TicketLifetime   time.Duration
+	Advertise        []string
+	Metrics          string // "": off
+	Pprof            bool
+	LogLevel         slog.Level
+	LogFormat        string // "text" or "json"
 }
 
 // Origin is where a configuration comes from.

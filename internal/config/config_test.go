@@ -106,20 +106,21 @@ func TestDefaults(t *testing.T) {
 func TestPrecedence(t *testing.T) {
 	type given struct{ file, env, flag, want string }
 	values := map[string]given{
-		"listen":          {"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3", ""},
-		"insecure":        {"true", "false", "true", ""},
-		"memory":          {"1GiB", "2GiB", "3GiB", ""},
-		"spool":           {"/a", "/b", "/c", ""},
-		"spool_limit":     {"1GiB", "2GiB", "3GiB", ""},
-		"max_streams":     {"1", "2", "3", ""},
-		"drain":           {"1s", "2s", "3s", ""},
-		"ticket_keys":     {"/a", "/b", "/c", ""},
-		"ticket_lifetime": {"1h", "2h", "3h", ""},
-		"advertise":       {"grpc://a:1", "grpc://b:1", "grpc://c:1", ""},
-		"metrics":         {"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3", ""},
-		"pprof":           {"true", "false", "true", ""},
-		"log_level":       {"debug", "warn", "error", ""},
-		"log_format":      {"json", "text", "json", ""},
+		"listen":            {"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3", ""},
+		"insecure":          {"true", "false", "true", ""},
+		"memory":            {"1GiB", "2GiB", "3GiB", ""},
+		"spool":             {"/a", "/b", "/c", ""},
+		"spool_limit":       {"1GiB", "2GiB", "3GiB", ""},
+		"require_checksums": {"true", "false", "true", ""},
+		"max_streams":       {"1", "2", "3", ""},
+		"drain":             {"1s", "2s", "3s", ""},
+		"ticket_keys":       {"/a", "/b", "/c", ""},
+		"ticket_lifetime":   {"1h", "2h", "3h", ""},
+		"advertise":         {"grpc://a:1", "grpc://b:1", "grpc://c:1", ""},
+		"metrics":           {"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3", ""},
+		"pprof":             {"true", "false", "true", ""},
+		"log_level":         {"debug", "warn", "error", ""},
+		"log_format":        {"json", "text", "json", ""},
 	}
 	server := func(t *testing.T, name, file, env string, flags map[string]string) config.Server {
 		t.Helper()

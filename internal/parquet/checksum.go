@@ -50,8 +50,9 @@ var (
 // header, so it is held to what the footer says of the chunk: how many values it
 // has, without which the last list could be cut short, and how they are encoded.
 // With sums it verifies the checksum of every page that has one, which the
-// library does not. A chunk whose headers cannot be followed is damaged.
-func (f *Footer) checkPages(group, leaf int, chunk []byte, sums bool) error {
+// library does not. A chunk whose headers cannot be followed is damaged. without,
+// if given, is called for every page to be decoded that has no checksum.
+func (f *Footer) checkPages(group, leaf int, chunk []byte, sums bool, without func() error) error {
 	described := f.meta.RowGroups[group].Columns[leaf].MetaData
 	listed := map[parquet.Encoding]bool{}
 	for _, e := range described.Encodings {
@@ -62,6 +63,9 @@ func (f *Footer) checkPages(group, leaf int, chunk []byte, sums bool) error {
 		h, body, err := t.body()
 		if err == nil && sums {
 			err = h.check(body)
+		}
+		if err == nil && h.crc == nil && h.kind != pageIndex && without != nil {
+			err = without()
 		}
 		if err != nil {
 			return err

@@ -21,7 +21,7 @@ func CheckPages(f *File, content []byte) error {
 	for group := range f.meta.RowGroups {
 		for leaf := range f.meta.RowGroups[group].Columns {
 			span := f.chunkSpan(group, leaf)
-			if err := f.checkPages(group, leaf, content[span.start:span.start+span.length], false); err != nil {
+			if err := f.checkPages(group, leaf, content[span.start:span.start+span.length], false, nil); err != nil {
 				return err
 			}
 		}

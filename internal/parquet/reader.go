@@ -247,9 +247,21 @@ func (r *reader) openOwn(field Field) (ownColumn, error) {
 func (r *reader) checkPages(c column, sums bool) error {
 	for _, leaf := range c.leaves {
 		chunk := r.source.loaded(r.file.chunkSpan(r.group, leaf))
-		if err := r.file.checkPages(r.group, leaf, chunk, sums); err != nil {
+		if err := r.file.checkPages(r.group, leaf, chunk, sums, func() error { return r.withoutChecksum(c) }); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// withoutChecksum is called for a page of a column that has no checksum.
+func (r *reader) withoutChecksum(c column) error {
+	if r.opts.RequireChecksums {
+		return fault.New(fault.Invalid, "column %s has pages without a checksum, which this server requires", c.shape.path).
+			WithRemedy("rewrite the file with page checksums (Spark: parquet.page.write-checksum.enabled, PyArrow: write_page_checksum), or turn require_checksums off")
+	}
+	if r.opts.WithoutChecksum != nil {
+		r.opts.WithoutChecksum()
 	}
 	return nil
 }

@@ -51,6 +51,8 @@ type Options struct {
 	// Ahead bounds the bytes of decoded batches that wait for the consumer,
 	// per reader; 0 is defaultAhead, NoAhead is none.
 	Ahead int64
+	// RequireChecksums refuses files with a page that has no checksum, as Invalid.
+	RequireChecksums bool
 	// Parallel is how many columns of a batch are decoded side by side; 0 is
 	// defaultParallel.
 	Parallel int
