@@ -7,6 +7,7 @@ import (
 	"math"
 	"runtime"
 	"runtime/debug"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -70,10 +71,10 @@ func use(p batch.Trimming) { p.Free(p.Allocate(1 << 20)) }
 // quietFor, once, and not while streams come and go, however short.
 func TestIdleMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var heap uint64
-		given := 0
+		var heap atomic.Uint64
+		var given atomic.Int64
 		pools := []batch.Trimming{batch.NewAllocator(), batch.NewAllocator()}
-		m := &idleMemory{pools: pools, allocated: func() uint64 { return heap }, giveBack: func() { given++ }}
+		m := &idleMemory{pools: pools, allocated: heap.Load, giveBack: func() { given.Add(1) }}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { m.run(ctx); close(done) }()
@@ -82,26 +83,26 @@ func TestIdleMemory(t *testing.T) {
 			synctest.Wait()
 		}
 		wait(time.Minute)
-		require.Zero(t, given, "nothing has happened yet")
+		require.Zero(t, given.Load(), "nothing has happened yet")
 		for _, p := range pools { // each of them counts
 			for range 100 { // short streams, one after the other
 				wait(quietFor / 2)
 				use(p)
 			}
-			require.Zero(t, given)
-			wait(2 * quietFor)
-			require.Equal(t, 1, given)
+			require.Zero(t, given.Load())
+			wait(2*quietFor + time.Second)
+			require.EqualValues(t, 1, given.Load())
 			wait(time.Hour)
-			require.Equal(t, 1, given, "once")
-			given = 0
+			require.EqualValues(t, 1, given.Load(), "once")
+			given.Store(0)
 		}
 
-		heap += quietBytes
+		heap.Add(quietBytes)
 		wait(time.Minute)
-		require.Zero(t, given, "a health check")
-		heap += quietBytes + 1
-		wait(2 * quietFor)
-		require.Equal(t, 1, given, "a plan leaves garbage too")
+		require.Zero(t, given.Load(), "a health check")
+		heap.Add(quietBytes + 1)
+		wait(2*quietFor + time.Second)
+		require.EqualValues(t, 1, given.Load(), "a plan leaves garbage too")
 		cancel()
 		<-done
 	})
