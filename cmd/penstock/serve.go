@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"strings"
 	"syscall"
 	"time"
@@ -108,9 +107,14 @@ func (p process) serve(ctx context.Context, c *config.Config) error {
 			e.Close()
 		}
 	}()
+	// A stream that needs local disk may come after days. The commands that read
+	// in process ask for no right to write before they need it.
+	if err := e.disk.Try(); err != nil {
+		return err
+	}
 
 	started()
-	p.boundHeap()
+	p.boundHeap(log, c.Server.Memory, machineMemory())
 	metrics := telemetry.NewMetrics(version())
 	metrics.Budget(e.budget)
 	metrics.Storage(e.calls)
@@ -138,26 +142,6 @@ func (p process) serve(ctx context.Context, c *config.Config) error {
 // transitShare is the part of the memory budget, as 1/transitShare, that batches
 // may take which clients have not read.
 const transitShare = 2
-
-// heapShare is the part of the machine's memory, in percent, from which on
-// Go's collector works harder to stay below it.
-const heapShare = 90
-
-// garbageShare is the garbage that may lie beside live memory, in percent of
-// it. Live memory is mostly buffers without pointers, which cost the collector
-// little, so it may come often: Go's default of 100 would double the peak.
-const garbageShare = 45
-
-// boundHeap keeps garbage from filling the machine where the budget would not.
-// GOGC and GOMEMLIMIT, if set, decide.
-func (p process) boundHeap() {
-	if p.orEnv("", "GOGC") == "" {
-		debug.SetGCPercent(garbageShare)
-	}
-	if machine := machineMemory(); p.orEnv("", "GOMEMLIMIT") == "" && machine > 0 {
-		debug.SetMemoryLimit(machine / 100 * heapShare)
-	}
-}
 
 // ticketKeys reads the keys that sign tickets, or makes one for this run.
 func ticketKeys(s config.Server, log *slog.Logger) (*flight.Keys, error) {
@@ -230,6 +214,7 @@ func (s *serving) run(ctx context.Context, listener net.Listener) error {
 	group, ctx := errgroup.WithContext(ctx)
 	looking, stop := context.WithCancel(ctx)
 	group.Go(func() error { s.look(looking); return nil })
+	group.Go(func() error { newIdleMemory(s.engine.pools).run(looking); return nil })
 	beside := &http.Server{Handler: s.handler, ReadHeaderTimeout: headerTimeout, BaseContext: func(net.Listener) context.Context { return ctx }}
 	if s.metrics != nil {
 		s.log.Info("metrics", "listen", s.metrics.Addr().String())

@@ -131,3 +131,25 @@ func TestVerifyDamagedFiles(t *testing.T) {
 		})
 	}
 }
+
+// TestRequiredChecksums: verify says which files have pages without checksums,
+// as iceberg-go writes them; a server that requires checksums serves no row of
+// them, and says what to do.
+func TestRequiredChecksums(t *testing.T) {
+	l := readLake(t)
+	got := run(t, "verify", "home", "--config", l.config)
+	require.Equal(t, exitOK, got.code, got.stderr)
+	require.Equal(t, 2, strings.Count(got.stdout, "  pages without a checksum in 2 of 2 files, where damage may go unseen:\n    file:"), got.stdout)
+	require.Equal(t, 4, strings.Count(run(t, "verify", "home", "--config", l.config, "--json").stdout, `"no_checksum": true`))
+
+	strict := process{env: func(name string) (string, bool) { return "true", name == "PENSTOCK_REQUIRE_CHECKSUMS" }}
+	got = runWith(t, strict, "cat", "home", "--config", l.config)
+	require.Equal(t, exitFailure, got.code)
+	require.Contains(t, got.stderr, "has pages without a checksum, which this server requires")
+	require.Contains(t, got.stderr, "turn require_checksums off")
+	require.NotContains(t, got.stdout, "CH")
+	got = runWith(t, strict, "verify", "home", "--config", l.config)
+	require.Equal(t, exitFindings, got.code)
+	require.Contains(t, got.stdout, "4 findings")
+	require.Contains(t, got.stdout, "unreadable, training, ")
+}

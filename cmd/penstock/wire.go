@@ -40,14 +40,18 @@ type engine struct {
 	calls   *store.Calls
 	plans   *loader.Plans
 	footers *cache.Cache[*parquet.Footer]
+	pools   []batch.Trimming
+	disk    *spool.Spool
 }
 
 // assemble puts the parts together: the one place that names them.
 func assemble(ctx context.Context, c *config.Config) (_ *engine, err error) {
-	memory := batch.NewAllocator()
+	keep := kept(c.Server.Memory)
+	memory, scratch := batch.NewBoundedAllocator(keep), batch.NewBoundedAllocator(keep)
 	e := &engine{
 		budget: budget.New(c.Server.Memory),
 		calls:  store.NewCalls(store.Options{Timeout: c.Server.StorageTimeout, Clock: time.Now}),
+		pools:  []batch.Trimming{memory, scratch},
 	}
 	files := store.NewBounded(store.Local{}, e.calls)
 	defer func() {
@@ -67,19 +71,20 @@ func assemble(ctx context.Context, c *config.Config) (_ *engine, err error) {
 		return nil, err
 	}
 	scanner, err := scan.New(scan.Options{
-		Store: files, Footers: e.footers, MaxFooter: c.Server.MaxMetadata, Memory: memory, Budget: e.budget,
+		Store: files, Footers: e.footers, MaxFooter: c.Server.MaxMetadata, Memory: memory, Scratch: scratch, Budget: e.budget,
+		RequireChecksums: c.Server.RequireChecksums,
 	})
 	if err != nil {
 		return nil, err
 	}
-	disk, err := spool.Open(spool.Options{Place: c.Server.Spool, Limit: c.Server.SpoolLimit, Memory: memory})
+	e.disk, err = spool.Open(spool.Options{Place: c.Server.Spool, Limit: c.Server.SpoolLimit, Memory: memory})
 	if err != nil {
 		return nil, err
 	}
 	e.Loader = loader.New(loader.Options{
 		Strategies: strategies(),
 		Disk: func(what string) (spill.Store, error) {
-			file, err := disk.Create(what)
+			file, err := e.disk.Create(what)
 			if err != nil {
 				return nil, err
 			}

@@ -139,5 +139,89 @@ func TestPoolKeepsWithinItsLimit(t *testing.T) {
 		}
 	}
 	require.Positive(t, again)
-	require.LessOrEqual(t, kept, batch.FreeLimit)
+	require.LessOrEqual(t, kept, batch.MostKept)
+}
+
+// again says how many of the sizes a pool hands out of memory that it had before.
+func again(p memory.Allocator, had map[*byte]bool, sizes ...int) (count int) {
+	for _, size := range sizes {
+		if had[&p.Allocate(size)[:1][0]] {
+			count++
+		}
+	}
+	return count
+}
+
+// freed frees memory of the sizes given, and says where it lay.
+func freed(p memory.Allocator, sizes ...int) map[*byte]bool {
+	held, had := make([][]byte, len(sizes)), map[*byte]bool{}
+	for i, size := range sizes {
+		held[i] = p.Allocate(size)
+		had[&held[i][0]] = true
+	}
+	for _, b := range held {
+		p.Free(b)
+	}
+	return had
+}
+
+// TestPoolGivesUpWhatLiesIdle: a Trim keeps what was used since the one before,
+// and nothing else.
+func TestPoolGivesUpWhatLiesIdle(t *testing.T) {
+	p := batch.NewAllocator()
+	had := freed(p, 1000, 1000, 1000, 1000, 70_000)
+	require.True(t, p.Trim(), "memory was used")
+	require.Equal(t, 2, again(p, had, 1000, 70_000), "the first Trim keeps all that was used before")
+
+	p = batch.NewAllocator()
+	had = freed(p, 1000, 1000, 1000, 1000, 70_000)
+	p.Trim()
+	b, c := p.Allocate(1000), p.Allocate(1000)
+	p.Free(b)
+	p.Free(c)
+	require.True(t, p.Trim())
+	require.Equal(t, 2, again(p, had, 1000, 1000, 1000, 1000, 70_000), "two were in use at one time, and no more")
+
+	p = batch.NewAllocator()
+	had = freed(p, 1000, 70_000, 1<<20)
+	p.Trim()
+	require.False(t, p.Trim(), "nobody used it")
+	require.False(t, p.Trim())
+	require.Zero(t, again(p, had, 1000, 70_000, 1<<20))
+}
+
+// TestPoolKeepsLess where it is told to, and evicts what a Trim counted.
+func TestPoolKeepsLess(t *testing.T) {
+	p := batch.NewBoundedAllocator(1 << 20)
+	sizes := slices.Repeat([]int{256 << 10}, 8)
+	had := freed(p, sizes...)
+	p.Trim()
+	for start := range freed(p, sizes...) {
+		had[start] = true
+	}
+	p.Trim()
+	require.LessOrEqual(t, again(p, had, sizes...), 4)
+}
+
+// TestTrimBesideOthers holds a pool to lending memory once while it is trimmed.
+func TestTrimBesideOthers(t *testing.T) {
+	p := &batch.Pool{}
+	var group sync.WaitGroup
+	for id := range byte(4) {
+		group.Go(func() {
+			for range 300 {
+				b, c := p.Allocate(300), p.Allocate(3000)
+				for i := range b {
+					b[i], c[i] = id, id
+				}
+				p.Trim()
+				if bytes.Count(b, []byte{id}) != len(b) || bytes.Count(c[:300], []byte{id}) != 300 {
+					t.Error("memory was handed out twice")
+				}
+				p.Free(c)
+				p.Free(b)
+			}
+		})
+	}
+	group.Wait()
 }

@@ -37,6 +37,12 @@ func (p *Poison) Free(b []byte) {
 	p.under.Free(b)
 }
 
+// Trim implements Trimming, as far as the allocator under it does.
+func (p *Poison) Trim() (used bool) {
+	under, ok := p.under.(Trimming)
+	return ok && under.Trim()
+}
+
 func spoil(b []byte) {
 	for i := range b {
 		b[i] = poison

@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"cmp"
 	"math/bits"
 	"sync"
 	"unsafe"
@@ -19,31 +20,48 @@ const (
 	classCount    = 4*(largestClass-smallestClass) + 1
 )
 
-// NewAllocator returns the allocator for decoding and staging: a new Pool, and
-// in invariant builds a Poison over it.
-func NewAllocator() memory.Allocator {
-	if invariant.On {
-		return NewPoison(&Pool{})
-	}
-	return &Pool{}
+// Trimming is an allocator that can give up the freed memory that it keeps.
+type Trimming interface {
+	memory.Allocator
+	// Trim leaves to the collector what lay free ever since the Trim before,
+	// and says whether any memory was allocated or freed since then.
+	Trim() (used bool)
 }
 
-// freeLimit bounds the freed memory that a pool keeps, in bytes.
-const freeLimit = 96 << 20
+// MostKept bounds the freed memory that a Pool keeps, in bytes.
+const MostKept = 96 << 20
+
+// NewAllocator returns the allocator for decoding and staging: a new Pool, and
+// in invariant builds a Poison over it.
+func NewAllocator() Trimming { return NewBoundedAllocator(MostKept) }
+
+// NewBoundedAllocator is NewAllocator that keeps so many freed bytes at most.
+func NewBoundedAllocator(keep int64) Trimming {
+	pool := &Pool{most: min(keep, MostKept)}
+	if invariant.On {
+		return NewPoison(pool)
+	}
+	return pool
+}
 
 // Pool is an allocator that hands freed memory out again, by classes of size
 // up to 64 MiB; larger requests go to the Go heap and back. Memory is aligned
 // to 64 bytes and not cleared: this package and arrow-go's builders of plain
 // columns write all that they use, but its Parquet reader does not, so whoever
-// decodes clears first. At most 96 MiB of freed memory are kept, those freed
-// last; the rest is the Go collector's. A sync.Pool would keep what two
-// collections leave, which is most of the heap when they are rare. The zero
-// value is ready; it is safe for concurrent use.
+// decodes clears first. At most MostKept bytes of freed memory are kept, those
+// freed last; the rest is the Go collector's. A sync.Pool would keep what two
+// collections leave, which is most of the heap when they are rare. What is not
+// used for a while Trim gives up. The zero value is ready; it is safe for
+// concurrent use.
 type Pool struct {
+	most int64 // free bytes kept; 0: MostKept
+
 	mu      sync.Mutex
 	classes [classCount][]*byte // the starts of free memory, the last one freed last
-	free    int                 // bytes in classes
+	idle    [classCount]int     // how many of them, the first ones, were there all the time since the last Trim
+	free    int64               // bytes in classes
 	evict   int                 // the class that gives way next
+	used    bool                // since the last Trim
 }
 
 // class returns the smallest class that holds size bytes and the bytes it has,
@@ -84,6 +102,7 @@ func (p *Pool) Allocate(size int) []byte {
 func (p *Pool) pop(n, room int) *byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.used = true
 	last := len(p.classes[n]) - 1
 	if last < 0 {
 		return nil
@@ -91,7 +110,8 @@ func (p *Pool) pop(n, room int) *byte {
 	start := p.classes[n][last]
 	p.classes[n][last] = nil
 	p.classes[n] = p.classes[n][:last]
-	p.free -= room
+	p.idle[n] = min(p.idle[n], last)
+	p.free -= int64(room)
 	return start
 }
 
@@ -100,17 +120,37 @@ func (p *Pool) pop(n, room int) *byte {
 func (p *Pool) keep(n, room int, start *byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.used = true
 	p.classes[n] = append(p.classes[n], start)
-	p.free += room
-	for p.free > freeLimit {
-		oldest := p.classes[p.evict]
-		if len(oldest) > 0 {
-			oldest[0] = nil
-			p.classes[p.evict] = oldest[1:]
-			p.free -= classRoom(p.evict)
-		}
+	p.free += int64(room)
+	for p.free > cmp.Or(p.most, MostKept) {
+		p.drop(p.evict, min(1, len(p.classes[p.evict])))
 		p.evict = (p.evict + 1) % classCount
 	}
+}
+
+// drop lets go of the first count of a class. p.mu is held.
+func (p *Pool) drop(n, count int) {
+	clear(p.classes[n][:count])
+	p.classes[n] = p.classes[n][count:]
+	p.idle[n] = max(p.idle[n]-count, 0)
+	p.free -= int64(count) * int64(classRoom(n))
+}
+
+// Trim implements Trimming. Memory is taken where it was freed last, so that
+// the first ones of a class lie idle when fewer would do.
+func (p *Pool) Trim() (used bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for n := range p.classes {
+		p.drop(n, p.idle[n])
+		p.idle[n] = len(p.classes[n])
+		if p.idle[n] == 0 {
+			p.classes[n] = nil // the list too
+		}
+	}
+	used, p.used = p.used, false
+	return used
 }
 
 // aligned makes new memory. The Go heap aligns powers of two by itself, so

@@ -40,25 +40,26 @@ const defaultCatalog = "default"
 // Server is how a server runs. The table of Settings says what each field
 // means, its default, and what it is called in the file.
 type Server struct {
-	Listen         string
-	Insecure       bool
-	Memory         int64         // bytes
-	Spool          string        // path; "": the system's folder for temporary files
-	SpoolLimit     int64         // bytes; 0: no limit
-	StorageTimeout time.Duration // 0: no limit
-	MaxMetadata    int64         // bytes
-	MaxStreams     int           // 0: no limit
-	MaxBatchBytes  int64         // 0: what follows from the memory budget
-	StallTimeout   time.Duration
-	Drain          time.Duration
-	TicketKeys     string // path; "": a random key
-	TicketLifetime time.Duration
-	TicketRenewal  time.Duration
-	Advertise      []string
-	Metrics        string // "": off
-	Pprof          bool
-	LogLevel       slog.Level
-	LogFormat      string // "text" or "json"
+	Listen           string
+	Insecure         bool
+	Memory           int64         // bytes
+	Spool            string        // path; "": the system's folder for temporary files
+	SpoolLimit       int64         // bytes; 0: no limit
+	StorageTimeout   time.Duration // 0: no limit
+	MaxMetadata      int64         // bytes
+	RequireChecksums bool
+	MaxStreams       int   // 0: no limit
+	MaxBatchBytes    int64 // 0: what follows from the memory budget
+	StallTimeout     time.Duration
+	Drain            time.Duration
+	TicketKeys       string // path; "": a random key
+	TicketLifetime   time.Duration
+	TicketRenewal    time.Duration
+	Advertise        []string
+	Metrics          string // "": off
+	Pprof            bool
+	LogLevel         slog.Level
+	LogFormat        string // "text" or "json"
 }
 
 // Origin is where a configuration comes from.

@@ -80,6 +80,11 @@ func Settings() []Setting { //nolint:funlen // a table
 			set:   func(s *Server, v value) error { return size(&s.MaxMetadata, v) },
 		},
 		{
+			Name: "require_checksums", Default: "false",
+			Usage: "read only Parquet files whose pages have checksums",
+			set:   func(s *Server, v value) error { return onOff(&s.RequireChecksums, v) },
+		},
+		{
 			Name: "max_streams", Default: "0", Shape: "N",
 			Usage: "how many streams may be open at once; 0 is no limit",
 			set:   func(s *Server, v value) error { return count(&s.MaxStreams, v) },

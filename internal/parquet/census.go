@@ -24,6 +24,7 @@ type census struct {
 	body   growth // the data pages before compression, one after another in one buffer
 	coded  growth // the pages as they are stored, likewise
 	deltas bool   // some page is of a delta encoding
+	bare   bool   // some page has no checksum
 }
 
 // growth is a buffer that is made larger where what comes next does not fit. While
@@ -84,6 +85,7 @@ func (c *census) add(h *pageHeader, header int64, described *schema.Column) erro
 	if h.plain < 0 || h.plain > mostPage || h.count < 0 {
 		return errPageSize
 	}
+	c.bare = c.bare || h.crc == nil
 	c.plain, c.headers, c.longest = c.plain+h.plain, c.headers+header, max(c.longest, header)
 	c.coded.hold(h.size)
 	if h.kind == pageDictionary {

@@ -1,6 +1,7 @@
 package parquet_test
 
 import (
+	"encoding/binary"
 	"fmt"
 	"os"
 	"slices"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/parquet"
+	"github.com/penstock/penstock/internal/parquet/parquettest"
 )
 
 func ofPyarrow() []string {
@@ -88,4 +90,64 @@ func TestChecksums(t *testing.T) {
 		}
 		require.Less(t, silent, int(end/7/3))
 	}
+}
+
+// TestRequiredChecksums: files whose pages have checksums are read as ever. Of
+// others every column is refused, however it is decoded, and no row comes out;
+// where they are not refused, the pages are told of.
+func TestRequiredChecksums(t *testing.T) {
+	want := checksummed()
+	for _, name := range ofPyarrow() {
+		content, err := os.ReadFile(name)
+		require.NoError(t, err)
+		requireEqual(t, want, mustRead(t, open(t, content), parquet.ReadOptions{
+			Fields: ids(4), Schema: want.Schema(), RequireChecksums: true, WithoutChecksum: func() { t.Error("every page has one") },
+		}))
+	}
+	for _, opts := range []parquettest.Options{{}, {PageV2: true, Plain: true}} {
+		content := write(t, opts, want)
+		for i := range 4 {
+			column := arrow.NewSchema([]arrow.Field{want.Schema().Field(i)}, nil)
+			got, err := read(t, open(t, content), parquet.ReadOptions{Fields: []int{i + 1}, Schema: column, RequireChecksums: true})
+			require.Nil(t, got)
+			e := fault.As(err)
+			require.Equal(t, fault.Invalid, e.Kind)
+			require.ErrorContains(t, err, "column "+column.Field(0).Name+" has pages without a checksum")
+			require.Equal(t, location, e.File)
+			require.Contains(t, e.Remedy, "require_checksums")
+
+			told := 0
+			mustRead(t, open(t, content), parquet.ReadOptions{Fields: []int{i + 1}, Schema: column, WithoutChecksum: func() { told++ }})
+			require.Positive(t, told)
+		}
+		none := parquet.ReadOptions{Fields: []int{9}, Schema: arrow.NewSchema([]arrow.Field{{Name: "x", Type: arrow.PrimitiveTypes.Int64, Nullable: true}}, nil), NullIfAbsent: true, RequireChecksums: true}
+		require.EqualValues(t, 300, mustRead(t, open(t, content), none).NumRows(), "a column that the file lacks has no pages")
+	}
+}
+
+// TestOnePageWithoutChecksum: one page of many is enough.
+func TestOnePageWithoutChecksum(t *testing.T) {
+	want := checksummed()
+	content, err := os.ReadFile("testdata/checksums-1.parquet")
+	require.NoError(t, err)
+	f := open(t, content)
+	chunk := content[4:][:f.Stored(0, []int{1})]
+	headers, err := parquet.PageHeaders(chunk)
+	require.NoError(t, err)
+	require.Greater(t, len(headers), 2)
+	at := headers[len(headers)-1][0]
+	for range 3 { // kind and sizes: a byte that says so, and a number
+		_, n := binary.Varint(chunk[at+1:])
+		at += 1 + n
+	}
+	require.EqualValues(t, 0x15, chunk[at], "the checksum, a number of 32 bits")
+	chunk[at] = 0x16 // of 64 bits: a field that nobody knows
+	column := arrow.NewSchema([]arrow.Field{want.Schema().Field(0)}, nil)
+	told := 0
+	_, err = read(t, open(t, content), parquet.ReadOptions{Fields: []int{1}, Schema: column, WithoutChecksum: func() { told++ }})
+	require.NoError(t, err)
+	require.Equal(t, 1, told)
+	_, err = read(t, open(t, content), parquet.ReadOptions{Fields: []int{1}, Schema: column, RequireChecksums: true})
+	require.Equal(t, fault.Invalid, fault.KindOf(err))
+	require.ErrorContains(t, err, "without a checksum")
 }

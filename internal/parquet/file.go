@@ -78,6 +78,12 @@ type ReadOptions struct {
 	// Parallel is how many columns are decoded side by side within Next; 0 and
 	// 1 decode on the caller's goroutine.
 	Parallel int
+	// RequireChecksums refuses columns with a page that has no checksum, as
+	// Invalid: damage to it could go unseen.
+	RequireChecksums bool
+	// WithoutChecksum, if given, is called within Next for every page that has
+	// no checksum, where that is not refused.
+	WithoutChecksum func()
 	// Memory gives the batches' buffers; nil is Go's memory.
 	Memory memory.Allocator
 	// Scratch gives what does not leave the reader: stored bytes of a row

@@ -84,6 +84,11 @@ func (r *Reader) admitPages() error {
 			if err != nil {
 				return fmt.Errorf("column %s: %w", c.shape.path, err)
 			}
+			if found.bare {
+				if err := r.withoutChecksum(c); err != nil {
+					return err
+				}
+			}
 			described := r.file.meta.Schema.Column(leaf)
 			decoded += found.decoded(rows, described)
 			if own {

@@ -227,6 +227,18 @@ func (r *Reader) fail(err error) {
 	r.err = out.In(out.Table, r.file.Location()).InRowGroup(r.group)
 }
 
+// withoutChecksum is called for a column of which pages have no checksum.
+func (r *Reader) withoutChecksum(c column) error {
+	if r.opts.RequireChecksums {
+		return fault.New(fault.Invalid, "column %s has pages without a checksum, which this server requires", c.shape.path).
+			WithRemedy("rewrite the file with page checksums (Spark: parquet.page.write-checksum.enabled, PyArrow: write_page_checksum), or turn require_checksums off")
+	}
+	if r.opts.WithoutChecksum != nil {
+		r.opts.WithoutChecksum()
+	}
+	return nil
+}
+
 // decodeAll decodes the next rows of all columns, for the caller to release
 // also on an error.
 func (r *Reader) decodeAll(rows int64) ([]arrow.Array, error) {

@@ -13,6 +13,7 @@
 //     one allocation of a batch's size, which whoever reads reserves first.
 //   - What is read is what was written, or an error: every batch has a
 //     checksum.
+//   - A folder that does not serve is found out by Try, before it is needed.
 //   - The limit fails with Exhausted before anything is written; a disk that
 //     fails is Unavailable and names the folder.
 //

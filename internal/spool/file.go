@@ -214,7 +214,7 @@ func (f *File) Read(number int) (arrow.RecordBatch, error) {
 	}
 	if sum.Sum64() != x.sum {
 		return nil, fault.New(fault.Corrupt, "%s was written to %s and reads otherwise now", f.what, f.spool.place).
-			WithRemedy("the disk of %s is faulty; set another place for the spool", f.spool.place)
+			WithRemedy("the disk of %s is faulty; name another folder with the setting spool", f.spool.place)
 	}
 	return array.NewRecordBatch(x.schema.of, b.Columns(), b.NumRows()), nil
 }

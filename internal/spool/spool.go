@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"sync"
 
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/penstock/penstock/internal/fault"
@@ -64,6 +66,42 @@ func Open(o Options) (*Spool, error) {
 	return s, nil
 }
 
+// Try writes a few rows to a file of the folder and reads them back, so that a
+// folder that does not serve is found out before somebody needs it.
+func (s *Spool) Try() error {
+	f, err := s.Create("a trial")
+	if err != nil {
+		return fault.Op(err, "try the spool")
+	}
+	defer f.Release()
+	rows := trial()
+	defer rows.Release()
+	number, err := f.Append(rows)
+	if err != nil {
+		return fault.Op(err, "try the spool")
+	}
+	read, err := f.Read(number)
+	if err != nil {
+		return fault.Op(err, "try the spool")
+	}
+	read.Release()
+	return nil
+}
+
+// trial returns a few rows.
+func trial() arrow.RecordBatch {
+	const rows = 1 << 10
+	b := array.NewInt64Builder(memory.DefaultAllocator)
+	defer b.Release()
+	for row := range int64(rows) {
+		b.Append(row)
+	}
+	column := b.NewArray()
+	defer column.Release()
+	schema := arrow.NewSchema([]arrow.Field{{Name: "row", Type: column.DataType()}}, nil)
+	return array.NewRecordBatch(schema, []arrow.Array{column}, rows)
+}
+
 // Place returns the folder.
 func (s *Spool) Place() string { return s.place }
 
@@ -103,5 +141,5 @@ func (s *Spool) give(n int64) {
 // broken says that the disk failed.
 func (s *Spool) broken(doing string, err error) error {
 	return fault.New(fault.Unavailable, "%s %s for rows that do not fit in memory: %w", doing, s.place, err).
-		WithRemedy("see that the server may write to %s and that its disk has room, or set another place for the spool", s.place)
+		WithRemedy("see that the server may write to %s and that its disk has room, or name another folder with the setting spool", s.place)
 }

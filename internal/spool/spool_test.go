@@ -323,3 +323,31 @@ func spoolForever(folder string) {
 		}
 	}
 }
+
+// TestTry: a folder that serves is left as it was; one that does not is found
+// out, and named with the setting.
+func TestTry(t *testing.T) {
+	t.Parallel()
+	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
+	defer mem.AssertSize(t, 0)
+	place := t.TempDir()
+	s, err := Open(Options{Place: place, Memory: mem})
+	require.NoError(t, err)
+	require.NoError(t, s.Try())
+	require.Empty(t, files(t, place))
+	require.Zero(t, s.Stats().Used)
+	require.Zero(t, s.Stats().Files)
+	require.Positive(t, s.Stats().Written)
+
+	require.NoError(t, os.RemoveAll(place))
+	err = s.Try()
+	require.Equal(t, fault.Unavailable, fault.KindOf(err))
+	require.ErrorContains(t, err, "try the spool: create a file in "+place)
+	require.Contains(t, fault.As(err).Remedy, "the setting spool")
+
+	small, err := Open(Options{Place: t.TempDir(), Limit: 1000, Memory: mem})
+	require.NoError(t, err)
+	err = small.Try()
+	require.Equal(t, fault.Exhausted, fault.KindOf(err), "a limit below what one batch takes")
+	require.Zero(t, small.Stats().Files)
+}

@@ -5,17 +5,21 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/flight"
 	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/internal/telemetry"
 	"github.com/penstock/penstock/joiner"
@@ -50,6 +54,48 @@ func TestLogsShowNoSecrets(t *testing.T) {
 		require.NotContains(t, out.String(), "hunter2")
 	}
 }
+
+// TestLoggerIsBounded: whatever a client sends, a line has 4 KiB of each
+// attribute, in either form, and says what is left out.
+func TestLoggerIsBounded(t *testing.T) {
+	long := strings.Repeat("x", 5000)
+	runes := strings.Repeat("é", 2500) // 5000 bytes, two each
+	var faults []fault.Field
+	for range 1000 {
+		faults = append(faults, fault.Field{Field: "columns[0]", Message: "there is no such column"})
+	}
+	many := fault.Fields(faults)
+	for _, form := range []string{"json", "text"} {
+		var out bytes.Buffer
+		log := telemetry.NewLogger(&out, slog.LevelDebug, form)
+		log.With("with", long).WithGroup("group").Debug(long, "text", long, "error", many, "wrapped", fmt.Errorf("plan: %w", many),
+			"runes", "a"+runes, "bytes", []byte(long), "list", slices.Repeat([]string{"name"}, 5000), "valued", valued(long),
+			slog.Group("inner", "deep", long), "short", "as it is", "rows", 7, "nothing", nil, "small", []string{"a"})
+		line := out.String()
+		require.Less(t, len(line), 12*4500, form)
+		require.Equal(t, 10, strings.Count(line, " bytes more)"), line)
+		require.Contains(t, line, "x… (904 bytes more)")
+		require.Contains(t, line, "é… (906 bytes more)", "between runes")
+		require.Contains(t, line, "as it is")
+		require.True(t, utf8.ValidString(line))
+
+		out.Reset()
+		telemetry.NewLogger(&out, slog.LevelDebug, form).Error("call", "stack", long, "exact", strings.Repeat("y", 4096))
+		require.Contains(t, out.String(), long, "a stack is longer")
+		require.NotContains(t, out.String(), "bytes more")
+		out.Reset()
+		telemetry.NewLogger(&out, slog.LevelDebug, form).Error("call", "stack", strings.Repeat(long, 20))
+		require.Contains(t, out.String(), "(34464 bytes more)", "and has a bound too")
+	}
+	var out bytes.Buffer
+	telemetry.NewLogger(&out, slog.LevelDebug, "json").Info("said", "small", []string{"a"}, "error", fault.New(fault.Invalid, "wrong"), "none", (*fault.Error)(nil))
+	require.Contains(t, out.String(), `"small":["a"],"error":"wrong"`, "what is short keeps its form")
+}
+
+// valued is a value that says what is logged of it.
+type valued string
+
+func (v valued) LogValue() slog.Value { return slog.StringValue(string(v)) }
 
 func get(h http.Handler, path string) *httptest.ResponseRecorder {
 	answer := httptest.NewRecorder()

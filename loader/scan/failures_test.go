@@ -364,3 +364,29 @@ func TestUnknownColumns(t *testing.T) {
 		require.ErrorContains(t, err, "read ml.impressions@8812", name)
 	}
 }
+
+// TestChecksums: a scan says whether pages had checksums, and where they are
+// required it refuses files that have none and gives none of their rows.
+func TestChecksums(t *testing.T) {
+	r := newRig(t)
+	r.grow(10, 5, 0)
+	read := func(o scan.Options) *scan.Reader {
+		rows, err := r.scanner(o).Open(t.Context(), r.source(), r.columns("id", "tags"))
+		require.NoError(t, err)
+		t.Cleanup(rows.Release)
+		return rows
+	}
+	rows := read(scan.Options{})
+	require.False(t, rows.WithoutChecksum(), "nothing was read")
+	require.True(t, rows.Next())
+	require.True(t, rows.WithoutChecksum())
+
+	rows = read(scan.Options{RequireChecksums: true})
+	require.False(t, rows.Next())
+	e := fault.As(rows.Err())
+	require.Equal(t, fault.Invalid, e.Kind)
+	require.Equal(t, r.list[0].Location, e.File)
+	require.Equal(t, "ml.impressions", e.Table)
+	require.ErrorContains(t, e, "column id has pages without a checksum")
+	require.False(t, rows.WithoutChecksum(), "they were refused")
+}

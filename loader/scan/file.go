@@ -42,7 +42,8 @@ func newFileReader(ctx context.Context, w *walk, o *opened, want plan.FileRange)
 	r.rows, err = o.Read(ctx, parquet.ReadOptions{
 		Fields: w.plan.ids, Schema: w.plan.schema, RowGroups: r.groups, NullIfAbsent: true,
 		BatchRows: w.scanner.options.BatchRows, Parallel: w.scanner.options.Parallel, RunBytes: w.queue.share(),
-		Memory: w.scanner.options.Memory, Scratch: w.scanner.scratch,
+		RequireChecksums: w.scanner.options.RequireChecksums, WithoutChecksum: func() { w.without.Store(true) },
+		Memory: w.scanner.options.Memory, Scratch: w.scanner.options.Scratch,
 		Admit: func(n, batch int64) error {
 			if n < 0 {
 				w.queue.giveBack(-n)

@@ -28,6 +28,7 @@ type Reader struct {
 	group   errgroup.Group
 	queue   *prefetchQueue // nil before the first Next
 	refs    atomic.Int64
+	without atomic.Bool // some page had no checksum
 
 	current item
 	over    bool
@@ -114,7 +115,7 @@ func (r *Reader) pop() (item, error) {
 			return item{}, err
 		}
 		r.queue = queue
-		w := &walk{scanner: r.scanner, source: r.source, plan: r.plan, queue: queue, group: &r.group}
+		w := &walk{scanner: r.scanner, source: r.source, plan: r.plan, queue: queue, group: &r.group, without: &r.without}
 		r.group.SetLimit(2) // the decoder, and the opening of the file after
 		r.group.Go(func() error {
 			w.run(r.ctx)
@@ -141,6 +142,10 @@ func (r *Reader) drop() {
 		r.current = item{}
 	}
 }
+
+// WithoutChecksum says whether a page that was read so far has no checksum, so
+// that damage to it may go unseen. After the last Next it is so of all pages.
+func (r *Reader) WithoutChecksum() bool { return r.without.Load() }
 
 // FileOf returns the location of the file that a row came from, counted from 0
 // over all rows that the reader gave; "" for a row that it did not give. It

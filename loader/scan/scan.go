@@ -41,6 +41,9 @@ type Options struct {
 	MaxFooter int64
 	// Memory gives the batches' buffers; nil is a batch.NewAllocator.
 	Memory memory.Allocator
+	// Scratch gives what does not leave a file's reader; nil is another
+	// batch.NewAllocator.
+	Scratch memory.Allocator
 	// Budget is asked for what readers hold before they hold it: the stored bytes
 	// and the decompressed pages of the open row group, the batch in the consumer's
 	// hands, and batches decoded ahead; nil is unlimited. Where it has no room for
@@ -52,6 +55,8 @@ type Options struct {
 	// Ahead bounds the bytes of decoded batches that wait for the consumer,
 	// per reader; 0 is defaultAhead, NoAhead is none.
 	Ahead int64
+	// RequireChecksums refuses files with a page that has no checksum, as Invalid.
+	RequireChecksums bool
 	// Parallel is how many columns of a batch are decoded side by side; 0 is
 	// defaultParallel.
 	Parallel int
@@ -82,7 +87,6 @@ func (o Options) validate() error {
 // Scanner opens sources. It is safe for concurrent use.
 type Scanner struct {
 	options Options
-	scratch memory.Allocator // for what does not leave a file's reader
 }
 
 // New makes a scanner, or reports every fault of its options as Invalid.
@@ -90,9 +94,12 @@ func New(options Options) (*Scanner, error) {
 	if err := options.validate(); err != nil {
 		return nil, fault.Op(err, "configure scan")
 	}
-	s := &Scanner{options: options, scratch: batch.NewAllocator()}
+	s := &Scanner{options: options}
 	if s.options.Memory == nil {
 		s.options.Memory = batch.NewAllocator()
+	}
+	if s.options.Scratch == nil {
+		s.options.Scratch = batch.NewAllocator()
 	}
 	if s.options.BatchRows == 0 {
 		s.options.BatchRows = defaultBatchRows

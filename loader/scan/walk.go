@@ -2,6 +2,7 @@ package scan
 
 import (
 	"context"
+	"sync/atomic"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -20,6 +21,7 @@ type walk struct {
 	queue   *prefetchQueue
 	group   *errgroup.Group // runs the opening of the next file
 	pass    []int32         // rows of a batch that pass the filter
+	without *atomic.Bool    // set once a page had no checksum
 
 	file    int // of the source: the one to open next
 	open    *fileReader

@@ -36,6 +36,9 @@ type File struct {
 	Bucketed  bool   `json:"bucketed"` // whether a column of the join key has a bucket
 	Wrong     int64  `json:"wrong"`    // rows of another bucket
 	Unread    bool   `json:"unread"`   // it could not be read to its end
+	// NoChecksum says that a page which was read has no checksum: damage to it
+	// may go unseen.
+	NoChecksum bool `json:"no_checksum,omitempty"`
 }
 
 // Join compares one staging table's keys with those of the training rows that

@@ -8,6 +8,9 @@ import (
 	"strings"
 )
 
+// shownFiles is how many files the text names of those without checksums.
+const shownFiles = 3
+
 // String renders the report for people: a block per table, then the findings.
 func (v *Report) String() string {
 	var b strings.Builder
@@ -44,8 +47,29 @@ func (t *Table) write(b *strings.Builder, training bool) {
 	for _, spec := range slices.Sorted(maps.Keys(t.Specs)) {
 		t.writeSpec(b, spec)
 	}
+	t.writeNoChecksum(b)
 	if t.Join != nil {
 		t.Join.write(b)
+	}
+}
+
+// writeNoChecksum names the first files that have pages without a checksum.
+func (t *Table) writeNoChecksum(b *strings.Builder) {
+	var files []string
+	for _, f := range t.Files {
+		if f.NoChecksum {
+			files = append(files, f.File)
+		}
+	}
+	if len(files) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "  pages without a checksum in %d of %s, where damage may go unseen:\n", len(files), quantity(len(t.Files), "file"))
+	for _, file := range files[:min(len(files), shownFiles)] {
+		fmt.Fprintf(b, "    %s\n", file)
+	}
+	if more := len(files) - shownFiles; more > 0 {
+		fmt.Fprintf(b, "    and %d more\n", more)
 	}
 }
 

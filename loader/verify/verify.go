@@ -44,7 +44,7 @@ type Options struct {
 // sample leave; distinct and the other staging tables drop none of them.
 func Run(ctx context.Context, p *plan.Plan, options Options) (*Report, error) {
 	v := &verifier{
-		options: options, plan: p, unread: map[string]bool{},
+		options: options, plan: p, unread: map[string]bool{}, without: map[string]bool{},
 		out: &Report{Dataset: p.Relation.Dataset.Name, Plan: p.ID, Pin: p.Pin, Findings: []Finding{}},
 	}
 	if err := v.training(ctx); err != nil {
@@ -53,6 +53,11 @@ func Run(ctx context.Context, p *plan.Plan, options Options) (*Report, error) {
 	for i, s := range p.Relation.Staging {
 		if err := v.staging(ctx, i); err != nil {
 			return nil, fault.Op(err, "verify staging[%d] %s", i, s.Name)
+		}
+	}
+	for _, t := range v.out.Tables {
+		for i := range t.Files {
+			t.Files[i].NoChecksum = v.without[t.Files[i].File]
 		}
 	}
 	return v.out, nil
@@ -67,6 +72,13 @@ type verifier struct {
 	plan    *plan.Plan
 	out     *Report
 	unread  map[string]bool // files that a finding says are unreadable
+	without map[string]bool // files with pages that have no checksum
+}
+
+// checksummed are rows of a file whose pages may have checksums. Rows that are
+// not, as those of tables in memory, have no pages.
+type checksummed interface {
+	WithoutChecksum() bool // of what was read so far
 }
 
 func (v *verifier) find(kind Kind, table, file, message string) {
@@ -194,6 +206,9 @@ func (v *verifier) read(
 			first += rows.RecordBatch().NumRows()
 		}
 		err = rows.Err()
+		if pages, ok := rows.(checksummed); ok && pages.WithoutChecksum() {
+			v.without[file] = true
+		}
 	}
 	switch kind := fault.KindOf(err); {
 	case err == nil:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -400,3 +401,54 @@ func TestLittleMemory(t *testing.T) {
 
 // firstCapacity is how many keys memory is reserved for at first.
 const firstCapacity = 1 << 12
+
+// unsummed are rows of a file that says whether its pages have checksums.
+type unsummed struct {
+	loader.Rows
+	without bool
+}
+
+func (u unsummed) WithoutChecksum() bool { return u.without }
+
+// TestFilesWithoutChecksums are counted, and the first ones named, of either
+// table: they are worth a look, and no finding.
+func TestFilesWithoutChecksums(t *testing.T) {
+	t.Parallel()
+	w := everything(t)
+	without := func(files ...string) {
+		w.options.Scan = func(ctx context.Context, s plan.Source, columns []catalog.Field) (loader.Rows, error) {
+			rows, err := w.Scan(ctx, s, columns)
+			return unsummed{rows, slices.Contains(files, s.Files[0].File.Location)}, err
+		}
+	}
+	without()
+	before := w.verify(dataset.Query{})
+	require.NotContains(t, before.String(), "checksum")
+	text, err := json.Marshal(before)
+	require.NoError(t, err)
+	require.NotContains(t, string(text), "checksum", "the JSON is what it was")
+
+	var training, user []string
+	for _, f := range before.Tables[0].Files {
+		training = append(training, f.File)
+	}
+	for _, f := range before.Tables[1].Files {
+		user = append(user, f.File)
+	}
+	without(append(user, training[0])...)
+	after := w.verify(dataset.Query{})
+	require.Equal(t, before.Findings, after.Findings)
+	require.Contains(t, after.String(), "training ml.train: ")
+	require.Contains(t, after.String(), fmt.Sprintf("  pages without a checksum in 1 of %d files, where damage may go unseen:\n    %s\n", len(training), training[0]))
+	require.Greater(t, len(user), 3)
+	require.Contains(t, after.String(), fmt.Sprintf("  pages without a checksum in %d of %d files, where damage may go unseen:\n    %s\n    and %d more\n",
+		len(user), len(user), strings.Join(user[:3], "\n    "), len(user)-3))
+	for i, table := range after.Tables {
+		for _, f := range table.Files {
+			require.Equal(t, i == 1 || f.File == training[0], f.NoChecksum, f.File)
+		}
+	}
+	text, err = json.Marshal(after)
+	require.NoError(t, err)
+	require.Equal(t, 1+len(user), strings.Count(string(text), `"no_checksum":true`))
+}

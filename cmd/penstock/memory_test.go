@@ -1,0 +1,140 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"math"
+	"runtime"
+	"runtime/debug"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/batch"
+)
+
+// TestHeapLimit: the heap has five quarters of the budget and 192 MiB, and
+// never more than 90 % of the machine. What the pools keep fits in beside all
+// that a budget and its sixteenth hold.
+func TestHeapLimit(t *testing.T) {
+	const mib = 1 << 20
+	for _, c := range []struct{ budget, machine, want int64 }{
+		{256 * mib, 0, 512 * mib},
+		{1024 * mib, 24 << 30, 1472 * mib},
+		{4096 * mib, 6000 * mib, 5312 * mib},
+		{4096 * mib, 1000 * mib, 900 * mib},
+	} {
+		require.InDelta(t, c.want, heapLimit(c.budget, c.machine), 100, "%d of %d", c.budget, c.machine)
+	}
+	require.Positive(t, heapLimit(math.MaxInt64, 0))
+	for budget := int64(mib); budget <= 1<<40; budget *= 2 {
+		live := budget + min(2*rememberedMost, 2*(budget/rememberedShare)) + 2*kept(budget)
+		require.GreaterOrEqual(t, heapLimit(budget, 0)-live, int64(64*mib), "budget %d", budget)
+	}
+}
+
+// TestBoundHeap: the environment decides over limits that follow from the
+// budget, and a machine that is too small for its budget is warned of.
+func TestBoundHeap(t *testing.T) {
+	limit, percent := debug.SetMemoryLimit(-1), debug.SetGCPercent(-1)
+	debug.SetGCPercent(percent)
+	defer func() { debug.SetMemoryLimit(limit); debug.SetGCPercent(percent) }()
+	bound := func(env map[string]string, budget, machine int64) string {
+		var said bytes.Buffer
+		p := process{env: func(name string) (string, bool) { text, ok := env[name]; return text, ok }}
+		p.boundHeap(slog.New(slog.NewTextHandler(&said, nil)), budget, machine)
+		return said.String()
+	}
+	require.Empty(t, bound(map[string]string{"GOGC": "200", "GOMEMLIMIT": "9GiB"}, 1<<30, 24<<30))
+	require.Equal(t, limit, debug.SetMemoryLimit(-1))
+	require.Equal(t, percent, debug.SetGCPercent(percent))
+
+	require.Empty(t, bound(nil, 1<<30, 24<<30))
+	require.Equal(t, heapLimit(1<<30, 24<<30), debug.SetMemoryLimit(-1))
+	require.Equal(t, garbageShare, debug.SetGCPercent(percent))
+
+	require.Empty(t, bound(nil, 1<<30, 1536<<20))
+	said := bound(nil, 1<<30, 1536<<20-1)
+	require.Contains(t, said, "level=WARN")
+	require.Contains(t, said, "memory=1073741824 may_need=1610612736 has=1610612735")
+	require.Empty(t, bound(nil, 1<<30, 0), "what the machine has is not known")
+}
+
+// use allocates and frees.
+func use(p batch.Trimming) { p.Free(p.Allocate(1 << 20)) }
+
+// TestIdleMemory: memory is given back when nothing has happened for as long as
+// quietFor, once, and not while streams come and go, however short.
+func TestIdleMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var heap atomic.Uint64
+		var given atomic.Int64
+		pools := []batch.Trimming{batch.NewAllocator(), batch.NewAllocator()}
+		m := &idleMemory{pools: pools, allocated: heap.Load, giveBack: func() { given.Add(1) }}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { m.run(ctx); close(done) }()
+		wait := func(d time.Duration) {
+			time.Sleep(d)
+			synctest.Wait()
+		}
+		wait(time.Minute)
+		require.Zero(t, given.Load(), "nothing has happened yet")
+		for _, p := range pools { // each of them counts
+			for range 100 { // short streams, one after the other
+				wait(quietFor / 2)
+				use(p)
+			}
+			require.Zero(t, given.Load())
+			wait(2*quietFor + time.Second)
+			require.EqualValues(t, 1, given.Load())
+			wait(time.Hour)
+			require.EqualValues(t, 1, given.Load(), "once")
+			given.Store(0)
+		}
+
+		heap.Add(quietBytes)
+		wait(time.Minute)
+		require.Zero(t, given.Load(), "a health check")
+		heap.Add(quietBytes + 1)
+		wait(2*quietFor + time.Second)
+		require.EqualValues(t, 1, given.Load(), "a plan leaves garbage too")
+		cancel()
+		<-done
+	})
+}
+
+// TestIdleMemoryTrims: what a pool keeps and nobody uses is gone when memory is
+// given back.
+func TestIdleMemoryTrims(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pool := batch.NewAllocator()
+		var before, after *byte
+		b := pool.Allocate(1 << 20)
+		before = &b[0]
+		pool.Free(b)
+		m := &idleMemory{pools: []batch.Trimming{pool}, allocated: func() uint64 { return 0 }}
+		m.giveBack = func() { after = &pool.Allocate(1 << 20)[0] }
+		m.look()
+		m.look()
+		require.NotNil(t, after)
+		require.NotSame(t, before, after)
+	})
+}
+
+// TestGiveBack: what nobody holds any more is collected, without anybody who
+// allocates.
+func TestGiveBack(t *testing.T) {
+	before := allocated()
+	held := make([]byte, 32<<20)
+	gone := make(chan struct{})
+	runtime.AddCleanup(&held[0], func(c chan struct{}) { close(c) }, gone)
+	runtime.KeepAlive(held)
+	require.GreaterOrEqual(t, allocated()-before, uint64(32<<20))
+	giveBack()
+	<-gone
+}

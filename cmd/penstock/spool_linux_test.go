@@ -1,0 +1,21 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestSpoolIsTried: a server whose spool takes no files says so when it starts.
+// What reads in this process starts all the same: it may never need one.
+func TestSpoolIsTried(t *testing.T) {
+	l := readLake(t)
+	const place = "/proc" // where not even root makes a file
+	got := run(t, "serve", "--config", l.config, "--listen", "127.0.0.1:0", "--spool", place)
+	require.Equal(t, exitFailure, got.code)
+	require.Empty(t, got.stdout)
+	require.Contains(t, got.stderr, "try the spool: create a file in /proc")
+	require.Contains(t, got.stderr, "the setting spool")
+	p := process{env: func(name string) (string, bool) { return place, name == "PENSTOCK_SPOOL" }}
+	require.Zero(t, runWith(t, p, "cat", "home", "--config", l.config).code)
+}

@@ -1,0 +1,68 @@
+package flight
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/fault"
+)
+
+// operations is the page that operators read.
+func operations(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("../docs/operations.md")
+	require.NoError(t, err)
+	return string(text)
+}
+
+// TestOperationsPageHasKinds: of every kind of failure the page says what it is on
+// the wire, and what to do.
+func TestOperationsPageHasKinds(t *testing.T) {
+	page, names := operations(t), map[string]bool{}
+	words := regexp.MustCompile(`([a-z])([A-Z])`)
+	for kind := fault.Internal; !names[kind.String()]; kind++ { // beyond the last all are internal
+		names[kind.String()] = true
+		code := strings.ToUpper(words.ReplaceAllString(codeOf(kind).String(), "${1}_$2"))
+		require.Regexp(t, fmt.Sprintf("(?m)^\\| %s \\| %s \\| `\\w+` \\| .{20,} \\|$", kind, code), page)
+	}
+	require.Len(t, names, 10)
+}
+
+// TestOperationsPageHasTexts: the texts of exhausted limits that the page shows
+// are those of the sources.
+func TestOperationsPageHasTexts(t *testing.T) {
+	_, table, found := strings.Cut(operations(t), "Exhausted, by its text:\n\n")
+	require.True(t, found)
+	table, _, found = strings.Cut(table, "\n\n")
+	require.True(t, found)
+	var sources strings.Builder
+	root := os.DirFS("..")
+	require.NoError(t, fs.WalkDir(root, ".", func(path string, of fs.DirEntry, err error) error {
+		if err != nil || of.IsDir() && path != "." && (strings.HasPrefix(of.Name(), ".") || of.Name() == "testdata") {
+			return fs.SkipDir
+		}
+		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		text, err := fs.ReadFile(root, path)
+		sources.Write(text)
+		return err
+	}))
+	texts := 0
+	for row := range strings.Lines(table) {
+		cell, _, _ := strings.Cut(strings.TrimPrefix(row, "| "), " |")
+		for _, shown := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(cell, -1) {
+			texts++
+			form := strings.TrimSuffix(strings.TrimPrefix(shown[1], "…"), ", …")
+			form = strings.ReplaceAll(regexp.QuoteMeta(form), "…", "%[a-z]")
+			require.True(t, regexp.MustCompile(form).MatchString(sources.String()), "no error reads %q any more", shown[1])
+		}
+	}
+	require.GreaterOrEqual(t, texts, 7)
+}

@@ -1,0 +1,86 @@
+package telemetry_test
+
+import (
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/flight"
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/telemetry"
+	"github.com/penstock/penstock/loader"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write golden files anew")
+
+// registered are the metrics of ours, as a server shows them that has served.
+func registered(t *testing.T) (names []string, table string) {
+	t.Helper()
+	m := telemetry.NewMetrics("v")
+	m.Budget(budget.New(1))
+	o := m.Observer()
+	o.StreamBegan("d")
+	o.BatchSent("d", 1, 1)
+	o.StreamEnded(flight.StreamEnd{Dataset: "d", End: "ok", Took: time.Second, Staging: map[string]loader.StagingReport{"s": {}}})
+	o.CallEnded("DoGet", "ok", time.Second)
+	answer := get(m.Handler(false), "/metrics")
+	require.Equal(t, http.StatusOK, answer.Code)
+	kinds, helps, labels := map[string]string{}, map[string]string{}, map[string][]string{}
+	label := regexp.MustCompile(`(\w+)="`)
+	for line := range strings.Lines(answer.Body.String()) {
+		line = strings.TrimSpace(line)
+		if rest, ok := strings.CutPrefix(line, "# HELP penstock_"); ok {
+			name, help, _ := strings.Cut(rest, " ")
+			names, helps["penstock_"+name] = append(names, "penstock_"+name), help
+		} else if rest, ok := strings.CutPrefix(line, "# TYPE penstock_"); ok {
+			name, kind, _ := strings.Cut(rest, " ")
+			kinds["penstock_"+name] = kind
+		} else if strings.HasPrefix(line, "penstock_") {
+			name := names[len(names)-1]
+			for _, found := range label.FindAllStringSubmatch(line, -1) {
+				if found[1] != "le" && !slices.Contains(labels[name], found[1]) {
+					labels[name] = append(labels[name], found[1])
+				}
+			}
+		}
+	}
+	var b strings.Builder
+	b.WriteString("| metric | kind | labels | what it is |\n|---|---|---|---|\n")
+	for _, name := range names {
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", name, kinds[name], strings.Join(labels[name], ", "), helps[name])
+	}
+	return names, b.String()
+}
+
+// TestOperationsPage: the page that operators read has every metric, and names
+// none that is not there.
+func TestOperationsPage(t *testing.T) {
+	const page, from, to = "../../docs/operations.md", "<!-- metrics: ", "<!-- end of metrics -->\n"
+	text, err := os.ReadFile(page)
+	require.NoError(t, err)
+	before, rest, found := strings.Cut(string(text), from)
+	require.True(t, found)
+	note, rest, found := strings.Cut(rest, "\n")
+	require.True(t, found)
+	_, after, found := strings.Cut(rest, to)
+	require.True(t, found)
+	names, table := registered(t)
+	require.Greater(t, len(names), 15)
+	for _, named := range regexp.MustCompile(`penstock_\w+`).FindAllString(before+after, -1) {
+		require.Contains(t, names, named)
+	}
+	want := before + from + note + "\n" + table + to + after
+	if *rewrite {
+		require.NoError(t, os.WriteFile(page, []byte(want), 0o600))
+		return
+	}
+	require.Equal(t, want, string(text), "go test ./internal/telemetry -rewrite")
+}

@@ -1,0 +1,16 @@
+package main
+
+// memoryMutants break how memory is given back, and how pages without checksums
+// are told from others.
+func memoryMutants() []mutant {
+	batch, command, parquet := []string{"./internal/batch"}, []string{"./cmd/penstock"}, []string{"./internal/parquet"}
+	return []mutant{
+		{"pools-forget-what-was-used", "internal/batch/pool.go", "	p.idle[n] = min(p.idle[n], last)\n", "", batch},
+		{"pools-give-up-what-was-used", "internal/batch/pool.go", "		p.drop(n, p.idle[n])\n", "		p.drop(n, len(p.classes[n]))\n", batch},
+		{"streams-are-stopped-to-collect", "cmd/penstock/memory.go", "	if !happened && m.due {\n", "	if m.due {\n", command},
+		{"one-pool-alone-counts", "cmd/penstock/memory.go", "		happened = happened || used\n", "		happened = used\n", command},
+		{"the-heap-has-the-budget-alone", "cmd/penstock/memory.go", "	limit := budget + budget/4 + heapBeside\n", "	limit := budget + heapBeside\n", command},
+		{"one-checksum-is-enough", "internal/parquet/census.go", "c.bare = c.bare || h.crc == nil", "c.bare = h.crc == nil", parquet},
+		{"required-checksums-are-optional", "internal/parquet/reader.go", "	if r.opts.RequireChecksums {\n", "	if r.opts.RequireChecksums && r.left == 0 {\n", parquet},
+	}
+}
