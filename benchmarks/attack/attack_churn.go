@@ -77,7 +77,7 @@ func (r *run) visit(ctx context.Context, s *server, kind int) error {
 	case 1: // a ticket that nobody signed
 		p, err := c.plan(ctx, q)
 		if err != nil {
-			return again(err)
+			return forgiven(err)
 		}
 		p.tickets[0][len(p.tickets[0])/2] ^= 1
 		if err := refusedTicket(ctx, c, p.tickets[0]); err != nil {
@@ -87,29 +87,29 @@ func (r *run) visit(ctx context.Context, s *server, kind int) error {
 		for range 3 {
 			got, err := read(ctx, reading{query: q, limit: 40_000, where: where})
 			if err != nil {
-				return again(err)
+				return forgiven(err)
 			}
 			q.Cursor = got.cursor
 		}
 	case 3: // stalled
 		rows, err := stall(ctx, c, q)
 		if err != nil {
-			return again(err)
+			return forgiven(err)
 		}
 		wait(ctx, 2*time.Second)
 		rows.close()
 	case 4: // wide rows, cut
 		_, _, err := fitting(ctx, c, query{Dataset: "wide", BatchRows: 4096}, 10_000)
-		return again(err)
+		return forgiven(err)
 	default:
-		_, err := read(ctx, reading{query: q, where: where, again: transient, pause: time.Second})
-		return again(err)
+		_, err := read(ctx, reading{query: q, where: where, again: s.again, pause: time.Second})
+		return forgiven(err)
 	}
 	return nil
 }
 
-// again forgives what a client is to ask again for.
-func again(err error) error {
+// forgiven drops an error after which a client is to ask again.
+func forgiven(err error) error {
 	if err != nil && transient(err) {
 		return nil
 	}

@@ -49,7 +49,7 @@ func (r *run) stalled(ctx context.Context, budget int64, how crowded) error {
 		defer cancel()
 		var asleep []*sleeper
 		for range sleepers {
-			one, err := sleep(ctx, s.address, how.query)
+			one, err := sleep(ctx, s, how.query)
 			if err != nil {
 				return err
 			}
@@ -61,8 +61,10 @@ func (r *run) stalled(ctx context.Context, budget int64, how crowded) error {
 			return err
 		}
 		defer many.close()
-		r.check(s, "who stalls", many.String(), "the others are told to come later", many.politely())
-		wait(ctx, settled)
+		r.check(s, "who stalls", many.String(), "the others are told to come later", many.politely() && !s.dead())
+		if wait(ctx, settled); s.dead() {
+			return nil
+		}
 		c, err := dial(s.address, dialing{from: peaceful})
 		if err != nil {
 			return err
@@ -113,7 +115,10 @@ func (r *run) ratio(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			wait(ctx, settled)
+			if wait(ctx, settled); s.dead() {
+				many.close()
+				return nil
+			}
 			other, err := r.speed(ctx, s)
 			many.close()
 			if err != nil {

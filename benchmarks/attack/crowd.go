@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"sync"
 	"time"
@@ -115,8 +114,8 @@ type sleeper struct {
 	err          error
 }
 
-func sleep(ctx context.Context, address string, q query) (*sleeper, error) {
-	c, err := dial(address, dialing{from: hostile})
+func sleep(ctx context.Context, of *server, q query) (*sleeper, error) {
+	c, err := dial(of.address, dialing{from: hostile})
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +124,7 @@ func sleep(ctx context.Context, address string, q query) (*sleeper, error) {
 		defer close(s.done)
 		defer c.close()
 		s.got, s.err = read(ctx, reading{
-			query: q, where: func() *client { return c }, again: transient, pause: time.Second,
+			query: q, where: func() *client { return c }, again: of.again, pause: time.Second,
 			after: func(batch int) {
 				if batch == 1 {
 					close(s.asleep)
@@ -152,7 +151,8 @@ func (s *sleeper) woken() (*gotten, error) {
 	return s.got, s.err
 }
 
-// transient says whether a client may go on with its cursor after an error.
-func transient(err error) bool {
-	return isKind(err, "exhausted", "unavailable") || errors.Is(err, io.ErrUnexpectedEOF)
-}
+// transient says whether a client may ask again after an error.
+func transient(err error) bool { return isKind(err, "exhausted", "unavailable") }
+
+// again says whether a client of this server is to go on with its cursor.
+func (s *server) again(err error) bool { return transient(err) && !s.dead() }

@@ -86,6 +86,7 @@ func attackAll(ctx context.Context, arguments []string) (err error) {
 	only := flags.String("only", "", "the attacks to run, by name, with commas; a name may be the beginning of several")
 	out := flags.String("json", "", "also write the results to this file")
 	list := flags.Bool("list", false, "list the attacks and end")
+	patience := flags.Duration("patience", 0, "how long a stream may take to its end (default 5m, and 1m with -quick)")
 	ceiling := flags.Int64("ceiling", 10<<10, "kill a server that holds so many MiB, whatever its budget")
 	if err := flags.Parse(arguments); err != nil {
 		return err
@@ -104,6 +105,9 @@ func attackAll(ctx context.Context, arguments []string) (err error) {
 	form := "full"
 	if *quick {
 		r.sizes, r.patience, form = quickSizes(), time.Minute, "quick"
+	}
+	if *patience > 0 {
+		r.patience = *patience
 	}
 	if r.program, err = filepath.Abs(*program); err != nil {
 		return err

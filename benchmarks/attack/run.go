@@ -33,8 +33,7 @@ func (r *run) against(ctx context.Context, l launch, harm func(context.Context, 
 	if err != nil {
 		r.check(s, "went as it should", err.Error(), "", false)
 	}
-	_, failed := s.end()
-	if failed != nil {
+	if _, failed := s.end(); failed != nil {
 		r.check(s, "ends when it is told to", failed.Error(), "", false)
 	}
 	r.peak(s)

@@ -24,7 +24,7 @@ const (
 	gibi = int64(1) << 30
 
 	// started bounds how long a server may take to say its address.
-	started = 30 * time.Second
+	started = 2 * time.Minute
 	// drainTime is what every server is told to wait for running streams.
 	drainTime = 2 * time.Second
 	// endTime is how long after the drain time a server may take to end.
@@ -174,7 +174,7 @@ func (s *server) end() (time.Duration, error) {
 		return 0, nil
 	}
 	begun := time.Now()
-	if err := s.command.Process.Signal(syscall.SIGTERM); err != nil {
+	if err := s.command.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return 0, err
 	}
 	select {
