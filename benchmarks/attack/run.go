@@ -49,7 +49,10 @@ func (r *run) check(s *server, what, figure, bound string, pass bool) {
 func (r *run) peak(s *server) {
 	peak, most := s.peak.Load(), bound(s.budget)
 	figure := sized(peak)
-	if s.killed.Load() {
+	switch {
+	case s.killed.Load() && peak <= most:
+		figure += ", killed for -ceiling"
+	case s.killed.Load():
 		figure += ", when it was killed"
 	}
 	r.check(s, "VmHWM", figure, sized(most), peak <= most && !s.killed.Load())
@@ -99,20 +102,26 @@ func (r *run) reference(ctx context.Context, home string, q query, limit int64) 
 }
 
 // fitting reads a query, and follows the server where it refuses a batch and
-// names a number of rows that fits. It returns how often it did.
+// names a number of rows that fits, or says when to ask again. It returns how
+// often a batch was refused.
 func fitting(ctx context.Context, c *client, q query, limit int64) (got *gotten, refusals int, err error) {
 	const most = 3
-	for ; ; refusals++ {
+	for {
 		got, err = read(ctx, reading{query: q, limit: limit, where: func() *client { return c }})
 		var f *failure
-		if !errors.As(err, &f) || !isKind(err, "exhausted", "invalid") || refusals == most {
+		if !errors.As(err, &f) || !isKind(err, "exhausted", "invalid") || ctx.Err() != nil {
 			return got, refusals, err
 		}
 		n := fits(f, q.BatchRows)
-		if n == 0 {
+		switch {
+		case n > 0 && refusals < most:
+			q.BatchRows = n
+			refusals++
+		case n == 0 && f.after > 0:
+			wait(ctx, f.after)
+		default:
 			return got, refusals, fmt.Errorf("refused, and no batch_rows is named that fits: %w", err)
 		}
-		q.BatchRows = n
 	}
 }
 
