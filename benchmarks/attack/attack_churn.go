@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"time"
 )
 
@@ -54,7 +55,7 @@ func (r *run) churned(ctx context.Context) error {
 			return err == nil && after <= before+strays && now <= memory+kept
 		})
 		r.check(s, fmt.Sprintf("resident memory after %d visits", total), sized(now), sized(memory)+" + 100 MB", now <= memory+kept)
-		r.check(s, "goroutines", fmt.Sprint(after), fmt.Sprint(before), after > 0 && after <= before+strays)
+		r.check(s, "goroutines", strconv.Itoa(after), strconv.Itoa(before), after > 0 && after <= before+strays)
 		return nil
 	})
 }

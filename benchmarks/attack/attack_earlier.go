@@ -7,8 +7,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"time"
-
-	"google.golang.org/grpc/codes"
 )
 
 // kills: a server that is killed at random, and started again, costs its client
@@ -116,7 +114,7 @@ func refusedTicket(ctx context.Context, c *client, ticket []byte) error {
 // value cannot always be told from a right one: those are counted. The server
 // goes on.
 func (r *run) damage(ctx context.Context) error {
-	w, training, staging, err := r.small(ctx, "damage")
+	w, err := r.small(ctx, "damage")
 	if err != nil {
 		return err
 	}
@@ -134,38 +132,20 @@ func (r *run) damage(ctx context.Context) error {
 		}
 		defer c.close()
 		random := rand.New(rand.NewPCG(12, 13))
-		refused, unharmed, silent := 0, 0, 0
+		training, staging := smallTables()
+		found := map[string]int{}
 		for i := range r.damages {
 			path := w.path([]shape{training, staging}[i%2], random.IntN(4))
-			whole, err := os.ReadFile(path)
-			if err != nil {
-				return err
-			}
-			if err := os.WriteFile(path, damaged(whole, random), 0o600); err != nil {
-				return err
-			}
 			limit, cancel := r.sure(ctx)
-			got, err := read(limit, reading{query: query{Dataset: "small"}, where: func() *client { return c }})
+			word, err := harmed(limit, c, path, random, want)
 			cancel()
-			var f *failure
-			switch {
-			case err == nil && same(&got.digest, want) == nil:
-				unharmed++
-			case err == nil && got.digest.rows != want.rows:
-				return fmt.Errorf("damage %d: %d rows came as if they were all of %d", i, got.digest.rows, want.rows)
-			case err == nil:
-				silent++
-			case errors.As(err, &f) && f.code != codes.Internal && f.code != codes.DeadlineExceeded && !s.dead():
-				refused++
-			default:
+			if err != nil {
 				return fmt.Errorf("damage %d: %w", i, err)
 			}
-			if err := os.WriteFile(path, whole, 0o600); err != nil {
-				return err
-			}
+			found[word]++
 		}
 		r.check(s, fmt.Sprintf("%d damaged files", r.damages),
-			fmt.Sprintf("%d refused, %d unharmed, %d with another value that no checksum guards", refused, unharmed, silent), "no crash, no row lost", true)
+			fmt.Sprintf("%d refused, %d unharmed, %d with another value that no checksum guards", found["refused"], found["unharmed"], found["silent"]), "no crash, no row lost", true)
 		got, err := read(ctx, reading{query: query{Dataset: "small"}, where: func() *client { return c }})
 		if err != nil {
 			return err
@@ -173,6 +153,32 @@ func (r *run) damage(ctx context.Context) error {
 		r.rows(s, "the whole files again", got, want)
 		return nil
 	})
+}
+
+// harmed damages a file, reads the small dataset, and makes the file whole
+// again. It returns "refused", "unharmed", or "silent" for another value.
+func harmed(ctx context.Context, c *client, path string, random *rand.Rand, want *digest) (word string, err error) {
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	if err := os.WriteFile(path, damaged(whole, random), 0o600); err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, os.WriteFile(path, whole, 0o600)) }()
+	got, err := read(ctx, reading{query: query{Dataset: "small"}, where: func() *client { return c }})
+	var f *failure
+	switch {
+	case err == nil && same(&got.digest, want) == nil:
+		return "unharmed", nil
+	case err == nil && got.digest.rows != want.rows:
+		return "", fmt.Errorf("%d rows came as if they were all of %d", got.digest.rows, want.rows)
+	case err == nil:
+		return "silent", nil
+	case errors.As(err, &f) && f.kind != "" && f.kind != "internal":
+		return "refused", nil
+	}
+	return "", err
 }
 
 // damaged is a file with some changed bytes, or a shorter one.

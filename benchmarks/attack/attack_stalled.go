@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -47,22 +48,15 @@ func (r *run) stalled(ctx context.Context, budget int64, how crowded) error {
 	return r.against(ctx, launch{home: r.home, budget: budget}, func(ctx context.Context, s *server) error {
 		ctx, cancel := r.sure(ctx)
 		defer cancel()
-		var asleep []*sleeper
-		for range sleepers {
-			one, err := sleep(ctx, s, how.query)
-			if err != nil {
-				return err
-			}
-			asleep = append(asleep, one)
-		}
 		how.n -= sleepers
-		many, err := gather(ctx, s.address, how)
+		asleep, many, err := falling(ctx, s, how)
 		if err != nil {
 			return err
 		}
 		defer many.close()
+		wait(ctx, settled)
 		r.check(s, "who stalls", many.String(), "the others are told to come later", many.politely() && !s.dead())
-		if wait(ctx, settled); s.dead() {
+		if s.dead() {
 			return nil
 		}
 		c, err := dial(s.address, dialing{from: peaceful})
@@ -72,27 +66,43 @@ func (r *run) stalled(ctx context.Context, budget int64, how crowded) error {
 		defer c.close()
 		for i := range 2 {
 			got, err := read(ctx, reading{query: whole, where: func() *client { return c }})
-			if err != nil {
-				r.check(s, fmt.Sprintf("healthy stream %d", i+1), err.Error(), "the reference rows", false)
-				continue
-			}
-			r.rows(s, fmt.Sprintf("healthy stream %d", i+1), got, want)
-		}
-		resumed := 0
-		for _, one := range asleep {
-			got, err := one.woken()
 			if err == nil {
 				err = same(&got.digest, want)
 			}
-			if err != nil {
-				r.check(s, "one that had stalled reads on", err.Error(), "the reference rows", false)
-				return nil
-			}
-			resumed += got.resumed
+			r.verdict(s, fmt.Sprintf("healthy stream %d", i+1), err)
 		}
-		r.check(s, "those that had stalled read on", fmt.Sprintf("%d streams, resumed %d times", sleepers, resumed), "the reference rows", true)
+		resumed, err := waking(asleep, want)
+		r.verdict(s, fmt.Sprintf("%d that had stalled read on, resumed %d times", sleepers, resumed), err)
 		return nil
 	})
+}
+
+// falling lets sleepers fall asleep, and a crowd stall beside them.
+func falling(ctx context.Context, s *server, how crowded) ([]*sleeper, *crowd, error) {
+	var asleep []*sleeper
+	for range sleepers {
+		one, err := sleep(ctx, s, how.query)
+		if err != nil {
+			return nil, nil, err
+		}
+		asleep = append(asleep, one)
+	}
+	many, err := gather(ctx, s.address, how)
+	return asleep, many, err
+}
+
+// waking lets sleepers read on, and compares their rows. It returns how often
+// they had to go on with their cursors.
+func waking(asleep []*sleeper, want *digest) (resumed int, err error) {
+	for _, one := range asleep {
+		got, failed := one.woken()
+		if failed == nil {
+			failed = same(&got.digest, want)
+		}
+		err = errors.Join(err, failed)
+		resumed += got.resumed
+	}
+	return resumed, err
 }
 
 // ratio compares the speed of a stream alone with its speed beside 64 that

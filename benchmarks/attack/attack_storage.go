@@ -15,30 +15,37 @@ import (
 // storageTime is the storage deadline that servers are told here.
 const storageTime = 2 * time.Second
 
-// small makes a fresh warehouse with a small dataset, "small", to be damaged.
-func (r *run) small(ctx context.Context, name string) (*warehouse, shape, shape, error) {
+// smallTables are the training and the staging table of a small dataset.
+func smallTables() (training, staging shape) {
+	return shape{"small", 2000, 10, 4, append(several("n", 3, longs, 0), several("s", 1, texts, 40)...)},
+		shape{"small_features", 2000, 1, 4, append(several("fn", 2, longs, 0), several("fl", 1, lists, 20)...)}
+}
+
+// small makes a fresh warehouse with the small dataset, to be damaged. The
+// caller closes it.
+func (r *run) small(ctx context.Context, name string) (*warehouse, error) {
 	home, err := r.folder(name)
 	if err != nil {
-		return nil, shape{}, shape{}, err
+		return nil, err
 	}
-	training := shape{"small", 2000, 10, 4, append(several("n", 3, longs, 0), several("s", 1, texts, 40)...)}
-	staging := shape{"small_features", 2000, 1, 4, append(several("fn", 2, longs, 0), several("fl", 1, lists, 20)...)}
 	w, err := newWarehouse(ctx, home)
 	if err != nil {
-		return nil, shape{}, shape{}, err
+		return nil, err
 	}
+	training, staging := smallTables()
 	for _, s := range []shape{training, staging} {
-		if _, err := w.write(ctx, s); err != nil {
-			return nil, shape{}, shape{}, errors.Join(err, w.close())
+		if err := w.write(ctx, s); err != nil {
+			return nil, errors.Join(err, w.close())
 		}
 	}
-	return w, training, staging, w.configure([3]string{"small", training.name, staging.name})
+	return w, w.configure([3]string{"small", training.name, staging.name})
 }
 
 // fifo puts a pipe that nobody writes to in the place of a staging file: like a
 // dead mount, it lets nobody open it.
 func (r *run) fifo(ctx context.Context) error {
-	w, _, staging, err := r.small(ctx, "fifo")
+	_, staging := smallTables()
+	w, err := r.small(ctx, "fifo")
 	if err != nil {
 		return err
 	}
@@ -70,18 +77,17 @@ func (r *run) fifo(ctx context.Context) error {
 		ended <- err
 	}()
 	healthy := 0
-	for err = errors.New("asking"); ; {
+	for waiting := true; waiting; {
 		select {
 		case err = <-ended:
+			waiting = false
 		case <-time.After(100 * time.Millisecond):
 			asked, stop := context.WithTimeout(ctx, time.Second)
 			if c.healthy(asked) == nil {
 				healthy++
 			}
 			stop()
-			continue
 		}
-		break
 	}
 	// The kinds are those of storage that does not answer, or of a file that is none.
 	r.check(s, "the stream fails", fmt.Sprintf("after %.1f s: %v", time.Since(begun).Seconds(), err),
@@ -98,7 +104,8 @@ func (r *run) fifo(ctx context.Context) error {
 
 // metadata makes the table's metadata a sparse file of 20 GB.
 func (r *run) metadata(ctx context.Context) error {
-	w, training, _, err := r.small(ctx, "metadata")
+	training, _ := smallTables()
+	w, err := r.small(ctx, "metadata")
 	if err != nil {
 		return err
 	}
@@ -138,33 +145,8 @@ func (r *run) refused(ctx context.Context, s *server, what string, q query) erro
 // server can give them within its bound.
 func (r *run) bombs(ctx context.Context) error {
 	for _, kind := range []bomb{wholePages, sharedValue} {
-		for _, place := range []string{"training", "staging"} {
-			home, err := r.folder("bomb")
-			if err != nil {
-				return err
-			}
-			size, err := kind.lay(ctx, home, place == "staging")
-			if err != nil {
-				return err
-			}
-			err = r.against(ctx, launch{home: home, budget: 64 * mebi}, func(ctx context.Context, s *server) error {
-				c, err := dial(s.address, dialing{})
-				if err != nil {
-					return err
-				}
-				defer c.close()
-				ctx, cancel := r.sure(ctx)
-				defer cancel()
-				got, err := read(ctx, reading{query: query{Dataset: "bomb", BatchRows: 4}, where: func() *client { return c }})
-				figure := got.digest.String()
-				if err != nil {
-					figure = err.Error()
-				}
-				r.check(s, fmt.Sprintf("%s in %d KB of %s", kind, size>>10, place), figure, "rows, or refused",
-					err == nil && got.digest.rows == bombRows || isKind(err, "invalid", "exhausted", "corrupt"))
-				return nil
-			})
-			if err != nil {
+		for _, staging := range []bool{false, true} {
+			if err := r.bomb(ctx, kind, staging); err != nil {
 				return err
 			}
 		}
@@ -172,10 +154,43 @@ func (r *run) bombs(ctx context.Context) error {
 	return nil
 }
 
+// bomb lets a server read one bomb.
+func (r *run) bomb(ctx context.Context, kind bomb, staging bool) error {
+	home, err := r.folder("bomb")
+	if err != nil {
+		return err
+	}
+	size, err := kind.lay(ctx, home, staging)
+	if err != nil {
+		return err
+	}
+	what := fmt.Sprintf("%s in %d KB of training", kind, size>>10)
+	if staging {
+		what = fmt.Sprintf("%s in %d KB of staging", kind, size>>10)
+	}
+	return r.against(ctx, launch{home: home, budget: 64 * mebi}, func(ctx context.Context, s *server) error {
+		c, err := dial(s.address, dialing{})
+		if err != nil {
+			return err
+		}
+		defer c.close()
+		ctx, cancel := r.sure(ctx)
+		defer cancel()
+		got, err := read(ctx, reading{query: query{Dataset: "bomb", BatchRows: 4}, where: func() *client { return c }})
+		figure := got.digest.String()
+		if err != nil {
+			figure = err.Error()
+		}
+		r.check(s, what, figure, "rows, or refused", err == nil && got.digest.rows == bombRows || isKind(err, "invalid", "exhausted", "corrupt"))
+		return nil
+	})
+}
+
 // catalog replaces the catalog's file, and then removes it, while clients plan.
 // Each plan begun after that must be of the new file, or fail.
 func (r *run) catalog(ctx context.Context) error {
-	w, training, _, err := r.small(ctx, "catalog")
+	training, _ := smallTables()
+	w, err := r.small(ctx, "catalog")
 	if err != nil {
 		return err
 	}

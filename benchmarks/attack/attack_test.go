@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -149,7 +150,7 @@ func TestFailureIsOfTheKindThatItsDetailsSay(t *testing.T) {
 	require.False(t, isKind(err, "invalid"))
 	var f *failure
 	require.ErrorAs(t, err, &f)
-	require.EqualValues(t, 1500e6, f.after)
+	require.Equal(t, 1500*time.Millisecond, f.after)
 	require.Equal(t, 4096, fits(f, 65_536))
 
 	require.True(t, isKind(failed("plan", status.Error(codes.Unavailable, "gone"), nil), "unavailable"))

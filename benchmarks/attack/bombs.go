@@ -75,7 +75,7 @@ func (b bomb) lay(ctx context.Context, home string, staging bool) (size int64, e
 		if err != nil {
 			return 0, err
 		}
-		if _, err := w.commit(ctx, table, []iceberg.DataFile{entry}); err != nil {
+		if err := w.commit(ctx, table, []iceberg.DataFile{entry}); err != nil {
 			return 0, err
 		}
 		if s.name == harmful.name {
@@ -89,9 +89,9 @@ func (b bomb) lay(ctx context.Context, home string, staging bool) (size int64, e
 	return size, w.configure(pair)
 }
 
-// file is a file of keys and a table's columns. All values of the bomb's columns
-// are the same memory here; the others are numbers.
-func (b bomb) file(s shape, harmful bool) ([]byte, error) {
+// schema is that of a file with a table's columns: strings if it is the
+// bomb, or else numbers.
+func (s shape) schema(harmful bool) (*schema.GroupNode, error) {
 	fields := schema.FieldList{schema.NewInt64Node(keyName, parquet.Repetitions.Required, 1)}
 	for i, c := range s.columns {
 		id := int32(i + 2)
@@ -105,7 +105,13 @@ func (b bomb) file(s shape, harmful bool) ([]byte, error) {
 		}
 		fields = append(fields, field)
 	}
-	root, err := schema.NewGroupNode("schema", parquet.Repetitions.Required, fields, -1)
+	return schema.NewGroupNode("schema", parquet.Repetitions.Required, fields, -1)
+}
+
+// file is a file of keys and a table's columns. All values of the bomb's columns
+// are the same memory here; the others are numbers.
+func (b bomb) file(s shape, harmful bool) ([]byte, error) {
+	root, err := s.schema(harmful)
 	if err != nil {
 		return nil, err
 	}
@@ -119,8 +125,11 @@ func (b bomb) file(s shape, harmful bool) ([]byte, error) {
 	w := file.NewParquetWriter(&out, root, file.WithWriterProps(parquet.NewWriterProperties(
 		parquet.WithCompression(compress.Codecs.Zstd), parquet.WithDictionaryDefault(harmful && b == sharedValue), parquet.WithStats(false),
 		parquet.WithDataPageSize(128*mebi), parquet.WithDictionaryPageSizeLimit(16*mebi), parquet.WithBatchSize(bombRows))))
-	group := w.AppendRowGroup()
-	for i := range fields {
+	group, err := w.AppendRowGroupChecked()
+	if err != nil {
+		return nil, err
+	}
+	for i := range root.NumFields() {
 		column, err := group.NextColumn()
 		if err != nil {
 			return nil, err

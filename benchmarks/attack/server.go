@@ -13,7 +13,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -57,8 +56,6 @@ type server struct {
 
 	peak   atomic.Int64 // bytes, the most ever seen
 	killed atomic.Bool  // by the watchdog
-	quiet  chan struct{}
-	once   sync.Once
 	gone   chan struct{}
 	result error // of its end; after gone
 }
@@ -67,7 +64,7 @@ type server struct {
 func (r *run) start(ctx context.Context, l launch) (*server, error) {
 	r.servers++
 	s := &server{
-		budget: l.budget, quiet: make(chan struct{}), gone: make(chan struct{}),
+		budget: l.budget, gone: make(chan struct{}),
 		log: filepath.Join(r.scratch, fmt.Sprintf("server-%d.log", r.servers)),
 	}
 	spool := filepath.Join(r.scratch, "spool")

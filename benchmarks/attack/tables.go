@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -71,11 +72,12 @@ func (w *warehouse) close() error { return w.db.Close() }
 // configure writes the configuration of a server: for each dataset its training
 // and its staging table.
 func (w *warehouse) configure(datasets ...[3]string) error {
-	text := fmt.Sprintf("catalogs:\n  default:\n    type: sql\n    uri: \"sqlite:///%s\"\ndatasets:\n", filepath.Join(w.home, database))
+	var text strings.Builder
+	_, _ = fmt.Fprintf(&text, "catalogs:\n  default:\n    type: sql\n    uri: \"sqlite:///%s\"\ndatasets:\n", filepath.Join(w.home, database))
 	for _, d := range datasets {
-		text += fmt.Sprintf("  %s:\n    training: {table: bench.%s}\n    key: [%s]\n    staging:\n      - {table: bench.%s, name: features}\n", d[0], d[1], keyName, d[2])
+		_, _ = fmt.Fprintf(&text, "  %s:\n    training: {table: bench.%s}\n    key: [%s]\n    staging:\n      - {table: bench.%s, name: features}\n", d[0], d[1], keyName, d[2])
 	}
-	return os.WriteFile(filepath.Join(w.home, "penstock.yaml"), []byte(text), 0o600)
+	return os.WriteFile(filepath.Join(w.home, "penstock.yaml"), []byte(text.String()), 0o600)
 }
 
 // create makes an empty table.
@@ -95,10 +97,10 @@ func (w *warehouse) create(ctx context.Context, s shape) (*icetable.Table, error
 }
 
 // write makes a table and its rows: one file for each bucket.
-func (w *warehouse) write(ctx context.Context, s shape) (*icetable.Table, error) {
+func (w *warehouse) write(ctx context.Context, s shape) error {
 	table, err := w.create(ctx, s)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	return w.fill(ctx, table, s)
 }
@@ -110,41 +112,42 @@ func (w *warehouse) append(ctx context.Context, to, rows shape) error {
 	if err != nil {
 		return err
 	}
-	_, err = w.fill(ctx, table, rows)
-	return err
+	return w.fill(ctx, table, rows)
 }
 
 // fill commits files with the rows of a shape.
-func (w *warehouse) fill(ctx context.Context, table *icetable.Table, s shape) (*icetable.Table, error) {
+func (w *warehouse) fill(ctx context.Context, table *icetable.Table, s shape) error {
 	keys, err := s.keys()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	schema, err := icetable.SchemaToArrowSchema(table.Schema(), nil, true, false)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	var added []iceberg.DataFile
 	for i, requests := range keys {
 		path := w.path(s, i)
 		if err := s.file(path, schema, requests); err != nil {
-			return nil, err
+			return err
 		}
 		file, err := s.entry(table.Spec(), path, i, int64(len(requests)*s.each))
 		if err != nil {
-			return nil, err
+			return err
 		}
 		added = append(added, file)
 	}
 	return w.commit(ctx, table, added)
 }
 
-func (w *warehouse) commit(ctx context.Context, table *icetable.Table, added []iceberg.DataFile) (*icetable.Table, error) {
+// commit adds data files to a table.
+func (w *warehouse) commit(ctx context.Context, table *icetable.Table, added []iceberg.DataFile) error {
 	change := table.NewTransaction()
 	if err := change.ReplaceDataFilesWithDataFiles(ctx, nil, added, nil, icetable.WithoutAutoNameMapping()); err != nil {
-		return nil, err
+		return err
 	}
-	return change.Commit(ctx)
+	_, err := change.Commit(ctx)
+	return err
 }
 
 // path is where the file of a bucket lies.
@@ -240,7 +243,7 @@ func ensure(ctx context.Context, home string, sizes sizes) error {
 	var datasets [][3]string
 	for _, pair := range sizes.tables() {
 		for _, s := range pair {
-			if _, err := w.write(ctx, s); err != nil {
+			if err := w.write(ctx, s); err != nil {
 				return fmt.Errorf("bench.%s: %w", s.name, err)
 			}
 		}
