@@ -81,9 +81,7 @@ func (r *run) visit(ctx context.Context, s *server, kind int) error {
 			return forgiven(err)
 		}
 		p.tickets[0][len(p.tickets[0])/2] ^= 1
-		if err := refusedTicket(ctx, c, p.tickets[0]); err != nil {
-			return err
-		}
+		return forgiven(refusedTicket(ctx, c, p.tickets[0]))
 	case 2: // cut, resumed, and cut
 		for range 3 {
 			got, err := read(ctx, reading{query: q, limit: 40_000, where: where})

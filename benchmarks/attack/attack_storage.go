@@ -91,7 +91,7 @@ func (r *run) fifo(ctx context.Context) error {
 	}
 	// The kinds are those of storage that does not answer, or of a file that is none.
 	r.check(s, "the stream fails", fmt.Sprintf("after %.1f s: %v", time.Since(begun).Seconds(), err),
-		fmt.Sprintf("by itself within %s", storageTime+grace), isKind(err, "unavailable", "corrupt", "not found"))
+		fmt.Sprintf("by itself within %s", storageTime+grace), isKind(err, "unavailable", "corrupt", "invalid", "not found"))
 	r.check(s, "health answers meanwhile", fmt.Sprintf("%d times", healthy), "always", healthy > 0 || time.Since(begun) < time.Second)
 	took, err := s.end()
 	figure := fmt.Sprintf("%.1f s", took.Seconds())

@@ -134,6 +134,46 @@ func TestDigestSeesWhatDiffers(t *testing.T) {
 	}
 }
 
+// cells is one column of strings or of lists of one element after the other; ""
+// is null and "-" an empty value.
+func cells(t *testing.T, lists bool, values ...string) string {
+	t.Helper()
+	var b array.Builder = array.NewStringBuilder(arrowMemory())
+	if lists {
+		b = array.NewListBuilder(arrowMemory(), arrow.PrimitiveTypes.Int64)
+	}
+	for _, v := range values {
+		if v == "" {
+			b.AppendNull()
+			continue
+		}
+		v = strings.TrimPrefix(v, "-")
+		switch b := b.(type) {
+		case *array.StringBuilder:
+			b.Append(v)
+		case *array.ListBuilder:
+			b.Append(true)
+			for _, r := range v {
+				b.ValueBuilder().(*array.Int64Builder).Append(int64(r))
+			}
+		}
+	}
+	column := b.NewArray()
+	schema := arrow.NewSchema([]arrow.Field{{Name: "c", Type: column.DataType(), Nullable: true}}, nil)
+	return digestOf(t, array.NewRecordBatch(schema, []arrow.Array{column}, int64(len(values))))
+}
+
+func TestDigestSeesNullsLengthsAndBytesEachAlone(t *testing.T) {
+	for _, lists := range []bool{false, true} {
+		whole := cells(t, lists, "ab", "", "c", "-")
+		require.Equal(t, whole, cells(t, lists, "ab", "", "c", "-"))
+		require.NotEqual(t, whole, cells(t, lists, "ab", "c", "", "-"), "where the null is")
+		require.NotEqual(t, whole, cells(t, lists, "a", "", "bc", "-"), "where a value ends")
+		require.NotEqual(t, whole, cells(t, lists, "ax", "", "c", "-"), "what it is")
+		require.NotEqual(t, whole, cells(t, lists, "ab", "-", "c", ""), "empty or null")
+	}
+}
+
 func TestDigestIgnoresWhatLiesUnderNulls(t *testing.T) {
 	b := array.NewInt64Builder(arrowMemory())
 	b.AppendValues([]int64{1, 99}, []bool{true, false})
