@@ -22,13 +22,14 @@ func (r *run) stalled48(ctx context.Context) error {
 }
 
 // stalledWindows: clients may let the server send much before they read it.
-// Their own memory holds that, so a quick run has fewer.
+// Their own memory holds that, so a quick run has fewer, on a smaller budget.
 func (r *run) stalledWindows(ctx context.Context) error {
-	n := 48
+	budget, how := gibi, crowded{n: 48, query: query{Dataset: "t", BatchRows: 65_536}}
 	if r.quick {
-		n = 12
+		budget, how = 256*mebi, crowded{n: 12, query: query{Dataset: "t", BatchRows: 32_768}}
 	}
-	return r.stalled(ctx, gibi, crowded{n: n, query: query{Dataset: "t", BatchRows: 65_536}, dial: dialing{window: int32(64 * mebi)}})
+	how.dial.window = int32(64 * mebi)
+	return r.stalled(ctx, budget, how)
 }
 
 // stalled64: on a small budget, those that read come first.
