@@ -163,7 +163,7 @@ func (r *run) peakLanes(ctx context.Context) error {
 		}
 		defer c.close()
 		what := fmt.Sprintf("%d lanes", r.lanes)
-		got, _, err := fitting(ctx, c, q, 0)
+		got, err := read(ctx, reading{query: q, where: func() *client { return c }})
 		if isKind(err, "exhausted") {
 			r.check(s, what, err.Error(), "the reference rows, or exhausted on a small budget", s.budget < gibi)
 			return nil

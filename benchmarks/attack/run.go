@@ -106,7 +106,7 @@ func (r *run) reference(ctx context.Context, home string, q query, limit int64) 
 // often a batch was refused.
 func fitting(ctx context.Context, c *client, q query, limit int64) (got *gotten, refusals int, err error) {
 	const most = 3
-	for {
+	for asked := 1; ; asked++ {
 		got, err = read(ctx, reading{query: q, limit: limit, where: func() *client { return c }})
 		var f *failure
 		if !errors.As(err, &f) || !isKind(err, "exhausted", "invalid") || ctx.Err() != nil {
@@ -117,10 +117,10 @@ func fitting(ctx context.Context, c *client, q query, limit int64) (got *gotten,
 		case n > 0 && refusals < most:
 			q.BatchRows = n
 			refusals++
-		case n == 0 && f.after > 0:
+		case n == 0 && f.after > 0 && asked <= most:
 			wait(ctx, f.after)
 		default:
-			return got, refusals, fmt.Errorf("refused, and no batch_rows is named that fits: %w", err)
+			return got, refusals, fmt.Errorf("refused %d times, the last time without a batch_rows that fits: %w", asked, err)
 		}
 	}
 }
