@@ -59,6 +59,10 @@ scanjoin: .venv/bench/.stamp ## a join of three staging tables beside scanning t
 planning: ## plans of five tables with 4096 files each, from their manifests
 	$(GO) run ./benchmarks/planning
 
+.PHONY: attack
+attack: build ## harm to a server from outside: rows, memory and times hold; QUICK=1: the short form
+	$(GO) run ./benchmarks/attack $(if $(QUICK),-quick)
+
 .PHONY: agree
 agree: build .venv/bench/.stamp ## TPC-H and T whole: DuckDB and Polars give the same rows
 	.venv/bench/bin/python benchmarks/agree.py --full

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"time"
+)
+
+const (
+	churners  = 12
+	givenBack = 30 * time.Second // after the last stream
+	kept      = 100 * 1_000_000  // bytes above those after one pass
+	strays    = 2                // goroutines more than before: a timer's, a collector's
+)
+
+// churned lets clients come and go for long. Then memory and goroutines must be
+// what they were after one pass.
+func (r *run) churned(ctx context.Context) error {
+	return r.against(ctx, launch{home: r.home, budget: gibi}, func(ctx context.Context, s *server) error {
+		if err := r.visit(ctx, s, -1); err != nil { // one pass
+			return err
+		}
+		wait(ctx, settled)
+		before, err := s.goroutines(ctx)
+		if err != nil {
+			return err
+		}
+		memory := s.resident()
+		limit, cancel := context.WithTimeout(ctx, time.Duration(r.churn)*time.Second)
+		defer cancel()
+		visits := make([]int, churners)
+		err = together(churners, func(i int) error {
+			random := rand.New(rand.NewPCG(12, uint64(i)))
+			for limit.Err() == nil && !s.dead() {
+				if err := r.visit(limit, s, random.IntN(6)); err != nil && limit.Err() == nil {
+					return err
+				}
+				visits[i]++
+			}
+			return nil
+		})
+		if err != nil {
+			r.check(s, "every visit ends as it should", err.Error(), "", false)
+		}
+		total := 0
+		for _, n := range visits {
+			total += n
+		}
+		after, now := 0, int64(0)
+		eventually(ctx, givenBack, func() bool {
+			now = s.resident()
+			after, err = s.goroutines(ctx)
+			return err == nil && after <= before+strays && now <= memory+kept
+		})
+		r.check(s, fmt.Sprintf("resident memory after %d visits", total), sized(now), sized(memory)+" + 100 MB", now <= memory+kept)
+		r.check(s, "goroutines", strconv.Itoa(after), strconv.Itoa(before), after > 0 && after <= before+strays)
+		return nil
+	})
+}
+
+// visit is one client's: it reads all of a table (-1), reads a little and
+// leaves, goes on with a cursor, asks for what there is not, or stalls.
+func (r *run) visit(ctx context.Context, s *server, kind int) error {
+	c, err := dial(s.address, dialing{})
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	where := func() *client { return c }
+	q := query{Dataset: "t", BatchRows: 16_384}
+	switch kind {
+	case 0: // fails when it is planned
+		if _, err := c.plan(ctx, query{Dataset: "t", Columns: []string{"nothing"}}); !isKind(err, "invalid") {
+			return fmt.Errorf("a column that there is not: %w", err)
+		}
+	case 1: // a ticket that nobody signed
+		p, err := c.plan(ctx, q)
+		if err != nil {
+			return forgiven(err)
+		}
+		p.tickets[0][len(p.tickets[0])/2] ^= 1
+		return forgiven(refusedTicket(ctx, c, p.tickets[0]))
+	case 2: // cut, resumed, and cut
+		for range 3 {
+			got, err := read(ctx, reading{query: q, limit: 40_000, where: where})
+			if err != nil {
+				return forgiven(err)
+			}
+			q.Cursor = got.cursor
+		}
+	case 3: // stalled
+		rows, err := stall(ctx, c, q)
+		if err != nil {
+			return forgiven(err)
+		}
+		wait(ctx, 2*time.Second)
+		rows.close()
+	case 4: // wide rows, cut
+		_, _, err := fitting(ctx, c, query{Dataset: "wide", BatchRows: 4096}, 10_000)
+		return forgiven(err)
+	default:
+		_, err := read(ctx, reading{query: q, where: where, again: s.again, pause: time.Second})
+		return forgiven(err)
+	}
+	return nil
+}
+
+// forgiven drops an error after which a client is to ask again.
+func forgiven(err error) error {
+	if err != nil && transient(err) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,163 @@
+// Command attack shows from outside what a server takes: clients that stall, ask
+// for absurd batches or come back a thousand times, storage that hangs, files
+// that lie about their size. It starts the program under a watchdog, does harm,
+// and compares rows, resident memory and times with what is promised.
+//
+//	go run ./benchmarks/attack [-program bin/penstock] [-quick] [-only stalled,churn] [-json FILE]
+//
+// Each line of its output is one check. The exit code is 1 if one fails. It
+// needs Linux, for /proc; tables and logs lie in .bench/attack.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := attackAll(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "attack:", err)
+		os.Exit(1)
+	}
+}
+
+// attack is one way to harm a server.
+type attack struct {
+	name  string
+	about string
+	do    func(*run, context.Context) error
+}
+
+// attacks are all of them, in the order in which they are run.
+func attacks() []attack {
+	return []attack{
+		{"batch-1048576", "a batch of 1,048,576 rows of 20 list columns", func(r *run, ctx context.Context) error { return r.hugeBatch(ctx, 1<<20) }},
+		{"batch-16777216", "a batch of 16,777,216 rows", func(r *run, ctx context.Context) error { return r.hugeBatch(ctx, 1<<24) }},
+		{"stalled-48", "48 clients that read one batch of 65,536 rows and stop", (*run).stalled48},
+		{"stalled-windows", "clients that stop, and let the server send 64 MiB first", (*run).stalledWindows},
+		{"stalled-64", "64 that stop, on a small budget", (*run).stalled64},
+		{"ratio", "the speed of a stream beside 64 that stop", (*run).ratio},
+		{"fifo", "a staging file that never opens", (*run).fifo},
+		{"metadata", "metadata.json of 20 GB", (*run).metadata},
+		{"bomb", "small Parquet files that unpack to 1 GiB", (*run).bombs},
+		{"catalog", "the catalog's file replaced and deleted", (*run).catalog},
+		{"peak-active", "64 streams that read", (*run).peakActive},
+		{"peak-stalled", "64 and many more that stop", (*run).peakStalled},
+		{"peak-batches", "the widest and the longest batches", (*run).peakBatches},
+		{"peak-lanes", "as many lanes as a plan may have", (*run).peakLanes},
+		{"peak-spill", "8 joins at once that do not fit", (*run).peakSpill},
+		{"churn", "streams opened, cut, resumed, failing and stalled for long", (*run).churned},
+		{"kills", "the server killed at random, its clients go on", (*run).kills},
+		{"tickets", "tickets with a flipped bit", (*run).tickets},
+		{"damage", "damaged data files", (*run).damage},
+	}
+}
+
+// run is one run of attacks.
+type run struct {
+	*report
+	sizes
+	quick    bool
+	program  string
+	home     string // of the tables
+	scratch  string // removed at the end, unless something failed
+	ceiling  int64  // bytes that no server may hold, whatever its budget
+	patience time.Duration
+	servers  int // started so far
+	known    map[string]*digest
+	name     string // of the attack that runs
+}
+
+func attackAll(ctx context.Context, arguments []string) (err error) {
+	flags := flag.NewFlagSet("attack", flag.ContinueOnError)
+	program := flags.String("program", "bin/penstock", "the server to attack")
+	folder := flags.String("tables", ".bench/attack", "where the tables are, or are made")
+	quick := flags.Bool("quick", false, "small tables and crowds, one budget: less than three minutes")
+	only := flags.String("only", "", "the attacks to run, by name, with commas; a name may be the beginning of several")
+	out := flags.String("json", "", "also write the results to this file")
+	list := flags.Bool("list", false, "list the attacks and end")
+	patience := flags.Duration("patience", 0, "how long a stream may take to its end (default 5m, and 1m with -quick)")
+	ceiling := flags.Int64("ceiling", 10<<10, "kill a server that holds so many MiB, whatever its budget")
+	if err := flags.Parse(arguments); err != nil {
+		return err
+	}
+	chosen, err := choose(*only)
+	if err != nil {
+		return err
+	}
+	if *list {
+		for _, a := range chosen {
+			fmt.Printf("%-16s %s\n", a.name, a.about)
+		}
+		return nil
+	}
+	r := &run{report: &report{out: os.Stdout}, sizes: fullSizes(), quick: *quick, ceiling: *ceiling * mebi, patience: 5 * time.Minute, known: map[string]*digest{}}
+	form := "full"
+	if *quick {
+		r.sizes, r.patience, form = quickSizes(), time.Minute, "quick"
+	}
+	if *patience > 0 {
+		r.patience = *patience
+	}
+	if r.program, err = filepath.Abs(*program); err != nil {
+		return err
+	}
+	if r.home, err = filepath.Abs(filepath.Join(*folder, form)); err != nil {
+		return err
+	}
+	if err := ensure(ctx, r.home, r.sizes); err != nil {
+		return fmt.Errorf("make the tables: %w", err)
+	}
+	if r.scratch, err = os.MkdirTemp(filepath.Dir(r.home), "run-"); err != nil {
+		return err
+	}
+	r.head()
+	for _, a := range chosen {
+		r.name = a.name
+		if err := a.do(r, ctx); err != nil {
+			r.add(line{Attack: a.name, Check: "it could be tried", Figure: err.Error()})
+		}
+		if ctx.Err() != nil {
+			return errors.New("interrupted")
+		}
+	}
+	if *out != "" {
+		if err := r.write(*out); err != nil {
+			return err
+		}
+	}
+	if n := r.failed(); n > 0 {
+		return fmt.Errorf("%d of %d checks failed; the servers' logs are in %s", n, len(r.lines), r.scratch)
+	}
+	return os.RemoveAll(r.scratch)
+}
+
+// choose returns the attacks whose names begin with one of a list's.
+func choose(only string) ([]attack, error) {
+	if only == "" {
+		return attacks(), nil
+	}
+	var out []attack
+	names := strings.Split(only, ",")
+	for _, name := range names {
+		if !slices.ContainsFunc(attacks(), func(a attack) bool { return strings.HasPrefix(a.name, name) }) {
+			return nil, fmt.Errorf("no attack is called %q; -list shows all", name)
+		}
+	}
+	for _, a := range attacks() {
+		if slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(a.name, name) }) {
+			out = append(out, a)
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,227 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+const (
+	mebi = int64(1) << 20
+	gibi = int64(1) << 30
+
+	// started bounds how long a server may take to say its address.
+	started = 2 * time.Minute
+	// drainTime is what every server is told to wait for running streams.
+	drainTime = 2 * time.Second
+	// endTime is how long after the drain time a server may take to end.
+	endTime = 5 * time.Second
+	// watched is how often a server's memory is looked at.
+	watched = 10 * time.Millisecond
+	// overshoot is how far above its bound a server may go before it is killed:
+	// enough to show by how much it fails, too little to harm the machine.
+	overshoot = 768 * mebi
+)
+
+// bound is the most resident memory that a server with a budget may ever hold.
+func bound(budget int64) int64 { return budget + budget/4 + 256*mebi }
+
+// launch says how a server is started.
+type launch struct {
+	home   string   // folder of penstock.yaml
+	budget int64    // bytes
+	env    []string // settings as NAME=VALUE, which older servers do not look at
+}
+
+// server is a running penstock, under a watchdog that kills it when it holds
+// more memory than its bound and the overshoot.
+type server struct {
+	command *exec.Cmd
+	address string
+	profile string // http address of the profiles
+	log     string // path of its log
+	budget  int64
+
+	peak   atomic.Int64 // bytes, the most ever seen
+	killed atomic.Bool  // by the watchdog
+	gone   chan struct{}
+	result error // of its end; after gone
+}
+
+// start starts a server of this run's program.
+func (r *run) start(ctx context.Context, l launch) (*server, error) {
+	r.servers++
+	s := &server{
+		budget: l.budget, gone: make(chan struct{}),
+		log: filepath.Join(r.scratch, fmt.Sprintf("server-%d.log", r.servers)),
+	}
+	spool := filepath.Join(r.scratch, "spool")
+	if err := os.MkdirAll(spool, 0o700); err != nil {
+		return nil, err
+	}
+	log, err := os.Create(s.log)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()                                                                                                                   //nolint:errcheck // the server has its own handle
+	s.command = exec.CommandContext(context.WithoutCancel(ctx), r.program, "serve", "--config", filepath.Join(l.home, "penstock.yaml"), //nolint:gosec // the program under attack
+		"--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0", "--pprof", "--memory", strconv.FormatInt(l.budget, 10),
+		"--spool", spool, "--drain", drainTime.String())
+	s.command.Env = append(os.Environ(), l.env...)
+	s.command.Stderr = log
+	out, err := s.command.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.command.Start(); err != nil {
+		return nil, err
+	}
+	// Where memory runs out in spite of the watchdog, this server goes first.
+	_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", s.pid()), []byte("1000"), 0o600)
+	go s.watch(min(bound(l.budget)+overshoot, r.ceiling))
+	go s.wait(out)
+	if err := s.ready(ctx); err != nil {
+		s.kill()
+		return nil, fmt.Errorf("start %s: %w; its log is %s", r.program, err, s.log)
+	}
+	return s, nil
+}
+
+func (s *server) pid() int { return s.command.Process.Pid }
+
+// wait reads what the server prints until it ends.
+func (s *server) wait(out io.Reader) {
+	_, _ = io.Copy(io.Discard, out)
+	s.result = s.command.Wait()
+	close(s.gone)
+}
+
+// ready waits until the log has the addresses.
+func (s *server) ready(ctx context.Context) error {
+	limit, cancel := context.WithTimeout(ctx, started)
+	defer cancel()
+	serves, metrics := regexp.MustCompile(`msg="penstock serves".* listen=(\S+)`), regexp.MustCompile(`msg=metrics listen=(\S+)`)
+	for s.address == "" || s.profile == "" {
+		select {
+		case <-limit.Done():
+			return errors.New("it did not say its address")
+		case <-s.gone:
+			return fmt.Errorf("it ended: %w", s.result)
+		case <-time.After(watched):
+		}
+		text, err := os.ReadFile(s.log)
+		if err != nil {
+			return err
+		}
+		if m := serves.FindSubmatch(text); m != nil {
+			s.address = string(m[1])
+		}
+		if m := metrics.FindSubmatch(text); m != nil {
+			s.profile = "http://" + string(m[1])
+		}
+	}
+	return nil
+}
+
+// watch remembers the most memory that the server held, and kills it above most.
+func (s *server) watch(most int64) {
+	for {
+		m, err := memoryOf(s.pid())
+		if err == nil {
+			s.peak.Store(max(s.peak.Load(), m.peak))
+			if m.now > most {
+				s.killed.Store(true)
+				_ = s.command.Process.Kill()
+			}
+		}
+		select {
+		case <-s.gone:
+			return
+		case <-time.After(watched):
+		}
+	}
+}
+
+// dead says whether the server has ended.
+func (s *server) dead() bool {
+	select {
+	case <-s.gone:
+		return true
+	default:
+		return false
+	}
+}
+
+// end tells the server to end, and returns how long it took; one that has not
+// ended at its drain time and a good while after is killed, which is an error.
+func (s *server) end() (time.Duration, error) {
+	if s.dead() {
+		return 0, nil
+	}
+	begun := time.Now()
+	if err := s.command.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return 0, err
+	}
+	select {
+	case <-s.gone:
+		return time.Since(begun), nil
+	case <-time.After(drainTime + 3*endTime):
+		s.kill()
+		return time.Since(begun), fmt.Errorf("it had not ended %s after SIGTERM", drainTime+3*endTime)
+	}
+}
+
+// kill ends the server at once, and waits for its end.
+func (s *server) kill() {
+	_ = s.command.Process.Kill()
+	<-s.gone
+}
+
+// resident returns the memory that the server holds now, in bytes.
+func (s *server) resident() int64 {
+	m, err := memoryOf(s.pid())
+	if err != nil {
+		return 0
+	}
+	return m.now
+}
+
+// goroutines asks the server for the number of its goroutines.
+func (s *server) goroutines(ctx context.Context) (int, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.profile+"/debug/pprof/goroutine?debug=1", nil)
+	if err != nil {
+		return 0, err
+	}
+	request.Close = true // a kept connection has goroutines of its own
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, err
+	}
+	defer answer.Body.Close() //nolint:errcheck // it was read alone
+	first, err := bufio.NewReader(answer.Body).ReadString('\n')
+	if err != nil {
+		return 0, err
+	}
+	return parseGoroutines(first)
+}
+
+// parseGoroutines reads the first line of a goroutine profile.
+func parseGoroutines(line string) (int, error) {
+	digits, ok := strings.CutPrefix(strings.TrimSpace(line), "goroutine profile: total ")
+	if !ok {
+		return 0, fmt.Errorf("%q is no goroutine profile", line)
+	}
+	return strconv.Atoi(digits)
+}
