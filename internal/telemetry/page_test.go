@@ -15,6 +15,7 @@ import (
 
 	"github.com/penstock/penstock/flight"
 	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/internal/telemetry"
 	"github.com/penstock/penstock/loader"
 )
@@ -26,6 +27,7 @@ func registered(t *testing.T) (names []string, table string) {
 	t.Helper()
 	m := telemetry.NewMetrics("v")
 	m.Budget(budget.New(1))
+	m.Storage(store.NewCalls(store.Options{}))
 	o := m.Observer()
 	o.StreamBegan("d")
 	o.BatchSent("d", 1, 1)
