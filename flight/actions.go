@@ -84,7 +84,7 @@ func (s *service) verify(ctx context.Context, body []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, _, leave, err := s.enter(ctx)
+	ctx, leave, err := s.enter(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -16,11 +16,13 @@ import (
 
 // DoGet implements arrowflight.FlightServer.
 func (s *service) DoGet(ticket *arrowflight.Ticket, stream arrowflight.FlightService_DoGetServer) error {
-	ctx, end, leave, err := s.enter(stream.Context())
+	ctx, leave, err := s.enter(stream.Context())
 	if err != nil {
 		return err
 	}
 	defer leave()
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
 	p, err := s.redeem(ctx, ticket.GetTicket())
 	if err != nil {
 		return because(ctx, err)

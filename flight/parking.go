@@ -2,7 +2,6 @@ package flight
 
 import (
 	"cmp"
-	"context"
 	"slices"
 	"sync"
 	"time"
@@ -60,13 +59,13 @@ func (s *seat) park(pressed bool) {
 	}
 }
 
-// watchSeats parks and ends streams that stand still until ctx ends.
-func (s *Server) watchSeats(ctx context.Context) {
+// watchSeats parks and ends streams that stand still, until over is closed.
+func (s *Server) watchSeats(over <-chan struct{}) {
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
 	for {
 		select {
-		case <-ctx.Done():
+		case <-over:
 			return
 		case <-ticker.C:
 			s.lookAtSeats(s.options.Pressed())

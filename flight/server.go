@@ -124,9 +124,6 @@ func New(options Options) *Server {
 	if options.StallTimeout == 0 {
 		options.StallTimeout = DefaultStallTimeout
 	}
-	if options.Clock == nil {
-		options.Clock = time.Now
-	}
 	options.Observer = options.Observer.quiet()
 	s := &Server{options: options, health: health.NewServer(), seats: map[*seat]struct{}{}}
 	s.transit = newTransit(options.MaxTransit, options.Clock)
@@ -155,14 +152,13 @@ func New(options Options) *Server {
 // Serve answers calls on a listener, which it closes, until Shutdown or a
 // failure to accept. After a Shutdown it returns nil.
 func (s *Server) Serve(on net.Listener) error {
-	watching, stop := context.WithCancel(context.Background())
-	watched := make(chan struct{})
+	over, watched := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(watched)
-		s.watchSeats(watching)
+		s.watchSeats(over)
 	}()
 	defer func() {
-		stop()
+		close(over)
 		select {
 		case <-watched:
 		case <-s.left.Done():
@@ -238,21 +234,20 @@ func (s *Server) Streams() int {
 	return s.streams
 }
 
-// enter admits a stream. The context it returns ends with the call, by end with
-// a cause, and when Shutdown may wait no longer; leave gives the stream's place
-// back, once.
-func (s *Server) enter(call context.Context) (ctx context.Context, end func(error), leave func(), err error) {
+// enter admits a stream. The context it returns ends with the call, and when
+// Shutdown may wait no longer; leave gives the stream's place back, once.
+func (s *Server) enter(call context.Context) (ctx context.Context, leave func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if limit := s.options.MaxStreams; limit > 0 && s.streams >= limit {
 		e := fault.New(fault.Exhausted, "%d streams are open, as many as this server takes", s.streams)
 		e.RetryAfter = time.Second
-		return nil, nil, nil, e.WithRemedy("try again later, ask another server, or raise the limit")
+		return nil, nil, e.WithRemedy("try again later, ask another server, or raise the limit")
 	}
 	s.streams++
 	ctx, cancel := context.WithCancelCause(call)
 	stop := context.AfterFunc(s.ended, func() { cancel(context.Cause(s.ended)) })
-	return ctx, cancel, sync.OnceFunc(func() {
+	return ctx, sync.OnceFunc(func() {
 		stop()
 		cancel(nil)
 		s.mu.Lock()

@@ -54,5 +54,5 @@ func (l *Loader) Open(ctx context.Context, p *plan.Plan, r Reading) (Stream, err
 		s.at = append(s.at, one.Start)
 	}
 	s.refs.Store(1)
-	return s, s.open()
+	return s, s.open(ctx)
 }

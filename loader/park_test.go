@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -100,7 +101,7 @@ func TestParkedAgainOnlyAfterProgress(t *testing.T) {
 	w := scenario.NewWorld()
 	w.BatchRows = 100 // rows of a joined batch: those are read again
 	t.Cleanup(w.Release)
-	written{"ml.train", "id:long", "", 90, func(i int) string { return fmt.Sprint(i) }}.in(t, w)
+	written{"ml.train", "id:long", "", 90, strconv.Itoa}.in(t, w)
 	written{"features.f", "id:long v:long", "", 90, func(i int) string { return fmt.Sprint(i, -i) }}.in(t, w)
 	d := dataset.Dataset{Name: "d", Key: []string{"id"}, Training: dataset.Training{Table: "ml.train"}, Staging: []dataset.Staging{{Table: "features.f"}}}
 	l := loader.New(loader.Options{Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w, Scan: w.Scan})

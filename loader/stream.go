@@ -95,7 +95,7 @@ func (s *stream) Next() bool {
 		return false
 	}
 	if s.reader == nil {
-		if s.err = s.open(); s.err != nil {
+		if s.err = s.open(s.ctx); s.err != nil {
 			return false
 		}
 	}
@@ -109,12 +109,12 @@ func (s *stream) Next() bool {
 }
 
 // open makes the reader that goes on where the stream stands.
-func (s *stream) open() error {
+func (s *stream) open(ctx context.Context) error {
 	lanes := slices.Clone(s.start.lanes)
 	for i := range lanes {
 		lanes[i].Start = s.at[i]
 	}
-	ctx, leave := s.loader.options.Budget.Enter(s.ctx) // the stream may wait for memory
+	ctx, leave := s.loader.options.Budget.Enter(ctx) // the stream may wait for memory
 	opened, err := newRanges(ctx, s, lanes)
 	if err != nil {
 		leave()

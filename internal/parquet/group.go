@@ -67,52 +67,67 @@ func (r *Reader) openGroup(group int) error {
 	return nil
 }
 
+// groupCensus is what decoding a row group takes, in bytes.
+type groupCensus struct {
+	scratch int64    // of pages and dictionaries
+	heap    int64    // what the library makes on Go's heap
+	decoded int64    // of all rows
+	library []census // of the leaves that the library decodes
+}
+
+// countLeaf follows the headers of a leaf's pages.
+func (r *Reader) countLeaf(c column, leaf int, sum *groupCensus) error {
+	own := r.isOwn(c)
+	found, err := r.checkPages(leaf, !own)
+	if err != nil {
+		return fmt.Errorf("column %s: %w", c.shape.path, err)
+	}
+	if found.bare {
+		if err := r.withoutChecksum(c); err != nil {
+			return err
+		}
+	}
+	described := r.file.meta.Schema.Column(leaf)
+	sum.decoded += found.decoded(r.file.groups[r.group].Rows, described)
+	if own {
+		sum.scratch += found.ownMemory(r.codec(leaf))
+		return nil
+	}
+	sum.library = append(sum.library, found)
+	chunk := r.file.chunkSpan(r.group, leaf).length
+	if r.streams {
+		chunk = min(chunk, streamBuffer)
+	}
+	more, made := found.libraryMemory(chunk, r.run, described)
+	sum.scratch, sum.heap = sum.scratch+more, sum.heap+made
+	return nil
+}
+
 // admitPages follows the headers of all pages, asks for what decoding them takes,
 // and says how many rows a batch may have.
 func (r *Reader) admitPages() error {
 	rows := r.file.groups[r.group].Rows
 	r.run = min(int64(r.opts.BatchRows), rows)
-	var scratch, heap, decoded int64
-	var counted []census // of the leaves that the library decodes
+	var sum groupCensus
 	for _, c := range r.columns {
 		if c.field < 0 {
 			continue
 		}
-		own := r.isOwn(c)
 		for _, leaf := range c.leaves {
-			found, err := r.checkPages(leaf, !own)
-			if err != nil {
-				return fmt.Errorf("column %s: %w", c.shape.path, err)
+			if err := r.countLeaf(c, leaf, &sum); err != nil {
+				return err
 			}
-			if found.bare {
-				if err := r.withoutChecksum(c); err != nil {
-					return err
-				}
-			}
-			described := r.file.meta.Schema.Column(leaf)
-			decoded += found.decoded(rows, described)
-			if own {
-				scratch += found.ownMemory(r.codec(leaf))
-				continue
-			}
-			counted = append(counted, found)
-			chunk := r.file.chunkSpan(r.group, leaf).length
-			if r.streams {
-				chunk = min(chunk, streamBuffer)
-			}
-			more, made := found.libraryMemory(chunk, r.run, described)
-			scratch, heap = scratch+more, heap+made
 		}
 	}
-	r.bytes = decoded / rows
-	if err := r.scratch.extend(scratch); err != nil {
+	r.bytes = sum.decoded / rows
+	if err := r.scratch.extend(sum.scratch); err != nil {
 		return err
 	}
-	if err := r.account.ask(heap, 0); err != nil {
+	if err := r.account.ask(sum.heap, 0); err != nil {
 		return err
 	}
-	r.heap = heap
-	return r.shortenAll(counted)
+	r.heap = sum.heap
+	return r.shortenAll(sum.library)
 }
 
 // shortenAll looks at the columns that the library decodes, whose pages are

@@ -38,7 +38,7 @@ type diskFullError struct{ error }
 func (e diskFullError) Unwrap() error { return e.error }
 
 // Is says whether the error is ErrDiskFull.
-func (e diskFullError) Is(target error) bool { return target == ErrDiskFull } //nolint:errorlint // it is that one itself
+func (e diskFullError) Is(target error) bool { return target == ErrDiskFull }
 
 // Options says what the joiner works with, where rows go that do not fit in
 // memory, and how much memory is worked with meanwhile.
