@@ -60,6 +60,7 @@ type Options struct {
 	Verifier   Verifier         // of the action verify; nil: it is not served
 	Keys       *Keys            // sign and verify tickets
 	Clock      func() time.Time // judges tickets and measures calls
+	Ticks      func() time.Time // says when streams move, from many goroutines; nil: Clock
 	Lifetime   time.Duration    // of tickets; 0: defaultLifetime
 	Renewal    time.Duration    // how long beyond its first expiry a ticket can be renewed to last; 0: defaultRenewal
 	Advertise  []string         // locations put into endpoints, as "grpc://host:port"; none: where the client asked
@@ -124,9 +125,12 @@ func New(options Options) *Server {
 	if options.StallTimeout == 0 {
 		options.StallTimeout = DefaultStallTimeout
 	}
+	if options.Ticks == nil {
+		options.Ticks = options.Clock
+	}
 	options.Observer = options.Observer.quiet()
 	s := &Server{options: options, health: health.NewServer(), seats: map[*seat]struct{}{}}
-	s.transit = newTransit(options.MaxTransit, options.Clock)
+	s.transit = newTransit(options.MaxTransit, options.Ticks)
 	s.connections = &connections{ended: s.transit.connectionEnded, open: map[net.Addr]net.Conn{}}
 	s.draining, s.drain = context.WithCancel(context.Background())
 	s.ended, s.end = context.WithCancelCause(context.Background())

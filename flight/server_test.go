@@ -322,6 +322,7 @@ func TestObserver(t *testing.T) {
 	clock := noon()
 	s := serve(t, Options{
 		Loader: w.loader(),
+		Ticks:  noon,
 		Clock: func() time.Time { // called by one call at a time here
 			clock = clock.Add(time.Second)
 			return clock

@@ -28,21 +28,22 @@ const busyTimeout = "5000"
 // process does not have against itself: a connection to the new file would clear
 // what one to the old file still has in use. A question takes well under a
 // millisecond.
-func (c *Catalog) ask(ctx context.Context, questions func(context.Context, *sql.DB) error) (err error) {
+func (c *Catalog) ask(ctx context.Context, questions func(context.Context, *sql.DB) error) error {
+	_, err := store.Call(ctx, c.options.Calls, "read", c.path, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, c.answer(ctx, questions)
+	})
+	return err
+}
+
+// answer is ask on the catalog's own terms. Who waits for another question, which
+// hangs, ends with its storage too.
+func (c *Catalog) answer(ctx context.Context, questions func(context.Context, *sql.DB) error) (err error) {
 	select {
 	case c.turn <- struct{}{}:
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	_, err = store.Call(ctx, c.options.Calls, "read", c.path, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, c.answer(ctx, questions)
-	})
-	store.WhenReturned(err, func() { <-c.turn })
-	return err
-}
-
-// answer is ask on the catalog's own terms.
-func (c *Catalog) answer(ctx context.Context, questions func(context.Context, *sql.DB) error) (err error) {
+	defer func() { <-c.turn }()
 	defer func() {
 		if err != nil && ctx.Err() != nil { // SQLite says that it was interrupted
 			err = fault.Op(context.Cause(ctx), "read catalog %s", c.name)
