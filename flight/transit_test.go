@@ -374,3 +374,25 @@ func TestStallTimeout(t *testing.T) {
 	code, _ := failure(t, err, nil)
 	require.Equal(t, codes.Unavailable, code)
 }
+
+// TestUnsentFrames: what was never handed to gRPC ends with its sender.
+//
+// spec: wire-9
+func TestUnsentFrames(t *testing.T) {
+	t.Parallel()
+	b := budget.New(1 << 20)
+	held, err := b.Reserve("a batch", 1000)
+	require.NoError(t, err)
+	batch := batch.NewCharged(numbers(5000), held)
+	l := newLease(batch, nil)
+	made, err := newFrames(batch.Schema()).batch(batch, nil, l)
+	require.NoError(t, err)
+	batch.Release()
+	l.drop()
+	require.Equal(t, int64(1000), b.Used())
+	for _, f := range made {
+		f.drop()
+		f.drop()
+	}
+	require.Zero(t, b.Used())
+}

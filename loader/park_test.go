@@ -117,3 +117,21 @@ func TestParkedAgainOnlyAfterProgress(t *testing.T) {
 	require.True(t, s.Next())
 	require.True(t, s.Park(false), "nobody presses")
 }
+
+// TestParkedStreamsEndWithTheirSteps: what tail: drop leaves over stays so.
+//
+// spec: wire-11
+func TestParkedStreamsEndWithTheirSteps(t *testing.T) {
+	t.Parallel()
+	c := world(t)
+	q := one(3, 6)
+	q.Tail = dataset.TailDrop
+	want, err := scenario.Read(context.Background(), c.Loader(), q)
+	require.NoError(t, err)
+	require.NotEmpty(t, want[0].Report.Leftover)
+	got, err := scenario.ReadBetween(context.Background(), c.Loader(), q, func(s loader.Stream) { s.Park(false) })
+	require.NoError(t, err)
+	require.Equal(t, want[0].Cursors, got[0].Cursors)
+	require.Equal(t, want[0].Report.Leftover, got[0].Report.Leftover)
+	require.Equal(t, scenario.Texts(want[0].Rows()), scenario.Texts(got[0].Rows()))
+}
