@@ -29,7 +29,6 @@ type seat struct {
 	loader.Stream
 	passage *passage
 	mu      sync.Mutex // held by the owner, save while it waits for the client
-	parked  bool
 }
 
 // newSeat gives a source to its owner, who releases it.
@@ -54,9 +53,7 @@ func (s *seat) park(pressed bool) {
 		return
 	}
 	defer s.mu.Unlock()
-	if !s.parked {
-		s.parked = s.Park(pressed)
-	}
+	s.Park(pressed)
 }
 
 // watchSeats parks and ends streams that stand still, until over is closed.

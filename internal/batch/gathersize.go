@@ -7,9 +7,9 @@ import (
 )
 
 // Size returns the bytes that Gather of the same segments takes of the Gatherer's
-// memory (see Room). It looks at offsets and widths and copies nothing. It may say a little too much, where columns share
-// validity bits, and never too little. It fails as Gather does, save for offsets
-// that overflow.
+// memory (see Room). It looks at offsets and widths and copies nothing. It may say
+// a little too much, where columns share validity bits, and never too little. It
+// fails as Gather does, save for offsets that overflow.
 func (g *Gatherer) Size(dt arrow.DataType, segments []Segment) (int64, error) {
 	parts, rows, err := g.parts(dt, segments)
 	if err != nil {
