@@ -235,8 +235,8 @@ func TestWhoeverWaitsForALoadCountsAsWaiting(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := budget.New(100)
-		older, leaveOlder := b.Enter(t.Context())
-		younger, leaveYounger := b.Enter(t.Context())
+		older, leaveOlder := b.Enter(t.Context(), "")
+		younger, leaveYounger := b.Enter(t.Context(), "")
 		defer leaveYounger()
 		held, err := b.Reserve("of the older stream", 50)
 		require.NoError(t, err)

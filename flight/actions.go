@@ -84,11 +84,13 @@ func (s *service) verify(ctx context.Context, body []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, leave, err := s.enter(ctx)
-	if err != nil {
-		return nil, err
-	}
+	ctx, leave := s.enter(ctx)
 	defer leave()
+	at := s.admission.of(caller{host: hostOf(ctx)})
+	if err := at.enter(ctx); err != nil {
+		return nil, because(ctx, err)
+	}
+	defer at.leave()
 	found, err := s.options.Verifier.Verify(ctx, query)
 	if err != nil {
 		return nil, because(ctx, err)

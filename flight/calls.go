@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"path"
 	"strings"
 
@@ -87,6 +88,15 @@ func guarded(method string, call func() error) (err error) {
 		}
 	}()
 	return call()
+}
+
+// hostOf is the host that a call comes from; "" for sockets of this one.
+func hostOf(ctx context.Context) string {
+	host, _, err := net.SplitHostPort(peerOf(ctx))
+	if err != nil {
+		return ""
+	}
+	return host
 }
 
 func peerOf(ctx context.Context) string {

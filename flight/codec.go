@@ -41,14 +41,19 @@ type lease struct {
 	over    atomic.Bool
 }
 
-// charged is a batch that knows what it keeps of memory.
-type charged interface{ Bytes() int64 }
+// charged is a batch that knows what it keeps of memory, and can be told that the
+// network has it.
+type charged interface {
+	Bytes() int64
+	Lend()
+}
 
 func newLease(b arrow.RecordBatch, p *passage) *lease {
 	b.Retain()
 	l := &lease{batch: b, passage: p}
 	if c, ok := b.(charged); ok {
 		l.bytes = c.Bytes()
+		c.Lend()
 	}
 	l.parts.Store(1)
 	return l

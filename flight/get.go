@@ -16,28 +16,37 @@ import (
 
 // DoGet implements arrowflight.FlightServer.
 func (s *service) DoGet(ticket *arrowflight.Ticket, stream arrowflight.FlightService_DoGetServer) error {
-	ctx, leave, err := s.enter(stream.Context())
+	asked, query, err := s.read(ticket.GetTicket())
 	if err != nil {
 		return err
 	}
+	ctx, leave := s.enter(stream.Context())
 	defer leave()
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	p, err := s.redeem(ctx, ticket.GetTicket())
+	at := s.admission.of(caller{host: hostOf(ctx), plan: asked.Plan, shard: query.Shard})
+	if err := at.enter(ctx); err != nil {
+		return because(ctx, err)
+	}
+	defer at.leave()
+	p, err := s.redeem(ctx, asked, query)
 	if err != nil {
 		return because(ctx, err)
 	}
 	out := s.begin(ctx, p)
 	out.send = func(f *frame) error { return stream.SendMsg(f) }
-	out.passage = s.transit.enter(connectionOf(ctx), end)
+	out.place, out.passage = at, s.transit.enter(connectionOf(ctx), end)
 	defer out.passage.leave()
 	// A panic must not lose the end: the observer counts open streams.
 	failure := error(fault.New(fault.Internal, "the stream broke down"))
 	defer func() {
-		leave() // what hears of the end finds the stream gone
+		at.leave() // what hears of the end finds the stream gone
+		leave()
 		out.ended(endingOf(stream.Context(), failure).label, failure)
 	}()
-	source, err := s.options.Loader.Open(ctx, p.Plan, loader.ReadingOf(p.query))
+	reading := loader.ReadingOf(p.query)
+	reading.Peer = at.host
+	source, err := s.options.Loader.Open(ctx, p.Plan, reading)
 	if err == nil {
 		err = out.serve(ctx, source)
 	}
@@ -47,7 +56,7 @@ func (s *service) DoGet(ticket *arrowflight.Ticket, stream arrowflight.FlightSer
 
 // serve sends a source, which it releases.
 func (o *outgoing) serve(ctx context.Context, source loader.Stream) error {
-	o.seat = newSeat(source, o.passage)
+	o.seat = newSeat(source, o.passage, o.place)
 	defer source.Release()
 	o.take(o.seat)
 	defer o.giveUp(o.seat)
@@ -78,25 +87,30 @@ func because(ctx context.Context, err error) error {
 	return err
 }
 
-// redeem plans again what a ticket was made for. The plan must come out as it
-// was then: rows must neither repeat nor be lost between two askings.
-func (s *Server) redeem(ctx context.Context, ticket []byte) (planned, error) {
+// read reads a ticket: what it is for, if that can still be had.
+func (s *Server) read(ticket []byte) (content, dataset.Query, error) {
 	c, err := s.options.Keys.open(ticket, s.options.Clock())
 	if err != nil {
-		return planned{}, err
+		return content{}, dataset.Query{}, err
 	}
 	if c.Algorithm != plan.Algorithm {
-		return planned{}, stale("the ticket was made by a version that plans by algorithm %d, this one plans by %d", c.Algorithm, plan.Algorithm)
+		return content{}, dataset.Query{}, stale("the ticket was made by a version that plans by algorithm %d, this one plans by %d", c.Algorithm, plan.Algorithm)
 	}
 	query, err := dataset.ParseQuery(c.Query)
 	if err != nil {
-		return planned{}, fault.Op(err, "read the ticket's query")
+		return content{}, dataset.Query{}, fault.Op(err, "read the ticket's query")
 	}
 	for _, d := range s.options.Loader.Datasets() {
 		if query.Inline == nil && d.Name == query.Dataset && d.Digest() != c.Digest {
-			return planned{}, stale("the configuration of dataset %q has changed since the ticket was made", d.Name)
+			return content{}, dataset.Query{}, stale("the configuration of dataset %q has changed since the ticket was made", d.Name)
 		}
 	}
+	return c, query.Defaults(), nil
+}
+
+// redeem plans again what a ticket was made for. The plan must come out as it
+// was then: rows must neither repeat nor be lost between two askings.
+func (s *Server) redeem(ctx context.Context, c content, query dataset.Query) (planned, error) {
 	p, err := s.plan(ctx, query)
 	if err != nil {
 		return planned{}, err
@@ -114,6 +128,7 @@ type outgoing struct {
 	began   time.Time
 	log     *slog.Logger
 	send    func(*frame) error
+	place   *place
 	passage *passage
 	seat    *seat
 	dataset string
@@ -166,7 +181,13 @@ func (o *outgoing) all(ctx context.Context) error {
 	if err := o.write(first); err != nil {
 		return err
 	}
-	for source.Next() {
+	for {
+		if err := o.place.enter(ctx); err != nil {
+			return err
+		}
+		if !source.Next() {
+			break
+		}
 		o.cursor = source.Cursor()
 		if err := o.batch(ctx, frames, source.RecordBatch()); err != nil {
 			return err

@@ -23,17 +23,18 @@ const DefaultStallTimeout = 2 * time.Hour
 
 // seat is a stream's source while the stream is served. Its owner has it, save
 // while it waits for the client: then it may be parked, which gives back what
-// the source holds. What is parked goes on where it stood when it is asked for
-// more.
+// the source holds, and its place. What is parked goes on where it stood when it
+// is asked for more.
 type seat struct {
 	loader.Stream
 	passage *passage
+	place   *place
 	mu      sync.Mutex // held by the owner, save while it waits for the client
 }
 
 // newSeat gives a source to its owner, who releases it.
-func newSeat(source loader.Stream, p *passage) *seat {
-	s := &seat{Stream: source, passage: p}
+func newSeat(source loader.Stream, p *passage, at *place) *seat {
+	s := &seat{Stream: source, passage: p, place: at}
 	s.mu.Lock()
 	return s
 }
@@ -53,7 +54,9 @@ func (s *seat) park(pressed bool) {
 		return
 	}
 	defer s.mu.Unlock()
-	s.Park(pressed)
+	if s.Park(pressed) {
+		s.place.leave()
+	}
 }
 
 // watchSeats parks and ends streams that stand still, until over is closed.
@@ -66,6 +69,7 @@ func (s *Server) watchSeats(over <-chan struct{}) {
 			return
 		case <-ticker.C:
 			s.lookAtSeats(s.options.Pressed())
+			s.makeRoom()
 		}
 	}
 }
@@ -74,14 +78,7 @@ func (s *Server) watchSeats(over <-chan struct{}) {
 // others lack memory, those first that stand still longest; and ends those that
 // nobody will read on.
 func (s *Server) lookAtSeats(pressed bool) {
-	s.mu.Lock()
-	seats := make([]*seat, 0, len(s.seats))
-	for one := range s.seats {
-		seats = append(seats, one)
-	}
-	s.mu.Unlock()
-	slices.SortFunc(seats, func(a, b *seat) int { return cmp.Compare(a.passage.moved.Load(), b.passage.moved.Load()) })
-	for _, one := range seats {
+	for _, one := range s.stillest() {
 		switch still := one.passage.still(); {
 		case still >= s.options.StallTimeout:
 			one.endStalled(still)
@@ -93,6 +90,33 @@ func (s *Server) lookAtSeats(pressed bool) {
 			return
 		}
 	}
+}
+
+// makeRoom parks streams that stand still as long as others wait for their places.
+func (s *Server) makeRoom() {
+	if s.Waiting() == 0 {
+		return
+	}
+	for _, one := range s.stillest() {
+		if one.passage.still() < stalledAfter {
+			return
+		}
+		if s.admission.wanted(one.place.host) {
+			one.park(true)
+		}
+	}
+}
+
+// stillest returns the streams, those first that stand still longest.
+func (s *Server) stillest() []*seat {
+	s.mu.Lock()
+	seats := make([]*seat, 0, len(s.seats))
+	for one := range s.seats {
+		seats = append(seats, one)
+	}
+	s.mu.Unlock()
+	slices.SortFunc(seats, func(a, b *seat) int { return cmp.Compare(a.passage.moved.Load(), b.passage.moved.Load()) })
+	return seats
 }
 
 // endStalled ends a stream whose client has taken nothing for too long, unless

@@ -64,7 +64,8 @@ type Options struct {
 	Lifetime   time.Duration    // of tickets; 0: defaultLifetime
 	Renewal    time.Duration    // how long beyond its first expiry a ticket can be renewed to last; 0: defaultRenewal
 	Advertise  []string         // locations put into endpoints, as "grpc://host:port"; none: where the client asked
-	MaxStreams int              // open at once; further ones are refused as exhausted; 0: no limit
+	MaxStreams int              // that have places; further ones wait, see admission; 0: no limit
+	PeerShare  int              // the part of the places that one host may have, in percent; 0: all
 	MaxMessage int              // bytes of a message to a client; 0: DefaultMaxMessage
 	// MaxTransit is how many bytes batches may take that were handed to the network
 	// and have not left; 0: no limit.
@@ -94,6 +95,7 @@ type Server struct {
 	leave    context.CancelFunc
 	patience time.Duration // lastCalls
 
+	admission   *admission
 	transit     *transit
 	connections *connections
 
@@ -128,6 +130,9 @@ func New(options Options) *Server {
 	if options.Ticks == nil {
 		options.Ticks = options.Clock
 	}
+	if options.PeerShare == 0 {
+		options.PeerShare = 100
+	}
 	options.Observer = options.Observer.quiet()
 	s := &Server{options: options, health: health.NewServer(), seats: map[*seat]struct{}{}}
 	s.transit = newTransit(options.MaxTransit, options.Ticks)
@@ -135,6 +140,8 @@ func New(options Options) *Server {
 	s.draining, s.drain = context.WithCancel(context.Background())
 	s.ended, s.end = context.WithCancelCause(context.Background())
 	s.left, s.leave = context.WithCancel(context.Background())
+	s.admission = newAdmission(options.MaxStreams, options.PeerShare)
+	s.admission.closing, s.admission.crowded = s.draining.Done(), s.makeRoom
 	s.patience = lastCalls
 	s.grpc = grpc.NewServer(
 		grpc.ForceServerCodecV2(newCodec()),
@@ -231,23 +238,21 @@ func within(closed <-chan struct{}, limit time.Duration) bool {
 	}
 }
 
-// Streams returns how many streams of batches are open now.
+// Streams returns how many streams of batches are open now, parked ones too.
 func (s *Server) Streams() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.streams
 }
 
-// enter admits a stream. The context it returns ends with the call, and when
-// Shutdown may wait no longer; leave gives the stream's place back, once.
-func (s *Server) enter(call context.Context) (ctx context.Context, leave func(), err error) {
+// Waiting returns how many streams wait for a place now.
+func (s *Server) Waiting() int { return s.admission.waits() }
+
+// enter opens a stream. The context it returns ends with the call, and when
+// Shutdown may wait no longer; leave ends the stream, once.
+func (s *Server) enter(call context.Context) (ctx context.Context, leave func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if limit := s.options.MaxStreams; limit > 0 && s.streams >= limit {
-		e := fault.New(fault.Exhausted, "%d streams are open, as many as this server takes", s.streams)
-		e.RetryAfter = time.Second
-		return nil, nil, e.WithRemedy("try again later, ask another server, or raise the limit")
-	}
 	s.streams++
 	ctx, cancel := context.WithCancelCause(call)
 	stop := context.AfterFunc(s.ended, func() { cancel(context.Cause(s.ended)) })
@@ -257,5 +262,5 @@ func (s *Server) enter(call context.Context) (ctx context.Context, leave func(),
 		s.mu.Lock()
 		s.streams--
 		s.mu.Unlock()
-	}), nil
+	})
 }

@@ -132,6 +132,7 @@ func TestTooManyStreams(t *testing.T) {
 	require.NoError(t, err)
 	_, err = stream.Recv()
 	require.NoError(t, err)
+	s.server.admission.patience = time.Millisecond
 	_, code, d := s.getFailure(t, ticket)
 	require.Equal(t, codes.ResourceExhausted, code)
 	require.Equal(t, "exhausted", d.Kind)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"testing"
+	"time"
 
 	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
 	"github.com/stretchr/testify/require"
@@ -65,6 +66,7 @@ func TestVerifyIsAStream(t *testing.T) {
 		ended <- err
 	}()
 	<-begun
+	s.server.admission.patience = time.Millisecond
 	_, err := s.verify(`{"dataset": "homefeed"}`)
 	code, _ := failure(t, err, nil)
 	require.Equal(t, codes.ResourceExhausted, code)

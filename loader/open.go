@@ -18,6 +18,8 @@ type Reading struct {
 	Count     dataset.Count
 	Wire      dataset.Wire
 	Cursor    dataset.Cursors // empty: from the start
+	// Peer is the host of whoever reads: its streams share a part of the memory.
+	Peer string
 }
 
 // ReadingOf returns the reading that a query describes, defaults set.

@@ -114,7 +114,7 @@ func (s *stream) open(ctx context.Context) error {
 	for i := range lanes {
 		lanes[i].Start = s.at[i]
 	}
-	ctx, leave := s.loader.options.Budget.Enter(ctx) // the stream may wait for memory
+	ctx, leave := s.loader.options.Budget.Enter(ctx, s.reading.Peer) // the stream may wait for memory
 	opened, err := newRanges(ctx, s, lanes)
 	if err != nil {
 		leave()

@@ -118,12 +118,14 @@ func (p process) serve(ctx context.Context, c *config.Config) error {
 	metrics := telemetry.NewMetrics(version())
 	metrics.Budget(e.budget)
 	metrics.Storage(e.calls)
+	e.budget.SetPeerShare(c.Server.MaxPeerShare)
 	server := flight.New(flight.Options{
 		Loader: e, Verifier: e, Keys: keys, Clock: p.clock, Lifetime: c.Server.TicketLifetime,
 		Renewal: c.Server.TicketRenewal, Advertise: c.Server.Advertise,
-		MaxStreams: c.Server.MaxStreams, MaxTransit: c.Server.Memory / transitShare, Pressed: e.budget.Pressed,
+		MaxStreams: c.Server.Streams(), PeerShare: c.Server.MaxPeerShare, MaxTransit: c.Server.Memory / transitShare, Pressed: e.budget.Pressed,
 		StallTimeout: c.Server.StallTimeout, Version: version(), Logger: log, Observer: metrics.Observer(),
 	})
+	metrics.Streams(server)
 	running := &serving{log: log, signals: signals, server: server, engine: e, drain: c.Server.Drain}
 	if c.Server.Metrics != "" {
 		if running.metrics, err = listen(ctx, "metrics", c.Server.Metrics, c.Server); err != nil {

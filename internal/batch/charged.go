@@ -47,6 +47,10 @@ func (c *charge) of(b arrow.RecordBatch) *Charged {
 // Bytes is what the budget pays.
 func (c *Charged) Bytes() int64 { return c.charge.held.Held() }
 
+// Lend says that the batch comes back by itself: the network has it, and nobody
+// need do anything for its last Release.
+func (c *Charged) Lend() { c.charge.held.Lend() }
+
 // Retain adds a reference.
 func (c *Charged) Retain() {
 	c.refs.Add(1)

@@ -22,8 +22,10 @@ import (
 // Budget counts reserved bytes against a limit. It is safe for concurrent use.
 type Budget struct {
 	limit int64
+	share int64 // of the limit, that one peer may hold while others have streams; 0: all
 	used  atomic.Int64
 	peak  atomic.Int64
+	lent  atomic.Int64 // of used: what comes back without any stream's doing
 
 	lacked atomic.Bool // room, since Pressed was asked
 
@@ -35,6 +37,11 @@ type Budget struct {
 
 // New makes a budget of limit bytes.
 func New(limit int64) *Budget { return &Budget{limit: limit} }
+
+// SetPeerShare says which part of the limit, in percent, the streams of one peer
+// may hold while others have streams too. It is called before the budget is used;
+// without it, all.
+func (b *Budget) SetPeerShare(percent int) { b.share = b.limit / 100 * int64(percent) }
 
 // Limit returns the limit in bytes; -1 is unlimited.
 func (b *Budget) Limit() int64 {
@@ -82,6 +89,9 @@ func (b *Budget) Pressed() bool {
 // press asks the holders that can give memory for so many bytes.
 func (b *Budget) press(bytes int64) {
 	b.lacked.Store(true)
+	if bytes <= 0 {
+		return // it is the share of a peer that is full
+	}
 	b.mu.Lock()
 	give := slices.Clone(b.give)
 	b.mu.Unlock()
@@ -131,14 +141,16 @@ func (b *Budget) Reserve(what string, n int64) (*Reservation, error) {
 type Reservation struct {
 	budget *Budget
 	what   string
+	peer   *peer // whose share it counts against; nil: nobody's
 	held   atomic.Int64
+	lent   atomic.Bool
 }
 
 // Grow adds n bytes, or fails with Exhausted and leaves the reservation as it was.
 func (r *Reservation) Grow(n int64) error {
-	if b := r.budget; b != nil && !b.tryReserve(n) {
+	if b := r.budget; b != nil && !r.tryTake(n) {
 		b.press(b.used.Load() + n - b.limit)
-		if !b.tryReserve(n) {
+		if !r.tryTake(n) {
 			return r.exhausted(n)
 		}
 	}
@@ -147,8 +159,13 @@ func (r *Reservation) Grow(n int64) error {
 }
 
 func (r *Reservation) exhausted(n int64) *fault.Error {
-	return fault.New(fault.Exhausted, "%s needs %d bytes more, %d of the memory budget's %d are in use",
-		r.what, n, r.budget.used.Load(), r.budget.limit).
+	e := fault.New(fault.Exhausted, "%s needs %d bytes more, %d of the memory budget's %d are in use",
+		r.what, n, r.budget.used.Load(), r.budget.limit)
+	if !r.budget.shares(r.peer, n) {
+		e = fault.New(fault.Exhausted, "%s needs %d bytes more, this client's host has %d of the memory budget's %d, and may have %d beside others (max_peer_share)",
+			r.what, n, r.peer.held.Load(), r.budget.limit, r.budget.share)
+	}
+	return e.
 		WithRemedy("raise the server's memory budget, ask for fewer columns or lanes, or write the staging table with more buckets")
 }
 
@@ -156,9 +173,7 @@ func (r *Reservation) exhausted(n int64) *fault.Error {
 func (r *Reservation) Shrink(n int64) {
 	held := r.held.Add(-n)
 	invariant.Check(held >= 0, "%s gives back more than it holds", r.what)
-	if r.budget != nil {
-		r.budget.giveBack(n)
-	}
+	r.giveBack(n)
 }
 
 // Split moves n bytes, which must be held, into a reservation of their own: for
@@ -166,7 +181,7 @@ func (r *Reservation) Shrink(n int64) {
 func (r *Reservation) Split(n int64) *Reservation {
 	held := r.held.Add(-n)
 	invariant.Check(held >= 0, "%s parts with more than it holds", r.what)
-	out := &Reservation{budget: r.budget, what: r.what}
+	out := &Reservation{budget: r.budget, what: r.what, peer: r.peer}
 	out.held.Store(n)
 	return out
 }
@@ -176,8 +191,31 @@ func (r *Reservation) Held() int64 { return r.held.Load() }
 
 // Release gives everything back. It may be called more than once.
 func (r *Reservation) Release() {
-	held := r.held.Swap(0)
-	if r.budget != nil && held != 0 {
-		r.budget.giveBack(held)
+	if held := r.held.Swap(0); held != 0 {
+		r.giveBack(held)
 	}
+}
+
+// Lend says that all of the reservation comes back by itself, without any
+// stream's doing: a batch that the network has. While there is such memory,
+// streams that wait are not at a standstill. The holder neither grows nor
+// shrinks it any more.
+func (r *Reservation) Lend() {
+	if r.budget != nil && !r.lent.Swap(true) {
+		r.budget.lent.Add(r.held.Load())
+	}
+}
+
+// giveBack takes n bytes off those of budget and peer.
+func (r *Reservation) giveBack(n int64) {
+	if r.peer != nil {
+		r.peer.held.Add(-n)
+	}
+	if r.budget == nil {
+		return
+	}
+	if r.lent.Load() {
+		r.budget.lent.Add(-n)
+	}
+	r.budget.giveBack(n)
 }

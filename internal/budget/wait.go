@@ -16,9 +16,11 @@ const patience = 30 * time.Second
 
 // queue is the streams that may wait, and those that do.
 type queue struct {
-	length atomic.Int64 // of waiting
+	length  atomic.Int64 // of waiting
+	several atomic.Bool  // streams of more than one peer are open
 
 	mu      sync.Mutex
+	peers   map[string]*peer
 	entered int64     // streams so far: the age of the next one
 	open    int       // streams that have entered and not left
 	blocked int       // open streams of which some goroutine waits
@@ -28,6 +30,7 @@ type queue struct {
 // stream is one that has entered a budget, or what is done ahead for one.
 type stream struct {
 	budget *Budget
+	peer   *peer
 	age    int64
 	waits  int     // goroutines of it that wait
 	of     *stream // what this is done ahead for; nil of a stream itself
@@ -37,6 +40,7 @@ type stream struct {
 // waiter is one goroutine that waits.
 type waiter struct {
 	*stream
+	into  *Reservation
 	bytes int64
 	err   error         // why it did not get them, once done is closed
 	done  chan struct{} // closed when it has got the bytes, or err
@@ -46,9 +50,11 @@ type waiter struct {
 type streamKey struct{}
 
 // Enter makes a stream known that may wait for memory, and returns a context
-// of it: GrowWait waits with that and with what is derived of it. The caller
-// leaves when the stream holds nothing any more. A nil *Budget has no streams.
-func (b *Budget) Enter(ctx context.Context) (of context.Context, leave func()) {
+// of it: GrowWait waits with that and with what is derived of it, and what
+// ReserveFor reserves counts against the share of the peer, the client's host. The
+// caller leaves when the stream holds nothing any more. A nil *Budget has no
+// streams.
+func (b *Budget) Enter(ctx context.Context, from string) (of context.Context, leave func()) {
 	if b == nil {
 		return ctx, func() {}
 	}
@@ -56,11 +62,12 @@ func (b *Budget) Enter(ctx context.Context) (of context.Context, leave func()) {
 	defer b.queue.mu.Unlock()
 	b.queue.entered++
 	b.queue.open++
-	s := &stream{budget: b, age: b.queue.entered}
+	s := &stream{budget: b, age: b.queue.entered, peer: b.queue.join(from)}
 	return context.WithValue(ctx, streamKey{}, s), sync.OnceFunc(func() {
 		b.queue.mu.Lock()
 		defer b.queue.mu.Unlock()
 		b.queue.open--
+		b.queue.part(from)
 		b.settle()
 	})
 }
@@ -108,7 +115,7 @@ func (r *Reservation) GrowWait(ctx context.Context, n int64) error {
 	if s == nil || s.of != nil || s.budget != r.budget || n > r.budget.limit {
 		return err
 	}
-	if err := r.budget.wait(ctx, s, n); err != nil {
+	if err := r.wait(ctx, s, n); err != nil {
 		if fault.KindOf(err) != fault.Exhausted {
 			return err
 		}
@@ -132,13 +139,14 @@ func (b *Budget) Await(ctx context.Context, what string, n int64) error {
 
 // wait takes n bytes when there is room. Whether it fails for the budget's
 // sake, the kind of the error says: Exhausted.
-func (b *Budget) wait(ctx context.Context, s *stream, n int64) error {
+func (r *Reservation) wait(ctx context.Context, s *stream, n int64) error {
+	b := r.budget
 	none := fault.New(fault.Exhausted, "no room came within %s", patience)
 	limited, cancel := context.WithTimeoutCause(ctx, patience, none)
 	defer cancel()
-	w := &waiter{stream: s, bytes: n, done: make(chan struct{})}
+	w := &waiter{stream: s, into: r, bytes: n, done: make(chan struct{})}
 	b.queue.mu.Lock()
-	b.queue.join(w)
+	b.queue.line(w)
 	b.settle()
 	b.queue.mu.Unlock()
 	select {
@@ -151,7 +159,7 @@ func (b *Budget) wait(ctx context.Context, s *stream, n int64) error {
 	select {
 	case <-w.done: // at the same moment
 		if w.err == nil {
-			b.used.Add(-n)
+			r.untake(n)
 		}
 	default:
 		b.queue.leave(w, nil)
@@ -160,8 +168,8 @@ func (b *Budget) wait(ctx context.Context, s *stream, n int64) error {
 	return context.Cause(limited)
 }
 
-// join puts a waiter behind those of older streams. q.mu is held.
-func (q *queue) join(w *waiter) {
+// line puts a waiter behind those of older streams. q.mu is held.
+func (q *queue) line(w *waiter) {
 	at := slices.IndexFunc(q.waiting, func(o *waiter) bool { return o.age > w.age })
 	if at < 0 {
 		at = len(q.waiting)
@@ -178,6 +186,7 @@ func (q *queue) block(s *stream) {
 	case s.waits > 1:
 	case s.of == nil:
 		q.blocked++
+		s.peer.blocked++
 	case s.joined:
 		q.block(s.of)
 	}
@@ -190,6 +199,7 @@ func (q *queue) unblock(s *stream) {
 	case s.waits > 0:
 	case s.of == nil:
 		q.blocked--
+		s.peer.blocked--
 	case s.joined:
 		q.unblock(s.of)
 	}
@@ -204,24 +214,41 @@ func (q *queue) leave(w *waiter, err error) {
 	close(w.done)
 }
 
-// settle lets waiters go on that fit, the oldest first. When every stream
-// waits, a younger one may go first, and if none fits, the youngest fails.
-// b.queue.mu is held.
+// settle lets waiters go on that fit, the oldest first; those whose peer has its
+// share are passed over. When every stream waits, a younger one may go first, and
+// if none fits, the youngest fails, unless memory comes back by itself. So it is
+// when every stream of a peer that has its share waits. b.queue.mu is held.
 func (b *Budget) settle() {
-	q := &b.queue
-	for len(q.waiting) > 0 {
-		if b.tryReserve(q.waiting[0].bytes) {
-			q.leave(q.waiting[0], nil)
-			continue
-		}
-		if q.blocked < q.open {
-			return
-		}
-		at := slices.IndexFunc(q.waiting, func(w *waiter) bool { return b.tryReserve(w.bytes) })
-		if at >= 0 {
-			q.leave(q.waiting[at], nil)
-			continue
-		}
-		q.leave(q.waiting[len(q.waiting)-1], fault.New(fault.Exhausted, "every stream waits"))
+	for b.grant() || b.lent.Load() == 0 && b.fail() {
+		continue
 	}
+}
+
+// grant lets one waiter go on, and says whether one could. b.queue.mu is held.
+func (b *Budget) grant() bool {
+	q := &b.queue
+	for _, w := range q.waiting {
+		if w.into.tryTake(w.bytes) {
+			q.leave(w, nil)
+			return true
+		}
+		if q.blocked < q.open && b.shares(w.into.peer, w.bytes) {
+			return false // it lacks room, and is to have the next
+		}
+	}
+	return false
+}
+
+// fail ends the waiting of the youngest of those that wait for each other, and
+// says whether there was one. b.queue.mu is held.
+func (b *Budget) fail() bool {
+	q := &b.queue
+	for _, w := range slices.Backward(q.waiting) {
+		p := w.peer
+		if q.blocked == q.open || p.blocked == p.open && !b.shares(w.into.peer, w.bytes) {
+			q.leave(w, fault.New(fault.Exhausted, "every stream waits"))
+			return true
+		}
+	}
+	return false
 }

@@ -28,7 +28,7 @@ type entered struct {
 func enter(t *testing.T, b *budget.Budget, bytes int64) *entered {
 	t.Helper()
 	s := &entered{t: t, ended: make(chan error, 1)}
-	s.ctx, s.leave = b.Enter(t.Context())
+	s.ctx, s.leave = b.Enter(t.Context(), "")
 	var err error
 	s.held, err = b.Reserve("rows", bytes)
 	require.NoError(t, err)
@@ -289,7 +289,7 @@ func TestWaitingNeverLocksUp(t *testing.T) {
 				r := rand.New(rand.NewPCG(uint64(i), 1))
 				for range 50 {
 					mu.Lock()
-					ctx, leave := b.Enter(t.Context())
+					ctx, leave := b.Enter(t.Context(), "")
 					open = append(open, ctx)
 					mu.Unlock()
 					held, err := b.Reserve("rows", 0)
@@ -333,7 +333,7 @@ func TestWaitingNeverLocksUp(t *testing.T) {
 func TestNilNeverWaits(t *testing.T) {
 	t.Parallel()
 	var b *budget.Budget
-	ctx, leave := b.Enter(t.Context())
+	ctx, leave := b.Enter(t.Context(), "")
 	defer leave()
 	require.NoError(t, b.Await(ctx, "rows", 1<<60))
 }

@@ -48,7 +48,8 @@ type Server struct {
 	StorageTimeout   time.Duration // 0: no limit
 	MaxMetadata      int64         // bytes
 	RequireChecksums bool
-	MaxStreams       int   // 0: no limit
+	MaxStreams       int   // 0: no limit; streamsFollow: what follows from the memory budget
+	MaxPeerShare     int   // percent
 	MaxBatchBytes    int64 // 0: what follows from the memory budget
 	StallTimeout     time.Duration
 	Drain            time.Duration
@@ -80,6 +81,7 @@ func Load(origin Origin) (*Config, error) {
 		_ = s.set(&c.Server, value{text: s.Default})
 	}
 	c.Server.Memory = defaultMemory(origin.Memory)
+	c.Server.MaxStreams = streamsFollow
 
 	if err := c.readFile(&given); err != nil {
 		return nil, err
@@ -119,6 +121,26 @@ func (s Server) BatchBytes() int64 {
 	}
 	return min(batchMost, s.Memory/batchShare)
 }
+
+// Streams returns how many streams may be open at once; 0: any number.
+func (s Server) Streams() int {
+	if s.MaxStreams != streamsFollow {
+		return s.MaxStreams
+	}
+	return int(max(streamsLeast, min(s.Memory/streamMemory, streamsMost)))
+}
+
+// streamsFollow is the MaxStreams of a server that was not told.
+const streamsFollow = -1
+
+// How many streams there are places for, if nothing is set: one for so many
+// bytes of the memory budget. Streams that read many lanes or wide rows take
+// more; those that find none wait for memory.
+const (
+	streamMemory = 16 << 20
+	streamsLeast = 8
+	streamsMost  = 4096
+)
 
 // A batch may take one part in so many of the memory budget, and no more than so
 // many bytes, if nothing else is set.

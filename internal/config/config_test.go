@@ -94,7 +94,7 @@ func TestDefaults(t *testing.T) {
 	c, err := config.Load(config.Origin{File: write(t, minimal), Memory: 8 << 30})
 	require.NoError(t, err)
 	require.Equal(t, config.Server{
-		Listen: "127.0.0.1:8815", Memory: 4 << 30, StorageTimeout: time.Minute, MaxMetadata: 256 << 20, StallTimeout: 2 * time.Hour,
+		Listen: "127.0.0.1:8815", Memory: 4 << 30, StorageTimeout: time.Minute, MaxMetadata: 256 << 20, StallTimeout: 2 * time.Hour, MaxStreams: -1, MaxPeerShare: 75,
 		Drain: 10 * time.Second, TicketLifetime: 24 * time.Hour, TicketRenewal: 720 * time.Hour,
 		LogLevel: slog.LevelInfo, LogFormat: "text",
 	}, c.Server)
@@ -105,6 +105,23 @@ func TestDefaults(t *testing.T) {
 func TestBatchBytes(t *testing.T) {
 	for _, c := range []struct{ memory, set, want int64 }{{1 << 30, 0, 128 << 20}, {64 << 30, 0, 256 << 20}, {1 << 30, 1 << 20, 1 << 20}} {
 		require.Equal(t, c.want, config.Server{Memory: c.memory, MaxBatchBytes: c.set}.BatchBytes())
+	}
+}
+
+func TestStreams(t *testing.T) {
+	for flag, want := range map[string]int{"": 64, "0": 0, "7": 7} {
+		flags := map[string]string{"memory": "1GiB"}
+		if flag != "" {
+			flags["max-streams"] = flag
+		}
+		c, err := config.Load(config.Origin{File: write(t, minimal), Flags: flags})
+		require.NoError(t, err)
+		require.Equal(t, want, c.Server.Streams())
+	}
+	for memory, want := range map[string]int{"1MiB": 8, "1TiB": 4096} {
+		c, err := config.Load(config.Origin{File: write(t, minimal), Flags: map[string]string{"memory": memory}})
+		require.NoError(t, err)
+		require.Equal(t, want, c.Server.Streams())
 	}
 }
 
@@ -121,6 +138,7 @@ func TestPrecedence(t *testing.T) {
 		"storage_timeout":   {"1s", "2s", "0", ""},
 		"max_metadata":      {"1GiB", "2GiB", "3GiB", ""},
 		"max_streams":       {"1", "2", "3", ""},
+		"max_peer_share":    {"1", "100", "50", ""},
 		"max_batch_bytes":   {"1MiB", "2MiB", "3MiB", ""},
 		"stall_timeout":     {"1h", "2h", "3h", ""},
 		"drain":             {"1s", "2s", "3s", ""},

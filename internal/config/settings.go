@@ -85,9 +85,14 @@ func Settings() []Setting { //nolint:funlen // a table
 			set:   func(s *Server, v value) error { return onOff(&s.RequireChecksums, v) },
 		},
 		{
-			Name: "max_streams", Default: "0", Shape: "N",
-			Usage: "how many streams may be open at once; 0 is no limit",
+			Name: "max_streams", Shape: "N",
+			Usage: "how many streams may be open at once, others wait; 0 is no limit (default: one for each 16MiB of the memory budget, 8 to 4096)",
 			set:   func(s *Server, v value) error { return count(&s.MaxStreams, v) },
+		},
+		{
+			Name: "max_peer_share", Default: "75", Shape: "PERCENT",
+			Usage: "how much of the streams one client host may have, and of the memory while others want some",
+			set:   func(s *Server, v value) error { return percent(&s.MaxPeerShare, v) },
 		},
 		{
 			Name: "max_batch_bytes", Shape: "BYTES",
@@ -208,6 +213,13 @@ func onOff(out *bool, v value) (err error) {
 func count(out *int, v value) (err error) {
 	if *out, err = strconv.Atoi(v.text); err != nil || *out < 0 {
 		return fmt.Errorf("%q is not a number from 0 on", v.text)
+	}
+	return nil
+}
+
+func percent(out *int, v value) (err error) {
+	if *out, err = strconv.Atoi(v.text); err != nil || *out < 1 || *out > 100 {
+		return fmt.Errorf("%q is not a number from 1 to 100", v.text)
 	}
 	return nil
 }

@@ -140,6 +140,20 @@ func (m *Metrics) Budget(b *budget.Budget) {
 	)
 }
 
+// Places are what streams wait for; *flight.Server has them.
+type Places interface {
+	// Waiting returns how many streams wait for a place now.
+	Waiting() int
+}
+
+// Streams shows how many streams wait. It is called once.
+func (m *Metrics) Streams(p Places) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "penstock_streams_waiting",
+		Help: "Streams that wait for a place among max_streams.",
+	}, func() float64 { return float64(p.Waiting()) }))
+}
+
 // Storage shows how storage answers. It is called once.
 func (m *Metrics) Storage(c *store.Calls) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{

@@ -28,6 +28,7 @@ func registered(t *testing.T) (names []string, table string) {
 	m := telemetry.NewMetrics("v")
 	m.Budget(budget.New(1))
 	m.Storage(store.NewCalls(store.Options{}))
+	m.Streams(flight.New(flight.Options{Clock: time.Now}))
 	o := m.Observer()
 	o.StreamBegan("d")
 	o.BatchSent("d", 1, 1)

@@ -76,8 +76,8 @@ func TestWaitingForWhatIsBuiltAheadCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := budget.New(1 << 20)
 		pool, p, started := New(Options{Options: joiner.Options{Budget: b}}), planOf(10), time.Now()
-		older, leaveOlder := b.Enter(t.Context())
-		younger, leaveYounger := b.Enter(t.Context())
+		older, leaveOlder := b.Enter(t.Context(), "")
+		younger, leaveYounger := b.Enter(t.Context(), "")
 		held, err := b.Reserve("of the older stream", 600<<10)
 		require.NoError(t, err)
 		var group sync.WaitGroup
@@ -131,8 +131,8 @@ func TestAStreamThatBuildsAheadIsNotBlocked(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				b := budget.New(1 << 20)
-				one, leaveOne := b.Enter(t.Context())
-				waits, leave := b.Enter(t.Context())
+				one, leaveOne := b.Enter(t.Context(), "")
+				waits, leave := b.Enter(t.Context(), "")
 				defer leave()
 				held, err := b.Reserve("of the one", 600<<10)
 				require.NoError(t, err)

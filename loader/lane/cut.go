@@ -11,7 +11,7 @@ import (
 // cut makes one batch of the rows of all runs. What it takes is known from
 // offsets and widths, and paid for, before the first value is copied.
 func (r *Reader) cut(runs []run, rows int64) (arrow.RecordBatch, error) {
-	held, err := r.options.Budget.Reserve("a batch", 0)
+	held, err := r.options.Budget.ReserveFor(r.ctx, "a batch", 0)
 	if err != nil {
 		return nil, err
 	}

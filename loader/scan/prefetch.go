@@ -50,8 +50,8 @@ type prefetchQueue struct {
 	err     error
 }
 
-func newPrefetchQueue(b *budget.Budget, what string, ahead int64) (*prefetchQueue, error) {
-	held, err := b.Reserve(what, 0)
+func newPrefetchQueue(ctx context.Context, b *budget.Budget, what string, ahead int64) (*prefetchQueue, error) {
+	held, err := b.ReserveFor(ctx, what, 0)
 	if err != nil {
 		return nil, err
 	}

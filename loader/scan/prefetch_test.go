@@ -62,7 +62,7 @@ func TestAdmit(t *testing.T) {
 			other, err := limit.Reserve("others", c.others)
 			require.NoError(t, err)
 			defer other.Release()
-			r, err := newPrefetchQueue(limit, "the test", c.ahead)
+			r, err := newPrefetchQueue(t.Context(), limit, "the test", c.ahead)
 			require.NoError(t, err)
 			defer r.held.Release()
 			for _, bytes := range c.waiting {
@@ -92,13 +92,13 @@ func TestAdmitWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		limit := budget.New(100)
-		ctx, leave := limit.Enter(t.Context())
+		ctx, leave := limit.Enter(t.Context(), "")
 		defer leave()
-		_, end := limit.Enter(t.Context())
+		_, end := limit.Enter(t.Context(), "")
 		defer end()
 		other, err := limit.Reserve("another stream", 95)
 		require.NoError(t, err)
-		r, err := newPrefetchQueue(limit, "the test", 100)
+		r, err := newPrefetchQueue(t.Context(), limit, "the test", 100)
 		require.NoError(t, err)
 		r.hungry = true
 		admitted := make(chan error, 1)
@@ -116,7 +116,7 @@ func TestAdmitWaits(t *testing.T) {
 func TestSettle(t *testing.T) {
 	t.Parallel()
 	limit := budget.New(100)
-	r, err := newPrefetchQueue(limit, "the test", 100)
+	r, err := newPrefetchQueue(t.Context(), limit, "the test", 100)
 	require.NoError(t, err)
 	r.hungry = true
 	require.NoError(t, r.admit(t.Context(), 50, 50))
@@ -131,7 +131,7 @@ func TestSettle(t *testing.T) {
 // context has ended.
 func TestTake(t *testing.T) {
 	t.Parallel()
-	r, err := newPrefetchQueue(nil, "the test", 100)
+	r, err := newPrefetchQueue(t.Context(), nil, "the test", 100)
 	require.NoError(t, err)
 	broken := fault.New(fault.Corrupt, "broken")
 	for i := range 3 {

@@ -16,6 +16,17 @@ func boundMutants() []mutant {
 		{"parked-again-at-once", "loader/stream.go", "|| pressed && s.again > 0 {", "{", loader},
 		{"transit-is-endless", "flight/transit.go", "t.limit == 0 || t.bytes == 0", "t.limit >= 0 || t.bytes == 0", flight},
 		{"transit-forgets-connections", "flight/transit.go", "		if p.connection == c {\n", "		if p.connection != c {\n", flight},
+		{"hosts-have-no-share", "flight/admission.go", "		if has >= a.share {\n", "		if has > a.limit {\n", flight},
+		{"siblings-wait-in-line", "flight/admission.go", "p.been || a.missing(p.caller) != nil {", "p.been {", flight},
+		{"nothing-is-kept-for-siblings", "flight/admission.go", "kept: min(c.shard.Of-1, a.limit-a.taken-a.kept)", "kept: 0", flight},
+		{"kept-places-never-lapse", "flight/admission.go", "	a.kept -= g.kept\n", "", flight},
+		{"parked-streams-keep-their-places", "flight/parking.go", "		s.place.leave()\n", "", flight},
+		{"parked-streams-need-no-place", "flight/get.go", "		if err := o.place.enter(ctx); err != nil {\n", "		if err := ctx.Err(); err != nil {\n", flight},
+		{"nobody-makes-room", "flight/parking.go", "		if s.admission.wanted(one.place.host) {\n", "		if !s.admission.wanted(one.place.host) {\n", flight},
+		{"the-queue-has-no-end", "flight/admission.go", "!p.been && waiting >= queueFor*p.limit", "p.been && waiting >= queueFor*p.limit", flight},
+		{"peers-take-all-memory", "internal/budget/peer.go", "	return held == 0 || held+n <= b.share\n", "	return held >= 0\n", []string{"./internal/budget"}},
+		{"peers-wait-for-themselves", "internal/budget/wait.go", " || p.blocked == p.open && !b.shares(w.into.peer, w.bytes) {", " && p != nil {", []string{"./internal/budget"}},
+		{"lent-memory-is-lost", "internal/budget/wait.go", " || b.lent.Load() == 0 && b.fail() {", " || b.fail() {", []string{"./internal/budget"}},
 		{"unsent-frames-are-kept", "flight/codec.go", "		f.body.Free()\n", "", flight},
 	}
 }

@@ -1,0 +1,405 @@
+package flight
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// alone is a stream of a plan that has no other shard.
+func alone(host string) caller { return caller{host: host, plan: "p"} }
+
+// shard is one of a plan's.
+func shard(host, plan string, index, of int) caller {
+	return caller{host: host, plan: plan, shard: dataset.Shard{Index: index, Of: of}}
+}
+
+// asking is a stream that asks for a place on a goroutine of its own.
+type asking struct {
+	*place
+	cancel context.CancelFunc
+	done   chan struct{}
+	err    error // once done is closed
+}
+
+func ask(t *testing.T, a *admission, c caller) *asking { return askAgain(t, a.of(c)) }
+
+func askAgain(t *testing.T, at *place) *asking {
+	ctx, cancel := context.WithCancel(t.Context())
+	one := &asking{place: at, cancel: cancel, done: make(chan struct{})}
+	go func() {
+		defer close(one.done)
+		one.err = at.enter(ctx)
+	}()
+	synctest.Wait()
+	return one
+}
+
+// in says whether a stream has a place.
+func (one *asking) in() bool {
+	return one.over() && one.err == nil
+}
+
+// over says whether it has stopped waiting.
+func (one *asking) over() bool {
+	synctest.Wait()
+	select {
+	case <-one.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// empty checks that nothing is held any more, nor kept, nor waited for.
+func empty(t *testing.T, a *admission) {
+	t.Helper()
+	synctest.Wait()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	require.Zero(t, a.taken)
+	require.Zero(t, a.kept)
+	require.Empty(t, a.hosts)
+	require.Empty(t, a.gangs)
+	require.Empty(t, a.waiting)
+}
+
+func TestPlaces(t *testing.T) {
+	for name, c := range map[string]struct {
+		limit, percent int
+		check          func(t *testing.T, a *admission)
+	}{
+		"in order of arrival": {1, 100, func(t *testing.T, a *admission) {
+			first, second, third := ask(t, a, alone("x")), ask(t, a, alone("x")), ask(t, a, alone("x"))
+			require.True(t, first.in() && !second.in() && !third.in())
+			require.Equal(t, 2, a.waits())
+			first.leave()
+			require.True(t, second.in() && !third.in())
+			second.leave()
+			require.True(t, third.in())
+			third.leave()
+			third.leave()
+		}},
+		"the host with fewer goes first": {3, 100, func(t *testing.T, a *admission) {
+			x1, x2, y1 := ask(t, a, alone("x")), ask(t, a, alone("x")), ask(t, a, alone("y"))
+			x3, y2, z := ask(t, a, alone("x")), ask(t, a, alone("y")), ask(t, a, alone("z"))
+			x1.leave()
+			require.True(t, z.in() && !x3.in() && !y2.in())
+			z.leave()
+			require.True(t, x3.in() && !y2.in(), "in order, where both have one")
+			for _, one := range []*asking{x2, x3, y1} {
+				one.leave()
+			}
+			require.True(t, y2.in())
+			y2.leave()
+		}},
+		"no host has more than its share": {4, 75, func(t *testing.T, a *admission) {
+			var of []*asking
+			for range 4 {
+				of = append(of, ask(t, a, alone("x")))
+			}
+			require.True(t, of[2].in() && !of[3].in())
+			require.False(t, a.wanted("y"), "a place of another host would not help")
+			require.True(t, a.wanted("x"))
+			other := ask(t, a, alone("y"))
+			require.True(t, other.in())
+			time.Sleep(placePatience)
+			synctest.Wait()
+			require.ErrorContains(t, of[3].err, "this host has 3 streams open, its share of the 4")
+			for _, one := range append(of, other) {
+				one.leave()
+			}
+		}},
+		"a waiter fails in the end, with a hint": {1, 100, func(t *testing.T, a *admission) {
+			first, second := ask(t, a, alone("x")), ask(t, a, alone("y"))
+			time.Sleep(placePatience - time.Millisecond)
+			synctest.Wait()
+			require.False(t, second.over())
+			time.Sleep(time.Millisecond)
+			synctest.Wait()
+			require.Equal(t, fault.Exhausted, fault.KindOf(second.err))
+			require.Equal(t, time.Second, fault.As(second.err).RetryAfter)
+			require.Zero(t, a.waits())
+			first.leave()
+		}},
+		"who goes away gives up waiting": {1, 100, func(t *testing.T, a *admission) {
+			first, second, third := ask(t, a, alone("x")), ask(t, a, alone("x")), ask(t, a, alone("x"))
+			second.cancel()
+			synctest.Wait()
+			require.ErrorIs(t, second.err, context.Canceled)
+			first.leave()
+			require.True(t, third.in())
+			third.leave()
+		}},
+		"the queue is bounded": {1, 100, func(t *testing.T, a *admission) {
+			first := ask(t, a, alone("x"))
+			var waiting []*asking
+			for range queueFor {
+				waiting = append(waiting, ask(t, a, alone("x")))
+			}
+			late := ask(t, a, alone("y"))
+			require.True(t, late.over())
+			require.ErrorContains(t, late.err, "4 streams wait for a place already, 1 have one")
+			require.Equal(t, fault.Exhausted, fault.KindOf(late.err))
+			require.NotZero(t, fault.As(late.err).RetryAfter)
+			parked := a.of(alone("z"))
+			parked.been = true
+			back := askAgain(t, parked)
+			first.leave()
+			require.True(t, back.in(), "one that was parked may always wait, and goes first")
+			for _, one := range append(waiting, back) {
+				one.cancel()
+				synctest.Wait()
+				one.leave()
+			}
+		}},
+		"shards come in together": {4, 100, func(t *testing.T, a *admission) {
+			a0 := ask(t, a, shard("x", "a", 0, 4))
+			b0 := ask(t, a, shard("x", "b", 0, 2))
+			require.True(t, a0.in() && !b0.in(), "places are kept for the siblings")
+			a2, a1, a3 := ask(t, a, shard("y", "a", 2, 4)), ask(t, a, shard("x", "a", 1, 4)), ask(t, a, shard("z", "a", 3, 4))
+			require.True(t, a1.in() && a2.in() && a3.in() && !b0.in())
+			b1 := ask(t, a, shard("y", "b", 1, 2))
+			a3.leave()
+			require.True(t, b1.in() && !b0.in(), "of two hosts that which has fewer")
+			for _, one := range []*asking{a0, a1, a2} {
+				one.leave()
+				require.True(t, b0.in(), "then its sibling")
+			}
+			b0.leave()
+			b1.leave()
+		}},
+		"a sibling goes before others": {2, 100, func(t *testing.T, a *admission) {
+			first, a0 := ask(t, a, alone("x")), ask(t, a, shard("x", "a", 0, 3))
+			new1, a2 := ask(t, a, alone("new")), ask(t, a, shard("x", "a", 2, 3))
+			first.leave()
+			require.True(t, a0.in() && a2.in() && !new1.in())
+			a0.leave()
+			require.True(t, new1.in())
+			a2.leave()
+			new1.leave()
+		}},
+		"what is kept for nobody lapses": {4, 100, func(t *testing.T, a *admission) {
+			a0, other := ask(t, a, shard("x", "a", 0, 100)), ask(t, a, alone("y"))
+			require.True(t, a0.in() && !other.in())
+			time.Sleep(gathering)
+			require.True(t, other.in())
+			a0.leave()
+			other.leave()
+		}},
+		"the same shard twice is of two gangs": {4, 100, func(t *testing.T, a *admission) {
+			var of []*asking
+			for _, index := range []int{0, 0, 1, 1} {
+				of = append(of, ask(t, a, shard("x", "a", index, 2)))
+				require.True(t, of[len(of)-1].in())
+			}
+			require.Len(t, a.gangs[gangKey{"a", 2}], 2)
+			for _, one := range of {
+				one.leave()
+			}
+		}},
+		"no limit": {0, 100, func(t *testing.T, a *admission) {
+			for i := range 100 {
+				one := ask(t, a, shard("x", "a", i%3, 3))
+				require.True(t, one.in())
+				one.leave()
+			}
+		}},
+		"closing ends the waiting of new ones alone": {1, 100, func(t *testing.T, a *admission) {
+			closing := make(chan struct{})
+			a.closing = closing
+			first, second := ask(t, a, alone("x")), ask(t, a, alone("x"))
+			parked := a.of(alone("x"))
+			parked.been = true
+			third := askAgain(t, parked)
+			close(closing)
+			synctest.Wait()
+			require.Equal(t, fault.Unavailable, fault.KindOf(second.err))
+			require.False(t, third.over())
+			first.leave()
+			require.True(t, third.in())
+			third.leave()
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a := newAdmission(c.limit, c.percent)
+				c.check(t, a)
+				empty(t, a)
+			})
+		})
+	}
+}
+
+// TestPlacesAlwaysAddUp: streams come, wait, go away and time out, at random.
+func TestPlacesAlwaysAddUp(t *testing.T) {
+	for seed := range uint64(200) {
+		synctest.Test(t, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(seed, 1))
+			limit, percent := 1+r.IntN(6), 25+r.IntN(76)
+			a := newAdmission(limit, percent)
+			var open []*asking
+			for range 60 {
+				if len(open) > 0 && r.IntN(2) == 0 {
+					i := r.IntN(len(open))
+					one := open[i]
+					open = append(open[:i], open[i+1:]...)
+					one.cancel()
+					synctest.Wait()
+					one.leave()
+				} else {
+					of := 1 + r.IntN(3)
+					open = append(open, ask(t, a, shard(strconv.Itoa(r.IntN(3)), strconv.Itoa(r.IntN(2)), r.IntN(of), of)))
+				}
+				if r.IntN(5) == 0 {
+					time.Sleep(time.Duration(r.IntN(int(2 * gathering))))
+				}
+				synctest.Wait()
+				a.adds(t)
+			}
+			for _, one := range open {
+				one.cancel()
+				synctest.Wait()
+				require.True(t, one.err == nil || errors.Is(one.err, context.Canceled) || fault.KindOf(one.err) == fault.Exhausted)
+				one.leave()
+			}
+			empty(t, a)
+		})
+	}
+}
+
+// adds checks what admission promises, at rest.
+func (a *admission) adds(t *testing.T) {
+	t.Helper()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	require.LessOrEqual(t, a.taken+a.kept, a.limit)
+	taken, kept := 0, 0
+	for _, n := range a.hosts {
+		require.LessOrEqual(t, n, a.share)
+		taken += n
+	}
+	require.Equal(t, a.taken, taken)
+	for key, gangs := range a.gangs {
+		for _, g := range gangs {
+			require.NotEmpty(t, g.shards)
+			require.LessOrEqual(t, len(g.shards)+g.kept, key.of)
+			kept += g.kept
+		}
+	}
+	require.Equal(t, a.kept, kept)
+	if a.taken+a.kept < a.limit {
+		for _, p := range a.waiting {
+			require.Equal(t, a.share, a.hosts[p.host], "nobody waits beside a free place")
+		}
+	}
+}
+
+// rushing is a clock that shows 300 times the time that passes.
+func rushing() func() time.Time {
+	began := time.Now()
+	return func() time.Time { return began.Add(300 * time.Since(began)) }
+}
+
+// TestParkedStreamsHoldNoPlace: who reads gets in beside streams that stall, and
+// those go on when it is done.
+//
+// spec: wire-14
+func TestParkedStreamsHoldNoPlace(t *testing.T) {
+	t.Parallel()
+	s := serve(t, Options{MaxStreams: 2, Clock: time.Now, Ticks: rushing(), StallTimeout: 1 << 60, Loader: opens(newWorld(t).loader(), parking(heavy(t, nil, 20)))})
+	stalled := []arrowflight.FlightService_DoGetClient{s.stall(t), s.stall(t)}
+	for range 2 {
+		stream, err := s.DoGet(t.Context(), s.ticket(t, `{"dataset":"homefeed"}`))
+		require.NoError(t, err)
+		require.Equal(t, 20, bodies(t, stream))
+	}
+	for _, stream := range stalled {
+		require.Equal(t, 20, bodies(t, stream))
+	}
+	for range 4 {
+		require.Equal(t, "ok", (<-s.ended).End)
+	}
+	require.Zero(t, s.server.Waiting())
+}
+
+// TestRanksThatWaitForEachOther: jobs whose ranks take each batch together come to
+// their ends, also where there is no room for all ranks of one.
+//
+// spec: wire-14
+func TestRanksThatWaitForEachOther(t *testing.T) {
+	t.Parallel()
+	const jobs, ranks, batches = 2, 3, 12
+	for _, places := range []int{2, 4} {
+		s := serve(t, Options{MaxStreams: places, Clock: time.Now, Ticks: rushing(), StallTimeout: 1 << 60, Loader: opens(newWorld(t).loader(), parking(heavy(t, nil, batches)))})
+		var all sync.WaitGroup
+		for range jobs {
+			step := newBarrier(ranks)
+			for rank := range ranks {
+				ticket := s.ticket(t, fmt.Sprintf(`{"dataset":"homefeed","lanes":%d,"shard":{"index":%d,"of":%d}}`, ranks, rank, ranks))
+				all.Go(func() {
+					stream, err := dial(t, s.address).DoGet(t.Context(), ticket)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					for got := 0; got < batches; {
+						m, err := stream.Recv()
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						if len(m.GetDataBody()) > 0 {
+							got++
+							step.wait()
+						}
+					}
+				})
+			}
+		}
+		all.Wait()
+	}
+}
+
+// barrier lets so many go on together, again and again.
+type barrier struct {
+	of   int
+	mu   sync.Mutex
+	here int
+	open chan struct{}
+}
+
+func newBarrier(of int) *barrier { return &barrier{of: of, open: make(chan struct{})} }
+
+func (b *barrier) wait() {
+	b.mu.Lock()
+	open := b.open
+	if b.here++; b.here == b.of {
+		b.here, b.open = 0, make(chan struct{})
+		close(open)
+	}
+	b.mu.Unlock()
+	<-open
+}
+
+// parking makes streams that can be parked, which stand in for those that hold
+// nothing then.
+func parking(made func(context.Context) *canned) func(context.Context) *canned {
+	return func(ctx context.Context) *canned {
+		c := made(ctx)
+		c.park = func(bool) bool { return true }
+		return c
+	}
+}

@@ -1,0 +1,139 @@
+package budget_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/fault"
+)
+
+// enterFrom is enter for a stream of a peer, which pays for what it holds.
+func enterFrom(t *testing.T, b *budget.Budget, from string, bytes int64) *entered {
+	t.Helper()
+	s := &entered{t: t, ended: make(chan error, 1)}
+	s.ctx, s.leave = b.Enter(t.Context(), from)
+	var err error
+	s.held, err = b.ReserveFor(s.ctx, "rows", bytes)
+	require.NoError(t, err)
+	return s
+}
+
+// spec: wire-15
+func TestPeersShare(t *testing.T) {
+	t.Parallel()
+	inBubbles(t, map[string]func(t *testing.T, b *budget.Budget){
+		"alone it may have all": func(t *testing.T, b *budget.Budget) {
+			b.SetPeerShare(50)
+			one := enterFrom(t, b, "x", 100)
+			one.end()
+		},
+		"beside others it waits, and they do not": func(t *testing.T, b *budget.Budget) {
+			b.SetPeerShare(50)
+			one, two := enterFrom(t, b, "x", 40), enterFrom(t, b, "x", 0)
+			other := enterFrom(t, b, "y", 0)
+			two.want(20)
+			require.True(t, two.waits())
+			other.want(40)
+			require.NoError(t, <-other.ended)
+			one.held.Shrink(10)
+			require.NoError(t, <-two.ended)
+			for _, s := range []*entered{one, two, other} {
+				s.end()
+			}
+		},
+		"until the others have gone": func(t *testing.T, b *budget.Budget) {
+			b.SetPeerShare(50)
+			one, two, other := enterFrom(t, b, "x", 40), enterFrom(t, b, "x", 0), enterFrom(t, b, "y", 0)
+			two.want(60)
+			require.True(t, two.waits())
+			other.end()
+			require.NoError(t, <-two.ended)
+			one.end()
+			two.end()
+		},
+		"who holds nothing may have more than a share": func(t *testing.T, b *budget.Budget) {
+			b.SetPeerShare(50)
+			other, one := enterFrom(t, b, "y", 0), enterFrom(t, b, "x", 80)
+			one.held.Shrink(40)
+			require.Error(t, one.held.Grow(20), "it holds 40 of the 50")
+			one.end()
+			other.end()
+		},
+		"when all streams of a peer wait for its share, the youngest fails": func(t *testing.T, b *budget.Budget) {
+			b.SetPeerShare(50)
+			old, young, other := enterFrom(t, b, "x", 25), enterFrom(t, b, "x", 25), enterFrom(t, b, "y", 10)
+			old.want(10)
+			require.True(t, old.waits())
+			young.want(10)
+			err := <-young.ended
+			require.Equal(t, fault.Exhausted, fault.KindOf(err))
+			require.ErrorContains(t, err, "this client's host has 50 of the memory budget's 100, and may have 50 beside others")
+			require.True(t, old.waits())
+			young.end()
+			require.NoError(t, <-old.ended)
+			old.end()
+			other.end()
+		},
+		"parts keep counting": func(t *testing.T, b *budget.Budget) {
+			b.SetPeerShare(50)
+			one, other := enterFrom(t, b, "x", 50), enterFrom(t, b, "y", 0)
+			part := one.held.Split(30)
+			one.held.Release()
+			require.Error(t, one.held.Grow(30))
+			part.Release()
+			require.NoError(t, one.held.Grow(30))
+			one.end()
+			other.end()
+		},
+		"who goes away while it waits takes nothing": func(t *testing.T, b *budget.Budget) {
+			b.SetPeerShare(50)
+			one, other := enterFrom(t, b, "x", 0), enterFrom(t, b, "y", 60)
+			one.want(50)
+			require.True(t, one.waits())
+			other.end()
+			require.NoError(t, <-one.ended)
+			one.held.Release()
+			require.NoError(t, one.held.Grow(100), "it is alone, and holds nothing")
+			one.end()
+		},
+	})
+}
+
+// TestLent: streams are not at a standstill while the network has memory.
+//
+// spec: join-56
+func TestLent(t *testing.T) {
+	t.Parallel()
+	inBubbles(t, map[string]func(t *testing.T, b *budget.Budget){
+		"a stream waits for its own batch": func(t *testing.T, b *budget.Budget) {
+			one := enter(t, b, 30)
+			batch, err := b.Reserve("a batch", 60)
+			require.NoError(t, err)
+			batch.Lend()
+			batch.Lend()
+			one.want(60)
+			require.True(t, one.waits())
+			batch.Release()
+			require.NoError(t, <-one.ended)
+			one.want(60)
+			require.Error(t, <-one.ended, "nothing is lent any more")
+			one.end()
+		},
+		"what comes back may be too little": func(t *testing.T, b *budget.Budget) {
+			one := enter(t, b, 30)
+			cache, err := b.Reserve("a cache", 30)
+			require.NoError(t, err)
+			batch, err := b.Reserve("a batch", 40)
+			require.NoError(t, err)
+			batch.Lend()
+			one.want(50)
+			require.True(t, one.waits())
+			batch.Release()
+			require.Equal(t, fault.Exhausted, fault.KindOf(<-one.ended))
+			cache.Release()
+			one.end()
+		},
+	})
+}
