@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/apache/arrow-go/v18/arrow"
 	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
 	"github.com/stretchr/testify/require"
 
@@ -307,10 +308,11 @@ func (a *admission) adds(t *testing.T) {
 	}
 }
 
-// rushing is a clock that shows 300 times the time that passes.
+// rushing is a clock that shows five times the time that passes: so who stalls is
+// parked soon for others' sake, and for its own long after they have given up.
 func rushing() func() time.Time {
 	began := time.Now()
-	return func() time.Time { return began.Add(300 * time.Since(began)) }
+	return func() time.Time { return began.Add(5 * time.Since(began)) }
 }
 
 // TestParkedStreamsHoldNoPlace: who reads gets in beside streams that stall, and
@@ -319,7 +321,19 @@ func rushing() func() time.Time {
 // spec: wire-14
 func TestParkedStreamsHoldNoPlace(t *testing.T) {
 	t.Parallel()
-	s := serve(t, Options{MaxStreams: 2, Clock: time.Now, Ticks: rushing(), StallTimeout: 1 << 60, Loader: opens(newWorld(t).loader(), parking(heavy(t, nil, 20)))})
+	var s *served
+	made := parking(heavy(t, nil, 20))
+	s = serve(t, Options{MaxStreams: 1, Clock: time.Now, Ticks: rushing(), StallTimeout: 1 << 60, Loader: opens(newWorld(t).loader(), func(ctx context.Context) *canned {
+		c := made(ctx)
+		next := c.next
+		c.next = func(n int) (arrow.RecordBatch, error) {
+			if a := s.server.admission; a.open() != 1 {
+				t.Errorf("%d streams have places", a.open())
+			}
+			return next(n)
+		}
+		return c
+	})})
 	stalled := []arrowflight.FlightService_DoGetClient{s.stall(t), s.stall(t)}
 	for range 2 {
 		stream, err := s.DoGet(t.Context(), s.ticket(t, `{"dataset":"homefeed"}`))
@@ -344,27 +358,25 @@ func TestRanksThatWaitForEachOther(t *testing.T) {
 	const jobs, ranks, batches = 2, 3, 12
 	for _, places := range []int{2, 4} {
 		s := serve(t, Options{MaxStreams: places, Clock: time.Now, Ticks: rushing(), StallTimeout: 1 << 60, Loader: opens(newWorld(t).loader(), parking(heavy(t, nil, batches)))})
+		ctx, fail := context.WithTimeout(t.Context(), time.Minute) // one that fails ends all
+		defer fail()
 		var all sync.WaitGroup
 		for range jobs {
 			step := newBarrier(ranks)
 			for rank := range ranks {
 				ticket := s.ticket(t, fmt.Sprintf(`{"dataset":"homefeed","lanes":%d,"shard":{"index":%d,"of":%d}}`, ranks, rank, ranks))
 				all.Go(func() {
-					stream, err := dial(t, s.address).DoGet(t.Context(), ticket)
+					stream, err := dial(t, s.address).DoGet(ctx, ticket)
+					for got := 0; err == nil && got < batches; {
+						var m *arrowflight.FlightData
+						if m, err = stream.Recv(); err == nil && len(m.GetDataBody()) > 0 {
+							got++
+							err = step.wait(ctx)
+						}
+					}
 					if err != nil {
 						t.Error(err)
-						return
-					}
-					for got := 0; got < batches; {
-						m, err := stream.Recv()
-						if err != nil {
-							t.Error(err)
-							return
-						}
-						if len(m.GetDataBody()) > 0 {
-							got++
-							step.wait()
-						}
+						fail()
 					}
 				})
 			}
@@ -383,7 +395,7 @@ type barrier struct {
 
 func newBarrier(of int) *barrier { return &barrier{of: of, open: make(chan struct{})} }
 
-func (b *barrier) wait() {
+func (b *barrier) wait(ctx context.Context) error {
 	b.mu.Lock()
 	open := b.open
 	if b.here++; b.here == b.of {
@@ -391,7 +403,19 @@ func (b *barrier) wait() {
 		close(open)
 	}
 	b.mu.Unlock()
-	<-open
+	select {
+	case <-open:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// open is how many streams have places.
+func (a *admission) open() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.taken
 }
 
 // parking makes streams that can be parked, which stand in for those that hold

@@ -109,6 +109,21 @@ func TestGrowWait(t *testing.T) {
 			young.end()
 			other.end()
 		},
+		"a younger one that fits, when every stream waits": func(t *testing.T, b *budget.Budget) {
+			old, young, last := enter(t, b, 50), enter(t, b, 30), enter(t, b, 20)
+			old.want(60)
+			young.want(10)
+			last.held.Shrink(10)
+			require.True(t, young.waits(), "the next room is the oldest's")
+			last.want(80)
+			require.NoError(t, <-young.ended)
+			require.True(t, last.waits() && old.waits())
+			young.end()
+			require.Error(t, <-last.ended, "none fits")
+			last.end()
+			require.Error(t, <-old.ended, "it has 50 and wants 60")
+			old.end()
+		},
 		"until a stream leaves": func(t *testing.T, b *budget.Budget) {
 			one, other := enter(t, b, 60), enter(t, b, 0)
 			rest, err := b.Reserve("a cache", 40)
