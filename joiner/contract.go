@@ -101,6 +101,7 @@ type Counts struct {
 type Options struct {
 	Memory memory.Allocator // of staging rows, references and filtered batches; nil: the Go heap
 	Budget *budget.Budget   // what a build side's rows and index are reserved from; nil: unlimited
+	Spare  int64            // bytes of the budget that a build side leaves free
 }
 
 func (o Options) memory() memory.Allocator {

@@ -49,7 +49,7 @@ func TestTightBudgets(t *testing.T) {
 		want, err := scenario.Read(context.Background(), c.Loader(), one(lanes, 2*lanes))
 		require.NoError(t, err)
 		spilled := int64(0)
-		for limit := int64(1 << 16); ; limit = limit * 3 / 4 {
+		for limit := int64(1 << 16); ; limit = limit * 15 / 16 {
 			s, create := disk(t, 0)
 			b := budget.New(limit)
 			l := loader.New(loader.Options{Datasets: []dataset.Dataset{c.Dataset}, Catalog: c.World, Scan: c.Scan, Budget: b, Disk: create})
@@ -86,7 +86,7 @@ func TestStagingBytesAreReadOnce(t *testing.T) {
 			spec, most = "day bucket(16,id)", 2
 		}
 		w := scenario.NewWorld()
-		w.BatchRows = 100
+		w.BatchRows = 20
 		t.Cleanup(w.Release)
 		written{"ml.train", "id:long day:long item:long", spec, 3000, func(i int) string { return fmt.Sprint(i%1700, i%3, i) }}.in(t, w)
 		written{"features.f", "id:long v:long text:string", fmt.Sprintf("bucket(%d,id)", buckets), 2000, func(i int) string { return fmt.Sprint(i, -i, " t", i) }}.in(t, w)
@@ -101,7 +101,8 @@ func TestStagingBytesAreReadOnce(t *testing.T) {
 		require.NoError(t, err)
 		fits := p.StagingUse(0).Largest.Memory()
 		var want []string
-		for i, limit := range []int64{1 << 30, fits, fits - 1, fits / 2} {
+		// Build sides leave an eighth to the rows that they are joined with.
+		for i, limit := range []int64{1 << 30, fits*8/7 + 7, fits*8/7 - 1, fits / 2} {
 			for _, lanes := range []int{1, 4} {
 				w.Scanned = map[string]int{}
 				got, err := scenario.Read(context.Background(), open(limit), one(lanes, 8*lanes))

@@ -110,11 +110,12 @@ func (b *Budget) giveBack(n int64) {
 	}
 }
 
-// tryReserve adds n bytes to those in use if there is room.
-func (b *Budget) tryReserve(n int64) bool {
+// tryReserve adds n bytes to those in use if there is room, and so many bytes stay
+// free.
+func (b *Budget) tryReserve(n, leaves int64) bool {
 	for {
 		used := b.used.Load()
-		if n > 0 && used+n > b.limit {
+		if n > 0 && used+n > b.limit-leaves {
 			return false
 		}
 		if b.used.CompareAndSwap(used, used+n) {
@@ -142,6 +143,7 @@ type Reservation struct {
 	budget *Budget
 	what   string
 	peer   *peer // whose share it counts against; nil: nobody's
+	leaves int64 // bytes of the budget that must stay free beside it
 	held   atomic.Int64
 	lent   atomic.Bool
 }
@@ -149,7 +151,7 @@ type Reservation struct {
 // Grow adds n bytes, or fails with Exhausted and leaves the reservation as it was.
 func (r *Reservation) Grow(n int64) error {
 	if b := r.budget; b != nil && !r.tryTake(n) {
-		b.press(b.used.Load() + n - b.limit)
+		b.press(b.used.Load() + n + r.leaves - b.limit)
 		if !r.tryTake(n) {
 			return r.exhausted(n)
 		}
@@ -168,6 +170,11 @@ func (r *Reservation) exhausted(n int64) *fault.Error {
 	return e.
 		WithRemedy("raise the server's memory budget, ask for fewer columns or lanes, or write the staging table with more buckets")
 }
+
+// Leave lets the reservation grow only as long as so many bytes of the budget stay
+// free: for a holder that can do with less memory, beside those that cannot. It is
+// called before the reservation is used.
+func (r *Reservation) Leave(bytes int64) { r.leaves = bytes }
 
 // Shrink gives n bytes back, which must be held.
 func (r *Reservation) Shrink(n int64) {

@@ -86,6 +86,28 @@ func TestPressure(t *testing.T) {
 	require.False(t, (*budget.Budget)(nil).Pressed())
 }
 
+// TestLeave: who leaves some of the budget free fails where others do not, and asks
+// for what it may have.
+func TestLeave(t *testing.T) {
+	b := budget.New(100)
+	idle, err := b.Reserve("what can go", 40)
+	require.NoError(t, err)
+	var asked []int64
+	b.OnPressure(func(bytes int64) { asked = append(asked, bytes) })
+	modest, err := b.Reserve("rows", 0)
+	require.NoError(t, err)
+	modest.Leave(20)
+	require.NoError(t, modest.Grow(40))
+	require.Equal(t, fault.Exhausted, fault.KindOf(modest.Grow(5)))
+	require.Equal(t, []int64{5}, asked)
+	other, err := b.Reserve("a batch", 20)
+	require.NoError(t, err)
+	for _, r := range []*budget.Reservation{idle, modest, other} {
+		r.Release()
+	}
+	require.Zero(t, b.Used())
+}
+
 // TestSplit: what was parted from a reservation outlives it.
 func TestSplit(t *testing.T) {
 	b := budget.New(100)

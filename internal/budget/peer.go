@@ -64,7 +64,7 @@ func (b *Budget) shares(p *peer, n int64) bool {
 
 // tryTake adds n bytes to those in use, and to the peer's, if there is room.
 func (r *Reservation) tryTake(n int64) bool {
-	if !r.budget.shares(r.peer, n) || !r.budget.tryReserve(n) {
+	if !r.budget.shares(r.peer, n) || !r.budget.tryReserve(n, r.leaves) {
 		return false
 	}
 	if r.peer != nil {

@@ -217,7 +217,13 @@ func (r *reader) read(location string, from, to int64) (arrow.RecordBatch, error
 	columns := make([]arrow.Array, len(r.columns))
 	for i, f := range r.columns {
 		k := slices.IndexFunc(r.source.Table.Fields, func(x catalog.Field) bool { return x.ID == f.ID })
-		columns[i] = kept.Column(k)
+		// A copy, as a file's batches have memory of their own.
+		copied, err := batch.Gather(f.Type, []batch.Segment{{Values: kept.Column(k), Rows: int(kept.NumRows())}}, memory.DefaultAllocator)
+		if err != nil {
+			return nil, err
+		}
+		defer copied.Release()
+		columns[i] = copied
 	}
 	return array.NewRecordBatch(r.schema, columns, kept.NumRows()), nil
 }

@@ -15,8 +15,8 @@ import (
 // Where the disk is full, what lies there and nobody uses gives way, but not to
 // what is built ahead.
 func (g *group) build(ctx context.Context, ahead bool) (built, error) {
-	limit, disk := g.pool.options.Budget.Limit(), g.pool.options.Disk != nil
-	if !disk || limit < 0 || len(g.source.Files) == 0 || !g.gaveWay && g.memory <= limit {
+	disk := g.pool.options.Disk != nil
+	if !disk || len(g.source.Files) == 0 || !g.gaveWay && g.pool.holds(g.memory) {
 		g.costs.addRead(g.of, g.source)
 		tried := ctx
 		if disk {
@@ -42,7 +42,7 @@ func (g *group) rows() joiner.Input { return g.input.Staging(g.source) }
 
 // inMemory builds of rows of the group what can be held.
 func (g *group) inMemory(ctx context.Context, rows joiner.Input) (built, error) {
-	s, err := joiner.Build(ctx, rows, g.input.Spec, g.pool.options.Options)
+	s, err := joiner.Build(ctx, rows, g.input.Spec, g.pool.inMemory())
 	if err != nil {
 		return built{}, err
 	}
@@ -82,8 +82,8 @@ func (r *Reference) buildPart(ctx context.Context, parts *spill.Parts) (built, e
 		r.part.Use()
 	}
 	return r.part.Get(ctx, func(ctx context.Context) (built, error) {
-		size, limit := parts.Size(b.ID), g.pool.options.Budget.Limit()
-		if limit < 0 || size <= limit {
+		size := parts.Size(b.ID)
+		if g.pool.holds(size) {
 			made, err := g.inMemory(budget.NoWait(ctx), parts.Input(b.ID))
 			if fault.KindOf(err) != fault.Exhausted {
 				return made, err

@@ -24,6 +24,26 @@ type Pool struct {
 // New makes a Pool, which lets its budget have what nobody uses.
 func New(o Options) *Pool { return &Pool{options: o, shared: cache.NewShared[built](o.Budget)} }
 
+// spareShare is the part of the budget, as 1/spareShare, that build sides leave to
+// the rows that they are joined with, where they may go to disk instead: rows have
+// nowhere else to go.
+const spareShare = 8
+
+// inMemory is the options for build sides in memory.
+func (p *Pool) inMemory() joiner.Options {
+	o := p.options.Options
+	if limit := o.Budget.Limit(); p.options.Disk != nil && limit >= 0 {
+		o.Spare = limit / spareShare
+	}
+	return o
+}
+
+// holds says whether so many bytes of a build side may fit in memory.
+func (p *Pool) holds(bytes int64) bool {
+	limit := p.options.Budget.Limit()
+	return limit < 0 || bytes <= limit-p.inMemory().Spare
+}
+
 // spilling is the options for rows on local disk that are expected to take so
 // many bytes in memory.
 func (p *Pool) spilling(bytes int64) spill.Options {

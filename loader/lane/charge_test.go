@@ -59,6 +59,41 @@ func TestBatchesArePaidFor(t *testing.T) {
 	}
 }
 
+// TestPassedBatchesArePaidFor: a batch of a thousand rows is cut of many batches of
+// its ranges, which it pays for as long as it holds them.
+//
+// spec: wire-9
+func TestPassedBatchesArePaidFor(t *testing.T) {
+	t.Parallel()
+	p := world(t, map[int][]int64{1: {700, 300}})
+	p.cut = 50
+	b := budget.New(1 << 20)
+	r := p.paying(1000, b, 0, lane.Lane{Number: 1})
+	require.True(t, r.Next())
+	require.NoError(t, r.Err())
+	passed := int64(0)
+	for i, given := range p.sizes {
+		if i < 19 { // the last one is its range's
+			passed += given.rows
+		}
+		if i != 13 && i < 19 { // the last ones of ranges have dictionaries that those pay for
+			passed += given.dictionary
+		}
+	}
+	require.Len(t, p.sizes, 20)
+	require.Equal(t, b.Used()+passed, b.Peak(), "beside the batch itself")
+	require.Positive(t, passed)
+	r.Release()
+	require.Zero(t, b.Used())
+
+	tight := budget.New(passed / 2)
+	r = p.paying(1000, tight, 0, lane.Lane{Number: 1})
+	require.False(t, r.Next())
+	require.Equal(t, fault.Exhausted, fault.KindOf(r.Err()))
+	r.Release()
+	require.Zero(t, tight.Used())
+}
+
 // TestBatchesBeyondTheLimit are refused before their memory is taken.
 //
 // spec: wire-8

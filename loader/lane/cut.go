@@ -19,7 +19,7 @@ func (r *Reader) cut(runs []run, rows int64) (arrow.RecordBatch, error) {
 		if limit := r.options.MaxBytes; limit > 0 && held.Held()+bytes > limit {
 			return r.tooLarge(rows, held.Held()+bytes)
 		}
-		return held.GrowWait(r.ctx, bytes)
+		return fewerRows(held.GrowWait(r.ctx, bytes))
 	})
 	if err != nil {
 		held.Release()

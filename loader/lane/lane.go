@@ -132,15 +132,15 @@ func (r *Reader) next() (arrow.RecordBatch, error) {
 	if r.step == r.options.Steps {
 		return nil, nil //nolint:nilnil // the end of a stream, see batch.FromFunc
 	}
-	var runs []run
-	defer func() {
-		for _, x := range runs {
-			x.batch.Release()
-		}
-	}()
+	held, err := r.options.Budget.ReserveFor(r.ctx, "the rows of a batch", 0)
+	if err != nil {
+		return nil, err
+	}
+	s := &selection{held: held}
+	defer s.release()
 	rows := int64(0)
 	for _, l := range r.lanes {
-		given, err := l.appendRuns(r.ctx, r.options.Rows, &runs)
+		given, err := l.selectRows(r.ctx, r.options.Rows, s)
 		if err != nil {
 			return nil, err
 		}
@@ -152,18 +152,12 @@ func (r *Reader) next() (arrow.RecordBatch, error) {
 	if rows == 0 {
 		return nil, nil //nolint:nilnil // the end of a stream, see batch.FromFunc
 	}
-	out, err := r.cut(runs, rows)
+	out, err := r.cut(s.runs, rows)
 	if err != nil {
 		return nil, err
 	}
 	r.step++
 	return out, nil
-}
-
-// run is consecutive rows of one batch of a range. It holds a reference.
-type run struct {
-	batch      arrow.RecordBatch
-	from, rows int
 }
 
 // Segment returns so many rows of the column in a batch of a range, as they are

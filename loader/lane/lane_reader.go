@@ -26,38 +26,42 @@ func newLaneReader(lane Lane, open Open) *laneReader {
 	return l
 }
 
-// appendRuns appends up to n rows of the lane to runs; fewer only at its end. It
-// returns how many.
-func (l *laneReader) appendRuns(ctx context.Context, n int64, runs *[]run) (int64, error) {
+// selectRows adds up to n rows of the lane to those of a batch; fewer only at the
+// lane's end. It returns how many.
+func (l *laneReader) selectRows(ctx context.Context, n int64, s *selection) (int64, error) {
 	given := int64(0)
 	for given < n && l.at.Range < len(l.Ranges) {
-		if err := l.fill(ctx); err != nil {
+		if err := l.fill(ctx, s); err != nil {
 			return 0, fault.Op(err, "read range %d of lane %d", l.at.Range, l.Number)
 		}
 		if l.batch == nil {
 			continue
 		}
 		rows := min(int(n-given), int(l.batch.NumRows())-l.used)
-		l.batch.Retain()
-		*runs = append(*runs, run{batch: l.batch, from: l.used, rows: rows})
+		s.add(l.batch, l.used, rows)
 		l.used += rows
 		l.at.Row += int64(rows)
 		given += int64(rows)
 		if l.complete() && l.used < int(l.batch.NumRows()) {
 			return 0, fault.New(fault.Corrupt, "range %d of lane %d has more rows than the %d that were planned", l.at.Range, l.Number, l.at.Row)
 		}
-		l.advance()
+		last := l.batch
+		if l.advance(); l.reader == nil && given < n {
+			if err := s.pass(ctx, last); err != nil {
+				return 0, err
+			}
+		}
 	}
-	return given, l.lookAhead(ctx)
+	return given, l.lookAhead(ctx, s)
 }
 
 // lookAhead finds out whether the lane has another row where the plan cannot
 // tell, so that a cursor never stands before an end that nobody has seen: shards
 // that ended at different steps can then be told from shards that were stopped
 // at different steps.
-func (l *laneReader) lookAhead(ctx context.Context) error {
+func (l *laneReader) lookAhead(ctx context.Context, s *selection) error {
 	for l.at.Range < len(l.Ranges) && l.Ranges[l.at.Range] == Unknown && (l.batch == nil || l.used == int(l.batch.NumRows())) {
-		if err := l.fill(ctx); err != nil {
+		if err := l.fill(ctx, s); err != nil {
 			return fault.Op(err, "read range %d of lane %d", l.at.Range, l.Number)
 		}
 	}
@@ -66,7 +70,7 @@ func (l *laneReader) lookAhead(ctx context.Context) error {
 
 // fill makes sure that batch has a row that was not given; batch is nil after it
 // where the range has ended, and the lane stands at the next one.
-func (l *laneReader) fill(ctx context.Context) error {
+func (l *laneReader) fill(ctx context.Context, s *selection) error {
 	if l.batch != nil && l.used < int(l.batch.NumRows()) {
 		return nil
 	}
@@ -80,10 +84,21 @@ func (l *laneReader) fill(ctx context.Context) error {
 		}
 		l.reader = reader
 	}
+	passed := l.batch
 	l.batch, l.used = nil, 0
+	if passed != nil && s.has(passed) {
+		if err := s.pass(ctx, passed); err != nil {
+			return err
+		}
+	} else {
+		passed = nil
+	}
 	for l.reader.Next() {
 		if l.reader.RecordBatch().NumRows() > 0 {
 			l.batch = l.reader.RecordBatch()
+			if passed != nil {
+				return s.passed(ctx, passed, l.batch)
+			}
 			return nil
 		}
 	}

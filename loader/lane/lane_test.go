@@ -24,7 +24,12 @@ type ranges struct {
 	opened []string
 	closed int
 	fail   string // the range that fails to read to its end
+	sizes  []sizes
 }
+
+// sizes are what a batch of a range takes in memory, without its dictionary and
+// of it.
+type sizes struct{ rows, dictionary int64 }
 
 var schema = arrow.NewSchema([]arrow.Field{
 	{Name: "row", Type: arrow.PrimitiveTypes.Int64},
@@ -50,6 +55,9 @@ func (p *ranges) open(_ context.Context, number, r int, skip int64) (array.Recor
 		}
 		b := p.batch(joined, at+given, n)
 		given += n
+		p.sizes = append(p.sizes, sizes{
+			rows: batch.Retained{}.Add(b.Columns()), dictionary: batch.Retained{}.Add([]arrow.Array{b.Column(1).(*array.Dictionary).Dictionary()}),
+		})
 		return b, nil
 	}, func() { p.closed++ }), nil
 }

@@ -5,7 +5,7 @@ package main
 func boundMutants() []mutant {
 	loader, lane, flight := []string{"./loader"}, []string{"./loader/lane"}, []string{"./flight"}
 	return []mutant{
-		{"batches-are-free", "loader/lane/cut.go", "		return held.GrowWait(r.ctx, bytes)\n", "		return nil\n", lane},
+		{"batches-are-free", "loader/lane/cut.go", "		return fewerRows(held.GrowWait(r.ctx, bytes))\n", "		return nil\n", lane},
 		{"shared-columns-are-free", "loader/lane/cut.go", "	bytes := sharedBytes(made)\n", "	bytes := int64(0)\n", lane},
 		{"batches-have-no-limit", "loader/lane/cut.go", "limit > 0 && held.Held()+bytes > limit", "limit < 0 && held.Held()+bytes > limit", lane},
 		{"nested-items-are-not-sized", "internal/batch/gathersize.go", "	bytes += g.size(elem, inner, items)\n", "", []string{"./internal/batch"}},
@@ -16,6 +16,8 @@ func boundMutants() []mutant {
 		{"parked-again-at-once", "loader/stream.go", "|| pressed && s.again > 0 {", "{", loader},
 		{"transit-is-endless", "flight/transit.go", "t.limit == 0 || t.bytes == 0", "t.limit >= 0 || t.bytes == 0", flight},
 		{"transit-forgets-connections", "flight/transit.go", "		if p.connection == c {\n", "		if p.connection != c {\n", flight},
+		{"passed-rows-are-free", "loader/lane/selection.go", "	return fewerRows(s.held.GrowWait(ctx, s.kept.Add(arrays)))\n", "	s.kept.Add(arrays)\n	return nil\n", lane},
+		{"build-sides-leave-nothing", "internal/budget/budget.go", "		if n > 0 && used+n > b.limit-leaves {\n", "		if n > 0 && used+n > b.limit {\n", []string{"./internal/budget"}},
 		{"hosts-have-no-share", "flight/admission.go", "		if has >= a.share {\n", "		if has > a.limit {\n", flight},
 		{"siblings-wait-in-line", "flight/admission.go", "p.been || a.missing(p.caller) != nil {", "p.been {", flight},
 		{"nothing-is-kept-for-siblings", "flight/admission.go", "kept: min(c.shard.Of-1, a.limit-a.taken-a.kept)", "kept: 0", flight},
