@@ -167,8 +167,10 @@ func (r *Reservation) exhausted(n int64) *fault.Error {
 		e = fault.New(fault.Exhausted, "%s needs %d bytes more, this client's host has %d of the memory budget's %d, and may have %d beside others (max_peer_share)",
 			r.what, n, r.peer.held.Load(), r.budget.limit, r.budget.share)
 	}
-	return e.
-		WithRemedy("raise the server's memory budget, ask for fewer columns or lanes, or write the staging table with more buckets")
+	if n <= r.budget.limit-r.leaves && r.budget.othersHold() {
+		e.RetryAfter = patience
+	}
+	return e.WithRemedy("raise the server's memory budget, ask for fewer columns or lanes, or write the staging table with more buckets")
 }
 
 // Leave lets the reservation grow only as long as so many bytes of the budget stay

@@ -119,12 +119,18 @@ func (r *Reservation) GrowWait(ctx context.Context, n int64) error {
 		if fault.KindOf(err) != fault.Exhausted {
 			return err
 		}
-		e := r.exhausted(n)
-		e.RetryAfter = patience
-		return e
+		return r.exhausted(n)
 	}
 	r.held.Add(n)
 	return nil
+}
+
+// othersHold says whether memory may come back that the one that asks does not
+// hold itself: of other streams, or of the network.
+func (b *Budget) othersHold() bool {
+	b.queue.mu.Lock()
+	defer b.queue.mu.Unlock()
+	return b.queue.open > 1 || b.lent.Load() > 0
 }
 
 // Await waits until n bytes are free, as GrowWait does, and takes none.

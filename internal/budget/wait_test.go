@@ -170,7 +170,11 @@ func TestGrowWaitFails(t *testing.T) {
 			err := one.held.GrowWait(one.ctx, 41)
 			require.Equal(t, fault.Exhausted, fault.KindOf(err))
 			require.ErrorContains(t, err, "rows needs 41 bytes more, 60 of the memory budget's 100 are in use")
-			require.Equal(t, budget.Patience, fault.As(err).RetryAfter)
+			require.Zero(t, fault.As(err).RetryAfter, "nobody else can give memory back")
+			other := enter(t, b, 0)
+			require.Equal(t, budget.Patience, fault.As(one.held.Grow(41)).RetryAfter)
+			require.Zero(t, fault.As(one.held.Grow(101)).RetryAfter, "more than there is")
+			other.end()
 			one.end()
 		},
 		"more than there is": func(t *testing.T, b *budget.Budget) {
