@@ -55,6 +55,7 @@ type Options struct {
 type Loader struct {
 	options Options
 	pool    *buildside.Pool
+	paid    *budget.Once[*plan.Plan] // plans of open streams
 }
 
 // New makes a loader.
@@ -63,7 +64,7 @@ func New(options Options) *Loader {
 		options.Memory = memory.DefaultAllocator
 	}
 	pool := buildside.New(buildside.Options{Options: options.joining(), Disk: options.Disk})
-	return &Loader{options: options, pool: pool}
+	return &Loader{options: options, pool: pool, paid: budget.NewOnce[*plan.Plan](options.Budget, "the plan of a stream")}
 }
 
 // joining says what the joiner works with.

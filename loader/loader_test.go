@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 	"testing"
 
@@ -372,4 +373,36 @@ func TestReadingAheadReadsNothingTwice(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestPlansArePaidFor: the plan of open streams, if it is large, once for all of them.
+func TestPlansArePaidFor(t *testing.T) {
+	t.Parallel()
+	w := scenario.NewWorld()
+	t.Cleanup(w.Release)
+	written{"ml.train", "id:long", "bucket(1500,id)", 3000, strconv.Itoa}.in(t, w)
+	d := dataset.Dataset{Name: "d", Key: []string{"id"}, Training: dataset.Training{Table: "ml.train"}}
+	b := budget.New(1 << 30)
+	l := loader.New(loader.Options{Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w, Scan: w.Scan, Budget: b})
+	p, err := l.Plan(t.Context(), one(1, 8))
+	require.NoError(t, err)
+	open := func() loader.Stream {
+		s, err := l.Open(t.Context(), p, loader.ReadingOf(one(1, 8)))
+		require.NoError(t, err)
+		return s
+	}
+	first := open()
+	plan := b.Used()
+	require.Greater(t, plan, int64(500<<10))
+	second := open()
+	require.Equal(t, plan, b.Used())
+	first.Release()
+	require.Equal(t, plan, b.Used())
+	second.Release()
+	require.Zero(t, b.Used())
+
+	l = loader.New(loader.Options{Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w, Scan: w.Scan, Budget: budget.New(plan - 1)})
+	_, err = l.Open(t.Context(), p, loader.ReadingOf(one(1, 8)))
+	require.Equal(t, fault.Exhausted, fault.KindOf(err))
+	require.ErrorContains(t, err, "the plan of a stream needs")
 }

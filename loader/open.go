@@ -51,10 +51,30 @@ func (l *Loader) Open(ctx context.Context, p *plan.Plan, r Reading) (Stream, err
 	if err != nil {
 		return nil, err
 	}
-	s := &stream{ctx: ctx, loader: l, plan: p, reading: r, outputs: outputs, schema: schema, indexed: indexed, start: begun}
+	unpay, err := l.pay(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	s := &stream{ctx: ctx, loader: l, plan: p, reading: r, outputs: outputs, schema: schema, indexed: indexed, start: begun, unpay: unpay}
 	for _, one := range begun.lanes {
 		s.at = append(s.at, one.Start)
 	}
 	s.refs.Store(1)
-	return s, s.open(ctx)
+	if err := s.open(ctx); err != nil {
+		s.Release()
+		return nil, err
+	}
+	return s, nil
+}
+
+// freePlan is what a plan may hold that no budget pays for: few plans hold more.
+const freePlan = 256 << 10
+
+// pay pays for a plan until unpay is called, once for all of its streams.
+func (l *Loader) pay(ctx context.Context, p *plan.Plan) (unpay func(), err error) {
+	bytes := planBytes(p)
+	if bytes <= freePlan {
+		return func() {}, nil
+	}
+	return l.paid.Hold(ctx, p, bytes)
 }

@@ -44,6 +44,7 @@ type stream struct {
 	start   start
 
 	refs   atomic.Int64
+	unpay  func()       // ends the payment for the plan
 	reader *lane.Reader // nil while the stream is parked, and at its end
 	ranges *ranges      // of reader, or of the last one
 	err    error
@@ -84,9 +85,13 @@ func (s *stream) Retain() { s.refs.Add(1) }
 
 // Release implements array.RecordReader.
 func (s *stream) Release() {
-	if s.refs.Add(-1) == 0 && s.reader != nil {
+	if s.refs.Add(-1) != 0 {
+		return
+	}
+	if s.reader != nil {
 		s.reader.Release()
 	}
+	s.unpay()
 }
 
 // Next implements array.RecordReader.

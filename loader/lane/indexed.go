@@ -58,36 +58,37 @@ func (d *distinctRows) begin(rows int) {
 }
 
 // add maps references to rows of a dictionary to positions among the distinct
-// rows.
-func (d *distinctRows) add(dictionary arrow.Array, references, slots []int32) {
+// rows. The rows lie in values, at the places given: in the dictionary itself, or in
+// a copy.
+func (d *distinctRows) add(dictionary arrow.ArrayData, references []int32, values arrow.Array, places, slots []int32) {
 	number := uint64(d.numberOf(dictionary)) << 32
 	first := len(d.rows)
 	last, slot := int32(-1), int32(-1)
 	for i, r := range references {
 		if r != last { // rows of one request follow each other
-			last, slot = r, d.slot(number|uint64(uint32(r)))
+			last, slot = r, d.slot(number|uint64(uint32(r)), places[i])
 		}
 		slots[i] = slot
 	}
 	if more := len(d.rows) - first; more > 0 {
-		d.segments = append(d.segments, batch.Segment{Values: dictionary, Rows: more})
+		d.segments = append(d.segments, batch.Segment{Values: values, Rows: more})
 	}
 }
 
 // numberOf numbers the dictionaries of a batch, from 1.
-func (d *distinctRows) numberOf(dictionary arrow.Array) int {
+func (d *distinctRows) numberOf(dictionary arrow.ArrayData) int {
 	for i, known := range d.dictionaries {
-		if known == dictionary.Data() {
+		if known == dictionary {
 			return i + 1
 		}
 	}
-	d.dictionaries = append(d.dictionaries, dictionary.Data())
+	d.dictionaries = append(d.dictionaries, dictionary)
 	return len(d.dictionaries)
 }
 
 // slot returns the position of a row among the distinct ones, adding it if it
-// is new.
-func (d *distinctRows) slot(row uint64) int32 {
+// is new: then it lies at that place.
+func (d *distinctRows) slot(row uint64, place int32) int32 {
 	mask := uint64(len(d.table) - 1)
 	for at := row * spread >> d.shift; ; at = (at + 1) & mask {
 		switch e := &d.table[at]; e.row {
@@ -95,7 +96,7 @@ func (d *distinctRows) slot(row uint64) int32 {
 			return e.slot
 		case 0:
 			*e = entry{row: row, slot: int32(len(d.rows))}
-			d.rows = append(d.rows, int32(row))
+			d.rows = append(d.rows, place)
 			return e.slot
 		}
 	}
@@ -132,8 +133,9 @@ func (r *Reader) indexed(number int, runs []run, rows int) *indexing {
 	slots := arrow.Int32Traits.CastFromBytes(x.slots.Bytes())
 	for _, one := range runs {
 		column := one.batch.Column(of.Index).(*array.Dictionary)
-		references := column.Indices().(*array.Int32).Int32Values()[one.from : one.from+one.rows]
-		d.add(column.Dictionary(), references, slots[:one.rows])
+		places := column.Indices().(*array.Int32).Int32Values()[one.from : one.from+one.rows]
+		dictionary, references := one.origin(of.Index, column, places)
+		d.add(dictionary, references, column.Dictionary(), places, slots[:one.rows])
 		slots = slots[one.rows:]
 	}
 	segments := d.end()
@@ -145,6 +147,15 @@ func (r *Reader) indexed(number int, runs []run, rows int) *indexing {
 		x.fields = append(x.fields, gathered{field: field, segments: part})
 	}
 	return x
+}
+
+// origin returns the dictionary that the staging rows of a column come from, and
+// the references into it: where the rows lie, if they were not copied.
+func (x run) origin(index int, column *array.Dictionary, places []int32) (arrow.ArrayData, []int32) {
+	if x.origins == nil || x.origins[index].dictionary == nil {
+		return column.Data().Dictionary(), places
+	}
+	return x.origins[index].dictionary, x.origins[index].references
 }
 
 // indexedBytes is what indexed takes of memory for so many rows.

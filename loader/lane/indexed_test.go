@@ -21,8 +21,10 @@ import (
 // dictionaries is a world of one lane whose batches refer to dictionaries of
 // rows {n: 100·number + row, text: "number/row"}, row 0 all null.
 type dictionaries struct {
-	memory *memory.CheckedAllocator
-	made   []arrow.Array
+	memory  *memory.CheckedAllocator
+	made    []arrow.Array
+	ranges  []int64 // rows of the lane's ranges; nil: all in one
+	unknown bool    // to the lane
 }
 
 var (
@@ -34,19 +36,7 @@ func newDictionaries(t *testing.T, n, rows int) *dictionaries {
 	t.Helper()
 	s := &dictionaries{memory: memory.NewCheckedAllocator(memory.DefaultAllocator)}
 	for k := range n {
-		b := array.NewStructBuilder(s.memory, rowType)
-		for row := range rows {
-			b.Append(true)
-			if row == 0 {
-				b.FieldBuilder(0).AppendNull()
-				b.FieldBuilder(1).AppendNull()
-				continue
-			}
-			b.FieldBuilder(0).(*array.Int64Builder).Append(int64(100*k + row))
-			b.FieldBuilder(1).(*array.StringBuilder).Append(fmt.Sprintf("%d/%d", k, row))
-		}
-		s.made = append(s.made, b.NewArray())
-		b.Release()
+		s.made = append(s.made, rowsOf(s.memory, k, rows))
 	}
 	t.Cleanup(func() {
 		for _, a := range s.made {
@@ -55,6 +45,23 @@ func newDictionaries(t *testing.T, n, rows int) *dictionaries {
 		s.memory.AssertSize(t, 0)
 	})
 	return s
+}
+
+// rowsOf makes the rows of a dictionary.
+func rowsOf(mem memory.Allocator, number, rows int) arrow.Array {
+	b := array.NewStructBuilder(mem, rowType)
+	defer b.Release()
+	for row := range rows {
+		b.Append(true)
+		if row == 0 {
+			b.FieldBuilder(0).AppendNull()
+			b.FieldBuilder(1).AppendNull()
+			continue
+		}
+		b.FieldBuilder(0).(*array.Int64Builder).Append(int64(100*number + row))
+		b.FieldBuilder(1).(*array.StringBuilder).Append(fmt.Sprintf("%d/%d", number, row))
+	}
+	return b.NewArray()
 }
 
 // reference is a row of a dictionary.
@@ -78,22 +85,36 @@ func (s *dictionaries) batch(joined *arrow.Schema, number int, rows []int32) arr
 // stream gives batches of up to cut references to one dictionary each.
 func (s *dictionaries) stream(references []reference, cut int, fields []int, out *arrow.StructType, q int64) *lane.Reader {
 	joined := arrow.NewSchema([]arrow.Field{{Name: "indexed", Type: dictionaryType}}, nil)
-	open := func(context.Context, int, int, int64) (array.RecordReader, error) {
-		at := 0
+	ranges := s.ranges
+	if ranges == nil {
+		ranges = []int64{int64(len(references))}
+	}
+	open := func(_ context.Context, _, number int, _ int64) (array.RecordReader, error) {
+		at := int64(0)
+		for _, before := range ranges[:number] {
+			at += before
+		}
+		end := at + ranges[number]
 		return batch.FromFunc(joined, func() (arrow.RecordBatch, error) {
-			if at == len(references) {
+			if at == end {
 				return nil, nil //nolint:nilnil // the end of a stream
 			}
 			var rows []int32
-			for number := references[at].dictionary; at < len(references) && len(rows) < cut && references[at].dictionary == number; at++ {
+			for number := references[at].dictionary; at < end && len(rows) < cut && references[at].dictionary == number; at++ {
 				rows = append(rows, references[at].row)
 			}
 			return s.batch(joined, references[at-1].dictionary, rows), nil
 		}, func() {}), nil
 	}
+	shown := slices.Clone(ranges)
+	for i := range shown {
+		if s.unknown {
+			shown[i] = lane.Unknown
+		}
+	}
 	indexed := &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int32, ValueType: out}
 	return lane.New(context.Background(), lane.Options{
-		Lanes: []lane.Lane{{Ranges: []int64{int64(len(references))}}}, Rows: q, Steps: lane.Unknown, Open: open, Memory: s.memory,
+		Lanes: []lane.Lane{{Ranges: shown}}, Rows: q, Steps: lane.Unknown, Open: open, Memory: s.memory,
 		Schema:  arrow.NewSchema([]arrow.Field{{Name: "features", Type: indexed}}, nil),
 		Indexed: []lane.IndexedColumn{{Index: 0, Fields: fields}},
 	})
@@ -121,14 +142,16 @@ func texts(column arrow.Array) (rows, dictionary []string) {
 }
 
 // TestIndexedColumns: batches hold each staging row that they refer to once, in the
-// order of first reference, however the references jump between dictionaries.
+// order of first reference, however the references jump between dictionaries, and
+// also where several ranges refer to the same dictionary, of which what rows of an
+// ended one need was copied.
 //
 // spec: wire-1, wire-2, wire-3
 func TestIndexedColumns(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(7, 7))
 	for i := range 300 {
-		s := newDictionaries(t, 3, 20)
+		s := newDictionaries(t, 3, 20+random.IntN(2)*200)
 		references := make([]reference, 1+random.IntN(60))
 		for i := range references {
 			references[i] = reference{random.IntN(3), int32(random.IntN(20))}
@@ -137,6 +160,10 @@ func TestIndexedColumns(t *testing.T) {
 			}
 		}
 		q := int64(1 + random.IntN(40))
+		s.unknown = i%2 == 0
+		for left := int64(len(references)); left > 0; left -= s.ranges[len(s.ranges)-1] {
+			s.ranges = append(s.ranges, 1+random.Int64N(left))
+		}
 		r := s.stream(references, 1+random.IntN(9), []int{1, 0}, arrow.StructOf(rowType.Field(1), rowType.Field(0)), q)
 		sent := int64(0)
 		for r.Next() {

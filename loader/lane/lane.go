@@ -136,10 +136,11 @@ func (r *Reader) next() (arrow.RecordBatch, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &selection{held: held}
+	s := newSelection(r.options.Memory, held)
 	defer s.release()
 	rows := int64(0)
 	for _, l := range r.lanes {
+		s.next()
 		given, err := l.selectRows(r.ctx, r.options.Rows, s)
 		if err != nil {
 			return nil, err

@@ -45,14 +45,29 @@ func (l *laneReader) selectRows(ctx context.Context, n int64, s *selection) (int
 		if l.complete() && l.used < int(l.batch.NumRows()) {
 			return 0, fault.New(fault.Corrupt, "range %d of lane %d has more rows than the %d that were planned", l.at.Range, l.Number, l.at.Row)
 		}
-		last := l.batch
-		if l.advance(); l.reader == nil && given < n {
-			if err := s.pass(ctx, last); err != nil {
-				return 0, err
-			}
+		if err := l.leave(ctx, s, given == n); err != nil {
+			return 0, err
 		}
 	}
 	return given, l.lookAhead(ctx, s)
+}
+
+// leave goes on to the next range, if the lane has given all rows of this one and
+// their number is known. The last one of the batch stays open until that is cut.
+func (l *laneReader) leave(ctx context.Context, s *selection, last bool) error {
+	switch {
+	case !l.complete():
+		return nil
+	case last:
+		s.ended = append(s.ended, l.reader)
+		l.reader = nil
+	default:
+		if err := s.detach(ctx); err != nil {
+			return err
+		}
+	}
+	l.advance()
+	return nil
 }
 
 // lookAhead finds out whether the lane has another row where the plan cannot
@@ -107,6 +122,9 @@ func (l *laneReader) fill(ctx context.Context, s *selection) error {
 	}
 	if want := l.Ranges[l.at.Range]; want != Unknown {
 		return fault.New(fault.Corrupt, "the range ended after %d rows, %d were planned", l.at.Row, want)
+	}
+	if err := s.detach(ctx); err != nil {
+		return err
 	}
 	l.close()
 	l.at = Position{Range: l.at.Range + 1}

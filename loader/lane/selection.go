@@ -5,26 +5,41 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// selection is the rows of one batch until it is cut. A range pays for its batch
-// at hand, and its build sides for their rows; a selection pays for the batches
-// that their ranges have gone on from. It does not pay for the build sides of a
-// range that ends within it, of which it keeps the rows as long.
+// selection is the rows of one batch until it is cut. A range that is open pays for
+// its batch at hand, and for the staging rows that its batches refer to. The
+// selection pays for what it keeps beyond that.
 type selection struct {
-	runs []run
-	held *budget.Reservation
-	kept batch.Retained // what held pays for
+	runs     []run
+	detached int                  // runs before this one keep nothing of a range that is not paid for
+	ended    []array.RecordReader // ranges that stay open until the batch is cut
+	memory   memory.Allocator
+	held     *budget.Reservation
+	kept     batch.Retained // what held pays for
 }
 
 // run is consecutive rows of one batch of a range. It holds a reference.
 type run struct {
 	batch      arrow.RecordBatch
 	from, rows int
+	origins    []origin // by column, once the run is detached; nil before
+}
+
+// origin is where the staging rows of a detached run were copied from: those of
+// several runs may be the same ones.
+type origin struct {
+	dictionary arrow.ArrayData // to be compared, not read; nil if nothing was copied
+	references []int32         // into it, by row of the run
+}
+
+func newSelection(mem memory.Allocator, held *budget.Reservation) *selection {
+	return &selection{memory: mem, held: held, kept: batch.Retained{}}
 }
 
 func (s *selection) add(b arrow.RecordBatch, from, rows int) {
@@ -39,31 +54,119 @@ func (s *selection) has(b arrow.RecordBatch) bool {
 
 // pass pays for a batch that its range is about to go on from.
 func (s *selection) pass(ctx context.Context, b arrow.RecordBatch) error {
-	return s.pay(ctx, b.Columns())
+	return s.pay(ctx, s.kept.Add(b.Columns()))
 }
 
 // passed pays for the dictionaries of a batch that the range no longer uses in
 // its next one: they were made for that batch.
 func (s *selection) passed(ctx context.Context, from, to arrow.RecordBatch) error {
-	var gone []arrow.Array
+	bytes := int64(0)
 	for i, c := range from.Columns() {
 		before, ok := c.(*array.Dictionary)
 		if !ok {
 			continue
 		}
 		if after, ok := to.Column(i).(*array.Dictionary); !ok || after.Data().Dictionary() != before.Data().Dictionary() {
-			gone = append(gone, before.Dictionary())
+			bytes += s.kept.Add([]arrow.Array{before.Dictionary()})
 		}
 	}
-	return s.pay(ctx, gone)
+	return s.pay(ctx, bytes)
 }
 
-// pay pays for arrays, without their dictionaries: for each buffer once.
-func (s *selection) pay(ctx context.Context, arrays []arrow.Array) error {
-	if s.kept == nil {
-		s.kept = batch.Retained{}
+// next begins with the rows of another lane.
+func (s *selection) next() { s.detached = len(s.runs) }
+
+// detach makes the rows of a range that has ended independent of it, before the
+// lane opens its next one: two build sides at a time would be one too many.
+func (s *selection) detach(ctx context.Context) error {
+	g := batch.NewGatherer(s.memory)
+	defer g.Release()
+	for ; s.detached < len(s.runs); s.detached++ {
+		if err := s.detachRun(ctx, g, &s.runs[s.detached]); err != nil {
+			return err
+		}
 	}
-	return fewerRows(s.held.GrowWait(ctx, s.kept.Add(arrays)))
+	return nil
+}
+
+func (s *selection) detachRun(ctx context.Context, g *batch.Gatherer, x *run) error {
+	if err := s.pass(ctx, x.batch); err != nil {
+		return err
+	}
+	columns, origins := make([]arrow.Array, 0, x.batch.NumCols()), make([]origin, x.batch.NumCols())
+	defer func() { release(columns) }()
+	copied := false
+	for i, c := range x.batch.Columns() {
+		columns = append(columns, array.NewSlice(c, int64(x.from), int64(x.from+x.rows)))
+		of, ok := columns[i].(*array.Dictionary)
+		if !ok {
+			continue
+		}
+		own, err := s.copyRows(ctx, g, of)
+		if err != nil {
+			return err
+		}
+		if own == nil {
+			continue
+		}
+		origins[i] = origin{dictionary: of.Data().Dictionary(), references: append([]int32{}, of.Indices().(*array.Int32).Int32Values()...)}
+		of.Release()
+		columns[i], copied = own, true
+	}
+	if copied {
+		own := array.NewRecordBatch(x.batch.Schema(), columns, int64(x.rows))
+		x.batch.Release()
+		x.batch, x.from, x.origins = own, 0, origins
+	}
+	return nil
+}
+
+// copyRows copies the staging rows that a column refers to. It returns nil where
+// all of the dictionary is no more than that, and pays for it.
+func (s *selection) copyRows(ctx context.Context, g *batch.Gatherer, of *array.Dictionary) (arrow.Array, error) {
+	rows, at := distinctNeighbours(of.Indices().(*array.Int32).Int32Values())
+	parts := []batch.Segment{{Values: of.Dictionary(), Indices: rows}}
+	size, err := g.Size(of.Dictionary().DataType(), parts)
+	if err != nil {
+		return nil, err
+	}
+	references := int64(len(at)) * int64(arrow.Int32SizeBytes)
+	whole := []arrow.Array{of.Dictionary()}
+	if bytes := s.kept.Add(whole); bytes <= size+references {
+		return nil, s.pay(ctx, bytes)
+	}
+	s.kept.Remove(whole)
+	if err := s.pay(ctx, size+2*references); err != nil { // with those of the origin
+		return nil, err
+	}
+	values, err := g.Gather(of.Dictionary().DataType(), parts)
+	if err != nil {
+		return nil, err
+	}
+	defer values.Release()
+	data := array.NewData(arrow.PrimitiveTypes.Int32, len(at), []*memory.Buffer{nil, memory.NewBufferBytes(arrow.Int32Traits.CastToBytes(at))}, nil, 0, 0)
+	defer data.Release()
+	indices := array.NewInt32Data(data)
+	defer indices.Release()
+	return array.NewDictionaryArray(of.DataType(), indices, values), nil
+}
+
+// distinctNeighbours returns references without those that are as the one before,
+// since rows of one request follow each other, and where each is then.
+func distinctNeighbours(references []int32) (rows, at []int32) {
+	at = make([]int32, len(references))
+	for i, r := range references {
+		if i == 0 || r != references[i-1] {
+			rows = append(rows, r)
+		}
+		at[i] = int32(len(rows) - 1)
+	}
+	return rows, at
+}
+
+// pay pays for so many bytes.
+func (s *selection) pay(ctx context.Context, bytes int64) error {
+	return fewerRows(s.held.GrowWait(ctx, bytes))
 }
 
 // fewerRows says what helps where there is no memory for a batch.
@@ -77,6 +180,9 @@ func fewerRows(err error) error {
 func (s *selection) release() {
 	for _, x := range s.runs {
 		x.batch.Release()
+	}
+	for _, r := range s.ended {
+		r.Release()
 	}
 	s.held.Release()
 }

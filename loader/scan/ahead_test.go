@@ -31,8 +31,8 @@ func long(t testing.TB) *rig {
 	return r
 }
 
-// sizes returns the bytes of the largest batch and of the largest stored row
-// group.
+// sizes returns the bytes of the largest batch, and those of the largest stored row
+// group and of the footer of the first file, which is held as long as it is open.
 func sizes(t *testing.T, r *rig, columns ...string) (largest, stored int64) {
 	t.Helper()
 	rdr, err := r.scanner(scan.Options{}).Open(t.Context(), r.source(), r.columns(columns...))
@@ -45,7 +45,13 @@ func sizes(t *testing.T, r *rig, columns ...string) (largest, stored int64) {
 	for _, q := range r.store.Requests() {
 		stored = max(stored, int64(q.Bytes))
 	}
-	return largest, stored
+	f := r.source().Files[0].File
+	object, err := r.store.Open(t.Context(), f.Location, f.Bytes)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, object.Close()) }()
+	footer, err := parquet.ReadFooter(t.Context(), object, parquet.FooterLimits{})
+	require.NoError(t, err)
+	return largest, stored + footer.Bytes()
 }
 
 // libraryPages is what the library's buffers for small pages of a column take.
@@ -107,6 +113,17 @@ func TestTightBudgets(t *testing.T) {
 		require.Len(t, got.lines, 300)
 	}
 	require.True(t, works)
+}
+
+// TestFootersArePaidFor as long as their files are open.
+func TestFootersArePaidFor(t *testing.T) {
+	t.Parallel()
+	r := long(t)
+	limit := budget.New(1000)
+	got := r.read(r.scanner(scan.Options{Budget: limit}), r.source(), r.columns(all...))
+	require.Equal(t, fault.Exhausted, fault.KindOf(got.err))
+	require.ErrorContains(t, got.err, "the footer of a file needs")
+	require.Zero(t, limit.Used())
 }
 
 // TestOthersComeFirst fills most of the budget: reading goes on, without

@@ -16,10 +16,14 @@ import (
 type opened struct {
 	*parquet.File
 	object store.Object
+	unpay  func() // ends the payment for the footer
 }
 
 // close gives the file back; what its storage says then is too late to matter.
-func (o *opened) close() { _ = o.object.Close() }
+func (o *opened) close() {
+	_ = o.object.Close()
+	o.unpay()
+}
 
 // open opens one file of a source.
 func (s *Scanner) open(ctx context.Context, source plan.Source, p *projection, f catalog.File) (*opened, error) {
@@ -27,7 +31,7 @@ func (s *Scanner) open(ctx context.Context, source plan.Source, p *projection, f
 	if err != nil {
 		return nil, err
 	}
-	o := &opened{object: object}
+	o := &opened{object: object, unpay: func() {}}
 	if err := s.verify(ctx, source, p, f, o); err != nil {
 		o.close()
 		return nil, err
@@ -41,6 +45,11 @@ func (s *Scanner) verify(ctx context.Context, source plan.Source, p *projection,
 	if err != nil {
 		return err
 	}
+	unpay, err := s.paid.Hold(ctx, footer, footer.Bytes())
+	if err != nil {
+		return err
+	}
+	o.unpay = unpay
 	if o.File, err = parquet.Open(ctx, o.object, parquet.Options{Footer: footer}); err != nil {
 		return err
 	}

@@ -87,6 +87,7 @@ func (o Options) validate() error {
 // Scanner opens sources. It is safe for concurrent use.
 type Scanner struct {
 	options Options
+	paid    *budget.Once[*parquet.Footer] // footers of open files
 }
 
 // New makes a scanner, or reports every fault of its options as Invalid.
@@ -94,7 +95,7 @@ func New(options Options) (*Scanner, error) {
 	if err := options.validate(); err != nil {
 		return nil, fault.Op(err, "configure scan")
 	}
-	s := &Scanner{options: options}
+	s := &Scanner{options: options, paid: budget.NewOnce[*parquet.Footer](options.Budget, "the footer of a file")}
 	if s.options.Memory == nil {
 		s.options.Memory = batch.NewAllocator()
 	}
