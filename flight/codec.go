@@ -42,10 +42,11 @@ type lease struct {
 }
 
 // charged is a batch that knows what it keeps of memory, and can be told that the
-// network has it.
+// network has it, and that it does not go on with it.
 type charged interface {
 	Bytes() int64
 	Lend()
+	Stuck()
 }
 
 func newLease(b arrow.RecordBatch, p *passage) *lease {
@@ -105,6 +106,13 @@ func (l *lease) Put(*[]byte) { l.drop() }
 func (l *lease) Get(n int) *[]byte {
 	b := make([]byte, n)
 	return &b
+}
+
+// stuck says that the client does not take the batch.
+func (l *lease) stuck() {
+	if c, ok := l.batch.(charged); ok {
+		c.Stuck()
+	}
 }
 
 // drop frees the body, unless gRPC does.

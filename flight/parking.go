@@ -74,20 +74,23 @@ func (s *Server) watchSeats(over <-chan struct{}) {
 	}
 }
 
-// lookAtSeats parks the streams that stand still for long, or for a moment if
-// others lack memory, those first that stand still longest; and ends those that
-// nobody will read on.
+// lookAtSeats tells the budget of the streams that stand still, parks those that do so
+// for long, or for a moment if others lack memory, those first that stand still
+// longest; and ends those that nobody will read on.
 func (s *Server) lookAtSeats(pressed bool) {
 	for _, one := range s.stillest() {
-		switch still := one.passage.still(); {
+		still := one.passage.still()
+		if still < stalledAfter {
+			return
+		}
+		one.passage.stuck()
+		switch {
 		case still >= s.options.StallTimeout:
 			one.endStalled(still)
 		case still >= idleAfter:
 			one.park(false)
-		case pressed && still >= stalledAfter:
+		case pressed:
 			one.park(true)
-		default:
-			return
 		}
 	}
 }

@@ -2,6 +2,8 @@ package flight
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -193,6 +195,16 @@ func (p *passage) done(l *lease) {
 	p.forget()
 	close(p.freed)
 	p.freed = make(chan struct{})
+}
+
+// stuck says of all batches of a passage that the client does not take them.
+func (p *passage) stuck() {
+	p.mu.Lock()
+	leases := slices.Collect(maps.Keys(p.leases))
+	p.mu.Unlock()
+	for _, l := range leases {
+		l.stuck()
+	}
 }
 
 // connectionEnded ends the leases of a connection that gRPC is done with.

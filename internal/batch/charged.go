@@ -51,6 +51,9 @@ func (c *Charged) Bytes() int64 { return c.charge.held.Held() }
 // need do anything for its last Release.
 func (c *Charged) Lend() { c.charge.held.Lend() }
 
+// Stuck says that the network does not take the batch.
+func (c *Charged) Stuck() { c.charge.held.Stuck() }
+
 // Retain adds a reference.
 func (c *Charged) Retain() {
 	c.refs.Add(1)

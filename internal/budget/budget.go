@@ -145,7 +145,7 @@ type Reservation struct {
 	peer   *peer // whose share it counts against; nil: nobody's
 	leaves int64 // bytes of the budget that must stay free beside it
 	held   atomic.Int64
-	lent   atomic.Bool
+	lent   atomic.Int64 // of held; 0 or all
 }
 
 // Grow adds n bytes, or fails with Exhausted and leaves the reservation as it was.
@@ -210,9 +210,29 @@ func (r *Reservation) Release() {
 // streams that wait are not at a standstill. The holder neither grows nor
 // shrinks it any more.
 func (r *Reservation) Lend() {
-	if r.budget != nil && !r.lent.Swap(true) {
-		r.budget.lent.Add(r.held.Load())
+	if held := r.held.Load(); r.budget != nil && r.lent.CompareAndSwap(0, held) {
+		r.budget.lent.Add(held)
 	}
+}
+
+// Stuck says that what was lent does not come back soon: the network does not take
+// it.
+func (r *Reservation) Stuck() {
+	if r.returned() {
+		b := r.budget
+		b.queue.mu.Lock()
+		defer b.queue.mu.Unlock()
+		b.settle()
+	}
+}
+
+// returned ends the lending, and says whether there was any.
+func (r *Reservation) returned() bool {
+	lent := r.lent.Swap(0)
+	if lent != 0 {
+		r.budget.lent.Add(-lent)
+	}
+	return lent != 0
 }
 
 // giveBack takes n bytes off those of budget and peer.
@@ -223,8 +243,6 @@ func (r *Reservation) giveBack(n int64) {
 	if r.budget == nil {
 		return
 	}
-	if r.lent.Load() {
-		r.budget.lent.Add(-n)
-	}
+	r.returned()
 	r.budget.giveBack(n)
 }

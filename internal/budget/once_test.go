@@ -42,7 +42,7 @@ func TestOncePaysOnce(t *testing.T) {
 		b := budget.New(100)
 		o := budget.NewOnce[string](b, "a plan")
 		full := enter(t, b, 90)
-		var releases []func()
+		releases := make(chan func(), 2)
 		for range 2 {
 			s := enter(t, b, 0)
 			defer s.end()
@@ -52,16 +52,16 @@ func TestOncePaysOnce(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				releases = append(releases, release)
+				releases <- release
 			}()
 			synctest.Wait()
 		}
 		full.end()
 		require.Len(t, releases, 2)
 		require.Equal(t, int64(30), b.Used())
-		for _, release := range releases {
-			release()
-		}
+		(<-releases)()
+		require.Equal(t, int64(30), b.Used())
+		(<-releases)()
 		require.Zero(t, b.Used())
 	})
 }

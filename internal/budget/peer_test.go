@@ -121,6 +121,21 @@ func TestLent(t *testing.T) {
 			require.Error(t, <-one.ended, "nothing is lent any more")
 			one.end()
 		},
+		"what does not come back is not waited for": func(t *testing.T, b *budget.Budget) {
+			one := enter(t, b, 30)
+			batch, err := b.Reserve("a batch", 60)
+			require.NoError(t, err)
+			batch.Lend()
+			one.want(60)
+			require.True(t, one.waits())
+			batch.Stuck()
+			require.Equal(t, fault.Exhausted, fault.KindOf(<-one.ended))
+			batch.Stuck()
+			batch.Release()
+			one.want(60)
+			require.NoError(t, <-one.ended)
+			one.end()
+		},
 		"what comes back may be too little": func(t *testing.T, b *budget.Budget) {
 			one := enter(t, b, 30)
 			cache, err := b.Reserve("a cache", 30)
