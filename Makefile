@@ -70,7 +70,7 @@ agree: build .venv/bench/.stamp ## TPC-H and T whole: DuckDB and Polars give the
 # ---- tests ------------------------------------------------------------------
 
 .PHONY: test
-test: check test-go test-python test-docs ## lint, Go, Python and README tests (what CI runs)
+test: check test-go test-python test-docs test-attack ## lint, Go, Python, README and attacks (what CI runs)
 
 .PHONY: check
 check: check-go check-python ## lint alone
@@ -105,6 +105,11 @@ test-spark: build spark-needs-java .venv/spark/.stamp .bin/spark-jars/.stamp ## 
 .PHONY: test-docs
 test-docs: build .venv/demo/.stamp
 	$(PYTHON) tools/tour.py README.md
+
+# Harm to a server from outside, in its short form: rows, memory and ends.
+.PHONY: test-attack
+test-attack: build
+	$(GO) run ./benchmarks/attack -quick -untimed
 
 # Everything above, and what takes long; make -j2 fuzzes beside the rest.
 .PHONY: test-long

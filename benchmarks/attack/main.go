@@ -3,7 +3,7 @@
 // that lie about their size. It starts the program under a watchdog, does harm,
 // and compares rows, resident memory and times with what is promised.
 //
-//	go run ./benchmarks/attack [-program bin/penstock] [-quick] [-only stalled,churn] [-json FILE]
+//	go run ./benchmarks/attack [-program bin/penstock] [-quick] [-untimed] [-only stalled,churn] [-json FILE]
 //
 // Each line of its output is one check. The exit code is 1 if one fails. It
 // needs Linux, for /proc; tables and logs lie in .bench/attack.
@@ -36,30 +36,31 @@ type attack struct {
 	name  string
 	about string
 	do    func(*run, context.Context) error
+	timed bool // it compares speeds: not for machines that others use too
 }
 
 // attacks are all of them, in the order in which they are run.
 func attacks() []attack {
 	return []attack{
-		{"batch-1048576", "a batch of 1,048,576 rows of 20 list columns", func(r *run, ctx context.Context) error { return r.hugeBatch(ctx, 1<<20) }},
-		{"batch-16777216", "a batch of 16,777,216 rows", func(r *run, ctx context.Context) error { return r.hugeBatch(ctx, 1<<24) }},
-		{"stalled-48", "48 clients that read one batch of 65,536 rows and stop", (*run).stalled48},
-		{"stalled-windows", "clients that stop, and let the server send 64 MiB first", (*run).stalledWindows},
-		{"stalled-64", "64 that stop, on a small budget", (*run).stalled64},
-		{"ratio", "the speed of a stream beside 64 that stop", (*run).ratio},
-		{"fifo", "a staging file that never opens", (*run).fifo},
-		{"metadata", "metadata.json of 20 GB", (*run).metadata},
-		{"bomb", "small Parquet files that unpack to 1 GiB", (*run).bombs},
-		{"catalog", "the catalog's file replaced and deleted", (*run).catalog},
-		{"peak-active", "64 streams that read", (*run).peakActive},
-		{"peak-stalled", "64 and many more that stop", (*run).peakStalled},
-		{"peak-batches", "the widest and the longest batches", (*run).peakBatches},
-		{"peak-lanes", "as many lanes as a plan may have", (*run).peakLanes},
-		{"peak-spill", "8 joins at once that do not fit", (*run).peakSpill},
-		{"churn", "streams opened, cut, resumed, failing and stalled for long", (*run).churned},
-		{"kills", "the server killed at random, its clients go on", (*run).kills},
-		{"tickets", "tickets with a flipped bit", (*run).tickets},
-		{"damage", "damaged data files", (*run).damage},
+		{"batch-1048576", "a batch of 1,048,576 rows of 20 list columns", func(r *run, ctx context.Context) error { return r.hugeBatch(ctx, 1<<20) }, false},
+		{"batch-16777216", "a batch of 16,777,216 rows", func(r *run, ctx context.Context) error { return r.hugeBatch(ctx, 1<<24) }, false},
+		{"stalled-48", "48 clients that read one batch of 65,536 rows and stop", (*run).stalled48, false},
+		{"stalled-windows", "clients that stop, and let the server send 64 MiB first", (*run).stalledWindows, false},
+		{"stalled-64", "64 that stop, on a small budget", (*run).stalled64, false},
+		{"ratio", "the speed of a stream beside 64 that stop", (*run).ratio, true},
+		{"fifo", "a staging file that never opens", (*run).fifo, false},
+		{"metadata", "metadata.json of 20 GB", (*run).metadata, false},
+		{"bomb", "small Parquet files that unpack to 1 GiB", (*run).bombs, false},
+		{"catalog", "the catalog's file replaced and deleted", (*run).catalog, false},
+		{"peak-active", "64 streams that read", (*run).peakActive, false},
+		{"peak-stalled", "64 and many more that stop", (*run).peakStalled, false},
+		{"peak-batches", "the widest and the longest batches", (*run).peakBatches, false},
+		{"peak-lanes", "as many lanes as a plan may have", (*run).peakLanes, false},
+		{"peak-spill", "8 joins at once that do not fit", (*run).peakSpill, false},
+		{"churn", "streams opened, cut, resumed, failing and stalled for long", (*run).churned, false},
+		{"kills", "the server killed at random, its clients go on", (*run).kills, false},
+		{"tickets", "tickets with a flipped bit", (*run).tickets, false},
+		{"damage", "damaged data files", (*run).damage, false},
 	}
 }
 
@@ -84,6 +85,7 @@ func attackAll(ctx context.Context, arguments []string) (err error) {
 	folder := flags.String("tables", ".bench/attack", "where the tables are, or are made")
 	quick := flags.Bool("quick", false, "small tables and crowds, one budget: less than three minutes")
 	only := flags.String("only", "", "the attacks to run, by name, with commas; a name may be the beginning of several")
+	untimed := flags.Bool("untimed", false, "without what compares speeds: for machines that others use too")
 	out := flags.String("json", "", "also write the results to this file")
 	list := flags.Bool("list", false, "list the attacks and end")
 	patience := flags.Duration("patience", 0, "how long a stream may take to its end (default 5m, and 1m with -quick)")
@@ -94,6 +96,9 @@ func attackAll(ctx context.Context, arguments []string) (err error) {
 	chosen, err := choose(*only)
 	if err != nil {
 		return err
+	}
+	if *untimed {
+		chosen = slices.DeleteFunc(chosen, func(a attack) bool { return a.timed })
 	}
 	if *list {
 		for _, a := range chosen {

@@ -14,8 +14,8 @@ import (
 
 // How large the Go heap may grow beside the memory budget, see heapLimit.
 const (
-	heapBeside  = 192 << 20 // bytes on top of five quarters of the budget
-	processRest = 64 << 20  // bytes of the process that are not the Go runtime's: its program, mapped files
+	heapBeside  = 160 << 20 // bytes on top of five quarters of the budget
+	processRest = 96 << 20  // bytes of the process that are not the Go runtime's: its program, mapped files
 	heapShare   = 90        // percent of the machine that the heap may have at most
 )
 
@@ -25,14 +25,14 @@ const (
 const garbageShare = 45
 
 // heapLimit is the soft limit of Go's memory, in bytes, for a budget and a
-// machine (0: not known): five quarters of the budget and 192 MiB, so that the
-// process stays within 64 MiB more, and never more than 90 % of the machine.
+// machine (0: not known): five quarters of the budget and 160 MiB, so that the
+// process stays within 96 MiB more, and never more than 90 % of the machine.
 //
 // Near a soft limit the collector runs all the time, at up to half of the CPU.
 // It does so for garbage only as long as what lives stays below the limit, and
 // that it does: live are what is reserved, at most the budget; remembered plans
-// and footers, a sixteenth of it; and what two pools keep, an eighth and 128
-// MiB. A sixteenth and 64 MiB are left for the runtime, for gRPC, and for what
+// and footers, a sixteenth of it; and what two pools keep, an eighth and 64
+// MiB. A sixteenth and 96 MiB are left for the runtime, for gRPC, and for what
 // the pools round up. A machine that is too small for its budget can get there:
 // boundHeap warns of it.
 func heapLimit(budget, machine int64) int64 {
@@ -46,7 +46,7 @@ func heapLimit(budget, machine int64) int64 {
 
 // kept is how many freed bytes each of the pools keeps under a budget, so that
 // heapLimit is right.
-func kept(budget int64) int64 { return min(batch.MostKept, 64<<20+budget/16) }
+func kept(budget int64) int64 { return min(batch.MostKept, 32<<20+budget/16) }
 
 // boundHeap keeps garbage from filling the machine where the budget would not.
 // GOGC and GOMEMLIMIT, if set, decide.

@@ -17,15 +17,15 @@ import (
 	"github.com/penstock/penstock/internal/batch"
 )
 
-// TestHeapLimit: the heap has five quarters of the budget and 192 MiB, and
+// TestHeapLimit: the heap has five quarters of the budget and 160 MiB, and
 // never more than 90 % of the machine. What the pools keep fits in beside all
 // that a budget and its sixteenth hold.
 func TestHeapLimit(t *testing.T) {
 	const mib = 1 << 20
 	for _, c := range []struct{ budget, machine, want int64 }{
-		{256 * mib, 0, 512 * mib},
-		{1024 * mib, 24 << 30, 1472 * mib},
-		{4096 * mib, 6000 * mib, 5312 * mib},
+		{256 * mib, 0, 480 * mib},
+		{1024 * mib, 24 << 30, 1440 * mib},
+		{4096 * mib, 6000 * mib, 5280 * mib},
 		{4096 * mib, 1000 * mib, 900 * mib},
 	} {
 		require.InDelta(t, c.want, heapLimit(c.budget, c.machine), 100, "%d of %d", c.budget, c.machine)
