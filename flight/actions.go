@@ -87,10 +87,10 @@ func (s *service) verify(ctx context.Context, body []byte) ([]byte, error) {
 	ctx, leave := s.enter(ctx)
 	defer leave()
 	at := s.admission.of(caller{host: hostOf(ctx)})
+	defer at.leave()
 	if err := at.enter(ctx); err != nil {
 		return nil, because(ctx, err)
 	}
-	defer at.leave()
 	found, err := s.options.Verifier.Verify(ctx, query)
 	if err != nil {
 		return nil, because(ctx, err)

@@ -24,16 +24,17 @@ const (
 //   - places that are taken and kept are no more than the limit;
 //   - no host has more than its share;
 //   - a place goes to a stream that was parked and goes on, and to a shard whose
-//     siblings have places, before others; then to the host that has fewest; then
-//     in order of arrival.
+//     gang gathers, before others; then to the host that has fewest; then in order of
+//     arrival.
 //
 // Trainers' ranks wait for each other, so that half of a job's shards are worth
-// nothing: the first shard of a plan keeps free places for its siblings.
+// nothing: the first shard of a plan keeps places for its siblings for a while, half
+// of those that are free at most, as it may be the only one that comes.
 type admission struct {
 	limit    int             // places; 0: any number, and nothing is counted
 	share    int             // places that one host may have
 	closing  <-chan struct{} // closed when nobody new comes in any more; nil: never
-	crowded  func()          // called when somebody begins to wait; nil: nothing
+	crowded  chan<- struct{} // told when somebody begins to wait; nil: nobody is
 	patience time.Duration   // placePatience
 
 	mu      sync.Mutex
@@ -63,7 +64,8 @@ type gangKey struct {
 type gang struct {
 	shards map[int]struct{} // that have places; never empty
 	kept   int              // places for those that have not come
-	lapse  *time.Timer      // takes what is kept
+	over   bool             // the gathering: nothing is kept, and nobody goes first
+	lapse  *time.Timer      // ends the gathering
 }
 
 // place is a stream's, which has it or not. Its owner enters; whoever parks the
@@ -95,8 +97,9 @@ func (p *place) enter(ctx context.Context) error {
 	if got == nil {
 		return err
 	}
-	if p.crowded != nil {
-		p.crowded()
+	select {
+	case p.crowded <- struct{}{}:
+	default: // it has been told, or there is nobody
 	}
 	patience := time.NewTimer(p.patience)
 	defer patience.Stop()
@@ -122,25 +125,34 @@ func (p *place) arrive() (got, closing <-chan struct{}, err error) {
 	if p.has || p.limit == 0 {
 		return nil, nil, nil
 	}
-	if g := p.missing(p.caller); g != nil && g.kept > 0 && p.hosts[p.host] < p.share {
-		p.admit(p)
-		return nil, nil, nil
-	}
-	if waiting := len(p.waiting); !p.been && waiting >= queueFor*p.limit {
-		e := fault.New(fault.Exhausted, "%d streams wait for a place already, %d have one (max_streams)", waiting, p.taken)
-		e.RetryAfter = placePatience
-		return nil, nil, e.WithRemedy("try again later, ask another server, or raise the limit")
-	}
 	p.got = make(chan struct{})
 	p.waiting = append(p.waiting, p)
 	p.settle()
 	if p.has {
 		return nil, nil, nil
 	}
+	if !p.been && p.tooMany() {
+		p.unqueue(p)
+		e := fault.New(fault.Exhausted, "%d streams wait for a place already, %d have one (max_streams)", len(p.waiting), p.taken)
+		e.RetryAfter = placePatience
+		return nil, nil, e.WithRemedy("try again later, ask another server, or raise the limit")
+	}
 	if !p.been {
 		closing = p.closing
 	}
 	return p.got, closing, nil
+}
+
+// tooMany says whether the queue is full, for the host of its last stream: one host
+// alone cannot fill it, and the first stream of a host may always wait. mu is held.
+func (p *place) tooMany() bool {
+	own := 0
+	for _, o := range p.waiting {
+		if o.host == p.host {
+			own++
+		}
+	}
+	return own > queueFor*p.share || own > 1 && len(p.waiting) > queueFor*p.limit
 }
 
 // noneCame says why.
@@ -160,11 +172,7 @@ func (p *place) noneCame() error {
 
 // settle gives places as long as there are any for those who wait. mu is held.
 func (a *admission) settle() {
-	for a.taken+a.kept < a.limit {
-		p := a.next()
-		if p == nil {
-			return
-		}
+	for p := a.next(); p != nil; p = a.next() {
 		a.unqueue(p)
 		a.admit(p)
 		close(p.got)
@@ -176,16 +184,22 @@ func (a *admission) next() *place {
 	var first *place
 	fewest := 0 // places that its host has; none counts for those that go first
 	for _, p := range a.waiting {
-		has := a.hosts[p.host]
+		has, g := a.hosts[p.host], a.missing(p.caller)
 		if has >= a.share {
 			continue
 		}
-		if p.been || a.missing(p.caller) != nil {
+		if g != nil && g.kept > 0 {
+			return p
+		}
+		if p.been || g != nil && !g.over {
 			has = -1
 		}
 		if first == nil || has < fewest {
 			first, fewest = p, has
 		}
+	}
+	if a.taken+a.kept == a.limit {
+		return nil
 	}
 	return first
 }
@@ -194,20 +208,22 @@ func (a *admission) unqueue(p *place) {
 	a.waiting = slices.DeleteFunc(a.waiting, func(o *place) bool { return o == p })
 }
 
-// missing finds the gang that a shard is missing in; nil if there is none. mu is
-// held.
+// missing finds the gang that a shard is missing in, if possible one that keeps a
+// place for it; nil if there is none. mu is held.
 func (a *admission) missing(c caller) *gang {
+	var found *gang
 	for _, g := range a.gangs[gangKey{c.plan, c.shard.Of}] {
-		if _, there := g.shards[c.shard.Index]; !there {
-			return g
+		if _, there := g.shards[c.shard.Index]; !there && (found == nil || found.kept == 0 && g.kept > 0) {
+			found = g
 		}
 	}
-	return nil
+	return found
 }
 
 // admit gives a stream its place, one that is kept for it or else a free one.
 // mu is held.
 func (a *admission) admit(p *place) {
+	again := p.been
 	p.has, p.been = true, true
 	a.taken++
 	a.hosts[p.host]++
@@ -217,7 +233,7 @@ func (a *admission) admit(p *place) {
 	g := a.missing(p.caller)
 	switch {
 	case g == nil:
-		g = a.begin(p.caller)
+		g = a.begin(p.caller, again)
 	case g.kept > 0:
 		g.kept--
 		a.kept--
@@ -226,10 +242,14 @@ func (a *admission) admit(p *place) {
 	p.gang = g
 }
 
-// begin begins a gang, and keeps free places for the shards to come. mu is held.
-func (a *admission) begin(c caller) *gang {
+// begin begins a gang, and keeps places for the shards to come: but not again, for
+// one that was parked, since they have been in too. mu is held.
+func (a *admission) begin(c caller, again bool) *gang {
 	key := gangKey{c.plan, c.shard.Of}
-	g := &gang{shards: map[int]struct{}{}, kept: min(c.shard.Of-1, a.limit-a.taken-a.kept)}
+	g := &gang{shards: map[int]struct{}{}, over: again}
+	if !again {
+		g.kept = min(c.shard.Of-1, (a.limit-a.taken-a.kept+1)/2)
+	}
 	a.kept += g.kept
 	g.lapse = time.AfterFunc(gathering, func() {
 		a.mu.Lock()
@@ -241,10 +261,10 @@ func (a *admission) begin(c caller) *gang {
 	return g
 }
 
-// lapse frees the places that a gang keeps. mu is held.
+// lapse ends a gathering, and frees the places that are kept. mu is held.
 func (a *admission) lapse(g *gang) {
 	a.kept -= g.kept
-	g.kept = 0
+	g.kept, g.over = 0, true
 }
 
 // leave gives the place back, or gives up waiting for it. It may be called more
@@ -282,11 +302,11 @@ func (a *admission) disband(key gangKey, g *gang) {
 	}
 }
 
-// wanted says whether somebody waits who could have a host's place.
-func (a *admission) wanted(host string) bool {
+// wanted says whether a stream has a place that somebody who waits could have.
+func (a *admission) wanted(of *place) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return slices.ContainsFunc(a.waiting, func(p *place) bool { return p.host == host || a.hosts[p.host] < a.share })
+	return of.has && slices.ContainsFunc(a.waiting, func(p *place) bool { return p.host == of.host || a.hosts[p.host] < a.share })
 }
 
 // waits is how many wait.

@@ -112,10 +112,11 @@ func TestPlaces(t *testing.T) {
 				of = append(of, ask(t, a, alone("x")))
 			}
 			require.True(t, of[2].in() && !of[3].in())
-			require.False(t, a.wanted("y"), "a place of another host would not help")
-			require.True(t, a.wanted("x"))
 			other := ask(t, a, alone("y"))
 			require.True(t, other.in())
+			require.False(t, a.wanted(other.place), "a place of another host would not help")
+			require.True(t, a.wanted(of[0].place))
+			require.False(t, a.wanted(of[3].place), "it has none")
 			time.Sleep(placePatience)
 			synctest.Wait()
 			require.ErrorContains(t, of[3].err, "this host has 3 streams open, its share of the 4")
@@ -150,11 +151,16 @@ func TestPlaces(t *testing.T) {
 			for range queueFor {
 				waiting = append(waiting, ask(t, a, alone("x")))
 			}
-			late := ask(t, a, alone("y"))
+			late := ask(t, a, alone("x"))
 			require.True(t, late.over())
 			require.ErrorContains(t, late.err, "4 streams wait for a place already, 1 have one")
 			require.Equal(t, fault.Exhausted, fault.KindOf(late.err))
 			require.NotZero(t, fault.As(late.err).RetryAfter)
+			waiting = append(waiting, ask(t, a, alone("y")))
+			require.Equal(t, queueFor+1, a.waits(), "the first stream of a host may wait")
+			second := ask(t, a, alone("y"))
+			require.True(t, second.over())
+			require.Equal(t, fault.Exhausted, fault.KindOf(second.err))
 			parked := a.of(alone("z"))
 			parked.been = true
 			back := askAgain(t, parked)
@@ -166,38 +172,90 @@ func TestPlaces(t *testing.T) {
 				one.leave()
 			}
 		}},
-		"shards come in together": {4, 100, func(t *testing.T, a *admission) {
+		"shards come in together": {7, 100, func(t *testing.T, a *admission) {
 			a0 := ask(t, a, shard("x", "a", 0, 4))
-			b0 := ask(t, a, shard("x", "b", 0, 2))
-			require.True(t, a0.in() && !b0.in(), "places are kept for the siblings")
+			others := []*asking{ask(t, a, alone("q")), ask(t, a, alone("q")), ask(t, a, alone("q")), ask(t, a, alone("q"))}
+			require.True(t, a0.in() && others[2].in() && !others[3].in(), "half of what is free is kept")
 			a2, a1, a3 := ask(t, a, shard("y", "a", 2, 4)), ask(t, a, shard("x", "a", 1, 4)), ask(t, a, shard("z", "a", 3, 4))
-			require.True(t, a1.in() && a2.in() && a3.in() && !b0.in())
-			b1 := ask(t, a, shard("y", "b", 1, 2))
-			a3.leave()
-			require.True(t, b1.in() && !b0.in(), "of two hosts that which has fewer")
-			for _, one := range []*asking{a0, a1, a2} {
+			require.True(t, a1.in() && a2.in() && a3.in() && !others[3].in())
+			again := ask(t, a, shard("x", "a", 3, 4))
+			require.False(t, again.over(), "it has its place, and none is kept for another")
+			for _, one := range append(others[:3], a0, a1, a2, a3) {
 				one.leave()
-				require.True(t, b0.in(), "then its sibling")
 			}
-			b0.leave()
-			b1.leave()
+			require.True(t, others[3].in() && again.in())
+			others[3].leave()
+			again.leave()
+		}},
+		"siblings that wait already": {4, 100, func(t *testing.T, a *admission) {
+			var first, siblings []*asking
+			for range 4 {
+				first = append(first, ask(t, a, alone("q")))
+			}
+			for i := range 3 {
+				siblings = append(siblings, ask(t, a, shard("x", "a", i, 3)))
+			}
+			a.mu.Lock() // all at once
+			for _, one := range first {
+				one.has = false
+				a.taken--
+			}
+			delete(a.hosts, "q")
+			a.settle()
+			a.mu.Unlock()
+			for _, one := range siblings {
+				require.True(t, one.in())
+				one.leave()
+			}
+		}},
+		"one that reads split by split keeps nobody out": {8, 100, func(t *testing.T, a *admission) {
+			x, y := ask(t, a, shard("x", "a", 0, 100)), ask(t, a, shard("y", "b", 0, 100))
+			require.True(t, x.in() && y.in())
+			x.leave()
+			x = ask(t, a, shard("x", "a", 1, 100))
+			require.True(t, x.in())
+			x.leave()
+			y.leave()
+		}},
+		"a place that is kept is found": {9, 100, func(t *testing.T, a *admission) {
+			a0, b0 := ask(t, a, shard("x", "a", 0, 2)), ask(t, a, shard("y", "a", 0, 2))
+			a1, b1 := ask(t, a, shard("x", "a", 1, 2)), ask(t, a, shard("y", "a", 1, 2))
+			a1.leave() // the first gang keeps nothing any more
+			require.Zero(t, a.kept)
+			require.True(t, b1.in())
+			for _, one := range []*asking{a0, b0, b1} {
+				one.leave()
+			}
+		}},
+		"one that was parked keeps nothing again": {4, 100, func(t *testing.T, a *admission) {
+			parked := a.of(shard("x", "a", 0, 3))
+			parked.been = true
+			back := askAgain(t, parked)
+			require.True(t, back.in())
+			require.Zero(t, a.kept)
+			back.leave()
 		}},
 		"a sibling goes before others": {2, 100, func(t *testing.T, a *admission) {
-			first, a0 := ask(t, a, alone("x")), ask(t, a, shard("x", "a", 0, 3))
-			new1, a2 := ask(t, a, alone("new")), ask(t, a, shard("x", "a", 2, 3))
+			first, a0 := ask(t, a, alone("x")), ask(t, a, shard("x", "a", 0, 4))
+			new1, a2 := ask(t, a, alone("new")), ask(t, a, shard("x", "a", 2, 4))
 			first.leave()
 			require.True(t, a0.in() && a2.in() && !new1.in())
+			time.Sleep(gathering)
+			a3 := ask(t, a, shard("x", "a", 3, 4))
 			a0.leave()
-			require.True(t, new1.in())
+			require.True(t, new1.in() && !a3.in(), "but not for ever")
 			a2.leave()
+			require.True(t, a3.in())
+			a3.leave()
 			new1.leave()
 		}},
 		"what is kept for nobody lapses": {4, 100, func(t *testing.T, a *admission) {
-			a0, other := ask(t, a, shard("x", "a", 0, 100)), ask(t, a, alone("y"))
-			require.True(t, a0.in() && !other.in())
+			a0, one, other := ask(t, a, shard("x", "a", 0, 100)), ask(t, a, alone("y")), ask(t, a, alone("y"))
+			require.True(t, a0.in() && one.in() && !other.in())
 			time.Sleep(gathering)
 			require.True(t, other.in())
 			a0.leave()
+			one.leave()
 			other.leave()
 		}},
 		"the same shard twice is of two gangs": {4, 100, func(t *testing.T, a *admission) {
@@ -242,6 +300,64 @@ func TestPlaces(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestOneHostDoesNotFillTheQueue, and who finds a free place does not wait.
+//
+// spec: wire-14
+func TestOneHostDoesNotFillTheQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAdmission(4, 75)
+		for range 3 + 16 {
+			defer ask(t, a, alone("greedy")).cancel()
+		}
+		require.Equal(t, 3, a.taken)
+		other := ask(t, a, alone("innocent"))
+		require.True(t, other.over())
+		require.NoError(t, other.err, "one of 4 places is free")
+		other.leave()
+	})
+}
+
+// TestOthersGetInBesideSplits: hosts that read split by split, within their shares,
+// keep no other out.
+//
+// spec: wire-14
+func TestOthersGetInBesideSplits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAdmission(4, 75)
+		at := map[string]int{}
+		next := func(host string) *asking {
+			at[host]++
+			return ask(t, a, shard(host, "plan of "+host, at[host], 10_000))
+		}
+		var open []*asking
+		for range 4 { // each host asks for no more than its share
+			open = append(open, next("x"), next("y"))
+		}
+		z := ask(t, a, alone("z"))
+		for range 60 {
+			time.Sleep(time.Second)
+			for i, one := range open {
+				if one.in() { // a split took a second
+					one.leave()
+					open[i] = next(one.host)
+				} else if one.over() {
+					open[i] = next(one.host)
+				}
+			}
+			if z.over() {
+				break
+			}
+		}
+		require.True(t, z.in(), "%v", z.err)
+		for _, one := range open {
+			one.cancel()
+			synctest.Wait()
+			one.leave()
+		}
+		z.leave()
+	})
 }
 
 // TestPlacesAlwaysAddUp: streams come, wait, go away and time out, at random.

@@ -54,7 +54,6 @@ func newLease(b arrow.RecordBatch, p *passage) *lease {
 	l := &lease{batch: b, passage: p}
 	if c, ok := b.(charged); ok {
 		l.bytes = c.Bytes()
-		c.Lend()
 	}
 	l.parts.Store(1)
 	return l
@@ -106,6 +105,13 @@ func (l *lease) Put(*[]byte) { l.drop() }
 func (l *lease) Get(n int) *[]byte {
 	b := make([]byte, n)
 	return &b
+}
+
+// lent says that the network has the batch.
+func (l *lease) lent() {
+	if c, ok := l.batch.(charged); ok {
+		c.Lend()
+	}
 }
 
 // stuck says that the client does not take the batch.

@@ -94,7 +94,7 @@ func TestFramesAreWhatTheLibraryWrites(t *testing.T) {
 		"three":        {slice(0, 50), slice(50, 51), slice(51, 100)},
 		"none":         {},
 		"empty":        {slice(3, 3)},
-		"dictionaries": {dictionaries(t, 0), dictionaries(t, 0), dictionaries(t, 10)},
+		"dictionaries": {dictionaries(t, 0), dictionaries(t, 10), dictionaries(t, 20)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			schema := every.Schema()
@@ -127,6 +127,45 @@ func TestFramesAreWhatTheLibraryWrites(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestDictionariesAreLetGo: when a batch has left, nothing keeps its dictionaries, and
+// the next batch brings its own.
+//
+// spec: wire-9
+func TestDictionariesAreLetGo(t *testing.T) {
+	mem := memory.NewCheckedAllocator(memory.DefaultAllocator)
+	values := array.NewStructBuilder(mem, arrow.StructOf(arrow.Field{Name: "user", Type: arrow.PrimitiveTypes.Int64}))
+	for i := range 100_000 {
+		values.Append(true)
+		values.FieldBuilder(0).(*array.Int64Builder).Append(int64(i))
+	}
+	rows := values.NewArray()
+	values.Release()
+	index := array.NewInt32Builder(mem)
+	index.AppendValues([]int32{0}, nil)
+	at := index.NewArray()
+	index.Release()
+	kind := &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int32, ValueType: rows.DataType()}
+	column := array.NewDictionaryArray(kind, at, rows)
+	rows.Release()
+	at.Release()
+	b := array.NewRecordBatch(arrow.NewSchema([]arrow.Field{{Name: "a", Type: kind}}, nil), []arrow.Array{column}, 1)
+	column.Release()
+	f := newFrames(b.Schema())
+	for range 2 {
+		l := newLease(b, nil)
+		made, err := f.batch(b, nil, l)
+		require.NoError(t, err)
+		require.Len(t, made, 2)
+		for _, one := range made {
+			one.drop()
+		}
+		l.drop()
+	}
+	b.Release()
+	require.Zero(t, mem.CurrentAlloc())
+	require.NoError(t, f.close())
 }
 
 // withoutMetadata takes app_metadata out of dictionary and schema messages,

@@ -14,5 +14,9 @@
 // cancelled stream gRPC may never say so, so the memory of batches must be
 // such that the Go collector finds it, pooled or not.
 //
+// What clients can do to each other is bounded in three places: admission gives
+// streams their places, transit counts the batches that clients have not read, and
+// parking takes back what streams hold whose clients do not read.
+//
 // Failures become gRPC codes in status.go and nowhere else.
 package flight

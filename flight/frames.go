@@ -1,6 +1,8 @@
 package flight
 
 import (
+	"slices"
+
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/ipc"
 	"github.com/apache/arrow-go/v18/arrow/memory"
@@ -11,17 +13,26 @@ import (
 // frames turns the batches of one stream into frames. What the Arrow library
 // computes anew (offsets of a slice, bits) comes from the Go heap too.
 type frames struct {
-	schema *arrow.Schema
-	writer *ipc.Writer
-	begun  bool     // the writer's own schema message has passed
-	made   []*frame // of the batch at hand
-	lease  *lease   // on it
+	schema  *arrow.Schema
+	indexed bool // there are dictionaries
+	writer  *ipc.Writer
+	begun   bool     // the writer's own schema message has passed
+	made    []*frame // of the batch at hand
+	lease   *lease   // on it
 }
 
 func newFrames(schema *arrow.Schema) *frames {
-	f := &frames{schema: schema}
-	f.writer = ipc.NewWriterWithPayloadWriter(f, ipc.WithSchema(schema), ipc.WithAllocator(memory.NewGoAllocator()))
+	f := &frames{schema: schema, indexed: slices.ContainsFunc(schema.Fields(), func(field arrow.Field) bool { return field.Type.ID() == arrow.DICTIONARY })}
+	f.begin()
 	return f
+}
+
+// begin makes a writer. It keeps the dictionaries of its last batch, which the
+// lease no longer pays for when the batch has left: where there are dictionaries,
+// each batch has a writer of its own.
+func (f *frames) begin() {
+	f.begun = false
+	f.writer = ipc.NewWriterWithPayloadWriter(f, ipc.WithSchema(f.schema), ipc.WithAllocator(memory.NewGoAllocator()))
 }
 
 // first returns the schema's frame. The library writes the schema with the
@@ -38,6 +49,10 @@ func (f *frames) first() (*frame, error) {
 // also on an error.
 func (f *frames) batch(b arrow.RecordBatch, metadata []byte, lease *lease) ([]*frame, error) {
 	f.made, f.lease = nil, lease
+	if f.indexed {
+		defer f.begin()
+		defer f.writer.Close() //nolint:errcheck // writes nothing; failures are returned by Write
+	}
 	if err := f.writer.Write(b); err != nil {
 		return f.made, fault.New(fault.Internal, "write a batch of %d rows as Arrow: %w", b.NumRows(), err)
 	}

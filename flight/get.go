@@ -25,10 +25,10 @@ func (s *service) DoGet(ticket *arrowflight.Ticket, stream arrowflight.FlightSer
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	at := s.admission.of(caller{host: hostOf(ctx), plan: asked.Plan, shard: query.Shard})
+	defer at.leave()
 	if err := at.enter(ctx); err != nil {
 		return because(ctx, err)
 	}
-	defer at.leave()
 	p, err := s.redeem(ctx, asked, query)
 	if err != nil {
 		return because(ctx, err)

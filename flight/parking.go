@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/penstock/penstock/internal/fault"
@@ -13,6 +14,9 @@ import (
 const (
 	// lookEvery is how often streams that stand still are looked at.
 	lookEvery = 250 * time.Millisecond
+	// stuckAfter is how long a client may take nothing before its batches no longer
+	// count as memory that comes back by itself: longer than a training step.
+	stuckAfter = 10 * time.Second
 	// idleAfter is how long a stream may stand still before it is parked although
 	// nobody waits for what it holds: a trainer that evaluates.
 	idleAfter = 5 * time.Minute
@@ -29,7 +33,8 @@ type seat struct {
 	loader.Stream
 	passage *passage
 	place   *place
-	mu      sync.Mutex // held by the owner, save while it waits for the client
+	parking atomic.Bool // it is being parked
+	mu      sync.Mutex  // held by the owner, save while it waits for the client
 }
 
 // newSeat gives a source to its owner, who releases it.
@@ -47,26 +52,44 @@ func (s *seat) waiting(wait func() error) error {
 	return wait()
 }
 
-// park parks the source, if its owner waits for the client. Under pressure it is
-// for others' sake, and the source may refuse: it has only just begun anew.
-func (s *seat) park(pressed bool) {
-	if !s.mu.TryLock() {
+// park parks a stream, if its owner waits for the client. Under pressure it is for
+// others' sake, and the source may refuse: it has only just begun anew. It may wait
+// for what the source does ahead, and so has a goroutine of its own.
+func (s *Server) park(one *seat, pressed bool) {
+	if !one.parking.CompareAndSwap(false, true) {
 		return
 	}
-	defer s.mu.Unlock()
-	if s.Park(pressed) {
-		s.place.leave()
-	}
+	s.parks.Add(1)
+	s.parked.Go(func() {
+		defer s.parks.Add(-1)
+		defer one.parking.Store(false)
+		if !one.mu.TryLock() {
+			return
+		}
+		defer one.mu.Unlock()
+		err := guarded("park", func() error {
+			if one.Park(pressed) {
+				one.place.leave()
+			}
+			return nil
+		})
+		if err != nil {
+			one.passage.lose(err)
+		}
+	})
 }
 
 // watchSeats parks and ends streams that stand still, until over is closed.
 func (s *Server) watchSeats(over <-chan struct{}) {
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
+	defer s.parked.Wait()
 	for {
 		select {
 		case <-over:
 			return
+		case <-s.crowded:
+			s.makeRoom()
 		case <-ticker.C:
 			s.lookAtSeats(s.options.Pressed())
 			s.makeRoom()
@@ -83,29 +106,32 @@ func (s *Server) lookAtSeats(pressed bool) {
 		if still < stalledAfter {
 			return
 		}
-		one.passage.stuck()
+		if still >= stuckAfter {
+			one.passage.stuck()
+		}
 		switch {
 		case still >= s.options.StallTimeout:
 			one.endStalled(still)
 		case still >= idleAfter:
-			one.park(false)
-		case pressed:
-			one.park(true)
+			s.park(one, false)
+		case pressed || s.options.Wanted(one.place.host):
+			s.park(one, true)
 		}
 	}
 }
 
-// makeRoom parks streams that stand still as long as others wait for their places.
+// makeRoom parks streams that stand still, as many as others wait for their places.
 func (s *Server) makeRoom() {
-	if s.Waiting() == 0 {
+	waiting := int64(s.Waiting())
+	if waiting == 0 {
 		return
 	}
 	for _, one := range s.stillest() {
-		if one.passage.still() < stalledAfter {
+		if one.passage.still() < stalledAfter || s.parks.Load() >= waiting {
 			return
 		}
-		if s.admission.wanted(one.place.host) {
-			one.park(true)
+		if s.admission.wanted(one.place) {
+			s.park(one, true)
 		}
 	}
 }

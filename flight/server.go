@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
@@ -72,6 +73,9 @@ type Options struct {
 	MaxTransit int64
 	// Pressed says whether memory was lacking since it was last asked; nil: never.
 	Pressed func() bool
+	// Wanted says whether streams of a host wait for others of that host to give
+	// memory back; nil: never.
+	Wanted func(host string) bool
 	// StallTimeout is how long a client may take nothing; 0: DefaultStallTimeout.
 	StallTimeout time.Duration
 	MaxDetails   int          // bytes of a failure's details, as JSON; 0: what every client takes
@@ -102,6 +106,10 @@ type Server struct {
 	mu      sync.Mutex
 	streams int
 	seats   map[*seat]struct{}
+
+	crowded chan struct{}  // wakes who parks: somebody waits for a place
+	parked  sync.WaitGroup // goroutines that park
+	parks   atomic.Int64   // streams that are being parked
 }
 
 // New makes a server. It listens and starts nothing before Serve.
@@ -124,6 +132,9 @@ func New(options Options) *Server {
 	if options.Pressed == nil {
 		options.Pressed = func() bool { return false }
 	}
+	if options.Wanted == nil {
+		options.Wanted = func(string) bool { return false }
+	}
 	if options.StallTimeout == 0 {
 		options.StallTimeout = DefaultStallTimeout
 	}
@@ -134,14 +145,14 @@ func New(options Options) *Server {
 		options.PeerShare = 100
 	}
 	options.Observer = options.Observer.quiet()
-	s := &Server{options: options, health: health.NewServer(), seats: map[*seat]struct{}{}}
+	s := &Server{options: options, health: health.NewServer(), seats: map[*seat]struct{}{}, crowded: make(chan struct{}, 1)}
 	s.transit = newTransit(options.MaxTransit, options.Ticks)
 	s.connections = &connections{ended: s.transit.connectionEnded, open: map[net.Addr]net.Conn{}}
 	s.draining, s.drain = context.WithCancel(context.Background())
 	s.ended, s.end = context.WithCancelCause(context.Background())
 	s.left, s.leave = context.WithCancel(context.Background())
 	s.admission = newAdmission(options.MaxStreams, options.PeerShare)
-	s.admission.closing, s.admission.crowded = s.draining.Done(), s.makeRoom
+	s.admission.closing, s.admission.crowded = s.draining.Done(), s.crowded
 	s.patience = lastCalls
 	s.grpc = grpc.NewServer(
 		grpc.ForceServerCodecV2(newCodec()),

@@ -100,7 +100,7 @@ func (p *passage) admit(ctx context.Context, l *lease) error {
 		if freed == nil {
 			return nil
 		}
-		if cut != nil {
+		for _, cut := range cut {
 			cut.lose(fault.New(fault.Unavailable, "the client took nothing for %s, while others waited for the memory of its batches", cut.still().Round(time.Millisecond)).
 				WithRemedy("go on with the cursor of the last batch; read faster, or ask for smaller batches"))
 		}
@@ -125,8 +125,9 @@ func (p *passage) admit(ctx context.Context, l *lease) error {
 }
 
 // tryAdmit takes a batch in, if it may pass: then there is no channel. Else it
-// says when to try again, at the latest, and whose connection to close first.
-func (p *passage) tryAdmit(l *lease) (wait time.Duration, freed <-chan struct{}, cut *passage) {
+// says when to try again, at the latest, and which streams are to lose their
+// connection first.
+func (p *passage) tryAdmit(l *lease) (wait time.Duration, freed <-chan struct{}, cut []*passage) {
 	t := p.transit
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -135,6 +136,10 @@ func (p *passage) tryAdmit(l *lease) (wait time.Duration, freed <-chan struct{},
 			p.move()
 		}
 		p.leases[l] = struct{}{}
+		l.lent()
+		if p.cut {
+			t.leaving += l.bytes
+		}
 		p.bytes += l.bytes
 		t.bytes += l.bytes
 		return 0, nil, nil
@@ -146,9 +151,14 @@ func (p *passage) tryAdmit(l *lease) (wait time.Duration, freed <-chan struct{},
 	if still := victim.still(); still < stalledAfter {
 		return stalledAfter - still, t.freed, nil
 	}
-	victim.cut = true
-	t.leaving += victim.bytes
-	return stalledAfter, t.freed, victim
+	for other := range t.passages {
+		if other.connection == victim.connection && !other.cut {
+			other.cut = true
+			t.leaving += other.bytes
+			cut = append(cut, other)
+		}
+	}
+	return stalledAfter, t.freed, cut
 }
 
 // slowestOf returns the part that moved longest ago, of those that hold

@@ -404,3 +404,104 @@ func TestUnsentFrames(t *testing.T) {
 	}
 	require.Zero(t, b.Used())
 }
+
+// TestBatchesThatWaitAreNotLent: only what the network has comes back by itself.
+func TestBatchesThatWaitAreNotLent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := budget.New(100)
+		tr := newTransit(50, time.Now)
+		charged := func(n int64) *batch.Charged {
+			held, err := b.Reserve("a batch", n)
+			require.NoError(t, err)
+			return batch.NewCharged(numbers(1), held)
+		}
+		p := travel(tr)
+		one, two := charged(40), charged(40)
+		l1, l2 := newLease(one, p.passage), newLease(two, p.passage)
+		one.Release()
+		two.Release()
+		require.NoError(t, p.admit(t.Context(), l1))
+		done := make(chan error, 1)
+		go func() { done <- p.admit(t.Context(), l2) }()
+		for range 20 { // what watchSeats does
+			time.Sleep(time.Second)
+			p.stuck()
+		}
+		// Now no stream can give anything back: the only stream that waits must fail at once.
+		ctx, leave := b.Enter(t.Context(), "")
+		r, err := b.Reserve("rows", 0)
+		require.NoError(t, err)
+		began := time.Now()
+		err = r.GrowWait(ctx, 60)
+		require.Error(t, err)
+		leave()
+		took := time.Since(began)
+		l1.end()
+		require.NoError(t, <-done)
+		l2.end()
+		p.leave()
+		require.Less(t, took, 2*time.Second)
+	})
+}
+
+// TestSharedConnectionsAreCutOnce: all streams of a connection give way with it.
+//
+// spec: wire-10
+func TestSharedConnectionsAreCutOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := newTransit(100, time.Now)
+		conn := &connection{conn: &closing{closed: make(chan struct{})}}
+		end := func(error) {}
+		s1 := &traveller{passage: tr.enter(conn, end)}
+		s2 := &traveller{passage: tr.enter(conn, end)}
+		other := travel(tr)
+		s1.hand(t, 40)
+		time.Sleep(10 * time.Millisecond)
+		other.hand(t, 10)
+		time.Sleep(10 * time.Millisecond)
+		s2.hand(t, 40)
+		time.Sleep(2 * time.Second)
+		reader := travel(tr)
+		_, _, victim := reader.tryAdmit(leaseOf(t, reader.passage, 60))
+		require.ElementsMatch(t, []*passage{s1.passage, s2.passage}, victim)
+		// conn is closed: 80 bytes leave. Another look, before they have:
+		_, _, victim = reader.tryAdmit(leaseOf(t, reader.passage, 60))
+		require.Empty(t, victim, "the 80 bytes of the closed connection are enough")
+	})
+}
+
+// TestStepsMayTakeLonger: ranks that compute for two seconds keep their streams, also
+// where the memory of their next batches is that of the last.
+func TestStepsMayTakeLonger(t *testing.T) {
+	t.Parallel()
+	b := budget.New(5 << 19) // two batches and a half
+	under := heavy(t, b, 3)
+	s := serve(t, Options{Ticks: time.Now, Pressed: b.Pressed, Loader: opens(newWorld(t).loader(), func(ctx context.Context) *canned {
+		ctx, leave := b.Enter(ctx, "x")
+		c := under(ctx)
+		released := c.released
+		c.released = func() { released(); leave() }
+		return c
+	})})
+	one, two := s.stall(t), s.stall(t)
+	time.Sleep(2 * time.Second) // a step
+	var all sync.WaitGroup
+	for i, stream := range []arrowflight.FlightService_DoGetClient{one, two} {
+		all.Go(func() {
+			n := 0
+			for {
+				m, err := stream.Recv()
+				if err != nil {
+					if !errors.Is(err, io.EOF) {
+						t.Errorf("rank %d failed after %d batches: %v", i, n, err)
+					}
+					return
+				}
+				if len(m.GetDataBody()) > 0 {
+					n++
+				}
+			}
+		})
+	}
+	all.Wait()
+}

@@ -51,7 +51,7 @@ func (l *Loader) Open(ctx context.Context, p *plan.Plan, r Reading) (Stream, err
 	if err != nil {
 		return nil, err
 	}
-	unpay, err := l.pay(ctx, p)
+	unpay, err := l.pay(ctx, p, r.Peer)
 	if err != nil {
 		return nil, err
 	}
@@ -71,10 +71,12 @@ func (l *Loader) Open(ctx context.Context, p *plan.Plan, r Reading) (Stream, err
 const freePlan = 256 << 10
 
 // pay pays for a plan until unpay is called, once for all of its streams.
-func (l *Loader) pay(ctx context.Context, p *plan.Plan) (unpay func(), err error) {
+func (l *Loader) pay(ctx context.Context, p *plan.Plan, peer string) (unpay func(), err error) {
 	bytes := planBytes(p)
 	if bytes <= freePlan {
 		return func() {}, nil
 	}
+	ctx, leave := l.options.Budget.Enter(ctx, peer) // it may wait
+	defer leave()
 	return l.paid.Hold(ctx, p, bytes)
 }

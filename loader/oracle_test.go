@@ -78,7 +78,7 @@ func TestOracle(t *testing.T) {
 
 // budgets are those of the cases, in turn: plenty, and what makes some build sides
 // spill, and most.
-var budgets = []int64{plenty, 10_000, 24_000, plenty, plenty, 9_000, plenty, 13_000, 15_000, plenty, plenty, 10_000}
+var budgets = []int64{plenty, 9_000, 24_000, plenty, plenty, 12_000, plenty, 16_000, 20_000, plenty, plenty, 20_000}
 
 const plenty = 1 << 30
 

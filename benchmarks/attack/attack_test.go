@@ -229,14 +229,18 @@ func TestOneFailedCheckFailsTheRun(t *testing.T) {
 }
 
 func TestAttacksAreChosenByTheBeginningsOfTheirNames(t *testing.T) {
-	chosen, err := choose("peak-,churn")
+	chosen, err := choose("peak-,churn", false)
 	require.NoError(t, err)
 	var names []string
 	for _, a := range chosen {
 		names = append(names, a.name)
 	}
 	require.Equal(t, []string{"peak-active", "peak-stalled", "peak-batches", "peak-lanes", "peak-spill", "churn"}, names)
-	_, err = choose("nothing")
+	_, err = choose("ratio", false)
+	require.NoError(t, err)
+	_, err = choose("ratio", true)
+	require.Error(t, err, "it compares speeds")
+	_, err = choose("nothing", false)
 	require.Error(t, err)
 }
 

@@ -93,12 +93,9 @@ func attackAll(ctx context.Context, arguments []string) (err error) {
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}
-	chosen, err := choose(*only)
+	chosen, err := choose(*only, *untimed)
 	if err != nil {
 		return err
-	}
-	if *untimed {
-		chosen = slices.DeleteFunc(chosen, func(a attack) bool { return a.timed })
 	}
 	if *list {
 		for _, a := range chosen {
@@ -147,22 +144,20 @@ func attackAll(ctx context.Context, arguments []string) (err error) {
 	return os.RemoveAll(r.scratch)
 }
 
-// choose returns the attacks whose names begin with one of a list's.
-func choose(only string) ([]attack, error) {
+// choose returns the attacks whose names begin with one of a list's, and those alone
+// that compare no speeds if they must not.
+func choose(only string, untimed bool) ([]attack, error) {
+	all := slices.DeleteFunc(attacks(), func(a attack) bool { return a.timed && untimed })
 	if only == "" {
-		return attacks(), nil
+		return all, nil
 	}
-	var out []attack
 	names := strings.Split(only, ",")
 	for _, name := range names {
-		if !slices.ContainsFunc(attacks(), func(a attack) bool { return strings.HasPrefix(a.name, name) }) {
+		if !slices.ContainsFunc(all, func(a attack) bool { return strings.HasPrefix(a.name, name) }) {
 			return nil, fmt.Errorf("no attack is called %q; -list shows all", name)
 		}
 	}
-	for _, a := range attacks() {
-		if slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(a.name, name) }) {
-			out = append(out, a)
-		}
-	}
-	return out, nil
+	return slices.DeleteFunc(all, func(a attack) bool {
+		return !slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(a.name, name) })
+	}), nil
 }

@@ -81,17 +81,33 @@ func (b *Budget) OnPressure(give func(bytes int64)) {
 }
 
 // Pressed says whether a reservation has lacked room since Pressed was asked
-// last, or waits for it now.
+// last, or waits for it now. One that lacks its peer's share is none.
 func (b *Budget) Pressed() bool {
-	return b != nil && (b.lacked.Swap(false) || b.queue.length.Load() > 0)
+	if b == nil {
+		return false
+	}
+	return b.lacked.Swap(false) || b.queue.length.Load() > 0 && b.waitsFor(func(w *waiter) bool { return b.shares(w.into.peer, w.bytes) })
+}
+
+// Wanted says whether a stream of a peer waits for that peer's share.
+func (b *Budget) Wanted(from string) bool {
+	return b != nil && b.queue.length.Load() > 0 && b.waitsFor(func(w *waiter) bool {
+		return w.peer == b.queue.peers[from] && !b.shares(w.into.peer, w.bytes)
+	})
+}
+
+func (b *Budget) waitsFor(what func(*waiter) bool) bool {
+	b.queue.mu.Lock()
+	defer b.queue.mu.Unlock()
+	return slices.ContainsFunc(b.queue.waiting, what)
 }
 
 // press asks the holders that can give memory for so many bytes.
 func (b *Budget) press(bytes int64) {
-	b.lacked.Store(true)
 	if bytes <= 0 {
 		return // it is the share of a peer that is full
 	}
+	b.lacked.Store(true)
 	b.mu.Lock()
 	give := slices.Clone(b.give)
 	b.mu.Unlock()
@@ -100,9 +116,8 @@ func (b *Budget) press(bytes int64) {
 	}
 }
 
-// giveBack takes n bytes off those in use, and lets those go on that waited for them.
-func (b *Budget) giveBack(n int64) {
-	b.used.Add(-n)
+// freed lets those go on that waited for bytes that are free now.
+func (b *Budget) freed() {
 	if b.queue.length.Load() > 0 {
 		b.queue.mu.Lock()
 		defer b.queue.mu.Unlock()
@@ -243,6 +258,8 @@ func (r *Reservation) giveBack(n int64) {
 	if r.budget == nil {
 		return
 	}
+	// The bytes first: who sees nothing lent any more sees them free.
+	r.budget.used.Add(-n)
 	r.returned()
-	r.budget.giveBack(n)
+	r.budget.freed()
 }

@@ -19,6 +19,7 @@ type Once[K comparable] struct {
 // paid is what one key stands for.
 type paid struct {
 	holders int
+	ready   chan struct{} // closed when held is there, or nobody could pay
 	held    *Reservation
 }
 
@@ -27,51 +28,84 @@ func NewOnce[K comparable](b *Budget, what string) *Once[K] {
 	return &Once[K]{budget: b, what: what, paid: map[K]*paid{}}
 }
 
-// Hold adds a holder of something that takes so many bytes, and waits for them as
-// GrowWait does if it is the first one. The holder calls release, once.
+// Hold adds a holder of something that takes so many bytes. The first one pays, and
+// waits for the bytes as GrowWait does; others wait for the first, and where it
+// fails, another pays. The holder calls release, once.
 func (o *Once[K]) Hold(ctx context.Context, key K, bytes int64) (release func(), err error) {
 	if o == nil || o.budget == nil {
 		return func() {}, nil
 	}
-	if o.join(key, nil) {
-		return func() { o.leave(key) }, nil
+	for {
+		p, first := o.join(key)
+		if first {
+			err = o.pay(ctx, key, p, bytes)
+		} else {
+			err = p.wait(ctx)
+		}
+		if err != nil {
+			o.leave(key, p)
+			return nil, err
+		}
+		if p.held != nil {
+			return func() { o.leave(key, p) }, nil
+		}
+		o.leave(key, p) // the first could not
 	}
-	held, err := o.budget.Reserve(o.what, 0)
-	if err != nil {
-		return nil, err
-	}
-	if err := held.GrowWait(ctx, bytes); err != nil {
-		return nil, err
-	}
-	o.join(key, held)
-	return func() { o.leave(key) }, nil
 }
 
-// join adds a holder, if there is one already or held pays for it, and says
-// whether it did. Where another has paid meanwhile, held is given back.
-func (o *Once[K]) join(key K, held *Reservation) bool {
+// pay pays for a key.
+func (o *Once[K]) pay(ctx context.Context, key K, p *paid, bytes int64) error {
+	held, err := o.budget.Reserve(o.what, 0)
+	if err == nil {
+		err = held.GrowWait(ctx, bytes)
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	p := o.paid[key]
-	switch {
-	case p != nil && held != nil:
-		held.Release()
-	case p == nil && held == nil:
-		return false
-	case p == nil:
-		p = &paid{held: held}
+	if err != nil {
+		delete(o.paid, key) // whoever comes next tries anew
+	} else {
+		p.held = held
+	}
+	close(p.ready)
+	return err
+}
+
+// wait waits until somebody has paid, or could not.
+func (p *paid) wait(ctx context.Context) error {
+	select {
+	case <-p.ready:
+		return nil
+	default:
+	}
+	defer Blocked(ctx)()
+	select {
+	case <-p.ready:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// join adds a holder, and says whether it is the one that pays.
+func (o *Once[K]) join(key K) (p *paid, first bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	p = o.paid[key]
+	if p == nil {
+		p, first = &paid{ready: make(chan struct{})}, true
 		o.paid[key] = p
 	}
 	p.holders++
-	return true
+	return p, first
 }
 
-func (o *Once[K]) leave(key K) {
+func (o *Once[K]) leave(key K, p *paid) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	p := o.paid[key]
-	if p.holders--; p.holders == 0 {
-		delete(o.paid, key)
-		p.held.Release()
+	p.holders--
+	if p.holders > 0 || p.held == nil {
+		return
 	}
+	delete(o.paid, key)
+	p.held.Release()
 }

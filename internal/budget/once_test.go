@@ -1,6 +1,7 @@
 package budget_test
 
 import (
+	"context"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -35,35 +36,72 @@ func TestOnce(t *testing.T) {
 	free()
 }
 
-// TestOncePaysOnce: two that pay for the same at the same time.
+// TestOncePaysOnce: of two that need the same at the same time, one pays, and the
+// other waits for that alone. Where the first cannot pay, the next one tries.
 func TestOncePaysOnce(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := budget.New(100)
-		o := budget.NewOnce[string](b, "a plan")
-		full := enter(t, b, 90)
-		releases := make(chan func(), 2)
-		for range 2 {
-			s := enter(t, b, 0)
-			defer s.end()
-			go func() {
-				release, err := o.Hold(s.ctx, "p", 30)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				releases <- release
-			}()
-			synctest.Wait()
-		}
-		full.end()
-		require.Len(t, releases, 2)
-		require.Equal(t, int64(30), b.Used())
-		(<-releases)()
-		require.Equal(t, int64(30), b.Used())
-		(<-releases)()
-		require.Zero(t, b.Used())
+	inBubbles(t, map[string]func(t *testing.T, b *budget.Budget){
+		"the first pays": func(t *testing.T, b *budget.Budget) {
+			o, full := budget.NewOnce[string](b, "a plan"), enter(t, b, 50)
+			one, two := holding(t, b, o, 60), holding(t, b, o, 60)
+			require.True(t, one.waits() && two.waits())
+			full.held.Release()
+			require.NoError(t, <-one.ended)
+			require.NoError(t, <-two.ended)
+			require.Equal(t, int64(60), b.Used())
+			one.release()
+			require.Equal(t, int64(60), b.Used())
+			two.release()
+			full.end()
+			one.end()
+			two.end()
+		},
+		"the first goes away": func(t *testing.T, b *budget.Budget) {
+			o, full := budget.NewOnce[string](b, "a plan"), enter(t, b, 50)
+			one, two := holding(t, b, o, 60), holding(t, b, o, 60)
+			one.cancel()
+			require.ErrorIs(t, <-one.ended, context.Canceled)
+			require.True(t, two.waits())
+			full.held.Release()
+			require.NoError(t, <-two.ended)
+			two.release()
+			full.end()
+			one.end()
+			two.end()
+		},
+		"the second goes away": func(t *testing.T, b *budget.Budget) {
+			o, full := budget.NewOnce[string](b, "a plan"), enter(t, b, 50)
+			one, two := holding(t, b, o, 60), holding(t, b, o, 60)
+			two.cancel()
+			require.ErrorIs(t, <-two.ended, context.Canceled)
+			full.held.Release()
+			require.NoError(t, <-one.ended)
+			one.release()
+			full.end()
+			one.end()
+			two.end()
+		},
 	})
+}
+
+// holder is a stream that holds what a Once pays for.
+type holder struct {
+	*entered
+	cancel  context.CancelFunc
+	release func()
+}
+
+func holding(t *testing.T, b *budget.Budget, o *budget.Once[string], bytes int64) *holder {
+	t.Helper()
+	h := &holder{entered: enter(t, b, 0)}
+	h.ctx, h.cancel = context.WithCancel(h.ctx)
+	go func() {
+		release, err := o.Hold(h.ctx, "p", bytes)
+		h.release = release
+		h.ended <- err
+	}()
+	synctest.Wait()
+	return h
 }
 
 // TestOnceFromManySides: whoever comes and goes at once, what is held is paid for

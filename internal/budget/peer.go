@@ -24,19 +24,31 @@ func (q *queue) join(from string) *peer {
 			q.peers = map[string]*peer{}
 		}
 		q.peers[from] = p
-		q.several.Store(len(q.peers) > 1)
 	}
 	p.open++
+	q.count()
 	return p
 }
 
 // part undoes join. q.mu is held.
 func (q *queue) part(from string) {
-	p := q.peers[from]
-	if p.open--; p.open == 0 {
-		delete(q.peers, from)
-		q.several.Store(len(q.peers) > 1)
+	q.peers[from].open--
+	q.count()
+}
+
+// count counts the peers that have streams, and forgets those that have nothing:
+// batches on their way outlive their streams. q.mu is held.
+func (q *queue) count() {
+	open := 0
+	for from, p := range q.peers {
+		switch {
+		case p.open > 0:
+			open++
+		case p.held.Load() == 0:
+			delete(q.peers, from)
+		}
 	}
+	q.several.Store(open > 1)
 }
 
 // ReserveFor opens a reservation that counts against the share of the peer whose
@@ -64,13 +76,22 @@ func (b *Budget) shares(p *peer, n int64) bool {
 
 // tryTake adds n bytes to those in use, and to the peer's, if there is room.
 func (r *Reservation) tryTake(n int64) bool {
-	if !r.budget.shares(r.peer, n) || !r.budget.tryReserve(n, r.leaves) {
-		return false
+	if r.peer == nil {
+		return r.budget.tryReserve(n, r.leaves)
 	}
-	if r.peer != nil {
-		r.peer.held.Add(n)
+	for held := r.peer.held.Load(); ; held = r.peer.held.Load() {
+		if !r.budget.shares(r.peer, n) {
+			return false
+		}
+		if r.peer.held.CompareAndSwap(held, held+n) {
+			break
+		}
 	}
-	return true
+	if r.budget.tryReserve(n, r.leaves) {
+		return true
+	}
+	r.peer.held.Add(-n)
+	return false
 }
 
 // untake undoes tryTake.

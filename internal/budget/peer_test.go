@@ -1,7 +1,10 @@
 package budget_test
 
 import (
+	"context"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -61,9 +64,30 @@ func TestPeersShare(t *testing.T) {
 			one.end()
 			other.end()
 		},
-		"when all streams of a peer wait for its share, the youngest fails": func(t *testing.T, b *budget.Budget) {
+		"when all streams of a peer wait for its share, the oldest goes beyond it": func(t *testing.T, b *budget.Budget) {
 			b.SetPeerShare(50)
 			old, young, other := enterFrom(t, b, "x", 25), enterFrom(t, b, "x", 25), enterFrom(t, b, "y", 10)
+			old.want(10)
+			require.True(t, old.waits())
+			young.want(10)
+			require.NoError(t, <-old.ended)
+			require.True(t, young.waits())
+			old.end()
+			require.NoError(t, <-young.ended)
+			young.end()
+			other.end()
+		},
+		"one alone may take more": func(t *testing.T, b *budget.Budget) {
+			b.SetPeerShare(50)
+			one, other := enterFrom(t, b, "x", 1), enterFrom(t, b, "y", 0)
+			one.want(60)
+			require.NoError(t, <-one.ended)
+			one.end()
+			other.end()
+		},
+		"when that is in use, the youngest fails": func(t *testing.T, b *budget.Budget) {
+			b.SetPeerShare(50)
+			old, young, other := enterFrom(t, b, "x", 25), enterFrom(t, b, "x", 25), enterFrom(t, b, "y", 50)
 			old.want(10)
 			require.True(t, old.waits())
 			young.want(10)
@@ -128,8 +152,10 @@ func TestLent(t *testing.T) {
 			batch.Lend()
 			one.want(60)
 			require.True(t, one.waits())
+			began := time.Now()
 			batch.Stuck()
 			require.Equal(t, fault.Exhausted, fault.KindOf(<-one.ended))
+			require.Zero(t, time.Since(began))
 			batch.Stuck()
 			batch.Release()
 			one.want(60)
@@ -149,6 +175,111 @@ func TestLent(t *testing.T) {
 			require.Equal(t, fault.Exhausted, fault.KindOf(<-one.ended))
 			cache.Release()
 			one.end()
+		},
+	})
+}
+
+// TestPeersAreRemembered: a host whose streams are parked, and whose batches are on
+// their way, begins no second share.
+//
+// spec: wire-15
+func TestPeersAreRemembered(t *testing.T) {
+	b := budget.New(100)
+	b.SetPeerShare(50)
+	other := enterFrom(t, b, "y", 0)
+	defer other.leave()
+	one := enterFrom(t, b, "x", 50)
+	require.Error(t, one.held.Grow(1))
+	one.leave() // parked; its batches are still on their way
+	two := enterFrom(t, b, "x", 0)
+	defer two.leave()
+	err := two.held.Grow(50)
+	require.Error(t, err)
+	one.held.Release()
+	require.NoError(t, two.held.Grow(50))
+	two.held.Release()
+	require.Zero(t, b.Used())
+}
+
+func TestPeersTakeTheirShareAtOnce(t *testing.T) {
+	worst := int64(0)
+	for range 3000 {
+		b := budget.New(100)
+		b.SetPeerShare(50)
+		other := enterFrom(t, b, "y", 0)
+		var streams []*entered
+		for range 4 {
+			streams = append(streams, enterFrom(t, b, "x", 0))
+		}
+		start := make(chan struct{})
+		var all sync.WaitGroup
+		for _, s := range streams {
+			all.Go(func() { <-start; _ = s.held.Grow(50) })
+		}
+		close(start)
+		all.Wait()
+		worst = max(worst, b.Used())
+		for _, s := range streams {
+			s.held.Release()
+			s.leave()
+		}
+		other.leave()
+	}
+	require.LessOrEqual(t, worst, int64(50))
+}
+
+// TestLentMemoryComesBack: nobody fails between the end of the lending and the room
+// that it gives.
+func TestLentMemoryComesBack(t *testing.T) {
+	failed := 0
+	for range 20_000 {
+		b := budget.New(100)
+		ctx, leave := b.Enter(context.Background(), "")
+		sent, _ := b.Reserve("a batch", 60)
+		sent.Lend()
+		r, _ := b.Reserve("rows", 0)
+		done := make(chan error, 1)
+		go func() { done <- r.GrowWait(ctx, 60) }()
+		sent.Release()
+		if err := <-done; err != nil {
+			failed++
+		}
+		leave()
+	}
+	require.Zero(t, failed, "the memory came back")
+}
+
+// TestAFullShareIsNoPressure on others, who cannot help.
+func TestAFullShareIsNoPressure(t *testing.T) {
+	b := budget.New(100)
+	b.SetPeerShare(50)
+	other := enterFrom(t, b, "y", 0)
+	defer other.leave()
+	one := enterFrom(t, b, "x", 50)
+	defer one.leave()
+	require.Error(t, one.held.Grow(1))
+	require.False(t, b.Pressed(), "50 of 100 are free, and parking y's streams gives x nothing")
+	one.held.Release()
+	require.Zero(t, b.Used())
+}
+
+// TestWanted: whose streams wait for their host's share.
+func TestWanted(t *testing.T) {
+	t.Parallel()
+	inBubbles(t, map[string]func(t *testing.T, b *budget.Budget){
+		"": func(t *testing.T, b *budget.Budget) {
+			b.SetPeerShare(50)
+			one, two, other := enterFrom(t, b, "x", 40), enterFrom(t, b, "x", 0), enterFrom(t, b, "y", 0)
+			two.want(20)
+			require.True(t, two.waits())
+			require.True(t, b.Wanted("x"))
+			require.False(t, b.Wanted("y"))
+			require.False(t, b.Pressed())
+			for _, s := range []*entered{one, two, other} {
+				s.end()
+			}
+			require.False(t, b.Wanted("x"))
+			require.False(t, (*budget.Budget)(nil).Wanted("x"))
 		},
 	})
 }

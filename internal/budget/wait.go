@@ -223,11 +223,34 @@ func (q *queue) leave(w *waiter, err error) {
 // settle lets waiters go on that fit, the oldest first; those whose peer has its
 // share are passed over. When every stream waits, a younger one may go first, and
 // if none fits, the youngest fails, unless memory comes back by itself. So it is
-// when every stream of a peer that has its share waits. b.queue.mu is held.
+// when every stream of a peer that has its share waits, and the rest of the budget
+// is in use. b.queue.mu is held.
 func (b *Budget) settle() {
-	for b.grant() || b.lent.Load() == 0 && b.fail() {
-		continue
+	for {
+		lent := b.lent.Load() // before the room is looked at: what comes back is free first
+		if !b.grant() && !b.exceed() && (lent != 0 || !b.fail()) {
+			return
+		}
 	}
+}
+
+// exceed lets the oldest waiter of a peer go on beyond the peer's share, and says
+// whether one could: where all streams of the peer wait for it, and nobody else waits
+// for the room. b.queue.mu is held.
+func (b *Budget) exceed() bool {
+	q := &b.queue
+	for _, w := range q.waiting {
+		p := w.into.peer
+		if b.shares(p, w.bytes) {
+			return false // it is for this one
+		}
+		if p.blocked == p.open && b.tryReserve(w.bytes, w.into.leaves) {
+			p.held.Add(w.bytes)
+			q.leave(w, nil)
+			return true
+		}
+	}
+	return false
 }
 
 // grant lets one waiter go on, and says whether one could. b.queue.mu is held.

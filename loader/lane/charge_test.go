@@ -144,6 +144,54 @@ func TestEndedRangesAreLetGo(t *testing.T) {
 	}
 }
 
+// TestTailsAreCopied: a few rows at the end of a range, whose staging rows were copied,
+// do not pay for the whole batch that they are from.
+//
+// spec: wire-9
+func TestTailsAreCopied(t *testing.T) {
+	for _, known := range []bool{true, false} {
+		mem := memory.NewGoAllocator()
+		const rows, q, staged, ends = 1010, 500, 10_000, 2
+		joined := arrow.NewSchema([]arrow.Field{{Name: "x", Type: arrow.PrimitiveTypes.Int64}, {Name: "indexed", Type: dictionaryType}}, nil)
+		open := func(_ context.Context, _, number int, _ int64) (array.RecordReader, error) {
+			dict := rowsOf(mem, number, staged)
+			given := false
+			return batch.FromFunc(joined, func() (arrow.RecordBatch, error) {
+				if given {
+					return nil, nil //nolint:nilnil // the end of a stream
+				}
+				given = true
+				x, at := array.NewInt64Builder(mem), array.NewInt32Builder(mem)
+				for i := range rows {
+					x.Append(int64(i))
+					at.Append(1)
+				}
+				xs, ats := x.NewArray(), at.NewArray()
+				d := array.NewDictionaryArray(dictionaryType, ats, dict)
+				return array.NewRecordBatch(joined, []arrow.Array{xs, d}, rows), nil
+			}, func() { dict.Release() }), nil
+		}
+		of := lane.Lane{Ranges: []int64{rows, rows}}
+		if !known {
+			of.Ranges = []int64{lane.Unknown, lane.Unknown}
+		}
+		b := budget.New(10 << 20)
+		r := lane.New(t.Context(), lane.Options{
+			Lanes: []lane.Lane{of}, Rows: q, Steps: lane.Unknown, Open: open, Memory: mem, Budget: b, MaxBytes: 8000,
+			Schema:  arrow.NewSchema([]arrow.Field{{Name: "x", Type: arrow.PrimitiveTypes.Int64}, {Name: "n", Type: arrow.PrimitiveTypes.Int64, Nullable: true}}, nil),
+			Columns: []lane.Column{{Index: 0, Field: lane.Plain}, {Index: 1, Field: 0}},
+		})
+		got := int64(0)
+		for r.Next() {
+			got += r.RecordBatch().NumRows()
+		}
+		require.NoError(t, r.Err(), "known: %v", known)
+		require.Equal(t, int64(ends*rows), got)
+		r.Release()
+		require.Zero(t, b.Used())
+	}
+}
+
 // TestBatchesBeyondTheLimit are refused before their memory is taken.
 //
 // spec: wire-8

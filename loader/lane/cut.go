@@ -117,7 +117,7 @@ type sharing struct {
 // is in one batch, of which it is so large a part that it may keep all of it.
 // The caller releases it; nil if it must be copied.
 func (c Column) shared(runs []run) arrow.Array {
-	if len(runs) != 1 || c.Field != Plain || 2*runs[0].rows < int(runs[0].batch.NumRows()) {
+	if len(runs) != 1 || c.Field != Plain || 2*runs[0].rows < runs[0].of {
 		return nil
 	}
 	x := runs[0]

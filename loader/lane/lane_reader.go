@@ -53,20 +53,27 @@ func (l *laneReader) selectRows(ctx context.Context, n int64, s *selection) (int
 }
 
 // leave goes on to the next range, if the lane has given all rows of this one and
-// their number is known. The last one of the batch stays open until that is cut.
+// their number is known. Where the lane opens no other for this batch, it stays open
+// until that is cut.
 func (l *laneReader) leave(ctx context.Context, s *selection, last bool) error {
-	switch {
-	case !l.complete():
+	if !l.complete() {
 		return nil
-	case last:
-		s.ended = append(s.ended, l.reader)
-		l.reader = nil
-	default:
-		if err := s.detach(ctx); err != nil {
-			return err
-		}
+	}
+	if err := l.end(ctx, s, last); err != nil {
+		return err
 	}
 	l.advance()
+	return nil
+}
+
+// end parts with a range that has ended: last says that the lane opens no other one
+// for this batch.
+func (l *laneReader) end(ctx context.Context, s *selection, last bool) error {
+	if !last && l.at.Range < len(l.Ranges)-1 {
+		return s.detach(ctx)
+	}
+	s.ended = append(s.ended, l.reader)
+	l.reader = nil
 	return nil
 }
 
@@ -123,7 +130,7 @@ func (l *laneReader) fill(ctx context.Context, s *selection) error {
 	if want := l.Ranges[l.at.Range]; want != Unknown {
 		return fault.New(fault.Corrupt, "the range ended after %d rows, %d were planned", l.at.Row, want)
 	}
-	if err := s.detach(ctx); err != nil {
+	if err := l.end(ctx, s, false); err != nil {
 		return err
 	}
 	l.close()

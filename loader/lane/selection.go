@@ -28,6 +28,7 @@ type selection struct {
 type run struct {
 	batch      arrow.RecordBatch
 	from, rows int
+	of         int      // rows of the batch that it is from
 	origins    []origin // by column, once the run is detached; nil before
 }
 
@@ -44,7 +45,7 @@ func newSelection(mem memory.Allocator, held *budget.Reservation) *selection {
 
 func (s *selection) add(b arrow.RecordBatch, from, rows int) {
 	b.Retain()
-	s.runs = append(s.runs, run{batch: b, from: from, rows: rows})
+	s.runs = append(s.runs, run{batch: b, from: from, rows: rows, of: int(b.NumRows())})
 }
 
 // has says whether the last rows that were added are of a batch.
