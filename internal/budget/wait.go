@@ -72,6 +72,19 @@ func (b *Budget) Enter(ctx context.Context, from string) (of context.Context, le
 	})
 }
 
+// Streams returns how many streams have entered and not left.
+func (b *Budget) Streams() int {
+	if b == nil {
+		return 0
+	}
+	b.queue.mu.Lock()
+	defer b.queue.mu.Unlock()
+	return b.queue.open
+}
+
+// Waited says whether some stream waits for memory now.
+func (b *Budget) Waited() bool { return b != nil && b.queue.length.Load() > 0 }
+
 // NoWait returns a context with which nothing waits: for what others wait for.
 func NoWait(ctx context.Context) context.Context {
 	return context.WithValue(ctx, streamKey{}, (*stream)(nil))

@@ -96,7 +96,8 @@ func (w *partWriter) begin(schema *arrow.Schema) error {
 }
 
 // add puts the rows of a batch among those that wait, and writes them all when
-// they are many, or when there is no room for more.
+// they are many, when there is no room for more, or when somebody waits for room: it
+// may be the reader of the next batch.
 func (w *partWriter) add(ctx context.Context, b arrow.RecordBatch) error {
 	overhead := b.NumRows() * rowOverhead
 	if err := w.held.GrowWait(ctx, overhead); err != nil {
@@ -109,7 +110,7 @@ func (w *partWriter) add(ctx context.Context, b arrow.RecordBatch) error {
 	more := w.kept.Add(x.columns)
 	w.bytes += overhead + more
 	w.rows += b.NumRows()
-	full := w.bytes >= w.mostBytes || w.held.Grow(more) != nil
+	full := w.bytes >= w.mostBytes || w.held.Grow(more) != nil || w.opts.Budget.Waited()
 	for _, c := range x.columns {
 		c.Retain()
 	}

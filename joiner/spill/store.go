@@ -47,7 +47,8 @@ type Options struct {
 	// Disk makes an empty store for what is named.
 	Disk func(what string) (Store, error)
 	// WorkingMemory is the memory to aim at, in bytes; 0 is a quarter of the
-	// budget, or 64 MiB if that is unlimited.
+	// budget, less where more than two streams are open, or 64 MiB if that is
+	// unlimited.
 	WorkingMemory int64
 	// ExpectedBytes is how much memory the rows are expected to take; 0 is
 	// unknown. It decides how finely they are sliced, and nothing else.
@@ -62,7 +63,7 @@ func (o Options) workingMemory() int64 {
 	case o.WorkingMemory > 0:
 		return o.WorkingMemory
 	case limit > 0:
-		return max(limit/4, 1)
+		return max(limit/int64(max(4, 2*o.Budget.Streams())), 1)
 	default:
 		return unlimited
 	}
