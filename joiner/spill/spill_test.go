@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -451,6 +452,51 @@ func TestDivide(t *testing.T) {
 		require.Equal(t, fault.Internal, fault.KindOf(err))
 		require.Zero(t, stores.open)
 	})
+}
+
+// TestDividingLeavesMemoryToOthers: what rows take before they are written is less
+// where many streams are open, and next to nothing where one waits for memory.
+//
+// spec: join-51
+func TestDividingLeavesMemoryToOthers(t *testing.T) {
+	t.Parallel()
+	x := skewed(rand.New(rand.NewPCG(5, 9)), 0, 3000, joiner.Rule{}, joiner.BuildSpec{}).Staging[0].Table
+	peak := func(streams int, wait bool) int64 {
+		mem, limit := joinertest.Checked(t), budget.New(1<<20)
+		stores := &shelf{mem: mem}
+		for range streams {
+			_, leave := limit.Enter(t.Context(), "")
+			defer leave()
+		}
+		if wait {
+			ctx, cancel := context.WithCancel(t.Context())
+			ctx, leave := limit.Enter(ctx, "")
+			held, err := limit.Reserve("what waits", 1)
+			require.NoError(t, err)
+			ended := make(chan error)
+			go func() { ended <- held.GrowWait(ctx, 1<<20) }()
+			for !limit.Waited() {
+				time.Sleep(time.Millisecond)
+			}
+			defer func() {
+				cancel()
+				require.Error(t, <-ended)
+				held.Release()
+				leave()
+				require.Zero(t, limit.Used())
+			}()
+		}
+		of := func(_ []arrow.Array, to []int32) error { clear(to); return nil }
+		divided, err := spill.Divide(t.Context(), x.Input(t, mem, []int{1}, []int{0}), spill.Divider{Parts: 1, Of: of},
+			spill.Options{Options: joiner.Options{Memory: mem, Budget: limit}, Disk: stores.disk})
+		require.NoError(t, err)
+		require.EqualValues(t, 3000, divided.Rows())
+		divided.Release()
+		return limit.Peak()
+	}
+	alone := peak(1, false)
+	require.Less(t, peak(32, false), alone/2)
+	require.Less(t, peak(1, true), alone/2)
 }
 
 // TestJoinsCountTheirOwnBytes: of two joins with one build side each tells what it

@@ -34,6 +34,8 @@ func spillMutants() []mutant {
 		{"spool-does-not-check-sums", "internal/spool/file.go", "	if sum.Sum64() != x.sum {\n", "	if sum.Sum64() != x.sum && x.at < 0 {\n", spooled},
 		{"spool-space-is-not-given-back", "internal/spool/file.go", "	f.spool.give(f.end)\n", "	f.spool.give(0)\n", spooled},
 		{"spool-sweeps-files-in-use", "internal/spool/unlink_unix.go", "	if lock(f) == nil {\n", "	if lock(f) == nil || true {\n", spooled},
+		{"spills-hoard", "joiner/spill/store.go", "int64(max(4, 2*o.Budget.Streams()))", "4", sliced},
+		{"spills-do-not-give-way", "joiner/spill/partwriter.go", " || w.opts.Budget.Waited()\n", "\n", sliced},
 		{"waiters-are-not-told", "internal/budget/budget.go", "		defer b.queue.mu.Unlock()\n		b.settle()\n	}\n}\n\n// tryReserve", "		defer b.queue.mu.Unlock()\n	}\n}\n\n// tryReserve", budgeted},
 		{"stuck-memory-is-waited-for", "internal/budget/budget.go", "	if r.returned() {\n", "	if false {\n", budgeted},
 		{"youngest-is-served-first", "internal/budget/wait.go", "return o.age > w.age })", "return o.age < w.age })", budgeted},
