@@ -505,3 +505,23 @@ func TestStepsMayTakeLonger(t *testing.T) {
 	}
 	all.Wait()
 }
+
+// TestParkThatPanics ends its stream, and nothing else.
+func TestParkThatPanics(t *testing.T) {
+	t.Parallel()
+	c := heavy(t, nil, 5)
+	s := serve(t, Options{Clock: time.Now, Ticks: rushing(), StallTimeout: 1 << 60, Pressed: func() bool { return true }, Loader: opens(newWorld(t).loader(), func(ctx context.Context) *canned {
+		made := c(ctx)
+		made.park = func(bool) bool { panic("broken") }
+		return made
+	})})
+	stream := s.stall(t)
+	require.Equal(t, "internal", (<-s.ended).End)
+	var err error
+	for err == nil {
+		_, err = stream.Recv()
+	}
+	other, err := s.DoGet(t.Context(), s.ticket(t, `{"dataset":"homefeed"}`))
+	require.NoError(t, err)
+	require.Equal(t, 5, bodies(t, other))
+}
