@@ -19,7 +19,7 @@ import (
 // file, in milliseconds.
 const busyTimeout = "5000"
 
-// ask opens the catalog's file, puts questions to it and closes it again. A
+// ask opens a catalog's file, puts questions to it and closes it again. A
 // connection that stayed open would go on reading the old file after another one
 // was put in its place.
 //
@@ -28,20 +28,20 @@ const busyTimeout = "5000"
 // process does not have against itself: a connection to the new file would clear
 // what one to the old file still has in use. A question takes well under a
 // millisecond.
-func (c *Catalog) ask(ctx context.Context, questions func(context.Context, *sql.DB) error) error {
-	_, err := store.Call(ctx, c.options.Calls, "read", c.path, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, c.answer(ctx, questions)
-	})
-	return err
+//
+// What the questions find they return: they may be left behind, and go on when their
+// caller has long gone.
+func ask[T any](ctx context.Context, c *Catalog, questions func(context.Context, *sql.DB) (T, error)) (T, error) {
+	return store.Call(ctx, c.options.Calls, "read", c.path, func(ctx context.Context) (T, error) { return answer(ctx, c, questions) })
 }
 
 // answer is ask on the catalog's own terms. Who waits for another question, which
 // hangs, ends with its storage too.
-func (c *Catalog) answer(ctx context.Context, questions func(context.Context, *sql.DB) error) (err error) {
+func answer[T any](ctx context.Context, c *Catalog, questions func(context.Context, *sql.DB) (T, error)) (found T, err error) {
 	select {
 	case c.turn <- struct{}{}:
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return found, context.Cause(ctx)
 	}
 	defer func() { <-c.turn }()
 	defer func() {
@@ -51,7 +51,7 @@ func (c *Catalog) answer(ctx context.Context, questions func(context.Context, *s
 	}()
 	db, err := c.connect(ctx)
 	if err != nil {
-		return err
+		return found, err
 	}
 	defer func() {
 		if closing := db.Close(); err == nil && closing != nil {

@@ -54,3 +54,21 @@ func left(c *store.Calls) int {
 	}
 	return n
 }
+
+// TestQuestionsThatAreLeftBehind touch nothing of their callers: for the race
+// detector.
+func TestQuestionsThatAreLeftBehind(t *testing.T) {
+	w := newWriter(t)
+	w.create(t, events, idSchema())
+	o := w.options()
+	o.Calls = store.NewCalls(store.Options{Timeout: time.Hour})
+	reader, err := icebergcat.Open(t.Context(), o)
+	require.NoError(t, err)
+	for i := range 200 {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*20*time.Microsecond)
+		if _, err := reader.Table(ctx, events, dataset.Ref{}); err != nil {
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+		}
+		cancel()
+	}
+}

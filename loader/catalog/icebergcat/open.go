@@ -2,6 +2,7 @@ package icebergcat
 
 import (
 	"context"
+	"database/sql"
 	"os"
 	"path/filepath"
 	"strings"
@@ -53,7 +54,8 @@ func Open(ctx context.Context, o Options) (*Catalog, error) {
 	if _, err := store.Call(ctx, o.Calls, "open", path, func(context.Context) (os.FileInfo, error) { return c.file() }); err != nil {
 		return nil, err
 	}
-	if err := c.ask(ctx, c.isCatalog); err != nil {
+	_, err = ask(ctx, c, func(ctx context.Context, db *sql.DB) (struct{}, error) { return struct{}{}, c.isCatalog(ctx, db) })
+	if err != nil {
 		return nil, err
 	}
 	return c, nil

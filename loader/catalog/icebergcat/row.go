@@ -16,12 +16,8 @@ import (
 // whole rows and looks at the columns' names, because only newer catalogs have
 // the column iceberg_type that sets views apart, and a catalog may gain it
 // while we run.
-func (c *Catalog) metadataLocation(ctx context.Context, name string, parts []string) (location string, err error) {
-	err = c.ask(ctx, func(ctx context.Context, db *sql.DB) error {
-		location, err = c.locate(ctx, db, name, parts)
-		return err
-	})
-	return location, err
+func (c *Catalog) metadataLocation(ctx context.Context, name string, parts []string) (string, error) {
+	return ask(ctx, c, func(ctx context.Context, db *sql.DB) (string, error) { return c.locate(ctx, db, name, parts) })
 }
 
 func (c *Catalog) locate(ctx context.Context, db *sql.DB, name string, parts []string) (string, error) {
