@@ -22,7 +22,7 @@ const (
 // garbageShare is the garbage that may lie beside live memory, in percent of
 // it. Live memory is mostly buffers without pointers, which cost the collector
 // little, so it may come often: Go's default of 100 would double the peak.
-const garbageShare = 45
+const garbageShare = 25
 
 // heapLimit is the soft limit of Go's memory, in bytes, for a budget and a
 // machine (0: not known): five quarters of the budget and 160 MiB, so that the
