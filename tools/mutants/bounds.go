@@ -41,7 +41,7 @@ func boundMutants() []mutant {
 		{"the-queue-has-no-end", "flight/admission.go", "	if !p.been && p.tooMany() {\n", "	if p.been && p.tooMany() {\n", flight},
 		{"peers-take-all-memory", "internal/budget/peer.go", "	return held == 0 || held+n <= b.share\n", "	return held >= 0\n", []string{"./internal/budget"}},
 		{"peers-wait-for-themselves", "internal/budget/wait.go", " || p.blocked == p.open && !b.shares(w.into.peer, w.bytes) {", " && p != nil {", []string{"./internal/budget"}},
-		{"lent-memory-is-lost", "internal/budget/wait.go", "(lent != 0 || !b.fail())", "!b.fail()", []string{"./internal/budget"}},
+		{"lent-memory-is-lost", "internal/budget/wait.go", "(lent != 0 || !b.fail())", "(lent < 0 || !b.fail())", []string{"./internal/budget"}},
 		{"unsent-frames-are-kept", "flight/codec.go", "		f.body.Free()\n", "", flight},
 	}
 }
