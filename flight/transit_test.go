@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -474,7 +475,7 @@ func TestSharedConnectionsAreCutOnce(t *testing.T) {
 // where the memory of their next batches is that of the last.
 func TestStepsMayTakeLonger(t *testing.T) {
 	t.Parallel()
-	b := budget.New(5 << 19) // two batches and a half
+	b := budget.New(3 << 19) // a batch and a half: both wait for the first one's
 	under := heavy(t, b, 3)
 	s := serve(t, Options{Ticks: time.Now, Pressed: b.Pressed, Loader: opens(newWorld(t).loader(), func(ctx context.Context) *canned {
 		ctx, leave := b.Enter(ctx, "x")
@@ -509,10 +510,13 @@ func TestStepsMayTakeLonger(t *testing.T) {
 // TestParkThatPanics ends its stream, and nothing else.
 func TestParkThatPanics(t *testing.T) {
 	t.Parallel()
+	var first atomic.Bool
 	c := heavy(t, nil, 5)
 	s := serve(t, Options{Clock: time.Now, Ticks: rushing(), StallTimeout: 1 << 60, Pressed: func() bool { return true }, Loader: opens(newWorld(t).loader(), func(ctx context.Context) *canned {
 		made := c(ctx)
-		made.park = func(bool) bool { panic("broken") }
+		if first.CompareAndSwap(false, true) { // the clock rushes, so the other is parked too
+			made.park = func(bool) bool { panic("broken") }
+		}
 		return made
 	})})
 	stream := s.stall(t)
