@@ -31,9 +31,9 @@ const garbageShare = 25
 // Near a soft limit the collector runs all the time, at up to half of the CPU.
 // It does so for garbage only as long as what lives stays below the limit, and
 // that it does: live are what is reserved, at most the budget; remembered plans
-// and footers, a sixteenth of it; and what two pools keep, an eighth and 64
-// MiB. A sixteenth and 96 MiB are left for the runtime, for gRPC, and for what
-// the pools round up. A machine that is too small for its budget can get there:
+// and footers, a sixteenth of it; and what two pools keep, a sixteenth and 64
+// MiB. An eighth and 96 MiB are left for what the pools round up, about a
+// sixteenth, for the runtime, for gRPC, and for garbage. A machine that is too small for its budget can get there:
 // boundHeap warns of it.
 func heapLimit(budget, machine int64) int64 {
 	budget = min(budget, math.MaxInt64/2)
@@ -46,7 +46,7 @@ func heapLimit(budget, machine int64) int64 {
 
 // kept is how many freed bytes each of the pools keeps under a budget, so that
 // heapLimit is right.
-func kept(budget int64) int64 { return min(batch.MostKept, 32<<20+budget/16) }
+func kept(budget int64) int64 { return min(batch.MostKept, 32<<20+budget/32) }
 
 // boundHeap keeps garbage from filling the machine where the budget would not.
 // GOGC and GOMEMLIMIT, if set, decide.

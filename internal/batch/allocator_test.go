@@ -46,6 +46,22 @@ func TestPoolReallocates(t *testing.T) {
 	}
 }
 
+// TestPoolHandsOutTheNextClass where there is none of the class itself.
+func TestPoolHandsOutTheNextClass(t *testing.T) {
+	p := &batch.Pool{}
+	freed := p.Allocate(1152)
+	p.Free(freed)
+	require.NotSame(t, &freed[0], &p.Allocate(960)[0], "two classes less")
+	again := p.Allocate(1000)
+	require.Same(t, &freed[0], &again[0])
+	require.Equal(t, 1152, cap(again), "it goes back to its own class")
+	p.Free(again)
+	require.Same(t, &freed[0], &p.Allocate(1100)[0])
+	for size := 256; size <= 1<<20; size += size/17 + 1 {
+		require.LessOrEqual(t, cap((&batch.Pool{}).Allocate(size)), size+size/8, "of new memory less lies idle")
+	}
+}
+
 func TestPoolTakesOnlyItsOwnBack(t *testing.T) {
 	p := &batch.Pool{}
 	foreign := make([]byte, 200)

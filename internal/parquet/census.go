@@ -138,13 +138,17 @@ func oneName(e parquet.Encoding) parquet.Encoding {
 	return e
 }
 
-// ownMemory is what pages takes for a chunk: decompressed pages, as the others are
-// read where they lie.
-func (c *census) ownMemory(codec compress.Compression) int64 {
-	if codec == compress.Codecs.Uncompressed {
-		return 0
+// ownMemory is what this package takes for a chunk besides the batch: decompressed
+// pages, as the others are read where they lie, and where strings of a dictionary are.
+func (c *census) ownMemory(codec compress.Compression, described *schema.Column) int64 {
+	bytes := int64(0)
+	if described.PhysicalType() == parquet.Types.ByteArray {
+		bytes = c.entries * viewBytes
 	}
-	return c.dictionary + c.body.size
+	if codec == compress.Codecs.Uncompressed {
+		return bytes
+	}
+	return bytes + c.dictionary + c.body.size
 }
 
 const (

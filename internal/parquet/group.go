@@ -53,14 +53,15 @@ func (r *Reader) openGroup(group int) error {
 	if err := r.source.load(spans); err != nil {
 		return err
 	}
-	if err := r.admitPages(); err != nil {
+	counted, err := r.admitPages()
+	if err != nil {
 		return err
 	}
 	for i, c := range r.columns {
 		if c.field < 0 {
 			continue
 		}
-		if err := r.openColumn(i); err != nil {
+		if err := r.openColumn(i, counted); err != nil {
 			return fmt.Errorf("column %s: %w", c.shape.path, err)
 		}
 	}
@@ -69,10 +70,10 @@ func (r *Reader) openGroup(group int) error {
 
 // groupCensus is what decoding a row group takes, in bytes.
 type groupCensus struct {
-	scratch int64    // of pages and dictionaries
-	heap    int64    // what the library makes on Go's heap
-	decoded int64    // of all rows
-	library []census // of the leaves that the library decodes
+	scratch int64          // of pages and dictionaries
+	heap    int64          // what the library makes on Go's heap
+	decoded int64          // of all rows
+	leaves  map[int]census // of those whose values may be of any length
 }
 
 // countLeaf follows the headers of a leaf's pages.
@@ -87,13 +88,13 @@ func (r *Reader) countLeaf(c column, leaf int, sum *groupCensus) error {
 			return err
 		}
 	}
+	sum.leaves[leaf] = found
 	described := r.file.meta.Schema.Column(leaf)
 	sum.decoded += found.decoded(r.file.groups[r.group].Rows, described)
 	if own {
-		sum.scratch += found.ownMemory(r.codec(leaf))
+		sum.scratch += found.ownMemory(r.codec(leaf), described)
 		return nil
 	}
-	sum.library = append(sum.library, found)
 	chunk := r.file.chunkSpan(r.group, leaf).length
 	if r.streams {
 		chunk = min(chunk, streamBuffer)
@@ -103,48 +104,30 @@ func (r *Reader) countLeaf(c column, leaf int, sum *groupCensus) error {
 	return nil
 }
 
-// admitPages follows the headers of all pages, asks for what decoding them takes,
-// and says how many rows a batch may have.
-func (r *Reader) admitPages() error {
+// admitPages follows the headers of all pages, and asks for what decoding them takes.
+func (r *Reader) admitPages() (groupCensus, error) {
 	rows := r.file.groups[r.group].Rows
 	r.run = min(int64(r.opts.BatchRows), rows)
-	var sum groupCensus
+	sum := groupCensus{leaves: map[int]census{}}
 	for _, c := range r.columns {
 		if c.field < 0 {
 			continue
 		}
 		for _, leaf := range c.leaves {
 			if err := r.countLeaf(c, leaf, &sum); err != nil {
-				return err
+				return sum, err
 			}
 		}
 	}
 	r.bytes = sum.decoded / rows
 	if err := r.scratch.extend(sum.scratch); err != nil {
-		return err
+		return sum, err
 	}
 	if err := r.account.ask(sum.heap, 0); err != nil {
-		return err
+		return sum, err
 	}
 	r.heap = sum.heap
-	return r.shortenAll(sum.library)
-}
-
-// shortenAll looks at the columns that the library decodes, whose pages are
-// admitted: those of this package have no bytes.
-func (r *Reader) shortenAll(counted []census) error {
-	for _, c := range r.columns {
-		if c.field < 0 || r.isOwn(c) {
-			continue
-		}
-		for _, leaf := range c.leaves {
-			if err := r.shorten(leaf, &counted[0]); err != nil {
-				return fmt.Errorf("column %s: %w", c.shape.path, err)
-			}
-			counted = counted[1:]
-		}
-	}
-	return nil
+	return sum, nil
 }
 
 // codec is the compression of a leaf's pages in the open row group.
@@ -159,16 +142,34 @@ func (r *Reader) checkPages(leaf int, sums bool) (out census, err error) {
 	return r.file.checkPages(r.group, leaf, r.source.loaded(r.file.chunkSpan(r.group, leaf)), sums)
 }
 
-func (r *Reader) openColumn(i int) (err error) {
+// openColumn opens a column, whose pages are admitted, and says how many rows a batch
+// may have for it.
+func (r *Reader) openColumn(i int, counted groupCensus) (err error) {
 	defer recovered(&err, r.file.Location(), "a column cannot be decoded")
 	c := r.columns[i]
-	if r.own[i], err = r.openOwn(c); err != nil || r.own[i] != nil {
+	if r.own[i], err = r.openOwn(c); err != nil {
 		return err
+	}
+	text, _ := r.own[i].(*textColumn)
+	if r.own[i] != nil && text == nil {
+		return nil // its values are of one width
 	}
 	if r.loose(c) {
 		if err := r.checkLevels(c); err != nil {
 			return err
 		}
+	}
+	for _, leaf := range c.leaves {
+		longest := func() (int64, error) { return r.longestValue(leaf) }
+		if text != nil {
+			longest = text.longestValue
+		}
+		if err := r.shorten(leaf, counted.leaves[leaf], longest); err != nil {
+			return err
+		}
+	}
+	if text != nil {
+		return nil
 	}
 	leaves := make(map[int]bool, len(c.leaves))
 	for _, leaf := range c.leaves {
@@ -183,39 +184,43 @@ func (r *Reader) openColumn(i int) (err error) {
 }
 
 // isOwn says whether this package decodes a column of the open row group.
-func (r *Reader) isOwn(c column) bool {
-	flat, list := r.ownDecoders(c)
-	return flat != nil || list != nil
-}
+func (r *Reader) isOwn(c column) bool { return r.ownDecoder(c, nil) != nil }
 
-// ownDecoders returns the decoder of this package for a column, if it has one.
-func (r *Reader) ownDecoders(c column) (*flatColumn, *listColumn) {
+// ownDecoder returns the decoder of this package for the pages of a top-level
+// column, if it has one, else nil.
+func (r *Reader) ownDecoder(c column, from *pages) ownColumn {
 	if r.file.strange() {
-		return nil, nil
+		return nil
 	}
 	field := r.file.fields[c.field]
-	return r.file.newFlatColumn(r.group, field), r.file.newListColumn(r.group, field)
+	if flat := r.file.newFlatColumn(r.group, field); flat != nil {
+		flat.pages = from
+		return flat
+	}
+	if list := r.file.newListColumn(r.group, field); list != nil {
+		list.pages = from
+		return list
+	}
+	if text := r.file.newTextColumn(r.group, field); text != nil {
+		text.pages = from
+		return text
+	}
+	return nil
 }
 
 // openOwn opens a top-level column if this package decodes it, else returns
 // nil. Its pages are verified as they are read.
 func (r *Reader) openOwn(c column) (ownColumn, error) {
-	flat, list := r.ownDecoders(c)
-	if flat == nil && list == nil {
+	if !r.isOwn(c) {
 		return nil, nil //nolint:nilnil // no column is no error
 	}
 	leaf := r.file.fields[c.field].Leaves[0]
 	chunk := r.source.loaded(r.file.chunkSpan(r.group, leaf))
-	pages, err := r.file.newPages(r.group, leaf, chunk, r.scratch)
+	from, err := r.file.newPages(r.group, leaf, chunk, r.scratch)
 	if err != nil {
 		return nil, err
 	}
-	if flat != nil {
-		flat.pages = pages
-		return flat, nil
-	}
-	list.pages = pages
-	return list, nil
+	return r.ownDecoder(c, from), nil
 }
 
 // closeGroup gives back what the open row group holds.

@@ -25,12 +25,8 @@ type leaf struct {
 // leafWidth returns the bytes of a value if a leaf's pages in a row group can
 // be read by leaf, else 0. kind is the Arrow type that the library gives it.
 func (f *Footer) leafWidth(group, leaf int, kind arrow.DataType) int {
-	for _, e := range f.meta.RowGroups[group].Columns[leaf].MetaData.Encodings {
-		switch parquet.Encoding(e) {
-		case parquet.Encodings.Plain, parquet.Encodings.PlainDict, parquet.Encodings.RLEDict, parquet.Encodings.RLE:
-		default:
-			return 0
-		}
+	if !f.plainOrCoded(group, leaf) {
+		return 0
 	}
 	stored := f.meta.Schema.Column(leaf).PhysicalType()
 	switch kind.ID() {
@@ -44,6 +40,19 @@ func (f *Footer) leafWidth(group, leaf int, kind arrow.DataType) int {
 		}
 	}
 	return 0
+}
+
+// plainOrCoded says whether all pages of a leaf's chunk are plain or have indices
+// into a dictionary.
+func (f *Footer) plainOrCoded(group, leaf int) bool {
+	for _, e := range f.meta.RowGroups[group].Columns[leaf].MetaData.Encodings {
+		switch parquet.Encoding(e) {
+		case parquet.Encodings.Plain, parquet.Encodings.PlainDict, parquet.Encodings.RLEDict, parquet.Encodings.RLE:
+		default:
+			return false
+		}
+	}
+	return true
 }
 
 // next returns the next data page, which is valid until the next call; nil
@@ -78,18 +87,24 @@ func (l *leaf) open(p *page) error {
 	case parquet.Encodings.Plain:
 		return nil
 	case parquet.Encodings.PlainDict, parquet.Encodings.RLEDict:
+		var err error
 		l.coded, l.values = true, nil
-		if len(p.values) == 0 { // a page of nulls alone may leave out the width
-			return nil
-		}
-		if p.values[0] > 32 {
-			return fmt.Errorf("dictionary indices have %d bits", p.values[0])
-		}
-		l.indices = hybrid{rest: p.values[1:], width: int(p.values[0])}
-		return nil
+		l.indices, err = indicesOf(p.values)
+		return err
 	default:
 		return fmt.Errorf("a page is encoded as %s, which its row group does not list", p.encoding)
 	}
+}
+
+// indicesOf returns the indices of a page, which begin with their width.
+func indicesOf(values []byte) (hybrid, error) {
+	if len(values) == 0 { // a page of nulls alone may leave out the width
+		return hybrid{}, nil
+	}
+	if values[0] > 32 {
+		return hybrid{}, fmt.Errorf("dictionary indices have %d bits", values[0])
+	}
+	return hybrid{rest: values[1:], width: int(values[0])}, nil
 }
 
 // take moves the next n values of the open page to out, which is n values long.

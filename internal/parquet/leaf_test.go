@@ -1,9 +1,16 @@
 package parquet
 
 import (
+	"encoding/binary"
+	"math"
 	"testing"
 
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/fault"
 )
 
 // TestSurplusValuesAreAnError: a page that held more values than its rows took
@@ -16,4 +23,67 @@ func TestSurplusValuesAreAnError(t *testing.T) {
 	require.ErrorContains(t, err, "more values than rows")
 	require.NoError(t, l.take(out, 1))
 	require.Error(t, l.take(out, 1), "nor are there fewer")
+}
+
+// plainTexts are values as a page has them.
+func plainTexts(values ...string) []byte {
+	var out []byte
+	for _, v := range values {
+		out = append(binary.LittleEndian.AppendUint32(out, uint32(len(v))), v...)
+	}
+	return out
+}
+
+// TestDamagedTexts: dictionaries and pages have as many values as they count, and
+// indices are within their dictionary.
+func TestDamagedTexts(t *testing.T) {
+	two := plainTexts("a", "bc")
+	for name, c := range map[string]struct {
+		dictionary *page
+		data       page
+		err        string
+	}{
+		"plain":                      {nil, page{values: two, count: 2}, ""},
+		"by a dictionary":            {&page{values: two, count: 2}, page{values: []byte{1, 3, 0b10}, count: 2, encoding: parquet.Encodings.RLEDict}, ""},
+		"no value":                   {&page{}, page{count: 0, encoding: parquet.Encodings.RLEDict}, ""},
+		"fewer than the dictionary":  {&page{values: two, count: 1}, page{}, "other values than it counts"},
+		"more than the dictionary":   {&page{values: two, count: 3}, page{}, "other values than it counts"},
+		"far more":                   {&page{values: two, count: 1 << 30}, page{}, "other values than it counts"},
+		"none that are some":         {&page{values: two}, page{}, "other values than it counts"},
+		"a cut dictionary":           {&page{values: two[:len(two)-1], count: 2}, page{}, "other values than it counts"},
+		"an index beyond":            {&page{values: two, count: 2}, page{values: []byte{2, 3, 0b1001, 0}, count: 2, encoding: parquet.Encodings.RLEDict}, "beyond the dictionary"},
+		"an index without any":       {nil, page{values: []byte{1, 3, 0}, count: 2, encoding: parquet.Encodings.RLEDict}, "beyond the dictionary"},
+		"more than the page":         {nil, page{values: two, count: 3}, "fewer values than rows"},
+		"a cut value":                {nil, page{values: two[:len(two)-1], count: 2}, "fewer values than rows"},
+		"fewer than the page":        {nil, page{values: two, count: 1}, "more values than rows"},
+		"an encoding of other pages": {nil, page{values: two, count: 2, encoding: parquet.Encodings.DeltaByteArray}, "does not list"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			column := &textColumn{pages: &pages{scratch: memory.NewGoAllocator()}, kind: arrow.BinaryTypes.String, begun: true, first: &c.data}
+			var err error
+			if c.dictionary != nil {
+				err = column.keep(c.dictionary)
+			}
+			var out arrow.ArrayData
+			if err == nil {
+				out, err = column.read(4, memory.NewGoAllocator())
+			}
+			if c.err != "" {
+				require.ErrorContains(t, err, c.err)
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, c.data.count, out.Len())
+		})
+	}
+}
+
+// TestTextsOfBatchesBeyondOffsets: offsets of 32 bits do not reach.
+func TestTextsOfBatchesBeyondOffsets(t *testing.T) {
+	out := newTexts(memory.NewGoAllocator())
+	defer out.release()
+	out.bytes = math.MaxInt32 - 3
+	err := out.reserve(4)
+	require.Equal(t, fault.Exhausted, fault.KindOf(err))
+	require.ErrorContains(t, err, "too large for one batch")
 }

@@ -1,9 +1,6 @@
 package parquet
 
 import (
-	"encoding/binary"
-	"errors"
-
 	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/schema"
 )
@@ -13,12 +10,10 @@ import (
 // batches that are not shortened.
 const defaultRunBytes = 32 << 20
 
-var errDictionary = errors.New("a dictionary has other values than it counts")
-
 // shorten lessens the rows of a batch where a column of bytes could otherwise come
 // out far larger than its pages: a dictionary holds a long value once, and a batch
-// as often as its rows say.
-func (r *Reader) shorten(leaf int, c *census) error {
+// as often as its rows say. longestValue looks for the longest one.
+func (r *Reader) shorten(leaf int, c census, longestValue func() (int64, error)) error {
 	described := r.file.meta.Schema.Column(leaf)
 	longest := int64(0)
 	var far reach
@@ -32,8 +27,8 @@ func (r *Reader) shorten(leaf int, c *census) error {
 	case parquet.Types.ByteArray:
 		longest = max(c.wide, far.longest)
 		// The longest, if all others were empty.
-		if most := c.dictionary - 4*c.entries; c.entries > 0 && r.rowsOf(c, most) < r.run {
-			value, err := r.longestValue(leaf)
+		if most := c.dictionary - 4*c.entries; c.entries > 0 && r.rowsOf(&c, most) < r.run {
+			value, err := longestValue()
 			if err != nil {
 				return err
 			}
@@ -42,7 +37,7 @@ func (r *Reader) shorten(leaf int, c *census) error {
 	case parquet.Types.FixedLenByteArray:
 		longest = int64(described.TypeLength())
 	}
-	r.run = min(r.run, r.rowsOf(c, longest))
+	r.run = min(r.run, r.rowsOf(&c, longest))
 	// The library puts values together that are told by their differences.
 	together := min(far.page, far.longest*valuesOf(r.run, described))
 	if err := r.account.ask(together, 0); err != nil {
@@ -89,11 +84,11 @@ func (r *Reader) longestValue(leaf int) (longest int64, err error) {
 			return longest, nil // dictionaries stand before the data
 		}
 		for values := next.values; len(values) > 0; {
-			if len(values) < 4 || int64(binary.LittleEndian.Uint32(values)) > int64(len(values)-4) {
+			length, ok := textAt(values, 0)
+			if !ok {
 				return 0, errDictionary
 			}
-			length := int64(binary.LittleEndian.Uint32(values))
-			longest, values = max(longest, length), values[4+length:]
+			longest, values = max(longest, int64(length)), values[4+length:]
 		}
 	}
 }

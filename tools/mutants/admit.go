@@ -10,7 +10,7 @@ func admitMutants() []mutant {
 		{"frames-take-what-they-say", "internal/parquet/codec.go", "WithDecodeAllCapLimit(true)", "WithDecodeAllCapLimit(false)", parquet},
 		{"blocks-take-what-they-say", "internal/parquet/codec.go", "length > uint64(len(dst)) {", "length > 1<<60 {", parquet},
 		{"pages-may-declare-more-than-their-footer", "internal/parquet/census.go", "c.plain-c.dictionary > described.TotalUncompressedSize+c.headers:\n", "c.plain > 1<<60:\n", scanned},
-		{"dictionaries-come-out-whole", "internal/parquet/run.go", "r.rowsOf(c, longest))\n	// The", "r.rowsOf(c, longest/1024))\n	// The", scanned},
+		{"dictionaries-come-out-whole", "internal/parquet/run.go", "r.rowsOf(&c, longest))\n	// The", "r.rowsOf(&c, longest/1024))\n	// The", scanned},
 		{"deltas-take-what-they-say", "internal/parquet/deltas.go", " || block/blocks > mostTogether {", " {", scanned},
 		{"copies-of-filtered-rows-are-nobodys", "loader/scan/walk.go", "	if err := w.queue.admit(ctx, admitted, admitted); err != nil {\n		return nil, 0, err\n	}\n	out, err := batch.Filter(whole, w.pass, w.scanner.options.Memory)\n	return out, 2 * admitted, err\n", "	out, err := batch.Filter(whole, w.pass, w.scanner.options.Memory)\n	return out, admitted, err\n", scanned},
 	}

@@ -3,6 +3,7 @@ package main
 // decodeMutants break how Parquet pages are decoded, and who may use a socket.
 func decodeMutants() []mutant {
 	parquet, command := []string{"./internal/parquet"}, []string{"./cmd/penstock"}
+	scanned := []string{"./internal/parquet", "./loader/scan"}
 	return []mutant{
 		{
 			"rows-end-with-their-page", "internal/parquet/levels.go",
@@ -41,6 +42,13 @@ func decodeMutants() []mutant {
 			"out.repetition, out.definition = body[:h.repetitionBytes], body[h.repetitionBytes:levels]",
 			"out.definition, out.repetition = body[:h.repetitionBytes], body[h.repetitionBytes:levels]", parquet,
 		},
+		{"nulls-move-the-ends-of-strings", "internal/parquet/text.go", "			end := before\n", "			end := 0 * before\n", parquet},
+		{"surplus-strings-are-dropped", "internal/parquet/text.go", "	if len(c.values) > 0 { // levels", "	if len(c.values) > 1<<30 { // levels", parquet},
+		{"dictionaries-may-have-a-rest", "internal/parquet/text.go", "	if at != len(p.values) {\n", "	if at > len(p.values) {\n", parquet},
+		{"long-strings-have-no-length", "internal/parquet/text.go", "		c.longest = max(c.longest, int64(length))\n", "", scanned},
+		{"first-pages-are-dropped", "internal/parquet/text.go", "	if c.first = nil; next == nil {", "	if c.first, next = nil, nil; next == nil {", parquet},
+		{"places-of-strings-are-free", "internal/parquet/census.go", "		bytes = c.entries * viewBytes\n", "", parquet},
+		{"batches-of-strings-have-any-size", "internal/parquet/text.go", "	if wanted > math.MaxInt32 {", "	if wanted > math.MaxInt64 {", parquet},
 		{
 			"sockets-of-the-living-are-taken", "cmd/penstock/socket.go",
 			"	case err == nil:\n		_ = conn.Close()", "	case err == nil && address == \"\":\n		_ = conn.Close()", command,
