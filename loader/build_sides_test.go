@@ -3,10 +3,12 @@ package loader_test
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"weak"
 
 	"github.com/stretchr/testify/require"
 
@@ -213,6 +215,56 @@ func TestStreamsShareBuildSides(t *testing.T) {
 	first.Release()
 	second.Release()
 	require.Zero(t, b.Used())
+}
+
+// client is what a stream's context leads to.
+type client struct{ _ [64]byte }
+
+// heldRows have the context of their stream, as rows of files do.
+type heldRows struct {
+	loader.Rows
+	ctx context.Context //nolint:containedctx // that is what the test is about
+}
+
+// TestBuildSidesKeepNothingOfTheirMakers: a build side that other streams go on with
+// keeps nothing alive of the one that made it, which would be its client's connection,
+// and all that this had not taken. In memory, and on local disk.
+func TestBuildSidesKeepNothingOfTheirMakers(t *testing.T) {
+	t.Parallel()
+	c := world(t)
+	onDisk := 0
+	for limit := int64(1 << 20); limit > 1<<11; limit = limit * 3 / 4 {
+		s, create := disk(t, 0)
+		scan := func(ctx context.Context, source plan.Source, columns []catalog.Field) (loader.Rows, error) {
+			rows, err := c.Scan(ctx, source, columns)
+			return heldRows{rows, ctx}, err
+		}
+		l := loader.New(loader.Options{Datasets: []dataset.Dataset{c.Dataset}, Catalog: c.World, Scan: scan, Budget: budget.New(limit), Disk: create})
+		p, err := l.Plan(context.Background(), one(1, 8))
+		require.NoError(t, err)
+		second, err := l.Open(context.Background(), p, loader.ReadingOf(one(1, 8)))
+		require.NoError(t, err)
+		maker := func() weak.Pointer[client] {
+			of := &client{}
+			ctx := context.WithValue(context.Background(), client{}, of)
+			first, err := l.Open(ctx, p, loader.ReadingOf(one(1, 8)))
+			require.NoError(t, err)
+			defer first.Release()
+			first.Next()
+			second.Next()
+			if s.Stats().Used > 0 {
+				onDisk++
+			}
+			return weak.Make(of)
+		}()
+		runtime.GC()
+		runtime.GC()
+		require.Nil(t, maker.Value(), "with a budget of %d bytes", limit)
+		for second.Next() {
+		}
+		second.Release()
+	}
+	require.Positive(t, onDisk)
 }
 
 // TestStreamsShareBuildSidesAtOnce lets many streams ask for the same build sides from

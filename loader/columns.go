@@ -112,14 +112,17 @@ func (o Options) scan(ctx context.Context, source plan.Source, wanted columns) (
 // withFiles is rows as an input of the joiner, which asks them for the files of
 // those that errors name.
 func withFiles(open func(ctx context.Context) (Rows, error)) joiner.Input {
-	var rows Rows
+	var files func(row int64) string
 	return joiner.Input{
 		Open: func(ctx context.Context) (array.RecordReader, error) {
-			var err error
-			rows, err = open(ctx)
-			return rows, err
+			rows, err := open(ctx)
+			if err != nil {
+				return nil, err
+			}
+			files = rows.Files()
+			return rows, nil
 		},
-		File: func(row int64) string { return rows.FileOf(row) },
+		File: func(row int64) string { return files(row) },
 	}
 }
 
@@ -129,8 +132,8 @@ type shapedRows struct {
 	of Rows
 }
 
-// FileOf names the file of a row that was given.
-func (s shapedRows) FileOf(row int64) string { return s.of.FileOf(row) }
+// Files names the files of the rows that were given.
+func (s shapedRows) Files() func(row int64) string { return s.of.Files() }
 
 type shaping struct {
 	rows   Rows

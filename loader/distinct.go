@@ -51,7 +51,7 @@ func (s *ranges) placed(ctx context.Context, source plan.Source, read columns, p
 		return nil, err
 	}
 	schema := arrow.NewSchema(append(slices.Clone(rows.Schema().Fields()), arrow.Field{Name: "place", Type: arrow.PrimitiveTypes.Int64}), nil)
-	given := int64(0)
+	given, files := int64(0), rows.Files()
 	next := func() (arrow.RecordBatch, error) {
 		if !rows.Next() {
 			return nil, rows.Err()
@@ -60,7 +60,7 @@ func (s *ranges) placed(ctx context.Context, source plan.Source, read columns, p
 		place := array.NewInt64Builder(s.options.Memory)
 		defer place.Release()
 		for range b.NumRows() {
-			place.Append(places[rows.FileOf(given)])
+			place.Append(places[files(given)])
 			given++
 		}
 		column := place.NewArray()
@@ -109,8 +109,11 @@ func (u *unrepeated) next() (arrow.RecordBatch, error) {
 	return nil, nil //nolint:nilnil // the end of a stream, see batch.FromFunc
 }
 
-// FileOf names the file of a row that was given.
-func (u *unrepeated) FileOf(row int64) string { return u.rows.FileOf(u.kept.At(row)) }
+// Files names the files of the rows that were given.
+func (u *unrepeated) Files() func(row int64) string {
+	files := u.rows.Files()
+	return func(row int64) string { return files(u.kept.At(row)) }
+}
 
 func (u *unrepeated) release() {
 	if u.kept != nil {

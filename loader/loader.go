@@ -20,11 +20,13 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// Rows is one source as a scan reads it: a reader that can name the file of
-// each row it gave, counted from 0.
+// Rows is one source as a scan reads it.
 type Rows interface {
 	array.RecordReader
-	FileOf(row int64) string
+	// Files returns what names the file of each row that was given, counted from 0. It
+	// answers also after Release, and keeps nothing else of the rows alive: build sides
+	// have it as long as they live, for streams that may be others by then.
+	Files() func(row int64) string
 }
 
 // Scan opens a source: the rows that pass its filter, in the order of its

@@ -111,7 +111,7 @@ func (w *World) Scan(ctx context.Context, source plan.Source, columns []catalog.
 	if err := planned(source, columns); err != nil {
 		return nil, err
 	}
-	r := &reader{world: w, source: source, columns: columns, schema: arrow.NewSchema(fields, nil)}
+	r := &reader{world: w, source: source, columns: columns, schema: arrow.NewSchema(fields, nil), given: new([]int64)}
 	r.RecordReader = batch.FromFunc(r.schema, func() (arrow.RecordBatch, error) { return r.next(ctx) }, nil)
 	return r, nil
 }
@@ -142,19 +142,22 @@ type reader struct {
 	columns []catalog.Field
 	schema  *arrow.Schema
 	file    int
-	row     int64 // within the range of file
-	given   []int64
+	row     int64    // within the range of file
+	given   *[]int64 // rows by file
 }
 
-// FileOf names the file of a row that the reader gave.
-func (r *reader) FileOf(row int64) string {
-	for i, n := range r.given {
-		if row < n {
-			return r.source.Files[i].File.Location
+// Files names the files of the rows that the reader gave.
+func (r *reader) Files() func(row int64) string {
+	given, files := r.given, r.source.Files
+	return func(row int64) string {
+		for i, n := range *given {
+			if row < n {
+				return files[i].File.Location
+			}
+			row -= n
 		}
-		row -= n
+		return "(no such row)"
 	}
-	return "(no such row)"
 }
 
 func (r *reader) next(ctx context.Context) (arrow.RecordBatch, error) {
@@ -167,8 +170,8 @@ func (r *reader) next(ctx context.Context) (arrow.RecordBatch, error) {
 			return nil, err
 		}
 		f := r.source.Files[r.file]
-		if len(r.given) == r.file {
-			r.given = append(r.given, 0)
+		if len(*r.given) == r.file {
+			*r.given = append(*r.given, 0)
 			r.world.scanned(f.File.Location)
 		}
 		from := f.From + r.row
@@ -181,7 +184,7 @@ func (r *reader) next(ctx context.Context) (arrow.RecordBatch, error) {
 		b, err := r.read(f.File.Location, from, to)
 		if err != nil || b.NumRows() > 0 {
 			if err == nil {
-				r.given[r.file] += b.NumRows()
+				(*r.given)[r.file] += b.NumRows()
 			}
 			return b, err
 		}

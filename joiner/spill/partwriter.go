@@ -68,6 +68,7 @@ func (w *partWriter) write(ctx context.Context, parts int) (*Parts, error) {
 	}
 	w.held, w.kept, w.mostBytes = held, batch.Retained{}, w.opts.workingMemory()/2
 	w.out = &Parts{in: w.in, store: store, parts: make([]batchList, parts), opts: w.opts}
+	w.out.in.Open = nil // parts may live longer than the stream that opened their rows
 	w.out.refs.Store(1)
 	err = w.in.ReadAll(ctx, w.begin, func(b arrow.RecordBatch) error { return w.add(ctx, b) })
 	if err == nil {

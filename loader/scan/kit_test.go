@@ -297,16 +297,16 @@ func (r *rig) readWith(ctx context.Context, s *scan.Scanner, source plan.Source,
 		require.Len(r.t, b.Columns(), len(columns))
 		out.lines = append(out.lines, texts(b)...)
 		out.batches = append(out.batches, b.NumRows())
-		require.Equal(r.t, rdr.FileOf(rows), rdr.FileOf(rows+b.NumRows()-1), "a batch of two files")
+		require.Equal(r.t, rdr.Files()(rows), rdr.Files()(rows+b.NumRows()-1), "a batch of two files")
 		rows += b.NumRows()
-		require.Empty(r.t, rdr.FileOf(rows))
+		require.Empty(r.t, rdr.Files()(rows))
 	}
 	require.Nil(r.t, rdr.RecordBatch())
 	require.False(r.t, rdr.Next())
 	out.err = rdr.Err()
 	rdr.Release()
 	for i := range rows {
-		out.files = append(out.files, rdr.FileOf(i))
+		out.files = append(out.files, rdr.Files()(i))
 	}
 	require.Zero(r.t, r.store.Counts().Open, "files stay open")
 	return out

@@ -2,7 +2,6 @@ package scan
 
 import (
 	"context"
-	"slices"
 	"sync/atomic"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -33,18 +32,11 @@ type Reader struct {
 	current item
 	over    bool
 	err     error
-	given   int64
-	borders []border
-}
-
-// border is where the rows of a file begin among those that were given.
-type border struct {
-	row  int64
-	file int
+	files   *files
 }
 
 func newReader(ctx context.Context, s *Scanner, source plan.Source, p *projection) *Reader {
-	r := &Reader{scanner: s, source: source, plan: p}
+	r := &Reader{scanner: s, source: source, plan: p, files: &files{of: source.Files}}
 	r.ctx, r.cancel = context.WithCancel(ctx)
 	r.refs.Store(1)
 	return r
@@ -100,10 +92,7 @@ func (r *Reader) Next() bool {
 		return false
 	}
 	r.current = it
-	if last := len(r.borders) - 1; last < 0 || r.borders[last].file != it.file {
-		r.borders = append(r.borders, border{row: r.given, file: it.file})
-	}
-	r.given += it.batch.NumRows()
+	r.files.add(it.file, it.batch.NumRows())
 	return true
 }
 
@@ -147,18 +136,7 @@ func (r *Reader) drop() {
 // that damage to it may go unseen. After the last Next it is so of all pages.
 func (r *Reader) WithoutChecksum() bool { return r.without.Load() }
 
-// FileOf returns the location of the file that a row came from, counted from 0
-// over all rows that the reader gave; "" for a row that it did not give. It
-// answers also after Release.
-func (r *Reader) FileOf(row int64) string {
-	if row < 0 || row >= r.given {
-		return ""
-	}
-	at, found := slices.BinarySearchFunc(r.borders, row, func(b border, row int64) int {
-		return int(min(max(b.row-row, -1), 1))
-	})
-	if !found {
-		at--
-	}
-	return r.source.Files[r.borders[at].file].File.Location
-}
+// Files returns what gives the location of the file that a row came from, counted
+// from 0 over all rows that the reader gave; "" for a row that it did not give. It
+// answers also after Release, and keeps nothing of the reader.
+func (r *Reader) Files() func(row int64) string { return r.files.at }

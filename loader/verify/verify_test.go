@@ -123,7 +123,7 @@ type named struct {
 	of loader.Rows
 }
 
-func (n named) FileOf(row int64) string { return n.of.FileOf(row) }
+func (n named) Files() func(row int64) string { return n.of.Files() }
 
 func golden(t *testing.T, name, got string) {
 	t.Helper()

@@ -1,0 +1,29 @@
+package scan
+
+import (
+	"context"
+	"runtime"
+	"testing"
+	"weak"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/loader/plan"
+)
+
+// TestFilesKeepNothingOfTheReader: they are asked long after the stream has ended that
+// the reader belonged to, which its context leads to.
+func TestFilesKeepNothingOfTheReader(t *testing.T) {
+	t.Parallel()
+	type stream struct{ _ [64]byte }
+	read := func() (files func(row int64) string, of weak.Pointer[stream]) {
+		s := &stream{}
+		r := newReader(context.WithValue(t.Context(), stream{}, s), &Scanner{}, plan.Source{}, nil)
+		defer r.Release()
+		return r.Files(), weak.Make(s)
+	}
+	files, of := read()
+	runtime.GC()
+	require.Nil(t, of.Value())
+	require.Empty(t, files(0))
+}
