@@ -223,7 +223,7 @@ type client struct{ _ [64]byte }
 // heldRows have the context of their stream, as rows of files do.
 type heldRows struct {
 	loader.Rows
-	ctx context.Context //nolint:containedctx // that is what the test is about
+	ctx context.Context
 }
 
 // TestBuildSidesKeepNothingOfTheirMakers: a build side that other streams go on with

@@ -4,9 +4,13 @@ package main
 // are told from others.
 func memoryMutants() []mutant {
 	batch, command, parquet := []string{"./internal/batch"}, []string{"./cmd/penstock"}, []string{"./internal/parquet"}
+	loader := []string{"-run", "BuildSides", "./loader"}
 	return []mutant{
 		{"pools-forget-what-was-used", "internal/batch/pool.go", "	p.idle[n] = min(p.idle[n], last)\n", "", batch},
 		{"pools-give-up-what-was-used", "internal/batch/pool.go", "		p.drop(n, p.idle[n])\n", "		p.drop(n, len(p.classes[n]))\n", batch},
+		{"parts-keep-who-opened-them", "joiner/spill/partwriter.go", "	w.out.in.Open = nil // parts", "	// parts", loader},
+		{"files-are-named-by-their-scan", "loader/columns.go", "			files = rows.Files()\n", "			files = func(row int64) string { return rows.Files()(row) }\n", loader},
+		{"free-memory-of-the-next-class-stays", "internal/batch/pool.go", "	if len(p.classes[n]) == 0 && n < classCount-1 {\n", "	if n < 0 {\n", batch},
 		{"streams-are-stopped-to-collect", "cmd/penstock/memory.go", "	if !happened && m.due {\n", "	if m.due {\n", command},
 		{"one-pool-alone-counts", "cmd/penstock/memory.go", "		happened = happened || used\n", "		happened = used\n", command},
 		{"the-heap-has-the-budget-alone", "cmd/penstock/memory.go", "	limit := budget + budget/4 + heapBeside\n", "	limit := budget + heapBeside\n", command},
