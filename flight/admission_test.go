@@ -3,16 +3,12 @@ package flight
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"strconv"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/apache/arrow-go/v18/arrow"
-	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/fault"
@@ -421,125 +417,5 @@ func (a *admission) adds(t *testing.T) {
 		for _, p := range a.waiting {
 			require.Equal(t, a.share, a.hosts[p.host], "nobody waits beside a free place")
 		}
-	}
-}
-
-// rushing is a clock that shows five times the time that passes: so who stalls is
-// parked soon for others' sake, and for its own long after they have given up.
-func rushing() func() time.Time {
-	began := time.Now()
-	return func() time.Time { return began.Add(5 * time.Since(began)) }
-}
-
-// TestParkedStreamsHoldNoPlace: who reads gets in beside streams that stall, and
-// those go on when it is done.
-//
-// spec: wire-14
-func TestParkedStreamsHoldNoPlace(t *testing.T) {
-	t.Parallel()
-	var s *served
-	made := parking(heavy(t, nil, 20))
-	s = serve(t, Options{MaxStreams: 1, Clock: time.Now, Ticks: rushing(), StallTimeout: 1 << 60, Loader: opens(newWorld(t).loader(), func(ctx context.Context) *canned {
-		c := made(ctx)
-		next := c.next
-		c.next = func(n int) (arrow.RecordBatch, error) {
-			if a := s.server.admission; a.open() != 1 {
-				t.Errorf("%d streams have places", a.open())
-			}
-			return next(n)
-		}
-		return c
-	})})
-	stalled := []arrowflight.FlightService_DoGetClient{s.stall(t), s.stall(t)}
-	for range 2 {
-		stream, err := s.DoGet(t.Context(), s.ticket(t, `{"dataset":"homefeed"}`))
-		require.NoError(t, err)
-		require.Equal(t, 20, bodies(t, stream))
-	}
-	for _, stream := range stalled {
-		require.Equal(t, 20, bodies(t, stream))
-	}
-	for range 4 {
-		require.Equal(t, "ok", (<-s.ended).End)
-	}
-	require.Zero(t, s.server.Waiting())
-}
-
-// TestRanksThatWaitForEachOther: jobs whose ranks take each batch together come to
-// their ends, also where there is no room for all ranks of one.
-//
-// spec: wire-14
-func TestRanksThatWaitForEachOther(t *testing.T) {
-	t.Parallel()
-	const jobs, ranks, batches = 2, 3, 12
-	for _, places := range []int{2, 4} {
-		s := serve(t, Options{MaxStreams: places, Clock: time.Now, Ticks: rushing(), StallTimeout: 1 << 60, Loader: opens(newWorld(t).loader(), parking(heavy(t, nil, batches)))})
-		ctx, fail := context.WithTimeout(t.Context(), time.Minute) // one that fails ends all
-		defer fail()
-		var all sync.WaitGroup
-		for range jobs {
-			step := newBarrier(ranks)
-			for rank := range ranks {
-				ticket := s.ticket(t, fmt.Sprintf(`{"dataset":"homefeed","lanes":%d,"shard":{"index":%d,"of":%d}}`, ranks, rank, ranks))
-				all.Go(func() {
-					stream, err := dial(t, s.address).DoGet(ctx, ticket)
-					for got := 0; err == nil && got < batches; {
-						var m *arrowflight.FlightData
-						if m, err = stream.Recv(); err == nil && len(m.GetDataBody()) > 0 {
-							got++
-							err = step.wait(ctx)
-						}
-					}
-					if err != nil {
-						t.Error(err)
-						fail()
-					}
-				})
-			}
-		}
-		all.Wait()
-	}
-}
-
-// barrier lets so many go on together, again and again.
-type barrier struct {
-	of   int
-	mu   sync.Mutex
-	here int
-	open chan struct{}
-}
-
-func newBarrier(of int) *barrier { return &barrier{of: of, open: make(chan struct{})} }
-
-func (b *barrier) wait(ctx context.Context) error {
-	b.mu.Lock()
-	open := b.open
-	if b.here++; b.here == b.of {
-		b.here, b.open = 0, make(chan struct{})
-		close(open)
-	}
-	b.mu.Unlock()
-	select {
-	case <-open:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// open is how many streams have places.
-func (a *admission) open() int {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.taken
-}
-
-// parking makes streams that can be parked, which stand in for those that hold
-// nothing then.
-func parking(made func(context.Context) *canned) func(context.Context) *canned {
-	return func(ctx context.Context) *canned {
-		c := made(ctx)
-		c.park = func(bool) bool { return true }
-		return c
 	}
 }

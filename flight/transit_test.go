@@ -5,8 +5,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -308,82 +306,6 @@ func TestConnectionsThatBreak(t *testing.T) {
 	}
 }
 
-// TestParking: a stream whose client takes nothing is parked for others' sake, or
-// when it was long, and not while it makes a batch.
-//
-// spec: wire-11
-func TestParking(t *testing.T) {
-	t.Parallel()
-	for _, pressed := range []bool{true, false} {
-		var mu sync.Mutex
-		now := time.Now()
-		clock := func() time.Time {
-			mu.Lock()
-			defer mu.Unlock()
-			return now
-		}
-		parked := make(chan bool, 100)
-		c := heavy(t, nil, 5)
-		s := serve(t, Options{Clock: clock, StallTimeout: 1 << 60, Pressed: func() bool { return pressed }, Loader: opens(newWorld(t).loader(), func(ctx context.Context) *canned {
-			made := c(ctx)
-			made.park = func(pressed bool) bool {
-				select {
-				case parked <- pressed:
-				default:
-				}
-				return true
-			}
-			return made
-		})})
-		stream := s.stall(t)
-		for range 2 { // a stream that went on may stand still again
-			for len(parked) > 0 {
-				<-parked
-			}
-			for until := time.Now().Add(time.Minute); len(parked) == 0; time.Sleep(time.Millisecond) {
-				require.True(t, time.Now().Before(until), "the stream is not parked")
-				mu.Lock()
-				now = now.Add(300 * time.Millisecond)
-				if !pressed {
-					now = now.Add(2 * time.Minute)
-				}
-				mu.Unlock()
-			}
-			require.Equal(t, pressed, <-parked)
-		}
-		require.Equal(t, 5, bodies(t, stream), "all batches come")
-		require.Equal(t, "ok", (<-s.ended).End)
-	}
-}
-
-// TestStallTimeout ends streams that nobody reads.
-//
-// spec: wire-13
-func TestStallTimeout(t *testing.T) {
-	t.Parallel()
-	var mu sync.Mutex
-	now := time.Now()
-	s := serve(t, Options{StallTimeout: time.Hour, Loader: opens(newWorld(t).loader(), heavy(t, nil, 5)), Clock: func() time.Time {
-		mu.Lock()
-		defer mu.Unlock()
-		return now
-	}})
-	stream := s.stall(t)
-	for len(s.ended) == 0 {
-		mu.Lock()
-		now = now.Add(time.Minute)
-		mu.Unlock()
-		time.Sleep(time.Millisecond)
-	}
-	require.Equal(t, "unavailable", (<-s.ended).End)
-	var err error
-	for err == nil {
-		_, err = stream.Recv()
-	}
-	code, _ := failure(t, err, nil)
-	require.Equal(t, codes.Unavailable, code)
-}
-
 // TestUnsentFrames: what was never handed to gRPC ends with its sender.
 //
 // spec: wire-9
@@ -469,63 +391,4 @@ func TestSharedConnectionsAreCutOnce(t *testing.T) {
 		_, _, victim = reader.tryAdmit(leaseOf(t, reader.passage, 60))
 		require.Empty(t, victim, "the 80 bytes of the closed connection are enough")
 	})
-}
-
-// TestStepsMayTakeLonger: ranks that compute for two seconds keep their streams, also
-// where the memory of their next batches is that of the last.
-func TestStepsMayTakeLonger(t *testing.T) {
-	t.Parallel()
-	b := budget.New(3 << 19) // a batch and a half: both wait for the first one's
-	under := heavy(t, b, 3)
-	s := serve(t, Options{Ticks: time.Now, Pressed: b.Pressed, Loader: opens(newWorld(t).loader(), func(ctx context.Context) *canned {
-		ctx, leave := b.Enter(ctx, "x")
-		c := under(ctx)
-		released := c.released
-		c.released = func() { released(); leave() }
-		return c
-	})})
-	one, two := s.stall(t), s.stall(t)
-	time.Sleep(2 * time.Second) // a step
-	var all sync.WaitGroup
-	for i, stream := range []arrowflight.FlightService_DoGetClient{one, two} {
-		all.Go(func() {
-			n := 0
-			for {
-				m, err := stream.Recv()
-				if err != nil {
-					if !errors.Is(err, io.EOF) {
-						t.Errorf("rank %d failed after %d batches: %v", i, n, err)
-					}
-					return
-				}
-				if len(m.GetDataBody()) > 0 {
-					n++
-				}
-			}
-		})
-	}
-	all.Wait()
-}
-
-// TestParkThatPanics ends its stream, and nothing else.
-func TestParkThatPanics(t *testing.T) {
-	t.Parallel()
-	var first atomic.Bool
-	c := heavy(t, nil, 5)
-	s := serve(t, Options{Clock: time.Now, Ticks: rushing(), StallTimeout: 1 << 60, Pressed: func() bool { return true }, Loader: opens(newWorld(t).loader(), func(ctx context.Context) *canned {
-		made := c(ctx)
-		if first.CompareAndSwap(false, true) { // the clock rushes, so the other is parked too
-			made.park = func(bool) bool { panic("broken") }
-		}
-		return made
-	})})
-	stream := s.stall(t)
-	require.Equal(t, "internal", (<-s.ended).End)
-	var err error
-	for err == nil {
-		_, err = stream.Recv()
-	}
-	other, err := s.DoGet(t.Context(), s.ticket(t, `{"dataset":"homefeed"}`))
-	require.NoError(t, err)
-	require.Equal(t, 5, bodies(t, other))
 }

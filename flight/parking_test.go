@@ -1,0 +1,274 @@
+package flight
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+
+	"github.com/penstock/penstock/internal/budget"
+)
+
+// TestParking: a stream whose client takes nothing is parked for others' sake, or
+// when it was long, and not while it makes a batch.
+//
+// spec: wire-11
+func TestParking(t *testing.T) {
+	t.Parallel()
+	for _, pressed := range []bool{true, false} {
+		var mu sync.Mutex
+		now := time.Now()
+		clock := func() time.Time {
+			mu.Lock()
+			defer mu.Unlock()
+			return now
+		}
+		parked := make(chan bool, 100)
+		c := heavy(t, nil, 5)
+		s := serve(t, Options{Clock: clock, StallTimeout: 1 << 60, Pressed: func() bool { return pressed }, Loader: opens(newWorld(t).loader(), func(ctx context.Context) *canned {
+			made := c(ctx)
+			made.park = func(pressed bool) bool {
+				select {
+				case parked <- pressed:
+				default:
+				}
+				return true
+			}
+			return made
+		})})
+		stream := s.stall(t)
+		for range 2 { // a stream that went on may stand still again
+			for len(parked) > 0 {
+				<-parked
+			}
+			for until := time.Now().Add(time.Minute); len(parked) == 0; time.Sleep(time.Millisecond) {
+				require.True(t, time.Now().Before(until), "the stream is not parked")
+				mu.Lock()
+				now = now.Add(300 * time.Millisecond)
+				if !pressed {
+					now = now.Add(2 * time.Minute)
+				}
+				mu.Unlock()
+			}
+			require.Equal(t, pressed, <-parked)
+		}
+		require.Equal(t, 5, bodies(t, stream), "all batches come")
+		require.Equal(t, "ok", (<-s.ended).End)
+	}
+}
+
+// TestStallTimeout ends streams that nobody reads.
+//
+// spec: wire-13
+func TestStallTimeout(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	now := time.Now()
+	s := serve(t, Options{StallTimeout: time.Hour, Loader: opens(newWorld(t).loader(), heavy(t, nil, 5)), Clock: func() time.Time {
+		mu.Lock()
+		defer mu.Unlock()
+		return now
+	}})
+	stream := s.stall(t)
+	for len(s.ended) == 0 {
+		mu.Lock()
+		now = now.Add(time.Minute)
+		mu.Unlock()
+		time.Sleep(time.Millisecond)
+	}
+	require.Equal(t, "unavailable", (<-s.ended).End)
+	var err error
+	for err == nil {
+		_, err = stream.Recv()
+	}
+	code, _ := failure(t, err, nil)
+	require.Equal(t, codes.Unavailable, code)
+}
+
+// TestStepsMayTakeLonger: ranks that compute for two seconds keep their streams, also
+// where the memory of their next batches is that of the last.
+func TestStepsMayTakeLonger(t *testing.T) {
+	t.Parallel()
+	b := budget.New(3 << 19) // a batch and a half: both wait for the first one's
+	under := heavy(t, b, 3)
+	s := serve(t, Options{Ticks: time.Now, Pressed: b.Pressed, Loader: opens(newWorld(t).loader(), func(ctx context.Context) *canned {
+		ctx, leave := b.Enter(ctx, "x")
+		c := under(ctx)
+		released := c.released
+		c.released = func() { released(); leave() }
+		return c
+	})})
+	one, two := s.stall(t), s.stall(t)
+	time.Sleep(2 * time.Second) // a step
+	var all sync.WaitGroup
+	for i, stream := range []arrowflight.FlightService_DoGetClient{one, two} {
+		all.Go(func() {
+			n := 0
+			for {
+				m, err := stream.Recv()
+				if err != nil {
+					if !errors.Is(err, io.EOF) {
+						t.Errorf("rank %d failed after %d batches: %v", i, n, err)
+					}
+					return
+				}
+				if len(m.GetDataBody()) > 0 {
+					n++
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+// TestParkThatPanics ends its stream, and nothing else.
+func TestParkThatPanics(t *testing.T) {
+	t.Parallel()
+	var first atomic.Bool
+	c := heavy(t, nil, 5)
+	s := serve(t, Options{Clock: time.Now, Ticks: rushing(), StallTimeout: 1 << 60, Pressed: func() bool { return true }, Loader: opens(newWorld(t).loader(), func(ctx context.Context) *canned {
+		made := c(ctx)
+		if first.CompareAndSwap(false, true) { // the clock rushes, so the other is parked too
+			made.park = func(bool) bool { panic("broken") }
+		}
+		return made
+	})})
+	stream := s.stall(t)
+	require.Equal(t, "internal", (<-s.ended).End)
+	var err error
+	for err == nil {
+		_, err = stream.Recv()
+	}
+	other, err := s.DoGet(t.Context(), s.ticket(t, `{"dataset":"homefeed"}`))
+	require.NoError(t, err)
+	require.Equal(t, 5, bodies(t, other))
+}
+
+// rushing is a clock that shows five times the time that passes: so who stalls is
+// parked soon for others' sake, and for its own long after they have given up.
+func rushing() func() time.Time {
+	began := time.Now()
+	return func() time.Time { return began.Add(5 * time.Since(began)) }
+}
+
+// TestParkedStreamsHoldNoPlace: who reads gets in beside streams that stall, and
+// those go on when it is done.
+//
+// spec: wire-14
+func TestParkedStreamsHoldNoPlace(t *testing.T) {
+	t.Parallel()
+	var s *served
+	made := parking(heavy(t, nil, 20))
+	s = serve(t, Options{MaxStreams: 1, Clock: time.Now, Ticks: rushing(), StallTimeout: 1 << 60, Loader: opens(newWorld(t).loader(), func(ctx context.Context) *canned {
+		c := made(ctx)
+		next := c.next
+		c.next = func(n int) (arrow.RecordBatch, error) {
+			if a := s.server.admission; a.open() != 1 {
+				t.Errorf("%d streams have places", a.open())
+			}
+			return next(n)
+		}
+		return c
+	})})
+	stalled := []arrowflight.FlightService_DoGetClient{s.stall(t), s.stall(t)}
+	for range 2 {
+		stream, err := s.DoGet(t.Context(), s.ticket(t, `{"dataset":"homefeed"}`))
+		require.NoError(t, err)
+		require.Equal(t, 20, bodies(t, stream))
+	}
+	for _, stream := range stalled {
+		require.Equal(t, 20, bodies(t, stream))
+	}
+	for range 4 {
+		require.Equal(t, "ok", (<-s.ended).End)
+	}
+	require.Zero(t, s.server.Waiting())
+}
+
+// TestRanksThatWaitForEachOther: jobs whose ranks take each batch together come to
+// their ends, also where there is no room for all ranks of one.
+//
+// spec: wire-14
+func TestRanksThatWaitForEachOther(t *testing.T) {
+	t.Parallel()
+	const jobs, ranks, batches = 2, 3, 12
+	for _, places := range []int{2, 4} {
+		s := serve(t, Options{MaxStreams: places, Clock: time.Now, Ticks: rushing(), StallTimeout: 1 << 60, Loader: opens(newWorld(t).loader(), parking(heavy(t, nil, batches)))})
+		ctx, fail := context.WithTimeout(t.Context(), time.Minute) // one that fails ends all
+		defer fail()
+		var all sync.WaitGroup
+		for range jobs {
+			step := newBarrier(ranks)
+			for rank := range ranks {
+				ticket := s.ticket(t, fmt.Sprintf(`{"dataset":"homefeed","lanes":%d,"shard":{"index":%d,"of":%d}}`, ranks, rank, ranks))
+				all.Go(func() {
+					stream, err := dial(t, s.address).DoGet(ctx, ticket)
+					for got := 0; err == nil && got < batches; {
+						var m *arrowflight.FlightData
+						if m, err = stream.Recv(); err == nil && len(m.GetDataBody()) > 0 {
+							got++
+							err = step.wait(ctx)
+						}
+					}
+					if err != nil {
+						t.Error(err)
+						fail()
+					}
+				})
+			}
+		}
+		all.Wait()
+	}
+}
+
+// barrier lets so many go on together, again and again.
+type barrier struct {
+	of   int
+	mu   sync.Mutex
+	here int
+	open chan struct{}
+}
+
+func newBarrier(of int) *barrier { return &barrier{of: of, open: make(chan struct{})} }
+
+func (b *barrier) wait(ctx context.Context) error {
+	b.mu.Lock()
+	open := b.open
+	if b.here++; b.here == b.of {
+		b.here, b.open = 0, make(chan struct{})
+		close(open)
+	}
+	b.mu.Unlock()
+	select {
+	case <-open:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// open is how many streams have places.
+func (a *admission) open() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.taken
+}
+
+// parking makes streams that can be parked, which stand in for those that hold
+// nothing then.
+func parking(made func(context.Context) *canned) func(context.Context) *canned {
+	return func(ctx context.Context) *canned {
+		c := made(ctx)
+		c.park = func(bool) bool { return true }
+		return c
+	}
+}
