@@ -156,6 +156,25 @@ func TestCodecsStopAtTheDeclaredSize(t *testing.T) { //nolint:paralleltest // it
 	}
 }
 
+// TestEmptyPages: what unpacks to nothing does, by every codec.
+func TestEmptyPages(t *testing.T) {
+	t.Parallel()
+	for _, name := range []compress.Compression{
+		compress.Codecs.Zstd, compress.Codecs.Snappy, compress.Codecs.Gzip, compress.Codecs.Brotli, compress.Codecs.Lz4Raw,
+	} {
+		codec, err := compress.GetCodec(name)
+		require.NoError(t, err)
+		empty, one := codec.Encode(nil, nil), codec.Encode(nil, []byte{7})
+		for _, dst := range [][]byte{nil, {}} {
+			out, err := compress.Decode(codec, dst, empty)
+			require.NoError(t, err, name)
+			require.Empty(t, out, name)
+			_, err = compress.Decode(codec, dst, one)
+			require.Error(t, err, name)
+		}
+	}
+}
+
 // TestRuns: batches are shorter where a dictionary has long values, and as long as
 // is asked for where it only has many.
 func TestRuns(t *testing.T) {

@@ -42,7 +42,7 @@ func init() { //nolint:gochecknoinits // the table is not guarded, so no later t
 		compress.Codecs.Zstd:   boundedZstd,
 		compress.Codecs.Snappy: boundedSnappy,
 		compress.Codecs.Gzip:   boundedAlready,
-		compress.Codecs.Brotli: boundedAlready,
+		compress.Codecs.Brotli: boundedBrotli,
 		compress.Codecs.Lz4Raw: boundedAlready,
 	} {
 		if codec, err := compress.GetCodec(name); err == nil {
@@ -72,6 +72,22 @@ func boundedSnappy(codec compress.Codec) func(dst, src []byte) ([]byte, error) {
 			return nil, fmt.Errorf("a block of Snappy declares %d bytes, its page %d", length, len(dst))
 		}
 		return compress.Decode(codec, dst, src)
+	}
+}
+
+// boundedBrotli lends a byte of room where a page is empty: without any, the library
+// does not come to the end of what it reads.
+func boundedBrotli(codec compress.Codec) func(dst, src []byte) ([]byte, error) {
+	decode := boundedAlready(codec)
+	return func(dst, src []byte) ([]byte, error) {
+		if len(dst) > 0 {
+			return decode(dst, src)
+		}
+		out, err := decode(make([]byte, 1), src)
+		if err == nil && len(out) > 0 {
+			err = errPageSize
+		}
+		return out, err
 	}
 }
 

@@ -81,7 +81,7 @@ func levelsFit(stored []byte, count, most int) bool {
 		}
 		count -= n
 	}
-	return len(levels.rest) == 0 && levels.repeat == 0 && levels.packed < packedTogether
+	return levels.spent()
 }
 
 // valuesFit says whether a page has as many values as it counts, as far as it is

@@ -94,6 +94,9 @@ func (c *flatColumn) decode(out, validity []byte, at, n int) (int, error) {
 
 // nextPage opens the next data page; false after the last.
 func (c *flatColumn) nextPage() (bool, error) {
+	if !c.levels.spent() {
+		return false, errSurplus
+	}
 	next, err := c.next()
 	if next == nil {
 		return false, err

@@ -62,6 +62,13 @@ func (h *hybrid) next() error {
 	return nil
 }
 
+// spent says whether all runs have been read, save for the padding of the last one.
+// What is left over belongs to something else: a page that is damaged so that it
+// seems to be encoded otherwise.
+func (h *hybrid) spent() bool {
+	return len(h.rest) == 0 && h.repeat == 0 && h.packed < packedTogether
+}
+
 // number returns the number at a position of the open bit-packed run.
 func (h *hybrid) number(at int) uint32 {
 	return uint32(h.word(at)) & uint32(1<<h.width-1)

@@ -22,6 +22,8 @@ type leaf struct {
 	coded      bool   // the open page has indices, not values
 }
 
+var errSurplus = errors.New("a page has more values or levels than rows")
+
 // leafWidth returns the bytes of a value if a leaf's pages in a row group can
 // be read by leaf, else 0. kind is the Arrow type that the library gives it.
 func (f *Footer) leafWidth(group, leaf int, kind arrow.DataType) int {
@@ -59,8 +61,8 @@ func (f *Footer) plainOrCoded(group, leaf int) bool {
 // after the last. It keeps the dictionary that stands before them. All values of
 // the page before have been taken.
 func (l *leaf) next() (*page, error) {
-	if len(l.values) > 0 { // levels that were taken for values, say
-		return nil, errors.New("a page has more values than rows")
+	if len(l.values) > 0 || !l.indices.spent() { // levels that were taken for values, say
+		return nil, errSurplus
 	}
 	for {
 		next, err := l.pages.next()

@@ -20,9 +20,53 @@ func TestSurplusValuesAreAnError(t *testing.T) {
 	out := make([]byte, 8)
 	require.NoError(t, l.take(out, 1))
 	_, err := l.next()
-	require.ErrorContains(t, err, "more values than rows")
+	require.ErrorContains(t, err, "more values or levels than rows")
 	require.NoError(t, l.take(out, 1))
 	require.Error(t, l.take(out, 1), "nor are there fewer")
+}
+
+// TestSurplusRunsAreAnError: so do indices and levels say that a page holds something
+// else. One bit of its header makes plain values indices.
+func TestSurplusRunsAreAnError(t *testing.T) {
+	twice := hybrid{rest: []byte{2 << 1, 0, 2 << 1, 0}, width: 1}
+	read := func(h hybrid) hybrid {
+		var out [2]byte
+		require.NoError(t, h.numbers(out[:]))
+		return h
+	}
+	once := twice
+	once.rest = once.rest[:2]
+	for name, next := range map[string]func(h hybrid) error{
+		"indices": func(h hybrid) error {
+			l := leaf{pages: &pages{}, width: 8, coded: true, indices: h}
+			_, err := l.next()
+			return err
+		},
+		"levels": func(h hybrid) error {
+			c := flatColumn{leaf: leaf{pages: &pages{}}, optional: true, levels: h}
+			_, err := c.nextPage()
+			return err
+		},
+		"definition levels of lists": func(h hybrid) error {
+			c := listColumn{leaf: leaf{pages: &pages{}}, levels: listLevels{definition: h}}
+			_, err := c.load()
+			return err
+		},
+		"repetition levels": func(h hybrid) error {
+			c := listColumn{leaf: leaf{pages: &pages{}}, levels: listLevels{repetition: h}}
+			_, err := c.load()
+			return err
+		},
+		"levels of strings": func(h hybrid) error {
+			c := textColumn{pages: &pages{}, levels: h}
+			_, err := c.nextPage()
+			return err
+		},
+	} {
+		require.NoError(t, next(read(once)), name)
+		require.ErrorIs(t, next(read(twice)), errSurplus, name)
+		require.ErrorIs(t, next(once), errSurplus, name)
+	}
 }
 
 // plainTexts are values as a page has them.
@@ -55,7 +99,11 @@ func TestDamagedTexts(t *testing.T) {
 		"an index without any":       {nil, page{values: []byte{1, 3, 0}, count: 2, encoding: parquet.Encodings.RLEDict}, "beyond the dictionary"},
 		"more than the page":         {nil, page{values: two, count: 3}, "fewer values than rows"},
 		"a cut value":                {nil, page{values: two[:len(two)-1], count: 2}, "fewer values than rows"},
-		"fewer than the page":        {nil, page{values: two, count: 1}, "more values than rows"},
+		"more indices than rows":     {&page{values: two, count: 2}, page{values: []byte{1, 4 << 1, 0}, count: 2, encoding: parquet.Encodings.RLEDict}, "more values or levels than rows"},
+		"another run of indices":     {&page{values: two, count: 2}, page{values: []byte{1, 2 << 1, 0, 2 << 1, 0}, count: 2, encoding: parquet.Encodings.RLEDict}, "more values or levels than rows"},
+		"padding":                    {&page{values: two, count: 2}, page{values: []byte{1, 3, 0b00}, count: 1, encoding: parquet.Encodings.RLEDict}, ""},
+		"a group too many":           {&page{values: two, count: 2}, page{values: []byte{1, 5, 0, 0}, count: 8, encoding: parquet.Encodings.RLEDict}, "more values or levels than rows"},
+		"fewer than the page":        {nil, page{values: two, count: 1}, "more values or levels than rows"},
 		"an encoding of other pages": {nil, page{values: two, count: 2, encoding: parquet.Encodings.DeltaByteArray}, "does not list"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -66,7 +114,7 @@ func TestDamagedTexts(t *testing.T) {
 			}
 			var out arrow.ArrayData
 			if err == nil {
-				out, err = column.read(4, memory.NewGoAllocator())
+				out, err = column.read(9, memory.NewGoAllocator())
 			}
 			if c.err != "" {
 				require.ErrorContains(t, err, c.err)

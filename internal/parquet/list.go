@@ -91,6 +91,9 @@ func (c *listColumn) load() (bool, error) {
 		if ready || err != nil {
 			return ready, err
 		}
+		if !c.levels.repetition.spent() || !c.levels.definition.spent() {
+			return false, errSurplus
+		}
 		next, err := c.next()
 		if next == nil {
 			return false, err

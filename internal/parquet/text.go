@@ -136,8 +136,8 @@ func textAt(values []byte, at int) (int, bool) {
 
 // nextPage opens the next data page; false after the last.
 func (c *textColumn) nextPage() (bool, error) {
-	if len(c.values) > 0 { // levels that were taken for values, say
-		return false, errors.New("a page has more values than rows")
+	if len(c.values) > 0 || !c.indices.spent() || !c.levels.spent() { // levels that were taken for values, say
+		return false, errSurplus
 	}
 	if err := c.begin(); err != nil {
 		return false, err

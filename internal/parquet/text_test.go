@@ -79,6 +79,27 @@ func TestTextColumns(t *testing.T) {
 	}
 }
 
+// TestNothingOfPyarrow reads files of testdata/make.py without rows, and without values:
+// pages that unpack to nothing.
+func TestNothingOfPyarrow(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]struct{ columns, rows int }{
+		"empty": {4, 0}, "nulls-1": {1, 50}, "nulls-2": {1, 50},
+	} {
+		content, err := os.ReadFile("testdata/" + name + ".parquet")
+		require.NoError(t, err)
+		f := open(t, content)
+		var fields []arrow.Field
+		for _, of := range f.Fields() {
+			fields = append(fields, arrow.Field{Name: of.Name, Type: of.Type, Nullable: of.Nullable})
+		}
+		require.Len(t, fields, want.columns)
+		got := mustRead(t, f, parquet.ReadOptions{Fields: ids(want.columns), Schema: arrow.NewSchema(fields, nil)})
+		require.Equal(t, int64(want.rows), got.NumRows(), name)
+		require.Equal(t, want.rows, got.Column(0).NullN(), name)
+	}
+}
+
 // TestDictionaryIsAskedForOnce: what a row group's stored bytes take, and then what
 // its pages, its dictionary and the places of its values do.
 func TestDictionaryIsAskedForOnce(t *testing.T) {

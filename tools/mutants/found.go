@@ -25,6 +25,6 @@ func foundMutants() []mutant {
 		{"fields-may-say-nothing-of-nulls", "internal/parquet/footer.go", "> parquet.Repetitions.Repeated {", "> 99 {", parquet},
 		{"timestamps-may-have-two-units", "internal/parquet/footer.go", "&& unit.MICROS == nil {", "&& unit.MICROS == nil && unit.NANOS == nil {", parquet},
 		{"levels-are-taken-for-values", "internal/parquet/group.go", "	if r.loose(c) {\n", "	if r.loose(c) && c.field > 1<<20 {\n", parquet},
-		{"surplus-values-are-dropped", "internal/parquet/leaf.go", "	if len(l.values) > 0 { // levels", "	if len(l.values) > 1<<30 { // levels", parquet},
+		{"surplus-values-are-dropped", "internal/parquet/leaf.go", "	if len(l.values) > 0 || ", "	if len(l.values) > 1<<30 || ", parquet},
 	}
 }

@@ -85,3 +85,7 @@ for version in ("1.0", "2.0"):
         compression="zstd",
         use_dictionary=["history.list.element"],
     )
+pq.write_table(table.slice(0, 0), "empty.parquet", compression="zstd")
+nulls = pa.table({"s": pa.array([None] * 50, pa.string())}, schema=pa.schema([field("s", pa.string(), 1)]))
+for version in ("1.0", "2.0"):
+    pq.write_table(nulls, f"nulls-{version[0]}.parquet", data_page_version=version, compression="brotli")
