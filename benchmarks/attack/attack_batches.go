@@ -37,7 +37,7 @@ func (r *run) hugeBatch(ctx context.Context, rows int) error {
 		if fit == 0 {
 			return nil
 		}
-		got, refusals, err := fitting(ctx, c, query{Dataset: "wide", BatchRows: fit}, wideLimit)
+		got, refusals, err := fitting(ctx, c, query{Dataset: "wide", BatchRows: fit}, wideLimit, nil)
 		if err != nil {
 			return err
 		}

@@ -98,7 +98,7 @@ func (r *run) visit(ctx context.Context, s *server, kind int) error {
 		wait(ctx, 2*time.Second)
 		rows.close()
 	case 4: // wide rows, cut
-		_, _, err := fitting(ctx, c, query{Dataset: "wide", BatchRows: 4096}, 10_000)
+		_, _, err := fitting(ctx, c, query{Dataset: "wide", BatchRows: 4096}, 10_000, nil)
 		return forgiven(err)
 	default:
 		_, err := read(ctx, reading{query: q, where: where, again: s.again, pause: time.Second})

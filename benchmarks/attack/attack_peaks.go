@@ -138,7 +138,7 @@ func (r *run) peakBatches(ctx context.Context) error {
 			if i%2 == 1 {
 				q, limit, want = query{Dataset: "long", BatchRows: 8192}, longLimit, long
 			}
-			got, _, err := fitting(ctx, c, q, limit)
+			got, _, err := fitting(ctx, c, q, limit, s.lost)
 			if err != nil {
 				return err
 			}

@@ -154,5 +154,9 @@ func (s *sleeper) woken() (*gotten, error) {
 // transient says whether a client may ask again after an error.
 func transient(err error) bool { return isKind(err, "exhausted", "unavailable") }
 
+// lost says whether a client of this server has lost its stream, as those may who have
+// read nothing for a second, and is to go on with its cursor.
+func (s *server) lost(err error) bool { return isKind(err, "unavailable") && !s.dead() }
+
 // again says whether a client of this server is to go on with its cursor.
 func (s *server) again(err error) bool { return transient(err) && !s.dead() }

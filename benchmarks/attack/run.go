@@ -102,12 +102,12 @@ func (r *run) reference(ctx context.Context, home string, q query, limit int64) 
 }
 
 // fitting reads a query, and follows the server where it refuses a batch and
-// names a number of rows that fits, or says when to ask again. It returns how
-// often a batch was refused.
-func fitting(ctx context.Context, c *client, q query, limit int64) (got *gotten, refusals int, err error) {
+// names a number of rows that fits, or says when to ask again; where again says so of an
+// error it goes on with its cursor. It returns how often a batch was refused.
+func fitting(ctx context.Context, c *client, q query, limit int64, again func(error) bool) (got *gotten, refusals int, err error) {
 	const most = 3
 	for asked := 1; ; asked++ {
-		got, err = read(ctx, reading{query: q, limit: limit, where: func() *client { return c }})
+		got, err = read(ctx, reading{query: q, limit: limit, where: func() *client { return c }, again: again, pause: time.Second})
 		var f *failure
 		if !errors.As(err, &f) || !isKind(err, "exhausted", "invalid") || ctx.Err() != nil {
 			return got, refusals, err
