@@ -12,13 +12,14 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// renamed makes a table whose column "old" has another name since its rows were
-// written.
-func renamed(t *testing.T, w *scenario.World, name string) {
+// late makes a table with a column that has an initial default, and that its rows are
+// older than.
+func late(t *testing.T, w *scenario.World, name string) {
 	t.Helper()
-	written{name, "id:long " + name[3:] + "_v:long old:long", "bucket(2,id)", 6, func(int) string { return "1 2 3" }}.in(t, w)
+	written{name, "id:long " + name[3:] + "_v:long", "bucket(2,id)", 6, func(int) string { return "1 2" }}.in(t, w)
 	fields, err := scenario.Fields("id:long " + name[3:] + "_v:long " + name[3:] + "_new:long")
 	require.NoError(t, err)
+	fields[2].InitialDefault = true
 	_, err = w.Alter(name, fields)
 	require.NoError(t, err)
 }
@@ -31,8 +32,8 @@ func TestColumnsThatOnlyARuleReads(t *testing.T) {
 	t.Parallel()
 	w := scenario.NewWorld()
 	t.Cleanup(w.Release)
-	renamed(t, w, "ml.t")
-	renamed(t, w, "ml.s")
+	late(t, w, "ml.t")
+	late(t, w, "ml.s")
 	for name, c := range map[string]struct {
 		change func(d *dataset.Dataset, s *dataset.Staging, q *dataset.Query)
 		column string // that is refused; "" if none is
@@ -89,7 +90,7 @@ func TestColumnsThatOnlyARuleReads(t *testing.T) {
 				return
 			}
 			require.Equal(t, fault.Invalid, fault.KindOf(err))
-			require.ErrorContains(t, err, `column "`+c.column+`" was "old" when file`)
+			require.ErrorContains(t, err, `was written before column "`+c.column+`"`)
 		})
 	}
 }
@@ -102,8 +103,8 @@ func TestOpenReadsPlannedColumnsAlone(t *testing.T) {
 	t.Parallel()
 	w := scenario.NewWorld()
 	t.Cleanup(w.Release)
-	renamed(t, w, "ml.t")
-	renamed(t, w, "ml.s")
+	late(t, w, "ml.t")
+	late(t, w, "ml.s")
 	d := dataset.Dataset{
 		Name: "d", Key: []string{"id"}, Training: dataset.Training{Table: "ml.t"},
 		Staging: []dataset.Staging{{Table: "ml.s", Duplicates: rule.DuplicatesFirst}},

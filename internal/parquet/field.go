@@ -13,6 +13,10 @@ const NoFieldID = -1
 
 const fieldIDKey = "PARQUET:field_id"
 
+// initialDefaultKey is the metadata key of a wanted field inside a struct that has an
+// initial default: a file that lacks it does not mean null by that.
+const initialDefaultKey = "penstock:initial_default"
+
 // Field is a top-level column of a file, or a primitive one inside structs.
 type Field struct {
 	ID       int            // Iceberg field id, or NoFieldID

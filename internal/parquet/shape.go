@@ -23,8 +23,14 @@ type shape struct {
 	loose    bool // the file has it as required, and it is not wanted so
 	flat     bool // values under nulls are still to be cleared
 	unit     unitChange
+	widening widening
 	children []*shape // element; or key and value; or a struct's fields
+	from     []int    // of a struct's fields: their positions in the file; absentField for those that it lacks
 }
+
+// absentField is the position of a struct's field that a file lacks: it was added
+// later, and is null.
+const absentField = -1
 
 // looser says whether the column, or something in it, is required in the file
 // alone.
@@ -35,13 +41,13 @@ type unitChange struct{ mul, div int64 }
 
 func (u unitChange) scales() bool { return u.mul > 1 || u.div > 1 }
 
-// newShape compares a column of the file with the wanted field. Names of
-// nested fields do not matter, save for structs; field ids matter where both
-// sides have them.
+// newShape compares a column of the file with the wanted field. Fields of structs are
+// found by their field ids where both sides have them, and by name and place where
+// not; names of others that are nested do not matter.
 func newShape(path string, have, want arrow.Field) (*shape, error) {
 	s := &shape{path: path, want: want.Type, required: !want.Nullable, loose: want.Nullable && !have.Nullable}
 	if a, b := fieldID(have), fieldID(want); a != NoFieldID && b != NoFieldID && a != b {
-		return nil, fault.New(fault.Invalid, "column %s has field id %d in the file, %d in the table: evolved nested columns are not served by this version", path, a, b)
+		return nil, fault.New(fault.Invalid, "column %s has field id %d in the file, %d in the table", path, a, b)
 	}
 	stored := storageOf(have.Type)
 	switch wanted := want.Type.(type) {
@@ -63,7 +69,8 @@ func newShape(path string, have, want arrow.Field) (*shape, error) {
 			return s, s.timestamp(ts, wanted)
 		}
 	default:
-		if arrow.TypeEqual(stored, want.Type) {
+		var ok bool
+		if s.widening, ok = widens(stored, want.Type); ok || arrow.TypeEqual(stored, want.Type) {
 			return s, nil
 		}
 	}
@@ -82,15 +89,41 @@ func (s *shape) nest(names []string, have, want []arrow.Field) (*shape, error) {
 }
 
 func (s *shape) structFields(have, want *arrow.StructType) (*shape, error) {
-	names := make([]string, want.NumFields())
-	for i := range names {
-		names[i] = want.Field(i).Name
-		if have.NumFields() != want.NumFields() || have.Field(i).Name != names[i] {
-			return nil, fault.New(fault.Invalid, "struct %s has the fields %s in the file, %s in the table: evolved nested columns are not served by this version",
-				s.path, have, want)
+	byID := identified(have) && identified(want)
+	for i, field := range want.Fields() {
+		at := i
+		switch {
+		case byID:
+			at = slices.IndexFunc(have.Fields(), func(f arrow.Field) bool { return fieldID(f) == fieldID(field) })
+		case have.NumFields() != want.NumFields() || have.Field(i).Name != field.Name:
+			return nil, fault.New(fault.Invalid, "struct %s has the fields %s in the file without field ids, %s in the table: name mapping is not served by this version",
+				s.path, have, want).WithRemedy("rewrite the file through Iceberg")
 		}
+		child, err := s.structField(have, at, field)
+		if err != nil {
+			return nil, err
+		}
+		s.children, s.from = append(s.children, child), append(s.from, at)
 	}
-	return s.nest(names, have.Fields(), want.Fields())
+	return s, nil
+}
+
+// structField compares a field of a struct with the one at a position in the file.
+func (s *shape) structField(have *arrow.StructType, at int, want arrow.Field) (*shape, error) {
+	path := s.path + "." + want.Name
+	if at != absentField {
+		return newShape(path, have.Field(at), want)
+	}
+	if _, ok := want.Metadata.GetValue(initialDefaultKey); ok {
+		return nil, fault.New(fault.Invalid, "the file was written before column %s, whose default value is not served by this version", path).
+			WithRemedy("rewrite the files that are older than the column, or do not ask for it")
+	}
+	return &shape{path: path, want: want.Type, required: !want.Nullable}, nil
+}
+
+// identified says whether all fields of a struct have field ids.
+func identified(t *arrow.StructType) bool {
+	return !slices.ContainsFunc(t.Fields(), func(f arrow.Field) bool { return fieldID(f) == NoFieldID })
 }
 
 // timestamp accepts any unit, as long as each value can be said in the wanted
@@ -114,28 +147,7 @@ func perSecond(unit arrow.TimeUnit) int64 {
 }
 
 func (s *shape) mismatch(stored arrow.DataType) error {
-	if promoted(stored, s.want) {
-		return fault.New(fault.Invalid, "column %s is stored as %s and was promoted to %s: promoted columns are not served by this version",
-			s.path, stored, s.want).WithRemedy("rewrite the table's older files (compaction with the current schema)")
-	}
 	return fault.New(fault.Invalid, "column %s is stored as %s, which this version does not read as %s", s.path, stored, s.want)
-}
-
-// promoted knows the type promotions of the Iceberg specification.
-func promoted(have, want arrow.DataType) bool {
-	switch a := have.(type) {
-	case *arrow.Int32Type:
-		return want.ID() == arrow.INT64
-	case *arrow.Float32Type:
-		return want.ID() == arrow.FLOAT64
-	case *arrow.Date32Type:
-		return want.ID() == arrow.TIMESTAMP
-	case arrow.DecimalType:
-		b, ok := want.(arrow.DecimalType)
-		return ok && a.GetScale() == b.GetScale() && a.GetPrecision() < b.GetPrecision()
-	default:
-		return false
-	}
 }
 
 // apply gives decoded data the wanted form. It returns a new reference. The
@@ -156,13 +168,13 @@ func (s *shape) apply(data arrow.ArrayData, parent []byte, mem memory.Allocator)
 			validity = buffers[0].Bytes()
 		}
 	}
-	if s.unit.scales() {
-		scaled, err := s.scale(buffers[1], validity, offset+n, mem)
+	if s.unit.scales() || s.widening != sameWidth {
+		converted, err := s.convert(buffers[1], validity, offset+n, mem)
 		if err != nil {
 			return nil, err
 		}
-		defer scaled.Release()
-		buffers[1] = scaled
+		defer converted.Release()
+		buffers[1] = converted
 	}
 	if s.flat && validity != nil {
 		zeroNulls(buffers[1].Bytes(), validity, s.want.(arrow.FixedWidthDataType).Bytes(), offset+n)
@@ -189,12 +201,12 @@ func (s *shape) applyChildren(data arrow.ArrayData, validity []byte, mem memory.
 		if err := s.checkFields(data); err != nil {
 			return nil, err
 		}
-		return s.fields(data.Children(), validity, mem)
+		return s.fields(data.Children(), data.Offset()+data.Len(), validity, mem)
 	case *arrow.ListType:
 		if err := s.checkOffsets(data); err != nil {
 			return nil, err
 		}
-		return s.fields(data.Children(), nil, mem)
+		return s.fields(data.Children(), 0, nil, mem)
 	case *arrow.MapType:
 		if err := s.checkOffsets(data); err != nil {
 			return nil, err
@@ -203,7 +215,7 @@ func (s *shape) applyChildren(data arrow.ArrayData, validity []byte, mem memory.
 		if err := s.checkFields(pairs); err != nil {
 			return nil, err
 		}
-		fields, err := s.fields(pairs.Children(), nil, mem)
+		fields, err := s.fields(pairs.Children(), 0, nil, mem)
 		defer func() {
 			for _, field := range fields {
 				field.Release()
@@ -219,17 +231,40 @@ func (s *shape) applyChildren(data arrow.ArrayData, validity []byte, mem memory.
 }
 
 // fields applies the children's shapes; on an error it returns what is done
-// so far, for the caller to release.
-func (s *shape) fields(have []arrow.ArrayData, validity []byte, mem memory.Allocator) ([]arrow.ArrayData, error) {
+// so far, for the caller to release. A struct's are n long, if the file lacks them.
+func (s *shape) fields(have []arrow.ArrayData, n int, validity []byte, mem memory.Allocator) ([]arrow.ArrayData, error) {
 	out := make([]arrow.ArrayData, 0, len(s.children))
 	for i, child := range s.children {
-		field, err := child.apply(have[i], validity, mem)
+		field, err := child.field(have, s.position(i), n, validity, mem)
 		if err != nil {
 			return out, err
 		}
 		out = append(out, field)
 	}
 	return out, nil
+}
+
+// position returns where a child stands in the file.
+func (s *shape) position(child int) int {
+	if s.from == nil {
+		return child
+	}
+	return s.from[child]
+}
+
+// field applies the shape to the field of a struct at a position.
+func (s *shape) field(have []arrow.ArrayData, at, n int, validity []byte, mem memory.Allocator) (out arrow.ArrayData, err error) {
+	if at != absentField {
+		return s.apply(have[at], validity, mem)
+	}
+	defer refused(&err) // here, as its siblings are to be released
+	nulls := array.MakeArrayOfNull(cleared{mem}, s.want, n)
+	defer nulls.Release()
+	if s.required && n > 0 && !excused(nulls.NullBitmapBytes(), validity, 0, n) {
+		return nil, fmt.Errorf("the file has no column %s, which the table requires", s.path)
+	}
+	nulls.Data().Retain()
+	return nulls.Data(), nil
 }
 
 // checkFields sees that a struct has as many values in each field as it has rows.
@@ -255,26 +290,41 @@ func (s *shape) checkOffsets(data arrow.ArrayData) error {
 	return nil
 }
 
-// scale converts n timestamps. Values under nulls become zero.
-func (s *shape) scale(values *memory.Buffer, validity []byte, n int, mem memory.Allocator) (out *memory.Buffer, err error) {
+// convert makes n values of another unit or width.
+func (s *shape) convert(values *memory.Buffer, validity []byte, n int, mem memory.Allocator) (out *memory.Buffer, err error) {
 	defer refused(&err) // here, as others of a nested column are to be released
-	in := arrow.Int64Traits.CastFromBytes(values.Bytes())
-	if len(in) < n {
-		return nil, fmt.Errorf("column %s has %d values, not %d", s.path, len(in), n)
+	if values.Len() < n*s.widening.stored() {
+		return nil, fmt.Errorf("column %s has %d bytes, not %d values", s.path, values.Len(), n)
 	}
-	scaled := memory.NewResizableBuffer(mem)
-	scaled.Resize(n * arrow.Int64SizeBytes)
-	to := arrow.Int64Traits.CastFromBytes(scaled.Bytes())
-	for i, v := range in[:n] {
+	out = memory.NewResizableBuffer(mem)
+	defer func() {
+		if err != nil {
+			out.Release()
+		}
+	}()
+	out.Resize(n * arrow.Int64SizeBytes)
+	switch s.widening {
+	case sameWidth:
+		err = s.scale(arrow.Int64Traits.CastFromBytes(out.Bytes()), arrow.Int64Traits.CastFromBytes(values.Bytes()), validity)
+	case toInt64:
+		widen(arrow.Int64Traits.CastFromBytes(out.Bytes()), arrow.Int32Traits.CastFromBytes(values.Bytes()))
+	case toFloat64:
+		widen(arrow.Float64Traits.CastFromBytes(out.Bytes()), arrow.Float32Traits.CastFromBytes(values.Bytes()))
+	}
+	return out, err
+}
+
+// scale converts timestamps to another unit. Those under nulls become zero.
+func (s *shape) scale(out, values []int64, validity []byte) error {
+	for i := range out {
 		var ok bool
 		if validity != nil && !bitutil.BitIsSet(validity, i) {
-			to[i] = 0
-		} else if to[i], ok = s.unit.convert(v); !ok {
-			scaled.Release()
-			return nil, fault.New(fault.Invalid, "column %s holds %d of a unit that %s cannot say", s.path, v, s.want)
+			out[i] = 0
+		} else if out[i], ok = s.unit.convert(values[i]); !ok {
+			return fault.New(fault.Invalid, "column %s holds %d of a unit that %s cannot say", s.path, values[i], s.want)
 		}
 	}
-	return scaled, nil
+	return nil
 }
 
 func (u unitChange) convert(v int64) (int64, bool) {

@@ -3,9 +3,9 @@
 //
 // A Catalog answers from metadata alone and never opens a data file. What it
 // returns for a pin is immutable: a commit made later changes nothing in it.
-// What this version cannot read rightly (delete files, columns that were
-// renamed or promoted since a file was written, name mapping, formats other
-// than Parquet) is refused here, at plan time, with table, file and reason.
+// What this version cannot read rightly (delete files, files that are older than
+// an initial default, name mapping, formats other than Parquet) is refused here, at
+// plan time, with table, file and reason.
 package catalog
 
 import (
@@ -30,9 +30,9 @@ type Catalog interface {
 	At(ctx context.Context, name string, pin dataset.TablePin) (*Table, error)
 	// Files lists all data files of a pinned table by (sequence number,
 	// location), with the value ranges of the columns whose field ids are in
-	// bounds. Both lists may name nested columns. Columns are those that will be read: a file in which
-	// one of them had another name or type is refused. The slice is shared and
-	// must not be changed.
+	// bounds. Both lists may name nested columns. Columns are those that will be
+	// read: a file that is older than the initial default of one is refused. The
+	// slice is shared and must not be changed.
 	Files(ctx context.Context, t *Table, columns []int, bounds []int) ([]File, error)
 }
 
@@ -68,9 +68,13 @@ type Field struct {
 	InitialDefault bool
 }
 
-// FieldIDKey is the metadata key of a nested field's id, as Parquet readers
-// have it.
-const FieldIDKey = "PARQUET:field_id"
+// The metadata keys of nested fields, as Parquet readers have them.
+const (
+	// FieldIDKey is that of the field's id.
+	FieldIDKey = "PARQUET:field_id"
+	// InitialDefaultKey says, with any value, that the field has an initial default.
+	InitialDefaultKey = "penstock:initial_default"
+)
 
 // Arrow returns the field as a stream of the table alone shows it.
 func (f Field) Arrow() arrow.Field {

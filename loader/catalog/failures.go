@@ -64,15 +64,6 @@ func RecreatedTable(table, pinned, now string) *fault.Error {
 		table, pinned, now).In(table, "").WithRemedy("plan again without this pin")
 }
 
-// ChangedColumn is the Invalid of a file that was written when a column had
-// another name or type; was says which, as in `was "a"`.
-func ChangedColumn(table, file, column, was string) *fault.Error {
-	return fault.New(fault.Invalid,
-		"column %q %s when file %s was written: a renamed or promoted column of an old file is not served by this version",
-		column, was, file).In(table, file).
-		WithRemedy("rewrite the files that are older than the change, or do not ask for column %q", column)
-}
-
 // UnservedDefault is the Invalid of a file that lacks a column which has an
 // initial default.
 func UnservedDefault(table, file, column string) *fault.Error {

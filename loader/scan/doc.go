@@ -20,7 +20,8 @@
 // statistics rule out are not read; the filter is evaluated on all others, so
 // statistics change the work and never the rows.
 //
-// Columns are found by Iceberg field id. An optional column that a file lacks
+// Columns, and fields of structs, are found by Iceberg field id, whatever their names
+// were, and promoted to the types that they have now. An optional one that a file lacks
 // is null. What this version cannot supply is refused with the file's name:
 // values that only partition metadata holds, files without field ids.
 package scan

@@ -45,21 +45,6 @@ func without(rows arrow.RecordBatch, column int) (arrow.RecordBatch, []int) {
 	return array.NewRecordBatch(arrow.NewSchema(fields, nil), arrays, rows.NumRows()), ids
 }
 
-func ints[T int32 | int64](n int) arrow.Array {
-	if _, ok := any(T(0)).(int32); ok {
-		b := array.NewInt32Builder(memory.NewGoAllocator())
-		for i := range n {
-			b.Append(int32(i))
-		}
-		return b.NewArray()
-	}
-	b := array.NewInt64Builder(memory.NewGoAllocator())
-	for i := range n {
-		b.Append(int64(i))
-	}
-	return b.NewArray()
-}
-
 // TestFaultyFiles reads a good file and then a faulty one: the rows of the
 // first come, then an error that names table and file, never an end.
 func TestFaultyFiles(t *testing.T) {
@@ -96,7 +81,6 @@ func TestFaultyFiles(t *testing.T) {
 			rows := makeRows(100, 5, 1)
 			r.add(retyped(rows, 2, rows.Column(1)), 1, plain)
 		}},
-		"older than a promotion": {kind: fault.Invalid, text: "id", make: func(r *rig) { r.add(retyped(makeRows(100, 5, 1), 0, ints[int32](5)), 1, plain) }},
 		"of a narrower decimal": {kind: fault.Invalid, text: "price", make: func(r *rig) {
 			rows := makeRows(100, 5, 1)
 			b := array.NewDecimal128Builder(memory.NewGoAllocator(), &arrow.Decimal128Type{Precision: 12, Scale: 3})

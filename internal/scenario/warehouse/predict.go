@@ -88,11 +88,9 @@ func (c *columns) refusedByCatalog(x Change) bool {
 // before a change.
 func (c Change) refused() bool {
 	switch c.Kind {
-	case Renamed, Promoted, Tightened, Inside:
-		return true
 	case Added, Replaced:
 		return c.Default != ""
-	case Relaxed, Gone:
+	case Renamed, Promoted, Tightened, Inside, Relaxed, Gone: // found by field id
 	}
 	return false
 }
@@ -119,7 +117,7 @@ func (c *columns) known(commit int) []int {
 // refusedByScan says whether a file shows, once it is open, that a late writer
 // did not know of a change.
 func (c *columns) refusedByScan(x Change) bool {
-	return x.Late && (x.Kind == Promoted || x.Kind == Inside || (x.Kind == Added || x.Kind == Replaced) && x.Default != "")
+	return x.Late && (x.Kind == Added || x.Kind == Replaced) && x.Default != ""
 }
 
 // judgeOrder returns the reason of an error that says that nobody knows which

@@ -31,7 +31,7 @@ const shrinking = 400
 // and the counts are those of the same world in memory and of the oracle, or
 // the world is refused for the reason that its history has.
 //
-// spec: resolve-10, order-15, join-35, join-60
+// spec: resolve-10, resolve-48, order-15, join-35, join-60
 func TestWorlds(t *testing.T) {
 	t.Parallel()
 	const lanes = 2 // of worlds that are written and read at once

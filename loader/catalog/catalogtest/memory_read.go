@@ -3,7 +3,6 @@ package catalogtest
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -66,7 +65,7 @@ func (m *Memory) Files(ctx context.Context, table *catalog.Table, columns []int,
 	})
 	for _, f := range t.snapshots[table.Pin.Snapshot].files {
 		for _, id := range columns {
-			if err := t.unchanged(table, f, id); err != nil {
+			if err := t.written(table, f, id); err != nil {
 				return nil, err
 			}
 		}
@@ -80,24 +79,17 @@ func (m *Memory) Files(ctx context.Context, table *catalog.Table, columns []int,
 	return out, nil
 }
 
-// unchanged is an error if a column had another name or type in the schema
-// that a file was added under.
-func (t *memoryTable) unchanged(table *catalog.Table, f memoryFile, id int) error {
+// written is an error if a file was added under a schema that lacks a column with an
+// initial default.
+func (t *memoryTable) written(table *catalog.Table, f memoryFile, id int) error {
 	now, ok := table.ByID(id)
 	if !ok {
 		return fault.New(fault.Invalid, "table %s has no column with field id %d", table.Name, id).In(table.Name, "")
 	}
-	was, ok := fieldByID(t.schemas[f.schema], id)
-	switch {
-	case !ok:
-		return nil
-	case was.Name != now.Name:
-		return catalog.ChangedColumn(table.Name, f.Location, now.Name, fmt.Sprintf("was %q", was.Name))
-	case !arrow.TypeEqual(was.Type, now.Type):
-		return catalog.ChangedColumn(table.Name, f.Location, now.Name, fmt.Sprintf("was %s", was.Type))
-	default:
-		return nil
+	if _, had := fieldByID(t.schemas[f.schema], id); !had && now.InitialDefault {
+		return catalog.UnservedDefault(table.Name, f.Location, now.Name)
 	}
+	return nil
 }
 
 func (m *Memory) find(name string) (*memoryTable, error) {

@@ -120,11 +120,32 @@ func literal(t iceberg.Type, raw []byte) iceberg.Literal {
 	if raw == nil {
 		return nil
 	}
-	v, err := iceberg.LiteralFromBytes(t, raw)
+	written := boundType(t, raw)
+	v, err := iceberg.LiteralFromBytes(written, raw)
+	if err == nil && written != t {
+		v, err = v.To(t)
+	}
 	if err != nil {
 		return nil
 	}
 	return v
+}
+
+// boundType is the type that a bound was written with: a column may have been promoted
+// since.
+func boundType(t iceberg.Type, raw []byte) iceberg.Type {
+	const narrow = 4 // bytes
+	switch t.(type) {
+	case iceberg.Int64Type:
+		if len(raw) == narrow {
+			return iceberg.PrimitiveTypes.Int32
+		}
+	case iceberg.Float64Type:
+		if len(raw) == narrow {
+			return iceberg.PrimitiveTypes.Float32
+		}
+	}
+	return t
 }
 
 // bound converts a literal. Nanoseconds are rounded outwards.

@@ -1,6 +1,7 @@
 package icebergcat_test
 
 import (
+	"encoding"
 	"slices"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 	icetable "github.com/apache/iceberg-go/table"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock/penstock/internal/expr"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/icebergcat"
@@ -166,34 +168,24 @@ func listOf(id int, element iceberg.Type) iceberg.Type {
 	return &iceberg.ListType{ElementID: id, Element: element}
 }
 
-// Each case alters one column after a file was written, and reads it.
-func TestChangedColumnsAreRefused(t *testing.T) {
+// TestChangedColumnsAreListed alters one column after a file was written: files are read
+// by field id, whatever a column's name and type was.
+func TestChangedColumnsAreListed(t *testing.T) {
 	integer, long, text := iceberg.PrimitiveTypes.Int32, iceberg.PrimitiveTypes.Int64, iceberg.PrimitiveTypes.String
 	required := func(f iceberg.NestedField) iceberg.NestedField {
 		f.Required = true
 		return f
 	}
-	described := func(f iceberg.NestedField) iceberg.NestedField {
-		f.Doc = "what it means"
-		return f
-	}
-	for name, c := range map[string]struct {
-		before, after iceberg.NestedField
-		was           string // "" is served
-	}{
-		"nothing":                 {field(2, "a", integer), field(2, "a", integer), ""},
-		"comment":                 {field(2, "a", integer), described(field(2, "a", integer)), ""},
-		"no longer required":      {required(field(2, "a", integer)), field(2, "a", integer), ""},
-		"renamed":                 {field(2, "a", integer), field(2, "b", integer), `was "a"`},
-		"promoted":                {field(2, "a", integer), field(2, "a", long), "was of type int"},
-		"wider decimal":           {field(2, "a", iceberg.DecimalTypeOf(9, 2)), field(2, "a", iceberg.DecimalTypeOf(18, 2)), "was of type decimal(9, 2)"},
-		"now required":            {field(2, "a", integer), required(field(2, "a", integer)), "was optional"},
-		"same list":               {field(2, "a", listOf(3, integer)), field(2, "a", listOf(3, integer)), ""},
-		"promoted element":        {field(2, "a", listOf(3, integer)), field(2, "a", listOf(3, long)), "was of type list<int>"},
-		"field added to struct":   {field(2, "a", structOf(field(3, "x", text))), field(2, "a", structOf(field(3, "x", text), field(4, "y", text))), "was of type struct<3: x: optional string>"},
-		"field of another id":     {field(2, "a", structOf(field(3, "x", text))), field(2, "a", structOf(field(4, "x", text))), "was of type struct<3: x: optional string>"},
-		"field renamed in struct": {field(2, "a", structOf(field(3, "x", text))), field(2, "a", structOf(field(3, "y", text))), "was of type struct<3: x: optional string>"},
-		"comment in struct":       {field(2, "a", structOf(field(3, "x", text))), field(2, "a", structOf(described(field(3, "x", text)))), ""},
+	for name, c := range map[string]struct{ before, after iceberg.NestedField }{
+		"no longer required":      {required(field(2, "a", integer)), field(2, "a", integer)},
+		"renamed":                 {field(2, "a", integer), field(2, "b", integer)},
+		"promoted":                {field(2, "a", integer), field(2, "a", long)},
+		"wider decimal":           {field(2, "a", iceberg.DecimalTypeOf(9, 2)), field(2, "a", iceberg.DecimalTypeOf(18, 2))},
+		"now required":            {field(2, "a", integer), required(field(2, "a", integer))},
+		"promoted element":        {field(2, "a", listOf(3, integer)), field(2, "a", listOf(3, long))},
+		"field added to struct":   {field(2, "a", structOf(field(3, "x", text))), field(2, "a", structOf(field(3, "x", text), field(4, "y", text)))},
+		"field of another id":     {field(2, "a", structOf(field(3, "x", text))), field(2, "a", structOf(field(4, "x", text)))},
+		"field renamed in struct": {field(2, "a", structOf(field(3, "x", text))), field(2, "a", structOf(field(3, "y", text)))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWriter(t)
@@ -202,58 +194,82 @@ func TestChangedColumnsAreRefused(t *testing.T) {
 			w.add(t, events, "", dataFile(t, spec, location("a"), nil, nil))
 			w.alter(t, events, id, c.after)
 			w.add(t, events, "", dataFile(t, spec, location("b"), nil, nil))
-			reader := w.open(t)
-
-			files, err := list(t, reader, 1)
-			require.NoError(t, err, "another column is read")
-			require.Len(t, files, 2)
-			files, err = list(t, reader, 1, 2)
-			if c.was == "" {
-				require.NoError(t, err)
-				require.Len(t, files, 2)
-				return
-			}
-			refused(t, err, location("a"), `column "`+c.after.Name+`" `+c.was+" when file /warehouse/a.parquet was written: "+
-				"a renamed or promoted column of an old file is not served by this version; "+
-				`rewrite the files that are older than the change, or do not ask for column "`+c.after.Name+`"`)
-
-			old, err := reader.Table(t.Context(), events, dataset.Ref{Snapshot: w.load(t, events).Metadata().Snapshots()[0].SnapshotID})
+			files, err := list(t, w.open(t), 1, 2)
 			require.NoError(t, err)
-			files, err = reader.Files(t.Context(), old, []int{1, 2}, nil)
-			require.NoError(t, err, "with the schema of its time the file is read")
-			require.Len(t, files, 1)
+			require.Len(t, files, 2)
+		})
+	}
+}
+
+// TestBoundsOfPromotedColumns are those of the type that they were written with.
+func TestBoundsOfPromotedColumns(t *testing.T) {
+	id := idSchema().Field(0)
+	for name, c := range map[string]struct {
+		before, after iceberg.Type
+		lower, upper  iceberg.Literal
+		want          expr.Range
+	}{
+		"int to long": {
+			iceberg.PrimitiveTypes.Int32, iceberg.PrimitiveTypes.Int64, iceberg.NewLiteral(int32(-7)), iceberg.NewLiteral(int32(70)),
+			expr.Range{Lower: expr.Int(-7), Upper: expr.Int(70), HasLower: true, HasUpper: true},
+		},
+		"float to double": {
+			iceberg.PrimitiveTypes.Float32, iceberg.PrimitiveTypes.Float64, iceberg.NewLiteral(float32(0.1)), iceberg.NewLiteral(float32(2)),
+			expr.Range{Lower: expr.Float(float64(float32(0.1))), Upper: expr.Float(2), HasLower: true, HasUpper: true},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWriter(t)
+			spec := w.create(t, events, iceberg.NewSchema(0, id, field(2, "a", c.before))).Spec()
+			w.add(t, events, "", dataFile(t, spec, location("a"), nil, func(b *iceberg.DataFileBuilder) {
+				lower, err := c.lower.(encoding.BinaryMarshaler).MarshalBinary()
+				require.NoError(t, err)
+				upper, err := c.upper.(encoding.BinaryMarshaler).MarshalBinary()
+				require.NoError(t, err)
+				b.LowerBoundValues(map[int][]byte{2: lower}).UpperBoundValues(map[int][]byte{2: upper})
+			}))
+			w.alter(t, events, id, field(2, "a", c.after))
+			reader := w.open(t)
+			table, err := reader.Table(t.Context(), events, dataset.Ref{})
+			require.NoError(t, err)
+			files, err := reader.Files(t.Context(), table, []int{1, 2}, []int{2})
+			require.NoError(t, err)
+			c.want.Rows, c.want.Nulls = files[0].Rows, expr.Unknown
+			require.Equal(t, c.want, files[0].Ranges[2])
 		})
 	}
 }
 
 // What a file was written under is known although its snapshot has expired:
 // from the manifest that came with it, or from all schemas that remain.
-func TestChangedColumnsAreRefusedAfterExpiry(t *testing.T) {
-	integer, long := iceberg.PrimitiveTypes.Int32, iceberg.PrimitiveTypes.Int64
+func TestDefaultsAreRefusedAfterExpiry(t *testing.T) {
 	id := idSchema().Field(0)
+	with := field(2, "a", iceberg.PrimitiveTypes.Int32)
+	with.InitialDefault, with.WriteDefault = int32(7), int32(7)
+	row := func(b *iceberg.DataFileBuilder) { b.FirstRowID(0) }
 	for name, rewrite := range map[string]bool{"its manifest remains": false, "its manifest was rewritten": true} {
 		t.Run(name, func(t *testing.T) {
 			w := newWriter(t)
-			spec := w.create(t, events, iceberg.NewSchema(0, id, field(2, "a", integer))).Spec()
-			other := dataFile(t, spec, location("b"), nil, nil)
-			first := w.add(t, events, "", dataFile(t, spec, location("a"), nil, nil), other)
-			w.alter(t, events, id, field(2, "a", long))
+			spec := w.create(t, events, iceberg.NewSchema(0, id), formatVersion("3")).Spec()
+			other := dataFile(t, spec, location("b"), nil, row)
+			first := w.add(t, events, "", dataFile(t, spec, location("a"), nil, row), other)
+			w.alter(t, events, id, with)
 			if rewrite {
-				w.replace(t, events, "", []iceberg.DataFile{other}, []iceberg.DataFile{dataFile(t, spec, location("c"), nil, nil)})
+				w.replace(t, events, "", []iceberg.DataFile{other}, []iceberg.DataFile{dataFile(t, spec, location("c"), nil, row)})
 			} else {
-				w.add(t, events, "", dataFile(t, spec, location("c"), nil, nil))
+				w.add(t, events, "", dataFile(t, spec, location("c"), nil, row))
 			}
 			w.expire(t, events, first)
 			reader := w.open(t)
 			_, err := list(t, reader, 1, 2)
-			require.ErrorContains(t, err, `column "a" was of type int when file /warehouse/a.parquet was written`)
+			require.ErrorContains(t, err, `file /warehouse/a.parquet of table ml.events was written before column "a"`)
 			_, err = list(t, reader, 1)
 			require.NoError(t, err)
 
 			if !rewrite {
 				w.update(t, events, icetable.NewRemoveSchemasUpdate([]int{0}))
 				_, err = list(t, reader, 1, 2)
-				require.ErrorContains(t, err, `column "a" was of type int when file /warehouse/a.parquet was written`)
+				require.ErrorContains(t, err, `file /warehouse/a.parquet of table ml.events was written before column "a"`)
 			}
 		})
 	}
@@ -305,6 +321,10 @@ func TestFieldsSayWhatFilesMustHold(t *testing.T) {
 	s, _ := table.Field("s")
 	stored := s.Stored.(*arrow.StructType)
 	require.Equal(t, []string{"5", "6", "7"}, []string{id(stored.Field(0)), id(stored.Field(1)), id(stored.Field(1).Type.(*arrow.StructType).Field(0))})
+	_, has := stored.Field(0).Metadata.GetValue(catalog.InitialDefaultKey)
+	require.True(t, has)
+	_, has = stored.Field(1).Metadata.GetValue(catalog.InitialDefaultKey)
+	require.False(t, has)
 	l, _ := table.Field("l")
 	require.Equal(t, "9", id(l.Stored.(*arrow.ListType).ElemField()))
 	a, _ := table.Field("a")

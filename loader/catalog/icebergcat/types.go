@@ -118,7 +118,11 @@ func convertField(f iceberg.NestedField, as form) (arrow.Field, bool) {
 	t, ok := convertType(f.Type, as)
 	out := arrow.Field{Name: f.Name, Type: t, Nullable: !f.Required}
 	if as == identified {
-		out.Metadata = arrow.NewMetadata([]string{catalog.FieldIDKey}, []string{strconv.Itoa(f.ID)})
+		keys, values := []string{catalog.FieldIDKey}, []string{strconv.Itoa(f.ID)}
+		if f.InitialDefault != nil {
+			keys, values = append(keys, catalog.InitialDefaultKey), append(values, "")
+		}
+		out.Metadata = arrow.NewMetadata(keys, values)
 	}
 	return out, ok
 }

@@ -1,7 +1,6 @@
 package icebergcat
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/apache/iceberg-go"
@@ -9,14 +8,14 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 )
 
-// unchanged is an error if a column that will be read was another one when
-// the entry's file was written. Files that one snapshot added share the
+// unchanged is an error if a column that will be read has an initial default, and
+// the entry's file was written before it. Files that one snapshot added share the
 // answer, so it is looked for once in a manifest.
 func (l *listing) unchanged(e iceberg.ManifestEntry, in *manifestEntries) error {
 	known, ok := in.checked[e.SnapshotID()]
 	if !ok {
 		for _, schema := range l.written(e.SnapshotID(), in) {
-			if known = l.same(schema, e.DataFile().FilePath()); known != nil {
+			if known = l.has(schema, e.DataFile().FilePath()); known != nil {
 				break
 			}
 		}
@@ -41,19 +40,15 @@ func (l *listing) written(snapshot int64, in *manifestEntries) []*iceberg.Schema
 	return l.schemas
 }
 
-// same compares the columns that will be read with those of an older schema.
-func (l *listing) same(schema *iceberg.Schema, file string) error {
+// has looks for the columns that will be read in an older schema. Under which name
+// and type it has them does not matter: files are read by field id.
+func (l *listing) has(schema *iceberg.Schema, file string) error {
 	fields := columnsOf(schema)
 	for _, now := range l.columns {
-		i := slices.IndexFunc(fields, func(f iceberg.NestedField) bool { return f.ID == now.ID })
-		if i < 0 {
+		if !slices.ContainsFunc(fields, func(f iceberg.NestedField) bool { return f.ID == now.ID }) {
 			if err := l.lacking(now, file); err != nil {
 				return err
 			}
-			continue
-		}
-		if was := difference(now, fields[i]); was != "" {
-			return catalog.ChangedColumn(l.meta.name, file, now.Name, was)
 		}
 	}
 	return nil
@@ -67,31 +62,4 @@ func (l *listing) lacking(now iceberg.NestedField, file string) error {
 		return nil
 	}
 	return catalog.UnservedDefault(l.meta.name, file, now.Name)
-}
-
-// difference says in which way a column was another one, or "".
-func difference(now, was iceberg.NestedField) string {
-	switch {
-	case now.Name != was.Name:
-		return fmt.Sprintf("was %q", was.Name)
-	case !sameType(now.Type, was.Type):
-		return fmt.Sprintf("was of type %s", was.Type)
-	case now.Required && !was.Required:
-		return "was optional"
-	default:
-		return ""
-	}
-}
-
-// sameType compares what is stored: names, ids and types, but not comments and
-// defaults. What was required may have become optional.
-func sameType(now, was iceberg.Type) bool {
-	a, nested := now.(iceberg.NestedType)
-	b, wasNested := was.(iceberg.NestedType)
-	if !nested || !wasNested {
-		return now.Equals(was)
-	}
-	return now.Type() == was.Type() && slices.EqualFunc(a.Fields(), b.Fields(), func(x, y iceberg.NestedField) bool {
-		return x.ID == y.ID && x.Name == y.Name && (y.Required || !x.Required) && sameType(x.Type, y.Type)
-	})
 }
