@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/schema"
@@ -75,6 +76,9 @@ type ReadOptions struct {
 	// refused. The caller sets it once it knows that the table has no other
 	// source for the value: partition values of migrated files, defaults.
 	NullIfAbsent bool
+	// Constants give the values of columns that the file lacks, by field id, in place
+	// of null.
+	Constants map[int]Constant
 	// Parallel is how many columns are decoded side by side within Next; 0 and
 	// 1 decode on the caller's goroutine.
 	Parallel int
@@ -102,12 +106,22 @@ type ReadOptions struct {
 	Part func(n int64) (released func())
 }
 
+// Constant makes so many rows of one value, in memory of mem, for the caller to
+// release.
+type Constant func(rows int, mem memory.Allocator) (arrow.Array, error)
+
 // column is one wanted column of a reader.
 type column struct {
 	field  int // its top-level column among the file's; -1 if absent
 	depth  int // structs around it
 	shape  *shape
 	leaves []int
+	absent Constant // gives the column where the file lacks it
+}
+
+// nulls is the Constant of null.
+func (s *shape) nulls(rows int, mem memory.Allocator) (arrow.Array, error) {
+	return array.MakeArrayOfNull(cleared{mem}, s.want, rows), nil
 }
 
 // Read prepares reading and checks that it can be done: a column that cannot
@@ -119,7 +133,7 @@ func (f *File) Read(ctx context.Context, opts ReadOptions) (*Reader, error) {
 	invariant.Check(len(opts.Fields) == opts.Schema.NumFields(), "%d fields, a schema of %d", len(opts.Fields), opts.Schema.NumFields())
 	columns := make([]column, len(opts.Fields))
 	for i, id := range opts.Fields {
-		c, err := f.column(id, opts.Schema.Field(i), opts.NullIfAbsent)
+		c, err := f.column(id, opts.Schema.Field(i), opts)
 		if err != nil {
 			return nil, fault.As(err).In("", f.Location())
 		}
@@ -151,13 +165,18 @@ func (f *File) Read(ctx context.Context, opts ReadOptions) (*Reader, error) {
 }
 
 // column compares a wanted column with the file's.
-func (f *File) column(id int, want arrow.Field, nullIfAbsent bool) (column, error) {
+func (f *File) column(id int, want arrow.Field, opts ReadOptions) (column, error) {
 	field, ok := f.Field(id)
 	if !ok {
-		if !want.Nullable || !nullIfAbsent {
-			return column{}, fault.New(fault.Invalid, "the file has no column %s (field id %d), and this version does not supply its value", want.Name, id)
+		s := &shape{path: want.Name, want: plain(want.Type)}
+		constant := opts.Constants[id]
+		if constant == nil {
+			constant = s.nulls
+			if !want.Nullable || !opts.NullIfAbsent {
+				return column{}, fault.New(fault.Invalid, "the file has no column %s (field id %d), and this version does not supply its value", want.Name, id)
+			}
 		}
-		return column{field: -1, shape: &shape{path: want.Name, want: plain(want.Type)}}, nil
+		return column{field: -1, shape: s, absent: constant}, nil
 	}
 	for _, leaf := range field.Leaves {
 		if c := f.meta.Schema.Column(leaf); c.PhysicalType() == parquet.Types.Int96 {

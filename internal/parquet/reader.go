@@ -268,7 +268,7 @@ func (r *Reader) decode(i int, rows int64) (out arrow.Array, err error) {
 	defer refused(&err)
 	c := r.columns[i]
 	if c.field < 0 {
-		return array.MakeArrayOfNull(cleared{r.now}, c.shape.want, int(rows)), nil
+		return c.absent(int(rows), r.now)
 	}
 	decoded, err := r.decodeRows(i, rows)
 	if err != nil {

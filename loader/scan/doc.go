@@ -22,6 +22,6 @@
 //
 // Columns, and fields of structs, are found by Iceberg field id, whatever their names
 // were, and promoted to the types that they have now. An optional one that a file lacks
-// is null. What this version cannot supply is refused with the file's name:
-// values that only partition metadata holds, files without field ids.
+// has the value that the file's partition says, or is null. What this version cannot
+// supply is refused with the file's name: initial defaults, files without field ids.
 package scan

@@ -95,10 +95,10 @@ func TestFaultyFiles(t *testing.T) {
 			rows, ids := without(makeRows(100, 5, 1), 1)
 			r.add(rows, 1, parquettest.Options{FieldIDs: ids})
 		}},
-		"with a value in the partition alone": {kind: fault.Invalid, text: "partition values alone", make: func(r *rig) {
+		"with a partition value of another type": {kind: fault.Corrupt, text: "3, a string, as its value of column day, which is of type date32", make: func(r *rig) {
 			rows, ids := without(makeRows(100, 5, 1), 5)
 			f := r.add(rows, 1, parquettest.Options{FieldIDs: ids})
-			f.Spec, f.Partition = 1, []any{int64(3), int64(1)}
+			f.Spec, f.Partition = 1, []any{"3", int64(1)}
 		}},
 		"without field ids": {kind: fault.Invalid, text: "field ids", make: func(r *rig) {
 			r.add(makeRows(100, 5, 1), 1, parquettest.Options{FieldIDs: []int{parquet.NoFieldID, 2, 3, 4, 5, 6, 7}})

@@ -34,13 +34,13 @@ func newFileReader(ctx context.Context, w *walk, o *opened, want plan.FileRange)
 	r := &fileReader{opened: o, scanner: w.scanner, plan: w.plan, queue: w.queue, want: want, checks: checkers(w.source.Table, want.File, w.plan), current: -1}
 	r.groups = []int{}
 	for i, g := range o.RowGroups() {
-		if max(g.FirstRow, want.From) < min(g.FirstRow+g.Rows, want.To) && mayMatch(w.source, o.Footer, i) {
+		if max(g.FirstRow, want.From) < min(g.FirstRow+g.Rows, want.To) && mayMatch(w.source, o, i) {
 			r.groups = append(r.groups, i)
 		}
 	}
 	var err error
 	r.rows, err = o.Read(ctx, parquet.ReadOptions{
-		Fields: w.plan.ids, Schema: w.plan.schema, RowGroups: r.groups, NullIfAbsent: true,
+		Fields: w.plan.ids, Schema: w.plan.schema, RowGroups: r.groups, NullIfAbsent: true, Constants: o.constants,
 		BatchRows: w.scanner.options.BatchRows, Parallel: w.scanner.options.Parallel, RunBytes: w.queue.share(),
 		RequireChecksums: w.scanner.options.RequireChecksums, WithoutChecksum: func() { w.without.Store(true) },
 		Memory: w.scanner.options.Memory, Scratch: w.scanner.options.Scratch,

@@ -3,6 +3,7 @@ package scan
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/penstock/penstock/internal/digest"
 	"github.com/penstock/penstock/internal/fault"
@@ -17,6 +18,8 @@ type opened struct {
 	*parquet.File
 	object store.Object
 	unpay  func() // ends the payment for the footer
+	// constants are the columns that the file lacks because all its rows have one value.
+	constants map[int]parquet.Constant
 }
 
 // close gives the file back; what its storage says then is too late to matter.
@@ -31,7 +34,7 @@ func (s *Scanner) open(ctx context.Context, source plan.Source, p *projection, f
 	if err != nil {
 		return nil, err
 	}
-	o := &opened{object: object, unpay: func() {}}
+	o := &opened{object: object, unpay: func() {}, constants: map[int]parquet.Constant{}}
 	if err := s.verify(ctx, source, p, f, o); err != nil {
 		o.close()
 		return nil, err
@@ -60,14 +63,19 @@ func (s *Scanner) verify(ctx context.Context, source plan.Source, p *projection,
 	if len(p.ids) > 0 && !footer.HasFieldIDs() {
 		return withoutIDs("the file was written without field ids")
 	}
+	if err := insideStructs(source.Table, p, f, footer); err != nil {
+		return err
+	}
 	for _, c := range p.read {
-		if _, ok := footer.Field(c.ID); !ok {
-			if err := absent(source.Table, f, c); err != nil {
-				return err
-			}
-			if nested := !slices.ContainsFunc(source.Table.Fields, func(f catalog.Field) bool { return f.ID == c.ID }); nested && !footer.HasNestedFieldIDs() {
-				return withoutIDs("the file was written without field ids inside structs")
-			}
+		if _, ok := footer.Field(c.ID); ok {
+			continue
+		}
+		nested := !slices.ContainsFunc(source.Table.Fields, func(f catalog.Field) bool { return f.ID == c.ID })
+		if nested && !footer.HasNestedFieldIDs() {
+			return withoutIDs("the file was written without field ids inside structs")
+		}
+		if err := o.supply(source.Table, f, c); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -78,20 +86,55 @@ func withoutIDs(what string) error {
 		WithRemedy("rewrite the file through Iceberg")
 }
 
-// absent refuses a column that a file lacks unless all its values are null.
-func absent(t *catalog.Table, f catalog.File, c catalog.Field) error {
-	for _, p := range t.Specs[f.Spec] {
-		if p.Source == c.ID && p.Transform.Kind == catalog.Identity {
-			return fault.New(fault.Invalid, "column %s is not in the file but in its partition values alone, which is not served by this version", c.Name).
-				WithRemedy("rewrite the file with all columns, or do not ask for column %s", c.Name)
+// supply finds what stands for a column that a file lacks: its value in the file's
+// partition, as the specification has it ("Column Projection"), or null.
+func (o *opened) supply(t *catalog.Table, f catalog.File, c catalog.Field) error {
+	value, known := identityOf(t, f, c.ID)
+	switch {
+	case known && value != nil:
+		constant, err := constantOf(c, value)
+		if err != nil {
+			return err
 		}
-	}
-	if c.InitialDefault {
+		o.constants[c.ID] = constant
+		return nil
+	case !known && c.InitialDefault:
 		return catalog.UnservedDefault(t.Name, f.Location, c.Name)
-	}
-	if c.Required {
+	case c.Required:
 		return fault.New(fault.Corrupt, "the file has no column %s (field id %d), which the table requires", c.Name, c.ID).
 			WithRemedy("rewrite the file with all required columns")
+	default:
+		return nil
+	}
+}
+
+// identityOf returns the value of a column that a file's partition says, and whether
+// it says one.
+func identityOf(t *catalog.Table, f catalog.File, id int) (value any, known bool) {
+	for i, p := range t.Specs[f.Spec] {
+		if p.Source == id && p.Transform.Kind == catalog.Identity && i < len(f.Partition) {
+			return f.Partition[i], true
+		}
+	}
+	return nil, false
+}
+
+// insideStructs refuses a struct that is read whole, if the value of a field in it is in
+// the partition alone.
+func insideStructs(t *catalog.Table, p *projection, f catalog.File, footer *parquet.Footer) error {
+	for _, field := range t.Nested {
+		if _, known := identityOf(t, f, field.ID); !known {
+			continue
+		}
+		if _, there := footer.Field(field.ID); there {
+			continue
+		}
+		for _, c := range p.read {
+			if strings.HasPrefix(field.Name, c.Name+".") {
+				return fault.New(fault.Invalid, "column %s is not in the file but in its partition values alone, which is not served by this version for %s as a whole", field.Name, c.Name).
+					WithRemedy("rewrite the file with all columns, or ask for the fields of %s by name", c.Name)
+			}
+		}
 	}
 	return nil
 }

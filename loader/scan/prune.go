@@ -10,16 +10,19 @@ import (
 
 // mayMatch is false only if no row of a row group can pass the source's
 // filter, judged by the footer alone.
-func mayMatch(source plan.Source, footer *parquet.Footer, group int) bool {
+func mayMatch(source plan.Source, o *opened, group int) bool {
 	return source.Filter.MayMatch(func(column string) (expr.Range, bool) {
 		field, ok := source.Table.Field(column)
 		if !ok {
 			return expr.Range{}, false
 		}
-		if _, present := footer.Field(field.ID); !present {
-			return expr.Constant(expr.Value{}, footer.RowGroups()[group].Rows), true // read as nulls
+		if _, constant := o.constants[field.ID]; constant {
+			return expr.Range{}, false // the catalog has looked at it
 		}
-		s, ok := footer.Statistics(group, field.ID)
+		if _, present := o.Field(field.ID); !present {
+			return expr.Constant(expr.Value{}, o.RowGroups()[group].Rows), true // read as nulls
+		}
+		s, ok := o.Statistics(group, field.ID)
 		if !ok {
 			return expr.Range{}, false
 		}

@@ -38,7 +38,7 @@ func fileMutants() []mutant {
 		},
 		{
 			"absent-default-is-null", "loader/scan/open.go",
-			"	if c.InitialDefault {", "	if c.InitialDefault && c.Required {", scan,
+			"	case !known && c.InitialDefault:\n", "	case !known && c.InitialDefault && c.Required:\n", scan,
 		},
 		{
 			"nested-ids-are-not-compared", "loader/scan/scan.go",

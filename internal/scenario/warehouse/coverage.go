@@ -36,6 +36,9 @@ func (w *Written) Coverage(out Outcome) scenario.Coverage {
 				seen[what+"late"]++
 			}
 		}
+		if slices.ContainsFunc(w.columns[table].lacked, func(name string) bool { return slices.Contains(reads[table], name) }) {
+			seen["read: by partitions alone"]++
+		}
 		if w.World.Unordered(table) {
 			seen["beside: an order that is not known"]++
 		}

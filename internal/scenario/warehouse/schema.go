@@ -35,6 +35,7 @@ type columns struct {
 	nested  map[int]int
 	next    int
 	schemas []*iceberg.Schema // by commit + 1: the first is that of the new table, the last the current one
+	lacked  []string          // columns that some file lacks, as its partition says what they are
 	order   []int             // in which files and older schemas have the columns
 }
 

@@ -227,12 +227,15 @@ func (w *table) commit(number int, parts, before []scenario.Part) error {
 
 // file writes one data file.
 func (w *table) file(commit int, columns []physical, p scenario.Part, before arrow.RecordBatch) error {
+	writer := w.writers[(commit+w.IntN(8)/7)%2]
+	if writer.bare {
+		columns = slices.DeleteFunc(slices.Clone(columns), func(c physical) bool { return w.partitioned(p.Spec, c) })
+	}
 	rows, err := storedRows(columns, p.Rows, before)
 	if err != nil {
 		return err
 	}
 	defer rows.Release()
-	writer := w.writers[(commit+w.IntN(8)/7)%2]
 	content, err := writer.write(rows)
 	if err != nil {
 		return err
@@ -260,6 +263,17 @@ func (w *table) file(commit int, columns []physical, p scenario.Part, before arr
 		Part: p, Location: location, Bytes: int64(len(content)), Sequence: w.Sequence(commit), Commit: commit + 1, Rank: w.Rank(commit),
 	})
 	return nil
+}
+
+// partitioned says whether the partitions of a spec say what a column is.
+func (w *table) partitioned(spec int, c physical) bool {
+	is := slices.ContainsFunc(w.specs[spec], func(f catalog.PartitionField) bool {
+		return f.Transform.Kind == catalog.Identity && f.Source-1 == c.from && !c.was
+	})
+	if is {
+		w.lacked = append(w.lacked, w.fields[c.from].Name)
+	}
+	return is
 }
 
 // put writes a file and returns its location.
