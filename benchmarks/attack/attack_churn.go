@@ -28,13 +28,15 @@ func (r *run) churned(ctx context.Context) error {
 			return err
 		}
 		memory := s.resident()
-		limit, cancel := context.WithTimeout(ctx, time.Duration(r.churn)*time.Second)
+		// A call may know before its context does that there is no time left.
+		end := time.Now().Add(time.Duration(r.churn) * time.Second)
+		limit, cancel := context.WithDeadline(ctx, end)
 		defer cancel()
 		visits := make([]int, churners)
 		err = together(churners, func(i int) error {
 			random := rand.New(rand.NewPCG(12, uint64(i)))
 			for limit.Err() == nil && !s.dead() {
-				if err := r.visit(limit, s, random.IntN(6)); err != nil && limit.Err() == nil {
+				if err := r.visit(limit, s, random.IntN(6)); err != nil && limit.Err() == nil && time.Now().Before(end) {
 					return err
 				}
 				visits[i]++
