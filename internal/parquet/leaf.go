@@ -14,9 +14,10 @@ import (
 // told by levels that it does not look at.
 type leaf struct {
 	pages *pages
-	width int // bytes of a value
+	width int // bytes of a value; 0: any
 
 	dictionary []byte // the values of the dictionary page; nil before it
+	entries    int    // so many
 	values     []byte // of the open page, plain
 	indices    hybrid // of the open page, into dictionary
 	coded      bool   // the open page has indices, not values
@@ -75,10 +76,10 @@ func (l *leaf) next() (*page, error) {
 		if l.dictionary != nil {
 			return nil, errors.New("a column has two dictionaries")
 		}
-		if len(next.values) != next.count*l.width {
+		if l.width > 0 && len(next.values) != next.count*l.width {
 			return nil, fmt.Errorf("a dictionary of %d values has %d bytes", next.count, len(next.values))
 		}
-		l.dictionary = next.values
+		l.dictionary, l.entries = next.values, next.count
 	}
 }
 

@@ -58,7 +58,7 @@ func TestSurplusRunsAreAnError(t *testing.T) {
 			return err
 		},
 		"levels of strings": func(h hybrid) error {
-			c := textColumn{pages: &pages{}, levels: h}
+			c := textColumn{leaf: leaf{pages: &pages{}}, levels: h}
 			_, err := c.nextPage()
 			return err
 		},
@@ -107,10 +107,11 @@ func TestDamagedTexts(t *testing.T) {
 		"an encoding of other pages": {nil, page{values: two, count: 2, encoding: parquet.Encodings.DeltaByteArray}, "does not list"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			column := &textColumn{pages: &pages{scratch: memory.NewGoAllocator()}, kind: arrow.BinaryTypes.String, begun: true, first: &c.data}
+			column := &textColumn{leaf: leaf{pages: &pages{scratch: memory.NewGoAllocator()}}, kind: arrow.BinaryTypes.String, begun: true, first: &c.data}
 			var err error
 			if c.dictionary != nil {
-				err = column.keep(c.dictionary)
+				column.dictionary, column.entries = c.dictionary.values, c.dictionary.count
+				err = column.index()
 			}
 			var out arrow.ArrayData
 			if err == nil {

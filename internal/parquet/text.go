@@ -3,7 +3,6 @@ package parquet
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"math"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -22,22 +21,18 @@ var errDictionary = errors.New("a dictionary has other values than it counts")
 // looked at: to know how large rows may come out, it would be decompressed twice; and
 // it appends one value after the other.
 type textColumn struct {
-	pages    *pages
+	leaf
 	kind     arrow.DataType
 	optional bool
 
-	begun   bool  // first holds what pages began with
-	first   *page // the first data page, until it is opened
-	ended   error // why the pages could not begin
-	entries []byte
-	views   []uint64 // of the dictionary's values within entries, see view; memory of the pages' scratch
+	begun   bool     // first holds what pages began with
+	first   *page    // the first data page, until it is opened
+	ended   error    // why the pages could not begin
+	views   []uint64 // of the dictionary's values, see view; memory of the pages' scratch
 	longest int64    // bytes of a value of the dictionary
 
-	values  []byte // of the open page, plain
-	indices hybrid // of the open page, into views
-	coded   bool   // the open page has indices, not values
-	levels  hybrid // definition levels of the open page
-	left    int    // rows of the open page that are not out, nulls included
+	levels hybrid // definition levels of the open page
+	left   int    // rows of the open page that are not out, nulls included
 }
 
 // viewBytes is what a view takes.
@@ -68,8 +63,18 @@ func (c *textColumn) begin() error {
 		return c.ended
 	}
 	c.begun = true
-	c.first, c.ended = c.nextData()
+	c.first, c.ended = c.next()
 	return c.ended
+}
+
+// next returns the next data page; nil after the last. It keeps the dictionary.
+func (c *textColumn) next() (*page, error) {
+	known := c.dictionary != nil
+	next, err := c.leaf.next()
+	if err == nil && !known && c.dictionary != nil {
+		err = c.index()
+	}
+	return next, err
 }
 
 // longestValue returns the bytes of the longest value of the dictionary.
@@ -78,39 +83,17 @@ func (c *textColumn) longestValue() (int64, error) {
 	return c.longest, err
 }
 
-// nextData returns the next data page; nil after the last. It keeps the dictionary.
-func (c *textColumn) nextData() (*page, error) {
-	for {
-		next, err := c.pages.next()
-		if next == nil || err != nil || !next.dictionary {
-			return next, err
-		}
-		if c.entries != nil {
-			return nil, errors.New("a column has two dictionaries")
-		}
-		if err := c.keep(next); err != nil {
-			return nil, err
-		}
-	}
-}
-
-// keep finds the values of a dictionary.
-func (c *textColumn) keep(p *page) error {
-	if p.count > len(p.values)/4 {
+// index finds the values of the dictionary.
+func (c *textColumn) index() error {
+	if c.entries > len(c.dictionary)/4 {
 		return errDictionary
 	}
-	c.entries = p.values
-	if p.count == 0 {
-		if len(p.values) > 0 {
-			return errDictionary
-		}
-		c.entries = []byte{}
-		return nil
+	if c.entries > 0 {
+		c.views = arrow.Uint64Traits.CastFromBytes(c.pages.scratch.Allocate(c.entries * viewBytes))
 	}
-	c.views = arrow.Uint64Traits.CastFromBytes(c.pages.scratch.Allocate(p.count * viewBytes))
 	at := 0
 	for i := range c.views {
-		length, ok := textAt(p.values, at)
+		length, ok := textAt(c.dictionary, at)
 		if !ok {
 			return errDictionary
 		}
@@ -118,7 +101,7 @@ func (c *textColumn) keep(p *page) error {
 		c.longest = max(c.longest, int64(length))
 		at += 4 + length
 	}
-	if at != len(p.values) {
+	if at != len(c.dictionary) {
 		return errDictionary
 	}
 	return nil
@@ -136,7 +119,7 @@ func textAt(values []byte, at int) (int, bool) {
 
 // nextPage opens the next data page; false after the last.
 func (c *textColumn) nextPage() (bool, error) {
-	if len(c.values) > 0 || !c.indices.spent() || !c.levels.spent() { // levels that were taken for values, say
+	if !c.levels.spent() {
 		return false, errSurplus
 	}
 	if err := c.begin(); err != nil {
@@ -144,24 +127,14 @@ func (c *textColumn) nextPage() (bool, error) {
 	}
 	next, err := c.first, error(nil)
 	if c.first = nil; next == nil {
-		next, err = c.nextData()
+		next, err = c.next()
 	}
 	if next == nil || err != nil {
 		return false, err
 	}
 	c.levels = hybrid{rest: next.definition, width: 1}
 	c.left = next.count
-	c.values, c.indices, c.coded = next.values, hybrid{}, false
-	switch next.encoding {
-	case parquet.Encodings.Plain:
-		return true, nil
-	case parquet.Encodings.PlainDict, parquet.Encodings.RLEDict:
-		c.coded, c.values = true, nil
-		c.indices, err = indicesOf(next.values)
-		return true, err
-	default:
-		return false, fmt.Errorf("a page is encoded as %s, which its row group does not list", next.encoding)
-	}
+	return true, c.open(next)
 }
 
 // read decodes the next rows into memory of mem; fewer only at the end of the
@@ -263,7 +236,7 @@ func (c *textColumn) takeCoded(out *texts, n int) error {
 		}
 		for i, s := range found {
 			start, length := viewed(s)
-			ends[i] = out.add(c.entries[start : start+length])
+			ends[i] = out.add(c.dictionary[start : start+length])
 		}
 		ends = ends[len(found):]
 	}
@@ -275,8 +248,8 @@ func (c *textColumn) close() {
 	if c.views != nil {
 		c.pages.scratch.Free(arrow.Uint64Traits.CastToBytes(c.views))
 	}
-	c.pages.close()
-	c.entries, c.views, c.values, c.first = nil, nil, nil, nil
+	c.leaf.close()
+	c.views, c.first = nil, nil
 }
 
 // texts are strings as they are read.
