@@ -33,8 +33,8 @@ const garbageShare = 25
 // that it does: live are what is reserved, at most the budget; remembered plans
 // and footers, a sixteenth of it; and what two pools keep, a sixteenth and 64
 // MiB. An eighth and 96 MiB are left for what the pools round up, about a
-// sixteenth, for the runtime, for gRPC, and for garbage. A machine that is too small for its budget can get there:
-// boundHeap warns of it.
+// sixteenth, for the runtime, for gRPC, and for garbage. A machine that is too
+// small for its budget can get there: boundHeap warns of it.
 func heapLimit(budget, machine int64) int64 {
 	budget = min(budget, math.MaxInt64/2)
 	limit := budget + budget/4 + heapBeside

@@ -47,30 +47,39 @@ func (c *flatColumn) read(rows int, mem memory.Allocator) (arrow.ArrayData, erro
 		validity.Resize(int(bitutil.BytesForBits(int64(rows))))
 		clear(validity.Bytes())
 	}
-	at, nulls := 0, 0
-	for at < rows {
-		if c.left == 0 {
-			more, err := c.nextPage()
-			if err != nil {
-				return nil, err
-			}
-			if !more {
-				break
-			}
-			continue
-		}
-		n := min(rows-at, c.left)
+	nulls := 0
+	at, err := pageByPage(rows, &c.left, c.nextPage, func(at, n int) error {
 		absent, err := c.decode(values.Bytes()[at*c.width:(at+n)*c.width], validity.Bytes(), at, n)
-		if err != nil {
-			return nil, err
-		}
-		at, nulls, c.left = at+n, nulls+absent, c.left-n
+		nulls += absent
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
 	buffers := []*memory.Buffer{nil, values}
 	if nulls > 0 {
 		buffers[0] = validity
 	}
 	return array.NewData(c.kind, at, buffers, nil, nulls, 0), nil
+}
+
+// pageByPage has decode take n rows from the one at on, as many as the open page has
+// left, until so many are taken or there is no page after. It returns how many were.
+func pageByPage(rows int, left *int, nextPage func() (bool, error), decode func(at, n int) error) (at int, err error) {
+	for at < rows {
+		if *left == 0 {
+			if more, err := nextPage(); !more || err != nil {
+				return at, err
+			}
+			continue
+		}
+		n := min(rows-at, *left)
+		if err := decode(at, n); err != nil {
+			return at, err
+		}
+		at, *left = at+n, *left-n
+	}
+	return at, nil
 }
 
 // decode decodes n rows of the open page and returns how many are null. at is

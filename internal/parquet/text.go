@@ -143,22 +143,8 @@ func (c *textColumn) read(rows int, mem memory.Allocator) (arrow.ArrayData, erro
 	out := newTexts(mem)
 	defer out.release()
 	out.prepare(rows, c.optional)
-	for out.rows < rows {
-		if c.left == 0 {
-			more, err := c.nextPage()
-			if err != nil {
-				return nil, err
-			}
-			if !more {
-				break
-			}
-			continue
-		}
-		n := min(rows-out.rows, c.left)
-		if err := c.decode(out, n); err != nil {
-			return nil, err
-		}
-		c.left -= n
+	if _, err := pageByPage(rows, &c.left, c.nextPage, func(_, n int) error { return c.decode(out, n) }); err != nil {
+		return nil, err
 	}
 	return out.finish(c.kind), nil
 }
