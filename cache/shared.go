@@ -107,8 +107,18 @@ func (n *Need[V]) Idle() {
 // of ctx must not be the one that loads: while it waits, it counts as standing
 // still until another stream has done something (budget.Blocked).
 func (n *Need[V]) Get(ctx context.Context, load func(ctx context.Context) (V, error)) (V, error) {
+	return n.get(ctx, budget.Blocked, load)
+}
+
+// GetUnmarked is Get for loads that wait for no memory: the stream of ctx may be the one
+// that loads, and does not count as standing still.
+func (n *Need[V]) GetUnmarked(ctx context.Context, load func(ctx context.Context) (V, error)) (V, error) {
+	return n.get(ctx, unmarked, func(ctx context.Context) (V, error) { return load(budget.NoWait(ctx)) })
+}
+
+func (n *Need[V]) get(ctx context.Context, mark waiting, load func(ctx context.Context) (V, error)) (V, error) {
 	var got V
-	err := n.entry.get(ctx, budget.Blocked, load, func(v V) {
+	err := n.entry.get(ctx, mark, load, func(v V) {
 		v.Retain()
 		got = v
 	})

@@ -130,11 +130,13 @@ func (p planned) flightInfo(descriptor *arrowflight.FlightDescriptor) (*arrowfli
 func (p planned) summary() summary {
 	out := summary{
 		V: 1, Plan: p.ID, Pin: p.Pin, Lanes: len(p.Lanes), Shards: p.query.Shard.Of, BatchRows: p.batchRows,
-		Rows: unknown, RowsUnknown: p.Inexact, Steps: unknown, Splits: len(p.Splits),
+		Rows: unknown, Steps: unknown, Splits: len(p.Splits),
 		Sample: json.RawMessage(p.SampleText),
 	}
 	if rows, ok := p.ExactRows(); ok {
 		out.Rows = rows
+	} else {
+		out.RowsUnknown = p.Inexact
 	}
 	if steps, ok := p.Steps(p.query.Tail, p.perStep()); ok {
 		out.Steps = steps
@@ -163,8 +165,14 @@ func (p planned) shards() []dataset.Shard {
 // rowsLeft returns how many rows the query's shards give from where its cursor
 // stands, or unknown.
 func (p planned) rowsLeft() int64 {
-	if _, ok := p.ExactRows(); !ok {
+	switch rows, ok := p.ExactRows(); {
+	case !ok:
 		return unknown
+	case p.Inexact != "": // exact for the whole: nobody knows how many rows of a lane are deleted
+		if len(p.query.Cursor) > 0 || p.query.Shard.Index != dataset.AllShards {
+			return unknown
+		}
+		return rows
 	}
 	given := int64(0)
 	for _, c := range p.query.Cursor {

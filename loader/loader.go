@@ -39,9 +39,12 @@ type Options struct {
 	Datasets []dataset.Dataset // the configured ones, with unique names
 	Catalog  catalog.Catalog
 	Scan     Scan
-	Plans    *Plans           // remembers plans by pin; nil: every query is planned anew
-	Budget   *budget.Budget   // nil: unlimited
-	Memory   memory.Allocator // for staging rows and batches; nil: Go's heap
+	// Keep says that the delete files of some files of a table will be needed until
+	// release; nil: a scan loads what it needs by itself.
+	Keep   func(t *catalog.Table, files []catalog.File) (release func())
+	Plans  *Plans           // remembers plans by pin; nil: every query is planned anew
+	Budget *budget.Budget   // nil: unlimited
+	Memory memory.Allocator // for staging rows and batches; nil: Go's heap
 	// MaxBatchBytes is the most memory that a batch may take; 0: no limit.
 	MaxBatchBytes int64
 	// Strategies are the custom ones, by the name that a dataset's strategy has

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/plan"
 )
@@ -55,7 +56,7 @@ func (l *Loader) Open(ctx context.Context, p *plan.Plan, r Reading) (Stream, err
 	if err != nil {
 		return nil, err
 	}
-	s := &stream{ctx: ctx, loader: l, plan: p, reading: r, outputs: outputs, schema: schema, indexed: indexed, start: begun, unpay: unpay}
+	s := &stream{ctx: ctx, loader: l, plan: p, reading: r, outputs: outputs, schema: schema, indexed: indexed, start: begun, unpay: unpay, unkeep: l.keep(p)}
 	for _, one := range begun.lanes {
 		s.at = append(s.at, one.Start)
 	}
@@ -65,6 +66,33 @@ func (l *Loader) Open(ctx context.Context, p *plan.Plan, r Reading) (Stream, err
 		return nil, err
 	}
 	return s, nil
+}
+
+// keep lets what the plan's delete files say stay loaded from range to range, where
+// there is room for it.
+func (l *Loader) keep(p *plan.Plan) (release func()) {
+	if l.options.Keep == nil {
+		return func() {}
+	}
+	var training []catalog.File
+	for _, split := range p.Splits {
+		for _, f := range split.Files {
+			if !f.File.Deletes.None() {
+				training = append(training, f.File)
+			}
+		}
+	}
+	releases := []func(){l.options.Keep(p.Relation.Training, training)}
+	for i, s := range p.Staging {
+		for _, g := range s.Groups {
+			releases = append(releases, l.options.Keep(p.Relation.Staging[i].Pinned, g.Files))
+		}
+	}
+	return func() {
+		for _, release := range releases {
+			release()
+		}
+	}
 }
 
 // freePlan is what a plan may hold that no budget pays for: few plans hold more.

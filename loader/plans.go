@@ -96,7 +96,7 @@ func planBytes(p *plan.Plan) int64 {
 	for _, l := range p.Lanes {
 		n += int64(len(l.Ranges)) * bytesOfRange
 	}
-	return n
+	return n + int64(p.DeleteFiles())*bytesOfFile
 }
 
 func fileBytes(f *catalog.File) int64 {

@@ -45,6 +45,7 @@ type stream struct {
 
 	refs   atomic.Int64
 	unpay  func()       // ends the payment for the plan
+	unkeep func()       // ends the need of its delete files
 	reader *lane.Reader // nil while the stream is parked, and at its end
 	ranges *ranges      // of reader, or of the last one
 	err    error
@@ -91,6 +92,7 @@ func (s *stream) Release() {
 	if s.reader != nil {
 		s.reader.Release()
 	}
+	s.unkeep()
 	s.unpay()
 }
 

@@ -99,6 +99,7 @@ func assemble(ctx context.Context, c *config.Config) (_ *engine, err error) {
 			}
 			return rows, nil
 		},
+		Keep: scanner.Keep,
 	})
 	return e, nil
 }

@@ -28,6 +28,7 @@ const (
 	libPrometheus  = "github.com/prometheus/client_golang"
 	libProtobuf    = "google.golang.org/protobuf"
 	libRistretto   = "github.com/dgraph-io/ristretto/v2"
+	libRoaring     = "github.com/RoaringBitmap/roaring/v2"
 	libSQLite      = "modernc.org/sqlite"
 	libTesting     = "github.com/stretchr/testify go.uber.org/goleak"
 	libYAML        = "go.yaml.in/yaml/v3"
@@ -64,13 +65,17 @@ func Graph() []Row {
 		{Folder: "loader/resolve", Imports: "dataset catalog bucket expr fault"},
 		{Folder: "loader/plan", Imports: "dataset catalog resolve bucket expr digest fault"},
 		{
+			Folder: "loader/deletes", Imports: "catalog plan cache store batch budget digest fault invariant",
+			Outside: libRoaring,
+		},
+		{
 			Folder:  "loader/scan",
-			Imports: "catalog plan cache store parquet batch budget expr bucket digest fault invariant",
+			Imports: "catalog plan deletes cache store parquet batch budget expr bucket digest fault invariant",
 		},
 		{Folder: "joiner", Imports: "rule batch budget fault invariant"},
 		{Folder: "joiner/spill", Imports: "joiner batch budget fault invariant"},
 		{Folder: "loader/lane", Imports: "batch budget fault invariant"},
-		{Folder: "loader/verify", Imports: "dataset catalog resolve plan bucket budget fault"},
+		{Folder: "loader/verify", Imports: "dataset catalog resolve plan bucket batch budget fault"},
 		{
 			Folder:  "loader/buildside",
 			Imports: "joiner spill plan resolve catalog cache budget digest fault invariant",

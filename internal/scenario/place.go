@@ -35,8 +35,11 @@ type File struct {
 	Commit int
 	// Rank is the place of that snapshot on the chain of snapshots that the
 	// table still knows, see catalog.File.
-	Rank   int
-	ranges map[int]expr.Range // see SetRanges
+	Rank int
+	// Deleted says which rows are deleted; nil: none.
+	Deleted []bool
+	ranges  map[int]expr.Range // see SetRanges
+	deletes catalog.Deletes    // see SetDeletes
 }
 
 // Parts returns what the commits of a table write, in order, and what the
@@ -142,12 +145,31 @@ func (w *World) commit(t *catalog.Table, files []File) error {
 		w.rows[f.Location] = f.Rows
 		w.files[f.Location] = f
 		w.stored[t.Name] = append(w.stored[t.Name], stored{
-			spec: t.Specs[f.Spec], sources: sources(t, t.Specs[f.Spec]), partition: f.Partition, rows: values, location: f.Location,
+			spec: t.Specs[f.Spec], sources: sources(t, t.Specs[f.Spec]), partition: f.Partition, rows: f.left(values), location: f.Location,
 			sequence: f.Sequence, commit: f.Commit, unordered: f.Sequence == 0 && f.Rank == 0,
 		})
 	}
 	_, err := w.Memory.Append(t.Name, listed...)
 	return err
+}
+
+// Erased says whether rows of a table are deleted.
+func (w *World) Erased(table string) bool {
+	return slices.ContainsFunc(w.stored[table], func(f stored) bool { return slices.Contains(w.files[f.location].Deleted, true) })
+}
+
+// left are the rows that are not deleted.
+func (f File) left(rows [][]any) [][]any {
+	if f.Deleted == nil {
+		return rows
+	}
+	var left [][]any
+	for i, row := range rows {
+		if !f.Deleted[i] {
+			left = append(left, row)
+		}
+	}
+	return left
 }
 
 // sources are the columns that partition fields are made of.
@@ -213,6 +235,15 @@ func (w *World) SetRanges(location string, ranges map[int]expr.Range) {
 	w.files[location] = f
 }
 
+// SetDeletes lets planning know of the delete files that another catalog knows of a
+// file: they are part of a split's name, which decides on the order of shuffled ones.
+// Which rows are deleted the file's Deleted says alone.
+func (w *World) SetDeletes(location string, deletes catalog.Deletes) {
+	f := w.files[location]
+	f.deletes = deletes
+	w.files[location] = f
+}
+
 // note keeps the names of the columns that planning asks about.
 func (w *World) note(t *catalog.Table, columns []int) {
 	w.mu.Lock()
@@ -234,7 +265,7 @@ func (w *World) Files(ctx context.Context, t *catalog.Table, columns []int, boun
 	files, err := w.Memory.Files(ctx, t, columns, bounds)
 	for i := range files {
 		if placed, ok := w.files[files[i].Location]; ok {
-			files[i].Sequence = placed.Sequence
+			files[i].Sequence, files[i].Deletes = placed.Sequence, placed.deletes
 			if placed.Sequence == 0 {
 				files[i].Snapshot, files[i].Rank = int64(placed.Commit), placed.Rank
 			}

@@ -203,8 +203,8 @@ func (w *World) scanned(location string) {
 func (r *reader) read(location string, from, to int64) (arrow.RecordBatch, error) {
 	rows := r.world.rows[location].NewSlice(from, to)
 	defer rows.Release()
-	kept := rows
-	if r.source.Filter != nil || r.source.Sample != nil {
+	kept, deleted := rows, r.world.files[location].Deleted
+	if r.source.Filter != nil || r.source.Sample != nil || deleted != nil {
 		keep, err := r.source.Filter.Evaluate(rows, nil)
 		if err != nil {
 			return nil, err
@@ -212,6 +212,7 @@ func (r *reader) read(location string, from, to int64) (arrow.RecordBatch, error
 		if keep, err = r.source.Sample.Keep(keep, rows, keep, location, from); err != nil {
 			return nil, err
 		}
+		keep = slices.DeleteFunc(keep, func(row int32) bool { return deleted != nil && deleted[from+int64(row)] })
 		if kept, err = batch.Filter(rows, keep, memory.DefaultAllocator); err != nil {
 			return nil, err
 		}

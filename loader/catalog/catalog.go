@@ -3,9 +3,9 @@
 //
 // A Catalog answers from metadata alone and never opens a data file. What it
 // returns for a pin is immutable: a commit made later changes nothing in it.
-// What this version cannot read rightly (delete files, files that are older than
-// an initial default, name mapping, formats other than Parquet) is refused here, at
-// plan time, with table, file and reason.
+// What this version cannot read rightly (files that are older than an initial
+// default, name mapping, formats other than Parquet) is refused here, at plan time,
+// with table, file and reason.
 package catalog
 
 import (
@@ -202,4 +202,6 @@ type File struct {
 	// Ranges are those of the columns that were asked for, by field id, and
 	// nil if none were. A column without an entry may hold anything.
 	Ranges map[int]expr.Range
+	// Deletes are what deletes rows of the file; Rows and Ranges know nothing of them.
+	Deletes Deletes
 }

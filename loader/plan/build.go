@@ -45,6 +45,7 @@ func Build(b *Bound, files Files, q dataset.Query) (*Plan, error) {
 	p.Inexact = p.inexact()
 	p.checked = resolve.Bucketed(r.Training, files.Training.Files, p.trusted())
 	p.Splits = p.prune(p.cut(p.byBucket(files.Training.Files)))
+	p.countDeleted()
 	if err := p.checkWritten(q); err != nil {
 		return nil, err
 	}
@@ -103,7 +104,7 @@ func (p *Plan) byBucket(files []catalog.File) []*bucketFiles {
 	at := map[string]*bucketFiles{}
 	var id []byte
 	for _, f := range files {
-		id = appendPartition(fmt.Appendf(id[:0], "%d\n", f.Spec), f.Partition)
+		id = catalog.AppendPartition(fmt.Appendf(id[:0], "%d\n", f.Spec), f.Partition)
 		b := at[string(id)]
 		if b == nil {
 			b = p.newBucketFiles(f)
@@ -169,18 +170,20 @@ func (p *Plan) cut(buckets []*bucketFiles) []Split {
 			splits = append(splits, open)
 		}
 	}
+	var names deleteNames
 	for i := range splits {
-		splits[i].ID = splitID(splits[i].Files)
+		splits[i].ID = splitID(splits[i].Files, &names)
 	}
 	return splits
 }
 
-// splitID names a split by its files and rows. Shuffles hash it, so that its
-// form is part of the order that a seed gives.
-func splitID(files []FileRange) string {
+// splitID names a split by its files, their deletes and its rows. Shuffles hash it, so
+// that its form is part of the order that a seed gives.
+func splitID(files []FileRange, names *deleteNames) string {
 	var text []byte
 	for _, f := range files {
 		text = fmt.Appendf(text, "%q %d %d\n", f.File.Location, f.From, f.To)
+		text = names.append(text, f.File)
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:8])

@@ -22,11 +22,7 @@ func (p *Plan) String() string {
 	}
 	fmt.Fprintf(&b, "plan %s (algorithm %d)\n", p.ID, Algorithm)
 	fmt.Fprintf(&b, "dataset %s, digest %s\n", name, p.Digest)
-	rows := "exact"
-	if p.Inexact != "" {
-		rows = "before: " + p.Inexact
-	}
-	fmt.Fprintf(&b, "rows %d (%s)\n", p.Rows, rows)
+	fmt.Fprintf(&b, "rows %s\n", p.rowsText())
 	fmt.Fprintf(&b, "order %s\n\n", p.orderText())
 	p.explainTraining(&b)
 	for i := range p.Staging {
@@ -35,6 +31,16 @@ func (p *Plan) String() string {
 	p.explainSplits(&b)
 	p.explainLanes(&b)
 	return b.String()
+}
+
+func (p *Plan) rowsText() string {
+	switch rows, exact := p.ExactRows(); {
+	case p.Inexact == "":
+		return fmt.Sprintf("%d (exact)", rows)
+	case exact:
+		return fmt.Sprintf("%d (exact; %d as stored, %s)", rows, p.Rows, p.Inexact)
+	}
+	return fmt.Sprintf("%d (before: %s)", p.Rows, p.Inexact)
 }
 
 func (p *Plan) orderText() string {
@@ -52,11 +58,13 @@ func pinText(t *catalog.Table) string {
 }
 
 func (p *Plan) explainTraining(b *strings.Builder) {
-	files, bytes := map[string]bool{}, int64(0)
+	seen, bytes := map[string]bool{}, int64(0)
+	var files []catalog.File
 	for _, s := range p.Splits {
 		for _, f := range s.Files {
-			if !files[f.File.Location] {
-				files[f.File.Location] = true
+			if !seen[f.File.Location] {
+				seen[f.File.Location] = true
+				files = append(files, f.File)
 				bytes += f.File.Bytes
 			}
 		}
@@ -79,7 +87,9 @@ func (p *Plan) explainTraining(b *strings.Builder) {
 		fmt.Fprintf(b, "; pruned %s, %s, %s",
 			counted(p.Pruned.Splits, "split"), counted(p.Pruned.Files, "file range"), counted(p.Pruned.Rows, "row"))
 	}
-	b.WriteString("\n\n")
+	b.WriteString("\n")
+	explainDeletes(b, files)
+	b.WriteString("\n")
 }
 
 func distinctText(d *resolve.Distinct) string {

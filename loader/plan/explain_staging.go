@@ -41,8 +41,25 @@ func (p *Plan) explainStaging(b *strings.Builder, i int) {
 	if use.Read > use.Once {
 		fmt.Fprintf(b, "; up to %.2f if memory and local disk keep none", use.worst())
 	}
-	fmt.Fprintf(b, "\n  memory about %s: the largest file group, %s of files with %s, times %d for decoding\n\n",
+	b.WriteString("\n")
+	explainDeletes(b, p.filesOf(i))
+	fmt.Fprintf(b, "  memory about %s: the largest file group, %s of files with %s, times %d for decoding\n\n",
 		bytesText(use.Largest.Memory()), bytesText(use.Largest.Bytes), counted(use.Largest.Rows, "row"), decoded)
+}
+
+// filesOf returns the files of a staging table that some split matches.
+func (p *Plan) filesOf(staging int) []catalog.File {
+	var files []catalog.File
+	seen := map[string]bool{}
+	for _, g := range p.Staging[staging].Groups {
+		for _, f := range g.Files {
+			if !seen[f.Location] {
+				seen[f.Location] = true
+				files = append(files, f)
+			}
+		}
+	}
+	return files
 }
 
 // rulesText names the rules of an entry that differ from row to row.

@@ -73,7 +73,7 @@ func (s *sorter) rank(split Split) rank {
 			r.digits[place] = s.permuted(place, factors[place])[d]
 		}
 	}
-	r.first = s.plan.mix("partition", strconv.Itoa(split.Bucket.ID), string(appendPartition(nil, split.Partition)))
+	r.first = s.plan.mix("partition", strconv.Itoa(split.Bucket.ID), string(catalog.AppendPartition(nil, split.Partition)))
 	r.second = s.plan.mix("split", split.ID)
 	return r
 }

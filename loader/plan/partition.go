@@ -9,14 +9,6 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 )
 
-// appendPartition appends what identifies partition values within one spec.
-func appendPartition(text []byte, values []any) []byte {
-	for _, v := range values {
-		text = fmt.Appendf(text, "%T %q\n", v, fmt.Sprint(v))
-	}
-	return text
-}
-
 // specOrder says in which order the partition values of a spec are compared
 // with those of other specs: as positions in a split's partition values.
 type specOrder struct {

@@ -27,7 +27,8 @@ type Plan struct {
 	Staging     []Staging // as the relation lists them
 	Splits      []Split   // in order; pruned ones are left out
 	Lanes       []Lane
-	Rows        int64  // training rows of all splits, before filters and joins
+	Rows        int64  // training rows of all splits as stored: before deletes, filters and joins
+	Deleted     int64  // of Rows: by deletion vectors
 	Inexact     string // why the stream may have other than Rows rows; "" if it has exactly Rows
 	Pruned      Pruned
 	// Planned are the columns that the catalog was asked about. They are no
@@ -35,6 +36,9 @@ type Plan struct {
 	Planned Columns
 
 	checked []catalog.Field // training columns whose values are compared with buckets
+	// deleteFiles counts those of the training files that are read.
+	deleteFiles int
+	counted     bool // all that makes the plan inexact is that it has Deleted rows less
 }
 
 // Pruned counts what filters and the sample let the plan leave out.
@@ -117,6 +121,9 @@ type Source struct {
 	Filter  *expr.Filter    // rows that count; nil keeps all
 	Sample  *Sample         // rows that count of those that pass Filter; nil keeps all
 	Checked []catalog.Field // the columns whose values must hash to the bucket of every file that has one
+	// Complete says that every file has every column: one that lacks it is Corrupt,
+	// and nothing stands for what it lacks.
+	Complete bool
 }
 
 // Training returns what is to be read of the training table for a range of a
@@ -149,7 +156,7 @@ func (p *Plan) Group(staging, group int) Source {
 }
 
 // ExactRows returns how many rows a stream over all lanes gives, or false.
-func (p *Plan) ExactRows() (int64, bool) { return p.Rows, p.Inexact == "" }
+func (p *Plan) ExactRows() (int64, bool) { return p.Rows - p.Deleted, p.Inexact == "" || p.counted }
 
 // Steps returns how many steps the plan has with q rows per lane and step,
 // and false if that cannot be known before reading. TailDrop ends with the

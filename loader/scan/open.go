@@ -10,6 +10,7 @@ import (
 	"github.com/penstock/penstock/internal/parquet"
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/deletes"
 	"github.com/penstock/penstock/loader/plan"
 )
 
@@ -20,12 +21,16 @@ type opened struct {
 	unpay  func() // ends the payment for the footer
 	// constants are the columns that the file lacks because all its rows have one value.
 	constants map[int]parquet.Constant
+	deleted   *deletes.Rows // nil: no delete file is for the file
 }
 
 // close gives the file back; what its storage says then is too late to matter.
 func (o *opened) close() {
 	_ = o.object.Close()
 	o.unpay()
+	if o.deleted != nil {
+		o.deleted.Release()
+	}
 }
 
 // open opens one file of a source.
@@ -35,7 +40,10 @@ func (s *Scanner) open(ctx context.Context, source plan.Source, p *projection, f
 		return nil, err
 	}
 	o := &opened{object: object, unpay: func() {}, constants: map[int]parquet.Constant{}}
-	if err := s.verify(ctx, source, p, f, o); err != nil {
+	if err = s.verify(ctx, source, p, f, o); err == nil && !f.Deletes.None() {
+		o.deleted, err = s.deletes.Open(ctx, source.Table, f)
+	}
+	if err != nil {
 		o.close()
 		return nil, err
 	}
@@ -74,7 +82,7 @@ func (s *Scanner) verify(ctx context.Context, source plan.Source, p *projection,
 		if nested && !footer.HasNestedFieldIDs() {
 			return withoutIDs("the file was written without field ids inside structs")
 		}
-		if err := o.supply(source.Table, f, c); err != nil {
+		if err := o.supply(source, f, c); err != nil {
 			return err
 		}
 	}
@@ -88,9 +96,12 @@ func withoutIDs(what string) error {
 
 // supply finds what stands for a column that a file lacks: its value in the file's
 // partition, as the specification has it ("Column Projection"), or null.
-func (o *opened) supply(t *catalog.Table, f catalog.File, c catalog.Field) error {
+func (o *opened) supply(source plan.Source, f catalog.File, c catalog.Field) error {
+	t := source.Table
 	value, known := identityOf(t, f, c.ID)
 	switch {
+	case source.Complete:
+		return fault.New(fault.Corrupt, "the file has no column %s (field id %d)", c.Name, c.ID)
 	case known && value != nil:
 		constant, err := constantOf(c, value)
 		if err != nil {

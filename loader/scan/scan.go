@@ -2,9 +2,8 @@ package scan
 
 import (
 	"context"
-	"slices"
 
-	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/penstock/penstock/cache"
@@ -14,6 +13,7 @@ import (
 	"github.com/penstock/penstock/internal/parquet"
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/deletes"
 	"github.com/penstock/penstock/loader/plan"
 )
 
@@ -88,6 +88,7 @@ func (o Options) validate() error {
 type Scanner struct {
 	options Options
 	paid    *budget.Once[*parquet.Footer] // footers of open files
+	deletes *deletes.Pool
 }
 
 // New makes a scanner, or reports every fault of its options as Invalid.
@@ -96,6 +97,12 @@ func New(options Options) (*Scanner, error) {
 		return nil, fault.Op(err, "configure scan")
 	}
 	s := &Scanner{options: options, paid: budget.NewOnce[*parquet.Footer](options.Budget, "the footer of a file")}
+	s.deletes = deletes.New(deletes.Options{
+		Store: options.Store, Budget: options.Budget,
+		Read: func(ctx context.Context, source plan.Source, columns []catalog.Field) (array.RecordReader, error) {
+			return s.Open(ctx, source, columns)
+		},
+	})
 	if s.options.Memory == nil {
 		s.options.Memory = batch.NewAllocator()
 	}
@@ -112,6 +119,12 @@ func New(options Options) (*Scanner, error) {
 		s.options.Parallel = defaultParallel
 	}
 	return s, nil
+}
+
+// Keep says that the delete files of some files of a table will be needed, until the
+// caller releases them: what they say is then loaded once, for whoever reads the files.
+func (s *Scanner) Keep(t *catalog.Table, files []catalog.File) (release func()) {
+	return s.deletes.Keep(t, files)
 }
 
 // Open prepares reading a source. The batches have exactly the given columns
@@ -131,77 +144,4 @@ func (s *Scanner) Open(ctx context.Context, source plan.Source, columns []catalo
 		}
 	}
 	return newReader(ctx, s, source, p), nil
-}
-
-// projection is what is read of every file, and what of it is given on.
-type projection struct {
-	read    []catalog.Field // distinct columns: those asked for, then those that filter, sample and check need
-	ids     []int           // field ids of read
-	schema  *arrow.Schema   // of read, under the table's names, as the filter finds them; nested fields have their ids
-	output  *arrow.Schema   // of the batches given on
-	from    []int           // per output column, its position in read
-	checked []int           // positions in read of the checked keys
-}
-
-// project works out what to read for the columns asked for.
-func project(source plan.Source, columns []catalog.Field) (*projection, error) {
-	p := &projection{}
-	output := make([]arrow.Field, len(columns))
-	for i, c := range columns {
-		at, err := p.add(source, c.ID, c.Name)
-		if err != nil {
-			return nil, err
-		}
-		if own := p.read[at]; !arrow.TypeEqual(own.Type, c.Type) || own.Required != c.Required {
-			return nil, fault.New(fault.Internal, "column %s is asked for as %s, the table has it as %s", c.Name, c.Arrow(), own.Arrow())
-		}
-		output[i] = c.Arrow()
-		p.from = append(p.from, at)
-	}
-	for _, name := range slices.Concat(source.Filter.Columns(), source.Sample.Reads()) {
-		f, ok := source.Table.Field(name)
-		if !ok {
-			return nil, unknownColumn(name)
-		}
-		if _, err := p.add(source, f.ID, name); err != nil {
-			return nil, err
-		}
-	}
-	for _, key := range source.Checked {
-		at, err := p.add(source, key.ID, key.Name)
-		if err != nil {
-			return nil, err
-		}
-		p.checked = append(p.checked, at)
-	}
-	read := make([]arrow.Field, len(p.read))
-	for i, f := range p.read {
-		read[i] = f.Arrow()
-		if f.Stored != nil {
-			read[i].Type = f.Stored
-		}
-	}
-	p.schema, p.output = arrow.NewSchema(read, nil), arrow.NewSchema(output, nil)
-	return p, nil
-}
-
-// add returns the position of a column in what is read, adding it if it is
-// new. A column that planning did not ask the catalog about is Internal.
-func (p *projection) add(source plan.Source, id int, name string) (int, error) {
-	if at := slices.Index(p.ids, id); at >= 0 {
-		return at, nil
-	}
-	f, ok := source.Table.ByID(id)
-	if !ok {
-		return 0, unknownColumn(name)
-	}
-	if err := source.Check(f); err != nil {
-		return 0, err
-	}
-	p.read, p.ids = append(p.read, f), append(p.ids, id)
-	return len(p.read) - 1, nil
-}
-
-func unknownColumn(name string) error {
-	return fault.New(fault.Internal, "column %s is asked for, which the pinned table does not have", name)
 }

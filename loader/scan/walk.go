@@ -2,6 +2,7 @@ package scan
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -117,12 +118,12 @@ func (w *walk) decode(ctx context.Context) (item, error) {
 		return item{}, nil
 	}
 	rows := b.NumRows()
-	out, err := w.choose(b, w.open.want.File.Location, w.open.first)
+	out, err := w.choose(b, w.open)
 	b.Release()
 	if err != nil {
 		return item{}, err
 	}
-	if out != nil && w.filters() && int64(len(w.pass)) < rows {
+	if out != nil && w.drops() && int64(len(w.pass)) < rows {
 		if out, admitted, err = w.take(ctx, out, admitted); err != nil {
 			return item{}, err
 		}
@@ -152,24 +153,31 @@ func (w *walk) take(ctx context.Context, whole arrow.RecordBatch, admitted int64
 	return out, 2 * admitted, err
 }
 
-// filters says whether the source leaves rows out.
-func (w *walk) filters() bool { return w.source.Filter != nil || w.source.Sample != nil }
+// drops says whether rows of the open file may be left out.
+func (w *walk) drops() bool {
+	return w.source.Filter != nil || w.source.Sample != nil || w.open.deleted != nil
+}
 
-// choose returns a batch with the columns that were asked for; nil if none of its
-// rows passes the filter and is kept by the sample. Those that do are in pass. The
-// batch is the rows from number first on of the file at a location.
-func (w *walk) choose(b arrow.RecordBatch, location string, first int64) (arrow.RecordBatch, error) {
+// choose returns a batch of a file with the columns that were asked for; nil if each of
+// its rows is deleted, does not pass the filter, or is not kept by the sample. The
+// others are in pass.
+func (w *walk) choose(b arrow.RecordBatch, of *fileReader) (arrow.RecordBatch, error) {
 	columns := make([]arrow.Array, len(w.plan.from))
 	for i, at := range w.plan.from {
 		columns[i] = b.Column(at)
 	}
 	out := array.NewRecordBatch(w.plan.output, columns, b.NumRows())
-	if !w.filters() {
+	if !w.drops() {
 		return out, nil
 	}
 	var err error
 	if w.pass, err = w.source.Filter.Evaluate(b, w.pass); err == nil {
-		w.pass, err = w.source.Sample.Keep(w.pass, b, w.pass, location, first)
+		w.pass, err = w.source.Sample.Keep(w.pass, b, w.pass, of.want.File.Location, of.first)
+	}
+	if err == nil && of.deleted != nil {
+		w.pass, err = of.deleted.Keep(w.pass, w.pass, of.first, b.NumRows(), func(id int) arrow.Array {
+			return b.Column(slices.Index(w.plan.ids, id))
+		})
 	}
 	if err != nil || len(w.pass) == 0 {
 		out.Release()

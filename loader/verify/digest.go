@@ -7,9 +7,8 @@ import (
 	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/arrow/array"
 
-	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/batch"
 )
 
 // digest stands for a key: so much of its SHA-256 that no two keys share it.
@@ -45,49 +44,10 @@ func (d *keyDigester) digest(row int) (digest, error) {
 	d.bytes = d.bytes[:0]
 	for _, column := range d.columns {
 		var err error
-		if d.bytes, err = appendValue(d.bytes, column, row); err != nil {
+		if d.bytes, err = batch.AppendValue(d.bytes, column, row); err != nil {
 			return digest{}, err
 		}
 	}
 	sum := sha256.Sum256(d.bytes)
 	return digest{high: binary.BigEndian.Uint64(sum[:]), low: binary.BigEndian.Uint64(sum[8:])}, nil
-}
-
-// appendValue writes a value so that no two values of one type, beside
-// whatever follows them, look alike.
-func appendValue(dst []byte, column arrow.Array, row int) ([]byte, error) {
-	if number, ok := integerAt(column, row); ok {
-		return binary.BigEndian.AppendUint64(dst, uint64(number)), nil
-	}
-	switch a := column.(type) {
-	case *array.Decimal128:
-		v := a.Value(row)
-		return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(dst, uint64(v.HighBits())), v.LowBits()), nil
-	case array.StringLike:
-		text := a.Value(row)
-		return append(binary.AppendUvarint(dst, uint64(len(text))), text...), nil
-	case interface{ Value(row int) []byte }: // binary, of whatever length
-		value := a.Value(row)
-		return append(binary.AppendUvarint(dst, uint64(len(value))), value...), nil
-	default:
-		return dst, fault.New(fault.Internal, "a key column of type %s", column.DataType())
-	}
-}
-
-// integerAt returns the value of an integer, a date, a time or a timestamp.
-func integerAt(column arrow.Array, row int) (int64, bool) {
-	switch a := column.(type) {
-	case *array.Int32:
-		return int64(a.Value(row)), true
-	case *array.Int64:
-		return a.Value(row), true
-	case *array.Date32:
-		return int64(a.Value(row)), true
-	case *array.Time64:
-		return int64(a.Value(row)), true
-	case *array.Timestamp:
-		return int64(a.Value(row)), true
-	default:
-		return 0, false
-	}
 }

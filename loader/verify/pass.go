@@ -7,6 +7,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 
+	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/loader/plan"
 )
 
@@ -107,7 +108,7 @@ func timeAt(rows arrow.RecordBatch, column, row int) (int64, bool) {
 	if a.IsNull(row) {
 		return 0, false
 	}
-	return integerAt(a, row)
+	return batch.IntegerAt(a, row)
 }
 
 // probeSplit looks up the training rows of a split.

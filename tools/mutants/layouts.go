@@ -184,8 +184,8 @@ func layoutMutants() []mutant { //nolint:funlen // a table
 		},
 		{
 			"split-takes-rows-of-a-residue-apart", "loader/plan/build.go",
-			`id = appendPartition(fmt.Appendf(id[:0], "%d\n", f.Spec), f.Partition)`,
-			`id = appendPartition(fmt.Appendf(id[:0], "%d\n", 0), f.Partition)`, plan,
+			`id = catalog.AppendPartition(fmt.Appendf(id[:0], "%d\n", f.Spec), f.Partition)`,
+			`id = catalog.AppendPartition(fmt.Appendf(id[:0], "%d\n", 0), f.Partition)`, plan,
 		},
 	}
 }

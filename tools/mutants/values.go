@@ -59,7 +59,7 @@ func valueMutants() []mutant { //nolint:funlen // a table
 		},
 		{
 			"scan-forgets-the-sample", "loader/scan/walk.go",
-			"		w.pass, err = w.source.Sample.Keep(w.pass, b, w.pass, location, first)\n",
+			"		w.pass, err = w.source.Sample.Keep(w.pass, b, w.pass, of.want.File.Location, of.first)\n",
 			"",
 			[]string{"./loader/scan"},
 		},

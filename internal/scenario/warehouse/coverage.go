@@ -39,6 +39,11 @@ func (w *Written) Coverage(out Outcome) scenario.Coverage {
 		if slices.ContainsFunc(w.columns[table].lacked, func(name string) bool { return slices.Contains(reads[table], name) }) {
 			seen["read: by partitions alone"]++
 		}
+		if w.World.Erased(table) {
+			for _, e := range h.Erased {
+				seen["read: "+string(e.By)]++
+			}
+		}
 		if w.World.Unordered(table) {
 			seen["beside: an order that is not known"]++
 		}

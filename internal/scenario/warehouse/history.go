@@ -49,6 +49,7 @@ type History struct {
 	Merged  int    // commit that wrote the manifests of all before it anew; 0 is none
 	Stale   bool   // late writers wrote their manifests with the schema they knew
 	Unnamed bool   // version 1: snapshots do not say their schema
+	Erased  []Erased
 }
 
 // Sequence is the sequence number of a commit's files.
@@ -130,6 +131,7 @@ func NewHistory(seed uint64, t *scenario.Table, often ...string) History {
 	if m.Format == 3 && commits > 0 && m.IntN(10) == 0 {
 		m.late()
 	}
+	m.erasures()
 	return m.History
 }
 

@@ -112,6 +112,7 @@ func (r *Reader) tell(ctx context.Context, c *scenario.Case, w *scenario.World) 
 				ranges[ids[id]] = known
 			}
 			w.SetRanges(f.Location, ranges)
+			w.SetDeletes(f.Location, f.Deletes)
 		}
 	}
 	return nil

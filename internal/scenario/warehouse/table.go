@@ -35,6 +35,8 @@ type table struct {
 	clock    int64                  // of the last snapshot, in milliseconds
 	rows     int64                  // so far
 	Files    []scenario.File
+	deletes  []deleteEntry
+	equally  map[rowOf]bool // rows that equality deletes delete, and no other
 }
 
 // entry is a live data file, as manifests name it.
@@ -53,7 +55,7 @@ func newTable(r *rand.Rand, dir string, h History, t scenario.Table) (*table, er
 		return nil, err
 	}
 	w := &table{
-		Rand: r, dir: filepath.Join(dir, t.Name), name: t.Name, clock: begun,
+		Rand: r, dir: filepath.Join(dir, t.Name), name: t.Name, clock: begun, equally: map[rowOf]bool{},
 		scheme: []string{"file://", "file:", ""}[r.IntN(3)], writers: [2]style{newStyle(r), newStyle(r)},
 	}
 	if w.columns, err = newColumns(r, h, t, fields); err != nil {
@@ -222,6 +224,10 @@ func (w *table) commit(number int, parts, before []scenario.Part) error {
 			return err
 		}
 	}
+	w.ids = append(w.ids, int64(w.Uint64()>>2)+1)
+	if err := w.erase(number); err != nil {
+		return err
+	}
 	return w.snapshot(number, added)
 }
 
@@ -284,12 +290,11 @@ func (w *table) put(name string, content []byte) (string, error) {
 
 // snapshot commits the files from one on.
 func (w *table) snapshot(number, added int) error {
-	id := int64(w.Uint64()>>2) + 1
+	id := w.ids[number]
 	var parent *int64
 	if number > 0 {
 		parent = &w.ids[number-1]
 	}
-	w.ids = append(w.ids, id)
 	if number > 0 && number == w.Merged {
 		if err := w.merge(number, added); err != nil {
 			return err
@@ -299,7 +304,11 @@ func (w *table) snapshot(number, added int) error {
 	if err != nil {
 		return err
 	}
-	w.list = append([]iceberg.ManifestFile{own}, w.list...)
+	deletes, err := w.deleteManifests(number)
+	if err != nil {
+		return err
+	}
+	w.list = slices.Concat([]iceberg.ManifestFile{own}, w.list, deletes)
 	sequence, first, rows := w.Sequence(number), w.rows, int64(0)
 	for _, e := range w.live[added:] {
 		rows += e.Count()
@@ -321,6 +330,7 @@ func (w *table) snapshot(number, added int) error {
 	if w.list, err = iceberg.ReadManifestList(bytes.NewReader(out.Bytes())); err != nil {
 		return err
 	}
+	w.list = slices.DeleteFunc(w.list, func(m iceberg.ManifestFile) bool { return m.ManifestContent() == iceberg.ManifestContentDeletes })
 	w.clock += int64(w.IntN(60_000)) - 20_000 // the writers' clocks differ
 	s := icetable.Snapshot{
 		SnapshotID: id, ParentSnapshotID: parent, SequenceNumber: sequence, TimestampMs: w.clock, ManifestList: location,

@@ -72,6 +72,7 @@ func TestWorlds(t *testing.T) {
 var covered = []string{
 	"format 1", "format 2", "format 3", "format 1, then 2", "several commits", "several specs", "snapshots expired", "manifests merged", "pinned",
 	"refused", "read: added", "beside: promoted", "rows",
+	"read: position deletes", "read: position deletes of a partition", "read: deletion vectors", "read: equality deletes",
 }
 
 // report prints how many worlds were refused, and why.
@@ -79,7 +80,7 @@ func report(t *testing.T, all scenario.Coverage) {
 	t.Helper()
 	lines := []string{fmt.Sprintf("%d worlds on real files: %d read as they are in memory, %d refused as predicted", all["worlds"], all["worlds"]-all["refused"], all["refused"])}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		if strings.HasPrefix(name, "refused: ") {
+		if strings.HasPrefix(name, "refused: ") || strings.HasSuffix(name, "deletes") || strings.HasSuffix(name, "vectors") || strings.HasSuffix(name, "partition") {
 			lines = append(lines, fmt.Sprintf("  %s %d", name, all[name]))
 		}
 	}

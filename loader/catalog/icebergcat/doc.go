@@ -12,8 +12,8 @@
 // is immutable, so whoever wants a cache puts one around the Catalog.
 //
 // Files lists a snapshot only if this version can read all of it rightly.
-// Delete files, formats other than Parquet, encryption, name mapping, and files
-// that are older than a default value are refused with the table, the file and a
+// Formats other than Parquet, encryption, name mapping, and files that are older
+// than a default value are refused with the table, the file and a
 // remedy. What the footer of a file alone can say (an identity partition's column
 // that the file lacks, a type that a column cannot have had) is checked by whoever
 // opens it.

@@ -33,6 +33,7 @@ type listing struct {
 	catalog  *Catalog
 	meta     *loaded
 	snapshot *icetable.Snapshot
+	schema   *iceberg.Schema       // the pinned one
 	chain    catalog.Chain         // of snapshot
 	columns  []iceberg.NestedField // that will be read
 	bounds   []iceberg.NestedField // whose ranges are asked for
@@ -55,7 +56,7 @@ func (c *Catalog) Files(ctx context.Context, t *catalog.Table, columns []int, bo
 		return nil, err
 	}
 	l.held = held
-	files, err := l.files(ctx)
+	files, err := l.files(ctx, t)
 	if fault.KindOf(err) == fault.Corrupt {
 		return nil, l.expiredMeanwhile(ctx, t, err)
 	}
@@ -82,7 +83,7 @@ func (c *Catalog) newListing(meta *loaded, pin dataset.TablePin, columns, bounds
 		return nil, err
 	}
 	l := &listing{
-		catalog: c, meta: meta, snapshot: snapshot, schemas: meta.Schemas(),
+		catalog: c, meta: meta, snapshot: snapshot, schema: schema, schemas: meta.Schemas(),
 		chain: catalog.NewChain(pin.Snapshot, meta.parent),
 		specs: make(map[int]iceberg.PartitionSpec),
 	}
@@ -142,18 +143,18 @@ func (m *loaded) servable() error {
 }
 
 // files reads the manifests of the snapshot.
-func (l *listing) files(ctx context.Context) ([]catalog.File, error) {
+func (l *listing) files(ctx context.Context, t *catalog.Table) ([]catalog.File, error) {
 	manifests, err := l.manifests(ctx)
 	if err != nil {
 		return nil, err
 	}
-	found := make([][]catalog.File, len(manifests))
+	of := make([]found, len(manifests))
 	failed := make([]error, len(manifests))
 	var group errgroup.Group
 	group.SetLimit(manifestReaders)
 	for i, m := range manifests {
 		group.Go(func() error {
-			found[i], failed[i] = l.manifest(ctx, m)
+			of[i], failed[i] = l.manifest(ctx, m)
 			return failed[i]
 		})
 	}
@@ -161,11 +162,20 @@ func (l *listing) files(ctx context.Context) ([]catalog.File, error) {
 		// The first by order, not by time: the same table fails the same way.
 		return nil, failed[slices.IndexFunc(failed, func(err error) bool { return err != nil })]
 	}
-	out := slices.Concat(found...)
-	slices.SortStableFunc(out, func(a, b catalog.File) int {
+	var all found
+	for _, f := range of {
+		all.data, all.deletes = append(all.data, f.data...), append(all.deletes, f.deletes...)
+	}
+	slices.SortStableFunc(all.data, func(a, b catalog.File) int {
 		return cmp.Or(cmp.Compare(a.Sequence, b.Sequence), strings.Compare(a.Location, b.Location))
 	})
-	return out, nil
+	return all.data, catalog.Delete(t, all.data, all.named())
+}
+
+// found is what manifests list.
+type found struct {
+	data    []catalog.File
+	deletes []deleteFile
 }
 
 // manifests reads the snapshot's manifest list.
@@ -213,40 +223,39 @@ func (l *listing) total() int {
 	return n
 }
 
-// manifest reads one manifest: the data files of it, or the refusal of what
-// it holds.
-func (l *listing) manifest(ctx context.Context, m iceberg.ManifestFile) ([]catalog.File, error) {
+// manifest reads one manifest: the files of it, or the refusal of what it holds.
+func (l *listing) manifest(ctx context.Context, m iceberg.ManifestFile) (found, error) {
 	if len(m.KeyMetadata()) > 0 {
-		return nil, l.encrypted(m.FilePath())
+		return found{}, l.encrypted(m.FilePath())
 	}
 	if !m.HasAddedFiles() && !m.HasExistingFiles() {
-		return nil, nil // nothing in it is live
+		return found{}, nil // nothing in it is live
 	}
 	held := l.catalog.hold(l.meta.name)
 	defer held.Release()
 	file := l.catalog.allow(subject{what: "manifest", table: l.meta.name, location: m.FilePath()}, held)
 	content, err := l.catalog.read(ctx, file)
 	if err != nil {
-		return nil, err
+		return found{}, err
 	}
 	entries, err := l.entries(m, file, content)
 	if err != nil {
-		return nil, err
-	}
-	if m.ManifestContent() == iceberg.ManifestContentDeletes {
-		return nil, l.deletes(entries.live)
+		return found{}, err
 	}
 	file.held = l.held // what follows stays until all is listed
 	if err := file.charge((perFile + perColumn*int64(len(l.bounds))) * int64(len(entries.live))); err != nil {
-		return nil, err
+		return found{}, err
+	}
+	if m.ManifestContent() == iceberg.ManifestContentDeletes {
+		return l.deletes(entries)
 	}
 	files := make([]catalog.File, len(entries.live))
 	for i, e := range entries.live {
 		if files[i], err = l.file(e, entries); err != nil {
-			return nil, err
+			return found{}, err
 		}
 	}
-	return files, nil
+	return found{data: files}, nil
 }
 
 // file converts an entry, or refuses its file.
@@ -286,25 +295,6 @@ func (l *listing) file(e iceberg.ManifestEntry, in *manifestEntries) (catalog.Fi
 		out.Ranges = l.ranges(d, values)
 	}
 	return out, nil
-}
-
-// deletes refuses the delete files that are live.
-func (l *listing) deletes(live []iceberg.ManifestEntry) error {
-	if len(live) == 0 {
-		return nil
-	}
-	d := live[0].DataFile()
-	kind := "positional deletes"
-	switch {
-	case d.ContentType() == iceberg.EntryContentEqDeletes:
-		kind = "equality deletes"
-	case strings.EqualFold(string(d.FileFormat()), string(iceberg.PuffinFile)):
-		kind = "deletion vectors"
-	}
-	return fault.New(fault.Invalid, "table %s has delete files (%s, as %s), which are not served by this version",
-		l.meta.name, kind, d.FilePath()).In(l.meta.name, d.FilePath()).
-		WithRemedy("rewrite its data files and remove its delete files (in Spark: rewrite_data_files with " +
-			"delete-file-threshold 1 and remove-dangling-deletes), or write with copy-on-write")
 }
 
 func (l *listing) encrypted(location string) error {

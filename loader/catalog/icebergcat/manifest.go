@@ -29,8 +29,8 @@ func (l *listing) entries(m iceberg.ManifestFile, file allowance, content []byte
 		}
 		return corrupt(l.meta.name, out.location, "manifest %s cannot be read: %w", out.location, err)
 	}
-	perByte := int64(perPlain)
-	if len(l.bounds) > 0 {
+	perByte, ranges := int64(perPlain), l.needsRanges(m)
+	if ranges {
 		perByte = perBounds
 	}
 	unpacked, err := newContainer(file, content, perByte)
@@ -39,7 +39,7 @@ func (l *listing) entries(m iceberg.ManifestFile, file allowance, content []byte
 	}
 	defer unpacked.close()
 	reader, err := iceberg.NewManifestReaderWithProjection(m, unpacked,
-		iceberg.ManifestEntryProjection{IncludePruningStats: len(l.bounds) > 0})
+		iceberg.ManifestEntryProjection{IncludePruningStats: ranges})
 	if err != nil {
 		return nil, unreadable(unpacked.failure(err))
 	}
@@ -67,4 +67,10 @@ func (l *listing) entries(m iceberg.ManifestFile, file allowance, content []byte
 			out.location, len(out.live), want)
 	}
 	return out, nil
+}
+
+// needsRanges says whether the value ranges of a manifest's files are looked at: those
+// of delete files say which data file they are about.
+func (l *listing) needsRanges(m iceberg.ManifestFile) bool {
+	return len(l.bounds) > 0 || m.ManifestContent() == iceberg.ManifestContentDeletes
 }

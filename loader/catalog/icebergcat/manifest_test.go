@@ -55,6 +55,22 @@ func (h *handmade) manifest(t *testing.T, name string, fill func(*iceberg.Manife
 	return file
 }
 
+// deletes writes a manifest of delete files.
+func (h *handmade) deletes(t *testing.T, name string, files ...iceberg.DataFile) iceberg.ManifestFile {
+	t.Helper()
+	var out bytes.Buffer
+	w, err := iceberg.NewManifestWriter(h.table.Metadata().Version(), &out, h.table.Spec(), h.table.Schema(), h.snapshot.SnapshotID,
+		iceberg.WithManifestWriterContent(iceberg.ManifestContentDeletes))
+	require.NoError(t, err)
+	for _, f := range files {
+		require.NoError(t, w.Add(iceberg.NewManifestEntry(iceberg.EntryStatusADDED, &h.snapshot.SnapshotID, nil, nil, f)))
+	}
+	file, err := w.ToManifestFile(h.path(name), int64(out.Len()), iceberg.WithManifestFileContent(iceberg.ManifestContentDeletes))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(h.path(name), out.Bytes(), 0o600))
+	return file
+}
+
 // commit writes the list, and makes the snapshot the table's.
 func (h *handmade) commit(t *testing.T, manifests ...iceberg.ManifestFile) {
 	t.Helper()

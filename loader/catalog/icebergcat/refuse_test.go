@@ -55,15 +55,19 @@ func deleteFile(t *testing.T, spec iceberg.PartitionSpec, content iceberg.Manife
 	return b.Build()
 }
 
-func TestDeleteFilesAreRefused(t *testing.T) {
+// TestDeleteFilesAreListed: delete files stand with the data files that they delete rows
+// of, as long as they are live.
+//
+// spec: delete-2, delete-3
+func TestDeleteFilesAreListed(t *testing.T) {
 	for name, c := range map[string]struct {
 		version string
 		content iceberg.ManifestEntryContent
 		format  iceberg.FileFormat
 	}{
-		"positional deletes": {"2", iceberg.EntryContentPosDeletes, iceberg.ParquetFile},
-		"equality deletes":   {"2", iceberg.EntryContentEqDeletes, iceberg.ParquetFile},
-		"deletion vectors":   {"3", iceberg.EntryContentPosDeletes, iceberg.PuffinFile},
+		"position deletes":  {"2", iceberg.EntryContentPosDeletes, iceberg.ParquetFile},
+		"equality deletes":  {"2", iceberg.EntryContentEqDeletes, iceberg.ParquetFile},
+		"a deletion vector": {"3", iceberg.EntryContentPosDeletes, iceberg.PuffinFile},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWriter(t)
@@ -82,15 +86,29 @@ func TestDeleteFilesAreRefused(t *testing.T) {
 			_, err = tx.Commit(t.Context())
 			require.NoError(t, err)
 
-			_, err = list(t, reader, 1)
-			refused(t, err, deletes.FilePath(), "table ml.events has delete files ("+name+
-				", as /warehouse/deletes.parquet), which are not served by this version; rewrite its data files and remove "+
-				"its delete files (in Spark: rewrite_data_files with delete-file-threshold 1 and remove-dangling-deletes), "+
-				"or write with copy-on-write")
+			files, err := list(t, reader, 1)
+			require.NoError(t, err)
+			all := files[0].Deletes.All(files[0].Sequence)
+			require.Len(t, all, 1)
+			require.Equal(t, name, all[0].Kind.String())
+			require.Equal(t, deletes.FilePath(), all[0].Location)
+			require.EqualValues(t, 100, all[0].Bytes)
+			require.EqualValues(t, 1, all[0].Rows)
+			require.EqualValues(t, 2, all[0].Sequence)
+			switch all[0].Kind {
+			case catalog.DeletionVector:
+				require.Equal(t, location("a"), all[0].Data)
+				require.Equal(t, []int64{4, 40}, []int64{all[0].Offset, all[0].Length})
+			case catalog.EqualityDeletes:
+				require.Equal(t, "id", all[0].Columns[0].Name)
+			case catalog.PositionDeletes:
+				require.Empty(t, all[0].Data)
+			}
 
-			files, err := reader.Files(t.Context(), before, []int{1}, nil)
+			files, err = reader.Files(t.Context(), before, []int{1}, nil)
 			require.NoError(t, err, "a pin of before the delete is read")
 			require.Len(t, files, 1)
+			require.True(t, files[0].Deletes.None())
 
 			// Delete files that were removed leave a manifest of nothing live.
 			tx = w.load(t, events).NewTransaction()
@@ -102,6 +120,72 @@ func TestDeleteFilesAreRefused(t *testing.T) {
 			require.NoError(t, err)
 			require.Len(t, files, 1)
 			require.Equal(t, location("b"), files[0].Location)
+			require.True(t, files[0].Deletes.None())
+		})
+	}
+}
+
+// TestDeleteFilesThatCannotBeRead are refused by name, never left out.
+//
+// spec: delete-8
+func TestDeleteFilesThatCannotBeRead(t *testing.T) {
+	for name, c := range map[string]struct {
+		content iceberg.ManifestEntryContent
+		format  iceberg.FileFormat
+		with    func(b *iceberg.DataFileBuilder)
+		text    string
+	}{
+		"Avro": {
+			iceberg.EntryContentPosDeletes, iceberg.AvroFile, func(*iceberg.DataFileBuilder) {},
+			"delete file /warehouse/deletes.parquet of table ml.events is of format AVRO: only Parquet and Puffin are served by this version; rewrite the table's data files, so that the delete file is not needed",
+		},
+		"encrypted": {
+			iceberg.EntryContentPosDeletes, iceberg.ParquetFile, func(b *iceberg.DataFileBuilder) { b.KeyMetadata([]byte{1}) },
+			"file /warehouse/deletes.parquet of table ml.events is encrypted, which is not served by this version; read a copy of the table that is not encrypted",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWriter(t)
+			spec := w.create(t, events, idSchema(), formatVersion("2")).Spec()
+			w.add(t, events, "", dataFile(t, spec, location("a"), nil, func(*iceberg.DataFileBuilder) {}))
+			b, err := iceberg.NewDataFileBuilder(spec, c.content, location("deletes"), c.format, nil, nil, nil, 1, 100)
+			require.NoError(t, err)
+			c.with(b)
+			tx := w.load(t, events).NewTransaction()
+			require.NoError(t, tx.NewRowDelta(nil).AddDeletes(b.Build()).Commit(t.Context()))
+			_, err = tx.Commit(t.Context())
+			require.NoError(t, err)
+			_, err = list(t, w.open(t), 1)
+			refused(t, err, location("deletes"), c.text)
+		})
+	}
+}
+
+// TestVectorsThatAreNowhere: a manifest that does not say where a vector lies, or of what
+// it is, is Corrupt.
+//
+// spec: delete-5
+func TestVectorsThatAreNowhere(t *testing.T) {
+	for name, with := range map[string]func(b *iceberg.DataFileBuilder){
+		"of no file":     func(b *iceberg.DataFileBuilder) { b.ContentOffset(4).ContentSizeInBytes(40) },
+		"without offset": func(b *iceberg.DataFileBuilder) { b.ReferencedDataFile(location("a")).ContentSizeInBytes(40) },
+		"without length": func(b *iceberg.DataFileBuilder) { b.ReferencedDataFile(location("a")).ContentOffset(4) },
+		"beyond its file": func(b *iceberg.DataFileBuilder) {
+			b.ReferencedDataFile(location("a")).ContentOffset(61).ContentSizeInBytes(40)
+		},
+		"before its file": func(b *iceberg.DataFileBuilder) {
+			b.ReferencedDataFile(location("a")).ContentOffset(-1).ContentSizeInBytes(40)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHandmade(t, "3", func(s *icetable.Snapshot) { s.FirstRowID, s.AddedRows = new(int64), new(int64) })
+			b, err := iceberg.NewDataFileBuilder(h.table.Spec(), iceberg.EntryContentPosDeletes, location("deletes"), iceberg.PuffinFile, nil, nil, nil, 1, 100)
+			require.NoError(t, err)
+			with(b)
+			h.commit(t, h.deletes(t, "deletes.avro", b.Build()))
+			_, err = list(t, h.open(t), 1)
+			require.Equal(t, fault.Corrupt, fault.KindOf(err), "%v", err)
+			require.ErrorContains(t, err, "does not say where in /warehouse/deletes.parquet a deletion vector lies")
 		})
 	}
 }

@@ -1,0 +1,165 @@
+package icebergcat
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/apache/iceberg-go"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog"
+)
+
+// pathField is the field id of the column file_path of position deletes: the
+// specification's "Reserved Field IDs".
+const pathField = 2147483546
+
+// deleteFile is a delete file of a manifest.
+type deleteFile struct {
+	*catalog.DeleteFile
+	bounded string // the location that its value ranges say all of its rows have; "" if they do not
+}
+
+// deletes converts the delete files of a manifest, or refuses one.
+func (l *listing) deletes(in *manifestEntries) (found, error) {
+	out := found{deletes: make([]deleteFile, len(in.live))}
+	for i, e := range in.live {
+		var err error
+		if out.deletes[i], err = l.deleteFile(e, in); err != nil {
+			return found{}, err
+		}
+	}
+	return out, nil
+}
+
+func (l *listing) deleteFile(e iceberg.ManifestEntry, in *manifestEntries) (deleteFile, error) {
+	d := e.DataFile()
+	location := d.FilePath()
+	if len(d.KeyMetadata()) > 0 {
+		return deleteFile{}, l.encrypted(location)
+	}
+	out := deleteFile{DeleteFile: &catalog.DeleteFile{
+		Location: location, Bytes: d.FileSizeBytes(), Rows: d.Count(), Sequence: e.SequenceNum(), Spec: int(d.SpecID()),
+	}}
+	if out.Sequence < 0 || out.Bytes < 0 || out.Rows < 0 {
+		return out, corrupt(l.meta.name, in.location, "manifest %s gives delete file %s sequence number %d, %d bytes and %d rows",
+			in.location, location, out.Sequence, out.Bytes, out.Rows)
+	}
+	var err error
+	if out.Partition, err = l.partition(d.Partition(), catalog.File{Location: location, Spec: out.Spec}, in.location); err != nil {
+		return out, err
+	}
+	if r := d.ReferencedDataFile(); r != nil {
+		out.Data = *r
+	}
+	parquet := strings.EqualFold(string(d.FileFormat()), string(iceberg.ParquetFile))
+	puffin := strings.EqualFold(string(d.FileFormat()), string(iceberg.PuffinFile))
+	switch content := d.ContentType(); {
+	case content == iceberg.EntryContentPosDeletes && puffin:
+		return out, l.vector(out, d, in)
+	case content == iceberg.EntryContentPosDeletes && parquet:
+		out.Kind = catalog.PositionDeletes
+		if low, high := d.LowerBoundValues()[pathField], d.UpperBoundValues()[pathField]; len(low) > 0 && bytes.Equal(low, high) {
+			out.bounded = string(low)
+		}
+		return out, nil
+	case content == iceberg.EntryContentEqDeletes && parquet:
+		return out, l.equality(out, d, in)
+	case content != iceberg.EntryContentPosDeletes && content != iceberg.EntryContentEqDeletes:
+		return out, corrupt(l.meta.name, in.location, "manifest %s of deletes lists %s, whose content is %d", in.location, location, content)
+	default:
+		return out, fault.New(fault.Invalid, "delete file %s of table %s is of format %s: only Parquet and Puffin are served by this version",
+			location, l.meta.name, d.FileFormat()).In(l.meta.name, location).
+			WithRemedy("rewrite the table's data files, so that the delete file is not needed")
+	}
+}
+
+// vector fills in what is known of a deletion vector.
+func (l *listing) vector(out deleteFile, d iceberg.DataFile, in *manifestEntries) error {
+	out.Kind = catalog.DeletionVector
+	offset, length := d.ContentOffset(), d.ContentSizeInBytes()
+	if out.Data == "" || offset == nil || length == nil || *offset < 0 || *length < 0 || *length > out.Bytes || *offset > out.Bytes-*length {
+		return corrupt(l.meta.name, in.location, "manifest %s does not say where in %s a deletion vector lies, or of which data file it is",
+			in.location, out.Location)
+	}
+	out.Offset, out.Length = *offset, *length
+	return nil
+}
+
+// equality fills in the columns of equality deletes.
+func (l *listing) equality(out deleteFile, d iceberg.DataFile, in *manifestEntries) error {
+	out.Kind = catalog.EqualityDeletes
+	ids := slices.Compact(slices.Sorted(slices.Values(d.EqualityFieldIDs())))
+	if len(ids) == 0 {
+		return corrupt(l.meta.name, in.location, "manifest %s lists equality deletes %s without columns", in.location, out.Location)
+	}
+	for _, id := range ids {
+		f, ok := l.everKnown(id)
+		if !ok {
+			return corrupt(l.meta.name, in.location, "equality deletes %s name a column with field id %d, which table %s never had",
+				out.Location, id, l.meta.name)
+		}
+		column := convertFields([]iceberg.NestedField{f})[0]
+		if _, primitive := f.Type.(iceberg.PrimitiveType); !primitive || !served(f.Type) {
+			return fault.New(fault.Invalid, "equality deletes %s of table %s compare column %q of type %s, which is not served by this version",
+				out.Location, l.meta.name, f.Name, f.Type).In(l.meta.name, out.Location).
+				WithRemedy("rewrite the table's data files, so that the delete file is not needed")
+		}
+		out.Columns = append(out.Columns, column)
+	}
+	return nil
+}
+
+// served says whether columns of a type can be read.
+func served(t iceberg.Type) bool {
+	_, ok := convertType(t, plain)
+	return ok
+}
+
+// everKnown returns the column of a field id: as the pinned schema has it or, if it was
+// dropped, the last schema that did.
+func (l *listing) everKnown(id int) (iceberg.NestedField, bool) {
+	is := func(f iceberg.NestedField) bool { return f.ID == id }
+	if all := columnsOf(l.schema); slices.ContainsFunc(all, is) {
+		return all[slices.IndexFunc(all, is)], true
+	}
+	schemas := slices.Clone(l.schemas)
+	slices.SortFunc(schemas, func(a, b *iceberg.Schema) int { return cmp.Compare(b.ID, a.ID) })
+	for _, s := range schemas {
+		if all := columnsOf(s); slices.ContainsFunc(all, is) {
+			f := all[slices.IndexFunc(all, is)]
+			f.Required = false // files of after it was dropped lack it
+			return f, true
+		}
+	}
+	return iceberg.NestedField{}, false
+}
+
+// named returns the delete files, of which position deletes name the one data file that
+// their value ranges speak of. Those ranges may be cut short, and then speak of no file:
+// where a live file's location begins so, the deletes may be of any.
+func (f found) named() []*catalog.DeleteFile {
+	out := make([]*catalog.DeleteFile, len(f.deletes))
+	var locations []string
+	for i, d := range f.deletes {
+		out[i] = d.DeleteFile
+		if d.Data != "" || d.bounded == "" {
+			continue
+		}
+		if locations == nil {
+			locations = make([]string, len(f.data))
+			for k, data := range f.data {
+				locations[k] = data.Location
+			}
+			slices.Sort(locations)
+		}
+		at, exact := slices.BinarySearch(locations, d.bounded)
+		cut := !exact && at < len(locations) && strings.HasPrefix(locations[at], d.bounded)
+		if !cut {
+			d.Data = d.bounded
+		}
+	}
+	return out
+}

@@ -1,0 +1,220 @@
+package deletes
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/apache/arrow-go/v18/arrow/array"
+
+	"github.com/penstock/penstock/cache"
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/digest"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/invariant"
+	"github.com/penstock/penstock/internal/store"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/plan"
+)
+
+// Options are what a Pool works with.
+type Options struct {
+	// Store opens the files of deletion vectors.
+	Store store.Store
+	// Read opens columns of delete files that are Parquet. A file that lacks one of
+	// them is an error.
+	Read func(ctx context.Context, source plan.Source, columns []catalog.Field) (array.RecordReader, error)
+	// Budget is charged for what is held; nil is unlimited.
+	Budget *budget.Budget
+}
+
+// Pool holds what delete files say, for all streams of a process. It is safe for
+// concurrent use.
+type Pool struct {
+	options Options
+	shared  *cache.Shared[*loaded]
+}
+
+// New makes a Pool, which lets its budget have what nobody uses.
+func New(o Options) *Pool { return &Pool{options: o, shared: cache.NewShared[*loaded](o.Budget)} }
+
+// loaded is what one delete file says, or a group of equality deletes: one of the two.
+// Its reservation ends with its last reference.
+type loaded struct {
+	positions positions
+	values    *values
+	held      *budget.Reservation
+	size      int64
+	refs      atomic.Int64
+}
+
+func newLoaded(held *budget.Reservation) *loaded {
+	l := &loaded{held: held, size: max(1, held.Held())}
+	l.refs.Store(1)
+	return l
+}
+
+// Retain adds a reference.
+func (l *loaded) Retain() { l.refs.Add(1) }
+
+// Release drops a reference.
+func (l *loaded) Release() {
+	left := l.refs.Add(-1)
+	invariant.Check(left >= 0, "deletes were released too often")
+	if left == 0 {
+		l.positions, l.values = nil, nil
+		l.held.Release()
+	}
+}
+
+// Size is what they take.
+func (l *loaded) Size() cache.Size { return cache.Size{Memory: l.size} }
+
+// identity is all that what is loaded depends on.
+type identity struct {
+	table   string // uuid
+	kind    catalog.DeleteKind
+	columns []columnOf
+	files   []fileOf
+}
+
+type columnOf struct {
+	id   int
+	kind string
+}
+
+type fileOf struct {
+	location         string
+	offset, sequence int64
+}
+
+func keyOf(t *catalog.Table, kind catalog.DeleteKind, columns []catalog.Field, files []*catalog.DeleteFile) string {
+	of := identity{table: t.Pin.UUID, kind: kind}
+	for _, c := range columns {
+		of.columns = append(of.columns, columnOf{id: c.ID, kind: c.Type.String()})
+	}
+	for _, f := range files {
+		of.files = append(of.files, fileOf{location: f.Location, offset: f.Offset, sequence: f.Sequence})
+	}
+	return digest.Of(of)
+}
+
+// unit is what is loaded at once: a delete file, or a group of equality deletes.
+type unit struct {
+	file  *catalog.DeleteFile
+	group *catalog.EqualityGroup
+}
+
+func (u unit) key(t *catalog.Table) string {
+	if u.group != nil {
+		return keyOf(t, catalog.EqualityDeletes, u.group.Columns, u.group.Files)
+	}
+	return keyOf(t, u.file.Kind, nil, []*catalog.DeleteFile{u.file})
+}
+
+// units returns all that deletes rows of a data file.
+func units(d catalog.Deletes) []unit {
+	var out []unit
+	if d.Vector != nil {
+		out = append(out, unit{file: d.Vector})
+	}
+	for _, f := range d.Positions {
+		out = append(out, unit{file: f})
+	}
+	for _, g := range d.Equality {
+		out = append(out, unit{group: g})
+	}
+	return out
+}
+
+// Keep says that the deletes of some files of a table will be needed, until the caller
+// releases them: what was loaded stays in between, where memory is plentiful.
+func (p *Pool) Keep(t *catalog.Table, files []catalog.File) (release func()) {
+	seen := map[unit]bool{}
+	var needs []*cache.Need[*loaded]
+	for i := range files {
+		for _, u := range units(files[i].Deletes) {
+			if !seen[u] {
+				seen[u] = true
+				needs = append(needs, p.shared.Need(u.key(t)))
+			}
+		}
+	}
+	return func() {
+		for _, n := range needs {
+			n.Done()
+		}
+	}
+}
+
+// Open returns what is deleted of a data file, loading what is not. The caller
+// releases it.
+func (p *Pool) Open(ctx context.Context, t *catalog.Table, f catalog.File) (*Rows, error) {
+	rows := &Rows{file: f}
+	for _, u := range units(f.Deletes) {
+		need := p.shared.Need(u.key(t))
+		need.Use()
+		rows.needs = append(rows.needs, need)
+		got, err := p.get(ctx, t, need, u)
+		if err != nil {
+			rows.Release()
+			return nil, err
+		}
+		rows.loaded = append(rows.loaded, got)
+		if err := rows.add(u, got); err != nil {
+			rows.Release()
+			return nil, err
+		}
+	}
+	return rows, nil
+}
+
+// tries is how often a load is tried for which there is no memory at the moment.
+const tries = 3
+
+// get returns what a unit says. Who waits for a load must not be kept waiting by memory
+// that it holds itself, so loads do not wait for memory: they fail, give back what they
+// have, and whoever wanted them waits and tries again.
+func (p *Pool) get(ctx context.Context, t *catalog.Table, need *cache.Need[*loaded], u unit) (*loaded, error) {
+	for try := 1; ; try++ {
+		got, err := need.GetUnmarked(ctx, func(ctx context.Context) (*loaded, error) { return p.load(ctx, t, u) })
+		if fault.KindOf(err) != fault.Exhausted || try == tries {
+			return got, err
+		}
+		if p.options.Budget.Await(ctx, "deletes of table "+t.Name, u.estimate()) != nil {
+			return nil, err
+		}
+	}
+}
+
+// estimate guesses the memory that loading takes, in bytes.
+func (u unit) estimate() int64 {
+	n := int64(0)
+	if u.group != nil {
+		for _, f := range u.group.Files {
+			n += (bytesOfValue + 16*int64(len(u.group.Columns))) * f.Rows
+		}
+		return n
+	}
+	switch u.file.Kind {
+	case catalog.DeletionVector:
+		return (1 + perBlobBytes) * u.file.Length
+	case catalog.PositionDeletes:
+		return 2 * bytesOfPosition * u.file.Rows
+	case catalog.EqualityDeletes:
+	}
+	return 0
+}
+
+func (p *Pool) load(ctx context.Context, t *catalog.Table, u unit) (*loaded, error) {
+	if u.group != nil {
+		return p.loadValues(ctx, t, u.group)
+	}
+	switch u.file.Kind {
+	case catalog.DeletionVector:
+		return p.loadVector(ctx, u.file)
+	case catalog.PositionDeletes:
+		return p.loadPositions(ctx, t, u.file)
+	case catalog.EqualityDeletes:
+	}
+	return nil, fault.New(fault.Internal, "equality deletes %s are loaded without their group", u.file.Location)
+}

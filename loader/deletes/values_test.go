@@ -1,0 +1,59 @@
+package deletes
+
+import (
+	"math"
+	"testing"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/stretchr/testify/require"
+)
+
+// TestFormsTellRowsApart: rows have one form exactly if they are equal, also where text
+// runs from one column into the next, and where values are null.
+//
+// spec: delete-3
+func TestFormsTellRowsApart(t *testing.T) {
+	t.Parallel()
+	text := func(values ...any) arrow.Array {
+		b := array.NewStringBuilder(memory.NewGoAllocator())
+		for _, v := range values {
+			if v == nil {
+				b.AppendNull()
+			} else {
+				b.Append(v.(string))
+			}
+		}
+		return b.NewArray()
+	}
+	columns := []arrow.Array{text("a", "ab", "", nil, nil, "", "a"), text("bc", "c", "", "", nil, nil, "bc")}
+	forms := map[string]int{}
+	for row := range 7 {
+		form, err := appendForm(nil, columns, row)
+		require.NoError(t, err)
+		if row == 6 {
+			require.Equal(t, 0, forms[string(form)], "rows 0 and 6 are equal")
+			continue
+		}
+		_, known := forms[string(form)]
+		require.False(t, known, "row %d", row)
+		forms[string(form)] = row
+	}
+}
+
+// TestFloatsAreEqualByTheirBits, save that there is one NaN.
+func TestFloatsAreEqualByTheirBits(t *testing.T) {
+	t.Parallel()
+	b := array.NewFloat64Builder(memory.NewGoAllocator())
+	b.AppendValues([]float64{0, math.Copysign(0, -1), math.NaN(), math.Float64frombits(0x7ff8000000000123), 1}, nil)
+	columns := []arrow.Array{b.NewArray()}
+	form := func(row int) string {
+		f, err := appendForm(nil, columns, row)
+		require.NoError(t, err)
+		return string(f)
+	}
+	require.NotEqual(t, form(0), form(1))
+	require.Equal(t, form(2), form(3))
+	require.NotEqual(t, form(3), form(4))
+}

@@ -1,0 +1,78 @@
+package deletes
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/store"
+	"github.com/penstock/penstock/loader/catalog"
+)
+
+// A blob of a deletion vector is its length (of what is between it and the checksum),
+// these bytes, a bitmap, and a CRC-32 of both. Length and checksum are big-endian.
+const (
+	vectorMagic  = "\xd1\xd3\x39\x64"
+	lengthBytes  = 4
+	crcBytes     = 4
+	vectorFrame  = lengthBytes + len(vectorMagic) + crcBytes
+	perBlobBytes = 24 // memory of a byte that is stored, at the most: containers of one value each
+)
+
+// loadVector reads one deletion vector, in one request.
+func (p *Pool) loadVector(ctx context.Context, d *catalog.DeleteFile) (*loaded, error) {
+	held, err := p.options.Budget.ReserveFor(ctx, "the deletion vector of "+d.Data, (1+perBlobBytes)*d.Length)
+	if err != nil {
+		return nil, err
+	}
+	blob, err := p.blob(ctx, d)
+	if err != nil {
+		store.WhenReturned(err, held.Release)
+		return nil, err
+	}
+	set, err := decodeVector(blob)
+	if err == nil && set.count() != d.Rows {
+		err = fault.New(fault.Corrupt, "it has %d positions, the manifest says %d", set.count(), d.Rows)
+	}
+	if err != nil {
+		held.Release()
+		return nil, fault.New(fault.Corrupt, "the deletion vector at byte %d of %s cannot be read: %w", d.Offset, d.Location, err).
+			In("", d.Location).WithRemedy("restore the file, or roll the table back to a snapshot before it")
+	}
+	held.Shrink(max(0, held.Held()-set.bytes()))
+	out := newLoaded(held)
+	out.positions = positions{d.Data: set}
+	return out, nil
+}
+
+// blob reads the stored bytes of a vector.
+func (p *Pool) blob(ctx context.Context, d *catalog.DeleteFile) (content []byte, err error) {
+	object, err := p.options.Store.Open(ctx, d.Location, d.Bytes)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, object.Close()) }()
+	content = make([]byte, d.Length)
+	return content, object.ReadAt(ctx, content, d.Offset)
+}
+
+// decodeVector checks a blob, and returns its positions.
+func decodeVector(blob []byte) (*bitmap, error) {
+	if len(blob) < vectorFrame {
+		return nil, fault.New(fault.Corrupt, "it has %d bytes", len(blob))
+	}
+	if n := binary.BigEndian.Uint32(blob); int64(n) != int64(len(blob)-lengthBytes-crcBytes) {
+		return nil, fault.New(fault.Corrupt, "it says that it has %d bytes", n)
+	}
+	body, crc := blob[lengthBytes:len(blob)-crcBytes], binary.BigEndian.Uint32(blob[len(blob)-crcBytes:])
+	if !bytes.HasPrefix(body, []byte(vectorMagic)) {
+		return nil, fault.New(fault.Corrupt, "it does not begin as one")
+	}
+	if got := crc32.ChecksumIEEE(body); got != crc {
+		return nil, fault.New(fault.Corrupt, "its checksum is %08x, it says %08x", got, crc)
+	}
+	return readBitmap(body[len(vectorMagic):])
+}

@@ -1,0 +1,171 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/penstock/penstock/internal/digest"
+	"github.com/penstock/penstock/loader/catalog"
+)
+
+// deleteNames names lists of delete files by what is in them. Data files share lists,
+// so that each is gone through once.
+type deleteNames struct{ known map[listOf]string }
+
+// listOf is a list of delete files where it lies: lists do not change.
+type listOf struct {
+	first **catalog.DeleteFile
+	files int
+}
+
+// append appends what identifies the deletes of a file, and nothing if it has none.
+func (n *deleteNames) append(text []byte, f catalog.File) []byte {
+	d := f.Deletes
+	if d.Vector != nil {
+		text = fmt.Appendf(text, "- %q %d\n", d.Vector.Location, d.Vector.Offset)
+	}
+	text = n.appendList(text, d.Positions)
+	for _, g := range d.Equality {
+		text = n.appendList(text, g.After(f.Sequence))
+	}
+	return text
+}
+
+func (n *deleteNames) appendList(text []byte, files []*catalog.DeleteFile) []byte {
+	if len(files) == 0 {
+		return text
+	}
+	at := listOf{first: &files[0], files: len(files)}
+	name, ok := n.known[at]
+	if !ok {
+		locations := make([]string, len(files))
+		for i, f := range files {
+			locations[i] = f.Location
+		}
+		name = digest.Of(locations)
+		if n.known == nil {
+			n.known = map[listOf]string{}
+		}
+		n.known[at] = name
+	}
+	return fmt.Appendf(text, "- %s\n", name)
+}
+
+// countDeleted says whether rows are deleted of the files that are read, and how many: a
+// vector's are known, those of other delete files are not.
+func (p *Plan) countDeleted() {
+	var files []catalog.File
+	for _, split := range p.Splits {
+		for _, f := range split.Files {
+			if f.From > 0 {
+				continue // a split before has the file too
+			}
+			files = append(files, f.File)
+			if v := f.File.Deletes.Vector; v != nil {
+				p.Deleted += v.Rows
+			}
+		}
+	}
+	uses := deletesOf(files)
+	p.deleteFiles = uses.count()
+	if p.Inexact == "" && len(uses) > 0 {
+		p.Inexact = "rows are deleted: " + strings.Join(uses.texts(), ", ")
+		p.counted = len(uses) == 1 && uses[0].kind == catalog.DeletionVector
+	}
+}
+
+// DeleteFiles is how many delete files the plan knows of.
+func (p *Plan) DeleteFiles() int {
+	n := p.deleteFiles
+	for i := range p.Staging {
+		n += deletesOf(p.filesOf(i)).count()
+	}
+	return n
+}
+
+// deleteUses are the delete files of some data files, by kind.
+type deleteUses []deleteUse
+
+type deleteUse struct {
+	kind  catalog.DeleteKind
+	files int
+	bytes int64
+}
+
+func deletesOf(files []catalog.File) deleteUses {
+	uses := deleteUses{{kind: catalog.PositionDeletes}, {kind: catalog.DeletionVector}, {kind: catalog.EqualityDeletes}}
+	seen := map[*catalog.DeleteFile]bool{}
+	add := func(d *catalog.DeleteFile) {
+		if seen[d] {
+			return
+		}
+		seen[d] = true
+		at := slices.IndexFunc(uses, func(u deleteUse) bool { return u.kind == d.Kind })
+		uses[at].files++
+		uses[at].bytes += d.Size()
+	}
+	lists := map[listOf]bool{} // data files share lists
+	addAll := func(list []*catalog.DeleteFile) {
+		if len(list) == 0 || lists[listOf{&list[0], len(list)}] {
+			return
+		}
+		lists[listOf{&list[0], len(list)}] = true
+		for _, d := range list {
+			add(d)
+		}
+	}
+	for _, f := range files {
+		if f.Deletes.Vector != nil {
+			add(f.Deletes.Vector)
+		}
+		addAll(f.Deletes.Positions)
+		for _, g := range f.Deletes.Equality {
+			addAll(g.After(f.Sequence))
+		}
+	}
+	return slices.DeleteFunc(uses, func(u deleteUse) bool { return u.files == 0 })
+}
+
+func (u deleteUses) count() int {
+	n := 0
+	for _, use := range u {
+		n += use.files
+	}
+	return n
+}
+
+func (u deleteUses) texts() []string {
+	texts := make([]string, len(u))
+	for i, use := range u {
+		texts[i] = use.String()
+	}
+	return texts
+}
+
+// String is the use for people.
+func (u deleteUse) String() string {
+	what := ""
+	switch u.kind {
+	case catalog.DeletionVector:
+		what = counted(u.files, "deletion vector")
+	case catalog.PositionDeletes:
+		what = counted(u.files, "file") + " of position deletes"
+	case catalog.EqualityDeletes:
+		what = counted(u.files, "file") + " of equality deletes"
+	}
+	return what
+}
+
+// explainDeletes says what is read to know which rows of some files are deleted.
+func explainDeletes(b *strings.Builder, files []catalog.File) {
+	uses := deletesOf(files)
+	if len(uses) == 0 {
+		return
+	}
+	bytes := int64(0)
+	for _, u := range uses {
+		bytes += u.bytes
+	}
+	fmt.Fprintf(b, "  deletes: %s, %s\n", strings.Join(uses.texts(), ", "), bytesText(bytes))
+}

@@ -1,0 +1,431 @@
+package scan_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/apache/iceberg-go/table/dv"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/parquet/parquettest"
+	"github.com/penstock/penstock/internal/store/errstore"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/plan"
+	"github.com/penstock/penstock/loader/scan"
+)
+
+// put writes rows as a file under a name.
+func (r *rig) put(name string, rows arrow.RecordBatch, ids ...int) *catalog.DeleteFile {
+	r.t.Helper()
+	rdr, err := array.NewRecordReader(rows.Schema(), []arrow.RecordBatch{rows})
+	require.NoError(r.t, err)
+	defer rdr.Release()
+	var content bytes.Buffer
+	require.NoError(r.t, parquettest.Write(&content, rdr, parquettest.Options{FieldIDs: ids}))
+	r.files.Put(name, content.Bytes())
+	return &catalog.DeleteFile{Location: name, Bytes: int64(content.Len()), Rows: rows.NumRows()}
+}
+
+// columnOf makes a column of some values as text; "-" is null.
+func columnOf(dt arrow.DataType, texts ...string) arrow.Array {
+	b := array.NewBuilder(memory.NewGoAllocator(), dt)
+	for _, text := range texts {
+		if text == "-" {
+			b.AppendNull()
+		} else if err := b.AppendValueFromString(text); err != nil {
+			panic(err)
+		}
+	}
+	return b.NewArray()
+}
+
+func batchOf(names []string, columns ...arrow.Array) arrow.RecordBatch {
+	fields := make([]arrow.Field, len(columns))
+	for i, c := range columns {
+		fields[i] = arrow.Field{Name: names[i], Type: c.DataType(), Nullable: true}
+	}
+	return array.NewRecordBatch(arrow.NewSchema(fields, nil), columns, int64(columns[0].Len()))
+}
+
+// positions writes position deletes of rows of files, which stand one after the other.
+func (r *rig) positions(name string, of map[string][]int64) *catalog.DeleteFile {
+	r.t.Helper()
+	var paths, rows []string
+	var locations []string
+	for location := range of {
+		locations = append(locations, location)
+	}
+	slices.Sort(locations)
+	for _, location := range locations {
+		for _, row := range of[location] {
+			paths, rows = append(paths, location), append(rows, strconv.FormatInt(row, 10))
+		}
+	}
+	d := r.put(name, batchOf([]string{"file_path", "pos"}, columnOf(arrow.BinaryTypes.String, paths...), columnOf(arrow.PrimitiveTypes.Int64, rows...)), 2147483546, 2147483545)
+	d.Kind = catalog.PositionDeletes
+	return d
+}
+
+// vector writes a deletion vector, with another library than the one that reads it.
+func (r *rig) vector(name, of string, rows ...int64) *catalog.DeleteFile {
+	r.t.Helper()
+	set := dv.NewRoaringPositionBitmap()
+	for _, row := range rows {
+		set.Set(uint64(row))
+	}
+	blob, err := dv.SerializeDV(set)
+	require.NoError(r.t, err)
+	content := slices.Concat([]byte("PFA1"), blob, []byte("and more"))
+	r.files.Put(name, content)
+	return &catalog.DeleteFile{
+		Kind: catalog.DeletionVector, Location: name, Bytes: int64(len(content)), Rows: int64(len(rows)), Data: of, Offset: 4, Length: int64(len(blob)),
+	}
+}
+
+// equality writes equality deletes over columns of the table.
+func (r *rig) equality(name string, sequence int64, columns []catalog.Field, values ...arrow.Array) *catalog.DeleteFile {
+	r.t.Helper()
+	names, ids := make([]string, len(columns)), make([]int, len(columns))
+	for i, c := range columns {
+		names[i], ids[i] = c.Name, c.ID
+	}
+	d := r.put(name, batchOf(names, values...), ids...)
+	d.Kind, d.Sequence, d.Columns = catalog.EqualityDeletes, sequence, columns
+	return d
+}
+
+func group(files ...*catalog.DeleteFile) *catalog.EqualityGroup {
+	return &catalog.EqualityGroup{Columns: files[0].Columns, Files: files}
+}
+
+// allBut says which rows of the first file are left, by number.
+func allBut(rows ...int64) func(row int64) bool {
+	return func(row int64) bool { return !slices.Contains(rows, row) }
+}
+
+// TestDeletedRows: the rows that delete files name are gone, for every batch size, part of
+// the file, filter and projection.
+//
+// spec: delete-1
+func TestDeletedRows(t *testing.T) {
+	t.Parallel()
+	gone := []int64{0, 4, 5, 6, 7, 8, 9, 13, 19}
+	for name, deletes := range map[string]func(r *rig) catalog.Deletes{
+		"position deletes": func(r *rig) catalog.Deletes {
+			return catalog.Deletes{Positions: []*catalog.DeleteFile{r.positions("d", map[string][]int64{locationOf(0): gone, "file:///other": {1, 2, 3}})}}
+		},
+		"several, in part the same": func(r *rig) catalog.Deletes {
+			return catalog.Deletes{Positions: []*catalog.DeleteFile{
+				r.positions("d", map[string][]int64{locationOf(0): gone[:4]}), r.positions("e", map[string][]int64{"file:///other": {1}}),
+				r.positions("f", map[string][]int64{locationOf(0): gone[2:]}),
+			}}
+		},
+		"a vector": func(r *rig) catalog.Deletes { return catalog.Deletes{Vector: r.vector("d", locationOf(0), gone...)} },
+		"equality deletes": func(r *rig) catalog.Deletes {
+			var ids []string
+			for _, row := range gone {
+				ids = append(ids, strconv.FormatInt(row, 10))
+			}
+			return catalog.Deletes{Equality: []*catalog.EqualityGroup{group(r.equality("d", 9, r.columns("id"), columnOf(arrow.PrimitiveTypes.Int64, ids...)))}}
+		},
+		"a vector and equality deletes": func(r *rig) catalog.Deletes {
+			return catalog.Deletes{
+				Vector:   r.vector("d", locationOf(0), gone[:5]...),
+				Equality: []*catalog.EqualityGroup{group(r.equality("e", 9, r.columns("id"), columnOf(arrow.PrimitiveTypes.Int64, "8", "9", "13", "19", "70")))},
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			r.grow(20, 5, 1)
+			r.list[0].Sequence = 8
+			r.list[0].Deletes = deletes(r)
+			r.grow(4, 4, 2)
+			for _, batchRows := range []int{1, 3, 100} {
+				s := r.scanner(scan.Options{BatchRows: batchRows})
+				for _, columns := range [][]catalog.Field{r.columns("id", "key", "tags"), r.columns("flag"), nil} {
+					source := r.source()
+					got := r.read(s, source, columns)
+					require.NoError(t, got.err)
+					require.Equal(t, r.want(source, columns, allBut(gone...)), got.lines)
+
+					source.Filter = r.filter("id > 6 AND id < 22 AND x IS NOT NULL")
+					got = r.read(s, source, columns)
+					require.NoError(t, got.err)
+					require.Equal(t, r.want(source, columns, func(row int64) bool {
+						return row > 6 && row < 22 && row%5 != 0 && allBut(gone...)(row)
+					}), got.lines)
+
+					source.Filter, source.Files[0].From, source.Files[0].To = nil, 3, 14
+					got = r.read(s, source, columns)
+					require.NoError(t, got.err)
+					require.Equal(t, r.want(source, columns, allBut(gone...)), got.lines)
+				}
+			}
+		})
+	}
+}
+
+// TestEqualityRules: sequence numbers, nulls, several columns, and delete files of one
+// group that come one after the other.
+//
+// spec: delete-3
+func TestEqualityRules(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for i := range 3 { // rows 0 to 9, 10 to 19, 20 to 29
+		r.grow(10, 10, 1)
+		r.list[i].Sequence = int64(4 + i)
+	}
+	day, flag := r.columns("day"), r.columns("day", "x")
+	byDay := group( // days are 0, 1 and 2
+		r.equality("a", 5, day, columnOf(arrow.FixedWidthTypes.Date32, "1970-01-01", "1970-01-02")),
+		r.equality("b", 6, day, columnOf(arrow.FixedWidthTypes.Date32, "1970-01-03")),
+	)
+	byBoth := group(r.equality("c", 7, flag, columnOf(arrow.FixedWidthTypes.Date32, "1970-01-02", "1970-01-03", "-"), columnOf(arrow.PrimitiveTypes.Float64, "-", "5.25", "-")))
+	for i := range r.list {
+		r.list[i].Deletes.Equality = []*catalog.EqualityGroup{byDay, byBoth}
+	}
+	got := r.read(r.scanner(scan.Options{}), r.source(), r.columns("id"))
+	require.NoError(t, got.err)
+	// All of day 0, whose file is older than a; of day 1 those without x, of day 2 the one
+	// with 5.25: a and b are not younger than their files.
+	require.Equal(t, r.want(r.source(), r.columns("id"), func(row int64) bool {
+		return row >= 10 && row != 10 && row != 15 && row != 21
+	}), got.lines)
+}
+
+// TestEqualityDeletesOfADroppedColumn: the table has dropped the column, and has another
+// one of its name.
+//
+// spec: delete-4
+func TestEqualityDeletesOfADroppedColumn(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.grow(10, 10, 1)
+	flag := r.columns("flag")
+	r.table.Fields = slices.DeleteFunc(r.table.Fields, func(f catalog.Field) bool { return f.Name == "flag" })
+	r.table.Fields = append(r.table.Fields, catalog.Field{ID: 20, Name: "flag", Type: arrow.PrimitiveTypes.Int64})
+	r.list[0].Deletes.Equality = []*catalog.EqualityGroup{group(r.equality("d", 5, flag, columnOf(arrow.FixedWidthTypes.Boolean, "true")))}
+	source := r.source()
+	source.Filter = r.filter("flag IS NULL")
+	got := r.read(r.scanner(scan.Options{}), source, r.columns("id"))
+	require.NoError(t, got.err)
+	require.Equal(t, r.want(source, r.columns("id"), func(row int64) bool { return row%3 != 0 }), got.lines)
+}
+
+// TestEqualityDeletesOfAPromotedColumn: the delete file and the data file hold integers,
+// of either width.
+//
+// spec: delete-4
+func TestEqualityDeletesOfAPromotedColumn(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.grow(10, 10, 1)
+	d := r.put("d", batchOf([]string{"id"}, columnOf(arrow.PrimitiveTypes.Int32, "3", "7")), 1)
+	d.Kind, d.Sequence, d.Columns = catalog.EqualityDeletes, 5, r.columns("id")
+	r.list[0].Deletes.Equality = []*catalog.EqualityGroup{group(d)}
+	got := r.read(r.scanner(scan.Options{}), r.source(), r.columns("id"))
+	require.NoError(t, got.err)
+	require.Equal(t, r.want(r.source(), r.columns("id"), allBut(3, 7)), got.lines)
+}
+
+// TestDamagedDeletes: delete files that cannot be read whole, or that contradict what is
+// known, end the scan.
+//
+// spec: delete-5
+func TestDamagedDeletes(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		deletes func(r *rig) catalog.Deletes
+		kind    fault.Kind
+		text    string
+	}{
+		"missing": {func(r *rig) catalog.Deletes {
+			d := r.positions("d", map[string][]int64{locationOf(0): {1}})
+			d.Location = "file:///gone"
+			return catalog.Deletes{Positions: []*catalog.DeleteFile{d}}
+		}, fault.Corrupt, "file:///gone"},
+		"fewer rows than the manifest says": {func(r *rig) catalog.Deletes {
+			d := r.positions("d", map[string][]int64{locationOf(0): {1}})
+			d.Rows = 2
+			return catalog.Deletes{Positions: []*catalog.DeleteFile{d}}
+		}, fault.Corrupt, "the file's footer counts 1 rows, the manifest 2"},
+		"a position behind the file": {func(r *rig) catalog.Deletes {
+			return catalog.Deletes{Positions: []*catalog.DeleteFile{r.positions("d", map[string][]int64{locationOf(0): {1, 20}})}}
+		}, fault.Corrupt, "position deletes in d deletes row 20 of a file of 20 rows"},
+		"a position before the file": {func(r *rig) catalog.Deletes {
+			return catalog.Deletes{Positions: []*catalog.DeleteFile{r.positions("d", map[string][]int64{locationOf(0): {-1}})}}
+		}, fault.Corrupt, "it deletes row -1 of file:///t/0.parquet"},
+		"a position that is null": {func(r *rig) catalog.Deletes {
+			d := r.put("d", batchOf([]string{"file_path", "pos"}, columnOf(arrow.BinaryTypes.String, "a"), columnOf(arrow.PrimitiveTypes.Int64, "-")), 2147483546, 2147483545)
+			return catalog.Deletes{Positions: []*catalog.DeleteFile{d}}
+		}, fault.Corrupt, "pos"},
+		"position deletes without positions": {func(r *rig) catalog.Deletes {
+			d := r.put("d", batchOf([]string{"file_path"}, columnOf(arrow.BinaryTypes.String, "a")), 2147483546)
+			return catalog.Deletes{Positions: []*catalog.DeleteFile{d}}
+		}, fault.Corrupt, "the file has no column pos (field id 2147483545)"},
+		"equality deletes without a column": {func(r *rig) catalog.Deletes {
+			d := r.equality("d", 5, r.columns("id"), columnOf(arrow.PrimitiveTypes.Int64, "1"))
+			d.Columns = r.columns("id", "key")
+			return catalog.Deletes{Equality: []*catalog.EqualityGroup{group(d)}}
+		}, fault.Corrupt, "the file has no column key (field id 2)"},
+		"a vector of another number of rows": {func(r *rig) catalog.Deletes {
+			d := r.vector("d", locationOf(0), 1, 2, 3)
+			d.Rows = 2
+			return catalog.Deletes{Vector: d}
+		}, fault.Corrupt, "it has 3 positions, the manifest says 2"},
+		"a vector behind the file": {func(r *rig) catalog.Deletes {
+			return catalog.Deletes{Vector: r.vector("d", locationOf(0), 1, 1<<33)}
+		}, fault.Corrupt, "a deletion vector in d deletes row 8589934592 of a file of 20 rows"},
+		"a vector that does not lie there": {func(r *rig) catalog.Deletes {
+			d := r.vector("d", locationOf(0), 1, 2, 3)
+			d.Offset++
+			return catalog.Deletes{Vector: d}
+		}, fault.Corrupt, "the deletion vector at byte 5 of d cannot be read"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			r.grow(20, 5, 1)
+			r.list[0].Deletes = c.deletes(r)
+			got := r.read(r.scanner(scan.Options{}), r.source(), r.columns("id"))
+			require.Empty(t, got.lines)
+			require.Equal(t, c.kind, fault.KindOf(got.err), "%v", got.err)
+			require.ErrorContains(t, got.err, c.text)
+			require.ErrorContains(t, got.err, "ml.impressions@8812")
+			require.Equal(t, "ml.impressions", fault.As(got.err).Table)
+		})
+	}
+}
+
+// TestEveryBitOfAVector: no flipped bit of a vector goes unseen.
+//
+// spec: delete-5
+func TestEveryBitOfAVector(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.grow(20, 5, 1)
+	d := r.vector("d", locationOf(0), 1, 2, 3, 9)
+	r.list[0].Deletes.Vector = d
+	for at := range d.Length {
+		for bit := range 8 {
+			r.store.Set(errstore.Rule{Location: "d", Call: errstore.Read, Action: errstore.Flip(d.Offset+at, 1<<bit)})
+			got := r.read(r.scanner(scan.Options{}), r.source(), r.columns("id"))
+			require.Equal(t, fault.Corrupt, fault.KindOf(got.err), "byte %d, bit %d: %v", at, bit, got.err)
+		}
+	}
+	r.store.Set()
+	got := r.read(r.scanner(scan.Options{}), r.source(), r.columns("id"))
+	require.NoError(t, got.err)
+	require.Len(t, got.lines, 16)
+}
+
+// TestDeletesAreLoadedOnce: readers that go on at once, and one after the other while
+// the deletes are kept, read a delete file once.
+//
+// spec: delete-7
+func TestDeletesAreLoadedOnce(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for i := range 6 {
+		r.grow(20, 5, 1)
+		r.list[i].Sequence = 1
+	}
+	of := map[string][]int64{}
+	for i := range r.list {
+		of[locationOf(i)] = []int64{int64(i)}
+	}
+	shared := catalog.Deletes{
+		Positions: []*catalog.DeleteFile{r.positions("positions", of)},
+		Equality:  []*catalog.EqualityGroup{group(r.equality("equality", 5, r.columns("id"), columnOf(arrow.PrimitiveTypes.Int64, "19", "39", "59", "79", "99", "119")))},
+	}
+	for i := range r.list {
+		r.list[i].Deletes = shared
+	}
+	limit := budget.New(1 << 30)
+	s := r.scanner(scan.Options{Budget: limit, Memory: memory.NewGoAllocator()})
+	release := s.Keep(r.table, r.list)
+	for range 2 {
+		var readers errgroup.Group
+		for i := range r.list {
+			readers.Go(func() error {
+				source := r.source()
+				source.Files = source.Files[i:]
+				rdr, err := s.Open(context.Background(), source, r.columns("id"))
+				if err != nil {
+					return err
+				}
+				defer rdr.Release()
+				rows := int64(0)
+				for rdr.Next() {
+					rows += rdr.RecordBatch().NumRows()
+				}
+				if want := int64(18 * (len(r.list) - i)); rdr.Err() == nil && rows != want {
+					return fmt.Errorf("%d rows, not %d", rows, want)
+				}
+				return rdr.Err()
+			})
+		}
+		require.NoError(t, readers.Wait())
+	}
+	opens := map[string]int{}
+	for _, request := range r.store.Requests() {
+		if request.Location == "positions" || request.Location == "equality" {
+			opens[request.Location]++
+		}
+	}
+	once := opens["positions"]
+	require.Positive(t, limit.Used(), "what is kept is paid for")
+	release()
+	require.Zero(t, limit.Used())
+
+	r.store.Reset()
+	require.NoError(t, r.read(s, plan.Source{Table: r.table, Planned: everyColumn(r.table), Files: []plan.FileRange{{File: r.list[0], To: 20}}}, r.columns("id")).err)
+	again := 0
+	for _, request := range r.store.Requests() {
+		if request.Location == "positions" {
+			again++
+		}
+	}
+	require.Equal(t, again, once, "twelve readers made as many requests as one")
+}
+
+// TestDeletesBeyondTheBudget: what does not fit is Exhausted, before it is held, and says
+// what to compact.
+//
+// spec: delete-7
+func TestDeletesBeyondTheBudget(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.grow(20, 5, 1)
+	texts := make([]string, 50_000)
+	for i := range texts {
+		texts[i] = strconv.Itoa(100 + i)
+	}
+	r.list[0].Deletes.Equality = []*catalog.EqualityGroup{group(r.equality("d", 5, r.columns("id"), columnOf(arrow.PrimitiveTypes.Int64, texts...)))}
+	limit := budget.New(4 << 20)
+	got := r.read(r.scanner(scan.Options{Budget: limit}), r.source(), r.columns("id"))
+	require.Equal(t, fault.Exhausted, fault.KindOf(got.err), "%v", got.err)
+	require.ErrorContains(t, got.err, "hold the equality deletes of table ml.impressions")
+	require.ErrorContains(t, got.err, "rewrite_data_files with delete-file-threshold 1")
+	require.Zero(t, limit.Used())
+	require.LessOrEqual(t, limit.Peak(), int64(4<<20))
+
+	limit = budget.New(16 << 20)
+	got = r.read(r.scanner(scan.Options{Budget: limit}), r.source(), r.columns("id"))
+	require.NoError(t, got.err)
+	require.Len(t, got.lines, 20)
+	require.Zero(t, limit.Used())
+}

@@ -1,0 +1,104 @@
+package scan
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/apache/arrow-go/v18/arrow"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/plan"
+)
+
+// projection is what is read of every file, and what of it is given on.
+type projection struct {
+	read    []catalog.Field // distinct columns: those asked for, then those that filter, sample and check need
+	ids     []int           // field ids of read
+	schema  *arrow.Schema   // of read, under the table's names, as the filter finds them; nested fields have their ids
+	output  *arrow.Schema   // of the batches given on
+	from    []int           // per output column, its position in read
+	checked []int           // positions in read of the checked keys
+}
+
+// project works out what to read for the columns asked for.
+func project(source plan.Source, columns []catalog.Field) (*projection, error) {
+	p := &projection{}
+	output := make([]arrow.Field, len(columns))
+	for i, c := range columns {
+		at, err := p.add(source, c.ID, c.Name)
+		if err != nil {
+			return nil, err
+		}
+		if own := p.read[at]; !arrow.TypeEqual(own.Type, c.Type) || own.Required != c.Required {
+			return nil, fault.New(fault.Internal, "column %s is asked for as %s, the table has it as %s", c.Name, c.Arrow(), own.Arrow())
+		}
+		output[i] = c.Arrow()
+		p.from = append(p.from, at)
+	}
+	for _, name := range slices.Concat(source.Filter.Columns(), source.Sample.Reads()) {
+		f, ok := source.Table.Field(name)
+		if !ok {
+			return nil, unknownColumn(name)
+		}
+		if _, err := p.add(source, f.ID, name); err != nil {
+			return nil, err
+		}
+	}
+	for _, key := range source.Checked {
+		at, err := p.add(source, key.ID, key.Name)
+		if err != nil {
+			return nil, err
+		}
+		p.checked = append(p.checked, at)
+	}
+	p.addDeletes(source)
+	read := make([]arrow.Field, len(p.read))
+	for i, f := range p.read {
+		read[i] = f.Arrow()
+		if f.Stored != nil {
+			read[i].Type = f.Stored
+		}
+	}
+	p.schema, p.output = arrow.NewSchema(read, nil), arrow.NewSchema(output, nil)
+	return p, nil
+}
+
+// add returns the position of a column in what is read, adding it if it is
+// new. A column that planning did not ask the catalog about is Internal.
+func (p *projection) add(source plan.Source, id int, name string) (int, error) {
+	if at := slices.Index(p.ids, id); at >= 0 {
+		return at, nil
+	}
+	f, ok := source.Table.ByID(id)
+	if !ok {
+		return 0, unknownColumn(name)
+	}
+	if err := source.Check(f); err != nil {
+		return 0, err
+	}
+	p.read, p.ids = append(p.read, f), append(p.ids, id)
+	return len(p.read) - 1, nil
+}
+
+// addDeletes adds the columns that equality deletes of the source's files compare. The
+// table may have dropped one of them; then no other column of what is read has its name.
+func (p *projection) addDeletes(source plan.Source) {
+	for _, f := range source.Files {
+		for _, g := range f.File.Deletes.Equality {
+			for _, c := range g.Columns {
+				if slices.Contains(p.ids, c.ID) {
+					continue
+				}
+				if _, ok := source.Table.ByID(c.ID); !ok {
+					c.Name = fmt.Sprintf("%s (dropped, field id %d)", c.Name, c.ID)
+				}
+				p.read, p.ids = append(p.read, c), append(p.ids, c.ID)
+			}
+		}
+	}
+}
+
+func unknownColumn(name string) error {
+	return fault.New(fault.Internal, "column %s is asked for, which the pinned table does not have", name)
+}
