@@ -56,8 +56,13 @@ scanjoin: .venv/bench/.stamp ## a join of three staging tables beside scanning t
 	$(GO) run ./benchmarks/scanjoin
 
 .PHONY: planning
-planning: ## plans of five tables with 4096 files each, from their manifests
+planning: ## plans of thousands of data and delete files, from their manifests
 	$(GO) run ./benchmarks/planning
+
+.PHONY: deletes
+deletes: build .venv/bench/.stamp ## T with one row in ten deleted, in three ways, beside T without deletes
+	.venv/bench/bin/python benchmarks/tables.py .bench/full
+	$(GO) run ./benchmarks/deletes
 
 .PHONY: attack
 attack: build ## harm to a server from outside: rows, memory and times hold; QUICK=1: the short form

@@ -77,15 +77,13 @@ func (l *Loader) keep(p *plan.Plan) (release func()) {
 	var training []catalog.File
 	for _, split := range p.Splits {
 		for _, f := range split.Files {
-			if !f.File.Deletes.None() {
-				training = append(training, f.File)
-			}
+			training = append(training, f.File)
 		}
 	}
-	releases := []func(){l.options.Keep(p.Relation.Training, training)}
+	releases := []func(){l.keepFiles(p.Relation.Training, training)}
 	for i, s := range p.Staging {
 		for _, g := range s.Groups {
-			releases = append(releases, l.options.Keep(p.Relation.Staging[i].Pinned, g.Files))
+			releases = append(releases, l.keepFiles(p.Relation.Staging[i].Pinned, g.Files))
 		}
 	}
 	return func() {
@@ -93,6 +91,19 @@ func (l *Loader) keep(p *plan.Plan) (release func()) {
 			release()
 		}
 	}
+}
+
+func (l *Loader) keepFiles(t *catalog.Table, files []catalog.File) (release func()) {
+	var deleted []catalog.File
+	for _, f := range files {
+		if !f.Deletes.None() {
+			deleted = append(deleted, f)
+		}
+	}
+	if deleted == nil {
+		return func() {}
+	}
+	return l.options.Keep(t, deleted)
 }
 
 // freePlan is what a plan may hold that no budget pays for: few plans hold more.

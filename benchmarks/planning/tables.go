@@ -24,6 +24,27 @@ const (
 	columns = 20   // beside the key, each with bounds
 )
 
+// task is a plan that is made.
+type task struct {
+	name, question  string
+	splits, deletes int
+}
+
+// tasks are the joins, and the tables with deletes.
+func tasks() []task {
+	var all []task
+	for _, m := range mixes() {
+		all = append(all, task{name: m.String(), question: m.question(), splits: files})
+	}
+	for version, what := range map[string]string{"2": "position, equality", "3": "vectors"} {
+		all = append(all, task{
+			name: "50,000, 10,000 " + what, splits: deletedBuckets, deletes: deleteFiles,
+			question: fmt.Sprintf(`{"lanes": 64, "shard": {"index": 0, "of": 1}, "batch_rows": 8192, "dataset": {"training": {"table": "bench.deleted%s"}}}`, version),
+		})
+	}
+	return all
+}
+
 // mix is the bucket counts of the staging tables of one join.
 type mix [4]int
 
@@ -72,6 +93,11 @@ func write(ctx context.Context, home string) error {
 	for name, n := range buckets {
 		if err := writeTable(ctx, tables, name, n); err != nil {
 			return fmt.Errorf("bench.%s: %w", name, err)
+		}
+	}
+	for _, version := range []string{"2", "3"} {
+		if err := writeDeleted(ctx, tables, version); err != nil {
+			return fmt.Errorf("the table with deletes of version %s: %w", version, err)
 		}
 	}
 	return os.WriteFile(filepath.Join(home, finished), nil, 0o600)

@@ -244,6 +244,13 @@ func (w *World) SetDeletes(location string, deletes catalog.Deletes) {
 	w.files[location] = f
 }
 
+// SetAllDeletes is SetDeletes for all files of a table.
+func (w *World) SetAllDeletes(table string, deletes catalog.Deletes) {
+	for _, f := range w.stored[table] {
+		w.SetDeletes(f.location, deletes)
+	}
+}
+
 // note keeps the names of the columns that planning asks about.
 func (w *World) note(t *catalog.Table, columns []int) {
 	w.mu.Lock()

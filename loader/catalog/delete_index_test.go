@@ -84,8 +84,8 @@ func TestWhichDeletesApply(t *testing.T) {
 					d.Data, d.Spec, d.Partition = of.Location, of.Spec, of.Partition
 				}
 			case catalog.EqualityDeletes:
-				for id := range 1 + r.IntN(2) {
-					d.Columns = append(d.Columns, catalog.Field{ID: id + 1, Type: arrow.PrimitiveTypes.Int64})
+				for _, id := range [][]int{{1}, {2}, {1, 2}}[r.IntN(3)] {
+					d.Columns = append(d.Columns, catalog.Field{ID: id, Type: arrow.PrimitiveTypes.Int64})
 				}
 			}
 			deletes = append(deletes, d)

@@ -206,6 +206,24 @@ func TestEqualityRules(t *testing.T) {
 	}), got.lines)
 }
 
+// TestValuesThatAreDeletedTwice: an older and a younger delete file of a group hold a
+// value, and it is the younger one that counts for files between them.
+//
+// spec: delete-3
+func TestValuesThatAreDeletedTwice(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.grow(10, 10, 1)
+	r.list[0].Sequence = 5
+	id := r.columns("id")
+	r.list[0].Deletes.Equality = []*catalog.EqualityGroup{group(
+		r.equality("a", 5, id, columnOf(arrow.PrimitiveTypes.Int64, "2", "3")), r.equality("b", 7, id, columnOf(arrow.PrimitiveTypes.Int64, "4", "2")),
+	)}
+	got := r.read(r.scanner(scan.Options{}), r.source(), id)
+	require.NoError(t, got.err)
+	require.Equal(t, r.want(r.source(), id, allBut(2, 4)), got.lines)
+}
+
 // TestEqualityDeletesOfADroppedColumn: the table has dropped the column, and has another
 // one of its name.
 //

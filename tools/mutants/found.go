@@ -19,7 +19,7 @@ func foundMutants() []mutant {
 		{"want-of-memory-takes-what-is-on-disk", "loader/buildside/build.go", "errors.Is(err, spill.ErrDiskFull) &&", "(errors.Is(err, spill.ErrDiskFull) || fault.KindOf(err) == fault.Exhausted) &&", []string{"./loader/buildside"}},
 		{"what-is-built-ahead-takes-what-is-on-disk", "loader/buildside/build.go", "	if !ahead && errors.Is(", "	if errors.Is(", []string{"./loader/buildside"}},
 		{"spilled-bytes-forget-the-log", "joiner/spill/matchlog.go", "	p.spilled(p.training.Bytes() + store.Bytes())\n", "	p.spilled(p.training.Bytes())\n", []string{"-run", "TestSpilledBytes", "./loader"}},
-		{"who-waits-for-a-build-side-runs", "cache/shared.go", "	err := n.entry.get(ctx, budget.Blocked, load,", "	err := n.entry.get(ctx, unmarked, load,", []string{"./cache"}},
+		{"who-waits-for-a-build-side-runs", "cache/shared.go", "	return n.get(ctx, budget.Blocked, load)", "	return n.get(ctx, unmarked, load)", []string{"./cache"}},
 		{"pages-may-have-other-counts", "internal/parquet/census.go", "	case c.values != described.NumValues:\n", "	case c.values > 1<<40:\n", parquet},
 		{"pages-may-have-other-encodings", "internal/parquet/census.go", "len(listed) > 0 && !listed[oneName(e)] {", "len(listed) > 99 && !listed[oneName(e)] {", parquet},
 		{"fields-may-say-nothing-of-nulls", "internal/parquet/footer.go", "> parquet.Repetitions.Repeated {", "> 99 {", parquet},

@@ -41,7 +41,7 @@ func fileMutants() []mutant {
 			"	case !known && c.InitialDefault:\n", "	case !known && c.InitialDefault && c.Required:\n", scan,
 		},
 		{
-			"nested-ids-are-not-compared", "loader/scan/scan.go",
+			"nested-ids-are-not-compared", "loader/scan/projection.go",
 			"		if f.Stored != nil {", "		if f.Stored != nil && f.Required {", scan,
 		},
 		{

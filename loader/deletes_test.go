@@ -1,0 +1,50 @@
+package loader_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/loader"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// TestStreamsKeepDeletes: a stream says of the files of all its tables that their deletes
+// will be needed, from when it is opened until it is released, parked or not.
+//
+// spec: delete-7
+func TestStreamsKeepDeletes(t *testing.T) {
+	t.Parallel()
+	c := world(t)
+	deletes := catalog.Deletes{Positions: []*catalog.DeleteFile{{Location: "d"}}}
+	kept, ended := map[string]int{}, map[string]int{}
+	l := loader.New(loader.Options{
+		Datasets: []dataset.Dataset{c.Dataset}, Catalog: c.World, Scan: c.Scan,
+		Keep: func(table *catalog.Table, files []catalog.File) func() {
+			kept[table.Name] += len(files)
+			for _, f := range files {
+				require.False(t, f.Deletes.None(), "files without deletes need nothing")
+			}
+			return func() { ended[table.Name] += len(files) }
+		},
+	})
+	s := open(t, l, one(4, 8))
+	require.Zero(t, kept[c.Dataset.Training.Table])
+	s.Release()
+
+	for _, table := range []string{c.Dataset.Training.Table, c.Dataset.Staging[0].Table} {
+		c.SetAllDeletes(table, deletes)
+	}
+	s = open(t, l, one(4, 8))
+	require.Positive(t, kept[c.Dataset.Training.Table])
+	require.Positive(t, kept[c.Dataset.Staging[0].Table])
+	require.True(t, s.Next())
+	require.True(t, s.Park(false))
+	require.True(t, s.Next())
+	for _, n := range ended {
+		require.Zero(t, n)
+	}
+	s.Release()
+	require.Equal(t, kept, ended)
+}
