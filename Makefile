@@ -134,7 +134,7 @@ long: test test-spark .venv/bench/.stamp
 	cd benchmarks && ../.venv/bench/bin/python -m unittest
 	.venv/bench/bin/python benchmarks/agree.py
 	.venv/bench/bin/python benchmarks/agree.py --memory 4MiB
-	.venv/bench/bin/python benchmarks/memory.py --quick --memory 8MiB
+	.venv/bench/bin/python benchmarks/memory.py --quick --memory 10
 
 .PHONY: fuzz
 fuzz: ## half an hour over all targets; FUZZTIME=30s: so much for each

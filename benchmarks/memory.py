@@ -2,7 +2,8 @@
 
 Joins a training table and a staging table of 1 GB of Arrow each through
 `penstock serve`, and asks for exact rows and for a peak of resident memory
-(VmHWM) of at most 768 MiB. Three layouts of the same columns:
+(VmHWM) of at most 1.25 times the budget and 256 MiB, as the server promises. Three
+layouts of the same columns:
 
 - `even`: every one of 16 buckets has as many rows as the next;
 - `bucket`: one bucket has half of the rows of both tables;
@@ -40,10 +41,10 @@ from pyiceberg.types import LongType
 
 ROOT = Path(__file__).resolve().parent.parent
 LAYOUTS = ("even", "bucket", "key")
-LIMIT = 768 << 20
+_MIB = 1 << 20
+_BESIDE = 256 * _MIB
 _BUCKETS = 16
 _CROWDED = 5
-_BATCH_ROWS = 8_192
 _STOP_LIMIT = 30
 _SEED = 11
 # Row groups of some 60 MB, as writers with a limit of 128 MB in memory make.
@@ -57,19 +58,29 @@ class Sizes:
 
     rows: int = 10_500_000
     requests: int = 2_250_000
+    batch_rows: int = 8_192
 
 
-QUICK = Sizes(rows=210_000, requests=45_000)
+# Batches of 8,192 rows are more than a budget of 8 MiB allows.
+QUICK = Sizes(rows=210_000, requests=45_000, batch_rows=512)
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Make the tables, serve and read each layout, and say what it took."""
     parser = argparse.ArgumentParser(description="Peak memory of the server for tables of 1 GB")
-    parser.add_argument("--memory", default="128MiB", help="the server's memory budget")
+    parser.add_argument(
+        "--memory",
+        type=int,
+        default=160,
+        metavar="MIB",
+        help="the server's memory budget",
+    )
     parser.add_argument("--only", choices=LAYOUTS, action="append", help="a layout; default: all")
     parser.add_argument("--quick", action="store_true", help="a fiftieth of the rows")
     parser.add_argument(
-        "--binary", type=Path, default=os.environ.get("PENSTOCK_BIN", ROOT / "bin" / "penstock")
+        "--binary",
+        type=Path,
+        default=os.environ.get("PENSTOCK_BIN", ROOT / "bin" / "penstock"),
     )
     given = parser.parse_args(arguments)
     sizes = QUICK if given.quick else Sizes()
@@ -80,7 +91,7 @@ def main(arguments: list[str] | None = None) -> int:
     for layout in given.only or LAYOUTS:
         folder = home / layout
         files = ensure(folder, layout, sizes)
-        measured = _measure(given.binary, folder, given.memory, files)
+        measured = _measure(given.binary, folder, f"{given.memory}MiB", sizes.batch_rows, files)
         print(
             f"| {layout} | {measured.training / 1e6:.0f} | {measured.staging / 1e6:.0f} | {measured.rows} "
             f"| {'no' if measured.differences else 'yes'} | {measured.peak / (1 << 20):.0f} "
@@ -89,7 +100,7 @@ def main(arguments: list[str] | None = None) -> int:
         )
         for difference in measured.differences:
             print(f"  {difference}", file=sys.stderr)
-        failed += bool(measured.differences) or measured.peak > LIMIT
+        failed += bool(measured.differences) or measured.peak > given.memory * _MIB * 5 // 4 + _BESIDE
     return 1 if failed else 0
 
 
@@ -109,7 +120,11 @@ class Measured:
 
 def ensure(folder: Path, layout: str, sizes: Sizes) -> dict[str, list[str]]:
     """Make the tables of a layout unless they are there; return their files."""
-    marker = {"generation": _GENERATION, "folder": str(folder), **dataclasses.asdict(sizes)}
+    marker = {
+        "generation": _GENERATION,
+        "folder": str(folder),
+        **dataclasses.asdict(sizes),
+    }
     finished = folder / tables.FINISHED
     if finished.exists():
         known = json.loads(finished.read_text())
@@ -141,7 +156,9 @@ def _write(folder: Path, layout: str, sizes: Sizes) -> dict[str, list[str]]:
         known = np.concatenate([requests[:1], known])
     staging = tables.draw_staging(rng, rng.permutation(known), 50)
     catalog = SqlCatalog(
-        "default", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}/warehouse"
+        "default",
+        uri=f"sqlite:///{folder}/catalog.db",
+        warehouse=f"file://{folder}/warehouse",
     )
     catalog.create_namespace("bench")
     files = {}
@@ -184,12 +201,22 @@ datasets:
 """
 
 
-def _measure(binary: Path, folder: Path, memory: str, files: dict[str, list[str]]) -> Measured:
+def _measure(
+    binary: Path,
+    folder: Path,
+    memory: str,
+    batch_rows: int,
+    files: dict[str, list[str]],
+) -> Measured:
     expected = answer(folder, files)
     with _serving(binary, folder / "penstock.yaml", memory) as (server, address):
         began, spent = time.perf_counter(), cpu_seconds(server)
-        got, report = _read(address)
-        seconds, cpu, peak = time.perf_counter() - began, cpu_seconds(server) - spent, peak_bytes(server)
+        got, report = _read(address, batch_rows)
+        seconds, cpu, peak = (
+            time.perf_counter() - began,
+            cpu_seconds(server) - spent,
+            peak_bytes(server),
+        )
     staging = report["staging"].values()
     return Measured(
         training=int(files["training bytes"][0]),
@@ -219,10 +246,10 @@ def answer(folder: Path, files: dict[str, list[str]]) -> Summary:
     return joined
 
 
-def _read(address: str) -> tuple[Summary, dict[str, dict[str, dict[str, int]]]]:
+def _read(address: str, batch_rows: int) -> tuple[Summary, dict[str, dict[str, dict[str, int]]]]:
     client = flight.FlightClient(f"grpc://{address}")
     client.wait_for_available(timeout=_STOP_LIMIT)
-    query = json.dumps({"dataset": "joined", "batch_rows": _BATCH_ROWS}).encode()
+    query = json.dumps({"dataset": "joined", "batch_rows": batch_rows}).encode()
     got = Summary()
     report: dict[str, dict[str, dict[str, int]]] = {}
     for endpoint in client.get_flight_info(flight.FlightDescriptor.for_command(query)).endpoints:
@@ -246,7 +273,16 @@ def _read(address: str) -> tuple[Summary, dict[str, dict[str, dict[str, int]]]]:
 @contextmanager
 def _serving(binary: Path, config: Path, memory: str) -> Iterator[tuple[int, str]]:
     """Start a server; its first line on stdout is its address."""
-    command = [str(binary), "serve", "--config", str(config), "--listen", "127.0.0.1:0", "--memory", memory]
+    command = [
+        str(binary),
+        "serve",
+        "--config",
+        str(config),
+        "--listen",
+        "127.0.0.1:0",
+        "--memory",
+        memory,
+    ]
     with (
         tempfile.TemporaryDirectory(dir=config.parent) as spool,
         tempfile.TemporaryFile("w+") as log,
