@@ -68,6 +68,7 @@ func New(options Options) *Loader {
 	if options.Memory == nil {
 		options.Memory = memory.DefaultAllocator
 	}
+	options.Scan = pinned(options.Scan, options.Catalog)
 	pool := buildside.New(buildside.Options{Options: options.joining(), Disk: options.Disk})
 	return &Loader{options: options, pool: pool, paid: budget.NewOnce[*plan.Plan](options.Budget, "the plan of a stream")}
 }

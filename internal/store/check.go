@@ -1,12 +1,19 @@
 package store
 
-import "github.com/penstock/penstock/internal/fault"
+import (
+	"io/fs"
+
+	"github.com/penstock/penstock/internal/fault"
+)
 
 // Missing is the error for a file that a table's metadata names and that does
-// not exist. Implementations share it so that all say the same.
+// not exist. Implementations share it so that all say the same. It is
+// fs.ErrNotExist to errors.Is: who knows the table asks whether its snapshot expired.
 func Missing(location string) error {
-	return fault.New(fault.Corrupt, "file %s is missing", location).In("", location).
+	e := fault.New(fault.Corrupt, "file %s is missing", location).In("", location).
 		WithRemedy("restore the file, or read a snapshot that does not need it")
+	e.Err = fs.ErrNotExist
+	return e
 }
 
 // CheckSize compares a file's length with the one that the metadata gives,

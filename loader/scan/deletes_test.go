@@ -3,9 +3,12 @@ package scan_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -275,6 +278,11 @@ func TestDamagedDeletes(t *testing.T) {
 			d.Location = "file:///gone"
 			return catalog.Deletes{Positions: []*catalog.DeleteFile{d}}
 		}, fault.Corrupt, "file:///gone"},
+		"a vector, missing": {func(r *rig) catalog.Deletes {
+			d := r.vector("d", locationOf(0), 1)
+			d.Location = "file:///gone"
+			return catalog.Deletes{Vector: d}
+		}, fault.Corrupt, "file:///gone"},
 		"fewer rows than the manifest says": {func(r *rig) catalog.Deletes {
 			d := r.positions("d", map[string][]int64{locationOf(0): {1}})
 			d.Rows = 2
@@ -322,6 +330,7 @@ func TestDamagedDeletes(t *testing.T) {
 			require.Empty(t, got.lines)
 			require.Equal(t, c.kind, fault.KindOf(got.err), "%v", got.err)
 			require.ErrorContains(t, got.err, c.text)
+			require.Equal(t, strings.HasSuffix(name, "missing"), errors.Is(got.err, fs.ErrNotExist), "who knows the catalog asks it")
 			require.ErrorContains(t, got.err, "ml.impressions@8812")
 			require.Equal(t, "ml.impressions", fault.As(got.err).Table)
 		})

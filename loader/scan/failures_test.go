@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"io/fs"
 	"slices"
 	"strings"
 	"testing"
@@ -124,6 +125,7 @@ func TestFaultyFiles(t *testing.T) {
 				require.Error(t, got.err)
 				require.Equal(t, c.kind, fault.KindOf(got.err), got.err)
 				require.ErrorContains(t, got.err, c.text)
+				require.Equal(t, name == "missing", errors.Is(got.err, fs.ErrNotExist), "who knows the catalog asks it")
 				require.ErrorContains(t, got.err, "ml.impressions@8812")
 				e := fault.As(got.err)
 				require.Equal(t, "ml.impressions", e.Table)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"testing"
 
@@ -106,6 +107,7 @@ func missing(t *testing.T, f Fixture) {
 	_, err := f.Store.Open(t.Context(), location, 10)
 	requireKind(t, err, fault.Corrupt, location)
 	require.ErrorContains(t, err, "missing")
+	require.ErrorIs(t, err, fs.ErrNotExist)
 }
 
 func empty(t *testing.T, f Fixture) {

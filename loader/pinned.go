@@ -1,0 +1,72 @@
+package loader
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/plan"
+)
+
+// pinned is a Scan that says of a file which is missing whether its snapshot has
+// expired since it was pinned: then that is what happened, and nothing is corrupt.
+// Whoever expires a snapshot removes the files that no other one has.
+func pinned(under Scan, of catalog.Catalog) Scan {
+	return func(ctx context.Context, source plan.Source, columns []catalog.Field) (Rows, error) {
+		rows, err := under(ctx, source, columns)
+		if err != nil {
+			return nil, err
+		}
+		return &pinnedRows{Rows: rows, ctx: ctx, catalog: of, table: source.Table}, nil
+	}
+}
+
+// pinnedRows are the rows of a pinned table.
+type pinnedRows struct {
+	Rows
+	ctx     context.Context //nolint:containedctx // of the rows, as a reader has it
+	catalog catalog.Catalog
+	table   *catalog.Table
+	gone    error // of the pin
+}
+
+// Next goes on to the next batch.
+func (r *pinnedRows) Next() bool {
+	if r.Rows.Next() {
+		return true
+	}
+	if err := r.Rows.Err(); r.gone == nil && errors.Is(err, fs.ErrNotExist) {
+		r.gone = r.expired(err)
+	}
+	return false
+}
+
+// Err returns why the rows ended too early, or nil.
+func (r *pinnedRows) Err() error {
+	if r.gone != nil {
+		return r.gone
+	}
+	return r.Rows.Err()
+}
+
+// expired says what is gone of the pin, or nil if that still exists or nobody can
+// tell.
+func (r *pinnedRows) expired(missing error) error {
+	_, err := r.catalog.At(r.ctx, r.table.Name, r.table.Pin)
+	switch fault.KindOf(err) {
+	case fault.Expired, fault.NotFound:
+		gone := *fault.As(fault.Op(err, "read %s", r.table.Name))
+		gone.File = fault.As(missing).File
+		return &gone
+	case fault.Internal, fault.Invalid, fault.Unauthenticated, fault.Forbidden, fault.Conflict, fault.Exhausted, fault.Corrupt, fault.Unavailable:
+	}
+	return nil
+}
+
+// WithoutChecksum says whether a page that was read so far has no checksum.
+func (r *pinnedRows) WithoutChecksum() bool {
+	pages, ok := r.Rows.(interface{ WithoutChecksum() bool })
+	return ok && pages.WithoutChecksum()
+}
