@@ -42,6 +42,9 @@ type summary struct {
 	// Sample is the query's, canonical, so that a trainer can weight rows by it;
 	// left out if all rows count.
 	Sample json.RawMessage `json:"sample,omitempty"`
+	// Since is the query's: the snapshot after which the rows were appended; left
+	// out if all rows count.
+	Since int64 `json:"since,omitempty"`
 }
 
 // broken is the app_metadata of a dataset that cannot be resolved.
@@ -131,7 +134,7 @@ func (p planned) summary() summary {
 	out := summary{
 		V: 1, Plan: p.ID, Pin: p.Pin, Lanes: len(p.Lanes), Shards: p.query.Shard.Of, BatchRows: p.batchRows,
 		Rows: unknown, Steps: unknown, Splits: len(p.Splits),
-		Sample: json.RawMessage(p.SampleText),
+		Sample: json.RawMessage(p.SampleText), Since: p.Since,
 	}
 	if rows, ok := p.ExactRows(); ok {
 		out.Rows = rows

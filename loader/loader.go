@@ -190,7 +190,12 @@ func (l *Loader) files(ctx context.Context, b *plan.Bound, outputs []resolve.Out
 	files := plan.Files{Staging: make([]plan.Listing, len(b.Relation.Staging))}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() (err error) {
-		files.Training, err = l.listing(ctx, b.Relation.Training, reads.Training, ranges.Training)
+		if b.Since == 0 {
+			files.Training, err = l.listing(ctx, b.Relation.Training, reads.Training, ranges.Training)
+			return err
+		}
+		files.Training.Columns = reads.Training
+		files.Training.Files, err = l.options.Catalog.Appended(ctx, b.Relation.Training, b.Since, reads.Training, ranges.Training)
 		return err
 	})
 	for i, s := range b.Relation.Staging {

@@ -51,6 +51,7 @@ type planOf struct {
 	columns     []dataset.Column
 	filter      string
 	sample      string // canonical
+	since       int64  // snapshot of the training table, or 0
 	order       dataset.Order
 	shuffle     dataset.Shuffle
 	seed, epoch int64
@@ -60,7 +61,7 @@ type planOf struct {
 func planKey(r *resolve.Relation, q dataset.Query) string {
 	of := planOf{
 		name: r.Dataset.Name, dataset: r.Dataset.Digest(), pins: []dataset.TablePin{r.Training.Pin},
-		columns: q.Columns, filter: q.Filter.String(), sample: q.Sample.Canonical(),
+		columns: q.Columns, filter: q.Filter.String(), sample: q.Sample.Canonical(), since: q.Since,
 		order: q.Order, shuffle: q.Shuffle, seed: q.Seed, epoch: q.Epoch, lanes: q.Lanes,
 	}
 	for _, s := range r.Staging {

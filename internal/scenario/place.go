@@ -270,6 +270,21 @@ func (w *World) note(t *catalog.Table, columns []int) {
 func (w *World) Files(ctx context.Context, t *catalog.Table, columns []int, bounds []int) ([]catalog.File, error) {
 	w.note(t, columns)
 	files, err := w.Memory.Files(ctx, t, columns, bounds)
+	w.complete(files, bounds)
+	return files, err
+}
+
+// Appended lists the files of a table that were appended after a snapshot.
+func (w *World) Appended(ctx context.Context, t *catalog.Table, since int64, columns []int, bounds []int) ([]catalog.File, error) {
+	w.note(t, columns)
+	files, err := w.Memory.Appended(ctx, t, since, columns, bounds)
+	w.complete(files, bounds)
+	return files, err
+}
+
+// complete tells of files what the catalog in memory does not know of them, and puts
+// them into their order.
+func (w *World) complete(files []catalog.File, bounds []int) {
 	for i := range files {
 		if placed, ok := w.files[files[i].Location]; ok {
 			files[i].Sequence, files[i].Deletes = placed.Sequence, placed.deletes
@@ -287,7 +302,6 @@ func (w *World) Files(ctx context.Context, t *catalog.Table, columns []int, boun
 	slices.SortStableFunc(files, func(a, b catalog.File) int {
 		return cmp.Or(cmp.Compare(a.Sequence, b.Sequence), strings.Compare(a.Location, b.Location))
 	})
-	return files, err
 }
 
 // bySequence orders rows as their files are listed, which is the order of

@@ -34,6 +34,13 @@ type Catalog interface {
 	// read: a file that is older than the initial default of one is refused. The
 	// slice is shared and must not be changed.
 	Files(ctx context.Context, t *Table, columns []int, bounds []int) ([]File, error)
+	// Appended lists those of Files that append snapshots added after since, an
+	// ancestor of the pinned snapshot or that itself. It is Invalid if since is no
+	// ancestor, and if a snapshot after it gave or took rows otherwise: if one that
+	// is no append added rows that were not there before, or removed or rewrote a
+	// file that was appended after since. It is Expired if a snapshot in between is
+	// gone. Since may be gone itself. Files that are not listed are not refused.
+	Appended(ctx context.Context, t *Table, since int64, columns []int, bounds []int) ([]File, error)
 }
 
 // Table is a table at one snapshot. It is immutable.

@@ -51,6 +51,60 @@ func ExpiredSnapshot(table string, id int64) *fault.Error {
 		WithRemedy("plan again without this pin; keep snapshots for as long as runs need them, or put a tag on them")
 }
 
+// ExpiredSince is the Expired of a snapshot between since and the pinned one that is
+// gone, so that nobody knows what it did.
+func ExpiredSince(table string, gone, since int64) *fault.Error {
+	return fault.New(fault.Expired, "snapshot %d of table %s no longer exists, and what was appended since %d cannot be told without it", gone, table, since).
+		In(table, "").WithRemedy("name a later snapshot, or read the whole table without since; keep snapshots for as long as readers need them")
+}
+
+// ForgottenParent is the Expired of a since of which nobody can tell whether it leads
+// to the pinned snapshot: the oldest one that does names no parent.
+func ForgottenParent(table string, oldest, since int64) *fault.Error {
+	return fault.New(fault.Expired, "what snapshot %d of table %s came from has expired, and what was appended since %d cannot be told without it", oldest, table, since).
+		In(table, "").WithRemedy("name %d or a later snapshot, or read the whole table without since; keep snapshots for as long as readers need them", oldest)
+}
+
+// NotAnAncestor is the Invalid of a since that does not lead to what is read. The
+// ancestors are the pinned snapshot and its parents, newest first; common is the
+// first of them that since comes from too, or 0.
+func NotAnAncestor(table string, since int64, ancestors []int64, common int64) *fault.Error {
+	if len(ancestors) == 0 {
+		return fault.InvalidField("since", "table %s has no snapshot that is read, and so none since %d", table, since).In(table, "").
+			WithRemedy("leave since out")
+	}
+	texts := make([]string, len(ancestors))
+	for i, a := range ancestors {
+		texts[i] = strconv.FormatInt(a, 10)
+	}
+	e := fault.InvalidField("since", "snapshot %d is no ancestor of snapshot %d of table %s, which is read", since, ancestors[0], table).In(table, "")
+	e.Faults[0].Nearest = fault.Nearest(strconv.FormatInt(since, 10), texts)
+	if common != 0 {
+		e.Faults[0].Nearest = strconv.FormatInt(common, 10)
+	}
+	listed := strings.Join(texts[:min(len(texts), listedAncestors)], ", ")
+	if len(texts) > listedAncestors {
+		listed += " …"
+	}
+	if common != 0 {
+		return e.WithRemedy("name %d, the newest ancestor of both, or another one of %s", common, listed)
+	}
+	return e.WithRemedy("name one of its ancestors: %s", listed)
+}
+
+// listedAncestors bounds how many ancestors an error lists.
+const listedAncestors = 5
+
+// NotAppended is the Invalid of a snapshot after since that did more than append.
+func NotAppended(table string, snapshot, since int64, operation, what string) *fault.Error {
+	if operation == "" {
+		operation = "no operation"
+	}
+	return fault.InvalidField("since", "snapshot %d of table %s (%s) %s after snapshot %d: what was appended since then is not all that changed",
+		snapshot, table, operation, what, since).In(table, "").
+		WithRemedy("name since %d or a later snapshot, or read the whole table without since", snapshot)
+}
+
 // ExpiredSchema is the Expired of a pinned schema that is gone.
 func ExpiredSchema(table string, id int) *fault.Error {
 	return fault.New(fault.Expired, "schema %d of table %s no longer exists", id, table).In(table, "").

@@ -67,6 +67,18 @@ func (s *Set) Files(ctx context.Context, t *Table, columns []int, bounds []int) 
 	return files, s.explain(r, err)
 }
 
+// Appended lists the data files that were appended after a snapshot. See Catalog.
+func (s *Set) Appended(ctx context.Context, t *Table, since int64, columns []int, bounds []int) ([]File, error) {
+	r, err := s.route(t.Name)
+	if err != nil {
+		return nil, err
+	}
+	inner := *t
+	inner.Name = r.table
+	files, err := r.catalog.Appended(ctx, &inner, since, columns, bounds)
+	return files, s.explain(r, err)
+}
+
 // route is where a name leads.
 type route struct {
 	catalog Catalog

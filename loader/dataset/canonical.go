@@ -32,7 +32,7 @@ func (q Query) Canonical() []byte {
 	q = q.Defaults()
 	defaults := Query{Shard: q.Shard, Cursor: q.Cursor}.Defaults()
 	form := queryForm{
-		Columns: q.Columns, Filter: q.Filter.String(), Snapshots: q.Snapshots,
+		Columns: q.Columns, Filter: q.Filter.String(), Since: unless(q.Since, defaults.Since), Snapshots: q.Snapshots,
 		Order: unless(q.Order, defaults.Order), Shuffle: unless(q.Shuffle, defaults.Shuffle), Seed: q.Seed, Epoch: q.Epoch,
 		Lanes: unless(q.Lanes, defaults.Lanes), Tail: unless(q.Tail, defaults.Tail), Count: unless(q.Count, defaults.Count),
 		Wire: unless(q.Wire, defaults.Wire), BatchRows: q.BatchRows,
@@ -96,6 +96,7 @@ type queryForm struct {
 	Columns   []Column    `json:"columns,omitzero"`
 	Filter    string      `json:"filter,omitempty"`
 	Sample    *sampleForm `json:"sample,omitempty"`
+	Since     int64       `json:"since,omitempty"`
 	Snapshots *Pin        `json:"snapshots,omitempty"`
 	Order     Order       `json:"order,omitempty"`
 	Shuffle   Shuffle     `json:"shuffle,omitempty"`

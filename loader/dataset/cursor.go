@@ -40,6 +40,7 @@ type Cursor struct {
 	Dataset   string     `json:"dataset"`          // digest
 	Filter    string     `json:"filter"`           // canonical
 	Sample    string     `json:"sample,omitempty"` // canonical, as Sample.Canonical has it; left out if all rows count
+	Since     int64      `json:"since,omitempty"`  // snapshot of the training table; left out if all rows count
 	Order     Order      `json:"order"`
 	Shuffle   Shuffle    `json:"shuffle"`
 	Seed      int64      `json:"seed"`

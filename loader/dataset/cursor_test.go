@@ -82,6 +82,39 @@ func TestCursorOfASample(t *testing.T) {
 	require.ErrorContains(t, err, "sample: has ")
 }
 
+// TestCursorOfSince: a cursor of all rows has the text that it had before there was
+// since. A query need not say it again, and may not say another.
+//
+// spec: since-9
+func TestCursorOfSince(t *testing.T) {
+	t.Parallel()
+	one := shards()[0]
+	one.Since = 9007199254740993
+	text := strings.Replace(firstText, `"order":`, `"since":9007199254740993,"order":`, 1)
+	same(t, text, one.JSON())
+	back, err := dataset.ParseCursor([]byte(text))
+	require.NoError(t, err)
+	require.Equal(t, one, back)
+	_, err = dataset.ParseCursor([]byte(strings.Replace(text, `993,"order"`, `993.5,"order"`, 1)))
+	require.ErrorContains(t, err, "since: must be a whole number")
+
+	q, err := dataset.ParseQuery([]byte(`{"dataset":"d","cursor":` + text + `}`))
+	require.NoError(t, err)
+	require.Equal(t, int64(9007199254740993), q.Since)
+	same(t, `{"dataset":"d","cursor":`+text+`}`, q.Canonical())
+	again, err := dataset.ParseQuery([]byte(`{"dataset":"d","since":9007199254740993,"cursor":` + text + `}`))
+	require.NoError(t, err)
+	require.Equal(t, q, again)
+	for cursor, want := range map[string]string{
+		text: "since: since 7, but the cursor has 9007199254740993; leave since out", firstText: "since: since 7, but the cursor has none; leave since out",
+	} {
+		_, err = dataset.ParseQuery([]byte(`{"dataset":"d","since":7,"cursor":` + cursor + `}`))
+		require.EqualError(t, err, "read the query: "+want)
+	}
+	_, err = dataset.ParseQuery([]byte(`{"dataset":"d","since":0}`))
+	require.EqualError(t, err, "read the query: since: must be at least 1, not 0")
+}
+
 // spec: cursor-4, cursor-5
 func TestFaultsOfCursors(t *testing.T) {
 	t.Parallel()
@@ -177,7 +210,7 @@ func TestDifferences(t *testing.T) {
 
 	b := a
 	b.Algorithm, b.Dataset, b.Filter, b.Order, b.Shuffle = 2, "other", "", dataset.Stored, "rows"
-	b.Seed, b.Epoch, b.Lanes, b.Sample = 3, 4, 5, `{"rate":0.5}`
+	b.Seed, b.Epoch, b.Lanes, b.Sample, b.Since = 3, 4, 5, `{"rate":0.5}`, 8
 	b.Pin = dataset.Pin{
 		Training: dataset.TablePin{UUID: "9c12", Snapshot: 5, Schema: 3},
 		Staging: map[string]dataset.TablePin{
@@ -186,7 +219,7 @@ func TestDifferences(t *testing.T) {
 	}
 	require.Equal(t, []string{
 		"algorithm (1, not 2)", "dataset (c8cb5c6c, not other)", "filter (a < 1 AND b > '&', not none)",
-		`sample (none, not {"rate":0.5})`,
+		`sample (none, not {"rate":0.5})`, "since (none, not 8)",
 		"order (shuffled, not stored)", "shuffle (splits, not rows)", "seed (-9223372036854775808, not 3)",
 		"epoch (2, not 4)", "lanes (4, not 5)",
 		"pin.training snapshot (9007199254740993, not 5)", "pin.training schema (1, not 3)",

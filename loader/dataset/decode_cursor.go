@@ -38,7 +38,10 @@ func (d *decoder) cursor(at place) Cursor {
 			return out
 		}
 	}
-	sample := field[Cursor]{name: "sample", read: func(d *decoder, at place, c *Cursor) { c.Sample = d.planText(at, maxSample) }}
+	optional := []field[Cursor]{
+		{name: "sample", read: func(d *decoder, at place, c *Cursor) { c.Sample = d.planText(at, maxSample) }},
+		{name: "since", read: func(d *decoder, at place, c *Cursor) { c.Since = d.whole(at, 1, maxInt64) }},
+	}
 	object(d, at, &out, append(must([]field[Cursor]{
 		{name: "v", read: func(d *decoder, at place, c *Cursor) { c.Version = int(d.whole(at, CursorVersion, CursorVersion)) }},
 		{name: "plan", read: func(d *decoder, at place, c *Cursor) { c.Plan = d.short(at, maxID) }},
@@ -55,7 +58,7 @@ func (d *decoder) cursor(at place) Cursor {
 		{name: "step", read: func(d *decoder, at place, c *Cursor) { c.Step = d.whole(at, 0, maxInt64) }},
 		{name: "rows", read: func(d *decoder, at place, c *Cursor) { c.Rows = d.whole(at, 0, maxInt64) }},
 		{name: "at", read: func(d *decoder, at place, c *Cursor) { c.At = list(d, at, maxLanes, (*decoder).position) }},
-	}), sample))
+	}), optional...))
 	if d.sound(at.path) {
 		d.checkAt(at, out)
 	}

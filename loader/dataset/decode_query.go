@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -37,6 +38,7 @@ func queryFields() []field[Query] {
 		}},
 		{name: "filter", read: func(d *decoder, at place, out *Query) { out.Filter = d.filter(at) }},
 		{name: "sample", read: func(d *decoder, at place, out *Query) { out.Sample = d.sample(at) }},
+		{name: "since", read: func(d *decoder, at place, out *Query) { out.Since = d.whole(at, 1, maxInt64) }},
 		{name: "snapshots", read: func(d *decoder, at place, out *Query) {
 			pin := d.pin(at)
 			out.Snapshots = &pin
@@ -70,7 +72,7 @@ func readingFields() []field[Query] {
 // unservedFields are fields of the contract that later versions serve.
 func unservedFields() []field[Query] {
 	return []field[Query]{
-		{name: "start"}, {name: "every"}, {name: "batch_requests"}, {name: "dense"}, {name: "since"},
+		{name: "start"}, {name: "every"}, {name: "batch_requests"}, {name: "dense"},
 	}
 }
 
@@ -134,8 +136,8 @@ func (d *decoder) checkSteps(at place, given, q Query) {
 	}
 }
 
-// checkResume finds what a query says otherwise than its cursor: pin and lanes
-// come from the cursor, and must agree where the query names them too.
+// checkResume finds what a query says otherwise than its cursor: pin, since and
+// lanes come from the cursor, and must agree where the query names them too.
 func (d *decoder) checkResume(at place, q Query) {
 	if len(q.Cursor) == 0 || !d.sound(join(at.path, "cursor")) {
 		return
@@ -143,6 +145,9 @@ func (d *decoder) checkResume(at place, q Query) {
 	c := q.Cursor[0]
 	if q.Lanes != 0 && q.Lanes != c.Lanes && d.sound(join(at.path, "lanes")) {
 		d.fail(join(at.path, "lanes"), "%d lanes, but the cursor has %d; leave lanes out", q.Lanes, c.Lanes)
+	}
+	if q.Since != 0 && q.Since != c.Since && d.sound(join(at.path, "since")) {
+		d.fail(join(at.path, "since"), "since %d, but the cursor has %s; leave since out", q.Since, cmp.Or(sinceText(c.Since), "none"))
 	}
 	if q.Snapshots == nil || !d.sound(join(at.path, "snapshots")) {
 		return

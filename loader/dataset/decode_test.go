@@ -265,7 +265,7 @@ func TestUnservedFields(t *testing.T) {
 			require.NoError(t, queryFault(`{"dataset":`+text+`}`))
 		}
 	}
-	for _, name := range []string{"start", "every", "batch_requests", "dense", "since"} {
+	for _, name := range []string{"start", "every", "batch_requests", "dense"} {
 		require.ErrorContains(t, queryFault(`{"dataset":"d","`+name+`":{}}`), name+": "+name+" is not served by this version")
 	}
 }

@@ -17,6 +17,7 @@ func Differences(a, b Cursor) []string {
 	l.add("dataset", a.Dataset, b.Dataset)
 	l.add("filter", a.Filter, b.Filter)
 	l.add("sample", a.Sample, b.Sample)
+	l.add("since", sinceText(a.Since), sinceText(b.Since))
 	l.add("order", string(a.Order), string(b.Order))
 	l.add("shuffle", string(a.Shuffle), string(b.Shuffle))
 	l.add("seed", strconv.FormatInt(a.Seed, 10), strconv.FormatInt(b.Seed, 10))
@@ -63,6 +64,13 @@ func (l *differences) table(path string, a, b TablePin) {
 	}
 	l.add(path+" snapshot", snapshot(a.Snapshot), snapshot(b.Snapshot))
 	l.add(path+" schema", strconv.Itoa(a.Schema), strconv.Itoa(b.Schema))
+}
+
+func sinceText(id int64) string {
+	if id == 0 {
+		return ""
+	}
+	return strconv.FormatInt(id, 10)
 }
 
 func snapshot(id int64) string {

@@ -15,6 +15,7 @@ type Query struct {
 	Columns   []Column // output names of the dataset; nil: all; never empty otherwise
 	Filter    Filter   // over all columns that the dataset offers
 	Sample    *Sample  // nil: all rows
+	Since     int64    // snapshot of the training table: rows that were appended after it alone; 0: the cursor's, without one all rows
 	Snapshots *Pin     // nil: the cursor's; without one, plan at the tables' refs
 	Order     Order
 	Shuffle   Shuffle
@@ -126,7 +127,7 @@ type Shard struct {
 }
 
 // Defaults returns the query with every unset field at its default, as
-// decoding leaves it: Lanes and Snapshots are the cursor's where there is one,
+// decoding leaves it: Lanes, Since and Snapshots are the cursor's where there is one,
 // Shard too where there is only one. BatchRows stays as it is. A sample and an
 // inline dataset get their own.
 func (q Query) Defaults() Query {
@@ -154,6 +155,9 @@ func (q Query) Defaults() Query {
 		if len(q.Cursor) > 0 {
 			q.Lanes = q.Cursor[0].Lanes
 		}
+	}
+	if q.Since == 0 && len(q.Cursor) > 0 {
+		q.Since = q.Cursor[0].Since
 	}
 	if q.Snapshots == nil && len(q.Cursor) > 0 {
 		pin := q.Cursor[0].Pin

@@ -220,6 +220,8 @@ func (m maker) sample() *dataset.Sample {
 	return out
 }
 
+func (m maker) since() int64 { return pick(m, 0, 0, 1, 1+m.Int64N(1<<62)) }
+
 func (m maker) tablePin() dataset.TablePin {
 	return dataset.TablePin{UUID: m.word(), Snapshot: pick(m, dataset.NoSnapshot, 0, 1, m.Int64()), Schema: m.IntN(5)}
 }
@@ -237,8 +239,8 @@ func (m maker) cursors() dataset.Cursors {
 	of := 1 + m.IntN(4)
 	one := dataset.Cursor{
 		Version: dataset.CursorVersion, Plan: m.word(), Algorithm: 1 + m.IntN(3), Dataset: m.word(), Filter: m.filter().String(),
-		Sample: pick(m, "", m.sample().Canonical()),
-		Order:  pick(m, dataset.Stored, dataset.Shuffled), Shuffle: dataset.ShuffleSplits,
+		Sample: pick(m, "", m.sample().Canonical()), Since: m.since(),
+		Order: pick(m, dataset.Stored, dataset.Shuffled), Shuffle: dataset.ShuffleSplits,
 		Seed: int64(m.Uint64()), Epoch: int64(m.Uint64()), Lanes: of * (1 + m.IntN(4)), Pin: m.pin(),
 		Step: m.Int64(), Rows: m.Int64(),
 	}
@@ -273,6 +275,7 @@ func (m maker) query() dataset.Query {
 	if !m.often() {
 		q.Sample = m.sample()
 	}
+	q.Since = m.since()
 	if !m.often() {
 		pin := m.pin()
 		q.Snapshots = &pin
@@ -289,7 +292,7 @@ func (m maker) query() dataset.Query {
 		q.Lanes = 0
 		q.Shard.Of = pick(m, 0, 1, q.Cursor[0].Lanes)
 		q.Shard.Index = pick(m, dataset.AllShards, m.IntN(max(1, q.Shard.Of)))
-		q.Snapshots = nil
+		q.Snapshots, q.Since = nil, 0
 	}
 	q = q.Defaults()
 	if !m.often() {

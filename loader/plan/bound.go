@@ -25,12 +25,15 @@ type Bound struct {
 	QueryFilter     string  // all of the query's filter, canonical; "" keeps all
 	Sample          *Sample // of the training rows that pass Filter; nil keeps all
 	SampleText      string  // the same, canonical; "" keeps all
+	// Since is a snapshot of the training table: the files that were appended after
+	// it are read alone; 0 reads all.
+	Since int64
 }
 
 // Bind types the filter and the sample of a query. Faults of the query are
 // Invalid.
 func Bind(r *resolve.Relation, q dataset.Query) (*Bound, error) {
-	b := &Bound{Relation: r}
+	b := &Bound{Relation: r, Since: q.Since}
 	if err := b.divideFilter(q.Filter); err != nil {
 		return nil, err
 	}

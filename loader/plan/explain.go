@@ -70,6 +70,9 @@ func (p *Plan) explainTraining(b *strings.Builder) {
 		}
 	}
 	fmt.Fprintf(b, "training %s\n", pinText(p.Relation.Training))
+	if p.Since != 0 {
+		fmt.Fprintf(b, "  since %d: rows that were appended after it\n", p.Since)
+	}
 	if p.Filter != nil {
 		fmt.Fprintf(b, "  filter %s\n", p.Filter)
 	}

@@ -31,10 +31,23 @@ type rangeIdentity struct {
 	Groups   []int // as Split.Groups
 }
 
+// sinceIdentity is the identity of a plan that reads the rows after a snapshot
+// alone. It stands apart so that the plans of all rows keep the ids that cursors
+// and tickets have of them.
+type sinceIdentity struct {
+	Plan  identity
+	Since int64
+}
+
 // idDigits is how many hexadecimal digits of its digest a plan's id has.
 const idDigits = 32
 
-func (p *Plan) id() string { return digest.Of(p.identity())[:idDigits] }
+func (p *Plan) id() string {
+	if p.Since != 0 {
+		return digest.Of(sinceIdentity{Plan: p.identity(), Since: p.Since})[:idDigits]
+	}
+	return digest.Of(p.identity())[:idDigits]
+}
 
 func (p *Plan) identity() identity {
 	out := identity{

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock/penstock/internal/digest"
 	"github.com/penstock/penstock/internal/digest/digesttest"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
@@ -15,7 +16,7 @@ import (
 // spec: order-11, order-21
 func TestAPlansIDCountsEveryField(t *testing.T) {
 	t.Parallel()
-	digesttest.EveryFieldCounts(t, identity{
+	full := identity{
 		Algorithm: Algorithm, Dataset: "d1d2", Filter: "a < 1", Sample: `{"rate":0.5}`,
 		Pin: dataset.Pin{
 			Training: dataset.TablePin{UUID: "u", Snapshot: 7, Schema: 1},
@@ -25,7 +26,26 @@ func TestAPlansIDCountsEveryField(t *testing.T) {
 		Lanes:      [][]rangeIdentity{{{Split: "s", From: 1, To: 9, Groups: []int{2}}}},
 		FileGroups: [][][]string{{{"file:///a"}}},
 		Written:    []map[string]int64{{"file:///b": 1}},
-	})
+	}
+	digesttest.EveryFieldCounts(t, full)
+	digesttest.EveryFieldCounts(t, sinceIdentity{Plan: full, Since: 5})
+}
+
+// TestSinceBelongsToAPlansID: two plans that read the same files are not the same if
+// one reads them for another reason. Those of all rows keep the ids that they had.
+//
+// spec: since-8
+func TestSinceBelongsToAPlansID(t *testing.T) {
+	t.Parallel()
+	p := &Plan{Bound: Bound{Relation: &resolve.Relation{}}}
+	require.Equal(t, digest.Of(p.identity())[:idDigits], p.id())
+	ids := map[string]bool{p.id(): true}
+	for _, since := range []int64{1, 2} {
+		p.Since = since
+		require.False(t, ids[p.id()])
+		ids[p.id()] = true
+		require.Equal(t, since, p.Cursor().Since)
+	}
 }
 
 // TestAPlansIdentityIsFull: of a plan that has everything, no part of the

@@ -22,6 +22,6 @@ func (p *Plan) Schema(columns []dataset.Column, wire dataset.Wire) (*arrow.Schem
 func (p *Plan) Cursor() dataset.Cursor {
 	return dataset.Cursor{
 		Version: dataset.CursorVersion, Plan: p.ID, Algorithm: Algorithm, Dataset: p.Digest, Filter: p.QueryFilter, Sample: p.SampleText,
-		Order: p.Order, Shuffle: p.Shuffle, Seed: p.Seed, Epoch: p.Epoch, Lanes: len(p.Lanes), Pin: p.Pin,
+		Since: p.Since, Order: p.Order, Shuffle: p.Shuffle, Seed: p.Seed, Epoch: p.Epoch, Lanes: len(p.Lanes), Pin: p.Pin,
 	}
 }

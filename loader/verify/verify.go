@@ -113,7 +113,7 @@ func (v *verifier) training(ctx context.Context) error {
 			}
 		}
 	}
-	listing, err := v.listing(ctx, t, columns)
+	listing, err := v.trainingListing(ctx, t, columns)
 	refused := v.refused(report.Name, err)
 	if err != nil && !refused {
 		return err
@@ -135,15 +135,29 @@ func (v *verifier) training(ctx context.Context) error {
 
 // listing asks the catalog for the files of a table, about all columns that
 // will be read of them.
-func (v *verifier) listing(ctx context.Context, t *catalog.Table, columns []catalog.Field) (plan.Listing, error) {
-	var listing plan.Listing
-	for _, f := range columns {
-		listing.Columns = append(listing.Columns, f.ID)
-	}
-	slices.Sort(listing.Columns)
-	var err error
+func (v *verifier) listing(ctx context.Context, t *catalog.Table, columns []catalog.Field) (listing plan.Listing, err error) {
+	listing.Columns = idsOf(columns)
 	listing.Files, err = v.options.Catalog.Files(ctx, t, listing.Columns, nil)
 	return listing, err
+}
+
+// trainingListing is listing of the training table: of what the plan reads of it.
+func (v *verifier) trainingListing(ctx context.Context, t *catalog.Table, columns []catalog.Field) (listing plan.Listing, err error) {
+	if v.plan.Since == 0 {
+		return v.listing(ctx, t, columns)
+	}
+	listing.Columns = idsOf(columns)
+	listing.Files, err = v.options.Catalog.Appended(ctx, t, v.plan.Since, listing.Columns, nil)
+	return listing, err
+}
+
+func idsOf(columns []catalog.Field) []int {
+	ids := make([]int, len(columns))
+	for i, f := range columns {
+		ids[i] = f.ID
+	}
+	slices.Sort(ids)
+	return ids
 }
 
 // refused says whether an error of listing is that some file does not hold a

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -451,4 +452,42 @@ func TestFilesWithoutChecksums(t *testing.T) {
 	text, err = json.Marshal(after)
 	require.NoError(t, err)
 	require.Equal(t, 1+len(user), strings.Count(string(text), `"no_checksum":true`))
+}
+
+// asked is a catalog that says of which tables all files were listed.
+type asked struct {
+	catalog.Catalog
+	all *sync.Map // by name
+}
+
+func (a asked) Files(ctx context.Context, t *catalog.Table, columns []int, bounds []int) ([]catalog.File, error) {
+	a.all.Store(t.Name, true)
+	return a.Catalog.Files(ctx, t, columns, bounds)
+}
+
+// TestVerifySince looks at the training files that were appended since, and asks about
+// no other: an older one may be unreadable.
+//
+// spec: since-7
+func TestVerifySince(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.table("ml.train", "id:long item:long", "bucket(2,id)")
+	w.table("features.f", "id:long v:long", "bucket(2,id)")
+	w.add("ml.train", 0, "1 1", "2 2", "3 3")
+	w.add("features.f", 0, "1 1", "2 2", "3 3", "4 4")
+	before, err := w.Table(t.Context(), "ml.train", dataset.Ref{})
+	require.NoError(t, err)
+	w.add("ml.train", 0, "4 4")
+	w.dataset("{training: {table: ml.train}, key: [id], staging: [{table: features.f}]}")
+	catalogs := asked{w, new(sync.Map)}
+	w.options.Catalog = catalogs
+	since := w.verify(dataset.Query{Since: before.Pin.Snapshot})
+	require.Empty(t, since.Findings)
+	require.Len(t, since.Tables[0].Files, 1)
+	require.Equal(t, int64(1), since.Tables[0].Rows)
+	_, older := catalogs.all.Load("ml.train")
+	_, staging := catalogs.all.Load("features.f")
+	require.Equal(t, []bool{false, true}, []bool{older, staging})
+	require.Len(t, w.verify(dataset.Query{}).Tables[0].Files, 3)
 }

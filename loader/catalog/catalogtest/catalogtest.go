@@ -51,6 +51,8 @@ type Commit struct {
 	Branch string // "" is main
 	Remove []File
 	Add    []File
+	// Replace says that the rows stay the same, as those of a compaction do.
+	Replace bool
 }
 
 // File is a data file of the suite's table. Partition is by Spec: the bucket

@@ -38,9 +38,11 @@ type memoryTable struct {
 }
 
 type memorySnapshot struct {
-	parent int64 // 0: none
-	schema int
-	files  []memoryFile // by (sequence, location)
+	parent         int64 // 0: none
+	schema         int
+	files          []memoryFile // by (sequence, location)
+	operation      catalog.Operation
+	added, removed []string // locations
 }
 
 // memoryFile is a file and the schema that was current when it was added.
@@ -59,6 +61,9 @@ type MemoryCommit struct {
 	Branch string         // "" is main
 	Remove []string       // locations of files of the branch
 	Add    []catalog.File // a Sequence of 0 becomes the commit's own
+	// Operation is what the snapshot says of itself; "" is append if nothing is
+	// removed, else overwrite.
+	Operation catalog.Operation
 }
 
 // NewMemory makes a catalog without tables.
@@ -147,7 +152,9 @@ func (m *Memory) Commit(name string, c MemoryCommit) (int64, error) {
 		slices.SortStableFunc(files, func(a, b memoryFile) int { return byOrder(a.File, b.File) })
 		t.last++
 		id = t.last
-		t.snapshots[id] = memorySnapshot{parent: ref.snapshot, schema: t.current(), files: files}
+		t.snapshots[id] = memorySnapshot{
+			parent: ref.snapshot, schema: t.current(), files: files, operation: c.operation(), added: c.added(), removed: c.Remove,
+		}
 		t.refs[branch] = memoryRef{snapshot: id}
 		return nil
 	})

@@ -58,12 +58,17 @@ func (m *Memory) Files(ctx context.Context, table *catalog.Table, columns []int,
 	if err != nil {
 		return nil, err
 	}
+	return t.list(table, columns, bounds, func(memoryFile) bool { return true })
+}
+
+// list gives the files of a pinned table that are wanted.
+func (t *memoryTable) list(table *catalog.Table, columns, bounds []int, wanted func(memoryFile) bool) ([]catalog.File, error) {
 	var out []catalog.File
-	chain := catalog.NewChain(table.Pin.Snapshot, func(id int64) (int64, bool) {
-		s, known := t.snapshots[id]
-		return s.parent, known
-	})
+	chain := catalog.NewChain(table.Pin.Snapshot, t.parent)
 	for _, f := range t.snapshots[table.Pin.Snapshot].files {
+		if !wanted(f) {
+			continue
+		}
 		for _, id := range columns {
 			if err := t.written(table, f, id); err != nil {
 				return nil, err
@@ -77,6 +82,11 @@ func (m *Memory) Files(ctx context.Context, table *catalog.Table, columns []int,
 		out = append(out, file)
 	}
 	return out, nil
+}
+
+func (t *memoryTable) parent(id int64) (int64, bool) {
+	s, known := t.snapshots[id]
+	return s.parent, known
 }
 
 // written is an error if a file was added under a schema that lacks a column with an

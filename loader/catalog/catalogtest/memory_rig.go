@@ -20,6 +20,9 @@ func MemoryRig(*testing.T) Rig {
 		Commit: func(t *testing.T, table string, c Commit) int64 {
 			t.Helper()
 			commit := MemoryCommit{Branch: c.Branch}
+			if c.Replace {
+				commit.Operation = catalog.OpReplace
+			}
 			for _, f := range c.Remove {
 				commit.Remove = append(commit.Remove, f.Location)
 			}

@@ -38,6 +38,8 @@ func Run(t *testing.T, open func(t *testing.T) Rig) {
 		"changed columns":             testChanged,
 		"a cancelled context":         testCancelled,
 		"concurrent use":              testConcurrent,
+		"appended since":              testAppended,
+		"appended since, by chance":   testAppendedByChance,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, open(t)) })
 	}

@@ -40,6 +40,7 @@ type listing struct {
 	specs    map[int]iceberg.PartitionSpec
 	schemas  []*iceberg.Schema   // all that the table still knows
 	held     *budget.Reservation // charged with what is held until the files are listed
+	commits  *commits            // after which files were appended; nil: all are listed
 }
 
 // Files lists the data files of a pinned table, or refuses the whole of it.
@@ -73,6 +74,11 @@ func (l *listing) expiredMeanwhile(ctx context.Context, t *catalog.Table, err er
 	}
 	if _, _, again = meta.check(t.Pin); again != nil {
 		return again
+	}
+	if l.commits != nil {
+		if _, again = l.commits.after(meta); again != nil {
+			return again
+		}
 	}
 	return err
 }
@@ -180,12 +186,17 @@ type found struct {
 
 // manifests reads the snapshot's manifest list.
 func (l *listing) manifests(ctx context.Context) ([]iceberg.ManifestFile, error) {
-	location, id := l.snapshot.ManifestList, l.snapshot.SnapshotID
+	return l.manifestsOf(ctx, l.snapshot, l.held)
+}
+
+// manifestsOf reads the manifest list of a snapshot. What it holds is charged to held.
+func (l *listing) manifestsOf(ctx context.Context, snapshot *icetable.Snapshot, held *budget.Reservation) ([]iceberg.ManifestFile, error) {
+	location, id := snapshot.ManifestList, snapshot.SnapshotID
 	if location == "" {
 		return nil, l.meta.unserved("its snapshot has no manifest list (format version 1 of before 2019)",
 			"rewrite its manifests with a current writer")
 	}
-	file := l.catalog.allow(subject{what: "manifest list", table: l.meta.name, location: location}, l.held)
+	file := l.catalog.allow(subject{what: "manifest list", table: l.meta.name, location: location}, held)
 	content, err := l.catalog.read(ctx, file)
 	if err != nil {
 		return nil, err
@@ -203,20 +214,20 @@ func (l *listing) manifests(ctx context.Context) ([]iceberg.ManifestFile, error)
 	if err != nil {
 		return nil, corrupt(l.meta.name, location, "manifest list %s of snapshot %d cannot be read: %w", location, id, err)
 	}
-	if total := l.total(); len(manifests) == 0 && total > 0 {
+	if total := total(snapshot); len(manifests) == 0 && total > 0 {
 		// Cut right behind its header, a list reads as an empty one.
 		return nil, corrupt(l.meta.name, location, "manifest list %s is empty, but snapshot %d has %d files", location, id, total)
 	}
 	return manifests, nil
 }
 
-// total is the number of data files that the snapshot's summary counts, or 0
+// total is the number of data files that a snapshot's summary counts, or 0
 // if it does not say.
-func (l *listing) total() int {
-	if l.snapshot.Summary == nil {
+func total(snapshot *icetable.Snapshot) int {
+	if snapshot.Summary == nil {
 		return 0
 	}
-	n, err := strconv.Atoi(l.snapshot.Summary.Properties["total-data-files"])
+	n, err := strconv.Atoi(snapshot.Summary.Properties["total-data-files"])
 	if err != nil {
 		return 0
 	}
@@ -228,8 +239,8 @@ func (l *listing) manifest(ctx context.Context, m iceberg.ManifestFile) (found, 
 	if len(m.KeyMetadata()) > 0 {
 		return found{}, l.encrypted(m.FilePath())
 	}
-	if !m.HasAddedFiles() && !m.HasExistingFiles() {
-		return found{}, nil // nothing in it is live
+	if !m.HasAddedFiles() && !m.HasExistingFiles() || l.commits.passes(m) {
+		return found{}, nil // nothing in it is listed
 	}
 	held := l.catalog.hold(l.meta.name)
 	defer held.Release()
@@ -242,6 +253,7 @@ func (l *listing) manifest(ctx context.Context, m iceberg.ManifestFile) (found, 
 	if err != nil {
 		return found{}, err
 	}
+	entries.live = l.commits.keep(m, entries.live)
 	file.held = l.held // what follows stays until all is listed
 	if err := file.charge((perFile + perColumn*int64(len(l.bounds))) * int64(len(entries.live))); err != nil {
 		return found{}, err

@@ -15,6 +15,7 @@ type manifestEntries struct {
 	snapshot int64           // that added the manifest
 	schema   *iceberg.Schema // the table's when it was written; nil if unknown
 	live     []iceberg.ManifestEntry
+	removed  []iceberg.ManifestEntry
 	checked  map[int64]error // what unchanged said of the files that a snapshot added
 }
 
@@ -55,7 +56,9 @@ func (l *listing) entries(m iceberg.ManifestFile, file allowance, content []byte
 		if err != nil {
 			return nil, unreadable(unpacked.failure(err))
 		}
-		if e.Status() != iceberg.EntryStatusDELETED {
+		if e.Status() == iceberg.EntryStatusDELETED {
+			out.removed = append(out.removed, e)
+		} else {
 			out.live = append(out.live, e)
 		}
 	}

@@ -1,6 +1,7 @@
 package icebergcat_test
 
 import (
+	"cmp"
 	"database/sql"
 	"encoding/binary"
 	"fmt"
@@ -115,6 +116,25 @@ func (w *writer) replace(t *testing.T, table, branch string, remove, add []icebe
 	return out.SnapshotByName(branch).SnapshotID
 }
 
+// rewrite commits as a compaction does.
+func (w *writer) rewrite(t *testing.T, table, branch string, remove, add []iceberg.DataFile) int64 {
+	t.Helper()
+	branch = cmp.Or(branch, icetable.MainBranch)
+	tx := w.load(t, table).NewTransactionOnBranch(branch)
+	change := tx.NewRewrite(nil)
+	for _, f := range remove {
+		change.DeleteFile(f)
+	}
+	for _, f := range add {
+		change.AddDataFile(f)
+	}
+	require.NoError(t, change.Commit(t.Context()))
+	out, err := tx.Commit(t.Context())
+	require.NoError(t, err)
+	w.update(t, table, icetable.NewRemovePropertiesUpdate([]string{icetable.DefaultNameMappingKey}))
+	return out.SnapshotByName(branch).SnapshotID
+}
+
 // dataFile builds a Parquet data file of a spec; adjust may be nil.
 func dataFile(t *testing.T, spec iceberg.PartitionSpec, location string, partition map[int]any, adjust func(*iceberg.DataFileBuilder)) iceberg.DataFile {
 	t.Helper()
@@ -214,6 +234,9 @@ func rig(t *testing.T) catalogtest.Rig {
 					out[i] = suiteFile(t, spec, f)
 				}
 				return out
+			}
+			if c.Replace {
+				return w.rewrite(t, table, c.Branch, files(c.Remove), files(c.Add))
 			}
 			return w.replace(t, table, c.Branch, files(c.Remove), files(c.Add))
 		},

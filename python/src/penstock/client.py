@@ -83,7 +83,7 @@ class Client:
     connects closes; closing ends the client's streams.
 
     The keyword arguments of a query are its fields: `columns`, `filter`,
-    `sample`, `order`, `seed`, `epoch`, `lanes`, `shard`, `batch_rows`, `tail`,
+    `sample`, `since`, `order`, `seed`, `epoch`, `lanes`, `shard`, `batch_rows`, `tail`,
     `cursor` and so on. None leaves one out, `shard` may be a pair (index, of),
     and the server refuses by name what it does not serve.
 

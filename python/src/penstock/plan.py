@@ -30,6 +30,7 @@ class Plan:
         rows_left: rows of the query's shards from its cursor on; None if unknown.
         sample: the query's, as the server read it; None if all rows count. If it has a `rate`, a row for
             which its `where` holds stands for 1/rate rows.
+        since: the snapshot of the training table after which the rows were appended; None if all rows count.
     """
 
     id: str
@@ -44,6 +45,7 @@ class Plan:
     splits: int
     rows_left: int | None
     sample: dict[str, Any] | None
+    since: int | None
 
     @classmethod
     def of(cls, found: flight.FlightInfo) -> Self:
@@ -67,6 +69,7 @@ class Plan:
                 splits=int(said["splits"]),
                 rows_left=_known(found.total_records),
                 sample=dict(said["sample"]) if "sample" in said else None,
+                since=int(said["since"]) if "since" in said else None,
             )
         except (KeyError, TypeError, ValueError) as e:
             raise errors.Internal(f"the server's summary of the plan cannot be read: {e!r}") from e

@@ -1,0 +1,256 @@
+package icebergcat
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/apache/iceberg-go"
+	icetable "github.com/apache/iceberg-go/table"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog"
+)
+
+// Appended lists the files that were appended after a snapshot. See
+// catalog.Catalog.
+//
+// Rows come in by append snapshots alone, and stay while the files do that these
+// added. So the listing is right if no other snapshot added rows, and if every file
+// that an append added is live: as many are listed as the manifest lists count.
+func (c *Catalog) Appended(ctx context.Context, t *catalog.Table, since int64, columns []int, bounds []int) ([]catalog.File, error) {
+	held := c.hold(t.Name)
+	defer held.Release()
+	meta, err := c.load(ctx, t.Name, held)
+	if err != nil {
+		return nil, err
+	}
+	l, err := c.newListing(meta, t.Pin, columns, bounds)
+	if err != nil {
+		return nil, err
+	}
+	l.held, l.commits = held, &commits{since: since, pinned: t.Pin.Snapshot, byID: map[int64]*commit{}}
+	files, err := l.appended(ctx, t)
+	if fault.KindOf(err) == fault.Corrupt {
+		return nil, l.expiredMeanwhile(ctx, t, err)
+	}
+	return files, err
+}
+
+// appended reads the manifests that were written after since.
+func (l *listing) appended(ctx context.Context, t *catalog.Table) ([]catalog.File, error) {
+	after, err := l.commits.after(l.meta)
+	if err != nil || len(after) == 0 {
+		return nil, err
+	}
+	if err := l.readCommits(ctx, after); err != nil {
+		return nil, err
+	}
+	files, err := l.files(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	return files, l.onlyAppended(ctx)
+}
+
+// readCommits reads the manifest lists of snapshots.
+func (l *listing) readCommits(ctx context.Context, snapshots []int64) error {
+	l.commits.all = make([]*commit, len(snapshots))
+	for i, id := range snapshots {
+		c := &commit{Snapshot: l.meta.SnapshotByID(id)}
+		if c.Summary != nil {
+			c.operation = catalog.Operation(c.Summary.Operation)
+		}
+		l.commits.all[i], l.commits.byID[id] = c, c
+	}
+	failed := make([]error, len(snapshots))
+	var group errgroup.Group
+	group.SetLimit(manifestReaders)
+	for i, c := range l.commits.all {
+		group.Go(func() error {
+			failed[i] = l.count(ctx, c)
+			return failed[i]
+		})
+	}
+	if group.Wait() != nil {
+		return failed[slices.IndexFunc(failed, func(err error) bool { return err != nil })]
+	}
+	return nil
+}
+
+// count reads how many files a snapshot added and removed.
+func (l *listing) count(ctx context.Context, c *commit) error {
+	held := l.catalog.hold(l.meta.name)
+	defer held.Release()
+	wrote, err := l.wrote(ctx, c, held)
+	for _, m := range wrote {
+		c.added, c.removed = sum(c.added, m.AddedDataFiles()), sum(c.removed, m.DeletedDataFiles())
+	}
+	return err
+}
+
+// wrote returns the manifests of data files that a snapshot wrote.
+func (l *listing) wrote(ctx context.Context, c *commit, held *budget.Reservation) ([]iceberg.ManifestFile, error) {
+	all, err := l.manifestsOf(ctx, c.Snapshot, held)
+	return slices.DeleteFunc(all, func(m iceberg.ManifestFile) bool {
+		return m.ManifestContent() != iceberg.ManifestContentData || m.SnapshotID() != c.SnapshotID
+	}), err
+}
+
+// sum adds counts. One below 0 is not known.
+func sum(a, b int32) int32 {
+	if a < 0 || b < 0 {
+		return -1
+	}
+	return a + b
+}
+
+// commits are the snapshots after since that a listing is of. A nil one is a listing
+// of all files.
+type commits struct {
+	since, pinned int64
+	all           []*commit // oldest first
+	byID          map[int64]*commit
+	counting      sync.Mutex // of commit.listed: manifests are read concurrently
+}
+
+// after returns the snapshots after since by a table's metadata.
+func (c *commits) after(meta *loaded) ([]int64, error) {
+	return catalog.After(meta.name, c.since, c.pinned, meta.parent)
+}
+
+// commit is what a snapshot did to data files, as its manifest list has it.
+type commit struct {
+	*icetable.Snapshot
+	operation      catalog.Operation // "" if it does not say
+	added, removed int32             // below 0 where the list does not say
+	listed         int32             // files that it added
+}
+
+// offends says what a snapshot did that no append does and that adds rows, or "".
+func (c *commit) offends() string {
+	switch c.operation {
+	case catalog.OpAppend:
+		if c.added < 0 {
+			return "does not say how many files it added"
+		}
+	case catalog.OpOverwrite, catalog.OpDelete:
+		if c.added != 0 {
+			return "added files"
+		}
+	case catalog.OpReplace:
+		if c.added != 0 && c.removed == 0 {
+			return "added files and replaced none"
+		}
+	default:
+		return "did what is not known"
+	}
+	return ""
+}
+
+// passes says whether a manifest holds none of the files that are listed. Whoever
+// keeps a manifest as it is adds nothing in it.
+func (c *commits) passes(m iceberg.ManifestFile) bool {
+	return c != nil && m.ManifestContent() == iceberg.ManifestContentData && c.byID[m.SnapshotID()] == nil
+}
+
+// keep returns the entries of a manifest's files that are listed: data files that
+// appends added, and all delete files.
+func (c *commits) keep(of iceberg.ManifestFile, live []iceberg.ManifestEntry) []iceberg.ManifestEntry {
+	if c == nil || of.ManifestContent() != iceberg.ManifestContentData {
+		return live
+	}
+	c.counting.Lock()
+	defer c.counting.Unlock()
+	return slices.DeleteFunc(live, func(e iceberg.ManifestEntry) bool {
+		by := c.byID[e.SnapshotID()]
+		if by == nil || by.operation != catalog.OpAppend {
+			return true
+		}
+		by.listed++
+		return false
+	})
+}
+
+// onlyAppended is an error if a snapshot after since did more than append, once the
+// files are listed. Of several it names the newest: since that one, nothing is amiss.
+func (l *listing) onlyAppended(ctx context.Context) error {
+	appended, offence := map[string]bool{}, -1
+	for i, c := range l.commits.all {
+		lost := c.operation == catalog.OpAppend && c.listed != c.added
+		if lost || c.offends() != "" {
+			offence = i
+		}
+		if lost {
+			if err := l.gather(ctx, c, iceberg.EntryStatusADDED, appended); err != nil {
+				return err
+			}
+		}
+	}
+	if offence < 0 {
+		return nil
+	}
+	for _, c := range slices.Backward(l.commits.all) {
+		what := c.offends()
+		if what == "" {
+			took, err := l.took(ctx, c, appended)
+			if err != nil {
+				return err
+			}
+			if !took {
+				continue
+			}
+			what = "removed files that were appended"
+		}
+		return l.notAppended(c, what)
+	}
+	return l.notAppended(l.commits.all[offence], "added files that are gone, and no snapshot says that it removed them,")
+}
+
+func (l *listing) notAppended(c *commit, what string) error {
+	return catalog.NotAppended(l.meta.name, c.SnapshotID, l.commits.since, string(c.operation), what)
+}
+
+// took says whether a snapshot removed one of some files.
+func (l *listing) took(ctx context.Context, c *commit, files map[string]bool) (bool, error) {
+	if c.removed == 0 || len(files) == 0 {
+		return false, nil
+	}
+	removed := map[string]bool{}
+	err := l.gather(ctx, c, iceberg.EntryStatusDELETED, removed)
+	for location := range removed {
+		if files[location] {
+			return true, err
+		}
+	}
+	return false, err
+}
+
+// gather adds the locations of the data files to which a snapshot gave a status.
+func (l *listing) gather(ctx context.Context, c *commit, status iceberg.ManifestEntryStatus, into map[string]bool) error {
+	held := l.catalog.hold(l.meta.name)
+	defer held.Release()
+	wrote, err := l.wrote(ctx, c, held)
+	if err != nil {
+		return err
+	}
+	for _, m := range wrote {
+		file := l.catalog.allow(subject{what: "manifest", table: l.meta.name, location: m.FilePath()}, held)
+		content, err := l.catalog.read(ctx, file)
+		if err != nil {
+			return err
+		}
+		entries, err := l.entries(m, file, content)
+		if err != nil {
+			return err
+		}
+		for _, e := range slices.Concat(entries.live, entries.removed) {
+			if e.Status() == status && e.SnapshotID() == c.SnapshotID {
+				into[e.DataFile().FilePath()] = true
+			}
+		}
+	}
+	return nil
+}
