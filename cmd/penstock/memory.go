@@ -31,10 +31,10 @@ const garbageShare = 25
 // Near a soft limit the collector runs all the time, at up to half of the CPU.
 // It does so for garbage only as long as what lives stays below the limit, and
 // that it does: live are what is reserved, at most the budget; remembered plans
-// and footers, a sixteenth of it; and what two pools keep, a sixteenth and 64
-// MiB. An eighth and 96 MiB are left for what the pools round up, about a
-// sixteenth, for the runtime, for gRPC, and for garbage. A machine that is too
-// small for its budget can get there: boundHeap warns of it.
+// and footers, a sixteenth of it, and manifests, a 64th; and what two pools keep,
+// a sixteenth and 64 MiB. Seven 64ths and 96 MiB are left for what the pools round
+// up, about a sixteenth, for the runtime, for gRPC, and for garbage. A machine that
+// is too small for its budget can get there: boundHeap warns of it.
 func heapLimit(budget, machine int64) int64 {
 	budget = min(budget, math.MaxInt64/2)
 	limit := budget + budget/4 + heapBeside

@@ -32,7 +32,7 @@ func TestHeapLimit(t *testing.T) {
 	}
 	require.Positive(t, heapLimit(math.MaxInt64, 0))
 	for budget := int64(mib); budget <= 1<<40; budget *= 2 {
-		live := budget + min(2*rememberedMost, 2*(budget/rememberedShare)) + 2*kept(budget)
+		live := budget + min(5*rememberedMost/2, 5*(budget/rememberedShare)/2) + 2*kept(budget)
 		require.GreaterOrEqual(t, heapLimit(budget, 0)-live, int64(64*mib), "budget %d", budget)
 	}
 }

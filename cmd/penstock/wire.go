@@ -26,8 +26,8 @@ import (
 )
 
 // What is remembered of plans and of files' footers, each, in bytes: one part
-// in so many of the memory budget, and no more than so much. It comes on top
-// of the budget.
+// in so many of the memory budget, and no more than so much; of manifests half of
+// that. It comes on top of the budget.
 const (
 	rememberedShare = 32
 	rememberedMost  = 128 << 20
@@ -36,12 +36,13 @@ const (
 // engine is all that reads: what serve serves, and cat reads in process.
 type engine struct {
 	*loader.Loader
-	budget  *budget.Budget
-	calls   *store.Calls
-	plans   *loader.Plans
-	footers *cache.Cache[*parquet.Footer]
-	pools   []batch.Trimming
-	disk    *spool.Spool
+	budget    *budget.Budget
+	calls     *store.Calls
+	plans     *loader.Plans
+	footers   *cache.Cache[*parquet.Footer]
+	manifests *cache.Cache[[]byte]
+	pools     []batch.Trimming
+	disk      *spool.Spool
 }
 
 // assemble puts the parts together: the one place that names them.
@@ -59,11 +60,14 @@ func assemble(ctx context.Context, c *config.Config) (_ *engine, err error) {
 			e.Close()
 		}
 	}()
+	remembered := min(c.Server.Memory/rememberedShare, rememberedMost)
+	if e.manifests, err = cache.New[[]byte](remembered / 2); err != nil {
+		return nil, err
+	}
 	catalogs, err := e.open(ctx, c, files)
 	if err != nil {
 		return nil, err
 	}
-	remembered := min(c.Server.Memory/rememberedShare, rememberedMost)
 	if e.footers, err = cache.New[*parquet.Footer](remembered); err != nil {
 		return nil, err
 	}
@@ -116,7 +120,7 @@ func (e *engine) open(ctx context.Context, c *config.Config, files store.Store) 
 		o := c.Catalogs[name]
 		one, err := icebergcat.Open(ctx, icebergcat.Options{
 			Name: o.Stored, Type: o.Type, URI: o.URI, Warehouse: o.Warehouse, BaseDir: c.Dir(), Store: files, Calls: e.calls,
-			MaxMetadata: c.Server.MaxMetadata, Budget: e.budget,
+			MaxMetadata: c.Server.MaxMetadata, Budget: e.budget, Manifests: e.manifests,
 		})
 		if err != nil {
 			failures = append(failures, fault.Op(err, "%s: open catalog %s", c.File, name))
@@ -149,6 +153,9 @@ func (e *engine) Close() {
 	}
 	if e.footers != nil {
 		e.footers.Close()
+	}
+	if e.manifests != nil {
+		e.manifests.Close()
 	}
 }
 

@@ -59,7 +59,7 @@ func Graph() []Row {
 		{Folder: "loader/dataset", Imports: "rule expr fault", Outside: libYAML},
 		{Folder: "loader/catalog", Imports: "dataset bucket expr fault"},
 		{
-			Folder: "loader/catalog/icebergcat", Imports: "catalog dataset expr budget fault store",
+			Folder: "loader/catalog/icebergcat", Imports: "catalog dataset cache expr budget digest fault store",
 			Outside: libIceberg + " " + libSQLite + " " + libCompress,
 		},
 		{Folder: "loader/resolve", Imports: "dataset catalog bucket expr fault"},

@@ -7,9 +7,10 @@
 // and stay as they are while their owners write to them.
 //
 // Every call reads the table's metadata anew and keeps nothing: no connection,
-// no context, no handle of a table, no manifest. A catalog's file may be replaced
-// while it is served: from then on every call reads the new one. What a pin names
-// is immutable, so whoever wants a cache puts one around the Catalog.
+// no context, no handle of a table. A catalog's file may be replaced while it is
+// served: from then on every call reads the new one. Manifests and manifest lists are
+// immutable: a cache that is given remembers them by table and location, so that a
+// table is listed again after a commit by what that wrote.
 //
 // Files lists a snapshot only if this version can read all of it rightly.
 // Formats other than Parquet, encryption, name mapping, and files that are older

@@ -197,7 +197,7 @@ func (l *listing) manifestsOf(ctx context.Context, snapshot *icetable.Snapshot, 
 			"rewrite its manifests with a current writer")
 	}
 	file := l.catalog.allow(subject{what: "manifest list", table: l.meta.name, location: location}, held)
-	content, err := l.catalog.read(ctx, file)
+	content, err := l.listFile(ctx, file)
 	if err != nil {
 		return nil, err
 	}
@@ -245,7 +245,7 @@ func (l *listing) manifest(ctx context.Context, m iceberg.ManifestFile) (found, 
 	held := l.catalog.hold(l.meta.name)
 	defer held.Release()
 	file := l.catalog.allow(subject{what: "manifest", table: l.meta.name, location: m.FilePath()}, held)
-	content, err := l.catalog.read(ctx, file)
+	content, err := l.manifestFile(ctx, file, m.Length())
 	if err != nil {
 		return found{}, err
 	}

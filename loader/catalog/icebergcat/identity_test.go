@@ -5,8 +5,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock/penstock/internal/digest/digesttest"
 	"github.com/penstock/penstock/loader/catalog"
 )
+
+func TestManifestsAreKnownByAllTheyDependOn(t *testing.T) {
+	t.Parallel()
+	digesttest.EveryFieldCounts(t, manifestOf{table: "9c12", location: "file:///m.avro", length: 7})
+}
 
 // TestOffends: manifest lists of old writers do not count files, and then nothing is
 // taken for granted.

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/penstock/penstock/cache"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/store"
@@ -27,6 +28,9 @@ type Options struct {
 	// MaxMetadata is the most bytes, as stored and unpacked, of a metadata file,
 	// manifest list or manifest: a larger one is Exhausted. 0 is no limit.
 	MaxMetadata int64
+	// Manifests remembers manifests and manifest lists, as stored; nil reads them each
+	// time.
+	Manifests *cache.Cache[[]byte]
 	// Budget is charged for metadata while it is read and parsed; nil is unlimited.
 	Budget *budget.Budget
 }

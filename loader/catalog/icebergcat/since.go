@@ -238,7 +238,7 @@ func (l *listing) gather(ctx context.Context, c *commit, status iceberg.Manifest
 	}
 	for _, m := range wrote {
 		file := l.catalog.allow(subject{what: "manifest", table: l.meta.name, location: m.FilePath()}, held)
-		content, err := l.catalog.read(ctx, file)
+		content, err := l.manifestFile(ctx, file, m.Length())
 		if err != nil {
 			return err
 		}

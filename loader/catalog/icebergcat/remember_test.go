@@ -1,0 +1,152 @@
+package icebergcat_test
+
+import (
+	"bytes"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/penstock/penstock/cache"
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/store"
+	"github.com/penstock/penstock/internal/store/errstore"
+	"github.com/penstock/penstock/loader/catalog/icebergcat"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// remembering opens the writer's catalog with a cache of so many bytes.
+func (w *writer) remembering(t *testing.T, bytes int64, from store.Store, memory int64) (*icebergcat.Catalog, *budget.Budget) {
+	t.Helper()
+	manifests, err := cache.New[[]byte](bytes)
+	require.NoError(t, err)
+	t.Cleanup(manifests.Close)
+	o := w.options()
+	o.Store, o.Manifests, o.Budget = from, manifests, budget.New(memory)
+	c, err := icebergcat.Open(t.Context(), o)
+	require.NoError(t, err)
+	return c, o.Budget
+}
+
+// A table is listed again without reading a manifest, and after a commit by what that
+// wrote, however many manifests there are and whoever asks.
+func TestManifestsAreRemembered(t *testing.T) {
+	const commits = 6
+	w := newWriter(t)
+	spec, ids := appends(t, w, commits)
+	opened := &opens{Store: store.Local{}}
+	c, held := w.remembering(t, 1<<20, opened, 64<<20)
+	listed := func(want, reads int) {
+		t.Helper()
+		opened.files = nil
+		files, err := list(t, c, 1)
+		require.NoError(t, err)
+		require.Len(t, files, want)
+		require.Len(t, opened.files, 2+reads, "the metadata twice, for table and files, and then: %v", opened.files)
+		require.Zero(t, held.Used())
+	}
+	listed(commits, 1+commits)
+	listed(commits, 0)
+	w.add(t, events, "", dataFile(t, spec, location("6"), nil, nil))
+	listed(commits+1, 2)
+	listed(commits+1, 0)
+	opened.files = nil
+	got, err := since(t, c, ids[commits-3])
+	require.NoError(t, err)
+	require.Equal(t, []string{"4", "5", "6"}, got)
+	require.Len(t, opened.files, 3, "the metadata twice, and the list of the one commit that nobody had asked for: %v", opened.files)
+
+	var group errgroup.Group
+	table, err := c.Table(t.Context(), events, dataset.Ref{})
+	require.NoError(t, err)
+	opened.files = nil
+	for range 8 {
+		group.Go(func() error {
+			files, err := c.Files(t.Context(), table, []int{1}, nil)
+			if err == nil && len(files) != commits+1 {
+				err = fault.New(fault.Internal, "%d files are listed", len(files))
+			}
+			return err
+		})
+	}
+	require.NoError(t, group.Wait())
+	require.Len(t, opened.files, 8, "the metadata alone")
+}
+
+// Where there is no room manifests are read again, and a failure is not remembered.
+func TestManifestsThatAreNotRemembered(t *testing.T) {
+	w := newWriter(t)
+	appends(t, w, 3)
+	faulty := errstore.New(store.Local{})
+	c, held := w.remembering(t, 1, faulty, 64<<20)
+	for range 3 {
+		files, err := list(t, c, 1)
+		require.NoError(t, err)
+		require.Len(t, files, 3)
+	}
+	c, held2 := w.remembering(t, 1<<20, faulty, 64<<20)
+	down := fault.New(fault.Unavailable, "storage is down")
+	manifest := w.load(t, events).CurrentSnapshot().ManifestList
+	faulty.Set(errstore.Rule{Location: manifest, Call: errstore.Read, Action: errstore.Fail(down)})
+	_, err := list(t, c, 1)
+	require.ErrorIs(t, err, down)
+	faulty.Set()
+	files, err := list(t, c, 1)
+	require.NoError(t, err)
+	require.Len(t, files, 3)
+	require.Zero(t, held.Used()+held2.Used())
+	require.Zero(t, faulty.Counts().Open)
+}
+
+// What is remembered is charged to who lists by it, as if it were read.
+func TestRememberedManifestsAreCharged(t *testing.T) {
+	w := newWriter(t)
+	appends(t, w, 1)
+	manifests, err := cache.New[[]byte](1 << 20)
+	require.NoError(t, err)
+	defer manifests.Close()
+	peak := func(most int64) (int64, error) {
+		o := w.options()
+		o.Manifests, o.Budget = manifests, budget.New(most)
+		c, err := icebergcat.Open(t.Context(), o)
+		require.NoError(t, err)
+		_, err = list(t, c, 1)
+		require.Zero(t, o.Budget.Used())
+		return o.Budget.Peak(), err
+	}
+	read, err := peak(64 << 20)
+	require.NoError(t, err)
+	remembered, err := peak(64 << 20)
+	require.NoError(t, err)
+	require.Equal(t, read, remembered)
+	_, err = peak(read - 1)
+	require.Equal(t, fault.Exhausted.String(), fault.KindOf(err).String())
+}
+
+// A table that was made anew, with metadata files of the old one's names, is listed by
+// its own.
+func TestManifestsOfTablesMadeAnew(t *testing.T) {
+	w := newWriter(t)
+	appends(t, w, 1)
+	c, _ := w.remembering(t, 1<<20, store.Local{}, 64<<20)
+	_, err := list(t, c, 1)
+	require.NoError(t, err)
+
+	old := w.load(t, events)
+	spec := w.create(t, "ml.other", idSchema()).Spec()
+	w.add(t, "ml.other", "", dataFile(t, spec, location("other"), nil, nil))
+	other := w.load(t, "ml.other")
+	content, err := os.ReadFile(local(t, other.CurrentSnapshot().ManifestList))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(local(t, old.CurrentSnapshot().ManifestList), content, 0o600))
+	text, err := os.ReadFile(local(t, old.MetadataLocation()))
+	require.NoError(t, err)
+	text = bytes.ReplaceAll(text, []byte(old.Metadata().TableUUID().String()), []byte(other.Metadata().TableUUID().String()))
+	require.NoError(t, os.WriteFile(local(t, old.MetadataLocation()), text, 0o600))
+	files, err := list(t, c, 1)
+	require.NoError(t, err)
+	require.Len(t, files, 1)
+	require.Equal(t, location("other"), files[0].Location)
+}
