@@ -139,6 +139,9 @@ func TestCodecsStopAtTheDeclaredSize(t *testing.T) { //nolint:paralleltest // it
 		"gzip":              {compress.Codecs.Gzip, packed(compress.Codecs.Gzip)},
 		"brotli":            {compress.Codecs.Brotli, packed(compress.Codecs.Brotli)},
 		"lz4":               {compress.Codecs.Lz4Raw, packed(compress.Codecs.Lz4Raw)},
+		"lz4 in frames":     {compress.Codecs.Lz4, packed(compress.Codecs.Lz4)},
+		"lz4 without":       {compress.Codecs.Lz4, packed(compress.Codecs.Lz4Raw)},
+		"lz4 that lies":     {compress.Codecs.Lz4, []byte{0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 1, 0}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			codec, err := compress.GetCodec(c.codec)
@@ -160,7 +163,7 @@ func TestCodecsStopAtTheDeclaredSize(t *testing.T) { //nolint:paralleltest // it
 func TestEmptyPages(t *testing.T) {
 	t.Parallel()
 	for _, name := range []compress.Compression{
-		compress.Codecs.Zstd, compress.Codecs.Snappy, compress.Codecs.Gzip, compress.Codecs.Brotli, compress.Codecs.Lz4Raw,
+		compress.Codecs.Zstd, compress.Codecs.Snappy, compress.Codecs.Gzip, compress.Codecs.Brotli, compress.Codecs.Lz4Raw, compress.Codecs.Lz4,
 	} {
 		codec, err := compress.GetCodec(name)
 		require.NoError(t, err)

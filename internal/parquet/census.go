@@ -12,6 +12,7 @@ import (
 // census is what the headers of a column chunk's pages declare: what decoding them
 // takes is known before anything is decompressed.
 type census struct {
+	pages      int64
 	values     int64 // of the data pages, nulls included
 	most       int64 // values of the largest data page
 	plain      int64 // bytes of all pages before compression
@@ -86,14 +87,21 @@ func (c *census) add(h *pageHeader, header int64, described *schema.Column) erro
 		return errPageSize
 	}
 	c.bare = c.bare || h.crc == nil
+	if h.kind == pageDictionary && h.count > h.plain/max(leastWidth(described), 1) {
+		return fmt.Errorf("a dictionary of %d bytes has %d values", h.plain, h.count)
+	}
+	c.count(h, header)
+	return nil
+}
+
+// count counts a page that holds values, or their dictionary.
+func (c *census) count(h *pageHeader, header int64) {
+	c.pages++
 	c.plain, c.headers, c.longest = c.plain+h.plain, c.headers+header, max(c.longest, header)
 	c.coded.hold(h.size)
 	if h.kind == pageDictionary {
-		if h.count > h.plain/max(leastWidth(described), 1) {
-			return fmt.Errorf("a dictionary of %d bytes has %d values", h.plain, h.count)
-		}
 		c.dictionary, c.entries = c.dictionary+h.plain, c.entries+h.count
-		return nil
+		return
 	}
 	c.values, c.most = c.values+h.count, max(c.most, h.count)
 	c.body.hold(h.plain)
@@ -104,7 +112,6 @@ func (c *census) add(h *pageHeader, header int64, described *schema.Column) erro
 	case parquet.Encodings.DeltaBinaryPacked, parquet.Encodings.DeltaByteArray, parquet.Encodings.DeltaLengthByteArray:
 		c.deltas = true
 	}
-	return nil
 }
 
 // leastWidth is the fewest bytes that a plain value takes.

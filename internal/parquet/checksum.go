@@ -236,6 +236,29 @@ func (t *thrift) skipList(depth int) error {
 	return nil
 }
 
+// list calls read for each element of a list of a kind.
+func (t *thrift) list(kind byte, read func() error) error {
+	head, err := t.byte()
+	if err != nil {
+		return err
+	}
+	n := uint64(head >> 4)
+	if n == 15 {
+		if n, err = t.uvarint(); err != nil {
+			return err
+		}
+	}
+	if of := head & 0xf; of != kind && (kind != thriftTrue || of != thriftFalse) || n > uint64(len(t.rest)) {
+		return errThrift
+	}
+	for range n {
+		if err := read(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (t *thrift) skipMap(depth int) error {
 	n, err := t.uvarint()
 	if err != nil || n == 0 {

@@ -49,6 +49,15 @@ func init() { //nolint:gochecknoinits // the table is not guarded, so no later t
 			compress.RegisterCodec(name, bounded{Codec: codec, decode: decode(codec)})
 		}
 	}
+	if codec, err := compress.GetCodec(compress.Codecs.Lz4Raw); err == nil {
+		compress.RegisterCodec(compress.Codecs.Lz4, hadoopLZ4{codec})
+	}
+}
+
+// knownCodec says whether pages of a codec can be read.
+func knownCodec(name compress.Compression) bool {
+	_, err := compress.GetCodec(name)
+	return err == nil
 }
 
 // boundedZstd decodes with a decoder that never makes room by itself.

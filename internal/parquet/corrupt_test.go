@@ -95,6 +95,7 @@ func TestFlippedBits(t *testing.T) {
 		"plain":  {RowGroupRows: 100, Codec: parquettest.Uncompressed, Plain: true, PageBytes: 256},
 		"dict":   {RowGroupRows: 100, Codec: parquettest.Uncompressed, PageV2: true},
 		"snappy": {RowGroupRows: 300, Codec: parquettest.Snappy},
+		"lz4":    {RowGroupRows: 100, Codec: parquettest.HadoopLZ4, Plain: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			want := numbers(t, 0, 300)

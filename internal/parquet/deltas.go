@@ -130,30 +130,58 @@ func (o *reach) add(p *page) error {
 	default:
 		return nil
 	}
-	prefix, err := newDeltas(p.values, p.count)
+	d, err := newTextDeltas(p.values, p.count)
 	if err != nil {
 		return err
-	}
-	prefixes, err := prefix.lengths()
-	if err != nil {
-		return err
-	}
-	suffix, err := newDeltas(prefix.rest, p.count)
-	if err != nil {
-		return err
-	}
-	suffixes, err := suffix.lengths()
-	if err != nil || len(prefixes) != len(suffixes) {
-		return errDeltas
 	}
 	var last, sum int64
-	for i, n := range prefixes {
+	for i, n := range d.prefixes {
 		if int64(n) > last {
 			return errDeltas
 		}
-		last = int64(n) + int64(suffixes[i])
+		last = int64(n) + int64(d.suffixes[i])
 		o.longest, sum = max(o.longest, last), sum+last
 	}
 	o.page = max(o.page, sum)
 	return nil
+}
+
+// textDeltas are values of the encoding DELTA_BYTE_ARRAY: each begins with as many
+// bytes of the one before as its prefix says, and goes on with its suffix.
+type textDeltas struct {
+	prefixes, suffixes []int32
+	rest               []byte // the bytes of the suffixes
+}
+
+// newTextDeltas reads the lengths of at most count values.
+func newTextDeltas(values []byte, count int) (textDeltas, error) {
+	prefix, err := newDeltas(values, count)
+	if err != nil {
+		return textDeltas{}, err
+	}
+	prefixes, err := prefix.lengths()
+	if err != nil {
+		return textDeltas{}, err
+	}
+	suffix, err := newDeltas(prefix.rest, count)
+	if err != nil {
+		return textDeltas{}, err
+	}
+	suffixes, err := suffix.lengths()
+	if err != nil || len(prefixes) != len(suffixes) {
+		return textDeltas{}, errDeltas
+	}
+	return textDeltas{prefixes: prefixes, suffixes: suffixes, rest: suffix.rest}, nil
+}
+
+// fixed says whether all values are of one length, and no byte is left over.
+func (d *textDeltas) fixed(length int) bool {
+	before, sum := int32(0), 0 // no prefix reaches beyond the value before
+	for i, prefix := range d.prefixes {
+		if prefix > before || int64(prefix)+int64(d.suffixes[i]) != int64(length) {
+			return false
+		}
+		before, sum = int32(length), sum+int(d.suffixes[i])
+	}
+	return sum == len(d.rest)
 }

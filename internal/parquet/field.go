@@ -68,10 +68,10 @@ func (f *Footer) Field(id int) (Field, bool) {
 	return Field{}, false
 }
 
-func newFields(manifest *pqarrow.SchemaManifest) []Field {
+func (f *Footer) newFields(manifest *pqarrow.SchemaManifest) []Field {
 	fields := make([]Field, len(manifest.Fields))
 	for i := range manifest.Fields {
-		field := *manifest.Fields[i].Field
+		field := f.fieldOf(&manifest.Fields[i])
 		fields[i] = Field{
 			ID: fieldID(field), Name: field.Name, Type: field.Type, Nullable: field.Nullable,
 			Leaves: leaves(&manifest.Fields[i], nil), arrow: field, root: i,
@@ -82,20 +82,20 @@ func newFields(manifest *pqarrow.SchemaManifest) []Field {
 
 // insideOf returns the primitive columns inside the structs of a field,
 // through structs alone.
-func insideOf(parent Field, node *pqarrow.SchemaField) []Field {
+func (f *Footer) insideOf(parent Field, node *pqarrow.SchemaField) []Field {
 	if node.Field.Type.ID() != arrow.STRUCT {
 		return nil
 	}
 	var out []Field
 	for i := range node.Children {
 		child := &node.Children[i]
-		own := *child.Field
+		own := f.fieldOf(child)
 		field := Field{
 			ID: fieldID(own), Name: parent.Name + "." + own.Name, Type: own.Type, Nullable: parent.Nullable || own.Nullable,
 			Leaves: leaves(child, nil), arrow: own, root: parent.root, depth: parent.depth + 1,
 		}
 		if arrow.IsNested(own.Type.ID()) {
-			out = append(out, insideOf(field, child)...)
+			out = append(out, f.insideOf(field, child)...)
 		} else {
 			out = append(out, field)
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/arrow-go/v18/parquet"
+	"github.com/apache/arrow-go/v18/parquet/compress"
 	"github.com/apache/arrow-go/v18/parquet/schema"
 
 	"github.com/penstock/penstock/internal/fault"
@@ -148,6 +149,9 @@ func (f *File) Read(ctx context.Context, opts ReadOptions) (*Reader, error) {
 		if group < 0 || group >= len(f.groups) {
 			return nil, fault.New(fault.Invalid, "row group %d is asked for, the file has %d", group, len(f.groups)).In("", f.Location())
 		}
+		if err := f.checkCodes(group, columns); err != nil {
+			return nil, fault.As(err).In("", f.Location()).InRowGroup(group)
+		}
 	}
 	if opts.BatchRows <= 0 {
 		opts.BatchRows = DefaultBatchRows
@@ -180,7 +184,7 @@ func (f *File) column(id int, want arrow.Field, opts ReadOptions) (column, error
 	}
 	for _, leaf := range field.Leaves {
 		if c := f.meta.Schema.Column(leaf); c.PhysicalType() == parquet.Types.Int96 {
-			return column{}, fault.New(fault.Invalid, "column %s is stored as INT96, which is not served by this version", c.Path()).
+			return column{}, fault.New(fault.Invalid, "column %s is stored as INT96 and as %s, of which this version knows no meaning", c.Path(), c.LogicalType()).
 				WithRemedy("rewrite the file with timestamps in microseconds")
 		}
 	}
@@ -193,6 +197,27 @@ func (f *File) column(id int, want arrow.Field, opts ReadOptions) (column, error
 	s.strip()
 	s.flat = overwritten(s.want)
 	return column{field: field.root, depth: field.depth, shape: s, leaves: field.Leaves}, nil
+}
+
+// checkCodes sees that the compression and the encodings of the columns in a row group
+// are known.
+func (f *File) checkCodes(group int, columns []column) error {
+	for _, c := range columns {
+		for _, leaf := range c.leaves {
+			described := f.meta.RowGroups[group].Columns[leaf].MetaData
+			if codec := compress.Compression(described.Codec); !knownCodec(codec) {
+				return fault.New(fault.Invalid, "column %s is compressed by %s, which this version does not read", c.shape.path, codec).
+					WithRemedy("rewrite the file by another codec, such as zstd")
+			}
+			for _, e := range described.Encodings {
+				if parquet.Encoding(e) > parquet.Encodings.ByteStreamSplit {
+					return fault.New(fault.Invalid, "column %s has the encoding %d, which this version does not know", c.shape.path, e).
+						WithRemedy("rewrite the file without it")
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // assumeZone lets the table say whether a timestamp means UTC where the file

@@ -106,21 +106,23 @@ func indicesFit(values []byte, count int) bool {
 		return false
 	}
 	for count > 0 {
-		if indices.next() != nil {
+		if indices.next() != nil || indices.repeat > count {
 			return false
 		}
-		count -= indices.repeat + indices.packed
-		if indices.repeat > 0 && count < 0 {
-			return false
-		}
-		indices.repeat, indices.packed = 0, 0
+		taken := min(indices.packed, count)
+		count -= indices.repeat + taken
+		indices.repeat, indices.packed = 0, indices.packed-taken
 	}
-	return len(indices.rest) == 0 && count > -packedTogether
+	return indices.spent()
 }
 
-// packedTogether is how many numbers a bit-packed run holds at least, of which the
-// last ones may be padding.
-const packedTogether = 8
+const (
+	// packedTogether is how many numbers a bit-packed run holds at least, of which the
+	// last ones may be padding.
+	packedTogether = 8
+	// packedBlock is how many DuckDB packs at once.
+	packedBlock = 256
+)
 
 func plainFits(values []byte, count int, described *schema.Column) bool {
 	width := described.PhysicalType().ByteSize()

@@ -53,6 +53,7 @@ type Footer struct {
 	fields []Field
 	inside []Field // primitive columns inside structs
 	groups []RowGroup
+	int96  []bool // of the primitive columns: stored as INT96
 	size   int64
 	stored int64
 	weight int64 // bytes of memory, estimated
@@ -124,6 +125,9 @@ func ReadFooter(ctx context.Context, obj store.Object, limits FooterLimits) (_ *
 	if walk.skip(thriftStruct, footerDepth) != nil {
 		return nil, damaged(obj.Location(), "the footer cannot be decoded: it ends too early, or claims more than it holds")
 	}
+	if err := checkDepth(stored); err != nil {
+		return nil, damaged(obj.Location(), "the footer cannot be decoded: %w", err)
+	}
 	weight := max(length*footerWeight, walk.structs*structWeight)
 	if length > tailBytes {
 		if err := held.GrowWait(ctx, weight); err != nil {
@@ -182,13 +186,16 @@ func newFooter(location string, meta *metadata.FileMetaData, stored, size int64)
 	if err := f.checkSchema(); err != nil {
 		return nil, damaged(location, "the footer contradicts itself: %w", err)
 	}
+	if err := f.modernize(); err != nil {
+		return nil, damaged(location, "the footer contradicts itself: %w", err)
+	}
 	manifest, err := pqarrow.NewSchemaManifest(meta.Schema, nil, &pqarrow.ArrowReadProperties{})
 	if err != nil {
 		return nil, fault.New(fault.Invalid, "the file's schema is not served by this version: %w", err).In("", location)
 	}
-	f.fields = newFields(manifest)
+	f.fields = f.newFields(manifest)
 	for i := range manifest.Fields {
-		f.inside = append(f.inside, insideOf(f.fields[i], &manifest.Fields[i])...)
+		f.inside = append(f.inside, f.insideOf(f.fields[i], &manifest.Fields[i])...)
 	}
 	return f, nil
 }

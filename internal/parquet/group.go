@@ -38,6 +38,7 @@ func (r *Reader) nextGroup() error {
 func (r *Reader) openGroup(group int) error {
 	r.group = group
 	r.left = r.file.groups[group].Rows
+	r.rewritten = map[int]rewritten{}
 	r.open, r.own = make([]*pqarrow.ColumnReader, len(r.columns)), make([]ownColumn, len(r.columns))
 	if r.left == 0 {
 		return nil
@@ -57,6 +58,9 @@ func (r *Reader) openGroup(group int) error {
 	if err != nil {
 		return err
 	}
+	if err := r.openLibrary(); err != nil {
+		return err
+	}
 	for i, c := range r.columns {
 		if c.field < 0 {
 			continue
@@ -66,6 +70,17 @@ func (r *Reader) openGroup(group int) error {
 		}
 	}
 	return nil
+}
+
+// openLibrary has the library read the open row group, of which chunks may have been
+// rewritten.
+func (r *Reader) openLibrary() (err error) {
+	r.groupCleared, r.groupPlain = r.cleared, r.plain
+	if len(r.rewritten) > 0 {
+		defer recovered(&err, r.file.Location(), "a column cannot be decoded")
+		r.groupCleared, r.groupPlain, err = r.library(r.footerOf())
+	}
+	return err
 }
 
 // groupCensus is what decoding a row group takes, in bytes.
@@ -88,14 +103,22 @@ func (r *Reader) countLeaf(c column, leaf int, sum *groupCensus) error {
 			return err
 		}
 	}
-	sum.leaves[leaf] = found
 	described := r.file.meta.Schema.Column(leaf)
+	if mustRewrite(&found, described) {
+		if found, err = r.rewrite(leaf, &found); err != nil {
+			return fmt.Errorf("column %s: %w", c.shape.path, err)
+		}
+	}
+	sum.leaves[leaf] = found
 	sum.decoded += found.decoded(r.file.groups[r.group].Rows, described)
 	if own {
 		sum.scratch += found.ownMemory(r.codec(leaf), described)
 		return nil
 	}
 	chunk := r.file.chunkSpan(r.group, leaf).length
+	if w, ok := r.rewritten[leaf]; ok {
+		chunk = int64(len(w.content))
+	}
 	if r.streams {
 		chunk = min(chunk, streamBuffer)
 	}
@@ -175,9 +198,9 @@ func (r *Reader) openColumn(i int, counted groupCensus) (err error) {
 	for _, leaf := range c.leaves {
 		leaves[leaf] = true
 	}
-	decoder := r.cleared
+	decoder := r.groupCleared
 	if c.shape.flat {
-		decoder = r.plain
+		decoder = r.groupPlain
 	}
 	r.open[i], err = decoder.GetFieldReader(r.ctx, c.field, leaves, []int{r.group})
 	return err
@@ -236,6 +259,7 @@ func (r *Reader) closeGroup() {
 		}
 	}
 	r.open, r.own, r.left = nil, nil, 0
+	r.groupCleared, r.groupPlain, r.rewritten = nil, nil, nil
 	r.memory.sweep()
 	r.source.unload()
 	r.account.giveBack(r.scratch.empty() + r.heap + r.kept)

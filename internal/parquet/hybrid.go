@@ -18,6 +18,7 @@ type hybrid struct {
 	repeat int    // numbers left of a run-length run
 	value  uint32 // its number
 	packed int    // numbers left of a bit-packed run
+	run    int    // numbers of it
 	bits   []byte // the run, whole
 	at     int    // the position in bits, in bits
 }
@@ -56,7 +57,7 @@ func (h *hybrid) next() error {
 	if h.width > 0 {
 		h.packed = min(h.packed, size*8/h.width)
 	}
-	if h.packed == 0 {
+	if h.run = h.packed; h.packed == 0 {
 		return errRuns
 	}
 	return nil
@@ -64,9 +65,13 @@ func (h *hybrid) next() error {
 
 // spent says whether all runs have been read, save for the padding of the last one.
 // What is left over belongs to something else: a page that is damaged so that it
-// seems to be encoded otherwise.
+// seems to be encoded otherwise. Writers pad a run to eight numbers, DuckDB to blocks
+// of 256, with whatever its memory has.
 func (h *hybrid) spent() bool {
-	return len(h.rest) == 0 && h.repeat == 0 && h.packed < packedTogether
+	if len(h.rest) > 0 || h.repeat > 0 {
+		return false
+	}
+	return h.packed < packedTogether || h.packed < packedBlock && h.run%packedBlock == 0
 }
 
 // number returns the number at a position of the open bit-packed run.

@@ -97,7 +97,7 @@ func TestFieldsInsideStructs(t *testing.T) {
 		_, ok := f.Field(id)
 		require.False(t, ok, "a struct in a struct, a list and its element are no columns of their own: %d", id)
 	}
-	s, ok := f.Statistics(0, 5)
+	s, ok := f.Statistics(0, 5, arrow.PrimitiveTypes.Int64)
 	require.True(t, ok)
 	require.Equal(t, parquet.Statistics{Lower: int64(-4), Upper: int64(70), Rows: 3, Nulls: 1}, s)
 	require.Positive(t, f.Stored(0, []int{5}))

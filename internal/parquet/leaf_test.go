@@ -1,6 +1,7 @@
 package parquet
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math"
 	"testing"
@@ -103,6 +104,9 @@ func TestDamagedTexts(t *testing.T) {
 		"another run of indices":     {&page{values: two, count: 2}, page{values: []byte{1, 2 << 1, 0, 2 << 1, 0}, count: 2, encoding: parquet.Encodings.RLEDict}, "more values or levels than rows"},
 		"padding":                    {&page{values: two, count: 2}, page{values: []byte{1, 3, 0b00}, count: 1, encoding: parquet.Encodings.RLEDict}, ""},
 		"a group too many":           {&page{values: two, count: 2}, page{values: []byte{1, 5, 0, 0}, count: 8, encoding: parquet.Encodings.RLEDict}, "more values or levels than rows"},
+		"a block of padding":         {&page{values: two, count: 2}, page{values: append([]byte{1, 65}, bytes.Repeat([]byte{1}, 32)...), count: 1, encoding: parquet.Encodings.RLEDict}, ""},
+		"blocks of padding":          {&page{values: two, count: 2}, page{values: append([]byte{1, 129, 1}, bytes.Repeat([]byte{1}, 64)...), count: 8, encoding: parquet.Encodings.RLEDict}, "more values or levels than rows"},
+		"no block":                   {&page{values: two, count: 2}, page{values: append([]byte{1, 63}, make([]byte, 31)...), count: 8, encoding: parquet.Encodings.RLEDict}, "more values or levels than rows"},
 		"fewer than the page":        {nil, page{values: two, count: 1}, "more values or levels than rows"},
 		"an encoding of other pages": {nil, page{values: two, count: 2, encoding: parquet.Encodings.DeltaByteArray}, "does not list"},
 	} {

@@ -82,3 +82,23 @@ func TestFooterClaims(t *testing.T) {
 		})
 	}
 }
+
+// TestDeepSchemas: a footer whose columns lie inside each other by the million is
+// refused; following them would take all of the stack, which ends the process.
+func TestDeepSchemas(t *testing.T) {
+	of := func(depth int) []byte {
+		out := binary.AppendUvarint([]byte{0x15, 2, 0x19, 0xfc}, uint64(depth+2)) // version, schema
+		for range depth + 1 {
+			out = append(out, 0x35, 0, 0x18, 1, 'a', 0x15, 2, 0) // required, a name, one child
+		}
+		out = append(out, 0x15, 2, 0x25, 0, 0x18, 1, 'a', 0) // a long
+		return withFooter(append(out, 0x16, 0, 0x19, 0x0c, 0))
+	}
+	f := open(t, of(255))
+	require.Len(t, f.Fields(), 1)
+	for _, depth := range []int{256, 4_000_000} {
+		_, err := parquet.ReadFooter(t.Context(), object(t, of(depth)), parquet.FooterLimits{})
+		require.ErrorContains(t, err, "columns lie too deep inside each other")
+		require.Equal(t, fault.Corrupt, fault.KindOf(err))
+	}
+}

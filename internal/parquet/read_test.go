@@ -349,7 +349,7 @@ func TestConcurrentReaders(t *testing.T) {
 			defer rdr.Release()
 			var row int64
 			for rdr.Next() {
-				if _, ok := f.Statistics(i%6, 1+i%4); !ok && i%4 != 3 {
+				if _, ok := f.Statistics(i%6, 1+i%4, arrow.PrimitiveTypes.Int64); !ok && i%4 != 3 {
 					return errors.New("no statistics")
 				}
 				b := rdr.RecordBatch()

@@ -12,6 +12,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/file"
+	"github.com/apache/arrow-go/v18/parquet/metadata"
 	"github.com/apache/arrow-go/v18/parquet/pqarrow"
 	"golang.org/x/sync/errgroup"
 
@@ -38,8 +39,10 @@ type Reader struct {
 	memory  *tracked            // of the decoder, within now
 	cleared *pqarrow.FileReader // decodes into zeroed memory
 	plain   *pqarrow.FileReader // decodes into memory of any content
-	pages   *file.Reader        // what both stand on
-	streams bool                // pages reads through streams
+	streams bool                // both read through streams
+
+	rewritten                map[int]rewritten   // chunks of the open row group, by leaf, that the library cannot decode
+	groupCleared, groupPlain *pqarrow.FileReader // cleared and plain, as the open row group is read
 
 	heap     int64 // asked for what the library makes by itself for the open row group
 	kept     int64 // asked for what the decoder holds on to from batch to batch
@@ -76,20 +79,28 @@ func newReader(ctx context.Context, f *File, columns []column, opts ReadOptions)
 		memory: track(opts.Memory),
 	}
 	r.refs.Store(1)
-	props := parquet.NewReaderProperties(scratch)
 	r.streams = r.streamed()
-	props.BufferedStreamEnabled = r.streams
 	var err error
-	if r.pages, err = file.NewParquetReader(r.source, file.WithMetadata(f.meta), file.WithReadProps(props)); err != nil {
-		return nil, damaged(f.Location(), "%w", err)
+	r.cleared, r.plain, err = r.library(f.meta)
+	return r, err
+}
+
+// library returns the library's readers of the file, as a footer describes it.
+func (r *Reader) library(meta *metadata.FileMetaData) (zeroed, plain *pqarrow.FileReader, err error) {
+	props := parquet.NewReaderProperties(r.scratch)
+	props.BufferedStreamEnabled = r.streams
+	props.MaxCompressedPageSize, props.MaxUncompressedPageSize = mostPage, mostPage
+	pages, err := file.NewParquetReader(r.source, file.WithMetadata(meta), file.WithReadProps(props))
+	if err != nil {
+		return nil, nil, damaged(r.file.Location(), "%w", err)
 	}
-	if r.cleared, err = pqarrow.NewFileReader(r.pages, pqarrow.ArrowReadProperties{}, cleared{r.memory}); err != nil {
-		return nil, damaged(f.Location(), "%w", err)
+	if zeroed, err = pqarrow.NewFileReader(pages, pqarrow.ArrowReadProperties{}, cleared{r.memory}); err != nil {
+		return nil, nil, damaged(r.file.Location(), "%w", err)
 	}
-	if r.plain, err = pqarrow.NewFileReader(r.pages, pqarrow.ArrowReadProperties{}, r.memory); err != nil {
-		return nil, damaged(f.Location(), "%w", err)
+	if plain, err = pqarrow.NewFileReader(pages, pqarrow.ArrowReadProperties{}, r.memory); err != nil {
+		return nil, nil, damaged(r.file.Location(), "%w", err)
 	}
-	return r, nil
+	return zeroed, plain, nil
 }
 
 // streamed chooses how the decoder gets at the source's memory: through a stream

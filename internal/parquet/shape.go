@@ -68,6 +68,10 @@ func newShape(path string, have, want arrow.Field) (*shape, error) {
 		if ts, ok := stored.(*arrow.TimestampType); ok {
 			return s, s.timestamp(ts, wanted)
 		}
+		var ok bool
+		if s.widening, ok = instants(stored, wanted); ok {
+			return s, nil
+		}
 	default:
 		var ok bool
 		if s.widening, ok = widens(stored, want.Type); ok || arrow.TypeEqual(stored, want.Type) {
@@ -293,8 +297,12 @@ func (s *shape) checkOffsets(data arrow.ArrayData) error {
 // convert makes n values of another unit or width.
 func (s *shape) convert(values *memory.Buffer, validity []byte, n int, mem memory.Allocator) (out *memory.Buffer, err error) {
 	defer refused(&err) // here, as others of a nested column are to be released
-	if values.Len() < n*s.widening.stored() {
-		return nil, fmt.Errorf("column %s has %d bytes, not %d values", s.path, values.Len(), n)
+	var stored []byte   // nothing, where no list has an element
+	if values != nil {
+		stored = values.Bytes()
+	}
+	if len(stored) < n*s.widening.stored() {
+		return nil, fmt.Errorf("column %s has %d bytes, not %d values", s.path, len(stored), n)
 	}
 	out = memory.NewResizableBuffer(mem)
 	defer func() {
@@ -305,11 +313,13 @@ func (s *shape) convert(values *memory.Buffer, validity []byte, n int, mem memor
 	out.Resize(n * arrow.Int64SizeBytes)
 	switch s.widening {
 	case sameWidth:
-		err = s.scale(arrow.Int64Traits.CastFromBytes(out.Bytes()), arrow.Int64Traits.CastFromBytes(values.Bytes()), validity)
+		err = s.scale(arrow.Int64Traits.CastFromBytes(out.Bytes()), arrow.Int64Traits.CastFromBytes(stored), validity)
 	case toInt64:
-		widen(arrow.Int64Traits.CastFromBytes(out.Bytes()), arrow.Int32Traits.CastFromBytes(values.Bytes()))
+		widen(arrow.Int64Traits.CastFromBytes(out.Bytes()), arrow.Int32Traits.CastFromBytes(stored))
 	case toFloat64:
-		widen(arrow.Float64Traits.CastFromBytes(out.Bytes()), arrow.Float32Traits.CastFromBytes(values.Bytes()))
+		widen(arrow.Float64Traits.CastFromBytes(out.Bytes()), arrow.Float32Traits.CastFromBytes(stored))
+	case dateMicros, dateNanos, int96Micros, int96Nanos:
+		err = s.instants(arrow.Int64Traits.CastFromBytes(out.Bytes()), stored, validity)
 	}
 	return out, err
 }

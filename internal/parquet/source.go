@@ -90,6 +90,17 @@ func merge(spans []span) []span {
 	return out
 }
 
+// add makes content, which is memory of the row group's allowance, readable behind
+// the end of the file, and returns where.
+func (s *source) add(content []byte) (at int64) {
+	at = s.obj.Size()
+	for _, r := range s.regions {
+		at = max(at, r.end())
+	}
+	s.regions = append(s.regions, region{span: span{start: at, length: int64(len(content))}, content: content})
+	return at
+}
+
 // unload frees the regions; nothing may read them any more.
 func (s *source) unload() {
 	for _, r := range s.regions {

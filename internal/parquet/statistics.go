@@ -25,35 +25,25 @@ type Statistics struct {
 	MayHaveNaN   bool  // float columns: bounds say nothing of NaN
 }
 
-// Statistics returns what the file knows about a column in a row group. The
-// second result is false where it knows nothing: a column that the file lacks,
-// a list, map or struct, a chunk without statistics. Statistics whose order
-// old writers got wrong count as unknown.
-func (f *Footer) Statistics(rowGroup, fieldID int) (Statistics, bool) {
-	field, ok := f.Field(fieldID)
-	if !ok || rowGroup < 0 || rowGroup >= len(f.groups) {
+// Statistics returns what the file knows about a column in a row group, as the type
+// that the table has it as. The second result is false where it knows nothing: a
+// column that the file lacks, a list, map or struct, a chunk without statistics.
+// Statistics whose order old writers got wrong count as unknown, and so do those
+// of INT96.
+func (f *Footer) Statistics(rowGroup, fieldID int, as arrow.DataType) (Statistics, bool) {
+	c, ok := f.bounder(rowGroup, fieldID, as)
+	if !ok {
 		return Statistics{}, false
 	}
-	if len(field.Leaves) != 1 || arrow.IsNested(field.Type.ID()) {
-		return Statistics{}, false
-	}
-	leaf := field.Leaves[0]
-	stored := f.meta.RowGroups[rowGroup].Columns[leaf].MetaData.Statistics
+	stored := f.meta.RowGroups[rowGroup].Columns[c.leaf].MetaData.Statistics
 	if stored == nil {
 		return Statistics{}, false
 	}
-	out := Statistics{Rows: f.groups[rowGroup].Rows, Nulls: -1}
+	out := c.unbounded(f.groups[rowGroup].Rows)
 	if n := stored.NullCount; n != nil && *n >= 0 && *n <= out.Rows {
 		out.Nulls = *n
 	}
-	c := bounder{column: f.meta.Schema.Column(leaf), kind: storageOf(field.Type)}
-	if c.kind.ID() == arrow.FLOAT32 || c.kind.ID() == arrow.FLOAT64 {
-		out.MayHaveNaN = true
-	}
-	if d, ok := c.kind.(arrow.DecimalType); ok {
-		out.Scale = d.GetScale()
-	}
-	if !f.trusted(rowGroup, leaf) {
+	if !f.trusted(rowGroup, c.leaf) {
 		return out, true
 	}
 	low, high := stored.MinValue, stored.MaxValue
@@ -67,6 +57,31 @@ func (f *Footer) Statistics(rowGroup, fieldID int) (Statistics, bool) {
 	}
 	out.Lower, out.Upper = c.bounds(low, high)
 	return out, true
+}
+
+// bounder finds a column that can have statistics in a row group.
+func (f *Footer) bounder(rowGroup, fieldID int, as arrow.DataType) (bounder, bool) {
+	field, ok := f.Field(fieldID)
+	if !ok || rowGroup < 0 || rowGroup >= len(f.groups) {
+		return bounder{}, false
+	}
+	if len(field.Leaves) != 1 || arrow.IsNested(field.Type.ID()) {
+		return bounder{}, false
+	}
+	leaf := field.Leaves[0]
+	return bounder{leaf: leaf, column: f.meta.Schema.Column(leaf), kind: storageOf(field.Type), as: as}, true
+}
+
+// unbounded are statistics of so many rows of which nothing else is known.
+func (c bounder) unbounded(rows int64) Statistics {
+	out := Statistics{Rows: rows, Nulls: -1}
+	if c.kind.ID() == arrow.FLOAT32 || c.kind.ID() == arrow.FLOAT64 {
+		out.MayHaveNaN = true
+	}
+	if d, ok := c.kind.(arrow.DecimalType); ok {
+		out.Scale = d.GetScale()
+	}
+	return out
 }
 
 // trusted asks whether the writer's version is known for wrong statistics.
@@ -84,9 +99,12 @@ func (f *Footer) trusted(rowGroup, leaf int) (ok bool) {
 	return ok && err == nil
 }
 
+// bounder makes bounds of what a file has of a column.
 type bounder struct {
+	leaf   int
 	column *schema.Column
 	kind   arrow.DataType
+	as     arrow.DataType
 }
 
 // signedNumber holds for types whose order is that of their stored signed
@@ -137,7 +155,11 @@ func (c bounder) integers(low, high any) (lower, upper any) {
 	}
 	form := func(v int64, _ bool) any { return v }
 	switch kind := c.kind.(type) {
-	case *arrow.Int32Type, *arrow.Int64Type, *arrow.Int8Type, *arrow.Int16Type, *arrow.Date32Type:
+	case *arrow.Int32Type, *arrow.Int64Type, *arrow.Int8Type, *arrow.Int16Type:
+	case *arrow.Date32Type:
+		if c.as.ID() == arrow.TIMESTAMP { // promoted since
+			form = func(v int64, _ bool) any { return midnight(v) }
+		}
 	case *arrow.TimestampType:
 		form = func(v int64, up bool) any { return micros(v, kind.Unit, up) }
 	case *arrow.Time32Type:
@@ -156,6 +178,14 @@ func (c bounder) integers(low, high any) (lower, upper any) {
 		upper = form(b, true)
 	}
 	return lower, upper
+}
+
+// midnight returns the microsecond that a day begins with, if 64 bits reach so far.
+func midnight(day int64) any {
+	if at, ok := instantOf(day, microsPerDay, 0); ok {
+		return at
+	}
+	return nil
 }
 
 // micros converts to microseconds, down for lower bounds and up for upper

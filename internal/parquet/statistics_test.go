@@ -20,7 +20,7 @@ import (
 func statistics(t *testing.T, kind arrow.DataType, values string, opts parquettest.Options) (parquet.Statistics, bool) {
 	t.Helper()
 	sc := arrow.NewSchema([]arrow.Field{{Name: "c", Type: kind, Nullable: true}}, nil)
-	return open(t, write(t, opts, column(t, sc, values))).Statistics(0, 1)
+	return open(t, write(t, opts, column(t, sc, values))).Statistics(0, 1, kind)
 }
 
 func TestStatistics(t *testing.T) {
@@ -76,12 +76,28 @@ func TestNoStatistics(t *testing.T) {
 	require.False(t, ok, "none in the file")
 	f := open(t, write(t, parquettest.Options{}, numbers(t, 0, 10)))
 	for _, at := range [][2]int{{0, 99}, {1, 1}, {-1, 1}} {
-		_, ok = f.Statistics(at[0], at[1])
+		_, ok = f.Statistics(at[0], at[1], arrow.PrimitiveTypes.Int64)
 		require.False(t, ok)
 	}
 	got, ok := statistics(t, extensions.NewUUIDType(), `["f79c3e09-677c-4bbd-a479-3f349cb785e7"]`, parquettest.Options{})
 	require.True(t, ok)
 	require.Len(t, got.Lower, 16)
+}
+
+// TestStatisticsOfPromotedDates: days are midnights where the table has timestamps.
+//
+// spec: resolve-63
+func TestStatisticsOfPromotedDates(t *testing.T) {
+	sc := arrow.NewSchema([]arrow.Field{{Name: "c", Type: arrow.FixedWidthTypes.Date32, Nullable: true}}, nil)
+	of := func(values string) parquet.Statistics {
+		got, ok := open(t, write(t, parquettest.Options{}, column(t, sc, values))).Statistics(0, 1, &arrow.TimestampType{Unit: arrow.Nanosecond})
+		require.True(t, ok)
+		return got
+	}
+	got := of(`["1969-12-31","1970-01-02",null]`)
+	require.Equal(t, []any{int64(-86_400_000_000), int64(86_400_000_000), int64(1)}, []any{got.Lower, got.Upper, got.Nulls})
+	got = of(`[-2147483648,2147483647]`)
+	require.Equal(t, []any{nil, nil}, []any{got.Lower, got.Upper}, "64 bits do not reach")
 }
 
 // Old writers compared binary as signed bytes and decimals as anything.
@@ -111,7 +127,7 @@ func TestStatisticsOfFloats(t *testing.T) {
 	of := func(values ...float64) parquet.Statistics {
 		b := array.NewFloat64Builder(memory.NewGoAllocator())
 		b.AppendValues(values, nil)
-		got, ok := open(t, write(t, parquettest.Options{}, single(sc, b.NewArray()))).Statistics(0, 1)
+		got, ok := open(t, write(t, parquettest.Options{}, single(sc, b.NewArray()))).Statistics(0, 1, arrow.PrimitiveTypes.Float64)
 		require.True(t, ok)
 		require.True(t, got.MayHaveNaN)
 		return got

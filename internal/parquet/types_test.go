@@ -141,6 +141,9 @@ func TestConforms(t *testing.T) {
 		"int to long":          {arrow.PrimitiveTypes.Int32, arrow.PrimitiveTypes.Int64, `[1,null,-2147483648]`, `[1,null,-2147483648]`},
 		"float to double":      {arrow.PrimitiveTypes.Float32, arrow.PrimitiveTypes.Float64, `[0.5,null,-3]`, `[0.5,null,-3]`},
 		"wider decimal":        {&arrow.Decimal128Type{Precision: 9, Scale: 2}, &arrow.Decimal128Type{Precision: 30, Scale: 2}, `["1.25",null]`, `["1.25",null]`},
+		"date to timestamp":    {arrow.FixedWidthTypes.Date32, stamp(arrow.Microsecond, ""), `["1970-01-02",null,"1969-12-31","0001-01-01","9999-12-31"]`, `[86400000000,null,-86400000000,-62135596800000000,253402214400000000]`},
+		"date to nanos":        {arrow.FixedWidthTypes.Date32, stamp(arrow.Nanosecond, ""), `["1970-01-02",null,"1677-09-22"]`, `[86400000000000,null,-9223286400000000000]`},
+		"dates in lists":       {arrow.ListOf(arrow.FixedWidthTypes.Date32), list(stamp(arrow.Microsecond, ""), true), `[["1970-01-02",null],null,[]]`, `[[86400000000,null],null,[]]`},
 		"int to long in lists": {arrow.ListOf(arrow.PrimitiveTypes.Int32), list(arrow.PrimitiveTypes.Int64, true), `[[1,null],null,[],[-3]]`, `[[1,null],null,[],[-3]]`},
 		"struct fields by id": {
 			arrow.StructOf(optional("a", arrow.PrimitiveTypes.Int32, ""), optional("b", arrow.BinaryTypes.String, ""), optional("c", arrow.PrimitiveTypes.Float32, "")), // 2, 3, 4
@@ -177,6 +180,10 @@ func TestRefusedTypes(t *testing.T) {
 		"other scale":      {&arrow.Decimal128Type{Precision: 9, Scale: 2}, &arrow.Decimal128Type{Precision: 12, Scale: 3}, "does not read"},
 		"other width":      {&arrow.FixedSizeBinaryType{ByteWidth: 4}, &arrow.FixedSizeBinaryType{ByteWidth: 5}, "does not read"},
 		"zone or not":      {stamp(arrow.Microsecond, "UTC"), stamp(arrow.Microsecond, ""), "does not read"},
+		"date or UTC":      {arrow.FixedWidthTypes.Date32, stamp(arrow.Microsecond, "UTC"), "is stored as date32, which this version does not read as timestamp[us, tz=UTC]"},
+		"date or millis":   {arrow.FixedWidthTypes.Date32, stamp(arrow.Millisecond, ""), "does not read"},
+		"bytes or INT96":   {&arrow.FixedSizeBinaryType{ByteWidth: 12}, stamp(arrow.Microsecond, ""), "does not read"},
+		"time or not":      {arrow.FixedWidthTypes.Time64us, stamp(arrow.Microsecond, ""), "does not read"},
 		"list or not":      {arrow.PrimitiveTypes.Int64, list(arrow.PrimitiveTypes.Int64, true), "does not read"},
 		"struct fields": {
 			arrow.StructOf(arrow.Field{Name: "a", Type: arrow.PrimitiveTypes.Int32, Nullable: true}),
@@ -214,6 +221,19 @@ func TestNanosThatMicrosCannotSay(t *testing.T) {
 	require.Equal(t, fault.Invalid, fault.KindOf(err), "%v", err)
 	require.ErrorContains(t, err, "1001")
 	require.Equal(t, 0, *fault.As(err).RowGroup)
+}
+
+// A date that nanoseconds do not reach is no timestamp of such a table.
+func TestDatesThatNanosDoNotReach(t *testing.T) {
+	sc := func(kind arrow.DataType) *arrow.Schema {
+		return arrow.NewSchema([]arrow.Field{{Name: "c", Type: kind, Nullable: true}}, nil)
+	}
+	for _, day := range []string{"1677-09-21", "2262-04-12"} {
+		f := open(t, write(t, parquettest.Options{}, column(t, sc(arrow.FixedWidthTypes.Date32), fmt.Sprintf(`["2000-01-01",%q]`, day))))
+		_, err := read(t, f, parquet.ReadOptions{Fields: []int{1}, Schema: sc(&arrow.TimestampType{Unit: arrow.Nanosecond})})
+		require.Equal(t, fault.Invalid, fault.KindOf(err), "%v", err)
+		require.ErrorContains(t, err, "does not reach")
+	}
 }
 
 func TestRequiredColumnWithNulls(t *testing.T) {

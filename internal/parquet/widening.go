@@ -1,24 +1,38 @@
 package parquet
 
-import "github.com/apache/arrow-go/v18/arrow"
+import (
+	"encoding/binary"
 
-// widening says how the values of a column are stored that was promoted since: the
-// type promotions of the Iceberg specification, "Schema Evolution".
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/bitutil"
+
+	"github.com/penstock/penstock/internal/fault"
+)
+
+// widening says how the values of a column are stored that are of another type in the
+// table: by the type promotions of the Iceberg specification, "Schema Evolution", and
+// timestamps as old writers have them.
 type widening int
 
 const (
-	sameWidth widening = iota
-	toInt64            // from int32
-	toFloat64          // from float32
+	sameWidth  widening = iota
+	toInt64             // from int32
+	toFloat64           // from float32
+	dateMicros          // from days to timestamps
+	dateNanos
+	int96Micros // from INT96 to timestamps
+	int96Nanos
 )
 
 // stored returns the bytes of a value in the file.
 func (w widening) stored() int {
 	switch w {
-	case toInt64:
+	case toInt64, dateMicros, dateNanos:
 		return arrow.Int32SizeBytes
 	case toFloat64:
 		return arrow.Float32SizeBytes
+	case int96Micros, int96Nanos:
+		return int96Bytes
 	case sameWidth:
 	}
 	return arrow.Int64SizeBytes
@@ -43,9 +57,67 @@ func widens(have, want arrow.DataType) (widening, bool) {
 	return sameWidth, false
 }
 
+// instants says how timestamps come of a type that is none. A date becomes its
+// midnight, and never one of UTC; INT96 becomes either.
+func instants(have arrow.DataType, want *arrow.TimestampType) (widening, bool) {
+	micros, nanos := sameWidth, sameWidth
+	switch have.(type) {
+	case *arrow.Date32Type:
+		if want.TimeZone == "" {
+			micros, nanos = dateMicros, dateNanos
+		}
+	case *int96Type:
+		micros, nanos = int96Micros, int96Nanos
+	}
+	switch want.Unit {
+	case arrow.Microsecond:
+		return micros, micros != sameWidth
+	case arrow.Nanosecond:
+		return nanos, nanos != sameWidth
+	case arrow.Second, arrow.Millisecond: // no table has these
+	}
+	return sameWidth, false
+}
+
 // widen converts values, also those under nulls.
 func widen[From int32 | float32, To int64 | float64](out []To, values []From) {
 	for i := range out {
 		out[i] = To(values[i])
 	}
+}
+
+// instants makes timestamps of what is stored in so many bytes each. Those under nulls
+// become zero.
+func (s *shape) instants(out []int64, stored, validity []byte) error {
+	width, instant := s.widening.stored(), s.widening.instant()
+	for i := range out {
+		value := stored[i*width : (i+1)*width]
+		var ok bool
+		if validity != nil && !bitutil.BitIsSet(validity, i) {
+			out[i] = 0
+		} else if out[i], ok = instant(value); !ok {
+			return fault.New(fault.Invalid, "column %s holds a time, stored as the bytes %x, that %s does not reach", s.path, value, s.want)
+		}
+	}
+	return nil
+}
+
+// instant makes one timestamp; false if it is beyond 64 bits.
+func (w widening) instant() func(stored []byte) (int64, bool) {
+	switch w {
+	case dateMicros:
+		return func(stored []byte) (int64, bool) { return instantOf(dayOf(stored), microsPerDay, 0) }
+	case dateNanos:
+		return func(stored []byte) (int64, bool) { return instantOf(dayOf(stored), nanosPerDay, 0) }
+	case int96Micros:
+		return microsOfInt96
+	case int96Nanos:
+		return nanosOfInt96
+	case sameWidth, toInt64, toFloat64:
+	}
+	return nil
+}
+
+func dayOf(stored []byte) int64 {
+	return int64(int32(binary.LittleEndian.Uint32(stored))) //nolint:gosec // bits of a signed number
 }

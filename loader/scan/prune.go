@@ -22,7 +22,7 @@ func mayMatch(source plan.Source, o *opened, group int) bool {
 		if _, present := o.Field(field.ID); !present {
 			return expr.Constant(expr.Value{}, o.RowGroups()[group].Rows), true // read as nulls
 		}
-		s, ok := o.Statistics(group, field.ID)
+		s, ok := o.Statistics(group, field.ID, field.Type)
 		if !ok {
 			return expr.Range{}, false
 		}

@@ -44,7 +44,7 @@ func decodeMutants() []mutant {
 		},
 		{"nulls-move-the-ends-of-strings", "internal/parquet/text.go", "			end := before\n", "			end := 0 * before\n", parquet},
 		{"surplus-strings-are-dropped", "internal/parquet/text.go", "	c.values = c.values[at:]\n", "	c.values = nil\n", parquet},
-		{"surplus-runs-are-dropped", "internal/parquet/hybrid.go", "	return len(h.rest) == 0 && h.repeat == 0 && h.packed < packedTogether\n", "	return len(h.rest) == 0 && h.packed < packedTogether\n", parquet},
+		{"surplus-runs-are-dropped", "internal/parquet/hybrid.go", "	if len(h.rest) > 0 || h.repeat > 0 {\n", "	if len(h.rest) > 0 {\n", parquet},
 		{"surplus-levels-of-numbers-are-dropped", "internal/parquet/flat.go", "	if !c.levels.spent() {\n", "	if !c.levels.spent() && c.left > 0 {\n", parquet},
 		{"empty-brotli-is-damage", "internal/parquet/codec.go", "		if len(dst) > 0 {\n			return decode", "		if len(dst) >= 0 {\n			return decode", parquet},
 		{"dictionaries-may-have-a-rest", "internal/parquet/text.go", "	if at != len(c.dictionary) {\n", "	if at > len(c.dictionary) {\n", parquet},

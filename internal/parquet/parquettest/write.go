@@ -26,6 +26,7 @@ const (
 	LZ4
 	Gzip
 	Uncompressed
+	HadoopLZ4
 )
 
 func (c Codec) codec() compress.Compression {
@@ -38,6 +39,8 @@ func (c Codec) codec() compress.Compression {
 		return compress.Codecs.Gzip
 	case Uncompressed:
 		return compress.Codecs.Uncompressed
+	case HadoopLZ4:
+		return compress.Codecs.Lz4
 	case Zstd:
 	}
 	return compress.Codecs.Zstd

@@ -89,3 +89,41 @@ pq.write_table(table.slice(0, 0), "empty.parquet", compression="zstd")
 nulls = pa.table({"s": pa.array([None] * 50, pa.string())}, schema=pa.schema([field("s", pa.string(), 1)]))
 for version in ("1.0", "2.0"):
     pq.write_table(nulls, f"nulls-{version[0]}.parquet", data_page_version=version, compression="brotli")
+
+# Encodings of parquet-mr's second version and of new writers, without checksums.
+split = pa.table(
+    {
+        "fixed": [bytes([i % 7, i % 3, 9, i % 256, 1]) for i in rows],
+        "large": pa.array([None if i % 7 == 0 else i * 10**20 for i in rows], pa.decimal128(38, 4)),
+        "list": pa.array([None if i % 5 == 0 else [i * j for j in range(i % 4)] for i in rows], pa.list_(pa.decimal128(20, 2))),
+        "double": [None if i % 9 == 0 else i / 4 for i in rows],
+        "int": pa.array(rows, pa.int32()),
+    },
+    schema=pa.schema(
+        [
+            field("fixed", pa.binary(5), 1, nullable=False),
+            field("large", pa.decimal128(38, 4), 2),
+            field("list", pa.list_(field("element", pa.decimal128(20, 2), 6)), 3),
+            field("double", pa.float64(), 4),
+            field("int", pa.int32(), 5, nullable=False),
+        ]
+    ),
+)
+for version in ("1.0", "2.0"):
+    pq.write_table(
+        split,
+        f"split-{version[0]}.parquet",
+        row_group_size=150,
+        data_page_version=version,
+        data_page_size=512,
+        write_batch_size=32,
+        compression="none",
+        use_dictionary=False,
+        column_encoding={
+            "fixed": "DELTA_BYTE_ARRAY",
+            "large": "DELTA_BYTE_ARRAY",
+            "list.list.element": "DELTA_BYTE_ARRAY",
+            "double": "BYTE_STREAM_SPLIT",
+            "int": "BYTE_STREAM_SPLIT",
+        },
+    )

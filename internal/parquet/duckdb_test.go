@@ -1,0 +1,42 @@
+package parquet_test
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/apache/arrow-go/v18/arrow"
+)
+
+// TestFilesOfDuckDB reads the rows of testdata/make_duckdb.py.
+//
+// spec: resolve-62
+func TestFilesOfDuckDB(t *testing.T) {
+	t.Parallel()
+	i64, text := arrow.PrimitiveTypes.Int64, arrow.BinaryTypes.String
+	sc := arrow.NewSchema([]arrow.Field{
+		nullable("int", arrow.PrimitiveTypes.Int32), nullable("text", text), nullable("small", &arrow.Decimal128Type{Precision: 9, Scale: 2}),
+		nullable("large", &arrow.Decimal128Type{Precision: 38, Scale: 5}), nullable("list", list(i64, true)),
+		nullable("struct", arrow.StructOf(nullable("a", i64), nullable("b", text))), nullable("map", arrow.MapOf(text, i64)),
+		nullable("flag", arrow.FixedWidthTypes.Boolean), nullable("double", arrow.PrimitiveTypes.Float64), nullable("at", &arrow.TimestampType{Unit: arrow.Microsecond}),
+	}, nil)
+	unless := func(null bool, value string) string {
+		if null {
+			return "null"
+		}
+		return value
+	}
+	lines := make([]string, 300)
+	for i := range lines {
+		lines[i] = fmt.Sprintf(`{"int": %[1]d, "text": %[2]s, "small": %[3]s, "large": "%[1]d0000000000000000000", "list": %[4]s, "struct": {"a": %[1]d, "b": "x%[1]d"},
+			"map": [{"key": "k%[1]d", "value": %[1]d}], "flag": %[5]t, "double": %[6]s, "at": %[7]d}`,
+			i, unless(i%7 == 0, fmt.Sprintf(`"row %d"`, i%50)), unless(i%5 == 0, fmt.Sprintf(`"%d"`, i*37)), unless(i%3 == 0, fmt.Sprintf("[%d, %d, null]", i, i+1)),
+			i%2 == 0, strconv.FormatFloat(float64(i)/8, 'f', -1, 64), time.Date(2001, 1, 1, i, 0, 0, 0, time.UTC).UnixMicro())
+	}
+	want := table(t, sc, "["+strings.Join(lines, ",")+"]")
+	for _, name := range []string{"duckdb-1.parquet", "duckdb-2.parquet"} {
+		fixture(t, name, ids(10), want)
+	}
+}

@@ -1,0 +1,86 @@
+package parquet
+
+import (
+	"encoding/binary"
+	"testing"
+
+	"github.com/apache/arrow-go/v18/parquet"
+	"github.com/apache/arrow-go/v18/parquet/schema"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/parquet/parquettest"
+)
+
+// fixedColumn is one of three bytes, which may be null or not.
+func fixedColumn(t *testing.T, definition int16) *schema.Column {
+	t.Helper()
+	node, err := schema.NewPrimitiveNode("c", parquet.Repetition(definition), parquet.Types.FixedLenByteArray, -1, 3)
+	require.NoError(t, err)
+	return schema.NewColumn(node, definition, 0)
+}
+
+// TestRewrittenDeltas: a page has a value for each level that says so, all of one
+// length, and no byte more.
+func TestRewrittenDeltas(t *testing.T) {
+	t.Parallel()
+	of := func(count int, prefixes, suffixes []int32, bytes string) *page {
+		return &page{
+			count: count, encoding: parquet.Encodings.DeltaByteArray,
+			values: append(append(parquettest.Deltas(prefixes...), parquettest.Deltas(suffixes...)...), bytes...),
+		}
+	}
+	nulls := of(5, []int32{0, 2}, []int32{3, 1}, "abcd")
+	nulls.definition = append(parquettest.Run(3, 0, 1), parquettest.Run(2, 1, 1)...)
+	more := of(5, []int32{0, 2}, []int32{3, 1}, "abcd")
+	more.definition = parquettest.Run(5, 1, 1)
+	for name, c := range map[string]struct {
+		page     *page
+		optional int16
+		want     string // or damage
+	}{
+		"whole":                        {of(3, []int32{0, 2, 3}, []int32{3, 1, 0}, "abcd"), 0, "abcabdabd"},
+		"no prefixes":                  {of(2, []int32{0, 0}, []int32{3, 3}, "abcdef"), 0, "abcdef"},
+		"with nulls":                   {nulls, 1, "abcabd"},
+		"fewer than its levels":        {more, 1, ""},
+		"fewer than its rows":          {of(4, []int32{0, 2, 3}, []int32{3, 1, 0}, "abcd"), 0, ""},
+		"other lengths of one sum":     {of(2, []int32{0, 2}, []int32{2, 2}, "abcd"), 0, ""},
+		"a value longer":               {of(2, []int32{0, 3}, []int32{3, 1}, "abcd"), 0, ""},
+		"a value shorter":              {of(2, []int32{0, 1}, []int32{3, 1}, "abcd"), 0, ""},
+		"a prefix of nothing":          {of(1, []int32{3}, []int32{0}, ""), 0, ""},
+		"bytes left over":              {of(2, []int32{0, 2}, []int32{3, 1}, "abcde"), 0, ""},
+		"bytes missing":                {of(2, []int32{0, 2}, []int32{3, 1}, "abc"), 0, ""},
+		"more prefixes than suffixes":  {of(2, []int32{0, 2}, []int32{3}, "abc"), 0, ""},
+		"nothing, required":            {&page{count: 1, encoding: parquet.Encodings.DeltaByteArray}, 0, ""},
+		"lengths that are no numbers":  {&page{count: 1, encoding: parquet.Encodings.DeltaByteArray, values: []byte{1, 2, 3}}, 0, ""},
+		"levels that are no levels":    {&page{count: 9, encoding: parquet.Encodings.DeltaByteArray, definition: []byte{0}}, 1, ""},
+		"nulls alone, without lengths": {&page{count: 2, encoding: parquet.Encodings.DeltaByteArray, definition: parquettest.Run(2, 0, 1)}, 1, "none"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := rewriter{described: fixedColumn(t, c.optional)}
+			err := w.deltas(c.page)
+			if c.want == "" {
+				require.ErrorIs(t, err, errDeltas)
+				require.Empty(t, w.out)
+				return
+			}
+			require.NoError(t, err)
+			in := thrift{rest: w.out}
+			h, body, err := in.page()
+			require.NoError(t, err)
+			require.Empty(t, in.rest)
+			require.Equal(t, []int64{pageData, int64(c.page.count), int64(parquet.Encodings.Plain), h.size}, []int64{h.kind, h.count, h.encoding, h.plain})
+			if c.optional > 0 {
+				length := binary.LittleEndian.Uint32(body)
+				require.Equal(t, c.page.definition, body[4:4+length])
+				body = body[4+length:]
+			}
+			if c.want == "none" {
+				c.want = ""
+			}
+			require.Equal(t, c.want, string(body))
+			require.Equal(t, int64(len(w.out)), w.census.plain+w.census.headers)
+			require.False(t, w.census.deltas)
+		})
+	}
+}

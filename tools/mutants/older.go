@@ -1,0 +1,27 @@
+package main
+
+// olderMutants are ways to read wrongly what old writers wrote, or what few write.
+func olderMutants() []mutant {
+	parquet, scan := []string{"./internal/parquet"}, []string{"./loader/scan"}
+	return []mutant{
+		{"int96-begins-at-noon", "internal/parquet/int96.go", "	epochDay = 2_440_588\n", "	epochDay = 2_440_587\n", parquet},
+		{"int96-rounds-to-zero", "internal/parquet/int96.go", "	if nanos < 0 {\n", "	if nanos < -nanosPerDay {\n", parquet},
+		{"int96-wraps-around", "internal/parquet/int96.go", "	return sum, whole/perDay == day && ", "	return sum, ", parquet},
+		{"bytes-are-int96", "internal/parquet/widening.go", "	case *int96Type:\n", "	case *int96Type, *arrow.FixedSizeBinaryType:\n", parquet},
+		{"int96-has-an-order", "internal/parquet/statistics.go", "	case *arrow.BinaryType, *arrow.FixedSizeBinaryType:\n", "	case *arrow.BinaryType, *arrow.FixedSizeBinaryType, *int96Type:\n", parquet},
+		{"dates-have-zones", "internal/parquet/widening.go", "		if want.TimeZone == \"\" {\n", "		if want != nil {\n", parquet},
+		{"bounds-stay-days", "internal/parquet/statistics.go", "		if c.as.ID() == arrow.TIMESTAMP {", "		if c.as.ID() == arrow.DATE64 {", scan},
+		{"tuples-are-not-elements", "internal/parquet/older.go", "group.Name() == \"array\" || ", "", parquet},
+		{"every-group-is-an-element", "internal/parquet/older.go", "		return group.Name() == \"array\" || group.Name() == list.Name()+\"_tuple\"", "		return true", parquet},
+		{"repeated-groups-are-not-elements", "internal/parquet/older.go", "	case group.Field(0).RepetitionType() == parquet.Repetitions.Repeated:\n", "	case group == nil:\n", parquet},
+		{"elements-have-no-id", "internal/parquet/older.go", "m.node(within, elementName, from, within.FieldID())", "m.node(within, elementName, from, NoFieldID)", parquet},
+		{"frames-have-one-block", "internal/parquet/lz4.go", "		for frame := dst[:plain]; len(frame) > 0; {\n", "		for frame, one := dst[:plain], true; one && len(frame) > 0; one = false {\n", parquet},
+		{"frames-may-be-short", "internal/parquet/lz4.go", "	return len(dst) == 0\n", "	return true\n", parquet},
+		{"prefixes-are-lost", "internal/parquet/rewrite.go", "			if prefix > 0 {", "			if prefix > 9000 {", parquet},
+		{"deltas-may-be-too-few", "internal/parquet/rewrite.go", "n != presentIn(p, int(w.described.MaxDefinitionLevel())) || ", "", parquet},
+		{"schemas-may-be-deep", "internal/parquet/depth.go", "			if len(left) > schemaDepth {", "			if len(left) < 0 {", parquet},
+		{"runs-are-padded-to-eight", "internal/parquet/hybrid.go", " || h.packed < packedBlock && h.run%packedBlock == 0", "", parquet},
+		{"any-run-is-a-block", "internal/parquet/hybrid.go", " && h.run%packedBlock == 0", "", parquet},
+		{"lengths-may-differ", "internal/parquet/deltas.go", "prefix > before || int64(prefix)+int64(d.suffixes[i]) != int64(length)", "prefix > before", parquet},
+	}
+}
