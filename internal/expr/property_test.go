@@ -285,7 +285,7 @@ func TestRandomFiltersAgainstOracle(t *testing.T) {
 	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
 	defer mem.AssertSize(t, 0)
 	const rounds, filtersPerRound = 150, 30
-	seen := struct{ some, none, all, pruned, empty int }{}
+	seen := struct{ some, none, all, pruned, held, empty int }{}
 	for seed := range uint64(rounds) {
 		r := randomExpr{rand.New(rand.NewPCG(seed, 7))}
 		batch := r.batch(mem)
@@ -320,6 +320,16 @@ func TestRandomFiltersAgainstOracle(t *testing.T) {
 			if !may {
 				require.Empty(t, want, "seed %d: pruned %s\nbound: %s\nranges: %+v", seed, text, f, ranges)
 			}
+			held := f.MayHold(func(name string, values []Value) bool {
+				c := bind(t, quoteName(name)+" IS NULL", everyType()).root.(*null).column
+				rows, err := newFilter(newLeaf(c, test{op: eq, members: len(values) > 1}, values)).Evaluate(batch, nil)
+				require.NoError(t, err)
+				return len(rows) > 0
+			})
+			if !held {
+				require.Empty(t, want, "seed %d: held %s\nbound: %s", seed, text, f)
+				seen.held++
+			}
 			switch n := len(want); {
 			case n == int(batch.NumRows()) && n > 0:
 				seen.all++
@@ -342,4 +352,5 @@ func TestRandomFiltersAgainstOracle(t *testing.T) {
 	require.Greater(t, seen.none, 300)
 	require.Greater(t, seen.all, 100)
 	require.Greater(t, seen.pruned, 200)
+	require.Greater(t, seen.held, 200)
 }

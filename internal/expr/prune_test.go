@@ -1,8 +1,10 @@
 package expr
 
 import (
+	"fmt"
 	"math"
 	"math/big"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -147,6 +149,64 @@ func TestMayMatch(t *testing.T) {
 	}
 	var all *Filter
 	require.True(t, all.MayMatch(nil))
+}
+
+// TestMayHold: equality and IN name values; what is joined by AND needs all of them.
+func TestMayHold(t *testing.T) {
+	for text, c := range map[string]struct {
+		asked []string
+		may   bool
+	}{
+		"l = 1":                               {[]string{"l [1]"}, false},
+		"l = 7":                               {[]string{"l [7]"}, true},
+		"l IN (3, 1)":                         {[]string{"l [1 3]"}, false},
+		"l IN (7, 1)":                         {[]string{"l [1 7]"}, true},
+		"l = 7 AND i = 1":                     {[]string{"i [1]"}, false},
+		"l = 1 OR i = 7":                      {[]string{"i [7]"}, true},
+		"l = 1 OR i = 1":                      {[]string{"i [1]", "l [1]"}, false},
+		"l = 1 OR i > 1 AND i = 1":            {[]string{"i [1]", "l [1]"}, false},
+		"l = 1 OR i > 1":                      {nil, true},
+		"l <> 1":                              {nil, true},
+		"l NOT IN (1, 2)":                     {nil, true},
+		"NOT l = 1":                           {nil, true},
+		"NOT (l <> 1 OR i <> 7)":              {[]string{"i [7]", "l [1]"}, false},
+		"l > 1":                               {nil, true},
+		"l BETWEEN 1 AND 2":                   {nil, true},
+		"l IS NULL":                           {nil, true},
+		"l = i":                               {nil, true},
+		"s LIKE 'a%'":                         {nil, true},
+		"s = 'a'":                             {[]string{`s ["a"]`}, false},
+		"d = DATE '1970-01-02'":               {[]string{"d [1]"}, false},
+		"r = '1970-01-01 00:00:00.000000009'": {[]string{"r [9]"}, false},
+		"n = 1.5":                             {[]string{"n [15e-1]"}, false},
+		"TRUE":                                {nil, true},
+		"FALSE":                               {nil, false},
+	} {
+		var asked []string
+		may := bind(t, text, everyType()).MayHold(func(column string, values []Value) bool {
+			asked = append(asked, fmt.Sprintf("%s %v", column, values))
+			return slices.ContainsFunc(values, func(v Value) bool { n, ok := v.Integer(); return ok && n == 7 })
+		})
+		require.Equal(t, c.may, may, text)
+		for _, a := range asked {
+			require.Contains(t, c.asked, a, text)
+		}
+		require.Equal(t, c.asked == nil, asked == nil, text)
+	}
+	var all *Filter
+	require.True(t, all.MayHold(nil))
+	units, ok := Decimal(big.NewInt(15), 1).Unscaled(3)
+	require.True(t, ok)
+	require.Equal(t, int64(1500), units.Int64())
+	for _, v := range []Value{Int(1), Decimal(big.NewInt(15), 1)} {
+		_, ok = v.Unscaled(0)
+		require.False(t, ok)
+	}
+	text, ok := Bytes([]byte{1}).Text()
+	require.Equal(t, "\x01", text)
+	require.True(t, ok)
+	_, ok = Int(1).Text()
+	require.False(t, ok)
 }
 
 func TestValuesAreCopies(t *testing.T) {

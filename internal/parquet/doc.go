@@ -25,8 +25,8 @@
 //
 // What damage can not be seen: no checksum covers a footer or a page's header,
 // so these are held to one another and to the pages. A footer that has another
-// field id for a column than it had lacks that column; minima, maxima and null
-// counts are believed, and a filter prunes by them; and in a file without
+// field id for a column than it had lacks that column; minima, maxima, null counts
+// and bloom filters are believed, and a filter prunes by them; and in a file without
 // checksums another bit within a page may be another value. Else a damaged file
 // gives an error, or the rows that it had.
 package parquet

@@ -2,17 +2,19 @@ package parquet_test
 
 import (
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/stretchr/testify/require"
 )
 
 // TestFilesOfDuckDB reads the rows of testdata/make_duckdb.py.
 //
-// spec: resolve-62
+// spec: resolve-62, resolve-64
 func TestFilesOfDuckDB(t *testing.T) {
 	t.Parallel()
 	i64, text := arrow.PrimitiveTypes.Int64, arrow.BinaryTypes.String
@@ -38,5 +40,18 @@ func TestFilesOfDuckDB(t *testing.T) {
 	want := table(t, sc, "["+strings.Join(lines, ",")+"]")
 	for _, name := range []string{"duckdb-1.parquet", "duckdb-2.parquet"} {
 		fixture(t, name, ids(10), want)
+		content, err := os.ReadFile("testdata/" + name)
+		require.NoError(t, err)
+		f, missed := open(t, content), 0
+		for i := range 100 {
+			may, err := f.MayHold(t.Context(), 0, 2, text, []any{fmt.Sprintf("row %d", i)})
+			require.NoError(t, err)
+			if i < 50 {
+				require.True(t, may, "row %d is there", i)
+			} else if !may {
+				missed++
+			}
+		}
+		require.Greater(t, missed, 40, "the filter of %s", name)
 	}
 }

@@ -34,7 +34,14 @@ func newFileReader(ctx context.Context, w *walk, o *opened, want plan.FileRange)
 	r := &fileReader{opened: o, scanner: w.scanner, plan: w.plan, queue: w.queue, want: want, checks: checkers(w.source.Table, want.File, w.plan), current: -1}
 	r.groups = []int{}
 	for i, g := range o.RowGroups() {
-		if max(g.FirstRow, want.From) < min(g.FirstRow+g.Rows, want.To) && mayMatch(w.source, o, i) {
+		if max(g.FirstRow, want.From) >= min(g.FirstRow+g.Rows, want.To) || !mayMatch(w.source, o, i) {
+			continue
+		}
+		may, err := w.mayPass(ctx, o, i)
+		if err != nil {
+			return nil, err
+		}
+		if may {
 			r.groups = append(r.groups, i)
 		}
 	}

@@ -11,23 +11,26 @@ import (
 // mayMatch is false only if no row of a row group can pass the source's
 // filter, judged by the footer alone.
 func mayMatch(source plan.Source, o *opened, group int) bool {
-	return source.Filter.MayMatch(func(column string) (expr.Range, bool) {
-		field, ok := source.Table.Field(column)
-		if !ok {
-			return expr.Range{}, false
-		}
-		if _, constant := o.constants[field.ID]; constant {
-			return expr.Range{}, false // the catalog has looked at it
-		}
-		if _, present := o.Field(field.ID); !present {
-			return expr.Constant(expr.Value{}, o.RowGroups()[group].Rows), true // read as nulls
-		}
-		s, ok := o.Statistics(group, field.ID, field.Type)
-		if !ok {
-			return expr.Range{}, false
-		}
-		return rangeOf(s), true
-	})
+	return source.Filter.MayMatch(func(column string) (expr.Range, bool) { return known(source, o, group, column) })
+}
+
+// known is what the footer knows of a column in a row group.
+func known(source plan.Source, o *opened, group int, column string) (expr.Range, bool) {
+	field, ok := source.Table.Field(column)
+	if !ok {
+		return expr.Range{}, false
+	}
+	if _, constant := o.constants[field.ID]; constant {
+		return expr.Range{}, false // the catalog has looked at it
+	}
+	if _, present := o.Field(field.ID); !present {
+		return expr.Constant(expr.Value{}, o.RowGroups()[group].Rows), true // read as nulls
+	}
+	s, ok := o.Statistics(group, field.ID, field.Type)
+	if !ok {
+		return expr.Range{}, false
+	}
+	return rangeOf(s), true
 }
 
 // rangeOf puts a file's statistics into the filter's terms.

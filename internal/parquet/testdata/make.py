@@ -4,6 +4,9 @@ Page checksums, a stored Arrow schema with other types than the table's, page
 versions, delta encodings; lists as pyarrow lays them out. Run with pyarrow: python make.py
 """
 
+import datetime as dt
+import decimal
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -127,3 +130,41 @@ for version in ("1.0", "2.0"):
             "int": "BYTE_STREAM_SPLIT",
         },
     )
+
+# Pages with an index, in which every type has bounds.
+stamps = [dt.datetime(1970, 1, 1) + dt.timedelta(hours=(i * 37 % 300) - 150, microseconds=i) for i in rows]
+kinds = [
+    ("bool", pa.bool_(), [i % 300 > 100 for i in rows]),
+    ("int", pa.int32(), [i * 37 % 300 - 100 for i in rows]),
+    ("long", pa.int64(), [(i * 37 % 300 - 100) * 10**15 for i in rows]),
+    ("float", pa.float32(), [(i * 37 % 300 - 100) / 4 for i in rows]),
+    ("double", pa.float64(), [(i * 37 % 300) / 8 for i in rows]),
+    ("string", pa.string(), [f"{i * 37 % 300:03d}" for i in rows]),
+    ("binary", pa.binary(), [bytes([i * 37 % 256]) for i in rows]),
+    ("fixed", pa.binary(2), [bytes([i % 200, i % 7]) for i in rows]),
+    ("small", pa.decimal128(9, 2), [decimal.Decimal(i * 37 % 300 - 100).scaleb(-2) for i in rows]),
+    ("large", pa.decimal128(38, 4), [decimal.Decimal((i * 37 % 300 - 100) * 10**20).scaleb(-4) for i in rows]),
+    ("date", pa.date32(), [at.date() for at in stamps]),
+    ("time", pa.time64("us"), [at.time() for at in stamps]),
+    ("millis", pa.timestamp("ms", tz="UTC"), [at.replace(microsecond=0) for at in stamps]),
+    ("micros", pa.timestamp("us"), stamps),
+    ("nanos", pa.timestamp("ns"), stamps),
+]
+indexed = pa.table(
+    {name: pa.array([None if i % 9 == 0 else v for i, v in enumerate(values)], kind) for name, kind, values in kinds}
+    | {"nan": [float("nan") if i == 5 else float(i) for i in rows], "null": pa.array([None] * len(rows), pa.int32())},
+    schema=pa.schema(
+        [field(name, kind, i + 1) for i, (name, kind, _) in enumerate(kinds)]
+        + [field("nan", pa.float64(), 16), field("null", pa.int32(), 17)]
+    ),
+)
+pq.write_table(
+    indexed,
+    "index-2.parquet",
+    row_group_size=150,
+    data_page_version="2.0",
+    data_page_size=128,
+    write_batch_size=16,
+    compression="zstd",
+    write_page_index=True,
+)

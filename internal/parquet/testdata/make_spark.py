@@ -146,6 +146,51 @@ def encodings(spark: SparkSession) -> DataFrame:
     return spark.createDataFrame(rows, kind)
 
 
+BLOOM = ("int", "long", "text", "bytes", "price", "large", "day", "at", "inner.key")
+
+
+def bloom(spark: SparkSession) -> DataFrame:
+    """Values that no statistics tell apart: row i has key(i), which is even, in every type."""
+    kind = t.StructType(
+        [
+            numbered("int", t.IntegerType(), 1),
+            numbered("long", t.LongType(), 2),
+            numbered("text", t.StringType(), 3),
+            numbered("bytes", t.BinaryType(), 4),
+            numbered("price", t.DecimalType(9, 2), 5),
+            numbered("large", t.DecimalType(30, 4), 6),
+            numbered("day", t.DateType(), 7),
+            numbered("at", t.TimestampType(), 8),
+            numbered("inner", t.StructType([numbered("key", t.LongType(), 10)]), 9),
+            numbered("row", t.IntegerType(), 11),
+        ]
+    )
+    rows = []
+    for i in range(ROWS):
+        key = i * 7919 % 1000 * 2 - 1000
+        values = (
+            key,
+            key * 10**12,
+            f"key {key}",
+            str(key).encode(),
+            decimal.Decimal(key).scaleb(-2),
+            decimal.Decimal(key * 10**20).scaleb(-4),
+            dt.date(1970, 1, 1) + dt.timedelta(days=key),
+            dt.datetime(1970, 1, 1, tzinfo=UTC) + dt.timedelta(hours=key, microseconds=key),
+            (key,),
+            i,
+        )
+        rows.append(tuple(None if i % 7 == 0 and n < 9 else v for n, v in enumerate(values)))
+    return spark.createDataFrame(rows, kind)
+
+
+def long_texts(spark: SparkSession) -> DataFrame:
+    """Strings that are too long for the statistics of a footer."""
+    kind = t.StructType([numbered("long", t.StringType(), 1), numbered("row", t.IntegerType(), 2)])
+    rows = [(None if i % 50 == 3 else f"{i:03d}" + "x" * 5000, i) for i in range(ROWS)]
+    return spark.createDataFrame(rows, kind)
+
+
 def save(frame: DataFrame, name: str, **options: str) -> None:
     """Writes a frame as one file of the folder."""
     with tempfile.TemporaryDirectory() as folder:
@@ -171,6 +216,14 @@ def main() -> None:
     stamps, nested, many = int96(spark), lists(spark), encodings(spark)
     save(stamps, "spark-int96.parquet", compression="snappy", **small)
     save(stamps, "spark-int96-v2.parquet", compression="zstd", **{"parquet.writer.version": "v2"}, **small)
+    filters = {f"parquet.bloom.filter.enabled#{c}": "true" for c in BLOOM}
+    filters |= {f"parquet.bloom.filter.expected.ndv#{c}": "60" for c in BLOOM}
+    spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
+    groups = {"parquet.block.size": "2000", "parquet.page.size.row.check.min": "10", "parquet.page.size.row.check.max": "10"}
+    groups |= {"parquet.block.size.row.check.min": "10", "parquet.block.size.row.check.max": "10"}
+    save(long_texts(spark), "spark-long.parquet", compression="zstd", **groups)
+    save(bloom(spark), "spark-bloom.parquet", compression="zstd", **filters, **groups)
+    spark.conf.set("spark.sql.parquet.outputTimestampType", "INT96")
     spark.conf.set("spark.sql.parquet.writeLegacyFormat", "true")
     save(nested, "spark-legacy.parquet", compression="gzip")
     save(nested, "spark-legacy-v2.parquet", compression="lz4_raw", **{"parquet.writer.version": "v2"}, **small)

@@ -1,0 +1,218 @@
+package parquet
+
+import (
+	"context"
+	"encoding/binary"
+	"math"
+	"math/big"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/apache/arrow-go/v18/parquet"
+	"github.com/apache/arrow-go/v18/parquet/metadata"
+	"github.com/apache/arrow-go/v18/parquet/schema"
+
+	"github.com/penstock/penstock/internal/fault"
+)
+
+const (
+	// mostAsked is how many values a bloom filter is asked for: each takes a read.
+	mostAsked = 16
+	// bloomHead is more than the header of a bloom filter takes.
+	bloomHead = 64
+	// bloomBlock is what one value is looked for in.
+	bloomBlock = 32
+)
+
+// MayHold is false only if no row of a row group has one of a column's values, by the
+// bloom filter of the column there: as the type that the table has it as, int64 in that
+// type's units, string for bytes too, or *big.Int for the unscaled decimal. It is true
+// where the file has no filter of the column, or one that cannot be used. It reads a
+// header and a block for each value. The filter is believed, as statistics are.
+func (f *File) MayHold(ctx context.Context, rowGroup, fieldID int, as arrow.DataType, values []any) (bool, error) {
+	field, ok := f.Field(fieldID)
+	if !ok || len(field.Leaves) != 1 || len(values) > mostAsked || !sameUnits(storageOf(field.Type), as) {
+		return true, nil
+	}
+	leaf := field.Leaves[0]
+	described := f.meta.RowGroups[rowGroup].Columns[leaf].MetaData
+	if described.BloomFilterOffset == nil {
+		return true, nil
+	}
+	var wanted [][]byte
+	for _, v := range values {
+		stored, known := storedForm(f.meta.Schema.Column(leaf), v)
+		if !known {
+			return true, nil
+		}
+		if stored != nil { // else the file cannot have it
+			wanted = append(wanted, stored)
+		}
+	}
+	b, err := f.bloom(ctx, *described.BloomFilterOffset, described.BloomFilterLength)
+	if err != nil || b == nil {
+		return true, err
+	}
+	for _, stored := range wanted {
+		if may, err := b.mayHold(ctx, stored); may || err != nil {
+			return true, err
+		}
+	}
+	return false, nil
+}
+
+// sameUnits says whether a value of the table's type is stored as the same number or
+// bytes in a column of another.
+func sameUnits(have, want arrow.DataType) bool {
+	switch a := have.(type) {
+	case *arrow.Int32Type, *arrow.Int64Type:
+		return want.ID() == arrow.INT32 || want.ID() == arrow.INT64
+	case *arrow.Decimal128Type:
+		b, ok := want.(*arrow.Decimal128Type)
+		return ok && a.Scale == b.Scale
+	case *arrow.TimestampType:
+		b, ok := want.(*arrow.TimestampType)
+		return ok && a.Unit == b.Unit
+	case *arrow.Date32Type, *arrow.Time64Type, *arrow.StringType, *arrow.BinaryType, *arrow.FixedSizeBinaryType:
+		return arrow.TypeEqual(have, want)
+	default: // floats have zeros of two signs, and nobody asks for a truth
+		return false
+	}
+}
+
+// storedForm returns the bytes that a value is stored as, plainly; nil if the column
+// can have no such value. The second result is false where that is not known.
+func storedForm(c *schema.Column, value any) ([]byte, bool) {
+	if text, ok := value.(string); ok {
+		switch c.PhysicalType() {
+		case parquet.Types.ByteArray:
+			return []byte(text), true
+		case parquet.Types.FixedLenByteArray:
+			if len(text) != c.TypeLength() {
+				return nil, true
+			}
+			return []byte(text), true
+		default:
+			return nil, false
+		}
+	}
+	number, ok := value.(*big.Int)
+	if v, isInt := value.(int64); isInt {
+		number, ok = big.NewInt(v), true
+	}
+	if !ok {
+		return nil, false
+	}
+	width := 0
+	switch c.PhysicalType() {
+	case parquet.Types.Int32:
+		width = 4
+	case parquet.Types.Int64:
+		width = 8
+	case parquet.Types.FixedLenByteArray: // a decimal, its greatest byte first
+		return twosComplement(number, c.TypeLength()), true
+	default: // decimals of any length have several forms
+		return nil, false
+	}
+	stored := twosComplement(number, width)
+	for i, j := 0, len(stored)-1; i < j; i, j = i+1, j-1 {
+		stored[i], stored[j] = stored[j], stored[i]
+	}
+	return stored, true
+}
+
+// twosComplement is a number in so many bytes, the greatest first; nil if it does not
+// fit.
+func twosComplement(v *big.Int, width int) []byte {
+	most := new(big.Int).Lsh(big.NewInt(1), uint(8*width-1))
+	if v.Cmp(most) >= 0 || v.Cmp(new(big.Int).Neg(most)) < 0 {
+		return nil
+	}
+	if v.Sign() < 0 {
+		v = new(big.Int).Add(v, most.Lsh(most, 1))
+	}
+	return v.FillBytes(make([]byte, width))
+}
+
+// bloom is a split block bloom filter of the file.
+type bloom struct {
+	file   *File
+	at     int64 // of its first block
+	blocks uint64
+}
+
+// bloom reads the header of a bloom filter; nil if it is none that can be used.
+func (f *File) bloom(ctx context.Context, at int64, length *int32) (*bloom, error) {
+	if at < int64(len(magic)) || at >= f.size {
+		return nil, nil //nolint:nilnil // no filter is no error
+	}
+	head := make([]byte, min(bloomHead, f.size-at))
+	if err := f.obj.ReadAt(ctx, head, at); err != nil {
+		return nil, fault.Op(err, "read a bloom filter of %s", f.Location())
+	}
+	t := thrift{rest: head}
+	size, err := t.bloomHeader()
+	begins := at + int64(len(head)-len(t.rest))
+	switch {
+	case err != nil, size < bloomBlock, size%bloomBlock != 0, size > f.size-begins:
+		return nil, nil //nolint:nilnil // no filter is no error
+	case length != nil && int64(*length) != begins-at+size:
+		return nil, nil //nolint:nilnil // something else lies there
+	}
+	return &bloom{file: f, at: begins, blocks: uint64(size / bloomBlock)}, nil //nolint:gosec // it is positive
+}
+
+// bloomHeader reads the header of a bloom filter, and returns how many bytes its blocks
+// have: -1 if it is of a kind that nobody here knows.
+func (t *thrift) bloomHeader() (int64, error) {
+	size, known := int64(-1), 0
+	err := t.fields(func(id int64, kind byte) error {
+		switch {
+		case id == 1 && kind == thriftI32:
+			return t.number(&size)
+		case id >= 2 && id <= 4 && kind == thriftStruct: // algorithm, hash and compression
+			return t.fields(func(choice int64, kind byte) error {
+				if choice == 1 && kind == thriftStruct { // the one that there is of each
+					known |= 1 << id
+				}
+				return t.skip(kind, thriftDepth)
+			})
+		default:
+			return t.skip(kind, thriftDepth)
+		}
+	})
+	if known != 1<<2|1<<3|1<<4 {
+		return -1, err
+	}
+	return size, err
+}
+
+// mayHold reads the block that a stored value belongs to.
+func (b *bloom) mayHold(ctx context.Context, stored []byte) (bool, error) {
+	hash := hashOf(stored)
+	block := make([]byte, bloomBlock)
+	at := b.at + int64((hash>>32)*b.blocks>>32)*bloomBlock //nolint:gosec // it is one of the blocks
+	if err := b.file.obj.ReadAt(ctx, block, at); err != nil {
+		return true, fault.Op(err, "read a bloom filter of %s", b.file.Location())
+	}
+	key := uint32(hash & math.MaxUint32)
+	for i, salt := range salts() {
+		if binary.LittleEndian.Uint32(block[4*i:])&(1<<(key*salt>>27)) == 0 {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// hashOf is the hash of a stored value, as the library makes it: of the one kind that the
+// format has.
+func hashOf(stored []byte) uint64 {
+	b := metadata.NewBloomFilter(bloomBlock, bloomBlock, memory.NewGoAllocator())
+	defer b.Release()
+	return b.Hasher().Sum64(stored)
+}
+
+// salts are those of the format specification, "Split Block Bloom Filter".
+func salts() [8]uint32 {
+	return [...]uint32{0x47b6137b, 0x44974d91, 0x8824ad5b, 0xa2b7289d, 0x705495c7, 0x2df1424b, 0x9efc4947, 0x5c6bfb31}
+}

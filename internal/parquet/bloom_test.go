@@ -1,0 +1,163 @@
+package parquet_test
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/big"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/parquet"
+	"github.com/penstock/penstock/internal/store/errstore"
+	"github.com/penstock/penstock/internal/store/storetest"
+)
+
+// bloomColumns are those of testdata/make_spark.py that have bloom filters: as a table
+// has them, and the value that a key is.
+func bloomColumns() map[int]struct {
+	as    arrow.DataType
+	value func(key int64) any
+} {
+	type column = struct {
+		as    arrow.DataType
+		value func(key int64) any
+	}
+	scaled := func(key, power int64) any {
+		return new(big.Int).Mul(big.NewInt(key), new(big.Int).Exp(big.NewInt(10), big.NewInt(power), nil))
+	}
+	plain := func(key int64) any { return key }
+	return map[int]column{
+		1:  {arrow.PrimitiveTypes.Int64, plain}, // promoted since
+		2:  {arrow.PrimitiveTypes.Int64, func(key int64) any { return key * 1_000_000_000_000 }},
+		3:  {arrow.BinaryTypes.String, func(key int64) any { return fmt.Sprintf("key %d", key) }},
+		4:  {arrow.BinaryTypes.Binary, func(key int64) any { return strconv.FormatInt(key, 10) }},
+		5:  {&arrow.Decimal128Type{Precision: 12, Scale: 2}, func(key int64) any { return big.NewInt(key) }},
+		6:  {&arrow.Decimal128Type{Precision: 30, Scale: 4}, func(key int64) any { return scaled(key, 20) }},
+		7:  {arrow.FixedWidthTypes.Date32, plain},
+		8:  {&arrow.TimestampType{Unit: arrow.Microsecond, TimeZone: "UTC"}, func(key int64) any { return key*3_600_000_000 + key }},
+		10: {arrow.PrimitiveTypes.Int64, plain},
+	}
+}
+
+func bloomKey(row int64) int64 { return row*7919%1000*2 - 1000 }
+
+// TestBloomFiltersOfSpark: a value that is in a row group is never missed, and few that
+// are not are taken for it.
+//
+// spec: resolve-64
+func TestBloomFiltersOfSpark(t *testing.T) {
+	t.Parallel()
+	content, err := os.ReadFile("testdata/spark-bloom.parquet")
+	require.NoError(t, err)
+	f := open(t, content)
+	for id, c := range bloomColumns() {
+		asked, found := 0, 0
+		for group, g := range f.RowGroups() {
+			for row := range int64(sparkRows) {
+				key := bloomKey(row)
+				may, err := f.MayHold(t.Context(), group, id, c.as, []any{c.value(key)})
+				require.NoError(t, err)
+				if within := row >= g.FirstRow && row < g.FirstRow+g.Rows && row%7 != 0; within {
+					require.True(t, may, "column %d, row group %d, row %d", id, group, row)
+					may, err = f.MayHold(t.Context(), group, id, c.as, []any{c.value(key + 1), c.value(key), c.value(key + 1)})
+					require.NoError(t, err)
+					require.True(t, may, "one of several")
+					continue
+				}
+				asked++
+				if may {
+					found++
+				}
+			}
+		}
+		require.Less(t, found*10, asked, "column %d: %d of %d values that are not there", id, found, asked)
+	}
+}
+
+// TestBloomFiltersThatSayNothing: where a filter cannot be used, the row group is read.
+func TestBloomFiltersThatSayNothing(t *testing.T) {
+	t.Parallel()
+	content, err := os.ReadFile("testdata/spark-bloom.parquet")
+	require.NoError(t, err)
+	f := open(t, content)
+	i64 := arrow.PrimitiveTypes.Int64
+	many := make([]any, 17)
+	for i := range many {
+		many[i] = int64(1)
+	}
+	for name, c := range map[string]struct {
+		id     int
+		as     arrow.DataType
+		values []any
+	}{
+		"no filter":         {11, arrow.PrimitiveTypes.Int32, []any{int64(9999)}},
+		"no such column":    {77, i64, []any{int64(1)}},
+		"a struct":          {9, i64, []any{int64(1)}},
+		"another unit":      {8, &arrow.TimestampType{Unit: arrow.Nanosecond, TimeZone: "UTC"}, []any{int64(1)}},
+		"another scale":     {5, &arrow.Decimal128Type{Precision: 9, Scale: 3}, []any{big.NewInt(1)}},
+		"another type":      {7, &arrow.TimestampType{Unit: arrow.Microsecond}, []any{int64(1)}},
+		"a value of a kind": {1, i64, []any{1.5}},
+		"no value":          {1, i64, []any{nil}},
+		"text of a number":  {1, i64, []any{"1"}},
+		"number of a text":  {3, arrow.BinaryTypes.String, []any{int64(1)}},
+		"too many values":   {1, i64, many},
+	} {
+		may, err := f.MayHold(t.Context(), 0, c.id, c.as, c.values)
+		require.NoError(t, err, name)
+		require.True(t, may, name)
+	}
+	may, err := f.MayHold(t.Context(), 0, 1, i64, []any{int64(1) << 40, int64(-1) << 31})
+	require.NoError(t, err)
+	require.False(t, may, "32 bits do not hold the one, and the filter has not the other")
+}
+
+// TestDamagedBloomFilters: a header that is not as its footer says makes the filter none.
+func TestDamagedBloomFilters(t *testing.T) {
+	t.Parallel()
+	good, err := os.ReadFile("testdata/spark-bloom.parquet")
+	require.NoError(t, err)
+	const at, header = 14915, 144 - 128 // as pyarrow tells of the first filter
+	absent := []any{int64(1)}
+	may, err := open(t, good).MayHold(t.Context(), 0, 1, arrow.PrimitiveTypes.Int32, absent)
+	require.NoError(t, err)
+	require.False(t, may)
+	for bit := range 8 * header {
+		bad := slices.Clone(good)
+		bad[at+bit/8] ^= 1 << (bit % 8)
+		may, err := open(t, bad).MayHold(t.Context(), 0, 1, arrow.PrimitiveTypes.Int32, absent)
+		require.NoError(t, err, "bit %d", bit)
+		require.True(t, may, "bit %d of the header", bit)
+	}
+	cut := slices.Delete(slices.Clone(good), 100, 101) // pages are a byte less, and all behind is elsewhere
+	length := len(cut) - 8 - int(binary.LittleEndian.Uint32(cut[len(cut)-8:]))
+	require.Positive(t, length)
+	may, err = open(t, cut).MayHold(t.Context(), 0, 1, arrow.PrimitiveTypes.Int32, absent)
+	require.NoError(t, err)
+	require.True(t, may, "something else lies there")
+}
+
+// TestBloomFiltersOfStorageThatFails: a read that fails is an error, and no answer.
+func TestBloomFiltersOfStorageThatFails(t *testing.T) {
+	t.Parallel()
+	content, err := os.ReadFile("testdata/spark-bloom.parquet")
+	require.NoError(t, err)
+	files := storetest.NewMemory()
+	files.Put(location, content)
+	for nth := 2; nth <= 3; nth++ { // after the footer: the header, and a block
+		broken := errstore.New(files, errstore.Rule{Call: errstore.Read, Nth: nth, Action: errstore.Fail(nil)})
+		o, err := broken.Open(t.Context(), location, int64(len(content)))
+		require.NoError(t, err)
+		f, err := parquet.Open(t.Context(), o, parquet.Options{})
+		require.NoError(t, err)
+		_, err = f.MayHold(t.Context(), 0, 1, arrow.PrimitiveTypes.Int32, []any{int64(1)})
+		require.Equal(t, fault.Unavailable, fault.KindOf(err), "%v", err)
+		require.ErrorContains(t, err, "read a bloom filter of "+location)
+		require.NoError(t, o.Close())
+	}
+}

@@ -1,0 +1,183 @@
+package parquet
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"math/big"
+	"strings"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/parquet"
+
+	"github.com/penstock/penstock/internal/fault"
+)
+
+// mostIndex bounds the column index that is read: beyond, it is worth no read.
+const mostIndex = 4 << 20
+
+// HasPageStatistics says whether the pages of a column in a row group have statistics
+// of their own, and how many bytes PageStatistics reads.
+func (f *Footer) HasPageStatistics(rowGroup, fieldID int) (int64, bool) {
+	c, ok := f.bounder(rowGroup, fieldID, nil)
+	if !ok {
+		return 0, false
+	}
+	at, length, ok := f.columnIndex(rowGroup, c.leaf)
+	return length, ok && at >= int64(len(magic)) && length > 0 && length <= min(mostIndex, f.size-at) &&
+		c.column.ColumnOrder() == parquet.ColumnOrders.TypeDefinedOrder
+}
+
+func (f *Footer) columnIndex(rowGroup, leaf int) (at, length int64, ok bool) {
+	chunk := f.meta.RowGroups[rowGroup].Columns[leaf]
+	if chunk.ColumnIndexOffset == nil || chunk.ColumnIndexLength == nil {
+		return 0, 0, false
+	}
+	return *chunk.ColumnIndexOffset, int64(*chunk.ColumnIndexLength), true
+}
+
+// PageStatistics returns what the pages of a column in a row group say together, in the
+// terms of Statistics: writers leave statistics of long values out of the footer, and
+// have them cut in the page index. What cannot be used there is unknown.
+func (f *File) PageStatistics(ctx context.Context, rowGroup, fieldID int, as arrow.DataType) (Statistics, error) {
+	c, ok := f.bounder(rowGroup, fieldID, as)
+	if _, has := f.HasPageStatistics(rowGroup, fieldID); !ok || !has {
+		return Statistics{Rows: -1, Nulls: -1, MayHaveNaN: true}, nil
+	}
+	at, length, _ := f.columnIndex(rowGroup, c.leaf)
+	stored := make([]byte, length) // the collector's: a read that was left behind may have it
+	if err := f.obj.ReadAt(ctx, stored, at); err != nil {
+		return Statistics{}, fault.Op(err, "read the page index of %s", f.Location())
+	}
+	out := c.unbounded(f.groups[rowGroup].Rows)
+	t := thrift{rest: stored}
+	index, err := t.columnIndex()
+	if err != nil || len(t.rest) > 0 || !index.whole() {
+		return out, nil //nolint:nilerr // what cannot be used says nothing
+	}
+	if nulls := index.nullCount(); nulls <= out.Rows {
+		out.Nulls = nulls
+	}
+	out.Lower, out.Upper = c.across(index)
+	return out, nil
+}
+
+// columnIndex is what pages of a column say of their values.
+type columnIndex struct {
+	null     []bool // there are nulls alone
+	min, max [][]byte
+	nulls    []int64 // so many; none where they are not known
+}
+
+func (t *thrift) columnIndex() (out columnIndex, err error) {
+	err = t.fields(func(id int64, kind byte) error {
+		if kind != thriftList || id < 1 || id > 5 {
+			return t.skip(kind, thriftDepth)
+		}
+		switch id {
+		case 1:
+			return t.list(thriftTrue, func() error {
+				b, err := t.byte()
+				out.null = append(out.null, b == thriftTrue)
+				return err
+			})
+		case 2:
+			return t.list(thriftBinary, func() error { return t.binary(&out.min) })
+		case 3:
+			return t.list(thriftBinary, func() error { return t.binary(&out.max) })
+		case 5:
+			return t.list(thriftI64, func() error {
+				n, err := t.varint()
+				out.nulls = append(out.nulls, n)
+				return err
+			})
+		default:
+			return t.skip(kind, thriftDepth)
+		}
+	})
+	return out, err
+}
+
+// binary appends bytes, which are the buffer's.
+func (t *thrift) binary(into *[][]byte) error {
+	n, err := t.uvarint()
+	if err != nil || n > uint64(len(t.rest)) {
+		return errThrift
+	}
+	*into = append(*into, t.rest[:n:n])
+	return t.drop(n)
+}
+
+// whole says whether all lists are of all pages.
+func (x *columnIndex) whole() bool {
+	return len(x.null) > 0 && len(x.min) == len(x.null) && len(x.max) == len(x.null) && (x.nulls == nil || len(x.nulls) == len(x.null))
+}
+
+// nullCount returns how many values are null; -1 where that is not known.
+func (x *columnIndex) nullCount() int64 {
+	if x.nulls == nil {
+		return -1
+	}
+	var sum int64
+	for _, n := range x.nulls {
+		if n < 0 || sum+n < sum {
+			return -1
+		}
+		sum += n
+	}
+	return sum
+}
+
+// across returns the bounds of all pages together: unknown, where those of a page with
+// values are.
+func (c bounder) across(x columnIndex) (lower, upper any) {
+	knowsLower, knowsUpper := true, true
+	for i, null := range x.null {
+		if null {
+			continue
+		}
+		low, high := c.bounds(x.min[i], x.max[i])
+		knowsLower, knowsUpper = knowsLower && low != nil, knowsUpper && high != nil
+		if lower == nil || low != nil && compareBounds(low, lower) < 0 {
+			lower = low
+		}
+		if upper == nil || high != nil && compareBounds(high, upper) > 0 {
+			upper = high
+		}
+	}
+	if !knowsLower {
+		lower = nil
+	}
+	if !knowsUpper {
+		upper = nil
+	}
+	return lower, upper
+}
+
+// compareBounds orders two bounds of one column.
+func compareBounds(a, b any) int {
+	switch a := a.(type) {
+	case bool:
+		b := b.(bool)
+		switch {
+		case a == b:
+			return 0
+		case b:
+			return -1
+		default:
+			return 1
+		}
+	case int64:
+		return cmp.Compare(a, b.(int64))
+	case float64:
+		return cmp.Compare(a, b.(float64))
+	case string:
+		return strings.Compare(a, b.(string))
+	case []byte:
+		return bytes.Compare(a, b.([]byte))
+	case *big.Int:
+		return a.Cmp(b.(*big.Int))
+	default:
+		panic("a bound of an unknown kind") //nolint:forbidigo // there is no other
+	}
+}

@@ -1,0 +1,95 @@
+package scan
+
+import (
+	"context"
+
+	"github.com/apache/arrow-go/v18/arrow"
+
+	"github.com/penstock/penstock/internal/expr"
+	"github.com/penstock/penstock/internal/store"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/plan"
+)
+
+// mayPass is false only if no row of a row group can pass the source's filter, judged by
+// what the file has beside its footer: bloom filters, and the page index of columns of
+// which the footer has no bounds.
+func (w *walk) mayPass(ctx context.Context, o *opened, group int) (bool, error) {
+	if may, err := mayHold(ctx, w.source, o, group); !may || err != nil {
+		return false, err
+	}
+	indexed := map[string]expr.Range{}
+	for _, column := range w.source.Filter.Columns() {
+		if r, ok := known(w.source, o, group, column); ok && (r.HasLower || r.HasUpper || r.Nulls == r.Rows) {
+			continue
+		}
+		field, ok := w.source.Table.Field(column)
+		if _, constant := o.constants[field.ID]; !ok || constant {
+			continue
+		}
+		r, ok, err := w.pageRange(ctx, o, group, field)
+		if err != nil {
+			return false, err
+		}
+		if ok {
+			indexed[column] = r
+		}
+	}
+	return len(indexed) == 0 || w.source.Filter.MayMatch(func(column string) (expr.Range, bool) {
+		if r, ok := indexed[column]; ok {
+			return r, true
+		}
+		return known(w.source, o, group, column)
+	}), nil
+}
+
+// pageRange is what the page index knows of a column in a row group, once it is admitted.
+func (w *walk) pageRange(ctx context.Context, o *opened, group int, field catalog.Field) (expr.Range, bool, error) {
+	bytes, ok := o.HasPageStatistics(group, field.ID)
+	if !ok {
+		return expr.Range{}, false, nil
+	}
+	if err := w.queue.admit(ctx, bytes, 0); err != nil {
+		return expr.Range{}, false, err
+	}
+	held := w.queue.held.Split(bytes)
+	s, err := o.PageStatistics(ctx, group, field.ID, field.Type)
+	store.WhenReturned(err, held.Release)
+	return rangeOf(s), true, err
+}
+
+// mayHold is false only if no row of a row group can pass the source's filter, judged
+// by bloom filters: of the columns for which the filter names the values.
+func mayHold(ctx context.Context, source plan.Source, o *opened, group int) (bool, error) {
+	var failed error
+	may := source.Filter.MayHold(func(column string, values []expr.Value) bool {
+		field, ok := source.Table.Field(column)
+		if _, constant := o.constants[field.ID]; !ok || constant || failed != nil {
+			return true
+		}
+		wanted := make([]any, len(values))
+		for i, v := range values {
+			wanted[i] = plainOf(v, field.Type)
+		}
+		var may bool
+		may, failed = o.MayHold(ctx, group, field.ID, field.Type, wanted)
+		return may
+	})
+	return may, failed
+}
+
+// plainOf turns a value of a filter into a file's terms; nil if it has none.
+func plainOf(v expr.Value, kind arrow.DataType) any {
+	if n, ok := v.Integer(); ok {
+		return n
+	}
+	if text, ok := v.Text(); ok {
+		return text
+	}
+	if d, ok := kind.(arrow.DecimalType); ok {
+		if n, ok := v.Unscaled(int(d.GetScale())); ok {
+			return n
+		}
+	}
+	return nil
+}
