@@ -73,7 +73,9 @@ lists = pa.table(
     schema=pa.schema(
         [
             field("history", pa.list_(field("element", pa.int64(), 3)), 1),
-            field("embedding", pa.list_(field("element", pa.float32(), 4, nullable=False)), 2, nullable=False),
+            field(
+                "embedding", pa.list_(field("element", pa.float32(), 4, nullable=False)), 2, nullable=False
+            ),
         ]
     ),
 )
@@ -98,7 +100,10 @@ split = pa.table(
     {
         "fixed": [bytes([i % 7, i % 3, 9, i % 256, 1]) for i in rows],
         "large": pa.array([None if i % 7 == 0 else i * 10**20 for i in rows], pa.decimal128(38, 4)),
-        "list": pa.array([None if i % 5 == 0 else [i * j for j in range(i % 4)] for i in rows], pa.list_(pa.decimal128(20, 2))),
+        "list": pa.array(
+            [None if i % 5 == 0 else [i * j for j in range(i % 4)] for i in rows],
+            pa.list_(pa.decimal128(20, 2)),
+        ),
         "double": [None if i % 9 == 0 else i / 4 for i in rows],
         "int": pa.array(rows, pa.int32()),
     },
@@ -143,7 +148,11 @@ kinds = [
     ("binary", pa.binary(), [bytes([i * 37 % 256]) for i in rows]),
     ("fixed", pa.binary(2), [bytes([i % 200, i % 7]) for i in rows]),
     ("small", pa.decimal128(9, 2), [decimal.Decimal(i * 37 % 300 - 100).scaleb(-2) for i in rows]),
-    ("large", pa.decimal128(38, 4), [decimal.Decimal((i * 37 % 300 - 100) * 10**20).scaleb(-4) for i in rows]),
+    (
+        "large",
+        pa.decimal128(38, 4),
+        [decimal.Decimal((i * 37 % 300 - 100) * 10**20).scaleb(-4) for i in rows],
+    ),
     ("date", pa.date32(), [at.date() for at in stamps]),
     ("time", pa.time64("us"), [at.time() for at in stamps]),
     ("millis", pa.timestamp("ms", tz="UTC"), [at.replace(microsecond=0) for at in stamps]),
@@ -151,8 +160,14 @@ kinds = [
     ("nanos", pa.timestamp("ns"), stamps),
 ]
 indexed = pa.table(
-    {name: pa.array([None if i % 9 == 0 else v for i, v in enumerate(values)], kind) for name, kind, values in kinds}
-    | {"nan": [float("nan") if i == 5 else float(i) for i in rows], "null": pa.array([None] * len(rows), pa.int32())},
+    {
+        name: pa.array([None if i % 9 == 0 else v for i, v in enumerate(values)], kind)
+        for name, kind, values in kinds
+    }
+    | {
+        "nan": [float("nan") if i == 5 else float(i) for i in rows],
+        "null": pa.array([None] * len(rows), pa.int32()),
+    },
     schema=pa.schema(
         [field(name, kind, i + 1) for i, (name, kind, _) in enumerate(kinds)]
         + [field("nan", pa.float64(), 16), field("null", pa.int32(), 17)]

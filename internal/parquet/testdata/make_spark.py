@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
 
 ROWS = 200
-UTC = dt.timezone.utc
+UTC = dt.UTC
 
 # Instants of 12:34:56.789012 or of midnight, in every kind of year.
 INSTANTS = [
@@ -34,6 +34,7 @@ INSTANTS = [
 
 
 def numbered(name: str, kind: t.DataType, field_id: int, nullable: bool = True) -> t.StructField:
+    """Make a field with an Iceberg field id."""
     return t.StructField(name, kind, nullable, {"parquet.field.id": field_id})
 
 
@@ -204,6 +205,7 @@ def save(frame: DataFrame, name: str, **options: str) -> None:
 
 
 def main() -> None:
+    """Write all files."""
     spark = (
         SparkSession.builder.master("local[1]")
         .config("spark.ui.enabled", "false")
@@ -219,27 +221,41 @@ def main() -> None:
     filters = {f"parquet.bloom.filter.enabled#{c}": "true" for c in BLOOM}
     filters |= {f"parquet.bloom.filter.expected.ndv#{c}": "60" for c in BLOOM}
     spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
-    groups = {"parquet.block.size": "2000", "parquet.page.size.row.check.min": "10", "parquet.page.size.row.check.max": "10"}
+    groups = {
+        "parquet.block.size": "2000",
+        "parquet.page.size.row.check.min": "10",
+        "parquet.page.size.row.check.max": "10",
+    }
     groups |= {"parquet.block.size.row.check.min": "10", "parquet.block.size.row.check.max": "10"}
     save(long_texts(spark), "spark-long.parquet", compression="zstd", **groups)
     save(bloom(spark), "spark-bloom.parquet", compression="zstd", **filters, **groups)
     spark.conf.set("spark.sql.parquet.outputTimestampType", "INT96")
     spark.conf.set("spark.sql.parquet.writeLegacyFormat", "true")
     save(nested, "spark-legacy.parquet", compression="gzip")
-    save(nested, "spark-legacy-v2.parquet", compression="lz4_raw", **{"parquet.writer.version": "v2"}, **small)
+    save(
+        nested, "spark-legacy-v2.parquet", compression="lz4_raw", **{"parquet.writer.version": "v2"}, **small
+    )
     save(many, "spark-lz4-v1.parquet", compression="lz4")
     for codec in ("lz4", "gzip"):  # pages that Hadoop frames as several blocks
         save(
             many,
             f"spark-{codec}-v2.parquet",
             compression=codec,
-            **{"parquet.writer.version": "v2", "parquet.enable.dictionary": "false", "parquet.page.size": "2000000"},
+            **{
+                "parquet.writer.version": "v2",
+                "parquet.enable.dictionary": "false",
+                "parquet.page.size": "2000000",
+            },
         )
     save(
         many,
         "spark-fallback-v2.parquet",
         compression="zstd",
-        **{"parquet.writer.version": "v2", "parquet.dictionary.page.size": "1024", "parquet.page.size": "1024"},
+        **{
+            "parquet.writer.version": "v2",
+            "parquet.dictionary.page.size": "1024",
+            "parquet.page.size": "1024",
+        },
     )
     spark.stop()
 

@@ -26,11 +26,13 @@ Make = Callable[[random.Random], Any]
 
 
 def decimals(digits: int, scale: int) -> Make:
+    """Numbers of so many digits, some of them small."""
     most = 10**digits - 1
     return lambda r: decimal.Decimal(r.choice([r.randint(-most, most), r.randint(-9, 9)])).scaleb(-scale)
 
 
 def instants(r: random.Random) -> dt.datetime:
+    """Any microsecond of the years 1 to 9999."""
     return EPOCH + dt.timedelta(microseconds=r.randint(-62135596800 * 10**6, 253402300799 * 10**6))
 
 
@@ -40,7 +42,10 @@ TYPES: dict[str, tuple[pa.DataType, Make]] = {
     "int64": (pa.int64(), lambda r: r.choice([r.randint(-(2**63), 2**63 - 1), r.randint(0, 5)])),
     "float": (pa.float32(), lambda r: r.choice([0.5, -0.0, math.inf, r.randint(-1000, 1000) / 8])),
     "double": (pa.float64(), lambda r: r.choice([0.5, -0.0, -math.inf, r.random()])),
-    "string": (pa.string(), lambda r: r.choice(["", "ä", "row", "x" * r.randint(0, 40), f"common {r.randint(0, 99)}"])),
+    "string": (
+        pa.string(),
+        lambda r: r.choice(["", "ä", "row", "x" * r.randint(0, 40), f"common {r.randint(0, 99)}"]),
+    ),
     "binary": (pa.binary(), lambda r: r.randbytes(r.randint(0, 9))),
     "fixed": (pa.binary(3), lambda r: r.choice([b"abc", b"abd", r.randbytes(3)])),
     "uuid": (pa.binary(16), lambda r: r.choice([bytes(16), r.randbytes(16)])),
@@ -72,11 +77,11 @@ DELTA = {
     "decimal38": "DELTA_BYTE_ARRAY",
     "bool": "RLE",
 }
-SPLIT = {
-    name: "BYTE_STREAM_SPLIT" for name in TYPES if name not in ("bool", "string", "binary")
-} | {"string": "DELTA_LENGTH_BYTE_ARRAY", "binary": "DELTA_BYTE_ARRAY"}
+SPLIT = {name: "BYTE_STREAM_SPLIT" for name in TYPES if name not in ("bool", "string", "binary")} | {
+    "string": "DELTA_LENGTH_BYTE_ARRAY",
+    "binary": "DELTA_BYTE_ARRAY",
+}
 INTEGERS = DELTA | {"decimal9": "DELTA_BINARY_PACKED", "decimal18": "DELTA_BINARY_PACKED"}
-SPLIT_INTEGERS = SPLIT
 FORMS: dict[str, dict[str, Any]] = {
     "plain": {"use_dictionary": False},
     "dictionary": {"use_dictionary": True},
@@ -84,11 +89,13 @@ FORMS: dict[str, dict[str, Any]] = {
     "delta": {"encodings": DELTA},
     "split": {"encodings": SPLIT},
     "integers": {"encodings": INTEGERS, "store_decimal_as_integer": True},
-    "splitintegers": {"encodings": SPLIT_INTEGERS, "store_decimal_as_integer": True},
+    "splitintegers": {"encodings": SPLIT, "store_decimal_as_integer": True},
 }
 
 
-def nestings(kind: pa.DataType, null: bool) -> Iterator[tuple[str, pa.DataType, str, Callable[[random.Random, Make], Any]]]:
+def nestings(
+    kind: pa.DataType, null: bool
+) -> Iterator[tuple[str, pa.DataType, str, Callable[[random.Random, Make], Any]]]:
     """The name of each nesting, its type, the path to its values, and how its values are made."""
     element = pa.field("element", kind, nullable=null)
     inner = pa.field("x", kind, nullable=null)
@@ -103,9 +110,19 @@ def nestings(kind: pa.DataType, null: bool) -> Iterator[tuple[str, pa.DataType, 
     structs = pa.list_(pa.field("element", struct, nullable=null))
     yield "structs", structs, ".list.element.x", lambda r, make: [{"x": v} for v in many(r, make)]
     lists = pa.list_(pa.field("element", pa.list_(element), nullable=null))
-    yield "lists", lists, ".list.element.list.element", lambda r, make: [many(r, make) for _ in range(r.randint(0, 2))]
+    yield (
+        "lists",
+        lists,
+        ".list.element.list.element",
+        lambda r, make: [many(r, make) for _ in range(r.randint(0, 2))],
+    )
     pairs = pa.map_(pa.string(), pa.field("value", kind, nullable=null))
-    yield "map", pairs, ".key_value.value", lambda r, make: [(f"k{i}", v) for i, v in enumerate(many(r, make))]
+    yield (
+        "map",
+        pairs,
+        ".key_value.value",
+        lambda r, make: [(f"k{i}", v) for i, v in enumerate(many(r, make))],
+    )
 
 
 def columns() -> tuple[pa.Table, dict[str, str]]:
@@ -127,14 +144,19 @@ def columns() -> tuple[pa.Table, dict[str, str]]:
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields)), paths
 
 
-def write(folder: pathlib.Path, table: pa.Table, paths: dict[str, str], form: str, codec: str, version: int) -> None:
+def write(
+    folder: pathlib.Path, table: pa.Table, paths: dict[str, str], form: str, codec: str, version: int
+) -> None:
+    """Write one file, and see that pyarrow reads the rows it was given."""
     options = dict(FORMS[form])
     encodings = options.pop("encodings", None)
     if encodings is not None:
         options["use_dictionary"] = False
         options["column_encoding"] = {path: encodings.get(name, "PLAIN") for path, name in paths.items()}
         options["column_encoding"] |= {
-            path.removesuffix("value") + "key": "DELTA_BYTE_ARRAY" for path in paths if path.endswith("key_value.value")
+            path.removesuffix("value") + "key": "DELTA_BYTE_ARRAY"
+            for path in paths
+            if path.endswith("key_value.value")
         }
     name = folder / f"{form}-{codec}-{version}.parquet"
     pq.write_table(
@@ -155,6 +177,7 @@ def write(folder: pathlib.Path, table: pa.Table, paths: dict[str, str], form: st
 
 
 def main() -> None:
+    """Write the files that are asked for."""
     folder = pathlib.Path(sys.argv[1])
     table, paths = columns()
     # As it is read back: there fields of structs that are null are null.
