@@ -1,6 +1,7 @@
 package parquet
 
 import (
+	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/schema"
 )
@@ -91,6 +92,8 @@ func (m *modernizer) node(n schema.Node, name string, repetition parquet.Repetit
 	switch {
 	case isList(group) && hasOneRepeated(group):
 		return m.list(group, name, repetition, id)
+	case isMap(group) && hasOneRepeated(group) && hasOptionalKey(group):
+		return m.listOfPairs(group, name, repetition, id)
 	case isMap(group) && hasOneRepeated(group):
 		fields, err = m.pairs(group)
 	default:
@@ -134,6 +137,26 @@ func (m *modernizer) pairs(n *schema.GroupNode) (schema.FieldList, error) {
 	return schema.FieldList{out}, err
 }
 
+// listOfPairs returns a map whose keys may be null, as Flink writes them, as a list of
+// its pairs: the library refuses it as a map. No level is another by that.
+func (m *modernizer) listOfPairs(n *schema.GroupNode, name string, repetition parquet.Repetition, id int32) (schema.Node, error) {
+	fields, err := m.fields(n.Field(0).(*schema.GroupNode))
+	if err != nil {
+		return nil, err
+	}
+	pair, err := schema.NewGroupNode(pairName, parquet.Repetitions.Required, fields, NoFieldID)
+	if err != nil {
+		return nil, err
+	}
+	return listOf(name, repetition, pair, id)
+}
+
+// hasOptionalKey says whether the pairs of a map have a key that may be null.
+func hasOptionalKey(n *schema.GroupNode) bool {
+	pair, ok := n.Field(0).(*schema.GroupNode)
+	return ok && pair.NumFields() == 2 && pair.Field(0).RepetitionType() == parquet.Repetitions.Optional
+}
+
 func (m *modernizer) primitive(n *schema.PrimitiveNode, name string, repetition parquet.Repetition, id int32) (schema.Node, error) {
 	int96 := n.PhysicalType() == parquet.Types.Int96 && n.LogicalType().IsNone()
 	m.int96 = append(m.int96, int96)
@@ -151,8 +174,35 @@ func (m *modernizer) primitive(n *schema.PrimitiveNode, name string, repetition 
 	return out, err
 }
 
-// elementName is what the element of a list is called.
-const elementName = "element"
+const (
+	// elementName is what the element of a list is called.
+	elementName = "element"
+	// pairName is what the element of a list is called that is a map.
+	pairName = "key_value"
+)
+
+// elementOf returns the element of a list that is no map.
+func elementOf(stored arrow.DataType) (arrow.Field, bool) {
+	list, ok := stored.(*arrow.ListType)
+	if !ok || list.ElemField().Name == pairName {
+		return arrow.Field{}, false
+	}
+	return list.ElemField(), true
+}
+
+// pairOf returns the key and the value of a map, or of a list that is one.
+func pairOf(stored arrow.DataType) ([]arrow.Field, bool) {
+	switch t := stored.(type) {
+	case *arrow.MapType:
+		return []arrow.Field{t.KeyField(), t.ItemField()}, true
+	case *arrow.ListType:
+		pair, ok := t.Elem().(*arrow.StructType)
+		if ok && t.ElemField().Name == pairName && pair.NumFields() == 2 {
+			return pair.Fields(), true
+		}
+	}
+	return nil, false
+}
 
 // listOf is a list of three levels.
 func listOf(name string, repetition parquet.Repetition, element schema.Node, id int32) (schema.Node, error) {

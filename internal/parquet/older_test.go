@@ -155,6 +155,12 @@ func TestOlderLists(t *testing.T) {
 		"repeated group": {
 			group("c", repeated, nil, 1, long64(t, "x", required, 3)), []leafPages{bare}, list(one, false), `[[],[{"x":5},{"x":6}]]`,
 		},
+		"map of keys that may be null": {
+			group("c", optional, isMap, 1, group("map", repeated, nil, -1, long64(t, "key", optional, 2), long64(t, "value", optional, 3))),
+			[]leafPages{{[]int16{0, 1, 3, 3}, []int16{0, 0, 0, 1}, []int64{1, 2}}, {[]int16{0, 1, 3, 2}, []int16{0, 0, 0, 1}, []int64{5}}},
+			arrow.MapOfFields(arrow.Field{Name: "key", Type: i64}, nullable("value", i64)),
+			`[null,[],[{"key":1,"value":5},{"key":2,"value":null}]]`,
+		},
 		"map of lists": {
 			group("c", optional, isMap, 1, group("map", repeated, nil, -1, long64(t, "key", required, 2), group("value", required, isList, 3, long64(t, "array", repeated, 4)))),
 			[]leafPages{{[]int16{0, 1, 2, 2}, []int16{0, 0, 0, 1}, []int64{1, 2}}, {[]int16{0, 1, 2, 3, 3}, []int16{0, 0, 0, 1, 2}, []int64{5, 6}}},
@@ -187,6 +193,24 @@ func TestFieldIDsOfOlderLists(t *testing.T) {
 	mustRead(t, open(t, content), parquet.ReadOptions{Fields: ids(1), Schema: sc("7")})
 	_, err := read(t, open(t, content), parquet.ReadOptions{Fields: ids(1), Schema: sc("8")})
 	require.ErrorContains(t, err, "column c.element has field id 7 in the file, 8 in the table")
+}
+
+// TestMapsOfNullKeys: keys may be null in a file's schema, and must not be.
+func TestMapsOfNullKeys(t *testing.T) {
+	optional, repeated := arrowparquet.Repetitions.Optional, arrowparquet.Repetitions.Repeated
+	pair := group("map", repeated, nil, -1, long64(t, "key", optional, 2), long64(t, "value", optional, 3))
+	content := handmade(t, schema.FieldList{group("c", optional, schema.MapLogicalType{}, 1, pair)},
+		leafPages{[]int16{3, 2}, []int16{0, 1}, []int64{1}}, leafPages{[]int16{3, 3}, []int16{0, 1}, []int64{5, 6}})
+	i64 := arrow.PrimitiveTypes.Int64
+	sc := arrow.NewSchema([]arrow.Field{nullable("c", arrow.MapOf(i64, i64))}, nil)
+	_, err := read(t, open(t, content), parquet.ReadOptions{Fields: ids(1), Schema: sc})
+	require.ErrorContains(t, err, "required column c.key has nulls")
+	require.Equal(t, fault.Corrupt, fault.KindOf(err))
+	pairs := list(arrow.StructOf(nullable("key", i64), nullable("value", i64)), false)
+	for _, kind := range []arrow.DataType{list(i64, true), pairs, arrow.MapOf(arrow.BinaryTypes.String, i64)} {
+		_, err = open(t, content).Read(t.Context(), parquet.ReadOptions{Fields: ids(1), Schema: arrow.NewSchema([]arrow.Field{nullable("c", kind)}, nil)})
+		require.Equal(t, fault.Invalid, fault.KindOf(err), "%s", kind)
+	}
 }
 
 // TestInt96Columns: INT96 is a timestamp where 64 bits reach it, and nothing else.

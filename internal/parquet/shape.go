@@ -52,13 +52,12 @@ func newShape(path string, have, want arrow.Field) (*shape, error) {
 	stored := storageOf(have.Type)
 	switch wanted := want.Type.(type) {
 	case *arrow.ListType:
-		if list, ok := stored.(*arrow.ListType); ok {
-			return s.nest([]string{"element"}, []arrow.Field{list.ElemField()}, []arrow.Field{wanted.ElemField()})
+		if element, ok := elementOf(stored); ok {
+			return s.nest([]string{"element"}, []arrow.Field{element}, []arrow.Field{wanted.ElemField()})
 		}
 	case *arrow.MapType:
-		if m, ok := stored.(*arrow.MapType); ok {
-			return s.nest([]string{"key", "value"}, []arrow.Field{m.KeyField(), m.ItemField()},
-				[]arrow.Field{wanted.KeyField(), wanted.ItemField()})
+		if pair, ok := pairOf(stored); ok {
+			return s.nest([]string{"key", "value"}, pair, []arrow.Field{wanted.KeyField(), wanted.ItemField()})
 		}
 	case *arrow.StructType:
 		if st, ok := stored.(*arrow.StructType); ok {

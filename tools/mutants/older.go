@@ -15,6 +15,8 @@ func olderMutants() []mutant {
 		{"every-group-is-an-element", "internal/parquet/older.go", "		return group.Name() == \"array\" || group.Name() == list.Name()+\"_tuple\"", "		return true", parquet},
 		{"repeated-groups-are-not-elements", "internal/parquet/older.go", "	case group.Field(0).RepetitionType() == parquet.Repetitions.Repeated:\n", "	case group == nil:\n", parquet},
 		{"elements-have-no-id", "internal/parquet/older.go", "m.node(within, elementName, from, within.FieldID())", "m.node(within, elementName, from, NoFieldID)", parquet},
+		{"maps-of-optional-keys-are-maps", "internal/parquet/older.go", " && hasOptionalKey(group):", " && hasOptionalKey(group) && id < -1:", parquet},
+		{"maps-are-lists", "internal/parquet/older.go", "	if !ok || list.ElemField().Name == pairName {", "	if !ok {", parquet},
 		{"frames-have-one-block", "internal/parquet/lz4.go", "		for frame := dst[:plain]; len(frame) > 0; {\n", "		for frame, one := dst[:plain], true; one && len(frame) > 0; one = false {\n", parquet},
 		{"frames-may-be-short", "internal/parquet/lz4.go", "	return len(dst) == 0\n", "	return true\n", parquet},
 		{"prefixes-are-lost", "internal/parquet/rewrite.go", "			if prefix > 0 {", "			if prefix > 9000 {", parquet},
