@@ -133,7 +133,7 @@ long: test test-spark .venv/bench/.stamp
 	PENSTOCK_LONG=1 .venv/test/bin/pytest -c python/pyproject.toml --rootdir . python/tests demo tools/worlds/tests/test_pyiceberg*.py
 	cd benchmarks && ../.venv/bench/bin/python -m unittest
 	.venv/bench/bin/python benchmarks/agree.py
-	.venv/bench/bin/python benchmarks/agree.py --memory 4MiB
+	.venv/bench/bin/python benchmarks/agree.py --memory 6MiB
 	.venv/bench/bin/python benchmarks/memory.py --quick --memory 10
 
 .PHONY: fuzz

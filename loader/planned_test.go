@@ -12,14 +12,13 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// late makes a table with a column that has an initial default, and that its rows are
-// older than.
+// late makes a table with a column that is required, and that its rows are older than.
 func late(t *testing.T, w *scenario.World, name string) {
 	t.Helper()
 	written{name, "id:long " + name[3:] + "_v:long", "bucket(2,id)", 6, func(int) string { return "1 2" }}.in(t, w)
 	fields, err := scenario.Fields("id:long " + name[3:] + "_v:long " + name[3:] + "_new:long")
 	require.NoError(t, err)
-	fields[2].InitialDefault = true
+	fields[2].Required = true
 	_, err = w.Alter(name, fields)
 	require.NoError(t, err)
 }
@@ -27,7 +26,7 @@ func late(t *testing.T, w *scenario.World, name string) {
 // TestColumnsThatOnlyARuleReads: the catalog is asked about every column that is
 // read, though no output holds it.
 //
-// spec: resolve-42
+// spec: resolve-73
 func TestColumnsThatOnlyARuleReads(t *testing.T) {
 	t.Parallel()
 	w := scenario.NewWorld()
@@ -89,7 +88,7 @@ func TestColumnsThatOnlyARuleReads(t *testing.T) {
 				require.NoError(t, err)
 				return
 			}
-			require.Equal(t, fault.Invalid, fault.KindOf(err))
+			require.Equal(t, fault.Corrupt, fault.KindOf(err))
 			require.ErrorContains(t, err, `was written before column "`+c.column+`"`)
 		})
 	}

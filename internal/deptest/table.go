@@ -107,7 +107,7 @@ func Graph() []Row {
 			Folder: "internal/scenario/warehouse", Imports: "* scenario",
 			Outside: libIceberg + " " + libParquet + " " + libSQLite + " " + libTesting,
 		},
-		{Folder: "internal/scenario/exchange", Imports: "* scenario warehouse"},
+		{Folder: "internal/scenario/exchange", Imports: "* scenario"},
 		{Folder: "internal/spectest", Imports: "*", Outside: libTesting},
 		{Folder: "internal/digest/digesttest", Imports: "*", Outside: libTesting},
 		{Folder: "internal/parquet/parquettest", Imports: "*", Outside: libParquet},

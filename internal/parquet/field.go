@@ -13,10 +13,6 @@ const NoFieldID = -1
 
 const fieldIDKey = "PARQUET:field_id"
 
-// initialDefaultKey is the metadata key of a wanted field inside a struct that has an
-// initial default: a file that lacks it does not mean null by that.
-const initialDefaultKey = "penstock:initial_default"
-
 // Field is a top-level column of a file, or a primitive one inside structs.
 type Field struct {
 	ID       int            // Iceberg field id, or NoFieldID
@@ -34,8 +30,7 @@ type Field struct {
 // the slice.
 func (f *Footer) Fields() []Field { return f.fields }
 
-// HasFieldIDs says whether every top-level column has a field id. Where one
-// has none, the table needs a name mapping to be read rightly.
+// HasFieldIDs says whether every top-level column has a field id.
 func (f *Footer) HasFieldIDs() bool {
 	for _, field := range f.fields {
 		if field.ID == NoFieldID {
@@ -68,39 +63,60 @@ func (f *Footer) Field(id int) (Field, bool) {
 	return Field{}, false
 }
 
-func (f *Footer) newFields(manifest *pqarrow.SchemaManifest) []Field {
-	fields := make([]Field, len(manifest.Fields))
+// HasStruct says whether the file has a struct with a field id: a top-level column, or
+// one inside structs alone.
+func (f *Footer) HasStruct(id int) bool {
+	_, ok := f.structure(id)
+	return ok
+}
+
+// structure finds a struct.
+func (f *Footer) structure(id int) (Field, bool) {
+	at := slices.IndexFunc(f.structs, func(s Field) bool { return s.ID == id && id != NoFieldID })
+	if at < 0 {
+		return Field{}, false
+	}
+	return f.structs[at], true
+}
+
+// setFields makes the fields of all columns, as rename has them.
+func (f *Footer) setFields(manifest *pqarrow.SchemaManifest, rename func(arrow.Field) (arrow.Field, error)) error {
+	f.fields, f.inside, f.structs = make([]Field, len(manifest.Fields)), nil, nil
 	for i := range manifest.Fields {
-		field := f.fieldOf(&manifest.Fields[i])
-		fields[i] = Field{
+		field, err := rename(f.fieldOf(&manifest.Fields[i]))
+		if err != nil {
+			return err
+		}
+		f.fields[i] = Field{
 			ID: fieldID(field), Name: field.Name, Type: field.Type, Nullable: field.Nullable,
 			Leaves: leaves(&manifest.Fields[i], nil), arrow: field, root: i,
 		}
+		f.addInside(f.fields[i], &manifest.Fields[i])
 	}
-	return fields
+	return nil
 }
 
-// insideOf returns the primitive columns inside the structs of a field,
-// through structs alone.
-func (f *Footer) insideOf(parent Field, node *pqarrow.SchemaField) []Field {
-	if node.Field.Type.ID() != arrow.STRUCT {
-		return nil
+// addInside adds the primitive columns inside the structs of a field, through structs
+// alone, and these structs.
+func (f *Footer) addInside(parent Field, node *pqarrow.SchemaField) {
+	s, ok := parent.Type.(*arrow.StructType)
+	if !ok {
+		return
 	}
-	var out []Field
+	f.structs = append(f.structs, parent)
 	for i := range node.Children {
 		child := &node.Children[i]
-		own := f.fieldOf(child)
+		own := s.Field(i)
 		field := Field{
 			ID: fieldID(own), Name: parent.Name + "." + own.Name, Type: own.Type, Nullable: parent.Nullable || own.Nullable,
 			Leaves: leaves(child, nil), arrow: own, root: parent.root, depth: parent.depth + 1,
 		}
 		if arrow.IsNested(own.Type.ID()) {
-			out = append(out, f.insideOf(field, child)...)
+			f.addInside(field, child)
 		} else {
-			out = append(out, field)
+			f.inside = append(f.inside, field)
 		}
 	}
-	return out
 }
 
 func leaves(field *pqarrow.SchemaField, into []int) []int {

@@ -80,6 +80,15 @@ type ReadOptions struct {
 	// Constants give the values of columns that the file lacks, by field id, in place
 	// of null.
 	Constants map[int]Constant
+	// Around says of a column in Constants in which struct of the file it would be, by
+	// field ids. Where that struct is null, or one around it, so is the column.
+	Around map[int]int
+	// Numbers give the values of columns where the file lacks them or has null, by
+	// field id.
+	Numbers map[int]Numbers
+	// Defaults give the values of fields of wanted structs that the file lacks, by
+	// field id, in place of null.
+	Defaults map[int]Constant
 	// Parallel is how many columns are decoded side by side within Next; 0 and
 	// 1 decode on the caller's goroutine.
 	Parallel int
@@ -108,20 +117,22 @@ type ReadOptions struct {
 }
 
 // Constant makes so many rows of one value, in memory of mem, for the caller to
-// release.
-type Constant func(rows int, mem memory.Allocator) (arrow.Array, error)
+// release. Where a bit of valid, counted from an offset on, is not set, the row is
+// null; without valid none is.
+type Constant func(rows int, valid []byte, offset int, mem memory.Allocator) (arrow.Array, error)
 
 // column is one wanted column of a reader.
 type column struct {
-	field  int // its top-level column among the file's; -1 if absent
+	field  int // the top-level column among the file's that is read; -1 for none
 	depth  int // structs around it
 	shape  *shape
 	leaves []int
 	absent Constant // gives the column where the file lacks it
+	number *Numbers // stands in place of nulls; nil for nothing
 }
 
 // nulls is the Constant of null.
-func (s *shape) nulls(rows int, mem memory.Allocator) (arrow.Array, error) {
+func (s *shape) nulls(rows int, _ []byte, _ int, mem memory.Allocator) (arrow.Array, error) {
 	return array.MakeArrayOfNull(cleared{mem}, s.want, rows), nil
 }
 
@@ -137,6 +148,9 @@ func (f *File) Read(ctx context.Context, opts ReadOptions) (*Reader, error) {
 		c, err := f.column(id, opts.Schema.Field(i), opts)
 		if err != nil {
 			return nil, fault.As(err).In("", f.Location())
+		}
+		if numbers, ok := opts.Numbers[id]; ok && c.shape.want.ID() == arrow.INT64 {
+			c.number = &numbers
 		}
 		columns[i] = c
 	}
@@ -180,6 +194,9 @@ func (f *File) column(id int, want arrow.Field, opts ReadOptions) (column, error
 				return column{}, fault.New(fault.Invalid, "the file has no column %s (field id %d), and this version does not supply its value", want.Name, id)
 			}
 		}
+		if id, ok := opts.Around[id]; ok {
+			return f.around(id, s, constant)
+		}
 		return column{field: -1, shape: s, absent: constant}, nil
 	}
 	for _, leaf := range field.Leaves {
@@ -190,7 +207,7 @@ func (f *File) column(id int, want arrow.Field, opts ReadOptions) (column, error
 	}
 	have := field.arrow
 	have.Type = f.assumeZone(field, want.Type)
-	s, err := newShape(want.Name, have, want)
+	s, err := newShape(want.Name, have, want, opts.Defaults)
 	if err != nil {
 		return column{}, err
 	}

@@ -5,9 +5,9 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/metadata"
-	"github.com/apache/arrow-go/v18/parquet/pqarrow"
 	"github.com/apache/arrow-go/v18/parquet/schema"
 
 	"github.com/penstock/penstock/internal/budget"
@@ -49,14 +49,15 @@ type FooterLimits struct {
 // concurrent use, and may be kept for as long as one likes: the file it came
 // from never changes.
 type Footer struct {
-	meta   *metadata.FileMetaData
-	fields []Field
-	inside []Field // primitive columns inside structs
-	groups []RowGroup
-	int96  []bool // of the primitive columns: stored as INT96
-	size   int64
-	stored int64
-	weight int64 // bytes of memory, estimated
+	meta    *metadata.FileMetaData
+	fields  []Field
+	inside  []Field // primitive columns inside structs
+	structs []Field // top-level, or inside structs
+	groups  []RowGroup
+	int96   []bool // of the primitive columns: stored as INT96
+	size    int64
+	stored  int64
+	weight  int64 // bytes of memory, estimated
 }
 
 // RowGroup is one horizontal piece of a file.
@@ -189,15 +190,11 @@ func newFooter(location string, meta *metadata.FileMetaData, stored, size int64)
 	if err := f.modernize(); err != nil {
 		return nil, damaged(location, "the footer contradicts itself: %w", err)
 	}
-	manifest, err := pqarrow.NewSchemaManifest(meta.Schema, nil, &pqarrow.ArrowReadProperties{})
+	manifest, err := f.manifest()
 	if err != nil {
-		return nil, fault.New(fault.Invalid, "the file's schema is not served by this version: %w", err).In("", location)
+		return nil, fault.As(err).In("", location)
 	}
-	f.fields = f.newFields(manifest)
-	for i := range manifest.Fields {
-		f.inside = append(f.inside, f.insideOf(f.fields[i], &manifest.Fields[i])...)
-	}
-	return f, nil
+	return f, f.setFields(manifest, func(field arrow.Field) (arrow.Field, error) { return field, nil })
 }
 
 // checkSchema sees that every field says whether it may be null or repeated, as the

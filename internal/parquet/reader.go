@@ -274,12 +274,22 @@ func (r *Reader) decodeAll(rows int64) ([]arrow.Array, error) {
 	return arrays, group.Wait()
 }
 
-// decode decodes the next rows of one column.
-func (r *Reader) decode(i int, rows int64) (out arrow.Array, err error) {
+// decode decodes the next rows of one column, with numbers where it has such.
+func (r *Reader) decode(i int, rows int64) (arrow.Array, error) {
+	out, err := r.decodeColumn(i, rows)
+	if err != nil || r.columns[i].number == nil {
+		return out, err
+	}
+	defer out.Release()
+	group := r.file.groups[r.group]
+	return r.columns[i].number.over(out, group.FirstRow+group.Rows-r.left, r.now)
+}
+
+func (r *Reader) decodeColumn(i int, rows int64) (out arrow.Array, err error) {
 	defer refused(&err)
 	c := r.columns[i]
 	if c.field < 0 {
-		return c.absent(int(rows), r.now)
+		return c.absent(int(rows), nil, 0, r.now)
 	}
 	decoded, err := r.decodeRows(i, rows)
 	if err != nil {
@@ -317,6 +327,9 @@ func (r *Reader) decodeRows(i int, rows int64) (arrow.ArrayData, error) {
 	}
 	out := decoded.Chunk(0).Data()
 	r.memory.handOut(out)
+	if c.absent != nil {
+		return c.fill(out, r.now)
+	}
 	return unwrap(out, c.depth, r.now), nil
 }
 

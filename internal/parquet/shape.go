@@ -26,10 +26,11 @@ type shape struct {
 	widening widening
 	children []*shape // element; or key and value; or a struct's fields
 	from     []int    // of a struct's fields: their positions in the file; absentField for those that it lacks
+	absent   Constant // of a struct's field that the file lacks; nil is null
 }
 
 // absentField is the position of a struct's field that a file lacks: it was added
-// later, and is null.
+// later.
 const absentField = -1
 
 // looser says whether the column, or something in it, is required in the file
@@ -44,7 +45,7 @@ func (u unitChange) scales() bool { return u.mul > 1 || u.div > 1 }
 // newShape compares a column of the file with the wanted field. Fields of structs are
 // found by their field ids where both sides have them, and by name and place where
 // not; names of others that are nested do not matter.
-func newShape(path string, have, want arrow.Field) (*shape, error) {
+func newShape(path string, have, want arrow.Field, defaults map[int]Constant) (*shape, error) {
 	s := &shape{path: path, want: want.Type, required: !want.Nullable, loose: want.Nullable && !have.Nullable}
 	if a, b := fieldID(have), fieldID(want); a != NoFieldID && b != NoFieldID && a != b {
 		return nil, fault.New(fault.Invalid, "column %s has field id %d in the file, %d in the table", path, a, b)
@@ -53,15 +54,15 @@ func newShape(path string, have, want arrow.Field) (*shape, error) {
 	switch wanted := want.Type.(type) {
 	case *arrow.ListType:
 		if element, ok := elementOf(stored); ok {
-			return s.nest([]string{"element"}, []arrow.Field{element}, []arrow.Field{wanted.ElemField()})
+			return s.nest([]string{"element"}, []arrow.Field{element}, []arrow.Field{wanted.ElemField()}, defaults)
 		}
 	case *arrow.MapType:
 		if pair, ok := pairOf(stored); ok {
-			return s.nest([]string{"key", "value"}, pair, []arrow.Field{wanted.KeyField(), wanted.ItemField()})
+			return s.nest([]string{"key", "value"}, pair, []arrow.Field{wanted.KeyField(), wanted.ItemField()}, defaults)
 		}
 	case *arrow.StructType:
 		if st, ok := stored.(*arrow.StructType); ok {
-			return s.structFields(st, wanted)
+			return s.structFields(st, wanted, defaults)
 		}
 	case *arrow.TimestampType:
 		if ts, ok := stored.(*arrow.TimestampType); ok {
@@ -80,9 +81,9 @@ func newShape(path string, have, want arrow.Field) (*shape, error) {
 	return nil, s.mismatch(stored)
 }
 
-func (s *shape) nest(names []string, have, want []arrow.Field) (*shape, error) {
+func (s *shape) nest(names []string, have, want []arrow.Field, defaults map[int]Constant) (*shape, error) {
 	for i := range want {
-		child, err := newShape(s.path+"."+names[i], have[i], want[i])
+		child, err := newShape(s.path+"."+names[i], have[i], want[i], defaults)
 		if err != nil {
 			return nil, err
 		}
@@ -91,7 +92,7 @@ func (s *shape) nest(names []string, have, want []arrow.Field) (*shape, error) {
 	return s, nil
 }
 
-func (s *shape) structFields(have, want *arrow.StructType) (*shape, error) {
+func (s *shape) structFields(have, want *arrow.StructType, defaults map[int]Constant) (*shape, error) {
 	byID := identified(have) && identified(want)
 	for i, field := range want.Fields() {
 		at := i
@@ -99,10 +100,10 @@ func (s *shape) structFields(have, want *arrow.StructType) (*shape, error) {
 		case byID:
 			at = slices.IndexFunc(have.Fields(), func(f arrow.Field) bool { return fieldID(f) == fieldID(field) })
 		case have.NumFields() != want.NumFields() || have.Field(i).Name != field.Name:
-			return nil, fault.New(fault.Invalid, "struct %s has the fields %s in the file without field ids, %s in the table: name mapping is not served by this version",
+			return nil, fault.New(fault.Invalid, "struct %s has the fields %s in the file without field ids, %s in the table",
 				s.path, have, want).WithRemedy("rewrite the file through Iceberg")
 		}
-		child, err := s.structField(have, at, field)
+		child, err := s.structField(have, at, field, defaults)
 		if err != nil {
 			return nil, err
 		}
@@ -112,16 +113,12 @@ func (s *shape) structFields(have, want *arrow.StructType) (*shape, error) {
 }
 
 // structField compares a field of a struct with the one at a position in the file.
-func (s *shape) structField(have *arrow.StructType, at int, want arrow.Field) (*shape, error) {
+func (s *shape) structField(have *arrow.StructType, at int, want arrow.Field, defaults map[int]Constant) (*shape, error) {
 	path := s.path + "." + want.Name
 	if at != absentField {
-		return newShape(path, have.Field(at), want)
+		return newShape(path, have.Field(at), want, defaults)
 	}
-	if _, ok := want.Metadata.GetValue(initialDefaultKey); ok {
-		return nil, fault.New(fault.Invalid, "the file was written before column %s, whose default value is not served by this version", path).
-			WithRemedy("rewrite the files that are older than the column, or do not ask for it")
-	}
-	return &shape{path: path, want: want.Type, required: !want.Nullable}, nil
+	return &shape{path: path, want: want.Type, required: !want.Nullable, absent: defaults[fieldID(want)]}, nil
 }
 
 // identified says whether all fields of a struct have field ids.
@@ -261,6 +258,15 @@ func (s *shape) field(have []arrow.ArrayData, at, n int, validity []byte, mem me
 		return s.apply(have[at], validity, mem)
 	}
 	defer refused(&err) // here, as its siblings are to be released
+	if s.absent != nil {
+		values, err := s.absent(n, nil, 0, mem)
+		if err != nil {
+			return nil, err
+		}
+		defer values.Release()
+		values.Data().Retain()
+		return values.Data(), nil
+	}
 	nulls := array.MakeArrayOfNull(cleared{mem}, s.want, n)
 	defer nulls.Release()
 	if s.required && n > 0 && !excused(nulls.NullBitmapBytes(), validity, 0, n) {

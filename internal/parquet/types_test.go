@@ -189,11 +189,6 @@ func TestRefusedTypes(t *testing.T) {
 			arrow.StructOf(arrow.Field{Name: "a", Type: arrow.PrimitiveTypes.Int32, Nullable: true}),
 			arrow.StructOf(arrow.Field{Name: "b", Type: arrow.PrimitiveTypes.Int32, Nullable: true}), "without field ids",
 		},
-		"default inside": {
-			arrow.StructOf(arrow.Field{Name: "a", Type: arrow.PrimitiveTypes.Int32, Nullable: true}),
-			arrow.StructOf(arrow.Field{Name: "b", Type: arrow.PrimitiveTypes.Int32, Nullable: true, Metadata: arrow.NewMetadata([]string{"PARQUET:field_id", "penstock:initial_default"}, []string{"9", ""})}),
-			"before column c.b, whose default value is not served",
-		},
 		"a list's other element": {
 			arrow.ListOf(arrow.PrimitiveTypes.Int32),
 			arrow.ListOfField(arrow.Field{Name: "element", Type: arrow.PrimitiveTypes.Int32, Nullable: true, Metadata: arrow.NewMetadata([]string{"PARQUET:field_id"}, []string{"9"})}),

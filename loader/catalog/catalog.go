@@ -3,9 +3,8 @@
 //
 // A Catalog answers from metadata alone and never opens a data file. What it
 // returns for a pin is immutable: a commit made later changes nothing in it.
-// What this version cannot read rightly (files that are older than an initial
-// default, name mapping, formats other than Parquet) is refused here, at plan time,
-// with table, file and reason.
+// What this version cannot read rightly (formats other than Parquet, encryption) is
+// refused here, at plan time, with table, file and reason.
 package catalog
 
 import (
@@ -31,8 +30,8 @@ type Catalog interface {
 	// Files lists all data files of a pinned table by (sequence number,
 	// location), with the value ranges of the columns whose field ids are in
 	// bounds. Both lists may name nested columns. Columns are those that will be
-	// read: a file that is older than the initial default of one is refused. The
-	// slice is shared and must not be changed.
+	// read: a file that is older than one that the table requires, and that has no
+	// initial default, is refused. The slice is shared and must not be changed.
 	Files(ctx context.Context, t *Table, columns []int, bounds []int) ([]File, error)
 	// Appended lists those of Files that append snapshots added after since, an
 	// ancestor of the pinned snapshot or that itself. It is Invalid if since is no
@@ -53,6 +52,18 @@ type Table struct {
 	// SortOrders are the orders that the table declares, by id, without that
 	// of no order. Files say which one they were written in; nobody checks.
 	SortOrders map[int]SortOrder
+	// Defaults are what files that lack a field mean by that, by field id: the
+	// initial default of a column, or of a field of a struct that is nested anywhere,
+	// as one value of its type, which is not null. A field without an entry is null.
+	// Only the file itself can tell whether it lacks a field, as a writer that began
+	// before the field was added may commit after it.
+	Defaults map[int]arrow.Array
+	// Mapping is that of the pin; nil if it has none: then files without field ids
+	// cannot be read.
+	Mapping NameMapping
+	// Lineage are the columns of row lineage (LineageFields), which are read if they are
+	// asked for by name; none below format version 3.
+	Lineage []Field
 }
 
 // Field is a top-level column, or one inside structs: then Name is the path to
@@ -68,20 +79,10 @@ type Field struct {
 	// Stored is Type with the field ids of all that is nested in it, as
 	// metadata under FieldIDKey; nil if nothing is, or if they are not known.
 	Stored arrow.DataType
-	// InitialDefault says that a file which lacks the column does not mean null
-	// by that: the column, or a struct around it, has an initial default. Only
-	// the file itself can tell, as a writer that began before the column was
-	// added may commit after it.
-	InitialDefault bool
 }
 
-// The metadata keys of nested fields, as Parquet readers have them.
-const (
-	// FieldIDKey is that of the field's id.
-	FieldIDKey = "PARQUET:field_id"
-	// InitialDefaultKey says, with any value, that the field has an initial default.
-	InitialDefaultKey = "penstock:initial_default"
-)
+// FieldIDKey is the metadata key of a nested field's id, as Parquet readers have it.
+const FieldIDKey = "PARQUET:field_id"
 
 // Arrow returns the field as a stream of the table alone shows it.
 func (f Field) Arrow() arrow.Field {
@@ -100,7 +101,7 @@ func (t *Table) ByID(id int) (Field, bool) {
 }
 
 func (t *Table) find(is func(Field) bool) (Field, bool) {
-	for _, fields := range [][]Field{t.Fields, t.Nested} {
+	for _, fields := range [][]Field{t.Fields, t.Nested, t.Lineage} {
 		if i := slices.IndexFunc(fields, is); i >= 0 {
 			return fields[i], true
 		}
@@ -194,7 +195,10 @@ type File struct {
 	// says which rows were written first, and nothing else: files are listed,
 	// and training rows ordered, without it.
 	Rank int
-	Spec int // partition spec id
+	// FirstRow is the row id of the file's first row, unless it stores another one; nil
+	// if it has none, as files of before format version 3.
+	FirstRow *int64
+	Spec     int // partition spec id
 	// SortOrder is the id of the order that the writer says the rows stand in;
 	// 0 is none. It need not be in the table's SortOrders.
 	SortOrder int

@@ -111,6 +111,12 @@ func ExpiredSchema(table string, id int) *fault.Error {
 		WithRemedy("plan again without this pin")
 }
 
+// ExpiredMapping is the Expired of a pinned name mapping that the table no longer has.
+func ExpiredMapping(table string) *fault.Error {
+	return fault.New(fault.Expired, "the name mapping of table %s has changed, by which its files without field ids were read", table).In(table, "").
+		WithRemedy("plan again without this pin")
+}
+
 // RecreatedTable is the Expired of a pinned table whose name now belongs to
 // another table.
 func RecreatedTable(table, pinned, now string) *fault.Error {
@@ -118,11 +124,11 @@ func RecreatedTable(table, pinned, now string) *fault.Error {
 		table, pinned, now).In(table, "").WithRemedy("plan again without this pin")
 }
 
-// UnservedDefault is the Invalid of a file that lacks a column which has an
-// initial default.
-func UnservedDefault(table, file, column string) *fault.Error {
-	return fault.New(fault.Invalid,
-		"file %s of table %s was written before column %q, whose default value is not served by this version",
+// LacksRequired is the Corrupt of a file that is older than a column which the table
+// requires, and for which it says no initial default.
+func LacksRequired(table, file, column string) *fault.Error {
+	return fault.New(fault.Corrupt,
+		"file %s of table %s was written before column %q, which the table requires and has no initial default for",
 		file, table, column).In(table, file).
 		WithRemedy("rewrite the files that are older than the column, or do not ask for it")
 }

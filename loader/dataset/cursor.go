@@ -8,7 +8,16 @@ type TablePin struct {
 	UUID     string `json:"uuid"`
 	Snapshot int64  `json:"snapshot"` // NoSnapshot for an empty table
 	Schema   int    `json:"schema"`
+	// Mapping is the table's name mapping, by which files are read that were written
+	// without field ids: NoMapping, OwnNames, or a digest of it.
+	Mapping string `json:"mapping,omitempty"`
 }
+
+// The mappings that a pin says without a digest.
+const (
+	NoMapping = ""      // the table has none, and such files are refused
+	OwnNames  = "names" // that by the names which the columns of the pinned schema have
+)
 
 // Pin fixes every table of a dataset, the staging ones by their entry's name.
 type Pin struct {

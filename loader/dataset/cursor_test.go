@@ -17,7 +17,7 @@ func shards() dataset.Cursors {
 		Version: 1, Plan: "5ffc2e23", Algorithm: 1, Dataset: "c8cb5c6c", Filter: "a < 1 AND b > '&'", Order: dataset.Shuffled,
 		Shuffle: dataset.ShuffleSplits, Seed: -9223372036854775808, Epoch: 2, Lanes: 4,
 		Pin: dataset.Pin{
-			Training: dataset.TablePin{UUID: "9c12", Snapshot: 9007199254740993, Schema: 1},
+			Training: dataset.TablePin{UUID: "9c12", Snapshot: 9007199254740993, Schema: 1, Mapping: "0123456789abcdef"},
 			Staging: map[string]dataset.TablePin{
 				"b": {UUID: "77", Snapshot: dataset.NoSnapshot},
 				"a": {UUID: "1b4e", Snapshot: 7, Schema: 2},
@@ -34,7 +34,7 @@ func shards() dataset.Cursors {
 
 const firstText = `{"v":1,"plan":"5ffc2e23","algorithm":1,"dataset":"c8cb5c6c","filter":"a < 1 AND b > '&'",` +
 	`"order":"shuffled","shuffle":"splits","seed":-9223372036854775808,"epoch":2,"lanes":4,` +
-	`"pin":{"training":{"uuid":"9c12","snapshot":9007199254740993,"schema":1},` +
+	`"pin":{"training":{"uuid":"9c12","snapshot":9007199254740993,"schema":1,"mapping":"0123456789abcdef"},` +
 	`"staging":{"a":{"uuid":"1b4e","snapshot":7,"schema":2},"b":{"uuid":"77","snapshot":-1,"schema":0}}},` +
 	`"shard":{"index":0,"of":2},"step":12,"rows":4096,` +
 	`"at":[{"lane":0,"split":3,"row":1200},{"lane":2,"split":2,"row":9223372036854775807}]}`
@@ -223,6 +223,7 @@ func TestDifferences(t *testing.T) {
 		"order (shuffled, not stored)", "shuffle (splits, not rows)", "seed (-9223372036854775808, not 3)",
 		"epoch (2, not 4)", "lanes (4, not 5)",
 		"pin.training snapshot (9007199254740993, not 5)", "pin.training schema (1, not 3)",
+		"pin.training mapping (0123456789abcdef, not none)",
 		"pin.staging.a table (1b4e, not other)", "pin.staging.b (77, not none)", "pin.staging.c (none, not new)",
 	}, dataset.Differences(a, b))
 	b = a

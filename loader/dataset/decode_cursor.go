@@ -143,10 +143,10 @@ func (d *decoder) stagingPins(at place, into map[string]TablePin) {
 
 func (d *decoder) tablePin(at place) TablePin {
 	var out TablePin
-	object(d, at, &out, must([]field[TablePin]{
+	object(d, at, &out, append(must([]field[TablePin]{
 		{name: "uuid", read: func(d *decoder, at place, p *TablePin) { p.UUID = d.short(at, maxID) }},
 		{name: "snapshot", read: func(d *decoder, at place, p *TablePin) { p.Snapshot = d.whole(at, NoSnapshot, maxInt64) }},
 		{name: "schema", read: func(d *decoder, at place, p *TablePin) { p.Schema = int(d.whole(at, 0, maxInt32)) }},
-	}))
+	}), field[TablePin]{name: "mapping", read: func(d *decoder, at place, p *TablePin) { p.Mapping = d.short(at, maxID) }}))
 	return out
 }

@@ -64,6 +64,7 @@ func (l *differences) table(path string, a, b TablePin) {
 	}
 	l.add(path+" snapshot", snapshot(a.Snapshot), snapshot(b.Snapshot))
 	l.add(path+" schema", strconv.Itoa(a.Schema), strconv.Itoa(b.Schema))
+	l.add(path+" mapping", a.Mapping, b.Mapping)
 }
 
 func sinceText(id int64) string {

@@ -223,7 +223,7 @@ func (m maker) sample() *dataset.Sample {
 func (m maker) since() int64 { return pick(m, 0, 0, 1, 1+m.Int64N(1<<62)) }
 
 func (m maker) tablePin() dataset.TablePin {
-	return dataset.TablePin{UUID: m.word(), Snapshot: pick(m, dataset.NoSnapshot, 0, 1, m.Int64()), Schema: m.IntN(5)}
+	return dataset.TablePin{UUID: m.word(), Snapshot: pick(m, dataset.NoSnapshot, 0, 1, m.Int64()), Schema: m.IntN(5), Mapping: pick(m, dataset.NoMapping, dataset.OwnNames, m.word())}
 }
 
 func (m maker) pin() dataset.Pin {

@@ -11,7 +11,7 @@ import (
 type identity struct {
 	Algorithm   int
 	Dataset     string // its digest
-	Pin         dataset.Pin
+	Pin         pinIdentity
 	Filter      string // of the query, canonical
 	Sample      string // canonical
 	Order       dataset.Order
@@ -39,6 +39,35 @@ type sinceIdentity struct {
 	Since int64
 }
 
+// pinIdentity is a pin.
+type pinIdentity struct {
+	Training tableIdentity
+	Staging  map[string]tableIdentity
+}
+
+// tableIdentity is what a pin fixes of one table.
+type tableIdentity struct {
+	Table    string // its uuid; behind it the name mapping, if one is pinned, so that plans without have the ids that they always had
+	Snapshot int64
+	Schema   int
+}
+
+func identityOf(p dataset.Pin) pinIdentity {
+	out := pinIdentity{Training: tableIdentityOf(p.Training), Staging: make(map[string]tableIdentity, len(p.Staging))}
+	for name, table := range p.Staging {
+		out.Staging[name] = tableIdentityOf(table)
+	}
+	return out
+}
+
+func tableIdentityOf(p dataset.TablePin) tableIdentity {
+	table := p.UUID
+	if p.Mapping != dataset.NoMapping {
+		table += "\x00" + p.Mapping // no uuid has such a byte
+	}
+	return tableIdentity{Table: table, Snapshot: p.Snapshot, Schema: p.Schema}
+}
+
 // idDigits is how many hexadecimal digits of its digest a plan's id has.
 const idDigits = 32
 
@@ -51,7 +80,7 @@ func (p *Plan) id() string {
 
 func (p *Plan) identity() identity {
 	out := identity{
-		Algorithm: Algorithm, Dataset: p.Digest, Pin: p.Pin, Filter: p.QueryFilter, Sample: p.SampleText,
+		Algorithm: Algorithm, Dataset: p.Digest, Pin: identityOf(p.Pin), Filter: p.QueryFilter, Sample: p.SampleText,
 		Order: p.Order, Shuffle: p.Shuffle, Seed: p.Seed, Epoch: p.Epoch,
 		Lanes: make([][]rangeIdentity, len(p.Lanes)), FileGroups: make([][][]string, len(p.Staging)),
 	}

@@ -18,9 +18,9 @@ func TestAPlansIDCountsEveryField(t *testing.T) {
 	t.Parallel()
 	full := identity{
 		Algorithm: Algorithm, Dataset: "d1d2", Filter: "a < 1", Sample: `{"rate":0.5}`,
-		Pin: dataset.Pin{
-			Training: dataset.TablePin{UUID: "u", Snapshot: 7, Schema: 1},
-			Staging:  map[string]dataset.TablePin{"history": {UUID: "v", Snapshot: 8, Schema: 2}},
+		Pin: pinIdentity{
+			Training: tableIdentity{Table: "u", Snapshot: 7, Schema: 1},
+			Staging:  map[string]tableIdentity{"history": {Table: "v", Snapshot: 8, Schema: 2}},
 		},
 		Order: dataset.Shuffled, Shuffle: dataset.ShuffleSplits, Seed: 3, Epoch: 4,
 		Lanes:      [][]rangeIdentity{{{Split: "s", From: 1, To: 9, Groups: []int{2}}}},
@@ -46,6 +46,22 @@ func TestSinceBelongsToAPlansID(t *testing.T) {
 		ids[p.id()] = true
 		require.Equal(t, since, p.Cursor().Since)
 	}
+}
+
+// TestAPinsIdentityIsFull: each field of a table's pin counts.
+func TestAPinsIdentityIsFull(t *testing.T) {
+	t.Parallel()
+	pin := dataset.TablePin{UUID: "u", Snapshot: 7, Schema: 1, Mapping: dataset.OwnNames}
+	seen := map[tableIdentity]string{tableIdentityOf(pin): "nothing"}
+	for field := range reflect.TypeFor[dataset.TablePin]().Fields() {
+		other := pin
+		reflect.ValueOf(&other).Elem().FieldByIndex(field.Index).SetZero()
+		require.NotContains(t, seen, tableIdentityOf(other), field.Name)
+		seen[tableIdentityOf(other)] = field.Name
+	}
+	both := identityOf(dataset.Pin{Training: pin, Staging: map[string]dataset.TablePin{"s": pin}})
+	require.Equal(t, tableIdentity{Table: "u\x00names", Snapshot: 7, Schema: 1}, both.Training)
+	require.Equal(t, map[string]tableIdentity{"s": both.Training}, both.Staging)
 }
 
 // TestAPlansIdentityIsFull: of a plan that has everything, no part of the

@@ -224,8 +224,15 @@ func (r *Relation) Select(columns []dataset.Column) ([]Output, error) {
 	taken := map[string]bool{}
 	for i, c := range columns {
 		at := fmt.Sprintf("columns[%d]", i)
-		k := slices.Index(known, c.Column)
+		k, lineage := slices.Index(known, c.Column), (*Output)(nil)
 		if k < 0 {
+			lineage = r.lineage(c.Column)
+		}
+		if why := withoutLineage(r.Training, c.Column); k < 0 && lineage == nil && why != "" {
+			faults = append(faults, fault.Field{Field: at, Message: why})
+			continue
+		}
+		if k < 0 && lineage == nil {
 			faults = append(faults, fault.Field{
 				Field: at, Nearest: fault.Nearest(c.Column, known),
 				Message: fmt.Sprintf("the dataset has no column %q", c.Column),
@@ -236,14 +243,17 @@ func (r *Relation) Select(columns []dataset.Column) ([]Output, error) {
 			faults = append(faults, fault.Field{Field: at, Message: fmt.Sprintf("two columns are named %q; rename one with {column: …, name: …}", c.Output())})
 		}
 		taken[c.Output()] = true
-		o := r.Outputs[k]
+		o := lineage
+		if o == nil {
+			o = new(r.Outputs[k])
+		}
 		o.Name = c.Output()
 		wrong := o.shape(c, at)
 		if len(wrong) == 0 {
 			wrong = o.setDefault(at)
 		}
 		faults = append(faults, wrong...)
-		selected = append(selected, o)
+		selected = append(selected, *o)
 	}
 	if err := fault.Fields(faults); err != nil {
 		return nil, err

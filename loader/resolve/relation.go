@@ -106,7 +106,9 @@ func (b *binder) fault(field, nearest, format string, args ...any) {
 
 func (b *binder) column(t *catalog.Table, name, at string) (catalog.Field, bool) {
 	f, ok := t.Field(name)
-	if !ok {
+	if why := withoutLineage(t, name); !ok && why != "" {
+		b.fault(at, "", "%s", why)
+	} else if !ok {
 		b.fault(at, fault.Nearest(name, t.Names()), "table %s has no column %q", t.Name, name)
 	}
 	return f, ok

@@ -3,6 +3,7 @@ package scan
 import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/bitutil"
 	"github.com/apache/arrow-go/v18/arrow/decimal128"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
@@ -21,10 +22,29 @@ func constantOf(c catalog.Field, value any) (parquet.Constant, error) {
 		return nil, fault.New(fault.Corrupt, "the manifest gives the file %v, a %T, as its value of column %s, which is of type %s", value, value, c.Name, c.Type).
 			WithRemedy("the table's metadata and its file do not belong together: rewrite the file")
 	}
-	one := b.NewArray()
-	return func(rows int, mem memory.Allocator) (arrow.Array, error) {
-		return batch.Gather(c.Type, []batch.Segment{{Values: one, Indices: make([]int32, rows)}}, mem)
-	}, nil
+	return repeated(b.NewArray()), nil
+}
+
+// repeated gives a column the one value of an array in every row that is not null.
+func repeated(one arrow.Array) parquet.Constant {
+	return func(rows int, valid []byte, offset int, mem memory.Allocator) (arrow.Array, error) {
+		if valid == nil {
+			return batch.Gather(one.DataType(), []batch.Segment{{Values: one, Indices: make([]int32, rows)}}, mem)
+		}
+		values, which := []arrow.Array{one, array.MakeArrayOfNull(memory.NewGoAllocator(), one.DataType(), 1)}, make([]int32, rows)
+		defer values[1].Release()
+		both, err := array.Concatenate(values, memory.NewGoAllocator())
+		if err != nil {
+			return nil, fault.Op(err, "repeat a default")
+		}
+		defer both.Release()
+		for i := range which {
+			if !bitutil.BitIsSet(valid, offset+i) {
+				which[i] = 1
+			}
+		}
+		return batch.Gather(one.DataType(), []batch.Segment{{Values: both, Indices: which}}, mem)
+	}
 }
 
 // appendValue appends a value, and says whether it is one of the column's type.

@@ -132,13 +132,16 @@ func TestPartitionColumnsInStructs(t *testing.T) {
 
 // TestInitialDefaultsOfPartitionColumns: the partition says what they are.
 //
-// spec: resolve-44, resolve-49
+// spec: resolve-49, resolve-70
 func TestInitialDefaultsOfPartitionColumns(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	r.partitionedBy(arrow.BinaryTypes.String, false, nil)
-	r.table.Fields[7].InitialDefault = true
-	got := r.read(r.scanner(scan.Options{}), r.source(), r.columns("p"))
-	require.NoError(t, got.err)
-	require.Equal(t, "(null)", got.lines[0])
+	for want, value := range map[string]any{"(null)": nil, "de": "de"} {
+		r := newRig(t)
+		r.partitionedBy(arrow.BinaryTypes.String, false, value)
+		r.grow(1, 1, 1) // of another spec
+		r.table.Defaults = map[int]arrow.Array{8: one(t, arrow.BinaryTypes.String, `"xx"`)}
+		got := r.read(r.scanner(scan.Options{}), r.source(), r.columns("id", "p"))
+		require.NoError(t, got.err)
+		require.Equal(t, []string{"0 | " + want, "1 | " + want, "2 | " + want, "3 | " + want, "4 | " + want, "5 | xx"}, got.lines)
+	}
 }

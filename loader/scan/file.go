@@ -48,6 +48,7 @@ func newFileReader(ctx context.Context, w *walk, o *opened, want plan.FileRange)
 	var err error
 	r.rows, err = o.Read(ctx, parquet.ReadOptions{
 		Fields: w.plan.ids, Schema: w.plan.schema, RowGroups: r.groups, NullIfAbsent: true, Constants: o.constants,
+		Around: o.around, Numbers: o.numbers, Defaults: w.plan.defaults,
 		BatchRows: w.scanner.options.BatchRows, Parallel: w.scanner.options.Parallel, RunBytes: w.queue.share(),
 		RequireChecksums: w.scanner.options.RequireChecksums, WithoutChecksum: func() { w.without.Store(true) },
 		Memory: w.scanner.options.Memory, Scratch: w.scanner.options.Scratch,

@@ -19,9 +19,12 @@ type opened struct {
 	*parquet.File
 	object store.Object
 	unpay  func() // ends the payment for the footer
-	// constants are the columns that the file lacks because all its rows have one value.
+	// constants are the columns that the file lacks because all its rows have one
+	// value, and around of which struct they would be: see parquet.ReadOptions.
 	constants map[int]parquet.Constant
 	deleted   *deletes.Rows // nil: no delete file is for the file
+	around    map[int]int
+	numbers   map[int]parquet.Numbers // of row lineage
 }
 
 // close gives the file back; what its storage says then is too late to matter.
@@ -39,7 +42,7 @@ func (s *Scanner) open(ctx context.Context, source plan.Source, p *projection, f
 	if err != nil {
 		return nil, err
 	}
-	o := &opened{object: object, unpay: func() {}, constants: map[int]parquet.Constant{}}
+	o := &opened{object: object, unpay: func() {}, constants: map[int]parquet.Constant{}, around: map[int]int{}, numbers: map[int]parquet.Numbers{}}
 	if err = s.verify(ctx, source, p, f, o); err == nil && !f.Deletes.None() {
 		o.deleted, err = s.deletes.Open(ctx, source.Table, f)
 	}
@@ -61,6 +64,11 @@ func (s *Scanner) verify(ctx context.Context, source plan.Source, p *projection,
 		return err
 	}
 	o.unpay = unpay
+	if len(p.ids) > 0 {
+		if footer, err = named(source.Table, footer); err != nil {
+			return err
+		}
+	}
 	if o.File, err = parquet.Open(ctx, o.object, parquet.Options{Footer: footer}); err != nil {
 		return err
 	}
@@ -68,34 +76,62 @@ func (s *Scanner) verify(ctx context.Context, source plan.Source, p *projection,
 		return fault.New(fault.Corrupt, "the file's footer counts %d rows, the manifest %d", footer.Rows(), f.Rows).
 			WithRemedy("the table's metadata and its file do not belong together: restore the file, or rewrite it")
 	}
-	if len(p.ids) > 0 && !footer.HasFieldIDs() {
-		return withoutIDs("the file was written without field ids")
-	}
 	if err := insideStructs(source.Table, p, f, footer); err != nil {
 		return err
 	}
 	for _, c := range p.read {
-		if _, ok := footer.Field(c.ID); ok {
-			continue
-		}
-		nested := !slices.ContainsFunc(source.Table.Fields, func(f catalog.Field) bool { return f.ID == c.ID })
-		if nested && !footer.HasNestedFieldIDs() {
-			return withoutIDs("the file was written without field ids inside structs")
-		}
-		if err := o.supply(source, f, c); err != nil {
+		if catalog.IsLineage(c.ID) {
+			o.number(f, c)
+		} else if err := o.find(source, f, c); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func withoutIDs(what string) error {
-	return fault.New(fault.Invalid, "%s, and name mapping is not served by this version", what).
-		WithRemedy("rewrite the file through Iceberg")
+// number says what a column of row lineage is where the file does not.
+func (o *opened) number(f catalog.File, c catalog.Field) {
+	if first, step, known := f.LineageOf(c.ID); known {
+		o.numbers[c.ID] = parquet.Numbers{First: first, Step: step}
+	}
+}
+
+// find sees that a column is in the file, or supplies it.
+func (o *opened) find(source plan.Source, f catalog.File, c catalog.Field) error {
+	if _, ok := o.Field(c.ID); ok {
+		return nil
+	}
+	nested := !slices.ContainsFunc(source.Table.Fields, func(f catalog.Field) bool { return f.ID == c.ID })
+	if nested && !o.HasNestedFieldIDs() {
+		return someIDs("the file was written without field ids inside structs")
+	}
+	return o.supply(source, f, c)
+}
+
+// named returns the footer of a file with the field ids that the table's name mapping
+// gives, if the file was written without. Of files that have some, readers disagree on
+// what the mapping says.
+func named(t *catalog.Table, footer *parquet.Footer) (*parquet.Footer, error) {
+	switch {
+	case footer.HasFieldIDs():
+		return footer, nil
+	case footer.HasAnyFieldID():
+		return nil, someIDs("the file was written with field ids for some columns alone")
+	case t.Mapping == nil:
+		return nil, fault.New(fault.Invalid, "the file was written without field ids, and the table has no name mapping").
+			WithRemedy("set the table's property schema.name-mapping.default, or rewrite the file through Iceberg")
+	default:
+		return footer.Named(t.Mapping.Find)
+	}
+}
+
+func someIDs(what string) error {
+	return fault.New(fault.Invalid, "%s, which is not served by this version", what).WithRemedy("rewrite the file through Iceberg")
 }
 
 // supply finds what stands for a column that a file lacks: its value in the file's
-// partition, as the specification has it ("Column Projection"), or null.
+// partition, as the specification has it ("Column Projection"), its initial default, or
+// null.
 func (o *opened) supply(source plan.Source, f catalog.File, c catalog.Field) error {
 	t := source.Table
 	value, known := identityOf(t, f, c.ID)
@@ -109,8 +145,8 @@ func (o *opened) supply(source plan.Source, f catalog.File, c catalog.Field) err
 		}
 		o.constants[c.ID] = constant
 		return nil
-	case !known && c.InitialDefault:
-		return catalog.UnservedDefault(t.Name, f.Location, c.Name)
+	case !known && o.byDefault(t, c):
+		return nil
 	case c.Required:
 		return fault.New(fault.Corrupt, "the file has no column %s (field id %d), which the table requires", c.Name, c.ID).
 			WithRemedy("rewrite the file with all required columns")

@@ -7,6 +7,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/parquet"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/plan"
 )
@@ -19,6 +20,8 @@ type projection struct {
 	output  *arrow.Schema   // of the batches given on
 	from    []int           // per output column, its position in read
 	checked []int           // positions in read of the checked keys
+	// defaults are those of fields of structs that are read whole, by field id.
+	defaults map[int]parquet.Constant
 }
 
 // project works out what to read for the columns asked for.
@@ -60,6 +63,7 @@ func project(source plan.Source, columns []catalog.Field) (*projection, error) {
 			read[i].Type = f.Stored
 		}
 	}
+	p.defaults = defaultsOf(source.Table, p.read)
 	p.schema, p.output = arrow.NewSchema(read, nil), arrow.NewSchema(output, nil)
 	return p, nil
 }

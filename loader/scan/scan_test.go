@@ -261,30 +261,6 @@ func TestAbsentColumns(t *testing.T) {
 	require.Equal(t, []string{"8", "9"}, got.lines)
 }
 
-// TestInitialDefaults: a file that lacks a column does not mean null where the
-// column has an initial default, whoever reads it and whatever the manifests say.
-//
-// spec: resolve-44
-func TestInitialDefaults(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	r.grow(10, 4, 1)
-	r.table.Fields = append(r.table.Fields, catalog.Field{ID: 8, Name: "late", Type: arrow.PrimitiveTypes.Int32, InitialDefault: true})
-	filtered := r.source()
-	filtered.Filter = r.filter("late IS NULL")
-	for _, got := range []outcome{
-		r.read(r.scanner(scan.Options{}), r.source(), r.columns("id", "late")),
-		r.read(r.scanner(scan.Options{}), filtered, r.columns("id")),
-	} {
-		require.Equal(t, fault.Invalid, fault.KindOf(got.err))
-		require.ErrorContains(t, got.err, `file file:///t/0.parquet of table ml.impressions was written before column "late", whose default value is not served by this version`)
-		require.Empty(t, got.lines)
-	}
-	got := r.read(r.scanner(scan.Options{}), r.source(), r.columns("id"))
-	require.NoError(t, got.err, "nobody asks for it")
-	require.Len(t, got.lines, 10)
-}
-
 // TestNestedFieldsHaveTheirIDs: a struct whose field was dropped, and added again
 // under its old name, holds other values in older files, where the new one is null.
 //

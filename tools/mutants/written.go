@@ -38,15 +38,15 @@ func fileMutants() []mutant {
 		},
 		{
 			"absent-default-is-null", "loader/scan/open.go",
-			"	case !known && c.InitialDefault:\n", "	case !known && c.InitialDefault && c.Required:\n", scan,
+			"	case !known && o.byDefault(t, c):\n", "	case !known && c.Required && o.byDefault(t, c):\n", scan,
 		},
 		{
 			"nested-ids-are-not-compared", "loader/scan/projection.go",
 			"		if f.Stored != nil {", "		if f.Stored != nil && f.Required {", scan,
 		},
 		{
-			"default-of-a-field-is-forgotten", "loader/catalog/icebergcat/types.go",
-			"InitialDefault: f.InitialDefault != nil}", "InitialDefault: f.InitialDefault != nil && f.Required}", catalog,
+			"required-columns-may-lack", "loader/catalog/icebergcat/written.go",
+			"	if now.InitialDefault != nil || !now.Required {", "	if now.InitialDefault != nil || now.Required {", catalog,
 		},
 		{
 			"names-come-before-commits", "loader/plan/committed.go",

@@ -183,3 +183,22 @@ pq.write_table(
     compression="zstd",
     write_page_index=True,
 )
+
+# As tools write that know no Iceberg: without field ids, and elements have a name of their own.
+without_ids = pa.table(
+    {
+        "l": pa.array([[1, None], None, []], pa.list_(pa.int64())),
+        "m": pa.array([[("a", 1)], None, [("b", None)]], pa.map_(pa.string(), pa.int64())),
+        "s": pa.array(
+            [{"x": [{"y": 5}]}, None, {"x": None}],
+            pa.struct([("x", pa.list_(pa.struct([("y", pa.int64())])))]),
+        ),
+    }
+)
+pq.write_table(
+    without_ids,
+    "without-ids.parquet",
+    use_compliant_nested_type=False,
+    store_schema=False,
+    compression="none",
+)

@@ -281,7 +281,11 @@ func (h *history) append(i int, rows arrow.RecordBatch) error {
 	if err := save(filepath.Join(h.dir, name), shown); err != nil {
 		return err
 	}
-	h.steps = append(h.steps, step{Do: "append", Rows: name, Tasks: 1 + h.IntN(2)})
+	do := "append"
+	if h.writer.Adds && len(fieldsOf(h.Specs[h.spec])) == 0 && len(h.gone) == 0 && h.chance(2) {
+		do = "add_files"
+	}
+	h.steps = append(h.steps, step{Do: do, Rows: name, Tasks: 1 + h.IntN(2)})
 	if h.chance(6) {
 		id := h.ids(rows)[h.IntN(int(rows.NumRows()))]
 		h.steps = append(h.steps, step{Do: "delete", Filter: fmt.Sprintf("%s = %d", h.id, id)})

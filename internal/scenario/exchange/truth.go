@@ -16,7 +16,6 @@ import (
 
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/scenario"
-	"github.com/penstock/penstock/internal/scenario/warehouse"
 	"github.com/penstock/penstock/loader/catalog"
 )
 
@@ -77,23 +76,13 @@ func (f *Folder) World() (*scenario.World, error) {
 	return w, nil
 }
 
-// Predict says what is refused of the case, after World: columns whose initial
-// default this version does not serve, where a file lacks them.
-func (f *Folder) Predict() warehouse.Prediction {
-	var p warehouse.Prediction
-	reads, always := f.Case.Reads(), f.Case.ReadsAlways()
-	for _, t := range f.tables {
-		column := t.fields[len(t.fields)-1].Name
-		r := warehouse.Refusal{Table: t.Name, Column: column, Why: "default"}
-		switch {
-		case t.filled == nil || !t.lacked:
-		case slices.Contains(always[t.Name], column):
-			p.Must = append(p.Must, r)
-		case slices.Contains(reads[t.Name], column):
-			p.May = append(p.May, r)
-		}
-	}
-	return p
+// ReadsDefaults says, after World, whether the case reads the initial default of a
+// column, as a file lacks the column.
+func (f *Folder) ReadsDefaults() bool {
+	reads := f.Case.Reads()
+	return slices.ContainsFunc(f.tables, func(t *table) bool {
+		return t.filled != nil && t.lacked && slices.Contains(reads[t.Name], t.fields[len(t.fields)-1].Name)
+	})
 }
 
 // place makes a table of the world, commit by commit.

@@ -24,6 +24,9 @@ type Writer struct {
 	Voids bool
 	// Defaults says that it adds columns with initial defaults, in format version 3.
 	Defaults bool
+	// Adds says that it takes files over that others wrote, without field ids, where
+	// the table has no partitions.
+	Adds bool
 	// Groups are the properties with which row groups hold few rows, and files
 	// few of them.
 	Groups, Files map[string]string
@@ -38,6 +41,7 @@ func PyIceberg(interpreter, program string) Writer {
 		// and it makes an empty map of a null one whose values are structs.
 		Lacks:  []string{`_ns\b`, "!", `map<\w+,struct`},
 		Apart:  []string{"bucket of time", "identity of uuid"},
+		Adds:   true,
 		Groups: map[string]string{"write.parquet.row-group-limit": "3"},
 		Files:  map[string]string{"write.target-file-size-bytes": "300"},
 	}

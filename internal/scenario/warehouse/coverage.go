@@ -35,6 +35,9 @@ func (w *Written) Coverage(out Outcome) scenario.Coverage {
 			if x.Late {
 				seen[what+"late"]++
 			}
+			if x.Default != "" {
+				seen[what+"default"]++
+			}
 		}
 		if slices.ContainsFunc(w.columns[table].lacked, func(name string) bool { return slices.Contains(reads[table], name) }) {
 			seen["read: by partitions alone"]++
@@ -43,6 +46,9 @@ func (w *Written) Coverage(out Outcome) scenario.Coverage {
 			for _, e := range h.Erased {
 				seen["read: "+string(e.By)]++
 			}
+		}
+		if w.columns[table].withoutIDs > 0 {
+			seen["read: by names"]++
 		}
 		if w.World.Unordered(table) {
 			seen["beside: an order that is not known"]++

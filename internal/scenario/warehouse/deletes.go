@@ -270,14 +270,14 @@ func (w *table) eraseEqual(number int) error {
 	return nil
 }
 
-// comparable says whether equality deletes name a column here. Columns whose files lack
-// them and have a default are refused as a whole, floats are equal in ways of their own.
+// comparable says whether equality deletes name a column here: floats are equal in ways
+// of their own.
 func (w *table) comparable(p physical) bool {
 	if p.from == gone || p.was || arrow.IsNested(p.arrow.Type.ID()) || p.arrow.Type.ID() == arrow.FLOAT32 || p.arrow.Type.ID() == arrow.FLOAT64 {
 		return false
 	}
 	return !slices.ContainsFunc(w.Changes, func(x Change) bool {
-		return x.Column == w.fields[p.from].Name && (x.Default != "" || x.Kind == Replaced)
+		return x.Column == w.fields[p.from].Name && x.Kind == Replaced
 	})
 }
 

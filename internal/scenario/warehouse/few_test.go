@@ -7,6 +7,6 @@ const few = 300
 
 // rare is what only many worlds have.
 var rare = []string{
-	"refused: added", "refused: replaced", "refused, late", "refused, filter", "refused, which shows",
+	"refused, which shows", "beside: default",
 	"read: by partitions alone", "read: promoted", "read: renamed", "read: inside", "read: tightened", "read: relaxed", "read: replaced", "read: late", "beside: added", "beside: renamed", "beside: replaced", "beside: tightened", "beside: gone", "beside: late", "beside: an order that is not known",
 }

@@ -185,7 +185,7 @@ func (m *maker) writable() {
 func (m *maker) late() {
 	columns := m.columns()
 	for _, at := range m.Perm(len(columns)) {
-		c := Change{Kind: Added, Column: columns[at].name, Late: true, Default: defaults[columns[at].kind]}
+		c := Change{Kind: Added, Column: columns[at].name, Late: true, Default: defaults[columns[at].kind].text}
 		if c.Default != "" && !m.changed(c.Column) && m.fits(&c, columns[at]) {
 			m.Changes = append(m.Changes, c)
 			m.rewrite(c, at)
@@ -259,8 +259,8 @@ func (m *maker) fits(c *Change, column column) bool {
 		if column.name == "item" || column.name == "row" || m.partitioned(column.name) {
 			return false // they tell rows apart, and partition values were made of what the rows held
 		}
-		if text, ok := defaults[column.kind]; ok && m.Format == 3 && (column.required || m.IntN(4) > 0 || c.Default != "") {
-			c.Default = text
+		if given, ok := defaults[column.kind]; ok && m.Format == 3 && (column.required || m.IntN(4) > 0 || c.Default != "") {
+			c.Default = given.text
 		}
 		return !column.required || c.Default != ""
 	case Renamed:
@@ -277,10 +277,34 @@ func (m *maker) fits(c *Change, column column) bool {
 	return true
 }
 
-// defaults are initial defaults of some types.
+// defaults are initial defaults of some types, as a table's text has them and as
+// Iceberg's metadata does ("JSON single-value serialization").
 //
 //nolint:gochecknoglobals // a constant table
-var defaults = map[string]string{"int": "77", "long": "77", "double": "7.75", "float": "7.75", "string": "given"}
+var defaults = map[string]struct {
+	text     string
+	metadata any
+}{
+	"int":            {"77", 77},
+	"long":           {"77", 77}, // label is cast
+	"double":         {"7.75", 7.75},
+	"float":          {"7.75", 7.75},
+	"boolean":        {"true", true},
+	"string":         {"given", "given"},
+	"binary":         {"AAEC/w==", "000102ff"},
+	"uuid":           {"f79c3e09-677c-4bbd-a479-3f349cb785e7", "f79c3e09-677c-4bbd-a479-3f349cb785e7"},
+	"fixed(3)":       {"AAH/", "0001ff"},
+	"date":           {"2017-11-16", "2017-11-16"},
+	"time":           {"@81068123456", "22:31:08.123456"},
+	"timestamp":      {"@1510871468123456", "2017-11-16T22:31:08.123456"},
+	"timestamptz":    {"@1510871468123456", "2017-11-16T22:31:08.123456+00:00"},
+	"timestamp_ns":   {"@1510871468123456789", "2017-11-16T22:31:08.123456789"},
+	"timestamptz_ns": {"@1510871468123456789", "2017-11-16T22:31:08.123456789+00:00"},
+	"decimal(9,2)":   {"-14.20", "-14.20"},
+	"decimal(18,0)":  {"14", "14"},
+	"decimal(38,10)": {"1420000000000.0000000001", "1420000000000.0000000001"},
+	"list<long>":     {"[1,9007199254740993]", []any{1, 9007199254740993}},
+}
 
 // partitioned says whether a partition field is made of a column.
 func (m *maker) partitioned(name string) bool {

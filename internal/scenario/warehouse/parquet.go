@@ -26,12 +26,13 @@ type style struct {
 	group    int64
 	groups   bool // row groups have statistics
 	bare     bool // files lack the columns that their partitions say, as those of Hive do
+	migrated bool // files have no field ids, as those that Iceberg did not write
 	facts    facts
 }
 
 func newStyle(r *rand.Rand) style {
 	s := style{
-		codec: compress.Codecs.Uncompressed, pages: parquet.DataPageV1, plain: r.IntN(2) == 0, integers: r.IntN(2) == 0, group: 3, groups: r.IntN(6) > 0, bare: r.IntN(3) == 0,
+		codec: compress.Codecs.Uncompressed, pages: parquet.DataPageV1, plain: r.IntN(2) == 0, integers: r.IntN(2) == 0, group: 3, groups: r.IntN(6) > 0, bare: r.IntN(3) == 0, migrated: r.IntN(4) == 0,
 		facts: facts{none: r.IntN(6) == 0, counts: r.IntN(8) == 0, length: []int{2, 4, 16, 16}[r.IntN(4)]},
 	}
 	switch r.IntN(8) {

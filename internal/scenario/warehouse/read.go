@@ -145,13 +145,6 @@ func (f Folder) Compare(ctx context.Context, c *scenario.Case, w *scenario.World
 		out.Difference = want.Compare(real, err)
 		return out
 	}
-	if out.Refused = p.judge(err); out.Refused != "" {
-		return out
-	}
-	if len(p.Must) > 0 && want.Fails == "" {
-		out.Difference = scenario.Difference{Kind: "not refused", Text: fmt.Sprintf("%v\ngot: %v", p.Must, err)}
-		return out
-	}
 	if out.Refused, out.Difference = judgeOrder(c, w, p, want, err); out.Refused != "" || out.Difference != (scenario.Difference{}) {
 		return out
 	}

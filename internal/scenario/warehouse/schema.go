@@ -28,15 +28,16 @@ const gone = -1
 // columns are a table's columns through its history.
 type columns struct {
 	History
-	fields  []catalog.Field
-	kinds   []string // as the header says them
-	ids     []int    // of the fields
-	olds    []int    // of the columns that changes replaced or took away, by change; else 0
-	nested  map[int]int
-	next    int
-	schemas []*iceberg.Schema // by commit + 1: the first is that of the new table, the last the current one
-	lacked  []string          // columns that some file lacks, as its partition says what they are
-	order   []int             // in which files and older schemas have the columns
+	fields     []catalog.Field
+	kinds      []string // as the header says them
+	ids        []int    // of the fields
+	olds       []int    // of the columns that changes replaced or took away, by change; else 0
+	nested     map[int]int
+	next       int
+	schemas    []*iceberg.Schema // by commit + 1: the first is that of the new table, the last the current one
+	lacked     []string          // columns that some file lacks, as its partition says what they are
+	withoutIDs int               // files that have no field ids
+	order      []int             // in which files and older schemas have the columns
 }
 
 // newColumns numbers the columns as they came: those that the table was made
@@ -120,7 +121,7 @@ func (c *columns) columnsAt(old func(Change) bool) ([]physical, error) {
 				continue
 			}
 			if x.Default != "" {
-				p.InitialDefault, p.WriteDefault = defaultValue(f.Type, x.Default), defaultValue(f.Type, x.Default)
+				p.InitialDefault, p.WriteDefault = defaults[c.kinds[at]].metadata, defaults[c.kinds[at]].metadata
 			}
 			if !old(x) {
 				continue
@@ -299,18 +300,4 @@ func (c *columns) seen(t *catalog.Table) *catalog.Table {
 		out.Specs[id] = spec
 	}
 	return out
-}
-
-// defaultValue is an initial default as Iceberg's metadata has it.
-func defaultValue(t arrow.DataType, text string) any {
-	switch t.ID() {
-	case arrow.INT32, arrow.INT64:
-		n, _ := strconv.ParseInt(text, 10, 64)
-		return n
-	case arrow.FLOAT32, arrow.FLOAT64:
-		f, _ := strconv.ParseFloat(text, 64)
-		return f
-	default:
-		return text
-	}
 }

@@ -34,6 +34,7 @@ type table struct {
 	ids      []int64                // of the snapshots, by commit
 	clock    int64                  // of the last snapshot, in milliseconds
 	rows     int64                  // so far
+	names    mapping                // by which files are read that have no field ids
 	Files    []scenario.File
 	deletes  []deleteEntry
 	equally  map[rowOf]bool // rows that equality deletes delete, and no other
@@ -242,7 +243,12 @@ func (w *table) file(commit int, columns []physical, p scenario.Part, before arr
 		return err
 	}
 	defer rows.Release()
-	content, err := writer.write(rows)
+	shown := rows
+	if writer.migrated {
+		shown = w.migrate(columns, rows)
+		defer shown.Release()
+	}
+	content, err := writer.write(shown)
 	if err != nil {
 		return err
 	}
@@ -424,6 +430,9 @@ func (w *table) finish() (string, error) {
 		if err := w.metadata.RemoveSnapshots(lost, false); err != nil {
 			return "", err
 		}
+	}
+	if err := w.setMapping(); err != nil {
+		return "", err
 	}
 	metadata, err := w.metadata.Build()
 	if err != nil {

@@ -89,15 +89,15 @@ func (t *memoryTable) parent(id int64) (int64, bool) {
 	return s.parent, known
 }
 
-// written is an error if a file was added under a schema that lacks a column with an
-// initial default.
+// written is an error if a file was added under a schema that lacks a column which the
+// table requires.
 func (t *memoryTable) written(table *catalog.Table, f memoryFile, id int) error {
 	now, ok := table.ByID(id)
 	if !ok {
 		return fault.New(fault.Invalid, "table %s has no column with field id %d", table.Name, id).In(table.Name, "")
 	}
-	if _, had := fieldByID(t.schemas[f.schema], id); !had && now.InitialDefault {
-		return catalog.UnservedDefault(table.Name, f.Location, now.Name)
+	if _, had := fieldByID(t.schemas[f.schema], id); !had && now.Required {
+		return catalog.LacksRequired(table.Name, f.Location, now.Name)
 	}
 	return nil
 }

@@ -13,9 +13,7 @@
 // table is listed again after a commit by what that wrote.
 //
 // Files lists a snapshot only if this version can read all of it rightly.
-// Formats other than Parquet, encryption, name mapping, and files that are older
-// than a default value are refused with the table, the file and a
-// remedy. What the footer of a file alone can say (an identity partition's column
-// that the file lacks, a type that a column cannot have had) is checked by whoever
-// opens it.
+// Formats other than Parquet and encryption are refused with the table, the file and a
+// remedy. What the footer of a file alone can say (a column that the file lacks, a type
+// that a column cannot have had) is checked by whoever opens it.
 package icebergcat

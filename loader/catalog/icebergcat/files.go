@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,7 +22,7 @@ import (
 // manifestReaders bounds the manifests of one listing that are read at a time.
 const manifestReaders = 4
 
-// Table properties that say what this version does not serve.
+// Table properties that are looked at.
 const (
 	nameMappingProperty   = "schema.name-mapping.default"
 	encryptionKeyProperty = "encryption.key-id"
@@ -124,6 +125,11 @@ func (m *loaded) parent(id int64) (int64, bool) {
 // fields returns the columns of field ids, nested ones under their paths.
 func (m *loaded) fields(schema *iceberg.Schema, ids []int) ([]iceberg.NestedField, error) {
 	all := columnsOf(schema)
+	if m.Version() >= lineageVersion {
+		for _, f := range catalog.LineageFields() {
+			all = append(all, iceberg.NestedField{ID: f.ID, Name: f.Name, Type: iceberg.PrimitiveTypes.Int64})
+		}
+	}
 	out := make([]iceberg.NestedField, len(ids))
 	for i, id := range ids {
 		at := slices.IndexFunc(all, func(f iceberg.NestedField) bool { return f.ID == id })
@@ -138,10 +144,6 @@ func (m *loaded) fields(schema *iceberg.Schema, ids []int) ([]iceberg.NestedFiel
 // servable refuses tables by their properties.
 func (m *loaded) servable() error {
 	properties := m.Properties()
-	if _, ok := properties[nameMappingProperty]; ok {
-		return m.unserved("it maps columns by name (property "+nameMappingProperty+")",
-			"rewrite its files with field ids, then remove the property")
-	}
 	if _, ok := properties[encryptionKeyProperty]; ok {
 		return m.unserved("it is encrypted (property "+encryptionKeyProperty+")", "read a copy that is not encrypted")
 	}
@@ -291,12 +293,18 @@ func (l *listing) file(e iceberg.ManifestEntry, in *manifestEntries) (catalog.Fi
 	if out.Sequence == 0 {
 		out.Snapshot, out.Rank = e.SnapshotID(), l.chain.Rank(e.SnapshotID())
 	}
+	if l.meta.Version() >= lineageVersion {
+		out.FirstRow = d.FirstRowID()
+	}
 	if id := d.SortOrderID(); id != nil {
 		out.SortOrder = *id
 	}
 	if out.Sequence < 0 || out.Bytes < 0 || out.Rows < 0 {
 		return out, corrupt(l.meta.name, in.location, "manifest %s gives file %s sequence number %d, %d bytes and %d rows",
 			in.location, location, out.Sequence, out.Bytes, out.Rows)
+	}
+	if first := out.FirstRow; first != nil && (*first < 0 || *first > math.MaxInt64-out.Rows) {
+		return out, corrupt(l.meta.name, in.location, "manifest %s gives file %s row ids from %d on", in.location, location, *first)
 	}
 	values := d.Partition()
 	var err error

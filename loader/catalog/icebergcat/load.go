@@ -16,6 +16,8 @@ import (
 type loaded struct {
 	name     string
 	location string // of the metadata file
+	file     allowance
+	text     []byte // of the metadata file, unpacked
 	icetable.Metadata
 }
 
@@ -48,7 +50,7 @@ func (c *Catalog) load(ctx context.Context, name string, held *budget.Reservatio
 	if err != nil {
 		return nil, corrupt(name, location, "metadata of table %s cannot be read: %w", name, err)
 	}
-	return &loaded{name: name, location: location, Metadata: meta}, nil
+	return &loaded{name: name, location: location, file: file, text: text, Metadata: meta}, nil
 }
 
 // metadata reads the metadata file of a table and says which it is. Writers

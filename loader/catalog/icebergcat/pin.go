@@ -28,7 +28,14 @@ func (c *Catalog) Table(ctx context.Context, name string, ref dataset.Ref) (*cat
 	if err != nil {
 		return nil, err
 	}
-	return meta.table(pin)
+	_, schema, err := meta.check(pin)
+	if err != nil {
+		return nil, err
+	}
+	if pin, err = meta.mapped(pin, schema); err != nil {
+		return nil, err
+	}
+	return c.table(ctx, meta, pin)
 }
 
 // At opens a state that was pinned before. A snapshot, a schema or a table
@@ -40,7 +47,7 @@ func (c *Catalog) At(ctx context.Context, name string, pin dataset.TablePin) (*c
 	if err != nil {
 		return nil, err
 	}
-	return meta.table(pin)
+	return c.table(ctx, meta, pin)
 }
 
 func (m *loaded) resolve(ref dataset.Ref) (dataset.TablePin, error) {
@@ -116,8 +123,16 @@ func (m *loaded) check(pin dataset.TablePin) (*icetable.Snapshot, *iceberg.Schem
 	return snapshot, schemas[i], nil
 }
 
-func (m *loaded) table(pin dataset.TablePin) (*catalog.Table, error) {
+func (c *Catalog) table(ctx context.Context, m *loaded, pin dataset.TablePin) (*catalog.Table, error) {
 	_, schema, err := m.check(pin)
+	if err != nil {
+		return nil, err
+	}
+	mapping, err := c.mapping(ctx, m, pin, schema)
+	if err != nil {
+		return nil, err
+	}
+	defaults, err := m.defaults(schema)
 	if err != nil {
 		return nil, err
 	}
@@ -125,11 +140,18 @@ func (m *loaded) table(pin dataset.TablePin) (*catalog.Table, error) {
 	for _, spec := range m.PartitionSpecs() {
 		specs[spec.ID()] = convertSpec(spec)
 	}
+	var lineage []catalog.Field
+	if m.Version() >= lineageVersion {
+		lineage = catalog.LineageFields()
+	}
 	return &catalog.Table{
 		Name: m.name, Pin: pin, Fields: convertFields(schema.Fields()), Nested: convertFields(nestedOf(schema)),
-		Specs: specs, SortOrders: convertOrders(m.SortOrders()),
+		Specs: specs, SortOrders: convertOrders(m.SortOrders()), Defaults: defaults, Mapping: mapping, Lineage: lineage,
 	}, nil
 }
+
+// lineageVersion is the format version from which on rows have ids.
+const lineageVersion = 3
 
 // convertOrders leaves out the order of no fields.
 func convertOrders(orders []icetable.SortOrder) map[int]catalog.SortOrder {

@@ -9,6 +9,7 @@ import (
 	"github.com/apache/iceberg-go"
 
 	"github.com/penstock/penstock/internal/expr"
+	"github.com/penstock/penstock/loader/catalog"
 )
 
 // nanosPerMicro converts timestamps of nanoseconds.
@@ -23,8 +24,8 @@ func (l *listing) ranges(d iceberg.DataFile, partition map[int]any) map[int]expr
 	identity := l.identity(d, partition)
 	out := make(map[int]expr.Range, len(l.bounds))
 	for _, f := range l.bounds {
-		if _, ok := f.Type.(iceberg.PrimitiveType); !ok {
-			continue // counts and bounds of nested columns are those of their leaves
+		if _, ok := f.Type.(iceberg.PrimitiveType); !ok || catalog.IsLineage(f.ID) {
+			continue // counts and bounds are those of leaves, and of ids that are stored
 		}
 		if r, ok := identity[f.ID]; ok {
 			out[f.ID] = r

@@ -2,7 +2,6 @@ package icebergcat_test
 
 import (
 	"encoding"
-	"slices"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -224,8 +223,6 @@ func TestOtherFilesAreRefused(t *testing.T) {
 
 func TestPropertiesAreRefused(t *testing.T) {
 	for property, text := range map[string]string{
-		"schema.name-mapping.default": "table ml.events: it maps columns by name (property schema.name-mapping.default): " +
-			"not served by this version",
 		"encryption.key-id": "table ml.events: it is encrypted (property encryption.key-id): not served by this version",
 	} {
 		t.Run(property, func(t *testing.T) {
@@ -326,10 +323,12 @@ func TestBoundsOfPromotedColumns(t *testing.T) {
 
 // What a file was written under is known although its snapshot has expired:
 // from the manifest that came with it, or from all schemas that remain.
-func TestDefaultsAreRefusedAfterExpiry(t *testing.T) {
+//
+// spec: resolve-73
+func TestRequiredColumnsAreRefusedAfterExpiry(t *testing.T) {
 	id := idSchema().Field(0)
 	with := field(2, "a", iceberg.PrimitiveTypes.Int32)
-	with.InitialDefault, with.WriteDefault = int32(7), int32(7)
+	with.Required = true
 	row := func(b *iceberg.DataFileBuilder) { b.FirstRowID(0) }
 	for name, rewrite := range map[string]bool{"its manifest remains": false, "its manifest was rewritten": true} {
 		t.Run(name, func(t *testing.T) {
@@ -359,45 +358,42 @@ func TestDefaultsAreRefusedAfterExpiry(t *testing.T) {
 	}
 }
 
-func TestDefaultsAreRefused(t *testing.T) {
+// spec: resolve-73
+func TestRequiredColumnsAreRefused(t *testing.T) {
 	id := idSchema().Field(0)
 	with := field(2, "a", iceberg.PrimitiveTypes.Int32)
-	with.InitialDefault, with.WriteDefault = int32(7), int32(7)
+	with.InitialDefault, with.WriteDefault, with.Required = int32(7), int32(7), true
+	without := field(4, "c", iceberg.PrimitiveTypes.Int32)
+	without.Required = true
 	w := newWriter(t)
 	spec := w.create(t, events, iceberg.NewSchema(0, id), formatVersion("3")).Spec()
 	row := func(b *iceberg.DataFileBuilder) { b.FirstRowID(0) }
 	w.add(t, events, "", dataFile(t, spec, location("a"), nil, row))
-	w.alter(t, events, id, with, field(3, "b", iceberg.PrimitiveTypes.Int32))
+	w.alter(t, events, id, with, field(3, "b", iceberg.PrimitiveTypes.Int32), without)
 	w.add(t, events, "", dataFile(t, spec, location("b"), nil, row))
 	reader := w.open(t)
-	_, err := list(t, reader, 1, 2)
-	refused(t, err, location("a"), `file /warehouse/a.parquet of table ml.events was written before column "a", `+
-		"whose default value is not served by this version; rewrite the files that are older than the column, or do not ask for it")
-	files, err := list(t, reader, 1, 3)
-	require.NoError(t, err, "a column without a default is null in old files")
+	_, err := list(t, reader, 1, 4)
+	require.EqualError(t, err, `file /warehouse/a.parquet of table ml.events was written before column "c", which the table requires and `+
+		"has no initial default for; rewrite the files that are older than the column, or do not ask for it")
+	require.Equal(t, fault.Corrupt, fault.KindOf(err))
+	require.Equal(t, location("a"), fault.As(err).File)
+	files, err := list(t, reader, 1, 2, 3)
+	require.NoError(t, err, "a column with a default has that in old files, and one without is null")
 	require.Len(t, files, 2)
 }
 
-// TestFieldsSayWhatFilesMustHold: defaults, also of a struct around a column,
-// and the ids of all that is nested, which scans compare with files.
+// TestFieldsSayWhatFilesMustHold: the ids of all that is nested, which scans compare
+// with files.
 func TestFieldsSayWhatFilesMustHold(t *testing.T) {
 	long := iceberg.PrimitiveTypes.Int64
-	with := func(f iceberg.NestedField, v any) iceberg.NestedField {
-		f.InitialDefault, f.WriteDefault = v, v
-		return f
-	}
 	w := newWriter(t)
 	w.create(t, events, idSchema(), formatVersion("3"))
-	w.alter(t, events, idSchema().Field(0), with(field(2, "a", long), int64(7)), field(3, "b", long),
-		field(4, "s", structOf(with(field(5, "x", long), int64(1)), field(6, "y", structOf(field(7, "z", long))))),
+	w.alter(t, events, idSchema().Field(0), field(2, "a", long), field(3, "b", long),
+		field(4, "s", structOf(field(5, "x", long), field(6, "y", structOf(field(7, "z", long))))),
 		field(8, "l", &iceberg.ListType{ElementID: 9, Element: long}))
 	table, err := w.open(t).Table(t.Context(), events, dataset.Ref{})
 	require.NoError(t, err)
-	defaults := map[string]bool{}
-	for _, f := range slices.Concat(table.Fields, table.Nested) {
-		defaults[f.Name] = f.InitialDefault
-	}
-	require.Equal(t, map[string]bool{"id": false, "a": true, "b": false, "s": false, "l": false, "s.x": true, "s.y.z": false}, defaults)
+	require.Nil(t, table.Defaults)
 	id := func(f arrow.Field) string {
 		text, _ := f.Metadata.GetValue(catalog.FieldIDKey)
 		return text
@@ -405,10 +401,6 @@ func TestFieldsSayWhatFilesMustHold(t *testing.T) {
 	s, _ := table.Field("s")
 	stored := s.Stored.(*arrow.StructType)
 	require.Equal(t, []string{"5", "6", "7"}, []string{id(stored.Field(0)), id(stored.Field(1)), id(stored.Field(1).Type.(*arrow.StructType).Field(0))})
-	_, has := stored.Field(0).Metadata.GetValue(catalog.InitialDefaultKey)
-	require.True(t, has)
-	_, has = stored.Field(1).Metadata.GetValue(catalog.InitialDefaultKey)
-	require.False(t, has)
 	l, _ := table.Field("l")
 	require.Equal(t, "9", id(l.Stored.(*arrow.ListType).ElemField()))
 	a, _ := table.Field("a")

@@ -26,7 +26,7 @@ func convertFields(fields []iceberg.NestedField) []catalog.Field {
 		if !ok {
 			t = arrow.Null
 		}
-		out[i] = catalog.Field{ID: f.ID, Name: f.Name, Type: t, Required: f.Required, InitialDefault: f.InitialDefault != nil}
+		out[i] = catalog.Field{ID: f.ID, Name: f.Name, Type: t, Required: f.Required}
 		if _, nested := f.Type.(iceberg.NestedType); ok && nested {
 			out[i].Stored, _ = convertType(f.Type, identified)
 		}
@@ -118,11 +118,7 @@ func convertField(f iceberg.NestedField, as form) (arrow.Field, bool) {
 	t, ok := convertType(f.Type, as)
 	out := arrow.Field{Name: f.Name, Type: t, Nullable: !f.Required}
 	if as == identified {
-		keys, values := []string{catalog.FieldIDKey}, []string{strconv.Itoa(f.ID)}
-		if f.InitialDefault != nil {
-			keys, values = append(keys, catalog.InitialDefaultKey), append(values, "")
-		}
-		out.Metadata = arrow.NewMetadata(keys, values)
+		out.Metadata = arrow.NewMetadata([]string{catalog.FieldIDKey}, []string{strconv.Itoa(f.ID)})
 	}
 	return out, ok
 }

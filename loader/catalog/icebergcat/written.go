@@ -8,8 +8,8 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 )
 
-// unchanged is an error if a column that will be read has an initial default, and
-// the entry's file was written before it. Files that one snapshot added share the
+// unchanged is an error if a column that will be read is required, without an initial
+// default, and the entry's file was written before it. Files that one snapshot added share the
 // answer, so it is looked for once in a manifest.
 func (l *listing) unchanged(e iceberg.ManifestEntry, in *manifestEntries) error {
 	known, ok := in.checked[e.SnapshotID()]
@@ -54,12 +54,12 @@ func (l *listing) has(schema *iceberg.Schema, file string) error {
 	return nil
 }
 
-// lacking refuses a column that a file cannot have, unless null stands for it.
-// A file may lack a column though its snapshot's schema has it: that is seen
-// when the file is opened (catalog.Field.InitialDefault).
+// lacking refuses a column that a file cannot have, unless null or a default stands
+// for it. A file may lack a column though its snapshot's schema has it: that is seen
+// when the file is opened (catalog.Table.Defaults).
 func (l *listing) lacking(now iceberg.NestedField, file string) error {
-	if now.InitialDefault == nil && !now.Required {
+	if now.InitialDefault != nil || !now.Required {
 		return nil
 	}
-	return catalog.UnservedDefault(l.meta.name, file, now.Name)
+	return catalog.LacksRequired(l.meta.name, file, now.Name)
 }

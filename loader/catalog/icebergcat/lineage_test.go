@@ -1,0 +1,75 @@
+package icebergcat_test
+
+import (
+	"testing"
+
+	"github.com/apache/iceberg-go"
+	icetable "github.com/apache/iceberg-go/table"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// TestLineage: files have row ids from the commit on that came after the upgrade, and
+// they are of the manifest's where they have none of their own.
+//
+// spec: resolve-78, resolve-79
+func TestLineage(t *testing.T) {
+	w := newWriter(t)
+	spec := w.create(t, events, idSchema(), formatVersion("2")).Spec()
+	w.add(t, events, "", dataFile(t, spec, location("a"), nil, nil))
+	reader := w.open(t)
+	before, err := reader.Table(t.Context(), events, dataset.Ref{})
+	require.NoError(t, err)
+	require.Empty(t, before.Lineage)
+	_, known := before.Field(catalog.RowIDColumn)
+	require.False(t, known)
+	ids := []int{2147483540, 2147483539}
+	_, err = reader.Files(t.Context(), before, ids, nil)
+	require.ErrorContains(t, err, "has no column with field id 2147483540")
+	files, err := reader.Files(t.Context(), before, []int{1}, nil)
+	require.NoError(t, err)
+	require.Nil(t, files[0].FirstRow)
+
+	w.update(t, events, icetable.NewUpgradeFormatVersionUpdate(3))
+	table, err := reader.Table(t.Context(), events, dataset.Ref{})
+	require.NoError(t, err)
+	require.Equal(t, catalog.LineageFields(), table.Lineage)
+	require.Equal(t, before.Names(), table.Names(), "they are none of all columns")
+	files, err = reader.Files(t.Context(), table, ids, ids)
+	require.NoError(t, err)
+	require.Nil(t, files[0].FirstRow, "the manifest has no row ids yet")
+	require.Empty(t, files[0].Ranges, "bounds are those of ids that are stored")
+	_, _, known = files[0].LineageOf(ids[1])
+	require.False(t, known)
+
+	// The next commit gives ids to all manifests that have none, which their files
+	// inherit.
+	w.add(t, events, "", dataFile(t, spec, location("b"), nil, func(b *iceberg.DataFileBuilder) { b.FirstRowID(40) }))
+	table, err = reader.Table(t.Context(), events, dataset.Ref{})
+	require.NoError(t, err)
+	files, err = reader.Files(t.Context(), table, ids, nil)
+	require.NoError(t, err)
+	starts := map[int64]bool{}
+	for _, f := range files {
+		require.NotNil(t, f.FirstRow, f.Location)
+		starts[*f.FirstRow] = true
+		first, step, known := f.LineageOf(ids[0])
+		require.True(t, known)
+		require.Equal(t, []int64{*f.FirstRow, 1}, []int64{first, step})
+		first, step, known = f.LineageOf(ids[1])
+		require.True(t, known)
+		require.Equal(t, []int64{f.Sequence, 0}, []int64{first, step})
+	}
+	require.Equal(t, map[int64]bool{10: true, 40: true}, starts, "the new manifest comes first")
+}
+
+// spec: resolve-78
+func TestLineageThatCannotBe(t *testing.T) {
+	w := newWriter(t)
+	spec := w.create(t, events, idSchema(), formatVersion("3")).Spec()
+	w.add(t, events, "", dataFile(t, spec, location("a"), nil, func(b *iceberg.DataFileBuilder) { b.FirstRowID(1<<63 - 5) }))
+	_, err := list(t, w.open(t), 1)
+	require.ErrorContains(t, err, "gives file /warehouse/a.parquet row ids from 9223372036854775803 on")
+}

@@ -1,0 +1,189 @@
+package icebergcat
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/apache/iceberg-go"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// mappedField is a field of a name mapping as the table's property has it.
+type mappedField struct {
+	ID     *int          `json:"field-id"`
+	Names  []string      `json:"names"`
+	Fields []mappedField `json:"fields"`
+}
+
+// nameMapping returns what the table's property says now of the fields of a schema; nil
+// if the table has none.
+func (m *loaded) nameMapping(schema *iceberg.Schema) (catalog.NameMapping, error) {
+	return m.mappingOf(m.Properties(), schema)
+}
+
+func (m *loaded) mappingOf(properties map[string]string, schema *iceberg.Schema) (catalog.NameMapping, error) {
+	text, ok := properties[nameMappingProperty]
+	if !ok {
+		return nil, nil
+	}
+	var written []mappedField
+	err := json.Unmarshal([]byte(text), &written)
+	if err == nil {
+		err = unambiguous(written, map[int]bool{})
+	}
+	if err != nil {
+		return nil, fault.New(fault.Corrupt, "property %s of table %s: %w", nameMappingProperty, m.name, err).
+			In(m.name, m.location).WithRemedy("set it to the name mapping of the table's columns")
+	}
+	return within(written, schema.Fields()), nil
+}
+
+// unambiguous looks whether a name, or a field id, stands for two fields, and whether
+// a field without an id has fields with one.
+func unambiguous(fields []mappedField, ids map[int]bool) error {
+	names := map[string]int{}
+	for i, f := range fields {
+		for _, name := range f.Names {
+			if at, used := names[name]; used && at != i {
+				return fmt.Errorf("name %q stands for two fields", name)
+			}
+			names[name] = i
+		}
+		if f.ID == nil && anyID(f.Fields) {
+			return fmt.Errorf("field %s has no field-id, and a field in it has one", strings.Join(f.Names, ", "))
+		}
+		if f.ID != nil {
+			if ids[*f.ID] {
+				return fmt.Errorf("field-id %d stands for two fields", *f.ID)
+			}
+			ids[*f.ID] = true
+		}
+		if err := unambiguous(f.Fields, ids); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func anyID(fields []mappedField) bool {
+	return slices.ContainsFunc(fields, func(f mappedField) bool { return f.ID != nil || anyID(f.Fields) })
+}
+
+// within keeps of a mapping what it says of some fields: what it says of others changes
+// nothing that is read. The result is not nil.
+func within(written []mappedField, fields []iceberg.NestedField) catalog.NameMapping {
+	out := catalog.NameMapping{}
+	for _, f := range fields {
+		at := slices.IndexFunc(written, func(w mappedField) bool { return w.ID != nil && *w.ID == f.ID })
+		if at < 0 {
+			continue
+		}
+		out = append(out, catalog.MappedField{ID: f.ID, Names: written[at].Names, Fields: within(written[at].Fields, inside(f))})
+	}
+	return out
+}
+
+// inside returns the fields of a struct, or those of a list or a map, under the names
+// that mappings have for them.
+func inside(f iceberg.NestedField) []iceberg.NestedField {
+	if nested, ok := f.Type.(iceberg.NestedType); ok {
+		return nested.Fields()
+	}
+	return nil
+}
+
+// ownNames maps the fields of a schema by their own names.
+func ownNames(fields []iceberg.NestedField) catalog.NameMapping {
+	out := catalog.NameMapping{}
+	for _, f := range fields {
+		out = append(out, catalog.MappedField{ID: f.ID, Names: []string{f.Name}, Fields: ownNames(inside(f))})
+	}
+	return out
+}
+
+// mapped completes a pin with the mapping that is pinned with it: files without field
+// ids are read by that alone, however the property changes.
+func (m *loaded) mapped(pin dataset.TablePin, schema *iceberg.Schema) (dataset.TablePin, error) {
+	now, err := m.nameMapping(schema)
+	switch {
+	case err != nil:
+		return pin, err
+	case now == nil:
+		pin.Mapping = dataset.NoMapping
+	case now.Digest() == ownNames(schema.Fields()).Digest():
+		pin.Mapping = dataset.OwnNames
+	default:
+		pin.Mapping = now.Digest()
+	}
+	return pin, nil
+}
+
+// mapping returns the name mapping of a pin. That of the schema's own names is always
+// known; another one as long as the table has it, or the metadata of a commit that the
+// table still logs.
+func (c *Catalog) mapping(ctx context.Context, m *loaded, pin dataset.TablePin, schema *iceberg.Schema) (catalog.NameMapping, error) {
+	switch pin.Mapping {
+	case dataset.NoMapping:
+		return nil, nil
+	case dataset.OwnNames:
+		return ownNames(schema.Fields()), nil
+	}
+	now, err := m.nameMapping(schema)
+	if err == nil && now != nil && now.Digest() == pin.Mapping {
+		return now, nil
+	}
+	log := slices.Collect(m.PreviousFiles())
+	for _, entry := range slices.Backward(log) {
+		before, err := c.mappingBefore(ctx, m, entry.MetadataFile, schema)
+		if err != nil {
+			return nil, err
+		}
+		if before != nil && before.Digest() == pin.Mapping {
+			return before, nil
+		}
+	}
+	return nil, catalog.ExpiredMapping(m.name)
+}
+
+// mappingBefore returns the name mapping of older metadata of the table; nil if it had
+// none, or if the file is gone.
+func (c *Catalog) mappingBefore(ctx context.Context, m *loaded, location string, schema *iceberg.Schema) (catalog.NameMapping, error) {
+	held := c.hold(m.name)
+	defer held.Release()
+	file := c.allow(subject{what: "metadata", table: m.name, location: location}, held)
+	content, err := c.read(ctx, file)
+	if fault.KindOf(err) == fault.Corrupt {
+		return nil, nil // as files of metadata are that are not there
+	}
+	if err != nil {
+		return nil, err
+	}
+	text, err := file.text(content)
+	if err == nil {
+		err = file.parsing(text)
+	}
+	var before struct {
+		Properties map[string]string `json:"properties"`
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &before)
+	}
+	if _, ok := errors.AsType[*fault.Error](err); ok {
+		return nil, err
+	}
+	if err != nil {
+		return nil, corrupt(m.name, location, "metadata of table %s cannot be read: %w", m.name, err)
+	}
+	mapping, err := m.mappingOf(before.Properties, schema)
+	if err != nil {
+		return nil, nil //nolint:nilerr // nobody pinned that one
+	}
+	return mapping, nil
+}

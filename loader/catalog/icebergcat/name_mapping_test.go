@@ -1,0 +1,180 @@
+package icebergcat_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/apache/iceberg-go"
+	icetable "github.com/apache/iceberg-go/table"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// setMapping sets the property as other programs write it.
+func (w *writer) setMapping(t *testing.T, text string) {
+	t.Helper()
+	w.update(t, events, icetable.NewSetPropertiesUpdate(iceberg.Properties{icetable.DefaultNameMappingKey: text}))
+}
+
+// mappedTable has a struct, a list and a map.
+func mappedTable(t *testing.T) *writer {
+	t.Helper()
+	w := newWriter(t)
+	long := iceberg.PrimitiveTypes.Int64
+	w.create(t, events, iceberg.NewSchema(0, field(1, "id", long), field(2, "user", structOf(field(3, "n", long))),
+		field(4, "tags", listOf(5, long)),
+		field(6, "pairs", &iceberg.MapType{KeyID: 7, KeyType: long, ValueID: 8, ValueType: long})))
+	return w
+}
+
+const (
+	ownNames = `[{"field-id":1,"names":["id"]},{"field-id":2,"names":["user"],"fields":[{"field-id":3,"names":["n"]}]},
+		{"field-id":4,"names":["tags"],"fields":[{"field-id":5,"names":["element"]}]},
+		{"field-id":6,"names":["pairs"],"fields":[{"field-id":7,"names":["key"]},{"field-id":8,"names":["value"]}]}]`
+	// otherNames says the same of fewer columns, with names of before, and more that
+	// changes nothing: columns that the table does not have, and one that none has.
+	otherNames = `[{"field-id":99,"names":["id"]},{"names":["gone"],"fields":[{"names":["x"]}]},
+		{"field-id":4,"names":["labels","tags"],"fields":[{"field-id":5,"names":["element"]}]},
+		{"field-id":1,"names":["ID","id_","ID"]}]`
+	// otherAgain is otherNames in another order.
+	otherAgain = `[{"names":["id_","ID"],"field-id":1},{"fields":[{"field-id":5,"names":["element"]}],"field-id":4,"names":["tags","labels"]}]`
+)
+
+// spec: resolve-74
+func TestNameMappings(t *testing.T) {
+	w := mappedTable(t)
+	reader := w.open(t)
+	table := func() *catalog.Table {
+		out, err := reader.Table(t.Context(), events, dataset.Ref{})
+		require.NoError(t, err)
+		return out
+	}
+	none := table()
+	require.Nil(t, none.Mapping)
+	require.Equal(t, dataset.NoMapping, none.Pin.Mapping)
+
+	w.setMapping(t, ownNames)
+	own := table()
+	require.Equal(t, dataset.OwnNames, own.Pin.Mapping)
+	for path, id := range map[string]int{"id": 1, "user": 2, "user/n": 3, "tags": 4, "tags/element": 5, "pairs": 6, "pairs/key": 7, "pairs/value": 8} {
+		got, ok := find(own, path)
+		require.True(t, ok, path)
+		require.Equal(t, id, got, path)
+	}
+	for _, path := range []string{"ID", "n", "user.n", "user/id", "tags/list", "id/element", ""} {
+		_, ok := find(own, path)
+		require.False(t, ok, path)
+	}
+
+	w.setMapping(t, otherNames)
+	other := table()
+	require.Equal(t, catalog.NameMapping{
+		{ID: 1, Names: []string{"ID", "id_", "ID"}, Fields: catalog.NameMapping{}},
+		{ID: 4, Names: []string{"labels", "tags"}, Fields: catalog.NameMapping{{ID: 5, Names: []string{"element"}, Fields: catalog.NameMapping{}}}},
+	}, other.Mapping)
+	require.Len(t, other.Pin.Mapping, 16)
+	_, ok := find(other, "user")
+	require.False(t, ok, "the mapping does not name it")
+	w.setMapping(t, otherAgain)
+	require.Equal(t, other.Pin, table().Pin)
+
+	w.setMapping(t, "[]")
+	nothing := table()
+	require.NotNil(t, nothing.Mapping)
+	require.Empty(t, nothing.Mapping)
+	require.NotContains(t, []string{dataset.NoMapping, dataset.OwnNames, other.Pin.Mapping}, nothing.Pin.Mapping)
+}
+
+func find(t *catalog.Table, path string) (int, bool) {
+	return t.Mapping.Find(strings.Split(path, "/"))
+}
+
+// TestNameMappingsArePinned: what a pin read files by, it always does, or it has
+// expired.
+//
+// spec: resolve-76
+func TestNameMappingsArePinned(t *testing.T) {
+	w := mappedTable(t)
+	reader := w.open(t)
+	pin := func(mapping string) *catalog.Table {
+		if mapping != "" {
+			w.setMapping(t, mapping)
+		}
+		out, err := reader.Table(t.Context(), events, dataset.Ref{})
+		require.NoError(t, err)
+		return out
+	}
+	none, own, other := pin(""), pin(ownNames), pin(otherNames)
+
+	// A column is renamed, one takes its old name, and one is added, all of which the
+	// writer tells the mapping.
+	long := iceberg.PrimitiveTypes.Int64
+	w.alter(t, events, field(1, "number", long), field(2, "user", structOf(field(3, "n", long))), field(4, "tags", listOf(5, long)),
+		field(6, "pairs", &iceberg.MapType{KeyID: 7, KeyType: long, ValueID: 8, ValueType: long}), field(9, "id", long))
+	after := pin(`[{"field-id":9,"names":["id"]},{"field-id":1,"names":["number"]}]`)
+	require.NotEqual(t, own.Pin.Mapping, after.Pin.Mapping)
+	for _, before := range []*catalog.Table{none, own, other, after} {
+		again, err := reader.At(t.Context(), events, before.Pin)
+		require.NoError(t, err)
+		require.Equal(t, before.Mapping, again.Mapping)
+		require.Equal(t, before.Pin, again.Pin)
+		_, err = reader.Files(t.Context(), again, []int{1}, nil)
+		require.NoError(t, err)
+	}
+
+	w.update(t, events, icetable.NewRemovePropertiesUpdate([]string{icetable.DefaultNameMappingKey}))
+	now := local(t, w.load(t, events).MetadataLocation())
+	files, err := filepath.Glob(filepath.Join(filepath.Dir(now), "*.metadata.json"))
+	require.NoError(t, err)
+	remove := func(holding string) { // as writers do that keep little old metadata
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err == nil && file != now && strings.Contains(string(text), holding) {
+				require.NoError(t, os.Remove(file))
+			}
+		}
+	}
+	has := func(of *catalog.Table, still bool) {
+		again, err := reader.At(t.Context(), events, of.Pin)
+		if still {
+			require.NoError(t, err)
+			require.Equal(t, of.Mapping, again.Mapping)
+			return
+		}
+		require.Equal(t, fault.Expired, fault.KindOf(err))
+		require.EqualError(t, err, "the name mapping of table ml.events has changed, by which its files without field ids were read; plan again without this pin")
+		require.Equal(t, events, fault.As(err).Table)
+	}
+	remove("labels")
+	has(other, false)
+	has(after, true)
+	remove("")
+	has(after, false)
+	has(own, true) // the pinned schema has the names
+	has(none, true)
+}
+
+// spec: resolve-77
+func TestNameMappingsThatCannotBe(t *testing.T) {
+	for name, c := range map[string]struct{ text, why string }{
+		"no JSON":        {`{`, "unexpected end of JSON input"},
+		"no list":        {`{"names":[]}`, "cannot unmarshal object"},
+		"a name twice":   {`[{"field-id":1,"names":["a"]},{"field-id":2,"names":["b","a"]}]`, `name "a" stands for two fields`},
+		"an id twice":    {`[{"field-id":1,"names":["a"]},{"field-id":2,"names":["b"],"fields":[{"field-id":1,"names":["c"]}]}]`, "field-id 1 stands for two fields"},
+		"inside of none": {`[{"names":["a"],"fields":[{"field-id":3,"names":["n"]}]}]`, "field a has no field-id, and a field in it has one"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := mappedTable(t)
+			w.setMapping(t, c.text)
+			_, err := w.open(t).Table(t.Context(), events, dataset.Ref{})
+			require.Equal(t, fault.Corrupt, fault.KindOf(err))
+			require.ErrorContains(t, err, "property schema.name-mapping.default of table ml.events: ")
+			require.ErrorContains(t, err, c.why)
+		})
+	}
+}

@@ -1,0 +1,40 @@
+package catalog
+
+import "github.com/apache/arrow-go/v18/arrow"
+
+// The reserved field ids of row lineage, from format version 3 on.
+const (
+	updatedID = 2147483539
+	rowID     = 2147483540
+)
+
+// The columns of row lineage. Queries ask for them by name.
+const (
+	UpdatedColumn = "_last_updated_sequence_number"
+	RowIDColumn   = "_row_id"
+)
+
+// LineageFields are the columns that every table of format version 3 has beside its own.
+func LineageFields() []Field {
+	return []Field{
+		{ID: rowID, Name: RowIDColumn, Type: arrow.PrimitiveTypes.Int64},
+		{ID: updatedID, Name: UpdatedColumn, Type: arrow.PrimitiveTypes.Int64},
+	}
+}
+
+// IsLineage says whether a field id is that of a column of row lineage.
+func IsLineage(id int) bool { return id == rowID || id == updatedID }
+
+// LineageOf returns what a column of row lineage holds in a file's rows where the file
+// does not say it: first, and step more with each row of the file. It is false if that is
+// null: the file was there before the table had lineage.
+func (f File) LineageOf(id int) (first, step int64, known bool) {
+	switch {
+	case f.FirstRow == nil:
+		return 0, 0, false
+	case id == rowID:
+		return *f.FirstRow, 1, true
+	default:
+		return f.Sequence, 0, true
+	}
+}
