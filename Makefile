@@ -18,6 +18,8 @@ GOTEST := $(GO) test $(RACE) -tags invariants
 # Random worlds on real tables, ours and other writers': without the race
 # detector, under which there are few. It says how many were refused, and why.
 WORLDS := $(GO) test -tags invariants -v -run Worlds ./internal/scenario/warehouse ./internal/scenario/exchange
+# All states of all fixtures, which are too many for the race detector.
+FIXTURES := $(GO) test -tags invariants ./internal/scenario/fixtures
 FUZZTIME ?=
 
 GOLANGCI_VERSION := v2.15.0
@@ -95,10 +97,11 @@ check-python: .venv/test/.stamp
 test-go: race-needs-cc .venv/test/.stamp
 	$(GOTEST) -timeout 15m ./...
 	$(WORLDS) -timeout 15m
+	$(FIXTURES) -timeout 15m
 
 .PHONY: test-python
 test-python: build .venv/test/.stamp
-	.venv/test/bin/pytest -c python/pyproject.toml --rootdir . python/tests demo tools/worlds/tests/test_pyiceberg*.py
+	.venv/test/bin/pytest -c python/pyproject.toml --rootdir . python/tests demo tools/fixtures/tests tools/worlds/tests/test_pyiceberg*.py
 
 # Tables as Spark writes them, and its own answers. Spark leaves its sockets to
 # Python's collector, which says so in the middle of other tests.
@@ -110,6 +113,19 @@ test-spark: build spark-needs-java .venv/spark/.stamp .bin/spark-jars/.stamp ## 
 .PHONY: test-docs
 test-docs: build .venv/demo/.stamp
 	$(PYTHON) tools/tour.py README.md
+
+# Tables of every history that Spark can give them. Two folders hold them: the
+# one that is committed, and one that is made anew, on whatever Spark is pinned.
+.PHONY: fixtures
+fixtures: spark-needs-java .venv/test/.stamp .venv/spark/.stamp .bin/spark-jars/.stamp ## Spark's fixtures anew, in /fixtures, and into the tests' folder
+	.venv/spark/bin/python tools/fixtures/make.py /fixtures
+	find internal/scenario/fixtures/testdata -mindepth 1 -type d -exec rm -rf {} +
+	cp -r /fixtures/packed/* internal/scenario/fixtures/testdata/
+
+.PHONY: test-fixtures
+test-fixtures: spark-needs-java .venv/test/.stamp .venv/spark/.stamp .bin/spark-jars/.stamp ## fixtures that Spark has just made, read in all ways
+	.venv/spark/bin/python tools/fixtures/make.py $(CURDIR)/.bench/fixtures
+	PENSTOCK_LONG=1 PENSTOCK_FIXTURES=$(CURDIR)/.bench/fixtures/packed $(FIXTURES) -timeout 30m -count=1 -run 'Fixtures|Filters'
 
 # Harm to a server from outside, in its short form: rows, memory and ends.
 .PHONY: test-attack
@@ -125,12 +141,13 @@ test-long: test long fuzz ## test, long cases, release build, fuzzing
 # and peak memory. The long cases run without the race detector: on ten thousand
 # small ones it is busy with itself, and takes 5 GB.
 .PHONY: long
-long: test test-spark .venv/bench/.stamp
+long: test test-spark test-fixtures .venv/bench/.stamp
 	$(GO) test -timeout 30m ./...
 	$(GOTEST) -shuffle=on -count=3 -timeout 30m ./...
-	PENSTOCK_LONG=1 $(GO) test -tags invariants -shuffle=on -timeout 30m $$($(GO) list ./... | grep -vE '/scenario/(warehouse|exchange)$$')
+	PENSTOCK_LONG=1 $(GO) test -tags invariants -shuffle=on -timeout 30m $$($(GO) list ./... | grep -vE '/scenario/(warehouse|exchange|fixtures)$$')
 	PENSTOCK_LONG=1 $(WORLDS) -timeout 90m
-	PENSTOCK_LONG=1 .venv/test/bin/pytest -c python/pyproject.toml --rootdir . python/tests demo tools/worlds/tests/test_pyiceberg*.py
+	PENSTOCK_LONG=1 $(FIXTURES) -timeout 90m
+	PENSTOCK_LONG=1 .venv/test/bin/pytest -c python/pyproject.toml --rootdir . python/tests demo tools/fixtures/tests tools/worlds/tests/test_pyiceberg*.py
 	cd benchmarks && ../.venv/bench/bin/python -m unittest
 	.venv/bench/bin/python benchmarks/agree.py
 	.venv/bench/bin/python benchmarks/agree.py --memory 6MiB

@@ -108,6 +108,7 @@ func Graph() []Row {
 			Outside: libIceberg + " " + libParquet + " " + libSQLite + " " + libTesting,
 		},
 		{Folder: "internal/scenario/exchange", Imports: "* scenario"},
+		{Folder: "internal/scenario/fixtures", Imports: "* scenario storetest", Outside: libSQLite},
 		{Folder: "internal/spectest", Imports: "*", Outside: libTesting},
 		{Folder: "internal/digest/digesttest", Imports: "*", Outside: libTesting},
 		{Folder: "internal/parquet/parquettest", Imports: "*", Outside: libParquet},

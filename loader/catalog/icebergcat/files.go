@@ -42,6 +42,7 @@ type listing struct {
 	schemas  []*iceberg.Schema   // all that the table still knows
 	held     *budget.Reservation // charged with what is held until the files are listed
 	commits  *commits            // after which files were appended; nil: all are listed
+	mapped   bool                // names are mapped to columns
 }
 
 // Files lists the data files of a pinned table, or refuses the whole of it.
@@ -92,7 +93,7 @@ func (c *Catalog) newListing(meta *loaded, pin dataset.TablePin, columns, bounds
 	l := &listing{
 		catalog: c, meta: meta, snapshot: snapshot, schema: schema, schemas: meta.Schemas(),
 		chain: catalog.NewChain(pin.Snapshot, meta.parent),
-		specs: make(map[int]iceberg.PartitionSpec),
+		specs: make(map[int]iceberg.PartitionSpec), mapped: pin.Mapping != dataset.NoMapping,
 	}
 	for _, spec := range meta.PartitionSpecs() {
 		l.specs[spec.ID()] = spec

@@ -17,7 +17,10 @@ const nanosPerMicro = 1000
 
 // ranges converts what a manifest says of a file's values. What is missing,
 // cannot be decoded or contradicts itself is left unknown: a range may be too
-// wide, never too narrow.
+// wide, never too narrow. Where names are mapped to columns, files may have been taken
+// over as other tools wrote them, and what their importer said of their columns is of
+// the columns that they were mapped to then, or in units of the file's own: none of it
+// is believed.
 func (l *listing) ranges(d iceberg.DataFile, partition map[int]any) map[int]expr.Range {
 	lower, upper := d.LowerBoundValues(), d.UpperBoundValues()
 	nulls, nans := d.NullValueCounts(), d.NaNValueCounts()
@@ -32,6 +35,10 @@ func (l *listing) ranges(d iceberg.DataFile, partition map[int]any) map[int]expr
 			continue
 		}
 		r := expr.Unbounded(d.Count())
+		if l.mapped {
+			out[f.ID] = r
+			continue
+		}
 		if n, ok := nulls[f.ID]; ok && n >= 0 && n <= d.Count() {
 			r.Nulls = n
 		}
