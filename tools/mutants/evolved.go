@@ -44,5 +44,6 @@ func evolvedMutants() []mutant {
 		{"scales-do-not-matter", "internal/parquet/widening.go", "a.Scale == b.Scale && ", "", parquet},
 		{"decimals-may-shrink", "internal/parquet/widening.go", "a.Precision <= b.Precision", "a.Precision >= 0", parquet},
 		{"bounds-are-of-the-type-of-now", "loader/catalog/icebergcat/ranges.go", "	written := boundType(t, raw)\n", "	written := t\n", catalog},
+		{"bounds-of-imported-files-are-believed", "loader/catalog/icebergcat/ranges.go", "		if l.mapped {\n", "		if l.mapped && d.Count() < 0 {\n", catalog},
 	}
 }

@@ -7,9 +7,11 @@ import (
 	"testing"
 
 	"github.com/apache/iceberg-go"
+	icecatalog "github.com/apache/iceberg-go/catalog"
 	icetable "github.com/apache/iceberg-go/table"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock/penstock/internal/expr"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
@@ -177,4 +179,34 @@ func TestNameMappingsThatCannotBe(t *testing.T) {
 			require.ErrorContains(t, err, c.why)
 		})
 	}
+}
+
+// TestRangesOfMappedTables: what a manifest says of the values of imported files may be of
+// another column since, and counts for nothing; what partitions say does.
+//
+// spec: resolve-80
+func TestRangesOfMappedTables(t *testing.T) {
+	w := newWriter(t)
+	long := iceberg.PrimitiveTypes.Int64
+	schema := iceberg.NewSchema(0, field(1, "id", long), field(2, "day", long))
+	spec := iceberg.NewPartitionSpec(iceberg.PartitionField{SourceIDs: []int{2}, FieldID: 1000, Name: "day", Transform: iceberg.IdentityTransform{}})
+	made := w.create(t, events, schema, icecatalog.WithPartitionSpec(&spec)).Spec()
+	eight := func(n byte) []byte { return []byte{n, 0, 0, 0, 0, 0, 0, 0} }
+	w.add(t, events, "", dataFile(t, made, location("a"), map[int]any{1000: int64(7)}, func(b *iceberg.DataFileBuilder) {
+		b.LowerBoundValues(map[int][]byte{1: eight(3)}).UpperBoundValues(map[int][]byte{1: eight(5)}).NullValueCounts(map[int]int64{1: 0}).ValueCounts(map[int]int64{1: 1})
+	}))
+	ranges := func() map[int]expr.Range {
+		reader := w.open(t)
+		table, err := reader.Table(t.Context(), events, dataset.Ref{})
+		require.NoError(t, err)
+		files, err := reader.Files(t.Context(), table, []int{1, 2}, []int{1, 2})
+		require.NoError(t, err)
+		return files[0].Ranges
+	}
+	rows := ranges()[2]
+	require.True(t, ranges()[1].HasLower)
+	w.setMapping(t, `[{"field-id":1,"names":["id"]},{"field-id":2,"names":["day"]}]`)
+	mapped := ranges()
+	require.Equal(t, expr.Unbounded(mapped[1].Rows), mapped[1])
+	require.Equal(t, rows, mapped[2])
 }
