@@ -21,7 +21,11 @@
 // statistics change the work and never the rows.
 //
 // Columns, and fields of structs, are found by Iceberg field id, whatever their names
-// were, and promoted to the types that they have now. An optional one that a file lacks
-// has the value that the file's partition says, or is null. What this version cannot
-// supply is refused with the file's name: initial defaults, files without field ids.
+// were, and promoted to the types that they have now; files without ids get theirs by
+// the table's name mapping. A column that a file lacks has the value that the file's
+// partition says, or its initial default, or is null. What cannot be supplied is refused
+// with the file's name.
+//
+// Rows that delete files delete are left out as those that a filter leaves out are: a
+// range counts them.
 package scan
