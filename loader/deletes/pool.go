@@ -84,6 +84,7 @@ type columnOf struct {
 
 type fileOf struct {
 	location         string
+	data             string // of a vector: nothing keeps entries of several files from naming one blob
 	offset, sequence int64
 }
 
@@ -93,7 +94,7 @@ func keyOf(t *catalog.Table, kind catalog.DeleteKind, columns []catalog.Field, f
 		of.columns = append(of.columns, columnOf{id: c.ID, kind: c.Type.String()})
 	}
 	for _, f := range files {
-		of.files = append(of.files, fileOf{location: f.Location, offset: f.Offset, sequence: f.Sequence})
+		of.files = append(of.files, fileOf{location: f.Location, data: f.Data, offset: f.Offset, sequence: f.Sequence})
 	}
 	return digest.Of(of)
 }

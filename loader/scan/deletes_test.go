@@ -456,3 +456,29 @@ func TestDeletesBeyondTheBudget(t *testing.T) {
 	require.Len(t, got.lines, 20)
 	require.Zero(t, limit.Used())
 }
+
+// TestDroppedColumnsOfFilesWithoutIDs: a name mapping is pinned as far as it speaks of the
+// table's columns, and no longer says which column of a file was dropped.
+//
+// spec: delete-4
+func TestDroppedColumnsOfFilesWithoutIDs(t *testing.T) {
+	t.Parallel()
+	r := migrated(t)
+	long := arrow.PrimitiveTypes.Int64
+	r.addFile(nil, `[{"id":1,"gone":7},{"id":2,"gone":8}]`, nullable("id", long), nullable("gone", long))
+	dropped := catalog.Field{ID: 30, Name: "gone", Type: long}
+	r.list[0].Deletes.Equality = []*catalog.EqualityGroup{group(r.equality("d", 5, []catalog.Field{dropped}, columnOf(long, "7")))}
+	got := r.give("id")
+	require.Equal(t, fault.Invalid, fault.KindOf(got.err), "%v %v", got.err, got.lines)
+	require.ErrorContains(t, got.err, "compare column gone (dropped, field id 30)")
+	require.Equal(t, locationOf(0), fault.As(got.err).File)
+	require.NotEmpty(t, fault.As(got.err).Remedy)
+
+	// A file with ids says it itself.
+	r = migrated(t)
+	r.addFile(nil, `[{"id":1,"gone":7},{"id":2,"gone":8}]`, withID(1, "id", long), withID(30, "gone", long))
+	r.list[0].Deletes.Equality = []*catalog.EqualityGroup{group(r.equality("d", 5, []catalog.Field{dropped}, columnOf(long, "7")))}
+	got = r.give("id")
+	require.NoError(t, got.err)
+	require.Equal(t, []string{"2"}, got.lines)
+}

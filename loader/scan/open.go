@@ -65,7 +65,7 @@ func (s *Scanner) verify(ctx context.Context, source plan.Source, p *projection,
 	}
 	o.unpay = unpay
 	if len(p.ids) > 0 {
-		if footer, err = named(source.Table, footer); err != nil {
+		if footer, err = named(source.Table, p, footer); err != nil {
 			return err
 		}
 	}
@@ -110,8 +110,9 @@ func (o *opened) find(source plan.Source, f catalog.File, c catalog.Field) error
 
 // named returns the footer of a file with the field ids that the table's name mapping
 // gives, if the file was written without. Of files that have some, readers disagree on
-// what the mapping says.
-func named(t *catalog.Table, footer *parquet.Footer) (*parquet.Footer, error) {
+// what the mapping says. Of columns that the table has dropped it is not known: rows would
+// stay that equality deletes of these delete.
+func named(t *catalog.Table, p *projection, footer *parquet.Footer) (*parquet.Footer, error) {
 	switch {
 	case footer.HasFieldIDs():
 		return footer, nil
@@ -120,9 +121,14 @@ func named(t *catalog.Table, footer *parquet.Footer) (*parquet.Footer, error) {
 	case t.Mapping == nil:
 		return nil, fault.New(fault.Invalid, "the file was written without field ids, and the table has no name mapping").
 			WithRemedy("set the table's property schema.name-mapping.default, or rewrite the file through Iceberg")
-	default:
-		return footer.Named(t.Mapping.Find)
 	}
+	for _, c := range p.read {
+		if _, ok := t.ByID(c.ID); !ok {
+			return nil, fault.New(fault.Invalid, "the file was written without field ids, and equality deletes compare column %s, which is not served by this version", c.Name).
+				WithRemedy("rewrite the file through Iceberg")
+		}
+	}
+	return footer.Named(t.Mapping.Find)
 }
 
 func someIDs(what string) error {
