@@ -23,12 +23,18 @@ import (
 func (w *writer) withFields(t *testing.T, fields string) {
 	t.Helper()
 	w.create(t, events, iceberg.NewSchema(0, idSchema().Field(0)), formatVersion("3"))
+	w.withSchemas(t, `[{"type":"struct","schema-id":0,"fields":[{"id":1,"name":"id","type":"int","required":false},`+fields+`]}]`, 0)
+}
+
+// withSchemas gives a table's metadata these schemas, as they stand there.
+func (w *writer) withSchemas(t *testing.T, schemas string, current int) {
+	t.Helper()
 	path := local(t, w.load(t, events).MetadataLocation())
 	content, err := os.ReadFile(path)
 	require.NoError(t, err)
 	var metadata map[string]json.RawMessage
 	require.NoError(t, json.Unmarshal(content, &metadata))
-	metadata["schemas"] = json.RawMessage(`[{"type":"struct","schema-id":0,"fields":[{"id":1,"name":"id","type":"int","required":false},` + fields + `]}]`)
+	metadata["schemas"], metadata["current-schema-id"] = json.RawMessage(schemas), json.RawMessage(strconv.Itoa(current))
 	metadata["last-column-id"] = json.RawMessage("99")
 	content, err = json.Marshal(metadata)
 	require.NoError(t, err)

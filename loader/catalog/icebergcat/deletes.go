@@ -96,10 +96,15 @@ func (l *listing) equality(out deleteFile, d iceberg.DataFile, in *manifestEntri
 		return corrupt(l.meta.name, in.location, "manifest %s lists equality deletes %s without columns", in.location, out.Location)
 	}
 	for _, id := range ids {
-		f, ok := l.everKnown(id)
+		f, dropped, ok := l.everKnown(id)
 		if !ok {
 			return corrupt(l.meta.name, in.location, "equality deletes %s name a column with field id %d, which table %s never had",
 				out.Location, id, l.meta.name)
+		}
+		if dropped && f.InitialDefault != nil {
+			return fault.New(fault.Invalid, "equality deletes %s of table %s compare column %q, which was dropped and has an initial default: not served by this version",
+				out.Location, l.meta.name, f.Name).In(l.meta.name, out.Location).
+				WithRemedy("rewrite the table's data files, so that the delete file is not needed")
 		}
 		column := convertFields([]iceberg.NestedField{f})[0]
 		if _, primitive := f.Type.(iceberg.PrimitiveType); !primitive || !served(f.Type) {
@@ -120,10 +125,10 @@ func served(t iceberg.Type) bool {
 
 // everKnown returns the column of a field id: as the pinned schema has it or, if it was
 // dropped, the last schema that did.
-func (l *listing) everKnown(id int) (iceberg.NestedField, bool) {
+func (l *listing) everKnown(id int) (f iceberg.NestedField, dropped, ok bool) {
 	is := func(f iceberg.NestedField) bool { return f.ID == id }
 	if all := columnsOf(l.schema); slices.ContainsFunc(all, is) {
-		return all[slices.IndexFunc(all, is)], true
+		return all[slices.IndexFunc(all, is)], false, true
 	}
 	schemas := slices.Clone(l.schemas)
 	slices.SortFunc(schemas, func(a, b *iceberg.Schema) int { return cmp.Compare(b.ID, a.ID) })
@@ -131,10 +136,10 @@ func (l *listing) everKnown(id int) (iceberg.NestedField, bool) {
 		if all := columnsOf(s); slices.ContainsFunc(all, is) {
 			f := all[slices.IndexFunc(all, is)]
 			f.Required = false // files of after it was dropped lack it
-			return f, true
+			return f, true, true
 		}
 	}
-	return iceberg.NestedField{}, false
+	return iceberg.NestedField{}, false, false
 }
 
 // named returns the delete files, of which position deletes name the one data file that

@@ -2,6 +2,7 @@ package icebergcat_test
 
 import (
 	"encoding"
+	"strings"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -422,4 +423,50 @@ func TestUnservedTypesAreRefusedWhenAskedFor(t *testing.T) {
 	refused(t, err, "", `column "v" of table ml.events is of type variant, which is not served by this version; do not ask for column "v"`)
 	_, err = list(t, reader, 3)
 	require.ErrorContains(t, err, `column "s" of table ml.events is of type struct<4: v: optional variant>`)
+}
+
+// TestDroppedColumnsWithDefaults: files of before such a column mean its initial default,
+// which is known of the table's own columns alone.
+//
+// spec: delete-8
+func TestDroppedColumnsWithDefaults(t *testing.T) {
+	for name, c := range map[string]struct {
+		schemas string
+		column  int
+		refused string
+	}{
+		"dropped":        {`[{"type":"struct","schema-id":0,"fields":[ID,A]},{"type":"struct","schema-id":1,"fields":[ID]}]`, 2, `"a"`},
+		"in a struct":    {`[{"type":"struct","schema-id":0,"fields":[ID,S]},{"type":"struct","schema-id":1,"fields":[ID]}]`, 4, `"s.b"`},
+		"not dropped":    {`[{"type":"struct","schema-id":0,"fields":[ID]},{"type":"struct","schema-id":1,"fields":[ID,A]}]`, 2, ""},
+		"without one":    {`[{"type":"struct","schema-id":0,"fields":[ID,N]},{"type":"struct","schema-id":1,"fields":[ID]}]`, 5, ""},
+		"default beside": {`[{"type":"struct","schema-id":0,"fields":[ID,A,N]},{"type":"struct","schema-id":1,"fields":[ID]}]`, 5, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWriter(t)
+			spec := w.create(t, events, idSchema(), formatVersion("3")).Spec()
+			fields := strings.NewReplacer(
+				"ID", `{"id":1,"name":"id","type":"int","required":false}`,
+				"A", `{"id":2,"name":"a","type":"int","required":false,"initial-default":5}`,
+				"N", `{"id":5,"name":"n","type":"int","required":false}`,
+				"S", `{"id":3,"name":"s","type":{"type":"struct","fields":[{"id":4,"name":"b","type":"int","required":false,"initial-default":6}]},"required":false}`,
+			)
+			w.withSchemas(t, fields.Replace(`[{"type":"struct","schema-id":0,"fields":[ID,A,N,S]}]`), 0)
+			w.add(t, events, "", dataFile(t, spec, location("a"), nil, func(b *iceberg.DataFileBuilder) { b.FirstRowID(0) }))
+			b, err := iceberg.NewDataFileBuilder(spec, iceberg.EntryContentEqDeletes, location("deletes"), iceberg.ParquetFile, nil, nil, nil, 1, 100)
+			require.NoError(t, err)
+			tx := w.load(t, events).NewTransaction()
+			require.NoError(t, tx.NewRowDelta(nil).AddDeletes(b.EqualityFieldIDs([]int{c.column}).Build()).Commit(t.Context()))
+			_, err = tx.Commit(t.Context())
+			require.NoError(t, err)
+			w.withSchemas(t, fields.Replace(c.schemas), 1)
+
+			_, err = list(t, w.open(t), 1)
+			if c.refused == "" {
+				require.NoError(t, err)
+				return
+			}
+			refused(t, err, location("deletes"), "equality deletes "+location("deletes")+" of table "+events+" compare column "+c.refused+
+				", which was dropped and has an initial default: not served by this version; rewrite the table's data files, so that the delete file is not needed")
+		})
+	}
 }
