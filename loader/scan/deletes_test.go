@@ -482,3 +482,24 @@ func TestDroppedColumnsOfFilesWithoutIDs(t *testing.T) {
 	require.NoError(t, got.err)
 	require.Equal(t, []string{"2"}, got.lines)
 }
+
+// TestVectorsOfOneBlob: entries of several data files name one blob. What was loaded for
+// one of them is not taken for the other's.
+//
+// spec: delete-2
+func TestVectorsOfOneBlob(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.grow(4, 4, 1)
+	r.grow(4, 4, 1)
+	first := r.vector("d", locationOf(0), 1, 2)
+	second := *first
+	second.Data = locationOf(1)
+	r.list[0].Deletes.Vector, r.list[1].Deletes.Vector = first, &second
+	s := r.scanner(scan.Options{})
+	release := s.Keep(r.table, r.list)
+	defer release()
+	got := r.read(s, r.source(), r.columns("id"))
+	require.NoError(t, got.err)
+	require.Equal(t, r.want(r.source(), r.columns("id"), allBut(1, 2, 5, 6)), got.lines)
+}
