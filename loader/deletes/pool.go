@@ -32,10 +32,13 @@ type Options struct {
 type Pool struct {
 	options Options
 	shared  *cache.Shared[*loaded]
+	again   chan struct{} // held by who tries a load again
 }
 
 // New makes a Pool, which lets its budget have what nobody uses.
-func New(o Options) *Pool { return &Pool{options: o, shared: cache.NewShared[*loaded](o.Budget)} }
+func New(o Options) *Pool {
+	return &Pool{options: o, shared: cache.NewShared[*loaded](o.Budget), again: make(chan struct{}, 1)}
+}
 
 // loaded is what one delete file says, or a group of equality deletes: one of the two.
 // Its reservation ends with its last reference.
@@ -183,20 +186,42 @@ func (p *Pool) Open(ctx context.Context, t *catalog.Table, f catalog.File) (*Row
 	return rows, nil
 }
 
-// tries is how often a load is tried for which there is no memory at the moment.
-const tries = 3
+// firstShare is the part of the budget that is waited for at first, at the least: what a
+// load takes is not known before, and each try that fails has read for nothing.
+const firstShare = 8
 
 // get returns what a unit says. Who waits for a load must not be kept waiting by memory
 // that it holds itself, so loads do not wait for memory: they fail, give back what they
-// have, and whoever wanted them waits and tries again.
+// have, and whoever wanted them waits and tries again. One does at a time, as loads that
+// fill the budget together all fail, and each waits for twice as much as before, up to
+// the whole budget, or until no more can come.
 func (p *Pool) get(ctx context.Context, t *catalog.Table, need *cache.Need[*loaded], u unit) (*loaded, error) {
-	for try := 1; ; try++ {
-		got, err := need.GetUnmarked(ctx, func(ctx context.Context) (*loaded, error) { return p.load(ctx, t, u) })
-		if fault.KindOf(err) != fault.Exhausted || try == tries {
-			return got, err
+	load := func() (*loaded, error) {
+		return need.GetUnmarked(ctx, func(ctx context.Context) (*loaded, error) { return p.load(ctx, t, u) })
+	}
+	got, err := load()
+	if fault.KindOf(err) != fault.Exhausted || p.options.Budget == nil {
+		return got, err
+	}
+	on := budget.Blocked(ctx)
+	select {
+	case p.again <- struct{}{}:
+		on()
+		defer func() { <-p.again }()
+	case <-ctx.Done():
+		on()
+		return nil, context.Cause(ctx)
+	}
+	limit := p.options.Budget.Limit()
+	for n := max(1, u.estimate(), limit/firstShare); ; n *= 2 {
+		n = min(n, limit)
+		none := p.options.Budget.Await(ctx, "deletes of table "+t.Name, n)
+		if fault.KindOf(none) != fault.Exhausted && none != nil {
+			return nil, none
 		}
-		if p.options.Budget.Await(ctx, "deletes of table "+t.Name, u.estimate()) != nil {
-			return nil, err
+		got, err = load()
+		if fault.KindOf(err) != fault.Exhausted || none != nil || n == limit {
+			return got, err
 		}
 	}
 }

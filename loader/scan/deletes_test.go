@@ -503,3 +503,61 @@ func TestVectorsOfOneBlob(t *testing.T) {
 	require.NoError(t, got.err)
 	require.Equal(t, r.want(r.source(), r.columns("id"), allBut(1, 2, 5, 6)), got.lines)
 }
+
+// TestDeletesWaitForEachOther: streams that each need most of the budget for what they
+// load go on one after the other.
+//
+// spec: delete-7
+func TestDeletesWaitForEachOther(t *testing.T) {
+	t.Parallel()
+	const streams, files, rows = 8, 300, 100
+	for _, kind := range []catalog.DeleteKind{catalog.PositionDeletes, catalog.EqualityDeletes} {
+		r := newRig(t)
+		for i := range streams {
+			r.grow(20, 5, 1)
+			name := fmt.Sprint("d", i)
+			if kind == catalog.PositionDeletes {
+				of := map[string][]int64{locationOf(i): {1}}
+				for k := range files {
+					for at := range int64(rows) {
+						other := fmt.Sprint("file:///other/", k)
+						of[other] = append(of[other], at*70_000)
+					}
+				}
+				r.list[i].Deletes.Positions = []*catalog.DeleteFile{r.positions(name, of)}
+				continue
+			}
+			ids := make([]string, 20_000)
+			for k := range ids {
+				ids[k] = strconv.Itoa(1_000 + k)
+			}
+			ids[0] = strconv.Itoa(20*i + 1)
+			r.list[i].Deletes.Equality = []*catalog.EqualityGroup{group(r.equality(name, 5, r.columns("id"), columnOf(arrow.PrimitiveTypes.Int64, ids...)))}
+		}
+		limit := budget.New(8 << 20)
+		s := r.scanner(scan.Options{Budget: limit, Memory: memory.NewGoAllocator()})
+		var readers errgroup.Group
+		for i := range streams {
+			readers.Go(func() error {
+				ctx, leave := limit.Enter(t.Context(), "")
+				defer leave()
+				rdr, err := s.Open(ctx, plan.Source{Table: r.table, Planned: everyColumn(r.table), Files: []plan.FileRange{{File: r.list[i], To: 20}}}, r.columns("id"))
+				if err != nil {
+					return err
+				}
+				defer rdr.Release()
+				got := int64(0)
+				for rdr.Next() {
+					got += rdr.RecordBatch().NumRows()
+				}
+				if rdr.Err() == nil && got != 19 {
+					return fmt.Errorf("%d rows", got)
+				}
+				return rdr.Err()
+			})
+		}
+		require.NoError(t, readers.Wait(), "%s", kind)
+		require.Zero(t, limit.Used())
+		require.LessOrEqual(t, limit.Peak(), int64(8<<20))
+	}
+}

@@ -30,6 +30,7 @@ func deleteMutants() []mutant {
 		{"dropped-columns-are-null-without-ids", "loader/scan/open.go", "		if _, ok := t.ByID(c.ID); !ok {", "		if _, ok := t.ByID(c.ID); !ok && len(p.read) == 0 {", scan},
 		{"dropped-columns-forget-their-default", "loader/catalog/icebergcat/deletes.go", "		if dropped && f.InitialDefault != nil {", "		if dropped && f.InitialDefault != nil && id == 0 {", []string{"./loader/catalog/icebergcat"}},
 		{"vectors-of-one-blob-are-one", "loader/deletes/pool.go", ", data: f.Data,", ",", scan},
+		{"deletes-load-together", "loader/deletes/pool.go", "		if fault.KindOf(err) != fault.Exhausted || none != nil || n == limit {", "		if fault.KindOf(err) != fault.Exhausted || none != nil || n > 0 {", scan},
 		{"positions-are-of-the-batch", "loader/scan/walk.go", "of.deleted.Keep(w.pass, w.pass, of.first, b.NumRows()", "of.deleted.Keep(w.pass, w.pass, 0, b.NumRows()", scan},
 		{"vectors-need-no-checksum", "loader/deletes/vector.go", "got != crc {", "got != crc && len(blob) == 0 {", scan},
 		{"vectors-need-no-count", "loader/deletes/vector.go", "set.count() != d.Rows", "set.count() < d.Rows", scan},
