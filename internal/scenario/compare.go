@@ -96,7 +96,7 @@ func (e Expectation) Compare(shards []Shard, err error) Difference {
 		slices.Sort(want)
 	}
 	if !slices.Equal(got, want) {
-		missing, surplus := without(want, got), without(got, want)
+		missing, surplus := Without(want, got), Without(got, want)
 		return Difference{"rows differ", fmt.Sprintf("columns %v\nmissing:\n  %s\nsurplus:\n  %s\n(of %d, want %d; if neither, the order of one training row's rows)",
 			names, strings.Join(missing, "\n  "), strings.Join(surplus, "\n  "), len(got), len(want))}
 	}
@@ -141,9 +141,9 @@ func byItem(columns []string, rows [][]any) [][]any {
 	return rows
 }
 
-// without returns the texts of a that are not in b, each as often as it is
+// Without returns the texts of a that are not in b, each as often as it is
 // missing.
-func without(a, b []string) []string {
+func Without(a, b []string) []string {
 	left := map[string]int{}
 	for _, text := range b {
 		left[text]++

@@ -31,6 +31,13 @@ func (k DeleteKind) String() string {
 	return fmt.Sprintf("DeleteKind(%d)", int(k))
 }
 
+// The field ids of the columns file_path and pos of position deletes: the
+// specification's "Reserved Field IDs".
+const (
+	PathField     = 2147483546
+	PositionField = 2147483545
+)
+
 // DeleteFile is one delete file of a snapshot, or one deletion vector in a file.
 type DeleteFile struct {
 	Kind     DeleteKind
@@ -78,6 +85,21 @@ type Deletes struct {
 type EqualityGroup struct {
 	Columns []Field
 	Files   []*DeleteFile // by (sequence number, location)
+}
+
+// DeleteList is a list of delete files by where it lies: data files share lists, which
+// do not change, so that each need be gone through once.
+type DeleteList struct {
+	first **DeleteFile
+	files int
+}
+
+// ListOf returns where a list lies; all empty ones are the same.
+func ListOf(files []*DeleteFile) DeleteList {
+	if len(files) == 0 {
+		return DeleteList{}
+	}
+	return DeleteList{first: &files[0], files: len(files)}
 }
 
 // None says that nothing deletes rows of the file.

@@ -130,25 +130,17 @@ func units(d catalog.Deletes) []unit {
 	return out
 }
 
-// list is a list of delete files where it lies: lists do not change.
-type list struct {
-	first **catalog.DeleteFile
-	files int
-}
-
 // Keep says that the deletes of some files of a table will be needed, until the caller
 // releases them: what was loaded stays in between, where memory is plentiful.
 func (p *Pool) Keep(t *catalog.Table, files []catalog.File) (release func()) {
-	seen, lists := map[unit]bool{}, map[list]bool{}
+	seen, lists := map[unit]bool{}, map[catalog.DeleteList]bool{}
 	var needs []*cache.Need[*loaded]
 	for i := range files {
 		d := files[i].Deletes
-		if len(d.Positions) > 0 { // data files share lists, which may be long
-			l := list{&d.Positions[0], len(d.Positions)}
-			if lists[l] {
-				d.Positions = nil
-			}
-			lists[l] = true
+		if at := catalog.ListOf(d.Positions); lists[at] {
+			d.Positions = nil
+		} else {
+			lists[at] = true
 		}
 		for _, u := range units(d) {
 			if !seen[u] {

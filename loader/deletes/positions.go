@@ -10,20 +10,15 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 )
 
-// The columns of position deletes, with the specification's reserved field ids. The
-// deleted row itself, which a file may hold too, is of no interest.
-const (
-	pathField     = 2147483546
-	positionField = 2147483545
-)
-
 // positions are deleted positions by the location of the data file.
 type positions map[string]*bitmap
 
+// positionColumns are the columns of position deletes. The deleted row itself, which a
+// file may hold too, is of no interest.
 func positionColumns() []catalog.Field {
 	return []catalog.Field{
-		{ID: pathField, Name: "file_path", Type: arrow.BinaryTypes.String, Required: true},
-		{ID: positionField, Name: "pos", Type: arrow.PrimitiveTypes.Int64, Required: true},
+		{ID: catalog.PathField, Name: "file_path", Type: arrow.BinaryTypes.String, Required: true},
+		{ID: catalog.PositionField, Name: "pos", Type: arrow.PrimitiveTypes.Int64, Required: true},
 	}
 }
 

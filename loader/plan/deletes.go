@@ -11,13 +11,7 @@ import (
 
 // deleteNames names lists of delete files by what is in them. Data files share lists,
 // so that each is gone through once.
-type deleteNames struct{ known map[listOf]string }
-
-// listOf is a list of delete files where it lies: lists do not change.
-type listOf struct {
-	first **catalog.DeleteFile
-	files int
-}
+type deleteNames struct{ known map[catalog.DeleteList]string }
 
 // append appends what identifies the deletes of a file, and nothing if it has none.
 func (n *deleteNames) append(text []byte, f catalog.File) []byte {
@@ -36,7 +30,7 @@ func (n *deleteNames) appendList(text []byte, files []*catalog.DeleteFile) []byt
 	if len(files) == 0 {
 		return text
 	}
-	at := listOf{first: &files[0], files: len(files)}
+	at := catalog.ListOf(files)
 	name, ok := n.known[at]
 	if !ok {
 		locations := make([]string, len(files))
@@ -45,7 +39,7 @@ func (n *deleteNames) appendList(text []byte, files []*catalog.DeleteFile) []byt
 		}
 		name = digest.Of(locations)
 		if n.known == nil {
-			n.known = map[listOf]string{}
+			n.known = map[catalog.DeleteList]string{}
 		}
 		n.known[at] = name
 	}
@@ -105,12 +99,12 @@ func deletesOf(files []catalog.File) deleteUses {
 		uses[at].files++
 		uses[at].bytes += d.Size()
 	}
-	lists := map[listOf]bool{} // data files share lists
+	lists := map[catalog.DeleteList]bool{}
 	addAll := func(list []*catalog.DeleteFile) {
-		if len(list) == 0 || lists[listOf{&list[0], len(list)}] {
+		if lists[catalog.ListOf(list)] {
 			return
 		}
-		lists[listOf{&list[0], len(list)}] = true
+		lists[catalog.ListOf(list)] = true
 		for _, d := range list {
 			add(d)
 		}

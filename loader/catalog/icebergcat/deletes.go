@@ -12,10 +12,6 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 )
 
-// pathField is the field id of the column file_path of position deletes: the
-// specification's "Reserved Field IDs".
-const pathField = 2147483546
-
 // deleteFile is a delete file of a manifest.
 type deleteFile struct {
 	*catalog.DeleteFile
@@ -61,7 +57,7 @@ func (l *listing) deleteFile(e iceberg.ManifestEntry, in *manifestEntries) (dele
 		return out, l.vector(out, d, in)
 	case content == iceberg.EntryContentPosDeletes && parquet:
 		out.Kind = catalog.PositionDeletes
-		if low, high := d.LowerBoundValues()[pathField], d.UpperBoundValues()[pathField]; len(low) > 0 && bytes.Equal(low, high) {
+		if low, high := d.LowerBoundValues()[catalog.PathField], d.UpperBoundValues()[catalog.PathField]; len(low) > 0 && bytes.Equal(low, high) {
 			out.bounded = string(low)
 		}
 		return out, nil
