@@ -93,13 +93,14 @@ func (s *Server) read(ticket []byte) (content, dataset.Query, error) {
 	if err != nil {
 		return content{}, dataset.Query{}, err
 	}
-	if c.Algorithm != plan.Algorithm {
+	if !plan.Serves(c.Algorithm) {
 		return content{}, dataset.Query{}, stale("the ticket was made by a version that plans by algorithm %d, this one plans by %d", c.Algorithm, plan.Algorithm)
 	}
 	query, err := dataset.ParseQuery(c.Query)
 	if err != nil {
 		return content{}, dataset.Query{}, fault.Op(err, "read the ticket's query")
 	}
+	query.Algorithm = c.Algorithm
 	for _, d := range s.options.Loader.Datasets() {
 		if query.Inline == nil && d.Name == query.Dataset && d.Digest() != c.Digest {
 			return content{}, dataset.Query{}, stale("the configuration of dataset %q has changed since the ticket was made", d.Name)

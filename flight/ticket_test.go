@@ -257,10 +257,10 @@ func TestChangedSince(t *testing.T) {
 	require.Equal(t, codes.Internal, code)
 	require.Contains(t, d.Message, "it was ffff")
 	other = c
-	other.Algorithm--
+	other.Algorithm -= 2
 	code, d = redeemed(other)
 	require.Equal(t, codes.FailedPrecondition, code)
-	require.Contains(t, d.Message, fmt.Sprintf("algorithm %d, this one plans by %d", plan.Algorithm-1, plan.Algorithm))
+	require.Contains(t, d.Message, fmt.Sprintf("algorithm %d, this one plans by %d", plan.Algorithm-2, plan.Algorithm))
 }
 
 // TestPinnedForGood: a commit after the ticket was made changes nothing in

@@ -105,6 +105,9 @@ func (o Options) scan(ctx context.Context, source plan.Source, wanted columns) (
 	for i, c := range wanted {
 		schema[i] = c.arrow()
 	}
+	if source.Ordinals { // behind the columns asked for
+		schema, at = append(schema, rows.Schema().Field(len(fields))), append(at, len(fields))
+	}
 	s := &shaping{rows: rows, wanted: wanted, at: at, schema: arrow.NewSchema(schema, nil), memory: o.Memory}
 	return shapedRows{RecordReader: batch.FromFunc(s.schema, s.next, rows.Release), of: rows}, nil
 }
@@ -148,14 +151,18 @@ func (s *shaping) next() (arrow.RecordBatch, error) {
 		return nil, s.rows.Err()
 	}
 	b := s.rows.RecordBatch()
-	made := make([]arrow.Array, 0, len(s.wanted))
+	made := make([]arrow.Array, 0, len(s.at))
 	defer func() {
 		for _, a := range made {
 			a.Release()
 		}
 	}()
-	for i, c := range s.wanted {
-		a, err := c.shaped(b.Column(s.at[i]), s.memory)
+	for i, at := range s.at {
+		var c column
+		if i < len(s.wanted) {
+			c = s.wanted[i]
+		}
+		a, err := c.shaped(b.Column(at), s.memory)
 		if err != nil {
 			return nil, err
 		}

@@ -114,7 +114,7 @@ func begin(p *plan.Plan, r Reading) (start, error) {
 	}
 	s := start{q: int64(r.BatchRows / perStep)}
 	for i := r.Shard.Index; i < l; i += r.Shard.Of {
-		s.lanes = append(s.lanes, lane.Lane{Number: i, Ranges: rangeRows(p, i)})
+		s.lanes = append(s.lanes, lane.Lane{Number: i, Ranges: rangeRows(p, i), Window: p.Window})
 	}
 	return s, s.resume(p, r.Cursor)
 }
@@ -151,23 +151,31 @@ func (s *start) resume(p *plan.Plan, cursors dataset.Cursors) error {
 			return fault.InvalidField("cursor", "the cursors do not cover lane %d, which this shard reads", l.Number).
 				WithRemedy("give the cursors of all shards of the run as a list")
 		}
-		if !stands(l.Ranges, position) {
-			return fault.InvalidField("cursor.at", "lane %d has no split %d, row %d", position.Lane, position.Range, position.Row)
+		if !stands(p, position) {
+			return fault.InvalidField("cursor.at", "lane %d has no split %d, window %d, row %d", position.Lane, position.Range, position.Window, position.Row)
 		}
-		l.Start = lane.Position{Range: position.Range, Row: position.Row}
+		l.Start = lane.Position{Range: position.Range, Window: position.Window, Row: position.Row}
 	}
 	return s.align(p, cursors)
 }
 
-// stands says whether a position is one that a lane of these ranges can have.
-func stands(ranges []int64, at dataset.Position) bool {
+// stands says whether a lane of a plan can stand at a position.
+func stands(p *plan.Plan, at dataset.Position) bool {
+	ranges := p.Lanes[at.Lane].Ranges
 	switch {
-	case at.Range < 0 || at.Row < 0 || at.Range > len(ranges):
+	case at.Range < 0 || at.Window < 0 || at.Row < 0 || at.Range > len(ranges):
 		return false
 	case at.Range == len(ranges):
-		return at.Row == 0
+		return at.Window == 0 && at.Row == 0
 	}
-	return ranges[at.Range] == lane.Unknown || at.Row <= ranges[at.Range]
+	rows := ranges[at.Range].To - ranges[at.Range].From
+	if at.Window > 0 && (p.Window == 0 || at.Window > (rows-1)/p.Window) {
+		return false
+	}
+	if p.Window > 0 {
+		rows = min(p.Window, rows-at.Window*p.Window)
+	}
+	return p.Inexact != "" || at.Row <= rows
 }
 
 // align checks that cursors given together stand at the same rows per lane; a

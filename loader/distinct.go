@@ -20,6 +20,8 @@ import (
 func (s *ranges) distinct(ctx context.Context, source plan.Source, wanted columns) (Rows, error) {
 	d := s.plan.Relation.Distinct
 	var read columns
+	all := source
+	source.Ordinals = false
 	in := joiner.Input{Open: func(ctx context.Context) (array.RecordReader, error) { return s.options.scan(ctx, source, read) }}
 	for _, f := range d.By {
 		in.Key = append(in.Key, read.add(column{field: f}))
@@ -36,7 +38,7 @@ func (s *ranges) distinct(ctx context.Context, source plan.Source, wanted column
 		return joiner.Distinct(ctx, in, order, d.Keep.KeepsLast(), s.options.joining())
 	}}
 	var err error
-	if u.rows, err = s.options.scan(ctx, source, wanted); err != nil {
+	if u.rows, err = s.options.scan(ctx, all, wanted); err != nil {
 		return nil, err
 	}
 	u.RecordReader = batch.FromFunc(u.rows.Schema(), u.next, u.release)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/joiner"
+	"github.com/penstock/penstock/loader/shuffle"
 )
 
 // openRange is one range of a lane while it is open.
@@ -17,6 +18,9 @@ type openRange struct {
 	joined *joiner.Reader
 	skip   int64 // rows of the final sequence that were given before
 	begun  bool
+
+	shuffle *shuffle.Shuffle // nil: rows come as stored
+	start   windowStart      // of the window at hand
 
 	before []joiner.Counts // before the joined batch at hand
 	given  int64           // rows of the final sequence before it
@@ -72,8 +76,9 @@ func (o *openRange) final() (arrow.RecordBatch, error) {
 func (o *openRange) release() {
 	s := o.ranges
 	if _, open := s.open[o.lane]; open { // else its counts were taken
-		for i, c := range o.joined.Counts() {
-			s.counts[i].Add(c)
+		s.count(o.joined.Counts())
+		if o.shuffle != nil {
+			s.divided += o.shuffle.Divided()
 		}
 		delete(s.open, o.lane)
 	}

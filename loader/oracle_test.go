@@ -201,6 +201,16 @@ func read(t *testing.T, seed uint64, shape scenario.Shape, q dataset.Query) []st
 	return scenario.Texts(rows)
 }
 
+// orders are the ways in which rows can come: one of each kind.
+var orders = []dataset.Query{
+	{Order: dataset.Stored},
+	{Order: dataset.Shuffled, Shuffle: dataset.ShuffleSplits},
+	{Order: dataset.Shuffled},
+	{Order: dataset.Shuffled, ShuffleWindow: 5},
+	{Order: dataset.Shuffled, Shuffle: dataset.ShuffleRows, ShuffleWindow: 7},
+	{Order: dataset.Shuffled, Shuffle: dataset.ShuffleRows},
+}
+
 // TestSameRowsSameOrder changes what must not change a row or the order.
 //
 // spec: order-14
@@ -208,8 +218,8 @@ func TestSameRowsSameOrder(t *testing.T) {
 	t.Parallel()
 	base := scenario.Shape{TrainingBuckets: 12, StagingBuckets: []int{8, 3}}
 	for _, seed := range seeds(t, thorough(5, 40), base) {
-		for _, order := range []dataset.Order{dataset.Stored, dataset.Shuffled} {
-			query := dataset.Query{Order: order, Seed: 5, Epoch: int64(seed)}
+		for _, query := range orders {
+			query.Seed, query.Epoch = 5, int64(seed)
 			want := read(t, seed, base, query)
 			for i := range 6 {
 				shape := scenario.Shape{
@@ -234,7 +244,8 @@ func TestSameRows(t *testing.T) {
 		for i := range 6 {
 			shape := base
 			shape.TrainingBuckets, shape.FileRows = 1+i*3, i
-			q := dataset.Query{Lanes: 1 + i, BatchRows: 6 * (1 + i), Order: dataset.Shuffled, Seed: int64(i)}
+			q := orders[i%len(orders)]
+			q.Lanes, q.BatchRows, q.Seed = 1+i, 6*(1+i), int64(i)
 			require.ElementsMatch(t, want, read(t, seed, shape, q), "seed %d, %+v", seed, shape)
 		}
 	}
@@ -254,8 +265,8 @@ func TestOrderWithoutStaging(t *testing.T) {
 			c.Dataset.Staging[i].Join = rule.Left
 		}
 		columns := []dataset.Column{{Column: "item"}, {Column: "request_id"}}
-		for _, order := range []dataset.Order{dataset.Stored, dataset.Shuffled} {
-			q := dataset.Query{Order: order, Seed: 9, Lanes: 2, BatchRows: 4, Columns: columns}
+		for _, q := range orders {
+			q.Seed, q.Lanes, q.BatchRows, q.Columns = 9, 2, 4, columns
 			with, err := readAll(t, c, q)
 			require.NoError(t, err)
 			all := c.Dataset
@@ -281,7 +292,8 @@ func TestShards(t *testing.T) {
 		require.NoError(t, err)
 		var want [][]string
 		for _, of := range []int{1, 2, 3, 6} {
-			q := dataset.Query{Dataset: "d", Lanes: 6, Shard: dataset.Shard{Index: dataset.AllShards, Of: of}, BatchRows: 6 / of * 2}
+			q := orders[int(seed)%len(orders)]
+			q.Dataset, q.Lanes, q.Shard, q.BatchRows = "d", 6, dataset.Shard{Index: dataset.AllShards, Of: of}, 6/of*2
 			shards, err := scenario.Read(context.Background(), c.Loader(), q)
 			require.NoError(t, err)
 			steps := globalSteps(shards)
@@ -321,8 +333,8 @@ func TestResume(t *testing.T) {
 	for _, seed := range seeds(t, thorough(4, 30), shape) {
 		c, err := scenario.Random(seed, shape)
 		require.NoError(t, err)
-		for _, order := range []dataset.Order{dataset.Stored, dataset.Shuffled} {
-			q := dataset.Query{Dataset: "d", Order: order, Seed: 3, Lanes: 4, Shard: dataset.Shard{Index: dataset.AllShards, Of: 2}, BatchRows: 6}
+		for _, q := range orders {
+			q.Dataset, q.Seed, q.Lanes, q.Shard, q.BatchRows = "d", 3, 4, dataset.Shard{Index: dataset.AllShards, Of: 2}, 6
 			resumeEverywhere(t, c, q)
 		}
 		c.Release()

@@ -28,18 +28,31 @@ func (s *ranges) takeBack(lanes []lane.Lane, at []lane.Position) (again int64) {
 		if o.index != at[i].Range {
 			continue // the next range was opened to see whether there is a row
 		}
+		if o.shuffle != nil {
+			s.divided += o.shuffle.Divided()
+			s.count(o.countsBefore(at[i].Window))
+			if at[i].Row > 0 {
+				again += s.plan.Window
+			}
+			continue
+		}
 		if s.plan.Inexact != "" {
 			again += at[i].Row
 			continue
 		}
 		row, keep := o.split(s.plan.Lanes[l.Number].Ranges[o.index].From, at[i].Row)
-		for k, c := range keep {
-			s.counts[k].Add(c)
-		}
+		s.count(keep)
 		s.counted[l.Number] = counted{index: o.index, row: row}
 		again += at[i].Row - row
 	}
 	return again
+}
+
+// count adds to what ranges that are closed counted.
+func (s *ranges) count(more []joiner.Counts) {
+	for k, c := range more {
+		s.counts[k].Add(c)
+	}
 }
 
 // split returns the row of the range from which on its rows must be counted
@@ -55,7 +68,7 @@ func (o *openRange) split(first, at int64) (row int64, keep []joiner.Counts) {
 // follow takes over what earlier ranges of the stream counted.
 func (s *ranges) follow(earlier *ranges) {
 	copy(s.counts, earlier.counts)
-	s.counted = earlier.counted
+	s.counted, s.divided = earlier.counted, earlier.divided
 	for i, in := range s.staging {
 		in.groups.Follow(earlier.staging[i].groups)
 	}

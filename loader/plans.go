@@ -54,6 +54,8 @@ type planOf struct {
 	since       int64  // snapshot of the training table, or 0
 	order       dataset.Order
 	shuffle     dataset.Shuffle
+	window      int64
+	algorithm   int
 	seed, epoch int64
 	lanes       int
 }
@@ -62,7 +64,7 @@ func planKey(r *resolve.Relation, q dataset.Query) string {
 	of := planOf{
 		name: r.Dataset.Name, dataset: r.Dataset.Digest(), pins: []dataset.TablePin{r.Training.Pin},
 		columns: q.Columns, filter: q.Filter.String(), sample: q.Sample.Canonical(), since: q.Since,
-		order: q.Order, shuffle: q.Shuffle, seed: q.Seed, epoch: q.Epoch, lanes: q.Lanes,
+		order: q.Order, shuffle: q.Shuffle, window: q.ShuffleWindow, algorithm: plan.AlgorithmOf(q), seed: q.Seed, epoch: q.Epoch, lanes: q.Lanes,
 	}
 	for _, s := range r.Staging {
 		of.pins = append(of.pins, s.Pinned.Pin)

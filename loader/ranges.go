@@ -4,8 +4,6 @@ import (
 	"context"
 	"slices"
 
-	"github.com/apache/arrow-go/v18/arrow/array"
-
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/joiner"
@@ -31,12 +29,15 @@ type ranges struct {
 	kept     []placed      // what of it goes on into the joined batches
 	staging  []*stagingInput
 	postJoin *postJoin // nil: the query's filter names no joined column
+	// requestKey are the positions in read of the columns by which rows are permuted.
+	requestKey []int
 
 	references map[int][]*buildside.Reference // by lane
 	ahead      []*buildside.Reference         // of the next range of lane aheadOf
 	aheadOf    int
 	open       map[int]*openRange // by lane
 	counts     []joiner.Counts    // per staging input, of the ranges that were closed
+	divided    int64              // requests that windows or ranges divided, in the ranges that were closed
 	counted    map[int]counted    // by lane: where its first range goes on, if it was begun before
 }
 
@@ -60,6 +61,9 @@ func newRanges(ctx context.Context, of *stream, lanes []lane.Lane) (*ranges, err
 		if o.Table == resolve.TrainingTable {
 			s.place(o)
 		}
+	}
+	for _, f := range p.RequestKey {
+		s.requestKey = append(s.requestKey, s.read.add(column{field: f}))
 	}
 	for i := range p.Relation.Staging {
 		in, err := newStagingInput(s, i, wanted)
@@ -138,7 +142,7 @@ func (s *ranges) locate(outputs []resolve.Output) []lane.Column {
 		if !o.Matched {
 			field = in.field(column{field: o.Field, shapes: o.Shapes}, o.Default)
 		}
-		at[i] = lane.Column{Index: len(s.kept) + number, Field: field}
+		at[i] = lane.Column{Index: s.carried() + number, Field: field}
 	}
 	return at
 }
@@ -166,26 +170,50 @@ func (s *ranges) cut(indexed bool) (columns []lane.Column, tables []lane.Indexed
 // stream is of.
 func (s *ranges) name(number int) string {
 	_, tables := s.cut(true)
-	return s.staging[tables[number].Index-len(s.kept)].rule.Name
+	return s.staging[tables[number].Index-s.carried()].rule.Name
+}
+
+// carried is how many columns of the joined batches come of the training rows: those
+// that go on, and what a shuffle put behind them.
+func (s *ranges) carried() int {
+	if s.plan.Window == 0 {
+		return len(s.kept)
+	}
+	return len(s.kept) + 2
 }
 
 // openRange opens one range of a lane: the lane.Open of the stream.
-func (s *ranges) openRange(ctx context.Context, number, index int, skip int64) (array.RecordReader, error) {
-	at := s.plan.Lanes[number].Ranges[index]
+func (s *ranges) openRange(ctx context.Context, number int, from lane.Position) (lane.Sequence, error) {
+	if s.plan.Window > 0 {
+		return s.openShuffled(ctx, number, from)
+	}
+	at, skip := s.plan.Lanes[number].Ranges[from.Range], from.Row
 	if s.plan.Inexact == "" {
-		from := skip
-		if c, ok := s.counted[number]; ok && c.index == index && c.row <= skip {
-			from = c.row
+		begin := skip
+		if c, ok := s.counted[number]; ok && c.index == from.Range && c.row <= skip {
+			begin = c.row
 		}
-		at.From, skip = at.From+from, skip-from
+		at.From, skip = at.From+begin, skip-begin
 	}
+	open := func(ctx context.Context) (Rows, error) { return s.training(ctx, at, s.read) }
+	o, err := s.join(ctx, number, from.Range, at, open)
+	if err != nil {
+		return nil, err
+	}
+	o.skip = skip
+	return lane.InOrder(batch.FromFunc(o.joined.Schema(), o.next, o.release)), nil
+}
+
+// join joins what a lane reads of a range with the staging tables.
+func (s *ranges) join(ctx context.Context, number, index int, at plan.Range, open func(context.Context) (Rows, error)) (*openRange, error) {
 	s.hold(number, at)
-	kept := make([]int, len(s.kept))
-	for i, k := range s.kept {
-		kept[i] = k.at
+	training := withFiles(open)
+	training.Columns = make([]int, s.carried())
+	for i := range training.Columns {
+		if training.Columns[i] = len(s.read) + i - len(s.kept); i < len(s.kept) {
+			training.Columns[i] = s.kept[i].at
+		}
 	}
-	training := withFiles(func(ctx context.Context) (Rows, error) { return s.training(ctx, at, s.read) })
-	training.Columns = kept
 	probes := make([]joiner.Probe, len(s.staging))
 	for i, in := range s.staging {
 		reference := s.references[number][i]
@@ -198,9 +226,9 @@ func (s *ranges) openRange(ctx context.Context, number, index int, skip int64) (
 	if err != nil {
 		return nil, err
 	}
-	o := &openRange{ranges: s, lane: number, index: index, from: at.From, rows: at.To - at.From, joined: joined, skip: skip}
+	o := &openRange{ranges: s, lane: number, index: index, from: at.From, rows: at.To - at.From, joined: joined}
 	s.open[number] = o
-	return batch.FromFunc(joined.Schema(), o.next, o.release), nil
+	return o, nil
 }
 
 // training opens columns of the training rows of a range that reach the join.

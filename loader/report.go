@@ -9,13 +9,16 @@ import (
 
 // Report is what a stream did. Its JSON form is the stream's last message.
 type Report struct {
-	Rows     int64                    `json:"rows"`
-	Batches  int64                    `json:"batches"`
-	Steps    int64                    `json:"steps"`
-	Leftover []Leftover               `json:"leftover"` // of tail: drop
-	Cursor   dataset.Cursor           `json:"cursor"`
-	Sample   json.RawMessage          `json:"sample,omitempty"` // the query's, canonical, so that a trainer can weight rows by it
-	Staging  map[string]StagingReport `json:"staging"`          // of the staging tables that were read
+	Rows     int64           `json:"rows"`
+	Batches  int64           `json:"batches"`
+	Steps    int64           `json:"steps"`
+	Leftover []Leftover      `json:"leftover"` // of tail: drop
+	Cursor   dataset.Cursor  `json:"cursor"`
+	Sample   json.RawMessage `json:"sample,omitempty"` // the query's, canonical, so that a trainer can weight rows by it
+	// Divided counts, where rows are permuted by request, the requests whose rows stand in
+	// two windows that follow each other, or on both sides of where a range begins.
+	Divided int64                    `json:"divided_requests,omitempty"`
+	Staging map[string]StagingReport `json:"staging"` // of the staging tables that were read
 }
 
 // Leftover is the rows of a lane that did not fill a last step.
@@ -51,11 +54,22 @@ func (s *ranges) report() map[string]StagingReport {
 	return byName
 }
 
+// dividedRequests returns how many requests windows and ranges divided so far.
+func (s *ranges) dividedRequests() int64 {
+	divided := s.divided
+	for _, o := range s.open {
+		if o.shuffle != nil {
+			divided += o.shuffle.Divided()
+		}
+	}
+	return divided
+}
+
 // Report returns what the stream gave so far; at its end, all of it.
 func (s *stream) Report() Report {
 	r := Report{
 		Rows: s.rows, Batches: s.stepsDone(), Steps: s.stepsDone(), Leftover: []Leftover{}, Cursor: s.Cursor(),
-		Sample: json.RawMessage(s.plan.SampleText), Staging: s.ranges.report(),
+		Sample: json.RawMessage(s.plan.SampleText), Staging: s.ranges.report(), Divided: s.ranges.dividedRequests(),
 	}
 	for i, sent := range s.sentSoFar() {
 		name := s.ranges.name(i)

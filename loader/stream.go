@@ -195,7 +195,7 @@ func (s *stream) Cursor() dataset.Cursor {
 	c.Rows = s.start.rows + s.stepsDone()*s.start.q
 	c.At = []dataset.Position{}
 	for i, at := range s.positions() {
-		c.At = append(c.At, dataset.Position{Lane: s.start.lanes[i].Number, Range: at.Range, Row: at.Row})
+		c.At = append(c.At, dataset.Position{Lane: s.start.lanes[i].Number, Range: at.Range, Window: at.Window, Row: at.Row})
 	}
 	return c
 }

@@ -73,6 +73,7 @@ func Graph() []Row {
 			Imports: "catalog plan deletes cache store parquet batch budget expr bucket digest fault invariant",
 		},
 		{Folder: "joiner", Imports: "rule batch budget fault invariant"},
+		{Folder: "loader/shuffle", Imports: "joiner batch budget fault"},
 		{Folder: "joiner/spill", Imports: "joiner batch budget fault invariant"},
 		{Folder: "loader/lane", Imports: "batch budget fault invariant"},
 		{Folder: "loader/verify", Imports: "dataset catalog resolve plan bucket batch budget fault"},
@@ -82,7 +83,7 @@ func Graph() []Row {
 		},
 		{
 			Folder:  "loader",
-			Imports: "dataset catalog resolve plan lane buildside verify joiner rule spill cache expr batch budget digest fault",
+			Imports: "dataset catalog resolve plan lane shuffle buildside verify joiner rule spill cache expr batch budget digest fault",
 		},
 
 		{

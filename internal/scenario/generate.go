@@ -114,6 +114,10 @@ func (g *generator) query() {
 	q := dataset.Query{Dataset: g.Name, Lanes: lanes, BatchRows: lanes * (1 + g.IntN(12)), Shard: dataset.Shard{Index: dataset.AllShards, Of: 1}}
 	if g.chance(3) {
 		q.Order, q.Seed, q.Epoch = dataset.Shuffled, g.Int64N(9), g.Int64N(3)
+		q.Shuffle = pick(g.Rand, "", dataset.ShuffleSplits, dataset.ShuffleRequests, dataset.ShuffleRows)
+		if q.Shuffle != dataset.ShuffleSplits && g.chance(2) {
+			q.ShuffleWindow = 1 + g.Int64N(40)
+		}
 	}
 	if g.chance(2) {
 		q.Filter = g.queryFilter().given()

@@ -77,6 +77,9 @@ func (o *oracle) reading() (always, filtered map[string]columnSet) {
 			training.add(o.Dataset.Key...)
 		}
 	}
+	if q := o.Query; q.Order == dataset.Shuffled && (q.Shuffle == "" || q.Shuffle == dataset.ShuffleRequests) {
+		training.add(o.Dataset.Key...)
+	}
 	for _, output := range o.outputs() {
 		o.source(output.Column, always)
 	}

@@ -247,7 +247,7 @@ func (p *player) read(input []string) (string, error) {
 	for _, shard := range read {
 		out.WriteString(Format(Expanded(shard.Schema), shard.Rows()))
 		r := shard.Report
-		fmt.Fprintf(&out, "shard %d of %d: rows %d, steps %d, at %v\n", r.Cursor.Shard.Index, r.Cursor.Shard.Of, r.Rows, r.Steps, r.Cursor.At)
+		fmt.Fprintf(&out, "shard %d of %d: rows %d, steps %d, at %v\n", r.Cursor.Shard.Index, r.Cursor.Shard.Of, r.Rows, r.Steps, positions(r.Cursor))
 		for _, name := range slices.Sorted(maps.Keys(r.Staging)) {
 			counts, err := json.Marshal(r.Staging[name])
 			if err != nil {
@@ -286,3 +286,15 @@ const agrees = "agrees"
 
 // header describes a table as the oracle needs it: its rows lie in the world.
 func (p *player) header(name string) Table { return Table{Name: name, Header: p.headers[name]} }
+
+// positions are where a cursor stands: lane, range, window if there is one, and row.
+func positions(c dataset.Cursor) []string {
+	at := make([]string, len(c.At))
+	for i, p := range c.At {
+		at[i] = fmt.Sprintf("{%d %d %d}", p.Lane, p.Range, p.Row)
+		if c.ShuffleWindow > 0 {
+			at[i] = fmt.Sprintf("{%d %d %d %d}", p.Lane, p.Range, p.Window, p.Row)
+		}
+	}
+	return at
+}

@@ -111,6 +111,9 @@ func (w *World) Scan(ctx context.Context, source plan.Source, columns []catalog.
 	if err := planned(source, columns); err != nil {
 		return nil, err
 	}
+	if source.Ordinals {
+		fields = append(fields, arrow.Field{Name: "number", Type: arrow.PrimitiveTypes.Int64})
+	}
 	r := &reader{world: w, source: source, columns: columns, schema: arrow.NewSchema(fields, nil), given: new([]int64)}
 	r.RecordReader = batch.FromFunc(r.schema, func() (arrow.RecordBatch, error) { return r.next(ctx) }, nil)
 	return r, nil
@@ -181,7 +184,7 @@ func (r *reader) next(ctx context.Context) (arrow.RecordBatch, error) {
 		}
 		to := min(f.To, from+size)
 		r.row += to - from
-		b, err := r.read(f.File.Location, from, to)
+		b, err := r.read(f, from, to)
 		if err != nil || b.NumRows() > 0 {
 			if err == nil {
 				(*r.given)[r.file] += b.NumRows()
@@ -200,13 +203,18 @@ func (w *World) scanned(location string) {
 }
 
 // read gives the rows of a range that pass the source's filter.
-func (r *reader) read(location string, from, to int64) (arrow.RecordBatch, error) {
+func (r *reader) read(file plan.FileRange, from, to int64) (arrow.RecordBatch, error) {
+	location := file.File.Location
 	rows := r.world.rows[location].NewSlice(from, to)
 	defer rows.Release()
 	kept, deleted := rows, r.world.files[location].Deleted
+	keep := make([]int32, to-from)
+	for i := range keep {
+		keep[i] = int32(i)
+	}
 	if r.source.Filter != nil || r.source.Sample != nil || deleted != nil {
-		keep, err := r.source.Filter.Evaluate(rows, nil)
-		if err != nil {
+		var err error
+		if keep, err = r.source.Filter.Evaluate(rows, nil); err != nil {
 			return nil, err
 		}
 		if keep, err = r.source.Sample.Keep(keep, rows, keep, location, from); err != nil {
@@ -218,7 +226,7 @@ func (r *reader) read(location string, from, to int64) (arrow.RecordBatch, error
 		}
 		defer kept.Release()
 	}
-	columns := make([]arrow.Array, len(r.columns))
+	columns := make([]arrow.Array, len(r.columns), len(r.columns)+1)
 	for i, f := range r.columns {
 		k := slices.IndexFunc(r.source.Table.Fields, func(x catalog.Field) bool { return x.ID == f.ID })
 		// A copy, as a file's batches have memory of their own.
@@ -228,6 +236,16 @@ func (r *reader) read(location string, from, to int64) (arrow.RecordBatch, error
 		}
 		defer copied.Release()
 		columns[i] = copied
+	}
+	if r.source.Ordinals {
+		numbers := array.NewInt64Builder(memory.DefaultAllocator)
+		defer numbers.Release()
+		for _, row := range keep {
+			numbers.Append(file.Ordinal + from - file.From + int64(row))
+		}
+		column := numbers.NewArray()
+		defer column.Release()
+		columns = append(columns, column)
 	}
 	return array.NewRecordBatch(r.schema, columns, kept.NumRows()), nil
 }

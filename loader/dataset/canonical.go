@@ -33,7 +33,8 @@ func (q Query) Canonical() []byte {
 	defaults := Query{Shard: q.Shard, Cursor: q.Cursor}.Defaults()
 	form := queryForm{
 		Columns: q.Columns, Filter: q.Filter.String(), Since: unless(q.Since, defaults.Since), Snapshots: q.Snapshots,
-		Order: unless(q.Order, defaults.Order), Shuffle: unless(q.Shuffle, defaults.Shuffle), Seed: q.Seed, Epoch: q.Epoch,
+		Order: unless(q.Order, defaults.Order), Shuffle: unless(q.Shuffle, Query{Order: q.Order, Cursor: q.Cursor}.Defaults().Shuffle),
+		ShuffleWindow: unless(q.ShuffleWindow, defaults.ShuffleWindow), Seed: q.Seed, Epoch: q.Epoch,
 		Lanes: unless(q.Lanes, defaults.Lanes), Tail: unless(q.Tail, defaults.Tail), Count: unless(q.Count, defaults.Count),
 		Wire: unless(q.Wire, defaults.Wire), BatchRows: q.BatchRows,
 	}
@@ -77,38 +78,57 @@ func (c *Cursor) UnmarshalJSON(text []byte) (err error) {
 	return err
 }
 
-// cursorForm has the fields of Cursor and none of its methods.
-type cursorForm Cursor
+// cursorFields has the fields of Cursor and none of its methods.
+type cursorFields Cursor
+
+// cursorForm has positions in place of those of its cursor.
+type cursorForm struct {
+	cursorFields
+	At []positionForm `json:"at"`
+}
+
+// positionForm names a window in plans that have windows.
+type positionForm struct {
+	Lane   int    `json:"lane"`
+	Range  int    `json:"split"`
+	Window *int64 `json:"window,omitempty"`
+	Row    int64  `json:"row"`
+}
 
 // form has lists and objects where c may have nil.
 func (c Cursor) form() cursorForm {
-	if c.At == nil {
-		c.At = []Position{}
+	at := make([]positionForm, len(c.At))
+	for i, p := range c.At {
+		at[i] = positionForm{Lane: p.Lane, Range: p.Range, Row: p.Row}
+		if c.ShuffleWindow > 0 {
+			at[i].Window = &p.Window
+		}
 	}
 	if c.Pin.Staging == nil {
 		c.Pin.Staging = map[string]TablePin{}
 	}
-	return cursorForm(c)
+	return cursorForm{cursorFields: cursorFields(c), At: at}
 }
 
 type queryForm struct {
-	Dataset   any         `json:"dataset"`
-	Columns   []Column    `json:"columns,omitzero"`
-	Filter    string      `json:"filter,omitempty"`
-	Sample    *sampleForm `json:"sample,omitempty"`
-	Since     int64       `json:"since,omitempty"`
-	Snapshots *Pin        `json:"snapshots,omitempty"`
-	Order     Order       `json:"order,omitempty"`
-	Shuffle   Shuffle     `json:"shuffle,omitempty"`
-	Seed      int64       `json:"seed,omitempty"`
-	Epoch     int64       `json:"epoch,omitempty"`
-	Lanes     int         `json:"lanes,omitempty"`
-	Shard     *shardForm  `json:"shard,omitempty"`
-	BatchRows int         `json:"batch_rows,omitempty"`
-	Tail      Tail        `json:"tail,omitempty"`
-	Count     Count       `json:"count,omitempty"`
-	Wire      Wire        `json:"wire,omitempty"`
-	Cursor    any         `json:"cursor,omitempty"`
+	Dataset       any         `json:"dataset"`
+	Columns       []Column    `json:"columns,omitzero"`
+	Filter        string      `json:"filter,omitempty"`
+	Sample        *sampleForm `json:"sample,omitempty"`
+	Since         int64       `json:"since,omitempty"`
+	Snapshots     *Pin        `json:"snapshots,omitempty"`
+	Order         Order       `json:"order,omitempty"`
+	Shuffle       Shuffle     `json:"shuffle,omitempty"`
+	ShuffleWindow int64       `json:"shuffle_window,omitempty"`
+	Seed          int64       `json:"seed,omitempty"`
+	Epoch         int64       `json:"epoch,omitempty"`
+	Lanes         int         `json:"lanes,omitempty"`
+	Shard         *shardForm  `json:"shard,omitempty"`
+	BatchRows     int         `json:"batch_rows,omitempty"`
+	Tail          Tail        `json:"tail,omitempty"`
+	Count         Count       `json:"count,omitempty"`
+	Wire          Wire        `json:"wire,omitempty"`
+	Cursor        any         `json:"cursor,omitempty"`
 }
 
 type shardForm struct {

@@ -27,12 +27,14 @@ type Pin struct {
 
 // Position is where one lane stands: Row rows of the final sequence (after
 // filters and joins, before the cut) of range number Range of the lane were
-// given. Range counts the lane's ranges of splits from 0; a finished lane stands
-// at (number of ranges, 0).
+// given; where rows are permuted within windows, all of the windows before Window,
+// and Row rows of that one. Range counts the lane's ranges of splits from 0, and
+// Window the windows of the range; a finished lane stands at (number of ranges, 0).
 type Position struct {
-	Lane  int   `json:"lane"`
-	Range int   `json:"split"`
-	Row   int64 `json:"row"`
+	Lane   int
+	Range  int
+	Window int64
+	Row    int64
 }
 
 // CursorVersion is the version of the cursor's form that this code writes.
@@ -43,23 +45,26 @@ const CursorVersion = 1
 // of, so that a cursor of another plan can be refused with a list of what
 // differs. At has the shard's lanes only, in ascending order.
 type Cursor struct {
-	Version   int        `json:"v"`
-	Plan      string     `json:"plan"`
-	Algorithm int        `json:"algorithm"`
-	Dataset   string     `json:"dataset"`          // digest
-	Filter    string     `json:"filter"`           // canonical
-	Sample    string     `json:"sample,omitempty"` // canonical, as Sample.Canonical has it; left out if all rows count
-	Since     int64      `json:"since,omitempty"`  // snapshot of the training table; left out if all rows count
-	Order     Order      `json:"order"`
-	Shuffle   Shuffle    `json:"shuffle"`
-	Seed      int64      `json:"seed"`
-	Epoch     int64      `json:"epoch"`
-	Lanes     int        `json:"lanes"`
-	Pin       Pin        `json:"pin"`
-	Shard     Shard      `json:"shard"`
-	Step      int64      `json:"step"` // steps given so far
-	Rows      int64      `json:"rows"` // rows given per lane so far (of a lane that still runs)
-	At        []Position `json:"at"`
+	Version   int     `json:"v"`
+	Plan      string  `json:"plan"`
+	Algorithm int     `json:"algorithm"`
+	Dataset   string  `json:"dataset"`          // digest
+	Filter    string  `json:"filter"`           // canonical
+	Sample    string  `json:"sample,omitempty"` // canonical, as Sample.Canonical has it; left out if all rows count
+	Since     int64   `json:"since,omitempty"`  // snapshot of the training table; left out if all rows count
+	Order     Order   `json:"order"`
+	Shuffle   Shuffle `json:"shuffle"`
+	// ShuffleWindow is how many stored training rows a window has; left out if rows
+	// come as stored.
+	ShuffleWindow int64      `json:"shuffle_window,omitempty"`
+	Seed          int64      `json:"seed"`
+	Epoch         int64      `json:"epoch"`
+	Lanes         int        `json:"lanes"`
+	Pin           Pin        `json:"pin"`
+	Shard         Shard      `json:"shard"`
+	Step          int64      `json:"step"` // steps given so far
+	Rows          int64      `json:"rows"` // rows given per lane so far (of a lane that still runs)
+	At            []Position `json:"at"`
 }
 
 // Cursors is what a query resumes from: one cursor, or a list that covers all

@@ -82,6 +82,40 @@ func TestCursorOfASample(t *testing.T) {
 	require.ErrorContains(t, err, "sample: has ")
 }
 
+// TestCursorOfWindows: a cursor of a plan without windows has the text that it had before
+// there were some, and one with them says in each position where it stands.
+//
+// spec: cursor-23, order-27
+func TestCursorOfWindows(t *testing.T) {
+	t.Parallel()
+	one := shards()[0]
+	one.Shuffle, one.ShuffleWindow = dataset.ShuffleRequests, 131072
+	one.At[0].Window = 5
+	text := strings.Replace(firstText, `"splits"`, `"requests","shuffle_window":131072`, 1)
+	text = strings.Replace(strings.Replace(text, `"split":3,`, `"split":3,"window":5,`, 1), `"split":2,`, `"split":2,"window":0,`, 1)
+	same(t, text, one.JSON())
+	back, err := dataset.ParseCursor([]byte(text))
+	require.NoError(t, err)
+	require.Equal(t, one, back)
+	for wrong, want := range map[string]string{
+		strings.Replace(text, `"window":0,`, "", 1):                    "at[1].window: missing",
+		strings.Replace(text, `,"shuffle_window":131072`, "", 1):       "shuffle_window: a cursor has it where shuffle is requests or rows",
+		strings.Replace(text, `"requests"`, `"splits"`, 1):             "shuffle_window: a cursor has it where shuffle is requests or rows",
+		strings.Replace(text, `"shuffled"`, `"stored"`, 1):             "shuffle: a plan whose order is stored permutes no requests",
+		strings.Replace(firstText, `"row":1`, `"window":1,"row":1`, 1): "at[0].window: the rows of this plan are not permuted within windows",
+	} {
+		_, err := dataset.ParseCursor([]byte(wrong))
+		require.ErrorContains(t, err, want)
+	}
+	q, err := dataset.ParseQuery([]byte(`{"dataset":"d","cursor":` + text + `}`))
+	require.NoError(t, err)
+	require.Equal(t, dataset.ShuffleRequests, q.Shuffle)
+	require.Equal(t, int64(131072), q.ShuffleWindow)
+	other := back
+	other.ShuffleWindow = 9
+	require.Equal(t, []string{"shuffle_window (131072, not 9)"}, dataset.Differences(back, other))
+}
+
 // TestCursorOfSince: a cursor of all rows has the text that it had before there was
 // since. A query need not say it again, and may not say another.
 //

@@ -40,6 +40,7 @@ func (d *decoder) cursor(at place) Cursor {
 	}
 	optional := []field[Cursor]{
 		{name: "sample", read: func(d *decoder, at place, c *Cursor) { c.Sample = d.planText(at, maxSample) }},
+		{name: "shuffle_window", read: func(d *decoder, at place, c *Cursor) { c.ShuffleWindow = d.whole(at, 1, maxShuffleWindow) }},
 		{name: "since", read: func(d *decoder, at place, c *Cursor) { c.Since = d.whole(at, 1, maxInt64) }},
 	}
 	object(d, at, &out, append(must([]field[Cursor]{
@@ -61,6 +62,7 @@ func (d *decoder) cursor(at place) Cursor {
 	}), optional...))
 	if d.sound(at.path) {
 		d.checkAt(at, out)
+		d.checkWindows(at, out)
 	}
 	return out
 }
@@ -88,12 +90,36 @@ func (d *decoder) planText(at place, limit int) string {
 
 func (d *decoder) position(at place) Position {
 	var out Position
-	object(d, at, &out, must([]field[Position]{
+	object(d, at, &out, append(must([]field[Position]{
 		{name: "lane", read: func(d *decoder, at place, p *Position) { p.Lane = int(d.whole(at, 0, maxLanes-1)) }},
 		{name: "split", read: func(d *decoder, at place, p *Position) { p.Range = int(d.whole(at, 0, maxInt32)) }},
 		{name: "row", read: func(d *decoder, at place, p *Position) { p.Row = d.whole(at, 0, maxInt64) }},
-	}))
+	}), field[Position]{name: "window", read: func(d *decoder, at place, p *Position) { p.Window = d.whole(at, 0, maxInt64) }}))
 	return out
+}
+
+// checkWindows says whether the positions of a cursor name windows where its plan has
+// some, and nowhere else.
+func (d *decoder) checkWindows(at place, c Cursor) {
+	shuffling, _ := c.Shuffle.Windows() // it was one of those that there are
+	if shuffling && !c.Order.IsShuffled() {
+		d.fail(join(at.path, "shuffle"), "a plan whose order is %s permutes no %s", c.Order, c.Shuffle)
+		return
+	}
+	if has := c.ShuffleWindow > 0; has != shuffling {
+		d.fail(join(at.path, "shuffle_window"), "a cursor has it where shuffle is requests or rows, and there alone")
+		return
+	}
+	positions := at.member(at.node.member("at"))
+	for i := range c.At {
+		one := positions.item(i)
+		switch has := one.has("window"); {
+		case has && !shuffling:
+			d.fail(join(one.path, "window"), "the rows of this plan are not permuted within windows")
+		case !has && shuffling:
+			d.fail(join(one.path, "window"), "missing")
+		}
+	}
 }
 
 // checkAt says whether a cursor stands in each lane of its shard, in ascending

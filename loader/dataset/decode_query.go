@@ -20,6 +20,7 @@ func (d *decoder) query(at place) Query {
 	object(d, at, &out, slices.Concat(queryFields(), readingFields(), unservedFields()))
 	given := out
 	out = out.Defaults()
+	d.checkShuffle(at, out)
 	d.checkSteps(at, given, out)
 	d.checkResume(at, given)
 	return out
@@ -45,6 +46,7 @@ func queryFields() []field[Query] {
 		}},
 		{name: "order", read: func(d *decoder, at place, out *Query) { out.Order = choice(d, at, []Order{Stored, Shuffled}) }},
 		{name: "shuffle", read: func(d *decoder, at place, out *Query) { out.Shuffle = d.shuffle(at) }},
+		{name: "shuffle_window", read: func(d *decoder, at place, out *Query) { out.ShuffleWindow = d.whole(at, 1, maxShuffleWindow) }},
 		{name: "seed", read: func(d *decoder, at place, out *Query) { out.Seed = d.whole(at, minInt64, maxInt64) }},
 		{name: "epoch", read: func(d *decoder, at place, out *Query) { out.Epoch = d.whole(at, minInt64, maxInt64) }},
 		{name: "lanes", read: func(d *decoder, at place, out *Query) { out.Lanes = int(d.whole(at, 1, maxLanes)) }},
@@ -90,7 +92,7 @@ func (d *decoder) queryDataset(at place, out *Query) {
 }
 
 func (d *decoder) shuffle(at place) Shuffle {
-	return choice(d, at, []Shuffle{ShuffleSplits}, "requests", "rows")
+	return choice(d, at, []Shuffle{ShuffleRequests, ShuffleRows, ShuffleSplits})
 }
 
 // shard decodes {index, of}; unset stands for an index that is left out.
@@ -104,6 +106,25 @@ func (d *decoder) shard(at place, unset int) Shard {
 		d.fail(join(at.path, "index"), "shard %d is outside of the %d shards; the last one is %d", out.Index, out.Of, out.Of-1)
 	}
 	return out
+}
+
+// checkShuffle refuses a shuffle of a stored order, and a window of what has none.
+func (d *decoder) checkShuffle(at place, q Query) {
+	if !d.sound(join(at.path, "order"), join(at.path, "shuffle"), join(at.path, "shuffle_window"), join(at.path, "cursor")) {
+		return
+	}
+	windows := q.Shuffle == "" // then rows are permuted
+	if !windows {
+		windows, _ = q.Shuffle.Windows() // it was one of those that there are
+	}
+	switch {
+	case windows && !q.Order.IsShuffled():
+		d.fail(join(at.path, "shuffle"), "%s says what order: shuffled permutes, and the order is %s; add order: shuffled", q.Shuffle, q.Order)
+	case q.ShuffleWindow != 0 && !q.Order.IsShuffled():
+		d.fail(join(at.path, "shuffle_window"), "says within how many rows order: shuffled permutes, and the order is %s; add order: shuffled", q.Order)
+	case q.ShuffleWindow != 0 && !windows:
+		d.fail(join(at.path, "shuffle_window"), "says within how many rows a shuffle of requests or rows permutes, and this one is of %s", q.Shuffle)
+	}
 }
 
 // checkSteps holds the numbers of lanes, shards and rows against each other.
@@ -147,7 +168,7 @@ func (d *decoder) checkResume(at place, q Query) {
 		d.fail(join(at.path, "lanes"), "%d lanes, but the cursor has %d; leave lanes out", q.Lanes, c.Lanes)
 	}
 	if q.Since != 0 && q.Since != c.Since && d.sound(join(at.path, "since")) {
-		d.fail(join(at.path, "since"), "since %d, but the cursor has %s; leave since out", q.Since, cmp.Or(sinceText(c.Since), "none"))
+		d.fail(join(at.path, "since"), "since %d, but the cursor has %s; leave since out", q.Since, cmp.Or(orNone(c.Since), "none"))
 	}
 	if q.Snapshots == nil || !d.sound(join(at.path, "snapshots")) {
 		return

@@ -17,9 +17,10 @@ func Differences(a, b Cursor) []string {
 	l.add("dataset", a.Dataset, b.Dataset)
 	l.add("filter", a.Filter, b.Filter)
 	l.add("sample", a.Sample, b.Sample)
-	l.add("since", sinceText(a.Since), sinceText(b.Since))
+	l.add("since", orNone(a.Since), orNone(b.Since))
 	l.add("order", string(a.Order), string(b.Order))
 	l.add("shuffle", string(a.Shuffle), string(b.Shuffle))
+	l.add("shuffle_window", orNone(a.ShuffleWindow), orNone(b.ShuffleWindow))
 	l.add("seed", strconv.FormatInt(a.Seed, 10), strconv.FormatInt(b.Seed, 10))
 	l.add("epoch", strconv.FormatInt(a.Epoch, 10), strconv.FormatInt(b.Epoch, 10))
 	l.add("lanes", strconv.Itoa(a.Lanes), strconv.Itoa(b.Lanes))
@@ -67,11 +68,12 @@ func (l *differences) table(path string, a, b TablePin) {
 	l.add(path+" mapping", a.Mapping, b.Mapping)
 }
 
-func sinceText(id int64) string {
-	if id == 0 {
+// orNone is a number, or nothing for 0.
+func orNone(n int64) string {
+	if n == 0 {
 		return ""
 	}
-	return strconv.FormatInt(id, 10)
+	return strconv.FormatInt(n, 10)
 }
 
 func snapshot(id int64) string {

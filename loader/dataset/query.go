@@ -18,16 +18,22 @@ type Query struct {
 	Since     int64    // snapshot of the training table: rows that were appended after it alone; 0: the cursor's, without one all rows
 	Snapshots *Pin     // nil: the cursor's; without one, plan at the tables' refs
 	Order     Order
-	Shuffle   Shuffle
-	Seed      int64
-	Epoch     int64
-	Lanes     int   // 0: the cursor's, without one Shard.Of; a multiple of Shard.Of, at most maxLanes
-	Shard     Shard // zero: that of a single cursor; without one, all of one
-	BatchRows int   // 0: left to the loader, which knows how large rows are
-	Tail      Tail
-	Count     Count
-	Wire      Wire
-	Cursor    Cursors // empty: from the start
+	Shuffle   Shuffle // "": requests where the dataset has a key, else rows; with Stored splits
+	// ShuffleWindow is how many stored training rows are permuted among each other;
+	// 0: DefaultShuffleWindow, and none where Shuffle leaves rows as stored.
+	ShuffleWindow int64
+	Seed          int64
+	Epoch         int64
+	Lanes         int   // 0: the cursor's, without one Shard.Of; a multiple of Shard.Of, at most maxLanes
+	Shard         Shard // zero: that of a single cursor; without one, all of one
+	BatchRows     int   // 0: left to the loader, which knows how large rows are
+	Tail          Tail
+	Count         Count
+	Wire          Wire
+	Cursor        Cursors // empty: from the start
+	// Algorithm is the version of the rules by which the plan is made; 0: the cursor's,
+	// without one the newest. No client says it: tickets do.
+	Algorithm int
 }
 
 // Order is the order of training rows (docs/spec/order.md).
@@ -53,8 +59,38 @@ func (o Order) IsShuffled() bool {
 // Shuffle says what a shuffled order permutes.
 type Shuffle string
 
-// ShuffleSplits permutes whole splits.
-const ShuffleSplits Shuffle = "splits"
+// What is permuted: the splits always, and within the windows of each range too.
+const (
+	ShuffleSplits   Shuffle = "splits"   // nothing else: the rows of a split come as stored
+	ShuffleRequests Shuffle = "requests" // the rows of a window, those of a request as one
+	ShuffleRows     Shuffle = "rows"     // the rows of a window, each by itself
+)
+
+// Windows says whether rows are permuted within windows. Another shuffle than those
+// above is Internal.
+func (s Shuffle) Windows() (bool, error) {
+	switch s {
+	case ShuffleRequests, ShuffleRows:
+		return true, nil
+	case ShuffleSplits:
+		return false, nil
+	}
+	return false, fault.New(fault.Internal, "a shuffle of %q is asked for, which does not exist", string(s))
+}
+
+// ByRequest says whether the rows of a request stay together within a window.
+func (s Shuffle) ByRequest() bool {
+	switch s {
+	case ShuffleRequests:
+		return true
+	case ShuffleRows, ShuffleSplits:
+		return false
+	}
+	return false
+}
+
+// DefaultShuffleWindow is the ShuffleWindow of a query that names none.
+const DefaultShuffleWindow = 1 << 17
 
 // Tail says what happens to rows that do not fill a last step.
 type Tail string
@@ -126,6 +162,23 @@ type Shard struct {
 	Of    int `json:"of"`    // at least 1
 }
 
+// Shuffling returns what a query with its defaults set permutes, for a dataset that has
+// a key or has none, and within how many rows: 0 where rows stay as stored.
+func (q Query) Shuffling(keyed bool) (Shuffle, int64, error) {
+	shuffle := q.Shuffle
+	switch {
+	case shuffle == "" && keyed:
+		shuffle = ShuffleRequests
+	case shuffle == "":
+		shuffle = ShuffleRows
+	}
+	windows, err := shuffle.Windows()
+	if err != nil || !windows {
+		return shuffle, 0, err
+	}
+	return shuffle, cmp.Or(q.ShuffleWindow, DefaultShuffleWindow), nil
+}
+
 // Defaults returns the query with every unset field at its default, as
 // decoding leaves it: Lanes, Since and Snapshots are the cursor's where there is one,
 // Shard too where there is only one. BatchRows stays as it is. A sample and an
@@ -139,8 +192,18 @@ func (q Query) Defaults() Query {
 		sample := q.Sample.defaults()
 		q.Sample = &sample
 	}
+	if len(q.Cursor) > 0 {
+		q.Order = cmp.Or(q.Order, q.Cursor[0].Order)
+		q.Algorithm = cmp.Or(q.Algorithm, q.Cursor[0].Algorithm)
+	}
 	q.Order = cmp.Or(q.Order, Stored)
-	q.Shuffle = cmp.Or(q.Shuffle, ShuffleSplits)
+	switch {
+	case len(q.Cursor) > 0:
+		q.Shuffle = cmp.Or(q.Shuffle, q.Cursor[0].Shuffle)
+		q.ShuffleWindow = cmp.Or(q.ShuffleWindow, q.Cursor[0].ShuffleWindow)
+	case !q.Order.IsShuffled():
+		q.Shuffle = cmp.Or(q.Shuffle, ShuffleSplits)
+	}
 	q.Tail = cmp.Or(q.Tail, TailKeep)
 	q.Count = cmp.Or(q.Count, CountEstimate)
 	q.Wire = cmp.Or(q.Wire, WirePlain)

@@ -240,29 +240,53 @@ func (m maker) cursors() dataset.Cursors {
 	one := dataset.Cursor{
 		Version: dataset.CursorVersion, Plan: m.word(), Algorithm: 1 + m.IntN(3), Dataset: m.word(), Filter: m.filter().String(),
 		Sample: pick(m, "", m.sample().Canonical()), Since: m.since(),
-		Order: pick(m, dataset.Stored, dataset.Shuffled), Shuffle: dataset.ShuffleSplits,
 		Seed: int64(m.Uint64()), Epoch: int64(m.Uint64()), Lanes: of * (1 + m.IntN(4)), Pin: m.pin(),
 		Step: m.Int64(), Rows: m.Int64(),
+	}
+	one.Order, one.Shuffle, one.ShuffleWindow = m.order()
+	if one.Shuffle == "" {
+		one.Shuffle = dataset.ShuffleRows
+	}
+	windows, _ := one.Shuffle.Windows()
+	if windows && one.ShuffleWindow == 0 {
+		one.ShuffleWindow = dataset.DefaultShuffleWindow
 	}
 	out := make(dataset.Cursors, of)
 	for i := range out {
 		c := one
 		c.Shard = dataset.Shard{Index: i, Of: of}
 		for lane := i; lane < c.Lanes; lane += of {
-			c.At = append(c.At, dataset.Position{Lane: lane, Range: m.IntN(1000), Row: m.Int64()})
+			at := dataset.Position{Lane: lane, Range: m.IntN(1000), Row: m.Int64()}
+			if windows {
+				at.Window = pick(m, 0, m.Int64())
+			}
+			c.At = append(c.At, at)
 		}
 		out[i] = c
 	}
 	return out
 }
 
+// order is an order, and what it permutes.
+func (m maker) order() (dataset.Order, dataset.Shuffle, int64) {
+	if m.often() {
+		return dataset.Stored, dataset.ShuffleSplits, 0
+	}
+	shuffle := pick(m, "", dataset.ShuffleSplits, dataset.ShuffleRequests, dataset.ShuffleRows)
+	if shuffle == dataset.ShuffleSplits {
+		return dataset.Shuffled, shuffle, 0
+	}
+	return dataset.Shuffled, shuffle, pick(m, 0, 1+int64(m.IntN(1<<20)))
+}
+
 func (m maker) query() dataset.Query {
 	q := dataset.Query{
-		Filter: m.filter(), Order: pick(m, dataset.Stored, dataset.Shuffled), Seed: pick(m, 0, int64(m.Uint64())),
+		Filter: m.filter(), Seed: pick(m, 0, int64(m.Uint64())),
 		Epoch: pick(m, 0, m.Int64()), Tail: pick(m, dataset.TailKeep, dataset.TailDrop),
 		Count: pick(m, dataset.CountEstimate, dataset.CountExact),
 		Wire:  pick(m, dataset.WirePlain, dataset.WireIndexed),
 	}
+	q.Order, q.Shuffle, q.ShuffleWindow = m.order()
 	if m.often() {
 		q.Dataset = m.word()
 	} else {
@@ -289,7 +313,7 @@ func (m maker) query() dataset.Query {
 	if !m.often() {
 		all := m.cursors()
 		q.Cursor = all[:1+m.IntN(len(all))]
-		q.Lanes = 0
+		q.Lanes, q.Order, q.Shuffle, q.ShuffleWindow = 0, "", "", 0
 		q.Shard.Of = pick(m, 0, 1, q.Cursor[0].Lanes)
 		q.Shard.Index = pick(m, dataset.AllShards, m.IntN(max(1, q.Shard.Of)))
 		q.Snapshots, q.Since = nil, 0

@@ -18,7 +18,7 @@ import (
 // paying makes a reader whose batches a budget pays for.
 func (p *ranges) paying(q int64, b *budget.Budget, limit int64, lanes ...lane.Lane) *lane.Reader {
 	for i := range lanes {
-		lanes[i].Ranges = p.rows[lanes[i].Number]
+		lanes[i].Ranges, lanes[i].Window = p.rows[lanes[i].Number], p.window
 	}
 	return lane.New(context.Background(), lane.Options{
 		Lanes: lanes, Rows: q, Steps: lane.Unknown, Schema: schema, Open: p.open, Memory: &batch.Pool{}, Budget: b, MaxBytes: limit,
@@ -107,17 +107,18 @@ func TestEndedRangesAreLetGo(t *testing.T) {
 		mem := memory.NewCheckedAllocator(memory.DefaultAllocator)
 		joined := arrow.NewSchema([]arrow.Field{{Name: "indexed", Type: dictionaryType}}, nil)
 		before := []int{}
-		open := func(_ context.Context, _, number int, _ int64) (array.RecordReader, error) {
+		open := func(_ context.Context, _ int, at lane.Position) (lane.Sequence, error) {
+			number := at.Range
 			before = append(before, mem.CurrentAlloc())
 			s := &dictionaries{memory: mem, made: []arrow.Array{rowsOf(mem, number, staged)}}
 			given := false
-			return batch.FromFunc(joined, func() (arrow.RecordBatch, error) {
+			return lane.InOrder(batch.FromFunc(joined, func() (arrow.RecordBatch, error) {
 				if given {
 					return nil, nil //nolint:nilnil // the end of a stream
 				}
 				given = true
 				return s.batch(joined, 0, []int32{9999, 9999, 7, 0}), nil
-			}, func() { s.made[0].Release() }), nil
+			}, func() { s.made[0].Release() })), nil
 		}
 		of := lane.Lane{Ranges: []int64{4, 4, 4}}
 		if !known {
@@ -153,10 +154,11 @@ func TestTailsAreCopied(t *testing.T) {
 		mem := memory.NewGoAllocator()
 		const rows, q, staged, ends = 1010, 500, 10_000, 2
 		joined := arrow.NewSchema([]arrow.Field{{Name: "x", Type: arrow.PrimitiveTypes.Int64}, {Name: "indexed", Type: dictionaryType}}, nil)
-		open := func(_ context.Context, _, number int, _ int64) (array.RecordReader, error) {
+		open := func(_ context.Context, _ int, at lane.Position) (lane.Sequence, error) {
+			number := at.Range
 			dict := rowsOf(mem, number, staged)
 			given := !known && number == 1 // a range without rows
-			return batch.FromFunc(joined, func() (arrow.RecordBatch, error) {
+			return lane.InOrder(batch.FromFunc(joined, func() (arrow.RecordBatch, error) {
 				if given {
 					return nil, nil //nolint:nilnil // the end of a stream
 				}
@@ -169,7 +171,7 @@ func TestTailsAreCopied(t *testing.T) {
 				xs, ats := x.NewArray(), at.NewArray()
 				d := array.NewDictionaryArray(dictionaryType, ats, dict)
 				return array.NewRecordBatch(joined, []arrow.Array{xs, d}, rows), nil
-			}, func() { dict.Release() }), nil
+			}, func() { dict.Release() })), nil
 		}
 		of := lane.Lane{Ranges: []int64{rows, rows}}
 		if !known {

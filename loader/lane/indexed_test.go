@@ -89,13 +89,13 @@ func (s *dictionaries) stream(references []reference, cut int, fields []int, out
 	if ranges == nil {
 		ranges = []int64{int64(len(references))}
 	}
-	open := func(_ context.Context, _, number int, _ int64) (array.RecordReader, error) {
-		at := int64(0)
+	open := func(_ context.Context, _ int, from lane.Position) (lane.Sequence, error) {
+		number, at := from.Range, int64(0)
 		for _, before := range ranges[:number] {
 			at += before
 		}
 		end := at + ranges[number]
-		return batch.FromFunc(joined, func() (arrow.RecordBatch, error) {
+		return lane.InOrder(batch.FromFunc(joined, func() (arrow.RecordBatch, error) {
 			if at == end {
 				return nil, nil //nolint:nilnil // the end of a stream
 			}
@@ -104,7 +104,7 @@ func (s *dictionaries) stream(references []reference, cut int, fields []int, out
 				rows = append(rows, references[at].row)
 			}
 			return s.batch(joined, references[at-1].dictionary, rows), nil
-		}, func() {}), nil
+		}, func() {})), nil
 	}
 	shown := slices.Clone(ranges)
 	for i := range shown {

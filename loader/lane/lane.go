@@ -23,16 +23,35 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// Open opens the final sequence of range number r of a lane, without its first
-// skip rows. It is called only when a row of the range is asked for. The lane
-// releases what it returns.
-type Open func(ctx context.Context, lane, r int, skip int64) (array.RecordReader, error)
+// Open opens the final sequence of a range of a lane, without the rows that were given
+// where the lane stands. It is called only when a row of the range is asked for. The
+// lane releases what it returns.
+type Open func(ctx context.Context, lane int, at Position) (Sequence, error)
+
+// Sequence is the final sequence of a range, in batches.
+type Sequence interface {
+	array.RecordReader
+	// Window returns the number of the shuffle window whose rows the batch at hand has,
+	// and these rows in the order in which they are given; nil: all of them as they stand.
+	// It is valid as long as the batch.
+	Window() (number int64, order []int32)
+}
+
+// InOrder is a sequence whose rows are given as they stand.
+func InOrder(rows array.RecordReader) Sequence { return inOrder{rows} }
+
+type inOrder struct{ array.RecordReader }
+
+// Window implements Sequence.
+func (inOrder) Window() (number int64, order []int32) { return 0, nil }
 
 // Position is where a lane stands: Row rows of its range number Range were
-// given. A finished lane stands at (number of ranges, 0).
+// given, or of window number Window of the range, if its rows are permuted within
+// windows. A finished lane stands at (number of ranges, 0, 0).
 type Position struct {
-	Range int
-	Row   int64
+	Range  int
+	Window int64
+	Row    int64
 }
 
 // Unknown is the number of rows of a range that filters or joins may shorten.
@@ -42,6 +61,7 @@ const Unknown = -1
 type Lane struct {
 	Number int     // in the plan
 	Ranges []int64 // rows of each range's final sequence, or Unknown
+	Window int64   // stored rows of a shuffle window; 0: rows are not permuted
 	Start  Position
 }
 
@@ -161,17 +181,21 @@ func (r *Reader) next() (arrow.RecordBatch, error) {
 	return out, nil
 }
 
-// Segment returns so many rows of the column in a batch of a range, as they are
-// gathered.
-func (c Column) Segment(b arrow.RecordBatch, from, rows int) batch.Segment {
-	column := b.Column(c.Index)
-	if c.Field == Plain {
-		return batch.Segment{Values: column, From: from, Rows: rows}
+// Segment returns the rows of the column in a batch of a range, as they are gathered.
+func (c Column) Segment(b arrow.RecordBatch) batch.Segment {
+	x := run{batch: b, rows: int(b.NumRows())}
+	return x.segment(c)
+}
+
+// segment returns the rows of a run in a column, as they are gathered.
+func (x *run) segment(c Column) batch.Segment {
+	column := x.batch.Column(c.Index)
+	switch {
+	case c.Field != Plain:
+		values := column.(*array.Dictionary).Dictionary().(*array.Struct)
+		return batch.Segment{Values: values.Field(c.Field), Indices: x.referencesOf(c.Index)}
+	case x.order != nil:
+		return batch.Segment{Values: column, Indices: x.order[x.from : x.from+x.rows]}
 	}
-	d := column.(*array.Dictionary)
-	indices := d.Indices().(*array.Int32).Int32Values()
-	return batch.Segment{
-		Values:  d.Dictionary().(*array.Struct).Field(c.Field),
-		Indices: indices[from : from+rows],
-	}
+	return batch.Segment{Values: column, From: x.from, Rows: x.rows}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/arrow/array"
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/invariant"
@@ -15,9 +14,11 @@ type laneReader struct {
 	Lane
 	open   Open
 	at     Position
-	reader array.RecordReader // of range at.Range, nil if not open
-	batch  arrow.RecordBatch  // borrowed from reader, nil if none
-	used   int                // rows of batch that were given
+	reader Sequence          // of range at.Range, nil if not open
+	batch  arrow.RecordBatch // borrowed from reader, nil if none
+	order  []int32           // in which its rows are given; nil: as they stand
+	rows   int               // of batch, as they are given
+	used   int               // of rows that were given
 }
 
 func newLaneReader(lane Lane, open Open) *laneReader {
@@ -37,13 +38,13 @@ func (l *laneReader) selectRows(ctx context.Context, n int64, s *selection) (int
 		if l.batch == nil {
 			continue
 		}
-		rows := min(int(n-given), int(l.batch.NumRows())-l.used)
-		s.add(l.batch, l.used, rows)
+		rows := min(int(n-given), l.rows-l.used)
+		s.add(l.batch, l.order, l.used, rows)
 		l.used += rows
 		l.at.Row += int64(rows)
 		given += int64(rows)
-		if l.complete() && l.used < int(l.batch.NumRows()) {
-			return 0, fault.New(fault.Corrupt, "range %d of lane %d has more rows than the %d that were planned", l.at.Range, l.Number, l.at.Row)
+		if l.complete() && l.used < l.rows {
+			return 0, fault.New(fault.Corrupt, "range %d of lane %d has more rows than the %d that were planned", l.at.Range, l.Number, l.given())
 		}
 		if err := l.leave(ctx, s, given == n); err != nil {
 			return 0, err
@@ -82,7 +83,7 @@ func (l *laneReader) end(ctx context.Context, s *selection, last bool) error {
 // that ended at different steps can then be told from shards that were stopped
 // at different steps.
 func (l *laneReader) lookAhead(ctx context.Context, s *selection) error {
-	for l.at.Range < len(l.Ranges) && l.Ranges[l.at.Range] == Unknown && (l.batch == nil || l.used == int(l.batch.NumRows())) {
+	for l.at.Range < len(l.Ranges) && l.Ranges[l.at.Range] == Unknown && (l.batch == nil || l.used == l.rows) {
 		if err := l.fill(ctx, s); err != nil {
 			return fault.Op(err, "read range %d of lane %d", l.at.Range, l.Number)
 		}
@@ -93,31 +94,27 @@ func (l *laneReader) lookAhead(ctx context.Context, s *selection) error {
 // fill makes sure that batch has a row that was not given; batch is nil after it
 // where the range has ended, and the lane stands at the next one.
 func (l *laneReader) fill(ctx context.Context, s *selection) error {
-	if l.batch != nil && l.used < int(l.batch.NumRows()) {
+	if l.batch != nil && l.used < l.rows {
 		return nil
 	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	if l.reader == nil {
-		reader, err := l.open(ctx, l.Number, l.at.Range, l.at.Row)
+		reader, err := l.open(ctx, l.Number, l.at)
 		if err != nil {
 			return err
 		}
 		l.reader = reader
 	}
-	passed := l.batch
-	l.batch, l.used = nil, 0
-	if passed != nil && s.has(passed) {
-		if err := s.pass(ctx, passed); err != nil {
-			return err
-		}
-	} else {
-		passed = nil
+	passed, err := s.leave(ctx, l.batch)
+	if err != nil {
+		return err
 	}
+	l.batch, l.order, l.rows, l.used = nil, nil, 0, 0
 	for l.reader.Next() {
 		if l.reader.RecordBatch().NumRows() > 0 {
-			l.batch = l.reader.RecordBatch()
+			l.take()
 			if passed != nil {
 				return s.passed(ctx, passed, l.batch)
 			}
@@ -128,7 +125,7 @@ func (l *laneReader) fill(ctx context.Context, s *selection) error {
 		return err
 	}
 	if want := l.Ranges[l.at.Range]; want != Unknown {
-		return fault.New(fault.Corrupt, "the range ended after %d rows, %d were planned", l.at.Row, want)
+		return fault.New(fault.Corrupt, "the range ended after %d rows, %d were planned", l.given(), want)
 	}
 	if err := l.end(ctx, s, false); err != nil {
 		return err
@@ -137,6 +134,21 @@ func (l *laneReader) fill(ctx context.Context, s *selection) error {
 	l.at = Position{Range: l.at.Range + 1}
 	return nil
 }
+
+// take begins with the batch that the range has at hand.
+func (l *laneReader) take() {
+	window, order := l.reader.Window()
+	l.batch, l.order = l.reader.RecordBatch(), order
+	if l.rows = int(l.batch.NumRows()); order != nil {
+		l.rows = len(order)
+	}
+	if window != l.at.Window {
+		l.at.Window, l.at.Row = window, 0
+	}
+}
+
+// given returns how many rows of the range were given, where their number is known.
+func (l *laneReader) given() int64 { return l.at.Window*l.Window + l.at.Row }
 
 // advance moves a lane that has given all rows of a range, where their number
 // is known, to the start of the next.
@@ -149,7 +161,7 @@ func (l *laneReader) advance() {
 }
 
 func (l *laneReader) complete() bool {
-	return l.at.Range < len(l.Ranges) && l.Ranges[l.at.Range] != Unknown && l.at.Row >= l.Ranges[l.at.Range]
+	return l.at.Range < len(l.Ranges) && l.Ranges[l.at.Range] != Unknown && l.given() >= l.Ranges[l.at.Range]
 }
 
 // close releases the open range, if there is one.
@@ -157,5 +169,5 @@ func (l *laneReader) close() {
 	if l.reader != nil {
 		l.reader.Release()
 	}
-	l.reader, l.batch, l.used = nil, nil, 0
+	l.reader, l.batch, l.order, l.rows, l.used = nil, nil, nil, 0, 0
 }

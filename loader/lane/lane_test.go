@@ -20,6 +20,7 @@ import (
 type ranges struct {
 	rows   map[int][]int64 // per lane, rows of each range
 	cut    int             // rows per batch of a range
+	window int64           // > 0: a batch is a window of so many rows, which are given from the last to the first
 	memory *memory.CheckedAllocator
 	opened []string
 	closed int
@@ -36,8 +37,29 @@ var schema = arrow.NewSchema([]arrow.Field{
 	{Name: "feature", Type: arrow.PrimitiveTypes.Int64, Nullable: true},
 }, nil)
 
-func (p *ranges) open(_ context.Context, number, r int, skip int64) (array.RecordReader, error) {
-	p.opened = append(p.opened, fmt.Sprintf("%d.%d+%d", number, r, skip))
+// windows is a range in windows.
+type windows struct {
+	array.RecordReader
+	number int64
+	order  []int32
+}
+
+func (w *windows) Window() (int64, []int32) { return w.number, w.order }
+
+// begin begins with the next window, whose first skip rows were given.
+func (w *windows) begin(number, rows, skip int64) {
+	w.number, w.order = number, []int32{}
+	for i := rows - 1 - skip; i >= 0; i-- {
+		w.order = append(w.order, int32(i))
+	}
+}
+
+func (p *ranges) open(_ context.Context, number int, from lane.Position) (lane.Sequence, error) {
+	r, skip, out := from.Range, from.Row, &windows{}
+	if p.window > 0 {
+		skip = from.Window * p.window
+	}
+	p.opened = append(p.opened, fmt.Sprintf("%d.%d+%d", number, r, from.Window*p.window+from.Row))
 	at, rows := int64(1000*number), p.rows[number][r]
 	for _, before := range p.rows[number][:r] {
 		at += before
@@ -45,11 +67,16 @@ func (p *ranges) open(_ context.Context, number, r int, skip int64) (array.Recor
 	given := skip
 	dt := &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int32, ValueType: arrow.StructOf(schema.Field(1))}
 	joined := arrow.NewSchema([]arrow.Field{schema.Field(0), {Name: "staging", Type: dt}}, nil)
-	return batch.FromFunc(joined, func() (arrow.RecordBatch, error) {
+	out.RecordReader = batch.FromFunc(joined, func() (arrow.RecordBatch, error) {
 		if p.fail == fmt.Sprintf("%d.%d", number, r) && given > 0 {
 			return nil, fault.New(fault.Corrupt, "broken")
 		}
 		n := min(rows-given, int64(p.cut))
+		if p.window > 0 && n > 0 {
+			n = min(rows-given, p.window)
+			out.begin(given/p.window, n, from.Row)
+			from.Row = 0
+		}
 		if n <= 0 {
 			return nil, nil //nolint:nilnil // the end of a stream
 		}
@@ -59,7 +86,11 @@ func (p *ranges) open(_ context.Context, number, r int, skip int64) (array.Recor
 			rows: batch.Retained{}.Add(b.Columns()), dictionary: batch.Retained{}.Add([]arrow.Array{b.Column(1).(*array.Dictionary).Dictionary()}),
 		})
 		return b, nil
-	}, func() { p.closed++ }), nil
+	}, func() { p.closed++ })
+	if p.window == 0 {
+		return lane.InOrder(out.RecordReader), nil
+	}
+	return out, nil
 }
 
 func (p *ranges) batch(joined *arrow.Schema, from, n int64) arrow.RecordBatch {
@@ -93,7 +124,7 @@ func (p *ranges) batch(joined *arrow.Schema, from, n int64) arrow.RecordBatch {
 
 func (p *ranges) reader(q, steps int64, known bool, lanes ...lane.Lane) *lane.Reader {
 	for i := range lanes {
-		lanes[i].Ranges = nil
+		lanes[i].Ranges, lanes[i].Window = nil, p.window
 		for _, n := range p.rows[lanes[i].Number] {
 			if !known {
 				n = lane.Unknown

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/penstock/penstock/internal/expr"
@@ -14,6 +15,8 @@ import (
 // are read, before anybody knows the files.
 type Bound struct {
 	Relation *resolve.Relation
+	// Algorithm is the version of the rules by which the plan is made.
+	Algorithm int
 	// Filter is which training rows count: the dataset's filter and those
 	// conditions of the query's that name columns of the training table alone;
 	// nil keeps all.
@@ -28,19 +31,58 @@ type Bound struct {
 	// Since is a snapshot of the training table: the files that were appended after
 	// it are read alone; 0 reads all.
 	Since int64
+	// Shuffle says what a shuffled order permutes, and Window within how many stored rows
+	// of a range; 0: rows come as stored.
+	Shuffle dataset.Shuffle
+	Window  int64
+	// RequestKey are the training columns whose values are one for the rows of a request,
+	// where rows are permuted by request.
+	RequestKey []catalog.Field
 }
 
 // Bind types the filter and the sample of a query. Faults of the query are
 // Invalid.
 func Bind(r *resolve.Relation, q dataset.Query) (*Bound, error) {
-	b := &Bound{Relation: r, Since: q.Since}
+	b := &Bound{Relation: r, Algorithm: AlgorithmOf(q), Since: q.Since}
 	if err := b.divideFilter(q.Filter); err != nil {
 		return nil, err
 	}
 	if err := b.bindSample(q.Sample); err != nil {
 		return nil, err
 	}
-	return b, nil
+	return b, b.bindShuffle(q)
+}
+
+// AlgorithmOf returns the version of the rules by which a query with its defaults set is
+// planned: the one that it names, if it is served.
+func AlgorithmOf(q dataset.Query) int {
+	if Serves(q.Algorithm) {
+		return q.Algorithm
+	}
+	return Algorithm
+}
+
+// bindShuffle finds out what a shuffled order permutes, and by what.
+func (b *Bound) bindShuffle(q dataset.Query) (err error) {
+	if b.Algorithm == previousAlgorithm {
+		q.Shuffle = cmp.Or(q.Shuffle, dataset.ShuffleSplits) // it knew no other
+	}
+	key := b.Relation.Dataset.Key
+	if b.Shuffle, b.Window, err = q.Shuffling(len(key) > 0); err != nil || b.Window == 0 || !b.Shuffle.ByRequest() {
+		return err
+	}
+	for _, name := range key {
+		f, ok := b.Relation.Training.Field(name)
+		if !ok {
+			return fault.InvalidField("shuffle", "requests are told apart by column %s, which table %s does not have", name, b.Relation.Training.Name)
+		}
+		b.RequestKey = append(b.RequestKey, f)
+	}
+	if b.RequestKey == nil {
+		return fault.InvalidField("shuffle", "requests are told apart by the dataset's key, and it has none").
+			WithRemedy("give the dataset a key, such as key: [request_id], or use shuffle: rows")
+	}
+	return nil
 }
 
 // Columns are columns, by ascending field id: of the training table, and of
@@ -72,6 +114,9 @@ func (b *Bound) Reads(outputs []resolve.Output) Columns {
 	r := b.Relation
 	c := b.ValueRanges()
 	c.Training = union(c.Training, named(r.Training, b.Sample.Reads()))
+	for _, f := range b.RequestKey {
+		c.Training = append(c.Training, f.ID)
+	}
 	if d := r.Distinct; d != nil {
 		for _, f := range d.By {
 			c.Training = append(c.Training, f.ID)

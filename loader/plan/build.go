@@ -31,7 +31,7 @@ type Listing struct {
 func Build(b *Bound, files Files, q dataset.Query) (*Plan, error) {
 	r := b.Relation
 	p := &Plan{
-		Bound: *b, Digest: r.Dataset.Digest(), Order: q.Order, Shuffle: q.Shuffle, Seed: q.Seed, Epoch: q.Epoch,
+		Bound: *b, Digest: r.Dataset.Digest(), Order: q.Order, Seed: q.Seed, Epoch: q.Epoch,
 		Pin: dataset.Pin{Training: r.Training.Pin, Staging: map[string]dataset.TablePin{}},
 	}
 	p.Planned.Training = files.Training.Columns

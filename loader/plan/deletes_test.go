@@ -102,5 +102,5 @@ func TestSplitsAreNamedAfterTheirDeletes(t *testing.T) {
 	require.Len(t, names, 8)
 	require.Equal(t, name(equality(2)), name(equality(1, 2)), "the first is not younger than the file")
 	require.Equal(t, build(t, table, []catalog.File{file("a", int64(1), int64(0), 100, 1)}, dataset.Query{}).Splits[0].ID, name(catalog.Deletes{}))
-	require.Equal(t, plan.Algorithm, 2, "names of files without deletes are as they were")
+	require.Equal(t, plan.Algorithm, 3, "names of files without deletes are as they were")
 }

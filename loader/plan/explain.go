@@ -20,7 +20,7 @@ func (p *Plan) String() string {
 	if name == "" {
 		name = "(inline)"
 	}
-	fmt.Fprintf(&b, "plan %s (algorithm %d)\n", p.ID, Algorithm)
+	fmt.Fprintf(&b, "plan %s (algorithm %d)\n", p.ID, p.Algorithm)
 	fmt.Fprintf(&b, "dataset %s, digest %s\n", name, p.Digest)
 	fmt.Fprintf(&b, "rows %s\n", p.rowsText())
 	fmt.Fprintf(&b, "order %s\n\n", p.orderText())
@@ -44,7 +44,10 @@ func (p *Plan) rowsText() string {
 }
 
 func (p *Plan) orderText() string {
-	if p.Order.IsShuffled() {
+	switch {
+	case p.Window > 0:
+		return fmt.Sprintf("shuffled by %s within windows of %d rows as stored, seed %d, epoch %d", p.Shuffle, p.Window, p.Seed, p.Epoch)
+	case p.Order.IsShuffled():
 		return fmt.Sprintf("shuffled by %s, seed %d, epoch %d", p.Shuffle, p.Seed, p.Epoch)
 	}
 	return string(p.Order)
@@ -163,6 +166,12 @@ func (p *Plan) partitionNames(s Split) string {
 
 func (p *Plan) explainLanes(b *strings.Builder) {
 	fmt.Fprintf(b, "lanes\n")
+	if p.Window > 0 && p.Rows > 0 {
+		rows := min(p.Window, p.longestRange())
+		bytes := decoded * p.storedBytes() / p.Rows * rows
+		fmt.Fprintf(b, "  memory about %s more for the shuffle window of each: %s with all columns, as stored times %d, and as much again where there is room to decode ahead\n",
+			bytesText(bytes), counted(rows, "row"), decoded)
+	}
 	if largest := p.largestFile(); largest > 0 {
 		fmt.Fprintf(b, "  memory up to %s for each that is open: a row group, at most all of the largest file, %s, times %d for decoding\n",
 			bytesText(decoded*largest), bytesText(largest), decoded)
@@ -178,6 +187,29 @@ func (p *Plan) explainLanes(b *strings.Builder) {
 		}
 		b.WriteString("\n")
 	}
+}
+
+// longestRange is the rows of the longest range.
+func (p *Plan) longestRange() int64 {
+	longest := int64(0)
+	for _, l := range p.Lanes {
+		for _, r := range l.Ranges {
+			longest = max(longest, r.To-r.From)
+		}
+	}
+	return longest
+}
+
+// storedBytes is the size of the training rows that are read, by their part of their
+// files' rows.
+func (p *Plan) storedBytes() int64 {
+	bytes := int64(0)
+	for _, s := range p.Splits {
+		for _, f := range s.Files {
+			bytes += f.File.Bytes * (f.To - f.From) / max(1, f.File.Rows)
+		}
+	}
+	return bytes
 }
 
 // largestFile is the size of the largest training file that is read.

@@ -39,6 +39,13 @@ type sinceIdentity struct {
 	Since int64
 }
 
+// windowIdentity is the identity of a plan whose rows are permuted within windows,
+// apart for the same reason.
+type windowIdentity struct {
+	Plan          identity
+	Since, Window int64
+}
+
 // pinIdentity is a pin.
 type pinIdentity struct {
 	Training tableIdentity
@@ -72,7 +79,10 @@ func tableIdentityOf(p dataset.TablePin) tableIdentity {
 const idDigits = 32
 
 func (p *Plan) id() string {
-	if p.Since != 0 {
+	switch {
+	case p.Window != 0:
+		return digest.Of(windowIdentity{Plan: p.identity(), Since: p.Since, Window: p.Window})[:idDigits]
+	case p.Since != 0:
 		return digest.Of(sinceIdentity{Plan: p.identity(), Since: p.Since})[:idDigits]
 	}
 	return digest.Of(p.identity())[:idDigits]
@@ -80,7 +90,7 @@ func (p *Plan) id() string {
 
 func (p *Plan) identity() identity {
 	out := identity{
-		Algorithm: Algorithm, Dataset: p.Digest, Pin: identityOf(p.Pin), Filter: p.QueryFilter, Sample: p.SampleText,
+		Algorithm: p.Algorithm, Dataset: p.Digest, Pin: identityOf(p.Pin), Filter: p.QueryFilter, Sample: p.SampleText,
 		Order: p.Order, Shuffle: p.Shuffle, Seed: p.Seed, Epoch: p.Epoch,
 		Lanes: make([][]rangeIdentity, len(p.Lanes)), FileGroups: make([][][]string, len(p.Staging)),
 	}

@@ -29,6 +29,7 @@ func TestAPlansIDCountsEveryField(t *testing.T) {
 	}
 	digesttest.EveryFieldCounts(t, full)
 	digesttest.EveryFieldCounts(t, sinceIdentity{Plan: full, Since: 5})
+	digesttest.EveryFieldCounts(t, windowIdentity{Plan: full, Since: 5, Window: 6})
 }
 
 // TestSinceBelongsToAPlansID: two plans that read the same files are not the same if
@@ -71,8 +72,8 @@ func TestAPlansIdentityIsFull(t *testing.T) {
 	late, early := catalog.File{Location: "a", Rank: 2, Rows: 5}, catalog.File{Location: "b", Rank: 1, Rows: 5}
 	group := []int{0}
 	p := &Plan{
-		Bound:  Bound{Relation: &resolve.Relation{Distinct: &resolve.Distinct{}}, QueryFilter: "a < 1", SampleText: "{}"},
-		Digest: "d1d2", Order: dataset.Shuffled, Shuffle: dataset.ShuffleSplits, Seed: 3, Epoch: 4,
+		Bound:  Bound{Relation: &resolve.Relation{Distinct: &resolve.Distinct{}}, QueryFilter: "a < 1", SampleText: "{}", Algorithm: Algorithm, Shuffle: dataset.ShuffleSplits},
+		Digest: "d1d2", Order: dataset.Shuffled, Seed: 3, Epoch: 4,
 		Pin:     dataset.Pin{Training: dataset.TablePin{UUID: "u"}},
 		Staging: []Staging{{Groups: []FileGroup{{Files: []catalog.File{{Location: "file:///a"}}}}}},
 		Splits:  []Split{{ID: "s", Files: []FileRange{{File: late, To: 5}, {File: early, To: 5}}, Rows: 10, Groups: group}},

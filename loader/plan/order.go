@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
 	"slices"
 	"strconv"
@@ -106,6 +107,15 @@ const shuffleRules = 1
 func (p *Plan) mix(words ...string) []byte {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d %d %d %q", shuffleRules, p.Seed, p.Epoch, words))
 	return sum[:8]
+}
+
+// ShuffleSeed is what the priorities of a range's rows are drawn by: that of its split,
+// or, for requests, of the plan, since a request may lie in several splits.
+func (p *Plan) ShuffleSeed(split int) uint64 {
+	if p.Shuffle.ByRequest() {
+		return binary.BigEndian.Uint64(p.mix("request"))
+	}
+	return binary.BigEndian.Uint64(p.mix("row", p.Splits[split].ID))
 }
 
 func compareStored(a, b rank) int {

@@ -9,8 +9,16 @@ import (
 
 // Algorithm is the version of the rules by which splits are cut, ordered and
 // dealt to lanes, and plans are named. It changes whenever an old plan would
-// come out otherwise. Since 2 a plan's id is the digest of a value.
-const Algorithm = 2
+// come out otherwise. Since 2 a plan's id is the digest of a value, and since 3
+// rows are permuted within windows.
+const Algorithm = 3
+
+// previousAlgorithm is served to cursors and tickets that were made by it, so that
+// trainers go on while servers are replaced.
+const previousAlgorithm = 2
+
+// Serves says whether plans of a version of the rules can be made.
+func Serves(algorithm int) bool { return algorithm == Algorithm || algorithm == previousAlgorithm }
 
 // splitRows is the row target of a split.
 const splitRows = 1 << 20
@@ -22,7 +30,6 @@ type Plan struct {
 	Digest      string // of the dataset
 	Pin         dataset.Pin
 	Order       dataset.Order
-	Shuffle     dataset.Shuffle
 	Seed, Epoch int64
 	Staging     []Staging // as the relation lists them
 	Splits      []Split   // in order; pruned ones are left out
@@ -97,7 +104,8 @@ type Split struct {
 type FileRange struct {
 	File     catalog.File
 	From, To int64
-	Pruned   bool // no row can pass the filter: not read
+	Pruned   bool  // no row can pass the filter: not read
+	Ordinal  int64 // of a source: the number of row From among the stored rows of the split
 }
 
 // Range is the rows [From, To) of a split, counted over its Files before any
@@ -121,6 +129,11 @@ type Source struct {
 	Filter  *expr.Filter    // rows that count; nil keeps all
 	Sample  *Sample         // rows that count of those that pass Filter; nil keeps all
 	Checked []catalog.Field // the columns whose values must hash to the bucket of every file that has one
+	// Ordinals asks for one column more behind the others: the number of each row among
+	// the stored rows of its split.
+	Ordinals bool
+	// Ahead is how many bytes of decoded rows may wait, as far as there is room; 0: as many as for any source.
+	Ahead int64
 	// Complete says that every file has every column: one that lacks it is Corrupt,
 	// and nothing stands for what it lacks.
 	Complete bool
@@ -130,13 +143,13 @@ type Source struct {
 // split: the rows of the split's files that it covers, pruned files left out.
 func (p *Plan) Training(rows Range) Source {
 	split := p.Splits[rows.Split]
-	source := Source{Table: p.Relation.Training, Planned: p.Planned.Training, Filter: p.Filter, Sample: p.Sample, Checked: p.checked}
+	source := Source{Table: p.Relation.Training, Planned: p.Planned.Training, Filter: p.Filter, Sample: p.Sample, Checked: p.checked, Ordinals: p.Window > 0}
 	at := int64(0)
 	for _, f := range split.Files {
 		length := f.To - f.From
 		from, to := max(rows.From-at, 0), min(rows.To-at, length)
 		if from < to && !f.Pruned {
-			source.Files = append(source.Files, FileRange{File: f.File, From: f.From + from, To: f.From + to})
+			source.Files = append(source.Files, FileRange{File: f.File, From: f.From + from, To: f.From + to, Ordinal: at + from})
 		}
 		at += length
 	}

@@ -21,7 +21,7 @@ func (p *Plan) Schema(columns []dataset.Column, wire dataset.Wire) (*arrow.Schem
 // rows and positions are the stream's.
 func (p *Plan) Cursor() dataset.Cursor {
 	return dataset.Cursor{
-		Version: dataset.CursorVersion, Plan: p.ID, Algorithm: Algorithm, Dataset: p.Digest, Filter: p.QueryFilter, Sample: p.SampleText,
-		Since: p.Since, Order: p.Order, Shuffle: p.Shuffle, Seed: p.Seed, Epoch: p.Epoch, Lanes: len(p.Lanes), Pin: p.Pin,
+		Version: dataset.CursorVersion, Plan: p.ID, Algorithm: p.Algorithm, Dataset: p.Digest, Filter: p.QueryFilter, Sample: p.SampleText,
+		Since: p.Since, Order: p.Order, Shuffle: p.Shuffle, ShuffleWindow: p.Window, Seed: p.Seed, Epoch: p.Epoch, Lanes: len(p.Lanes), Pin: p.Pin,
 	}
 }

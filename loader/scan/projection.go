@@ -64,6 +64,9 @@ func project(source plan.Source, columns []catalog.Field) (*projection, error) {
 		}
 	}
 	p.defaults = defaultsOf(source.Table, p.read)
+	if source.Ordinals {
+		output = append(output, arrow.Field{Name: "ordinal", Type: arrow.PrimitiveTypes.Int64})
+	}
 	p.schema, p.output = arrow.NewSchema(read, nil), arrow.NewSchema(output, nil)
 	return p, nil
 }

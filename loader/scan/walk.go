@@ -162,9 +162,14 @@ func (w *walk) drops() bool {
 // its rows is deleted, does not pass the filter, or is not kept by the sample. The
 // others are in pass.
 func (w *walk) choose(b arrow.RecordBatch, of *fileReader) (arrow.RecordBatch, error) {
-	columns := make([]arrow.Array, len(w.plan.from))
+	columns := make([]arrow.Array, len(w.plan.from), len(w.plan.from)+1)
 	for i, at := range w.plan.from {
 		columns[i] = b.Column(at)
+	}
+	if w.source.Ordinals {
+		numbers := w.ordinals(of.want.Ordinal+of.first-of.want.From, b.NumRows())
+		defer numbers.Release()
+		columns = append(columns, numbers)
 	}
 	out := array.NewRecordBatch(w.plan.output, columns, b.NumRows())
 	if !w.drops() {
@@ -184,6 +189,17 @@ func (w *walk) choose(b arrow.RecordBatch, of *fileReader) (arrow.RecordBatch, e
 		return nil, err
 	}
 	return out, nil
+}
+
+// ordinals numbers rows from first on.
+func (w *walk) ordinals(first, rows int64) arrow.Array {
+	numbers := array.NewInt64Builder(w.scanner.options.Memory)
+	defer numbers.Release()
+	numbers.Reserve(int(rows))
+	for i := range rows {
+		numbers.UnsafeAppend(first + i)
+	}
+	return numbers.NewArray()
 }
 
 // close gives back what is open, when nothing more will be asked for.

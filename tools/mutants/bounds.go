@@ -11,7 +11,7 @@ func boundMutants() []mutant {
 		{"nested-items-are-not-sized", "internal/batch/gathersize.go", "	bytes += g.size(elem, inner, items)\n", "", []string{"./internal/batch"}},
 		{"charge-ends-with-a-slice", "internal/batch/charged.go", "	c.holders.Add(1)\n", "	c.holders.Store(1)\n", []string{"./internal/batch"}},
 		{"parked-rows-count-twice", "loader/park.go", "	return start + o.given, o.before\n", "	return start + o.given, o.joined.Counts()\n", loader},
-		{"parked-rows-are-not-counted", "loader/park.go", "			s.counts[k].Add(c)\n", "			_, _ = k, c\n", loader},
+		{"parked-rows-are-not-counted", "loader/park.go", "		s.counts[k].Add(c)\n", "		_, _ = k, c\n", loader},
 		{"parked-streams-take-the-steps-again", "loader/stream.go", "		left -= s.steps\n", "		left += 0\n", loader},
 		{"parked-again-at-once", "loader/stream.go", "|| pressed && s.again > 0 {", "{", loader},
 		{"transit-is-endless", "flight/transit.go", "t.limit == 0 || t.bytes == 0", "t.limit >= 0 || t.bytes == 0", flight},

@@ -16,7 +16,7 @@ type mutant struct {
 func mutants() []mutant {
 	return slices.Concat(
 		ruleMutants(), layoutMutants(), planMutants(), joinMutants(), streamMutants(), valueMutants(), spillMutants(), decodeMutants(), wireMutants(), boundMutants(), fileMutants(), evolvedMutants(), deleteMutants(), pinnedMutants(), sinceMutants(), rememberMutants(), foundMutants(), storageMutants(), admitMutants(),
-		limitMutants(), memoryMutants(), olderMutants(),
+		limitMutants(), memoryMutants(), olderMutants(), shuffleMutants(),
 	)
 }
 
@@ -61,7 +61,7 @@ func streamMutants() []mutant { //nolint:funlen // a table
 		},
 		{
 			"skip-is-ignored", "loader/ranges.go",
-			"		at.From, skip = at.From+from, skip-from", "		skip -= from", loader,
+			"		at.From, skip = at.From+begin, skip-begin", "		skip -= begin", loader,
 		},
 		{
 			"skip-of-filtered-rows-is-ignored", "loader/openrange.go",

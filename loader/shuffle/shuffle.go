@@ -1,0 +1,183 @@
+// Package shuffle permutes the rows of a range within windows (docs/spec/order.md).
+//
+// A window is so many consecutive training rows as they are stored, counted from the
+// range's first, deleted and filtered rows included: its borders depend on nothing else.
+// Each row has a priority, drawn by a seed from its number or from the key of its
+// request, and the rows that are left after filters and joins come by priority. So
+// dropping rows leaves the order of the others alone.
+//
+// A Shuffle stands on both sides of a range's join. Before it, Training cuts batches at
+// the borders of windows and gives each row its priority, which rides through the join
+// as a column. Behind it, Windows collects the rows of a window and says in which order
+// they come: no value is moved, save that a window is put into one batch. What it
+// collects it has reserved.
+package shuffle
+
+import (
+	"context"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/joiner"
+)
+
+// Options say how the rows of a range are permuted.
+type Options struct {
+	Rows  int64  // of a window
+	First int64  // number, among the stored rows of its split, of the range's first row
+	Start int64  // window that reading starts with; what is read before it is left out
+	Seed  uint64 // of the rows' priorities
+	// Key are the positions of the request key among the columns of the training rows:
+	// rows with equal keys stay together. nil: each row has a priority of its own.
+	Key    []int
+	Memory memory.Allocator
+	Budget *budget.Budget
+}
+
+// Shuffle permutes one range. It is not safe for concurrent use.
+type Shuffle struct {
+	options Options
+	keys    *joiner.KeyReader // nil without Key
+	// last are the priorities of the requests in the window before, ascending.
+	last    []uint64
+	divided int64
+	left    int64 // training rows before the start
+}
+
+// New makes the shuffle of a range. schema is that of its training rows.
+func New(schema *arrow.Schema, options Options) (*Shuffle, error) {
+	s := &Shuffle{options: options}
+	var err error
+	if len(options.Key) > 0 {
+		s.keys, err = joiner.NewKeyReader(schema, options.Key, nil)
+	}
+	return s, err
+}
+
+// Divided returns how many requests had rows in two windows that follow each other, or
+// on both sides of where the range begins, as far as they were given.
+func (s *Shuffle) Divided() int64 { return s.divided }
+
+// Left returns how many training rows were left out, since they stand before the start.
+func (s *Shuffle) Left() int64 { return s.left }
+
+// Names of the columns that ride through the join.
+const (
+	ordinalName  = "ordinal"
+	priorityName = "priority"
+)
+
+// Training returns the training rows with their priorities in a column behind the
+// others, whose last one is their number among the stored rows of their split. No batch
+// has rows of two windows. It takes rows over.
+func (s *Shuffle) Training(ctx context.Context, rows array.RecordReader) array.RecordReader {
+	t := &training{shuffle: s, ctx: ctx, rows: rows}
+	fields := append(rows.Schema().Fields(), arrow.Field{Name: priorityName, Type: arrow.PrimitiveTypes.Uint64})
+	t.schema = arrow.NewSchema(fields, nil)
+	return batch.FromFunc(t.schema, t.next, t.release)
+}
+
+type training struct {
+	shuffle    *Shuffle
+	ctx        context.Context //nolint:containedctx // a reader's pulls carry no context of their own
+	rows       array.RecordReader
+	schema     *arrow.Schema
+	held       *budget.Reservation // for the priorities of the batch at hand
+	priorities []uint64            // of the batch of rows
+	used       int                 // rows of it that were given
+}
+
+func (t *training) release() {
+	t.rows.Release()
+	if t.held != nil {
+		t.held.Release()
+	}
+}
+
+// next returns the rest of the batch at hand, as far as it is of one window.
+func (t *training) next() (arrow.RecordBatch, error) {
+	for t.used == len(t.priorities) {
+		if !t.rows.Next() {
+			return nil, t.rows.Err()
+		}
+		if err := t.begin(t.rows.RecordBatch()); err != nil {
+			return nil, err
+		}
+	}
+	b, o := t.rows.RecordBatch(), t.shuffle.options
+	ordinals := ordinalsOf(b)
+	window := (ordinals[t.used] - o.First) / o.Rows
+	to := t.used + 1
+	for to < len(ordinals) && (ordinals[to]-o.First)/o.Rows == window {
+		to++
+	}
+	part := b.NewSlice(int64(t.used), int64(to))
+	defer part.Release()
+	bytes := arrow.Uint64Traits.CastToBytes(t.priorities[t.used:to])
+	data := array.NewData(arrow.PrimitiveTypes.Uint64, to-t.used, []*memory.Buffer{nil, memory.NewBufferBytes(bytes)}, nil, 0, 0)
+	defer data.Release()
+	priorities := array.NewUint64Data(data)
+	defer priorities.Release()
+	t.used = to
+	columns := append(append([]arrow.Array{}, part.Columns()...), priorities)
+	return array.NewRecordBatch(t.schema, columns, part.NumRows()), nil
+}
+
+// begin draws the priorities of a batch, and leaves out the rows before the start.
+func (t *training) begin(b arrow.RecordBatch) error {
+	s := t.shuffle
+	if err := t.pay(b.NumRows()); err != nil {
+		return err
+	}
+	ordinals := ordinalsOf(b)
+	t.priorities, t.used = make([]uint64, len(ordinals)), 0 // earlier ones may be kept
+	alone := func(row int) uint64 { return draw(s.options.Seed, ordinals[row]) }
+	if s.keys == nil {
+		for i := range t.priorities {
+			t.priorities[i] = alone(i)
+		}
+	} else if len(ordinals) > 0 {
+		s.keys.Read(b).Priorities(s.options.Seed, t.priorities, alone)
+	}
+	start := s.options.First + s.options.Start*s.options.Rows
+	for t.used < len(ordinals) && ordinals[t.used] < start {
+		if s.keys != nil && ordinals[t.used] == start-1 {
+			s.last = []uint64{t.priorities[t.used]}
+		}
+		t.used++
+		s.left++
+	}
+	return nil
+}
+
+// pay pays for the priorities of the batch at hand.
+func (t *training) pay(rows int64) error {
+	bytes := rows * int64(arrow.Uint64SizeBytes)
+	if t.held == nil {
+		var err error
+		t.held, err = t.shuffle.options.Budget.ReserveFor(t.ctx, "the priorities of shuffled rows", bytes)
+		return err
+	}
+	if more := bytes - t.held.Held(); more > 0 {
+		return t.held.GrowWait(t.ctx, more)
+	}
+	return nil
+}
+
+// ordinalsOf returns the last column of training rows.
+func ordinalsOf(b arrow.RecordBatch) []int64 {
+	return b.Column(int(b.NumCols()) - 1).(*array.Int64).Int64Values()
+}
+
+// draw is the priority of a row by its number: splitmix64 (Steele, Lea, Flood: Fast
+// splittable pseudorandom number generators, 2014) at a place that the seed begins.
+func draw(seed uint64, ordinal int64) uint64 {
+	v := seed + uint64(ordinal+1)*0x9e3779b97f4a7c15
+	v = (v ^ v>>30) * 0xbf58476d1ce4e5b9
+	v = (v ^ v>>27) * 0x94d049bb133111eb
+	return v ^ v>>31
+}

@@ -1,0 +1,234 @@
+package shuffle
+
+import (
+	"cmp"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/fault"
+)
+
+// TestSortRows: rows come by priority, those of one priority as they stand, whatever the
+// priorities are.
+func TestSortRows(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		priorities := make([]uint64, r.IntN(300))
+		mask := ^uint64(0) << r.IntN(64) >> r.IntN(64) // many are equal, or agree in their first bits
+		for i := range priorities {
+			priorities[i] = r.Uint64() & mask
+			if i > 0 && r.IntN(3) == 0 {
+				priorities[i] = priorities[i-1]
+			}
+		}
+		want := make([]int32, len(priorities))
+		for i := range want {
+			want[i] = int32(i)
+		}
+		slices.SortStableFunc(want, func(a, b int32) int { return cmp.Compare(priorities[a], priorities[b]) })
+		require.Equal(t, want, sortRows(priorities), "seed %d", seed)
+	}
+}
+
+// TestPrioritiesAreForGood: another draw would give every seed another order.
+//
+// spec: order-24
+func TestPrioritiesAreForGood(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, []uint64{0xe220a8397b1dcdaf, 0x6e789e6aa1b965f4, 0x910a2dec89025cc1}, []uint64{draw(0, 0), draw(0, 1), draw(1, 0)})
+}
+
+// world is a range of joined rows whose values, ordinals and priorities are known.
+type world struct {
+	memory *memory.CheckedAllocator
+	schema *arrow.Schema
+	shared bool // all batches have one dictionary
+	one    arrow.Array
+}
+
+var dictionary = &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int32, ValueType: arrow.StructOf(arrow.Field{Name: "v", Type: arrow.PrimitiveTypes.Int64, Nullable: true})}
+
+// priorityOf spreads ordinals.
+func priorityOf(ordinal int64) uint64 { return draw(5, ordinal) }
+
+// batch has the rows of some ordinals: value 10·ordinal, and 100·ordinal by reference.
+func (w *world) batch(ordinals []int64) arrow.RecordBatch {
+	b := array.NewRecordBuilder(w.memory, arrow.NewSchema(w.schema.Fields()[:3], nil))
+	defer b.Release()
+	references := array.NewInt32Builder(w.memory)
+	defer references.Release()
+	own := array.NewInt64Builder(w.memory)
+	defer own.Release()
+	for i, o := range ordinals {
+		b.Field(0).(*array.Int64Builder).Append(10 * o)
+		b.Field(1).(*array.Int64Builder).Append(o)
+		b.Field(2).(*array.Uint64Builder).Append(priorityOf(o))
+		own.Append(100 * o)
+		if w.shared {
+			references.Append(int32(o))
+		} else {
+			references.Append(int32(i))
+		}
+	}
+	of := own.NewArray()
+	defer of.Release()
+	values, _ := array.NewStructArray([]arrow.Array{of}, []string{"v"})
+	defer values.Release()
+	indices := references.NewArray()
+	defer indices.Release()
+	var referred arrow.Array = values
+	if w.shared {
+		referred = w.one
+	}
+	d := array.NewDictionaryArray(dictionary, indices, referred)
+	defer d.Release()
+	rows := b.NewRecordBatch()
+	defer rows.Release()
+	return array.NewRecordBatch(w.schema, append(slices.Clone(rows.Columns()), d), int64(len(ordinals)))
+}
+
+func newWorld(t *testing.T, shared bool) *world {
+	t.Helper()
+	w := &world{memory: memory.NewCheckedAllocator(memory.DefaultAllocator), shared: shared}
+	w.schema = arrow.NewSchema([]arrow.Field{
+		{Name: "value", Type: arrow.PrimitiveTypes.Int64},
+		{Name: ordinalName, Type: arrow.PrimitiveTypes.Int64},
+		{Name: priorityName, Type: arrow.PrimitiveTypes.Uint64},
+		{Name: "staging", Type: dictionary},
+	}, nil)
+	b := array.NewInt64Builder(w.memory)
+	defer b.Release()
+	for i := range int64(1000) {
+		b.Append(100 * i)
+	}
+	values := b.NewArray()
+	defer values.Release()
+	one, err := array.NewStructArray([]arrow.Array{values}, []string{"v"})
+	require.NoError(t, err)
+	w.one = one
+	t.Cleanup(func() {
+		w.one.Release()
+		w.memory.AssertSize(t, 0)
+	})
+	return w
+}
+
+// windows reads rows that are left of a range, in batches of up to cut rows, none of which
+// has rows of two windows.
+func (w *world) windows(t *testing.T, left []int64, cut int, o Options, skip int64) *Windows {
+	t.Helper()
+	s, err := New(w.schema, o)
+	require.NoError(t, err)
+	rest := left
+	rows := batch.FromFunc(w.schema, func() (arrow.RecordBatch, error) {
+		var of []int64
+		for len(rest) > 0 && len(of) < cut && (len(of) == 0 || (rest[0]-o.First)/o.Rows == (of[0]-o.First)/o.Rows) {
+			of, rest = append(of, rest[0]), rest[1:]
+		}
+		if of == nil {
+			return nil, nil //nolint:nilnil // the end
+		}
+		return w.batch(of), nil
+	}, nil)
+	return s.Windows(t.Context(), rows, Joined{Ordinal: 1, Priority: 2}, skip)
+}
+
+// given reads all windows, and returns the ordinals in the order in which they come.
+func given(t *testing.T, w *Windows, check func(b arrow.RecordBatch)) []int64 {
+	t.Helper()
+	out := []int64{}
+	for w.Next() {
+		b := w.RecordBatch()
+		number, order := w.Window()
+		values := b.Column(0).(*array.Int64)
+		d := b.Column(3).(*array.Dictionary)
+		referred := d.Dictionary().(*array.Struct).Field(0).(*array.Int64)
+		for _, row := range order {
+			ordinal := values.Value(int(row)) / 10
+			require.Equal(t, 100*ordinal, referred.Value(d.GetValueIndex(int(row))))
+			require.Equal(t, (ordinal-w.shuffle.options.First)/w.shuffle.options.Rows, number)
+			out = append(out, ordinal)
+		}
+		check(b)
+	}
+	return out
+}
+
+// TestWindowsOfWhatIsLeft: however the rows that are left come in batches, each window
+// has them by priority, and pays for what it keeps.
+//
+// spec: order-22
+func TestWindowsOfWhatIsLeft(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(60) {
+		r := rand.New(rand.NewPCG(seed, 2))
+		w := newWorld(t, seed%2 == 0)
+		b := budget.New(1 << 20)
+		o := Options{Rows: 1 + r.Int64N(60), First: r.Int64N(50), Memory: w.memory, Budget: b}
+		var left, want []int64
+		for ordinal := o.First; ordinal < o.First+200; ordinal++ {
+			if r.IntN(3) > 0 {
+				left = append(left, ordinal)
+			}
+		}
+		want = slices.Clone(left)
+		slices.SortFunc(want, func(x, y int64) int {
+			return cmp.Or(cmp.Compare((x-o.First)/o.Rows, (y-o.First)/o.Rows), cmp.Compare(priorityOf(x), priorityOf(y)))
+		})
+		windows := w.windows(t, left, 1+r.IntN(20), o, 0)
+		got := given(t, windows, func(rows arrow.RecordBatch) {
+			require.GreaterOrEqual(t, b.Used(), batch.ArraySize(rows.Column(0)), "what is kept is paid for")
+		})
+		require.NoError(t, windows.Err())
+		windows.Release()
+		require.Equal(t, want, got)
+		require.Zero(t, b.Used())
+
+		skip := int64(0) // of the first window
+		for skip < int64(len(want)) && (want[skip]-o.First)/o.Rows == 0 {
+			skip++
+		}
+		if skip == 0 {
+			continue
+		}
+		skip = r.Int64N(skip + 1)
+		windows = w.windows(t, left, 7, o, skip)
+		require.Equal(t, want[skip:], given(t, windows, func(arrow.RecordBatch) {}))
+		windows.Release()
+	}
+}
+
+// TestWindowsRefuse: a position that a window does not have ends the stream, and so does a
+// window for which there is no room.
+func TestWindowsRefuse(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, false)
+	left := []int64{0, 1, 2, 5}
+	windows := w.windows(t, left, 2, Options{Rows: 4, Memory: w.memory}, 4)
+	require.False(t, windows.Next())
+	require.Equal(t, fault.Corrupt, fault.KindOf(windows.Err()))
+	require.ErrorContains(t, windows.Err(), "window 0 has 3 rows, of which 4 were given before")
+	windows.Release()
+
+	many := make([]int64, 900)
+	for i := range many {
+		many[i] = int64(i)
+	}
+	b := budget.New(20_000)
+	windows = w.windows(t, many, 50, Options{Rows: 1000, Memory: w.memory, Budget: b}, 0)
+	require.False(t, windows.Next())
+	require.Equal(t, fault.Exhausted, fault.KindOf(windows.Err()))
+	require.Contains(t, fault.As(windows.Err()).Remedy, "a smaller shuffle_window")
+	require.LessOrEqual(t, b.Peak(), int64(20_000))
+	windows.Release()
+	require.Zero(t, b.Used())
+}

@@ -1,0 +1,82 @@
+package loader
+
+import (
+	"context"
+
+	"github.com/apache/arrow-go/v18/arrow/array"
+
+	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/joiner"
+	"github.com/penstock/penstock/loader/lane"
+	"github.com/penstock/penstock/loader/shuffle"
+)
+
+// windowStart is what the joins had counted when the window at hand began.
+type windowStart struct {
+	window int64
+	counts []joiner.Counts
+}
+
+// openShuffled opens a range whose rows are permuted within windows, from the beginning
+// of the window in which the lane stands.
+func (s *ranges) openShuffled(ctx context.Context, number int, from lane.Position) (lane.Sequence, error) {
+	whole := s.plan.Lanes[number].Ranges[from.Range]
+	at := whole
+	at.From += from.Window * s.plan.Window
+	read := at
+	switch {
+	case s.plan.Relation.Distinct != nil:
+		read = whole // which rows are repeated is known of all of them alone
+	case len(s.requestKey) > 0 && at.From > 0:
+		read.From-- // whether the row before is of the same request
+	}
+	var permuted *shuffle.Shuffle
+	o, err := s.join(ctx, number, from.Range, at, func(ctx context.Context) (Rows, error) {
+		rows, err := s.training(ctx, read, s.read)
+		if err != nil {
+			return nil, err
+		}
+		permuted, err = shuffle.New(rows.Schema(), shuffle.Options{
+			Rows: s.plan.Window, First: whole.From, Start: from.Window, Seed: s.plan.ShuffleSeed(whole.Split), Key: s.requestKey,
+			Memory: s.options.Memory, Budget: s.options.Budget,
+		})
+		if err != nil {
+			rows.Release()
+			return nil, err
+		}
+		return &laterRows{RecordReader: permuted.Training(ctx, rows), of: rows, left: permuted}, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	o.shuffle = permuted
+	final := batch.FromFunc(o.joined.Schema(), o.next, o.release)
+	return permuted.Windows(ctx, final, shuffle.Joined{Ordinal: len(s.kept), Priority: len(s.kept) + 1, Begins: o.begins}, from.Row), nil
+}
+
+// laterRows are the rows of a scan without some of the first.
+type laterRows struct {
+	array.RecordReader
+	of   Rows
+	left *shuffle.Shuffle
+}
+
+// Files names the files of the rows that were given.
+func (r *laterRows) Files() func(row int64) string {
+	files := r.of.Files()
+	return func(row int64) string { return files(row + r.left.Left()) }
+}
+
+// begins notes what was counted before a window, of which the batch at hand is the first.
+func (o *openRange) begins(window int64) {
+	o.start = windowStart{window: window, counts: o.before}
+}
+
+// countsBefore returns what the joins counted of the rows before the window in which the
+// lane stands.
+func (o *openRange) countsBefore(window int64) []joiner.Counts {
+	if o.start.counts != nil && o.start.window >= window {
+		return o.start.counts
+	}
+	return o.joined.Counts()
+}

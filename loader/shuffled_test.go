@@ -1,0 +1,399 @@
+package loader_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/scenario"
+	"github.com/penstock/penstock/joiner/rule"
+	"github.com/penstock/penstock/loader"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/plan"
+)
+
+// row is what tells training rows and their requests apart.
+type row struct {
+	item    int64
+	request string // "": none
+}
+
+// itemsOf reads item and request of the rows of a query, in order.
+func itemsOf(t *testing.T, c *scenario.Made, q dataset.Query) []row {
+	t.Helper()
+	q.Columns = []dataset.Column{{Column: "item"}, {Column: "request_id"}}
+	given, err := readAll(t, c, q)
+	require.NoError(t, err)
+	out := make([]row, len(given))
+	for i, values := range given {
+		out[i].item = values[0].(int64)
+		if values[1] != nil {
+			out[i].request = fmt.Sprint(values[1])
+		}
+	}
+	return out
+}
+
+// leftOnly has a case keep every training row once.
+func leftOnly(c *scenario.Made) {
+	c.Dataset.Training.Filter = dataset.Filter{}
+	for i := range c.Dataset.Staging {
+		c.Dataset.Staging[i].Join, c.Dataset.Staging[i].Duplicates = rule.Left, rule.DuplicatesFirst
+	}
+}
+
+// windowsOf cuts the rows of a whole read into the windows of its ranges, as they were
+// stored: shuffle: splits gives the same ranges, in the same order.
+func windowsOf(t *testing.T, c *scenario.Made, q dataset.Query, window int) [][]row {
+	t.Helper()
+	q.Shuffle, q.ShuffleWindow, q.Dataset = dataset.ShuffleSplits, 0, "d"
+	stored := itemsOf(t, c, q)
+	p, err := c.Loader().Plan(t.Context(), q)
+	require.NoError(t, err)
+	var windows [][]row
+	for _, r := range p.Lanes[0].Ranges {
+		of := stored[:r.To-r.From]
+		stored = stored[r.To-r.From:]
+		for part := range slices.Chunk(of, window) {
+			windows = append(windows, part)
+		}
+	}
+	require.Empty(t, stored)
+	return windows
+}
+
+// TestWindows: the rows of each window come before those of the next, each once; those
+// of a request stand together, as they were stored.
+//
+// spec: order-22, order-23, order-24
+func TestWindows(t *testing.T) {
+	t.Parallel()
+	shape := scenario.Shape{TrainingBuckets: 2, StagingBuckets: []int{3}}
+	moved := 0
+	for _, seed := range seeds(t, thorough(10, 60), shape) {
+		c, err := scenario.Random(seed, shape)
+		require.NoError(t, err)
+		leftOnly(c)
+		for _, shuffle := range []dataset.Shuffle{dataset.ShuffleRequests, dataset.ShuffleRows} {
+			for _, window := range []int64{1, 4, 9, 1000} {
+				q := dataset.Query{Order: dataset.Shuffled, Shuffle: shuffle, ShuffleWindow: window, Seed: int64(seed), Lanes: 1}
+				got := itemsOf(t, c, q)
+				for _, stored := range windowsOf(t, c, q, int(window)) {
+					given := got[:len(stored)]
+					got = got[len(stored):]
+					require.ElementsMatch(t, stored, given)
+					if !slices.Equal(stored, given) {
+						moved++
+					}
+					if shuffle == dataset.ShuffleRequests {
+						requireTogether(t, stored, given)
+					}
+				}
+				require.Empty(t, got)
+			}
+		}
+		c.Release()
+	}
+	require.Greater(t, moved, 50, "most windows are not as they were stored")
+}
+
+// requireTogether: the rows of each request follow each other, in the order in which
+// they were stored. A row without one stands for itself.
+func requireTogether(t *testing.T, stored, given []row) {
+	t.Helper()
+	done := map[string]bool{}
+	for i := 0; i < len(given); {
+		request := given[i].request
+		if request == "" {
+			i++
+			continue
+		}
+		require.False(t, done[request], "the rows of %s stand together", request)
+		done[request] = true
+		for _, r := range stored {
+			if r.request == request {
+				require.Equal(t, r, given[i])
+				i++
+			}
+		}
+	}
+}
+
+// TestDroppedRowsLeaveTheOrder: a filter, a sample and an inner join give the rows of the
+// whole read without those that they drop.
+//
+// spec: order-25
+func TestDroppedRowsLeaveTheOrder(t *testing.T) {
+	t.Parallel()
+	shape := scenario.Shape{TrainingBuckets: 4, StagingBuckets: []int{6}}
+	dropped := 0
+	for _, seed := range seeds(t, thorough(10, 60), shape) {
+		c, err := scenario.Random(seed, shape)
+		require.NoError(t, err)
+		leftOnly(c)
+		for _, q := range orders {
+			q.Seed, q.Lanes = int64(seed), 1
+			all := itemsOf(t, c, q)
+			less := func(what string, q dataset.Query) {
+				got := itemsOf(t, c, q)
+				kept := map[row]int{}
+				for _, r := range got {
+					kept[r]++
+				}
+				want := []row{}
+				for _, r := range all {
+					if kept[r] > 0 {
+						want = append(want, r)
+					}
+				}
+				dropped += len(all) - len(got)
+				require.Equal(t, want, append([]row{}, got...), "seed %d, %s, %+v", seed, what, q)
+			}
+			filtered, sampled := q, q
+			filtered.Filter = dataset.MustFilter("item >= 3 AND item <> 7")
+			less("filter", filtered)
+			sampled.Sample = &dataset.Sample{Rate: 0.5}
+			less("sample", sampled)
+			c.Dataset.Staging[0].Join = rule.Inner
+			less("inner join", q)
+			c.Dataset.Staging[0].Join = rule.Left
+		}
+		c.Release()
+	}
+	require.Greater(t, dropped, 500)
+}
+
+// TestShufflesAreUniform: over many epochs no row, and no request, prefers a place. What
+// is tested is the sum over rows and places of how often each stood there, squared
+// against what is expected (Pearson's test), at one in a thousand.
+//
+// spec: order-24
+func TestShufflesAreUniform(t *testing.T) {
+	t.Parallel()
+	shape := scenario.Shape{TrainingBuckets: 1, StagingBuckets: []int{1}}
+	tested := 0
+	for _, seed := range seeds(t, 12, shape) {
+		c, err := scenario.Random(seed, shape)
+		require.NoError(t, err)
+		leftOnly(c)
+		for _, shuffle := range []dataset.Shuffle{dataset.ShuffleRequests, dataset.ShuffleRows} {
+			q := dataset.Query{Order: dataset.Shuffled, Shuffle: shuffle, ShuffleWindow: 1000, Seed: int64(seed), Lanes: 1}
+			window := map[row]int{} // of each row; which one comes first is drawn too
+			windows := windowsOf(t, c, q, 1000)
+			for i, w := range windows {
+				for _, r := range w {
+					window[r] = i
+				}
+			}
+			draws := make([][][]row, len(windows)) // by window and epoch
+			for epoch := range epochs {
+				q.Epoch = int64(epoch)
+				given := itemsOf(t, c, q)
+				for len(given) > 0 {
+					i := window[given[0]]
+					draws[i] = append(draws[i], heads(given[:len(windows[i])], shuffle))
+					given = given[len(windows[i]):]
+				}
+			}
+			for _, d := range draws {
+				if len(d[0]) >= 12 {
+					requireUniform(t, d)
+					tested++
+				}
+			}
+		}
+		c.Release()
+	}
+	require.Greater(t, tested, 5)
+}
+
+// heads are what a shuffle moves: rows, or one row for each request.
+func heads(rows []row, shuffle dataset.Shuffle) []row {
+	if shuffle == dataset.ShuffleRows {
+		return rows
+	}
+	var out []row
+	for i, r := range rows {
+		switch {
+		case r.request == "":
+			out = append(out, r)
+		case i == 0 || rows[i-1].request != r.request:
+			out = append(out, row{request: r.request})
+		}
+	}
+	return out
+}
+
+const epochs = 200
+
+func requireUniform(t *testing.T, draws [][]row) {
+	t.Helper()
+	require.Len(t, draws, epochs)
+	n := len(draws[0])
+	stood := map[row][]float64{} // how often at each place
+	for _, subject := range draws[0] {
+		stood[subject] = make([]float64, n)
+	}
+	for _, drawn := range draws {
+		require.Len(t, drawn, n)
+		for place, subject := range drawn {
+			stood[subject][place]++
+		}
+	}
+	expected, sum := float64(epochs)/float64(n), 0.0
+	for _, places := range stood {
+		for _, times := range places {
+			sum += (times - expected) * (times - expected) / expected
+		}
+	}
+	// Wilson and Hilferty's cube root makes the sum a normal variable, of which one in a
+	// thousand lies beyond 3.29 on either side.
+	freedom := float64((n - 1) * (n - 1))
+	z := (math.Cbrt(sum/freedom) - (1 - 2/(9*freedom))) / math.Sqrt(2/(9*freedom))
+	require.Less(t, math.Abs(z), 3.29, "%d places, sum %f for %f degrees of freedom", n, sum, freedom)
+}
+
+// TestDividedRequests: the report counts the requests that come in two parts.
+//
+// spec: order-26
+func TestDividedRequests(t *testing.T) {
+	t.Parallel()
+	shape := scenario.Shape{TrainingBuckets: 1, StagingBuckets: []int{3}}
+	total := int64(0)
+	for _, seed := range seeds(t, thorough(10, 60), shape) {
+		c, err := scenario.Random(seed, shape)
+		require.NoError(t, err)
+		leftOnly(c)
+		for lanes := 1; lanes <= 3; lanes++ {
+			for _, window := range []int64{3, 10, 1000} {
+				q := dataset.Query{Dataset: "d", Order: dataset.Shuffled, ShuffleWindow: window, Seed: 4, Lanes: lanes, BatchRows: lanes * 2}
+				want := dividedBy(t, c, q)
+				shards, err := scenario.Read(t.Context(), c.Loader(), q)
+				require.NoError(t, err)
+				require.Equal(t, want, shards[0].Report.Divided, "seed %d, %d lanes, windows of %d", seed, lanes, window)
+				total += want
+			}
+		}
+		c.Release()
+	}
+	require.Greater(t, total, int64(50))
+}
+
+// dividedBy counts what the windows and ranges of a query divide, by the rows as stored.
+func dividedBy(t *testing.T, c *scenario.Made, q dataset.Query) int64 {
+	t.Helper()
+	whole := q
+	whole.Lanes, whole.BatchRows = 1, 0
+	p, err := c.Loader().Plan(t.Context(), whole)
+	require.NoError(t, err)
+	windows := windowsOf(t, c, whole, math.MaxInt32) // the splits, in order
+	stored := map[string][]row{}
+	for i, r := range p.Lanes[0].Ranges {
+		stored[p.Splits[r.Split].ID] = windows[i]
+	}
+	p, err = c.Loader().Plan(t.Context(), q)
+	require.NoError(t, err)
+	divided := int64(0)
+	for _, l := range p.Lanes {
+		for _, r := range l.Ranges {
+			rows := stored[p.Splits[r.Split].ID]
+			before := rows[max(0, r.From-1):r.From]
+			for window := range slices.Chunk(rows[r.From:r.To], int(q.ShuffleWindow)) {
+				both := map[string]bool{}
+				for _, a := range before {
+					both[a.request] = slices.ContainsFunc(window, func(b row) bool { return a.request != "" && a.request == b.request })
+				}
+				for _, is := range both {
+					if is {
+						divided++
+					}
+				}
+				before = window
+			}
+		}
+	}
+	return divided
+}
+
+// TestTheAlgorithmBefore: a cursor that a server of the version before gave goes on with
+// the very next row of its plan.
+//
+// spec: order-28
+func TestTheAlgorithmBefore(t *testing.T) {
+	t.Parallel()
+	shape := scenario.Shape{TrainingBuckets: 4, StagingBuckets: []int{6}}
+	c, err := scenario.Random(seeds(t, 1, shape)[0], shape)
+	require.NoError(t, err)
+	defer c.Release()
+	q := dataset.Query{Dataset: "d", Order: dataset.Shuffled, Seed: 4, BatchRows: 3, Algorithm: plan.Algorithm - 1}
+	before, err := scenario.Read(t.Context(), c.Loader(), q)
+	require.NoError(t, err)
+	q.Algorithm, q.Shuffle = 0, dataset.ShuffleSplits
+	now, err := scenario.Read(t.Context(), c.Loader(), q)
+	require.NoError(t, err)
+	require.Equal(t, now[0].Rows(), before[0].Rows(), "it knew splits alone")
+	cursor := before[0].Cursors[1]
+	require.Equal(t, plan.Algorithm-1, cursor.Algorithm)
+	require.NotEqual(t, now[0].Cursors[1].Plan, cursor.Plan)
+	require.NotContains(t, string(cursor.JSON()), "window")
+	rest, err := scenario.Read(t.Context(), c.Loader(), dataset.Query{Dataset: "d", Order: dataset.Shuffled, Seed: 4, Cursor: dataset.Cursors{cursor}})
+	require.NoError(t, err)
+	require.Equal(t, scenario.Texts(before[0].Rows())[6:], scenario.Texts(rest[0].Rows()))
+	cursor.Algorithm--
+	_, err = c.Loader().Plan(t.Context(), dataset.Query{Dataset: "d", Order: dataset.Shuffled, Seed: 4, Cursor: dataset.Cursors{cursor}})
+	require.ErrorContains(t, err, "algorithm (1, not 3)")
+}
+
+// TestResumeReadsOneWindowAgain: a resumed stream reads no stored row before the window
+// in which it stands, save the one that says whether a request began before it.
+//
+// spec: cursor-12
+func TestResumeReadsOneWindowAgain(t *testing.T) {
+	t.Parallel()
+	const window = 5
+	shape := scenario.Shape{TrainingBuckets: 1, StagingBuckets: []int{3}}
+	later := 0
+	for _, seed := range seeds(t, 4, shape) {
+		c, err := scenario.Random(seed, shape)
+		require.NoError(t, err)
+		for _, filter := range []string{"", "item <> 3"} {
+			first := int64(-1) // stored row of the split that was read first
+			l := loader.New(loader.Options{
+				Datasets: []dataset.Dataset{c.Dataset}, Catalog: c.World,
+				Scan: func(ctx context.Context, source plan.Source, columns []catalog.Field) (loader.Rows, error) {
+					if source.Ordinals && first < 0 {
+						first = source.Files[0].Ordinal
+					}
+					return c.Scan(ctx, source, columns)
+				},
+			})
+			q := dataset.Query{Dataset: "d", Order: dataset.Shuffled, ShuffleWindow: window, BatchRows: 3, Filter: dataset.MustFilter(filter)}
+			shards, err := scenario.Read(t.Context(), l, q)
+			require.NoError(t, err)
+			p, err := l.Plan(t.Context(), q)
+			require.NoError(t, err)
+			for _, cursor := range shards[0].Cursors {
+				at := cursor.At[0]
+				if at.Range == len(p.Lanes[0].Ranges) {
+					continue
+				}
+				first = -1
+				resumed := q
+				resumed.Cursor = dataset.Cursors{cursor}
+				_, err := scenario.Read(t.Context(), l, resumed)
+				require.NoError(t, err)
+				require.GreaterOrEqual(t, first, p.Lanes[0].Ranges[at.Range].From+at.Window*window-1)
+				if at.Window > 0 {
+					later++
+				}
+			}
+		}
+		c.Release()
+	}
+	require.Greater(t, later, 20)
+}

@@ -1,0 +1,36 @@
+package main
+
+// shuffleMutants are ways to permute rows wrongly.
+func shuffleMutants() []mutant {
+	rows, lane, plan, data := []string{"./loader"}, []string{"./loader/lane", "./loader"}, []string{"./loader/plan", "./loader"}, []string{"./loader/dataset"}
+	return []mutant{
+		{"windows-begin-with-the-split", "loader/shuffled.go", "First: whole.From, Start", "First: 0, Start", rows},
+		{"windows-begin-where-reading-does", "loader/shuffled.go", "First: whole.From, Start: from.Window", "First: at.From, Start: 0", rows},
+		{"windows-count-rows-that-are-left", "loader/shuffle/shuffle.go", "(ordinals[to]-o.First)/o.Rows == window {", "int64(to-t.used) < o.Rows {", rows},
+		{"windows-are-one-row-longer", "loader/shuffle/windows.go", ".Value(0) - o.First) / o.Rows", ".Value(0) - o.First) / (o.Rows + 1)", rows},
+		{"rows-before-the-start-are-joined", "loader/shuffle/shuffle.go", "	for t.used < len(ordinals) && ordinals[t.used] < start {", "	for t.used < len(ordinals) && ordinals[t.used] < start-1 {", rows},
+		{"priorities-do-not-know-the-epoch", "loader/plan/order.go", "	return binary.BigEndian.Uint64(p.mix(\"row\", p.Splits[split].ID))", "	return uint64(len(p.Splits[split].ID))", rows},
+		{"requests-do-not-know-the-epoch", "loader/plan/order.go", "		return binary.BigEndian.Uint64(p.mix(\"request\"))", "		return uint64(p.Seed)", rows},
+		{"priorities-are-by-place-in-a-batch", "loader/shuffle/shuffle.go", "return draw(s.options.Seed, ordinals[row]) }", "return draw(s.options.Seed, int64(row)) }", rows},
+		{"null-keys-are-one-request", "joiner/priority.go", "			dst[i] = alone(i)\n", "			dst[i] = seed\n", rows},
+		{"rows-of-a-request-turn-around", "loader/shuffle/sort.go", "cmp.Compare(a.first, b.first)", "cmp.Compare(b.first, a.first)", rows},
+		{"requests-are-rows", "loader/plan/bound.go", "b.Window == 0 || !b.Shuffle.ByRequest() {", "b.Window >= 0 || !b.Shuffle.ByRequest() {", rows},
+		{"windows-come-as-stored", "loader/shuffle/windows.go", "	w.order = order[skip:]\n", "	w.order = order[skip:]\n	slices.Sort(w.order)\n", rows},
+		{"rows-given-before-come-again", "loader/shuffle/windows.go", "	w.order = order[skip:]\n", "	w.order = order\n", rows},
+		{"every-window-skips", "loader/shuffle/windows.go", "	if w.number == w.shuffle.options.Start {\n", "	if w.number >= w.shuffle.options.Start {\n", rows},
+		{"any-row-of-a-window-will-do", "loader/shuffle/windows.go", "	if skip > c.rows {\n", "	if skip > c.rows+c.rows {\n", []string{"./loader/shuffle"}},
+		{"positions-forget-their-window", "loader/stream.go", "Window: at.Window, ", "", rows},
+		{"lanes-count-on-in-the-next-window", "loader/lane/lane_reader.go", "		l.at.Window, l.at.Row = window, 0\n", "		l.at.Window = window\n", lane},
+		{"indexed-columns-come-as-stored", "loader/lane/selection.go", "			found[i] = all[row]\n", "			found[i] = all[x.from+i]\n", lane},
+		{"left-windows-come-as-stored", "loader/lane/selection.go", "Indices: x.order[x.from : x.from+x.rows]}}\n		bytes", "From: x.from, Rows: x.rows}}\n		bytes", lane},
+		{"windows-are-free", "loader/shuffle/windows.go", "	err := held.GrowWait(ctx, bytes)\n", "	err := ctx.Err()\n", []string{"./loader/shuffle"}},
+		{"dictionaries-of-a-window-are-one", "loader/shuffle/collected.go", "		if dictionaryOf(part).Data() != dictionaryOf(parts[0]).Data() {", "		if part == nil {", []string{"./loader/shuffle", "./loader"}},
+		{"ranges-divide-nothing", "loader/shuffled.go", "		read.From-- // whether", "		_ = read // whether", rows},
+		{"windows-divide-nothing", "loader/shuffle/windows.go", "	s.last = here\n", "	s.last = nil\n", rows},
+		{"the-newest-algorithm-alone", "loader/plan/plan.go", "algorithm == Algorithm || algorithm == previousAlgorithm", "algorithm == Algorithm", rows},
+		{"the-algorithm-before-permutes-rows", "loader/plan/bound.go", "	if b.Algorithm == previousAlgorithm {", "	if b.Algorithm == 0 {", rows},
+		{"plans-do-not-know-their-window", "loader/plan/identity.go", "Since: p.Since, Window: p.Window}", "Since: p.Since, Window: 1}", plan},
+		{"any-order-may-have-a-window", "loader/dataset/decode_query.go", "q.ShuffleWindow != 0 && !q.Order.IsShuffled():", "q.ShuffleWindow < 0 && !q.Order.IsShuffled():", data},
+		{"parked-windows-are-counted-twice", "loader/shuffled.go", "	if o.start.counts != nil && o.start.window >= window {", "	if o.start.counts != nil && o.start.window > window {", rows},
+	}
+}
