@@ -66,6 +66,11 @@ deletes: build .venv/bench/.stamp ## T with one row in ten deleted, in three way
 	.venv/bench/bin/python benchmarks/tables.py .bench/full
 	$(GO) run ./benchmarks/deletes
 
+.PHONY: ordering
+ordering: build .venv/bench/.stamp ## T with rows and requests permuted, beside T with its splits permuted
+	.venv/bench/bin/python benchmarks/tables.py .bench/full
+	$(GO) run ./benchmarks/ordering
+
 .PHONY: attack
 attack: build ## harm to a server from outside: rows, memory and times hold; QUICK=1: the short form
 	$(GO) run ./benchmarks/attack $(if $(QUICK),-quick)

@@ -50,7 +50,7 @@ func (f *postJoin) named(joined arrow.RecordBatch) (arrow.RecordBatch, error) {
 			columns = append(columns, column)
 			continue
 		}
-		segment := at.Segment(joined)
+		segment := at.Segment(joined, 0, int(joined.NumRows()))
 		gathered, err := batch.Gather(f.schema.Field(i).Type, []batch.Segment{segment}, f.memory)
 		if err != nil {
 			return nil, fault.Op(err, "gather column %q for the filter", f.schema.Field(i).Name)

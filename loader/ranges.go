@@ -31,6 +31,8 @@ type ranges struct {
 	postJoin *postJoin // nil: the query's filter names no joined column
 	// requestKey are the positions in read of the columns by which rows are permuted.
 	requestKey []int
+	batchRows  int   // of the shuffled rows of a range: as many as the lane takes in a step
+	window     int64 // bytes that the training columns of a shuffle window are expected to take
 
 	references map[int][]*buildside.Reference // by lane
 	ahead      []*buildside.Reference         // of the next range of lane aheadOf
@@ -48,13 +50,16 @@ type placed struct {
 	overlaid bool
 }
 
+// longestShuffled bounds the rows that are put in order at a time.
+const longestShuffled = 1 << 16
+
 // newRanges makes what opens the ranges of a stream's lanes, from where they stand.
 // It takes over what an earlier one counted, which is closed.
 func newRanges(ctx context.Context, of *stream, lanes []lane.Lane) (*ranges, error) {
 	p, l := of.plan, of.loader
 	s := &ranges{
 		ctx: ctx, options: l.options, plan: p, pool: l.pool,
-		references: map[int][]*buildside.Reference{}, open: map[int]*openRange{}, counted: map[int]counted{},
+		batchRows: int(min(of.start.q, longestShuffled)), references: map[int][]*buildside.Reference{}, open: map[int]*openRange{}, counted: map[int]counted{},
 	}
 	wanted := slices.Concat(of.outputs, p.PostJoinColumns)
 	for _, o := range wanted {
@@ -84,6 +89,7 @@ func newRanges(ctx context.Context, of *stream, lanes []lane.Lane) (*ranges, err
 	if err := s.check(); err != nil {
 		return nil, err
 	}
+	s.window = 4 * p.Window * expectedBytes(p, slices.DeleteFunc(wanted, func(o resolve.Output) bool { return o.Table != resolve.TrainingTable }))
 	s.counts = make([]joiner.Counts, len(s.staging))
 	if of.ranges != nil {
 		s.follow(of.ranges)
@@ -201,7 +207,7 @@ func (s *ranges) openRange(ctx context.Context, number int, from lane.Position) 
 		return nil, err
 	}
 	o.skip = skip
-	return lane.InOrder(batch.FromFunc(o.joined.Schema(), o.next, o.release)), nil
+	return lane.AsStored(batch.FromFunc(o.joined.Schema(), o.next, o.release)), nil
 }
 
 // join joins what a lane reads of a range with the staging tables.
@@ -234,6 +240,9 @@ func (s *ranges) join(ctx context.Context, number, index int, at plan.Range, ope
 // training opens columns of the training rows of a range that reach the join.
 func (s *ranges) training(ctx context.Context, at plan.Range, read columns) (Rows, error) {
 	source := s.plan.Training(at)
+	if s.window > 0 { // the next window is decoded while one is given
+		source.BatchRows, source.Ahead = int(s.plan.Window), s.window
+	}
 	if s.plan.Relation.Distinct == nil {
 		return s.options.scan(ctx, source, read)
 	}

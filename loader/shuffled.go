@@ -51,7 +51,9 @@ func (s *ranges) openShuffled(ctx context.Context, number int, from lane.Positio
 	}
 	o.shuffle = permuted
 	final := batch.FromFunc(o.joined.Schema(), o.next, o.release)
-	return permuted.Windows(ctx, final, shuffle.Joined{Ordinal: len(s.kept), Priority: len(s.kept) + 1, Begins: o.begins}, from.Row), nil
+	return permuted.Windows(ctx, final, shuffle.Joined{
+		Ordinal: len(s.kept), Priority: len(s.kept) + 1, Begins: o.begins, Skip: from.Row, BatchRows: s.batchRows,
+	})
 }
 
 // laterRows are the rows of a scan without some of the first.

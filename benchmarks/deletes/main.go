@@ -12,26 +12,16 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"io/fs"
-	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
-	"time"
 
-	"github.com/apache/arrow-go/v18/arrow/flight"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
+	"github.com/penstock/penstock/benchmarks/passes"
 )
 
 // What a variant must reach of the speed of T without deletes.
@@ -80,7 +70,7 @@ func run(ctx context.Context, arguments []string) error {
 			return err
 		}
 	}
-	measured := make([][]pass, len(variants()))
+	measured := make([][]passes.Pass, len(variants()))
 	for range *rounds {
 		for i, v := range variants() {
 			p, err := measure(ctx, *program, home, v)
@@ -104,151 +94,36 @@ func config(home, full string) error {
 	return os.WriteFile(filepath.Join(home, "penstock.yaml"), []byte(text), 0o600)
 }
 
-// pass is one reading of a table.
-type pass struct {
-	rows int64
-	took time.Duration
-	cpu  float64 // seconds of the server's
-}
-
-func (p pass) given() float64 { return float64(p.rows) / p.took.Seconds() }
-
 // measure starts a server and reads a table twice.
-func measure(ctx context.Context, program, home string, v variant) (pass, error) {
-	address, err := free(ctx)
+func measure(ctx context.Context, program, home string, v variant) (p passes.Pass, err error) {
+	server, err := passes.Start(ctx, program, filepath.Join(home, "penstock.yaml"), os.Getenv("DELETES_LOG") != "")
 	if err != nil {
-		return pass{}, err
+		return passes.Pass{}, err
 	}
-	server := exec.CommandContext(ctx, program, "serve", "--config", filepath.Join(home, "penstock.yaml"), "--listen", address) //nolint:gosec // the program under test
-	server.Stderr = os.Stderr
-	if os.Getenv("DELETES_LOG") == "" {
-		server.Stderr = nil
+	defer func() { err = errors.Join(err, server.Close()) }()
+	query := fmt.Sprintf(`{"dataset": %q}`, v)
+	if _, err := server.Read(ctx, query); err != nil {
+		return passes.Pass{}, err
 	}
-	if err := server.Start(); err != nil {
-		return pass{}, err
-	}
-	defer func() {
-		_ = server.Process.Signal(os.Interrupt)
-		_ = server.Wait()
-	}()
-	client, err := flight.NewClientWithMiddleware(address, nil, nil, grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(1<<30), grpc.WaitForReady(true)))
-	if err != nil {
-		return pass{}, err
-	}
-	defer client.Close() //nolint:errcheck // it is over
-	if _, err := read(ctx, client, v); err != nil {
-		return pass{}, err
-	}
-	before, err := cpuOf(server.Process.Pid)
-	if err != nil {
-		return pass{}, err
-	}
-	p, err := read(ctx, client, v)
-	if err != nil {
-		return pass{}, err
-	}
-	after, err := cpuOf(server.Process.Pid)
-	p.cpu = after - before
-	return p, err
+	return server.Read(ctx, query)
 }
 
-// cpuOf is the CPU time that a process has taken, in seconds (proc(5): fields 14 and 15 of
-// stat, in hundredths).
-func cpuOf(pid int) (float64, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0, err
-	}
-	const user, system = 11, 12 // behind the name
-	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
-	ticks := 0
-	for _, at := range []int{user, system} {
-		n, err := strconv.Atoi(fields[at])
-		if err != nil {
-			return 0, err
-		}
-		ticks += n
-	}
-	return float64(ticks) / 100, nil
-}
-
-// free is an address that nobody listens at.
-func free(ctx context.Context) (string, error) {
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
-}
-
-// read reads a dataset whole.
-func read(ctx context.Context, client flight.Client, v variant) (pass, error) {
-	begun := time.Now()
-	info, err := client.GetFlightInfo(ctx, &flight.FlightDescriptor{Type: flight.DescriptorPATH, Path: []string{string(v)}})
-	if err != nil {
-		return pass{}, err
-	}
-	var p pass
-	for _, e := range info.Endpoint {
-		stream, err := client.DoGet(ctx, e.Ticket)
-		if err != nil {
-			return pass{}, err
-		}
-		rows, err := drain(stream)
-		if err != nil {
-			return pass{}, err
-		}
-		p.rows += rows
-	}
-	p.took = time.Since(begun)
-	if info.TotalRecords >= 0 && info.TotalRecords != p.rows {
-		return pass{}, fmt.Errorf("%d rows came, %d were promised", p.rows, info.TotalRecords)
-	}
-	return p, nil
-}
-
-// drain takes a stream's messages, and returns the rows that the report counts, which is
-// the last of them: what a client makes of batches is not measured.
-func drain(stream flight.FlightService_DoGetClient) (int64, error) {
-	var last []byte
-	for {
-		message, err := stream.Recv()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return 0, err
-		}
-		last = message.GetAppMetadata()
-	}
-	var report struct {
-		Report struct {
-			Rows int64 `json:"rows"`
-		} `json:"report"`
-	}
-	return report.Report.Rows, json.Unmarshal(last, &report)
-}
+// given is the rows that came per second.
+func given(p passes.Pass) float64 { return float64(p.Rows) / p.Took.Seconds() }
 
 // report prints medians, and says which are too slow.
-func report(measured [][]pass) error {
+func report(measured [][]passes.Pass) error {
 	var slow error
 	fmt.Println("| deleted by | rows | seconds | server's CPU s | speed of none's | at least | rows given/s of none's |")
 	fmt.Println("|---|---:|---:|---:|---:|---:|---:|")
-	first := middle(measured[0])
+	first := passes.Middle(measured[0])
 	for i, v := range variants() {
-		p := middle(measured[i])
-		ratio := first.took.Seconds() / p.took.Seconds()
-		fmt.Printf("| %s | %d | %.2f | %.2f | %.2f | %.1f | %.2f |\n", v, p.rows, p.took.Seconds(), p.cpu, ratio, v.least(), p.given()/first.given())
+		p := passes.Middle(measured[i])
+		ratio := first.Took.Seconds() / p.Took.Seconds()
+		fmt.Printf("| %s | %d | %.2f | %.2f | %.2f | %.1f | %.2f |\n", v, p.Rows, p.Took.Seconds(), p.CPU, ratio, v.least(), given(p)/given(first))
 		if ratio < v.least() {
 			slow = errors.Join(slow, fmt.Errorf("%s: %.2f of the speed without", v, ratio))
 		}
 	}
 	return slow
-}
-
-// middle is the pass of median time.
-func middle(all []pass) pass {
-	slices.SortFunc(all, func(a, b pass) int { return int(a.took - b.took) })
-	return all[len(all)/2]
 }

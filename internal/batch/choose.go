@@ -1,7 +1,11 @@
 package batch
 
 import (
+	"slices"
+
 	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/bitutil"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/penstock/penstock/internal/fault"
@@ -15,57 +19,202 @@ const manyRuns = 16
 // sources[which[i]]. Memory comes from mem. It takes the types that Gather
 // takes, and fails as that does.
 func Choose(dt arrow.DataType, sources []arrow.Array, which, at []int32, mem memory.Allocator) (arrow.Array, error) {
-	if len(which) != len(at) {
-		return nil, fault.New(fault.Internal, "%d sources for %d rows", len(which), len(at))
-	}
-	runs := 0
-	for i, w := range which {
-		if int(uint32(w)) >= len(sources) {
-			return nil, fault.New(fault.Internal, "source %d of %d", w, len(sources))
-		}
-		if i == 0 || w != which[i-1] {
-			runs++
-		}
-	}
-	if runs*manyRuns > len(which) && runs > len(sources) {
-		return interleave(dt, sources, which, at, mem)
-	}
-	segments := make([]Segment, 0, runs)
-	for from := 0; from < len(which); {
-		to := from + 1
-		for to < len(which) && which[to] == which[from] {
-			to++
-		}
-		segments = append(segments, Segment{Values: sources[which[from]], Indices: at[from:to]})
-		from = to
-	}
-	return Gather(dt, segments, mem)
-}
-
-// interleave gathers the rows of each source first, and then puts them in
-// order: two copies cost less than many short runs.
-func interleave(dt arrow.DataType, sources []arrow.Array, which, at []int32, mem memory.Allocator) (arrow.Array, error) {
-	ends := make([]int32, len(sources)+1)
-	for _, w := range which {
-		ends[w+1]++
-	}
-	for i := range sources {
-		ends[i+1] += ends[i]
-	}
-	next := append([]int32(nil), ends...)
-	indices, order := make([]int32, len(at)), make([]int32, len(at))
-	for i, w := range which {
-		indices[next[w]], order[i] = at[i], next[w]
-		next[w]++
-	}
-	segments := make([]Segment, len(sources))
-	for i, s := range sources {
-		segments[i] = Segment{Values: s, Indices: indices[ends[i]:ends[i+1]]}
-	}
-	together, err := Gather(dt, segments, mem)
+	c, err := NewChoice(len(sources), which, at, mem)
 	if err != nil {
 		return nil, err
 	}
-	defer together.Release()
-	return Gather(dt, []Segment{{Values: together, Indices: order}}, mem)
+	return c.Column(dt, sources)
+}
+
+// Choice is rows of several sources, for the columns of a batch one after another: row i
+// is row at[i] of source which[i]. It is not safe for concurrent use.
+type Choice struct {
+	mem       memory.Allocator
+	which, at []int32
+	highest   []int32 // row of each source; -1 for none
+	runs      int     // of one source
+	// indices are the rows source by source, of which those of source i end before
+	// ends[i+1]; and order where each row of the result is among them. nil before need.
+	ends, indices, order []int32
+}
+
+// NewChoice makes a choice among so many sources. which and at must stay as they are.
+func NewChoice(sources int, which, at []int32, mem memory.Allocator) (*Choice, error) {
+	if len(which) != len(at) {
+		return nil, fault.New(fault.Internal, "%d sources for %d rows", len(which), len(at))
+	}
+	c := &Choice{mem: mem, which: which, at: at, highest: make([]int32, sources)}
+	for i := range c.highest {
+		c.highest[i] = -1
+	}
+	for i, w := range which {
+		if int(uint32(w)) >= sources || at[i] < 0 {
+			return nil, fault.New(fault.Internal, "row %d of source %d of %d", at[i], w, sources)
+		}
+		c.highest[w] = max(c.highest[w], at[i])
+		if i == 0 || w != which[i-1] {
+			c.runs++
+		}
+	}
+	return c, nil
+}
+
+// Size returns the bytes that Column takes at most while it makes a column.
+func (c *Choice) Size(dt arrow.DataType, sources []arrow.Array) (int64, error) {
+	g := NewGatherer(c.mem)
+	defer g.Release()
+	if width, ok := choiceWidth(dt); ok {
+		rows := int64(len(c.at))
+		return g.room(rows*width) + g.room(bitutil.BytesForBits(rows)), nil
+	}
+	bytes, err := g.Size(dt, c.segments(sources))
+	if c.together() {
+		bytes *= 2
+	}
+	return bytes, err
+}
+
+// Column makes one column of those of the sources.
+func (c *Choice) Column(dt arrow.DataType, sources []arrow.Array) (arrow.Array, error) {
+	for i, s := range sources {
+		if int(c.highest[i]) >= s.Len() {
+			return nil, fault.New(fault.Internal, "row %d of %d is asked for", c.highest[i], s.Len())
+		}
+		if !arrow.TypeEqual(dt, s.DataType()) {
+			return nil, fault.New(fault.Internal, "rows of type %s cannot be gathered as %s", s.DataType(), dt)
+		}
+	}
+	if width, ok := choiceWidth(dt); ok {
+		return c.fixed(dt, int(width), sources), nil
+	}
+	first, err := Gather(dt, c.segments(sources), c.mem)
+	if err != nil || !c.together() {
+		return first, err
+	}
+	defer first.Release()
+	return Gather(dt, []Segment{{Values: first, Indices: c.order}}, c.mem)
+}
+
+// together says whether the rows of each source are gathered first, and then put in
+// order: two copies cost less than many short runs.
+func (c *Choice) together() bool { return c.runs*manyRuns > len(c.which) && c.runs > len(c.highest) }
+
+// segments are the rows run by run, or source by source.
+func (c *Choice) segments(sources []arrow.Array) []Segment {
+	if c.together() {
+		c.bySource()
+		segments := make([]Segment, len(sources))
+		for i, s := range sources {
+			segments[i] = Segment{Values: s, Indices: c.indices[c.ends[i]:c.ends[i+1]]}
+		}
+		return segments
+	}
+	segments := make([]Segment, 0, c.runs)
+	for from := 0; from < len(c.which); {
+		to := from + 1
+		for to < len(c.which) && c.which[to] == c.which[from] {
+			to++
+		}
+		segments = append(segments, Segment{Values: sources[c.which[from]], Indices: c.at[from:to]})
+		from = to
+	}
+	return segments
+}
+
+func (c *Choice) bySource() {
+	if c.ends != nil {
+		return
+	}
+	c.ends = make([]int32, len(c.highest)+1)
+	for _, w := range c.which {
+		c.ends[w+1]++
+	}
+	for i := range c.highest {
+		c.ends[i+1] += c.ends[i]
+	}
+	next := slices.Clone(c.ends)
+	c.indices, c.order = make([]int32, len(c.at)), make([]int32, len(c.at))
+	for i, w := range c.which {
+		c.indices[next[w]], c.order[i] = c.at[i], next[w]
+		next[w]++
+	}
+}
+
+// choiceWidth returns the width of a type whose values fixed moves one by one.
+func choiceWidth(dt arrow.DataType) (int64, bool) {
+	width, ok := plainWidth(dt)
+	switch width {
+	case 1, 2, 4, 8, 16:
+		return width, ok
+	}
+	return 0, false
+}
+
+// fixed moves the values of a type of one width.
+func (c *Choice) fixed(dt arrow.DataType, width int, sources []arrow.Array) arrow.Array {
+	g := gathering{mem: c.mem}
+	defer g.close()
+	rows := len(c.at)
+	validity := c.validity(&g, sources)
+	out := g.buffer(rows * width)
+	switch b := out.Bytes(); width {
+	case 1:
+		choose(view[uint8](b), c, sources)
+	case 2:
+		choose(view[uint16](b), c, sources)
+	case 4:
+		choose(view[uint32](b), c, sources)
+	case 8:
+		choose(view[uint64](b), c, sources)
+	default:
+		choose(view[[16]byte](b), c, sources)
+	}
+	data := array.NewData(dt, rows, []*memory.Buffer{validity.Buffer, out}, nil, validity.nulls, 0)
+	defer data.Release()
+	return array.MakeFromData(data)
+}
+
+// choose is the loop of a shuffle.
+func choose[T any](out []T, c *Choice, sources []arrow.Array) {
+	values := make([][]T, len(sources))
+	nullable := false
+	for i, s := range sources {
+		if s.Len() > 0 && s.Data().Buffers()[1] != nil { // nulls alone may have no values
+			values[i] = view[T](s.Data().Buffers()[1].Bytes())[s.Data().Offset():]
+		}
+		nullable = nullable || s.NullN() > 0
+	}
+	if !nullable {
+		for i, w := range c.which {
+			out[i] = values[w][c.at[i]]
+		}
+		return
+	}
+	var zero T // values under nulls may be what another stream left in pooled memory
+	for i, w := range c.which {
+		out[i] = zero
+		if sources[w].IsValid(int(c.at[i])) {
+			out[i] = values[w][c.at[i]]
+		}
+	}
+}
+
+// validity chooses validity bits; there are none if no row is null.
+func (c *Choice) validity(g *gathering, sources []arrow.Array) bitmap {
+	if !slices.ContainsFunc(sources, func(s arrow.Array) bool { return s.NullN() > 0 }) {
+		return bitmap{}
+	}
+	out := g.zeroed(int(bitutil.BytesForBits(int64(len(c.at)))))
+	nulls := 0
+	for i, w := range c.which {
+		if sources[w].IsValid(int(c.at[i])) {
+			bitutil.SetBit(out.Bytes(), i)
+		} else {
+			nulls++
+		}
+	}
+	if nulls == 0 {
+		return bitmap{}
+	}
+	return bitmap{out, nulls}
 }

@@ -41,6 +41,29 @@ func TestChoose(t *testing.T) {
 	}
 }
 
+// A choice takes no more than it says before.
+func TestChoiceSize(t *testing.T) {
+	for seed := range uint64(400) {
+		s := newSource(seed)
+		dt, sources, rows := s.dataType(2), []arrow.Array{}, 1+s.IntN(30)
+		for range 1 + s.IntN(4) {
+			sources = append(sources, s.array(dt, rows, true))
+		}
+		which, at := []int32{}, []int32{}
+		for range s.IntN(120) {
+			which, at = append(which, int32(s.IntN(len(sources)))), append(at, int32(s.IntN(rows)))
+		}
+		choice, err := batch.NewChoice(len(sources), which, at, batch.NewAllocator())
+		require.NoError(t, err)
+		size, err := choice.Size(dt, sources)
+		require.NoError(t, err)
+		got, err := choice.Column(dt, sources)
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, size, batch.ArraySize(got), "%s", dt)
+		got.Release()
+	}
+}
+
 func TestChooseRefuses(t *testing.T) {
 	s := newSource(1)
 	values := s.array(arrow.PrimitiveTypes.Int64, 3, true)

@@ -112,7 +112,7 @@ func TestEndedRangesAreLetGo(t *testing.T) {
 			before = append(before, mem.CurrentAlloc())
 			s := &dictionaries{memory: mem, made: []arrow.Array{rowsOf(mem, number, staged)}}
 			given := false
-			return lane.InOrder(batch.FromFunc(joined, func() (arrow.RecordBatch, error) {
+			return lane.AsStored(batch.FromFunc(joined, func() (arrow.RecordBatch, error) {
 				if given {
 					return nil, nil //nolint:nilnil // the end of a stream
 				}
@@ -158,7 +158,7 @@ func TestTailsAreCopied(t *testing.T) {
 			number := at.Range
 			dict := rowsOf(mem, number, staged)
 			given := !known && number == 1 // a range without rows
-			return lane.InOrder(batch.FromFunc(joined, func() (arrow.RecordBatch, error) {
+			return lane.AsStored(batch.FromFunc(joined, func() (arrow.RecordBatch, error) {
 				if given {
 					return nil, nil //nolint:nilnil // the end of a stream
 				}

@@ -32,7 +32,7 @@ func (r *Reader) cut(runs []run, rows int64) (arrow.RecordBatch, error) {
 func (r *Reader) paidCut(runs []run, rows int64, pay func(bytes int64) error) (arrow.RecordBatch, error) {
 	g := batch.NewGatherer(r.options.Memory)
 	defer g.Release()
-	if err := pay(int64(len(r.options.Indexed))*r.indexedBytes(rows) + r.permutedBytes(runs)); err != nil {
+	if err := pay(int64(len(r.options.Indexed)) * r.indexedBytes(rows)); err != nil {
 		return nil, err
 	}
 	made := r.sources(runs, int(rows))
@@ -62,22 +62,6 @@ func (r *Reader) paidCut(runs []run, rows int64, pay func(bytes int64) error) (a
 		columns = append(columns, column)
 	}
 	return array.NewRecordBatch(r.options.Schema, columns, rows), nil
-}
-
-// permutedBytes is what the references of permuted runs take.
-func (r *Reader) permutedBytes(runs []run) int64 {
-	bytes := int64(0)
-	for _, x := range runs {
-		if x.order == nil {
-			continue
-		}
-		for _, c := range x.batch.Columns() {
-			if c.DataType().ID() == arrow.DICTIONARY {
-				bytes += int64(x.rows * arrow.Int32SizeBytes)
-			}
-		}
-	}
-	return bytes
 }
 
 // tooLarge refuses a batch, and says how many of such rows would fit.
@@ -111,8 +95,8 @@ func (r *Reader) sources(runs []run, rows int) []source {
 			continue
 		}
 		segments := make([]batch.Segment, len(runs))
-		for k := range runs {
-			segments[k] = runs[k].segment(c)
+		for k, x := range runs {
+			segments[k] = c.Segment(x.batch, x.from, x.rows)
 		}
 		out = append(out, &gathered{field: field, segments: segments})
 	}
@@ -133,7 +117,7 @@ type sharing struct {
 // is in one batch, of which it is so large a part that it may keep all of it.
 // The caller releases it; nil if it must be copied.
 func (c Column) shared(runs []run) arrow.Array {
-	if len(runs) != 1 || c.Field != Plain || runs[0].order != nil || 2*runs[0].rows < runs[0].of {
+	if len(runs) != 1 || c.Field != Plain || 2*runs[0].rows < runs[0].of {
 		return nil
 	}
 	x := runs[0]

@@ -131,10 +131,9 @@ func (r *Reader) indexed(number int, runs []run, rows int) *indexing {
 	x := &indexing{field: r.options.Schema.Field(len(r.options.Columns) + number), slots: memory.NewResizableBuffer(r.options.Memory)}
 	x.slots.Resize(rows * arrow.Int32SizeBytes)
 	slots := arrow.Int32Traits.CastFromBytes(x.slots.Bytes())
-	for i := range runs {
-		one := &runs[i]
+	for _, one := range runs {
 		column := one.batch.Column(of.Index).(*array.Dictionary)
-		places := one.referencesOf(of.Index)
+		places := column.Indices().(*array.Int32).Int32Values()[one.from : one.from+one.rows]
 		dictionary, references := one.origin(of.Index, column, places)
 		d.add(dictionary, references, column.Dictionary(), places, slots[:one.rows])
 		slots = slots[one.rows:]
@@ -152,7 +151,7 @@ func (r *Reader) indexed(number int, runs []run, rows int) *indexing {
 
 // origin returns the dictionary that the staging rows of a column come from, and
 // the references into it: where the rows lie, if they were not copied.
-func (x *run) origin(index int, column *array.Dictionary, places []int32) (arrow.ArrayData, []int32) {
+func (x run) origin(index int, column *array.Dictionary, places []int32) (arrow.ArrayData, []int32) {
 	if x.origins == nil || x.origins[index].dictionary == nil {
 		return column.Data().Dictionary(), places
 	}

@@ -95,7 +95,7 @@ func (s *dictionaries) stream(references []reference, cut int, fields []int, out
 			at += before
 		}
 		end := at + ranges[number]
-		return lane.InOrder(batch.FromFunc(joined, func() (arrow.RecordBatch, error) {
+		return lane.AsStored(batch.FromFunc(joined, func() (arrow.RecordBatch, error) {
 			if at == end {
 				return nil, nil //nolint:nilnil // the end of a stream
 			}

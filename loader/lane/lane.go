@@ -28,22 +28,21 @@ import (
 // lane releases what it returns.
 type Open func(ctx context.Context, lane int, at Position) (Sequence, error)
 
-// Sequence is the final sequence of a range, in batches.
+// Sequence is the final sequence of a range.
 type Sequence interface {
 	array.RecordReader
-	// Window returns the number of the shuffle window whose rows the batch at hand has,
-	// and these rows in the order in which they are given; nil: all of them as they stand.
-	// It is valid as long as the batch.
-	Window() (number int64, order []int32)
+	// Window returns the number of the shuffle window that the rows of the batch at hand
+	// are of; 0 where rows are not permuted within windows.
+	Window() int64
 }
 
-// InOrder is a sequence whose rows are given as they stand.
-func InOrder(rows array.RecordReader) Sequence { return inOrder{rows} }
+// AsStored is a sequence whose rows are not permuted.
+func AsStored(rows array.RecordReader) Sequence { return asStored{rows} }
 
-type inOrder struct{ array.RecordReader }
+type asStored struct{ array.RecordReader }
 
 // Window implements Sequence.
-func (inOrder) Window() (number int64, order []int32) { return 0, nil }
+func (asStored) Window() int64 { return 0 }
 
 // Position is where a lane stands: Row rows of its range number Range were
 // given, or of window number Window of the range, if its rows are permuted within
@@ -181,21 +180,17 @@ func (r *Reader) next() (arrow.RecordBatch, error) {
 	return out, nil
 }
 
-// Segment returns the rows of the column in a batch of a range, as they are gathered.
-func (c Column) Segment(b arrow.RecordBatch) batch.Segment {
-	x := run{batch: b, rows: int(b.NumRows())}
-	return x.segment(c)
-}
-
-// segment returns the rows of a run in a column, as they are gathered.
-func (x *run) segment(c Column) batch.Segment {
-	column := x.batch.Column(c.Index)
-	switch {
-	case c.Field != Plain:
-		values := column.(*array.Dictionary).Dictionary().(*array.Struct)
-		return batch.Segment{Values: values.Field(c.Field), Indices: x.referencesOf(c.Index)}
-	case x.order != nil:
-		return batch.Segment{Values: column, Indices: x.order[x.from : x.from+x.rows]}
+// Segment returns so many rows of the column in a batch of a range, as they are
+// gathered.
+func (c Column) Segment(b arrow.RecordBatch, from, rows int) batch.Segment {
+	column := b.Column(c.Index)
+	if c.Field == Plain {
+		return batch.Segment{Values: column, From: from, Rows: rows}
 	}
-	return batch.Segment{Values: column, From: x.from, Rows: x.rows}
+	d := column.(*array.Dictionary)
+	indices := d.Indices().(*array.Int32).Int32Values()
+	return batch.Segment{
+		Values:  d.Dictionary().(*array.Struct).Field(c.Field),
+		Indices: indices[from : from+rows],
+	}
 }

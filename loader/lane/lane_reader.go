@@ -16,9 +16,7 @@ type laneReader struct {
 	at     Position
 	reader Sequence          // of range at.Range, nil if not open
 	batch  arrow.RecordBatch // borrowed from reader, nil if none
-	order  []int32           // in which its rows are given; nil: as they stand
-	rows   int               // of batch, as they are given
-	used   int               // of rows that were given
+	used   int               // rows of batch that were given
 }
 
 func newLaneReader(lane Lane, open Open) *laneReader {
@@ -38,12 +36,12 @@ func (l *laneReader) selectRows(ctx context.Context, n int64, s *selection) (int
 		if l.batch == nil {
 			continue
 		}
-		rows := min(int(n-given), l.rows-l.used)
-		s.add(l.batch, l.order, l.used, rows)
+		rows := min(int(n-given), int(l.batch.NumRows())-l.used)
+		s.add(l.batch, l.used, rows)
 		l.used += rows
 		l.at.Row += int64(rows)
 		given += int64(rows)
-		if l.complete() && l.used < l.rows {
+		if l.complete() && l.used < int(l.batch.NumRows()) {
 			return 0, fault.New(fault.Corrupt, "range %d of lane %d has more rows than the %d that were planned", l.at.Range, l.Number, l.given())
 		}
 		if err := l.leave(ctx, s, given == n); err != nil {
@@ -83,7 +81,7 @@ func (l *laneReader) end(ctx context.Context, s *selection, last bool) error {
 // that ended at different steps can then be told from shards that were stopped
 // at different steps.
 func (l *laneReader) lookAhead(ctx context.Context, s *selection) error {
-	for l.at.Range < len(l.Ranges) && l.Ranges[l.at.Range] == Unknown && (l.batch == nil || l.used == l.rows) {
+	for l.at.Range < len(l.Ranges) && l.Ranges[l.at.Range] == Unknown && (l.batch == nil || l.used == int(l.batch.NumRows())) {
 		if err := l.fill(ctx, s); err != nil {
 			return fault.Op(err, "read range %d of lane %d", l.at.Range, l.Number)
 		}
@@ -94,7 +92,7 @@ func (l *laneReader) lookAhead(ctx context.Context, s *selection) error {
 // fill makes sure that batch has a row that was not given; batch is nil after it
 // where the range has ended, and the lane stands at the next one.
 func (l *laneReader) fill(ctx context.Context, s *selection) error {
-	if l.batch != nil && l.used < l.rows {
+	if l.batch != nil && l.used < int(l.batch.NumRows()) {
 		return nil
 	}
 	if err := ctx.Err(); err != nil {
@@ -107,11 +105,15 @@ func (l *laneReader) fill(ctx context.Context, s *selection) error {
 		}
 		l.reader = reader
 	}
-	passed, err := s.leave(ctx, l.batch)
-	if err != nil {
-		return err
+	passed := l.batch
+	l.batch, l.used = nil, 0
+	if passed != nil && s.has(passed) {
+		if err := s.pass(ctx, passed); err != nil {
+			return err
+		}
+	} else {
+		passed = nil
 	}
-	l.batch, l.order, l.rows, l.used = nil, nil, 0, 0
 	for l.reader.Next() {
 		if l.reader.RecordBatch().NumRows() > 0 {
 			l.take()
@@ -137,12 +139,8 @@ func (l *laneReader) fill(ctx context.Context, s *selection) error {
 
 // take begins with the batch that the range has at hand.
 func (l *laneReader) take() {
-	window, order := l.reader.Window()
-	l.batch, l.order = l.reader.RecordBatch(), order
-	if l.rows = int(l.batch.NumRows()); order != nil {
-		l.rows = len(order)
-	}
-	if window != l.at.Window {
+	l.batch = l.reader.RecordBatch()
+	if window := l.reader.Window(); window != l.at.Window {
 		l.at.Window, l.at.Row = window, 0
 	}
 }
@@ -169,5 +167,5 @@ func (l *laneReader) close() {
 	if l.reader != nil {
 		l.reader.Release()
 	}
-	l.reader, l.batch, l.order, l.rows, l.used = nil, nil, nil, 0, 0
+	l.reader, l.batch, l.used = nil, nil, 0
 }

@@ -20,7 +20,7 @@ import (
 type ranges struct {
 	rows   map[int][]int64 // per lane, rows of each range
 	cut    int             // rows per batch of a range
-	window int64           // > 0: a batch is a window of so many rows, which are given from the last to the first
+	window int64           // > 0: no batch has rows of two windows of so many
 	memory *memory.CheckedAllocator
 	opened []string
 	closed int
@@ -41,25 +41,13 @@ var schema = arrow.NewSchema([]arrow.Field{
 type windows struct {
 	array.RecordReader
 	number int64
-	order  []int32
 }
 
-func (w *windows) Window() (int64, []int32) { return w.number, w.order }
-
-// begin begins with the next window, whose first skip rows were given.
-func (w *windows) begin(number, rows, skip int64) {
-	w.number, w.order = number, []int32{}
-	for i := rows - 1 - skip; i >= 0; i-- {
-		w.order = append(w.order, int32(i))
-	}
-}
+func (w *windows) Window() int64 { return w.number }
 
 func (p *ranges) open(_ context.Context, number int, from lane.Position) (lane.Sequence, error) {
-	r, skip, out := from.Range, from.Row, &windows{}
-	if p.window > 0 {
-		skip = from.Window * p.window
-	}
-	p.opened = append(p.opened, fmt.Sprintf("%d.%d+%d", number, r, from.Window*p.window+from.Row))
+	r, skip, out := from.Range, from.Window*p.window+from.Row, &windows{}
+	p.opened = append(p.opened, fmt.Sprintf("%d.%d+%d", number, r, skip))
 	at, rows := int64(1000*number), p.rows[number][r]
 	for _, before := range p.rows[number][:r] {
 		at += before
@@ -73,9 +61,8 @@ func (p *ranges) open(_ context.Context, number int, from lane.Position) (lane.S
 		}
 		n := min(rows-given, int64(p.cut))
 		if p.window > 0 && n > 0 {
-			n = min(rows-given, p.window)
-			out.begin(given/p.window, n, from.Row)
-			from.Row = 0
+			out.number = given / p.window
+			n = min(n, (out.number+1)*p.window-given)
 		}
 		if n <= 0 {
 			return nil, nil //nolint:nilnil // the end of a stream
@@ -87,9 +74,6 @@ func (p *ranges) open(_ context.Context, number int, from lane.Position) (lane.S
 		})
 		return b, nil
 	}, func() { p.closed++ })
-	if p.window == 0 {
-		return lane.InOrder(out.RecordReader), nil
-	}
 	return out, nil
 }
 

@@ -24,15 +24,12 @@ type selection struct {
 	kept     batch.Retained // what held pays for
 }
 
-// run is consecutive rows of one batch of a range, as they are given. It holds a
-// reference.
+// run is consecutive rows of one batch of a range. It holds a reference.
 type run struct {
 	batch      arrow.RecordBatch
-	order      []int32         // rows of the batch, as they are given; nil: as they stand
-	from, rows int             // of order, or of the batch
-	of         int             // rows of the batch that it is from
-	origins    []origin        // by column, once the run is detached; nil before
-	referred   map[int][]int32 // by dictionary column: what referencesOf found
+	from, rows int
+	of         int      // rows of the batch that it is from
+	origins    []origin // by column, once the run is detached; nil before
 }
 
 // origin is where the staging rows of a detached run were copied from: those of
@@ -46,88 +43,14 @@ func newSelection(mem memory.Allocator, held *budget.Reservation) *selection {
 	return &selection{memory: mem, held: held, kept: batch.Retained{}}
 }
 
-func (s *selection) add(b arrow.RecordBatch, order []int32, from, rows int) {
+func (s *selection) add(b arrow.RecordBatch, from, rows int) {
 	b.Retain()
-	s.runs = append(s.runs, run{batch: b, order: order, from: from, rows: rows, of: int(b.NumRows())})
+	s.runs = append(s.runs, run{batch: b, from: from, rows: rows, of: int(b.NumRows())})
 }
 
-// leave pays for rows of a batch that its range is about to go on from, and returns the
-// batch that has them then; nil if the last rows that were added are not of it. Of a
-// window that is left behind only the rows are kept.
-func (s *selection) leave(ctx context.Context, b arrow.RecordBatch) (arrow.RecordBatch, error) {
-	if b == nil || len(s.runs) == 0 || s.runs[len(s.runs)-1].batch != b {
-		return nil, nil //nolint:nilnil // nothing is kept of the batch
-	}
-	x := &s.runs[len(s.runs)-1]
-	if x.order != nil {
-		g := batch.NewGatherer(s.memory)
-		defer g.Release()
-		if err := s.settle(ctx, g, x); err != nil {
-			return nil, err
-		}
-	}
-	return x.batch, s.pass(ctx, x.batch)
-}
-
-// settle copies the rows of a run out of their window, in the order in which they are
-// given. It pays for what it copies, save for references: pass does.
-func (s *selection) settle(ctx context.Context, g *batch.Gatherer, x *run) error {
-	columns := make([]arrow.Array, 0, x.batch.NumCols())
-	defer func() { release(columns) }()
-	for i, c := range x.batch.Columns() {
-		if d, ok := c.(*array.Dictionary); ok {
-			columns = append(columns, referring(d.DataType(), d.Dictionary(), x.referencesOf(i)))
-			continue
-		}
-		parts := []batch.Segment{{Values: c, Indices: x.order[x.from : x.from+x.rows]}}
-		bytes, err := g.Size(c.DataType(), parts)
-		if err != nil {
-			return err
-		}
-		if err := s.pay(ctx, bytes); err != nil {
-			return err
-		}
-		one, err := g.Gather(c.DataType(), parts)
-		if err != nil {
-			return err
-		}
-		s.kept.Add([]arrow.Array{one})
-		columns = append(columns, one)
-	}
-	own := array.NewRecordBatch(x.batch.Schema(), columns, int64(x.rows))
-	x.batch.Release()
-	x.batch, x.order, x.referred, x.from, x.of = own, nil, nil, 0, x.rows
-	return nil
-}
-
-// referencesOf returns the references of a run into the dictionary of a column. They
-// stay the same slice for as long as the run does.
-func (x *run) referencesOf(column int) []int32 {
-	all := x.batch.Column(column).(*array.Dictionary).Indices().(*array.Int32).Int32Values()
-	if x.order == nil {
-		return all[x.from : x.from+x.rows]
-	}
-	found, ok := x.referred[column]
-	if !ok {
-		found = make([]int32, x.rows)
-		for i, row := range x.order[x.from : x.from+x.rows] {
-			found[i] = all[row]
-		}
-		if x.referred == nil {
-			x.referred = map[int][]int32{}
-		}
-		x.referred[column] = found
-	}
-	return found
-}
-
-// referring makes a column of references into a dictionary.
-func referring(dt arrow.DataType, dictionary arrow.Array, references []int32) arrow.Array {
-	data := array.NewData(arrow.PrimitiveTypes.Int32, len(references), []*memory.Buffer{nil, memory.NewBufferBytes(arrow.Int32Traits.CastToBytes(references))}, nil, 0, 0)
-	defer data.Release()
-	indices := array.NewInt32Data(data)
-	defer indices.Release()
-	return array.NewDictionaryArray(dt, indices, dictionary)
+// has says whether the last rows that were added are of a batch.
+func (s *selection) has(b arrow.RecordBatch) bool {
+	return len(s.runs) > 0 && s.runs[len(s.runs)-1].batch == b
 }
 
 // pass pays for a batch that its range is about to go on from.
@@ -168,11 +91,6 @@ func (s *selection) detach(ctx context.Context) error {
 }
 
 func (s *selection) detachRun(ctx context.Context, g *batch.Gatherer, x *run) error {
-	if x.order != nil {
-		if err := s.settle(ctx, g, x); err != nil {
-			return err
-		}
-	}
 	if err := s.pass(ctx, x.batch); err != nil {
 		return err
 	}
@@ -227,7 +145,11 @@ func (s *selection) copyRows(ctx context.Context, g *batch.Gatherer, of *array.D
 		return nil, err
 	}
 	defer values.Release()
-	return referring(of.DataType(), values, at), nil
+	data := array.NewData(arrow.PrimitiveTypes.Int32, len(at), []*memory.Buffer{nil, memory.NewBufferBytes(arrow.Int32Traits.CastToBytes(at))}, nil, 0, 0)
+	defer data.Release()
+	indices := array.NewInt32Data(data)
+	defer indices.Release()
+	return array.NewDictionaryArray(of.DataType(), indices, values), nil
 }
 
 // distinctNeighbours returns references without those that are as the one before,

@@ -132,8 +132,10 @@ type Source struct {
 	// Ordinals asks for one column more behind the others: the number of each row among
 	// the stored rows of its split.
 	Ordinals bool
-	// Ahead is how many bytes of decoded rows may wait, as far as there is room; 0: as many as for any source.
-	Ahead int64
+	// BatchRows is how many rows the consumer takes at a time: batches may be as long, and
+	// so many bytes of them as Ahead may wait, as far as there is room. 0: as for any source.
+	BatchRows int
+	Ahead     int64
 	// Complete says that every file has every column: one that lacks it is Corrupt,
 	// and nothing stands for what it lacks.
 	Complete bool

@@ -49,7 +49,7 @@ func newFileReader(ctx context.Context, w *walk, o *opened, want plan.FileRange)
 	r.rows, err = o.Read(ctx, parquet.ReadOptions{
 		Fields: w.plan.ids, Schema: w.plan.schema, RowGroups: r.groups, NullIfAbsent: true, Constants: o.constants,
 		Around: o.around, Numbers: o.numbers, Defaults: w.plan.defaults,
-		BatchRows: w.scanner.options.BatchRows, Parallel: w.scanner.options.Parallel, RunBytes: w.queue.share(),
+		BatchRows: max(w.scanner.options.BatchRows, w.source.BatchRows), Parallel: w.scanner.options.Parallel, RunBytes: w.queue.share(),
 		RequireChecksums: w.scanner.options.RequireChecksums, WithoutChecksum: func() { w.without.Store(true) },
 		Memory: w.scanner.options.Memory, Scratch: w.scanner.options.Scratch,
 		Admit: func(n, batch int64) error {

@@ -99,7 +99,11 @@ func (r *Reader) Next() bool {
 // pop starts the decoder if need be, and waits for a batch.
 func (r *Reader) pop() (item, error) {
 	if r.queue == nil {
-		queue, err := newPrefetchQueue(r.ctx, r.scanner.options.Budget, "the scan of "+subject(r.source), r.scanner.options.Ahead)
+		ahead := r.scanner.options.Ahead
+		if ahead > 0 {
+			ahead = max(ahead, r.source.Ahead)
+		}
+		queue, err := newPrefetchQueue(r.ctx, r.scanner.options.Budget, "the scan of "+subject(r.source), ahead)
 		if err != nil {
 			return item{}, err
 		}

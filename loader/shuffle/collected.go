@@ -11,7 +11,7 @@ import (
 	"github.com/penstock/penstock/internal/budget"
 )
 
-// collected is the rows of a window, as the join gave them.
+// collected is the rows of a window, in the batches in which the join gave them.
 type collected struct {
 	joined     Joined
 	memory     memory.Allocator
@@ -74,60 +74,40 @@ func dictionaryOf(column arrow.Array) arrow.Array {
 	return nil
 }
 
-// batch returns the rows in one batch. Column by column, what was collected is given
-// back when it has been copied.
-func (c *collected) batch(ctx context.Context, schema *arrow.Schema, held *budget.Reservation) (arrow.RecordBatch, error) {
-	columns := make([]arrow.Array, 0, len(c.columns))
-	defer func() {
-		for _, a := range columns {
-			a.Release()
-		}
-	}()
-	for i, parts := range c.columns {
-		if len(parts) == 0 {
-			columns = append(columns, array.NewNull(int(c.rows)))
+// settle sees that all references of a column are into one dictionary: where batches have
+// dictionaries of their own, the rows that they refer to become one.
+func (c *collected) settle(ctx context.Context, held *budget.Reservation) error {
+	for _, parts := range c.columns {
+		if len(parts) == 0 || dictionaryOf(parts[0]) == nil || oneDictionary(parts) {
 			continue
 		}
-		one, err := c.one(ctx, held, parts)
+		if err := grow(ctx, held, c.rows*int64(arrow.Int32SizeBytes)); err != nil {
+			return err
+		}
+		rows, places, first := make([]batch.Segment, len(parts)), make([][]int32, len(parts)), 0
+		for i, part := range parts {
+			rows[i].Values = dictionaryOf(part)
+			rows[i].Indices, places[i] = neighbours(referencesOf(part), first)
+			first += len(rows[i].Indices)
+		}
+		dictionary, err := c.gather(ctx, held, rows)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		columns = append(columns, one)
-		if len(parts) > 1 {
-			held.Shrink(c.kept.Remove(parts))
+		for i, part := range parts {
+			parts[i] = referring(part.DataType(), dictionary, places[i])
+			part.Release()
 		}
-		for _, a := range parts {
-			a.Release()
-		}
-		c.columns[i] = nil
+		dictionary.Release()
 	}
-	return array.NewRecordBatch(schema, columns, c.rows), nil
-}
-
-// one makes one column of its parts.
-func (c *collected) one(ctx context.Context, held *budget.Reservation, parts []arrow.Array) (arrow.Array, error) {
-	if len(parts) == 1 {
-		parts[0].Retain()
-		return parts[0], nil
-	}
-	if dictionaryOf(parts[0]) != nil {
-		return c.oneDictionary(ctx, held, parts)
-	}
-	return c.gather(ctx, held, parts[0].DataType(), wholes(parts))
-}
-
-func wholes(parts []arrow.Array) []batch.Segment {
-	segments := make([]batch.Segment, len(parts))
-	for i, a := range parts {
-		segments[i] = batch.Segment{Values: a, Rows: a.Len()}
-	}
-	return segments
+	return nil
 }
 
 // gather gathers segments once they are paid for.
-func (c *collected) gather(ctx context.Context, held *budget.Reservation, dt arrow.DataType, segments []batch.Segment) (arrow.Array, error) {
+func (c *collected) gather(ctx context.Context, held *budget.Reservation, segments []batch.Segment) (arrow.Array, error) {
 	g := batch.NewGatherer(c.memory)
 	defer g.Release()
+	dt := segments[0].Values.DataType()
 	bytes, err := g.Size(dt, segments)
 	if err != nil {
 		return nil, err
@@ -138,42 +118,82 @@ func (c *collected) gather(ctx context.Context, held *budget.Reservation, dt arr
 	return g.Gather(dt, segments)
 }
 
-// oneDictionary makes one column of references. Where the parts refer to dictionaries of
-// their own, the rows that they refer to become one.
-func (c *collected) oneDictionary(ctx context.Context, held *budget.Reservation, parts []arrow.Array) (arrow.Array, error) {
-	if err := grow(ctx, held, c.rows*int64(arrow.Int32SizeBytes)); err != nil {
+// choose makes a batch of some rows: of each its batch, and its number there.
+func (c *collected) choose(ctx context.Context, schema *arrow.Schema, held *budget.Reservation, batches, rows []int32) (arrow.RecordBatch, error) {
+	count := 0
+	for _, parts := range c.columns {
+		count = max(count, len(parts))
+	}
+	of, err := batch.NewChoice(count, batches, rows, c.memory)
+	if err != nil {
 		return nil, err
 	}
-	references := make([]int32, 0, c.rows)
-	dictionary := dictionaryOf(parts[0])
-	if shareDictionary(parts) {
-		for _, part := range parts {
-			references = append(references, referencesOf(part)...)
+	chosen := choice{Choice: of, batches: batches, rows: rows}
+	columns := make([]arrow.Array, 0, len(c.columns))
+	defer func() {
+		for _, a := range columns {
+			a.Release()
 		}
-	} else {
-		rows := make([]batch.Segment, len(parts))
-		for i, part := range parts {
-			rows[i].Values = dictionaryOf(part)
-			rows[i].Indices, references = neighbours(referencesOf(part), references, count(rows[:i]))
-		}
-		var err error
-		if dictionary, err = c.gather(ctx, held, dictionary.DataType(), rows); err != nil {
+	}()
+	for _, parts := range c.columns {
+		one, err := chosen.column(ctx, held, parts)
+		if err != nil {
 			return nil, err
 		}
-		defer dictionary.Release()
+		columns = append(columns, one)
 	}
-	data := array.NewData(arrow.PrimitiveTypes.Int32, len(references), []*memory.Buffer{nil, memory.NewBufferBytes(arrow.Int32Traits.CastToBytes(references))}, nil, 0, 0)
-	defer data.Release()
-	indices := array.NewInt32Data(data)
-	defer indices.Release()
-	return array.NewDictionaryArray(parts[0].DataType(), indices, dictionary), nil
+	return array.NewRecordBatch(schema, columns, int64(len(rows))), nil
+}
+
+// choice is some rows of a window: of each its batch, and its number there.
+type choice struct {
+	*batch.Choice
+	batches, rows []int32
+}
+
+// column makes one column of what the batches have of it, once it is paid for.
+func (c choice) column(ctx context.Context, held *budget.Reservation, parts []arrow.Array) (arrow.Array, error) {
+	if len(parts) == 0 {
+		return array.NewNull(len(c.rows)), nil
+	}
+	if dictionary := dictionaryOf(parts[0]); dictionary != nil {
+		if err := grow(ctx, held, int64(len(c.rows)*arrow.Int32SizeBytes)); err != nil {
+			return nil, err
+		}
+		of := make([][]int32, len(parts))
+		for i, part := range parts {
+			of[i] = referencesOf(part)
+		}
+		references := make([]int32, len(c.rows))
+		for i, row := range c.rows {
+			references[i] = of[c.batches[i]][row]
+		}
+		return referring(parts[0].DataType(), dictionary, references), nil
+	}
+	bytes, err := c.Size(parts[0].DataType(), parts)
+	if err != nil {
+		return nil, err
+	}
+	if err := grow(ctx, held, bytes); err != nil {
+		return nil, err
+	}
+	return c.Column(parts[0].DataType(), parts)
 }
 
 func referencesOf(column arrow.Array) []int32 {
 	return column.(*array.Dictionary).Indices().(*array.Int32).Int32Values()
 }
 
-func shareDictionary(parts []arrow.Array) bool {
+// referring makes a column of references into a dictionary.
+func referring(dt arrow.DataType, dictionary arrow.Array, references []int32) arrow.Array {
+	data := array.NewData(arrow.PrimitiveTypes.Int32, len(references), []*memory.Buffer{nil, memory.NewBufferBytes(arrow.Int32Traits.CastToBytes(references))}, nil, 0, 0)
+	defer data.Release()
+	indices := array.NewInt32Data(data)
+	defer indices.Release()
+	return array.NewDictionaryArray(dt, indices, dictionary)
+}
+
+func oneDictionary(parts []arrow.Array) bool {
 	for _, part := range parts[1:] {
 		if dictionaryOf(part).Data() != dictionaryOf(parts[0]).Data() {
 			return false
@@ -183,21 +203,14 @@ func shareDictionary(parts []arrow.Array) bool {
 }
 
 // neighbours returns references without those that are as the one before, since rows of
-// one request follow each other, and appends to at where each is then, counted from first.
-func neighbours(references, at []int32, first int) (rows, places []int32) {
+// one request follow each other, and where each is then, counted from first.
+func neighbours(references []int32, first int) (rows, places []int32) {
+	places = make([]int32, len(references))
 	for i, r := range references {
 		if i == 0 || r != references[i-1] {
 			rows = append(rows, r)
 		}
-		at = append(at, int32(first+len(rows)-1))
+		places[i] = int32(first + len(rows) - 1)
 	}
-	return rows, at
-}
-
-func count(segments []batch.Segment) int {
-	n := 0
-	for _, s := range segments {
-		n += len(s.Indices)
-	}
-	return n
+	return rows, places
 }

@@ -30,12 +30,24 @@ func TestSortRows(t *testing.T) {
 				priorities[i] = priorities[i-1]
 			}
 		}
-		want := make([]int32, len(priorities))
-		for i := range want {
-			want[i] = int32(i)
+		var parts [][]uint64
+		for rest := priorities; len(rest) > 0; {
+			n := 1 + r.IntN(len(rest))
+			parts, rest = append(parts, rest[:n]), rest[n:]
 		}
-		slices.SortStableFunc(want, func(a, b int32) int { return cmp.Compare(priorities[a], priorities[b]) })
-		require.Equal(t, want, sortRows(priorities), "seed %d", seed)
+		type place struct{ batch, row int32 }
+		want, got := []place{}, []place{}
+		for i, part := range parts {
+			for k := range part {
+				want = append(want, place{int32(i), int32(k)})
+			}
+		}
+		slices.SortStableFunc(want, func(a, b place) int { return cmp.Compare(parts[a.batch][a.row], parts[b.batch][b.row]) })
+		batches, rows := sortRows(parts)
+		for i, b := range batches {
+			got = append(got, place{b, rows[i]})
+		}
+		require.Equal(t, want, got, "seed %d", seed)
 	}
 }
 
@@ -139,7 +151,9 @@ func (w *world) windows(t *testing.T, left []int64, cut int, o Options, skip int
 		}
 		return w.batch(of), nil
 	}, nil)
-	return s.Windows(t.Context(), rows, Joined{Ordinal: 1, Priority: 2}, skip)
+	windows, err := s.Windows(t.Context(), rows, Joined{Ordinal: 1, Priority: 2, Skip: skip, BatchRows: 1 + cut*3/2})
+	require.NoError(t, err)
+	return windows
 }
 
 // given reads all windows, and returns the ordinals in the order in which they come.
@@ -148,14 +162,14 @@ func given(t *testing.T, w *Windows, check func(b arrow.RecordBatch)) []int64 {
 	out := []int64{}
 	for w.Next() {
 		b := w.RecordBatch()
-		number, order := w.Window()
 		values := b.Column(0).(*array.Int64)
 		d := b.Column(3).(*array.Dictionary)
 		referred := d.Dictionary().(*array.Struct).Field(0).(*array.Int64)
-		for _, row := range order {
-			ordinal := values.Value(int(row)) / 10
-			require.Equal(t, 100*ordinal, referred.Value(d.GetValueIndex(int(row))))
-			require.Equal(t, (ordinal-w.shuffle.options.First)/w.shuffle.options.Rows, number)
+		require.LessOrEqual(t, int(b.NumRows()), w.joined.BatchRows)
+		for row := range int(b.NumRows()) {
+			ordinal := values.Value(row) / 10
+			require.Equal(t, 100*ordinal, referred.Value(d.GetValueIndex(row)))
+			require.Equal(t, (ordinal-w.shuffle.options.First)/w.shuffle.options.Rows, w.Window())
 			out = append(out, ordinal)
 		}
 		check(b)

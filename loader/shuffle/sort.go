@@ -6,36 +6,46 @@ import (
 	"slices"
 )
 
-// bytesOfSorting is what sorting takes for each row: priority, order, runs and slots.
-const bytesOfSorting = 8 + 4 + 16 + 4 + 16
+// What is held for each row of a window: while it is sorted, runs and slots beside that.
+const (
+	bytesOfOrder   = 4 + 4
+	bytesOfSorting = bytesOfOrder + 2*24 + 8 + 2*8 // its request's priority, while the list of them grows
+)
 
-// run is consecutive rows of one priority.
+// run is consecutive rows of one priority in one of the batches that a window came in.
 type run struct {
-	priority    uint64
-	first, rows int32
+	priority uint64
+	batch    int32
+	first    int32
+	rows     int32
 }
 
 func compareRuns(a, b run) int {
-	return cmp.Or(cmp.Compare(a.priority, b.priority), cmp.Compare(a.first, b.first))
+	return cmp.Or(cmp.Compare(a.priority, b.priority), cmp.Compare(a.batch, b.batch), cmp.Compare(a.first, b.first))
 }
 
-// sortRows returns the rows by priority, and those of one priority as they stand.
-func sortRows(priorities []uint64) []int32 {
+// sortRows returns the rows of batches by priority, and those of one priority as they
+// stand: of each its batch, and its number there.
+func sortRows(priorities [][]uint64) (batches, rows []int32) {
 	var runs []run
-	for i, p := range priorities {
-		if i > 0 && p == priorities[i-1] {
-			runs[len(runs)-1].rows++
-			continue
+	total := 0
+	for number, of := range priorities {
+		total += len(of)
+		for i, p := range of {
+			if i > 0 && p == of[i-1] {
+				runs[len(runs)-1].rows++
+				continue
+			}
+			runs = append(runs, run{priority: p, batch: int32(number), first: int32(i), rows: 1})
 		}
-		runs = append(runs, run{priority: p, first: int32(i), rows: 1})
 	}
-	order := make([]int32, 0, len(priorities))
+	batches, rows = make([]int32, 0, total), make([]int32, 0, total)
 	for _, r := range sortRuns(runs) {
 		for row := r.first; row < r.first+r.rows; row++ {
-			order = append(order, row)
+			batches, rows = append(batches, r.batch), append(rows, row)
 		}
 	}
-	return order
+	return batches, rows
 }
 
 // crowded is as many runs in one slot as are sorted by comparing neighbours.

@@ -2,6 +2,7 @@ package shuffle
 
 import (
 	"context"
+	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -11,96 +12,113 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// Joined is where the columns that Training added lie behind the join. They are nulls
+// Joined says where the columns that Training added lie behind the join. They are nulls
 // in the batches of Windows.
 type Joined struct {
 	Ordinal, Priority int // columns
 	// Begins is told of each window before its first row is given, when that was pulled
 	// of the join, and nothing behind it.
 	Begins func(window int64)
+	// Skip is how many rows of window Options.Start were given before.
+	Skip int64
+	// BatchRows is the most rows of a batch, at least 1.
+	BatchRows int
 }
 
-// Windows gives the rows of a range window by window. A batch has all of a window's
-// rows, as they are stored; Window says in which order they are to be given.
+// Windows gives the rows of a range window by window, and those of a window by priority.
+// No batch has rows of two windows.
 type Windows struct {
 	array.RecordReader
 	shuffle *Shuffle
 	ctx     context.Context //nolint:containedctx // a reader's pulls carry no context of their own
 	joined  Joined
 	rows    array.RecordReader
-	held    *budget.Reservation // pays for the window, or for what is collected of it
-	skip    int64               // rows of window Options.Start that were given before
-
-	number  int64
-	order   []int32
 	pending bool // rows has a batch that was not collected
 	ended   bool
+
+	number  int64
+	window  *collected          // that is being given; nil before the first, and at the end
+	held    *budget.Reservation // pays for it
+	batches []int32             // of its rows that were not given, in order: the batch of each that it came in,
+	numbers []int32             // and its number there
+	out     *budget.Reservation // pays for the batch at hand
 }
 
 // Windows collects joined rows, those of Training joined and filtered, which it takes
-// over. The first skip rows of window Options.Start were given before; a window that
-// has fewer is Corrupt.
-func (s *Shuffle) Windows(ctx context.Context, rows array.RecordReader, joined Joined, skip int64) *Windows {
-	w := &Windows{shuffle: s, ctx: ctx, joined: joined, rows: rows, skip: skip}
+// over. A first window that has fewer rows than were given before is Corrupt.
+func (s *Shuffle) Windows(ctx context.Context, rows array.RecordReader, joined Joined) (*Windows, error) {
+	w := &Windows{shuffle: s, ctx: ctx, joined: joined, rows: rows}
+	var err error
+	if w.held, err = s.options.Budget.ReserveFor(ctx, "a shuffle window", 0); err == nil {
+		w.out, err = s.options.Budget.ReserveFor(ctx, "rows of a shuffle window", 0)
+	}
+	if err != nil {
+		rows.Release()
+		return nil, err
+	}
 	fields := rows.Schema().Fields()
 	for _, i := range []int{joined.Ordinal, joined.Priority} {
 		fields[i] = arrow.Field{Name: fields[i].Name, Type: arrow.Null, Nullable: true}
 	}
 	w.RecordReader = batch.FromFunc(arrow.NewSchema(fields, nil), w.next, w.release)
-	return w
+	return w, nil
 }
 
-// Window returns the number of the window at hand, and the rows of its batch in the
-// order in which they come. It is valid as long as the batch.
-func (w *Windows) Window() (number int64, order []int32) { return w.number, w.order }
+// Window returns the number of the window that the rows of the batch at hand are of.
+func (w *Windows) Window() int64 { return w.number }
 
 func (w *Windows) release() {
+	w.drop()
+	w.held.Release()
 	w.rows.Release()
-	if w.held != nil {
-		w.held.Release()
-	}
+	w.out.Release()
 }
 
-// next returns the next window with rows that were not given.
-func (w *Windows) next() (arrow.RecordBatch, error) {
-	if w.held != nil {
-		w.held.Release()
+// drop gives the window back.
+func (w *Windows) drop() {
+	if w.window != nil {
+		w.window.release()
+		w.window = nil
 	}
-	w.order = nil
-	for {
-		c, err := w.collect()
-		if err != nil || c == nil {
+	w.held.Shrink(w.held.Held() - min(w.held.Held(), w.shuffle.lastBytes()))
+}
+
+// next returns the next rows that were not given before.
+func (w *Windows) next() (arrow.RecordBatch, error) {
+	w.out.Shrink(w.out.Held()) // the batch before is the consumer's
+	for len(w.numbers) == 0 {
+		w.drop()
+		if more, err := w.begin(); !more || err != nil {
 			return nil, err
 		}
-		out, err := w.permuted(c)
-		c.release()
-		if out != nil || err != nil {
-			return out, err
-		}
 	}
+	n := min(w.joined.BatchRows, len(w.numbers))
+	b, err := w.window.choose(w.ctx, w.Schema(), w.out, w.batches[:n], w.numbers[:n])
+	w.batches, w.numbers = w.batches[n:], w.numbers[n:]
+	return b, err
 }
 
-// permuted makes a window of what was collected, and nothing if all of its rows were
-// given before.
-func (w *Windows) permuted(c *collected) (arrow.RecordBatch, error) {
+// begin collects the next window, and puts its rows in order. It says whether there is
+// one.
+func (w *Windows) begin() (bool, error) {
+	c, err := w.collect()
+	if err != nil || c == nil {
+		return false, err
+	}
+	w.window = c
 	skip := int64(0)
 	if w.number == w.shuffle.options.Start {
-		skip = w.skip
+		skip = w.joined.Skip
 	}
 	if skip > c.rows {
-		return nil, fault.New(fault.Corrupt, "window %d has %d rows, of which %d were given before", w.number, c.rows, skip).
+		return false, fault.New(fault.Corrupt, "window %d has %d rows, of which %d were given before", w.number, c.rows, skip).
 			WithRemedy("resume with a cursor of this very table and server version, as it came")
 	}
-	order, err := w.sorted(c)
-	if err != nil || skip == c.rows {
-		return nil, err
+	if err := w.sort(); err != nil {
+		return false, err
 	}
-	out, err := c.batch(w.ctx, w.Schema(), w.held)
-	if err != nil {
-		return nil, err
-	}
-	w.order = order[skip:]
-	return out, nil
+	w.batches, w.numbers = w.batches[skip:], w.numbers[skip:]
+	return true, c.settle(w.ctx, w.held)
 }
 
 // collect pulls the rows of the next window; nil at the end.
@@ -108,31 +126,23 @@ func (w *Windows) collect() (*collected, error) {
 	if w.ended || !w.pending && !w.pull() {
 		return nil, w.rows.Err()
 	}
-	if err := w.reserve(); err != nil {
-		return nil, err
-	}
 	w.number = w.windowOf(w.rows.RecordBatch())
 	if w.joined.Begins != nil {
 		w.joined.Begins(w.number)
 	}
 	c := &collected{joined: w.joined, memory: w.shuffle.options.Memory, kept: batch.Retained{}}
-	for {
-		if err := c.add(w.ctx, w.held, w.rows.RecordBatch()); err != nil {
+	for more := true; more; {
+		err := c.add(w.ctx, w.held, w.rows.RecordBatch())
+		if w.pending = false; err == nil {
+			more, err = w.pull(), w.rows.Err()
+		}
+		if err != nil {
 			c.release()
 			return nil, err
 		}
-		w.pending = false
-		if !w.pull() {
-			if err := w.rows.Err(); err != nil {
-				c.release()
-				return nil, err
-			}
-			return c, nil
-		}
-		if w.windowOf(w.rows.RecordBatch()) != w.number {
-			return c, nil
-		}
+		more = more && w.windowOf(w.rows.RecordBatch()) == w.number
 	}
+	return c, nil
 }
 
 // pull goes on to the next joined batch that has rows.
@@ -152,37 +162,35 @@ func (w *Windows) windowOf(b arrow.RecordBatch) int64 {
 	return (b.Column(w.joined.Ordinal).(*array.Int64).Value(0) - o.First) / o.Rows
 }
 
-// reserve opens the reservation of a window.
-func (w *Windows) reserve() (err error) {
-	w.held, err = w.shuffle.options.Budget.ReserveFor(w.ctx, "a shuffle window", 0)
-	return err
-}
-
-// sorted returns the rows of a window by priority, and counts the requests that were
-// divided before it.
-func (w *Windows) sorted(c *collected) ([]int32, error) {
+// sort puts the rows of the window in order, and counts the requests that were divided
+// before it.
+func (w *Windows) sort() error {
+	c := w.window
 	if err := grow(w.ctx, w.held, c.rows*bytesOfSorting); err != nil {
-		return nil, err
+		return err
 	}
-	priorities := make([]uint64, 0, c.rows)
-	for _, part := range c.priorities {
-		priorities = append(priorities, part.(*array.Uint64).Uint64Values()...)
+	priorities := make([][]uint64, len(c.priorities))
+	for i, part := range c.priorities {
+		priorities[i] = part.(*array.Uint64).Uint64Values()
 	}
-	order := sortRows(priorities)
+	w.batches, w.numbers = sortRows(priorities)
 	if w.shuffle.keys != nil {
-		w.shuffle.count(priorities, order)
+		w.shuffle.count(priorities, w.batches, w.numbers)
 	}
-	w.held.Shrink(c.kept.Remove(c.priorities))
-	w.held.Shrink(c.rows * (bytesOfSorting - int64(arrow.Int32SizeBytes)))
-	return order, nil
+	w.held.Shrink(c.rows*(bytesOfSorting-bytesOfOrder) - w.shuffle.lastBytes() + c.kept.Remove(c.priorities))
+	for _, part := range c.priorities {
+		part.Release()
+	}
+	c.priorities = nil
+	return nil
 }
 
 // count counts the requests of a window that had rows in the window before.
-func (s *Shuffle) count(priorities []uint64, order []int32) {
+func (s *Shuffle) count(priorities [][]uint64, batches, rows []int32) {
 	var here []uint64
 	before := s.last
-	for i, row := range order {
-		p := priorities[row]
+	for i, row := range rows {
+		p := priorities[batches[i]][row]
 		if i > 0 && p == here[len(here)-1] {
 			continue
 		}
@@ -194,8 +202,11 @@ func (s *Shuffle) count(priorities []uint64, order []int32) {
 			s.divided++
 		}
 	}
-	s.last = here
+	s.last = slices.Clip(here)
 }
+
+// lastBytes is what last takes.
+func (s *Shuffle) lastBytes() int64 { return int64(cap(s.last) * arrow.Uint64SizeBytes) }
 
 // grow reserves more of a window, and says what helps where there is no room.
 func grow(ctx context.Context, held *budget.Reservation, bytes int64) error {

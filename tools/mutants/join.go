@@ -172,7 +172,7 @@ func joinMutants() []mutant { //nolint:funlen // a table
 		},
 		{
 			"choose-forgets-the-order", "internal/batch/choose.go",
-			"		indices[next[w]], order[i] = at[i], next[w]", "		indices[next[w]], order[i] = at[i], int32(i)",
+			"	return Gather(dt, []Segment{{Values: first, Indices: c.order}}, c.mem)\n", "	first.Retain()\n	return first, nil\n",
 			[]string{"./internal/batch"},
 		},
 	}

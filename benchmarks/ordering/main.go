@@ -1,0 +1,89 @@
+// Command ordering measures what the order of rows costs: T (benchmarks/README.md) with its
+// splits permuted, with the requests of each window permuted, and with the rows of each
+// window, on the plain wire. They take turns, each with a server of its own.
+//
+//	go run ./benchmarks/ordering [-program bin/penstock] [-full .bench/full] [-rounds 5]
+//
+// A turn reads the table twice, and the second pass is timed. The command prints medians,
+// and exits with 1 if requests take more than 15 % longer than splits, or rows more than
+// 30 %.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/penstock/penstock/benchmarks/passes"
+)
+
+// variant is a way to shuffle, and the most time that it may take of that of splits.
+type variant struct {
+	shuffle string
+	most    float64
+}
+
+func variants() []variant { return []variant{{"splits", 1}, {"requests", 1.15}, {"rows", 1.3}} }
+
+func main() {
+	if err := run(context.Background(), os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "ordering:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, arguments []string) error {
+	flags := flag.NewFlagSet("ordering", flag.ContinueOnError)
+	program := flags.String("program", "bin/penstock", "the server")
+	full := flags.String("full", ".bench/full", "where T is: make bench makes it")
+	rounds := flags.Int("rounds", 5, "turns of each")
+	if err := flags.Parse(arguments); err != nil {
+		return err
+	}
+	config := filepath.Join(*full, "penstock.yaml")
+	measured := make([][]passes.Pass, len(variants()))
+	for range *rounds {
+		for i, v := range variants() {
+			p, err := measure(ctx, *program, config, v)
+			if err != nil {
+				return fmt.Errorf("%s: %w", v.shuffle, err)
+			}
+			measured[i] = append(measured[i], p)
+		}
+	}
+	return report(measured)
+}
+
+// measure starts a server and reads T twice.
+func measure(ctx context.Context, program, config string, v variant) (p passes.Pass, err error) {
+	server, err := passes.Start(ctx, program, config, os.Getenv("ORDERING_LOG") != "")
+	if err != nil {
+		return passes.Pass{}, err
+	}
+	defer func() { err = errors.Join(err, server.Close()) }()
+	query := fmt.Sprintf(`{"dataset": "t", "order": "shuffled", "shuffle": %q}`, v.shuffle)
+	if _, err := server.Read(ctx, query); err != nil {
+		return passes.Pass{}, err
+	}
+	return server.Read(ctx, query)
+}
+
+// report prints medians, and says which take too long.
+func report(measured [][]passes.Pass) error {
+	var slow error
+	fmt.Println("| shuffle | rows | seconds | server's CPU s | peak MiB | time of splits' | at most |")
+	fmt.Println("|---|---:|---:|---:|---:|---:|---:|")
+	first := passes.Middle(measured[0])
+	for i, v := range variants() {
+		p := passes.Middle(measured[i])
+		ratio := p.Took.Seconds() / first.Took.Seconds()
+		fmt.Printf("| %s | %d | %.2f | %.2f | %d | %.2f | %.2f |\n", v.shuffle, p.Rows, p.Took.Seconds(), p.CPU, p.Peak>>20, ratio, v.most)
+		if ratio > v.most {
+			slow = errors.Join(slow, fmt.Errorf("%s: %.2f of the time of splits", v.shuffle, ratio))
+		}
+	}
+	return slow
+}

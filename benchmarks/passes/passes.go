@@ -1,0 +1,184 @@
+// Package passes times whole reads of a server's datasets over Flight. What a client makes
+// of batches is no part of a pass: messages are taken, and not decoded.
+package passes
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/apache/arrow-go/v18/arrow/flight"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+)
+
+// Pass is one reading.
+type Pass struct {
+	Rows  int64         // that the reports count
+	Bytes int64         // of the messages' headers and bodies
+	Took  time.Duration // from the question for endpoints to the last message
+	CPU   float64       // seconds of the server's
+	Peak  int64         // bytes of the server's resident memory, at most so far
+}
+
+// Middle is the pass of median time.
+func Middle(all []Pass) Pass {
+	slices.SortFunc(all, func(a, b Pass) int { return int(a.Took - b.Took) })
+	return all[len(all)/2]
+}
+
+// Server is a server that was started for passes.
+type Server struct {
+	process *exec.Cmd
+	client  flight.Client
+}
+
+// Start starts a program's server with a configuration. What it logs goes to standard
+// error where logs asks for it.
+func Start(ctx context.Context, program, config string, logs bool) (*Server, error) {
+	address, err := free(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{process: exec.CommandContext(ctx, program, "serve", "--config", config, "--listen", address)} //nolint:gosec // the program under test
+	if logs {
+		s.process.Stderr = os.Stderr
+	}
+	if err := s.process.Start(); err != nil {
+		return nil, err
+	}
+	s.client, err = flight.NewClientWithMiddleware(address, nil, nil, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(1<<30), grpc.WaitForReady(true)))
+	if err != nil {
+		return nil, errors.Join(err, s.stop())
+	}
+	return s, nil
+}
+
+// Close ends the server.
+func (s *Server) Close() error { return errors.Join(s.client.Close(), s.stop()) }
+
+func (s *Server) stop() error {
+	err := s.process.Process.Signal(os.Interrupt)
+	_ = s.process.Wait() // it was told to end
+	return err
+}
+
+// Read reads all endpoints of a query, one after the other.
+func (s *Server) Read(ctx context.Context, query string) (Pass, error) {
+	before, err := s.cpu()
+	if err != nil {
+		return Pass{}, err
+	}
+	begun := time.Now()
+	info, err := s.client.GetFlightInfo(ctx, &flight.FlightDescriptor{Type: flight.DescriptorCMD, Cmd: []byte(query)})
+	if err != nil {
+		return Pass{}, err
+	}
+	var p Pass
+	for _, e := range info.Endpoint {
+		stream, err := s.client.DoGet(ctx, e.Ticket)
+		if err != nil {
+			return Pass{}, err
+		}
+		if err := p.drain(stream); err != nil {
+			return Pass{}, err
+		}
+	}
+	p.Took = time.Since(begun)
+	after, err := s.cpu()
+	if err != nil {
+		return Pass{}, err
+	}
+	p.CPU = after - before
+	if info.TotalRecords >= 0 && info.TotalRecords != p.Rows {
+		return Pass{}, fmt.Errorf("%d rows came, %d were promised", p.Rows, info.TotalRecords)
+	}
+	p.Peak, err = s.peak()
+	return p, err
+}
+
+// Plan asks for the endpoints of a query, and returns how long that took.
+func (s *Server) Plan(ctx context.Context, query string) (time.Duration, error) {
+	begun := time.Now()
+	_, err := s.client.GetFlightInfo(ctx, &flight.FlightDescriptor{Type: flight.DescriptorCMD, Cmd: []byte(query)})
+	return time.Since(begun), err
+}
+
+// drain takes a stream's messages; the last of them is the report.
+func (p *Pass) drain(stream flight.FlightService_DoGetClient) error {
+	var last []byte
+	for {
+		message, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		last = message.GetAppMetadata()
+		p.Bytes += int64(len(message.GetDataHeader()) + len(message.GetDataBody()))
+	}
+	var report struct {
+		Report struct {
+			Rows int64 `json:"rows"`
+		} `json:"report"`
+	}
+	err := json.Unmarshal(last, &report)
+	p.Rows += report.Report.Rows
+	return err
+}
+
+// cpu is the CPU time that the server has taken, in seconds (proc(5): fields 14 and 15 of
+// stat, in hundredths).
+func (s *Server) cpu() (float64, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.process.Process.Pid))
+	if err != nil {
+		return 0, err
+	}
+	const user, system = 11, 12 // behind the name
+	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+	ticks := 0
+	for _, at := range []int{user, system} {
+		n, err := strconv.Atoi(fields[at])
+		if err != nil {
+			return 0, err
+		}
+		ticks += n
+	}
+	return float64(ticks) / 100, nil
+}
+
+// peak is the most memory that was resident (proc(5): VmHWM of status, in KiB).
+func (s *Server) peak() (int64, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.process.Process.Pid))
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(text)) {
+		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			n, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
+			return n << 10, err
+		}
+	}
+	return 0, errors.New("the server's status has no VmHWM")
+}
+
+// free is an address that nobody listens at.
+func free(ctx context.Context) (string, error) {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return l.Addr().String(), l.Close()
+}
