@@ -31,9 +31,13 @@ type distinctRows struct {
 	sent         int64   // distinct rows of all batches so far
 }
 
+// unmatched stands for row 0 of any dictionary: what a row without a match gets is the
+// same in all dictionaries of a staging table.
+const unmatched = 1 << 63
+
 // entry is a staging row that the batch refers to. The zero entry is free.
 type entry struct {
-	row  uint64 // number of the dictionary, from 1, in the high half; row in the low one
+	row  uint64 // number of the dictionary, from 1, in the high half; row in the low one; or unmatched
 	slot int32  // position among the distinct rows
 }
 
@@ -66,7 +70,11 @@ func (d *distinctRows) add(dictionary arrow.ArrayData, references []int32, value
 	last, slot := int32(-1), int32(-1)
 	for i, r := range references {
 		if r != last { // rows of one request follow each other
-			last, slot = r, d.slot(number|uint64(uint32(r)), places[i])
+			row := number | uint64(uint32(r))
+			if r == 0 {
+				row = unmatched
+			}
+			last, slot = r, d.slot(row, places[i])
 		}
 		slots[i] = slot
 	}

@@ -75,7 +75,8 @@ func dictionaryOf(column arrow.Array) arrow.Array {
 }
 
 // settle sees that all references of a column are into one dictionary: where batches have
-// dictionaries of their own, the rows that they refer to become one.
+// dictionaries of their own, the rows that they refer to become one, behind row 0, which
+// all of them have alike.
 func (c *collected) settle(ctx context.Context, held *budget.Reservation) error {
 	for _, parts := range c.columns {
 		if len(parts) == 0 || dictionaryOf(parts[0]) == nil || oneDictionary(parts) {
@@ -84,11 +85,12 @@ func (c *collected) settle(ctx context.Context, held *budget.Reservation) error 
 		if err := grow(ctx, held, c.rows*int64(arrow.Int32SizeBytes)); err != nil {
 			return err
 		}
-		rows, places, first := make([]batch.Segment, len(parts)), make([][]int32, len(parts)), 0
+		rows := []batch.Segment{{Values: dictionaryOf(parts[0]), Rows: 1}}
+		places, first := make([][]int32, len(parts)), 1
 		for i, part := range parts {
-			rows[i].Values = dictionaryOf(part)
-			rows[i].Indices, places[i] = neighbours(referencesOf(part), first)
-			first += len(rows[i].Indices)
+			one := batch.Segment{Values: dictionaryOf(part)}
+			one.Indices, places[i] = neighbours(referencesOf(part), first)
+			rows, first = append(rows, one), first+len(one.Indices)
 		}
 		dictionary, err := c.gather(ctx, held, rows)
 		if err != nil {
@@ -202,11 +204,14 @@ func oneDictionary(parts []arrow.Array) bool {
 	return true
 }
 
-// neighbours returns references without those that are as the one before, since rows of
-// one request follow each other, and where each is then, counted from first.
+// neighbours returns references without 0 and those that are as the one before, since
+// rows of one request follow each other, and where each is then, counted from first.
 func neighbours(references []int32, first int) (rows, places []int32) {
-	places = make([]int32, len(references))
+	rows, places = []int32{}, make([]int32, len(references))
 	for i, r := range references {
+		if r == 0 {
+			continue
+		}
 		if i == 0 || r != references[i-1] {
 			rows = append(rows, r)
 		}

@@ -80,15 +80,19 @@ func (w *world) batch(ordinals []int64) arrow.RecordBatch {
 	defer references.Release()
 	own := array.NewInt64Builder(w.memory)
 	defer own.Release()
+	own.AppendNull() // row 0: what rows without a match get
 	for i, o := range ordinals {
 		b.Field(0).(*array.Int64Builder).Append(10 * o)
 		b.Field(1).(*array.Int64Builder).Append(o)
 		b.Field(2).(*array.Uint64Builder).Append(priorityOf(o))
 		own.Append(100 * o)
-		if w.shared {
-			references.Append(int32(o))
-		} else {
-			references.Append(int32(i))
+		switch {
+		case o%5 == 0:
+			references.Append(0)
+		case w.shared:
+			references.Append(int32(o + 1))
+		default:
+			references.Append(int32(i + 1))
 		}
 	}
 	of := own.NewArray()
@@ -119,6 +123,7 @@ func newWorld(t *testing.T, shared bool) *world {
 	}, nil)
 	b := array.NewInt64Builder(w.memory)
 	defer b.Release()
+	b.AppendNull()
 	for i := range int64(1000) {
 		b.Append(100 * i)
 	}
@@ -168,7 +173,12 @@ func given(t *testing.T, w *Windows, check func(b arrow.RecordBatch)) []int64 {
 		require.LessOrEqual(t, int(b.NumRows()), w.joined.BatchRows)
 		for row := range int(b.NumRows()) {
 			ordinal := values.Value(row) / 10
-			require.Equal(t, 100*ordinal, referred.Value(d.GetValueIndex(row)))
+			reference := d.GetValueIndex(row)
+			require.Equal(t, ordinal%5 == 0, reference == 0)
+			require.Equal(t, ordinal%5 == 0, referred.IsNull(reference))
+			if reference > 0 {
+				require.Equal(t, 100*ordinal, referred.Value(reference))
+			}
 			require.Equal(t, (ordinal-w.shuffle.options.First)/w.shuffle.options.Rows, w.Window())
 			out = append(out, ordinal)
 		}
