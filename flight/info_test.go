@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"testing"
 	"time"
 
@@ -179,6 +180,8 @@ func TestBadQueries(t *testing.T) {
 	w := newWorld(t)
 	s := serve(t, Options{Loader: w.loader()})
 	other := s.readAll(t, `{"dataset": "homefeed", "order": "shuffled", "seed": 3}`)[0].cursors[0]
+	foreign := strings.Replace(string(other), `"dataset":"`, `"dataset":"0`, 1)
+	foreign = strings.Replace(foreign, `"plan":"`, `"plan":"0`, 1)
 	for name, c := range map[string]struct {
 		descriptor *arrowflight.FlightDescriptor
 		code       codes.Code
@@ -195,7 +198,9 @@ func TestBadQueries(t *testing.T) {
 		"shard outside":    {command(`{"dataset": "homefeed", "shard": {"index": 4, "of": 4}}`), codes.InvalidArgument, "shard.index", ""},
 		"shards and lanes": {command(`{"dataset": "homefeed", "lanes": 4, "shard": {"of": 3}}`), codes.InvalidArgument, "shard.of", ""},
 		"batch and lanes":  {command(`{"dataset": "homefeed", "lanes": 4, "shard": {"of": 1}, "batch_rows": 5}`), codes.InvalidArgument, "batch_rows", ""},
-		"foreign cursor":   {command(fmt.Sprintf(`{"dataset": "homefeed", "seed": 4, "order": "shuffled", "cursor": %s}`, other)), codes.InvalidArgument, "cursor[0]", ""},
+		"another seed":     {command(fmt.Sprintf(`{"dataset": "homefeed", "seed": 0, "cursor": %s}`, other)), codes.InvalidArgument, "seed", ""},
+		"another filter":   {command(fmt.Sprintf(`{"dataset": "homefeed", "filter": "item > 3", "cursor": %s}`, other)), codes.InvalidArgument, "filter", ""},
+		"foreign cursor":   {command(fmt.Sprintf(`{"dataset": "homefeed", "cursor": %s}`, foreign)), codes.InvalidArgument, "cursor[0]", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, d := s.infoFailure(t, c.descriptor)

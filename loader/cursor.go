@@ -54,6 +54,9 @@ func (l *Loader) check(p *plan.Plan, q dataset.Query, outputs []resolve.Output) 
 			continue
 		}
 		differs := dataset.Differences(c, p.Cursor())
+		if len(differs) == 1 && c.Filter != p.QueryFilter {
+			return otherFilter(p.QueryFilter, c.Filter, differs)
+		}
 		if len(differs) == 0 {
 			differs = []string{"plan"}
 		}
@@ -80,6 +83,14 @@ func (l *Loader) check(p *plan.Plan, q dataset.Query, outputs []resolve.Output) 
 		}
 	}
 	return nil
+}
+
+// otherFilter refuses a query whose own filter is not its cursor's. That shows once
+// both are canonical; one that is left out is the cursor's.
+func otherFilter(given, had string, differs []string) error {
+	e := fault.InvalidField("filter", "%s, but the cursor has %s", given, cmp.Or(had, "none"))
+	e.Differs = differs
+	return e.WithRemedy("leave filter out: it comes from the cursor")
 }
 
 // start is where a shard's stream begins.

@@ -39,11 +39,14 @@ func TestBadReadings(t *testing.T) {
 		field string
 		text  string
 	}{
-		"shard outside":      {with(func(q *dataset.Query) { q.Shard.Index = 2 }), "shard", "outside"},
-		"shards and lanes":   {with(func(q *dataset.Query) { q.Shard.Of = 3 }), "shard.of", "3 shards do not divide 4 lanes; set lanes"},
-		"batch rows":         {with(func(q *dataset.Query) { q.BatchRows = 5 }), "batch_rows", "use a multiple of 2, such as 4"},
-		"foreign cursor":     {with(func(q *dataset.Query) { q.Cursor = dataset.Cursors{foreign} }), "cursor[0]", "another plan"},
-		"other query":        {with(func(q *dataset.Query) { q.Cursor, q.Seed = dataset.Cursors{cursor(0, 1), cursor(1, 1)}, 4 }), "cursor[0]", "another plan"},
+		"shard outside":    {with(func(q *dataset.Query) { q.Shard.Index = 2 }), "shard", "outside"},
+		"shards and lanes": {with(func(q *dataset.Query) { q.Shard.Of = 3 }), "shard.of", "3 shards do not divide 4 lanes; set lanes"},
+		"batch rows":       {with(func(q *dataset.Query) { q.BatchRows = 5 }), "batch_rows", "use a multiple of 2, such as 4"},
+		"foreign cursor":   {with(func(q *dataset.Query) { q.Cursor = dataset.Cursors{foreign} }), "cursor[0]", "another plan"},
+		"other query":      {with(func(q *dataset.Query) { q.Cursor, q.Seed = dataset.Cursors{cursor(0, 1), cursor(1, 1)}, 4 }), "cursor[0]", "another plan"},
+		"other filter": {with(func(q *dataset.Query) {
+			q.Cursor, q.Filter = dataset.Cursors{cursor(0, 1), cursor(1, 1)}, dataset.MustFilter("item>2")
+		}), "filter", "item > 2, but the cursor has none"},
 		"different steps":    {with(func(q *dataset.Query) { q.Cursor = dataset.Cursors{cursor(0, 1), cursor(1, 2)} }), "cursor[0]", "after the same step"},
 		"lanes not covered":  {with(func(q *dataset.Query) { q.Cursor = dataset.Cursors{cursor(0, 1)} }), "cursor", "do not cover lane 1"},
 		"lane twice":         {with(func(q *dataset.Query) { q.Cursor = dataset.Cursors{cursor(0, 1), cursor(0, 1)} }), "cursor[1]", "lane 0 stands in cursor[0] already"},
@@ -76,7 +79,7 @@ func TestFinishedCursor(t *testing.T) {
 		require.NoError(t, err)
 		end := shards[0].Cursors[len(shards[0].Cursors)-1]
 		require.Equal(t, shards[0].Report.Cursor, end, "the last batch's cursor is the end")
-		q.Cursor = dataset.Cursors{end}
+		q.Cursor, q.Filter = dataset.Cursors{end}, dataset.Filter{} // it comes from the cursor
 		c.Scanned = map[string]int{}
 		rest, err := scenario.Read(context.Background(), c.Loader(), q)
 		require.NoError(t, err)

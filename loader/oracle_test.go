@@ -326,7 +326,7 @@ func globalSteps(shards []scenario.Shard) [][]string {
 // TestResume stops after every batch and goes on from its cursor, with
 // another batch size and another number of shards.
 //
-// spec: cursor-10, cursor-11, cursor-15, cursor-17
+// spec: cursor-10, cursor-11, cursor-13, cursor-15, cursor-17
 func TestResume(t *testing.T) {
 	t.Parallel()
 	shape := scenario.Shape{TrainingBuckets: 4, StagingBuckets: []int{6, 4}}
@@ -368,6 +368,9 @@ func resumeEverywhere(t *testing.T, c *scenario.Made, q dataset.Query) {
 		}
 		for _, of := range []int{1, 2, 4} {
 			next := q
+			if step%2 == 0 { // the plan comes from the cursor
+				next = dataset.Query{Dataset: q.Dataset, Columns: q.Columns}
+			}
 			next.Cursor, next.Shard, next.BatchRows = cursors, dataset.Shard{Index: dataset.AllShards, Of: of}, 4*(1+step%3)
 			rest, err := scenario.Read(context.Background(), c.Loader(), next)
 			require.NoError(t, err)

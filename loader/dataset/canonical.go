@@ -32,13 +32,14 @@ func (q Query) Canonical() []byte {
 	q = q.Defaults()
 	defaults := Query{Shard: q.Shard, Cursor: q.Cursor}.Defaults()
 	form := queryForm{
-		Columns: q.Columns, Filter: q.Filter.String(), Since: unless(q.Since, defaults.Since), Snapshots: q.Snapshots,
+		Columns: q.Columns, Filter: unless(q.Filter.String(), defaults.Filter.String()), Since: unless(q.Since, defaults.Since), Snapshots: q.Snapshots,
 		Order: unless(q.Order, defaults.Order), Shuffle: unless(q.Shuffle, Query{Order: q.Order, Cursor: q.Cursor}.Defaults().Shuffle),
-		ShuffleWindow: unless(q.ShuffleWindow, defaults.ShuffleWindow), Seed: q.Seed, Epoch: q.Epoch,
+		ShuffleWindow: unless(q.ShuffleWindow, defaults.ShuffleWindow),
+		Seed:          unless(q.Seed, defaults.Seed), Epoch: unless(q.Epoch, defaults.Epoch),
 		Lanes: unless(q.Lanes, defaults.Lanes), Tail: unless(q.Tail, defaults.Tail), Count: unless(q.Count, defaults.Count),
 		Wire: unless(q.Wire, defaults.Wire), BatchRows: q.BatchRows,
 	}
-	if q.Sample != nil {
+	if text := q.Sample.text(); text != defaults.Sample.text() {
 		form.Sample = q.Sample.form()
 	}
 	if q.Inline != nil {

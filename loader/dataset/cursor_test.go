@@ -140,7 +140,7 @@ func TestCursorOfSince(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, q, again)
 	for cursor, want := range map[string]string{
-		text: "since: since 7, but the cursor has 9007199254740993; leave since out", firstText: "since: since 7, but the cursor has none; leave since out",
+		text: "since: 7, but the cursor has 9007199254740993; leave since out", firstText: "since: 7, but the cursor has none; leave since out",
 	} {
 		_, err = dataset.ParseQuery([]byte(`{"dataset":"d","since":7,"cursor":` + cursor + `}`))
 		require.EqualError(t, err, "read the query: "+want)
@@ -213,10 +213,88 @@ func TestPinAndLanesComeFromTheCursor(t *testing.T) {
 
 	other := strings.Replace(string(pin), `"snapshot":7`, `"snapshot":8`, 1)
 	_, err = dataset.ParseQuery([]byte(`{"dataset":"d","cursor":` + firstText + `,"lanes":8,"snapshots":` + other + `}`))
-	require.EqualError(t, err, "read the query: lanes: 8 lanes, but the cursor has 4; leave lanes out; "+
+	require.EqualError(t, err, "read the query: lanes: 8, but the cursor has 4; leave lanes out; "+
 		"snapshots: the cursor was made at other snapshots: pin.staging.a snapshot (8, not 7); leave snapshots out")
 	_, err = dataset.ParseQuery([]byte(`{"dataset":"d","cursor":` + firstText + `,"shard":{"of":3}}`))
 	require.ErrorContains(t, err, "shard.of: 3 shards do not divide 4 lanes; the lanes are the cursor's: resume with a number of shards that divides them")
+}
+
+// TestThePlanComesFromTheCursor: a query says nothing again. What it does say again
+// agrees, zeros and defaults too.
+//
+// spec: cursor-13
+func TestThePlanComesFromTheCursor(t *testing.T) {
+	t.Parallel()
+	one := shards()[0]
+	one.Sample, one.Since = (&dataset.Sample{Rate: 0.25, Where: dataset.MustFilter("label=0")}).Canonical(), 7
+	one.Filter = "a < 1"
+	text := string(one.JSON())
+	with := func(cursor, fields string) string { return `{"dataset":"d",` + fields + `"cursor":` + cursor + `}` }
+	q, err := dataset.ParseQuery([]byte(with(text, "")))
+	require.NoError(t, err)
+	require.Equal(t, "a < 1", q.Filter.String())
+	require.Equal(t, one.Sample, q.Sample.Canonical())
+	require.Equal(t, dataset.Shuffled, q.Order)
+	require.Equal(t, dataset.ShuffleSplits, q.Shuffle)
+	require.Equal(t, int64(-9223372036854775808), q.Seed)
+	require.Equal(t, int64(2), q.Epoch)
+	same(t, with(text, ""), q.Canonical())
+	require.Equal(t, q, dataset.Query{Dataset: "d", Cursor: dataset.Cursors{one}}.Defaults(), "in Go as in JSON")
+
+	again, err := dataset.ParseQuery([]byte(with(text, `"sample":{"rate":0.25,"where":"label = 0"},"order":"shuffled","shuffle":"splits",`+
+		`"seed":-9223372036854775808,"epoch":2,"lanes":4,"filter":"a < 1","since":7,`)))
+	require.NoError(t, err)
+	require.Equal(t, q, again)
+	same(t, with(text, ""), again.Canonical())
+	written, err := dataset.ParseQuery([]byte(with(text, `"filter":"a<1","sample":{"rate":0.25,"where":"label=0"},`)))
+	require.NoError(t, err, "the same in other words")
+	same(t, `{"dataset":"d","filter":"a<1","sample":{"rate":0.25,"where":"label=0"},"cursor":`+text+`}`, written.Canonical())
+
+	plain := one
+	plain.Filter, plain.Sample, plain.Order, plain.Seed, plain.Epoch, plain.Since = "", "", dataset.Stored, 0, 0, 0
+	for fields, want := range map[string]string{
+		`"seed":0,`:                    "seed: 0, but the cursor has -9223372036854775808; leave seed out",
+		`"epoch":0,`:                   "epoch: 0, but the cursor has 2; leave epoch out",
+		`"order":"stored",`:            "order: stored, but the cursor has shuffled; leave order out",
+		`"filter":"",`:                 "filter: none, but the cursor has a < 1; leave filter out",
+		`"sample":{"rate":0.5},`:       `sample: {"rate":0.5}, but the cursor has {"rate":0.25,"where":"label = 0"}; leave sample out`,
+		`"lanes":8,"seed":1,`:          "seed: 1, but the cursor has -9223372036854775808; leave seed out; lanes: 8, but the cursor has 4; leave lanes out",
+		`"since":8,"epoch":null,`:      "since: 8, but the cursor has 7; leave since out",
+		`"shard":{"of":2},"seed":"0",`: "seed: must be a whole number, not text",
+	} {
+		_, err := dataset.ParseQuery([]byte(with(text, fields)))
+		require.EqualError(t, err, "read the query: "+want)
+	}
+	for fields, want := range map[string]string{
+		`"seed":7,`:              "seed: 7, but the cursor has 0; leave seed out",
+		`"order":"shuffled",`:    "order: shuffled, but the cursor has stored; leave order out",
+		`"sample":{"rate":0.5},`: `sample: {"rate":0.5}, but the cursor has none; leave sample out`,
+	} {
+		_, err := dataset.ParseQuery([]byte(with(string(plain.JSON()), fields)))
+		require.EqualError(t, err, "read the query: "+want)
+	}
+	windows := one
+	windows.Shuffle, windows.ShuffleWindow = dataset.ShuffleRequests, 131072
+	shuffled, err := dataset.ParseQuery([]byte(with(string(windows.JSON()), "")))
+	require.NoError(t, err)
+	require.Equal(t, int64(131072), shuffled.ShuffleWindow)
+	same(t, with(string(windows.JSON()), ""), shuffled.Canonical())
+	for fields, want := range map[string]string{
+		`"shuffle":"rows",`:   "shuffle: rows, but the cursor has requests; leave shuffle out",
+		`"shuffle_window":7,`: "shuffle_window: 7, but the cursor has 131072; leave shuffle_window out",
+		`"order":"stored",`:   "order: stored, but the cursor has shuffled; leave order out",
+		`"shuffle":"splits",`: "shuffle: splits, but the cursor has requests; leave shuffle out",
+	} {
+		_, err := dataset.ParseQuery([]byte(with(string(windows.JSON()), fields)))
+		require.EqualError(t, err, "read the query: "+want)
+	}
+	for change, want := range map[[2]string]string{
+		{`"a < 1"`, `"a <"`}:  "cursor.filter: at position 4: the filter ends too early",
+		{`{\"rate`, `{\"rat`}: "cursor.sample: rat: unknown field",
+	} {
+		_, err := dataset.ParseQuery([]byte(with(strings.Replace(text, change[0], change[1], 1), "")))
+		require.ErrorContains(t, err, want)
+	}
 }
 
 // spec: cursor-19

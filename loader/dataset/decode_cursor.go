@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/penstock/penstock/internal/expr"
+	"github.com/penstock/penstock/internal/fault"
 )
 
 // must marks fields that a machine wrote: none is ever left out.
@@ -39,7 +40,7 @@ func (d *decoder) cursor(at place) Cursor {
 		}
 	}
 	optional := []field[Cursor]{
-		{name: "sample", read: func(d *decoder, at place, c *Cursor) { c.Sample = d.planText(at, maxSample) }},
+		{name: "sample", read: func(d *decoder, at place, c *Cursor) { c.Sample = d.planSample(at) }},
 		{name: "shuffle_window", read: func(d *decoder, at place, c *Cursor) { c.ShuffleWindow = d.whole(at, 1, maxShuffleWindow) }},
 		{name: "since", read: func(d *decoder, at place, c *Cursor) { c.Since = d.whole(at, 1, maxInt64) }},
 	}
@@ -48,7 +49,7 @@ func (d *decoder) cursor(at place) Cursor {
 		{name: "plan", read: func(d *decoder, at place, c *Cursor) { c.Plan = d.short(at, maxID) }},
 		{name: "algorithm", read: func(d *decoder, at place, c *Cursor) { c.Algorithm = int(d.whole(at, 1, maxInt32)) }},
 		{name: "dataset", read: func(d *decoder, at place, c *Cursor) { c.Dataset = d.short(at, maxID) }},
-		{name: "filter", read: func(d *decoder, at place, c *Cursor) { c.Filter = d.planText(at, expr.MaxText) }},
+		{name: "filter", read: func(d *decoder, at place, c *Cursor) { c.Filter = d.planFilter(at) }},
 		{name: "order", read: func(d *decoder, at place, c *Cursor) { c.Order = choice(d, at, []Order{Stored, Shuffled}) }},
 		{name: "shuffle", read: func(d *decoder, at place, c *Cursor) { c.Shuffle = d.shuffle(at) }},
 		{name: "seed", read: func(d *decoder, at place, c *Cursor) { c.Seed = d.whole(at, minInt64, maxInt64) }},
@@ -79,7 +80,27 @@ func (d *decoder) cursorShard(at place) Shard {
 	return out
 }
 
-// planText decodes a filter or a sample that is compared as text, never evaluated.
+// planFilter decodes a filter that a plan was made of. It stays text, to be compared,
+// and a query that goes on with the cursor reads it.
+func (d *decoder) planFilter(at place) string {
+	text := d.planText(at, expr.MaxText)
+	if d.sound(at.path) {
+		d.filter(at)
+	}
+	return text
+}
+
+// planSample does the same for a sample.
+func (d *decoder) planSample(at place) string {
+	text := d.planText(at, maxSample)
+	if d.sound(at.path) {
+		if _, err := parseSample(text); err != nil {
+			d.fail(at.path, "%s", fault.As(err).Message)
+		}
+	}
+	return text
+}
+
 func (d *decoder) planText(at place, limit int) string {
 	text := d.text(at)
 	if len(text) > limit {

@@ -1,11 +1,9 @@
 package dataset
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 )
 
 const (
@@ -20,9 +18,9 @@ func (d *decoder) query(at place) Query {
 	object(d, at, &out, slices.Concat(queryFields(), readingFields(), unservedFields()))
 	given := out
 	out = out.Defaults()
+	d.checkResume(at, given)
 	d.checkShuffle(at, out)
 	d.checkSteps(at, given, out)
-	d.checkResume(at, given)
 	return out
 }
 
@@ -154,26 +152,5 @@ func (d *decoder) checkSteps(at place, given, q Query) {
 		}
 		d.fail(join(at.path, "batch_rows"), "%d rows cannot be divided among the %d lanes of a shard; use a multiple of %d, such as %d",
 			q.BatchRows, perStep, perStep, nearest)
-	}
-}
-
-// checkResume finds what a query says otherwise than its cursor: pin, since and
-// lanes come from the cursor, and must agree where the query names them too.
-func (d *decoder) checkResume(at place, q Query) {
-	if len(q.Cursor) == 0 || !d.sound(join(at.path, "cursor")) {
-		return
-	}
-	c := q.Cursor[0]
-	if q.Lanes != 0 && q.Lanes != c.Lanes && d.sound(join(at.path, "lanes")) {
-		d.fail(join(at.path, "lanes"), "%d lanes, but the cursor has %d; leave lanes out", q.Lanes, c.Lanes)
-	}
-	if q.Since != 0 && q.Since != c.Since && d.sound(join(at.path, "since")) {
-		d.fail(join(at.path, "since"), "since %d, but the cursor has %s; leave since out", q.Since, cmp.Or(orNone(c.Since), "none"))
-	}
-	if q.Snapshots == nil || !d.sound(join(at.path, "snapshots")) {
-		return
-	}
-	if differs := Differences(Cursor{Pin: *q.Snapshots}, Cursor{Pin: c.Pin}); len(differs) > 0 {
-		d.fail(join(at.path, "snapshots"), "the cursor was made at other snapshots: %s; leave snapshots out", strings.Join(differs, ", "))
 	}
 }

@@ -13,14 +13,14 @@ type Query struct {
 	Dataset   string   // name of a configured dataset; "" with Inline
 	Inline    *Dataset // a dataset in the query itself, without a name
 	Columns   []Column // output names of the dataset; nil: all; never empty otherwise
-	Filter    Filter   // over all columns that the dataset offers
-	Sample    *Sample  // nil: all rows
+	Filter    Filter   // over all columns that the dataset offers; zero: the cursor's, without one all rows
+	Sample    *Sample  // nil: the cursor's, without one all rows
 	Since     int64    // snapshot of the training table: rows that were appended after it alone; 0: the cursor's, without one all rows
 	Snapshots *Pin     // nil: the cursor's; without one, plan at the tables' refs
-	Order     Order
-	Shuffle   Shuffle // "": requests where the dataset has a key, else rows; with Stored splits
+	Order     Order    // zero: the cursor's, and so those below
+	Shuffle   Shuffle  // "" without a cursor: requests where the dataset has a key, else rows; with Stored splits
 	// ShuffleWindow is how many stored training rows are permuted among each other;
-	// 0: DefaultShuffleWindow, and none where Shuffle leaves rows as stored.
+	// 0 without a cursor: DefaultShuffleWindow, and none where Shuffle leaves rows as stored.
 	ShuffleWindow int64
 	Seed          int64
 	Epoch         int64
@@ -180,10 +180,13 @@ func (q Query) Shuffling(keyed bool) (Shuffle, int64, error) {
 }
 
 // Defaults returns the query with every unset field at its default, as
-// decoding leaves it: Lanes, Since and Snapshots are the cursor's where there is one,
+// decoding leaves it: what the plan is made of is the cursor's where there is one,
 // Shard too where there is only one. BatchRows stays as it is. A sample and an
 // inline dataset get their own.
 func (q Query) Defaults() Query {
+	if len(q.Cursor) > 0 {
+		q = q.resumed(q.Cursor[0])
+	}
 	if q.Inline != nil {
 		d := q.Inline.Defaults()
 		q.Inline = &d
@@ -192,16 +195,8 @@ func (q Query) Defaults() Query {
 		sample := q.Sample.defaults()
 		q.Sample = &sample
 	}
-	if len(q.Cursor) > 0 {
-		q.Order = cmp.Or(q.Order, q.Cursor[0].Order)
-		q.Algorithm = cmp.Or(q.Algorithm, q.Cursor[0].Algorithm)
-	}
 	q.Order = cmp.Or(q.Order, Stored)
-	switch {
-	case len(q.Cursor) > 0:
-		q.Shuffle = cmp.Or(q.Shuffle, q.Cursor[0].Shuffle)
-		q.ShuffleWindow = cmp.Or(q.ShuffleWindow, q.Cursor[0].ShuffleWindow)
-	case !q.Order.IsShuffled():
+	if !q.Order.IsShuffled() {
 		q.Shuffle = cmp.Or(q.Shuffle, ShuffleSplits)
 	}
 	q.Tail = cmp.Or(q.Tail, TailKeep)
@@ -215,15 +210,29 @@ func (q Query) Defaults() Query {
 	}
 	if q.Lanes == 0 {
 		q.Lanes = q.Shard.Of
-		if len(q.Cursor) > 0 {
-			q.Lanes = q.Cursor[0].Lanes
-		}
 	}
-	if q.Since == 0 && len(q.Cursor) > 0 {
-		q.Since = q.Cursor[0].Since
+	return q
+}
+
+// resumed returns the query with what it leaves out of a plan as a cursor has it. A
+// filter or sample of the cursor that cannot be read stays out: decoding refuses it.
+func (q Query) resumed(c Cursor) Query {
+	if q.Filter.IsZero() {
+		q.Filter, _ = parseFilter(c.Filter)
 	}
-	if q.Snapshots == nil && len(q.Cursor) > 0 {
-		pin := q.Cursor[0].Pin
+	if q.Sample == nil {
+		q.Sample, _ = parseSample(c.Sample)
+	}
+	q.Since = cmp.Or(q.Since, c.Since)
+	q.Order = cmp.Or(q.Order, c.Order)
+	q.Shuffle = cmp.Or(q.Shuffle, c.Shuffle)
+	q.ShuffleWindow = cmp.Or(q.ShuffleWindow, c.ShuffleWindow)
+	q.Algorithm = cmp.Or(q.Algorithm, c.Algorithm)
+	q.Seed = cmp.Or(q.Seed, c.Seed)
+	q.Epoch = cmp.Or(q.Epoch, c.Epoch)
+	q.Lanes = cmp.Or(q.Lanes, c.Lanes)
+	if q.Snapshots == nil {
+		pin := c.Pin
 		q.Snapshots = &pin
 	}
 	return q

@@ -279,6 +279,23 @@ func (m maker) order() (dataset.Order, dataset.Shuffle, int64) {
 	return dataset.Shuffled, shuffle, pick(m, 0, 1+int64(m.IntN(1<<20)))
 }
 
+// agree lets a query say nothing otherwise than its cursor: each field again, or not
+// at all. Only those who know the tables can tell whether filters agree.
+func (m maker) agree(q *dataset.Query) {
+	c := q.Cursor[0]
+	q.Filter = pick(m, dataset.Filter{}, m.filter())
+	q.Sample = nil
+	if m.IntN(2) == 0 {
+		again, err := dataset.ParseSample(c.Sample)
+		if err != nil {
+			panic(err)
+		}
+		q.Sample = again
+	}
+	q.Order, q.Shuffle, q.ShuffleWindow = pick(m, "", c.Order), pick(m, "", c.Shuffle), pick(m, 0, c.ShuffleWindow)
+	q.Seed, q.Epoch = pick(m, 0, c.Seed), pick(m, 0, c.Epoch)
+}
+
 func (m maker) query() dataset.Query {
 	q := dataset.Query{
 		Filter: m.filter(), Seed: pick(m, 0, int64(m.Uint64())),
@@ -317,6 +334,7 @@ func (m maker) query() dataset.Query {
 		q.Shard.Of = pick(m, 0, 1, q.Cursor[0].Lanes)
 		q.Shard.Index = pick(m, dataset.AllShards, m.IntN(max(1, q.Shard.Of)))
 		q.Snapshots, q.Since = nil, 0
+		m.agree(&q)
 	}
 	q = q.Defaults()
 	if !m.often() {

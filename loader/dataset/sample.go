@@ -9,7 +9,29 @@ func (s *Sample) Canonical() string {
 	}
 	plain := s.defaults()
 	plain.Where = plain.Where.canonical()
-	return string(encode(plain.form()))
+	return plain.text()
+}
+
+// text is compact JSON of a sample with its defaults set, as decoding reads it back;
+// empty if s is nil.
+func (s *Sample) text() string {
+	if s == nil {
+		return ""
+	}
+	return string(encode(s.form()))
+}
+
+// parseSample reads what Canonical wrote; an empty text is nil.
+func parseSample(text string) (*Sample, error) {
+	if text == "" {
+		return nil, nil //nolint:nilnil // all rows count
+	}
+	sample, err := parse([]byte(text), "sample", (*decoder).sample)
+	if err != nil {
+		return nil, err
+	}
+	plain := sample.defaults()
+	return &plain, nil
 }
 
 type sampleForm struct {

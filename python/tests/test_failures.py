@@ -133,9 +133,11 @@ def test_foreign_cursor_is_refused_with_what_differs(client: penstock.Client) ->
     with client.read("scores", lanes=2, batch_rows=100) as stream:
         next(stream)
         cursor = stream.cursor
-    with pytest.raises(penstock.Invalid) as caught:
-        client.read("scores", cursor=cursor, order="shuffled", seed=3)
-    assert {d.split()[0] for d in caught.value.differs} >= {"order", "seed"}
+    for field, value in {"order": "shuffled", "seed": 3, "epoch": 1, "filter": "row < 3"}.items():
+        with pytest.raises(penstock.Invalid, match="but the cursor has") as caught:
+            client.read("scores", cursor=cursor, **{field: value})
+        assert [f.field for f in caught.value.faults] == [field]
+        assert f"leave {field} out" in str(caught.value)
     with pytest.raises(penstock.Invalid) as caught:
         client.read(dataset("features.scores", join="inner"), cursor=cursor)
     assert any(d.startswith("dataset") for d in caught.value.differs)

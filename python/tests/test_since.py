@@ -214,7 +214,7 @@ def test_since_is_part_of_plan_cursor_and_ticket(lake: Lake, client: penstock.Cl
     for named in ({}, {"since": first}):
         rest = client.read(dataset, cursor=half.cursor, batch_rows=50, **named)
         assert rest.read_all().column("row").to_pylist() == whole[sum(read) :]
-    with pytest.raises(penstock.Invalid, match=f"since {second}, but the cursor has {first}"):
+    with pytest.raises(penstock.Invalid, match=f"since: {second}, but the cursor has {first}"):
         client.read(dataset, cursor=half.cursor, since=second)
     kept = client.manifest(dataset, since=first)["query"]
     assert kept["since"] == first

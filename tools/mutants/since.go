@@ -22,7 +22,7 @@ func sinceMutants() []mutant {
 		{"plans-of-any-since-are-one", "loader/plans.go", "since: q.Since,\n", "\n", loader},
 		{"since-is-forgotten", "loader/plan/bound.go", "Algorithm: AlgorithmOf(q), Since: q.Since}", "Algorithm: AlgorithmOf(q)}", loader},
 		{"cursors-forget-since", "loader/plan/reading.go", "Since: p.Since, ", "", loader},
-		{"a-cursors-since-is-not-taken", "loader/dataset/query.go", "	if q.Since == 0 && len(q.Cursor) > 0 {\n", "	if q.Since == 0 && len(q.Cursor) > 1 {\n", []string{"./loader/dataset"}},
+		{"a-cursors-since-is-not-taken", "loader/dataset/query.go", "	q.Since = cmp.Or(q.Since, c.Since)\n", "", []string{"./loader/dataset"}},
 		{"verify-asks-about-older-files", "loader/verify/verify.go", "	if v.plan.Since == 0 {\n", "	if v.plan.Since >= 0 {\n", []string{"./loader/verify"}},
 	}
 }
