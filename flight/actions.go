@@ -147,5 +147,7 @@ func (s *service) renew(_ context.Context, body []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return proto.Marshal(s.endpoint(ticket, expires))
+	renewed := s.endpoint(ticket, expires)
+	renewed.AppMetadata = request.GetEndpoint().GetAppMetadata() // the splits are the same
+	return proto.Marshal(renewed)
 }

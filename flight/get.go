@@ -45,7 +45,7 @@ func (s *service) DoGet(ticket *arrowflight.Ticket, stream arrowflight.FlightSer
 		out.ended(endingOf(stream.Context(), failure).label, failure)
 	}()
 	reading := loader.ReadingOf(p.query)
-	reading.Peer = at.host
+	reading.Peer, reading.Part = at.host, p.part
 	source, err := s.options.Loader.Open(ctx, p.Plan, reading)
 	if err == nil {
 		err = out.serve(ctx, source)
@@ -119,7 +119,8 @@ func (s *Server) redeem(ctx context.Context, c content, query dataset.Query) (pl
 	if p.ID != c.Plan {
 		return planned{}, fault.New(fault.Internal, "the plan of the ticket came out as %s, it was %s", p.ID, c.Plan).WithRemedy(planAgain)
 	}
-	return p, nil
+	p.part, err = c.partOf(query)
+	return p, err
 }
 
 // outgoing is one stream of batches on its way to a client.
@@ -145,6 +146,9 @@ func (s *Server) begin(ctx context.Context, p planned) *outgoing {
 	o := &outgoing{Server: s, ctx: ctx, began: s.options.Clock(), dataset: p.query.Dataset}
 	o.log = s.options.Logger.With(slog.String("dataset", o.dataset), slog.String("plan", p.ID),
 		slog.Int("shard", p.query.Shard.Index), slog.Int("of", p.query.Shard.Of), slog.String("peer", peerOf(ctx)))
+	if !p.part.IsZero() {
+		o.log = o.log.With(slog.Int("split", p.part.From), slog.Int("to", p.part.To))
+	}
 	for _, c := range p.query.Cursor {
 		o.cursor = c
 	}

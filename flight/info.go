@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -62,6 +63,11 @@ func (s *service) GetFlightInfo(ctx context.Context, descriptor *arrowflight.Fli
 	flightInfo, err := p.flightInfo(descriptor)
 	if err != nil {
 		return nil, err
+	}
+	if p.query.Endpoints.BySplits() {
+		flightInfo.Endpoint, err = s.splitEndpoints(p)
+		flightInfo.Ordered = true
+		return flightInfo, err
 	}
 	flightInfo.Endpoint, err = s.endpoints(p)
 	flightInfo.Ordered = len(flightInfo.GetEndpoint()) == 1
@@ -144,7 +150,26 @@ func (p planned) summary() summary {
 	if steps, ok := p.Steps(p.query.Tail, p.perStep()); ok {
 		out.Steps = steps
 	}
+	if limit := p.query.Limit; limit > 0 && out.Rows > limit {
+		out.Rows = limit
+		out.Steps = p.stepsTo(limit)
+	}
 	return out
+}
+
+// stepsTo returns how many steps, from the plan's start, give so many rows.
+func (p planned) stepsTo(rows int64) int64 {
+	if p.Inexact != "" {
+		return unknown
+	}
+	steps, _ := p.Steps(dataset.TailKeep, p.perStep())
+	return int64(sort.Search(int(steps), func(step int) bool {
+		given := int64(0)
+		for _, l := range p.Lanes {
+			given += min(l.Rows, int64(step)*p.perStep())
+		}
+		return given >= rows
+	}))
 }
 
 // perStep returns how many rows each lane gives in a step.
@@ -168,6 +193,15 @@ func (p planned) shards() []dataset.Shard {
 // rowsLeft returns how many rows the query's shards give from where its cursor
 // stands, or unknown.
 func (p planned) rowsLeft() int64 {
+	rows := p.rowsFrom()
+	if limit := p.query.Limit; limit > 0 && rows > limit {
+		return limit
+	}
+	return rows
+}
+
+// rowsFrom is rowsLeft without the query's limit.
+func (p planned) rowsFrom() int64 {
 	switch rows, ok := p.ExactRows(); {
 	case !ok:
 		return unknown
@@ -177,30 +211,49 @@ func (p planned) rowsLeft() int64 {
 		}
 		return rows
 	}
-	given := int64(0)
-	for _, c := range p.query.Cursor {
-		given = max(given, c.Rows)
+	if p.query.Tail.Drops() {
+		return p.stepsLeft() * p.perStep() * int64(len(p.shards())*len(p.Lanes)/p.query.Shard.Of)
 	}
-	shortest := p.Rows
-	for _, l := range p.Lanes {
-		shortest = min(shortest, l.Rows)
-	}
-	rows := int64(0)
+	rows, given := int64(0), p.givenBefore()
 	for _, shard := range p.shards() {
 		for i := shard.Index; i < len(p.Lanes); i += shard.Of {
-			left := max(0, p.Lanes[i].Rows-given)
-			if p.query.Tail.Drops() {
-				left = max(0, shortest-given) / p.perStep() * p.perStep()
-			}
-			rows += left
+			rows += p.Lanes[i].Rows - given[i]
 		}
 	}
 	return rows
 }
 
+// stepsLeft returns how many steps every lane can fill from where the query's cursor
+// stands: all of them do at the same rows, where the last ones are dropped.
+func (p planned) stepsLeft() int64 {
+	given, shortest := int64(0), p.Rows
+	for _, c := range p.query.Cursor {
+		given = max(given, c.Rows)
+	}
+	for _, l := range p.Lanes {
+		shortest = min(shortest, l.Rows)
+	}
+	return max(0, shortest-given) / p.perStep()
+}
+
+// givenBefore returns the rows that each lane has given where the query's cursor
+// stands, by the rows of its ranges, which are exact.
+func (p planned) givenBefore() []int64 {
+	given := make([]int64, len(p.Lanes))
+	for _, c := range p.query.Cursor {
+		for _, at := range c.At {
+			given[at.Lane] = at.Row
+			for _, r := range p.Lanes[at.Lane].Ranges[:at.Range] {
+				given[at.Lane] += r.To - r.From
+			}
+		}
+	}
+	return given
+}
+
 // endpoints makes an endpoint with a ticket for every shard of the query.
 func (s *Server) endpoints(p planned) ([]*arrowflight.FlightEndpoint, error) {
-	expires := s.options.Clock().Add(s.options.Lifetime).Truncate(time.Second)
+	expires := s.expiry()
 	var endpoints []*arrowflight.FlightEndpoint
 	for _, shard := range p.shards() {
 		q := p.query
@@ -233,6 +286,7 @@ func narrow(cursors dataset.Cursors, shard dataset.Shard) dataset.Cursors {
 	one := slices.MaxFunc(cursors, func(a, b dataset.Cursor) int { return cmp.Compare(a.Rows, b.Rows) })
 	one.Shard, one.At = shard, nil
 	for _, c := range cursors {
+		one.Uneven = one.Uneven || c.Uneven
 		for _, at := range c.At {
 			if at.Lane%shard.Of == shard.Index {
 				one.At = append(one.At, at)

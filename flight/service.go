@@ -23,6 +23,7 @@ type planned struct {
 	query dataset.Query
 	*plan.Plan
 	batchRows int
+	part      plan.Part // that a ticket is for; zero: all
 }
 
 // plan plans a query.
@@ -33,7 +34,7 @@ func (s *Server) plan(ctx context.Context, query dataset.Query) (planned, error)
 		return planned{}, err
 	}
 	rows, err := loader.BatchRows(p, loader.ReadingOf(query))
-	return planned{query, p, rows}, err
+	return planned{query: query, Plan: p, batchRows: rows}, err
 }
 
 // described plans the query of a descriptor.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/plan"
 )
 
 // A ticket's bytes (docs/spec/ticket.md):
@@ -43,6 +44,8 @@ type content struct {
 	// First is the expiry of the ticket that this one was when GetFlightInfo gave
 	// it, in Unix seconds; 0 if it is still that one.
 	First int64 `json:"first,omitempty"`
+	// Part is which of the plan's splits are read, of endpoints: splits; else nil.
+	Part *plan.Part `json:"part,omitempty"`
 }
 
 // newContent makes the content of a ticket for a planned query.
@@ -52,17 +55,29 @@ func newContent(q dataset.Query, at dataset.Cursor) content {
 }
 
 // seal signs a content. The same content, keys and expiry give the same bytes.
-func (k *Keys) seal(c content, expires time.Time) ([]byte, error) {
+func (k *Keys) seal(c content, expires time.Time) ([]byte, error) { return k.sealer()(c, expires) }
+
+// sealer returns seal for many contents, one after the other: what deflates them is
+// made once, since it takes a megabyte.
+func (k *Keys) sealer() func(c content, expires time.Time) ([]byte, error) {
+	deflated, err := flate.NewWriter(nil, flate.BestCompression)
+	return func(c content, expires time.Time) ([]byte, error) {
+		if err != nil {
+			return nil, fault.New(fault.Internal, "write a ticket: %w", err)
+		}
+		return k.sealWith(deflated, c, expires)
+	}
+}
+
+func (k *Keys) sealWith(deflated *flate.Writer, c content, expires time.Time) ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteString(ticketMagic)
 	b.WriteByte(ticketVersion)
 	b.WriteByte(byte(len(k.sign)))
 	b.WriteString(k.sign)
 	b.Write(binary.BigEndian.AppendUint64(nil, uint64(expires.Unix())))
-	deflated, err := flate.NewWriter(&b, flate.BestCompression)
-	if err == nil {
-		_, err = deflated.Write(marshal(c))
-	}
+	deflated.Reset(&b)
+	_, err := deflated.Write(marshal(c))
 	if err == nil {
 		err = deflated.Close()
 	}

@@ -29,8 +29,11 @@ func BatchRows(p *plan.Plan, r Reading) (int, error) {
 }
 
 func batchRows(p *plan.Plan, r Reading, outputs []resolve.Output) int {
-	if r.BatchRows != 0 {
+	switch {
+	case r.BatchRows != 0:
 		return r.BatchRows
+	case r.GlobalBatchRows != 0:
+		return r.GlobalBatchRows / max(1, r.Shard.Of)
 	}
 	rows := min(defaultBatchRows, int(defaultBatchBytes/max(1, expectedBytes(p, outputs))))
 	return wholeSteps(p, r, rows)
@@ -46,15 +49,34 @@ func wholeSteps(p *plan.Plan, r Reading, rows int) int {
 // fits refuses a batch size that surely takes more than limit bytes, whatever
 // the tables hold; 0 is no limit. What may fit is judged when it is gathered.
 func fits(p *plan.Plan, r Reading, outputs []resolve.Output, limit int64) error {
-	least := leastBits(r.Wire, outputs)
-	if limit == 0 || least == 0 || int64(r.BatchRows) <= limit*8/least {
+	least, rows := leastBits(r.Wire, outputs), int64(batchRows(p, r, outputs))
+	if limit == 0 || least == 0 || r.BatchRows == 0 && r.GlobalBatchRows == 0 || rows <= limit*8/least {
 		return nil
 	}
 	most := limit * 8 / least
-	e := fault.InvalidField("batch_rows", "a batch of %d rows takes at least %d bytes, more than the server's limit of %d (max_batch_bytes); at most %d rows can fit",
-		r.BatchRows, int64(r.BatchRows)*least/8, limit, most)
+	field, times := r.sizedBy()
+	e := fault.InvalidField(field, "a batch of %d rows takes at least %d bytes, more than the server's limit of %d (max_batch_bytes); at most %d rows can fit",
+		rows, rows*least/8, limit, most)
 	likely := min(most, limit/max(1, expectedBytes(p, outputs)))
-	return e.WithRemedy("ask for batch_rows of at most %d, or for fewer columns; or raise max_batch_bytes", wholeSteps(p, r, int(likely)))
+	return e.WithRemedy("ask for %s of at most %d, or for fewer columns; or raise max_batch_bytes", field, times*wholeSteps(p, r, int(likely)))
+}
+
+// globalOf returns of how many shards a query counts the rows of a step; 0: it counts
+// those of a batch.
+func (r Reading) globalOf() int {
+	if r.GlobalBatchRows == 0 {
+		return 0
+	}
+	return max(1, r.Shard.Of)
+}
+
+// sizedBy returns the field that says how many rows a batch has, and how many times as
+// many it says.
+func (r Reading) sizedBy() (field string, times int) {
+	if of := r.globalOf(); of > 0 {
+		return "global_batch_rows", of
+	}
+	return "batch_rows", 1
 }
 
 // leastBits is what a row takes at least, in bits: the values of columns of one

@@ -68,7 +68,7 @@ func (l *Loader) check(p *plan.Plan, q dataset.Query, outputs []resolve.Output) 
 	if err := fits(p, r, outputs, l.options.MaxBatchBytes); err != nil {
 		return err
 	}
-	r.BatchRows = batchRows(p, r, outputs)
+	rows := batchRows(p, r, outputs)
 	shards := []int{q.Shard.Index}
 	if q.Shard.Index == dataset.AllShards {
 		shards = shards[:0]
@@ -78,7 +78,7 @@ func (l *Loader) check(p *plan.Plan, q dataset.Query, outputs []resolve.Output) 
 	}
 	for _, i := range shards {
 		r.Shard.Index = i
-		if _, err := begin(p, r); err != nil {
+		if _, err := begin(p, r, rows); err != nil {
 			return err
 		}
 	}
@@ -95,14 +95,16 @@ func otherFilter(given, had string, differs []string) error {
 
 // start is where a shard's stream begins.
 type start struct {
-	lanes []lane.Lane
-	step  int64
-	rows  int64 // given per lane so far
-	q     int64 // rows per lane and step
+	lanes  []lane.Lane
+	step   int64
+	rows   int64 // given per lane so far
+	uneven bool  // that is not what each lane gave, see dataset.Cursor
+	q      int64 // rows per lane and step
 }
 
-// begin checks a reading against its plan and finds where it starts.
-func begin(p *plan.Plan, r Reading) (start, error) {
+// begin checks a reading, whose batches have some rows, against its plan and finds
+// where it starts.
+func begin(p *plan.Plan, r Reading, batchRows int) (start, error) {
 	l := len(p.Lanes)
 	switch {
 	case r.Shard.Of < 1 || r.Shard.Index < 0 || r.Shard.Index >= r.Shard.Of:
@@ -112,9 +114,10 @@ func begin(p *plan.Plan, r Reading) (start, error) {
 			WithRemedy("set lanes to a multiple of the number of shards, such as %d", (l/r.Shard.Of+1)*r.Shard.Of)
 	}
 	perStep := l / r.Shard.Of
-	if r.BatchRows < 1 || r.BatchRows%perStep != 0 {
-		return start{}, fault.InvalidField("batch_rows", "%d rows cannot be divided among the %d lanes of a shard", r.BatchRows, perStep).
-			WithRemedy("use a multiple of %d, such as %d", perStep, max(1, r.BatchRows/perStep)*perStep)
+	if batchRows < 1 || batchRows%perStep != 0 {
+		field, times := r.sizedBy()
+		return start{}, fault.InvalidField(field, "%d rows cannot be divided among the %d lanes of a shard", batchRows, perStep).
+			WithRemedy("use a multiple of %d, such as %d", times*perStep, times*max(1, batchRows/perStep)*perStep)
 	}
 	if r.Tail.Drops() && p.Inexact != "" {
 		return start{}, fault.InvalidField("tail", "drop needs exact row counts, and %s; counting first is not served by this version", p.Inexact).
@@ -123,11 +126,18 @@ func begin(p *plan.Plan, r Reading) (start, error) {
 	if r.Count.IsExact() && p.Inexact != "" {
 		return start{}, fault.InvalidField("count", "exact needs the rows to be counted first, as %s; that is not served by this version", p.Inexact)
 	}
-	s := start{q: int64(r.BatchRows / perStep)}
+	s := start{q: int64(batchRows / perStep)}
 	for i := r.Shard.Index; i < l; i += r.Shard.Of {
 		s.lanes = append(s.lanes, lane.Lane{Number: i, Ranges: rangeRows(p, i), Window: p.Window})
 	}
-	return s, s.resume(p, r.Cursor)
+	if err := s.resume(p, r.Cursor); err != nil {
+		return start{}, err
+	}
+	if s.uneven && r.Tail.Drops() {
+		return start{}, fault.InvalidField("tail", "drop takes equal rows of every lane, and from this cursor on lanes have given unequal ones, or nobody knows how many").
+			WithRemedy("use tail: keep, or a cursor of a stream without limit and of endpoints: shards")
+	}
+	return s, s.within(p, r.Part, len(r.Cursor) > 0)
 }
 
 // rangeRows returns the rows of each range of a lane, where they are known.
@@ -195,6 +205,7 @@ func (s *start) align(p *plan.Plan, cursors dataset.Cursors) error {
 	furthest := slices.MaxFunc(cursors, func(a, b dataset.Cursor) int { return cmp.Compare(a.Rows, b.Rows) })
 	s.step, s.rows = furthest.Step, furthest.Rows
 	for i, c := range cursors {
+		s.uneven = s.uneven || c.Uneven
 		if c.Rows == furthest.Rows {
 			continue
 		}

@@ -88,6 +88,9 @@ func (l *Loader) Plan(ctx context.Context, query dataset.Query) (*plan.Plan, err
 	if err != nil {
 		return nil, err
 	}
+	if err := q.Check(); err != nil {
+		return nil, fault.Op(err, "plan dataset %s", label(d))
+	}
 	for i, s := range d.Staging {
 		if _, err := l.options.custom(s, fmt.Sprintf("staging[%d].strategy", i)); err != nil {
 			return nil, fault.Op(err, "plan dataset %s", label(d))

@@ -14,11 +14,15 @@ import (
 type Reading struct {
 	Shard     dataset.Shard
 	Columns   []dataset.Column // nil: all
-	BatchRows int              // 0: BatchRows chooses
-	Tail      dataset.Tail
-	Count     dataset.Count
-	Wire      dataset.Wire
-	Cursor    dataset.Cursors // empty: from the start
+	BatchRows int              // 0: GlobalBatchRows says it, or BatchRows chooses
+	// GlobalBatchRows is the rows of a step over all shards; 0: not said.
+	GlobalBatchRows int
+	Tail            dataset.Tail
+	Limit           int64 // rows after which the stream ends; 0: none
+	Count           dataset.Count
+	Wire            dataset.Wire
+	Cursor          dataset.Cursors // empty: from the start
+	Part            plan.Part       // of the plan's splits; zero: all
 	// Peer is the host of whoever reads: its streams share a part of the memory.
 	Peer string
 }
@@ -26,7 +30,10 @@ type Reading struct {
 // ReadingOf returns the reading that a query describes, defaults set.
 func ReadingOf(query dataset.Query) Reading {
 	q := query.Defaults()
-	return Reading{Shard: q.Shard, Columns: q.Columns, BatchRows: q.BatchRows, Tail: q.Tail, Count: q.Count, Wire: q.Wire, Cursor: q.Cursor}
+	return Reading{
+		Shard: q.Shard, Columns: q.Columns, BatchRows: q.BatchRows, GlobalBatchRows: q.GlobalBatchRows,
+		Tail: q.Tail, Limit: q.Limit, Count: q.Count, Wire: q.Wire, Cursor: q.Cursor,
+	}
 }
 
 // Open makes the stream of one shard of a plan. Nothing is read before the
@@ -39,8 +46,7 @@ func (l *Loader) Open(ctx context.Context, p *plan.Plan, r Reading) (Stream, err
 	if len(outputs) == 0 {
 		return nil, fault.InvalidField("columns", "no column is asked for")
 	}
-	r.BatchRows = batchRows(p, r, outputs)
-	begun, err := begin(p, r)
+	begun, err := begin(p, r, batchRows(p, r, outputs))
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +62,7 @@ func (l *Loader) Open(ctx context.Context, p *plan.Plan, r Reading) (Stream, err
 	if err != nil {
 		return nil, err
 	}
-	s := &stream{ctx: ctx, loader: l, plan: p, reading: r, outputs: outputs, schema: schema, indexed: indexed, start: begun, unpay: unpay, unkeep: l.keep(p)}
+	s := &stream{ctx: ctx, loader: l, plan: p, reading: r, outputs: outputs, schema: schema, indexed: indexed, start: begun, unpay: unpay, unkeep: l.keep(p, r.Part)}
 	for _, one := range begun.lanes {
 		s.at = append(s.at, one.Start)
 	}
@@ -68,14 +74,14 @@ func (l *Loader) Open(ctx context.Context, p *plan.Plan, r Reading) (Stream, err
 	return s, nil
 }
 
-// keep lets what the plan's delete files say stay loaded from range to range, where
-// there is room for it.
-func (l *Loader) keep(p *plan.Plan) (release func()) {
+// keep lets what the delete files of a part of the plan say stay loaded from range to
+// range, where there is room for it.
+func (l *Loader) keep(p *plan.Plan, part plan.Part) (release func()) {
 	if l.options.Keep == nil {
 		return func() {}
 	}
 	var training []catalog.File
-	for _, split := range p.Splits {
+	for _, split := range p.SplitsOf(part) {
 		for _, f := range split.Files {
 			training = append(training, f.File)
 		}

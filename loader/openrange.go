@@ -83,7 +83,7 @@ func (o *openRange) release() {
 		delete(s.open, o.lane)
 	}
 	o.joined.Release()
-	if o.index == len(s.plan.Lanes[o.lane].Ranges)-1 {
+	if o.index == s.ends[o.lane]-1 {
 		release(s.references[o.lane])
 		delete(s.references, o.lane)
 	}

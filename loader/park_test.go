@@ -25,7 +25,7 @@ func TestParkedStreamsGiveTheSame(t *testing.T) {
 	parked, again := 0, int64(0)
 	for _, c := range generated(t, thorough(40, 2000), func(*scenario.Case) {}) {
 		c.ScanRows = 1 + random.IntN(9)
-		c.Query.BatchRows = c.Query.Lanes * (1 + random.IntN(6))
+		c.Query.BatchRows, c.Query.GlobalBatchRows = c.Query.Lanes*(1+random.IntN(6)), 0
 		m := made(t, c)
 		limit := budget.New(plenty)
 		l := loader.New(loader.Options{Datasets: []dataset.Dataset{m.Dataset}, Catalog: m.World, Scan: m.Scan, Budget: limit})

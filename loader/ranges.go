@@ -41,6 +41,7 @@ type ranges struct {
 	counts     []joiner.Counts    // per staging input, of the ranges that were closed
 	divided    int64              // requests that windows or ranges divided, in the ranges that were closed
 	counted    map[int]counted    // by lane: where its first range goes on, if it was begun before
+	ends       map[int]int        // by lane: the number of the range that it ends before
 }
 
 // placed is a training column of the joined batches. Overlays replace it
@@ -60,6 +61,7 @@ func newRanges(ctx context.Context, of *stream, lanes []lane.Lane) (*ranges, err
 	s := &ranges{
 		ctx: ctx, options: l.options, plan: p, pool: l.pool,
 		batchRows: int(min(of.start.q, longestShuffled)), references: map[int][]*buildside.Reference{}, open: map[int]*openRange{}, counted: map[int]counted{},
+		ends: map[int]int{},
 	}
 	wanted := slices.Concat(of.outputs, p.PostJoinColumns)
 	for _, o := range wanted {
@@ -80,7 +82,8 @@ func newRanges(ctx context.Context, of *stream, lanes []lane.Lane) (*ranges, err
 		}
 	}
 	for _, l := range lanes {
-		for _, at := range p.Lanes[l.Number].Ranges[l.Start.Range:] {
+		s.ends[l.Number] = len(l.Ranges)
+		for _, at := range p.Lanes[l.Number].Ranges[l.Start.Range:len(l.Ranges)] {
 			for _, in := range s.staging {
 				in.groups.Coming(at)
 			}

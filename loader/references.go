@@ -40,7 +40,7 @@ func (s *ranges) reference(number int, in *stagingInput, at plan.Range) *buildsi
 // does not stop while staging rows are read. One range is built ahead at a time,
 // of all lanes, and stays until its lane opens it: nothing is read in vain.
 func (s *ranges) buildAhead(number, index int) {
-	next := s.plan.Lanes[number].Ranges
+	next := s.plan.Lanes[number].Ranges[:s.ends[number]]
 	if index >= len(next) || len(s.ahead) > 0 {
 		return
 	}

@@ -37,6 +37,14 @@ func generated(t *testing.T, n int, change func(*scenario.Case)) []*scenario.Cas
 	return good
 }
 
+// whole lets a case read all of its rows, in batches of BatchRows: for tests that
+// change the plan.
+func whole(c *scenario.Case) {
+	q := &c.Query
+	q.BatchRows, q.GlobalBatchRows = max(q.BatchRows, q.GlobalBatchRows), 0
+	q.Limit, q.Endpoints = 0, dataset.EndpointsShards
+}
+
 // rowsOf reads a case and returns its rows as text, in order.
 func rowsOf(t *testing.T, c *scenario.Case, options loader.Options) []string {
 	t.Helper()
@@ -84,7 +92,7 @@ func TestStrategiesGiveTheSameRows(t *testing.T) {
 // spec: order-14
 func TestCutsGiveTheSameRows(t *testing.T) {
 	t.Parallel()
-	for _, c := range generated(t, thorough(5, 200), func(*scenario.Case) {}) {
+	for _, c := range generated(t, thorough(5, 200), whole) {
 		want := rowsOf(t, c, loader.Options{})
 		for i := range 4 {
 			d := c.Clone()
@@ -156,6 +164,7 @@ func layStaging(c *scenario.Case, specs func(table int) []string) {
 func TestTrainingLayoutsGiveTheSameRows(t *testing.T) {
 	t.Parallel()
 	free := func(c *scenario.Case) {
+		whole(c)
 		c.Dataset.Training.Distinct = nil
 		for i := range c.Dataset.Staging {
 			c.Dataset.Staging[i].Align = nil
@@ -183,7 +192,10 @@ func TestTrainingLayoutsGiveTheSameRows(t *testing.T) {
 // spec: order-13, cursor-10, cursor-11
 func TestShardsAndRestartsOfEveryRule(t *testing.T) {
 	t.Parallel()
-	for _, c := range generated(t, thorough(3, 60), func(c *scenario.Case) { c.Query.Lanes, c.Query.BatchRows = 4, 8 }) {
+	for _, c := range generated(t, thorough(3, 60), func(c *scenario.Case) {
+		whole(c)
+		c.Query.Lanes, c.Query.BatchRows = 4, 8
+	}) {
 		m := made(t, c)
 		var want [][]string
 		for _, of := range []int{1, 2, 4} {
@@ -211,11 +223,12 @@ func TestShardsAndRestartsOfEveryRule(t *testing.T) {
 func TestSamplesMeet(t *testing.T) {
 	t.Parallel()
 	plain := func(c *scenario.Case) {
+		whole(c)
 		c.Query.Sample, c.Dataset.Training.Distinct = nil, nil
 	}
 	named, kept := 0, 0
 	for i, c := range generated(t, thorough(10, 200), plain) {
-		whole := rowsOf(t, c, loader.Options{})
+		want := rowsOf(t, c, loader.Options{})
 		for _, by := range []dataset.SampleBy{dataset.SampleByRequest, dataset.SampleByKey} {
 			a, b := float64(i%8)/8, 0.3+float64(i%5)/8
 			if a == b {
@@ -224,7 +237,7 @@ func TestSamplesMeet(t *testing.T) {
 			part, rest := c.Clone(), c.Clone()
 			part.Query.Sample = &dataset.Sample{Hash: &dataset.HashRange{From: a, To: b}, By: by, Rate: 1}
 			rest.Query.Sample = &dataset.Sample{Hash: &dataset.HashRange{From: b, To: a}, By: by, Rate: 1}
-			require.ElementsMatch(t, whole, slices.Concat(rowsOf(t, part, loader.Options{}), rowsOf(t, rest, loader.Options{})), "%s by %s", c.Name, by)
+			require.ElementsMatch(t, want, slices.Concat(rowsOf(t, part, loader.Options{}), rowsOf(t, rest, loader.Options{})), "%s by %s", c.Name, by)
 		}
 		rated := c.Clone()
 		rated.Dataset.Staging, rated.Staging, rated.Query.Columns, rated.Query.Filter = nil, nil, []dataset.Column{{Column: "label"}}, dataset.Filter{}
@@ -275,6 +288,7 @@ func TestRatesKeepTheirShare(t *testing.T) {
 func TestStreamsThatShareBuildSides(t *testing.T) {
 	t.Parallel()
 	timed := func(c *scenario.Case) {
+		whole(c)
 		c.Query.Columns, c.Query.Filter = nil, dataset.Filter{}
 		for i := range c.Dataset.Staging {
 			s := &c.Dataset.Staging[i]

@@ -52,9 +52,11 @@ type stream struct {
 	rows   int64
 
 	// Of the readers before.
-	steps int64
-	sent  []int64
-	at    []lane.Position
+	steps  int64
+	given  int64 // rows per lane, see lane.Reader.Given
+	uneven bool
+	sent   []int64
+	at     []lane.Position
 
 	again int64 // training rows that had to be read again for what was not given yet
 }
@@ -132,15 +134,20 @@ func (s *stream) open(ctx context.Context) error {
 	if left != lane.Unknown {
 		left -= s.steps
 	}
+	limit := max(0, s.reading.Limit-s.rows)
+	if s.limited() {
+		left = 0 // before the stream was parked
+	}
 	s.ranges = opened
 	s.reader = lane.New(ctx, lane.Options{
-		Lanes: lanes, Rows: s.start.q, Steps: left,
+		Lanes: lanes, Rows: s.start.q, Steps: left, Limit: limit,
 		Schema: s.schema, Columns: columns, Indexed: tables, Open: opened.openRange,
 		Closed: func() {
 			opened.close()
 			leave()
 		},
 		Memory: s.loader.options.Memory, Budget: s.loader.options.Budget, MaxBytes: s.loader.options.MaxBatchBytes,
+		GlobalOf: s.reading.globalOf(),
 	})
 	return nil
 }
@@ -152,12 +159,18 @@ func (s *stream) Park(pressed bool) bool {
 	}
 	s.at = s.reader.Positions()
 	s.steps = s.stepsDone()
+	s.given, s.uneven = s.givenSoFar()
 	s.sent = s.sentSoFar()
-	s.again = s.ranges.takeBack(s.start.lanes, s.at)
+	if s.again = 0; !s.limited() { // else nobody counts again
+		s.again = s.ranges.takeBack(s.start.lanes, s.at)
+	}
 	s.reader.Release()
 	s.reader = nil
 	return true
 }
+
+// limited says whether the stream has given all rows that it may.
+func (s *stream) limited() bool { return s.reading.Limit > 0 && s.rows == s.reading.Limit }
 
 // positions returns where the lanes stand after the batch last returned.
 func (s *stream) positions() []lane.Position {
@@ -173,6 +186,19 @@ func (s *stream) stepsDone() int64 {
 		return s.steps
 	}
 	return s.steps + s.reader.Steps()
+}
+
+// givenSoFar returns the rows that each lane gave so far, see lane.Reader.Given. The
+// last batch of a part of the splits may be smaller, and its lane goes on.
+func (s *stream) givenSoFar() (rows int64, uneven bool) {
+	switch {
+	case !s.reading.Part.IsZero():
+		return s.rows, false
+	case s.reader == nil:
+		return s.given, s.uneven
+	}
+	rows, uneven = s.reader.Given()
+	return s.given + rows, s.uneven || uneven
 }
 
 // sentSoFar returns how many staging rows the batches returned so far hold, for
@@ -192,7 +218,8 @@ func (s *stream) Cursor() dataset.Cursor {
 	c := s.plan.Cursor()
 	c.Shard = s.reading.Shard
 	c.Step = s.start.step + s.stepsDone()
-	c.Rows = s.start.rows + s.stepsDone()*s.start.q
+	given, uneven := s.givenSoFar()
+	c.Rows, c.Uneven = s.start.rows+given, s.start.uneven || uneven
 	c.At = []dataset.Position{}
 	for i, at := range s.positions() {
 		c.At = append(c.At, dataset.Position{Lane: s.start.lanes[i].Number, Range: at.Range, Window: at.Window, Row: at.Row})

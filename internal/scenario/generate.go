@@ -141,7 +141,21 @@ func (g *generator) query() {
 	if g.chance(3) {
 		q.Wire = dataset.WireIndexed
 	}
+	g.reading(&q)
 	g.Query = q
+}
+
+// reading chooses which part of the rows is read, and how.
+func (g *generator) reading(q *dataset.Query) {
+	if g.chance(4) {
+		q.BatchRows, q.GlobalBatchRows = 0, q.BatchRows
+	}
+	switch {
+	case q.Lanes == 1 && g.chance(2):
+		q.Endpoints = dataset.EndpointsSplits
+	case g.chance(3):
+		q.Limit = 1 + g.Int64N(60)
+	}
 }
 
 // noRate is a rate that keeps no row of any world.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/plan"
 )
 
 // Shard is what one shard of a query gave.
@@ -26,7 +27,8 @@ func (s Shard) Rows() [][]any {
 	return rows
 }
 
-// Read plans a query and reads each of its shards to the end.
+// Read plans a query and reads each of its shards to the end; of endpoints: splits,
+// each endpoint as if it were a shard.
 func Read(ctx context.Context, l *loader.Loader, q dataset.Query) ([]Shard, error) {
 	return ReadBetween(ctx, l, q, func(loader.Stream) {})
 }
@@ -38,17 +40,8 @@ func ReadBetween(ctx context.Context, l *loader.Loader, q dataset.Query, between
 	if err != nil {
 		return nil, err
 	}
-	reading := loader.ReadingOf(q)
-	indexes := []int{reading.Shard.Index}
-	if reading.Shard.Index == dataset.AllShards {
-		indexes = indexes[:0]
-		for i := range reading.Shard.Of {
-			indexes = append(indexes, i)
-		}
-	}
 	var shards []Shard
-	for _, i := range indexes {
-		reading.Shard.Index = i
+	for _, reading := range readings(p, q.Defaults()) {
 		stream, err := l.Open(ctx, p, reading)
 		if err != nil {
 			return nil, err
@@ -60,6 +53,40 @@ func ReadBetween(ctx context.Context, l *loader.Loader, q dataset.Query, between
 		shards = append(shards, shard)
 	}
 	return shards, nil
+}
+
+// readings returns what the endpoints of a query read.
+func readings(p *plan.Plan, q dataset.Query) []loader.Reading {
+	reading := loader.ReadingOf(q)
+	if q.Endpoints.BySplits() {
+		return parts(p, q, reading)
+	}
+	if reading.Shard.Index != dataset.AllShards {
+		return []loader.Reading{reading}
+	}
+	var all []loader.Reading
+	for i := range reading.Shard.Of {
+		reading.Shard.Index = i
+		all = append(all, reading)
+	}
+	return all
+}
+
+// parts returns a reading for each part of the plan, from the query's cursor on.
+func parts(p *plan.Plan, q dataset.Query, reading loader.Reading) []loader.Reading {
+	reading.Shard.Index = 0
+	begin := 0
+	if len(q.Cursor) > 0 {
+		begin = q.Cursor[0].At[0].Range
+	}
+	var all []loader.Reading
+	for _, part := range p.PartsFrom(begin) {
+		if reading.Part = part; part.From > begin {
+			reading.Cursor = nil
+		}
+		all = append(all, reading)
+	}
+	return all
 }
 
 func drain(stream loader.Stream, between func(loader.Stream)) (Shard, error) {

@@ -273,9 +273,7 @@ func (p *player) oracle(input []string) (string, error) {
 	for _, s := range c.Dataset.Staging {
 		c.Staging = append(c.Staging, p.header(s.Table))
 	}
-	want := c.Expect(p.world)
-	shards, err := Read(context.Background(), p.loader(), q)
-	if d := want.Compare(shards, err); d != (Difference{}) {
+	if _, d := c.readAgainst(c.Expect(p.world), p.loader()); d != (Difference{}) {
 		return d.Kind + "\n" + d.Text + "\n", nil
 	}
 	return agrees + "\n", nil

@@ -37,7 +37,8 @@ func (q Query) Canonical() []byte {
 		ShuffleWindow: unless(q.ShuffleWindow, defaults.ShuffleWindow),
 		Seed:          unless(q.Seed, defaults.Seed), Epoch: unless(q.Epoch, defaults.Epoch),
 		Lanes: unless(q.Lanes, defaults.Lanes), Tail: unless(q.Tail, defaults.Tail), Count: unless(q.Count, defaults.Count),
-		Wire: unless(q.Wire, defaults.Wire), BatchRows: q.BatchRows,
+		Wire: unless(q.Wire, defaults.Wire), BatchRows: q.BatchRows, GlobalBatchRows: q.GlobalBatchRows,
+		Limit: q.Limit, Endpoints: unless(q.Endpoints, defaults.Endpoints),
 	}
 	if text := q.Sample.text(); text != defaults.Sample.text() {
 		form.Sample = q.Sample.form()
@@ -130,6 +131,10 @@ type queryForm struct {
 	Count         Count       `json:"count,omitempty"`
 	Wire          Wire        `json:"wire,omitempty"`
 	Cursor        any         `json:"cursor,omitempty"`
+
+	GlobalBatchRows int       `json:"global_batch_rows,omitempty"`
+	Limit           int64     `json:"limit,omitempty"`
+	Endpoints       Endpoints `json:"endpoints,omitempty"`
 }
 
 type shardForm struct {

@@ -56,15 +56,18 @@ type Cursor struct {
 	Shuffle   Shuffle `json:"shuffle"`
 	// ShuffleWindow is how many stored training rows a window has; left out if rows
 	// come as stored.
-	ShuffleWindow int64      `json:"shuffle_window,omitempty"`
-	Seed          int64      `json:"seed"`
-	Epoch         int64      `json:"epoch"`
-	Lanes         int        `json:"lanes"`
-	Pin           Pin        `json:"pin"`
-	Shard         Shard      `json:"shard"`
-	Step          int64      `json:"step"` // steps given so far
-	Rows          int64      `json:"rows"` // rows given per lane so far (of a lane that still runs)
-	At            []Position `json:"at"`
+	ShuffleWindow int64 `json:"shuffle_window,omitempty"`
+	Seed          int64 `json:"seed"`
+	Epoch         int64 `json:"epoch"`
+	Lanes         int   `json:"lanes"`
+	Pin           Pin   `json:"pin"`
+	Shard         Shard `json:"shard"`
+	Step          int64 `json:"step"` // steps given so far
+	Rows          int64 `json:"rows"` // rows given per lane so far (of a lane that still runs)
+	// Uneven says that no number is the rows that each lane gave since the plan's
+	// start: Rows is the most that one gave, or counts from where an endpoint began.
+	Uneven bool       `json:"uneven,omitempty"`
+	At     []Position `json:"at"`
 }
 
 // Cursors is what a query resumes from: one cursor, or a list that covers all

@@ -116,6 +116,25 @@ func TestCursorOfWindows(t *testing.T) {
 	require.Equal(t, []string{"shuffle_window (131072, not 9)"}, dataset.Differences(back, other))
 }
 
+// TestUnevenCursor: a cursor of even lanes has the text that it had before there were
+// others.
+//
+// spec: cursor-1
+func TestUnevenCursor(t *testing.T) {
+	t.Parallel()
+	one := shards()[0]
+	one.Uneven = true
+	text := strings.Replace(firstText, `"rows":4096,`, `"rows":4096,"uneven":true,`, 1)
+	same(t, text, one.JSON())
+	back, err := dataset.ParseCursor([]byte(text))
+	require.NoError(t, err)
+	require.Equal(t, one, back)
+	for _, wrong := range []string{"false", "1", `"true"`} {
+		_, err = dataset.ParseCursor([]byte(strings.Replace(text, `"uneven":true`, `"uneven":`+wrong, 1)))
+		require.ErrorContains(t, err, "uneven: must be true, or left out")
+	}
+}
+
 // TestCursorOfSince: a cursor of all rows has the text that it had before there was
 // since. A query need not say it again, and may not say another.
 //

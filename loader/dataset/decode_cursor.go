@@ -43,6 +43,7 @@ func (d *decoder) cursor(at place) Cursor {
 		{name: "sample", read: func(d *decoder, at place, c *Cursor) { c.Sample = d.planSample(at) }},
 		{name: "shuffle_window", read: func(d *decoder, at place, c *Cursor) { c.ShuffleWindow = d.whole(at, 1, maxShuffleWindow) }},
 		{name: "since", read: func(d *decoder, at place, c *Cursor) { c.Since = d.whole(at, 1, maxInt64) }},
+		{name: "uneven", read: func(d *decoder, at place, c *Cursor) { c.Uneven = d.yes(at) }},
 	}
 	object(d, at, &out, append(must([]field[Cursor]{
 		{name: "v", read: func(d *decoder, at place, c *Cursor) { c.Version = int(d.whole(at, CursorVersion, CursorVersion)) }},
@@ -107,6 +108,14 @@ func (d *decoder) planText(at place, limit int) string {
 		d.fail(at.path, "has %d bytes, the limit is %d", len(text), limit)
 	}
 	return text
+}
+
+// yes decodes true, which is left out where it is false.
+func (d *decoder) yes(at place) bool {
+	if at.kind != kindBool || at.text != "true" {
+		d.fail(at.path, "must be true, or left out")
+	}
+	return true
 }
 
 func (d *decoder) position(at place) Position {

@@ -21,6 +21,7 @@ func (d *decoder) query(at place) Query {
 	d.checkResume(at, given)
 	d.checkShuffle(at, out)
 	d.checkSteps(at, given, out)
+	d.checkReading(at, out)
 	return out
 }
 
@@ -56,6 +57,10 @@ func readingFields() []field[Query] {
 	return []field[Query]{
 		{name: "shard", read: func(d *decoder, at place, out *Query) { out.Shard = d.shard(at, AllShards) }},
 		{name: "batch_rows", read: func(d *decoder, at place, out *Query) { out.BatchRows = int(d.whole(at, 1, maxBatchRows)) }},
+		{name: "global_batch_rows", read: func(d *decoder, at place, out *Query) {
+			out.GlobalBatchRows = int(d.whole(at, 1, maxBatchRows))
+		}},
+		{name: "limit", read: func(d *decoder, at place, out *Query) { out.Limit = d.whole(at, 1, maxInt64) }},
 		{name: "tail", read: func(d *decoder, at place, out *Query) { out.Tail = choice(d, at, []Tail{TailKeep, TailDrop}) }},
 		{name: "count", read: func(d *decoder, at place, out *Query) {
 			out.Count = choice(d, at, []Count{CountEstimate, CountExact})
@@ -65,7 +70,9 @@ func readingFields() []field[Query] {
 			out.Wire = choice(d, at, []Wire{WirePlain, WireIndexed}, "grouped")
 		}},
 		{name: "cache", read: only[Query]("off", "read", "fill")},
-		{name: "endpoints", read: only[Query]("shards", "splits")},
+		{name: "endpoints", read: func(d *decoder, at place, out *Query) {
+			out.Endpoints = choice(d, at, []Endpoints{EndpointsShards, EndpointsSplits})
+		}},
 	}
 }
 

@@ -117,7 +117,7 @@ func TestQueryDefaults(t *testing.T) {
 	base := dataset.Query{
 		Dataset: "d", Order: dataset.Stored, Shuffle: dataset.ShuffleSplits, Lanes: 1,
 		Shard: dataset.Shard{Index: dataset.AllShards, Of: 1}, Tail: dataset.TailKeep, Count: dataset.CountEstimate,
-		Wire: dataset.WirePlain,
+		Wire: dataset.WirePlain, Endpoints: dataset.EndpointsShards,
 	}
 	with := func(change func(*dataset.Query)) dataset.Query {
 		q := base
@@ -137,6 +137,12 @@ func TestQueryDefaults(t *testing.T) {
 			q.Lanes, q.Shard, q.BatchRows = 3, dataset.Shard{Of: 1}, 6
 		}),
 		`{"dataset":"d","wire":"indexed"}`: with(func(q *dataset.Query) { q.Wire = dataset.WireIndexed }),
+		`{"dataset":"d","endpoints":"splits","global_batch_rows":3}`: with(func(q *dataset.Query) {
+			q.Endpoints, q.GlobalBatchRows = dataset.EndpointsSplits, 3
+		}),
+		`{"dataset":"d","limit":9223372036854775807,"lanes":4,"global_batch_rows":16}`: with(func(q *dataset.Query) {
+			q.Limit, q.Lanes, q.GlobalBatchRows = 1<<63-1, 4, 16
+		}),
 		`{"dataset":"d","lanes":4096,"seed":-9223372036854775808}`: with(func(q *dataset.Query) {
 			q.Lanes, q.Seed = 4096, -1<<63
 		}),

@@ -18,6 +18,7 @@ func TestQueriesComeBack(t *testing.T) {
 	t.Parallel()
 	m := newMaker(t, 1)
 	inline, resumed, sampled := 0, 0, 0
+	limited, global, splits := 0, 0, 0
 	for range rounds {
 		q := m.query()
 		text := q.Canonical()
@@ -32,10 +33,22 @@ func TestQueriesComeBack(t *testing.T) {
 		if len(q.Cursor) > 1 {
 			resumed++
 		}
+		if q.Limit > 0 {
+			limited++
+		}
+		if q.GlobalBatchRows > 0 {
+			global++
+		}
+		if q.Endpoints.BySplits() {
+			splits++
+		}
 		if q.Sample != nil {
 			sampled++
 			require.Equal(t, q.Sample.Canonical(), back.Sample.Canonical())
 		}
+	}
+	for _, n := range []int{limited, global, splits} {
+		require.Greater(t, n, rounds/100)
 	}
 	require.Greater(t, sampled, rounds/10)
 	require.Greater(t, inline, rounds/10)

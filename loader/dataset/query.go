@@ -7,7 +7,7 @@ import (
 )
 
 // Query is one client's wish. The zero values of Order, Shuffle, Tail, Count,
-// Wire, Cache and Endpoints are replaced by their defaults when a query is
+// Wire and Endpoints are replaced by their defaults when a query is
 // decoded; Defaults does the same for queries made in Go.
 type Query struct {
 	Dataset   string   // name of a configured dataset; "" with Inline
@@ -27,10 +27,15 @@ type Query struct {
 	Lanes         int   // 0: the cursor's, without one Shard.Of; a multiple of Shard.Of, at most maxLanes
 	Shard         Shard // zero: that of a single cursor; without one, all of one
 	BatchRows     int   // 0: left to the loader, which knows how large rows are
-	Tail          Tail
-	Count         Count
-	Wire          Wire
-	Cursor        Cursors // empty: from the start
+	// GlobalBatchRows is the rows of one step over all shards, instead of BatchRows; 0:
+	// not said.
+	GlobalBatchRows int
+	Tail            Tail
+	Limit           int64 // rows after which the stream ends, counted from where it begins; 0: none
+	Count           Count
+	Wire            Wire
+	Endpoints       Endpoints
+	Cursor          Cursors // empty: from the start
 	// Algorithm is the version of the rules by which the plan is made; 0: the cursor's,
 	// without one the newest. No client says it: tickets do.
 	Algorithm int
@@ -181,7 +186,7 @@ func (q Query) Shuffling(keyed bool) (Shuffle, int64, error) {
 
 // Defaults returns the query with every unset field at its default, as
 // decoding leaves it: what the plan is made of is the cursor's where there is one,
-// Shard too where there is only one. BatchRows stays as it is. A sample and an
+// Shard too where there is only one. BatchRows and GlobalBatchRows stay as they are. A sample and an
 // inline dataset get their own.
 func (q Query) Defaults() Query {
 	if len(q.Cursor) > 0 {
@@ -202,6 +207,7 @@ func (q Query) Defaults() Query {
 	q.Tail = cmp.Or(q.Tail, TailKeep)
 	q.Count = cmp.Or(q.Count, CountEstimate)
 	q.Wire = cmp.Or(q.Wire, WirePlain)
+	q.Endpoints = cmp.Or(q.Endpoints, EndpointsShards)
 	if q.Shard.Of == 0 {
 		q.Shard = Shard{Index: AllShards, Of: 1}
 		if len(q.Cursor) == 1 && q.Cursor[0].Shard.Of > 0 {

@@ -241,7 +241,7 @@ func (m maker) cursors() dataset.Cursors {
 		Version: dataset.CursorVersion, Plan: m.word(), Algorithm: 1 + m.IntN(3), Dataset: m.word(), Filter: m.filter().String(),
 		Sample: pick(m, "", m.sample().Canonical()), Since: m.since(),
 		Seed: int64(m.Uint64()), Epoch: int64(m.Uint64()), Lanes: of * (1 + m.IntN(4)), Pin: m.pin(),
-		Step: m.Int64(), Rows: m.Int64(),
+		Step: m.Int64(), Rows: m.Int64(), Uneven: !m.often(),
 	}
 	one.Order, one.Shuffle, one.ShuffleWindow = m.order()
 	if one.Shuffle == "" {
@@ -337,8 +337,18 @@ func (m maker) query() dataset.Query {
 		m.agree(&q)
 	}
 	q = q.Defaults()
-	if !m.often() {
+	switch m.IntN(6) {
+	case 0:
 		q.BatchRows = q.Lanes / q.Shard.Of * (1 + m.IntN(100))
+	case 1:
+		q.GlobalBatchRows = q.Lanes * (1 + m.IntN(100))
+	}
+	switch {
+	case q.Shard.Of > 1 || q.Tail.Drops():
+	case q.Lanes == 1 && !m.often():
+		q.Endpoints = dataset.EndpointsSplits
+	case !m.often():
+		q.Limit = pick(m, 1, 1+m.Int64N(1<<62))
 	}
 	return q
 }

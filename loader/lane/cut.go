@@ -73,6 +73,9 @@ func (r *Reader) tooLarge(rows, bytes int64) error {
 	if fit == 0 {
 		return err.WithRemedy("ask for fewer columns or fewer lanes in a shard, or raise max_batch_bytes")
 	}
+	if of := int64(r.options.GlobalOf); of > 0 {
+		return err.WithRemedy("ask for global_batch_rows of at most %d, or for fewer columns, or raise max_batch_bytes", of*fit)
+	}
 	return err.WithRemedy("ask for batch_rows of at most %d, or for fewer columns, or raise max_batch_bytes", fit)
 }
 

@@ -78,6 +78,7 @@ type Options struct {
 	Lanes   []Lane
 	Rows    int64           // per lane and step, at least 1
 	Steps   int64           // end after so many steps; Unknown: when all lanes have ended
+	Limit   int64           // end after so many rows, within a step too; 0: none
 	Schema  *arrow.Schema   // of the batches returned
 	Columns []Column        // where the first columns of Schema come from
 	Indexed []IndexedColumn // and the others
@@ -89,6 +90,9 @@ type Options struct {
 	Budget *budget.Budget
 	// MaxBytes is the most that a batch may take; 0: no limit.
 	MaxBytes int64
+	// GlobalOf is the shards over which global_batch_rows was asked for; 0: batch_rows
+	// was. For the remedies of errors.
+	GlobalOf int
 }
 
 // Reader is the stream of a shard. It is not safe for concurrent use.
@@ -98,6 +102,9 @@ type Reader struct {
 	ctx      context.Context //nolint:containedctx // a reader's pulls carry no context of their own
 	lanes    []*laneReader
 	step     int64
+	rows     int64          // of all lanes
+	given    int64          // per lane, see Given
+	uneven   bool           // see Given
 	distinct []distinctRows // per indexed column
 }
 
@@ -127,6 +134,11 @@ func (r *Reader) Positions() []Position {
 // Steps returns how many batches were returned so far.
 func (r *Reader) Steps() int64 { return r.step }
 
+// Given returns the rows that each lane gave so far, those that have ended left out.
+// After a step that Limit cut it is the most that one gave, and uneven says that
+// another may have given less.
+func (r *Reader) Given() (rows int64, uneven bool) { return r.given, r.uneven }
+
 // Sent returns how many staging rows the batches returned so far hold, for
 // each of Options.Indexed.
 func (r *Reader) Sent() []int64 {
@@ -146,9 +158,10 @@ func (r *Reader) close() {
 	}
 }
 
-// next cuts one batch: Rows rows of each lane that still has them.
+// next cuts one batch: Rows rows of each lane that still has them, as far as Limit
+// goes.
 func (r *Reader) next() (arrow.RecordBatch, error) {
-	if r.step == r.options.Steps {
+	if r.step == r.options.Steps || r.options.Limit > 0 && r.rows == r.options.Limit {
 		return nil, nil //nolint:nilnil // the end of a stream, see batch.FromFunc
 	}
 	held, err := r.options.Budget.ReserveFor(r.ctx, "the rows of a batch", 0)
@@ -157,17 +170,31 @@ func (r *Reader) next() (arrow.RecordBatch, error) {
 	}
 	s := newSelection(r.options.Memory, held)
 	defer s.release()
-	rows := int64(0)
+	rows, most, cut := int64(0), int64(0), false
 	for _, l := range r.lanes {
+		wanted := r.options.Rows
+		if r.options.Limit > 0 {
+			wanted = min(wanted, r.options.Limit-r.rows-rows)
+		}
+		cut = cut || wanted < r.options.Rows
+		if wanted == 0 {
+			break
+		}
 		s.next()
-		given, err := l.selectRows(r.ctx, r.options.Rows, s)
+		given, err := l.selectRows(r.ctx, wanted, s)
 		if err != nil {
 			return nil, err
 		}
 		if r.options.Steps != Unknown && given < r.options.Rows {
 			return nil, fault.New(fault.Internal, "lane %d gave %d of %d rows in step %d of %d", l.Number, given, r.options.Rows, r.step, r.options.Steps)
 		}
-		rows += given
+		rows, most = rows+given, max(most, given)
+		if r.options.Limit > 0 && r.rows+rows == r.options.Limit {
+			continue // where there is another row, whoever goes on finds out
+		}
+		if err := l.lookAhead(r.ctx, s); err != nil {
+			return nil, err
+		}
 	}
 	if rows == 0 {
 		return nil, nil //nolint:nilnil // the end of a stream, see batch.FromFunc
@@ -177,6 +204,12 @@ func (r *Reader) next() (arrow.RecordBatch, error) {
 		return nil, err
 	}
 	r.step++
+	r.rows += rows
+	r.given += r.options.Rows
+	if cut {
+		r.given += most - r.options.Rows
+		r.uneven = len(r.lanes) > 1
+	}
 	return out, nil
 }
 

@@ -1,0 +1,77 @@
+package flight
+
+import (
+	"time"
+
+	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/plan"
+)
+
+// partSummary is the app_metadata of an endpoint of splits.
+type partSummary struct {
+	V      int      `json:"v"`
+	Splits []string `json:"splits"`        // their ids, in order
+	Row    int64    `json:"row,omitempty"` // rows of the first one that the query's cursor has behind it
+	Rows   int64    `json:"rows"`          // that the endpoint gives; -1 is unknown
+}
+
+// splitEndpoints makes an endpoint with a ticket for each part of the plan, from
+// where the query's cursor stands.
+func (s *Server) splitEndpoints(p planned) ([]*arrowflight.FlightEndpoint, error) {
+	at := dataset.Position{}
+	if len(p.query.Cursor) > 0 {
+		at = p.query.Cursor[0].At[0] // of one lane, as was checked with the plan
+	}
+	expires := s.expiry()
+	seal := s.options.Keys.sealer()
+	var endpoints []*arrowflight.FlightEndpoint
+	for _, part := range p.PartsFrom(at.Range) {
+		q := p.query
+		q.Shard.Index = 0 // of one
+		if part.From > at.Range {
+			q.Cursor, at = nil, dataset.Position{} // it begins with a split
+		}
+		c := newContent(q, p.Cursor())
+		c.Part = &part
+		ticket, err := seal(c, expires)
+		if err != nil {
+			return nil, err
+		}
+		e := s.endpoint(ticket, expires)
+		e.AppMetadata = marshal(p.partSummary(part, at))
+		endpoints = append(endpoints, e)
+	}
+	return endpoints, nil
+}
+
+// partSummary describes a part of which the query's cursor has some rows behind it.
+func (p planned) partSummary(part plan.Part, at dataset.Position) partSummary {
+	out := partSummary{V: 1, Splits: []string{}, Row: at.Row, Rows: unknown}
+	for _, split := range p.Splits[part.From:part.To] {
+		out.Splits = append(out.Splits, split.ID)
+	}
+	if rows, exact := p.RowsOf(part.From, part.To); exact {
+		out.Rows = rows - at.Row
+	}
+	return out
+}
+
+// expiry is when a ticket that is made now expires.
+func (s *Server) expiry() time.Time {
+	return s.options.Clock().Add(s.options.Lifetime).Truncate(time.Second)
+}
+
+// partOf returns the part of the plan that a ticket is for. Only a ticket for splits
+// names one.
+func (c content) partOf(q dataset.Query) (plan.Part, error) {
+	switch {
+	case q.Endpoints.BySplits() != (c.Part != nil):
+		return plan.Part{}, fault.New(fault.Internal, "a signed ticket of endpoints: %s says otherwise of splits", q.Endpoints)
+	case c.Part == nil:
+		return plan.Part{}, nil
+	}
+	return *c.Part, nil
+}

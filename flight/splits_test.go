@@ -1,0 +1,227 @@
+package flight
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/plan"
+)
+
+// bySplit asks for endpoints of splits.
+func (s *served) bySplit(t testing.TB, query string) (*arrowflight.FlightInfo, []partSummary) {
+	answer, err := s.GetFlightInfo(context.Background(), command(`{"dataset": "homefeed", "endpoints": "splits"`+query+`}`))
+	require.NoError(t, err)
+	var parts []partSummary
+	for _, e := range answer.GetEndpoint() {
+		var part partSummary
+		require.NoError(t, json.Unmarshal(e.GetAppMetadata(), &part))
+		require.Equal(t, 1, part.V)
+		parts = append(parts, part)
+	}
+	return answer, parts
+}
+
+// TestEndpointsOfSplits: each says its split and its rows, and a ticket gives them and
+// no others, in any order, from any server of the keys.
+//
+// spec: endpoint-1, endpoint-3, endpoint-4, endpoint-5, endpoint-6
+func TestEndpointsOfSplits(t *testing.T) {
+	w := newWorld(t)
+	s, other := serve(t, Options{Loader: w.loader()}), serve(t, Options{Loader: w.loader()})
+	p, err := w.loader().Plan(context.Background(), dataset.Query{Dataset: "homefeed"})
+	require.NoError(t, err)
+	want := s.readAll(t, `{"dataset": "homefeed"}`)[0]
+	answer, parts := s.bySplit(t, "")
+	require.True(t, answer.GetOrdered())
+	require.EqualValues(t, trainingRows, answer.GetTotalRecords())
+	require.Len(t, parts, 4)
+	rows := make([][][]any, 4)
+	for i := range slices.Backward(parts) {
+		require.Equal(t, partSummary{V: 1, Splits: []string{p.Splits[i].ID}, Rows: p.Splits[i].Rows}, parts[i])
+		g, err := read(context.Background(), other.Client, answer.GetEndpoint()[i].GetTicket())
+		require.NoError(t, err)
+		require.EqualValues(t, parts[i].Rows, len(g.rows))
+		require.Equal(t, g.report.Rows, parts[i].Rows)
+		rows[i] = g.rows
+	}
+	require.Equal(t, want.rows, slices.Concat(rows...))
+	again, same := other.bySplit(t, "")
+	require.Equal(t, parts, same)
+	for i, e := range again.GetEndpoint() {
+		require.Equal(t, e.GetTicket().GetTicket(), answer.GetEndpoint()[i].GetTicket().GetTicket())
+	}
+
+	_, filtered := s.bySplit(t, `, "filter": "item > 3"`)
+	require.EqualValues(t, -1, filtered[0].Rows)
+	require.Equal(t, parts[1].Splits, filtered[1].Splits)
+	_, shuffled := s.bySplit(t, `, "order": "shuffled", "seed": 3`)
+	require.ElementsMatch(t, parts, shuffled, "the same splits in another order")
+}
+
+// TestEndpointsFromACursor: the first begins there, and the others are what they were.
+//
+// spec: endpoint-7, endpoint-9
+func TestEndpointsFromACursor(t *testing.T) {
+	w := newWorld(t)
+	s := serve(t, Options{Loader: w.loader()})
+	want := s.readAll(t, `{"dataset": "homefeed"}`)[0]
+	answer, parts := s.bySplit(t, `, "batch_rows": 100`)
+	before := parts[0].Rows
+	second, err := read(context.Background(), s.Client, answer.GetEndpoint()[1].GetTicket())
+	require.NoError(t, err)
+	cursor := string(second.cursors[0])
+
+	rest, left := s.bySplit(t, `, "cursor": `+cursor)
+	require.EqualValues(t, trainingRows-before-100, rest.GetTotalRecords())
+	require.Len(t, left, 3)
+	require.Equal(t, partSummary{V: 1, Splits: parts[1].Splits, Row: 100, Rows: parts[1].Rows - 100}, left[0])
+	require.Equal(t, parts[2:], left[1:])
+	var rows [][]any
+	for _, e := range rest.GetEndpoint() {
+		g, err := read(context.Background(), s.Client, e.GetTicket())
+		require.NoError(t, err)
+		rows = append(rows, g.rows...)
+	}
+	require.Equal(t, want.rows[before+100:], rows)
+	plain := s.readAll(t, `{"dataset": "homefeed", "cursor": `+cursor+`}`)
+	require.Equal(t, want.rows[before+100:], plain[0].rows, "a plain query goes on to the plan's end")
+
+	last := s.readAll(t, `{"dataset": "homefeed", "endpoints": "splits"}`)[3]
+	end, none := s.bySplit(t, `, "cursor": `+string(last.cursors[len(last.cursors)-1]))
+	require.Equal(t, []partSummary{{V: 1, Splits: []string{}}}, none)
+	g, err := read(context.Background(), s.Client, end.GetEndpoint()[0].GetTicket())
+	require.NoError(t, err)
+	require.Empty(t, g.rows)
+	require.True(t, want.schema.Equal(g.schema))
+	require.Zero(t, g.report.Rows)
+}
+
+// TestTicketsOfSplits are redeemed as they are: changed, swapped for another plan's,
+// or without their part they are not. A renewed one is for the same splits.
+//
+// spec: endpoint-5, ticket-3, ticket-10
+func TestTicketsOfSplits(t *testing.T) {
+	w := newWorld(t)
+	s := serve(t, Options{Loader: w.loader(), Lifetime: time.Hour})
+	answer, parts := s.bySplit(t, "")
+	ticket := answer.GetEndpoint()[2].GetTicket().GetTicket()
+	for i := range ticket {
+		changed := slices.Clone(ticket)
+		changed[i] ^= 1
+		_, _, err := s.server.read(changed)
+		require.Error(t, err, i)
+	}
+	c, _, err := s.server.read(ticket)
+	require.NoError(t, err)
+	for name, change := range map[string]func(*content){
+		"no part": func(c *content) { c.Part = nil },
+		"beyond":  func(c *content) { c.Part = &plan.Part{From: 2, To: 9} },
+		"of shards": func(c *content) {
+			c.Query = json.RawMessage(strings.Replace(string(c.Query), `,"endpoints":"splits"`, "", 1))
+		},
+		"another plan": func(c *content) { c.Plan = "0123" },
+		"another order": func(c *content) {
+			c.Query = json.RawMessage(strings.Replace(string(c.Query), `"endpoints"`, `"order":"shuffled","endpoints"`, 1))
+		},
+	} {
+		forged := c
+		change(&forged)
+		require.NotEqual(t, c, forged, name)
+		sealed, err := s.server.options.Keys.seal(forged, noon().Add(time.Hour))
+		require.NoError(t, err)
+		_, code, _ := s.getFailure(t, &arrowflight.Ticket{Ticket: sealed})
+		require.Equal(t, codes.Internal, code, name)
+	}
+	body, err := proto.Marshal(&arrowflight.RenewFlightEndpointRequest{Endpoint: answer.GetEndpoint()[2]})
+	require.NoError(t, err)
+	text, err := (&service{Server: s.server}).renew(context.Background(), body)
+	require.NoError(t, err)
+	var renewed arrowflight.FlightEndpoint
+	require.NoError(t, proto.Unmarshal(text, &renewed))
+	require.Equal(t, answer.GetEndpoint()[2].GetAppMetadata(), renewed.GetAppMetadata())
+	g, err := read(context.Background(), s.Client, renewed.GetTicket())
+	require.NoError(t, err)
+	require.EqualValues(t, parts[2].Rows, len(g.rows))
+}
+
+// TestManySplits: 100,000 of them make 1,024 endpoints with small tickets, in an answer
+// that any client takes. Each is named once, in order.
+//
+// spec: endpoint-1, ticket-7
+func TestManySplits(t *testing.T) {
+	const splits = 100_000
+	w := newWorld(t)
+	real, err := w.loader().Plan(context.Background(), dataset.Query{Dataset: "homefeed"})
+	require.NoError(t, err)
+	many := *real
+	many.Splits, many.Lanes = make([]plan.Split, splits), []plan.Lane{{Rows: splits}}
+	for i := range many.Splits {
+		many.Splits[i] = plan.Split{ID: fmt.Sprintf("%016x", i), Rows: 1}
+		many.Lanes[0].Ranges = append(many.Lanes[0].Ranges, plan.Range{Split: i, To: 1})
+	}
+	many.Rows = splits
+	s := serve(t, Options{Loader: altered{Loader: w.loader(), plan: func(dataset.Query) (*plan.Plan, error) { return &many, nil }}})
+	answer, parts := s.bySplit(t, "")
+	require.Len(t, parts, 1024)
+	require.Less(t, proto.Size(answer), 4<<20)
+	next := 0
+	for i, part := range parts {
+		require.Less(t, len(answer.GetEndpoint()[i].GetTicket().GetTicket()), maxTicket/4)
+		require.EqualValues(t, len(part.Splits), part.Rows)
+		for _, id := range part.Splits {
+			require.Equal(t, fmt.Sprintf("%016x", next), id)
+			next++
+		}
+	}
+	require.Equal(t, splits, next)
+}
+
+// TestLimitIsTold: no more rows and steps are told than come.
+//
+// spec: endpoint-14, endpoint-17
+func TestLimitIsTold(t *testing.T) {
+	w := newWorld(t)
+	s := serve(t, Options{Loader: w.loader()})
+	cursor := s.readAll(t, `{"dataset": "homefeed", "lanes": 4, "batch_rows": 400}`)[0].cursors[1]
+	for query, want := range map[string]struct{ records, rows, steps int64 }{
+		`"limit": 10, "batch_rows": 4`:                                            {10, 10, 3},
+		`"limit": 1008, "batch_rows": 8, "lanes": 4`:                              {1008, 1008, 126},
+		`"limit": 1009, "batch_rows": 8, "lanes": 4`:                              {1009, 1009, 127},
+		`"limit": 5000, "batch_rows": 8, "lanes": 4`:                              {1009, 1009, 127},
+		`"limit": 10, "filter": "item > 3", "batch_rows": 4`:                      {-1, -1, -1},
+		fmt.Sprintf(`"limit": 200, "batch_rows": 400, "cursor": %s`, cursor):      {200, 200, 1},
+		fmt.Sprintf(`"limit": 900, "batch_rows": 400, "cursor": %s`, cursor):      {209, 900, 3},
+		`"global_batch_rows": 64, "lanes": 4, "shard": {"of": 2}`:                 {1009, 1009, 16},
+		`"global_batch_rows": 64, "lanes": 4, "shard": {"of": 4}, "tail": "drop"`: {960, 1009, 15},
+		`"global_batch_rows": 64, "lanes": 4, "limit": 65, "shard": {"index": 0}`: {65, 65, 2},
+	} {
+		answer, err := s.GetFlightInfo(context.Background(), command(`{"dataset": "homefeed", `+query+`}`))
+		require.NoError(t, err, query)
+		said := summaryOf(t, answer)
+		require.Equal(t, []int64{want.records, want.rows, want.steps}, []int64{answer.GetTotalRecords(), said.Rows, said.Steps}, query)
+		if strings.Contains(query, "global") {
+			require.Equal(t, 64/said.Shards, said.BatchRows)
+		}
+		if want.records < 0 {
+			continue
+		}
+		rows := int64(0)
+		for _, e := range answer.GetEndpoint() {
+			g, err := read(context.Background(), s.Client, e.GetTicket())
+			require.NoError(t, err)
+			rows += int64(len(g.rows))
+		}
+		require.Equal(t, want.records, rows, query)
+	}
+}

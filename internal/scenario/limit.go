@@ -1,0 +1,85 @@
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/penstock/penstock/loader"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// readAgainst reads the case's query, without its limit, and compares with what is
+// expected. Then, as the oracle knows no order, it compares reads with each other: a
+// limited one with the beginning of the whole, and endpoints of splits, one after the
+// other, with one stream.
+func (c *Case) readAgainst(want Expectation, l *loader.Loader) ([]Shard, Difference) {
+	whole := c.Query
+	whole.Limit = 0
+	shards, err := Read(context.Background(), l, whole)
+	difference := want.Compare(shards, err)
+	if difference != (Difference{}) || err != nil {
+		return shards, difference
+	}
+	if c.Query.Limit > 0 {
+		want.Seen["limited"]++
+		difference = limited(l, c.Query, shards[0])
+	}
+	if c.Query.Endpoints.BySplits() {
+		want.Seen["read by splits"]++
+		difference = inOrder(l, whole, shards)
+	}
+	return shards, difference
+}
+
+// limited compares a limited stream with the whole one: rows, batches, cursors, and
+// what comes when somebody goes on.
+func limited(l *loader.Loader, q dataset.Query, whole Shard) Difference {
+	shards, err := Read(context.Background(), l, q)
+	if err != nil {
+		return Difference{"the read fails with a limit: " + cause(err), err.Error()}
+	}
+	got, all := shards[0], whole.Rows()
+	given := min(int(q.Limit), len(all))
+	if !slices.Equal(Texts(got.Rows()), Texts(all[:given])) {
+		return Difference{"a limit does not give the first rows", fmt.Sprintf("got %d rows of %d, want %d", len(got.Rows()), len(all), given)}
+	}
+	for i := range got.Batches {
+		last := i == len(got.Batches)-1
+		if len(got.Batches[i]) != len(whole.Batches[i]) && !last {
+			return Difference{"a limit moves a batch's end", fmt.Sprintf("batch %d has %d rows, want %d", i, len(got.Batches[i]), len(whole.Batches[i]))}
+		}
+	}
+	rest := q
+	rest.Limit, rest.Cursor = 0, dataset.Cursors{got.Report.Cursor}
+	after, err := Read(context.Background(), l, rest)
+	if err != nil {
+		return Difference{"the read fails behind a limit: " + cause(err), err.Error()}
+	}
+	left, want := Texts(after[0].Rows()), Texts(all[given:])
+	if q.Defaults().Lanes > 1 && got.Report.Cursor.Uneven { // lanes keep their order, and come in other steps
+		slices.Sort(left)
+		slices.Sort(want)
+	}
+	if !slices.Equal(left, want) {
+		return Difference{"other rows come behind a limit", fmt.Sprintf("behind %d rows: missing %v, surplus %v", given, Without(want, left), Without(left, want))}
+	}
+	return Difference{}
+}
+
+// inOrder compares endpoints of splits with one stream of the same plan.
+func inOrder(l *loader.Loader, q dataset.Query, parts []Shard) Difference {
+	q.Endpoints = dataset.EndpointsShards
+	shards, err := Read(context.Background(), l, q)
+	if err != nil {
+		return Difference{"the read fails as one stream: " + cause(err), err.Error()}
+	}
+	var rows [][]any
+	for _, p := range parts {
+		rows = append(rows, p.Rows()...)
+	}
+	if got, want := Texts(rows), Texts(shards[0].Rows()); !slices.Equal(got, want) {
+		return Difference{"splits come in another order", fmt.Sprintf("missing %v, surplus %v", Without(want, got), Without(got, want))}
+	}
+	return Difference{}
+}

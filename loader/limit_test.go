@@ -1,0 +1,212 @@
+package loader_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/scenario"
+	"github.com/penstock/penstock/loader"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// TestLimit ends streams after each number of rows: they are the first ones, in the
+// same batches, and whoever goes on gets all others once.
+//
+// spec: endpoint-10, endpoint-12, endpoint-13
+func TestLimit(t *testing.T) {
+	t.Parallel()
+	c := world(t)
+	uneven := 0
+	for _, lanes := range []int{1, 3} {
+		for _, filter := range []string{"", "item >= 2"} {
+			q := one(lanes, 4*lanes)
+			q.Filter = dataset.MustFilter(filter)
+			whole, err := scenario.Read(context.Background(), c.Loader(), q)
+			require.NoError(t, err)
+			all := scenario.Texts(whole[0].Rows())
+			for n := 1; n <= len(all)+3; n++ {
+				q.Limit = int64(n)
+				got, err := scenario.Read(context.Background(), c.Loader(), q)
+				require.NoError(t, err)
+				given := min(n, len(all))
+				require.Equal(t, all[:given], scenario.Texts(got[0].Rows()))
+				full := given / (4 * lanes)
+				require.Equal(t, whole[0].Batches[:full], got[0].Batches[:full])
+				require.Equal(t, whole[0].Cursors[:max(0, full-1)], got[0].Cursors[:max(0, full-1)])
+				end := got[0].Report.Cursor
+				require.Equal(t, int64(given), got[0].Report.Rows)
+				require.Equal(t, end, got[0].Cursors[len(got[0].Cursors)-1])
+				last := given - (len(got[0].Batches)-1)*4*lanes // rows of the last step
+				require.Equal(t, int64(len(got[0].Batches)), end.Step)
+				if n < len(all)-4*lanes { // no lane ends here
+					require.Equal(t, int64(4*(len(got[0].Batches)-1)+min(4, last)), end.Rows)
+					require.Equal(t, lanes > 1 && last < 4*lanes, end.Uneven)
+				}
+				rest := readTexts(t, c.Loader(), dataset.Query{Dataset: "d", BatchRows: 2 * lanes, Cursor: dataset.Cursors{end}})
+				if lanes == 1 {
+					require.Equal(t, all[given:], append([]string{}, rest...))
+				}
+				require.ElementsMatch(t, all[given:], rest, "behind %d rows", n)
+				if end.Uneven {
+					uneven++
+					several := dataset.Query{Dataset: "d", Cursor: dataset.Cursors{end}, Shard: dataset.Shard{Index: dataset.AllShards, Of: 3}}
+					shards, err := scenario.Read(context.Background(), c.Loader(), several)
+					require.NoError(t, err)
+					var rows []string
+					for _, s := range shards {
+						rows = append(rows, scenario.Texts(s.Rows())...)
+						require.True(t, s.Report.Cursor.Uneven)
+					}
+					require.ElementsMatch(t, all[given:], rows, "in three shards")
+				}
+			}
+		}
+	}
+	require.Positive(t, uneven)
+}
+
+// TestLimitAfterLimit goes from cursor to cursor: each time the limit counts anew.
+//
+// spec: endpoint-10
+func TestLimitAfterLimit(t *testing.T) {
+	t.Parallel()
+	c := world(t)
+	q := one(1, 4)
+	want := readTexts(t, c.Loader(), q)
+	var rows []string
+	q.Limit = 5
+	for {
+		got, err := scenario.ReadBetween(context.Background(), c.Loader(), q, func(s loader.Stream) { s.Park(false) })
+		require.NoError(t, err)
+		if got[0].Report.Rows == 0 {
+			break
+		}
+		rows = append(rows, scenario.Texts(got[0].Rows())...)
+		q.Cursor = dataset.Cursors{got[0].Report.Cursor}
+		if len(rows) < len(want) {
+			require.Equal(t, int64(len(rows)), q.Cursor[0].Rows)
+		}
+		require.Less(t, len(rows), len(want)+5)
+	}
+	require.Equal(t, want, rows)
+	q = one(2, 4)
+	q.Limit = 3
+	got, err := scenario.Read(context.Background(), c.Loader(), q)
+	require.NoError(t, err)
+	next := dataset.Query{Dataset: "d", Tail: dataset.TailDrop, Cursor: dataset.Cursors{got[0].Report.Cursor}}
+	_, err = c.Loader().Plan(context.Background(), next)
+	require.Equal(t, fault.Invalid, fault.KindOf(err))
+	require.ErrorContains(t, err, "from this cursor on lanes have given unequal ones")
+	require.Equal(t, "tail", fault.As(err).Faults[0].Field)
+}
+
+// TestLimitReadsNoFurther: what lies behind the last row is not looked for, however
+// rare such rows are.
+//
+// spec: endpoint-10
+func TestLimitReadsNoFurther(t *testing.T) {
+	t.Parallel()
+	w := scenario.NewWorld()
+	t.Cleanup(w.Release)
+	written{"ml.train", "id:long day:long", "day", 40, func(i int) string { return fmt.Sprint(i, i/4) }}.in(t, w)
+	d := dataset.Dataset{Name: "d", Training: dataset.Training{Table: "ml.train"}}
+	l := loader.New(loader.Options{Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w, Scan: w.Scan})
+	q := dataset.Query{Dataset: "d", Filter: dataset.MustFilter("id < 6"), Limit: 6}
+	require.Len(t, readTexts(t, l, q), 6)
+	pruned := len(w.Scanned)
+	w.Scanned = map[string]int{}
+	q.Filter = dataset.MustFilter("id <> 6 AND id <> 7")
+	require.Len(t, readTexts(t, l, q), 6)
+	require.Equal(t, 2, pruned)
+	require.Len(t, w.Scanned, 2)
+}
+
+// TestGlobalBatchRows: steps keep their rows with any number of shards, also when the
+// number changes at any step.
+//
+// spec: endpoint-15
+func TestGlobalBatchRows(t *testing.T) {
+	t.Parallel()
+	c := world(t)
+	q := dataset.Query{Dataset: "d", Lanes: 4, GlobalBatchRows: 8}
+	var want [][]string
+	cursors := map[int][]dataset.Cursors{} // by shards and step
+	for _, of := range []int{1, 2, 4} {
+		q.Shard = dataset.Shard{Index: dataset.AllShards, Of: of}
+		shards, err := scenario.Read(context.Background(), c.Loader(), q)
+		require.NoError(t, err)
+		require.Len(t, shards[0].Batches[0], 8/of)
+		steps := globalSteps(shards)
+		if of == 1 {
+			want = steps
+		}
+		require.Equal(t, want, steps, "%d shards", of)
+		for step := range len(want) {
+			var at dataset.Cursors
+			for _, s := range shards {
+				at = append(at, s.Cursors[min(step, len(s.Cursors)-1)])
+			}
+			cursors[of] = append(cursors[of], at)
+		}
+	}
+	for from, saved := range cursors {
+		for step, at := range saved {
+			for _, of := range []int{1, 2, 4} {
+				next := dataset.Query{Dataset: "d", Cursor: at, GlobalBatchRows: 8, Shard: dataset.Shard{Index: dataset.AllShards, Of: of}}
+				shards, err := scenario.Read(context.Background(), c.Loader(), next)
+				require.NoError(t, err)
+				require.Equal(t, want[step+1:], append([][]string{}, globalSteps(shards)...), "from %d shards to %d behind step %d", from, of, step)
+			}
+		}
+	}
+}
+
+// TestGlobalBatchesThatDoNotFit: errors speak of the rows of a step.
+//
+// spec: endpoint-17
+func TestGlobalBatchesThatDoNotFit(t *testing.T) {
+	t.Parallel()
+	l := sized(t, 10, 4000)
+	q := dataset.Query{Dataset: "d", Lanes: 4, GlobalBatchRows: 4000, Shard: dataset.Shard{Index: dataset.AllShards, Of: 2}}
+	_, err := l.Plan(t.Context(), q)
+	require.Equal(t, fault.Invalid, fault.KindOf(err))
+	require.Equal(t, "global_batch_rows", fault.As(err).Faults[0].Field)
+	require.ErrorContains(t, err, "a batch of 2000 rows takes at least")
+	fits := remedied(t, err)
+	require.Zero(t, fits%4)
+	q.GlobalBatchRows = fits
+	_, err = l.Plan(t.Context(), q)
+	require.NoError(t, err)
+
+	l = sized(t, 100, 3000)
+	q.GlobalBatchRows = 80
+	_, err = l.Plan(t.Context(), q)
+	require.NoError(t, err, "only the rows tell")
+	_, err = scenario.Read(t.Context(), l, q)
+	require.Equal(t, fault.Exhausted, fault.KindOf(err))
+	q.GlobalBatchRows = remedied(t, err)
+	require.Zero(t, q.GlobalBatchRows%4)
+	shards, err := scenario.Read(t.Context(), l, q)
+	require.NoError(t, err)
+	require.Len(t, slices.Concat(globalSteps(shards)...), 60)
+
+	_, err = l.Plan(t.Context(), dataset.Query{Dataset: "d", GlobalBatchRows: 6, Lanes: 4})
+	require.ErrorContains(t, err, "such as 4 or 8")
+}
+
+// remedied returns the global_batch_rows that an error says will fit.
+func remedied(t *testing.T, err error) int {
+	t.Helper()
+	rest := fault.As(err).Remedy
+	var n int
+	_, failed := fmt.Sscanf(rest, "ask for global_batch_rows of at most %d", &n)
+	require.NoError(t, failed, rest)
+	require.NotEqual(t, "0", strconv.Itoa(n))
+	return n
+}

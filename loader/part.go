@@ -1,0 +1,33 @@
+package loader
+
+import (
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/lane"
+	"github.com/penstock/penstock/loader/plan"
+)
+
+// within lets a stream read a part of the plan's splits, and end with its last row. If
+// it goes on from a cursor, the lane stands there already: that must be in the part.
+func (s *start) within(p *plan.Plan, part plan.Part, resumed bool) error {
+	if part.IsZero() {
+		return nil
+	}
+	if len(p.Lanes) != 1 || part.From < 0 || part.From > part.To || part.To > len(s.lanes[0].Ranges) {
+		return fault.New(fault.Internal, "splits %d to %d are no part of a plan with %d lanes and %d splits", part.From, part.To, len(p.Lanes), len(p.Splits))
+	}
+	only := &s.lanes[0]
+	only.Ranges = only.Ranges[:part.To]
+	if resumed {
+		if at := only.Start; at.Range < part.From || at.Range > part.To || at.Range == part.To && at.Row > 0 {
+			return fault.New(fault.Internal, "the cursor stands in split %d, outside of splits %d to %d", at.Range, part.From, part.To)
+		}
+		return nil
+	}
+	only.Start = lane.Position{Range: part.From}
+	given, exact := p.RowsOf(0, part.From)
+	s.uneven = !exact && part.From > 0
+	if exact {
+		s.rows = given
+	}
+	return nil
+}
