@@ -51,7 +51,7 @@ func TestEndpointsOfSplits(t *testing.T) {
 		require.Equal(t, partSummary{V: 1, Splits: []string{p.Splits[i].ID}, Rows: p.Splits[i].Rows}, parts[i])
 		g, err := read(context.Background(), other.Client, answer.GetEndpoint()[i].GetTicket())
 		require.NoError(t, err)
-		require.EqualValues(t, parts[i].Rows, len(g.rows))
+		require.Len(t, g.rows, int(parts[i].Rows))
 		require.Equal(t, g.report.Rows, parts[i].Rows)
 		rows[i] = g.rows
 	}
@@ -83,7 +83,7 @@ func TestEndpointsFromACursor(t *testing.T) {
 	cursor := string(second.cursors[0])
 
 	rest, left := s.bySplit(t, `, "cursor": `+cursor)
-	require.EqualValues(t, trainingRows-before-100, rest.GetTotalRecords())
+	require.Equal(t, trainingRows-before-100, rest.GetTotalRecords())
 	require.Len(t, left, 3)
 	require.Equal(t, partSummary{V: 1, Splits: parts[1].Splits, Row: 100, Rows: parts[1].Rows - 100}, left[0])
 	require.Equal(t, parts[2:], left[1:])
@@ -152,7 +152,7 @@ func TestTicketsOfSplits(t *testing.T) {
 	require.Equal(t, answer.GetEndpoint()[2].GetAppMetadata(), renewed.GetAppMetadata())
 	g, err := read(context.Background(), s.Client, renewed.GetTicket())
 	require.NoError(t, err)
-	require.EqualValues(t, parts[2].Rows, len(g.rows))
+	require.Len(t, g.rows, int(parts[2].Rows))
 }
 
 // TestManySplits: 100,000 of them make 1,024 endpoints with small tickets, in an answer

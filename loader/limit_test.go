@@ -87,6 +87,7 @@ func TestLimitAfterLimit(t *testing.T) {
 		if got[0].Report.Rows == 0 {
 			break
 		}
+		require.LessOrEqual(t, got[0].Report.Rows, int64(5))
 		rows = append(rows, scenario.Texts(got[0].Rows())...)
 		q.Cursor = dataset.Cursors{got[0].Report.Cursor}
 		if len(rows) < len(want) {
@@ -147,7 +148,7 @@ func TestGlobalBatchRows(t *testing.T) {
 			want = steps
 		}
 		require.Equal(t, want, steps, "%d shards", of)
-		for step := range len(want) {
+		for step := range want {
 			var at dataset.Cursors
 			for _, s := range shards {
 				at = append(at, s.Cursors[min(step, len(s.Cursors)-1)])

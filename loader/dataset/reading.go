@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"fmt"
+	"strconv"
 
 	"github.com/penstock/penstock/internal/fault"
 )
@@ -80,9 +81,9 @@ func (q Query) checkGlobal(add func(name, format string, args ...any)) {
 		near := fmt.Sprintf("%d or %d", below, above)
 		switch {
 		case below == 0:
-			near = fmt.Sprint(above)
+			near = strconv.Itoa(above)
 		case above > maxBatchRows:
-			near = fmt.Sprint(below)
+			near = strconv.Itoa(below)
 		}
 		add(name, "%d rows of a step cannot be divided among the %d lanes; use a multiple of %d, such as %s", q.GlobalBatchRows, q.Lanes, q.Lanes, near)
 	}

@@ -161,7 +161,7 @@ func (r *Reader) close() {
 // next cuts one batch: Rows rows of each lane that still has them, as far as Limit
 // goes.
 func (r *Reader) next() (arrow.RecordBatch, error) {
-	if r.step == r.options.Steps || r.options.Limit > 0 && r.rows == r.options.Limit {
+	if r.step == r.options.Steps || r.left() == 0 {
 		return nil, nil //nolint:nilnil // the end of a stream, see batch.FromFunc
 	}
 	held, err := r.options.Budget.ReserveFor(r.ctx, "the rows of a batch", 0)
@@ -170,45 +170,70 @@ func (r *Reader) next() (arrow.RecordBatch, error) {
 	}
 	s := newSelection(r.options.Memory, held)
 	defer s.release()
-	rows, most, cut := int64(0), int64(0), false
+	given, err := r.selectStep(s)
+	if err != nil {
+		return nil, err
+	}
+	if given.rows == 0 {
+		return nil, nil //nolint:nilnil // the end of a stream, see batch.FromFunc
+	}
+	out, err := r.cut(s.runs, given.rows)
+	if err != nil {
+		return nil, err
+	}
+	r.step++
+	r.rows += given.rows
+	r.given += r.options.Rows
+	if given.cut {
+		r.given += given.most - r.options.Rows
+		r.uneven = len(r.lanes) > 1
+	}
+	return out, nil
+}
+
+// left returns how many rows Limit leaves, or Unknown.
+func (r *Reader) left() int64 {
+	if r.options.Limit == 0 {
+		return Unknown
+	}
+	return r.options.Limit - r.rows
+}
+
+// step is what the lanes gave in one.
+type step struct {
+	rows int64
+	most int64 // of one lane
+	cut  bool  // by Limit: a lane was asked for less than the others, or for nothing
+}
+
+// selectStep adds the rows of one step to those of a batch.
+func (r *Reader) selectStep(s *selection) (step, error) {
+	var out step
+	left := r.left()
 	for _, l := range r.lanes {
 		wanted := r.options.Rows
-		if r.options.Limit > 0 {
-			wanted = min(wanted, r.options.Limit-r.rows-rows)
+		if left != Unknown {
+			wanted = min(wanted, left-out.rows)
+			out.cut = out.cut || wanted < r.options.Rows
 		}
-		cut = cut || wanted < r.options.Rows
 		if wanted == 0 {
 			break
 		}
 		s.next()
 		given, err := l.selectRows(r.ctx, wanted, s)
 		if err != nil {
-			return nil, err
+			return step{}, err
 		}
 		if r.options.Steps != Unknown && given < r.options.Rows {
-			return nil, fault.New(fault.Internal, "lane %d gave %d of %d rows in step %d of %d", l.Number, given, r.options.Rows, r.step, r.options.Steps)
+			return step{}, fault.New(fault.Internal, "lane %d gave %d of %d rows in step %d of %d", l.Number, given, r.options.Rows, r.step, r.options.Steps)
 		}
-		rows, most = rows+given, max(most, given)
-		if r.options.Limit > 0 && r.rows+rows == r.options.Limit {
-			continue // where there is another row, whoever goes on finds out
+		out.rows, out.most = out.rows+given, max(out.most, given)
+		if out.rows == left {
+			continue // whether there is another row, whoever goes on finds out
 		}
 		if err := l.lookAhead(r.ctx, s); err != nil {
-			return nil, err
+			return step{}, err
 		}
-	}
-	if rows == 0 {
-		return nil, nil //nolint:nilnil // the end of a stream, see batch.FromFunc
-	}
-	out, err := r.cut(s.runs, rows)
-	if err != nil {
-		return nil, err
-	}
-	r.step++
-	r.rows += rows
-	r.given += r.options.Rows
-	if cut {
-		r.given += most - r.options.Rows
-		r.uneven = len(r.lanes) > 1
 	}
 	return out, nil
 }

@@ -57,7 +57,7 @@ func streamMutants() []mutant { //nolint:funlen // a table
 		},
 		{
 			"tail-is-lost", "loader/lane/lane.go",
-			"	if rows == 0 {\n", "	if rows < r.options.Rows*int64(len(r.lanes)) {\n", lane,
+			"	if given.rows == 0 {\n", "	if given.rows < r.options.Rows*int64(len(r.lanes)) {\n", lane,
 		},
 		{
 			"skip-is-ignored", "loader/ranges.go",

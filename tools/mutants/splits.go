@@ -3,7 +3,7 @@ package main
 // splitMutants are ways to go on from a cursor with another plan, and to read another
 // part of one.
 func splitMutants() []mutant {
-	dataset := []string{"./loader/dataset"}
+	dataset, loader, lane, flight := []string{"./loader/dataset"}, []string{"./loader"}, []string{"./loader/lane", "./loader"}, []string{"./flight"}
 	return []mutant{
 		{"a-zero-is-not-said", "loader/dataset/decode_resume.go", "		if at.has(one.name) && one.given != one.had {", "		if at.has(one.name) && one.given != one.had && one.given != \"0\" {", dataset},
 		{"a-cursors-seed-is-not-taken", "loader/dataset/query.go", "	q.Seed = cmp.Or(q.Seed, c.Seed)\n", "", dataset},
@@ -13,5 +13,26 @@ func splitMutants() []mutant {
 		{"a-cursors-sample-is-not-taken", "loader/dataset/query.go", "	if q.Sample == nil {\n		q.Sample, _", "	if q.Sample != nil {\n		q.Sample, _", dataset},
 		{"another-seed-than-the-cursors-passes", "loader/dataset/decode_resume.go", "		{\"seed\", strconv.FormatInt(q.Seed, 10), strconv.FormatInt(c.Seed, 10)},\n", "", dataset},
 		{"no-filter-agrees-with-any", "loader/dataset/decode_resume.go", "q.Filter.IsZero() && c.Filter != \"\"", "q.Filter.IsZero() && c.Filter == \"\"", dataset},
+		{"a-split-is-read-twice", "loader/plan/part.go", "To: to})", "To: min(splits, to+1)})", loader},
+		{"a-split-is-lost", "loader/plan/part.go", "To: to})", "To: max(split, from) + 1})", loader},
+		{"the-last-split-is-lost", "loader/plan/part.go", "(i+1)*splits/count; to > split", "(i+1)*(splits-1)/count; to > split", loader},
+		{"a-cursors-split-is-read-whole", "loader/plan/part.go", "From: max(from, split)", "From: from", loader},
+		{"parts-have-no-end", "loader/part.go", "	only.Ranges = only.Ranges[:part.To]\n", "", loader},
+		{"rows-of-splits-count-from-each", "loader/part.go", "		s.rows = given\n", "		s.rows = given - given\n", loader},
+		{"rows-of-splits-are-known", "loader/part.go", "	s.uneven = !exact && part.From > 0\n", "", loader},
+		{"last-batches-of-splits-are-full", "loader/stream.go", "	case !s.reading.Part.IsZero():\n", "	case s.reading.Part.To < 0:\n", loader},
+		{"tickets-forget-their-splits", "flight/get.go", "reading.Part = at.host, p.part", "reading.Part = at.host, plan.Part{}", flight},
+		{"endpoints-of-splits-forget-the-cursor", "flight/splits.go", "		if part.From > at.Range {\n", "		if part.From >= at.Range {\n", flight},
+		{"rows-behind-a-cursor-are-told-twice", "flight/splits.go", "out.Rows = rows - at.Row", "out.Rows = rows", flight},
+		{"limit-off-by-one", "loader/lane/lane.go", "	return r.options.Limit - r.rows\n", "	return r.options.Limit - r.rows + 1\n", lane},
+		{"limits-count-from-the-plans-start", "loader/stream.go", "s.reading.Limit-s.rows)", "s.reading.Limit-s.rows-s.start.rows)", loader},
+		{"limits-look-ahead", "loader/lane/lane.go", "		if out.rows == left {\n", "		if out.rows == left-left {\n", lane},
+		{"limits-cut-no-step", "loader/lane/lane.go", "	if given.cut {\n", "	if given.cut && given.rows == 0 {\n", lane},
+		{"cut-steps-are-even", "loader/lane/lane.go", "		r.uneven = len(r.lanes) > 1\n", "", lane},
+		{"uneven-lanes-end-together", "loader/cursor.go", "	if s.uneven && r.Tail.Drops() {\n", "	if s.uneven && r.Limit > 0 {\n", loader},
+		{"uneven-lanes-are-forgotten", "loader/cursor.go", "		s.uneven = s.uneven || c.Uneven\n", "", loader},
+		{"limits-are-not-told", "flight/info.go", "	if limit := p.query.Limit; limit > 0 && rows > limit {\n", "	if limit := p.query.Limit; limit < 0 && rows > limit {\n", flight},
+		{"global-batch-rows-are-not-divided", "loader/batchrows.go", "r.GlobalBatchRows / max(1, r.Shard.Of)", "r.GlobalBatchRows", loader},
+		{"global-batch-rows-that-fit-are-of-a-shard", "loader/batchrows.go", "field, times*wholeSteps", "field, wholeSteps", loader},
 	}
 }

@@ -121,7 +121,7 @@ class Client:
         readings = [Reading(self._channel, endpoint.ticket, plan.schema) for endpoint in found.endpoints]
         if not readings:
             raise errors.Internal("the server planned the query without an endpoint to read from")
-        return Stream(readings, plan, start)
+        return Stream(readings, plan, start, ordered=found.ordered)
 
     def explain(self, dataset: Dataset, **fields: Any) -> str:
         """What a query reads, in which order and why, as text for people."""

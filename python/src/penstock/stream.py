@@ -151,9 +151,15 @@ class Stream:
     """
 
     def __init__(
-        self, readings: Sequence[Reading], plan: Plan, start: Cursor | list[Cursor] | None = None
+        self,
+        readings: Sequence[Reading],
+        plan: Plan,
+        start: Cursor | list[Cursor] | None = None,
+        *,
+        ordered: bool = False,
     ) -> None:
         self._readings = list(readings)
+        self._ordered = ordered
         self._at = 0
         self._plan = plan
         self._start = start
@@ -188,6 +194,8 @@ class Stream:
         cursors = [c for c in (r.cursor() for r in self._readings) if c is not None]
         if not cursors:
             return self._start
+        if self._ordered:  # parts of one stream
+            return cursors[-1]
         return cursors[0] if len(self._readings) == 1 else cursors
 
     @property
