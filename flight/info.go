@@ -242,10 +242,7 @@ func (p planned) givenBefore() []int64 {
 	given := make([]int64, len(p.Lanes))
 	for _, c := range p.query.Cursor {
 		for _, at := range c.At {
-			given[at.Lane] = at.Row
-			for _, r := range p.Lanes[at.Lane].Ranges[:at.Range] {
-				given[at.Lane] += r.To - r.From
-			}
+			given[at.Lane] = p.RowsBefore(at)
 		}
 	}
 	return given

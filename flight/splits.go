@@ -13,15 +13,17 @@ import (
 // partSummary is the app_metadata of an endpoint of splits.
 type partSummary struct {
 	V      int      `json:"v"`
-	Splits []string `json:"splits"`        // their ids, in order
-	Row    int64    `json:"row,omitempty"` // rows of the first one that the query's cursor has behind it
-	Rows   int64    `json:"rows"`          // that the endpoint gives; -1 is unknown
+	Splits []string `json:"splits"` // their ids, in order
+	// At is where in its first split it begins, for a query with a cursor; left out if
+	// it gives all of that split.
+	At   *dataset.Position `json:"at,omitempty"`
+	Rows int64             `json:"rows"` // that the endpoint gives; -1 is unknown
 }
 
 // splitEndpoints makes an endpoint with a ticket for each part of the plan, from
 // where the query's cursor stands.
 func (s *Server) splitEndpoints(p planned) ([]*arrowflight.FlightEndpoint, error) {
-	at := dataset.Position{}
+	var at dataset.Position
 	if len(p.query.Cursor) > 0 {
 		at = p.query.Cursor[0].At[0] // of one lane, as was checked with the plan
 	}
@@ -32,7 +34,7 @@ func (s *Server) splitEndpoints(p planned) ([]*arrowflight.FlightEndpoint, error
 		q := p.query
 		q.Shard.Index = 0 // of one
 		if part.From > at.Range {
-			q.Cursor, at = nil, dataset.Position{} // it begins with a split
+			q.Cursor, at = nil, dataset.Position{Range: part.From} // it begins with a split
 		}
 		c := newContent(q, p.Cursor())
 		c.Part = &part
@@ -47,14 +49,17 @@ func (s *Server) splitEndpoints(p planned) ([]*arrowflight.FlightEndpoint, error
 	return endpoints, nil
 }
 
-// partSummary describes a part of which the query's cursor has some rows behind it.
+// partSummary describes a part that begins at a position.
 func (p planned) partSummary(part plan.Part, at dataset.Position) partSummary {
-	out := partSummary{V: 1, Splits: []string{}, Row: at.Row, Rows: unknown}
+	out := partSummary{V: 1, Splits: []string{}, Rows: unknown}
 	for _, split := range p.Splits[part.From:part.To] {
 		out.Splits = append(out.Splits, split.ID)
 	}
-	if rows, exact := p.RowsOf(part.From, part.To); exact {
-		out.Rows = rows - at.Row
+	if at != (dataset.Position{Range: part.From}) {
+		out.At = &at
+	}
+	if p.Inexact == "" {
+		out.Rows = p.RowsBefore(dataset.Position{Range: part.To}) - p.RowsBefore(at)
 	}
 	return out
 }

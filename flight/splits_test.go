@@ -85,7 +85,7 @@ func TestEndpointsFromACursor(t *testing.T) {
 	rest, left := s.bySplit(t, `, "cursor": `+cursor)
 	require.Equal(t, trainingRows-before-100, rest.GetTotalRecords())
 	require.Len(t, left, 3)
-	require.Equal(t, partSummary{V: 1, Splits: parts[1].Splits, Row: 100, Rows: parts[1].Rows - 100}, left[0])
+	require.Equal(t, partSummary{V: 1, Splits: parts[1].Splits, At: &dataset.Position{Range: 1, Row: 100}, Rows: parts[1].Rows - 100}, left[0])
 	require.Equal(t, parts[2:], left[1:])
 	var rows [][]any
 	for _, e := range rest.GetEndpoint() {

@@ -49,6 +49,9 @@ func TestParkedStreamsGiveTheSame(t *testing.T) {
 				of.ReadAgain = 0
 				// What is built ahead of a range without rows counts, and may be given up.
 				of.Strategy = want[i].Report.Staging[name].Strategy
+				if c.Query.Limit > 0 { // so does what was built ahead of the end, and is not read
+					of.BytesRead, of.Amplification = want[i].Report.Staging[name].BytesRead, want[i].Report.Staging[name].Amplification
+				}
 				got[i].Report.Staging[name] = of
 			}
 			require.Equal(t, want[i].Report, got[i].Report, c.Name)

@@ -2,6 +2,7 @@ package loader
 
 import (
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/lane"
 	"github.com/penstock/penstock/loader/plan"
 )
@@ -18,16 +19,15 @@ func (s *start) within(p *plan.Plan, part plan.Part, resumed bool) error {
 	only := &s.lanes[0]
 	only.Ranges = only.Ranges[:part.To]
 	if resumed {
-		if at := only.Start; at.Range < part.From || at.Range > part.To || at.Range == part.To && at.Row > 0 {
+		if at := only.Start; at.Range < part.From || at.Range >= part.To && at != (lane.Position{Range: part.To}) {
 			return fault.New(fault.Internal, "the cursor stands in split %d, outside of splits %d to %d", at.Range, part.From, part.To)
 		}
 		return nil
 	}
 	only.Start = lane.Position{Range: part.From}
-	given, exact := p.RowsOf(0, part.From)
-	s.uneven = !exact && part.From > 0
-	if exact {
-		s.rows = given
+	if p.Inexact == "" {
+		s.rows = p.RowsBefore(dataset.Position{Range: part.From})
 	}
+	s.uneven = p.Inexact != "" && part.From > 0
 	return nil
 }

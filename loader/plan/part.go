@@ -1,5 +1,7 @@
 package plan
 
+import "github.com/penstock/penstock/loader/dataset"
+
 // Part is consecutive splits [From, To) of a plan with one lane, by their place in
 // the order: what an endpoint of its own reads. The zero Part is all of them.
 type Part struct {
@@ -39,10 +41,12 @@ func (p *Plan) SplitsOf(part Part) []Split {
 	return p.Splits[part.From:part.To]
 }
 
-// RowsOf returns how many rows the splits [from, to) give, and whether that is known.
-func (p *Plan) RowsOf(from, to int) (rows int64, exact bool) {
-	for _, s := range p.Splits[from:to] {
-		rows += s.Rows
+// RowsBefore returns how many rows the ranges of a lane have before a position, as
+// stored: what the lane has given there if the plan is exact.
+func (p *Plan) RowsBefore(at dataset.Position) int64 {
+	rows := at.Row
+	for _, r := range p.Lanes[at.Lane].Ranges[:at.Range] {
+		rows += r.To - r.From
 	}
-	return rows, p.Inexact == ""
+	return rows
 }

@@ -84,7 +84,7 @@ class Client:
 
     The keyword arguments of a query are its fields: `columns`, `filter`,
     `sample`, `since`, `order`, `seed`, `epoch`, `lanes`, `shard`, `batch_rows`, `tail`,
-    `cursor` and so on. None leaves one out, `shard` may be a pair (index, of),
+    `limit`, `cursor` and so on. None leaves one out, `shard` may be a pair (index, of),
     and the server refuses by name what it does not serve.
 
     Every method raises one of `penstock.errors` if it fails.
