@@ -49,7 +49,8 @@ func Join(ctx context.Context, training Input, probes []Probe, opts Options) (*R
 }
 
 // Counts returns the counts of each probe so far, in the order given. Rows of the
-// batch that failed are not counted. It is not for use during a Next.
+// batch that failed are not counted. During a Next it is for the training stream alone:
+// all rows that this gave before are counted.
 func (r *Reader) Counts() []Counts {
 	counts := make([]Counts, len(r.join.probes))
 	for i, p := range r.join.probes {

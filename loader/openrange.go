@@ -20,17 +20,17 @@ type openRange struct {
 	begun  bool
 
 	shuffle *shuffle.Shuffle // nil: rows come as stored
-	start   windowStart      // of the window at hand
+	starts  []windowStart    // of the window at hand and those after it, as far as the join got rows
 
-	before []joiner.Counts // before the joined batch at hand
-	given  int64           // rows of the final sequence before it
-	last   int64           // its own
+	counted []joiner.Counts // before the joined batch at hand
+	given   int64           // rows of the final sequence before it
+	last    int64           // its own
 }
 
 // next gives the rows of the range's final sequence after the first skip.
 func (o *openRange) next() (arrow.RecordBatch, error) {
 	for {
-		o.before, o.given, o.last = o.joined.Counts(), o.given+o.last, 0
+		o.counted, o.given, o.last = o.joined.Counts(), o.given+o.last, 0
 		if !o.joined.Next() {
 			break
 		}

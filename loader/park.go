@@ -29,8 +29,9 @@ func (s *ranges) takeBack(lanes []lane.Lane, at []lane.Position) (again int64) {
 			continue // the next range was opened to see whether there is a row
 		}
 		if o.shuffle != nil {
-			s.divided += o.shuffle.Divided()
-			s.count(o.countsBefore(at[i].Window))
+			before := o.before(at[i].Window)
+			s.divided += before.divided
+			s.count(before.counts)
 			if at[i].Row > 0 {
 				again += s.plan.Window
 			}
@@ -62,7 +63,7 @@ func (o *openRange) split(first, at int64) (row int64, keep []joiner.Counts) {
 	if start+o.given+o.last <= at {
 		return start + o.given + o.last, o.joined.Counts()
 	}
-	return start + o.given, o.before
+	return start + o.given, o.counted
 }
 
 // follow takes over what earlier ranges of the stream counted.

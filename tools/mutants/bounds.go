@@ -10,7 +10,7 @@ func boundMutants() []mutant {
 		{"batches-have-no-limit", "loader/lane/cut.go", "limit > 0 && held.Held()+bytes > limit", "limit < 0 && held.Held()+bytes > limit", lane},
 		{"nested-items-are-not-sized", "internal/batch/gathersize.go", "	bytes += g.size(elem, inner, items)\n", "", []string{"./internal/batch"}},
 		{"charge-ends-with-a-slice", "internal/batch/charged.go", "	c.holders.Add(1)\n", "	c.holders.Store(1)\n", []string{"./internal/batch"}},
-		{"parked-rows-count-twice", "loader/park.go", "	return start + o.given, o.before\n", "	return start + o.given, o.joined.Counts()\n", loader},
+		{"parked-rows-count-twice", "loader/park.go", "	return start + o.given, o.counted\n", "	return start + o.given, o.joined.Counts()\n", loader},
 		{"parked-rows-are-not-counted", "loader/park.go", "		s.counts[k].Add(c)\n", "		_, _ = k, c\n", loader},
 		{"parked-streams-take-the-steps-again", "loader/stream.go", "		left -= s.steps\n", "		left += 0\n", loader},
 		{"parked-again-at-once", "loader/stream.go", "|| pressed && s.again > 0 {", "{", loader},
