@@ -120,6 +120,7 @@ func TestCatShardsAndCursor(t *testing.T) {
 	require.Equal(t, all, read("--shard", "/2", "--lanes", "4"))
 	require.Equal(t, all, slices.Sorted(slices.Values(append(read("--shard", "0/2", "--lanes", "4"), read("--shard", "1/2", "--lanes", "4")...))))
 	require.Equal(t, all, read("--order", "shuffled", "--seed", "7", "--epoch", "1"))
+	require.Equal(t, all, read("--order", "shuffled", "--shuffle", "rows", "--shuffle-window", "3"))
 
 	inside, err := process{stderr: io.Discard, clock: time.Now}.openLocal(t.Context(), l.config)
 	require.NoError(t, err)

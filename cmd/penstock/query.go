@@ -25,6 +25,8 @@ func newQueryFlags(c *cobra.Command) queryFlags {
 	q := newRowFlags(c)
 	textFlag(c, "columns", "a,b", "the columns, by their output names (default: all)")
 	textFlag(c, "order", "ORDER", "stored or shuffled (default stored)")
+	textFlag(c, "shuffle", "WHAT", "what a shuffled order permutes beside splits: requests, rows, or splits alone (default requests)")
+	f.Int64("shuffle-window", 0, "within how many stored rows (default 131072)")
 	f.Int64("seed", 0, "of a shuffled order")
 	f.Int64("epoch", 0, "of a shuffled order")
 	f.Int("lanes", 0, "how many lanes (default: the number of shards)")
@@ -97,7 +99,7 @@ func (p process) json(q queryFlags, args []string) ([]byte, error) {
 
 // anyGiven says whether a flag beside --query says something about the query.
 func (q queryFlags) anyGiven() bool {
-	for _, name := range []string{"columns", "filter", "order", "seed", "epoch", "lanes", "shard", "batch-rows", "tail", "cursor"} {
+	for _, name := range []string{"columns", "filter", "order", "shuffle", "shuffle-window", "seed", "epoch", "lanes", "shard", "batch-rows", "tail", "cursor"} {
 		if q.command.Flags().Changed(name) {
 			return true
 		}
@@ -108,12 +110,12 @@ func (q queryFlags) anyGiven() bool {
 // flags puts the fields that flags name.
 func (p process) flags(q queryFlags, put func(string, any)) error {
 	f := q.command.Flags()
-	for _, name := range []string{"filter", "order", "tail"} {
+	for _, name := range []string{"filter", "order", "shuffle", "tail"} {
 		if f.Changed(name) {
 			put(name, f.Lookup(name).Value.String())
 		}
 	}
-	for _, name := range []string{"seed", "epoch", "lanes", "batch-rows"} {
+	for _, name := range []string{"shuffle-window", "seed", "epoch", "lanes", "batch-rows"} {
 		if f.Changed(name) {
 			put(strings.ReplaceAll(name, "-", "_"), json.Number(f.Lookup(name).Value.String()))
 		}
