@@ -63,7 +63,7 @@ func NewChoice(sources int, which, at []int32, mem memory.Allocator) (*Choice, e
 func (c *Choice) Size(dt arrow.DataType, sources []arrow.Array) (int64, error) {
 	g := NewGatherer(c.mem)
 	defer g.Release()
-	if width, ok := choiceWidth(dt); ok {
+	if width, ok := c.width(dt); ok {
 		rows := int64(len(c.at))
 		return g.room(rows*width) + g.room(bitutil.BytesForBits(rows)), nil
 	}
@@ -84,7 +84,7 @@ func (c *Choice) Column(dt arrow.DataType, sources []arrow.Array) (arrow.Array, 
 			return nil, fault.New(fault.Internal, "rows of type %s cannot be gathered as %s", s.DataType(), dt)
 		}
 	}
-	if width, ok := choiceWidth(dt); ok {
+	if width, ok := c.width(dt); ok {
 		return c.fixed(dt, int(width), sources), nil
 	}
 	first, err := Gather(dt, c.segments(sources), c.mem)
@@ -140,12 +140,13 @@ func (c *Choice) bySource() {
 	}
 }
 
-// choiceWidth returns the width of a type whose values fixed moves one by one.
-func choiceWidth(dt arrow.DataType) (int64, bool) {
+// width returns the width of a type whose values fixed moves one by one. Of long runs
+// they are gathered as other types are.
+func (c *Choice) width(dt arrow.DataType) (int64, bool) {
 	width, ok := plainWidth(dt)
 	switch width {
 	case 1, 2, 4, 8, 16:
-		return width, ok
+		return width, ok && c.runs*manyRuns > len(c.which)
 	}
 	return 0, false
 }
