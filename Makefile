@@ -71,6 +71,11 @@ ordering: build .venv/bench/.stamp ## T with rows and requests permuted, beside 
 	.venv/bench/bin/python benchmarks/tables.py .bench/full
 	$(GO) run ./benchmarks/ordering
 
+.PHONY: requests
+requests: build .venv/bench/.stamp ## columns of a request, sent once and with every row
+	.venv/bench/bin/python benchmarks/requests_tables.py .bench/requests
+	$(GO) run ./benchmarks/requests
+
 .PHONY: attack
 attack: build ## harm to a server from outside: rows, memory and times hold; QUICK=1: the short form
 	$(GO) run ./benchmarks/attack $(if $(QUICK),-quick)

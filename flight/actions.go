@@ -121,7 +121,7 @@ func (s *service) manifest(ctx context.Context, body []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	schema, err := p.Schema(p.query.Columns, p.query.Wire)
+	schema, err := p.Schema(p.query.Selection(), p.query.Wire)
 	if err != nil {
 		return nil, err
 	}

@@ -171,12 +171,16 @@ func (o *outgoing) ended(label string, err error) {
 	o.options.Observer.StreamEnded(end)
 }
 
-// all sends a stream: its schema at once, its batches, its report. Nothing
+// all sends a stream: its schema at once, or with its first rows where it follows
+// from them, its batches, its report. Nothing
 // reads ahead here: gRPC takes a message and returns while it is being written,
 // so the next batch is made meanwhile; a goroutine between the two gained
 // nothing measurable.
 func (o *outgoing) all(ctx context.Context) error {
 	source := o.seat
+	if err := source.Begin(); err != nil {
+		return err
+	}
 	frames := newFrames(source.Schema())
 	defer frames.close() //nolint:errcheck // writes nothing; failures were returned by batch
 	first, err := frames.first()

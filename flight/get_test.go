@@ -4,11 +4,15 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow"
+	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
+	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/scenario"
@@ -20,11 +24,16 @@ import (
 // process, in every form.
 func TestStreamsGiveWhatTheLoaderGives(t *testing.T) {
 	w := newWorld(t)
+	w.datasets = append(w.datasets, w.requests())
 	s := serve(t, Options{Loader: w.loader()})
-	for i := range 6 {
+	for i := range 12 {
 		q := dataset.Query{
-			Dataset: "homefeed", Lanes: 4, Shard: dataset.Shard{Index: dataset.AllShards, Of: 1 << (i / 2)}, BatchRows: 100,
-			Wire: []dataset.Wire{dataset.WirePlain, dataset.WireIndexed}[i%2],
+			Dataset: "homefeed", Lanes: 4, Shard: dataset.Shard{Index: dataset.AllShards, Of: 1 << (i / 4)}, BatchRows: 100,
+			Wire: []dataset.Wire{dataset.WirePlain, dataset.WireIndexed, dataset.WireIndexed, dataset.WireAuto}[i%4],
+		}
+		if i%4 > 1 {
+			q.Dataset = "requests"
+			q.Dense = []dataset.Dense{{Name: "numbers", Columns: []dataset.Column{{Column: "score"}, {Column: "item"}}}}
 		}
 		shards := q.Shard.Of
 		want, err := scenario.Read(context.Background(), w.loader(), q)
@@ -44,6 +53,67 @@ func TestStreamsGiveWhatTheLoaderGives(t *testing.T) {
 			total += len(g.rows)
 		}
 		require.Equal(t, trainingRows, total)
+	}
+	require.Zero(t, w.budget.Used())
+}
+
+// requests is the dataset homefeed with a column that is constant within a request.
+func (w *world) requests() dataset.Dataset {
+	d := w.datasets[0]
+	d.Name, d.Training.RequestLevel = "requests", []string{"request_id"}
+	return d
+}
+
+// TestAutoSaysItsFormInTheStream: what is planned has the schema of the plain batches;
+// each stream has its own, which the same ticket gives again, and which a stream that
+// goes on from a cursor decides anew.
+//
+// spec: wire-30, wire-31
+func TestAutoSaysItsFormInTheStream(t *testing.T) {
+	w := newWorld(t)
+	w.datasets = append(w.datasets, w.requests())
+	s, other := serve(t, Options{Loader: w.loader()}), serve(t, Options{Loader: w.loader()})
+	planned := func(wire string) *arrow.Schema {
+		answer, err := s.GetFlightInfo(context.Background(), command(`{"dataset": "requests", "wire": "`+wire+`"}`))
+		require.NoError(t, err)
+		schema, err := arrowflight.DeserializeSchema(answer.GetSchema(), memory.DefaultAllocator)
+		require.NoError(t, err)
+		return schema
+	}
+	require.True(t, planned("plain").Equal(planned("auto")))
+	require.False(t, planned("plain").Equal(planned("indexed")))
+	indexed := func(server *served, query string) bool {
+		got, err := read(context.Background(), server.Client, s.ticket(t, query))
+		require.NoError(t, err)
+		found := len(got.schema.FieldIndices("request")) == 1
+		require.Equal(t, found, slices.Contains(got.report.Indexed, "request"))
+		return found
+	}
+	first := `{"dataset": "requests", "wire": "auto", "columns": ["request_id"], "batch_rows": 20}`
+	require.False(t, indexed(s, first), "the first rows are each of another request")
+	require.False(t, indexed(other, first))
+	whole := `{"dataset": "requests", "wire": "auto", "columns": ["request_id"], "batch_rows": 1000}`
+	require.True(t, indexed(s, whole))
+	require.True(t, indexed(other, whole))
+	got, err := read(context.Background(), s.Client, s.ticket(t, first))
+	require.NoError(t, err)
+	require.True(t, indexed(s, fmt.Sprintf(`{"dataset": "requests", "wire": "auto", "columns": ["request_id"], "batch_rows": 500, "cursor": %s}`, got.cursors[0])))
+}
+
+// TestErrorsOfRequestsComeOverTheWire: the kind and the words of a column that is not
+// constant, also where they come before the schema.
+//
+// spec: wire-19
+func TestErrorsOfRequestsComeOverTheWire(t *testing.T) {
+	w := newWorld(t)
+	d := w.requests()
+	d.Training.RequestLevel = []string{"score"}
+	w.datasets = append(w.datasets, d)
+	s := serve(t, Options{Loader: w.loader()})
+	for _, wire := range []string{"indexed", "auto"} {
+		_, err := read(context.Background(), s.Client, s.ticket(t, `{"dataset": "requests", "wire": "`+wire+`"}`))
+		require.Equal(t, codes.InvalidArgument, status.Code(err))
+		require.ErrorContains(t, err, "column score of table ml.impressions is declared request_level")
 	}
 	require.Zero(t, w.budget.Used())
 }

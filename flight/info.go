@@ -80,7 +80,7 @@ func (s *service) GetSchema(ctx context.Context, descriptor *arrowflight.FlightD
 	if err != nil {
 		return nil, err
 	}
-	schema, err := p.Schema(p.query.Columns, p.query.Wire)
+	schema, err := p.Schema(p.query.Selection(), p.query.Wire)
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +126,7 @@ func schemaBytes(schema *arrow.Schema) []byte {
 
 // flightInfo describes a plan, without endpoints.
 func (p planned) flightInfo(descriptor *arrowflight.FlightDescriptor) (*arrowflight.FlightInfo, error) {
-	schema, err := p.Schema(p.query.Columns, p.query.Wire)
+	schema, err := p.Schema(p.query.Selection(), p.query.Wire)
 	if err != nil {
 		return nil, err
 	}

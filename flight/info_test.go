@@ -49,7 +49,7 @@ func TestFlightInfo(t *testing.T) {
 	require.NoError(t, err)
 	p, err := w.loader().Plan(context.Background(), dataset.Query{Dataset: "homefeed", Lanes: 4, Shard: dataset.Shard{Index: dataset.AllShards, Of: 4}})
 	require.NoError(t, err)
-	want, err := p.Schema([]dataset.Column{{Column: "country"}, {Column: "item"}}, dataset.WirePlain)
+	want, err := p.Schema(dataset.Selection{Columns: []dataset.Column{{Column: "country"}, {Column: "item"}}}, dataset.WirePlain)
 	require.NoError(t, err)
 	require.True(t, want.Equal(schema), schema)
 	alone, err := s.GetSchema(context.Background(), query)

@@ -303,6 +303,7 @@ type canned struct {
 
 func (c *canned) Retain() {}
 
+func (c *canned) Begin() error           { return nil }
 func (c *canned) Park(pressed bool) bool { return c.park != nil && c.park(pressed) }
 
 func (c *canned) Release() {

@@ -135,5 +135,5 @@ func (j *join) expandedColumn(e *expansion, at int, column arrow.Array, expanded
 	if len(j.overlays[at]) > 0 {
 		return j.overlayColumn(column, e.rows, j.overlays[at], expanded)
 	}
-	return batch.Gather(column.DataType(), []batch.Segment{{Values: column, Indices: e.rows}}, j.mem)
+	return batch.Take(column, e.rows, j.mem)
 }

@@ -21,7 +21,7 @@ const (
 // BatchRows returns the rows of a reading's batches: those that it asks for, or
 // else the default, which follows from the plan and the columns alone.
 func BatchRows(p *plan.Plan, r Reading) (int, error) {
-	outputs, err := p.Relation.Select(r.Columns)
+	outputs, err := p.Relation.Choose(r.selection())
 	if err != nil {
 		return 0, err
 	}
@@ -85,11 +85,17 @@ func leastBits(wire dataset.Wire, outputs []resolve.Output) int64 {
 	bits, tables := int64(0), map[int]bool{}
 	indexed, _ := wire.Indexed() // what it cannot be is refused when the schema is made
 	for _, o := range outputs {
-		if indexed && o.Table != resolve.TrainingTable {
+		switch {
+		case indexed && o.Request:
+			tables[resolve.RequestTable] = true
+		case indexed && o.Table != resolve.TrainingTable:
 			tables[o.Table] = true
-			continue
+		default:
+			bits += widthBits(o.Type())
 		}
-		bits += widthBits(o.Type())
+	}
+	if wire.Auto() { // a table may take less than its indices
+		return bits
 	}
 	return bits + int64(len(tables)*arrow.Int32SizeBytes*8)
 }
@@ -124,8 +130,10 @@ const unpacked = 4
 func expectedBytes(p *plan.Plan, outputs []resolve.Output) int64 {
 	asked := map[int]int64{}
 	least := int64(0)
-	for _, o := range outputs {
+	for _, o := range resolve.Leaves(outputs) {
 		asked[o.Table] += weight(o.Type())
+	}
+	for _, o := range outputs {
 		least += widthBits(o.Type())
 	}
 	expected := int64(0)

@@ -100,7 +100,7 @@ func (l *Loader) Plan(ctx context.Context, query dataset.Query) (*plan.Plan, err
 	if err != nil {
 		return nil, fault.Op(err, "plan dataset %s", label(d))
 	}
-	outputs, err := relation.Select(q.Columns)
+	outputs, err := relation.Choose(q.Selection())
 	if err != nil {
 		return nil, fault.Op(err, "plan dataset %s", label(d))
 	}

@@ -14,6 +14,7 @@ import (
 type Reading struct {
 	Shard     dataset.Shard
 	Columns   []dataset.Column // nil: all
+	Dense     []dataset.Dense  // packed columns
 	BatchRows int              // 0: GlobalBatchRows says it, or BatchRows chooses
 	// GlobalBatchRows is the rows of a step over all shards; 0: not said.
 	GlobalBatchRows int
@@ -31,15 +32,19 @@ type Reading struct {
 func ReadingOf(query dataset.Query) Reading {
 	q := query.Defaults()
 	return Reading{
-		Shard: q.Shard, Columns: q.Columns, BatchRows: q.BatchRows, GlobalBatchRows: q.GlobalBatchRows,
+		Shard: q.Shard, Columns: q.Columns, Dense: q.Dense, BatchRows: q.BatchRows, GlobalBatchRows: q.GlobalBatchRows,
 		Tail: q.Tail, Limit: q.Limit, Count: q.Count, Wire: q.Wire, Cursor: q.Cursor,
 	}
+}
+
+func (r Reading) selection() dataset.Selection {
+	return dataset.Selection{Columns: r.Columns, Dense: r.Dense}
 }
 
 // Open makes the stream of one shard of a plan. Nothing is read before the
 // first Next. The caller releases the stream; cancelling ctx ends it.
 func (l *Loader) Open(ctx context.Context, p *plan.Plan, r Reading) (Stream, error) {
-	outputs, err := p.Relation.Select(r.Columns)
+	outputs, err := p.Relation.Choose(r.selection())
 	if err != nil {
 		return nil, err
 	}
@@ -50,11 +55,7 @@ func (l *Loader) Open(ctx context.Context, p *plan.Plan, r Reading) (Stream, err
 	if err != nil {
 		return nil, err
 	}
-	indexed, err := r.Wire.Indexed()
-	if err != nil {
-		return nil, err
-	}
-	schema, err := p.Relation.Schema(outputs, r.Wire)
+	form, err := newForm(p.Relation, r, outputs)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +63,7 @@ func (l *Loader) Open(ctx context.Context, p *plan.Plan, r Reading) (Stream, err
 	if err != nil {
 		return nil, err
 	}
-	s := &stream{ctx: ctx, loader: l, plan: p, reading: r, outputs: outputs, schema: schema, indexed: indexed, start: begun, unpay: unpay, unkeep: l.keep(p, r.Part)}
+	s := &stream{ctx: ctx, loader: l, plan: p, reading: r, outputs: outputs, form: form, start: begun, unpay: unpay, unkeep: l.keep(p, r.Part)}
 	for _, one := range begun.lanes {
 		s.at = append(s.at, one.Start)
 	}

@@ -49,6 +49,14 @@ func (s *ranges) takeBack(lanes []lane.Lane, at []lane.Position) (again int64) {
 	return again
 }
 
+// takeAllBack forgets all counts: no row was given, though the ranges of several may
+// have been read.
+func (s *ranges) takeAllBack() {
+	clear(s.counts)
+	clear(s.open)
+	s.divided = 0
+}
+
 // count adds to what ranges that are closed counted.
 func (s *ranges) count(more []joiner.Counts) {
 	for k, c := range more {

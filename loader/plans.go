@@ -49,6 +49,7 @@ type planOf struct {
 	dataset     string // digest
 	pins        []dataset.TablePin
 	columns     []dataset.Column
+	dense       []dataset.Dense
 	filter      string
 	sample      string // canonical
 	since       int64  // snapshot of the training table, or 0
@@ -63,7 +64,7 @@ type planOf struct {
 func planKey(r *resolve.Relation, q dataset.Query) string {
 	of := planOf{
 		name: r.Dataset.Name, dataset: r.Dataset.Digest(), pins: []dataset.TablePin{r.Training.Pin},
-		columns: q.Columns, filter: q.Filter.String(), sample: q.Sample.Canonical(), since: q.Since,
+		columns: q.Columns, dense: q.Dense, filter: q.Filter.String(), sample: q.Sample.Canonical(), since: q.Since,
 		order: q.Order, shuffle: q.Shuffle, window: q.ShuffleWindow, algorithm: plan.AlgorithmOf(q), seed: q.Seed, epoch: q.Epoch, lanes: q.Lanes,
 	}
 	for _, s := range r.Staging {

@@ -27,6 +27,7 @@ type ranges struct {
 	columns  []lane.Column // where each output lies in a joined batch
 	read     columns       // what is read of the training table
 	kept     []placed      // what of it goes on into the joined batches
+	requests *requestInput // nil: training columns come beside the others
 	staging  []*stagingInput
 	postJoin *postJoin // nil: the query's filter names no joined column
 	// requestKey are the positions in read of the columns by which rows are permuted.
@@ -63,9 +64,12 @@ func newRanges(ctx context.Context, of *stream, lanes []lane.Lane) (*ranges, err
 		batchRows: int(min(of.start.q, longestShuffled)), references: map[int][]*buildside.Reference{}, open: map[int]*openRange{}, counted: map[int]counted{},
 		ends: map[int]int{},
 	}
-	wanted := slices.Concat(of.outputs, p.PostJoinColumns)
+	wanted := slices.Concat(resolve.Leaves(of.outputs), p.PostJoinColumns)
+	if of.form.mayIndex(resolve.RequestTable) {
+		s.requests = newRequestInput(s, wanted)
+	}
 	for _, o := range wanted {
-		if o.Table == resolve.TrainingTable {
+		if o.Table == resolve.TrainingTable && !s.requests.has(o) {
 			s.place(o)
 		}
 	}
@@ -136,55 +140,52 @@ func (s *ranges) place(o resolve.Output) int {
 	return i
 }
 
-// locate says where outputs lie in a joined batch: training columns first,
-// then one dictionary per staging input.
+// locate says where outputs lie in a joined batch: training columns first, then the
+// dictionary of those that are constant within a request, if they have one, then one
+// dictionary per staging input.
 func (s *ranges) locate(outputs []resolve.Output) []lane.Column {
 	at := make([]lane.Column, len(outputs))
 	for i, o := range outputs {
-		if o.Table == resolve.TrainingTable {
-			at[i] = lane.Column{Index: s.place(o), Field: lane.Plain}
-			continue
-		}
-		number := slices.IndexFunc(s.staging, func(in *stagingInput) bool { return in.table == o.Table })
-		in := s.staging[number]
-		field := len(in.shown) // whether it matched
-		if !o.Matched {
-			field = in.field(column{field: o.Field, shapes: o.Shapes}, o.Default)
-		}
-		at[i] = lane.Column{Index: s.carried() + number, Field: field}
+		at[i] = s.column(o)
 	}
 	return at
 }
 
-// cut says where the columns of the stream's batches lie in joined ones: each
-// by itself, or those of a staging input as one indexed column.
-func (s *ranges) cut(indexed bool) (columns []lane.Column, tables []lane.IndexedColumn) {
-	if !indexed {
-		return s.columns, nil
-	}
-	for _, c := range s.columns {
-		switch last := len(tables) - 1; {
-		case c.Field == lane.Plain:
-			columns = append(columns, c)
-		case last >= 0 && tables[last].Index == c.Index:
-			tables[last].Fields = append(tables[last].Fields, c.Field)
-		default:
-			tables = append(tables, lane.IndexedColumn{Index: c.Index, Fields: []int{c.Field}})
+// column says where one output lies in a joined batch.
+func (s *ranges) column(o resolve.Output) lane.Column {
+	switch {
+	case o.Dense != nil:
+		names := make([]string, len(o.Dense.Columns))
+		for i, c := range o.Dense.Columns {
+			names[i] = c.Name
 		}
+		return lane.Column{Dense: &lane.Dense{Columns: s.locate(o.Dense.Columns), Names: names, Fill: o.Dense.Fill}}
+	case s.requests.has(o):
+		return lane.Column{Index: s.requestColumn(), Field: s.requests.field(o)}
+	case o.Table == resolve.TrainingTable:
+		return lane.Column{Index: s.place(o), Field: lane.Plain}
 	}
-	return columns, tables
-}
-
-// name returns the name of the staging input that an indexed column of the
-// stream is of.
-func (s *ranges) name(number int) string {
-	_, tables := s.cut(true)
-	return s.staging[tables[number].Index-s.carried()].rule.Name
+	number := slices.IndexFunc(s.staging, func(in *stagingInput) bool { return in.table == o.Table })
+	in := s.staging[number]
+	field := len(in.shown) // whether it matched
+	if !o.Matched {
+		field = in.field(column{field: o.Field, shapes: o.Shapes}, o.Default)
+	}
+	return lane.Column{Index: s.carried() + number, Field: field}
 }
 
 // carried is how many columns of the joined batches come of the training rows: those
-// that go on, and what a shuffle put behind them.
+// that go on, what a shuffle put behind them, and the dictionary of those that are
+// constant within a request.
 func (s *ranges) carried() int {
+	if s.requests == nil {
+		return s.requestColumn()
+	}
+	return s.requestColumn() + 1
+}
+
+// requestColumn is where that dictionary lies, if there is one.
+func (s *ranges) requestColumn() int {
 	if s.plan.Window == 0 {
 		return len(s.kept)
 	}
@@ -216,7 +217,13 @@ func (s *ranges) openRange(ctx context.Context, number int, from lane.Position) 
 // join joins what a lane reads of a range with the staging tables.
 func (s *ranges) join(ctx context.Context, number, index int, at plan.Range, open func(context.Context) (Rows, error)) (*openRange, error) {
 	s.hold(number, at)
-	training := withFiles(open)
+	training := withFiles(func(ctx context.Context) (Rows, error) {
+		rows, err := open(ctx)
+		if err != nil || s.requests == nil {
+			return rows, err
+		}
+		return s.requests.refer(ctx, rows, s.options)
+	})
 	training.Columns = make([]int, s.carried())
 	for i := range training.Columns {
 		if training.Columns[i] = len(s.read) + i - len(s.kept); i < len(s.kept) {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/penstock/penstock/joiner"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/resolve"
 )
 
 // Report is what a stream did. Its JSON form is the stream's last message.
@@ -18,7 +19,16 @@ type Report struct {
 	// Divided counts, where rows are permuted by request, the windows that began within a
 	// request.
 	Divided int64                    `json:"divided_requests,omitempty"`
-	Staging map[string]StagingReport `json:"staging"` // of the staging tables that were read
+	Staging map[string]StagingReport `json:"staging"`           // of the staging tables that were read
+	Request *RequestReport           `json:"request,omitempty"` // of the columns that are constant within a request, where they are indexed
+	Indexed []string                 `json:"indexed,omitempty"` // of wire: auto: the columns that it indexes
+}
+
+// RequestReport is what a stream sent of the columns that are constant within a
+// request.
+type RequestReport struct {
+	Sent  int64   `json:"sent"`  // requests in the batches, of each batch
+	Ratio float64 `json:"ratio"` // rows of the stream over Sent; 0 without a row
 }
 
 // Leftover is the rows of a lane that did not fill a last step.
@@ -72,13 +82,10 @@ func (s *stream) Report() Report {
 		Sample: json.RawMessage(s.plan.SampleText), Staging: s.ranges.report(), Divided: s.ranges.dividedRequests(),
 	}
 	for i, sent := range s.sentSoFar() {
-		name := s.ranges.name(i)
-		of := r.Staging[name]
-		of.Sent = sent
-		if sent > 0 {
-			of.Ratio = float64(s.rows) / float64(sent)
+		r.indexed(s.form.indexed[i], sent)
+		if s.reading.Wire.Auto() {
+			r.Indexed = append(r.Indexed, s.form.indexed[i].Name)
 		}
-		r.Staging[name] = of
 	}
 	if !s.reading.Tail.Drops() {
 		return r
@@ -89,4 +96,19 @@ func (s *stream) Report() Report {
 		}
 	}
 	return r
+}
+
+// indexed says how many distinct rows an indexed column had.
+func (r *Report) indexed(of resolve.Indexed, sent int64) {
+	ratio := 0.0
+	if sent > 0 {
+		ratio = float64(r.Rows) / float64(sent)
+	}
+	if of.Table == resolve.RequestTable {
+		r.Request = &RequestReport{Sent: sent, Ratio: ratio}
+		return
+	}
+	staging := r.Staging[of.Name]
+	staging.Sent, staging.Ratio = sent, ratio
+	r.Staging[of.Name] = staging
 }

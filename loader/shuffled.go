@@ -57,9 +57,13 @@ func (s *ranges) openShuffled(ctx context.Context, number int, from lane.Positio
 	}
 	o.shuffle = permuted
 	final := batch.FromFunc(o.joined.Schema(), o.next, o.release)
-	return permuted.Windows(ctx, final, shuffle.Joined{
+	joined := shuffle.Joined{
 		Ordinal: len(s.kept), Priority: len(s.kept) + 1, Begins: o.begins, Skip: from.Row, BatchRows: s.batchRows,
-	})
+	}
+	if s.requests != nil {
+		joined.Requests = new(s.requestColumn())
+	}
+	return permuted.Windows(ctx, final, joined)
 }
 
 // laterRows are the rows of a scan without some of the first.

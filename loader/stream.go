@@ -17,6 +17,11 @@ import (
 // Stream is what a trainer reads: batches with a cursor, and a report.
 type Stream interface {
 	array.RecordReader
+	// Begin finds out what the stream's schema depends on: of wire: auto it reads the
+	// rows of the first batch, which the first Next then returns; of other forms it
+	// does nothing. Schema is that of the batches after it alone. A Next before it
+	// begins the stream too.
+	Begin() error
 	// Cursor returns where the stream stands after the batch last returned.
 	Cursor() dataset.Cursor
 	// Report returns what the stream gave so far; at its end, all of it.
@@ -39,8 +44,7 @@ type stream struct {
 	plan    *plan.Plan
 	reading Reading
 	outputs []resolve.Output
-	schema  *arrow.Schema
-	indexed bool
+	form    form
 	start   start
 
 	refs   atomic.Int64
@@ -55,14 +59,13 @@ type stream struct {
 	steps  int64
 	given  int64 // rows per lane, see lane.Reader.Given
 	uneven bool
-	sent   []int64
 	at     []lane.Position
 
 	again int64 // training rows that had to be read again for what was not given yet
 }
 
 // Schema implements array.RecordReader.
-func (s *stream) Schema() *arrow.Schema { return s.schema }
+func (s *stream) Schema() *arrow.Schema { return s.form.schema }
 
 // RecordBatch implements array.RecordReader.
 func (s *stream) RecordBatch() arrow.RecordBatch {
@@ -100,7 +103,7 @@ func (s *stream) Release() {
 
 // Next implements array.RecordReader.
 func (s *stream) Next() bool {
-	if s.err != nil {
+	if s.Begin() != nil {
 		return false
 	}
 	if s.reader == nil {
@@ -129,7 +132,8 @@ func (s *stream) open(ctx context.Context) error {
 		leave()
 		return err
 	}
-	columns, tables := opened.cut(s.indexed)
+	s.ranges = opened
+	columns, tables := s.lanes()
 	left := s.start.stepsLeft(s.plan, s.reading.Tail)
 	if left != lane.Unknown {
 		left -= s.steps
@@ -138,10 +142,10 @@ func (s *stream) open(ctx context.Context) error {
 	if s.limited() {
 		left = 0 // before the stream was parked
 	}
-	s.ranges = opened
 	s.reader = lane.New(ctx, lane.Options{
 		Lanes: lanes, Rows: s.start.q, Steps: left, Limit: limit,
-		Schema: s.schema, Columns: columns, Indexed: tables, Open: opened.openRange,
+		Schema: s.form.schema, Columns: columns, Indexed: tables, Open: opened.openRange,
+		Requests: opened.requests.requests(opened.requestColumn()),
 		Closed: func() {
 			opened.close()
 			leave()
@@ -160,8 +164,10 @@ func (s *stream) Park(pressed bool) bool {
 	s.at = s.reader.Positions()
 	s.steps = s.stepsDone()
 	s.given, s.uneven = s.givenSoFar()
-	s.sent = s.sentSoFar()
-	if s.again = 0; !s.limited() { // else nobody counts again
+	s.form.sent = s.sentSoFar()
+	if s.again = s.reader.Weighed(); s.again > 0 {
+		s.ranges.takeAllBack()
+	} else if !s.limited() { // else nobody counts again
 		s.again = s.ranges.takeBack(s.start.lanes, s.at)
 	}
 	s.reader.Release()
@@ -201,15 +207,15 @@ func (s *stream) givenSoFar() (rows int64, uneven bool) {
 	return s.given + rows, s.uneven || uneven
 }
 
-// sentSoFar returns how many staging rows the batches returned so far hold, for
+// sentSoFar returns how many distinct rows the batches returned so far hold, for
 // each indexed column.
 func (s *stream) sentSoFar() []int64 {
 	if s.reader == nil {
-		return s.sent
+		return s.form.sent
 	}
 	sent := s.reader.Sent()
-	for i := range s.sent {
-		sent[i] += s.sent[i]
+	for i, before := range s.form.sent {
+		sent[i] += before
 	}
 	return sent
 }

@@ -2,23 +2,26 @@ package loader_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/scenario"
+	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// TestIndexedExpandsToPlain reads cases in both forms: the same schema, rows,
-// batches, cursors and report once staging columns are back in their rows.
+// TestIndexedExpandsToPlain reads cases in all forms: the same schema, rows, batches,
+// cursors and report once the columns of staging tables and requests are back in
+// their rows.
 //
-// spec: wire-1, wire-4, wire-5
+// spec: wire-1, wire-4, wire-5, wire-16, wire-18, wire-27
 func TestIndexedExpandsToPlain(t *testing.T) {
 	t.Parallel()
-	saved := false
+	saved, requests := false, false
 	for _, c := range generated(t, thorough(12, 300), func(*scenario.Case) {}) {
 		m := made(t, c)
 		l := loader.New(loader.Options{Datasets: []dataset.Dataset{c.Dataset}, Catalog: m.World, Scan: m.Scan})
@@ -26,28 +29,54 @@ func TestIndexedExpandsToPlain(t *testing.T) {
 		q.Wire = dataset.WirePlain
 		want, err := scenario.Read(context.Background(), l, q)
 		require.NoError(t, err, c.Name)
-		q.Wire = dataset.WireIndexed
-		got, err := scenario.Read(context.Background(), l, q)
-		require.NoError(t, err, c.Name)
-		require.Len(t, got, len(want))
-		for i := range got {
-			require.True(t, want[i].Schema.Equal(scenario.Expanded(got[i].Schema)), "%s: %s", c.Name, got[i].Schema)
-			require.Len(t, got[i].Batches, len(want[i].Batches), c.Name)
-			for k, b := range got[i].Batches {
-				require.Equal(t, scenario.Texts(want[i].Batches[k]), scenario.Texts(b), "%s, batch %d", c.Name, k)
+		for _, form := range []dataset.Wire{dataset.WireIndexed, dataset.WireAuto} {
+			q.Wire = form
+			got, err := scenario.Read(context.Background(), l, q)
+			require.NoError(t, err, c.Name)
+			require.Len(t, got, len(want))
+			for i := range got {
+				requireExpanded(t, c.Name, want[i], got[i])
+				for name, counts := range got[i].Report.Staging {
+					require.LessOrEqual(t, counts.Sent, got[i].Report.Rows, c.Name)
+					saved = saved || counts.Sent < got[i].Report.Rows
+					require.Equal(t, want[i].Report.Staging[name].Counts, counts.Counts, c.Name)
+				}
+				requests = requests || got[i].Report.Request != nil
+				// What is read ahead for rows that a filter drops depends on time, and what
+				// is sent once is the form's.
+				plain, indexed := want[i].Report, got[i].Report
+				plain.Staging, indexed.Staging, indexed.Request, indexed.Indexed = nil, nil, nil, nil
+				require.Equal(t, plain, indexed, c.Name)
 			}
-			require.Equal(t, want[i].Cursors, got[i].Cursors, c.Name)
-			for name, counts := range got[i].Report.Staging {
-				require.LessOrEqual(t, counts.Sent, got[i].Report.Rows, c.Name)
-				saved = saved || counts.Sent < got[i].Report.Rows
-				require.Equal(t, want[i].Report.Staging[name].Counts, counts.Counts, c.Name)
-			}
-			// What is read ahead for rows that a filter drops depends on time.
-			want[i].Report.Staging, got[i].Report.Staging = nil, nil
-			require.Equal(t, want[i].Report, got[i].Report, c.Name)
 		}
 	}
+	require.True(t, requests)
 	require.True(t, saved)
+}
+
+// requireExpanded compares a stream of any form with the plain one.
+func requireExpanded(t *testing.T, name string, want, got scenario.Shard) {
+	t.Helper()
+	expanded := scenario.Expanded(got.Schema)
+	require.Equal(t, want.Schema.NumFields(), expanded.NumFields(), name)
+	order := make([]int, want.Schema.NumFields()) // requests' columns stand together
+	for i, f := range want.Schema.Fields() {
+		at := expanded.FieldIndices(f.Name)
+		require.Len(t, at, 1, name)
+		require.True(t, f.Equal(expanded.Field(at[0])), "%s: %s", name, got.Schema)
+		order[i] = at[0]
+	}
+	require.Len(t, got.Batches, len(want.Batches), name)
+	for k, b := range got.Batches {
+		rows := make([][]any, len(b))
+		for i, row := range b {
+			for _, at := range order {
+				rows[i] = append(rows[i], row[at])
+			}
+		}
+		require.Equal(t, scenario.Texts(want.Batches[k]), scenario.Texts(rows), "%s, batch %d", name, k)
+	}
+	require.Equal(t, want.Cursors, got.Cursors, name)
 }
 
 // TestIndexedColumns: the schema is planned as it is sent, and a staging table
@@ -62,9 +91,9 @@ func TestIndexedColumns(t *testing.T) {
 	l, q := c.Loader(), dataset.Query{Dataset: "d", Wire: dataset.WireIndexed}
 	p, err := l.Plan(context.Background(), q)
 	require.NoError(t, err)
-	schema, err := p.Schema(nil, q.Wire)
+	schema, err := p.Schema(dataset.Selection{}, q.Wire)
 	require.NoError(t, err)
-	plain, err := p.Schema(nil, dataset.WirePlain)
+	plain, err := p.Schema(dataset.Selection{}, dataset.WirePlain)
 	require.NoError(t, err)
 	require.True(t, plain.Equal(scenario.Expanded(schema)))
 	shards, err := scenario.Read(context.Background(), l, q)
@@ -82,4 +111,100 @@ func TestIndexedColumns(t *testing.T) {
 		require.Equal(t, 1, shards[0].Schema.NumFields())
 		break
 	}
+}
+
+// TestColumnsThatDifferWithinARequest declares any columns request-level, and looks
+// into the plain batches for whether they are.
+//
+// spec: wire-18, wire-19
+func TestColumnsThatDifferWithinARequest(t *testing.T) {
+	t.Parallel()
+	outcomes := map[bool]int{}
+	for _, c := range generated(t, thorough(40, 400), func(c *scenario.Case) {
+		c.Query.Dense, c.Query.Columns, c.Dataset.Training.RequestLevel = nil, nil, nil
+		c.Query.Wire = dataset.WirePlain
+	}) {
+		l := made(t, c).Loader()
+		plain, err := scenario.Read(context.Background(), l, c.Query)
+		require.NoError(t, err, c.Name)
+		for _, name := range []string{"p0", "p1", "p2", "tags", "score", "region"} {
+			if slices.ContainsFunc(c.Dataset.Staging, func(s dataset.Staging) bool {
+				return s.Join == rule.Overlay && slices.ContainsFunc(s.Columns, func(c dataset.Column) bool { return c.Output() == name })
+			}) {
+				continue
+			}
+			d := c.Clone()
+			d.Dataset.Training.RequestLevel = []string{name}
+			d.Query.Wire = dataset.WireIndexed
+			_, err := scenario.Read(context.Background(), made(t, d).Loader(), d.Query)
+			same := constant(plain, append([]string{name}, c.Dataset.Key...))
+			outcomes[same]++
+			if same {
+				require.NoError(t, err, "%s: %s", c.Name, name)
+				continue
+			}
+			require.Equal(t, fault.Invalid, fault.KindOf(err), "%s: %s", c.Name, name)
+			require.ErrorContains(t, err, "column "+name+" of table ml.train is declared request_level")
+		}
+	}
+	require.Greater(t, outcomes[true], 10)
+	require.Greater(t, outcomes[false], 10)
+}
+
+// constant says whether the first of some columns has one value in all rows of a
+// batch that have the same values in the others, none of which is null.
+func constant(shards []scenario.Shard, names []string) bool {
+	for _, s := range shards {
+		at := make([]int, len(names))
+		for i, name := range names {
+			at[i] = s.Schema.FieldIndices(name)[0]
+		}
+		for _, b := range s.Batches {
+			first := map[string]string{}
+			for _, row := range b {
+				key := make([]any, 0, len(at))
+				for _, k := range at[1:] {
+					key = append(key, row[k])
+				}
+				if slices.Contains(key, nil) {
+					continue
+				}
+				texts := scenario.Texts([][]any{key, {row[at[0]]}})
+				if known, ok := first[texts[0]]; ok && known != texts[1] {
+					return false
+				}
+				first[texts[0]] = texts[1]
+			}
+		}
+	}
+	return true
+}
+
+// TestDenseBelongsToTheReading: a stream goes on from the cursor of one with other
+// dense columns, or none, with the very next row.
+//
+// spec: wire-28
+func TestDenseBelongsToTheReading(t *testing.T) {
+	t.Parallel()
+	c, err := scenario.Random(3, scenario.Shape{TrainingBuckets: 4, StagingBuckets: []int{4, 2}})
+	require.NoError(t, err)
+	defer c.Release()
+	l, q := c.Loader(), dataset.Query{Dataset: "d", BatchRows: 7}
+	packing := q
+	packing.Dense = []dataset.Dense{{Name: "x", Columns: []dataset.Column{{Column: "item"}}}}
+	packing.Columns = []dataset.Column{{Column: "item"}}
+	plain, err := l.Plan(context.Background(), q)
+	require.NoError(t, err)
+	packed, err := l.Plan(context.Background(), packing)
+	require.NoError(t, err)
+	require.Equal(t, plain.ID, packed.ID)
+	whole, err := scenario.Read(context.Background(), l, packing)
+	require.NoError(t, err)
+	first, err := scenario.Read(context.Background(), l, q)
+	require.NoError(t, err)
+	packing.Cursor = dataset.Cursors{first[0].Cursors[2]}
+	rest, err := scenario.Read(context.Background(), l, packing)
+	require.NoError(t, err)
+	require.Equal(t, whole[0].Rows()[21:], rest[0].Rows())
+	require.Equal(t, []any{float64(float32(whole[0].Rows()[21][0].(int64)))}, rest[0].Rows()[0][1])
 }

@@ -79,11 +79,11 @@ func (p process) catCommand() *cobra.Command {
 	return c
 }
 
-// plainly asks for plain batches where a query asks for indexed ones: the rows
-// are the same, and every format can show them.
+// plainly asks for plain batches where a query asks for indexed ones, or may get some:
+// the rows are the same, and every format can show them.
 func plainly(query []byte) []byte {
 	fields := map[string]json.RawMessage{}
-	if err := json.Unmarshal(query, &fields); err != nil || string(fields["wire"]) != `"indexed"` {
+	if err := json.Unmarshal(query, &fields); err != nil || !slices.Contains([]string{`"indexed"`, `"auto"`}, string(fields["wire"])) {
 		return query // what is wrong with it, the loader says
 	}
 	delete(fields, "wire")

@@ -145,6 +145,7 @@ func TestCatQuery(t *testing.T) {
 	for name, args := range map[string][]string{
 		"text": {"--query", query}, "file": {"-q", "@" + path}, "standard input": {"-q", "-"},
 		"indexed":      {"-q", `{"wire":"indexed",` + query[1:]},
+		"auto":         {"-q", `{"wire":"auto",` + query[1:]},
 		"dataset wins": {"home", "--query", `{"dataset": "gone", "columns": ["item"], "filter": "request_id = 3"}`},
 		"flags win":    {"--query", `{"dataset": "home", "columns": ["label"], "filter": "request_id = 3"}`, "--columns", "item"},
 	} {
@@ -152,6 +153,10 @@ func TestCatQuery(t *testing.T) {
 			got := runWith(t, process{stdin: strings.NewReader(query)}, append([]string{"cat", "--config", l.config, "-f", "jsonl"}, args...)...)
 			require.Equal(t, ran{0, want, "1 row; history matched 1 of 1\n"}, got)
 		})
+	}
+	for format, want := range map[string]string{"jsonl": "{\"item\":\"two\\nlines\",\"x\":[1,1]}\n", "csv": "item,x\n\"two\nlines\",\"[1,1]\"\n"} {
+		dense := runWith(t, process{}, "cat", "--config", l.config, "-f", format, "-q", `{"dense": {"x": {"columns": ["label", "label"], "fill": 7}}, `+query[1:])
+		require.Equal(t, ran{0, want, "1 row; history matched 1 of 1\n"}, dense)
 	}
 	file := runWith(t, process{env: func(name string) (string, bool) {
 		text, ok := map[string]string{envConfig: l.config}[name]

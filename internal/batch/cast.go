@@ -237,13 +237,7 @@ func (c casting) decimals(a *array.Decimal128) int {
 	case arrow.INT64:
 		return each(c, src, func(v decimal) (int64, bool) { return wholeOf(v, scale) })
 	case arrow.FLOAT32:
-		return each(c, src, func(v decimal) (float32, bool) {
-			if n, ok := smallOf(v, scale, exactSingle, exactPowerSingle); ok {
-				return float32(n) / float32(powerOfTen(scale)), true
-			}
-			f, _ := ratOf(v, scale).Float32()
-			return f, !infinite(f)
-		})
+		return each(c, src, func(v decimal) (float32, bool) { return singleOf(v, scale) })
 	default:
 		return each(c, src, func(v decimal) (float64, bool) {
 			if n, ok := smallOf(v, scale, exactDouble, exactPowerDouble); ok {

@@ -31,6 +31,15 @@ func ratOf(v decimal, scale int) *big.Rat {
 	return new(big.Rat).SetFrac(v.BigInt(), power)
 }
 
+// singleOf returns the float32 that is nearest to a decimal, if there is one.
+func singleOf(v decimal, scale int) (float32, bool) {
+	if n, ok := smallOf(v, scale, exactSingle, exactPowerSingle); ok {
+		return float32(n) / float32(powerOfTen(scale)), true
+	}
+	f, _ := ratOf(v, scale).Float32()
+	return f, !infinite(f)
+}
+
 // wholeOf returns a decimal that is a whole number of 64 bits.
 func wholeOf(v decimal, scale int) (int64, bool) {
 	if n, ok := smallOf(v, scale, math.MaxInt64, exactPowerLong); ok {

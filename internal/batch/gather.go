@@ -18,6 +18,14 @@ type Segment struct {
 	Rows    int         // number of rows, where Indices is nil
 }
 
+// Len returns how many rows the segment has.
+func (s Segment) Len() int {
+	if s.Indices != nil {
+		return len(s.Indices)
+	}
+	return s.Rows
+}
+
 // remedyBatch is what helps when one batch would be too large for Arrow.
 const remedyBatch = "ask for a smaller batch_rows"
 
@@ -118,6 +126,7 @@ type gathering struct {
 	owned        []interface{ Release() }
 	spare        [][]span
 	known        map[indexed]*selection // by the indices that made them; nil: not kept
+	values       bool                   // sizes are of values alone, without validity
 	last         []referrer             // what lastBitmap follows from
 	lastBitmap   bitmap
 }

@@ -18,6 +18,22 @@ func (g *Gatherer) Size(dt arrow.DataType, segments []Segment) (int64, error) {
 	return g.size(dt, parts, int64(rows)), nil
 }
 
+// ValueBytes returns the bytes that the values of the segments' rows take, offsets
+// included, and neither validity nor what an allocator adds. So it depends on the
+// rows alone, not on how they are divided. It fails as Gather does.
+func ValueBytes(segments []Segment) (int64, error) {
+	if len(segments) == 0 {
+		return 0, nil
+	}
+	g := gathering{values: true, remedy: remedyBatch}
+	dt := segments[0].Values.DataType()
+	parts, rows, err := g.parts(dt, segments)
+	if err != nil {
+		return 0, err
+	}
+	return g.size(dt, parts, int64(rows)), nil
+}
+
 // Room returns the bytes that an allocator takes for an Arrow buffer of n bytes: a
 // Pool rounds them up, of others it is not known.
 func Room(mem memory.Allocator, n int64) int64 {
@@ -53,7 +69,7 @@ func (g *gathering) size(dt arrow.DataType, parts []part, rows int64) int64 {
 	}
 	bytes := int64(0)
 	for _, p := range parts {
-		if p.nullness() != noNulls {
+		if !g.values && p.nullness() != noNulls {
 			bytes = g.room(bitutil.BytesForBits(rows))
 			break
 		}
@@ -114,7 +130,7 @@ func listSize[O int32 | int64](g *gathering, elem arrow.DataType, parts []part, 
 	items := itemCount[O](parts)
 	if width, ok := plainWidth(elem); ok {
 		bytes += g.room(items * width)
-		if mayBeNull(parts) {
+		if !g.values && mayBeNull(parts) {
 			bytes += g.room(bitutil.BytesForBits(items))
 		}
 		return bytes

@@ -75,3 +75,11 @@ func (g *gathering) recycle(parts []part) {
 		g.spare = append(g.spare, p.spans)
 	}
 }
+
+// bytesOf returns a buffer's bytes; none of no buffer.
+func bytesOf(b *memory.Buffer) []byte {
+	if b == nil {
+		return nil
+	}
+	return b.Bytes()
+}

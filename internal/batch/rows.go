@@ -89,3 +89,11 @@ func whole(arrays []arrow.Array) []Segment {
 	}
 	return segments
 }
+
+// Take returns some rows of an array in any order, each as often as it stands in
+// rows, with memory from mem. Of a dictionary column the indices are taken, and the
+// dictionary is shared with the array.
+func Take(a arrow.Array, rows []int32, mem memory.Allocator) (arrow.Array, error) {
+	g := gathering{mem: mem, dictionaries: true, remedy: remedyBatch}
+	return g.array(a.DataType(), []Segment{{Values: a, Indices: rows}})
+}

@@ -49,6 +49,7 @@ func Generate(seed uint64, n, m int) *Case {
 		g.Dataset.Training.Filter = g.filter(columnsOf(g.Training)).given()
 	}
 	g.query()
+	g.chooseWire(seed)
 	return g.Case
 }
 

@@ -16,6 +16,8 @@ import (
 type Expectation struct {
 	Columns []string
 	Types   []arrow.DataType         // of the columns
+	Request []bool                   // which columns are constant within a request
+	Own     int                      //  how many of the columns are the training table's
 	Rows    [][]any                  // training rows as their files hold them, each with what the joins made of it
 	Fails   string                   // why the read must fail; "" if it must not
 	Unbound string                   // why it must fail before anybody looks at a file; then Fails is the same or more
@@ -82,10 +84,12 @@ func (c *Case) Expect(w *World) Expectation {
 		o.staging = append(o.staging, rows)
 		o.files = append(o.files, w.stored[t.Name])
 	}
-	outputs := o.outputs()
+	outputs := o.results()
 	for _, out := range outputs {
-		o.Columns = append(o.Columns, out.Output())
-		o.Types = append(o.Types, shapedType(o.offered[out.Column], out))
+		o.describe(out)
+		if out.dense != nil && o.tableOf(*out.dense) == 0 || out.dense == nil && slices.Contains(o.names, out.Column.Column) {
+			o.Own++
+		}
 	}
 	for _, row := range o.survivors() {
 		for _, joined := range o.joined(row) {
@@ -94,7 +98,7 @@ func (c *Case) Expect(w *World) Expectation {
 			}
 			values := make([]any, len(outputs))
 			for i, out := range outputs {
-				values[i] = shaped(o.offered[out.Column], joined[out.Column], out)
+				values[i] = o.valueOf(out, joined)
 			}
 			o.Rows = append(o.Rows, values)
 		}
@@ -235,7 +239,8 @@ func (o *oracle) count(i int, row placed, found []cells) {
 // reads says whether a column is asked for, or named by a filter after the
 // joins.
 func (o *oracle) reads(name string) bool {
-	return o.Query.Columns == nil || slices.ContainsFunc(o.after, func(t *tree) bool { return slices.Contains(t.columns(), name) }) ||
+	packed := func(c dataset.Column) bool { return c.Column == name }
+	return o.Query.Columns == nil || slices.ContainsFunc(o.packed(), packed) || slices.ContainsFunc(o.after, func(t *tree) bool { return slices.Contains(t.columns(), name) }) ||
 		slices.ContainsFunc(o.Query.Columns, func(c dataset.Column) bool { return c.Column == name })
 }
 
@@ -332,25 +337,6 @@ func (o *oracle) inputs() [][]string {
 		inputs = append(inputs, names)
 	}
 	return inputs
-}
-
-// outputs are the columns of the result.
-func (o *oracle) outputs() []dataset.Column {
-	var columns []dataset.Column
-	for _, names := range o.inputs() {
-		if o.Query.Columns == nil {
-			for _, name := range names {
-				columns = append(columns, dataset.Column{Column: name})
-			}
-			continue
-		}
-		for _, column := range o.Query.Columns {
-			if slices.Contains(names, column.Column) {
-				columns = append(columns, column)
-			}
-		}
-	}
-	return columns
 }
 
 // offers are the types of the columns that a query may ask for.

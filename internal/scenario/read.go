@@ -91,6 +91,9 @@ func parts(p *plan.Plan, q dataset.Query, reading loader.Reading) []loader.Readi
 
 func drain(stream loader.Stream, between func(loader.Stream)) (Shard, error) {
 	defer stream.Release()
+	if err := stream.Begin(); err != nil {
+		return Shard{}, err
+	}
 	shard := Shard{Schema: stream.Schema()}
 	for between(stream); stream.Next(); between(stream) {
 		shard.Batches = append(shard.Batches, Values(stream.RecordBatch()))

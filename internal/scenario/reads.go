@@ -80,8 +80,16 @@ func (o *oracle) reading() (always, filtered map[string]columnSet) {
 	if q := o.Query; q.Order == dataset.Shuffled && (q.Shuffle == "" || q.Shuffle == dataset.ShuffleRequests) {
 		training.add(o.Dataset.Key...)
 	}
-	for _, output := range o.outputs() {
-		o.source(output.Column, always)
+	for _, names := range o.inputs() {
+		for _, output := range o.asked(names) {
+			o.source(output.Column, always)
+		}
+	}
+	for _, column := range o.packed() {
+		o.source(column.Column, always)
+	}
+	if o.Dataset.Training.RequestLevel != nil {
+		training.add(o.Dataset.Key...)
 	}
 	for _, t := range append(o.before, o.where, o.filter(o.Dataset.Training.Filter)) {
 		filtered[o.Training.Name].add(t.columns()...)

@@ -255,6 +255,12 @@ func (p *player) read(input []string) (string, error) {
 			}
 			fmt.Fprintf(&out, "  %s: %s\n", name, zero.ReplaceAllString(string(counts), ""))
 		}
+		if r.Request != nil {
+			fmt.Fprintf(&out, "  request: sent %d, ratio %g\n", r.Request.Sent, r.Request.Ratio)
+		}
+		if r.Indexed != nil {
+			fmt.Fprintf(&out, "  indexed: %s\n", strings.Join(r.Indexed, ", "))
+		}
 	}
 	return out.String(), nil
 }

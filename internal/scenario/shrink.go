@@ -44,6 +44,14 @@ func (c *Case) smaller() []*Case {
 			d.Dataset.Staging = slices.Delete(d.Dataset.Staging, i, i+1)
 			offered := newOracle(d).offered
 			d.Query.Columns = slices.DeleteFunc(slices.Clone(d.Query.Columns), func(c dataset.Column) bool { return offered[c.Column] == nil })
+			var dense []dataset.Dense
+			for _, one := range d.Query.Dense {
+				one.Columns = slices.DeleteFunc(slices.Clone(one.Columns), func(c dataset.Column) bool { return offered[c.Column] == nil })
+				if len(one.Columns) > 0 {
+					dense = append(dense, one)
+				}
+			}
+			d.Query.Dense = dense
 			return true
 		})
 	}
@@ -107,6 +115,23 @@ func (c *Case) simplerQuery(try func(func(*Case) bool)) {
 	try(func(d *Case) bool { return set(&d.Query.Limit, 0) })
 	try(func(d *Case) bool { return set(&d.Query.Endpoints, "") })
 	try(func(d *Case) bool { return set(&d.Query.Wire, "") })
+	try(func(d *Case) bool {
+		had := d.Query.Dense != nil
+		d.Query.Dense = nil
+		return had
+	})
+	try(func(d *Case) bool {
+		had := d.Dataset.Training.RequestLevel != nil
+		d.Dataset.Training.RequestLevel = nil
+		return had
+	})
+	for i := range c.Dataset.Training.RequestLevel {
+		try(func(d *Case) bool {
+			names := d.Dataset.Training.RequestLevel
+			d.Dataset.Training.RequestLevel = slices.Delete(slices.Clone(names), i, i+1)
+			return len(names) > 1
+		})
+	}
 	try(func(d *Case) bool { return set(&d.ScanRows, 0) })
 	try(func(d *Case) bool { return set(&d.Dataset.Training.Filter, dataset.Filter{}) })
 	for _, at := range []func(*Case) *dataset.Filter{

@@ -89,6 +89,13 @@ func nestedValue(column arrow.Array, row int) any {
 			list = append(list, Value(a.ListValues(), int(i)))
 		}
 		return list
+	case *array.FixedSizeList:
+		from, to := a.ValueOffsets(row)
+		list := make([]any, 0, to-from)
+		for i := from; i < to; i++ {
+			list = append(list, Value(a.ListValues(), int(i)))
+		}
+		return list
 	case *array.Map:
 		from, to := a.ValueOffsets(row)
 		entries := make(Map, 0, to-from)

@@ -32,7 +32,7 @@ func (q Query) Canonical() []byte {
 	q = q.Defaults()
 	defaults := Query{Shard: q.Shard, Cursor: q.Cursor}.Defaults()
 	form := queryForm{
-		Columns: q.Columns, Filter: unless(q.Filter.String(), defaults.Filter.String()), Since: unless(q.Since, defaults.Since), Snapshots: q.Snapshots,
+		Columns: q.Columns, Dense: q.Dense, Filter: unless(q.Filter.String(), defaults.Filter.String()), Since: unless(q.Since, defaults.Since), Snapshots: q.Snapshots,
 		Order: unless(q.Order, defaults.Order), Shuffle: unless(q.Shuffle, Query{Order: q.Order, Cursor: q.Cursor}.Defaults().Shuffle),
 		ShuffleWindow: unless(q.ShuffleWindow, defaults.ShuffleWindow),
 		Seed:          unless(q.Seed, defaults.Seed), Epoch: unless(q.Epoch, defaults.Epoch),
@@ -115,6 +115,7 @@ func (c Cursor) form() cursorForm {
 type queryForm struct {
 	Dataset       any         `json:"dataset"`
 	Columns       []Column    `json:"columns,omitzero"`
+	Dense         denseForm   `json:"dense,omitempty"`
 	Filter        string      `json:"filter,omitempty"`
 	Sample        *sampleForm `json:"sample,omitempty"`
 	Since         int64       `json:"since,omitempty"`

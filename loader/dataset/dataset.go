@@ -60,6 +60,9 @@ type Training struct {
 	Ref      Ref
 	Filter   Filter    // training rows that count
 	Distinct *Distinct // nil keeps repeated rows
+	// RequestLevel names columns that are constant within a request: the rows that
+	// agree in the dataset's key. Nil: none; no name twice.
+	RequestLevel []string
 }
 
 // Ref names the state of a table to read. At most one of its fields is set;

@@ -40,6 +40,7 @@ func (d *decoder) dataset(at place) Dataset {
 	}
 	out = out.Defaults()
 	d.checkKeys(at, out)
+	d.checkRequest(at, out)
 	d.checkNames(at, out)
 	return out
 }
@@ -52,6 +53,28 @@ func (d *decoder) checkKeys(at place, out Dataset) {
 		if len(s.Key) == 0 && d.sound(join(at.path, "key"), join(path, "key")) && !d.faulty(path) {
 			d.fail(join(path, "key"), "missing; name the columns here, or as the dataset's key")
 		}
+	}
+}
+
+// requestLevel decodes the names of columns that are constant within a request.
+func (d *decoder) requestLevel(at place) []string {
+	names := list(d, at, maxColumns, (*decoder).name)
+	if at.kind == kindList && len(at.items) == 0 {
+		d.fail(at.path, "must name at least one column; leave the field out for none")
+	}
+	for i, name := range names {
+		if slices.Index(names, name) < i {
+			d.fail(at.path+indexed(i), "%q is request-level already", name)
+		}
+	}
+	return names
+}
+
+// checkRequest finds columns of requests that nothing tells apart.
+func (d *decoder) checkRequest(at place, out Dataset) {
+	path := join(join(at.path, "training"), "request_level")
+	if len(out.Training.RequestLevel) > 0 && len(out.Key) == 0 && d.sound(join(at.path, "key"), path) {
+		d.fail(path, "the dataset has no key, which tells requests apart; name its columns as the dataset's key")
 	}
 }
 
@@ -77,7 +100,7 @@ func (d *decoder) training(at place) Training {
 		{name: "snapshot", read: func(d *decoder, at place, out *Training) { out.Ref.Snapshot = d.whole(at, 1, maxInt64) }},
 		{name: "as_of"},
 		{name: "filter", read: func(d *decoder, at place, out *Training) { out.Filter = d.filter(at) }},
-		{name: "request_level"},
+		{name: "request_level", read: func(d *decoder, at place, out *Training) { out.RequestLevel = d.requestLevel(at) }},
 		{name: "distinct", read: func(d *decoder, at place, out *Training) { out.Distinct = d.distinct(at) }},
 	})
 	d.checkRef(at, out.Ref)

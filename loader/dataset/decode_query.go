@@ -36,6 +36,7 @@ func queryFields() []field[Query] {
 			}
 			d.checkOutputs(at.path, "", out.Columns)
 		}},
+		{name: "dense", read: func(d *decoder, at place, out *Query) { out.Dense = d.dense(at) }},
 		{name: "filter", read: func(d *decoder, at place, out *Query) { out.Filter = d.filter(at) }},
 		{name: "sample", read: func(d *decoder, at place, out *Query) { out.Sample = d.sample(at) }},
 		{name: "since", read: func(d *decoder, at place, out *Query) { out.Since = d.whole(at, 1, maxInt64) }},
@@ -67,7 +68,7 @@ func readingFields() []field[Query] {
 		}},
 		{name: "cursor", read: func(d *decoder, at place, out *Query) { out.Cursor = d.cursors(at) }},
 		{name: "wire", read: func(d *decoder, at place, out *Query) {
-			out.Wire = choice(d, at, []Wire{WirePlain, WireIndexed}, "grouped")
+			out.Wire = choice(d, at, []Wire{WirePlain, WireIndexed, WireAuto}, "grouped")
 		}},
 		{name: "cache", read: only[Query]("off", "read", "fill")},
 		{name: "endpoints", read: func(d *decoder, at place, out *Query) {
@@ -79,7 +80,7 @@ func readingFields() []field[Query] {
 // unservedFields are fields of the contract that later versions serve.
 func unservedFields() []field[Query] {
 	return []field[Query]{
-		{name: "start"}, {name: "every"}, {name: "batch_requests"}, {name: "dense"},
+		{name: "start"}, {name: "every"}, {name: "batch_requests"},
 	}
 }
 

@@ -143,6 +143,14 @@ func TestQueryDefaults(t *testing.T) {
 		`{"dataset":"d","limit":9223372036854775807,"lanes":4,"global_batch_rows":16}`: with(func(q *dataset.Query) {
 			q.Limit, q.Lanes, q.GlobalBatchRows = 1<<63-1, 4, 16
 		}),
+		`{"dataset":"d","wire":"auto","dense":{"f":["a",{"column":"b","as":"float"}],"g":{"columns":["c"],"fill":-1}}}`: with(func(q *dataset.Query) {
+			fill := float32(-1)
+			q.Wire = dataset.WireAuto
+			q.Dense = []dataset.Dense{
+				{Name: "f", Columns: []dataset.Column{{Column: "a"}, {Column: "b", As: "float"}}},
+				{Name: "g", Columns: []dataset.Column{{Column: "c"}}, Fill: &fill},
+			}
+		}),
 		`{"dataset":"d","lanes":4096,"seed":-9223372036854775808}`: with(func(q *dataset.Query) {
 			q.Lanes, q.Seed = 4096, -1<<63
 		}),
@@ -199,7 +207,7 @@ func TestFaultsOfQueries(t *testing.T) {
 		`{"dataset":"d","shuffle":"rows"}`:                                         "shuffle: rows says what order: shuffled permutes, and the order is stored; add order: shuffled",
 		`{"dataset":"d","shuffle_window":5}`:                                       "shuffle_window: says within how many rows order: shuffled permutes, and the order is stored",
 		`{"dataset":"d","order":"shuffled","shuffle":"splits","shuffle_window":5}`: "shuffle_window: says within how many rows a shuffle of requests or rows permutes, and this one is of splits",
-		`{"dataset":"d","wire":"grouped"}`:                                         "wire: grouped is not served by this version; served: plain, indexed",
+		`{"dataset":"d","wire":"grouped"}`:                                         "wire: grouped is not served by this version; served: plain, indexed, auto",
 		`{"dataset":"d","cursor":"x"}`:                                             "cursor: must be an object, not text",
 		`{"dataset":"d","x":` + deep + `}`:                                         "values are nested more than 32 deep",
 		`{"dataset":"d","columns":[` + strings.Repeat(`"a",`, 10_000) + `"a"]}`:    "columns: the list has 10001 entries, the limit is 10000",
@@ -207,6 +215,17 @@ func TestFaultsOfQueries(t *testing.T) {
 		`{"dataset":"` + strings.Repeat("n", 1<<20) + `"}`:                         "the query has 1048590 bytes, the limit is 1048576",
 		`{"dataset":"d","x":[` + strings.Repeat("0,", 200_000) + `0]}`:             "there are more than 131072 of them",
 		`[{"dataset":"d"}]`:                                                        "must be an object, not a list",
+		`{"dataset":"d","dense":["a"]}`:                                            "dense: must be an object from a name to a list of columns, not a list",
+		`{"dataset":"d","dense":{"f":"a"}}`:                                        "dense.f: must be a list of columns, or an object with columns and fill, not text",
+		`{"dataset":"d","dense":{"f":null}}`:                                       "dense.f: must be a list of columns, or an object with columns and fill, not null",
+		`{"dataset":"d","dense":{"f":[]}}`:                                         "dense.f: must name at least one column",
+		`{"dataset":"d","dense":{"f":{"fill":0}}}`:                                 "dense.f.columns: missing",
+		`{"dataset":"d","dense":{"f":{"columns":["a"],"fil":0}}}`:                  `dense.f.fil: unknown field (did you mean "fill"?)`,
+		`{"dataset":"d","dense":{"f":{"columns":["a"],"fill":1e39}}}`:              "dense.f.fill: must be at most 3.4028234663852886e+38, not 1e+39",
+		`{"dataset":"d","dense":{"f":{"columns":["a"],"fill":"x"}}}`:               "dense.f.fill: must be a number, not text",
+		`{"dataset":"d","dense":{"f":[{"column":"a","name":"b"}]}}`:                `dense.f[0]: "b" is a name that nobody sees`,
+		`{"dataset":"d","dense":{"":["a"]}}`:                                       "a column's name has 1 to 1024 bytes",
+		`{"dataset":"d","dense":{"f":["a"],"f":["b"]}}`:                            "dense.f: the field stands here a second time",
 	} {
 		_, err := dataset.ParseQuery([]byte(text))
 		require.Equal(t, fault.Invalid, fault.KindOf(err), "%.80s", text)
@@ -241,6 +260,9 @@ func TestFaultsOfDatasets(t *testing.T) {
 		"{training: {table: a.b}, staging: [{table: a.c, key: {}}]}":                   "staging[0].key: must have 1 to 32 columns, not 0",
 		"{training: {table: a.b}, staging: [{table: a.c, key: {a: ''}}]}":              "staging[0].key.a: must not be empty",
 		"{training: {table: a.b}, staging: [{table: a.c, key: {'': a}}]}":              `staging[0].key[""]: a column's name has 1 to 1024 bytes`,
+		"{training: {table: a.b, request_level: []}, key: [k]}":                        "training.request_level: must name at least one column",
+		"{training: {table: a.b, request_level: [u, v, u]}, key: [k]}":                 `training.request_level[2]: "u" is request-level already`,
+		"{training: {table: a.b, request_level: [u]}}":                                 "training.request_level: the dataset has no key, which tells requests apart",
 		"{training: {table: a.b}, key: [k], staging: [{table: a.c, missing: {x: 1}}]}": "staging[0].missing.x: unknown field; known: default (line 1); staging[0].missing.default: missing",
 		"{training: {table: a.b}, key: [k], staging: [{table: a.c, prefix: p, columns: [a, {column: b, name: pa}]}]}": `staging[0].columns[1]: columns[0] is called "pa" already`,
 	} {
@@ -259,7 +281,7 @@ func TestFaultsOfDatasets(t *testing.T) {
 func TestUnservedFields(t *testing.T) {
 	t.Parallel()
 	for path, fields := range map[string]string{
-		`{"training":{"table":"a.b",%s}}`:                                         "as_of request_level",
+		`{"training":{"table":"a.b",%s}}`:                                         "as_of",
 		`{"training":{"table":"a.b"},"staging":[{"table":"c.d","key":["k"],%s}]}`: "as_of",
 	} {
 		for name := range strings.FieldsSeq(fields) {
@@ -273,7 +295,7 @@ func TestUnservedFields(t *testing.T) {
 			require.NoError(t, queryFault(`{"dataset":`+text+`}`))
 		}
 	}
-	for _, name := range []string{"start", "every", "batch_requests", "dense"} {
+	for _, name := range []string{"start", "every", "batch_requests"} {
 		require.ErrorContains(t, queryFault(`{"dataset":"d","`+name+`":{}}`), name+": "+name+" is not served by this version")
 	}
 }

@@ -19,6 +19,8 @@ type trainingForm struct {
 	Snapshot int64         `json:"snapshot,omitempty"`
 	Filter   string        `json:"filter,omitempty"`
 	Distinct *distinctForm `json:"distinct,omitempty"`
+
+	RequestLevel []string `json:"request_level,omitempty"`
 }
 
 type distinctForm struct {
@@ -68,6 +70,7 @@ type pointForm struct {
 func (d Dataset) form() datasetForm {
 	out := datasetForm{Training: trainingForm{
 		Table: d.Training.Table, Ref: d.Training.Ref.Name, Snapshot: d.Training.Ref.Snapshot, Filter: d.Training.Filter.String(),
+		RequestLevel: d.Training.RequestLevel,
 	}, Key: d.Key}
 	if by := d.Training.Distinct; by != nil {
 		out.Training.Distinct = &distinctForm{

@@ -13,6 +13,7 @@ type Query struct {
 	Dataset   string   // name of a configured dataset; "" with Inline
 	Inline    *Dataset // a dataset in the query itself, without a name
 	Columns   []Column // output names of the dataset; nil: all; never empty otherwise
+	Dense     []Dense  // what is packed into one column, in their order; nil: nothing
 	Filter    Filter   // over all columns that the dataset offers; zero: the cursor's, without one all rows
 	Sample    *Sample  // nil: the cursor's, without one all rows
 	Since     int64    // snapshot of the training table: rows that were appended after it alone; 0: the cursor's, without one all rows
@@ -143,19 +144,31 @@ type Wire string
 // The forms.
 const (
 	WirePlain   Wire = "plain"   // every column beside the others
-	WireIndexed Wire = "indexed" // of each staging table a dictionary of its distinct rows
+	WireIndexed Wire = "indexed" // of each staging table, and of requests, a dictionary of the distinct rows
+	WireAuto    Wire = "auto"    // of each the one of the two that takes fewer bytes
 )
 
-// Indexed says whether staging tables come as dictionaries. Another form than
-// those above is Internal.
+// Indexed says whether staging tables and requests come as dictionaries, or may.
+// Another form than those above is Internal.
 func (w Wire) Indexed() (bool, error) {
 	switch w {
-	case WireIndexed:
+	case WireIndexed, WireAuto:
 		return true, nil
 	case WirePlain:
 		return false, nil
 	}
 	return false, fault.New(fault.Internal, "batches are asked for in a form %q, which does not exist", string(w))
+}
+
+// Auto says whether each stream decides what is indexed.
+func (w Wire) Auto() bool {
+	switch w {
+	case WireAuto:
+		return true
+	case WirePlain, WireIndexed:
+		return false
+	}
+	return false
 }
 
 // AllShards is the Index of a query that asks for every shard.

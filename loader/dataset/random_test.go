@@ -1,6 +1,7 @@
 package dataset_test
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -98,6 +99,9 @@ func (m maker) dataset() dataset.Dataset {
 	d := dataset.Dataset{Training: dataset.Training{Table: m.table(), Ref: m.ref(), Filter: m.filter()}}
 	if m.often() {
 		d.Key = m.words(1, 3)
+	}
+	if d.Key != nil && !m.often() {
+		d.Training.RequestLevel = m.words(1, 3)
 	}
 	if !m.often() {
 		d.Training.Distinct = &dataset.Distinct{
@@ -296,12 +300,28 @@ func (m maker) agree(q *dataset.Query) {
 	q.Seed, q.Epoch = pick(m, 0, c.Seed), pick(m, 0, c.Epoch)
 }
 
+func (m maker) dense() []dataset.Dense {
+	var out []dataset.Dense
+	for _, name := range m.words(1, 3) {
+		one := dataset.Dense{Name: name, Columns: m.columns(1)}
+		for i := range one.Columns {
+			one.Columns[i].Name = ""
+		}
+		if m.often() {
+			fill := pick(m, 0, -1.5, 1e30, float32(math.Copysign(0, -1)), m.Float32())
+			one.Fill = &fill
+		}
+		out = append(out, one)
+	}
+	return out
+}
+
 func (m maker) query() dataset.Query {
 	q := dataset.Query{
 		Filter: m.filter(), Seed: pick(m, 0, int64(m.Uint64())),
 		Epoch: pick(m, 0, m.Int64()), Tail: pick(m, dataset.TailKeep, dataset.TailDrop),
 		Count: pick(m, dataset.CountEstimate, dataset.CountExact),
-		Wire:  pick(m, dataset.WirePlain, dataset.WireIndexed),
+		Wire:  pick(m, dataset.WirePlain, dataset.WireIndexed, dataset.WireAuto),
 	}
 	q.Order, q.Shuffle, q.ShuffleWindow = m.order()
 	if m.often() {
@@ -312,6 +332,9 @@ func (m maker) query() dataset.Query {
 	}
 	if m.often() {
 		q.Columns = m.columns(1)
+	}
+	if !m.often() {
+		q.Dense = m.dense()
 	}
 	if !m.often() {
 		q.Sample = m.sample()

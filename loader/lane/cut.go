@@ -32,15 +32,18 @@ func (r *Reader) cut(runs []run, rows int64) (arrow.RecordBatch, error) {
 func (r *Reader) paidCut(runs []run, rows int64, pay func(bytes int64) error) (arrow.RecordBatch, error) {
 	g := batch.NewGatherer(r.options.Memory)
 	defer g.Release()
-	if err := pay(int64(len(r.options.Indexed)) * r.indexedBytes(rows)); err != nil {
+	if err := pay(r.indexedBytes(r.options.Indexed, rows)); err != nil {
 		return nil, err
 	}
-	made := r.sources(runs, int(rows))
+	made, err := r.sources(runs, int(rows))
 	defer func() {
 		for _, c := range made {
 			c.release()
 		}
 	}()
+	if err != nil {
+		return nil, err
+	}
 	bytes := sharedBytes(made)
 	for _, c := range made {
 		n, err := c.size(g)
@@ -88,25 +91,58 @@ type source interface {
 	release()
 }
 
-// sources finds what the columns of a batch are made of.
-func (r *Reader) sources(runs []run, rows int) []source {
+// sources finds what the columns of a batch are made of. Also with an error the
+// caller releases them.
+func (r *Reader) sources(runs []run, rows int) ([]source, error) {
 	out := make([]source, 0, r.options.Schema.NumFields())
-	for i, c := range r.options.Columns {
-		field := r.options.Schema.Field(i)
-		if values := c.shared(runs); values != nil {
-			out = append(out, &sharing{field: field, values: values})
+	plain, indexed := r.options.Columns, r.options.Indexed
+	for _, field := range r.options.Schema.Fields() {
+		number := len(r.options.Indexed) - len(indexed)
+		if len(indexed) == 0 || indexed[0].At != len(out) {
+			out = append(out, r.plain(plain[0], field, runs))
+			plain = plain[1:]
 			continue
 		}
+		x, err := r.indexed(indexed[0], &r.distinct[number], runs, rows)
+		if err != nil {
+			return out, err
+		}
+		x.gather(field, indexed[0], r.distinct[number].end())
+		out = append(out, x)
+		indexed = indexed[1:]
+	}
+	return out, nil
+}
+
+// plain finds what a column that is not indexed is made of.
+func (r *Reader) plain(c Column, field arrow.Field, runs []run) source {
+	if values := r.shared(c, runs); values != nil {
+		return &sharing{field: field, values: values}
+	}
+	return c.source(field, rowsOf(runs))
+}
+
+// rowsOf returns what takes a column from the rows of a batch.
+func rowsOf(runs []run) func(Column) []batch.Segment {
+	return func(c Column) []batch.Segment {
 		segments := make([]batch.Segment, len(runs))
 		for k, x := range runs {
 			segments[k] = c.Segment(x.batch, x.from, x.rows)
 		}
-		out = append(out, &gathered{field: field, segments: segments})
+		return segments
 	}
-	for i := range r.options.Indexed {
-		out = append(out, r.indexed(i, runs, rows))
+}
+
+// source says what a column is made of, where segments takes it from the rows.
+func (c Column) source(field arrow.Field, segments func(Column) []batch.Segment) source {
+	if c.Dense == nil {
+		return &gathered{field: field, segments: segments(c)}
 	}
-	return out
+	p := &packed{field: field, of: c.Dense}
+	for _, one := range c.Dense.Columns {
+		p.segments = append(p.segments, segments(one))
+	}
+	return p
 }
 
 // sharing is a column that stands as it is in one batch of a range: the result
@@ -119,12 +155,25 @@ type sharing struct {
 // shared returns the column's values where it need not be copied: it stands as it
 // is in one batch, of which it is so large a part that it may keep all of it.
 // The caller releases it; nil if it must be copied.
-func (c Column) shared(runs []run) arrow.Array {
-	if len(runs) != 1 || c.Field != Plain || 2*runs[0].rows < runs[0].of {
+func (r *Reader) shared(c Column, runs []run) arrow.Array {
+	if len(runs) != 1 || c.Dense != nil || 2*runs[0].rows < runs[0].of {
 		return nil
 	}
-	x := runs[0]
-	return array.NewSlice(x.batch.Column(c.Index), int64(x.from), int64(x.from+x.rows))
+	x, column := runs[0], runs[0].batch.Column(c.Index)
+	if c.Field == Plain {
+		return array.NewSlice(column, int64(x.from), int64(x.from+x.rows))
+	}
+	if r.options.Requests == nil || c.Index != r.options.Requests.Index {
+		return nil
+	}
+	own := column.(*array.Dictionary)
+	rows := own.Indices().(*array.Int32).Int32Values()[x.from : x.from+x.rows]
+	for i, row := range rows {
+		if row != rows[0]+int32(i) {
+			return nil
+		}
+	}
+	return array.NewSlice(own.Dictionary().(*array.Struct).Field(c.Field), int64(rows[0]), int64(rows[0])+int64(x.rows))
 }
 
 // sharedBytes is what the shared columns keep, all of the batches that they are

@@ -15,8 +15,9 @@ import (
 // the rows of a batch refer to, each of them once, in the order in which they
 // are first referred to (docs/spec/wire.md).
 type IndexedColumn struct {
-	Index  int   // dictionary column of the ranges' batches
-	Fields []int // fields of that column's struct: those of the output's, in its order
+	At      int      // position in the schema
+	Index   int      // dictionary column of the ranges' batches
+	Columns []Column // of its struct's fields, in their order: all of that dictionary column
 }
 
 // distinctRows finds the distinct staging rows of one indexed column, batch by
@@ -26,9 +27,10 @@ type distinctRows struct {
 	dictionaries []arrow.ArrayData // the dictionaries that the batch's rows refer to
 	rows         []int32           // the distinct rows, each in its dictionary
 	segments     []batch.Segment
-	table        []entry // open addressing; its length is a power of two
-	shift        int     // from a hash to a place in table
-	sent         int64   // distinct rows of all batches so far
+	table        []entry      // open addressing; its length is a power of two
+	shift        int          // from a hash to a place in table
+	sent         int64        // distinct rows of all batches so far
+	requests     *requestRows // tells rows apart by the key of their request; nil: by where they lie
 }
 
 // unmatched stands for row 0 of any dictionary: what a row without a match gets is the
@@ -59,28 +61,43 @@ func (d *distinctRows) begin(rows int) {
 		d.table = make([]entry, size)
 	}
 	d.dictionaries, d.rows, d.segments = d.dictionaries[:0], d.rows[:0], d.segments[:0]
+	if d.requests != nil {
+		d.requests.begin(size)
+	}
 }
 
 // add maps references to rows of a dictionary to positions among the distinct
 // rows. The rows lie in values, at the places given: in the dictionary itself, or in
 // a copy.
-func (d *distinctRows) add(dictionary arrow.ArrayData, references []int32, values arrow.Array, places, slots []int32) {
+func (d *distinctRows) add(dictionary arrow.ArrayData, references []int32, values *array.Struct, places, slots []int32) error {
 	number := uint64(d.numberOf(dictionary)) << 32
 	first := len(d.rows)
 	last, slot := int32(-1), int32(-1)
+	if d.requests != nil {
+		d.requests.next(values)
+	}
 	for i, r := range references {
 		if r != last { // rows of one request follow each other
 			row := number | uint64(uint32(r))
-			if r == 0 {
-				row = unmatched
+			var err error
+			last = r
+			if d.requests != nil {
+				if slot, err = d.requestSlot(row, places[i]); err != nil {
+					return err
+				}
+			} else {
+				if r == 0 {
+					row = unmatched
+				}
+				slot = d.slot(row, places[i])
 			}
-			last, slot = r, d.slot(row, places[i])
 		}
 		slots[i] = slot
 	}
 	if more := len(d.rows) - first; more > 0 {
 		d.segments = append(d.segments, batch.Segment{Values: values, Rows: more})
 	}
+	return nil
 }
 
 // numberOf numbers the dictionaries of a batch, from 1.
@@ -126,35 +143,48 @@ func (d *distinctRows) end() []batch.Segment {
 // indexing is an indexed column of the batch at hand: which distinct row each of
 // its rows refers to, and what the distinct rows are gathered of.
 type indexing struct {
-	field  arrow.Field
+	field  arrow.Field // its name and type alone
 	slots  *memory.Buffer
-	fields []gathered
+	fields []source
 }
 
 // indexed finds the distinct rows of one column of the batch, in memory that the
 // budget has paid for.
-func (r *Reader) indexed(number int, runs []run, rows int) *indexing {
-	of, d := r.options.Indexed[number], &r.distinct[number]
+func (r *Reader) indexed(of IndexedColumn, d *distinctRows, runs []run, rows int) (*indexing, error) {
 	d.begin(rows)
-	x := &indexing{field: r.options.Schema.Field(len(r.options.Columns) + number), slots: memory.NewResizableBuffer(r.options.Memory)}
+	x := &indexing{slots: memory.NewResizableBuffer(r.options.Memory)}
 	x.slots.Resize(rows * arrow.Int32SizeBytes)
 	slots := arrow.Int32Traits.CastFromBytes(x.slots.Bytes())
 	for _, one := range runs {
 		column := one.batch.Column(of.Index).(*array.Dictionary)
 		places := column.Indices().(*array.Int32).Int32Values()[one.from : one.from+one.rows]
 		dictionary, references := one.origin(of.Index, column, places)
-		d.add(dictionary, references, column.Dictionary(), places, slots[:one.rows])
+		if err := d.add(dictionary, references, column.Dictionary().(*array.Struct), places, slots[:one.rows]); err != nil {
+			x.release()
+			return nil, err
+		}
 		slots = slots[one.rows:]
 	}
-	segments := d.end()
-	for k, field := range x.rowType().Fields() {
-		part := make([]batch.Segment, len(segments))
-		for i, s := range segments {
-			part[i] = batch.Segment{Values: s.Values.(*array.Struct).Field(of.Fields[k]), Indices: s.Indices}
-		}
-		x.fields = append(x.fields, gathered{field: field, segments: part})
+	return x, nil
+}
+
+// gather says what the fields are gathered of: the distinct rows.
+func (x *indexing) gather(field arrow.Field, of IndexedColumn, distinct []batch.Segment) {
+	x.field = field
+	for k, inside := range x.rowType().Fields() {
+		x.fields = append(x.fields, of.Columns[k].source(inside, fieldOf(distinct)))
 	}
-	return x
+}
+
+// fieldOf returns what takes a column from segments of struct rows.
+func fieldOf(rows []batch.Segment) func(Column) []batch.Segment {
+	return func(c Column) []batch.Segment {
+		part := make([]batch.Segment, len(rows))
+		for i, s := range rows {
+			part[i] = batch.Segment{Values: s.Values.(*array.Struct).Field(c.Field), Indices: s.Indices}
+		}
+		return part
+	}
 }
 
 // origin returns the dictionary that the staging rows of a column come from, and
@@ -167,8 +197,14 @@ func (x run) origin(index int, column *array.Dictionary, places []int32) (arrow.
 }
 
 // indexedBytes is what indexed takes of memory for so many rows.
-func (r *Reader) indexedBytes(rows int64) int64 {
-	return batch.Room(r.options.Memory, rows*int64(arrow.Int32SizeBytes)) + tableSize(rows)*int64(unsafe.Sizeof(entry{}))
+func (r *Reader) indexedBytes(columns []IndexedColumn, rows int64) int64 {
+	bytes := int64(len(columns)) * (batch.Room(r.options.Memory, rows*int64(arrow.Int32SizeBytes)) + tableSize(rows)*int64(unsafe.Sizeof(entry{})))
+	for _, x := range columns {
+		if r.options.Requests != nil && x.Index == r.options.Requests.Index {
+			bytes += requestBytes(rows)
+		}
+	}
+	return bytes
 }
 
 func (x *indexing) dictionaryType() *arrow.DictionaryType {

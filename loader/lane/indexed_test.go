@@ -112,11 +112,15 @@ func (s *dictionaries) stream(references []reference, cut int, fields []int, out
 			shown[i] = lane.Unknown
 		}
 	}
+	columns := make([]lane.Column, len(fields))
+	for i, field := range fields {
+		columns[i].Field = field
+	}
 	indexed := &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int32, ValueType: out}
 	return lane.New(context.Background(), lane.Options{
 		Lanes: []lane.Lane{{Ranges: shown}}, Rows: q, Steps: lane.Unknown, Open: open, Memory: s.memory,
 		Schema:  arrow.NewSchema([]arrow.Field{{Name: "features", Type: indexed}}, nil),
-		Indexed: []lane.IndexedColumn{{Index: 0, Fields: fields}},
+		Indexed: []lane.IndexedColumn{{Index: 0, Columns: columns}},
 	})
 }
 

@@ -66,8 +66,16 @@ type Lane struct {
 
 // Column says where an output column lies in the batches of a range.
 type Column struct {
-	Index int // column of the batch
-	Field int // field of that dictionary column's struct; Plain for the column itself
+	Index int    // column of the batch
+	Field int    // field of that dictionary column's struct; Plain for the column itself
+	Dense *Dense // what it is packed of, in the place of Index and Field; nil: of one column
+}
+
+// Dense says what a column of rows of float32 is packed of.
+type Dense struct {
+	Columns []Column // of numbers, none of them packed
+	Names   []string // of the columns, for errors
+	Fill    *float32 // in the place of nulls; nil: a null is an error
 }
 
 // Plain is the Field of a Column that is not behind a dictionary.
@@ -80,11 +88,14 @@ type Options struct {
 	Steps   int64           // end after so many steps; Unknown: when all lanes have ended
 	Limit   int64           // end after so many rows, within a step too; 0: none
 	Schema  *arrow.Schema   // of the batches returned
-	Columns []Column        // where the first columns of Schema come from
-	Indexed []IndexedColumn // and the others
-	Open    Open
-	Memory  memory.Allocator // of the batches; nil: the Go heap
-	Closed  func()           // called once, after every range was released; may be nil
+	Indexed []IndexedColumn // which columns of Schema are indexed
+	Columns []Column        // where the others come from, in their order
+	// Requests says which column of the ranges' batches refers to the rows of the
+	// batch itself; nil: none does.
+	Requests *Requests
+	Open     Open
+	Memory   memory.Allocator // of the batches; nil: the Go heap
+	Closed   func()           // called once, after every range was released; may be nil
 	// Budget pays for each batch before it is gathered, until its last release;
 	// nil: unlimited.
 	Budget *budget.Budget
@@ -106,11 +117,20 @@ type Reader struct {
 	given    int64          // per lane, see Given
 	uneven   bool           // see Given
 	distinct []distinctRows // per indexed column
+	chosen   *chosen        // the rows of the next batch, where they were weighed; else nil
+}
+
+// chosen is the rows of a batch before they are cut.
+type chosen struct {
+	*selection
+	step
+	before []Position // of the lanes
 }
 
 // New makes the stream. Nothing is opened before the first Next.
 func New(ctx context.Context, options Options) *Reader {
-	r := &Reader{options: options, ctx: ctx, distinct: make([]distinctRows, len(options.Indexed))}
+	r := &Reader{options: options, ctx: ctx}
+	r.Form(options.Schema, options.Columns, options.Indexed)
 	if options.Memory == nil {
 		r.options.Memory = memory.DefaultAllocator
 	}
@@ -121,9 +141,26 @@ func New(ctx context.Context, options Options) *Reader {
 	return r
 }
 
+// Form sets which columns batches have from the next one on, as Options say it.
+func (r *Reader) Form(schema *arrow.Schema, columns []Column, indexed []IndexedColumn) {
+	r.options.Schema, r.options.Columns, r.options.Indexed = schema, columns, indexed
+	r.distinct = make([]distinctRows, len(indexed))
+	for i, x := range indexed {
+		if r.options.Requests != nil && x.Index == r.options.Requests.Index {
+			r.distinct[i].requests = newRequestRows(r.options.Requests, x.Columns)
+		}
+	}
+}
+
+// Schema returns the schema of the batches, by the last Form.
+func (r *Reader) Schema() *arrow.Schema { return r.options.Schema }
+
 // Positions returns where the lanes stand after the batch last returned, in
 // the order of Options.Lanes.
 func (r *Reader) Positions() []Position {
+	if r.chosen != nil {
+		return r.chosen.before
+	}
 	at := make([]Position, len(r.lanes))
 	for i, l := range r.lanes {
 		at[i] = l.at
@@ -150,6 +187,10 @@ func (r *Reader) Sent() []int64 {
 }
 
 func (r *Reader) close() {
+	if r.chosen != nil {
+		r.chosen.release()
+		r.chosen = nil
+	}
 	for _, l := range r.lanes {
 		l.close()
 	}
@@ -161,23 +202,18 @@ func (r *Reader) close() {
 // next cuts one batch: Rows rows of each lane that still has them, as far as Limit
 // goes.
 func (r *Reader) next() (arrow.RecordBatch, error) {
-	if r.step == r.options.Steps || r.left() == 0 {
-		return nil, nil //nolint:nilnil // the end of a stream, see batch.FromFunc
+	if r.chosen == nil {
+		if err := r.choose(); err != nil {
+			return nil, err
+		}
 	}
-	held, err := r.options.Budget.ReserveFor(r.ctx, "the rows of a batch", 0)
-	if err != nil {
-		return nil, err
-	}
-	s := newSelection(r.options.Memory, held)
-	defer s.release()
-	given, err := r.selectStep(s)
-	if err != nil {
-		return nil, err
-	}
+	given := r.chosen
+	r.chosen = nil
+	defer given.release()
 	if given.rows == 0 {
 		return nil, nil //nolint:nilnil // the end of a stream, see batch.FromFunc
 	}
-	out, err := r.cut(s.runs, given.rows)
+	out, err := r.cut(given.runs, given.rows)
 	if err != nil {
 		return nil, err
 	}
@@ -189,6 +225,26 @@ func (r *Reader) next() (arrow.RecordBatch, error) {
 		r.uneven = len(r.lanes) > 1
 	}
 	return out, nil
+}
+
+// choose chooses the rows of the next batch; none at the end.
+func (r *Reader) choose() error {
+	c := &chosen{before: r.Positions(), selection: newSelection(r.options.Memory, new(budget.Reservation), r.options.Requests)}
+	if r.step == r.options.Steps || r.left() == 0 {
+		r.chosen = c
+		return nil
+	}
+	held, err := r.options.Budget.ReserveFor(r.ctx, "the rows of a batch", 0)
+	if err != nil {
+		return err
+	}
+	c.held = held
+	if c.step, err = r.selectStep(c.selection); err != nil {
+		c.release()
+		return err
+	}
+	r.chosen = c
+	return nil
 }
 
 // left returns how many rows Limit leaves, or Unknown.

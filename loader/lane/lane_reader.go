@@ -108,7 +108,9 @@ func (l *laneReader) fill(ctx context.Context, s *selection) error {
 	passed := l.batch
 	l.batch, l.used = nil, 0
 	if passed != nil && s.has(passed) {
-		if err := s.pass(ctx, passed); err != nil {
+		passed.Retain()
+		defer passed.Release()
+		if err := s.pass(ctx); err != nil {
 			return err
 		}
 	} else {

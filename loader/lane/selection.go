@@ -20,6 +20,7 @@ type selection struct {
 	detached int                  // runs before this one keep nothing of a range that is not paid for
 	ended    []array.RecordReader // ranges that stay open until the batch is cut
 	memory   memory.Allocator
+	requests *Requests // nil: no column refers to the rows of its own batch
 	held     *budget.Reservation
 	kept     batch.Retained // what held pays for
 }
@@ -39,8 +40,8 @@ type origin struct {
 	references []int32         // into it, by row of the run
 }
 
-func newSelection(mem memory.Allocator, held *budget.Reservation) *selection {
-	return &selection{memory: mem, held: held, kept: batch.Retained{}}
+func newSelection(mem memory.Allocator, held *budget.Reservation, requests *Requests) *selection {
+	return &selection{memory: mem, held: held, requests: requests, kept: batch.Retained{}}
 }
 
 func (s *selection) add(b arrow.RecordBatch, from, rows int) {
@@ -53,9 +54,22 @@ func (s *selection) has(b arrow.RecordBatch) bool {
 	return len(s.runs) > 0 && s.runs[len(s.runs)-1].batch == b
 }
 
-// pass pays for a batch that its range is about to go on from.
-func (s *selection) pass(ctx context.Context, b arrow.RecordBatch) error {
-	return s.pay(ctx, s.kept.Add(b.Columns()))
+// pass pays for the last rows that were added, of a batch that their range is about to
+// go on from.
+func (s *selection) pass(ctx context.Context) error {
+	g := batch.NewGatherer(s.memory)
+	defer g.Release()
+	return s.passRun(ctx, g, &s.runs[len(s.runs)-1])
+}
+
+// passRun pays for a run whose range goes on from its batch: also for the dictionary
+// that is the batch's own rows, or for a copy of those that the run needs, where they
+// are few.
+func (s *selection) passRun(ctx context.Context, g *batch.Gatherer, x *run) error {
+	if err := s.pay(ctx, s.kept.Add(x.batch.Columns())); err != nil || s.requests == nil {
+		return err
+	}
+	return s.own(ctx, g, x, func(at int) bool { return at == s.requests.Index }, ownRows)
 }
 
 // passed pays for the dictionaries of a batch that the range no longer uses in
@@ -64,7 +78,7 @@ func (s *selection) passed(ctx context.Context, from, to arrow.RecordBatch) erro
 	bytes := int64(0)
 	for i, c := range from.Columns() {
 		before, ok := c.(*array.Dictionary)
-		if !ok {
+		if !ok || s.requests != nil && i == s.requests.Index {
 			continue
 		}
 		if after, ok := to.Column(i).(*array.Dictionary); !ok || after.Data().Dictionary() != before.Data().Dictionary() {
@@ -91,26 +105,40 @@ func (s *selection) detach(ctx context.Context) error {
 }
 
 func (s *selection) detachRun(ctx context.Context, g *batch.Gatherer, x *run) error {
-	if err := s.pass(ctx, x.batch); err != nil {
+	if err := s.passRun(ctx, g, x); err != nil {
 		return err
 	}
+	return s.own(ctx, g, x, func(at int) bool { return s.requests == nil || at != s.requests.Index }, 1)
+}
+
+// ownRows is how much larger than a copy of its rows the dictionary that is a batch's
+// own rows may be, and still be kept whole: it is given up soon, and would be copied
+// twice.
+const ownRows = 2
+
+// own gives a run copies of the rows that it refers to in some dictionary columns, or
+// pays for the dictionaries, where they take no more than so many times as much.
+func (s *selection) own(ctx context.Context, g *batch.Gatherer, x *run, wanted func(at int) bool, most int64) error {
 	columns, origins := make([]arrow.Array, 0, x.batch.NumCols()), make([]origin, x.batch.NumCols())
+	copy(origins, x.origins)
 	defer func() { release(columns) }()
 	copied := false
 	for i, c := range x.batch.Columns() {
 		columns = append(columns, array.NewSlice(c, int64(x.from), int64(x.from+x.rows)))
 		of, ok := columns[i].(*array.Dictionary)
-		if !ok {
+		if !ok || !wanted(i) {
 			continue
 		}
-		own, err := s.copyRows(ctx, g, of)
+		own, err := s.copyRows(ctx, g, of, most)
 		if err != nil {
 			return err
 		}
 		if own == nil {
 			continue
 		}
-		origins[i] = origin{dictionary: of.Data().Dictionary(), references: append([]int32{}, of.Indices().(*array.Int32).Int32Values()...)}
+		if origins[i].dictionary == nil {
+			origins[i] = origin{dictionary: of.Data().Dictionary(), references: append([]int32{}, of.Indices().(*array.Int32).Int32Values()...)}
+		}
 		of.Release()
 		columns[i], copied = own, true
 	}
@@ -123,8 +151,8 @@ func (s *selection) detachRun(ctx context.Context, g *batch.Gatherer, x *run) er
 }
 
 // copyRows copies the staging rows that a column refers to. It returns nil where
-// all of the dictionary is no more than that, and pays for it.
-func (s *selection) copyRows(ctx context.Context, g *batch.Gatherer, of *array.Dictionary) (arrow.Array, error) {
+// all of the dictionary is no more than so many times that, and pays for it.
+func (s *selection) copyRows(ctx context.Context, g *batch.Gatherer, of *array.Dictionary, most int64) (arrow.Array, error) {
 	rows, at := distinctNeighbours(of.Indices().(*array.Int32).Int32Values())
 	parts := []batch.Segment{{Values: of.Dictionary(), Indices: rows}}
 	size, err := g.Size(of.Dictionary().DataType(), parts)
@@ -133,7 +161,7 @@ func (s *selection) copyRows(ctx context.Context, g *batch.Gatherer, of *array.D
 	}
 	references := int64(len(at)) * int64(arrow.Int32SizeBytes)
 	whole := []arrow.Array{of.Dictionary()}
-	if bytes := s.kept.Add(whole); bytes <= size+references {
+	if bytes := s.kept.Add(whole); bytes <= most*(size+references) {
 		return nil, s.pay(ctx, bytes)
 	}
 	s.kept.Remove(whole)

@@ -132,8 +132,11 @@ func (b *Bound) Reads(outputs []resolve.Output) Columns {
 		}
 		c.Staging[i] = append(c.Staging[i], ordering(s.Order)...)
 	}
-	for _, o := range slices.Concat(outputs, b.PostJoinColumns) {
+	for _, o := range slices.Concat(resolve.Leaves(outputs), b.PostJoinColumns) {
 		c.add(o)
+	}
+	for _, f := range r.Request {
+		c.Training = append(c.Training, f.ID)
 	}
 	c.Training = union(c.Training, nil)
 	for i := range c.Staging {

@@ -6,11 +6,11 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// Schema returns the schema of the stream for the columns of a query, nil asks
-// for all, and for the form of its batches. It needs nothing but the plan: no
-// file is opened.
-func (p *Plan) Schema(columns []dataset.Column, wire dataset.Wire) (*arrow.Schema, error) {
-	outputs, err := p.Relation.Select(columns)
+// Schema returns the schema of the stream for the columns that a query asks for,
+// and for the form of its batches; of auto, which each stream decides, that of the
+// plain ones. It needs nothing but the plan: no file is opened.
+func (p *Plan) Schema(columns dataset.Selection, wire dataset.Wire) (*arrow.Schema, error) {
+	outputs, err := p.Relation.Choose(columns)
 	if err != nil {
 		return nil, err
 	}

@@ -32,6 +32,12 @@ type Output struct {
 	Overlays []Overlay
 	// Shapes are what is made of the values, one after the other.
 	Shapes []Shape
+	// Request says that the column is one of the training table's that are constant
+	// within a request.
+	Request bool
+	// Dense is what the column is packed of; nil: it is a column of a table. Of the
+	// other fields only Name, Table and Request are set then.
+	Dense *Dense
 
 	missing any // the default as the dataset gives it
 }
@@ -51,6 +57,9 @@ type Shape struct {
 
 // Type returns the column's type in the stream.
 func (o Output) Type() arrow.DataType {
+	if o.Dense != nil {
+		return o.Dense.arrow()
+	}
 	for _, s := range slices.Backward(o.Shapes) {
 		if s.As != nil {
 			return s.As
@@ -224,35 +233,15 @@ func (r *Relation) Select(columns []dataset.Column) ([]Output, error) {
 	taken := map[string]bool{}
 	for i, c := range columns {
 		at := fmt.Sprintf("columns[%d]", i)
-		k, lineage := slices.Index(known, c.Column), (*Output)(nil)
-		if k < 0 {
-			lineage = r.lineage(c.Column)
-		}
-		if why := withoutLineage(r.Training, c.Column); k < 0 && lineage == nil && why != "" {
-			faults = append(faults, fault.Field{Field: at, Message: why})
-			continue
-		}
-		if k < 0 && lineage == nil {
-			faults = append(faults, fault.Field{
-				Field: at, Nearest: fault.Nearest(c.Column, known),
-				Message: fmt.Sprintf("the dataset has no column %q", c.Column),
-			})
-			continue
-		}
-		if taken[c.Output()] {
-			faults = append(faults, fault.Field{Field: at, Message: fmt.Sprintf("two columns are named %q; rename one with {column: …, name: …}", c.Output())})
-		}
-		taken[c.Output()] = true
-		o := lineage
-		if o == nil {
-			o = new(r.Outputs[k])
-		}
-		o.Name = c.Output()
-		wrong := o.shape(c, at)
-		if len(wrong) == 0 {
-			wrong = o.setDefault(at)
-		}
+		o, wrong := r.selected(c, known, at)
 		faults = append(faults, wrong...)
+		if o == nil {
+			continue
+		}
+		if taken[o.Name] {
+			faults = append(faults, fault.Field{Field: at, Message: fmt.Sprintf("two columns are named %q; rename one with {column: …, name: …}", o.Name)})
+		}
+		taken[o.Name] = true
 		selected = append(selected, *o)
 	}
 	if err := fault.Fields(faults); err != nil {
@@ -262,46 +251,25 @@ func (r *Relation) Select(columns []dataset.Column) ([]Output, error) {
 	return selected, nil
 }
 
-// Schema returns the stream's schema for outputs, which are in plain order, in
-// a form of the wire. If it is indexed, each staging table that gives some of
-// them is one column: a dictionary of structs, named after the entry
-// (docs/spec/wire.md). Another column of such a name is Invalid.
-func (r *Relation) Schema(outputs []Output, wire dataset.Wire) (*arrow.Schema, error) {
-	indexed, err := wire.Indexed()
-	if err != nil {
-		return nil, err
-	}
-	if !indexed {
-		return Schema(outputs), nil
-	}
-	var fields []arrow.Field
-	for _, columns := range byTable(outputs) {
-		if columns[0].Table == TrainingTable {
-			fields = Schema(columns).Fields()
-			continue
+// selected returns the output that a column asks for, named and shaped; nil if the
+// dataset, whose outputs have the known names, has no such column.
+func (r *Relation) selected(c dataset.Column, known []string, at string) (*Output, []fault.Field) {
+	k, o := slices.Index(known, c.Column), (*Output)(nil)
+	if k >= 0 {
+		o = new(r.Outputs[k])
+	} else if o = r.lineage(c.Column); o == nil {
+		if why := withoutLineage(r.Training, c.Column); why != "" {
+			return nil, []fault.Field{{Field: at, Message: why}}
 		}
-		name := r.Staging[columns[0].Table].Name
-		if slices.ContainsFunc(fields, func(f arrow.Field) bool { return f.Name == name }) {
-			return nil, fault.InvalidField("wire", "indexed names a column after the staging table %s, and another column has that name", name).
-				WithRemedy("give the column another name in the query's columns, or the staging entry one in the dataset")
-		}
-		fields = append(fields, arrow.Field{Name: name, Type: &arrow.DictionaryType{
-			IndexType: arrow.PrimitiveTypes.Int32, ValueType: arrow.StructOf(Schema(columns).Fields()...),
-		}})
+		return nil, []fault.Field{{
+			Field: at, Nearest: fault.Nearest(c.Column, known),
+			Message: fmt.Sprintf("the dataset has no column %q", c.Column),
+		}}
 	}
-	return arrow.NewSchema(fields, nil), nil
-}
-
-// byTable divides outputs, which are in plain order, by the table that they
-// come from.
-func byTable(outputs []Output) [][]Output {
-	var all [][]Output
-	for from := 0; from < len(outputs); {
-		to := from + 1
-		for to < len(outputs) && outputs[to].Table == outputs[from].Table {
-			to++
-		}
-		all, from = append(all, outputs[from:to]), to
+	o.Name = c.Output()
+	wrong := o.shape(c, at)
+	if len(wrong) == 0 {
+		wrong = o.setDefault(at)
 	}
-	return all
+	return o, wrong
 }

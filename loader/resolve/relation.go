@@ -19,8 +19,11 @@ type Relation struct {
 	Training *catalog.Table
 	Filter   *expr.Filter // training rows that count; nil keeps all
 	Distinct *Distinct    // nil keeps repeated rows
-	Staging  []Staging    // as the dataset lists them
-	Outputs  []Output     // every column that the dataset offers, in order
+	// Request is the key of a request, if some columns are constant within one; else
+	// nil.
+	Request []catalog.Field
+	Staging []Staging // as the dataset lists them
+	Outputs []Output  // every column that the dataset offers, in order
 }
 
 // Staging is a staging entry bound to its table.
@@ -72,6 +75,7 @@ func Bind(d dataset.Dataset, training *catalog.Table, staging []*catalog.Table) 
 	for _, f := range training.Fields {
 		r.Outputs = append(r.Outputs, Output{Name: f.Name, Table: TrainingTable, Field: f, Null: !f.Required})
 	}
+	b.request(r)
 	for i, entry := range d.Staging {
 		r.Staging = append(r.Staging, b.staging(entry, training, staging[i], fmt.Sprintf("staging[%d]", i)))
 	}
@@ -213,7 +217,7 @@ func (b *binder) distinct(d *dataset.Distinct, t *catalog.Table) *Distinct {
 // fixed are the training columns that no overlay may replace, by field id,
 // with what they are used for.
 func (r *Relation) fixed() map[int]string {
-	use := map[int]string{}
+	use := r.constant()
 	add := func(id int, what string) {
 		if use[id] == "" {
 			use[id] = what
@@ -243,6 +247,18 @@ func (r *Relation) fixed() map[int]string {
 		}
 		for _, k := range r.Distinct.Order {
 			add(k.Field.ID, "what distinct goes by")
+		}
+	}
+	return use
+}
+
+// constant are the training columns that are constant within a request, by field id,
+// in the words of fixed.
+func (r *Relation) constant() map[int]string {
+	use := map[int]string{}
+	for _, o := range r.Outputs {
+		if o.Request {
+			use[o.Field.ID] = "request-level, and so constant within a request, which a joined value need not be"
 		}
 	}
 	return use

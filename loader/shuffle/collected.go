@@ -42,6 +42,10 @@ func (c *collected) add(ctx context.Context, held *budget.Reservation, b arrow.R
 			continue
 		}
 		keep = append(keep, column)
+		if c.joined.refersToItself(i) {
+			keep = append(keep, dictionaryOf(column))
+			continue
+		}
 		if last := len(c.columns[i]) - 1; last >= 0 {
 			if before := dictionaryOf(c.columns[i][last]); before != nil && before.Data() != dictionaryOf(column).Data() {
 				keep = append(keep, before)
@@ -74,27 +78,43 @@ func dictionaryOf(column arrow.Array) arrow.Array {
 	return nil
 }
 
+// dictionariesOf returns what each of some columns refers to.
+func dictionariesOf(columns []arrow.Array) []arrow.Array {
+	dictionaries := make([]arrow.Array, len(columns))
+	for i, column := range columns {
+		dictionaries[i] = dictionaryOf(column)
+	}
+	return dictionaries
+}
+
 // settle sees that all references of a column are into one dictionary: where batches have
 // dictionaries of their own, the rows that they refer to become one, behind row 0, which
 // all of them have alike.
 func (c *collected) settle(ctx context.Context, held *budget.Reservation) error {
-	for _, parts := range c.columns {
+	for number, parts := range c.columns {
 		if len(parts) == 0 || dictionaryOf(parts[0]) == nil || oneDictionary(parts) {
 			continue
 		}
 		if err := grow(ctx, held, c.rows*int64(arrow.Int32SizeBytes)); err != nil {
 			return err
 		}
-		rows := []batch.Segment{{Values: dictionaryOf(parts[0]), Rows: 1}}
-		places, first := make([][]int32, len(parts)), 1
+		own := c.joined.refersToItself(number) // where row 0 is like any other
+		var rows []batch.Segment
+		places, first := make([][]int32, len(parts)), 0
+		if !own {
+			rows, first = append(rows, batch.Segment{Values: dictionaryOf(parts[0]), Rows: 1}), 1
+		}
 		for i, part := range parts {
 			one := batch.Segment{Values: dictionaryOf(part)}
-			one.Indices, places[i] = neighbours(referencesOf(part), first)
+			one.Indices, places[i] = neighbours(referencesOf(part), first, own)
 			rows, first = append(rows, one), first+len(one.Indices)
 		}
 		dictionary, err := c.gather(ctx, held, rows)
 		if err != nil {
 			return err
+		}
+		if own {
+			held.Shrink(c.kept.Remove(dictionariesOf(parts)))
 		}
 		for i, part := range parts {
 			parts[i] = referring(part.DataType(), dictionary, places[i])
@@ -204,12 +224,13 @@ func oneDictionary(parts []arrow.Array) bool {
 	return true
 }
 
-// neighbours returns references without 0 and those that are as the one before, since
-// rows of one request follow each other, and where each is then, counted from first.
-func neighbours(references []int32, first int) (rows, places []int32) {
+// neighbours returns references without those that are as the one before, since rows of
+// one request follow each other, and where each is then, counted from first. Unless zero
+// is a row like any other it stays 0.
+func neighbours(references []int32, first int, zero bool) (rows, places []int32) {
 	rows, places = []int32{}, make([]int32, len(references))
 	for i, r := range references {
-		if r == 0 {
+		if r == 0 && !zero {
 			continue
 		}
 		if i == 0 || r != references[i-1] {

@@ -15,6 +15,9 @@ import (
 // in the batches of Windows.
 type Joined struct {
 	Ordinal, Priority int // columns
+	// Requests, if it is set, is a column that refers to the rows of its own batch of
+	// training rows, which nobody else pays for once the join goes on to the next one.
+	Requests *int
 	// Begins is told of each window before its first row is given.
 	Begins func(window int64)
 	// Skip is how many rows of window Options.Start were given before.
@@ -22,6 +25,9 @@ type Joined struct {
 	// BatchRows is the most rows of a batch, at least 1.
 	BatchRows int
 }
+
+// refersToItself says whether a column refers to the rows of its own batch.
+func (j Joined) refersToItself(column int) bool { return j.Requests != nil && *j.Requests == column }
 
 // Windows gives the rows of a range window by window, and those of a window by priority.
 // No batch has rows of two windows.

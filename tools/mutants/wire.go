@@ -22,16 +22,16 @@ func wireMutants() []mutant {
 		},
 		{
 			"indexed-fields-in-the-tables-order", "loader/lane/indexed.go",
-			"s.Values.(*array.Struct).Field(of.Fields[k])", "s.Values.(*array.Struct).Field(k)", lane,
+			"of.Columns[k].source(inside, ", "Column{Index: of.Index, Field: k}.source(inside, ", lane,
 		},
 		{
-			"indexed-columns-run-together", "loader/ranges.go",
-			"		case last >= 0 && tables[last].Index == c.Index:\n", "		case last >= 0:\n",
+			"indexed-columns-run-together", "loader/resolve/wire.go",
+			"func(o Output) bool { return o.Table == i })", "func(o Output) bool { return o.Table >= i })",
 			[]string{"./loader"},
 		},
 		{
-			"indexed-column-has-the-name-of-a-column", "loader/resolve/output.go",
-			"func(f arrow.Field) bool { return f.Name == name }", "func(f arrow.Field) bool { return f.Name == \"\" }",
+			"indexed-column-has-the-name-of-a-column", "loader/resolve/wire.go",
+			"			if o.Name != x.Name || !beside", "			if o.Name == x.Name || !beside",
 			[]string{"./loader"},
 		},
 		{

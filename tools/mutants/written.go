@@ -22,7 +22,7 @@ func fileMutants() []mutant {
 		},
 		{
 			"late-filter-is-not-looked-at", "loader/plan/bound.go",
-			"	for _, o := range slices.Concat(outputs, b.PostJoinColumns) {", "	for _, o := range outputs {", loader,
+			"	for _, o := range slices.Concat(resolve.Leaves(outputs), b.PostJoinColumns) {", "	for _, o := range resolve.Leaves(outputs) {", loader,
 		},
 		{
 			"sample-is-not-looked-at", "loader/plan/bound.go",

@@ -113,12 +113,17 @@ class Client:
 
         The query is planned now, and fails here if it is wrong; its rows are
         read from the first batch on. Without `shard`, or with one without an
-        index, the rows of all shards come, one shard after the other.
+        index, the rows of all shards come, one shard after the other. With
+        `wire="auto"` the server indexes what saves bytes, and batches are made plain
+        here, see `expand`.
         """
         found = self._found(dataset, fields)
         plan = Plan.of(found)
         start = query.cursor(fields["cursor"]) if fields.get("cursor") is not None else None
-        readings = [Reading(self._channel, endpoint.ticket, plan.schema) for endpoint in found.endpoints]
+        auto = fields.get("wire") == "auto"
+        readings = [
+            Reading(self._channel, endpoint.ticket, plan.schema, auto=auto) for endpoint in found.endpoints
+        ]
         if not readings:
             raise errors.Internal("the server planned the query without an endpoint to read from")
         return Stream(readings, plan, start, ordered=found.ordered)

@@ -19,8 +19,9 @@ def expand(batch: pa.RecordBatch) -> pa.RecordBatch:
 
     Each column of type dictionary<int32, struct<...>> is replaced by the columns
     of its struct, so that names, types, values and order are those of the same
-    query without `wire="indexed"`. Other columns are shared, not copied. A batch
-    without such a column is given back as it is; a slice of a batch is welcome.
+    query without `wire="indexed"`, save that the columns of a request stand behind the
+    other training columns. Other columns are shared, not copied. A batch without such a
+    column is given back as it is; a slice of a batch is welcome.
 
     Raises:
         Corrupt: a row refers to no row of its dictionary.

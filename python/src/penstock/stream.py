@@ -24,10 +24,14 @@ class Reading:
     report, then the end. Anything else is not whole and raises `Corrupt`.
     """
 
-    def __init__(self, channel: Channel, ticket: flight.Ticket, schema: pa.Schema) -> None:
+    def __init__(
+        self, channel: Channel, ticket: flight.Ticket, schema: pa.Schema, *, auto: bool = False
+    ) -> None:
+        """Prepares to read; `auto` says that the stream itself chose its form, and is made plain."""
         self._channel = channel
         self._ticket = ticket
         self._schema = schema
+        self._auto = auto
         self._lease: Lease | None = None
         self._call = Call()
         self._cursor: bytes | None = None
@@ -53,7 +57,7 @@ class Reading:
                 remedy="open it in the process that reads it, with the cursor where it must go on",
             )
         with self._call.translated(unclassified=errors.Corrupt):
-            if self._batches == 0 and not self._reader().schema.equals(self._schema):
+            if self._batches == 0 and not self._is_planned(self._reader().schema):
                 raise errors.Corrupt(
                     "the stream's schema is not the one that was planned", remedy="read again"
                 )
@@ -66,6 +70,19 @@ class Reading:
                 if chunk.data is not None:
                     return self._batch(chunk)
                 self._last(chunk.app_metadata)
+
+    def _is_planned(self, schema: pa.Schema) -> bool:
+        """Whether a stream's schema is the planned one, or becomes it."""
+        if self._auto:
+            schema = pa.schema(sorted(plain_schema(schema), key=lambda field: self._position(field.name)))
+        return bool(schema.equals(self._schema))
+
+    def _position(self, name: str) -> int:
+        return int(self._schema.get_field_index(name))
+
+    def _planned(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """A batch in the planned form: an indexed one of an auto stream becomes plain."""
+        return expand(batch).select(self._schema.names) if self._auto else batch
 
     def cursor(self) -> Cursor | None:
         """Where the stream stands; None before the first batch."""
@@ -97,7 +114,7 @@ class Reading:
         self._cursor = chunk.app_metadata.to_pybytes()
         self._rows += chunk.data.num_rows
         self._batches += 1
-        return chunk.data
+        return self._planned(chunk.data)
 
     def _last(self, metadata: pa.Buffer | None) -> None:
         message = {} if metadata is None else _object(metadata.to_pybytes())

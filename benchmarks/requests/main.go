@@ -1,0 +1,98 @@
+// Command requests measures what sending the columns of a request once saves: T's
+// training rows with 2 KB of columns that are constant within a request
+// (benchmarks/README.md), ten rows of each and fifty, as plain and as indexed batches
+// over Flight on the loopback interface. They take turns, each with a server of its own.
+//
+//	go run ./benchmarks/requests [-program bin/penstock] [-tables .bench/requests] [-rounds 5]
+//
+// A turn reads the table twice, and the second pass is timed. The command prints medians,
+// and exits with 1 if indexed batches of fifty rows a request take more than a tenth of
+// the plain ones' bytes, or if with ten rows a request less than three times as many rows
+// come per second.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/penstock/penstock/benchmarks/passes"
+)
+
+// What indexed batches must reach.
+const (
+	leastSpeed = 3.0 // times the plain rows/s, at ten rows a request
+	mostBytes  = 0.1 // of the plain bytes, at fifty
+)
+
+// variant is one table in one form: each plain one stands before its indexed one.
+type variant struct{ dataset, wire string }
+
+func variants() []variant {
+	return []variant{{"t10", "plain"}, {"t10", "indexed"}, {"t50", "plain"}, {"t50", "indexed"}}
+}
+
+func main() {
+	if err := run(context.Background(), os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "requests:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, arguments []string) error {
+	flags := flag.NewFlagSet("requests", flag.ContinueOnError)
+	program := flags.String("program", "bin/penstock", "the server")
+	folder := flags.String("tables", ".bench/requests", "where requests_tables.py made the tables")
+	rounds := flags.Int("rounds", 5, "turns of each")
+	if err := flags.Parse(arguments); err != nil {
+		return err
+	}
+	measured := make([][]passes.Pass, len(variants()))
+	for range *rounds {
+		for i, v := range variants() {
+			p, err := measure(ctx, *program, filepath.Join(*folder, "penstock.yaml"), v)
+			if err != nil {
+				return fmt.Errorf("%s, %s: %w", v.dataset, v.wire, err)
+			}
+			measured[i] = append(measured[i], p)
+		}
+	}
+	return report(measured)
+}
+
+// measure starts a server and reads a table twice.
+func measure(ctx context.Context, program, config string, v variant) (p passes.Pass, err error) {
+	server, err := passes.Start(ctx, program, config, os.Getenv("REQUESTS_LOG") != "")
+	if err != nil {
+		return passes.Pass{}, err
+	}
+	defer func() { err = errors.Join(err, server.Close()) }()
+	query := fmt.Sprintf(`{"dataset": %q, "wire": %q}`, v.dataset, v.wire)
+	if _, err := server.Read(ctx, query); err != nil {
+		return passes.Pass{}, err
+	}
+	return server.Read(ctx, query)
+}
+
+// report prints medians, and says what is not reached.
+func report(measured [][]passes.Pass) error {
+	var short error
+	fmt.Println("| table | wire | rows | seconds | server's CPU s | Mrows/s | bytes a row | rows/s of plain's | bytes of plain's |")
+	fmt.Println("|---|---|---:|---:|---:|---:|---:|---:|---:|")
+	for i, v := range variants() {
+		p, plain := passes.Middle(measured[i]), passes.Middle(measured[i/2*2])
+		speed, size := plain.Took.Seconds()/p.Took.Seconds(), float64(p.Bytes)/float64(plain.Bytes)
+		fmt.Printf("| %s | %s | %d | %.2f | %.2f | %.2f | %d | %.2f | %.3f |\n", v.dataset, v.wire, p.Rows, p.Took.Seconds(), p.CPU,
+			float64(p.Rows)/p.Took.Seconds()/1e6, p.Bytes/p.Rows, speed, size)
+		if v == (variant{"t10", "indexed"}) && speed < leastSpeed {
+			short = errors.Join(short, fmt.Errorf("ten rows a request: %.2f times the plain rows/s", speed))
+		}
+		if v == (variant{"t50", "indexed"}) && size > mostBytes {
+			short = errors.Join(short, fmt.Errorf("fifty rows a request: %.3f of the plain bytes", size))
+		}
+	}
+	return short
+}

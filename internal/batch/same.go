@@ -1,0 +1,144 @@
+package batch
+
+import (
+	"bytes"
+	"hash/maphash"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/bitutil"
+)
+
+// SameRow says whether row i of a is row j of b, bit by bit: nulls are the same as
+// nulls alone, whatever lies under them, and floats by their bits, so that copying
+// the one in the place of the other changes nothing. Both are of one type, which is
+// one that Gather takes; rows of other types are never the same.
+func SameRow(a arrow.Array, i int, b arrow.Array, j int) bool {
+	x, y := a.Data(), b.Data()
+	return sameRows(x, x.Offset()+i, y, y.Offset()+j, 1)
+}
+
+// sameRows compares n rows, counted from the beginning of the buffers.
+func sameRows(a arrow.ArrayData, i int, b arrow.ArrayData, j, n int) bool {
+	if n == 0 || a.DataType().ID() == arrow.NULL {
+		return true
+	}
+	x, y := validBits(a, i, n), validBits(b, j, n)
+	if x == nil && y == nil {
+		return sameValues(a, i, b, j, n)
+	}
+	for k := range n {
+		is := x == nil || bitutil.BitIsSet(x, i+k)
+		if is != (y == nil || bitutil.BitIsSet(y, j+k)) || is && !sameValues(a, i+k, b, j+k, 1) {
+			return false
+		}
+	}
+	return true
+}
+
+// validBits returns the validity of an array of whose n rows from i on one is null;
+// else nil.
+func validBits(a arrow.ArrayData, i, n int) []byte {
+	b := a.Buffers()[0]
+	if b == nil || b.Len() == 0 || a.NullN() == 0 {
+		return nil
+	}
+	if bits := b.Bytes(); n > 1 || !bitutil.BitIsSet(bits, i) {
+		if bitutil.CountSetBits(bits, i, n) < n {
+			return bits
+		}
+	}
+	return nil
+}
+
+// sameValues compares n rows, none of which is null.
+func sameValues(a arrow.ArrayData, i int, b arrow.ArrayData, j, n int) bool {
+	switch dt := a.DataType().(type) {
+	case *arrow.StructType:
+		for k, child := range a.Children() {
+			other := b.Children()[k]
+			if !sameRows(child, child.Offset()+i, other, other.Offset()+j, n) {
+				return false
+			}
+		}
+		return true
+	case *arrow.FixedSizeListType:
+		width, x, y := int(dt.Len()), a.Children()[0], b.Children()[0]
+		return sameRows(x, x.Offset()+i*width, y, y.Offset()+j*width, n*width)
+	case *arrow.ListType, *arrow.MapType:
+		return sameLists[int32](a, i, b, j, n)
+	case *arrow.LargeListType:
+		return sameLists[int64](a, i, b, j, n)
+	case *arrow.StringType, *arrow.BinaryType:
+		return sameTexts[int32](a, i, b, j, n)
+	case *arrow.LargeStringType, *arrow.LargeBinaryType:
+		return sameTexts[int64](a, i, b, j, n)
+	case *arrow.BooleanType:
+		x, y := a.Buffers()[1].Bytes(), b.Buffers()[1].Bytes()
+		for k := range n {
+			if bitutil.BitIsSet(x, i+k) != bitutil.BitIsSet(y, j+k) {
+				return false
+			}
+		}
+		return true
+	case *arrow.DictionaryType, arrow.ExtensionType:
+		return false
+	case arrow.FixedWidthDataType:
+		width := dt.Bytes()
+		x, y := a.Buffers()[1].Bytes(), b.Buffers()[1].Bytes()
+		return bytes.Equal(x[i*width:(i+n)*width], y[j*width:(j+n)*width])
+	default:
+		return false
+	}
+}
+
+// sameLists compares lists behind offsets.
+func sameLists[O int32 | int64](a arrow.ArrayData, i int, b arrow.ArrayData, j, n int) bool {
+	x, y := view[O](a.Buffers()[1].Bytes()), view[O](b.Buffers()[1].Bytes())
+	from, to := a.Children()[0], b.Children()[0]
+	for k := range n {
+		length := int(x[i+k+1] - x[i+k])
+		if length != int(y[j+k+1]-y[j+k]) || !sameRows(from, from.Offset()+int(x[i+k]), to, to.Offset()+int(y[j+k]), length) {
+			return false
+		}
+	}
+	return true
+}
+
+// sameTexts compares bytes behind offsets.
+func sameTexts[O int32 | int64](a arrow.ArrayData, i int, b arrow.ArrayData, j, n int) bool {
+	x, y := view[O](a.Buffers()[1].Bytes()), view[O](b.Buffers()[1].Bytes())
+	for k := range n {
+		if !bytes.Equal(textAt(a, x, i+k), textAt(b, y, j+k)) {
+			return false
+		}
+	}
+	return true
+}
+
+// textAt returns the bytes of a row.
+func textAt[O int32 | int64](a arrow.ArrayData, offsets []O, row int) []byte {
+	if offsets[row] == offsets[row+1] {
+		return nil // there may be no buffer
+	}
+	return a.Buffers()[2].Bytes()[offsets[row]:offsets[row+1]]
+}
+
+// HashRow returns a hash of a row that is not null, the same for the same rows under
+// one seed. It takes values of one width in whole bytes, texts and binary values;
+// those of other types all have one hash.
+func HashRow(seed maphash.Seed, a arrow.Array, row int) uint64 {
+	d := a.Data()
+	i := d.Offset() + row
+	switch dt := d.DataType().(type) {
+	case *arrow.StringType, *arrow.BinaryType:
+		return maphash.Bytes(seed, textAt(d, view[int32](d.Buffers()[1].Bytes()), i))
+	case *arrow.LargeStringType, *arrow.LargeBinaryType:
+		return maphash.Bytes(seed, textAt(d, view[int64](d.Buffers()[1].Bytes()), i))
+	default:
+		width, ok := plainWidth(dt)
+		if !ok {
+			return 0
+		}
+		return maphash.Bytes(seed, d.Buffers()[1].Bytes()[i*int(width):(i+1)*int(width)])
+	}
+}

@@ -1,0 +1,112 @@
+package scenario
+
+import (
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/apache/arrow-go/v18/arrow"
+
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// chooseWire chooses what a case asks of the form of its batches beside the wire:
+// columns that are constant within a request, which it makes so, and dense columns.
+// Its choices are its own, so that the rest of a case does not depend on them.
+func (g *generator) chooseWire(seed uint64) {
+	g.Rand = rand.New(rand.NewPCG(seed, 17))
+	if g.chance(3) {
+		g.chooseRequestLevel()
+	}
+	if g.chance(6) {
+		g.Query.Wire = dataset.WireAuto
+	}
+	if g.chance(4) {
+		g.chooseDense()
+	}
+}
+
+// chooseRequestLevel declares some training columns request-level, and gives all rows
+// of a request the values of its first row.
+func (g *generator) chooseRequestLevel() {
+	var overlaid []string
+	o := newOracle(g.Case)
+	for i := range g.Staging {
+		for _, column := range o.shown(i) {
+			overlaid = append(overlaid, column.Output())
+		}
+	}
+	for _, name := range append([]string{"k", "region", "tags", "score", "part"}, trainingPayload...) {
+		if !slices.Contains(overlaid, name) && g.chance(2) {
+			g.Dataset.Training.RequestLevel = append(g.Dataset.Training.RequestLevel, name)
+		}
+	}
+	if g.Dataset.Training.RequestLevel == nil {
+		return
+	}
+	g.Layouts["request-level columns"]++
+	g.Query.Wire = pick(g.Rand, dataset.WireIndexed, dataset.WireIndexed, dataset.WireAuto, dataset.WirePlain)
+	names := namesOf(g.Training.Header)
+	at := func(wanted []string) []int {
+		places := make([]int, len(wanted))
+		for i, name := range wanted {
+			places[i] = slices.Index(names, name)
+		}
+		return places
+	}
+	key, constant := at(g.Dataset.Key), at(g.Dataset.Training.RequestLevel)
+	first := map[string][]string{}
+	for _, c := range g.Training.Commits {
+		for i, line := range c.Lines {
+			words := Words(line)
+			var request []string
+			for _, k := range key {
+				request = append(request, words[k])
+			}
+			if slices.Contains(request, null) {
+				continue
+			}
+			of := strings.Join(request, " ")
+			if first[of] == nil {
+				first[of] = words
+			}
+			for _, k := range constant {
+				words[k] = first[of][k]
+			}
+			c.Lines[i] = strings.Join(words, " ")
+		}
+	}
+}
+
+// chooseDense packs numbers of any tables into one column or two.
+func (g *generator) chooseDense() {
+	offered := newOracle(g.Case).offered
+	var numbers []string
+	for _, name := range slices.Sorted(maps.Keys(offered)) {
+		switch offered[name].ID() {
+		case arrow.INT32, arrow.INT64, arrow.FLOAT32, arrow.BOOL, arrow.DECIMAL128:
+			if name != "item" {
+				numbers = append(numbers, name)
+			}
+		case arrow.FLOAT64: // some of which are beyond float32
+			if name == "score" || g.chance(16) {
+				numbers = append(numbers, name)
+			}
+		default:
+		}
+	}
+	for _, name := range []string{"packed", "dense"}[g.IntN(2):] {
+		one := dataset.Dense{Name: name, Fill: new(pick(g.Rand, 0, float32(-1.5)))}
+		if g.chance(16) {
+			one.Fill = nil
+		}
+		for range 1 + g.IntN(4) {
+			column := dataset.Column{Column: pick(g.Rand, numbers...)}
+			g.shape(&column, offered[column.Column])
+			one.Columns = append(one.Columns, column)
+		}
+		g.Query.Dense = append(g.Query.Dense, one)
+	}
+	g.Layouts["dense"]++
+}

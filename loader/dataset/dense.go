@@ -1,0 +1,101 @@
+package dataset
+
+import (
+	"math"
+	"strings"
+)
+
+// Dense asks for one column that is packed of several columns of numbers: rows of
+// float32 (docs/spec/wire.md).
+type Dense struct {
+	Name    string
+	Columns []Column // output names of the dataset, shaped, not renamed; at least one
+	Fill    *float32 // in the place of nulls; nil: a null is an error
+}
+
+// Selection says which columns a stream has.
+type Selection struct {
+	Columns []Column // nil: all that Dense does not pack
+	Dense   []Dense
+}
+
+// Selection returns which columns the query asks for.
+func (q Query) Selection() Selection { return Selection{Columns: q.Columns, Dense: q.Dense} }
+
+// dense decodes an object from names to what each column is packed of: a list of
+// columns, or an object with a fill beside it.
+func (d *decoder) dense(at place) []Dense {
+	if at.kind != kindObject {
+		d.fail(at.path, "must be an object from a name to a list of columns, not %s", at.kind)
+		return nil
+	}
+	if len(at.members) > maxColumns {
+		d.fail(at.path, "packs %d columns, the limit is %d", len(at.members), maxColumns)
+		return nil
+	}
+	var all []Dense
+	for _, m := range at.members {
+		p := at.member(m)
+		one := Dense{Name: m.name}
+		if m.name == "" || len(m.name) > maxName || strings.ContainsFunc(m.name, isControl) {
+			d.fail(p.path, "a column's name has 1 to %d bytes and no control characters", maxName)
+		}
+		switch p.kind {
+		case kindObject:
+			object(d, p, &one, []field[Dense]{
+				{name: "columns", must: true, read: func(d *decoder, at place, out *Dense) { out.Columns = d.packed(at) }},
+				{name: "fill", read: func(d *decoder, at place, out *Dense) { out.Fill = d.fill(at) }},
+			})
+		case kindList:
+			one.Columns = d.packed(p)
+		case kindNull, kindBool, kindWhole, kindNumber, kindText, kindTime:
+			d.fail(p.path, "must be a list of columns, or an object with columns and fill, not %s", p.kind)
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+// packed decodes the columns that one column is packed of.
+func (d *decoder) packed(at place) []Column {
+	columns := d.columns(at)
+	if at.kind == kindList && len(at.items) == 0 {
+		d.fail(at.path, "must name at least one column")
+	}
+	for i, c := range columns {
+		if c.Name != "" {
+			d.fail(at.path+indexed(i), "%q is a name that nobody sees: the columns that are packed have one name together; leave it out", c.Name)
+		}
+	}
+	return columns
+}
+
+// fill decodes what stands in the place of nulls.
+func (d *decoder) fill(at place) *float32 {
+	v := d.number(at, -math.MaxFloat32, math.MaxFloat32)
+	f := float32(v)
+	return &f
+}
+
+// denseForm is an object from names to what is packed, in the order of the columns.
+type denseForm []Dense
+
+// MarshalJSON keeps the order, which a map would lose, and writes the short form of
+// what has no fill.
+func (f denseForm) MarshalJSON() ([]byte, error) {
+	object := []byte("{")
+	for i, one := range f {
+		if i > 0 {
+			object = append(object, ',')
+		}
+		var value any = one.Columns
+		if one.Fill != nil {
+			value = struct {
+				Columns []Column `json:"columns"`
+				Fill    float32  `json:"fill"`
+			}{one.Columns, *one.Fill}
+		}
+		object = append(append(append(object, encode(one.Name)...), ':'), encode(value)...)
+	}
+	return append(object, '}'), nil
+}

@@ -1,0 +1,27 @@
+package lane
+
+import (
+	"github.com/apache/arrow-go/v18/arrow"
+
+	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/fault"
+)
+
+// packed is a column of the result, or a field of one, of rows of float32 that are
+// packed of several columns of numbers.
+type packed struct {
+	field    arrow.Field
+	of       *Dense
+	segments [][]batch.Segment // by column
+}
+
+func (p *packed) size(g *batch.Gatherer) (int64, error) {
+	return g.PackedSize(p.segments), nil
+}
+
+func (p *packed) column(g *batch.Gatherer) (arrow.Array, error) {
+	column, err := g.Pack(p.field.Type, p.of.Names, p.segments, p.of.Fill)
+	return column, fault.Op(err, "pack column %q", p.field.Name)
+}
+
+func (*packed) release() {}

@@ -1,0 +1,190 @@
+package lane
+
+import (
+	"hash/maphash"
+	"strings"
+	"unsafe"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+
+	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/fault"
+)
+
+// Requests is a dictionary column of the ranges' batches whose dictionary is rows of
+// the batch itself: the training columns that are constant within a request, and the
+// key that tells requests apart. Of such rows an indexed column has one for each
+// request, and says so if they are not the same.
+type Requests struct {
+	Index int    // of the column
+	Key   []int  // fields of its struct
+	Table string // for errors
+}
+
+// requestRows finds the requests of a batch by their keys. A row with a null in its
+// key is a request of its own.
+type requestRows struct {
+	*Requests
+	fields []int // of the struct: those that are sent
+	seed   maphash.Seed
+	table  []keyEntry   // open addressing; its length is a power of two
+	rows   []requestRow // by slot: the row that stands for it
+	of     []requestFields
+	last   int32 // slot of the last row that has a key; -1: none
+}
+
+// keyEntry is a request. The zero entry is free.
+type keyEntry struct {
+	hash uint64
+	slot int32 // one more than the position among the distinct rows
+}
+
+// requestRow is a row of a dictionary.
+type requestRow struct {
+	number int32 // of the dictionary in requestRows.of
+	row    int32
+}
+
+// requestFields are the columns of one dictionary.
+type requestFields struct {
+	names        []string // of all fields of its struct
+	keys, values []arrow.Array
+}
+
+func newRequestRows(of *Requests, columns []Column) *requestRows {
+	r := &requestRows{Requests: of, seed: maphash.MakeSeed()}
+	for _, c := range columns {
+		if c.Dense == nil {
+			r.fields = append(r.fields, c.Field)
+			continue
+		}
+		for _, one := range c.Dense.Columns {
+			r.fields = append(r.fields, one.Field)
+		}
+	}
+	return r
+}
+
+// requestBytes is what finding the requests of so many rows takes.
+func requestBytes(rows int64) int64 {
+	return tableSize(rows)*int64(unsafe.Sizeof(keyEntry{})) + rows*int64(unsafe.Sizeof(requestRow{}))
+}
+
+// begin forgets the last batch.
+func (r *requestRows) begin(size int) {
+	if len(r.table) == size {
+		clear(r.table)
+	} else {
+		r.table = make([]keyEntry, size)
+	}
+	clear(r.of)
+	r.rows, r.of, r.last = r.rows[:0], r.of[:0], -1
+}
+
+// next goes on to the rows of another dictionary.
+func (r *requestRows) next(values *array.Struct) {
+	var of requestFields
+	for _, f := range values.DataType().(*arrow.StructType).Fields() {
+		of.names = append(of.names, f.Name)
+	}
+	for _, k := range r.Key {
+		of.keys = append(of.keys, values.Field(k))
+	}
+	for _, k := range r.fields {
+		of.values = append(of.values, values.Field(k))
+	}
+	r.of = append(r.of, of)
+}
+
+// requestSlot is slot of a row whose request may have been met: at the place in the
+// dictionary at hand. What is sent of both must be the same.
+func (d *distinctRows) requestSlot(row uint64, place int32) (int32, error) {
+	r := d.requests
+	here := requestRow{number: int32(len(r.of) - 1), row: place}
+	if r.isNull(here) {
+		slot := d.slot(row, place)
+		if int(slot) == len(r.rows) {
+			r.rows = append(r.rows, here)
+		}
+		return slot, nil
+	}
+	if r.last >= 0 && r.same(r.rows[r.last], here) {
+		return r.last, r.check(r.rows[r.last], here)
+	}
+	hash := r.hash(here)
+	mask := uint64(len(r.table) - 1)
+	for at := hash & mask; ; at = (at + 1) & mask {
+		switch e := &r.table[at]; {
+		case e.slot == 0:
+			r.last = int32(len(d.rows))
+			*e = keyEntry{hash: hash, slot: r.last + 1}
+			d.rows, r.rows = append(d.rows, place), append(r.rows, here)
+			return r.last, nil
+		case e.hash == hash && r.same(r.rows[e.slot-1], here):
+			r.last = e.slot - 1
+			return r.last, r.check(r.rows[r.last], here)
+		}
+	}
+}
+
+func (r *requestRows) isNull(at requestRow) bool {
+	for _, k := range r.of[at.number].keys {
+		if k.IsNull(int(at.row)) {
+			return true
+		}
+	}
+	return false
+}
+
+// hash is of the key, which has no null.
+func (r *requestRows) hash(at requestRow) uint64 {
+	hash := uint64(0)
+	for _, k := range r.of[at.number].keys {
+		hash = hash*spread + batch.HashRow(r.seed, k, int(at.row))
+	}
+	return hash
+}
+
+// same says whether two rows are of one request. Their keys have no nulls.
+func (r *requestRows) same(a, b requestRow) bool {
+	return sameRow(r.of[a.number].keys, int(a.row), r.of[b.number].keys, int(b.row)) < 0
+}
+
+// sameRow returns the first column in which two rows differ, or -1.
+func sameRow(a []arrow.Array, i int, b []arrow.Array, j int) int {
+	for k := range a {
+		if !batch.SameRow(a[k], i, b[k], j) {
+			return k
+		}
+	}
+	return -1
+}
+
+// check fails if what is sent of two rows of one request is not the same.
+func (r *requestRows) check(a, b requestRow) error {
+	of := r.of[b.number]
+	differs := sameRow(r.of[a.number].values, int(a.row), of.values, int(b.row))
+	if differs < 0 {
+		return nil
+	}
+	name := of.names[r.fields[differs]]
+	key := make([]string, len(r.Key))
+	for i, k := range r.Key {
+		key[i] = of.names[k] + " = " + shorten(of.keys[i].ValueStr(int(b.row)))
+	}
+	return fault.New(fault.Invalid, "column %s of table %s is declared request_level, and rows of the request %s have different values in it",
+		name, r.Table, strings.Join(key, ", ")).In(r.Table, "").
+		WithRemedy("take %s out of training.request_level, or repair the rows of that request", name)
+}
+
+// mostText is the most bytes of a key's value that an error shows.
+const mostText = 100
+
+// shorten keeps the beginning of a text.
+func shorten(text string) string {
+	if len(text) <= mostText {
+		return text
+	}
+	return strings.ToValidUTF8(text[:mostText], "") + "…"
+}

@@ -1,0 +1,175 @@
+package loader
+
+import (
+	"context"
+	"slices"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/loader/lane"
+	"github.com/penstock/penstock/loader/resolve"
+)
+
+// requestInput is the training columns that are constant within a request, as an
+// indexed stream has them: behind one dictionary column, which refers to the rows of
+// the scan's batch, so that filters, joins and cuts move four bytes a row. The cut
+// finds the requests among the rows that are sent, by their keys.
+type requestInput struct {
+	table  string
+	shown  columns // fields of the dictionary
+	values []int   // where they lie in what is read of the training table
+	key    []int   // and those of the request's key, which are its last fields
+	fields []arrow.Field
+	apart  bool // rows are not sent once for each request after all: each refers to itself
+}
+
+// newRequestInput returns nil if no output is constant within a request.
+func newRequestInput(s *ranges, outputs []resolve.Output) *requestInput {
+	r := s.plan.Relation
+	in := &requestInput{table: r.Training.Name}
+	for _, o := range outputs {
+		if !o.Request {
+			continue
+		}
+		c := column{field: o.Field, shapes: o.Shapes}
+		if in.shown.add(c) == len(in.values) {
+			in.values = append(in.values, s.read.add(c))
+			in.fields = append(in.fields, c.arrow())
+		}
+	}
+	if in.values == nil {
+		return nil
+	}
+	for _, f := range r.Request {
+		c := column{field: f}
+		in.key = append(in.key, s.read.add(c))
+		in.fields = append(in.fields, c.arrow())
+	}
+	return in
+}
+
+// has says whether a column lies in the dictionary.
+func (in *requestInput) has(o resolve.Output) bool {
+	return in != nil && o.Table == resolve.TrainingTable && o.Request
+}
+
+// field returns the field of the dictionary for an output.
+func (in *requestInput) field(o resolve.Output) int {
+	return in.shown.add(column{field: o.Field, shapes: o.Shapes})
+}
+
+// requests says in the lane's terms what the dictionary column is.
+func (in *requestInput) requests(index int) *lane.Requests {
+	if in == nil {
+		return nil
+	}
+	r := &lane.Requests{Index: index, Table: in.table}
+	for i := range in.key {
+		r.Key = append(r.Key, len(in.values)+i)
+	}
+	return r
+}
+
+// dictionary is the type of the column.
+func (in *requestInput) dictionary() *arrow.DictionaryType {
+	return &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int32, ValueType: arrow.StructOf(in.fields...)}
+}
+
+// refer returns rows with a column more: the dictionary, in which each row refers to
+// itself, or to the row before where that is of its request and has its values. It takes
+// the rows over.
+func (in *requestInput) refer(ctx context.Context, rows Rows, o Options) (Rows, error) {
+	held, err := o.Budget.ReserveFor(ctx, "references to the rows of a batch", 0)
+	if err != nil {
+		rows.Release()
+		return nil, err
+	}
+	dt := in.dictionary()
+	schema := arrow.NewSchema(append(slices.Clone(rows.Schema().Fields()), arrow.Field{Name: "request", Type: dt}), nil)
+	r := &selfReferring{requestInput: in, ctx: ctx, rows: rows, held: held, memory: o.Memory, dictionary: dt, schema: schema}
+	return shapedRows{RecordReader: batch.FromFunc(schema, r.next, r.release), of: rows}, nil
+}
+
+// selfReferring is rows that refer to rows of their own batch.
+type selfReferring struct {
+	*requestInput
+	ctx        context.Context //nolint:containedctx // a reader's pulls carry no context of their own
+	rows       Rows
+	held       *budget.Reservation // for the references of the batch at hand
+	memory     memory.Allocator
+	dictionary *arrow.DictionaryType
+	schema     *arrow.Schema
+	repeated   []bool // of the batch at hand: rows that are as the one before
+}
+
+func (r *selfReferring) next() (arrow.RecordBatch, error) {
+	if !r.rows.Next() {
+		return nil, r.rows.Err()
+	}
+	b := r.rows.RecordBatch()
+	n := int(b.NumRows())
+	if more := batch.Room(r.memory, int64(n*arrow.Int32SizeBytes)) + int64(n) - r.held.Held(); more > 0 {
+		if err := r.held.GrowWait(r.ctx, more); err != nil {
+			return nil, err
+		}
+	}
+	references := memory.NewResizableBuffer(r.memory)
+	defer references.Release()
+	references.Resize(n * arrow.Int32SizeBytes)
+	r.fill(arrow.Int32Traits.CastFromBytes(references.Bytes()), b)
+	fields := make([]arrow.ArrayData, 0, len(r.fields))
+	for _, at := range slices.Concat(r.values, r.key) {
+		fields = append(fields, b.Column(at).Data())
+	}
+	own := array.NewData(r.dictionary.ValueType, n, []*memory.Buffer{nil}, fields, 0, 0)
+	defer own.Release()
+	data := array.NewDataWithDictionary(r.dictionary, n, []*memory.Buffer{nil, references}, 0, 0, own)
+	defer data.Release()
+	column := array.NewDictionaryData(data)
+	defer column.Release()
+	return array.NewRecordBatch(r.schema, append(slices.Clone(b.Columns()), column), int64(n)), nil
+}
+
+// fill writes to which row each row refers. Rows of one request follow each other, so
+// that what keeps some rows keeps few of those that they refer to. A row with a null in
+// its key is a request of its own.
+func (r *selfReferring) fill(references []int32, b arrow.RecordBatch) {
+	if r.apart {
+		for i := range references {
+			references[i] = int32(i)
+		}
+		return
+	}
+	if cap(r.repeated) < len(references) {
+		r.repeated = make([]bool, len(references))
+	}
+	same := r.repeated[:len(references)]
+	for i := range same {
+		same[i] = true
+	}
+	for _, at := range r.key {
+		key := b.Column(at)
+		batch.Repeats(key, same)
+		for i := range same {
+			same[i] = same[i] && key.IsValid(i)
+		}
+	}
+	for _, at := range r.values {
+		batch.Repeats(b.Column(at), same)
+	}
+	for i := range references {
+		references[i] = int32(i)
+		if same[i] {
+			references[i] = references[i-1]
+		}
+	}
+}
+
+func (r *selfReferring) release() {
+	r.rows.Release()
+	r.held.Release()
+}

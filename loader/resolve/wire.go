@@ -1,0 +1,141 @@
+package resolve
+
+import (
+	"slices"
+
+	"github.com/apache/arrow-go/v18/arrow"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// RequestTable stands for the training columns that are constant within a request,
+// where the tables of indexed columns are numbered.
+const RequestTable = -2
+
+// requestName is the name of their indexed column, which no staging entry has.
+const requestName = "request"
+
+// Indexed is one column of the indexed wire: outputs that come once for each
+// distinct row.
+type Indexed struct {
+	Table   int // staging entry, or RequestTable
+	Name    string
+	Outputs []int // positions among the stream's outputs, ascending
+}
+
+// Indexed returns what can be an indexed column of outputs, which are in plain
+// order: in the order of such columns.
+func (r *Relation) Indexed(outputs []Output) []Indexed {
+	var all []Indexed
+	add := func(table int, name string, wanted func(Output) bool) {
+		one := Indexed{Table: table, Name: name}
+		for i, o := range outputs {
+			if wanted(o) {
+				one.Outputs = append(one.Outputs, i)
+			}
+		}
+		if one.Outputs != nil {
+			all = append(all, one)
+		}
+	}
+	add(RequestTable, requestName, func(o Output) bool { return o.Request })
+	for i, s := range r.Staging {
+		add(i, s.Name, func(o Output) bool { return o.Table == i })
+	}
+	return all
+}
+
+// Place is a column of a stream's batches.
+type Place struct {
+	Output  int // position among the outputs; of an indexed column -1
+	Indexed int // which indexed column it is; of another column -1
+}
+
+// Places returns the columns of a stream's batches, where some columns are indexed:
+// the training columns and behind them those of requests, then those of each staging
+// entry, all in plain order.
+func Places(outputs []Output, indexed []Indexed) []Place {
+	var places, staging []Place
+	begun := make([]bool, len(indexed))
+	for i, o := range outputs {
+		place := Place{Output: i, Indexed: slices.IndexFunc(indexed, func(x Indexed) bool { return slices.Contains(x.Outputs, i) })}
+		if place.Indexed >= 0 {
+			if begun[place.Indexed] {
+				continue
+			}
+			begun[place.Indexed] = true
+			place.Output = -1
+		}
+		if o.Table == TrainingTable && place.Indexed < 0 {
+			places = append(places, place)
+		} else {
+			staging = append(staging, place)
+		}
+	}
+	return append(places, staging...)
+}
+
+// Schema returns the stream's schema for outputs, which are in plain order, in a
+// form of the wire, as it is known before a row is read: of auto, which may index
+// columns or not, that of the plain batches. If it is indexed, each staging table
+// that gives some of them is one column, and so are those that are constant within a
+// request: a dictionary of structs, named after the entry, or request
+// (docs/spec/wire.md). Another column of such a name is Invalid.
+func (r *Relation) Schema(outputs []Output, wire dataset.Wire) (*arrow.Schema, error) {
+	indexed, err := wire.Indexed()
+	if err != nil {
+		return nil, err
+	}
+	if !indexed {
+		return Schema(outputs), nil
+	}
+	columns := r.Indexed(outputs)
+	if err := distinctNames(outputs, columns, wire); err != nil {
+		return nil, err
+	}
+	if wire.Auto() {
+		return Schema(outputs), nil
+	}
+	return IndexedSchema(outputs, columns), nil
+}
+
+// distinctNames refuses an indexed column whose name another column has, or may have
+// where the form is not decided yet.
+func distinctNames(outputs []Output, columns []Indexed, wire dataset.Wire) error {
+	for _, x := range columns {
+		for i, o := range outputs {
+			beside := wire.Auto() || o.Table == TrainingTable && !o.Request
+			if o.Name != x.Name || !beside || slices.Contains(x.Outputs, i) {
+				continue
+			}
+			what := "the staging table " + x.Name
+			if x.Table == RequestTable {
+				what = "the columns of a request, " + x.Name
+			}
+			return fault.InvalidField("wire", "%s names a column after %s, and another column has that name", wire, what).
+				WithRemedy("give the column another name in the query's columns, or the staging entry one in the dataset")
+		}
+	}
+	return nil
+}
+
+// IndexedSchema returns the schema of batches of which some columns are indexed.
+func IndexedSchema(outputs []Output, indexed []Indexed) *arrow.Schema {
+	var fields []arrow.Field
+	for _, at := range Places(outputs, indexed) {
+		if at.Indexed < 0 {
+			fields = append(fields, outputs[at.Output].arrowField())
+			continue
+		}
+		x := indexed[at.Indexed]
+		inside := make([]arrow.Field, len(x.Outputs))
+		for k, i := range x.Outputs {
+			inside[k] = outputs[i].arrowField()
+		}
+		fields = append(fields, arrow.Field{Name: x.Name, Type: &arrow.DictionaryType{
+			IndexType: arrow.PrimitiveTypes.Int32, ValueType: arrow.StructOf(inside...),
+		}})
+	}
+	return arrow.NewSchema(fields, nil)
+}
