@@ -1,6 +1,7 @@
 package flight
 
 import (
+	"encoding/json"
 	"time"
 
 	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
@@ -14,10 +15,10 @@ import (
 type partSummary struct {
 	V      int      `json:"v"`
 	Splits []string `json:"splits"` // their ids, in order
-	// At is where in its first split it begins, for a query with a cursor; left out if
-	// it gives all of that split.
-	At   *dataset.Position `json:"at,omitempty"`
-	Rows int64             `json:"rows"` // that the endpoint gives; -1 is unknown
+	// At is where in its first split it begins, as the query's cursor says it; left out
+	// if it gives all of that split.
+	At   json.RawMessage `json:"at,omitempty"`
+	Rows int64           `json:"rows"` // that the endpoint gives; -1 is unknown
 }
 
 // splitEndpoints makes an endpoint with a ticket for each part of the plan, from
@@ -43,25 +44,36 @@ func (s *Server) splitEndpoints(p planned) ([]*arrowflight.FlightEndpoint, error
 			return nil, err
 		}
 		e := s.endpoint(ticket, expires)
-		e.AppMetadata = marshal(p.partSummary(part, at))
+		summary, err := p.partSummary(part, at)
+		if err != nil {
+			return nil, err
+		}
+		e.AppMetadata = marshal(summary)
 		endpoints = append(endpoints, e)
 	}
 	return endpoints, nil
 }
 
 // partSummary describes a part that begins at a position.
-func (p planned) partSummary(part plan.Part, at dataset.Position) partSummary {
+func (p planned) partSummary(part plan.Part, at dataset.Position) (partSummary, error) {
 	out := partSummary{V: 1, Splits: []string{}, Rows: unknown}
 	for _, split := range p.Splits[part.From:part.To] {
 		out.Splits = append(out.Splits, split.ID)
 	}
-	if at != (dataset.Position{Range: part.From}) {
-		out.At = &at
-	}
 	if p.Inexact == "" {
 		out.Rows = p.RowsBefore(dataset.Position{Range: part.To}) - p.RowsBefore(at)
 	}
-	return out
+	if at == (dataset.Position{Range: part.From}) {
+		return out, nil
+	}
+	var cursor struct {
+		At []json.RawMessage `json:"at"`
+	}
+	if err := json.Unmarshal(p.query.Cursor[0].JSON(), &cursor); err != nil {
+		return out, fault.New(fault.Internal, "read a cursor: %w", err)
+	}
+	out.At = cursor.At[0]
+	return out, nil
 }
 
 // expiry is when a ticket that is made now expires.

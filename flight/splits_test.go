@@ -85,7 +85,7 @@ func TestEndpointsFromACursor(t *testing.T) {
 	rest, left := s.bySplit(t, `, "cursor": `+cursor)
 	require.Equal(t, trainingRows-before-100, rest.GetTotalRecords())
 	require.Len(t, left, 3)
-	require.Equal(t, partSummary{V: 1, Splits: parts[1].Splits, At: &dataset.Position{Range: 1, Row: 100}, Rows: parts[1].Rows - 100}, left[0])
+	require.Equal(t, partSummary{V: 1, Splits: parts[1].Splits, At: json.RawMessage(`{"lane":0,"split":1,"row":100}`), Rows: parts[1].Rows - 100}, left[0])
 	require.Equal(t, parts[2:], left[1:])
 	var rows [][]any
 	for _, e := range rest.GetEndpoint() {
@@ -96,6 +96,11 @@ func TestEndpointsFromACursor(t *testing.T) {
 	require.Equal(t, want.rows[before+100:], rows)
 	plain := s.readAll(t, `{"dataset": "homefeed", "cursor": `+cursor+`}`)
 	require.Equal(t, want.rows[before+100:], plain[0].rows, "a plain query goes on to the plan's end")
+
+	shuffled := s.readAll(t, `{"dataset": "homefeed", "endpoints": "splits", "order": "shuffled", "shuffle_window": 64, "batch_rows": 100}`)
+	_, left = s.bySplit(t, `, "cursor": `+string(shuffled[1].cursors[0]))
+	require.JSONEq(t, `{"lane":0,"split":1,"window":1,"row":36}`, string(left[0].At))
+	require.EqualValues(t, len(shuffled[1].rows)-100, left[0].Rows)
 
 	last := s.readAll(t, `{"dataset": "homefeed", "endpoints": "splits"}`)[3]
 	end, none := s.bySplit(t, `, "cursor": `+string(last.cursors[len(last.cursors)-1]))
