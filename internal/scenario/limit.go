@@ -39,10 +39,10 @@ func limited(l *loader.Loader, q dataset.Query, whole Shard) Difference {
 	if err != nil {
 		return Difference{"the read fails with a limit: " + cause(err), err.Error()}
 	}
-	got, all := shards[0], whole.Rows()
+	got, all := shards[0], whole.rowsByName()
 	given := min(int(q.Limit), len(all))
-	if !slices.Equal(Texts(got.Rows()), Texts(all[:given])) {
-		return Difference{"a limit does not give the first rows", fmt.Sprintf("got %d rows of %d, want %d", len(got.Rows()), len(all), given)}
+	if !slices.Equal(Texts(got.rowsByName()), Texts(all[:given])) {
+		return Difference{"a limit does not give the first rows", fmt.Sprintf("got %d rows of %d, want %d", len(got.rowsByName()), len(all), given)}
 	}
 	for i := range got.Batches {
 		last := i == len(got.Batches)-1
@@ -56,7 +56,7 @@ func limited(l *loader.Loader, q dataset.Query, whole Shard) Difference {
 	if err != nil {
 		return Difference{"the read fails behind a limit: " + cause(err), err.Error()}
 	}
-	left, want := Texts(after[0].Rows()), Texts(all[given:])
+	left, want := Texts(after[0].rowsByName()), Texts(all[given:])
 	if q.Defaults().Lanes > 1 && got.Report.Cursor.Uneven { // lanes keep their order, and come in other steps
 		slices.Sort(left)
 		slices.Sort(want)
@@ -76,9 +76,9 @@ func inOrder(l *loader.Loader, q dataset.Query, parts []Shard) Difference {
 	}
 	var rows [][]any
 	for _, p := range parts {
-		rows = append(rows, p.Rows()...)
+		rows = append(rows, p.rowsByName()...)
 	}
-	if got, want := Texts(rows), Texts(shards[0].Rows()); !slices.Equal(got, want) {
+	if got, want := Texts(rows), Texts(shards[0].rowsByName()); !slices.Equal(got, want) {
 		return Difference{"splits come in another order", fmt.Sprintf("missing %v, surplus %v", Without(want, got), Without(got, want))}
 	}
 	return Difference{}

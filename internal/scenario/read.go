@@ -2,6 +2,8 @@ package scenario
 
 import (
 	"context"
+	"slices"
+	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
 
@@ -23,6 +25,22 @@ func (s Shard) Rows() [][]any {
 	var rows [][]any
 	for _, b := range s.Batches {
 		rows = append(rows, b...)
+	}
+	return rows
+}
+
+// rowsByName returns the rows of all batches, their columns in the order of their names:
+// of wire: auto each stream of a query has a form of its own.
+func (s Shard) rowsByName() [][]any {
+	fields := Expanded(s.Schema).Fields()
+	order := make([]int, len(fields))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return strings.Compare(fields[a].Name, fields[b].Name) })
+	rows := s.Rows()
+	for i := range rows {
+		rows[i] = permuted(rows[i], order)
 	}
 	return rows
 }
