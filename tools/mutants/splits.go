@@ -33,6 +33,6 @@ func splitMutants() []mutant {
 		{"uneven-lanes-are-forgotten", "loader/cursor.go", "		s.uneven = s.uneven || c.Uneven\n", "", loader},
 		{"limits-are-not-told", "flight/info.go", "	if limit := p.query.Limit; limit > 0 && rows > limit {\n", "	if limit := p.query.Limit; limit < 0 && rows > limit {\n", flight},
 		{"global-batch-rows-are-not-divided", "loader/batchrows.go", "r.GlobalBatchRows / max(1, r.Shard.Of)", "r.GlobalBatchRows", loader},
-		{"global-batch-rows-that-fit-are-of-a-shard", "loader/batchrows.go", "field, times*wholeSteps", "field, wholeSteps", loader},
+		{"global-batch-rows-that-fit-are-of-a-shard", "loader/batchrows.go", "field, times*wholeSteps", "field, times/times*wholeSteps", loader},
 	}
 }
