@@ -75,7 +75,7 @@ func (s *service) explain(ctx context.Context, body []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []byte(p.String()), nil
+	return []byte(p.Explain(p.query)), nil
 }
 
 // verify reads as much as a stream does, so it counts as one.

@@ -46,6 +46,7 @@ func (s *service) DoGet(ticket *arrowflight.Ticket, stream arrowflight.FlightSer
 	}()
 	reading := loader.ReadingOf(p.query)
 	reading.Peer, reading.Part = at.host, p.part
+	reading.Counts = p.counts
 	source, err := s.options.Loader.Open(ctx, p.Plan, reading)
 	if err == nil {
 		err = out.serve(ctx, source)
@@ -119,8 +120,10 @@ func (s *Server) redeem(ctx context.Context, c content, query dataset.Query) (pl
 	if p.ID != c.Plan {
 		return planned{}, fault.New(fault.Internal, "the plan of the ticket came out as %s, it was %s", p.ID, c.Plan).WithRemedy(planAgain)
 	}
-	p.part, err = c.partOf(query)
-	return p, err
+	if p.part, err = c.partOf(query); err != nil {
+		return planned{}, err
+	}
+	return p, p.counted(c)
 }
 
 // outgoing is one stream of batches on its way to a client.

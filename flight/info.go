@@ -60,6 +60,9 @@ func (s *service) GetFlightInfo(ctx context.Context, descriptor *arrowflight.Fli
 	if err != nil {
 		return nil, err
 	}
+	if err := s.count(ctx, &p); err != nil {
+		return nil, err
+	}
 	flightInfo, err := p.flightInfo(descriptor)
 	if err != nil {
 		return nil, err
@@ -142,13 +145,13 @@ func (p planned) summary() summary {
 		Rows: unknown, Steps: unknown, Splits: len(p.Splits),
 		Sample: json.RawMessage(p.SampleText), Since: p.Since,
 	}
-	if rows, ok := p.ExactRows(); ok {
+	switch rows, exact := p.ExactRows(); {
+	case p.counts != nil:
+		out.Rows, out.Steps = p.counts.Rows, p.counts.Steps(p.query.Tail, p.perStep())
+	case exact:
 		out.Rows = rows
-	} else {
+	default:
 		out.RowsUnknown = p.Inexact
-	}
-	if steps, ok := p.Steps(p.query.Tail, p.perStep()); ok {
-		out.Steps = steps
 	}
 	if limit := p.query.Limit; limit > 0 && out.Rows > limit {
 		out.Rows = limit
@@ -159,14 +162,14 @@ func (p planned) summary() summary {
 
 // stepsTo returns how many steps, from the plan's start, give so many rows.
 func (p planned) stepsTo(rows int64) int64 {
-	if p.Inexact != "" {
+	if p.counts == nil {
 		return unknown
 	}
-	steps, _ := p.Steps(dataset.TailKeep, p.perStep())
+	steps := p.counts.Steps(dataset.TailKeep, p.perStep())
 	return int64(sort.Search(int(steps), func(step int) bool {
 		given := int64(0)
-		for _, l := range p.Lanes {
-			given += min(l.Rows, int64(step)*p.perStep())
+		for _, lane := range p.counts.Lanes {
+			given += min(max(0, lane), int64(step)*p.perStep())
 		}
 		return given >= rows
 	}))
@@ -193,7 +196,11 @@ func (p planned) shards() []dataset.Shard {
 // rowsLeft returns how many rows the query's shards give from where its cursor
 // stands, or unknown.
 func (p planned) rowsLeft() int64 {
-	rows := p.rowsFrom()
+	return p.limited(p.rowsFrom())
+}
+
+// limited returns so many rows, or the query's limit.
+func (p planned) limited(rows int64) int64 {
 	if limit := p.query.Limit; limit > 0 && rows > limit {
 		return limit
 	}
@@ -202,50 +209,25 @@ func (p planned) rowsLeft() int64 {
 
 // rowsFrom is rowsLeft without the query's limit.
 func (p planned) rowsFrom() int64 {
-	switch rows, ok := p.ExactRows(); {
-	case !ok:
-		return unknown
-	case p.Inexact != "": // exact for the whole: nobody knows how many rows of a lane are deleted
-		if len(p.query.Cursor) > 0 || p.query.Shard.Index != dataset.AllShards {
+	whole := len(p.query.Cursor) == 0 && p.query.Shard.Index == dataset.AllShards && p.query.Every.Of == 1
+	if rows, exact := p.ExactRows(); p.counts == nil && exact && whole {
+		return rows // nobody knows how many of them a lane gives
+	}
+	rows := int64(0)
+	for _, shard := range p.shards() {
+		left := p.rowsOf(shard)
+		if left == unknown {
 			return unknown
 		}
-		return rows
-	}
-	if p.query.Tail.Drops() {
-		return p.stepsLeft() * p.perStep() * int64(len(p.shards())*len(p.Lanes)/p.query.Shard.Of)
-	}
-	rows, given := int64(0), p.givenBefore()
-	for _, shard := range p.shards() {
-		for i := shard.Index; i < len(p.Lanes); i += shard.Of {
-			rows += p.Lanes[i].Rows - given[i]
-		}
+		rows += left
 	}
 	return rows
 }
 
-// stepsLeft returns how many steps every lane can fill from where the query's cursor
-// stands: all of them do at the same rows, where the last ones are dropped.
-func (p planned) stepsLeft() int64 {
-	given, shortest := int64(0), p.Rows
-	for _, c := range p.query.Cursor {
-		given = max(given, c.Rows)
-	}
-	for _, l := range p.Lanes {
-		shortest = min(shortest, l.Rows)
-	}
-	return max(0, shortest-given) / p.perStep()
-}
-
-// givenBefore returns the rows that each lane has given where the query's cursor
-// stands, by the rows of its ranges, which are exact.
-func (p planned) givenBefore() []int64 {
-	given := make([]int64, len(p.Lanes))
-	for _, c := range p.query.Cursor {
-		for _, at := range c.At {
-			given[at.Lane] = p.RowsBefore(at)
-		}
-	}
-	return given
+// endpointMetadata is the app_metadata of an endpoint.
+type endpointMetadata struct {
+	V    int   `json:"v"`
+	Rows int64 `json:"rows"` // that its ticket gives; -1 is unknown
 }
 
 // endpoints makes an endpoint with a ticket for every shard of the query.
@@ -254,12 +236,18 @@ func (s *Server) endpoints(p planned) ([]*arrowflight.FlightEndpoint, error) {
 	var endpoints []*arrowflight.FlightEndpoint
 	for _, shard := range p.shards() {
 		q := p.query
-		q.Shard, q.Cursor = shard, narrow(q.Cursor, shard)
-		ticket, err := s.options.Keys.seal(newContent(q, p.Cursor()), expires)
+		q.Shard, q.Cursor = shard, p.narrow(shard)
+		c := newContent(q, p.Cursor())
+		if len(q.Cursor) == 0 {
+			c.Counted = p.carried(shard)
+		}
+		ticket, err := s.options.Keys.seal(c, expires)
 		if err != nil {
 			return nil, err
 		}
-		endpoints = append(endpoints, s.endpoint(ticket, expires))
+		e := s.endpoint(ticket, expires)
+		e.AppMetadata = marshal(endpointMetadata{V: 1, Rows: p.limited(p.rowsOf(shard))})
+		endpoints = append(endpoints, e)
 	}
 	return endpoints, nil
 }
@@ -276,12 +264,13 @@ func (s *Server) endpoint(ticket []byte, expires time.Time) *arrowflight.FlightE
 // one shard stand, so that a ticket does not grow with the number of shards.
 // The cursors were checked with the plan: they stand at the same rows, and
 // those that do not have ended.
-func narrow(cursors dataset.Cursors, shard dataset.Shard) dataset.Cursors {
+func (p planned) narrow(shard dataset.Shard) dataset.Cursors {
+	cursors := p.query.Cursor
 	if len(cursors) == 0 {
 		return nil
 	}
 	one := slices.MaxFunc(cursors, func(a, b dataset.Cursor) int { return cmp.Compare(a.Rows, b.Rows) })
-	one.Shard, one.At = shard, nil
+	one.Shard, one.At, one.Counted = shard, nil, p.carried(shard)
 	for _, c := range cursors {
 		one.Uneven = one.Uneven || c.Uneven
 		for _, at := range c.At {

@@ -111,8 +111,16 @@ func (w *world) loader() *loader.Loader {
 // altered is a loader with some of its functions replaced.
 type altered struct {
 	Loader
-	plan func(dataset.Query) (*plan.Plan, error)
-	open func(context.Context, *plan.Plan, loader.Reading) (loader.Stream, error)
+	plan  func(dataset.Query) (*plan.Plan, error)
+	open  func(context.Context, *plan.Plan, loader.Reading) (loader.Stream, error)
+	count func(context.Context, loader.Admit) (*dataset.Counts, error)
+}
+
+func (a altered) Count(ctx context.Context, p *plan.Plan, r loader.Reading, admit loader.Admit) (*dataset.Counts, error) {
+	if a.count != nil {
+		return a.count(ctx, admit)
+	}
+	return a.Loader.Count(ctx, p, r, admit)
 }
 
 func (a altered) Plan(ctx context.Context, q dataset.Query) (*plan.Plan, error) {

@@ -27,6 +27,7 @@ import (
 type Loader interface {
 	Datasets() []dataset.Dataset
 	Plan(ctx context.Context, query dataset.Query) (*plan.Plan, error)
+	Count(ctx context.Context, p *plan.Plan, reading loader.Reading, admit loader.Admit) (*dataset.Counts, error)
 	Open(ctx context.Context, p *plan.Plan, reading loader.Reading) (loader.Stream, error)
 }
 

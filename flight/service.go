@@ -23,7 +23,8 @@ type planned struct {
 	query dataset.Query
 	*plan.Plan
 	batchRows int
-	part      plan.Part // that a ticket is for; zero: all
+	part      plan.Part       // that a ticket is for; zero: all
+	counts    *dataset.Counts // how many rows the lanes give; nil if that is not known
 }
 
 // plan plans a query.
@@ -33,8 +34,13 @@ func (s *Server) plan(ctx context.Context, query dataset.Query) (planned, error)
 	if err != nil {
 		return planned{}, err
 	}
-	rows, err := loader.BatchRows(p, loader.ReadingOf(query))
-	return planned{query: query, Plan: p, batchRows: rows}, err
+	reading := loader.ReadingOf(query)
+	known, err := reading.Known(p)
+	if err != nil {
+		return planned{}, err
+	}
+	rows, err := loader.BatchRows(p, reading)
+	return planned{query: query, Plan: p, batchRows: rows, counts: known}, err
 }
 
 // described plans the query of a descriptor.

@@ -41,6 +41,9 @@ type content struct {
 	Plan      string          `json:"plan"`
 	Algorithm int             `json:"algorithm"`
 	Query     json.RawMessage `json:"query"`
+	// Counted is how many rows the shard's lanes give, where that was counted and the
+	// query has no cursor that says it.
+	Counted *dataset.Counted `json:"counted,omitempty"`
 	// First is the expiry of the ticket that this one was when GetFlightInfo gave
 	// it, in Unix seconds; 0 if it is still that one.
 	First int64 `json:"first,omitempty"`
@@ -178,6 +181,9 @@ func tooLarge(c content, size int) error {
 	if err := json.Unmarshal(c.Query, &fields); err != nil {
 		return fault.New(fault.Internal, "read a ticket's query: %w", err)
 	}
+	if c.Counted != nil {
+		fields["lanes"] = marshal(c.Counted)
+	}
 	names := make([]string, 0, len(fields))
 	for name := range fields {
 		names = append(names, name)
@@ -189,6 +195,7 @@ func tooLarge(c content, size int) error {
 		"columns": "ask for fewer columns, or leave columns out and choose them in the dataset",
 		"filter":  "put the filter into the dataset's training.filter",
 		"cursor":  "use more shards, or fewer lanes",
+		"lanes":   "use more shards, or fewer lanes",
 	}
 	e := fault.InvalidField(largest, "the ticket takes %d bytes, more than %d; the largest part is %s with %d",
 		size, maxTicket, largest, len(fields[largest]))

@@ -100,6 +100,8 @@ type start struct {
 	rows   int64 // given per lane so far
 	uneven bool  // that is not what each lane gave, see dataset.Cursor
 	q      int64 // rows per lane and step
+	// counts is how many rows the lanes give; nil if that is not known.
+	counts *dataset.Counts
 }
 
 // begin checks a reading, whose batches have some rows, against its plan and finds
@@ -107,6 +109,8 @@ type start struct {
 func begin(p *plan.Plan, r Reading, batchRows int) (start, error) {
 	l := len(p.Lanes)
 	switch {
+	case r.Every.Of < 0 || r.Every.Step < 0 || r.Every.Step >= max(1, r.Every.Of):
+		return start{}, fault.InvalidField("every", "step %d is outside of the %d that take turns", r.Every.Step, r.Every.Of)
 	case r.Shard.Of < 1 || r.Shard.Index < 0 || r.Shard.Index >= r.Shard.Of:
 		return start{}, fault.InvalidField("shard", "shard %d is outside of the %d shards", r.Shard.Index, r.Shard.Of)
 	case l%r.Shard.Of != 0:
@@ -119,14 +123,14 @@ func begin(p *plan.Plan, r Reading, batchRows int) (start, error) {
 		return start{}, fault.InvalidField(field, "%d rows cannot be divided among the %d lanes of a shard", batchRows, perStep).
 			WithRemedy("use a multiple of %d, such as %d", times*perStep, times*max(1, batchRows/perStep)*perStep)
 	}
-	if r.Tail.Drops() && p.Inexact != "" {
-		return start{}, fault.InvalidField("tail", "drop needs exact row counts, and %s; counting first is not served by this version", p.Inexact).
-			WithRemedy("use tail: keep")
+	counts, err := r.Known(p)
+	if err != nil {
+		return start{}, err
 	}
-	if r.Count.IsExact() && p.Inexact != "" {
-		return start{}, fault.InvalidField("count", "exact needs the rows to be counted first, as %s; that is not served by this version", p.Inexact)
+	if counts != nil && len(counts.Lanes) != l {
+		return start{}, fault.New(fault.Internal, "the rows of %d lanes were counted, the plan has %d", len(counts.Lanes), l)
 	}
-	s := start{q: int64(batchRows / perStep)}
+	s := start{q: int64(batchRows / perStep), counts: counts}
 	for i := r.Shard.Index; i < l; i += r.Shard.Of {
 		s.lanes = append(s.lanes, lane.Lane{Number: i, Ranges: rangeRows(p, i), Window: p.Window})
 	}
@@ -177,7 +181,44 @@ func (s *start) resume(p *plan.Plan, cursors dataset.Cursors) error {
 		}
 		l.Start = lane.Position{Range: position.Range, Window: position.Window, Row: position.Row}
 	}
-	return s.align(p, cursors)
+	if err := s.align(p, cursors); err != nil {
+		return err
+	}
+	return s.checkCounts(p)
+}
+
+// checkCounts says whether the lanes can stand where they do, with as many rows as were
+// counted of them.
+func (s *start) checkCounts(p *plan.Plan) error {
+	if s.counts == nil || s.uneven || p.Inexact == "" {
+		return nil
+	}
+	for _, l := range s.lanes {
+		rows := s.counts.Lanes[l.Number]
+		if ended := l.Start.Range == len(l.Ranges); ended && rows > s.rows || !ended && rows < s.rows {
+			return differs(l.Number, rows)
+		}
+	}
+	return nil
+}
+
+// left returns how many rows each lane gives from its start on, where the rows were
+// counted; nil where they were not.
+func (s *start) left(p *plan.Plan) []int64 {
+	if s.counts == nil || s.uneven || p.Inexact == "" {
+		return nil
+	}
+	left := make([]int64, len(s.lanes))
+	for i, l := range s.lanes {
+		left[i] = max(0, s.counts.Lanes[l.Number]-s.rows)
+	}
+	return left
+}
+
+// differs is what a stream fails with that finds other rows than were counted.
+func differs(number int, counted int64) error {
+	return fault.InvalidField("cursor.counted", "lane %d gives other than the %d rows that were counted", number, counted).
+		WithRemedy("resume with the cursor as it came; or leave counted out of it, so that the rows are counted again")
 }
 
 // stands says whether a lane of a plan can stand at a position.

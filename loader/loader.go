@@ -61,6 +61,7 @@ type Loader struct {
 	options Options
 	pool    *buildside.Pool
 	paid    *budget.Once[*plan.Plan] // plans of open streams
+	counter counter
 }
 
 // New makes a loader.
@@ -81,7 +82,7 @@ func (l *Loader) Datasets() []dataset.Dataset { return l.options.Datasets }
 
 // Plan pins the tables of a query, finds what is to be read, and checks that
 // the query's columns, shard and cursors fit. The plan does not depend on
-// columns, shard, batch size or tail: those belong to a Reading.
+// columns, shard, steps, batch size or tail: those belong to a Reading.
 func (l *Loader) Plan(ctx context.Context, query dataset.Query) (*plan.Plan, error) {
 	q := query.Defaults()
 	d, err := l.dataset(q)

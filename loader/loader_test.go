@@ -204,21 +204,6 @@ func TestTailDrop(t *testing.T) {
 	require.Equal(t, shards[0].Report.Leftover, rest[0].Report.Leftover)
 }
 
-// spec: order-17
-func TestTailDropNeedsExactCounts(t *testing.T) {
-	t.Parallel()
-	c := world(t)
-	for _, q := range []dataset.Query{{Filter: dataset.MustFilter("item > 1"), Tail: dataset.TailDrop}, {Filter: dataset.MustFilter("item > 1"), Count: dataset.CountExact}} {
-		q.Dataset = "d"
-		_, err := c.Loader().Plan(context.Background(), q)
-		require.Equal(t, fault.Invalid, fault.KindOf(err))
-		require.ErrorContains(t, err, "not served by this version")
-	}
-	c.Dataset.Staging[0].Join = rule.Inner
-	_, err := c.Loader().Plan(context.Background(), dataset.Query{Dataset: "d", Tail: dataset.TailDrop})
-	require.ErrorContains(t, err, "an inner join drops rows: s0")
-}
-
 // TestErrorsEndTheStream makes each source fail in turn, however often it is
 // opened.
 func TestErrorsEndTheStream(t *testing.T) {

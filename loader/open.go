@@ -13,6 +13,7 @@ import (
 // is read, from where, and in which form.
 type Reading struct {
 	Shard     dataset.Shard
+	Every     dataset.Every
 	Columns   []dataset.Column // nil: all
 	Dense     []dataset.Dense  // packed columns
 	BatchRows int              // 0: GlobalBatchRows says it, or BatchRows chooses
@@ -23,6 +24,7 @@ type Reading struct {
 	Count           dataset.Count
 	Wire            dataset.Wire
 	Cursor          dataset.Cursors // empty: from the start
+	Counts          *dataset.Counts // of the plan, as Count returned them for the reading
 	Part            plan.Part       // of the plan's splits; zero: all
 	// Peer is the host of whoever reads: its streams share a part of the memory.
 	Peer string
@@ -32,7 +34,7 @@ type Reading struct {
 func ReadingOf(query dataset.Query) Reading {
 	q := query.Defaults()
 	return Reading{
-		Shard: q.Shard, Columns: q.Columns, Dense: q.Dense, BatchRows: q.BatchRows, GlobalBatchRows: q.GlobalBatchRows,
+		Shard: q.Shard, Every: q.Every, Columns: q.Columns, Dense: q.Dense, BatchRows: q.BatchRows, GlobalBatchRows: q.GlobalBatchRows,
 		Tail: q.Tail, Limit: q.Limit, Count: q.Count, Wire: q.Wire, Cursor: q.Cursor,
 	}
 }
@@ -55,6 +57,9 @@ func (l *Loader) Open(ctx context.Context, p *plan.Plan, r Reading) (Stream, err
 	if err != nil {
 		return nil, err
 	}
+	if r.Tail.Drops() && begun.counts == nil {
+		return nil, fault.New(fault.Internal, "shards are to end at the same step, and nobody has counted where that is")
+	}
 	form, err := newForm(p.Relation, r, outputs)
 	if err != nil {
 		return nil, err
@@ -65,7 +70,7 @@ func (l *Loader) Open(ctx context.Context, p *plan.Plan, r Reading) (Stream, err
 	}
 	s := &stream{ctx: ctx, loader: l, plan: p, reading: r, outputs: outputs, form: form, start: begun, unpay: unpay, unkeep: l.keep(p, r.Part)}
 	for _, one := range begun.lanes {
-		s.at = append(s.at, one.Start)
+		s.at, s.passed = append(s.at, one.Start), append(s.passed, 0)
 	}
 	s.refs.Store(1)
 	if err := s.open(ctx); err != nil {

@@ -99,7 +99,7 @@ const minMatchFrom = 10_000
 func (o *openRange) checkMinMatch(ended bool) error {
 	s := o.ranges
 	for i, in := range s.staging {
-		if in.bound.MinMatch == 0 {
+		if in.bound.MinMatch == 0 || s.counting {
 			continue
 		}
 		here := o.joined.Counts()[i]

@@ -108,6 +108,7 @@ var covered = []string{
 	"strategy auto", "strategy index", "strategy merge", "strategy zip", "strategy broadcast", "ran index", "ran merge", "ran zip", "a table twice", "sent once for several rows", "several splits", "errors",
 	"limited", "read by splits",
 	"request-level columns", "requests sent once", "auto indexed", "auto plain", "dense", "dense fill", "dense null",
+	"workers take steps in turn", "shards end at the same step",
 	"spilled", "divided by bucket", "sliced", "a slice that does not fit", "a slice that does not fit, of all rows", "a slice in several portions", "ran slices on disk",
 }
 

@@ -128,6 +128,40 @@ func TestParkedAgainOnlyAfterProgress(t *testing.T) {
 	require.True(t, s.Park(false), "nobody presses")
 }
 
+// TestParkedWorkersTakeTheirSteps: a stream that takes some of the steps takes the same
+// ones however often it is parked, and ends where the others do.
+//
+// spec: wire-11, step-1
+func TestParkedWorkersTakeTheirSteps(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(15, 16))
+	parked := 0
+	for _, c := range generated(t, thorough(16, 500), whole) {
+		m, q := made(t, c), c.Query
+		q.BatchRows, q.Count = q.Lanes*(1+random.IntN(3)), dataset.CountExact
+		if random.IntN(2) == 0 {
+			q.Tail = dataset.TailDrop
+		}
+		of := 2 + random.IntN(3)
+		for step := range of {
+			q.Every = dataset.Every{Step: step, Of: of}
+			want, err := scenario.Read(context.Background(), m.Loader(), q)
+			require.NoError(t, err, c.Name)
+			got, err := scenario.ReadBetween(context.Background(), m.Loader(), q, func(s loader.Stream) {
+				if random.IntN(2) == 0 && s.Park(false) {
+					parked++
+				}
+			})
+			require.NoError(t, err, c.Name)
+			require.Equal(t, want[0].Cursors, got[0].Cursors, c.Name)
+			require.Equal(t, scenario.Texts(want[0].Rows()), scenario.Texts(got[0].Rows()), c.Name)
+			w, g := want[0].Report, got[0].Report
+			require.Equal(t, []any{w.Rows, w.Batches, w.Steps, w.Skipped, w.Leftover, w.Cursor}, []any{g.Rows, g.Batches, g.Steps, g.Skipped, g.Leftover, g.Cursor}, c.Name)
+		}
+	}
+	require.Greater(t, parked, 50)
+}
+
 // TestParkedStreamsEndWithTheirSteps: what tail: drop leaves over stays so.
 //
 // spec: wire-11

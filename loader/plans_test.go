@@ -37,7 +37,7 @@ func TestPlanKeysFollowTheQuery(t *testing.T) {
 		Dataset: dataset.Dataset{Name: "d"}, Training: &catalog.Table{Pin: dataset.TablePin{UUID: "9c12", Snapshot: 1}},
 	}
 	notOfThePlan := []string{
-		"Shard", "BatchRows", "GlobalBatchRows", "Tail", "Limit", "Count", "Wire", "Endpoints", "Cursor", // of the reading
+		"Shard", "Every", "BatchRows", "GlobalBatchRows", "Tail", "Limit", "Count", "Wire", "Endpoints", "Cursor", // of the reading
 		"Dataset", "Inline", "Snapshots", // the relation has what they say
 	}
 	changed := map[string]any{

@@ -43,6 +43,7 @@ type ranges struct {
 	divided    int64              // requests that windows or ranges divided, in the ranges that were closed
 	counted    map[int]counted    // by lane: where its first range goes on, if it was begun before
 	ends       map[int]int        // by lane: the number of the range that it ends before
+	counting   bool               // rows are read for their number alone
 }
 
 // placed is a training column of the joined batches. Overlays replace it
@@ -60,7 +61,7 @@ const longestShuffled = 1 << 16
 func newRanges(ctx context.Context, of *stream, lanes []lane.Lane) (*ranges, error) {
 	p, l := of.plan, of.loader
 	s := &ranges{
-		ctx: ctx, options: l.options, plan: p, pool: l.pool,
+		ctx: ctx, options: l.options, plan: p, pool: l.pool, counting: of.counting,
 		batchRows: int(min(of.start.q, longestShuffled)), references: map[int][]*buildside.Reference{}, open: map[int]*openRange{}, counted: map[int]counted{},
 		ends: map[int]int{},
 	}
@@ -252,6 +253,9 @@ func (s *ranges) training(ctx context.Context, at plan.Range, read columns) (Row
 	source := s.plan.Training(at)
 	if s.window > 0 { // the next window is decoded while one is given
 		source.BatchRows, source.Ahead = int(s.plan.Window), s.window
+	}
+	if s.counting && len(s.staging) == 0 {
+		source.Checked = nil // where rows lie decides on nothing; the stream looks at it
 	}
 	if s.plan.Relation.Distinct == nil {
 		return s.options.scan(ctx, source, read)

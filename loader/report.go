@@ -12,8 +12,9 @@ import (
 type Report struct {
 	Rows     int64           `json:"rows"`
 	Batches  int64           `json:"batches"`
-	Steps    int64           `json:"steps"`
-	Leftover []Leftover      `json:"leftover"` // of tail: drop
+	Steps    int64           `json:"steps"`             // of the shard, those that other workers take too
+	Skipped  int64           `json:"skipped,omitempty"` // rows of steps that other workers take
+	Leftover []Leftover      `json:"leftover"`          // of tail: drop
 	Cursor   dataset.Cursor  `json:"cursor"`
 	Sample   json.RawMessage `json:"sample,omitempty"` // the query's, canonical, so that a trainer can weight rows by it
 	// Divided counts, where rows are permuted by request, the windows that began within a
@@ -78,7 +79,7 @@ func (s *ranges) dividedRequests() int64 {
 // Report returns what the stream gave so far; at its end, all of it.
 func (s *stream) Report() Report {
 	r := Report{
-		Rows: s.rows, Batches: s.stepsDone(), Steps: s.stepsDone(), Leftover: []Leftover{}, Cursor: s.Cursor(),
+		Rows: s.rows, Batches: s.batchesDone(), Steps: s.stepsDone(), Skipped: s.skippedSoFar(), Leftover: []Leftover{}, Cursor: s.Cursor(),
 		Sample: json.RawMessage(s.plan.SampleText), Staging: s.ranges.report(), Divided: s.ranges.dividedRequests(),
 	}
 	for i, sent := range s.sentSoFar() {
@@ -91,7 +92,7 @@ func (s *stream) Report() Report {
 		return r
 	}
 	for _, l := range s.start.lanes {
-		if left := s.plan.Lanes[l.Number].Rows - r.Cursor.Rows; left > 0 {
+		if left := s.start.counts.Lanes[l.Number] - r.Cursor.Rows; left > 0 {
 			r.Leftover = append(r.Leftover, Leftover{Lane: l.Number, Rows: left})
 		}
 	}

@@ -38,7 +38,7 @@ type shown struct {
 
 // newStagingInput returns nil for a staging table that changes nothing: no
 // column of it is asked for, and its rules neither drop nor repeat rows nor can
-// fail. Training columns that the input needs are added to what the stream
+// fail; where rows are counted, one whose rules can only fail. Training columns that the input needs are added to what the stream
 // reads.
 func newStagingInput(s *ranges, table int, outputs []resolve.Output) (*stagingInput, error) {
 	r := s.plan.Relation.Staging[table]
@@ -56,7 +56,7 @@ func newStagingInput(s *ranges, table int, outputs []resolve.Output) (*stagingIn
 			in.overlay(s, o)
 		}
 	}
-	if in.changesNothing() {
+	if in.changesNothing(s.counting) {
 		return nil, nil //nolint:nilnil // it is not read
 	}
 	for _, c := range in.shown {
@@ -90,9 +90,10 @@ func ruleOf(r resolve.Staging) joiner.Rule {
 	return joiner.Rule{Name: r.Name, Kind: r.Join, Missing: r.Missing, Duplicates: r.Duplicates, Nulls: r.Nulls}
 }
 
-// changesNothing says whether leaving the input out changes no row and no error.
-func (in *stagingInput) changesNothing() bool {
-	fails := in.rule.Missing.Fail() || in.rule.Duplicates.Fail() || in.bound.MinMatch > 0
+// changesNothing says whether leaving the input out changes no row and no error; where
+// rows are counted, not their number: the stream that is read then still fails.
+func (in *stagingInput) changesNothing(counting bool) bool {
+	fails := !counting && (in.rule.Missing.Fail() || in.rule.Duplicates.Fail() || in.bound.MinMatch > 0)
 	return len(in.shown) == 0 && in.spec.Matched == "" && in.rule.Kind.KeepsAll() && !fails && !in.rule.Duplicates.Multiply()
 }
 

@@ -46,6 +46,8 @@ type stream struct {
 	outputs []resolve.Output
 	form    form
 	start   start
+	// counting says that no row is given: the stream is read for their number.
+	counting bool
 
 	refs   atomic.Int64
 	unpay  func()       // ends the payment for the plan
@@ -56,10 +58,11 @@ type stream struct {
 	rows   int64
 
 	// Of the readers before.
-	steps  int64
-	given  int64 // rows per lane, see lane.Reader.Given
-	uneven bool
-	at     []lane.Position
+	steps, batches, skipped int64
+	given                   int64 // rows per lane, see lane.Reader.Given
+	uneven                  bool
+	at                      []lane.Position
+	passed                  []int64 // rows of each lane, see lane.Reader.Passed
 
 	again int64 // training rows that had to be read again for what was not given yet
 }
@@ -134,7 +137,7 @@ func (s *stream) open(ctx context.Context) error {
 	}
 	s.ranges = opened
 	columns, tables := s.lanes()
-	left := s.start.stepsLeft(s.plan, s.reading.Tail)
+	left := s.start.stepsLeft(s.reading.Tail)
 	if left != lane.Unknown {
 		left -= s.steps
 	}
@@ -143,7 +146,7 @@ func (s *stream) open(ctx context.Context) error {
 		left = 0 // before the stream was parked
 	}
 	s.reader = lane.New(ctx, lane.Options{
-		Lanes: lanes, Rows: s.start.q, Steps: left, Limit: limit,
+		Lanes: lanes, Rows: s.start.q, Steps: left, Limit: limit, Every: s.every(), Counted: s.counted(),
 		Schema: s.form.schema, Columns: columns, Indexed: tables, Open: opened.openRange,
 		Requests: opened.requests.requests(opened.requestColumn()),
 		Closed: func() {
@@ -162,9 +165,12 @@ func (s *stream) Park(pressed bool) bool {
 		return false
 	}
 	s.at = s.reader.Positions()
-	s.steps = s.stepsDone()
+	s.steps, s.batches, s.skipped = s.stepsDone(), s.batchesDone(), s.skippedSoFar()
 	s.given, s.uneven = s.givenSoFar()
 	s.form.sent = s.sentSoFar()
+	for i, rows := range s.reader.Passed() {
+		s.passed[i] += rows
+	}
 	if s.again = s.reader.Weighed(); s.again > 0 {
 		s.ranges.takeAllBack()
 	} else if !s.limited() { // else nobody counts again
@@ -186,7 +192,27 @@ func (s *stream) positions() []lane.Position {
 	return s.reader.Positions()
 }
 
-// stepsDone returns how many batches were returned so far.
+// every says which steps the next reader gives. They are counted from the query's
+// cursor, and it begins later.
+func (s *stream) every() lane.Every {
+	of := int64(max(1, s.reading.Every.Of))
+	return lane.Every{Step: ((int64(s.reading.Every.Step)-s.steps)%of + of) % of, Of: of}
+}
+
+// counted says how many rows the lanes of the next reader give, if that was counted.
+func (s *stream) counted() lane.Counted {
+	if s.reading.Limit > 0 || !s.reading.Part.IsZero() {
+		return lane.Counted{} // lanes end before
+	}
+	left := s.start.left(s.plan)
+	for i := range left {
+		left[i] -= s.passed[i]
+	}
+	return lane.Counted{Left: left, Differs: func(number int) error { return differs(number, s.start.counts.Lanes[number]) }}
+}
+
+// stepsDone returns how many steps the shard has made after the batch last returned;
+// at the end, all of them.
 func (s *stream) stepsDone() int64 {
 	if s.reader == nil {
 		return s.steps
@@ -205,6 +231,22 @@ func (s *stream) givenSoFar() (rows int64, uneven bool) {
 	}
 	rows, uneven = s.reader.Given()
 	return s.given + rows, s.uneven || uneven
+}
+
+// batchesDone returns how many batches were returned so far.
+func (s *stream) batchesDone() int64 {
+	if s.reader == nil {
+		return s.batches
+	}
+	return s.batches + s.reader.Batches()
+}
+
+// skippedSoFar returns how many rows were left out, as other workers take their steps.
+func (s *stream) skippedSoFar() int64 {
+	if s.reader == nil {
+		return s.skipped
+	}
+	return s.skipped + s.reader.Skipped()
 }
 
 // sentSoFar returns how many distinct rows the batches returned so far hold, for
@@ -230,18 +272,17 @@ func (s *stream) Cursor() dataset.Cursor {
 	for i, at := range s.positions() {
 		c.At = append(c.At, dataset.Position{Lane: s.start.lanes[i].Number, Range: at.Range, Window: at.Window, Row: at.Row})
 	}
+	if s.start.counts != nil && s.plan.Inexact != "" {
+		c.Counted = s.start.counts.Of(c.Shard)
+	}
 	return c
 }
 
 // stepsLeft returns how many steps a reading ends after; lane.Unknown until
 // all its lanes have ended.
-func (s start) stepsLeft(p *plan.Plan, tail dataset.Tail) int64 {
+func (s start) stepsLeft(tail dataset.Tail) int64 {
 	if !tail.Drops() {
 		return lane.Unknown
 	}
-	shortest := p.Rows
-	for _, l := range p.Lanes {
-		shortest = min(shortest, l.Rows)
-	}
-	return max(0, shortest-s.rows) / s.q
+	return max(0, s.counts.Shortest-s.rows) / s.q
 }

@@ -121,6 +121,8 @@ func TestCatShardsAndCursor(t *testing.T) {
 	require.Equal(t, all, slices.Sorted(slices.Values(append(read("--shard", "0/2", "--lanes", "4"), read("--shard", "1/2", "--lanes", "4")...))))
 	require.Equal(t, all, read("--order", "shuffled", "--seed", "7", "--epoch", "1"))
 	require.Equal(t, all, read("--order", "shuffled", "--shuffle", "rows", "--shuffle-window", "3"))
+	require.Equal(t, all, slices.Sorted(slices.Values(append(read("--every", "0/2", "--batch-rows", "2"), read("--every", "1/2", "--batch-rows", "2")...))))
+	require.Len(t, read("--batch-rows", "2", "--filter", "item IS NOT NULL", "--tail", "drop", "--count", "exact"), len(read("--filter", "item IS NOT NULL"))/2*2)
 
 	inside, err := process{stderr: io.Discard, clock: time.Now}.openLocal(t.Context(), l.config)
 	require.NoError(t, err)

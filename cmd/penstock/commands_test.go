@@ -50,6 +50,7 @@ func TestFailures(t *testing.T) {
 		"both sources":     {[]string{"cat", "home", "--config", "a", "--uri", "b"}, exitUsage, []string{"give one of them"}},
 		"format":           {[]string{"cat", "home", "--config", l.config, "--format", "xml"}, exitUsage, []string{"table, csv, jsonl, arrow"}},
 		"limit":            {[]string{"cat", "home", "--config", l.config, "--limit", "-1"}, exitUsage, []string{"--limit"}},
+		"every form":       {[]string{"cat", "home", "--config", l.config, "--every", "2"}, exitUsage, []string{"want w/n"}},
 		"shard form":       {[]string{"cat", "home", "--config", l.config, "--shard", "2"}, exitUsage, []string{"want i/n"}},
 		"serve nothing":    {[]string{"serve"}, exitUsage, []string{"--config FILE"}},
 		"no file":          {[]string{"cat", "home", "--config", "none.yaml"}, exitFailure, []string{"there is no config file none.yaml", "→"}},

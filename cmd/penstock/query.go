@@ -31,8 +31,10 @@ func newQueryFlags(c *cobra.Command) queryFlags {
 	f.Int64("epoch", 0, "of a shuffled order")
 	f.Int("lanes", 0, "how many lanes (default: the number of shards)")
 	textFlag(c, "shard", "i/n", "one shard of n, from 0 on; /n reads all n, one after the other")
+	textFlag(c, "every", "w/n", "the steps of one worker of n, from 0 on")
 	f.Int("batch-rows", 0, "rows per batch")
 	textFlag(c, "tail", "TAIL", "keep or drop the rows that fill no last step (default keep)")
+	textFlag(c, "count", "COUNT", "estimate, or exact: count the rows first (default estimate)")
 	textFlag(c, "cursor", "JSON", "where to go on, or @FILE")
 	return q
 }
@@ -99,7 +101,7 @@ func (p process) json(q queryFlags, args []string) ([]byte, error) {
 
 // anyGiven says whether a flag beside --query says something about the query.
 func (q queryFlags) anyGiven() bool {
-	for _, name := range []string{"columns", "filter", "order", "shuffle", "shuffle-window", "seed", "epoch", "lanes", "shard", "batch-rows", "tail", "cursor"} {
+	for _, name := range []string{"columns", "filter", "order", "shuffle", "shuffle-window", "seed", "epoch", "lanes", "shard", "every", "batch-rows", "tail", "count", "cursor"} {
 		if q.command.Flags().Changed(name) {
 			return true
 		}
@@ -110,7 +112,7 @@ func (q queryFlags) anyGiven() bool {
 // flags puts the fields that flags name.
 func (p process) flags(q queryFlags, put func(string, any)) error {
 	f := q.command.Flags()
-	for _, name := range []string{"filter", "order", "shuffle", "tail"} {
+	for _, name := range []string{"filter", "order", "shuffle", "tail", "count"} {
 		if f.Changed(name) {
 			put(name, f.Lookup(name).Value.String())
 		}
@@ -144,6 +146,13 @@ func (p process) flags(q queryFlags, put func(string, any)) error {
 		}
 		put("shard", shard)
 	}
+	if f.Changed("every") {
+		every, err := parseEvery(f.Lookup("every").Value.String())
+		if err != nil {
+			return err
+		}
+		put("every", every)
+	}
 	return nil
 }
 
@@ -162,4 +171,15 @@ func parseShard(text string) (map[string]int, error) {
 		return nil, usage("--shard %s: want i/n, such as 0/4, or /4 for all four", text)
 	}
 	return map[string]int{"index": i, "of": n}, nil
+}
+
+// parseEvery reads w/n.
+func parseEvery(text string) (map[string]int, error) {
+	step, of, _ := strings.Cut(text, "/")
+	w, err := strconv.Atoi(step)
+	n, notOf := strconv.Atoi(of)
+	if err != nil || notOf != nil {
+		return nil, usage("--every %s: want w/n, such as 0/4", text)
+	}
+	return map[string]int{"step": w, "of": n}, nil
 }

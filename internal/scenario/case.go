@@ -23,6 +23,8 @@ type Case struct {
 	Dataset  dataset.Dataset
 	Query    dataset.Query
 	ScanRows int      // rows per batch of a scan
+	Workers  int      // that read each shard in turn; 0 is one
+	Drops    bool     // the query's tail
 	Layouts  Coverage // what the tables hold
 }
 
@@ -154,7 +156,7 @@ func (c *Case) Text(comment string) (string, error) {
 	for _, t := range c.Tables() {
 		t.text(&b)
 	}
-	fmt.Fprintf(&b, "> dataset %s\n%s\n----\n\n> oracle\n%s\n----\n%s\n", c.Name, c.Dataset.Canonical(), c.Query.Canonical(), agrees)
+	fmt.Fprintf(&b, "> dataset %s\n%s\n----\n\n> oracle\n%s\n----\n%s\n", c.Name, c.Dataset.Canonical(), c.asked().Canonical(), agrees)
 	return b.String(), nil
 }
 
@@ -170,6 +172,33 @@ func (t Table) text(b *strings.Builder) {
 			fmt.Fprintf(b, "> append %s %d\n%s\n%s\n----\n\n", t.Name, c.FileRows, t.Header, strings.Join(c.Lines, "\n"))
 		}
 	}
+}
+
+// asked is the query, with what the case says of its steps: for all workers, the first's.
+func (c *Case) asked() dataset.Query {
+	q := c.Query
+	if !c.stepped() {
+		return q
+	}
+	q.Every, q.Limit, q.Endpoints = dataset.Every{Of: max(1, c.Workers)}, 0, dataset.EndpointsShards
+	if c.Drops {
+		q.Tail = dataset.TailDrop
+		if q.Shard.Of == 1 && q.Lanes%2 == 0 { // two shards that end together
+			q.Shard.Of, q.BatchRows = 2, q.BatchRows/2
+		}
+	}
+	return q
+}
+
+// stepped says whether the case reads other steps than all of them, to their end.
+func (c *Case) stepped() bool { return c.Drops || c.Workers > 1 }
+
+// perLane is how many rows of each lane a step has.
+func perLane(q dataset.Query) int64 {
+	if q.GlobalBatchRows > 0 {
+		return int64(q.GlobalBatchRows / q.Lanes)
+	}
+	return int64(q.BatchRows / (q.Lanes / q.Shard.Of))
 }
 
 // Chosen names the tables of which a rule takes the row that was written first

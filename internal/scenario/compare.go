@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"context"
 	"fmt"
 	"regexp"
 	"slices"
@@ -72,6 +73,32 @@ func (c *Case) Differs(w *World, options loader.Options) (Difference, Coverage) 
 // named, is not for the oracle to say.
 var judged = regexp.MustCompile(`\b(no row of|several rows of|is a field of a struct|has a null, and no fill|is beyond float32)\b`)
 
+// Read reads all rows of the case, as all of its workers.
+func (c *Case) Read(ctx context.Context, l *loader.Loader) ([]Shard, error) {
+	q := c.asked()
+	q.Limit = 0
+	return ReadAsWorkers(ctx, l, q, c.Workers)
+}
+
+// Compare says how what Read gave differs from what is expected of a whole read. A row
+// that fails the read may lie behind the last step, and workers count what they read over.
+func (c *Case) Compare(want Expectation, shards []Shard, err error) Difference {
+	if c.Drops && err == nil {
+		want.Fails = ""
+		want.Seen["shards end at the same step"]++
+	}
+	if c.Workers > 1 {
+		want.Seen["workers take steps in turn"]++
+	}
+	if c.Drops || c.Workers > 1 {
+		want.Counts = nil
+	}
+	if c.Drops {
+		want.dropped = c.dropped
+	}
+	return want.Compare(shards, err)
+}
+
 // Compare says how what a read gave differs from what is expected.
 func (e Expectation) Compare(shards []Shard, err error) Difference {
 	switch {
@@ -97,6 +124,9 @@ func (e Expectation) Compare(shards []Shard, err error) Difference {
 	if !slices.Contains(names, "item") {
 		slices.Sort(got)
 		slices.Sort(want)
+	}
+	if e.dropped != nil {
+		return e.dropped(want, got, shards)
 	}
 	if !slices.Equal(got, want) {
 		missing, surplus := Without(want, got), Without(got, want)

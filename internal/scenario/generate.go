@@ -144,6 +144,15 @@ func (g *generator) query() {
 	}
 	g.reading(&q)
 	g.Query = q
+	g.steps(rand.New(rand.NewPCG(g.Uint64(), 13)))
+}
+
+// steps chooses who takes which steps.
+func (g *generator) steps(r *rand.Rand) {
+	if r.IntN(4) == 0 {
+		g.Workers = 2 + r.IntN(3)
+	}
+	g.Drops = r.IntN(4) == 0
 }
 
 // reading chooses which part of the rows is read, and how.

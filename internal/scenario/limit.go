@@ -14,13 +14,13 @@ import (
 // limited one with the beginning of the whole, and endpoints of splits, one after the
 // other, with one stream.
 func (c *Case) readAgainst(want Expectation, l *loader.Loader) ([]Shard, Difference) {
-	whole := c.Query
-	whole.Limit = 0
-	shards, err := Read(context.Background(), l, whole)
-	difference := want.Compare(shards, err)
-	if difference != (Difference{}) || err != nil {
+	shards, err := c.Read(context.Background(), l)
+	difference := c.Compare(want, shards, err)
+	if difference != (Difference{}) || err != nil || c.stepped() {
 		return shards, difference
 	}
+	whole := c.Query
+	whole.Limit = 0
 	if c.Query.Limit > 0 {
 		want.Seen["limited"]++
 		difference = limited(l, c.Query, shards[0])

@@ -23,6 +23,9 @@ type Expectation struct {
 	Unbound string                   // why it must fail before anybody looks at a file; then Fails is the same or more
 	Counts  map[string]joiner.Counts // by staging entry, as a report has them
 	Seen    Coverage
+
+	// dropped compares rows where some are left over; nil: none may be.
+	dropped func(want, got []string, shards []Shard) Difference
 }
 
 // cells is a row by the names of its columns.

@@ -231,7 +231,7 @@ func (p *player) explain(input []string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return planned.String(), nil
+	return planned.Explain(q), nil
 }
 
 func (p *player) read(input []string) (string, error) {
@@ -275,7 +275,7 @@ func (p *player) oracle(input []string) (string, error) {
 	if at < 0 {
 		return "", fmt.Errorf("no dataset %s", q.Dataset)
 	}
-	c := &Case{Dataset: p.datasets[at], Query: q, Training: p.header(p.datasets[at].Training.Table)}
+	c := &Case{Dataset: p.datasets[at], Query: q, Training: p.header(p.datasets[at].Training.Table), Workers: q.Every.Of, Drops: q.Tail.Drops()}
 	for _, s := range c.Dataset.Staging {
 		c.Staging = append(c.Staging, p.header(s.Table))
 	}

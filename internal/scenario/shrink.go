@@ -132,6 +132,8 @@ func (c *Case) simplerQuery(try func(func(*Case) bool)) {
 			return len(names) > 1
 		})
 	}
+	try(func(d *Case) bool { return set(&d.Workers, 0) })
+	try(func(d *Case) bool { return set(&d.Drops, false) })
 	try(func(d *Case) bool { return set(&d.ScanRows, 0) })
 	try(func(d *Case) bool { return set(&d.Dataset.Training.Filter, dataset.Filter{}) })
 	for _, at := range []func(*Case) *dataset.Filter{

@@ -57,6 +57,9 @@ func (q Query) Canonical() []byte {
 			form.Shard.Index = &q.Shard.Index
 		}
 	}
+	if q.Every != defaults.Every {
+		form.Every = &q.Every
+	}
 	switch len(q.Cursor) {
 	case 0:
 	case 1:
@@ -83,10 +86,12 @@ func (c *Cursor) UnmarshalJSON(text []byte) (err error) {
 // cursorFields has the fields of Cursor and none of its methods.
 type cursorFields Cursor
 
-// cursorForm has positions in place of those of its cursor.
+// cursorForm has positions in place of those of its cursor, and what was counted behind
+// them.
 type cursorForm struct {
 	cursorFields
-	At []positionForm `json:"at"`
+	At      []positionForm `json:"at"`
+	Counted *Counted       `json:"counted,omitempty"`
 }
 
 // positionForm names a window in plans that have windows.
@@ -109,7 +114,7 @@ func (c Cursor) form() cursorForm {
 	if c.Pin.Staging == nil {
 		c.Pin.Staging = map[string]TablePin{}
 	}
-	return cursorForm{cursorFields: cursorFields(c), At: at}
+	return cursorForm{cursorFields: cursorFields(c), At: at, Counted: c.Counted}
 }
 
 type queryForm struct {
@@ -127,6 +132,7 @@ type queryForm struct {
 	Epoch         int64       `json:"epoch,omitempty"`
 	Lanes         int         `json:"lanes,omitempty"`
 	Shard         *shardForm  `json:"shard,omitempty"`
+	Every         *Every      `json:"every,omitempty"`
 	BatchRows     int         `json:"batch_rows,omitempty"`
 	Tail          Tail        `json:"tail,omitempty"`
 	Count         Count       `json:"count,omitempty"`

@@ -68,6 +68,8 @@ type Cursor struct {
 	// start: Rows is the most that one gave, or counts from where an endpoint began.
 	Uneven bool       `json:"uneven,omitempty"`
 	At     []Position `json:"at"`
+	// Counted is there where the rows of the plan were counted.
+	Counted *Counted `json:"counted,omitempty"`
 }
 
 // Cursors is what a query resumes from: one cursor, or a list that covers all

@@ -44,6 +44,7 @@ func (d *decoder) cursor(at place) Cursor {
 		{name: "shuffle_window", read: func(d *decoder, at place, c *Cursor) { c.ShuffleWindow = d.whole(at, 1, maxShuffleWindow) }},
 		{name: "since", read: func(d *decoder, at place, c *Cursor) { c.Since = d.whole(at, 1, maxInt64) }},
 		{name: "uneven", read: func(d *decoder, at place, c *Cursor) { c.Uneven = d.yes(at) }},
+		{name: "counted", read: func(d *decoder, at place, c *Cursor) { c.Counted = d.counted(at) }},
 	}
 	object(d, at, &out, append(must([]field[Cursor]{
 		{name: "v", read: func(d *decoder, at place, c *Cursor) { c.Version = int(d.whole(at, CursorVersion, CursorVersion)) }},
@@ -65,6 +66,7 @@ func (d *decoder) cursor(at place) Cursor {
 	if d.sound(at.path) {
 		d.checkAt(at, out)
 		d.checkWindows(at, out)
+		d.checkCounted(at, out)
 	}
 	return out
 }

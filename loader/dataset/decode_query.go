@@ -57,6 +57,7 @@ func queryFields() []field[Query] {
 func readingFields() []field[Query] {
 	return []field[Query]{
 		{name: "shard", read: func(d *decoder, at place, out *Query) { out.Shard = d.shard(at, AllShards) }},
+		{name: "every", read: func(d *decoder, at place, out *Query) { out.Every = d.every(at) }},
 		{name: "batch_rows", read: func(d *decoder, at place, out *Query) { out.BatchRows = int(d.whole(at, 1, maxBatchRows)) }},
 		{name: "global_batch_rows", read: func(d *decoder, at place, out *Query) {
 			out.GlobalBatchRows = int(d.whole(at, 1, maxBatchRows))
@@ -80,7 +81,7 @@ func readingFields() []field[Query] {
 // unservedFields are fields of the contract that later versions serve.
 func unservedFields() []field[Query] {
 	return []field[Query]{
-		{name: "start"}, {name: "every"}, {name: "batch_requests"},
+		{name: "start"}, {name: "batch_requests"},
 	}
 }
 
@@ -131,6 +132,19 @@ func (d *decoder) checkShuffle(at place, q Query) {
 	case q.ShuffleWindow != 0 && !windows:
 		d.fail(join(at.path, "shuffle_window"), "says within how many rows a shuffle of requests or rows permutes, and this one is of %s", q.Shuffle)
 	}
+}
+
+// every decodes {step, of}.
+func (d *decoder) every(at place) Every {
+	var out Every
+	object(d, at, &out, must([]field[Every]{
+		{name: "step", read: func(d *decoder, at place, out *Every) { out.Step = int(d.whole(at, 0, maxWorkers)) }},
+		{name: "of", read: func(d *decoder, at place, out *Every) { out.Of = int(d.whole(at, 1, maxWorkers)) }},
+	}))
+	if d.sound(at.path) && out.Step >= out.Of {
+		d.fail(join(at.path, "step"), "step %d is outside of the %d that take turns; the last one is %d", out.Step, out.Of, out.Of-1)
+	}
+	return out
 }
 
 // checkSteps holds the numbers of lanes, shards and rows against each other.

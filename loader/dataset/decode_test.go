@@ -116,7 +116,7 @@ func TestQueryDefaults(t *testing.T) {
 	t.Parallel()
 	base := dataset.Query{
 		Dataset: "d", Order: dataset.Stored, Shuffle: dataset.ShuffleSplits, Lanes: 1,
-		Shard: dataset.Shard{Index: dataset.AllShards, Of: 1}, Tail: dataset.TailKeep, Count: dataset.CountEstimate,
+		Shard: dataset.Shard{Index: dataset.AllShards, Of: 1}, Every: dataset.Every{Of: 1}, Tail: dataset.TailKeep, Count: dataset.CountEstimate,
 		Wire: dataset.WirePlain, Endpoints: dataset.EndpointsShards,
 	}
 	with := func(change func(*dataset.Query)) dataset.Query {
@@ -151,6 +151,8 @@ func TestQueryDefaults(t *testing.T) {
 				{Name: "g", Columns: []dataset.Column{{Column: "c"}}, Fill: &fill},
 			}
 		}),
+		`{"dataset":"d","every":{"step":2,"of":3}}`: with(func(q *dataset.Query) { q.Every = dataset.Every{Step: 2, Of: 3} }),
+		`{"dataset":"d","every":{"step":0,"of":1}}`: base,
 		`{"dataset":"d","lanes":4096,"seed":-9223372036854775808}`: with(func(q *dataset.Query) {
 			q.Lanes, q.Seed = 4096, -1<<63
 		}),
@@ -295,7 +297,7 @@ func TestUnservedFields(t *testing.T) {
 			require.NoError(t, queryFault(`{"dataset":`+text+`}`))
 		}
 	}
-	for _, name := range []string{"start", "every", "batch_requests"} {
+	for _, name := range []string{"start", "batch_requests"} {
 		require.ErrorContains(t, queryFault(`{"dataset":"d","`+name+`":{}}`), name+": "+name+" is not served by this version")
 	}
 }

@@ -11,6 +11,8 @@ const (
 	maxColumns       = 10_000  // columns of one list
 	maxName          = 1024    // bytes of a name of a table, column, ref or staging table
 	maxLanes         = 4096    // lanes of a plan, so also shards and cursors
+	maxWorkers       = 4096    // that take the steps of a shard in turn
+	maxCounted       = 1 << 50 // rows of a lane: those of all do not overflow
 	maxBatchRows     = 1 << 24 // rows of a batch
 	maxShuffleWindow = 1 << 24 // rows of a shuffle window
 	maxFaults        = 100     // faults that are told one by one

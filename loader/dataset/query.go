@@ -27,6 +27,7 @@ type Query struct {
 	Epoch         int64
 	Lanes         int   // 0: the cursor's, without one Shard.Of; a multiple of Shard.Of, at most maxLanes
 	Shard         Shard // zero: that of a single cursor; without one, all of one
+	Every         Every // zero: every step of the shard
 	BatchRows     int   // 0: left to the loader, which knows how large rows are
 	// GlobalBatchRows is the rows of one step over all shards, instead of BatchRows; 0:
 	// not said.
@@ -118,7 +119,7 @@ func (t Tail) Drops() bool {
 	return false
 }
 
-// Count says whether the plan's row counts must be exact.
+// Count says whether a plan's rows are counted where they are not known.
 type Count string
 
 // The counts.
@@ -127,7 +128,7 @@ const (
 	CountExact    Count = "exact"
 )
 
-// IsExact says whether they must be.
+// IsExact says whether they are.
 func (c Count) IsExact() bool {
 	switch c {
 	case CountExact:
@@ -171,6 +172,10 @@ func (w Wire) Auto() bool {
 	return false
 }
 
+// CountsFirst says whether the query asks for exact counts of rows, however they are
+// come by: shards that end at the same step must know where that is.
+func (q Query) CountsFirst() bool { return q.Count.IsExact() || q.Tail.Drops() }
+
 // AllShards is the Index of a query that asks for every shard.
 const AllShards = -1
 
@@ -195,6 +200,28 @@ func (q Query) Shuffling(keyed bool) (Shuffle, int64, error) {
 		return shuffle, 0, err
 	}
 	return shuffle, cmp.Or(q.ShuffleWindow, DefaultShuffleWindow), nil
+}
+
+// Every is the steps that one of several DataLoader workers takes of a shard: those
+// whose number, counted from the query's cursor, is Step modulo Of.
+type Every struct {
+	Step int `json:"step"` // 0 to Of-1
+	Of   int `json:"of"`   // at least 1
+}
+
+// Takes says whether the worker takes a step, which is counted from the cursor.
+func (e Every) Takes(step int64) bool { return step%int64(e.Of) == int64(e.Step) }
+
+// Rows returns how many of the rows that a lane has left are the worker's, where each
+// step takes q of them.
+func (e Every) Rows(left, q int64) int64 {
+	of, step := int64(e.Of), int64(e.Step)
+	full := left / q
+	rows := (max(full, step) - step + of - 1) / of * q
+	if e.Takes(full) {
+		rows += left % q
+	}
+	return rows
 }
 
 // Defaults returns the query with every unset field at its default, as
@@ -226,6 +253,9 @@ func (q Query) Defaults() Query {
 		if len(q.Cursor) == 1 && q.Cursor[0].Shard.Of > 0 {
 			q.Shard = q.Cursor[0].Shard
 		}
+	}
+	if q.Every.Of == 0 {
+		q.Every = Every{Of: 1}
 	}
 	if q.Lanes == 0 {
 		q.Lanes = q.Shard.Of

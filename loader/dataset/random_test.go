@@ -255,6 +255,14 @@ func (m maker) cursors() dataset.Cursors {
 	if windows && one.ShuffleWindow == 0 {
 		one.ShuffleWindow = dataset.DefaultShuffleWindow
 	}
+	var counts *dataset.Counts
+	if !m.often() {
+		rows := make([]int64, one.Lanes)
+		for i := range rows {
+			rows[i] = m.Int64N(1 << 50)
+		}
+		counts = dataset.NewCounts(rows)
+	}
 	out := make(dataset.Cursors, of)
 	for i := range out {
 		c := one
@@ -265,6 +273,9 @@ func (m maker) cursors() dataset.Cursors {
 				at.Window = pick(m, 0, m.Int64())
 			}
 			c.At = append(c.At, at)
+		}
+		if counts != nil {
+			c.Counted = counts.Of(c.Shard)
 		}
 		out[i] = c
 	}
@@ -372,6 +383,10 @@ func (m maker) query() dataset.Query {
 		q.Endpoints = dataset.EndpointsSplits
 	case !m.often():
 		q.Limit = pick(m, 1, 1+m.Int64N(1<<62))
+	}
+	if !m.often() && q.Limit == 0 && !q.Endpoints.BySplits() {
+		of := 1 + m.IntN(5)
+		q.Every = dataset.Every{Step: m.IntN(of), Of: of}
 	}
 	return q
 }

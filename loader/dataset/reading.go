@@ -49,6 +49,8 @@ func (q Query) conflicts(path string) []fault.Field {
 			add("limit", "it counts the rows of one shard, and the query reads of %d; leave limit out, or read as one shard", q.Shard.Of)
 		case q.Tail.Drops():
 			add("limit", "the rows of a last step that it cuts would be dropped; leave limit out, or use tail: keep")
+		case q.Every.Of > 1:
+			add("limit", "it counts the rows of all steps, and the query takes some of them; leave limit or every out")
 		case q.Endpoints.BySplits():
 			add("limit", "nobody knows how many rows the splits before an endpoint give; leave limit out, or use endpoints: shards")
 		}
@@ -61,6 +63,8 @@ func (q Query) conflicts(path string) []fault.Field {
 			add("endpoints", "splits are endpoints of a plan with one lane, and the cursor's has %d; use endpoints: shards", q.Lanes)
 		case q.Lanes != 1:
 			add("endpoints", "splits are endpoints of a plan with one lane, and the query asks for %d; leave lanes out, or use endpoints: shards", q.Lanes)
+		case q.Every.Of > 1:
+			add("endpoints", "workers that take turns read one stream, and each endpoint of splits is one of its own; leave every out and hand out the endpoints, or use endpoints: shards")
 		case q.Tail.Drops():
 			add("endpoints", "each split ends with its last row, and tail: drop drops rows; use tail: keep, or endpoints: shards")
 		}

@@ -21,6 +21,8 @@ func TestWhatDoesNotGoTogether(t *testing.T) {
 		four + `"endpoints":"splits","shard":{"of":1}`:     "endpoints: splits are endpoints of a plan with one lane, and the cursor's has 4; use endpoints: shards",
 		`"endpoints":"splits","tail":"drop"`:               "endpoints: each split ends with its last row, and tail: drop drops rows; use tail: keep, or endpoints: shards",
 		`"endpoints":"splits","limit":3`:                   "limit: nobody knows how many rows the splits before an endpoint give; leave limit out, or use endpoints: shards",
+		`"endpoints":"splits","every":{"step":0,"of":2}`:   "endpoints: workers that take turns read one stream, and each endpoint of splits is one of its own; leave every out and hand out the endpoints, or use endpoints: shards",
+		`"limit":3,"every":{"step":0,"of":2}`:              "limit: it counts the rows of all steps, and the query takes some of them; leave limit or every out",
 		`"endpoints":"split"`:                              `endpoints: unknown value "split"; known: shards, splits (did you mean "splits"?)`,
 		`"limit":3,"shard":{"of":2}`:                       "limit: it counts the rows of one shard, and the query reads of 2; leave limit out, or read as one shard",
 		four + `"limit":3`:                                 "limit: it counts the rows of one shard, and the query reads of 2; leave limit out, or read as one shard",

@@ -20,7 +20,6 @@ import (
 
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/budget"
-	"github.com/penstock/penstock/internal/fault"
 )
 
 // Open opens the final sequence of a range of a lane, without the rows that were given
@@ -87,6 +86,8 @@ type Options struct {
 	Rows    int64           // per lane and step, at least 1
 	Steps   int64           // end after so many steps; Unknown: when all lanes have ended
 	Limit   int64           // end after so many rows, within a step too; 0: none
+	Every   Every           // which of the steps are given
+	Counted Counted         // nil Left: nobody has counted
 	Schema  *arrow.Schema   // of the batches returned
 	Indexed []IndexedColumn // which columns of Schema are indexed
 	Columns []Column        // where the others come from, in their order
@@ -112,7 +113,9 @@ type Reader struct {
 	options  Options
 	ctx      context.Context //nolint:containedctx // a reader's pulls carry no context of their own
 	lanes    []*laneReader
-	step     int64
+	step     int64 // of those given, and of those left out
+	batches  int64
+	skipped  int64          // rows that were left out
 	rows     int64          // of all lanes
 	given    int64          // per lane, see Given
 	uneven   bool           // see Given
@@ -125,6 +128,7 @@ type chosen struct {
 	*selection
 	step
 	before []Position // of the lanes
+	passed []int64    // see Passed, before
 }
 
 // New makes the stream. Nothing is opened before the first Next.
@@ -168,13 +172,34 @@ func (r *Reader) Positions() []Position {
 	return at
 }
 
-// Steps returns how many batches were returned so far.
+// Steps returns how many steps the lanes have passed after the batch last returned:
+// those of its batches, and those that were left out before them; at the end, all.
 func (r *Reader) Steps() int64 { return r.step }
 
-// Given returns the rows that each lane gave so far, those that have ended left out.
+// Given returns the rows that each lane gave so far, or left out as others give them;
+// lanes that have ended count for nothing.
 // After a step that Limit cut it is the most that one gave, and uneven says that
 // another may have given less.
 func (r *Reader) Given() (rows int64, uneven bool) { return r.given, r.uneven }
+
+// Batches returns how many batches were returned so far.
+func (r *Reader) Batches() int64 { return r.batches }
+
+// Skipped returns how many rows were left out so far, as others give them.
+func (r *Reader) Skipped() int64 { return r.skipped }
+
+// Passed returns how many rows each lane has given or left out so far, in the order of
+// Options.Lanes.
+func (r *Reader) Passed() []int64 {
+	if r.chosen != nil {
+		return r.chosen.passed
+	}
+	passed := make([]int64, len(r.lanes))
+	for i, l := range r.lanes {
+		passed[i] = l.passed
+	}
+	return passed
+}
 
 // Sent returns how many staging rows the batches returned so far hold, for
 // each of Options.Indexed.
@@ -202,7 +227,13 @@ func (r *Reader) close() {
 // next cuts one batch: Rows rows of each lane that still has them, as far as Limit
 // goes.
 func (r *Reader) next() (arrow.RecordBatch, error) {
+	if c := r.chosen; c != nil && c.rows > 0 && !r.options.Every.takes(r.step) {
+		r.leaveOut()
+	}
 	if r.chosen == nil {
+		if err := r.skip(); err != nil {
+			return nil, err
+		}
 		if err := r.choose(); err != nil {
 			return nil, err
 		}
@@ -218,6 +249,7 @@ func (r *Reader) next() (arrow.RecordBatch, error) {
 		return nil, err
 	}
 	r.step++
+	r.batches++
 	r.rows += given.rows
 	r.given += r.options.Rows
 	if given.cut {
@@ -229,7 +261,7 @@ func (r *Reader) next() (arrow.RecordBatch, error) {
 
 // choose chooses the rows of the next batch; none at the end.
 func (r *Reader) choose() error {
-	c := &chosen{before: r.Positions(), selection: newSelection(r.options.Memory, new(budget.Reservation), r.options.Requests)}
+	c := &chosen{before: r.Positions(), passed: r.Passed(), selection: newSelection(r.options.Memory, new(budget.Reservation), r.options.Requests)}
 	if r.step == r.options.Steps || r.left() == 0 {
 		r.chosen = c
 		return nil
@@ -280,8 +312,8 @@ func (r *Reader) selectStep(s *selection) (step, error) {
 		if err != nil {
 			return step{}, err
 		}
-		if r.options.Steps != Unknown && given < r.options.Rows {
-			return step{}, fault.New(fault.Internal, "lane %d gave %d of %d rows in step %d of %d", l.Number, given, r.options.Rows, r.step, r.options.Steps)
+		if err := r.enough(l, given, 1); err != nil {
+			return step{}, err
 		}
 		out.rows, out.most = out.rows+given, max(out.most, given)
 		if out.rows == left {
@@ -291,7 +323,7 @@ func (r *Reader) selectStep(s *selection) (step, error) {
 			return step{}, err
 		}
 	}
-	return out, nil
+	return out, r.check()
 }
 
 // Segment returns so many rows of the column in a batch of a range, as they are

@@ -14,6 +14,7 @@ type laneReader struct {
 	Lane
 	open   Open
 	at     Position
+	passed int64             // rows from Start on: those given, and those left out
 	reader Sequence          // of range at.Range, nil if not open
 	batch  arrow.RecordBatch // borrowed from reader, nil if none
 	used   int               // rows of batch that were given
@@ -39,7 +40,7 @@ func (l *laneReader) selectRows(ctx context.Context, n int64, s *selection) (int
 		rows := min(int(n-given), int(l.batch.NumRows())-l.used)
 		s.add(l.batch, l.used, rows)
 		l.used += rows
-		l.at.Row += int64(rows)
+		l.pass(int64(rows))
 		given += int64(rows)
 		if l.complete() && l.used < int(l.batch.NumRows()) {
 			return 0, fault.New(fault.Corrupt, "range %d of lane %d has more rows than the %d that were planned", l.at.Range, l.Number, l.given())

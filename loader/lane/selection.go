@@ -210,8 +210,6 @@ func (s *selection) release() {
 	for _, x := range s.runs {
 		x.batch.Release()
 	}
-	for _, r := range s.ended {
-		r.Release()
-	}
+	releaseAll(s.ended)
 	s.held.Release()
 }

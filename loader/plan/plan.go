@@ -173,19 +173,15 @@ func (p *Plan) Group(staging, group int) Source {
 // ExactRows returns how many rows a stream over all lanes gives, or false.
 func (p *Plan) ExactRows() (int64, bool) { return p.Rows - p.Deleted, p.Inexact == "" || p.counted }
 
-// Steps returns how many steps the plan has with q rows per lane and step,
-// and false if that cannot be known before reading. TailDrop ends with the
-// shortest lane's last full step, TailKeep with the longest lane's last row.
-func (p *Plan) Steps(tail dataset.Tail, q int64) (int64, bool) {
-	if p.Inexact != "" || len(p.Lanes) == 0 {
-		return 0, p.Inexact == ""
+// Counts returns how many rows each lane gives; nil if that cannot be known before
+// reading.
+func (p *Plan) Counts() *dataset.Counts {
+	if p.Inexact != "" {
+		return nil
 	}
-	shortest, longest := p.Lanes[0].Rows, int64(0)
-	for _, l := range p.Lanes {
-		shortest, longest = min(shortest, l.Rows), max(longest, l.Rows)
+	lanes := make([]int64, len(p.Lanes))
+	for i, l := range p.Lanes {
+		lanes[i] = l.Rows
 	}
-	if tail.Drops() {
-		return shortest / q, true
-	}
-	return (longest + q - 1) / q, true
+	return dataset.NewCounts(lanes)
 }

@@ -64,7 +64,7 @@ func packages(chosen []mutant) []string {
 // texts out by themselves (internal/scenario).
 func texts() []string {
 	return []string{
-		"TestExplainOfMixedSpecs", "TestExplainOfRules", "TestExplainAndDatasets", // explain
+		"TestExplainOfMixedSpecs", "TestExplainOfRules", "TestExplainAndDatasets", "TestExplainSaysWhatStepsCost", // explain
 		"TestReport", "TestClean", // verify
 		"TestEveryFaultIsToldAtOnce", "TestFaults", "TestFaultyConfig", // messages
 	}

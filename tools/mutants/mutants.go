@@ -16,7 +16,7 @@ type mutant struct {
 func mutants() []mutant {
 	return slices.Concat(
 		ruleMutants(), layoutMutants(), planMutants(), joinMutants(), streamMutants(), valueMutants(), spillMutants(), decodeMutants(), wireMutants(), boundMutants(), fileMutants(), evolvedMutants(), deleteMutants(), pinnedMutants(), sinceMutants(), rememberMutants(), foundMutants(), storageMutants(), admitMutants(),
-		limitMutants(), memoryMutants(), olderMutants(), shuffleMutants(), splitMutants(), requestMutants(),
+		limitMutants(), memoryMutants(), olderMutants(), shuffleMutants(), stepMutants(), splitMutants(), requestMutants(),
 	)
 }
 
@@ -52,8 +52,8 @@ func streamMutants() []mutant { //nolint:funlen // a table
 	loader := []string{"./loader"}
 	return []mutant{
 		{
-			"cursor-off-by-one", "loader/lane/lane_reader.go",
-			"		l.at.Row += int64(rows)", "		l.at.Row += int64(rows) - 1", lane,
+			"cursor-off-by-one", "loader/lane/every.go",
+			"	l.at.Row += rows\n", "	l.at.Row += rows - 1\n", lane,
 		},
 		{
 			"tail-is-lost", "loader/lane/lane.go",
@@ -124,7 +124,7 @@ func streamMutants() []mutant { //nolint:funlen // a table
 		},
 		{
 			"drop-tail-keeps-going", "loader/stream.go",
-			"		shortest = min(shortest, l.Rows)", "		shortest = max(shortest, l.Rows)", loader,
+			"s.counts.Shortest-s.rows) / s.q", "s.counts.Longest-s.rows) / s.q", loader,
 		},
 		{
 			"build-sides-of-other-times-are-shared", "loader/identity.go",

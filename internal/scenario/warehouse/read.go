@@ -57,13 +57,13 @@ func (r *Reader) Read(ctx context.Context, c *scenario.Case, p Prediction, optio
 		}
 		return rows, nil
 	}
-	q := c.Query
+	pinned := *c
 	if p.Pinned {
-		if q.Snapshots, err = r.pin(ctx, c); err != nil {
+		if pinned.Query.Snapshots, err = r.pin(ctx, c); err != nil {
 			return nil, err
 		}
 	}
-	return scenario.Read(ctx, loader.New(options), q)
+	return pinned.Read(ctx, loader.New(options))
 }
 
 // pin is what the tables of a case are now.
@@ -142,13 +142,13 @@ func (f Folder) Compare(ctx context.Context, c *scenario.Case, w *scenario.World
 	}
 	real, err := r.Read(ctx, c, p, options)
 	if want.Unbound != "" { // nobody comes to look at files, and at what they lack
-		out.Difference = want.Compare(real, err)
+		out.Difference = c.Compare(want, real, err)
 		return out
 	}
 	if out.Refused, out.Difference = judgeOrder(c, w, p, want, err); out.Refused != "" || out.Difference != (scenario.Difference{}) {
 		return out
 	}
-	if out.Difference = want.Compare(real, err); out.Difference != (scenario.Difference{}) || err != nil {
+	if out.Difference = c.Compare(want, real, err); out.Difference != (scenario.Difference{}) || err != nil {
 		return out
 	}
 	if err := r.tell(ctx, c, w); err != nil {
@@ -159,8 +159,8 @@ func (f Folder) Compare(ctx context.Context, c *scenario.Case, w *scenario.World
 		return failed("the dataset is refused", err)
 	}
 	options.Datasets, options.Catalog, options.Scan = []dataset.Dataset{d}, w, w.Scan
-	memory, err := scenario.Read(ctx, loader.New(options), c.Query)
-	if out.Difference = want.Compare(memory, err); out.Difference != (scenario.Difference{}) {
+	memory, err := c.Read(ctx, loader.New(options))
+	if out.Difference = c.Compare(want, memory, err); out.Difference != (scenario.Difference{}) {
 		out.Kind = "in memory: " + out.Kind
 		return out
 	}

@@ -73,6 +73,7 @@ var covered = []string{
 	"format 1", "format 2", "format 3", "format 1, then 2", "several commits", "several specs", "snapshots expired", "manifests merged", "pinned",
 	"refused", "read: added", "read: default", "read: by names", "beside: promoted", "rows",
 	"read: position deletes", "read: position deletes of a partition", "read: deletion vectors", "read: equality deletes",
+	"shards end at the same step", "workers take steps in turn",
 }
 
 // report prints how many worlds were refused, and why.

@@ -78,10 +78,10 @@ class Settings:
                 remedy="name the server as host:port, grpc://host:port, grpc+tls://host:port or grpc+unix:///path",
             ) from e
 
-    def options(self, *, stream: bool) -> flight.FlightCallOptions:
-        """The options of a call. Streams get no time-out: it would bound the whole stream."""
+    def options(self, *, unlimited: bool) -> flight.FlightCallOptions:
+        """The options of a call. Streams are unlimited: a time-out would bound the whole stream."""
         return flight.FlightCallOptions(
-            timeout=None if stream else self.timeout,
+            timeout=None if unlimited else self.timeout,
             headers=[(name.encode(), value.encode()) for name, value in self.headers],
         )
 
@@ -199,12 +199,14 @@ class Channel:
             self._leases.add(lease)
             return lease
 
-    def call(self, act: Callable[[flight.FlightClient, flight.FlightCallOptions], T]) -> T:
-        """Makes a call that is over when `act` returns. Failures become ours."""
+    def call(
+        self, act: Callable[[flight.FlightClient, flight.FlightCallOptions], T], *, unlimited: bool = False
+    ) -> T:
+        """Makes a call that is over when `act` returns, within the time-out. Failures become ours."""
         lease = self.lease()
         try:
             with self._calls.watched():
-                return act(lease.client, self.settings.options(stream=False))
+                return act(lease.client, self.settings.options(unlimited=unlimited))
         except errors.Unavailable:
             lease.broken = True
             raise
@@ -216,7 +218,7 @@ class Channel:
         lease = self.lease()
         try:
             with self._calls.watched() as call:
-                lease.reader = lease.client.do_get(ticket, self.settings.options(stream=True))
+                lease.reader = lease.client.do_get(ticket, self.settings.options(unlimited=True))
         except BaseException as e:
             lease.broken = isinstance(e, errors.Unavailable)
             lease.release()

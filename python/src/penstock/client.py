@@ -38,7 +38,8 @@ def connect(
         tls_roots: PEM certificates to trust instead of the system's.
         tls_chain: PEM certificate chain of the client, for mutual TLS.
         tls_key: PEM key of the client, for mutual TLS.
-        timeout: seconds that a call may take, None for no limit. Streams have none.
+        timeout: seconds that a call may take, None for no limit. Streams have none, and plans for which
+            rows are counted.
         lookahead: bytes that the transport reads ahead of a stream's reader. None
             lets it choose: the fastest, with up to 40 MB held for a reader that
             is slow. About two batches hold the memory down at nearly the speed.
@@ -83,8 +84,8 @@ class Client:
     connects closes; closing ends the client's streams.
 
     The keyword arguments of a query are its fields: `columns`, `filter`,
-    `sample`, `since`, `order`, `seed`, `epoch`, `lanes`, `shard`, `batch_rows`, `tail`,
-    `limit`, `cursor` and so on. None leaves one out, `shard` may be a pair (index, of),
+    `sample`, `since`, `order`, `seed`, `epoch`, `lanes`, `shard`, `every`, `batch_rows`, `tail`,
+    `count`, `limit`, `cursor` and so on. None leaves one out, `shard` may be a pair (index, of),
     and the server refuses by name what it does not serve.
 
     Every method raises one of `penstock.errors` if it fails.
@@ -105,7 +106,10 @@ class Client:
         return self._channel.call(lambda client, options: client.get_schema(descriptor, options).schema)
 
     def plan(self, dataset: Dataset, **fields: Any) -> Plan:
-        """What the server plans for a query."""
+        """What the server plans for a query.
+
+        With `tail="drop"` or `count="exact"` the server may count rows first, for which no `timeout` holds.
+        """
         return Plan.of(self._found(dataset, fields))
 
     def read(self, dataset: Dataset, **fields: Any) -> Stream:
@@ -153,7 +157,10 @@ class Client:
 
     def _found(self, dataset: Dataset, fields: Mapping[str, Any]) -> flight.FlightInfo:
         descriptor = _descriptor(dataset, fields)
-        return self._channel.call(lambda client, options: client.get_flight_info(descriptor, options))
+        counts = fields.get("tail") == "drop" or fields.get("count") == "exact"
+        return self._channel.call(
+            lambda client, options: client.get_flight_info(descriptor, options), unlimited=counts
+        )
 
     def _act(self, name: str, dataset: Dataset, fields: Mapping[str, Any]) -> bytes:
         action = flight.Action(name, query.encode(dataset, fields))

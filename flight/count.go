@@ -1,0 +1,106 @@
+package flight
+
+import (
+	"context"
+
+	"github.com/penstock/penstock/loader"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// count finds out how many rows a planned query gives, if it asks for that and nobody
+// knows. That reads as much as a stream may, so that it has a place as one; it ends when
+// all have gone who wait for it.
+func (s *Server) count(ctx context.Context, p *planned) error {
+	reading := loader.ReadingOf(p.query)
+	reading.Peer, reading.Counts = hostOf(ctx), p.counts
+	counts, err := s.options.Loader.Count(ctx, p.Plan, reading, func(ctx context.Context) (context.Context, func(), error) {
+		began := s.options.Clock()
+		in, leave := s.enter(ctx)
+		at := s.admission.of(caller{host: reading.Peer})
+		if err := at.enter(in); err != nil {
+			at.leave()
+			leave()
+			return nil, nil, because(in, err)
+		}
+		return in, func() {
+			at.leave()
+			leave()
+			s.options.Logger.InfoContext(ctx, "rows counted", "dataset", p.query.Dataset, "plan", p.ID, "took", s.options.Clock().Sub(began))
+		}, nil
+	})
+	p.counts = counts
+	return err
+}
+
+// counted takes over what a ticket says was counted. One without it that needs it was
+// made when nobody counted.
+func (p *planned) counted(c content) error {
+	if c.Counted != nil {
+		counts, err := c.Counted.Counts(len(p.Lanes), p.query.Shard)
+		if err != nil {
+			return err
+		}
+		p.counts = counts
+	}
+	if p.counts == nil && loader.ReadingOf(p.query).CountsFirst() {
+		return stale("the ticket does not say how many rows were counted")
+	}
+	return nil
+}
+
+// carried is what tickets and cursors of a shard carry of the counts: what the plan does
+// not say by itself; nil if there is nothing.
+func (p planned) carried(shard dataset.Shard) *dataset.Counted {
+	if p.counts == nil || p.Inexact == "" {
+		return nil
+	}
+	return p.counts.Of(shard)
+}
+
+// rowsOf returns how many rows the query gives of one shard, from where its cursor
+// stands, or unknown.
+func (p planned) rowsOf(shard dataset.Shard) int64 {
+	if p.counts == nil || !p.counts.Knows(shard) {
+		return unknown
+	}
+	given := p.givenBefore()
+	rows, perStep := int64(0), p.perStep()
+	for i := shard.Index; i < len(p.Lanes); i += shard.Of {
+		if given[i] == unknown {
+			return unknown
+		}
+		left := max(0, p.counts.Lanes[i]-given[i])
+		if p.query.Tail.Drops() {
+			left = max(0, p.counts.Shortest-given[i]) / perStep * perStep
+		}
+		rows += p.query.Every.Rows(left, perStep)
+	}
+	return rows
+}
+
+// givenBefore returns the rows that each lane has given where the query's cursor stands,
+// those that have ended left out, or unknown: by the rows of its ranges, where these are
+// exact and all rows are given, else by what the cursor says of all lanes.
+func (p planned) givenBefore() []int64 {
+	given := make([]int64, len(p.Lanes))
+	exact := p.Inexact == "" && !p.query.Tail.Drops()
+	furthest, uneven := int64(0), false
+	for _, c := range p.query.Cursor {
+		furthest, uneven = max(furthest, c.Rows), uneven || c.Uneven
+		for _, at := range c.At {
+			if exact {
+				given[at.Lane] = p.RowsBefore(at)
+			}
+		}
+	}
+	if exact {
+		return given
+	}
+	if uneven {
+		furthest = unknown
+	}
+	for i := range given {
+		given[i] = furthest
+	}
+	return given
+}

@@ -1,0 +1,317 @@
+package flight
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader"
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/plan"
+)
+
+// filtered is a query that drops rows, with further fields.
+func filtered(fields string) string {
+	return `{"dataset": "homefeed", "columns": ["item", "country"], "filter": "country <> 'c3' AND score > 20", ` + fields + `}`
+}
+
+// rowsSaid is what the endpoints of an answer say of their rows.
+func rowsSaid(t *testing.T, answer *arrowflight.FlightInfo) []int64 {
+	t.Helper()
+	var all []int64
+	for _, e := range answer.GetEndpoint() {
+		var m endpointMetadata
+		require.NoError(t, json.Unmarshal(e.GetAppMetadata(), &m))
+		all = append(all, m.Rows)
+	}
+	return all
+}
+
+// list is cursors as a query takes them.
+func list(t *testing.T, all []got, step int) string {
+	t.Helper()
+	var cursors []json.RawMessage
+	for _, g := range all {
+		cursors = append(cursors, g.cursors[step])
+	}
+	text, err := json.Marshal(cursors)
+	require.NoError(t, err)
+	return string(text)
+}
+
+// TestFlightInfoCounts: what FlightInfo says of rows and steps is what the streams give,
+// for any number of shards and workers, from the start and from a cursor; ranks end at the
+// same step.
+//
+// spec: step-7, step-1, order-16, order-17
+func TestFlightInfoCounts(t *testing.T) {
+	w := newWorld(t)
+	s := serve(t, Options{Loader: w.loader(), Observer: Observer{StreamEnded: func(StreamEnd) {}}})
+	all := len(s.readAll(t, filtered(`"lanes": 1`))[0].rows)
+	for _, tail := range []string{"drop", "keep"} {
+		for _, of := range []int{1, 2, 4} {
+			base := fmt.Sprintf(`"lanes": 4, "shard": {"of": %d}, "batch_rows": %d, "count": "exact", "tail": %q`, of, 48/of, tail)
+			whole := s.readAll(t, filtered(base))
+			for _, more := range []string{"", `, "every": {"step": 0, "of": 2}`, `, "every": {"step": 2, "of": 3}`, `, "cursor": ` + list(t, whole, 1), `, "every": {"step": 1, "of": 3}, "cursor": ` + list(t, whole, 2)} {
+				query := filtered(base + more)
+				answer, err := s.GetFlightInfo(context.Background(), command(query))
+				require.NoError(t, err)
+				said := summaryOf(t, answer)
+				require.EqualValues(t, all, said.Rows)
+				require.Empty(t, said.RowsUnknown)
+				longest := int64(0)
+				for _, g := range whole {
+					longest = max(longest, g.report.Steps)
+				}
+				require.Equal(t, longest, said.Steps)
+				total := int64(0)
+				for i, g := range s.readAll(t, query) {
+					require.EqualValues(t, len(g.rows), rowsSaid(t, answer)[i], query)
+					total += int64(len(g.rows))
+					require.Equal(t, whole[i].report.Cursor.Step, g.report.Cursor.Step, "workers and restarts end at the same step")
+					require.True(t, tail == "keep" || g.report.Cursor.Step == said.Steps, "all ranks end at the same step")
+					require.Equal(t, int64(len(g.sizes)), g.report.Batches)
+				}
+				require.Equal(t, total, answer.GetTotalRecords(), query)
+			}
+		}
+	}
+	answer, err := s.GetFlightInfo(context.Background(), command(filtered(`"shard": {"of": 2}`)))
+	require.NoError(t, err)
+	require.Equal(t, []int64{-1, -1}, rowsSaid(t, answer))
+	require.EqualValues(t, -1, answer.GetTotalRecords())
+	query := `{"dataset": "homefeed", "shard": {"of": 2}, "every": {"step": 1, "of": 2}, "batch_rows": 100}`
+	answer, err = s.GetFlightInfo(context.Background(), command(query))
+	require.NoError(t, err)
+	for i, g := range s.readAll(t, query) {
+		require.EqualValues(t, len(g.rows), rowsSaid(t, answer)[i], "the manifests know")
+	}
+}
+
+// counts is a loader that counts how often it is asked to count.
+func counts(under Loader, asked *int) Loader {
+	return countingLoader{under, asked}
+}
+
+type countingLoader struct {
+	Loader
+	counted *int
+}
+
+func (l countingLoader) Count(ctx context.Context, p *plan.Plan, r loader.Reading, admit loader.Admit) (*dataset.Counts, error) {
+	return l.Loader.Count(ctx, p, r, func(ctx context.Context) (context.Context, func(), error) {
+		*l.counted++
+		return admit(ctx)
+	})
+}
+
+// TestWhoCounts: GetFlightInfo, once, for those who ask for it. Tickets and cursors carry
+// what was counted to servers that have not.
+//
+// spec: step-5, step-9
+func TestWhoCounts(t *testing.T) {
+	w := newWorld(t)
+	asked := 0
+	s := serve(t, Options{Loader: counts(w.loader(), &asked)})
+	query := filtered(`"tail": "drop", "lanes": 2, "shard": {"of": 2}, "batch_rows": 20`)
+	_, err := s.GetSchema(context.Background(), command(query))
+	require.NoError(t, err)
+	for _, action := range []string{"explain", "manifest"} {
+		stream, err := s.DoAction(context.Background(), &arrowflight.Action{Type: action, Body: []byte(query)})
+		require.NoError(t, err)
+		_, err = stream.Recv()
+		require.NoError(t, err)
+		_, err = stream.Recv()
+		require.ErrorIs(t, err, io.EOF)
+	}
+	s.readAll(t, filtered(`"lanes": 2`))
+	require.Zero(t, asked)
+	answer, err := s.GetFlightInfo(context.Background(), command(query))
+	require.NoError(t, err)
+	require.Equal(t, 1, asked)
+
+	none := 0
+	other := serve(t, Options{Loader: counts(w.loader(), &none)})
+	var whole []got
+	for _, e := range answer.GetEndpoint() {
+		g, err := read(context.Background(), other.Client, e.GetTicket())
+		require.NoError(t, err)
+		whole = append(whole, g)
+		var cursor dataset.Cursor
+		require.NoError(t, json.Unmarshal(g.cursors[0], &cursor))
+		require.NotNil(t, cursor.Counted)
+	}
+	require.Equal(t, whole[0].report.Steps, whole[1].report.Steps)
+	rest := other.readAll(t, filtered(`"tail": "drop", "batch_rows": 40, "shard": {"of": 1}, "cursor": `+list(t, whole, 3)))
+	require.Equal(t, whole[0].report.Steps-4, rest[0].report.Batches)
+	require.Zero(t, none, "the ticket said it, and the cursors")
+	last := serve(t, Options{Loader: counts(w.loader(), &none)})
+	last.readAll(t, filtered(`"tail": "drop", "batch_rows": 40, "shard": {"of": 1}, "cursor": `+list(t, rest, 0)[1:len(list(t, rest, 0))-1]))
+	require.Zero(t, none)
+}
+
+// TestTicketsWithoutCounts: a ticket that lacks what it needs is not redeemed.
+func TestTicketsWithoutCounts(t *testing.T) {
+	w := newWorld(t)
+	s := serve(t, Options{Loader: w.loader()})
+	ticket := s.ticket(t, filtered(`"tail": "drop", "shard": {"index": 0, "of": 1}`))
+	c, err := testKeys(t).open(ticket.GetTicket(), noon())
+	require.NoError(t, err)
+	require.NotNil(t, c.Counted)
+	for name, change := range map[string]func(){
+		"without":         func() { c.Counted = nil },
+		"of more lanes":   func() { c.Counted = &dataset.Counted{Lanes: []int64{1, 2}} },
+		"that cannot be ": func() { c.Counted = &dataset.Counted{Rows: 5, Lanes: []int64{1}} },
+	} {
+		change()
+		sealed, err := testKeys(t).seal(c, noon().Add(time.Hour))
+		require.NoError(t, err)
+		_, code, _ := s.getFailure(t, &arrowflight.Ticket{Ticket: sealed})
+		require.Contains(t, []codes.Code{codes.FailedPrecondition, codes.InvalidArgument}, code, name)
+	}
+}
+
+// TestTicketsOfManyLanes: where the counts do not fit into a ticket, the error says so.
+//
+// spec: ticket-7
+func TestTicketsOfManyLanes(t *testing.T) {
+	w := newWorld(t)
+	many := make([]int64, 4096)
+	for i := range many {
+		many[i] = int64(i*i*7919) % 1_000_003
+	}
+	s := serve(t, Options{Loader: altered{Loader: w.loader(), count: func(context.Context, loader.Admit) (*dataset.Counts, error) {
+		return dataset.NewCounts(many), nil
+	}}})
+	code, d := s.infoFailure(t, command(filtered(`"tail": "drop", "lanes": 4096, "batch_rows": 4096`)))
+	require.Equal(t, codes.InvalidArgument, code)
+	require.Equal(t, "lanes", d.Faults[0].Field)
+}
+
+// blocked is a loader whose counts wait for their context, in their place.
+func blocked(under Loader, in, out chan<- error) Loader {
+	return altered{Loader: under, count: func(ctx context.Context, admit loader.Admit) (*dataset.Counts, error) {
+		ctx, leave, err := admit(ctx)
+		in <- err
+		if err != nil {
+			return nil, err
+		}
+		defer leave()
+		<-ctx.Done()
+		err = context.Cause(ctx)
+		out <- err
+		return nil, err
+	}}
+}
+
+// TestCountsEndWithTheirCalls: a client that cancels its call ends the count, and so does
+// the end of the server.
+//
+// spec: step-8
+func TestCountsEndWithTheirCalls(t *testing.T) {
+	w := newWorld(t)
+	in, out := make(chan error, 1), make(chan error, 1)
+	s := serve(t, Options{Loader: blocked(w.loader(), in, out), MaxStreams: 1})
+	ctx, cancel := context.WithCancel(context.Background())
+	answered := make(chan error, 1)
+	ask := func(ctx context.Context) {
+		_, err := s.GetFlightInfo(ctx, command(filtered(`"tail": "drop"`)))
+		answered <- err
+	}
+	go ask(ctx)
+	require.NoError(t, <-in)
+	require.Equal(t, 1, s.server.Streams(), "it counts as a stream")
+	cancel()
+	require.ErrorIs(t, <-out, context.Canceled)
+	require.Equal(t, codes.Canceled, status.Code(<-answered))
+
+	go ask(context.Background())
+	require.NoError(t, <-in)
+	ended, end := context.WithCancel(context.Background())
+	end()
+	go func() { _ = s.server.Shutdown(ended) }()
+	require.Equal(t, fault.Unavailable, fault.KindOf(<-out))
+	require.Error(t, <-answered)
+}
+
+// TestCountsHavePlaces: one that finds none waits for it, and takes it from no stream.
+//
+// spec: step-12
+func TestCountsHavePlaces(t *testing.T) {
+	w := newWorld(t)
+	in, out := make(chan error, 1), make(chan error, 1)
+	s := serve(t, Options{Loader: blocked(w.loader(), in, out), MaxStreams: 1})
+	taken := s.server.admission.of(caller{host: "another"})
+	require.NoError(t, taken.enter(context.Background()))
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() { _, _ = s.GetFlightInfo(ctx, command(filtered(`"tail": "drop"`))) }()
+	waits(s)
+	taken.leave()
+	require.NoError(t, <-in)
+	cancel()
+	require.ErrorIs(t, <-out, context.Canceled)
+
+	require.NoError(t, taken.enter(context.Background()))
+	ctx, cancel = context.WithCancel(context.Background())
+	go func() { _, _ = s.GetFlightInfo(ctx, command(filtered(`"tail": "drop"`))) }()
+	waits(s)
+	cancel()
+	require.ErrorIs(t, <-in, context.Canceled)
+	require.Zero(t, s.server.Waiting())
+	require.Zero(t, s.server.Streams())
+	taken.leave()
+	require.Zero(t, s.server.admission.taken)
+}
+
+// waits waits until somebody waits for a place.
+func waits(s *served) {
+	for s.server.Waiting() == 0 {
+		runtime.Gosched()
+	}
+}
+
+// TestExplainSaysWhatStepsCost names what a count reads, and what workers read again.
+//
+// spec: step-13
+func TestExplainSaysWhatStepsCost(t *testing.T) {
+	w := newWorld(t)
+	s := serve(t, Options{Loader: w.loader()})
+	explain := func(query string) string {
+		stream, err := s.DoAction(context.Background(), &arrowflight.Action{Type: "explain", Body: []byte(query)})
+		require.NoError(t, err)
+		result, err := stream.Recv()
+		require.NoError(t, err)
+		_, steps, _ := strings.Cut(string(result.GetBody()), "\nsteps\n")
+		return steps
+	}
+	require.Empty(t, explain(`{"dataset": "homefeed", "tail": "drop"}`), "the manifests know")
+	require.Empty(t, explain(filtered(`"lanes": 1`)))
+	text := explain(filtered(`"tail": "drop"`))
+	require.Contains(t, text, "rows are counted first, as a filter drops rows: ")
+	require.Contains(t, text, "are read of the training table, history, unless")
+	require.NotContains(t, explain(`{"dataset": "homefeed", "filter": "score > 20", "count": "exact"}`), "history")
+	p, err := w.loader().Plan(context.Background(), dataset.Query{Dataset: "homefeed"})
+	require.NoError(t, err)
+	bytes := int64(0)
+	for _, split := range p.Splits {
+		for _, f := range split.Files {
+			bytes += f.File.Bytes
+		}
+	}
+	require.Positive(t, bytes)
+	text = explain(`{"dataset": "homefeed", "every": {"step": 1, "of": 4}}`)
+	require.Contains(t, text, "every 4: 4 workers take turns, from step 1 on.")
+	require.Regexp(t, `all together up to \S+ \S*B, of which \S+ \S*B more than once`, text)
+}

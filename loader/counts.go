@@ -1,0 +1,236 @@
+package loader
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/lane"
+	"github.com/penstock/penstock/loader/plan"
+)
+
+// Admit lets in who is about to read as much as a stream does. What it returns is the
+// context to read with, and how to leave again.
+type Admit func(ctx context.Context) (in context.Context, leave func(), err error)
+
+// Count returns how many rows each lane of a plan gives: what the plan says or the
+// cursors of a reading carry; else, if the reading asks for it, as many as are counted
+// when the lanes are read without a column to give. It is nil where nobody knows, and
+// nobody asks. Of all who ask for a plan at once, one counts for all of them, in the
+// place that admit gives; it ends when all of them have gone.
+func (l *Loader) Count(ctx context.Context, p *plan.Plan, r Reading, admit Admit) (*dataset.Counts, error) {
+	known, err := r.Known(p)
+	if err != nil || known != nil || !r.CountsFirst() {
+		return known, err
+	}
+	counts, err := l.counter.get(ctx, p.ID, func(ctx context.Context) (*dataset.Counts, error) {
+		in, leave, err := admit(ctx)
+		if err != nil {
+			return nil, err
+		}
+		defer leave()
+		counts, err := l.countLanes(in, p, r.Peer)
+		if err != nil && in.Err() != nil {
+			err = context.Cause(in)
+		}
+		return counts, err
+	})
+	return counts, fault.Op(err, "count the rows of plan %s", p.ID)
+}
+
+// CountsFirst says whether the rows must be counted before a reading begins, where
+// nobody knows them.
+func (r Reading) CountsFirst() bool { return dataset.Query{Count: r.Count, Tail: r.Tail}.CountsFirst() }
+
+// Known returns how many rows the lanes of a plan give, as the plan says it or a reading
+// carries it; nil if they do not. The rows of lanes that the reading does not read may
+// be dataset.UnknownRows.
+func (r Reading) Known(p *plan.Plan) (*dataset.Counts, error) {
+	if known := p.Counts(); known != nil {
+		return known, nil
+	}
+	if r.Counts != nil {
+		return r.Counts, nil
+	}
+	counts, err := r.Cursor.Counts()
+	if counts != nil && len(counts.Lanes) != len(p.Lanes) {
+		return nil, nil //nolint:nilnil // of another plan, which is refused for that
+	}
+	return counts, err
+}
+
+// countLanes counts the rows of each lane. All ranges are read in the order of their
+// splits, as one lane: so each file group is needed once.
+func (l *Loader) countLanes(ctx context.Context, p *plan.Plan, peer string) (*dataset.Counts, error) {
+	unpay, err := l.pay(ctx, p, peer)
+	if err != nil {
+		return nil, err
+	}
+	defer unpay()
+	defer l.keep(p, plan.Part{})()
+	ctx, leave := l.options.Budget.Enter(ctx, peer) // it may wait for memory
+	defer leave()
+	one, of := inOneLane(p)
+	reading := &stream{loader: l, plan: one, counting: true}
+	opened, err := newRanges(ctx, reading, []lane.Lane{{Ranges: rangeRows(one, 0)}})
+	if err != nil {
+		return nil, err
+	}
+	defer opened.close()
+	lanes := make([]int64, len(p.Lanes))
+	for i, number := range of {
+		rows, err := opened.countRange(ctx, i)
+		if err != nil {
+			return nil, err
+		}
+		lanes[number] += rows
+	}
+	return dataset.NewCounts(lanes), nil
+}
+
+// inOneLane returns a plan whose only lane has the ranges of all lanes, by split, and of
+// which lane each of them is.
+func inOneLane(p *plan.Plan) (one *plan.Plan, of []int) {
+	type owned struct {
+		plan.Range
+		lane int
+	}
+	var all []owned
+	for number, l := range p.Lanes {
+		for _, r := range l.Ranges {
+			all = append(all, owned{r, number})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b owned) int { return cmp.Or(cmp.Compare(a.Split, b.Split), cmp.Compare(a.From, b.From)) })
+	out, single := *p, plan.Lane{Rows: p.Rows}
+	for _, r := range all {
+		single.Ranges, of = append(single.Ranges, r.Range), append(of, r.lane)
+	}
+	out.Lanes, out.Window, out.RequestKey = []plan.Lane{single}, 0, nil // nobody sees the order
+	return &out, of
+}
+
+// countRange counts the rows of the final sequence of a range of the only lane.
+func (s *ranges) countRange(ctx context.Context, index int) (int64, error) {
+	reader, err := s.openRange(ctx, 0, lane.Position{Range: index})
+	if err != nil {
+		return 0, err
+	}
+	defer reader.Release()
+	rows := int64(0)
+	for reader.Next() {
+		rows += reader.RecordBatch().NumRows()
+	}
+	return rows, reader.Err()
+}
+
+// rememberedLanes is of how many lanes, of all plans together, counts are remembered.
+const rememberedLanes = 1 << 17
+
+// counter counts the rows of plans: each plan's once, by one of those who ask at once,
+// on that one's goroutine. It remembers what was counted last. A plan's id stands for all
+// that its rows depend on. The zero value has counted nothing.
+type counter struct {
+	mu      sync.Mutex
+	running map[string]*counting
+	counted map[string]*dataset.Counts
+	oldest  []string // the keys of counted, in the order in which they were counted
+	lanes   int      // of counted
+}
+
+// counting is one plan that is being counted.
+type counting struct {
+	waiting int // who wants the outcome and has not gone
+	cancel  context.CancelFunc
+	over    chan struct{}
+}
+
+// get returns the counts of a plan. What count fails with is the failure of its caller
+// alone: of the others the next one counts. Its context ends when all of them have gone.
+func (c *counter) get(ctx context.Context, id string, count func(ctx context.Context) (*dataset.Counts, error)) (*dataset.Counts, error) {
+	for {
+		counts, run, first := c.join(ctx, id, count)
+		if counts != nil {
+			return counts, nil
+		}
+		gone := context.AfterFunc(ctx, func() { c.leave(id, run) })
+		if first != nil {
+			counts, err := first()
+			gone()
+			if ctx.Err() != nil {
+				return nil, context.Cause(ctx)
+			}
+			return counts, err
+		}
+		select {
+		case <-run.over:
+			gone()
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// join returns what was counted, or joins those who wait for it; first is there for who
+// has to count.
+func (c *counter) join(ctx context.Context, id string, count func(ctx context.Context) (*dataset.Counts, error)) (*dataset.Counts, *counting, func() (*dataset.Counts, error)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if counts := c.counted[id]; counts != nil {
+		return counts, nil, nil
+	}
+	if run := c.running[id]; run != nil {
+		run.waiting++
+		return nil, run, nil
+	}
+	inside, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	run := &counting{waiting: 1, cancel: cancel, over: make(chan struct{})}
+	if c.running == nil {
+		c.running, c.counted = map[string]*counting{}, map[string]*dataset.Counts{}
+	}
+	c.running[id] = run
+	return nil, run, func() (counts *dataset.Counts, err error) {
+		defer func() { c.end(id, run, counts) }() // a panic must not leave the others waiting
+		return count(inside)
+	}
+}
+
+// leave is what happens when one of those who wait has gone.
+func (c *counter) leave(id string, run *counting) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	run.waiting--
+	if run.waiting == 0 {
+		c.forget(id, run)
+		run.cancel()
+	}
+}
+
+// end remembers what was counted, nil if nothing was, and tells those who wait.
+func (c *counter) end(id string, run *counting, counts *dataset.Counts) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.forget(id, run)
+	run.cancel()
+	close(run.over)
+	if counts == nil || c.counted[id] != nil {
+		return
+	}
+	c.counted[id], c.oldest = counts, append(c.oldest, id)
+	c.lanes += len(counts.Lanes)
+	for c.lanes > rememberedLanes {
+		c.lanes -= len(c.counted[c.oldest[0]].Lanes)
+		delete(c.counted, c.oldest[0])
+		c.oldest = c.oldest[1:]
+	}
+}
+
+// forget lets the next who asks begin anew, as this one ends. mu is held.
+func (c *counter) forget(id string, run *counting) {
+	if c.running[id] == run {
+		delete(c.running, id)
+	}
+}

@@ -1,0 +1,132 @@
+package dataset_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// twoShards are cursors of one run of three lanes each.
+func twoShards() dataset.Cursors {
+	counts := dataset.NewCounts([]int64{7, 5, 0, 9, 7, 8})
+	all := make(dataset.Cursors, 2)
+	for i := range all {
+		all[i] = dataset.Cursor{Version: dataset.CursorVersion, Lanes: 6, Shard: dataset.Shard{Index: i, Of: 2}}
+		for lane := i; lane < 6; lane += 2 {
+			all[i].At = append(all[i].At, dataset.Position{Lane: lane})
+		}
+		all[i].Counted = counts.Of(all[i].Shard)
+	}
+	return all
+}
+
+// TestCountsOfCursors: what was counted stands behind the positions, and comes back from
+// the cursors of some shards or all.
+//
+// spec: step-10
+func TestCountsOfCursors(t *testing.T) {
+	t.Parallel()
+	all := twoShards()
+	require.Contains(t, string(all[1].JSON()), `{"lane":5,"split":0,"row":0}],"counted":{"rows":36,"shortest":0,"longest":9,"lanes":[5,9,8]}}`)
+	counts, err := all.Counts()
+	require.NoError(t, err)
+	require.Equal(t, dataset.NewCounts([]int64{7, 5, 0, 9, 7, 8}), counts)
+	require.True(t, counts.Knows(dataset.Shard{Of: 1}))
+	counts, err = all[1:].Counts()
+	require.NoError(t, err)
+	require.Equal(t, []int64{-1, 5, -1, 9, -1, 8}, counts.Lanes)
+	require.True(t, counts.Knows(dataset.Shard{Index: 1, Of: 2}))
+	require.False(t, counts.Knows(dataset.Shard{Index: 0, Of: 2}))
+	all[0].Counted = nil
+	counts, err = all.Counts()
+	require.NoError(t, err)
+	require.Nil(t, counts)
+	counts, err = dataset.Cursors{}.Counts()
+	require.NoError(t, err)
+	require.Nil(t, counts)
+}
+
+// TestCountsThatCannotBe are invalid, however they come.
+//
+// spec: step-10
+func TestCountsThatCannotBe(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(cs dataset.Cursors){
+		"below the shortest":       func(cs dataset.Cursors) { cs[1].Counted.Shortest = 6 },
+		"above the longest":        func(cs dataset.Cursors) { cs[1].Counted.Longest = 8 },
+		"fewer rows than lanes":    func(cs dataset.Cursors) { cs[1].Counted.Rows = 21 },
+		"more rows than lanes":     func(cs dataset.Cursors) { cs[1].Counted.Rows = 22 + 3*9 + 1 },
+		"lanes that are not there": func(cs dataset.Cursors) { cs[1].Counted.Lanes = append(cs[1].Counted.Lanes, 5) },
+	} {
+		cs := twoShards()
+		change(cs)
+		_, err := cs[1:].Counts()
+		require.Equal(t, fault.Invalid, fault.KindOf(err), name)
+		require.Equal(t, "cursor[0].counted", fault.As(err).Faults[0].Field, name)
+		_, err = cs[1].Counted.Counts(6, cs[1].Shard)
+		require.Equal(t, fault.Invalid, fault.KindOf(err), name)
+	}
+	for name, change := range map[string]func(cs dataset.Cursors){
+		"other rows":                 func(cs dataset.Cursors) { cs[1].Counted.Rows++ },
+		"another shortest":           func(cs dataset.Cursors) { cs[0].Counted.Shortest, cs[0].Counted.Lanes[1] = 1, 1 },
+		"another longest":            func(cs dataset.Cursors) { cs[1].Counted.Longest++ },
+		"a longest that no lane has": func(cs dataset.Cursors) { cs[0].Counted.Longest, cs[1].Counted.Longest = 10, 10 },
+		"rows that no lane has":      func(cs dataset.Cursors) { cs[0].Counted.Rows, cs[1].Counted.Rows = 37, 37 },
+	} {
+		cs := twoShards()
+		change(cs)
+		_, err := cs.Counts()
+		require.Equal(t, fault.Invalid, fault.KindOf(err), name)
+	}
+	form := `{"v":1,"plan":"p","algorithm":2,"dataset":"d","filter":"","order":"stored","shuffle":"splits","seed":0,"epoch":0,"lanes":2,` +
+		`"pin":{"training":{"uuid":"u","snapshot":1,"schema":0},"staging":{}},"shard":{"index":0,"of":1},"step":0,"rows":0,` +
+		`"at":[{"lane":0,"split":0,"row":0},{"lane":1,"split":0,"row":0}],"counted":`
+	for text, problem := range map[string]string{
+		`{"rows":3,"shortest":1,"longest":2,"lanes":[1,2]}`:                   "",
+		`{"rows":4,"shortest":1,"longest":2,"lanes":[1,2]}`:                   "counted: 2 lanes of 1 to 2 rows with 4 in all cannot be",
+		`{"rows":3,"shortest":1,"longest":2,"lanes":[3]}`:                     "counted: shard 0 of 1 reads 2 lanes, rows are counted of 1",
+		`{"rows":3,"shortest":1,"longest":2}`:                                 "counted.lanes: missing",
+		`{"rows":3,"shortest":-1,"longest":2,"lanes":[1,2]}`:                  "counted.shortest: must be at least 0",
+		`{"rows":3,"shortest":1,"longest":1125899906842625,"lanes":[1,2]}`:    "counted.longest: must be at most",
+		`{"rows":3,"shortest":1,"longest":2,"lanes":[1,2],"lane":1}`:          `counted.lane: unknown field`,
+		`{"rows":9223372036854775808,"shortest":1,"longest":2,"lanes":[1,2]}`: "counted.rows",
+		`{"rows":9223372036854775807,"shortest":1,"longest":2,"lanes":[1,2]}`: "cannot be",
+	} {
+		_, err := dataset.ParseCursor([]byte(form + text + "}"))
+		if problem == "" {
+			require.NoError(t, err, text)
+			continue
+		}
+		require.ErrorContains(t, err, problem, text)
+	}
+}
+
+// TestSteps: how many there are, and how many rows of them are a worker's.
+//
+// spec: step-1, step-7
+func TestSteps(t *testing.T) {
+	t.Parallel()
+	counts := dataset.NewCounts([]int64{9, 5, 7})
+	for q, want := range map[int64][2]int64{1: {5, 9}, 2: {2, 5}, 5: {1, 2}, 6: {0, 2}, 9: {0, 1}} {
+		require.Equal(t, want, [2]int64{counts.Steps(dataset.TailDrop, q), counts.Steps(dataset.TailKeep, q)})
+	}
+	for of := 1; of < 6; of++ {
+		for step := range of {
+			every := dataset.Every{Step: step, Of: of}
+			for q := int64(1); q < 5; q++ {
+				for left := range int64(40) {
+					want := int64(0)
+					for row := range left {
+						if int(row/q)%of == step {
+							want++
+						}
+					}
+					require.Equal(t, want, every.Rows(left, q), "%v, %d of %d", every, q, left)
+				}
+			}
+		}
+	}
+}

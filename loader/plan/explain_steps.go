@@ -1,0 +1,59 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/resolve"
+)
+
+// Explain returns the explain text, and what the steps that a query asks for cost.
+func (p *Plan) Explain(q dataset.Query) string {
+	var b strings.Builder
+	b.WriteString(p.String())
+	counts, workers := q.CountsFirst() && p.Inexact != "" && !slices.ContainsFunc(q.Cursor, func(c dataset.Cursor) bool { return c.Counted != nil }), int64(q.Every.Of)
+	if !counts && workers <= 1 {
+		return b.String()
+	}
+	b.WriteString("\nsteps\n")
+	if counts {
+		fmt.Fprintf(&b, "  rows are counted first, as %s: keys, deletes and filter columns are read of %s, unless it is remembered\n",
+			p.Inexact, strings.Join(append([]string{"the training table"}, p.countedTables()...), ", "))
+	}
+	if workers > 1 {
+		bytes := p.trainingBytes()
+		fmt.Fprintf(&b, "  every %d: %d workers take turns, from step %d on. A range of which a worker takes no row, and the plan knows that, is not read; else each reads the training files of the shard, all together up to %s, of which %s more than once unless a cache shares it. Staging rows are shared where streams are open at once\n",
+			workers, workers, q.Every.Step, bytesText(workers*bytes), bytesText((workers-1)*bytes))
+	}
+	return b.String()
+}
+
+// countedTables names the staging tables that change how many rows a plan gives.
+func (p *Plan) countedTables() []string {
+	var names []string
+	for i, s := range p.Relation.Staging {
+		named := slices.ContainsFunc(p.PostJoinColumns, func(o resolve.Output) bool {
+			return o.Table == i || slices.ContainsFunc(o.Overlays, func(over resolve.Overlay) bool { return over.Table == i })
+		})
+		if named || !s.Join.KeepsAll() || s.Duplicates.Multiply() {
+			names = append(names, s.Name)
+		}
+	}
+	return names
+}
+
+// trainingBytes is the size of the training files that the plan reads.
+func (p *Plan) trainingBytes() int64 {
+	seen, bytes := map[string]bool{}, int64(0)
+	for _, s := range p.Splits {
+		for _, f := range s.Files {
+			if !f.Pruned && !seen[f.File.Location] {
+				seen[f.File.Location] = true
+				bytes += f.File.Bytes
+			}
+		}
+	}
+	return bytes
+}
