@@ -50,6 +50,7 @@ func Generate(seed uint64, n, m int) *Case {
 	}
 	g.query()
 	g.chooseWire(seed)
+	g.steps(rand.New(rand.NewPCG(seed, 17))) // of its own: other choices stay
 	return g.Case
 }
 
@@ -144,7 +145,6 @@ func (g *generator) query() {
 	}
 	g.reading(&q)
 	g.Query = q
-	g.steps(rand.New(rand.NewPCG(g.Uint64(), 13)))
 }
 
 // steps chooses who takes which steps.
