@@ -56,6 +56,9 @@ type placed struct {
 // longestShuffled bounds the rows that are put in order at a time.
 const longestShuffled = 1 << 16
 
+// longestWhole bounds the rows of a window that are decoded into one batch.
+const longestWhole = 1 << 17
+
 // newRanges makes what opens the ranges of a stream's lanes, from where they stand.
 // It takes over what an earlier one counted, which is closed.
 func newRanges(ctx context.Context, of *stream, lanes []lane.Lane) (*ranges, error) {
@@ -97,7 +100,7 @@ func newRanges(ctx context.Context, of *stream, lanes []lane.Lane) (*ranges, err
 	if err := s.check(); err != nil {
 		return nil, err
 	}
-	s.window = 4 * p.Window * expectedBytes(p, slices.DeleteFunc(wanted, func(o resolve.Output) bool { return o.Table != resolve.TrainingTable }))
+	s.window = p.Window * expectedBytes(p, slices.DeleteFunc(wanted, func(o resolve.Output) bool { return o.Table != resolve.TrainingTable }))
 	s.counts = make([]joiner.Counts, len(s.staging))
 	if of.ranges != nil {
 		s.follow(of.ranges)
@@ -252,7 +255,7 @@ func (s *ranges) join(ctx context.Context, number, index int, at plan.Range, ope
 func (s *ranges) training(ctx context.Context, at plan.Range, read columns) (Rows, error) {
 	source := s.plan.Training(at)
 	if s.window > 0 { // the next window is decoded while one is given
-		source.BatchRows, source.Ahead = int(s.plan.Window), s.window
+		source.BatchRows, source.Ahead = int(min(s.plan.Window, longestWhole)), s.window
 	}
 	if s.counting && len(s.staging) == 0 {
 		source.Checked = nil // where rows lie decides on nothing; the stream looks at it

@@ -39,6 +39,7 @@ type prefetchQueue struct {
 	budget *budget.Budget
 	held   *budget.Reservation
 	ahead  int64
+	whole  bool          // one batch may wait ahead, however long it is
 	filled chan struct{} // wakes the consumer
 	freed  chan struct{} // wakes the decoder
 
@@ -73,7 +74,7 @@ func (q *prefetchQueue) admit(ctx context.Context, n, decoded int64) error {
 	for {
 		q.mu.Lock()
 		hungry := q.hungry
-		fits := q.ahead > 0 && len(q.waiting) < mostWaiting && q.bytes+decoded <= q.ahead
+		fits := q.ahead > 0 && len(q.waiting) < mostWaiting && (q.bytes+decoded <= q.ahead || q.whole && len(q.waiting) == 0)
 		q.mu.Unlock()
 		if hungry {
 			return q.held.GrowWait(ctx, n)

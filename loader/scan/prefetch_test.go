@@ -28,6 +28,7 @@ func TestAdmit(t *testing.T) {
 		ahead   int64
 		waiting []int64 // bytes of the batches that wait
 		hungry  bool
+		whole   bool
 		limit   int64
 		others  int64 // bytes that others hold
 		n       int64
@@ -38,6 +39,8 @@ func TestAdmit(t *testing.T) {
 		"up to the bound":                          {ahead: 100, waiting: []int64{40, 50}, limit: 1000, n: 10, want: admitted},
 		"beyond the bound":                         {ahead: 100, waiting: []int64{40, 50}, limit: 1000, n: 11, want: waits},
 		"larger than the bound":                    {ahead: 100, limit: 1000, n: 101, want: waits},
+		"larger than the bound, and whole":         {ahead: 100, whole: true, limit: 1000, n: 101, want: admitted},
+		"a second one that is whole":               {ahead: 100, whole: true, waiting: []int64{40}, limit: 1000, n: 101, want: waits},
 		"larger than the bound, asked for":         {ahead: 100, hungry: true, limit: 1000, n: 101, want: admitted},
 		"nothing ahead":                            {ahead: NoAhead, limit: 1000, n: 1, want: waits},
 		"nothing ahead, asked for":                 {ahead: NoAhead, hungry: true, limit: 1000, n: 1, want: admitted},
@@ -68,7 +71,7 @@ func TestAdmit(t *testing.T) {
 			for _, bytes := range c.waiting {
 				r.push(item{batch: nothing(), bytes: bytes})
 			}
-			r.hungry = c.hungry
+			r.hungry, r.whole = c.hungry, c.whole
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
 			switch err := r.admit(ctx, c.n, c.n); {

@@ -107,6 +107,7 @@ func (r *Reader) pop() (item, error) {
 		if err != nil {
 			return item{}, err
 		}
+		queue.whole = r.source.BatchRows > 0
 		r.queue = queue
 		w := &walk{scanner: r.scanner, source: r.source, plan: r.plan, queue: queue, group: &r.group, without: &r.without}
 		r.group.SetLimit(2) // the decoder, and the opening of the file after
