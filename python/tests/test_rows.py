@@ -180,13 +180,20 @@ def test_resumes_with_the_very_next_row_from_every_cursor(
 
 @pytest.mark.parametrize("before", [1, 2, 4])
 @pytest.mark.parametrize("after", [1, 2, 4])
+@pytest.mark.parametrize(
+    "order",
+    [
+        {"order": "shuffled"},
+        {"order": "shuffled", "shuffle": "requests", "shuffle_window": 37},
+        {"order": "shuffled", "shuffle": "rows", "shuffle_window": 150},
+        {"order": "shuffled", "shuffle": "splits"},
+    ],
+)
 def test_cursors_of_all_shards_resume_with_any_number_of_shards(
-    served: Served, before: int, after: int
+    served: Served, before: int, after: int, order: dict[str, Any]
 ) -> None:
     streams = [
-        served.client.read(
-            "left", lanes=4, shard=(i, before), batch_rows=400 // before, order="shuffled", seed=3
-        )
+        served.client.read("left", lanes=4, shard=(i, before), batch_rows=400 // before, seed=3, **order)
         for i in range(before)
     ]
     got: list[Row] = []
@@ -196,7 +203,7 @@ def test_cursors_of_all_shards_resume_with_any_number_of_shards(
     for stream in streams:
         stream.close()
     for i in range(after):
-        rest = served.client.read("left", shard=(i, after), cursor=cursors, order="shuffled", seed=3)
+        rest = served.client.read("left", shard=(i, after), cursor=cursors)
         got += rows_of(list(rest))
     assert in_order(got) == in_order(served.answers["left"])
 
@@ -228,6 +235,24 @@ def test_shuffled_is_the_same_again_and_another_by_epoch(served: Served) -> None
     assert first == again
     assert first != other
     assert in_order(first) == in_order(other) == in_order(served.answers["left"])
+
+
+def test_shuffled_rows_are_mixed_and_a_filter_leaves_their_order(served: Served) -> None:
+    for shuffle in ("requests", "rows"):
+        asked: dict[str, Any] = {"order": "shuffled", "shuffle": shuffle, "shuffle_window": 200, "seed": 5}
+        mixed = [row["row"] for row in rows_of(list(served.client.read("left", **asked)))]
+        splits = [
+            row["row"]
+            for row in rows_of(
+                list(served.client.read("left", **{**asked, "shuffle": "splits", "shuffle_window": None}))
+            )
+        ]
+        assert sorted(mixed) == sorted(splits)
+        assert mixed != splits
+        few = [row["row"] for row in rows_of(list(served.client.read("left", filter="label = 1", **asked)))]
+        kept = set(few)
+        assert few == [row for row in mixed if row in kept]
+        assert 0 < len(few) < len(mixed)
 
 
 def test_columns_and_filter(served: Served) -> None:
