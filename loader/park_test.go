@@ -35,7 +35,10 @@ func TestParkedStreamsGiveTheSame(t *testing.T) {
 		got, err := scenario.ReadBetween(context.Background(), l, c.Query, func(s loader.Stream) {
 			if random.IntN(often) == 0 && s.Park(false) {
 				parked++
-				require.Zero(t, limit.Used(), "%s: a parked stream holds nothing", c.Name)
+				require.Less(t, limit.Used(), int64(1<<20), c.Name)
+				if limit.Used() < freePlan { // a larger plan is paid for as long as its stream is open
+					require.Zero(t, limit.Used(), "%s: a parked stream holds nothing", c.Name)
+				}
 				require.False(t, s.Park(false), "it is parked")
 			}
 		})
@@ -66,6 +69,9 @@ func TestParkedStreamsGiveTheSame(t *testing.T) {
 	require.Greater(t, parked, 200)
 	require.Positive(t, again, "staging rows were read again")
 }
+
+// freePlan is what a plan takes at most for which nobody pays.
+const freePlan = 256 << 10
 
 // TestParkedStreamsOnDisk does so where staging rows lie on local disk.
 func TestParkedStreamsOnDisk(t *testing.T) {
