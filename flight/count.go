@@ -2,6 +2,9 @@ package flight
 
 import (
 	"context"
+	"math"
+	"slices"
+	"sort"
 
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
@@ -60,22 +63,63 @@ func (p planned) carried(shard dataset.Shard) *dataset.Counted {
 // rowsOf returns how many rows the query gives of one shard, from where its cursor
 // stands, or unknown.
 func (p planned) rowsOf(shard dataset.Shard) int64 {
-	if p.counts == nil || !p.counts.Knows(shard) {
+	lanes, known := p.leftOf(shard)
+	if !known || p.Requests {
 		return unknown
 	}
+	rows := int64(0)
+	for _, left := range lanes {
+		rows += p.query.Every.Rows(left, p.perStep())
+	}
+	return rows
+}
+
+// batchesOf returns in how many batches the query gives the rows of one shard, from where
+// its cursor stands, or unknown.
+func (p planned) batchesOf(shard dataset.Shard) int64 {
+	lanes, known := p.leftOf(shard)
+	if !known {
+		return unknown
+	}
+	rows := int64(math.MaxInt64)
+	if limit := p.query.Limit; limit > 0 {
+		rows = limit
+	}
+	return p.query.Every.Steps(stepsFor(lanes, p.perStep(), rows))
+}
+
+// stepsFor returns how many steps, with q rows of each lane in each, give so many rows of
+// lanes; all steps if there are fewer. Lanes whose rows are unknown give none.
+func stepsFor(lanes []int64, q, rows int64) int64 {
+	longest := max(0, slices.Max(lanes))
+	return int64(sort.Search(int((longest+q-1)/q), func(step int) bool {
+		given := int64(0)
+		for _, lane := range lanes {
+			given += min(max(0, lane), int64(step)*q)
+		}
+		return given >= rows
+	}))
+}
+
+// leftOf returns how many rows, or requests, each lane of a shard gives, from where the
+// query's cursor stands; false if that is not known.
+func (p planned) leftOf(shard dataset.Shard) ([]int64, bool) {
+	if p.counts == nil || !p.counts.Knows(shard) {
+		return nil, false
+	}
 	given := p.givenBefore()
-	rows, perStep := int64(0), p.perStep()
+	var lanes []int64
 	for i := shard.Index; i < len(p.Lanes); i += shard.Of {
 		if given[i] == unknown {
-			return unknown
+			return nil, false
 		}
 		left := max(0, p.counts.Lanes[i]-given[i])
 		if p.query.Tail.Drops() {
-			left = max(0, p.counts.Shortest-given[i]) / perStep * perStep
+			left = max(0, p.counts.Shortest-given[i]) / p.perStep() * p.perStep()
 		}
-		rows += p.query.Every.Rows(left, perStep)
+		lanes = append(lanes, left)
 	}
-	return rows
+	return lanes, true
 }
 
 // givenBefore returns the rows that each lane has given where the query's cursor stands,

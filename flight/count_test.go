@@ -30,10 +30,20 @@ func filtered(fields string) string {
 func rowsSaid(t *testing.T, answer *arrowflight.FlightInfo) []int64 {
 	t.Helper()
 	var all []int64
+	for _, m := range said(t, answer) {
+		all = append(all, m.Rows)
+	}
+	return all
+}
+
+// said is what the endpoints of an answer say.
+func said(t *testing.T, answer *arrowflight.FlightInfo) []endpointMetadata {
+	t.Helper()
+	var all []endpointMetadata
 	for _, e := range answer.GetEndpoint() {
 		var m endpointMetadata
 		require.NoError(t, json.Unmarshal(e.GetAppMetadata(), &m))
-		all = append(all, m.Rows)
+		all = append(all, m)
 	}
 	return all
 }
@@ -54,7 +64,7 @@ func list(t *testing.T, all []got, step int) string {
 // for any number of shards and workers, from the start and from a cursor; ranks end at the
 // same step.
 //
-// spec: step-7, step-1, order-16, order-17
+// spec: step-7, step-1, order-16, order-17, endpoint-18
 func TestFlightInfoCounts(t *testing.T) {
 	w := newWorld(t)
 	s := serve(t, Options{Loader: w.loader(), Observer: Observer{StreamEnded: func(StreamEnd) {}}})
@@ -67,7 +77,7 @@ func TestFlightInfoCounts(t *testing.T) {
 				query := filtered(base + more)
 				answer, err := s.GetFlightInfo(context.Background(), command(query))
 				require.NoError(t, err)
-				said := summaryOf(t, answer)
+				endpoints, said := said(t, answer), summaryOf(t, answer)
 				require.EqualValues(t, all, said.Rows)
 				require.Empty(t, said.RowsUnknown)
 				longest := int64(0)
@@ -77,7 +87,8 @@ func TestFlightInfoCounts(t *testing.T) {
 				require.Equal(t, longest, said.Steps)
 				total := int64(0)
 				for i, g := range s.readAll(t, query) {
-					require.EqualValues(t, len(g.rows), rowsSaid(t, answer)[i], query)
+					require.EqualValues(t, len(g.rows), endpoints[i].Rows, query)
+					require.EqualValues(t, len(g.sizes), endpoints[i].Batches, query)
 					total += int64(len(g.rows))
 					require.Equal(t, whole[i].report.Cursor.Step, g.report.Cursor.Step, "workers and restarts end at the same step")
 					require.True(t, tail == "keep" || g.report.Cursor.Step == said.Steps, "all ranks end at the same step")
@@ -89,7 +100,7 @@ func TestFlightInfoCounts(t *testing.T) {
 	}
 	answer, err := s.GetFlightInfo(context.Background(), command(filtered(`"shard": {"of": 2}`)))
 	require.NoError(t, err)
-	require.Equal(t, []int64{-1, -1}, rowsSaid(t, answer))
+	require.Equal(t, []endpointMetadata{{V: 1, Rows: -1, Batches: -1}, {V: 1, Rows: -1, Batches: -1}}, said(t, answer))
 	require.EqualValues(t, -1, answer.GetTotalRecords())
 	query := `{"dataset": "homefeed", "shard": {"of": 2}, "every": {"step": 1, "of": 2}, "batch_rows": 100}`
 	answer, err = s.GetFlightInfo(context.Background(), command(query))

@@ -201,7 +201,7 @@ func (o *outgoing) all(ctx context.Context) error {
 			break
 		}
 		o.cursor = source.Cursor()
-		if err := o.batch(ctx, frames, source.RecordBatch()); err != nil {
+		if err := o.batch(ctx, frames, source.RecordBatch(), source.BatchRows()); err != nil {
 			return err
 		}
 	}
@@ -215,8 +215,9 @@ func (o *outgoing) all(ctx context.Context) error {
 	return o.report(source.Report())
 }
 
-func (o *outgoing) batch(ctx context.Context, frames *frames, b arrow.RecordBatch) error {
-	lease, rows := newLease(b, o.passage), b.NumRows()
+// batch sends a batch of so many rows.
+func (o *outgoing) batch(ctx context.Context, frames *frames, b arrow.RecordBatch, rows int64) error {
+	lease := newLease(b, o.passage)
 	defer lease.drop()
 	made, err := frames.batch(b, o.cursor.JSON(), lease)
 	defer func() {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
-	"sort"
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -30,16 +29,18 @@ const unknown = -1
 // plan's, from its start and over all shards; total_records is those of the
 // endpoints listed.
 type summary struct {
-	V           int         `json:"v"`
-	Plan        string      `json:"plan"`
-	Pin         dataset.Pin `json:"pin"`
-	Lanes       int         `json:"lanes"`
-	Shards      int         `json:"shards"`
-	BatchRows   int         `json:"batch_rows"`
-	Rows        int64       `json:"rows"`         // -1 is unknown
-	RowsUnknown string      `json:"rows_unknown"` // why; "" if known
-	Steps       int64       `json:"steps"`        // -1 is unknown
-	Splits      int         `json:"splits"`
+	V         int         `json:"v"`
+	Plan      string      `json:"plan"`
+	Pin       dataset.Pin `json:"pin"`
+	Lanes     int         `json:"lanes"`
+	Shards    int         `json:"shards"`
+	BatchRows int         `json:"batch_rows,omitempty"`
+	// BatchRequests stands in the place of BatchRows where batches are of requests.
+	BatchRequests int    `json:"batch_requests,omitempty"`
+	Rows          int64  `json:"rows"`         // -1 is unknown
+	RowsUnknown   string `json:"rows_unknown"` // why; "" if known
+	Steps         int64  `json:"steps"`        // -1 is unknown
+	Splits        int    `json:"splits"`
 	// Sample is the query's, canonical, so that a trainer can weight rows by it;
 	// left out if all rows count.
 	Sample json.RawMessage `json:"sample,omitempty"`
@@ -145,9 +146,15 @@ func (p planned) summary() summary {
 		Rows: unknown, Steps: unknown, Splits: len(p.Splits),
 		Sample: json.RawMessage(p.SampleText), Since: p.Since,
 	}
+	if p.Requests {
+		out.BatchRows, out.BatchRequests = 0, p.batchRows
+	}
+	if p.counts != nil {
+		out.Steps = p.counts.Steps(p.query.Tail, p.perStep())
+	}
 	switch rows, exact := p.ExactRows(); {
-	case p.counts != nil:
-		out.Rows, out.Steps = p.counts.Rows, p.counts.Steps(p.query.Tail, p.perStep())
+	case p.counts != nil && !p.Requests:
+		out.Rows = p.counts.Rows
 	case exact:
 		out.Rows = rows
 	default:
@@ -165,17 +172,10 @@ func (p planned) stepsTo(rows int64) int64 {
 	if p.counts == nil {
 		return unknown
 	}
-	steps := p.counts.Steps(dataset.TailKeep, p.perStep())
-	return int64(sort.Search(int(steps), func(step int) bool {
-		given := int64(0)
-		for _, lane := range p.counts.Lanes {
-			given += min(max(0, lane), int64(step)*p.perStep())
-		}
-		return given >= rows
-	}))
+	return stepsFor(p.counts.Lanes, p.perStep(), rows)
 }
 
-// perStep returns how many rows each lane gives in a step.
+// perStep returns how many rows, or requests, each lane gives in a step.
 func (p planned) perStep() int64 {
 	return int64(p.batchRows / (len(p.Lanes) / p.query.Shard.Of))
 }
@@ -210,7 +210,7 @@ func (p planned) limited(rows int64) int64 {
 // rowsFrom is rowsLeft without the query's limit.
 func (p planned) rowsFrom() int64 {
 	whole := len(p.query.Cursor) == 0 && p.query.Shard.Index == dataset.AllShards && p.query.Every.Of == 1
-	if rows, exact := p.ExactRows(); p.counts == nil && exact && whole {
+	if rows, exact := p.ExactRows(); (p.counts == nil || p.Requests) && exact && whole && !p.query.Tail.Drops() {
 		return rows // nobody knows how many of them a lane gives
 	}
 	rows := int64(0)
@@ -228,6 +228,8 @@ func (p planned) rowsFrom() int64 {
 type endpointMetadata struct {
 	V    int   `json:"v"`
 	Rows int64 `json:"rows"` // that its ticket gives; -1 is unknown
+	// Batches is in how many; -1 is unknown.
+	Batches int64 `json:"batches"`
 }
 
 // endpoints makes an endpoint with a ticket for every shard of the query.
@@ -246,7 +248,7 @@ func (s *Server) endpoints(p planned) ([]*arrowflight.FlightEndpoint, error) {
 			return nil, err
 		}
 		e := s.endpoint(ticket, expires)
-		e.AppMetadata = marshal(endpointMetadata{V: 1, Rows: p.limited(p.rowsOf(shard))})
+		e.AppMetadata = marshal(endpointMetadata{V: 1, Rows: p.limited(p.rowsOf(shard)), Batches: p.batchesOf(shard)})
 		endpoints = append(endpoints, e)
 	}
 	return endpoints, nil

@@ -338,6 +338,8 @@ func (c *canned) RecordBatch() arrow.RecordBatch { return c.batch }
 func (c *canned) Record() arrow.RecordBatch      { return c.batch }
 func (c *canned) Err() error                     { return c.err }
 
+func (c *canned) BatchRows() int64 { return c.batch.NumRows() }
+
 func (c *canned) Cursor() dataset.Cursor {
 	c.cursor.Step = int64(c.n)
 	return c.cursor

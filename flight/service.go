@@ -22,7 +22,7 @@ type service struct {
 type planned struct {
 	query dataset.Query
 	*plan.Plan
-	batchRows int
+	batchRows int             // of a batch; requests, if the plan is of those
 	part      plan.Part       // that a ticket is for; zero: all
 	counts    *dataset.Counts // how many rows the lanes give; nil if that is not known
 }

@@ -19,6 +19,8 @@ type partSummary struct {
 	// if it gives all of that split.
 	At   json.RawMessage `json:"at,omitempty"`
 	Rows int64           `json:"rows"` // that the endpoint gives; -1 is unknown
+	// Batches is in how many; -1 is unknown.
+	Batches int64 `json:"batches"`
 }
 
 // splitEndpoints makes an endpoint with a ticket for each part of the plan, from
@@ -56,12 +58,13 @@ func (s *Server) splitEndpoints(p planned) ([]*arrowflight.FlightEndpoint, error
 
 // partSummary describes a part that begins at a position.
 func (p planned) partSummary(part plan.Part, at dataset.Position) (partSummary, error) {
-	out := partSummary{V: 1, Splits: []string{}, Rows: unknown}
+	out := partSummary{V: 1, Splits: []string{}, Rows: unknown, Batches: unknown}
 	for _, split := range p.Splits[part.From:part.To] {
 		out.Splits = append(out.Splits, split.ID)
 	}
 	if p.Inexact == "" {
 		out.Rows = p.RowsBefore(dataset.Position{Range: part.To}) - p.RowsBefore(at)
+		out.Batches = (out.Rows + int64(p.batchRows) - 1) / int64(p.batchRows)
 	}
 	if at == (dataset.Position{Range: part.From}) {
 		return out, nil

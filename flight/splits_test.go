@@ -48,7 +48,7 @@ func TestEndpointsOfSplits(t *testing.T) {
 	require.Len(t, parts, 4)
 	rows := make([][][]any, 4)
 	for i := range slices.Backward(parts) {
-		require.Equal(t, partSummary{V: 1, Splits: []string{p.Splits[i].ID}, Rows: p.Splits[i].Rows}, parts[i])
+		require.Equal(t, partSummary{V: 1, Splits: []string{p.Splits[i].ID}, Rows: p.Splits[i].Rows, Batches: 1}, parts[i])
 		g, err := read(context.Background(), other.Client, answer.GetEndpoint()[i].GetTicket())
 		require.NoError(t, err)
 		require.Len(t, g.rows, int(parts[i].Rows))
@@ -82,10 +82,12 @@ func TestEndpointsFromACursor(t *testing.T) {
 	require.NoError(t, err)
 	cursor := string(second.cursors[0])
 
-	rest, left := s.bySplit(t, `, "cursor": `+cursor)
+	rest, left := s.bySplit(t, `, "batch_rows": 100, "cursor": `+cursor)
 	require.Equal(t, trainingRows-before-100, rest.GetTotalRecords())
 	require.Len(t, left, 3)
-	require.Equal(t, partSummary{V: 1, Splits: parts[1].Splits, At: json.RawMessage(`{"lane":0,"split":1,"row":100}`), Rows: parts[1].Rows - 100}, left[0])
+	require.Equal(t, partSummary{V: 1, Splits: parts[1].Splits, At: json.RawMessage(`{"lane":0,"split":1,"row":100}`), Rows: parts[1].Rows - 100, Batches: parts[1].Batches - 1}, left[0])
+	require.Equal(t, (parts[1].Rows+99)/100, parts[1].Batches)
+	require.Len(t, second.sizes, int(parts[1].Batches))
 	require.Equal(t, parts[2:], left[1:])
 	var rows [][]any
 	for _, e := range rest.GetEndpoint() {
@@ -194,7 +196,7 @@ func TestManySplits(t *testing.T) {
 
 // TestLimitIsTold: no more rows and steps are told than come.
 //
-// spec: endpoint-14, endpoint-17
+// spec: endpoint-14, endpoint-17, endpoint-18
 func TestLimitIsTold(t *testing.T) {
 	w := newWorld(t)
 	s := serve(t, Options{Loader: w.loader()})
@@ -213,7 +215,7 @@ func TestLimitIsTold(t *testing.T) {
 	} {
 		answer, err := s.GetFlightInfo(context.Background(), command(`{"dataset": "homefeed", `+query+`}`))
 		require.NoError(t, err, query)
-		said := summaryOf(t, answer)
+		endpoints, said := said(t, answer), summaryOf(t, answer)
 		require.Equal(t, []int64{want.records, want.rows, want.steps}, []int64{answer.GetTotalRecords(), said.Rows, said.Steps}, query)
 		if strings.Contains(query, "global") {
 			require.Equal(t, 64/said.Shards, said.BatchRows)
@@ -222,10 +224,11 @@ func TestLimitIsTold(t *testing.T) {
 			continue
 		}
 		rows := int64(0)
-		for _, e := range answer.GetEndpoint() {
+		for i, e := range answer.GetEndpoint() {
 			g, err := read(context.Background(), s.Client, e.GetTicket())
 			require.NoError(t, err)
 			rows += int64(len(g.rows))
+			require.EqualValues(t, len(g.sizes), endpoints[i].Batches, query)
 		}
 		require.Equal(t, want.records, rows, query)
 	}

@@ -19,7 +19,8 @@ const (
 )
 
 // BatchRows returns the rows of a reading's batches: those that it asks for, or
-// else the default, which follows from the plan and the columns alone.
+// else the default, which follows from the plan and the columns alone. Where lanes give
+// requests it returns the requests.
 func BatchRows(p *plan.Plan, r Reading) (int, error) {
 	outputs, err := p.Relation.Choose(r.selection())
 	if err != nil {
@@ -30,6 +31,8 @@ func BatchRows(p *plan.Plan, r Reading) (int, error) {
 
 func batchRows(p *plan.Plan, r Reading, outputs []resolve.Output) int {
 	switch {
+	case p.Requests:
+		return r.BatchRequests
 	case r.BatchRows != 0:
 		return r.BatchRows
 	case r.GlobalBatchRows != 0:
@@ -50,7 +53,7 @@ func wholeSteps(p *plan.Plan, r Reading, rows int) int {
 // the tables hold; 0 is no limit. What may fit is judged when it is gathered.
 func fits(p *plan.Plan, r Reading, outputs []resolve.Output, limit int64) error {
 	least, rows := leastBits(r.Wire, outputs), int64(batchRows(p, r, outputs))
-	if limit == 0 || least == 0 || r.BatchRows == 0 && r.GlobalBatchRows == 0 || rows <= limit*8/least {
+	if limit == 0 || least == 0 || r.BatchRows == 0 && r.GlobalBatchRows == 0 && !p.Requests || rows <= limit*8/least {
 		return nil
 	}
 	most := limit * 8 / least
@@ -70,9 +73,12 @@ func (r Reading) globalOf() int {
 	return max(1, r.Shard.Of)
 }
 
-// sizedBy returns the field that says how many rows a batch has, and how many times as
-// many it says.
+// sizedBy returns the field that says how large a batch is, and how many times as much
+// it says.
 func (r Reading) sizedBy() (field string, times int) {
+	if r.BatchRequests != 0 {
+		return "batch_requests", 1
+	}
 	if of := r.globalOf(); of > 0 {
 		return "global_batch_rows", of
 	}

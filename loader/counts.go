@@ -109,17 +109,24 @@ func inOneLane(p *plan.Plan) (one *plan.Plan, of []int) {
 	for _, r := range all {
 		single.Ranges, of = append(single.Ranges, r.Range), append(of, r.lane)
 	}
-	out.Lanes, out.Window, out.RequestKey = []plan.Lane{single}, 0, nil // nobody sees the order
+	out.Lanes = []plan.Lane{single}
+	if !p.Requests {
+		out.Window, out.RequestKey = 0, nil // nobody sees the order, in which requests are told apart
+	}
 	return &out, of
 }
 
-// countRange counts the rows of the final sequence of a range of the only lane.
+// countRange counts the rows, or requests, of the final sequence of a range of the only
+// lane.
 func (s *ranges) countRange(ctx context.Context, index int) (int64, error) {
 	reader, err := s.openRange(ctx, 0, lane.Position{Range: index})
 	if err != nil {
 		return 0, err
 	}
 	defer reader.Release()
+	if s.plan.Requests {
+		return lane.CountRequests(ctx, reader, s.givenKey, s.options.Budget)
+	}
 	rows := int64(0)
 	for reader.Next() {
 		rows += reader.RecordBatch().NumRows()

@@ -368,7 +368,7 @@ func TestCountsComeWithTheCursor(t *testing.T) {
 			of.Longest += 200
 			of.Shortest += 99
 		}, dataset.TailDrop, "gives other than the"},
-		"fewer than were given":  {func(of *dataset.Counted) { of.Lanes[0] = 1; of.Shortest = 1; of.Rows = 100 }, dataset.TailDrop, "lane 0 gives other than the 1 rows"},
+		"fewer than were given":  {func(of *dataset.Counted) { of.Lanes[0] = 1; of.Shortest = 1; of.Rows = 100 }, dataset.TailDrop, "lane 0 gives other than the 1 that"},
 		"a lane below all":       {func(of *dataset.Counted) { of.Lanes[0] = of.Shortest - 1 }, dataset.TailKeep, "cannot be"},
 		"a lane above all":       {func(of *dataset.Counted) { of.Lanes[0] = of.Longest + 1 }, dataset.TailKeep, "cannot be"},
 		"fewer than their lanes": {func(of *dataset.Counted) { of.Rows = of.Lanes[0] }, dataset.TailKeep, "cannot be"},

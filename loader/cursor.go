@@ -97,9 +97,9 @@ func otherFilter(given, had string, differs []string) error {
 type start struct {
 	lanes  []lane.Lane
 	step   int64
-	rows   int64 // given per lane so far
+	rows   int64 // given per lane so far; requests, where lanes give those
 	uneven bool  // that is not what each lane gave, see dataset.Cursor
-	q      int64 // rows per lane and step
+	q      int64 // rows per lane and step; requests, where lanes give those
 	// counts is how many rows the lanes give; nil if that is not known.
 	counts *dataset.Counts
 }
@@ -120,7 +120,7 @@ func begin(p *plan.Plan, r Reading, batchRows int) (start, error) {
 	perStep := l / r.Shard.Of
 	if batchRows < 1 || batchRows%perStep != 0 {
 		field, times := r.sizedBy()
-		return start{}, fault.InvalidField(field, "%d rows cannot be divided among the %d lanes of a shard", batchRows, perStep).
+		return start{}, fault.InvalidField(field, "%d cannot be divided among the %d lanes of a shard", batchRows, perStep).
 			WithRemedy("use a multiple of %d, such as %d", times*perStep, times*max(1, batchRows/perStep)*perStep)
 	}
 	counts, err := r.Known(p)
@@ -217,7 +217,7 @@ func (s *start) left(p *plan.Plan) []int64 {
 
 // differs is what a stream fails with that finds other rows than were counted.
 func differs(number int, counted int64) error {
-	return fault.InvalidField("cursor.counted", "lane %d gives other than the %d rows that were counted", number, counted).
+	return fault.InvalidField("cursor.counted", "lane %d gives other than the %d that were counted", number, counted).
 		WithRemedy("resume with the cursor as it came; or leave counted out of it, so that the rows are counted again")
 }
 

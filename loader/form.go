@@ -16,7 +16,16 @@ type form struct {
 	decided bool
 	indexed []resolve.Indexed
 	schema  *arrow.Schema
+	once    []bool  // of wire: grouped: the outputs that requests have once; else nil
 	sent    []int64 // by indexed column: distinct rows in the batches of readers before
+}
+
+// grouped says in the lane's terms what requests have once; nil: batches have rows.
+func (s *stream) grouped() *lane.Grouped {
+	if s.form.once == nil {
+		return nil
+	}
+	return &lane.Grouped{Once: s.form.once, Table: s.plan.Relation.Training.Name}
 }
 
 // mayIndex says whether the columns of a table are indexed, or may be.
@@ -37,6 +46,9 @@ func newForm(p *resolve.Relation, r Reading, outputs []resolve.Output) (form, er
 	f := form{decided: !r.Wire.Auto(), schema: schema}
 	if indexed && f.decided {
 		f.indexed = p.Indexed(outputs)
+	}
+	if r.Wire.Grouped() {
+		f.once = p.OncePerRequest(outputs)
 	}
 	return f, nil
 }

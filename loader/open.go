@@ -19,13 +19,15 @@ type Reading struct {
 	BatchRows int              // 0: GlobalBatchRows says it, or BatchRows chooses
 	// GlobalBatchRows is the rows of a step over all shards; 0: not said.
 	GlobalBatchRows int
-	Tail            dataset.Tail
-	Limit           int64 // rows after which the stream ends; 0: none
-	Count           dataset.Count
-	Wire            dataset.Wire
-	Cursor          dataset.Cursors // empty: from the start
-	Counts          *dataset.Counts // of the plan, as Count returned them for the reading
-	Part            plan.Part       // of the plan's splits; zero: all
+	// BatchRequests is the requests of a batch, where the plan's lanes give requests.
+	BatchRequests int
+	Tail          dataset.Tail
+	Limit         int64 // rows after which the stream ends; 0: none
+	Count         dataset.Count
+	Wire          dataset.Wire
+	Cursor        dataset.Cursors // empty: from the start
+	Counts        *dataset.Counts // of the plan, as Count returned them for the reading
+	Part          plan.Part       // of the plan's splits; zero: all
 	// Peer is the host of whoever reads: its streams share a part of the memory.
 	Peer string
 }
@@ -35,7 +37,8 @@ func ReadingOf(query dataset.Query) Reading {
 	q := query.Defaults()
 	return Reading{
 		Shard: q.Shard, Every: q.Every, Columns: q.Columns, Dense: q.Dense, BatchRows: q.BatchRows, GlobalBatchRows: q.GlobalBatchRows,
-		Tail: q.Tail, Limit: q.Limit, Count: q.Count, Wire: q.Wire, Cursor: q.Cursor,
+		BatchRequests: q.BatchRequests,
+		Tail:          q.Tail, Limit: q.Limit, Count: q.Count, Wire: q.Wire, Cursor: q.Cursor,
 	}
 }
 

@@ -106,7 +106,7 @@ var covered = []string{
 	"missing null left", "missing null inner", "missing null semi", "missing null anti", "missing null overlay",
 	"missing default left", "missing default overlay", "missing error left", "missing error overlay", "missing error inner",
 	"strategy auto", "strategy index", "strategy merge", "strategy zip", "strategy broadcast", "ran index", "ran merge", "ran zip", "a table twice", "sent once for several rows", "several splits", "errors",
-	"limited", "read by splits",
+	"limited", "read by splits", "batches of requests", "grouped",
 	"request-level columns", "requests sent once", "auto indexed", "auto plain", "dense", "dense fill", "dense null",
 	"workers take steps in turn", "shards end at the same step",
 	"spilled", "divided by bucket", "sliced", "a slice that does not fit", "a slice that does not fit, of all rows", "a slice in several portions", "ran slices on disk",
@@ -372,7 +372,7 @@ func resumeEverywhere(t *testing.T, c *scenario.Made, q dataset.Query) {
 		for _, of := range []int{1, 2, 4} {
 			next := q
 			if step%2 == 0 { // the plan comes from the cursor
-				next = dataset.Query{Dataset: q.Dataset, Columns: q.Columns}
+				next = dataset.Query{Dataset: q.Dataset, Columns: q.Columns, Dense: q.Dense, Wire: q.Wire}
 			}
 			next.Cursor, next.Shard, next.BatchRows = cursors, dataset.Shard{Index: dataset.AllShards, Of: of}, 4*(1+step%3)
 			rest, err := scenario.Read(context.Background(), c.Loader(), next)

@@ -25,7 +25,7 @@ func TestParkedStreamsGiveTheSame(t *testing.T) {
 	parked, again := 0, int64(0)
 	for _, c := range generated(t, thorough(40, 2000), func(*scenario.Case) {}) {
 		c.ScanRows = 1 + random.IntN(9)
-		c.Query.BatchRows, c.Query.GlobalBatchRows = c.Query.Lanes*(1+random.IntN(6)), 0
+		resized(&c.Query, c.Query.Lanes*(1+random.IntN(6)))
 		m := made(t, c)
 		limit := budget.New(plenty)
 		l := loader.New(loader.Options{Datasets: []dataset.Dataset{m.Dataset}, Catalog: m.World, Scan: m.Scan, Budget: limit})
@@ -134,6 +134,16 @@ func TestParkedAgainOnlyAfterProgress(t *testing.T) {
 	require.True(t, s.Park(false), "nobody presses")
 }
 
+// resized makes batches of so many rows, or requests, whichever the query asks for.
+func resized(q *dataset.Query, n int) {
+	q.GlobalBatchRows = 0
+	if q.BatchRequests > 0 {
+		q.BatchRequests = n
+	} else {
+		q.BatchRows = n
+	}
+}
+
 // TestParkedWorkersTakeTheirSteps: a stream that takes some of the steps takes the same
 // ones however often it is parked, and ends where the others do.
 //
@@ -144,7 +154,8 @@ func TestParkedWorkersTakeTheirSteps(t *testing.T) {
 	parked := 0
 	for _, c := range generated(t, thorough(16, 500), whole) {
 		m, q := made(t, c), c.Query
-		q.BatchRows, q.Count = q.Lanes*(1+random.IntN(3)), dataset.CountExact
+		q.Count = dataset.CountExact
+		resized(&q, q.Lanes*(1+random.IntN(3)))
 		if random.IntN(2) == 0 {
 			q.Tail = dataset.TailDrop
 		}

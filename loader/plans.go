@@ -59,6 +59,7 @@ type planOf struct {
 	algorithm   int
 	seed, epoch int64
 	lanes       int
+	requests    bool
 }
 
 func planKey(r *resolve.Relation, q dataset.Query) string {
@@ -66,6 +67,7 @@ func planKey(r *resolve.Relation, q dataset.Query) string {
 		name: r.Dataset.Name, dataset: r.Dataset.Digest(), pins: []dataset.TablePin{r.Training.Pin},
 		columns: q.Columns, dense: q.Dense, filter: q.Filter.String(), sample: q.Sample.Canonical(), since: q.Since,
 		order: q.Order, shuffle: q.Shuffle, window: q.ShuffleWindow, algorithm: plan.AlgorithmOf(q), seed: q.Seed, epoch: q.Epoch, lanes: q.Lanes,
+		requests: q.BatchRequests > 0,
 	}
 	for _, s := range r.Staging {
 		of.pins = append(of.pins, s.Pinned.Pin)

@@ -25,7 +25,7 @@ func TestPlansAreKnownByAllTheyAreMadeOf(t *testing.T) {
 		name: "d", dataset: "77", pins: []dataset.TablePin{pin, {UUID: "1b4e", Snapshot: 7, Schema: 2}},
 		columns: []dataset.Column{{Column: "a", Name: "b", First: 1, Last: 1, As: "int"}},
 		dense:   []dataset.Dense{{Name: "f", Columns: []dataset.Column{{Column: "a"}}, Fill: new(float32)}},
-		filter:  "a = 1", sample: "{}", since: 1, order: dataset.Shuffled, shuffle: dataset.ShuffleSplits, window: 1, algorithm: 1, seed: 1, epoch: 1, lanes: 1,
+		filter:  "a = 1", sample: "{}", since: 1, order: dataset.Shuffled, shuffle: dataset.ShuffleSplits, window: 1, algorithm: 1, seed: 1, epoch: 1, lanes: 1, requests: true,
 	})
 }
 
@@ -42,7 +42,7 @@ func TestPlanKeysFollowTheQuery(t *testing.T) {
 	}
 	changed := map[string]any{
 		"Columns": []dataset.Column{{Column: "a"}}, "Dense": []dataset.Dense{{Name: "f"}}, "Filter": dataset.MustFilter("a = 1"), "Sample": &dataset.Sample{Rate: 0.5},
-		"Order": dataset.Shuffled, "Shuffle": dataset.ShuffleSplits, "ShuffleWindow": int64(1), "Algorithm": 2, "Seed": int64(1), "Epoch": int64(1), "Lanes": 2, "Since": int64(1),
+		"Order": dataset.Shuffled, "Shuffle": dataset.ShuffleSplits, "ShuffleWindow": int64(1), "Algorithm": 2, "Seed": int64(1), "Epoch": int64(1), "Lanes": 2, "Since": int64(1), "BatchRequests": 1,
 	}
 	seen := map[string]string{planKey(relation, dataset.Query{}): "nothing"}
 	for f := range reflect.TypeFor[dataset.Query]().Fields() {

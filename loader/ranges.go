@@ -32,6 +32,7 @@ type ranges struct {
 	postJoin *postJoin // nil: the query's filter names no joined column
 	// requestKey are the positions in read of the columns by which rows are permuted.
 	requestKey []int
+	givenKey   []int // the same among kept, where lanes give requests; else nil
 	batchRows  int   // of the shuffled rows of a range: as many as the lane takes in a step
 	window     int64 // bytes that the training columns of a shuffle window are expected to take
 
@@ -68,6 +69,9 @@ func newRanges(ctx context.Context, of *stream, lanes []lane.Lane) (*ranges, err
 		batchRows: int(min(of.start.q, longestShuffled)), references: map[int][]*buildside.Reference{}, open: map[int]*openRange{}, counted: map[int]counted{},
 		ends: map[int]int{},
 	}
+	if p.Requests {
+		s.batchRows = defaultBatchRows // nobody knows how many rows a step has
+	}
 	wanted := slices.Concat(resolve.Leaves(of.outputs), p.PostJoinColumns)
 	if of.form.mayIndex(resolve.RequestTable) {
 		s.requests = newRequestInput(s, wanted)
@@ -77,9 +81,7 @@ func newRanges(ctx context.Context, of *stream, lanes []lane.Lane) (*ranges, err
 			s.place(o)
 		}
 	}
-	for _, f := range p.RequestKey {
-		s.requestKey = append(s.requestKey, s.read.add(column{field: f}))
-	}
+	s.placeKey()
 	for i := range p.Relation.Staging {
 		in, err := newStagingInput(s, i, wanted)
 		if err != nil {
@@ -110,6 +112,17 @@ func newRanges(ctx context.Context, of *stream, lanes []lane.Lane) (*ranges, err
 		s.postJoin = &postJoin{filter: p.PostJoin, schema: resolve.Schema(p.PostJoinColumns), columns: s.locate(p.PostJoinColumns), memory: s.options.Memory}
 	}
 	return s, nil
+}
+
+// placeKey reads the columns that tell requests apart, and lets them go on to the lanes
+// where these give requests.
+func (s *ranges) placeKey() {
+	for _, f := range s.plan.RequestKey {
+		s.requestKey = append(s.requestKey, s.read.add(column{field: f}))
+		if s.plan.Requests {
+			s.givenKey = append(s.givenKey, s.place(resolve.Output{Table: resolve.TrainingTable, Field: f}))
+		}
+	}
 }
 
 // check is Internal if the stream would read a column that planning did not

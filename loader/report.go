@@ -11,6 +11,7 @@ import (
 // Report is what a stream did. Its JSON form is the stream's last message.
 type Report struct {
 	Rows     int64           `json:"rows"`
+	Requests int64           `json:"requests,omitempty"` // of Rows, where batches are of requests
 	Batches  int64           `json:"batches"`
 	Steps    int64           `json:"steps"`             // of the shard, those that other workers take too
 	Skipped  int64           `json:"skipped,omitempty"` // rows of steps that other workers take
@@ -32,10 +33,11 @@ type RequestReport struct {
 	Ratio float64 `json:"ratio"` // rows of the stream over Sent; 0 without a row
 }
 
-// Leftover is the rows of a lane that did not fill a last step.
+// Leftover is the rows, or requests, of a lane that did not fill a last step.
 type Leftover struct {
-	Lane int   `json:"lane"`
-	Rows int64 `json:"rows"`
+	Lane     int   `json:"lane"`
+	Rows     int64 `json:"rows,omitempty"`
+	Requests int64 `json:"requests,omitempty"` // in their place, where batches are of requests
 }
 
 // StagingReport is what a stream counted of one staging table, and what that
@@ -88,11 +90,18 @@ func (s *stream) Report() Report {
 			r.Indexed = append(r.Indexed, s.form.indexed[i].Name)
 		}
 	}
+	if s.plan.Requests {
+		r.Requests = s.amount
+	}
 	if !s.reading.Tail.Drops() {
 		return r
 	}
 	for _, l := range s.start.lanes {
-		if left := s.start.counts.Lanes[l.Number] - r.Cursor.Rows; left > 0 {
+		switch left := s.start.counts.Lanes[l.Number] - r.Cursor.Rows; {
+		case left <= 0:
+		case s.plan.Requests:
+			r.Leftover = append(r.Leftover, Leftover{Lane: l.Number, Requests: left})
+		default:
 			r.Leftover = append(r.Leftover, Leftover{Lane: l.Number, Rows: left})
 		}
 	}

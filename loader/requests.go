@@ -148,16 +148,11 @@ func (r *selfReferring) fill(references []int32, b arrow.RecordBatch) {
 		r.repeated = make([]bool, len(references))
 	}
 	same := r.repeated[:len(references)]
-	for i := range same {
-		same[i] = true
+	key := make([]arrow.Array, len(r.key))
+	for i, at := range r.key {
+		key[i] = b.Column(at)
 	}
-	for _, at := range r.key {
-		key := b.Column(at)
-		batch.Repeats(key, same)
-		for i := range same {
-			same[i] = same[i] && key.IsValid(i)
-		}
-	}
+	batch.KeyRepeats(key, same)
 	for _, at := range r.values {
 		batch.Repeats(b.Column(at), same)
 	}

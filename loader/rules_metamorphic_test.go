@@ -41,8 +41,11 @@ func generated(t *testing.T, n int, change func(*scenario.Case)) []*scenario.Cas
 // change the plan.
 func whole(c *scenario.Case) {
 	q := &c.Query
-	q.BatchRows, q.GlobalBatchRows = max(q.BatchRows, q.GlobalBatchRows), 0
+	q.BatchRows, q.GlobalBatchRows, q.BatchRequests = max(q.BatchRows, q.GlobalBatchRows, q.BatchRequests), 0, 0
 	q.Limit, q.Endpoints = 0, dataset.EndpointsShards
+	if q.Wire.Grouped() || q.Wire.Auto() { // other batches may have other columns
+		q.Wire = dataset.WireIndexed
+	}
 }
 
 // rowsOf reads a case and returns its rows as text, in order.
@@ -224,7 +227,7 @@ func TestSamplesMeet(t *testing.T) {
 	t.Parallel()
 	plain := func(c *scenario.Case) {
 		whole(c)
-		c.Query.Sample, c.Dataset.Training.Distinct = nil, nil
+		c.Query.Sample, c.Query.Dense, c.Dataset.Training.Distinct = nil, nil, nil
 	}
 	named, kept := 0, 0
 	for i, c := range generated(t, thorough(10, 200), plain) {
@@ -289,7 +292,7 @@ func TestStreamsThatShareBuildSides(t *testing.T) {
 	t.Parallel()
 	timed := func(c *scenario.Case) {
 		whole(c)
-		c.Query.Columns, c.Query.Filter = nil, dataset.Filter{}
+		c.Query.Columns, c.Query.Dense, c.Query.Filter = nil, nil, dataset.Filter{}
 		for i := range c.Dataset.Staging {
 			s := &c.Dataset.Staging[i]
 			if (s.Join == rule.Left || s.Join == rule.Inner) && s.Duplicates != rule.DuplicatesAll {

@@ -29,6 +29,8 @@ func (s *ranges) openShuffled(ctx context.Context, number int, from lane.Positio
 	switch {
 	case s.plan.Relation.Distinct != nil:
 		read = whole // which rows are repeated is known of all of them alone
+	case s.plan.Requests:
+		read.From = max(whole.From, at.From-s.plan.Window) // which requests of the window before go on
 	case len(s.requestKey) > 0 && at.From > 0:
 		read.From-- // whether the row before is of the same request
 	}
@@ -43,7 +45,7 @@ func (s *ranges) openShuffled(ctx context.Context, number int, from lane.Positio
 			return nil, err
 		}
 		permuted, err = shuffle.New(rows.Schema(), shuffle.Options{
-			Rows: s.plan.Window, First: whole.From, Start: from.Window, Seed: s.plan.ShuffleSeed(whole.Split), Key: s.requestKey,
+			Rows: s.plan.Window, First: whole.From, Start: from.Window, Seed: s.plan.ShuffleSeed(whole.Split), Key: s.requestKey, Whole: s.plan.Requests,
 			Crossed: crossed, Memory: s.options.Memory, Budget: s.options.Budget,
 		})
 		if err != nil {

@@ -29,6 +29,11 @@ func itemsOf(t *testing.T, c *scenario.Made, q dataset.Query) []row {
 	q.Columns = []dataset.Column{{Column: "item"}, {Column: "request_id"}}
 	given, err := readAll(t, c, q)
 	require.NoError(t, err)
+	return itemRows(given)
+}
+
+// itemRows makes rows of the values of item and request.
+func itemRows(given [][]any) []row {
 	out := make([]row, len(given))
 	for i, values := range given {
 		out[i].item = values[0].(int64)

@@ -38,8 +38,8 @@ type shown struct {
 
 // newStagingInput returns nil for a staging table that changes nothing: no
 // column of it is asked for, and its rules neither drop nor repeat rows nor can
-// fail; where rows are counted, one whose rules can only fail. Training columns that the input needs are added to what the stream
-// reads.
+// fail; where rows are counted, one whose rules can only fail. Training columns that the
+// input needs are added to what the stream reads.
 func newStagingInput(s *ranges, table int, outputs []resolve.Output) (*stagingInput, error) {
 	r := s.plan.Relation.Staging[table]
 	in := &stagingInput{table: table, bound: r, rule: ruleOf(r), spec: joiner.BuildSpec{Name: r.Name, Strategy: r.Strategy}}

@@ -20,7 +20,7 @@ func stepped(t *testing.T, n int) []*scenario.Case {
 		if c.Query.Wire.Auto() { // the columns of streams may stand in other orders
 			c.Query.Wire = dataset.WireIndexed
 		}
-		c.Query.Lanes, c.Query.BatchRows, c.Query.Shard.Of = 8, 0, 1
+		c.Query.Lanes, c.Query.BatchRows, c.Query.BatchRequests, c.Query.Shard.Of = 8, 0, 0, 1
 	})
 }
 

@@ -22,8 +22,7 @@ type Stream interface {
 	// does nothing. Schema is that of the batches after it alone. A Next before it
 	// begins the stream too.
 	Begin() error
-	// Cursor returns where the stream stands after the batch last returned.
-	Cursor() dataset.Cursor
+	Progress
 	// Report returns what the stream gave so far; at its end, all of it.
 	Report() Report
 	// Park gives back all that the stream holds but its place: the batch last
@@ -32,6 +31,14 @@ type Stream interface {
 	// that was parked refuses under pressure until it has given as many rows as it
 	// had to read again.
 	Park(pressed bool) bool
+}
+
+// Progress is what a stream says of the batch last returned.
+type Progress interface {
+	// BatchRows returns how many rows it has: of wire: grouped those of its requests.
+	BatchRows() int64
+	// Cursor returns where the stream stands after it.
+	Cursor() dataset.Cursor
 }
 
 // stream is one shard of a plan as it is read. It holds nothing before the first
@@ -56,6 +63,7 @@ type stream struct {
 	ranges *ranges      // of reader, or of the last one
 	err    error
 	rows   int64
+	amount int64 // the same, or requests where lanes give those
 
 	// Of the readers before.
 	steps, batches, skipped int64
@@ -104,6 +112,12 @@ func (s *stream) Release() {
 	s.unpay()
 }
 
+// BatchRows implements Progress.
+func (s *stream) BatchRows() int64 {
+	rows, _ := s.reader.Gave()
+	return rows
+}
+
 // Next implements array.RecordReader.
 func (s *stream) Next() bool {
 	if s.Begin() != nil {
@@ -117,8 +131,8 @@ func (s *stream) Next() bool {
 	if !s.reader.Next() {
 		return false
 	}
-	rows := s.reader.RecordBatch().NumRows()
-	s.rows += rows
+	rows, counted := s.reader.Gave()
+	s.rows, s.amount = s.rows+rows, s.amount+counted
 	s.again -= min(rows, s.again)
 	return true
 }
@@ -146,7 +160,7 @@ func (s *stream) open(ctx context.Context) error {
 		left = 0 // before the stream was parked
 	}
 	s.reader = lane.New(ctx, lane.Options{
-		Lanes: lanes, Rows: s.start.q, Steps: left, Limit: limit, Every: s.every(), Counted: s.counted(),
+		Lanes: lanes, Rows: s.start.q, Request: opened.givenKey, Grouped: s.grouped(), Steps: left, Limit: limit, Every: s.every(), Counted: s.counted(),
 		Schema: s.form.schema, Columns: columns, Indexed: tables, Open: opened.openRange,
 		Requests: opened.requests.requests(opened.requestColumn()),
 		Closed: func() {
@@ -225,7 +239,7 @@ func (s *stream) stepsDone() int64 {
 func (s *stream) givenSoFar() (rows int64, uneven bool) {
 	switch {
 	case !s.reading.Part.IsZero():
-		return s.rows, false
+		return s.amount, false
 	case s.reader == nil:
 		return s.given, s.uneven
 	}

@@ -128,9 +128,7 @@ func TestColumnsThatDifferWithinARequest(t *testing.T) {
 		plain, err := scenario.Read(context.Background(), l, c.Query)
 		require.NoError(t, err, c.Name)
 		for _, name := range []string{"p0", "p1", "p2", "tags", "score", "region"} {
-			if slices.ContainsFunc(c.Dataset.Staging, func(s dataset.Staging) bool {
-				return s.Join == rule.Overlay && slices.ContainsFunc(s.Columns, func(c dataset.Column) bool { return c.Output() == name })
-			}) {
+			if overlaid(c, name) {
 				continue
 			}
 			d := c.Clone()
@@ -149,6 +147,13 @@ func TestColumnsThatDifferWithinARequest(t *testing.T) {
 	}
 	require.Greater(t, outcomes[true], 10)
 	require.Greater(t, outcomes[false], 10)
+}
+
+// overlaid says whether a staging table of a case replaces a training column.
+func overlaid(c *scenario.Case, name string) bool {
+	return slices.ContainsFunc(c.Dataset.Staging, func(s dataset.Staging) bool {
+		return s.Join == rule.Overlay && slices.ContainsFunc(s.Columns, func(c dataset.Column) bool { return c.Output() == name })
+	})
 }
 
 // constant says whether the first of some columns has one value in all rows of a

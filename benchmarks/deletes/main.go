@@ -47,10 +47,10 @@ const finished = "finished"
 
 func run(ctx context.Context, arguments []string) error {
 	flags := flag.NewFlagSet("deletes", flag.ContinueOnError)
-	program := flags.String("program", "bin/penstock", "the server")
 	full := flags.String("full", ".bench/full", "where T is: make bench makes it")
 	folder := flags.String("tables", ".bench/deletes", "where the tables are, or are made")
-	rounds := flags.Int("rounds", 5, "turns of each")
+	var turns passes.Turns
+	turns.Flags(flags)
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}
@@ -70,55 +70,38 @@ func run(ctx context.Context, arguments []string) error {
 			return err
 		}
 	}
-	measured := make([][]passes.Pass, len(variants()))
-	for range *rounds {
-		for i, v := range variants() {
-			p, err := measure(ctx, *program, home, v)
-			if err != nil {
-				return fmt.Errorf("%s: %w", v, err)
-			}
-			measured[i] = append(measured[i], p)
-		}
+	var queries []string
+	for _, v := range variants() {
+		queries = append(queries, fmt.Sprintf(`{"dataset": %q}`, v))
 	}
-	return report(measured)
+	medians, err := turns.Medians(ctx, filepath.Join(home, "penstock.yaml"), queries)
+	if err != nil {
+		return err
+	}
+	return report(medians)
 }
 
 // config writes what the server serves.
 func config(home, full string) error {
-	text := fmt.Sprintf("catalogs:\n  default: {type: sql, uri: \"sqlite:///%s/catalog.db\"}\n  full: {type: sql, name: default, uri: \"sqlite:///%s/catalog.db\"}\ndatasets:\n", home, full)
-	var textSb98 strings.Builder
+	var text strings.Builder
+	fmt.Fprintf(&text, "catalogs:\n  default: {type: sql, uri: \"sqlite:///%s/catalog.db\"}\n  full: {type: sql, name: default, uri: \"sqlite:///%s/catalog.db\"}\ndatasets:\n", home, full)
 	for _, v := range variants() {
-		fmt.Fprintf(&textSb98, "  %s: {training: {table: bench.%s}, key: [request_id], staging: [{table: full.bench.staging}]}\n", v, v)
+		fmt.Fprintf(&text, "  %s: {training: {table: bench.%s}, key: [request_id], staging: [{table: full.bench.staging}]}\n", v, v)
 	}
-	text += textSb98.String()
-	return os.WriteFile(filepath.Join(home, "penstock.yaml"), []byte(text), 0o600)
-}
-
-// measure starts a server and reads a table twice.
-func measure(ctx context.Context, program, home string, v variant) (p passes.Pass, err error) {
-	server, err := passes.Start(ctx, program, filepath.Join(home, "penstock.yaml"), os.Getenv("DELETES_LOG") != "")
-	if err != nil {
-		return passes.Pass{}, err
-	}
-	defer func() { err = errors.Join(err, server.Close()) }()
-	query := fmt.Sprintf(`{"dataset": %q}`, v)
-	if _, err := server.Read(ctx, query); err != nil {
-		return passes.Pass{}, err
-	}
-	return server.Read(ctx, query)
+	return os.WriteFile(filepath.Join(home, "penstock.yaml"), []byte(text.String()), 0o600)
 }
 
 // given is the rows that came per second.
 func given(p passes.Pass) float64 { return float64(p.Rows) / p.Took.Seconds() }
 
 // report prints medians, and says which are too slow.
-func report(measured [][]passes.Pass) error {
+func report(medians []passes.Pass) error {
 	var slow error
 	fmt.Println("| deleted by | rows | seconds | server's CPU s | speed of none's | at least | rows given/s of none's |")
 	fmt.Println("|---|---:|---:|---:|---:|---:|---:|")
-	first := passes.Middle(measured[0])
+	first := medians[0]
 	for i, v := range variants() {
-		p := passes.Middle(measured[i])
+		p := medians[i]
 		ratio := first.Took.Seconds() / p.Took.Seconds()
 		fmt.Printf("| %s | %d | %.2f | %.2f | %.2f | %.1f | %.2f |\n", v, p.Rows, p.Took.Seconds(), p.CPU, ratio, v.least(), given(p)/given(first))
 		if ratio < v.least() {

@@ -37,49 +37,31 @@ func main() {
 
 func run(ctx context.Context, arguments []string) error {
 	flags := flag.NewFlagSet("ordering", flag.ContinueOnError)
-	program := flags.String("program", "bin/penstock", "the server")
 	full := flags.String("full", ".bench/full", "where T is: make bench makes it")
-	rounds := flags.Int("rounds", 5, "turns of each")
+	var turns passes.Turns
+	turns.Flags(flags)
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}
-	config := filepath.Join(*full, "penstock.yaml")
-	measured := make([][]passes.Pass, len(variants()))
-	for range *rounds {
-		for i, v := range variants() {
-			p, err := measure(ctx, *program, config, v)
-			if err != nil {
-				return fmt.Errorf("%s: %w", v.shuffle, err)
-			}
-			measured[i] = append(measured[i], p)
-		}
+	var queries []string
+	for _, v := range variants() {
+		queries = append(queries, fmt.Sprintf(`{"dataset": "t", "order": "shuffled", "shuffle": %q}`, v.shuffle))
 	}
-	return report(measured)
-}
-
-// measure starts a server and reads T twice.
-func measure(ctx context.Context, program, config string, v variant) (p passes.Pass, err error) {
-	server, err := passes.Start(ctx, program, config, os.Getenv("ORDERING_LOG") != "")
+	medians, err := turns.Medians(ctx, filepath.Join(*full, "penstock.yaml"), queries)
 	if err != nil {
-		return passes.Pass{}, err
+		return err
 	}
-	defer func() { err = errors.Join(err, server.Close()) }()
-	query := fmt.Sprintf(`{"dataset": "t", "order": "shuffled", "shuffle": %q}`, v.shuffle)
-	if _, err := server.Read(ctx, query); err != nil {
-		return passes.Pass{}, err
-	}
-	return server.Read(ctx, query)
+	return report(medians)
 }
 
 // report prints medians, and says which take too long.
-func report(measured [][]passes.Pass) error {
+func report(medians []passes.Pass) error {
 	var slow error
 	fmt.Println("| shuffle | rows | seconds | server's CPU s | peak MiB | time of splits' | at most |")
 	fmt.Println("|---|---:|---:|---:|---:|---:|---:|")
-	first := passes.Middle(measured[0])
 	for i, v := range variants() {
-		p := passes.Middle(measured[i])
-		ratio := p.Took.Seconds() / first.Took.Seconds()
+		p := medians[i]
+		ratio := p.Took.Seconds() / medians[0].Took.Seconds()
 		fmt.Printf("| %s | %d | %.2f | %.2f | %d | %.2f | %.2f |\n", v.shuffle, p.Rows, p.Took.Seconds(), p.CPU, p.Peak>>20, ratio, v.most)
 		if ratio > v.most {
 			slow = errors.Join(slow, fmt.Errorf("%s: %.2f of the time of splits", v.shuffle, ratio))

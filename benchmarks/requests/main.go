@@ -44,46 +44,30 @@ func main() {
 
 func run(ctx context.Context, arguments []string) error {
 	flags := flag.NewFlagSet("requests", flag.ContinueOnError)
-	program := flags.String("program", "bin/penstock", "the server")
 	folder := flags.String("tables", ".bench/requests", "where requests_tables.py made the tables")
-	rounds := flags.Int("rounds", 5, "turns of each")
+	var turns passes.Turns
+	turns.Flags(flags)
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}
-	measured := make([][]passes.Pass, len(variants()))
-	for range *rounds {
-		for i, v := range variants() {
-			p, err := measure(ctx, *program, filepath.Join(*folder, "penstock.yaml"), v)
-			if err != nil {
-				return fmt.Errorf("%s, %s: %w", v.dataset, v.wire, err)
-			}
-			measured[i] = append(measured[i], p)
-		}
+	var queries []string
+	for _, v := range variants() {
+		queries = append(queries, fmt.Sprintf(`{"dataset": %q, "wire": %q}`, v.dataset, v.wire))
 	}
-	return report(measured)
-}
-
-// measure starts a server and reads a table twice.
-func measure(ctx context.Context, program, config string, v variant) (p passes.Pass, err error) {
-	server, err := passes.Start(ctx, program, config, os.Getenv("REQUESTS_LOG") != "")
+	medians, err := turns.Medians(ctx, filepath.Join(*folder, "penstock.yaml"), queries)
 	if err != nil {
-		return passes.Pass{}, err
+		return err
 	}
-	defer func() { err = errors.Join(err, server.Close()) }()
-	query := fmt.Sprintf(`{"dataset": %q, "wire": %q}`, v.dataset, v.wire)
-	if _, err := server.Read(ctx, query); err != nil {
-		return passes.Pass{}, err
-	}
-	return server.Read(ctx, query)
+	return report(medians)
 }
 
 // report prints medians, and says what is not reached.
-func report(measured [][]passes.Pass) error {
+func report(medians []passes.Pass) error {
 	var short error
 	fmt.Println("| table | wire | rows | seconds | server's CPU s | Mrows/s | bytes a row | rows/s of plain's | bytes of plain's |")
 	fmt.Println("|---|---|---:|---:|---:|---:|---:|---:|---:|")
 	for i, v := range variants() {
-		p, plain := passes.Middle(measured[i]), passes.Middle(measured[i/2*2])
+		p, plain := medians[i], medians[i/2*2]
 		speed, size := plain.Took.Seconds()/p.Took.Seconds(), float64(p.Bytes)/float64(plain.Bytes)
 		fmt.Printf("| %s | %s | %d | %.2f | %.2f | %.2f | %d | %.2f | %.3f |\n", v.dataset, v.wire, p.Rows, p.Took.Seconds(), p.CPU,
 			float64(p.Rows)/p.Took.Seconds()/1e6, p.Bytes/p.Rows, speed, size)

@@ -33,6 +33,7 @@ func newQueryFlags(c *cobra.Command) queryFlags {
 	textFlag(c, "shard", "i/n", "one shard of n, from 0 on; /n reads all n, one after the other")
 	textFlag(c, "every", "w/n", "the steps of one worker of n, from 0 on")
 	f.Int("batch-rows", 0, "rows per batch")
+	f.Int("batch-requests", 0, "requests per batch, in place of rows")
 	textFlag(c, "tail", "TAIL", "keep or drop the rows that fill no last step (default keep)")
 	textFlag(c, "count", "COUNT", "estimate, or exact: count the rows first (default estimate)")
 	textFlag(c, "cursor", "JSON", "where to go on, or @FILE")
@@ -101,7 +102,7 @@ func (p process) json(q queryFlags, args []string) ([]byte, error) {
 
 // anyGiven says whether a flag beside --query says something about the query.
 func (q queryFlags) anyGiven() bool {
-	for _, name := range []string{"columns", "filter", "order", "shuffle", "shuffle-window", "seed", "epoch", "lanes", "shard", "every", "batch-rows", "tail", "count", "cursor"} {
+	for _, name := range []string{"columns", "filter", "order", "shuffle", "shuffle-window", "seed", "epoch", "lanes", "shard", "every", "batch-rows", "batch-requests", "tail", "count", "cursor"} {
 		if q.command.Flags().Changed(name) {
 			return true
 		}
@@ -117,7 +118,7 @@ func (p process) flags(q queryFlags, put func(string, any)) error {
 			put(name, f.Lookup(name).Value.String())
 		}
 	}
-	for _, name := range []string{"shuffle-window", "seed", "epoch", "lanes", "batch-rows"} {
+	for _, name := range []string{"shuffle-window", "seed", "epoch", "lanes", "batch-rows", "batch-requests"} {
 		if f.Changed(name) {
 			put(strings.ReplaceAll(name, "-", "_"), json.Number(f.Lookup(name).Value.String()))
 		}

@@ -26,6 +26,14 @@ func (s Segment) Len() int {
 	return s.Rows
 }
 
+// Row returns which row of Values the segment's row number i is.
+func (s Segment) Row(i int) int32 {
+	if s.Indices != nil {
+		return s.Indices[i]
+	}
+	return int32(s.From + i)
+}
+
 // remedyBatch is what helps when one batch would be too large for Arrow.
 const remedyBatch = "ask for a smaller batch_rows"
 

@@ -23,6 +23,20 @@ func Repeats(a arrow.Array, same []bool) {
 	}
 }
 
+// KeyRepeats says, in same, of each row whether it has the key of the row before: the same
+// value in each column, in the sense of SameRow, and no null. The first row has not.
+func KeyRepeats(key []arrow.Array, same []bool) {
+	for i := range same {
+		same[i] = true
+	}
+	for _, column := range key {
+		Repeats(column, same)
+		for i := range same {
+			same[i] = same[i] && column.IsValid(i)
+		}
+	}
+}
+
 // repeatsOf is Repeats of values without nulls, of the types that have a loop.
 func repeatsOf(d arrow.ArrayData, same []bool) bool {
 	switch dt := d.DataType().(type) {

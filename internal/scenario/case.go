@@ -184,7 +184,7 @@ func (c *Case) asked() dataset.Query {
 	if c.Drops {
 		q.Tail = dataset.TailDrop
 		if q.Shard.Of == 1 && q.Lanes%2 == 0 && !q.Wire.Auto() { // two shards that end together, with columns in one order
-			q.Shard.Of, q.BatchRows = 2, q.BatchRows/2
+			q.Shard.Of, q.BatchRows, q.BatchRequests = 2, q.BatchRows/2, q.BatchRequests/2
 		}
 	}
 	return q
@@ -193,12 +193,12 @@ func (c *Case) asked() dataset.Query {
 // stepped says whether the case reads other steps than all of them, to their end.
 func (c *Case) stepped() bool { return c.Drops || c.Workers > 1 }
 
-// perLane is how many rows of each lane a step has.
+// perLane is how many rows, or requests, of each lane a step has.
 func perLane(q dataset.Query) int64 {
 	if q.GlobalBatchRows > 0 {
 		return int64(q.GlobalBatchRows / q.Lanes)
 	}
-	return int64(q.BatchRows / (q.Lanes / q.Shard.Of))
+	return int64(max(q.BatchRows, q.BatchRequests) / (q.Lanes / q.Shard.Of))
 }
 
 // Chosen names the tables of which a rule takes the row that was written first

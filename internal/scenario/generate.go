@@ -153,6 +153,12 @@ func (g *generator) steps(r *rand.Rand) {
 		g.Workers = 2 + r.IntN(3)
 	}
 	g.Drops = r.IntN(4) == 0
+	if q := &g.Query; r.IntN(5) == 0 && q.Shuffle != dataset.ShuffleRows {
+		q.BatchRequests, q.BatchRows, q.GlobalBatchRows, q.Limit = q.Lanes*(1+r.IntN(6)), 0, 0, 0
+		if r.IntN(2) == 0 {
+			q.Wire = dataset.WireGrouped
+		}
+	}
 }
 
 // reading chooses which part of the rows is read, and how.

@@ -25,6 +25,12 @@ func (c *Case) readAgainst(want Expectation, l *loader.Loader) ([]Shard, Differe
 		want.Seen["limited"]++
 		difference = limited(l, c.Query, shards[0])
 	}
+	if c.Query.BatchRequests > 0 {
+		want.Seen["batches of requests"]++
+		if c.Query.Wire.Grouped() {
+			want.Seen["grouped"]++
+		}
+	}
 	if c.Query.Endpoints.BySplits() {
 		want.Seen["read by splits"]++
 		difference = inOrder(l, whole, shards)

@@ -14,8 +14,8 @@ import (
 
 // Shard is what one shard of a query gave.
 type Shard struct {
-	Schema  *arrow.Schema // of the batches as they came
-	Batches [][][]any     // values by batch, row and column, see Values
+	Schema  *arrow.Schema // of the batches as they came; of grouped ones, that of the plain ones
+	Batches [][][]any     // values by batch, row and column, see Values and Ungrouped
 	Cursors []dataset.Cursor
 	Report  loader.Report
 }
@@ -69,7 +69,7 @@ func ReadBetween(ctx context.Context, l *loader.Loader, q dataset.Query, between
 		if err != nil {
 			return nil, err
 		}
-		shard, err := drain(stream, between)
+		shard, err := drain(stream, between, plainOf(p, q))
 		if err != nil {
 			return nil, err
 		}
@@ -117,14 +117,39 @@ func anybody(ctx context.Context) (in context.Context, leave func(), err error) 
 	return ctx, func() {}, nil
 }
 
-func drain(stream loader.Stream, between func(loader.Stream)) (Shard, error) {
+// plainOf returns the schema of the plain batches that grouped ones stand for; nil if the
+// query asks for others.
+func plainOf(p *plan.Plan, q dataset.Query) *arrow.Schema {
+	if !q.Wire.Grouped() {
+		return nil
+	}
+	schema, err := p.Schema(q.Selection(), dataset.WirePlain)
+	if err != nil {
+		return nil // the stream fails for the same reason
+	}
+	return schema
+}
+
+// drain reads a stream, whose batches are grouped if grouped is there.
+func drain(stream loader.Stream, between func(loader.Stream), grouped *arrow.Schema) (Shard, error) {
 	defer stream.Release()
 	if err := stream.Begin(); err != nil {
 		return Shard{}, err
 	}
 	shard := Shard{Schema: stream.Schema()}
+	if grouped != nil {
+		shard.Schema = grouped
+	}
 	for between(stream); stream.Next(); between(stream) {
-		shard.Batches = append(shard.Batches, Values(stream.RecordBatch()))
+		if grouped == nil {
+			shard.Batches = append(shard.Batches, Values(stream.RecordBatch()))
+		} else {
+			rows, err := Ungrouped(stream.RecordBatch(), grouped)
+			if err != nil {
+				return Shard{}, err
+			}
+			shard.Batches = append(shard.Batches, rows)
+		}
 		shard.Cursors = append(shard.Cursors, stream.Cursor())
 	}
 	shard.Report = stream.Report()

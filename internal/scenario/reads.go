@@ -77,7 +77,7 @@ func (o *oracle) reading() (always, filtered map[string]columnSet) {
 			training.add(o.Dataset.Key...)
 		}
 	}
-	if q := o.Query; q.Order == dataset.Shuffled && (q.Shuffle == "" || q.Shuffle == dataset.ShuffleRequests) {
+	if q := o.Query; q.BatchRequests > 0 || q.Order == dataset.Shuffled && (q.Shuffle == "" || q.Shuffle == dataset.ShuffleRequests) {
 		training.add(o.Dataset.Key...)
 	}
 	for _, names := range o.inputs() {

@@ -112,6 +112,13 @@ func (c *Case) simplerQuery(try func(func(*Case) bool)) {
 	try(func(d *Case) bool { return set(&d.Query.Order, "") })
 	try(func(d *Case) bool { return set(&d.Query.Lanes, 1) && set(&d.Query.BatchRows, 100) })
 	try(func(d *Case) bool { return set(&d.Query.GlobalBatchRows, 0) })
+	try(func(d *Case) bool {
+		d.Query.BatchRows = max(d.Query.BatchRows, d.Query.BatchRequests)
+		if d.Query.Wire.Grouped() {
+			d.Query.Wire = ""
+		}
+		return set(&d.Query.BatchRequests, 0)
+	})
 	try(func(d *Case) bool { return set(&d.Query.Limit, 0) })
 	try(func(d *Case) bool { return set(&d.Query.Endpoints, "") })
 	try(func(d *Case) bool { return set(&d.Query.Wire, "") })

@@ -3,6 +3,7 @@ package scenario
 import (
 	"fmt"
 	"math/big"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -132,6 +133,35 @@ func Values(b arrow.RecordBatch) [][]any {
 		}
 	}
 	return rows
+}
+
+// Ungrouped returns the values of a batch of requests by row and column of the plain batch
+// that it stands for: what is no list there is a list here, of what the request's rows
+// have, or else the value of all of them.
+func Ungrouped(b arrow.RecordBatch, plain *arrow.Schema) ([][]any, error) {
+	var rows [][]any
+	for request, values := range Values(b) {
+		items, lists := 1, 0
+		for i, v := range values {
+			if !arrow.TypeEqual(b.Column(i).DataType(), plain.Field(i).Type) {
+				of := v.([]any)
+				if lists++; lists > 1 && len(of) != items || len(of) == 0 {
+					return nil, fmt.Errorf("request %d has lists of %d and of %d rows", request, items, len(of))
+				}
+				items = len(of)
+			}
+		}
+		for item := range items {
+			row := slices.Clone(values)
+			for i, v := range values {
+				if !arrow.TypeEqual(b.Column(i).DataType(), plain.Field(i).Type) {
+					row[i] = v.([]any)[item]
+				}
+			}
+			rows = append(rows, row)
+		}
+	}
+	return rows, nil
 }
 
 // Expanded returns the schema of the plain batches that indexed ones stand for.

@@ -38,7 +38,7 @@ func (q Query) Canonical() []byte {
 		Seed:          unless(q.Seed, defaults.Seed), Epoch: unless(q.Epoch, defaults.Epoch),
 		Lanes: unless(q.Lanes, defaults.Lanes), Tail: unless(q.Tail, defaults.Tail), Count: unless(q.Count, defaults.Count),
 		Wire: unless(q.Wire, defaults.Wire), BatchRows: q.BatchRows, GlobalBatchRows: q.GlobalBatchRows,
-		Limit: q.Limit, Endpoints: unless(q.Endpoints, defaults.Endpoints),
+		BatchRequests: q.BatchRequests, Limit: q.Limit, Endpoints: unless(q.Endpoints, defaults.Endpoints),
 	}
 	if text := q.Sample.text(); text != defaults.Sample.text() {
 		form.Sample = q.Sample.form()
@@ -86,12 +86,15 @@ func (c *Cursor) UnmarshalJSON(text []byte) (err error) {
 // cursorFields has the fields of Cursor and none of its methods.
 type cursorFields Cursor
 
-// cursorForm has positions in place of those of its cursor, and what was counted behind
-// them.
+// cursorForm has what was given in rows or in requests, positions in place of those of
+// its cursor, and what was counted behind them.
 type cursorForm struct {
 	cursorFields
-	At      []positionForm `json:"at"`
-	Counted *Counted       `json:"counted,omitempty"`
+	Rows     *int64         `json:"rows,omitempty"`
+	Requests *int64         `json:"requests,omitempty"`
+	Uneven   bool           `json:"uneven,omitempty"`
+	At       []positionForm `json:"at"`
+	Counted  *Counted       `json:"counted,omitempty"`
 }
 
 // positionForm names a window in plans that have windows.
@@ -114,7 +117,13 @@ func (c Cursor) form() cursorForm {
 	if c.Pin.Staging == nil {
 		c.Pin.Staging = map[string]TablePin{}
 	}
-	return cursorForm{cursorFields: cursorFields(c), At: at, Counted: c.Counted}
+	form := cursorForm{cursorFields: cursorFields(c), Uneven: c.Uneven, At: at, Counted: c.Counted}
+	if c.Requests {
+		form.Requests = &c.Rows
+	} else {
+		form.Rows = &c.Rows
+	}
+	return form
 }
 
 type queryForm struct {
@@ -140,6 +149,7 @@ type queryForm struct {
 	Cursor        any         `json:"cursor,omitempty"`
 
 	GlobalBatchRows int       `json:"global_batch_rows,omitempty"`
+	BatchRequests   int       `json:"batch_requests,omitempty"`
 	Limit           int64     `json:"limit,omitempty"`
 	Endpoints       Endpoints `json:"endpoints,omitempty"`
 }

@@ -63,7 +63,10 @@ type Cursor struct {
 	Pin           Pin   `json:"pin"`
 	Shard         Shard `json:"shard"`
 	Step          int64 `json:"step"` // steps given so far
-	Rows          int64 `json:"rows"` // rows given per lane so far (of a lane that still runs)
+	Rows          int64 `json:"rows"` // rows given per lane so far (of a lane that still runs); requests, if Requests is set
+	// Requests says that lanes give equal requests, and so Rows and Counted are numbers of
+	// requests.
+	Requests bool `json:"-"`
 	// Uneven says that no number is the rows that each lane gave since the plan's
 	// start: Rows is the most that one gave, or counts from where an endpoint began.
 	Uneven bool       `json:"uneven,omitempty"`

@@ -135,6 +135,36 @@ func TestUnevenCursor(t *testing.T) {
 	}
 }
 
+// TestCursorOfRequests: where lanes give requests, a cursor says so in the place of rows. A
+// query that goes on with it says how many a batch has.
+//
+// spec: cursor-24
+func TestCursorOfRequests(t *testing.T) {
+	t.Parallel()
+	one := shards()[0]
+	one.Requests = true
+	text := strings.Replace(firstText, `"rows":4096,`, `"requests":4096,`, 1)
+	same(t, text, one.JSON())
+	back, err := dataset.ParseCursor([]byte(text))
+	require.NoError(t, err)
+	require.Equal(t, one, back)
+	require.Equal(t, []string{"batches of (requests, not rows)"}, dataset.Differences(one, shards()[0]))
+	for wrong, want := range map[string]string{
+		strings.Replace(text, `"requests":`, `"rows":1,"requests":`, 1): "requests: a cursor has rows or requests, not both",
+		strings.Replace(text, `"requests":4096,`, ``, 1):                "rows: missing",
+		strings.Replace(text, `"requests":4096`, `"requests":-1`, 1):    "requests: must be at least 0, not -1",
+	} {
+		_, err := dataset.ParseCursor([]byte(wrong))
+		require.ErrorContains(t, err, want)
+	}
+	_, err = dataset.ParseQuery([]byte(`{"dataset":"d","batch_rows":4,"cursor":` + text + `}`))
+	require.ErrorContains(t, err, "batch_requests: missing: the lanes of the cursor gave equal requests")
+	_, err = dataset.ParseQuery([]byte(`{"dataset":"d","batch_requests":4,"cursor":` + firstText + `}`))
+	require.ErrorContains(t, err, "batch_requests: the lanes of the cursor gave equal rows; use batch_rows")
+	_, err = dataset.ParseQuery([]byte(`{"dataset":"d","batch_requests":4,"cursor":` + text + `}`))
+	require.NoError(t, err)
+}
+
 // TestCursorOfSince: a cursor of all rows has the text that it had before there was
 // since. A query need not say it again, and may not say another.
 //

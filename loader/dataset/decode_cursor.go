@@ -44,6 +44,8 @@ func (d *decoder) cursor(at place) Cursor {
 		{name: "shuffle_window", read: func(d *decoder, at place, c *Cursor) { c.ShuffleWindow = d.whole(at, 1, maxShuffleWindow) }},
 		{name: "since", read: func(d *decoder, at place, c *Cursor) { c.Since = d.whole(at, 1, maxInt64) }},
 		{name: "uneven", read: func(d *decoder, at place, c *Cursor) { c.Uneven = d.yes(at) }},
+		{name: "rows", read: func(d *decoder, at place, c *Cursor) { c.Rows = d.whole(at, 0, maxInt64) }},
+		{name: "requests", read: func(d *decoder, at place, c *Cursor) { c.Rows, c.Requests = d.whole(at, 0, maxInt64), true }},
 		{name: "counted", read: func(d *decoder, at place, c *Cursor) { c.Counted = d.counted(at) }},
 	}
 	object(d, at, &out, append(must([]field[Cursor]{
@@ -60,15 +62,28 @@ func (d *decoder) cursor(at place) Cursor {
 		{name: "pin", read: func(d *decoder, at place, c *Cursor) { c.Pin = d.pin(at) }},
 		{name: "shard", read: func(d *decoder, at place, c *Cursor) { c.Shard = d.cursorShard(at) }},
 		{name: "step", read: func(d *decoder, at place, c *Cursor) { c.Step = d.whole(at, 0, maxInt64) }},
-		{name: "rows", read: func(d *decoder, at place, c *Cursor) { c.Rows = d.whole(at, 0, maxInt64) }},
 		{name: "at", read: func(d *decoder, at place, c *Cursor) { c.At = list(d, at, maxLanes, (*decoder).position) }},
 	}), optional...))
+	d.checkGiven(at)
 	if d.sound(at.path) {
 		d.checkAt(at, out)
 		d.checkWindows(at, out)
 		d.checkCounted(at, out)
 	}
 	return out
+}
+
+// checkGiven says whether a cursor counts either rows or requests.
+func (d *decoder) checkGiven(at place) {
+	if at.kind != kindObject {
+		return
+	}
+	switch rows, requests := at.has("rows"), at.has("requests"); {
+	case !rows && !requests:
+		d.fail(join(at.path, "rows"), "missing")
+	case rows && requests:
+		d.fail(join(at.path, "requests"), "a cursor has rows or requests, not both")
+	}
 }
 
 // cursorShard decodes the one shard that a cursor is of.

@@ -62,6 +62,9 @@ func readingFields() []field[Query] {
 		{name: "global_batch_rows", read: func(d *decoder, at place, out *Query) {
 			out.GlobalBatchRows = int(d.whole(at, 1, maxBatchRows))
 		}},
+		{name: "batch_requests", read: func(d *decoder, at place, out *Query) {
+			out.BatchRequests = int(d.whole(at, 1, maxBatchRows))
+		}},
 		{name: "limit", read: func(d *decoder, at place, out *Query) { out.Limit = d.whole(at, 1, maxInt64) }},
 		{name: "tail", read: func(d *decoder, at place, out *Query) { out.Tail = choice(d, at, []Tail{TailKeep, TailDrop}) }},
 		{name: "count", read: func(d *decoder, at place, out *Query) {
@@ -69,7 +72,7 @@ func readingFields() []field[Query] {
 		}},
 		{name: "cursor", read: func(d *decoder, at place, out *Query) { out.Cursor = d.cursors(at) }},
 		{name: "wire", read: func(d *decoder, at place, out *Query) {
-			out.Wire = choice(d, at, []Wire{WirePlain, WireIndexed, WireAuto}, "grouped")
+			out.Wire = choice(d, at, []Wire{WirePlain, WireIndexed, WireAuto, WireGrouped})
 		}},
 		{name: "cache", read: only[Query]("off", "read", "fill")},
 		{name: "endpoints", read: func(d *decoder, at place, out *Query) {
@@ -81,7 +84,7 @@ func readingFields() []field[Query] {
 // unservedFields are fields of the contract that later versions serve.
 func unservedFields() []field[Query] {
 	return []field[Query]{
-		{name: "start"}, {name: "batch_requests"},
+		{name: "start"},
 	}
 }
 
@@ -167,12 +170,18 @@ func (d *decoder) checkSteps(at place, given, q Query) {
 		return
 	}
 	perStep := q.Lanes / q.Shard.Of
-	if d.sound(join(at.path, "batch_rows")) && q.BatchRows%perStep != 0 {
-		nearest := max(1, (q.BatchRows+perStep/2)/perStep) * perStep
-		if nearest > maxBatchRows {
-			nearest -= perStep
-		}
-		d.fail(join(at.path, "batch_rows"), "%d rows cannot be divided among the %d lanes of a shard; use a multiple of %d, such as %d",
-			q.BatchRows, perStep, perStep, nearest)
+	d.checkPerLane(join(at.path, "batch_rows"), "rows", q.BatchRows, perStep)
+	d.checkPerLane(join(at.path, "batch_requests"), "requests", q.BatchRequests, perStep)
+}
+
+// checkPerLane refuses a batch that the lanes of a shard cannot give in equal parts.
+func (d *decoder) checkPerLane(path, what string, n, lanes int) {
+	if !d.sound(path) || n%lanes == 0 {
+		return
 	}
+	nearest := max(1, (n+lanes/2)/lanes) * lanes
+	if nearest > maxBatchRows {
+		nearest -= lanes
+	}
+	d.fail(path, "%d %s cannot be divided among the %d lanes of a shard; use a multiple of %d, such as %d", n, what, lanes, lanes, nearest)
 }

@@ -140,6 +140,7 @@ func TestQueryDefaults(t *testing.T) {
 		`{"dataset":"d","endpoints":"splits","global_batch_rows":3}`: with(func(q *dataset.Query) {
 			q.Endpoints, q.GlobalBatchRows = dataset.EndpointsSplits, 3
 		}),
+		`{"dataset":"d","batch_requests":6,"lanes":3}`: with(func(q *dataset.Query) { q.Lanes, q.BatchRequests = 3, 6 }),
 		`{"dataset":"d","limit":9223372036854775807,"lanes":4,"global_batch_rows":16}`: with(func(q *dataset.Query) {
 			q.Limit, q.Lanes, q.GlobalBatchRows = 1<<63-1, 4, 16
 		}),
@@ -209,7 +210,7 @@ func TestFaultsOfQueries(t *testing.T) {
 		`{"dataset":"d","shuffle":"rows"}`:                                         "shuffle: rows says what order: shuffled permutes, and the order is stored; add order: shuffled",
 		`{"dataset":"d","shuffle_window":5}`:                                       "shuffle_window: says within how many rows order: shuffled permutes, and the order is stored",
 		`{"dataset":"d","order":"shuffled","shuffle":"splits","shuffle_window":5}`: "shuffle_window: says within how many rows a shuffle of requests or rows permutes, and this one is of splits",
-		`{"dataset":"d","wire":"grouped"}`:                                         "wire: grouped is not served by this version; served: plain, indexed, auto",
+		`{"dataset":"d","wire":"grouped"}`:                                         "wire: grouped sends a row for each request, in batches of whole ones; say how many with batch_requests",
 		`{"dataset":"d","cursor":"x"}`:                                             "cursor: must be an object, not text",
 		`{"dataset":"d","x":` + deep + `}`:                                         "values are nested more than 32 deep",
 		`{"dataset":"d","columns":[` + strings.Repeat(`"a",`, 10_000) + `"a"]}`:    "columns: the list has 10001 entries, the limit is 10000",
@@ -297,9 +298,7 @@ func TestUnservedFields(t *testing.T) {
 			require.NoError(t, queryFault(`{"dataset":`+text+`}`))
 		}
 	}
-	for _, name := range []string{"start", "batch_requests"} {
-		require.ErrorContains(t, queryFault(`{"dataset":"d","`+name+`":{}}`), name+": "+name+" is not served by this version")
-	}
+	require.ErrorContains(t, queryFault(`{"dataset":"d","start":{}}`), "start: start is not served by this version")
 }
 
 func yamlFault(t *testing.T, text string) error {

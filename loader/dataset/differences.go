@@ -24,6 +24,7 @@ func Differences(a, b Cursor) []string {
 	l.add("seed", strconv.FormatInt(a.Seed, 10), strconv.FormatInt(b.Seed, 10))
 	l.add("epoch", strconv.FormatInt(a.Epoch, 10), strconv.FormatInt(b.Epoch, 10))
 	l.add("lanes", strconv.Itoa(a.Lanes), strconv.Itoa(b.Lanes))
+	l.add("batches of", a.unit(), b.unit())
 	l.table("pin.training", a.Pin.Training, b.Pin.Training)
 	both := maps.Clone(a.Pin.Staging)
 	if both == nil {
@@ -44,6 +45,14 @@ func Differences(a, b Cursor) []string {
 		}
 	}
 	return l
+}
+
+// unit is what its lanes give equal numbers of.
+func (c Cursor) unit() string {
+	if c.Requests {
+		return "requests"
+	}
+	return "rows"
 }
 
 type differences []string

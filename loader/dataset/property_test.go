@@ -18,7 +18,7 @@ func TestQueriesComeBack(t *testing.T) {
 	t.Parallel()
 	m := newMaker(t, 1)
 	inline, resumed, sampled := 0, 0, 0
-	limited, global, splits := 0, 0, 0
+	limited, global, splits, requests := 0, 0, 0, 0
 	for range rounds {
 		q := m.query()
 		text := q.Canonical()
@@ -39,6 +39,9 @@ func TestQueriesComeBack(t *testing.T) {
 		if q.GlobalBatchRows > 0 {
 			global++
 		}
+		if q.BatchRequests > 0 {
+			requests++
+		}
 		if q.Endpoints.BySplits() {
 			splits++
 		}
@@ -47,7 +50,7 @@ func TestQueriesComeBack(t *testing.T) {
 			require.Equal(t, q.Sample.Canonical(), back.Sample.Canonical())
 		}
 	}
-	for _, n := range []int{limited, global, splits} {
+	for _, n := range []int{limited, global, splits, requests} {
 		require.Greater(t, n, rounds/100)
 	}
 	require.Greater(t, sampled, rounds/10)

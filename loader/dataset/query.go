@@ -32,12 +32,15 @@ type Query struct {
 	// GlobalBatchRows is the rows of one step over all shards, instead of BatchRows; 0:
 	// not said.
 	GlobalBatchRows int
-	Tail            Tail
-	Limit           int64 // rows after which the stream ends, counted from where it begins; 0: none
-	Count           Count
-	Wire            Wire
-	Endpoints       Endpoints
-	Cursor          Cursors // empty: from the start
+	// BatchRequests is the requests of a batch, instead of its rows: then every lane gives
+	// equal requests in each step. 0: rows are counted.
+	BatchRequests int
+	Tail          Tail
+	Limit         int64 // rows after which the stream ends, counted from where it begins; 0: none
+	Count         Count
+	Wire          Wire
+	Endpoints     Endpoints
+	Cursor        Cursors // empty: from the start
 	// Algorithm is the version of the rules by which the plan is made; 0: the cursor's,
 	// without one the newest. No client says it: tickets do.
 	Algorithm int
@@ -147,6 +150,7 @@ const (
 	WirePlain   Wire = "plain"   // every column beside the others
 	WireIndexed Wire = "indexed" // of each staging table, and of requests, a dictionary of the distinct rows
 	WireAuto    Wire = "auto"    // of each the one of the two that takes fewer bytes
+	WireGrouped Wire = "grouped" // a row for each request, with lists of what its rows have
 )
 
 // Indexed says whether staging tables and requests come as dictionaries, or may.
@@ -155,7 +159,7 @@ func (w Wire) Indexed() (bool, error) {
 	switch w {
 	case WireIndexed, WireAuto:
 		return true, nil
-	case WirePlain:
+	case WirePlain, WireGrouped:
 		return false, nil
 	}
 	return false, fault.New(fault.Internal, "batches are asked for in a form %q, which does not exist", string(w))
@@ -166,7 +170,18 @@ func (w Wire) Auto() bool {
 	switch w {
 	case WireAuto:
 		return true
-	case WirePlain, WireIndexed:
+	case WirePlain, WireIndexed, WireGrouped:
+		return false
+	}
+	return false
+}
+
+// Grouped says whether a batch has a row for each request.
+func (w Wire) Grouped() bool {
+	switch w {
+	case WireGrouped:
+		return true
+	case WirePlain, WireIndexed, WireAuto:
 		return false
 	}
 	return false
@@ -211,6 +226,12 @@ type Every struct {
 
 // Takes says whether the worker takes a step, which is counted from the cursor.
 func (e Every) Takes(step int64) bool { return step%int64(e.Of) == int64(e.Step) }
+
+// Steps returns how many of so many steps, from the cursor on, are the worker's.
+func (e Every) Steps(steps int64) int64 {
+	of, step := int64(e.Of), int64(e.Step)
+	return (max(steps, step) - step + of - 1) / of
+}
 
 // Rows returns how many of the rows that a lane has left are the worker's, where each
 // step takes q of them.

@@ -251,6 +251,7 @@ func (m maker) cursors() dataset.Cursors {
 	if one.Shuffle == "" {
 		one.Shuffle = dataset.ShuffleRows
 	}
+	one.Requests = one.Shuffle != dataset.ShuffleRows && !m.often()
 	windows, _ := one.Shuffle.Windows()
 	if windows && one.ShuffleWindow == 0 {
 		one.ShuffleWindow = dataset.DefaultShuffleWindow
@@ -376,12 +377,20 @@ func (m maker) query() dataset.Query {
 		q.BatchRows = q.Lanes / q.Shard.Of * (1 + m.IntN(100))
 	case 1:
 		q.GlobalBatchRows = q.Lanes * (1 + m.IntN(100))
+	case 2:
+		q.BatchRequests = q.Lanes / q.Shard.Of * (1 + m.IntN(100))
+	}
+	if len(q.Cursor) > 0 && q.Cursor[0].Requests {
+		q.BatchRows, q.GlobalBatchRows, q.BatchRequests = 0, 0, q.Lanes/q.Shard.Of*(1+m.IntN(100))
+	} else if len(q.Cursor) > 0 || q.Shuffle == dataset.ShuffleRows {
+		q.BatchRequests = 0
 	}
 	switch {
 	case q.Shard.Of > 1 || q.Tail.Drops():
+	case q.BatchRequests > 0 && q.Lanes != 1:
 	case q.Lanes == 1 && !m.often():
 		q.Endpoints = dataset.EndpointsSplits
-	case !m.often():
+	case !m.often() && q.BatchRequests == 0:
 		q.Limit = pick(m, 1, 1+m.Int64N(1<<62))
 	}
 	if !m.often() && q.Limit == 0 && !q.Endpoints.BySplits() {

@@ -41,6 +41,12 @@ func (q Query) conflicts(path string) []fault.Field {
 	if q.GlobalBatchRows != 0 {
 		q.checkGlobal(add)
 	}
+	if q.BatchRequests != 0 || len(q.Cursor) > 0 && q.Cursor[0].Requests {
+		q.checkRequests(add)
+	}
+	if q.Wire.Grouped() && q.BatchRequests == 0 {
+		add("wire", "grouped sends a row for each request, in batches of whole ones; say how many with batch_requests")
+	}
 	if q.Limit != 0 {
 		switch {
 		case q.Limit < 0:
@@ -70,6 +76,28 @@ func (q Query) conflicts(path string) []fault.Field {
 		}
 	}
 	return found
+}
+
+// checkRequests says what does not go together with batches of equal requests.
+func (q Query) checkRequests(add func(name, format string, args ...any)) {
+	const name = "batch_requests"
+	windows, _ := q.Shuffle.Windows() // of one that does not exist the loader says so
+	switch {
+	case q.BatchRequests == 0:
+		add(name, "missing: the lanes of the cursor gave equal requests; say how many a batch has")
+	case q.BatchRequests < 0:
+		add(name, "must be at least 1, not %d", q.BatchRequests)
+	case q.BatchRows != 0:
+		add(name, "batch_rows says how large batches are; give one of the two")
+	case q.GlobalBatchRows != 0:
+		add(name, "global_batch_rows says how large batches are; give one of the two")
+	case len(q.Cursor) > 0 && !q.Cursor[0].Requests:
+		add(name, "the lanes of the cursor gave equal rows; use batch_rows")
+	case q.Limit != 0:
+		add("limit", "it counts rows, and a batch of batch_requests has all rows of its requests; leave limit out, or use batch_rows")
+	case windows && !q.Shuffle.ByRequest():
+		add(name, "shuffle: %s takes the rows of a request apart; use shuffle: requests or splits", q.Shuffle)
+	}
 }
 
 // checkGlobal says what is wrong with the rows of a step over all shards.

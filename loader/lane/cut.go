@@ -10,14 +10,14 @@ import (
 
 // cut makes one batch of the rows of all runs. What it takes is known from
 // offsets and widths, and paid for, before the first value is copied.
-func (r *Reader) cut(runs []run, rows int64) (arrow.RecordBatch, error) {
+func (r *Reader) cut(of *chosen) (arrow.RecordBatch, error) {
 	held, err := r.options.Budget.ReserveFor(r.ctx, "a batch", 0)
 	if err != nil {
 		return nil, err
 	}
-	b, err := r.paidCut(runs, rows, func(bytes int64) error {
+	b, err := r.paidCut(of.runs, of.rows, func(bytes int64) error {
 		if limit := r.options.MaxBytes; limit > 0 && held.Held()+bytes > limit {
-			return r.tooLarge(rows, held.Held()+bytes)
+			return r.tooLarge(of.portion, held.Held()+bytes)
 		}
 		return fewerRows(held.GrowWait(r.ctx, bytes))
 	})
@@ -32,10 +32,7 @@ func (r *Reader) cut(runs []run, rows int64) (arrow.RecordBatch, error) {
 func (r *Reader) paidCut(runs []run, rows int64, pay func(bytes int64) error) (arrow.RecordBatch, error) {
 	g := batch.NewGatherer(r.options.Memory)
 	defer g.Release()
-	if err := pay(r.indexedBytes(r.options.Indexed, rows)); err != nil {
-		return nil, err
-	}
-	made, err := r.sources(runs, int(rows))
+	made, rows, err := r.paidSources(runs, rows, pay)
 	defer func() {
 		for _, c := range made {
 			c.release()
@@ -67,14 +64,30 @@ func (r *Reader) paidCut(runs []run, rows int64, pay func(bytes int64) error) (a
 	return array.NewRecordBatch(r.options.Schema, columns, rows), nil
 }
 
-// tooLarge refuses a batch, and says how many of such rows would fit.
-func (r *Reader) tooLarge(rows, bytes int64) error {
+// paidSources finds what the columns of a batch are made of, and how many rows it has. Also
+// with an error the caller releases them.
+func (r *Reader) paidSources(runs []run, rows int64, pay func(bytes int64) error) ([]source, int64, error) {
+	if r.options.Grouped != nil {
+		return r.groupedSources(runs, rows, pay)
+	}
+	if err := pay(r.indexedBytes(r.options.Indexed, rows)); err != nil {
+		return nil, 0, err
+	}
+	made, err := r.sources(runs, int(rows))
+	return made, rows, err
+}
+
+// tooLarge refuses a batch, and says how many of such rows, or requests, would fit.
+func (r *Reader) tooLarge(of portion, bytes int64) error {
 	lanes := int64(len(r.lanes))
 	// Rows that come later may be larger: a quarter is left to them.
-	fit := int64(float64(rows)*float64(r.options.MaxBytes)/float64(bytes)*3/4) / lanes * lanes
-	err := fault.New(fault.Exhausted, "a batch of %d rows takes %d bytes, more than the limit of %d (max_batch_bytes)", rows, bytes, r.options.MaxBytes)
+	fit := int64(float64(of.counted)*float64(r.options.MaxBytes)/float64(bytes)*3/4) / lanes * lanes
+	err := fault.New(fault.Exhausted, "a batch of %d rows takes %d bytes, more than the limit of %d (max_batch_bytes)", of.rows, bytes, r.options.MaxBytes)
 	if fit == 0 {
 		return err.WithRemedy("ask for fewer columns or fewer lanes in a shard, or raise max_batch_bytes")
+	}
+	if r.options.Request != nil {
+		return err.WithRemedy("ask for batch_requests of at most %d, or for fewer columns, or raise max_batch_bytes", fit)
 	}
 	if of := int64(r.options.GlobalOf); of > 0 {
 		return err.WithRemedy("ask for global_batch_rows of at most %d, or for fewer columns, or raise max_batch_bytes", of*fit)
@@ -181,6 +194,9 @@ func (r *Reader) shared(c Column, runs []run) arrow.Array {
 func sharedBytes(of []source) int64 {
 	var columns []arrow.Array
 	for _, c := range of {
+		if l, ok := c.(*listed); ok {
+			c = l.items
+		}
 		if s, ok := c.(*sharing); ok {
 			columns = append(columns, s.values)
 		}

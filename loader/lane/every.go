@@ -53,29 +53,29 @@ func (r *Reader) skip() error {
 	}
 	most := int64(0)
 	for _, l := range r.lanes {
-		rows, err := l.skip(r.ctx, steps*r.options.Rows)
+		left, err := l.skip(r.ctx, steps*r.options.Rows)
 		if err != nil {
 			return err
 		}
-		if err := r.enough(l, rows, steps); err != nil {
+		if err := r.enough(l, left.counted, steps); err != nil {
 			return err
 		}
-		most, r.skipped = max(most, rows), r.skipped+rows
+		most, r.skipped = max(most, left.counted), r.skipped+left.rows
 	}
 	passed := (most + r.options.Rows - 1) / r.options.Rows
 	r.step, r.given = r.step+passed, r.given+passed*r.options.Rows
 	return r.check()
 }
 
-// enough says whether a lane gave all rows of some steps, where the steps are known.
-func (r *Reader) enough(l *laneReader, rows, steps int64) error {
+// enough says whether a lane gave all of some steps, where the steps are known.
+func (r *Reader) enough(l *laneReader, given, steps int64) error {
 	switch {
-	case r.options.Steps == Unknown || rows == steps*r.options.Rows:
+	case r.options.Steps == Unknown || given == steps*r.options.Rows:
 		return nil
 	case r.options.Counted.Left != nil:
 		return r.options.Counted.Differs(l.Number)
 	}
-	return fault.New(fault.Internal, "lane %d gave %d of %d rows in step %d of %d", l.Number, rows, steps*r.options.Rows, r.step, r.options.Steps)
+	return fault.New(fault.Internal, "lane %d gave %d of %d in step %d of %d", l.Number, given, steps*r.options.Rows, r.step, r.options.Steps)
 }
 
 // check says whether the lanes have given as many rows as were counted. A lane that
@@ -91,11 +91,26 @@ func (r *Reader) check() error {
 	return nil
 }
 
-// skip leaves out the next n rows of the lane, fewer only at its end, and returns how
-// many.
-func (l *laneReader) skip(ctx context.Context, n int64) (int64, error) {
+// skip leaves out the next n rows of the lane, or requests, fewer only at its end, and
+// returns how many.
+func (l *laneReader) skip(ctx context.Context, n int64) (portion, error) {
 	nothing := newSelection(nil, nil, nil)
 	defer func() { releaseAll(nothing.ended) }()
+	skipped, err := portion{}, error(nil)
+	if l.key != nil {
+		skipped, err = l.passRequests(ctx, n, nothing, func(int) error { return nil })
+	} else {
+		skipped.rows, err = l.skipRows(ctx, n, nothing)
+		skipped.counted = skipped.rows
+	}
+	if err != nil {
+		return portion{}, err
+	}
+	return skipped, l.lookAhead(ctx, nothing)
+}
+
+// skipRows is skip for a lane that gives rows.
+func (l *laneReader) skipRows(ctx context.Context, n int64, nothing *selection) (int64, error) {
 	skipped := int64(0)
 	for skipped < n && l.at.Range < len(l.Ranges) {
 		rows := n - skipped
@@ -116,7 +131,7 @@ func (l *laneReader) skip(ctx context.Context, n int64) (int64, error) {
 		skipped += rows
 		l.advance()
 	}
-	return skipped, l.lookAhead(ctx, nothing)
+	return skipped, nil
 }
 
 // pass notes that rows of the batch at hand were given, or left out.

@@ -1,6 +1,6 @@
 // Package lane makes one stream of a shard's lanes: in each step every lane
-// gives the same number of rows, and a batch is the blocks of its lanes in
-// ascending order, cut exactly (docs/spec/order.md).
+// gives the same number of rows, or of requests, and a batch is the blocks of its lanes
+// in ascending order, cut exactly (docs/spec/order.md, docs/spec/request.md).
 //
 // It opens ranges through a function that it is given, one after another in
 // each lane, and reads no further than the batch asked for and, where a range
@@ -83,7 +83,9 @@ const Plain = -1
 // Options are what a Reader is made of.
 type Options struct {
 	Lanes   []Lane
-	Rows    int64           // per lane and step, at least 1
+	Rows    int64           // per lane and step, at least 1; requests, if Request is set
+	Request []int           // columns of the ranges' batches whose values are one for the rows of a request; nil: lanes give rows
+	Grouped *Grouped        // which columns requests have once, where batches have a row for each request; nil: a row for each row
 	Steps   int64           // end after so many steps; Unknown: when all lanes have ended
 	Limit   int64           // end after so many rows, within a step too; 0: none
 	Every   Every           // which of the steps are given
@@ -116,6 +118,7 @@ type Reader struct {
 	step     int64 // of those given, and of those left out
 	batches  int64
 	skipped  int64          // rows that were left out
+	last     portion        // of the batch last returned
 	rows     int64          // of all lanes
 	given    int64          // per lane, see Given
 	uneven   bool           // see Given
@@ -139,7 +142,7 @@ func New(ctx context.Context, options Options) *Reader {
 		r.options.Memory = memory.DefaultAllocator
 	}
 	for _, l := range options.Lanes {
-		r.lanes = append(r.lanes, newLaneReader(l, options.Open))
+		r.lanes = append(r.lanes, newLaneReader(l, options))
 	}
 	r.RecordReader = batch.FromFunc(options.Schema, r.next, r.close)
 	return r
@@ -177,7 +180,7 @@ func (r *Reader) Positions() []Position {
 func (r *Reader) Steps() int64 { return r.step }
 
 // Given returns the rows that each lane gave so far, or left out as others give them;
-// lanes that have ended count for nothing.
+// lanes that have ended count for nothing. Where lanes give requests it returns those.
 // After a step that Limit cut it is the most that one gave, and uneven says that
 // another may have given less.
 func (r *Reader) Given() (rows int64, uneven bool) { return r.given, r.uneven }
@@ -185,11 +188,15 @@ func (r *Reader) Given() (rows int64, uneven bool) { return r.given, r.uneven }
 // Batches returns how many batches were returned so far.
 func (r *Reader) Batches() int64 { return r.batches }
 
+// Gave returns how many rows the batch last returned has of the ranges, and of how many
+// requests they are, where lanes give requests; else the rows again.
+func (r *Reader) Gave() (rows, counted int64) { return r.last.rows, r.last.counted }
+
 // Skipped returns how many rows were left out so far, as others give them.
 func (r *Reader) Skipped() int64 { return r.skipped }
 
-// Passed returns how many rows each lane has given or left out so far, in the order of
-// Options.Lanes.
+// Passed returns how many rows, or requests, each lane has given or left out so far, in
+// the order of Options.Lanes.
 func (r *Reader) Passed() []int64 {
 	if r.chosen != nil {
 		return r.chosen.passed
@@ -244,12 +251,13 @@ func (r *Reader) next() (arrow.RecordBatch, error) {
 	if given.rows == 0 {
 		return nil, nil //nolint:nilnil // the end of a stream, see batch.FromFunc
 	}
-	out, err := r.cut(given.runs, given.rows)
+	out, err := r.cut(given)
 	if err != nil {
 		return nil, err
 	}
 	r.step++
 	r.batches++
+	r.last = given.portion
 	r.rows += given.rows
 	r.given += r.options.Rows
 	if given.cut {
@@ -289,10 +297,14 @@ func (r *Reader) left() int64 {
 
 // step is what the lanes gave in one.
 type step struct {
-	rows int64
-	most int64 // of one lane
+	portion
+	most int64 // of one lane, counted as Options.Rows is
 	cut  bool  // by Limit: a lane was asked for less than the others, or for nothing
 }
+
+// portion is a part of what lanes give: its rows, and the number of what Options.Rows
+// counts, which is rows too, or requests.
+type portion struct{ rows, counted int64 }
 
 // selectStep adds the rows of one step to those of a batch.
 func (r *Reader) selectStep(s *selection) (step, error) {
@@ -308,14 +320,14 @@ func (r *Reader) selectStep(s *selection) (step, error) {
 			break
 		}
 		s.next()
-		given, err := l.selectRows(r.ctx, wanted, s)
+		given, err := l.take(r.ctx, wanted, s)
 		if err != nil {
 			return step{}, err
 		}
-		if err := r.enough(l, given, 1); err != nil {
+		if err := r.enough(l, given.counted, 1); err != nil {
 			return step{}, err
 		}
-		out.rows, out.most = out.rows+given, max(out.most, given)
+		out.rows, out.counted, out.most = out.rows+given.rows, out.counted+given.counted, max(out.most, given.counted)
 		if out.rows == left {
 			continue // whether there is another row, whoever goes on finds out
 		}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 
+	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/invariant"
 )
@@ -12,18 +13,38 @@ import (
 // laneReader reads one lane, range after range.
 type laneReader struct {
 	Lane
-	open   Open
-	at     Position
-	passed int64             // rows from Start on: those given, and those left out
-	reader Sequence          // of range at.Range, nil if not open
-	batch  arrow.RecordBatch // borrowed from reader, nil if none
-	used   int               // rows of batch that were given
+	open    Open
+	at      Position
+	key     []int             // of requests, see Options.Request
+	grouped bool              // whether it is noted where the requests of a batch begin
+	budget  *budget.Budget    // pays for what is noted of requests
+	passed  int64             // rows, or requests, from Start on: those given, and those left out
+	reader  Sequence          // of range at.Range, nil if not open
+	begins  *requestBegins    // reader, where the lane gives requests; else nil
+	batch   arrow.RecordBatch // borrowed from reader, nil if none
+	used    int               // rows of batch that were given
 }
 
-func newLaneReader(lane Lane, open Open) *laneReader {
-	l := &laneReader{Lane: lane, open: open, at: lane.Start}
+func newLaneReader(lane Lane, options Options) *laneReader {
+	l := &laneReader{Lane: lane, open: options.Open, key: options.Request, grouped: options.Grouped != nil, budget: options.Budget, at: lane.Start}
 	l.advance()
 	return l
+}
+
+// take adds up to n rows of the lane, or requests, to those of a batch; fewer only at the
+// lane's end. It returns how many.
+func (l *laneReader) take(ctx context.Context, n int64, s *selection) (portion, error) {
+	if l.key != nil {
+		return l.passRequests(ctx, n, s, func(rows int) error {
+			s.add(l.batch, l.used, rows)
+			if !l.grouped {
+				return nil
+			}
+			return s.divide(ctx, l.begins.goesOn[l.used:l.used+rows])
+		})
+	}
+	rows, err := l.selectRows(ctx, n, s)
+	return portion{rows: rows, counted: rows}, err
 }
 
 // selectRows adds up to n rows of the lane to those of a batch; fewer only at the
@@ -99,12 +120,8 @@ func (l *laneReader) fill(ctx context.Context, s *selection) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if l.reader == nil {
-		reader, err := l.open(ctx, l.Number, l.at)
-		if err != nil {
-			return err
-		}
-		l.reader = reader
+	if err := l.openRange(ctx); err != nil {
+		return err
 	}
 	passed := l.batch
 	l.batch, l.used = nil, 0
@@ -119,7 +136,7 @@ func (l *laneReader) fill(ctx context.Context, s *selection) error {
 	}
 	for l.reader.Next() {
 		if l.reader.RecordBatch().NumRows() > 0 {
-			l.take()
+			l.begin()
 			if passed != nil {
 				return s.passed(ctx, passed, l.batch)
 			}
@@ -140,8 +157,25 @@ func (l *laneReader) fill(ctx context.Context, s *selection) error {
 	return nil
 }
 
-// take begins with the batch that the range has at hand.
-func (l *laneReader) take() {
+// openRange opens the range in which the lane stands, if it is not open.
+func (l *laneReader) openRange(ctx context.Context) error {
+	if l.reader != nil {
+		return nil
+	}
+	reader, err := l.open(ctx, l.Number, l.at)
+	if err != nil {
+		return err
+	}
+	l.reader = reader
+	if l.key != nil {
+		l.begins = newRequestBegins(ctx, reader, l.key, l.budget)
+		l.reader = l.begins
+	}
+	return nil
+}
+
+// begin begins with the batch that the range has at hand.
+func (l *laneReader) begin() {
 	l.batch = l.reader.RecordBatch()
 	if window := l.reader.Window(); window != l.at.Window {
 		l.at.Window, l.at.Row = window, 0
@@ -170,5 +204,5 @@ func (l *laneReader) close() {
 	if l.reader != nil {
 		l.reader.Release()
 	}
-	l.reader, l.batch, l.used = nil, nil, 0
+	l.reader, l.begins, l.batch, l.used = nil, nil, nil, 0
 }

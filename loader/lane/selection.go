@@ -31,6 +31,7 @@ type run struct {
 	from, rows int
 	of         int      // rows of the batch that it is from
 	origins    []origin // by column, once the run is detached; nil before
+	begins     []int32  // rows of the run with which requests begin, where batches are grouped
 }
 
 // origin is where the staging rows of a detached run were copied from: those of
@@ -47,6 +48,26 @@ func newSelection(mem memory.Allocator, held *budget.Reservation, requests *Requ
 func (s *selection) add(b arrow.RecordBatch, from, rows int) {
 	b.Retain()
 	s.runs = append(s.runs, run{batch: b, from: from, rows: rows, of: int(b.NumRows())})
+}
+
+// divide notes which of the rows last added requests begin with: those that do not go on.
+func (s *selection) divide(ctx context.Context, goesOn []bool) error {
+	x, requests := &s.runs[len(s.runs)-1], 0
+	for _, on := range goesOn {
+		if !on {
+			requests++
+		}
+	}
+	if err := s.pay(ctx, int64(requests*arrow.Int32SizeBytes)); err != nil {
+		return err
+	}
+	x.begins = make([]int32, 0, requests)
+	for row, on := range goesOn {
+		if !on {
+			x.begins = append(x.begins, int32(row))
+		}
+	}
+	return nil
 }
 
 // has says whether the last rows that were added are of a batch.
@@ -203,7 +224,7 @@ func fewerRows(err error) error {
 	if fault.KindOf(err) != fault.Exhausted {
 		return err
 	}
-	return fault.As(err).WithRemedy("ask for fewer rows a batch with batch_rows, for fewer columns or lanes, or raise the server's memory budget")
+	return fault.As(err).WithRemedy("ask for fewer rows a batch with batch_rows or batch_requests, for fewer columns or lanes, or raise the server's memory budget")
 }
 
 func (s *selection) release() {

@@ -35,8 +35,10 @@ type Bound struct {
 	// of a range; 0: rows come as stored.
 	Shuffle dataset.Shuffle
 	Window  int64
+	// Requests says that lanes give equal requests in each step, rather than equal rows.
+	Requests bool
 	// RequestKey are the training columns whose values are one for the rows of a request,
-	// where rows are permuted by request.
+	// where rows are permuted or given by request.
 	RequestKey []catalog.Field
 }
 
@@ -50,7 +52,13 @@ func Bind(r *resolve.Relation, q dataset.Query) (*Bound, error) {
 	if err := b.bindSample(q.Sample); err != nil {
 		return nil, err
 	}
-	return b, b.bindShuffle(q)
+	if err := b.bindShuffle(q); err != nil {
+		return nil, err
+	}
+	if b.Requests = q.BatchRequests > 0; b.Requests {
+		return b, b.bindRequests("batch_requests", "use batch_rows")
+	}
+	return b, nil
 }
 
 // AlgorithmOf returns the version of the rules by which a query with its defaults set is
@@ -67,20 +75,26 @@ func (b *Bound) bindShuffle(q dataset.Query) (err error) {
 	if b.Algorithm == previousAlgorithm {
 		q.Shuffle = cmp.Or(q.Shuffle, dataset.ShuffleSplits) // it knew no other
 	}
-	key := b.Relation.Dataset.Key
-	if b.Shuffle, b.Window, err = q.Shuffling(len(key) > 0); err != nil || b.Window == 0 || !b.Shuffle.ByRequest() {
+	if b.Shuffle, b.Window, err = q.Shuffling(len(b.Relation.Dataset.Key) > 0); err != nil || b.Window == 0 || !b.Shuffle.ByRequest() {
 		return err
 	}
-	for _, name := range key {
+	return b.bindRequests("shuffle", "use shuffle: rows")
+}
+
+// bindRequests finds the columns that tell requests apart, for a field of the query that
+// needs them, or says what to do without.
+func (b *Bound) bindRequests(field, without string) error {
+	b.RequestKey = nil
+	for _, name := range b.Relation.Dataset.Key {
 		f, ok := b.Relation.Training.Field(name)
 		if !ok {
-			return fault.InvalidField("shuffle", "requests are told apart by column %s, which table %s does not have", name, b.Relation.Training.Name)
+			return fault.InvalidField(field, "requests are told apart by column %s, which table %s does not have", name, b.Relation.Training.Name)
 		}
 		b.RequestKey = append(b.RequestKey, f)
 	}
 	if b.RequestKey == nil {
-		return fault.InvalidField("shuffle", "requests are told apart by the dataset's key, and it has none").
-			WithRemedy("give the dataset a key, such as key: [request_id], or use shuffle: rows")
+		return fault.InvalidField(field, "requests are told apart by the dataset's key, and it has none").
+			WithRemedy("give the dataset a key, such as key: [request_id], or %s", without)
 	}
 	return nil
 }

@@ -46,6 +46,9 @@ func Build(b *Bound, files Files, q dataset.Query) (*Plan, error) {
 	p.checked = resolve.Bucketed(r.Training, files.Training.Files, p.trusted())
 	p.Splits = p.prune(p.cut(p.byBucket(files.Training.Files)))
 	p.countDeleted()
+	if p.Requests && p.Inexact == "" {
+		p.Inexact, p.counted = "lanes give requests, and those are seen when they are read", true
+	}
 	if err := p.checkWritten(q); err != nil {
 		return nil, err
 	}
@@ -145,8 +148,8 @@ func (p *Plan) bucketField(spec int) int {
 }
 
 // cut divides the rows of each bucket into splits of splitRows, in the order
-// of its files, within a file where need be. Where repeated rows are dropped,
-// it is one split, in which all of them lie.
+// of its files, within a file where need be. Where repeated rows are dropped, or
+// batches are of requests, it is one split.
 func (p *Plan) cut(buckets []*bucketFiles) []Split {
 	splits := make([]Split, 0, len(buckets))
 	for _, b := range buckets {

@@ -10,8 +10,8 @@ import (
 )
 
 // wholeBuckets says that a partition's bucket is never cut: neither into several
-// splits nor between lanes.
-func (p *Plan) wholeBuckets() bool { return p.Relation.Distinct != nil }
+// splits nor between lanes: repeated rows, and those of a request, lie in one.
+func (p *Plan) wholeBuckets() bool { return p.Relation.Distinct != nil || p.Requests }
 
 // checkDistinct makes sure that repeated rows lie in one split: all their
 // partition values must follow from the columns that tell rows apart.

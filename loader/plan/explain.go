@@ -85,6 +85,9 @@ func (p *Plan) explainTraining(b *strings.Builder) {
 	if d := p.Relation.Distinct; d != nil {
 		fmt.Fprintf(b, "  %s\n", distinctText(d))
 	}
+	if names := p.Relation.Dataset.Training.RequestLevel; len(names) > 0 {
+		fmt.Fprintf(b, "  request-level %s, constant in rows with equal %s\n", strings.Join(names, ", "), strings.Join(p.Relation.Dataset.Key, ", "))
+	}
 	if p.PostJoin != nil {
 		fmt.Fprintf(b, "  post-join filter %s\n", p.PostJoin)
 	}
@@ -166,6 +169,13 @@ func (p *Plan) partitionNames(s Split) string {
 
 func (p *Plan) explainLanes(b *strings.Builder) {
 	fmt.Fprintf(b, "lanes\n")
+	if p.Requests {
+		names := make([]string, len(p.RequestKey))
+		for i, f := range p.RequestKey {
+			names[i] = f.Name
+		}
+		fmt.Fprintf(b, "  each gives equal requests in a step: rows that follow each other with equal %s. No bucket is cut\n", strings.Join(names, ", "))
+	}
 	if p.Window > 0 && p.Rows > 0 {
 		rows := min(p.Window, p.longestRange())
 		bytes := decoded * p.storedBytes() / p.Rows * rows

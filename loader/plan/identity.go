@@ -46,6 +46,13 @@ type windowIdentity struct {
 	Since, Window int64
 }
 
+// requestsIdentity is the identity of a plan whose lanes give equal requests.
+type requestsIdentity struct {
+	Plan          identity
+	Since, Window int64
+	Requests      bool // always
+}
+
 // pinIdentity is a pin.
 type pinIdentity struct {
 	Training tableIdentity
@@ -80,6 +87,8 @@ const idDigits = 32
 
 func (p *Plan) id() string {
 	switch {
+	case p.Requests:
+		return digest.Of(requestsIdentity{Plan: p.identity(), Since: p.Since, Window: p.Window, Requests: true})[:idDigits]
 	case p.Window != 0:
 		return digest.Of(windowIdentity{Plan: p.identity(), Since: p.Since, Window: p.Window})[:idDigits]
 	case p.Since != 0:

@@ -89,7 +89,8 @@ type Unaligned struct {
 }
 
 // Split is the unit of reading: up to splitRows training rows of one bucket
-// of one partition; all of them, where repeated rows are dropped. Its ID
+// of one partition; all of them, where repeated rows are dropped or batches are of
+// requests. Its ID
 // depends on its training files alone.
 type Split struct {
 	ID        string

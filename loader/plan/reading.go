@@ -23,5 +23,6 @@ func (p *Plan) Cursor() dataset.Cursor {
 	return dataset.Cursor{
 		Version: dataset.CursorVersion, Plan: p.ID, Algorithm: p.Algorithm, Dataset: p.Digest, Filter: p.QueryFilter, Sample: p.SampleText,
 		Since: p.Since, Order: p.Order, Shuffle: p.Shuffle, ShuffleWindow: p.Window, Seed: p.Seed, Epoch: p.Epoch, Lanes: len(p.Lanes), Pin: p.Pin,
+		Requests: p.Requests,
 	}
 }

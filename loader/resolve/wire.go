@@ -81,11 +81,15 @@ func Places(outputs []Output, indexed []Indexed) []Place {
 // columns or not, that of the plain batches. If it is indexed, each staging table
 // that gives some of them is one column, and so are those that are constant within a
 // request: a dictionary of structs, named after the entry, or request
-// (docs/spec/wire.md). Another column of such a name is Invalid.
+// (docs/spec/wire.md). If it is grouped, columns that requests do not have once are lists.
+// Another column of such a name is Invalid.
 func (r *Relation) Schema(outputs []Output, wire dataset.Wire) (*arrow.Schema, error) {
 	indexed, err := wire.Indexed()
 	if err != nil {
 		return nil, err
+	}
+	if wire.Grouped() {
+		return r.groupedSchema(outputs), nil
 	}
 	if !indexed {
 		return Schema(outputs), nil

@@ -34,6 +34,10 @@ type Options struct {
 	// Key are the positions of the request key among the columns of the training rows:
 	// rows with equal keys stay together. nil: each row has a priority of its own.
 	Key []int
+	// Whole says that no window divides a request, which goes on into the rows behind the
+	// window of its first row that is left. Reading must begin with all rows of the window
+	// before Start, which say whether a request goes on into it. It needs a Key.
+	Whole bool
 	// Crossed is told of each window before the join gets the first of its rows, when it
 	// is done with all rows before.
 	Crossed func(window int64)
@@ -98,6 +102,7 @@ type training struct {
 type stored struct {
 	ordinal  int64
 	priority uint64
+	window   int64 // that it is in
 }
 
 func (t *training) release() {
@@ -119,13 +124,18 @@ func (t *training) next() (arrow.RecordBatch, error) {
 	}
 	b, o := t.rows.RecordBatch(), t.shuffle.options
 	ordinals := ordinalsOf(b)
-	window := (ordinals[t.used] - o.First) / o.Rows
-	if window != t.window {
-		t.cross(window, stored{ordinals[t.used], t.priorities[t.used]})
+	first := t.place(ordinals[t.used], t.priorities[t.used])
+	if first.window != t.window {
+		t.cross(first)
 	}
+	t.last = first
 	to := t.used + 1
-	for to < len(ordinals) && (ordinals[to]-o.First)/o.Rows == window {
-		to++
+	for ; to < len(ordinals); to++ {
+		row := t.place(ordinals[to], t.priorities[to])
+		if row.window != first.window {
+			break
+		}
+		t.last = row
 	}
 	part := b.NewSlice(int64(t.used), int64(to))
 	defer part.Release()
@@ -134,19 +144,58 @@ func (t *training) next() (arrow.RecordBatch, error) {
 	defer data.Release()
 	priorities := array.NewUint64Data(data)
 	defer priorities.Release()
-	t.used, t.last = to, stored{ordinals[to-1], t.priorities[to-1]}
 	columns := append(append([]arrow.Array{}, part.Columns()...), priorities)
+	if o.window(t.last.ordinal) != t.last.window {
+		within := o.within(ordinals[t.used:to], t.last.window)
+		defer within.Release()
+		columns[len(columns)-2] = within
+	}
+	t.used = to
 	return array.NewRecordBatch(t.schema, columns, part.NumRows()), nil
 }
 
+// window returns the number of the window in which a row is stored; -1 for one before the
+// range.
+func (o Options) window(ordinal int64) int64 {
+	if ordinal < o.First {
+		return -1
+	}
+	return (ordinal - o.First) / o.Rows
+}
+
+// within returns numbers of rows of a window, those of rows that are stored behind it as
+// if they were its last one: so they are of it behind the join too.
+func (o Options) within(ordinals []int64, window int64) arrow.Array {
+	last := o.First + (window+1)*o.Rows - 1
+	moved := make([]int64, len(ordinals))
+	for i, ordinal := range ordinals {
+		moved[i] = min(ordinal, last)
+	}
+	data := array.NewData(arrow.PrimitiveTypes.Int64, len(moved), []*memory.Buffer{nil, memory.NewBufferBytes(arrow.Int64Traits.CastToBytes(moved))}, nil, 0, 0)
+	defer data.Release()
+	return array.NewInt64Data(data)
+}
+
+// place says which window the next row is in: the one where it is stored, or that of the
+// row before, if it goes on with its request. That must be stored in a window beside it,
+// so that whoever begins with a window need not read more than the one before.
+func (t *training) place(ordinal int64, priority uint64) stored {
+	o, before := t.shuffle.options, t.last
+	row := stored{ordinal, priority, o.window(ordinal)}
+	if o.Whole && before.ordinal >= 0 && before.priority == priority && row.window <= o.window(before.ordinal)+1 {
+		row.window = before.window
+	}
+	return row
+}
+
 // cross goes on to a window whose first row that is left is given.
-func (t *training) cross(window int64, first stored) {
+func (t *training) cross(first stored) {
 	s := t.shuffle
 	if s.options.Crossed != nil {
-		s.options.Crossed(window)
+		s.options.Crossed(first.window)
 	}
-	t.window = window
-	before := s.options.First + window*s.options.Rows - 1
+	t.window = first.window
+	before := s.options.First + first.window*s.options.Rows - 1
 	if s.keys != nil && t.last.ordinal >= 0 && t.last.ordinal == before && t.last.priority == first.priority {
 		s.divided++
 	}
@@ -168,9 +217,12 @@ func (t *training) begin(b arrow.RecordBatch) error {
 	} else if len(ordinals) > 0 {
 		s.keys.Read(b).Priorities(s.options.Seed, t.priorities, alone)
 	}
-	start := s.options.First + s.options.Start*s.options.Rows
-	for t.used < len(ordinals) && ordinals[t.used] < start {
-		t.last = stored{ordinals[t.used], t.priorities[t.used]}
+	for t.window < 0 && t.used < len(ordinals) {
+		row := t.place(ordinals[t.used], t.priorities[t.used])
+		if row.window >= s.options.Start {
+			break
+		}
+		t.last = row
 		t.used++
 		s.left++
 	}
@@ -180,6 +232,9 @@ func (t *training) begin(b arrow.RecordBatch) error {
 // pay pays for the priorities of the batch at hand.
 func (t *training) pay(rows int64) error {
 	bytes := rows * int64(arrow.Uint64SizeBytes)
+	if t.shuffle.options.Whole {
+		bytes *= 2 // numbers of rows too, see within
+	}
 	if t.held == nil {
 		var err error
 		t.held, err = t.shuffle.options.Budget.ReserveFor(t.ctx, "the priorities of shuffled rows", bytes)

@@ -161,8 +161,7 @@ func (w *Windows) pull() bool {
 }
 
 func (w *Windows) windowOf(b arrow.RecordBatch) int64 {
-	o := w.shuffle.options
-	return (b.Column(w.joined.Ordinal).(*array.Int64).Value(0) - o.First) / o.Rows
+	return w.shuffle.options.window(b.Column(w.joined.Ordinal).(*array.Int64).Value(0))
 }
 
 // sort puts the rows of the window in order.

@@ -136,7 +136,8 @@ def test_ranks_end_at_the_same_step(served: Served, name: str, ranks: int) -> No
     assert said["steps"] > 0
     assert {len(batch) for s in shards for batch in s.batches} == {96 // ranks}
     for shard, endpoint in zip(shards, plan.endpoints, strict=True):
-        assert json.loads(endpoint.app_metadata) == {"v": 1, "rows": shard.report["rows"]}
+        told = {"v": 1, "rows": shard.report["rows"], "batches": shard.report["batches"]}
+        assert json.loads(endpoint.app_metadata) == told
     rows = Counter(row for s in shards for batch in s.batches for row in batch)
     assert rows <= Counter(served.answers[name])
     assert plan.total_records == rows.total()

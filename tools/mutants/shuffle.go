@@ -6,9 +6,9 @@ func shuffleMutants() []mutant {
 	return []mutant{
 		{"windows-begin-with-the-split", "loader/shuffled.go", "First: whole.From, Start", "First: 0, Start", rows},
 		{"windows-begin-where-reading-does", "loader/shuffled.go", "First: whole.From, Start: from.Window", "First: at.From, Start: 0", rows},
-		{"windows-count-rows-that-are-left", "loader/shuffle/shuffle.go", "(ordinals[to]-o.First)/o.Rows == window {", "int64(to-t.used) < o.Rows {", rows},
-		{"windows-are-one-row-longer", "loader/shuffle/windows.go", ".Value(0) - o.First) / o.Rows", ".Value(0) - o.First) / (o.Rows + 1)", rows},
-		{"rows-before-the-start-are-joined", "loader/shuffle/shuffle.go", "	for t.used < len(ordinals) && ordinals[t.used] < start {", "	for t.used < len(ordinals) && ordinals[t.used] < start-1 {", rows},
+		{"windows-count-rows-that-are-left", "loader/shuffle/shuffle.go", "		if row.window != first.window {\n", "		if int64(to-t.used) >= o.Rows {\n", rows},
+		{"windows-are-one-row-longer", "loader/shuffle/shuffle.go", "	return (ordinal - o.First) / o.Rows\n", "	return (ordinal - o.First) / (o.Rows + 1)\n", rows},
+		{"rows-before-the-start-are-joined", "loader/shuffle/shuffle.go", "		if row.window >= s.options.Start {\n", "		if row.ordinal >= s.options.First+s.options.Start*s.options.Rows-1 {\n", rows},
 		{"priorities-do-not-know-the-epoch", "loader/plan/order.go", "	return binary.BigEndian.Uint64(p.mix(\"row\", p.Splits[split].ID))", "	return uint64(len(p.Splits[split].ID))", rows},
 		{"requests-do-not-know-the-epoch", "loader/plan/order.go", "		return binary.BigEndian.Uint64(p.mix(\"request\"))", "		return uint64(p.Seed)", rows},
 		{"priorities-are-by-place-in-a-batch", "loader/shuffle/shuffle.go", "return draw(s.options.Seed, ordinals[row]) }", "return draw(s.options.Seed, int64(row)) }", rows},

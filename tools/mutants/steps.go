@@ -43,7 +43,7 @@ func stepMutants() []mutant {
 		{"tickets-forget-their-counts", "flight/info.go", "			c.Counted = p.carried(shard)\n", "			c.Counted = nil\n", flight},
 		{"tickets-need-no-counts", "flight/count.go", "	if p.counts == nil && loader.ReadingOf(p.query).CountsFirst() {\n", "	if p.counts == nil && len(p.Lanes) == 0 {\n", flight},
 		{"schemas-are-counted", "flight/service.go", "	return s.plan(ctx, query)\n}\n\n// queryOf", "	p, err := s.plan(ctx, query)\n	if err == nil {\n		err = s.count(ctx, &p)\n	}\n	return p, err\n}\n\n// queryOf", flight},
-		{"endpoints-say-the-rows-of-all-workers", "flight/count.go", "		rows += p.query.Every.Rows(left, perStep)\n", "		rows += left\n", flight},
+		{"endpoints-say-the-rows-of-all-workers", "flight/count.go", "		rows += p.query.Every.Rows(left, p.perStep())\n", "		rows += left\n", flight},
 		{"counts-have-no-place", "flight/count.go", "		if err := at.enter(in); err != nil {\n", "		if err := in.Err(); err != nil {\n", []string{"-run", "TestCountsHavePlaces", "-timeout", "20s", "./flight"}},
 	}
 }

@@ -1,0 +1,54 @@
+package passes
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+)
+
+// Turns are how variants of a benchmark take turns: each turn is a server of its own,
+// which reads a query twice. The second pass is timed.
+type Turns struct {
+	program string
+	rounds  int
+	logs    bool
+}
+
+// Flags adds to a command's flags those that say how its variants take turns.
+func (t *Turns) Flags(flags *flag.FlagSet) {
+	flags.StringVar(&t.program, "program", "bin/penstock", "the server")
+	flags.IntVar(&t.rounds, "rounds", 5, "turns of each")
+	flags.BoolVar(&t.logs, "logs", false, "show what servers log")
+}
+
+// Medians returns the pass of median time of each query to servers of a configuration.
+func (t *Turns) Medians(ctx context.Context, config string, queries []string) ([]Pass, error) {
+	measured := make([][]Pass, len(queries))
+	for range t.rounds {
+		for i, query := range queries {
+			p, err := t.turn(ctx, config, query)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", query, err)
+			}
+			measured[i] = append(measured[i], p)
+		}
+	}
+	medians := make([]Pass, len(queries))
+	for i, all := range measured {
+		medians[i] = Middle(all)
+	}
+	return medians, nil
+}
+
+func (t *Turns) turn(ctx context.Context, config, query string) (p Pass, err error) {
+	server, err := Start(ctx, t.program, config, t.logs)
+	if err != nil {
+		return Pass{}, err
+	}
+	defer func() { err = errors.Join(err, server.Close()) }()
+	if _, err := server.Read(ctx, query); err != nil {
+		return Pass{}, err
+	}
+	return server.Read(ctx, query)
+}

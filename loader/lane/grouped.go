@@ -1,0 +1,181 @@
+package lane
+
+import (
+	"math"
+	"strings"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/fault"
+)
+
+// Grouped says that a batch has a row for each request: what requests have once, and of
+// each other column a list of what their rows have.
+type Grouped struct {
+	Once  []bool // by Options.Columns: the rows of a request have one value, which is looked at
+	Table string // whose rows requests have, for errors
+}
+
+// groupedSources is paidSources for batches that have a row for each request.
+func (r *Reader) groupedSources(runs []run, rows int64, pay func(bytes int64) error) ([]source, int64, error) {
+	if rows > math.MaxInt32 {
+		return nil, 0, fault.New(fault.Exhausted, "the requests of a batch have %d rows, more than lists can hold", rows).
+			WithRemedy("ask for fewer requests with batch_requests")
+	}
+	of := requestsOf(runs)
+	once := int64(0)
+	for _, is := range r.options.Grouped.Once {
+		if is {
+			once++
+		}
+	}
+	// Offsets, which all lists share, rows by column, and what is as in the row before.
+	if err := pay(int64(arrow.Int32SizeBytes)*(of.requests+1)*(1+once) + rows); err != nil {
+		return nil, 0, err
+	}
+	offsets, same := of.offsets(), make([]bool, rows)
+	made := make([]source, 0, len(r.options.Columns))
+	for i, c := range r.options.Columns {
+		field := r.options.Schema.Field(i)
+		if !r.options.Grouped.Once[i] {
+			items := field.Type.(*arrow.ListType).ElemField()
+			items.Name = field.Name // for errors
+			made = append(made, &listed{field: field, items: r.plain(c, items, runs), offsets: offsets, requests: int(of.requests)})
+			continue
+		}
+		if err := r.checkOnce(c, field.Name, of, same); err != nil {
+			return made, 0, err
+		}
+		made = append(made, c.source(field, of.first))
+	}
+	return made, of.requests, nil
+}
+
+// requests is the rows of a batch by request.
+type requests struct {
+	runs     []run
+	requests int64
+}
+
+func requestsOf(runs []run) requests {
+	of := requests{runs: runs}
+	for _, x := range runs {
+		of.requests += int64(len(x.begins))
+	}
+	return of
+}
+
+// offsets returns the offsets of lists of the rows of each request.
+func (of requests) offsets() *memory.Buffer {
+	offsets, before := make([]int32, 0, of.requests+1), int32(0)
+	for _, x := range of.runs {
+		for _, row := range x.begins {
+			offsets = append(offsets, before+row)
+		}
+		before += int32(x.rows)
+	}
+	return memory.NewBufferBytes(arrow.Int32Traits.CastToBytes(append(offsets, before)))
+}
+
+// first takes a column from the first row of each request.
+func (of requests) first(c Column) []batch.Segment {
+	segments := make([]batch.Segment, 0, len(of.runs))
+	for _, x := range of.runs {
+		all := c.Segment(x.batch, x.from, x.rows)
+		rows := make([]int32, len(x.begins))
+		for i, row := range x.begins {
+			rows[i] = all.Row(int(row))
+		}
+		segments = append(segments, batch.Segment{Values: all.Values, Indices: rows})
+	}
+	return segments
+}
+
+// checkOnce fails if the rows of a request do not have one value of a column. same has
+// room for all rows.
+func (r *Reader) checkOnce(c Column, name string, of requests, same []bool) error {
+	if c.Dense != nil {
+		for i, one := range c.Dense.Columns {
+			if err := r.checkOnce(one, c.Dense.Names[i], of, same); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	var before batch.Segment // of the run before
+	for _, x := range of.runs {
+		here := c.Segment(x.batch, x.from, x.rows)
+		at := differs(before, here, x.begins, same[:x.rows])
+		if at >= 0 {
+			return r.notOnce(name, x, at)
+		}
+		before = here
+	}
+	return nil
+}
+
+// differs returns the first row of a segment that has another value than the row before
+// and does not begin a request; -1 if there is none. before is the rows before it.
+func differs(before, here batch.Segment, begins []int32, same []bool) int {
+	for i := range same {
+		same[i] = true
+	}
+	if here.Indices == nil {
+		part := array.NewSlice(here.Values, int64(here.From), int64(here.From+here.Rows))
+		batch.Repeats(part, same)
+		part.Release()
+	} else {
+		for i := 1; i < len(same); i++ {
+			a, b := here.Indices[i-1], here.Indices[i]
+			same[i] = a == b || batch.SameRow(here.Values, int(a), here.Values, int(b))
+		}
+	}
+	if n := before.Len(); n > 0 {
+		same[0] = batch.SameRow(before.Values, int(before.Row(n-1)), here.Values, int(here.Row(0)))
+	}
+	for i, is := range same {
+		if len(begins) > 0 && int(begins[0]) == i {
+			begins = begins[1:]
+		} else if !is {
+			return i
+		}
+	}
+	return -1
+}
+
+// notOnce is what a stream fails with that finds rows of a request with different values.
+func (r *Reader) notOnce(column string, x run, row int) error {
+	key := make([]string, len(r.options.Request))
+	for i, k := range r.options.Request {
+		key[i] = x.batch.Schema().Field(k).Name + " = " + shorten(x.batch.Column(k).ValueStr(x.from+row))
+	}
+	return fault.New(fault.Invalid, "column %s is sent once for a request, and rows of the request %s have different values in it", column, strings.Join(key, ", ")).
+		In(r.options.Grouped.Table, "").
+		WithRemedy("take out of training.request_level what is not constant within a request, or repair the rows of that request")
+}
+
+// listed is a column of lists: of each request what its rows have.
+type listed struct {
+	field    arrow.Field
+	items    source
+	offsets  *memory.Buffer
+	requests int
+}
+
+func (l *listed) size(g *batch.Gatherer) (int64, error) { return l.items.size(g) }
+
+func (l *listed) column(g *batch.Gatherer) (arrow.Array, error) {
+	items, err := l.items.column(g)
+	if err != nil {
+		return nil, err
+	}
+	defer items.Release()
+	data := array.NewData(l.field.Type, l.requests, []*memory.Buffer{nil, l.offsets}, []arrow.ArrayData{items.Data()}, 0, 0)
+	defer data.Release()
+	return array.NewListData(data), nil
+}
+
+func (l *listed) release() { l.items.release() }

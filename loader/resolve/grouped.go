@@ -1,0 +1,65 @@
+package resolve
+
+import (
+	"slices"
+
+	"github.com/apache/arrow-go/v18/arrow"
+)
+
+// OncePerRequest says of each output whether the rows of a request have one value of it:
+// the key of requests, what is declared request-level, and columns of staging tables that
+// are joined by such columns alone, to no more than one row.
+func (r *Relation) OncePerRequest(outputs []Output) []bool {
+	once := make([]bool, len(outputs))
+	for i, o := range outputs {
+		once[i] = r.oncePerRequest(o)
+	}
+	return once
+}
+
+func (r *Relation) oncePerRequest(o Output) bool {
+	if o.Dense != nil {
+		return !slices.ContainsFunc(o.Dense.Columns, func(c Output) bool { return !r.oncePerRequest(c) })
+	}
+	if slices.ContainsFunc(o.Overlays, func(over Overlay) bool { return !r.joinedOnce(over.Table) }) {
+		return false
+	}
+	if o.Table == TrainingTable {
+		return r.ofRequest(o.Field.ID)
+	}
+	return r.joinedOnce(o.Table)
+}
+
+// ofRequest says whether a training column is of the key of requests, or declared
+// request-level.
+func (r *Relation) ofRequest(field int) bool {
+	for _, name := range slices.Concat(r.Dataset.Key, r.Dataset.Training.RequestLevel) {
+		if f, ok := r.Training.Field(name); ok && f.ID == field {
+			return true
+		}
+	}
+	return false
+}
+
+// joinedOnce says whether all rows of a request match one row of a staging table, or none.
+func (r *Relation) joinedOnce(table int) bool {
+	s := r.Staging[table]
+	if s.Time != nil || s.Align != nil || s.Duplicates.Multiply() {
+		return false
+	}
+	return !slices.ContainsFunc(s.Keys, func(k Key) bool { return !r.ofRequest(k.Training.ID) })
+}
+
+// groupedSchema returns the schema of batches that have a row for each request.
+func (r *Relation) groupedSchema(outputs []Output) *arrow.Schema {
+	once := r.OncePerRequest(outputs)
+	fields := make([]arrow.Field, len(outputs))
+	for i, o := range outputs {
+		if fields[i] = o.arrowField(); !once[i] {
+			item := fields[i]
+			item.Name = "element"
+			fields[i] = arrow.Field{Name: o.Name, Type: arrow.ListOfField(item)}
+		}
+	}
+	return arrow.NewSchema(fields, nil)
+}

@@ -1,0 +1,42 @@
+package main
+
+// batchRequestMutants are ways to divide rows into other requests, and to give lanes other
+// ones than equal numbers of them.
+func batchRequestMutants() []mutant {
+	rows, lane, data := []string{"-run", "Request|Grouped|Oracle|Parked|Once", "./loader"}, []string{"./loader/lane", "./loader"}, []string{"./loader/dataset"}
+	flight, resolve := []string{"-run", "Request|Grouped", "./flight"}, []string{"./loader/resolve", "./loader"}
+	const begins, grouped, shuffle = "loader/lane/byrequest.go", "loader/lane/grouped.go", "loader/shuffle/shuffle.go"
+	return []mutant{
+		{"requests-end-with-their-batch", begins, "	first := len(r.last) > 0 && r.window == r.Window()\n", "	first := false\n", rows},
+		{"null-keys-go-on-in-the-next-batch", begins, "		first = first && key[k].IsValid(0) && ", "		first = first && ", rows},
+		{"requests-go-on-from-the-first-row", begins, "	return r.keep(b, rows-1)\n", "	return r.keep(b, 0)\n", rows},
+		{"a-request-too-many", begins, "			if out.counted == n {\n				break\n			}\n			out", "			if out.counted == n+1 {\n				break\n			}\n			out", rows},
+		{"the-last-request-is-not-looked-behind", begins, "		if l.used < int(l.batch.NumRows()) {\n			break\n", "		if l.used < int(l.batch.NumRows()) || out.counted == n {\n			break\n", rows},
+		{"windows-cut-requests", "loader/shuffled.go", "Whole: s.plan.Requests,", "Whole: false,", rows},
+		{"windows-are-resumed-without-the-one-before", "loader/shuffled.go", "read.From = max(whole.From, at.From-s.plan.Window)", "read.From = at.From", rows},
+		{"requests-go-on-however-far", shuffle, " && row.window <= o.window(before.ordinal)+1 {", " {", rows},
+		{"rows-behind-a-window-are-of-the-next", shuffle, "		columns[len(columns)-2] = within\n", "", rows},
+		{"buckets-of-requests-are-cut", "loader/plan/distinct.go", " || p.Requests }", " }", rows},
+		{"plans-of-requests-are-those-of-rows", "loader/plan/identity.go", "	case p.Requests:\n", "	case p.Requests && p.Window < 0:\n", rows},
+		{"cursors-of-requests-count-rows", "loader/plan/reading.go", "		Requests: p.Requests,\n", "", rows},
+		{"rows-are-counted-as-requests", "loader/counts.go", "	if s.plan.Requests {\n", "	if s.plan.Requests && index < 0 {\n", rows},
+		{"requests-are-counted-as-stored", "loader/counts.go", "	if !p.Requests {\n", "	if !p.Requests || p.Window > 0 {\n", rows},
+		{"left-over-requests-are-rows", "loader/report.go", "Leftover{Lane: l.Number, Requests: left}", "Leftover{Lane: l.Number, Rows: left}", rows},
+		{"splits-of-requests-count-rows", "loader/stream.go", "		return s.amount, false\n", "		return s.rows, false\n", rows},
+		{"requests-may-have-a-limit", "loader/dataset/reading.go", "	case q.Limit != 0:\n		add(\"limit\", \"it counts rows", "	case q.Limit < 0:\n		add(\"limit\", \"it counts rows", rows},
+		{"cursors-of-rows-go-on-in-requests", "loader/dataset/reading.go", "	case len(q.Cursor) > 0 && !q.Cursor[0].Requests:\n", "	case len(q.Cursor) < 0:\n", data},
+		{"cursors-count-both", "loader/dataset/decode_cursor.go", "	case rows && requests:\n", "	case rows && requests && at.kind != kindObject:\n", data},
+		{"lists-begin-in-their-run", grouped, "			offsets = append(offsets, before+row)\n", "			offsets = append(offsets, row)\n", rows},
+		{"requests-have-the-first-ones-values", grouped, "			rows[i] = all.Row(int(row))\n", "			rows[i] = all.Row(int(x.begins[0]) + 0*int(row))\n", rows},
+		{"once-is-believed", grouped, "		if at >= 0 {\n", "		if at > 1<<30 {\n", rows},
+		{"once-is-believed-from-batch-to-batch", grouped, "	if n := before.Len(); n > 0 {\n", "	if n := before.Len(); n < 0 {\n", rows},
+		{"staging-rows-are-believed", grouped, "same[i] = a == b || batch.SameRow(here.Values, int(a), here.Values, int(b))", "same[i] = a == b || true", rows},
+		{"repeated-rows-are-once", "loader/resolve/grouped.go", " || s.Duplicates.Multiply() {", " {", resolve},
+		{"any-staging-table-is-once", "loader/resolve/grouped.go", "return !r.ofRequest(k.Training.ID) })", "return k.Training.ID < 0 })", resolve},
+		{"latest-rows-are-once", "loader/resolve/grouped.go", "	if s.Time != nil || s.Align", "	if s.Align", resolve},
+		{"dense-columns-are-once", "loader/resolve/grouped.go", "return !r.oncePerRequest(c) })", "return len(c.Name) == 0 })", resolve},
+		{"grouped-rows-are-those-of-the-batch", "flight/get.go", "source.RecordBatch(), source.BatchRows())", "source.RecordBatch(), source.RecordBatch().NumRows())", flight},
+		{"requests-are-rows-in-flight-info", "flight/info.go", "	case p.counts != nil && !p.Requests:\n", "	case p.counts != nil:\n", flight},
+		{"where-requests-begin-is-free", begins, "	if more := bytes - r.held.Held(); more > 0 {\n", "	if more := bytes - r.held.Held(); more > 1<<40 {\n", lane},
+	}
+}
