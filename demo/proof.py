@@ -22,7 +22,7 @@ import penstock
 _ROW = [lakehouse.KEY, "movie_id"]
 
 # The second reading cuts the rows anew and in another order.
-_ANOTHER_WAY = {"order": "shuffled", "seed": 1, "lanes": 8, "batch_rows": 1000}
+_ANOTHER_WAY: penstock.Query = {"order": "shuffled", "seed": 1, "lanes": 8, "batch_rows": 1000}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,7 +56,8 @@ def check(
         raise DemoError("one stream was asked for, several reported")
     expect(streamed.num_rows, facts.tables[0].rows, "rows")
     _must_agree(streamed, wanted, "in stored order")
-    with client.read(lakehouse.DATASET, snapshots=pin, **_ANOTHER_WAY) as shuffled:
+    another: penstock.Query = {**_ANOTHER_WAY, "snapshots": pin}
+    with client.read(lakehouse.DATASET, **another) as shuffled:
         _must_agree(shuffled.read_all(), wanted, "shuffled")
     screen.say(f"Compared: {streamed.num_rows:,} rows in {streamed.num_columns} columns, lists included,")
     screen.say("in stored order, and once more shuffled over 8 lanes. No difference.")

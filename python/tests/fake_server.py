@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -25,9 +26,14 @@ BATCH_ROWS = 64
 # Beyond what a double holds exactly.
 SNAPSHOT = 2**62 + 1
 
+# How often each dataset was planned.
+_planned: Counter[str] = Counter()
+
 
 def cursor(shard: dict[str, int], given: int) -> dict[str, Any]:
-    return {"v": 1, "plan": "p", "pin": {"training": {"snapshot": SNAPSHOT}}, "shard": shard, "rows": given}
+    step = -(-given // BATCH_ROWS)
+    pin = {"training": {"snapshot": SNAPSHOT}}
+    return {"v": 1, "plan": "p", "pin": pin, "shard": shard, "step": step, "rows": given}
 
 
 def numbers(index: int, of: int) -> list[int]:
@@ -59,9 +65,12 @@ def get_flight_info(request: bytes, context: grpc.ServicerContext) -> bytes:
     shard = query.get("shard", {"of": 1})
     indexes = [shard["index"]] if "index" in shard else range(shard["of"])
     cursors = query.get("cursor") or []
+    if cursors:
+        _resumes(name, context)
+    _planned[name] += 1
     given = {c["shard"]["index"]: c["rows"] for c in (cursors if isinstance(cursors, list) else [cursors])}
     tickets = [
-        {"name": name, "index": i, "of": shard["of"], "given": given.get(i, 0)}
+        {"name": name, "index": i, "of": shard["of"], "given": given.get(i, 0), "plans": _planned[name]}
         for i in ([] if name == "no endpoints" else indexes)
     ]
     summary = _summary(shard["of"])
@@ -69,7 +78,21 @@ def get_flight_info(request: bytes, context: grpc.ServicerContext) -> bytes:
         summary["v"] = 2
     if name == "less":
         del summary["pin"]
-    return _found(descriptor, tickets, None if name == "stranger" else summary)
+    schema = SCHEMA
+    if cursors and name.startswith("seam other plan"):
+        summary["plan"] = "q"
+    if cursors and name.startswith("seam other schema"):
+        schema = pa.schema([SCHEMA.field("n")])
+    return _found(descriptor, tickets, None if name == "stranger" else summary, schema=schema)
+
+
+def _resumes(name: str, context: grpc.ServicerContext) -> None:
+    """Refuses to plan with a cursor, as the dataset "down TIMES" or "down for ever" asks for."""
+    if name.startswith("down "):
+        times = name.split(" ")[1]
+        _planned[f"{name}, down"] += 1
+        if times == "for" or _planned[f"{name}, down"] <= int(times):
+            fail(context, "UNAVAILABLE")
 
 
 def get_schema(request: bytes, context: grpc.ServicerContext) -> bytes:  # noqa: ARG001
@@ -97,9 +120,14 @@ def do_get(request: bytes, context: grpc.ServicerContext) -> Iterator[bytes]:
     asked = json.loads(dict(fields(request))[1])
     name, shard = asked["name"], {"index": asked["index"], "of": asked["of"]}
     schema = pa.schema([("m", pa.int32())]) if name == "other schema" else SCHEMA
+    if name.startswith("stale") and (asked["plans"] == 1 or "ever" in name):
+        fail(context, 'FAILED_PRECONDITION {"kind": "expired", "message": "the ticket is of other keys"}')
     yield flight_data(schema.serialize())
     rows = numbers(asked["index"], asked["of"])
     given = asked["given"]
+    if given:
+        given += {"seam repeats": -BATCH_ROWS, "seam skips": BATCH_ROWS}.get(name, 0)
+        rows = rows[:-BATCH_ROWS] if name == "seam loses" else rows
     sent = batches = 0
     while given < len(rows):
         part = rows[given : given + BATCH_ROWS]
@@ -112,6 +140,8 @@ def do_get(request: bytes, context: grpc.ServicerContext) -> Iterator[bytes]:
                 return
             if name.startswith("breaks "):
                 fail(context, name.removeprefix("breaks "))
+            if not asked["given"] and name.startswith(("seam ", "down ")):
+                fail(context, "UNAVAILABLE")
             if name == "malformed":
                 yield flight_data(pa.py_buffer(b"\xff\xff\xff\xff\x08\0\0\0nonsense"))
             if name == "endless":
@@ -148,15 +178,24 @@ def _summary(shards: int) -> dict[str, Any]:
     }
 
 
+def _left(ticket: dict[str, Any]) -> dict[str, int]:
+    """What an endpoint says of itself."""
+    rows = len(numbers(ticket["index"], ticket["of"])) - ticket["given"]
+    return {"v": 1, "rows": rows, "batches": -(-rows // BATCH_ROWS)}
+
+
 def _found(
     descriptor: flight.FlightDescriptor,
     tickets: list[dict[str, Any]],
     metadata: dict[str, Any] | None,
     rows: int = ROWS,
+    schema: pa.Schema = SCHEMA,
 ) -> bytes:
-    endpoints = [flight.FlightEndpoint(json.dumps(t).encode(), []) for t in tickets]
+    endpoints = [
+        flight.FlightEndpoint(json.dumps(t).encode(), [], app_metadata=json.dumps(_left(t))) for t in tickets
+    ]
     text = b"" if metadata is None else json.dumps(metadata).encode()
-    found = flight.FlightInfo(SCHEMA, descriptor, endpoints, rows, -1, app_metadata=text)
+    found = flight.FlightInfo(schema, descriptor, endpoints, rows, -1, app_metadata=text)
     return bytes(found.serialize())
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import threading
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -41,13 +42,15 @@ def test_schema(fake: penstock.Client) -> None:
 
 
 def test_explain_and_manifest_send_the_query(fake: penstock.Client) -> None:
-    assert fake.explain("good", lanes=4) == 'explained: {"dataset":"good","lanes":4}'
-    manifest = fake.manifest({"training": {"table": "a.b"}}, shard=(1, 2), seed=2**63 - 1, unheard_of=[None])
+    assert fake.explain("good", lanes=4) == 'explained: {"dataset":"good","lanes":4,"wire":"auto"}'
+    later: dict[str, Any] = {"unheard_of": [None]}
+    manifest = fake.manifest({"training": {"table": "a.b"}}, shard=(1, 2), seed=2**63 - 1, **later)
     assert manifest["query"] == {
         "dataset": {"training": {"table": "a.b"}},
         "shard": {"index": 1, "of": 2},
         "seed": 2**63 - 1,
         "unheard_of": [None],
+        "wire": "auto",
     }
     with pytest.raises(penstock.Internal, match="2 results"):
         fake.explain("twice")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -37,6 +38,13 @@ DETAILS: dict[str, Any] = {
     "retry_after_ms": 1500,
     "differs": ["seed", "pin.training.snapshot"],
 }
+
+
+@pytest.fixture
+def fake(fake_address: str) -> Iterator[penstock.Client]:
+    """A client that tries nothing again."""
+    with penstock.connect(fake_address, timeout=30, reconnect=0) as client:
+        yield client
 
 
 @pytest.mark.parametrize(("kind", "code", "expected"), KINDS)

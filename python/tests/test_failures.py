@@ -65,8 +65,8 @@ def client(config: Path) -> Iterator[penstock.Client]:
         ("scores", {"batchrows": 5}, "batchrows", ["batch_rows"]),
         ("scores", {"sample": 0.5}, "sample", ["an object"]),
         ("scores", {"since": 0}, "since", ["at least 1"]),
-        ("scores", {"batch_requests": 5}, "batch_requests", ["not served"]),
-        ("scores", {"wire": "grouped"}, "wire", ["not served", "plain, indexed"]),
+        ("scores", {"start": "warm"}, "start", ["not served"]),
+        ("scores", {"wire": "grouped"}, "wire", ["batch_requests"]),
         ("scores", {"columns": ["row", "scroe"]}, "columns[1]", ["scroe", "score"]),
         ("scores", {"filter": "row = = 3"}, "filter", ["position 7"]),
         ("scores", {"filter": "row = 'a'"}, "filter", ["row"]),
@@ -92,8 +92,9 @@ def test_invalid_names_field_and_remedy(
 
 
 def test_every_fault_is_reported(client: penstock.Client) -> None:
+    wrong: dict[str, Any] = {"seeed": 1, "order": "random", "lanes": 0}
     with pytest.raises(penstock.Invalid) as caught:
-        client.explain("scores", seeed=1, order="random", lanes=0)
+        client.explain("scores", **wrong)
     faults = {f.field: f for f in caught.value.faults}
     assert set(faults) == {"seeed", "order", "lanes"}
     assert faults["seeed"].nearest == "seed"
@@ -133,7 +134,8 @@ def test_foreign_cursor_is_refused_with_what_differs(client: penstock.Client) ->
     with client.read("scores", lanes=2, batch_rows=100) as stream:
         next(stream)
         cursor = stream.cursor
-    for field, value in {"order": "shuffled", "seed": 3, "epoch": 1, "filter": "row < 3"}.items():
+    others: dict[str, Any] = {"order": "shuffled", "seed": 3, "epoch": 1, "filter": "row < 3"}
+    for field, value in others.items():
         with pytest.raises(penstock.Invalid, match="but the cursor has") as caught:
             client.read("scores", cursor=cursor, **{field: value})
         assert [f.field for f in caught.value.faults] == [field]
@@ -191,7 +193,7 @@ def test_too_little_memory_is_exhausted(config: Path) -> None:
 
 
 def test_killed_server_and_its_successor(config: Path) -> None:
-    with Server(config) as server, penstock.connect(server.address) as client:
+    with Server(config) as server, penstock.connect(server.address, reconnect=0) as client:
         stream = client.read("wide", lanes=2, batch_rows=64)
         planned_before = client.read("rows")
         got = [row for _ in range(3) for row in next(stream).column("row").to_pylist()]

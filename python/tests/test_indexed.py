@@ -109,7 +109,10 @@ def test_expanded_it_is_the_plain_stream(
     client: penstock.Client, dataset: str, query: dict[str, Any], expected: list[str]
 ) -> None:
     query = {"batch_rows": 240, **query}
-    plain, indexed = client.read(dataset, **query), client.read(dataset, wire="indexed", **query)
+    plain, indexed = (
+        client.read(dataset, wire="plain", **query),
+        client.read(dataset, wire="indexed", **query),
+    )
     want, got = given(plain), given(indexed)
     assert_expands_to(got, want)
     assert levels(indexed.schema) == expected
@@ -124,13 +127,15 @@ def test_expanded_it_is_the_plain_stream(
 @pytest.mark.parametrize("dataset", ["left", "default", "text"])
 def test_either_form_goes_on_from_a_cursor_of_the_other(client: penstock.Client, dataset: str) -> None:
     query: dict[str, Any] = {"lanes": 4, "shard": (1, 2), "batch_rows": 60, "order": "shuffled"}
-    plain = given(client.read(dataset, **query))
+    plain = given(client.read(dataset, wire="plain", **query))
     indexed = given(client.read(dataset, wire="indexed", **query))
     for i in range(0, len(plain), 3):
         assert_expands_to(
             given(client.read(dataset, wire="indexed", **query, cursor=plain[i][1])), plain[i + 1 :]
         )
-        assert_expands_to(indexed[i + 1 :], given(client.read(dataset, **query, cursor=indexed[i][1])))
+        assert_expands_to(
+            indexed[i + 1 :], given(client.read(dataset, wire="plain", **query, cursor=indexed[i][1]))
+        )
 
 
 def test_a_batch_brings_just_the_rows_that_it_needs(client: penstock.Client) -> None:
@@ -154,7 +159,7 @@ def level_rows(client: penstock.Client, dataset: str, name: str) -> list[Any]:
 
 def test_every_field_can_be_had_without_a_copy(client: penstock.Client) -> None:
     query: dict[str, Any] = {"columns": ["row", "known", "score"], "filter": "score >= 0"}
-    plain = next(client.read("left", **query))
+    plain = next(client.read("left", wire="plain", **query))
     level = next(client.read("left", wire="indexed", **query)).column("scores")
     scores = level.dictionary.field("score").to_numpy(zero_copy_only=True)
     at = level.indices.to_numpy(zero_copy_only=True)
@@ -162,7 +167,7 @@ def test_every_field_can_be_had_without_a_copy(client: penstock.Client) -> None:
 
 
 def test_expanded_draws_from_the_stream(client: penstock.Client) -> None:
-    plain = client.read("left", batch_rows=240)
+    plain = client.read("left", wire="plain", batch_rows=240)
     want = given(plain)
     stream = client.read("left", wire="indexed", batch_rows=240)
     reader = stream.expanded()
@@ -174,11 +179,11 @@ def test_expanded_draws_from_the_stream(client: penstock.Client) -> None:
     assert stream.report["rows"] == ROWS
     # Of a plain stream it is the stream's own batches, and of indexed shards all of them.
     assert (
-        client.read("left", batch_rows=240).expanded().read_all()
-        == client.read("left", batch_rows=240).read_all()
+        client.read("left", wire="plain", batch_rows=240).expanded().read_all()
+        == client.read("left", wire="plain", batch_rows=240).read_all()
     )
     shards = client.read("left", wire="indexed", shard={"of": 4})
-    assert shards.expanded().read_all() == client.read("left", shard={"of": 4}).read_all()
+    assert shards.expanded().read_all() == client.read("left", wire="plain", shard={"of": 4}).read_all()
 
 
 def test_a_name_can_be_only_one_columns(client: penstock.Client) -> None:

@@ -211,7 +211,8 @@ def test_since_is_part_of_plan_cursor_and_ticket(lake: Lake, client: penstock.Cl
     half = client.read(dataset, since=first, lanes=2, batch_rows=50)
     read = [next(half).num_rows for _ in range(3)]
     table.append(pa.table({"row": [9000], "part": [0]}, schema_to_pyarrow(table.schema())))
-    for named in ({}, {"since": first}):
+    again: list[dict[str, Any]] = [{}, {"since": first}]
+    for named in again:
         rest = client.read(dataset, cursor=half.cursor, batch_rows=50, **named)
         assert rest.read_all().column("row").to_pylist() == whole[sum(read) :]
     with pytest.raises(penstock.Invalid, match=f"since: {second}, but the cursor has {first}"):

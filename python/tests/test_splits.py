@@ -125,7 +125,7 @@ def test_a_job_that_is_killed_has_every_row_once(fields: dict[str, Any], tmp_pat
 
 # spec: endpoint-3, endpoint-7
 def test_splits_and_their_cursors(address: str) -> None:
-    fields = {"order": "shuffled", "seed": 4, "batch_rows": 30}
+    fields: dict[str, Any] = {"order": "shuffled", "seed": 4, "batch_rows": 30}
     whole = all_rows(address, **fields)
     found = plan(address, endpoints="splits", **fields)
     assert found.ordered

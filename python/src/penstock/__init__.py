@@ -27,16 +27,25 @@ from penstock.errors import (
     Unauthenticated,
     Unavailable,
 )
+from penstock.evaluation import Evaluation
+from penstock.fields import Column, Cursor, Dense, Every, Query, Sample, Shard
 from penstock.indexed import expand
 from penstock.plan import DatasetDescription, Plan
-from penstock.stream import Stream
+from penstock.splits import Split, Splits
+from penstock.stream import Stats, Stream
+from penstock.version import __version__
 
 __all__ = [
     "Client",
+    "Column",
     "Conflict",
     "Corrupt",
+    "Cursor",
     "DatasetDescription",
+    "Dense",
     "Error",
+    "Evaluation",
+    "Every",
     "Exhausted",
     "Expired",
     "Fault",
@@ -45,9 +54,16 @@ __all__ = [
     "Invalid",
     "NotFound",
     "Plan",
+    "Query",
+    "Sample",
+    "Shard",
+    "Split",
+    "Splits",
+    "Stats",
     "Stream",
     "Unauthenticated",
     "Unavailable",
+    "__version__",
     "connect",
     "expand",
 ]

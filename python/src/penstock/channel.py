@@ -35,46 +35,62 @@ T = TypeVar("T")
 _QUIET_LIMIT = 2.0
 _QUIET_BLIND = 0.1
 
+# The longest that gRPC itself waits before it tries a server again, where several streams share a
+# connection.
+_RECONNECT_BACKOFF_MS = 5000
+
 
 @dataclass(frozen=True)
 class Settings:
     """What a connection is made with. All of it can be pickled.
 
     Attributes:
-        location: the server's Flight location, as "grpc://host:port".
+        locations: the servers' Flight locations, as "grpc://host:port", in the order to try them in.
         headers: sent with every call, names in lower case.
         tls_roots: PEM certificates to trust instead of the system's.
         tls_chain: PEM certificate chain of the client, for mutual TLS.
         tls_key: PEM key of the client, for mutual TLS.
         timeout: seconds that a call other than a stream may take; None is no limit.
         lookahead: bytes that gRPC reads ahead of the consumer of a stream; None lets it choose.
+        reconnect: seconds for which a broken stream is taken up again; 0 is never.
+        keepalive: seconds without a word from the server after which it is asked for one, and after
+            which, if none comes, the connection is lost.
     """
 
-    location: str
+    locations: tuple[str, ...]
     headers: tuple[tuple[str, str], ...] = ()
     tls_roots: bytes | None = None
     tls_chain: bytes | None = None
     tls_key: bytes | None = None
     timeout: float | None = None
     lookahead: int | None = None
+    reconnect: float = 0.0
+    keepalive: float = 30.0
 
-    def connect(self, calls: Calls) -> flight.FlightClient:
-        """Makes a client. It connects at its first call."""
-        generic: list[tuple[str, int]] = []
+    def connect(self, location: str, calls: Calls) -> flight.FlightClient:
+        """Makes a client of one of the servers. It connects at its first call."""
+        generic = [
+            ("grpc.keepalive_time_ms", int(self.keepalive * 1000)),
+            ("grpc.keepalive_timeout_ms", int(self.keepalive * 1000)),
+            ("grpc.http2.ping_timeout_ms", int(self.keepalive * 1000)),
+            # A stream's client says nothing: without this it asks twice, and then no more.
+            ("grpc.http2.max_pings_without_data", 0),
+            ("grpc.max_reconnect_backoff_ms", _RECONNECT_BACKOFF_MS),
+        ]
         if self.lookahead is not None:
-            generic = [("grpc.http2.bdp_probe", 0), ("grpc.http2.lookahead_bytes", self.lookahead)]
+            generic += [("grpc.http2.bdp_probe", 0), ("grpc.http2.lookahead_bytes", self.lookahead)]
         try:
             return flight.FlightClient(
-                self.location,
+                location,
                 tls_root_certs=self.tls_roots,
                 cert_chain=self.tls_chain,
                 private_key=self.tls_key,
                 middleware=[calls],
-                generic_options=generic or None,
+                generic_options=generic,
             )
         except (pa.ArrowException, ValueError, TypeError) as e:
             raise errors.Invalid(
-                f"connect to {self.location}: {errors.from_arrow(e).message}",
+                f"connect to {location}: {errors.from_arrow(e).message}",
                 remedy="name the server as host:port, grpc://host:port, grpc+tls://host:port or grpc+unix:///path",
             ) from e
 
@@ -143,14 +159,16 @@ class Lease:
     Attributes:
         client: the Flight client; None once released.
         reader: the stream's reader, where it is one; None once released.
+        fresh: whether the connection was made for it.
         broken: whether the server could not be reached. Then the connection is
             made anew for the next use: it would fail for a while, until it
-            tries again on its own.
+            tries again on its own. Others who use it are not disturbed.
     """
 
-    def __init__(self, channel: Channel, client: flight.FlightClient) -> None:
+    def __init__(self, channel: Channel, client: flight.FlightClient, *, fresh: bool) -> None:
         self._channel = channel
         self._pid = os.getpid()
+        self.fresh = fresh
         self.client: Any = client
         self.reader: Any = None
         self.broken = False
@@ -164,18 +182,19 @@ class Lease:
         """Ends the stream, if there is one, and the use. It may be called more than once."""
         if self.foreign or self.client is None:
             return
-        reader, self.reader, self.client = self.reader, None, None
+        reader, client, self.reader, self.client = self.reader, self.client, None, None
         if reader is not None:
             reader.cancel()
         del reader
-        self._channel.returned(self)
+        self._channel.returned(self, client)
 
 
 class Channel:
     """A connection to one server, made at the first call in each process. Safe for threads."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, location: str) -> None:
         self.settings = settings
+        self.location = location
         self._calls = Calls()
         self._client: flight.FlightClient | None = None
         self._leases: set[Lease] = set()
@@ -193,9 +212,11 @@ class Channel:
                     "this process was forked while its parent read from a server; gRPC does not work in it",
                     remedy="close streams and other Flight clients before the fork, or start processes with the spawn or forkserver method",
                 )
-            if self._client is None:
-                self._client = self.settings.connect(self._calls)
-            lease = Lease(self, self._client)
+            fresh = self._client is None
+            if fresh:
+                _process.connected = True
+                self._client = self.settings.connect(self.location, self._calls)
+            lease = Lease(self, self._client, fresh=fresh)
             self._leases.add(lease)
             return lease
 
@@ -203,15 +224,24 @@ class Channel:
         self, act: Callable[[flight.FlightClient, flight.FlightCallOptions], T], *, unlimited: bool = False
     ) -> T:
         """Makes a call that is over when `act` returns, within the time-out. Failures become ours."""
-        lease = self.lease()
-        try:
-            with self._calls.watched():
-                return act(lease.client, self.settings.options(unlimited=unlimited))
-        except errors.Unavailable:
-            lease.broken = True
-            raise
-        finally:
-            lease.release()
+        for again in (False, True):
+            lease = self.lease()
+            began = time.monotonic()
+            try:
+                with self._calls.watched() as call:
+                    return act(lease.client, self.settings.options(unlimited=unlimited))
+            except errors.Unavailable:
+                lease.broken = True
+                timed_out = (
+                    self.settings.timeout is not None and time.monotonic() - began >= self.settings.timeout
+                )
+                # A connection of before the server was restarted is seen to be gone when it is used. All
+                # calls are questions: it does no harm to ask twice.
+                if again or lease.fresh or timed_out or call.details is not None:
+                    raise
+            finally:
+                lease.release()
+        raise AssertionError("a call ends, or raises")
 
     def stream(self, ticket: flight.Ticket) -> tuple[Lease, Call]:
         """Starts a stream. The caller releases the lease, and reads under the call's `translated`."""
@@ -225,12 +255,14 @@ class Channel:
             raise
         return lease, call
 
-    def returned(self, lease: Lease) -> None:
-        """Called by a lease that ends. A broken connection goes with the last that used it."""
+    def returned(self, lease: Lease, client: flight.FlightClient) -> None:
+        """Called by a lease that ends. A broken connection is for no new use, and goes with its last."""
         with _process.lock:
             self._leases.discard(lease)
-            if lease.broken:
-                self.quiet()
+            if lease.broken and client is self._client:
+                self._client = None
+            if client is not self._client and all(other.client is not client for other in self._leases):
+                client.close()
 
     def close(self) -> None:
         """Ends all streams and the connection. Calls after it fail."""
@@ -256,7 +288,7 @@ class Channel:
         """Closes the connection if nothing uses it. Says whether there is none any more."""
         if not self._leases:
             self._drop()
-        return self._client is None
+        return self._client is None and not self._leases
 
     def abandon(self) -> tuple[Any, ...]:
         """Forgets, in a forked child, what is the parent's, and returns it."""
@@ -273,8 +305,8 @@ class _Process:
         self.lock = threading.RLock()
         self.channels: weakref.WeakSet[Channel] = weakref.WeakSet()
         self.spoilt = False  # forked with gRPC running
+        self.connected = False  # since the last fork: gRPC's threads may run for a moment longer
         self._running = False
-        self._used = False
         # The parent's clients and readers in a child: freeing them would wait
         # for threads that are not there.
         self._abandoned: list[Any] = []
@@ -282,11 +314,11 @@ class _Process:
     def before_fork(self) -> None:
         self.lock.acquire()
         channels = list(self.channels)
-        had = any(c._client is not None for c in channels)
         quiet = [c.quiet() for c in channels]
         self._running = not all(quiet)
-        if had and not self._running:
+        if self.connected and not self._running:
             self._running = not _grpc_ended()
+            self.connected = False
 
     def after_in_parent(self) -> None:
         self.lock.release()

@@ -27,11 +27,11 @@ def expand(batch: pa.RecordBatch) -> pa.RecordBatch:
         Corrupt: a row refers to no row of its dictionary.
         Invalid: a column is longer than Arrow's offsets can say; ask for smaller batches.
     """
-    if not any(map(_is_level, batch.schema)):
+    if not any(map(is_indexed, batch.schema)):
         return batch
     columns: list[pa.Array] = []
     for field, column in zip(batch.schema, batch.columns, strict=True):
-        columns += _rows(field.name, column) if _is_level(field) else [column]
+        columns += _rows(field.name, column) if is_indexed(field) else [column]
     return pa.RecordBatch.from_arrays(columns, schema=plain_schema(batch.schema))
 
 
@@ -39,12 +39,12 @@ def plain_schema(schema: pa.Schema) -> pa.Schema:
     """The schema of what `expand` makes of batches of a schema."""
     fields: list[pa.Field] = []
     for field in schema:
-        fields += field.type.value_type.fields if _is_level(field) else [field]
+        fields += field.type.value_type.fields if is_indexed(field) else [field]
     return pa.schema(fields, schema.metadata)
 
 
-def _is_level(field: pa.Field) -> bool:
-    """Whether a column holds the columns of a staging table. No table has a column of this type."""
+def is_indexed(field: pa.Field) -> bool:
+    """Whether a column holds the columns of a staging table or of requests. No table has one of this type."""
     kind = field.type
     return (
         pa.types.is_dictionary(kind)

@@ -22,7 +22,8 @@ class Plan:
         pin: the snapshots that are read, as a query's `snapshots` takes them.
         lanes: the number of ordered queues of rows.
         shards: the number of shards.
-        batch_rows: rows of a full batch.
+        batch_rows: rows of a full batch; None if batches are of requests.
+        batch_requests: requests of a full batch; None if batches are of rows.
         rows: None if they cannot be known before reading.
         rows_unknown: why not; "" if they are known.
         steps: batches of each shard; None if they cannot be known before reading.
@@ -38,7 +39,8 @@ class Plan:
     pin: dict[str, Any]
     lanes: int
     shards: int
-    batch_rows: int
+    batch_rows: int | None
+    batch_requests: int | None
     rows: int | None
     rows_unknown: str
     steps: int | None
@@ -46,6 +48,15 @@ class Plan:
     rows_left: int | None
     sample: dict[str, Any] | None
     since: int | None
+
+    def __repr__(self) -> str:
+        rows = "unknown rows" if self.rows is None else f"{self.rows} rows"
+        steps = "unknown" if self.steps is None else str(self.steps)
+        size = f"{self.batch_rows} rows" if self.batch_requests is None else f"{self.batch_requests} requests"
+        return (
+            f"<penstock.Plan {self.id}: {rows} in {self.splits} splits, {self.lanes} lanes, "
+            f"{self.shards} shards with {steps} steps of {size}>"
+        )
 
     @classmethod
     def of(cls, found: flight.FlightInfo) -> Self:
@@ -62,7 +73,8 @@ class Plan:
                 pin=dict(said["pin"]),
                 lanes=int(said["lanes"]),
                 shards=int(said["shards"]),
-                batch_rows=int(said["batch_rows"]),
+                batch_rows=int(said["batch_rows"]) if "batch_requests" not in said else None,
+                batch_requests=int(said["batch_requests"]) if "batch_requests" in said else None,
                 rows=_known(said["rows"]),
                 rows_unknown=str(said["rows_unknown"]),
                 steps=_known(said["steps"]),
@@ -73,6 +85,38 @@ class Plan:
             )
         except (KeyError, TypeError, ValueError) as e:
             raise errors.Internal(f"the server's summary of the plan cannot be read: {e!r}") from e
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """What one ticket of a plan gives.
+
+    Attributes:
+        ticket: to be handed in for its batches, as bytes.
+        rows: of all its batches; None if they cannot be known before reading.
+        batches: their number; None if it cannot be known before reading.
+        splits: the ids of the splits that it reads; None if it reads a shard.
+    """
+
+    ticket: bytes
+    rows: int | None
+    batches: int | None
+    splits: tuple[str, ...] | None
+
+    @classmethod
+    def of(cls, listed: flight.FlightEndpoint) -> Self:
+        """Reads what the server says of an endpoint. It may say nothing."""
+        try:
+            said = json.loads(listed.app_metadata or b"{}")
+            splits = said.get("splits")
+            return cls(
+                ticket=bytes(listed.ticket.ticket),
+                rows=_known(said.get("rows", -1)),
+                batches=_known(said.get("batches", -1)),
+                splits=None if splits is None else tuple(str(split) for split in splits),
+            )
+        except (AttributeError, TypeError, ValueError) as e:
+            raise errors.Internal(f"what the server says of an endpoint cannot be read: {e!r}") from e
 
 
 @dataclass(frozen=True)

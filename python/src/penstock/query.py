@@ -12,12 +12,23 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from penstock.errors import Fault, Invalid
+from penstock.fields import Cursor
 
-Cursor = dict[str, Any]
+Dataset = str | Mapping[str, Any]
 
 
-def encode(dataset: str | Mapping[str, Any], fields: Mapping[str, Any]) -> bytes:
-    """Makes the JSON of a query.
+def encode(dataset: Dataset, fields: Mapping[str, Any]) -> bytes:
+    """Makes the JSON of a query, see `form`."""
+    return text(form(dataset, fields))
+
+
+def text(query: Mapping[str, Any]) -> bytes:
+    """The JSON of what `form` made."""
+    return json.dumps(query, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def form(dataset: Dataset, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Copies a query into what JSON knows, so that it can be sent, and sent again later.
 
     Args:
         dataset: the name of one that the server knows, or a dataset as a mapping.
@@ -36,7 +47,7 @@ def encode(dataset: str | Mapping[str, Any], fields: Mapping[str, Any]) -> bytes
             out[name] = _plain(name, {"index": value[0], "of": value[1]})
         else:
             out[name] = _plain(name, value)
-    return json.dumps(out, ensure_ascii=False, separators=(",", ":")).encode()
+    return out
 
 
 def cursor(value: Any) -> Cursor | list[Cursor]:

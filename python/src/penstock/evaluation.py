@@ -1,0 +1,142 @@
+"""Evaluation: every split of a query once, with one result file for each."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from penstock import errors, manifests, query
+from penstock.asked import Asked
+from penstock.files import write_whole
+from penstock.progress import Progress, Wanted
+from penstock.splits import Split, Splits, in_threads
+from penstock.stream import Stream
+
+MANIFEST = "manifest.json"
+
+# The key of a result file's metadata under which it says what it is of.
+_OF = b"penstock"
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What an evaluation has done.
+
+    Attributes:
+        folder: where its files are.
+        manifest: of the run; `Client.replay` reads the rows that were evaluated.
+        files: one for each split of this job's part, in the plan's order. All of them are there and whole.
+        read: how many of them this call made.
+        rows: how many rows of the query it read for them.
+    """
+
+    folder: Path
+    manifest: dict[str, Any]
+    files: tuple[Path, ...]
+    read: int
+    rows: int
+
+    def table(self) -> pa.Table:
+        """All results, in the plan's order."""
+        tables = [pq.read_table(file).replace_schema_metadata() for file in self.files]
+        return pa.concat_tables(tables, promote_options="permissive") if tables else pa.table({})
+
+
+def run(
+    asked: Asked,
+    folder: Path,
+    evaluate: Callable[[Stream], Any],
+    threads: int,
+    part: tuple[int, int],
+    progress: Wanted,
+) -> Evaluation:
+    """Does what `Client.evaluate` says."""
+    index, of = part
+    if not 0 <= index < of:
+        raise query.invalid("part", f"must be (index, of) with index from 0 to of - 1, not {part}")
+    folder.mkdir(parents=True, exist_ok=True)
+    manifest, asked = _begun(asked, folder / MANIFEST)
+    splits = Splits.of(asked)
+    if splits.plan.id != manifest["plan"]:
+        raise _another_run(folder, "plan", manifest["plan"], splits.plan.id)
+    mine = splits[index::of]
+    files = {split: folder / f"split-{split.number:05d}-{split.name}.parquet" for split in mine}
+    left = [split for split in mine if not files[split].exists()]
+
+    def one(stream: Stream) -> tuple[pa.Table, dict[str, Any]]:
+        table = _table(evaluate(stream))
+        try:
+            return table, stream.report
+        except errors.Invalid as e:
+            raise errors.Invalid(
+                f"evaluate {asked.name}: the function returned before it had read its stream to its end",
+                remedy="read all batches; name what is not needed in columns and filter",
+            ) from e
+
+    rows, began = 0, time.monotonic()
+    shown = Progress.wanted(progress, asked.name, _rows(left), len(left), unit="splits")
+    try:
+        for done, (split, (table, report)) in enumerate(in_threads(left, one, threads), 1):
+            rows += report["rows"]
+            _write(files[split], table, {"plan": manifest["plan"], "splits": split.ids, "report": report})
+            if shown is not None:
+                shown.show(rows, done, time.monotonic() - began)
+    finally:
+        if shown is not None:
+            shown.close()
+    return Evaluation(folder, manifest, tuple(files.values()), len(left), rows)
+
+
+def _begun(asked: Asked, file: Path) -> tuple[dict[str, Any], Asked]:
+    """The manifest of the folder's run, and the query at its snapshots. The first job writes it."""
+    if not file.exists():
+        text = json.dumps(manifests.ask(asked), ensure_ascii=False, indent=1) + "\n"
+        # Of several jobs that begin at once, one is first.
+        write_whole(file, lambda part: part.write_text(text, encoding="utf-8"), replace=False)
+    manifest = dict(manifests.load(file))
+    pinned = asked
+    if not asked.form.get("cursor"):
+        pinned = Asked(asked.servers, {**asked.form, "snapshots": manifest["pin"]})
+    again = manifests.ask(pinned)
+    for name in ("plan", "columns"):
+        if again[name] != manifest[name]:
+            raise _another_run(file.parent, name, manifest[name], again[name])
+    return manifest, pinned
+
+
+def _another_run(folder: Path, name: str, was: Any, now: Any) -> errors.Invalid:
+    return errors.Invalid(
+        f"{folder} holds the results of another run: its {name} was {was}, and is {now}",
+        remedy="give each run a folder of its own",
+    )
+
+
+def _table(result: Any) -> pa.Table:
+    """What an evaluation returned, as a table."""
+    if isinstance(result, pa.RecordBatch):
+        return pa.Table.from_batches([result])
+    if isinstance(result, pa.Table):
+        return result
+    if isinstance(result, dict) or hasattr(result, "__arrow_c_stream__"):
+        return pa.table(result)
+    raise query.invalid(
+        "evaluate", f"it returned {type(result).__name__}; return a table of pyarrow, Polars or pandas"
+    )
+
+
+def _write(file: Path, table: pa.Table, of: dict[str, Any]) -> None:
+    text = json.dumps(of, ensure_ascii=False).encode()
+    named = table.replace_schema_metadata({**(table.schema.metadata or {}), _OF: text})
+    write_whole(file, lambda part: pq.write_table(named, part))
+
+
+def _rows(splits: list[Split]) -> int | None:
+    known = [split.rows for split in splits if split.rows is not None]
+    return sum(known) if len(known) == len(splits) else None

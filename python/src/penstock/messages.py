@@ -1,0 +1,159 @@
+"""The messages of one ticket: batches with the cursor after each, and a report at the end."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.flight as flight
+
+from penstock import errors
+from penstock.channel import Call, Channel, Lease
+from penstock.indexed import expand, plain_schema
+
+
+class Messages:
+    """The messages of one ticket, held to the rules of the wire.
+
+    Schema first, then batches with a cursor each, then one message with the
+    report, then the end. Anything else is not whole and raises `Corrupt`.
+
+    Attributes:
+        channel: where the ticket is handed in.
+        begun: whether the server took the ticket.
+        cursor: of the batch last given, as it came; None before the first one.
+        rows: of the batches given so far.
+        batches: given so far.
+        report: the server's, once it came.
+    """
+
+    def __init__(self, channel: Channel, ticket: bytes, schema: pa.Schema, *, wire: str = "plain") -> None:
+        """Prepares to read.
+
+        Args:
+            channel: where the ticket is handed in.
+            ticket: as it came.
+            schema: the planned one.
+            wire: of auto, the stream itself chooses its form, and is made plain. Of grouped, a batch has
+                a row for each request, which the report counts beside the rows.
+        """
+        self.channel = channel
+        self._ticket = ticket
+        self._schema = schema
+        self._auto = wire == "auto"
+        self._counted = "requests" if wire == "grouped" else "rows"
+        self._lease: Lease | None = None
+        self._call = Call()
+        self.begun = False
+        self.cursor: bytes | None = None
+        self.rows = 0
+        self.batches = 0
+        self.report: dict[str, Any] | None = None
+
+    def next(self) -> pa.RecordBatch | None:
+        """The next batch; None after the report and the stream's end."""
+        try:
+            return self._next()
+        except errors.Unavailable:
+            if self._lease is not None:
+                self._lease.broken = True
+            raise
+
+    def _next(self) -> pa.RecordBatch | None:
+        if self._lease is None:
+            self._lease, self._call = self.channel.stream(flight.Ticket(self._ticket))
+        if self._lease.foreign:
+            raise errors.Invalid(
+                "the stream was opened before this process was forked",
+                remedy="open it in the process that reads it, with the cursor where it must go on",
+            )
+        with self._call.translated(unclassified=errors.Corrupt):
+            if not self.begun:
+                if not self._is_planned(self._reader().schema):
+                    raise errors.Corrupt(
+                        "the stream's schema is not the one that was planned", remedy="read again"
+                    )
+                self.begun = True
+            while True:
+                try:
+                    chunk = self._reader().read_chunk()
+                except StopIteration:
+                    self._ended()
+                    return None
+                if chunk.data is not None:
+                    return self._batch(chunk)
+                self._last(chunk.app_metadata)
+
+    def _is_planned(self, schema: pa.Schema) -> bool:
+        """Whether a stream's schema is the planned one, or becomes it."""
+        if self._auto:
+            schema = pa.schema(sorted(plain_schema(schema), key=lambda field: self._position(field.name)))
+        return bool(schema.equals(self._schema))
+
+    def _position(self, name: str) -> int:
+        return int(self._schema.get_field_index(name))
+
+    def _planned(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """A batch in the planned form: an indexed one of an auto stream becomes plain."""
+        return expand(batch).select(self._schema.names) if self._auto else batch
+
+    def close(self) -> None:
+        """Ends the stream on both sides."""
+        if self._lease is not None:
+            self._lease.release()
+
+    def _reader(self) -> flight.FlightStreamReader:
+        """The open reader. Do not keep it: exceptions keep the locals of all they passed through."""
+        reader = None if self._lease is None else self._lease.reader
+        if reader is None:
+            raise errors.Invalid("the client was closed while its stream was read", remedy="connect again")
+        return reader
+
+    def _batch(self, chunk: flight.FlightStreamChunk) -> pa.RecordBatch:
+        if self.report is not None:
+            raise errors.Corrupt("a batch came after the stream's report")
+        if chunk.app_metadata is None:
+            raise errors.Corrupt("a batch came without its cursor")
+        self.cursor = chunk.app_metadata.to_pybytes()
+        self.rows += chunk.data.num_rows
+        self.batches += 1
+        return self._planned(chunk.data)
+
+    def _last(self, metadata: pa.Buffer | None) -> None:
+        message = {} if metadata is None else _object(metadata.to_pybytes())
+        report = message.get("report")
+        if (
+            self.report is not None
+            or not isinstance(report, dict)
+            or not isinstance(report.get("cursor"), dict)
+        ):
+            raise errors.Corrupt("the stream holds a message that is neither a batch nor its report")
+        self.report = report
+
+    def _ended(self) -> None:
+        if self.report is None:
+            raise errors.Corrupt(
+                f"the stream ended after {self.rows} rows without its report; rows are missing",
+                remedy="read again from the cursor of the last batch",
+            )
+        told = (self.report.get(self._counted, 0), self.report.get("batches"))
+        if told != (self.rows, self.batches):
+            rows, batches = told
+            self.report = None
+            raise errors.Corrupt(
+                f"the server sent {rows} {self._counted} in {batches} batches, {self.rows} in {self.batches} arrived",
+                remedy="read again from the cursor of the last batch",
+            )
+        self.close()
+
+    def __del__(self) -> None:
+        self.close()
+
+
+def _object(text: bytes) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}

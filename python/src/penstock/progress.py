@@ -1,0 +1,91 @@
+"""Progress of a stream, for people: a bar, or lines where there is no terminal."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any, Literal, TextIO
+
+Wanted = bool | Literal["auto"]
+
+# Seconds between two looks on a terminal, and between two lines elsewhere.
+_REDRAWN = 0.1
+_LINES = 10.0
+
+
+class Progress:
+    """Shows how far a stream is, how fast, and how much of the time its reader waits.
+
+    tqdm draws the bar where it is installed; otherwise it is one line of text. Both go to standard
+    error.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        rows: int | None,
+        parts: int | None,
+        *,
+        unit: str = "batches",
+        out: TextIO | None = None,
+    ) -> None:
+        """Prepares to show a stream of so many rows in so many parts; None where nobody knows."""
+        self._name = name
+        self._rows = rows
+        self._parts = parts
+        self._unit = unit
+        self._out = sys.stderr if out is None else out
+        self._shown = float("-inf")
+        self._bar: Any = self._new_bar()
+        self._text = ""
+        self._closed = False
+
+    @classmethod
+    def wanted(
+        cls, wish: Wanted, name: str, rows: int | None, parts: int | None, *, unit: str = "batches"
+    ) -> Progress | None:
+        """Progress where it is asked for; "auto" asks for it on a terminal."""
+        if wish == "auto":
+            wish = sys.stderr.isatty()
+        return cls(name, rows, parts, unit=unit) if wish else None
+
+    def show(self, rows: int, parts: int, seconds: float, stall: float | None = None) -> None:
+        """Shows what was given in so many seconds, and the share of them in which the reader waited."""
+        more = f"{parts}{'' if self._parts is None else f'/{self._parts}'} {self._unit}"
+        waited = "" if stall is None else f", waited {stall:.0%}"
+        if self._bar is not None:
+            self._bar.set_postfix_str(more + waited, refresh=False)
+            self._bar.update(rows - self._bar.n)
+            return
+        rate = rows / seconds if seconds else 0.0
+        share = "" if not self._rows else f" ({min(1.0, rows / self._rows):.0%})"
+        total = "" if self._rows is None else f"/{self._rows}"
+        self._text = f"{self._name}: {rows}{total} rows{share}, {more}, {rate:.0f} rows/s{waited}"
+        now = time.monotonic()
+        if now - self._shown >= (_REDRAWN if self._out.isatty() else _LINES):
+            self._shown = now
+            self._write()
+
+    def close(self) -> None:
+        """Shows the last state, and leaves it there."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._bar is not None:
+            self._bar.close()
+        elif self._text:
+            self._write()
+            if self._out.isatty():
+                self._out.write("\n")
+        self._out.flush()
+
+    def _write(self) -> None:
+        self._out.write(f"\r{self._text}\x1b[K" if self._out.isatty() else f"{self._text}\n")
+        self._out.flush()
+
+    def _new_bar(self) -> Any:
+        try:
+            from tqdm import tqdm
+        except ImportError:
+            return None
+        return tqdm(total=self._rows, desc=self._name, unit=" rows", unit_scale=True, file=self._out)

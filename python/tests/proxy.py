@@ -1,0 +1,78 @@
+"""A connection to a server that is cut, or falls silent, as a test asks for it."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from collections.abc import Iterable, Iterator
+from types import TracebackType
+from typing import Self
+
+
+class Proxy:
+    """Hands connections on to a server until so many bytes have come from there.
+
+    Attributes:
+        address: host:port to connect to.
+        cuts: how many connections were cut.
+        came: how many bytes the server has sent.
+        silent: while it is set, nothing is handed on in either direction, and nothing is closed.
+    """
+
+    def __init__(self, target: str, budgets: Iterable[int] = ()) -> None:
+        """Cuts its first connections after so many bytes each, and the later ones never."""
+        host, _, port = target.rpartition(":")
+        self._target = (host, int(port))
+        self._budgets: Iterator[int] = iter(budgets)
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._open: list[socket.socket] = []
+        self._far: set[socket.socket] = set()
+        self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
+        self.cuts = 0
+        self.came = 0
+        self.silent = threading.Event()
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._accept, daemon=True).start()
+        return self
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                near, _ = self._listener.accept()
+            except OSError:
+                return
+            try:
+                far = socket.create_connection(self._target)
+            except OSError:
+                near.close()
+                continue
+            self._open += [near, far]
+            self._far.add(far)
+            budget = next(self._budgets, None)
+            for source, sink, limit in ((near, far, None), (far, near, budget)):
+                threading.Thread(target=self._hand_on, args=(source, sink, limit), daemon=True).start()
+
+    def _hand_on(self, source: socket.socket, sink: socket.socket, budget: int | None) -> None:
+        with contextlib.suppress(OSError):
+            while content := source.recv(1 << 16):
+                if self.silent.is_set():
+                    return
+                if source in self._far:
+                    self.came += len(content)
+                if budget is not None and budget < len(content):
+                    sink.sendall(content[:budget])
+                    self.cuts += 1
+                    break
+                budget = None if budget is None else budget - len(content)
+                sink.sendall(content)
+        for end in (source, sink):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for end in (self._listener, *self._open):
+            end.close()

@@ -1,0 +1,234 @@
+"""Streams that go on after a failure, against a fake server that fails as it is told."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from fake_server import BATCH_ROWS, ROWS, numbers
+from test_fork import in_child
+
+import penstock
+
+
+@pytest.fixture
+def lasting(fake_address: str) -> Iterator[penstock.Client]:
+    """A client whose streams are tried again."""
+    with penstock.connect(fake_address, timeout=30, reconnect=60) as client:
+        yield client
+
+
+def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [r.getMessage() for r in caplog.records if r.name == "penstock" and r.levelno == logging.WARNING]
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        "UNAVAILABLE",
+        "CANCELLED",
+        'RESOURCE_EXHAUSTED {"kind": "exhausted", "message": "no place", "retry_after_ms": 10}',
+        'UNAVAILABLE {"kind": "unavailable", "message": "the server is ending"}',
+    ],
+)
+def test_a_stream_goes_on_where_it_broke(
+    lasting: penstock.Client, caplog: pytest.LogCaptureFixture, how: str
+) -> None:
+    whole = [(batch, cursor) for batch, cursor in pairs(lasting.read("good"))]
+    stream = lasting.read(f"breaks {how}")
+    assert list(pairs(stream)) == whole
+    assert len(whole) == len(stream)
+    lines = warnings(caplog)
+    assert len(lines) == stream.stats.resumed == 5  # it breaks behind each third batch
+    assert "broke after 192 rows, try 1 follows" in lines[0]
+    report = stream.report
+    assert (report["rows"], report["batches"], report["cursor"]) == (ROWS, 16, whole[-1][1])
+    assert [(part["rows"], part["batches"]) for part in report["parts"]] == [(192, 3)] * 5 + [(40, 1)]
+    assert [part["cursor"] for part in report["parts"]] == [c for _, c in (*whole[2:15:3], whole[-1])]
+    assert all(part["ended"] for part in report["parts"][:-1])
+    assert stream.cursor == whole[-1][1]
+    assert json.loads(json.dumps(report)) == report
+
+
+def pairs(stream: penstock.Stream) -> Iterator[tuple[Any, Any]]:
+    """A stream's batches with the cursor after each."""
+    for batch in stream:
+        yield batch, stream.cursor
+
+
+def test_several_shards_go_on_each(lasting: penstock.Client) -> None:
+    stream = lasting.read("breaks UNAVAILABLE", shard={"of": 3})
+    assert stream.read_all().column("n").to_pylist() == numbers(0, 3) + numbers(1, 3) + numbers(2, 3)
+    assert isinstance(stream.cursor, list)
+    assert [c["shard"]["index"] for c in stream.cursor] == [0, 1, 2]
+    assert stream.report["rows"] == ROWS
+    assert [shard["rows"] for shard in stream.report["shards"]] == [334, 333, 333]
+    # Each has six batches: it breaks behind the third, and behind the last, before its report.
+    for shard in stream.report["shards"]:
+        assert [part["batches"] for part in shard["parts"]] == [3, 3, 0]
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        ("INVALID_ARGUMENT", penstock.Invalid),
+        ("NOT_FOUND", penstock.NotFound),
+        ("UNAUTHENTICATED", penstock.Unauthenticated),
+        ("PERMISSION_DENIED", penstock.Forbidden),
+        ("FAILED_PRECONDITION", penstock.Expired),
+        ("ABORTED", penstock.Conflict),
+        ("RESOURCE_EXHAUSTED", penstock.Exhausted),
+        ("DATA_LOSS", penstock.Corrupt),
+        ("INTERNAL", penstock.Internal),
+    ],
+)
+def test_what_no_try_mends_is_raised_at_once(
+    lasting: penstock.Client, caplog: pytest.LogCaptureFixture, code: str, kind: type[penstock.Error]
+) -> None:
+    stream = lasting.read(f"breaks {code}")
+    for _ in range(3):
+        next(stream)
+    with pytest.raises(kind):
+        next(stream)
+    assert not warnings(caplog)
+
+
+@pytest.mark.parametrize("name", ["cut", "no report", "miscounted", "malformed"])
+def test_what_is_not_whole_is_not_tried_again(
+    lasting: penstock.Client, caplog: pytest.LogCaptureFixture, name: str
+) -> None:
+    with pytest.raises(penstock.Corrupt):
+        lasting.read(name).read_all()
+    assert not warnings(caplog)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "text", "rows", "resumed"),
+    [
+        ("seam repeats", penstock.Corrupt, "goes on with step 3 .* step 4 .* is due", 192, 1),
+        ("seam skips", penstock.Corrupt, "goes on with step 5 .* step 4 .* is due", 192, 1),
+        ("seam loses", penstock.Corrupt, "planned 1000 rows, 936 arrived", 936, 1),
+        ("seam other plan", penstock.Expired, "its plan was p, and is q now", 192, 0),
+        ("seam other schema", penstock.Corrupt, "its schema is another", 192, 0),
+    ],
+)
+def test_what_does_not_fit_behind_a_seam_is_refused(
+    lasting: penstock.Client, name: str, kind: type[penstock.Error], text: str, rows: int, resumed: int
+) -> None:
+    stream = lasting.read(name)
+    seen: list[int] = []
+    with pytest.raises(kind, match=text):
+        for batch in stream:
+            seen += batch.column("n").to_pylist()
+    assert seen == numbers(0, 1)[:rows]
+    with pytest.raises(kind):
+        next(stream)
+    assert stream.stats.resumed == resumed
+
+
+def test_an_unknown_ticket_is_planned_again(lasting: penstock.Client) -> None:
+    stream = lasting.read("stale")
+    assert stream.read_all().column("n").to_pylist() == numbers(0, 1)
+    assert "parts" not in stream.report
+    never = lasting.read("stale for ever")
+    with pytest.raises(penstock.Expired, match="other keys"):
+        next(never)
+
+
+def test_it_waits_longer_and_longer(lasting: penstock.Client, caplog: pytest.LogCaptureFixture) -> None:
+    stream = lasting.read("down 4")
+    assert stream.read_all().column("n").to_pylist() == numbers(0, 1)
+    waits = [float(line.split("follows in ")[1].split(" s")[0]) for line in warnings(caplog)]
+    assert len(waits) == 5
+    assert stream.stats.resumed == 1
+    for i, wait in enumerate(waits):
+        assert 0.05 * 2**i - 0.06 <= wait <= 0.1 * 2**i + 0.06
+
+
+def test_it_gives_up(fake_address: str) -> None:
+    with penstock.connect(fake_address, reconnect=0.4) as client:
+        stream = client.read("down for ever")
+        for _ in range(3):
+            next(stream)
+        with pytest.raises(penstock.Unavailable) as caught:
+            next(stream)
+        assert "Tried again" in caught.value.__notes__[0]
+        assert isinstance(stream.cursor, dict)
+        assert stream.cursor["rows"] == 3 * BATCH_ROWS
+        with pytest.raises(penstock.Unavailable):
+            next(stream)
+
+
+def test_closing_ends_the_wait(lasting: penstock.Client, caplog: pytest.LogCaptureFixture) -> None:
+    stream = lasting.read("down for ever")
+    for _ in range(3):
+        next(stream)
+    caught: list[penstock.Error] = []
+
+    def read() -> None:
+        try:
+            next(stream)
+        except penstock.Error as e:
+            caught.append(e)
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    while not warnings(caplog):
+        threading.Event().wait(0.01)
+    stream.close()
+    thread.join(20)
+    assert not thread.is_alive()
+    assert [type(e) for e in caught] == [penstock.Unavailable]
+
+
+def test_addresses_are_tried_in_turn(fake_address: str) -> None:
+    for uris in (["127.0.0.1:1", fake_address], f"127.0.0.1:1, {fake_address}"):
+        with penstock.connect(uris) as client:
+            assert client.read("good").read_all().num_rows == ROWS
+            assert [d.name for d in client.datasets()] == ["good", "broken"]
+            assert fake_address in repr(client)
+            with pytest.raises(penstock.NotFound):
+                client.plan("raises NOT_FOUND")
+            with pytest.raises(penstock.Unavailable):
+                client.plan("raises UNAVAILABLE")
+    with penstock.connect(["127.0.0.1:1", "127.0.0.1:2"]) as client, pytest.raises(penstock.Unavailable):
+        client.datasets()
+
+
+@pytest.mark.parametrize("uris", [[], "", ["a:1", ""], "a:1,,b:1"])
+def test_faulty_addresses(uris: Any) -> None:
+    with pytest.raises(penstock.Invalid, match="uri"):
+        penstock.connect(uris)
+    with pytest.raises(penstock.Invalid, match="reconnect"):
+        penstock.connect("a:1", reconnect=-1)
+
+
+def test_a_broken_stream_leaves_the_others_alone(lasting: penstock.Client) -> None:
+    """A connection that one stream found broken is not taken from under another one."""
+    other = lasting.read("good")
+    seen = next(other).column("n").to_pylist()
+    assert lasting.read("breaks UNAVAILABLE").read_all().num_rows == ROWS
+    assert seen + other.read_all().column("n").to_pylist() == numbers(0, 1)
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_stream_that_went_on_may_be_followed_by_a_fork(lasting: penstock.Client) -> None:
+    stream = lasting.read("breaks UNAVAILABLE")
+    for _ in range(5):
+        next(stream)
+
+    def fails() -> None:
+        with pytest.raises(penstock.Invalid, match="forked"):
+            next(stream)
+
+    assert in_child(fails) == 0
+    assert 5 * BATCH_ROWS + stream.read_all().num_rows == ROWS
+
+    def reads() -> None:
+        assert lasting.read("breaks UNAVAILABLE").read_all().num_rows == ROWS
+
+    assert in_child(reads) == 0
