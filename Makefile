@@ -87,7 +87,7 @@ agree: build .venv/bench/.stamp ## TPC-H and T whole: DuckDB and Polars give the
 # ---- tests ------------------------------------------------------------------
 
 .PHONY: test
-test: check test-go test-python test-docs test-attack ## lint, Go, Python, README and attacks (what CI runs)
+test: check test-go test-python test-torch test-docs test-attack ## lint, Go, Python, README and attacks (what CI runs)
 
 .PHONY: check
 check: check-go check-python ## lint alone
@@ -111,7 +111,14 @@ test-go: race-needs-cc .venv/test/.stamp
 
 .PHONY: test-python
 test-python: build .venv/test/.stamp
-	.venv/test/bin/pytest -c python/pyproject.toml --rootdir . python/tests demo tools/fixtures/tests tools/worlds/tests/test_pyiceberg*.py
+	.venv/test/bin/pytest -c python/pyproject.toml --rootdir . --ignore python/tests/with_torch python/tests demo tools/fixtures/tests tools/worlds/tests/test_pyiceberg*.py
+
+# penstock.torch, in an environment of its own: torch takes 5 GB. check-python
+# knows nothing of torch's types; here mypy does.
+.PHONY: test-torch
+test-torch: build .venv/torch/.stamp ## batches as tensors, with torch and TorchRec
+	cd python && ../.venv/torch/bin/mypy --config-file pyproject.toml .
+	.venv/torch/bin/pytest -c python/pyproject.toml --rootdir . python/tests/with_torch
 
 # Tables as Spark writes them, and its own answers. Spark leaves its sockets to
 # Python's collector, which says so in the middle of other tests.
@@ -151,13 +158,14 @@ test-long: test long fuzz ## test, long cases, release build, fuzzing
 # and peak memory. The long cases run without the race detector: on ten thousand
 # small ones it is busy with itself, and takes 5 GB.
 .PHONY: long
-long: test test-spark test-fixtures .venv/bench/.stamp
+long: test test-spark test-fixtures .venv/torch/.stamp .venv/bench/.stamp
 	$(GO) test -timeout 30m ./...
 	$(GOTEST) -shuffle=on -count=3 -timeout 30m ./...
 	PENSTOCK_LONG=1 $(GO) test -tags invariants -shuffle=on -timeout 30m $$($(GO) list ./... | grep -vE '/scenario/(warehouse|exchange|fixtures)$$')
 	PENSTOCK_LONG=1 $(WORLDS) -timeout 90m
 	PENSTOCK_LONG=1 $(FIXTURES) -timeout 90m
-	PENSTOCK_LONG=1 .venv/test/bin/pytest -c python/pyproject.toml --rootdir . python/tests demo tools/fixtures/tests tools/worlds/tests/test_pyiceberg*.py
+	PENSTOCK_LONG=1 .venv/test/bin/pytest -c python/pyproject.toml --rootdir . --ignore python/tests/with_torch python/tests demo tools/fixtures/tests tools/worlds/tests/test_pyiceberg*.py
+	PENSTOCK_LONG=1 .venv/torch/bin/pytest -c python/pyproject.toml --rootdir . python/tests/with_torch
 	cd benchmarks && ../.venv/bench/bin/python -m unittest
 	.venv/bench/bin/python benchmarks/agree.py
 	.venv/bench/bin/python benchmarks/agree.py --memory 6MiB
@@ -207,6 +215,7 @@ $(GOLANGCI):
 # A stamp is newer than all that its environment was made from; when a pin
 # changes, the environment is made anew, so that nothing of the old one stays.
 .venv/test/.stamp: python/requirements-test.txt
+.venv/torch/.stamp: python/requirements-test.txt python/requirements-torch.txt python/requirements-torchrec.no-deps.txt
 .venv/demo/.stamp: demo/requirements.txt
 .venv/bench/.stamp: benchmarks/requirements.txt
 .venv/spark/.stamp: tools/worlds/requirements-spark.txt

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Makes a Python environment from scratch: venv.sh FOLDER REQUIREMENTS...
-# It holds what the requirement files pin, and our own package, editable. The
-# index comes from pip's own configuration.
+# It holds what the requirement files pin, and our own package, editable. What
+# the packages of a file named *.no-deps.txt require is not installed with them.
+# The index comes from pip's own configuration.
 set -euo pipefail
 
 folder=$1
@@ -32,8 +33,13 @@ else
   refuse "$python has neither ensurepip nor pip; install one (Debian: apt-get install python3-venv)"
 fi
 
-arguments=()
+whole=() alone=()
 for file in "$@"; do
-  arguments+=(--requirement "$file")
+  case $file in
+  *.no-deps.txt) alone+=(--requirement "$file") ;;
+  *) whole+=(--requirement "$file") ;;
+  esac
 done
-"$folder/bin/python" -m pip install --quiet --disable-pip-version-check "${arguments[@]}" --editable python
+install() { "$folder/bin/python" -m pip install --quiet --disable-pip-version-check "$@"; }
+install "${whole[@]}" --editable python
+[ ${#alone[@]} -eq 0 ] || install --no-deps "${alone[@]}"

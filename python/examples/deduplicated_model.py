@@ -1,0 +1,78 @@
+"""A two-tower model that embeds each request's history once, however many items it has.
+
+    python deduplicated_model.py 127.0.0.1:8815 homefeed features
+
+The last argument is the staging entry that brings a list of ids, `history`. The training
+table has `item_id` and `label`. Ids are hashed into the rows of one embedding table.
+
+An indexed batch brings each history once. `users` computes its vector from it, once too;
+`spread` copies that vector into the rows of the request, where the item is met. Loss and
+gradients are those of the plain batch, of which each row brings its history again.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import torch
+from torch import Tensor, nn
+
+import penstock
+from penstock.torch import Batch, Converter, Jagged
+
+BUCKETS = 20_000
+COLUMNS = ["item_id", "label", "history"]
+
+
+class TwoTowers(nn.Module):
+    """The score of an item for the user of a request: the product of two vectors."""
+
+    def __init__(self, entry: str, width: int = 64) -> None:
+        super().__init__()
+        self._entry = entry
+        self.ids = nn.EmbeddingBag(BUCKETS, width, mode="mean")
+        self.tower = nn.Sequential(nn.Linear(width, 4 * width), nn.ReLU(), nn.Linear(4 * width, width))
+
+    def forward(self, batch: Batch) -> Tensor:
+        """The scores of the rows of an indexed batch."""
+        features = batch[self._entry]
+        users = features.spread(self.users(features["history"]))
+        return self.scores(users, batch["item_id"])
+
+    def users(self, history: Jagged) -> Tensor:
+        """A vector for each history."""
+        vectors: Tensor = self.tower(self.ids(history.values, history.offsets[:-1].long()))
+        return vectors
+
+    def scores(self, users: Tensor, items: Tensor) -> Tensor:
+        """The score of each item for the user in the same row."""
+        return (users * self.ids(items[:, None])).sum(1)
+
+
+def converter(stream: penstock.Stream) -> Converter:
+    """What becomes of the columns: hashed ids, and no elements where there is no history."""
+    nulls = {"item_id": "error", "label": "error", "history": "empty", "history[]": "error"}
+    return Converter(stream.schema, nulls=nulls, hash={"item_id": BUCKETS, "history": BUCKETS})
+
+
+def train(client: penstock.Client, dataset: str, entry: str) -> None:
+    """One epoch; prints the loss of each step, and how many histories its rows had."""
+    torch.manual_seed(0)
+    model = TwoTowers(entry)
+    optimizer = torch.optim.Adagrad(model.parameters(), lr=0.01)
+    with client.read(dataset, columns=COLUMNS, wire="indexed", batch_rows=1024) as stream:
+        convert = converter(stream)
+        for step, records in enumerate(stream):
+            batch = convert(records, step=step)
+            loss = nn.functional.binary_cross_entropy_with_logits(model(batch), batch["label"].float())
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            histories = batch[entry].rows
+            print(f"step {step}: loss {loss.item():.4f}, {histories} histories for {batch.rows} rows")
+
+
+if __name__ == "__main__":
+    uri, dataset, entry = sys.argv[1:]
+    with penstock.connect(uri) as client:
+        train(client, dataset, entry)

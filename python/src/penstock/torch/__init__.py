@@ -1,0 +1,45 @@
+"""Record batches as PyTorch tensors.
+
+    from penstock.torch import Converter
+
+    with client.read("homefeed", wire="indexed") as stream:
+        convert = Converter(stream.schema, nulls={"label": 0}, hash={"country": 1000})
+        for batch in stream:
+            tensors = convert(batch)  # a Batch: a dict of tensors
+            loss = train(tensors.to("cuda", non_blocking=True))
+
+A `Converter` is made once, from the schema of a stream and rules for what a schema
+leaves open: nulls, strings, decimals. It refuses then what it cannot convert, so that
+names and types of tensors never change between batches.
+
+This package needs PyTorch, `pip install "penstock[torch]"`; the rest of `penstock` does not
+import it.
+"""
+
+try:
+    import torch as _torch  # noqa: F401 - asked for by name, so that what is missing can be said
+except ModuleNotFoundError as missing:
+    if missing.name != "torch":
+        raise
+    raise ModuleNotFoundError(
+        'penstock.torch needs PyTorch: pip install "penstock[torch]"', name="torch"
+    ) from missing
+
+from penstock.torch.batch import Batch
+from penstock.torch.codes import Vocabulary, bucket
+from penstock.torch.converter import Converter
+from penstock.torch.deduplicated import Deduplicated
+from penstock.torch.jagged import Jagged
+from penstock.torch.numbers import Column
+from penstock.torch.rules import Rules
+
+__all__ = [
+    "Batch",
+    "Column",
+    "Converter",
+    "Deduplicated",
+    "Jagged",
+    "Rules",
+    "Vocabulary",
+    "bucket",
+]

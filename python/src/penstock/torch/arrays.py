@@ -1,0 +1,73 @@
+"""Arrow arrays without nulls as tensors. What can be a view of Arrow's memory is one."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import torch
+from torch.utils.dlpack import from_dlpack
+
+# The types whose memory a tensor can view. torch has few operations on the unsigned ones but uint8.
+DTYPES: dict[pa.DataType, torch.dtype] = {
+    pa.int8(): torch.int8,
+    pa.int16(): torch.int16,
+    pa.int32(): torch.int32,
+    pa.int64(): torch.int64,
+    pa.uint8(): torch.uint8,
+    pa.uint16(): torch.uint16,
+    pa.uint32(): torch.uint32,
+    pa.uint64(): torch.uint64,
+    pa.float16(): torch.float16,
+    pa.float32(): torch.float32,
+    pa.float64(): torch.float64,
+    pa.bool_(): torch.bool,
+}
+
+
+def view(array: pa.Array) -> torch.Tensor:
+    """The values of an array without nulls, of one of the types in `DTYPES`.
+
+    Numbers are a view, which keeps Arrow's memory alive; booleans, of which Arrow
+    packs eight into a byte, are unpacked.
+    """
+    if len(array) == 0:  # may have no memory at all
+        return torch.empty(0, dtype=DTYPES[array.type])
+    if pa.types.is_boolean(array.type):
+        return torch.from_numpy(_unpacked(array.buffers()[1], array.offset, len(array)))
+    return from_dlpack(array)
+
+
+def ends(array: pa.ListArray | pa.LargeListArray) -> tuple[int, int]:
+    """Where the elements of the first list begin, and those of the last list end."""
+    form, width = ("<q", 8) if pa.types.is_large_list(array.type) else ("<i", 4)
+    offsets, start = array.buffers()[1], array.offset
+    if offsets is None:  # of no lists
+        return 0, 0
+    [first] = struct.unpack_from(form, offsets, start * width)
+    [last] = struct.unpack_from(form, offsets, (start + len(array)) * width)
+    return first, last
+
+
+def validity(array: pa.Array) -> torch.Tensor:
+    """For each value whether it is there: False where it is null."""
+    return torch.from_numpy(is_valid(array))
+
+
+def is_valid(array: pa.Array) -> npt.NDArray[np.bool_]:
+    """For each value whether it is there, as a new array of numpy."""
+    bitmap = array.buffers()[0] if array.null_count else None
+    if bitmap is None:
+        return np.ones(len(array), np.bool_)
+    return _unpacked(bitmap, array.offset, len(array))
+
+
+def _unpacked(bitmap: pa.Buffer, start: int, length: int) -> npt.NDArray[np.bool_]:
+    """The bits from start on, one byte each, in memory of their own."""
+    first = start // 8
+    packed = np.frombuffer(bitmap, np.uint8)[first : (start + length + 7) // 8]
+    bits: npt.NDArray[Any] = np.unpackbits(packed, bitorder="little")
+    return bits[start - first * 8 :][:length].view(np.bool_)

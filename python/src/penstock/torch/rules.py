@@ -1,0 +1,169 @@
+"""What a schema leaves open, as a user states it: nulls, codes of strings, decimals."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypedDict
+
+import pyarrow as pa
+
+from penstock import errors
+from penstock.torch.codes import MOST_BUCKETS, Vocabulary
+
+Null = str | float | Mapping[str, Any]
+
+_WORDS = ("nan", "mask", "empty", "error")
+DECIMALS = ("float64", "float32", "unscaled")
+
+
+class Rules(TypedDict, total=False):
+    """The rules of a `Converter`, by column name; "tags[]" names the elements of a list "tags".
+
+    Attributes:
+        nulls: what a null becomes. "nan", the default of floats; a number, or `{"fill": value}` with a
+            value of the column's type; "mask": zero, False or no elements, and a second tensor, named with
+            "_mask" behind, that is True where there is a value; "empty" for a list without elements;
+            "error" ends the stream. One word alone, "mask" or "error", is the rule of every
+            column that may hold nulls and has no default.
+        vocab: the codes of strings, bytes or integers: the values in order, a mapping from value to code, or
+            a `Vocabulary`.
+        hash: codes by hashing, into so many buckets: see `bucket`.
+        decimals: what a decimal becomes: "float64" or "float32", the nearest one, or "unscaled", an int64
+            that counts the last digits: 12.50 is 1250.
+    """
+
+    nulls: Mapping[str, Null] | str | None
+    vocab: Mapping[str, Vocabulary | Sequence[Any] | Mapping[Any, int]] | None
+    hash: Mapping[str, int] | None
+    decimals: Mapping[str, str] | None
+
+
+@dataclass(frozen=True)
+class NullRule:
+    """What a null becomes.
+
+    Attributes:
+        word: "nan", "mask", "empty", "error" or "fill".
+        fill: the value of "fill".
+    """
+
+    word: str
+    fill: Any = None
+
+
+class Stated:
+    """The rules that were given, asked column by column, and what is wrong with them, told at once."""
+
+    def __init__(self, rules: Mapping[str, Any]) -> None:
+        self._refused: dict[tuple[str, str], list[tuple[str, str]]] = {}
+        for name in rules.keys() - Rules.__annotations__.keys():
+            raise TypeError(f"a converter has no rules {name!r}, only {', '.join(Rules.__annotations__)}")
+        nulls = rules.get("nulls")
+        self._everywhere = NullRule(nulls) if isinstance(nulls, str) else None
+        if isinstance(nulls, str) and nulls not in ("mask", "error"):
+            raise errors.Invalid(
+                f"nulls: {nulls!r} cannot be the rule of every column",
+                remedy="say 'mask' or 'error', or name columns: nulls={'label': 0}",
+            )
+        self._nulls = {} if nulls is None or isinstance(nulls, str) else dict(nulls)
+        self._given = {name: dict(rules.get(name) or {}) for name in ("vocab", "hash", "decimals")}
+        self._asked: set[tuple[str, str]] = set()
+
+    def null(self, name: str) -> NullRule | None:
+        """The rule of a column that was named, None if it was not, or if its rule is none."""
+        self._asked.add(("nulls", name))
+        if name not in self._nulls:
+            return None
+        given = self._nulls[name]
+        if isinstance(given, Mapping) and list(given) == ["fill"]:
+            return NullRule("fill", given["fill"])
+        if isinstance(given, str) and given in _WORDS:
+            return NullRule(given)
+        if not isinstance(given, str) and hasattr(given, "__float__"):
+            return NullRule("fill", given)
+        remedy = f"say {', '.join(map(repr, _WORDS))}, a number, or {{'fill': value}}"
+        self.refuse("nulls", name, f"{given!r} is no rule for nulls", remedy)
+        return NullRule("error")
+
+    @property
+    def everywhere(self) -> NullRule | None:
+        """The rule of the columns that were not named."""
+        return self._everywhere
+
+    def is_coded(self, name: str) -> bool:
+        """Whether a column has a rule for codes."""
+        return name in self._given["vocab"] or name in self._given["hash"]
+
+    def vocabulary(self, name: str) -> Vocabulary | None:
+        """The vocabulary of a column."""
+        given = self._asked_for("vocab", name)
+        if given is None or isinstance(given, Vocabulary):
+            return given
+        try:
+            if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
+                raise ValueError("a vocabulary is a list of values, or a mapping from value to code")
+            return Vocabulary(given)
+        except ValueError as e:
+            self.refuse("vocab", name, str(e), "")
+            return Vocabulary(())
+
+    def buckets(self, name: str) -> int | None:
+        """Into how many buckets a column is hashed."""
+        given = self._asked_for("hash", name)
+        if given is None:
+            return None
+        if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= MOST_BUCKETS:
+            self.refuse("hash", name, f"{given!r} is no number of buckets", f"1 to {MOST_BUCKETS}")
+            return 1
+        return given
+
+    def decimal(self, name: str) -> str | None:
+        """What the decimals of a column become."""
+        given = self._asked_for("decimals", name)
+        if given is None or given in DECIMALS:
+            return None if given is None else str(given)
+        self.refuse(
+            "decimals", name, f"{given!r} is no form of decimals", f"say {', '.join(map(repr, DECIMALS))}"
+        )
+        return "float64"
+
+    def refuse(self, rule: str, column: str, message: str, remedy: str) -> None:
+        """Notes what is wrong with a column's rule, or with a column; like messages are told together."""
+        self._refused.setdefault((message, remedy), []).append((rule, column))
+
+    def end(self, schema: pa.Schema) -> None:
+        """Refuses rules that no column of a schema asked for, and tells all that was refused.
+
+        Raises:
+            Invalid: with a fault for each column that is named.
+        """
+        known = schema.names
+        refused = {column for columns in self._refused.values() for _, column in columns}
+        for rule, name in self._unasked():
+            if name not in known:
+                near = difflib.get_close_matches(str(name), known, 1)
+                remedy = f"{near[0]!r} is one" if near else "name columns of the stream"
+                self.refuse(rule, name, "the stream has no such column", remedy)
+            elif name not in refused:
+                self.refuse(rule, name, f"a {schema.field(name).type} takes no such rule", "")
+        if not self._refused:
+            return
+        faults, lines = [], []
+        for (message, _), columns in self._refused.items():
+            faults += [errors.Fault(field=f"{rule}[{name!r}]", message=message) for rule, name in columns]
+            named = ", ".join(dict.fromkeys(repr(name) for _, name in columns))
+            lines.append(f"{named}: {message}")
+        remedies = dict.fromkeys(remedy for _, remedy in self._refused if remedy)
+        raise errors.Invalid("; ".join(lines), remedy="; ".join(remedies), faults=tuple(faults))
+
+    def _unasked(self) -> list[tuple[str, str]]:
+        """Rule and name of what was stated and asked of no column."""
+        given = [("nulls", name) for name in self._nulls]
+        given += [(rule, name) for rule, names in self._given.items() for name in names]
+        return [stated for stated in given if stated not in self._asked]
+
+    def _asked_for(self, rule: str, name: str) -> Any:
+        self._asked.add((rule, name))
+        return self._given[rule].get(name)
