@@ -22,6 +22,7 @@ func (s *service) actions() []action {
 	all := []action{
 		{"explain", "What a query reads, in which order and why. Body: a query as JSON. Result: text.", s.explain},
 		{"manifest", "All that a query's stream is made of, to be kept with a model. Body: a query as JSON. Result: JSON.", s.manifest},
+		{"stall", "How long a trainer waited for batches since it told so last, for the server's metrics. Body: {dataset, plan, rows, batches, seconds, waited} as JSON. Result: {}.", s.stall},
 		{arrowflight.RenewFlightEndpointActionType, "An endpoint whose ticket is valid for longer. Body and result as Flight defines them.", s.renew},
 	}
 	if s.options.Verifier != nil {

@@ -277,11 +277,11 @@ func TestActions(t *testing.T) {
 		require.NoError(t, err)
 		names = append(names, a.GetType())
 	}
-	require.Equal(t, []string{"explain", "manifest", "RenewFlightEndpoint"}, names)
+	require.Equal(t, []string{"explain", "manifest", "stall", "RenewFlightEndpoint"}, names)
 	_, err = act("explian", nil)
 	code, _ := failure(t, err, nil)
 	require.Equal(t, codes.InvalidArgument, code)
-	require.ErrorContains(t, err, "explain, manifest, RenewFlightEndpoint")
+	require.ErrorContains(t, err, "explain, manifest, stall, RenewFlightEndpoint")
 }
 
 // TestRefusals names what this version does not serve.

@@ -21,6 +21,8 @@ type Observer struct {
 	BatchSent func(dataset string, rows, bytes int64)
 	// StreamEnded is told when a stream that began has ended.
 	StreamEnded func(StreamEnd)
+	// Stalled is told what a trainer says of its stream.
+	Stalled func(Stall)
 }
 
 // StreamEnd is what a stream did.
@@ -49,6 +51,9 @@ func (o Observer) quiet() Observer {
 	}
 	if o.StreamEnded == nil {
 		o.StreamEnded = func(StreamEnd) {}
+	}
+	if o.Stalled == nil {
+		o.Stalled = func(Stall) {}
 	}
 	return o
 }

@@ -24,6 +24,7 @@ type Metrics struct {
 	bytes    *prometheus.CounterVec   // sent, by dataset
 	streams  *prometheus.HistogramVec // seconds, by dataset
 	staging  stagingMetrics
+	trainers trainerMetrics
 	calls    *prometheus.CounterVec   // by method and end
 	took     *prometheus.HistogramVec // seconds of calls that are no streams, by method
 }
@@ -58,6 +59,19 @@ func (m stagingMetrics) add(end flight.StreamEnd) {
 	}
 }
 
+// trainerMetrics count what trainers tell of their streams, by dataset.
+type trainerMetrics struct {
+	rows, batches, seconds, waited *prometheus.CounterVec
+}
+
+func (m trainerMetrics) add(told flight.Stall) {
+	of := label(told.Dataset)
+	m.rows.WithLabelValues(of).Add(float64(told.Rows))
+	m.batches.WithLabelValues(of).Add(float64(told.Batches))
+	m.seconds.WithLabelValues(of).Add(told.Took.Seconds())
+	m.waited.WithLabelValues(of).Add(told.Waited.Seconds())
+}
+
 // NewMetrics makes metrics with a registry of their own, with those of the Go
 // runtime and the process.
 func NewMetrics(version string) *Metrics {
@@ -83,6 +97,12 @@ func NewMetrics(version string) *Metrics {
 			read:       counter("penstock_staging_read_bytes_total", "Bytes of staging files that ended streams read.", "dataset", "staging"),
 			spilled:    counter("penstock_staging_spilled_bytes_total", "Bytes of staging rows that ended streams wrote to local disk.", "dataset", "staging"),
 		},
+		trainers: trainerMetrics{
+			rows:    counter("penstock_trainer_rows_total", "Rows that trainers told to have got.", "dataset"),
+			batches: counter("penstock_trainer_batches_total", "Batches that trainers told to have got.", "dataset"),
+			seconds: counter("penstock_trainer_seconds_total", "How long streams took trainers, as they told.", "dataset"),
+			waited:  counter("penstock_trainer_waited_seconds_total", "Of penstock_trainer_seconds_total, how long trainers waited for a batch.", "dataset"),
+		},
 		calls: counter("penstock_calls_total", "Calls, by how they ended.", "method", "end"),
 		took: histogram("penstock_call_seconds", "How long calls took.",
 			prometheus.ExponentialBuckets(callShortest, callFactor, callBuckets), "method"),
@@ -90,6 +110,7 @@ func NewMetrics(version string) *Metrics {
 	built := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "penstock_build_info", Help: "Always 1, with the program's version."}, []string{"version"})
 	built.WithLabelValues(version).Set(1)
 	m.registry.MustRegister(m.open, m.ended, m.rows, m.batches, m.bytes, m.streams, m.calls, m.took, built,
+		m.trainers.rows, m.trainers.batches, m.trainers.seconds, m.trainers.waited,
 		m.staging.rows, m.staging.duplicates, m.staging.read, m.staging.spilled,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
@@ -125,6 +146,7 @@ func (m *Metrics) Observer() flight.Observer {
 			m.streams.WithLabelValues(label(end.Dataset)).Observe(end.Took.Seconds())
 			m.staging.add(end)
 		},
+		Stalled: m.trainers.add,
 	}
 }
 

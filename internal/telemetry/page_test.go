@@ -33,6 +33,7 @@ func registered(t *testing.T) (names []string, table string) {
 	o.StreamBegan("d")
 	o.BatchSent("d", 1, 1)
 	o.StreamEnded(flight.StreamEnd{Dataset: "d", End: "ok", Took: time.Second, Staging: map[string]loader.StagingReport{"s": {}}})
+	o.Stalled(flight.Stall{Dataset: "d", Rows: 1, Batches: 1, Took: time.Second, Waited: time.Second})
 	o.CallEnded("DoGet", "ok", time.Second)
 	answer := get(m.Handler(false), "/metrics")
 	require.Equal(t, http.StatusOK, answer.Code)

@@ -152,6 +152,8 @@ func TestMetrics(t *testing.T) {
 	staging := map[string]loader.StagingReport{"history": history}
 	o.StreamEnded(flight.StreamEnd{Dataset: "home", End: "corrupt", Rows: 10, Batches: 1, Bytes: 100, Took: time.Second, Staging: staging})
 	o.StreamEnded(flight.StreamEnd{End: "ok", Rows: 10, Batches: 1, Bytes: 100, Took: time.Second, Staging: staging})
+	o.Stalled(flight.Stall{Dataset: "home", Plan: "p", Rows: 9, Batches: 2, Took: 3 * time.Second, Waited: 500 * time.Millisecond})
+	o.Stalled(flight.Stall{Dataset: "home", Plan: "q", Rows: 1, Batches: 1, Took: time.Second})
 	o.CallEnded("DoGet", "corrupt", time.Second)
 	o.CallEnded("GetFlightInfo", "ok", time.Millisecond)
 	require.Equal(t, []string{
@@ -184,8 +186,13 @@ func TestMetrics(t *testing.T) {
 		`penstock_streams_ended_total{dataset="home",end="corrupt"} 1`,
 		`penstock_streams_open{dataset="(inline)"} 0`,
 		`penstock_streams_open{dataset="home"} 1`,
+		`penstock_trainer_batches_total{dataset="home"} 3`,
+		`penstock_trainer_rows_total{dataset="home"} 10`,
 	}, metrics(t, m.Handler(false)))
-	require.Contains(t, get(m.Handler(false), "/metrics").Body.String(), "go_goroutines")
+	page := get(m.Handler(false), "/metrics").Body.String()
+	require.Contains(t, page, "go_goroutines")
+	require.Contains(t, page, `penstock_trainer_seconds_total{dataset="home"} 4`)
+	require.Contains(t, page, `penstock_trainer_waited_seconds_total{dataset="home"} 0.5`)
 }
 
 // Nothing is global: two servers in one process count apart.
