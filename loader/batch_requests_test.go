@@ -283,6 +283,37 @@ func TestRequestsOnBordersGoOn(t *testing.T) {
 	require.Len(t, far[0].Batches, 2, "rows that are stored far from each other are of two requests")
 }
 
+// TestPlansOfRequests: lanes of requests are another plan than lanes of rows, one for any
+// batch_requests, and the streams of its splits count requests.
+//
+// spec: request-6
+func TestPlansOfRequests(t *testing.T) {
+	t.Parallel()
+	c := made(t, grouped())
+	id := func(q dataset.Query) string {
+		q.Dataset, q.Lanes = "d", 1
+		p, err := c.Loader().Plan(t.Context(), q)
+		require.NoError(t, err)
+		return p.ID
+	}
+	require.NotEqual(t, id(dataset.Query{BatchRows: 2}), id(dataset.Query{BatchRequests: 2}))
+	require.Equal(t, id(dataset.Query{BatchRequests: 1}), id(dataset.Query{BatchRequests: 2}))
+
+	q := withRequests(dataset.Query{Dataset: "d", Lanes: 1, Endpoints: dataset.EndpointsSplits, Columns: itemAndRequest}, 2)
+	splits, err := scenario.Read(t.Context(), c.Loader(), q)
+	require.NoError(t, err)
+	require.Len(t, splits, 2)
+	given := func(s scenario.Shard) (counted []int64) {
+		for _, cursor := range s.Cursors {
+			counted = append(counted, cursor.Rows)
+		}
+		return counted
+	}
+	require.Equal(t, []int64{2, 3}, given(splits[0]), "three requests of five rows")
+	require.Equal(t, []int64{2}, given(splits[1]), "two rows without a key")
+	require.EqualValues(t, 5, splits[0].Report.Rows)
+}
+
 // TestEvenStepsOfRequests: counts are of requests, and all shards end at the same step,
 // however many rows requests have.
 //
