@@ -185,7 +185,7 @@ func TestRowsOfARequestThatDiffer(t *testing.T) {
 
 	c := grouped()
 	c.Dataset.Training.RequestLevel = []string{"user"}
-	c.Training.Commits[0].Lines[0] = "1 10 u2 0.5" // read with the second row, and not with the third
+	c.Training.Commits[0].Lines[0] = "1 10 u2 0.5"                                      // read with the second row, and not with the third
 	c.Dataset.Staging[0].Key[0] = dataset.KeyPair{Training: "user", Staging: "country"} // of a column that nobody asks for
 	c.Staging[0].Commits[0].Lines = []string{"1 [7,8] u1"}
 	c.Query.Columns = []dataset.Column{{Column: "item"}, {Column: "pins"}}
