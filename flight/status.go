@@ -79,16 +79,24 @@ func endingOf(ctx context.Context, err error) ending {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return ending{label: endDeadline, status: status.New(codes.DeadlineExceeded, "the call's deadline has passed")}
 	case canceled:
-		return ending{label: endCancelled, status: status.New(codes.Canceled, "the call was cancelled")}
+		return cancelled()
 	}
 	var onWire interface{ GRPCStatus() *status.Status }
 	if errors.As(err, &onWire) {
 		s := onWire.GRPCStatus()
+		if s.Code() == codes.Unavailable { // the client's connection is lost, and ctx is cancelled in a moment
+			return cancelled()
+		}
 		return ending{label: strings.ToLower(s.Code().String()), status: s}
 	}
 	e := fault.As(err)
 	detail := detailsOf(e)
 	return ending{label: e.Kind.String(), status: status.New(codeOf(e.Kind), messageOf(e)), detail: &detail}
+}
+
+// cancelled is the ending of a call whose client has gone.
+func cancelled() ending {
+	return ending{label: endCancelled, status: status.New(codes.Canceled, "the call was cancelled")}
 }
 
 // codeOf returns the gRPC code of a kind.

@@ -87,6 +87,7 @@ func TestEndings(t *testing.T) {
 		"what gRPC itself says":        {context.Background(), status.Error(codes.Unimplemented, "no"), codes.Unimplemented, "unimplemented"},
 		"nobody's error is a bug":      {context.Background(), errors.New("x"), codes.Internal, "internal"},
 		"the deepest words are ours":   {context.Background(), fault.Op(fails(fault.Expired), "go on"), codes.FailedPrecondition, "expired"},
+		"a connection that is lost":    {context.Background(), fault.Op(status.Error(codes.Unavailable, "transport is closing"), "send"), codes.Canceled, "cancelled"},
 		"a cancel that a fault caused": {context.Background(), context.Canceled, codes.Canceled, "cancelled"},
 	} {
 		t.Run(name, func(t *testing.T) {
