@@ -88,6 +88,14 @@ func (h History) Unordered() bool {
 	return unknown > 1
 }
 
+// rewrites says whether rows that are older than one of the columns have lost what they
+// held in it.
+func (h History) rewrites(columns []string) bool {
+	return slices.ContainsFunc(h.Changes, func(c Change) bool {
+		return (c.Kind == Added || c.Kind == Replaced) && slices.Contains(columns, c.Column)
+	})
+}
+
 // format is the version of a commit's metadata.
 func (h History) format(commit int) int {
 	if h.Upgrade > 0 && commit >= h.Upgrade {

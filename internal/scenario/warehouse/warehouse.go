@@ -64,6 +64,9 @@ func (w *Warehouse) Write(ctx context.Context, c *scenario.Case, seed uint64) (*
 			}
 		}
 	}
+	if out.Histories[out.Training.Name].rewrites(slices.Concat(out.Dataset.Key, out.Dataset.Training.RequestLevel)) {
+		out.Dataset.Training.RequestLevel = nil // one default made one request of several
+	}
 	for i, t := range out.Staging { // a table may be listed twice
 		for _, other := range out.Staging[:i] {
 			if other.Name == t.Name {
