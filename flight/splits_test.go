@@ -114,6 +114,43 @@ func TestEndpointsFromACursor(t *testing.T) {
 	require.Zero(t, g.report.Rows)
 }
 
+// TestCountedSplits: what was counted of the plan travels in the tickets of its splits,
+// also where a cursor is the query's, so that no server refuses them.
+//
+// spec: endpoint-3, endpoint-7, step-9
+func TestCountedSplits(t *testing.T) {
+	w := newWorld(t)
+	asked, none := 0, 0
+	s := serve(t, Options{Loader: counts(w.loader(), &asked)})
+	other := serve(t, Options{Loader: counts(w.loader(), &none)})
+	const filter = `, "batch_rows": 20, "filter": "item > 3"`
+	want := s.readAll(t, `{"dataset": "homefeed"`+filter+`}`)[0]
+	all := func(query string) (rows [][]any, parts []got) {
+		answer, _ := s.bySplit(t, query)
+		require.EqualValues(t, 1, asked)
+		for _, e := range answer.GetEndpoint() {
+			g, err := read(context.Background(), other.Client, e.GetTicket())
+			require.NoError(t, err)
+			rows, parts = append(rows, g.rows...), append(parts, g)
+		}
+		return rows, parts
+	}
+	rows, parts := all(filter + `, "count": "exact"`)
+	require.Equal(t, want.rows, rows)
+	for name, from := range map[string]struct {
+		cursor []byte
+		given  int
+	}{
+		"in the first":     {parts[0].cursors[0], 20},
+		"in a later one":   {parts[1].cursors[0], len(parts[0].rows) + 20},
+		"of a plain query": {want.cursors[1], 40},
+	} {
+		rows, _ := all(filter + `, "count": "exact", "cursor": ` + string(from.cursor))
+		require.Equal(t, want.rows[from.given:], rows, name)
+	}
+	require.Zero(t, none)
+}
+
 // TestTicketsOfSplits are redeemed as they are: changed, swapped for another plan's,
 // or without their part they are not. A renewed one is for the same splits.
 //
