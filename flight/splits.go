@@ -26,21 +26,26 @@ type partSummary struct {
 // splitEndpoints makes an endpoint with a ticket for each part of the plan, from
 // where the query's cursor stands.
 func (s *Server) splitEndpoints(p planned) ([]*arrowflight.FlightEndpoint, error) {
+	whole := dataset.Shard{Of: 1} // of one lane, as was checked with the plan
+	cursors := p.narrow(whole)
 	var at dataset.Position
-	if len(p.query.Cursor) > 0 {
-		at = p.query.Cursor[0].At[0] // of one lane, as was checked with the plan
+	if len(cursors) > 0 {
+		at = cursors[0].At[0]
 	}
 	expires := s.expiry()
 	seal := s.options.Keys.sealer()
 	var endpoints []*arrowflight.FlightEndpoint
 	for _, part := range p.PartsFrom(at.Range) {
 		q := p.query
-		q.Shard.Index = 0 // of one
+		q.Shard, q.Cursor = whole, cursors
 		if part.From > at.Range {
 			q.Cursor, at = nil, dataset.Position{Range: part.From} // it begins with a split
 		}
 		c := newContent(q, p.Cursor())
 		c.Part = &part
+		if len(q.Cursor) == 0 {
+			c.Counted = p.carried(whole)
+		}
 		ticket, err := seal(c, expires)
 		if err != nil {
 			return nil, err
