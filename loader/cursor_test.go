@@ -66,6 +66,53 @@ func TestBadReadings(t *testing.T) {
 	require.ErrorContains(t, err, `did you mean "d"?`)
 }
 
+// TestPositionsBeyondTheRows: where a filter drops rows, only reading shows that a lane
+// has no such position. The stream ends then, and no row behind it is lost.
+//
+// spec: cursor-22
+func TestPositionsBeyondTheRows(t *testing.T) {
+	t.Parallel()
+	c := world(t)
+	for name, order := range map[string]dataset.Query{
+		"stored":   {},
+		"shuffled": {Order: dataset.Shuffled, ShuffleWindow: 4},
+	} {
+		q := one(1, 4)
+		q.Order, q.ShuffleWindow, q.Filter = order.Order, order.ShuffleWindow, dataset.MustFilter("item >= 0")
+		shards, err := scenario.Read(context.Background(), c.Loader(), q)
+		require.NoError(t, err, name)
+		cursor := shards[0].Cursors[0]
+		cursor.At = []dataset.Position{cursor.At[0]}
+		cursor.At[0].Row += 1 << 40
+		q.Cursor = dataset.Cursors{cursor}
+		_, err = scenario.Read(context.Background(), c.Loader(), q)
+		require.Equal(t, fault.Invalid, fault.KindOf(err), name)
+		require.Equal(t, "cursor.at", fault.As(err).Faults[0].Field, name)
+	}
+}
+
+// TestRowsThatDoNotFit: a cursor that says other rows than its lanes gave is refused, as
+// steps end by them.
+//
+// spec: cursor-6
+func TestRowsThatDoNotFit(t *testing.T) {
+	t.Parallel()
+	c := world(t)
+	q := dataset.Query{Dataset: "d", Lanes: 4, BatchRows: 8, Shard: dataset.Shard{Index: 0, Of: 1}, Tail: dataset.TailDrop}
+	shards, err := scenario.Read(context.Background(), c.Loader(), q)
+	require.NoError(t, err)
+	for _, cursor := range []dataset.Cursor{shards[0].Cursors[0], shards[0].Cursors[1]} {
+		for _, by := range []int64{-1, 1, 1 << 40} {
+			wrong := cursor
+			wrong.Rows += by
+			q.Cursor = dataset.Cursors{wrong}
+			_, err := c.Loader().Plan(context.Background(), q)
+			require.Equal(t, fault.Invalid, fault.KindOf(err))
+			require.Equal(t, "cursor.rows", fault.As(err).Faults[0].Field)
+		}
+	}
+}
+
 // TestFinishedCursor gives the schema, no batch, and the report.
 //
 // spec: cursor-8, cursor-14

@@ -2,6 +2,7 @@ package shuffle
 
 import (
 	"cmp"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -236,12 +237,22 @@ func TestWindowsOfWhatIsLeft(t *testing.T) {
 func TestWindowsRefuse(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, false)
-	left := []int64{0, 1, 2, 5}
-	windows := w.windows(t, left, 2, Options{Rows: 4, Memory: w.memory}, 4)
-	require.False(t, windows.Next())
-	require.Equal(t, fault.Corrupt, fault.KindOf(windows.Err()))
-	require.ErrorContains(t, windows.Err(), "window 0 has 3 rows, of which 4 were given before")
-	windows.Release()
+	var windows *Windows
+	for name, at := range map[string]struct {
+		start int64
+		left  []int64 // from there on
+		rows  int
+	}{
+		"too few":     {0, []int64{0, 1, 2, 5}, 3},
+		"none":        {1, []int64{9, 10, 11, 12, 13}, 0},
+		"none at all": {2, nil, 0},
+	} {
+		windows = w.windows(t, at.left, 2, Options{Rows: 4, Start: at.start, Memory: w.memory}, 4)
+		require.False(t, windows.Next(), name)
+		require.Equal(t, fault.Invalid, fault.KindOf(windows.Err()), name)
+		require.ErrorContains(t, windows.Err(), fmt.Sprintf("window %d has %d rows, of which 4 were given before", at.start, at.rows), name)
+		windows.Release()
+	}
 
 	many := make([]int64, 900)
 	for i := range many {
