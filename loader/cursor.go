@@ -187,16 +187,35 @@ func (s *start) resume(p *plan.Plan, cursors dataset.Cursors) error {
 	return s.checkCounts(p)
 }
 
-// checkCounts says whether the lanes can stand where they do, with as many rows as were
-// counted of them.
+// checkCounts says whether the lanes can stand where they do, with as many rows as they
+// are said to have given, and as were counted of them.
 func (s *start) checkCounts(p *plan.Plan) error {
-	if s.counts == nil || s.uneven || p.Inexact == "" {
+	switch {
+	case s.uneven:
+		return nil
+	case p.Inexact == "":
+		return s.checkRows(p)
+	case s.counts == nil:
 		return nil
 	}
 	for _, l := range s.lanes {
 		rows := s.counts.Lanes[l.Number]
 		if ended := l.Start.Range == len(l.Ranges); ended && rows > s.rows || !ended && rows < s.rows {
 			return differs(l.Number, rows)
+		}
+	}
+	return nil
+}
+
+// checkRows says whether the lanes gave as many rows as the cursor says, where the plan
+// knows the rows of each range.
+func (s *start) checkRows(p *plan.Plan) error {
+	for _, l := range s.lanes {
+		at := dataset.Position{Lane: l.Number, Range: l.Start.Range, Window: l.Start.Window, Row: l.Start.Row}
+		given, ended := p.RowsBefore(at), l.Start.Range == len(l.Ranges)
+		if given > s.rows || !ended && given < s.rows {
+			return fault.InvalidField("cursor.rows", "%d rows per lane were given, but lane %d stands behind %d", s.rows, l.Number, given).
+				WithRemedy("resume with the cursor as it came")
 		}
 	}
 	return nil

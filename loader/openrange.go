@@ -59,6 +59,10 @@ func (o *openRange) next() (arrow.RecordBatch, error) {
 	if err := o.joined.Err(); err != nil {
 		return nil, err
 	}
+	if o.skip > 0 { // the plan did not know how many rows there are
+		return nil, fault.InvalidField("cursor.at", "the range ends %d rows before the position", o.skip).
+			WithRemedy("resume with a cursor of this very table and server version, as it came")
+	}
 	return nil, o.checkMinMatch(true)
 }
 

@@ -49,7 +49,7 @@ type Windows struct {
 }
 
 // Windows collects joined rows, those of Training joined and filtered, which it takes
-// over. A first window that has fewer rows than were given before is Corrupt.
+// over. Where window Options.Start has fewer rows than were given before, that is Invalid.
 func (s *Shuffle) Windows(ctx context.Context, rows array.RecordReader, joined Joined) (*Windows, error) {
 	w := &Windows{shuffle: s, ctx: ctx, joined: joined, rows: rows}
 	var err error
@@ -105,17 +105,21 @@ func (w *Windows) next() (arrow.RecordBatch, error) {
 // one.
 func (w *Windows) begin() (bool, error) {
 	c, err := w.collect()
-	if err != nil || c == nil {
+	if err != nil {
 		return false, err
 	}
 	w.window = c
-	skip := int64(0)
-	if w.number == w.shuffle.options.Start {
-		skip = w.joined.Skip
+	skip, rows := w.joined.Skip, int64(0)
+	w.joined.Skip = 0
+	if c != nil && w.number == w.shuffle.options.Start {
+		rows = c.rows
 	}
-	if skip > c.rows {
-		return false, fault.New(fault.Corrupt, "window %d has %d rows, of which %d were given before", w.number, c.rows, skip).
+	if skip > rows {
+		return false, fault.InvalidField("cursor.at", "window %d has %d rows, of which %d were given before", w.shuffle.options.Start, rows, skip).
 			WithRemedy("resume with a cursor of this very table and server version, as it came")
+	}
+	if c == nil {
+		return false, nil
 	}
 	if err := w.sort(); err != nil {
 		return false, err
