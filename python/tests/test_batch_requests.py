@@ -67,7 +67,8 @@ def lakeside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lakeside]:
                 {"table": "features.history"},
                 {"table": "features.items", "key": ["item"], "max_amplification": 1000},
             ],
-        }
+        },
+        "by_score": {"training": {"table": "ml.visits"}, "key": ["score"]},
     }
     with Server(made.config(datasets)) as server:
         yield Lakeside(server.address, items, pins)
@@ -176,3 +177,16 @@ def test_grouped_has_a_row_for_each_request(lakeside: Lakeside) -> None:
     assert given.report["requests"] == REQUESTS
     assert given.report["rows"] == sum(map(len, lakeside.items.values()))
     assert [batch.num_rows for batch in given.batches[:-1]] == [7] * (len(given.batches) - 1)
+
+
+# spec: request-10
+@pytest.mark.parametrize("fields", [{"batch_requests": 4}, {"order": "shuffled"}])
+def test_requests_are_not_told_apart_by_floats(lakeside: Lakeside, fields: dict[str, Any]) -> None:
+    text = json.dumps({"dataset": "by_score", **fields})
+    with (
+        pyarrow.flight.connect(f"grpc://{lakeside.address}") as client,
+        pytest.raises(pa.ArrowInvalid, match=r"column ml\.visits\.score of type double; key the dataset otherwise, or"),
+    ):
+        client.get_flight_info(pyarrow.flight.FlightDescriptor.for_command(text))
+    whole = read(lakeside, dataset="by_score", order="shuffled", shuffle="rows")
+    assert whole[0].report["rows"] == sum(map(len, lakeside.items.values()))
