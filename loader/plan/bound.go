@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/penstock/penstock/internal/bucket"
 	"github.com/penstock/penstock/internal/expr"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog"
@@ -89,6 +90,10 @@ func (b *Bound) bindRequests(field, without string) error {
 		f, ok := b.Relation.Training.Field(name)
 		if !ok {
 			return fault.InvalidField(field, "requests are told apart by column %s, which table %s does not have", name, b.Relation.Training.Name)
+		}
+		if !bucket.Supported(f.Type) {
+			return fault.InvalidField(field, "requests cannot be told apart by column %s.%s of type %s", b.Relation.Training.Name, f.Name, f.Type).
+				WithRemedy("key the dataset otherwise, or %s", without)
 		}
 		b.RequestKey = append(b.RequestKey, f)
 	}
