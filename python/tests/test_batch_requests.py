@@ -185,7 +185,9 @@ def test_requests_are_not_told_apart_by_floats(lakeside: Lakeside, fields: dict[
     text = json.dumps({"dataset": "by_score", **fields})
     with (
         pyarrow.flight.connect(f"grpc://{lakeside.address}") as client,
-        pytest.raises(pa.ArrowInvalid, match=r"column ml\.visits\.score of type float64; key the dataset otherwise, or"),
+        pytest.raises(
+            pa.ArrowInvalid, match=r"column ml\.visits\.score of type float64; key the dataset otherwise, or"
+        ),
     ):
         client.get_flight_info(pyarrow.flight.FlightDescriptor.for_command(text))
     whole = read(lakeside, dataset="by_score", order="shuffled", shuffle="rows")
