@@ -70,7 +70,8 @@ def test_words_are_the_servers(field: str, go: str) -> None:
 
 
 def test_every_field_is_described() -> None:
-    described = re.findall(r"^        (\w+): ", penstock.Query.__doc__ or "", re.MULTILINE)
+    texts = [form.__doc__ or "" for form in (fields.RunQuery, fields.Query)]
+    described = [name for text in texts for name in re.findall(r"^        (\w+): ", text, re.MULTILINE)]
     assert described == list(penstock.Query.__annotations__)
     assert get_origin(get_type_hints(fields.Query)["filter"]) in (Union, type(int | str))
 

@@ -32,6 +32,7 @@ from penstock.fields import Column, Cursor, Dense, Every, Query, Sample, Shard
 from penstock.indexed import expand
 from penstock.plan import DatasetDescription, Plan
 from penstock.splits import Split, Splits
+from penstock.states import merge_states
 from penstock.stream import Stats, Stream
 from penstock.version import __version__
 
@@ -66,4 +67,5 @@ __all__ = [
     "__version__",
     "connect",
     "expand",
+    "merge_states",
 ]

@@ -47,8 +47,7 @@ class Asked:
     @property
     def name(self) -> str:
         """The dataset's, for people."""
-        dataset = self.form["dataset"]
-        return dataset if isinstance(dataset, str) else str(dataset.get("training", {}).get("table", ""))
+        return query.name(self.form["dataset"])
 
     @property
     def steps_between(self) -> int:

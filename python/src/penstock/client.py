@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
@@ -264,6 +265,18 @@ class Client:
         """
         report: dict[str, Any] = json.loads(Asked(self._servers, query.form(dataset, fields)).act("verify"))
         return report
+
+    def tell(self, name: str, message: Mapping[str, Any], *, timeout: float) -> None:
+        """Tells the server in use something, by an action whose answer does not matter.
+
+        Args:
+            name: of the action.
+            message: its body, as JSON.
+            timeout: seconds that it may take.
+        """
+        action = flight.Action(name, query.text(message))
+        options = replace(self._settings, timeout=timeout).options(unlimited=False)
+        self._servers.current.call(lambda client, _: list(client.do_action(action, options)))
 
     def close(self) -> None:
         """Ends the client's streams and its connections."""

@@ -73,8 +73,8 @@ class Sample(TypedDict, total=False):
     where: str
 
 
-class Query(TypedDict, total=False):
-    """The fields of a query beside its dataset. None leaves a field out.
+class RunQuery(TypedDict, total=False):
+    """The fields that all ranks, workers and epochs of a run say alike. None leaves a field out.
 
     Attributes:
         columns: names of columns, or columns with another name, length or type; all, if left out.
@@ -87,20 +87,14 @@ class Query(TypedDict, total=False):
         shuffle: what a shuffled order permutes.
         shuffle_window: within how many stored rows.
         seed: of a shuffled order.
-        epoch: of a shuffled order.
         lanes: the queues that rows are dealt to; a multiple of every number of shards the run may have.
-        shard: the part of the rows to read, also as a pair (index, of).
-        every: the steps of the shard to read, where several workers take turns.
         batch_rows: rows of a batch.
         global_batch_rows: rows of the batches of all shards of one step, instead of `batch_rows`.
         batch_requests: requests of a batch, each with all of its rows, instead of rows.
-        limit: the number of rows after which the stream ends.
         tail: "drop" ends all shards at the same step, "keep" gives every row.
         count: "exact" counts rows first where nobody knows their number.
-        cursor: where to go on, or the cursors of all shards.
         wire: how batches come from the server. `Client.read` asks for "auto" and makes them plain.
         cache: what the stream may take from caches.
-        endpoints: what tickets are made for. `Client.read_splits` asks for "splits".
     """
 
     columns: Sequence[str | Column] | None
@@ -113,17 +107,31 @@ class Query(TypedDict, total=False):
     shuffle: Literal["splits", "requests", "rows"] | None
     shuffle_window: SupportsIndex | None
     seed: SupportsIndex | None
-    epoch: SupportsIndex | None
     lanes: SupportsIndex | None
-    shard: Shard | Sequence[SupportsIndex] | None
-    every: Every | None
     batch_rows: SupportsIndex | None
     global_batch_rows: SupportsIndex | None
     batch_requests: SupportsIndex | None
-    limit: SupportsIndex | None
     tail: Literal["keep", "drop"] | None
     count: Literal["estimate", "exact"] | None
-    cursor: Cursor | str | bytes | Sequence[Cursor | list[Cursor] | str | bytes | None] | None
     wire: Literal["plain", "indexed", "auto", "grouped"] | None
     cache: Literal["off"] | None
+
+
+class Query(RunQuery, total=False):
+    """The fields of a query beside its dataset: those of `RunQuery`, and what one stream is of it.
+
+    Attributes:
+        epoch: of a shuffled order.
+        shard: the part of the rows to read, also as a pair (index, of).
+        every: the steps of the shard to read, where several workers take turns.
+        limit: the number of rows after which the stream ends.
+        cursor: where to go on, or the cursors of all shards.
+        endpoints: what tickets are made for. `Client.read_splits` asks for "splits".
+    """
+
+    epoch: SupportsIndex | None
+    shard: Shard | Sequence[SupportsIndex] | None
+    every: Every | None
+    limit: SupportsIndex | None
+    cursor: Cursor | str | bytes | Sequence[Cursor | list[Cursor] | str | bytes | None] | None
     endpoints: Literal["shards", "splits"] | None

@@ -28,6 +28,9 @@ class Messages:
         report: the server's, once it came.
     """
 
+    # Python ends objects too that were interrupted while they were made.
+    _lease: Lease | None = None
+
     def __init__(self, channel: Channel, ticket: bytes, schema: pa.Schema, *, wire: str = "plain") -> None:
         """Prepares to read.
 
@@ -43,7 +46,6 @@ class Messages:
         self._schema = schema
         self._auto = wire == "auto"
         self._counted = "requests" if wire == "grouped" else "rows"
-        self._lease: Lease | None = None
         self._call = Call()
         self.begun = False
         self.cursor: bytes | None = None

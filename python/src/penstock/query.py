@@ -17,6 +17,11 @@ from penstock.fields import Cursor
 Dataset = str | Mapping[str, Any]
 
 
+def name(dataset: Dataset) -> str:
+    """What people call a dataset: its name, or its training table's."""
+    return dataset if isinstance(dataset, str) else str(dataset.get("training", {}).get("table", ""))
+
+
 def encode(dataset: Dataset, fields: Mapping[str, Any]) -> bytes:
     """Makes the JSON of a query, see `form`."""
     return text(form(dataset, fields))
@@ -36,17 +41,17 @@ def form(dataset: Dataset, fields: Mapping[str, Any]) -> dict[str, Any]:
             (index, of); `cursor` may be a mapping, JSON text, or a list of these.
     """
     out: dict[str, Any] = {"dataset": _plain("dataset", dataset)}
-    for name, value in fields.items():
+    for field, value in fields.items():
         if value is None:
             continue
-        if name == "cursor":
-            out[name] = cursor(value)
-        elif name == "shard" and isinstance(value, (tuple, list)):
+        if field == "cursor":
+            out[field] = cursor(value)
+        elif field == "shard" and isinstance(value, (tuple, list)):
             if len(value) != 2:
                 raise invalid("shard", "must be (index, of)")
-            out[name] = _plain(name, {"index": value[0], "of": value[1]})
+            out[field] = _plain(field, {"index": value[0], "of": value[1]})
         else:
-            out[name] = _plain(name, value)
+            out[field] = _plain(field, value)
     return out
 
 

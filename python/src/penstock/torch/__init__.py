@@ -1,6 +1,13 @@
 """Record batches as PyTorch tensors.
 
-    from penstock.torch import Converter
+    from penstock.torch import IterableDataset
+
+    ds = IterableDataset("localhost:8815", "homefeed", batch_rows=8192, nulls={"label": 0})
+    for batch in ds:  # a Batch: a dict of tensors
+        loss = train(batch)
+
+An `IterableDataset` gives the steps of one rank, to a loop or a DataLoader, and saves where it
+stands. What makes tensors of its record batches is a `Converter`, which goes by itself too:
 
     with client.read("homefeed", wire="indexed") as stream:
         convert = Converter(stream.schema, nulls={"label": 0}, hash={"country": 1000})
@@ -25,9 +32,11 @@ except ModuleNotFoundError as missing:
         'penstock.torch needs PyTorch: pip install "penstock[torch]"', name="torch"
     ) from missing
 
+from penstock.states import merge_states
 from penstock.torch.batch import Batch
 from penstock.torch.codes import Vocabulary, bucket
 from penstock.torch.converter import Converter
+from penstock.torch.dataset import IterableDataset
 from penstock.torch.deduplicated import Deduplicated
 from penstock.torch.jagged import Jagged
 from penstock.torch.numbers import Column
@@ -38,8 +47,10 @@ __all__ = [
     "Column",
     "Converter",
     "Deduplicated",
+    "IterableDataset",
     "Jagged",
     "Rules",
     "Vocabulary",
     "bucket",
+    "merge_states",
 ]

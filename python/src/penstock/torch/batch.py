@@ -50,7 +50,7 @@ class Batch(dict[str, Any]):
 
     def to(self, device: torch.device | str | int, non_blocking: bool = False) -> Self:
         """The same batch on a device."""
-        return self._moved(lambda found: found.to(device, non_blocking=non_blocking))
+        return self.replaced(lambda found: found.to(device, non_blocking=non_blocking))
 
     def pin_memory(self) -> Self:
         """The same batch in memory that a GPU copies from by itself, as DataLoader's `pin_memory` asks.
@@ -58,7 +58,7 @@ class Batch(dict[str, Any]):
         Raises:
             RuntimeError: torch finds no GPU.
         """
-        return self._moved(lambda found: found.pin_memory())
+        return self.replaced(lambda found: found.pin_memory())
 
     def record_stream(self, stream: torch.Stream) -> None:
         """Says of all tensors on a GPU that a stream uses them, so that their memory is not reused before."""
@@ -100,7 +100,8 @@ class Batch(dict[str, Any]):
         """The same entries and attributes in a batch of its own."""
         return copy.copy(self)
 
-    def _moved(self, move: Callable[[Any], Any]) -> Self:
+    def replaced(self, move: Callable[[Any], Any]) -> Self:
+        """A batch of the same form, with each tensor, `Jagged` and `Deduplicated` replaced by what `move` gives."""
         return self._with(
             {
                 name: move(found) if isinstance(found, (torch.Tensor, Jagged, Deduplicated)) else found

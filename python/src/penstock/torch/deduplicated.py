@@ -46,11 +46,11 @@ class Deduplicated:
 
     def to(self, device: torch.device | str | int, non_blocking: bool = False) -> Self:
         """The same columns on a device."""
-        return self._moved(lambda found: found.to(device, non_blocking=non_blocking))
+        return self.replaced(lambda found: found.to(device, non_blocking=non_blocking))
 
     def pin_memory(self) -> Self:
         """The same columns in memory that a GPU copies from by itself."""
-        return self._moved(lambda found: found.pin_memory())
+        return self.replaced(lambda found: found.pin_memory())
 
     def record_stream(self, stream: torch.Stream) -> None:
         """Says of all tensors on a GPU that a stream uses them, so that their memory is not reused before."""
@@ -67,7 +67,8 @@ class Deduplicated:
                 yield column
         yield self.inverse
 
-    def _moved(self, move: Callable[[Any], Any]) -> Self:
+    def replaced(self, move: Callable[[Any], Any]) -> Self:
+        """Columns and inverse replaced by what `move` gives."""
         columns = {name: move(column) for name, column in self.columns.items()}
         return type(self)(columns, move(self.inverse), self.rows)
 

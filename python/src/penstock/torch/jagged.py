@@ -66,11 +66,11 @@ class Jagged:
 
     def to(self, device: torch.device | str | int, non_blocking: bool = False) -> Self:
         """The same lists on a device."""
-        return self._moved(lambda tensor: tensor.to(device, non_blocking=non_blocking))
+        return self.replaced(lambda tensor: tensor.to(device, non_blocking=non_blocking))
 
     def pin_memory(self) -> Self:
         """The same lists in memory that a GPU copies from by itself."""
-        return self._moved(lambda tensor: tensor.pin_memory())
+        return self.replaced(lambda tensor: tensor.pin_memory())
 
     def record_stream(self, stream: torch.Stream) -> None:
         """Says of all tensors on a GPU that a stream uses them, so that their memory is not reused before."""
@@ -83,7 +83,8 @@ class Jagged:
         yield self.values
         yield self.offsets
 
-    def _moved(self, move: Callable[[torch.Tensor], torch.Tensor]) -> Self:
+    def replaced(self, move: Callable[[torch.Tensor], torch.Tensor]) -> Self:
+        """Lists with both tensors replaced by what `move` gives."""
         return type(self)(move(self.values), move(self.offsets))
 
     def __len__(self) -> int:

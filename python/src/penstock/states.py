@@ -1,0 +1,118 @@
+"""From the states of workers and ranks to one, from which any number of them goes on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from penstock import errors
+from penstock.position import Position
+
+
+def merge_states(states: Iterable[Any] | Mapping[str, Any]) -> dict[str, Any]:
+    """Makes one state of those of all ranks, from which any number of ranks and workers goes on.
+
+    Args:
+        states: one of each rank, in any order: the state of a `penstock.torch.IterableDataset` or of the
+            StatefulDataLoader that reads one, with any number of workers, or a batch's cursor.
+
+    Raises:
+        Invalid: the states are of different steps, epochs or datasets, or have gaps.
+    """
+    given = [states] if isinstance(states, Mapping) else list(states)
+    positions = [_rank(state) for state in given]
+    if not positions:
+        raise errors.Invalid("there is no state to merge", remedy="give the state of each rank")
+    for name in ("dataset", "epoch"):
+        # A cursor alone does not say its dataset's name.
+        found = sorted({str(getattr(one, name)) for one in positions} - {""})
+        if len(found) > 1:
+            raise errors.Invalid(
+                f"the states are of different {name}s: {', '.join(found)}",
+                remedy="merge states that were saved at the same step",
+            )
+    furthest = max(positions, key=lambda one: one.step)
+    behind = {one.step for one in positions if one.step != furthest.step and not one.ended}
+    if behind:
+        steps = ", ".join(map(str, sorted({*behind, furthest.step})))
+        raise errors.Invalid(
+            f"the states are of different steps: {steps}",
+            remedy="save the state of every rank after the same step",
+        )
+    cursors = {json.dumps(c, sort_keys=True): c for one in positions for c in one.cursors}
+    _check_shards(list(cursors.values()))
+    return replace(
+        furthest,
+        dataset=next((one.dataset for one in positions if one.dataset), ""),
+        cursors=tuple(sorted(cursors.values(), key=lambda cursor: int(cursor["shard"]["index"]))),
+        ended=all(one.ended for one in positions),
+    ).state()
+
+
+def _rank(state: Any) -> Position:
+    """Where a rank stands, by its own state or by those of its workers."""
+    if isinstance(state, Mapping) and "_snapshot" in state:
+        return _furthest(_workers(state))
+    if isinstance(state, Mapping) and "_num_yielded" in state:
+        return Position.of(_datasets(state))
+    at = Position.of(state)
+    if at.every[1] > 1:
+        raise errors.Invalid(
+            f"the state is of one of {at.every[1]} DataLoader workers",
+            remedy="merge the state of the StatefulDataLoader, which has those of all workers",
+        )
+    return at
+
+
+def _workers(state: Mapping[str, Any]) -> list[Position]:
+    """Where the workers of a StatefulDataLoader stand."""
+    behind = int(state.get("_steps_since_snapshot", 0))
+    if behind:
+        raise errors.Invalid(
+            f"the loader's state is {behind} steps old",
+            remedy="make the StatefulDataLoader with snapshot_every_n_steps=1",
+        )
+    return [Position.of(_datasets(one)) for one in state["_snapshot"]["_worker_snapshots"].values()]
+
+
+def _datasets(state: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The dataset's part of what torchdata keeps."""
+    own = state.get("dataset_state")
+    if not isinstance(own, Mapping):
+        raise errors.Invalid(
+            "the loader's state has none of a penstock dataset",
+            remedy="merge states of a StatefulDataLoader of a penstock.torch.IterableDataset",
+        )
+    return own
+
+
+def _furthest(workers: list[Position]) -> Position:
+    """Where a rank stands whose workers stand so.
+
+    Their next steps follow each other without a gap, if what they gave was taken in its order.
+    """
+    due = sorted(one.step + one.every[0] for one in workers)
+    furthest = max(workers, key=lambda one: one.step)
+    if due != list(range(furthest.step, furthest.step + len(workers))):
+        raise errors.Invalid(
+            f"the loader's workers stand at steps that are not one row of steps: {', '.join(map(str, due))} come next",
+            remedy="make the StatefulDataLoader with in_order=True",
+        )
+    return replace(furthest, every=(0, 1), ended=all(one.ended for one in workers))
+
+
+def _check_shards(cursors: list[Any]) -> None:
+    """Refuses cursors that were not made side by side."""
+    shards = [(int(cursor["shard"]["index"]), int(cursor["shard"]["of"])) for cursor in cursors]
+    if len({of for _, of in shards}) > 1:
+        raise errors.Invalid(
+            f"the states are of different numbers of ranks: {', '.join(str(of) for of in sorted({of for _, of in shards}))}",
+            remedy="merge states that were saved at the same step",
+        )
+    twice = sorted({index for index, of in shards if shards.count((index, of)) > 1})
+    if twice:
+        raise errors.Invalid(
+            f"two states are of rank {', '.join(map(str, twice))}", remedy="merge one state of each rank"
+        )

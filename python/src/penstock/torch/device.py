@@ -1,0 +1,207 @@
+"""From the memory that batches come in to the device that trains."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+
+from penstock.torch.batch import Batch
+from penstock.torch.deduplicated import Deduplicated
+from penstock.torch.jagged import Jagged
+
+# Each tensor of a buffer begins at a multiple of this, which suits every type and every copy.
+_ALIGNMENT = 256
+# While one buffer is copied to the device the next one is filled.
+_BUFFERS = 2
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A value on its way to a device.
+
+    Attributes:
+        value: with tensors that may not be used before they have arrived.
+        memory: on the device, which all of its tensors are views of; None if nothing is on its way.
+        event: happens when they have arrived.
+    """
+
+    value: Any
+    memory: torch.Tensor | None = None
+    event: Any = None
+
+
+class Mover(Protocol):
+    """Brings values to a device: one thread sends, another one receives."""
+
+    def send(self, value: Any) -> Sent:
+        """Begins to."""
+
+    def receive(self, sent: Sent) -> Any:
+        """The value, to be used by what the calling thread does next on the device."""
+
+
+class Stay:
+    """The mover of values that stay where they are."""
+
+    def send(self, value: Any) -> Sent:
+        """The value itself."""
+        return Sent(value)
+
+    def receive(self, sent: Sent) -> Any:
+        """The value itself."""
+        return sent.value
+
+
+class Move(Stay):
+    """The mover to a device that has no streams which we know."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+
+    def send(self, value: Any) -> Sent:
+        """Copies it."""
+        return Sent(replaced(value, lambda tensor: tensor.to(self._device)))
+
+
+class Copies(Protocol):
+    """What `Buffered` asks of a device."""
+
+    def pinned(self, size: int) -> torch.Tensor:
+        """So many bytes of memory that the device copies from by itself."""
+
+    def copy(self, memory: torch.Tensor) -> tuple[torch.Tensor, Any]:
+        """Begins to copy pinned memory; gives the device's, and an event that happens when it is there."""
+
+    def wait(self, event: Any) -> None:
+        """Waits, in this thread, until an event has happened."""
+
+    def use(self, memory: torch.Tensor, event: Any) -> None:
+        """Has what this thread does next on the device wait for an event, and the memory for what it does."""
+
+
+class Cuda:
+    """The copies of a GPU, in a stream of their own."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self._stream = torch.cuda.Stream(device)
+
+    def pinned(self, size: int) -> torch.Tensor:
+        """So many bytes of pinned memory."""
+        return torch.empty(size, dtype=torch.uint8, pin_memory=True)
+
+    def copy(self, memory: torch.Tensor) -> tuple[torch.Tensor, torch.cuda.Event]:
+        """Begins to copy, beside what other streams compute."""
+        with torch.cuda.stream(self._stream):
+            found = memory.to(self._device, non_blocking=True)
+            event = torch.cuda.Event()
+            event.record(self._stream)
+        return found, event
+
+    def wait(self, event: torch.cuda.Event) -> None:
+        """Waits for a copy."""
+        event.synchronize()
+
+    def use(self, memory: torch.Tensor, event: torch.cuda.Event) -> None:
+        """Lets the current stream use what was copied."""
+        current = torch.cuda.current_stream(self._device)
+        current.wait_event(event)
+        memory.record_stream(current)
+
+
+class Buffered:
+    """The mover through pinned buffers: all tensors of a value in one copy, and buffers are used again."""
+
+    def __init__(self, copies: Copies) -> None:
+        self._copies = copies
+        self._buffers: list[tuple[torch.Tensor | None, Any]] = [(None, None)] * _BUFFERS
+        self._at = 0
+
+    def send(self, value: Any) -> Sent:
+        """Fills a buffer, and begins to copy it."""
+        tensors = _strided(value)
+        starts, size = [], 0
+        for tensor in tensors:
+            starts.append(size)
+            size += -(-tensor.nbytes // _ALIGNMENT) * _ALIGNMENT
+        if not size:
+            size = _ALIGNMENT
+        buffer = self._free(size)
+        for tensor, start in zip(tensors, starts, strict=True):
+            _part(buffer, start, tensor).copy_(tensor)
+        memory, event = self._copies.copy(buffer[:size])
+        self._buffers[self._at] = (buffer, event)
+        self._at = (self._at + 1) % _BUFFERS
+        moved = iter([_part(memory, start, tensor) for tensor, start in zip(tensors, starts, strict=True)])
+        return Sent(
+            replaced(value, lambda found: next(moved) if _is_strided(found) else found.to(memory.device)),
+            memory,
+            event,
+        )
+
+    def receive(self, sent: Sent) -> Any:
+        """Lets what the calling thread does next wait for the copy, not the thread."""
+        assert sent.memory is not None
+        self._copies.use(sent.memory, sent.event)
+        return sent.value
+
+    def _free(self, size: int) -> torch.Tensor:
+        """The buffer that was used longest ago, which is free once it was copied."""
+        buffer, event = self._buffers[self._at]
+        if event is not None:
+            self._copies.wait(event)
+        if buffer is None or len(buffer) < size:
+            # Batches differ a little in bytes: the next one is to fit.
+            buffer = self._copies.pinned(size + size // 4)
+        return buffer
+
+
+def mover(device: torch.device | None) -> Mover:
+    """The mover to a device. To be made in the thread that will use the values."""
+    if device is None or device.type == "cpu":
+        return Stay()
+    if device.type != "cuda":
+        return Move(device)
+    if device.index is None:  # what it means depends on the thread
+        device = torch.device("cuda", torch.cuda.current_device())
+    return Buffered(Cuda(device))
+
+
+def replaced(value: Any, replace: Callable[[torch.Tensor], torch.Tensor]) -> Any:
+    """A value with each of its tensors replaced, in dicts, lists, tuples and the forms of batches."""
+    if isinstance(value, torch.Tensor):
+        return replace(value)
+    if isinstance(value, (Batch, Jagged, Deduplicated)):
+        return value.replaced(lambda found: replaced(found, replace))
+    if isinstance(value, Mapping):
+        return {name: replaced(found, replace) for name, found in value.items()}
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*(replaced(found, replace) for found in value))
+    if isinstance(value, (list, tuple)):
+        return type(value)(replaced(found, replace) for found in value)
+    return value
+
+
+def _strided(value: Any) -> list[torch.Tensor]:
+    """The tensors of a value that lie in plain memory of this machine."""
+    found: list[torch.Tensor] = []
+
+    def see(tensor: torch.Tensor) -> torch.Tensor:
+        if _is_strided(tensor):
+            found.append(tensor)
+        return tensor
+
+    replaced(value, see)
+    return found
+
+
+def _is_strided(tensor: torch.Tensor) -> bool:
+    return tensor.device.type == "cpu" and tensor.layout == torch.strided and not tensor.is_nested
+
+
+def _part(memory: torch.Tensor, start: int, like: torch.Tensor) -> torch.Tensor:
+    """A tensor like another one, in memory from a place on."""
+    return memory[start : start + like.nbytes].view(like.dtype).view(like.shape)

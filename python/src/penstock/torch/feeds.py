@@ -1,0 +1,171 @@
+"""How batches come from their source to the loop: when it asks, or ahead of it."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+import weakref
+from collections import deque
+from typing import Protocol
+
+from penstock.torch.meter import Teller
+from penstock.torch.source import Item, Source
+
+# Seconds that closing waits for a thread that is in the middle of a call or a transformation.
+_PATIENCE = 5.0
+
+
+class Feed(Protocol):
+    """Gives the items of a source, and tells the server how that goes."""
+
+    def next(self) -> Item | None:
+        """The next item; None at the end."""
+
+    def finish(self) -> None:
+        """Tells the rest, behind the end, and closes."""
+
+    def close(self) -> None:
+        """Ends everything. It may be called more than once."""
+
+
+class Direct:
+    """Reads when it is asked."""
+
+    def __init__(self, source: Source, teller: Teller) -> None:
+        self._source = source
+        self._teller = teller
+        self._closed = False
+        _open.add(self)
+
+    def next(self) -> Item | None:
+        """The next item; None at the end."""
+        item = self._source.next()
+        if item is not None and not self._teller.due:
+            _tell(self._teller, self._source)
+        return item
+
+    def finish(self) -> None:
+        """Tells the rest, and closes."""
+        _tell(self._teller, self._source)
+        self.close()
+
+    def close(self) -> None:
+        """Ends the source."""
+        if self._closed:
+            return
+        self._closed = True
+        _open.discard(self)
+        self._source.close()
+
+
+class Ahead:
+    """Reads ahead, in a thread."""
+
+    def __init__(self, source: Source, teller: Teller, depth: int) -> None:
+        """Prepares to. The thread is started by the first `next`.
+
+        Args:
+            source: what is read.
+            teller: tells the server.
+            depth: how many items may wait for the loop.
+        """
+        self._source = source
+        self._teller = teller
+        self._depth = depth
+        self._ready: deque[Item] = deque()
+        self._failure: BaseException | None = None
+        self._ended = False
+        self._closed = False
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+        _open.add(self)
+
+    def next(self) -> Item | None:
+        """The next item; None at the end."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._read, name="penstock", daemon=True)
+            self._thread.start()
+        with self._changed:
+            while not (self._ready or self._ended):
+                self._changed.wait()
+            if self._ready:
+                item = self._ready.popleft()
+                self._changed.notify_all()
+                return item
+        if self._failure is not None:
+            raise self._failure
+        return None
+
+    def finish(self) -> None:
+        """Tells the rest, and closes."""
+        self._join()
+        _tell(self._teller, self._source)
+        self.close()
+
+    def close(self) -> None:
+        """Ends thread and source."""
+        if self._closed:
+            return
+        _open.discard(self)
+        with self._changed:
+            self._closed = True
+            self._ready.clear()
+            self._changed.notify_all()
+        self._source.close()
+        self._join()
+
+    def _join(self) -> None:
+        thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(_PATIENCE)
+
+    def _read(self) -> None:
+        try:
+            while self._hand_over(self._source.next()):
+                pass
+        except BaseException as e:
+            with self._changed:
+                self._failure = e
+        finally:
+            with self._changed:
+                self._ended = True
+                self._changed.notify_all()
+
+    def _hand_over(self, item: Item | None) -> bool:
+        """Hands an item over, once there is a place. Says whether to go on."""
+        if item is None:
+            return False
+        while True:
+            with self._changed:
+                if self._closed:
+                    return False
+                if len(self._ready) < self._depth:
+                    self._ready.append(item)
+                    self._changed.notify_all()
+                    break
+                self._changed.wait(max(self._teller.due, 0.001))
+            if not self._teller.due:
+                _tell(self._teller, self._source)
+        if not self._teller.due:
+            _tell(self._teller, self._source)
+        return True
+
+
+def _tell(teller: Teller, source: Source) -> None:
+    plan = source.plan
+    teller.tell(source.client, "" if plan is None else plan.id)
+
+
+# What is open when the interpreter ends: nothing of Arrow may run after that.
+_open: weakref.WeakSet[Direct | Ahead] = weakref.WeakSet()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_open.clear)  # they are the parent's
+
+
+@atexit.register
+def _close_all() -> None:
+    for feed in list(_open):
+        feed.close()

@@ -1,0 +1,152 @@
+"""What the processes of a run's rank know together: the epoch, the snapshots, and who took the loaded state.
+
+It is memory that DataLoader's workers share with the process that started them, however they were
+started. A copy by pickle alone has its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from penstock import errors
+
+# A pin is in every ticket, and a ticket has no more bytes.
+_PIN_BYTES = 1 << 16
+_LOCK_LIMIT = 30.0
+_LOADED_LIMIT = 120.0
+
+# The places of the numbers. -1 stands in each that nobody set.
+_EPOCH, _PIN, _TAKEN, _LOADED, _READ = range(5)
+
+
+class Shared:
+    """Numbers and a pin in shared memory."""
+
+    def __init__(self) -> None:
+        self._numbers = torch.full((5,), -1, dtype=torch.int64).share_memory_()
+        self._bytes = torch.zeros(_PIN_BYTES, dtype=torch.uint8).share_memory_()
+
+    @property
+    def epoch(self) -> int | None:
+        """The epoch that was set."""
+        return self._get(_EPOCH)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Sets it for every process."""
+        self._numbers[_EPOCH] = epoch
+
+    @property
+    def pin(self) -> dict[str, Any] | None:
+        """The snapshots that were agreed on."""
+        length = self._get(_PIN)
+        return None if length is None else json.loads(bytes(self._bytes[:length].tolist()))
+
+    def agree(self, pin: Mapping[str, Any]) -> dict[str, Any]:
+        """The snapshots that all read: those of the process that says it first."""
+        with _locked():
+            known = self.pin
+            if known is not None:
+                return known
+            self._write(pin)
+        return dict(pin)
+
+    def adopt(self, pin: Mapping[str, Any]) -> None:
+        """Lets all read the snapshots of a state, whatever they agreed on before."""
+        with _locked():
+            self._write(pin)
+
+    def forget(self) -> None:
+        """Makes ready for another state: its snapshots count, and it is taken anew."""
+        for place in (_PIN, _TAKEN, _LOADED, _READ):
+            self._numbers[place] = -1
+
+    @property
+    def taken(self) -> bool:
+        """Whether DataLoader workers went on from the loaded state."""
+        return self._get(_TAKEN) is not None
+
+    def take(self, seed: int) -> bool:
+        """Whether a worker of the loader's iterator that has this seed goes on from the loaded state.
+
+        The workers of one iterator do, those of later ones begin anew: the process that started
+        them cannot know that the state was taken.
+        """
+        with _locked():
+            taken = self._get(_TAKEN)
+            if taken is None:
+                self._numbers[_TAKEN] = seed
+            return taken in (None, seed)
+
+    @property
+    def read_by_workers(self) -> bool:
+        """Whether DataLoader workers read last."""
+        return self._get(_READ) is not None
+
+    def note_workers(self, read: bool) -> None:
+        """Says whether it is DataLoader workers that read last."""
+        self._numbers[_READ] = 1 if read else -1
+
+    def note_loaded(self, seed: int) -> None:
+        """Says that the first worker of a loader's iterator loaded its own state, and told its snapshots."""
+        self._numbers[_LOADED] = seed
+
+    def await_loaded(self, seed: int, limit: float = _LOADED_LIMIT) -> None:
+        """Waits until the first worker did.
+
+        Raises:
+            Unavailable: it does not.
+        """
+        _wait(
+            lambda: self._get(_LOADED) == seed,
+            limit,
+            "the first DataLoader worker has not loaded its state",
+        )
+
+    def _write(self, pin: Mapping[str, Any]) -> None:
+        text = json.dumps(pin, separators=(",", ":")).encode()
+        self._bytes[: len(text)] = torch.frombuffer(bytearray(text), dtype=torch.uint8)
+        self._numbers[_PIN] = len(text)
+
+    def _get(self, place: int) -> int | None:
+        number = int(self._numbers[place])
+        return None if number < 0 else number
+
+
+def _wait(done: Callable[[], bool], limit: float, message: str) -> None:
+    deadline = time.monotonic() + limit
+    while not done():
+        if time.monotonic() > deadline:
+            raise errors.Unavailable(f"{message} within {limit:g} seconds", remedy="start the run anew")
+        time.sleep(0.005)
+
+
+@contextmanager
+def _locked() -> Iterator[None]:
+    """One process at a time, for a moment. The lock of a process that is killed is free."""
+    try:
+        import fcntl
+    except ImportError:  # no Unix: nothing to lock with, and hardly two workers at the same moment
+        yield
+        return
+    folder = os.open(tempfile.gettempdir(), os.O_RDONLY)
+
+    def lock() -> bool:
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    try:
+        _wait(lock, _LOCK_LIMIT, f"the lock of {tempfile.gettempdir()} is not free")
+        yield
+    finally:
+        os.close(folder)

@@ -1,0 +1,156 @@
+"""Where the reading of a dataset stands, over its epochs: what is loaded, taken and saved."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from penstock import errors
+from penstock.position import Position
+from penstock.torch import ranks
+from penstock.torch.iteration import Place
+from penstock.torch.shared import Shared
+
+# What a query means that says nothing of these, where its cursor could mean something else.
+_UNSAID: dict[str, Any] = {"filter": "", "sample": None, "since": None, "order": "stored", "seed": 0}
+
+
+class Standing:
+    """What was loaded, and where the latest pass is."""
+
+    def __init__(self, dataset: str, query: Mapping[str, Any], shared: Shared) -> None:
+        """Stands at the beginning.
+
+        Args:
+            dataset: its name.
+            query: the fields that were said.
+            shared: what the processes of the rank know together.
+        """
+        self._dataset = dataset
+        self._query = query
+        self._shared = shared
+        self._loaded: Position | None = None
+        self._loaded_in = -1
+        self.place: Place | None = None
+
+    def load(self, position: Position) -> None:
+        """Has the next pass begin at a position.
+
+        Raises:
+            Invalid: it is one of another query or worker.
+        """
+        self._check(position)
+        worker = ranks.worker()
+        if position.every[1] != (1 if worker is None else worker.of) and position.every[1] > 1:
+            raise errors.Invalid(
+                f"the state is of one of {position.every[1]} DataLoader workers",
+                remedy="load merge_states of the StatefulDataLoader's state before the loader is made",
+            )
+        if worker is None:
+            self._shared.forget()
+            self._shared.set_epoch(position.epoch)
+        elif self._shared.epoch is None:
+            self._shared.set_epoch(position.epoch)
+        pin = position.pin
+        if pin is not None and (position.cursors or "snapshots" not in self._query):
+            self._shared.adopt(pin)
+        if worker is not None and worker.index == 0:
+            self._shared.note_loaded(worker.seed)
+        self._loaded, self._loaded_in = position, os.getpid()
+
+    def upcoming(self) -> Position:
+        """Where the next pass begins, or the one that goes on began."""
+        loaded = self._pending()
+        if loaded is not None and loaded.epoch == self._epoch:
+            return loaded
+        if loaded is None and self.place is not None and self.place.start.epoch == self._epoch:
+            return self.place.start
+        return self._fresh()
+
+    def take(self) -> tuple[Place, errors.Error | None]:
+        """Begins a pass; the state that was loaded serves it alone. Says, too, why it cannot be."""
+        worker = ranks.worker()
+        loaded = self._pending()
+        if worker is not None and loaded is not None and self._loaded_in != os.getpid():
+            loaded = loaded if self._shared.take(worker.seed) else None
+        self._loaded = None
+        refused = None
+        start = self._fresh()
+        if loaded is not None and loaded.epoch != self._epoch and not loaded.ended:
+            refused = errors.Invalid(
+                f"the state that was loaded is of epoch {loaded.epoch}, and the epoch was set to {self._epoch}",
+                remedy=f"call set_epoch({loaded.epoch}), or load no state",
+            )
+        elif loaded is not None and loaded.epoch == self._epoch:
+            start = loaded
+        if worker is None:
+            self._shared.note_workers(False)
+        else:
+            if start.every[1] == 1:
+                start = replace(start, every=(worker.index, worker.of))
+            self._shared.note_workers(True)
+        self.place = Place(start)
+        return self.place, refused
+
+    def await_snapshots(self) -> None:
+        """Waits until it is known which snapshots a worker's state is of that has read nothing.
+
+        The state of a loader's first worker says it; the others' may be older than the plan.
+        """
+        worker = ranks.worker()
+        if worker is None or not worker.index or self._loaded_in != os.getpid() or self.place is None:
+            return
+        if self.place.start.pin is None:
+            self._shared.await_loaded(worker.seed)
+
+    def saved(self) -> Position:
+        """Where the reading stands, for the model that took the batches so far.
+
+        Raises:
+            Invalid: DataLoader workers read, and this is not one of them.
+        """
+        if ranks.worker() is None and self._shared.read_by_workers:
+            raise errors.Invalid(
+                "DataLoader workers read this dataset: the process that started them does not know how far they are",
+                remedy="save the cursor of the last batch, or the state of a torchdata StatefulDataLoader",
+            )
+        at = self._pending()
+        if at is None and self.place is not None:
+            at = self.place.position
+            if at.ended and at.epoch != self._epoch:
+                at = None
+        at = self._fresh() if at is None else at
+        return replace(at, dataset=self._dataset, snapshots=at.pin or self._shared.pin)
+
+    @property
+    def _epoch(self) -> int:
+        return self._shared.epoch or 0
+
+    def _pending(self) -> Position | None:
+        """What was loaded, unless it was taken."""
+        if ranks.worker() is None and self._shared.taken:
+            self._loaded = None
+        return self._loaded
+
+    def _fresh(self) -> Position:
+        return Position(self._dataset, self._epoch)
+
+    def _check(self, position: Position) -> None:
+        if position.dataset not in ("", self._dataset):
+            raise errors.Invalid(
+                f"the state is of dataset {position.dataset!r}, and this is {self._dataset!r}",
+                remedy="load it into the dataset that it was saved of",
+            )
+        for cursor in position.cursors:
+            for name, unsaid in _UNSAID.items():
+                if name not in self._query and cursor.get(name, unsaid) != unsaid:
+                    raise errors.Invalid(
+                        f"{name}: the state is of {cursor[name]!r}, and the dataset says none",
+                        remedy=f"make the dataset with the {name} that the state was saved with",
+                        faults=(errors.Fault(field=name, message=f"the state has {cursor[name]!r}"),),
+                    )
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "place": None}  # of this process's own pass
