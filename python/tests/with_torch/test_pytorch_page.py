@@ -14,7 +14,7 @@ from pyiceberg.types import FloatType, IntegerType, ListType, LongType, StringTy
 from server import Server
 
 PAGE = Path(__file__).parents[3] / "docs" / "pytorch.md"
-BLOCKS = 7
+BLOCKS = 14
 
 
 @pytest.fixture(scope="module")

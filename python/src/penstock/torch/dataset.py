@@ -106,7 +106,7 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         number = operator.index(epoch)
         if number < 0:
             raise errors.Invalid(f"epoch: there is no epoch {number}", remedy="count from 0")
-        self._shared.set_epoch(number)
+        self._shared.say_epoch(number)
 
     def plan(self) -> Plan:
         """What the server plans for the next iteration. Its snapshots are those that all epochs read."""
@@ -155,6 +155,9 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
             self._length = (key, steps(wanted))
         return self._length[1]
 
+    def __bool__(self) -> bool:
+        return True
+
     def __iter__(self) -> Iteration:
         place, refused = self._standing.take()
         wanted = self._wanted(place.start)
@@ -169,7 +172,6 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         def begin() -> tuple[Source, Mover]:
             if refused is not None:
                 raise refused
-            self._standing.await_snapshots()
             bring = mover(self._device)
             return Source(wanted, self._convert, self._transform, bring), bring
 

@@ -9,6 +9,7 @@ import weakref
 from collections import deque
 from typing import Protocol
 
+from penstock import errors
 from penstock.torch.meter import Teller
 from penstock.torch.source import Item, Source
 
@@ -95,6 +96,8 @@ class Ahead:
                 return item
         if self._failure is not None:
             raise self._failure
+        if self._closed:  # by another thread: it is no end
+            raise closed()
         return None
 
     def finish(self) -> None:
@@ -150,6 +153,11 @@ class Ahead:
         if not self._teller.due:
             _tell(self._teller, self._source)
         return True
+
+
+def closed() -> errors.Error:
+    """What the next of something that was closed raises."""
+    return errors.Invalid("the iterator was closed", remedy="make another one: iter(dataset)")
 
 
 def _tell(teller: Teller, source: Source) -> None:

@@ -11,7 +11,7 @@ from penstock import errors
 from penstock.position import Position
 from penstock.stream import Stats
 from penstock.torch.device import Mover, Stay
-from penstock.torch.feeds import Ahead, Direct, Feed
+from penstock.torch.feeds import Ahead, Direct, Feed, closed
 from penstock.torch.meter import Meter, Teller
 from penstock.torch.source import Source, Wanted
 
@@ -83,17 +83,14 @@ class Iteration(Iterator[Any]):
         try:
             item = self._opened().next()
         except BaseException as e:
-            self._failure = e if isinstance(e, Exception) else _closed()
+            self._failure = e if isinstance(e, Exception) else closed()
             self.close()
             raise
         self._meter.came(asked, None if item is None else item.rows)
         assert self._source is not None
         self._place.stats = self._meter.stats(self._source.resumed)
         if item is None:
-            self._place.position = replace(self._place.position, ended=True)
-            self._ended = True
-            if self._feed is not None:
-                self._feed.finish()
+            self._end()
             raise StopIteration
         of = self._wanted.start.every[1]
         # A worker stands right behind a step of its own: those of the others come first.
@@ -102,12 +99,22 @@ class Iteration(Iterator[Any]):
         )
         return self._mover.receive(item.sent)
 
+    def _end(self) -> None:
+        assert self._feed is not None
+        assert self._source is not None
+        self._ended = True
+        at = replace(self._place.position, ended=True)
+        if at.every[1] == 1:  # a worker stays behind a step of its own
+            at = replace(at, cursors=(self._source.cursor,))
+        self._place.position = at
+        self._feed.finish()
+
     def close(self) -> None:
         """Ends the pass where it is."""
         if self._feed is not None and self._pid == os.getpid():
             self._feed.close()
             if self._failure is None and not self._ended:
-                self._failure = _closed()
+                self._failure = closed()
 
     def _opened(self) -> Feed:
         if self._feed is None:
@@ -127,7 +134,3 @@ class Iteration(Iterator[Any]):
 def _counted(meter: Meter, source: Source) -> Callable[[], Stats]:
     """What there is to tell. The thread that tells must not keep the iteration alive."""
     return lambda: meter.stats(source.resumed)
-
-
-def _closed() -> errors.Error:
-    return errors.Invalid("the iterator was closed", remedy="make another one: iter(dataset)")

@@ -10,7 +10,7 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -21,10 +21,9 @@ from penstock import errors
 # A pin is in every ticket, and a ticket has no more bytes.
 _PIN_BYTES = 1 << 16
 _LOCK_LIMIT = 30.0
-_LOADED_LIMIT = 120.0
 
 # The places of the numbers. -1 stands in each that nobody set.
-_EPOCH, _PIN, _TAKEN, _LOADED, _READ = range(5)
+_EPOCH, _SAID, _PIN, _TAKEN, _READ = range(5)
 
 
 class Shared:
@@ -34,13 +33,22 @@ class Shared:
         self._numbers = torch.full((5,), -1, dtype=torch.int64).share_memory_()
         self._bytes = torch.zeros(_PIN_BYTES, dtype=torch.uint8).share_memory_()
 
+    def __setstate__(self, state: dict[str, torch.Tensor]) -> None:
+        # What pickle alone copied is no shared memory, and this process may start workers too.
+        self.__dict__.update({name: tensor.share_memory_() for name, tensor in state.items()})
+
     @property
     def epoch(self) -> int | None:
-        """The epoch that was set."""
-        return self._get(_EPOCH)
+        """The epoch that was said, or else that of the state that was loaded."""
+        said = self._get(_SAID)
+        return self._get(_EPOCH) if said is None else said
 
-    def set_epoch(self, epoch: int) -> None:
+    def say_epoch(self, epoch: int) -> None:
         """Sets it for every process."""
+        self._numbers[_SAID] = epoch
+
+    def load_epoch(self, epoch: int) -> None:
+        """Sets it where nobody says it."""
         self._numbers[_EPOCH] = epoch
 
     @property
@@ -65,7 +73,7 @@ class Shared:
 
     def forget(self) -> None:
         """Makes ready for another state: its snapshots count, and it is taken anew."""
-        for place in (_PIN, _TAKEN, _LOADED, _READ):
+        for place in (_PIN, _TAKEN, _READ):
             self._numbers[place] = -1
 
     @property
@@ -94,22 +102,6 @@ class Shared:
         """Says whether it is DataLoader workers that read last."""
         self._numbers[_READ] = 1 if read else -1
 
-    def note_loaded(self, seed: int) -> None:
-        """Says that the first worker of a loader's iterator loaded its own state, and told its snapshots."""
-        self._numbers[_LOADED] = seed
-
-    def await_loaded(self, seed: int, limit: float = _LOADED_LIMIT) -> None:
-        """Waits until the first worker did.
-
-        Raises:
-            Unavailable: it does not.
-        """
-        _wait(
-            lambda: self._get(_LOADED) == seed,
-            limit,
-            "the first DataLoader worker has not loaded its state",
-        )
-
     def _write(self, pin: Mapping[str, Any]) -> None:
         text = json.dumps(pin, separators=(",", ":")).encode()
         self._bytes[: len(text)] = torch.frombuffer(bytearray(text), dtype=torch.uint8)
@@ -118,14 +110,6 @@ class Shared:
     def _get(self, place: int) -> int | None:
         number = int(self._numbers[place])
         return None if number < 0 else number
-
-
-def _wait(done: Callable[[], bool], limit: float, message: str) -> None:
-    deadline = time.monotonic() + limit
-    while not done():
-        if time.monotonic() > deadline:
-            raise errors.Unavailable(f"{message} within {limit:g} seconds", remedy="start the run anew")
-        time.sleep(0.005)
 
 
 @contextmanager
@@ -137,16 +121,19 @@ def _locked() -> Iterator[None]:
         yield
         return
     folder = os.open(tempfile.gettempdir(), os.O_RDONLY)
-
-    def lock() -> bool:
-        try:
-            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
-
     try:
-        _wait(lock, _LOCK_LIMIT, f"the lock of {tempfile.gettempdir()} is not free")
+        deadline = time.monotonic() + _LOCK_LIMIT
+        while True:
+            try:
+                fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise errors.Unavailable(
+                        f"the lock of {tempfile.gettempdir()} was not free within {_LOCK_LIMIT:g} seconds",
+                        remedy="end what locks that folder",
+                    ) from None
+                time.sleep(0.005)
         yield
     finally:
         os.close(folder)

@@ -158,6 +158,11 @@ class Source:
         return None if self._stream is None else self._stream.plan
 
     @property
+    def cursor(self) -> Any:
+        """Where the stream stands, behind what was read ahead; at its end, the end."""
+        return None if self._stream is None else self._stream.cursor
+
+    @property
     def resumed(self) -> int:
         """How many times the stream was taken up again after a failure."""
         return 0 if self._stream is None else self._stream.stats.resumed
@@ -189,7 +194,7 @@ class Source:
         self._stream = stream
         if self._closed.is_set():  # meanwhile, by another thread
             self.close()
-            raise errors.Invalid("the iterator is closed", remedy="make another one: iter(dataset)")
+            raise errors.Invalid("the iterator was closed", remedy="make another one: iter(dataset)")
         return stream
 
     def _made(self, records: pa.RecordBatch, cursor: Cursor) -> Any:

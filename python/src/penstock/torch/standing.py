@@ -48,16 +48,14 @@ class Standing:
                 f"the state is of one of {position.every[1]} DataLoader workers",
                 remedy="load merge_states of the StatefulDataLoader's state before the loader is made",
             )
+        self._shared.load_epoch(position.epoch)
         if worker is None:
             self._shared.forget()
-            self._shared.set_epoch(position.epoch)
-        elif self._shared.epoch is None:
-            self._shared.set_epoch(position.epoch)
+        # A worker that gave nothing yet has a state without one. It takes that of the others: a loader asks
+        # for no batch before all of its workers have loaded their states.
         pin = position.pin
         if pin is not None and (position.cursors or "snapshots" not in self._query):
             self._shared.adopt(pin)
-        if worker is not None and worker.index == 0:
-            self._shared.note_loaded(worker.seed)
         self._loaded, self._loaded_in = position, os.getpid()
 
     def upcoming(self) -> Position:
@@ -93,17 +91,6 @@ class Standing:
             self._shared.note_workers(True)
         self.place = Place(start)
         return self.place, refused
-
-    def await_snapshots(self) -> None:
-        """Waits until it is known which snapshots a worker's state is of that has read nothing.
-
-        The state of a loader's first worker says it; the others' may be older than the plan.
-        """
-        worker = ranks.worker()
-        if worker is None or not worker.index or self._loaded_in != os.getpid() or self.place is None:
-            return
-        if self.place.start.pin is None:
-            self._shared.await_loaded(worker.seed)
 
     def saved(self) -> Position:
         """Where the reading stands, for the model that took the batches so far.

@@ -1,0 +1,258 @@
+"""However reading ends, nothing is left: no thread, no stream on the server, no word on standard error."""
+
+from __future__ import annotations
+
+import gc
+import os
+import socket
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from torch.utils.data import DataLoader
+from trained import Served, rows, served
+
+import penstock
+from penstock.messages import Messages
+
+LIMIT = 20.0
+# Batches of four rows: a stream that is left alone is not done before it is looked at.
+SMALL: Any = {"global_batch_rows": 4, "prefetch": 2, "columns": ["row", "label"]}
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+
+
+@dataclass(frozen=True)
+class Watched(Served):
+    """A server that says how many streams are open."""
+
+    metrics: str
+
+    def open(self) -> float:
+        """How many streams are open on the server."""
+        with urllib.request.urlopen(f"http://{self.metrics}/metrics", timeout=10) as answer:
+            lines = answer.read().decode().splitlines()
+        return sum(float(line.split()[-1]) for line in lines if line.startswith("penstock_streams_open{"))
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        metrics = f"127.0.0.1:{free.getsockname()[1]}"
+    with served(tmp_path_factory.mktemp("endings") / "lake", "--metrics", metrics) as found:
+        yield Watched(found.address, found.lake, metrics)
+
+
+def becomes(what: Callable[[], Any], wanted: Any) -> None:
+    """Waits until something is so."""
+    limit = time.monotonic() + LIMIT
+    while (found := what()) != wanted:
+        assert time.monotonic() < limit, f"{found}, not {wanted}"
+        time.sleep(0.02)
+
+
+def threads() -> list[str]:
+    return [thread.name for thread in threading.enumerate() if thread.name == "penstock"]
+
+
+def check_nothing_is_left(here: Watched) -> None:
+    gc.collect()
+    assert threads() == []
+    becomes(here.open, 0.0)
+
+
+# spec: trainer-9
+@pytest.mark.parametrize("prefetch", [0, 2])
+def test_a_loop_that_is_left(here: Watched, prefetch: int) -> None:
+    ds = here.dataset(**{**SMALL, "prefetch": prefetch})
+    for _ in ds:
+        assert len(threads()) == bool(prefetch)
+        break
+    check_nothing_is_left(here)
+    with pytest.raises(ZeroDivisionError):
+        for _ in ds:
+            raise ZeroDivisionError
+    check_nothing_is_left(here)
+    iterator = iter(ds)
+    next(iterator)
+    becomes(here.open, 1.0)
+    iterator.close()
+    check_nothing_is_left(here)
+    with pytest.raises(penstock.Invalid, match="the iterator was closed"):
+        next(iterator)
+    assert len(rows(ds)) == 300
+    check_nothing_is_left(here)
+
+
+# spec: trainer-9
+@pytest.mark.parametrize("prefetch", [0, 2])
+def test_a_failure_while_a_batch_is_made(here: Watched, prefetch: int) -> None:
+    def interrupted(batch: Any) -> Any:
+        if batch.step == 3:
+            raise KeyboardInterrupt
+        return batch
+
+    ds = here.dataset(**{**SMALL, "prefetch": prefetch}, transform=interrupted)
+    iterator = iter(ds)
+    with pytest.raises(KeyboardInterrupt):
+        list(iterator)
+    check_nothing_is_left(here)
+    with pytest.raises(penstock.Invalid, match="closed"):
+        next(iterator)
+    assert ds.state_dict()["cursor"]["step"] == 3
+    del iterator
+    check_nothing_is_left(here)
+
+
+def test_a_loop_that_stands_still_is_left_from_another_thread(here: Watched) -> None:
+    entered, go_on = threading.Event(), threading.Event()
+
+    def stuck(batch: Any) -> Any:
+        entered.set()
+        assert go_on.wait(LIMIT)
+        return batch
+
+    iterator = iter(here.dataset(**SMALL, transform=stuck))
+    failures: list[Any] = []
+
+    def loop() -> None:
+        try:
+            next(iterator)
+        except penstock.Invalid as e:
+            failures.append(str(e))
+
+    waiting = threading.Thread(target=loop)
+    waiting.start()
+    assert entered.wait(LIMIT)
+    closing = threading.Thread(target=iterator.close)
+    closing.start()
+    go_on.set()
+    closing.join(LIMIT)
+    waiting.join(LIMIT)
+    assert ["closed" in failure for failure in failures] == [True]
+    check_nothing_is_left(here)
+
+
+# spec: trainer-9
+@pytest.mark.parametrize("persistent", [False, True])
+def test_workers_that_are_left(here: Watched, persistent: bool) -> None:
+    made = DataLoader(here.dataset(**SMALL), batch_size=None, num_workers=2, persistent_workers=persistent)
+    iterator = iter(made)
+    next(iterator)
+    becomes(here.open, 2.0)
+    del iterator, made
+    check_nothing_is_left(here)
+
+
+ENDINGS = {
+    "the end of the program": "",
+    "the end of a program that reads when asked": "ds._prefetch = 0; direct = iter(ds); next(direct)",
+    "a reference cycle": "cycle = [iterator]; cycle.append(cycle)",
+    "a fork that ends": "pid = os.fork()\nif pid:\n    assert os.waitpid(pid, 0)[1] == 0",
+}
+
+
+# spec: trainer-9
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_interpreters_end(here: Watched, ending: str) -> None:
+    program = f"""
+        import os
+        from penstock.torch import IterableDataset
+        ds = IterableDataset({here.address!r}, "d", columns=["row"], nulls="error", batch_rows=4)
+        iterator = iter(ds)
+        next(iterator)
+    """
+    process = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program) + ENDINGS[ending]],
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=100,
+    )
+    assert (process.returncode, process.stderr) == (0, "")
+    becomes(here.open, 0.0)
+
+
+def test_an_iterator_of_before_a_fork_says_so(here: Watched) -> None:
+    iterator = iter(here.dataset(**SMALL))
+    next(iterator)
+    pid = os.fork()
+    if pid == 0:
+        try:
+            next(iterator)
+        except penstock.Invalid as e:
+            os._exit(0 if "before this process was forked" in str(e) else 1)
+        os._exit(2)
+    assert os.waitpid(pid, 0)[1] == 0
+    assert sum(1 for _ in iterator) == 299
+    check_nothing_is_left(here)
+
+
+def test_a_stream_that_was_half_made_ends_in_silence() -> None:
+    half = Messages.__new__(Messages)
+    del half
+    gc.collect()
+
+
+class Heard:
+    """Takes the place of `Client.tell`, and notes what is told."""
+
+    def __init__(self, failure: Exception | None = None) -> None:
+        self.told: list[tuple[str, dict[str, Any]]] = []
+        self.failure = failure
+
+    def __call__(self, client: Any, name: str, message: dict[str, Any], *, timeout: float) -> None:
+        del client
+        assert timeout <= 1
+        self.told.append((name, message))
+        if self.failure is not None:
+            raise self.failure
+
+
+@pytest.mark.parametrize("prefetch", [0, 2])
+def test_the_server_is_told_how_the_loop_goes(
+    here: Watched, prefetch: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard = Heard()
+    monkeypatch.setattr(penstock.Client, "tell", lambda *a, **k: heard(*a, **k))
+    monkeypatch.setattr("penstock.torch.meter._EVERY", 0.0)
+    ds = here.dataset(prefetch=prefetch)
+    plan = ds.plan().id
+    assert len(rows(ds)) == 10
+    assert {name for name, _ in heard.told} == {"stall"}
+    assert {(message["dataset"], message["plan"]) for _, message in heard.told} == {("d", plan)}
+    for field, total in (("rows", 1200), ("batches", 10)):
+        assert sum(message[field] for _, message in heard.told) == total
+    for field in ("seconds", "waited"):
+        told = sum(message[field] for _, message in heard.told)
+        assert 0 < told <= getattr(ds.stats(), field) + 1e-9
+    assert len(heard.told) > 1
+
+
+# spec: trainer-18
+def test_telling_fails_once_and_nobody_sees_it(here: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    heard = Heard(penstock.Invalid("unknown action"))
+    monkeypatch.setattr(penstock.Client, "tell", lambda *a, **k: heard(*a, **k))
+    monkeypatch.setattr("penstock.torch.meter._EVERY", 0.0)
+    assert len(rows(here.dataset())) == 10
+    assert len(heard.told) == 1
+
+
+def test_an_epoch_is_told_at_its_end_whatever_the_server_knows(here: Watched, caplog: Any) -> None:
+    caplog.set_level("DEBUG", "penstock")
+    assert len(rows(here.dataset())) == 10
+    assert [record.levelname for record in caplog.records if "how long" in record.message] in ([], ["DEBUG"])
+    check_nothing_is_left(here)
+
+
+def test_told_to_a_server_that_is_gone(here: Watched) -> None:
+    del here
+    with penstock.connect("127.0.0.1:1", reconnect=0.0) as client, pytest.raises(penstock.Unavailable):
+        client.tell("stall", {"rows": 1}, timeout=0.5)

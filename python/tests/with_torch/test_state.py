@@ -1,0 +1,251 @@
+"""States: at every step, with other workers and ranks, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from torchdata.stateful_dataloader import StatefulDataLoader
+from trained import Served, Steps, rows, served
+
+import penstock
+from penstock.torch import IterableDataset, merge_states
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:This DataLoader will create"),
+    pytest.mark.filterwarnings("ignore:'set_vital' is deprecated"),
+    pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"),
+]
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served(tmp_path_factory.mktemp("state") / "lake") as found:
+        yield found
+
+
+def stateful(ds: IterableDataset, workers: int, **options: Any) -> StatefulDataLoader[Any]:
+    return StatefulDataLoader(ds, batch_size=None, num_workers=workers, **options)
+
+
+def after(made: Any, steps: int) -> Any:
+    """The state of a dataset or loader after so many steps, as JSON keeps it."""
+    iterator = iter(made)
+    for _ in range(steps):
+        next(iterator)
+    return json.loads(json.dumps(made.state_dict()))
+
+
+def going_on(ds: IterableDataset, state: Any) -> IterableDataset:
+    ds.load_state_dict(state)
+    return ds
+
+
+# spec: trainer-5, trainer-11
+@pytest.mark.parametrize("prefetch", [0, 3])
+def test_a_dataset_goes_on_after_every_step(here: Served, prefetch: int) -> None:
+    expected = here.steps(epoch=2)
+    for step in range(len(expected) + 1):
+        ds = here.dataset(prefetch=prefetch)
+        ds.set_epoch(2)
+        state = after(ds, step)
+        assert len(json.dumps(state)) < 1500
+        ds = going_on(here.dataset(prefetch=prefetch), state)
+        assert ds.state_dict() == state
+        assert len(ds) == len(expected)
+        assert rows(ds) == expected[step:]
+        assert len(ds) == len(expected)
+        assert rows(ds) == expected  # a state serves one pass
+
+
+# spec: trainer-12
+@pytest.mark.parametrize("workers", [0, 1, 2, 3])
+def test_a_stateful_loader_goes_on_after_every_step(here: Served, workers: int) -> None:
+    expected = here.steps()
+    made = stateful(here.dataset(), workers)
+    iterator = iter(made)
+    states = [json.loads(json.dumps(made.state_dict()))]
+    for _ in expected:
+        next(iterator)
+        states.append(json.loads(json.dumps(made.state_dict())))
+    for step, state in enumerate(states):
+        # With the same workers, which begin in the middle of a turn; and with none.
+        if step % 3 == 1 or workers < 2:
+            made = stateful(here.dataset(), workers)
+            made.load_state_dict(state)
+            assert rows(made) == expected[step:]
+            assert rows(made) == expected
+        assert rows(going_on(here.dataset(), merge_states([state]))) == expected[step:]
+
+
+# spec: trainer-13
+@pytest.mark.parametrize(("before", "behind"), [(2, 3), (3, 2), (0, 2), (2, 0)])
+def test_merged_states_go_on_with_other_workers(here: Served, before: int, behind: int) -> None:
+    expected = here.steps()
+    for step in (1, 4):
+        state = after(stateful(here.dataset(), before), step)
+        again = after(stateful(going_on(here.dataset(), merge_states([state])), behind), 2)
+        assert rows(going_on(here.dataset(), merge_states([again]))) == expected[step + 2 :]
+
+
+def test_a_loader_that_ended_begins_the_next_epoch(here: Served) -> None:
+    for workers in (0, 2):
+        made = stateful(here.dataset(), workers)
+        assert rows(made) == here.steps()
+        state = json.loads(json.dumps(made.state_dict()))
+        ds = here.dataset()
+        made = stateful(ds, workers)
+        made.load_state_dict(state)
+        ds.set_epoch(1)
+        assert rows(made) == here.steps(epoch=1)
+
+
+# spec: trainer-13
+def test_ranks_change_from_one_to_two_to_four_to_one(here: Served) -> None:
+    expected = here.steps()
+    found: Steps = []
+    states: list[Any] = []
+    for world, steps in ((1, 2), (2, 3), (4, 1), (1, 4)):
+        parts, kept = [], []
+        for rank in range(world):
+            ds = here.dataset(rank=rank, world=world)
+            if states:
+                ds.load_state_dict(merge_states(states))
+            iterator = iter(ds)
+            parts.append(rows(next(iterator) for _ in range(steps)))
+            kept.append(json.loads(json.dumps(ds.state_dict())))
+            iterator.close()
+        states = kept
+        # A step's rows lie in blocks of lanes, which ranks share out in turn.
+        found += [_in_lanes([part[step] for part in parts], world) for step in range(steps)]
+    assert found == expected
+
+
+def _in_lanes(batches: Steps, world: int) -> list[int]:
+    """The rows of all ranks' batches of a step, lane by lane, as one rank has them."""
+    lanes: dict[int, list[int]] = {}
+    for rank, batch in enumerate(batches):
+        for i in range(4 // world):
+            lanes[rank + i * world] = batch[i * 30 : (i + 1) * 30]
+    return [row for lane in sorted(lanes) for row in lanes[lane]]
+
+
+# spec: trainer-16
+def test_one_ranks_own_state_is_enough_for_that_rank(here: Served) -> None:
+    state = after(here.dataset(rank=1, world=2), 3)
+    assert rows(going_on(here.dataset(rank=1, world=2), state)) == here.steps(1, 2)[3:]
+    for rank, world in ((0, 2), (0, 1), (3, 4)):
+        ds = going_on(here.dataset(rank=rank, world=world), state)
+        with pytest.raises(penstock.Invalid, match=r"the state is of rank 1 of 2.*merge_states"):
+            next(iter(ds))
+
+
+# spec: trainer-11
+def test_read_ahead_is_not_seen(here: Served) -> None:
+    ds = here.dataset(prefetch=5)
+    iterator = iter(ds)
+    cursors = [next(iterator).cursor for _ in range(3)]
+    assert ds.state_dict()["cursor"] == cursors[-1]
+    iterator.close()
+    made = stateful(here.dataset(), 2, prefetch_factor=4)
+    state = after(made, 3)
+    assert merge_states([state])["cursor"] == cursors[-1]
+
+
+# spec: trainer-16
+def test_a_state_of_another_query_is_refused_by_name(here: Served) -> None:
+    state = after(here.dataset(filter="row < 1000"), 2)
+    with pytest.raises(penstock.Invalid, match=r"^filter: the state is of 'row < 1000'"):
+        here.dataset().load_state_dict(state)
+    for name, other in (("filter", "row < 900"), ("seed", 4), ("order", "stored"), ("lanes", 8)):
+        query: Any = {"filter": "row < 1000", name: other}
+        ds = going_on(here.dataset(**query), state)
+        with pytest.raises(penstock.Invalid, match=name):
+            next(iter(ds))
+    with pytest.raises(penstock.Invalid, match="the state is of dataset 'd', and this is 'e'"):
+        IterableDataset(here.address, "e").load_state_dict(state)
+    wrongs: list[Any] = [{}, {"v": 1}, {**state, "more": 1}, [], "x"]
+    for wrong in wrongs:
+        with pytest.raises(penstock.Invalid):
+            here.dataset().load_state_dict(wrong)
+    with pytest.raises(penstock.Invalid, match="version 2"):
+        here.dataset().load_state_dict({**state, "v": 2})
+
+
+# spec: trainer-16
+def test_a_state_of_another_epoch_is_refused_unless_it_ended(here: Served) -> None:
+    ds = here.dataset()
+    ds.set_epoch(3)
+    state = after(ds, 4)
+    ds = going_on(here.dataset(), state)
+    ds.set_epoch(2)
+    with pytest.raises(
+        penstock.Invalid, match=r"is of epoch 3, and the epoch was set to 2; call set_epoch\(3\)"
+    ):
+        next(iter(ds))
+    ds = here.dataset()
+    rows(ds)
+    ended = ds.state_dict()
+    assert ended["ended"] is True
+    assert rows(going_on(here.dataset(), ended)) == []
+    ds = going_on(here.dataset(), ended)
+    ds.set_epoch(1)
+    assert rows(ds) == here.steps(epoch=1)
+
+
+# spec: trainer-14
+def test_states_that_do_not_belong_together_are_not_merged(here: Served) -> None:
+    first, second = (here.dataset(rank=rank, world=2) for rank in range(2))
+    with pytest.raises(penstock.Invalid, match="different steps: 2, 3"):
+        merge_states([after(first, 2), after(second, 3)])
+    with pytest.raises(penstock.Invalid, match="different steps: 0, 3"):
+        merge_states([after(first, 0), after(second, 3)])
+    with pytest.raises(penstock.Invalid, match="two states are of rank 0"):
+        merge_states(
+            [
+                after(first, 2),
+                after(here.dataset(rank=0, world=2, batch_rows=60, global_batch_rows=None, seed=4), 2),
+            ]
+        )
+    with pytest.raises(penstock.Invalid, match="different numbers of ranks: 1, 2"):
+        merge_states([after(first, 2), after(here.dataset(), 2)])
+    other = here.dataset(rank=1, world=2)
+    other.set_epoch(1)
+    with pytest.raises(penstock.Invalid, match="different epochs: 0, 1"):
+        merge_states([after(first, 2), after(other, 2)])
+    with pytest.raises(penstock.Invalid, match="no state to merge"):
+        merge_states([])
+    with pytest.raises(penstock.Invalid, match="snapshot_every_n_steps=1"):
+        merge_states([after(stateful(here.dataset(), 2, snapshot_every_n_steps=2), 3)])
+    with pytest.raises(penstock.Invalid, match=r"to this one merge_states\(\[state\]\)"):
+        here.dataset().load_state_dict(after(stateful(here.dataset(), 2), 3))
+    assert merge_states is penstock.merge_states
+
+
+# spec: trainer-14
+def test_workers_out_of_order_are_refused(here: Served) -> None:
+    state = after(stateful(here.dataset(), 2), 3)
+    workers = state["_snapshot"]["_worker_snapshots"]
+    workers["worker_0"]["dataset_state"] = after(stateful(here.dataset(), 2), 5)["_snapshot"][
+        "_worker_snapshots"
+    ]["worker_0"]["dataset_state"]
+    with pytest.raises(penstock.Invalid, match=r"not one row of steps: 3, 6 come next.*in_order=True"):
+        merge_states([state])
+    with pytest.raises(penstock.Invalid, match="of one of 2 DataLoader workers"):
+        here.dataset().load_state_dict(workers["worker_0"]["dataset_state"])
+
+
+# spec: trainer-7
+def test_workers_that_gave_nothing_go_on_at_the_snapshots_of_the_others(tmp_path: Any) -> None:
+    with served(tmp_path / "lake") as own:
+        expected = own.steps()
+        state = after(stateful(own.dataset(), 3), 1)
+        table = own.lake.catalog.load_table("ml.events")
+        table.append(table.scan(limit=300).to_arrow().cast(table.scan().to_arrow().schema))
+        own.lake.catalog.engine.dispose()
+        made = stateful(own.dataset(), 3)
+        made.load_state_dict(state)
+        assert rows(made) == expected[1:]
+        assert rows(made) == expected
