@@ -76,6 +76,11 @@ requests: build .venv/bench/.stamp ## columns of a request, sent once and with e
 	.venv/bench/bin/python benchmarks/requests_tables.py .bench/requests
 	$(GO) run ./benchmarks/requests
 
+.PHONY: bench-torch
+bench-torch: build .venv/torch/.stamp .venv/bench/.stamp .venv/ray/.stamp ## the way into torch, beside DuckDB, Polars and Ray Data
+	.venv/bench/bin/python benchmarks/tables.py .bench/full
+	PYTHONPATH=$(CURDIR)/.venv/ray .venv/torch/bin/python benchmarks/run.py --torch --datasets t --name into-torch
+
 .PHONY: attack
 attack: build ## harm to a server from outside: rows, memory and times hold; QUICK=1: the short form
 	$(GO) run ./benchmarks/attack $(if $(QUICK),-quick)
@@ -219,6 +224,11 @@ $(GOLANGCI):
 .venv/demo/.stamp: demo/requirements.txt
 .venv/bench/.stamp: benchmarks/requirements.txt
 .venv/spark/.stamp: tools/worlds/requirements-spark.txt
+# Beside torch, which is too large to have twice.
+.venv/ray/.stamp: benchmarks/requirements-ray.txt .venv/torch/.stamp
+	rm -rf .venv/ray
+	.venv/torch/bin/python -m pip install --quiet --disable-pip-version-check --target .venv/ray --requirement $<
+	touch $@
 .venv/%/.stamp: python/pyproject.toml tools/venv.sh
 	PYTHON="$(PYTHON)" tools/venv.sh .venv/$* $(filter %.txt,$^)
 	touch $@

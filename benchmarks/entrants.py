@@ -45,6 +45,7 @@ def _duckdb(_binary: Path, batch_rows: int, _config: Path, listen: str) -> list[
 PENSTOCK = "penstock"
 DUCKDB = "duckdb"
 DUCKDB_EXECUTE = "duckdb-execute"
+PENSTOCK_PYTHON = "penstock-python"
 PENSTOCK_UNIX = "penstock-unix"
 PENSTOCK_INDEXED = "penstock-indexed"
 PENSTOCK_EXPANDED = "penstock-expanded"
@@ -52,6 +53,7 @@ PENSTOCK_EXPANDED_UNIX = "penstock-expanded-unix"
 DUCKDB_FLIGHT = "duckdb-flight"
 DUCKDB_FLIGHT_UNIX = "duckdb-flight-unix"
 STAGE2 = "stage2"
+DUCKDB_TORCH = "duckdb-torch"
 
 _BOTH = (8_192, 65_536)
 
@@ -65,6 +67,7 @@ ENTRANTS = (
         (8_192,),
         _penstock,
     ),
+    Entrant(PENSTOCK_PYTHON, "**Penstock, its Python package**", "penstock_python", (8_192,), _penstock),
     Entrant(DUCKDB_FLIGHT, "DuckDB behind a Flight server", "duckdb_flight", _BOTH, _duckdb),
     Entrant(PENSTOCK_UNIX, "**Penstock, Unix socket**", "penstock_flight", (8_192,), _penstock, over="unix"),
     Entrant(
@@ -89,4 +92,19 @@ ENTRANTS = (
     Entrant("datafusion", "DataFusion, in process", "datafusion_local", _BOTH),
     Entrant(STAGE2, "Stage 2: DuckDB joins, writes, reads back", "stage2", (65_536,)),
     Entrant("scan", "Training table alone, no join (pyarrow)", "scan_floor", (65_536,), joins=False),
+)
+
+# What `--torch` runs in their place: the same rows as tensors, in an environment with torch.
+INTO_TORCH = (
+    Entrant("penstock-torch", "**Penstock**, `IterableDataset`", "penstock_torch", (8_192,), _penstock),
+    Entrant(
+        "penstock-torch-indexed",
+        "**Penstock**, `IterableDataset`, indexed: each request's features once",
+        "penstock_torch_indexed",
+        (8_192,),
+        _penstock,
+    ),
+    Entrant(DUCKDB_TORCH, "DuckDB, in process", "duckdb_torch", _BOTH),
+    Entrant("polars-torch", "Polars, in process", "polars_torch", _BOTH),
+    Entrant("ray-torch", "Ray Data, join of 16 partitions", "ray_torch", (8_192,)),
 )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 from importlib import metadata
 from pathlib import Path
 
 _TICK = os.sysconf("SC_CLK_TCK")
-_PACKAGES = ("pyarrow", "duckdb", "polars", "datafusion", "pyiceberg", "numpy")
+_PACKAGES = ("pyarrow", "duckdb", "polars", "datafusion", "pyiceberg", "numpy", "torch", "ray")
 
 
 def own_id() -> int:
@@ -52,7 +53,8 @@ def machine() -> dict[str, str]:
         "python": platform.python_version(),
     }
     for package in _PACKAGES:
-        described[package] = metadata.version(package)
+        with contextlib.suppress(metadata.PackageNotFoundError):  # of another environment's contenders
+            described[package] = metadata.version(package)
     return described
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from entrants import DUCKDB, DUCKDB_FLIGHT, DUCKDB_FLIGHT_UNIX, PENSTOCK, STAGE2, Entrant
+from entrants import DUCKDB, DUCKDB_FLIGHT, DUCKDB_FLIGHT_UNIX, DUCKDB_TORCH, PENSTOCK, STAGE2, Entrant
 from inputs import Inputs, Source
 from peers.contender import Outcome
 
@@ -61,7 +61,7 @@ class Result:
         for measured in ran.values():
             # Flight is compared with Flight over the same transport.
             peer = DUCKDB_FLIGHT_UNIX if measured.entrant.over == "unix" else DUCKDB_FLIGHT
-            lines.append(_row(measured, [ran.get(peer), ran.get(DUCKDB)]))
+            lines.append(_row(measured, [ran.get(peer), ran.get(DUCKDB) or ran.get(DUCKDB_TORCH)]))
         lines += ["", *self._remarks(ran)]
         return "\n".join(lines)
 

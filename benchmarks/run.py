@@ -1,6 +1,6 @@
 """Runs every contender side by side, checks what they gave, and prints the tables.
 
-    python benchmarks/run.py [--quick] [--only a,b] [--rounds N] [--name SHORT]
+    python benchmarks/run.py [--quick] [--torch] [--only a,b] [--rounds N] [--name SHORT]
 
 Exits with 1 if any contender gave other rows than the right ones or did not
 finish, with 2 if it was called wrongly.
@@ -23,7 +23,7 @@ from pathlib import Path
 import process
 import report
 import tables
-from entrants import ENTRANTS, Entrant, needs_binary
+from entrants import ENTRANTS, INTO_TORCH, Entrant, needs_binary
 from inputs import Inputs
 from peers.contender import Outcome
 
@@ -85,7 +85,9 @@ def main() -> int:
 def parse(arguments: list[str]) -> Plan:
     """Read the command line."""
     parser = argparse.ArgumentParser(description="Penstock beside its peers on the same files.")
-    known = [entrant.name for entrant in ENTRANTS]
+    runs = INTO_TORCH if "--torch" in arguments else ENTRANTS
+    known = [entrant.name for entrant in runs]
+    parser.add_argument("--torch", action="store_true", help="tensors, in an environment that has torch")
     parser.add_argument("--quick", action="store_true", help="a hundredth of the rows, one round")
     parser.add_argument("--only", default=",".join(known), help=f"of {', '.join(known)}")
     parser.add_argument("--datasets", default=",".join(tables.DATASETS), help="which data sets")
@@ -99,7 +101,7 @@ def parse(arguments: list[str]) -> Plan:
         if strange := set(names) - set(allowed):
             parser.error(f"{', '.join(sorted(strange))}: not among {', '.join(allowed)}")
     binary = Path(os.environ.get("PENSTOCK_BIN", ROOT / "bin" / "penstock"))
-    entrants = [entrant for entrant in ENTRANTS if entrant.name in chosen]
+    entrants = [entrant for entrant in runs if entrant.name in chosen]
     if any(map(needs_binary, entrants)) and not binary.exists():
         parser.error("there is no bin/penstock: run `make build`, or leave it out with --only")
     if given.batch_rows:

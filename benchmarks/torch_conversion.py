@@ -27,8 +27,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import torch
+from peers.into_torch import FLOATS, STAGED_FLOATS, rules
 
 import penstock
 from penstock.torch import Batch, Converter
@@ -36,17 +36,6 @@ from penstock.torch import Batch, Converter
 ROOT = Path(__file__).parents[1]
 BATCH_ROWS = 8_192
 MOST = 0.10
-
-FLOATS = [f"f{index}" for index in range(10)]
-STAGED_FLOATS = [f"u{index}" for index in range(8)]
-
-# Training columns are never null in T; a request in a hundred has no staging row. Floats become NaN.
-RULES: dict[str, Any] = {
-    "user_id": 0,
-    "history": "empty",
-    "history[]": "error",
-    "country": {"fill": "unknown"},
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -122,25 +111,6 @@ def serving(config: Path) -> Iterator[str]:
             yield address
         finally:
             server.terminate()
-
-
-def rules(schema: pa.Schema) -> dict[str, Any]:
-    """The rules of T's columns, of those that are read."""
-    names = set(plain_names(schema))
-    others = dict.fromkeys(names, "error")
-    nulls = {**others, **{name: rule for name, rule in RULES.items() if name.removesuffix("[]") in names}}
-    for name in (*FLOATS, *STAGED_FLOATS):
-        nulls.pop(name, None)  # NaN
-    return {"nulls": nulls, **({"hash": {"country": 1000}} if "country" in names else {})}
-
-
-def plain_names(schema: pa.Schema) -> list[str]:
-    """The names of columns, those within indexed ones too."""
-    names: list[str] = []
-    for field in schema:
-        inner = field.type.value_type if pa.types.is_dictionary(field.type) else None
-        names += [part.name for part in inner] if inner is not None else [field.name]
-    return names
 
 
 def bare(client: penstock.Client, form: Form, limit: int) -> tuple[float, int]:

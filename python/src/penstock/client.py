@@ -278,6 +278,11 @@ class Client:
         options = replace(self._settings, timeout=timeout).options(unlimited=False)
         self._servers.current.call(lambda client, _: list(client.do_action(action, options)))
 
+    @property
+    def reconnect(self) -> float:
+        """Seconds for which what has begun waits for a server that does not answer."""
+        return self._settings.reconnect
+
     def close(self) -> None:
         """Ends the client's streams and its connections."""
         self._servers.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,16 +10,20 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock import errors
+from penstock import errors, query
+from penstock.backoff import Backoff
 from penstock.client import Client, connect
 from penstock.fields import Cursor
 from penstock.plan import Plan
 from penstock.position import Position
+from penstock.servers import another_try_helps
 from penstock.stream import Stream
 from penstock.torch.converter import Converter
 from penstock.torch.device import Mover, Sent
 from penstock.torch.options import Asked
 from penstock.torch.shared import Shared
+
+_log = logging.getLogger("penstock")
 
 _UNKNOWN_LENGTH = (
     "nobody knows how many steps the epoch has before it is read; tail='drop' or count='exact' makes it known"
@@ -188,7 +193,7 @@ class Source:
 
     def _open(self) -> Stream:
         self._client = self._wanted.connect()
-        stream = self._wanted.open(self._client)
+        stream = self._reached(self._client)
         if self._convert:
             self._converter = Converter(stream.schema, **self._wanted.asked.rules)
         self._stream = stream
@@ -196,6 +201,29 @@ class Source:
             self.close()
             raise errors.Invalid("the iterator was closed", remedy="make another one: iter(dataset)")
         return stream
+
+    def _reached(self, client: Client) -> Stream:
+        """Opens the stream. Once a server has answered, later epochs and other workers wait for it.
+
+        They wait as a stream does whose server is restarted: an epoch begins at any moment. What was
+        never reached is rather a wrong address.
+        """
+        backoff = Backoff(client.reconnect)
+        while True:
+            try:
+                return self._wanted.open(client)
+            except errors.Error as failure:
+                if self._wanted.shared.pin is None or not another_try_helps(failure):
+                    raise
+                wait = backoff.next(failure.retry_after)
+                if wait is None or self._closed.wait(wait):
+                    raise
+                _log.warning(
+                    "the epoch of %s cannot begin, it is tried for %.0f s more: %s",
+                    query.name(self._wanted.dataset),
+                    backoff.left,
+                    failure,
+                )
 
     def _made(self, records: pa.RecordBatch, cursor: Cursor) -> Any:
         """What the loop gets of a batch."""

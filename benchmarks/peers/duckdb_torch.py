@@ -1,0 +1,9 @@
+"""DuckDB in the consumer's own process, into tensors."""
+
+from __future__ import annotations
+
+from peers import into_torch
+from peers.duckdb_local import DuckDB
+
+if __name__ == "__main__":
+    into_torch.main(DuckDB)

@@ -1,0 +1,49 @@
+"""A rank that trains, writes down each step, and may be killed at any moment: what test_kills.py starts."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.utils.data import DataLoader
+
+from penstock.torch import IterableDataset
+
+LANES, STEP_ROWS = 4, 48
+QUERY: Any = {
+    "columns": ["row", "pad"],
+    "order": "shuffled",
+    "seed": 11,
+    "lanes": LANES,
+    "global_batch_rows": STEP_ROWS,
+    "tail": "drop",
+}
+RULES: Any = {"nulls": "error"}
+PACE = 0.004  # seconds of a step
+
+
+def train(
+    address: str, rank: int, world: int, workers: int, state: dict[str, Any] | None, written: Path
+) -> None:
+    """Trains for ever: a line of JSON for each step, with its rows and the state behind it."""
+    torch.set_num_threads(1)
+    data = IterableDataset(
+        address, "d", rank=rank, world=world, reconnect=60, lookahead=1 << 16, **QUERY, **RULES
+    )
+    if state is not None:
+        data.load_state_dict(state)
+    out = os.open(written, os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+    for epoch in range(data.epoch, 1 << 30):
+        data.set_epoch(epoch)
+        batches: Any = data
+        if workers:
+            batches = DataLoader(data, batch_size=None, num_workers=workers, multiprocessing_context="fork")
+        for batch in batches:
+            behind = batch.cursor if workers else data.state_dict()
+            step = {"epoch": epoch, "step": batch.step, "rows": batch["row"].tolist(), "state": behind}
+            os.write(out, json.dumps(step).encode() + b"\n")
+            time.sleep(PACE)

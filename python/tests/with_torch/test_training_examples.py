@@ -1,0 +1,166 @@
+"""The examples that train from an IterableDataset, as a user runs them."""
+
+from __future__ import annotations
+
+import random
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from lake import Lake
+from pyiceberg.types import FloatType, IntegerType, ListType, LongType, TimestamptzType
+from server import Server
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+README = Path(__file__).parents[3] / "README.md"
+ROWS = 9000
+Losses = dict[tuple[int, int], float]
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    rng = random.Random(5)
+    made = Lake(tmp_path_factory.mktemp("shown"))
+    shown: dict[str, Any] = {"request_id": LongType(), "item_id": LongType(), "label": IntegerType()}
+    rows = []
+    for i in range(ROWS):
+        item = rng.randrange(50)
+        rows.append({"request_id": i // 5, "item_id": item, "label": int(rng.random() < item / 50)})
+    made.write("ml.shown", shown, ("request_id", 8), rows)
+    dataset = {"training": {"table": "ml.shown"}, "key": ["request_id"]}
+    with Server(made.config({"homefeed": dataset})) as server:
+        yield server.address
+
+
+def ranks(number: int, *arguments: str) -> list[str]:
+    """The command that starts the example on so many ranks."""
+    run = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--local-addr", "127.0.0.1"]
+    return [*run, "--nproc-per-node", str(number), str(EXAMPLES / "train_ranks.py"), *arguments]
+
+
+def finished(command: list[str]) -> str:
+    """What a command printed, which must go well."""
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=200)
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
+
+
+def losses(text: str) -> Losses:
+    found = re.findall(r"^epoch (\d+) step (\d+): loss ([\d.]+)$", text, re.MULTILINE)
+    assert len(found) == len(text.splitlines())
+    return {(int(epoch), int(step)): float(loss) for epoch, step, loss in found}
+
+
+def killed(command: list[str], after: int) -> Losses:
+    """Runs a command until it printed so many lines, and kills it and all that it started."""
+    job = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        assert job.stdout is not None
+        lines = [job.stdout.readline() for _ in range(after)]
+    finally:
+        for process in [psutil.Process(job.pid), *psutil.Process(job.pid).children(recursive=True)]:
+            process.kill()
+        rest, _ = job.communicate(timeout=60)
+    printed = "".join(lines) + rest
+    return losses(printed[: printed.rindex("\n") + 1])  # the last line may have been cut
+
+
+@pytest.mark.timeout(300)
+def test_ranks_are_killed_and_another_number_goes_on(address: str, tmp_path: Path) -> None:
+    want = losses(finished(ranks(1, address, "homefeed", str(tmp_path / "whole.pt"))))
+    steps = len(want) // 2
+    assert steps > ROWS // 64 - 4
+    assert sorted(want) == [(epoch, step) for epoch in range(2) for step in range(steps)]
+
+    checkpoint = tmp_path / "checkpoint.pt"
+    first = killed(ranks(2, address, "homefeed", str(checkpoint)), after=8)
+    then = losses(finished(ranks(1, address, "homefeed", str(checkpoint))))
+    at = min(then)
+    assert at > (0, 0)
+    assert at[1] % 5 == 0, "behind a checkpoint"
+    assert at < max(first), "the checkpoint is not the last step that was made"
+    assert set(first) | set(then) == set(want)
+    assert {**first, **then} == pytest.approx(want, abs=1e-4)
+
+
+@pytest.mark.timeout(300)
+def test_four_jobs_of_a_sweep(address: str) -> None:
+    rates = ["0.001", "0.03", "0.1", "0.3"]
+    command = [sys.executable, str(EXAMPLES / "sweep.py"), address, "homefeed", *rates]
+    *lines, best = finished(command).splitlines()
+    found = dict(line.removeprefix("rate ").split(": loss ", 1) for line in lines)
+    assert list(found) == rates
+    assert len(set(found.values())) == 4
+    assert best == f"best: {min(found, key=lambda rate: float(found[rate]))}"
+    assert float(found["0.001"]) > min(map(float, found.values())), "what learns learns more"
+
+
+@pytest.fixture(scope="module")
+def ratings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Tables of the demo's columns: some like movies of even numbers, others those of odd ones."""
+    rng = random.Random(6)
+    made = Lake(tmp_path_factory.mktemp("ratings"))
+    ids = ListType(element_id=900, element_type=LongType(), element_required=False)
+    rows, histories = [], []
+    begin = 1_300_000_000_000_000  # 2011, in microseconds
+    for request in range(600):
+        odd = request % 2
+        for _ in range(4):
+            movie = rng.randrange(40)
+            when = begin + request * 400_000_000_000
+            rating = 5.0 if movie % 2 == odd else 1.0
+            rows.append({"request_id": request, "movie_id": movie, "rating": rating, "ts": when})
+        seen = [2 * rng.randrange(20) + odd for _ in range(rng.randrange(1, 8))]
+        if request % 7:
+            known = {"ratings_before": len(seen), "mean_rating": 3.0, "last_movies": seen}
+            histories.append({"request_id": request, **known})
+    rated: dict[str, Any] = {
+        "request_id": LongType(), "movie_id": LongType(), "rating": FloatType(), "ts": TimestamptzType(),
+    }  # fmt: skip
+    history: dict[str, Any] = {
+        "request_id": LongType(), "ratings_before": IntegerType(), "mean_rating": FloatType(), "last_movies": ids,
+    }  # fmt: skip
+    made.write("ml.ratings", rated, ("request_id", 8), rows)
+    made.write("features.user_history", history, ("request_id", 4), histories)
+    dataset = {
+        "training": {"table": "ml.ratings"},
+        "key": ["request_id"],
+        "staging": [{"table": "features.user_history"}],
+    }
+    with Server(made.config({"movielens": dataset})) as server:
+        yield server.address
+
+
+@pytest.mark.timeout(300)
+def test_two_towers_learn_who_likes_what(ratings: str) -> None:
+    printed = finished([sys.executable, str(EXAMPLES / "movielens_towers.py"), ratings])
+    before, *after = [float(loss) for loss in re.findall(r"loss ([\d.]+)$", printed, re.MULTILINE)]
+    assert len(after) == 2
+    assert after[-1] < before, "the later ratings are known better"
+
+
+def test_the_trainer_of_the_readme(ratings: str, tmp_path: Path) -> None:
+    section = README.read_text().partition("## Training with PyTorch\n")[2]
+    found = re.search(r"^```python\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
+    assert found is not None
+    block = found[1]
+    assert len([line for line in block.splitlines() if line]) <= 12
+    program = tmp_path / "trainer.py"
+    program.write_text(block.replace("127.0.0.1:8815", ratings) + "print(loss.item())\n")
+    assert 0 < float(finished([sys.executable, str(program)])) < 25
+
+    misspelt = tmp_path / "misspelt.py"
+    misspelt.write_text(block.replace("columns=", "colums="))
+    settings = tmp_path / "mypy.ini"
+    settings.write_text("[mypy]\nstrict = True\n[mypy-pyarrow.*]\nignore_missing_imports = True\n")
+    checked = [sys.executable, "-m", "mypy", "--config-file", str(settings)]
+    finished([*checked, str(program)])
+    refused = subprocess.run([*checked, str(misspelt)], capture_output=True, text=True, check=False)
+    assert refused.returncode == 1
+    assert 'Unexpected keyword argument "colums"' in refused.stdout
+    assert 'did you mean "columns"?' in refused.stdout
