@@ -172,6 +172,7 @@ def disturb(run: Run, server: Server, rng: random.Random, folder: Path, number: 
     return kind
 
 
+# spec: trainer-19
 @pytest.mark.timeout(60 + 30 * KILLS)
 def test_kills_lose_no_row_and_give_none_twice(config: Path, tmp_path: Path) -> None:
     with Server(config) as server:
