@@ -127,7 +127,7 @@ func TestCountedSplits(t *testing.T) {
 	want := s.readAll(t, `{"dataset": "homefeed"`+filter+`}`)[0]
 	all := func(query string) (rows [][]any, parts []got) {
 		answer, _ := s.bySplit(t, query)
-		require.EqualValues(t, 1, asked)
+		require.Equal(t, 1, asked)
 		for _, e := range answer.GetEndpoint() {
 			g, err := read(context.Background(), other.Client, e.GetTicket())
 			require.NoError(t, err)
