@@ -20,7 +20,7 @@ func shuffleMutants() []mutant {
 		{"references-come-as-stored", "loader/shuffle/collected.go", "			references[i] = of[c.batches[i]][row]\n", "			references[i] = of[c.batches[i]][min(i, len(of[c.batches[i]])-1)]\n", rows},
 		{"dictionaries-of-a-window-are-one", "loader/shuffle/collected.go", "		if dictionaryOf(part).Data() != dictionaryOf(parts[0]).Data() {", "		if part == nil {", []string{"./loader/shuffle", "./loader"}},
 		{"every-window-skips", "loader/shuffle/windows.go", "	w.joined.Skip = 0\n", "", rows},
-		{"windows-begin-behind-their-rows", "loader/shuffle/windows.go", "	if skip > rows {\n", "	if skip > rows && c != nil {\n", rows},
+		{"windows-begin-behind-their-rows", "loader/shuffle/windows.go", "	if skip > rows {\n", "	if skip > rows && c != nil {\n", []string{"./loader/shuffle"}},
 		{"any-row-of-a-window-will-do", "loader/shuffle/windows.go", "	if skip > rows {\n", "	if skip > rows+rows {\n", []string{"./loader/shuffle"}},
 		{"positions-forget-their-window", "loader/stream.go", "Window: at.Window, ", "", rows},
 		{"lanes-count-on-in-the-next-window", "loader/lane/lane_reader.go", "		l.at.Window, l.at.Row = window, 0\n", "		l.at.Window = window\n", lane},
