@@ -23,8 +23,14 @@ import penstock
 from penstock.messages import Messages
 
 LIMIT = 20.0
-# Batches of four rows: a stream that is left alone is not done before it is looked at.
-SMALL: Any = {"global_batch_rows": 4, "prefetch": 2, "columns": ["row", "label"]}
+# Batches of four wide rows, 38 MB in all, which is more than a connection
+# holds: a stream that is left alone is not done before it is looked at.
+SMALL: Any = {
+    "global_batch_rows": 4,
+    "prefetch": 2,
+    "columns": ["row", "label", "wide"],
+    "nulls": {"row": "error", "label": -1, "wide": "empty"},
+}
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 
@@ -47,7 +53,7 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         metrics = f"127.0.0.1:{free.getsockname()[1]}"
-    with served(tmp_path_factory.mktemp("endings") / "lake", "--metrics", metrics) as found:
+    with served(tmp_path_factory.mktemp("endings") / "lake", "--metrics", metrics, wide=4000) as found:
         yield Watched(found.address, found.lake, metrics)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import lake
 from lake import Lake
+from pyiceberg.types import ListType, LongType
 from server import Server
 
 import penstock
@@ -25,6 +26,7 @@ QUERY: Any = {
     "global_batch_rows": 120,
 }
 RULES: Any = {"nulls": {"row": "error", "label": -1}}
+WIDE = ListType(element_id=901, element_type=LongType(), element_required=False)
 Steps = list[list[int]]
 
 
@@ -55,11 +57,16 @@ def rows(batches: Iterable[Batch]) -> Steps:
 
 
 @contextmanager
-def served(folder: Path, *flags: str) -> Iterator[Served]:
-    """Serves a dataset of 1200 rows in 8 buckets, joined with one staging table."""
+def served(folder: Path, *flags: str, wide: int = 0) -> Iterator[Served]:
+    """Serves a dataset of 1200 rows in 8 buckets, joined with one staging table.
+
+    Each row has a list "wide" of so many random numbers, which no connection
+    can hold a stream of where they are many.
+    """
     rng = random.Random(16)
     made = Lake(folder)
-    made.write("ml.events", lake.EVENTS, ("request_id", 8), lake.events(rng, ROWS, 120), files=2)
+    events = [{**row, "wide": [rng.getrandbits(62) for _ in range(wide)]} for row in lake.events(rng, ROWS, 120)]
+    made.write("ml.events", {**lake.EVENTS, "wide": WIDE}, ("request_id", 8), events, files=2)
     made.write("features.scores", lake.SCORES, ("request_id", 4), lake.scores(rng, 120))
     dataset: dict[str, Any] = {
         "training": {"table": "ml.events"},
