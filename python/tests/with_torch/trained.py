@@ -65,7 +65,9 @@ def served(folder: Path, *flags: str, wide: int = 0) -> Iterator[Served]:
     """
     rng = random.Random(16)
     made = Lake(folder)
-    events = [{**row, "wide": [rng.getrandbits(62) for _ in range(wide)]} for row in lake.events(rng, ROWS, 120)]
+    events = [
+        {**row, "wide": [rng.getrandbits(62) for _ in range(wide)]} for row in lake.events(rng, ROWS, 120)
+    ]
     made.write("ml.events", {**lake.EVENTS, "wide": WIDE}, ("request_id", 8), events, files=2)
     made.write("features.scores", lake.SCORES, ("request_id", 4), lake.scores(rng, 120))
     dataset: dict[str, Any] = {
