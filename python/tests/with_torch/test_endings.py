@@ -41,11 +41,15 @@ class Watched(Served):
 
     metrics: str
 
-    def open(self) -> float:
-        """How many streams are open on the server."""
+    def sum(self, metric: str) -> float:
+        """What a metric of the server says now, over all of its labels."""
         with urllib.request.urlopen(f"http://{self.metrics}/metrics", timeout=10) as answer:
             lines = answer.read().decode().splitlines()
-        return sum(float(line.split()[-1]) for line in lines if line.startswith("penstock_streams_open{"))
+        return sum(float(line.split()[-1]) for line in lines if line.startswith(metric + "{"))
+
+    def open(self) -> float:
+        """How many streams are open on the server."""
+        return self.sum("penstock_streams_open")
 
 
 @pytest.fixture(scope="module")
@@ -240,6 +244,32 @@ def test_the_server_is_told_how_the_loop_goes(
         told = sum(message[field] for _, message in heard.told)
         assert 0 < told <= getattr(ds.stats(), field) + 1e-9
     assert len(heard.told) > 1
+
+
+def test_the_metrics_of_the_server_say_how_the_loop_went(here: Watched) -> None:
+    names = {
+        name: f"penstock_trainer_{name}_total" for name in ("rows", "batches", "seconds", "waited_seconds")
+    }
+    before = {name: here.sum(metric) for name, metric in names.items()}
+    ds = here.dataset()
+    assert len(rows(ds)) == 10
+    gone = {name: here.sum(metric) - before[name] for name, metric in names.items()}
+    assert (gone["rows"], gone["batches"]) == (1200, 10)
+    assert gone["seconds"] == pytest.approx(ds.stats().seconds, abs=1e-3)
+    assert gone["waited_seconds"] == pytest.approx(ds.stats().waited, abs=1e-3)
+
+
+# spec: trainer-18
+@pytest.mark.parametrize("passing", [penstock.Unavailable("no time"), penstock.Exhausted("no room")])
+def test_a_server_without_time_is_told_later(
+    here: Watched, monkeypatch: pytest.MonkeyPatch, passing: penstock.Error
+) -> None:
+    heard = Heard(passing)
+    monkeypatch.setattr(penstock.Client, "tell", lambda *a, **k: heard(*a, **k))
+    monkeypatch.setattr("penstock.torch.meter._EVERY", 0.0)
+    assert len(rows(here.dataset())) == 10
+    assert len(heard.told) > 1
+    assert heard.told[-1][1]["rows"] == 1200, "what was not told is told with the rest"
 
 
 # spec: trainer-18

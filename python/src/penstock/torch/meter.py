@@ -49,7 +49,11 @@ class Meter:
 
 
 class Teller:
-    """Tells the server how long a loop waits for it, now and then. It never fails, and soon gives up."""
+    """Tells the server how long a loop waits for it, now and then. It never fails.
+
+    A server that has other things to do is told later, after twice as long each
+    time, so that a loop seldom waits for it; one that does not take it, never again.
+    """
 
     def __init__(self, dataset: str, count: Callable[[], Stats]) -> None:
         """Prepares to tell.
@@ -62,12 +66,13 @@ class Teller:
         self._count = count
         self._told = Stats(0, 0, 0.0, 0.0, 0)
         self._last = time.monotonic()
+        self._every = 1.0  # times _EVERY
         self._given_up = False
 
     @property
     def due(self) -> float:
         """Seconds until it is time to tell."""
-        return max(0.0, self._last + _EVERY - time.monotonic())
+        return max(0.0, self._last + self._every * _EVERY - time.monotonic())
 
     def tell(self, client: Client | None, plan: str) -> None:
         """Tells what was counted since the last time."""
@@ -85,8 +90,9 @@ class Teller:
         }
         try:
             client.tell("stall", message, timeout=_LIMIT)
-            self._told = now
+            self._told, self._every = now, 1.0
         except errors.Error as e:
             # A server of before this action, or one that has other things to do.
-            self._given_up = True
+            self._given_up = not isinstance(e, errors.Unavailable | errors.Exhausted)
+            self._every *= 2
             _log.debug("the server was not told how long the trainer waits: %s", e)
