@@ -67,9 +67,10 @@ deletes: build .venv/bench/.stamp ## T with one row in ten deleted, in three way
 	$(GO) run ./benchmarks/deletes
 
 .PHONY: ordering
-ordering: build .venv/bench/.stamp ## T with rows and requests permuted, beside T with its splits permuted
+ordering: build .venv/bench/.stamp ## T with rows and requests permuted, beside its splits permuted; exact counts beside epochs
 	.venv/bench/bin/python benchmarks/tables.py .bench/full
 	$(GO) run ./benchmarks/ordering
+	$(GO) run ./benchmarks/counting
 
 .PHONY: requests
 requests: build .venv/bench/.stamp ## columns of a request, sent once and with every row
