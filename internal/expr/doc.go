@@ -7,16 +7,15 @@
 //	a = 1   a <> 1   a != 1   a < 1   a <= 1   a > 1   a >= 1   1 < a   a < b
 //	a IN (1, 2)   a NOT IN (1, 2)   a BETWEEN 1 AND 5   a NOT BETWEEN 1 AND 5
 //	a IS NULL   a IS NOT NULL   flag   NOT flag   TRUE   FALSE   AND   OR   NOT   ( )
-//	a LIKE 'x%'   a NOT LIKE 'x%'
+//	a LIKE 'x%'   a NOT LIKE '%x_y'
 //
 // Names are plain, or quoted as "two words" with "" for a quote; they match
 // columns exactly, case included. Keywords match in any case. A dotted name
 // is a path into a struct; paths are read, and refused by Bind, as this version
 // does not serve them.
 //
-// LIKE asks a string column for a beginning: its pattern ends in %, and has no
-// other wildcard. \%, \_ and \\ in it stand for %, _ and \ themselves. Other
-// patterns are refused.
+// LIKE compares whole strings with a pattern: % is any number of characters (code
+// points), _ is one. \%, \_ and \\ in it stand for %, _ and \ themselves.
 //
 // Literals: 12, -1.5, 2e-3, 'text' with its quotes doubled, TRUE, FALSE, X'00ff',
 // DATE '2026-10-01', TIME '12:30:00.5', TIMESTAMP '2026-10-01 12:00:00.25' with

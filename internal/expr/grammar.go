@@ -173,21 +173,21 @@ func (p *parser) ranged(left operand, negated bool) node {
 		return n
 	default:
 		p.expect("LIKE")
-		return &like{operand: left, negated: negated, prefix: p.prefix(p.literal())}
+		return &like{operand: left, negated: negated, pattern: p.pattern(p.literal())}
 	}
 }
 
-// prefix reads the pattern of LIKE.
-func (p *parser) prefix(pattern literal) string {
-	if pattern.kind != textLiteral {
-		p.fail(pattern.position, "LIKE takes a string such as 'x%%'")
-		return ""
+// pattern reads the pattern of LIKE.
+func (p *parser) pattern(l literal) pattern {
+	if l.kind != textLiteral {
+		p.fail(l.position, "LIKE takes a string such as 'x%%'")
+		return nil
 	}
-	prefix, err := prefixOf(pattern.text)
+	out, err := parsePattern(l.text)
 	if err != nil {
-		p.fail(pattern.position, "%s", err)
+		p.fail(l.position, "%s", err)
 	}
-	return prefix
+	return out
 }
 
 // operand reads a column's path or a literal.

@@ -2,46 +2,10 @@ package expr
 
 import (
 	"bytes"
-	"errors"
 	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
 )
-
-// prefixOf returns the beginning that a pattern of LIKE asks for, with escapes
-// resolved.
-func prefixOf(pattern string) (string, error) {
-	text := strings.TrimRight(pattern, "%")
-	escapes := len(text) - len(strings.TrimRight(text, `\`))
-	if escapes%2 == 1 && len(text) < len(pattern) {
-		text += "%" // the first of the trailing ones is escaped
-	}
-	wildcard := len(text) < len(pattern)
-	var b strings.Builder
-	for i := 0; i < len(text); i++ {
-		c := text[i]
-		switch {
-		case c == '%' || c == '_':
-			return "", errors.New(`LIKE serves 'x%' alone, a pattern with one wildcard, % at its end: write \% or \_ for the character itself`)
-		case c != '\\':
-		case i+1 < len(text) && strings.IndexByte(`%_\`, text[i+1]) >= 0:
-			i++
-			c = text[i]
-		default:
-			return "", errors.New(`a backslash in a pattern of LIKE stands before %, _ or another backslash`)
-		}
-		b.WriteByte(c)
-	}
-	if !wildcard {
-		return "", errors.New("LIKE serves 'x%' alone, a pattern that ends in %: write = for a whole string")
-	}
-	return b.String(), nil
-}
-
-// patternOf is the inverse of prefixOf.
-func patternOf(prefix string) string {
-	return strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(prefix) + "%"
-}
 
 // prefixed asks whether a text begins with a prefix, which is not empty.
 type prefixed struct {
@@ -58,21 +22,37 @@ func (b *binder) like(n *like, negated bool) rule {
 		return constant(false)
 	case c.shape.family != texts:
 		return b.fail(n.operand.position, "column %q (%s) is no string: LIKE serves strings alone", c.name, c.typeName)
-	case n.prefix == "" && negated:
+	}
+	if whole, ok := n.pattern.whole(); ok {
+		o := eq
+		if negated {
+			o = ne
+		}
+		return compareRule(o, c, literal{kind: textLiteral, text: whole})
+	}
+	prefix := n.pattern.prefix()
+	switch {
+	case !n.pattern.begins():
+		return &matched{column: c, pattern: n.pattern, negated: negated}
+	case prefix != "":
+		return &prefixed{column: c, prefix: prefix, negated: negated}
+	case negated:
 		return constant(false)
-	case n.prefix == "":
-		return nullTest(c, false)
 	default:
-		return &prefixed{column: c, prefix: n.prefix, negated: negated}
+		return nullTest(c, false)
 	}
 }
 
 func (p *prefixed) text() string {
+	return likeText(p.column, pattern{{text: p.prefix}, {any: true}}, p.negated)
+}
+
+func likeText(c column, p pattern, negated bool) string {
 	word := " LIKE "
-	if p.negated {
+	if negated {
 		word = " NOT LIKE "
 	}
-	return quoteName(p.column.name) + word + quoteText(patternOf(p.prefix))
+	return quoteName(c.name) + word + quoteText(p.String())
 }
 
 func (p *prefixed) cost() int                   { return p.column.shape.cost() }
@@ -112,4 +92,35 @@ func (p *prefixed) mayMatch(ranges func(string) (Range, bool)) bool {
 	default:
 		return !hasLower || lower <= p.prefix || strings.HasPrefix(lower, p.prefix)
 	}
+}
+
+// matched asks whether a text matches a pattern that is more than a beginning.
+type matched struct {
+	column  column
+	pattern pattern
+	negated bool
+}
+
+func (m *matched) text() string { return likeText(m.column, m.pattern, m.negated) }
+
+// cost is more than that of a beginning: all of a text is looked at.
+func (m *matched) cost() int { return 2 * m.column.shape.cost() }
+
+func (m *matched) visit(callback func(column)) { callback(m.column) }
+
+func (m *matched) keep(e *evaluation, rows []uint64) {
+	a := e.arrays[m.column.name]
+	at := bytesAt(a)
+	valid, match := validity(a), words(func(i int) bool { return m.pattern.match(at(i)) != m.negated })
+	e.each(rows, func(begin, end int) uint64 { return match(begin, end) & valid(begin, end) })
+}
+
+// mayMatch knows what a text begins with that matches, and nothing of one that does not.
+func (m *matched) mayMatch(ranges func(string) (Range, bool)) bool {
+	prefix := m.pattern.prefix()
+	if m.negated || prefix == "" {
+		r, known := ranges(m.column.name)
+		return !known || !r.allNull()
+	}
+	return (&prefixed{column: m.column, prefix: prefix}).mayMatch(ranges)
 }

@@ -124,7 +124,7 @@ func truthOf(n node, batch arrow.RecordBatch, row int) tri {
 		if !ok {
 			return isUnknown
 		}
-		return triOf(matches(string(text), patternOf(n.prefix)) != n.negated)
+		return triOf(matches(string(text), n.pattern.String()) != n.negated)
 	case *isNull:
 		return triOf((value(n.operand) == nil) != n.negated)
 	}
@@ -138,7 +138,9 @@ func matches(text, pattern string) bool {
 	}
 	switch pattern[0] {
 	case '%':
-		return matches(text, pattern[1:]) || text != "" && matches(text[1:], pattern)
+		return matches(text, pattern[1:]) || text != "" && matches(string([]rune(text)[1:]), pattern)
+	case '_':
+		return text != "" && matches(string([]rune(text)[1:]), pattern[1:])
 	case '\\':
 		pattern = pattern[1:]
 	}

@@ -94,7 +94,7 @@ func (n *isNull) print(p *printer) {
 func (n *like) print(p *printer) {
 	p.operand(n.operand)
 	p.not(n.negated)
-	p.WriteString(" LIKE " + quoteText(patternOf(n.prefix)))
+	p.WriteString(" LIKE " + quoteText(n.pattern.String()))
 }
 
 func (p *printer) not(negated bool) {

@@ -59,7 +59,8 @@ func (r randomExpr) condition(depth int) string {
 	case 4:
 		return r.literal(column) + " " + operator + " " + column
 	case 5:
-		return r.pick("s", "u") + r.pick(" LIKE ", " NOT LIKE ") + r.pick("'%'", "'a%'", "'ab%'", "'abc%'", "'b%'", "'é%'", `'\%%'`, `'a\_%'`, "'\U0010ffff%'")
+		return r.pick("s", "u") + r.pick(" LIKE ", " NOT LIKE ") + r.pick("'%'", "'a%'", "'ab%'", "'abc%'", "'b%'", "'é%'", `'\%%'`, `'a\_%'`, "'\U0010ffff%'",
+			"''", "'a'", "'_'", "'%b'", "'%é%'", "'_b%'", "'a_'", "'%_a%'", "'a%b'", "'__'", "'%a_c%'", "'%%_'", `'%\%'`, "'_é_'")
 	case 6:
 		return r.pick("b", "NOT c", "list IS NULL", "list IS NOT NULL", "TRUE", "FALSE")
 	default:

@@ -57,11 +57,11 @@ type (
 		negated bool
 	}
 
-	// like is [NOT] LIKE of a pattern that asks for a prefix.
+	// like is [NOT] LIKE of a pattern.
 	like struct {
 		operand operand
 		negated bool
-		prefix  string
+		pattern pattern
 	}
 )
 

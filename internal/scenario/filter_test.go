@@ -25,7 +25,7 @@ func TestTruth(t *testing.T) {
 			"n IS NULL", "NOT (n IS NOT NULL)", "n = 1 OR i = 3", "NOT (n = 1 AND i = 4)",
 			"f = 0.1", "d = 0.1", "f < 1e39", "f > -1e39", "f < 1e400", "m = 1.5", "m = 1.500", "m > 1.499", "m <> 1.501",
 			"b", "b = TRUE", "b > FALSE", "NOT (NOT b)", "TRUE", "NOT FALSE", "b IN (FALSE, TRUE)",
-			"s LIKE 'a%'", `s LIKE 'a\%%'`, "s NOT LIKE 'b%'", "s LIKE '%'", "s > 'a'", "s < 'a''b' OR s = 'a%b'", "x = X'00ff'", "x < X'01'",
+			"s LIKE 'a%'", `s LIKE 'a\%%'`, "s NOT LIKE 'b%'", "s LIKE '%'", "s LIKE '_%'", "s > 'a'", "s < 'a''b' OR s = 'a%b'", "x = X'00ff'", "x < X'01'",
 			"u = '00000000-0000-0000-0000-0000000000FF'", "u = X'000000000000000000000000000000ff'", "u < x",
 			"day = '1969-12-31'", "day < DATE '1970-01-01'", "at = TIME '12:30'", "at > '12:29:59.9999999'", "ts = DATE '2024-02-29'", "ts < TIMESTAMP '2024-02-29 00:00:00.0000001'",
 			"tz = TIMESTAMP '2024-02-29 14:00:00+02:00'", "tz = '2024-02-29T12:00:00Z'", "tz = '2024-02-29 12:00'", "ns > '1970-01-01'", "l IS NOT NULL",

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -73,7 +74,7 @@ func (t *tree) truth(row typedCells) truth {
 		if !ok {
 			return isUnknown
 		}
-		v = truthOf(strings.HasPrefix(text, beginning(unquoted(t.operands[1].literal))))
+		v = truthOf(asExpression(unquoted(t.operands[1].literal)).MatchString(text))
 	default:
 		return t.compare(t.op, t.operands[0], t.operands[1], row)
 	}
@@ -83,10 +84,24 @@ func (t *tree) truth(row typedCells) truth {
 	return v
 }
 
-// beginning is what a pattern such as 'a\_b%' asks a text to begin with.
-func beginning(pattern string) string {
-	pattern = strings.TrimSuffix(pattern, "%")
-	return strings.NewReplacer(`\\`, `\`, `\%`, `%`, `\_`, `_`).Replace(pattern)
+// asExpression is what a pattern asks of a whole text.
+func asExpression(pattern string) *regexp.Regexp {
+	out, escaped := `(?s)\A`, false
+	for _, point := range pattern {
+		switch {
+		case escaped:
+			out, escaped = out+regexp.QuoteMeta(string(point)), false
+		case point == '\\':
+			escaped = true
+		case point == '%':
+			out += ".*"
+		case point == '_':
+			out += "."
+		default:
+			out += regexp.QuoteMeta(string(point))
+		}
+	}
+	return regexp.MustCompile(out + `\z`)
 }
 
 // compare compares two operands. A literal has the type of the column beside

@@ -148,15 +148,32 @@ func alike(a, b arrow.DataType) bool {
 	return arrow.TypeEqual(a, b)
 }
 
-// pattern is what LIKE takes: a beginning, its wildcards escaped.
+// pattern is what LIKE takes: a beginning of a text, its wildcards escaped, or a text with
+// wildcards in place of some characters and between others.
 func (t trees) pattern(c filterColumn) operand {
 	text := t.value(c.dt).(string)
 	if len(c.values) > 0 && t.chance(2) {
 		text = pick(t.Rand, c.values...).(string)
 	}
 	points := []rune(text)
-	beginning := string(points[:t.IntN(len(points)+1)])
-	return operand{literal: quotedText(strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(beginning) + "%")}
+	escape := strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
+	if t.chance(2) {
+		return operand{literal: quotedText(escape.Replace(string(points[:t.IntN(len(points)+1)])) + "%")}
+	}
+	var b strings.Builder
+	for _, point := range points {
+		switch t.IntN(6) {
+		case 0:
+			b.WriteString("_")
+		case 1:
+			b.WriteString("%")
+		case 2:
+			b.WriteString("%" + escape.Replace(string(point)))
+		default:
+			b.WriteString(escape.Replace(string(point)))
+		}
+	}
+	return operand{literal: quotedText(b.String() + pick(t.Rand, "", "", "%", "_"))}
 }
 
 func quotedText(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
