@@ -83,8 +83,24 @@ func (d *decoder) sound(paths ...string) bool {
 // field is one row of a table of known fields.
 type field[T any] struct {
 	name string
-	read func(d *decoder, at place, into *T) // nil: known, not served by this version
+	read func(d *decoder, at place, into *T) // nil: a later version's, refused by its name
 	must bool
+	idle bool     // can be given, and changes nothing in this version
+	also []string // what others call it
+}
+
+// meant returns the field that a name which there is not may stand for, or "", and the
+// names of all that this version serves.
+func meant[T any](name string, fields []field[T]) (nearest string, served []string) {
+	for _, f := range fields {
+		if f.read != nil && !f.idle {
+			served = append(served, f.name)
+		}
+		if slices.Contains(f.also, strings.ToLower(name)) {
+			nearest = f.name
+		}
+	}
+	return cmp.Or(nearest, fault.Nearest(name, served)), served
 }
 
 // object decodes an object by its table. A null field counts as left out.
@@ -99,13 +115,10 @@ func object[T any](d *decoder, at place, into *T, fields []field[T]) {
 		p := at.member(m)
 		switch {
 		case i < 0:
-			names := make([]string, len(fields))
-			for i, f := range fields {
-				names[i] = f.name
-			}
-			f := fault.Field{Field: p.path, Message: "unknown field", Nearest: fault.Nearest(m.name, names)}
-			if f.Nearest == "" {
-				f.Message += "; known: " + strings.Join(names, ", ")
+			nearest, served := meant(m.name, fields)
+			f := fault.Field{Field: p.path, Message: "unknown field", Nearest: nearest}
+			if nearest == "" {
+				f.Message += "; known: " + strings.Join(served, ", ")
 			}
 			d.add(m.line, f)
 		case p.kind == kindNull:
@@ -202,11 +215,10 @@ func choice[E ~string](d *decoder, at place, served []E, later ...E) E {
 	case slices.Contains(later, got):
 		d.fail(at.path, "%s is not served by this version; served: %s", got, words(served))
 	default:
-		f := fault.Field{
+		d.add(0, fault.Field{
 			Field: at.path, Message: fmt.Sprintf("unknown value %q; known: %s", shorten(string(got), 40), words(served)),
-		}
-		f.Nearest = cmp.Or(nearest(got, served), nearest(got, later))
-		d.add(0, f)
+			Nearest: nearest(got, served),
+		})
 	}
 	return got
 }

@@ -57,7 +57,7 @@ func (d *decoder) cursor(at place) Cursor {
 		{name: "order", read: func(d *decoder, at place, c *Cursor) { c.Order = choice(d, at, []Order{Stored, Shuffled}) }},
 		{name: "shuffle", read: func(d *decoder, at place, c *Cursor) { c.Shuffle = d.shuffle(at) }},
 		{name: "seed", read: func(d *decoder, at place, c *Cursor) { c.Seed = d.whole(at, minInt64, maxInt64) }},
-		{name: "epoch", read: func(d *decoder, at place, c *Cursor) { c.Epoch = d.whole(at, minInt64, maxInt64) }},
+		{name: "epoch", read: func(d *decoder, at place, c *Cursor) { c.Epoch = d.whole(at, 0, maxInt64) }},
 		{name: "lanes", read: func(d *decoder, at place, c *Cursor) { c.Lanes = int(d.whole(at, 1, maxLanes)) }},
 		{name: "pin", read: func(d *decoder, at place, c *Cursor) { c.Pin = d.pin(at) }},
 		{name: "shard", read: func(d *decoder, at place, c *Cursor) { c.Shard = d.cursorShard(at) }},

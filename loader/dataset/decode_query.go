@@ -29,7 +29,7 @@ func (d *decoder) query(at place) Query {
 func queryFields() []field[Query] {
 	return []field[Query]{
 		{name: "dataset", must: true, read: func(d *decoder, at place, out *Query) { d.queryDataset(at, out) }},
-		{name: "columns", read: func(d *decoder, at place, out *Query) {
+		{name: "columns", also: []string{"select", "features", "fields"}, read: func(d *decoder, at place, out *Query) {
 			out.Columns = d.columns(at)
 			if at.kind == kindList && len(at.items) == 0 {
 				d.fail(at.path, "must name at least one column; leave the field out for all")
@@ -37,10 +37,10 @@ func queryFields() []field[Query] {
 			d.checkOutputs(at.path, "", out.Columns)
 		}},
 		{name: "dense", read: func(d *decoder, at place, out *Query) { out.Dense = d.dense(at) }},
-		{name: "filter", read: func(d *decoder, at place, out *Query) { out.Filter = d.filter(at) }},
+		{name: "filter", also: []string{"where", "predicate"}, read: func(d *decoder, at place, out *Query) { out.Filter = d.filter(at) }},
 		{name: "sample", read: func(d *decoder, at place, out *Query) { out.Sample = d.sample(at) }},
 		{name: "since", read: func(d *decoder, at place, out *Query) { out.Since = d.whole(at, 1, maxInt64) }},
-		{name: "snapshots", read: func(d *decoder, at place, out *Query) {
+		{name: "snapshots", also: []string{"snapshot", "pin", "as_of"}, read: func(d *decoder, at place, out *Query) {
 			pin := d.pin(at)
 			out.Snapshots = &pin
 		}},
@@ -48,7 +48,7 @@ func queryFields() []field[Query] {
 		{name: "shuffle", read: func(d *decoder, at place, out *Query) { out.Shuffle = d.shuffle(at) }},
 		{name: "shuffle_window", read: func(d *decoder, at place, out *Query) { out.ShuffleWindow = d.whole(at, 1, maxShuffleWindow) }},
 		{name: "seed", read: func(d *decoder, at place, out *Query) { out.Seed = d.whole(at, minInt64, maxInt64) }},
-		{name: "epoch", read: func(d *decoder, at place, out *Query) { out.Epoch = d.whole(at, minInt64, maxInt64) }},
+		{name: "epoch", read: func(d *decoder, at place, out *Query) { out.Epoch = d.whole(at, 0, maxInt64) }},
 		{name: "lanes", read: func(d *decoder, at place, out *Query) { out.Lanes = int(d.whole(at, 1, maxLanes)) }},
 	}
 }
@@ -56,17 +56,19 @@ func queryFields() []field[Query] {
 // readingFields are the fields that say which part of the rows, in which form.
 func readingFields() []field[Query] {
 	return []field[Query]{
-		{name: "shard", read: func(d *decoder, at place, out *Query) { out.Shard = d.shard(at, AllShards) }},
-		{name: "every", read: func(d *decoder, at place, out *Query) { out.Every = d.every(at) }},
-		{name: "batch_rows", read: func(d *decoder, at place, out *Query) { out.BatchRows = int(d.whole(at, 1, maxBatchRows)) }},
-		{name: "global_batch_rows", read: func(d *decoder, at place, out *Query) {
+		{name: "shard", also: []string{"rank", "world", "num_shards"}, read: func(d *decoder, at place, out *Query) { out.Shard = d.shard(at, AllShards) }},
+		{name: "every", also: []string{"workers", "num_workers"}, read: func(d *decoder, at place, out *Query) { out.Every = d.every(at) }},
+		{name: "batch_rows", also: []string{"batch_size", "batchsize", "rows_per_batch"}, read: func(d *decoder, at place, out *Query) {
+			out.BatchRows = int(d.whole(at, 1, maxBatchRows))
+		}},
+		{name: "global_batch_rows", also: []string{"global_batch_size"}, read: func(d *decoder, at place, out *Query) {
 			out.GlobalBatchRows = int(d.whole(at, 1, maxBatchRows))
 		}},
 		{name: "batch_requests", read: func(d *decoder, at place, out *Query) {
 			out.BatchRequests = int(d.whole(at, 1, maxBatchRows))
 		}},
-		{name: "limit", read: func(d *decoder, at place, out *Query) { out.Limit = d.whole(at, 1, maxInt64) }},
-		{name: "tail", read: func(d *decoder, at place, out *Query) { out.Tail = choice(d, at, []Tail{TailKeep, TailDrop}) }},
+		{name: "limit", also: []string{"head", "max_rows", "rows"}, read: func(d *decoder, at place, out *Query) { out.Limit = d.whole(at, 1, maxInt64) }},
+		{name: "tail", also: []string{"drop_last", "drop_remainder"}, read: func(d *decoder, at place, out *Query) { out.Tail = choice(d, at, []Tail{TailKeep, TailDrop}) }},
 		{name: "count", read: func(d *decoder, at place, out *Query) {
 			out.Count = choice(d, at, []Count{CountEstimate, CountExact})
 		}},
@@ -74,7 +76,7 @@ func readingFields() []field[Query] {
 		{name: "wire", read: func(d *decoder, at place, out *Query) {
 			out.Wire = choice(d, at, []Wire{WirePlain, WireIndexed, WireAuto, WireGrouped})
 		}},
-		{name: "cache", read: only[Query]("off", "read", "fill")},
+		{name: "cache", idle: true, read: only[Query]("off", "read", "fill")},
 		{name: "endpoints", read: func(d *decoder, at place, out *Query) {
 			out.Endpoints = choice(d, at, []Endpoints{EndpointsShards, EndpointsSplits})
 		}},

@@ -244,7 +244,7 @@ func (m maker) cursors() dataset.Cursors {
 	one := dataset.Cursor{
 		Version: dataset.CursorVersion, Plan: m.word(), Algorithm: 1 + m.IntN(3), Dataset: m.word(), Filter: m.filter().String(),
 		Sample: pick(m, "", m.sample().Canonical()), Since: m.since(),
-		Seed: int64(m.Uint64()), Epoch: int64(m.Uint64()), Lanes: of * (1 + m.IntN(4)), Pin: m.pin(),
+		Seed: int64(m.Uint64()), Epoch: m.Int64(), Lanes: of * (1 + m.IntN(4)), Pin: m.pin(),
 		Step: m.Int64(), Rows: m.Int64(), Uneven: !m.often(),
 	}
 	one.Order, one.Shuffle, one.ShuffleWindow = m.order()
