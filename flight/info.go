@@ -235,6 +235,7 @@ type endpointMetadata struct {
 // endpoints makes an endpoint with a ticket for every shard of the query.
 func (s *Server) endpoints(p planned) ([]*arrowflight.FlightEndpoint, error) {
 	expires := s.expiry()
+	seal := s.options.Keys.sealer()
 	var endpoints []*arrowflight.FlightEndpoint
 	for _, shard := range p.shards() {
 		q := p.query
@@ -243,7 +244,7 @@ func (s *Server) endpoints(p planned) ([]*arrowflight.FlightEndpoint, error) {
 		if len(q.Cursor) == 0 {
 			c.Counted = p.carried(shard)
 		}
-		ticket, err := s.options.Keys.seal(c, expires)
+		ticket, err := seal(c, expires)
 		if err != nil {
 			return nil, err
 		}

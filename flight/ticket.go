@@ -27,8 +27,10 @@ import (
 const (
 	ticketMagic   = "pst"
 	ticketVersion = 1
-	maxTicket     = 4096
-	maxContent    = 1 << 20 // of the JSON; what was signed is smaller, this bounds what a bug may cost
+	maxTicket     = 64 << 10
+	// maxTickets bounds those of one answer, together.
+	maxTickets = 64 << 20
+	maxContent = 1 << 20 // of the JSON; what was signed is smaller, this bounds what a bug may cost
 )
 
 // planAgain is the remedy for every ticket that is no good any more.
@@ -60,15 +62,26 @@ func newContent(q dataset.Query, at dataset.Cursor) content {
 // seal signs a content. The same content, keys and expiry give the same bytes.
 func (k *Keys) seal(c content, expires time.Time) ([]byte, error) { return k.sealer()(c, expires) }
 
-// sealer returns seal for many contents, one after the other: what deflates them is
-// made once, since it takes a megabyte.
+// sealer returns seal for the contents of one answer, one after the other: what deflates
+// them is made once, since it takes a megabyte.
 func (k *Keys) sealer() func(c content, expires time.Time) ([]byte, error) {
+	return k.sealerOf(maxTickets)
+}
+
+// sealerOf is a sealer whose tickets may take so many bytes together.
+func (k *Keys) sealerOf(most int) func(c content, expires time.Time) ([]byte, error) {
 	deflated, err := flate.NewWriter(nil, flate.BestCompression)
+	sum := 0
 	return func(c content, expires time.Time) ([]byte, error) {
 		if err != nil {
 			return nil, fault.New(fault.Internal, "write a ticket: %w", err)
 		}
-		return k.sealWith(deflated, c, expires)
+		sealed, err := k.sealWith(deflated, c, expires)
+		if sum += len(sealed); err == nil && sum > most {
+			return nil, fault.New(fault.Invalid, "the tickets of all endpoints take more than %d bytes; this one takes %d", most, len(sealed)).
+				WithRemedy("ask for one shard at a time (shard.index), or for fewer columns")
+		}
+		return sealed, err
 	}
 }
 

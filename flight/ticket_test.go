@@ -191,18 +191,32 @@ func TestKeyFiles(t *testing.T) {
 //
 // spec: ticket-7
 func TestTooLarge(t *testing.T) {
-	w := newWorld(t)
-	s := serve(t, Options{Loader: w.loader()})
 	random := rand.New(rand.NewPCG(1, 2))
-	text := make([]string, 1200)
-	for i := range text {
-		text[i] = strconv.FormatInt(random.Int64(), 10)
+	c := golden()
+	var names []dataset.Column
+	for range 7000 {
+		names = append(names, dataset.Column{Name: strconv.FormatUint(random.Uint64(), 36)})
 	}
-	code, d := s.infoFailure(t, command(fmt.Sprintf(`{"dataset": "homefeed", "filter": "item IN (%s)"}`, strings.Join(text, ", "))))
-	require.Equal(t, codes.InvalidArgument, code)
-	require.Equal(t, "filter", d.Faults[0].Field)
-	require.Contains(t, d.Message, "more than 4096")
-	require.NotEmpty(t, d.Remedy)
+	c.Query = dataset.Query{Dataset: "homefeed", Columns: names}.Canonical()
+	_, err := testKeys(t).seal(c, noon())
+	require.Equal(t, fault.Invalid, fault.KindOf(err))
+	require.Equal(t, "columns", fault.As(err).Faults[0].Field)
+	require.ErrorContains(t, err, "more than 65536")
+	require.NotEmpty(t, fault.As(err).Remedy)
+
+	// Those of one answer are bounded together, so that many shards of a wide query do
+	// not make an answer that no client takes.
+	c.Query = dataset.Query{Dataset: "homefeed", Columns: names[:5000]}.Canonical()
+	seal, sealed := testKeys(t).sealerOf(4*maxTicket), 0
+	for err = nil; err == nil; sealed++ {
+		var ticket []byte
+		ticket, err = seal(c, noon())
+		require.LessOrEqual(t, len(ticket), maxTicket)
+	}
+	require.Greater(t, sealed, 4)
+	require.Equal(t, fault.Invalid, fault.KindOf(err))
+	require.ErrorContains(t, err, "of all endpoints")
+	require.NotEmpty(t, fault.As(err).Remedy)
 }
 
 // TestManyShards: a ticket holds its own lanes alone, however many there are.

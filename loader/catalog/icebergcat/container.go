@@ -19,6 +19,7 @@ import (
 const (
 	containerMagic = "Obj\x01"
 	codecKey       = "avro.codec"
+	schemaKey      = "schema" // of the table, as JSON, in a manifest
 	markBytes      = 16
 	// zeroRecords is how many records of no bytes a block may have: iceberg-go's
 	// decoder takes no more.
@@ -36,6 +37,7 @@ type container struct {
 	unpacked
 	perByte int64 // charged for a byte of the records
 	codec   codec
+	schema  []byte // of the table when the file was written; nil if it does not say
 	rest    []byte // of the file, from the next block on
 	mark    []byte
 	largest int    // block so far
@@ -64,6 +66,9 @@ func newContainer(a allowance, content []byte, perByte int64) (*container, error
 		return nil, err
 	}
 	metadata[codecKey] = []byte("null")
+	// The decoder takes no value of more than 1 MiB: the schema of some thousand columns.
+	c.schema = metadata[schemaKey]
+	delete(metadata, schemaKey)
 	c.ready = append(encodeMetadata(metadata), c.mark...)
 	return c, nil
 }

@@ -1,6 +1,7 @@
 package icebergcat
 
 import (
+	"encoding/json"
 	"errors"
 	"io"
 
@@ -45,8 +46,13 @@ func (l *listing) entries(m iceberg.ManifestFile, file allowance, content []byte
 		return nil, unreadable(unpacked.failure(err))
 	}
 	defer reader.Close() //nolint:errcheck // it reads from memory
-	if schema, err := reader.Schema(); err == nil {
-		out.schema = schema
+	if err := file.parsing(unpacked.schema); err != nil {
+		return nil, err
+	}
+	var schema iceberg.Schema
+	if json.Unmarshal(unpacked.schema, &schema) == nil {
+		schema.ID, _ = reader.SchemaID() // of writers that say it
+		out.schema = &schema
 	}
 	for {
 		e, err := reader.ReadEntry()
