@@ -29,6 +29,8 @@ MYPY := .venv/test/bin/mypy
 
 # A package folder's own tests, demos and benchmarks find the server here.
 export PENSTOCK_BIN := $(CURDIR)/bin/penstock
+# Tests of S3 start this gateway; without it, each builds one.
+export PENSTOCK_S3GATEWAY := $(CURDIR)/.bin/s3gateway
 # Go tests have PyIceberg and Spark write tables for them with these Pythons.
 export PENSTOCK_PYTHON := $(CURDIR)/.venv/test/bin/python
 export PENSTOCK_SPARK_PYTHON := $(CURDIR)/.venv/spark/bin/python
@@ -110,7 +112,7 @@ check-python: .venv/test/.stamp
 	for folder in python demo benchmarks tools; do (cd $$folder && $(CURDIR)/$(MYPY) --config-file $(CURDIR)/python/pyproject.toml .); done
 
 .PHONY: test-go
-test-go: race-needs-cc .venv/test/.stamp
+test-go: race-needs-cc .venv/test/.stamp $(PENSTOCK_S3GATEWAY)
 	$(GOTEST) -timeout 15m ./...
 	$(WORLDS) -timeout 15m
 	$(FIXTURES) -timeout 15m
@@ -217,6 +219,10 @@ $(GOLANGCI):
 	mkdir -p .bin
 	GOBIN=$(CURDIR)/.bin $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
 	mv .bin/golangci-lint $@
+
+# An S3 gateway, of a module of its own.
+$(PENSTOCK_S3GATEWAY): $(wildcard tools/s3gateway/*)
+	$(GO) build -C tools/s3gateway -o $@ .
 
 # A stamp is newer than all that its environment was made from; when a pin
 # changes, the environment is made anew, so that nothing of the old one stays.

@@ -18,6 +18,7 @@ type Row struct {
 
 // Libraries that only some packages may know.
 const (
+	libAWS         = "github.com/aws"
 	libArrowFlight = "github.com/apache/arrow-go/v18/arrow/flight"
 	libCobra       = "github.com/spf13"
 	libCompress    = "github.com/klauspost/compress"
@@ -52,6 +53,7 @@ func Graph() []Row {
 		{Folder: "internal/spool", Imports: "fault invariant"},
 		{Folder: "internal/expr", Imports: "fault invariant"},
 		{Folder: "internal/store", Imports: "fault invariant"},
+		{Folder: "internal/store/s3", Imports: "store fault", Outside: libAWS},
 		{Folder: "internal/parquet", Imports: "budget fault invariant store", Outside: libParquet + " " + libCompress},
 		{Folder: "cache", Imports: "budget invariant", Outside: libRistretto},
 
@@ -114,6 +116,7 @@ func Graph() []Row {
 		{Folder: "internal/digest/digesttest", Imports: "*", Outside: libTesting},
 		{Folder: "internal/parquet/parquettest", Imports: "*", Outside: libParquet},
 		{Folder: "internal/store/errstore", Imports: "*"},
+		{Folder: "internal/store/s3/gatewaytest", Imports: "*", Outside: libAWS},
 		{Folder: "internal/store/storetest", Imports: "*", Outside: libTesting},
 		{Folder: "joiner/joinertest", Imports: "*", Outside: libTesting},
 		{Folder: "loader/catalog/catalogtest", Imports: "*", Outside: libTesting},

@@ -104,10 +104,15 @@ func sizes(t *testing.T, f Fixture) {
 
 func missing(t *testing.T, f Fixture) {
 	location := f.Absent(t, "nowhere.parquet")
-	_, err := f.Store.Open(t.Context(), location, 10)
-	requireKind(t, err, fault.Corrupt, location)
-	require.ErrorContains(t, err, "missing")
-	require.ErrorIs(t, err, fs.ErrNotExist)
+	for _, size := range []int64{10, store.SizeUnknown} {
+		o, err := f.Store.Open(t.Context(), location, size)
+		if err == nil { // a store may find out only when it reads
+			err = errors.Join(o.ReadAt(t.Context(), make([]byte, 1), 0), o.Close())
+		}
+		requireKind(t, err, fault.Corrupt, location)
+		require.ErrorContains(t, err, "missing")
+		require.ErrorIs(t, err, fs.ErrNotExist)
+	}
 }
 
 func empty(t *testing.T, f Fixture) {

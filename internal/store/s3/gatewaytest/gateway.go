@@ -1,0 +1,132 @@
+// Package gatewaytest has what tests and benchmarks of S3 share: a gateway that serves a folder
+// by S3's protocol (versitygw, in a process of its own), and a proxy that goes before it
+// and counts, delays, cuts, corrupts and throttles.
+package gatewaytest
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+)
+
+// The keys that a gateway takes.
+const (
+	Access = "testaccess"
+	Secret = "testsecret12"
+)
+
+// programEnv names a gateway that was built before; without it, one is built.
+const programEnv = "PENSTOCK_S3GATEWAY"
+
+// Gateway is a gateway that runs.
+type Gateway struct {
+	URL     string
+	process *exec.Cmd
+	ends    io.Closer // its standard input
+	client  *s3.Client
+	built   string // folder; "": none
+}
+
+// Start builds a gateway, unless the environment names one, and starts it over a folder,
+// whose folders are buckets. It ends with Close, and with this process.
+func Start(ctx context.Context, root string) (_ *Gateway, err error) {
+	g := &Gateway{}
+	program := os.Getenv(programEnv)
+	if _, missing := os.Stat(program); missing != nil {
+		if program, err = g.build(ctx); err != nil {
+			return nil, err
+		}
+	}
+	g.process = exec.Command(program, "-access", Access, "-secret", Secret, root) //nolint:gosec // the gateway; Close ends it
+	g.process.Stderr = os.Stderr
+	in, err := g.process.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := g.process.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := g.process.Start(); err != nil {
+		return nil, err
+	}
+	g.ends = in
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("the gateway did not start: %w", err), g.Close())
+	}
+	g.URL = strings.TrimSpace(line)
+	g.client = s3.New(s3.Options{
+		BaseEndpoint: &g.URL, UsePathStyle: true, Region: "us-east-1",
+		Credentials: credentials.NewStaticCredentialsProvider(Access, Secret, ""),
+		HTTPClient:  &http.Client{Transport: &http.Transport{DisableKeepAlives: true}},
+	})
+	return g, nil
+}
+
+// build makes the gateway of tools/s3gateway.
+func (g *Gateway) build(ctx context.Context) (program string, err error) {
+	root, err := moduleRoot()
+	if err != nil {
+		return "", err
+	}
+	if g.built, err = os.MkdirTemp("", "s3gateway"); err != nil {
+		return "", err
+	}
+	program = filepath.Join(g.built, "s3gateway")
+	build := exec.CommandContext(ctx, "go", "build", "-C", filepath.Join(root, "tools", "s3gateway"), "-o", program, ".") //nolint:gosec // our own
+	if said, err := build.CombinedOutput(); err != nil {
+		return "", errors.Join(fmt.Errorf("the gateway cannot be built: %w: %s", err, said), os.RemoveAll(g.built))
+	}
+	return program, nil
+}
+
+// moduleRoot is the folder of go.mod above the working directory.
+func moduleRoot() (string, error) {
+	dir, err := os.Getwd()
+	for ; err == nil; dir = filepath.Dir(dir) {
+		if _, missing := os.Stat(filepath.Join(dir, "go.mod")); missing == nil {
+			return dir, nil
+		}
+		if dir == filepath.Dir(dir) {
+			return "", errors.New("the working directory is in no module")
+		}
+	}
+	return "", err
+}
+
+// Close ends the gateway.
+func (g *Gateway) Close() error {
+	err := g.ends.Close()
+	_ = g.process.Wait() // it was told to end
+	if g.built != "" {
+		err = errors.Join(err, os.RemoveAll(g.built))
+	}
+	return err
+}
+
+// MakeBucket makes a bucket.
+func (g *Gateway) MakeBucket(ctx context.Context, bucket string) error {
+	_, err := g.client.CreateBucket(ctx, &s3.CreateBucketInput{Bucket: &bucket})
+	return err
+}
+
+// Put makes an object, or replaces it.
+func (g *Gateway) Put(ctx context.Context, bucket, key string, content []byte) error {
+	_, err := g.client.PutObject(ctx, &s3.PutObjectInput{
+		Bucket: &bucket, Key: &key, Body: bytes.NewReader(content), ContentLength: aws.Int64(int64(len(content))),
+	})
+	return err
+}

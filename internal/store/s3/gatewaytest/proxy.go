@@ -1,0 +1,276 @@
+package gatewaytest
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Request is one request that a proxy had.
+type Request struct {
+	Number int // from 1
+	Method string
+	Path   string // of the URL: /bucket/key
+	Range  string // the header; "": none
+	Bytes  int64  // of the body that was sent back
+	Status int    // that was sent back; 0: none was
+}
+
+// Fault is what is done to a response. The zero value does nothing.
+type Fault struct {
+	Kind  FaultKind
+	At    int64  // bytes of the body before it; of Flip, of the object
+	Code  int    // of Answer
+	After string // Retry-After, of Answer
+}
+
+// FaultKind is a way to spoil a response.
+type FaultKind int
+
+// The faults.
+const (
+	None        FaultKind = iota
+	Cut                   // the connection ends in the body
+	Answer                // another status, with S3's words for it
+	Refuse                // no answer, and the connection ends
+	Stall                 // the body stops, and the connection stays
+	WrongRange            // the Content-Range of a neighbour
+	WrongTotal            // the Content-Range of an object of another length
+	WrongLength           // one byte less than Content-Range says
+	WrongTag              // the ETag of another object
+	NoTag                 // no ETag
+	Whole                 // 200 and the whole object
+	Page                  // 200 and an error page
+	Flip                  // one bit of the object
+	faultKinds
+)
+
+// FaultKinds are all faults.
+func FaultKinds() []FaultKind {
+	var out []FaultKind
+	for k := None + 1; k < faultKinds; k++ {
+		out = append(out, k)
+	}
+	return out
+}
+
+// String names a kind.
+func (k FaultKind) String() string {
+	return [...]string{
+		"none", "cut", "answer", "refuse", "stall", "wrong range", "wrong total", "wrong length", "wrong tag", "no tag", "whole", "page", "flip",
+	}[k]
+}
+
+// Proxy goes before a gateway. It is safe for concurrent use.
+type Proxy struct {
+	URL string
+
+	target string
+	server *http.Server
+	client *http.Transport
+
+	mu       sync.Mutex
+	delay    time.Duration
+	plan     func(Request) Fault
+	requests []*Request
+}
+
+// NewProxy starts a proxy before the server at a URL.
+func NewProxy(target string) (*Proxy, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it does not wait
+	if err != nil {
+		return nil, err
+	}
+	p := &Proxy{
+		URL: "http://" + l.Addr().String(), target: target,
+		client: &http.Transport{MaxIdleConnsPerHost: 256, DisableCompression: true, ReadBufferSize: 64 << 10},
+	}
+	p.server = &http.Server{Handler: p, ReadHeaderTimeout: time.Minute}
+	go func() { _ = p.server.Serve(l) }()
+	return p, nil
+}
+
+// Close ends the proxy and its connections.
+func (p *Proxy) Close() error {
+	p.client.CloseIdleConnections()
+	return p.server.Close()
+}
+
+// Delay has every request wait before it is passed on.
+func (p *Proxy) Delay(d time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.delay = d
+}
+
+// Spoil has a function choose what is done to each request; nil does nothing.
+func (p *Proxy) Spoil(plan func(Request) Fault) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.plan = plan
+}
+
+// Requests returns those so far, in the order in which they came.
+func (p *Proxy) Requests() []Request {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	out := make([]Request, len(p.requests))
+	for i, r := range p.requests {
+		out[i] = *r
+	}
+	return out
+}
+
+// Reset forgets the requests.
+func (p *Proxy) Reset() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.requests = nil
+}
+
+// begin notes a request, and says what is to be done to it.
+func (p *Proxy) begin(r *http.Request) (*Request, Fault, time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	q := &Request{Number: len(p.requests) + 1, Method: r.Method, Path: r.URL.Path, Range: r.Header.Get("Range")}
+	p.requests = append(p.requests, q)
+	var f Fault
+	if p.plan != nil {
+		f = p.plan(*q)
+	}
+	return q, f, p.delay
+}
+
+// ServeHTTP implements http.Handler.
+func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	q, f, delay := p.begin(r)
+	if wait(r.Context(), delay) != nil {
+		return
+	}
+	switch f.Kind {
+	case Refuse:
+		panic(http.ErrAbortHandler)
+	case Answer:
+		p.answer(w, q, f)
+		return
+	case Page:
+		q.Status = http.StatusOK
+		w.Header().Set("Content-Type", "text/html")
+		_, _ = io.WriteString(w, "<html><body><h1>Something went wrong</h1></body></html>")
+		return
+	}
+	out := r.Clone(r.Context())
+	out.RequestURI, out.URL.Scheme, out.URL.Host = "", "http", strings.TrimPrefix(p.target, "http://")
+	if f.Kind == Whole {
+		out.Header.Del("Range")
+	}
+	response, err := p.client.RoundTrip(out)
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	defer response.Body.Close() //nolint:errcheck // it was read
+	p.pass(w, r, response, q, f)
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	if d == 0 {
+		return nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// answer says that something is wrong, as S3 does.
+func (p *Proxy) answer(w http.ResponseWriter, q *Request, f Fault) {
+	code := map[int]string{500: "InternalError", 503: "SlowDown", 429: "TooManyRequests", 403: "AccessDenied", 404: "NoSuchKey", 412: "PreconditionFailed"}[f.Code]
+	q.Status = f.Code
+	w.Header().Set("Content-Type", "application/xml")
+	if f.After != "" {
+		w.Header().Set("Retry-After", f.After)
+	}
+	w.WriteHeader(f.Code)
+	_, _ = fmt.Fprintf(w, "<?xml version=\"1.0\"?><Error><Code>%s</Code><Message>as asked for</Message></Error>", code)
+}
+
+// pass sends a response on, spoilt.
+func (p *Proxy) pass(w http.ResponseWriter, r *http.Request, from *http.Response, q *Request, f Fault) {
+	h := w.Header()
+	for name, values := range from.Header {
+		h[name] = slices.Clone(values)
+	}
+	first, last, total := parts(from.Header.Get("Content-Range"))
+	length := from.ContentLength
+	switch f.Kind {
+	case WrongRange:
+		h.Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", first+1, last+1, total+1))
+	case WrongTotal:
+		h.Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", first, last, total+1))
+	case WrongLength:
+		length = max(0, length-1)
+	case WrongTag:
+		h.Set("ETag", `"00000000000000000000000000000000"`)
+	case NoTag:
+		h.Del("ETag")
+	}
+	if length >= 0 {
+		h.Set("Content-Length", strconv.FormatInt(length, 10))
+	}
+	q.Status = from.StatusCode
+	w.WriteHeader(from.StatusCode)
+	body := io.Reader(from.Body)
+	switch f.Kind {
+	case Cut, Stall:
+		body = io.LimitReader(body, f.At)
+	case WrongLength:
+		body = io.LimitReader(body, length)
+	case Flip:
+		body = &flipping{under: body, at: f.At - first}
+	}
+	n, _ := io.CopyBuffer(writer{w}, body, make([]byte, 256<<10))
+	q.Bytes = n
+	switch f.Kind {
+	case Cut:
+		panic(http.ErrAbortHandler)
+	case Stall:
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// writer hides that a response can read by itself, with a buffer that is small.
+type writer struct{ io.Writer }
+
+// parts reads a Content-Range.
+func parts(text string) (first, last, total int64) {
+	_, _ = fmt.Sscanf(text, "bytes %d-%d/%d", &first, &last, &total)
+	return first, last, total
+}
+
+// flipping turns one bit of what is read over.
+type flipping struct {
+	under io.Reader
+	at    int64 // bytes until then
+}
+
+func (f *flipping) Read(p []byte) (int, error) {
+	n, err := f.under.Read(p)
+	if f.at >= 0 && f.at < int64(n) {
+		p[f.at] ^= 1
+	}
+	f.at -= int64(n)
+	return n, err
+}

@@ -1,0 +1,184 @@
+package s3
+
+import (
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/penstock/penstock/internal/fault"
+)
+
+const (
+	defaultConnect = 10 * time.Second
+	// defaultSilence is how long a store may say nothing: three such silences, which
+	// end a read, take a minute.
+	defaultSilence = 20 * time.Second
+)
+
+// Settings say how buckets are reached, under the names that PyIceberg has for them
+// (s3.endpoint, s3.region, …). What is not set is as the SDK finds it: in the
+// environment, in the shared configuration, by web identity or from the machine.
+type Settings struct {
+	Endpoint        string // URL; "": that of AWS
+	Region          string
+	AccessKeyID     string
+	SecretAccessKey string
+	SessionToken    string
+	Profile         string // of the shared configuration
+	RoleARN         string // a role to assume with the credentials
+	RoleSessionName string
+	ProxyURI        string // "": as the environment has it
+	// PathStyle has the bucket in the path and not in the host's name. FromProperties
+	// sets it for an endpoint of one's own, unless the properties say otherwise.
+	PathStyle bool
+	Anonymous bool // requests are not signed
+	// ConnectTimeout is for a connection, RequestTimeout for silence: before a response,
+	// or within it. 0 are 10 and 20 seconds.
+	ConnectTimeout, RequestTimeout time.Duration
+	// Credentials, if not nil, is asked for keys in place of all of the above that name
+	// some; it is asked again when they have expired.
+	Credentials aws.CredentialsProvider
+}
+
+// properties are what FromProperties knows, by name.
+func properties() map[string]func(*Settings, string) error {
+	text := func(field func(*Settings) *string) func(*Settings, string) error {
+		return func(s *Settings, v string) error { *field(s) = v; return nil }
+	}
+	seconds := func(field func(*Settings) *time.Duration) func(*Settings, string) error {
+		return func(s *Settings, v string) error {
+			n, err := strconv.ParseFloat(v, 64)
+			if err != nil || !(n > 0 && n <= time.Hour.Seconds()) {
+				return fmt.Errorf("%q is no number of seconds", v)
+			}
+			*field(s) = time.Duration(n * float64(time.Second))
+			return nil
+		}
+	}
+	uri := func(field func(*Settings) *string) func(*Settings, string) error {
+		return func(s *Settings, v string) error {
+			*field(s) = v
+			return checkURI(v)
+		}
+	}
+	out := map[string]func(*Settings, string) error{
+		"s3.endpoint":  uri(func(s *Settings) *string { return &s.Endpoint }),
+		"s3.proxy-uri": uri(func(s *Settings) *string { return &s.ProxyURI }),
+		"s3.anonymous": func(s *Settings, v string) (err error) {
+			if s.Anonymous, err = strconv.ParseBool(v); err != nil {
+				return fmt.Errorf("%q is neither true nor false", v)
+			}
+			return nil
+		},
+		propertyPath:         func(*Settings, string) error { return nil }, // see pathStyle
+		propertyVirtual:      func(*Settings, string) error { return nil },
+		"s3.connect-timeout": seconds(func(s *Settings) *time.Duration { return &s.ConnectTimeout }),
+		"s3.request-timeout": seconds(func(s *Settings) *time.Duration { return &s.RequestTimeout }),
+	}
+	for name, field := range map[string]func(*Settings) *string{
+		"region":            func(s *Settings) *string { return &s.Region },
+		"access-key-id":     func(s *Settings) *string { return &s.AccessKeyID },
+		"secret-access-key": func(s *Settings) *string { return &s.SecretAccessKey },
+		"session-token":     func(s *Settings) *string { return &s.SessionToken },
+		"profile-name":      func(s *Settings) *string { return &s.Profile },
+		"role-arn":          func(s *Settings) *string { return &s.RoleARN },
+		"role-session-name": func(s *Settings) *string { return &s.RoleSessionName },
+	} {
+		out["client."+name], out["s3."+name] = text(field), text(field)
+	}
+	return out
+}
+
+// checkURI never repeats what it refuses: a URI may hold a password.
+func checkURI(v string) error {
+	if v == "" {
+		return nil
+	}
+	if u, err := url.Parse(v); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return fmt.Errorf("%q is no URL such as https://host:port", fault.RedactURI(v))
+	}
+	return nil
+}
+
+// FromProperties reads settings from a catalog's properties, as PyIceberg names them:
+// s3.… wins over client.…, and paths hold the bucket where an endpoint is named, unless
+// s3.path-style-access is false or s3.force-virtual-addressing is true. It returns the
+// names of the properties that it read; others are none of its business. What cannot be
+// is Invalid, all of it at once.
+func FromProperties(given map[string]string) (s Settings, used []string, err error) {
+	var faults []fault.Field
+	known := properties()
+	for _, name := range slices.Sorted(maps.Keys(given)) { // client.… before s3.…
+		set, ok := known[name]
+		if !ok {
+			continue
+		}
+		used = append(used, name)
+		if err := set(&s, given[name]); err != nil {
+			faults = append(faults, fault.Field{Field: name, Message: err.Error()})
+		}
+	}
+	style, err := pathStyle(given, s.Endpoint != "")
+	s.PathStyle = style
+	if err != nil {
+		faults = append(faults, fault.As(err).Faults...)
+	}
+	faults = append(faults, s.contradictions()...)
+	return s, used, fault.Fields(faults)
+}
+
+const (
+	propertyPath    = "s3.path-style-access"
+	propertyVirtual = "s3.force-virtual-addressing"
+)
+
+// pathStyle reads the two properties that say where the bucket is named. Not to force
+// virtual addresses is to leave it at what it is without.
+func pathStyle(given map[string]string, without bool) (bool, error) {
+	path, hasPath := given[propertyPath]
+	virtual, hasVirtual := given[propertyVirtual]
+	inPath, err := strconv.ParseBool(path)
+	if hasPath && err != nil {
+		return without, fault.InvalidField(propertyPath, "%q is neither true nor false", path)
+	}
+	force, err := strconv.ParseBool(virtual)
+	if hasVirtual && err != nil {
+		return without, fault.InvalidField(propertyVirtual, "%q is neither true nor false", virtual)
+	}
+	switch {
+	case force && inPath:
+		return without, fault.InvalidField(propertyVirtual, "contradicts %s", propertyPath)
+	case force:
+		return false, nil
+	case hasPath:
+		return inPath, nil
+	default:
+		return without, nil
+	}
+}
+
+// contradictions are settings that do not go together.
+func (s Settings) contradictions() []fault.Field {
+	var faults []fault.Field
+	add := func(field, message string) { faults = append(faults, fault.Field{Field: field, Message: message}) }
+	switch {
+	case s.AccessKeyID != "" && s.SecretAccessKey == "":
+		add("s3.secret-access-key", "is missing beside s3.access-key-id")
+	case s.AccessKeyID == "" && s.SecretAccessKey != "":
+		add("s3.access-key-id", "is missing beside s3.secret-access-key")
+	case s.AccessKeyID == "" && s.SessionToken != "":
+		add("s3.access-key-id", "is missing beside s3.session-token")
+	}
+	if s.Anonymous && (s.AccessKeyID != "" || s.Profile != "" || s.RoleARN != "") {
+		add("s3.anonymous", "contradicts settings of credentials")
+	}
+	if s.RoleSessionName != "" && s.RoleARN == "" {
+		add("s3.role-session-name", "names a session without s3.role-arn")
+	}
+	return faults
+}

@@ -1,0 +1,154 @@
+package s3_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/store/s3"
+)
+
+// TestFromProperties: PyIceberg's names mean what they mean there.
+func TestFromProperties(t *testing.T) {
+	for name, c := range map[string]struct {
+		given map[string]string
+		want  s3.Settings
+		used  []string
+	}{
+		"nothing": {map[string]string{"uri": "http://x", "s3.signer": "S3V4RestSigner"}, s3.Settings{}, nil},
+		"an endpoint has paths": {
+			map[string]string{"s3.endpoint": "http://127.0.0.1:9000", "s3.region": "eu-west-1"},
+			s3.Settings{Endpoint: "http://127.0.0.1:9000", Region: "eu-west-1", PathStyle: true},
+			[]string{"s3.endpoint", "s3.region"},
+		},
+		"virtual addressing is forced": {
+			map[string]string{"s3.endpoint": "http://h", "s3.force-virtual-addressing": "True"},
+			s3.Settings{Endpoint: "http://h"},
+			[]string{"s3.endpoint", "s3.force-virtual-addressing"},
+		},
+		"virtual addressing is not forced": {
+			map[string]string{"s3.endpoint": "http://h", "s3.force-virtual-addressing": "false"},
+			s3.Settings{Endpoint: "http://h", PathStyle: true},
+			[]string{"s3.endpoint", "s3.force-virtual-addressing"},
+		},
+		"paths without an endpoint": {
+			map[string]string{"s3.path-style-access": "true"}, s3.Settings{PathStyle: true}, []string{"s3.path-style-access"},
+		},
+		"no paths with an endpoint": {
+			map[string]string{"s3.endpoint": "http://h", "s3.path-style-access": "false"},
+			s3.Settings{Endpoint: "http://h"},
+			[]string{"s3.endpoint", "s3.path-style-access"},
+		},
+		"s3 wins over client": {
+			map[string]string{
+				"client.region": "a", "s3.region": "b", "client.access-key-id": "id", "client.secret-access-key": "secret", "s3.session-token": "token",
+				"client.profile-name": "p",
+			},
+			s3.Settings{Region: "b", AccessKeyID: "id", SecretAccessKey: "secret", SessionToken: "token", Profile: "p"},
+			[]string{"client.access-key-id", "client.profile-name", "client.region", "client.secret-access-key", "s3.region", "s3.session-token"},
+		},
+		"roles and times": {
+			map[string]string{
+				"s3.role-arn": "arn:aws:iam::1:role/r", "s3.role-session-name": "n", "s3.connect-timeout": "1.5", "s3.request-timeout": "60",
+				"s3.proxy-uri": "http://u:p@h:1",
+			},
+			s3.Settings{
+				RoleARN: "arn:aws:iam::1:role/r", RoleSessionName: "n", ConnectTimeout: 1500 * time.Millisecond, RequestTimeout: time.Minute,
+				ProxyURI: "http://u:p@h:1",
+			},
+			[]string{"s3.connect-timeout", "s3.proxy-uri", "s3.request-timeout", "s3.role-arn", "s3.role-session-name"},
+		},
+		"anonymous": {map[string]string{"s3.anonymous": "true"}, s3.Settings{Anonymous: true}, []string{"s3.anonymous"}},
+	} {
+		got, used, err := s3.FromProperties(c.given)
+		require.NoError(t, err, name)
+		require.Equal(t, c.want, got, name)
+		require.Equal(t, c.used, used, name)
+	}
+}
+
+// TestPropertiesThatCannotBe are told all at once, without what they hold of secrets.
+func TestPropertiesThatCannotBe(t *testing.T) {
+	_, _, err := s3.FromProperties(map[string]string{
+		"s3.endpoint": "user:hunter2@host", "s3.proxy-uri": "ftp://h", "s3.connect-timeout": "-1", "s3.request-timeout": "1m", "s3.anonymous": "maybe",
+		"s3.force-virtual-addressing": "perhaps", "s3.access-key-id": "id", "s3.role-session-name": "n",
+	})
+	require.Equal(t, fault.Invalid, fault.KindOf(err))
+	var fields []string
+	for _, f := range fault.As(err).Faults {
+		fields = append(fields, f.Field)
+	}
+	require.ElementsMatch(t, []string{
+		"s3.endpoint", "s3.proxy-uri", "s3.connect-timeout", "s3.request-timeout", "s3.anonymous", "s3.force-virtual-addressing", "s3.secret-access-key", "s3.role-session-name",
+	}, fields)
+	require.NotContains(t, err.Error(), "hunter2")
+	for _, given := range []map[string]string{
+		{"s3.path-style-access": "true", "s3.force-virtual-addressing": "true"},
+		{"s3.path-style-access": "x"},
+		{"s3.anonymous": "true", "s3.access-key-id": "a", "s3.secret-access-key": "b"},
+		{"s3.secret-access-key": "b"},
+		{"s3.session-token": "b"},
+		{"s3.request-timeout": "NaN"},
+	} {
+		_, _, err := s3.FromProperties(given)
+		require.Equal(t, fault.Invalid, fault.KindOf(err), given)
+	}
+}
+
+// TestNewAsksNobody: a store is made without a network, whatever its settings are; a
+// profile that nobody knows is told at once.
+func TestNewAsksNobody(t *testing.T) {
+	t.Setenv("AWS_CONFIG_FILE", t.TempDir()+"/none")
+	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", t.TempDir()+"/none")
+	for _, settings := range []s3.Settings{
+		{}, {RoleARN: "arn:aws:iam::1:role/r"}, {Endpoint: "http://192.0.2.1:1"}, {Anonymous: true},
+	} {
+		_, err := s3.New(t.Context(), s3.Options{Settings: settings})
+		require.NoError(t, err)
+	}
+	_, err := s3.New(t.Context(), s3.Options{Settings: s3.Settings{Profile: "nobody"}})
+	require.Equal(t, fault.Invalid, fault.KindOf(err))
+	require.ErrorContains(t, err, "nobody")
+}
+
+// TestProfileAndRole: a role is assumed with the keys of a profile, in a session of the
+// name given, when the first file is read.
+func TestProfileAndRole(t *testing.T) {
+	shared := filepath.Join(t.TempDir(), "credentials")
+	require.NoError(t, os.WriteFile(shared, []byte("[trainer]\naws_access_key_id = profilekey\naws_secret_access_key = s\n"), 0o600))
+	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", shared)
+	t.Setenv("AWS_CONFIG_FILE", filepath.Join(t.TempDir(), "none"))
+	var asked []string
+	sts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_ = r.ParseForm()
+		asked = append(asked, r.Header.Get("Authorization"), r.Form.Get("RoleArn"), r.Form.Get("RoleSessionName"))
+		_, _ = fmt.Fprint(w, `<AssumeRoleResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><AssumeRoleResult><Credentials>
+			<AccessKeyId>rolekey</AccessKeyId><SecretAccessKey>s</SecretAccessKey><SessionToken>t</SessionToken>
+			<Expiration>2099-01-01T00:00:00Z</Expiration></Credentials></AssumeRoleResult></AssumeRoleResponse>`)
+	}))
+	defer sts.Close()
+	defer sts.CloseClientConnections()
+	t.Setenv("AWS_ENDPOINT_URL_STS", sts.URL)
+	f := newFake(t, digits(10))
+	s := f.open(t, func(o *s3.Options) {
+		o.Settings = s3.Settings{Endpoint: f.URL, PathStyle: true, Profile: "trainer", RoleARN: "arn:aws:iam::1:role/r", RoleSessionName: "night"}
+	})
+	require.Empty(t, asked)
+	o, err := s.Open(t.Context(), location, 10)
+	require.NoError(t, err)
+	for range 2 {
+		require.NoError(t, o.ReadAt(t.Context(), make([]byte, 10), 0))
+	}
+	require.Len(t, asked, 3)
+	require.Contains(t, asked[0], "Credential=profilekey/")
+	require.Equal(t, []string{"arn:aws:iam::1:role/r", "night"}, asked[1:])
+	require.Contains(t, f.requests[0].Header.Get("Authorization"), "Credential=rolekey/")
+	require.Equal(t, "t", f.requests[0].Header.Get("X-Amz-Security-Token"))
+}

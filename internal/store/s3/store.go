@@ -1,0 +1,208 @@
+package s3
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/credentials/stscreds"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/store"
+)
+
+const (
+	// defaultRegion is what stores without regions are signed for. A bucket of AWS in
+	// another region says so, and is asked there.
+	defaultRegion = "us-east-1"
+	// mostIdle is how many connections are kept for the next requests: as many as
+	// streams read side by side.
+	mostIdle        = 256
+	idle, keepAlive = 90 * time.Second, 30 * time.Second
+	// readBuffer spares calls of the kernel.
+	readBuffer = 64 << 10
+	// expiryWindow is how long before they expire credentials are asked for anew.
+	expiryWindow = 5 * time.Second
+)
+
+// Options are what a Store is made of.
+type Options struct {
+	Settings Settings
+	// Reserve is asked for the memory of the head of a file of unknown size before it
+	// is read, and may wait; released is called when the file is closed. Nil asks nobody.
+	Reserve func(ctx context.Context, bytes int64) (released func(), err error)
+	// Observe is told of every request when it has ended. Nil tells nobody.
+	Observe func(Request)
+	// Clock says how long requests took, for Observe; nil says that they took no time.
+	Clock func() time.Time
+	// Random is a number from 0 to below 1, for back-off; nil is math/rand's.
+	Random func() float64
+}
+
+// Store reads files of S3. It is safe for concurrent use.
+type Store struct {
+	options   Options
+	client    *s3.Client
+	transport *http.Transport
+	silence   time.Duration
+	expired   func()   // has credentials asked for anew
+	regions   sync.Map // of buckets that have said theirs
+}
+
+var _ store.Store = (*Store)(nil)
+
+// New makes a store. It asks nothing of any network: credentials are looked for when
+// the first file is read.
+func New(ctx context.Context, options Options) (*Store, error) {
+	s := options.Settings
+	if err := fault.Fields(s.contradictions()); err != nil {
+		return nil, err
+	}
+	if options.Random == nil {
+		options.Random = rand.Float64
+	}
+	cfg, err := s.load(ctx)
+	if err != nil {
+		return nil, err
+	}
+	transport, err := s.transport(cfg)
+	if err != nil {
+		return nil, err
+	}
+	out := &Store{options: options, transport: transport, silence: s.RequestTimeout, expired: func() {}}
+	if out.silence <= 0 {
+		out.silence = defaultSilence
+	}
+	if known, ok := cfg.Credentials.(*aws.CredentialsCache); ok {
+		out.expired = known.Invalidate
+	}
+	out.client = s3.NewFromConfig(cfg, func(o *s3.Options) {
+		if s.Endpoint != "" {
+			o.BaseEndpoint = aws.String(s.Endpoint)
+		}
+		o.HTTPClient = &http.Client{
+			Transport:     transport,
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		}
+		o.Retryer = aws.NopRetryer{} // whoever reads tries again, also when a body breaks off: see retry
+		// The environment may name an endpoint too.
+		o.UsePathStyle = s.PathStyle || s.Endpoint == "" && o.BaseEndpoint != nil
+	})
+	return out, nil
+}
+
+// transport makes the connections, with what the SDK knows of certificates.
+func (s Settings) transport(cfg aws.Config) (*http.Transport, error) {
+	out := &http.Transport{Proxy: http.ProxyFromEnvironment}
+	if known, ok := cfg.HTTPClient.(*awshttp.BuildableClient); ok {
+		out.TLSClientConfig = known.GetTransport().TLSClientConfig
+	}
+	if s.ProxyURI != "" {
+		uri, err := url.Parse(s.ProxyURI)
+		if err != nil {
+			return nil, fault.InvalidField("s3.proxy-uri", "%q is no URL", fault.RedactURI(s.ProxyURI))
+		}
+		out.Proxy = http.ProxyURL(uri)
+	}
+	connect := s.ConnectTimeout
+	if connect <= 0 {
+		connect = defaultConnect
+	}
+	out.DialContext = (&net.Dialer{Timeout: connect, KeepAlive: keepAlive}).DialContext
+	out.TLSHandshakeTimeout = connect
+	out.MaxIdleConnsPerHost, out.IdleConnTimeout = mostIdle, idle
+	out.DisableCompression = true
+	out.ReadBufferSize = readBuffer
+	return out, nil
+}
+
+// load puts the settings over what environment and shared configuration say.
+func (s Settings) load(ctx context.Context) (aws.Config, error) {
+	options := []func(*config.LoadOptions) error{
+		// Ranges have no checksums of their own.
+		config.WithResponseChecksumValidation(aws.ResponseChecksumValidationWhenRequired),
+	}
+	if s.Region != "" {
+		options = append(options, config.WithRegion(s.Region))
+	}
+	if s.Profile != "" {
+		options = append(options, config.WithSharedConfigProfile(s.Profile))
+	}
+	switch {
+	case s.Credentials != nil:
+		options = append(options, config.WithCredentialsProvider(cached(s.Credentials)))
+	case s.Anonymous:
+		options = append(options, config.WithCredentialsProvider(aws.AnonymousCredentials{}))
+	case s.AccessKeyID != "":
+		keys := credentials.NewStaticCredentialsProvider(s.AccessKeyID, s.SecretAccessKey, s.SessionToken)
+		options = append(options, config.WithCredentialsProvider(keys))
+	}
+	cfg, err := config.LoadDefaultConfig(ctx, options...)
+	if err != nil {
+		if ctx.Err() != nil {
+			return cfg, context.Cause(ctx)
+		}
+		return cfg, fault.New(fault.Invalid, "the settings of S3 cannot be read: %w", err).
+			WithRemedy("see s3.profile-name, and the shared configuration of AWS and its variables in the environment")
+	}
+	if cfg.Region == "" {
+		cfg.Region = defaultRegion
+	}
+	if s.RoleARN != "" && s.Credentials == nil {
+		cfg.Credentials = cached(stscreds.NewAssumeRoleProvider(sts.NewFromConfig(cfg), s.RoleARN, func(o *stscreds.AssumeRoleOptions) {
+			if o.RoleSessionName = s.RoleSessionName; s.RoleSessionName == "" {
+				o.RoleSessionName = "penstock"
+			}
+		}))
+	}
+	return cfg, nil
+}
+
+func cached(keys aws.CredentialsProvider) *aws.CredentialsCache {
+	return aws.NewCredentialsCache(keys, func(o *aws.CredentialsCacheOptions) { o.ExpiryWindow = expiryWindow })
+}
+
+// Open implements store.Store. It asks for nothing where the size is known.
+func (s *Store) Open(ctx context.Context, location string, size int64) (store.Object, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	bucket, key, err := split(location)
+	if err != nil {
+		return nil, err
+	}
+	o := &object{store: s, location: location, bucket: bucket, key: key, size: size, released: func() {}}
+	if size != store.SizeUnknown {
+		return o, nil
+	}
+	if s.options.Reserve != nil {
+		if o.released, err = s.options.Reserve(ctx, headBytes); err != nil {
+			return nil, fault.Op(err, "open %s", location)
+		}
+	}
+	if err := o.readHead(ctx); err != nil {
+		o.released()
+		return nil, err
+	}
+	return o, nil
+}
+
+// in has requests signed for the region that a bucket has said it is in.
+func (s *Store) in(bucket string) func(*s3.Options) {
+	return func(o *s3.Options) {
+		if region, ok := s.regions.Load(bucket); ok {
+			o.Region = fmt.Sprint(region)
+		}
+	}
+}
