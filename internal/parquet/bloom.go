@@ -18,6 +18,9 @@ import (
 const (
 	// mostAsked is how many values a bloom filter is asked for: each takes a read.
 	mostAsked = 16
+	// wholeBloom is how long a bloom filter may be to be read by one request: a longer
+	// one takes a request for its header and one for each value.
+	wholeBloom = 64 << 10
 	// bloomHead is more than the header of a bloom filter takes.
 	bloomHead = 64
 	// bloomBlock is what one value is looked for in.
@@ -28,7 +31,7 @@ const (
 // bloom filter of the column there: as the type that the table has it as, int64 in that
 // type's units, string for bytes too, or *big.Int for the unscaled decimal. It is true
 // where the file has no filter of the column, or one that cannot be used. It reads a
-// header and a block for each value. The filter is believed, as statistics are.
+// short filter whole, and else a header and a block for each value. The filter is believed, as statistics are.
 func (f *File) MayHold(ctx context.Context, rowGroup, fieldID int, as arrow.DataType, values []any) (bool, error) {
 	field, ok := f.Field(fieldID)
 	if !ok || len(field.Leaves) != 1 || len(values) > mostAsked || !sameUnits(storageOf(field.Type), as) {
@@ -139,6 +142,7 @@ type bloom struct {
 	file   *File
 	at     int64 // of its first block
 	blocks uint64
+	begin  []byte // from its first block on, as far as it was read
 }
 
 // bloom reads the header of a bloom filter; nil if it is none that can be used.
@@ -146,8 +150,12 @@ func (f *File) bloom(ctx context.Context, at int64, length *int32) (*bloom, erro
 	if at < int64(len(magic)) || at >= f.size {
 		return nil, nil //nolint:nilnil // no filter is no error
 	}
-	head := make([]byte, min(bloomHead, f.size-at))
-	if err := f.obj.ReadAt(ctx, head, at); err != nil {
+	first := int64(bloomHead)
+	if length != nil && int64(*length) <= wholeBloom {
+		first = max(first, int64(*length))
+	}
+	head := make([]byte, min(first, f.size-at))
+	if err := f.readAt(ctx, head, at); err != nil {
 		return nil, fault.Op(err, "read a bloom filter of %s", f.Location())
 	}
 	t := thrift{rest: head}
@@ -159,7 +167,7 @@ func (f *File) bloom(ctx context.Context, at int64, length *int32) (*bloom, erro
 	case length != nil && int64(*length) != begins-at+size:
 		return nil, nil //nolint:nilnil // something else lies there
 	}
-	return &bloom{file: f, at: begins, blocks: uint64(size / bloomBlock)}, nil //nolint:gosec // it is positive
+	return &bloom{file: f, at: begins, blocks: uint64(size / bloomBlock), begin: t.rest}, nil //nolint:gosec // it is positive
 }
 
 // bloomHeader reads the header of a bloom filter, and returns how many bytes its blocks
@@ -190,9 +198,9 @@ func (t *thrift) bloomHeader() (int64, error) {
 // mayHold reads the block that a stored value belongs to.
 func (b *bloom) mayHold(ctx context.Context, stored []byte) (bool, error) {
 	hash := hashOf(stored)
-	block := make([]byte, bloomBlock)
-	at := b.at + int64((hash>>32)*b.blocks>>32)*bloomBlock //nolint:gosec // it is one of the blocks
-	if err := b.file.obj.ReadAt(ctx, block, at); err != nil {
+	at := int64((hash>>32)*b.blocks>>32) * bloomBlock //nolint:gosec // it is one of the blocks
+	block, err := b.block(ctx, at)
+	if err != nil {
 		return true, fault.Op(err, "read a bloom filter of %s", b.file.Location())
 	}
 	key := uint32(hash & math.MaxUint32)
@@ -202,6 +210,15 @@ func (b *bloom) mayHold(ctx context.Context, stored []byte) (bool, error) {
 		}
 	}
 	return true, nil
+}
+
+// block returns one block of the filter, which it reads unless it was read before.
+func (b *bloom) block(ctx context.Context, at int64) ([]byte, error) {
+	if at+bloomBlock <= int64(len(b.begin)) {
+		return b.begin[at : at+bloomBlock], nil
+	}
+	block := make([]byte, bloomBlock)
+	return block, b.file.readAt(ctx, block, b.at+at)
 }
 
 // hashOf is the hash of a stored value, as the library makes it: of the one kind that the

@@ -42,3 +42,10 @@ func (f *Footer) Stored(rowGroup int, ids []int) int64 {
 	}
 	return sum
 }
+
+// AwaitFetch waits until nothing is read ahead any more.
+func (r *Reader) AwaitFetch() {
+	if r.ahead != nil {
+		<-r.ahead.done
+	}
+}

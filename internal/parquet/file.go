@@ -24,8 +24,19 @@ const DefaultBatchRows = 16 << 10
 // Options say how to open a file.
 type Options struct {
 	// Footer is the file's own, from an earlier Open or ReadFooter; nil reads
-	// it. A footer of a file of another size is Corrupt.
+	// it. A footer of a file of another size is Corrupt, and so is one of a file with
+	// another tag, found by the first read.
 	Footer *Footer
+	// End is what was read of the file to find its footer, if that is still there. It
+	// is kept as long as the file is open.
+	End *End
+	// Gap is how far apart two column chunks may lie to be read in one request, in
+	// bytes; 0 is DefaultGap.
+	Gap int64
+	// ReadSize bounds one request, so that several can run side by side and a wide row
+	// group does not need one huge piece of memory; 0 is DefaultReadSize. A column
+	// chunk is always one request.
+	ReadSize int64
 }
 
 // File is an open Parquet file. It holds no memory but its footer; the caller
@@ -33,7 +44,9 @@ type Options struct {
 // concurrent use.
 type File struct {
 	*Footer
-	obj store.Object
+	obj           store.Object
+	end           *End // nil: not kept
+	gap, readSize int64
 }
 
 // Open opens the file that an object holds.
@@ -48,7 +61,19 @@ func Open(ctx context.Context, obj store.Object, opts Options) (*File, error) {
 	if footer.size != obj.Size() {
 		return nil, damaged(obj.Location(), "file has %d bytes, its footer was read from %d", obj.Size(), footer.size)
 	}
-	return &File{Footer: footer, obj: obj}, nil
+	if tagged, ok := obj.(store.Tagged); ok {
+		if err := tagged.Expect(footer.tag); err != nil {
+			return nil, err
+		}
+	}
+	f := &File{Footer: footer, obj: obj, end: opts.End, gap: opts.Gap, readSize: opts.ReadSize}
+	if f.gap <= 0 {
+		f.gap = DefaultGap
+	}
+	if f.readSize <= 0 {
+		f.readSize = DefaultReadSize
+	}
+	return f, nil
 }
 
 // Location is where the file lies.
@@ -110,6 +135,10 @@ type ReadOptions struct {
 	// takes with them, 0 for what belongs to none. An error ends the reader with that
 	// error, and negative n gives back. Nil is unlimited.
 	Admit func(n, batch int64) error
+	// Ahead is asked for memory for the stored bytes of the next row group, which are
+	// read while one is decoded; nothing is read where there is none, and nil has none.
+	// Drop gives the memory up; it may be called at any time, and waits for nothing.
+	Ahead func(n int64, drop func()) (Spare, bool)
 	// Part takes n admitted bytes out of the reader's hands, for memory that a read
 	// has which was left behind; released gives them back when that returns. Nil
 	// where Admit is.

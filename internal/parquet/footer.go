@@ -20,8 +20,10 @@ const (
 	magicEncrypted = "PARE"
 	// trailer is the length field and the magic bytes at a file's end.
 	trailer = 8
-	// tailBytes is how much of a file's end is read to find its footer: enough
+	// DefaultTail is how much of a file's end is read to find its footer: enough
 	// for all but wide files of many row groups, which need a second read.
+	DefaultTail = tailBytes
+	// tailBytes is how much of a file's end is read without a charge.
 	tailBytes = 64 << 10
 	// footerWeight is how much memory a decoded footer takes per stored byte,
 	// measured on files of 20 to 50 columns.
@@ -37,6 +39,9 @@ const (
 // FooterLimits bound what the reading of a footer may take. The zero value
 // bounds nothing.
 type FooterLimits struct {
+	// Tail is how much of a file's end is read at first; 0 is DefaultTail. It is no
+	// limit: a longer footer takes a second read.
+	Tail int64
 	// Bytes is the most bytes of a footer, as stored: a longer one is Exhausted.
 	// 0 is no limit.
 	Bytes int64
@@ -57,7 +62,8 @@ type Footer struct {
 	int96   []bool // of the primitive columns: stored as INT96
 	size    int64
 	stored  int64
-	weight  int64 // bytes of memory, estimated
+	weight  int64  // bytes of memory, estimated
+	tag     string // of the object that it was read from; "": it had none
 }
 
 // RowGroup is one horizontal piece of a file.
@@ -83,18 +89,49 @@ func (f *Footer) Bytes() int64 { return f.weight }
 // WrittenBy is the name and version of the writer, or "".
 func (f *Footer) WrittenBy() string { return f.meta.GetCreatedBy() }
 
-// ReadFooter reads the footer of a file: one read of its last 64 KiB, and a
-// second one where that is not enough. What it reads into is the collector's, so
-// that a read that was left behind may have it.
-func ReadFooter(ctx context.Context, obj store.Object, limits FooterLimits) (_ *Footer, err error) {
+// ReadFooter reads the footer of a file: one read of its end, and a second one where
+// that is not enough. What it reads into is the collector's, so that a read that was
+// left behind may have it.
+func ReadFooter(ctx context.Context, obj store.Object, limits FooterLimits) (*Footer, error) {
+	footer, _, err := ReadEnd(ctx, obj, limits)
+	return footer, err
+}
+
+// ReadEnd is ReadFooter, and returns what it read of the file's end too.
+func ReadEnd(ctx context.Context, obj store.Object, limits FooterLimits) (*Footer, *End, error) {
 	size := obj.Size()
 	if size < int64(len(magic))+trailer {
-		return nil, damaged(obj.Location(), "file of %d bytes is too short for a Parquet file", size)
+		return nil, nil, damaged(obj.Location(), "file of %d bytes is too short for a Parquet file", size)
 	}
-	tail := make([]byte, min(size, tailBytes))
-	if err := obj.ReadAt(ctx, tail, size-int64(len(tail))); err != nil {
-		return nil, fault.Op(err, "read footer of %s", obj.Location())
+	most := limits.Tail
+	if most <= 0 {
+		most = DefaultTail
 	}
+	end := &End{start: size - min(size, max(most, trailer))}
+	held, err := limits.Budget.Reserve("the end of "+obj.Location(), 0)
+	if err == nil && most > tailBytes {
+		err = held.GrowWait(ctx, size-end.start)
+	}
+	if err != nil {
+		return nil, nil, fault.Op(err, "read footer of %s", obj.Location())
+	}
+	defer func() { store.WhenReturned(err, held.Release) }()
+	tail := make([]byte, size-end.start)
+	if err = obj.ReadAt(ctx, tail, end.start); err != nil {
+		return nil, nil, fault.Op(err, "read footer of %s", obj.Location())
+	}
+	end.content.Store(&tail)
+	footer, err := footerOf(ctx, obj, tail, limits)
+	if err != nil {
+		return nil, nil, err
+	}
+	footer.tag = store.TagOf(obj)
+	return footer, end, nil
+}
+
+// footerOf decodes the footer of a file whose end was read, and reads what is missing.
+func footerOf(ctx context.Context, obj store.Object, tail []byte, limits FooterLimits) (_ *Footer, err error) {
+	size := obj.Size()
 	switch end := string(tail[len(tail)-len(magic):]); end {
 	case magic:
 	case magicEncrypted:

@@ -28,6 +28,7 @@ func (r *Reader) nextGroup() error {
 			return err
 		}
 		r.next++
+		r.Fetch()
 	}
 	r.account.giveBack(r.settle())
 	return nil
@@ -43,15 +44,7 @@ func (r *Reader) openGroup(group int) error {
 	if r.left == 0 {
 		return nil
 	}
-	spans := r.file.spans(group, r.columns)
-	var stored int64
-	for _, s := range merge(spans) {
-		stored += s.length
-	}
-	if err := r.scratch.extend(stored); err != nil {
-		return err
-	}
-	if err := r.source.load(spans); err != nil {
+	if err := r.loadGroup(group); err != nil {
 		return err
 	}
 	counted, err := r.admitPages()
@@ -70,6 +63,22 @@ func (r *Reader) openGroup(group int) error {
 		}
 	}
 	return nil
+}
+
+// loadGroup reads the stored bytes of a row group, unless they were fetched ahead.
+func (r *Reader) loadGroup(group int) error {
+	if took, err := r.takeFetched(group); took || err != nil {
+		return err
+	}
+	spans := r.file.spans(group, r.columns)
+	var stored int64
+	for _, s := range r.file.merge(spans) {
+		stored += s.length
+	}
+	if err := r.scratch.extend(stored); err != nil {
+		return err
+	}
+	return r.source.load(spans)
 }
 
 // openLibrary has the library read the open row group, of which chunks may have been

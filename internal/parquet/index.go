@@ -46,7 +46,7 @@ func (f *File) PageStatistics(ctx context.Context, rowGroup, fieldID int, as arr
 	}
 	at, length, _ := f.columnIndex(rowGroup, c.leaf)
 	stored := make([]byte, length) // the collector's: a read that was left behind may have it
-	if err := f.obj.ReadAt(ctx, stored, at); err != nil {
+	if err := f.readAt(ctx, stored, at); err != nil {
 		return Statistics{}, fault.Op(err, "read the page index of %s", f.Location())
 	}
 	out := c.unbounded(f.groups[rowGroup].Rows)

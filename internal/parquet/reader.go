@@ -48,6 +48,8 @@ type Reader struct {
 	kept     int64 // asked for what the decoder holds on to from batch to batch
 	admitted int64 // of the last batch
 
+	ahead *fetch // of the row group that is opened next; nil: none
+
 	next  int                     // of opts.RowGroups, the one to open
 	group int                     // the open one, of the file
 	left  int64                   // its rows that are not yet out
@@ -75,7 +77,7 @@ func newReader(ctx context.Context, f *File, columns []column, opts ReadOptions)
 	r := &Reader{
 		ctx: ctx, file: f, opts: opts, schema: plainSchema(opts.Schema), columns: columns,
 		account: account, scratch: scratch,
-		source: &source{ctx: ctx, obj: f.obj, scratch: scratch},
+		source: &source{ctx: ctx, file: f, scratch: scratch},
 		memory: track(opts.Memory),
 	}
 	r.refs.Store(1)
@@ -141,6 +143,7 @@ func (r *Reader) Release() {
 	invariant.Check(left >= 0, "a Parquet reader was released too often")
 	if left == 0 {
 		r.Drop()
+		r.dropFetch()
 		r.closeGroup()
 	}
 }
@@ -232,6 +235,7 @@ func (r *Reader) fail(err error) {
 	case !known:
 		err = damaged(r.file.Location(), "%w", err)
 	}
+	r.dropFetch()
 	r.closeGroup()
 	r.account.giveBack(r.settle())
 	out := fault.As(fault.Op(err, "read row group %d of %s", r.group, r.file.Location()))

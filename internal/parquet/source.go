@@ -7,27 +7,33 @@ import (
 	"io"
 	"slices"
 	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/penstock/penstock/internal/store"
 )
 
 const (
-	// gapBytes is how far apart two column chunks may lie to be read in one
-	// request: less than a round trip to an object store is worth.
-	gapBytes = 64 << 10
-	// regionBytes bounds one request, so that several can run side by side and
-	// a wide row group does not need one huge piece of memory.
-	regionBytes = 32 << 20
+	// DefaultGap is the default of Options.Gap: less than a round trip to an object
+	// store is worth.
+	DefaultGap = 64 << 10
+	// DefaultReadSize is the default of Options.ReadSize.
+	DefaultReadSize = 32 << 20
+	// mostReads is how many reads of one row group run side by side.
+	mostReads = 8
 )
 
 // source is what the decoder reads from: the chunks of one row group, loaded
-// before it starts, held in memory of the row group's allowance. It remembers the
-// first error of storage, because the decoder loses the cause of some.
+// before it starts, held in memory of the row group's allowance, or in memory that
+// was fetched into ahead. It remembers the first error of storage, because the decoder
+// loses the cause of some.
 type source struct {
 	ctx     context.Context //nolint:containedctx // the decoder's interface has no room for it; a source lives for one reader
-	obj     store.Object
+	file    *File
 	scratch *allowance
 	regions []region
+	fetched *fetch // that regions are of; nil: none
 	pos     int64
 
 	mu  sync.Mutex
@@ -45,18 +51,60 @@ type span struct{ start, length int64 }
 
 func (s span) end() int64 { return s.start + s.length }
 
-// load replaces the regions by ones that cover the spans, in as few reads as
-// the gaps between them allow.
+// load replaces the regions by ones that cover the spans, in as few reads as the gaps
+// between them allow.
 func (s *source) load(spans []span) error {
 	s.unload()
-	for _, want := range merge(spans) {
-		content, err := s.read(want)
-		if err != nil {
-			return err
-		}
-		s.regions = append(s.regions, region{span: want, content: content})
+	wanted := s.file.merge(spans)
+	s.regions = make([]region, len(wanted))
+	for i, want := range wanted {
+		s.regions[i] = region{span: want, content: s.scratch.Allocate(int(want.length))}
 	}
-	return nil
+	errs := s.file.readAll(s.ctx, s.regions)
+	if errs == nil {
+		return nil
+	}
+	for i, err := range errs {
+		if err != nil {
+			// Memory of a read that was left behind is freed, and its charge given back,
+			// when that returns.
+			store.WhenReturned(err, s.scratch.leave(s.regions[i].content))
+			s.regions[i].content = nil
+			_ = s.note(err)
+		}
+	}
+	s.unload()
+	return s.failure()
+}
+
+// readAll fills regions, several side by side. It returns what went wrong with each of
+// them, or nil. What went wrong first comes first, and its region with it.
+func (f *File) readAll(ctx context.Context, regions []region) []error {
+	if len(regions) == 1 {
+		if err := f.readAt(ctx, regions[0].content, regions[0].start); err != nil {
+			return []error{err}
+		}
+		return nil
+	}
+	errs := make([]error, len(regions))
+	var first atomic.Int64 // of errs, from 1: others may have ended with it
+	group, inner := errgroup.WithContext(ctx)
+	group.SetLimit(mostReads)
+	for i, r := range regions {
+		group.Go(func() error {
+			if errs[i] = f.readAt(inner, r.content, r.start); errs[i] != nil {
+				first.CompareAndSwap(0, int64(i)+1)
+			}
+			return errs[i]
+		})
+	}
+	if group.Wait() == nil {
+		return nil
+	}
+	at := first.Load() - 1
+	errs[0], errs[at] = errs[at], errs[0]
+	regions[0], regions[at] = regions[at], regions[0]
+	return errs
 }
 
 // read returns a range of the file in memory of the row group's allowance, for the
@@ -64,15 +112,17 @@ func (s *source) load(spans []span) error {
 // given back, when that returns.
 func (s *source) read(want span) ([]byte, error) {
 	content := s.scratch.Allocate(int(want.length))
-	if err := s.obj.ReadAt(s.ctx, content, want.start); err != nil {
+	if err := s.file.readAt(s.ctx, content, want.start); err != nil {
 		store.WhenReturned(err, s.scratch.leave(content))
 		return nil, s.note(err)
 	}
 	return content, nil
 }
 
-// merge sorts spans and joins those that lie close to each other.
-func merge(spans []span) []span {
+// merge sorts spans and joins those that lie close to each other: a run of chunks whose
+// gaps are within the limit is one read, unless it is longer than a read may be. Then it
+// is several, each of whole chunks; a chunk is never divided.
+func (f *File) merge(spans []span) []span {
 	spans = slices.Clone(spans)
 	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.start, b.start) })
 	var out []span
@@ -80,7 +130,7 @@ func merge(spans []span) []span {
 		if len(out) > 0 {
 			last := &out[len(out)-1]
 			joined := max(last.end(), next.end()) - last.start
-			if next.start-last.end() <= gapBytes && (joined <= regionBytes || next.end() <= last.end()) {
+			if next.start-last.end() <= f.gap && (joined <= f.readSize || next.end() <= last.end()) {
 				last.length = joined
 				continue
 			}
@@ -93,7 +143,7 @@ func merge(spans []span) []span {
 // add makes content, which is memory of the row group's allowance, readable behind
 // the end of the file, and returns where.
 func (s *source) add(content []byte) (at int64) {
-	at = s.obj.Size()
+	at = s.file.size
 	for _, r := range s.regions {
 		at = max(at, r.end())
 	}
@@ -104,9 +154,15 @@ func (s *source) add(content []byte) (at int64) {
 // unload frees the regions; nothing may read them any more.
 func (s *source) unload() {
 	for _, r := range s.regions {
-		s.scratch.Free(r.content)
+		if s.fetched == nil || !s.fetched.has(r.content) {
+			s.scratch.Free(r.content)
+		}
 	}
 	s.regions = nil
+	if s.fetched != nil {
+		s.fetched.release()
+		s.fetched = nil
+	}
 }
 
 // loaded returns the loaded bytes of a span, or nil.
@@ -142,7 +198,7 @@ func (s *source) Seek(offset int64, whence int) (int64, error) {
 	case io.SeekCurrent:
 		offset += s.pos
 	case io.SeekEnd:
-		offset += s.obj.Size()
+		offset += s.file.size
 	default:
 		return 0, errors.New("unknown whence")
 	}
