@@ -77,6 +77,7 @@ func assemble(ctx context.Context, c *config.Config) (_ *engine, err error) {
 	scanner, err := scan.New(scan.Options{
 		Store: files, Footers: e.footers, MaxFooter: c.Server.MaxMetadata, Memory: memory, Scratch: scratch, Budget: e.budget,
 		RequireChecksums: c.Server.RequireChecksums,
+		ReadTail:         c.Server.ReadTail, ReadGap: c.Server.ReadGap, ReadSize: c.Server.ReadSize, ReadAhead: readAhead(c.Server.ReadAhead),
 	})
 	if err != nil {
 		return nil, err
@@ -106,6 +107,14 @@ func assemble(ctx context.Context, c *config.Config) (_ *engine, err error) {
 		Keep: scanner.Keep,
 	})
 	return e, nil
+}
+
+// readAhead says in scan's terms that nothing is read ahead.
+func readAhead(bytes int64) int64 {
+	if bytes == 0 {
+		return scan.NoAhead
+	}
+	return bytes
 }
 
 // strategies are the custom ones that datasets may name, as custom:NAME. A

@@ -47,6 +47,10 @@ type Server struct {
 	SpoolLimit       int64         // bytes; 0: no limit
 	StorageTimeout   time.Duration // 0: no limit
 	MaxMetadata      int64         // bytes
+	ReadTail         int64         // bytes
+	ReadGap          int64         // bytes
+	ReadSize         int64         // bytes
+	ReadAhead        int64         // bytes
 	RequireChecksums bool
 	MaxStreams       int   // 0: no limit; streamsFollow: what follows from the memory budget
 	MaxPeerShare     int   // percent

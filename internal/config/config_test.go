@@ -94,7 +94,7 @@ func TestDefaults(t *testing.T) {
 	c, err := config.Load(config.Origin{File: write(t, minimal), Memory: 8 << 30})
 	require.NoError(t, err)
 	require.Equal(t, config.Server{
-		Listen: "127.0.0.1:8815", Memory: 4 << 30, StorageTimeout: time.Minute, MaxMetadata: 256 << 20, StallTimeout: 2 * time.Hour, MaxStreams: -1, MaxPeerShare: 75,
+		Listen: "127.0.0.1:8815", Memory: 4 << 30, StorageTimeout: time.Minute, MaxMetadata: 256 << 20, ReadTail: 64 << 10, ReadGap: 64 << 10, ReadSize: 32 << 20, ReadAhead: 128 << 20, StallTimeout: 2 * time.Hour, MaxStreams: -1, MaxPeerShare: 75,
 		Drain: 10 * time.Second, TicketLifetime: 24 * time.Hour, TicketRenewal: 720 * time.Hour,
 		LogLevel: slog.LevelInfo, LogFormat: "text",
 	}, c.Server)
@@ -137,6 +137,10 @@ func TestPrecedence(t *testing.T) {
 		"spool_limit":       {"1GiB", "2GiB", "3GiB", ""},
 		"storage_timeout":   {"1s", "2s", "0", ""},
 		"max_metadata":      {"1GiB", "2GiB", "3GiB", ""},
+		"read_tail":         {"1KiB", "2KiB", "3KiB", ""},
+		"read_gap":          {"1KiB", "2KiB", "3KiB", ""},
+		"read_size":         {"1KiB", "2KiB", "3KiB", ""},
+		"read_ahead":        {"1KiB", "2KiB", "0", ""},
 		"max_streams":       {"1", "2", "3", ""},
 		"max_peer_share":    {"1", "100", "50", ""},
 		"max_batch_bytes":   {"1MiB", "2MiB", "3MiB", ""},

@@ -80,6 +80,26 @@ func Settings() []Setting { //nolint:funlen // a table
 			set:   func(s *Server, v value) error { return size(&s.MaxMetadata, v) },
 		},
 		{
+			Name: "read_tail", Default: "64KiB", Shape: "BYTES",
+			Usage: "how much of a Parquet file's end is read to find its footer: a file that is no larger costs one read",
+			set:   func(s *Server, v value) error { return sizeFrom(&s.ReadTail, v, leastRead) },
+		},
+		{
+			Name: "read_gap", Default: "64KiB", Shape: "BYTES",
+			Usage: "how far apart two wanted column chunks may lie to be read by one request",
+			set:   func(s *Server, v value) error { return sizeFrom(&s.ReadGap, v, leastRead) },
+		},
+		{
+			Name: "read_size", Default: "32MiB", Shape: "BYTES",
+			Usage: "the most bytes of one request of several column chunks: longer runs are read by several, side by side",
+			set:   func(s *Server, v value) error { return sizeFrom(&s.ReadSize, v, leastRead) },
+		},
+		{
+			Name: "read_ahead", Default: "128MiB", Shape: "BYTES",
+			Usage: "the most stored bytes of a row group that are read while the one before is decoded, out of memory to spare; 0 is none",
+			set:   func(s *Server, v value) error { return sizeFrom(&s.ReadAhead, v, 0) },
+		},
+		{
 			Name: "require_checksums", Default: "false",
 			Usage: "read only Parquet files whose pages have checksums",
 			set:   func(s *Server, v value) error { return onOff(&s.RequireChecksums, v) },
@@ -277,7 +297,12 @@ func oneOf(out *string, v value, names ...string) error {
 // leastMemory is the smallest budget that makes sense, in bytes.
 const leastMemory = 1 << 20
 
-func size(out *int64, v value) error {
+// leastRead is the smallest limit of one read that makes sense, in bytes.
+const leastRead = 1 << 10
+
+func size(out *int64, v value) error { return sizeFrom(out, v, leastMemory) }
+
+func sizeFrom(out *int64, v value, least int64) error {
 	if v.text == "" {
 		return nil
 	}
@@ -285,8 +310,8 @@ func size(out *int64, v value) error {
 	if err != nil {
 		return err
 	}
-	if n < leastMemory {
-		return fmt.Errorf("%s is less than 1MiB", v.text)
+	if n < least {
+		return fmt.Errorf("%s is less than %s", v.text, map[int64]string{leastMemory: "1MiB", leastRead: "1KiB"}[least])
 	}
 	*out = n
 	return nil

@@ -147,7 +147,7 @@ func TestOthersComeFirst(t *testing.T) {
 func TestReadsNoFurtherThanAhead(t *testing.T) {
 	t.Parallel()
 	r := long(t)
-	s := r.scanner(scan.Options{Ahead: scan.NoAhead})
+	s := r.scanner(scan.Options{Ahead: scan.NoAhead, ReadTail: scan.NoTail})
 	rdr, err := s.Open(t.Context(), r.source(), r.columns(all...))
 	require.NoError(t, err)
 	r.store.Reset()
@@ -158,7 +158,7 @@ func TestReadsNoFurtherThanAhead(t *testing.T) {
 	rdr.Release()
 
 	largest, _ := sizes(t, r, all...)
-	rdr, err = r.scanner(scan.Options{Ahead: 3 * largest}).Open(t.Context(), r.source(), r.columns(all...))
+	rdr, err = r.scanner(scan.Options{Ahead: 3 * largest, ReadTail: scan.NoTail, ReadAhead: scan.NoAhead}).Open(t.Context(), r.source(), r.columns(all...))
 	require.NoError(t, err)
 	defer rdr.Release()
 	r.store.Reset()
@@ -244,7 +244,7 @@ func TestFooters(t *testing.T) {
 	footers, err := cache.New[*parquet.Footer](1 << 20)
 	require.NoError(t, err)
 	defer footers.Close()
-	s := r.scanner(scan.Options{Footers: footers})
+	s := r.scanner(scan.Options{Footers: footers, ReadTail: scan.NoTail})
 	want := r.want(r.source(), r.columns("id"), nil)
 	require.Equal(t, want, r.read(s, r.source(), r.columns("id")).lines)
 	first := r.store.Counts().Reads

@@ -80,7 +80,7 @@ func TestBloomFiltersThatCannotBeRead(t *testing.T) {
 	r, source := blooming(t)
 	source.Filter = r.filter("int = 1")
 	r.store.Set(errstore.Rule{Call: errstore.Read, Nth: 2, Action: errstore.Fail(nil)})
-	got := r.read(r.scanner(scan.Options{}), source, r.columns("row"))
+	got := r.read(r.scanner(scan.Options{ReadTail: scan.NoTail}), source, r.columns("row"))
 	require.Equal(t, fault.Unavailable, fault.KindOf(got.err), "%v", got.err)
 	require.Empty(t, got.lines)
 }
@@ -112,7 +112,7 @@ func TestPageIndex(t *testing.T) {
 		f := catalog.File{Location: locationOf(0), Bytes: int64(len(content)), Rows: 200, Partition: []any{nil}}
 		source := plan.Source{Table: r.table, Planned: everyColumn(r.table), Files: []plan.FileRange{{File: f, To: 200}}}
 		source.Filter = r.filter(text)
-		got := r.read(r.scanner(scan.Options{}), source, r.columns("row"))
+		got := r.read(r.scanner(scan.Options{ReadTail: scan.NoTail}), source, r.columns("row"))
 		require.NoError(t, got.err, text)
 		require.Equal(t, c.want, got.lines, text)
 		groups := map[int64]bool{}

@@ -29,15 +29,15 @@ type fileReader struct {
 
 // newFileReader checks that the file's columns can be read as the table has
 // them, also where statistics leave nothing to read. It takes the file over
-// unless it fails.
-func newFileReader(ctx context.Context, w *walk, o *opened, want plan.FileRange) (*fileReader, error) {
+// unless it fails. What it reads to leave out row groups is admitted by admit.
+func newFileReader(ctx context.Context, w *walk, o *opened, want plan.FileRange, admit admission) (*fileReader, error) {
 	r := &fileReader{opened: o, scanner: w.scanner, plan: w.plan, queue: w.queue, want: want, checks: checkers(w.source.Table, want.File, w.plan), current: -1}
 	r.groups = []int{}
 	for i, g := range o.RowGroups() {
 		if max(g.FirstRow, want.From) >= min(g.FirstRow+g.Rows, want.To) || !mayMatch(w.source, o, i) {
 			continue
 		}
-		may, err := w.mayPass(ctx, o, i)
+		may, err := w.mayPass(ctx, o, i, admit)
 		if err != nil {
 			return nil, err
 		}
@@ -60,6 +60,12 @@ func newFileReader(ctx context.Context, w *walk, o *opened, want plan.FileRange)
 			return w.queue.admit(ctx, n, batch)
 		},
 		Part: func(n int64) func() { return w.queue.held.Split(n).Release },
+		Ahead: func(n int64, drop func()) (parquet.Spare, bool) {
+			if n > w.scanner.options.ReadAhead {
+				return nil, false
+			}
+			return w.scanner.spares.take(ctx, n, drop)
+		},
 	})
 	return r, err
 }

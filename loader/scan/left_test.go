@@ -29,7 +29,7 @@ func TestReadsLeftBehindStayCharged(t *testing.T) {
 				f := r.grow(100, 50, 1)
 				stored := int64(0)
 				plain := budget.New(1 << 30)
-				rdr, err := r.scanner(scan.Options{Budget: plain, Ahead: scan.NoAhead}).Open(t.Context(), r.source(), r.columns("id", "x"))
+				rdr, err := r.scanner(scan.Options{Budget: plain, Ahead: scan.NoAhead, ReadTail: scan.NoTail}).Open(t.Context(), r.source(), r.columns("id", "x"))
 				require.NoError(t, err)
 				for rdr.Next() {
 					stored = max(stored, plain.Peak())
@@ -49,7 +49,7 @@ func TestReadsLeftBehindStayCharged(t *testing.T) {
 						cancel()
 					}()
 				}
-				rdr, err = r.scanner(scan.Options{Store: files, Budget: limit, Ahead: scan.NoAhead}).Open(ctx, r.source(), r.columns("id", "x"))
+				rdr, err = r.scanner(scan.Options{Store: files, Budget: limit, Ahead: scan.NoAhead, ReadTail: scan.NoTail}).Open(ctx, r.source(), r.columns("id", "x"))
 				require.NoError(t, err)
 				require.False(t, rdr.Next())
 				if c.cancel {

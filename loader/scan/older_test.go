@@ -41,7 +41,7 @@ func TestPromotedDates(t *testing.T) {
 			source := r.source()
 			source.Filter = r.filter(text)
 			before := r.store.Counts().Reads
-			got := r.read(r.scanner(scan.Options{}), source, r.columns("id"))
+			got := r.read(r.scanner(scan.Options{ReadTail: scan.NoTail}), source, r.columns("id"))
 			require.NoError(t, got.err, text)
 			want := []string{}
 			for i := range 100 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/penstock/penstock/internal/digest"
 	"github.com/penstock/penstock/internal/fault"
@@ -25,15 +26,43 @@ type opened struct {
 	deleted   *deletes.Rows // nil: no delete file is for the file
 	around    map[int]int
 	numbers   map[int]parquet.Numbers // of row lineage
+	end       atomic.Pointer[payment] // for what is kept of the file's end; nil: nothing is
 }
+
+// payment is memory that was reserved for something.
+type payment struct{ parquet.Spare }
 
 // close gives the file back; what its storage says then is too late to matter.
 func (o *opened) close() {
 	_ = o.object.Close()
 	o.unpay()
+	o.dropEnd()
 	if o.deleted != nil {
 		o.deleted.Release()
 	}
+}
+
+// dropEnd ends the payment for the file's end.
+func (o *opened) dropEnd() {
+	if paid := o.end.Swap(nil); paid != nil {
+		paid.Release()
+	}
+}
+
+// keepEnd pays for the end of a file, and says whether there is one, and memory to spare
+// for it.
+func (s *Scanner) keepEnd(ctx context.Context, o *opened, end *parquet.End) bool {
+	if end == nil || s.options.ReadTail == NoTail {
+		return false
+	}
+	paid, ok := s.spares.take(ctx, end.Bytes(), func() {
+		end.Drop()
+		o.dropEnd()
+	})
+	if ok {
+		o.end.Store(&payment{paid})
+	}
+	return ok
 }
 
 // open opens one file of a source.
@@ -55,7 +84,7 @@ func (s *Scanner) open(ctx context.Context, source plan.Source, p *projection, f
 
 // verify reads the footer and compares it with what is known of the file.
 func (s *Scanner) verify(ctx context.Context, source plan.Source, p *projection, f catalog.File, o *opened) error {
-	footer, err := s.footer(ctx, source.Table, o.object)
+	footer, end, err := s.footer(ctx, source.Table, o.object)
 	if err != nil {
 		return err
 	}
@@ -69,7 +98,11 @@ func (s *Scanner) verify(ctx context.Context, source plan.Source, p *projection,
 			return err
 		}
 	}
-	if o.File, err = parquet.Open(ctx, o.object, parquet.Options{Footer: footer}); err != nil {
+	if !s.keepEnd(ctx, o, end) {
+		end = nil
+	}
+	o.File, err = parquet.Open(ctx, o.object, parquet.Options{Footer: footer, End: end, Gap: s.options.ReadGap, ReadSize: s.options.ReadSize})
+	if err != nil {
 		return err
 	}
 	if footer.Rows() != f.Rows {
@@ -201,18 +234,20 @@ type footerOf struct {
 	size     int64
 }
 
-// footer reads an object's footer, or remembers it.
-func (s *Scanner) footer(ctx context.Context, t *catalog.Table, object store.Object) (*parquet.Footer, error) {
-	limits := parquet.FooterLimits{Bytes: s.options.MaxFooter, Budget: s.options.Budget}
+// footer reads an object's footer, or remembers it. What it read of the file's end it
+// returns too.
+func (s *Scanner) footer(ctx context.Context, t *catalog.Table, object store.Object) (*parquet.Footer, *parquet.End, error) {
+	limits := parquet.FooterLimits{Tail: s.options.ReadTail, Bytes: s.options.MaxFooter, Budget: s.options.Budget}
 	if s.options.Footers == nil {
-		return parquet.ReadFooter(ctx, object, limits)
+		return parquet.ReadEnd(ctx, object, limits)
 	}
+	var end *parquet.End
 	key := digest.Of(footerOf{table: t.Pin.UUID, location: object.Location(), size: object.Size()})
-	return s.options.Footers.Get(ctx, key, func(ctx context.Context) (*parquet.Footer, int64, error) {
-		footer, err := parquet.ReadFooter(ctx, object, limits)
-		if err != nil {
+	footer, err := s.options.Footers.Get(ctx, key, func(ctx context.Context) (footer *parquet.Footer, _ int64, err error) {
+		if footer, end, err = parquet.ReadEnd(ctx, object, limits); err != nil {
 			return nil, 0, err
 		}
 		return footer, footer.Bytes(), nil
 	})
+	return footer, end, err
 }

@@ -2,6 +2,7 @@ package scan
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -90,12 +91,23 @@ func (q *prefetchQueue) admit(ctx context.Context, n, decoded int64) error {
 	}
 }
 
+// admission is how bytes are admitted: as admit does, or admitAhead.
+type admission func(ctx context.Context, n, decoded int64) error
+
+// errNotSpare is why something is not done ahead.
+var errNotSpare = errors.New("there is no memory to spare")
+
+// admitAhead reserves n bytes for what nobody waits for, if they are to spare.
+func (q *prefetchQueue) admitAhead(_ context.Context, n, _ int64) error {
+	if !q.spare(n) || q.held.Grow(n) != nil {
+		return errNotSpare
+	}
+	return nil
+}
+
 // spare says whether the budget has n bytes that nobody is likely to need
 // more urgently.
-func (q *prefetchQueue) spare(n int64) bool {
-	limit := q.budget.Limit()
-	return limit < 0 || q.budget.Used()+n <= limit-limit/kept
-}
+func (q *prefetchQueue) spare(n int64) bool { return roomy(q.budget, n) }
 
 // share bounds the bytes of one column's strings in a batch; 0 is as the files'
 // reader has it.

@@ -22,11 +22,15 @@ const (
 	defaultBatchRows = parquet.DefaultBatchRows
 	// defaultAhead is the default of Options.Ahead: a few batches.
 	defaultAhead = 8 << 20
+	// defaultReadAhead is the default of Options.ReadAhead: row groups of most writers.
+	defaultReadAhead = 128 << 20
 	// defaultParallel shortens the wait for the first batches where a core is
 	// idle, and costs nothing where none is.
 	defaultParallel = 2
 	// NoAhead decodes each batch when it is asked for.
 	NoAhead = -1
+	// NoTail keeps nothing of what was read to find a footer.
+	NoTail = -1
 )
 
 // Options are what a Scanner is made of. Only Store must be given.
@@ -57,6 +61,14 @@ type Options struct {
 	Ahead int64
 	// RequireChecksums refuses files with a page that has no checksum, as Invalid.
 	RequireChecksums bool
+	// ReadTail is how much of a file's end is read to find its footer; ReadGap and
+	// ReadSize bound the reads of column chunks: see parquet.Options. 0 are the defaults
+	// of that package; ReadTail of NoTail is its default too.
+	ReadTail, ReadGap, ReadSize int64
+	// ReadAhead bounds the stored bytes of a row group that are read while the one before
+	// is decoded, per reader and out of memory to spare; 0 is defaultReadAhead, NoAhead
+	// reads none.
+	ReadAhead int64
 	// Parallel is how many columns of a batch are decoded side by side; 0 is
 	// defaultParallel.
 	Parallel int
@@ -78,6 +90,12 @@ func (o Options) validate() error {
 	if o.Ahead < NoAhead {
 		add("ahead", "must not be negative, save for -1, which is none")
 	}
+	if o.ReadTail < NoTail || o.ReadGap < 0 || o.ReadSize < 0 {
+		add("read_tail, read_gap, read_size", "must not be negative")
+	}
+	if o.ReadAhead < NoAhead {
+		add("read_ahead", "must not be negative, save for -1, which is none")
+	}
 	if o.Parallel < 0 {
 		add("parallel", "must not be negative")
 	}
@@ -89,6 +107,7 @@ type Scanner struct {
 	options Options
 	paid    *budget.Once[*parquet.Footer] // footers of open files
 	deletes *deletes.Pool
+	spares  *spares
 }
 
 // New makes a scanner, or reports every fault of its options as Invalid.
@@ -96,7 +115,7 @@ func New(options Options) (*Scanner, error) {
 	if err := options.validate(); err != nil {
 		return nil, fault.Op(err, "configure scan")
 	}
-	s := &Scanner{options: options, paid: budget.NewOnce[*parquet.Footer](options.Budget, "the footer of a file")}
+	s := &Scanner{options: options, spares: newSpares(options.Budget), paid: budget.NewOnce[*parquet.Footer](options.Budget, "the footer of a file")}
 	s.deletes = deletes.New(deletes.Options{
 		Store: options.Store, Budget: options.Budget,
 		Read: func(ctx context.Context, source plan.Source, columns []catalog.Field) (array.RecordReader, error) {
@@ -114,6 +133,12 @@ func New(options Options) (*Scanner, error) {
 	}
 	if s.options.Ahead == 0 {
 		s.options.Ahead = defaultAhead
+	}
+	switch {
+	case s.options.Ahead == NoAhead:
+		s.options.ReadAhead = NoAhead
+	case s.options.ReadAhead == 0:
+		s.options.ReadAhead = defaultReadAhead
 	}
 	if s.options.Parallel == 0 {
 		s.options.Parallel = defaultParallel

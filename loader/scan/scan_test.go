@@ -124,7 +124,7 @@ func TestRangesReadOnlyTheirRowGroups(t *testing.T) {
 		source := r.source()
 		source.Files[0].From, source.Files[0].To = c.from, c.to
 		r.store.Reset()
-		got := r.read(r.scanner(scan.Options{}), source, r.columns(all...))
+		got := r.read(r.scanner(scan.Options{ReadTail: scan.NoTail}), source, r.columns(all...))
 		require.NoError(t, got.err)
 		require.Equal(t, int(1+c.groups), r.store.Counts().Reads, "%+v: the footer, and each row group once", c)
 	}
@@ -229,7 +229,7 @@ func TestPruning(t *testing.T) {
 		r.grow(100, 10, 1)
 		source := r.source()
 		source.Filter = r.filter(text)
-		got := r.read(r.scanner(scan.Options{}), source, r.columns("x"))
+		got := r.read(r.scanner(scan.Options{ReadTail: scan.NoTail}), source, r.columns("x"))
 		require.NoError(t, got.err)
 		require.Equal(t, 1+groups, r.store.Counts().Reads, text)
 	}

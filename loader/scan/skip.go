@@ -14,7 +14,7 @@ import (
 // mayPass is false only if no row of a row group can pass the source's filter, judged by
 // what the file has beside its footer: bloom filters, and the page index of columns of
 // which the footer has no bounds.
-func (w *walk) mayPass(ctx context.Context, o *opened, group int) (bool, error) {
+func (w *walk) mayPass(ctx context.Context, o *opened, group int, admit admission) (bool, error) {
 	if may, err := mayHold(ctx, w.source, o, group); !may || err != nil {
 		return false, err
 	}
@@ -27,7 +27,7 @@ func (w *walk) mayPass(ctx context.Context, o *opened, group int) (bool, error) 
 		if _, constant := o.constants[field.ID]; !ok || constant {
 			continue
 		}
-		r, ok, err := w.pageRange(ctx, o, group, field)
+		r, ok, err := w.pageRange(ctx, o, group, field, admit)
 		if err != nil {
 			return false, err
 		}
@@ -44,12 +44,12 @@ func (w *walk) mayPass(ctx context.Context, o *opened, group int) (bool, error) 
 }
 
 // pageRange is what the page index knows of a column in a row group, once it is admitted.
-func (w *walk) pageRange(ctx context.Context, o *opened, group int, field catalog.Field) (expr.Range, bool, error) {
+func (w *walk) pageRange(ctx context.Context, o *opened, group int, field catalog.Field, admit admission) (expr.Range, bool, error) {
 	bytes, ok := o.HasPageStatistics(group, field.ID)
 	if !ok {
 		return expr.Range{}, false, nil
 	}
-	if err := w.queue.admit(ctx, bytes, 0); err != nil {
+	if err := admit(ctx, bytes, 0); err != nil {
 		return expr.Range{}, false, err
 	}
 	held := w.queue.held.Split(bytes)

@@ -31,8 +31,9 @@ type walk struct {
 
 // opening is the outcome of opening a file ahead.
 type opening struct {
-	file *opened
-	err  error
+	file   *opened
+	reader *fileReader // of file, which it has taken over; nil: there was no memory to spare
+	err    error
 }
 
 // run decodes everything into the queue.
@@ -87,28 +88,51 @@ func (w *walk) nextFile(ctx context.Context) error {
 	if next.err != nil {
 		return next.err
 	}
-	open, err := newFileReader(ctx, w, next.file, w.source.Files[w.file])
-	if err != nil {
-		next.file.close()
-		return err
+	if next.reader == nil {
+		var err error
+		if next.reader, err = newFileReader(ctx, w, next.file, w.source.Files[w.file], w.queue.admit); err != nil {
+			next.file.close()
+			return err
+		}
 	}
-	w.open = open
+	w.open = next.reader
 	if after := w.file + 1; after < len(w.source.Files) && w.scanner.options.Ahead > 0 {
-		pending := make(chan opening, 1)
-		w.pending = pending
-		w.group.Go(func() error {
-			file, err := w.scanner.open(ctx, w.source, w.plan, w.source.Files[after].File)
-			pending <- opening{file: file, err: err}
-			return nil
-		})
+		w.openAhead(ctx, after)
 	}
 	return nil
+}
+
+// openAhead opens a file, and begins to read the first of its row groups, while others
+// are decoded.
+func (w *walk) openAhead(ctx context.Context, file int) {
+	pending := make(chan opening, 1)
+	w.pending = pending
+	w.group.Go(func() error {
+		next := opening{}
+		if next.file, next.err = w.scanner.open(ctx, w.source, w.plan, w.source.Files[file].File); next.err == nil {
+			next.reader = w.readAhead(ctx, next.file, w.source.Files[file])
+		}
+		pending <- next
+		return nil
+	})
+}
+
+// readAhead makes a reader of a file whose turn has not come, and lets it begin; nil if
+// that is to be done when its turn has come, as there is no memory to spare, or because
+// something is wrong.
+func (w *walk) readAhead(ctx context.Context, o *opened, of plan.FileRange) *fileReader {
+	r, err := newFileReader(ctx, w, o, of, w.queue.admitAhead)
+	if err != nil {
+		return nil
+	}
+	r.rows.Fetch() //nolint:contextcheck // a reader has the context that it was made with
+	return r
 }
 
 // decode returns the next batch of the open file. It returns none where no row
 // passes, and closes the file at its end.
 func (w *walk) decode(ctx context.Context) (item, error) {
-	b, admitted, err := w.open.next()
+	b, admitted, err := w.open.next() //nolint:contextcheck // as above
 	if err != nil {
 		return item{}, err
 	}
@@ -209,7 +233,10 @@ func (w *walk) close() {
 		w.open = nil
 	}
 	if w.pending != nil {
-		if next := <-w.pending; next.file != nil {
+		switch next := <-w.pending; {
+		case next.reader != nil:
+			next.reader.close()
+		case next.file != nil:
 			next.file.close()
 		}
 		w.pending = nil

@@ -1,0 +1,99 @@
+package scan_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/store/errstore"
+	"github.com/penstock/penstock/loader/scan"
+)
+
+// TestSmallFileIsOneRead: a file inside its tail costs one read, also with its filters,
+// and one of a known footer one read for each run of columns.
+func TestSmallFileIsOneRead(t *testing.T) {
+	r := newRig(t)
+	r.grow(50, 10, 1)
+	r.grow(50, 10, 2)
+	r.store.Reset()
+	got := r.read(r.scanner(scan.Options{}), r.source(), r.columns("id", "key", "tags"))
+	require.NoError(t, got.err)
+	require.Equal(t, 2, r.store.Counts().Reads)
+}
+
+// TestNextRowGroupIsReadAhead: while batches of a row group wait for their consumer, the
+// stored bytes of the next one are read, and those of the next file.
+func TestNextRowGroupIsReadAhead(t *testing.T) {
+	r := newRig(t)
+	first, second := r.grow(200, 100, 1), r.grow(100, 100, 1)
+	limit := budget.New(1 << 30)
+	s := r.scanner(scan.Options{Budget: limit, ReadTail: scan.NoTail, Ahead: 1, BatchRows: 10})
+	r.store.Reset()
+	rdr, err := s.Open(t.Context(), r.source(), r.columns("id"))
+	require.NoError(t, err)
+	require.Zero(t, r.store.Counts().Reads)
+	require.True(t, rdr.Next())
+	reads := func(location string) int {
+		n := 0
+		for _, q := range r.store.Requests() {
+			if q.Location == location {
+				n++
+			}
+		}
+		return n
+	}
+	require.Eventually(t, func() bool { return reads(first.Location) == 3 && reads(second.Location) == 2 }, time.Minute, time.Millisecond,
+		"footer and two row groups of the first file, footer and row group of the second")
+	rows := rdr.RecordBatch().NumRows()
+	for rdr.Next() {
+		rows += rdr.RecordBatch().NumRows()
+	}
+	require.NoError(t, rdr.Err())
+	require.Equal(t, int64(300), rows)
+	rdr.Release()
+	require.Equal(t, 5, r.store.Counts().Reads)
+	require.Zero(t, limit.Used())
+}
+
+// TestWhatIsReadAheadGivesWay: memory that is wanted elsewhere is taken from what was
+// read ahead, which is read again when its turn comes.
+func TestWhatIsReadAheadGivesWay(t *testing.T) {
+	r := newRig(t)
+	r.grow(200, 100, 1)
+	limit := budget.New(1 << 20)
+	s := r.scanner(scan.Options{Budget: limit, Ahead: 1, BatchRows: 10})
+	rdr, err := s.Open(t.Context(), r.source(), r.columns("id"))
+	require.NoError(t, err)
+	require.True(t, rdr.Next())
+	need := limit.Limit() - limit.Used() + 1
+	require.Eventually(t, func() bool { // as soon as what is read ahead is there
+		held, err := limit.Reserve("somebody else", need)
+		if err != nil {
+			return false
+		}
+		held.Release()
+		return true
+	}, time.Minute, time.Millisecond)
+	rows := rdr.RecordBatch().NumRows()
+	for rdr.Next() {
+		rows += rdr.RecordBatch().NumRows()
+	}
+	require.NoError(t, rdr.Err())
+	require.Equal(t, int64(200), rows)
+	rdr.Release()
+	require.Zero(t, limit.Used())
+}
+
+// TestReadAheadThatFails: the error is that of the file that could not be read, and what
+// comes before it is given.
+func TestReadAheadThatFails(t *testing.T) {
+	r := newRig(t)
+	r.grow(100, 100, 1)
+	second := r.grow(100, 100, 1)
+	r.store.Set(errstore.Rule{Location: second.Location, Nth: 2, Action: errstore.Fail(nil)})
+	got := r.read(r.scanner(scan.Options{ReadTail: scan.NoTail}), r.source(), r.columns("id"))
+	require.ErrorContains(t, got.err, second.Location)
+	require.Len(t, got.lines, 100)
+}
