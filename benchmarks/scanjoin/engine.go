@@ -61,7 +61,7 @@ func assemble(ctx context.Context, folder string) (*engine, error) {
 	if e.plans, err = loader.NewPlans(remembered); err != nil {
 		return nil, err
 	}
-	e.scanner, err = scan.New(scan.Options{Store: files, Footers: e.footers, Memory: memory, Budget: limits})
+	e.scanner, err = scan.New(scan.Options{Files: e.catalog, Footers: e.footers, Memory: memory, Budget: limits})
 	if err != nil {
 		return nil, err
 	}

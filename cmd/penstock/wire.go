@@ -75,7 +75,7 @@ func assemble(ctx context.Context, c *config.Config) (_ *engine, err error) {
 		return nil, err
 	}
 	scanner, err := scan.New(scan.Options{
-		Store: files, Footers: e.footers, MaxFooter: c.Server.MaxMetadata, Memory: memory, Scratch: scratch, Budget: e.budget,
+		Files: catalogs, Footers: e.footers, MaxFooter: c.Server.MaxMetadata, Memory: memory, Scratch: scratch, Budget: e.budget,
 		RequireChecksums: c.Server.RequireChecksums,
 		ReadTail:         c.Server.ReadTail, ReadGap: c.Server.ReadGap, ReadSize: c.Server.ReadSize, ReadAhead: readAhead(c.Server.ReadAhead),
 	})
@@ -122,7 +122,7 @@ func readAhead(bytes int64) int64 {
 func strategies() map[string]joiner.Custom { return nil }
 
 // open opens every catalog, and says of all of them what is wrong.
-func (e *engine) open(ctx context.Context, c *config.Config, files store.Store) (catalog.Catalog, error) {
+func (e *engine) open(ctx context.Context, c *config.Config, files store.Store) (*catalog.Set, error) {
 	opened := map[string]catalog.Catalog{}
 	var failures []error
 	for _, name := range slices.Sorted(maps.Keys(c.Catalogs)) {

@@ -59,7 +59,7 @@ func Graph() []Row {
 
 		{Folder: "joiner/rule", Imports: "fault"},
 		{Folder: "loader/dataset", Imports: "rule expr fault", Outside: libYAML},
-		{Folder: "loader/catalog", Imports: "dataset bucket expr fault"},
+		{Folder: "loader/catalog", Imports: "dataset bucket expr fault store"},
 		{
 			Folder: "loader/catalog/icebergcat", Imports: "catalog dataset cache expr budget digest fault store",
 			Outside: libIceberg + " " + libSQLite + " " + libCompress,

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/loader/dataset"
 )
 
@@ -77,6 +78,22 @@ func (s *Set) Appended(ctx context.Context, t *Table, since int64, columns []int
 	inner.Name = r.table
 	files, err := r.catalog.Appended(ctx, &inner, since, columns, bounds)
 	return files, s.explain(r, err)
+}
+
+// Open opens a file of a pinned table, as the catalog that the table is of does. See
+// Opener.
+func (s *Set) Open(ctx context.Context, t *Table, location string, size int64) (store.Object, error) {
+	r, err := s.route(t.Name)
+	if err != nil {
+		return nil, err
+	}
+	files, ok := r.catalog.(Opener)
+	if !ok {
+		return nil, fault.New(fault.Internal, "the catalog of table %s opens no files", t.Name).In(t.Name, location)
+	}
+	inner := *t
+	inner.Name = r.table
+	return files.Open(ctx, &inner, location, size)
 }
 
 // route is where a name leads.

@@ -1,11 +1,14 @@
 package catalog_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/store"
+	"github.com/penstock/penstock/internal/store/storetest"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/catalogtest"
 	"github.com/penstock/penstock/loader/dataset"
@@ -101,4 +104,49 @@ func TestSetWithoutDefault(t *testing.T) {
 	require.Equal(t, fault.NotFound, fault.KindOf(err))
 	require.EqualError(t, err,
 		`table lkae.ml.events names no catalog and there is no default one (did you mean "lake"?); put one of these and a dot in front of it: b, lake`)
+}
+
+// files is a catalog that opens the files of its tables, and says of which.
+type files struct {
+	*catalogtest.Memory
+	store.Store
+	asked *[]string
+}
+
+func (f files) Open(ctx context.Context, t *catalog.Table, location string, size int64) (store.Object, error) {
+	*f.asked = append(*f.asked, t.Name)
+	return f.Store.Open(ctx, location, size)
+}
+
+// Files are opened by the catalog of their table, under the name that it knows.
+func TestSetOpens(t *testing.T) {
+	const location = "file:///a"
+	var own, other []string
+	open := func(content string, asked *[]string, tables ...string) catalog.Catalog {
+		s := storetest.NewMemory()
+		s.Put(location, []byte(content))
+		return files{Memory: memory(t, tables...), Store: s, asked: asked}
+	}
+	set, err := catalog.NewSet(map[string]catalog.Catalog{
+		"default": open("own", &own, "ml.events"), "lake": open("other", &other, "ml.events"), "closed": memory(t, "ml.events"),
+	}, "default")
+	require.NoError(t, err)
+	for name, want := range map[string]string{"ml.events": "own", "lake.ml.events": "other"} {
+		table, err := set.Table(t.Context(), name, dataset.Ref{})
+		require.NoError(t, err)
+		object, err := set.Open(t.Context(), table, location, int64(len(want)))
+		require.NoError(t, err)
+		content := make([]byte, len(want))
+		require.NoError(t, object.ReadAt(t.Context(), content, 0))
+		require.NoError(t, object.Close())
+		require.Equal(t, want, string(content))
+		require.Equal(t, name, table.Name)
+	}
+	require.Equal(t, []string{"ml.events"}, own)
+	require.Equal(t, []string{"ml.events"}, other)
+
+	table, err := set.Table(t.Context(), "closed.ml.events", dataset.Ref{})
+	require.NoError(t, err)
+	_, err = set.Open(t.Context(), table, location, store.SizeUnknown)
+	require.ErrorContains(t, err, "the catalog of table closed.ml.events opens no files")
 }

@@ -11,15 +11,14 @@ import (
 	"github.com/penstock/penstock/internal/digest"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/invariant"
-	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/plan"
 )
 
 // Options are what a Pool works with.
 type Options struct {
-	// Store opens the files of deletion vectors.
-	Store store.Store
+	// Files opens the files of deletion vectors.
+	Files catalog.Opener
 	// Read opens columns of delete files that are Parquet. A file that lacks one of
 	// them is an error.
 	Read func(ctx context.Context, source plan.Source, columns []catalog.Field) (array.RecordReader, error)
@@ -243,7 +242,7 @@ func (p *Pool) load(ctx context.Context, t *catalog.Table, u unit) (*loaded, err
 	}
 	switch u.file.Kind {
 	case catalog.DeletionVector:
-		return p.loadVector(ctx, u.file)
+		return p.loadVector(ctx, t, u.file)
 	case catalog.PositionDeletes:
 		return p.loadPositions(ctx, t, u.file)
 	case catalog.EqualityDeletes:

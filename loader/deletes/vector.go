@@ -23,12 +23,12 @@ const (
 )
 
 // loadVector reads one deletion vector, in one request.
-func (p *Pool) loadVector(ctx context.Context, d *catalog.DeleteFile) (*loaded, error) {
+func (p *Pool) loadVector(ctx context.Context, t *catalog.Table, d *catalog.DeleteFile) (*loaded, error) {
 	held, err := p.options.Budget.ReserveFor(ctx, "the deletion vector of "+d.Data, (1+perBlobBytes)*d.Length)
 	if err != nil {
 		return nil, err
 	}
-	blob, err := p.blob(ctx, d)
+	blob, err := p.blob(ctx, t, d)
 	if err != nil {
 		store.WhenReturned(err, held.Release)
 		return nil, err
@@ -49,8 +49,8 @@ func (p *Pool) loadVector(ctx context.Context, d *catalog.DeleteFile) (*loaded, 
 }
 
 // blob reads the stored bytes of a vector.
-func (p *Pool) blob(ctx context.Context, d *catalog.DeleteFile) (content []byte, err error) {
-	object, err := p.options.Store.Open(ctx, d.Location, d.Bytes)
+func (p *Pool) blob(ctx context.Context, t *catalog.Table, d *catalog.DeleteFile) (content []byte, err error) {
+	object, err := p.options.Files.Open(ctx, t, d.Location, d.Bytes)
 	if err != nil {
 		return nil, err
 	}

@@ -200,8 +200,8 @@ func (r *rig) columns(names ...string) []catalog.Field {
 // it is reserved.
 func (r *rig) scanner(opts scan.Options) *scan.Scanner {
 	r.t.Helper()
-	if opts.Store == nil {
-		opts.Store = r.store
+	if opts.Files == nil {
+		opts.Files = catalog.FromStore(r.store)
 	}
 	if opts.Budget == nil {
 		opts.Budget = budget.New(1 << 50)

@@ -67,7 +67,7 @@ func (s *Scanner) keepEnd(ctx context.Context, o *opened, end *parquet.End) bool
 
 // open opens one file of a source.
 func (s *Scanner) open(ctx context.Context, source plan.Source, p *projection, f catalog.File) (*opened, error) {
-	object, err := s.options.Store.Open(ctx, f.Location, f.Bytes)
+	object, err := s.options.Files.Open(ctx, source.Table, f.Location, f.Bytes)
 	if err != nil {
 		return nil, err
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/parquet"
-	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/deletes"
 	"github.com/penstock/penstock/loader/plan"
@@ -33,10 +32,10 @@ const (
 	NoTail = -1
 )
 
-// Options are what a Scanner is made of. Only Store must be given.
+// Options are what a Scanner is made of. Only Files must be given.
 type Options struct {
-	// Store opens the files.
-	Store store.Store
+	// Files opens the files of tables.
+	Files catalog.Opener
 	// Footers remembers files' footers by table, location and length; nil reads
 	// them each time.
 	Footers *cache.Cache[*parquet.Footer]
@@ -78,8 +77,8 @@ type Options struct {
 func (o Options) validate() error {
 	var faults []fault.Field
 	add := func(field, message string) { faults = append(faults, fault.Field{Field: field, Message: message}) }
-	if o.Store == nil {
-		add("store", "must be given")
+	if o.Files == nil {
+		add("files", "must be given")
 	}
 	if o.MaxFooter < 0 {
 		add("max_footer", "must not be negative")
@@ -117,7 +116,7 @@ func New(options Options) (*Scanner, error) {
 	}
 	s := &Scanner{options: options, spares: newSpares(options.Budget), paid: budget.NewOnce[*parquet.Footer](options.Budget, "the footer of a file")}
 	s.deletes = deletes.New(deletes.Options{
-		Store: options.Store, Budget: options.Budget,
+		Files: options.Files, Budget: options.Budget,
 		Read: func(ctx context.Context, source plan.Source, columns []catalog.Field) (array.RecordReader, error) {
 			return s.Open(ctx, source, columns)
 		},

@@ -319,7 +319,7 @@ func TestNullBucket(t *testing.T) {
 func TestOptionsAreChecked(t *testing.T) {
 	t.Parallel()
 	_, err := scan.New(scan.Options{BatchRows: -1, Ahead: -2, Parallel: -3})
-	for _, name := range []string{"store", "batch_rows", "ahead", "parallel"} {
+	for _, name := range []string{"files", "batch_rows", "ahead", "parallel"} {
 		require.ErrorContains(t, err, name)
 	}
 }

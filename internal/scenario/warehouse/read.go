@@ -22,7 +22,7 @@ type Folder struct{ Dir, Catalog string }
 
 // Reader reads the tables of a folder as the server does.
 type Reader struct {
-	set catalog.Catalog
+	set *catalog.Set
 }
 
 // Open opens a folder.
@@ -45,7 +45,7 @@ func (r *Reader) Read(ctx context.Context, c *scenario.Case, p Prediction, optio
 	if err != nil {
 		return nil, err
 	}
-	scanner, err := scan.New(scan.Options{Store: store.Local{}, Memory: options.Memory, Budget: options.Budget, BatchRows: c.ScanRows})
+	scanner, err := scan.New(scan.Options{Files: r.set, Memory: options.Memory, Budget: options.Budget, BatchRows: c.ScanRows})
 	if err != nil {
 		return nil, err
 	}

@@ -67,7 +67,7 @@ func (c *Catalog) connect(ctx context.Context) (*sql.DB, error) {
 	if err != nil {
 		return nil, lost(err)
 	}
-	db, err := c.open(ctx, false)
+	db, err := c.database(ctx, false)
 	if err == nil {
 		return db, nil
 	}
@@ -80,15 +80,15 @@ func (c *Catalog) connect(ctx context.Context) (*sql.DB, error) {
 	if after, again := c.file(); again != nil || !os.SameFile(before, after) {
 		return nil, c.broken(err)
 	}
-	if db, err = c.open(ctx, true); err != nil {
+	if db, err = c.database(ctx, true); err != nil {
 		return nil, c.broken(err)
 	}
 	return db, nil
 }
 
-// open makes one connection, and sees that the file is one of SQLite. Nothing is
+// database makes one connection, and sees that the file is one of SQLite. Nothing is
 // set that would be written into the file: journal_mode among them.
-func (c *Catalog) open(ctx context.Context, immutable bool) (*sql.DB, error) {
+func (c *Catalog) database(ctx context.Context, immutable bool) (*sql.DB, error) {
 	query := url.Values{"mode": {"ro"}, "_pragma": {"busy_timeout(" + busyTimeout + ")", "query_only(1)"}}
 	if immutable {
 		query.Set("immutable", "1")

@@ -90,7 +90,7 @@ func (c *Catalog) readFile(ctx context.Context, file allowance) (content []byte,
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	object, err := c.options.Store.Open(ctx, file.location, store.SizeUnknown)
+	object, err := c.access.open(ctx, file.location, store.SizeUnknown)
 	if err != nil {
 		return nil, err
 	}

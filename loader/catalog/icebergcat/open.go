@@ -21,7 +21,11 @@ type Options struct {
 	URI       string      // sqlite:////absolute/path or sqlite:///path from BaseDir
 	Warehouse string      // where its writers put new tables; reading needs none
 	BaseDir   string      // folder of the config file, for relative paths
-	Store     store.Store // reads metadata files
+	Store     store.Store // reads local files
+	// S3 makes the store of files on S3, of Properties; nil: S3 is not served.
+	S3 S3
+	// Properties are the catalog's own, under the names that PyIceberg has for them.
+	Properties map[string]string
 	// Calls run what asks the catalog's own file, so that it ends with the
 	// context of who asks, whatever that file's disk does; nil: nothing is run so.
 	Calls *store.Calls
@@ -41,10 +45,14 @@ type Catalog struct {
 	name    string
 	path    string // of the SQLite file
 	options Options
+	access  *access       // to files of tables for which the catalog gives nothing of its own
 	turn    chan struct{} // full while a connection is open: see ask
 }
 
-var _ catalog.Catalog = (*Catalog)(nil)
+var (
+	_ catalog.Catalog = (*Catalog)(nil)
+	_ catalog.Opener  = (*Catalog)(nil)
+)
 
 // Open looks whether a catalog can be read. A type or URI that this version does
 // not serve is Invalid, a file that is not there NotFound (it is never made), one
@@ -55,6 +63,7 @@ func Open(ctx context.Context, o Options) (*Catalog, error) {
 		return nil, err
 	}
 	c := &Catalog{name: o.Name, path: path, options: o, turn: make(chan struct{}, 1)}
+	c.access = &access{local: o.Store, make: o.S3, properties: o.Properties}
 	if _, err := store.Call(ctx, o.Calls, "open", path, func(context.Context) (os.FileInfo, error) { return c.file() }); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,27 @@
+package catalog
+
+import (
+	"context"
+
+	"github.com/penstock/penstock/internal/store"
+)
+
+// Opener opens the files of tables, with whatever their catalog gives for them: the
+// same location may be readable as a file of one table, and not as one of another.
+// It is safe for concurrent use.
+type Opener interface {
+	// Open opens a file that the metadata of a table names. Size and failures are
+	// those of store.Store. The caller closes the object.
+	Open(ctx context.Context, t *Table, location string, size int64) (store.Object, error)
+}
+
+// FromStore is the Opener of tables that all lie in one store, which asks nothing of
+// their catalog.
+func FromStore(files store.Store) Opener { return stored{files} }
+
+type stored struct{ files store.Store }
+
+// Open opens a file of any table.
+func (s stored) Open(ctx context.Context, _ *Table, location string, size int64) (store.Object, error) {
+	return s.files.Open(ctx, location, size)
+}
