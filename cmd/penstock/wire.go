@@ -41,6 +41,7 @@ type engine struct {
 	plans     *loader.Plans
 	footers   *cache.Cache[*parquet.Footer]
 	manifests *cache.Cache[[]byte]
+	catalogs  []*icebergcat.Catalog
 	pools     []batch.Trimming
 	disk      *spool.Spool
 }
@@ -128,7 +129,7 @@ func (e *engine) open(ctx context.Context, c *config.Config, files store.Store) 
 	for _, name := range slices.Sorted(maps.Keys(c.Catalogs)) {
 		o := c.Catalogs[name]
 		one, err := icebergcat.Open(ctx, icebergcat.Options{
-			Name: o.Stored, Type: o.Type, URI: o.URI, Warehouse: o.Warehouse, BaseDir: c.Dir(), Store: files, Calls: e.calls,
+			Name: o.Stored, Type: o.Type, URI: o.URI, Warehouse: o.Warehouse, BaseDir: c.Dir(), Store: files, Calls: e.calls, Timeout: c.Server.StorageTimeout,
 			MaxMetadata: c.Server.MaxMetadata, Budget: e.budget, Manifests: e.manifests,
 		})
 		if err != nil {
@@ -136,6 +137,7 @@ func (e *engine) open(ctx context.Context, c *config.Config, files store.Store) 
 			continue
 		}
 		opened[name] = one
+		e.catalogs = append(e.catalogs, one)
 	}
 	if len(failures) > 0 {
 		return nil, together(failures)
@@ -165,6 +167,9 @@ func (e *engine) Close() {
 	}
 	if e.manifests != nil {
 		e.manifests.Close()
+	}
+	for _, c := range e.catalogs {
+		c.Close()
 	}
 }
 

@@ -26,6 +26,7 @@ const (
 	libIceberg     = "github.com/apache/iceberg-go"
 	libMurmur      = "github.com/twmb/murmur3"
 	libParquet     = "github.com/apache/arrow-go/v18/parquet"
+	libPostgres    = "github.com/jackc/pgx/v5"
 	libPrometheus  = "github.com/prometheus/client_golang"
 	libProtobuf    = "google.golang.org/protobuf"
 	libRistretto   = "github.com/dgraph-io/ristretto/v2"
@@ -60,9 +61,11 @@ func Graph() []Row {
 		{Folder: "joiner/rule", Imports: "fault"},
 		{Folder: "loader/dataset", Imports: "rule expr fault", Outside: libYAML},
 		{Folder: "loader/catalog", Imports: "dataset bucket expr fault store"},
+		{Folder: "loader/catalog/locator"},
+		{Folder: "loader/catalog/sqlcat", Imports: "catalog locator fault store", Outside: libSQLite + " " + libPostgres},
 		{
-			Folder: "loader/catalog/icebergcat", Imports: "catalog dataset cache expr budget digest fault store",
-			Outside: libIceberg + " " + libSQLite + " " + libCompress,
+			Folder: "loader/catalog/icebergcat", Imports: "catalog locator sqlcat dataset cache expr budget digest fault store",
+			Outside: libIceberg + " " + libCompress,
 		},
 		{Folder: "loader/resolve", Imports: "dataset catalog bucket expr fault"},
 		{Folder: "loader/plan", Imports: "dataset catalog resolve bucket expr digest fault"},
@@ -120,5 +123,6 @@ func Graph() []Row {
 		{Folder: "internal/store/storetest", Imports: "*", Outside: libTesting},
 		{Folder: "joiner/joinertest", Imports: "*", Outside: libTesting},
 		{Folder: "loader/catalog/catalogtest", Imports: "*", Outside: libTesting},
+		{Folder: "loader/catalog/sqlcat/postgrestest", Imports: "*", Outside: libPostgres + " " + libTesting},
 	}
 }

@@ -17,7 +17,7 @@ func limitMutants() []mutant {
 			"	defer held.Release()\n	file := l.catalog.allow(", "	file := l.catalog.allow(", catalog,
 		},
 		{
-			"catalog-stays-open", "loader/catalog/icebergcat/ask.go",
+			"catalog-stays-open", "loader/catalog/sqlcat/sqlite.go",
 			"if closing := db.Close(); err == nil", "if closing := error(nil); err == nil", catalog,
 		},
 		{"footer-of-any-size-is-read", "internal/parquet/footer.go", "	if l.Bytes > 0 && length > l.Bytes {\n", "	if l.Bytes < 0 && length > l.Bytes {\n", parquet},

@@ -19,8 +19,8 @@ func storageMutants() []mutant {
 		{"devices-are-opened", "internal/store/local.go", "	return checkPlain(found, location)\n", "	_ = found\n	return nil\n", storage},
 		{"links-to-mounts-are-not-followed", "internal/store/mounts.go", "		if to, err := t.link(prefix); err == nil {", "		if to, err := t.link(prefix); err == nil && to == \"\" {", storage},
 		{
-			"the-catalogs-file-holds-its-callers", "loader/catalog/icebergcat/ask.go",
-			`store.Call(ctx, c.options.Calls, "read"`, `store.Call(ctx, nil, "read"`,
+			"the-catalogs-file-holds-its-callers", "loader/catalog/sqlcat/sqlite.go",
+			`store.Call(ctx, c.calls, "read"`, `store.Call(ctx, nil, "read"`,
 			[]string{"./loader/catalog/icebergcat"},
 		},
 	}

@@ -1,14 +1,12 @@
-// Package icebergcat reads Apache Iceberg tables out of SQL catalogs: it is
-// the only package that knows iceberg-go.
+// Package icebergcat reads the metadata of Apache Iceberg tables: it is the only
+// package that knows iceberg-go. Where the metadata of a table lies, and what opens its
+// files, is for a Locator to say, of which each type of catalog has one.
 //
-// It reads, and changes nothing: the SQLite file is opened read-only and no
-// table of it is made or altered, so catalogs made by PyIceberg (without a
-// column iceberg_type), by Spark's JdbcCatalog and by iceberg-go open alike,
-// and stay as they are while their owners write to them.
+// It reads, and changes nothing: catalogs and tables stay as they are while their
+// owners write to them.
 //
-// Every call reads the table's metadata anew and keeps nothing: no connection,
-// no context, no handle of a table. A catalog's file may be replaced while it is
-// served: from then on every call reads the new one. Manifests and manifest lists are
+// Every call asks the catalog anew and keeps nothing: no context, no handle of a table.
+// Manifests and manifest lists are
 // immutable: a cache that is given remembers them by table and location, so that a
 // table is listed again after a commit by what that wrote.
 //

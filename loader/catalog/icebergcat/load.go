@@ -10,6 +10,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/catalog/locator"
 )
 
 // loaded is a table's metadata as the catalog names it now.
@@ -57,18 +58,18 @@ func (c *Catalog) load(ctx context.Context, name string, held *budget.Reservatio
 // may remove old metadata files, so one that is gone is only missing if the
 // catalog still names it.
 func (c *Catalog) metadata(ctx context.Context, name string, parts []string, held *budget.Reservation) (file allowance, content []byte, err error) {
-	location, err := c.metadataLocation(ctx, name, parts)
+	at, err := c.tables.Locate(ctx, locator.Table{Name: name, Parts: parts})
 	for err == nil {
-		file = c.allow(subject{what: "metadata", table: name, location: location}, held)
+		file = c.allow(subject{what: "metadata", table: name, location: at.Location}, held)
 		content, err = c.read(ctx, file)
 		if fault.KindOf(err) != fault.Corrupt {
 			return file, content, err
 		}
-		now, again := c.metadataLocation(ctx, name, parts)
-		if again == nil && now == location {
+		now, again := c.tables.Locate(ctx, locator.Table{Name: name, Parts: parts})
+		if again == nil && now.Location == at.Location {
 			return file, nil, err
 		}
-		location, err = now, again
+		at, err = now, again
 	}
 	return file, nil, err
 }

@@ -65,8 +65,8 @@ func TestOpenRefuses(t *testing.T) {
 			`type: catalog type "rest" is not served by this version; use type: sql`,
 		},
 		{
-			"another database", func(o *icebergcat.Options) { o.URI = "postgresql://u:p@h/db" }, fault.Invalid,
-			`uri: a catalog on "postgresql" is not served by this version; write sqlite:////absolute/path, or sqlite:///path relative to the config file`,
+			"another database", func(o *icebergcat.Options) { o.URI = "mysql://u:p@h/db" }, fault.Invalid,
+			`uri: a catalog on "mysql" is not served by this version; write sqlite:////absolute/path, sqlite:///path relative to the config file, or postgresql://host/database with user and password`,
 		},
 		{"no uri", func(o *icebergcat.Options) { o.URI = "" }, fault.Invalid, `uri: a catalog on ""`},
 		{"two slashes", func(o *icebergcat.Options) { o.URI = "sqlite://catalog.db" }, fault.Invalid, "names no file"},

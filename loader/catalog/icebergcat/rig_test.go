@@ -22,6 +22,7 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/catalogtest"
 	"github.com/penstock/penstock/loader/catalog/icebergcat"
+	"github.com/penstock/penstock/loader/catalog/sqlcat/postgrestest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -30,6 +31,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type writer struct {
 	*icesql.Catalog
 	dir string
+	uri string
 }
 
 func newWriter(t *testing.T) *writer {
@@ -40,11 +42,24 @@ func newWriter(t *testing.T) *writer {
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
 	c, err := icesql.NewCatalog("default", db, icesql.SQLite, iceberg.Properties{"warehouse": "file://" + dir})
 	require.NoError(t, err)
-	return &writer{Catalog: c, dir: dir}
+	return &writer{Catalog: c, dir: dir, uri: "sqlite:///catalog.db"}
+}
+
+// newPostgresWriter is a writer whose catalog lies in a database of its own.
+func newPostgresWriter(t *testing.T, s *postgrestest.Server) *writer {
+	t.Helper()
+	uri := s.Database(t)
+	db, err := sql.Open("pgx", strings.Replace(uri, "+psycopg2", "", 1))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	dir := t.TempDir()
+	c, err := icesql.NewCatalog("default", db, icesql.Postgres, iceberg.Properties{"warehouse": "file://" + dir})
+	require.NoError(t, err)
+	return &writer{Catalog: c, dir: dir, uri: uri}
 }
 
 func (w *writer) options() icebergcat.Options {
-	return icebergcat.Options{Name: "default", Type: "sql", URI: "sqlite:///catalog.db", BaseDir: w.dir, Store: store.Local{}}
+	return icebergcat.Options{Name: "default", Type: "sql", URI: w.uri, BaseDir: w.dir, Store: store.Local{}}
 }
 
 // open opens the catalog for reading.
@@ -52,6 +67,7 @@ func (w *writer) open(t *testing.T) *icebergcat.Catalog {
 	t.Helper()
 	c, err := icebergcat.Open(t.Context(), w.options())
 	require.NoError(t, err)
+	t.Cleanup(c.Close)
 	return c
 }
 
@@ -209,8 +225,12 @@ func suiteSpec() iceberg.PartitionSpec {
 func rig(t *testing.T) catalogtest.Rig {
 	t.Helper()
 	w := newWriter(t)
+	return w.rig(w.open(t))
+}
+
+func (w *writer) rig(c catalog.Catalog) catalogtest.Rig {
 	return catalogtest.Rig{
-		Catalog: w.open(t),
+		Catalog: c,
 		Create: func(t *testing.T, table string) {
 			t.Helper()
 			spec := suiteSpec()
@@ -262,6 +282,15 @@ func rig(t *testing.T) catalogtest.Rig {
 
 func TestConforms(t *testing.T) {
 	catalogtest.Run(t, rig)
+}
+
+func TestPostgresConforms(t *testing.T) {
+	s := postgrestest.Start(t)
+	catalogtest.Run(t, func(t *testing.T) catalogtest.Rig {
+		t.Helper()
+		w := newPostgresWriter(t, s)
+		return w.rig(w.open(t))
+	})
 }
 
 func location(name string) string { return fmt.Sprintf("/warehouse/%s.parquet", name) }

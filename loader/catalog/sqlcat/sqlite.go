@@ -1,4 +1,4 @@
-package icebergcat
+package sqlcat
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net/url"
 	"os"
+	"strings"
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -19,25 +20,32 @@ import (
 // file, in milliseconds.
 const busyTimeout = "5000"
 
-// ask opens a catalog's file, puts questions to it and closes it again. A
-// connection that stayed open would go on reading the old file after another one
-// was put in its place.
+// restoreFile is what helps where the file is gone, or is none of a catalog any more.
+const restoreFile = "put the catalog's file back: the next query reads what is there then"
+
+// sqliteFile is a catalog in a file of SQLite. It holds nothing open.
+type sqliteFile struct {
+	name  string
+	path  string
+	calls *store.Calls
+	turn  chan struct{} // full while a connection is open
+}
+
+// ask opens the file, puts a question to it and closes it again. A connection that
+// stayed open would go on reading the old file after another one was put in its place.
 //
 // One connection is open at a time. SQLite keeps the shared memory of a file in
 // WAL mode beside it, under a name, and keeps track of who uses it by locks that a
 // process does not have against itself: a connection to the new file would clear
 // what one to the old file still has in use. A question takes well under a
 // millisecond.
-//
-// What the questions find they return: they may be left behind, and go on when their
-// caller has long gone.
-func ask[T any](ctx context.Context, c *Catalog, questions func(context.Context, *sql.DB) (T, error)) (T, error) {
-	return store.Call(ctx, c.options.Calls, "read", c.path, func(ctx context.Context) (T, error) { return answer(ctx, c, questions) })
+func (c *sqliteFile) ask(ctx context.Context, q question) (string, error) {
+	return store.Call(ctx, c.calls, "read", c.path, func(ctx context.Context) (string, error) { return c.answer(ctx, q) })
 }
 
 // answer is ask on the catalog's own terms. Who waits for another question, which
 // hangs, ends with its storage too.
-func answer[T any](ctx context.Context, c *Catalog, questions func(context.Context, *sql.DB) (T, error)) (found T, err error) {
+func (c *sqliteFile) answer(ctx context.Context, q question) (found string, err error) {
 	select {
 	case c.turn <- struct{}{}:
 	case <-ctx.Done():
@@ -58,16 +66,24 @@ func answer[T any](ctx context.Context, c *Catalog, questions func(context.Conte
 			err = c.broken(closing)
 		}
 	}()
-	return questions(ctx, db)
+	return q(ctx, db)
 }
 
+// undefined says whether SQLite knows no table of a name that was selected from.
+func (c *sqliteFile) undefined(err error) bool {
+	return code(err) == sqlite3.SQLITE_ERROR && strings.Contains(err.Error(), "no such table")
+}
+
+// Close has nothing to end.
+func (c *sqliteFile) Close() {}
+
 // connect opens the SQLite file as it is found now.
-func (c *Catalog) connect(ctx context.Context) (*sql.DB, error) {
+func (c *sqliteFile) connect(ctx context.Context) (*sql.DB, error) {
 	before, err := c.file()
 	if err != nil {
-		return nil, lost(err)
+		return nil, lost(err, restoreFile)
 	}
-	db, err := c.database(ctx, false)
+	db, err := c.open(ctx, false)
 	if err == nil {
 		return db, nil
 	}
@@ -80,15 +96,15 @@ func (c *Catalog) connect(ctx context.Context) (*sql.DB, error) {
 	if after, again := c.file(); again != nil || !os.SameFile(before, after) {
 		return nil, c.broken(err)
 	}
-	if db, err = c.database(ctx, true); err != nil {
+	if db, err = c.open(ctx, true); err != nil {
 		return nil, c.broken(err)
 	}
 	return db, nil
 }
 
-// database makes one connection, and sees that the file is one of SQLite. Nothing is
+// open makes one connection, and sees that the file is one of SQLite. Nothing is
 // set that would be written into the file: journal_mode among them.
-func (c *Catalog) database(ctx context.Context, immutable bool) (*sql.DB, error) {
+func (c *sqliteFile) open(ctx context.Context, immutable bool) (*sql.DB, error) {
 	query := url.Values{"mode": {"ro"}, "_pragma": {"busy_timeout(" + busyTimeout + ")", "query_only(1)"}}
 	if immutable {
 		query.Set("immutable", "1")
@@ -106,22 +122,8 @@ func (c *Catalog) database(ctx context.Context, immutable bool) (*sql.DB, error)
 	return db, nil
 }
 
-// isCatalog is an error if a SQLite file holds no catalog.
-func (c *Catalog) isCatalog(ctx context.Context, db *sql.DB) error {
-	var n int
-	err := db.QueryRowContext(ctx, `SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND name = 'iceberg_tables'`).Scan(&n)
-	if err != nil {
-		return c.broken(err)
-	}
-	if n == 0 {
-		return fault.InvalidField("uri", "%s holds no Iceberg catalog: it has no table iceberg_tables", c.path).In("", c.path).
-			WithRemedy("name the file that PyIceberg, Spark or another writer keeps its SQL catalog in")
-	}
-	return nil
-}
-
 // file looks for the SQLite file.
-func (c *Catalog) file() (os.FileInfo, error) {
+func (c *sqliteFile) file() (os.FileInfo, error) {
 	switch stat, err := os.Stat(c.path); {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fault.New(fault.NotFound, "catalog %s: there is no file %s", c.name, c.path).In("", c.path).
@@ -136,14 +138,6 @@ func (c *Catalog) file() (os.FileInfo, error) {
 	}
 }
 
-// lost is the failure of a catalog that was well when the server began, and whose
-// file is gone or is no catalog any more. The query is right, and may come again.
-func lost(err error) error {
-	e := *fault.As(err)
-	e.Kind, e.Faults, e.Err = fault.Unavailable, nil, err
-	return e.WithRemedy("put the catalog's file back: the next query reads what is there then")
-}
-
 // hasJournal says whether a writer left changes beside a SQLite file that are
 // not in it yet.
 func hasJournal(path string) bool {
@@ -156,7 +150,7 @@ func hasJournal(path string) bool {
 }
 
 // broken classifies a failure of the SQLite file.
-func (c *Catalog) broken(err error) error {
+func (c *sqliteFile) broken(err error) error {
 	var known *fault.Error
 	switch {
 	case errors.As(err, &known), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):

@@ -1,0 +1,133 @@
+package sqlcat
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/penstock/penstock/internal/fault"
+)
+
+// What is kept of connections to a server: planning asks one short question for each
+// table, seldom.
+const (
+	mostConnections = 4
+	keptConnections = 1
+	keptFor         = time.Minute
+)
+
+// Conditions of PostgreSQL's manual, "Error Codes".
+const (
+	undefinedTable        = "42P01"
+	undefinedDatabase     = "3D000"
+	insufficientPrivilege = "42501"
+	classAuthorization    = "28"
+)
+
+// postgres is a catalog in a database of PostgreSQL.
+type postgres struct {
+	name    string // the catalog's
+	where   string // host, port and database: what errors show
+	timeout time.Duration
+	db      *sql.DB
+}
+
+// openPostgres reads a URI; nobody is asked yet.
+func openPostgres(o Options) (*postgres, dialect, error) {
+	_, rest, ok := strings.Cut(o.URI, "://")
+	uri, err := url.Parse("postgresql://" + rest)
+	if !ok || err != nil {
+		return nil, dialect{}, unreadable()
+	}
+	config, err := pgx.ParseConfig(uri.String())
+	if err != nil {
+		return nil, dialect{}, unreadable()
+	}
+	// One question is one round trip, and nothing is left on the connection: it may be
+	// that of a pooler, which gives the next question to another server.
+	config.DefaultQueryExecMode = pgx.QueryExecModeExec
+	config.ConnectTimeout = o.Timeout
+	if config.RuntimeParams["application_name"] == "" {
+		config.RuntimeParams["application_name"] = "penstock"
+	}
+	p := &postgres{name: o.Name, timeout: o.Timeout, db: stdlib.OpenDB(*config)}
+	shown := url.URL{Scheme: "postgresql", Host: uri.Host, Path: uri.Path}
+	p.where = shown.String()
+	p.db.SetMaxOpenConns(mostConnections)
+	p.db.SetMaxIdleConns(keptConnections)
+	p.db.SetConnMaxIdleTime(keptFor)
+	return p, dialect{
+		subject: p.where, mark: func(n int) string { return "$" + strconv.Itoa(n) },
+		restore: "restore the catalog's tables: the next query reads what is there then",
+	}, nil
+}
+
+// unreadable is the failure of a URI, which may hold a password: what the parser says of
+// it would show a part of that.
+func unreadable() error {
+	return fault.InvalidField("uri", "it is no URI of a PostgreSQL database").
+		WithRemedy("write it as SQLAlchemy has it, with special characters of the password escaped (@ as %%40)")
+}
+
+// ask puts a question on a connection that is free, or on a new one. A connection of
+// which the server knows no more is not used again.
+func (p *postgres) ask(ctx context.Context, q question) (string, error) {
+	given := ctx
+	if p.timeout > 0 {
+		var cancel context.CancelFunc
+		given, cancel = context.WithTimeout(ctx, p.timeout)
+		defer cancel()
+	}
+	found, err := q(given, p.db)
+	switch {
+	case err == nil:
+		return found, nil
+	case ctx.Err() != nil:
+		return "", fault.Op(context.Cause(ctx), "read catalog %s", p.name)
+	case given.Err() != nil:
+		return "", fault.New(fault.Unavailable, "catalog %s: %s did not answer within %s", p.name, p.where, p.timeout).In("", p.where).
+			WithRemedy("see whether the database answers; if it is only slow, raise storage_timeout")
+	}
+	return "", err
+}
+
+func (p *postgres) undefined(err error) bool { return sqlState(err) == undefinedTable }
+
+// broken classifies a failure.
+func (p *postgres) broken(err error) error {
+	var known *fault.Error
+	switch {
+	case errors.As(err, &known), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return fault.Op(err, "read catalog %s", p.name)
+	}
+	e := fault.New(fault.Unavailable, "catalog %s: %w", p.name, err).In("", p.where)
+	switch state := sqlState(err); {
+	case state == undefinedDatabase:
+		return e.WithRemedy("correct the database of its uri; Penstock opens catalogs that others made and makes none")
+	case state == insufficientPrivilege:
+		return e.WithRemedy("GRANT SELECT ON iceberg_tables to the user of its uri")
+	case strings.HasPrefix(state, classAuthorization):
+		return e.WithRemedy("correct user and password of its uri, and see that the server lets that user in from here")
+	}
+	return e.WithRemedy("see that the server of its uri answers")
+}
+
+// sqlState is the condition that the server names, or "".
+func sqlState(err error) string {
+	var e *pgconn.PgError
+	if !errors.As(err, &e) {
+		return ""
+	}
+	return e.Code
+}
+
+// Close ends connections.
+func (p *postgres) Close() { _ = p.db.Close() }
