@@ -63,8 +63,9 @@ func Graph() []Row {
 		{Folder: "loader/catalog", Imports: "dataset bucket expr fault store"},
 		{Folder: "loader/catalog/locator"},
 		{Folder: "loader/catalog/sqlcat", Imports: "catalog locator fault store", Outside: libSQLite + " " + libPostgres},
+		{Folder: "loader/catalog/restcat", Imports: "catalog locator fault"},
 		{
-			Folder: "loader/catalog/icebergcat", Imports: "catalog locator sqlcat dataset cache expr budget digest fault store",
+			Folder: "loader/catalog/icebergcat", Imports: "catalog locator sqlcat restcat dataset cache expr budget digest fault store",
 			Outside: libIceberg + " " + libCompress,
 		},
 		{Folder: "loader/resolve", Imports: "dataset catalog bucket expr fault"},
@@ -123,6 +124,7 @@ func Graph() []Row {
 		{Folder: "internal/store/storetest", Imports: "*", Outside: libTesting},
 		{Folder: "joiner/joinertest", Imports: "*", Outside: libTesting},
 		{Folder: "loader/catalog/catalogtest", Imports: "*", Outside: libTesting},
+		{Folder: "loader/catalog/restcat/restcattest", Imports: "*"},
 		{Folder: "loader/catalog/sqlcat/postgrestest", Imports: "*", Outside: libPostgres + " " + libTesting},
 	}
 }

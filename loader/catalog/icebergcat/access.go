@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"github.com/penstock/penstock/internal/store"
-	"github.com/penstock/penstock/loader/catalog"
 )
 
 // S3 makes a store of what reaches buckets: the properties, under the names that
@@ -55,9 +54,4 @@ func (a *access) files(location string) (store.Store, error) {
 		a.remote = made
 	}
 	return a.remote, nil
-}
-
-// Open opens a file of a pinned table. See catalog.Opener.
-func (c *Catalog) Open(ctx context.Context, _ *catalog.Table, location string, size int64) (store.Object, error) {
-	return c.access.open(ctx, location, size)
 }

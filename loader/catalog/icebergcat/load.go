@@ -19,6 +19,7 @@ type loaded struct {
 	location string // of the metadata file
 	file     allowance
 	text     []byte // of the metadata file, unpacked
+	files    opener // of the table
 	icetable.Metadata
 }
 
@@ -28,56 +29,68 @@ func (c *Catalog) load(ctx context.Context, name string, held *budget.Reservatio
 	if err != nil {
 		return nil, err
 	}
-	file, content, err := c.metadata(ctx, name, parts, held)
-	if err != nil {
-		return nil, err
-	}
-	location := file.location
-	text, err := file.text(content)
+	out, grants, err := c.metadata(ctx, name, parts, held)
 	if err == nil {
-		err = file.parsing(text)
-	}
-	if _, ok := errors.AsType[*fault.Error](err); ok {
-		return nil, err
+		err = out.file.parsing(out.text)
 	}
 	if err != nil {
-		return nil, corrupt(name, location, "metadata of table %s cannot be unpacked: %w", name, err)
+		return nil, err
 	}
-	meta, err := icetable.ParseMetadataBytes(text)
+	out.Metadata, err = icetable.ParseMetadataBytes(out.text)
 	if errors.Is(err, icetable.ErrInvalidMetadataFormatVersion) {
 		return nil, fault.New(fault.Invalid, "table %s is of a format version that is not served by this version: %w", name, err).
-			In(name, location).WithRemedy("use a table of format version 1, 2 or 3")
+			In(name, out.location).WithRemedy("use a table of format version 1, 2 or 3")
 	}
 	if err != nil {
-		return nil, corrupt(name, location, "metadata of table %s cannot be read: %w", name, err)
+		return nil, corrupt(name, out.location, "metadata of table %s cannot be read: %w", name, err)
 	}
-	return &loaded{name: name, location: location, file: file, text: text, Metadata: meta}, nil
+	out.files = c.accessTo(tableOf{name: name, uuid: out.TableUUID().String()}, grants)
+	return out, nil
 }
 
-// metadata reads the metadata file of a table and says which it is. Writers
-// may remove old metadata files, so one that is gone is only missing if the
+// metadata gets the text of a table's metadata: from the catalog, or from the file that it
+// names. Writers may remove old metadata files, so one that is gone is only missing if the
 // catalog still names it.
-func (c *Catalog) metadata(ctx context.Context, name string, parts []string, held *budget.Reservation) (file allowance, content []byte, err error) {
-	at, err := c.tables.Locate(ctx, locator.Table{Name: name, Parts: parts})
+func (c *Catalog) metadata(ctx context.Context, name string, parts []string, held *budget.Reservation) (*loaded, []locator.Grant, error) {
+	file := c.allow(subject{what: "metadata", table: name}, held)
+	wanted := locator.Table{Name: name, Parts: parts, Most: c.options.MaxMetadata, Charge: file.charge}
+	at, err := c.tables.Locate(ctx, wanted)
 	for err == nil {
-		file = c.allow(subject{what: "metadata", table: name, location: at.Location}, held)
-		content, err = c.read(ctx, file)
-		if fault.KindOf(err) != fault.Corrupt {
-			return file, content, err
+		file.location = at.Location
+		if at.Text != nil {
+			return &loaded{name: name, location: at.Location, file: file, text: at.Text}, at.Grants, nil
 		}
-		now, again := c.tables.Locate(ctx, locator.Table{Name: name, Parts: parts})
+		var text []byte
+		text, err = c.metadataFile(ctx, file)
+		if fault.KindOf(err) != fault.Corrupt {
+			return &loaded{name: name, location: at.Location, file: file, text: text}, at.Grants, err
+		}
+		now, again := c.tables.Locate(ctx, wanted)
 		if again == nil && now.Location == at.Location {
-			return file, nil, err
+			return nil, nil, err
 		}
 		at, err = now, again
 	}
-	return file, nil, err
+	return nil, nil, err
+}
+
+// metadataFile reads a metadata file and unpacks it.
+func (c *Catalog) metadataFile(ctx context.Context, file allowance) ([]byte, error) {
+	content, err := c.read(ctx, c.access, file)
+	if err != nil {
+		return nil, err
+	}
+	text, err := file.text(content)
+	if _, ok := errors.AsType[*fault.Error](err); err != nil && !ok {
+		return nil, corrupt(file.table, file.location, "metadata of table %s cannot be unpacked: %w", file.table, err)
+	}
+	return text, err
 }
 
 // read returns the whole of a metadata file, so that what fails afterwards is
 // the file's content and not its storage.
-func (c *Catalog) read(ctx context.Context, file allowance) ([]byte, error) {
-	content, err := c.readFile(ctx, file)
+func (c *Catalog) read(ctx context.Context, from opener, file allowance) ([]byte, error) {
+	content, err := c.readFile(ctx, from, file)
 	if err == nil {
 		return content, nil
 	}
@@ -87,11 +100,11 @@ func (c *Catalog) read(ctx context.Context, file allowance) ([]byte, error) {
 	return nil, fault.As(fault.Op(err, "read table %s", file.table)).In(file.table, file.location)
 }
 
-func (c *Catalog) readFile(ctx context.Context, file allowance) (content []byte, err error) {
+func (c *Catalog) readFile(ctx context.Context, from opener, file allowance) (content []byte, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	object, err := c.access.open(ctx, file.location, store.SizeUnknown)
+	object, err := from.open(ctx, file.location, store.SizeUnknown)
 	if err != nil {
 		return nil, err
 	}

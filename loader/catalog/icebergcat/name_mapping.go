@@ -158,7 +158,7 @@ func (c *Catalog) mappingBefore(ctx context.Context, m *loaded, location string,
 	held := c.hold(m.name)
 	defer held.Release()
 	file := c.allow(subject{what: "metadata", table: m.name, location: location}, held)
-	content, err := c.read(ctx, file)
+	content, err := c.read(ctx, m.files, file)
 	if fault.KindOf(err) == fault.Corrupt {
 		return nil, nil // as files of metadata are that are not there
 	}

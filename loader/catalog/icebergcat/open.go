@@ -10,18 +10,14 @@ import (
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/locator"
-	"github.com/penstock/penstock/loader/catalog/sqlcat"
 )
-
-// The types of catalogs, as PyIceberg names them.
-const typeSQL = "sql"
 
 // Options say where a catalog lies.
 type Options struct {
 	Name      string      // the catalog's stored name: what its writers call it
-	Type      string      // "sql"
-	URI       string      // of a database: see sqlcat
-	Warehouse string      // where its writers put new tables; reading needs none
+	Type      string      // one of the types
+	URI       string      // of a database (see sqlcat) or of a server (see restcat)
+	Warehouse string      // the one that a server is asked for; of a database none is needed
 	BaseDir   string      // folder of the config file, for relative paths
 	Store     store.Store // reads local files
 	// S3 makes the store of files on S3, of Properties; nil: S3 is not served.
@@ -34,6 +30,8 @@ type Options struct {
 	// Timeout is how long a question to a catalog's server may take; 0 is for as long as
 	// its asker waits.
 	Timeout time.Duration
+	// Clock says when keys and tokens end; nil: they are used until they are refused.
+	Clock func() time.Time
 	// MaxMetadata is the most bytes, as stored and unpacked, of a metadata file,
 	// manifest list or manifest: a larger one is Exhausted. 0 is no limit.
 	MaxMetadata int64
@@ -50,6 +48,7 @@ type Catalog struct {
 	options Options
 	tables  locator.Locator
 	access  *access // to files of tables for which the catalog gives nothing of its own
+	granted granted
 }
 
 var (
@@ -64,28 +63,8 @@ func Open(ctx context.Context, o Options) (*Catalog, error) {
 	if o.Name == "" {
 		return nil, fault.InvalidField("name", "the catalog has no name")
 	}
-	tables, err := locate(ctx, o)
-	if err != nil {
-		return nil, err
-	}
-	return &Catalog{
-		name: o.Name, options: o, tables: tables,
-		access: &access{local: o.Store, make: o.S3, properties: o.Properties},
-	}, nil
-}
-
-// locate opens what says where tables are.
-func locate(ctx context.Context, o Options) (locator.Locator, error) {
-	if o.Type != typeSQL {
-		return nil, fault.InvalidField("type", "catalog type %q is not served by this version", o.Type).
-			WithRemedy("use type: sql")
-	}
-	if scheme := store.Scheme(o.Warehouse); scheme != "" && scheme != "file" && o.S3 == nil {
-		return nil, fault.InvalidField("warehouse", "storage %s: is not served by this version", scheme).
-			WithRemedy("use a warehouse of local files (file:///path)")
-	}
-	c, err := sqlcat.Open(ctx, sqlcat.Options{Name: o.Name, URI: o.URI, BaseDir: o.BaseDir, Calls: o.Calls, Timeout: o.Timeout})
-	if err != nil {
+	c := &Catalog{name: o.Name, options: o, access: &access{local: o.Store, make: o.S3, properties: o.Properties}}
+	if err := c.open(ctx); err != nil {
 		return nil, err
 	}
 	return c, nil

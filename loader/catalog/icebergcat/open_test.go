@@ -61,8 +61,16 @@ func TestOpenRefuses(t *testing.T) {
 	}{
 		{"no name", func(o *icebergcat.Options) { o.Name = "" }, fault.Invalid, "name: the catalog has no name"},
 		{
-			"another type", func(o *icebergcat.Options) { o.Type = "rest" }, fault.Invalid,
-			`type: catalog type "rest" is not served by this version; use type: sql`,
+			"another type", func(o *icebergcat.Options) { o.Type = "nessie" }, fault.Invalid,
+			`type: catalog type "nessie" is not served by this version; use one of: rest, sql`,
+		},
+		{
+			"hive", func(o *icebergcat.Options) { o.Type = "hive" }, fault.Invalid,
+			`type: catalog type "hive" is not served by this version; put an Iceberg REST catalog before it, and use type: rest`,
+		},
+		{
+			"glue", func(o *icebergcat.Options) { o.Type = "glue" }, fault.Invalid,
+			`use Glue's own Iceberg REST endpoint: type: rest, uri: https://glue.REGION.amazonaws.com/iceberg, warehouse: ACCOUNT, rest.sigv4-enabled: true`,
 		},
 		{
 			"another database", func(o *icebergcat.Options) { o.URI = "mysql://u:p@h/db" }, fault.Invalid,

@@ -25,13 +25,13 @@ const perRemembered = 200
 func (l *listing) manifestFile(ctx context.Context, file allowance, length int64) ([]byte, error) {
 	remembered := l.catalog.options.Manifests
 	if remembered == nil {
-		return l.catalog.read(ctx, file)
+		return l.catalog.read(ctx, l.meta.files, file)
 	}
 	read := false
 	key := digest.Of(manifestOf{table: l.meta.TableUUID().String(), location: file.location, length: length})
 	content, err := remembered.Get(ctx, key, func(ctx context.Context) ([]byte, int64, error) {
 		read = true
-		content, err := l.catalog.read(ctx, file)
+		content, err := l.catalog.read(ctx, l.meta.files, file)
 		return content, int64(len(content)) + perRemembered, err
 	})
 	if err == nil && !read {

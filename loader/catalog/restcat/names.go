@@ -1,0 +1,69 @@
+package restcat
+
+import (
+	"context"
+	"encoding/json"
+	"net/url"
+	"strings"
+
+	"github.com/penstock/penstock/internal/fault"
+)
+
+// names are the tables of a namespace, or of the one whose name is nearest if that does
+// not exist. They are for proposals: what cannot be listed is not.
+func (c *Catalog) names(ctx context.Context, namespace []string) []string {
+	if names, ok := c.tablesOf(ctx, namespace); ok {
+		return names
+	}
+	var known [][]string
+	var texts []string
+	for _, other := range c.namespaces(ctx, namespace[:len(namespace)-1]) {
+		known, texts = append(known, other), append(texts, strings.Join(other, "."))
+	}
+	nearest := fault.Nearest(strings.Join(namespace, "."), texts)
+	for i, text := range texts {
+		if text == nearest {
+			names, _ := c.tablesOf(ctx, known[i])
+			return names
+		}
+	}
+	return nil
+}
+
+// tablesOf are the tables of a namespace; false: they cannot be listed.
+func (c *Catalog) tablesOf(ctx context.Context, namespace []string) ([]string, bool) {
+	var answer struct {
+		Identifiers []struct {
+			Namespace []string `json:"namespace"`
+			Name      string   `json:"name"`
+		} `json:"identifiers"`
+	}
+	if !c.list(ctx, c.path("namespaces", c.namespace(namespace), "tables"), nil, &answer) {
+		return nil, false
+	}
+	out := make([]string, len(answer.Identifiers))
+	for i, id := range answer.Identifiers {
+		out[i] = strings.Join(append(id.Namespace, id.Name), ".")
+	}
+	return out, true
+}
+
+// namespaces are those inside a namespace, or the outermost.
+func (c *Catalog) namespaces(ctx context.Context, parent []string) [][]string {
+	var answer struct {
+		Namespaces [][]string `json:"namespaces"`
+	}
+	query := url.Values{}
+	if len(parent) > 0 {
+		inside, _ := url.PathUnescape(c.namespace(parent))
+		query.Set("parent", inside)
+	}
+	c.list(ctx, c.path("namespaces"), query, &answer)
+	return answer.Namespaces
+}
+
+// list asks for a list; false: there is none.
+func (c *Catalog) list(ctx context.Context, path string, query url.Values, into any) bool {
+	content, err := c.get(ctx, path, query, call{what: "list names", most: mostConfig})
+	return err == nil && json.Unmarshal(content, into) == nil
+}

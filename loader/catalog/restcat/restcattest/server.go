@@ -1,0 +1,262 @@
+// Package restcattest is an Iceberg REST catalog for tests, written after the
+// specification and not after our client: it answers for tables that a function looks up,
+// asks for tokens as it is told, vends credentials by table, and fails on request.
+package restcattest
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Table is what a server knows of a table.
+type Table struct {
+	Location string
+	Metadata []byte
+	Config   map[string]string
+	// Credentials are for files below prefixes.
+	Credentials []Credential
+}
+
+// Credential opens files below a prefix.
+type Credential struct {
+	Prefix string            `json:"prefix"`
+	Config map[string]string `json:"config"`
+}
+
+// Tables look a table up by its namespace and name; false: there is none.
+type Tables func(namespace []string, name string) (Table, bool)
+
+// Server is a REST catalog on loopback, until its test ends. Fields are set before it is
+// asked, or under Change.
+type Server struct {
+	URL    string
+	Tables Tables
+	Names  []string // of all tables, with dots
+	// Prefix and Warehouse are what a client must be told, and tell.
+	Prefix, Warehouse   string
+	Defaults, Overrides map[string]string
+	// Token is one that is taken; Client and Secret get others for so long as Lifetime.
+	Token, Client, Secret string
+	Lifetime              time.Duration
+	Scope                 string
+	// Fault is asked before each request; true: it has answered.
+	Fault func(w http.ResponseWriter, r *http.Request) bool
+
+	mu     sync.Mutex
+	asked  []string
+	tokens map[string]time.Time // when each that was given ends
+	given  int
+	http   *httptest.Server
+}
+
+// Start starts a server.
+func Start(t testing.TB) *Server {
+	s := &Server{Lifetime: time.Hour, tokens: map[string]time.Time{}}
+	s.http = httptest.NewServer(s)
+	t.Cleanup(s.http.Close)
+	s.URL = s.http.URL
+	return s
+}
+
+// Change changes fields while the server is asked.
+func (s *Server) Change(change func(*Server)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change(s)
+}
+
+// Asked returns the requests since it was last called: method and path, as sent.
+func (s *Server) Asked() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := s.asked
+	s.asked = nil
+	return out
+}
+
+// Revoke ends all tokens that were given.
+func (s *Server) Revoke() { s.Change(func(s *Server) { clear(s.tokens) }) }
+
+// ServeHTTP answers a request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked = append(s.asked, r.Method+" "+r.URL.EscapedPath())
+	if s.Fault != nil && s.Fault(w, r) {
+		return
+	}
+	if r.URL.Path == "/v1/oauth/tokens" {
+		s.give(w, r)
+		return
+	}
+	if !s.knows(r) {
+		refuse(w, http.StatusUnauthorized, "NotAuthorizedException", "Not authorized")
+		return
+	}
+	if r.Method != http.MethodGet {
+		refuse(w, http.StatusMethodNotAllowed, "BadRequestException", "only reads")
+		return
+	}
+	if r.URL.Path == "/v1/config" {
+		s.config(w, r)
+		return
+	}
+	s.resource(w, r)
+}
+
+// knows says whether a request has a token that is good.
+func (s *Server) knows(r *http.Request) bool {
+	if s.Token == "" && s.Client == "" {
+		return true
+	}
+	token, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	ends, given := s.tokens[token]
+	return bearer && (token != "" && token == s.Token || given && time.Now().Before(ends))
+}
+
+// give gives a token for a client's credentials (RFC 6749, section 4.4).
+func (s *Server) give(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodPost || r.ParseForm() != nil || r.PostForm.Get("grant_type") != "client_credentials" {
+		answer(w, http.StatusBadRequest, map[string]string{"error": "unsupported_grant_type"})
+		return
+	}
+	if r.PostForm.Get("client_id") != s.Client || r.PostForm.Get("client_secret") != s.Secret || r.PostForm.Get("scope") != cmp.Or(s.Scope, "catalog") {
+		answer(w, http.StatusUnauthorized, map[string]string{"error": "invalid_client", "error_description": "unknown client"})
+		return
+	}
+	s.given++
+	token := fmt.Sprintf("given-%d", s.given)
+	s.tokens[token] = time.Now().Add(s.Lifetime)
+	answer(w, http.StatusOK, map[string]any{"access_token": token, "token_type": "bearer", "expires_in": s.Lifetime.Seconds()})
+}
+
+func (s *Server) config(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Query().Get("warehouse") != s.Warehouse {
+		refuse(w, http.StatusNotFound, "NoSuchWarehouseException", "there is no such warehouse")
+		return
+	}
+	overrides := maps.Clone(s.Overrides)
+	if overrides == nil {
+		overrides = map[string]string{}
+	}
+	if s.Prefix != "" {
+		overrides["prefix"] = s.Prefix
+	}
+	defaults := s.Defaults
+	if defaults == nil {
+		defaults = map[string]string{}
+	}
+	answer(w, http.StatusOK, map[string]any{"defaults": defaults, "overrides": overrides})
+}
+
+// resource answers for a namespace's tables, and for one of them.
+func (s *Server) resource(w http.ResponseWriter, r *http.Request) {
+	path := strings.TrimPrefix(r.URL.EscapedPath(), "/v1/")
+	if s.Prefix != "" {
+		rest, ok := strings.CutPrefix(path, s.Prefix+"/")
+		if !ok {
+			refuse(w, http.StatusNotFound, "NoSuchPrefixException", "no such prefix")
+			return
+		}
+		path = rest
+	}
+	var parts []string
+	for part := range strings.SplitSeq(path, "/") {
+		plain, err := url.PathUnescape(part)
+		if err != nil {
+			refuse(w, http.StatusBadRequest, "BadRequestException", "bad path")
+			return
+		}
+		parts = append(parts, plain)
+	}
+	if len(parts) == 1 && parts[0] == "namespaces" {
+		s.namespaces(w, r)
+		return
+	}
+	if len(parts) < 3 || parts[0] != "namespaces" || parts[2] != "tables" {
+		refuse(w, http.StatusNotFound, "NotFoundException", "no such resource")
+		return
+	}
+	namespace := strings.Split(parts[1], "\x1f")
+	if len(parts) == 3 {
+		s.list(w, namespace)
+		return
+	}
+	s.load(w, r, namespace, parts[3])
+}
+
+// namespaces lists those right inside one.
+func (s *Server) namespaces(w http.ResponseWriter, r *http.Request) {
+	var parent []string
+	if inside := r.URL.Query().Get("parent"); inside != "" {
+		parent = strings.Split(inside, "\x1f")
+	}
+	found := [][]string{}
+	for _, name := range s.Names {
+		parts := strings.Split(name, ".")
+		depth := len(parent) + 1
+		if len(parts) > depth && slices.Equal(parts[:len(parent)], parent) &&
+			!slices.ContainsFunc(found, func(f []string) bool { return slices.Equal(f, parts[:depth]) }) {
+			found = append(found, parts[:depth])
+		}
+	}
+	answer(w, http.StatusOK, map[string]any{"namespaces": found})
+}
+
+func (s *Server) list(w http.ResponseWriter, namespace []string) {
+	type identifier struct {
+		Namespace []string `json:"namespace"`
+		Name      string   `json:"name"`
+	}
+	var found []identifier
+	for _, name := range s.Names {
+		parts := strings.Split(name, ".")
+		if last := len(parts) - 1; slices.Equal(parts[:last], namespace) {
+			found = append(found, identifier{Namespace: namespace, Name: parts[last]})
+		}
+	}
+	if found == nil {
+		refuse(w, http.StatusNotFound, "NoSuchNamespaceException", "Namespace does not exist")
+		return
+	}
+	answer(w, http.StatusOK, map[string]any{"identifiers": found})
+}
+
+func (s *Server) load(w http.ResponseWriter, r *http.Request, namespace []string, name string) {
+	t, ok := s.Tables(namespace, name)
+	if !ok {
+		refuse(w, http.StatusNotFound, "NoSuchTableException", "Table does not exist: "+name)
+		return
+	}
+	out := map[string]any{"metadata-location": t.Location, "metadata": json.RawMessage(t.Metadata), "config": t.Config}
+	if strings.Contains(r.Header.Get("X-Iceberg-Access-Delegation"), "vended-credentials") {
+		out["storage-credentials"] = t.Credentials
+	}
+	answer(w, http.StatusOK, out)
+}
+
+func refuse(w http.ResponseWriter, status int, kind, text string) {
+	answer(w, status, map[string]any{"error": map[string]any{"message": text, "type": kind, "code": status}})
+}
+
+func answer(w http.ResponseWriter, status int, value any) {
+	content, err := json.Marshal(value)
+	if err != nil {
+		status, content = http.StatusInternalServerError, nil
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(content)))
+	w.WriteHeader(status)
+	_, _ = w.Write(content)
+}

@@ -1,0 +1,158 @@
+package restcat
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/catalog/locator"
+)
+
+// loadTable is the answer to a question for a table.
+type loadTable struct {
+	Location    string            `json:"metadata-location"`
+	Metadata    json.RawMessage   `json:"metadata"`
+	Config      map[string]string `json:"config"`
+	Credentials []struct {
+		Prefix string            `json:"prefix"`
+		Config map[string]string `json:"config"`
+	} `json:"storage-credentials"`
+}
+
+// Locate loads a table, with all of its snapshots. See locator.Locator.
+func (c *Catalog) Locate(ctx context.Context, t locator.Table) (locator.Located, error) {
+	answer, err := c.load(ctx, t, "all")
+	if err != nil {
+		return locator.Located{}, err
+	}
+	grants, err := c.grants(t, answer)
+	if err != nil {
+		return locator.Located{}, err
+	}
+	if len(answer.Metadata) == 0 || bytes.Equal(answer.Metadata, []byte("null")) {
+		return locator.Located{}, c.contradicts(t, "it gives no metadata")
+	}
+	return locator.Located{Location: answer.Location, Text: answer.Metadata, Grants: grants}, nil
+}
+
+// Grants loads a table for what opens its files alone. See locator.Granter.
+func (c *Catalog) Grants(ctx context.Context, t locator.Table) ([]locator.Grant, error) {
+	answer, err := c.load(ctx, t, "refs")
+	if err != nil {
+		return nil, err
+	}
+	return c.grants(t, answer)
+}
+
+func (c *Catalog) load(ctx context.Context, t locator.Table, snapshots string) (*loadTable, error) {
+	last := len(t.Parts) - 1
+	missing := false
+	path := c.path("namespaces", c.namespace(t.Parts[:last]), "tables", url.PathEscape(t.Parts[last]))
+	content, err := c.get(ctx, path, url.Values{"snapshots": {snapshots}}, call{
+		what: "load table " + t.Name, table: t.Name, most: t.Most, grow: t.Charge,
+		failed: func(status int, _ string) error {
+			if missing = status == http.StatusNotFound; missing {
+				return catalog.UnknownTable(t.Name, nil)
+			}
+			return nil
+		},
+	})
+	if missing {
+		return nil, catalog.UnknownTable(t.Name, c.names(ctx, t.Parts[:last]))
+	}
+	if err != nil {
+		return nil, err
+	}
+	// What follows has a copy of the metadata.
+	if err := t.Grow(int64(len(content))); err != nil {
+		return nil, err
+	}
+	var answer loadTable
+	if err := json.Unmarshal(content, &answer); err != nil {
+		return nil, c.contradicts(t, "its answer is no table")
+	}
+	return &answer, nil
+}
+
+// contradicts is the failure of an answer that cannot be right.
+func (c *Catalog) contradicts(t locator.Table, what string) error {
+	return fault.New(fault.Corrupt, "catalog %s: load table %s: %s: %s", c.options.Name, t.Name, c.base.Redacted(), what).In(t.Name, "").
+		WithRemedy("see that uri, warehouse and prefix are those of an Iceberg REST catalog, and what stands between")
+}
+
+// Properties of a table's config that are read here.
+const (
+	propertyExpires    = "s3.session-token-expires-at-ms"
+	propertyExpiration = "expiration-time"
+)
+
+// grants are what the catalog gives for a table's files.
+func (c *Catalog) grants(t locator.Table, answer *loadTable) ([]locator.Grant, error) {
+	var out []locator.Grant
+	add := func(prefix string, config map[string]string) error {
+		if !ofStorage(config) {
+			return nil
+		}
+		if err := unserved(config); err != nil {
+			e := *fault.As(err)
+			e.Message = "table " + t.Name + ": " + e.Message
+			return e.In(t.Name, "")
+		}
+		out = append(out, locator.Grant{Prefix: prefix, Properties: config, Expires: expires(config)})
+		return nil
+	}
+	if err := add("", answer.Config); err != nil {
+		return nil, err
+	}
+	for _, credential := range answer.Credentials {
+		// What the config says of storage holds for all prefixes; keys are the prefix's own.
+		config := map[string]string{}
+		for name, value := range answer.Config {
+			if !isKey(name) {
+				config[name] = value
+			}
+		}
+		maps.Copy(config, credential.Config)
+		if err := add(credential.Prefix, config); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// ofStorage says whether a table's config says anything of how its files are opened.
+func ofStorage(config map[string]string) bool {
+	for name := range config {
+		if strings.HasPrefix(name, "s3.") || strings.HasPrefix(name, "client.") {
+			return true
+		}
+	}
+	return false
+}
+
+// isKey says whether a property is of one key, and means nothing beside another one.
+func isKey(name string) bool {
+	switch name {
+	case "s3.access-key-id", "s3.secret-access-key", "s3.session-token", propertyExpires, propertyExpiration:
+		return true
+	}
+	return false
+}
+
+// expires is when the keys of a config end; zero: it does not say.
+func expires(config map[string]string) time.Time {
+	for _, name := range []string{propertyExpires, propertyExpiration} {
+		if ms, err := strconv.ParseInt(config[name], 10, 64); err == nil && ms > 0 {
+			return time.UnixMilli(ms)
+		}
+	}
+	return time.Time{}
+}
