@@ -63,9 +63,10 @@ func Graph() []Row {
 		{Folder: "loader/catalog", Imports: "dataset bucket expr fault store"},
 		{Folder: "loader/catalog/locator"},
 		{Folder: "loader/catalog/sqlcat", Imports: "catalog locator fault store", Outside: libSQLite + " " + libPostgres},
+		{Folder: "loader/catalog/dircat", Imports: "catalog locator fault store"},
 		{Folder: "loader/catalog/restcat", Imports: "catalog locator fault"},
 		{
-			Folder: "loader/catalog/icebergcat", Imports: "catalog locator sqlcat restcat dataset cache expr budget digest fault store",
+			Folder: "loader/catalog/icebergcat", Imports: "catalog locator dircat sqlcat restcat dataset cache expr budget digest fault store",
 			Outside: libIceberg + " " + libCompress,
 		},
 		{Folder: "loader/resolve", Imports: "dataset catalog bucket expr fault"},

@@ -8,20 +8,22 @@ import (
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/store"
+	"github.com/penstock/penstock/loader/catalog/dircat"
 	"github.com/penstock/penstock/loader/catalog/restcat"
 	"github.com/penstock/penstock/loader/catalog/sqlcat"
 )
 
 // The types of catalogs, as PyIceberg names them.
 const (
-	typeSQL  = "sql"
-	typeREST = "rest"
+	typeSQL       = "sql"
+	typeREST      = "rest"
+	typeDirectory = "directory"
 )
 
 // kinds are the types that are served, with what opens each.
 func kinds() map[string]func(*Catalog, context.Context) error {
 	return map[string]func(*Catalog, context.Context) error{
-		typeSQL: (*Catalog).openSQL, typeREST: (*Catalog).openREST,
+		typeSQL: (*Catalog).openSQL, typeREST: (*Catalog).openREST, typeDirectory: (*Catalog).openDirectory,
 	}
 }
 
@@ -32,6 +34,7 @@ func others() map[string]string {
 		"glue": "use Glue's own Iceberg REST endpoint: type: rest, uri: https://glue.REGION.amazonaws.com/iceberg, " +
 			"warehouse: ACCOUNT, rest.sigv4-enabled: true, rest.signing-name: glue, rest.signing-region: REGION",
 		"hive": rest, "dynamodb": rest, "bigquery": rest, "jdbc": "use type: sql, which reads what Spark's JdbcCatalog writes",
+		"hadoop":    "use type: directory with the warehouse's folder",
 		"in-memory": "no other process sees such a catalog: use type: sql",
 	}
 }
@@ -57,6 +60,25 @@ func (c *Catalog) openSQL(ctx context.Context) error {
 			WithRemedy("use a warehouse of local files (file:///path)")
 	}
 	tables, err := sqlcat.Open(ctx, sqlcat.Options{Name: o.Name, URI: o.URI, BaseDir: o.BaseDir, Calls: o.Calls, Timeout: o.Timeout})
+	if err != nil {
+		return err
+	}
+	c.tables = tables
+	return nil
+}
+
+// tablesPrefix begins the properties that name metadata files: tables.NAMESPACE.TABLE.
+const tablesPrefix = "tables."
+
+func (c *Catalog) openDirectory(context.Context) error {
+	o := c.options
+	named := map[string]string{}
+	for property, path := range o.Properties {
+		if table, ok := strings.CutPrefix(property, tablesPrefix); ok {
+			named[table] = path
+		}
+	}
+	tables, err := dircat.Open(dircat.Options{Warehouse: o.Warehouse, Tables: named, BaseDir: o.BaseDir, Calls: o.Calls, Open: c.access.open})
 	if err != nil {
 		return err
 	}

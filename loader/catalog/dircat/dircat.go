@@ -1,0 +1,138 @@
+// Package dircat finds Iceberg tables that no catalog knows: in the folders of a
+// warehouse, as Hadoop's catalog and PyIceberg lay them out, or by the paths of their
+// metadata files.
+//
+// Table ns.name is the folder ns/name or ns.db/name. Its metadata is the version that
+// version-hint.text names, or a later one of the same numbering, as writers leave the hint
+// behind; without a hint it is the highest version. Where that is not one file, nobody
+// can tell which is the table, and it is refused. On S3 nothing is listed: a table is found
+// by its hint, or by path.
+package dircat
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/store"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/catalog/locator"
+)
+
+// Options say where tables are.
+type Options struct {
+	Warehouse string            // the folder of namespaces; "": tables have paths
+	Tables    map[string]string // the metadata file of a table, by its name
+	BaseDir   string            // folder of the config file, for relative paths
+	// Calls run what asks local folders; nil: nothing is run so.
+	Calls *store.Calls
+	// Open opens a file of a table: hints, on S3.
+	Open func(ctx context.Context, location string, size int64) (store.Object, error)
+}
+
+// Catalog is the tables of a folder.
+type Catalog struct {
+	options   Options
+	warehouse string // without a slash at its end; "": none
+	local     bool   // the warehouse is a local path
+}
+
+var _ locator.Locator = (*Catalog)(nil)
+
+// Open sees that there is something to look in.
+func Open(o Options) (*Catalog, error) {
+	c := &Catalog{options: o, warehouse: strings.TrimRight(o.Warehouse, "/")}
+	if o.Warehouse == "" && len(o.Tables) == 0 {
+		return nil, fault.InvalidField("warehouse", "a catalog of type directory needs one, or tables").
+			WithRemedy("write warehouse: /path/to/folder, or tables: {namespace.name: /path/to/x.metadata.json}")
+	}
+	for name := range o.Tables {
+		if _, err := catalog.Parts(name); err != nil {
+			return nil, fault.InvalidField("tables."+name, "%q is no name of a table", name).WithRemedy("write namespace.table")
+		}
+	}
+	if c.local = isLocal(c.warehouse); c.local {
+		path, err := c.path(o.Warehouse)
+		if err != nil {
+			return nil, err
+		}
+		c.warehouse = path
+	}
+	return c, nil
+}
+
+// Close has nothing to end.
+func (c *Catalog) Close() {}
+
+func isLocal(location string) bool {
+	scheme := store.Scheme(location)
+	return scheme == "" || scheme == "file"
+}
+
+// path is a local path, relative ones from the config file on.
+func (c *Catalog) path(location string) (string, error) {
+	if store.Scheme(location) == "" && !filepath.IsAbs(location) {
+		return filepath.Abs(filepath.Join(c.options.BaseDir, location))
+	}
+	path, err := store.Path(location)
+	return filepath.Clean(path), err
+}
+
+// Locate finds the metadata file of a table. See locator.Locator.
+func (c *Catalog) Locate(ctx context.Context, t locator.Table) (locator.Located, error) {
+	if named, ok := c.options.Tables[t.Name]; ok {
+		if !isLocal(named) {
+			return locator.Located{Location: named}, nil
+		}
+		path, err := c.path(named)
+		return locator.Located{Location: path}, err
+	}
+	plain := !slices.ContainsFunc(t.Parts, func(part string) bool { return strings.ContainsAny(part, "/\\\x00") })
+	if c.options.Warehouse == "" || !plain {
+		return locator.Located{}, catalog.UnknownTable(t.Name, slices.Sorted(maps.Keys(c.options.Tables)))
+	}
+	find := c.listed
+	if !c.local {
+		find = c.hinted
+	}
+	location, err := find(ctx, t)
+	return locator.Located{Location: location}, err
+}
+
+// folders are where a table may be.
+func (c *Catalog) folders(t locator.Table) []string {
+	last := len(t.Parts) - 1
+	namespace := c.warehouse + "/" + strings.Join(t.Parts[:last], "/")
+	return []string{namespace + "/" + t.Parts[last], namespace + dotDB + "/" + t.Parts[last]}
+}
+
+// dotDB ends the folders of namespaces in Hive's layout, which others follow.
+const dotDB = ".db"
+
+// listed finds a table of a local folder.
+func (c *Catalog) listed(ctx context.Context, t locator.Table) (string, error) {
+	var found, folder string
+	for _, f := range c.folders(t) {
+		location, err := store.Call(ctx, c.options.Calls, "list", f+"/metadata", func(context.Context) (string, error) { return newest(t.Name, f+"/metadata") })
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			continue
+		case err != nil:
+			return "", err
+		case found != "":
+			return "", fault.New(fault.Invalid, "table %s is in %s and in %s", t.Name, folder, f).In(t.Name, folder).
+				WithRemedy("name its metadata file: tables: {%s: /path/to/x.metadata.json}", t.Name)
+		}
+		found, folder = location, f
+	}
+	if found == "" {
+		names, _ := store.Call(ctx, c.options.Calls, "list", c.warehouse, func(context.Context) ([]string, error) { return c.names(t), nil })
+		return "", catalog.UnknownTable(t.Name, names)
+	}
+	return found, nil
+}

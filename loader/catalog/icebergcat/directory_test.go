@@ -1,0 +1,193 @@
+package icebergcat_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/store"
+	"github.com/penstock/penstock/internal/store/storetest"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/catalog/catalogtest"
+	"github.com/penstock/penstock/loader/catalog/icebergcat"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// openDirectory opens the folder that a writer's tables lie in.
+func openDirectory(t *testing.T, o icebergcat.Options) *icebergcat.Catalog {
+	t.Helper()
+	o.Name, o.Type = "folder", "directory"
+	if o.Store == nil {
+		o.Store = store.Local{}
+	}
+	c, err := icebergcat.Open(t.Context(), o)
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	return c
+}
+
+// publish names the metadata file that is the table now, as writers do whose files are not
+// whole from the first moment on.
+func (w *writer) publish(t *testing.T, table string) {
+	t.Helper()
+	file := local(t, w.load(t, table).MetadataLocation())
+	hint := filepath.Join(filepath.Dir(file), "version-hint.text")
+	require.NoError(t, os.WriteFile(hint+".new", []byte(filepath.Base(file)), 0o600))
+	require.NoError(t, os.Rename(hint+".new", hint))
+}
+
+// What a writer leaves in its warehouse is found there without its catalog.
+func TestDirectoryConforms(t *testing.T) {
+	catalogtest.Run(t, func(t *testing.T) catalogtest.Rig {
+		t.Helper()
+		w := newWriter(t)
+		r := w.rig(openDirectory(t, icebergcat.Options{Warehouse: "file://" + w.dir}))
+		drop := r.Drop
+		r.Drop = func(t *testing.T, table string) {
+			t.Helper()
+			folder := filepath.Dir(filepath.Dir(local(t, w.load(t, table).MetadataLocation())))
+			drop(t, table)
+			require.NoError(t, os.RemoveAll(folder))
+		}
+		create, unsequenced, sequenced, commit, setRef, alter, expire := r.Create, r.Unsequenced, r.Sequenced, r.Commit, r.SetRef, r.Alter, r.Expire
+		r.Create = func(t *testing.T, table string) { create(t, table); w.publish(t, table) }
+		r.Unsequenced = func(t *testing.T, table string) { unsequenced(t, table); w.publish(t, table) }
+		r.Sequenced = func(t *testing.T, table string) { sequenced(t, table); w.publish(t, table) }
+		r.SetRef = func(t *testing.T, table string, ref catalogtest.Ref) { setRef(t, table, ref); w.publish(t, table) }
+		r.Alter = func(t *testing.T, table string, fields []catalog.Field) { alter(t, table, fields); w.publish(t, table) }
+		r.Expire = func(t *testing.T, table string, snapshot int64) { expire(t, table, snapshot); w.publish(t, table) }
+		r.Commit = func(t *testing.T, table string, change catalogtest.Commit) int64 {
+			id := commit(t, table, change)
+			w.publish(t, table)
+			return id
+		}
+		return r
+	})
+}
+
+// versioned lays the states of a table out as Hadoop's catalog does: v1, v2, v3.
+func versioned(t *testing.T) (folder string, snapshots []int64) {
+	t.Helper()
+	w := newWriter(t)
+	spec := w.create(t, events, idSchema()).Spec()
+	var texts [][]byte
+	for _, name := range []string{"a", "b", "c"} {
+		snapshots = append(snapshots, w.add(t, events, "", dataFile(t, spec, location(name), nil, nil)))
+		text, err := os.ReadFile(local(t, w.load(t, events).MetadataLocation()))
+		require.NoError(t, err)
+		texts = append(texts, text)
+	}
+	folder = t.TempDir()
+	for i, name := range []string{"v1.metadata.json", "v2.metadata.json", "v3.metadata.json"} {
+		put(t, folder, "ml/events/metadata/"+name, string(texts[i]))
+	}
+	return folder, snapshots
+}
+
+func put(t *testing.T, folder, name, content string) {
+	t.Helper()
+	path := filepath.Join(folder, name)
+	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
+}
+
+func TestDirectoryVersions(t *testing.T) {
+	const metadata = "ml/events/metadata/"
+	folder, snapshots := versioned(t)
+	v2, err := os.ReadFile(filepath.Join(folder, metadata, "v2.metadata.json"))
+	require.NoError(t, err)
+	put(t, folder, "elsewhere/x.metadata.json", string(v2))
+	for _, c := range []struct {
+		name   string
+		change func(t *testing.T)
+		want   int64
+		kind   fault.Kind
+		text   string
+	}{
+		{"the highest", func(*testing.T) {}, snapshots[2], 0, ""},
+		{"the hint", func(t *testing.T) {
+			put(t, folder, metadata+"version-hint.text", "2\n")
+			require.NoError(t, os.Remove(filepath.Join(folder, metadata, "v3.metadata.json")))
+		}, snapshots[1], 0, ""},
+		{"a hint that was left behind", func(t *testing.T) { put(t, folder, metadata+"version-hint.text", "1") }, snapshots[1], 0, ""},
+		{"a hint of a name", func(t *testing.T) { put(t, folder, metadata+"version-hint.text", "v1") }, snapshots[0], 0, ""},
+		{
+			"a hint of nothing", func(t *testing.T) { put(t, folder, metadata+"version-hint.text", "7") },
+			0, fault.Corrupt, "version-hint.text names version 7, which is not there",
+		},
+		{"without it", func(t *testing.T) {
+			require.NoError(t, os.Remove(filepath.Join(folder, metadata, "version-hint.text")))
+			put(t, folder, metadata+"00001-0b0d.metadata.json", string(v2))
+			put(t, folder, metadata+"notes.txt", "")
+		}, snapshots[1], 0, ""},
+		{
+			"a tie", func(t *testing.T) { put(t, folder, metadata+"00002-0b0d.metadata.json", string(v2)) },
+			0, fault.Invalid, "several metadata files of version 2: 00002-0b0d.metadata.json, v2.metadata.json",
+		},
+		{
+			"two folders", func(t *testing.T) {
+				require.NoError(t, os.Remove(filepath.Join(folder, metadata, "00002-0b0d.metadata.json")))
+				put(t, folder, "ml.db/events/metadata/v1.metadata.json", string(v2))
+			},
+			0, fault.Invalid, "table ml.events is in " + folder + "/ml/events and in " + folder + "/ml.db/events",
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.change(t)
+			table, err := openDirectory(t, icebergcat.Options{Warehouse: folder}).Table(t.Context(), events, dataset.Ref{})
+			if c.text != "" {
+				require.ErrorContains(t, err, c.text)
+				require.Equal(t, c.kind.String(), fault.KindOf(err).String())
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, c.want, table.Pin.Snapshot)
+		})
+	}
+	named := openDirectory(t, icebergcat.Options{
+		Warehouse: folder, BaseDir: folder, Properties: map[string]string{"tables.ml.events": "elsewhere/x.metadata.json"},
+	})
+	table, err := named.Table(t.Context(), events, dataset.Ref{})
+	require.NoError(t, err, "a path is what it is, whatever lies in the folder")
+	require.Equal(t, snapshots[1], table.Pin.Snapshot)
+
+	c := openDirectory(t, icebergcat.Options{Warehouse: filepath.Join(folder, "ml")})
+	for _, name := range []string{"ml.a/events", `ml.a\b`, "events.metadata", "elsewhere.x"} {
+		_, err := c.Table(t.Context(), name, dataset.Ref{})
+		require.Equal(t, fault.NotFound.String(), fault.KindOf(err).String(), "%s: %v", name, err)
+	}
+	_, err = icebergcat.Open(t.Context(), icebergcat.Options{Name: "folder", Type: "directory", Store: store.Local{}})
+	require.ErrorContains(t, err, "a catalog of type directory needs one, or tables")
+}
+
+// On S3 a table is found by its hint, and nothing is listed.
+func TestDirectoryOnS3(t *testing.T) {
+	folder, snapshots := versioned(t)
+	files := storetest.NewMemory()
+	for _, name := range []string{"v1.metadata.json", "v2.metadata.json"} {
+		content, err := os.ReadFile(filepath.Join(folder, "ml/events/metadata", name))
+		require.NoError(t, err)
+		files.Put("s3://b/wh/ml.db/events/metadata/"+name, content)
+	}
+	o := icebergcat.Options{
+		Warehouse: "s3://b/wh/", S3: func(map[string]string, icebergcat.Keys) (store.Store, error) { return files, nil },
+	}
+	_, err := openDirectory(t, o).Table(t.Context(), events, dataset.Ref{})
+	require.Equal(t, fault.NotFound.String(), fault.KindOf(err).String())
+	require.ErrorContains(t, err, "folders of s3 are not listed")
+	o.Properties = map[string]string{"tables.ml.events": "s3://b/wh/ml.db/events/metadata/v1.metadata.json"}
+	table, err := openDirectory(t, o).Table(t.Context(), events, dataset.Ref{})
+	require.NoError(t, err)
+	require.Equal(t, snapshots[0], table.Pin.Snapshot)
+	o.Properties = nil
+	for hint, want := range map[string]int64{"1": snapshots[1], "v1": snapshots[0], "2": snapshots[1]} {
+		files.Put("s3://b/wh/ml.db/events/metadata/version-hint.text", []byte(strings.TrimSpace(hint)))
+		table, err := openDirectory(t, o).Table(t.Context(), events, dataset.Ref{})
+		require.NoError(t, err)
+		require.Equal(t, want, table.Pin.Snapshot)
+	}
+}
