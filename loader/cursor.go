@@ -3,6 +3,7 @@ package loader
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -14,11 +15,12 @@ import (
 )
 
 // pinOf returns the pin that a query reads at: its own, or its cursor's, which
-// must agree; nil if it names none.
+// must agree. It has an entry for every staging table, which is zero, as that of the
+// training table, where nothing is pinned.
 func pinOf(d dataset.Dataset, q dataset.Query) (*dataset.Pin, error) {
 	pin := q.Snapshots
 	for i, c := range q.Cursor {
-		if pin == nil {
+		if pin == nil || i == 0 && pin.Agrees(c.Pin) {
 			pin = &c.Pin
 			continue
 		}
@@ -28,18 +30,33 @@ func pinOf(d dataset.Dataset, q dataset.Query) (*dataset.Pin, error) {
 			return nil, e.WithRemedy("leave snapshots out: the pin comes from the cursor")
 		}
 	}
-	if pin == nil {
-		return nil, nil //nolint:nilnil // no pin: plan at the refs
+	out := dataset.Pin{Staging: map[string]dataset.TablePin{}}
+	if pin != nil {
+		out.Training = pin.Training
 	}
+	var names []string
 	for _, s := range d.Staging {
-		if _, ok := pin.Staging[s.Name]; !ok {
-			return nil, fault.InvalidField("snapshots.staging", "the pin has no entry for staging table %q", s.Name)
+		names = append(names, s.Name)
+		if pin == nil {
+			out.Staging[s.Name] = dataset.TablePin{}
+			continue
+		}
+		one, ok := pin.Staging[s.Name]
+		if !ok && len(q.Cursor) > 0 {
+			return nil, fault.InvalidField("cursor[0].pin.staging", "the pin has no entry for staging table %q", s.Name)
+		}
+		out.Staging[s.Name] = one
+	}
+	if pin != nil {
+		for _, name := range slices.Sorted(maps.Keys(pin.Staging)) {
+			if !slices.Contains(names, name) {
+				e := fault.InvalidField("snapshots.staging", "the dataset has no staging table %q", name)
+				e.Faults[0].Nearest = fault.Nearest(name, names)
+				return nil, e
+			}
 		}
 	}
-	if len(pin.Staging) != len(d.Staging) {
-		return nil, fault.InvalidField("snapshots.staging", "the pin names %d staging tables, the dataset has %d", len(pin.Staging), len(d.Staging))
-	}
-	return pin, nil
+	return &out, nil
 }
 
 func pinDifferences(a, b dataset.Pin) []string {

@@ -54,7 +54,7 @@ func TestBadReadings(t *testing.T) {
 		"unknown column":     {with(func(q *dataset.Query) { q.Columns = []dataset.Column{{Column: "itme"}} }), "columns[0]", `did you mean "item"?`},
 		"unknown in filter":  {with(func(q *dataset.Query) { q.Filter = dataset.MustFilter("s0_uu = 1") }), "filter", `did you mean "s0_u"?`},
 		"snapshots disagree": {with(func(q *dataset.Query) { q.Cursor, q.Snapshots = dataset.Cursors{cursor(0, 1)}, &otherPin }), "cursor[0]", "other snapshots"},
-		"pin of other names": {with(func(q *dataset.Query) { q.Snapshots = &dataset.Pin{} }), "snapshots.staging", `no entry for staging table "s0"`},
+		"pin of other names": {with(func(q *dataset.Query) { q.Snapshots = &dataset.Pin{Staging: map[string]dataset.TablePin{"s00": {}}} }), "snapshots.staging", `no staging table "s00" (did you mean "s0"?)`},
 	} {
 		_, err := c.Loader().Plan(context.Background(), bad.query)
 		require.Equal(t, fault.Invalid, fault.KindOf(err), name)

@@ -165,12 +165,12 @@ func (l *Loader) relation(ctx context.Context, d dataset.Dataset, q dataset.Quer
 	staging := make([]*catalog.Table, len(d.Staging))
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.Go(func() (err error) {
-		training, err = l.table(groupCtx, d.Training.Table, d.Training.Ref, func() dataset.TablePin { return pin.Training }, pin != nil)
+		training, err = l.table(groupCtx, d.Training.Table, d.Training.Ref, pin.Training)
 		return err
 	})
 	for i, s := range d.Staging {
 		group.Go(func() (err error) {
-			staging[i], err = l.table(groupCtx, s.Table, s.Ref, func() dataset.TablePin { return pin.Staging[s.Name] }, pin != nil)
+			staging[i], err = l.table(groupCtx, s.Table, s.Ref, pin.Staging[s.Name])
 			return fault.Op(err, "staging table %s", s.Name)
 		})
 	}
@@ -180,9 +180,13 @@ func (l *Loader) relation(ctx context.Context, d dataset.Dataset, q dataset.Quer
 	return resolve.Bind(d, training, staging)
 }
 
-func (l *Loader) table(ctx context.Context, name string, ref dataset.Ref, pin func() dataset.TablePin, pinned bool) (*catalog.Table, error) {
-	if pinned {
-		return l.options.Catalog.At(ctx, name, pin())
+// table opens a table at its pin, or at the snapshot that this says alone, or else at a ref.
+func (l *Loader) table(ctx context.Context, name string, ref dataset.Ref, pin dataset.TablePin) (*catalog.Table, error) {
+	switch {
+	case pin.Whole():
+		return l.options.Catalog.At(ctx, name, pin)
+	case pin.Snapshot != 0:
+		return l.options.Catalog.Table(ctx, name, dataset.Ref{Snapshot: pin.Snapshot})
 	}
 	return l.options.Catalog.Table(ctx, name, ref)
 }

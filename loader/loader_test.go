@@ -246,6 +246,8 @@ func TestErrorsEndTheStream(t *testing.T) {
 }
 
 // TestPinnedPlans: a commit after the pin changes nothing in the plan.
+//
+// spec: pin-4
 func TestPinnedPlans(t *testing.T) {
 	t.Parallel()
 	c := world(t)
@@ -270,6 +272,25 @@ func TestPinnedPlans(t *testing.T) {
 	after, err := l.Plan(ctx, one(2, 8))
 	require.NoError(t, err)
 	require.NotEqual(t, before.ID, after.ID)
+
+	// A pin may say a snapshot alone; what it leaves out is read at its ref.
+	alone := dataset.TablePin{Snapshot: before.Pin.Staging["s0"].Snapshot}
+	q.Snapshots = &dataset.Pin{Staging: map[string]dataset.TablePin{"s0": alone}}
+	again, err = l.Plan(ctx, q)
+	require.NoError(t, err)
+	require.Equal(t, before.String(), again.String())
+	require.Equal(t, before.Pin, again.Pin)
+	q.Snapshots = &dataset.Pin{Training: dataset.TablePin{Snapshot: before.Pin.Training.Snapshot}}
+	again, err = l.Plan(ctx, q)
+	require.NoError(t, err)
+	require.Equal(t, after.Pin, again.Pin)
+	alone.Snapshot += 1000
+	q.Snapshots = &dataset.Pin{Staging: map[string]dataset.TablePin{"s0": alone}}
+	_, err = l.Plan(ctx, q)
+	require.Error(t, err)
+	require.Equal(t, "features.s0", fault.As(err).Table)
+
+	q.Snapshots = &before.Pin
 	require.NoError(t, c.Expire("features.s0", before.Pin.Staging["s0"].Snapshot))
 	_, err = l.Plan(ctx, q)
 	require.Equal(t, fault.Expired, fault.KindOf(err))

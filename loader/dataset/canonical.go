@@ -32,7 +32,7 @@ func (q Query) Canonical() []byte {
 	q = q.Defaults()
 	defaults := Query{Shard: q.Shard, Cursor: q.Cursor}.Defaults()
 	form := queryForm{
-		Columns: q.Columns, Dense: q.Dense, Filter: unless(q.Filter.String(), defaults.Filter.String()), Since: unless(q.Since, defaults.Since), Snapshots: q.Snapshots,
+		Columns: q.Columns, Dense: q.Dense, Filter: unless(q.Filter.String(), defaults.Filter.String()), Since: unless(q.Since, defaults.Since), Snapshots: q.Snapshots.form(),
 		Order: unless(q.Order, defaults.Order), Shuffle: unless(q.Shuffle, Query{Order: q.Order, Cursor: q.Cursor}.Defaults().Shuffle),
 		ShuffleWindow: unless(q.ShuffleWindow, defaults.ShuffleWindow),
 		Seed:          unless(q.Seed, defaults.Seed), Epoch: unless(q.Epoch, defaults.Epoch),
@@ -48,7 +48,7 @@ func (q Query) Canonical() []byte {
 	} else {
 		form.Dataset = q.Dataset
 	}
-	if len(q.Cursor) > 0 && len(Differences(Cursor{Pin: *q.Snapshots}, Cursor{Pin: q.Cursor[0].Pin})) == 0 {
+	if len(q.Cursor) > 0 && q.Snapshots.Agrees(q.Cursor[0].Pin) {
 		form.Snapshots = nil
 	}
 	if unset := (Query{Cursor: q.Cursor}).Defaults(); q.Shard != unset.Shard {
@@ -133,7 +133,7 @@ type queryForm struct {
 	Filter        string      `json:"filter,omitempty"`
 	Sample        *sampleForm `json:"sample,omitempty"`
 	Since         int64       `json:"since,omitempty"`
-	Snapshots     *Pin        `json:"snapshots,omitempty"`
+	Snapshots     any         `json:"snapshots,omitempty"`
 	Order         Order       `json:"order,omitempty"`
 	Shuffle       Shuffle     `json:"shuffle,omitempty"`
 	ShuffleWindow int64       `json:"shuffle_window,omitempty"`
@@ -194,4 +194,35 @@ func encode(v any) []byte {
 		return nil
 	}
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
+}
+
+// form is a pin as JSON has it: with all tables where it is whole, else with what it says.
+func (p *Pin) form() any {
+	switch {
+	case p == nil:
+		return nil
+	case p.Whole():
+		return p
+	}
+	type snapshot struct {
+		Snapshot int64 `json:"snapshot"`
+	}
+	one := func(t TablePin) any {
+		if t.Whole() {
+			return t
+		}
+		return snapshot{Snapshot: t.Snapshot}
+	}
+	var form struct {
+		Training any            `json:"training,omitempty"`
+		Staging  map[string]any `json:"staging,omitempty"`
+	}
+	if p.Training != (TablePin{}) {
+		form.Training = one(p.Training)
+	}
+	form.Staging = map[string]any{}
+	for name, t := range p.Staging {
+		form.Staging[name] = one(t)
+	}
+	return form
 }

@@ -3,7 +3,8 @@ package dataset
 // NoSnapshot is the snapshot id of a table that has none yet: an empty table.
 const NoSnapshot = -1
 
-// TablePin fixes one table: what was read, whatever is committed later.
+// TablePin fixes one table: what was read, whatever is committed later. That of a query may
+// say the snapshot alone, or be zero: then the rest is looked up when it is planned.
 type TablePin struct {
 	UUID     string `json:"uuid"`
 	Snapshot int64  `json:"snapshot"` // NoSnapshot for an empty table
@@ -19,10 +20,40 @@ const (
 	OwnNames  = "names" // that by the names which the columns of the pinned schema have
 )
 
-// Pin fixes every table of a dataset, the staging ones by their entry's name.
+// Whole says whether nothing of a table is left to be looked up.
+func (p TablePin) Whole() bool { return p.UUID != "" }
+
+// agrees says whether a pin says nothing else than a whole one.
+func (p TablePin) agrees(whole TablePin) bool {
+	return p == whole || !p.Whole() && (p.Snapshot == 0 || p.Snapshot == whole.Snapshot)
+}
+
+// Pin fixes every table of a dataset, the staging ones by their entry's name. That of a
+// query may leave tables out.
 type Pin struct {
 	Training TablePin            `json:"training"`
 	Staging  map[string]TablePin `json:"staging"`
+}
+
+// Whole says whether nothing is left to be looked up of the tables that a pin names.
+func (p Pin) Whole() bool {
+	for _, s := range p.Staging {
+		if !s.Whole() {
+			return false
+		}
+	}
+	return p.Training.Whole()
+}
+
+// Agrees says whether a pin, which may leave out what it likes, says nothing else than a
+// whole one.
+func (p Pin) Agrees(whole Pin) bool {
+	for name, s := range p.Staging {
+		if one, ok := whole.Staging[name]; !ok || !s.agrees(one) {
+			return false
+		}
+	}
+	return p.Training.agrees(whole.Training)
 }
 
 // Position is where one lane stands: Row rows of the final sequence (after

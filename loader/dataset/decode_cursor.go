@@ -195,12 +195,34 @@ func (d *decoder) pin(at place) Pin {
 	out := Pin{Staging: map[string]TablePin{}}
 	object(d, at, &out, must([]field[Pin]{
 		{name: "training", read: func(d *decoder, at place, p *Pin) { p.Training = d.tablePin(at) }},
-		{name: "staging", read: func(d *decoder, at place, p *Pin) { d.stagingPins(at, p.Staging) }},
+		{name: "staging", read: func(d *decoder, at place, p *Pin) { d.stagingPins(at, p.Staging, d.tablePin) }},
 	}))
 	return out
 }
 
-func (d *decoder) stagingPins(at place, into map[string]TablePin) {
+// partialPin decodes a query's pin: it may leave out tables, and of a table all but the
+// snapshot.
+func (d *decoder) partialPin(at place) Pin {
+	out := Pin{Staging: map[string]TablePin{}}
+	object(d, at, &out, []field[Pin]{
+		{name: "training", read: func(d *decoder, at place, p *Pin) { p.Training = d.partialTablePin(at) }},
+		{name: "staging", read: func(d *decoder, at place, p *Pin) { d.stagingPins(at, p.Staging, d.partialTablePin) }},
+	})
+	return out
+}
+
+func (d *decoder) partialTablePin(at place) TablePin {
+	if at.has("uuid") || at.has("schema") || at.has("mapping") {
+		return d.tablePin(at)
+	}
+	var out TablePin
+	object(d, at, &out, append(must([]field[TablePin]{
+		{name: "snapshot", read: func(d *decoder, at place, p *TablePin) { p.Snapshot = d.whole(at, 1, maxInt64) }},
+	}), field[TablePin]{name: "uuid"}, field[TablePin]{name: "schema"}, field[TablePin]{name: "mapping"}))
+	return out
+}
+
+func (d *decoder) stagingPins(at place, into map[string]TablePin, read func(place) TablePin) {
 	if at.kind != kindObject || len(at.members) > maxStaging {
 		d.fail(at.path, "must be an object of at most %d tables by their names", maxStaging)
 		return
@@ -210,7 +232,7 @@ func (d *decoder) stagingPins(at place, into map[string]TablePin) {
 		if m.name == "" || len(m.name) > maxName || strings.ContainsFunc(m.name, isControl) {
 			d.fail(p.path, "a staging table's name has 1 to %d bytes and no control characters", maxName)
 		}
-		into[m.name] = d.tablePin(p)
+		into[m.name] = read(p)
 	}
 }
 

@@ -41,7 +41,7 @@ func queryFields() []field[Query] {
 		{name: "sample", read: func(d *decoder, at place, out *Query) { out.Sample = d.sample(at) }},
 		{name: "since", read: func(d *decoder, at place, out *Query) { out.Since = d.whole(at, 1, maxInt64) }},
 		{name: "snapshots", also: []string{"snapshot", "pin", "as_of"}, read: func(d *decoder, at place, out *Query) {
-			pin := d.pin(at)
+			pin := d.partialPin(at)
 			out.Snapshots = &pin
 		}},
 		{name: "order", read: func(d *decoder, at place, out *Query) { out.Order = choice(d, at, []Order{Stored, Shuffled}) }},

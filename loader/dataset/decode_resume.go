@@ -32,7 +32,7 @@ func (d *decoder) checkResume(at place, q Query) {
 	if at.has("filter") && q.Filter.IsZero() && c.Filter != "" {
 		d.disagree(at, "filter", "", c.Filter)
 	}
-	if q.Snapshots == nil || !d.sound(join(at.path, "snapshots")) {
+	if q.Snapshots == nil || !d.sound(join(at.path, "snapshots")) || q.Snapshots.Agrees(c.Pin) {
 		return
 	}
 	if differs := Differences(Cursor{Pin: *q.Snapshots}, Cursor{Pin: c.Pin}); len(differs) > 0 {

@@ -17,7 +17,7 @@ type Query struct {
 	Filter    Filter   // over all columns that the dataset offers; zero: the cursor's, without one all rows
 	Sample    *Sample  // nil: the cursor's, without one all rows
 	Since     int64    // snapshot of the training table: rows that were appended after it alone; 0: the cursor's, without one all rows
-	Snapshots *Pin     // nil: the cursor's; without one, plan at the tables' refs
+	Snapshots *Pin     // what it leaves out is the cursor's, or else at the tables' refs
 	Order     Order    // zero: the cursor's, and so those below
 	Shuffle   Shuffle  // "" without a cursor: requests where the dataset has a key, else rows; with Stored splits
 	// ShuffleWindow is how many stored training rows are permuted among each other;
@@ -301,7 +301,7 @@ func (q Query) resumed(c Cursor) Query {
 	q.Seed = cmp.Or(q.Seed, c.Seed)
 	q.Epoch = cmp.Or(q.Epoch, c.Epoch)
 	q.Lanes = cmp.Or(q.Lanes, c.Lanes)
-	if q.Snapshots == nil {
+	if q.Snapshots == nil || q.Snapshots.Agrees(c.Pin) {
 		pin := c.Pin
 		q.Snapshots = &pin
 	}

@@ -238,6 +238,26 @@ func (m maker) pin() dataset.Pin {
 	return out
 }
 
+// partial leaves out of a pin what a query's may leave out.
+func (m maker) partial(pin dataset.Pin) dataset.Pin {
+	less := func(t dataset.TablePin) dataset.TablePin {
+		if m.IntN(2) == 0 || t.Snapshot < 1 {
+			return t
+		}
+		return dataset.TablePin{Snapshot: t.Snapshot}
+	}
+	out := dataset.Pin{Training: less(pin.Training), Staging: map[string]dataset.TablePin{}}
+	if m.IntN(4) == 0 {
+		out.Training = dataset.TablePin{}
+	}
+	for name, t := range pin.Staging {
+		if m.IntN(4) > 0 {
+			out.Staging[name] = less(t)
+		}
+	}
+	return out
+}
+
 // cursors returns the cursors of all shards of one run, in ascending order.
 func (m maker) cursors() dataset.Cursors {
 	of := 1 + m.IntN(4)
@@ -353,7 +373,7 @@ func (m maker) query() dataset.Query {
 	}
 	q.Since = m.since()
 	if !m.often() {
-		pin := m.pin()
+		pin := m.partial(m.pin())
 		q.Snapshots = &pin
 	}
 	perStep := 1 + m.IntN(5)
@@ -369,6 +389,10 @@ func (m maker) query() dataset.Query {
 		q.Shard.Of = pick(m, 0, 1, q.Cursor[0].Lanes)
 		q.Shard.Index = pick(m, dataset.AllShards, m.IntN(max(1, q.Shard.Of)))
 		q.Snapshots, q.Since = nil, 0
+		if m.often() {
+			pin := m.partial(q.Cursor[0].Pin)
+			q.Snapshots = &pin
+		}
 		m.agree(&q)
 	}
 	q = q.Defaults()

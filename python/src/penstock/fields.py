@@ -82,7 +82,8 @@ class RunQuery(TypedDict, total=False):
         filter: the rows that count, in the words of SQL, over all columns of the dataset.
         sample: a part of the rows, the same in every run.
         since: a snapshot of the training table; rows that were appended after it alone.
-        snapshots: the pin to read at, as `Plan.pin` has it.
+        snapshots: the pin to read at, as `Plan.pin` has it, or some of its tables, or of a table its snapshot
+            alone.
         order: "stored", or "shuffled" by `seed` and `epoch`.
         shuffle: what a shuffled order permutes.
         shuffle_window: within how many stored rows.
