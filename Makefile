@@ -74,6 +74,11 @@ ordering: build .venv/bench/.stamp ## T with rows and requests permuted, beside 
 	$(GO) run ./benchmarks/ordering
 	$(GO) run ./benchmarks/counting
 
+.PHONY: s3
+s3: .venv/bench/.stamp $(PENSTOCK_S3GATEWAY) ## T from an S3 gateway, with a delay added to every request, beside T without
+	.venv/bench/bin/python benchmarks/tables.py .bench/full
+	$(GO) run ./benchmarks/s3
+
 .PHONY: requests
 requests: build .venv/bench/.stamp ## columns of a request, sent once and with every row
 	.venv/bench/bin/python benchmarks/requests_tables.py .bench/requests

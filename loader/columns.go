@@ -138,6 +138,16 @@ type shapedRows struct {
 // Files names the files of the rows that were given.
 func (s shapedRows) Files() func(row int64) string { return s.of.Files() }
 
+// Begin lets the rows begin to be read.
+func (s shapedRows) Begin() { readAhead(s.of) }
+
+// readAhead lets rows begin to be read before the first Next, if they can.
+func readAhead(rows Rows) {
+	if ahead, ok := rows.(interface{ Begin() }); ok {
+		ahead.Begin()
+	}
+}
+
 type shaping struct {
 	rows   Rows
 	wanted columns

@@ -37,6 +37,7 @@ func (o *openRange) next() (arrow.RecordBatch, error) {
 		if !o.begun {
 			o.begun = true
 			o.ranges.buildAhead(o.lane, o.index+1)
+			o.ranges.readAhead(o.lane, o.index+1)
 		}
 		b, err := o.final()
 		if err != nil {

@@ -70,3 +70,6 @@ func (r *pinnedRows) WithoutChecksum() bool {
 	pages, ok := r.Rows.(interface{ WithoutChecksum() bool })
 	return ok && pages.WithoutChecksum()
 }
+
+// Begin lets the rows begin to be read.
+func (r *pinnedRows) Begin() { readAhead(r.Rows) }

@@ -39,6 +39,7 @@ type ranges struct {
 	references map[int][]*buildside.Reference // by lane
 	ahead      []*buildside.Reference         // of the next range of lane aheadOf
 	aheadOf    int
+	coming     map[int]coming     // by lane: training rows of its next range, that are being read
 	open       map[int]*openRange // by lane
 	counts     []joiner.Counts    // per staging input, of the ranges that were closed
 	divided    int64              // requests that windows or ranges divided, in the ranges that were closed
@@ -67,7 +68,7 @@ func newRanges(ctx context.Context, of *stream, lanes []lane.Lane) (*ranges, err
 	s := &ranges{
 		ctx: ctx, options: l.options, plan: p, pool: l.pool, counting: of.counting,
 		batchRows: int(min(of.start.q, longestShuffled)), references: map[int][]*buildside.Reference{}, open: map[int]*openRange{}, counted: map[int]counted{},
-		ends: map[int]int{},
+		ends: map[int]int{}, coming: map[int]coming{},
 	}
 	if p.Requests {
 		s.batchRows = defaultBatchRows // nobody knows how many rows a step has
@@ -222,7 +223,7 @@ func (s *ranges) openRange(ctx context.Context, number int, from lane.Position) 
 		}
 		at.From, skip = at.From+begin, skip-begin
 	}
-	open := func(ctx context.Context) (Rows, error) { return s.training(ctx, at, s.read) }
+	open := func(ctx context.Context) (Rows, error) { return s.rows(ctx, number, at) }
 	o, err := s.join(ctx, number, from.Range, at, open)
 	if err != nil {
 		return nil, err
@@ -264,8 +265,30 @@ func (s *ranges) join(ctx context.Context, number, index int, at plan.Range, ope
 	return o, nil
 }
 
+// rows opens the training rows of a lane's range, or takes those that are being read
+// already.
+func (s *ranges) rows(ctx context.Context, number int, at plan.Range) (Rows, error) {
+	next, found := s.coming[number]
+	delete(s.coming, number)
+	if found && next.at == at {
+		return next.rows, nil
+	}
+	if found {
+		next.rows.Release()
+	}
+	return s.training(ctx, at, s.read)
+}
+
 // training opens columns of the training rows of a range that reach the join.
 func (s *ranges) training(ctx context.Context, at plan.Range, read columns) (Rows, error) {
+	source := s.trainingSource(at)
+	if s.plan.Relation.Distinct == nil {
+		return s.options.scan(ctx, source, read)
+	}
+	return s.distinct(ctx, source, read)
+}
+
+func (s *ranges) trainingSource(at plan.Range) plan.Source {
 	source := s.plan.Training(at)
 	if s.window > 0 { // the next window is decoded while one is given
 		source.BatchRows, source.Ahead = int(min(s.plan.Window, longestWhole)), s.window
@@ -273,10 +296,7 @@ func (s *ranges) training(ctx context.Context, at plan.Range, read columns) (Row
 	if s.counting && len(s.staging) == 0 {
 		source.Checked = nil // where rows lie decides on nothing; the stream looks at it
 	}
-	if s.plan.Relation.Distinct == nil {
-		return s.options.scan(ctx, source, read)
-	}
-	return s.distinct(ctx, source, read)
+	return source
 }
 
 // probeable returns the build side of a reference. What is built ahead beside

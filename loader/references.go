@@ -54,11 +54,34 @@ func (s *ranges) buildAhead(number, index int) {
 	}
 }
 
+// coming is the training rows of a range whose turn has not come.
+type coming struct {
+	at   plan.Range
+	rows Rows
+}
+
+// readAhead lets the training rows of a lane's next range begin to be read, out of
+// memory to spare, so that the lane does not wait for storage when it opens the range.
+func (s *ranges) readAhead(number, index int) {
+	next := s.plan.Lanes[number].Ranges[:s.ends[number]]
+	if _, reads := s.coming[number]; reads || index >= len(next) || s.plan.Relation.Distinct != nil {
+		return
+	}
+	at := s.readOf(next[index], next[index].From)
+	rows, err := s.options.scan(s.ctx, s.trainingSource(at), s.read)
+	if err != nil {
+		return // as it will when the range is opened
+	}
+	readAhead(rows)
+	s.coming[number] = coming{at: at, rows: rows}
+}
+
 // giveWay ends what is built ahead for a range to come, waits for what still is
 // for open ones, and says whether there was something: what a row asks for
 // comes first.
 func (s *ranges) giveWay() bool {
 	some := s.releaseAhead()
+	some = s.releaseComing() || some
 	for _, open := range s.references {
 		for _, r := range open {
 			some = r.Settle() || some
@@ -76,6 +99,17 @@ func (s *ranges) releaseAhead() bool {
 	return len(ahead) > 0
 }
 
+// releaseComing gives up the training rows that are being read ahead, and says whether
+// there were some.
+func (s *ranges) releaseComing() bool {
+	some := len(s.coming) > 0
+	for number, next := range s.coming {
+		next.rows.Release()
+		delete(s.coming, number)
+	}
+	return some
+}
+
 func release(references []*buildside.Reference) {
 	for _, r := range references {
 		r.Release()
@@ -85,6 +119,7 @@ func release(references []*buildside.Reference) {
 // close gives up every group, and waits for those that are being built.
 func (s *ranges) close() {
 	s.releaseAhead()
+	s.releaseComing()
 	for number, references := range s.references {
 		release(references)
 		delete(s.references, number)

@@ -9,6 +9,7 @@ import (
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/joiner"
 	"github.com/penstock/penstock/loader/lane"
+	"github.com/penstock/penstock/loader/plan"
 	"github.com/penstock/penstock/loader/shuffle"
 )
 
@@ -25,22 +26,14 @@ func (s *ranges) openShuffled(ctx context.Context, number int, from lane.Positio
 	whole := s.plan.Lanes[number].Ranges[from.Range]
 	at := whole
 	at.From += from.Window * s.plan.Window
-	read := at
-	switch {
-	case s.plan.Relation.Distinct != nil:
-		read = whole // which rows are repeated is known of all of them alone
-	case s.plan.Requests:
-		read.From = max(whole.From, at.From-s.plan.Window) // which requests of the window before go on
-	case len(s.requestKey) > 0 && at.From > 0:
-		read.From-- // whether the row before is of the same request
-	}
+	read := s.readOf(whole, at.From)
 	var permuted *shuffle.Shuffle
 	var o *openRange
 	crossed := func(window int64) {
 		o.starts = append(o.starts, windowStart{window: window, counts: o.joined.Counts(), divided: permuted.Divided()})
 	}
 	o, err := s.join(ctx, number, from.Range, at, func(ctx context.Context) (Rows, error) {
-		rows, err := s.training(ctx, read, s.read)
+		rows, err := s.rows(ctx, number, read)
 		if err != nil {
 			return nil, err
 		}
@@ -66,6 +59,21 @@ func (s *ranges) openShuffled(ctx context.Context, number int, from lane.Positio
 		joined.Requests = new(s.requestColumn())
 	}
 	return permuted.Windows(ctx, final, joined)
+}
+
+// readOf is what is read of a range whose rows are given from one on.
+func (s *ranges) readOf(whole plan.Range, from int64) plan.Range {
+	read := plan.Range{Split: whole.Split, From: from, To: whole.To}
+	switch {
+	case s.plan.Window == 0:
+	case s.plan.Relation.Distinct != nil:
+		read = whole // which rows are repeated is known of all of them alone
+	case s.plan.Requests:
+		read.From = max(whole.From, from-s.plan.Window) // which requests of the window before go on
+	case len(s.requestKey) > 0 && from > 0:
+		read.From-- // whether the row before is of the same request
+	}
+	return read
 }
 
 // laterRows are the rows of a scan without some of the first.

@@ -102,7 +102,7 @@ func Graph() []Row {
 		{Folder: "internal/telemetry", Imports: "*", Outside: libPrometheus},
 		{Folder: "cmd/penstock", Imports: "* config telemetry", Outside: libArrowFlight + " " + libCobra + " " + libGRPC},
 
-		{Folder: "benchmarks/...", Imports: "*", Outside: "*"},
+		{Folder: "benchmarks/...", Imports: "* gatewaytest", Outside: "*"},
 		{Folder: "tools/...", Imports: "*", Outside: "*"},
 
 		// Test kits may know everything, and only tests and other kits know them:

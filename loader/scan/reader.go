@@ -25,7 +25,9 @@ type Reader struct {
 	source  plan.Source
 	plan    *projection
 	group   errgroup.Group
-	queue   *prefetchQueue // nil before the first Next
+	queue   *prefetchQueue // nil before the first Next, and Begin
+	walk    *walk          // nil before the first Next, and Begin
+	decodes bool           // the walk has begun to decode
 	refs    atomic.Int64
 	without atomic.Bool // some page had no checksum
 
@@ -68,6 +70,9 @@ func (r *Reader) Release() {
 	r.cancel()
 	_ = r.group.Wait() // its members leave their errors in the queue
 	r.over = true
+	if r.walk != nil && !r.decodes {
+		r.walk.close()
+	}
 	if r.queue != nil {
 		r.drop()
 		r.queue.drain()
@@ -96,23 +101,43 @@ func (r *Reader) Next() bool {
 	return true
 }
 
+// Begin has the first file opened, and the first of its row groups read as far as
+// there is memory to spare, before the first Next asks for it.
+func (r *Reader) Begin() {
+	if r.walk != nil || r.over || len(r.source.Files) == 0 || r.scanner.options.Ahead <= 0 || r.prepare() != nil {
+		return
+	}
+	r.walk.openAhead(r.ctx, 0)
+}
+
+// prepare makes what the decoder works with.
+func (r *Reader) prepare() error {
+	ahead := r.scanner.options.Ahead
+	if ahead > 0 {
+		ahead = max(ahead, r.source.Ahead)
+	}
+	queue, err := newPrefetchQueue(r.ctx, r.scanner.options.Budget, "the scan of "+subject(r.source), ahead)
+	if err != nil {
+		return err
+	}
+	queue.whole = r.source.BatchRows > 0
+	r.queue = queue
+	r.walk = &walk{scanner: r.scanner, source: r.source, plan: r.plan, queue: queue, group: &r.group, without: &r.without}
+	r.group.SetLimit(2) // the decoder, and the opening of the file after
+	return nil
+}
+
 // pop starts the decoder if need be, and waits for a batch.
 func (r *Reader) pop() (item, error) {
-	if r.queue == nil {
-		ahead := r.scanner.options.Ahead
-		if ahead > 0 {
-			ahead = max(ahead, r.source.Ahead)
-		}
-		queue, err := newPrefetchQueue(r.ctx, r.scanner.options.Budget, "the scan of "+subject(r.source), ahead)
-		if err != nil {
+	if r.walk == nil {
+		if err := r.prepare(); err != nil {
 			return item{}, err
 		}
-		queue.whole = r.source.BatchRows > 0
-		r.queue = queue
-		w := &walk{scanner: r.scanner, source: r.source, plan: r.plan, queue: queue, group: &r.group, without: &r.without}
-		r.group.SetLimit(2) // the decoder, and the opening of the file after
+	}
+	if !r.decodes {
+		r.decodes = true
 		r.group.Go(func() error {
-			w.run(r.ctx)
+			r.walk.run(r.ctx)
 			return nil
 		})
 	}

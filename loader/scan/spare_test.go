@@ -97,3 +97,51 @@ func TestReadAheadThatFails(t *testing.T) {
 	require.ErrorContains(t, got.err, second.Location)
 	require.Len(t, got.lines, 100)
 }
+
+// TestBegin: a reader that may begin reads its first row group before it is asked, once,
+// decodes nothing, and leaves nothing behind if nobody asks.
+func TestBegin(t *testing.T) {
+	r := newRig(t)
+	r.grow(200, 100, 1)
+	r.grow(100, 100, 1)
+	limit := budget.New(1 << 30)
+	s := r.scanner(scan.Options{Budget: limit, ReadTail: scan.NoTail})
+	for _, asks := range []bool{true, false} {
+		r.store.Reset()
+		rdr, err := s.Open(t.Context(), r.source(), r.columns("id"))
+		require.NoError(t, err)
+		rdr.Begin()
+		rdr.Begin()
+		require.Eventually(t, func() bool { return r.store.Counts().Reads == 2 }, time.Minute, time.Millisecond, "a footer and a row group")
+		if asks {
+			rows := int64(0)
+			for rdr.Next() {
+				rows += rdr.RecordBatch().NumRows()
+			}
+			require.NoError(t, rdr.Err())
+			require.Equal(t, int64(300), rows)
+			require.Equal(t, 5, r.store.Counts().Reads)
+		}
+		rdr.Release()
+		require.Zero(t, limit.Used())
+		require.Zero(t, r.store.Counts().Open)
+	}
+}
+
+// TestBeginWithoutMemory: what there is no room for is done when it is asked for.
+func TestBeginWithoutMemory(t *testing.T) {
+	r := newRig(t)
+	r.grow(100, 100, 1)
+	limit := budget.New(1 << 20)
+	all, err := limit.Reserve("somebody else", limit.Limit())
+	require.NoError(t, err)
+	rdr, err := r.scanner(scan.Options{Budget: limit}).Open(t.Context(), r.source(), r.columns("id"))
+	require.NoError(t, err)
+	rdr.Begin()
+	require.Eventually(t, func() bool { return r.store.Counts().Reads == 1 }, time.Minute, time.Millisecond)
+	all.Release()
+	require.True(t, rdr.Next())
+	require.Equal(t, int64(100), rdr.RecordBatch().NumRows())
+	rdr.Release()
+	require.Zero(t, limit.Used())
+}

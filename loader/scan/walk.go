@@ -10,6 +10,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/plan"
 )
 
@@ -27,6 +29,7 @@ type walk struct {
 	file    int // of the source: the one to open next
 	open    *fileReader
 	pending chan opening // of file; nil: not begun
+	join    func() (over func())
 }
 
 // opening is the outcome of opening a file ahead.
@@ -80,9 +83,9 @@ func (w *walk) nextFile(ctx context.Context) error {
 	}
 	next := opening{}
 	if w.pending != nil {
-		next = <-w.pending
-		w.pending = nil
-	} else {
+		next = w.awaitPending()
+	}
+	if next.file == nil && next.err == nil {
 		next.file, next.err = w.scanner.open(ctx, w.source, w.plan, w.source.Files[w.file].File)
 	}
 	if next.err != nil {
@@ -102,19 +105,32 @@ func (w *walk) nextFile(ctx context.Context) error {
 	return nil
 }
 
-// openAhead opens a file, and begins to read the first of its row groups, while others
-// are decoded.
+// openAhead opens a file, and begins to read the first of its row groups, before its
+// turn has come. What there is no memory for is done when it has.
 func (w *walk) openAhead(ctx context.Context, file int) {
 	pending := make(chan opening, 1)
-	w.pending = pending
+	ahead, join := budget.Ahead(ctx)
+	w.pending, w.join = pending, join
 	w.group.Go(func() error {
 		next := opening{}
-		if next.file, next.err = w.scanner.open(ctx, w.source, w.plan, w.source.Files[file].File); next.err == nil {
+		next.file, next.err = w.scanner.open(ahead, w.source, w.plan, w.source.Files[file].File)
+		switch {
+		case next.err == nil:
 			next.reader = w.readAhead(ctx, next.file, w.source.Files[file])
+		case fault.KindOf(next.err) == fault.Exhausted:
+			next.err = nil
 		}
 		pending <- next
 		return nil
 	})
+}
+
+// awaitPending waits for what openAhead began.
+func (w *walk) awaitPending() opening {
+	defer w.join()()
+	next := <-w.pending
+	w.pending, w.join = nil, nil
+	return next
 }
 
 // readAhead makes a reader of a file whose turn has not come, and lets it begin; nil if
@@ -233,12 +249,11 @@ func (w *walk) close() {
 		w.open = nil
 	}
 	if w.pending != nil {
-		switch next := <-w.pending; {
+		switch next := w.awaitPending(); {
 		case next.reader != nil:
 			next.reader.close()
 		case next.file != nil:
 			next.file.close()
 		}
-		w.pending = nil
 	}
 }

@@ -1,0 +1,109 @@
+// Command s3 measures what the way to an object store costs: T (benchmarks/README.md) is
+// read from an S3 gateway on this machine, through a proxy, as it is and with a delay
+// added to every request. Both take turns, in one process, and each turn is cold: no
+// footer, manifest or plan is remembered.
+//
+//	go run ./benchmarks/s3 [-full .bench/full] [-rounds 5] [-delay 20ms] [-least 0.8]
+//
+// The catalog's own database is local; metadata, manifests and data come from the
+// gateway. A turn is the whole joined stream of one lane, from planning to the last row;
+// gateway and proxy take their part of the machine too. The command prints medians, and
+// exits with 1 if the stream with the delay has less than so much of the speed of the
+// one without.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/penstock/penstock/internal/store/s3/gatewaytest"
+)
+
+func main() {
+	if err := run(context.Background(), os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "s3:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, arguments []string) (err error) {
+	flags := flag.NewFlagSet("s3", flag.ContinueOnError)
+	full := flags.String("full", ".bench/full", "where T is: make bench makes it")
+	rounds := flags.Int("rounds", 5, "turns of each")
+	delay := flags.Duration("delay", 20*time.Millisecond, "what is added to every request")
+	least := flags.Float64("least", 0.8, "of the speed without the delay")
+	if err := flags.Parse(arguments); err != nil {
+		return err
+	}
+	home, err := filepath.Abs(*full)
+	if err != nil {
+		return err
+	}
+	root, err := os.MkdirTemp("", "s3")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(root)) }()
+	if err := os.Symlink(home, filepath.Join(root, bucket)); err != nil {
+		return err
+	}
+	gateway, err := gatewaytest.Start(ctx, root)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, gateway.Close()) }()
+	proxy, err := gatewaytest.NewProxy(gateway.URL)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, proxy.Close()) }()
+	delays := []time.Duration{0, *delay}
+	turns := make([][]turn, len(delays))
+	for round := range *rounds + 1 {
+		for i, d := range delays {
+			proxy.Delay(d)
+			proxy.Reset()
+			one, err := read(ctx, home, proxy)
+			if err != nil {
+				return err
+			}
+			if round > 0 { // the first one warms the system's cache of files
+				turns[i] = append(turns[i], one)
+			}
+		}
+	}
+	return report(delays, turns, *least)
+}
+
+// turn is one reading.
+type turn struct {
+	rows     int64
+	bytes    int64 // of bodies
+	requests int
+	took     time.Duration
+}
+
+// report prints medians, and says if the delay costs too much.
+func report(delays []time.Duration, turns [][]turn, least float64) error {
+	medians := make([]turn, len(turns))
+	fmt.Println("| delay | rows | requests | MiB read | seconds | of the speed without |")
+	fmt.Println("|---|---:|---:|---:|---:|---:|")
+	speed := 0.0
+	for i, all := range turns {
+		slices.SortFunc(all, func(a, b turn) int { return int(a.took - b.took) })
+		m := all[len(all)/2]
+		medians[i] = m
+		speed = medians[0].took.Seconds() / m.took.Seconds()
+		fmt.Printf("| %s | %d | %d | %d | %.2f | %.2f |\n", delays[i], m.rows, m.requests, m.bytes>>20, m.took.Seconds(), speed)
+	}
+	if speed < least {
+		return fmt.Errorf("%.2f of the speed without the delay, %.2f is asked for", speed, least)
+	}
+	return nil
+}
