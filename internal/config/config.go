@@ -17,6 +17,8 @@ type Config struct {
 	Catalogs map[string]dataset.Catalog // by name
 	Datasets []dataset.Dataset          // in the order written
 	Server   Server
+	// Warnings are about what stands in the file and means nothing here.
+	Warnings []string
 }
 
 // Dir returns the folder that relative paths of the file start from.
@@ -87,7 +89,7 @@ func Load(origin Origin) (*Config, error) {
 	c.Server.Memory = defaultMemory(origin.Memory)
 	c.Server.MaxStreams = streamsFollow
 
-	if err := c.readFile(&given); err != nil {
+	if err := c.readFile(&given, origin.Env); err != nil {
 		return nil, err
 	}
 	given.environment(origin.Env)

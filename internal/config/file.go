@@ -54,7 +54,7 @@ func (s *source) flags(given map[string]string) {
 
 // readFile reads the config file: catalogs and datasets into c, settings and
 // faults into given. An error is about the file as a whole.
-func (c *Config) readFile(given *source) error {
+func (c *Config) readFile(given *source, env func(string) (string, bool)) error {
 	root, err := parse(c.File)
 	if err != nil {
 		return err
@@ -75,7 +75,7 @@ func (c *Config) readFile(given *source) error {
 		given.put(s.Name, v)
 	}
 	for _, found := range file.Catalogs {
-		c.Catalogs[found.Name] = found
+		given.faults = append(given.faults, c.catalog(found, env)...)
 	}
 	c.Datasets = file.Datasets
 	if len(c.Catalogs) == 0 && len(given.faults) == 0 {

@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"math"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 
@@ -23,6 +24,15 @@ type Catalog struct {
 	URI       string
 	Warehouse string
 	Stored    string // the name that the catalog itself goes by; Name unless the file says otherwise
+	// Properties are all others, in the order written: what they mean is for others to say.
+	// Their values may be secret.
+	Properties []Property
+}
+
+// Property is one property of a catalog. Those inside of others have dots in their names.
+type Property struct {
+	Name, Value string
+	Line        int // 1-based
 }
 
 // Setting is one setting of the server.
@@ -74,17 +84,61 @@ func (d *decoder) catalog(name string, at place) Catalog {
 		d.fail(at.path, "the name is empty")
 	}
 	if at.kind != kindNull {
-		object(d, at, &out, []field[Catalog]{
-			{name: "type", read: func(d *decoder, at place, out *Catalog) { out.Type = d.scalar(at) }},
-			{name: "uri", read: func(d *decoder, at place, out *Catalog) { out.URI = d.scalar(at) }},
-			{name: "warehouse", read: func(d *decoder, at place, out *Catalog) { out.Warehouse = d.scalar(at) }},
-			{name: "name", read: func(d *decoder, at place, out *Catalog) { out.Stored = d.scalar(at) }},
+		d.properties(at, "", func(name string, at place) {
+			switch name {
+			case "type":
+				out.Type = d.scalar(at)
+			case "uri":
+				out.URI = d.scalar(at)
+			case "warehouse":
+				out.Warehouse = d.scalar(at)
+			case "name":
+				out.Stored = d.scalar(at)
+			default:
+				out.Properties = append(out.Properties, Property{Name: name, Value: d.scalar(at), Line: d.line(at.path)})
+			}
 		})
 	}
-	if d.sound(at.path) && (out.Type == "" || out.URI == "") {
+	if out.Type == "" {
+		out.Type = typeOf(out.URI)
+	}
+	if d.sound(at.path) && (out.Type == "" || out.URI == "" && (out.Type == "sql" || out.Type == "rest")) {
 		d.fail(at.path, `it needs type and uri, such as {type: sql, uri: "sqlite:////path/to/catalog.db"}`)
 	}
 	return out
+}
+
+// properties goes through the single values of an object, and of the objects inside of it:
+// {s3: {region: a}} is {s3.region: a}. One that is null is not set.
+func (d *decoder) properties(at place, prefix string, found func(name string, at place)) {
+	if at.kind != kindObject {
+		d.fail(at.path, "must be an object, not %s", at.kind)
+		return
+	}
+	for _, m := range at.members {
+		switch value := at.member(m); value.kind {
+		case kindNull:
+		case kindObject:
+			d.properties(value, prefix+m.name+".", found)
+		case kindBool, kindWhole, kindNumber, kindTime, kindText, kindList:
+			found(prefix+m.name, value)
+		}
+	}
+}
+
+// typeOf is the type of catalog that a URI alone says, as PyIceberg has it; "" if it does not.
+func typeOf(uri string) string {
+	scheme, _, _ := strings.Cut(uri, ":")
+	database, _, _ := strings.Cut(scheme, "+")
+	switch database {
+	case "http", "https":
+		return "rest"
+	case "sqlite", "postgresql", "postgres":
+		return "sql"
+	case "thrift":
+		return "hive"
+	}
+	return ""
 }
 
 // settings decodes the server's settings, of which these are known.

@@ -63,6 +63,6 @@ func TestFileTellsAllFaults(t *testing.T) {
 	}
 	file, faults := dataset.FileFromYAML(document(t, text.String()), []string{"drain"})
 	require.Len(t, faults, 200)
-	require.Equal(t, `catalogs.c199.typ: unknown field (line 202) (did you mean "type"?)`, faults[199].String())
+	require.Equal(t, `catalogs.c199: it needs type and uri, such as {type: sql, uri: "sqlite:////path/to/catalog.db"} (line 202)`, faults[199].String())
 	require.Len(t, file.Server, 1)
 }

@@ -1,0 +1,70 @@
+package config_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/config"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// A block that works in PyIceberg's configuration works here: in its names, flat or
+// nested, with secrets from the environment, and with a word on what means nothing here.
+func TestCatalogProperties(t *testing.T) {
+	env := map[string]string{"LAKE_SECRET": "hunter2:$x", "HOST": "lake.example"}
+	c, err := config.Load(config.Origin{
+		Env: func(name string) (string, bool) { v, ok := env[name]; return v, ok },
+		File: write(t, `
+catalogs:
+  default:
+    uri: https://${HOST}/api/catalog
+    warehouse: prod
+    credential: id:${LAKE_SECRET}
+    scope: PRINCIPAL_ROLE:ALL
+    header.X-Own: $a{b}
+    s3: {region: eu-1, path-style-access: true}
+    s3.connect-timeout: 5.0
+    py-io-impl: pyiceberg.io.pyarrow.PyArrowFileIO
+    glue.skip-archive: true
+    someone.elses.property: 1
+    token: null
+  old: {uri: "postgresql+psycopg2://u:p@h/db"}
+  folder: {type: directory, tables: {ml.events: a.metadata.json}}
+`),
+	})
+	require.NoError(t, err)
+	one := c.Catalogs["default"]
+	require.Equal(t, "rest https://lake.example/api/catalog prod default", one.Type+" "+one.URI+" "+one.Warehouse+" "+one.Stored)
+	require.Equal(t, map[string]string{
+		"credential": "id:hunter2:$x", "scope": "PRINCIPAL_ROLE:ALL", "header.X-Own": "$a{b}", "s3.region": "eu-1",
+		"s3.path-style-access": "true", "s3.connect-timeout": "5.0", "py-io-impl": "pyiceberg.io.pyarrow.PyArrowFileIO",
+		"glue.skip-archive": "true", "someone.elses.property": "1",
+	}, config.Properties(one))
+	require.Equal(t, []string{
+		"catalogs.default.py-io-impl (line 11) has no meaning here", "catalogs.default.glue.skip-archive (line 12) has no meaning here",
+		"catalogs.default.someone.elses.property (line 13) has no meaning here",
+	}, c.Warnings)
+	require.Equal(t, "sql", c.Catalogs["old"].Type)
+	require.Equal(t, dataset.Catalog{
+		Name: "folder", Type: "directory", Stored: "folder",
+		Properties: []dataset.Property{{Name: "tables.ml.events", Value: "a.metadata.json", Line: 16}},
+	}, c.Catalogs["folder"])
+}
+
+func TestCatalogFaults(t *testing.T) {
+	for text, want := range map[string]string{
+		`{type: rest, uri: "http://h", credentail: a}`:          `catalogs.a.credentail: unknown field (line 1) (did you mean "credential"?)`,
+		`{type: rest, uri: "http://h", s3.acces-key-id: a}`:     `catalogs.a.s3.acces-key-id: unknown field (line 1) (did you mean "s3.access-key-id"?)`,
+		`{type: rest, uri: "http://h", token: "x${NONE}y"}`:     "catalogs.a.token: the environment has no variable NONE (line 1)",
+		`{type: sql, uri: "postgresql://u:${NONE}@hunter2/db"}`: "catalogs.a.uri: the environment has no variable NONE",
+		`{type: rest, uri: "http://h", auth: {type: basic}}`:    "catalogs.a.auth.type: is not served by this version; use token, credential with oauth2-server-uri",
+		`{type: rest, uri: "http://h", s3: [a]}`:                "catalogs.a.s3: must be a single value, not a list",
+		`{type: rest}`: "it needs type and uri",
+		`{}`:           "it needs type and uri",
+	} {
+		_, err := config.Load(config.Origin{File: write(t, "catalogs: {a: "+text+"}\n"), Env: func(string) (string, bool) { return "", false }})
+		require.ErrorContains(t, err, want, text)
+		require.NotContains(t, err.Error(), "hunter2")
+	}
+}
