@@ -68,7 +68,7 @@ func read(ctx context.Context, home string, proxy *gatewaytest.Proxy) (_ turn, e
 		return turn{}, err
 	}
 	pool, scratch := batch.NewAllocator(), batch.NewAllocator()
-	scanner, err := scan.New(scan.Options{Store: files, Footers: footers, Memory: pool, Scratch: scratch, Budget: limit})
+	scanner, err := scan.New(scan.Options{Files: catalog.FromStore(files), Footers: footers, Memory: pool, Scratch: scratch, Budget: limit})
 	if err != nil {
 		return turn{}, err
 	}

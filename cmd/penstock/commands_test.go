@@ -118,12 +118,12 @@ func TestFaultyConfig(t *testing.T) {
 	require.Equal(t, ran{exitFailure, "", "penstock: 2 faults in " + path + "\n" +
 		"  server.listn: unknown field (line 4) (did you mean \"listen\"?)\n" +
 		"  server.memory: \"b\" is not a size such as 512MiB or 4GiB (line 5)\n"}, got)
-	path = l.file(t, "nowhere.yaml", "catalogs:\n  a: {type: sql, uri: \"sqlite:///a.db\"}\n  b: {type: rest, uri: \"sqlite:///b.db\"}\n")
+	path = l.file(t, "nowhere.yaml", "catalogs:\n  a: {type: sql, uri: \"sqlite:///a.db\"}\n  b: {type: hive, uri: \"thrift://b:9083\"}\n")
 	got = run(t, "datasets", "--config", path)
 	require.Equal(t, exitFailure, got.code)
 	require.Contains(t, got.stderr, "2 faults")
 	require.Contains(t, got.stderr, "a.db")
-	require.Contains(t, got.stderr, `"rest" is not served`)
+	require.Contains(t, got.stderr, `"hive" is not served`)
 }
 
 func TestVersionAndHelp(t *testing.T) {

@@ -13,7 +13,7 @@ func batchRequestMutants() []mutant {
 		{"a-request-too-many", begins, "			if out.counted == n {\n				break\n			}\n			out", "			if out.counted == n+1 {\n				break\n			}\n			out", rows},
 		{"the-last-request-is-not-looked-behind", begins, "		if l.used < int(l.batch.NumRows()) {\n			break\n", "		if l.used < int(l.batch.NumRows()) || out.counted == n {\n			break\n", rows},
 		{"windows-cut-requests", "loader/shuffled.go", "Whole: s.plan.Requests,", "Whole: false,", rows},
-		{"windows-are-resumed-without-the-one-before", "loader/shuffled.go", "read.From = max(whole.From, at.From-s.plan.Window)", "read.From = at.From", rows},
+		{"windows-are-resumed-without-the-one-before", "loader/shuffled.go", "read.From = max(whole.From, from-s.plan.Window)", "read.From = from", rows},
 		{"requests-go-on-however-far", shuffle, " && row.window <= o.window(before.ordinal)+1 {", " {", rows},
 		{"rows-behind-a-window-are-of-the-next", shuffle, "		columns[len(columns)-2] = within\n", "", rows},
 		{"buckets-of-requests-are-cut", "loader/plan/distinct.go", " || p.Requests }", " }", rows},
