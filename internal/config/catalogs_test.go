@@ -60,8 +60,8 @@ func TestCatalogFaults(t *testing.T) {
 		`{type: sql, uri: "postgresql://u:${NONE}@hunter2/db"}`: "catalogs.a.uri: the environment has no variable NONE",
 		`{type: rest, uri: "http://h", auth: {type: basic}}`:    "catalogs.a.auth.type: is not served by this version; use token, credential with oauth2-server-uri",
 		`{type: rest, uri: "http://h", s3: [a]}`:                "catalogs.a.s3: must be a single value, not a list",
-		`{type: rest}`: "it needs type and uri",
-		`{}`:           "it needs type and uri",
+		`{type: rest}`:                                          "it needs type and uri",
+		`{}`:                                                    "it needs type and uri",
 	} {
 		_, err := config.Load(config.Origin{File: write(t, "catalogs: {a: "+text+"}\n"), Env: func(string) (string, bool) { return "", false }})
 		require.ErrorContains(t, err, want, text)
