@@ -11,6 +11,7 @@ import (
 
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/scenario"
+	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
 )
@@ -194,5 +195,39 @@ func TestParkedStreamsEndWithTheirSteps(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, want[0].Cursors, got[0].Cursors)
 	require.Equal(t, want[0].Report.Leftover, got[0].Report.Leftover)
+	require.Equal(t, scenario.Texts(want[0].Rows()), scenario.Texts(got[0].Rows()))
+}
+
+// TestParkedBehindDroppedRows: a join that drops the last rows of a window has counted them
+// when the stream is parked at its end.
+//
+// spec: wire-12
+func TestParkedBehindDroppedRows(t *testing.T) {
+	t.Parallel()
+	const window, kept = 30, 10
+	w := scenario.NewWorld()
+	w.BatchRows = kept // rows of a joined batch
+	t.Cleanup(w.Release)
+	written{"ml.train", "id:long", "", 3 * window, strconv.Itoa}.in(t, w)
+	written{"features.f", "id:long", "", 3 * kept, func(i int) string { return strconv.Itoa(i/kept*window + i%kept) }}.in(t, w)
+	d := dataset.Dataset{
+		Name: "d", Key: []string{"id"}, Training: dataset.Training{Table: "ml.train"},
+		Staging: []dataset.Staging{{Table: "features.f", Join: rule.Inner}},
+	}
+	l := loader.New(loader.Options{Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w, Scan: w.Scan})
+	q := one(1, kept)
+	q.Order, q.Shuffle, q.ShuffleWindow = dataset.Shuffled, dataset.ShuffleRows, window
+	want, err := scenario.Read(t.Context(), l, q)
+	require.NoError(t, err)
+	require.Equal(t, int64(3*window), want[0].Report.Staging["f"].Rows)
+	parked := 0
+	got, err := scenario.ReadBetween(t.Context(), l, q, func(s loader.Stream) {
+		if s.Park(false) {
+			parked++
+		}
+	})
+	require.NoError(t, err)
+	require.Positive(t, parked)
+	require.Equal(t, want[0].Report.Staging["f"].Counts, got[0].Report.Staging["f"].Counts)
 	require.Equal(t, scenario.Texts(want[0].Rows()), scenario.Texts(got[0].Rows()))
 }

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/apache/arrow-go/v18/arrow"
 	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"google.golang.org/grpc"
@@ -56,11 +57,17 @@ func connect(target string, most int, options ...grpc.DialOption) (*client, erro
 	return &client{flight: c}, nil
 }
 
+// defaultPort is where a server listens that was told nothing else.
+const defaultPort = "8815"
+
 // dialed returns the gRPC target of a URI.
 func dialed(uri string) (string, error) {
 	scheme, address, found := strings.Cut(uri, "://")
 	if !found {
 		scheme, address = "grpc", uri
+	}
+	if address != "" && scheme != "grpc+unix" && (strings.HasSuffix(address, "]") || !strings.Contains(address, ":")) {
+		address += ":" + defaultPort
 	}
 	_, _, err := net.SplitHostPort(address)
 	switch {
@@ -169,21 +176,46 @@ func (c *client) act(ctx context.Context, name string, body []byte) ([]byte, err
 	}
 }
 
+// plannedJSON is a plan as scripts read it.
+type plannedJSON struct {
+	Plan    json.RawMessage `json:"plan"` // the summary that FlightInfo carries (docs/spec/wire.md)
+	Columns []columnJSON    `json:"columns"`
+}
+
+// Planned returns the summary of a query's plan.
+func (c *client) Planned(ctx context.Context, query []byte) (plannedJSON, error) {
+	described, schema, err := c.describe(ctx, query)
+	if err != nil {
+		return plannedJSON{}, err
+	}
+	return plannedJSON{Plan: described.GetAppMetadata(), Columns: columnsJSON(schema)}, nil
+}
+
+// describe asks for a query's endpoints, and the schema of their batches.
+func (c *client) describe(ctx context.Context, query []byte) (*arrowflight.FlightInfo, *arrow.Schema, error) {
+	var trailer metadata.MD
+	described, err := c.flight.GetFlightInfo(ctx,
+		&arrowflight.FlightDescriptor{Type: arrowflight.DescriptorCMD, Cmd: query}, grpc.Trailer(&trailer))
+	if err != nil {
+		return nil, nil, c.fault(ctx, err, trailer)
+	}
+	schema, err := arrowflight.DeserializeSchema(described.GetSchema(), memory.DefaultAllocator)
+	if err != nil {
+		return nil, nil, fault.New(fault.Internal, "read the schema that %s sent: %w", c.name, err)
+	}
+	return described, schema, nil
+}
+
 // Open opens the shards that a query asks for, to be read one after the other.
 // Nothing is read before the first Next. All are read from this server,
 // whatever locations the endpoints name: any server with the same keys redeems
 // their tickets.
 func (c *client) Open(ctx context.Context, query []byte) (*shards, error) {
-	var trailer metadata.MD
-	described, err := c.flight.GetFlightInfo(ctx,
-		&arrowflight.FlightDescriptor{Type: arrowflight.DescriptorCMD, Cmd: query}, grpc.Trailer(&trailer))
+	described, schema, err := c.describe(ctx, query)
 	if err != nil {
-		return nil, c.fault(ctx, err, trailer)
+		return nil, err
 	}
-	out := &shards{}
-	if out.schema, err = arrowflight.DeserializeSchema(described.GetSchema(), memory.DefaultAllocator); err != nil {
-		return nil, fault.New(fault.Internal, "read the schema that %s sent: %w", c.name, err)
-	}
+	out := &shards{schema: schema}
 	for _, endpoint := range described.GetEndpoint() {
 		out.open = append(out.open, func() (*stream, error) { return c.get(ctx, endpoint.GetTicket()) })
 	}

@@ -45,6 +45,21 @@ func (l *liar) DoGet(_ *arrowflight.Ticket, stream arrowflight.FlightService_DoG
 	return stream.Send(&arrowflight.FlightData{AppMetadata: []byte(l.last)})
 }
 
+func TestDialed(t *testing.T) {
+	for uri, want := range map[string]string{
+		"host:1": "host:1", "grpc://host:1": "host:1", "grpc+tcp://[::1]:1": "[::1]:1", "grpc+unix:///run/p": "unix:///run/p",
+		"127.0.0.1": "127.0.0.1:8815", "grpc://host": "host:8815", "[::1]": "[::1]:8815",
+	} {
+		got, err := dialed(uri)
+		require.NoError(t, err)
+		require.Equal(t, want, got, uri)
+	}
+	for _, uri := range []string{"", "grpc://", "::1", "http://host", "u@host", "host:1:2", "grpc+unix://run"} {
+		_, err := dialed(uri)
+		require.Equal(t, fault.Invalid, fault.KindOf(err), uri)
+	}
+}
+
 // A stream that ends well but without the report, or with other rows than it
 // reports, never counts as whole.
 func TestStreamWithoutItsReport(t *testing.T) {

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -109,6 +111,42 @@ func TestAllFaultsAreTold(t *testing.T) {
 	for i, name := range columns {
 		require.Contains(t, got.stderr, fmt.Sprintf("  columns[%d]: the dataset has no column %q\n", i, name))
 	}
+}
+
+// TestJSON: what datasets and explain print for scripts.
+func TestJSON(t *testing.T) {
+	l := readLake(t)
+	got := run(t, "datasets", "--config", l.config, "--json")
+	require.Equal(t, exitFailure, got.code)
+	require.Contains(t, got.stderr, "1 of 3 datasets cannot be read: gone")
+	require.Equal(t, exitFailure, run(t, "datasets", "--config", l.config).code)
+	require.Zero(t, run(t, "datasets", "home", "--config", l.config).code)
+	var all []datasetJSON
+	require.NoError(t, json.Unmarshal([]byte(got.stdout), &all))
+	home := slices.IndexFunc(all, func(d datasetJSON) bool { return d.Name == "home" })
+	require.NotNil(t, all[home].Rows)
+	require.Positive(t, *all[home].Rows)
+	require.NotEmpty(t, all[home].Staging)
+	require.Nil(t, all[home].Error)
+
+	var planned struct {
+		Plan struct {
+			Plan string `json:"plan"`
+			Rows int64  `json:"rows"`
+		} `json:"plan"`
+		Columns []columnJSON `json:"columns"`
+	}
+	got = run(t, "explain", "home", "--config", l.config, "--json")
+	require.Zero(t, got.code, got.stderr)
+	require.NoError(t, json.Unmarshal([]byte(got.stdout), &planned))
+	require.Contains(t, run(t, "explain", "home", "--config", l.config).stdout, "plan "+planned.Plan.Plan)
+	require.Equal(t, *all[home].Rows, planned.Plan.Rows)
+	require.Equal(t, all[home].Columns, planned.Columns)
+
+	// One that cannot be read is listed with the reason, and the command fails.
+	gone := slices.IndexFunc(all, func(d datasetJSON) bool { return d.Name == "gone" })
+	require.Equal(t, "not found", all[gone].Error.Kind)
+	require.Nil(t, all[gone].Rows)
 }
 
 func TestFaultyConfig(t *testing.T) {

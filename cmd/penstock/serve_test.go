@@ -53,7 +53,7 @@ func TestListenForOthers(t *testing.T) {
 	_, port, err := net.SplitHostPort(server.address)
 	require.NoError(t, err)
 	require.NotEqual(t, "0", port)
-	require.Zero(t, run(t, "datasets", "--uri", "127.0.0.1:"+port).code)
+	require.Zero(t, run(t, "datasets", "home", "--uri", "127.0.0.1:"+port).code)
 	server.signal(t)
 	code, _ := server.wait(t)
 	require.Zero(t, code, server.stderr)

@@ -31,7 +31,7 @@ func TestSocket(t *testing.T) {
 	got := run(t, "serve", "--config", l.config, "--listen", server.address)
 	require.Equal(t, ran{exitFailure, "", "penstock: listen unix://" + path + ": another program answers on that socket\n" +
 		"  → end the other program, or choose another path\n"}, got)
-	require.Zero(t, run(t, "datasets", "--uri", "grpc+"+server.address).code, "the first server still has it")
+	require.Zero(t, run(t, "datasets", "home", "--uri", "grpc+"+server.address).code, "the first server still has it")
 
 	server.signal(t)
 	code, _ := server.wait(t)
@@ -49,7 +49,7 @@ func TestSocketOfTheDead(t *testing.T) {
 	_, err := os.Lstat(path)
 	require.NoError(t, err)
 	server := start(t, "--config", l.config, "--listen", "unix://"+path)
-	require.Zero(t, run(t, "datasets", "--uri", "grpc+"+server.address).code)
+	require.Zero(t, run(t, "datasets", "home", "--uri", "grpc+"+server.address).code)
 
 	// What another program put there is left alone.
 	require.NoError(t, os.Remove(path))
@@ -90,5 +90,5 @@ func TestSocketsThatCannotBe(t *testing.T) {
 	require.Equal(t, "kept", string(text))
 	got := run(t, "serve", "--config", l.config, "--metrics", "unix://"+path)
 	require.Contains(t, got.stderr, "is not a number")
-	require.Contains(t, run(t, "datasets", "--uri", "grpc+unix://s").stderr, "grpc+unix:///path")
+	require.Contains(t, run(t, "datasets", "home", "--uri", "grpc+unix://s").stderr, "grpc+unix:///path")
 }

@@ -2,13 +2,10 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 
 	"github.com/spf13/cobra"
-
-	"github.com/penstock/penstock/internal/fault"
 )
 
 // findingsError ends a verification that found something. The report says what.
@@ -55,15 +52,12 @@ func (p process) verify(ctx context.Context, s *client, query []byte, asJSON boo
 	if err != nil {
 		return err
 	}
-	text := found.String()
 	if asJSON {
-		written, err := json.MarshalIndent(found, "", "  ")
-		if err != nil {
-			return fault.New(fault.Internal, "write the report: %w", err)
-		}
-		text = string(written) + "\n"
+		err = p.printJSON(found)
+	} else {
+		_, err = io.WriteString(p.stdout, found.String())
 	}
-	if _, err := io.WriteString(p.stdout, text); err != nil {
+	if err != nil {
 		return err
 	}
 	if !found.Clean() {

@@ -452,3 +452,27 @@ func TestKeysOfEverySpecAreChecked(t *testing.T) {
 	require.Equal(t, tables[1].Fields[:1], p.Group(0, 0).Checked)
 	require.Empty(t, p.Group(0, resolve.NoGroup).Files)
 }
+
+// TestWindowsMakePlans: plans whose rows are permuted within other windows are others, and
+// so are those that look as another kind of reading does.
+//
+// spec: order-11
+func TestWindowsMakePlans(t *testing.T) {
+	t.Parallel()
+	table := training(2)
+	files := []catalog.File{file("f0", 1, int64(0), 100, 1), file("f1", 1, int64(1), 100, 1)}
+	seen := map[string]dataset.Query{}
+	for _, q := range []dataset.Query{
+		{Order: dataset.Shuffled, Shuffle: dataset.ShuffleSplits},
+		{Order: dataset.Shuffled, Shuffle: dataset.ShuffleRows, ShuffleWindow: 10},
+		{Order: dataset.Shuffled, Shuffle: dataset.ShuffleRows, ShuffleWindow: 20},
+		{Order: dataset.Shuffled, Shuffle: dataset.ShuffleRequests, ShuffleWindow: 10},
+		{Order: dataset.Shuffled, Shuffle: dataset.ShuffleRequests, ShuffleWindow: 20},
+		{Order: dataset.Shuffled, Shuffle: dataset.ShuffleRequests, ShuffleWindow: 10, BatchRequests: 4},
+		{Order: dataset.Shuffled, Shuffle: dataset.ShuffleRequests, ShuffleWindow: 20, BatchRequests: 4},
+	} {
+		id := build(t, table, files, q).ID
+		require.NotContains(t, seen, id, "%+v", q)
+		seen[id] = q
+	}
+}

@@ -11,6 +11,7 @@ import pytest
 from fake_server import ROWS, SCHEMA, SNAPSHOT
 
 import penstock
+from penstock.client import _location
 
 
 def test_datasets_lists_the_broken_ones_too(fake: penstock.Client) -> None:
@@ -81,6 +82,21 @@ def test_no_server() -> None:
 def test_faulty_uri(uri: str) -> None:
     with pytest.raises(penstock.Invalid):
         penstock.connect(uri).datasets()
+
+
+@pytest.mark.parametrize(
+    ("uri", "location"),
+    [
+        ("127.0.0.1", "grpc://127.0.0.1:8815"),
+        ("grpc://host", "grpc://host:8815"),
+        ("grpc+tls://host", "grpc+tls://host:8815"),
+        ("[::1]", "grpc://[::1]:8815"),
+        ("host:1", "grpc://host:1"),
+        ("grpc+unix:///run/penstock", "grpc+unix:///run/penstock"),
+    ],
+)
+def test_the_port_may_be_left_out(uri: str, location: str) -> None:
+    assert _location(uri) == location
 
 
 @pytest.mark.parametrize(

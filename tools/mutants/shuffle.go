@@ -17,7 +17,7 @@ func shuffleMutants() []mutant {
 		{"requests-are-rows", "loader/plan/bound.go", "b.Window == 0 || !b.Shuffle.ByRequest() {", "b.Window >= 0 || !b.Shuffle.ByRequest() {", rows},
 		{"windows-come-as-stored", "loader/shuffle/sort.go", "	for _, r := range sortRuns(runs) {", "	for _, r := range runs {", rows},
 		{"rows-given-before-come-again", "loader/shuffle/windows.go", "	w.batches, w.numbers = w.batches[skip:], w.numbers[skip:]\n", "", rows},
-		{"references-come-as-stored", "loader/shuffle/collected.go", "			references[i] = of[c.batches[i]][row]\n", "			references[i] = of[c.batches[i]][min(i, len(of[c.batches[i]])-1)]\n", rows},
+		{"references-come-as-stored", "loader/shuffle/collected.go", "			references[i] = of[c.batches[i]][row]\n", "			references[i] = of[c.batches[i]][min(i+0*int(row), len(of[c.batches[i]])-1)]\n", rows},
 		{"dictionaries-of-a-window-are-one", "loader/shuffle/collected.go", "		if dictionaryOf(part).Data() != dictionaryOf(parts[0]).Data() {", "		if part == nil {", []string{"./loader/shuffle", "./loader"}},
 		{"every-window-skips", "loader/shuffle/windows.go", "	w.joined.Skip = 0\n", "", rows},
 		{"windows-begin-behind-their-rows", "loader/shuffle/windows.go", "	if skip > rows {\n", "	if skip > rows && c != nil {\n", []string{"./loader/shuffle"}},

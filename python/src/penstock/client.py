@@ -50,9 +50,10 @@ def connect(
     line to the log "penstock". What another try cannot mend is raised at once.
 
     Args:
-        uri: host:port, grpc://host:port, grpc+tls://host:port or grpc+unix:///path. Of several servers a
-            list of these, or a text with commas between them. The first one is used until it fails, then
-            the next one; give trainers different orders to spread them over the servers.
+        uri: host:port, grpc://host:port, grpc+tls://host:port or grpc+unix:///path; the port is 8815
+            where it is left out. Of several servers a list of these, or a text with commas between them.
+            The first one is used until it fails, then the next one; give trainers different orders to
+            spread them over the servers.
         token: bearer token.
         headers: sent with every call.
         tls_roots: PEM certificates to trust instead of the system's.
@@ -91,12 +92,18 @@ def connect(
     )
 
 
+# Where a server listens that was told nothing else.
+_PORT = 8815
+
+
 def _location(uri: str) -> str:
     """The Flight location of a server's address."""
     location = uri if "://" in uri else f"grpc://{uri}"
     scheme, _, rest = location.partition("://")
     if rest in ("", "/"):
         raise query.invalid("uri", f"{uri!r} names no host")
+    if scheme != "grpc+unix" and (rest.endswith("]") or not set(":/@") & set(rest)):
+        location += f":{_PORT}"
     if scheme != "grpc+unix" and "@" in rest:
         # Not repeated: what stands before the @ may be a password.
         raise query.invalid("uri", "it names a user, which is not sent; give a token or headers")
