@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -12,6 +14,7 @@ from penstock.fields import Cursor
 VERSION = 1
 
 _FIELDS = ("v", "dataset", "epoch", "cursor", "snapshots", "every", "ended")
+_LOAD = "load what state_dict or merge_states gave, or a batch's cursor"
 
 
 @dataclass(frozen=True)
@@ -51,25 +54,34 @@ class Position:
         """Of how many ranks the cursors are; 0 without a cursor."""
         return int(self.cursors[0]["shard"]["of"]) if self.cursors else 0
 
+    def step_of(self, rank: int, world: int) -> int:
+        """How many steps of the epoch lie before it for one rank of so many."""
+        return max((int(cursor["step"]) for cursor in self._own(rank, world)), default=self.step)
+
     def of_rank(self, rank: int, world: int) -> Self:
         """The same for one rank of so many.
+
+        The cursors of all ranks stay together, for the server to see whether they belong together.
 
         Raises:
             Invalid: a rank is missing.
         """
         if not self.cursors:
             return self
-        own = [cursor for cursor in self.cursors if cursor["shard"] == {"index": rank, "of": world}]
-        if own:
-            return replace(self, cursors=(own[0],))
         there = sorted(int(cursor["shard"]["index"]) for cursor in self.cursors)
-        missing = sorted(set(range(self.shards)) - set(there))
-        if missing:
+        if there == list(range(self.shards)):
+            return self
+        own = self._own(rank, world)
+        if not own:
             raise errors.Invalid(
                 f"the state is of rank {_listed(there)} of {self.shards}, and this is rank {rank} of {world}",
                 remedy="load merge_states of the states of all ranks",
             )
-        return self
+        return replace(self, cursors=own)
+
+    def _own(self, rank: int, world: int) -> tuple[Cursor, ...]:
+        """The cursor of one rank of so many, where there is one."""
+        return tuple(one for one in self.cursors if one["shard"] == {"index": rank, "of": world})
 
     def state(self) -> dict[str, Any]:
         """As plain JSON."""
@@ -92,11 +104,13 @@ class Position:
 
     @classmethod
     def of(cls, state: Mapping[str, Any] | Sequence[Any] | str | bytes) -> Self:
-        """Reads a state, a cursor or a list of cursors.
+        """Reads a state, a cursor or a list of cursors, also as JSON text.
 
         Raises:
             Invalid: it is none of these.
         """
+        if isinstance(state, (str, bytes)):
+            state = parsed(state)
         if isinstance(state, Mapping):
             if "_snapshot" in state or "_num_yielded" in state:
                 raise errors.Invalid(
@@ -113,7 +127,7 @@ class Position:
         if unknown or not {"v", "dataset", "epoch", "cursor"} <= state.keys():
             raise errors.Invalid(
                 f"this is no state of a penstock dataset{': it has ' + ', '.join(unknown) if unknown else ''}",
-                remedy="load what state_dict or merge_states gave, or a batch's cursor",
+                remedy=_LOAD,
             )
         if state["v"] != VERSION:
             raise errors.Invalid(
@@ -122,14 +136,21 @@ class Position:
             )
         at = cls(
             str(state["dataset"]),
-            int(state["epoch"]),
+            _number("epoch", state["epoch"]),
             ended=bool(state.get("ended", False)),
-            snapshots=state.get("snapshots"),
+            snapshots=_object("snapshots", state["snapshots"]) if "snapshots" in state else None,
         )
         if state["cursor"] is not None:
-            at = replace(at, cursors=cls._of_cursors(at.dataset, query.cursor(state["cursor"])).cursors)
+            read = cls._of_cursors(at.dataset, query.cursor(state["cursor"]))
+            if read.epoch != at.epoch:
+                raise errors.Invalid(
+                    f"the state is of epoch {at.epoch}, and its cursor of epoch {read.epoch}", remedy=_LOAD
+                )
+            at = replace(at, cursors=read.cursors)
         if "every" in state:
-            at = replace(at, every=(int(state["every"]["step"]), int(state["every"]["of"])))
+            every = _object("every", state["every"])
+            of = _number("every.of", every.get("of"))
+            at = replace(at, every=(_number("every.step", every.get("step"), below=of), of))
         return at
 
     @classmethod
@@ -137,13 +158,73 @@ class Position:
         cursors = tuple(given if isinstance(given, list) else [given])
         for cursor in cursors:
             if not {"step", "epoch", "shard", "pin"} <= cursor.keys():
+                several = "cursor" in cursor and "v" in cursor
                 raise errors.Invalid(
                     "this is no cursor of a stream",
-                    remedy="load what state_dict or merge_states gave, or a batch's cursor",
+                    remedy="load merge_states of the states of all ranks" if several else _LOAD,
                 )
+            shard = _object("cursor.shard", cursor["shard"])
+            _number("cursor.shard.index", shard.get("index"), below=_number("of", shard.get("of")))
+            _object("cursor.pin", cursor["pin"])
+            _number("cursor.step", cursor["step"])
         if not cursors:
             raise errors.Invalid("a list without a cursor does not mean the start", remedy="load nothing")
-        return cls(dataset, int(cursors[0]["epoch"]), cursors)
+        check_ranks(cursors)
+        epochs = {_number("cursor.epoch", cursor["epoch"]) for cursor in cursors}
+        _alike("epoch", epochs)
+        return cls(dataset, epochs.pop(), cursors)
+
+
+def check_ranks(cursors: Sequence[Cursor]) -> None:
+    """Refuses cursors that are of different numbers of ranks, or two of one rank.
+
+    Raises:
+        Invalid: they are.
+    """
+    shards = [(int(cursor["shard"]["index"]), int(cursor["shard"]["of"])) for cursor in cursors]
+    _alike("numbers of rank", {of for _, of in shards})
+    twice = sorted({index for index, of in shards if shards.count((index, of)) > 1})
+    if twice:
+        raise errors.Invalid(
+            f"two states are of rank {_listed(twice)}", remedy="merge one state of each rank"
+        )
+
+
+def _alike(what: str, found: set[int]) -> None:
+    if len(found) > 1:
+        raise errors.Invalid(
+            f"the states are of different {what}s: {_listed(sorted(found))}",
+            remedy="merge states that were saved at the same step",
+        )
+
+
+def _number(name: str, value: Any, below: int = 1 << 63) -> int:
+    """A whole number of a state, which somebody may have written by hand.
+
+    Raises:
+        Invalid: it is none, or too large.
+    """
+    if not hasattr(value, "__index__") or not 0 <= operator.index(value) < below:
+        raise errors.Invalid(f"{name}: {value!r} cannot be in a state", remedy=_LOAD)
+    return operator.index(value)
+
+
+def _object(name: str, value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise errors.Invalid(f"{name}: {value!r} cannot be in a state", remedy=_LOAD)
+    return value
+
+
+def parsed(text: str | bytes) -> Any:
+    """What a state says that was kept as JSON text.
+
+    Raises:
+        Invalid: it is no JSON.
+    """
+    try:
+        return json.loads(text)
+    except ValueError as e:
+        raise errors.Invalid(f"the state is not JSON: {e}", remedy=_LOAD) from e
 
 
 def _listed(numbers: Sequence[int]) -> str:

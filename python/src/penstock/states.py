@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 from penstock import errors
-from penstock.position import Position
+from penstock.position import Position, check_ranks, parsed
 
 
-def merge_states(states: Iterable[Any] | Mapping[str, Any]) -> dict[str, Any]:
+def merge_states(states: Iterable[Any] | Mapping[str, Any] | str | bytes) -> dict[str, Any]:
     """Makes one state of those of all ranks, from which any number of ranks and workers goes on.
 
     Args:
@@ -21,7 +21,7 @@ def merge_states(states: Iterable[Any] | Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         Invalid: the states are of different steps, epochs or datasets, or have gaps.
     """
-    given = [states] if isinstance(states, Mapping) else list(states)
+    given = [states] if isinstance(states, (Mapping, str, bytes)) else list(states)
     positions = [_rank(state) for state in given]
     if not positions:
         raise errors.Invalid("there is no state to merge", remedy="give the state of each rank")
@@ -42,7 +42,7 @@ def merge_states(states: Iterable[Any] | Mapping[str, Any]) -> dict[str, Any]:
             remedy="save the state of every rank after the same step",
         )
     cursors = {json.dumps(c, sort_keys=True): c for one in positions for c in one.cursors}
-    _check_shards(list(cursors.values()))
+    check_ranks(list(cursors.values()))
     return replace(
         furthest,
         dataset=next((one.dataset for one in positions if one.dataset), ""),
@@ -53,6 +53,8 @@ def merge_states(states: Iterable[Any] | Mapping[str, Any]) -> dict[str, Any]:
 
 def _rank(state: Any) -> Position:
     """Where a rank stands, by its own state or by those of its workers."""
+    if isinstance(state, (str, bytes)):
+        state = parsed(state)
     if isinstance(state, Mapping) and "_snapshot" in state:
         return _furthest(_workers(state))
     if isinstance(state, Mapping) and "_num_yielded" in state:
@@ -101,18 +103,3 @@ def _furthest(workers: list[Position]) -> Position:
             remedy="make the StatefulDataLoader with in_order=True",
         )
     return replace(furthest, every=(0, 1), ended=all(one.ended for one in workers))
-
-
-def _check_shards(cursors: list[Any]) -> None:
-    """Refuses cursors that were not made side by side."""
-    shards = [(int(cursor["shard"]["index"]), int(cursor["shard"]["of"])) for cursor in cursors]
-    if len({of for _, of in shards}) > 1:
-        raise errors.Invalid(
-            f"the states are of different numbers of ranks: {', '.join(str(of) for of in sorted({of for _, of in shards}))}",
-            remedy="merge states that were saved at the same step",
-        )
-    twice = sorted({index for index, of in shards if shards.count((index, of)) > 1})
-    if twice:
-        raise errors.Invalid(
-            f"two states are of rank {', '.join(map(str, twice))}", remedy="merge one state of each rank"
-        )

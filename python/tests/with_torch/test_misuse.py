@@ -1,0 +1,100 @@
+"""What a loop gets wrong: it is refused, or does no harm. Never are rows lost in silence."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from server import Server
+from torch.utils.data import DataLoader
+from trained import QUERY, RULES, Served, Steps, rows, served
+
+import penstock
+from penstock.torch import IterableDataset, merge_states
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:This DataLoader will create"),
+    pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"),
+]
+
+LIMIT = 30.0
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served(tmp_path_factory.mktemp("misuse") / "lake") as found:
+        yield found
+
+
+def after(ds: IterableDataset, steps: int) -> Any:
+    """The state of a dataset after so many steps, as JSON keeps it."""
+    iterator = iter(ds)
+    for _ in range(steps):
+        next(iterator)
+    iterator.close()
+    return json.loads(json.dumps(ds.state_dict()))
+
+
+def more(own: Served) -> None:
+    """Commits 300 rows to the training table."""
+    table = own.lake.catalog.load_table("ml.events")
+    table.append(table.scan(limit=300).to_arrow().cast(table.scan().to_arrow().schema))
+    own.lake.catalog.engine.dispose()
+
+
+# spec: trainer-14
+def test_cursors_of_all_ranks_that_do_not_belong_together(here: Served) -> None:
+    first, second = (after(here.dataset(rank=rank, world=2), 3)["cursor"] for rank in range(2))
+    further = after(here.dataset(rank=1, world=2), 5)["cursor"]
+    later = here.dataset(rank=1, world=2)
+    later.set_epoch(1)
+    for rank in range(2):
+        ds = here.dataset(rank=rank, world=2)
+        ds.load_state_dict([first, further])
+        with pytest.raises(penstock.Invalid, match="all shards saved after the same step"):
+            next(iter(ds))
+        with pytest.raises(penstock.Invalid, match="different epochs: 0, 1"):
+            ds.load_state_dict([first, after(later, 3)["cursor"]])
+        with pytest.raises(penstock.Invalid, match="two states are of rank 0"):
+            ds.load_state_dict([first, first, second])
+        with pytest.raises(penstock.Invalid, match="merge_states"):
+            ds.load_state_dict([after(here.dataset(rank=0, world=2), 3)])
+        ds.load_state_dict([second, first])
+        assert rows(ds) == here.steps(rank, 2)[3:]
+
+
+# spec: trainer-16
+def test_states_that_were_written_by_hand_are_invalid(here: Served) -> None:
+    state = after(here.dataset(), 3)
+    cursor = state["cursor"]
+    wrongs: list[Any] = [None, "x", 1.5, -1, [], {}, 2**70]
+    written: list[Any] = [{**state, "epoch": wrong} for wrong in wrongs]
+    written += [{**state, "every": wrong} for wrong in [*wrongs, {"step": 2, "of": 2}]]
+    written += [{**state, "snapshots": wrong} for wrong in wrongs[1:5]]
+    for name in ("epoch", "shard", "step"):
+        written += [{**state, "cursor": {**cursor, name: wrong}} for wrong in wrongs]
+    written += [{**state, "cursor": {**cursor, "pin": wrong}} for wrong in wrongs if wrong != {}]
+    written += [{**state, "cursor": {**cursor, "shard": {"index": 2, "of": 2}}}, {**state, "epoch": 5}]
+    for wrong in [*written, "{", "3"]:
+        with pytest.raises(penstock.Invalid):
+            here.dataset().load_state_dict(wrong)
+        with pytest.raises(penstock.Invalid):
+            merge_states([wrong])
+    with pytest.raises(penstock.Invalid, match="there is no epoch 9223372036854775808"):
+        here.dataset().set_epoch(1 << 63)
+
+
+# spec: trainer-13
+def test_states_are_read_as_text_too(here: Served) -> None:
+    state = after(here.dataset(), 3)
+    for kept in (json.dumps(state), json.dumps(state).encode(), json.dumps(state["cursor"])):
+        ds = here.dataset()
+        ds.load_state_dict(kept)
+        assert rows(ds) == here.steps()[3:]
+        assert merge_states([kept])["cursor"] == merge_states(kept)["cursor"] == state["cursor"]
