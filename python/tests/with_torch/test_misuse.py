@@ -48,6 +48,18 @@ def more(own: Served) -> None:
     own.lake.catalog.engine.dispose()
 
 
+# spec: trainer-9
+@pytest.mark.parametrize(("prefetch", "workers"), [(0, 0), (2, 0), (0, 2)])
+def test_a_transform_cannot_end_the_epoch(here: Served, prefetch: int, workers: int) -> None:
+    def transform(batch: Any) -> Any:
+        return next(iter(()) if batch.step == 3 else iter([batch]))
+
+    ds = here.dataset(transform=transform, prefetch=prefetch)
+    with pytest.raises(RuntimeError, match="transform raised StopIteration"):
+        for _ in DataLoader(ds, batch_size=None, num_workers=workers):
+            pass
+
+
 # spec: trainer-14
 def test_cursors_of_all_ranks_that_do_not_belong_together(here: Served) -> None:
     first, second = (after(here.dataset(rank=rank, world=2), 3)["cursor"] for rank in range(2))
@@ -67,6 +79,19 @@ def test_cursors_of_all_ranks_that_do_not_belong_together(here: Served) -> None:
             ds.load_state_dict([after(here.dataset(rank=0, world=2), 3)])
         ds.load_state_dict([second, first])
         assert rows(ds) == here.steps(rank, 2)[3:]
+
+
+# spec: trainer-5
+def test_the_length_of_a_rank_that_ended_before_others(here: Served) -> None:
+    uneven: Any = {"filter": "row < 777", "tail": "keep", "count": "exact"}
+    ranks = [here.dataset(rank=rank, world=2, **uneven) for rank in range(2)]
+    lengths = [len(rows(ds)) for ds in ranks]
+    assert lengths[0] != lengths[1]
+    merged = merge_states([ds.state_dict() for ds in ranks])
+    for ds, length in zip(ranks, lengths, strict=True):
+        ds.load_state_dict(merged)
+        assert len(ds) == length
+        assert rows(ds) == []
 
 
 # spec: trainer-16
@@ -98,3 +123,32 @@ def test_states_are_read_as_text_too(here: Served) -> None:
         ds.load_state_dict(kept)
         assert rows(ds) == here.steps()[3:]
         assert merge_states([kept])["cursor"] == merge_states(kept)["cursor"] == state["cursor"]
+
+
+# spec: trainer-19
+def test_the_length_of_an_epoch_waits_for_a_server_that_is_restarted(tmp_path: Path) -> None:
+    with served(tmp_path / "lake") as own:
+        config = own.lake.folder / "penstock.yaml"
+        began: list[Server] = []
+
+        class Restarts(logging.Handler):
+            """Starts the server again as soon as somebody says that he waits."""
+
+            def emit(self, record: logging.LogRecord) -> None:
+                if "cannot begin" in record.getMessage() and len(began) == 1:
+                    began.append(Server(config, listen=f"unix://{tmp_path}/socket").__enter__())
+
+        began.append(Server(config, listen=f"unix://{tmp_path}/socket").__enter__())
+        handler = Restarts()
+        logging.getLogger("penstock").addHandler(handler)
+        try:
+            ds = IterableDataset(f"grpc+unix://{tmp_path}/socket", "d", **QUERY, **RULES)
+            assert len(rows(ds)) == 10
+            began[0].kill()
+            ds.set_epoch(1)
+            assert len(ds) == 10
+            assert len(began) == 2
+        finally:
+            logging.getLogger("penstock").removeHandler(handler)
+            for server in began:
+                server.kill()

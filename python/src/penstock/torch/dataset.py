@@ -104,7 +104,7 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         A shuffled order is another one in each epoch. Where nobody sets it, each iteration reads the same one.
         """
         number = operator.index(epoch)
-        if number < 0:
+        if not 0 <= number < 1 << 63:
             raise errors.Invalid(f"epoch: there is no epoch {number}", remedy="count from 0")
         self._shared.say_epoch(number)
 
@@ -142,6 +142,7 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
             Invalid: it is a state of another dataset or query.
         """
         self._standing.load(Position.of(state))
+        self._length = None  # it may be of other snapshots
 
     def __len__(self) -> int:
         """How many steps the epoch has for this rank, those before a loaded state too.

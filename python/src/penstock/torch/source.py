@@ -103,9 +103,9 @@ class Wanted:
 
 def planned(wanted: Wanted) -> tuple[Plan, int | None]:
     """What the server plans, and how many steps the rank's epoch has, those before its start too."""
-    with wanted.connect() as client, wanted.open(client) as stream:
+    with wanted.connect() as client, _reached(wanted, client, threading.Event()) as stream:
         try:
-            return stream.plan, wanted.start.step + len(stream)
+            return stream.plan, wanted.start.step_of(*wanted.rank) + len(stream)
         except TypeError:
             return stream.plan, None
 
@@ -120,6 +120,30 @@ def steps(wanted: Wanted) -> int:
     if known is None:
         raise TypeError(_UNKNOWN_LENGTH)
     return known
+
+
+def _reached(wanted: Wanted, client: Client, closed: threading.Event) -> Stream:
+    """Opens the stream. Once a server has answered, later epochs and other workers wait for it.
+
+    They wait as a stream does whose server is restarted: an epoch begins, and a loop asks for its
+    length, at any moment. What was never reached is rather a wrong address.
+    """
+    backoff = Backoff(client.reconnect)
+    while True:
+        try:
+            return wanted.open(client)
+        except errors.Error as failure:
+            if wanted.shared.pin is None or not another_try_helps(failure):
+                raise
+            wait = backoff.next(failure.retry_after)
+            if wait is None or closed.wait(wait):
+                raise
+            _log.warning(
+                "the epoch of %s cannot begin, it is tried for %.0f s more: %s",
+                query.name(wanted.dataset),
+                backoff.left,
+                failure,
+            )
 
 
 class Source:
@@ -193,7 +217,7 @@ class Source:
 
     def _open(self) -> Stream:
         self._client = self._wanted.connect()
-        stream = self._reached(self._client)
+        stream = _reached(self._wanted, self._client, self._closed)
         if self._convert:
             self._converter = Converter(stream.schema, **self._wanted.asked.rules)
         self._stream = stream
@@ -202,32 +226,16 @@ class Source:
             raise errors.Invalid("the iterator was closed", remedy="make another one: iter(dataset)")
         return stream
 
-    def _reached(self, client: Client) -> Stream:
-        """Opens the stream. Once a server has answered, later epochs and other workers wait for it.
-
-        They wait as a stream does whose server is restarted: an epoch begins at any moment. What was
-        never reached is rather a wrong address.
-        """
-        backoff = Backoff(client.reconnect)
-        while True:
-            try:
-                return self._wanted.open(client)
-            except errors.Error as failure:
-                if self._wanted.shared.pin is None or not another_try_helps(failure):
-                    raise
-                wait = backoff.next(failure.retry_after)
-                if wait is None or self._closed.wait(wait):
-                    raise
-                _log.warning(
-                    "the epoch of %s cannot begin, it is tried for %.0f s more: %s",
-                    query.name(self._wanted.dataset),
-                    backoff.left,
-                    failure,
-                )
-
     def _made(self, records: pa.RecordBatch, cursor: Cursor) -> Any:
         """What the loop gets of a batch."""
         if self._converter is not None:
             value: Any = self._converter(records, cursor=cursor, step=int(cursor["step"]) - 1)
-            return value if self._transform is None else (self._transform(value), cursor)
-        return (records if self._transform is None else self._transform(records)), cursor
+            return value if self._transform is None else (self._transformed(value), cursor)
+        return (records if self._transform is None else self._transformed(records)), cursor
+
+    def _transformed(self, value: Any) -> Any:
+        assert self._transform is not None
+        try:
+            return self._transform(value)
+        except StopIteration as e:  # a loop would take it for the end of the epoch
+            raise RuntimeError("transform raised StopIteration") from e
