@@ -60,6 +60,39 @@ def test_a_transform_cannot_end_the_epoch(here: Served, prefetch: int, workers: 
             pass
 
 
+# spec: trainer-11
+@pytest.mark.parametrize("then", [2, 3])
+def test_a_state_serves_one_pass_whatever_seeds_the_workers(here: Served, then: int) -> None:
+    expected = here.steps()
+    ds = here.dataset()
+    ds.load_state_dict(after(here.dataset(), 3))
+    found: list[Steps] = []
+    for workers in (2, then):
+        alike = torch.Generator().manual_seed(0)
+        made = DataLoader(ds, batch_size=None, num_workers=workers, generator=alike)
+        found.append([batch["row"].tolist() for batch in made])
+    assert found == [expected[3:], expected]
+
+
+# spec: trainer-11
+def test_workers_that_stay_do_not_pass_by_a_state(here: Served) -> None:
+    expected = here.steps()
+    ds = here.dataset()
+    made = DataLoader(ds, batch_size=None, num_workers=2, persistent_workers=True)
+    assert rows(made) == expected
+    ds.load_state_dict(after(here.dataset(), 4))
+    for _ in range(2):
+        with pytest.raises(
+            penstock.Invalid, match=r"a state was loaded after the workers.*another DataLoader"
+        ):
+            next(iter(made))
+    assert rows(DataLoader(ds, batch_size=None, num_workers=2)) == expected[4:]
+    assert rows(made) == expected
+    ds.load_state_dict(after(here.dataset(), 5))
+    assert rows(ds) == expected[5:]
+    assert rows(made) == expected
+
+
 # spec: trainer-14
 def test_cursors_of_all_ranks_that_do_not_belong_together(here: Served) -> None:
     first, second = (after(here.dataset(rank=rank, world=2), 3)["cursor"] for rank in range(2))
@@ -123,6 +156,52 @@ def test_states_are_read_as_text_too(here: Served) -> None:
         ds.load_state_dict(kept)
         assert rows(ds) == here.steps()[3:]
         assert merge_states([kept])["cursor"] == merge_states(kept)["cursor"] == state["cursor"]
+
+
+# spec: trainer-16
+@pytest.mark.parametrize(
+    ("said", "other"),
+    [
+        ({"seed": 3}, {"seed": 4}),
+        ({"lanes": 4}, {"lanes": 8}),
+        ({"shuffle": "rows"}, {"shuffle": "splits"}),
+        ({"shuffle": "splits"}, {"shuffle": None}),
+        ({"shuffle_window": 64}, {"shuffle_window": 65}),
+        ({"shuffle_window": 64}, {"shuffle_window": None}),
+    ],
+)
+def test_a_state_of_another_order_is_refused_after_its_epoch_too(here: Served, said: Any, other: Any) -> None:
+    (name,) = said
+    for steps in (3, 10):
+        ds = here.dataset(**said)
+        state = after(ds, steps)
+        if steps == 10:
+            rows(ds)
+            state = ds.state_dict()
+        with pytest.raises(
+            penstock.Invalid, match=f"^{name}: the state is of {said[name]!r}, and the dataset"
+        ):
+            here.dataset(**other).load_state_dict(state)
+        here.dataset(**said).load_state_dict(state)
+
+
+# spec: trainer-5, trainer-7
+def test_snapshots_of_states_and_of_the_query(tmp_path: Path) -> None:
+    with served(tmp_path / "lake") as own:
+        ds = own.dataset()
+        pin = ds.plan().pin
+        assert len(ds) == 10
+        more(own)
+        later = after(own.dataset(), 2)
+        ds.load_state_dict(later)
+        assert len(rows(ds)) == 11
+        assert len(rows(ds)) == 13
+        assert len(ds) == 13
+        fixed = own.dataset(snapshots=pin)
+        fixed.load_state_dict(later)
+        with pytest.raises(penstock.Invalid, match="snapshots: the cursor was made at other snapshots"):
+            next(iter(fixed))
+        assert len(rows(fixed)) == len(fixed) == 10
 
 
 # spec: trainer-19

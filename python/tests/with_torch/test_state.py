@@ -161,9 +161,8 @@ def test_a_state_of_another_query_is_refused_by_name(here: Served) -> None:
         here.dataset().load_state_dict(state)
     for name, other in (("filter", "row < 900"), ("seed", 4), ("order", "stored"), ("lanes", 8)):
         query: Any = {"filter": "row < 1000", name: other}
-        ds = going_on(here.dataset(**query), state)
         with pytest.raises(penstock.Invalid, match=name):
-            next(iter(ds))
+            next(iter(going_on(here.dataset(**query), state)))
     with pytest.raises(penstock.Invalid, match="the state is of dataset 'd', and this is 'e'"):
         IterableDataset(here.address, "e").load_state_dict(state)
     wrongs: list[Any] = [{}, {"v": 1}, {**state, "more": 1}, [], "x"]

@@ -50,7 +50,7 @@ class Worker:
     Attributes:
         index: 0 to of - 1.
         of: how many take turns.
-        seed: of the loader's iterator that started them, which no other iterator has.
+        seed: of the loader's iterator that started them, which others have only where the user seeds them alike.
     """
 
     index: int

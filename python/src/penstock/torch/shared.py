@@ -17,21 +17,24 @@ from typing import Any
 import torch
 
 from penstock import errors
+from penstock.torch.ranks import Worker
 
 # A pin is in every ticket, and a ticket has no more bytes.
 _PIN_BYTES = 1 << 16
 _LOCK_LIMIT = 30.0
+_MOST_WORKERS = 4096
 
 # The places of the numbers. -1 stands in each that nobody set.
-_EPOCH, _SAID, _PIN, _TAKEN, _READ = range(5)
+_EPOCH, _SAID, _PIN, _TAKEN, _TAKERS, _READ, _LOADS = range(7)
 
 
 class Shared:
     """Numbers and a pin in shared memory."""
 
     def __init__(self) -> None:
-        self._numbers = torch.full((5,), -1, dtype=torch.int64).share_memory_()
+        self._numbers = torch.full((7,), -1, dtype=torch.int64).share_memory_()
         self._bytes = torch.zeros(_PIN_BYTES, dtype=torch.uint8).share_memory_()
+        self._served = torch.zeros(_MOST_WORKERS, dtype=torch.bool).share_memory_()
 
     def __setstate__(self, state: dict[str, torch.Tensor]) -> None:
         # What pickle alone copied is no shared memory, and this process may start workers too.
@@ -73,25 +76,43 @@ class Shared:
 
     def forget(self) -> None:
         """Makes ready for another state: its snapshots count, and it is taken anew."""
-        for place in (_PIN, _TAKEN, _READ):
+        for place in (_PIN, _TAKEN, _TAKERS, _READ):
             self._numbers[place] = -1
+        self._served.zero_()
+        self._numbers[_LOADS] += 1
+
+    @property
+    def loads(self) -> int:
+        """How many states were loaded so far, less one."""
+        return int(self._numbers[_LOADS])
 
     @property
     def taken(self) -> bool:
-        """Whether DataLoader workers went on from the loaded state."""
+        """Whether the loaded state was gone on from."""
         return self._get(_TAKEN) is not None
 
-    def take(self, seed: int) -> bool:
-        """Whether a worker of the loader's iterator that has this seed goes on from the loaded state.
+    def take_whole(self) -> None:
+        """The process itself goes on from the loaded state."""
+        self._numbers[_TAKEN] = self._numbers[_TAKERS] = 0
 
-        The workers of one iterator do, those of later ones begin anew: the process that started
-        them cannot know that the state was taken.
+    def take(self, worker: Worker) -> bool:
+        """Whether a worker goes on from the loaded state.
+
+        The workers of one of the loader's iterators do, each once. Those of later ones begin anew, also
+        where the user's generator gives them the same seed: the process that started them cannot
+        know that the state was taken.
         """
         with _locked():
-            taken = self._get(_TAKEN)
-            if taken is None:
-                self._numbers[_TAKEN] = seed
-            return taken in (None, seed)
+            if not self.taken:
+                self._numbers[_TAKEN], self._numbers[_TAKERS] = worker.seed, worker.of
+            place = worker.index % _MOST_WORKERS
+            due = not self._served[place] and [self._get(_TAKEN), self._get(_TAKERS)] == [
+                worker.seed,
+                worker.of,
+            ]
+            if due:
+                self._served[place] = True
+            return bool(due)
 
     @property
     def read_by_workers(self) -> bool:
@@ -136,4 +157,6 @@ def _locked() -> Iterator[None]:
                 time.sleep(0.005)
         yield
     finally:
+        # Closing alone would leave it locked while a process lives that was forked meanwhile.
+        fcntl.flock(folder, fcntl.LOCK_UN)
         os.close(folder)

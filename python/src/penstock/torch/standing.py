@@ -14,7 +14,16 @@ from penstock.torch.iteration import Place
 from penstock.torch.shared import Shared
 
 # What a query means that says nothing of these, where its cursor could mean something else.
-_UNSAID: dict[str, Any] = {"filter": "", "sample": None, "since": None, "order": "stored", "seed": 0}
+_UNSAID: dict[str, Any] = {
+    "filter": "",
+    "sample": None,
+    "since": None,
+    "order": "stored",
+    "seed": 0,
+    "shuffle_window": 131072,
+}
+# What a cursor says in the words of the query. Of the others the server knows whether they mean the same.
+_SAID = ("order", "shuffle", "shuffle_window", "seed", "lanes")
 
 
 class Standing:
@@ -33,6 +42,7 @@ class Standing:
         self._shared = shared
         self._loaded: Position | None = None
         self._loaded_in = -1
+        self._loads = shared.loads
         self.place: Place | None = None
 
     def load(self, position: Position) -> None:
@@ -51,10 +61,11 @@ class Standing:
         self._shared.load_epoch(position.epoch)
         if worker is None:
             self._shared.forget()
+            self._loads = self._shared.loads
         # A worker that gave nothing yet has a state without one. It takes that of the others: a loader asks
         # for no batch before all of its workers have loaded their states.
         pin = position.pin
-        if pin is not None and (position.cursors or "snapshots" not in self._query):
+        if pin is not None and "snapshots" not in self._query:
             self._shared.adopt(pin)
         self._loaded, self._loaded_in = position, os.getpid()
 
@@ -71,10 +82,12 @@ class Standing:
         """Begins a pass; the state that was loaded serves it alone. Says, too, why it cannot be."""
         worker = ranks.worker()
         loaded = self._pending()
-        if worker is not None and loaded is not None and self._loaded_in != os.getpid():
-            loaded = loaded if self._shared.take(worker.seed) else None
+        refused = None if worker is None else self._passed_by()
+        if worker is None and loaded is not None:
+            self._shared.take_whole()
+        elif worker is not None and loaded is not None and self._loaded_in != os.getpid():
+            loaded = loaded if self._shared.take(worker) else None
         self._loaded = None
-        refused = None
         start = self._fresh()
         if loaded is not None and loaded.epoch != self._epoch and not loaded.ended:
             refused = errors.Invalid(
@@ -111,6 +124,15 @@ class Standing:
         at = self._fresh() if at is None else at
         return replace(at, dataset=self._dataset, snapshots=at.pin or self._shared.pin)
 
+    def _passed_by(self) -> errors.Error | None:
+        """Why a worker cannot begin that was there already when a state was loaded that nobody took."""
+        if self._loads == self._shared.loads or self._shared.taken:
+            return None
+        return errors.Invalid(
+            "a state was loaded after the workers of this DataLoader were started, and they cannot see it",
+            remedy="make another DataLoader behind load_state_dict",
+        )
+
     @property
     def _epoch(self) -> int:
         return self._shared.epoch or 0
@@ -133,11 +155,23 @@ class Standing:
         for cursor in position.cursors:
             for name, unsaid in _UNSAID.items():
                 if name not in self._query and cursor.get(name, unsaid) != unsaid:
-                    raise errors.Invalid(
-                        f"{name}: the state is of {cursor[name]!r}, and the dataset says none",
-                        remedy=f"make the dataset with the {name} that the state was saved with",
-                        faults=(errors.Fault(field=name, message=f"the state has {cursor[name]!r}"),),
-                    )
+                    raise _another(name, cursor[name], "none")
+            shuffle = cursor.get("order"), cursor.get("shuffle")
+            # Which of the others is meant where nothing is said, the dataset's key decides.
+            if "shuffle" not in self._query and shuffle == ("shuffled", "splits"):
+                raise _another("shuffle", "splits", "none")
+            for name in _SAID:
+                if name in self._query and name in cursor and cursor[name] != self._query[name]:
+                    raise _another(name, cursor[name], repr(self._query[name]))
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "place": None}  # of this process's own pass
+
+
+def _another(name: str, was: Any, now: str) -> errors.Invalid:
+    """A state of a query that says something else."""
+    return errors.Invalid(
+        f"{name}: the state is of {was!r}, and the dataset says {now}",
+        remedy=f"make the dataset with the {name} that the state was saved with",
+        faults=(errors.Fault(field=name, message=f"the state has {was!r}"),),
+    )
