@@ -13,6 +13,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, IterableDataset, default_collate, default_convert
 
+import penstock
 from penstock.torch import Batch, Converter, Deduplicated, Jagged
 
 CURSOR = {"v": 1, "rows": 2**60}
@@ -175,7 +176,7 @@ def test_batches_come_out_of_workers_as_they_went_in(workers: int, context: str)
 
 
 def test_several_batches_are_not_collated_into_something_else() -> None:
-    with pytest.raises(TypeError):
+    with pytest.raises(penstock.Invalid, match=r"stack 2 batches.*batch_size=None"):
         default_collate([made(), made()])
 
 

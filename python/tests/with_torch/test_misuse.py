@@ -231,3 +231,30 @@ def test_the_length_of_an_epoch_waits_for_a_server_that_is_restarted(tmp_path: P
             logging.getLogger("penstock").removeHandler(handler)
             for server in began:
                 server.kill()
+
+
+# spec: trainer-1
+@pytest.mark.parametrize("prefetch", [0, 2])
+def test_threads_that_share_an_iterator_get_each_batch_once(here: Served, prefetch: int) -> None:
+    expected = here.steps(global_batch_rows=4)
+    iterator = iter(here.dataset(global_batch_rows=4, prefetch=prefetch))
+    found: list[Any] = []
+
+    def loop() -> None:
+        found.extend(iterator)
+
+    threads = [threading.Thread(target=loop) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(LIMIT)
+    assert rows(sorted(found, key=lambda batch: batch.step or 0)) == expected
+
+
+def test_a_loader_that_would_stack_batches_is_refused(here: Served) -> None:
+    wrongs: list[Any] = [{}, {"batch_size": 4}, {"num_workers": 1}]
+    for options in wrongs:
+        with pytest.raises(penstock.Invalid, match="batch_size=None"):
+            next(iter(DataLoader(here.dataset(), **options)))
+    first = next(iter(DataLoader(here.dataset(), batch_size=1, collate_fn=lambda batches: batches[0])))
+    assert first["row"].tolist() == here.steps()[0]

@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import torch
+from torch.utils.data._utils.collate import default_collate_fn_map
 
+from penstock import errors
 from penstock.fields import Cursor
 from penstock.torch import keyed
 from penstock.torch.deduplicated import Deduplicated
@@ -127,3 +129,18 @@ def _described(found: Any) -> str:
     shape = ", ".join(str(length) for length in found.shape)
     device = "" if found.device.type == "cpu" else f" on {found.device}"
     return f"{str(found.dtype).removeprefix('torch.')}[{shape}]{device}"
+
+
+def _refuse(batches: Sequence[Batch], **_: object) -> None:
+    """Says so where a DataLoader would stack batches, which then have a dimension that nobody meant.
+
+    Raises:
+        Invalid: always.
+    """
+    raise errors.Invalid(
+        f"the DataLoader would stack {len(batches)} batches, and each is a whole one",
+        remedy="make it with batch_size=None",
+    )
+
+
+default_collate_fn_map[Batch] = _refuse  # as torch's documentation of `default_collate` has it

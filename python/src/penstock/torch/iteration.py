@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, Self
@@ -32,7 +33,7 @@ class Place:
 
 
 class Iteration(Iterator[Any]):
-    """Gives the batches of an epoch, from a position on.
+    """Gives the batches of an epoch, from a position on. Threads that share it get each batch once.
 
     Nothing is opened before the first `next`. The end, an exception, `close` and dropping it end what was
     opened: thread, stream and connection.
@@ -65,6 +66,7 @@ class Iteration(Iterator[Any]):
         self._failure: BaseException | None = None
         self._ended = False
         self._pid = os.getpid()
+        self._one = threading.RLock()
 
     def __iter__(self) -> Self:
         return self
@@ -75,6 +77,10 @@ class Iteration(Iterator[Any]):
                 "the iterator was made before this process was forked",
                 remedy="make one in this process: iter(dataset)",
             )
+        with self._one:
+            return self._next()
+
+    def _next(self) -> Any:
         if self._failure is not None:
             raise self._failure
         if self._ended:
