@@ -74,7 +74,8 @@ def test_a_server_that_does_not_follow_the_protocol(fake: penstock.Client, name:
 
 
 def test_no_server() -> None:
-    with penstock.connect("127.0.0.1:1") as client, pytest.raises(penstock.Unavailable):
+    listens = r"`penstock serve` listens at grpc://127\.0\.0\.1:1$"
+    with penstock.connect("127.0.0.1:1") as client, pytest.raises(penstock.Unavailable, match=listens):
         client.datasets()
 
 

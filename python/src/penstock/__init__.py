@@ -28,7 +28,7 @@ from penstock.errors import (
     Unavailable,
 )
 from penstock.evaluation import Evaluation
-from penstock.fields import Column, Cursor, Dense, Every, Query, Sample, Shard
+from penstock.fields import Column, Cursor, Dense, Every, Query, RunQuery, Sample, Shard
 from penstock.indexed import expand
 from penstock.plan import DatasetDescription, Plan
 from penstock.splits import Split, Splits
@@ -56,6 +56,7 @@ __all__ = [
     "NotFound",
     "Plan",
     "Query",
+    "RunQuery",
     "Sample",
     "Shard",
     "Split",

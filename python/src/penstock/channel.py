@@ -230,7 +230,7 @@ class Channel:
             try:
                 with self._calls.watched() as call:
                     return act(lease.client, self.settings.options(unlimited=unlimited))
-            except errors.Unavailable:
+            except errors.Unavailable as e:
                 lease.broken = True
                 timed_out = (
                     self.settings.timeout is not None and time.monotonic() - began >= self.settings.timeout
@@ -238,6 +238,8 @@ class Channel:
                 # A connection of before the server was restarted is seen to be gone when it is used. All
                 # calls are questions: it does no harm to ask twice.
                 if again or lease.fresh or timed_out or call.details is not None:
+                    if not timed_out and call.details is None:
+                        e.remedy = f"see that `penstock serve` listens at {self.location}"
                     raise
             finally:
                 lease.release()

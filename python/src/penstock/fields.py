@@ -87,9 +87,10 @@ class RunQuery(TypedDict, total=False):
         order: "stored", or "shuffled" by `seed` and `epoch`.
         shuffle: what a shuffled order permutes.
         shuffle_window: within how many stored rows.
-        seed: of a shuffled order.
-        lanes: the queues that rows are dealt to; a multiple of every number of shards the run may have.
-        batch_rows: rows of a batch.
+        seed: of a shuffled order; it changes nothing in another one.
+        lanes: the queues that rows are dealt to; a multiple of every number of shards the run may have. As
+            many as shards, if left out.
+        batch_rows: rows of a batch; if left out, 8,192, and fewer where they would have more than 64 MiB.
         global_batch_rows: rows of the batches of all shards of one step, instead of `batch_rows`.
         batch_requests: requests of a batch, each with all of its rows, instead of rows.
         tail: "drop" ends all shards at the same step, "keep" gives every row.
@@ -119,7 +120,7 @@ class RunQuery(TypedDict, total=False):
 
 
 class Query(RunQuery, total=False):
-    """The fields of a query beside its dataset: those of `RunQuery`, and what one stream is of it.
+    """The fields of a query beside its dataset: those of `penstock.RunQuery`, and what one stream is of it.
 
     Attributes:
         epoch: of a shuffled order.

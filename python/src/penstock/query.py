@@ -19,7 +19,12 @@ Dataset = str | Mapping[str, Any]
 
 def name(dataset: Dataset) -> str:
     """What people call a dataset: its name, or its training table's."""
-    return dataset if isinstance(dataset, str) else str(dataset.get("training", {}).get("table", ""))
+    if isinstance(dataset, str):
+        return dataset
+    if not isinstance(dataset, Mapping):
+        raise invalid("dataset", f"must be a name, or a dataset as a mapping, not {type(dataset).__name__}")
+    training = dataset.get("training")
+    return str(training.get("table", "")) if isinstance(training, Mapping) else ""
 
 
 def encode(dataset: Dataset, fields: Mapping[str, Any]) -> bytes:

@@ -258,3 +258,16 @@ def test_a_loader_that_would_stack_batches_is_refused(here: Served) -> None:
             next(iter(DataLoader(here.dataset(), **options)))
     first = next(iter(DataLoader(here.dataset(), batch_size=1, collate_fn=lambda batches: batches[0])))
     assert first["row"].tolist() == here.steps()[0]
+
+
+def test_arguments_of_another_form_are_named(here: Served) -> None:
+    wrongs: list[Any] = [{"nulls": 0}, {"hash": 1000}, {"vocab": ["a"]}, {"decimals": "float32"}]
+    for wrong in wrongs:
+        (name,) = wrong
+        with pytest.raises(penstock.Invalid, match=rf"^{name}: .* names no columns; name columns: {name}="):
+            next(iter(here.dataset(**wrong)))
+    other: Any = None
+    with pytest.raises(penstock.Invalid, match="dataset: must be a name"):
+        IterableDataset(here.address, other)
+    with pytest.raises(penstock.Invalid, match=r"dataset\.training: must be"):
+        next(iter(IterableDataset(here.address, {"training": "ml.events"})))

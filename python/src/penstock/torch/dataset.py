@@ -75,7 +75,7 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
             convert: False gives `pyarrow.RecordBatch` in the place of `Batch`.
             prefetch: how many batches are ready ahead of the loop; 0 reads when asked. DataLoader's workers
                 have `prefetch_factor` in its place.
-            options: fields of the query, see `penstock.Query`; rules of the conversion, see `Rules`; and what
+            options: fields of the query, see `penstock.RunQuery`; rules of the conversion, see `Rules`; and what
                 `penstock.connect` takes.
         """
         super().__init__()

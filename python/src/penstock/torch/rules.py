@@ -60,6 +60,14 @@ class Stated:
         self._refused: dict[tuple[str, str], list[tuple[str, str]]] = {}
         for name in rules.keys() - Rules.__annotations__.keys():
             raise TypeError(f"a converter has no rules {name!r}, only {', '.join(Rules.__annotations__)}")
+        for name, given in rules.items():
+            if not (
+                given is None or isinstance(given, Mapping) or (name == "nulls" and isinstance(given, str))
+            ):
+                raise errors.Invalid(
+                    f"{name}: a {type(given).__name__} names no columns",
+                    remedy=f"name columns: {name}={{column: rule}}",
+                )
         nulls = rules.get("nulls")
         self._everywhere = NullRule(nulls) if isinstance(nulls, str) else None
         if isinstance(nulls, str) and nulls not in ("mask", "error"):
