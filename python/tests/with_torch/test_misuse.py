@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import multiprocessing
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -91,6 +92,26 @@ def test_workers_that_stay_do_not_pass_by_a_state(here: Served) -> None:
     ds.load_state_dict(after(here.dataset(), 5))
     assert rows(ds) == expected[5:]
     assert rows(made) == expected
+
+
+# spec: trainer-11
+def test_workers_that_are_slow_to_begin_do_not_take_a_later_state(here: Served) -> None:
+    ds = here.dataset()
+    ds.load_state_dict(after(here.dataset(), 2))
+    gate = multiprocessing.get_context("fork").Event()
+    made = DataLoader(
+        ds,
+        batch_size=None,
+        num_workers=1,
+        multiprocessing_context="fork",
+        worker_init_fn=lambda _: gate.wait(LIMIT),
+    )
+    slow = iter(made)
+    ds.load_state_dict(after(here.dataset(), 6))
+    gate.set()
+    with pytest.raises(penstock.Invalid, match="a state was loaded after the workers"):
+        next(slow)
+    assert rows(ds) == here.steps()[6:]
 
 
 # spec: trainer-14

@@ -95,14 +95,16 @@ class Shared:
         """The process itself goes on from the loaded state."""
         self._numbers[_TAKEN] = self._numbers[_TAKERS] = 0
 
-    def take(self, worker: Worker) -> bool:
-        """Whether a worker goes on from the loaded state.
+    def take(self, worker: Worker, load: int) -> bool:
+        """Whether a worker goes on from the state that it knows of, the one of this load.
 
-        The workers of one of the loader's iterators do, each once. Those of later ones begin anew, also
+        No worker does where another state was loaded meanwhile. The workers of one of the loader's iterators do, each once. Those of later ones begin anew, also
         where the user's generator gives them the same seed: the process that started them cannot
         know that the state was taken.
         """
         with _locked():
+            if load != self.loads:
+                return False
             if not self.taken:
                 self._numbers[_TAKEN], self._numbers[_TAKERS] = worker.seed, worker.of
             place = worker.index % _MOST_WORKERS

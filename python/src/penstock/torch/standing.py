@@ -86,7 +86,7 @@ class Standing:
         if worker is None and loaded is not None:
             self._shared.take_whole()
         elif worker is not None and loaded is not None and self._loaded_in != os.getpid():
-            loaded = loaded if self._shared.take(worker) else None
+            loaded = loaded if self._shared.take(worker, self._loads) else None
         self._loaded = None
         start = self._fresh()
         if loaded is not None and loaded.epoch != self._epoch and not loaded.ended:
