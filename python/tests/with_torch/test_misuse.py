@@ -99,12 +99,16 @@ def test_workers_that_are_slow_to_begin_do_not_take_a_later_state(here: Served) 
     ds = here.dataset()
     ds.load_state_dict(after(here.dataset(), 2))
     gate = multiprocessing.get_context("fork").Event()
+
+    def wait(_: int) -> None:
+        gate.wait(LIMIT)
+
     made = DataLoader(
         ds,
         batch_size=None,
         num_workers=1,
         multiprocessing_context="fork",
-        worker_init_fn=lambda _: gate.wait(LIMIT),
+        worker_init_fn=wait,
     )
     slow = iter(made)
     ds.load_state_dict(after(here.dataset(), 6))
