@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import logging
 import multiprocessing
+import pickle
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 import torch
 from server import Server
@@ -17,7 +20,7 @@ from torch.utils.data import DataLoader
 from trained import QUERY, RULES, Served, Steps, rows, served
 
 import penstock
-from penstock.torch import IterableDataset, merge_states
+from penstock.torch import Converter, IterableDataset, merge_states
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:This DataLoader will create"),
@@ -296,3 +299,38 @@ def test_arguments_of_another_form_are_named(here: Served) -> None:
         IterableDataset(here.address, other)
     with pytest.raises(penstock.Invalid, match=r"dataset\.training: must be"):
         next(iter(IterableDataset(here.address, {"training": "ml.events"})))
+
+
+# spec: trainer-1
+@pytest.mark.parametrize("prefetch", [0, 2])
+def test_a_default_device_is_for_models_alone(here: Served, prefetch: int) -> None:
+    with torch.device("meta"):
+        ds = here.dataset(prefetch=prefetch)
+        ds.set_epoch(1)
+        found = list(ds)
+        state = ds.state_dict()
+        other = pickle.loads(pickle.dumps(ds))
+        other.load_state_dict(state)
+        assert other.epoch == 1
+    assert rows(found) == here.steps(epoch=1)
+    assert {tensor.device.type for batch in found for tensor in batch.tensors()} == {"cpu"}
+    schema = pa.schema([pa.field("row", pa.int64(), nullable=False)])
+    with torch.device("meta"):
+        empty = Converter(schema)(pa.record_batch([pa.array([], pa.int64())], schema))
+    assert empty["row"].device.type == "cpu"
+
+
+# spec: trainer-1, trainer-6
+@pytest.mark.parametrize("prefetch", [0, 2])
+def test_a_dataset_that_is_made_in_inference_mode(here: Served, prefetch: int) -> None:
+    with torch.inference_mode():
+        ds = here.dataset(prefetch=prefetch)
+        assert rows(ds) == here.steps()
+        copied = copy.deepcopy(ds)
+    for made in (ds, copied):
+        made.set_epoch(1)
+        assert rows(made) == here.steps(epoch=1)
+    with torch.inference_mode():
+        ds.load_state_dict(after(here.dataset(), 3))
+        ds.set_epoch(0)
+        assert rows(ds) == here.steps()[3:]

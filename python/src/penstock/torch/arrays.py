@@ -35,7 +35,7 @@ def view(array: pa.Array) -> torch.Tensor:
     packs eight into a byte, are unpacked.
     """
     if len(array) == 0:  # may have no memory at all
-        return torch.empty(0, dtype=DTYPES[array.type])
+        return torch.empty(0, dtype=DTYPES[array.type], device="cpu")
     if pa.types.is_boolean(array.type):
         return torch.from_numpy(_unpacked(array.buffers()[1], array.offset, len(array)))
     return from_dlpack(array)

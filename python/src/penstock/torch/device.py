@@ -91,7 +91,7 @@ class Cuda:
 
     def pinned(self, size: int) -> torch.Tensor:
         """So many bytes of pinned memory."""
-        return torch.empty(size, dtype=torch.uint8, pin_memory=True)
+        return torch.empty(size, dtype=torch.uint8, device="cpu", pin_memory=True)
 
     def copy(self, memory: torch.Tensor) -> tuple[torch.Tensor, torch.cuda.Event]:
         """Begins to copy, beside what other streams compute."""

@@ -32,13 +32,18 @@ class Shared:
     """Numbers and a pin in shared memory."""
 
     def __init__(self) -> None:
-        self._numbers = torch.full((7,), -1, dtype=torch.int64).share_memory_()
-        self._bytes = torch.zeros(_PIN_BYTES, dtype=torch.uint8).share_memory_()
-        self._served = torch.zeros(_MOST_WORKERS, dtype=torch.bool).share_memory_()
+        # Whatever device and mode the user is in: it is memory, which is written to in others.
+        with torch.device("cpu"), torch.inference_mode(mode=False):
+            self._numbers = torch.full((7,), -1, dtype=torch.int64).share_memory_()
+            self._bytes = torch.zeros(_PIN_BYTES, dtype=torch.uint8).share_memory_()
+            self._served = torch.zeros(_MOST_WORKERS, dtype=torch.bool).share_memory_()
 
     def __setstate__(self, state: dict[str, torch.Tensor]) -> None:
-        # What pickle alone copied is no shared memory, and this process may start workers too.
-        self.__dict__.update({name: tensor.share_memory_() for name, tensor in state.items()})
+        with torch.inference_mode(mode=False):
+            for name, tensor in state.items():
+                # What pickle alone copied is no shared memory, and this process may start workers too.
+                own = tensor.clone() if tensor.is_inference() else tensor
+                setattr(self, name, own.share_memory_())
 
     @property
     def epoch(self) -> int | None:
