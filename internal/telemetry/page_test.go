@@ -16,6 +16,7 @@ import (
 	"github.com/penstock/penstock/flight"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/store"
+	"github.com/penstock/penstock/internal/store/s3"
 	"github.com/penstock/penstock/internal/telemetry"
 	"github.com/penstock/penstock/loader"
 )
@@ -29,6 +30,7 @@ func registered(t *testing.T) (names []string, table string) {
 	m.Budget(budget.New(1))
 	m.Storage(store.NewCalls(store.Options{}))
 	m.Streams(flight.New(flight.Options{Clock: time.Now}))
+	m.S3()(s3.Request{Operation: s3.OperationRead, Outcome: s3.OK, Bytes: 1, Again: true, Took: time.Second})
 	o := m.Observer()
 	o.StreamBegan("d")
 	o.BatchSent("d", 1, 1)

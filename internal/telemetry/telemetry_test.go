@@ -21,6 +21,7 @@ import (
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/store"
+	"github.com/penstock/penstock/internal/store/s3"
 	"github.com/penstock/penstock/internal/telemetry"
 	"github.com/penstock/penstock/joiner"
 	"github.com/penstock/penstock/loader"
@@ -207,5 +208,23 @@ func TestProfilesOnlyWhenAskedFor(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, get(m.Handler(false), "/debug/pprof/").Code)
 	for _, path := range []string{"/debug/pprof/", "/debug/pprof/heap", "/debug/pprof/cmdline", "/debug/pprof/symbol"} {
 		require.Equal(t, http.StatusOK, get(m.Handler(true), path).Code, path)
+	}
+}
+
+// TestS3Requests are counted by what they were for and how they ended.
+func TestS3Requests(t *testing.T) {
+	m := telemetry.NewMetrics("v")
+	told := m.S3()
+	told(s3.Request{Operation: s3.OperationRead, Outcome: s3.Throttled, Took: time.Second})
+	told(s3.Request{Operation: s3.OperationRead, Outcome: s3.OK, Bytes: 100, Again: true, Took: time.Second})
+	text := get(m.Handler(false), "/metrics").Body.String()
+	for _, line := range []string{
+		`penstock_s3_requests_total{operation="read",outcome="ok"} 1`,
+		`penstock_s3_requests_total{operation="read",outcome="throttled"} 1`,
+		`penstock_s3_retries_total{operation="read"} 1`,
+		`penstock_s3_read_bytes_total{operation="read"} 100`,
+		`penstock_s3_request_seconds_count{operation="read"} 2`,
+	} {
+		require.Contains(t, text, line)
 	}
 }

@@ -2,10 +2,6 @@ package s3
 
 import "time"
 
-// CloseIdle ends the connections that wait for requests, so that tests see no
-// goroutines of theirs.
-func (s *Store) CloseIdle() { s.transport.CloseIdleConnections() }
-
 // BackOff says whether and when a read is tried again that was tried so often, with a
 // random number, where the store asks to come again after a while.
 func BackOff(tries int, random float64, after time.Duration) (time.Duration, bool) {

@@ -95,7 +95,7 @@ func (f *fake) open(t *testing.T, change func(*s3.Options)) *s3.Store {
 	}
 	s, err := s3.New(t.Context(), o)
 	require.NoError(t, err)
-	t.Cleanup(s.CloseIdle)
+	t.Cleanup(s.Close)
 	return s
 }
 

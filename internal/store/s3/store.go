@@ -198,6 +198,10 @@ func (s *Store) Open(ctx context.Context, location string, size int64) (store.Ob
 	return o, nil
 }
 
+// Close ends the connections that are kept for later requests. Files that are open are
+// read on.
+func (s *Store) Close() { s.transport.CloseIdleConnections() }
+
 // in has requests signed for the region that a bucket has said it is in.
 func (s *Store) in(bucket string) func(*s3.Options) {
 	return func(o *s3.Options) {

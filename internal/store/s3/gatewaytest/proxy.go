@@ -46,7 +46,7 @@ const (
 	WrongLength           // one byte less than Content-Range says
 	WrongTag              // the ETag of another object
 	NoTag                 // no ETag
-	Whole                 // 200 and the whole object
+	Whole                 // 200, as if the object had no other bytes
 	Page                  // 200 and an error page
 	Flip                  // one bit of the object
 	faultKinds
@@ -168,9 +168,6 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	out := r.Clone(r.Context())
 	out.RequestURI, out.URL.Scheme, out.URL.Host = "", "http", strings.TrimPrefix(p.target, "http://")
-	if f.Kind == Whole {
-		out.Header.Del("Range")
-	}
 	response, err := p.client.RoundTrip(out)
 	if err != nil {
 		panic(http.ErrAbortHandler)
@@ -224,6 +221,9 @@ func (p *Proxy) pass(w http.ResponseWriter, r *http.Request, from *http.Response
 		h.Set("ETag", `"00000000000000000000000000000000"`)
 	case NoTag:
 		h.Del("ETag")
+	case Whole:
+		h.Del("Content-Range")
+		from.StatusCode = http.StatusOK
 	}
 	if length >= 0 {
 		h.Set("Content-Length", strconv.FormatInt(length, 10))
