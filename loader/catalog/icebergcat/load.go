@@ -76,7 +76,7 @@ func (c *Catalog) metadata(ctx context.Context, name string, parts []string, hel
 
 // metadataFile reads a metadata file and unpacks it.
 func (c *Catalog) metadataFile(ctx context.Context, file allowance) ([]byte, error) {
-	content, err := c.read(ctx, c.access, file)
+	content, err := c.metadataContent(ctx, file)
 	if err != nil {
 		return nil, err
 	}

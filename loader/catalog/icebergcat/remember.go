@@ -2,6 +2,9 @@ package icebergcat
 
 import (
 	"context"
+	"path"
+
+	"github.com/google/uuid"
 
 	"github.com/penstock/penstock/internal/digest"
 	"github.com/penstock/penstock/internal/store"
@@ -23,15 +26,20 @@ const perRemembered = 200
 // or remembered. It is charged to the file's allowance either way, and nobody changes
 // it.
 func (l *listing) manifestFile(ctx context.Context, file allowance, length int64) ([]byte, error) {
-	remembered := l.catalog.options.Manifests
+	return l.catalog.remembered(ctx, l.meta.files, file,
+		digest.Of(manifestOf{table: l.meta.TableUUID().String(), location: file.location, length: length}))
+}
+
+// remembered returns the whole of a file that never changes, under a key.
+func (c *Catalog) remembered(ctx context.Context, from opener, file allowance, key string) ([]byte, error) {
+	remembered := c.options.Manifests
 	if remembered == nil {
-		return l.catalog.read(ctx, l.meta.files, file)
+		return c.read(ctx, from, file)
 	}
 	read := false
-	key := digest.Of(manifestOf{table: l.meta.TableUUID().String(), location: file.location, length: length})
 	content, err := remembered.Get(ctx, key, func(ctx context.Context) ([]byte, int64, error) {
 		read = true
-		content, err := l.catalog.read(ctx, l.meta.files, file)
+		content, err := c.read(ctx, from, file)
 		return content, int64(len(content)) + perRemembered, err
 	})
 	if err == nil && !read {
@@ -39,6 +47,33 @@ func (l *listing) manifestFile(ctx context.Context, file allowance, length int64
 	}
 	return content, err
 }
+
+// metadataOf is what a remembered metadata file depends on.
+type metadataOf struct{ what, location string }
+
+// metadataContent returns the whole of a metadata file, as stored, read or remembered.
+// Those with a uuid in their names are never written again. On this machine's disks they
+// are read all the same: that costs little, and the file there is what counts.
+func (c *Catalog) metadataContent(ctx context.Context, file allowance) ([]byte, error) {
+	if scheme := store.Scheme(file.location); scheme == "" || scheme == "file" || !unique(file.location) {
+		return c.read(ctx, c.access, file)
+	}
+	return c.remembered(ctx, c.access, file, digest.Of(metadataOf{what: file.what, location: file.location}))
+}
+
+// unique says whether a uuid is in a file's name.
+func unique(location string) bool {
+	name := path.Base(location)
+	for i := 0; i+uuidLength <= len(name); i++ {
+		if uuid.Validate(name[i:i+uuidLength]) == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// uuidLength is that of a uuid as text.
+const uuidLength = 36
 
 // listFile is manifestFile of a manifest list: nothing says how long that is.
 func (l *listing) listFile(ctx context.Context, file allowance) ([]byte, error) {

@@ -3,6 +3,7 @@ package icebergcat_test
 import (
 	"bytes"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,6 +14,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/internal/store/errstore"
+	"github.com/penstock/penstock/internal/store/storetest"
 	"github.com/penstock/penstock/loader/catalog/icebergcat"
 	"github.com/penstock/penstock/loader/dataset"
 )
@@ -149,4 +151,39 @@ func TestManifestsOfTablesMadeAnew(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, files, 1)
 	require.Equal(t, location("other"), files[0].Location)
+}
+
+// A metadata file on S3 is read once for all who plan by it; one whose name may be given
+// again, and one of this machine, each time.
+func TestMetadataIsRemembered(t *testing.T) {
+	w := newWriter(t)
+	spec := w.create(t, events, idSchema()).Spec()
+	w.add(t, events, "", dataFile(t, spec, location("a"), nil, nil))
+	text, err := os.ReadFile(local(t, w.load(t, events).MetadataLocation()))
+	require.NoError(t, err)
+	for name, want := range map[string]int{
+		"00001-6f3ad6d4-4c3a-4b0a-9d5b-9d3a1c7f0e11.metadata.json": 1, "v7.metadata.json": 4,
+	} {
+		path := filepath.Join(t.TempDir(), "catalog.db")
+		catalogFile(t, path, "DELETE", "s3://b/"+name)
+		files := storetest.NewMemory()
+		files.Put("s3://b/"+name, text)
+		opened := &opens{Store: files}
+		manifests, err := cache.New[[]byte](1 << 20)
+		require.NoError(t, err)
+		defer manifests.Close()
+		limit := budget.New(64 << 20)
+		c, err := icebergcat.Open(t.Context(), icebergcat.Options{
+			Name: "default", Type: "sql", URI: "sqlite:///" + path, Store: store.Local{}, Manifests: manifests, Budget: limit,
+			S3: func(map[string]string, icebergcat.Keys) (store.Store, error) { return opened, nil },
+		})
+		require.NoError(t, err)
+		for range 2 {
+			found, err := list(t, c, 1)
+			require.NoError(t, err)
+			require.Len(t, found, 1)
+		}
+		require.Len(t, opened.files, want, "%v", opened.files)
+		require.Zero(t, limit.Used())
+	}
 }
