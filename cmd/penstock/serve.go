@@ -85,6 +85,9 @@ func (p process) serve(ctx context.Context, c *config.Config) error {
 	signal.Ignore(syscall.SIGPIPE)
 
 	log := telemetry.NewLogger(p.stderr, c.Server.LogLevel, c.Server.LogFormat)
+	for _, warning := range c.Warnings {
+		log.Warn("a property of a catalog is not read", "file", c.File, "property", warning)
+	}
 	keys, err := ticketKeys(c.Server, log)
 	if err != nil {
 		return err

@@ -127,11 +127,7 @@ func (e *engine) open(ctx context.Context, c *config.Config, files store.Store) 
 	opened := map[string]catalog.Catalog{}
 	var failures []error
 	for _, name := range slices.Sorted(maps.Keys(c.Catalogs)) {
-		o := c.Catalogs[name]
-		one, err := icebergcat.Open(ctx, icebergcat.Options{
-			Name: o.Stored, Type: o.Type, URI: o.URI, Warehouse: o.Warehouse, BaseDir: c.Dir(), Store: files, Calls: e.calls, Timeout: c.Server.StorageTimeout,
-			MaxMetadata: c.Server.MaxMetadata, Budget: e.budget, Manifests: e.manifests,
-		})
+		one, err := e.openCatalog(ctx, c, c.Catalogs[name], files)
 		if err != nil {
 			failures = append(failures, fault.Op(err, "%s: open catalog %s", c.File, name))
 			continue

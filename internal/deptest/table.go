@@ -100,7 +100,7 @@ func Graph() []Row {
 
 		{Folder: "internal/config", Imports: "*", Outside: libCobra + " " + libYAML},
 		{Folder: "internal/telemetry", Imports: "*", Outside: libPrometheus},
-		{Folder: "cmd/penstock", Imports: "* config telemetry", Outside: libArrowFlight + " " + libCobra + " " + libGRPC},
+		{Folder: "cmd/penstock", Imports: "* config telemetry", Outside: libAWS + " " + libArrowFlight + " " + libCobra + " " + libGRPC},
 
 		{Folder: "benchmarks/...", Imports: "* gatewaytest", Outside: "*"},
 		{Folder: "tools/...", Imports: "*", Outside: "*"},

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/penstock/penstock/internal/config"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/store"
+	"github.com/penstock/penstock/internal/store/s3"
+	"github.com/penstock/penstock/loader/catalog/icebergcat"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// openCatalog opens one catalog of the file.
+func (e *engine) openCatalog(ctx context.Context, c *config.Config, o dataset.Catalog, files store.Store) (*icebergcat.Catalog, error) {
+	properties := config.Properties(o)
+	if _, _, err := s3.FromProperties(properties); err != nil {
+		return nil, err
+	}
+	return icebergcat.Open(ctx, icebergcat.Options{
+		Name: o.Stored, Type: o.Type, URI: o.URI, Warehouse: o.Warehouse, BaseDir: c.Dir(), Properties: properties,
+		Store: files, S3: e.bucketsOf(ctx), Calls: e.calls, Timeout: c.Server.StorageTimeout, Clock: time.Now,
+		MaxMetadata: c.Server.MaxMetadata, Budget: e.budget, Manifests: e.manifests,
+	})
+}
+
+// bucketsOf makes the stores of files on S3.
+func (e *engine) bucketsOf(ctx context.Context) icebergcat.S3 {
+	ctx = context.WithoutCancel(ctx) // a store is made when the first file is opened, long after the start
+	return func(properties map[string]string, keys icebergcat.Keys) (store.Store, error) {
+		settings, _, err := s3.FromProperties(properties)
+		if err != nil {
+			return nil, err
+		}
+		if keys != nil {
+			settings.Credentials = vended(keys)
+		}
+		made, err := s3.New(ctx, s3.Options{
+			Settings: settings, Clock: time.Now,
+			Reserve: func(ctx context.Context, bytes int64) (func(), error) {
+				held, err := e.budget.ReserveFor(ctx, "the head of a file", bytes)
+				if err != nil {
+					return nil, err
+				}
+				return held.Release, nil
+			},
+		})
+		if err != nil {
+			return nil, err
+		}
+		return made, nil
+	}
+}
+
+// vended are the keys that a catalog gives, as the SDK asks for them.
+func vended(keys icebergcat.Keys) aws.CredentialsProvider {
+	return aws.CredentialsProviderFunc(func(ctx context.Context) (aws.Credentials, error) {
+		key, err := keys(ctx)
+		if err != nil {
+			return aws.Credentials{}, fault.Op(err, "ask the catalog for keys")
+		}
+		return aws.Credentials{
+			AccessKeyID: key.AccessKeyID, SecretAccessKey: key.SecretAccessKey, SessionToken: key.SessionToken,
+			CanExpire: !key.Expires.IsZero(), Expires: key.Expires, Source: "catalog",
+		}, nil
+	})
+}
