@@ -2,15 +2,18 @@ package main
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/penstock/penstock/internal/config"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/sigv4"
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/internal/store/s3"
 	"github.com/penstock/penstock/loader/catalog/icebergcat"
+	"github.com/penstock/penstock/loader/catalog/restcat"
 	"github.com/penstock/penstock/loader/dataset"
 )
 
@@ -24,7 +27,37 @@ func (e *engine) openCatalog(ctx context.Context, c *config.Config, o dataset.Ca
 		Name: o.Stored, Type: o.Type, URI: o.URI, Warehouse: o.Warehouse, BaseDir: c.Dir(), Properties: properties,
 		Store: files, S3: e.bucketsOf(ctx), Calls: e.calls, Timeout: c.Server.StorageTimeout, Clock: time.Now,
 		MaxMetadata: c.Server.MaxMetadata, Budget: e.budget, Manifests: e.manifests,
+		Sign: func(how restcat.Signing) (restcat.Signer, error) { return signer(ctx, how) },
 	})
+}
+
+// signer signs what a catalog is asked, with keys of the catalog's own or those of the
+// server; the keys of storage are other ones.
+func signer(ctx context.Context, how restcat.Signing) (restcat.Signer, error) {
+	properties := map[string]string{}
+	for name, value := range how.Properties {
+		if of, ok := strings.CutPrefix(name, "rest."); ok {
+			properties["s3."+of] = value
+		} else if strings.HasPrefix(name, "client.") {
+			properties[name] = value
+		}
+	}
+	settings, _, err := s3.FromProperties(properties)
+	if err != nil {
+		return nil, err
+	}
+	keys, region, err := settings.Identity(context.WithoutCancel(ctx))
+	if err != nil {
+		return nil, err
+	}
+	if how.Region != "" {
+		region = how.Region
+	}
+	if region == "" || keys == nil {
+		return nil, fault.InvalidField("rest.signing-region", "requests cannot be signed without a region").
+			WithRemedy("write rest.signing-region, or client.region")
+	}
+	return sigv4.New(keys, region, how.Service, time.Now), nil
 }
 
 // bucketsOf makes the stores of files on S3.

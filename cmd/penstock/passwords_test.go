@@ -12,7 +12,7 @@ func TestNoPasswordIsShown(t *testing.T) {
 	const secret = "user:hunter2@host"
 	l := lake{dir: t.TempDir()}
 	catalogs := map[string]string{
-		"another database": `{type: sql, uri: "postgresql://` + secret + `/db"}`,
+		"another database": `{type: sql, uri: "postgresql://user:hunter2@127.0.0.1:1/db"}`,
 		"no file":          `{type: sql, uri: "sqlite://` + secret + `/db"}`,
 		"parameters":       `{type: sql, uri: "sqlite:////tmp/a.db?password=hunter2"}`,
 		"storage":          `{type: sql, uri: "sqlite:////tmp/a.db", warehouse: "s3://` + secret + `/w"}`,

@@ -54,6 +54,7 @@ func Graph() []Row {
 		{Folder: "internal/spool", Imports: "fault invariant"},
 		{Folder: "internal/expr", Imports: "fault invariant"},
 		{Folder: "internal/store", Imports: "fault invariant"},
+		{Folder: "internal/sigv4", Imports: "fault", Outside: libAWS},
 		{Folder: "internal/store/s3", Imports: "store fault", Outside: libAWS},
 		{Folder: "internal/parquet", Imports: "budget fault invariant store", Outside: libParquet + " " + libCompress},
 		{Folder: "cache", Imports: "budget invariant", Outside: libRistretto},

@@ -89,7 +89,7 @@ func (c *Catalog) openDirectory(context.Context) error {
 func (c *Catalog) openREST(ctx context.Context) error {
 	o := c.options
 	tables, err := restcat.Open(ctx, restcat.Options{
-		Name: o.Name, URI: o.URI, Warehouse: o.Warehouse, Properties: o.Properties, Timeout: o.Timeout, Clock: o.Clock,
+		Name: o.Name, URI: o.URI, Warehouse: o.Warehouse, Properties: o.Properties, Timeout: o.Timeout, Clock: o.Clock, Sign: o.Sign,
 	})
 	if err != nil {
 		return err

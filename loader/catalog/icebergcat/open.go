@@ -10,6 +10,7 @@ import (
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/locator"
+	"github.com/penstock/penstock/loader/catalog/restcat"
 )
 
 // Options say where a catalog lies.
@@ -32,6 +33,8 @@ type Options struct {
 	Timeout time.Duration
 	// Clock says when keys and tokens end; nil: they are used until they are refused.
 	Clock func() time.Time
+	// Sign signs requests to a REST catalog that asks for it; nil: that is not served.
+	Sign func(restcat.Signing) (restcat.Signer, error)
 	// MaxMetadata is the most bytes, as stored and unpacked, of a metadata file,
 	// manifest list or manifest: a larger one is Exhausted. 0 is no limit.
 	MaxMetadata int64

@@ -28,6 +28,9 @@ const (
 	propertyRemoteSign = "s3.remote-signing-enabled"
 	propertySigner     = "s3.signer"
 	headerPrefix       = "header."
+	propertyKey        = "rest.access-key-id"
+	propertySecretKey  = "rest.secret-access-key"
+	propertySession    = "rest.session-token"
 )
 
 // Properties are the names of all that this package reads. One that ends in a dot begins
@@ -36,6 +39,7 @@ func Properties() []string {
 	return []string{
 		propertyToken, propertyCredential, propertyOAuth, propertyOAuthOld, propertyScope, propertyAudience, propertyResource,
 		propertyPrefix, propertySeparator, propertySigV4, propertySignRegion, propertySignName, headerPrefix,
+		propertyKey, propertySecretKey, propertySession,
 	}
 }
 

@@ -1,0 +1,14 @@
+package s3
+
+import (
+	"context"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+)
+
+// Identity returns the credentials and the region that the settings lead to, for other
+// services than S3. Nobody is asked before the credentials are.
+func (s Settings) Identity(ctx context.Context) (keys aws.CredentialsProvider, region string, err error) {
+	cfg, err := s.load(ctx)
+	return cfg.Credentials, cfg.Region, err
+}
