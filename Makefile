@@ -50,6 +50,10 @@ build: ## bin/penstock
 demo: build .venv/demo/.stamp ## real data end to end, compared with DuckDB
 	.venv/demo/bin/python demo/run.py
 
+.PHONY: demo-s3
+demo-s3: build .venv/demo/.stamp $(PENSTOCK_S3GATEWAY) ## the demo with tables on S3, behind a REST catalog
+	.venv/demo/bin/python demo/run.py --s3
+
 .PHONY: bench
 bench: build .venv/bench/.stamp ## side-by-side runs, into benchmarks/results
 	.venv/bench/bin/python benchmarks/run.py
@@ -141,8 +145,9 @@ test-spark: build spark-needs-java .venv/spark/.stamp .bin/spark-jars/.stamp ## 
 
 # The README's tour, block by block as it stands there. It begins with the demo.
 .PHONY: test-docs
-test-docs: build .venv/demo/.stamp
+test-docs: build .venv/demo/.stamp $(PENSTOCK_S3GATEWAY)
 	$(PYTHON) tools/tour.py README.md
+	.venv/demo/bin/python demo/run.py --s3
 
 # Tables of every history that Spark can give them. Two folders hold them: the
 # one that is committed, and one that is made anew, on whatever Spark is pinned.

@@ -1,9 +1,10 @@
 """The demo's Iceberg tables, and the server's configuration beside them.
 
 PyIceberg writes them into a SQLite catalog, bucketed by the request id with
-three different counts. All lies in one folder. Its marker is written last and
-names what the tables were made by, so that finished tables are used again, and
-tables that are unfinished, damaged or of an older demo are made anew.
+three different counts. All lies in one place: a folder, or a folder that an S3
+gateway serves. Its marker is written last and names what the tables were made
+by, so that finished tables are used again, and tables that are unfinished,
+damaged or of an older demo are made anew.
 """
 
 from __future__ import annotations
@@ -52,6 +53,41 @@ STAGING = (USER_HISTORY, GENRE_AFFINITY)
 _LATEST = 0.2  # of the ratings, by time, are what the models are tested on
 _FINISHED = "finished.json"
 _LOCK = "lock"
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """Where the tables are, and how they are reached.
+
+    Attributes:
+        home: the folder with catalog, configuration and marker.
+        warehouse: the location that the tables' files are under.
+        files: the folder that this location is on this machine.
+        properties: what PyIceberg must know to write there.
+        catalog: the server's catalog, as names and values of its configuration.
+    """
+
+    home: Path
+    warehouse: str
+    files: Path
+    properties: dict[str, str]
+    catalog: dict[str, str]
+
+    def local(self, location: str) -> str:
+        """The path of a file on this machine."""
+        return str(self.files) + location.removeprefix(self.warehouse)
+
+
+def disk(folder: Path) -> Place:
+    """Tables in a folder, with the catalog in a SQLite file beside them."""
+    home = folder.resolve() / "tables"
+    warehouse = f"file://{home}/warehouse"
+    catalog = {"type": "sql", "uri": _database(home), "warehouse": warehouse}
+    return Place(home, warehouse, home / "warehouse", {}, catalog)
+
+
+def _database(home: Path) -> str:
+    return f"sqlite:///{home}/catalog.db"
 
 
 class BusyError(DemoError):
@@ -122,9 +158,7 @@ _LAYOUT: dict[str, tuple[int, Schema]] = {
 _CONFIG = """\
 catalogs:
   default:
-    type: sql
-    uri: "sqlite:///{folder}/catalog.db"
-    warehouse: "file://{folder}/warehouse"
+{catalog}
 datasets:
   {dataset}:
     training:
@@ -145,45 +179,13 @@ def held(folder: Path) -> Iterator[None]:
         yield
 
 
-def config_path(folder: Path) -> Path:
-    """Where `ensure` writes the server's configuration."""
-    return folder / "tables" / "penstock.yaml"
-
-
-def ready(folder: Path) -> Facts | None:
-    """The facts of the finished tables in the folder; None if there are none."""
-    try:
-        marker = json.loads((folder / "tables" / _FINISHED).read_text())
-        if marker["made_by"] != _made_by(folder):
-            return None
-        written = [Written(**table) for table in marker["facts"].pop("tables")]
-        facts = Facts(**marker["facts"], tables=written)
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-    whole = (folder / "tables" / "catalog.db").exists() and config_path(folder).exists()
-    return facts if whole and all(_whole(table) for table in facts.tables) else None
-
-
-def make(folder: Path) -> Facts:
-    """Make the tables from the package's data, in place of what was there."""
-    events, movies = movielens.load()
-    rows = movielens.tables(events, movies)
-    home = folder / "tables"
-    shutil.rmtree(home, ignore_errors=True)
-    home.mkdir(parents=True)
-    parts = {
-        RATINGS: rows.ratings,
-        USER_HISTORY: rows.user_history,
-        GENRE_AFFINITY: rows.genre_affinity,
-    }
-    catalog = open_catalog(folder)
-    for namespace in dict.fromkeys(name.partition(".")[0] for name in parts):
-        catalog.create_namespace(namespace)
-    tables = [_write(catalog, name, part) for name, part in parts.items()]
-    catalog.close()
-    config_path(folder).write_text(
+def configured(place: Place) -> Path:
+    """Writes the server's configuration, and gives its path."""
+    path = place.home / "penstock.yaml"
+    lines = (f"    {name}: {json.dumps(value)}" for name, value in place.catalog.items())
+    path.write_text(
         _CONFIG.format(
-            folder=home.resolve(),
+            catalog="\n".join(lines),
             dataset=DATASET,
             key=KEY,
             ratings=RATINGS,
@@ -191,24 +193,58 @@ def make(folder: Path) -> Facts:
             genre_affinity=GENRE_AFFINITY,
         )
     )
+    return path
+
+
+def ready(place: Place) -> Facts | None:
+    """The facts of the finished tables of a place; None if there are none."""
+    try:
+        marker = json.loads((place.home / _FINISHED).read_text())
+        if marker["made_by"] != _made_by(place):
+            return None
+        written = [Written(**table) for table in marker["facts"].pop("tables")]
+        facts = Facts(**marker["facts"], tables=written)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    whole = (place.home / "catalog.db").exists()
+    return facts if whole and all(_whole(table) for table in facts.tables) else None
+
+
+def make(place: Place) -> Facts:
+    """Make the tables from the package's data, in place of what was there."""
+    events, movies = movielens.load()
+    rows = movielens.tables(events, movies)
+    for old in (place.home / _FINISHED, place.home / "catalog.db"):
+        old.unlink(missing_ok=True)
+    shutil.rmtree(place.files, ignore_errors=True)
+    place.home.mkdir(parents=True, exist_ok=True)
+    parts = {
+        RATINGS: rows.ratings,
+        USER_HISTORY: rows.user_history,
+        GENRE_AFFINITY: rows.genre_affinity,
+    }
+    catalog = open_catalog(place)
+    for namespace in dict.fromkeys(name.partition(".")[0] for name in parts):
+        catalog.create_namespace(namespace)
+    tables = [_write(catalog, place, name, part) for name, part in parts.items()]
+    catalog.close()
     facts = _facts(events, rows.ratings, tables)
-    marker = {"made_by": _made_by(folder), "facts": dataclasses.asdict(facts)}
-    unfinished = home / (_FINISHED + ".new")
+    marker = {"made_by": _made_by(place), "facts": dataclasses.asdict(facts)}
+    unfinished = place.home / (_FINISHED + ".new")
     unfinished.write_text(json.dumps(marker))
-    unfinished.rename(home / _FINISHED)
+    unfinished.rename(place.home / _FINISHED)
     return facts
 
 
-def open_catalog(folder: Path) -> SqlCatalog:
+def open_catalog(place: Place) -> SqlCatalog:
     """The catalog that holds the tables; the caller closes it."""
-    home = (folder / "tables").resolve()
-    return SqlCatalog("default", uri=f"sqlite:///{home}/catalog.db", warehouse=f"file://{home}/warehouse")
+    return SqlCatalog("default", uri=_database(place.home), warehouse=place.warehouse, **place.properties)
 
 
-def files_of(catalog: SqlCatalog, name: str, snapshot: int) -> list[str]:
-    """The Parquet files of a table's snapshot."""
+def files_of(catalog: SqlCatalog, place: Place, name: str, snapshot: int) -> list[str]:
+    """The Parquet files of a table's snapshot, as paths of this machine."""
     planned = catalog.load_table(name).scan(snapshot_id=snapshot).plan_files()
-    return sorted(scan.file.file_path.removeprefix("file://") for scan in planned)
+    return sorted(place.local(scan.file.file_path) for scan in planned)
 
 
 def _lock(lock: IO[str], folder: Path) -> None:
@@ -218,13 +254,14 @@ def _lock(lock: IO[str], folder: Path) -> None:
         raise BusyError(f"another run of the demo uses {folder}: wait for its end") from None
 
 
-def _made_by(folder: Path) -> dict[str, Any]:
+def _made_by(place: Place) -> dict[str, Any]:
     """What decides the tables: place, our own code, the packages."""
     here = Path(__file__).parent
     code = b"".join((here / name).read_bytes() for name in ("movielens.py", "lakehouse.py"))
     packages = (movielens.PACKAGE, "pyiceberg", "pyarrow")
     return {
-        "folder": str(folder.resolve()),
+        "folder": str(place.home),
+        "warehouse": place.warehouse,
         "code": hashlib.sha256(code).hexdigest(),
         "packages": {name: importlib.metadata.version(name) for name in packages},
     }
@@ -244,7 +281,7 @@ def _digest(files: Iterable[str]) -> str:
     ).hexdigest()
 
 
-def _write(catalog: SqlCatalog, name: str, rows: pa.Table) -> Written:
+def _write(catalog: SqlCatalog, place: Place, name: str, rows: pa.Table) -> Written:
     buckets, schema = _LAYOUT[name]
     key = schema.find_field(KEY).field_id
     field = PartitionField(
@@ -257,14 +294,13 @@ def _write(catalog: SqlCatalog, name: str, rows: pa.Table) -> Written:
         properties={"format-version": "2", "write.parquet.compression-codec": "zstd"},
     )
     table.append(rows.cast(schema_to_pyarrow(schema, include_field_ids=False)))
-    files = _files(table)
+    files = _files(place, table)
     return Written(name, buckets, rows.num_rows, files, _digest(files))
 
 
-def _files(table: Table) -> dict[str, int]:
+def _files(place: Place, table: Table) -> dict[str, int]:
     return {
-        scan.file.file_path.removeprefix("file://"): scan.file.file_size_in_bytes
-        for scan in table.scan().plan_files()
+        place.local(scan.file.file_path): scan.file.file_size_in_bytes for scan in table.scan().plan_files()
     }
 
 

@@ -38,14 +38,18 @@ class Files:
 
 
 def check(
-    screen: Screen, client: penstock.Client, pin: dict[str, Any], facts: lakehouse.Facts, folder: Path
+    screen: Screen,
+    client: penstock.Client,
+    pin: dict[str, Any],
+    facts: lakehouse.Facts,
+    place: lakehouse.Place,
 ) -> None:
     """Read the whole dataset and compare it with DuckDB's join.
 
     Raises:
         DemoError: they differ, or the comparison does not see an altered row.
     """
-    files = _files(pin, folder)
+    files = _files(pin, place)
     wanted = files.joined()
     began = time.perf_counter()
     with client.read(lakehouse.DATASET, snapshots=pin) as stream:
@@ -61,7 +65,7 @@ def check(
         _must_agree(shuffled.read_all(), wanted, "shuffled")
     screen.say(f"Compared: {streamed.num_rows:,} rows in {streamed.num_columns} columns, lists included,")
     screen.say("in stored order, and once more shuffled over 8 lanes. No difference.")
-    _control(screen, streamed, files, folder)
+    _control(screen, streamed, files, place.home)
     screen.say()
     rate = streamed.num_rows / seconds
     screen.say(
@@ -98,12 +102,12 @@ def _control(screen: Screen, streamed: pa.Table, files: Files, folder: Path) -> 
     screen.aside(verdict.differences[0])
 
 
-def _files(pin: dict[str, Any], folder: Path) -> Files:
-    catalog = lakehouse.open_catalog(folder)
+def _files(pin: dict[str, Any], place: lakehouse.Place) -> Files:
+    catalog = lakehouse.open_catalog(place)
     try:
-        training = lakehouse.files_of(catalog, lakehouse.RATINGS, pin["training"]["snapshot"])
+        training = lakehouse.files_of(catalog, place, lakehouse.RATINGS, pin["training"]["snapshot"])
         staging = [
-            lakehouse.files_of(catalog, name, pin["staging"][name.rpartition(".")[2]]["snapshot"])
+            lakehouse.files_of(catalog, place, name, pin["staging"][name.rpartition(".")[2]]["snapshot"])
             for name in lakehouse.STAGING
         ]
     finally:

@@ -1,20 +1,25 @@
-"""The point of Penstock on one screen, with real data: `make demo`.
+"""The point of Penstock on one screen, with real data: `make demo`, and on S3: `make demo-s3`.
 
 Writes MovieLens as bucketed Iceberg tables, starts the server, trains a small
 model from its stream with and without the features of two staging tables, and
 compares the streamed join with DuckDB's. Exits with 1 if the features do not
 help, if any row differs, or if the comparison misses a row that was altered.
+With --s3 the tables lie in a bucket of a local S3 gateway, behind a REST catalog
+that vends the keys of each table.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import signal
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from types import FrameType
 
+import bucket
 import explained
 import lakehouse
 import movielens
@@ -36,8 +41,10 @@ def main() -> int:
     """Run all steps and give the exit code."""
     signal.signal(signal.SIGTERM, _interrupt)
     screen = Screen()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--s3", action="store_true", help="tables on S3, behind a REST catalog")
     try:
-        run(screen)
+        run(screen, on_s3=parser.parse_args().s3)
     except (DemoError, penstock.Error) as failed:
         print(f"\ndemo: {failed}", file=sys.stderr)
         return 1
@@ -47,8 +54,8 @@ def main() -> int:
     return 0
 
 
-def run(screen: Screen) -> None:
-    """Run all steps.
+def run(screen: Screen, *, on_s3: bool) -> None:
+    """Run all steps, with tables on local disk or on S3.
 
     Raises:
         DemoError: something that the demo promises did not hold.
@@ -59,11 +66,14 @@ def run(screen: Screen) -> None:
     if not binary.exists():
         raise DemoError(f"there is no {binary}: run `make build`")
     screen.title("Penstock: train on features that were never joined into the training table")
-    with lakehouse.held(FOLDER):
+    with (
+        lakehouse.held(FOLDER),
+        bucket.place(FOLDER) if on_s3 else nullcontext(lakehouse.disk(FOLDER)) as place,
+    ):
         screen.step(1, "Real data, as Iceberg tables")
-        facts = prepare(screen)
+        facts = prepare(screen, place)
         screen.step(2, "The server")
-        config, log = lakehouse.config_path(FOLDER), FOLDER / "server.log"
+        config, log = lakehouse.configured(place), FOLDER / "server.log"
         with service.serving(binary, config, log) as address, penstock.connect(address) as client:
             pin = client.plan(lakehouse.DATASET).pin
             screen.say(f"penstock serve, at {address}. It matches the buckets (16 with 12 by their")
@@ -73,17 +83,17 @@ def run(screen: Screen) -> None:
             screen.step(3, "A rating model, trained from the stream with and without the features")
             Trainer(screen, client, pin, facts).both()
             screen.step(4, "Is the join right? DuckDB joins the same files of the same snapshots")
-            proof.check(screen, client, pin, facts, FOLDER)
+            proof.check(screen, client, pin, facts, place)
     screen.say(f"{time.monotonic() - began:.0f} s for the whole demo")
     screen.good("identical to DuckDB: yes")
 
 
-def prepare(screen: Screen) -> lakehouse.Facts:
+def prepare(screen: Screen, place: lakehouse.Place) -> lakehouse.Facts:
     """Find the tables of an earlier run or make them, and say what they are."""
     began = time.monotonic()
-    facts = lakehouse.ready(FOLDER)
+    facts = lakehouse.ready(place)
     how = "Found" if facts else "Written"
-    facts = facts or lakehouse.make(FOLDER)
+    facts = facts or lakehouse.make(place)
     screen.say(
         f"MovieLens: {facts.tables[0].rows:,} ratings of {facts.movies:,} movies by {facts.users} users,"
     )
@@ -100,7 +110,8 @@ def prepare(screen: Screen) -> lakehouse.Facts:
     screen.say("A request is one user's sitting. Its features (how many ratings, their mean,")
     screen.say("the last 20 movies; how much each genre was liked) are made of the user's")
     screen.say("earlier sittings alone: a first sitting has none.")
-    screen.aside(f"{how} in .demo/tables, {time.monotonic() - began:.1f} s.")
+    where = place.warehouse if place.properties else ".demo/tables"
+    screen.aside(f"{how} in {where}, {time.monotonic() - began:.1f} s.")
     return facts
 
 

@@ -253,14 +253,14 @@ def made(monkeypatch: pytest.MonkeyPatch, folder: Path) -> lakehouse.Facts:
     )
     monkeypatch.setattr(movielens, "PACKAGE", "numpy")
     monkeypatch.setattr(movielens, "load", lambda: (given, movies))
-    return lakehouse.make(folder)
+    return lakehouse.make(lakehouse.disk(folder))
 
 
 def test_finished_tables_are_used_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """What was finished is found, with the same facts."""
-    assert lakehouse.ready(tmp_path) is None
+    assert lakehouse.ready(lakehouse.disk(tmp_path)) is None
     facts = made(monkeypatch, tmp_path)
-    assert lakehouse.ready(tmp_path) == facts
+    assert lakehouse.ready(lakehouse.disk(tmp_path)) == facts
     assert facts.train_rows + facts.test_rows == facts.tables[0].rows == 300
     assert [table.buckets for table in facts.tables] == [16, 12, 8]
 
@@ -269,22 +269,22 @@ def test_damaged_tables_are_made_anew(monkeypatch: pytest.MonkeyPatch, tmp_path:
     """Whatever is missing or cut short, the tables do not count as finished."""
     facts = made(monkeypatch, tmp_path)
     home = tmp_path / "tables"
-    parts = [home / "finished.json", home / "catalog.db", home / "penstock.yaml"]
+    parts = [home / "finished.json", home / "catalog.db"]
     for part in [*parts, *(Path(next(iter(table.files))) for table in facts.tables)]:
         content = part.read_bytes()
         part.unlink()
-        assert lakehouse.ready(tmp_path) is None, f"{part} is missing"
+        assert lakehouse.ready(lakehouse.disk(tmp_path)) is None, f"{part} is missing"
         if part.suffix in {".json", ".parquet"}:
             part.write_bytes(content[:-10])
-            assert lakehouse.ready(tmp_path) is None, f"{part} is cut"
+            assert lakehouse.ready(lakehouse.disk(tmp_path)) is None, f"{part} is cut"
         if part.suffix == ".parquet":
             part.write_bytes(content[:50] + bytes([content[50] ^ 1]) + content[51:])
-            assert lakehouse.ready(tmp_path) is None, f"{part} has another bit"
+            assert lakehouse.ready(lakehouse.disk(tmp_path)) is None, f"{part} has another bit"
         part.write_bytes(content)
-        assert lakehouse.ready(tmp_path) == facts
+        assert lakehouse.ready(lakehouse.disk(tmp_path)) == facts
     Path(next(iter(facts.tables[1].files))).unlink()
     again = made(monkeypatch, tmp_path)
-    assert lakehouse.ready(tmp_path) == again
+    assert lakehouse.ready(lakehouse.disk(tmp_path)) == again
     assert [table.rows for table in again.tables] == [table.rows for table in facts.tables]
 
 
