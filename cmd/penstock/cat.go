@@ -34,7 +34,7 @@ type catFlags struct {
 func (p process) catCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "cat [DATASET]", Short: "Print the rows of a query", Args: cobra.MaximumNArgs(1),
-		Long: "Print the rows of a query: as a table, CSV, JSON lines or an Arrow file.\n\n" +
+		Long: "Print the rows of a query: as a table, CSV, JSON lines, an Arrow or a Parquet file.\n\n" +
 			"With --config the rows are read in process, with --uri from a server. How many rows there\n" +
 			"were, and how many of them each staging table matched, is said on standard error.",
 		Example: "  penstock cat homefeed --config penstock.yaml --columns request_id,label --limit 5\n" +

@@ -81,6 +81,18 @@ func TestCatArrowFile(t *testing.T) {
 	require.Equal(t, []int64{2, 3, 4, 5, 6, 9007199254740993, 9007199254740993}, ids)
 }
 
+func TestCatParquetFile(t *testing.T) {
+	l := readLake(t)
+	path := filepath.Join(l.dir, "rows.parquet")
+	got := run(t, "cat", "home", "--config", l.config, "--format", "parquet", "--output", path)
+	require.Zero(t, got.code, got.stderr)
+	require.Equal(t, "7 rows; history matched 5 of 7\n", got.stderr)
+	content, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, "PAR1", string(content[:4]))
+	require.Equal(t, "PAR1", string(content[len(content)-4:]))
+}
+
 // A failure leaves neither half a file nor a temporary one.
 func TestCatOutputIsWholeOrNotThere(t *testing.T) {
 	l := newLake(t, t.TempDir())

@@ -9,6 +9,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/ipc"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/parquet"
 )
 
 // format writes batches of one schema in some form.
@@ -19,7 +20,7 @@ type format interface {
 }
 
 // formats names the forms of cat.
-func formats() []string { return []string{"table", "csv", "jsonl", "arrow"} }
+func formats() []string { return []string{"table", "csv", "jsonl", "arrow", "parquet"} }
 
 // newFormat makes the format of a name. width is the terminal's, for tables.
 func newFormat(name string, w io.Writer, schema *arrow.Schema, width int) (format, error) {
@@ -34,6 +35,12 @@ func newFormat(name string, w io.Writer, schema *arrow.Schema, width int) (forma
 		file, err := ipc.NewFileWriter(w, ipc.WithSchema(schema))
 		if err != nil {
 			return nil, fault.New(fault.Internal, "begin the Arrow file: %w", err)
+		}
+		return file, nil
+	case "parquet":
+		file, err := parquet.NewWriter(w, schema)
+		if err != nil {
+			return nil, err
 		}
 		return file, nil
 	}
