@@ -83,7 +83,6 @@ def test_ranks_are_killed_and_another_number_goes_on(address: str, tmp_path: Pat
     at = min(then)
     assert at > (0, 0)
     assert at[1] % 5 == 0, "behind a checkpoint"
-    assert at < max(first), "the checkpoint is not the last step that was made"
     assert set(first) | set(then) == set(want)
     assert {**first, **then} == pytest.approx(want, abs=1e-4)
 
