@@ -75,6 +75,7 @@ type Proxy struct {
 	target string
 	server *http.Server
 	client *http.Transport
+	closed chan struct{}
 
 	mu       sync.Mutex
 	delay    time.Duration
@@ -89,7 +90,7 @@ func NewProxy(target string) (*Proxy, error) {
 		return nil, err
 	}
 	p := &Proxy{
-		URL: "http://" + l.Addr().String(), target: target,
+		URL: "http://" + l.Addr().String(), target: target, closed: make(chan struct{}),
 		client: &http.Transport{MaxIdleConnsPerHost: 256, DisableCompression: true, ReadBufferSize: 64 << 10},
 	}
 	p.server = &http.Server{Handler: p, ReadHeaderTimeout: time.Minute}
@@ -99,6 +100,7 @@ func NewProxy(target string) (*Proxy, error) {
 
 // Close ends the proxy and its connections.
 func (p *Proxy) Close() error {
+	close(p.closed)
 	p.client.CloseIdleConnections()
 	return p.server.Close()
 }
@@ -245,8 +247,14 @@ func (p *Proxy) pass(w http.ResponseWriter, r *http.Request, from *http.Response
 	case Cut:
 		panic(http.ErrAbortHandler)
 	case Stall:
+		if length >= 0 && n >= length {
+			return // there is nothing left to stall
+		}
 		_ = http.NewResponseController(w).Flush()
-		<-r.Context().Done()
+		select {
+		case <-r.Context().Done():
+		case <-p.closed:
+		}
 		panic(http.ErrAbortHandler)
 	}
 }
