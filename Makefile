@@ -140,7 +140,8 @@ test-torch: build .venv/torch/.stamp ## batches as tensors, with torch and Torch
 # Tables as Spark writes them, and its own answers. Spark leaves its sockets to
 # Python's collector, which says so in the middle of other tests.
 .PHONY: test-spark
-test-spark: build spark-needs-java .venv/spark/.stamp .bin/spark-jars/.stamp ## worlds that Spark writes, and its answers
+test-spark: build spark-needs-java .venv/spark/.stamp .bin/spark-jars/.stamp .bin/rest-jars/.stamp ## worlds that Spark writes, and its answers; Iceberg's own REST catalog
+	PENSTOCK_REST_JARS=$(CURDIR)/.bin/rest-jars $(GO) test -tags invariants -count=1 -run JavaREST ./loader/catalog/icebergcat
 	.venv/spark/bin/pytest -c python/pyproject.toml --rootdir . -W ignore::pytest.PytestUnraisableExceptionWarning tools/worlds/tests/test_spark*.py
 
 # The README's tour, block by block as it stands there. It begins with the demo.
@@ -255,6 +256,12 @@ $(PENSTOCK_S3GATEWAY): $(wildcard tools/s3gateway/*)
 .bin/spark-jars/.stamp: tools/worlds/pom.xml
 	rm -rf $(@D)
 	mvn --quiet --batch-mode -f $< dependency:copy-dependencies -DincludeScope=runtime -DexcludeTransitive -DoutputDirectory=$(CURDIR)/$(@D)
+	touch $@
+
+# Iceberg's own REST catalog, likewise.
+.bin/rest-jars/.stamp: tools/rest/pom.xml
+	rm -rf $(@D)
+	mvn --quiet --batch-mode -f $< dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory=$(CURDIR)/$(@D)
 	touch $@
 
 .PHONY: clean

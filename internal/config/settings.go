@@ -71,7 +71,7 @@ func Settings() []Setting { //nolint:funlen // a table
 		},
 		{
 			Name: "storage_timeout", Default: "1m", Shape: "TIME",
-			Usage: "how long one open or read of a table's or catalog's file may take; 0 is no limit",
+			Usage: "how long one open or read of a table's or catalog's file, or one question to a catalog, may take; 0 is no limit",
 			set:   func(s *Server, v value) error { return duration(&s.StorageTimeout, v, 0) },
 		},
 		{

@@ -1,0 +1,80 @@
+package icebergcat_test
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/store"
+	"github.com/penstock/penstock/loader/catalog/catalogtest"
+	"github.com/penstock/penstock/loader/catalog/icebergcat"
+)
+
+// jarsEnv names the folder of Iceberg's own REST catalog; make test-spark sets it.
+const jarsEnv = "PENSTOCK_REST_JARS"
+
+// startJava serves a writer's catalog file by Iceberg's own REST server.
+func startJava(t *testing.T, jars string, w *writer) string {
+	t.Helper()
+	var config net.ListenConfig
+	l, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	port := strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
+	require.NoError(t, l.Close())
+	c := exec.CommandContext(context.WithoutCancel(t.Context()), "java", "-Xmx256m", "-cp", filepath.Join(jars, "*"), "org.apache.iceberg.rest.RESTCatalogServer")
+	c.Env = append(os.Environ(),
+		"CATALOG_CATALOG__IMPL=org.apache.iceberg.jdbc.JdbcCatalog", "CATALOG_URI=jdbc:sqlite:"+filepath.Join(w.dir, "catalog.db"),
+		"CATALOG_WAREHOUSE=file://"+w.dir, "CATALOG_JDBC_SCHEMA__VERSION=V1", "CATALOG_REST_PORT="+port,
+		"CATALOG_CATALOG_NAME=default", "CATALOG_CLIENTS=1")
+	var said bytes.Buffer
+	c.Stdout, c.Stderr = &said, &said
+	require.NoError(t, c.Start())
+	ended := make(chan struct{})
+	go func() {
+		_ = c.Wait()
+		close(ended)
+	}()
+	t.Cleanup(func() {
+		_ = c.Process.Kill()
+		<-ended
+	})
+	uri := "http://127.0.0.1:" + port
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	require.Eventually(t, func() bool {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, uri+"/v1/config", nil)
+		require.NoError(t, err)
+		got, err := client.Do(r)
+		if err != nil {
+			return false
+		}
+		_ = got.Body.Close()
+		return got.StatusCode == http.StatusOK
+	}, time.Minute, 50*time.Millisecond, "the server does not answer")
+	return uri
+}
+
+// The reference implementation of the specification gives what the catalog under it does.
+func TestJavaRESTConforms(t *testing.T) {
+	jars := os.Getenv(jarsEnv)
+	if jars == "" {
+		t.Skip(jarsEnv + " names no folder of Iceberg's REST server; make test-spark sets it")
+	}
+	catalogtest.Run(t, func(t *testing.T) catalogtest.Rig {
+		t.Helper()
+		w := newWriter(t)
+		uri := startJava(t, jars, w)
+		c, err := icebergcat.Open(t.Context(), icebergcat.Options{Name: "lake", Type: "rest", URI: uri, Store: store.Local{}, Clock: time.Now})
+		require.NoError(t, err)
+		t.Cleanup(c.Close)
+		return w.rig(c)
+	})
+}
