@@ -135,13 +135,20 @@ datasets:
 // newCatalog makes an empty catalog in a folder, and says how to let go of it.
 func newCatalog(t *testing.T, dir string) (c *icesql.Catalog, done func()) {
 	t.Helper()
+	c, done = openCatalogOf(t, dir)
+	for _, namespace := range []string{"ml", "features"} {
+		require.NoError(t, c.CreateNamespace(t.Context(), icetable.Identifier{namespace}, nil))
+	}
+	return c, done
+}
+
+// openCatalogOf opens the catalog of a folder for writing.
+func openCatalogOf(t *testing.T, dir string) (c *icesql.Catalog, done func()) {
+	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "catalog.db"))
 	require.NoError(t, err)
 	c, err = icesql.NewCatalog("default", db, icesql.SQLite, iceberg.Properties{"warehouse": "file://" + dir})
 	require.NoError(t, err)
-	for _, namespace := range []string{"ml", "features"} {
-		require.NoError(t, c.CreateNamespace(t.Context(), icetable.Identifier{namespace}, nil))
-	}
 	return c, func() { require.NoError(t, db.Close()) }
 }
 

@@ -1,0 +1,194 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/apache/iceberg-go"
+	icecatalog "github.com/apache/iceberg-go/catalog"
+	icesql "github.com/apache/iceberg-go/catalog/sql"
+	icetable "github.com/apache/iceberg-go/table"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/store"
+	"github.com/penstock/penstock/internal/store/s3/gatewaytest"
+	"github.com/penstock/penstock/loader/catalog/restcat/restcattest"
+)
+
+// guard stands before a gateway, and lets each key read below one prefix, so many times.
+// The gateway itself has one key for all.
+type guard struct {
+	gateway *url.URL
+	uses    int
+
+	mu    sync.Mutex
+	given int
+	below map[string]string // prefix of paths, by key
+	left  map[string]int    // uses, by key
+	ended int               // requests with a key that had been used up
+}
+
+// give makes a key for a prefix.
+func (g *guard) give(prefix string) map[string]string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.given++
+	id := fmt.Sprintf("AKIAVENDED%d", g.given)
+	g.below[id], g.left[id] = prefix, g.uses
+	return map[string]string{"s3.access-key-id": id, "s3.secret-access-key": "secret", "s3.session-token": "session"}
+}
+
+// judge says what is wrong with a request, in S3's words; "": nothing.
+func (g *guard) judge(r *http.Request) string {
+	m := regexp.MustCompile(`Credential=([^/]+)/`).FindStringSubmatch(r.Header.Get("Authorization"))
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch {
+	case m == nil || g.below[m[1]] == "" || !strings.HasPrefix(r.URL.Path, g.below[m[1]]):
+		return "AccessDenied"
+	case g.left[m[1]] == 0:
+		g.ended++
+		return "ExpiredToken"
+	}
+	g.left[m[1]]--
+	return ""
+}
+
+// start starts the guard.
+func (g *guard) start(t *testing.T) string {
+	t.Helper()
+	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(g.gateway)
+		for _, name := range []string{"Authorization", "X-Amz-Security-Token", "X-Amz-Date"} {
+			r.Out.Header.Del(name)
+		}
+		nothing := sha256.Sum256(nil)
+		digest := hex.EncodeToString(nothing[:])
+		r.Out.Header.Set("X-Amz-Content-Sha256", digest)
+		err := v4.NewSigner(func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true }).SignHTTP(context.WithoutCancel(r.In.Context()),
+			aws.Credentials{AccessKeyID: gatewaytest.Access, SecretAccessKey: gatewaytest.Secret}, r.Out, digest, "s3", "us-east-1", time.Now())
+		if err != nil {
+			panic(err)
+		}
+	}}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if code := g.judge(r); code != "" {
+			w.Header().Set("Content-Type", "application/xml")
+			w.WriteHeader(map[string]int{"AccessDenied": http.StatusForbidden, "ExpiredToken": http.StatusBadRequest}[code])
+			_, _ = fmt.Fprintf(w, "<Error><Code>%s</Code><Message>no</Message></Error>", code)
+			return
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// bucket holds the files of all tables.
+const bucket = "lake"
+
+// onS3 makes a table of another one's files, which lie in a bucket.
+func onS3(t *testing.T, g *gatewaytest.Gateway, name string, from, to *icesql.Catalog) {
+	t.Helper()
+	source, err := from.LoadTable(t.Context(), strings.Split(name, "."))
+	require.NoError(t, err)
+	spec := source.Spec()
+	table, err := to.CreateTable(t.Context(), strings.Split(name, "."), source.Schema(), icecatalog.WithPartitionSpec(&spec))
+	require.NoError(t, err)
+	tasks, err := source.Scan().PlanFiles(t.Context())
+	require.NoError(t, err)
+	var files []iceberg.DataFile
+	for i, task := range tasks {
+		path, err := store.Path(task.File.FilePath())
+		require.NoError(t, err)
+		content, err := os.ReadFile(path)
+		require.NoError(t, err)
+		key := fmt.Sprintf("%s/data/%d.parquet", name, i)
+		require.NoError(t, g.Put(t.Context(), bucket, key, content))
+		b, err := iceberg.NewDataFileBuilder(spec, iceberg.EntryContentData, "s3://"+bucket+"/"+key, iceberg.ParquetFile,
+			task.File.Partition(), nil, nil, task.File.Count(), int64(len(content)))
+		require.NoError(t, err)
+		files = append(files, b.Build())
+	}
+	tx := table.NewTransaction()
+	require.NoError(t, tx.ReplaceDataFilesWithDataFiles(t.Context(), nil, files, nil, icetable.WithoutAutoNameMapping()))
+	_, err = tx.Commit(t.Context())
+	require.NoError(t, err)
+}
+
+// Two tables of one bucket are joined, each read with keys of its own, of which each opens
+// one range: what comes is what comes from local disk.
+func TestVendedKeys(t *testing.T) {
+	l := readLake(t)
+	gateway, err := gatewaytest.Start(t.Context(), t.TempDir())
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, gateway.Close()) })
+	require.NoError(t, gateway.MakeBucket(t.Context(), bucket))
+	target, err := url.Parse(gateway.URL)
+	require.NoError(t, err)
+	g := &guard{gateway: target, uses: 1, below: map[string]string{}, left: map[string]int{}}
+	storage := g.start(t)
+
+	remote := lake{dir: t.TempDir()}
+	from, doneFrom := openCatalogOf(t, l.dir)
+	to, doneTo := newCatalog(t, remote.dir)
+	for _, name := range []string{"ml.impressions", "features.history", "ml.large"} {
+		onS3(t, gateway, name, from, to)
+	}
+	doneFrom()
+	doneTo()
+	locations := remote.locations(t)
+	s := restcattest.Start(t)
+	s.Tables = func(namespace []string, table string) (restcattest.Table, bool) {
+		name := strings.Join(namespace, ".") + "." + table
+		location, ok := locations[name]
+		if !ok {
+			return restcattest.Table{}, false
+		}
+		return restcattest.Table{
+			Location: location, Metadata: metadataOf(t, location),
+			Config: map[string]string{"s3.endpoint": storage, "s3.region": "us-east-1"},
+			Credentials: []restcattest.Credential{
+				{Prefix: "s3://" + bucket + "/", Config: g.give("/nowhere")},
+				{Prefix: "s3://" + bucket + "/" + name + "/", Config: g.give("/" + bucket + "/" + name + "/")},
+			},
+		}, true
+	}
+	datasets := "datasets:" + strings.SplitN(string(must(os.ReadFile(l.config))), "datasets:", 2)[1]
+	path := remote.file(t, "penstock.yaml", "catalogs: {default: {type: rest, uri: "+s.URL+"}}\n"+datasets)
+	for _, dataset := range []string{"home", "large"} {
+		want := run(t, "cat", dataset, "--config", l.config)
+		require.Zero(t, want.code, want.stderr)
+		got := run(t, "cat", dataset, "--config", path)
+		require.Zero(t, got.code, got.stderr)
+		require.Equal(t, want.stdout, got.stdout, dataset)
+	}
+	require.Positive(t, g.ended, "keys ended under the streams")
+
+	s.Change(func(s *restcattest.Server) {
+		under := s.Tables
+		s.Tables = func(namespace []string, table string) (restcattest.Table, bool) {
+			out, ok := under(namespace, table)
+			out.Credentials = out.Credentials[:min(1, len(out.Credentials))]
+			return out, ok
+		}
+	})
+	got := run(t, "cat", "home", "--config", path)
+	require.Equal(t, exitFailure, got.code)
+	require.Contains(t, got.stderr, "AccessDenied")
+	require.NotContains(t, got.stdout+got.stderr, "secret")
+}
