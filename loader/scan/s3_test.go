@@ -15,6 +15,7 @@ import (
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/internal/store/s3"
 	"github.com/penstock/penstock/internal/store/s3/gatewaytest"
+	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/scan"
 )
 
@@ -94,7 +95,7 @@ func TestRequestsToS3(t *testing.T) {
 	// The columns lie in the order of their ids: id and key are one run, price and day
 	// another, with x and tags between them.
 	columns := r.columns("id", "key", "price", "day")
-	s := r.scanner(scan.Options{Store: lake, Footers: footers, ReadGap: 1 << 10})
+	s := r.scanner(scan.Options{Files: catalog.FromStore(lake), Footers: footers, ReadGap: 1 << 10})
 	want := r.read(r.scanner(scan.Options{}), r.source(), columns)
 	require.NoError(t, want.err)
 	for again := range 2 {
@@ -124,7 +125,7 @@ func TestReplacedOnS3(t *testing.T) {
 	footers, err := cache.New[*parquet.Footer](1 << 20)
 	require.NoError(t, err)
 	defer footers.Close()
-	s := r.scanner(scan.Options{Store: lake, Footers: footers, ReadTail: scan.NoTail})
+	s := r.scanner(scan.Options{Files: catalog.FromStore(lake), Footers: footers, ReadTail: scan.NoTail})
 	before := r.read(s, r.source(), r.columns("id", "x"))
 	require.NoError(t, before.err)
 	require.NoError(t, lake.gateway.Put(t.Context(), bucketName, keyFor(f.Location), make([]byte, f.Bytes)))
