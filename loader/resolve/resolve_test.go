@@ -131,3 +131,26 @@ func TestKeysOfAStagingTableAreNeverOutput(t *testing.T) {
 	_, err := bind(t, e)
 	require.ErrorContains(t, err, "never output")
 }
+
+// TestDensePacksNumbers, and refuses what is none, whichever table it is of.
+//
+// spec: wire-25
+func TestDensePacksNumbers(t *testing.T) {
+	t.Parallel()
+	r, err := bind(t, entry())
+	require.NoError(t, err)
+	pack := func(names ...string) ([]resolve.Output, error) {
+		var columns []dataset.Column
+		for _, name := range names {
+			columns = append(columns, dataset.Column{Column: name})
+		}
+		return r.Choose(dataset.Selection{Columns: []dataset.Column{{Column: "item"}}, Dense: []dataset.Dense{{Name: "x", Columns: columns}}})
+	}
+	outputs, err := pack("score", "age", "request_id")
+	require.NoError(t, err)
+	require.Equal(t, "fixed_size_list<element: float32>[3]", outputs[len(outputs)-1].Type().String())
+	_, err = pack("score", "late")
+	require.Equal(t, []fault.Field{{
+		Field: "dense.x[1]", Message: `column "late" is utf8: dense packs integers, floats, decimals and booleans; leave it out, or ask for it in columns`,
+	}}, fault.As(err).Faults)
+}
