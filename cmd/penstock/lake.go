@@ -73,6 +73,11 @@ func (e *engine) bucketsOf(ctx context.Context) icebergcat.S3 {
 		}
 		made, err := s3.New(ctx, s3.Options{
 			Settings: settings, Clock: time.Now,
+			Observe: func(r s3.Request) {
+				if observe := e.requests.Load(); observe != nil {
+					(*observe)(r)
+				}
+			},
 			Reserve: func(ctx context.Context, bytes int64) (func(), error) {
 				held, err := e.budget.ReserveFor(ctx, "the head of a file", bytes)
 				if err != nil {

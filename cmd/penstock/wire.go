@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/penstock/penstock/cache"
@@ -16,6 +17,7 @@ import (
 	"github.com/penstock/penstock/internal/parquet"
 	"github.com/penstock/penstock/internal/spool"
 	"github.com/penstock/penstock/internal/store"
+	"github.com/penstock/penstock/internal/store/s3"
 	"github.com/penstock/penstock/joiner"
 	"github.com/penstock/penstock/joiner/spill"
 	"github.com/penstock/penstock/loader"
@@ -42,6 +44,7 @@ type engine struct {
 	footers   *cache.Cache[*parquet.Footer]
 	manifests *cache.Cache[[]byte]
 	catalogs  []*icebergcat.Catalog
+	requests  atomic.Pointer[func(s3.Request)] // is told of requests to S3; nil: nobody is
 	pools     []batch.Trimming
 	disk      *spool.Spool
 }
