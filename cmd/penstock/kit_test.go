@@ -162,7 +162,7 @@ func (l lake) file(t *testing.T, name, text string) string {
 // write makes a table, bucketed on its first column, with rows given as JSON.
 func write(t *testing.T, c *icesql.Catalog, name string, fields []iceberg.NestedField, rows string) {
 	t.Helper()
-	buckets := map[string]int{"ml.impressions": 2, "features.history": 3, "ml.large": 2, "ml.named": 2, "features.named": 3}[name]
+	buckets := map[string]int{"ml.impressions": 2, "features.history": 3, "ml.large": 2, "ml.named": 2, "features.named": 3, "ml.many": 16}[name]
 	spec := iceberg.NewPartitionSpec(iceberg.PartitionField{
 		SourceIDs: []int{1}, FieldID: 1000, Name: "key_bucket", Transform: iceberg.BucketTransform{NumBuckets: buckets},
 	})

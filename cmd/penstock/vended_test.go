@@ -5,17 +5,20 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
 	"os"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/iceberg-go"
 	icecatalog "github.com/apache/iceberg-go/catalog"
 	icesql "github.com/apache/iceberg-go/catalog/sql"
@@ -29,17 +32,19 @@ import (
 	"github.com/penstock/penstock/loader/catalog/restcat/restcattest"
 )
 
-// guard stands before a gateway, and lets each key read below one prefix, so many times.
-// The gateway itself has one key for all.
+// guard stands before a gateway, and lets each key read below one prefix, so many times or
+// for so long. The gateway itself has one key for all.
 type guard struct {
 	gateway *url.URL
 	uses    int
+	life    time.Duration // 0: any
 
 	mu    sync.Mutex
 	given int
 	below map[string]string // prefix of paths, by key
 	left  map[string]int    // uses, by key
-	ended int               // requests with a key that had been used up
+	until map[string]time.Time
+	ended int // requests with a key that had been used up
 }
 
 // give makes a key for a prefix.
@@ -49,7 +54,20 @@ func (g *guard) give(prefix string) map[string]string {
 	g.given++
 	id := fmt.Sprintf("AKIAVENDED%d", g.given)
 	g.below[id], g.left[id] = prefix, g.uses
-	return map[string]string{"s3.access-key-id": id, "s3.secret-access-key": "secret", "s3.session-token": "session"}
+	key := map[string]string{"s3.access-key-id": id, "s3.secret-access-key": "secret", "s3.session-token": "session"}
+	if g.life > 0 {
+		g.until[id] = time.Now().Add(g.life)
+		key["s3.session-token-expires-at-ms"] = strconv.FormatInt(g.until[id].UnixMilli(), 10)
+	}
+	return key
+}
+
+// newGuard makes a guard before a gateway.
+func newGuard(t *testing.T, gateway string) *guard {
+	t.Helper()
+	target, err := url.Parse(gateway)
+	require.NoError(t, err)
+	return &guard{gateway: target, uses: math.MaxInt, below: map[string]string{}, left: map[string]int{}, until: map[string]time.Time{}}
 }
 
 // judge says what is wrong with a request, in S3's words; "": nothing.
@@ -60,7 +78,7 @@ func (g *guard) judge(r *http.Request) string {
 	switch {
 	case m == nil || g.below[m[1]] == "" || !strings.HasPrefix(r.URL.Path, g.below[m[1]]):
 		return "AccessDenied"
-	case g.left[m[1]] == 0:
+	case g.left[m[1]] == 0, g.life > 0 && time.Now().After(g.until[m[1]]):
 		g.ended++
 		return "ExpiredToken"
 	}
@@ -138,9 +156,8 @@ func TestVendedKeys(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, gateway.Close()) })
 	require.NoError(t, gateway.MakeBucket(t.Context(), bucket))
-	target, err := url.Parse(gateway.URL)
-	require.NoError(t, err)
-	g := &guard{gateway: target, uses: 1, below: map[string]string{}, left: map[string]int{}}
+	g := newGuard(t, gateway.URL)
+	g.uses = 1
 	storage := g.start(t)
 
 	remote := lake{dir: t.TempDir()}
@@ -191,4 +208,66 @@ func TestVendedKeys(t *testing.T) {
 	require.Equal(t, exitFailure, got.code)
 	require.Contains(t, got.stderr, "AccessDenied")
 	require.NotContains(t, got.stdout+got.stderr, "secret")
+}
+
+// A stream outlives the keys of its table many times: for ten seconds, or ten minutes in
+// the long form.
+func TestKeysThatEndUnderAStream(t *testing.T) {
+	life, whole := 3*time.Second, 10*time.Second
+	if os.Getenv("PENSTOCK_LONG") != "" {
+		life, whole = 30*time.Second, 10*time.Minute
+	}
+	const rows, rowBytes, batchRows = 1024, 64 << 10, 4
+	gateway, err := gatewaytest.Start(t.Context(), t.TempDir())
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, gateway.Close()) })
+	require.NoError(t, gateway.MakeBucket(t.Context(), bucket))
+	g := newGuard(t, gateway.URL)
+	g.life = life
+	storage := g.start(t)
+
+	local, remote := lake{dir: t.TempDir()}, lake{dir: t.TempDir()}
+	from, doneFrom := newCatalog(t, local.dir)
+	to, doneTo := newCatalog(t, remote.dir)
+	var many strings.Builder
+	for i := range rows {
+		fmt.Fprintf(&many, "%c{\"id\": %d, \"text\": \"%0*d\"}", ",["[min(1, max(0, 1-i))], i, rowBytes, i)
+	}
+	write(t, from, "ml.many", []iceberg.NestedField{
+		{ID: 1, Name: "id", Type: iceberg.PrimitiveTypes.Int64, Required: true},
+		{ID: 2, Name: "text", Type: iceberg.PrimitiveTypes.String},
+	}, many.String()+"]")
+	onS3(t, gateway, "ml.many", from, to)
+	doneFrom()
+	doneTo()
+	location := remote.locations(t)["ml.many"]
+	s := restcattest.Start(t)
+	s.Tables = func([]string, string) (restcattest.Table, bool) {
+		return restcattest.Table{
+			Location: location, Metadata: metadataOf(t, location),
+			Config:      map[string]string{"s3.endpoint": storage, "s3.region": "us-east-1"},
+			Credentials: []restcattest.Credential{{Prefix: "s3://" + bucket + "/ml.many/", Config: g.give("/" + bucket + "/ml.many/")}},
+		}, true
+	}
+	server := start(t, "--config", remote.file(t, "penstock.yaml", "catalogs: {default: {type: rest, uri: "+s.URL+"}}\n"+
+		"datasets: {d: {training: {table: ml.many}, key: [id]}}\n"))
+
+	client, err := dial(server.uri())
+	require.NoError(t, err)
+	defer func() { require.NoError(t, client.Close()) }()
+	stream, err := client.Open(t.Context(), fmt.Appendf(nil, `{"dataset": "d", "batch_rows": %d}`, batchRows))
+	require.NoError(t, err)
+	defer stream.Release()
+	seen := map[int64]bool{}
+	for stream.Next() {
+		for _, id := range stream.at.RecordBatch().Column(0).(*array.Int64).Int64Values() {
+			seen[id] = true
+		}
+		time.Sleep(whole * batchRows / rows)
+	}
+	require.NoError(t, stream.err)
+	require.Len(t, seen, rows)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	require.GreaterOrEqual(t, g.given, 4, "keys were renewed under the stream")
 }

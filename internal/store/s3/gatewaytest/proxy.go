@@ -150,6 +150,13 @@ func (p *Proxy) begin(r *http.Request) (*Request, Fault, time.Duration) {
 	return q, f, p.delay
 }
 
+// note changes what is known of a request, which others may read.
+func (p *Proxy) note(change func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	change()
+}
+
 // ServeHTTP implements http.Handler.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q, f, delay := p.begin(r)
@@ -163,7 +170,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.answer(w, q, f)
 		return
 	case Page:
-		q.Status = http.StatusOK
+		p.note(func() { q.Status = http.StatusOK })
 		w.Header().Set("Content-Type", "text/html")
 		_, _ = io.WriteString(w, "<html><body><h1>Something went wrong</h1></body></html>")
 		return
@@ -195,7 +202,7 @@ func wait(ctx context.Context, d time.Duration) error {
 // answer says that something is wrong, as S3 does.
 func (p *Proxy) answer(w http.ResponseWriter, q *Request, f Fault) {
 	code := map[int]string{500: "InternalError", 503: "SlowDown", 429: "TooManyRequests", 403: "AccessDenied", 404: "NoSuchKey", 412: "PreconditionFailed"}[f.Code]
-	q.Status = f.Code
+	p.note(func() { q.Status = f.Code })
 	w.Header().Set("Content-Type", "application/xml")
 	if f.After != "" {
 		w.Header().Set("Retry-After", f.After)
@@ -230,7 +237,7 @@ func (p *Proxy) pass(w http.ResponseWriter, r *http.Request, from *http.Response
 	if length >= 0 {
 		h.Set("Content-Length", strconv.FormatInt(length, 10))
 	}
-	q.Status = from.StatusCode
+	p.note(func() { q.Status = from.StatusCode })
 	w.WriteHeader(from.StatusCode)
 	body := io.Reader(from.Body)
 	switch f.Kind {
@@ -242,7 +249,7 @@ func (p *Proxy) pass(w http.ResponseWriter, r *http.Request, from *http.Response
 		body = &flipping{under: body, at: f.At - first}
 	}
 	n, _ := io.CopyBuffer(writer{w}, body, make([]byte, 256<<10))
-	q.Bytes = n
+	p.note(func() { q.Bytes = n })
 	switch f.Kind {
 	case Cut:
 		panic(http.ErrAbortHandler)
