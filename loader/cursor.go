@@ -50,9 +50,9 @@ func pinOf(d dataset.Dataset, q dataset.Query) (*dataset.Pin, error) {
 	if pin != nil {
 		for _, name := range slices.Sorted(maps.Keys(pin.Staging)) {
 			if !slices.Contains(names, name) {
-				e := fault.InvalidField("snapshots.staging", "the dataset has no staging table %q", name)
-				e.Faults[0].Nearest = fault.Nearest(name, names)
-				return nil, e
+				return nil, fault.Fields([]fault.Field{{
+					Field: "snapshots.staging", Message: fmt.Sprintf("the dataset has no staging table %q", name), Nearest: fault.Nearest(name, names),
+				}})
 			}
 		}
 	}
