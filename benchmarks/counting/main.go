@@ -36,9 +36,8 @@ func main() {
 func run(ctx context.Context, arguments []string) error {
 	flags := flag.NewFlagSet("counting", flag.ContinueOnError)
 	full := flags.String("full", ".bench/full", "where T is: make bench makes it")
-	program := flags.String("program", "bin/penstock", "the server")
-	rounds := flags.Int("rounds", 5, "turns of each filter")
-	logs := flags.Bool("logs", false, "show what servers log")
+	var each passes.Turns
+	each.Flags(flags)
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}
@@ -47,8 +46,8 @@ func run(ctx context.Context, arguments []string) error {
 	var slow error
 	for _, filter := range filters() {
 		var turns []turn
-		for range *rounds {
-			t, err := measure(ctx, *program, filepath.Join(*full, "penstock.yaml"), filter, *logs)
+		for range each.Rounds() {
+			t, err := measure(ctx, &each, filepath.Join(*full, "penstock.yaml"), filter)
 			if err != nil {
 				return fmt.Errorf("%s: %w", filter, err)
 			}
@@ -69,8 +68,8 @@ func (t turn) share() float64 { return t.count.Seconds() / t.epoch.Took.Seconds(
 
 // measure asks a server of its own. Counts are remembered by plan, so that the warm-up counts
 // another epoch's, which has the rows in another order.
-func measure(ctx context.Context, program, config, filter string, logs bool) (t turn, err error) {
-	server, err := passes.Start(ctx, program, config, logs)
+func measure(ctx context.Context, each *passes.Turns, config, filter string) (t turn, err error) {
+	server, err := each.Start(ctx, config)
 	if err != nil {
 		return turn{}, err
 	}

@@ -22,6 +22,14 @@ func (t *Turns) Flags(flags *flag.FlagSet) {
 	flags.BoolVar(&t.logs, "logs", false, "show what servers log")
 }
 
+// Rounds is how many turns each variant has.
+func (t *Turns) Rounds() int { return t.rounds }
+
+// Start starts the server of a turn. The caller closes it.
+func (t *Turns) Start(ctx context.Context, config string) (*Server, error) {
+	return Start(ctx, t.program, config, t.logs)
+}
+
 // Medians returns the pass of median time of each query to servers of a configuration.
 func (t *Turns) Medians(ctx context.Context, config string, queries []string) ([]Pass, error) {
 	measured := make([][]Pass, len(queries))
@@ -42,7 +50,7 @@ func (t *Turns) Medians(ctx context.Context, config string, queries []string) ([
 }
 
 func (t *Turns) turn(ctx context.Context, config, query string) (p Pass, err error) {
-	server, err := Start(ctx, t.program, config, t.logs)
+	server, err := t.Start(ctx, config)
 	if err != nil {
 		return Pass{}, err
 	}
