@@ -2,10 +2,12 @@ package loader_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock/penstock/internal/scenario"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
@@ -89,4 +91,55 @@ func TestTrainingRowsAreReadAhead(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestHowFarAheadDependsOnHowMuchIsRead: who takes one batch has one range begun ahead,
+// and who reads on four.
+func TestHowFarAheadDependsOnHowMuchIsRead(t *testing.T) {
+	t.Parallel()
+	const rows, ranges = 160, 16
+	w := scenario.NewWorld()
+	t.Cleanup(w.Release)
+	text := func(i int) string { return fmt.Sprint(i, " ", i) }
+	written{"ml.train", "id:long item:long", "bucket(16,id)", rows, text}.in(t, w)
+	written{"features.f", "id:long v:long", "bucket(16,id)", rows, text}.in(t, w)
+	d := dataset.Dataset{
+		Name: "d", Key: []string{"id"}, Training: dataset.Training{Table: "ml.train"}, Staging: []dataset.Staging{{Table: "features.f"}},
+	}
+	seen := &readers{}
+	l := loader.New(loader.Options{
+		Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w,
+		Scan: func(ctx context.Context, source plan.Source, columns []catalog.Field) (loader.Rows, error) {
+			made, err := w.Scan(ctx, source, columns)
+			if err != nil || source.Table.Name != "ml.train" {
+				return made, err
+			}
+			seen.opened++
+			return &beginning{Rows: made, of: seen}, nil
+		},
+	})
+	q := one(1, 1)
+	p, err := l.Plan(t.Context(), q)
+	require.NoError(t, err)
+	require.Len(t, p.Lanes[0].Ranges, ranges)
+	s, err := l.Open(t.Context(), p, loader.ReadingOf(q))
+	require.NoError(t, err)
+	defer s.Release()
+	left := p.Lanes[0].Ranges[0].To
+	for at := range ranges {
+		require.True(t, s.Next(), "%v", s.Err())
+		if at == 0 {
+			require.Equal(t, 2, seen.opened)
+		} else if at >= 3 {
+			require.Equal(t, min(ranges, at+1+4), seen.opened, "in range %d", at)
+		}
+		for range left - 1 {
+			require.True(t, s.Next(), "%v", s.Err())
+		}
+		if at+1 < ranges {
+			left = p.Lanes[0].Ranges[at+1].To
+		}
+	}
+	require.False(t, s.Next())
+	require.NoError(t, s.Err())
 }

@@ -10,9 +10,8 @@ import (
 
 // openRange is one range of a lane while it is open.
 type openRange struct {
+	turn
 	ranges *ranges
-	lane   int
-	index  int
 	from   int64 // of the split: the first training row
 	rows   int64 // training rows as planned
 	joined *joiner.Reader
@@ -31,14 +30,12 @@ type openRange struct {
 func (o *openRange) next() (arrow.RecordBatch, error) {
 	for {
 		o.counted, o.given, o.last = o.joined.Counts(), o.given+o.last, 0
+		o.begin()
 		if !o.joined.Next() {
 			break
 		}
-		if !o.begun {
-			o.begun = true
-			o.ranges.buildAhead(o.lane, o.index+1)
-			o.ranges.readAhead(o.lane, o.index+1)
-		}
+		o.ranges.batches++
+		o.ranges.beginAhead(o.turn)
 		b, err := o.final()
 		if err != nil {
 			return nil, err
@@ -65,6 +62,19 @@ func (o *openRange) next() (arrow.RecordBatch, error) {
 			WithRemedy("resume with a cursor of this very table and server version, as it came")
 	}
 	return nil, o.checkMinMatch(true)
+}
+
+// begin has what the range needs begin together: its training rows wait for storage, and
+// so do the rows that they are joined with. So do the ranges behind it.
+func (o *openRange) begin() {
+	if o.begun {
+		return
+	}
+	o.begun = true
+	for _, r := range o.ranges.references[o.lane] {
+		r.BuildEarly(o.ranges.ctx)
+	}
+	o.ranges.beginAhead(o.turn)
 }
 
 // final returns the rows of the joined batch that pass the post-join filter.

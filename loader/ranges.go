@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/penstock/penstock/internal/batch"
-	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/joiner"
 	"github.com/penstock/penstock/loader/buildside"
 	"github.com/penstock/penstock/loader/lane"
@@ -17,8 +16,8 @@ import (
 // used by one goroutine. It always holds that
 //   - a lane that has a range open has in references one of each input, for that
 //     range, or for the lane's last one until the next is opened;
-//   - what is built ahead is for the next range of one lane, and goes to that
-//     lane when it opens the range.
+//   - what is built and read ahead is for ranges that no lane has opened, and goes to
+//     the lane that opens them.
 type ranges struct {
 	ctx      context.Context //nolint:containedctx // of the stream: what is built ahead belongs to no call
 	options  Options
@@ -34,18 +33,20 @@ type ranges struct {
 	requestKey []int
 	givenKey   []int // the same among kept, where lanes give requests; else nil
 	batchRows  int   // of the shuffled rows of a range: as many as the lane takes in a step
-	window     int64 // bytes that the training columns of a shuffle window are expected to take
+	rowBytes   int64 // that the training columns of a row are expected to take in memory
+	window     int64 // the same of a shuffle window
 
-	references map[int][]*buildside.Reference // by lane
-	ahead      []*buildside.Reference         // of the next range of lane aheadOf
-	aheadOf    int
-	coming     map[int]coming     // by lane: training rows of its next range, that are being read
-	open       map[int]*openRange // by lane
-	counts     []joiner.Counts    // per staging input, of the ranges that were closed
-	divided    int64              // requests that windows or ranges divided, in the ranges that were closed
-	counted    map[int]counted    // by lane: where its first range goes on, if it was begun before
-	ends       map[int]int        // by lane: the number of the range that it ends before
-	counting   bool               // rows are read for their number alone
+	references map[int][]*buildside.Reference  // by lane
+	built      map[turn][]*buildside.Reference // by staging input: what is built ahead; nil is none
+	coming     map[turn]coming                 // training rows that are read ahead
+	reached    map[int]int                     // by lane: the last range of which something was begun ahead
+	batches    int                             // that were joined so far
+	open       map[int]*openRange              // by lane
+	counts     []joiner.Counts                 // per staging input, of the ranges that were closed
+	divided    int64                           // requests that windows or ranges divided, in the ranges that were closed
+	counted    map[int]counted                 // by lane: where its first range goes on, if it was begun before
+	ends       map[int]int                     // by lane: the number of the range that it ends before
+	counting   bool                            // rows are read for their number alone
 }
 
 // placed is a training column of the joined batches. Overlays replace it
@@ -68,7 +69,7 @@ func newRanges(ctx context.Context, of *stream, lanes []lane.Lane) (*ranges, err
 	s := &ranges{
 		ctx: ctx, options: l.options, plan: p, pool: l.pool, counting: of.counting,
 		batchRows: int(min(of.start.q, longestShuffled)), references: map[int][]*buildside.Reference{}, open: map[int]*openRange{}, counted: map[int]counted{},
-		ends: map[int]int{}, coming: map[int]coming{},
+		ends: map[int]int{}, built: map[turn][]*buildside.Reference{}, coming: map[turn]coming{}, reached: map[int]int{},
 	}
 	if p.Requests {
 		s.batchRows = defaultBatchRows // nobody knows how many rows a step has
@@ -103,7 +104,8 @@ func newRanges(ctx context.Context, of *stream, lanes []lane.Lane) (*ranges, err
 	if err := s.check(); err != nil {
 		return nil, err
 	}
-	s.window = p.Window * expectedBytes(p, slices.DeleteFunc(wanted, func(o resolve.Output) bool { return o.Table != resolve.TrainingTable }))
+	s.rowBytes = expectedBytes(p, slices.DeleteFunc(wanted, func(o resolve.Output) bool { return o.Table != resolve.TrainingTable }))
+	s.window = p.Window * s.rowBytes
 	s.counts = make([]joiner.Counts, len(s.staging))
 	if of.ranges != nil {
 		s.follow(of.ranges)
@@ -215,6 +217,7 @@ func (s *ranges) openRange(ctx context.Context, number int, from lane.Position) 
 	if s.plan.Window > 0 {
 		return s.openShuffled(ctx, number, from)
 	}
+	of := turn{number, from.Range}
 	at, skip := s.plan.Lanes[number].Ranges[from.Range], from.Row
 	if s.plan.Inexact == "" {
 		begin := skip
@@ -223,8 +226,8 @@ func (s *ranges) openRange(ctx context.Context, number int, from lane.Position) 
 		}
 		at.From, skip = at.From+begin, skip-begin
 	}
-	open := func(ctx context.Context) (Rows, error) { return s.rows(ctx, number, at) }
-	o, err := s.join(ctx, number, from.Range, at, open)
+	open := func(ctx context.Context) (Rows, error) { return s.rows(ctx, of, at) }
+	o, err := s.join(ctx, of, at, open)
 	if err != nil {
 		return nil, err
 	}
@@ -233,8 +236,8 @@ func (s *ranges) openRange(ctx context.Context, number int, from lane.Position) 
 }
 
 // join joins what a lane reads of a range with the staging tables.
-func (s *ranges) join(ctx context.Context, number, index int, at plan.Range, open func(context.Context) (Rows, error)) (*openRange, error) {
-	s.hold(number, at)
+func (s *ranges) join(ctx context.Context, of turn, at plan.Range, open func(context.Context) (Rows, error)) (*openRange, error) {
+	s.hold(of, at)
 	training := withFiles(func(ctx context.Context) (Rows, error) {
 		rows, err := open(ctx)
 		if err != nil || s.requests == nil {
@@ -250,7 +253,7 @@ func (s *ranges) join(ctx context.Context, number, index int, at plan.Range, ope
 	}
 	probes := make([]joiner.Probe, len(s.staging))
 	for i, in := range s.staging {
-		reference := s.references[number][i]
+		reference := s.references[of.lane][i]
 		probes[i] = joiner.Probe{
 			Rule: in.rule, Key: in.key, Columns: in.fields(), Matched: in.spec.Matched,
 			BuildSide: func(ctx context.Context) (joiner.Probeable, error) { return s.probeable(ctx, reference) },
@@ -260,23 +263,9 @@ func (s *ranges) join(ctx context.Context, number, index int, at plan.Range, ope
 	if err != nil {
 		return nil, err
 	}
-	o := &openRange{ranges: s, lane: number, index: index, from: at.From, rows: at.To - at.From, joined: joined}
-	s.open[number] = o
+	o := &openRange{ranges: s, turn: of, from: at.From, rows: at.To - at.From, joined: joined}
+	s.open[of.lane] = o
 	return o, nil
-}
-
-// rows opens the training rows of a lane's range, or takes those that are being read
-// already.
-func (s *ranges) rows(ctx context.Context, number int, at plan.Range) (Rows, error) {
-	next, found := s.coming[number]
-	delete(s.coming, number)
-	if found && next.at == at {
-		return next.rows, nil
-	}
-	if found {
-		next.rows.Release()
-	}
-	return s.training(ctx, at, s.read)
 }
 
 // training opens columns of the training rows of a range that reach the join.
@@ -297,14 +286,4 @@ func (s *ranges) trainingSource(at plan.Range) plan.Source {
 		source.Checked = nil // where rows lie decides on nothing; the stream looks at it
 	}
 	return source
-}
-
-// probeable returns the build side of a reference. What is built ahead beside
-// it gives way.
-func (s *ranges) probeable(ctx context.Context, r *buildside.Reference) (joiner.Probeable, error) {
-	made, err := r.Probeable(ctx)
-	if fault.KindOf(err) == fault.Exhausted && s.giveWay() {
-		return r.Probeable(ctx)
-	}
-	return made, err
 }

@@ -23,6 +23,7 @@ type windowStart struct {
 // openShuffled opens a range whose rows are permuted within windows, from the beginning
 // of the window in which the lane stands.
 func (s *ranges) openShuffled(ctx context.Context, number int, from lane.Position) (lane.Sequence, error) {
+	of := turn{number, from.Range}
 	whole := s.plan.Lanes[number].Ranges[from.Range]
 	at := whole
 	at.From += from.Window * s.plan.Window
@@ -32,8 +33,8 @@ func (s *ranges) openShuffled(ctx context.Context, number int, from lane.Positio
 	crossed := func(window int64) {
 		o.starts = append(o.starts, windowStart{window: window, counts: o.joined.Counts(), divided: permuted.Divided()})
 	}
-	o, err := s.join(ctx, number, from.Range, at, func(ctx context.Context) (Rows, error) {
-		rows, err := s.rows(ctx, number, read)
+	o, err := s.join(ctx, of, at, func(ctx context.Context) (Rows, error) {
+		rows, err := s.rows(ctx, of, read)
 		if err != nil {
 			return nil, err
 		}

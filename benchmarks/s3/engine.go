@@ -46,7 +46,7 @@ func (m moved) Open(ctx context.Context, location string, size int64) (store.Obj
 	return m.under.Open(ctx, "s3://"+bucket+"/"+key, size)
 }
 
-// read reads T through a proxy, with nothing remembered.
+// read reads T through a proxy, with caches that are empty at first.
 func read(ctx context.Context, home string, proxy *gatewaytest.Proxy) (_ turn, err error) {
 	under, err := s3.New(ctx, s3.Options{Settings: s3.Settings{
 		Endpoint: proxy.URL, PathStyle: true, AccessKeyID: gatewaytest.Access, SecretAccessKey: gatewaytest.Secret,
@@ -61,8 +61,13 @@ func read(ctx context.Context, home string, proxy *gatewaytest.Proxy) (_ turn, e
 		return turn{}, err
 	}
 	defer footers.Close()
+	manifests, err := cache.New[[]byte](memory / 64)
+	if err != nil {
+		return turn{}, err
+	}
+	defer manifests.Close()
 	tables, err := icebergcat.Open(ctx, icebergcat.Options{
-		Name: "default", Type: "sql", URI: "sqlite:///" + home + "/catalog.db", BaseDir: home, Store: files, Budget: limit,
+		Name: "default", Type: "sql", URI: "sqlite:///" + home + "/catalog.db", BaseDir: home, Store: files, Budget: limit, Manifests: manifests,
 	})
 	if err != nil {
 		return turn{}, err

@@ -1,7 +1,7 @@
 // Command s3 measures what the way to an object store costs: T (benchmarks/README.md) is
 // read from an S3 gateway on this machine, through a proxy, as it is and with a delay
 // added to every request. Both take turns, in one process, and each turn is cold: no
-// footer, manifest or plan is remembered.
+// footer, manifest or plan is remembered of the one before.
 //
 //	go run ./benchmarks/s3 [-full .bench/full] [-rounds 5] [-delay 20ms] [-least 0.8]
 //

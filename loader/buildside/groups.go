@@ -62,6 +62,11 @@ func (g *Groups) Ahead(at plan.Range) bool {
 	if one := g.open[number]; one != nil && one.references > 0 {
 		return false
 	}
+	return g.fits(number)
+}
+
+// fits says whether a group is small, and memory plentiful.
+func (g *Groups) fits(number int) bool {
 	size, b := g.input.Plan.Staging[g.input.Table].Group(number).Bytes, g.pool.options.Budget
 	return size <= smallGroup && (b == nil || b.Used()+8*size < b.Limit()/2)
 }

@@ -37,9 +37,6 @@ func (g *Groups) Reference(at plan.Range) *Reference {
 	return &Reference{group: one, at: at}
 }
 
-// Is says whether the reference is of these groups and for this range.
-func (r *Reference) Is(g *Groups, at plan.Range) bool { return r.group.Groups == g && r.at == at }
-
 // Release ends the hold. A group without any stays known while a range to come
 // needs it, so that its build side may stay where memory is plentiful.
 func (r *Reference) Release() {
@@ -77,6 +74,15 @@ func (r *Reference) BuildAhead(ctx context.Context) {
 			made.Release()
 		}
 	}()
+}
+
+// BuildEarly is BuildAhead for a range that is open, before a row asks: if nothing of
+// the group is being built ahead, no other lane uses it, it is small, and memory is
+// plentiful.
+func (r *Reference) BuildEarly(ctx context.Context) {
+	if g := r.group; g.ahead == nil && g.references == 1 && g.fits(g.of) {
+		r.BuildAhead(ctx)
+	}
 }
 
 // Settle waits for what is being built ahead of the group, for whichever range,
@@ -119,19 +125,15 @@ func (r *Reference) probeable(ctx context.Context, ahead bool) (joiner.Probeable
 		}
 	}
 	if s, ok := made.counted.(*spill.Sliced); ok {
-		return r.probeSliced(s), nil
+		if !ahead {
+			r.group.costs.addStrategy("slices on disk")
+		}
+		defer s.Release()
+		return s.ProbedBy(r.group.input.Training(r.at), r.group.costs.addSpilled), nil
 	}
 	whole := made.counted.(*joiner.BuildSide)
-	if len(r.group.source.Files) > 0 {
+	if !ahead && len(r.group.source.Files) > 0 {
 		r.group.costs.addStrategy(whole.Strategy())
 	}
 	return whole, nil
-}
-
-// probeSliced returns a sliced build side as the range's join asks it. It takes
-// the caller's reference.
-func (r *Reference) probeSliced(s *spill.Sliced) joiner.Probeable {
-	defer s.Release()
-	r.group.costs.addStrategy("slices on disk")
-	return s.ProbedBy(r.group.input.Training(r.at), r.group.costs.addSpilled)
 }
