@@ -52,9 +52,17 @@ func (s *ranges) buildAhead(of turn, at plan.Range) {
 	if len(s.built) >= mostAhead {
 		return
 	}
+	others := int64(0)
+	for _, built := range s.built {
+		for _, r := range built {
+			if r != nil {
+				others += r.Bytes()
+			}
+		}
+	}
 	var built []*buildside.Reference
 	for i, in := range s.staging {
-		if !in.groups.Ahead(at) {
+		if !in.groups.Ahead(at, others) {
 			continue
 		}
 		if built == nil {
@@ -62,6 +70,7 @@ func (s *ranges) buildAhead(of turn, at plan.Range) {
 		}
 		built[i] = in.groups.Reference(at)
 		built[i].BuildAhead(s.ctx)
+		others += built[i].Bytes()
 	}
 	if built != nil {
 		s.built[of] = built

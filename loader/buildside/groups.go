@@ -56,20 +56,23 @@ const smallGroup = 16 << 20
 
 // Ahead says whether the build side of a range should be built before a row
 // asks for it: if no lane uses its group, the group is small, and memory is
-// plentiful.
-func (g *Groups) Ahead(at plan.Range) bool {
+// plentiful. Others that are being built ahead are of so many bytes of files.
+func (g *Groups) Ahead(at plan.Range, others int64) bool {
 	number := g.number(at)
 	if one := g.open[number]; one != nil && one.references > 0 {
 		return false
 	}
-	return g.fits(number)
+	return g.fits(number, others)
 }
 
-// fits says whether a group is small, and memory plentiful.
-func (g *Groups) fits(number int) bool {
-	size, b := g.input.Plan.Staging[g.input.Table].Group(number).Bytes, g.pool.options.Budget
-	return size <= smallGroup && (b == nil || b.Used()+8*size < b.Limit()/2)
+// fits says whether a group is small, and memory plentiful, for it and for others.
+func (g *Groups) fits(number int, others int64) bool {
+	size, b := g.bytes(number), g.pool.options.Budget
+	return size <= smallGroup && (b == nil || b.Used()+8*(size+others) < b.Limit()/2)
 }
+
+// bytes is what the files of a group take, as stored.
+func (g *Groups) bytes(number int) int64 { return g.input.Plan.Staging[g.input.Table].Group(number).Bytes }
 
 // Follow takes over what earlier groups of the same input counted, which are
 // closed: those of the stream before it was parked.

@@ -80,10 +80,13 @@ func (r *Reference) BuildAhead(ctx context.Context) {
 // the group is being built ahead, no other lane uses it, it is small, and memory is
 // plentiful.
 func (r *Reference) BuildEarly(ctx context.Context) {
-	if g := r.group; g.ahead == nil && g.references == 1 && g.fits(g.of) {
+	if g := r.group; g.ahead == nil && g.references == 1 && g.fits(g.of, 0) {
 		r.BuildAhead(ctx)
 	}
 }
+
+// Bytes is what the files of the group take, as stored.
+func (r *Reference) Bytes() int64 { return r.group.bytes(r.group.of) }
 
 // Settle waits for what is being built ahead of the group, for whichever range,
 // and says whether something was.
