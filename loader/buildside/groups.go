@@ -72,7 +72,9 @@ func (g *Groups) fits(number int, others int64) bool {
 }
 
 // bytes is what the files of a group take, as stored.
-func (g *Groups) bytes(number int) int64 { return g.input.Plan.Staging[g.input.Table].Group(number).Bytes }
+func (g *Groups) bytes(number int) int64 {
+	return g.input.Plan.Staging[g.input.Table].Group(number).Bytes
+}
 
 // Follow takes over what earlier groups of the same input counted, which are
 // closed: those of the stream before it was parked.
