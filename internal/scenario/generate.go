@@ -49,6 +49,7 @@ func Generate(seed uint64, n, m int) *Case {
 		g.Dataset.Training.Filter = g.filter(columnsOf(g.Training)).given()
 	}
 	g.query()
+	g.chooseKeys(seed)
 	g.chooseWire(seed)
 	g.steps(rand.New(rand.NewPCG(seed, 17))) // of its own: other choices stay
 	return g.Case

@@ -27,6 +27,26 @@ func (g *generator) chooseWire(seed uint64) {
 	}
 }
 
+// chooseKeys lets some entries that name columns offer their keys among them, and the
+// query ask for them. Its choices are its own, as those of chooseWire.
+func (g *generator) chooseKeys(seed uint64) {
+	g.Rand = rand.New(rand.NewPCG(seed, 23))
+	for i := range g.Dataset.Staging {
+		entry := &g.Dataset.Staging[i]
+		if entry.Columns == nil || !entry.Join.Adds() || !g.chance(4) {
+			continue
+		}
+		for _, key := range entry.Key {
+			column := dataset.Column{Column: key.Staging, Name: entry.Name + "_" + key.Staging}
+			entry.Columns = slices.Insert(entry.Columns, g.IntN(len(entry.Columns)+1), column)
+			if g.Query.Columns != nil {
+				g.Query.Columns = append(g.Query.Columns, dataset.Column{Column: column.Name})
+			}
+		}
+		g.Layouts["a key of a staging table, shown"]++
+	}
+}
+
 // chooseRequestLevel declares some training columns request-level, and gives all rows
 // of a request the values of its first row.
 func (g *generator) chooseRequestLevel() {

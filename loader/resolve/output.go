@@ -128,7 +128,8 @@ func names(outputs []Output) []string {
 	return all
 }
 
-// offered lists the columns that an entry asks for, named and shaped.
+// offered lists the columns that an entry asks for, named and shaped: those that it
+// names, its keys among them if it names them, or else all but its keys.
 func (b *binder) offered(s *Staging, at string) []Output {
 	isKey := func(f catalog.Field) bool {
 		return slices.ContainsFunc(s.Keys, func(k Key) bool { return k.Staging.ID == f.ID })
@@ -147,10 +148,6 @@ func (b *binder) offered(s *Staging, at string) []Output {
 		field := fmt.Sprintf("%s.columns[%d]", at, i)
 		f, ok := b.column(s.Pinned, c.Column, field)
 		if !ok {
-			continue
-		}
-		if isKey(f) {
-			b.fault(field, "", "%q is a key of %s; keys of a staging table are never output, the training table's stands for it", c.Column, s.Name)
 			continue
 		}
 		o := Output{Name: c.Name, Field: f}

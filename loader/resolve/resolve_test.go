@@ -124,12 +124,24 @@ func TestFaultsTogether(t *testing.T) {
 	require.ErrorContains(t, err, `set prefix: "twin_"`)
 }
 
-func TestKeysOfAStagingTableAreNeverOutput(t *testing.T) {
+// TestKeysThatAnEntryNamesAreOutput like its other columns; a name that is taken is refused
+// as that of any other.
+//
+// spec: resolve-10
+func TestKeysThatAnEntryNamesAreOutput(t *testing.T) {
 	t.Parallel()
 	e := entry()
-	e.Columns = []dataset.Column{{Column: "req"}}
-	_, err := bind(t, e)
-	require.ErrorContains(t, err, "never output")
+	e.Columns = []dataset.Column{{Column: "age"}, {Column: "req"}}
+	r, err := bind(t, e)
+	require.NoError(t, err)
+	require.Equal(t, "req", r.Outputs[4].Name)
+	require.True(t, r.Outputs[4].Null, "null without a match")
+	e.Columns[1].Name = "request_id"
+	_, err = bind(t, e)
+	require.ErrorContains(t, err, `column "request_id" of user has the name of a column of the training table ml.train; set prefix: "user_"`)
+	e.Join = rule.Overlay
+	_, err = bind(t, e)
+	require.ErrorContains(t, err, `column "request_id" of ml.train is part of the key; an overlay cannot replace it`)
 }
 
 // TestDensePacksNumbers, and refuses what is none, whichever table it is of.
