@@ -203,6 +203,7 @@ func (b *binder) in(n *inList, negated bool) rule {
 
 func (b *binder) compareColumns(o op, left, right operand) rule {
 	l, okLeft := b.column(left)
+	right.quoted = true // it may be a string that was left without quotes
 	r, okRight := b.column(right)
 	if !okLeft || !okRight {
 		return constant(false)
@@ -212,8 +213,12 @@ func (b *binder) compareColumns(o op, left, right operand) rule {
 		alike = l.shape.family == r.shape.family
 	}
 	if !alike || l.shape.family == nested {
-		return b.fail(left.position, "columns %q (%s) and %q (%s) cannot be compared",
-			l.name, l.typeName, r.name, r.typeName)
+		remedy := "compare columns of one type, or each with a literal"
+		if l.shape.family == timestamp && r.shape.family == timestamp && l.shape.zoned != r.shape.zoned {
+			remedy = "one has a time zone and the other has none; compare each with a TIMESTAMP literal"
+		}
+		return b.fail(left.position, "columns %q (%s) and %q (%s) cannot be compared: %s",
+			l.name, l.typeName, r.name, r.typeName, remedy)
 	}
 	if r.name < l.name {
 		l, r, o = r, l, o.mirrored()

@@ -213,12 +213,12 @@ func TestBindReportsAllFaults(t *testing.T) {
 		"d = 'today'": {{
 			Position: 5, Message: `column "d" (date32) does not compare with the literal: 'today' is not a date such as '2026-10-01': the form is YYYY-MM-DD`,
 		}},
-		"i = s": {{Position: 1, Message: `columns "i" (int32) and "s" (utf8) cannot be compared`}},
+		"i = s": {{Position: 1, Message: `columns "i" (int32) and "s" (utf8) cannot be compared: compare columns of one type, or each with a literal`}},
 		"coded IS NULL OR coded": {
 			{Position: 1, Message: `column "coded" (dictionary<values=utf8, indices=int32, ordered=false>) has a type that filters do not serve`},
 			{Position: 18, Message: `column "coded" (dictionary<values=utf8, indices=int32, ordered=false>) has a type that filters do not serve`},
 		},
-		"p < q":             {{Position: 1, Message: `columns "p" (timestamp[us]) and "q" (timestamp[us, tz=UTC]) cannot be compared`}},
+		"p < q":             {{Position: 1, Message: `columns "p" (timestamp[us]) and "q" (timestamp[us, tz=UTC]) cannot be compared: one has a time zone and the other has none; compare each with a TIMESTAMP literal`}},
 		"5 BETWEEN 1 AND i": {{Position: 1, Message: "two literals are compared: compare columns with literals"}},
 	} {
 		e, err := Parse(text)

@@ -96,8 +96,14 @@ func (p *parser) unexpected() {
 	if found.kind != endToken {
 		what = fmt.Sprintf("unexpected %s", shorten(found.text))
 	}
+	if before.text == "NOT" && p.at > 1 && p.tokens[p.at-2].text == "IS" {
+		before = p.tokens[p.at-2]
+	}
 	if p.syntax == nil {
 		p.syntax = &fault.Field{Position: found.column, Message: what + ": " + expected(before, found)}
+		if found.kind == nameToken {
+			p.syntax.Nearest = fault.Nearest(found.text, keywords())
+		}
 	}
 	p.at = len(p.tokens) - 1
 }
@@ -123,6 +129,8 @@ func expected(before, found token) string {
 		return "filters have no arithmetic"
 	case before.text == ".":
 		return "expected a name"
+	case before.kind == nameToken && found.text == "(":
+		return "filters have no functions; compare the column itself"
 	case before.text == "(", before.kind == keywordToken && before.text != "NULL" && before.text != "TRUE" && before.text != "FALSE":
 		return "expected a condition"
 	default:

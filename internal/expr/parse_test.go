@@ -109,7 +109,14 @@ func TestParseFaultsCarryPositions(t *testing.T) {
 		"a = 'x":                                 {5, "string that starts here is not closed"},
 		`ä = 1 AND "x = 1`:                       {11, "quoted name that starts here is not closed"},
 		"a = 1 ; b":                              {7, "unexpected character ';'"},
-		"a % 2":                                  {3, "unexpected character '%'"},
+		"a % 2":                                  {3, "unexpected character '%': filters have no arithmetic"},
+		"a = 1 && b = 2":                         {7, "unexpected character '&': conditions are joined by AND"},
+		"a = 1 || b = 2":                         {7, "unexpected character '|': conditions are joined by OR"},
+		"a = `b`":                                {5, "names are quoted with \""},
+		"a = :b":                                 {5, "write the value itself"},
+		"lower(a) = 'x'":                         {6, "filters have no functions; compare the column itself"},
+		"a IS NOT nul":                           {10, "expected NULL or NOT NULL"},
+		"a = 1 annd b = 2":                       {7, "unexpected annd"},
 		"1 = 1":                                  {1, "needs a column"},
 		"1 IN (1)":                               {1, "needs a column"},
 		"1 IS NULL":                              {1, "needs a column"},
@@ -154,6 +161,13 @@ func TestParseFaultsCarryPositions(t *testing.T) {
 		require.Len(t, e.Faults, 1, text)
 		require.Equal(t, want.position, e.Faults[0].Position, "%s: %v", text, err)
 		require.Contains(t, e.Faults[0].Message, want.message, text)
+	}
+}
+
+func TestMisspeltKeywordsAreNamed(t *testing.T) {
+	for text, want := range map[string]string{"a IS NOT nul": "NULL", "a = 1 annd b = 2": "AND", "a bteween 1 AND 2": "BETWEEN", "a b": ""} {
+		_, err := Parse(text)
+		require.Equal(t, want, fault.As(err).Faults[0].Nearest, text)
 	}
 }
 

@@ -2,6 +2,7 @@ package expr
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -34,11 +35,11 @@ type token struct {
 // isKeyword reports whether an upper-case word is reserved: such a column
 // name has to be quoted.
 func isKeyword(word string) bool {
-	switch word {
-	case "AND", "OR", "NOT", "IN", "BETWEEN", "IS", "NULL", "LIKE", "TRUE", "FALSE":
-		return true
-	}
-	return false
+	return slices.Contains(keywords(), word)
+}
+
+func keywords() []string {
+	return []string{"AND", "OR", "NOT", "IN", "BETWEEN", "IS", "NULL", "LIKE", "TRUE", "FALSE"}
 }
 
 // scanner cuts a text into tokens.
@@ -99,7 +100,30 @@ func (s *scanner) next() {
 	case strings.ContainsRune("(),.+-", first):
 		s.emit(punctToken, size)
 	default:
-		s.fail("unexpected character %q", first)
+		s.fail("unexpected character %q%s", first, inPlaceOf(first))
+	}
+}
+
+// inPlaceOf says what to write where other languages have a character, as the end of a
+// sentence; "" if nothing is known.
+func inPlaceOf(found rune) string {
+	switch found {
+	case '&':
+		return ": conditions are joined by AND"
+	case '|':
+		return ": conditions are joined by OR"
+	case '!', '~':
+		return ": write NOT, and <> where values differ"
+	case '*', '/', '%', '^':
+		return ": filters have no arithmetic; compare columns with literals"
+	case '`', '[', ']':
+		return ": names are quoted with \""
+	case ';':
+		return ": a filter is one condition"
+	case '?', ':', '$', '@', '#':
+		return ": write the value itself, strings in single quotes"
+	default:
+		return ""
 	}
 }
 

@@ -309,7 +309,7 @@ func TestThePlanComesFromTheCursor(t *testing.T) {
 		`"sample":{"rate":0.5},`:       `sample: {"rate":0.5}, but the cursor has {"rate":0.25,"where":"label = 0"}; leave sample out`,
 		`"lanes":8,"seed":1,`:          "seed: 1, but the cursor has -9223372036854775808; leave seed out; lanes: 8, but the cursor has 4; leave lanes out",
 		`"since":8,"epoch":null,`:      "since: 8, but the cursor has 7; leave since out",
-		`"shard":{"of":2},"seed":"0",`: "seed: must be a whole number, not text",
+		`"shard":{"of":2},"seed":"0",`: "seed: must be a whole number, not text; write it without quotes",
 	} {
 		_, err := dataset.ParseQuery([]byte(with(text, fields)))
 		require.EqualError(t, err, "read the query: "+want)

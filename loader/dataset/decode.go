@@ -106,7 +106,7 @@ func meant[T any](name string, fields []field[T]) (nearest string, served []stri
 // object decodes an object by its table. A null field counts as left out.
 func object[T any](d *decoder, at place, into *T, fields []field[T]) {
 	if at.kind != kindObject {
-		d.fail(at.path, "must be an object, not %s", at.kind)
+		d.mismatch(at, "an object")
 		return
 	}
 	given := map[string]bool{}
@@ -124,7 +124,7 @@ func object[T any](d *decoder, at place, into *T, fields []field[T]) {
 		case p.kind == kindNull:
 		case fields[i].read == nil:
 			given[m.name] = true
-			d.fail(p.path, "%s is not served by this version", m.name)
+			d.fail(p.path, "%s is not served by this version%s", m.name, cmp.Or(formOf(p.path), "; leave it out"))
 		default:
 			given[m.name] = true
 			fields[i].read(d, p, into)
@@ -132,7 +132,7 @@ func object[T any](d *decoder, at place, into *T, fields []field[T]) {
 	}
 	for _, f := range fields {
 		if f.must && !given[f.name] {
-			d.fail(join(at.path, f.name), "missing")
+			d.fail(join(at.path, f.name), "missing%s", formOf(join(at.path, f.name)))
 		}
 	}
 }
@@ -141,7 +141,7 @@ func object[T any](d *decoder, at place, into *T, fields []field[T]) {
 func list[T any](d *decoder, at place, limit int, read func(*decoder, place) T) []T {
 	out := []T{}
 	if at.kind != kindList {
-		d.fail(at.path, "must be a list, not %s", at.kind)
+		d.mismatch(at, "a list")
 		return out
 	}
 	if len(at.items) > limit {
@@ -163,7 +163,7 @@ func (d *decoder) text(at place) string {
 	if at.line > 0 && at.kind != kindList && at.kind != kindObject && at.kind != kindNull {
 		hint = "; put it in quotes"
 	}
-	d.fail(at.path, "must be text, not %s%s", at.kind, hint)
+	d.fail(at.path, "must be text, not %s%s", at.kind, cmp.Or(hint, formOf(at.path)))
 	return ""
 }
 
@@ -191,7 +191,7 @@ func (d *decoder) name(at place) string { return d.short(at, maxName) }
 // whole decodes a whole number within limits, both included.
 func (d *decoder) whole(at place, least, greatest int64) int64 {
 	if at.kind != kindWhole {
-		d.fail(at.path, "must be a whole number, not %s", at.kind)
+		d.mismatch(at, "a whole number")
 		return 0
 	}
 	v, err := strconv.ParseInt(at.text, 10, 64)

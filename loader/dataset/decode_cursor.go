@@ -33,6 +33,10 @@ func (d *decoder) cursors(at place) Cursors {
 func (d *decoder) cursor(at place) Cursor {
 	out := Cursor{}
 	if at.kind == kindObject {
+		if !at.has("v") && !at.has("plan") {
+			d.fail(at.path, "this is no cursor: it names neither its version nor its plan%s", formOf("cursor"))
+			return out
+		}
 		if v := at.node.member("v"); v != nil && v.value.kind == kindWhole && v.value.text != strconv.Itoa(CursorVersion) {
 			d.fail(join(at.path, "v"), "a cursor of version %s is not served by this version, which reads version %d; resume on a server of the version that wrote it",
 				shorten(v.value.text, 20), CursorVersion)

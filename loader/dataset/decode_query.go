@@ -132,6 +132,8 @@ func (d *decoder) checkShuffle(at place, q Query) {
 	switch {
 	case windows && !q.Order.IsShuffled():
 		d.fail(join(at.path, "shuffle"), "%s says what order: shuffled permutes, and the order is %s; add order: shuffled", q.Shuffle, q.Order)
+	case q.Seed != 0 && !q.Order.IsShuffled() && len(q.Cursor) == 0 && d.sound(join(at.path, "seed")):
+		d.fail(join(at.path, "seed"), "says how order: shuffled permutes, and the order is %s; add order: shuffled", q.Order)
 	case q.ShuffleWindow != 0 && !q.Order.IsShuffled():
 		d.fail(join(at.path, "shuffle_window"), "says within how many rows order: shuffled permutes, and the order is %s; add order: shuffled", q.Order)
 	case q.ShuffleWindow != 0 && !windows:

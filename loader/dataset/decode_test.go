@@ -154,8 +154,8 @@ func TestQueryDefaults(t *testing.T) {
 		}),
 		`{"dataset":"d","every":{"step":2,"of":3}}`: with(func(q *dataset.Query) { q.Every = dataset.Every{Step: 2, Of: 3} }),
 		`{"dataset":"d","every":{"step":0,"of":1}}`: base,
-		`{"dataset":"d","lanes":4096,"seed":-9223372036854775808}`: with(func(q *dataset.Query) {
-			q.Lanes, q.Seed = 4096, -1<<63
+		`{"dataset":"d","lanes":4096,"order":"shuffled","seed":-9223372036854775808}`: with(func(q *dataset.Query) {
+			q.Lanes, q.Order, q.Shuffle, q.Seed = 4096, dataset.Shuffled, "", -1<<63
 		}),
 	} {
 		got, err := dataset.ParseQuery([]byte(text))
@@ -173,6 +173,23 @@ func TestQueryDefaults(t *testing.T) {
 }
 
 // TestFaultsOfQueries: each with its field, and words that name the remedy.
+// TestFaultsSayWhatToWrite in place of a value of another kind.
+func TestFaultsSayWhatToWrite(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`{"dataset":"d","seed":7}`:       "seed: says how order: shuffled permutes, and the order is stored; add order: shuffled",
+		`{"dataset":"d","shuffle":true}`: `shuffle: must be text, not true or false; write order: "shuffled", and shuffle: "requests", "rows" or "splits"`,
+		`{"dataset":"d","shard":[0,4]}`:  `shard: must be an object, not a list; write shard: {"index": 0, "of": 4}`,
+		`{"dataset":"d","sample":0.1}`:   `sample: must be an object, not a number with a point or exponent; write sample: {"rate": 0.1`,
+		`{"dataset":"d","start":"warm"}`: "start: start is not served by this version; leave it out",
+		`{"dataset":"d","cursor":{}}`:    "cursor: this is no cursor: it names neither its version nor its plan; write cursor: and the object that came with a batch, as it is",
+	} {
+		_, err := dataset.ParseQuery([]byte(text))
+		require.Equal(t, fault.Invalid, fault.KindOf(err), text)
+		require.ErrorContains(t, err, want, text)
+	}
+}
+
 func TestFaultsOfQueries(t *testing.T) {
 	t.Parallel()
 	deep := strings.Repeat("[", 40) + strings.Repeat("]", 40)
@@ -205,7 +222,7 @@ func TestFaultsOfQueries(t *testing.T) {
 		`{"dataset":"d","lanes":6,"batch_rows":16777216}`:                          "such as 16777212",
 		`{"dataset":"d","lanes":6,"batch_rows":11}`:                                "such as 12",
 		`{"dataset":"d","lanes":"6"}`:                                              "lanes: must be a whole number, not text",
-		`{"dataset":"d","lanes":6.0}`:                                              "lanes: must be a whole number, not another kind of number",
+		`{"dataset":"d","lanes":6.0}`:                                              "lanes: must be a whole number, not a number with a point or exponent",
 		`{"dataset":"d","batch_size":8}`:                                           `batch_size: unknown field (did you mean "batch_rows"?)`,
 		`{"dataset":"d","Where":"a = 1"}`:                                          `Where: unknown field (did you mean "filter"?)`,
 		`{"dataset":"d","cach":"off"}`:                                             `cach: unknown field; known: dataset, columns,`,
@@ -257,13 +274,13 @@ func TestFaultsOfDatasets(t *testing.T) {
 		"training: {table: a.b}\nstaging:\n" + many:                                    "staging: the list has 65 entries, the limit is 64 (line 2)",
 		"training: &t {table: a.b, filter: *t}":                                        "values are nested more than 32 deep",
 		bomb.String():                                                                  "there are more than 131072 of them",
-		"training: {table: a.b}\nstaging: {}":                                          "staging: must be a list, not an object (line 2)",
+		"training: {table: a.b}\nstaging: {}":                                          "staging: must be a list, not an object; write staging: [{\"table\": \"namespace.table\"}] (line 2)",
 		"training: {? [a] : b}":                                                        "training: a field's name must be text (line 1)",
 		"training: {~: b}":                                                             "training: a field's name must be text (line 1)",
 		"training: {table: !!binary aGVsbG8=}":                                         "training.table: values of the type !!binary are not known here (line 1)",
 		"training: {table: !mine x}":                                                   "values of the type !mine are not known here",
 		"training: {table: a.b, snapshot: 0}":                                          "training.snapshot: must be at least 1, not 0 (line 1)",
-		"training: {table: a.b, snapshot: 1e3}":                                        "training.snapshot: must be a whole number, not another kind of number",
+		"training: {table: a.b, snapshot: 1e3}":                                        "training.snapshot: must be a whole number, not a number with a point or exponent",
 		"training: {<<: [1], table: a.b}":                                              "training.<<: must merge a mapping or a list of them, not a whole number (line 1)",
 		"training: {table: a.b, filter: [x]}":                                          "training.filter: must be text, not a list",
 		"training: {table: true}":                                                      "training.table: must be text, not true or false; put it in quotes (line 1)",
@@ -275,6 +292,8 @@ func TestFaultsOfDatasets(t *testing.T) {
 		"{training: {table: a.b, request_level: [u]}}":                                 "training.request_level: the dataset has no key, which tells requests apart",
 		"{training: {table: a.b}, key: [k], staging: [{table: a.c, missing: {x: 1}}]}": "staging[0].missing.x: unknown field; known: default (line 1); staging[0].missing.default: missing",
 		"{training: {table: a.b}, key: [k], staging: [{table: a.c, prefix: p, columns: [a, {column: b, name: pa}]}]}": `staging[0].columns[1]: columns[0] is called "pa" already`,
+		"{training: ml.t}":                      `training: must be an object, not text; write training: {"table": "namespace.table"} (line 1)`,
+		"{training: {table: a.b, as_of: 2026}}": "training.as_of: as_of is not served by this version; write ref: and a branch or tag, or snapshot: and the id of one (line 1)",
 	} {
 		_, err := dataset.FromYAML("d", document(t, text))
 		require.Equal(t, fault.Invalid, fault.KindOf(err), "%.80s", text)

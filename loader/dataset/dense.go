@@ -26,7 +26,7 @@ func (q Query) Selection() Selection { return Selection{Columns: q.Columns, Dens
 // columns, or an object with a fill beside it.
 func (d *decoder) dense(at place) []Dense {
 	if at.kind != kindObject {
-		d.fail(at.path, "must be an object from a name to a list of columns, not %s", at.kind)
+		d.mismatch(at, "an object from a name to a list of columns")
 		return nil
 	}
 	if len(at.members) > maxColumns {

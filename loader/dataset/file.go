@@ -112,7 +112,7 @@ func (d *decoder) catalog(name string, at place) Catalog {
 // {s3: {region: a}} is {s3.region: a}. One that is null is not set.
 func (d *decoder) properties(at place, prefix string, found func(name string, at place)) {
 	if at.kind != kindObject {
-		d.fail(at.path, "must be an object, not %s", at.kind)
+		d.mismatch(at, "an object")
 		return
 	}
 	for _, m := range at.members {

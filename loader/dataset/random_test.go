@@ -356,6 +356,9 @@ func (m maker) query() dataset.Query {
 		Wire:  pick(m, dataset.WirePlain, dataset.WireIndexed, dataset.WireAuto),
 	}
 	q.Order, q.Shuffle, q.ShuffleWindow = m.order()
+	if !q.Order.IsShuffled() {
+		q.Seed = 0
+	}
 	if m.often() {
 		q.Dataset = m.word()
 	} else {

@@ -22,7 +22,7 @@ const (
 
 // String names the kind as faults say it.
 func (k kind) String() string {
-	return [...]string{"null", "true or false", "a whole number", "another kind of number", "a date", "text", "a list", "an object"}[k]
+	return [...]string{"null", "true or false", "a whole number", "a number with a point or exponent", "a date", "text", "a list", "an object"}[k]
 }
 
 // node is a value of YAML or JSON. All that decodes reads this one tree, so

@@ -141,33 +141,6 @@ func BindConjuncts(f dataset.Filter, schema *arrow.Schema, at string) ([]*expr.F
 	return nil, fault.Fields(faults)
 }
 
-func (b *binder) keys(training, staging *catalog.Table, pairs []dataset.KeyPair, at string) []Key {
-	keys := make([]Key, 0, len(pairs))
-	for _, pair := range pairs {
-		t, okT := b.column(training, pair.Training, at+".key")
-		s, okS := b.column(staging, pair.Staging, at+".key")
-		if !okT || !okS {
-			continue
-		}
-		switch {
-		case !bucket.Supported(t.Type):
-			b.fault(at+".key", "", "column %s.%s of type %s cannot be a key", training.Name, t.Name, t.Type)
-		case !equalTypes(t.Type, s.Type):
-			b.fault(at+".key", "", "%s.%s is %s and %s.%s is %s: keys of these types cannot be equal",
-				training.Name, t.Name, t.Type, staging.Name, s.Name, s.Type)
-		}
-		keys = append(keys, Key{Training: t, Staging: s})
-	}
-	return keys
-}
-
-// equalTypes says whether values of two key types can be equal: int and long
-// match alike, as Iceberg hashes them.
-func equalTypes(a, b arrow.DataType) bool {
-	integer := func(t arrow.DataType) bool { return t.ID() == arrow.INT32 || t.ID() == arrow.INT64 }
-	return integer(a) && integer(b) || arrow.TypeEqual(a, b)
-}
-
 // order binds the columns that rows of one table are ordered by.
 func (b *binder) order(by []dataset.OrderBy, t *catalog.Table, at string) []OrderKey {
 	var keys []OrderKey

@@ -117,11 +117,42 @@ func TestFaultsTogether(t *testing.T) {
 		got = append(got, f.Field+" "+f.Nearest)
 	}
 	require.Equal(t, []string{
-		"staging[0].key request_id", "staging[0].key ", "staging[0].key ", "staging[0].filter age", "staging[0].columns[0] ",
+		"staging[0].key request_id", "staging[0].key req", "staging[0].key ", "staging[0].filter age", "staging[0].columns[0] ",
 		"staging[2] ", "staging[2] ",
 	}, got)
-	require.ErrorContains(t, err, "keys of these types cannot be equal")
+	require.ErrorContains(t, err, "ml.train.item is int32 and features.user.late is utf8: keys of these types cannot be equal; "+
+		"write key: {request: req, item: req, score: age} if these are the same")
 	require.ErrorContains(t, err, `set prefix: "twin_"`)
+}
+
+// TestAKeyOfAnotherNameIsProposed where the staging table says which: it is bucketed by it,
+// or has a column of a like name, or one of the type alone.
+func TestAKeyOfAnotherNameIsProposed(t *testing.T) {
+	t.Parallel()
+	text := func(id int, name string) catalog.Field { return field(id, name, arrow.BinaryTypes.String, false) }
+	number := func(id int, name string) catalog.Field { return field(id, name, arrow.PrimitiveTypes.Int64, false) }
+	for _, c := range []struct {
+		want   string
+		bucket int
+		fields []catalog.Field
+	}{
+		{`write key: {request_id: req_id} if that is the same key`, 2, []catalog.Field{number(1, "version"), number(2, "req_id"), text(3, "country")}},
+		{`write key: {request_id: requestid} if that is the same key`, 3, []catalog.Field{number(1, "version"), number(2, "requestid"), text(3, "country")}},
+		{`write key: {request_id: r} if that is the same key`, 3, []catalog.Field{number(1, "r"), text(3, "country")}},
+		{`has no column "request_id"`, 3, []catalog.Field{number(1, "a"), number(2, "b"), text(3, "country")}},
+		{`has no column "request_id"`, 3, []catalog.Field{text(3, "request_key")}},
+	} {
+		staging := table("features.user", c.fields, spec(c.bucket, 4))
+		_, err := resolve.Bind(dataset.Dataset{
+			Name: "d", Training: dataset.Training{Table: "ml.train"},
+			Staging: []dataset.Staging{{Table: "features.user", Key: []dataset.KeyPair{{Training: "request_id", Staging: "request_id"}}}},
+		}.Defaults(), trainingTable(4), []*catalog.Table{staging})
+		require.ErrorContains(t, err, c.want)
+		require.Equal(t, "staging[0].key", fault.As(err).Faults[0].Field)
+		if fault.As(err).Faults[0].Nearest == "" {
+			require.NotContains(t, err.Error(), "write key")
+		}
+	}
 }
 
 // TestKeysThatAnEntryNamesAreOutput like its other columns; a name that is taken is refused

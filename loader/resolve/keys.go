@@ -1,0 +1,116 @@
+package resolve
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/apache/arrow-go/v18/arrow"
+
+	"github.com/penstock/penstock/internal/bucket"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// keys binds the pairs of columns that a staging entry is joined by.
+func (b *binder) keys(training, staging *catalog.Table, pairs []dataset.KeyPair, at string) []Key {
+	at += ".key"
+	keys := make([]Key, 0, len(pairs))
+	for i, pair := range pairs {
+		t, okT := b.column(training, pair.Training, at)
+		s, okS := staging.Field(pair.Staging)
+		switch {
+		case !okS && !okT:
+			b.column(staging, pair.Staging, at)
+		case !okS:
+			b.noKey(t, staging, pairs, i, at)
+		case okT:
+			b.pair(training, staging, Key{Training: t, Staging: s}, func(column string) string { return keyWith(pairs, i, column) }, at)
+			keys = append(keys, Key{Training: t, Staging: s})
+		}
+	}
+	return keys
+}
+
+// pair reports a pair of columns that cannot be equal. With is the entry's key with
+// another column of the staging table.
+func (b *binder) pair(training, staging *catalog.Table, k Key, with func(column string) string, at string) {
+	t, s := k.Training, k.Staging
+	switch {
+	case !bucket.Supported(t.Type):
+		b.fault(at, "", "column %s.%s of type %s cannot be a key", training.Name, t.Name, t.Type)
+	case !equalTypes(t.Type, s.Type):
+		remedy := "name columns of one type, or write one of the tables with the other's type"
+		near := likely(t, staging)
+		if near != "" {
+			remedy = "write " + with(near) + " if these are the same"
+		}
+		b.fault(at, near, "%s.%s is %s and %s.%s is %s: keys of these types cannot be equal; %s",
+			training.Name, t.Name, t.Type, staging.Name, s.Name, s.Type, remedy)
+	}
+}
+
+// noKey reports a key column that a staging table lacks, and proposes the one that is
+// meant where the table says which.
+func (b *binder) noKey(t catalog.Field, staging *catalog.Table, pairs []dataset.KeyPair, i int, at string) {
+	name := pairs[i].Staging
+	near := likely(t, staging)
+	if near == "" || withoutLineage(staging, name) != "" {
+		b.column(staging, name, at)
+		return
+	}
+	b.fault(at, near, "table %s has no column %q; write %s if that is the same key", staging.Name, name, keyWith(pairs, i, near))
+}
+
+// likely is the column of a staging table that a training key may be called there: the
+// only one of its type that the table is bucketed by, else the nearest name of its type,
+// else the only one of its type; "" if nothing speaks for one.
+func likely(key catalog.Field, staging *catalog.Table) string {
+	var alike, bucketed []string
+	sources := map[int]bool{}
+	for _, spec := range staging.Specs {
+		for _, f := range spec {
+			if f.Transform.Kind == catalog.Bucket {
+				sources[f.Source] = true
+			}
+		}
+	}
+	for _, f := range staging.Fields {
+		if !equalTypes(key.Type, f.Type) {
+			continue
+		}
+		alike = append(alike, f.Name)
+		if sources[f.ID] {
+			bucketed = append(bucketed, f.Name)
+		}
+	}
+	near := fault.Nearest(key.Name, alike)
+	switch {
+	case len(bucketed) == 1:
+		return bucketed[0]
+	case near != "":
+		return near
+	case len(alike) == 1:
+		return alike[0]
+	}
+	return ""
+}
+
+// keyWith is the entry's key as a file has it, with another staging column in place i.
+func keyWith(pairs []dataset.KeyPair, i int, column string) string {
+	pairs = slices.Clone(pairs)
+	pairs[i].Staging = column
+	texts := make([]string, len(pairs))
+	for k, p := range pairs {
+		texts[k] = fmt.Sprintf("%s: %s", p.Training, p.Staging)
+	}
+	return "key: {" + strings.Join(texts, ", ") + "}"
+}
+
+// equalTypes says whether values of two key types can be equal: int and long
+// match alike, as Iceberg hashes them.
+func equalTypes(a, b arrow.DataType) bool {
+	integer := func(t arrow.DataType) bool { return t.ID() == arrow.INT32 || t.ID() == arrow.INT64 }
+	return integer(a) && integer(b) || arrow.TypeEqual(a, b)
+}
