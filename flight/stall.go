@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/dataset"
 )
 
 // Stall is what a trainer tells of a stream that it reads: how long it waited for
@@ -55,8 +56,8 @@ func (s *service) stall(_ context.Context, body []byte) ([]byte, error) {
 	if err := t.possible(); err != nil {
 		return nil, err
 	}
-	if t.Dataset != "" && !s.has(t.Dataset) {
-		return nil, fault.New(fault.NotFound, "there is no dataset %q", t.Dataset).WithRemedy("ListFlights names the datasets that this server has")
+	if err := s.has(t.Dataset); err != nil {
+		return nil, err
 	}
 	seconds := func(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
 	s.options.Observer.Stalled(Stall{
@@ -86,12 +87,17 @@ func (t told) possible() error {
 	return fault.Fields(faults)
 }
 
-// has returns whether a dataset is configured.
-func (s *service) has(name string) bool {
+// has returns NotFound unless a dataset is configured, or none is named.
+func (s *service) has(name string) error {
+	if name == "" {
+		return nil
+	}
+	var known []string
 	for _, d := range s.options.Loader.Datasets() {
 		if d.Name == name {
-			return true
+			return nil
 		}
+		known = append(known, d.Name)
 	}
-	return false
+	return dataset.Unknown(name, known)
 }

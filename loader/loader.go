@@ -3,7 +3,6 @@ package loader
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
@@ -145,13 +144,7 @@ func (l *Loader) dataset(q dataset.Query) (dataset.Dataset, error) {
 		}
 		names[i] = d.Name
 	}
-	slices.Sort(names)
-	e := fault.New(fault.NotFound, "there is no dataset %q", q.Dataset)
-	e.Faults = []fault.Field{{Field: "dataset", Message: e.Message, Nearest: fault.Nearest(q.Dataset, names)}}
-	if near := e.Faults[0].Nearest; near != "" {
-		return dataset.Dataset{}, e.WithRemedy("did you mean %q?", near)
-	}
-	return dataset.Dataset{}, e.WithRemedy("ListFlights names the datasets that this server has")
+	return dataset.Dataset{}, dataset.Unknown(q.Dataset, names)
 }
 
 // relation pins every table, at the query's pin or else at its ref, and binds

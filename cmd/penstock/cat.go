@@ -33,7 +33,7 @@ type catFlags struct {
 
 func (p process) catCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "cat [DATASET]", Short: "Print the rows of a query", Args: cobra.MaximumNArgs(1),
+		Use: "cat [DATASET]", Short: "Print the rows of a query", Args: atMostOne,
 		Long: "Print the rows of a query: as a table, CSV, JSON lines, an Arrow or a Parquet file.\n\n" +
 			"With --config the rows are read in process, with --uri from a server. How many rows there\n" +
 			"were, and how many of them each staging table matched, is said on standard error.",
@@ -52,7 +52,7 @@ func (p process) catCommand() *cobra.Command {
 			*flags.format = "table"
 		}
 		if !slices.Contains(formats(), *flags.format) {
-			return usage("--format %s: the formats are %s", *flags.format, strings.Join(formats(), ", "))
+			return unknownFormat(*flags.format)
 		}
 		if *flags.limit < 0 || *flags.width < 0 {
 			return usage("--limit and --width are numbers from 0 on")
@@ -174,7 +174,8 @@ func (p process) writing(path string, f func(io.Writer) error) (err error) {
 	}
 	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
-		return fault.New(fault.Unavailable, "write %s: %w", path, err)
+		return fault.New(fault.Unavailable, "write %s: %w", path, errors.Unwrap(err)).
+			WithRemedy("name a file with --output in a folder that is there and that this user may write")
 	}
 	defer func() {
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -69,7 +70,7 @@ func dialed(uri string) (string, error) {
 	if address != "" && scheme != "grpc+unix" && (strings.HasSuffix(address, "]") || !strings.Contains(address, ":")) {
 		address += ":" + defaultPort
 	}
-	_, _, err := net.SplitHostPort(address)
+	_, port, err := net.SplitHostPort(address)
 	switch {
 	case scheme == "grpc+tls":
 		return "", fault.InvalidField("uri", "TLS is not served by this version").WithRemedy("use grpc://host:port")
@@ -79,9 +80,18 @@ func dialed(uri string) (string, error) {
 		return "", fault.InvalidField("uri", "%q names a user, and this version takes no credentials", fault.RedactURI(uri)).
 			WithRemedy("use grpc://host:port")
 	case scheme != "grpc" && scheme != "grpc+tcp" || err != nil:
-		return "", fault.InvalidField("uri", "%q is not of the form grpc://host:port or grpc+unix:///path", fault.RedactURI(uri))
+		return "", fault.InvalidField("uri", "%q is not of the form grpc://host:port or grpc+unix:///path", fault.RedactURI(uri)).
+			WithRemedy("write grpc://127.0.0.1:8815 for a server on this machine, or what penstock serve prints first")
+	case scheme != "grpc+unix" && !isPort(port):
+		return "", fault.InvalidField("uri", "the port of %q is not a number from 1 to 65535", fault.RedactURI(uri)).
+			WithRemedy("write grpc://127.0.0.1:8815 for a server on this machine, or what penstock serve prints first")
 	}
 	return address, nil
+}
+
+func isPort(text string) bool {
+	n, err := strconv.ParseUint(text, 10, 16)
+	return err == nil && n > 0
 }
 
 // Close ends the connection, and the server if it is the client's own.

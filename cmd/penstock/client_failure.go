@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strconv"
 	"strings"
 	"time"
 
@@ -27,9 +28,31 @@ func (c *client) fault(ctx context.Context, err error, trailer metadata.MD) erro
 	e := fault.New(kindOf(s.Code()), "%s", s.Message())
 	if e.Kind == fault.Unavailable {
 		e.Op = "ask " + c.name
-		return e.WithRemedy("see that a server runs there: penstock serve")
+		e.Message = "no server answers: " + undressed(e.Message)
+		return e.WithRemedy("start one there with penstock serve --config FILE, or correct --uri; --config FILE reads without a server")
 	}
 	return e
+}
+
+// undressed takes what gRPC puts around the system's own words on a connection.
+func undressed(message string) string {
+	message = strings.TrimPrefix(message, "connection error: desc = ")
+	if inner, err := strconv.Unquote(message); err == nil {
+		message = inner
+	}
+	return strings.TrimPrefix(strings.TrimPrefix(message, "transport: "), "Error while dialing: ")
+}
+
+// broken is the failure of a stream of which so many rows have come. What the server says
+// it says in a trailer: without one, the server or the connection is gone.
+func (c *client) broken(ctx context.Context, err error, trailer metadata.MD, rows int64) error {
+	e := c.fault(ctx, err, trailer)
+	var gone *fault.Error
+	if len(trailer.Get(flight.TrailerKey)) > 0 || !errors.As(e, &gone) || gone.Kind != fault.Unavailable {
+		return e
+	}
+	return fault.New(fault.Unavailable, "the server is gone, or the connection to it, behind %s: %s", rowsText(rows), undressed(status.Convert(err).Message())).
+		WithRemedy("see its log and start it again, then read again: what has come is not whole")
 }
 
 // unnamed takes the name of an action from the beginning of a failure.

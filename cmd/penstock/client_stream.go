@@ -53,7 +53,7 @@ func (s *stream) Recv() (*arrowflight.FlightData, error) {
 			return nil, err
 		}
 		if err != nil {
-			s.failure = s.client.fault(s.ctx, err, s.calls.Trailer())
+			s.failure = s.client.broken(s.ctx, err, s.calls.Trailer(), s.rows)
 			return nil, s.failure
 		}
 		if len(message.GetDataHeader()) > 0 {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"strings"
@@ -106,4 +107,34 @@ func TestServerGoesBeforeTheRows(t *testing.T) {
 	require.False(t, rows.Next())
 	require.Equal(t, fault.Unavailable, fault.KindOf(rows.err), "%v", rows.err)
 	require.NotErrorIs(t, rows.err, context.Canceled)
+}
+
+// killing ends a server with the first bytes that are written.
+type killing struct {
+	bytes.Buffer
+	server *child
+}
+
+func (k *killing) Write(text []byte) (int, error) {
+	if k.Len() == 0 {
+		if err := k.server.command.Process.Kill(); err != nil {
+			return 0, err
+		}
+		_ = k.server.command.Wait()
+	}
+	return k.Buffer.Write(text)
+}
+
+// TestAServerThatIsGoneInMidStream is told as that: with how far the stream came, and what
+// to do; half a file is not taken for a whole one.
+func TestAServerThatIsGoneInMidStream(t *testing.T) {
+	server := start(t, "--config", readLake(t).config)
+	out := &killing{server: server}
+	got := runWith(t, process{stdout: out}, "cat", "large", "--uri", server.uri(), "--format", "csv", "--query", `{"dataset": "large", "batch_rows": 100}`)
+	require.Equal(t, exitFailure, got.code)
+	require.Regexp(t, `^penstock: the server is gone, or the connection to it, behind \d+ rows: [^\n]+\n  → see its log and start it again, then read again: what has come is not whole\n$`, got.stderr)
+	require.NotContains(t, got.stderr, "desc =")
+	require.Less(t, strings.Count(out.String(), "\n"), largeRows)
+	got = run(t, "datasets", "--uri", server.uri())
+	require.Regexp(t, `^penstock: ask grpc://[^\n]+: no server answers: [^\n]+\n  → start one there with penstock serve --config FILE`, got.stderr)
 }

@@ -31,7 +31,7 @@ func TestExplainAndDatasets(t *testing.T) {
 	golden(t, "datasets.txt", run(t, "datasets", "--config", l.config).stdout)
 	golden(t, "columns.txt", run(t, "datasets", "home", "--config", l.config).stdout)
 	got = run(t, "datasets", "hme", "--config", l.config)
-	require.Equal(t, ran{exitFailure, "", "penstock: there is no dataset \"hme\"\n  did you mean \"home\"?\n"}, got)
+	require.Equal(t, ran{exitFailure, "", "penstock: there is no dataset \"hme\"\n  → did you mean \"home\"?\n"}, got)
 }
 
 // Mistakes in the use of a command are told with exit code 2, all else that
@@ -46,7 +46,7 @@ func TestFailures(t *testing.T) {
 	}{
 		"no command":       {[]string{"sevre"}, exitUsage, []string{`unknown command "sevre"`, "serve", "See: penstock --help"}},
 		"no flag":          {[]string{"cat", "--colums", "a"}, exitUsage, []string{"unknown flag: --colums", "See: penstock cat --help"}},
-		"two datasets":     {[]string{"cat", "a", "b"}, exitUsage, []string{"accepts at most 1 arg"}},
+		"two datasets":     {[]string{"cat", "a", "b"}, exitUsage, []string{"takes one DATASET, and \"b\" is one more"}},
 		"no dataset":       {[]string{"cat", "--config", l.config}, exitUsage, []string{"name a DATASET"}},
 		"no source":        {[]string{"cat", "home"}, exitUsage, []string{"--config FILE", "--uri grpc://host:port"}},
 		"both sources":     {[]string{"cat", "home", "--config", "a", "--uri", "b"}, exitUsage, []string{"give one of them"}},

@@ -14,11 +14,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/dataset"
 )
 
 func (p process) datasetsCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "datasets [DATASET]", Short: "List the datasets, or the columns of one", Args: cobra.MaximumNArgs(1),
+		Use: "datasets [DATASET]", Short: "List the datasets, or the columns of one", Args: atMostOne,
 		Long: "List the datasets, or the columns of one.\n\n" +
 			"The exit code is 1 if one of them cannot be read; the list says why.",
 		Example: "  penstock datasets --config penstock.yaml\n" +
@@ -60,9 +61,7 @@ func datasetOf(all []listed, name string) ([]listed, error) {
 		}
 		names = append(names, d.name)
 	}
-	e := fault.New(fault.NotFound, "there is no dataset %q", name)
-	e.Faults = []fault.Field{{Field: "dataset", Message: e.Message, Nearest: fault.Nearest(name, names)}}
-	return nil, e
+	return nil, dataset.Unknown(name, names)
 }
 
 // unreadable is the failure of datasets that were listed and cannot be read; nil if all can.

@@ -1,10 +1,14 @@
 package main
 
 import (
+	"errors"
 	"strings"
 
 	"github.com/spf13/cobra"
 )
+
+// errFlagFollows says that a flag was taken for the value of the one before it.
+var errFlagFollows = errors.New("a flag follows")
 
 // text is a flag's value that help shows by its shape, as "--listen HOST:PORT".
 type text struct {
@@ -17,6 +21,9 @@ func (t text) String() string { return *t.value }
 
 // Set implements pflag.Value.
 func (t text) Set(given string) error {
+	if strings.HasPrefix(given, "--") {
+		return errFlagFollows // nothing that a flag of ours takes begins so
+	}
 	*t.value = given
 	return nil
 }

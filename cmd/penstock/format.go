@@ -22,6 +22,15 @@ type format interface {
 // formats names the forms of cat.
 func formats() []string { return []string{"table", "csv", "jsonl", "arrow", "parquet"} }
 
+// unknownFormat is the mistake of a format that there is not.
+func unknownFormat(name string) error {
+	meant := ""
+	if near := fault.Nearest(name, formats()); near != "" {
+		meant = "\n  did you mean --format " + near + "?"
+	}
+	return usage("--format %s: the formats are %s%s", name, strings.Join(formats(), ", "), meant)
+}
+
 // newFormat makes the format of a name. width is the terminal's, for tables.
 func newFormat(name string, w io.Writer, schema *arrow.Schema, width int) (format, error) {
 	switch name {
@@ -44,8 +53,7 @@ func newFormat(name string, w io.Writer, schema *arrow.Schema, width int) (forma
 		}
 		return file, nil
 	}
-	e := usage("--format %s: the formats are %s", name, strings.Join(formats(), ", "))
-	return nil, e
+	return nil, unknownFormat(name)
 }
 
 // csvFile writes comma-separated values as RFC 4180 has them, save that lines

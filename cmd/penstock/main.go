@@ -57,6 +57,10 @@ func (p process) run(ctx context.Context, args []string) int {
 	root.SetOut(p.stdout)
 	root.SetErr(p.stderr)
 	root.AddCommand(p.serveCommand(), p.explainCommand(), p.catCommand(), p.verifyCommand(), p.datasetsCommand(), p.versionCommand()) //nolint:contextcheck // cobra hands ctx to the commands
+	root.SetFlagErrorFunc(wrongFlag)
+	if command, err := oneDash(root, args); err != nil {
+		return p.ended(command, err)
+	}
 	command, err := root.ExecuteContextC(ctx)
 	if err != nil && !began {
 		err = usageError{err}
@@ -71,7 +75,7 @@ func interruptible(ctx context.Context) (context.Context, context.CancelFunc) {
 
 func (p process) versionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
+		Use: "version", Short: "Print the version", Args: noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			_, err := io.WriteString(p.stdout, "penstock "+version()+"\n")
 			return err

@@ -61,7 +61,8 @@ func (p process) text(name, given string) ([]byte, error) {
 		out = []byte(given)
 	}
 	if err != nil {
-		return nil, fault.InvalidField(name, "it cannot be read: %v", err)
+		return nil, fault.InvalidField("--"+name, "it cannot be read: %v", err).
+			WithRemedy("name a file that is there behind the @, or write the JSON itself")
 	}
 	return out, nil
 }
@@ -79,7 +80,8 @@ func (p process) json(q queryFlags, args []string) ([]byte, error) {
 		}
 		decoder := json.NewDecoder(bytes.NewReader(text))
 		if err := decoder.Decode(&fields); err != nil {
-			return nil, fault.InvalidField("query", "it is not a JSON object: %v", err)
+			return nil, fault.InvalidField("--query", "it is not a JSON object: %v", err).
+				WithRemedy(`write names and texts in double quotes, as in '{"dataset": "homefeed", "lanes": 4}'`)
 		}
 	}
 	put := func(name string, v any) {
@@ -136,7 +138,8 @@ func (p process) flags(q queryFlags, put func(string, any)) error {
 			return err
 		}
 		if !json.Valid(text) {
-			return fault.InvalidField("cursor", "it is not JSON")
+			return fault.InvalidField("--cursor", "it is not JSON").
+				WithRemedy("give the cursor that came with a batch, as it is, or @ and a file that holds it")
 		}
 		put("cursor", json.RawMessage(text))
 	}

@@ -23,7 +23,7 @@ func (p process) asking(c *cobra.Command, flags sourceFlags, f func(context.Cont
 
 func (p process) explainCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "explain [DATASET]", Short: "Show what a query reads, in which order and why", Args: cobra.MaximumNArgs(1),
+		Use: "explain [DATASET]", Short: "Show what a query reads, in which order and why", Args: atMostOne,
 		Long: "Show what a query reads, in which order and why. Nothing but metadata is read.\n\n" +
 			"With --config the plan is made in process, with --uri by a server.\n" +
 			"--json prints what scripts need of it: plan id, pin, rows, steps, columns.",

@@ -29,7 +29,7 @@ const headerTimeout = 10 * time.Second
 
 func (p process) serveCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "serve --config FILE", Short: "Serve the datasets of a config file over Arrow Flight", Args: cobra.NoArgs,
+		Use: "serve --config FILE", Short: "Serve the datasets of a config file over Arrow Flight", Args: noArguments,
 		Long: "Serve the datasets of a config file over Arrow Flight.\n\n" +
 			"The first line on standard output is the address, as host:port or unix:///path; all else\n" +
 			"is logged on standard error. Every setting can also stand in the file's server block\n" +

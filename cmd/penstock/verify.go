@@ -21,7 +21,7 @@ func (e unverifiedError) Unwrap() error { return e.err }
 
 func (p process) verifyCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "verify [DATASET]", Short: "Check that a dataset's tables are what the join takes them for", Args: cobra.MaximumNArgs(1),
+		Use: "verify [DATASET]", Short: "Check that a dataset's tables are what the join takes them for", Args: atMostOne,
 		Long: "Check that a dataset's tables are what the join takes them for. The keys of all\n" +
 			"tables are read: the bucket of every row, duplicate and null keys, the share of\n" +
 			"training rows that match, and staging keys that no training row finds.\n\n" +

@@ -56,7 +56,7 @@ func (c *Config) catalog(found dataset.Catalog, env func(string) (string, bool))
 		text, missing := expand(*value, env)
 		for _, m := range missing {
 			faults = append(faults, fault.Field{
-				Field: place(found.Name, name), Message: "the environment has no variable " + m, Line: line,
+				Field: place(found.Name, name), Message: "the environment has no variable " + m + "; set it where Penstock starts", Line: line,
 			})
 		}
 		*value = text

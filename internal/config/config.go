@@ -5,6 +5,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/penstock/penstock/internal/fault"
@@ -107,9 +108,18 @@ func Load(origin Origin) (*Config, error) {
 	given.faults = append(given.faults, c.Server.contradictions(last)...)
 	slices.SortStableFunc(given.faults, func(a, b fault.Field) int { return a.Line - b.Line })
 	if err := fault.Fields(given.faults); err != nil {
-		return nil, fault.As(err).In("", c.File)
+		e := fault.As(err)
+		if slices.ContainsFunc(given.faults, ofFile) {
+			e = e.In("", c.File)
+		}
+		return nil, e
 	}
 	return c, nil
+}
+
+// ofFile says whether a fault lies in the file: flags and variables have names of their own.
+func ofFile(f fault.Field) bool {
+	return !strings.HasPrefix(f.Field, "--") && !strings.HasPrefix(f.Field, envPrefix)
 }
 
 // contradictions are settings that do not go together.

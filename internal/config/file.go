@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -90,7 +91,7 @@ func parse(path string) (*yaml.Node, error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fault.New(fault.NotFound, "there is no config file %s", path).In("", path).
-			WithRemedy("name it with --config or PENSTOCK_CONFIG")
+			WithRemedy("name it with --config or PENSTOCK_CONFIG%s", beside(path))
 	case err != nil:
 		return nil, fault.New(fault.Invalid, "the config file cannot be read: %w", err).In("", path).
 			WithRemedy("name a YAML file that this user may read with --config")
@@ -116,6 +117,22 @@ func parse(path string) (*yaml.Node, error) {
 			In("", path).WithRemedy("%s", smallest)
 	}
 	return root, nil
+}
+
+// beside proposes a file of nearly the same name, as the end of a sentence.
+func beside(path string) string {
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if err != nil {
+		return ""
+	}
+	names := make([]string, len(entries))
+	for i, e := range entries {
+		names[i] = e.Name()
+	}
+	if near := fault.Nearest(filepath.Base(path), names); near != "" {
+		return "; did you mean " + filepath.Join(filepath.Dir(path), near) + "?"
+	}
+	return ""
 }
 
 // syntax puts YAML's own message into our form.

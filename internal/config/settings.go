@@ -28,7 +28,10 @@ type Setting struct {
 func (s Setting) Flag() string { return strings.ReplaceAll(s.Name, "_", "-") }
 
 // Env returns the setting's variable in the environment.
-func (s Setting) Env() string { return "PENSTOCK_" + strings.ToUpper(s.Name) }
+func (s Setting) Env() string { return envPrefix + strings.ToUpper(s.Name) }
+
+// envPrefix begins the variables of settings.
+const envPrefix = "PENSTOCK_"
 
 // Switch says whether the setting is on or off and nothing else.
 func (s Setting) Switch() bool { return s.Shape == "" }
@@ -192,6 +195,9 @@ func address(out *string, v value) error {
 	}
 	_, port, err := net.SplitHostPort(v.text)
 	if err != nil {
+		if _, err := strconv.ParseUint(v.text, 10, 16); err == nil {
+			return fmt.Errorf("%q is not of the form host:port; write 127.0.0.1:%s", v.text, v.text)
+		}
 		return fmt.Errorf("%q is not of the form host:port", fault.RedactURI(v.text))
 	}
 	if _, err := strconv.ParseUint(port, 10, 16); err != nil {

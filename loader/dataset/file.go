@@ -141,12 +141,22 @@ func typeOf(uri string) string {
 	return ""
 }
 
+// settingsMeant is what other programs call the server's settings.
+func settingsMeant() map[string][]string {
+	return map[string][]string{
+		"listen":    {"port", "host", "address", "bind", "addr"},
+		"memory":    {"mem", "ram", "memory_limit", "budget", "max_memory"},
+		"log_level": {"logging", "log", "verbose"},
+		"spool":     {"tmp", "temp_dir", "tmp_dir", "scratch"},
+	}
+}
+
 // settings decodes the server's settings, of which these are known.
 func (d *decoder) settings(at place, names []string) []Setting {
 	var out []Setting
 	fields := make([]field[[]Setting], len(names))
 	for i, name := range names {
-		fields[i] = field[[]Setting]{name: name, read: func(d *decoder, at place, out *[]Setting) {
+		fields[i] = field[[]Setting]{name: name, also: settingsMeant()[name], read: func(d *decoder, at place, out *[]Setting) {
 			s := Setting{Name: name, List: at.kind == kindList, Line: d.line(at.path)}
 			if !s.List {
 				s.Values = []string{d.scalar(at)}

@@ -39,6 +39,15 @@ func others() map[string]string {
 	}
 }
 
+// meantTypes are words for types that are served.
+func meantTypes() map[string]string {
+	return map[string]string{
+		"sqlite": typeSQL, "sqlite3": typeSQL, "postgres": typeSQL, "postgresql": typeSQL,
+		"http": typeREST, "polaris": typeREST, "nessie": typeREST, "lakekeeper": typeREST,
+		"file": typeDirectory, "files": typeDirectory, "folder": typeDirectory, "dir": typeDirectory, "local": typeDirectory,
+	}
+}
+
 // open opens what says where tables are.
 func (c *Catalog) open(ctx context.Context) error {
 	if open, ok := kinds()[c.options.Type]; ok {
@@ -49,8 +58,14 @@ func (c *Catalog) open(ctx context.Context) error {
 	if remedy, ok := others()[c.options.Type]; ok {
 		return e.WithRemedy("%s", remedy)
 	}
-	e.Faults[0].Nearest = fault.Nearest(c.options.Type, served)
-	return e.WithRemedy("use one of: %s", strings.Join(served, ", "))
+	if e.Faults[0].Nearest = meantTypes()[c.options.Type]; e.Faults[0].Nearest == "" {
+		e.Faults[0].Nearest = fault.Nearest(c.options.Type, served)
+	}
+	remedy := "use one of: " + strings.Join(served, ", ")
+	if near := e.Faults[0].Nearest; near != "" {
+		remedy = "did you mean " + near + "? " + remedy
+	}
+	return e.WithRemedy("%s", remedy)
 }
 
 func (c *Catalog) openSQL(ctx context.Context) error {

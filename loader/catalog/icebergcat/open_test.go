@@ -62,7 +62,7 @@ func TestOpenRefuses(t *testing.T) {
 		{"no name", func(o *icebergcat.Options) { o.Name = "" }, fault.Invalid, "name: the catalog has no name"},
 		{
 			"another type", func(o *icebergcat.Options) { o.Type = "nessie" }, fault.Invalid,
-			`type: catalog type "nessie" is not served by this version; use one of: directory, rest, sql`,
+			`type: catalog type "nessie" is not served by this version; did you mean rest? use one of: directory, rest, sql`,
 		},
 		{
 			"hive", func(o *icebergcat.Options) { o.Type = "hive" }, fault.Invalid,

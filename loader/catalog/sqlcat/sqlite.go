@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"modernc.org/sqlite"
@@ -127,9 +128,9 @@ func (c *sqliteFile) file() (os.FileInfo, error) {
 	switch stat, err := os.Stat(c.path); {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fault.New(fault.NotFound, "catalog %s: there is no file %s", c.name, c.path).In("", c.path).
-			WithRemedy("correct its uri; Penstock opens catalogs that others made and makes none")
+			WithRemedy("correct its uri%s; Penstock opens catalogs that others made and makes none", beside(c.path))
 	case err != nil:
-		return nil, fault.New(fault.Unavailable, "catalog %s: %w", c.name, err).In("", c.path)
+		return nil, fault.New(fault.Unavailable, "catalog %s: %w", c.name, err).In("", c.path).WithRemedy(unread)
 	case !stat.Mode().IsRegular():
 		return nil, fault.InvalidField("uri", "%s is not a file", c.path).In("", c.path).
 			WithRemedy("name the catalog's SQLite file")
@@ -161,8 +162,27 @@ func (c *sqliteFile) broken(err error) error {
 		return fault.New(fault.Corrupt, "catalog %s: %w", c.name, err).In("", c.path).
 			WithRemedy("name the catalog's SQLite file in its uri, or restore it")
 	default:
-		return fault.New(fault.Unavailable, "catalog %s: %w", c.name, err).In("", c.path)
+		return fault.New(fault.Unavailable, "catalog %s: %w", c.name, err).In("", c.path).WithRemedy(unread)
 	}
+}
+
+// unread is what helps where a file is there and is not read.
+const unread = "see that this user may read the catalog's file and its folder, and that nobody holds it locked"
+
+// beside proposes a file of nearly the same name.
+func beside(path string) string {
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if err != nil {
+		return ""
+	}
+	names := make([]string, len(entries))
+	for i, e := range entries {
+		names[i] = e.Name()
+	}
+	if near := fault.Nearest(filepath.Base(path), names); near != "" {
+		return " (did you mean " + near + "?)"
+	}
+	return ""
 }
 
 // code is SQLite's primary result code of an error, or SQLITE_OK.

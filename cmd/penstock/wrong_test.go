@@ -1,0 +1,157 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// wrong is something that a new user gets wrong, and what must be said of it.
+type wrong struct {
+	name    string
+	config  string   // in place of "left" of a right config file, "right"; "": the file is right
+	args    []string // behind "cat home --config FILE", or a whole command line if they begin with one
+	place   string   // where it lies: a file and line, a field's path, or a flag
+	nearest string   // the right name nearest to a wrong one; "": there is none
+	todo    string   // what to do
+}
+
+// rightConfig is what the config files of the table are made of.
+const rightConfig = `catalogs:
+  default: {type: sql, uri: "sqlite:///catalog.db"}
+datasets:
+  home:
+    training: {table: ml.impressions}
+    key: [request_id]
+    staging:
+      - {table: features.history, key: {request_id: req_id}}
+`
+
+// change is a config file with one text in the place of another.
+func change(left, right string) string {
+	if !strings.Contains(rightConfig, left) {
+		panic(left)
+	}
+	return strings.Replace(rightConfig, left, right, 1)
+}
+
+// asked is a query given whole.
+func asked(fields string) []string { return []string{"--query", `{"dataset": "home", ` + fields + `}`} }
+
+func wrongs() []wrong {
+	return append(append(wrongFiles(), wrongQueries()...), wrongCommands()...)
+}
+
+func wrongFiles() []wrong {
+	entry := "- {table: features.history, key: {request_id: req_id}}"
+	return []wrong{
+		{"a catalog of no type", change("type: sql", "type: sqlite"), nil, "catalog default: type", "did you mean sql?", "use one of: directory, rest, sql"},
+		{"another file of the catalog", change("catalog.db", "catlog.db"), nil, "catlog.db", "catalog.db", "correct its uri"},
+		{"a catalog that is no database", change("catalog.db", "penstock.yaml"), nil, "penstock.yaml", "", "name the catalog's SQLite file in its uri"},
+		{"a variable that is not set", change("sqlite:///", "sqlite:///${LAKE_OF_NOBODY}/"), nil, "catalogs.default.uri", "", "set it where Penstock starts"},
+		{"no namespace", change("ml.impressions", "impressions"), nil, "datasets.home.training.table: (line 5)", "", "write namespace.table"},
+		{"a table by a wrong name", change("ml.impressions", "ml.impresions"), nil, "table ml.impresions", "ml.impressions", "did you mean"},
+		{"the table alone", change("{table: ml.impressions}", "ml.impressions"), nil, "datasets.home.training: (line 5)", "", `write training: {"table": "namespace.table"}`},
+		{"the key alone", change("key: [request_id]", "key: request_id"), nil, "datasets.home.key: (line 6)", "", `write key: ["request_id"]`},
+		{"a misspelt field", change("staging:", "stagings:"), nil, "datasets.home.stagings: (line 7)", "staging", "did you mean"},
+		{"a key of another name", change(entry, "- {table: features.history}"), nil, "staging[0].key", "req_id", "write key: {request_id: req_id}"},
+		{"a key of another type", change("key: {request_id: req_id}", "key: {request_id: country}"), nil, "staging[0].key", "req_id", "write key: {request_id: req_id}"},
+		{"a column of no name", change("req_id}}", "req_id}, columns: [contry]}"), nil, "staging[0].columns[0]", "country", "did you mean"},
+		{"two columns of one name", change("req_id}}", "req_id}, columns: [{column: country, name: item}]}"), nil, "staging[0]", "", `set prefix: "history_"`},
+		{"a join of no name", change("req_id}}", "req_id}, join: lft}"), nil, "datasets.home.staging[0].join: (line 8)", "left", "known: left, inner"},
+		{"a branch of no name", change("ml.impressions}", "ml.impressions, ref: mian}"), nil, "table ml.impressions", "main", "name one of its refs: main"},
+		{"another word for a setting", rightConfig + "server: {port: 8815}\n", nil, "server.port: (line 9)", "listen", "did you mean"},
+		{"a size in words", rightConfig + "server: {memory: 4 gigs}\n", nil, "server.memory: (line 9)", "", "such as 512MiB or 4GiB"},
+		{"a port alone", rightConfig + "server: {listen: 8815}\n", nil, "server.listen: (line 9)", "", "write 127.0.0.1:8815"},
+		{"a tab", rightConfig + "\tserver: 1\n", nil, "line 9", "", "look at that line and the one before it"},
+	}
+}
+
+func wrongQueries() []wrong {
+	filter := func(text string) []string { return []string{"--filter", text} }
+	return []wrong{
+		{"a word of PyTorch", "", asked(`"batch_size": 4`), "batch_size", "batch_rows", "did you mean"},
+		{"one column, not a list", "", asked(`"columns": "item"`), "columns", "", `write columns: ["name", "other"]`},
+		{"a column by a wrong name", "", asked(`"columns": ["labl"]`), "columns[0]", "label", "did you mean"},
+		{"shuffle as a switch", "", asked(`"shuffle": true`), "shuffle", "", `write order: "shuffled"`},
+		{"a seed alone", "", asked(`"seed": 7`), "seed", "", "add order: shuffled"},
+		{"a shard as a pair", "", asked(`"shard": [0, 4]`), "shard", "", `write shard: {"index": 0, "of": 4}`},
+		{"lanes that do not divide", "", asked(`"lanes": 3, "batch_rows": 4`), "batch_rows", "", "use a multiple of 3, such as 3"},
+		{"an epoch before the first", "", asked(`"epoch": -1`), "epoch", "", "must be at least 0"},
+		{"a pin of no table", "", asked(`"snapshots": {"staging": {"histroy": {"snapshot": 1}}}`), "snapshots.staging", "history", "did you mean"},
+		{"a pin that is gone", "", asked(`"snapshots": {"training": {"snapshot": 1}}`), "ml.impressions", "", "name a snapshot that has not expired"},
+		{"no cursor", "", asked(`"cursor": {}`), "cursor", "", "the object that came with a batch, as it is"},
+		{"a filter in Python", "", filter("label == true AND score > 1"), "filter: at position 8", "", "equality is written ="},
+		{"a filter in C", "", filter("item <> 'a' && score > 1"), "filter: at position 13", "", "joined by AND"},
+		{"a filter of no column", "", filter("labl = true"), "filter: at position 1", "label", "did you mean"},
+		{"a string without quotes", "", filter("item = plain"), "filter: at position 8", "", "a string is written in single quotes"},
+		{"a number in quotes", "", filter("request_id = '3'"), `column "request_id" (int64)`, "", "write a number without quotes"},
+		{"a time with a zone", "", filter("ts > TIMESTAMP '2026-10-01 00:00:00Z'"), `column "ts" (timestamp[us])`, "", "leave the offset away"},
+		{"a function", "", filter("lower(item) = 'a'"), "filter: at position 6", "", "compare the column itself"},
+	}
+}
+
+func wrongCommands() []wrong {
+	return []wrong{
+		{"a flag misspelt", "", []string{"serve", "--confg", "penstock.yaml"}, "--confg", "--config", "did you mean"},
+		{"a flag with one dash", "", []string{"cat", "home", "-config", "penstock.yaml"}, "-config", "--config", "has two dashes"},
+		{"another word for a flag", "", []string{"--batch-size", "4"}, "--batch-size", "--batch-rows", "did you mean"},
+		{"a field that is no flag", "", []string{"--wire", "indexed"}, "--wire", "", "give it with --query"},
+		{"a flag without its value", "", []string{"cat", "home", "--config", "--limit", "1"}, "--config", "", "--config FILE"},
+		{"a file as an argument", "", []string{"serve", "penstock.yaml"}, `"penstock.yaml"`, "", "--config penstock.yaml"},
+		{"a number in words", "", []string{"--limit", "ten"}, "--limit ten", "", "want a whole number"},
+		{"a setting's flag", "", []string{"serve", "--config", "penstock.yaml", "--listen", "8815"}, "--listen", "", "write 127.0.0.1:8815"},
+		{"another config file", "", []string{"cat", "home", "--config", "penstok.yaml"}, "penstok.yaml", "penstock.yaml", "name it with --config"},
+		{"a form of no name", "", []string{"--format", "json"}, "--format json", "jsonl", "the formats are table"},
+		{"a folder that is not there", "", []string{"--format", "csv", "--output", "none/x.csv"}, "none/x.csv", "", "name a file with --output in a folder that is there"},
+		{"a command misspelt", "", []string{"explane", "home"}, `"explane"`, "explain", "Did you mean this?"},
+		{"a dataset misspelt", "", []string{"cat", "hom", "--config", "penstock.yaml"}, `dataset "hom"`, "home", "did you mean"},
+		{"a server that is not there", "", []string{"cat", "home", "--uri", "127.0.0.1:1"}, "127.0.0.1:1", "", "penstock serve --config FILE"},
+		{"an address of the web", "", []string{"cat", "home", "--uri", "http://127.0.0.1:8815"}, "uri", "", "write grpc://127.0.0.1:8815"},
+	}
+}
+
+// TestWrongInputs: of each the error names the place, the nearest right name where there is
+// one, and what to do; and not the config file where that is right.
+func TestWrongInputs(t *testing.T) {
+	l := readLake(t)
+	t.Chdir(l.dir)
+	require.Equal(t, exitOK, run(t, "cat", "home", "--config", l.file(t, "right.yaml", rightConfig)).code)
+	all := wrongs()
+	require.GreaterOrEqual(t, len(all), 40)
+	for _, w := range all {
+		t.Run(w.name, func(t *testing.T) {
+			file := "penstock.yaml"
+			if w.config != "" {
+				file = "wrong.yaml"
+				l.file(t, file, w.config)
+				defer os.Remove(filepath.Join(l.dir, file)) //nolint:errcheck // or the next one takes its place
+			}
+			args := w.args
+			if len(args) == 0 || strings.HasPrefix(args[0], "-") {
+				args = append([]string{"cat", "home", "--config", file}, args...)
+			}
+			got := run(t, args...)
+			require.NotEqual(t, exitOK, got.code)
+			require.Empty(t, got.stdout)
+			for part := range strings.SplitSeq(w.place, ": (") { // a line stands behind what is wrong with it
+				require.Contains(t, got.stderr, part, "the place")
+			}
+			if w.nearest != "" {
+				require.Contains(t, strings.ReplaceAll(got.stderr, strings.Join(args, " "), ""), w.nearest, "the nearest right name")
+			} else {
+				require.NotContains(t, strings.ToLower(got.stderr), "did you mean")
+			}
+			require.Contains(t, got.stderr, w.todo, "what to do")
+			if strings.Contains(w.place, "(line") {
+				require.Contains(t, got.stderr, "wrong.yaml")
+			}
+			if w.config == "" {
+				require.NotContains(t, got.stderr, "file: ", "nothing is wrong with the config file")
+			}
+		})
+	}
+}
