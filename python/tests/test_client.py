@@ -45,10 +45,13 @@ def test_schema(fake: penstock.Client) -> None:
 def test_explain_and_manifest_send_the_query(fake: penstock.Client) -> None:
     assert fake.explain("good", lanes=4) == 'explained: {"dataset":"good","lanes":4,"wire":"auto"}'
     later: dict[str, Any] = {"unheard_of": [None]}
-    manifest = fake.manifest({"training": {"table": "a.b"}}, shard=(1, 2), seed=2**63 - 1, **later)
+    manifest = fake.manifest(
+        {"training": {"table": "a.b"}}, shard=(1, 2), order="shuffled", seed=2**63 - 1, **later
+    )
     assert manifest["query"] == {
         "dataset": {"training": {"table": "a.b"}},
         "shard": {"index": 1, "of": 2},
+        "order": "shuffled",
         "seed": 2**63 - 1,
         "unheard_of": [None],
         "wire": "auto",

@@ -13,7 +13,7 @@ from typing import Any, Self, TypeVar, Unpack
 import pyarrow as pa
 import pyarrow.flight as flight
 
-from penstock import errors, manifests, query
+from penstock import errors, manifests, mistakes, query
 from penstock.asked import Asked
 from penstock.channel import Settings
 from penstock.evaluation import Evaluation, run
@@ -323,6 +323,7 @@ def _in_a_form(dataset: Dataset, fields: Mapping[str, Any], ask: Callable[[dict[
     Batches are indexed by columns that are named after staging tables, which cannot be where other
     columns have these names.
     """
+    mistakes.refuse(fields)
     form = query.form(dataset, fields)
     if "wire" in form:
         return ask(form)

@@ -212,6 +212,8 @@ class Reading:
                 self._parts.append({**part, "ended": str(failure)})
                 self._ticket = None
             messages.close()
+        if isinstance(failure, errors.Unavailable) and not failure.remedy:
+            failure.remedy = f"see that `penstock serve` listens at {channel.location}, and read on with the stream's cursor"
         if self._closed.is_set() or not self._asked.servers.settings.reconnect:
             return False
         refused = isinstance(failure, errors.Expired) and messages is not None and not messages.begun

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, SupportsIndex, Unpack
 
 import torch
 
-from penstock import errors, query
+from penstock import errors, mistakes, query
 from penstock.plan import Plan
 from penstock.position import Position
 from penstock.query import Dataset
@@ -87,7 +86,7 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         self._device = None if device is None else torch.device(device)
         self._transform = transform
         self._convert = convert
-        self._prefetch = operator.index(prefetch)
+        self._prefetch = mistakes.whole("prefetch", prefetch)
         self._check()
         self._shared = Shared()
         self._standing = Standing(self._name, self._asked.query, self._shared)
@@ -103,7 +102,7 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
 
         A shuffled order is another one in each epoch. Where nobody sets it, each iteration reads the same one.
         """
-        number = operator.index(epoch)
+        number = mistakes.whole("epoch", epoch, "set_epoch({value})")
         if not 0 <= number < 1 << 63:
             raise errors.Invalid(f"epoch: there is no epoch {number}", remedy="count from 0")
         self._shared.say_epoch(number)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self, TypedDict
 
-from penstock import errors
+from penstock import errors, mistakes
 from penstock.fields import Query, RunQuery
 from penstock.torch.rules import Rules
 
@@ -74,6 +74,7 @@ class Asked:
                 raise _refused(name, (*own, *Options.__annotations__))
             parts[kind][name] = value
         said = {name: value for name, value in parts[0].items() if value is not None}
+        mistakes.refuse(said)
         return cls(said, parts[1], parts[2])
 
 

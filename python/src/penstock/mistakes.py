@@ -1,0 +1,86 @@
+"""What is written wrong most often, refused with what to write in Python.
+
+The server refuses by name whatever it does not serve. It cannot know what a caller of another
+library meant, nor say it in the words of Python.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping
+from typing import Any
+
+from penstock.errors import Fault, Invalid
+
+# Fields whose values are counted, or count.
+_WHOLE = (
+    "since",
+    "shuffle_window",
+    "seed",
+    "epoch",
+    "lanes",
+    "batch_rows",
+    "global_batch_rows",
+    "batch_requests",
+    "limit",
+)
+
+
+def refuse(fields: Mapping[str, Any]) -> None:
+    """Refuses fields of a query that mean something else than they say.
+
+    Args:
+        fields: as they were given; None leaves one out.
+
+    Raises:
+        Invalid: with what to write.
+    """
+    said = {name: value for name, value in fields.items() if value is not None}
+    shuffle = said.get("shuffle")
+    if isinstance(shuffle, bool):
+        raise _invalid(
+            "shuffle",
+            f"{shuffle} says not what is permuted",
+            'write order="shuffled", seed=1; shuffle may then be "requests", "rows" or "splits"'
+            if shuffle
+            else "leave shuffle out: rows come as they are stored",
+        )
+    columns = said.get("columns")
+    if isinstance(columns, str):
+        raise _invalid("columns", f"{columns!r} is one name, not a list", f"write columns=[{columns!r}]")
+    for name in _WHOLE:
+        if name in said:
+            whole(name, said[name])
+    if said.get("seed") and said.get("order", "stored") == "stored" and "cursor" not in said:
+        raise _invalid(
+            "seed",
+            "it permutes nothing, as rows come in the order in which they are stored",
+            f'write order="shuffled", seed={said["seed"]}, or leave seed out',
+        )
+
+
+def whole(name: str, value: Any, form: str = "{name}={value}") -> int:
+    """A whole number of any type.
+
+    Args:
+        name: of the argument.
+        value: what was given.
+        form: how the argument is written.
+
+    Raises:
+        Invalid: with the number that may be meant.
+    """
+    try:
+        return operator.index(value)
+    except TypeError:
+        pass
+    try:
+        meant = max(0, int(float(value)))
+    except (TypeError, ValueError, OverflowError):
+        meant = 1
+    written = form.format(name=name, value=meant)
+    raise _invalid(name, f"{value!r} is no whole number", f"write {written}")
+
+
+def _invalid(field: str, message: str, remedy: str) -> Invalid:
+    return Invalid(f"{field}: {message}", remedy=remedy, faults=(Fault(field=field, message=message),))

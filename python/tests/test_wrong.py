@@ -1,0 +1,58 @@
+"""What new users write wrong: each error names the argument, and says what to write."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import penstock
+from penstock import mistakes
+
+# What is written wrong, the argument that is named, and what the remedy says.
+WRONG: list[tuple[dict[str, Any], str, str]] = [
+    ({"shuffle": True}, "shuffle", 'order="shuffled", seed=1'),
+    ({"shuffle": False}, "shuffle", "leave shuffle out"),
+    ({"seed": 7}, "seed", 'order="shuffled", seed=7'),
+    ({"seed": 7, "order": "stored"}, "seed", 'order="shuffled", seed=7'),
+    ({"columns": "item"}, "columns", "columns=['item']"),
+    ({"batch_rows": 8192.0}, "batch_rows", "batch_rows=8192"),
+    ({"lanes": "4"}, "lanes", "lanes=4"),
+    ({"limit": 1e3}, "limit", "limit=1000"),
+    ({"epoch": "two"}, "epoch", "epoch=1"),
+]
+
+
+@pytest.mark.parametrize(("fields", "named", "remedy"), WRONG)
+def test_a_mistake_says_what_to_write(
+    fake: penstock.Client, fields: dict[str, Any], named: str, remedy: str
+) -> None:
+    for call in (fake.read, fake.plan, fake.schema, fake.explain, fake.manifest):
+        with pytest.raises(penstock.Invalid) as caught:
+            call("good", **fields)
+        assert [fault.field for fault in caught.value.faults] == [named]
+        assert remedy in caught.value.remedy
+        assert str(caught.value).startswith(f"{named}: ")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"seed": 0},
+        {"seed": None, "shuffle": None, "columns": None},
+        {"seed": 7, "order": "shuffled", "shuffle": "rows"},
+        {"seed": 7, "cursor": {"v": 1}},
+    ],
+)
+def test_what_is_right_is_asked(fields: dict[str, Any]) -> None:
+    mistakes.refuse(fields)
+
+
+def test_a_server_that_is_not_there_is_named() -> None:
+    with (
+        penstock.connect("127.0.0.1:1", timeout=10) as client,
+        pytest.raises(penstock.Unavailable) as caught,
+    ):
+        client.datasets()
+    assert "penstock serve" in caught.value.remedy
+    assert "127.0.0.1:1" in caught.value.remedy
