@@ -201,6 +201,9 @@ func (s *start) resume(p *plan.Plan, cursors dataset.Cursors) error {
 	if err := s.align(p, cursors); err != nil {
 		return err
 	}
+	if err := checkSteps(p, cursors); err != nil {
+		return err
+	}
 	return s.checkCounts(p)
 }
 

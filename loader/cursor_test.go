@@ -66,6 +66,52 @@ func TestBadReadings(t *testing.T) {
 	require.ErrorContains(t, err, `did you mean "d"?`)
 }
 
+// TestStepsThatCannotBe: a step that does not belong to the rows and positions of its cursor
+// is refused, whatever the plan knows of its rows.
+//
+// spec: cursor-25
+func TestStepsThatCannotBe(t *testing.T) {
+	t.Parallel()
+	c := world(t)
+	for name, filter := range map[string]dataset.Filter{"rows that are known": {}, "rows that are not": dataset.MustFilter("item >= 0")} {
+		q := dataset.Query{Dataset: "d", Lanes: 4, BatchRows: 8, Filter: filter, Shard: dataset.Shard{Index: dataset.AllShards, Of: 1}}
+		shards, err := scenario.Read(context.Background(), c.Loader(), q)
+		require.NoError(t, err)
+		came := shards[0].Cursors[1]
+		require.Equal(t, int64(2), came.Step, name)
+		for step, want := range map[int64]string{
+			0:             "no step was given, and 4 rows per lane were",
+			came.Rows + 1: "5 steps were given, and 4 rows per lane: each step gives one at least",
+			came.Step:     "",
+		} {
+			q.Cursor = dataset.Cursors{came}
+			q.Cursor[0].Step = step
+			_, err := c.Loader().Plan(context.Background(), q)
+			if want == "" {
+				require.NoError(t, err, name)
+				continue
+			}
+			require.ErrorContains(t, err, want, name)
+			require.Equal(t, "cursor[0].step", fault.As(err).Faults[0].Field)
+			require.Contains(t, fault.As(err).Remedy, "as it came")
+		}
+		begun := came
+		begun.Rows, begun.Step = 0, 0
+		q.Cursor = dataset.Cursors{begun}
+		_, err = c.Loader().Plan(context.Background(), q)
+		require.ErrorContains(t, err, "no step was given, and a lane stands behind rows of a split", name)
+		begun = came
+		begun.At = []dataset.Position{{Lane: 0}, {Lane: 1}, {Lane: 2}, {Lane: 3}}
+		q.Cursor = dataset.Cursors{begun}
+		_, err = c.Loader().Plan(context.Background(), q)
+		require.ErrorContains(t, err, "2 steps were given, and every lane stands at its start", name)
+		begun.Rows, begun.Step = 0, 0
+		q.Cursor = dataset.Cursors{begun}
+		_, err = c.Loader().Plan(context.Background(), q)
+		require.NoError(t, err, "%s: the start itself", name)
+	}
+}
+
 // TestPositionsBeyondTheRows: where a filter drops rows, only reading shows that a lane
 // has no such position. The stream ends then, and no row behind it is lost.
 //
