@@ -35,6 +35,8 @@ func (p process) catCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "cat [DATASET]", Short: "Print the rows of a query", Args: atMostOne,
 		Long: "Print the rows of a query: as a table, CSV, JSON lines, an Arrow or a Parquet file.\n\n" +
+			"A query's wire is passed on: of wire indexed a staging table's columns come as one struct,\n" +
+			"of grouped a row is a request. auto is plain.\n\n" +
 			"With --config the rows are read in process, with --uri from a server. How many rows there\n" +
 			"were, and how many of them each staging table matched, is said on standard error.",
 		Example: "  penstock cat homefeed --config penstock.yaml --columns request_id,label --limit 5\n" +
@@ -68,7 +70,7 @@ func (p process) catCommand() *cobra.Command {
 			return err
 		}
 		return p.asking(c, from, func(ctx context.Context, s *client) error {
-			rows, err := s.Open(ctx, plainly(text))
+			rows, err := s.Open(ctx, ofOneForm(text))
 			if err != nil {
 				return err
 			}
@@ -79,12 +81,23 @@ func (p process) catCommand() *cobra.Command {
 	return c
 }
 
-// plainly asks for plain batches where a query asks for indexed ones, or may get some:
-// the rows are the same, and every format can show them.
-func plainly(query []byte) []byte {
+// wireOf is the wire that a query asks for, "" where it names none.
+func wireOf(query []byte) string {
+	var fields struct {
+		Wire string `json:"wire"`
+	}
+	if err := json.Unmarshal(query, &fields); err != nil {
+		return "" // what is wrong with it, the loader says
+	}
+	return fields.Wire
+}
+
+// ofOneForm asks for plain batches where each stream may choose its form: the rows are
+// the same, and a file has one schema. Any other wire is passed on.
+func ofOneForm(query []byte) []byte {
 	fields := map[string]json.RawMessage{}
-	if err := json.Unmarshal(query, &fields); err != nil || !slices.Contains([]string{`"indexed"`, `"auto"`}, string(fields["wire"])) {
-		return query // what is wrong with it, the loader says
+	if err := json.Unmarshal(query, &fields); err != nil || wireOf(query) != "auto" {
+		return query
 	}
 	delete(fields, "wire")
 	text, err := json.Marshal(fields)
@@ -141,19 +154,29 @@ func (p process) print(rows *shards, w io.Writer, flags catFlags) error {
 	if err := out.Close(); err != nil {
 		return err
 	}
+	text := rowsText(written)
+	if rows.grouped {
+		text = counted(written, "request")
+	}
 	if more {
-		p.say("%s, and there are more; --limit 0 gives all\n", rowsText(written))
+		p.say("%s, and there are more; --limit 0 gives all\n", text)
 		return nil
 	}
-	p.say("%s%s\n", rowsText(written), matchText(rows.total))
+	if rows.grouped {
+		text += " of " + rowsText(rows.total.Rows)
+	}
+	p.say("%s%s\n", text, matchText(rows.total))
 	return nil
 }
 
-func rowsText(n int64) string {
+func rowsText(n int64) string { return counted(n, "row") }
+
+// counted is a number of things, by the name of one of them.
+func counted(n int64, one string) string {
 	if n == 1 {
-		return "1 row"
+		return "1 " + one
 	}
-	return fmt.Sprintf("%d rows", n)
+	return fmt.Sprintf("%d %ss", n, one)
 }
 
 // matchText says how many rows each staging table matched.

@@ -158,7 +158,6 @@ func TestCatQuery(t *testing.T) {
 	want := "{\"item\":\"two\\nlines\"}\n"
 	for name, args := range map[string][]string{
 		"text": {"--query", query}, "file": {"-q", "@" + path}, "standard input": {"-q", "-"},
-		"indexed":      {"-q", `{"wire":"indexed",` + query[1:]},
 		"auto":         {"-q", `{"wire":"auto",` + query[1:]},
 		"dataset wins": {"home", "--query", `{"dataset": "gone", "columns": ["item"], "filter": "request_id = 3"}`},
 		"flags win":    {"--query", `{"dataset": "home", "columns": ["label"], "filter": "request_id = 3"}`, "--columns", "item"},

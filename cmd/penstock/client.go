@@ -225,9 +225,9 @@ func (c *client) Open(ctx context.Context, query []byte) (*shards, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &shards{schema: schema}
+	out := &shards{schema: schema, grouped: wireOf(query) == "grouped"}
 	for _, endpoint := range described.GetEndpoint() {
-		out.open = append(out.open, func() (*stream, error) { return c.get(ctx, endpoint.GetTicket()) })
+		out.open = append(out.open, func() (*stream, error) { return c.get(ctx, endpoint.GetTicket(), out.grouped) })
 	}
 	return out, nil
 }

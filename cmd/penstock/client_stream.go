@@ -11,8 +11,8 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// get redeems a ticket.
-func (c *client) get(ctx context.Context, ticket *arrowflight.Ticket) (*stream, error) {
+// get redeems a ticket. Grouped says that a row of its stream is a request.
+func (c *client) get(ctx context.Context, ticket *arrowflight.Ticket, grouped bool) (*stream, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	calls, err := c.flight.DoGet(ctx, ticket)
 	if err != nil {
@@ -20,7 +20,7 @@ func (c *client) get(ctx context.Context, ticket *arrowflight.Ticket) (*stream, 
 		cancel()
 		return nil, err
 	}
-	s := &stream{client: c, ctx: ctx, cancel: cancel, calls: calls}
+	s := &stream{client: c, ctx: ctx, cancel: cancel, calls: calls, grouped: grouped}
 	if s.Reader, err = arrowflight.NewRecordReader(s); err != nil {
 		cancel()
 		if s.failure != nil {
@@ -39,6 +39,7 @@ type stream struct {
 	ctx     context.Context //nolint:containedctx // the call's, as long as the stream
 	cancel  context.CancelFunc
 	calls   arrowflight.FlightService_DoGetClient
+	grouped bool
 	rows    int64
 	last    json.RawMessage // the report
 	failure error
@@ -98,8 +99,12 @@ func (s *stream) Report() (report, error) {
 		return report{}, fault.New(fault.Unavailable, "the stream from %s ended without its report: rows may be missing", s.client.name)
 	}
 	r, err := parseReport(s.last)
-	if err == nil && r.Rows != s.rows {
-		err = fault.New(fault.Internal, "the server says that it sent %d rows, %d arrived", r.Rows, s.rows)
+	sent, what := r.Rows, "rows"
+	if s.grouped {
+		sent, what = r.Requests, "requests"
+	}
+	if err == nil && sent != s.rows {
+		err = fault.New(fault.Internal, "the server says that it sent %d %s, %d arrived", sent, what, s.rows)
 	}
 	return r, err
 }

@@ -41,17 +41,17 @@ func newFormat(name string, w io.Writer, schema *arrow.Schema, width int) (forma
 	case "jsonl":
 		return newJSONLines(w, schema), nil
 	case "arrow":
-		file, err := ipc.NewFileWriter(w, ipc.WithSchema(schema))
+		file, err := ipc.NewFileWriter(w, ipc.WithSchema(inStructs(schema)))
 		if err != nil {
 			return nil, fault.New(fault.Internal, "begin the Arrow file: %w", err)
 		}
-		return file, nil
+		return structs{file}, nil
 	case "parquet":
-		file, err := parquet.NewWriter(w, schema)
+		file, err := parquet.NewWriter(w, inStructs(schema))
 		if err != nil {
 			return nil, err
 		}
-		return file, nil
+		return structs{file}, nil
 	}
 	return nil, unknownFormat(name)
 }

@@ -27,8 +27,9 @@ type listed struct {
 
 // report is what a stream says of itself at its end.
 type report struct {
-	Rows    int64             `json:"rows"`
-	Staging map[string]counts `json:"staging"`
+	Rows     int64             `json:"rows"`
+	Requests int64             `json:"requests"` // of Rows, where batches are of requests
+	Staging  map[string]counts `json:"staging"`
 }
 
 // counts is how the training rows matched one staging table.
@@ -48,6 +49,7 @@ func parseReport(text []byte) (r report, err error) {
 // add joins the report of another shard.
 func (r *report) add(other report) {
 	r.Rows += other.Rows
+	r.Requests += other.Requests
 	if r.Staging == nil {
 		r.Staging = map[string]counts{}
 	}
@@ -60,11 +62,12 @@ func (r *report) add(other report) {
 // shards reads streams one after the other. A batch is valid until the next
 // call of Next or Release.
 type shards struct {
-	schema *arrow.Schema
-	open   []func() (*stream, error) // those that are not begun
-	at     *stream                   // nil: none is open
-	total  report
-	err    error
+	schema  *arrow.Schema
+	grouped bool                      // a row is a request
+	open    []func() (*stream, error) // those that are not begun
+	at      *stream                   // nil: none is open
+	total   report
+	err     error
 }
 
 // Next moves to the next batch that has rows.
