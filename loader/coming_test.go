@@ -95,6 +95,8 @@ func TestTrainingRowsAreReadAhead(t *testing.T) {
 
 // TestHowFarAheadDependsOnHowMuchIsRead: who takes one batch has one range begun ahead,
 // and who reads on four.
+//
+// spec: storage-12
 func TestHowFarAheadDependsOnHowMuchIsRead(t *testing.T) {
 	t.Parallel()
 	const rows, ranges = 160, 16

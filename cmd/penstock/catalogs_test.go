@@ -213,6 +213,8 @@ func TestCatalogsPageHasAllProperties(t *testing.T) {
 }
 
 // A second plan of the same asks the catalog once for each table, and storage for nothing.
+//
+// spec: catalog-2
 func TestSecondPlansAskOnce(t *testing.T) {
 	l := readLake(t)
 	s := l.serveREST(t)

@@ -8,6 +8,8 @@ import (
 
 // TestNoPasswordIsShown: whatever is wrong with a URI, what a command says of it
 // shows no password.
+//
+// spec: catalog-11
 func TestNoPasswordIsShown(t *testing.T) {
 	const secret = "user:hunter2@host"
 	l := lake{dir: t.TempDir()}

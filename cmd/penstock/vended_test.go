@@ -150,6 +150,8 @@ func onS3(t *testing.T, g *gatewaytest.Gateway, name string, from, to *icesql.Ca
 
 // Two tables of one bucket are joined, each read with keys of its own, of which each opens
 // one range: what comes is what comes from local disk.
+//
+// spec: catalog-3
 func TestVendedKeys(t *testing.T) {
 	l := readLake(t)
 	gateway, err := gatewaytest.Start(t.Context(), t.TempDir())
@@ -212,6 +214,8 @@ func TestVendedKeys(t *testing.T) {
 
 // A stream outlives the keys of its table many times: for ten seconds, or ten minutes in
 // the long form.
+//
+// spec: catalog-4
 func TestKeysThatEndUnderAStream(t *testing.T) {
 	life, whole := 3*time.Second, 10*time.Second
 	if os.Getenv("PENSTOCK_LONG") != "" {

@@ -128,6 +128,8 @@ func TestFetchFirst(t *testing.T) {
 
 // TestFetchWithoutMemory: where there is none to spare, nothing is fetched, and the rows
 // are the same.
+//
+// spec: storage-11
 func TestFetchWithoutMemory(t *testing.T) {
 	_, f := faulty(t)
 	p := &purse{none: true}
@@ -138,6 +140,8 @@ func TestFetchWithoutMemory(t *testing.T) {
 
 // TestFetchDropped: what was fetched can be taken away at any time, and is then read
 // again; memory comes back at once, or with the read.
+//
+// spec: storage-11
 func TestFetchDropped(t *testing.T) {
 	s, f := faulty(t)
 	for _, running := range []bool{false, true} {
@@ -330,6 +334,8 @@ func (o *taggedObject) Expect(tag string) error {
 
 // TestFootersKnowTheTag: an object that is opened with a known footer is told which tag
 // the file had when that was read.
+//
+// spec: storage-3
 func TestFootersKnowTheTag(t *testing.T) {
 	content := write(t, parquettest.Options{}, numbers(t, 0, 10))
 	first := &taggedObject{Object: object(t, content), tag: "one"}

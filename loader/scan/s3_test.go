@@ -84,6 +84,8 @@ func (o *onS3) byFile(t *testing.T) map[string][]span {
 // TestRequestsToS3: a file costs one read of its tail, and for each row group one for
 // each run of wanted columns; no byte is read twice, a file inside its tail is one
 // request, and a footer that is remembered none.
+//
+// spec: storage-10
 func TestRequestsToS3(t *testing.T) {
 	r := newRig(t)
 	large, small := r.grow(60_000, 20_000, 1), r.grow(50, 25, 1)
@@ -118,6 +120,8 @@ func TestRequestsToS3(t *testing.T) {
 
 // TestReplacedOnS3: a file that is replaced by one of the same length fails, while it is
 // read and when its footer was remembered, and gives no row of the new one.
+//
+// spec: storage-3
 func TestReplacedOnS3(t *testing.T) {
 	r := newRig(t)
 	f := r.grow(60_000, 20_000, 1)

@@ -16,7 +16,7 @@ type mutant struct {
 func mutants() []mutant {
 	return slices.Concat(
 		ruleMutants(), layoutMutants(), planMutants(), joinMutants(), streamMutants(), valueMutants(), spillMutants(), decodeMutants(), wireMutants(), boundMutants(), fileMutants(), evolvedMutants(), deleteMutants(), pinnedMutants(), sinceMutants(), rememberMutants(), foundMutants(), storageMutants(), admitMutants(),
-		limitMutants(), memoryMutants(), olderMutants(), shuffleMutants(), stepMutants(), splitMutants(), requestMutants(), batchRequestMutants(),
+		limitMutants(), memoryMutants(), olderMutants(), shuffleMutants(), stepMutants(), splitMutants(), requestMutants(), batchRequestMutants(), lakeMutants(),
 	)
 }
 

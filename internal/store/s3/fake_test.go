@@ -105,6 +105,8 @@ func digits(n int) []byte { return bytes.Repeat([]byte("0123456789"), n/10) }
 
 // TestReadIsOneRequest: a file of known size costs nothing to open, and one request for
 // each read.
+//
+// spec: storage-1
 func TestReadIsOneRequest(t *testing.T) {
 	f := newFake(t, digits(100))
 	o, err := f.open(t, nil).Open(t.Context(), location, 100)
@@ -125,6 +127,8 @@ func TestReadIsOneRequest(t *testing.T) {
 
 // TestUnknownSize: a small file is opened and read by one request, a larger one by two,
 // and the memory of the head is asked for, and given back.
+//
+// spec: storage-1
 func TestUnknownSize(t *testing.T) {
 	for size, requests := range map[int]int{0: 2, 10: 1, 256 << 10: 1, 300_000: 2} {
 		content := bytes.Repeat([]byte{7}, size)
@@ -162,6 +166,8 @@ func TestHeadThatIsRefused(t *testing.T) {
 
 // TestPassingFaults: what goes wrong once or twice is mended by another request, and
 // what goes on is Unavailable, after so many.
+//
+// spec: storage-2, storage-5
 func TestPassingFaults(t *testing.T) {
 	body := digits(50)
 	for name, c := range map[string]struct {
@@ -226,6 +232,8 @@ func TestPassingFaults(t *testing.T) {
 }
 
 // TestCutBodyGoesOn: what came is not asked for again.
+//
+// spec: storage-4
 func TestCutBodyGoesOn(t *testing.T) {
 	f := newFake(t, digits(100))
 	f.answers[1] = func(w http.ResponseWriter, _ *http.Request) {
@@ -247,6 +255,8 @@ func TestCutBodyGoesOn(t *testing.T) {
 }
 
 // TestLastingFaults are not tried again.
+//
+// spec: storage-6
 func TestLastingFaults(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer http.HandlerFunc
@@ -283,6 +293,8 @@ func TestLastingFaults(t *testing.T) {
 
 // TestAnotherTag: a file that was replaced fails, also where the store ignores If-Match,
 // and also if it was replaced between two readers.
+//
+// spec: storage-3
 func TestAnotherTag(t *testing.T) {
 	f := newFake(t, digits(100))
 	f.answers[0] = func(w http.ResponseWriter, r *http.Request) {
@@ -317,6 +329,8 @@ func TestAnotherTag(t *testing.T) {
 
 // TestSilence: a request that gets no answer, and one whose body stops, is given up and
 // made again, not for ever.
+//
+// spec: storage-5
 func TestSilence(t *testing.T) {
 	for name, before := range map[string]int{"no answer": -1, "no body": 0, "half a body": 50} {
 		t.Run(name, func(t *testing.T) {
@@ -347,6 +361,8 @@ func TestSilence(t *testing.T) {
 }
 
 // TestContextEnds a read at once, whatever the store does.
+//
+// spec: storage-5
 func TestContextEnds(t *testing.T) {
 	mine := errors.New("mine")
 	for _, size := range []int64{100, store.SizeUnknown} {
@@ -379,6 +395,8 @@ func TestContextEnds(t *testing.T) {
 
 // TestBackOff: the wait grows to a bound, is random, and is as long as the store asks
 // for, within bounds.
+//
+// spec: storage-5
 func TestBackOff(t *testing.T) {
 	wait := func(tries int, random float64, after time.Duration) time.Duration {
 		got, again := s3.BackOff(tries, random, after)
@@ -404,6 +422,8 @@ func (k *keys) Retrieve(context.Context) (aws.Credentials, error) {
 }
 
 // TestExpiredCredentials are asked for anew, once for a read.
+//
+// spec: storage-7
 func TestExpiredCredentials(t *testing.T) {
 	f := newFake(t, digits(100))
 	given := &keys{}
@@ -483,6 +503,8 @@ func TestRegionOfBucket(t *testing.T) {
 }
 
 // TestKeysStandForThemselves: nothing in a key is taken for anything but the key.
+//
+// spec: storage-8
 func TestKeysStandForThemselves(t *testing.T) {
 	f := newFake(t, digits(10))
 	s := f.open(t, nil)
@@ -529,6 +551,8 @@ func TestManyReadersKeepConnections(t *testing.T) {
 }
 
 // TestNoSecretsInErrors: whatever a store says, its keys are shown to nobody.
+//
+// spec: storage-9
 func TestNoSecretsInErrors(t *testing.T) {
 	f := newFake(t, digits(10))
 	f.answers[0] = said(403, "SignatureDoesNotMatch")

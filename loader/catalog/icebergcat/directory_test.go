@@ -41,6 +41,8 @@ func (w *writer) publish(t *testing.T, table string) {
 }
 
 // What a writer leaves in its warehouse is found there without its catalog.
+//
+// spec: catalog-1
 func TestDirectoryConforms(t *testing.T) {
 	catalogtest.Run(t, func(t *testing.T) catalogtest.Rig {
 		t.Helper()
@@ -95,6 +97,7 @@ func put(t *testing.T, folder, name, content string) {
 	require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
 }
 
+// spec: catalog-10
 func TestDirectoryVersions(t *testing.T) {
 	const metadata = "ml/events/metadata/"
 	folder, snapshots := versioned(t)

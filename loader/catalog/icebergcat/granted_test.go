@@ -182,6 +182,8 @@ func touch(ctx context.Context, c *icebergcat.Catalog, t *catalog.Table, locatio
 
 // Each table's files are opened with what the catalog gave for that table, the longest
 // prefix first, and with nothing else.
+//
+// spec: catalog-3
 func TestKeysBelongToTables(t *testing.T) {
 	v := newVending(t)
 	v.config = map[string]string{"s3.endpoint": "http://e"}
@@ -217,6 +219,8 @@ func TestKeysBelongToTables(t *testing.T) {
 }
 
 // Keys that end are replaced under those who read, with one question for all of them.
+//
+// spec: catalog-4
 func TestKeysAreRenewed(t *testing.T) {
 	for name, life := range map[string]time.Duration{"nobody says when they end": 0, "long before they said": time.Hour} {
 		t.Run(name, func(t *testing.T) {
@@ -242,6 +246,8 @@ func TestKeysAreRenewed(t *testing.T) {
 }
 
 // A key is not given out that ends at once, and one is asked for before it ends.
+//
+// spec: catalog-4
 func TestKeysSayWhenTheyEnd(t *testing.T) {
 	v := newVending(t)
 	v.life = 40 * time.Second

@@ -46,6 +46,7 @@ func idSchema() *iceberg.Schema {
 	return iceberg.NewSchema(0, iceberg.NestedField{ID: 1, Name: "id", Type: iceberg.PrimitiveTypes.Int64, Required: true})
 }
 
+// spec: catalog-8
 func TestOpenRefuses(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "text.db"), []byte("this is no database, but long enough to be read as one"), 0o600))

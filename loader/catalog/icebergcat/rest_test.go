@@ -47,6 +47,7 @@ func openREST(t *testing.T, s *restcattest.Server, change func(*icebergcat.Optio
 	return c
 }
 
+// spec: catalog-1
 func TestRESTConforms(t *testing.T) {
 	catalogtest.Run(t, func(t *testing.T) catalogtest.Rig {
 		t.Helper()
@@ -56,6 +57,8 @@ func TestRESTConforms(t *testing.T) {
 }
 
 // A table is loaded by one question, and its metadata file is not read.
+//
+// spec: catalog-2
 func TestRESTReadsNoMetadataFile(t *testing.T) {
 	w := newWriter(t)
 	spec := w.create(t, events, idSchema()).Spec()

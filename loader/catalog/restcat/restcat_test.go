@@ -86,6 +86,7 @@ func TestPaths(t *testing.T) {
 	isFault(t, err, fault.Unavailable, "there is no such warehouse", "see that uri, warehouse and prefix")
 }
 
+// spec: catalog-8
 func TestOptionsAreChecked(t *testing.T) {
 	s := serve(t)
 	for name, c := range map[string]struct {
@@ -112,6 +113,8 @@ func TestOptionsAreChecked(t *testing.T) {
 }
 
 // What a server has by default gives way to the properties, and these to what it overrides.
+//
+// spec: catalog-5
 func TestConfiguration(t *testing.T) {
 	s := serve(t)
 	s.Defaults = map[string]string{"s3.region": "a", "s3.endpoint": "http://a"}
@@ -132,6 +135,7 @@ func TestConfiguration(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// spec: catalog-6
 func TestTokens(t *testing.T) {
 	s := serve(t)
 	s.Token = "s3cret"
@@ -148,6 +152,7 @@ func TestTokens(t *testing.T) {
 	isFault(t, err, fault.Unavailable, "answers 401")
 }
 
+// spec: catalog-6
 func TestClientCredentials(t *testing.T) {
 	s := serve(t)
 	s.Client, s.Secret, s.Scope, s.Lifetime = "penstock", "s3cret:+&", "PRINCIPAL_ROLE:ALL", time.Hour
@@ -216,6 +221,7 @@ func failing(s *restcattest.Server, n int, how func(w http.ResponseWriter)) {
 	})
 }
 
+// spec: catalog-7
 func TestWhatPassesIsTriedAgain(t *testing.T) {
 	s := serve(t)
 	c, err := open(t, s, restcat.Options{})
@@ -256,6 +262,8 @@ func TestWhatPassesIsTriedAgain(t *testing.T) {
 }
 
 // An answer that is no table, or too large, is an error and never less of a table.
+//
+// spec: catalog-7
 func TestAnswersThatAreNone(t *testing.T) {
 	s := serve(t)
 	c, err := open(t, s, restcat.Options{})
@@ -291,6 +299,7 @@ func TestAnswersThatAreNone(t *testing.T) {
 	}
 }
 
+// spec: catalog-7
 func TestTimeout(t *testing.T) {
 	s := serve(t)
 	c, err := open(t, s, restcat.Options{Timeout: 200 * time.Millisecond})
@@ -311,6 +320,8 @@ func TestTimeout(t *testing.T) {
 }
 
 // No token goes to a server to which it was not given.
+//
+// spec: catalog-9
 func TestRedirects(t *testing.T) {
 	s, other := serve(t), serve(t)
 	s.Token = "s3cret"
