@@ -128,7 +128,7 @@ test-go: race-needs-cc .venv/test/.stamp $(PENSTOCK_S3GATEWAY)
 
 .PHONY: test-python
 test-python: build .venv/test/.stamp
-	.venv/test/bin/pytest -c python/pyproject.toml --rootdir . --ignore python/tests/with_torch python/tests demo tools/fixtures/tests tools/worlds/tests/test_pyiceberg*.py
+	.venv/test/bin/pytest -c python/pyproject.toml --rootdir . --ignore python/tests/with_torch python/tests demo tools/tests tools/fixtures/tests tools/worlds/tests/test_pyiceberg*.py
 
 # penstock.torch, in an environment of its own: torch takes 5 GB. check-python
 # knows nothing of torch's types; here mypy does.
@@ -144,10 +144,12 @@ test-spark: build spark-needs-java .venv/spark/.stamp .bin/spark-jars/.stamp .bi
 	PENSTOCK_REST_JARS=$(CURDIR)/.bin/rest-jars $(GO) test -tags invariants -count=1 -run JavaREST ./loader/catalog/icebergcat
 	.venv/spark/bin/pytest -c python/pyproject.toml --rootdir . -W ignore::pytest.PytestUnraisableExceptionWarning tools/worlds/tests/test_spark*.py
 
-# The README's tour, block by block as it stands there. It begins with the demo.
+# The README's tour, block by block as it stands there, which begins with the demo; the
+# first hour of a new user; and what these rest on.
 .PHONY: test-docs
-test-docs: build .venv/demo/.stamp $(PENSTOCK_S3GATEWAY)
-	$(PYTHON) tools/tour.py README.md
+test-docs: build .venv/demo/.stamp .venv/torch/.stamp $(PENSTOCK_S3GATEWAY) ## the README's tour, the quickstart, the demo on S3
+	$(PYTHON) tools/tour.py README.md --section "A tour in five minutes" --python .venv/demo/bin/python
+	$(PYTHON) tools/tour.py docs/quickstart.md --environment .venv/torch
 	.venv/demo/bin/python demo/run.py --s3
 
 # Tables of every history that Spark can give them. Two folders hold them: the
@@ -183,7 +185,7 @@ long: test test-spark test-fixtures .venv/torch/.stamp .venv/bench/.stamp
 	PENSTOCK_LONG=1 $(GO) test -tags invariants -shuffle=on -timeout 30m $$($(GO) list ./... | grep -vE '/scenario/(warehouse|exchange|fixtures)$$')
 	PENSTOCK_LONG=1 $(WORLDS) -timeout 90m
 	PENSTOCK_LONG=1 $(FIXTURES) -timeout 90m
-	PENSTOCK_LONG=1 .venv/test/bin/pytest -c python/pyproject.toml --rootdir . --ignore python/tests/with_torch python/tests demo tools/fixtures/tests tools/worlds/tests/test_pyiceberg*.py
+	PENSTOCK_LONG=1 .venv/test/bin/pytest -c python/pyproject.toml --rootdir . --ignore python/tests/with_torch python/tests demo tools/tests tools/fixtures/tests tools/worlds/tests/test_pyiceberg*.py
 	PENSTOCK_LONG=1 .venv/torch/bin/pytest -c python/pyproject.toml --rootdir . python/tests/with_torch
 	cd benchmarks && ../.venv/bench/bin/python -m unittest
 	.venv/bench/bin/python benchmarks/agree.py

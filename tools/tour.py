@@ -1,40 +1,138 @@
-"""Runs the tour of a README: its blocks, in order, as one shell session.
+"""Runs what a page shows, block by block, as one shell session.
 
-Blocks of the section "A tour in five minutes" count: those marked sh run as
-they stand, those marked python through the demo's Python. The port that the
-text names is replaced by a free one, so that a running server is not in the
-way. The first block that fails ends the tour with its exit code.
+    python tools/tour.py README.md --section "A tour in five minutes"
+    python tools/tour.py docs/quickstart.md --environment .venv/torch
 
-    python tools/tour.py README.md
+Blocks count in their order:
+
+* ``sh`` runs as it stands, and ``python`` through the page's Python;
+* ``python tables.py`` or ``yaml penstock.yaml``, a block with a file's name, is written
+  to that file;
+* ``text`` is what the block before it prints, where "…" stands for anything.
+
+The session begins in the checkout. The port that the page names is replaced by a free one,
+so that a running server is not in the way, and the folder ~/first by an empty one. With an
+environment, ``python3 -m venv`` gives that one, and ``pip install`` installs nothing: it
+fails where something that it is to install is not there. The first block that fails ends
+the tour.
 """
 
 from __future__ import annotations
 
+import argparse
+import importlib.metadata
 import re
+import shlex
 import socket
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
+from typing import NamedTuple
 
-SECTION = "A tour in five minutes"
 PORT = "8815"
-PYTHON = ".venv/demo/bin/python"
+FOLDER = "~/first"
+ROOT = Path(__file__).resolve().parents[1]
+# What a session does at its end, wherever that is.
+END = """
+code=$?; exec >&3 2>&4
+[ -z "${printed:-}" ] || cat "$printed"
+kill $(jobs -p) 2> /dev/null || true
+exit $code
+"""
 
 
-def blocks(text: str) -> list[tuple[str, str]]:
-    """Returns language and text of each block of the tour."""
-    section = text.partition(f"## {SECTION}\n")[2]
-    section = re.split(r"^## ", section, maxsplit=1, flags=re.MULTILINE)[0]
-    return re.findall(r"^```(sh|python)\n(.*?)^```$", section, flags=re.MULTILINE | re.DOTALL)
+class Block(NamedTuple):
+    """One block of a page: its language, the file that it is, and its text."""
+
+    language: str
+    file: str
+    text: str
 
 
-def script(found: list[tuple[str, str]]) -> str:
+def blocks(page: str, section: str) -> list[Block]:
+    """Returns the blocks of a page, or of one of its sections."""
+    if section:
+        page = page.partition(f"## {section}\n")[2]
+        page = re.split(r"^## ", page, maxsplit=1, flags=re.MULTILINE)[0]
+    found = re.findall(
+        r"^```(sh|python|yaml|text)(?: (\S+))?\n(.*?)^```$", page, flags=re.MULTILINE | re.DOTALL
+    )
+    return [Block(*one) for one in found]
+
+
+def script(found: list[Block], python: str, work: Path) -> str:
     """Puts the blocks together as one bash script that ends what it started."""
-    lines = ["set -euo pipefail", "trap 'kill $(jobs -p) 2>/dev/null || true' EXIT"]
-    for number, (language, text) in enumerate(found, start=1):
-        lines.append(f"echo '── tour, block {number}'")
-        lines.append(text if language == "sh" else f"{PYTHON} - <<'PENSTOCK_TOUR'\n{text}PENSTOCK_TOUR")
+    lines = ["set -euo pipefail", "exec 3>&1 4>&2", f"trap {shlex.quote(END)} EXIT"]
+    for number, block in enumerate(found, start=1):
+        wanted, printed = work / f"{number}.wanted", work / f"{number - 1}.printed"
+        lines.append(f"echo '── block {number}'")
+        if block.language == "text":
+            wanted.write_text(block.text, encoding="utf-8")
+            lines.append(shlex.join([sys.executable, __file__, "--compare", str(wanted), str(printed)]))
+        elif block.file:
+            lines.append(f"cat > {shlex.quote(block.file)} <<'PENSTOCK_TOUR'\n{block.text}PENSTOCK_TOUR")
+        elif block.language == "yaml":
+            continue
+        else:
+            run = (
+                block.text
+                if block.language == "sh"
+                else f"{python} - <<'PENSTOCK_TOUR'\n{block.text}PENSTOCK_TOUR\n"
+            )
+            told = shlex.quote(str(work / f"{number}.printed"))
+            # In this shell, not in one below it: what a block exports and starts stays.
+            lines.append(f"printed={told}; exec > $printed 2>&1\n{run}exec >&3 2>&4; cat $printed; printed=")
     return "\n".join(lines)
+
+
+def shims(folder: Path, environment: Path) -> None:
+    """Makes a python3 whose environments are one that is there, and a pip that looks what it has."""
+    pip = shlex.join([str(environment / "bin/python"), __file__, "--installed"])
+    lines = [
+        "#!/usr/bin/env bash",
+        "set -euo pipefail",
+        '[ "$1 $2" = "-m venv" ]',
+        'mkdir -p "$3/bin"',
+        f'printf \'#!/bin/sh\\nexec %s "$@"\\n\' {shlex.quote(str(environment / "bin/python"))} > "$3/bin/python"',
+        f'printf \'#!/bin/sh\\nexec %s "$@"\\n\' {shlex.quote(pip)} > "$3/bin/pip"',
+        'chmod +x "$3/bin/python" "$3/bin/pip"',
+    ]
+    folder.mkdir()
+    (folder / "python3").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (folder / "python3").chmod(0o755)
+
+
+def missing(requirements: list[str]) -> list[str]:
+    """Returns what pip would have to install: of our own package by its folder, of others by name."""
+    out = []
+    for requirement in requirements:
+        form = re.fullmatch(r"(?:.*/)?([\w-]+)(?:\[([\w,-]+)\])?", requirement)
+        name = "penstock" if form and form[1] == "python" else form[1] if form else requirement
+        try:
+            about = importlib.metadata.metadata(name)
+            needed = importlib.metadata.requires(name) or []
+        except importlib.metadata.PackageNotFoundError:
+            out.append(name)
+            continue
+        for extra in (form[2] or "").split(",") if form else []:
+            if extra and extra not in (about.get_all("Provides-Extra") or []):
+                out.append(f"{name}[{extra}]")
+            of_extra = [
+                one for one in needed if extra and re.search(rf"extra == ['\"]{re.escape(extra)}['\"]", one)
+            ]
+            out += missing([re.split(r"[^\w-]", one)[0] for one in of_extra])
+    return out
+
+
+def differs(wanted: str, printed: str) -> bool:
+    """Says whether a block printed something else than the page shows."""
+
+    def plain(text: str) -> str:
+        return "\n".join(line.rstrip() for line in text.strip().splitlines())
+
+    form = ".*".join(re.escape(part) for part in plain(wanted).split("…"))
+    return re.fullmatch(form, plain(printed), flags=re.DOTALL) is None
 
 
 def free_port() -> str:
@@ -43,15 +141,50 @@ def free_port() -> str:
         return str(listener.getsockname()[1])
 
 
-def main() -> int:
-    """Runs the tour of the file that the command line names."""
-    readme = Path(sys.argv[1])
-    found = blocks(readme.read_text(encoding="utf-8"))
+def tour(page: Path, section: str, python: str, environment: Path | None) -> int:
+    """Runs the blocks of a page."""
+    found = blocks(page.read_text(encoding="utf-8"), section)
     if not found:
-        print(f"{readme} has no block in a section {SECTION!r}", file=sys.stderr)
+        print(f"{page} has no block{f' in a section {section!r}' if section else ''}", file=sys.stderr)
         return 1
-    text = script(found).replace(PORT, free_port())
-    return subprocess.run(["bash", "-c", text], cwd=readme.parent.resolve(), check=False).returncode
+    with tempfile.TemporaryDirectory(prefix="penstock-tour-") as made:
+        work = Path(made)
+        port = free_port()
+        found = [
+            one._replace(text=one.text.replace(PORT, port).replace(FOLDER, str(work / "first")))
+            for one in found
+        ]
+        text = script(found, python, work)
+        if environment:
+            shims(work / "bin", environment.absolute())
+            text = f"export PATH={shlex.quote(str(work / 'bin'))}:$PATH\n" + text
+        return subprocess.run(["bash", "-c", text], cwd=ROOT, check=False).returncode
+
+
+def main() -> int:
+    """Runs a tour, or what a tour asks of this program while it runs."""
+    if sys.argv[1:3] == ["--installed", "install"]:
+        lacking = missing(sys.argv[3:])
+        print(f"not installed: {', '.join(lacking)}" if lacking else "all installed")
+        return 1 if lacking else 0
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("page", type=Path, nargs="?")
+    parser.add_argument("--section", default="", help="of the page; all of it, if left out")
+    parser.add_argument("--python", default="venv/bin/python", help="what runs blocks of Python")
+    parser.add_argument("--environment", type=Path, help="what python3 -m venv gives")
+    parser.add_argument(
+        "--compare", type=Path, nargs=2, metavar=("WANTED", "PRINTED"), help=argparse.SUPPRESS
+    )
+    given = parser.parse_args()
+    if given.compare:
+        wanted, printed = (path.read_text(encoding="utf-8") for path in given.compare)
+        if differs(wanted, printed):
+            print(f"the page shows:\n{wanted}\nand there came:\n{printed}", file=sys.stderr)
+            return 1
+        return 0
+    if not given.page:
+        parser.error("name a page")
+    return tour(given.page, given.section, given.python, given.environment)
 
 
 if __name__ == "__main__":
