@@ -13,18 +13,18 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// operations is the page that operators read.
-func operations(t *testing.T) string {
+// errorsPage is the page on failures.
+func errorsPage(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile("../docs/operations.md")
+	text, err := os.ReadFile("../docs/errors.md")
 	require.NoError(t, err)
 	return string(text)
 }
 
-// TestOperationsPageHasKinds: of every kind of failure the page says what it is on
+// TestErrorsPageHasKinds: of every kind of failure the page says what it is on
 // the wire, and what to do.
-func TestOperationsPageHasKinds(t *testing.T) {
-	page, names := operations(t), map[string]bool{}
+func TestErrorsPageHasKinds(t *testing.T) {
+	page, names := errorsPage(t), map[string]bool{}
 	words := regexp.MustCompile(`([a-z])([A-Z])`)
 	for kind := fault.Internal; !names[kind.String()]; kind++ { // beyond the last all are internal
 		names[kind.String()] = true
@@ -32,12 +32,16 @@ func TestOperationsPageHasKinds(t *testing.T) {
 		require.Regexp(t, fmt.Sprintf("(?m)^\\| %s \\| %s \\| `\\w+` \\| .{20,} \\|$", kind, code), page)
 	}
 	require.Len(t, names, 10)
+	_, table, found := strings.Cut(page, "\n## Kinds\n\n")
+	require.True(t, found)
+	table, _, _ = strings.Cut(table, "\n\n")
+	require.Equal(t, len(names)+2, strings.Count(table, "\n")+1, "a head, a line, and a row for each kind")
 }
 
-// TestOperationsPageHasTexts: the texts of exhausted limits that the page shows
+// TestErrorsPageHasTexts: the texts of exhausted limits that the page shows
 // are those of the sources.
-func TestOperationsPageHasTexts(t *testing.T) {
-	_, table, found := strings.Cut(operations(t), "Exhausted, by its text:\n\n")
+func TestErrorsPageHasTexts(t *testing.T) {
+	_, table, found := strings.Cut(errorsPage(t), "By its text:\n\n")
 	require.True(t, found)
 	table, _, found = strings.Cut(table, "\n\n")
 	require.True(t, found)

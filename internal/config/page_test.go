@@ -3,6 +3,8 @@ package config_test
 import (
 	"fmt"
 	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -11,7 +13,7 @@ import (
 	"github.com/penstock/penstock/internal/config"
 )
 
-// settingsTable is the table of settings as docs/operations.md has it.
+// settingsTable is the table of settings as docs/config.md has it.
 func settingsTable() string {
 	var b strings.Builder
 	b.WriteString("| setting | value | default | what it is |\n|---|---|---|---|\n")
@@ -36,10 +38,10 @@ func settingsTable() string {
 	return b.String()
 }
 
-// TestOperationsPage: the page that operators read has every setting, with the
+// TestConfigPage: the page on the config file has every setting, with the
 // default and the meaning that the command line shows.
-func TestOperationsPage(t *testing.T) {
-	const page, from, to = "../../docs/operations.md", "<!-- settings: ", "<!-- end of settings -->\n"
+func TestConfigPage(t *testing.T) {
+	const page, from, to = "../../docs/config.md", "<!-- settings: ", "<!-- end of settings -->\n"
 	text, err := os.ReadFile(page)
 	require.NoError(t, err)
 	before, rest, found := strings.Cut(string(text), from)
@@ -54,4 +56,27 @@ func TestOperationsPage(t *testing.T) {
 		return
 	}
 	require.Equal(t, want, string(text), "go test ./internal/config -rewrite")
+}
+
+// TestVariables: each variable of the environment that a page names is a setting's, or one
+// of those that name what the commands read.
+func TestVariables(t *testing.T) {
+	known := map[string]bool{"PENSTOCK_CONFIG": true, "PENSTOCK_URI": true, "PENSTOCK_LONG": true, "PENSTOCK_BIN": true}
+	for _, s := range config.Settings() {
+		known[s.Env()] = true
+	}
+	seen := 0
+	for _, pattern := range []string{"../../docs/*.md", "../../*.md", "../../python/README.md"} {
+		found, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		for _, page := range found {
+			text, err := os.ReadFile(page)
+			require.NoError(t, err)
+			for _, name := range regexp.MustCompile(`PENSTOCK_[A-Z_]+`).FindAllString(string(text), -1) {
+				seen++
+				require.True(t, known[name], "%s names %s", page, name)
+			}
+		}
+	}
+	require.Positive(t, seen)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -66,8 +67,8 @@ func registered(t *testing.T) (names []string, table string) {
 	return names, b.String()
 }
 
-// TestOperationsPage: the page that operators read has every metric, and names
-// none that is not there.
+// TestOperationsPage: the page that operators read has every metric, and no page names
+// one that is not there.
 func TestOperationsPage(t *testing.T) {
 	const page, from, to = "../../docs/operations.md", "<!-- metrics: ", "<!-- end of metrics -->\n"
 	text, err := os.ReadFile(page)
@@ -80,7 +81,20 @@ func TestOperationsPage(t *testing.T) {
 	require.True(t, found)
 	names, table := registered(t)
 	require.Greater(t, len(names), 15)
-	for _, named := range regexp.MustCompile(`penstock_\w+`).FindAllString(before+after, -1) {
+	pages := []string{before, after}
+	for _, pattern := range []string{"../../docs/*.md", "../../*.md", "../../python/README.md"} {
+		found, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		for _, other := range found {
+			if other == page {
+				continue
+			}
+			more, err := os.ReadFile(other)
+			require.NoError(t, err)
+			pages = append(pages, string(more))
+		}
+	}
+	for _, named := range regexp.MustCompile(`penstock_\w+`).FindAllString(strings.Join(pages, "\n"), -1) {
 		require.Contains(t, names, named)
 	}
 	want := before + from + note + "\n" + table + to + after
