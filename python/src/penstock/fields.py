@@ -87,7 +87,7 @@ class RunQuery(TypedDict, total=False):
         order: "stored", or "shuffled" by `seed` and `epoch`.
         shuffle: what a shuffled order permutes.
         shuffle_window: within how many stored rows.
-        seed: of a shuffled order; it changes nothing in another one.
+        seed: of a shuffled order, without which it is refused.
         lanes: the queues that rows are dealt to; a multiple of every number of shards the run may have. As
             many as shards, if left out.
         batch_rows: rows of a batch; if left out, 8,192, and fewer where they would have more than 64 MiB.

@@ -1,0 +1,310 @@
+package docstest
+
+import (
+	"encoding/json"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// form is what the decoder makes of an object, and where one stands in a query.
+type form struct {
+	page string
+	// at is the path of the object in the query; nil: in none.
+	at []any
+}
+
+// forms are all objects that have fields of their own, by the decoder's name for them.
+func forms() map[string]form {
+	const datasets, queries, config = "docs/datasets.md", "docs/queries.md", "docs/config.md"
+	staging := func(more ...any) []any { return append([]any{"dataset", "staging", 0}, more...) }
+	return map[string]form{
+		"File":        {config, nil},
+		"Dataset":     {datasets, []any{"dataset"}},
+		"Training":    {datasets, []any{"dataset", "training"}},
+		"Distinct":    {datasets, []any{"dataset", "training", "distinct"}},
+		"Staging":     {datasets, staging()},
+		"OrderBy":     {datasets, staging("order_by", 0)},
+		"Column":      {datasets, staging("columns", 0)},
+		"Align":       {datasets, staging("align")},
+		"PointInTime": {datasets, staging("point_in_time")},
+		"Query":       {queries, []any{}},
+		"Sample":      {queries, []any{"sample"}},
+		"Shard":       {queries, []any{"shard"}},
+		"Every":       {queries, []any{"every"}},
+		"Dense":       {queries, []any{"dense", "d"}},
+		"Pin":         {queries, []any{"snapshots"}},
+		"TablePin":    {queries, []any{"snapshots", "training"}},
+	}
+}
+
+// elsewhere are objects whose fields stand in sentences of a page instead of in a table.
+func elsewhere() map[string]string {
+	return map[string]string{
+		"[]Default": "docs/datasets.md", "Cursor": "docs/spec/cursor.md", "Position": "docs/spec/cursor.md", "Counted": "docs/spec/step.md",
+	}
+}
+
+// object makes a query that has what each form needs, as decoded JSON.
+func object(t *testing.T, of string) map[string]any {
+	t.Helper()
+	text := `{"dataset": {"training": {"table": "ml.a"}, "key": ["k"], "staging": [{"table": "f.b"}]}}`
+	switch of {
+	case "Distinct":
+		text = `{"dataset": {"training": {"table": "ml.a", "distinct": {"by": ["k"]}}}}`
+	case "OrderBy":
+		text = `{"dataset": {"training": {"table": "ml.a"}, "key": ["k"], "staging": [{"table": "f.b", "duplicates": "last", "order_by": [{"column": "u"}]}]}}`
+	case "Column":
+		text = `{"dataset": {"training": {"table": "ml.a"}, "key": ["k"], "staging": [{"table": "f.b", "columns": [{"column": "c"}]}]}}`
+	case "Align":
+		text = `{"dataset": {"training": {"table": "ml.a"}, "key": ["k"], "staging": [{"table": "f.b", "align": {"training": "day"}}]}}`
+	case "PointInTime":
+		text = `{"dataset": {"training": {"table": "ml.a"}, "key": ["k"], "staging": [{"table": "f.b", "point_in_time": {"training": "ts", "tolerance": "1d"}}]}}`
+	case "Sample":
+		text = `{"dataset": "d", "sample": {"hash": [0, 0.5], "rate": 0.5}}`
+	case "Shard":
+		text = `{"dataset": "d", "lanes": 4096, "shard": {"of": 4096}, "batch_rows": 1}`
+	case "Every":
+		text = `{"dataset": "d", "every": {"step": 0, "of": 4096}}`
+	case "Dense":
+		text = `{"dataset": "d", "dense": {"d": {"columns": ["a"]}}}`
+	case "Pin", "TablePin":
+		text = `{"dataset": "d", "snapshots": {"training": {"uuid": "u", "snapshot": 1, "schema": 0}, "staging": {}}}`
+	}
+	var out map[string]any
+	require.NoError(t, json.Unmarshal([]byte(text), &out))
+	return out
+}
+
+// with puts a value into a query at the path of a form's field, and returns the field's
+// path as errors have it.
+func with(query map[string]any, at []any, name string, value any) string {
+	var into any = query
+	path := ""
+	for _, step := range at {
+		switch step := step.(type) {
+		case string:
+			into = into.(map[string]any)[step] //nolint:forcetypeassert // the queries above
+			path += step + "."
+		case int:
+			into = into.([]any)[step] //nolint:forcetypeassert // the queries above
+			path = strings.TrimSuffix(path, ".") + "[" + strconv.Itoa(step) + "]."
+		}
+	}
+	into.(map[string]any)[name] = value //nolint:forcetypeassert // the queries above
+	return path + name
+}
+
+// asked is what the decoder says of one field of a query: nothing if that is right.
+func asked(t *testing.T, query map[string]any, path string) (string, dataset.Query) {
+	t.Helper()
+	text, err := json.Marshal(query)
+	require.NoError(t, err)
+	q, err := dataset.ParseQuery(text)
+	if err == nil {
+		return "", q
+	}
+	for _, f := range fault.As(err).Faults {
+		if f.Field == path {
+			return f.Message, q
+		}
+	}
+	return "", q
+}
+
+// compare says in what a page and the decoder differ about one form's fields.
+func compare(of, page string, served map[string]bool) []string {
+	var faults []string
+	known := map[string]bool{}
+	for _, r := range tables(page, "fields of "+of) {
+		for _, name := range r.names() {
+			known[name] = true
+			if _, ok := served[name]; !ok {
+				faults = append(faults, of+" has no field "+name)
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(served)) {
+		switch {
+		case served[name] && !known[name]:
+			faults = append(faults, "no table says what "+of+"."+name+" is")
+		case !served[name] && known[name]:
+			faults = append(faults, of+"."+name+" is not served")
+		case !served[name] && !strings.Contains(page, "`"+name+"`"):
+			faults = append(faults, "the page does not say that "+of+"."+name+" is refused")
+		}
+	}
+	return faults
+}
+
+// TestFields: each field that the decoder knows has a row, and each row's field is known.
+func TestFields(t *testing.T) {
+	found := decoded(t)
+	require.Greater(t, len(found["Query"]), 20)
+	for of, page := range elsewhere() {
+		for name := range found[of] {
+			require.Regexp(t, "[`{\"]"+name+"[`\":]", read(t, page), "%s has no word on %s of %s", page, name, of)
+		}
+		delete(found, of)
+	}
+	require.ElementsMatch(t, slices.Collect(maps.Keys(forms())), slices.Collect(maps.Keys(found)))
+	for of, served := range found {
+		require.Empty(t, compare(of, read(t, forms()[of].page), served))
+	}
+	for path, page := range pages(t) {
+		for mark := range marks(page) {
+			if of, ok := strings.CutPrefix(mark, "fields of "); ok && !strings.Contains(of, ".") && of != "a failure" {
+				require.Equal(t, path, forms()[of].page, "the table of %s", of)
+			}
+		}
+	}
+}
+
+// TestFieldsSeeEitherSide breaks a page, and the decoder, in one way each.
+func TestFieldsSeeEitherSide(t *testing.T) {
+	page := read(t, "docs/queries.md")
+	served := decoded(t)["Query"]
+	for name, change := range map[string]func() (string, map[string]bool){
+		"Query has no field seeds": func() (string, map[string]bool) {
+			return strings.Replace(page, "| `seed` |", "| `seed`, `seeds` |", 1), served
+		},
+		"no table says what Query.seed is": func() (string, map[string]bool) {
+			return strings.Replace(page, "| `seed` |", "| seed |", 1), served
+		},
+		"no table says what Query.fresh is": func() (string, map[string]bool) {
+			more := maps.Clone(served)
+			more["fresh"] = true
+			return page, more
+		},
+		"Query.seed is not served": func() (string, map[string]bool) {
+			less := maps.Clone(served)
+			less["seed"] = false
+			return page, less
+		},
+		"the page does not say that Query.start is refused": func() (string, map[string]bool) {
+			return strings.ReplaceAll(page, "`start`", "start"), served
+		},
+	} {
+		changed, fields := change()
+		require.Equal(t, []string{name}, compare("Query", changed, fields))
+	}
+}
+
+var word = regexp.MustCompile(`^[a-z_]+[0-9]*$`)
+
+// TestWords: of a field that takes words, the page has those that the decoder knows.
+func TestWords(t *testing.T) {
+	seen := 0
+	for of, f := range forms() {
+		for _, r := range tables(read(t, f.page), "fields of "+of) {
+			if f.at == nil {
+				continue
+			}
+			for _, name := range r.names() {
+				query := object(t, of)
+				path := with(query, f.at, name, "?")
+				said, _ := asked(t, query, path)
+				_, list, takesWords := strings.Cut(said, "known: ")
+				if !takesWords {
+					continue
+				}
+				seen++
+				var shown []string
+				for _, one := range between(r[1]) {
+					if word.MatchString(one) {
+						shown = append(shown, one)
+					}
+				}
+				require.ElementsMatch(t, strings.Split(list, ", "), shown, "%s.%s", of, name)
+			}
+		}
+	}
+	require.GreaterOrEqual(t, seen, 16)
+}
+
+// value is what a default or limit of a page is in JSON.
+func value(text string) any {
+	text = strings.ReplaceAll(text, ",", "")
+	var out any
+	if err := json.Unmarshal([]byte(text), &out); err == nil {
+		return out
+	}
+	return text
+}
+
+// TestDefaults: a default that a page gives as one word changes nothing where it is given.
+func TestDefaults(t *testing.T) {
+	seen := 0
+	for of, f := range forms() {
+		if f.at == nil {
+			continue
+		}
+		for _, r := range tables(read(t, f.page), "fields of "+of) {
+			given := between(r[2])
+			if len(given) != 1 || r[2] != "`"+given[0]+"`" || given[0] == "null" || slices.Contains(r.names(), "index") {
+				continue
+			}
+			seen++
+			for _, name := range r.names() {
+				without, query := object(t, of), object(t, of)
+				if of == "Shard" || of == "Sample" && name == "rate" {
+					without, query = map[string]any{"dataset": "d", "shard": map[string]any{}, "sample": map[string]any{"hash": []any{0, 0.5}}},
+						map[string]any{"dataset": "d", "shard": map[string]any{}, "sample": map[string]any{"hash": []any{0, 0.5}}}
+				}
+				if name == "nulls" {
+					with(without, f.at, "join", "overlay")
+					with(query, f.at, "join", "overlay")
+				}
+				path := with(query, f.at, name, value(given[0]))
+				said, got := asked(t, query, path)
+				require.Empty(t, said, path)
+				_, want := asked(t, without, path)
+				require.NotEmpty(t, want.Canonical())
+				require.Equal(t, string(want.Canonical()), string(got.Canonical()), "%s.%s is not %s by default", of, name, given[0])
+			}
+		}
+	}
+	require.GreaterOrEqual(t, seen, 20)
+}
+
+// TestBounds: what a page says that a number is at least, and at most, it is.
+func TestBounds(t *testing.T) {
+	seen := 0
+	for of, f := range forms() {
+		if f.at == nil {
+			continue
+		}
+		for _, r := range tables(read(t, f.page), "fields of "+of) {
+			m := regexp.MustCompile(`^(?:a number from ([\d,]+) on|([\d,]+) to ([\d,]+))$`).FindStringSubmatch(r[1])
+			if m == nil {
+				continue
+			}
+			seen++
+			least, most := value(m[1]+m[2]), value(m[3])
+			for _, name := range r.names() {
+				probe := func(v any) string {
+					query := object(t, of)
+					path := with(query, f.at, name, v)
+					said, _ := asked(t, query, path)
+					return said
+				}
+				low, _ := least.(float64)
+				require.Regexp(t, "must be at least|outside|not 0|must be above", probe(low-1), "%s.%s", of, name)
+				require.NotContains(t, probe(low), "must be at", "%s.%s", of, name)
+				if high, bounded := most.(float64); bounded {
+					require.Regexp(t, "must be at most", probe(high+1), "%s.%s", of, name)
+					require.NotContains(t, probe(high), "must be at", "%s.%s", of, name)
+				}
+			}
+		}
+	}
+	require.GreaterOrEqual(t, seen, 10)
+}

@@ -1,0 +1,184 @@
+package docstest
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/penstock/penstock/internal/config"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// anchors are the headings of a page, as links name them.
+func anchors(page string) map[string]bool {
+	out := map[string]bool{"": true}
+	fenced := false
+	for line := range strings.Lines(page) {
+		if strings.HasPrefix(line, "```") {
+			fenced = !fenced
+		}
+		heading, ok := strings.CutPrefix(strings.TrimLeft(line, "#"), " ")
+		if fenced || !ok || !strings.HasPrefix(line, "#") {
+			continue
+		}
+		text := regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(strings.ToLower(strings.TrimSpace(heading)), "")
+		out[strings.ReplaceAll(text, " ", "-")] = true
+	}
+	return out
+}
+
+// broken are the links of a page that lead nowhere.
+func broken(t *testing.T, path, page string) []string {
+	t.Helper()
+	var out []string
+	for _, m := range regexp.MustCompile(`\]\(([^)\s]+)\)`).FindAllStringSubmatch(page, -1) {
+		if strings.Contains(m[1], "://") {
+			continue
+		}
+		to, anchor, _ := strings.Cut(m[1], "#")
+		target := path
+		if to != "" {
+			target = filepath.Join(filepath.Dir(path), to)
+		}
+		if _, err := os.Stat(filepath.Join(root, target)); err != nil {
+			out = append(out, m[1])
+			continue
+		}
+		if strings.HasSuffix(target, ".md") && !anchors(read(t, target))[anchor] {
+			out = append(out, m[1])
+		}
+	}
+	return out
+}
+
+// TestLinks: every link of a page to another one, and to a heading of it, leads there.
+func TestLinks(t *testing.T) {
+	for path, page := range pages(t) {
+		require.Empty(t, broken(t, path, page), path)
+	}
+	require.Equal(t, []string{"none.md", "config.md#no-heading"}, broken(t, "docs/a.md", "[a](none.md) [b](config.md#no-heading) [c](config.md#server)"))
+}
+
+// TestIndex: the index has a line for each page, and each page can be reached from it.
+func TestIndex(t *testing.T) {
+	index := read(t, "docs/README.md")
+	for path := range pages(t) {
+		if filepath.Dir(path) == "docs" && path != "docs/README.md" {
+			require.Contains(t, index, "]("+filepath.Base(path)+")", "the index has no line for %s", path)
+		}
+	}
+	for _, from := range []string{"README.md", "CONTRIBUTING.md"} {
+		require.Contains(t, read(t, from), "docs/README.md", from)
+	}
+}
+
+// judge says what is wrong with a block of a page; nil: nothing, or it is of no form of ours.
+func judge(t *testing.T, b block) error {
+	t.Helper()
+	switch b.language {
+	case "yaml":
+		var names []string
+		for _, s := range config.Settings() {
+			names = append(names, s.Name)
+		}
+		var document yaml.Node
+		if err := yaml.Unmarshal([]byte(b.text), &document); err != nil {
+			return err
+		}
+		_, faults := dataset.FileFromYAML(document.Content[0], names)
+		return fault.Fields(faults)
+	case "json":
+		var found map[string]json.RawMessage
+		if err := json.Unmarshal([]byte(b.text), &found); err != nil {
+			return err
+		}
+		query := b.text
+		switch {
+		case found["v"] != nil && found["at"] == nil: // a trainer's state, which is no business of the server
+			return nil
+		case found["at"] != nil:
+			query = `{"dataset": "d", "cursor": ` + b.text + `}`
+		case found["training"] != nil:
+			query = `{"dataset": "d", "snapshots": ` + b.text + `}`
+		}
+		_, err := dataset.ParseQuery([]byte(query))
+		return err
+	}
+	return nil
+}
+
+// TestBlocks: every config file, query, pin and cursor that a page shows is read.
+func TestBlocks(t *testing.T) {
+	seen := map[string]int{}
+	for path, page := range pages(t) {
+		for _, b := range blocks(page) {
+			require.NoError(t, judge(t, b), "%s:\n%s", path, b.text)
+			seen[b.language]++
+		}
+	}
+	require.Greater(t, seen["yaml"], 10)
+	require.Greater(t, seen["json"], 3)
+	require.Error(t, judge(t, block{"yaml", "datasets: {a: {trainings: {}}}"}))
+	require.Error(t, judge(t, block{"json", `{"dataset": "d", "seeds": 1}`}))
+}
+
+// said finds fields with a value in the text of a page, as `tail: drop` and `{step: w}`.
+var said = regexp.MustCompile("`\\{?([a-z_]+): ([^`]*?)\\}?`")
+
+// TestInlineFields: what a page says in passing, `tail: drop`, names a field or setting
+// that there is.
+func TestInlineFields(t *testing.T) {
+	known := map[string]bool{}
+	for _, fields := range decoded(t) {
+		for name := range fields {
+			known[name] = true
+		}
+	}
+	for _, s := range config.Settings() {
+		known[s.Name] = true
+	}
+	// Properties of catalogs, and a column of an example.
+	for _, name := range []string{"type", "uri", "warehouse", "request_id"} {
+		known[name] = true
+	}
+	seen := 0
+	for path, page := range pages(t) {
+		for _, m := range said.FindAllStringSubmatch(page, -1) {
+			seen++
+			require.True(t, known[m[1]], "%s says %s", path, m[0])
+		}
+	}
+	require.Greater(t, seen, 40)
+}
+
+// TestWordsInPassing: of the fields that take words, pages name no others.
+func TestWordsInPassing(t *testing.T) {
+	words := map[string][]string{}
+	for of, f := range forms() {
+		for _, r := range tables(read(t, f.page), "fields of "+of) {
+			for _, name := range r.names() {
+				query := object(t, of)
+				path := with(query, f.at, name, "?")
+				text, _ := asked(t, query, path)
+				if _, list, found := strings.Cut(text, "known: "); found && f.at != nil {
+					words[name] = append(words[name], strings.Split(list, ", ")...)
+				}
+			}
+		}
+	}
+	for path, page := range pages(t) {
+		for _, m := range said.FindAllStringSubmatch(page, -1) {
+			if list, takesWords := words[m[1]]; takesWords && word.MatchString(m[2]) && m[1] != "order" {
+				require.True(t, slices.Contains(list, m[2]), "%s says %s", path, m[0])
+			}
+		}
+	}
+}

@@ -1,0 +1,166 @@
+package docstest
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// sources are the parsed files of a package of the module, without its tests.
+func sources(t *testing.T, folder string) []*ast.File {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(root, folder, "*.go"))
+	require.NoError(t, err)
+	var out []*ast.File
+	for _, path := range found {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		file, err := parser.ParseFile(token.NewFileSet(), path, text, 0)
+		require.NoError(t, err)
+		out = append(out, file)
+	}
+	require.NotEmpty(t, out, folder)
+	return out
+}
+
+// decoded are the fields that the decoder knows, by what it makes of them, each with
+// whether it is served: the rows of every []field[T] of loader/dataset.
+func decoded(t *testing.T) map[string]map[string]bool {
+	t.Helper()
+	out := map[string]map[string]bool{}
+	for _, file := range sources(t, "loader/dataset") {
+		ast.Inspect(file, func(n ast.Node) bool {
+			literal, ok := n.(*ast.CompositeLit)
+			if !ok {
+				return true
+			}
+			if list, isList := literal.Type.(*ast.ArrayType); isList {
+				if of := fieldOf(list.Elt); of != "" {
+					for _, element := range literal.Elts {
+						if one, isOne := element.(*ast.CompositeLit); isOne {
+							note(out, of, one)
+						}
+					}
+				}
+			} else if of := fieldOf(literal.Type); of != "" {
+				note(out, of, literal)
+			}
+			return true
+		})
+	}
+	return out
+}
+
+// fieldOf is T of field[T], or "".
+func fieldOf(expression ast.Expr) string {
+	index, ok := expression.(*ast.IndexExpr)
+	if !ok {
+		return ""
+	}
+	if name, isName := index.X.(*ast.Ident); !isName || name.Name != "field" {
+		return ""
+	}
+	return types.ExprString(index.Index)
+}
+
+// note adds a row of the decoder's table.
+func note(into map[string]map[string]bool, of string, literal *ast.CompositeLit) {
+	name, served := "", false
+	for _, element := range literal.Elts {
+		pair, ok := element.(*ast.KeyValueExpr)
+		if !ok {
+			continue
+		}
+		switch key, _ := pair.Key.(*ast.Ident); key.Name {
+		case "name":
+			if text, isText := pair.Value.(*ast.BasicLit); isText {
+				name, _ = strconv.Unquote(text.Value)
+			}
+		case "read":
+			served = true
+		}
+	}
+	if name == "" {
+		return
+	}
+	if into[of] == nil {
+		into[of] = map[string]bool{}
+	}
+	into[of][name] = into[of][name] || served
+}
+
+// packages are the folders of those whose structs have tables.
+func packages() map[string]string {
+	return map[string]string{"flight": "flight", "loader": "loader", "verify": "loader/verify", "joiner": "joiner"}
+}
+
+// jsonFields are the JSON names of a struct such as loader.Report, with those of the
+// structs that are embedded.
+func jsonFields(t *testing.T, name string) []string {
+	t.Helper()
+	of, name, found := strings.Cut(name, ".")
+	require.True(t, found)
+	var out []string
+	for _, file := range sources(t, packages()[of]) {
+		ast.Inspect(file, func(n ast.Node) bool {
+			spec, ok := n.(*ast.TypeSpec)
+			if !ok || spec.Name.Name != name {
+				return true
+			}
+			form, isStruct := spec.Type.(*ast.StructType)
+			require.True(t, isStruct, name)
+			for _, field := range form.Fields.List {
+				if len(field.Names) == 0 {
+					out = append(out, jsonFields(t, types.ExprString(field.Type))...)
+				}
+				if field.Tag != nil {
+					text, err := strconv.Unquote(field.Tag.Value)
+					require.NoError(t, err)
+					tag, _, _ := strings.Cut(reflect.StructTag(text).Get("json"), ",")
+					out = append(out, tag)
+				}
+			}
+			return false
+		})
+	}
+	require.NotEmpty(t, out, name)
+	slices.Sort(out)
+	return out
+}
+
+// constant is the value of a whole constant of a package.
+func constant(t *testing.T, folder, name string) string {
+	t.Helper()
+	for _, file := range sources(t, folder) {
+		for _, declaration := range file.Decls {
+			general, ok := declaration.(*ast.GenDecl)
+			if !ok || general.Tok != token.CONST {
+				continue
+			}
+			for _, spec := range general.Specs {
+				values, isValue := spec.(*ast.ValueSpec)
+				if !isValue || values.Names[0].Name != name || len(values.Values) != 1 {
+					continue
+				}
+				found, err := types.Eval(token.NewFileSet(), nil, token.NoPos, types.ExprString(values.Values[0]))
+				require.NoError(t, err, name)
+				return found.Value.ExactString()
+			}
+		}
+	}
+	require.FailNow(t, "there is no such constant", "%s of %s", name, folder)
+	return ""
+}

@@ -1,0 +1,217 @@
+package docstest
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// wish is a field of a query with a value, and what it needs beside it.
+type wish struct{ field, text string }
+
+// wishes are values by which a field goes not together with another one, if it does with
+// any of its values.
+func wishes() []wish {
+	return []wish{
+		{"limit", `{"limit": 8}`},
+		{"shard", `{"shard": {"of": 2}}`},
+		{"lanes", `{"lanes": 2}`},
+		{"every", `{"every": {"step": 0, "of": 2}}`},
+		{"tail", `{"tail": "drop"}`},
+		{"count", `{"count": "exact"}`},
+		{"endpoints", `{"endpoints": "splits"}`},
+		{"batch_rows", `{"batch_rows": 8}`},
+		{"global_batch_rows", `{"global_batch_rows": 8}`},
+		{"batch_requests", `{"batch_requests": 8}`},
+		{"wire", `{"wire": "indexed"}`},
+		{"wire", `{"wire": "auto"}`},
+		{"wire", `{"wire": "grouped", "batch_requests": 8}`},
+		{"order", `{"order": "shuffled"}`},
+		{"shuffle", `{"shuffle": "rows", "order": "shuffled"}`},
+		{"shuffle", `{"shuffle": "requests", "order": "shuffled"}`},
+		{"shuffle", `{"shuffle": "splits", "order": "shuffled"}`},
+		{"shuffle", `{"shuffle": "splits"}`},
+		{"shuffle_window", `{"shuffle_window": 8, "order": "shuffled"}`},
+		{"seed", `{"seed": 7, "order": "shuffled"}`},
+		{"epoch", `{"epoch": 7}`},
+		{"sample", `{"sample": {"rate": 0.5}}`},
+		{"filter", `{"filter": "a = 1"}`},
+		{"since", `{"since": 7}`},
+		{"snapshots", `{"snapshots": {"training": {"snapshot": 7}}}`},
+		{"columns", `{"columns": ["a"]}`},
+		{"dense", `{"dense": {"d": ["a"]}}`},
+		{"cache", `{"cache": "off"}`},
+	}
+}
+
+// fields are the members of JSON objects together. Where they say different things of one
+// field there are none.
+func fields(t *testing.T, texts ...string) map[string]any {
+	t.Helper()
+	out := map[string]any{"dataset": "d"}
+	for _, text := range texts {
+		var more map[string]any
+		require.NoError(t, json.Unmarshal([]byte(text), &more), text)
+		for name, value := range more {
+			if had, twice := out[name]; twice && !jsonEqual(t, had, value) {
+				return nil
+			}
+			out[name] = value
+		}
+	}
+	return out
+}
+
+func jsonEqual(t *testing.T, a, b any) bool {
+	t.Helper()
+	first, err := json.Marshal(a)
+	require.NoError(t, err)
+	second, err := json.Marshal(b)
+	require.NoError(t, err)
+	return string(first) == string(second)
+}
+
+// refusal is why a query is refused; nil if it is not.
+func refusal(t *testing.T, query map[string]any) *fault.Error {
+	t.Helper()
+	text, err := json.Marshal(query)
+	require.NoError(t, err)
+	_, err = dataset.ParseQuery(text)
+	return fault.As(err)
+}
+
+// refused are the pairs of a page that go not together.
+func refused(page string) map[string]bool {
+	out := map[string]bool{}
+	for _, r := range tables(page, "refused together") {
+		names := r.names()
+		slices.Sort(names)
+		out[strings.Join(names, ", ")] = true
+	}
+	return out
+}
+
+// unsaid are the pairs that are refused without a word on the page.
+func unsaid(t *testing.T, page string) []string {
+	t.Helper()
+	known := refused(page)
+	var out []string
+	for _, a := range wishes() {
+		for _, b := range wishes() {
+			query := fields(t, a.text, b.text)
+			if a.field >= b.field || query == nil || refusal(t, query) == nil {
+				continue
+			}
+			said := false // of the two, or of what one of them needs
+			names := slices.Collect(maps.Keys(query))
+			for _, one := range names {
+				for _, other := range names {
+					said = said || known[one+", "+other]
+				}
+			}
+			if pair := a.field + ", " + b.field; !said && !slices.Contains(out, pair) {
+				out = append(out, pair)
+			}
+		}
+	}
+	return out
+}
+
+// TestWhatGoesNotTogether: each pair that the page names is refused, and goes alone; and
+// each pair that is refused stands there.
+func TestWhatGoesNotTogether(t *testing.T) {
+	page := read(t, "docs/queries.md")
+	require.Greater(t, len(refused(page)), 10)
+	for _, r := range tables(page, "refused together") {
+		example := strings.Trim(r[1], "`")
+		require.NotNil(t, refusal(t, fields(t, example)), example)
+		for _, name := range r.names() {
+			require.Contains(t, example, `"`+name+`"`)
+			less := fields(t, example)
+			delete(less, name)
+			require.Nil(t, refusal(t, less), "%s without %s", example, name)
+		}
+	}
+	for _, w := range wishes() {
+		require.Nil(t, refusal(t, fields(t, w.text)), w.text)
+	}
+	require.Empty(t, unsaid(t, page))
+	for name := range decoded(t)["Query"] {
+		tried := slices.ContainsFunc(wishes(), func(w wish) bool { return w.field == name })
+		// A cursor must agree with what is said again; see decode_resume.go, and the page's
+		// table of what may change.
+		require.True(t, tried || name == "dataset" || name == "cursor" || name == "start", "%s is tried with no other field", name)
+	}
+}
+
+// TestUnsaidPairsAreFound: a page without one of its rows lacks that pair.
+func TestUnsaidPairsAreFound(t *testing.T) {
+	page := read(t, "docs/queries.md")
+	less := strings.Replace(page, "| `limit`, `tail` |", "| limit and tail |", 1)
+	require.NotEqual(t, page, less)
+	require.Equal(t, []string{"limit, tail"}, unsaid(t, less))
+}
+
+// TestWhatNeedsAnother: each row is refused alone, and goes with what it needs; and what
+// needs another one has a row.
+func TestWhatNeedsAnother(t *testing.T) {
+	rows := tables(read(t, "docs/queries.md"), "refused alone")
+	known := map[string]bool{}
+	for _, r := range rows {
+		known[r.names()[0]] = true
+		alone, needed := strings.Trim(r[1], "`"), strings.Trim(r[2], "`")
+		require.NotNil(t, refusal(t, fields(t, alone)), alone)
+		require.Nil(t, refusal(t, fields(t, alone, needed)), alone)
+	}
+	for _, w := range wishes() {
+		alone := fields(t, w.text)
+		maps.DeleteFunc(alone, func(name string, _ any) bool { return name != w.field && name != "dataset" })
+		if refusal(t, alone) != nil {
+			require.True(t, known[w.field], "the page does not say what %s needs", w.text)
+		}
+	}
+}
+
+// TestWhatMayChange: with a cursor, the fields of the one column may be said anew, and those
+// of the other must agree.
+func TestWhatMayChange(t *testing.T) {
+	_, table, found := strings.Cut(read(t, "docs/queries.md"), "| may change | comes from the cursor, and must agree where it is said again |\n|---|---|\n")
+	require.True(t, found)
+	table, _, _ = strings.Cut(table, "\n\n")
+	var change, agree []string
+	for line := range strings.Lines(table) {
+		cells := strings.Split(line, "|")
+		change, agree = append(change, between(cells[1])...), append(agree, between(cells[2])...)
+	}
+	var all []string
+	for name, served := range decoded(t)["Query"] {
+		if served && name != "dataset" && name != "cursor" && name != "cache" {
+			all = append(all, name)
+		}
+	}
+	require.ElementsMatch(t, all, slices.Concat(change, agree))
+	const cursor = `{"v":1,"plan":"p","algorithm":3,"dataset":"x","filter":"a = 2","order":"stored","shuffle":"splits","seed":0,"epoch":0,"lanes":2,
+		"pin":{"training":{"uuid":"u","snapshot":1,"schema":0},"staging":{}},"shard":{"index":0,"of":1},"step":1,"rows":4,
+		"at":[{"lane":0,"split":0,"row":4},{"lane":1,"split":0,"row":4}]}`
+	with := func(text string) *fault.Error { return refusal(t, fields(t, `{"cursor": `+cursor+`}`, text)) }
+	require.Nil(t, with(`{}`))
+	for _, text := range []string{
+		`{"columns": ["b"]}`, `{"dense": {"d": ["a"]}}`, `{"wire": "indexed"}`, `{"batch_rows": 8}`, `{"global_batch_rows": 8}`,
+		`{"tail": "drop"}`, `{"count": "exact"}`, `{"limit": 8}`, `{"shard": {"of": 2}}`, `{"every": {"step": 0, "of": 2}}`,
+	} {
+		require.Nil(t, with(text), text)
+	}
+	for _, text := range []string{
+		`{"sample": {"rate": 0.5}}`, `{"since": 7}`, `{"snapshots": {"training": {"snapshot": 7}}}`, `{"order": "shuffled"}`,
+		`{"shuffle": "rows"}`, `{"shuffle_window": 8}`, `{"seed": 7}`, `{"epoch": 7}`, `{"lanes": 4}`,
+	} {
+		require.NotNil(t, with(text), text)
+	}
+}

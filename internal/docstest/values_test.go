@@ -1,0 +1,96 @@
+package docstest
+
+import (
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestLimits: the limits that cannot be set are those of the sources.
+func TestLimits(t *testing.T) {
+	const set, wire, filter = "loader/dataset", "flight", "internal/expr"
+	limits := map[string][2]string{
+		"staging tables of a dataset":                                {set, "maxStaging"},
+		"columns of a join key":                                      {set, "maxKeys"},
+		"columns of one list":                                        {set, "maxColumns"},
+		"bytes of the name of a table, column, branch, tag or entry": {set, "maxName"},
+		"lanes of a plan, and so shards":                             {set, "maxLanes"},
+		"workers of a shard (`every`)":                               {set, "maxWorkers"},
+		"rows, or requests, of a batch":                              {set, "maxBatchRows"},
+		"rows of a shuffle window":                                   {set, "maxShuffleWindow"},
+		"bytes of a filter":                                          {filter, "MaxText"},
+		"bytes of a query":                                           {set, "maxBytes"},
+		"bytes of a ticket":                                          {wire, "maxTicket"},
+		"bytes of a message from a client":                           {wire, "maxReceived"},
+		"bytes of a message to a client":                             {wire, "DefaultMaxMessage"},
+		"bytes of a failure's details":                               {wire, "defaultMaxDetails"},
+	}
+	rows := tables(read(t, "docs/config.md"), "limits")
+	require.Len(t, rows, len(limits))
+	for _, r := range rows {
+		of, known := limits[r[0]]
+		require.True(t, known, r[0])
+		require.Equal(t, constant(t, of[0], of[1]), strings.ReplaceAll(r[1], ",", ""), r[0])
+	}
+	require.Contains(t, read(t, "docs/queries.md"), "| `shuffle_window` | 1 to 16,777,216 | 131,072 |")
+	require.Equal(t, "131072", constant(t, set, "DefaultShuffleWindow"))
+	require.Equal(t, "200", constant(t, filter, "maxDepth"))
+	require.Contains(t, read(t, filtersPage), "200 nested parentheses")
+}
+
+// TestReportFields: what a summary, report or verification holds stands on its page, and
+// nothing else does.
+func TestReportFields(t *testing.T) {
+	page := read(t, "docs/reports.md")
+	seen := 0
+	for mark := range marks(page) {
+		of, ok := strings.CutPrefix(mark, "fields of ")
+		require.True(t, ok, mark)
+		var named []string
+		for _, r := range tables(page, mark) {
+			named = append(named, r.names()...)
+		}
+		slices.Sort(named)
+		require.Equal(t, jsonFields(t, of), named, of)
+		seen++
+	}
+	require.Equal(t, 12, seen)
+	var named []string
+	for _, r := range tables(read(t, "docs/errors.md"), "fields of a failure") {
+		named = append(named, r.names()...)
+	}
+	require.ElementsMatch(t, jsonFields(t, "flight.details"), named)
+	for _, name := range jsonFields(t, "loader.RequestReport") {
+		require.Contains(t, page, "`"+name+"`")
+	}
+}
+
+// TestExceptions: the exception beside each kind of failure is the Python package's, and
+// has that kind.
+func TestExceptions(t *testing.T) {
+	python := map[string]string{}
+	for _, m := range regexp.MustCompile(`(?m)^class (\w+)\(Error\):.*\n(?:.*\n)*?    kind = "([a-z ]+)"`).FindAllStringSubmatch(read(t, "python/src/penstock/errors.py"), -1) {
+		python[m[2]] = m[1]
+	}
+	page := map[string]string{}
+	for _, m := range regexp.MustCompile("(?m)^\\| ([a-z ]+) \\| [A-Z_]+ \\| `(\\w+)` \\|").FindAllStringSubmatch(read(t, "docs/errors.md"), -1) {
+		page[m[1]] = m[2]
+	}
+	require.Len(t, page, 10)
+	require.Equal(t, python, page)
+}
+
+// TestCatalogProperties: those that every catalog has are those of the config's sources.
+func TestCatalogProperties(t *testing.T) {
+	var named []string
+	for _, r := range tables(read(t, "docs/config.md"), "properties of every catalog") {
+		named = append(named, r.names()...)
+	}
+	m := regexp.MustCompile(`func common\(\) \[\]string \{ return \[\]string\{(.*?)\} \}`).FindStringSubmatch(read(t, filepath.Join("internal", "config", "catalogs.go")))
+	require.NotNil(t, m)
+	require.ElementsMatch(t, strings.Split(strings.ReplaceAll(m[1], `"`, ""), ", "), named)
+}
