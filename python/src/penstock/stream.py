@@ -297,7 +297,9 @@ class Stream:
             options: those of `pyarrow.Table.to_pandas`, such as `types_mapper`.
         """
         if importlib.util.find_spec("pandas") is None:
-            raise ImportError('to_pandas needs pandas: pip install "penstock[pandas]"')
+            raise ImportError(
+                'to_pandas needs pandas: pip install "./python[pandas]" in a checkout of Penstock'
+            )
         return self.expanded().read_all().to_pandas(**options)
 
     def to_polars(self) -> pl.DataFrame:
@@ -305,7 +307,9 @@ class Stream:
         try:
             import polars as pl
         except ImportError as e:
-            raise ImportError('to_polars needs Polars: pip install "penstock[polars]"') from e
+            raise ImportError(
+                'to_polars needs Polars: pip install "./python[polars]" in a checkout of Penstock'
+            ) from e
         return pl.DataFrame(self)
 
     def close(self) -> None:

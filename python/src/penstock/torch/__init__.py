@@ -19,7 +19,7 @@ A `Converter` is made once, from the schema of a stream and rules for what a sch
 leaves open: nulls, strings, decimals. It refuses then what it cannot convert, so that
 names and types of tensors never change between batches.
 
-This package needs PyTorch, `pip install "penstock[torch]"`; the rest of `penstock` does not
+This package needs PyTorch, `pip install "./python[torch]"` in a checkout; the rest of `penstock` does not
 import it.
 """
 
@@ -29,7 +29,7 @@ except ModuleNotFoundError as missing:
     if missing.name != "torch":
         raise
     raise ModuleNotFoundError(
-        'penstock.torch needs PyTorch: pip install "penstock[torch]"', name="torch"
+        'penstock.torch needs PyTorch: pip install "./python[torch]" in a checkout of Penstock', name="torch"
     ) from missing
 
 from penstock.states import merge_states

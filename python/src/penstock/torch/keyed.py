@@ -22,7 +22,8 @@ def jagged(columns: Mapping[str, Any], keys: Sequence[str], dtype: torch.dtype) 
         if missing.name != "torchrec":
             raise
         raise ModuleNotFoundError(
-            'to_kjt needs TorchRec: pip install "penstock[torchrec]"', name="torchrec"
+            'to_kjt needs TorchRec: pip install "./python[torchrec]" in a checkout of Penstock',
+            name="torchrec",
         ) from missing
     if not keys:
         raise ValueError("to_kjt needs the name of one column at least")
