@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,6 +16,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock/penstock/internal/config"
 	"github.com/penstock/penstock/internal/fault"
 )
 
@@ -107,6 +110,17 @@ func TestServerGoesBeforeTheRows(t *testing.T) {
 	require.False(t, rows.Next())
 	require.Equal(t, fault.Unavailable, fault.KindOf(rows.err), "%v", rows.err)
 	require.NotErrorIs(t, rows.err, context.Canceled)
+}
+
+// TestOneDefaultPort: a server that is told no address, the commands and the Python package
+// mean the same port.
+func TestOneDefaultPort(t *testing.T) {
+	settings := config.Settings()
+	at := slices.IndexFunc(settings, func(s config.Setting) bool { return s.Name == "listen" })
+	require.Equal(t, "127.0.0.1:"+defaultPort, settings[at].Default)
+	python, err := os.ReadFile("../../python/src/penstock/client.py")
+	require.NoError(t, err)
+	require.Contains(t, string(python), "\n_PORT = "+defaultPort+"\n")
 }
 
 // killing ends a server with the first bytes that are written.
