@@ -186,12 +186,14 @@ func TestUnknownTableSaysWhatTheFileHolds(t *testing.T) {
 	require.Equal(t, fault.NotFound, fault.KindOf(err))
 
 	w.create(t, "ml.events", idSchema())
-	o.Name = "prod"
-	other, err := icebergcat.Open(t.Context(), o)
-	require.NoError(t, err)
-	_, err = other.Table(t.Context(), "ml.events", dataset.Ref{})
-	require.ErrorContains(t, err, `holds no tables of a catalog called "prod"; set name: to one of: default`)
-	require.Equal(t, fault.NotFound, fault.KindOf(err))
+	for _, name := range []string{"prod", "a", "Default", "default "} {
+		o.Name = name
+		other, err := icebergcat.Open(t.Context(), o)
+		require.NoError(t, err)
+		_, err = other.Table(t.Context(), "ml.events", dataset.Ref{})
+		require.ErrorContains(t, err, `holds no tables of a catalog called "`+name+`"; set name: to one of: default`)
+		require.Equal(t, fault.NotFound, fault.KindOf(err))
+	}
 }
 
 func TestViewsAreRefused(t *testing.T) {

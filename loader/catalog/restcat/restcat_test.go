@@ -341,7 +341,7 @@ func TestGrants(t *testing.T) {
 	s.Tables = func([]string, string) (restcattest.Table, bool) {
 		return restcattest.Table{
 			Location: "s3://b/m", Metadata: []byte(text),
-			Config: map[string]string{"s3.endpoint": "http://e", "s3.access-key-id": "c", "s3.secret-access-key": "cs", "client.region": "r"},
+			Config: map[string]string{"s3.endpoint": "http://e", "s3.access-key-id": "c", "s3.secret-access-key": "cs", "s3.session-token": "ct", "client.region": "r"},
 			Credentials: []restcattest.Credential{
 				{Prefix: "s3://b/x", Config: map[string]string{"s3.access-key-id": "x", "s3.secret-access-key": "xs", "s3.session-token-expires-at-ms": "1700000000000"}},
 			},
@@ -350,7 +350,7 @@ func TestGrants(t *testing.T) {
 	c, err := open(t, s, restcat.Options{})
 	require.NoError(t, err)
 	want := []locator.Grant{
-		{Properties: map[string]string{"s3.endpoint": "http://e", "s3.access-key-id": "c", "s3.secret-access-key": "cs", "client.region": "r"}},
+		{Properties: map[string]string{"s3.endpoint": "http://e", "s3.access-key-id": "c", "s3.secret-access-key": "cs", "s3.session-token": "ct", "client.region": "r"}},
 		{
 			Prefix: "s3://b/x", Expires: time.UnixMilli(1700000000000),
 			Properties: map[string]string{
