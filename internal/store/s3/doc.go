@@ -15,5 +15,8 @@
 // What then still fails is Unavailable, as is what is refused; a missing key is
 // store.Missing. There is never short data.
 //
+// It writes nothing but metadata that is committed to a catalog: whole files, by one
+// request that makes no file which is there already.
+//
 // Nobody waits beyond the end of its context, and nothing is left behind.
 package s3

@@ -24,6 +24,9 @@ type Operation string
 const (
 	OperationRead Operation = "read" // of a range
 	OperationSize Operation = "size"
+	// Of metadata that is committed to a catalog.
+	OperationWrite  Operation = "write"
+	OperationRemove Operation = "remove"
 )
 
 // Outcome is how a request ended.
@@ -62,20 +65,29 @@ type failure struct {
 	after   time.Duration // when to try again, where the store says
 }
 
-// did says what the store did to the reader.
-func (f failure) did() string {
+// did says what the store did to who reads, or writes.
+func (f failure) did(writes bool) string {
 	switch f.outcome {
 	case Refused:
+		if writes {
+			return "refuses to write"
+		}
 		return "refuses to read"
 	case Silent, Throttled, Failed, Broken, OK, Missing, Replaced, Cancelled:
+	}
+	if writes {
+		return "did not take"
 	}
 	return "did not give"
 }
 
 // remedy says what the user can do.
-func (f failure) remedy() string {
+func (f failure) remedy(writes bool) string {
 	switch f.outcome {
 	case Refused:
+		if writes {
+			return "let the credentials (s3.access-key-id, s3.profile-name, …) write and delete objects below the tables' metadata folders"
+		}
 		return "see that the credentials (s3.access-key-id, s3.profile-name, …) are right and may read the bucket, and that endpoint and region are its own"
 	case Throttled:
 		return "try again later, or with fewer streams"
@@ -155,7 +167,7 @@ func (o *object) judge(err error) failure {
 		if e.Kind == fault.Corrupt {
 			return failure{outcome: Replaced, err: err}
 		}
-		return failure{outcome: Refused, err: fault.Op(e, "read %s", o.location)}
+		return failure{outcome: Refused, err: fault.Op(e, "%s %s", o.verb(), o.location)}
 	}
 	f := failure{outcome: outcome(err), cause: plain(err)}
 	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)

@@ -21,6 +21,7 @@ type object struct {
 	size     int64
 	head     []byte // its first bytes, where the size was not known
 	released func() // gives the memory of head back
+	writes   bool   // it is made or removed, and not read
 
 	mu  sync.Mutex
 	tag string // of the first response, or of an earlier reader of the file; "": none yet
@@ -63,6 +64,14 @@ func (o *object) readHead(ctx context.Context) error {
 		done += n
 		return err
 	})
+}
+
+// verb is what is done to the file, in errors.
+func (o *object) verb() string {
+	if o.writes {
+		return "write"
+	}
+	return "read"
 }
 
 // Size implements store.Object.

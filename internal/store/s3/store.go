@@ -132,6 +132,8 @@ func (s Settings) load(ctx context.Context) (aws.Config, error) {
 	options := []func(*config.LoadOptions) error{
 		// Ranges have no checksums of their own.
 		config.WithResponseChecksumValidation(aws.ResponseChecksumValidationWhenRequired),
+		// What is written is signed; stores that are no AWS refuse checksums behind a body.
+		config.WithRequestChecksumCalculation(aws.RequestChecksumCalculationWhenRequired),
 	}
 	if s.Region != "" {
 		options = append(options, config.WithRegion(s.Region))

@@ -1,0 +1,50 @@
+package storetest
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/store"
+)
+
+// RunWriter holds a store that writes to the contract of store.Writer; location names a
+// file of that name that does not exist, in a folder that does.
+func RunWriter(t *testing.T, s store.Store, location func(name string) string) {
+	t.Helper()
+	w, ok := s.(store.Writer)
+	require.True(t, ok, "the store writes")
+	read := func(t *testing.T, at string) []byte {
+		t.Helper()
+		o, err := s.Open(t.Context(), at, store.SizeUnknown)
+		require.NoError(t, err)
+		defer func() { require.NoError(t, o.Close()) }()
+		out := make([]byte, o.Size())
+		require.NoError(t, o.ReadAt(t.Context(), out, 0))
+		return out
+	}
+	content := sample(10_000)
+	t.Run("a new file is what was given", func(t *testing.T) {
+		at := location("new 100%25?#.json")
+		require.NoError(t, w.Create(t.Context(), at, content))
+		require.Equal(t, content, read(t, at))
+	})
+	t.Run("a file that is there stays as it is", func(t *testing.T) {
+		at := location("there.json")
+		require.NoError(t, w.Create(t.Context(), at, content))
+		err := w.Create(t.Context(), at, []byte("other"))
+		require.Equal(t, fault.Conflict.String(), fault.KindOf(err).String())
+		require.Equal(t, at, fault.As(err).File)
+		require.Equal(t, content, read(t, at))
+	})
+	t.Run("a file is removed, and once more", func(t *testing.T) {
+		at := location("gone.json")
+		require.NoError(t, w.Create(t.Context(), at, content))
+		for range 2 {
+			require.NoError(t, w.Remove(t.Context(), at))
+			_, err := s.Open(t.Context(), at, store.SizeUnknown)
+			require.Equal(t, fault.Corrupt.String(), fault.KindOf(err).String())
+		}
+	})
+}
