@@ -1,9 +1,11 @@
-// Package sigv4 signs HTTP requests without a body as AWS has it (Signature Version 4).
+// Package sigv4 signs HTTP requests as AWS has it (Signature Version 4). A body is signed
+// with the request, which must be able to give it once more (http.Request.GetBody).
 package sigv4
 
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"io"
 	"net/http"
 	"time"
 
@@ -16,13 +18,22 @@ import (
 // New makes what signs requests to a service, with keys that are asked for each time.
 func New(keys aws.CredentialsProvider, region, service string, clock func() time.Time) func(*http.Request) error {
 	signer := v4.NewSigner()
-	nothing := sha256.Sum256(nil)
 	return func(r *http.Request) error {
 		key, err := keys.Retrieve(r.Context())
 		if err != nil {
 			return fault.New(fault.Unavailable, "no keys to sign requests to the catalog with: %w", err).
 				WithRemedy("name keys in the catalog's block (client.access-key-id, client.secret-access-key), or give the server some as the AWS SDK finds them")
 		}
-		return signer.SignHTTP(r.Context(), key, r, hex.EncodeToString(nothing[:]), service, region, clock())
+		sum := sha256.New()
+		if r.GetBody != nil {
+			body, err := r.GetBody()
+			if err == nil {
+				_, err = io.Copy(sum, body)
+			}
+			if err != nil {
+				return fault.New(fault.Internal, "the body of a request cannot be signed: %w", err)
+			}
+		}
+		return signer.SignHTTP(r.Context(), key, r, hex.EncodeToString(sum.Sum(nil)), service, region, clock())
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -30,4 +31,27 @@ func TestVanilla(t *testing.T) {
 	none := aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) { return aws.Credentials{}, errors.New("none") })
 	err = sigv4.New(none, "us-east-1", "service", clock)(r)
 	require.Equal(t, fault.Unavailable.String(), fault.KindOf(err).String())
+}
+
+// What is signed is the body, and signing does not use it up.
+func TestBodiesAreSigned(t *testing.T) {
+	t.Parallel()
+	keys := aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+		return aws.Credentials{AccessKeyID: "AKIDEXAMPLE", SecretAccessKey: "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"}, nil
+	})
+	clock := func() time.Time { return time.Date(2015, 8, 30, 12, 36, 0, 0, time.UTC) }
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://example.amazonaws.com/", strings.NewReader("Param1=value1"))
+	require.NoError(t, err)
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	require.NoError(t, sigv4.New(keys, "us-east-1", "service", clock)(r))
+	signed := r.Header.Get("Authorization")
+	require.Contains(t, signed, "SignedHeaders=content-length;content-type;host;x-amz-date, Signature=")
+	again := r.Clone(t.Context())
+	require.NoError(t, sigv4.New(keys, "us-east-1", "service", clock)(again))
+	require.Equal(t, signed, again.Header.Get("Authorization"), "the same body has the same signature")
+	other, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://example.amazonaws.com/", strings.NewReader("Param1=value2"))
+	require.NoError(t, err)
+	other.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	require.NoError(t, sigv4.New(keys, "us-east-1", "service", clock)(other))
+	require.NotEqual(t, signed, other.Header.Get("Authorization"))
 }

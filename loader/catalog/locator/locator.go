@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Locator finds tables in a catalog. It reads, and changes nothing. It is safe for
+// Locator finds tables in a catalog. Locate reads, and changes nothing. It is safe for
 // concurrent use. Errors: NotFound for a table that does not exist (nearest name
 // proposed), Invalid for what is no table, Unavailable for a catalog that does not answer
 // or that refuses the server, Corrupt for one that contradicts itself.

@@ -1,8 +1,9 @@
 // Package restcat finds Iceberg tables in REST catalogs, as Iceberg's REST specification
 // has them.
 //
-// It asks two questions: for the configuration, once, and for a table. The answer to the
-// second holds the metadata itself, which is not read once more from storage, and may hold
+// It asks two questions: for the configuration, once, and for a table; and it sets tags,
+// where it is asked to (SetTag). The answer to the
+// second question holds the metadata itself, which is not read once more from storage, and may hold
 // credentials for the table's files: what the table's config says, and the storage
 // credentials by prefix of locations. Both belong to that table and to no other.
 //

@@ -72,7 +72,7 @@ type Signing struct {
 	Properties map[string]string
 }
 
-// Signer puts a signature on a request that has no body.
+// Signer puts a signature on a request.
 type Signer func(r *http.Request) error
 
 // server parses a URI of a server.

@@ -52,11 +52,16 @@ func (c *Catalog) Grants(ctx context.Context, t locator.Table) ([]locator.Grant,
 	return c.grants(t, answer)
 }
 
+// table is where a table is.
+func (c *Catalog) table(t locator.Table) string {
+	last := len(t.Parts) - 1
+	return c.path("namespaces", c.namespace(t.Parts[:last]), "tables", url.PathEscape(t.Parts[last]))
+}
+
 func (c *Catalog) load(ctx context.Context, t locator.Table, snapshots string) (*loadTable, error) {
 	last := len(t.Parts) - 1
 	missing := false
-	path := c.path("namespaces", c.namespace(t.Parts[:last]), "tables", url.PathEscape(t.Parts[last]))
-	content, err := c.get(ctx, path, url.Values{"snapshots": {snapshots}}, call{
+	content, err := c.get(ctx, c.table(t), url.Values{"snapshots": {snapshots}}, call{
 		what: "load table " + t.Name, table: t.Name, most: t.Most, grow: t.Charge,
 		failed: func(status int, _ string) error {
 			if missing = status == http.StatusNotFound; missing {

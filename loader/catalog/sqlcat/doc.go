@@ -1,7 +1,8 @@
 // Package sqlcat finds Iceberg tables in SQL catalogs: on SQLite, and on PostgreSQL.
 //
-// It reads, and changes nothing: a SQLite file is opened read-only, a PostgreSQL database
-// is asked SELECT alone, and no table is made or altered. So catalogs made by PyIceberg
+// It reads, and changes nothing unless it is asked to swap a table's metadata file for
+// another (Swap): until then a SQLite file is opened read-only and a PostgreSQL database
+// is asked SELECT alone. No table is made or altered. So catalogs made by PyIceberg
 // (without a column iceberg_type), by Spark's JdbcCatalog and by iceberg-go open alike,
 // and stay as they are while their owners write to them.
 //

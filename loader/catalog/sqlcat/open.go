@@ -39,10 +39,21 @@ var _ locator.Locator = (*Catalog)(nil)
 // finds it returns: it may be left behind, and go on when its asker has long gone.
 type question func(ctx context.Context, db *sql.DB) (string, error)
 
+// purpose is what a question is put for.
+type purpose string
+
+// The purposes.
+const (
+	reading purpose = "read"
+	writing purpose = "write"
+)
+
 // database is where a catalog lies.
 type database interface {
-	// ask puts a question.
-	ask(ctx context.Context, q question) (string, error)
+	// ask puts a question for a purpose.
+	ask(ctx context.Context, to purpose, q question) (string, error)
+	// unswapped says of a failure what became of what was to be changed.
+	unswapped(err error) (locator.Outcome, error)
 	// broken classifies a failure, and undefined says whether it is that of a table that
 	// does not exist.
 	broken(err error) error
@@ -84,7 +95,7 @@ func Open(ctx context.Context, o Options) (*Catalog, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := c.ask(ctx, c.isCatalog); err != nil {
+	if _, err := c.ask(ctx, reading, c.isCatalog); err != nil {
 		c.Close()
 		return nil, err
 	}

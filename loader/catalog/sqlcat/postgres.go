@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog/locator"
 )
 
 // What is kept of connections to a server: planning asks one short question for each
@@ -78,8 +79,9 @@ func unreadable() error {
 }
 
 // ask puts a question on a connection that is free, or on a new one. A connection of
-// which the server knows no more is not used again.
-func (p *postgres) ask(ctx context.Context, q question) (string, error) {
+// which the server knows no more is not used again. A statement by itself is a transaction
+// by itself.
+func (p *postgres) ask(ctx context.Context, _ purpose, q question) (string, error) {
 	given := ctx
 	if p.timeout > 0 {
 		var cancel context.CancelFunc
@@ -97,6 +99,29 @@ func (p *postgres) ask(ctx context.Context, q question) (string, error) {
 			WithRemedy("see whether the database answers; if it is only slow, raise storage_timeout")
 	}
 	return "", err
+}
+
+// Classes of conditions in which a server undoes a statement for now.
+const (
+	classConnection = "08"
+	classRollback   = "40"
+	classResources  = "53"
+	classOperator   = "57"
+)
+
+// unswapped says what became of a statement that failed. What the server says is certain;
+// where a connection broke, nobody knows.
+func (p *postgres) unswapped(err error) (locator.Outcome, error) {
+	said := p.broken(err)
+	state := sqlState(err)
+	if len(state) < len(classRollback) {
+		return locator.Unknown, said
+	}
+	switch state[:len(classRollback)] {
+	case classConnection, classRollback, classResources, classOperator:
+		return locator.Unknown, said
+	}
+	return locator.Refused, fault.As(said).WithRemedy("GRANT UPDATE ON iceberg_tables to the user of the catalog's uri, or leave pin_tags out")
 }
 
 func (p *postgres) undefined(err error) bool { return sqlState(err) == undefinedTable }

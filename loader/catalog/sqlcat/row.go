@@ -14,7 +14,7 @@ import (
 
 // Locate says where a table's metadata is. See locator.Locator.
 func (c *Catalog) Locate(ctx context.Context, t locator.Table) (locator.Located, error) {
-	location, err := c.ask(ctx, func(ctx context.Context, db *sql.DB) (string, error) { return c.locate(ctx, db, t) })
+	location, err := c.ask(ctx, reading, func(ctx context.Context, db *sql.DB) (string, error) { return c.locate(ctx, db, t) })
 	return locator.Located{Location: location}, err
 }
 

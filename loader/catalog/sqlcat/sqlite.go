@@ -15,6 +15,7 @@ import (
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/store"
+	"github.com/penstock/penstock/loader/catalog/locator"
 )
 
 // busyTimeout is how long a read waits for a writer that holds the catalog's
@@ -40,13 +41,38 @@ type sqliteFile struct {
 // process does not have against itself: a connection to the new file would clear
 // what one to the old file still has in use. A question takes well under a
 // millisecond.
-func (c *sqliteFile) ask(ctx context.Context, q question) (string, error) {
-	return store.Call(ctx, c.calls, "read", c.path, func(ctx context.Context) (string, error) { return c.answer(ctx, q) })
+func (c *sqliteFile) ask(ctx context.Context, to purpose, q question) (string, error) {
+	connect := c.connect
+	if to == writing {
+		connect = c.connectToWrite
+	}
+	return store.Call(ctx, c.calls, string(to), c.path, func(ctx context.Context) (string, error) { return c.answer(ctx, connect, q) })
+}
+
+// connectToWrite opens the SQLite file as it is found now, which must be there.
+func (c *sqliteFile) connectToWrite(ctx context.Context) (*sql.DB, error) {
+	if _, err := c.file(); err != nil {
+		return nil, lost(err, restoreFile)
+	}
+	return c.open(ctx, url.Values{"mode": {"rw"}, "_pragma": {busyPragma}})
+}
+
+// unswapped says what became of a statement that failed. SQLite undoes what it could not
+// do whole; what the disk or a caller who left did to it only the next look tells.
+func (c *sqliteFile) unswapped(err error) (locator.Outcome, error) {
+	said := c.broken(err)
+	switch code(err) {
+	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
+		return locator.Unknown, said
+	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_CONSTRAINT:
+		return locator.Refused, fault.As(said).WithRemedy("let the server write the catalog's file %s and the folder that it is in, or leave pin_tags out", c.path)
+	}
+	return locator.Unknown, said
 }
 
 // answer is ask on the catalog's own terms. Who waits for another question, which
 // hangs, ends with its storage too.
-func (c *sqliteFile) answer(ctx context.Context, q question) (found string, err error) {
+func (c *sqliteFile) answer(ctx context.Context, connect func(context.Context) (*sql.DB, error), q question) (found string, err error) {
 	select {
 	case c.turn <- struct{}{}:
 	case <-ctx.Done():
@@ -58,7 +84,7 @@ func (c *sqliteFile) answer(ctx context.Context, q question) (found string, err 
 			err = fault.Op(context.Cause(ctx), "read catalog %s", c.name)
 		}
 	}()
-	db, err := c.connect(ctx)
+	db, err := connect(ctx)
 	if err != nil {
 		return found, err
 	}
@@ -84,7 +110,7 @@ func (c *sqliteFile) connect(ctx context.Context) (*sql.DB, error) {
 	if err != nil {
 		return nil, lost(err, restoreFile)
 	}
-	db, err := c.open(ctx, false)
+	db, err := c.open(ctx, readOnly(false))
 	if err == nil {
 		return db, nil
 	}
@@ -97,19 +123,27 @@ func (c *sqliteFile) connect(ctx context.Context) (*sql.DB, error) {
 	if after, again := c.file(); again != nil || !os.SameFile(before, after) {
 		return nil, c.broken(err)
 	}
-	if db, err = c.open(ctx, true); err != nil {
+	if db, err = c.open(ctx, readOnly(true)); err != nil {
 		return nil, c.broken(err)
 	}
 	return db, nil
 }
 
-// open makes one connection, and sees that the file is one of SQLite. Nothing is
-// set that would be written into the file: journal_mode among them.
-func (c *sqliteFile) open(ctx context.Context, immutable bool) (*sql.DB, error) {
-	query := url.Values{"mode": {"ro"}, "_pragma": {"busy_timeout(" + busyTimeout + ")", "query_only(1)"}}
+// busyPragma has a connection wait for others.
+const busyPragma = "busy_timeout(" + busyTimeout + ")"
+
+// readOnly is how a file is opened to read.
+func readOnly(immutable bool) url.Values {
+	query := url.Values{"mode": {"ro"}, "_pragma": {busyPragma, "query_only(1)"}}
 	if immutable {
 		query.Set("immutable", "1")
 	}
+	return query
+}
+
+// open makes one connection, and sees that the file is one of SQLite. Nothing is
+// set that would be written into the file: journal_mode among them.
+func (c *sqliteFile) open(ctx context.Context, query url.Values) (*sql.DB, error) {
 	dsn := url.URL{Scheme: "file", Path: c.path, RawQuery: query.Encode(), OmitHost: true}
 	db, err := sql.Open("sqlite", dsn.String())
 	if err != nil {

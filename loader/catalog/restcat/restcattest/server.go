@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -50,6 +51,9 @@ type Server struct {
 	Token, Client, Secret string
 	Lifetime              time.Duration
 	Scope                 string
+	// Commit is given what a client wants to change of a table, as it was sent; false: it
+	// is in conflict with what there is. Nil: the server only reads.
+	Commit func(namespace []string, name string, wanted []byte) (bool, error)
 	// Fault is asked before each request; true: it has answered.
 	Fault func(w http.ResponseWriter, r *http.Request) bool
 
@@ -104,7 +108,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusUnauthorized, "NotAuthorizedException", "Not authorized")
 		return
 	}
-	if r.Method != http.MethodGet {
+	if r.Method != http.MethodGet && (r.Method != http.MethodPost || s.Commit == nil) {
 		refuse(w, http.StatusMethodNotAllowed, "BadRequestException", "only reads")
 		return
 	}
@@ -193,6 +197,9 @@ func (s *Server) resource(w http.ResponseWriter, r *http.Request) {
 		s.list(w, namespace)
 		return
 	}
+	if r.Method == http.MethodPost && !s.commit(w, r, namespace, parts[3]) {
+		return
+	}
 	s.load(w, r, namespace, parts[3])
 }
 
@@ -244,6 +251,26 @@ func (s *Server) load(w http.ResponseWriter, r *http.Request, namespace []string
 		out["storage-credentials"] = t.Credentials
 	}
 	answer(w, http.StatusOK, out)
+}
+
+// commit changes a table; false: it has answered.
+func (s *Server) commit(w http.ResponseWriter, r *http.Request, namespace []string, name string) bool {
+	if _, ok := s.Tables(namespace, name); !ok {
+		return true // as load says
+	}
+	wanted, err := io.ReadAll(r.Body)
+	if err != nil || r.Header.Get("Content-Type") != "application/json" {
+		refuse(w, http.StatusBadRequest, "BadRequestException", "bad request")
+		return false
+	}
+	done, err := s.Commit(namespace, name, wanted)
+	switch {
+	case err != nil:
+		refuse(w, http.StatusBadRequest, "BadRequestException", err.Error())
+	case !done:
+		refuse(w, http.StatusConflict, "CommitFailedException", "Requirement failed")
+	}
+	return done && err == nil
 }
 
 func refuse(w http.ResponseWriter, status int, kind, text string) {

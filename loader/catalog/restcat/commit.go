@@ -1,0 +1,84 @@
+package restcat
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog/locator"
+)
+
+var _ locator.Committer = (*Catalog)(nil)
+
+// commitTable is what a server is asked to change of a table, and on which conditions.
+type commitTable struct {
+	Requirements []requirement `json:"requirements"`
+	Updates      []setRef      `json:"updates"`
+}
+
+type requirement struct {
+	Type string `json:"type"`
+	UUID string `json:"uuid,omitempty"`
+	*refRequirement
+}
+
+// refRequirement says where a ref must stand; null: it must not be there.
+type refRequirement struct {
+	Ref      string `json:"ref"`
+	Snapshot *int64 `json:"snapshot-id"`
+}
+
+type setRef struct {
+	Action   string `json:"action"`
+	Ref      string `json:"ref-name"`
+	Type     string `json:"type"`
+	Snapshot int64  `json:"snapshot-id"`
+	MaxAge   int64  `json:"max-ref-age-ms"`
+}
+
+// SetTag has the server set a tag, if the table is that one and the tag stands where it was
+// seen. The request may be made again: what it says is the same. See locator.Committer.
+func (c *Catalog) SetTag(ctx context.Context, t locator.Table, tag locator.Tag) (locator.Outcome, error) {
+	where := &refRequirement{Ref: tag.Name}
+	if tag.There {
+		where.Snapshot = &tag.Snapshot
+	}
+	content, err := json.Marshal(commitTable{
+		Requirements: []requirement{{Type: "assert-table-uuid", UUID: tag.UUID}, {Type: "assert-ref-snapshot-id", refRequirement: where}},
+		Updates: []setRef{{
+			Action: "set-snapshot-ref", Ref: tag.Name, Type: "tag", Snapshot: tag.Snapshot, MaxAge: tag.MaxAge.Milliseconds(),
+		}},
+	})
+	if err != nil {
+		return locator.Refused, fault.New(fault.Internal, "write a commit to table %s: %w", t.Name, err)
+	}
+	status := 0
+	_, err = c.send(ctx, call{
+		what: "commit to table " + t.Name, table: t.Name, most: t.Most, grow: t.Charge,
+		request: func(ctx context.Context) (*http.Request, error) { return c.post(ctx, c.table(t), content) },
+		failed:  func(s int, _ string) error { status = s; return nil },
+	})
+	switch {
+	case err == nil:
+		return locator.Committed, nil
+	case status == http.StatusConflict, status == http.StatusNotFound:
+		return locator.Lost, nil // a table that is gone is found to be so by the next look
+	case status == 0 || reply{status: status}.passes():
+		return locator.Unknown, err
+	}
+	return locator.Refused, fault.As(err).WithRemedy("let the identity of the catalog's token or credential commit to its tables, or leave pin_tags out")
+}
+
+// post makes a request that has a body.
+func (c *Catalog) post(ctx context.Context, path string, content []byte) (*http.Request, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base.String()+path, bytes.NewReader(content))
+	if err != nil {
+		return nil, err
+	}
+	r.Header = c.headers.Clone()
+	r.Header.Del(delegationHeader) // nothing is opened with what it answers
+	r.Header.Set("Content-Type", "application/json")
+	return r, nil
+}

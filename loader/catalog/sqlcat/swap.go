@@ -1,0 +1,47 @@
+package sqlcat
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog/locator"
+)
+
+var _ locator.Swapper = (*Catalog)(nil)
+
+// swapped is what a question that swaps finds where a row was changed.
+const swapped = "swapped"
+
+// Swap changes one row of iceberg_tables by one statement, on the condition that nobody
+// has changed it since: as PyIceberg, Spark and iceberg-go do. See locator.Swapper. It is
+// the one thing that is ever written here.
+func (c *Catalog) Swap(ctx context.Context, t locator.Table, from, to string) (locator.Outcome, error) {
+	found, err := c.ask(ctx, writing, func(ctx context.Context, db *sql.DB) (string, error) { return c.swap(ctx, db, t, from, to) })
+	switch {
+	case err != nil:
+		outcome, said := c.unswapped(err)
+		return outcome, fault.Op(said, "commit to table %s", t.Name)
+	case found != swapped:
+		return locator.Lost, nil
+	}
+	return locator.Committed, nil
+}
+
+func (c *Catalog) swap(ctx context.Context, db *sql.DB, t locator.Table, from, to string) (string, error) {
+	last := len(t.Parts) - 1
+	statement := fmt.Sprintf(`UPDATE iceberg_tables SET metadata_location = %s, previous_metadata_location = %s `+
+		`WHERE catalog_name = %s AND table_namespace = %s AND table_name = %s AND metadata_location = %s`,
+		c.mark(1), c.mark(2), c.mark(3), c.mark(4), c.mark(5), c.mark(6)) //nolint:mnd // one after another
+	done, err := db.ExecContext(ctx, statement, to, from, c.name, strings.Join(t.Parts[:last], "."), t.Parts[last], from)
+	if err != nil {
+		return "", err
+	}
+	rows, err := done.RowsAffected()
+	if err != nil || rows == 0 {
+		return "", err
+	}
+	return swapped, nil
+}

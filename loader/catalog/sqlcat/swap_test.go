@@ -1,0 +1,169 @@
+package sqlcat_test
+
+import (
+	"context"
+	"database/sql"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/store"
+	"github.com/penstock/penstock/loader/catalog/locator"
+	"github.com/penstock/penstock/loader/catalog/sqlcat"
+	"github.com/penstock/penstock/loader/catalog/sqlcat/postgrestest"
+)
+
+// owned is a catalog's database, as its owner sees it.
+type owned struct {
+	db    *sql.DB
+	o     sqlcat.Options
+	block string // makes every change of a row fail
+}
+
+func sqlite(t *testing.T, mode string) owned {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "catalog.db")
+	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=journal_mode("+mode+")&_pragma=busy_timeout(5000)")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	return owned{
+		db,
+		sqlcat.Options{Name: "prod", URI: "sqlite:///" + path, Calls: store.NewCalls(store.Options{Timeout: time.Minute})},
+		`CREATE TRIGGER no BEFORE UPDATE ON iceberg_tables BEGIN SELECT RAISE(ABORT, 'no'); END`,
+	}
+}
+
+// one is the row of events.
+func (d owned) one(t *testing.T) (now, before string) {
+	t.Helper()
+	var previous sql.NullString
+	require.NoError(t, d.db.QueryRowContext(t.Context(),
+		`SELECT metadata_location, previous_metadata_location FROM iceberg_tables WHERE catalog_name = 'prod' AND table_name = 'events'`).Scan(&now, &previous))
+	return now, previous.String
+}
+
+func (d owned) open(t *testing.T) *sqlcat.Catalog {
+	t.Helper()
+	c, err := sqlcat.Open(t.Context(), d.o)
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	return c
+}
+
+func TestSwap(t *testing.T) {
+	kinds := map[string]func(*testing.T) owned{
+		"sqlite":     func(t *testing.T) owned { return sqlite(t, "DELETE") },
+		"sqlite WAL": func(t *testing.T) owned { return sqlite(t, "WAL") },
+	}
+	for name, make := range kinds {
+		t.Run(name, func(t *testing.T) { swaps(t, make(t)) })
+	}
+	t.Run("postgres", func(t *testing.T) {
+		s := postgrestest.Start(t)
+		uri := s.Database(t)
+		swaps(t, owned{
+			connect(t, uri),
+			sqlcat.Options{Name: "prod", URI: uri, Timeout: time.Minute},
+			`CREATE FUNCTION no() RETURNS trigger AS $$ BEGIN RAISE EXCEPTION 'no' USING ERRCODE = '42501'; END $$ LANGUAGE plpgsql;
+			CREATE TRIGGER no BEFORE UPDATE ON iceberg_tables FOR EACH ROW EXECUTE FUNCTION no()`,
+		})
+	})
+}
+
+func swaps(t *testing.T, d owned) {
+	execute(t, d.db, oldTables, insert("events", "s3://b/1.json"), insert("other", "s3://b/1.json"),
+		`INSERT INTO iceberg_tables (catalog_name, table_namespace, table_name, metadata_location) VALUES ('dev', 'ml', 'events', 's3://b/1.json')`)
+	c := d.open(t)
+	outcome, err := c.Swap(t.Context(), events(), "s3://b/1.json", "s3://b/2.json")
+	require.NoError(t, err)
+	require.Equal(t, locator.Committed, outcome)
+	now, before := d.one(t)
+	require.Equal(t, []string{"s3://b/2.json", "s3://b/1.json"}, []string{now, before})
+	var left int
+	require.NoError(t, d.db.QueryRowContext(t.Context(), `SELECT COUNT(*) FROM iceberg_tables WHERE metadata_location = 's3://b/1.json'`).Scan(&left))
+	require.Equal(t, 2, left, "rows of other tables and catalogs stay")
+
+	// Whoever comes second changes nothing.
+	outcome, err = c.Swap(t.Context(), events(), "s3://b/1.json", "s3://b/3.json")
+	require.NoError(t, err)
+	require.Equal(t, locator.Lost, outcome)
+	now, before = d.one(t)
+	require.Equal(t, []string{"s3://b/2.json", "s3://b/1.json"}, []string{now, before})
+
+	// Of many at once one wins.
+	outcomes := make(chan locator.Outcome, 8)
+	group, ctx := errgroup.WithContext(t.Context())
+	for i := range cap(outcomes) {
+		group.Go(func() error {
+			outcome, err := c.Swap(ctx, events(), "s3://b/2.json", "s3://b/by-"+string(rune('a'+i))+".json")
+			outcomes <- outcome
+			return err
+		})
+	}
+	require.NoError(t, group.Wait())
+	close(outcomes)
+	won := 0
+	for outcome := range outcomes {
+		require.Contains(t, []locator.Outcome{locator.Committed, locator.Lost}, outcome)
+		if outcome == locator.Committed {
+			won++
+		}
+	}
+	require.Equal(t, 1, won)
+
+	// A refusal changes nothing, and says what helps.
+	execute(t, d.db, d.block)
+	now, _ = d.one(t)
+	outcome, err = c.Swap(t.Context(), events(), now, "s3://b/4.json")
+	require.Equal(t, locator.Refused, outcome)
+	require.Equal(t, fault.Unavailable.String(), fault.KindOf(err).String())
+	require.ErrorContains(t, err, "commit to table ml.events")
+	require.ErrorContains(t, err, "leave pin_tags out")
+	after, _ := d.one(t)
+	require.Equal(t, now, after)
+
+	// Who has gone cannot know.
+	ended, end := context.WithCancel(t.Context())
+	end()
+	outcome, err = c.Swap(ended, events(), now, "s3://b/5.json")
+	require.Equal(t, locator.Unknown, outcome)
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+// A file that another connection writes for too long is no refusal: who looks again may
+// find it free.
+func TestSwapOfABusyFile(t *testing.T) {
+	d := sqlite(t, "DELETE")
+	execute(t, d.db, oldTables, insert("events", "s3://b/1.json"))
+	c := d.open(t)
+	tx, err := d.db.BeginTx(t.Context(), nil)
+	require.NoError(t, err)
+	_, err = tx.ExecContext(t.Context(), `UPDATE iceberg_tables SET metadata_location = 's3://b/1.json'`)
+	require.NoError(t, err)
+	outcome, err := c.Swap(t.Context(), events(), "s3://b/1.json", "s3://b/2.json")
+	require.NoError(t, tx.Rollback())
+	require.Equal(t, locator.Unknown, outcome)
+	require.ErrorContains(t, err, "locked")
+	now, _ := d.one(t)
+	require.Equal(t, "s3://b/1.json", now)
+}
+
+// A catalog whose file is gone makes none.
+func TestSwapMakesNoFile(t *testing.T) {
+	d := sqlite(t, "DELETE")
+	execute(t, d.db, oldTables, insert("events", "s3://b/1.json"))
+	c := d.open(t)
+	path := strings.TrimPrefix(d.o.URI, "sqlite:///")
+	require.NoError(t, os.Rename(path, path+".away"))
+	outcome, err := c.Swap(t.Context(), events(), "s3://b/1.json", "s3://b/2.json")
+	require.Equal(t, locator.Unknown, outcome)
+	require.Equal(t, fault.Unavailable.String(), fault.KindOf(err).String())
+	require.NoFileExists(t, path)
+	require.NoError(t, os.Rename(path+".away", path))
+}
