@@ -2,8 +2,8 @@
 // package that knows iceberg-go. Where the metadata of a table lies, and what opens its
 // files, is for a Locator to say, of which each type of catalog has one.
 //
-// It reads, and changes nothing: catalogs and tables stay as they are while their
-// owners write to them.
+// It reads, and changes nothing but what Tag is asked for: catalogs and tables stay as
+// they are while their owners write to them.
 //
 // Every call asks the catalog anew and keeps nothing: no context, no handle of a table.
 // Manifests and manifest lists are

@@ -62,6 +62,30 @@ func startJava(t *testing.T, jars string, w *writer) string {
 	return uri
 }
 
+// The reference implementation of the specification takes tags.
+func TestJavaRESTTakesTags(t *testing.T) {
+	jars := os.Getenv(jarsEnv)
+	if jars == "" {
+		t.Skip(jarsEnv + " names no folder of Iceberg's REST server; make test-spark sets it")
+	}
+	w := newWriter(t)
+	uri := startJava(t, jars, w)
+	c, err := icebergcat.Open(t.Context(), icebergcat.Options{Name: "lake", Type: "rest", URI: uri, Store: store.Local{}, Clock: time.Now})
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	pinned := w.table(t, c, 2)
+	wanted := time.Now().Add(time.Hour).Truncate(time.Millisecond)
+	for range 2 {
+		ends, err := c.Tag(t.Context(), pinned, until(wanted, wanted))
+		require.NoError(t, err)
+		require.True(t, ends.Equal(wanted))
+	}
+	later := wanted.Add(time.Hour)
+	_, err = c.Tag(t.Context(), pinned, until(later, later))
+	require.NoError(t, err)
+	require.Equal(t, map[int64]time.Duration{pinned.Pin.Snapshot: later.Sub(w.committed(t, pinned.Pin.Snapshot))}, w.tags(t))
+}
+
 // The reference implementation of the specification gives what the catalog under it does.
 func TestJavaRESTConforms(t *testing.T) {
 	jars := os.Getenv(jarsEnv)

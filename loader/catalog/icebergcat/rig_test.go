@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/iceberg-go"
@@ -59,7 +60,7 @@ func newPostgresWriter(t *testing.T, s *postgrestest.Server) *writer {
 }
 
 func (w *writer) options() icebergcat.Options {
-	return icebergcat.Options{Name: "default", Type: "sql", URI: w.uri, BaseDir: w.dir, Store: store.Local{}}
+	return icebergcat.Options{Name: "default", Type: "sql", URI: w.uri, BaseDir: w.dir, Store: store.Local{}, Clock: time.Now}
 }
 
 // open opens the catalog for reading.
@@ -294,3 +295,12 @@ func TestPostgresConforms(t *testing.T) {
 }
 
 func location(name string) string { return fmt.Sprintf("/warehouse/%s.parquet", name) }
+
+// openDB opens a catalog's file as its owner does.
+func openDB(t *testing.T, path string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(5000)")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	return db
+}

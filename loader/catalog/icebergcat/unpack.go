@@ -178,21 +178,38 @@ func newZstd(r io.Reader) (*zstd.Decoder, error) {
 	return zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(mostWindow))
 }
 
-// text returns metadata.json as text. Its name says whether it is packed.
-func (a allowance) text(content []byte) ([]byte, error) {
-	packed := func(name string) bool {
-		return strings.HasSuffix(a.location, "."+name+".metadata.json") || strings.HasSuffix(a.location, "metadata.json."+name)
+// packing is how a metadata file is packed.
+type packing int
+
+const (
+	packedNot packing = iota
+	packedGzip
+	packedZstd
+)
+
+// packingOf is what a metadata file's name says of its packing, in either form that
+// writers have for it.
+func packingOf(location string) packing {
+	for of, name := range map[packing]string{packedNot: "", packedGzip: "gz", packedZstd: "zstd"} {
+		if name != "" && (strings.HasSuffix(location, "."+name+".metadata.json") || strings.HasSuffix(location, "metadata.json."+name)) {
+			return of
+		}
 	}
+	return packedNot
+}
+
+// text returns metadata.json as text.
+func (a allowance) text(content []byte) ([]byte, error) {
 	u := unpacked{allowance: a}
-	switch {
-	case packed("gz"):
+	switch packingOf(a.location) {
+	case packedGzip:
 		reader, err := gzip.NewReader(bytes.NewReader(content))
 		if err != nil {
 			return nil, err
 		}
 		err = u.fill(reader)
 		return u.bytes, err
-	case packed("zstd"):
+	case packedZstd:
 		reader, err := newZstd(bytes.NewReader(content))
 		if err != nil {
 			return nil, err
@@ -200,7 +217,7 @@ func (a allowance) text(content []byte) ([]byte, error) {
 		defer reader.Close()
 		err = u.fill(reader)
 		return u.bytes, err
-	default:
-		return content, nil
+	case packedNot:
 	}
+	return content, nil
 }

@@ -1,0 +1,245 @@
+package icebergcat_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/store"
+	"github.com/penstock/penstock/internal/store/errstore"
+	"github.com/penstock/penstock/internal/store/s3"
+	"github.com/penstock/penstock/internal/store/s3/gatewaytest"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/catalog/icebergcat"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// rawMembers are the members of an object, as they are written.
+func rawMembers(t *testing.T, text []byte) map[string]json.RawMessage {
+	t.Helper()
+	out := map[string]json.RawMessage{}
+	require.NoError(t, json.Unmarshal(text, &out))
+	return out
+}
+
+// described is a table whose metadata file was written anew by change, in a catalog of its
+// own, and its pin. The name is that of the file.
+func described(t *testing.T, name string, change func(text string) string) (*icebergcat.Catalog, *catalog.Table, func() string) {
+	t.Helper()
+	w := newWriter(t)
+	w.table(t, w.open(t), 2)
+	old := local(t, w.load(t, events).MetadataLocation())
+	text, err := os.ReadFile(old)
+	require.NoError(t, err)
+	location := filepath.Join(filepath.Dir(old), name)
+	require.NoError(t, os.WriteFile(location, []byte(change(string(text))), 0o600))
+	at := func() string {
+		var now string
+		db := openDB(t, filepath.Join(w.dir, "catalog.db"))
+		require.NoError(t, db.QueryRowContext(t.Context(), `SELECT metadata_location FROM iceberg_tables`).Scan(&now))
+		return now
+	}
+	_, err = openDB(t, filepath.Join(w.dir, "catalog.db")).ExecContext(t.Context(), `UPDATE iceberg_tables SET metadata_location = '`+location+`'`)
+	require.NoError(t, err)
+	c := w.open(t)
+	pinned, err := c.Table(t.Context(), events, dataset.Ref{})
+	require.NoError(t, err)
+	return c, pinned, at
+}
+
+const named = "00007-5a2f1f6c-0c5d-4a57-9d0c-9e4a7f2f3c11.metadata.json"
+
+// A tag changes three members of a table's metadata, and leaves the text of all others.
+func TestMetadataStaysButForTheTag(t *testing.T) {
+	var before string
+	const more = `"of-a-later-version" : {"n": 123456789012345678901234567890.50, "html": "<&> \u00fc ü", "list":[ 1, 2 ]}`
+	c, pinned, at := described(t, named, func(text string) string {
+		before = "{" + more + "," + strings.TrimPrefix(strings.TrimSpace(text), "{")
+		return before
+	})
+	old := at()
+	wanted := time.Now().Add(time.Hour)
+	_, err := c.Tag(t.Context(), pinned, until(wanted, wanted))
+	require.NoError(t, err)
+	require.Regexp(t, `/00008-[0-9a-f-]{36}\.metadata\.json$`, at())
+	require.Equal(t, filepath.Dir(old), filepath.Dir(at()))
+	text, err := os.ReadFile(at())
+	require.NoError(t, err)
+	was, is := rawMembers(t, []byte(before)), rawMembers(t, text)
+	require.Len(t, is, len(was))
+	for name, value := range was {
+		switch name {
+		case "refs", "metadata-log", "last-updated-ms":
+		default:
+			require.Equal(t, string(value), string(is[name]), name)
+		}
+	}
+	refs := rawMembers(t, is["refs"])
+	require.Equal(t, string(rawMembers(t, was["refs"])["main"]), string(refs["main"]))
+	require.Len(t, refs, 2)
+	var log []struct {
+		File string `json:"metadata-file"`
+		At   int64  `json:"timestamp-ms"`
+	}
+	require.NoError(t, json.Unmarshal(is["metadata-log"], &log))
+	require.Equal(t, old, log[len(log)-1].File)
+	require.Equal(t, string(was["last-updated-ms"]), itoa(log[len(log)-1].At))
+	require.GreaterOrEqual(t, string(is["last-updated-ms"]), string(was["last-updated-ms"]))
+}
+
+// A table of before refs says where main is from then on: readers would take it for a
+// table without a main otherwise.
+func TestTagsOfTablesWithoutRefs(t *testing.T) {
+	c, pinned, at := described(t, named, func(text string) string {
+		object := rawMembers(t, []byte(text))
+		delete(object, "refs")
+		return string(must(json.Marshal(object)))
+	})
+	wanted := time.Now().Add(time.Hour)
+	_, err := c.Tag(t.Context(), pinned, until(wanted, wanted))
+	require.NoError(t, err)
+	text, err := os.ReadFile(at())
+	require.NoError(t, err)
+	refs := rawMembers(t, rawMembers(t, text)["refs"])
+	require.JSONEq(t, `{"snapshot-id": `+itoa(pinned.Pin.Snapshot)+`, "type": "branch"}`, string(refs["main"]))
+	require.Len(t, refs, 2)
+	again, err := c.Table(t.Context(), events, dataset.Ref{})
+	require.NoError(t, err)
+	require.Equal(t, pinned.Pin, again.Pin)
+}
+
+// A metadata file is packed as the one before it, whatever it is called.
+func TestMetadataIsPackedAsBefore(t *testing.T) {
+	gz := func(text string) string {
+		var out bytes.Buffer
+		w := gzip.NewWriter(&out)
+		_, err := w.Write([]byte(text))
+		require.NoError(t, err)
+		require.NoError(t, w.Close())
+		return out.String()
+	}
+	zst := func(text string) string { return string(must(zstd.NewWriter(nil)).EncodeAll([]byte(text), nil)) }
+	for name, c := range map[string]struct {
+		pack func(string) string
+		next string
+		open func(io.Reader) io.Reader
+	}{
+		"v3.metadata.json":       {func(s string) string { return s }, `/00004-[0-9a-f-]{36}\.metadata\.json$`, func(r io.Reader) io.Reader { return r }},
+		"table.metadata.json":    {func(s string) string { return s }, `/00000-[0-9a-f-]{36}\.metadata\.json$`, func(r io.Reader) io.Reader { return r }},
+		"v3.gz.metadata.json":    {gz, `/00004-[0-9a-f-]{36}\.gz\.metadata\.json$`, func(r io.Reader) io.Reader { return must(gzip.NewReader(r)) }},
+		"v12.metadata.json.gz":   {gz, `/00013-[0-9a-f-]{36}\.gz\.metadata\.json$`, func(r io.Reader) io.Reader { return must(gzip.NewReader(r)) }},
+		"v3.zstd.metadata.json":  {zst, `/00004-[0-9a-f-]{36}\.zstd\.metadata\.json$`, func(r io.Reader) io.Reader { return must(zstd.NewReader(r, zstd.WithDecoderConcurrency(1))) }},
+		"99999-a1.metadata.json": {func(s string) string { return s }, `/100000-[0-9a-f-]{36}\.metadata\.json$`, func(r io.Reader) io.Reader { return r }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			reader, pinned, at := described(t, name, c.pack)
+			wanted := time.Now().Add(time.Hour)
+			_, err := reader.Tag(t.Context(), pinned, until(wanted, wanted))
+			require.NoError(t, err)
+			require.Regexp(t, c.next, at())
+			stored, err := os.ReadFile(at())
+			require.NoError(t, err)
+			text, err := io.ReadAll(c.open(bytes.NewReader(stored)))
+			require.NoError(t, err)
+			require.Contains(t, string(text), icebergcat.TagPrefix)
+			_, err = reader.At(t.Context(), events, pinned.Pin)
+			require.NoError(t, err)
+		})
+	}
+}
+
+func TestMetadataThatContradictsItself(t *testing.T) {
+	c, pinned, at := described(t, named, func(text string) string { return `{"location":"/elsewhere",` + strings.TrimPrefix(text, "{") })
+	before := at()
+	wanted := time.Now().Add(time.Hour)
+	_, err := c.Tag(t.Context(), pinned, until(wanted, wanted))
+	require.Equal(t, fault.Corrupt.String(), fault.KindOf(err).String())
+	require.ErrorContains(t, err, "it has location twice")
+	require.Equal(t, before, at())
+}
+
+// Metadata is charged while it is written, and what was charged is given back.
+func TestTagsAreCharged(t *testing.T) {
+	w := newWriter(t)
+	pinned := w.table(t, w.open(t), 2)
+	wanted := time.Now().Add(time.Hour)
+	o := w.options()
+	o.Budget = budget.New(1 << 30)
+	c, err := icebergcat.Open(t.Context(), o)
+	require.NoError(t, err)
+	_, err = c.At(t.Context(), events, pinned.Pin)
+	require.NoError(t, err)
+	reading := o.Budget.Peak()
+	_, err = c.Tag(t.Context(), pinned, until(wanted, wanted))
+	require.NoError(t, err)
+	require.Zero(t, o.Budget.Used())
+	require.Greater(t, o.Budget.Peak(), reading)
+	o.Budget = budget.New(reading)
+	c, err = icebergcat.Open(t.Context(), o)
+	require.NoError(t, err)
+	_, err = c.Tag(t.Context(), pinned, until(wanted.Add(time.Hour), wanted.Add(time.Hour)))
+	require.Equal(t, fault.Exhausted.String(), fault.KindOf(err).String(), "%v", err)
+	require.Zero(t, o.Budget.Used())
+}
+
+// A store that only reads, and a folder that nobody may write in, refuse.
+func TestTagsThatStorageRefuses(t *testing.T) {
+	w := newWriter(t)
+	pinned := w.table(t, w.open(t), 2)
+	o := w.options()
+	o.Store = errstore.New(store.Local{})
+	c, err := icebergcat.Open(t.Context(), o)
+	require.NoError(t, err)
+	before, wanted := w.load(t, events).MetadataLocation(), time.Now().Add(time.Hour)
+	_, err = c.Tag(t.Context(), pinned, until(wanted, wanted))
+	require.Equal(t, fault.Unavailable.String(), fault.KindOf(err).String())
+	require.ErrorContains(t, err, "its store is only read by this version")
+	require.Equal(t, events, fault.As(err).Table)
+	require.Equal(t, before, w.load(t, events).MetadataLocation())
+}
+
+// The metadata of a table on S3 is written to S3.
+func TestTagsOnS3(t *testing.T) {
+	g, err := gatewaytest.Start(t.Context(), t.TempDir())
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, g.Close()) })
+	require.NoError(t, g.MakeBucket(t.Context(), "lake"))
+	w := newWriter(t)
+	w.table(t, w.open(t), 2)
+	text, err := os.ReadFile(local(t, w.load(t, events).MetadataLocation()))
+	require.NoError(t, err)
+	require.NoError(t, g.Put(t.Context(), "lake", "events/metadata/"+named, text))
+	_, err = openDB(t, filepath.Join(w.dir, "catalog.db")).ExecContext(t.Context(), `UPDATE iceberg_tables SET metadata_location = 's3://lake/events/metadata/`+named+`'`)
+	require.NoError(t, err)
+	o := w.options()
+	o.S3 = func(map[string]string, icebergcat.Keys) (store.Store, error) {
+		return s3.New(t.Context(), s3.Options{Settings: s3.Settings{
+			Endpoint: g.URL, PathStyle: true, AccessKeyID: gatewaytest.Access, SecretAccessKey: gatewaytest.Secret,
+		}})
+	}
+	c, err := icebergcat.Open(t.Context(), o)
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	pinned, err := c.Table(t.Context(), events, dataset.Ref{})
+	require.NoError(t, err)
+	wanted := time.Now().Add(time.Hour).Truncate(time.Millisecond)
+	_, err = c.Tag(t.Context(), pinned, until(wanted, wanted))
+	require.NoError(t, err)
+	ends, err := c.Tag(t.Context(), pinned, until(wanted, wanted.Add(time.Hour)))
+	require.NoError(t, err)
+	require.True(t, ends.Equal(wanted), "the tag is read again")
+	var now string
+	require.NoError(t, openDB(t, filepath.Join(w.dir, "catalog.db")).QueryRowContext(t.Context(), `SELECT metadata_location FROM iceberg_tables`).Scan(&now))
+	require.Regexp(t, `^s3://lake/events/metadata/00008-`, now)
+}
