@@ -70,6 +70,7 @@ func Graph() []Row {
 			Folder: "loader/catalog/icebergcat", Imports: "catalog locator dircat sqlcat restcat dataset cache expr budget digest fault store",
 			Outside: libIceberg + " " + libCompress,
 		},
+		{Folder: "loader/catalog/pintag", Imports: "catalog dataset"},
 		{Folder: "loader/resolve", Imports: "dataset catalog bucket expr fault"},
 		{Folder: "loader/plan", Imports: "dataset catalog resolve bucket expr digest fault"},
 		{

@@ -1,0 +1,248 @@
+package pintag_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/catalog/pintag"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const keep = 8 * 24 * time.Hour
+
+func pinned(snapshot int64) *catalog.Table {
+	return &catalog.Table{Name: "ml.events", Pin: dataset.TablePin{UUID: "u", Snapshot: snapshot}}
+}
+
+// lake is a catalog of one table, whose tags are set as Options say.
+type lake struct {
+	mu      sync.Mutex
+	until   map[int64]time.Time // when tags end
+	looks   int
+	commits int
+	fail    error
+	slow    time.Duration
+	told    []pintag.Look
+}
+
+func (l *lake) tags() *pintag.Tags {
+	l.until = map[int64]time.Time{}
+	return pintag.New(pintag.Options{Keep: keep, Clock: time.Now, Tag: l.tag, Observe: func(look pintag.Look) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.told = append(l.told, look)
+	}})
+}
+
+func (l *lake) tag(ctx context.Context, t *catalog.Table, least, wanted time.Time) (time.Time, error) {
+	select {
+	case <-time.After(l.slow):
+	case <-ctx.Done():
+		return time.Time{}, context.Cause(ctx)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.looks++
+	if l.fail != nil {
+		return time.Time{}, l.fail
+	}
+	if l.until[t.Pin.Snapshot].Before(least) {
+		l.until[t.Pin.Snapshot] = wanted
+		l.commits++
+	}
+	return l.until[t.Pin.Snapshot], nil
+}
+
+// left is how long the tag of a snapshot still holds.
+func (l *lake) left(snapshot int64) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return time.Until(l.until[snapshot])
+}
+
+func (l *lake) set(change func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	change()
+}
+
+// run renews in the background until the test ends.
+func run(t *testing.T, tags *pintag.Tags) {
+	ctx, end := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		tags.Run(ctx)
+	}()
+	t.Cleanup(func() { end(); <-ended })
+}
+
+// Many who begin at once wait for one commit, and who comes soon after for none.
+func TestManyShareOneCommit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &lake{slow: time.Second}
+		tags := l.tags()
+		var group sync.WaitGroup
+		for range 20 {
+			group.Go(func() {
+				release, err := tags.Hold(t.Context(), pinned(1))
+				if err == nil {
+					defer release()
+				}
+				require.NoError(t, err)
+			})
+		}
+		group.Wait()
+		require.Equal(t, 1, l.looks)
+		require.Len(t, l.told, 1)
+		require.False(t, l.told[0].Renewal)
+		require.Equal(t, keep, time.Until(l.told[0].Until)+time.Second, "a second has passed")
+		release, err := tags.Hold(t.Context(), pinned(1))
+		require.NoError(t, err)
+		require.Equal(t, 1, l.looks)
+		release()
+		release()
+		_, err = tags.Hold(t.Context(), pinned(2))
+		require.NoError(t, err)
+		require.Equal(t, 2, l.commits, "another snapshot has another tag")
+
+		// What was seen long ago is looked at again: somebody may have removed it.
+		time.Sleep(keep / 8)
+		l.set(func() { delete(l.until, 1) })
+		_, err = tags.Hold(t.Context(), pinned(1))
+		require.NoError(t, err)
+		require.Equal(t, 3, l.commits)
+	})
+}
+
+// Who waits for another one's look waits as long as its own context, and looks itself if
+// that one leaves.
+func TestEachWaitsByItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &lake{slow: time.Minute}
+		tags := l.tags()
+		first, leave := context.WithCancel(t.Context())
+		second, tire := context.WithCancelCause(t.Context())
+		tired := errors.New("tired")
+		var group sync.WaitGroup
+		var got [3]error
+		for i, ctx := range []context.Context{first, second, t.Context()} {
+			group.Go(func() { _, got[i] = tags.Hold(ctx, pinned(1)) })
+			synctest.Wait()
+		}
+		tire(tired)
+		time.Sleep(time.Second)
+		leave()
+		group.Wait()
+		require.ErrorIs(t, got[0], context.Canceled)
+		require.ErrorIs(t, got[1], tired)
+		require.NoError(t, got[2])
+		require.Equal(t, 1, l.commits)
+	})
+}
+
+// A refusal is that of all who waited for it, and of nobody who comes later.
+func TestRefusalsAreShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		refusal := errors.New("no right")
+		l := &lake{slow: time.Second, fail: refusal}
+		tags := l.tags()
+		var group sync.WaitGroup
+		for range 5 {
+			group.Go(func() {
+				release, err := tags.Hold(t.Context(), pinned(1))
+				if release != nil || !errors.Is(err, refusal) {
+					t.Errorf("got %v", err)
+				}
+			})
+		}
+		group.Wait()
+		require.Equal(t, 1, l.looks)
+		require.ErrorIs(t, l.told[0].Err, refusal)
+		require.True(t, l.told[0].Until.IsZero())
+		l.set(func() { l.fail = nil })
+		_, err := tags.Hold(t.Context(), pinned(1))
+		require.NoError(t, err)
+	})
+}
+
+// While somebody holds a snapshot, its tag always has half of the time left, by few
+// commits; and nobody looks at it any more once it was released.
+func TestTagsAreRenewedWhileTheyAreHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &lake{}
+		tags := l.tags()
+		run(t, tags)
+		one, err := tags.Hold(t.Context(), pinned(1))
+		require.NoError(t, err)
+		two, err := tags.Hold(t.Context(), pinned(1))
+		require.NoError(t, err)
+		one()
+		const hours = 60 * 24
+		for range hours {
+			time.Sleep(time.Hour)
+			require.GreaterOrEqual(t, l.left(1), keep/2-time.Minute)
+		}
+		require.LessOrEqual(t, l.commits, 1+int(hours*time.Hour/(keep*3/8)))
+		require.LessOrEqual(t, l.looks, 1+int(hours*time.Hour/(keep/8)))
+		require.Len(t, l.told, l.looks)
+		require.True(t, l.told[1].Renewal)
+
+		// What others did to it is mended at the next look.
+		l.set(func() { delete(l.until, 1) })
+		time.Sleep(keep/8 + 2*time.Minute)
+		require.GreaterOrEqual(t, l.left(1), keep/2)
+
+		two()
+		looks := l.looks
+		time.Sleep(2 * keep)
+		require.Equal(t, looks, l.looks)
+		require.Negative(t, l.left(1), "it ends by itself")
+	})
+}
+
+// Looks that fail are told, and made again with growing waits; streams go on, and new ones
+// are refused as soon as nobody knows.
+func TestRenewalsThatFail(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &lake{}
+		tags := l.tags()
+		run(t, tags)
+		release, err := tags.Hold(t.Context(), pinned(1))
+		require.NoError(t, err)
+		held := l.until[1]
+		l.set(func() { l.fail = errors.New("away") })
+		time.Sleep(keep / 2)
+		require.Greater(t, l.looks, 10, "often enough to find the catalog again")
+		require.Less(t, l.looks, 3*24*2)
+		last := l.told[len(l.told)-1]
+		require.Equal(t, []any{"ml.events", int64(1), true}, []any{last.Table, last.Snapshot, last.Renewal})
+		require.Equal(t, held, last.Until, "it says until when there is time")
+		require.ErrorIs(t, last.Err, l.fail)
+		_, err = tags.Hold(t.Context(), pinned(1))
+		require.ErrorIs(t, err, l.fail)
+
+		l.set(func() { l.fail = nil })
+		time.Sleep(2 * time.Hour)
+		require.Greater(t, l.left(1), keep-3*time.Hour)
+		release()
+	})
+}
+
+func TestTablesWithoutSnapshotsNeedNoTag(t *testing.T) {
+	l := &lake{}
+	release, err := l.tags().Hold(t.Context(), pinned(dataset.NoSnapshot))
+	require.NoError(t, err)
+	release()
+	require.Zero(t, l.looks)
+}
