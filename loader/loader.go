@@ -40,7 +40,10 @@ type Options struct {
 	Scan     Scan
 	// Keep says that the delete files of some files of a table will be needed until
 	// release; nil: a scan loads what it needs by itself.
-	Keep   func(t *catalog.Table, files []catalog.File) (release func())
+	Keep func(t *catalog.Table, files []catalog.File) (release func())
+	// Hold keeps the snapshot of a pinned table from expiring until release; nil: they
+	// are read as they are.
+	Hold   func(ctx context.Context, t *catalog.Table) (release func(), err error)
 	Plans  *Plans           // remembers plans by pin; nil: every query is planned anew
 	Budget *budget.Budget   // nil: unlimited
 	Memory memory.Allocator // for staging rows and batches; nil: Go's heap

@@ -46,7 +46,8 @@ func (r Reading) selection() dataset.Selection {
 	return dataset.Selection{Columns: r.Columns, Dense: r.Dense}
 }
 
-// Open makes the stream of one shard of a plan. Nothing is read before the
+// Open makes the stream of one shard of a plan, and holds the snapshots that it reads
+// until it is released: one that cannot be held is not read. Nothing is read before the
 // first Next. The caller releases the stream; cancelling ctx ends it.
 func (l *Loader) Open(ctx context.Context, p *plan.Plan, r Reading) (Stream, error) {
 	outputs, err := p.Relation.Choose(r.selection())
@@ -71,7 +72,15 @@ func (l *Loader) Open(ctx context.Context, p *plan.Plan, r Reading) (Stream, err
 	if err != nil {
 		return nil, err
 	}
-	s := &stream{ctx: ctx, loader: l, plan: p, reading: r, outputs: outputs, form: form, start: begun, unpay: unpay, unkeep: l.keep(p, r.Part)}
+	unhold, err := l.hold(ctx, p)
+	if err != nil {
+		unpay()
+		return nil, err
+	}
+	s := &stream{
+		ctx: ctx, loader: l, plan: p, reading: r, outputs: outputs, form: form, start: begun,
+		unpay: unpay, unhold: unhold, unkeep: l.keep(p, r.Part),
+	}
 	for _, one := range begun.lanes {
 		s.at, s.passed = append(s.at, one.Start), append(s.passed, 0)
 	}

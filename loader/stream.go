@@ -59,6 +59,7 @@ type stream struct {
 	refs   atomic.Int64
 	unpay  func()       // ends the payment for the plan
 	unkeep func()       // ends the need of its delete files
+	unhold func()       // lets its snapshots expire
 	reader *lane.Reader // nil while the stream is parked, and at its end
 	ranges *ranges      // of reader, or of the last one
 	err    error
@@ -109,6 +110,7 @@ func (s *stream) Release() {
 		s.reader.Release()
 	}
 	s.unkeep()
+	s.unhold()
 	s.unpay()
 }
 

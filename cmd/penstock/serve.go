@@ -123,6 +123,7 @@ func (p process) serve(ctx context.Context, c *config.Config) error {
 	metrics.Storage(e.calls)
 	requests := metrics.S3()
 	e.requests.Store(&requests)
+	e.tellLooks(metrics, log)
 	e.budget.SetPeerShare(c.Server.MaxPeerShare)
 	server := flight.New(flight.Options{
 		Loader: e, Verifier: e, Keys: keys, Clock: p.clock, Lifetime: c.Server.TicketLifetime,

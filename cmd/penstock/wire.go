@@ -23,6 +23,7 @@ import (
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/icebergcat"
+	"github.com/penstock/penstock/loader/catalog/pintag"
 	"github.com/penstock/penstock/loader/plan"
 	"github.com/penstock/penstock/loader/scan"
 )
@@ -45,6 +46,9 @@ type engine struct {
 	manifests *cache.Cache[[]byte]
 	catalogs  []*icebergcat.Catalog
 	requests  atomic.Pointer[func(s3.Request)] // is told of requests to S3; nil: nobody is
+	tags      []*pintag.Tags
+	looks     atomic.Pointer[func(pintag.Look)] // is told of looks at tags; nil: nobody is
+	endRenew  func()                            // ends what renews tags, and waits for it
 	pools     []batch.Trimming
 	disk      *spool.Spool
 }
@@ -99,6 +103,7 @@ func assemble(ctx context.Context, c *config.Config) (_ *engine, err error) {
 			}
 			return file, nil
 		},
+		Hold:     catalogs.Hold,
 		Datasets: c.Datasets, Catalog: catalogs, Plans: e.plans, Budget: e.budget, Memory: memory,
 		MaxBatchBytes: c.Server.BatchBytes(),
 		Scan: func(ctx context.Context, source plan.Source, columns []catalog.Field) (loader.Rows, error) {
@@ -110,6 +115,7 @@ func assemble(ctx context.Context, c *config.Config) (_ *engine, err error) {
 		},
 		Keep: scanner.Keep,
 	})
+	e.renew(ctx)
 	return e, nil
 }
 
@@ -135,8 +141,10 @@ func (e *engine) open(ctx context.Context, c *config.Config, files store.Store) 
 			failures = append(failures, fault.Op(err, "%s: open catalog %s", c.File, name))
 			continue
 		}
-		opened[name] = one
 		e.catalogs = append(e.catalogs, one)
+		if opened[name], err = e.held(one, c.Catalogs[name]); err != nil {
+			failures = append(failures, fault.Op(err, "%s: catalog %s", c.File, name))
+		}
 	}
 	if len(failures) > 0 {
 		return nil, together(failures)
@@ -158,6 +166,9 @@ func together(failures []error) error {
 
 // Close gives back what the engine holds. Its streams have been released.
 func (e *engine) Close() {
+	if e.endRenew != nil {
+		e.endRenew()
+	}
 	if e.plans != nil {
 		e.plans.Close()
 	}

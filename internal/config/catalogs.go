@@ -13,7 +13,7 @@ import (
 )
 
 // common are the properties of every catalog.
-func common() []string { return []string{"type", "uri", "warehouse", "name"} }
+func common() []string { return []string{"type", "uri", "warehouse", "name", "pin_tags.keep"} }
 
 // elsewhere are properties that mean something to other programs and nothing here; one
 // that ends in a dot begins those of any number. They are named so that a block which

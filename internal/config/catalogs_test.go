@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -66,5 +67,43 @@ func TestCatalogFaults(t *testing.T) {
 		_, err := config.Load(config.Origin{File: write(t, "catalogs: {a: "+text+"}\n"), Env: func(string) (string, bool) { return "", false }})
 		require.ErrorContains(t, err, want, text)
 		require.NotContains(t, err.Error(), "hunter2")
+	}
+}
+
+// For how long snapshots are kept is said catalog by catalog; where nothing is said they
+// are not.
+func TestPinTags(t *testing.T) {
+	load := func(block string) (*config.Config, error) {
+		return config.Load(config.Origin{File: write(t, "catalogs: {a: {type: rest, uri: \"http://h\"}, b: {type: rest, uri: \"http://h\", "+block+"}}")})
+	}
+	for text, want := range map[string]time.Duration{
+		"pin_tags: {keep: 7d}": 7 * 24 * time.Hour, "pin_tags: {keep: 90m}": 90 * time.Minute, "pin_tags: {keep: 1h}": time.Hour,
+		"pin_tags.keep: 3d": 72 * time.Hour, "pin_tags: {keep: 2w}": 14 * 24 * time.Hour, "pin_tags: null": 0,
+	} {
+		c, err := load(text)
+		require.NoError(t, err, text)
+		require.Equal(t, want, c.Catalogs["b"].PinTags)
+		require.Zero(t, c.Catalogs["a"].PinTags)
+		require.Empty(t, c.Catalogs["b"].Properties)
+		require.Empty(t, c.Warnings)
+	}
+	for text, want := range map[string]string{
+		"pin_tags: 7d":                            "catalogs.b.pin_tags: must be an object, such as {keep: 7d}",
+		"pin_tags: {}":                            "catalogs.b.pin_tags.keep: missing",
+		"pin_tags: {keep: null}":                  "catalogs.b.pin_tags.keep: missing",
+		"pin_tags: {kep: 7d}":                     `catalogs.b.pin_tags.kep: unknown field (line 1) (did you mean "keep"?)`,
+		"pin_tags: {keep: 59m}":                   "catalogs.b.pin_tags.keep: must be from 1h to 3660d",
+		"pin_tags: {keep: 0s}":                    "catalogs.b.pin_tags.keep: must be from 1h to 3660d",
+		"pin_tags: {keep: 7}":                     "catalogs.b.pin_tags.keep: must be from 1h to 3660d",
+		"pin_tags: {keep: 99999d}":                "catalogs.b.pin_tags.keep: must be from 1h to 3660d",
+		"pin_tags: {keep: 1mo}":                   "catalogs.b.pin_tags.keep: months and years have no fixed length",
+		"pin_tags: true":                          "catalogs.b.pin_tags: must be an object",
+		"pin_tags.keep: 7":                        `catalogs.b["pin_tags.keep"]: must be from 1h to 3660d`,
+		"pin_tag: {keep: 7d}":                     `catalogs.b.pin_tag.keep: unknown field (line 1) (did you mean "pin_tags.keep"?)`,
+		"pin_tags: {keep: 7d}, pin_tags.keep: 8d": `catalogs.b["pin_tags.keep"]: is given twice`,
+		"pin_tags: {keep: [1h, 2]}":               "catalogs.b.pin_tags.keep: must be a duration",
+	} {
+		_, err := load(text)
+		require.ErrorContains(t, err, want, text)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/penstock/penstock/internal/store/s3"
 	"github.com/penstock/penstock/internal/telemetry"
 	"github.com/penstock/penstock/loader"
+	"github.com/penstock/penstock/loader/catalog/pintag"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write golden files anew")
@@ -32,6 +33,7 @@ func registered(t *testing.T) (names []string, table string) {
 	m.Storage(store.NewCalls(store.Options{}))
 	m.Streams(flight.New(flight.Options{Clock: time.Now}))
 	m.S3()(s3.Request{Operation: s3.OperationRead, Outcome: s3.OK, Bytes: 1, Again: true, Took: time.Second})
+	m.PinTags()(pintag.Look{})
 	o := m.Observer()
 	o.StreamBegan("d")
 	o.BatchSent("d", 1, 1)

@@ -3,6 +3,7 @@ package dataset
 import (
 	"math"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
@@ -24,6 +25,9 @@ type Catalog struct {
 	URI       string
 	Warehouse string
 	Stored    string // the name that the catalog itself goes by; Name unless the file says otherwise
+	// PinTags says for how long tags keep the snapshots of its tables that streams read; 0:
+	// none are set, and nothing is written to the catalog.
+	PinTags time.Duration
 	// Properties are all others, in the order written: what they mean is for others to say.
 	// Their values may be secret.
 	Properties []Property
@@ -83,6 +87,7 @@ func (d *decoder) catalog(name string, at place) Catalog {
 	if name == "" {
 		d.fail(at.path, "the name is empty")
 	}
+	out.PinTags = d.pinTags(at)
 	if at.kind != kindNull {
 		d.properties(at, "", func(name string, at place) {
 			switch name {
@@ -108,6 +113,55 @@ func (d *decoder) catalog(name string, at place) Catalog {
 	return out
 }
 
+// The names of what is ours in a catalog's block, beside properties that others know.
+const (
+	pinTagsField = "pin_tags"
+	keepField    = "keep"
+)
+
+// The least and the most time that a snapshot can be kept for: renewals need some, and a
+// tag is to end.
+const (
+	leastKeep = time.Hour
+	mostKeep  = 3660 * day
+)
+
+// isPinTags says whether a member of a catalog's block is of what pinTags decodes.
+func isPinTags(name string) bool { return name == pinTagsField || name == pinTagsField+"."+keepField }
+
+// pinTags decodes for how long a catalog's snapshots are kept: pin_tags: {keep: 7d}, or
+// flat, as properties may be.
+func (d *decoder) pinTags(at place) (keep time.Duration) {
+	for _, m := range at.members {
+		p := at.member(m)
+		if !isPinTags(m.name) || p.kind == kindNull {
+			continue
+		}
+		switch {
+		case keep != 0:
+			d.fail(p.path, "is given twice")
+		case m.name != pinTagsField:
+			keep = d.keep(p)
+		case p.kind == kindText || p.kind == kindWhole:
+			d.fail(p.path, "must be an object, such as {keep: 7d}")
+		default:
+			object(d, p, &keep, []field[time.Duration]{{
+				name: keepField, must: true, read: func(d *decoder, at place, into *time.Duration) { *into = d.keep(at) },
+			}})
+		}
+	}
+	return keep
+}
+
+// keep decodes for how long a snapshot is kept.
+func (d *decoder) keep(at place) time.Duration {
+	out := d.duration(at)
+	if d.sound(at.path) && (out < leastKeep || out > mostKeep) {
+		d.fail(at.path, "must be from %s to %s", durationText(leastKeep), durationText(mostKeep))
+	}
+	return out
+}
+
 // properties goes through the single values of an object, and of the objects inside of it:
 // {s3: {region: a}} is {s3.region: a}. One that is null is not set.
 func (d *decoder) properties(at place, prefix string, found func(name string, at place)) {
@@ -116,6 +170,9 @@ func (d *decoder) properties(at place, prefix string, found func(name string, at
 		return
 	}
 	for _, m := range at.members {
+		if prefix == "" && isPinTags(m.name) {
+			continue // ours: see pinTags
+		}
 		switch value := at.member(m); value.kind {
 		case kindNull:
 		case kindObject:

@@ -129,6 +129,7 @@ func until(least, wanted time.Time) icebergcat.Until {
 	return icebergcat.Until{Least: least, Wanted: wanted}
 }
 
+// spec: pin-6, pin-8, pin-9
 func TestTagKeepsASnapshotUntilItEnds(t *testing.T) {
 	eachTagging(t, func(t *testing.T, c tagging) {
 		pinned := c.table(t, c.Catalog, 3)
@@ -185,6 +186,8 @@ func must[T any](v T, err error) T {
 
 // Many servers that tag the same snapshot at once, while others commit, leave one tag and
 // no file that the catalog does not know.
+//
+// spec: pin-7
 func TestTagsThatRace(t *testing.T) {
 	eachTagging(t, func(t *testing.T, c tagging) {
 		pinned := c.table(t, c.Catalog, 2)
@@ -212,6 +215,7 @@ func TestTagsThatRace(t *testing.T) {
 	})
 }
 
+// spec: pin-9
 func TestTagsThatAreRefused(t *testing.T) {
 	eachTagging(t, func(t *testing.T, c tagging) {
 		pinned := c.table(t, c.Catalog, 2)

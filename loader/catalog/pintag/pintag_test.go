@@ -178,6 +178,8 @@ func TestRefusalsAreShared(t *testing.T) {
 
 // While somebody holds a snapshot, its tag always has half of the time left, by few
 // commits; and nobody looks at it any more once it was released.
+//
+// spec: pin-11
 func TestTagsAreRenewedWhileTheyAreHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &lake{}
@@ -213,6 +215,8 @@ func TestTagsAreRenewedWhileTheyAreHeld(t *testing.T) {
 
 // Looks that fail are told, and made again with growing waits; streams go on, and new ones
 // are refused as soon as nobody knows.
+//
+// spec: pin-12
 func TestRenewalsThatFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &lake{}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/telemetry"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/catalog/icebergcat"
+	"github.com/penstock/penstock/loader/catalog/pintag"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// tagged is a catalog that keeps the snapshots that streams read.
+type tagged struct {
+	*icebergcat.Catalog
+	*pintag.Tags
+}
+
+var _ catalog.Holder = tagged{}
+
+// held is a catalog as its block says whether it keeps snapshots.
+func (e *engine) held(one *icebergcat.Catalog, o dataset.Catalog) (catalog.Catalog, error) {
+	if o.PinTags == 0 {
+		return one, nil
+	}
+	if err := one.Tags(); err != nil {
+		return nil, err
+	}
+	tags := pintag.New(pintag.Options{
+		Keep: o.PinTags, Clock: time.Now,
+		Tag: func(ctx context.Context, t *catalog.Table, least, wanted time.Time) (time.Time, error) {
+			until, err := one.Tag(ctx, t, icebergcat.Until{Least: least, Wanted: wanted})
+			return until, fault.Op(err, "keep snapshot %d of table %s", t.Pin.Snapshot, t.Name)
+		},
+		Observe: func(l pintag.Look) {
+			if observe := e.looks.Load(); observe != nil {
+				(*observe)(l)
+			}
+		},
+	})
+	e.tags = append(e.tags, tags)
+	return tagged{one, tags}, nil
+}
+
+// renew renews tags under streams until endRenew.
+func (e *engine) renew(ctx context.Context) {
+	ctx, end := context.WithCancel(context.WithoutCancel(ctx))
+	var running sync.WaitGroup
+	for _, tags := range e.tags {
+		running.Go(func() { tags.Run(ctx) })
+	}
+	e.endRenew = func() {
+		end()
+		running.Wait()
+	}
+}
+
+// tellLooks has metrics and the log hear of looks at tags. What failed for a query its
+// client is told.
+func (e *engine) tellLooks(metrics *telemetry.Metrics, log *slog.Logger) {
+	count := metrics.PinTags()
+	tell := func(l pintag.Look) {
+		count(l)
+		if l.Err != nil && l.Renewal {
+			log.Warn("the tag of a snapshot could not be renewed", "table", l.Table, "snapshot", l.Snapshot, "until", l.Until, "error", l.Err)
+		}
+	}
+	e.looks.Store(&tell)
+}

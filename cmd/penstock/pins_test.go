@@ -1,0 +1,186 @@
+package main
+
+import (
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	icetable "github.com/apache/iceberg-go/table"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/loader/catalog/restcat/restcattest"
+)
+
+// pinning is a lake whose catalog keeps what streams read.
+func pinning(t *testing.T) lake {
+	t.Helper()
+	l := newLake(t, t.TempDir())
+	text := string(must(os.ReadFile(l.config)))
+	with := strings.Replace(text, `"sqlite:///catalog.db"}`, `"sqlite:///catalog.db", pin_tags: {keep: 7d}}`, 1)
+	require.NotEqual(t, text, with)
+	l.file(t, "penstock.yaml", with)
+	return l
+}
+
+// content is what lies in a folder: every file's digest, by path.
+func (l lake) content(t *testing.T) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	require.NoError(t, filepath.WalkDir(l.dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		sum := sha256.Sum256(text)
+		out[path] = hex.EncodeToString(sum[:])
+		return err
+	}))
+	return out
+}
+
+// tags are those of a table that Penstock set, and how old their snapshots may become.
+func (l lake) tags(t *testing.T, table string) map[int64]time.Duration {
+	t.Helper()
+	c, done := openCatalogOf(t, l.dir)
+	defer done()
+	loaded, err := c.LoadTable(t.Context(), strings.Split(table, "."))
+	require.NoError(t, err)
+	out := map[int64]time.Duration{}
+	for name, ref := range loaded.Metadata().Refs() {
+		if strings.HasPrefix(name, "penstock-") {
+			require.Equal(t, icetable.TagRef, ref.SnapshotRefType)
+			out[ref.SnapshotID] = time.Duration(*ref.MaxRefAgeMs) * time.Millisecond
+		}
+	}
+	return out
+}
+
+// Whatever is asked, nothing is written where pin_tags is not set: not a byte of catalog
+// or warehouse.
+//
+// spec: pin-10
+func TestNothingIsWrittenWithoutPinTags(t *testing.T) {
+	l := newLake(t, t.TempDir())
+	before := l.content(t)
+	c := start(t, "--config", l.config)
+	for _, args := range [][]string{{"datasets"}, {"explain", "home"}, {"cat", "home"}, {"verify", "home"}} {
+		got := run(t, append(args, "--uri", c.uri())...)
+		require.Contains(t, []int{exitOK, exitFailure}, got.code, got.stderr) // one dataset cannot be read, and verify finds things
+		require.NotContains(t, got.stderr, "unknown")
+	}
+	c.signal(t)
+	_, _ = c.wait(t)
+	require.Equal(t, before, l.content(t))
+}
+
+// Only who reads commits, once for each table, and what is planned stays what it was.
+//
+// spec: pin-5, pin-6, pin-8
+func TestStreamsTagWhatTheyRead(t *testing.T) {
+	l := pinning(t)
+	before := l.content(t)
+	c := start(t, "--config", l.config)
+	explained := run(t, "explain", "home", "--uri", c.uri())
+	require.Zero(t, explained.code, explained.stderr)
+	run(t, "datasets", "--uri", c.uri())
+	run(t, "verify", "home", "--uri", c.uri())
+	c.stderr.find(t, "dataset cannot be read") // all have been planned
+	require.Equal(t, before, l.content(t), "who does not read writes nothing")
+
+	first := run(t, "cat", "home", "--uri", c.uri())
+	require.Zero(t, first.code, first.stderr)
+	week := 7 * 24 * time.Hour
+	for _, table := range []string{"ml.impressions", "features.history"} {
+		tags := l.tags(t, table)
+		require.Len(t, tags, 1, table)
+		for _, age := range tags {
+			require.GreaterOrEqual(t, age, week)
+			require.Less(t, age, week+time.Hour, "its snapshot is new")
+		}
+	}
+	require.Empty(t, l.tags(t, "ml.large"), "nobody reads it")
+	tagged := l.content(t)
+	again := run(t, "cat", "home", "--uri", c.uri())
+	require.Equal(t, first.stdout, again.stdout)
+	require.Equal(t, tagged, l.content(t), "one commit is enough")
+
+	id := regexp.MustCompile(`plan [0-9a-f]{8,}`)
+	require.NotEmpty(t, id.FindString(explained.stdout), explained.stdout)
+	now := run(t, "explain", "home", "--uri", c.uri())
+	require.Equal(t, explained.stdout, now.stdout, "the plan is the same")
+	c.signal(t)
+	code, _ := c.wait(t)
+	require.Zero(t, code)
+
+	// So does who reads in process; another server leaves the tag alone.
+	inside := run(t, "cat", "home", "--config", l.config)
+	require.Zero(t, inside.code, inside.stderr)
+	require.Equal(t, first.stdout, inside.stdout)
+	require.Equal(t, tagged, l.content(t))
+}
+
+// A catalog that refuses fails the query before a row is sent, and says what helps.
+//
+// spec: pin-9
+func TestRefusedTagsFailTheQuery(t *testing.T) {
+	l := pinning(t)
+	_, done := openCatalogOf(t, l.dir)
+	done()
+	execute(t, l, `CREATE TRIGGER no BEFORE UPDATE ON iceberg_tables BEGIN SELECT RAISE(ABORT, 'no'); END`)
+	before := l.content(t)
+	got := run(t, "cat", "home", "--config", l.config)
+	require.Equal(t, exitFailure, got.code)
+	require.Empty(t, got.stdout)
+	require.Contains(t, got.stderr, "commit to table")
+	require.Contains(t, got.stderr, "leave pin_tags out")
+	require.Equal(t, before, l.content(t), "no file is left behind")
+	require.Zero(t, run(t, "explain", "home", "--config", l.config).code)
+}
+
+// A REST catalog that only lets us read refuses so too.
+func TestRESTRefusesTags(t *testing.T) {
+	l := newLake(t, t.TempDir())
+	s := l.serveREST(t)
+	text := strings.SplitN(string(must(os.ReadFile(l.config))), "datasets:", 2)[1]
+	config := l.file(t, "rest.yaml", "catalogs: {default: {uri: "+s.URL+", warehouse: prod, token: given, pin_tags: {keep: 7d}}}\ndatasets:"+text)
+	s.Change(func(s *restcattest.Server) {
+		s.Fault = func(w http.ResponseWriter, r *http.Request) bool {
+			if r.Method == http.MethodPost {
+				w.WriteHeader(http.StatusForbidden)
+			}
+			return r.Method == http.MethodPost
+		}
+	})
+	got := run(t, "cat", "home", "--config", config)
+	require.Equal(t, exitFailure, got.code)
+	require.Empty(t, got.stdout)
+	require.Contains(t, got.stderr, "let the identity of the catalog's token or credential commit to its tables, or leave pin_tags out")
+}
+
+// A folder has nothing that a tag could be committed to: the server does not start.
+func TestFoldersRefusePinTags(t *testing.T) {
+	l := readLake(t)
+	folder := lake{dir: t.TempDir()}
+	config := folder.file(t, "penstock.yaml", "catalogs: {default: {type: directory, warehouse: "+l.dir+", pin_tags: {keep: 7d}}}")
+	got := run(t, "datasets", "--config", config)
+	require.NotZero(t, got.code)
+	require.Contains(t, got.stderr, "catalog default: pin_tags: a catalog of type directory has nothing that tags could be committed to")
+}
+
+// execute changes the lake's catalog as its owner may.
+func execute(t *testing.T, l lake, statement string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(l.dir, "catalog.db"))
+	require.NoError(t, err)
+	_, err = db.ExecContext(t.Context(), statement)
+	require.NoError(t, err)
+	require.NoError(t, db.Close())
+}

@@ -1,0 +1,43 @@
+package loader
+
+import (
+	"context"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/plan"
+)
+
+// hold holds the snapshots of all tables of a plan, side by side, before anything of them
+// is read: all of them, or none.
+func (l *Loader) hold(ctx context.Context, p *plan.Plan) (release func(), err error) {
+	if l.options.Hold == nil {
+		return func() {}, nil
+	}
+	releases := make([]func(), 1+len(p.Relation.Staging))
+	group, inner := errgroup.WithContext(ctx)
+	one := func(i int, t *catalog.Table) error {
+		held, err := l.options.Hold(inner, t)
+		releases[i] = held
+		return err
+	}
+	group.Go(func() error { return one(0, p.Relation.Training) })
+	for i, s := range p.Relation.Staging {
+		group.Go(func() error { return fault.Op(one(1+i, s.Pinned), "staging table %s", s.Name) })
+	}
+	err = group.Wait()
+	release = func() {
+		for _, one := range releases {
+			if one != nil {
+				one()
+			}
+		}
+	}
+	if err != nil {
+		release()
+		return nil, err
+	}
+	return release, nil
+}

@@ -1,0 +1,89 @@
+package loader_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/scenario"
+	"github.com/penstock/penstock/loader"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// holds counts who holds what.
+type holds struct {
+	mu     sync.Mutex
+	now    map[string]int
+	begun  int
+	refuse string // a table
+}
+
+func (h *holds) hold(_ context.Context, t *catalog.Table) (release func(), err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.begun++
+	if t.Name == h.refuse {
+		return nil, fault.New(fault.Unavailable, "table %s is not to be held", t.Name)
+	}
+	h.now[t.Name]++
+	return func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.now[t.Name]--
+	}, nil
+}
+
+// A stream holds all that it reads from before it reads to its release; planning and
+// counting hold nothing, and a stream that cannot hold all holds none and is not opened.
+//
+// spec: pin-5, pin-9
+func TestStreamsHoldWhatTheyRead(t *testing.T) {
+	t.Parallel()
+	w := scenario.NewWorld()
+	t.Cleanup(w.Release)
+	pair := func(i int) string { return fmt.Sprint(i, " ", i) }
+	written{"ml.train", "id:long item:long", "bucket(4,id)", 40, pair}.in(t, w)
+	written{"features.f", "id:long v:long", "bucket(4,id)", 40, pair}.in(t, w)
+	d := dataset.Dataset{Name: "d", Key: []string{"id"}, Training: dataset.Training{Table: "ml.train"}, Staging: []dataset.Staging{{Table: "features.f"}}}
+	h := &holds{now: map[string]int{}}
+	memory := budget.New(1 << 30)
+	l := loader.New(loader.Options{Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w, Scan: w.Scan, Hold: h.hold, Budget: memory})
+	query := one(1, 8)
+	query.Count = dataset.CountExact
+	p, err := l.Plan(t.Context(), query)
+	require.NoError(t, err)
+	_, err = l.Count(t.Context(), p, loader.ReadingOf(query), everybody(new(atomic.Int64)))
+	require.NoError(t, err)
+	require.Zero(t, h.begun)
+
+	query = one(1, 8)
+	s, err := l.Open(t.Context(), p, loader.ReadingOf(query))
+	require.NoError(t, err)
+	require.Equal(t, map[string]int{"ml.train": 1, "features.f": 1}, h.now)
+	other, err := l.Open(t.Context(), p, loader.ReadingOf(query))
+	require.NoError(t, err)
+	for s.Next() {
+	}
+	require.NoError(t, s.Err())
+	s.Release()
+	require.Equal(t, map[string]int{"ml.train": 1, "features.f": 1}, h.now)
+	other.Release()
+	require.Equal(t, map[string]int{"ml.train": 0, "features.f": 0}, h.now)
+
+	for _, table := range []string{"ml.train", "features.f"} {
+		h.refuse = table
+		before := memory.Used()
+		_, err = l.Open(t.Context(), p, loader.ReadingOf(query))
+		require.Equal(t, fault.Unavailable.String(), fault.KindOf(err).String())
+		require.ErrorContains(t, err, "table "+table+" is not to be held")
+		require.Equal(t, map[string]int{"ml.train": 0, "features.f": 0}, h.now)
+		require.Equal(t, before, memory.Used())
+	}
+}
