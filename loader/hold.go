@@ -17,9 +17,11 @@ func (l *Loader) hold(ctx context.Context, p *plan.Plan) (release func(), err er
 		return func() {}, nil
 	}
 	releases := make([]func(), 1+len(p.Relation.Staging))
-	group, inner := errgroup.WithContext(ctx)
+	// One that fails does not end the others: a commit that is broken off may leave a file
+	// that no catalog knows of.
+	var group errgroup.Group
 	one := func(i int, t *catalog.Table) error {
-		held, err := l.options.Hold(inner, t)
+		held, err := l.options.Hold(ctx, t)
 		releases[i] = held
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -86,4 +87,38 @@ func TestStreamsHoldWhatTheyRead(t *testing.T) {
 		require.Equal(t, map[string]int{"ml.train": 0, "features.f": 0}, h.now)
 		require.Equal(t, before, memory.Used())
 	}
+}
+
+// A table that cannot be held does not break off what is done to hold the others.
+func TestHoldsAreBroughtToTheirEnd(t *testing.T) {
+	t.Parallel()
+	w := scenario.NewWorld()
+	t.Cleanup(w.Release)
+	pair := func(i int) string { return fmt.Sprint(i, " ", i) }
+	written{"ml.train", "id:long item:long", "bucket(4,id)", 40, pair}.in(t, w)
+	written{"features.f", "id:long v:long", "bucket(4,id)", 40, pair}.in(t, w)
+	d := dataset.Dataset{Name: "d", Key: []string{"id"}, Training: dataset.Training{Table: "ml.train"}, Staging: []dataset.Staging{{Table: "features.f"}}}
+	refused := make(chan struct{})
+	ended := make(chan error, 1)
+	l := loader.New(loader.Options{
+		Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w, Scan: w.Scan,
+		Hold: func(ctx context.Context, t *catalog.Table) (func(), error) {
+			if t.Name == "features.f" {
+				defer close(refused)
+				return nil, fault.New(fault.Unavailable, "refused")
+			}
+			<-refused
+			select { // what follows a refusal has time to be seen
+			case <-ctx.Done():
+			case <-time.After(50 * time.Millisecond):
+			}
+			ended <- ctx.Err()
+			return func() {}, ctx.Err()
+		},
+	})
+	p, err := l.Plan(t.Context(), one(1, 8))
+	require.NoError(t, err)
+	_, err = l.Open(t.Context(), p, loader.ReadingOf(one(1, 8)))
+	require.ErrorContains(t, err, "refused")
+	require.NoError(t, <-ended)
 }

@@ -141,7 +141,9 @@ func TestRefusedTagsFailTheQuery(t *testing.T) {
 	require.Empty(t, got.stdout)
 	require.Contains(t, got.stderr, "commit to table")
 	require.Contains(t, got.stderr, "leave pin_tags out")
-	require.Equal(t, before, l.content(t), "no file is left behind")
+	for path := range l.content(t) {
+		require.Contains(t, before, path, "no file is left behind")
+	}
 	require.Zero(t, run(t, "explain", "home", "--config", l.config).code)
 }
 

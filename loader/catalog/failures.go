@@ -48,7 +48,7 @@ func unknown(field, name string, known []string, format string, args ...any) *fa
 // ExpiredSnapshot is the Expired of a pinned snapshot that is gone.
 func ExpiredSnapshot(table string, id int64) *fault.Error {
 	return fault.New(fault.Expired, "snapshot %d of table %s no longer exists", id, table).In(table, "").
-		WithRemedy("plan again without this pin; keep snapshots for as long as runs need them, or put a tag on them")
+		WithRemedy("plan again without this pin; keep snapshots for as long as runs need them: pin_tags in the block of the catalog does so")
 }
 
 // ExpiredSince is the Expired of a snapshot between since and the pinned one that is

@@ -15,7 +15,7 @@ type mutant struct {
 // could break should have one here.
 func mutants() []mutant {
 	return slices.Concat(
-		ruleMutants(), layoutMutants(), planMutants(), joinMutants(), streamMutants(), valueMutants(), spillMutants(), decodeMutants(), wireMutants(), boundMutants(), fileMutants(), evolvedMutants(), deleteMutants(), pinnedMutants(), sinceMutants(), rememberMutants(), foundMutants(), storageMutants(), admitMutants(),
+		ruleMutants(), layoutMutants(), planMutants(), joinMutants(), streamMutants(), valueMutants(), spillMutants(), decodeMutants(), wireMutants(), boundMutants(), fileMutants(), evolvedMutants(), deleteMutants(), pinnedMutants(), pinTagMutants(), sinceMutants(), rememberMutants(), foundMutants(), storageMutants(), admitMutants(),
 		limitMutants(), memoryMutants(), olderMutants(), shuffleMutants(), stepMutants(), splitMutants(), requestMutants(), batchRequestMutants(), lakeMutants(),
 	)
 }

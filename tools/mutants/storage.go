@@ -20,7 +20,7 @@ func storageMutants() []mutant {
 		{"links-to-mounts-are-not-followed", "internal/store/mounts.go", "		if to, err := t.link(prefix); err == nil {", "		if to, err := t.link(prefix); err == nil && to == \"\" {", storage},
 		{
 			"the-catalogs-file-holds-its-callers", "loader/catalog/sqlcat/sqlite.go",
-			`store.Call(ctx, c.calls, "read"`, `store.Call(ctx, nil, "read"`,
+			`store.Call(ctx, c.calls, string(to)`, `store.Call(ctx, nil, string(to)`,
 			[]string{"./loader/catalog/icebergcat"},
 		},
 	}
