@@ -19,11 +19,13 @@ import (
 // All servers share the tag of a snapshot.
 const TagPrefix = "penstock-"
 
-// How often a commit is tried that others were faster than, or of which nobody knows what
-// became of it, and how long the first wait before the next try is at the most; it doubles.
+// How often a commit is tried that others were faster than, how many of those tries may
+// be such that nobody knows what became of them (each of which may have taken as long as a
+// question may), and how long the first wait before the next try is at the most; it doubles.
 const (
 	mostTagTries = 8
-	tagWait      = 100 * time.Millisecond
+	mostUnknown  = 3
+	tagWait      = 50 * time.Millisecond
 )
 
 // Until is for how long a tag is to keep a snapshot: one that holds until Least at the
@@ -48,7 +50,7 @@ func (c *Catalog) Tags() error {
 // what others commit the whole time is Conflict. A table, snapshot or schema that is gone
 // is what At says. What the catalog or its storage refuses is Unavailable.
 func (c *Catalog) Tag(ctx context.Context, t *catalog.Table, until Until) (time.Time, error) {
-	var last error
+	unknown := 0
 	for try := range mostTagTries {
 		if try > 0 {
 			if err := pause(ctx, tagWait<<(try-1)); err != nil {
@@ -56,21 +58,20 @@ func (c *Catalog) Tag(ctx context.Context, t *catalog.Table, until Until) (time.
 			}
 		}
 		at, outcome, err := c.tagOnce(ctx, t, until)
-		switch {
-		case outcome == locator.Committed:
+		switch outcome {
+		case locator.Committed:
 			return at, nil
-		case outcome == locator.Refused:
+		case locator.Refused:
 			return time.Time{}, err
-		case ctx.Err() != nil:
-			return time.Time{}, context.Cause(ctx)
+		case locator.Unknown:
+			if unknown++; unknown == mostUnknown || ctx.Err() != nil {
+				return time.Time{}, err
+			}
+		case locator.Lost:
 		}
-		last = err
 	}
-	if last == nil {
-		last = fault.New(fault.Conflict, "table %s: others committed each time that snapshot %d was to be tagged, %d times",
-			t.Name, t.Pin.Snapshot, mostTagTries).In(t.Name, "").WithRemedy("try again")
-	}
-	return time.Time{}, last
+	return time.Time{}, fault.New(fault.Conflict, "table %s: others committed each time that snapshot %d was to be tagged, %d times",
+		t.Name, t.Pin.Snapshot, mostTagTries).In(t.Name, "").WithRemedy("try again")
 }
 
 // pause waits for a random part of most.

@@ -332,3 +332,40 @@ func TestTagsThatTheServerRefuses(t *testing.T) {
 	require.ErrorContains(t, err, "commit to its tables, or leave pin_tags out")
 	require.Len(t, s.Asked(), 2, "the look and the commit")
 }
+
+// Where others commit the whole time, or nobody ever knows what became of a commit, it is
+// not tried for ever.
+func TestTagsThatAreNeverSet(t *testing.T) {
+	for name, c := range map[string]struct {
+		status, posts int
+		kind          fault.Kind
+		text          string
+	}{
+		"others are faster": {http.StatusConflict, 8, fault.Conflict, "others committed each time that snapshot"},
+		"nobody knows":      {http.StatusInternalServerError, 3 * 6, fault.Unavailable, "answers 500"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWriter(t)
+			s := w.serve(t)
+			w.commits(t, s)
+			reader := tagging{w, openREST(t, s, nil)}
+			pinned := reader.table(t, reader.Catalog, 1)
+			posts := 0
+			s.Change(func(s *restcattest.Server) {
+				s.Fault = func(w http.ResponseWriter, r *http.Request) bool {
+					if r.Method == http.MethodPost {
+						posts++
+						w.WriteHeader(c.status)
+					}
+					return r.Method == http.MethodPost
+				}
+			})
+			wanted := time.Now().Add(time.Hour)
+			_, err := reader.Tag(t.Context(), pinned, until(wanted, wanted))
+			require.Equal(t, c.kind.String(), fault.KindOf(err).String(), "%v", err)
+			require.ErrorContains(t, err, c.text)
+			require.Equal(t, c.posts, posts)
+			require.Empty(t, reader.tags(t))
+		})
+	}
+}
