@@ -61,6 +61,7 @@ type failure struct {
 	err     error         // what the reader gets, where that is no plain Unavailable
 	passing bool          // another try may help
 	expired bool          // other credentials may
+	key     string        // that the request was signed with; "": none that is known
 	region  string        // of the bucket, where it was asked for in another one
 	after   time.Duration // when to try again, where the store says
 }
@@ -182,7 +183,7 @@ func (o *object) judge(err error) failure {
 	if !ok || response.Response == nil {
 		return f
 	}
-	f.after = retryAfter(response.Response.Header)
+	f.after, f.key = retryAfter(response.Response.Header), keyOf(response.Response.Request)
 	switch response.HTTPStatusCode() {
 	case http.StatusPreconditionFailed:
 		f.err = o.replaced("its ETag is not %s any more", o.Tag())
@@ -197,6 +198,16 @@ func (o *object) judge(err error) failure {
 		f.expired = true
 	}
 	return f
+}
+
+// keyOf is the id of the key that a request was signed with, or "".
+func keyOf(r *http.Request) string {
+	if r == nil {
+		return ""
+	}
+	_, signed, _ := strings.Cut(r.Header.Get("Authorization"), "Credential=")
+	key, _, _ := strings.Cut(signed, "/")
+	return key
 }
 
 // shorter is the error of a file that does not have the range asked for.

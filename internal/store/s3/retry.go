@@ -72,7 +72,7 @@ func (s *Store) retry(ctx context.Context, o *object, once func(context.Context,
 			return context.Cause(ctx)
 		}
 		f := o.judge(err)
-		wait, again := s.again(&made, o, f)
+		wait, again := s.again(ctx, &made, o, f)
 		if !again {
 			return f.fault(o, made.made)
 		}
@@ -109,7 +109,7 @@ func (s *Store) now() time.Time {
 }
 
 // again says whether a read is to be tried again after a failure, and when.
-func (s *Store) again(made *triesMade, o *object, f failure) (time.Duration, bool) {
+func (s *Store) again(ctx context.Context, made *triesMade, o *object, f failure) (time.Duration, bool) {
 	if f.outcome == Silent {
 		made.silent++
 	}
@@ -120,7 +120,7 @@ func (s *Store) again(made *triesMade, o *object, f failure) (time.Duration, boo
 		return 0, true
 	case f.expired && !made.renewed:
 		made.renewed = true
-		s.expired()
+		s.expired(ctx, f.key)
 		return 0, true
 	case !f.passing || made.made >= mostTries || made.silent >= mostSilent:
 		return 0, false

@@ -56,8 +56,9 @@ type Store struct {
 	client    *s3.Client
 	transport *http.Transport
 	silence   time.Duration
-	expired   func()   // has credentials asked for anew
-	regions   sync.Map // of buckets that have said theirs
+	// expired has credentials asked for anew, if those of a key are still the ones in use.
+	expired func(ctx context.Context, key string)
+	regions sync.Map // of buckets that have said theirs
 }
 
 var _ store.Store = (*Store)(nil)
@@ -80,12 +81,16 @@ func New(ctx context.Context, options Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &Store{options: options, transport: transport, silence: s.RequestTimeout, expired: func() {}}
+	out := &Store{options: options, transport: transport, silence: s.RequestTimeout, expired: func(context.Context, string) {}}
 	if out.silence <= 0 {
 		out.silence = defaultSilence
 	}
 	if known, ok := cfg.Credentials.(*aws.CredentialsCache); ok {
-		out.expired = known.Invalidate
+		out.expired = func(ctx context.Context, key string) {
+			if now, err := known.Retrieve(ctx); err != nil || key == "" || now.AccessKeyID == key {
+				known.Invalidate()
+			}
+		}
 	}
 	out.client = s3.NewFromConfig(cfg, func(o *s3.Options) {
 		if s.Endpoint != "" {

@@ -64,7 +64,9 @@ func (s *inBucket) Open(ctx context.Context, location string, size int64) (store
 			return s.bucket.files.Open(ctx, location, size)
 		}
 		s.mu.Lock()
-		s.key = ""
+		if s.key == key { // else another reader has a new one
+			s.key = ""
+		}
 		s.mu.Unlock()
 		if s.keys == nil {
 			break
