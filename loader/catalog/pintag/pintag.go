@@ -177,7 +177,7 @@ func (t *Tags) look(ctx context.Context, one *tag, renewal bool) (known bool, er
 			return false, context.Cause(ctx)
 		}
 	}
-	mine := &look{done: make(chan struct{}), abandoned: true}
+	mine := &look{done: make(chan struct{})}
 	one.look = mine
 	t.mu.Unlock()
 
