@@ -2,6 +2,7 @@ package loader_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -107,7 +108,11 @@ func TestHoldsAreBroughtToTheirEnd(t *testing.T) {
 				defer close(refused)
 				return nil, fault.New(fault.Unavailable, "refused")
 			}
-			<-refused
+			select {
+			case <-refused:
+			case <-time.After(10 * time.Second):
+				return nil, errors.New("the other table was not held")
+			}
 			select { // what follows a refusal has time to be seen
 			case <-ctx.Done():
 			case <-time.After(50 * time.Millisecond):
