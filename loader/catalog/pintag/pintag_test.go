@@ -3,6 +3,7 @@ package pintag_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -70,6 +71,18 @@ func (l *lake) left(snapshot int64) time.Duration {
 	return time.Until(l.until[snapshot])
 }
 
+// seen is what was asked for and told so far.
+type seen struct {
+	looks, commits int
+	told           []pintag.Look
+}
+
+func (l *lake) seen() seen {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return seen{l.looks, l.commits, slices.Clone(l.told)}
+}
+
 func (l *lake) set(change func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -103,25 +116,25 @@ func TestManyShareOneCommit(t *testing.T) {
 			})
 		}
 		group.Wait()
-		require.Equal(t, 1, l.looks)
-		require.Len(t, l.told, 1)
-		require.False(t, l.told[0].Renewal)
-		require.Equal(t, keep, time.Until(l.told[0].Until)+time.Second, "a second has passed")
+		require.Equal(t, 1, l.seen().looks)
+		require.Len(t, l.seen().told, 1)
+		require.False(t, l.seen().told[0].Renewal)
+		require.Equal(t, keep, time.Until(l.seen().told[0].Until)+time.Second, "a second has passed")
 		release, err := tags.Hold(t.Context(), pinned(1))
 		require.NoError(t, err)
-		require.Equal(t, 1, l.looks)
+		require.Equal(t, 1, l.seen().looks)
 		release()
 		release()
 		_, err = tags.Hold(t.Context(), pinned(2))
 		require.NoError(t, err)
-		require.Equal(t, 2, l.commits, "another snapshot has another tag")
+		require.Equal(t, 2, l.seen().commits, "another snapshot has another tag")
 
 		// What was seen long ago is looked at again: somebody may have removed it.
 		time.Sleep(keep / 8)
 		l.set(func() { delete(l.until, 1) })
 		_, err = tags.Hold(t.Context(), pinned(1))
 		require.NoError(t, err)
-		require.Equal(t, 3, l.commits)
+		require.Equal(t, 3, l.seen().commits)
 	})
 }
 
@@ -147,7 +160,7 @@ func TestEachWaitsByItself(t *testing.T) {
 		require.ErrorIs(t, got[0], context.Canceled)
 		require.ErrorIs(t, got[1], tired)
 		require.NoError(t, got[2])
-		require.Equal(t, 1, l.commits)
+		require.Equal(t, 1, l.seen().commits)
 	})
 }
 
@@ -167,9 +180,9 @@ func TestRefusalsAreShared(t *testing.T) {
 			})
 		}
 		group.Wait()
-		require.Equal(t, 1, l.looks)
-		require.ErrorIs(t, l.told[0].Err, refusal)
-		require.True(t, l.told[0].Until.IsZero())
+		require.Equal(t, 1, l.seen().looks)
+		require.ErrorIs(t, l.seen().told[0].Err, refusal)
+		require.True(t, l.seen().told[0].Until.IsZero())
 		l.set(func() { l.fail = nil })
 		_, err := tags.Hold(t.Context(), pinned(1))
 		require.NoError(t, err)
@@ -195,10 +208,10 @@ func TestTagsAreRenewedWhileTheyAreHeld(t *testing.T) {
 			time.Sleep(time.Hour)
 			require.GreaterOrEqual(t, l.left(1), keep/2-time.Minute)
 		}
-		require.LessOrEqual(t, l.commits, 1+int(hours*time.Hour/(keep*3/8)))
-		require.LessOrEqual(t, l.looks, 1+int(hours*time.Hour/(keep/8)))
-		require.Len(t, l.told, l.looks)
-		require.True(t, l.told[1].Renewal)
+		require.LessOrEqual(t, l.seen().commits, 1+int(hours*time.Hour/(keep*3/8)))
+		require.LessOrEqual(t, l.seen().looks, 1+int(hours*time.Hour/(keep/8)))
+		require.Len(t, l.seen().told, l.seen().looks)
+		require.True(t, l.seen().told[1].Renewal)
 
 		// What others did to it is mended at the next look.
 		l.set(func() { delete(l.until, 1) })
@@ -206,9 +219,9 @@ func TestTagsAreRenewedWhileTheyAreHeld(t *testing.T) {
 		require.GreaterOrEqual(t, l.left(1), keep/2)
 
 		two()
-		looks := l.looks
+		looks := l.seen().looks
 		time.Sleep(2 * keep)
-		require.Equal(t, looks, l.looks)
+		require.Equal(t, looks, l.seen().looks)
 		require.Negative(t, l.left(1), "it ends by itself")
 	})
 }
@@ -224,17 +237,19 @@ func TestRenewalsThatFail(t *testing.T) {
 		run(t, tags)
 		release, err := tags.Hold(t.Context(), pinned(1))
 		require.NoError(t, err)
-		held := l.until[1]
-		l.set(func() { l.fail = errors.New("away") })
+		held := time.Now().Add(l.left(1))
+		away := errors.New("away")
+		l.set(func() { l.fail = away })
 		time.Sleep(keep / 2)
-		require.Greater(t, l.looks, 10, "often enough to find the catalog again")
-		require.Less(t, l.looks, 3*24*2)
-		last := l.told[len(l.told)-1]
+		require.Greater(t, l.seen().looks, 10, "often enough to find the catalog again")
+		require.Less(t, l.seen().looks, 3*24*2)
+		told := l.seen().told
+		last := told[len(told)-1]
 		require.Equal(t, []any{"ml.events", int64(1), true}, []any{last.Table, last.Snapshot, last.Renewal})
 		require.Equal(t, held, last.Until, "it says until when there is time")
-		require.ErrorIs(t, last.Err, l.fail)
+		require.ErrorIs(t, last.Err, away)
 		_, err = tags.Hold(t.Context(), pinned(1))
-		require.ErrorIs(t, err, l.fail)
+		require.ErrorIs(t, err, away)
 
 		l.set(func() { l.fail = nil })
 		time.Sleep(2 * time.Hour)
@@ -248,5 +263,5 @@ func TestTablesWithoutSnapshotsNeedNoTag(t *testing.T) {
 	release, err := l.tags().Hold(t.Context(), pinned(dataset.NoSnapshot))
 	require.NoError(t, err)
 	release()
-	require.Zero(t, l.looks)
+	require.Zero(t, l.seen().looks)
 }
