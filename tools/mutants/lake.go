@@ -13,7 +13,7 @@ func lakeMutants() []mutant { //nolint:funlen // a table
 		{"s3-tags-may-change", "internal/store/s3/object.go", "	case o.tag != tag:\n", "	case o.tag != tag && tag == o.location:\n", s3},
 		{"s3-footers-forget-the-tag", "internal/parquet/footer.go", "	footer.tag = store.TagOf(obj)\n", "	footer.tag = \"\"\n", scanned},
 		{"s3-silence-is-asked-on", "internal/store/s3/retry.go", "made.silent >= mostSilent", "made.silent >= mostTries+mostSilent", s3},
-		{"s3-expired-keys-are-kept", "internal/store/s3/retry.go", "		made.renewed = true\n		s.expired()\n", "		made.renewed = true\n", s3},
+		{"s3-expired-keys-are-kept", "internal/store/s3/retry.go", "		made.renewed = true\n		s.expired(ctx, f.key)\n", "		made.renewed = true\n", s3},
 		{"s3-keys-are-escaped-already", "internal/store/s3/location.go", "	bucket, key, _ = strings.Cut(rest, \"/\")\n", "	bucket, key, _ = strings.Cut(rest, \"/\")\n	key = strings.ReplaceAll(key, \"%20\", \" \")\n", s3},
 		{"runs-span-any-gap", "internal/parquet/source.go", "next.start-last.end() <= f.gap &&", "next.start-last.end() <= 1000*f.gap &&", scanned},
 		{"what-is-read-ahead-takes-all-memory", "loader/scan/spare.go", "b.Used()+n <= limit-limit/kept", "b.Used()+n <= limit", scanned},
