@@ -9,10 +9,11 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// Explain returns the explain text, and what the steps that a query asks for cost.
+// Explain draws the plan, and says of it in full what is read, in which order and why,
+// and what the steps that a query asks for cost.
 func (p *Plan) Explain(q dataset.Query) string {
 	var b strings.Builder
-	b.WriteString(p.String())
+	b.WriteString(p.Drawing(q) + "\n" + p.String())
 	counts, workers := q.CountsFirst() && p.Inexact != "" && !slices.ContainsFunc(q.Cursor, func(c dataset.Cursor) bool { return c.Counted != nil }), int64(q.Every.Of)
 	if !counts && workers <= 1 {
 		return b.String()

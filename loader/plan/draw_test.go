@@ -1,0 +1,45 @@
+package plan_test
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/joiner/rule"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// TestDrawings: what a newcomer sees of a plan, on a terminal of 100 columns. Long names
+// lose their middle, and a plan of many layouts says how many.
+func TestDrawings(t *testing.T) {
+	t.Parallel()
+	tables, files := mixed()
+	d := homefeed(entry())
+	first, err := joined(d, tables, files, dataset.Query{Dataset: "home", Lanes: 4})
+	require.NoError(t, err)
+	drawn := []string{first.Drawing(dataset.Query{Lanes: 4, Shard: dataset.Shard{Of: 2}, BatchRows: 100})}
+
+	long := strings.Repeat("a_name_of_a_team_that_likes_long_names", 4)
+	tables[0].Name, tables[1].Name = "lake."+long+".train", "features."+long+".history"
+	d.Training.Table, d.Name = tables[0].Name, long
+	d.Staging[0].Table, d.Staging[0].Name = tables[1].Name, long
+	d.Staging[0].Join = rule.Inner
+	tables[1].Specs = map[int]catalog.Spec{2: {partitioned("b", 1, catalog.Bucket, 12)}}
+	for i := range files.Staging[0].Files {
+		files.Staging[0].Files[i].Spec = 2
+		files.Staging[0].Files[i].Partition = []any{int64(i % 12)}
+	}
+	second, err := joined(d, tables, files, dataset.Query{Dataset: long, Lanes: 1, Order: dataset.Shuffled, Filter: dataset.MustFilter("day = 1")})
+	require.NoError(t, err)
+	drawn = append(drawn, second.Drawing(dataset.Query{Lanes: 1, BatchRows: 100}), second.Drawing(dataset.Query{Lanes: 1, BatchRequests: 8}))
+
+	for _, text := range drawn {
+		for line := range strings.Lines(text) {
+			require.LessOrEqual(t, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")), 100, line)
+		}
+	}
+	golden(t, "drawings", strings.Join(drawn, "\n"))
+}
