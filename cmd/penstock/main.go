@@ -56,7 +56,7 @@ func (p process) run(ctx context.Context, args []string) int {
 	root.SetIn(p.stdin)
 	root.SetOut(p.stdout)
 	root.SetErr(p.stderr)
-	root.AddCommand(p.serveCommand(), p.explainCommand(), p.catCommand(), p.verifyCommand(), p.datasetsCommand(), p.versionCommand()) //nolint:contextcheck // cobra hands ctx to the commands
+	root.AddCommand(p.serveCommand(), p.explainCommand(), p.catCommand(), p.verifyCommand(), p.datasetsCommand(), p.initCommand(), p.versionCommand()) //nolint:contextcheck // cobra hands ctx to the commands
 	root.SetFlagErrorFunc(wrongFlag)
 	if command, err := oneDash(root, args); err != nil {
 		return p.ended(command, err)

@@ -28,6 +28,14 @@ type Granter interface {
 	Grants(ctx context.Context, table Table) ([]Grant, error)
 }
 
+// Lister is a Locator that can say which tables it has.
+type Lister interface {
+	Locator
+	// List returns the names of all tables, views left out, each as its parts. Where a
+	// catalog cannot be listed that is Invalid, with what helps.
+	List(ctx context.Context) ([][]string, error)
+}
+
 // Table is what a Locator is asked for.
 type Table struct {
 	Name  string   // as errors name it

@@ -33,7 +33,7 @@ type Catalog struct {
 	dialect
 }
 
-var _ locator.Locator = (*Catalog)(nil)
+var _ locator.Lister = (*Catalog)(nil)
 
 // question is put to a database; its context ends when nobody waits any more. What it
 // finds it returns: it may be left behind, and go on when its asker has long gone.

@@ -54,6 +54,8 @@ type Server struct {
 	// Commit is given what a client wants to change of a table, as it was sent; false: it
 	// is in conflict with what there is. Nil: the server only reads.
 	Commit func(namespace []string, name string, wanted []byte) (bool, error)
+	// Page is how many names a list has for who says that it knows of pages; 0: all.
+	Page int
 	// Fault is asked before each request; true: it has answered.
 	Fault func(w http.ResponseWriter, r *http.Request) bool
 
@@ -194,7 +196,7 @@ func (s *Server) resource(w http.ResponseWriter, r *http.Request) {
 	}
 	namespace := strings.Split(parts[1], "\x1f")
 	if len(parts) == 3 {
-		s.list(w, namespace)
+		s.list(w, r, namespace)
 		return
 	}
 	if r.Method == http.MethodPost && !s.commit(w, r, namespace, parts[3]) {
@@ -218,10 +220,23 @@ func (s *Server) namespaces(w http.ResponseWriter, r *http.Request) {
 			found = append(found, parts[:depth])
 		}
 	}
-	answer(w, http.StatusOK, map[string]any{"namespaces": found})
+	part, next := page(s, r, found)
+	answer(w, http.StatusOK, map[string]any{"namespaces": part, "next-page-token": next})
 }
 
-func (s *Server) list(w http.ResponseWriter, namespace []string) {
+// page is the part of a list that a request asks for, and the token of the next one.
+func page[T any](s *Server, r *http.Request, all []T) (part []T, next any) {
+	if s.Page == 0 || !r.URL.Query().Has("pageToken") {
+		return all, nil
+	}
+	from, _ := strconv.Atoi(r.URL.Query().Get("pageToken")) // 0 where the first one is meant
+	if to := from + s.Page; to < len(all) {
+		return all[from:to], strconv.Itoa(to)
+	}
+	return all[from:], nil
+}
+
+func (s *Server) list(w http.ResponseWriter, r *http.Request, namespace []string) {
 	type identifier struct {
 		Namespace []string `json:"namespace"`
 		Name      string   `json:"name"`
@@ -237,7 +252,8 @@ func (s *Server) list(w http.ResponseWriter, namespace []string) {
 		refuse(w, http.StatusNotFound, "NoSuchNamespaceException", "Namespace does not exist")
 		return
 	}
-	answer(w, http.StatusOK, map[string]any{"identifiers": found})
+	part, next := page(s, r, found)
+	answer(w, http.StatusOK, map[string]any{"identifiers": part, "next-page-token": next})
 }
 
 func (s *Server) load(w http.ResponseWriter, r *http.Request, namespace []string, name string) {

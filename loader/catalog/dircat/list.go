@@ -1,0 +1,59 @@
+package dircat
+
+import (
+	"context"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/store"
+	"github.com/penstock/penstock/loader/catalog/locator"
+)
+
+var _ locator.Lister = (*Catalog)(nil)
+
+// mostDepth bounds how deep namespaces are looked for.
+const mostDepth = 6
+
+// List returns the tables that have paths, and those of local folders: a folder with
+// metadata in it is a table, and what lies within it is its own. See locator.Lister.
+func (c *Catalog) List(ctx context.Context) ([][]string, error) {
+	var out [][]string
+	for _, name := range slices.Sorted(maps.Keys(c.options.Tables)) {
+		out = append(out, strings.Split(name, "."))
+	}
+	if c.options.Warehouse == "" {
+		return out, nil
+	}
+	if !c.local {
+		return nil, fault.InvalidField("warehouse", "folders of %s are not listed", store.Scheme(c.warehouse)).
+			WithRemedy("name the tables by path, tables: {namespace.name: …/x.metadata.json}, or ask a catalog that knows them")
+	}
+	found, err := store.Call(ctx, c.options.Calls, "list", c.warehouse, func(context.Context) ([][]string, error) {
+		if _, err := os.ReadDir(c.warehouse); err != nil {
+			return nil, fault.New(fault.Unavailable, "list %s: %w", c.warehouse, err).In("", c.warehouse).
+				WithRemedy("see that warehouse is a folder, and that this user may read it")
+		}
+		return inFolder(c.warehouse, nil), nil
+	})
+	return append(out, found...), err
+}
+
+// inFolder lists the tables of a folder of namespaces.
+func inFolder(folder string, above []string) [][]string {
+	var out [][]string
+	for _, name := range subfolders(folder) {
+		path := folder + "/" + name
+		parts := append(slices.Clone(above), strings.TrimSuffix(name, dotDB))
+		metadata, err := newest(name, path+"/metadata")
+		switch {
+		case len(above) > 0 && err == nil && metadata != "":
+			out = append(out, append(slices.Clone(above), name))
+		case len(parts) < mostDepth:
+			out = append(out, inFolder(path, parts)...)
+		}
+	}
+	return out
+}

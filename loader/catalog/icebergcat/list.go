@@ -1,0 +1,32 @@
+package icebergcat
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog/locator"
+)
+
+// List returns the names of all tables, in order, each as its parts with dots between. One
+// with a dot in a part has no such name, and is left out.
+func (c *Catalog) List(ctx context.Context) ([]string, error) {
+	lister, ok := c.tables.(locator.Lister)
+	if !ok {
+		return nil, fault.InvalidField("type", "a catalog of type %s cannot be listed", c.options.Type).
+			WithRemedy("name the tables yourself")
+	}
+	tables, err := lister.List(ctx)
+	if err != nil {
+		return nil, fault.Op(err, "list catalog %s", c.name)
+	}
+	var names []string
+	for _, parts := range tables {
+		if len(parts) > 1 && !slices.ContainsFunc(parts, func(part string) bool { return part == "" || strings.ContainsRune(part, '.') }) {
+			names = append(names, strings.Join(parts, "."))
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}

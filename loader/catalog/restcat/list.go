@@ -1,0 +1,130 @@
+package restcat
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog/locator"
+)
+
+var _ locator.Lister = (*Catalog)(nil)
+
+// Bounds of a listing, so that a server which never ends does not keep us.
+const (
+	mostPages = 10_000 // of one list
+	mostDepth = 8      // of namespaces within namespaces
+)
+
+// List returns the names of all tables. Namespaces within namespaces are listed where the
+// server has such. See locator.Lister.
+func (c *Catalog) List(ctx context.Context) ([][]string, error) {
+	return c.within(ctx, nil, 0)
+}
+
+// within lists the tables of the namespaces within one.
+func (c *Catalog) within(ctx context.Context, parent []string, depth int) ([][]string, error) {
+	query := url.Values{}
+	if len(parent) > 0 {
+		inside, _ := url.PathUnescape(c.namespace(parent)) // it escaped it
+		query.Set("parent", inside)
+	}
+	var spaces [][]string
+	err := c.pages(ctx, c.path("namespaces"), query, func(content []byte) (string, error) {
+		var page struct {
+			Namespaces [][]string `json:"namespaces"`
+			Next       string     `json:"next-page-token"`
+		}
+		err := json.Unmarshal(content, &page)
+		spaces = append(spaces, page.Namespaces...)
+		return page.Next, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	var out [][]string
+	for _, space := range spaces {
+		// Some servers answer for a parent as if none had been named.
+		if len(space) != len(parent)+1 || !slices.Equal(space[:len(parent)], parent) {
+			continue
+		}
+		tables, err := c.tables(ctx, space)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, tables...)
+		if depth+1 == mostDepth {
+			continue
+		}
+		inner, err := c.within(ctx, space, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, inner...)
+	}
+	return out, nil
+}
+
+// tables lists the tables of one namespace.
+func (c *Catalog) tables(ctx context.Context, namespace []string) ([][]string, error) {
+	var out [][]string
+	err := c.pages(ctx, c.path("namespaces", c.namespace(namespace), "tables"), url.Values{}, func(content []byte) (string, error) {
+		var page struct {
+			Identifiers []struct {
+				Namespace []string `json:"namespace"`
+				Name      string   `json:"name"`
+			} `json:"identifiers"`
+			Next string `json:"next-page-token"`
+		}
+		err := json.Unmarshal(content, &page)
+		for _, id := range page.Identifiers {
+			out = append(out, append(slices.Clone(id.Namespace), id.Name))
+		}
+		return page.Next, err
+	})
+	return out, err
+}
+
+// pages asks for a list page by page. What the server has not, or has no such list of, is
+// empty: a namespace may have been dropped, and not every server has those within others.
+func (c *Catalog) pages(ctx context.Context, path string, query url.Values, read func([]byte) (next string, err error)) error {
+	query.Set("pageToken", "") // says that we know of pages
+	seen := map[string]bool{}
+	for range mostPages {
+		none := false
+		content, err := c.get(ctx, path, query, call{
+			what: "list names", most: mostConfig,
+			failed: func(status int, said string) error {
+				if none = status == http.StatusNotFound || status == http.StatusBadRequest && query.Has("parent"); none {
+					return fault.New(fault.NotFound, "there is no such list: %s", said)
+				}
+				return nil
+			},
+		})
+		if none {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		next, err := read(content)
+		if err != nil {
+			return fault.New(fault.Corrupt, "catalog %s: list names: %s: its answer is no list", c.options.Name, c.base.Redacted()).
+				WithRemedy("see that uri, warehouse and prefix are those of an Iceberg REST catalog, and what stands between")
+		}
+		if next == "" {
+			return nil
+		}
+		if seen[next] {
+			break
+		}
+		seen[next] = true
+		query.Set("pageToken", next)
+	}
+	return fault.New(fault.Corrupt, "catalog %s: list names: %s: its pages do not end", c.options.Name, strings.TrimSuffix(c.base.Redacted(), "/")).
+		WithRemedy("name the tables yourself")
+}

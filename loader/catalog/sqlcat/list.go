@@ -1,0 +1,48 @@
+package sqlcat
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/penstock/penstock/internal/fault"
+)
+
+// List returns the names of all tables. See locator.Lister.
+func (c *Catalog) List(ctx context.Context) ([][]string, error) {
+	text, err := c.ask(ctx, c.list)
+	if err != nil {
+		return nil, err
+	}
+	var tables [][]string
+	if err := json.Unmarshal([]byte(text), &tables); err != nil {
+		return nil, fault.New(fault.Internal, "list catalog %s: %w", c.name, err)
+	}
+	return tables, nil
+}
+
+// list selects whole rows, as locate does, and returns the names as JSON.
+func (c *Catalog) list(ctx context.Context, db *sql.DB) (string, error) {
+	rows, err := db.QueryContext(ctx, fmt.Sprintf(`SELECT * FROM iceberg_tables WHERE catalog_name = %s`, c.mark(1)), c.name)
+	if err != nil {
+		return "", c.broken(err)
+	}
+	defer rows.Close() //nolint:errcheck // what it would say, Err has said
+	tables := [][]string{}
+	for rows.Next() {
+		row, err := scanRow(rows)
+		if err != nil {
+			return "", c.broken(err)
+		}
+		if !strings.EqualFold(row["iceberg_type"], "VIEW") {
+			tables = append(tables, append(strings.Split(row["table_namespace"], "."), row["table_name"]))
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return "", c.broken(err)
+	}
+	text, err := json.Marshal(tables)
+	return string(text), err
+}

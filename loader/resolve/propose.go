@@ -1,0 +1,184 @@
+package resolve
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// Propose makes datasets of tables that look as if they belonged together: a staging
+// table is one that is bucketed, as the training table is, on a column of the same type and
+// of a like name. It is a guess to begin with, and each dataset that it makes can be bound.
+//
+// Where some tables lie in a namespace that is called after features, those are the
+// staging tables, and the others training tables. Else the tables that belong together
+// have one training table: the one with the most rows, which rows are asked for.
+func Propose(tables []*catalog.Table, rows func(*catalog.Table) int64) []dataset.Dataset {
+	p := proposer{tables: tables, rows: rows}
+	var out []dataset.Dataset
+	for _, t := range p.training() {
+		if d, ok := p.dataset(t); ok {
+			d.Name = nameAmong(shortName(t.Name), t.Name, func(name string) bool {
+				return slices.ContainsFunc(out, func(o dataset.Dataset) bool { return o.Name == name })
+			})
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+type proposer struct {
+	tables []*catalog.Table
+	rows   func(*catalog.Table) int64
+}
+
+// ofFeatures says whether a table lies where features are kept.
+func ofFeatures(t *catalog.Table) bool {
+	parts := strings.Split(t.Name, ".")
+	return slices.ContainsFunc(parts[:len(parts)-1], func(part string) bool {
+		part = strings.ToLower(part)
+		return strings.HasPrefix(part, "feat") || strings.HasPrefix(part, "staging") || strings.HasPrefix(part, "embedding")
+	})
+}
+
+// training are the tables that others can be joined to.
+func (p proposer) training() []*catalog.Table {
+	features := slices.ContainsFunc(p.tables, ofFeatures)
+	var out []*catalog.Table
+	left := slices.Clone(p.tables)
+	if !features {
+		slices.SortStableFunc(left, func(a, b *catalog.Table) int { return cmp.Compare(p.rows(b), p.rows(a)) })
+	}
+	taken := map[string]bool{}
+	for _, t := range left {
+		if taken[t.Name] || features && ofFeatures(t) {
+			continue
+		}
+		others := p.staging(t)
+		if len(others) == 0 {
+			continue
+		}
+		out = append(out, t)
+		if !features {
+			for _, s := range others {
+				taken[s.Name] = true
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b *catalog.Table) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+// staging are the tables that can be joined to a training table.
+func (p proposer) staging(t *catalog.Table) []*catalog.Table {
+	features := slices.ContainsFunc(p.tables, ofFeatures)
+	var out []*catalog.Table
+	for _, s := range p.tables {
+		if s != t && (!features || ofFeatures(s)) && len(keyOf(t, s)) > 0 {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// dataset joins a training table with all that can be; false: nothing can. An entry whose
+// columns would have names that are taken gets a prefix, and one that cannot be bound all
+// the same is left out.
+func (p proposer) dataset(t *catalog.Table) (dataset.Dataset, bool) {
+	d := dataset.Dataset{Name: shortName(t.Name), Training: dataset.Training{Table: t.Name}}
+	var bound []*catalog.Table
+	for _, s := range p.staging(t) {
+		name := nameAmong(shortName(s.Name), s.Name, func(name string) bool {
+			return name == "request" || slices.ContainsFunc(d.Staging, func(o dataset.Staging) bool { return o.Name == name })
+		})
+		entry := dataset.Staging{Table: s.Name, Name: name, Key: keyOf(t, s)}
+		for _, prefix := range []string{"", name + "_"} {
+			entry.Prefix = prefix
+			with := d
+			with.Staging = append(slices.Clone(d.Staging), entry)
+			if _, err := Bind(with.Defaults(), t, append(slices.Clone(bound), s)); err == nil {
+				d, bound = with, append(bound, s)
+				break
+			}
+		}
+	}
+	for _, s := range d.Staging {
+		if d.Key == nil {
+			for _, pair := range s.Key {
+				d.Key = append(d.Key, pair.Training)
+			}
+		}
+	}
+	return d, len(d.Staging) > 0
+}
+
+// keyOf pairs the columns that two tables are both bucketed on, each with the one that is
+// called most alike.
+func keyOf(t, s *catalog.Table) []dataset.KeyPair {
+	var pairs []dataset.KeyPair
+	used := map[int]bool{}
+	for _, key := range bucketColumns(t) {
+		best := catalog.Field{}
+		for _, f := range bucketColumns(s) {
+			if used[f.ID] || !equalTypes(key.Type, f.Type) || !like(key.Name, f.Name) {
+				continue
+			}
+			if best.Name == "" || f.Name == key.Name {
+				best = f
+			}
+		}
+		if best.Name != "" {
+			used[best.ID] = true
+			pairs = append(pairs, dataset.KeyPair{Training: key.Name, Staging: best.Name})
+		}
+	}
+	return pairs
+}
+
+// bucketColumns are the columns that a table's newest spec buckets by.
+func bucketColumns(t *catalog.Table) []catalog.Field {
+	newest := -1
+	for id := range t.Specs {
+		newest = max(newest, id)
+	}
+	var out []catalog.Field
+	for _, f := range t.Specs[newest] {
+		column, ok := t.ByID(f.Source)
+		if ok && column.Type != nil && f.Transform.Kind == catalog.Bucket {
+			out = append(out, column)
+		}
+	}
+	return out
+}
+
+// like says whether two columns may mean the same by their names: a slip of the hand
+// apart, or word by word the beginning of each other, as request_id and req_id.
+func like(a, b string) bool {
+	if strings.EqualFold(a, b) || fault.Nearest(a, []string{b}) != "" {
+		return true
+	}
+	x, y := strings.Split(strings.ToLower(a), "_"), strings.Split(strings.ToLower(b), "_")
+	if len(x) != len(y) || len(x) < 2 {
+		return false
+	}
+	for i := range x {
+		if x[i] == "" || y[i] == "" || !strings.HasPrefix(x[i], y[i]) && !strings.HasPrefix(y[i], x[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func shortName(table string) string { return table[strings.LastIndexByte(table, '.')+1:] }
+
+// nameAmong is a short name, or the long one in its place where that is taken.
+func nameAmong(short, long string, taken func(string) bool) string {
+	if !taken(short) {
+		return short
+	}
+	return strings.ReplaceAll(long, ".", "_")
+}
