@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+import os
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -263,6 +266,24 @@ def test_finished_tables_are_used_again(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert lakehouse.ready(lakehouse.disk(tmp_path)) == facts
     assert facts.train_rows + facts.test_rows == facts.tables[0].rows == 300
     assert [table.buckets for table in facts.tables] == [16, 12, 8]
+
+
+def test_a_config_file_is_written_from_the_catalog(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """`penstock init` finds the demo's dataset, and `penstock datasets` reads what it wrote."""
+    made(monkeypatch, tmp_path)
+    binary = os.environ.get("PENSTOCK_BIN", str(Path(__file__).parents[1] / "bin" / "penstock"))
+
+    def penstock(*command: str) -> str:
+        done = subprocess.run([binary, *command], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    config = tmp_path / "penstock.yaml"
+    penstock("init", f"sqlite:///{tmp_path}/tables/catalog.db", "--output", str(config))
+    found = json.loads(penstock("datasets", "--config", str(config), "--json"))
+    assert [(one["name"], sorted(one["staging"]), one["rows"]) for one in found] == [
+        ("ratings", ["genre_affinity", "user_history"], 300)
+    ]
 
 
 def test_damaged_tables_are_made_anew(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -133,7 +133,7 @@ func (p *place) arrive() (got, closing <-chan struct{}, err error) {
 	}
 	if !p.been && p.tooMany() {
 		p.unqueue(p)
-		e := fault.New(fault.Exhausted, "%d streams wait for a place already, %d have one (max_streams)", len(p.waiting), p.taken)
+		e := fault.New(fault.Exhausted, "no place is free: waiting already are %s, and %s open (max_streams)", fault.Count(len(p.waiting), "stream"), are(p.taken))
 		e.RetryAfter = placePatience
 		return nil, nil, e.WithRemedy("try again later, ask another server, or raise the limit")
 	}
@@ -155,16 +155,24 @@ func (p *place) tooMany() bool {
 	return own > queueFor*p.share || own > 1 && len(p.waiting) > queueFor*p.limit
 }
 
+// are counts streams as the subject of a sentence.
+func are(streams int) string {
+	if streams == 1 {
+		return "1 stream is"
+	}
+	return fault.Count(streams, "stream") + " are"
+}
+
 // noneCame says why.
 func (p *place) noneCame() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var e *fault.Error
 	if own := p.hosts[p.host]; own >= p.share {
-		e = fault.New(fault.Exhausted, "no place came within %s: this host has %d streams open, its share of the %d that this server takes (max_streams, max_peer_share)",
-			p.patience, own, p.limit)
+		e = fault.New(fault.Exhausted, "no place came within %s: this host has %s open, its share of the %d that this server takes (max_streams, max_peer_share)",
+			p.patience, fault.Count(own, "stream"), p.limit)
 	} else {
-		e = fault.New(fault.Exhausted, "no place came within %s: %d streams are open, of the %d that this server takes (max_streams)", p.patience, p.taken, p.limit)
+		e = fault.New(fault.Exhausted, "no place came within %s: %s open, of the %d that this server takes (max_streams)", p.patience, are(p.taken), p.limit)
 	}
 	e.RetryAfter = time.Second
 	return e.WithRemedy("try again, ask another server, or raise the limit")

@@ -149,7 +149,7 @@ func TestPlaces(t *testing.T) {
 			}
 			late := ask(t, a, alone("x"))
 			require.True(t, late.over())
-			require.ErrorContains(t, late.err, "4 streams wait for a place already, 1 have one")
+			require.ErrorContains(t, late.err, "no place is free: waiting already are 4 streams, and 1 stream is open")
 			require.Equal(t, fault.Exhausted, fault.KindOf(late.err))
 			require.NotZero(t, fault.As(late.err).RetryAfter)
 			waiting = append(waiting, ask(t, a, alone("y")))

@@ -233,7 +233,7 @@ func TestActions(t *testing.T) {
 
 	text, err := act("explain", []byte(query))
 	require.NoError(t, err)
-	require.Equal(t, p.String(), string(text))
+	require.Equal(t, p.Explain(dataset.Query{}), string(text))
 
 	text, err = act("manifest", []byte(query))
 	require.NoError(t, err)

@@ -229,13 +229,13 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		go s.grpc.Stop()
 		if !within(quiet, s.patience) {
 			s.leave()
-			return fault.New(fault.Unavailable, "%d streams were ended before they were done, and %w", left, ErrCallsLeft)
+			return fault.New(fault.Unavailable, "%s ended before done, and %w", fault.Count(left, "stream"), ErrCallsLeft)
 		}
 	}
 	if left == 0 {
 		return nil
 	}
-	return fault.New(fault.Unavailable, "%d streams were ended before they were done", left)
+	return fault.New(fault.Unavailable, "%s ended before done", fault.Count(left, "stream"))
 }
 
 // within waits for a channel to be closed, at most so long, and says whether it was.

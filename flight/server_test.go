@@ -211,7 +211,7 @@ func TestShutdownEndsStreams(t *testing.T) {
 	shut.Go(func() {
 		err := s.server.Shutdown(ctx)
 		require.Equal(t, fault.Unavailable, fault.KindOf(err))
-		require.ErrorContains(t, err, "2 streams were ended")
+		require.ErrorContains(t, err, "2 streams ended")
 	})
 	for err == nil {
 		_, err = reading.Recv()

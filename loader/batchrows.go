@@ -58,8 +58,8 @@ func fits(p *plan.Plan, r Reading, outputs []resolve.Output, limit int64) error 
 	}
 	most := limit * 8 / least
 	field, times := r.sizedBy()
-	e := fault.InvalidField(field, "a batch of %d rows takes at least %d bytes, more than the server's limit of %d (max_batch_bytes); at most %d rows can fit",
-		rows, rows*least/8, limit, most)
+	e := fault.InvalidField(field, "a batch of %s takes at least %d bytes, more than the server's limit of %d (max_batch_bytes); at most %d can fit",
+		fault.Count(rows, "row"), rows*least/8, limit, most)
 	likely := min(most, limit/max(1, expectedBytes(p, outputs)))
 	return e.WithRemedy("ask for %s of at most %d, or for fewer columns; or raise max_batch_bytes", field, times*wholeSteps(p, r, int(likely)))
 }

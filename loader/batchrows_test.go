@@ -63,7 +63,7 @@ func TestBatchesThatSurelyDoNotFit(t *testing.T) {
 	_, err := l.Plan(t.Context(), dataset.Query{Dataset: "d", BatchRows: 2000})
 	require.Equal(t, fault.Invalid, fault.KindOf(err))
 	// A long, an int and the offset of a text.
-	require.ErrorContains(t, err, "batch_rows: a batch of 2000 rows takes at least 32000 bytes, more than the server's limit of 30000 (max_batch_bytes); at most 1875 rows can fit")
+	require.ErrorContains(t, err, "batch_rows: a batch of 2000 rows takes at least 32000 bytes, more than the server's limit of 30000 (max_batch_bytes); at most 1875 can fit")
 	require.Regexp(t, `ask for batch_rows of at most \d+, or for fewer columns`, fault.As(err).Remedy)
 	q := dataset.Query{Dataset: "d", BatchRows: 1875, Shard: dataset.Shard{Of: 1}}
 	p, err := l.Plan(t.Context(), q)

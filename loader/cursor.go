@@ -129,9 +129,9 @@ func begin(p *plan.Plan, r Reading, batchRows int) (start, error) {
 	case r.Every.Of < 0 || r.Every.Step < 0 || r.Every.Step >= max(1, r.Every.Of):
 		return start{}, fault.InvalidField("every", "step %d is outside of the %d that take turns", r.Every.Step, r.Every.Of)
 	case r.Shard.Of < 1 || r.Shard.Index < 0 || r.Shard.Index >= r.Shard.Of:
-		return start{}, fault.InvalidField("shard", "shard %d is outside of the %d shards", r.Shard.Index, r.Shard.Of)
+		return start{}, fault.InvalidField("shard", "shard %d is outside of %s", r.Shard.Index, fault.Count(r.Shard.Of, "shard"))
 	case l%r.Shard.Of != 0:
-		return start{}, fault.InvalidField("shard.of", "%d shards do not divide %d lanes", r.Shard.Of, l).
+		return start{}, fault.InvalidField("shard.of", "%d shards do not divide %s", r.Shard.Of, fault.Count(l, "lane")).
 			WithRemedy("set lanes to a multiple of the number of shards, such as %d", (l/r.Shard.Of+1)*r.Shard.Of)
 	}
 	perStep := l / r.Shard.Of
@@ -234,7 +234,7 @@ func (s *start) checkRows(p *plan.Plan) error {
 		at := dataset.Position{Lane: l.Number, Range: l.Start.Range, Window: l.Start.Window, Row: l.Start.Row}
 		given, ended := p.RowsBefore(at), l.Start.Range == len(l.Ranges)
 		if given > s.rows || !ended && given < s.rows {
-			return fault.InvalidField("cursor.rows", "%d rows per lane were given, but lane %d stands behind %d", s.rows, l.Number, given).
+			return fault.InvalidField("cursor.rows", "each lane gave %s, but lane %d stands behind %d", fault.Count(s.rows, "row"), l.Number, given).
 				WithRemedy("resume with the cursor as it came")
 		}
 	}
@@ -291,7 +291,7 @@ func (s *start) align(p *plan.Plan, cursors dataset.Cursors) error {
 		}
 		for _, position := range c.At {
 			if position.Range < len(p.Lanes[position.Lane].Ranges) {
-				return fault.InvalidField(fmt.Sprintf("cursor[%d]", i), "it stands at %d rows per lane, another at %d", c.Rows, furthest.Rows).
+				return fault.InvalidField(fmt.Sprintf("cursor[%d]", i), "it stands at %s per lane, another at %d", fault.Count(c.Rows, "row"), furthest.Rows).
 					WithRemedy("give the cursors that all shards saved after the same step")
 			}
 		}

@@ -80,8 +80,8 @@ func TestStepsThatCannotBe(t *testing.T) {
 		came := shards[0].Cursors[1]
 		require.Equal(t, int64(2), came.Step, name)
 		for step, want := range map[int64]string{
-			0:             "no step was given, and 4 rows per lane were",
-			came.Rows + 1: "5 steps were given, and 4 rows per lane: each step gives one at least",
+			0:             "no step was given, and each lane gave 4 rows",
+			came.Rows + 1: "there were 5 steps, and each lane gave 4 rows: a step gives one at least",
 			came.Step:     "",
 		} {
 			q.Cursor = dataset.Cursors{came}
@@ -104,7 +104,7 @@ func TestStepsThatCannotBe(t *testing.T) {
 		begun.At = []dataset.Position{{Lane: 0}, {Lane: 1}, {Lane: 2}, {Lane: 3}}
 		q.Cursor = dataset.Cursors{begun}
 		_, err = c.Loader().Plan(context.Background(), q)
-		require.ErrorContains(t, err, "2 steps were given, and every lane stands at its start", name)
+		require.ErrorContains(t, err, "there were 2 steps, and every lane stands at its start", name)
 		begun.Rows, begun.Step = 0, 0
 		q.Cursor = dataset.Cursors{begun}
 		_, err = c.Loader().Plan(context.Background(), q)

@@ -58,7 +58,7 @@ func (o *openRange) next() (arrow.RecordBatch, error) {
 		return nil, err
 	}
 	if o.skip > 0 { // the plan did not know how many rows there are
-		return nil, fault.InvalidField("cursor.at", "the range ends %d rows before the position", o.skip).
+		return nil, fault.InvalidField("cursor.at", "the range ends %s before the position", fault.Count(o.skip, "row")).
 			WithRemedy("resume with a cursor of this very table and server version, as it came")
 	}
 	return nil, o.checkMinMatch(true)

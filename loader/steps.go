@@ -17,11 +17,11 @@ func checkSteps(p *plan.Plan, cursors dataset.Cursors) error {
 		wrong := ""
 		switch {
 		case c.Step == 0 && c.Rows > 0:
-			wrong = fmt.Sprintf("no step was given, and %d %s per lane were", c.Rows, givenBy(c))
+			wrong = fmt.Sprintf("no step was given, and each lane gave %s", givenBy(c))
 		case c.Step == 0 && givenWithin(c):
 			wrong = "no step was given, and a lane stands behind rows of a split"
 		case c.Step > c.Rows && !c.Uneven:
-			wrong = fmt.Sprintf("%d steps were given, and %d %s per lane: each step gives one at least", c.Step, c.Rows, givenBy(c))
+			wrong = fmt.Sprintf("there were %s, and each lane gave %s: a step gives one at least", fault.Count(c.Step, "step"), givenBy(c))
 		}
 		if wrong != "" {
 			return fault.InvalidField(fmt.Sprintf("cursor[%d].step", i), "%s", wrong).
@@ -29,18 +29,18 @@ func checkSteps(p *plan.Plan, cursors dataset.Cursors) error {
 		}
 	}
 	if steps(cursors) > 0 && atStart(p, cursors) {
-		return fault.InvalidField("cursor[0].step", "%d steps were given, and every lane stands at its start", steps(cursors)).
+		return fault.InvalidField("cursor[0].step", "there were %s, and every lane stands at its start", fault.Count(steps(cursors), "step")).
 			WithRemedy("resume with the cursor as it came, or without one to begin")
 	}
 	return nil
 }
 
-// givenBy names what a cursor's lanes give.
+// givenBy is how much each lane of a cursor gave.
 func givenBy(c dataset.Cursor) string {
 	if c.Requests {
-		return "requests"
+		return fault.Count(c.Rows, "request")
 	}
-	return "rows"
+	return fault.Count(c.Rows, "row")
 }
 
 // givenWithin says whether a lane stands behind rows of a range that it has not ended.

@@ -156,7 +156,7 @@ func (p process) print(rows *shards, w io.Writer, flags catFlags) error {
 	}
 	text := rowsText(written)
 	if rows.grouped {
-		text = counted(written, "request")
+		text = fault.Count(written, "request")
 	}
 	if more {
 		p.say("%s, and there are more; --limit 0 gives all\n", text)
@@ -169,15 +169,7 @@ func (p process) print(rows *shards, w io.Writer, flags catFlags) error {
 	return nil
 }
 
-func rowsText(n int64) string { return counted(n, "row") }
-
-// counted is a number of things, by the name of one of them.
-func counted(n int64, one string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %ss", n, one)
-}
+func rowsText(n int64) string { return fault.Count(n, "row") }
 
 // matchText says how many rows each staging table matched.
 func matchText(r report) string {

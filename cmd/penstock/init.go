@@ -105,7 +105,7 @@ func (p process) begin(ctx context.Context, given []dataset.Property, output str
 	if err != nil {
 		return err
 	}
-	p.say("%s of %s\n", counted(int64(len(found.datasets)), "dataset"), counted(int64(len(found.tables)), "table"))
+	p.say("%s of %s\n", fault.Count(len(found.datasets), "dataset"), fault.Count(len(found.tables), "table"))
 	if output != "-" {
 		p.say("  → read %s, change it, and see what it gives: penstock datasets --config %[1]s\n", output)
 	}

@@ -118,7 +118,7 @@ func TestSignalEndsStreams(t *testing.T) {
 	server.signal(t)
 	code, _ := server.wait(t)
 	require.Equal(t, exitFailure, code, server.stderr)
-	require.Contains(t, server.stderr.String(), "1 streams were ended before they were done")
+	require.Contains(t, server.stderr.String(), "1 stream ended before done")
 	require.Equal(t, codes.Unavailable, status.Code(drained(rows)))
 }
 

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -138,7 +139,7 @@ func (e *engine) open(ctx context.Context, c *config.Config, files store.Store) 
 	for _, name := range slices.Sorted(maps.Keys(c.Catalogs)) {
 		one, err := e.openCatalog(ctx, c, c.Catalogs[name], files)
 		if err != nil {
-			failures = append(failures, fault.Op(err, "%s: open catalog %s", c.File, name))
+			failures = append(failures, fault.Op(unechoed(err, c.Catalogs[name].Stored), "%s: open catalog %s", c.File, name))
 			continue
 		}
 		e.catalogs = append(e.catalogs, one)
@@ -150,6 +151,16 @@ func (e *engine) open(ctx context.Context, c *config.Config, files store.Store) 
 		return nil, together(failures)
 	}
 	return catalog.NewSet(opened, c.DefaultCatalog())
+}
+
+// unechoed takes the catalog's name from the beginning of a failure, which says it again.
+func unechoed(err error, name string) error {
+	if e := (*fault.Error)(nil); errors.As(err, &e) {
+		out := *e
+		out.Message = strings.TrimPrefix(out.Message, "catalog "+name+": ")
+		return &out
+	}
+	return err
 }
 
 // together makes one failure of several, of the first one's kind.

@@ -207,7 +207,7 @@ func TestFaultsOfCursors(t *testing.T) {
 		{`"v":1`, `"v":1,"stpe":1`}:                                        `stpe: unknown field (did you mean "step"?)`,
 		{`"v":1`, `"v":1,"v":1`}:                                           "v: the field stands here a second time",
 		{`"of":2`, `"of":3`}:                                               "shard.of: 3 shards do not divide 4 lanes",
-		{`"index":0`, `"index":2`}:                                         "shard.index: shard 2 is outside of the 2 shards",
+		{`"index":0`, `"index":2`}:                                         "shard.index: shard 2 is outside of 2 shards",
 		{`"index":0`, `"index":1`}:                                         "at[0].lane: must be lane 1 of shard 1 of 2, not 0; at[1].lane: must be lane 3 of shard 1 of 2, not 2",
 		{`{"lane":0,"split":3,"row":1200},`, ``}:                           "at: shard 0 of 2 reads 2 of 4 lanes, the cursor stands in 1",
 		{`"lane":2`, `"lane":0`}:                                           "at[1].lane: must be lane 2 of shard 0 of 2, not 0",

@@ -124,7 +124,7 @@ func object[T any](d *decoder, at place, into *T, fields []field[T]) {
 		case p.kind == kindNull:
 		case fields[i].read == nil:
 			given[m.name] = true
-			d.fail(p.path, "%s is not served by this version%s", m.name, cmp.Or(formOf(p.path), "; leave it out"))
+			d.fail(p.path, "not served by this version%s", cmp.Or(formOf(p.path), "; leave it out"))
 		default:
 			given[m.name] = true
 			fields[i].read(d, p, into)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/penstock/penstock/internal/fault"
 )
 
 const (
@@ -115,7 +117,7 @@ func (d *decoder) shard(at place, unset int) Shard {
 		{name: "of", read: func(d *decoder, at place, out *Shard) { out.Of = int(d.whole(at, 1, maxLanes)) }},
 	})
 	if d.sound(at.path) && out.Index >= out.Of {
-		d.fail(join(at.path, "index"), "shard %d is outside of the %d shards; the last one is %d", out.Index, out.Of, out.Of-1)
+		d.fail(join(at.path, "index"), "shard %d is outside of %s; the last one is %d", out.Index, fault.Count(out.Of, "shard"), out.Of-1)
 	}
 	return out
 }
@@ -160,7 +162,7 @@ func (d *decoder) checkSteps(at place, given, q Query) {
 		return
 	}
 	if q.Lanes%q.Shard.Of != 0 {
-		message := fmt.Sprintf("%d shards do not divide %d lanes; ", q.Shard.Of, q.Lanes)
+		message := fmt.Sprintf("%d shards do not divide %s; ", q.Shard.Of, fault.Count(q.Lanes, "lane"))
 		more := (q.Lanes/q.Shard.Of + 1) * q.Shard.Of
 		switch {
 		case given.Lanes == 0 && len(q.Cursor) > 0:
@@ -174,8 +176,8 @@ func (d *decoder) checkSteps(at place, given, q Query) {
 		return
 	}
 	perStep := q.Lanes / q.Shard.Of
-	d.checkPerLane(join(at.path, "batch_rows"), "rows", q.BatchRows, perStep)
-	d.checkPerLane(join(at.path, "batch_requests"), "requests", q.BatchRequests, perStep)
+	d.checkPerLane(join(at.path, "batch_rows"), "row", q.BatchRows, perStep)
+	d.checkPerLane(join(at.path, "batch_requests"), "request", q.BatchRequests, perStep)
 }
 
 // checkPerLane refuses a batch that the lanes of a shard cannot give in equal parts.
@@ -187,5 +189,5 @@ func (d *decoder) checkPerLane(path, what string, n, lanes int) {
 	if nearest > maxBatchRows {
 		nearest -= lanes
 	}
-	d.fail(path, "%d %s cannot be divided among the %d lanes of a shard; use a multiple of %d, such as %d", n, what, lanes, lanes, nearest)
+	d.fail(path, "%s cannot be divided among the %d lanes of a shard; use a multiple of %d, such as %d", fault.Count(n, what), lanes, lanes, nearest)
 }

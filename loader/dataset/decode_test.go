@@ -181,7 +181,7 @@ func TestFaultsSayWhatToWrite(t *testing.T) {
 		`{"dataset":"d","shuffle":true}`: `shuffle: must be text, not true or false; write order: "shuffled", and shuffle: "requests", "rows" or "splits"`,
 		`{"dataset":"d","shard":[0,4]}`:  `shard: must be an object, not a list; write shard: {"index": 0, "of": 4}`,
 		`{"dataset":"d","sample":0.1}`:   `sample: must be an object, not a number with a point or exponent; write sample: {"rate": 0.1`,
-		`{"dataset":"d","start":"warm"}`: "start: start is not served by this version; leave it out",
+		`{"dataset":"d","start":"warm"}`: "start: not served by this version; leave it out",
 		`{"dataset":"d","cursor":{}}`:    "cursor: this is no cursor: it names neither its version nor its plan; write cursor: and the object that came with a batch, as it is",
 	} {
 		_, err := dataset.ParseQuery([]byte(text))
@@ -211,14 +211,14 @@ func TestFaultsOfQueries(t *testing.T) {
 		`{"dataset":"d","columns":["a","a"]}`:           `columns[1]: columns[0] is called "a" already; give one of them another name`,
 		`{"dataset":"d","filter":"a >"}`:                "filter: at position 4: the filter ends too early",
 		`{"dataset":"d","shard":{"of":0}}`:              "shard.of: must be at least 1, not 0",
-		`{"dataset":"d","shard":{"index":2,"of":2}}`:    "shard.index: shard 2 is outside of the 2 shards; the last one is 1",
-		`{"dataset":"d","shard":{"index":1}}`:           "shard.index: shard 1 is outside of the 1 shards; the last one is 0",
+		`{"dataset":"d","shard":{"index":2,"of":2}}`:    "shard.index: shard 2 is outside of 2 shards; the last one is 1",
+		`{"dataset":"d","shard":{"index":1}}`:           "shard.index: shard 1 is outside of 1 shard; the last one is 0",
 		`{"dataset":"d","shard":{"index":-1,"of":2}}`:   "shard.index: must be at least 0, not -1",
 		`{"dataset":"d","lanes":5000}`:                  "lanes: must be at most 4096, not 5000",
 		`{"dataset":"d","lanes":4,"shard":{"of":3}}`:    "shard.of: 3 shards do not divide 4 lanes; set lanes to a multiple of 3, such as 6",
 		`{"dataset":"d","lanes":4096,"shard":{"of":3}}`: "shard.of: 3 shards do not divide 4096 lanes; set lanes to 4095",
 		`{"dataset":"d","lanes":6,"shard":{"of":2},"batch_rows":100}`:              "batch_rows: 100 rows cannot be divided among the 3 lanes of a shard; use a multiple of 3, such as 99",
-		`{"dataset":"d","lanes":6,"batch_rows":1}`:                                 "batch_rows: 1 rows cannot be divided among the 6 lanes of a shard; use a multiple of 6, such as 6",
+		`{"dataset":"d","lanes":6,"batch_rows":1}`:                                 "batch_rows: 1 row cannot be divided among the 6 lanes of a shard; use a multiple of 6, such as 6",
 		`{"dataset":"d","lanes":6,"batch_rows":16777216}`:                          "such as 16777212",
 		`{"dataset":"d","lanes":6,"batch_rows":11}`:                                "such as 12",
 		`{"dataset":"d","lanes":"6"}`:                                              "lanes: must be a whole number, not text",
@@ -293,7 +293,7 @@ func TestFaultsOfDatasets(t *testing.T) {
 		"{training: {table: a.b}, key: [k], staging: [{table: a.c, missing: {x: 1}}]}": "staging[0].missing.x: unknown field; known: default (line 1); staging[0].missing.default: missing",
 		"{training: {table: a.b}, key: [k], staging: [{table: a.c, prefix: p, columns: [a, {column: b, name: pa}]}]}": `staging[0].columns[1]: columns[0] is called "pa" already`,
 		"{training: ml.t}":                      `training: must be an object, not text; write training: {"table": "namespace.table"} (line 1)`,
-		"{training: {table: a.b, as_of: 2026}}": "training.as_of: as_of is not served by this version; write ref: and a branch or tag, or snapshot: and the id of one (line 1)",
+		"{training: {table: a.b, as_of: 2026}}": "training.as_of: not served by this version; write ref: and a branch or tag, or snapshot: and the id of one (line 1)",
 	} {
 		_, err := dataset.FromYAML("d", document(t, text))
 		require.Equal(t, fault.Invalid, fault.KindOf(err), "%.80s", text)
@@ -316,7 +316,7 @@ func TestUnservedFields(t *testing.T) {
 		for name := range strings.FieldsSeq(fields) {
 			text := fmt.Sprintf(path, `"`+name+`":1`)
 			for _, err := range []error{yamlFault(t, text), queryFault(`{"dataset":` + text + `}`)} {
-				require.ErrorContains(t, err, "."+name+": "+name+" is not served by this version")
+				require.ErrorContains(t, err, "."+name+": not served by this version")
 				require.Len(t, fault.As(err).Faults, 1)
 			}
 			text = fmt.Sprintf(path, `"`+name+`":null`)
@@ -324,7 +324,7 @@ func TestUnservedFields(t *testing.T) {
 			require.NoError(t, queryFault(`{"dataset":`+text+`}`))
 		}
 	}
-	require.ErrorContains(t, queryFault(`{"dataset":"d","start":{}}`), "start: start is not served by this version")
+	require.ErrorContains(t, queryFault(`{"dataset":"d","start":{}}`), "start: not served by this version")
 }
 
 func yamlFault(t *testing.T, text string) error {

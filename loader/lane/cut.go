@@ -82,7 +82,7 @@ func (r *Reader) tooLarge(of portion, bytes int64) error {
 	lanes := int64(len(r.lanes))
 	// Rows that come later may be larger: a quarter is left to them.
 	fit := int64(float64(of.counted)*float64(r.options.MaxBytes)/float64(bytes)*3/4) / lanes * lanes
-	err := fault.New(fault.Exhausted, "a batch of %d rows takes %d bytes, more than the limit of %d (max_batch_bytes)", of.rows, bytes, r.options.MaxBytes)
+	err := fault.New(fault.Exhausted, "a batch of %s takes %d bytes, more than the limit of %d (max_batch_bytes)", fault.Count(of.rows, "row"), bytes, r.options.MaxBytes)
 	if fit == 0 {
 		return err.WithRemedy("ask for fewer columns or fewer lanes in a shard, or raise max_batch_bytes")
 	}

@@ -85,7 +85,7 @@ func Bind(d dataset.Dataset, training *catalog.Table, staging []*catalog.Table) 
 	}
 	b.names(r)
 	if err := fault.Fields(b.faults); err != nil {
-		return nil, fault.Op(err, "resolve dataset %q", d.Name)
+		return nil, err
 	}
 	return r, nil
 }

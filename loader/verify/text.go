@@ -144,7 +144,7 @@ func writeKeys(b *strings.Builder, keys []Key) {
 }
 
 func duplicatesText(j *Join) string {
-	text := fmt.Sprintf("%s with several rows, %d rows too many", quantity(j.DuplicateKeys, "key"), j.SurplusRows)
+	text := fmt.Sprintf("%s with several rows, %s too many", quantity(j.DuplicateKeys, "key"), quantity(j.SurplusRows, "row"))
 	if j.DuplicatesAsked == 0 {
 		return text + "; no training row asks for them"
 	}
