@@ -66,7 +66,7 @@ func TestStallRefuses(t *testing.T) {
 		`{"seconds": 2592001}`:             {codes.InvalidArgument, "seconds"},
 		`{"seconds": 1, "waited": -0.5}`:   {codes.InvalidArgument, "waited"},
 		`{"seconds": 1, "waited": 1.5}`:    {codes.InvalidArgument, "waited"},
-		`{"dataset": "homefed", "rows":1}`: {codes.NotFound, ""},
+		`{"dataset": "homefed", "rows":1}`: {codes.NotFound, "dataset"},
 	} {
 		var trailer metadata.MD
 		_, err := s.tellStall(body, grpc.Trailer(&trailer))
@@ -75,6 +75,9 @@ func TestStallRefuses(t *testing.T) {
 		if want.field != "" {
 			require.Len(t, d.Faults, 1, body)
 			require.Equal(t, want.field, d.Faults[0].Field, body)
+		}
+		if want.code == codes.NotFound {
+			require.Equal(t, "homefeed", d.Faults[0].Nearest, "the name that is meant")
 		}
 	}
 }

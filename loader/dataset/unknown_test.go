@@ -1,0 +1,44 @@
+package dataset_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// TestUnknownDatasets: the nearest name, or else those that there are.
+func TestUnknownDatasets(t *testing.T) {
+	t.Parallel()
+	var many []string
+	for i := range 11 {
+		many = append(many, fmt.Sprintf("d%02d", i))
+	}
+	for _, c := range []struct {
+		name         string
+		known        []string
+		near, remedy string
+	}{
+		{"hom", []string{"other", "home"}, "home", `did you mean "home"?`},
+		{"xyz", []string{"other", "home"}, "", "name one of: home, other"},
+		{"xyz", nil, "", "there are none: name some under datasets"},
+		{"xyz", many, "", "among them d00, d01"},
+	} {
+		e := dataset.Unknown(c.name, c.known)
+		require.Equal(t, fault.NotFound, e.Kind)
+		require.Equal(t, c.near, e.Faults[0].Nearest)
+		require.Contains(t, e.Remedy, c.remedy)
+	}
+}
+
+// TestMeantFields: other programs' words for fields of a query.
+func TestMeantFields(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "batch_rows", dataset.MeantField("batch_size"))
+	require.Empty(t, dataset.MeantField("batch_rows"))
+	require.Contains(t, dataset.QueryFields(), "wire")
+	require.NotContains(t, dataset.QueryFields(), "start")
+}
