@@ -12,7 +12,7 @@ import (
 
 // List returns the names of all tables. See locator.Lister.
 func (c *Catalog) List(ctx context.Context) ([][]string, error) {
-	text, err := c.ask(ctx, c.list)
+	text, err := c.ask(ctx, reading, c.list)
 	if err != nil {
 		return nil, err
 	}
