@@ -45,7 +45,7 @@ func TestListenForOthers(t *testing.T) {
 	got := run(t, "serve", "--config", l.config, "--listen", "0.0.0.0:0", "--insecure")
 	require.Equal(t, exitFailure, got.code)
 	require.Contains(t, got.stderr, "ticket_keys")
-	got = run(t, "serve", "--config", l.config, "--metrics", "0.0.0.0:0")
+	got = run(t, "serve", "--config", l.config, "--listen", "127.0.0.1:0", "--metrics", "0.0.0.0:0")
 	require.Contains(t, got.stderr, "metrics: 0.0.0.0:0 can be reached")
 
 	l.file(t, "tickets.keys", "k1 "+strings.Repeat("QUJD", 16)+"\n")
