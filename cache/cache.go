@@ -32,6 +32,10 @@ func New[V any](limit int64) (*Cache[V], error) {
 // Close ends the cache's goroutines. It must not be used afterwards.
 func (c *Cache[V]) Close() { c.values.Close() }
 
+// Forget drops the value of a key, if there is one: who asks next has it loaded anew.
+// Those that have it keep it.
+func (c *Cache[V]) Forget(key string) { c.values.Del(key) }
+
 // unmarked is how those wait who ask a Cache. A stream asks it on several
 // goroutines, and one of its own may be the one that loads.
 func unmarked(context.Context) (over func()) { return func() {} }

@@ -167,3 +167,20 @@ func TestAStreamThatWaitsForItselfIsNotBlocked(t *testing.T) {
 		require.NoError(t, <-waited)
 	})
 }
+
+// TestForget: a value that was forgotten is loaded anew, and who has it keeps it.
+func TestForget(t *testing.T) {
+	t.Parallel()
+	c := newCache(t)
+	load := func(context.Context) (*int, int64, error) { return new(int), 8, nil }
+	first, err := c.Get(context.Background(), "k", load)
+	require.NoError(t, err)
+	c.Forget("k")
+	c.Forget("of nobody")
+	second, err := c.Get(context.Background(), "k", load)
+	require.NoError(t, err)
+	require.NotSame(t, first, second)
+	third, err := c.Get(context.Background(), "k", load)
+	require.NoError(t, err)
+	require.Same(t, second, third)
+}

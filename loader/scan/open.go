@@ -234,6 +234,19 @@ type footerOf struct {
 	size     int64
 }
 
+func keyOf(t *catalog.Table, location string, size int64) string {
+	return digest.Of(footerOf{table: t.Pin.UUID, location: location, size: size})
+}
+
+// orForget passes on what a file gave. If that says that the file is corrupt, its footer is
+// forgotten: somebody who has restored the file may have given it another tag.
+func (s *Scanner) orForget(t *catalog.Table, f catalog.File, err error) error {
+	if s.options.Footers != nil && fault.KindOf(err) == fault.Corrupt {
+		s.options.Footers.Forget(keyOf(t, f.Location, f.Bytes))
+	}
+	return err
+}
+
 // footer reads an object's footer, or remembers it. What it read of the file's end it
 // returns too.
 func (s *Scanner) footer(ctx context.Context, t *catalog.Table, object store.Object) (*parquet.Footer, *parquet.End, error) {
@@ -242,8 +255,7 @@ func (s *Scanner) footer(ctx context.Context, t *catalog.Table, object store.Obj
 		return parquet.ReadEnd(ctx, object, limits)
 	}
 	var end *parquet.End
-	key := digest.Of(footerOf{table: t.Pin.UUID, location: object.Location(), size: object.Size()})
-	footer, err := s.options.Footers.Get(ctx, key, func(ctx context.Context) (footer *parquet.Footer, _ int64, err error) {
+	footer, err := s.options.Footers.Get(ctx, keyOf(t, object.Location(), object.Size()), func(ctx context.Context) (footer *parquet.Footer, _ int64, err error) {
 		if footer, end, err = parquet.ReadEnd(ctx, object, limits); err != nil {
 			return nil, 0, err
 		}

@@ -139,3 +139,49 @@ func TestReplacedOnS3(t *testing.T) {
 	require.ErrorContains(t, after.err, "was replaced while it was in use")
 	require.ErrorContains(t, after.err, r.table.Name)
 }
+
+// retagged gives files a tag, as S3 does, that can be changed.
+type retagged struct {
+	store.Store
+	tag string
+}
+
+type retaggedObject struct {
+	store.Object
+	tag string
+}
+
+func (r *retagged) Open(ctx context.Context, location string, size int64) (store.Object, error) {
+	o, err := r.Store.Open(ctx, location, size)
+	return &retaggedObject{o, r.tag}, err
+}
+
+func (o *retaggedObject) Tag() string { return o.tag }
+
+func (o *retaggedObject) Expect(tag string) error {
+	if tag != "" && tag != o.tag {
+		return fault.New(fault.Corrupt, "it was replaced")
+	}
+	return nil
+}
+
+// TestRestoredFile: who restores a file gives it another tag. That ends a reader which
+// knows the footer by the old one, and no later one.
+func TestRestoredFile(t *testing.T) {
+	r := newRig(t)
+	r.grow(50, 25, 1)
+	files := &retagged{r.store, "one"}
+	footers, err := cache.New[*parquet.Footer](1 << 20)
+	require.NoError(t, err)
+	defer footers.Close()
+	s := r.scanner(scan.Options{Files: catalog.FromStore(files), Footers: footers})
+	want := r.read(s, r.source(), r.columns("id", "x"))
+	require.NoError(t, want.err)
+	files.tag = "two"
+	got := r.read(s, r.source(), r.columns("id", "x"))
+	require.Equal(t, fault.Corrupt.String(), fault.KindOf(got.err).String())
+	require.Empty(t, got.lines)
+	got = r.read(s, r.source(), r.columns("id", "x"))
+	require.NoError(t, got.err)
+	require.Equal(t, want.lines, got.lines)
+}

@@ -12,6 +12,7 @@ import (
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/plan"
 )
 
@@ -60,20 +61,25 @@ func (w *walk) next(ctx context.Context) (item, error) {
 				return item{}, nil
 			}
 			if err := w.nextFile(ctx); err != nil {
-				return item{}, located(err, w.source, w.source.Files[w.file].File)
+				return item{}, w.failed(err, w.source.Files[w.file].File)
 			}
 			w.file++
 		}
 		file := w.file - 1
 		it, err := w.decode(ctx)
 		if err != nil {
-			return item{}, located(err, w.source, w.source.Files[file].File)
+			return item{}, w.failed(err, w.source.Files[file].File)
 		}
 		if it.batch != nil {
 			it.file = file
 			return it, nil
 		}
 	}
+}
+
+// failed is an error about one of the files, with what is known of it here.
+func (w *walk) failed(err error, f catalog.File) error {
+	return located(w.scanner.orForget(w.source.Table, f, err), w.source, f)
 }
 
 // nextFile opens the next file, and lets the one after it be opened meanwhile.

@@ -5,8 +5,8 @@ package main
 func rememberMutants() []mutant {
 	catalog := []string{"./loader/catalog/..."}
 	return []mutant{
-		{"manifests-of-any-table-are-one", "loader/catalog/icebergcat/remember.go", "manifestOf{table: l.meta.TableUUID().String(), location: file.location, length: length}", "manifestOf{location: file.location, length: length}", catalog},
+		{"manifests-of-any-table-are-one", "loader/catalog/icebergcat/remember.go", "manifestOf{table: l.meta.TableUUID().String(), location: location, length: length}", "manifestOf{location: location, length: length}", catalog},
 		{"what-is-remembered-is-free", "loader/catalog/icebergcat/remember.go", "	if err == nil && !read {\n", "	if err == nil && read {\n", catalog},
-		{"manifests-are-read-each-time", "loader/catalog/icebergcat/remember.go", "	if remembered == nil {\n", "	if remembered == nil || length != 0 {\n", catalog},
+		{"manifests-are-read-each-time", "loader/catalog/icebergcat/remember.go", "	if remembered == nil {\n", "	if remembered == nil || key != \"\" {\n", catalog},
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
 )
@@ -194,7 +195,7 @@ func (l *listing) manifests(ctx context.Context) ([]iceberg.ManifestFile, error)
 
 // manifestsOf reads the manifest list of a snapshot. What it holds is charged to held.
 func (l *listing) manifestsOf(ctx context.Context, snapshot *icetable.Snapshot, held *budget.Reservation) ([]iceberg.ManifestFile, error) {
-	location, id := snapshot.ManifestList, snapshot.SnapshotID
+	location := snapshot.ManifestList
 	if location == "" {
 		return nil, l.meta.unserved("its snapshot has no manifest list (format version 1 of before 2019)",
 			"rewrite its manifests with a current writer")
@@ -204,7 +205,13 @@ func (l *listing) manifestsOf(ctx context.Context, snapshot *icetable.Snapshot, 
 	if err != nil {
 		return nil, err
 	}
-	var manifests []iceberg.ManifestFile
+	manifests, err := l.decodeList(snapshot, file, content)
+	return manifests, l.catalog.orForget(l.keyOf(location, store.SizeUnknown), err)
+}
+
+// decodeList reads what a manifest list holds.
+func (l *listing) decodeList(snapshot *icetable.Snapshot, file allowance, content []byte) (manifests []iceberg.ManifestFile, err error) {
+	location, id := snapshot.ManifestList, snapshot.SnapshotID
 	list, err := newContainer(file, content, perBounds)
 	if err == nil {
 		defer list.close()
@@ -254,7 +261,7 @@ func (l *listing) manifest(ctx context.Context, m iceberg.ManifestFile) (found, 
 	}
 	entries, err := l.entries(m, file, content)
 	if err != nil {
-		return found{}, err
+		return found{}, l.catalog.orForget(l.keyOf(m.FilePath(), m.Length()), err)
 	}
 	entries.live = l.commits.keep(m, entries.live)
 	file.held = l.held // what follows stays until all is listed
@@ -267,7 +274,7 @@ func (l *listing) manifest(ctx context.Context, m iceberg.ManifestFile) (found, 
 	files := make([]catalog.File, len(entries.live))
 	for i, e := range entries.live {
 		if files[i], err = l.file(e, entries); err != nil {
-			return found{}, err
+			return found{}, l.catalog.orForget(l.keyOf(m.FilePath(), m.Length()), err)
 		}
 	}
 	return found{data: files}, nil

@@ -42,7 +42,7 @@ func (c *Catalog) load(ctx context.Context, name string, held *budget.Reservatio
 			In(name, out.location).WithRemedy("use a table of format version 1, 2 or 3")
 	}
 	if err != nil {
-		return nil, corrupt(name, out.location, "metadata of table %s cannot be read: %w", name, err)
+		return nil, c.orForget(out.file.key(), corrupt(name, out.location, "metadata of table %s cannot be read: %w", name, err))
 	}
 	out.files = c.accessTo(tableOf{name: name, uuid: out.TableUUID().String()}, grants)
 	return out, nil
@@ -82,7 +82,7 @@ func (c *Catalog) metadataFile(ctx context.Context, file allowance) ([]byte, err
 	}
 	text, err := file.text(content)
 	if _, ok := errors.AsType[*fault.Error](err); err != nil && !ok {
-		return nil, corrupt(file.table, file.location, "metadata of table %s cannot be unpacked: %w", file.table, err)
+		return nil, c.orForget(file.key(), corrupt(file.table, file.location, "metadata of table %s cannot be unpacked: %w", file.table, err))
 	}
 	return text, err
 }

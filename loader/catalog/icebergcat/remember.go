@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/penstock/penstock/internal/digest"
+	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/store"
 )
 
@@ -26,8 +27,20 @@ const perRemembered = 200
 // or remembered. It is charged to the file's allowance either way, and nobody changes
 // it.
 func (l *listing) manifestFile(ctx context.Context, file allowance, length int64) ([]byte, error) {
-	return l.catalog.remembered(ctx, l.meta.files, file,
-		digest.Of(manifestOf{table: l.meta.TableUUID().String(), location: file.location, length: length}))
+	return l.catalog.remembered(ctx, l.meta.files, file, l.keyOf(file.location, length))
+}
+
+func (l *listing) keyOf(location string, length int64) string {
+	return digest.Of(manifestOf{table: l.meta.TableUUID().String(), location: location, length: length})
+}
+
+// orForget passes on what was made of a remembered file. If that says that the file is
+// corrupt, it is forgotten: when somebody has restored it, it is read again.
+func (c *Catalog) orForget(key string, err error) error {
+	if c.options.Manifests != nil && fault.KindOf(err) == fault.Corrupt {
+		c.options.Manifests.Forget(key)
+	}
+	return err
 }
 
 // remembered returns the whole of a file that never changes, under a key.
@@ -58,8 +71,11 @@ func (c *Catalog) metadataContent(ctx context.Context, file allowance) ([]byte, 
 	if scheme := store.Scheme(file.location); scheme == "" || scheme == "file" || !unique(file.location) {
 		return c.read(ctx, c.access, file)
 	}
-	return c.remembered(ctx, c.access, file, digest.Of(metadataOf{what: file.what, location: file.location}))
+	return c.remembered(ctx, c.access, file, file.key())
 }
+
+// key is what a metadata file is remembered under.
+func (a allowance) key() string { return digest.Of(metadataOf{what: a.what, location: a.location}) }
 
 // unique says whether a uuid is in a file's name.
 func unique(location string) bool {

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	iceio "github.com/apache/iceberg-go/io"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
@@ -185,5 +186,56 @@ func TestMetadataIsRemembered(t *testing.T) {
 		}
 		require.Len(t, opened.files, want, "%v", opened.files)
 		require.Zero(t, limit.Used())
+	}
+}
+
+// What turns out to be damaged is not remembered: once it is restored, the table is read
+// again.
+func TestDamageIsNotRemembered(t *testing.T) {
+	w := newWriter(t)
+	spec := w.create(t, events, idSchema()).Spec()
+	w.add(t, events, "", dataFile(t, spec, location("a"), nil, nil))
+	table := w.load(t, events)
+	const onS3 = "s3://b/00001-6f3ad6d4-4c3a-4b0a-9d5b-9d3a1c7f0e11.metadata.json"
+	path := filepath.Join(t.TempDir(), "catalog.db")
+	catalogFile(t, path, "DELETE", onS3)
+	files := storetest.NewMemory()
+	list := local(t, table.CurrentSnapshot().ManifestList)
+	manifests, err := table.CurrentSnapshot().Manifests(iceio.LocalFS{})
+	require.NoError(t, err)
+	for _, name := range []string{local(t, table.MetadataLocation()), list, local(t, manifests[0].FilePath())} {
+		whole, err := os.ReadFile(name)
+		require.NoError(t, err)
+		put := func(content []byte) {
+			if filepath.Ext(name) == ".json" {
+				files.Put(onS3, content)
+				return
+			}
+			require.NoError(t, os.WriteFile(name, content, 0o600))
+		}
+		for _, at := range []int{0, len(whole) / 2, len(whole) - 8} {
+			manifests, err := cache.New[[]byte](1 << 20)
+			require.NoError(t, err)
+			c, err := icebergcat.Open(t.Context(), icebergcat.Options{
+				Name: "default", Type: "sql", URI: "sqlite:///" + path, Store: store.Local{}, Manifests: manifests,
+				S3: func(map[string]string, icebergcat.Keys) (store.Store, error) { return files, nil },
+			})
+			require.NoError(t, err)
+			read := func() error {
+				pinned, err := c.Table(t.Context(), events, dataset.Ref{})
+				if err == nil {
+					_, err = c.Files(t.Context(), pinned, []int{1}, nil)
+				}
+				return err
+			}
+			damaged := bytes.Clone(whole)
+			copy(damaged[at:], "\x00\xff\x00\xff\x00\xff\x00\xff")
+			put(damaged)
+			require.Equal(t, fault.Corrupt.String(), fault.KindOf(read()).String(), "%s at %d", name, at)
+			put(whole)
+			require.NoError(t, read(), "%s at %d", name, at)
+			c.Close()
+			manifests.Close()
+		}
 	}
 }

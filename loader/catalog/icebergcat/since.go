@@ -244,7 +244,7 @@ func (l *listing) gather(ctx context.Context, c *commit, status iceberg.Manifest
 		}
 		entries, err := l.entries(m, file, content)
 		if err != nil {
-			return err
+			return l.catalog.orForget(l.keyOf(m.FilePath(), m.Length()), err)
 		}
 		for _, e := range slices.Concat(entries.live, entries.removed) {
 			if e.Status() == status && e.SnapshotID() == c.SnapshotID {
