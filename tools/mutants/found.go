@@ -9,7 +9,7 @@ func foundMutants() []mutant {
 		{"verify-keeps-text-of-released-rows", "loader/verify/layout.go", "	return strings.Clone(value)\n", "	return value\n", []string{"-run", "TestVerify", "./cmd/penstock"}},
 		{"footers-of-other-tables", "loader/scan/open.go", "footerOf{table: t.Pin.UUID, ", "footerOf{", scanned},
 		{"footers-of-recreated-tables", "loader/scan/open.go", "footerOf{table: t.Pin.UUID, ", "footerOf{", whole},
-		{"footers-of-other-lengths", "loader/scan/open.go", ", size: object.Size()}", "}", scanned},
+		{"footers-of-other-lengths", "loader/scan/open.go", ", size: size}", "}", scanned},
 		{"align-by-any-field-of-the-name", "loader/resolve/align.go", "isColumn && column.ID != named.ID ||", "isColumn && column.ID != named.ID && p.Name != name ||", resolve},
 		{"align-by-two-columns", "loader/resolve/align.go", "	if *from != 0 && *from != p.from {\n", "	if *from != 0 && *from > p.from {\n", resolve},
 		{"failed-tries-ahead-go-to-disk", "loader/buildside/build.go", "			g.gaveWay = err == nil // when", "			g.gaveWay = true // when", []string{"./loader"}},
