@@ -21,6 +21,7 @@ type Catalog struct {
 	base       *url.URL          // of the server, without /v1
 	properties map[string]string // what the server says, and what it was told
 	headers    http.Header
+	secrets    []string // those of the properties
 	client     *http.Client
 	transport  *http.Transport // the package's own; nil: another one is used
 	tokens     *tokens         // nil: there are none
@@ -78,9 +79,12 @@ func (c *Catalog) Close() {
 // server's.
 func (c *Catalog) Properties() map[string]string { return maps.Clone(c.properties) }
 
-// sameHost follows no redirect to a server to which nobody gave a token.
+// mostRedirects is how often a server may send on what it is asked.
+const mostRedirects = 5
+
+// sameHost follows no redirect to a server to which nobody gave a token, and not for ever.
 func sameHost(r *http.Request, via []*http.Request) error {
-	if last := via[0].URL; r.URL.Host != last.Host || r.URL.Scheme != last.Scheme {
+	if last := via[0].URL; r.URL.Host != last.Host || r.URL.Scheme != last.Scheme || len(via) > mostRedirects {
 		return http.ErrUseLastResponse
 	}
 	return nil
@@ -88,7 +92,7 @@ func sameHost(r *http.Request, via []*http.Request) error {
 
 // configure takes properties.
 func (c *Catalog) configure(properties map[string]string) error {
-	c.properties = properties
+	c.properties, c.secrets = properties, secrets(properties)
 	if err := unserved(properties); err != nil {
 		return err
 	}

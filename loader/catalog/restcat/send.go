@@ -44,7 +44,7 @@ func (c *Catalog) send(ctx context.Context, q call) ([]byte, error) {
 		given, cancel = context.WithTimeout(ctx, c.options.Timeout)
 		defer cancel()
 	}
-	answer := &answer{most: q.most, grow: q.grow}
+	answer := &answer{most: q.most, grow: q.grow, table: q.table != ""}
 	renewed := false
 	wait := firstWait
 	for try := 1; ; try++ {
@@ -102,6 +102,7 @@ type reply struct {
 	said   string        // its message, if it refuses
 	kind   string        // of its refusal, as Iceberg names them
 	after  time.Duration // when it wants to be asked again
+	to     string        // where it sends who asks
 }
 
 // passes says whether another try may fare better.
@@ -142,7 +143,8 @@ func (c *Catalog) once(ctx context.Context, q call, token string, into *answer) 
 		out.after = time.Duration(seconds) * time.Second
 	}
 	if got.StatusCode != http.StatusOK {
-		out.kind, out.said = message(got.Body)
+		out.to = got.Header.Get("Location")
+		out.kind, out.said = message(got.Body, func(text string) string { return c.without(text, token) })
 		return out, nil
 	}
 	return out, into.read(got)
@@ -154,8 +156,9 @@ const (
 	mostMessage = 300
 )
 
-// message reads what a refusal says, as Iceberg has it or as RFC 6749 has it.
-func message(body io.Reader) (kind, said string) {
+// message reads what a refusal says, as Iceberg has it or as RFC 6749 has it, less what
+// is hidden.
+func message(body io.Reader, hide func(string) string) (kind, said string) {
 	content, _ := io.ReadAll(io.LimitReader(body, mostRefusal))
 	var refusal struct {
 		Error       json.RawMessage `json:"error"`
@@ -166,11 +169,11 @@ func message(body io.Reader) (kind, said string) {
 	}
 	var model struct{ Message, Type string }
 	if json.Unmarshal(refusal.Error, &model) == nil && (model.Type != "" || model.Message != "") {
-		return model.Type, short(model.Message)
+		return model.Type, short(hide(model.Message))
 	}
 	var code string
 	_ = json.Unmarshal(refusal.Error, &code)
-	return code, short(strings.TrimSpace(code + " " + refusal.Description))
+	return code, short(hide(strings.TrimSpace(code + " " + refusal.Description)))
 }
 
 func short(text string) string {
@@ -186,6 +189,7 @@ type answer struct {
 	content []byte
 	most    int64
 	grow    func(int64) error
+	table   bool // it is a table's metadata
 }
 
 // answerStep is by how much an answer of unknown length grows at the least, in bytes.
@@ -239,6 +243,10 @@ func (a *answer) room(n int64) error {
 }
 
 func (a *answer) tooLarge() error {
+	if !a.table {
+		return fault.New(fault.Exhausted, "the catalog's answer has more than %d bytes", a.most).
+			WithRemedy("see that the address is that of an Iceberg REST catalog, and what stands between")
+	}
 	return fault.New(fault.Exhausted, "the catalog's answer has more than max_metadata allows, which is %d bytes", a.most).
 		WithRemedy("expire snapshots so that the table's metadata becomes smaller, or raise the server's max_metadata")
 }
@@ -278,11 +286,16 @@ func (c *Catalog) refused(q call, r reply) error {
 	e := fault.New(fault.Unavailable, "catalog %s: %s: %s answers %d: %s", c.options.Name, q.what, c.base.Redacted(), r.status, said).In(q.table, "")
 	e.RetryAfter = r.after
 	switch r.status {
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+		return e.WithRemedy("write the address that the catalog really has as its uri: this one sends to %q", c.without(fault.RedactURI(r.to), ""))
 	case http.StatusUnauthorized, statusGone:
 		return e.WithRemedy("correct the catalog's token or credential: it is refused, or has ended")
 	case http.StatusForbidden:
 		return e.WithRemedy("let the identity of the catalog's token or credential read this in the catalog")
 	case http.StatusBadRequest, http.StatusNotFound, http.StatusNotAcceptable:
+		if strings.HasSuffix(c.base.Path, "/v1") {
+			return e.WithRemedy("write the catalog's uri without /v1")
+		}
 		return e.WithRemedy("see that uri, warehouse and prefix of the catalog are those of an Iceberg REST catalog")
 	}
 	return e.WithRemedy("see why the catalog does not answer")

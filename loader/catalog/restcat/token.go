@@ -75,11 +75,21 @@ func (t *tokens) get(ctx context.Context) (string, error) {
 	if t.token != "" && (t.renew.IsZero() || now.Before(t.renew)) {
 		return t.token, nil
 	}
-	err := t.fetch(ctx)
-	if err != nil && t.token != "" && now.Before(t.ends) {
-		return t.token, nil // it is still good for a while
+	if t.token == "" || !now.Before(t.ends) {
+		err := t.fetch(ctx)
+		return t.token, err
 	}
-	return t.token, err
+	// It is still good for a while: who asks keeps the most of its time, and what fails now
+	// is tried again later.
+	renewal, cancel := ctx, func() {}
+	if timeout := t.catalog.options.Timeout; timeout > 0 {
+		renewal, cancel = context.WithTimeout(ctx, timeout/earlyPart)
+	}
+	defer cancel()
+	if t.fetch(renewal) != nil {
+		t.renew = now.Add(t.ends.Sub(now) / 2)
+	}
+	return t.token, nil
 }
 
 // refused says that the server does not take a token any more, and returns whether
@@ -108,9 +118,9 @@ const (
 // fetch asks for a token.
 func (t *tokens) fetch(ctx context.Context) error {
 	var answer struct {
-		Token   string  `json:"access_token"`
-		Type    string  `json:"token_type"`
-		Seconds float64 `json:"expires_in"`
+		Token   string      `json:"access_token"`
+		Type    string      `json:"token_type"`
+		Seconds json.Number `json:"expires_in"` // some write it as text
 	}
 	body := t.grant.form.Encode()
 	asked := t.catalog.now()
@@ -143,7 +153,8 @@ func (t *tokens) fetch(ctx context.Context) error {
 		return fault.New(fault.Unavailable, "%s gives a token of type %q: only bearer is served by this version", fault.RedactURI(t.grant.endpoint), answer.Type)
 	}
 	t.token, t.renew, t.ends = answer.Token, time.Time{}, time.Time{}
-	if life := time.Duration(answer.Seconds * float64(time.Second)); life > 0 && !asked.IsZero() {
+	seconds, _ := answer.Seconds.Float64() // 0: nobody says when it ends
+	if life := time.Duration(seconds * float64(time.Second)); life > 0 && !asked.IsZero() {
 		t.ends = asked.Add(life)
 		t.renew = t.ends.Add(-min(life/earlyPart, earlyMost))
 	}

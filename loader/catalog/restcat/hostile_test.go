@@ -1,0 +1,176 @@
+package restcat_test
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog/restcat"
+	"github.com/penstock/penstock/loader/catalog/restcat/restcattest"
+)
+
+// A server that sends on for ever is asked a few times, and one that sends elsewhere is
+// told of by where that is.
+func TestRedirectsEnd(t *testing.T) {
+	s := serve(t)
+	c, err := open(t, s, restcat.Options{})
+	require.NoError(t, err)
+	s.Asked()
+	failing(s, -1, func(w http.ResponseWriter) {
+		w.Header().Set("Location", "/v1/namespaces/ml/tables/events")
+		w.WriteHeader(http.StatusFound)
+	})
+	_, err = c.Locate(t.Context(), events())
+	isFault(t, err, fault.Unavailable, "answers 302")
+	require.LessOrEqual(t, len(s.Asked()), 6)
+
+	failing(s, -1, func(w http.ResponseWriter) {
+		w.Header().Set("Location", "https://u:s3cret@lake:8181/v1?token=s3cret")
+		w.WriteHeader(http.StatusMovedPermanently)
+	})
+	_, err = c.Locate(t.Context(), events())
+	isFault(t, err, fault.Unavailable, "answers 301")
+	require.Contains(t, fault.As(err).Remedy, "https://xxxxx@lake:8181/v1")
+	require.NotContains(t, fault.As(err).Remedy, "s3cret")
+}
+
+// Some servers repeat what they refuse: no secret among it is shown.
+func TestSecretsThatAreRepeated(t *testing.T) {
+	s := serve(t)
+	long := strings.Repeat("x", 280)
+	refuse := func(w http.ResponseWriter, r *http.Request) bool {
+		body, _ := io.ReadAll(r.Body)
+		said := strings.NewReplacer(`"`, "", `\`, "").Replace(r.Header.Get("Authorization") + " " + r.Header.Get("X-Key") + " " + string(body))
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = io.WriteString(w, `{"error": {"message": "no: `+said+`", "type": "X"}}`)
+		return true
+	}
+	for name, properties := range map[string]map[string]string{
+		"a token":      {"token": "given-s3cret"},
+		"a header":     {"header.X-Key": "s3cret"},
+		"a client":     {"credential": "penstock:a s3cret/+&%"},
+		"no id":        {"credential": "a s3cret/+&%"},
+		"another name": {"header.Authorization": "Basic s3cret"},
+	} {
+		s.Change(func(s *restcattest.Server) { s.Fault = refuse })
+		_, err := open(t, s, restcat.Options{Properties: properties})
+		isFault(t, err, fault.Unavailable, "no: ")
+		require.Contains(t, err.Error(), "xxxxx", name)
+	}
+	// Also of a message that is cut within one.
+	s.Change(func(s *restcattest.Server) {
+		s.Fault = func(w http.ResponseWriter, r *http.Request) bool {
+			w.WriteHeader(http.StatusForbidden)
+			_, _ = io.WriteString(w, `{"error": {"message": "`+long+r.Header.Get("Authorization")+`", "type": "X"}}`)
+			return true
+		}
+	})
+	_, err := open(t, s, restcat.Options{Properties: map[string]string{"token": "given-s3cret-" + long}})
+	isFault(t, err, fault.Unavailable)
+	require.NotContains(t, err.Error(), "given")
+}
+
+// Tokens that were given for a credential are secrets too.
+func TestGivenTokensAreSecrets(t *testing.T) {
+	s := serve(t)
+	s.Client, s.Secret = "penstock", "s3cret"
+	c, err := open(t, s, restcat.Options{Properties: map[string]string{"credential": "penstock:s3cret"}})
+	require.NoError(t, err)
+	s.Change(func(s *restcattest.Server) {
+		s.Fault = func(w http.ResponseWriter, r *http.Request) bool {
+			w.WriteHeader(http.StatusForbidden)
+			_, _ = io.WriteString(w, `{"error": {"message": "no: `+r.Header.Get("Authorization")+`", "type": "X"}}`)
+			return true
+		}
+	})
+	_, err = c.Locate(t.Context(), events())
+	isFault(t, err, fault.Unavailable, "no: Bearer xxxxx")
+}
+
+// Some write the life of a token as text, which RFC 6749 does not.
+func TestLivesOfTokens(t *testing.T) {
+	for life, asked := range map[string]int{`"3600"`: 1, `3600`: 1, `3.6e3`: 1, `null`: 1, `0`: 1, `-5`: 1, `1e300`: 1, `"1"`: 3} {
+		s := serve(t)
+		s.Client, s.Secret = "penstock", "s3cret"
+		given := 0
+		s.Fault = func(w http.ResponseWriter, r *http.Request) bool {
+			if r.Method != http.MethodPost {
+				return false
+			}
+			given++
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, `{"access_token": "given", "token_type": "bearer", "expires_in": `+life+`}`)
+			return true
+		}
+		s.Token = "given"
+		var clock atomic.Int64
+		now := func() time.Time { return time.Unix(clock.Load(), 0) }
+		clock.Store(1_000_000)
+		c, err := open(t, s, restcat.Options{Clock: now, Properties: map[string]string{"credential": "penstock:s3cret"}})
+		require.NoError(t, err, life)
+		for range 2 {
+			clock.Add(60)
+			_, err = c.Locate(t.Context(), events())
+			require.NoError(t, err, life)
+		}
+		require.Equal(t, asked, given, life)
+	}
+}
+
+// A server of tokens that hangs does not keep those from going on whose token is good for
+// a while yet.
+func TestTokensThatCannotBeRenewedYet(t *testing.T) {
+	s := serve(t)
+	s.Token = "given"
+	var asked atomic.Int32
+	end := make(chan struct{})
+	tokens := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if asked.Add(1) > 1 {
+			<-end
+		}
+		_, _ = io.WriteString(w, `{"access_token": "given", "expires_in": 3600}`)
+	}))
+	t.Cleanup(tokens.Close)
+	t.Cleanup(func() { close(end) })
+	var clock atomic.Int64
+	now := func() time.Time { return time.Now().Add(time.Duration(clock.Load())) }
+	c, err := open(t, s, restcat.Options{Clock: now, Timeout: 2 * time.Second, Properties: map[string]string{
+		"credential": "penstock:s3cret", "oauth2-server-uri": tokens.URL,
+	}})
+	require.NoError(t, err)
+	clock.Store(int64(59*time.Minute + 30*time.Second))
+	for range 3 {
+		_, err = c.Locate(t.Context(), events())
+		require.NoError(t, err)
+	}
+	require.Equal(t, int32(2), asked.Load(), "it is tried again later")
+	clock.Store(int64(61 * time.Minute))
+	_, err = c.Locate(t.Context(), events())
+	isFault(t, err, fault.Unavailable, "did not answer")
+}
+
+// What is too large and no table is no matter of max_metadata.
+func TestConfigurationThatIsTooLarge(t *testing.T) {
+	s := serve(t)
+	s.Fault = func(w http.ResponseWriter, _ *http.Request) bool {
+		_, _ = io.WriteString(w, strings.Repeat(" ", 5<<20))
+		return true
+	}
+	_, err := open(t, s, restcat.Options{})
+	isFault(t, err, fault.Exhausted, "more than 4194304 bytes", "that of an Iceberg REST catalog")
+	require.NotContains(t, err.Error(), "max_metadata")
+}
+
+// Servers are often named as requests to them are.
+func TestURIWithVersion(t *testing.T) {
+	s := serve(t)
+	_, err := open(t, s, restcat.Options{URI: "/v1/"})
+	isFault(t, err, fault.Unavailable, "answers 404", "without /v1")
+}
