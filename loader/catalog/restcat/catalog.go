@@ -82,9 +82,11 @@ func (c *Catalog) Properties() map[string]string { return maps.Clone(c.propertie
 // mostRedirects is how often a server may send on what it is asked.
 const mostRedirects = 5
 
-// sameHost follows no redirect to a server to which nobody gave a token, and not for ever.
+// sameHost follows no redirect to a server to which nobody gave a token, none that makes
+// another question of one (a commit becomes a look), and not for ever.
 func sameHost(r *http.Request, via []*http.Request) error {
-	if last := via[0].URL; r.URL.Host != last.Host || r.URL.Scheme != last.Scheme || len(via) > mostRedirects {
+	first := via[0]
+	if r.URL.Host != first.URL.Host || r.URL.Scheme != first.URL.Scheme || r.Method != first.Method || len(via) > mostRedirects {
 		return http.ErrUseLastResponse
 	}
 	return nil

@@ -55,14 +55,17 @@ func (c *Catalog) SetTag(ctx context.Context, t locator.Table, tag locator.Tag) 
 		return locator.Refused, fault.New(fault.Internal, "write a commit to table %s: %w", t.Name, err)
 	}
 	status := 0
-	_, err = c.send(ctx, call{
+	answer, err := c.send(ctx, call{
 		what: "commit to table " + t.Name, table: t.Name, most: t.Most, grow: t.Charge,
 		request: func(ctx context.Context) (*http.Request, error) { return c.post(ctx, c.table(t), content) },
 		failed:  func(s int, _ string) error { status = s; return nil },
 	})
 	switch {
-	case err == nil:
+	case err == nil && isIn(tag, answer):
 		return locator.Committed, nil
+	case err == nil:
+		return locator.Unknown, fault.New(fault.Unavailable, "catalog %s: commit to table %s: the answer of %s has not what was committed",
+			c.options.Name, t.Name, c.base.Redacted()).In(t.Name, "").WithRemedy("see what stands between Penstock and the catalog")
 	case status == http.StatusConflict, status == http.StatusNotFound:
 		return locator.Lost, nil // a table that is gone is found to be so by the next look
 	case status == 0 || reply{status: status}.passes():
@@ -81,4 +84,22 @@ func (c *Catalog) post(ctx context.Context, path string, content []byte) (*http.
 	r.Header.Del(delegationHeader) // nothing is opened with what it answers
 	r.Header.Set("Content-Type", "application/json")
 	return r, nil
+}
+
+// isIn says whether the answer to a commit has the tag. Whatever stands between may answer
+// what nobody committed.
+func isIn(tag locator.Tag, answer []byte) bool {
+	var committed struct {
+		Metadata struct {
+			Refs map[string]struct {
+				Type     string `json:"type"`
+				Snapshot int64  `json:"snapshot-id"`
+			} `json:"refs"`
+		} `json:"metadata"`
+	}
+	if json.Unmarshal(answer, &committed) != nil {
+		return false
+	}
+	ref := committed.Metadata.Refs[tag.Name]
+	return ref.Type == "tag" && ref.Snapshot == tag.Snapshot
 }

@@ -24,9 +24,56 @@ func committing(t *testing.T) (*restcattest.Server, *[]string) {
 	s, asked := serve(t), []string{}
 	s.Commit = func(namespace []string, name string, wanted []byte) (bool, error) {
 		asked = append(asked, strings.Join(namespace, ".")+"."+name+" "+string(wanted))
+		s.Tables = only(`{"refs": {"penstock-9007199254740993": {"type": "tag", "snapshot-id": 9007199254740993}}}`)
 		return true, nil
 	}
 	return s, &asked
+}
+
+// only are tables that all have one metadata.
+func only(metadata string) restcattest.Tables {
+	return func([]string, string) (restcattest.Table, bool) {
+		return restcattest.Table{Location: "s3://b/m", Metadata: []byte(metadata)}, true
+	}
+}
+
+// What answers a commit and has not made it is not believed: neither a table without the
+// tag, nor the look that a redirect makes of a commit.
+func TestCommitsThatNobodyMade(t *testing.T) {
+	for _, metadata := range []string{
+		`{}`, `{"refs": {}}`, `{"refs": {"penstock-9007199254740993": {"type": "tag", "snapshot-id": 9007199254740992}}}`,
+		`{"refs": {"penstock-9007199254740993": {"type": "branch", "snapshot-id": 9007199254740993}}}`, `{"refs": 1}`,
+	} {
+		s, _ := committing(t)
+		c, err := open(t, s, restcat.Options{})
+		require.NoError(t, err)
+		s.Commit = func([]string, string, []byte) (bool, error) {
+			s.Tables = only(metadata)
+			return true, nil
+		}
+		outcome, err := c.SetTag(t.Context(), events(), pinned(false))
+		require.Equal(t, locator.Unknown, outcome, metadata)
+		isFault(t, err, fault.Unavailable, "commit to table ml.events", "has not what was committed")
+	}
+	s, asked := committing(t)
+	c, err := open(t, s, restcat.Options{})
+	require.NoError(t, err)
+	for _, status := range []int{http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther} {
+		s.Change(func(s *restcattest.Server) {
+			s.Fault = func(w http.ResponseWriter, r *http.Request) bool {
+				if r.Method != http.MethodPost {
+					return false
+				}
+				w.Header().Set("Location", r.URL.Path)
+				w.WriteHeader(status)
+				return true
+			}
+		})
+		outcome, err := c.SetTag(t.Context(), events(), pinned(false))
+		require.Equal(t, locator.Refused, outcome)
+		isFault(t, err, fault.Unavailable, "answers 30")
+		require.Empty(t, *asked)
+	}
 }
 
 // A commit says what it was decided upon: the table, and where the tag stood.
