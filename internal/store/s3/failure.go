@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
@@ -145,8 +146,8 @@ func outcomeOfStatus(status int, code string) Outcome {
 		return Throttled // as S3 says it, where it says no more
 	case status >= 500, status == http.StatusRequestTimeout, code == "RequestTimeout":
 		return Failed
-	case status == http.StatusNotFound && code != "NoSuchBucket":
-		return Missing
+	case status == http.StatusNotFound && code == "NoSuchKey":
+		return Missing // who else does not find something may not be the store
 	case status == http.StatusPreconditionFailed, status == http.StatusRequestedRangeNotSatisfiable:
 		return Replaced
 	default:
@@ -156,6 +157,11 @@ func outcomeOfStatus(status int, code string) Outcome {
 
 // codeOf is the code that S3 gives an error, or "".
 func codeOf(err error) string {
+	if e, ok := errors.AsType[*smithy.OperationError](err); ok && e.OperationName == "HeadObject" {
+		if _, ok := errors.AsType[*types.NotFound](err); ok {
+			return "NoSuchKey" // what answers a HEAD has no body to say it in
+		}
+	}
 	if e, ok := errors.AsType[smithy.APIError](err); ok {
 		return e.ErrorCode()
 	}
@@ -190,7 +196,7 @@ func (o *object) judge(err error) failure {
 	case http.StatusRequestedRangeNotSatisfiable:
 		f.err = o.shorter(response.Response.Header.Get("Content-Range"))
 	case http.StatusMovedPermanently, http.StatusTemporaryRedirect, http.StatusBadRequest:
-		f.region = response.Response.Header.Get("X-Amz-Bucket-Region")
+		f.region = regionOf(response.Response.Header)
 	case http.StatusUnauthorized, http.StatusForbidden:
 	}
 	switch codeOf(err) {
@@ -223,6 +229,16 @@ func (o *object) shorter(contentRange string) error {
 func unsatisfiable(err error) bool {
 	e, ok := errors.AsType[*smithyhttp.ResponseError](err)
 	return ok && e.HTTPStatusCode() == http.StatusRequestedRangeNotSatisfiable
+}
+
+// regionOf is the region that a response says, if it can be one: it becomes part of what
+// is asked of the bucket from then on.
+func regionOf(h http.Header) string {
+	region := h.Get("X-Amz-Bucket-Region")
+	if strings.Trim(region, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
+		return ""
+	}
+	return region
 }
 
 // retryAfter is what a response says of when to try again, in seconds; 0 where it does

@@ -1,0 +1,50 @@
+package s3_test
+
+import (
+	"io/fs"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/store"
+)
+
+// TestNotFoundByOthers: only a store that says that the key is not there is believed. What
+// else answers 404 (a wrong endpoint, what stands between) does not know the file; who
+// looks for the newest of several files would take an older one.
+func TestNotFoundByOthers(t *testing.T) {
+	for name, answer := range map[string]http.HandlerFunc{
+		"a page":        func(w http.ResponseWriter, r *http.Request) { http.Error(w, "<html>nginx</html>", http.StatusNotFound) },
+		"nothing":       func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) },
+		"another error": said(404, "InvalidAccessKeyId"),
+	} {
+		f := newFake(t, digits(100))
+		f.answers[0] = answer
+		s := f.open(t, nil)
+		_, err := s.Open(t.Context(), location, store.SizeUnknown)
+		require.Equal(t, fault.Unavailable.String(), fault.KindOf(err).String(), "%s: %v", name, err)
+		require.NotErrorIs(t, err, fs.ErrNotExist)
+		require.ErrorContains(t, err, "status 404")
+		require.Contains(t, fault.As(err).Remedy, "endpoint")
+		require.Equal(t, 1, f.count())
+	}
+	f := newFake(t, nil)
+	f.answers[1], f.answers[2] = said(416, "InvalidRange"), func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) }
+	_, err := f.open(t, nil).Open(t.Context(), location, store.SizeUnknown)
+	require.ErrorIs(t, err, fs.ErrNotExist, "what answers a HEAD has no body")
+}
+
+// TestRegionThatIsNone: what cannot be a region is not remembered as one.
+func TestRegionThatIsNone(t *testing.T) {
+	f := newFake(t, digits(100))
+	f.answers[1] = func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Amz-Bucket-Region", "evil.example/#")
+		said(301, "PermanentRedirect")(w, r)
+	}
+	o, err := f.open(t, nil).Open(t.Context(), location, 100)
+	require.NoError(t, err)
+	require.Equal(t, fault.Unavailable, fault.KindOf(o.ReadAt(t.Context(), make([]byte, 1), 0)))
+	require.NoError(t, o.ReadAt(t.Context(), make([]byte, 1), 0))
+}
