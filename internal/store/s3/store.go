@@ -17,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials/stscreds"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
+	"github.com/aws/smithy-go/logging"
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/store"
@@ -137,6 +138,7 @@ func (s Settings) load(ctx context.Context) (aws.Config, error) {
 	options := []func(*config.LoadOptions) error{
 		// Ranges have no checksums of their own.
 		config.WithResponseChecksumValidation(aws.ResponseChecksumValidationWhenRequired),
+		config.WithLogger(logging.Nop{}), // what it would say beside our log is in errors
 		// What is written is signed; stores that are no AWS refuse checksums behind a body.
 		config.WithRequestChecksumCalculation(aws.RequestChecksumCalculationWhenRequired),
 	}

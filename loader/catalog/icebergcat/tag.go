@@ -1,6 +1,7 @@
 package icebergcat
 
 import (
+	"bytes"
 	"context"
 	"math"
 	"math/rand/v2"
@@ -185,11 +186,34 @@ func (c *Catalog) rewrite(ctx context.Context, tables locator.Swapper, of locato
 		store.WhenReturned(err, meta.file.held.Split(meta.file.held.Held()).Release)
 		return locator.Refused, fault.As(fault.Op(err, "tag a snapshot of table %s", of.Name)).In(of.Name, to)
 	}
-	outcome, err := tables.Swap(ctx, of, meta.location, to)
+	outcome, err := locator.Refused, c.written(ctx, meta, to, content)
+	if err == nil {
+		outcome, err = tables.Swap(ctx, of, meta.location, to)
+	}
 	if outcome == locator.Lost || outcome == locator.Refused {
 		_ = writer.Remove(context.WithoutCancel(ctx), to) // what stays is an orphan, and no harm
 	}
 	return outcome, err
+}
+
+// written reads back what was written. A catalog that named a file which is not there, or
+// not whole, would have lost its table: whatever stands before storage may have answered
+// for it.
+func (c *Catalog) written(ctx context.Context, meta *loaded, to string, content []byte) error {
+	file := meta.file
+	file.location = to
+	there, err := c.read(ctx, c.access, file)
+	if err == nil && !bytes.Equal(there, content) {
+		err = fault.New(fault.Unavailable, "file %s has other bytes than were written", to)
+	}
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	e := fault.New(fault.Unavailable, "tag a snapshot of table %s: storage took a file and does not have it: %w", meta.name, err).In(meta.name, to)
+	return e.WithRemedy("see what answers in the place of the store; the catalog and its table are as they were")
 }
 
 // rewritten is a new metadata file, which has been read as readers will.

@@ -1,6 +1,7 @@
 package icebergcat_test
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -16,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/icebergcat"
 	"github.com/penstock/penstock/loader/catalog/restcat/restcattest"
@@ -367,5 +369,38 @@ func TestTagsThatAreNeverSet(t *testing.T) {
 			require.Equal(t, c.posts, posts)
 			require.Empty(t, reader.tags(t))
 		})
+	}
+}
+
+// forgetful takes files, and does not have them, or not whole.
+type forgetful struct {
+	store.Local
+	keep int
+}
+
+func (f forgetful) Create(ctx context.Context, location string, content []byte) error {
+	if f.keep < 0 {
+		return nil
+	}
+	return f.Local.Create(ctx, location, content[:min(f.keep, len(content))])
+}
+
+// Where storage says that it has a metadata file and has not, the catalog goes on naming
+// the one before: it would have lost the table.
+func TestMetadataThatIsNotThere(t *testing.T) {
+	for _, keep := range []int{-1, 0, 100} {
+		w := newWriter(t)
+		o := w.options()
+		o.Store = forgetful{keep: keep}
+		c, err := icebergcat.Open(t.Context(), o)
+		require.NoError(t, err)
+		t.Cleanup(c.Close)
+		pinned := w.table(t, c, 2)
+		before := w.load(t, events).MetadataLocation()
+		_, err = c.Tag(t.Context(), pinned, until(time.Now().Add(time.Hour), time.Now().Add(2*time.Hour)))
+		require.Equal(t, fault.Unavailable.String(), fault.KindOf(err).String(), "%v", err)
+		require.ErrorContains(t, err, "storage took a file and does not have it")
+		require.Equal(t, before, w.load(t, events).MetadataLocation())
+		require.Empty(t, w.tags(t))
 	}
 }
