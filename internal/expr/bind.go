@@ -131,7 +131,7 @@ func (b *binder) column(o operand) (column, bool) {
 	for i, f := range b.schema.Fields() {
 		known[i] = f.Name
 	}
-	message := fmt.Sprintf("unknown column %q", name)
+	message := UnknownColumn(name)
 	if o.quoted {
 		message += "; a string is written in single quotes"
 	}
@@ -140,6 +140,10 @@ func (b *binder) column(o operand) (column, bool) {
 	})
 	return column{name: name}, false
 }
+
+// UnknownColumn is what the fault of a column that the schema lacks says, so that a caller
+// who knows more of that column can say more.
+func UnknownColumn(name string) string { return fmt.Sprintf("unknown column %q", name) }
 
 // truth binds a bare TRUE, FALSE or boolean column.
 func (b *binder) truth(n *truth, negated bool) rule {

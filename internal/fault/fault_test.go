@@ -69,4 +69,11 @@ func TestNearest(t *testing.T) {
 	} {
 		require.Equal(t, want, fault.Nearest(name, known), name)
 	}
+	// A name that is a part of one alone, and of which nothing is nearer.
+	columns := []string{"imp_id", "computed_at", "served_at", "id"}
+	for name, want := range map[string]string{
+		"imp": "imp_id", "comp": "computed_at", "Served": "served_at", "_at": "", "mpute": "",
+	} {
+		require.Equal(t, want, fault.Nearest(name, columns), name)
+	}
 }

@@ -4,7 +4,9 @@ import "strings"
 
 // Nearest returns the candidate closest to name by edit distance, ignoring
 // case, or "" if none is close enough to be a slip of the hand (at most a
-// third of the longer name, and at least one edit is always forgiven).
+// third of the longer name, and at least one edit is always forgiven). Where none is, it
+// is the only candidate that name is a part of, from its beginning or to its end: "imp"
+// of "imp_id". Parts of fewer than three letters mean nothing.
 func Nearest(name string, candidates []string) string {
 	best, bestDistance := "", -1
 	for _, c := range candidates {
@@ -14,8 +16,24 @@ func Nearest(name string, candidates []string) string {
 			best, bestDistance = c, d
 		}
 	}
-	return best
+	if best != "" || len(name) < shortestPart {
+		return best
+	}
+	var parts []string
+	for _, c := range candidates {
+		of, part := strings.ToLower(c), strings.ToLower(name)
+		if strings.HasPrefix(of, part) || strings.HasSuffix(of, part) {
+			parts = append(parts, c)
+		}
+	}
+	if len(parts) == 1 {
+		return parts[0]
+	}
+	return ""
 }
+
+// shortestPart is the fewest letters of a name that may stand for it.
+const shortestPart = 3
 
 // distance is the Damerau-Levenshtein distance (adjacent transpositions count
 // once), over bytes: names are ASCII in practice.

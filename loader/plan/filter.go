@@ -22,7 +22,7 @@ func (b *Bound) divideFilter(query dataset.Filter) error {
 	outputs := b.Relation.Outputs
 	filters, err := resolve.BindConjuncts(query, resolve.Schema(outputs), "filter")
 	if err != nil {
-		return err
+		return b.notOffered(query, err)
 	}
 	b.QueryFilter = expr.All(filters...).String()
 	late := map[string]bool{} // by column
@@ -49,6 +49,28 @@ func (b *Bound) divideFilter(query dataset.Filter) error {
 		}
 	}
 	return nil
+}
+
+// notOffered is the failure of binding a query's filter; columns that a staging table has
+// and does not offer are said to be.
+func (b *Bound) notOffered(query dataset.Filter, err error) error {
+	faults := slices.Clone(fault.As(err).Faults)
+	for i := range faults {
+		f := &faults[i]
+		for _, condition := range query.Expr().Conjuncts() {
+			for _, name := range condition.Columns() {
+				why, equal := b.Relation.NotOffered(name)
+				if f.Message != expr.UnknownColumn(name) || why == "" {
+					continue
+				}
+				f.Message += why
+				if equal != "" {
+					f.Nearest = equal
+				}
+			}
+		}
+	}
+	return fault.Fields(faults)
 }
 
 // afterJoin says whether an output is known only after the join.

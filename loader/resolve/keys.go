@@ -18,15 +18,19 @@ func (b *binder) keys(training, staging *catalog.Table, pairs []dataset.KeyPair,
 	at += ".key"
 	keys := make([]Key, 0, len(pairs))
 	for i, pair := range pairs {
-		t, okT := b.column(training, pair.Training, at)
+		t, okT := training.Field(pair.Training)
 		s, okS := staging.Field(pair.Staging)
 		switch {
 		case !okS && !okT:
-			b.column(staging, pair.Staging, at)
+			b.noPair(training, staging, pairs, i, at)
 		case !okS:
 			b.noKey(t, staging, pairs, i, at)
-		case okT:
-			b.pair(training, staging, Key{Training: t, Staging: s}, func(column string) string { return keyWith(pairs, i, column) }, at)
+		case !okT:
+			b.noTrainingKey(s, training, pairs, i, at)
+		default:
+			b.pair(training, staging, Key{Training: t, Staging: s}, func(column string) string {
+				return keyWith(pairs, i, dataset.KeyPair{Training: pair.Training, Staging: column})
+			}, at)
 			keys = append(keys, Key{Training: t, Staging: s})
 		}
 	}
@@ -60,23 +64,51 @@ func (b *binder) noKey(t catalog.Field, staging *catalog.Table, pairs []dataset.
 		b.column(staging, name, at)
 		return
 	}
-	b.fault(at, near, "table %s has no column %q; write %s if that is the same key", staging.Name, name, keyWith(pairs, i, near))
+	with := dataset.KeyPair{Training: t.Name, Staging: near}
+	b.fault(at, near, "table %s has no column %q; write %s if that is the same key", staging.Name, name, keyWith(pairs, i, with))
 }
 
-// likely is the column of a staging table that a training key may be called there: the
+// noTrainingKey is noKey of a column that the training table lacks.
+func (b *binder) noTrainingKey(s catalog.Field, training *catalog.Table, pairs []dataset.KeyPair, i int, at string) {
+	name := pairs[i].Training
+	near := likely(s, training)
+	if near == "" || withoutLineage(training, name) != "" {
+		b.column(training, name, at)
+		return
+	}
+	with := dataset.KeyPair{Training: near, Staging: s.Name}
+	b.fault(at, near, "table %s has no column %q; write %s if that is the same key", training.Name, name, keyWith(pairs, i, with))
+}
+
+// noPair reports two columns of which neither is there. Who wrote them the other way
+// about is told so: no pair but that one would have both.
+func (b *binder) noPair(training, staging *catalog.Table, pairs []dataset.KeyPair, i int, at string) {
+	turned := dataset.KeyPair{Training: pairs[i].Staging, Staging: pairs[i].Training}
+	_, okT := training.Field(turned.Training)
+	_, okS := staging.Field(turned.Staging)
+	if !okT || !okS {
+		b.column(training, pairs[i].Training, at)
+		b.column(staging, pairs[i].Staging, at)
+		return
+	}
+	b.fault(at, "", "%s is a column of table %s and %s one of the training table %s: the training column stands first; write %s",
+		turned.Staging, staging.Name, turned.Training, training.Name, keyWith(pairs, i, turned))
+}
+
+// likely is the column of a table that the key of another one may be called there: the
 // only one of its type that the table is bucketed by, else the nearest name of its type,
 // else the only one of its type; "" if nothing speaks for one.
-func likely(key catalog.Field, staging *catalog.Table) string {
+func likely(key catalog.Field, in *catalog.Table) string {
 	var alike, bucketed []string
 	sources := map[int]bool{}
-	for _, spec := range staging.Specs {
+	for _, spec := range in.Specs {
 		for _, f := range spec {
 			if f.Transform.Kind == catalog.Bucket {
 				sources[f.Source] = true
 			}
 		}
 	}
-	for _, f := range staging.Fields {
+	for _, f := range in.Fields {
 		if !equalTypes(key.Type, f.Type) {
 			continue
 		}
@@ -97,10 +129,10 @@ func likely(key catalog.Field, staging *catalog.Table) string {
 	return ""
 }
 
-// keyWith is the entry's key as a file has it, with another staging column in place i.
-func keyWith(pairs []dataset.KeyPair, i int, column string) string {
+// keyWith is the entry's key as a file has it, with another pair in place i.
+func keyWith(pairs []dataset.KeyPair, i int, pair dataset.KeyPair) string {
 	pairs = slices.Clone(pairs)
-	pairs[i].Staging = column
+	pairs[i] = pair
 	texts := make([]string, len(pairs))
 	for k, p := range pairs {
 		texts[k] = fmt.Sprintf("%s: %s", p.Training, p.Staging)

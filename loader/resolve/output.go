@@ -258,9 +258,13 @@ func (r *Relation) selected(c dataset.Column, known []string, at string) (*Outpu
 		if why := withoutLineage(r.Training, c.Column); why != "" {
 			return nil, []fault.Field{{Field: at, Message: why}}
 		}
+		near := fault.Nearest(c.Column, known)
+		why, equal := r.NotOffered(c.Column)
+		if equal != "" {
+			near = equal
+		}
 		return nil, []fault.Field{{
-			Field: at, Nearest: fault.Nearest(c.Column, known),
-			Message: fmt.Sprintf("the dataset has no column %q", c.Column),
+			Field: at, Nearest: near, Message: fmt.Sprintf("the dataset has no column %q%s", c.Column, why),
 		}}
 	}
 	o.Name = c.Output()
