@@ -89,9 +89,18 @@ func (p *Plan) drawStaging(d *drawing, i int) {
 	d.branch("joins", r.Name+": "+pinText(r.Pinned))
 	keys := make([]string, len(r.Keys))
 	for k, key := range r.Keys {
-		keys[k] = key.Training.Name + " = " + key.Staging.Name
+		keys[k] = key.Training.Name
+		if key.Staging.Name != key.Training.Name {
+			keys[k] += " = " + key.Staging.Name
+		}
 	}
 	d.fact("key", "%s, %s join", strings.Join(keys, " and "), r.Join)
+	if r.Time != nil {
+		d.fact("when", "%s", timeText(r))
+	}
+	if !r.Filter.IsZero() {
+		d.fact("where", "%s", r.Filter)
+	}
 	use := p.StagingUse(i)
 	if use.Groups == 0 {
 		d.fact("matched", "nothing: no file can hold a key that is asked for")

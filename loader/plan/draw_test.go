@@ -3,8 +3,10 @@ package plan_test
 import (
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
+	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/joiner/rule"
@@ -42,4 +44,35 @@ func TestDrawings(t *testing.T) {
 		}
 	}
 	golden(t, "drawings", strings.Join(drawn, "\n"))
+}
+
+// TestDrawingsSayWhichStagingRowsCount: of a key's rows by their time, and by a filter. A
+// key that both tables call alike stands there once.
+func TestDrawingsSayWhichStagingRowsCount(t *testing.T) {
+	t.Parallel()
+	tables, files := mixed()
+	for i, id := range []int{90, 91} {
+		tables[i].Fields = append(tables[i].Fields, catalog.Field{ID: id, Name: "seen", Type: arrow.FixedWidthTypes.Timestamp_us})
+	}
+	e := entry()
+	e.Filter = dataset.MustFilter("age > 3")
+	e.PointInTime = &dataset.PointInTime{Training: "seen", Staging: "seen", Tolerance: 24 * time.Hour, Exact: true}
+	p, err := joined(homefeed(e), tables, files, dataset.Query{Dataset: "home"})
+	require.NoError(t, err)
+	drawn := p.Drawing(dataset.Query{Lanes: 1})
+	require.Contains(t, drawn, "│   key      request_id = req, left join\n"+
+		"│   when     the latest row whose seen is at or before seen, by 1d at most\n"+
+		"│   where    age > 3\n")
+
+	for i, f := range tables[1].Fields {
+		if f.Name == "req" {
+			tables[1].Fields[i].Name = "request_id"
+		}
+	}
+	e.Key = []dataset.KeyPair{{Training: "request_id", Staging: "request_id"}}
+	e.PointInTime = &dataset.PointInTime{Training: "seen", Staging: "seen"}
+	p, err = joined(homefeed(e), tables, files, dataset.Query{Dataset: "home"})
+	require.NoError(t, err)
+	drawn = p.Drawing(dataset.Query{Lanes: 1})
+	require.Contains(t, drawn, "│   key      request_id, left join\n│   when     the latest row whose seen is before seen, by 0s at most\n")
 }

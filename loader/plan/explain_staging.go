@@ -10,6 +10,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 
 	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/resolve"
 )
 
@@ -81,12 +82,8 @@ func rulesText(r resolve.Staging) string {
 			b.WriteString(" desc")
 		}
 	}
-	if t := r.Time; t != nil {
-		order := "at or before"
-		if !t.Exact {
-			order = "before"
-		}
-		fmt.Fprintf(&b, "; the latest row whose %s is %s %s, by %s at most", t.Staging.Name, order, t.Training.Name, toleranceText(r))
+	if r.Time != nil {
+		b.WriteString("; " + timeText(r))
 	}
 	if r.MinMatch > 0 {
 		fmt.Fprintf(&b, "; at least %g %% of rows must match", 100*r.MinMatch)
@@ -94,11 +91,23 @@ func rulesText(r resolve.Staging) string {
 	return b.String()
 }
 
+// timeText says which row of a key is of the right time.
+func timeText(r resolve.Staging) string {
+	order := "at or before"
+	if !r.Time.Exact {
+		order = "before"
+	}
+	return fmt.Sprintf("the latest row whose %s is %s %s, by %s at most", r.Time.Staging.Name, order, r.Time.Training.Name, toleranceText(r))
+}
+
 func toleranceText(r resolve.Staging) string {
 	if r.Time.Training.Type.ID() == arrow.INT64 {
 		return strconv.FormatInt(r.Time.Tolerance, 10)
 	}
-	return r.PointInTime.Tolerance.String()
+	if r.PointInTime.Tolerance == 0 {
+		return "0s"
+	}
+	return dataset.Lag{Time: r.PointInTime.Tolerance}.String()
 }
 
 func strategyText(r resolve.Staging) string {
