@@ -264,8 +264,22 @@ func plain(err error) error {
 	if e, ok := errors.AsType[smithy.APIError](err); ok && e.ErrorCode() != "" {
 		text += ", " + e.ErrorCode()
 		if e.ErrorMessage() != "" && !strings.Contains(e.ErrorMessage(), "deserialization") {
-			text += ": " + e.ErrorMessage()
+			text += ": " + withoutSecrets(e.ErrorMessage(), response.Response)
 		}
 	}
 	return errors.New(text)
+}
+
+// withoutSecrets is what a store says, less what it repeats of the request that nobody is
+// shown.
+func withoutSecrets(said string, to *smithyhttp.Response) string {
+	if to == nil || to.Response == nil || to.Request == nil {
+		return said
+	}
+	for _, header := range []string{"X-Amz-Security-Token", "Authorization"} {
+		if value := to.Request.Header.Get(header); value != "" {
+			said = strings.ReplaceAll(said, value, "xxxxx")
+		}
+	}
+	return said
 }

@@ -1,6 +1,7 @@
 package s3_test
 
 import (
+	"fmt"
 	"io/fs"
 	"net/http"
 	"testing"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/store"
+	"github.com/penstock/penstock/internal/store/s3"
 )
 
 // TestNotFoundByOthers: only a store that says that the key is not there is believed. What
@@ -47,4 +49,21 @@ func TestRegionThatIsNone(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, fault.Unavailable, fault.KindOf(o.ReadAt(t.Context(), make([]byte, 1), 0)))
 	require.NoError(t, o.ReadAt(t.Context(), make([]byte, 1), 0))
+}
+
+// TestStoresThatRepeatSecrets: some say what they refuse with all of its headers.
+func TestStoresThatRepeatSecrets(t *testing.T) {
+	f := newFake(t, digits(100))
+	f.answers[0] = func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = fmt.Fprintf(w, "<Error><Code>AccessDenied</Code><Message>no: %s %s</Message></Error>",
+			r.Header.Get("X-Amz-Security-Token"), r.Header.Get("Authorization"))
+	}
+	s := f.open(t, func(o *s3.Options) { o.Settings.SessionToken = "s3cret-session" })
+	o, err := s.Open(t.Context(), location, 100)
+	require.NoError(t, err)
+	err = o.ReadAt(t.Context(), make([]byte, 1), 0)
+	require.ErrorContains(t, err, "no: xxxxx")
+	require.NotContains(t, err.Error(), "s3cret")
+	require.NotContains(t, err.Error(), "Signature=")
 }
