@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -70,7 +71,7 @@ func properties() map[string]func(*Settings, string) error {
 		"s3.endpoint":  uri(func(s *Settings) *string { return &s.Endpoint }),
 		"s3.proxy-uri": uri(func(s *Settings) *string { return &s.ProxyURI }),
 		"s3.anonymous": func(s *Settings, v string) (err error) {
-			if s.Anonymous, err = strconv.ParseBool(v); err != nil {
+			if s.Anonymous, err = truth(v); err != nil {
 				return fmt.Errorf("%q is neither true nor false", v)
 			}
 			return nil
@@ -92,6 +93,17 @@ func properties() map[string]func(*Settings, string) error {
 		out["client."+name], out["s3."+name] = text(field), text(field)
 	}
 	return out
+}
+
+// truth reads what PyIceberg takes for true and false.
+func truth(text string) (bool, error) {
+	switch strings.ToLower(text) {
+	case "true", "t", "yes", "y", "on", "1":
+		return true, nil
+	case "false", "f", "no", "n", "off", "0":
+		return false, nil
+	}
+	return false, strconv.ErrSyntax
 }
 
 // checkURI never repeats what it refuses: a URI may hold a password.
@@ -142,11 +154,11 @@ const (
 func pathStyle(given map[string]string, without bool) (bool, error) {
 	path, hasPath := given[propertyPath]
 	virtual, hasVirtual := given[propertyVirtual]
-	inPath, err := strconv.ParseBool(path)
+	inPath, err := truth(path)
 	if hasPath && err != nil {
 		return without, fault.InvalidField(propertyPath, "%q is neither true nor false", path)
 	}
-	force, err := strconv.ParseBool(virtual)
+	force, err := truth(virtual)
 	if hasVirtual && err != nil {
 		return without, fault.InvalidField(propertyVirtual, "%q is neither true nor false", virtual)
 	}

@@ -152,3 +152,13 @@ func TestProfileAndRole(t *testing.T) {
 	require.Contains(t, f.requests[0].Header.Get("Authorization"), "Credential=rolekey/")
 	require.Equal(t, "t", f.requests[0].Header.Get("X-Amz-Security-Token"))
 }
+
+// What PyIceberg takes for true and false is taken for that.
+func TestWordsForTrueAndFalse(t *testing.T) {
+	for word, want := range map[string]bool{"true": true, "True": true, "yes": true, "On": true, "1": true, "y": true, "false": false, "No": false, "off": false, "0": false} {
+		got, _, err := s3.FromProperties(map[string]string{"s3.path-style-access": word, "s3.anonymous": word})
+		require.NoError(t, err, word)
+		require.Equal(t, want, got.PathStyle, word)
+		require.Equal(t, want, got.Anonymous, word)
+	}
+}

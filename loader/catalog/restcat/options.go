@@ -104,4 +104,11 @@ func unserved(properties map[string]string) error {
 	return nil
 }
 
-func isTrue(text string) bool { return strings.EqualFold(strings.TrimSpace(text), "true") }
+// isTrue says whether a text is one that PyIceberg takes for true.
+func isTrue(text string) bool {
+	switch strings.ToLower(strings.TrimSpace(text)) {
+	case "true", "t", "yes", "y", "on", "1":
+		return true
+	}
+	return false
+}
