@@ -54,6 +54,9 @@ func newest(table, folder string) (string, error) {
 		if err != nil {
 			return "", err
 		}
+		if strings.TrimSpace(named) == "" {
+			return "", noHint(table, folder)
+		}
 		n, number := versionOf(named)
 		if !number {
 			return folder + "/" + fileOf(named), nil
@@ -85,6 +88,12 @@ func readHint(file string) (string, error) {
 	return string(content[:min(len(content), mostHint)]), nil
 }
 
+// noHint is the failure of a hint that is empty, as it is while a writer replaces it.
+func noHint(table, folder string) error {
+	return fault.New(fault.Unavailable, "table %s: %s is empty", table, hintName).In(table, strings.TrimSuffix(folder, "/")+"/"+hintName).
+		WithRemedy("try again; if no writer is at it, restore it, or name the metadata file: tables: {%s: /path/to/x.metadata.json}", table)
+}
+
 // versionOf reads a hint that is a number.
 func versionOf(hint string) (int64, bool) {
 	n, err := strconv.ParseInt(strings.TrimSpace(hint), 10, 64)
@@ -110,6 +119,9 @@ func (c *Catalog) hinted(ctx context.Context, t locator.Table) (string, error) {
 		}
 		if err != nil {
 			return "", err
+		}
+		if strings.TrimSpace(hint) == "" {
+			return "", noHint(t.Name, folder)
 		}
 		n, number := versionOf(hint)
 		if !number {

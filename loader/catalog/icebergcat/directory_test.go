@@ -122,6 +122,10 @@ func TestDirectoryVersions(t *testing.T) {
 			"a hint of nothing", func(t *testing.T) { put(t, folder, metadata+"version-hint.text", "7") },
 			0, fault.Corrupt, "version-hint.text names version 7, which is not there",
 		},
+		{
+			"an empty hint", func(t *testing.T) { put(t, folder, metadata+"version-hint.text", " \n") },
+			0, fault.Unavailable, "version-hint.text is empty",
+		},
 		{"without it", func(t *testing.T) {
 			require.NoError(t, os.Remove(filepath.Join(folder, metadata, "version-hint.text")))
 			put(t, folder, metadata+"00001-0b0d.metadata.json", string(v2))
@@ -187,6 +191,10 @@ func TestDirectoryOnS3(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, snapshots[0], table.Pin.Snapshot)
 	o.Properties = nil
+	files.Put("s3://b/wh/ml.db/events/metadata/version-hint.text", nil)
+	_, err = openDirectory(t, o).Table(t.Context(), events, dataset.Ref{})
+	require.Equal(t, fault.Unavailable.String(), fault.KindOf(err).String())
+	require.ErrorContains(t, err, "version-hint.text is empty")
 	for hint, want := range map[string]int64{"1": snapshots[1], "v1": snapshots[0], "2": snapshots[1]} {
 		files.Put("s3://b/wh/ml.db/events/metadata/version-hint.text", []byte(strings.TrimSpace(hint)))
 		table, err := openDirectory(t, o).Table(t.Context(), events, dataset.Ref{})
