@@ -68,6 +68,10 @@ func wrongFiles() []wrong {
 		{"another word for a setting", rightConfig + "server: {port: 8815}\n", nil, "server.port: (line 9)", "listen", "did you mean"},
 		{"a size in words", rightConfig + "server: {memory: 4 gigs}\n", nil, "server.memory: (line 9)", "", "such as 512MiB or 4GiB"},
 		{"a port alone", rightConfig + "server: {listen: 8815}\n", nil, "server.listen: (line 9)", "", "write 127.0.0.1:8815"},
+		{"a level of another program", rightConfig + "server: {log_level: warning}\n", nil, "server.log_level: (line 9)", "warn", "did you mean"},
+		{"a catalog of another database", change(`type: sql, uri: "sqlite:///catalog.db"`, `uri: "mysql://host/lake"`), nil, "catalogs.default: (line 2)", "", "say type: sql, rest or directory"},
+		{"a time of no column", change("req_id}}", "req_id}, point_in_time: {staging: ts, tolerance: 1d}}"), nil, "point_in_time.training: missing", "", `write training: "name"`},
+		{"a key as one text", change("key: [request_id]", "key: request_id, item"), nil, "datasets.home.key: (line 6)", "", `write key: ["request_id", "item"]`},
 		{"a tab", rightConfig + "\tserver: 1\n", nil, "line 9", "", "look at that line and the one before it"},
 	}
 }
@@ -76,7 +80,10 @@ func wrongQueries() []wrong {
 	filter := func(text string) []string { return []string{"--filter", text} }
 	return []wrong{
 		{"a word of PyTorch", "", asked(`"batch_size": 4`), "batch_size", "batch_rows", "did you mean"},
-		{"one column, not a list", "", asked(`"columns": "item"`), "columns", "", `write columns: ["name", "other"]`},
+		{"one column, not a list", "", asked(`"columns": "item, label"`), "columns", "", `write columns: ["item", "label"]`},
+		{"a pin that is a number", "", asked(`"snapshots": {"training": 12}`), "snapshots.training", "", `write training: {"snapshot": 12}`},
+		{"a staging pin that is a number", "", asked(`"snapshots": {"staging": {"history": 12}}`), "snapshots.staging.history", "", `write history: {"snapshot": 12}`},
+		{"a share in percent", "", asked(`"sample": {"rate": 10}`), "sample.rate", "", "10 % is 0.1"},
 		{"a column by a wrong name", "", asked(`"columns": ["labl"]`), "columns[0]", "label", "did you mean"},
 		{"shuffle as a switch", "", asked(`"shuffle": true`), "shuffle", "", `write order: "shuffled"`},
 		{"a seed alone", "", asked(`"seed": 7`), "seed", "", "add order: shuffled"},

@@ -297,7 +297,11 @@ func oneOf(out *string, v value, names ...string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%q is none of %s", v.text, strings.Join(names, ", "))
+	near := fault.Nearest(v.text, names)
+	if near != "" {
+		near = fmt.Sprintf(" (did you mean %q?)", near)
+	}
+	return fmt.Errorf("%q is none of %s%s", v.text, strings.Join(names, ", "), near)
 }
 
 // leastMemory is the smallest budget that makes sense, in bytes.

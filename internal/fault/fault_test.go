@@ -72,7 +72,7 @@ func TestNearest(t *testing.T) {
 	// A name that is a part of one alone, and of which nothing is nearer.
 	columns := []string{"imp_id", "computed_at", "served_at", "id"}
 	for name, want := range map[string]string{
-		"imp": "imp_id", "comp": "computed_at", "Served": "served_at", "_at": "", "mpute": "",
+		"imp": "imp_id", "comp": "computed_at", "Served": "served_at", "imp_id_of_it": "imp_id", "_at": "", "mpute": "",
 	} {
 		require.Equal(t, want, fault.Nearest(name, columns), name)
 	}

@@ -5,8 +5,9 @@ import "strings"
 // Nearest returns the candidate closest to name by edit distance, ignoring
 // case, or "" if none is close enough to be a slip of the hand (at most a
 // third of the longer name, and at least one edit is always forgiven). Where none is, it
-// is the only candidate that name is a part of, from its beginning or to its end: "imp"
-// of "imp_id". Parts of fewer than three letters mean nothing.
+// is the only candidate of which one is a part of the other, from its beginning or to its
+// end: "imp" of "imp_id", "warn" of "warning". Parts of fewer than three letters mean
+// nothing.
 func Nearest(name string, candidates []string) string {
 	best, bestDistance := "", -1
 	for _, c := range candidates {
@@ -16,13 +17,12 @@ func Nearest(name string, candidates []string) string {
 			best, bestDistance = c, d
 		}
 	}
-	if best != "" || len(name) < shortestPart {
+	if best != "" {
 		return best
 	}
 	var parts []string
 	for _, c := range candidates {
-		of, part := strings.ToLower(c), strings.ToLower(name)
-		if strings.HasPrefix(of, part) || strings.HasSuffix(of, part) {
+		if isPart(strings.ToLower(name), strings.ToLower(c)) || isPart(strings.ToLower(c), strings.ToLower(name)) {
 			parts = append(parts, c)
 		}
 	}
@@ -34,6 +34,10 @@ func Nearest(name string, candidates []string) string {
 
 // shortestPart is the fewest letters of a name that may stand for it.
 const shortestPart = 3
+
+func isPart(part, of string) bool {
+	return len(part) >= shortestPart && (strings.HasPrefix(of, part) || strings.HasSuffix(of, part))
+}
 
 // distance is the Damerau-Levenshtein distance (adjacent transpositions count
 // once), over bytes: names are ASCII in practice.

@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -161,7 +162,11 @@ func (d *decoder) number(at place, least, greatest float64) float64 {
 	case v < least:
 		d.fail(at.path, "must be at least %v, not %v", least, v)
 	case v > greatest:
-		d.fail(at.path, "must be at most %v, not %v", greatest, v)
+		percent := ""
+		if greatest == 1 && v >= 2 && v <= 100 {
+			percent = fmt.Sprintf("; %v %% is %v", v, v/100)
+		}
+		d.fail(at.path, "must be at most %v, not %v%s", greatest, v, percent)
 	}
 	return v
 }

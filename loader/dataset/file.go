@@ -107,7 +107,9 @@ func (d *decoder) catalog(name string, at place) Catalog {
 	if out.Type == "" {
 		out.Type = typeOf(out.URI)
 	}
-	if d.sound(at.path) && (out.Type == "" || out.URI == "" && (out.Type == "sql" || out.Type == "rest")) {
+	if d.sound(at.path) && out.Type == "" && out.URI != "" {
+		d.fail(at.path, "its uri does not say which type it is; say type: sql, rest or directory, or write a uri that begins with sqlite:, postgresql:, http: or https:")
+	} else if d.sound(at.path) && (out.Type == "" || out.URI == "" && (out.Type == "sql" || out.Type == "rest")) {
 		d.fail(at.path, `it needs type and uri, such as {type: sql, uri: "sqlite:////path/to/catalog.db"}`)
 	}
 	return out

@@ -1,6 +1,9 @@
 package dataset
 
 import (
+	"cmp"
+	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -39,6 +42,9 @@ func formOf(path string) string {
 	if at := strings.LastIndexByte(path, '['); at >= 0 && strings.HasSuffix(path, "]") {
 		known, path = itemForms(), path[:at]
 	}
+	if strings.HasSuffix(path, "point_in_time.training") || strings.HasSuffix(path, "align.training") {
+		return `; write training: "name", of a column`
+	}
 	if form, ok := known[path[strings.LastIndexByte(path, '.')+1:]]; ok {
 		return "; write " + form
 	}
@@ -47,11 +53,41 @@ func formOf(path string) string {
 
 // mismatch records a value of another kind than is wanted, with what to write.
 func (d *decoder) mismatch(at place, want string) {
-	form := formOf(at.path)
+	form := cmp.Or(formOfNames(at), formOfPin(at), formOf(at.path))
 	if form == "" && at.kind == kindText && want == "a whole number" && isWhole(at.text) {
 		form = "; write it without quotes"
 	}
 	d.fail(at.path, "must be %s, not %s%s", want, at.kind, form)
+}
+
+// formOfNames is formOf of a list of names that is written as one text: the same names as
+// a list.
+func formOfNames(at place) string {
+	field := at.path[strings.LastIndexByte(at.path, '.')+1:]
+	if at.kind != kindText || !slices.Contains([]string{"key", "columns", "by", "request_level"}, field) {
+		return ""
+	}
+	var names []string
+	for name := range strings.SplitSeq(shorten(at.text, 100), ",") {
+		names = append(names, strconv.Quote(strings.TrimSpace(name)))
+	}
+	return "; write " + field + ": [" + strings.Join(names, ", ") + "]"
+}
+
+// formOfPin is formOf of a table's pin, which is called as a table of a dataset is.
+func formOfPin(at place) string {
+	of, ok := strings.CutPrefix(at.path, "snapshots.")
+	if !ok {
+		return ""
+	}
+	snapshot, entry := "the snapshot's id", of
+	if at.kind == kindWhole {
+		snapshot = at.text
+	}
+	if name, ok := strings.CutPrefix(of, "staging."); ok {
+		entry = name
+	}
+	return fmt.Sprintf(`; write %s: {"snapshot": %s}`, entry, snapshot)
 }
 
 func isWhole(text string) bool {
