@@ -109,7 +109,7 @@ def test_what_is_not_installed_is_named(
     monkeypatch.setitem(sys.modules, library, None)
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
     stream = fake.read("good")
-    with pytest.raises(ImportError, match=rf"penstock\[{library}\]"):
+    with pytest.raises(ImportError, match=rf"python\[{library}\]"):
         getattr(stream, f"to_{library}")()
     assert stream.read_all().num_rows == 1000, "nothing was taken from it"
 
@@ -122,6 +122,8 @@ def test_the_rest_of_a_stream_is_taken(served: Served) -> None:
         pl.DataFrame(stream)
     with pytest.raises(penstock.Invalid, match="read to its end"):
         pa.table(stream)
+    with pytest.raises(penstock.Invalid, match="read to its end"):
+        stream.to_pandas()
 
 
 def test_what_other_libraries_ask_for_is_cast(served: Served) -> None:
@@ -229,5 +231,8 @@ def test_where_a_stream_stands_is_shown(served: Served, fake: penstock.Client) -
     assert repr(plan) == (
         f"<penstock.Plan {plan.id}: 700 rows in 5 splits, 4 lanes, 2 shards with 6 steps of 64 rows>"
     )
+    one = served.client.plan("d", columns=["label"], limit=1)
+    assert "1 row in " in repr(one)
+    assert ", 1 lane, 1 shard with 1 step of " in repr(one)
     inline = served.client.read({"training": {"table": "ml.events"}})
     assert "of ml.events: " in repr(inline)

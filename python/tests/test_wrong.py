@@ -19,6 +19,8 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"batch_rows": 8192.0}, "batch_rows", "batch_rows=8192"),
     ({"lanes": "4"}, "lanes", "lanes=4"),
     ({"limit": 1e3}, "limit", "limit=1000"),
+    ({"shard": 1}, "shard", "shard=(1, 4)"),
+    ({"filter": [("label", "=", 1)]}, "filter", 'filter="label = 1'),
     ({"epoch": "two"}, "epoch", "epoch=1"),
 ]
 
@@ -46,6 +48,12 @@ def test_a_mistake_says_what_to_write(
 )
 def test_what_is_right_is_asked(fields: dict[str, Any]) -> None:
     mistakes.refuse(fields)
+
+
+@pytest.mark.parametrize("uri", [8815, None, b"127.0.0.1", "", "grpc://"])
+def test_what_is_no_address_says_what_one_is(uri: Any) -> None:
+    with pytest.raises(penstock.Invalid, match=r"write.*127\.0\.0\.1"):
+        penstock.connect(uri)
 
 
 def test_a_server_that_is_not_there_is_named() -> None:

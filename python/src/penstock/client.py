@@ -73,6 +73,8 @@ def connect(
     sent = {name.lower(): value for name, value in (headers or {}).items()}
     if token is not None:
         sent["authorization"] = f"Bearer {token}"
+    if isinstance(uri, int | bytes | None):
+        raise query.invalid("uri", f"{uri!r} is no text; write connect('127.0.0.1:{_PORT}')")
     uris = uri.split(",") if isinstance(uri, str) else list(uri)
     if not uris:
         raise query.invalid("uri", "it names no server")
@@ -101,7 +103,7 @@ def _location(uri: str) -> str:
     location = uri if "://" in uri else f"grpc://{uri}"
     scheme, _, rest = location.partition("://")
     if rest in ("", "/"):
-        raise query.invalid("uri", f"{uri!r} names no host")
+        raise query.invalid("uri", f"{uri!r} names no host; write '127.0.0.1:{_PORT}', or '127.0.0.1' alone")
     if scheme != "grpc+unix" and (rest.endswith("]") or not set(":/@") & set(rest)):
         location += f":{_PORT}"
     if scheme != "grpc+unix" and "@" in rest:

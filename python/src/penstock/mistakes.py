@@ -48,6 +48,15 @@ def refuse(fields: Mapping[str, Any]) -> None:
     columns = said.get("columns")
     if isinstance(columns, str):
         raise _invalid("columns", f"{columns!r} is one name, not a list", f"write columns=[{columns!r}]")
+    shard = said.get("shard")
+    if isinstance(shard, int):
+        raise _invalid(
+            "shard", f"{shard!r} says not of how many", f"write shard=({int(shard)}, 4) for one of 4"
+        )
+    if isinstance(said.get("filter"), list | tuple):
+        raise _invalid(
+            "filter", "it is text, in SQL's words", "write filter=\"label = 1 AND country = 'de'\""
+        )
     for name in _WHOLE:
         if name in said:
             whole(name, said[name])

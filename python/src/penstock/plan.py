@@ -50,12 +50,16 @@ class Plan:
     since: int | None
 
     def __repr__(self) -> str:
-        rows = "unknown rows" if self.rows is None else f"{self.rows} rows"
-        steps = "unknown" if self.steps is None else str(self.steps)
-        size = f"{self.batch_rows} rows" if self.batch_requests is None else f"{self.batch_requests} requests"
+        rows = "unknown rows" if self.rows is None else _count(self.rows, "row")
+        steps = "unknown steps" if self.steps is None else _count(self.steps, "step")
+        size = (
+            _count(self.batch_rows, "row")
+            if self.batch_requests is None
+            else _count(self.batch_requests, "request")
+        )
         return (
-            f"<penstock.Plan {self.id}: {rows} in {self.splits} splits, {self.lanes} lanes, "
-            f"{self.shards} shards with {steps} steps of {size}>"
+            f"<penstock.Plan {self.id}: {rows} in {_count(self.splits, 'split')}, {_count(self.lanes, 'lane')}, "
+            f"{_count(self.shards, 'shard')} with {steps} of {size}>"
         )
 
     @classmethod
@@ -150,6 +154,11 @@ class DatasetDescription:
 
 def _known(number: Any) -> int | None:
     return None if int(number) < 0 else int(number)
+
+
+def _count(number: int | None, what: str) -> str:
+    """A number of things: 1 lane, 2 lanes."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _said(found: flight.FlightInfo) -> dict[str, Any]:

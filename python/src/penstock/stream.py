@@ -280,10 +280,7 @@ class Stream:
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """The rest of the stream in plain columns, for any library that takes Arrow streams."""
-        if self._done:
-            raise errors.Invalid(
-                "the stream was read to its end: there is nothing left to give", remedy="read again"
-            )
+        self._refuse_ended()
         return self.expanded().__arrow_c_stream__(requested_schema)
 
     def read_all(self) -> pa.Table:
@@ -300,6 +297,7 @@ class Stream:
             raise ImportError(
                 'to_pandas needs pandas: pip install "./python[pandas]" in a checkout of Penstock'
             )
+        self._refuse_ended()
         return self.expanded().read_all().to_pandas(**options)
 
     def to_polars(self) -> pl.DataFrame:
@@ -327,6 +325,13 @@ class Stream:
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _refuse_ended(self) -> None:
+        """Refuses to make a table of a stream that has nothing left: it would look like no rows."""
+        if self._done:
+            raise errors.Invalid(
+                "the stream was read to its end: there is nothing left to give", remedy="read again"
+            )
 
     def __repr__(self) -> str:
         stats, batches, rows = self.stats, self._batches(), self._rows()

@@ -336,7 +336,7 @@ FIELDS = pa.schema(
         (["n"], {"nulls": {"n": 0, "m": 0}}, "'m': the stream has no such column; 'n' is one|name columns"),
         (["text"], {"nulls": "mask"}, "'text': a string has no tensor without codes; say vocab="),
         (["raw"], {"nulls": "mask"}, "'raw': a binary has no tensor without codes"),
-        (["text"], {"nulls": {"text": {"fill": "b"}}, "vocab": {"text": ["a"]}}, "cannot become 'b'"),
+        (["text"], {"nulls": {"text": {"fill": "b"}}, "vocab": {"text": ["a"]}}, "'b', which nulls become"),
         (["text"], {"nulls": "mask", "vocab": {"text": [1]}}, "holds what is no string"),
         (["text"], {"nulls": "mask", "vocab": {"text": ["a", "a"]}}, "names a value twice"),
         (["text"], {"nulls": "mask", "vocab": {"text": "ab"}}, "a vocabulary is a list of values"),

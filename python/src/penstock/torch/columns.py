@@ -88,7 +88,15 @@ def _null(
     if rule.word == "fill":
         try:
             return rule, numbers.fill(rule.fill)
-        except (ValueError, TypeError, LookupError, pa.ArrowException):
+        except LookupError:
+            remedy = (
+                "add it: vocab={name: values}, or Vocabulary(values, unknown=code); or say 'mask' or 'error'"
+            )
+            stated.refuse(
+                "nulls", name, f"{rule.fill!r}, which nulls become, is not in its vocabulary", remedy
+            )
+            return rule, numbers.zero
+        except (ValueError, TypeError, pa.ArrowException):
             pass
     wish = repr(rule.fill) if rule.word == "fill" else repr(rule.word)
     remedy = "say a value that the column can hold, 'mask' or 'error'"
