@@ -75,6 +75,11 @@ func TestInitFromRESTAndFolders(t *testing.T) {
 	require.Contains(t, folder.stdout, "  large:\n", "of two tables without features the one with more rows")
 	require.Contains(t, folder.stdout, "12000 rows, bucket(2, request_id)")
 
+	alone := run(t, "init", "type=directory", tables[0], "--output", "-")
+	require.Equal(t, exitOK, alone.code, alone.stderr)
+	require.Regexp(t, `    # columns: .*request_id int64`, alone.stdout, "what a key can be made of")
+	require.Contains(t, alone.stdout, "    #     key: {column: column}  # training column: staging column\n")
+
 	for name, c := range map[string]struct {
 		args []string
 		says []string

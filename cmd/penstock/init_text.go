@@ -132,7 +132,9 @@ func (s *survey) dataset(b *strings.Builder, d dataset.Dataset, first bool) {
 		fmt.Fprintf(b, "    key: [%s]\n", strings.Join(names, ", "))
 	}
 	if len(d.Staging) == 0 {
-		b.WriteString("    # key: [request_id]\n    # staging:\n    #   - table: namespace.table\n")
+		fmt.Fprintf(b, "    # columns: %s\n", inComment(columnsText(s.known[d.Training.Table])))
+		b.WriteString("    # key: [column]\n    # staging:\n    #   - table: namespace.table\n" +
+			"    #     key: {column: column}  # training column: staging column\n")
 		return
 	}
 	b.WriteString("    staging:\n")
@@ -157,6 +159,15 @@ func (s *survey) staging(b *strings.Builder, entry dataset.Staging, first bool) 
 			"        # duplicates: error         # or first, last, all: several rows of one key\n" +
 			"        # missing: null             # or error, or {default: {column: value}}\n")
 	}
+}
+
+// columnsText are the columns of a table with their types: what a key can be made of.
+func columnsText(t *catalog.Table) string {
+	columns := make([]string, len(t.Fields))
+	for i, f := range t.Fields {
+		columns[i] = fmt.Sprintf("%s %s", f.Name, f.Type)
+	}
+	return cutText(strings.Join(columns, ", "))
 }
 
 // about is what is known of a table: its rows, and what it is bucketed by.
