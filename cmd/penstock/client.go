@@ -80,8 +80,11 @@ func dialed(uri string) (string, error) {
 		return "", fault.InvalidField("uri", "%q names a user, and this version takes no credentials", fault.RedactURI(uri)).
 			WithRemedy("use grpc://host:port")
 	case scheme != "grpc" && scheme != "grpc+tcp" || err != nil:
-		return "", fault.InvalidField("uri", "%q is not of the form grpc://host:port or grpc+unix:///path", fault.RedactURI(uri)).
-			WithRemedy("write grpc://127.0.0.1:8815 for a server on this machine, or what penstock serve prints first")
+		e := fault.InvalidField("uri", "%q is not of the form grpc://host:port or grpc+unix:///path", fault.RedactURI(uri))
+		if err == nil && isPort(port) {
+			return "", e.WithRemedy("write grpc://%s", address)
+		}
+		return "", e.WithRemedy("write grpc://127.0.0.1:8815 for a server on this machine, or what penstock serve prints first")
 	case scheme != "grpc+unix" && !isPort(port):
 		return "", fault.InvalidField("uri", "the port of %q is not a number from 1 to 65535", fault.RedactURI(uri)).
 			WithRemedy("write grpc://127.0.0.1:8815 for a server on this machine, or what penstock serve prints first")

@@ -51,11 +51,13 @@ func nearestFlag(c *cobra.Command, name string) string {
 	c.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
 	field := strings.ReplaceAll(name, "-", "_")
 	near := fault.Nearest(name, known)
-	if near == "" {
-		near = strings.ReplaceAll(dataset.MeantField(field), "_", "-")
+	for _, meant := range []string{dataset.MeantField(field), dataset.MeantSetting(field)} {
+		if flag := strings.ReplaceAll(meant, "_", "-"); near == "" && slices.Contains(known, flag) {
+			near = flag
+		}
 	}
 	switch {
-	case near != "" && slices.Contains(known, near):
+	case near != "":
 		return fmt.Sprintf("\n  did you mean --%s?", near)
 	case slices.Contains(known, "query") && slices.Contains(dataset.QueryFields(), field):
 		return fmt.Sprintf("\n  it is a field of the query: give it with --query '{\"%s\": …}'", field)

@@ -66,6 +66,7 @@ func wrongFiles() []wrong {
 		{"a join of no name", change("req_id}}", "req_id}, join: lft}"), nil, "datasets.home.staging[0].join: (line 8)", "left", "known: left, inner"},
 		{"a branch of no name", change("ml.impressions}", "ml.impressions, ref: mian}"), nil, "table ml.impressions", "main", "name one of its refs: main"},
 		{"another word for a setting", rightConfig + "server: {port: 8815}\n", nil, "server.port: (line 9)", "listen", "did you mean"},
+		{"a size of one letter", rightConfig + "server: {memory: 4G}\n", nil, "server.memory: (line 9)", "", "write 4GiB"},
 		{"a size in words", rightConfig + "server: {memory: 4 gigs}\n", nil, "server.memory: (line 9)", "", "such as 512MiB or 4GiB"},
 		{"a port alone", rightConfig + "server: {listen: 8815}\n", nil, "server.listen: (line 9)", "", "write 127.0.0.1:8815"},
 		{"a level of another program", rightConfig + "server: {log_level: warning}\n", nil, "server.log_level: (line 9)", "warn", "did you mean"},
@@ -122,6 +123,8 @@ func wrongCommands() []wrong {
 		{"a command misspelt", "", []string{"explane", "home"}, `"explane"`, "explain", "Did you mean this?"},
 		{"a dataset misspelt", "", []string{"cat", "hom", "--config", "penstock.yaml"}, `dataset "hom"`, "home", "did you mean"},
 		{"a server that is not there", "", []string{"cat", "home", "--uri", "127.0.0.1:1"}, "127.0.0.1:1", "", "penstock serve --config FILE"},
+		{"a flag of other servers", "", []string{"serve", "--config", "penstock.yaml", "--port", "8815"}, "--port", "--listen", "did you mean"},
+		{"another server's address of the web", "", []string{"cat", "home", "--uri", "http://train01:8815"}, "uri", "", "write grpc://train01:8815"},
 		{"an address of the web", "", []string{"cat", "home", "--uri", "http://127.0.0.1:8815"}, "uri", "", "write grpc://127.0.0.1:8815"},
 	}
 }

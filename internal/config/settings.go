@@ -338,6 +338,9 @@ func parseBytes(text string) (int64, error) {
 		"kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40,
 	}[unit]
 	n, err := strconv.ParseFloat(digits, 64)
+	if err == nil && len(unit) == 1 && strings.Contains("kmgt", unit) {
+		return 0, fmt.Errorf("%q is not a size such as 512MiB or 4GiB; write %s%siB", text, digits, strings.ToUpper(unit))
+	}
 	if scale == 0 || err != nil || n < 0 || n*scale >= 1<<63 {
 		return 0, errors.New(strconv.Quote(text) + " is not a size such as 512MiB or 4GiB")
 	}

@@ -43,3 +43,14 @@ func MeantField(name string) string {
 	}
 	return ""
 }
+
+// MeantSetting is the server's setting that another program's word for it means; "" if
+// there is none.
+func MeantSetting(name string) string {
+	for setting, words := range settingsMeant() {
+		if slices.Contains(words, strings.ToLower(name)) {
+			return setting
+		}
+	}
+	return ""
+}
