@@ -40,7 +40,7 @@ func (p *Plan) rowsText() string {
 	case exact:
 		return fmt.Sprintf("%d (exact; %d as stored, %s)", rows, p.Rows, p.Inexact)
 	}
-	return fmt.Sprintf("%d (before: %s)", p.Rows, p.Inexact)
+	return fmt.Sprintf("%d as stored; %s", p.Rows, p.Inexact)
 }
 
 func (p *Plan) orderText() string {
