@@ -37,18 +37,17 @@ func pinOf(d dataset.Dataset, q dataset.Query) (*dataset.Pin, error) {
 	var names []string
 	for _, s := range d.Staging {
 		names = append(names, s.Name)
-		if pin == nil {
-			out.Staging[s.Name] = dataset.TablePin{}
-			continue
+		out.Staging[s.Name] = dataset.TablePin{}
+		if pin != nil {
+			out.Staging[s.Name] = pin.Staging[s.Name]
 		}
-		one, ok := pin.Staging[s.Name]
-		if !ok && len(q.Cursor) > 0 {
-			return nil, fault.InvalidField("cursor[0].pin.staging", "the pin has no entry for staging table %q", s.Name)
-		}
-		out.Staging[s.Name] = one
+	}
+	if had := stagingOf(pin); len(q.Cursor) > 0 && !slices.Equal(had, slices.Sorted(slices.Values(names))) {
+		return nil, fault.InvalidField("cursor[0]", "the cursor is of another dataset: that joins %s, this one %s", listed(had), listed(names)).
+			WithRemedy("resume with the dataset that the cursor came from, or start without it")
 	}
 	if pin != nil {
-		for _, name := range slices.Sorted(maps.Keys(pin.Staging)) {
+		for _, name := range stagingOf(pin) {
 			if !slices.Contains(names, name) {
 				return nil, fault.Fields([]fault.Field{{
 					Field: "snapshots.staging", Message: fmt.Sprintf("the dataset has no staging table %q", name), Nearest: fault.Nearest(name, names),
@@ -57,6 +56,21 @@ func pinOf(d dataset.Dataset, q dataset.Query) (*dataset.Pin, error) {
 		}
 	}
 	return &out, nil
+}
+
+// stagingOf are the names of the staging entries that a pin has.
+func stagingOf(pin *dataset.Pin) []string {
+	if pin == nil {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(pin.Staging))
+}
+
+func listed(names []string) string {
+	if len(names) == 0 {
+		return "nothing"
+	}
+	return strings.Join(names, ", ")
 }
 
 func pinDifferences(a, b dataset.Pin) []string {

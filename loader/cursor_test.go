@@ -27,6 +27,8 @@ func TestBadReadings(t *testing.T) {
 	foreign.Plan, foreign.Seed = "other", 99
 	beyond.At = append([]dataset.Position{}, beyond.At...)
 	beyond.At[0].Row = 1 << 40
+	ofAnother := cursor(0, 1)
+	ofAnother.Pin.Staging = map[string]dataset.TablePin{"history": {}}
 	otherPin := cursor(0, 1).Pin
 	otherPin.Training.Snapshot++
 	with := func(change func(*dataset.Query)) dataset.Query {
@@ -43,6 +45,7 @@ func TestBadReadings(t *testing.T) {
 		"shards and lanes": {with(func(q *dataset.Query) { q.Shard.Of = 3 }), "shard.of", "3 shards do not divide 4 lanes; set lanes"},
 		"batch rows":       {with(func(q *dataset.Query) { q.BatchRows = 5 }), "batch_rows", "use a multiple of 2, such as 4"},
 		"foreign cursor":   {with(func(q *dataset.Query) { q.Cursor = dataset.Cursors{foreign} }), "cursor[0]", "another plan"},
+		"another dataset":  {with(func(q *dataset.Query) { q.Cursor = dataset.Cursors{ofAnother} }), "cursor[0]", "of another dataset: that joins history, this one s0, s1"},
 		"other query":      {with(func(q *dataset.Query) { q.Cursor, q.Seed = dataset.Cursors{cursor(0, 1), cursor(1, 1)}, 4 }), "cursor[0]", "another plan"},
 		"other filter": {with(func(q *dataset.Query) {
 			q.Cursor, q.Filter = dataset.Cursors{cursor(0, 1), cursor(1, 1)}, dataset.MustFilter("item>2")
