@@ -64,15 +64,18 @@ func (o *openRange) next() (arrow.RecordBatch, error) {
 	return nil, o.checkMinMatch(true)
 }
 
-// begin has what the range needs begin together: its training rows wait for storage, and
-// so do the rows that they are joined with. So do the ranges behind it.
+// begin has what the range needs begin together, where it is sure to be needed: its
+// training rows wait for storage, and so do the rows that they are joined with. So do the
+// ranges behind it.
 func (o *openRange) begin() {
 	if o.begun {
 		return
 	}
 	o.begun = true
-	for _, r := range o.ranges.references[o.lane] {
-		r.BuildEarly(o.ranges.ctx)
+	if o.ranges.plan.Inexact == "" { // else there may be no row to be joined
+		for _, r := range o.ranges.references[o.lane] {
+			r.BuildEarly(o.ranges.ctx)
+		}
 	}
 	o.ranges.beginAhead(o.turn)
 }

@@ -21,7 +21,6 @@ type Reference struct {
 
 // ahead is what is being built ahead of a group.
 type ahead struct {
-	by     *Reference // whose range it is for
 	cancel context.CancelFunc
 	join   func() (over func()) // the stream waits for it: see budget.Ahead
 	done   chan struct{}
@@ -41,7 +40,7 @@ func (g *Groups) Reference(at plan.Range) *Reference {
 // needs it, so that its build side may stay where memory is plentiful.
 func (r *Reference) Release() {
 	g := r.group
-	if a := g.ahead; a != nil && a.by == r {
+	if a := g.ahead; a != nil && g.references == 1 { // else another range may ask for it
 		a.cancel()
 		<-a.done
 		g.ahead = nil
@@ -66,7 +65,7 @@ func (r *Reference) BuildAhead(ctx context.Context) {
 	invariant.Check(r.group.ahead == nil, "%s is built ahead twice", r.group.input.Name)
 	ctx, join := budget.Ahead(ctx)
 	ctx, cancel := context.WithCancel(ctx)
-	a := &ahead{by: r, cancel: cancel, join: join, done: make(chan struct{})}
+	a := &ahead{cancel: cancel, join: join, done: make(chan struct{})}
 	r.group.ahead = a
 	go func() {
 		defer close(a.done)

@@ -150,13 +150,13 @@ func (s *Set) explain(r route, err error) error {
 	}
 	names := slices.Sorted(maps.Keys(s.catalogs))
 	near := fault.Nearest(first, names)
-	if near == "" || len(e.Faults) > 0 && e.Faults[0].Nearest != "" {
-		return err
+	if near == "" || len(e.Faults) > 0 && e.Faults[0].Nearest != "" && e.Faults[0].Nearest != rest {
+		return err // but a table that is called like the rest is the catalog's that is meant
 	}
 	out := *e
 	out.Faults = slices.Clone(e.Faults)
 	if len(out.Faults) > 0 {
-		out.Faults[0].Nearest = near + "." + rest
+		out.Faults[0].Nearest, out.Message = near+"."+rest, e.Faults[0].Message
 	}
 	out.Remedy = "no catalog is called " + first + "; did you mean catalog " + near + ", as in " + near + "." + rest + "?"
 	out.Err = err
