@@ -206,6 +206,13 @@ func (m *allowance) askFor(n int64) {
 	}
 }
 
+// adopt counts n bytes to what is taken that are admitted already, elsewhere.
+func (m *allowance) adopt(n int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.used += n
+}
+
 // give says that n bytes are free.
 func (m *allowance) give(n int64) {
 	m.mu.Lock()

@@ -117,6 +117,45 @@ func TestAdmitted(t *testing.T) {
 	require.Greater(t, refused, 10)
 }
 
+// TestAdmittedForHeldBatches: what a batch was admitted stays admitted while it is held,
+// beyond its row group and the reader itself, and no byte more. Decoders of some columns
+// make a batch of buffers that an earlier one left: the validity of decimals that are
+// stored as integers, once there are nulls.
+func TestAdmittedForHeldBatches(t *testing.T) {
+	t.Parallel()
+	sc := arrow.NewSchema([]arrow.Field{
+		{Name: "id", Type: arrow.PrimitiveTypes.Int64},
+		{Name: "sum", Type: &arrow.Decimal128Type{Precision: 18}, Nullable: true},
+	}, nil)
+	var rows []string
+	for i := range 300 {
+		sum := `"12345"`
+		if i%7 == 3 {
+			sum = "null"
+		}
+		rows = append(rows, fmt.Sprintf(`{"id": %d, "sum": %s}`, i, sum))
+	}
+	options := parquettest.Options{RowGroupRows: 100, DecimalAsInteger: true}
+	content := write(t, options, table(t, sc, "["+strings.Join(rows, ",")+"]"))
+	for _, rows := range []int{1, 3, 64} {
+		l := &ledger{}
+		rdr, err := open(t, content).Read(t.Context(), parquet.ReadOptions{
+			Fields: ids(2), Schema: sc, BatchRows: rows, Memory: allocator(t), Scratch: allocator(t), Admit: l.admit,
+		})
+		require.NoError(t, err)
+		admitted := int64(0)
+		for rdr.Next() {
+			held := rdr.RecordBatch()
+			held.Retain()
+			defer held.Release()
+			admitted += rdr.Admitted()
+		}
+		require.NoError(t, rdr.Err())
+		rdr.Release()
+		require.Equal(t, admitted, l.held, "%d rows in a batch", rows)
+	}
+}
+
 // TestCodecsStopAtTheDeclaredSize: what a page holds may say anything of itself, or
 // nothing, and takes no more than the header said.
 func TestCodecsStopAtTheDeclaredSize(t *testing.T) { //nolint:paralleltest // it looks at what the process allocates

@@ -48,9 +48,18 @@ func TestKept(t *testing.T) {
 	levels = decoder.Reallocate(80, levels)
 	moved, kept = decoder.keep(second)
 	require.Equal(t, []int64{80, 80}, []int64{moved, kept}, "the 40 bytes are free")
-	decoder.Free(levels)
-	_, kept = decoder.keep(second)
-	require.Zero(t, kept)
+	second.close()
+
+	third := begin(0)
+	late := memory.NewBufferWithAllocator(levels, decoder)
+	out = array.NewData(arrow.PrimitiveTypes.Int8, 64, []*memory.Buffer{nil, late}, nil, 0, 0)
+	late.Release()
+	decoder.handOut(out)
+	moved, kept = decoder.keep(third)
+	require.Equal(t, []int64{0, 0}, []int64{moved, kept}, "what was kept is of the batch that it is handed out with")
+	used, admitted = third.close()
+	require.Equal(t, []int64{80, 0}, []int64{used, admitted})
+	out.Release()
 }
 
 // TestRefusals leave the account as it was.

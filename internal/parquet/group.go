@@ -6,6 +6,8 @@ import (
 
 	"github.com/apache/arrow-go/v18/parquet/compress"
 	"github.com/apache/arrow-go/v18/parquet/pqarrow"
+
+	"github.com/penstock/penstock/internal/invariant"
 )
 
 // nextGroup ends the open row group and opens the next; open is nil after the
@@ -270,6 +272,7 @@ func (r *Reader) closeGroup() {
 	r.open, r.own, r.left = nil, nil, 0
 	r.groupCleared, r.groupPlain, r.rewritten = nil, nil, nil
 	r.memory.sweep()
+	invariant.Check(r.memory.kept == 0, "the decoder of %s keeps %d bytes that a batch has", r.file.Location(), r.memory.kept)
 	r.source.unload()
 	r.account.giveBack(r.scratch.empty() + r.heap + r.kept)
 	r.heap, r.kept = 0, 0

@@ -216,7 +216,9 @@ func (r *Reader) settle() int64 {
 	used, admitted := r.now.close()
 	r.now = nil
 	used -= moved
-	r.account.giveBack(r.kept + admitted - kept - used)
+	spare := r.kept + admitted - kept - used
+	invariant.Check(spare >= 0, "a batch of %s takes %d bytes more than were admitted", r.file.Location(), -spare)
+	r.account.giveBack(spare)
 	r.kept = kept
 	return used
 }

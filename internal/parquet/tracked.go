@@ -16,7 +16,8 @@ import (
 // left alone. It is safe for concurrent use.
 //
 // Buffers are taken from the open batch's allowance. Those that the decoder holds on
-// to when the batch is made are kept: they are not the batch's to account for.
+// to when the batch is made are kept: they are not the batch's to account for, unless a
+// later batch is made of them. Then they are that one's.
 type tracked struct {
 	under memory.Allocator
 
@@ -144,6 +145,11 @@ func (t *tracked) markOut(data arrow.ArrayData) {
 		}
 		first := unsafe.SliceData(b.Buf())
 		if h, held := t.held[first]; held {
+			if h.from == nil {
+				t.kept -= int64(len(h.buffer))
+				h.from = t.now
+				h.from.adopt(int64(len(h.buffer)))
+			}
 			h.out = true
 			t.held[first] = h
 		}
