@@ -8,6 +8,7 @@ import (
 	"math"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -31,8 +32,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // writer is another program that owns the catalog: iceberg-go's own.
 type writer struct {
 	*icesql.Catalog
-	dir string
-	uri string
+	dir  string
+	uri  string
+	lost atomic.Int64 // commits, each of which leaves a file of iceberg-go's
 }
 
 func newWriter(t *testing.T) *writer {
