@@ -118,6 +118,26 @@ func TestNewAsksNobody(t *testing.T) {
 	require.ErrorContains(t, err, "nobody")
 }
 
+// answersTokens stands for the token service: it answers an action with keys that are
+// valid for so long, and shows what it was asked.
+func answersTokens(t *testing.T, action string, valid time.Duration, asked func(r *http.Request)) {
+	t.Helper()
+	sts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_ = r.ParseForm()
+		if r.Form.Get("Action") != action {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		asked(r)
+		_, _ = fmt.Fprintf(w, `<%[1]sResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><%[1]sResult><Credentials>
+			<AccessKeyId>rolekey</AccessKeyId><SecretAccessKey>s</SecretAccessKey><SessionToken>t</SessionToken>
+			<Expiration>%[2]s</Expiration></Credentials></%[1]sResult></%[1]sResponse>`, action, time.Now().Add(valid).UTC().Format(time.RFC3339))
+	}))
+	t.Cleanup(sts.Close)
+	t.Cleanup(sts.CloseClientConnections)
+	t.Setenv("AWS_ENDPOINT_URL_STS", sts.URL)
+}
+
 // TestProfileAndRole: a role is assumed with the keys of a profile, in a session of the
 // name given, when the first file is read.
 func TestProfileAndRole(t *testing.T) {
@@ -126,16 +146,9 @@ func TestProfileAndRole(t *testing.T) {
 	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", shared)
 	t.Setenv("AWS_CONFIG_FILE", filepath.Join(t.TempDir(), "none"))
 	var asked []string
-	sts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_ = r.ParseForm()
+	answersTokens(t, "AssumeRole", time.Hour, func(r *http.Request) {
 		asked = append(asked, r.Header.Get("Authorization"), r.Form.Get("RoleArn"), r.Form.Get("RoleSessionName"))
-		_, _ = fmt.Fprint(w, `<AssumeRoleResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><AssumeRoleResult><Credentials>
-			<AccessKeyId>rolekey</AccessKeyId><SecretAccessKey>s</SecretAccessKey><SessionToken>t</SessionToken>
-			<Expiration>2099-01-01T00:00:00Z</Expiration></Credentials></AssumeRoleResult></AssumeRoleResponse>`)
-	}))
-	defer sts.Close()
-	defer sts.CloseClientConnections()
-	t.Setenv("AWS_ENDPOINT_URL_STS", sts.URL)
+	})
 	f := newFake(t, digits(10))
 	s := f.open(t, func(o *s3.Options) {
 		o.Settings = s3.Settings{Endpoint: f.URL, PathStyle: true, Profile: "trainer", RoleARN: "arn:aws:iam::1:role/r", RoleSessionName: "night"}
@@ -151,6 +164,39 @@ func TestProfileAndRole(t *testing.T) {
 	require.Equal(t, []string{"arn:aws:iam::1:role/r", "night"}, asked[1:])
 	require.Contains(t, f.requests[0].Header.Get("Authorization"), "Credential=rolekey/")
 	require.Equal(t, "t", f.requests[0].Header.Get("X-Amz-Security-Token"))
+}
+
+// TestWebIdentity: where the environment has a role and a token file, as pods on EKS do,
+// the token is what the keys are asked with, unsigned. When the keys end, the file is read
+// anew: it was replaced meanwhile.
+func TestWebIdentity(t *testing.T) {
+	none := filepath.Join(t.TempDir(), "none")
+	for _, unset := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE"} {
+		t.Setenv(unset, "")
+	}
+	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", none)
+	t.Setenv("AWS_CONFIG_FILE", none)
+	token := filepath.Join(t.TempDir(), "token")
+	t.Setenv("AWS_WEB_IDENTITY_TOKEN_FILE", token)
+	t.Setenv("AWS_ROLE_ARN", "arn:aws:iam::1:role/pod")
+	t.Setenv("AWS_ROLE_SESSION_NAME", "trainer")
+	var asked []string
+	answersTokens(t, "AssumeRoleWithWebIdentity", time.Second, func(r *http.Request) {
+		require.Empty(t, r.Header.Get("Authorization"))
+		require.Equal(t, "arn:aws:iam::1:role/pod trainer", r.Form.Get("RoleArn")+" "+r.Form.Get("RoleSessionName"))
+		asked = append(asked, r.Form.Get("WebIdentityToken"))
+	})
+	f := newFake(t, digits(10))
+	s := f.open(t, func(o *s3.Options) { o.Settings = s3.Settings{Endpoint: f.URL, PathStyle: true} })
+	o, err := s.Open(t.Context(), location, 10)
+	require.NoError(t, err)
+	for _, content := range []string{"first", "second"} {
+		require.NoError(t, os.WriteFile(token, []byte(content), 0o600))
+		require.NoError(t, o.ReadAt(t.Context(), make([]byte, 10), 0))
+	}
+	require.Equal(t, []string{"first", "second"}, asked)
+	require.Contains(t, f.requests[1].Header.Get("Authorization"), "Credential=rolekey/")
+	require.Equal(t, "t", f.requests[1].Header.Get("X-Amz-Security-Token"))
 }
 
 // What PyIceberg takes for true and false is taken for that.

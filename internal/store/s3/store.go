@@ -141,6 +141,7 @@ func (s Settings) load(ctx context.Context) (aws.Config, error) {
 		config.WithLogger(logging.Nop{}), // what it would say beside our log is in errors
 		// What is written is signed; stores that are no AWS refuse checksums behind a body.
 		config.WithRequestChecksumCalculation(aws.RequestChecksumCalculationWhenRequired),
+		config.WithCredentialsCacheOptions(early),
 	}
 	if s.Region != "" {
 		options = append(options, config.WithRegion(s.Region))
@@ -179,8 +180,11 @@ func (s Settings) load(ctx context.Context) (aws.Config, error) {
 }
 
 func cached(keys aws.CredentialsProvider) *aws.CredentialsCache {
-	return aws.NewCredentialsCache(keys, func(o *aws.CredentialsCacheOptions) { o.ExpiryWindow = expiryWindow })
+	return aws.NewCredentialsCache(keys, early)
 }
+
+// early has keys asked for anew before they end.
+func early(o *aws.CredentialsCacheOptions) { o.ExpiryWindow = expiryWindow }
 
 // Open implements store.Store. It asks for nothing where the size is known.
 func (s *Store) Open(ctx context.Context, location string, size int64) (store.Object, error) {
