@@ -28,6 +28,10 @@ func (c *client) fault(ctx context.Context, err error, trailer metadata.MD) erro
 	e := fault.New(kindOf(s.Code()), "%s", s.Message())
 	if e.Kind == fault.Unavailable {
 		e.Op = "ask " + c.name
+		if strings.Contains(e.Message, "server preface: http2:") {
+			e.Message = "what answers there is no Flight server, perhaps one of HTTP: " + undressed(e.Message)
+			return e.WithRemedy("take the address that penstock serve prints on standard output, not that of its metrics")
+		}
 		e.Message = "no server answers: " + undressed(e.Message)
 		return e.WithRemedy("start one there with penstock serve --config FILE, or correct --uri; --config FILE reads without a server")
 	}

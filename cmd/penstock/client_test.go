@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"slices"
 	"strings"
@@ -151,4 +153,13 @@ func TestAServerThatIsGoneInMidStream(t *testing.T) {
 	require.Less(t, strings.Count(out.String(), "\n"), largeRows)
 	got = run(t, "datasets", "--uri", server.uri())
 	require.Regexp(t, `^penstock: ask grpc://[^\n]+: no server answers: [^\n]+\n  → start one there with penstock serve --config FILE`, got.stderr)
+}
+
+// TestAnAddressOfSomethingElse, such as that of the metrics, is told as that.
+func TestAnAddressOfSomethingElse(t *testing.T) {
+	web := httptest.NewServer(http.NotFoundHandler())
+	defer web.Close()
+	got := run(t, "datasets", "--uri", web.Listener.Addr().String())
+	require.Equal(t, exitFailure, got.code)
+	require.Regexp(t, `^penstock: ask [^\n]+: what answers there is no Flight server, perhaps one of HTTP: [^\n]+\n  → take the address that penstock serve prints`, got.stderr)
 }

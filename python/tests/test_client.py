@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.server
 import pickle
 import threading
 from typing import Any
@@ -80,6 +81,20 @@ def test_no_server() -> None:
     listens = r"`penstock serve` listens at grpc://127\.0\.0\.1:1$"
     with penstock.connect("127.0.0.1:1") as client, pytest.raises(penstock.Unavailable, match=listens):
         client.datasets()
+
+
+def test_an_address_of_something_else() -> None:
+    with http.server.HTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler) as web:
+        serving = threading.Thread(target=web.serve_forever)
+        serving.start()
+        try:
+            address = f"127.0.0.1:{web.server_port}"
+            prints = "take the address that `penstock serve` prints"
+            with penstock.connect(address) as client, pytest.raises(penstock.Unavailable, match=prints):
+                client.datasets()
+        finally:
+            web.shutdown()
+            serving.join()
 
 
 @pytest.mark.parametrize("uri", ["nonsense://127.0.0.1:1", "grpc://127.0.0.1:port", ""])

@@ -239,11 +239,17 @@ class Channel:
                 # calls are questions: it does no harm to ask twice.
                 if again or lease.fresh or timed_out or call.details is not None:
                     if not timed_out and call.details is None:
-                        e.remedy = f"see that `penstock serve` listens at {self.location}"
+                        e.remedy = self._where(e)
                     raise
             finally:
                 lease.release()
         raise AssertionError("a call ends, or raises")
+
+    def _where(self, e: errors.Unavailable) -> str:
+        """What to do about a server that does not answer."""
+        if "Failed parsing HTTP/2" in str(e):
+            return "take the address that `penstock serve` prints on standard output: what answers at this one is no Flight server, perhaps that of the metrics"
+        return f"see that `penstock serve` listens at {self.location}"
 
     def stream(self, ticket: flight.Ticket) -> tuple[Lease, Call]:
         """Starts a stream. The caller releases the lease, and reads under the call's `translated`."""
