@@ -64,6 +64,8 @@ func wrongFiles() []wrong {
 		{"a column of no name", change("req_id}}", "req_id}, columns: [contry]}"), nil, "staging[0].columns[0]", "country", "did you mean"},
 		{"two columns of one name", change("req_id}}", "req_id}, columns: [{column: country, name: item}]}"), nil, "staging[0]", "", `set prefix: "history_"`},
 		{"a join of no name", change("req_id}}", "req_id}, join: lft}"), nil, "datasets.home.staging[0].join: (line 8)", "left", "known: left, inner"},
+		{"pandas' word for a key", change("key: {request_id: req_id}}", "on: request_id}"), nil, "datasets.home.staging[0].on: (line 8)", "key", "did you mean"},
+		{"pandas' word for a join", change("req_id}}", "req_id}, how: left}"), nil, "datasets.home.staging[0].how: (line 8)", "join", "did you mean"},
 		{"a branch of no name", change("ml.impressions}", "ml.impressions, ref: mian}"), nil, "table ml.impressions", "main", "name one of its refs: main"},
 		{"another word for a setting", rightConfig + "server: {port: 8815}\n", nil, "server.port: (line 9)", "listen", "did you mean"},
 		{"a size of one letter", rightConfig + "server: {memory: 4G}\n", nil, "server.memory: (line 9)", "", "write 4GiB"},
@@ -73,7 +75,7 @@ func wrongFiles() []wrong {
 		{"a catalog of another database", change(`type: sql, uri: "sqlite:///catalog.db"`, `uri: "mysql://host/lake"`), nil, "catalogs.default: (line 2)", "", "say type: sql, rest or directory"},
 		{"a time of no column", change("req_id}}", "req_id}, point_in_time: {staging: ts, tolerance: 1d}}"), nil, "point_in_time.training: missing", "", `write training: "name"`},
 		{"a key as one text", change("key: [request_id]", "key: request_id, item"), nil, "datasets.home.key: (line 6)", "", `write key: ["request_id", "item"]`},
-		{"a tab", rightConfig + "\tserver: 1\n", nil, "line 9", "", "look at that line and the one before it"},
+		{"a tab", rightConfig + "\tserver: 1\n", nil, "line 9", "", "indented by spaces, not by tabs"},
 	}
 }
 

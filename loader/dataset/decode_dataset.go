@@ -29,9 +29,9 @@ func (d *decoder) named(name string, at place) Dataset {
 func (d *decoder) dataset(at place) Dataset {
 	var out Dataset
 	object(d, at, &out, []field[Dataset]{
-		{name: "training", must: true, read: func(d *decoder, at place, out *Dataset) { out.Training = d.training(at) }},
-		{name: "key", read: func(d *decoder, at place, out *Dataset) { out.Key = d.key(at) }},
-		{name: "staging", read: func(d *decoder, at place, out *Dataset) {
+		{name: "training", also: []string{"train", "left", "base"}, must: true, read: func(d *decoder, at place, out *Dataset) { out.Training = d.training(at) }},
+		{name: "key", also: meantByKey(), read: func(d *decoder, at place, out *Dataset) { out.Key = d.key(at) }},
+		{name: "staging", also: []string{"joins", "right", "tables", "features"}, read: func(d *decoder, at place, out *Dataset) {
 			out.Staging = list(d, at, maxStaging, (*decoder).staging)
 		}},
 	})
@@ -43,6 +43,11 @@ func (d *decoder) dataset(at place) Dataset {
 	d.checkRequest(at, out)
 	d.checkNames(at, out)
 	return out
+}
+
+// meantByKey is what other programs call the columns that a join compares.
+func meantByKey() []string {
+	return []string{"on", "keys", "using", "left_on", "right_on", "join_key", "primary_key"}
 }
 
 // checkKeys finds staging tables without a key. An entry that is no object has
@@ -95,11 +100,11 @@ func (d *decoder) checkNames(at place, out Dataset) {
 func (d *decoder) training(at place) Training {
 	var out Training
 	object(d, at, &out, []field[Training]{
-		{name: "table", must: true, read: func(d *decoder, at place, out *Training) { out.Table = d.table(at) }},
-		{name: "ref", read: func(d *decoder, at place, out *Training) { out.Ref.Name = d.ref(at) }},
-		{name: "snapshot", read: func(d *decoder, at place, out *Training) { out.Ref.Snapshot = d.whole(at, 1, maxInt64) }},
+		{name: "table", also: []string{"identifier", "source", "path"}, must: true, read: func(d *decoder, at place, out *Training) { out.Table = d.table(at) }},
+		{name: "ref", also: []string{"branch", "tag"}, read: func(d *decoder, at place, out *Training) { out.Ref.Name = d.ref(at) }},
+		{name: "snapshot", also: []string{"snapshot_id", "version"}, read: func(d *decoder, at place, out *Training) { out.Ref.Snapshot = d.whole(at, 1, maxInt64) }},
 		{name: "as_of"},
-		{name: "filter", read: func(d *decoder, at place, out *Training) { out.Filter = d.filter(at) }},
+		{name: "filter", also: []string{"where", "predicate"}, read: func(d *decoder, at place, out *Training) { out.Filter = d.filter(at) }},
 		{name: "request_level", read: func(d *decoder, at place, out *Training) { out.RequestLevel = d.requestLevel(at) }},
 		{name: "distinct", read: func(d *decoder, at place, out *Training) { out.Distinct = d.distinct(at) }},
 	})
@@ -119,14 +124,14 @@ func (d *decoder) staging(at place) Staging {
 // tableFields say which rows and columns of a staging table count.
 func tableFields() []field[Staging] {
 	return []field[Staging]{
-		{name: "table", must: true, read: func(d *decoder, at place, out *Staging) { out.Table = d.table(at) }},
+		{name: "table", also: []string{"identifier", "source", "path"}, must: true, read: func(d *decoder, at place, out *Staging) { out.Table = d.table(at) }},
 		{name: "name", read: func(d *decoder, at place, out *Staging) { out.Name = d.name(at) }},
-		{name: "ref", read: func(d *decoder, at place, out *Staging) { out.Ref.Name = d.ref(at) }},
-		{name: "snapshot", read: func(d *decoder, at place, out *Staging) { out.Ref.Snapshot = d.whole(at, 1, maxInt64) }},
+		{name: "ref", also: []string{"branch", "tag"}, read: func(d *decoder, at place, out *Staging) { out.Ref.Name = d.ref(at) }},
+		{name: "snapshot", also: []string{"snapshot_id", "version"}, read: func(d *decoder, at place, out *Staging) { out.Ref.Snapshot = d.whole(at, 1, maxInt64) }},
 		{name: "as_of"},
-		{name: "filter", read: func(d *decoder, at place, out *Staging) { out.Filter = d.filter(at) }},
-		{name: "key", read: func(d *decoder, at place, out *Staging) { out.Key = d.keyPairs(at) }},
-		{name: "columns", read: func(d *decoder, at place, out *Staging) { out.Columns = d.columns(at) }},
+		{name: "filter", also: []string{"where", "predicate"}, read: func(d *decoder, at place, out *Staging) { out.Filter = d.filter(at) }},
+		{name: "key", also: meantByKey(), read: func(d *decoder, at place, out *Staging) { out.Key = d.keyPairs(at) }},
+		{name: "columns", also: []string{"select", "features", "fields"}, read: func(d *decoder, at place, out *Staging) { out.Columns = d.columns(at) }},
 		{name: "prefix", read: func(d *decoder, at place, out *Staging) { out.Prefix = d.prefix(at) }},
 	}
 }
@@ -134,19 +139,19 @@ func tableFields() []field[Staging] {
 // matchFields say what a match, several of them and none mean.
 func matchFields() []field[Staging] {
 	return []field[Staging]{
-		{name: "join", read: func(d *decoder, at place, out *Staging) {
+		{name: "join", also: []string{"how", "type", "join_type"}, read: func(d *decoder, at place, out *Staging) {
 			out.Join = word(d, at, rule.Kinds())
 		}},
 		{name: "nulls", read: func(d *decoder, at place, out *Staging) {
 			out.Nulls = word(d, at, rule.AllNulls())
 		}},
-		{name: "missing", read: func(d *decoder, at place, out *Staging) { out.Missing, out.Defaults = d.missing(at) }},
-		{name: "duplicates", read: func(d *decoder, at place, out *Staging) {
+		{name: "missing", also: []string{"on_missing", "fill", "default", "defaults", "fillna"}, read: func(d *decoder, at place, out *Staging) { out.Missing, out.Defaults = d.missing(at) }},
+		{name: "duplicates", also: []string{"dedup", "deduplicate", "on_duplicate"}, read: func(d *decoder, at place, out *Staging) {
 			out.Duplicates = word(d, at, rule.AllDuplicates())
 		}},
-		{name: "order_by", read: func(d *decoder, at place, out *Staging) { out.OrderBy = d.orderBy(at) }},
+		{name: "order_by", also: []string{"sort", "sort_by"}, read: func(d *decoder, at place, out *Staging) { out.OrderBy = d.orderBy(at) }},
 		{name: "min_match", read: func(d *decoder, at place, out *Staging) { out.MinMatch = d.number(at, 0, 1) }},
-		{name: "matched_as", read: func(d *decoder, at place, out *Staging) { out.MatchedAs = d.name(at) }},
+		{name: "matched_as", also: []string{"indicator"}, read: func(d *decoder, at place, out *Staging) { out.MatchedAs = d.name(at) }},
 	}
 }
 
