@@ -117,14 +117,18 @@ func (p proposer) dataset(t *catalog.Table) (dataset.Dataset, bool) {
 }
 
 // keyOf pairs the columns that two tables are both bucketed on, each with the one that is
-// called most alike.
+// called most alike. Of features without buckets it takes any column, by its very name.
 func keyOf(t, s *catalog.Table) []dataset.KeyPair {
 	var pairs []dataset.KeyPair
 	used := map[int]bool{}
+	candidates, alike := bucketColumns(s), like
+	if len(candidates) == 0 && ofFeatures(s) {
+		candidates, alike = s.Fields, strings.EqualFold
+	}
 	for _, key := range bucketColumns(t) {
 		best := catalog.Field{}
-		for _, f := range bucketColumns(s) {
-			if used[f.ID] || !equalTypes(key.Type, f.Type) || !like(key.Name, f.Name) {
+		for _, f := range candidates {
+			if f.Type == nil || used[f.ID] || !equalTypes(key.Type, f.Type) || !alike(key.Name, f.Name) {
 				continue
 			}
 			if best.Name == "" || f.Name == key.Name {

@@ -42,6 +42,16 @@ func TestProposals(t *testing.T) {
 				{Table: "features.user", Name: "user", Key: pair("request_id", "req_id")},
 			}}},
 		},
+		"features without buckets": {
+			[]*catalog.Table{
+				table("features.user", []catalog.Field{field(1, "age", text, false), field(2, "request_id", long, true)}),
+				table("features.other", []catalog.Field{field(1, "req_id", long, true)}), keyed("ml.events", "request_id", long, "label"),
+			},
+			nil,
+			[]dataset.Dataset{{Name: "events", Key: []string{"request_id"}, Training: dataset.Training{Table: "ml.events"}, Staging: []dataset.Staging{
+				{Table: "features.user", Name: "user", Key: pair("request_id", "request_id")},
+			}}},
+		},
 		"by their rows": {
 			[]*catalog.Table{keyed("a.few", "id", long, "x"), keyed("a.many", "id", long, "label"), keyed("a.some", "id", long, "y")},
 			map[string]int64{"a.few": 1, "a.many": 9, "a.some": 3},
