@@ -71,4 +71,5 @@ func TestQuestionsThatAreLeftBehind(t *testing.T) {
 		}
 		cancel()
 	}
+	require.Eventually(t, func() bool { return left(o.Calls) == 0 }, time.Minute, time.Millisecond, "SQLite has files beside the catalog's until then")
 }
