@@ -6,6 +6,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/joiner"
 	"github.com/penstock/penstock/loader/buildside"
+	"github.com/penstock/penstock/loader/lane"
 	"github.com/penstock/penstock/loader/plan"
 )
 
@@ -33,7 +34,7 @@ type coming struct {
 // them. How far ahead depends on how many batches were asked for: who reads few rows has
 // little read in vain.
 func (s *ranges) beginAhead(open turn) {
-	next := s.plan.Lanes[open.lane].Ranges[:s.ends[open.lane]]
+	next := s.plan.Lanes[open.lane].Ranges[:s.needed[open.lane]]
 	last := min(open.index+min(s.batches, max(1, mostAhead/len(s.ends))), len(next)-1)
 	bytes := int64(0)
 	for i := max(s.reached[open.lane], open.index) + 1; i <= last; i++ {
@@ -44,6 +45,22 @@ func (s *ranges) beginAhead(open turn) {
 		s.buildAhead(turn{open.lane, i}, next[i])
 		s.readAhead(turn{open.lane, i}, next[i])
 	}
+}
+
+// needed returns the number of the range before which a lane has all rows that the stream's
+// limit leaves, as far as they can be counted.
+func (s *stream) needed(l lane.Lane) int {
+	if s.reading.Limit == 0 || s.reading.Every.Of > 1 {
+		return len(l.Ranges)
+	}
+	i := l.Start.Range
+	for left := s.reading.Limit - s.rows + l.Start.Row; i < len(l.Ranges) && left > 0; i++ {
+		if l.Ranges[i] == lane.Unknown {
+			return len(l.Ranges)
+		}
+		left -= l.Ranges[i]
+	}
+	return i
 }
 
 // buildAhead begins to build what a range to come needs. It stays until the range is

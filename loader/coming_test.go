@@ -93,18 +93,14 @@ func TestTrainingRowsAreReadAhead(t *testing.T) {
 	}
 }
 
-// TestHowFarAheadDependsOnHowMuchIsRead: who takes one batch has one range begun ahead,
-// and who reads on four.
-//
-// spec: storage-12
-func TestHowFarAheadDependsOnHowMuchIsRead(t *testing.T) {
-	t.Parallel()
-	const rows, ranges = 160, 16
+// sixteen is a loader of a table in sixteen ranges, joined to another, and its readers.
+func sixteen(t *testing.T) (*loader.Loader, *readers) {
+	t.Helper()
 	w := scenario.NewWorld()
 	t.Cleanup(w.Release)
 	text := func(i int) string { return fmt.Sprint(i, " ", i) }
-	written{"ml.train", "id:long item:long", "bucket(16,id)", rows, text}.in(t, w)
-	written{"features.f", "id:long v:long", "bucket(16,id)", rows, text}.in(t, w)
+	written{"ml.train", "id:long item:long", "bucket(16,id)", 160, text}.in(t, w)
+	written{"features.f", "id:long v:long", "bucket(16,id)", 160, text}.in(t, w)
 	d := dataset.Dataset{
 		Name: "d", Key: []string{"id"}, Training: dataset.Training{Table: "ml.train"}, Staging: []dataset.Staging{{Table: "features.f"}},
 	}
@@ -120,6 +116,17 @@ func TestHowFarAheadDependsOnHowMuchIsRead(t *testing.T) {
 			return &beginning{Rows: made, of: seen}, nil
 		},
 	})
+	return l, seen
+}
+
+// TestHowFarAheadDependsOnHowMuchIsRead: who takes one batch has one range begun ahead,
+// and who reads on four.
+//
+// spec: storage-12
+func TestHowFarAheadDependsOnHowMuchIsRead(t *testing.T) {
+	t.Parallel()
+	const ranges = 16
+	l, seen := sixteen(t)
 	q := one(1, 1)
 	p, err := l.Plan(t.Context(), q)
 	require.NoError(t, err)
@@ -144,4 +151,52 @@ func TestHowFarAheadDependsOnHowMuchIsRead(t *testing.T) {
 	}
 	require.False(t, s.Next())
 	require.NoError(t, s.Err())
+}
+
+// TestNothingIsBegunBehindTheLimit: of ranges that no row of a limit lies in nothing is
+// read, wherever the stream begins, and after it was parked; a filter may need them all.
+//
+// spec: storage-12
+func TestNothingIsBegunBehindTheLimit(t *testing.T) {
+	t.Parallel()
+	l, seen := sixteen(t)
+	opened := func(q dataset.Query, limit int64, park bool) (int, dataset.Cursor) {
+		*seen = readers{}
+		q.Limit = limit
+		p, err := l.Plan(t.Context(), q)
+		require.NoError(t, err)
+		s, err := l.Open(t.Context(), p, loader.ReadingOf(q))
+		require.NoError(t, err)
+		defer s.Release()
+		rows := int64(0)
+		for s.Next() {
+			rows += s.RecordBatch().NumRows()
+			require.Equal(t, park, park && s.Park(false))
+			park = false
+		}
+		require.NoError(t, s.Err())
+		require.Equal(t, limit, rows)
+		return seen.opened, s.Cursor()
+	}
+	q := one(1, 2)
+	p, err := l.Plan(t.Context(), q)
+	require.NoError(t, err)
+	first, second := p.Lanes[0].Ranges[0].To, p.Lanes[0].Ranges[1].To
+	require.Greater(t, first, int64(3))
+	for limit, want := range map[int64]int{1: 1, first: 1, first + 1: 2, first + second: 2, first + second + 1: 3} {
+		got, _ := opened(q, limit, false)
+		require.Equal(t, want, got, "%d rows", limit)
+	}
+	got, _ := opened(q, first, true)
+	require.Equal(t, 2, got, "the one range once more")
+	got, cursor := opened(q, 2, false)
+	require.Equal(t, 1, got)
+	on := dataset.Query{Dataset: q.Dataset, BatchRows: 2, Cursor: dataset.Cursors{cursor}}
+	for limit, want := range map[int64]int{first - 2: 1, first - 1: 2} {
+		got, _ := opened(on, limit, false)
+		require.Equal(t, want, got, "%d rows behind the cursor", limit)
+	}
+	q.Filter = dataset.MustFilter("item >= 0")
+	got, _ = opened(q, 1, false)
+	require.Equal(t, 2, got)
 }

@@ -46,6 +46,7 @@ type ranges struct {
 	divided    int64                           // requests that windows or ranges divided, in the ranges that were closed
 	counted    map[int]counted                 // by lane: where its first range goes on, if it was begun before
 	ends       map[int]int                     // by lane: the number of the range that it ends before
+	needed     map[int]int                     // by lane: the same, of the ranges that the stream's limit leaves
 	counting   bool                            // rows are read for their number alone
 }
 
@@ -69,7 +70,7 @@ func newRanges(ctx context.Context, of *stream, lanes []lane.Lane) (*ranges, err
 	s := &ranges{
 		ctx: ctx, options: l.options, plan: p, pool: l.pool, counting: of.counting,
 		batchRows: int(min(of.start.q, longestShuffled)), references: map[int][]*buildside.Reference{}, open: map[int]*openRange{}, counted: map[int]counted{},
-		ends: map[int]int{}, built: map[turn][]*buildside.Reference{}, coming: map[turn]coming{}, reached: map[int]int{},
+		ends: map[int]int{}, needed: map[int]int{}, built: map[turn][]*buildside.Reference{}, coming: map[turn]coming{}, reached: map[int]int{},
 	}
 	if p.Requests {
 		s.batchRows = defaultBatchRows // nobody knows how many rows a step has
@@ -95,6 +96,7 @@ func newRanges(ctx context.Context, of *stream, lanes []lane.Lane) (*ranges, err
 	}
 	for _, l := range lanes {
 		s.ends[l.Number] = len(l.Ranges)
+		s.needed[l.Number] = of.needed(l)
 		for _, at := range p.Lanes[l.Number].Ranges[l.Start.Range:len(l.Ranges)] {
 			for _, in := range s.staging {
 				in.groups.Coming(at)
