@@ -325,7 +325,7 @@ FIELDS = pa.schema(
     ("columns", "rules", "expected"),
     [
         (["n", "m"], {}, r"^'n', 'm': may be null, and no rule .*; say so, as nulls="),
-        (["n"], {"nulls": {"n": 0.5}}, r"'n': nulls of a int64 cannot become 0\.5"),
+        (["n"], {"nulls": {"n": 0.5}}, r"'n': nulls of int64 cannot become 0\.5"),
         (["n"], {"nulls": {"n": True}}, "cannot become True"),
         (["m"], {"nulls": {"m": 2**40}}, "cannot become 1099511627776"),
         (["n"], {"nulls": {"n": "nan"}}, "cannot become 'nan'"),
@@ -333,9 +333,9 @@ FIELDS = pa.schema(
         (["x"], {"nulls": {"x": 1e300}}, r"cannot become 1e\+300"),
         (["x"], {"nulls": {"x": "empty"}}, "cannot become 'empty'"),
         (["n"], {"nulls": "nan"}, "'nan' cannot be the rule of every column"),
-        (["n"], {"nulls": {"n": 0, "m": 0}}, "'m': the stream has no such column; 'n' is one|name columns"),
-        (["text"], {"nulls": "mask"}, "'text': a string has no tensor without codes; say vocab="),
-        (["raw"], {"nulls": "mask"}, "'raw': a binary has no tensor without codes"),
+        (["n"], {"nulls": {"n": 0, "m": 0}}, r"'m': the stream has no such column; name columns"),
+        (["text"], {"nulls": "mask"}, "'text': string has no tensor without codes; say vocab="),
+        (["raw"], {"nulls": "mask"}, "'raw': binary has no tensor without codes"),
         (["text"], {"nulls": {"text": {"fill": "b"}}, "vocab": {"text": ["a"]}}, "'b', which nulls become"),
         (["text"], {"nulls": "mask", "vocab": {"text": [1]}}, "holds what is no string"),
         (["text"], {"nulls": "mask", "vocab": {"text": ["a", "a"]}}, "names a value twice"),
@@ -343,16 +343,16 @@ FIELDS = pa.schema(
         (["text"], {"nulls": "mask", "vocab": {"text": {"a": -1}}}, "the code -1"),
         (["text"], {"nulls": "mask", "hash": {"text": 0}}, "0 is no number of buckets"),
         (["text"], {"nulls": "mask", "hash": {"text": 5}, "vocab": {"text": ["a"]}}, "has a vocabulary too"),
-        (["x"], {"hash": {"x": 5}}, "'x': a float has no codes"),
+        (["x"], {"hash": {"x": 5}}, "'x': float has no codes"),
         (["tags"], {"nulls": {"tags": 0}, "hash": {"tags": 9}}, "lists that are null cannot become 0"),
         (["tags"], {"nulls": {"tags": "empty", "tags[]": "mask"}, "hash": {"tags": 9}}, "have no mask"),
-        (["price"], {"nulls": "mask"}, "'price': a decimal has no tensor without a rule"),
+        (["price"], {"nulls": "mask"}, "'price': decimal has no tensor without a rule"),
         (["price"], {"nulls": "mask", "decimals": {"price": "unscaled"}}, "may not fit into an int64"),
         (["price"], {"decimals": {"price": "double"}}, "'double' is no form of decimals"),
-        (["n"], {"nulls": "mask", "decimals": {"n": "float64"}}, "'n': a int64 takes no such rule"),
-        (["s"], {"nulls": "mask"}, "'s': a struct<x: int64> has no tensor; leave it out"),
-        (["pairs"], {}, "'pairs': a map<string, int64> has no tensor"),
-        (["deep"], {"nulls": {"deep": "empty"}}, r"'deep': a list<.*> has no tensor"),
+        (["n"], {"nulls": "mask", "decimals": {"n": "float64"}}, "'n': int64 takes no such rule"),
+        (["s"], {"nulls": "mask"}, "'s': struct<x: int64> has no tensor; leave it out"),
+        (["pairs"], {}, "'pairs': map<string, int64> has no tensor"),
+        (["deep"], {"nulls": {"deep": "empty"}}, r"'deep': list<.*> has no tensor"),
     ],
 )
 def test_what_has_no_tensor_is_refused_by_name(
@@ -381,6 +381,7 @@ def test_everything_that_is_wrong_is_told_at_once() -> None:
         "columns['deep']",
         "vocab['raw']",
     }
+    assert "; 'deep': list<item: int64> has no tensor (leave it out of `columns`, " in str(refused.value)
 
 
 def test_rules_that_do_not_exist_are_refused() -> None:

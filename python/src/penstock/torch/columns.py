@@ -100,7 +100,7 @@ def _null(
             pass
     wish = repr(rule.fill) if rule.word == "fill" else repr(rule.word)
     remedy = "say a value that the column can hold, 'mask' or 'error'"
-    stated.refuse("nulls", name, f"nulls of a {numbers.kind} cannot become {wish}", remedy)
+    stated.refuse("nulls", name, f"nulls of {numbers.kind} cannot become {wish}", remedy)
     return rule, numbers.zero
 
 

@@ -79,9 +79,9 @@ class Numbers:
             return cls._made(Column(name, arrays.DTYPES[kind]), kind, conversions.same, kind)
         if _is_text(kind):
             remedy = "say vocab={name: values} or hash={name: buckets}, or leave it out of `columns`"
-            stated.refuse("vocab", name, f"a {kind} has no tensor without codes", remedy)
+            stated.refuse("vocab", name, f"{kind} has no tensor without codes", remedy)
         else:
-            stated.refuse("columns", name, f"a {kind} has no tensor", _LEAVE_OUT)
+            stated.refuse("columns", name, f"{kind} has no tensor", _LEAVE_OUT)
         return None
 
     @classmethod
@@ -91,7 +91,7 @@ class Numbers:
         if vocabulary is not None and buckets is not None:
             stated.refuse("hash", name, "it has a vocabulary too", "give one of the two")
         if not (_is_text(kind) or (pa.types.is_integer(kind) and kind != pa.uint64())):
-            stated.refuse(rule, name, f"a {kind} has no codes", "code strings, bytes and integers")
+            stated.refuse(rule, name, f"{kind} has no codes", "code strings, bytes and integers")
             return None
         if vocabulary is None:
             codes = buckets or 1
@@ -108,13 +108,13 @@ class Numbers:
         form = stated.decimal(name)
         if form is None:
             remedy = "say decimals={name: 'float64'}, 'float32' or 'unscaled', or leave it out of `columns`"
-            stated.refuse("decimals", name, "a decimal has no tensor without a rule", remedy)
+            stated.refuse("decimals", name, "decimal has no tensor without a rule", remedy)
             return None
         if form != "unscaled":
             to = pa.float64() if form == "float64" else pa.float32()
             return cls._made(Column(name, arrays.DTYPES[to]), kind, partial(conversions.cast, to), to)
         if kind.precision > _DIGITS_OF_INT64:
-            stated.refuse("decimals", name, f"a {kind} may not fit into an int64", "say 'float64'")
+            stated.refuse("decimals", name, f"{kind} may not fit into an int64", "say 'float64'")
             return None
         column = Column(name, torch.int64, scale=kind.scale)
         return cls._made(column, kind, conversions.unscaled, pa.int64())

@@ -155,16 +155,18 @@ class Stated:
                 remedy = f"{near[0]!r} is one" if near else "name columns of the stream"
                 self.refuse(rule, name, "the stream has no such column", remedy)
             elif name not in refused:
-                self.refuse(rule, name, f"a {schema.field(name).type} takes no such rule", "")
+                self.refuse(rule, name, f"{schema.field(name).type} takes no such rule", "")
         if not self._refused:
             return
         faults, lines = [], []
-        for (message, _), columns in self._refused.items():
+        for (message, remedy), columns in self._refused.items():
             faults += [errors.Fault(field=f"{rule}[{name!r}]", message=message) for rule, name in columns]
             named = ", ".join(dict.fromkeys(repr(name) for _, name in columns))
-            lines.append(f"{named}: {message}")
-        remedies = dict.fromkeys(remedy for _, remedy in self._refused if remedy)
-        raise errors.Invalid("; ".join(lines), remedy="; ".join(remedies), faults=tuple(faults))
+            lines.append((f"{named}: {message}", remedy))
+        if len(lines) == 1:
+            raise errors.Invalid(lines[0][0], remedy=lines[0][1], faults=tuple(faults))
+        told = (f"{line} ({remedy})" if remedy else line for line, remedy in lines)
+        raise errors.Invalid("; ".join(told), faults=tuple(faults))
 
     def _unasked(self) -> list[tuple[str, str]]:
         """Rule and name of what was stated and asked of no column."""
