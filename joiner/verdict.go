@@ -138,12 +138,12 @@ func (j *join) failure(v *verdict) error {
 	if one == other {
 		where = "file " + one
 	}
-	when := ""
-	if p.Rule.Time != nil {
-		when = " at one time"
+	when, times := " at one time", ""
+	if p.Rule.Time == nil {
+		when, times = "", "; if they are of several times, point_in_time or align takes none from the future"
 	}
 	return fault.New(fault.Invalid, "several rows of %s have the key %s%s, in %s", name, key, when, where).In("", one).
-		WithRemedy("set `duplicates: first` or `duplicates: last` for %s, or clean the table", name)
+		WithRemedy("set `duplicates: first` or `duplicates: last` for %s, or clean the table%s", name, times)
 }
 
 // absent says that a row has no match, and which remedies its rule leaves.

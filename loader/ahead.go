@@ -85,7 +85,7 @@ func (s *ranges) buildAhead(of turn, at plan.Range) {
 		if built == nil {
 			built = make([]*buildside.Reference, len(s.staging))
 		}
-		built[i] = in.groups.Reference(at)
+		built[i] = in.groups.ReferenceAhead(at)
 		built[i].BuildAhead(s.ctx)
 		others += built[i].Bytes()
 	}

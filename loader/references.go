@@ -20,6 +20,7 @@ func (s *ranges) hold(of turn, at plan.Range) {
 		if held[i] == nil {
 			held[i] = in.groups.Reference(at)
 		}
+		held[i].Begin()
 	}
 	s.references[of.lane] = held
 	release(last)

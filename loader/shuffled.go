@@ -40,7 +40,7 @@ func (s *ranges) openShuffled(ctx context.Context, number int, from lane.Positio
 		}
 		permuted, err = shuffle.New(rows.Schema(), shuffle.Options{
 			Rows: s.plan.Window, First: whole.From, Start: from.Window, Seed: s.plan.ShuffleSeed(whole.Split), Key: s.requestKey, Whole: s.plan.Requests,
-			Crossed: crossed, Memory: s.options.Memory, Budget: s.options.Budget,
+			Crossed: crossed, GiveWay: s.giveWay, Memory: s.options.Memory, Budget: s.options.Budget,
 		})
 		if err != nil {
 			rows.Release()

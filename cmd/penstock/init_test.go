@@ -8,7 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/loader/catalog"
 )
 
 // TestInit: a catalog's tables become a config file that is read as it stands, and no file
@@ -109,6 +112,21 @@ func TestCommentsEndWithTheirLine(t *testing.T) {
 	var b strings.Builder
 	comments(&b, "Left out:", []string{"ml.a\nserver: {insecure: true}", "b\u2028c"})
 	require.Equal(t, "\n# Left out:\n#   ml.a?server: {insecure: true}\n#   b?c\n", b.String())
+}
+
+// TestTimesAreProposed where both tables have one of the same type.
+func TestTimesAreProposed(t *testing.T) {
+	t.Parallel()
+	ts, utc := &arrow.TimestampType{Unit: arrow.Microsecond}, &arrow.TimestampType{Unit: arrow.Microsecond, TimeZone: "UTC"}
+	training := &catalog.Table{Fields: []catalog.Field{{Name: "n", Type: arrow.PrimitiveTypes.Int64}, {Name: "day", Type: arrow.FixedWidthTypes.Date32}, {Name: "at", Type: utc}}}
+	for want, fields := range map[string][]catalog.Field{
+		"": {{Name: "n", Type: arrow.PrimitiveTypes.Int64}, {Name: "local", Type: ts}, {Name: "odd"}},
+		"        # point_in_time: {training: at, staging: \"made at\", tolerance: 7d}  # of rows of several times, none from the future\n": {
+			{Name: "local", Type: ts}, {Name: "made at", Type: utc}, {Name: "day", Type: arrow.FixedWidthTypes.Date32},
+		},
+	} {
+		require.Equal(t, want, timesText(training, &catalog.Table{Fields: fields}))
+	}
 }
 
 func TestSecretsAreVariables(t *testing.T) {

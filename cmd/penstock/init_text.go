@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/apache/arrow-go/v18/arrow"
+
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
@@ -140,6 +142,7 @@ func (s *survey) dataset(b *strings.Builder, d dataset.Dataset, first bool) {
 	b.WriteString("    staging:\n")
 	for i, entry := range d.Staging {
 		s.staging(b, entry, first && i == 0)
+		b.WriteString(timesText(s.known[d.Training.Table], s.known[entry.Table]))
 	}
 }
 
@@ -159,6 +162,24 @@ func (s *survey) staging(b *strings.Builder, entry dataset.Staging, first bool) 
 			"        # duplicates: error         # or first, last, all: several rows of one key\n" +
 			"        # missing: null             # or error, or {default: {column: value}}\n")
 	}
+}
+
+// timesText is how rows of several times are joined, as a comment: by the first columns of
+// both tables that hold times of one type. It is empty where there are none.
+func timesText(training, staging *catalog.Table) string {
+	for _, s := range staging.Fields {
+		for _, t := range training.Fields {
+			if isTime(s.Type) && isTime(t.Type) && arrow.TypeEqual(s.Type, t.Type) {
+				return fmt.Sprintf("        # point_in_time: {training: %s, staging: %s, tolerance: 7d}  # of rows of several times, none from the future\n",
+					plainly(t.Name), plainly(s.Name))
+			}
+		}
+	}
+	return ""
+}
+
+func isTime(t arrow.DataType) bool {
+	return t != nil && (t.ID() == arrow.DATE32 || t.ID() == arrow.TIMESTAMP)
 }
 
 // columnsText are the columns of a table with their types: what a key can be made of.

@@ -101,6 +101,7 @@ type group struct {
 	division   *division
 	need       *cache.Need[built]
 	references int
+	begun      int    // of them: of open ranges
 	ahead      *ahead // what the stream builds ahead of it; nil if nothing
 	gaveWay    bool   // the stream has built it in memory: if it is built again, it had to give way. Used under the need's turn
 }

@@ -176,6 +176,44 @@ func TestAStreamThatBuildsAheadIsNotBlocked(t *testing.T) {
 	}
 }
 
+// TestWhatIsBuiltAheadGivesWay to whoever asks for memory, until its range begins; then it
+// stays. What gave way is built again.
+//
+// spec: join-63
+func TestWhatIsBuiltAheadGivesWay(t *testing.T) {
+	t.Parallel()
+	b := budget.New(1 << 20)
+	built := 0
+	groups := groupsOf(t, New(Options{Options: joiner.Options{Budget: b}}), planOf(10), func(context.Context) error {
+		built++
+		return nil
+	})
+	r := groups.ReferenceAhead(plan.Range{})
+	r.BuildAhead(t.Context())
+	require.True(t, r.Settle())
+	require.Positive(t, b.Used())
+	all, err := b.Reserve("all", 1<<20)
+	require.NoError(t, err)
+	all.Release()
+
+	r.Begin()
+	made, err := r.Probeable(t.Context())
+	require.NoError(t, err)
+	made.Release()
+	require.Equal(t, 2, built)
+	_, err = b.Reserve("all", 1<<20)
+	require.Equal(t, fault.Exhausted, fault.KindOf(err), "%v", err)
+
+	other := groups.ReferenceAhead(plan.Range{})
+	r.Release()
+	all, err = b.Reserve("all", 1<<20)
+	require.NoError(t, err, "the other range has not begun")
+	all.Release()
+	other.Release()
+	groups.Close()
+	require.Zero(t, b.Used())
+}
+
 // TestOnlyAFullDiskTakesWhatLiesThere: a build side on local disk that nobody uses
 // at the moment gives way where the disk has no room for what a row asks for. It
 // stays where it is memory that lacks, or room for what is built ahead.

@@ -16,6 +16,7 @@ import (
 type Reference struct {
 	group *group
 	at    plan.Range
+	begun bool               // the range is open: the build side stays
 	part  *cache.Need[built] // of the range's bucket, where the group was divided; nil if not
 }
 
@@ -26,14 +27,37 @@ type ahead struct {
 	done   chan struct{}
 }
 
-// Reference takes hold of the group that a range needs. The caller releases it.
+// Reference takes hold of the group that a range needs, which is open. The caller
+// releases it.
 func (g *Groups) Reference(at plan.Range) *Reference {
+	r := &Reference{group: g.group(at), at: at}
+	r.group.references++
+	r.Begin()
+	return r
+}
+
+// ReferenceAhead takes hold of the group that a range to come needs. What is built of it
+// before Begin is given up where memory lacks. The caller releases it.
+func (g *Groups) ReferenceAhead(at plan.Range) *Reference {
 	one := g.group(at)
 	one.references++
-	if one.references == 1 {
+	if one.begun == 0 {
 		one.need.Use()
+		one.need.Idle()
 	}
 	return &Reference{group: one, at: at}
+}
+
+// Begin says that the range is open now. It may be said again.
+func (r *Reference) Begin() {
+	if r.begun {
+		return
+	}
+	r.begun = true
+	r.group.begun++
+	if r.group.begun == 1 {
+		r.group.need.Use()
+	}
 }
 
 // Release ends the hold. A group without any stays known while a range to come
@@ -49,12 +73,14 @@ func (r *Reference) Release() {
 		r.part.Idle()
 		r.part.Done()
 	}
-	g.references--
-	if g.references > 0 {
-		return
+	if r.begun {
+		g.begun--
+		if g.begun == 0 {
+			g.need.Idle()
+		}
 	}
-	g.need.Idle()
-	if g.coming[g.of] == 0 {
+	g.references--
+	if g.references == 0 && g.coming[g.of] == 0 {
 		g.done()
 	}
 }

@@ -80,6 +80,12 @@ func formOfPin(at place) string {
 	if !ok {
 		return ""
 	}
+	if table, ok := strings.CutSuffix(of, ".snapshot"); ok {
+		if at.kind != kindText || isWhole(at.text) {
+			return ""
+		}
+		return "; a branch or tag is the ref of " + table + " in the dataset"
+	}
 	snapshot, entry := "the snapshot's id", of
 	if at.kind == kindWhole {
 		snapshot = at.text

@@ -8,7 +8,6 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/penstock/penstock/internal/batch"
-	"github.com/penstock/penstock/internal/budget"
 )
 
 // collected is the rows of a window, in the batches in which the join gave them.
@@ -32,7 +31,7 @@ func (c *collected) release() {
 
 // add retains a joined batch, and pays for it. A dictionary that the join uses again is
 // paid for by its build side; one that was made for a batch is paid for here.
-func (c *collected) add(ctx context.Context, held *budget.Reservation, b arrow.RecordBatch) error {
+func (c *collected) add(ctx context.Context, held *room, b arrow.RecordBatch) error {
 	if c.columns == nil {
 		c.columns = make([][]arrow.Array, b.NumCols())
 	}
@@ -52,7 +51,7 @@ func (c *collected) add(ctx context.Context, held *budget.Reservation, b arrow.R
 			}
 		}
 	}
-	if err := grow(ctx, held, c.kept.Add(keep)); err != nil {
+	if err := held.grow(ctx, c.kept.Add(keep)); err != nil {
 		return err
 	}
 	for i, column := range b.Columns() {
@@ -90,12 +89,12 @@ func dictionariesOf(columns []arrow.Array) []arrow.Array {
 // settle sees that all references of a column are into one dictionary: where batches have
 // dictionaries of their own, the rows that they refer to become one, behind row 0, which
 // all of them have alike.
-func (c *collected) settle(ctx context.Context, held *budget.Reservation) error {
+func (c *collected) settle(ctx context.Context, held *room) error {
 	for number, parts := range c.columns {
 		if len(parts) == 0 || dictionaryOf(parts[0]) == nil || oneDictionary(parts) {
 			continue
 		}
-		if err := grow(ctx, held, c.rows*int64(arrow.Int32SizeBytes)); err != nil {
+		if err := held.grow(ctx, c.rows*int64(arrow.Int32SizeBytes)); err != nil {
 			return err
 		}
 		own := c.joined.refersToItself(number) // where row 0 is like any other
@@ -126,7 +125,7 @@ func (c *collected) settle(ctx context.Context, held *budget.Reservation) error 
 }
 
 // gather gathers segments once they are paid for.
-func (c *collected) gather(ctx context.Context, held *budget.Reservation, segments []batch.Segment) (arrow.Array, error) {
+func (c *collected) gather(ctx context.Context, held *room, segments []batch.Segment) (arrow.Array, error) {
 	g := batch.NewGatherer(c.memory)
 	defer g.Release()
 	dt := segments[0].Values.DataType()
@@ -134,14 +133,14 @@ func (c *collected) gather(ctx context.Context, held *budget.Reservation, segmen
 	if err != nil {
 		return nil, err
 	}
-	if err := grow(ctx, held, bytes); err != nil {
+	if err := held.grow(ctx, bytes); err != nil {
 		return nil, err
 	}
 	return g.Gather(dt, segments)
 }
 
 // choose makes a batch of some rows: of each its batch, and its number there.
-func (c *collected) choose(ctx context.Context, schema *arrow.Schema, held *budget.Reservation, batches, rows []int32) (arrow.RecordBatch, error) {
+func (c *collected) choose(ctx context.Context, schema *arrow.Schema, held *room, batches, rows []int32) (arrow.RecordBatch, error) {
 	count := 0
 	for _, parts := range c.columns {
 		count = max(count, len(parts))
@@ -174,12 +173,12 @@ type choice struct {
 }
 
 // column makes one column of what the batches have of it, once it is paid for.
-func (c choice) column(ctx context.Context, held *budget.Reservation, parts []arrow.Array) (arrow.Array, error) {
+func (c choice) column(ctx context.Context, held *room, parts []arrow.Array) (arrow.Array, error) {
 	if len(parts) == 0 {
 		return array.NewNull(len(c.rows)), nil
 	}
 	if dictionary := dictionaryOf(parts[0]); dictionary != nil {
-		if err := grow(ctx, held, int64(len(c.rows)*arrow.Int32SizeBytes)); err != nil {
+		if err := held.grow(ctx, int64(len(c.rows)*arrow.Int32SizeBytes)); err != nil {
 			return nil, err
 		}
 		of := make([][]int32, len(parts))
@@ -196,7 +195,7 @@ func (c choice) column(ctx context.Context, held *budget.Reservation, parts []ar
 	if err != nil {
 		return nil, err
 	}
-	if err := grow(ctx, held, bytes); err != nil {
+	if err := held.grow(ctx, bytes); err != nil {
 		return nil, err
 	}
 	return c.Column(parts[0].DataType(), parts)

@@ -41,6 +41,9 @@ type Options struct {
 	// Crossed is told of each window before the join gets the first of its rows, when it
 	// is done with all rows before.
 	Crossed func(window int64)
+	// GiveWay is asked, where a window lacks memory, to give up what is done ahead of it,
+	// and says whether there was something. nil: there is nothing.
+	GiveWay func() bool
 	Memory  memory.Allocator
 	Budget  *budget.Budget
 }

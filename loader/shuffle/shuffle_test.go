@@ -267,3 +267,31 @@ func TestWindowsRefuse(t *testing.T) {
 	windows.Release()
 	require.Zero(t, b.Used())
 }
+
+// TestWhatIsDoneAheadGivesWayToAWindow: a window that lacks memory has what was done ahead
+// give its memory up, once, before it fails.
+//
+// spec: join-63
+func TestWhatIsDoneAheadGivesWayToAWindow(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, false)
+	rows := make([]int64, 100)
+	for i := range rows {
+		rows[i] = int64(i)
+	}
+	b := budget.New(1 << 20)
+	ahead, err := b.Reserve("what is done ahead", 1<<20)
+	require.NoError(t, err)
+	asked := 0
+	o := Options{Rows: 100, Memory: w.memory, Budget: b, GiveWay: func() bool {
+		asked++
+		ahead.Release()
+		return asked == 1
+	}}
+	windows := w.windows(t, rows, 50, o, 0)
+	require.Len(t, given(t, windows, func(arrow.RecordBatch) {}), 100)
+	require.NoError(t, windows.Err())
+	require.Equal(t, 1, asked)
+	windows.Release()
+	require.Zero(t, b.Used())
+}

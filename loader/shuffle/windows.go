@@ -41,11 +41,11 @@ type Windows struct {
 	ended   bool
 
 	number  int64
-	window  *collected          // that is being given; nil before the first, and at the end
-	held    *budget.Reservation // pays for it
-	batches []int32             // of its rows that were not given, in order: the batch of each that it came in,
-	numbers []int32             // and its number there
-	out     *budget.Reservation // pays for the batch at hand
+	window  *collected // that is being given; nil before the first, and at the end
+	held    *room      // pays for it
+	batches []int32    // of its rows that were not given, in order: the batch of each that it came in,
+	numbers []int32    // and its number there
+	out     *room      // pays for the batch at hand
 }
 
 // Windows collects joined rows, those of Training joined and filtered, which it takes
@@ -53,8 +53,8 @@ type Windows struct {
 func (s *Shuffle) Windows(ctx context.Context, rows array.RecordReader, joined Joined) (*Windows, error) {
 	w := &Windows{shuffle: s, ctx: ctx, joined: joined, rows: rows}
 	var err error
-	if w.held, err = s.options.Budget.ReserveFor(ctx, "a shuffle window", 0); err == nil {
-		w.out, err = s.options.Budget.ReserveFor(ctx, "rows of a shuffle window", 0)
+	if w.held, err = s.room(ctx, "a shuffle window"); err == nil {
+		w.out, err = s.room(ctx, "rows of a shuffle window")
 	}
 	if err != nil {
 		rows.Release()
@@ -171,7 +171,7 @@ func (w *Windows) windowOf(b arrow.RecordBatch) int64 {
 // sort puts the rows of the window in order.
 func (w *Windows) sort() error {
 	c := w.window
-	if err := grow(w.ctx, w.held, c.rows*bytesOfSorting); err != nil {
+	if err := w.held.grow(w.ctx, c.rows*bytesOfSorting); err != nil {
 		return err
 	}
 	priorities := make([][]uint64, len(c.priorities))
@@ -187,9 +187,23 @@ func (w *Windows) sort() error {
 	return nil
 }
 
-// grow reserves more of a window, and says what helps where there is no room.
-func grow(ctx context.Context, held *budget.Reservation, bytes int64) error {
-	err := held.GrowWait(ctx, bytes)
+// room is memory of a window.
+type room struct {
+	*budget.Reservation
+	giveWay func() bool
+}
+
+func (s *Shuffle) room(ctx context.Context, what string) (*room, error) {
+	r, err := s.options.Budget.ReserveFor(ctx, what, 0)
+	return &room{r, s.options.GiveWay}, err
+}
+
+// grow reserves more, and says what helps where there is none.
+func (r *room) grow(ctx context.Context, bytes int64) error {
+	err := r.GrowWait(ctx, bytes)
+	if fault.KindOf(err) == fault.Exhausted && r.giveWay != nil && r.giveWay() {
+		err = r.GrowWait(ctx, bytes)
+	}
 	if fault.KindOf(err) != fault.Exhausted {
 		return err
 	}

@@ -83,12 +83,19 @@ def whole(name: str, value: Any, form: str = "{name}={value}") -> int:
         return operator.index(value)
     except TypeError:
         pass
-    try:
-        meant = max(0, int(float(value)))
-    except (TypeError, ValueError, OverflowError):
-        meant = 1
+    meant = max(0, _nearest(value))
     written = form.format(name=name, value=meant)
     raise _invalid(name, f"{value!r} is no whole number", f"write {written}")
+
+
+def _nearest(value: Any) -> int:
+    """The whole number that may be meant; 1 if none is. Of text it is exact, as ids are beyond floats."""
+    for form in (int, float):
+        try:
+            return int(form(value))
+        except (TypeError, ValueError, OverflowError):
+            continue
+    return 1
 
 
 def _invalid(field: str, message: str, remedy: str) -> Invalid:
