@@ -381,7 +381,7 @@ func TestStreamsOfOtherTimesShareNothing(t *testing.T) {
 			Staging: []dataset.Staging{{
 				Table: "features.f", Duplicates: rule.DuplicatesFirst,
 				Columns:     []dataset.Column{{Column: "early"}, {Column: "late"}, {Column: "v"}},
-				PointInTime: &dataset.PointInTime{Training: "at", Staging: column, Tolerance: 100, Exact: true},
+				PointInTime: &dataset.PointInTime{Training: "at", Staging: column, Tolerance: dataset.Lag{Count: 100}, Exact: true},
 			}},
 		}
 		datasets[i] = d.Defaults()

@@ -131,7 +131,7 @@ func TestWhatRequestsHaveOnce(t *testing.T) {
 	require.Equal(t, "list<element: utf8, nullable>", country(func(c *scenario.Case) { c.Dataset.Staging[0].Duplicates = rule.DuplicatesAll }))
 	require.Equal(t, "list<element: utf8, nullable>", country(func(c *scenario.Case) { c.Dataset.Staging[0].Key[0].Training = "item" }))
 	require.Equal(t, "list<element: utf8, nullable>", country(func(c *scenario.Case) {
-		c.Dataset.Staging[0].PointInTime = &dataset.PointInTime{Training: "item", Staging: "at", Tolerance: 1 << 40, Exact: true}
+		c.Dataset.Staging[0].PointInTime = &dataset.PointInTime{Training: "item", Staging: "at", Tolerance: dataset.Lag{Count: 1 << 40}, Exact: true}
 		c.Staging[0].Header = "req:long at:long country:string"
 		c.Staging[0].Commits[0].Lines = []string{"1 3 at"}
 	}))

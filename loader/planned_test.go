@@ -71,7 +71,7 @@ func TestColumnsThatOnlyARuleReads(t *testing.T) {
 			q.Columns = []dataset.Column{{Column: "t_v"}}
 		}, "s_new"},
 		"a time": {func(_ *dataset.Dataset, s *dataset.Staging, _ *dataset.Query) {
-			s.PointInTime = &dataset.PointInTime{Training: "t_v", Staging: "s_new", Tolerance: 5}
+			s.PointInTime = &dataset.PointInTime{Training: "t_v", Staging: "s_new", Tolerance: dataset.Lag{Count: 5}}
 		}, "s_new"},
 	} {
 		t.Run(name, func(t *testing.T) {

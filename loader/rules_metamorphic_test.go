@@ -296,7 +296,7 @@ func TestStreamsThatShareBuildSides(t *testing.T) {
 		for i := range c.Dataset.Staging {
 			s := &c.Dataset.Staging[i]
 			if (s.Join == rule.Left || s.Join == rule.Inner) && s.Duplicates != rule.DuplicatesAll {
-				s.PointInTime = &dataset.PointInTime{Training: "ts", Staging: "ts", Tolerance: 50 * time.Hour}
+				s.PointInTime = &dataset.PointInTime{Training: "ts", Staging: "ts", Tolerance: dataset.Lag{Time: 50 * time.Hour}}
 				if s.Columns != nil {
 					s.Columns = append(s.Columns, dataset.Column{Column: "ts", Name: s.Name + "_ts"})
 				}

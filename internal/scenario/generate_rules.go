@@ -42,14 +42,21 @@ func (g *generator) stagingEntry(i int) {
 		g.Layouts["align "+string(rule.Rule)]++
 	}
 	if g.chance(6) {
-		entry.PointInTime = &dataset.PointInTime{Training: "ts", Staging: "ts", Tolerance: time.Duration(1+g.IntN(60)) * time.Hour, Exact: g.chance(2)}
+		entry.PointInTime = &dataset.PointInTime{Training: "ts", Staging: "ts", Tolerance: dataset.Lag{Time: time.Duration(1+g.IntN(60)) * time.Hour}, Exact: g.chance(2)}
 		switch {
 		case g.timed && g.chance(2):
 			entry.PointInTime.Training, entry.PointInTime.Staging = "x", "x"
-			entry.PointInTime.Tolerance = pick(g.Rand, entry.PointInTime.Tolerance, 2, time.Microsecond, math.MaxInt64)
+			most := pick(g.Rand, entry.PointInTime.Tolerance.Time, 2, time.Microsecond, math.MaxInt64)
+			entry.PointInTime.Tolerance = dataset.Lag{Time: most}
+			if g.shared == "long" {
+				entry.PointInTime.Tolerance = dataset.Lag{Count: int64(most)}
+			} else if most < 24*time.Hour { // less than a unit would match nothing
+				entry.PointInTime.Exact = entry.PointInTime.Exact || g.shared == "date" || most < time.Microsecond
+			}
 			g.Layouts["point in time at any time"]++
 		case g.chance(3):
 			entry.PointInTime.Training, entry.PointInTime.Staging = "day", "day"
+			entry.PointInTime.Exact = entry.PointInTime.Exact || entry.PointInTime.Tolerance.Time < 24*time.Hour // as a day is the least
 		}
 		g.Layouts["point in time"]++
 	}

@@ -81,7 +81,8 @@ func inTime(rule dataset.PointInTime, training, staging cells, unit *big.Rat) bo
 	}
 	age := new(big.Rat).Sub(new(big.Rat).SetInt64(at), new(big.Rat).SetInt64(was)) // of any size
 	age.Mul(age, unit)
-	return (age.Sign() > 0 || age.Sign() == 0 && rule.Exact) && age.Cmp(new(big.Rat).SetInt64(int64(rule.Tolerance))) <= 0
+	most := int64(rule.Tolerance.Time) + rule.Tolerance.Count // one of them is 0
+	return (age.Sign() > 0 || age.Sign() == 0 && rule.Exact) && age.Cmp(new(big.Rat).SetInt64(most)) <= 0
 }
 
 // latest keeps the rows of the latest time.

@@ -56,7 +56,7 @@ func TestExpect(t *testing.T) {
 	}
 	inTime := func(tolerance time.Duration, exact bool) func(*Case) {
 		return entry(func(s *dataset.Staging) {
-			s.PointInTime = &dataset.PointInTime{Training: "day", Staging: "day", Tolerance: tolerance, Exact: exact}
+			s.PointInTime = &dataset.PointInTime{Training: "day", Staging: "day", Tolerance: dataset.Lag{Time: tolerance}, Exact: exact}
 		})
 	}
 	for name, test := range map[string]struct {

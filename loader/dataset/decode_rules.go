@@ -216,16 +216,16 @@ func (d *decoder) pointInTime(at place) *PointInTime {
 	object(d, at, &out, []field[PointInTime]{
 		{name: "training", must: true, read: func(d *decoder, at place, out *PointInTime) { out.Training = d.name(at) }},
 		{name: "staging", read: func(d *decoder, at place, out *PointInTime) { out.Staging = d.name(at) }},
-		{name: "tolerance", read: func(d *decoder, at place, out *PointInTime) { out.Tolerance = d.duration(at) }},
+		{name: "tolerance", read: func(d *decoder, at place, out *PointInTime) { out.Tolerance = d.tolerance(at) }},
 		{name: "exact", read: func(d *decoder, at place, out *PointInTime) { out.Exact = d.truth(at) }},
 	})
 	path := join(at.path, "tolerance")
 	switch {
 	case at.kind != kindObject || !d.sound(path):
-	case at.has("tolerance") && out.Tolerance == 0 && !out.Exact:
+	case at.has("tolerance") && out.Tolerance == (Lag{}) && !out.Exact:
 		d.fail(path, "must be more than nothing where exact is false: no staging row could match")
 	case !at.has("tolerance"):
-		d.fail(path, "missing; say how much older a staging row may be, such as 24h")
+		d.fail(path, "missing; say how much older a staging row may be, such as 24h, or a number for columns of long")
 	}
 	return &out
 }

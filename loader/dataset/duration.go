@@ -104,12 +104,16 @@ func (d *decoder) lag(at place) Lag {
 	return Lag{Months: months, Time: length}
 }
 
-// duration decodes a length of time. A whole number counts nanoseconds, or the
-// units of a column of whole numbers.
-func (d *decoder) duration(at place) time.Duration {
+// tolerance decodes a length of time, or a whole number for columns of long.
+func (d *decoder) tolerance(at place) Lag {
 	if at.kind == kindWhole {
-		return time.Duration(d.whole(at, 0, maxInt64))
+		return Lag{Count: d.whole(at, 0, maxInt64)}
 	}
+	return Lag{Time: d.duration(at)}
+}
+
+// duration decodes a length of time.
+func (d *decoder) duration(at place) time.Duration {
 	if at.kind != kindText {
 		d.fail(at.path, "must be a duration, %s, not %s", durationForm, at.kind)
 		return 0

@@ -62,7 +62,7 @@ type alignForm struct {
 type pointForm struct {
 	Training  string `json:"training"`
 	Staging   string `json:"staging,omitempty"`
-	Tolerance string `json:"tolerance"`
+	Tolerance any    `json:"tolerance"`
 	Exact     *bool  `json:"exact,omitempty"`
 }
 
@@ -133,7 +133,10 @@ func (a Align) form() *alignForm {
 }
 
 func (p PointInTime) form() *pointForm {
-	out := &pointForm{Training: p.Training, Staging: unless(p.Staging, p.Training), Tolerance: durationText(p.Tolerance)}
+	out := &pointForm{Training: p.Training, Staging: unless(p.Staging, p.Training), Tolerance: durationText(p.Tolerance.Time)}
+	if p.Tolerance.Count != 0 {
+		out.Tolerance = p.Tolerance.Count
+	}
 	if !p.Exact {
 		out.Exact = &p.Exact
 	}

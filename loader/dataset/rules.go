@@ -121,10 +121,10 @@ type Lag struct {
 // PointInTime takes, per key, the latest staging row that is not after the
 // training row's time, over all partitions within the tolerance.
 type PointInTime struct {
-	Training  string        // time column of the training table: date, timestamp, timestamptz or long
-	Staging   string        // time column of the staging table, of the same type; default: Training
-	Tolerance time.Duration // how much older the staging row may be; required. Of long columns: units of the column, as nanoseconds count here
-	Exact     bool          // whether a staging row of the very same time counts; decoding sets it unless `exact: false`
+	Training  string // time column of the training table: date, timestamp, timestamptz or long
+	Staging   string // time column of the staging table, of the same type; default: Training
+	Tolerance Lag    // how much older the staging row may be; required. Of long columns a Count, of others a Time
+	Exact     bool   // whether a staging row of the very same time counts; decoding sets it unless `exact: false`
 }
 
 // customPrefix begins the names of strategies that the composition root

@@ -87,12 +87,12 @@ func TestEveryRule(t *testing.T) {
 			s.Align = &dataset.Align{Training: "month", Staging: "month", Rule: dataset.AlignLag, Lag: dataset.Lag{Months: 12}}
 		}),
 		with("events", func(s *dataset.Staging) {
-			s.PointInTime = &dataset.PointInTime{Training: "ts", Staging: "ts", Tolerance: 36 * time.Hour}
+			s.PointInTime = &dataset.PointInTime{Training: "ts", Staging: "ts", Tolerance: dataset.Lag{Time: 36 * time.Hour}}
 			s.Duplicates, s.OrderBy = rule.DuplicatesLast, []dataset.OrderBy{{Column: "n"}}
 		}),
 		with("old", func(s *dataset.Staging) {
 			s.Join, s.Missing = rule.Inner, rule.MissingError
-			s.PointInTime = &dataset.PointInTime{Training: "ts", Staging: "at", Tolerance: 90 * time.Minute, Exact: true}
+			s.PointInTime = &dataset.PointInTime{Training: "ts", Staging: "at", Tolerance: dataset.Lag{Time: 90 * time.Minute}, Exact: true}
 		}),
 	}, got.Staging)
 	same(t, `{"training":{"table":"ml.impressions","distinct":{"by":["request_id","item_id"],"order_by":["seen desc","n"],"scope":"partition"}},`+
@@ -206,8 +206,8 @@ func TestLagsAndDurations(t *testing.T) {
 		require.ErrorContains(t, err, "dataset.staging[0].align.lag: ", text)
 		require.ErrorContains(t, err, want, text)
 	}
-	for text, want := range map[string]time.Duration{
-		`"1d"`: 24 * time.Hour, `86400`: 86400, `"1s"`: time.Second, `0`: 0, `"1us"`: time.Microsecond,
+	for text, want := range map[string]dataset.Lag{
+		`"1d"`: {Time: 24 * time.Hour}, `86400`: {Count: 86400}, `"1s"`: {Time: time.Second}, `0`: {}, `"1us"`: {Time: time.Microsecond},
 	} {
 		q, err := dataset.ParseQuery([]byte(`{"dataset":{"training":{"table":"a.b"},"staging":[{"table":"c.d","key":["k"],"point_in_time":{"training":"ts","tolerance":` + text + `}}]}}`))
 		require.NoError(t, err, text)

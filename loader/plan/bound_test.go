@@ -2,7 +2,6 @@ package plan_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -30,7 +29,7 @@ func TestReads(t *testing.T) {
 	require.Equal(t, plan.Columns{Training: []int{1, 2}, Staging: [][]int{{1, 3}}}, b.ValueRanges())
 	_, err = bind(dataset.Query{Filter: dataset.MustFilter("dya = 1")})
 	require.ErrorContains(t, err, `did you mean "day"?`)
-	e.PointInTime = &dataset.PointInTime{Training: "day", Staging: "day", Tolerance: time.Hour}
+	e.PointInTime = &dataset.PointInTime{Training: "day", Staging: "day", Tolerance: dataset.Lag{Count: 24}}
 	for strategy, want := range map[rule.Strategy]plan.Columns{
 		rule.StrategyAuto:      {Training: []int{1, 2}, Staging: [][]int{{1, 2, 3}}},
 		rule.StrategyBroadcast: {Training: []int{}, Staging: [][]int{{3}}},

@@ -56,7 +56,7 @@ func TestDrawingsSayWhichStagingRowsCount(t *testing.T) {
 	}
 	e := entry()
 	e.Filter = dataset.MustFilter("age > 3")
-	e.PointInTime = &dataset.PointInTime{Training: "seen", Staging: "seen", Tolerance: 24 * time.Hour, Exact: true}
+	e.PointInTime = &dataset.PointInTime{Training: "seen", Staging: "seen", Tolerance: dataset.Lag{Time: 24 * time.Hour}, Exact: true}
 	p, err := joined(homefeed(e), tables, files, dataset.Query{Dataset: "home"})
 	require.NoError(t, err)
 	drawn := p.Drawing(dataset.Query{Lanes: 1})
@@ -70,9 +70,9 @@ func TestDrawingsSayWhichStagingRowsCount(t *testing.T) {
 		}
 	}
 	e.Key = []dataset.KeyPair{{Training: "request_id", Staging: "request_id"}}
-	e.PointInTime = &dataset.PointInTime{Training: "seen", Staging: "seen"}
+	e.PointInTime = &dataset.PointInTime{Training: "seen", Staging: "seen", Exact: true}
 	p, err = joined(homefeed(e), tables, files, dataset.Query{Dataset: "home"})
 	require.NoError(t, err)
 	drawn = p.Drawing(dataset.Query{Lanes: 1})
-	require.Contains(t, drawn, "│   key      request_id, left join\n│   when     the latest row whose seen is before seen, by 0s at most\n")
+	require.Contains(t, drawn, "│   key      request_id, left join\n│   when     the latest row whose seen is at or before seen, by 0s at most\n")
 }

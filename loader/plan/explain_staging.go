@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,7 +11,6 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 
 	"github.com/penstock/penstock/loader/catalog"
-	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/resolve"
 )
 
@@ -104,10 +104,7 @@ func toleranceText(r resolve.Staging) string {
 	if r.Time.Training.Type.ID() == arrow.INT64 {
 		return strconv.FormatInt(r.Time.Tolerance, 10)
 	}
-	if r.PointInTime.Tolerance == 0 {
-		return "0s"
-	}
-	return dataset.Lag{Time: r.PointInTime.Tolerance}.String()
+	return cmp.Or(r.PointInTime.Tolerance.String(), "0s")
 }
 
 func strategyText(r resolve.Staging) string {

@@ -261,18 +261,23 @@ func TestTimesOfOneType(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		training, staging string
-		tolerance         time.Duration
+		tolerance         dataset.Lag
 		want              int64
 		message           string
 	}{
-		"dates":            {"on", "on", 60 * time.Hour, 2, ""},
-		"microseconds":     {"at", "at", time.Second, 1_000_000, ""},
-		"nanoseconds":      {"fine", "fine", time.Second, 1_000_000_000, ""},
-		"longs":            {"big", "big", 17, 17, ""},
-		"zoned and not":    {"at", "zoned", time.Hour, 0, "do not compare"},
-		"no time":          {"word", "word", time.Hour, 0, "is no time"},
-		"unknown":          {"att", "at", time.Hour, 0, `no column "att"`},
-		"a negative while": {"at", "at", -time.Hour, 0, "negative"},
+		"dates":            {"on", "on", dataset.Lag{Time: 60 * time.Hour}, 2, ""},
+		"microseconds":     {"at", "at", dataset.Lag{Time: time.Second}, 1_000_000, ""},
+		"nanoseconds":      {"fine", "fine", dataset.Lag{Time: time.Second}, 1_000_000_000, ""},
+		"longs":            {"big", "big", dataset.Lag{Count: 17}, 17, ""},
+		"zoned and not":    {"at", "zoned", dataset.Lag{Time: time.Hour}, 0, "do not compare"},
+		"no time":          {"word", "word", dataset.Lag{Time: time.Hour}, 0, "is no time"},
+		"unknown":          {"att", "at", dataset.Lag{Time: time.Hour}, 0, `no column "att"`},
+		"a negative while": {"at", "at", dataset.Lag{Time: -time.Hour}, 0, "negative"},
+		"a while of longs": {"big", "big", dataset.Lag{Time: 24 * time.Hour}, 0, "1d is a duration, but big is a long, whose unit nobody knows: write a count"},
+		"a count of dates": {"on", "on", dataset.Lag{Count: 1}, 0, "1 is a count, but on is of type date32: write a duration such as 1d"},
+		"a count of times": {"at", "at", dataset.Lag{Count: 24}, 0, "24 is a count, but at is of type timestamp"},
+		"nothing":          {"at", "at", dataset.Lag{}, 0, ""},
+		"nothing of longs": {"big", "big", dataset.Lag{}, 0, ""},
 	} {
 		e := dataset.Staging{Table: "ml.s", Prefix: "s_", PointInTime: &dataset.PointInTime{Training: c.training, Staging: c.staging, Tolerance: c.tolerance, Exact: true}}
 		r, err := bindWide(dataset.Training{}, e)
@@ -284,6 +289,14 @@ func TestTimesOfOneType(t *testing.T) {
 		require.Equal(t, c.want, r.Staging[0].Time.Tolerance, name)
 		require.True(t, r.Staging[0].Time.Exact)
 	}
+}
+
+// spec: resolve-32
+func TestToleranceOfLessThanAUnit(t *testing.T) {
+	t.Parallel()
+	within := &dataset.PointInTime{Training: "on", Staging: "on", Tolerance: dataset.Lag{Time: 12 * time.Hour}}
+	_, err := bindWide(dataset.Training{}, dataset.Staging{Table: "ml.s", Prefix: "s_", PointInTime: within})
+	require.ErrorContains(t, err, "12h is less than a unit of on, of type date32, and exact is false: no staging row could match")
 }
 
 func TestOrderAndDistinctAreBound(t *testing.T) {

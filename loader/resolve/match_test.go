@@ -132,11 +132,15 @@ func timed(column arrow.DataType, unit time.Duration, training, staging []catalo
 	fields := func(third string) []catalog.Field {
 		return []catalog.Field{field(1, "id", arrow.PrimitiveTypes.Int64, true), field(2, "ts", column, false), field(3, third, column, false)}
 	}
+	tolerance := dataset.Lag{Time: 10 * unit}
+	if column.ID() == arrow.INT64 {
+		tolerance = dataset.Lag{Count: 10}
+	}
 	return tables{
 		training: table("ml.t", fields("t"), nil), staging: table("ml.s", fields("s"), nil), trainingFiles: training, stagingFiles: staging,
 		entry: dataset.Staging{
 			Table: "ml.s", Key: []dataset.KeyPair{{Training: "id", Staging: "id"}}, Columns: []dataset.Column{},
-			PointInTime: &dataset.PointInTime{Training: "ts", Staging: "ts", Tolerance: 10 * unit},
+			PointInTime: &dataset.PointInTime{Training: "ts", Staging: "ts", Tolerance: tolerance},
 		},
 	}
 }

@@ -1,6 +1,7 @@
 package resolve
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -28,14 +29,33 @@ func (b *binder) time(p *dataset.PointInTime, training, staging *catalog.Table, 
 	case !arrow.TypeEqual(t.Type, s.Type):
 		b.fault(at+".staging", "", "%s.%s is %s and %s.%s is %s: times of these types do not compare",
 			training.Name, t.Name, t.Type, staging.Name, s.Name, s.Type)
-	case p.Tolerance < 0:
-		b.fault(at+".tolerance", "", "the tolerance is negative")
+	default:
+		return &Time{Training: t, Staging: s, Tolerance: b.tolerance(p, t, unit, at+".tolerance"), Exact: p.Exact}
 	}
-	return &Time{Training: t, Staging: s, Tolerance: int64(p.Tolerance / max(1, unit)), Exact: p.Exact}
+	return nil
 }
 
-// timeUnit returns the unit of a time column's values; of a long it is 1, as
-// tolerances of longs count their units. False is a type that is no time.
+// tolerance returns how much older a staging row may be, in the units of the times.
+func (b *binder) tolerance(p *dataset.PointInTime, of catalog.Field, unit time.Duration, at string) int64 {
+	out, given := int64(p.Tolerance.Time/unit), p.Tolerance
+	if of.Type.ID() == arrow.INT64 {
+		out = given.Count
+	}
+	switch {
+	case given.Count < 0 || given.Time < 0:
+		b.fault(at, "", "the tolerance is negative")
+	case given.Time != 0 && of.Type.ID() == arrow.INT64:
+		b.fault(at, "", "%s is a duration, but %s is a long, whose unit nobody knows: write a count, such as 86400 for a day in seconds", given, of.Name)
+	case given.Count != 0 && of.Type.ID() != arrow.INT64:
+		b.fault(at, "", "%d is a count, but %s is of type %s: write a duration such as 1d", given.Count, of.Name, of.Type)
+	case out == 0 && !p.Exact:
+		b.fault(at, "", "%s is less than a unit of %s, of type %s, and exact is false: no staging row could match", cmp.Or(given.String(), "0s"), of.Name, of.Type)
+	}
+	return out
+}
+
+// timeUnit returns the unit of a time column's values; of a long, which has none, it is 1.
+// False is a type that is no time.
 func timeUnit(t arrow.DataType) (time.Duration, bool) {
 	switch t := t.(type) {
 	case *arrow.Date32Type:
