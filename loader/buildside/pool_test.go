@@ -214,6 +214,45 @@ func TestWhatIsBuiltAheadGivesWay(t *testing.T) {
 	require.Zero(t, b.Used())
 }
 
+// TestWhatIsBuiltAheadEndsWithItsReference, also where another range refers to the same
+// group, which is divided on disk: no part of it stays behind.
+func TestWhatIsBuiltAheadEndsWithItsReference(t *testing.T) {
+	t.Parallel()
+	place, err := spool.Open(spool.Options{Place: t.TempDir()})
+	require.NoError(t, err)
+	b, p := budget.New(64<<20), planOf(10)
+	pool := New(Options{Options: joiner.Options{Budget: b}, Disk: func(what string) (spill.Store, error) { return place.Create(what) }})
+	key := catalog.Field{ID: 1, Name: "k"}
+	p.Relation.Training.Specs = map[int]catalog.Spec{0: {{ID: 1000, Source: 1, Name: "b", Transform: catalog.Transform{Kind: catalog.Bucket, N: 2}}}}
+	p.Relation.Staging[0].Keys = []resolve.Key{{Training: key, Staging: key}}
+	p.Splits = nil
+	for i := range 2 {
+		p.Splits = append(p.Splits, plan.Split{Groups: []int{0}, Files: []plan.FileRange{{File: catalog.File{Partition: []any{int64(i)}}}}})
+	}
+	tries, onDisk := 0, make(chan struct{})
+	groups := groupsOf(t, pool, p, func(context.Context) error {
+		if tries++; tries == 1 {
+			return fault.New(fault.Exhausted, "no memory")
+		}
+		if tries == 2 {
+			<-onDisk
+		}
+		return nil
+	})
+	coming := groups.ReferenceAhead(plan.Range{Split: 0})
+	coming.BuildAhead(t.Context())
+	open := groups.Reference(plan.Range{Split: 1})
+	close(onDisk)
+	coming.Release()
+	made, err := open.Probeable(t.Context())
+	require.NoError(t, err)
+	made.Release()
+	open.Release()
+	groups.Close()
+	require.Zero(t, place.Stats().Files)
+	require.Zero(t, b.Used())
+}
+
 // TestOnlyAFullDiskTakesWhatLiesThere: a build side on local disk that nobody uses
 // at the moment gives way where the disk has no room for what a row asks for. It
 // stays where it is memory that lacks, or room for what is built ahead.

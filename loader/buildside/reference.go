@@ -22,6 +22,7 @@ type Reference struct {
 
 // ahead is what is being built ahead of a group.
 type ahead struct {
+	by     *Reference
 	cancel context.CancelFunc
 	join   func() (over func()) // the stream waits for it: see budget.Ahead
 	done   chan struct{}
@@ -64,7 +65,7 @@ func (r *Reference) Begin() {
 // needs it, so that its build side may stay where memory is plentiful.
 func (r *Reference) Release() {
 	g := r.group
-	if a := g.ahead; a != nil && g.references == 1 { // else another range may ask for it
+	if a := g.ahead; a != nil && a.by == r { // it may be about to take the reference's part
 		a.cancel()
 		<-a.done
 		g.ahead = nil
@@ -91,7 +92,7 @@ func (r *Reference) BuildAhead(ctx context.Context) {
 	invariant.Check(r.group.ahead == nil, "%s is built ahead twice", r.group.input.Name)
 	ctx, join := budget.Ahead(ctx)
 	ctx, cancel := context.WithCancel(ctx)
-	a := &ahead{cancel: cancel, join: join, done: make(chan struct{})}
+	a := &ahead{by: r, cancel: cancel, join: join, done: make(chan struct{})}
 	r.group.ahead = a
 	go func() {
 		defer close(a.done)

@@ -18,6 +18,7 @@ func foundMutants() []mutant {
 		{"what-others-build-ahead-is-not-waited-for", "loader/buildside/reference.go", "	if a == nil {\n", "	if a == nil || a.by != r {\n", []string{"./loader/buildside"}},
 		{"want-of-memory-takes-what-is-on-disk", "loader/buildside/build.go", "errors.Is(err, spill.ErrDiskFull) &&", "(errors.Is(err, spill.ErrDiskFull) || fault.KindOf(err) == fault.Exhausted) &&", []string{"./loader/buildside"}},
 		{"what-is-built-ahead-stays", "loader/buildside/reference.go", "	one.references++\n	if one.begun == 0 {", "	one.references++\n	if one.begun < 0 {", []string{"./loader/buildside"}},
+		{"what-is-built-ahead-outlives-its-reference", "loader/buildside/reference.go", "a != nil && a.by == r {", "a != nil && g.references == 1 {", []string{"./loader/buildside"}},
 		{"what-is-built-ahead-takes-what-is-on-disk", "loader/buildside/build.go", "	if !ahead && errors.Is(", "	if errors.Is(", []string{"./loader/buildside"}},
 		{"spilled-bytes-forget-the-log", "joiner/spill/matchlog.go", "	p.spilled(p.training.Bytes() + store.Bytes())\n", "	p.spilled(p.training.Bytes())\n", []string{"-run", "TestSpilledBytes", "./loader"}},
 		{"who-waits-for-a-build-side-runs", "cache/shared.go", "	return n.get(ctx, budget.Blocked, load)", "	return n.get(ctx, unmarked, load)", []string{"./cache"}},
