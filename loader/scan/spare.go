@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"sync"
+	"sync/atomic"
 
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/parquet"
@@ -23,6 +24,7 @@ type spares struct {
 type spare struct {
 	of   *spares
 	held *budget.Reservation
+	lent atomic.Bool
 }
 
 func newSpares(b *budget.Budget) *spares {
@@ -48,7 +50,10 @@ func (s *spares) take(ctx context.Context, n int64, drop func()) (parquet.Spare,
 }
 
 // Lend implements parquet.Spare.
-func (s *spare) Lend() { s.held.Lend() }
+func (s *spare) Lend() {
+	s.lent.Store(true)
+	s.held.Lend()
+}
 
 // Release implements parquet.Spare.
 func (s *spare) Release() {
@@ -58,7 +63,8 @@ func (s *spare) Release() {
 	s.held.Release()
 }
 
-// give drops what is held until so many bytes are free, or will be.
+// give drops what is held until so many bytes are free, or will be. What a decoder has
+// taken stays, and does not count.
 func (s *spares) give(bytes int64) {
 	s.mu.Lock()
 	held := maps.Clone(s.held)
@@ -67,8 +73,11 @@ func (s *spares) give(bytes int64) {
 		if bytes <= 0 {
 			return
 		}
-		bytes -= one.held.Held()
+		n := one.held.Held()
 		drop()
+		if one.lent.Load() || one.held.Held() == 0 {
+			bytes -= n
+		}
 	}
 }
 

@@ -86,6 +86,34 @@ func TestWhatIsReadAheadGivesWay(t *testing.T) {
 	require.Zero(t, limit.Used())
 }
 
+// TestWhatIsTakenDoesNotCount: the row group that is decoded cannot be given up, so the
+// one behind it is, whichever is asked first.
+//
+// spec: storage-11
+func TestWhatIsTakenDoesNotCount(t *testing.T) {
+	for range 20 {
+		r := newRig(t)
+		r.grow(400, 100, 1)
+		limit := budget.New(1 << 20)
+		s := r.scanner(scan.Options{Budget: limit, ReadTail: scan.NoTail, Ahead: 1, BatchRows: 10})
+		rdr, err := s.Open(t.Context(), r.source(), r.columns("id"))
+		require.NoError(t, err)
+		reads := func(n int) {
+			t.Helper()
+			require.Eventually(t, func() bool { return r.store.Counts().Reads == n }, time.Minute, time.Millisecond)
+		}
+		rdr.Begin()
+		reads(2)
+		require.True(t, rdr.Next())
+		reads(3)
+		ctx, leave := limit.Enter(t.Context(), "somebody else") // waits for what is being read still
+		require.NoError(t, limit.Await(ctx, "somebody else", limit.Limit()-limit.Used()+1))
+		leave()
+		rdr.Release()
+		require.Zero(t, limit.Used())
+	}
+}
+
 // TestReadAheadThatFails: the error is that of the file that could not be read, and what
 // comes before it is given.
 func TestReadAheadThatFails(t *testing.T) {
