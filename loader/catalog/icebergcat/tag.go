@@ -162,6 +162,9 @@ func (c *Catalog) commit(ctx context.Context, meta *loaded, tag locator.Tag) (lo
 // in parts, as a text, and packed. What it costs to be parsed comes on top.
 const rewriteCopies = 3
 
+// mostRemoving bounds how long a stream that may have ended waits for a file to be removed.
+const mostRemoving = 10 * time.Second
+
 // rewrite writes a metadata file that has the tag, and has the catalog name it. A file that
 // the catalog does not name is removed again; where nobody knows whether it does, the file
 // stays: it is small, and whoever removes orphan files removes it.
@@ -191,7 +194,9 @@ func (c *Catalog) rewrite(ctx context.Context, tables locator.Swapper, of locato
 		outcome, err = tables.Swap(ctx, of, meta.location, to)
 	}
 	if outcome == locator.Lost || outcome == locator.Refused {
-		_ = writer.Remove(context.WithoutCancel(ctx), to) // what stays is an orphan, and no harm
+		removing, cancel := context.WithTimeout(context.WithoutCancel(ctx), mostRemoving)
+		defer cancel()
+		_ = writer.Remove(removing, to) // what stays is an orphan, and no harm
 	}
 	return outcome, err
 }

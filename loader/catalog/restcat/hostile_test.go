@@ -1,6 +1,7 @@
 package restcat_test
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog/locator"
 	"github.com/penstock/penstock/loader/catalog/restcat"
 	"github.com/penstock/penstock/loader/catalog/restcat/restcattest"
 )
@@ -154,6 +156,51 @@ func TestTokensThatCannotBeRenewedYet(t *testing.T) {
 	clock.Store(int64(61 * time.Minute))
 	_, err = c.Locate(t.Context(), events())
 	isFault(t, err, fault.Unavailable, "did not answer")
+}
+
+// Who leaves does not wait for the token that another question asks for.
+func TestQuestionsLeaveWhileATokenIsAskedFor(t *testing.T) {
+	var ended atomic.Bool // the token
+	asked, end, refuse := make(chan struct{}, 2), make(chan struct{}), make(chan struct{})
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		token := strings.HasSuffix(r.URL.Path, "/oauth/tokens")
+		switch {
+		case !ended.Load() && token:
+			_, _ = io.WriteString(w, `{"access_token": "t1", "token_type": "bearer"}`)
+		case !ended.Load():
+			_, _ = io.WriteString(w, `{}`)
+		case token:
+			asked <- struct{}{}
+			<-end
+		default:
+			if strings.HasSuffix(r.URL.Path, "clicks") { // while the other one asks for a token
+				<-refuse
+			}
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+	}))
+	t.Cleanup(s.Close)
+	c, err := restcat.Open(t.Context(), restcat.Options{Name: "lake", URI: s.URL, Clock: time.Now, Properties: map[string]string{"credential": "c:s3cret"}})
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	ended.Store(true)
+	first, second := make(chan struct{}), make(chan error, 1)
+	go func() {
+		defer close(first)
+		_, _ = c.Locate(t.Context(), events())
+	}()
+	ctx, leave := context.WithCancel(t.Context())
+	go func() {
+		_, err := c.Locate(ctx, locator.Table{Name: "raw.clicks", Parts: []string{"raw", "clicks"}})
+		second <- err
+	}()
+	<-asked
+	close(refuse)
+	time.Sleep(10 * time.Millisecond) // for the second to stand behind the first; without it the test sees less
+	leave()
+	require.ErrorIs(t, <-second, context.Canceled)
+	close(end)
+	<-first
 }
 
 // What is too large and no table is no matter of max_metadata.

@@ -56,7 +56,7 @@ func (c *Catalog) send(ctx context.Context, q call) ([]byte, error) {
 		switch {
 		case err == nil && reply.status == http.StatusOK:
 			return answer.content, nil
-		case err == nil && reply.unknown() && !renewed && token != "" && c.tokens.refused(token):
+		case err == nil && reply.unknown() && !renewed && token != "" && c.tokens.refused(given, token):
 			renewed = true
 			continue
 		case err == nil && !reply.passes():

@@ -93,13 +93,17 @@ func (t *tokens) get(ctx context.Context) (string, error) {
 }
 
 // refused says that the server does not take a token any more, and returns whether
-// another one can be had.
-func (t *tokens) refused(token string) bool {
+// another one can be had while ctx lasts.
+func (t *tokens) refused(ctx context.Context, token string) bool {
 	if t.grant == nil {
 		return false
 	}
-	t.turn <- struct{}{}
-	defer func() { <-t.turn }()
+	select {
+	case t.turn <- struct{}{}:
+		defer func() { <-t.turn }()
+	case <-ctx.Done():
+		return true // to learn that ctx has ended
+	}
 	if t.token == token {
 		t.token, t.renew, t.ends = "", time.Time{}, time.Time{}
 	}
