@@ -38,7 +38,11 @@ func TestLimit(t *testing.T) {
 				require.Equal(t, all[:given], scenario.Texts(got[0].Rows()))
 				full := given / (4 * lanes)
 				require.Equal(t, whole[0].Batches[:full], got[0].Batches[:full])
-				require.Equal(t, whole[0].Cursors[:max(0, full-1)], got[0].Cursors[:max(0, full-1)])
+				alike := len(got[0].Cursors) - 1 // all but where the limit ends the stream
+				if n > len(all) {
+					alike++
+				}
+				require.Equal(t, whole[0].Cursors[:alike], got[0].Cursors[:alike])
 				end := got[0].Report.Cursor
 				require.Equal(t, int64(given), got[0].Report.Rows)
 				require.Equal(t, end, got[0].Cursors[len(got[0].Cursors)-1])

@@ -13,6 +13,7 @@ package lane
 
 import (
 	"context"
+	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -299,7 +300,7 @@ func (r *Reader) left() int64 {
 type step struct {
 	portion
 	most int64 // of one lane, counted as Options.Rows is
-	cut  bool  // by Limit: a lane was asked for less than the others, or for nothing
+	cut  bool  // by Limit: a lane that may go on was asked for less than the others, or for nothing
 }
 
 // portion is a part of what lanes give: its rows, and the number of what Options.Rows
@@ -310,13 +311,13 @@ type portion struct{ rows, counted int64 }
 func (r *Reader) selectStep(s *selection) (step, error) {
 	var out step
 	left := r.left()
-	for _, l := range r.lanes {
+	for i, l := range r.lanes {
 		wanted := r.options.Rows
 		if left != Unknown {
 			wanted = min(wanted, left-out.rows)
-			out.cut = out.cut || wanted < r.options.Rows
 		}
 		if wanted == 0 {
+			out.cut = out.cut || slices.ContainsFunc(r.lanes[i:], (*laneReader).goesOn)
 			break
 		}
 		s.next()
@@ -327,6 +328,7 @@ func (r *Reader) selectStep(s *selection) (step, error) {
 		if err := r.enough(l, given.counted, 1); err != nil {
 			return step{}, err
 		}
+		out.cut = out.cut || wanted < r.options.Rows && l.goesOn()
 		out.rows, out.counted, out.most = out.rows+given.rows, out.counted+given.counted, max(out.most, given.counted)
 		if out.rows == left {
 			continue // whether there is another row, whoever goes on finds out

@@ -31,6 +31,9 @@ func newLaneReader(lane Lane, options Options) *laneReader {
 	return l
 }
 
+// goesOn says whether the lane may have more rows.
+func (l *laneReader) goesOn() bool { return l.at.Range < len(l.Ranges) }
+
 // take adds up to n rows of the lane, or requests, to those of a batch; fewer only at the
 // lane's end. It returns how many.
 func (l *laneReader) take(ctx context.Context, n int64, s *selection) (portion, error) {

@@ -27,7 +27,7 @@ func TestLimits(t *testing.T) {
 		{4, 3, true, []lane.Position{{Range: 1, Row: 1}, {Row: 1}}, 3},
 		{6, 3, false, []lane.Position{{Range: 1, Row: 1}, {Row: 3}}, 3},
 		{7, 4, true, []lane.Position{{Range: 1, Row: 2}, {Row: 3}}, 3},
-		{9, 5, true, []lane.Position{{Range: 2}, {Range: 1}}, 3},
+		{9, 6, false, []lane.Position{{Range: 2}, {Range: 1}}, 3},
 		{50, 6, false, []lane.Position{{Range: 2}, {Range: 1}}, 3},
 	} {
 		p := world(t, map[int][]int64{0: {2, 3}, 1: {4}})
