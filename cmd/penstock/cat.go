@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -44,17 +45,14 @@ func (p process) catCommand() *cobra.Command {
 	}
 	from, query := newSourceFlags(c), newQueryFlags(c)
 	flags := catFlags{
-		format: textFlag(c, "format,f", "FORMAT", strings.Join(formats(), ", ")+" (default table)"),
+		format: textFlag(c, "format,f", "FORMAT", strings.Join(formats(), ", ")+" (default: as FILE ends, else table)"),
 		output: textFlag(c, "output,o", "FILE", "write there and not to standard output; it appears when it is whole"),
 		limit:  c.Flags().Int64P("limit", "n", 0, "at most so many rows; 0 is all (default 20 for tables, else all)"),
 		width:  c.Flags().Int("width", 0, "characters a line of a table; 0 is no limit (default: the terminal's, else 120)"),
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
-		if *flags.format == "" {
-			*flags.format = "table"
-		}
-		if !slices.Contains(formats(), *flags.format) {
-			return unknownFormat(*flags.format)
+		if err := flags.settleFormat(); err != nil {
+			return err
 		}
 		if *flags.limit < 0 || *flags.width < 0 {
 			return usage("--limit and --width are numbers from 0 on")
@@ -79,6 +77,25 @@ func (p process) catCommand() *cobra.Command {
 		})
 	}
 	return c
+}
+
+// settleFormat takes the form of the file's name where none was asked for, and refuses one
+// that its name denies.
+func (f catFlags) settleFormat() error {
+	named := strings.TrimPrefix(filepath.Ext(*f.output), ".")
+	if !slices.Contains(formats(), named) {
+		named = ""
+	}
+	if *f.format == "" {
+		*f.format = cmp.Or(named, "table")
+	}
+	switch {
+	case !slices.Contains(formats(), *f.format):
+		return unknownFormat(*f.format)
+	case named != "" && named != *f.format:
+		return usage("--output %s ends as a file of another form than --format %s: leave --format out, or name another file", *f.output, *f.format)
+	}
+	return nil
 }
 
 // wireOf is the wire that a query asks for, "" where it names none.
@@ -186,6 +203,9 @@ func matchText(r report) string {
 func (p process) writing(path string, f func(io.Writer) error) (err error) {
 	if path == "" {
 		return f(p.stdout)
+	}
+	if found, err := os.Stat(path); err == nil && found.IsDir() {
+		return usage("--output %s is a folder: name a file in it", path)
 	}
 	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {

@@ -84,7 +84,7 @@ func TestCatArrowFile(t *testing.T) {
 func TestCatParquetFile(t *testing.T) {
 	l := readLake(t)
 	path := filepath.Join(l.dir, "rows.parquet")
-	got := run(t, "cat", "home", "--config", l.config, "--format", "parquet", "--output", path)
+	got := run(t, "cat", "home", "--config", l.config, "--output", path)
 	require.Zero(t, got.code, got.stderr)
 	require.Equal(t, "7 rows; history matched 5 of 7\n", got.stderr)
 	content, err := os.ReadFile(path)

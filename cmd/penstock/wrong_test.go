@@ -75,6 +75,11 @@ func wrongFiles() []wrong {
 		{"a catalog of another database", change(`type: sql, uri: "sqlite:///catalog.db"`, `uri: "mysql://host/lake"`), nil, "catalogs.default: (line 2)", "", "say type: sql, rest or directory"},
 		{"a time of no column", change("req_id}}", "req_id}, point_in_time: {staging: ts, tolerance: 1d}}"), nil, "point_in_time.training: missing", "", `write training: "name"`},
 		{"a key as one text", change("key: [request_id]", "key: request_id, item"), nil, "datasets.home.key: (line 6)", "", `write key: ["request_id", "item"]`},
+		{"a direction of another form", change("req_id}}", "req_id}, duplicates: last, order_by: [country descending]}"), nil, "staging[0].order_by[0]: (line 8)", "", `write "country desc"`},
+		{"a direction by a sign", change("req_id}}", "req_id}, duplicates: last, order_by: [-country]}"), nil, "staging[0].order_by[0]: (line 8)", "", `write "country desc"`},
+		{"a type of SQL", change("req_id}}", "req_id}, columns: [{column: country, as: bigint}]}"), nil, "staging[0].columns[0].as: (line 8)", "long", "did you mean"},
+		{"a default of no column", change("req_id}}", "req_id}, missing: 0}"), nil, "staging[0].missing: (line 8)", "", "write {default: {column: 0}}"},
+		{"a catalog server without its address", change(`type: sql, uri: "sqlite:///catalog.db"`, "type: rest"), nil, "catalogs.default: (line 2)", "", `{type: rest, uri: "https://`},
 		{"a tab", rightConfig + "\tserver: 1\n", nil, "line 9", "", "indented by spaces, not by tabs"},
 	}
 }
@@ -105,6 +110,12 @@ func wrongQueries() []wrong {
 		{"a string without quotes", "", filter("item = plain"), "filter: at position 8", "", "a string is written in single quotes"},
 		{"a number in quotes", "", filter("request_id = '3'"), `column "request_id" (int64)`, "", "write a number without quotes"},
 		{"a time with a zone", "", filter("ts > TIMESTAMP '2026-10-01 00:00:00Z'"), `column "ts" (timestamp[us])`, "", "leave the offset away"},
+		{"a column of a table", "", filter("history.country = 'de'"), "filter: at position 1", "country", "columns have no table's name before them"},
+		{"not a number", "", filter("score = NaN"), "filter: at position 9", "", "there is no literal of it"},
+		{"a date without quotes", "", filter("ts > 2026-10-01"), "filter: at position 10", "", "a date is written DATE '2026-10-01'"},
+		{"quotes of a word processor", "", filter("item = \u2018de\u2019"), "filter: at position 8", "", "straight single quotes"},
+		{"a match by a pattern", "", filter("item ~ 'd.*'"), "filter: at position 6", "", "LIKE"},
+		{"an id in quotes", "", asked(`"snapshots": {"training": {"snapshot": "12"}}`), "snapshots.training.snapshot", "", "write it without quotes"},
 		{"a function", "", filter("lower(item) = 'a'"), "filter: at position 6", "", "compare the column itself"},
 	}
 }
@@ -122,6 +133,8 @@ func wrongCommands() []wrong {
 		{"another config file", "", []string{"cat", "home", "--config", "penstok.yaml"}, "penstok.yaml", "penstock.yaml", "name it with --config"},
 		{"a form of no name", "", []string{"--format", "json"}, "--format json", "jsonl", "the formats are table"},
 		{"a folder that is not there", "", []string{"--format", "csv", "--output", "none/x.csv"}, "none/x.csv", "", "name a file with --output in a folder that is there"},
+		{"a file of another form", "", []string{"--format", "csv", "--output", "x.parquet"}, "--output x.parquet", "", "leave --format out"},
+		{"a folder as a file", "", []string{"--format", "csv", "--output", "."}, "--output .", "", "name a file in it"},
 		{"a command misspelt", "", []string{"explane", "home"}, `"explane"`, "explain", "Did you mean this?"},
 		{"a dataset misspelt", "", []string{"cat", "hom", "--config", "penstock.yaml"}, `dataset "hom"`, "home", "did you mean"},
 		{"a server that is not there", "", []string{"cat", "home", "--uri", "127.0.0.1:1"}, "127.0.0.1:1", "", "penstock serve --config FILE"},

@@ -2,6 +2,7 @@ package expr
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -106,6 +107,17 @@ func (b *binder) bind(n node, negated bool) rule {
 // column resolves a column, and reports it if there is no such column.
 func (b *binder) column(o operand) (column, bool) {
 	name := o.column[0]
+	if _, known := b.schema.FieldsByName(name); len(o.column) > 1 && !known {
+		last := o.column[len(o.column)-1]
+		found := ""
+		if _, known := b.schema.FieldsByName(last); known {
+			found = last
+		}
+		b.faults = append(b.faults, fault.Field{
+			Position: o.position, Message: UnknownColumn(strings.Join(o.column, ".")) + "; columns have no table's name before them", Nearest: found,
+		})
+		return column{name: name}, false
+	}
 	if len(o.column) > 1 {
 		b.fail(o.position, "%s is a field of a struct: filters on struct fields are not served yet",
 			strings.Join(o.column, "."))
@@ -132,7 +144,12 @@ func (b *binder) column(o operand) (column, bool) {
 		known[i] = f.Name
 	}
 	message := UnknownColumn(name)
-	if o.quoted {
+	switch word := strings.ToLower(name); {
+	case slices.Contains([]string{"nan", "inf", "infinity"}, word):
+		message += "; there is no literal of it, and NaN is greater than every number"
+	case slices.Contains([]string{"current_date", "today", "current_timestamp", "now"}, word):
+		message += "; a time is written out, as DATE '2026-10-01'"
+	case o.quoted:
 		message += "; a string is written in single quotes"
 	}
 	b.faults = append(b.faults, fault.Field{

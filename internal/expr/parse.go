@@ -125,6 +125,8 @@ func expected(before, found token) string {
 		return "expected a literal"
 	case before.text == "+", before.text == "-":
 		return "expected a number"
+	case found.text == "-" && before.kind == numberToken:
+		return "filters have no arithmetic; a date is written DATE '2026-10-01'"
 	case found.text == "+", found.text == "-":
 		return "filters have no arithmetic"
 	case before.text == ".":

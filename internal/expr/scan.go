@@ -112,8 +112,14 @@ func inPlaceOf(found rune) string {
 		return ": conditions are joined by AND"
 	case '|':
 		return ": conditions are joined by OR"
-	case '!', '~':
+	case '!':
 		return ": write NOT, and <> where values differ"
+	case '~':
+		return ": text is matched by LIKE, with % and _"
+	case '\u2018', '\u2019', '\u201c', '\u201d', '\u201e':
+		return ": strings are written in straight single quotes, ', and names in \""
+	case '\u00a0', '\u2009', '\u202f', '\u3000':
+		return ": write a plain blank"
 	case '*', '/', '%', '^':
 		return ": filters have no arithmetic; compare columns with literals"
 	case '`', '[', ']':

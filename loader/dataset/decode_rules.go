@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/joiner/rule"
 )
 
@@ -57,6 +58,9 @@ const (
 func (d *decoder) order(at place) OrderBy {
 	if at.kind == kindText {
 		column, word := directed(d.short(at, maxName+len(" "+descending)))
+		if meant, name := misdirected(column); meant != "" {
+			d.fail(at.path, "%q says its direction in another form; write %q, or {column: %q} if it is called so", shorten(column, 40), name+" "+meant, column)
+		}
 		if len(column) > maxName {
 			d.fail(at.path, "has %d bytes, the limit is %d", len(column), maxName)
 		}
@@ -74,6 +78,21 @@ func (d *decoder) order(at place) OrderBy {
 		}},
 	})
 	return out
+}
+
+// misdirected is the direction that a text has in the form of others, and the name without
+// it; "" if it has none.
+func misdirected(text string) (direction, name string) {
+	lower := strings.ToLower(text)
+	for long, short := range map[string]string{" descending": descending, " ascending": ascending} {
+		if strings.HasSuffix(lower, long) {
+			return short, text[:len(text)-len(long)]
+		}
+	}
+	if name, ok := strings.CutPrefix(text, "-"); ok {
+		return descending, name
+	}
+	return "", ""
 }
 
 // directed parts a column's name from the direction behind it, if there is one.
@@ -95,6 +114,9 @@ func (d *decoder) missing(at place) (rule.Missing, []Default) {
 	switch {
 	case at.kind == kindText && at.text == rule.MissingDefault.String():
 		d.fail(at.path, "names no values; write {default: {column: value}}")
+		return rule.MissingNull, nil
+	case at.kind == kindWhole || at.kind == kindNumber || at.kind == kindBool:
+		d.fail(at.path, "names no column; write {default: {column: %s}}", shorten(at.text, 40))
 		return rule.MissingNull, nil
 	case at.kind != kindObject:
 		return word(d, at, []rule.Missing{rule.MissingNull, rule.MissingError}), nil
@@ -267,5 +289,11 @@ func (d *decoder) castType(at place) string {
 	case "int64":
 		return long
 	}
-	return choice(d, at, []string{"int", long, float, "double", "date", "timestamp", "timestamptz"})
+	types := []string{"int", long, float, "double", "date", "timestamp", "timestamptz"}
+	meant := map[string]string{"bigint": long, "integer": "int", "real": float, "datetime": "timestamp"}[strings.ToLower(at.text)]
+	if at.kind == kindText && meant != "" {
+		d.add(0, fault.Field{Field: at.path, Message: fmt.Sprintf("unknown value %q; known: %s", at.text, words(types)), Nearest: meant})
+		return meant
+	}
+	return choice(d, at, types)
 }

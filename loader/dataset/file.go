@@ -110,7 +110,11 @@ func (d *decoder) catalog(name string, at place) Catalog {
 	if d.sound(at.path) && out.Type == "" && out.URI != "" {
 		d.fail(at.path, "its uri does not say which type it is; say type: sql, rest or directory, or write a uri that begins with sqlite:, postgresql:, http: or https:")
 	} else if d.sound(at.path) && (out.Type == "" || out.URI == "" && (out.Type == "sql" || out.Type == "rest")) {
-		d.fail(at.path, `it needs type and uri, such as {type: sql, uri: "sqlite:////path/to/catalog.db"}`)
+		form := `{type: sql, uri: "sqlite:////path/to/catalog.db"}`
+		if out.Type == "rest" {
+			form = `{type: rest, uri: "https://catalog.example.com"}`
+		}
+		d.fail(at.path, "it needs type and uri, such as %s", form)
 	}
 	return out
 }

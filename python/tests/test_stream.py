@@ -155,3 +155,26 @@ def test_close_ends_a_read_in_another_thread(fake: penstock.Client) -> None:
     thread.join(10)
     assert not thread.is_alive()
     assert len(caught) == 1
+
+
+def test_two_threads_do_not_read_one_stream(fake: penstock.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """gRPC would end the process; the thread that reads goes on, and no batch is lost."""
+    stream = fake.read("good")
+    reading = stream._readings[0]
+    begun, go_on, given = threading.Event(), threading.Event(), []
+    read = reading.next
+
+    def slow() -> pa.RecordBatch | None:
+        begun.set()
+        assert go_on.wait(60)
+        return read()
+
+    monkeypatch.setattr(reading, "next", slow)
+    thread = threading.Thread(target=lambda: given.append(next(stream)))
+    thread.start()
+    assert begun.wait(60)
+    with pytest.raises(penstock.Invalid, match="another thread is reading this stream; guard it with a lock"):
+        next(stream)
+    go_on.set()
+    thread.join(60)
+    assert sum(batch.num_rows for batch in [*given, *stream]) == ROWS

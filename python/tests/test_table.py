@@ -124,6 +124,8 @@ def test_the_rest_of_a_stream_is_taken(served: Served) -> None:
         pa.table(stream)
     with pytest.raises(penstock.Invalid, match="read to its end"):
         stream.to_pandas()
+    with pytest.raises(penstock.Invalid, match="read to its end"):
+        stream.read_all()
 
 
 def test_what_other_libraries_ask_for_is_cast(served: Served) -> None:

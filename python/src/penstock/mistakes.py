@@ -83,19 +83,20 @@ def whole(name: str, value: Any, form: str = "{name}={value}") -> int:
         return operator.index(value)
     except TypeError:
         pass
-    meant = max(0, _nearest(value))
-    written = form.format(name=name, value=meant)
-    raise _invalid(name, f"{value!r} is no whole number", f"write {written}")
+    meant = _nearest(value)
+    written = form.format(name=name, value=max(0, 1 if meant is None else meant))
+    remedy = f"write {written}" if meant is not None else f"write a whole number, such as {written}"
+    raise _invalid(name, f"{value!r} is no whole number", remedy)
 
 
-def _nearest(value: Any) -> int:
-    """The whole number that may be meant; 1 if none is. Of text it is exact, as ids are beyond floats."""
+def _nearest(value: Any) -> int | None:
+    """The whole number that may be meant, if one is. Of text it is exact, as ids are beyond floats."""
     for form in (int, float):
         try:
             return int(form(value))
         except (TypeError, ValueError, OverflowError):
             continue
-    return 1
+    return None
 
 
 def _invalid(field: str, message: str, remedy: str) -> Invalid:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -100,6 +101,7 @@ class Stream:
         self._began: float | None = None
         self._seconds = 0.0
         self._waited = 0.0
+        self._one = threading.Lock()  # gRPC ends the process where two threads read
 
     @property
     def schema(self) -> pa.Schema:
@@ -213,6 +215,17 @@ class Stream:
         return self
 
     def __next__(self) -> pa.RecordBatch:
+        if not self._one.acquire(blocking=False):
+            raise errors.Invalid(
+                "another thread is reading this stream",
+                remedy="guard it with a lock, or open a stream for each thread, as shard=(i, n)",
+            )
+        try:
+            return self._given()
+        finally:
+            self._one.release()
+
+    def _given(self) -> pa.RecordBatch:
         if self._done:
             raise StopIteration
         if self._failure is not None:
@@ -285,6 +298,7 @@ class Stream:
 
     def read_all(self) -> pa.Table:
         """The rest of the stream as a table."""
+        self._refuse_ended()
         return pa.Table.from_batches(list(self), schema=self.schema)
 
     def to_pandas(self, **options: Any) -> pd.DataFrame:
