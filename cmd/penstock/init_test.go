@@ -94,6 +94,7 @@ func TestInitFromRESTAndFolders(t *testing.T) {
 		"a misspelt one":   {[]string{"uri=" + s.URL, "warehose=prod"}, []string{"catalogs.default.warehose", "warehouse"}},
 		"no such file":     {[]string{"sqlite:////none/catalog.db"}, []string{"there is no file /none/catalog.db", "→"}},
 		"no such folder":   {[]string{"sqlite:///a.db", "--output", "none/new.yaml"}, []string{"write into none", "--output"}},
+		"another's name":   {[]string{"sqlite:///" + filepath.Join(l.dir, "catalog.db"), "name=lake"}, []string{`holds no tables of a catalog called "lake"; set name: to one of: default`}},
 		"a server's words": {[]string{"uri=" + s.URL, "warehouse=prod", "token=wr0ng"}, []string{"token", "→"}},
 	} {
 		got := run(t, append([]string{"init", "--output", filepath.Join(t.TempDir(), "x.yaml")}, c.args...)...)

@@ -51,6 +51,7 @@ func wrongFiles() []wrong {
 		{"a catalog of no type", change("type: sql", "type: sqlite"), nil, "catalog default: type", "did you mean sql?", "use one of: directory, rest, sql"},
 		{"another file of the catalog", change("catalog.db", "catlog.db"), nil, "catlog.db", "catalog.db", "correct its uri"},
 		{"a catalog that is no database", change("catalog.db", "penstock.yaml"), nil, "penstock.yaml", "", "name the catalog's SQLite file in its uri"},
+		{"a folder that is none", change(`type: sql, uri: "sqlite:///catalog.db"`, "type: directory, warehouse: wh"), nil, "/wh", "", "see that warehouse is a folder"},
 		{"a variable that is not set", change("sqlite:///", "sqlite:///${LAKE_OF_NOBODY}/"), nil, "catalogs.default.uri", "", "set it where Penstock starts"},
 		{"no namespace", change("ml.impressions", "impressions"), nil, "datasets.home.training.table: (line 5)", "", "write namespace.table"},
 		{"a table by a wrong name", change("ml.impressions", "ml.impresions"), nil, "table ml.impresions", "ml.impressions", "did you mean"},

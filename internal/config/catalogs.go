@@ -53,6 +53,11 @@ func begins(names []string, property string) bool {
 func (c *Config) catalog(found dataset.Catalog, env func(string) (string, bool)) []fault.Field {
 	var faults []fault.Field
 	put := func(name string, line int, value *string) {
+		if form := withDefault.FindStringSubmatch(*value); form != nil {
+			faults = append(faults, fault.Field{
+				Field: place(found.Name, name), Message: fmt.Sprintf("variables have no defaults here: write ${%s}, and set it where Penstock starts", form[1]), Line: line,
+			})
+		}
 		text, missing := expand(*value, env)
 		for _, m := range missing {
 			faults = append(faults, fault.Field{
@@ -65,8 +70,13 @@ func (c *Config) catalog(found dataset.Catalog, env func(string) (string, bool))
 	put("warehouse", 0, &found.Warehouse)
 	put("name", 0, &found.Stored)
 	found.Properties = slices.Clone(found.Properties)
+	given := map[string]bool{}
 	for i := range found.Properties {
 		p := &found.Properties[i]
+		if given[p.Name] {
+			faults = append(faults, fault.Field{Field: place(found.Name, p.Name), Message: "is given twice, by itself and within an object; keep one", Line: p.Line})
+		}
+		given[p.Name] = true
 		put(p.Name, p.Line, &p.Value)
 		if f, ok := refused(found, *p); ok {
 			faults = append(faults, f)
@@ -103,6 +113,9 @@ func (c *Config) unread(of dataset.Catalog, p dataset.Property, faults *[]fault.
 	}
 	c.Warnings = append(c.Warnings, fault.Redact(fmt.Sprintf("%s (line %d) has no meaning here", place(of.Name, p.Name), p.Line)))
 }
+
+// withDefault is a variable in a form of shells: with what to take where it is not set.
+var withDefault = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)[^A-Za-z0-9_}][^}]*\}`)
 
 // expand puts the variables of the environment in place of ${NAME}, and returns those that
 // there are none of. Other dollars stand for themselves.

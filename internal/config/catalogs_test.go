@@ -55,14 +55,16 @@ catalogs:
 
 func TestCatalogFaults(t *testing.T) {
 	for text, want := range map[string]string{
-		`{type: rest, uri: "http://h", credentail: a}`:          `catalogs.a.credentail: unknown field (line 1) (did you mean "credential"?)`,
-		`{type: rest, uri: "http://h", s3.acces-key-id: a}`:     `catalogs.a.s3.acces-key-id: unknown field (line 1) (did you mean "s3.access-key-id"?)`,
-		`{type: rest, uri: "http://h", token: "x${NONE}y"}`:     "catalogs.a.token: the environment has no variable NONE; set it where Penstock starts (line 1)",
-		`{type: sql, uri: "postgresql://u:${NONE}@hunter2/db"}`: "catalogs.a.uri: the environment has no variable NONE",
-		`{type: rest, uri: "http://h", auth: {type: basic}}`:    "catalogs.a.auth.type: is not served by this version; use token, credential with oauth2-server-uri",
-		`{type: rest, uri: "http://h", s3: [a]}`:                "catalogs.a.s3: must be a single value, not a list",
-		`{type: rest}`:                                          "it needs type and uri",
-		`{}`:                                                    "it needs type and uri",
+		`{type: rest, uri: "http://h", credentail: a}`:                     `catalogs.a.credentail: unknown field (line 1) (did you mean "credential"?)`,
+		`{type: rest, uri: "http://h", s3.acces-key-id: a}`:                `catalogs.a.s3.acces-key-id: unknown field (line 1) (did you mean "s3.access-key-id"?)`,
+		`{type: rest, uri: "http://h", token: "x${NONE}y"}`:                "catalogs.a.token: the environment has no variable NONE; set it where Penstock starts (line 1)",
+		`{type: sql, uri: "postgresql://u:${NONE}@hunter2/db"}`:            "catalogs.a.uri: the environment has no variable NONE",
+		`{type: rest, uri: "http://h", auth: {type: basic}}`:               "catalogs.a.auth.type: is not served by this version; use token, credential with oauth2-server-uri",
+		`{type: rest, uri: "http://h", s3: [a]}`:                           "catalogs.a.s3: must be a single value, not a list",
+		`{type: rest}`:                                                     "it needs type and uri",
+		`{type: rest, uri: "http://h", token: "${LAKE:-x}"}`:               "catalogs.a.token: variables have no defaults here: write ${LAKE}, and set it where Penstock starts (line 1)",
+		`{type: rest, uri: "http://h", s3.endpoint: a, s3: {endpoint: b}}`: "catalogs.a.s3.endpoint: is given twice, by itself and within an object; keep one",
+		`{}`: "it needs type and uri",
 	} {
 		_, err := config.Load(config.Origin{File: write(t, "catalogs: {a: "+text+"}\n"), Env: func(string) (string, bool) { return "", false }})
 		require.ErrorContains(t, err, want, text)
@@ -94,11 +96,11 @@ func TestPinTags(t *testing.T) {
 		"pin_tags: {kep: 7d}":                     `catalogs.b.pin_tags.kep: unknown field (line 1) (did you mean "keep"?)`,
 		"pin_tags: {keep: 59m}":                   "catalogs.b.pin_tags.keep: must be from 1h to 3660d",
 		"pin_tags: {keep: 0s}":                    "catalogs.b.pin_tags.keep: must be from 1h to 3660d",
-		"pin_tags: {keep: 7}":                     "catalogs.b.pin_tags.keep: must be from 1h to 3660d",
+		"pin_tags: {keep: 7}":                     `catalogs.b.pin_tags.keep: must be a duration, a whole number and a unit`,
 		"pin_tags: {keep: 99999d}":                "catalogs.b.pin_tags.keep: must be from 1h to 3660d",
 		"pin_tags: {keep: 1mo}":                   "catalogs.b.pin_tags.keep: months and years have no fixed length",
 		"pin_tags: true":                          "catalogs.b.pin_tags: must be an object",
-		"pin_tags.keep: 7":                        `catalogs.b["pin_tags.keep"]: must be from 1h to 3660d`,
+		"pin_tags.keep: 7":                        `must be a duration, a whole number and a unit`,
 		"pin_tag: {keep: 7d}":                     `catalogs.b.pin_tag.keep: unknown field (line 1) (did you mean "pin_tags.keep"?)`,
 		"pin_tags: {keep: 7d}, pin_tags.keep: 8d": `catalogs.b["pin_tags.keep"]: is given twice`,
 		"pin_tags: {keep: [1h, 2]}":               "catalogs.b.pin_tags.keep: must be a duration",

@@ -131,7 +131,10 @@ func (c *Catalog) listed(ctx context.Context, t locator.Table) (string, error) {
 		found, folder = location, f
 	}
 	if found == "" {
-		names, _ := store.Call(ctx, c.options.Calls, "list", c.warehouse, func(context.Context) ([]string, error) { return c.names(t), nil })
+		names, err := store.Call(ctx, c.options.Calls, "list", c.warehouse, func(context.Context) ([]string, error) { return c.names(t), c.readable() })
+		if err != nil {
+			return "", err
+		}
 		return "", catalog.UnknownTable(t.Name, names)
 	}
 	return found, nil

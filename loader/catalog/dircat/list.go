@@ -2,6 +2,7 @@ package dircat
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"os"
 	"slices"
@@ -32,13 +33,21 @@ func (c *Catalog) List(ctx context.Context) ([][]string, error) {
 			WithRemedy("name the tables by path, tables: {namespace.name: …/x.metadata.json}, or ask a catalog that knows them")
 	}
 	found, err := store.Call(ctx, c.options.Calls, "list", c.warehouse, func(context.Context) ([][]string, error) {
-		if _, err := os.ReadDir(c.warehouse); err != nil {
-			return nil, fault.New(fault.Unavailable, "list %s: %w", c.warehouse, err).In("", c.warehouse).
-				WithRemedy("see that warehouse is a folder, and that this user may read it")
+		if err := c.readable(); err != nil {
+			return nil, err
 		}
 		return inFolder(c.warehouse, nil), nil
 	})
 	return append(out, found...), err
+}
+
+// readable says whether the warehouse is a folder that can be listed.
+func (c *Catalog) readable() error {
+	if _, err := os.ReadDir(c.warehouse); err != nil {
+		return fault.New(fault.Unavailable, "list %s: %w", c.warehouse, errors.Unwrap(err)).In("", c.warehouse).
+			WithRemedy("see that warehouse is a folder, and that this user may read it")
+	}
+	return nil
 }
 
 // inFolder lists the tables of a folder of namespaces.

@@ -43,6 +43,9 @@ func (c *Catalog) list(ctx context.Context, db *sql.DB) (string, error) {
 	if err := rows.Err(); err != nil {
 		return "", c.broken(err)
 	}
+	if len(tables) == 0 {
+		return "", c.elsewhere(ctx, db, fault.New(fault.NotFound, "the catalog has no tables"))
+	}
 	text, err := json.Marshal(tables)
 	return string(text), err
 }

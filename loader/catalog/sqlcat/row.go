@@ -111,6 +111,11 @@ func (c *Catalog) unknownTable(ctx context.Context, db *sql.DB, name string) err
 	if len(tables) > 0 {
 		return e
 	}
+	return c.elsewhere(ctx, db, e)
+}
+
+// elsewhere adds to an error which catalogs the database has tables of.
+func (c *Catalog) elsewhere(ctx context.Context, db *sql.DB, e *fault.Error) error {
 	catalogs, err := c.column(ctx, db, `SELECT DISTINCT catalog_name FROM iceberg_tables`)
 	if err != nil {
 		return err
