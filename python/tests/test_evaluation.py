@@ -202,14 +202,16 @@ def test_results_of_any_library(client: penstock.Client, tmp_path: Path, made: A
 
 def test_what_is_no_evaluation(client: penstock.Client, tmp_path: Path) -> None:
     client.evaluate("d", tmp_path / "a", count, columns=["label"])
-    others: list[dict[str, Any]] = [
-        {"columns": ["label", "row"]},
-        {"columns": ["label"], "filter": FILTER},
-        {"columns": ["label"], "order": "shuffled"},
+    others: list[tuple[str, dict[str, Any]]] = [
+        (r"its columns was \['label'\], and is \['label', 'row'\]", {"columns": ["label", "row"]}),
+        ("its filter was not given, and is label", {"columns": ["label"], "filter": FILTER}),
+        ("its order was not given, and is shuffled", {"columns": ["label"], "order": "shuffled"}),
     ]
-    for other in others:
-        with pytest.raises(penstock.Invalid, match="another run"):
+    for differs, other in others:
+        with pytest.raises(penstock.Invalid, match=f"results of another run: {differs}"):
             client.evaluate("d", tmp_path / "a", count, **other)
+    with pytest.raises(penstock.Invalid, match="results of another run: its dataset was d, and is e"):
+        client.evaluate("e", tmp_path / "a", count)
     with pytest.raises(penstock.Invalid, match="before it had read its stream to its end"):
         client.evaluate("d", tmp_path / "b", lambda stream: next(stream), batch_rows=3)
     with pytest.raises(penstock.Invalid, match="returned int"):

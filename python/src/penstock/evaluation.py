@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -101,19 +101,35 @@ def _begun(asked: Asked, file: Path) -> tuple[dict[str, Any], Asked]:
         # Of several jobs that begin at once, one is first.
         write_whole(file, lambda part: part.write_text(text, encoding="utf-8"), replace=False)
     manifest = dict(manifests.load(file))
+    named = query.name(manifest["query"].get("dataset"))
+    if named != asked.name:
+        raise _another_run(file.parent, "dataset", named, asked.name)
     pinned = asked
     if not asked.form.get("cursor"):
         pinned = Asked(asked.servers, {**asked.form, "snapshots": manifest["pin"]})
     again = manifests.ask(pinned)
-    for name in ("plan", "columns"):
-        if again[name] != manifest[name]:
-            raise _another_run(file.parent, name, manifest[name], again[name])
+    if any(again[name] != manifest[name] for name in ("plan", "columns")):
+        raise _another_run(file.parent, *_difference(manifest, again))
     return manifest, pinned
+
+
+def _difference(was: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[str, Any, Any]:
+    """Of two manifests the first thing that differs, by its name, and both its values."""
+    for name in sorted({*was["query"], *now["query"]} - {"snapshots", "wire"}):
+        if was["query"].get(name) != now["query"].get(name):
+            return name, was["query"].get(name), now["query"].get(name)
+    if was["dataset"] != now["dataset"]:
+        names = sorted({*was["dataset"], *now["dataset"]})
+        field = next(n for n in names if was["dataset"].get(n) != now["dataset"].get(n))
+        return f"dataset's {field}", was["dataset"].get(field), now["dataset"].get(field)
+    name = "plan" if was["plan"] != now["plan"] else "columns"
+    return name, was[name], now[name]
 
 
 def _another_run(folder: Path, name: str, was: Any, now: Any) -> errors.Invalid:
     return errors.Invalid(
-        f"{folder} holds the results of another run: its {name} was {was}, and is {now}",
+        f"{folder} holds the results of another run: its {name} was {was if was is not None else 'not given'}, and is "
+        f"{now if now is not None else 'not given'}",
         remedy="give each run a folder of its own",
     )
 
