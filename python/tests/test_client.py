@@ -12,7 +12,7 @@ import pytest
 from fake_server import ROWS, SCHEMA, SNAPSHOT
 
 import penstock
-from penstock.client import _location
+from penstock.given import location as location_of
 
 
 def test_datasets_lists_the_broken_ones_too(fake: penstock.Client) -> None:
@@ -115,7 +115,7 @@ def test_faulty_uri(uri: str) -> None:
     ],
 )
 def test_the_port_may_be_left_out(uri: str, location: str) -> None:
-    assert _location(uri) == location
+    assert location_of(uri) == location
 
 
 @pytest.mark.parametrize(

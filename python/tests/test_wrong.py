@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import penstock
-from penstock import mistakes
+from penstock import mistakes, query
 
 # What is written wrong, the argument that is named, and what the remedy says.
 WRONG: list[tuple[dict[str, Any], str, str]] = [
@@ -65,3 +67,41 @@ def test_a_server_that_is_not_there_is_named() -> None:
         client.datasets()
     assert "penstock serve" in caught.value.remedy
     assert "127.0.0.1:1" in caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named", "remedy"),
+    [
+        ({"uri": [None]}, "uri", "write connect('127.0.0.1:8815')"),
+        ({"uri": Path("/run/penstock.sock")}, "uri", "write connect("),
+        ({"uri": {}}, "uri", "write connect("),
+        ({"headers": [("a", "b")]}, "headers", "a mapping from name to text"),
+        ({"headers": {"a": 1}}, "headers['a']", "must be text, not int"),
+        ({"headers": {"a": "b\r\nx: y"}}, "headers['a']", "holds a line break"),
+        ({"token": "s3cret\n"}, "token", "strip() what was read of a file"),
+        ({"token": b"s3cret"}, "token", "must be text, not bytes"),
+        ({"tls_roots": "/etc/ca.pem"}, "tls_roots", "Path(file).read_bytes()"),
+        ({"timeout": -1}, "timeout", "more than 0, not -1"),
+        ({"timeout": float("nan")}, "timeout", "more than 0"),
+        ({"timeout": "5"}, "timeout", "must be seconds"),
+        ({"reconnect": None}, "reconnect", "must be seconds, 0 or more"),
+        ({"lookahead": -1}, "lookahead", "write lookahead=1"),
+        ({"lookahead": 1.5}, "lookahead", "write lookahead=1"),
+    ],
+)
+def test_arguments_of_connect_are_named(arguments: dict[str, Any], named: str, remedy: str) -> None:
+    with pytest.raises(penstock.Invalid) as caught:
+        penstock.connect(**{"uri": "127.0.0.1", **arguments})
+    assert [fault.field for fault in caught.value.faults] == [named]
+    assert remedy in str(caught.value)
+    assert "s3cret" not in str(caught.value)
+
+
+def test_values_of_other_libraries(fake: penstock.Client) -> None:
+    """Arrays are lists, whole numbers of any type are exact, and text is text."""
+    sent = query.form(
+        "d", {"columns": np.array(["a", "b"]), "hash": np.array([0, 0.5]), "every": (1, np.int64(4))}
+    )
+    assert sent == {"dataset": "d", "columns": ["a", "b"], "hash": [0.0, 0.5], "every": {"step": 1, "of": 4}}
+    with pytest.raises(penstock.Invalid, match=r"filter: 'a\\udce4' holds half a character"):
+        fake.read("good", filter="a\udce4")

@@ -13,7 +13,7 @@ from typing import Any, Self, TypeVar, Unpack
 import pyarrow as pa
 import pyarrow.flight as flight
 
-from penstock import errors, manifests, mistakes, query
+from penstock import errors, given, manifests, mistakes, query
 from penstock.asked import Asked
 from penstock.channel import Settings
 from penstock.evaluation import Evaluation, run
@@ -68,54 +68,20 @@ def connect(
             that comes begins them anew. 0 raises at once.
 
     Raises:
-        Invalid: a URI cannot be read.
+        Invalid: an argument cannot be read.
     """
-    sent = {name.lower(): value for name, value in (headers or {}).items()}
-    if token is not None:
-        sent["authorization"] = f"Bearer {token}"
-    if isinstance(uri, int | bytes | None):
-        raise query.invalid("uri", f"{uri!r} is no text; write connect('127.0.0.1:{_PORT}')")
-    uris = uri.split(",") if isinstance(uri, str) else list(uri)
-    if not uris:
-        raise query.invalid("uri", "it names no server")
-    if not reconnect >= 0:
-        raise query.invalid("reconnect", f"must be seconds, or 0, not {reconnect}")
     return Client(
         Settings(
-            locations=tuple(_location(one.strip()) for one in uris),
-            headers=tuple(sorted(sent.items())),
-            tls_roots=tls_roots,
-            tls_chain=tls_chain,
-            tls_key=tls_key,
-            timeout=timeout,
-            lookahead=lookahead,
-            reconnect=reconnect,
+            locations=given.locations(uri),
+            headers=given.headers(headers, token),
+            tls_roots=given.pem("tls_roots", tls_roots),
+            tls_chain=given.pem("tls_chain", tls_chain),
+            tls_key=given.pem("tls_key", tls_key),
+            timeout=None if timeout is None else given.seconds("timeout", timeout),
+            lookahead=None if lookahead is None else mistakes.whole("lookahead", lookahead, least=1),
+            reconnect=given.seconds("reconnect", reconnect, zero=True),
         )
     )
-
-
-# Where a server listens that was told nothing else.
-_PORT = 8815
-
-
-def _location(uri: str) -> str:
-    """The Flight location of a server's address."""
-    location = uri if "://" in uri else f"grpc://{uri}"
-    scheme, _, rest = location.partition("://")
-    if rest in ("", "/"):
-        raise query.invalid("uri", f"{uri!r} names no host; write '127.0.0.1:{_PORT}', or '127.0.0.1' alone")
-    if scheme != "grpc+unix" and (rest.endswith("]") or not set(":/@") & set(rest)):
-        location += f":{_PORT}"
-    if scheme != "grpc+unix" and "@" in rest:
-        # Not repeated: what stands before the @ may be a password.
-        raise query.invalid("uri", "it names a user, which is not sent; give a token or headers")
-    try:
-        flight.Location(location)
-    except pa.ArrowInvalid as e:
-        raise query.invalid(
-            "uri", f"{uri!r} is not a server's address: {errors.from_arrow(e).message}"
-        ) from e
-    return location
 
 
 class Client:

@@ -125,7 +125,7 @@ class Query(RunQuery, total=False):
     Attributes:
         epoch: of a shuffled order.
         shard: the part of the rows to read, also as a pair (index, of).
-        every: the steps of the shard to read, where several workers take turns.
+        every: the steps of the shard to read, where several workers take turns; as a pair (step, of) too.
         limit: the number of rows after which the stream ends.
         cursor: where to go on, or the cursors of all shards.
         endpoints: what tickets are made for. `Client.read_splits` asks for "splits".
@@ -133,7 +133,7 @@ class Query(RunQuery, total=False):
 
     epoch: SupportsIndex | None
     shard: Shard | Sequence[SupportsIndex] | None
-    every: Every | None
+    every: Every | Sequence[SupportsIndex] | None
     limit: SupportsIndex | None
     cursor: Cursor | str | bytes | Sequence[Cursor | list[Cursor] | str | bytes | None] | None
     endpoints: Literal["shards", "splits"] | None

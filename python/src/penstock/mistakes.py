@@ -68,21 +68,28 @@ def refuse(fields: Mapping[str, Any]) -> None:
         )
 
 
-def whole(name: str, value: Any, form: str = "{name}={value}") -> int:
+def whole(name: str, value: Any, form: str = "{name}={value}", least: int | None = None) -> int:
     """A whole number of any type.
 
     Args:
         name: of the argument.
         value: what was given.
         form: how the argument is written.
+        least: what it must be; None for the server to say.
 
     Raises:
         Invalid: with the number that may be meant.
     """
     try:
-        return operator.index(value)
+        found = operator.index(value)
     except TypeError:
         pass
+    else:
+        if least is not None and found < least:
+            raise _invalid(
+                name, f"must be at least {least}, not {found}", f"write {form.format(name=name, value=least)}"
+            )
+        return found
     meant = _nearest(value)
     written = form.format(name=name, value=max(0, 1 if meant is None else meant))
     remedy = f"write {written}" if meant is not None else f"write a whole number, such as {written}"

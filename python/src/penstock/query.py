@@ -17,6 +17,10 @@ from penstock.fields import Cursor
 Dataset = str | Mapping[str, Any]
 
 
+# Fields that may be pairs, and what the first of the two is.
+_PAIRS = {"shard": "index", "every": "step"}
+
+
 def name(dataset: Dataset) -> str:
     """What people call a dataset: its name, or its training table's."""
     if isinstance(dataset, str):
@@ -43,7 +47,7 @@ def form(dataset: Dataset, fields: Mapping[str, Any]) -> dict[str, Any]:
     Args:
         dataset: the name of one that the server knows, or a dataset as a mapping.
         fields: the query's other fields. None leaves one out; `shard` may be a pair
-            (index, of); `cursor` may be a mapping, JSON text, or a list of these.
+            (index, of), and `every` one (step, of); `cursor` may be a mapping, JSON text, or a list of these.
     """
     out: dict[str, Any] = {"dataset": _plain("dataset", dataset)}
     for field, value in fields.items():
@@ -51,10 +55,11 @@ def form(dataset: Dataset, fields: Mapping[str, Any]) -> dict[str, Any]:
             continue
         if field == "cursor":
             out[field] = cursor(value)
-        elif field == "shard" and isinstance(value, (tuple, list)):
+        elif field in _PAIRS and isinstance(value, (tuple, list)):
+            first = _PAIRS[field]
             if len(value) != 2:
-                raise invalid("shard", "must be (index, of)")
-            out[field] = _plain(field, {"index": value[0], "of": value[1]})
+                raise invalid(field, f"must be ({first}, of)")
+            out[field] = _plain(field, {first: value[0], "of": value[1]})
         else:
             out[field] = _plain(field, value)
     return out
@@ -81,15 +86,23 @@ def cursor(value: Any) -> Cursor | list[Cursor]:
 
 def _plain(at: str, value: Any) -> Any:
     """Copies a value into what JSON knows. Whole numbers of any type stay exact."""
-    if value is None or isinstance(value, (str, bool)):
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError as e:
+            raise invalid(at, f"{value!r} holds half a character, and is no text for others") from e
         return value
     if isinstance(value, Mapping):
         for key in value:
             if not isinstance(key, str):
                 raise invalid(at, f"has the key {key!r}, which is not text")
         return {key: _plain(f"{at}.{key}", item) for key, item in value.items()}
-    if hasattr(value, "__index__"):
+    try:
         return operator.index(value)
+    except TypeError:
+        pass  # arrays have an index only where they hold one whole number
     if isinstance(value, float):
         if value != value or value in (float("inf"), float("-inf")):
             raise invalid(at, f"must be finite, not {value}")

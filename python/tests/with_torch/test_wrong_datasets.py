@@ -21,6 +21,7 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"prefetch": 2.5}, "prefetch", "prefetch=2"),
     ({"prefetch": "2"}, "prefetch", "prefetch=2"),
     ({"epoch": 1}, "epoch", "set_epoch"),
+    ({"rank": "0", "world": "2"}, "rank", "rank=0"),
     ({"shard": (0, 4)}, "shard", "rank= and world="),
 ]
 

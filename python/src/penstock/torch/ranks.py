@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch.distributed
 from torch.utils.data import get_worker_info
 
-from penstock import errors
+from penstock import errors, mistakes
 
 
 def current() -> tuple[int, int]:
@@ -38,6 +38,7 @@ def given(rank: int | None, world: int | None) -> tuple[int, int] | None:
         return None
     if rank is None or world is None:
         raise errors.Invalid("rank and world are given together, or not at all", remedy="give both")
+    rank, world = mistakes.whole("rank", rank), mistakes.whole("world", world)
     if not 0 <= rank < world:
         raise errors.Invalid(f"rank: there is no rank {rank} of {world}", remedy=f"0 to {world - 1}")
     return rank, world

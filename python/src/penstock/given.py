@@ -1,0 +1,111 @@
+"""What a caller gives, checked before gRPC sees it: gRPC's own words name no argument."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.flight as flight
+
+from penstock import errors, query
+
+# Where a server listens that was told nothing else.
+_PORT = 8815
+
+
+def locations(uri: Any) -> tuple[str, ...]:
+    """The Flight locations of the servers that a URI, a text of several or a list names.
+
+    Raises:
+        Invalid: it names none, or is something else.
+    """
+    if isinstance(uri, str):
+        uris: list[Any] = uri.split(",")
+    elif isinstance(uri, Iterable) and not isinstance(uri, bytes | bytearray | Mapping):
+        uris = list(uri)
+    else:
+        uris = [uri]
+    for one in uris:
+        if not isinstance(one, str):
+            raise query.invalid("uri", f"{one!r} is no text; write connect('127.0.0.1:{_PORT}')")
+    if not uris:
+        raise query.invalid("uri", "it names no server")
+    return tuple(location(one.strip()) for one in uris)
+
+
+def location(uri: str) -> str:
+    """The Flight location of a server's address."""
+    found = uri if "://" in uri else f"grpc://{uri}"
+    scheme, _, rest = found.partition("://")
+    if rest in ("", "/"):
+        raise query.invalid("uri", f"{uri!r} names no host; write '127.0.0.1:{_PORT}', or '127.0.0.1' alone")
+    if scheme != "grpc+unix" and (rest.endswith("]") or not set(":/@") & set(rest)):
+        found += f":{_PORT}"
+    if scheme != "grpc+unix" and "@" in rest:
+        # Not repeated: what stands before the @ may be a password.
+        raise query.invalid("uri", "it names a user, which is not sent; give a token or headers")
+    try:
+        flight.Location(found)
+    except pa.ArrowInvalid as e:
+        raise query.invalid(
+            "uri", f"{uri!r} is not a server's address: {errors.from_arrow(e).message}"
+        ) from e
+    return found
+
+
+def headers(given: Any, token: Any) -> tuple[tuple[str, str], ...]:
+    """The headers of every call, names in lower case.
+
+    Raises:
+        Invalid: a header cannot be sent. Its value is not repeated: it may be a secret.
+    """
+    if given is not None and not isinstance(given, Mapping):
+        raise query.invalid(
+            "headers",
+            f"must be a mapping from name to text, as {{'x-team': 'ads'}}, not {type(given).__name__}",
+        )
+    sent = {_header("headers", name).lower(): value for name, value in (given or {}).items()}
+    for name, value in sent.items():
+        _header(f"headers[{name!r}]", value)
+    if token is not None:
+        sent["authorization"] = f"Bearer {_header('token', token)}"
+    return tuple(sorted(sent.items()))
+
+
+def _header(at: str, value: Any) -> str:
+    """A text that a header may hold."""
+    if not isinstance(value, str):
+        raise query.invalid(at, f"must be text, not {type(value).__name__}")
+    if not (value.isascii() and value.isprintable()):
+        raise query.invalid(at, "holds a line break, or what is not ASCII; strip() what was read of a file")
+    return value
+
+
+def pem(name: str, value: Any) -> bytes | None:
+    """Certificates or a key, as PEM.
+
+    Raises:
+        Invalid: it is something else, such as the path of a file.
+    """
+    if value is None or isinstance(value, bytes | bytearray):
+        return None if value is None else bytes(value)
+    raise query.invalid(
+        name, f"must be the bytes of PEM, not {type(value).__name__}; of a file write Path(file).read_bytes()"
+    )
+
+
+def seconds(name: str, value: Any, *, zero: bool = False) -> float:
+    """A time in seconds, of more than 0, or of 0 where `zero` says so.
+
+    Raises:
+        Invalid: it is no number, or less.
+    """
+    try:
+        found = math.nan if isinstance(value, str | bytes) else float(value)
+    except (TypeError, ValueError):
+        found = math.nan
+    if not (found > 0 or (zero and found == 0)):
+        raise query.invalid(name, f"must be seconds, {'0 or more' if zero else 'more than 0'}, not {value!r}")
+    return found
