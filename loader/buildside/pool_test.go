@@ -214,10 +214,18 @@ func TestWhatIsBuiltAheadGivesWay(t *testing.T) {
 	require.Zero(t, b.Used())
 }
 
-// TestWhatIsBuiltAheadEndsWithItsReference, also where another range refers to the same
-// group, which is divided on disk: no part of it stays behind.
-func TestWhatIsBuiltAheadEndsWithItsReference(t *testing.T) {
+// TestWhatIsBuiltAheadOutlivesItsReference where another range refers to the same group:
+// that one has what was built of it, and no part of a group that is divided on disk stays
+// behind, whether the other one asks or not.
+func TestWhatIsBuiltAheadOutlivesItsReference(t *testing.T) {
 	t.Parallel()
+	for _, asks := range []bool{true, false} {
+		outlive(t, asks)
+	}
+}
+
+func outlive(t *testing.T, asks bool) {
+	t.Helper()
 	place, err := spool.Open(spool.Options{Place: t.TempDir()})
 	require.NoError(t, err)
 	b, p := budget.New(64<<20), planOf(10)
@@ -244,9 +252,12 @@ func TestWhatIsBuiltAheadEndsWithItsReference(t *testing.T) {
 	open := groups.Reference(plan.Range{Split: 1})
 	close(onDisk)
 	coming.Release()
-	made, err := open.Probeable(t.Context())
-	require.NoError(t, err)
-	made.Release()
+	if asks {
+		made, err := open.Probeable(t.Context())
+		require.NoError(t, err)
+		made.Release()
+		require.Equal(t, 2, tries, "in memory, and on disk")
+	}
 	open.Release()
 	groups.Close()
 	require.Zero(t, place.Stats().Files)

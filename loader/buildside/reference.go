@@ -22,10 +22,11 @@ type Reference struct {
 
 // ahead is what is being built ahead of a group.
 type ahead struct {
-	by     *Reference
+	by     *Reference // for which it is built; nil: that one was released, and others may ask for it
 	cancel context.CancelFunc
 	join   func() (over func()) // the stream waits for it: see budget.Ahead
-	done   chan struct{}
+	done   chan struct{}        // closed when it is built, or could not be
+	part   *cache.Need[built]   // then: as Reference.part, and nobody's before end
 }
 
 // Reference takes hold of the group that a range needs, which is open. The caller
@@ -65,10 +66,14 @@ func (r *Reference) Begin() {
 // needs it, so that its build side may stay where memory is plentiful.
 func (r *Reference) Release() {
 	g := r.group
-	if a := g.ahead; a != nil && a.by == r { // it may be about to take the reference's part
+	switch a := g.ahead; {
+	case a == nil:
+	case g.references == 1:
 		a.cancel()
 		<-a.done
-		g.ahead = nil
+		g.end(a)
+	case a.by == r:
+		a.by = nil
 	}
 	if r.part != nil {
 		r.part.Idle()
@@ -96,10 +101,26 @@ func (r *Reference) BuildAhead(ctx context.Context) {
 	r.group.ahead = a
 	go func() {
 		defer close(a.done)
-		if made, err := r.probeable(ctx, true); err == nil { // what fails here is tried again when a row asks
+		own := &Reference{group: r.group, at: r.at}            // r may be released meanwhile
+		if made, err := own.probeable(ctx, true); err == nil { // what fails here is tried again when a row asks
 			made.Release()
 		}
+		a.part = own.part
 	}()
+}
+
+// end takes what was built ahead, which is done.
+func (g *group) end(a *ahead) {
+	a.cancel()
+	g.ahead = nil
+	switch {
+	case a.part == nil:
+	case a.by != nil && a.by.part == nil:
+		a.by.part = a.part
+	default:
+		a.part.Idle()
+		a.part.Done()
+	}
 }
 
 // BuildEarly is BuildAhead for a range that is open, before a row asks: if nothing of
@@ -123,8 +144,7 @@ func (r *Reference) Settle() bool {
 	}
 	defer a.join()()
 	<-a.done
-	a.cancel()
-	r.group.ahead = nil
+	r.group.end(a)
 	return true
 }
 

@@ -225,7 +225,8 @@ func (a *aligned) check(training unit) *fault.Error {
 		return a.refuse("lag", "a lag of nothing lets the future in: a staging partition holds what came after its training partition began").
 			WithRemedy("use a lag of at least one %s", a.unit)
 	case a.rule.Rule.IsLag() && a.unit.temporal() && a.steps() == 0:
-		return a.refuse("lag", "a lag of %s is no whole number of %ss, by which %s is partitioned", lag, a.unit, a.staging.Name)
+		return a.refuse("lag", "a lag of %s is no whole number of %ss, by which %s is partitioned", lag, a.unit, a.staging.Name).
+			WithRemedy("write a lag of whole %ss", a.unit)
 	}
 	return nil
 }

@@ -43,7 +43,7 @@ func (b *binder) pair(training, staging *catalog.Table, k Key, with func(column 
 	t, s := k.Training, k.Staging
 	switch {
 	case !bucket.Supported(t.Type):
-		b.fault(at, "", "column %s.%s of type %s cannot be a key", training.Name, t.Name, t.Type)
+		b.fault(at, "", "column %s.%s of type %s cannot be a key: keys are integers, dates, times, timestamps, decimals, strings or binary values", training.Name, t.Name, t.Type)
 	case !equalTypes(t.Type, s.Type):
 		remedy := "name columns of one type, or write one of the tables with the other's type"
 		near := likely(t, staging)
