@@ -93,6 +93,8 @@ func wrongQueries() []wrong {
 		{"a pin that is a number", "", asked(`"snapshots": {"training": 12}`), "snapshots.training", "", `write training: {"snapshot": 12}`},
 		{"a staging pin that is a number", "", asked(`"snapshots": {"staging": {"history": 12}}`), "snapshots.staging.history", "", `write history: {"snapshot": 12}`},
 		{"a share in percent", "", asked(`"sample": {"rate": 10}`), "sample.rate", "", "10 % is 0.1"},
+		{"all columns", "", asked(`"columns": ["*"]`), "columns[0]", "", "leave columns out for all of them"},
+		{"columns without commas", "", []string{"--columns", "label country item"}, "columns[0]", "", "with commas"},
 		{"a column by a wrong name", "", asked(`"columns": ["labl"]`), "columns[0]", "label", "did you mean"},
 		{"shuffle as a switch", "", asked(`"shuffle": true`), "shuffle", "", `write order: "shuffled"`},
 		{"a seed alone", "", asked(`"seed": 7`), "seed", "", "add order: shuffled"},

@@ -3,6 +3,7 @@ package resolve
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
 
@@ -262,6 +263,12 @@ func (r *Relation) selected(c dataset.Column, known []string, at string) (*Outpu
 		why, equal := r.NotOffered(c.Column)
 		if equal != "" {
 			near = equal
+		}
+		switch {
+		case c.Column == "*":
+			why = "; leave columns out for all of them"
+		case near == "" && why == "" && strings.Contains(strings.TrimSpace(c.Column), " "):
+			why = "; names of a list stand apart, with commas"
 		}
 		return nil, []fault.Field{{
 			Field: at, Nearest: near, Message: fmt.Sprintf("the dataset has no column %q%s", c.Column, why),
