@@ -85,7 +85,7 @@ def test_a_server_that_is_not_there_is_named() -> None:
         ({"timeout": float("nan")}, "timeout", "more than 0"),
         ({"timeout": "5"}, "timeout", "must be seconds"),
         ({"reconnect": None}, "reconnect", "must be seconds, 0 or more"),
-        ({"lookahead": -1}, "lookahead", "write lookahead=1"),
+        ({"lookahead": -1}, "lookahead", "write lookahead=0"),
         ({"lookahead": 1.5}, "lookahead", "write lookahead=1"),
     ],
 )

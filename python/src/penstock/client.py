@@ -78,7 +78,7 @@ def connect(
             tls_chain=given.pem("tls_chain", tls_chain),
             tls_key=given.pem("tls_key", tls_key),
             timeout=None if timeout is None else given.seconds("timeout", timeout),
-            lookahead=None if lookahead is None else mistakes.whole("lookahead", lookahead, least=1),
+            lookahead=None if lookahead is None else mistakes.whole("lookahead", lookahead, least=0),
             reconnect=given.seconds("reconnect", reconnect, zero=True),
         )
     )
