@@ -64,7 +64,7 @@ func (s *stream) needed(l lane.Lane) int {
 }
 
 // buildAhead begins to build what a range to come needs. It stays until the range is
-// opened: nothing is read in vain.
+// opened, unless somebody needs the memory more urgently: then it is read again.
 func (s *ranges) buildAhead(of turn, at plan.Range) {
 	if len(s.built) >= mostAhead {
 		return

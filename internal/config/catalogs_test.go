@@ -100,7 +100,7 @@ func TestPinTags(t *testing.T) {
 		"pin_tags: {keep: 99999d}":                "catalogs.b.pin_tags.keep: must be from 1h to 3660d",
 		"pin_tags: {keep: 1mo}":                   "catalogs.b.pin_tags.keep: months and years have no fixed length",
 		"pin_tags: true":                          "catalogs.b.pin_tags: must be an object",
-		"pin_tags.keep: 7":                        `must be a duration, a whole number and a unit`,
+		"pin_tags.keep: 7":                        `catalogs.b["pin_tags.keep"]: must be a duration, a whole number and a unit`,
 		"pin_tag: {keep: 7d}":                     `catalogs.b.pin_tag.keep: unknown field (line 1) (did you mean "pin_tags.keep"?)`,
 		"pin_tags: {keep: 7d}, pin_tags.keep: 8d": `catalogs.b["pin_tags.keep"]: is given twice`,
 		"pin_tags: {keep: [1h, 2]}":               "catalogs.b.pin_tags.keep: must be a duration",

@@ -107,20 +107,8 @@ func (b *binder) bind(n node, negated bool) rule {
 // column resolves a column, and reports it if there is no such column.
 func (b *binder) column(o operand) (column, bool) {
 	name := o.column[0]
-	if _, known := b.schema.FieldsByName(name); len(o.column) > 1 && !known {
-		last := o.column[len(o.column)-1]
-		found := ""
-		if _, known := b.schema.FieldsByName(last); known {
-			found = last
-		}
-		b.faults = append(b.faults, fault.Field{
-			Position: o.position, Message: UnknownColumn(strings.Join(o.column, ".")) + "; columns have no table's name before them", Nearest: found,
-		})
-		return column{name: name}, false
-	}
 	if len(o.column) > 1 {
-		b.fail(o.position, "%s is a field of a struct: filters on struct fields are not served yet",
-			strings.Join(o.column, "."))
+		b.faults = append(b.faults, b.path(o))
 		return column{name: name}, false
 	}
 	fields, _ := b.schema.FieldsByName(name)
@@ -156,6 +144,22 @@ func (b *binder) column(o operand) (column, bool) {
 		Position: o.position, Message: message, Nearest: fault.Nearest(name, known),
 	})
 	return column{name: name}, false
+}
+
+// path is the fault of a name with points in it: of a struct's field, or of a column behind
+// the name of its table.
+func (b *binder) path(o operand) fault.Field {
+	out := fault.Field{Position: o.position}
+	text, last := strings.Join(o.column, "."), o.column[len(o.column)-1]
+	if b.schema.HasField(o.column[0]) {
+		out.Message = text + " is a field of a struct: filters on struct fields are not served yet"
+		return out
+	}
+	out.Message = UnknownColumn(text) + "; columns have no table's name before them"
+	if b.schema.HasField(last) {
+		out.Nearest = last
+	}
+	return out
 }
 
 // UnknownColumn is what the fault of a column that the schema lacks says, so that a caller
