@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/datasettest"
 	"github.com/penstock/penstock/loader/plan"
 )
 
@@ -181,7 +182,8 @@ func TestBadQueries(t *testing.T) {
 	s := serve(t, Options{Loader: w.loader()})
 	other := s.readAll(t, `{"dataset": "homefeed", "order": "shuffled", "seed": 3}`)[0].cursors[0]
 	foreign := strings.Replace(string(other), `"dataset":"`, `"dataset":"0`, 1)
-	foreign = strings.Replace(foreign, `"plan":"`, `"plan":"0`, 1)
+	damaged := strings.Replace(foreign, `"plan":"`, `"plan":"0`, 1)
+	foreign = datasettest.Summed(damaged)
 	for name, c := range map[string]struct {
 		descriptor *arrowflight.FlightDescriptor
 		code       codes.Code
@@ -200,6 +202,7 @@ func TestBadQueries(t *testing.T) {
 		"batch and lanes":  {command(`{"dataset": "homefeed", "lanes": 4, "shard": {"of": 1}, "batch_rows": 5}`), codes.InvalidArgument, "batch_rows", ""},
 		"another seed":     {command(fmt.Sprintf(`{"dataset": "homefeed", "seed": 0, "cursor": %s}`, other)), codes.InvalidArgument, "seed", ""},
 		"another filter":   {command(fmt.Sprintf(`{"dataset": "homefeed", "filter": "item > 3", "cursor": %s}`, other)), codes.InvalidArgument, "filter", ""},
+		"damaged cursor":   {command(fmt.Sprintf(`{"dataset": "homefeed", "cursor": %s}`, damaged)), codes.InvalidArgument, "cursor.sum", ""},
 		"foreign cursor":   {command(fmt.Sprintf(`{"dataset": "homefeed", "cursor": %s}`, foreign)), codes.InvalidArgument, "cursor[0]", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -93,7 +93,7 @@ func (b *builder) build(ctx context.Context) (*BuildSide, error) {
 }
 
 func (b *builder) shape() Shape {
-	s := Shape{field: fieldOf(b.spec.Name, b.fields, b.spec.Matched), keys: b.keys, types: b.encoder.types}
+	s := Shape{field: fieldOf(b.spec.Name, b.fields, b.spec.Matched), keys: b.keys, types: b.encoder.types, arrival: b.spec.Arrival}
 	if b.time != nil {
 		s.time = &b.time.field
 	}

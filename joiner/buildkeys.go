@@ -39,6 +39,9 @@ func (b *builder) indexKeys(ctx context.Context, s *BuildSide) error {
 			return err
 		}
 	}
+	if s.doubts, err = b.findDoubts(&s.groups); err != nil {
+		return err
+	}
 	for i := range b.orderParts {
 		b.releaseArrays(&b.orderParts[i])
 	}

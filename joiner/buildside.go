@@ -23,6 +23,7 @@ type BuildSide struct {
 	dictionary *array.Struct
 	index      keyIndex
 	groups     groups
+	doubts     *doubts // nil if a rule can always choose
 	times      []int64 // by row; nil if the build side has no time
 	file       func(row int64) string
 	held       *budget.Reservation

@@ -25,6 +25,9 @@ type BuildSpec struct {
 	Matched string
 	// OrderBy orders the staging rows of one key, before arrival does.
 	OrderBy []Order
+	// Arrival is what is known of the order in which the rows were written; nil is all of
+	// it: they were written in the order in which the stream has them.
+	Arrival Arrival
 	// Time is the position of the time column, for a Rule with a TimeRule; nil
 	// is none. A staging row without a time matches nothing.
 	Time *int
@@ -32,6 +35,15 @@ type BuildSpec struct {
 	Strategy rule.Strategy
 	// Custom replaces Strategy; nil is none.
 	Custom Custom
+}
+
+// Arrival says what is known of the order in which the files of a stream were written.
+type Arrival interface {
+	// Known says whether it is known which of two files was written first.
+	Known(one, other string) bool
+	// Unknown is the error of a key whose row cannot be chosen, since nothing else orders
+	// rows of two files of which that is not known.
+	Unknown(key, one, other string) error
 }
 
 // Order is one column by which staging rows of one key are ordered. Nulls are

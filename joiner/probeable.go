@@ -27,6 +27,7 @@ type Shape struct {
 	types    []keyType
 	time     *arrow.Field // the time column, if there is one
 	defaults bool         // whether row 0 holds a default
+	arrival  Arrival      // nil if the order in which rows were written is known
 }
 
 // Matcher finds the staging rows of one join's training batches, which come in
@@ -57,6 +58,7 @@ type Matches struct {
 	// row 0.
 	Dictionary *array.Struct
 	// Counts holds by row how many staging rows match it, where they are
-	// several; other entries are 0. It is nil if there are no such rows.
+	// several; other entries are 0. It is nil if there are no such rows. It is
+	// negative where the rule cannot choose one, see BuildSpec.Arrival.
 	Counts []int32
 }

@@ -50,7 +50,7 @@ func (m *RowMatcher) Members(row int) []int32 {
 		return nil
 	}
 	from := m.from[row]
-	return m.built.groups.members[from : from+m.counts[row]]
+	return m.built.groups.members[from : from+max(m.counts[row], -m.counts[row])]
 }
 
 // chooseByRule chooses where several staging rows have the key of a row.
@@ -72,7 +72,11 @@ func (m *RowMatcher) setGroup(row int, rows []int32, from int32) {
 		m.counts, m.from = resize(&m.spare[0], len(m.refs)), resize(&m.spare[1], len(m.refs))
 		clear(m.counts)
 	}
-	m.counts[row], m.from[row] = int32(len(rows)), from
+	n := int32(len(rows))
+	m.counts[row], m.from[row] = n, from
+	if _, is := m.built.doubts.rival(from, n, m.rule.Duplicates.TakeLast()); is && m.rule.chooses() {
+		m.counts[row] = -n
+	}
 	m.refs[row] = rows[0] + 1
 	if m.rule.Duplicates.TakeLast() {
 		m.refs[row] = rows[len(rows)-1] + 1
@@ -146,9 +150,21 @@ func (m *RowMatcher) Expand(rows, nth, refs []int32) (*array.Struct, error) {
 	return m.built.dictionary, nil
 }
 
+// Rival returns the staging row that the rule cannot tell from the one that it takes for a
+// row of the batch last matched; false if there is none.
+func (m *RowMatcher) Rival(row int) (int32, bool) {
+	if m.counts == nil || m.counts[row] >= 0 {
+		return 0, false
+	}
+	return m.built.doubts.rival(m.from[row], -m.counts[row], m.rule.Duplicates.TakeLast())
+}
+
 // Files names the files of the first and the last of the several staging rows
-// of a row.
+// of a row, or of the one that the rule takes and its rival.
 func (m *RowMatcher) Files(row int) (one, other string) {
+	if rival, ok := m.Rival(row); ok {
+		return fileOf(m.built.file, m.refs[row]-1), fileOf(m.built.file, rival)
+	}
 	rows := m.Members(row)
 	return fileOf(m.built.file, rows[0]), fileOf(m.built.file, rows[len(rows)-1])
 }

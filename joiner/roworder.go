@@ -122,6 +122,11 @@ func rankFields(schema *arrow.Schema, by []Order) ([]orderColumn, error) {
 // compare compares two different rows of one key, and never says that they are
 // alike.
 func (r *rank) compare(a, b int32) int {
+	return cmp.Or(r.level(a, b), cmp.Compare(a, b))
+}
+
+// level compares two rows of one key by time and order columns alone.
+func (r *rank) level(a, b int32) int {
 	if r.times != nil {
 		if c := cmp.Compare(r.times[a], r.times[b]); c != 0 {
 			return c
@@ -136,7 +141,7 @@ func (r *rank) compare(a, b int32) int {
 			}
 		}
 	}
-	return cmp.Compare(a, b)
+	return 0
 }
 
 // at returns the batch of a row, and its number there.

@@ -75,7 +75,7 @@ func TestOneStagingTable(t *testing.T) {
 			"",
 			joiner.Counts{},
 			"join history: several rows of history have the key request=7, in files staging-0.parquet and staging-2.parquet; " +
-				"set `duplicates: first` or `duplicates: last` for history, or clean the table; if they are of several times, point_in_time or align takes none from the future",
+				"if they are of several times, set `point_in_time` or `align`, which take none from the future; else set `duplicates: first` or `duplicates: last` for history, or clean the table",
 		},
 		"duplicates in one file": {
 			"8 a, 7 b", "7 de, 7 fr",
@@ -83,7 +83,7 @@ func TestOneStagingTable(t *testing.T) {
 			"",
 			joiner.Counts{},
 			"join history: several rows of history have the key request=7, in file staging-0.parquet; " +
-				"set `duplicates: first` or `duplicates: last` for history, or clean the table; if they are of several times, point_in_time or align takes none from the future",
+				"if they are of several times, set `point_in_time` or `align`, which take none from the future; else set `duplicates: first` or `duplicates: last` for history, or clean the table",
 		},
 		"the first of duplicates": {
 			"8 a, 7 b, 7 c", "7 de, 5 it, 7 fr, 8 it, 7 es",

@@ -75,7 +75,10 @@ func (v *verdict) markDropped(p *probe, counts Counts) {
 func (v *verdict) countDuplicates(p *probe) int64 {
 	count, first := int64(0), -1
 	for i, n := range p.matches.Counts {
-		if n > 1 {
+		if n < 0 {
+			v.setBroken(p, i)
+		}
+		if n > 1 || n < 0 {
 			if count == 0 {
 				first = i
 			}
@@ -134,16 +137,19 @@ func (j *join) failure(v *verdict) error {
 	}
 	name := p.Rule.Name
 	one, other := p.matcher.Files(v.row)
+	if p.matches.Counts[v.row] < 0 {
+		return p.shape.arrival.Unknown(key, one, other)
+	}
 	where := "files " + one + " and " + other
 	if one == other {
 		where = "file " + one
 	}
 	when, times := " at one time", ""
 	if p.Rule.Time == nil {
-		when, times = "", "; if they are of several times, point_in_time or align takes none from the future"
+		when, times = "", "if they are of several times, set `point_in_time` or `align`, which take none from the future; else "
 	}
 	return fault.New(fault.Invalid, "several rows of %s have the key %s%s, in %s", name, key, when, where).In("", one).
-		WithRemedy("set `duplicates: first` or `duplicates: last` for %s, or clean the table%s", name, times)
+		WithRemedy("%sset `duplicates: first` or `duplicates: last` for %s, or clean the table", times, name)
 }
 
 // absent says that a row has no match, and which remedies its rule leaves.

@@ -55,7 +55,7 @@ func written6(ranks ...int) []commit {
 // TestFirstAndLastGoByCommits: files of format version 1 have no sequence
 // numbers, and names that say nothing.
 //
-// spec: join-87, join-88, join-89
+// spec: join-87, join-88, join-89, join-95
 func TestFirstAndLastGoByCommits(t *testing.T) {
 	t.Parallel()
 	upgraded := append(written6(1, 2, 3, 4, 5, 6), commit{name: "0", sequence: 7, rows: []string{"1 6 1"}})
@@ -65,17 +65,46 @@ func TestFirstAndLastGoByCommits(t *testing.T) {
 		order      []dataset.OrderBy
 		want       []string
 		refused    bool
+		tie        string
 	}{
-		"first":                           {staging: written6(1, 2, 3, 4, 5, 6), duplicates: rule.DuplicatesFirst, want: []string{"[1 0]"}},
-		"last":                            {staging: written6(1, 2, 3, 4, 5, 6), duplicates: rule.DuplicatesLast, want: []string{"[1 5]"}},
-		"all":                             {staging: written6(1, 2, 3, 4, 5, 6), duplicates: rule.DuplicatesAll, want: []string{"[1 2]", "[1 5]", "[1 3]", "[1 0]", "[1 4]", "[1 1]"}},
-		"a tie":                           {staging: written6(1, 2, 3, 4, 5, 6), duplicates: rule.DuplicatesLast, order: []dataset.OrderBy{{Column: "half", Descending: true}}, want: []string{"[1 2]"}},
-		"last, upgraded":                  {staging: upgraded, duplicates: rule.DuplicatesLast, want: []string{"[1 6]"}},
-		"first, upgraded":                 {staging: upgraded, duplicates: rule.DuplicatesFirst, want: []string{"[1 0]"}},
-		"the oldest has no rank":          {staging: written6(catalog.BeforeRanks, 1, 2, 3, 4, 5), duplicates: rule.DuplicatesFirst, want: []string{"[1 0]"}},
-		"two have no rank":                {staging: written6(catalog.BeforeRanks, catalog.BeforeRanks, 1, 2, 3, 4), duplicates: rule.DuplicatesLast, refused: true},
-		"two have no rank, all":           {staging: written6(catalog.BeforeRanks, catalog.BeforeRanks, 1, 2, 3, 4)[:2], duplicates: rule.DuplicatesAll, want: []string{"[1 0]", "[1 1]"}},
-		"one is not on the whole chain":   {staging: written6(1, 2, catalog.Unranked, 3, 4, 5), duplicates: rule.DuplicatesLast, refused: true},
+		"first":                         {staging: written6(1, 2, 3, 4, 5, 6), duplicates: rule.DuplicatesFirst, want: []string{"[1 0]"}},
+		"last":                          {staging: written6(1, 2, 3, 4, 5, 6), duplicates: rule.DuplicatesLast, want: []string{"[1 5]"}},
+		"all":                           {staging: written6(1, 2, 3, 4, 5, 6), duplicates: rule.DuplicatesAll, want: []string{"[1 2]", "[1 5]", "[1 3]", "[1 0]", "[1 4]", "[1 1]"}},
+		"a tie":                         {staging: written6(1, 2, 3, 4, 5, 6), duplicates: rule.DuplicatesLast, order: []dataset.OrderBy{{Column: "half", Descending: true}}, want: []string{"[1 2]"}},
+		"last, upgraded":                {staging: upgraded, duplicates: rule.DuplicatesLast, want: []string{"[1 6]"}},
+		"first, upgraded":               {staging: upgraded, duplicates: rule.DuplicatesFirst, want: []string{"[1 0]"}},
+		"the oldest has no rank":        {staging: written6(catalog.BeforeRanks, 1, 2, 3, 4, 5), duplicates: rule.DuplicatesFirst, want: []string{"[1 0]"}},
+		"two have no rank":              {staging: written6(catalog.BeforeRanks, catalog.BeforeRanks, 1, 2, 3, 4), duplicates: rule.DuplicatesLast, refused: true},
+		"two have no rank, all":         {staging: written6(catalog.BeforeRanks, catalog.BeforeRanks, 1, 2, 3, 4)[:2], duplicates: rule.DuplicatesAll, want: []string{"[1 0]", "[1 1]"}},
+		"one is not on the whole chain": {staging: written6(1, 2, catalog.Unranked, 3, 4, 5), duplicates: rule.DuplicatesLast, refused: true},
+		"order_by decides": {
+			staging: written6(catalog.BeforeRanks, catalog.BeforeRanks, catalog.Unranked, catalog.Unranked, 1, 2), duplicates: rule.DuplicatesLast,
+			order: []dataset.OrderBy{{Column: "v"}}, want: []string{"[1 5]"},
+		},
+		"order_by decides, first": {
+			staging: written6(catalog.BeforeRanks, catalog.BeforeRanks, catalog.Unranked, catalog.Unranked, 1, 2), duplicates: rule.DuplicatesFirst,
+			order: []dataset.OrderBy{{Column: "v", Descending: true}}, want: []string{"[1 5]"},
+		},
+		"a tie that is not asked for": {
+			staging: written6(catalog.BeforeRanks, catalog.BeforeRanks, 1, 2, 3, 4), duplicates: rule.DuplicatesLast,
+			order: []dataset.OrderBy{{Column: "half"}}, want: []string{"[1 5]"},
+		},
+		"a tie of one order": {
+			staging: written6(1, 2, 3, 4, catalog.BeforeRanks, catalog.BeforeRanks)[:5], duplicates: rule.DuplicatesFirst,
+			order: []dataset.OrderBy{{Column: "half"}}, want: []string{"[1 0]"},
+		},
+		"a tie of no known order": {
+			staging: written6(catalog.BeforeRanks, catalog.BeforeRanks, 1, 2, 3, 4), duplicates: rule.DuplicatesFirst,
+			order: []dataset.OrderBy{{Column: "half"}},
+			tie: "duplicates: first must choose between rows of table features.f with the key id=1 that order_by does not tell apart, and of their files " +
+				"mem:///features.f/d (snapshot 1) and mem:///features.f/f (snapshot 2) nobody knows which was written first",
+		},
+		"a tie, last": {
+			staging: written6(1, 2, 3, 4, catalog.Unranked, 5), duplicates: rule.DuplicatesLast,
+			order: []dataset.OrderBy{{Column: "half"}},
+			tie: "duplicates: last must choose between rows of table features.f with the key id=1 that order_by does not tell apart, and of their files " +
+				"mem:///features.f/b (snapshot 6) and mem:///features.f/e (snapshot 5) nobody knows which was written first",
+		},
 		"none but one is on it, and last": {staging: written6(1, 2, catalog.Unranked, 3, 4, 5)[2:3], duplicates: rule.DuplicatesLast, want: []string{"[1 2]"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -92,6 +121,11 @@ func TestFirstAndLastGoByCommits(t *testing.T) {
 			}
 			l := loader.New(loader.Options{Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w, Scan: w.Scan})
 			shards, err := scenario.Read(context.Background(), l, one(1, 8))
+			if c.tie != "" {
+				require.Equal(t, fault.Invalid.String(), fault.KindOf(err).String(), "%v", err)
+				require.ErrorContains(t, err, c.tie)
+				return
+			}
 			if !c.refused {
 				require.NoError(t, err)
 				require.Equal(t, c.want, scenario.Texts(shards[0].Rows()))

@@ -19,16 +19,17 @@ import (
 // training table, where nothing is pinned.
 func pinOf(d dataset.Dataset, q dataset.Query) (*dataset.Pin, error) {
 	pin := q.Snapshots
-	for i, c := range q.Cursor {
-		if pin == nil || i == 0 && pin.Agrees(c.Pin) {
-			pin = &c.Pin
-			continue
+	if len(q.Cursor) > 0 {
+		if err := oneRun(q.Cursor); err != nil {
+			return nil, err
 		}
-		if differs := pinDifferences(*pin, c.Pin); len(differs) > 0 {
-			e := fault.InvalidField(fmt.Sprintf("cursor[%d]", i), "the cursor was pinned to other snapshots: %s", strings.Join(differs, ", "))
-			e.Differs = differs
+		had := &q.Cursor[0].Pin
+		if pin != nil && !pin.Agrees(*had) {
+			e := fault.InvalidField("snapshots", "the cursor was made at other snapshots: %s", strings.Join(dataset.PinDifferences(*pin, *had), ", "))
+			e.Differs = dataset.PinDifferences(*pin, *had)
 			return nil, e.WithRemedy("leave snapshots out: the pin comes from the cursor")
 		}
+		pin = had
 	}
 	out := dataset.Pin{Staging: map[string]dataset.TablePin{}}
 	if pin != nil {
@@ -43,8 +44,9 @@ func pinOf(d dataset.Dataset, q dataset.Query) (*dataset.Pin, error) {
 		}
 	}
 	if had := stagingOf(pin); len(q.Cursor) > 0 && !slices.Equal(had, slices.Sorted(slices.Values(names))) {
-		return nil, fault.InvalidField("cursor[0]", "the cursor is of another dataset: that joins %s, this one %s", listed(had), listed(names)).
-			WithRemedy("resume with the dataset that the cursor came from, or start without it")
+		e := fault.InvalidField("cursor[0]", "the cursor is of another dataset: that joins %s, this one %s", listed(had), listed(names))
+		e.Differs = []string{fmt.Sprintf("staging (%s, not %s)", listed(had), listed(names))}
+		return nil, e.WithRemedy("resume with the dataset that the cursor came from, or start without it")
 	}
 	if pin != nil {
 		for _, name := range stagingOf(pin) {
@@ -73,27 +75,39 @@ func listed(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-func pinDifferences(a, b dataset.Pin) []string {
-	return dataset.Differences(dataset.Cursor{Pin: a}, dataset.Cursor{Pin: b})
+// oneRun refuses cursors that are not all of the first one's plan, and names each field
+// that differs.
+func oneRun(cursors dataset.Cursors) error {
+	first := cursors[0]
+	for i, c := range cursors[1:] {
+		differs := planDifferences(c, first, first.Plan)
+		if len(differs) == 0 {
+			continue
+		}
+		e := fault.InvalidField(fmt.Sprintf("cursor[%d]", i+1), "the cursor is of another run than cursor[0]; what differs: %s", strings.Join(differs, ", "))
+		e.Differs = differs
+		return e.WithRemedy("resume with the cursors of one run; ranks that plan for themselves must name the same snapshots, seed and filter")
+	}
+	return nil
+}
+
+// planDifferences lists each field in which a cursor differs from one of a plan, and the
+// plan's id where that alone differs: then the same query came out as other splits.
+func planDifferences(c, of dataset.Cursor, id string) []string {
+	differs := dataset.Differences(c, of)
+	if len(differs) == 0 && c.Plan != id {
+		differs = []string{fmt.Sprintf("plan (%s, not %s)", c.Plan, id)}
+	}
+	return differs
 }
 
 // check says whether the reading that a query describes fits its plan: shard,
 // batch size, tail, and the cursors it resumes from.
 func (l *Loader) check(p *plan.Plan, q dataset.Query, outputs []resolve.Output) error {
 	for i, c := range q.Cursor {
-		if c.Plan == p.ID {
-			continue
+		if err := samePlan(p, i, c); err != nil {
+			return err
 		}
-		differs := dataset.Differences(c, p.Cursor())
-		if len(differs) == 1 && c.Filter != p.QueryFilter {
-			return otherFilter(p.QueryFilter, c.Filter, differs)
-		}
-		if len(differs) == 0 {
-			differs = []string{"plan"}
-		}
-		e := fault.InvalidField(fmt.Sprintf("cursor[%d]", i), "the cursor belongs to another plan; what differs: %s", strings.Join(differs, ", "))
-		e.Differs = differs
-		return e.WithRemedy("resume with the query that the cursor came from, or start without it")
 	}
 	r := ReadingOf(q)
 	if err := fits(p, r, outputs, l.options.MaxBatchBytes); err != nil {
@@ -114,6 +128,23 @@ func (l *Loader) check(p *plan.Plan, q dataset.Query, outputs []resolve.Output) 
 		}
 	}
 	return nil
+}
+
+// samePlan refuses a cursor that is not of a plan, and names each field that differs.
+func samePlan(p *plan.Plan, number int, c dataset.Cursor) error {
+	differs := planDifferences(c, p.Cursor(), p.ID)
+	switch {
+	case len(differs) == 0:
+		return nil
+	case len(differs) == 1 && c.Filter != p.QueryFilter:
+		return otherFilter(p.QueryFilter, c.Filter, differs)
+	}
+	e := fault.InvalidField(fmt.Sprintf("cursor[%d]", number), "the cursor belongs to another plan; what differs: %s", strings.Join(differs, ", "))
+	e.Differs = differs
+	if c.Algorithm != p.Algorithm {
+		return e.WithRemedy("resume on a server that plans by algorithm %d, or start without the cursor", c.Algorithm)
+	}
+	return e.WithRemedy("resume with the query that the cursor came from, or start without it")
 }
 
 // otherFilter refuses a query whose own filter is not its cursor's. That shows once
@@ -271,7 +302,7 @@ func (s *start) left(p *plan.Plan) []int64 {
 // differs is what a stream fails with that finds other rows than were counted.
 func differs(number int, counted int64) error {
 	return fault.InvalidField("cursor.counted", "lane %d gives other than the %d that were counted", number, counted).
-		WithRemedy("resume with the cursor as it came; or leave counted out of it, so that the rows are counted again")
+		WithRemedy("see that nobody replaces files of the tables; start without the cursor, so that the rows are counted again")
 }
 
 // stands says whether a lane of a plan can stand at a position.
@@ -296,7 +327,9 @@ func stands(p *plan.Plan, at dataset.Position) bool {
 // align checks that cursors given together stand at the same rows per lane; a
 // shard whose lanes have all ended may have stopped earlier.
 func (s *start) align(p *plan.Plan, cursors dataset.Cursors) error {
-	furthest := slices.MaxFunc(cursors, func(a, b dataset.Cursor) int { return cmp.Compare(a.Rows, b.Rows) })
+	furthest := slices.MaxFunc(cursors, func(a, b dataset.Cursor) int {
+		return cmp.Or(cmp.Compare(a.Rows, b.Rows), cmp.Compare(a.Step, b.Step))
+	})
 	s.step, s.rows = furthest.Step, furthest.Rows
 	for i, c := range cursors {
 		s.uneven = s.uneven || c.Uneven

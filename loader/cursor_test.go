@@ -2,6 +2,8 @@ package loader_test
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -9,7 +11,9 @@ import (
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/scenario"
+	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/plan"
 )
 
 // TestBadReadings: what does not fit the plan is refused before a row is
@@ -56,7 +60,7 @@ func TestBadReadings(t *testing.T) {
 		"position beyond":    {with(func(q *dataset.Query) { q.Cursor = dataset.Cursors{beyond, cursor(1, 1)} }), "cursor.at", "lane 0 has no split"},
 		"unknown column":     {with(func(q *dataset.Query) { q.Columns = []dataset.Column{{Column: "itme"}} }), "columns[0]", `did you mean "item"?`},
 		"unknown in filter":  {with(func(q *dataset.Query) { q.Filter = dataset.MustFilter("s0_uu = 1") }), "filter", `did you mean "s0_u"?`},
-		"snapshots disagree": {with(func(q *dataset.Query) { q.Cursor, q.Snapshots = dataset.Cursors{cursor(0, 1)}, &otherPin }), "cursor[0]", "other snapshots"},
+		"snapshots disagree": {with(func(q *dataset.Query) { q.Cursor, q.Snapshots = dataset.Cursors{cursor(0, 1)}, &otherPin }), "snapshots", "other snapshots"},
 		"pin of other names": {with(func(q *dataset.Query) { q.Snapshots = &dataset.Pin{Staging: map[string]dataset.TablePin{"s00": {}}} }), "snapshots.staging", `no staging table "s00" (did you mean "s0"?)`},
 	} {
 		_, err := c.Loader().Plan(context.Background(), bad.query)
@@ -184,6 +188,148 @@ func TestFinishedCursor(t *testing.T) {
 		require.Equal(t, end, rest[0].Report.Cursor)
 		require.Empty(t, c.Scanned, "nothing is read")
 	}
+}
+
+// TestAFinishedCursorSaysTheRows that its lanes gave, not those that full steps would have
+// given. Shards that ended in other steps go on together.
+//
+// spec: cursor-6, cursor-15, cursor-17
+func TestAFinishedCursorSaysTheRows(t *testing.T) {
+	t.Parallel()
+	w := scenario.NewWorld()
+	t.Cleanup(w.Release)
+	written{"ml.train", "id:long item:long", "bucket(7,id)", 1003, func(i int) string { return fmt.Sprint(i, " ", i) }}.in(t, w)
+	d := dataset.Dataset{Name: "d", Key: []string{"id"}, Training: dataset.Training{Table: "ml.train"}}
+	l := loader.New(loader.Options{Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w, Scan: w.Scan})
+	for _, filter := range []string{"", "item >= 0"} {
+		q := one(1, 64)
+		q.Filter = dataset.MustFilter(filter)
+		whole, err := scenario.Read(t.Context(), l, q)
+		require.NoError(t, err)
+		end := whole[0].Report.Cursor
+		require.Equal(t, []int64{1003, 16}, []int64{end.Rows, end.Step})
+		require.Equal(t, end, whole[0].Cursors[15])
+		require.Equal(t, []int64{960, 15}, []int64{whole[0].Cursors[14].Rows, whole[0].Cursors[14].Step})
+
+		q.Filter = dataset.MustFilter("item < 900 OR id = 1002")
+		q.Lanes, q.Shard, q.BatchRows = 4, dataset.Shard{Index: dataset.AllShards, Of: 4}, 32
+		shards, err := scenario.Read(t.Context(), l, q)
+		require.NoError(t, err)
+		ended := dataset.Cursors{}
+		rows := int64(0)
+		for _, s := range shards {
+			require.Equal(t, int64(len(s.Rows())), s.Report.Cursor.Rows, "of one lane")
+			ended, rows = append(ended, s.Report.Cursor), max(rows, s.Report.Cursor.Rows)
+		}
+		q.Cursor, q.Shard.Of, q.Filter = ended, 2, dataset.Filter{}
+		rest, err := scenario.Read(t.Context(), l, q)
+		require.NoError(t, err)
+		for _, s := range rest {
+			require.Empty(t, s.Batches)
+			require.Equal(t, rows, s.Report.Cursor.Rows)
+		}
+		steps := len(slices.MinFunc(shards, func(a, b scenario.Shard) int { return len(a.Cursors) - len(b.Cursors) }).Cursors)
+		q.Cursor = nil
+		left := 0
+		for _, s := range shards {
+			q.Cursor = append(q.Cursor, s.Cursors[steps-1])
+			left += len(s.Rows()) - len(slices.Concat(s.Batches[:steps]...))
+		}
+		q.Shard.Of = 1
+		rest, err = scenario.Read(t.Context(), l, q)
+		require.NoError(t, err)
+		require.Len(t, rest[0].Rows(), left)
+	}
+}
+
+// TestForeignCursors: a cursor of another plan is refused by each field that differs, even
+// where its plan's id is the same, and by that id alone only where no field differs.
+//
+// spec: cursor-20
+func TestForeignCursors(t *testing.T) {
+	t.Parallel()
+	c := world(t)
+	q := dataset.Query{
+		Dataset: "d", Lanes: 4, BatchRows: 8, Shard: dataset.Shard{Of: 1}, Filter: dataset.MustFilter("item >= 0"), Sample: &dataset.Sample{Rate: 0.5},
+		Order: dataset.Shuffled, Shuffle: dataset.ShuffleRequests, ShuffleWindow: 64, Seed: 1, Epoch: 1,
+	}
+	shards, err := scenario.Read(t.Context(), c.Loader(), q)
+	require.NoError(t, err)
+	came := shards[0].Cursors[0]
+	q.Cursor = dataset.Cursors{came}
+	_, err = c.Loader().Plan(t.Context(), q)
+	require.NoError(t, err)
+	for _, test := range []struct {
+		change func(c *dataset.Cursor)
+		want   []string
+	}{
+		{func(c *dataset.Cursor) { c.Algorithm = 99 }, []string{fmt.Sprintf("algorithm (99, not %d)", plan.Algorithm)}},
+		{func(c *dataset.Cursor) { c.Dataset = "0123" }, []string{"dataset (0123, not " + came.Dataset + ")"}},
+		{func(c *dataset.Cursor) { c.Filter = "item >= 1" }, []string{"filter (item >= 1, not item >= 0)"}},
+		{func(c *dataset.Cursor) { c.Sample = `{"rate":0.25}` }, []string{`sample ({"rate":0.25}, not {"rate":0.5})`}},
+		{func(c *dataset.Cursor) { c.Shuffle = dataset.ShuffleRows }, []string{"shuffle (rows, not requests)"}},
+		{func(c *dataset.Cursor) { c.ShuffleWindow = 32 }, []string{"shuffle_window (32, not 64)"}},
+		{func(c *dataset.Cursor) { c.Seed, c.Epoch = 3, 4 }, []string{"seed (3, not 1)", "epoch (4, not 1)"}},
+		{func(c *dataset.Cursor) { c.Lanes = 8 }, []string{"lanes (8, not 4)"}},
+		{func(*dataset.Cursor) {}, nil},
+	} {
+		for _, id := range []string{came.Plan, "0123"} {
+			foreign := came
+			foreign.Plan = id
+			test.change(&foreign)
+			want := test.want
+			if want == nil {
+				if id == came.Plan {
+					continue
+				}
+				want = []string{"plan (0123, not " + came.Plan + ")"}
+			}
+			q.Cursor = dataset.Cursors{foreign}
+			_, err := c.Loader().Plan(t.Context(), q)
+			require.Equal(t, fault.Invalid, fault.KindOf(err), want)
+			require.Equal(t, want, fault.As(err).Differs)
+			require.Equal(t, foreign.Algorithm == 99, strings.Contains(fault.As(err).Remedy, "a server that plans by algorithm 99"))
+		}
+	}
+}
+
+// TestCursorsOfTwoRuns: the cursors of a list are of one plan, and the error names each
+// field in which one is not, against the first.
+//
+// spec: cursor-16
+func TestCursorsOfTwoRuns(t *testing.T) {
+	t.Parallel()
+	c := world(t)
+	read := func(q dataset.Query) dataset.Cursors {
+		shards, err := scenario.Read(t.Context(), c.Loader(), q)
+		require.NoError(t, err)
+		return dataset.Cursors{shards[0].Cursors[0], shards[1].Cursors[0]}
+	}
+	q := dataset.Query{Dataset: "d", Lanes: 4, BatchRows: 8, Shard: dataset.Shard{Index: dataset.AllShards, Of: 2}}
+	ours := read(q)
+	q.Filter, q.Order, q.Seed = dataset.MustFilter("item >= 1"), dataset.Shuffled, 7
+	theirs := read(q)
+	for _, test := range []struct {
+		change func(c *dataset.Cursor)
+		want   []string
+	}{
+		{func(c *dataset.Cursor) { *c = theirs[1] }, []string{
+			"filter (item >= 1, not none)", "order (shuffled, not stored)", "shuffle (requests, not splits)", "shuffle_window (131072, not none)", "seed (7, not 0)",
+		}},
+		{func(c *dataset.Cursor) { c.Pin.Training.Snapshot += 3 }, []string{
+			fmt.Sprintf("pin.training snapshot (%d, not %d)", ours[0].Pin.Training.Snapshot+3, ours[0].Pin.Training.Snapshot),
+		}},
+		{func(c *dataset.Cursor) { c.Plan = "0123" }, []string{"plan (0123, not " + ours[0].Plan + ")"}},
+	} {
+		other := ours[1]
+		test.change(&other)
+		_, err := c.Loader().Plan(t.Context(), dataset.Query{Dataset: "d", Shard: dataset.Shard{Of: 1}, Cursor: dataset.Cursors{ours[0], other}})
+		require.Equal(t, fault.Invalid, fault.KindOf(err))
+		require.Equal(t, test.want, fault.As(err).Differs)
+		require.ErrorContains(t, err, "cursor[1]: the cursor is of another run than cursor[0]; what differs: "+test.want[0])
+	}
+	_, err := c.Loader().Plan(t.Context(), dataset.Query{Dataset: "d", Shard: dataset.Shard{Of: 1}, Cursor: ours})
+	require.NoError(t, err)
 }
 
 // TestCursorCounts follows the cursors of two shards batch by batch.

@@ -24,6 +24,7 @@ type inputOf struct {
 	time     *int
 	strategy rule.Strategy
 	custom   string
+	arrival  string
 }
 
 // columnOf is a column, and what is made of it.
@@ -55,6 +56,7 @@ func (in *stagingInput) identity() string {
 		table: in.bound.Pinned.Name, pin: in.bound.Pinned.Pin,
 		name: in.spec.Name, matched: in.spec.Matched, orderBy: in.spec.OrderBy, time: in.spec.Time,
 		strategy: in.spec.Strategy, custom: in.bound.Custom,
+		arrival: in.arrival.Identity(),
 	}
 	if in.bound.Rows != nil {
 		of.filter = in.bound.Rows.String()

@@ -14,6 +14,7 @@ import (
 	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/plan"
 	"github.com/penstock/penstock/loader/resolve"
 )
 
@@ -24,7 +25,7 @@ func TestStagingInputsAreKnownByAllTheyAreMadeOf(t *testing.T) {
 		read:  []columnOf{{1, []shapeOf{{1, 2, "float32"}}}, {2, []shapeOf{{3, 4, "int64"}}}},
 		shown: []shownOf{{1, &valueOf{"int32", true, "5"}}, {2, &valueOf{"string", true, "?"}}},
 		name:  "f", matched: "f_matched", orderBy: []joiner.Order{{Column: 1, Descending: true}},
-		time: new(1), strategy: rule.StrategyMerge, custom: "mine",
+		time: new(1), strategy: rule.StrategyMerge, custom: "mine", arrival: "ab12",
 	})
 }
 
@@ -43,6 +44,7 @@ func TestIdentitiesFollowTheBuildSpec(t *testing.T) {
 		"Strategy": func(in *stagingInput) { in.spec.Strategy = rule.StrategyMerge },
 		"Custom":   func(in *stagingInput) { in.bound.Custom = "mine" },
 		"Defaults": func(in *stagingInput) { in.shown[0].fallback = five },
+		"Arrival":  func(in *stagingInput) { in.arrival = &plan.Arrival{} },
 	}
 	one := func() *stagingInput {
 		v := column{field: catalog.Field{ID: 2, Name: "v"}}

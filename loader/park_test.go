@@ -23,8 +23,12 @@ import (
 func TestParkedStreamsGiveTheSame(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(11, 12))
-	parked, again := 0, int64(0)
-	for _, c := range generated(t, thorough(40, 2000), func(*scenario.Case) {}) {
+	parked, again, changed := 0, int64(0), 0
+	for _, c := range generated(t, thorough(40, 2000), func(c *scenario.Case) {
+		if changed++; changed%2 == 0 {
+			keepAllRows(c)
+		}
+	}) {
 		c.ScanRows = 1 + random.IntN(9)
 		resized(&c.Query, c.Query.Lanes*(1+random.IntN(6)))
 		m := made(t, c)
@@ -69,6 +73,25 @@ func TestParkedStreamsGiveTheSame(t *testing.T) {
 	}
 	require.Greater(t, parked, 200)
 	require.Positive(t, again, "staging rows were read again")
+}
+
+// keepAllRows makes a case give each training row once, so that its plan knows how many
+// rows a range has: such streams go on within a joined batch when they were parked.
+func keepAllRows(c *scenario.Case) {
+	c.Query.Filter, c.Query.Sample = dataset.Filter{}, nil
+	c.Dataset.Training.Filter, c.Dataset.Training.Distinct = dataset.Filter{}, nil
+	for i := range c.Dataset.Staging {
+		entry := &c.Dataset.Staging[i]
+		if !entry.Join.Adds() && !entry.Join.KeepsAll() { // semi and anti
+			entry.Columns = []dataset.Column{}
+		}
+		if !entry.Join.KeepsAll() {
+			entry.Join = rule.Left
+		}
+		if entry.Duplicates.Multiply() {
+			entry.Duplicates = rule.DuplicatesFirst
+		}
+	}
 }
 
 // freePlan is what a plan takes at most for which nobody pays.
@@ -133,6 +156,35 @@ func TestParkedAgainOnlyAfterProgress(t *testing.T) {
 	require.True(t, s.Park(true))
 	require.True(t, s.Next())
 	require.True(t, s.Park(false), "nobody presses")
+}
+
+// TestRowsReadAgainCountOnce: where a stream is parked between the first and the last row
+// of a joined batch, that batch is joined again and its rows are counted once.
+//
+// spec: wire-11
+func TestRowsReadAgainCountOnce(t *testing.T) {
+	t.Parallel()
+	w := scenario.NewWorld()
+	w.BatchRows = 7 // rows of a joined batch
+	t.Cleanup(w.Release)
+	written{"ml.train", "id:long", "", 90, strconv.Itoa}.in(t, w)
+	written{"features.f", "id:long v:long", "", 60, func(i int) string { return fmt.Sprint(i, -i) }}.in(t, w)
+	d := dataset.Dataset{Name: "d", Key: []string{"id"}, Training: dataset.Training{Table: "ml.train"}, Staging: []dataset.Staging{{Table: "features.f"}}}
+	l := loader.New(loader.Options{Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w, Scan: w.Scan})
+	for _, rows := range []int{1, 3, 4, 7, 10} {
+		between := 0
+		shards, err := scenario.ReadBetween(context.Background(), l, one(1, rows), func(s loader.Stream) {
+			if s.Park(false) {
+				between++
+			}
+		})
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, between, 90/rows, "parked after each batch")
+		counts := shards[0].Report.Staging["f"].Counts
+		require.EqualValues(t, 90, counts.Rows, "batches of %d rows", rows)
+		require.EqualValues(t, 60, counts.Matched, "batches of %d rows", rows)
+		require.EqualValues(t, 30, counts.Missing, "batches of %d rows", rows)
+	}
 }
 
 // resized makes batches of so many rows, or requests, whichever the query asks for.

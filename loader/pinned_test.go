@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/scenario"
 	"github.com/penstock/penstock/internal/store"
+	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/catalogtest"
@@ -124,6 +126,76 @@ func TestMissingFilesOfExpiredSnapshots(t *testing.T) {
 					require.Equal(t, table, fault.As(s.Err()).Table)
 				}
 			})
+		}
+	}
+}
+
+// TestSnapshotsThatExpireWhileRowsAreCounted: counting and verifying end as streams do. They
+// tag nothing, and so a snapshot may expire while they read.
+//
+// spec: pin-13
+func TestSnapshotsThatExpireWhileRowsAreCounted(t *testing.T) {
+	t.Parallel()
+	missing := store.Missing("mem:///gone.parquet")
+	count := func(ctx context.Context, l *loader.Loader) error {
+		q := one(1, 8)
+		q.Count = dataset.CountExact
+		p, err := l.Plan(ctx, q)
+		if err != nil {
+			return err
+		}
+		_, err = l.Count(ctx, p, loader.ReadingOf(q), everybody(new(atomic.Int64)))
+		return err
+	}
+	verify := func(ctx context.Context, l *loader.Loader) error {
+		report, err := l.Verify(ctx, one(1, 8))
+		if err == nil {
+			return fault.New(fault.Corrupt, "%s", report)
+		}
+		return err
+	}
+	for _, table := range []string{"ml.train", "features.f"} {
+		for name, c := range map[string]struct {
+			change func(t *testing.T, w *scenario.World, pin int64)
+			kind   fault.Kind
+			text   string
+		}{
+			"expired":  {expire(table), fault.Expired, "of table " + table + " no longer exists"},
+			"dropped":  {func(t *testing.T, w *scenario.World, _ int64) { t.Helper(); require.NoError(t, w.Drop(table)) }, fault.NotFound, "table " + table + " does not exist"},
+			"still so": {func(*testing.T, *scenario.World, int64) {}, fault.Corrupt, "file mem:///gone.parquet is missing"},
+		} {
+			for what, read := range map[string]func(context.Context, *loader.Loader) error{"count": count, "verify": verify} {
+				t.Run(table+", "+name+", "+what, func(t *testing.T) {
+					t.Parallel()
+					w := scenario.NewWorld()
+					t.Cleanup(w.Release)
+					pair := func(i int) string { return fmt.Sprint(i, " ", i) }
+					written{"ml.train", "id:long item:long", "bucket(4,id)", 400, pair}.in(t, w)
+					written{"features.f", "id:long v:long", "bucket(4,id)", 400, pair}.in(t, w)
+					d := dataset.Dataset{Name: "d", Key: []string{"id"}, Training: dataset.Training{Table: "ml.train"}, Staging: []dataset.Staging{{Table: "features.f", Join: rule.Inner}}}
+					pinned, err := w.Table(t.Context(), table, dataset.Ref{})
+					require.NoError(t, err)
+					under := &losing{World: w, of: table}
+					var planned sync.Once
+					l := loader.New(loader.Options{
+						Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w,
+						Scan: func(ctx context.Context, source plan.Source, columns []catalog.Field) (loader.Rows, error) {
+							planned.Do(func() {
+								c.change(t, w, pinned.Pin.Snapshot)
+								under.lost.Store(&missing)
+							})
+							return under.scan(ctx, source, columns)
+						},
+					})
+					err = read(t.Context(), l)
+					require.Equal(t, c.kind.String(), fault.KindOf(err).String(), "%v", err)
+					require.ErrorContains(t, err, c.text)
+					if c.kind == fault.Expired {
+						require.ErrorContains(t, err, "snapshot "+strconv.FormatInt(pinned.Pin.Snapshot, 10))
+						require.Equal(t, table, fault.As(err).Table)
+					}
+				})
+			}
 		}
 	}
 }

@@ -27,6 +27,8 @@ type stagingInput struct {
 	rule   joiner.Rule
 	spec   joiner.BuildSpec
 	groups *buildside.Groups
+
+	arrival *plan.Arrival // nil if the order in which rows were written is known
 }
 
 // shown is a field of the input's dictionary.
@@ -76,6 +78,9 @@ func newStagingInput(s *ranges, table int, outputs []resolve.Output) (*stagingIn
 	var err error
 	if in.spec.Custom, err = s.options.custom(r.Staging, "strategy"); err != nil {
 		return nil, fault.Op(err, "join %s", r.Name)
+	}
+	if in.arrival = s.plan.Arrival(table); in.arrival != nil {
+		in.spec.Arrival = in.arrival
 	}
 	in.groups = s.pool.Groups(buildside.Input{
 		Name: r.Name, Plan: s.plan, Table: table, Spec: in.spec, Identity: in.identity(),

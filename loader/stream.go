@@ -184,9 +184,7 @@ func (s *stream) Park(pressed bool) bool {
 	s.steps, s.batches, s.skipped = s.stepsDone(), s.batchesDone(), s.skippedSoFar()
 	s.given, s.uneven = s.givenSoFar()
 	s.form.sent = s.sentSoFar()
-	for i, rows := range s.reader.Passed() {
-		s.passed[i] += rows
-	}
+	s.passed = s.passedSoFar()
 	if s.again = s.reader.Weighed(); s.again > 0 {
 		s.ranges.takeAllBack()
 	} else if !s.limited() { // else nobody counts again
@@ -278,11 +276,36 @@ func (s *stream) sentSoFar() []int64 {
 	return sent
 }
 
+// ended says whether all lanes have given all of their rows.
+func (s *stream) ended() bool {
+	for i, at := range s.positions() {
+		if at.Range < len(s.start.lanes[i].Ranges) {
+			return false
+		}
+	}
+	return true
+}
+
+// passedSoFar returns how many rows, or requests, each lane gave or left out so far.
+func (s *stream) passedSoFar() []int64 {
+	passed := slices.Clone(s.passed)
+	if s.reader != nil {
+		for i, rows := range s.reader.Passed() {
+			passed[i] += rows
+		}
+	}
+	return passed
+}
+
+// Cursor implements Progress.
 func (s *stream) Cursor() dataset.Cursor {
 	c := s.plan.Cursor()
 	c.Shard = s.reading.Shard
 	c.Step = s.start.step + s.stepsDone()
 	given, uneven := s.givenSoFar()
+	if s.ended() {
+		given = min(given, slices.Max(s.passedSoFar())) // the last step was not full
+	}
 	c.Rows, c.Uneven = s.start.rows+given, s.start.uneven || uneven
 	c.At = []dataset.Position{}
 	for i, at := range s.positions() {

@@ -4,11 +4,9 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -46,7 +44,7 @@ func (p process) catCommand() *cobra.Command {
 	from, query := newSourceFlags(c), newQueryFlags(c)
 	flags := catFlags{
 		format: textFlag(c, "format,f", "FORMAT", strings.Join(formats(), ", ")+" (default: as FILE ends, else table)"),
-		output: textFlag(c, "output,o", "FILE", "write there and not to standard output; it appears when it is whole"),
+		output: textFlag(c, "output,o", "FILE", "write FILE instead of standard output; a regular file appears, or is replaced, when it is whole"),
 		limit:  c.Flags().Int64P("limit", "n", 0, "at most so many rows; 0 is all (default 20 for tables, else all)"),
 		width:  c.Flags().Int("width", 0, "characters a line of a table; 0 is no limit (default: the terminal's, else 120)"),
 	}
@@ -73,7 +71,7 @@ func (p process) catCommand() *cobra.Command {
 				return err
 			}
 			defer rows.Release()
-			return p.writing(*flags.output, func(w io.Writer) error { return p.print(rows, w, flags) })
+			return p.writing(ctx, *flags.output, func(w io.Writer) error { return p.print(rows, w, flags) })
 		})
 	}
 	return c
@@ -196,36 +194,4 @@ func matchText(r report) string {
 		fmt.Fprintf(&text, "; %s matched %d of %d", name, c.Matched, c.Rows)
 	}
 	return text.String()
-}
-
-// writing gives f standard output, or a file that takes its name only when f
-// is done: half a file is never taken for a whole one.
-func (p process) writing(path string, f func(io.Writer) error) (err error) {
-	if path == "" {
-		return f(p.stdout)
-	}
-	if found, err := os.Stat(path); err == nil && found.IsDir() {
-		return usage("--output %s is a folder: name a file in it", path)
-	}
-	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
-		return fault.New(fault.Unavailable, "write %s: %w", path, errors.Unwrap(err)).
-			WithRemedy("name a file with --output in a folder that is there and that this user may write")
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(file.Name()))
-		}
-	}()
-	if err := f(file); err != nil {
-		return errors.Join(err, file.Close())
-	}
-	const readable = 0o644
-	if err := errors.Join(file.Chmod(readable), file.Close()); err != nil {
-		return fault.New(fault.Unavailable, "write %s: %w", path, err)
-	}
-	if err := os.Rename(file.Name(), path); err != nil {
-		return fault.New(fault.Unavailable, "write %s: %w", path, err)
-	}
-	return nil
 }

@@ -73,7 +73,8 @@ func dialed(uri string) (string, error) {
 	_, port, err := net.SplitHostPort(address)
 	switch {
 	case scheme == "grpc+tls":
-		return "", fault.InvalidField("uri", "TLS is not served by this version").WithRemedy("use grpc://host:port")
+		return "", fault.InvalidField("uri", "this program does not speak TLS, and penstock serve does not serve it").
+			WithRemedy("write grpc://%s, of the server itself; a proxy that adds TLS is for clients in Python and other languages", fault.Redact(address))
 	case scheme == "grpc+unix" && filepath.IsAbs(address):
 		return (&url.URL{Scheme: "unix", Path: address}).String(), nil
 	case scheme != "grpc+unix" && strings.Contains(address, "@"):

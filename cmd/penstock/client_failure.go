@@ -35,6 +35,10 @@ func (c *client) fault(ctx context.Context, err error, trailer metadata.MD) erro
 		e.Message = "no server answers: " + undressed(e.Message)
 		return e.WithRemedy("start one there with penstock serve --config FILE, or correct --uri; --config FILE reads without a server")
 	}
+	if s.Code() == codes.Unimplemented { // a Penstock server sends details with it
+		e.Op, e.Message = "ask "+c.name, "what answers there is not a Penstock server: "+e.Message
+		return e.WithRemedy("take the address that penstock serve prints on standard output")
+	}
 	return e
 }
 

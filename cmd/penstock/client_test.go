@@ -163,3 +163,20 @@ func TestAnAddressOfSomethingElse(t *testing.T) {
 	require.Equal(t, exitFailure, got.code)
 	require.Regexp(t, `^penstock: ask [^\n]+: what answers there is no Flight server, perhaps one of HTTP: [^\n]+\n  → take the address that penstock serve prints`, got.stderr)
 }
+
+func TestAFlightServerThatIsNotPenstock(t *testing.T) {
+	server := arrowflight.NewServerWithMiddleware(nil)
+	require.NoError(t, server.Init("127.0.0.1:0"))
+	server.RegisterFlightService(&arrowflight.BaseFlightServer{})
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve() }()
+	uri := fmt.Sprintf("grpc://%s", server.Addr())
+	for _, command := range [][]string{{"datasets"}, {"cat", "any"}, {"explain", "any"}, {"verify", "any"}} {
+		got := run(t, append(command, "--uri", uri)...)
+		require.NotZero(t, got.code)
+		require.Contains(t, got.stderr, "penstock: ask "+uri+": what answers there is not a Penstock server: ")
+		require.Contains(t, got.stderr, "\n  → take the address that penstock serve prints")
+	}
+	server.Shutdown()
+	require.NoError(t, <-ended)
+}

@@ -57,7 +57,7 @@ func TestFailures(t *testing.T) {
 		"serve nothing":    {[]string{"serve"}, exitUsage, []string{"--config FILE"}},
 		"no file":          {[]string{"cat", "home", "--config", "none.yaml"}, exitFailure, []string{"there is no config file none.yaml", "→"}},
 		"uri":              {[]string{"cat", "home", "--uri", "http://a:1"}, exitFailure, []string{"grpc://host:port"}},
-		"tls":              {[]string{"cat", "home", "--uri", "grpc+tls://a:1"}, exitFailure, []string{"TLS is not served"}},
+		"tls":              {[]string{"cat", "home", "--uri", "grpc+tls://a:1"}, exitFailure, []string{"this program does not speak TLS", "write grpc://a:1"}},
 		"nobody there":     {[]string{"cat", "home", "--uri", "grpc://127.0.0.1:1"}, exitFailure, []string{"ask grpc://127.0.0.1:1", "penstock serve"}},
 		"query is no JSON": {[]string{"cat", "home", "--config", l.config, "--query", "{"}, exitFailure, []string{"query", "not a JSON object"}},
 		"query file":       {[]string{"cat", "--config", l.config, "--query", "@none.json"}, exitFailure, []string{"none.json"}},
@@ -165,7 +165,6 @@ func TestFaultyConfig(t *testing.T) {
 }
 
 func TestVersionAndHelp(t *testing.T) {
-	require.Regexp(t, `^penstock \S+\n$`, run(t, "version").stdout)
 	help := run(t, "serve", "--help")
 	require.Zero(t, help.code)
 	golden(t, "serve-help.txt", help.stdout)

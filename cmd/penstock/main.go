@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -51,7 +50,9 @@ func (p process) run(ctx context.Context, args []string) int {
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 		// What goes wrong before a command runs is a mistake in its use.
 		PersistentPreRun: func(*cobra.Command, []string) { began = true },
+		Version:          version(),
 	}
+	root.SetVersionTemplate(versionText())
 	root.SetArgs(append([]string{}, args...)) // nil would mean those of the process
 	root.SetIn(p.stdin)
 	root.SetOut(p.stdout)
@@ -68,34 +69,19 @@ func (p process) run(ctx context.Context, args []string) int {
 	return p.ended(command, err)
 }
 
-// interruptible is ctx until the user presses Ctrl-C or ends the program.
+// interruptible is ctx until a signal asks the program to end.
 func interruptible(ctx context.Context) (context.Context, context.CancelFunc) {
-	return signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	return signal.NotifyContext(ctx, endings()...)
 }
 
-func (p process) versionCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "version", Short: "Print the version", Args: noArguments,
-		RunE: func(*cobra.Command, []string) error {
-			_, err := io.WriteString(p.stdout, "penstock "+version()+"\n")
-			return err
-		},
-	}
-}
-
-// version is what the Go linker knows: the module's version, or the commit.
-func version() string {
-	built, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	if v := built.Main.Version; v != "" && v != "(devel)" {
-		return v
-	}
-	for _, s := range built.Settings {
-		if s.Key == "vcs.revision" {
-			return "devel-" + s.Value[:min(len(s.Value), 12)]
+// endings returns the signals that ask the program to end: SIGTERM, and Ctrl-C and the end
+// of its terminal unless it was started to ignore them, as by nohup.
+func endings() []os.Signal {
+	ends := []os.Signal{syscall.SIGTERM}
+	for _, s := range []os.Signal{os.Interrupt, syscall.SIGHUP} {
+		if !signal.Ignored(s) {
+			ends = append(ends, s)
 		}
 	}
-	return "devel"
+	return ends
 }

@@ -37,8 +37,8 @@ func (p process) serveCommand() *cobra.Command {
 			"Flags win over the environment, the environment over the file.\n\n" +
 			"unix:///path serves on a socket of the file system, which only this user's programs may\n" +
 			"use and which costs less than TCP: for trainers on the same machine.\n\n" +
-			"SIGTERM and SIGINT let running streams finish within the drain time; a second one ends\n" +
-			"them at once.",
+			"SIGTERM, SIGINT and SIGHUP let running streams finish within the drain time; a second\n" +
+			"one ends them at once.",
 		Example: "  penstock serve --config penstock.yaml --listen 127.0.0.1:8815",
 	}
 	file := configFlag(c)
@@ -79,7 +79,8 @@ func (p process) serveCommand() *cobra.Command {
 // serve serves until the process is told to end.
 func (p process) serve(ctx context.Context, c *config.Config) error {
 	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	ends := endings()
+	signal.Notify(signals, ends...)
 	defer signal.Stop(signals)
 	// A log that nobody reads any more must not end the server.
 	signal.Ignore(syscall.SIGPIPE)
@@ -98,7 +99,7 @@ func (p process) serve(ctx context.Context, c *config.Config) error {
 	}
 	defer listener.Close() //nolint:errcheck // closed by Serve as a rule
 	// Until it serves, what ends the server ends what it waits for.
-	starting, started := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	starting, started := signal.NotifyContext(ctx, ends...)
 	defer started()
 	e, err := assemble(starting, c)
 	if err != nil {

@@ -203,6 +203,61 @@ func TestCastAgainstExactArithmetic(t *testing.T) {
 	require.Greater(t, failed, 400)
 }
 
+// nearestOf fails if a neighbor of got is nearer to a number, or as near and got is
+// not even.
+func nearestOf(t *testing.T, exact *big.Rat, got float64, neighbors [2]float64, even bool) {
+	t.Helper()
+	off := func(f float64) *big.Rat {
+		d := new(big.Rat).SetFloat64(f)
+		return d.Abs(d.Sub(d, exact))
+	}
+	for _, other := range neighbors {
+		nearer := off(other).Cmp(off(got))
+		require.True(t, nearer > 0 || nearer == 0 && even, "%s is %v, and %v is nearer", exact.FloatString(40), got, other)
+	}
+}
+
+// TestCastDecimalsToNearestFloat tries decimals in the middle of two floats, and a
+// digit to either side of it, by their distance to both.
+//
+// spec: join-83
+func TestCastDecimalsToNearestFloat(t *testing.T) {
+	s := newSource(11)
+	for _, scale := range []int32{0, 4, 8, 15, 22, 23, 30} {
+		from := decimalType(scale)
+		ten := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(scale)), nil)
+		b := array.NewDecimal128Builder(memory.DefaultAllocator, from.(*arrow.Decimal128Type))
+		var values []*big.Rat
+		for range 600 {
+			odd := int64(s.Uint64()>>[]uint{10, 39}[s.IntN(2)]) | 1 // one bit more than a float has
+			middle := new(big.Int).Mul(big.NewInt(odd), ten)
+			middle.Rsh(middle, uint(s.IntN(54)))
+			middle.Add(middle, big.NewInt(int64(s.IntN(3))-1))
+			if s.IntN(2) == 0 {
+				middle.Neg(middle)
+			}
+			if middle.BitLen() > 126 {
+				continue
+			}
+			b.Append(decimal128.FromBigInt(middle))
+			values = append(values, new(big.Rat).SetFrac(middle, ten))
+		}
+		a := b.NewDecimal128Array()
+		require.Greater(t, len(values), 300)
+		doubles, err := batch.Cast(a, arrow.PrimitiveTypes.Float64, nil)
+		require.NoError(t, err)
+		singles, err := batch.Cast(a, arrow.PrimitiveTypes.Float32, nil)
+		require.NoError(t, err)
+		for i, exact := range values {
+			f := doubles.(*array.Float64).Value(i)
+			nearestOf(t, exact, f, [2]float64{math.Nextafter(f, math.Inf(-1)), math.Nextafter(f, math.Inf(1))}, math.Float64bits(f)&1 == 0)
+			g := singles.(*array.Float32).Value(i)
+			below, above := math.Nextafter32(g, float32(math.Inf(-1))), math.Nextafter32(g, float32(math.Inf(1)))
+			nearestOf(t, exact, float64(g), [2]float64{float64(below), float64(above)}, math.Float32bits(g)&1 == 0)
+		}
+	}
+}
+
 // spec: join-83
 func TestCastDatesAndTimestamps(t *testing.T) {
 	micros := &arrow.TimestampType{Unit: arrow.Microsecond}

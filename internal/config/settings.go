@@ -54,7 +54,7 @@ func Settings() []Setting { //nolint:funlen // a table
 		},
 		{
 			Name: "insecure", Default: "false",
-			Usage: "serve without TLS and credentials on an address that other machines reach",
+			Usage: "allow an address that other machines reach: there is neither TLS nor a login, so all who reach it may read every dataset",
 			set:   func(s *Server, v value) error { return onOff(&s.Insecure, v) },
 		},
 		{
@@ -64,7 +64,7 @@ func Settings() []Setting { //nolint:funlen // a table
 		},
 		{
 			Name: "spool", Shape: "FOLDER",
-			Usage: "the folder on local disk for staging rows that do not fit in memory (default: the system's for temporary files)",
+			Usage: "the folder on local disk for staging rows that do not fit in memory; created if its parent exists (default: the system's for temporary files)",
 			set:   func(s *Server, v value) error { s.Spool = v.path(); return nil },
 		},
 		{
@@ -129,7 +129,7 @@ func Settings() []Setting { //nolint:funlen // a table
 		},
 		{
 			Name: "drain", Default: "10s", Shape: "TIME",
-			Usage: "how long running streams may go on after SIGTERM or SIGINT",
+			Usage: "how long running streams may go on after SIGTERM, SIGINT or SIGHUP",
 			set:   func(s *Server, v value) error { return duration(&s.Drain, v, 0) },
 		},
 		{

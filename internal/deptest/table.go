@@ -127,6 +127,7 @@ func Graph() []Row {
 		{Folder: "internal/store/s3/gatewaytest", Imports: "*", Outside: libAWS},
 		{Folder: "internal/store/storetest", Imports: "*", Outside: libTesting},
 		{Folder: "joiner/joinertest", Imports: "*", Outside: libTesting},
+		{Folder: "loader/dataset/datasettest", Imports: "*", Outside: libTesting},
 		{Folder: "loader/catalog/catalogtest", Imports: "*", Outside: libTesting},
 		{Folder: "loader/catalog/restcat/restcattest", Imports: "*"},
 		{Folder: "loader/catalog/sqlcat/postgrestest", Imports: "*", Outside: libPostgres + " " + libTesting},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/datasettest"
 )
 
 // wish is a field of a query with a value, and what it needs beside it.
@@ -197,9 +198,9 @@ func TestWhatMayChange(t *testing.T) {
 		}
 	}
 	require.ElementsMatch(t, all, slices.Concat(change, agree))
-	const cursor = `{"v":1,"plan":"p","algorithm":3,"dataset":"x","filter":"a = 2","order":"stored","shuffle":"splits","seed":0,"epoch":0,"lanes":2,
+	cursor := datasettest.Summed(`{"v":1,"plan":"p","algorithm":3,"dataset":"x","filter":"a = 2","order":"stored","shuffle":"splits","seed":0,"epoch":0,"lanes":2,
 		"pin":{"training":{"uuid":"u","snapshot":1,"schema":0},"staging":{}},"shard":{"index":0,"of":1},"step":1,"rows":4,
-		"at":[{"lane":0,"split":0,"row":4},{"lane":1,"split":0,"row":4}]}`
+		"at":[{"lane":0,"split":0,"row":4},{"lane":1,"split":0,"row":4}]}`)
 	with := func(text string) *fault.Error { return refusal(t, fields(t, `{"cursor": `+cursor+`}`, text)) }
 	require.Nil(t, with(`{}`))
 	for _, text := range []string{

@@ -68,15 +68,20 @@ func (f *File) MayHold(ctx context.Context, rowGroup, fieldID int, as arrow.Data
 // bytes in a column of another.
 func sameUnits(have, want arrow.DataType) bool {
 	switch a := have.(type) {
-	case *arrow.Int32Type, *arrow.Int64Type:
-		return want.ID() == arrow.INT32 || want.ID() == arrow.INT64
+	case *arrow.Int32Type:
+		return want.ID() == arrow.INT32 || want.ID() == arrow.INT64 || want.ID() == arrow.DATE32
+	case *arrow.Int64Type:
+		b, ok := want.(*arrow.TimestampType)
+		return want.ID() == arrow.INT32 || want.ID() == arrow.INT64 || ok && b.Unit == arrow.Microsecond
 	case *arrow.Decimal128Type:
 		b, ok := want.(*arrow.Decimal128Type)
 		return ok && a.Scale == b.Scale
 	case *arrow.TimestampType:
 		b, ok := want.(*arrow.TimestampType)
 		return ok && a.Unit == b.Unit
-	case *arrow.Date32Type, *arrow.Time64Type, *arrow.StringType, *arrow.BinaryType, *arrow.FixedSizeBinaryType:
+	case *arrow.FixedSizeBinaryType:
+		return want.ID() == arrow.BINARY || arrow.TypeEqual(have, want)
+	case *arrow.Date32Type, *arrow.Time64Type, *arrow.StringType, *arrow.BinaryType:
 		return arrow.TypeEqual(have, want)
 	default: // floats have zeros of two signs, and nobody asks for a truth
 		return false

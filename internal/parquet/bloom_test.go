@@ -159,3 +159,47 @@ func TestBloomFiltersOfStorageThatFails(t *testing.T) {
 	require.ErrorContains(t, err, "read a bloom filter of "+location)
 	require.NoError(t, o.Close())
 }
+
+// TestBloomFiltersOfForeignTypes: plain integers that the table has as dates or timestamps
+// are looked for as the integers that they are stored as, and timestamps of another unit
+// are not looked for.
+//
+// spec: resolve-64, resolve-66, resolve-81
+func TestBloomFiltersOfForeignTypes(t *testing.T) {
+	t.Parallel()
+	content, err := os.ReadFile("testdata/spark-bloom.parquet")
+	require.NoError(t, err)
+	f := open(t, content)
+	stamp := func(unit arrow.TimeUnit, zone string) arrow.DataType {
+		return &arrow.TimestampType{Unit: unit, TimeZone: zone}
+	}
+	for name, c := range map[string]struct {
+		id    int
+		as    arrow.DataType
+		value func(key int64) any
+		asked bool
+	}{
+		"int to date":        {1, arrow.FixedWidthTypes.Date32, func(key int64) any { return key }, true},
+		"long to timestamp":  {2, stamp(arrow.Microsecond, ""), func(key int64) any { return key * 1_000_000_000_000 }, true},
+		"long to instant":    {2, stamp(arrow.Microsecond, "UTC"), func(key int64) any { return key * 1_000_000_000_000 }, true},
+		"instant to local":   {8, stamp(arrow.Microsecond, ""), func(key int64) any { return key*3_600_000_000 + key }, true},
+		"instant in nanos":   {8, stamp(arrow.Nanosecond, "UTC"), func(key int64) any { return (key*3_600_000_000 + key) * 1000 }, false},
+		"long to time":       {2, arrow.FixedWidthTypes.Time64us, func(key int64) any { return key * 1_000_000_000_000 }, false},
+		"long to nanosecond": {2, stamp(arrow.Nanosecond, ""), func(key int64) any { return key * 1_000_000_000_000 }, false},
+	} {
+		pruned := 0
+		for group, g := range f.RowGroups() {
+			for row := range int64(sparkRows) {
+				key := bloomKey(row)
+				may, err := f.MayHold(t.Context(), group, c.id, c.as, []any{c.value(key)})
+				require.NoError(t, err)
+				if row >= g.FirstRow && row < g.FirstRow+g.Rows && row%7 != 0 {
+					require.True(t, may, "%s, row group %d, row %d", name, group, row)
+				} else if !may {
+					pruned++
+				}
+			}
+		}
+		require.Equal(t, c.asked, pruned > 100, "%s: %d", name, pruned)
+	}
+}

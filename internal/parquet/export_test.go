@@ -1,5 +1,11 @@
 package parquet
 
+import (
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+)
+
 // PageHeaders returns where the headers of a column chunk's pages lie in it:
 // pairs of beginnings and ends.
 func PageHeaders(chunk []byte) ([][2]int, error) {
@@ -48,4 +54,10 @@ func (r *Reader) AwaitFetch() {
 	if r.ahead != nil {
 		<-r.ahead.done
 	}
+}
+
+// AnyWidth makes bytes of any width of an array of one.
+func AnyWidth(fixed *array.FixedSizeBinary) (arrow.ArrayData, error) {
+	s := &shape{want: arrow.BinaryTypes.Binary}
+	return s.anyWidth(fixed.Data(), fixed.NullBitmapBytes(), memory.DefaultAllocator)
 }

@@ -341,7 +341,7 @@ func TestFootersKnowTheTag(t *testing.T) {
 	first := &taggedObject{Object: object(t, content), tag: "one"}
 	footer, err := parquet.ReadFooter(t.Context(), first, parquet.FooterLimits{})
 	require.NoError(t, err)
-	renamed, err := footer.Named(func([]string) (int, bool) { return 0, false })
+	renamed, err := footer.Named(func([]string) (int, int, bool) { return 0, 0, false })
 	require.NoError(t, err)
 	for _, known := range []*parquet.Footer{footer, renamed} {
 		later := &taggedObject{Object: object(t, content)}

@@ -63,6 +63,19 @@ func (f *Footer) Field(id int) (Field, bool) {
 	return Field{}, false
 }
 
+// ambiguous says whether two columns that Field looks at have a field id.
+func (f *Footer) ambiguous(id int) bool {
+	columns := 0
+	for _, fields := range [][]Field{f.fields, f.inside} {
+		for _, field := range fields {
+			if field.ID == id {
+				columns++
+			}
+		}
+	}
+	return columns > 1
+}
+
 // HasStruct says whether the file has a struct with a field id: a top-level column, or
 // one inside structs alone.
 func (f *Footer) HasStruct(id int) bool {

@@ -9,7 +9,6 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/compress"
-	"github.com/apache/arrow-go/v18/parquet/schema"
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/invariant"
@@ -228,15 +227,20 @@ func (f *File) column(id int, want arrow.Field, opts ReadOptions) (column, error
 		}
 		return column{field: -1, shape: s, absent: constant}, nil
 	}
+	if f.ambiguous(id) {
+		return column{}, damaged(f.Location(), "the footer has field id %d for two columns", id)
+	}
 	for _, leaf := range field.Leaves {
 		if c := f.meta.Schema.Column(leaf); c.PhysicalType() == parquet.Types.Int96 {
 			return column{}, fault.New(fault.Invalid, "column %s is stored as INT96 and as %s, of which this version knows no meaning", c.Path(), c.LogicalType()).
 				WithRemedy("rewrite the file with timestamps in microseconds")
 		}
+		if f.ofNanos(leaf) && !f.provesNanos(leaf) {
+			return column{}, fault.New(fault.Invalid, "column %s is annotated as times in nanoseconds, and the file's statistics do not show that it has such: no time is later than 00:01:26.4, or there are none", f.meta.Schema.Column(leaf).Path()).
+				WithRemedy("rewrite the file with times in microseconds")
+		}
 	}
-	have := field.arrow
-	have.Type = f.assumeZone(field, want.Type)
-	s, err := newShape(want.Name, have, want, opts.Defaults)
+	s, err := newShape(want.Name, field.arrow, want, opts.Defaults)
 	if err != nil {
 		return column{}, err
 	}
@@ -264,21 +268,6 @@ func (f *File) checkCodes(group int, columns []column) error {
 		}
 	}
 	return nil
-}
-
-// assumeZone lets the table say whether a timestamp means UTC where the file
-// was written before files could.
-func (f *File) assumeZone(field Field, want arrow.DataType) arrow.DataType {
-	have, isTimestamp := field.Type.(*arrow.TimestampType)
-	wanted, alsoWanted := want.(*arrow.TimestampType)
-	if !isTimestamp || !alsoWanted {
-		return field.Type
-	}
-	logical, ok := f.meta.Schema.Column(field.Leaves[0]).LogicalType().(schema.TimestampLogicalType)
-	if !ok || !logical.IsFromConvertedType() {
-		return field.Type
-	}
-	return &arrow.TimestampType{Unit: have.Unit, TimeZone: wanted.TimeZone}
 }
 
 // plainSchema is the schema of the batches.

@@ -73,13 +73,13 @@ func footerForms() map[string]parquettest.Options {
 func TestFlippedFooter(t *testing.T) {
 	want := everyType(t)
 	fields := ids(int(want.NumCols()))
-	number := 0
+	number, absent := 0, 0 // over all forms: few flips make another field id that no column has
 	for name, opts := range footerForms() {
 		good := write(t, opts, want)
 		requireEqual(t, want, mustRead(t, open(t, good), parquet.ReadOptions{Fields: fields, Schema: want.Schema()}))
 		from := len(good) - 8 - int(binary.LittleEndian.Uint32(good[len(good)-8:]))
 		schema := from + bytes.Index(good[from:], []byte("bytes")) // the last column's name
-		refused, absent := 0, 0
+		refused := 0
 		for bit := 8 * from; bit < 8*len(good); bit++ {
 			if number++; !long() && (bit < 8*schema && number%31 != 0 || bit >= 8*schema && number%307 != 0) {
 				continue
@@ -104,8 +104,8 @@ func TestFlippedFooter(t *testing.T) {
 			}
 		}
 		require.Greater(t, refused, 30)
-		require.Positive(t, absent)
 	}
+	require.Positive(t, absent)
 }
 
 // readAll reads all columns as a scan does, and says which fields the file lacks.

@@ -54,16 +54,16 @@ type FooterLimits struct {
 // concurrent use, and may be kept for as long as one likes: the file it came
 // from never changes.
 type Footer struct {
-	meta    *metadata.FileMetaData
-	fields  []Field
-	inside  []Field // primitive columns inside structs
-	structs []Field // top-level, or inside structs
-	groups  []RowGroup
-	int96   []bool // of the primitive columns: stored as INT96
-	size    int64
-	stored  int64
-	weight  int64  // bytes of memory, estimated
-	tag     string // of the object that it was read from; "": it had none
+	meta      *metadata.FileMetaData
+	fields    []Field
+	inside    []Field // primitive columns inside structs
+	structs   []Field // top-level, or inside structs
+	groups    []RowGroup
+	leafKinds []leafKind // of the primitive columns
+	size      int64
+	stored    int64
+	weight    int64  // bytes of memory, estimated
+	tag       string // of the object that it was read from; "": it had none
 }
 
 // RowGroup is one horizontal piece of a file.

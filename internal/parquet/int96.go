@@ -14,12 +14,20 @@ type int96Type struct{ arrow.FixedSizeBinaryType }
 func (*int96Type) Name() string   { return "int96" }
 func (*int96Type) String() string { return "int96" }
 
-// fieldOf returns a field of the file, in which columns of INT96 are of their own type.
+// nullType is what a column is that holds nulls alone, whatever it is stored as.
+type nullType struct{ arrow.NullType }
+
+// fieldOf returns a field of the file, in which columns of INT96, and of nulls alone, are
+// of their own type.
 func (f *Footer) fieldOf(node *pqarrow.SchemaField) arrow.Field {
 	field := *node.Field
 	if node.IsLeaf() {
-		if f.int96[node.ColIndex] {
+		switch f.leafKinds[node.ColIndex] {
+		case int96Leaf:
 			field.Type = &int96Type{arrow.FixedSizeBinaryType{ByteWidth: int96Bytes}}
+		case nullLeaf:
+			field.Type = &nullType{}
+		case ordinaryLeaf, narrowLeaf:
 		}
 		return field
 	}

@@ -33,7 +33,7 @@ func (f *Footer) leafWidth(group, leaf int, kind arrow.DataType) int {
 	}
 	stored := f.meta.Schema.Column(leaf).PhysicalType()
 	switch kind.ID() {
-	case arrow.INT32, arrow.DATE32, arrow.FLOAT32:
+	case arrow.INT32, arrow.DATE32, arrow.TIME32, arrow.FLOAT32:
 		if stored == parquet.Types.Int32 || stored == parquet.Types.Float {
 			return 4
 		}

@@ -42,17 +42,20 @@ func inside(t arrow.DataType) []arrow.Field {
 
 // Named returns the footer of a file that was written without field ids, with those
 // that find gives a path of names: of columns, of fields of structs, and element, key and
-// value, whatever the file calls them. A column without one is none of the table's. Two
-// of one id, and one whose inside has none, are Invalid. The footer itself is left as it
-// is, and shares all else with what is returned.
-func (f *Footer) Named(find func(path []string) (id int, ok bool)) (*Footer, error) {
+// value, whatever the file calls them. A column without one is none of the table's, and
+// neither is a struct of which find knows fields and the file has none of them: such a
+// file says nothing of the struct. Inside is how many fields find knows in the path's.
+// Two columns of one id are Invalid, and so is one with an id and with no id inside of it
+// that is not such a struct. The footer itself is left as it is, and shares all else with
+// what is returned.
+func (f *Footer) Named(find func(path []string) (id, inside int, ok bool)) (*Footer, error) {
 	manifest, err := f.manifest()
 	if err != nil {
 		return nil, err
 	}
 	n := naming{find: find, ids: map[int]string{}, next: firstForeign}
 	out := *f
-	err = out.setFields(manifest, func(field arrow.Field) (arrow.Field, error) { return n.field(field, []string{field.Name}) })
+	err = out.setFields(manifest, func(field arrow.Field) (arrow.Field, error) { return n.field(field, []string{field.Name}, false) })
 	return &out, err
 }
 
@@ -67,17 +70,18 @@ func (f *Footer) manifest() (*pqarrow.SchemaManifest, error) {
 
 // naming gives fields ids.
 type naming struct {
-	find func(path []string) (id int, ok bool)
+	find func(path []string) (id, inside int, ok bool)
 	ids  map[int]string // given so far, and to which path
 	next int            // for a field that find does not know
 }
 
-func (n *naming) field(f arrow.Field, path []string) (arrow.Field, error) {
-	id, ok := n.find(path)
+// field gives a field an id, and what is in it. Element says whether it is what a list
+// repeats, or a key or value.
+func (n *naming) field(f arrow.Field, path []string, element bool) (arrow.Field, error) {
+	id, mapped, ok := n.find(path)
 	text := strings.Join(path, ".")
 	if !ok {
-		id = n.next
-		n.next++
+		id = n.foreign()
 	}
 	if other, twice := n.ids[id]; twice {
 		return f, fault.New(fault.Invalid, "the file has the columns %s and %s, and the name mapping has field id %d for both", other, text, id).
@@ -88,17 +92,27 @@ func (n *naming) field(f arrow.Field, path []string) (arrow.Field, error) {
 	named := slices.Clone(within)
 	for i, name := range namesInside(f.Type) {
 		var err error
-		if named[i], err = n.field(within[i], append(slices.Clone(path), name)); err != nil {
+		if named[i], err = n.field(within[i], append(slices.Clone(path), name), f.Type.ID() != arrow.STRUCT); err != nil {
 			return f, err
 		}
 	}
-	if ok && len(named) > 0 && !slices.ContainsFunc(named, func(f arrow.Field) bool { return fieldID(f) < firstForeign }) {
+	switch known := slices.ContainsFunc(named, func(f arrow.Field) bool { return fieldID(f) < firstForeign }); {
+	case !ok || len(named) == 0 || known:
+	case f.Type.ID() == arrow.STRUCT && mapped > 0 && !element:
+		id = n.foreign()
+	default:
 		return f, fault.New(fault.Invalid, "the name mapping has a field id for column %s of the file, and for nothing that is in it", text).
-			WithRemedy("complete the table's name mapping")
+			WithRemedy("name the file's fields in the table's name mapping, or rewrite the file through Iceberg")
 	}
 	f.Type = withInside(f.Type, named)
 	f.Metadata = arrow.NewMetadata([]string{fieldIDKey}, []string{strconv.Itoa(id)})
 	return f, nil
+}
+
+// foreign returns the next field id that no table has.
+func (n *naming) foreign() int {
+	n.next++
+	return n.next - 1
 }
 
 // namesInside are the names by which mappings know what is in a type.

@@ -1,15 +1,18 @@
 package parquet_test
 
 import (
+	"bytes"
 	"os"
 	"strings"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/parquet"
+	"github.com/penstock/penstock/internal/parquet/parquettest"
 )
 
 // TestNamed reads testdata/make.py's file without field ids, whose elements are called
@@ -26,10 +29,10 @@ func TestNamed(t *testing.T) {
 	require.False(t, footer.HasAnyFieldID())
 	ids := map[string]int{"l": 1, "l.element": 2, "m": 3, "m.key": 4, "m.value": 5, "s": 6, "s.x": 7, "s.x.element": 8, "s.x.element.y": 9}
 	var asked []string
-	named, err := footer.Named(func(path []string) (int, bool) {
+	named, err := footer.Named(func(path []string) (int, int, bool) {
 		asked = append(asked, strings.Join(path, "."))
 		id, ok := ids[strings.Join(path, ".")]
-		return id, ok
+		return id, 0, ok
 	})
 	require.NoError(t, err)
 	require.Equal(t, []string{"l", "l.element", "m", "m.key", "m.value", "s", "s.x", "s.x.element", "s.x.element.y"}, asked)
@@ -65,10 +68,52 @@ func TestNamed(t *testing.T) {
 	}, lines)
 
 	delete(ids, "s.x.element.y")
-	_, err = footer.Named(func(path []string) (int, bool) {
+	_, err = footer.Named(func(path []string) (int, int, bool) {
 		id, ok := ids[strings.Join(path, ".")]
-		return id, ok
+		return id, 0, ok
 	})
 	require.Equal(t, fault.Invalid, fault.KindOf(err))
 	require.ErrorContains(t, err, "for column s.x.element of the file, and for nothing that is in it")
+}
+
+// TestStructsOfOtherFields: a struct of which the file has none of the fields that the
+// mapping names is none of the table's columns, and neither is a struct of such structs.
+//
+// spec: resolve-74, resolve-75
+func TestStructsOfOtherFields(t *testing.T) {
+	t.Parallel()
+	other := arrow.StructOf(nullable("other", arrow.PrimitiveTypes.Int64))
+	sc := arrow.NewSchema([]arrow.Field{
+		nullable("s", other), nullable("n", arrow.StructOf(nullable("x", other), nullable("z", arrow.PrimitiveTypes.Int64))),
+		nullable("m", arrow.StructOf(nullable("x", other))), nullable("l", list(other, true)),
+	}, nil)
+	rows := table(t, sc, `[{"s":{"other":1},"n":{"x":{"other":2},"z":3},"m":{"x":{"other":4}},"l":null}]`)
+	rdr, err := array.NewRecordReader(sc, []arrow.RecordBatch{rows})
+	require.NoError(t, err)
+	defer rdr.Release()
+	var content bytes.Buffer
+	require.NoError(t, parquettest.Write(&content, rdr, parquettest.Options{}))
+	footer, err := parquet.ReadFooter(t.Context(), object(t, content.Bytes()), parquet.FooterLimits{})
+	require.NoError(t, err)
+	require.False(t, footer.HasAnyFieldID())
+	ids := map[string][2]int{"s": {1, 1}, "n": {3, 2}, "n.x": {4, 1}, "n.z": {6, 0}, "m": {7, 1}, "m.x": {8, 1}}
+	find := func(path []string) (int, int, bool) {
+		id, ok := ids[strings.Join(path, ".")]
+		return id[0], id[1], ok
+	}
+	named, err := footer.Named(find)
+	require.NoError(t, err)
+	for id, there := range map[int]bool{1: false, 3: true, 4: false, 6: true, 7: false, 8: false} {
+		_, field := named.Field(id)
+		require.Equal(t, there, field || named.HasStruct(id), "field id %d", id)
+	}
+
+	ids["s"] = [2]int{1, 0}
+	_, err = footer.Named(find)
+	require.Equal(t, fault.Invalid, fault.KindOf(err), "a mapping that has nothing inside is not complete: %v", err)
+	require.ErrorContains(t, err, "for column s of the file, and for nothing that is in it")
+	ids["s"], ids["l"], ids["l.element"] = [2]int{1, 1}, [2]int{10, 1}, [2]int{11, 1}
+	_, err = footer.Named(find)
+	require.ErrorContains(t, err, "for column l.element of the file, and for nothing that is in it", "elements have no place to be absent from")
+	require.NotEmpty(t, fault.As(err).Remedy)
 }

@@ -16,12 +16,16 @@ const (
 )
 
 // modernize gives a decoded footer the form that writers use today, the only one
-// that the library reads rightly. No page is another by that.
+// that the library reads rightly, and takes away annotations that change no value. The
+// pages stay as they are.
 //
 // Lists of two levels become lists of three, by the backward-compatibility rules of
 // the format ("Lists" in its logical types): what is repeated is wrapped into a
 // required group, which adds no level. INT96 becomes an array of as many bytes, which
 // pages hold alike: the library would make nanoseconds of it, which do not reach far.
+// Integers of 8 and 16 bits, with a sign or without, become the INT32 that they are stored
+// as. A column that is annotated to hold nulls alone keeps its physical type, so that a
+// value in it is seen.
 func (f *Footer) modernize() error {
 	m := modernizer{}
 	root := f.meta.Schema.Root()
@@ -32,9 +36,9 @@ func (f *Footer) modernize() error {
 	if root, err = schema.NewGroupNode(root.Name(), root.RepetitionType(), fields, root.FieldID()); err != nil {
 		return err
 	}
-	f.meta.Schema, f.int96 = schema.NewSchema(root), m.int96
-	for leaf, is := range f.int96 {
-		if !is {
+	f.meta.Schema, f.leafKinds = schema.NewSchema(root), m.leaves
+	for leaf, kind := range f.leafKinds {
+		if kind != int96Leaf {
 			continue
 		}
 		for _, g := range f.meta.RowGroups {
@@ -51,7 +55,7 @@ func (f *Footer) modernize() error {
 // modernizer makes a tree of nodes from one that a file has. Primitive nodes that stay
 // what they are go over into it.
 type modernizer struct {
-	int96 []bool // of the leaves so far
+	leaves []leafKind // so far
 }
 
 // fields returns the fields of a group that is no list.
@@ -158,20 +162,54 @@ func hasOptionalKey(n *schema.GroupNode) bool {
 }
 
 func (m *modernizer) primitive(n *schema.PrimitiveNode, name string, repetition parquet.Repetition, id int32) (schema.Node, error) {
-	int96 := n.PhysicalType() == parquet.Types.Int96 && n.LogicalType().IsNone()
-	m.int96 = append(m.int96, int96)
-	if !int96 && name == n.Name() && repetition == n.RepetitionType() && id == n.FieldID() {
+	kind := leafKindOf(n)
+	m.leaves = append(m.leaves, kind)
+	if kind == ordinaryLeaf && name == n.Name() && repetition == n.RepetitionType() && id == n.FieldID() {
 		return n, nil
 	}
-	physical, width := n.PhysicalType(), n.TypeLength()
-	if int96 {
+	physical, width, logical := n.PhysicalType(), n.TypeLength(), n.LogicalType()
+	switch kind {
+	case ordinaryLeaf:
+	case int96Leaf:
 		physical, width = parquet.Types.FixedLenByteArray, int96Bytes
+	case narrowLeaf, nullLeaf:
+		logical = schema.NoLogicalType{}
 	}
-	out, err := schema.NewPrimitiveNodeLogical(name, repetition, n.LogicalType(), physical, width, id)
+	out, err := schema.NewPrimitiveNodeLogical(name, repetition, logical, physical, width, id)
 	if err == nil {
 		out.ColumnOrder = n.ColumnOrder
 	}
 	return out, err
+}
+
+// leafKind says which kind of primitive column of a file modernize changes.
+type leafKind int
+
+const (
+	ordinaryLeaf leafKind = iota
+	int96Leaf
+	narrowLeaf // an integer of 8 or 16 bits
+	nullLeaf   // nulls alone
+)
+
+// narrowBits is the width up to which INT32 holds every integer as itself, with a sign or
+// without. Unsigned integers of 32 bits are stored as negative numbers.
+const narrowBits = 16
+
+func leafKindOf(n *schema.PrimitiveNode) leafKind {
+	switch logical := n.LogicalType().(type) {
+	case schema.IntLogicalType:
+		if n.PhysicalType() == parquet.Types.Int32 && logical.BitWidth() <= narrowBits {
+			return narrowLeaf
+		}
+	case schema.NullLogicalType:
+		return nullLeaf
+	default:
+		if n.PhysicalType() == parquet.Types.Int96 && logical.IsNone() {
+			return int96Leaf
+		}
+	}
+	return ordinaryLeaf
 }
 
 const (

@@ -37,7 +37,7 @@ const absentField = -1
 // alone.
 func (s *shape) looser() bool { return s.loose || slices.ContainsFunc(s.children, (*shape).looser) }
 
-// unitChange scales timestamps: times mul, or exactly divided by div.
+// unitChange scales timestamps and times: times mul, or exactly divided by div.
 type unitChange struct{ mul, div int64 }
 
 func (u unitChange) scales() bool { return u.mul > 1 || u.div > 1 }
@@ -48,7 +48,8 @@ func (u unitChange) scales() bool { return u.mul > 1 || u.div > 1 }
 func newShape(path string, have, want arrow.Field, defaults map[int]Constant) (*shape, error) {
 	s := &shape{path: path, want: want.Type, required: !want.Nullable, loose: want.Nullable && !have.Nullable}
 	if a, b := fieldID(have), fieldID(want); a != NoFieldID && b != NoFieldID && a != b {
-		return nil, fault.New(fault.Invalid, "column %s has field id %d in the file, %d in the table", path, a, b)
+		return nil, fault.New(fault.Invalid, "column %s has field id %d in the file, %d in the table", path, a, b).
+			WithRemedy("rewrite the file through Iceberg")
 	}
 	stored := storageOf(have.Type)
 	switch wanted := want.Type.(type) {
@@ -66,7 +67,8 @@ func newShape(path string, have, want arrow.Field, defaults map[int]Constant) (*
 		}
 	case *arrow.TimestampType:
 		if ts, ok := stored.(*arrow.TimestampType); ok {
-			return s, s.timestamp(ts, wanted)
+			s.unit = change(ts.Unit, wanted.Unit)
+			return s, nil
 		}
 		var ok bool
 		if s.widening, ok = instants(stored, wanted); ok {
@@ -75,6 +77,11 @@ func newShape(path string, have, want arrow.Field, defaults map[int]Constant) (*
 	default:
 		var ok bool
 		if s.widening, ok = widens(stored, want.Type); ok || arrow.TypeEqual(stored, want.Type) {
+			return s, nil
+		}
+		from, stored := stored.(*arrow.Time64Type)
+		if to, wanted := want.Type.(*arrow.Time64Type); stored && wanted {
+			s.unit, s.widening = change(from.Unit, to.Unit), sameWidth
 			return s, nil
 		}
 	}
@@ -126,20 +133,18 @@ func identified(t *arrow.StructType) bool {
 	return !slices.ContainsFunc(t.Fields(), func(f arrow.Field) bool { return fieldID(f) == NoFieldID })
 }
 
-// timestamp accepts any unit, as long as each value can be said in the wanted
-// one, and any name for UTC.
-func (s *shape) timestamp(have, want *arrow.TimestampType) error {
-	if (have.TimeZone == "") != (want.TimeZone == "") {
-		return s.mismatch(have)
-	}
-	from, to := perSecond(have.Unit), perSecond(want.Unit)
+// change returns how a number of one unit becomes one of another. The zone of a timestamp
+// changes no number: each counts from 1970-01-01 00:00, and the table says whether that is
+// in UTC.
+func change(have, want arrow.TimeUnit) (u unitChange) {
+	from, to := perSecond(have), perSecond(want)
 	switch {
 	case to > from:
-		s.unit.mul = to / from
+		u.mul = to / from
 	case to < from:
-		s.unit.div = from / to
+		u.div = from / to
 	}
-	return nil
+	return u
 }
 
 func perSecond(unit arrow.TimeUnit) int64 {
@@ -147,7 +152,8 @@ func perSecond(unit arrow.TimeUnit) int64 {
 }
 
 func (s *shape) mismatch(stored arrow.DataType) error {
-	return fault.New(fault.Invalid, "column %s is stored as %s, which this version does not read as %s", s.path, stored, s.want)
+	return fault.New(fault.Invalid, "column %s is stored as %s, which this version does not read as %s", s.path, stored, s.want).
+		WithRemedy("rewrite the file through Iceberg, or with the column in the table's type")
 }
 
 // apply gives decoded data the wanted form. It returns a new reference. The
@@ -168,7 +174,16 @@ func (s *shape) apply(data arrow.ArrayData, parent []byte, mem memory.Allocator)
 			validity = buffers[0].Bytes()
 		}
 	}
-	if s.unit.scales() || s.widening != sameWidth {
+	switch {
+	case s.widening == nullsAlone:
+		return s.withoutValues(n, nulls, mem)
+	case s.widening == oneWidth:
+		return s.anyWidth(data, validity, mem)
+	case s.widening == moreDigits:
+		if err := s.fewerDigits(buffers[1], validity, offset, n); err != nil {
+			return nil, err
+		}
+	case s.unit.scales() || s.widening != sameWidth:
 		converted, err := s.convert(buffers[1], validity, offset+n, mem)
 		if err != nil {
 			return nil, err
@@ -323,6 +338,9 @@ func (s *shape) convert(values *memory.Buffer, validity []byte, n int, mem memor
 		widen(arrow.Int64Traits.CastFromBytes(out.Bytes()), arrow.Int32Traits.CastFromBytes(stored))
 	case toFloat64:
 		widen(arrow.Float64Traits.CastFromBytes(out.Bytes()), arrow.Float32Traits.CastFromBytes(stored))
+	case millisOfDay:
+		microsOfDay(arrow.Int64Traits.CastFromBytes(out.Bytes()), arrow.Int32Traits.CastFromBytes(stored))
+	case oneWidth, moreDigits, nullsAlone: // see apply
 	case dateMicros, dateNanos, int96Micros, int96Nanos:
 		err = s.instants(arrow.Int64Traits.CastFromBytes(out.Bytes()), stored, validity)
 	}
@@ -336,10 +354,19 @@ func (s *shape) scale(out, values []int64, validity []byte) error {
 		if validity != nil && !bitutil.BitIsSet(validity, i) {
 			out[i] = 0
 		} else if out[i], ok = s.unit.convert(values[i]); !ok {
-			return fault.New(fault.Invalid, "column %s holds %d of a unit that %s cannot say", s.path, values[i], s.want)
+			return s.inexact(values[i])
 		}
 	}
 	return nil
+}
+
+// inexact is the error of a time that the table's unit cannot say.
+func (s *shape) inexact(stored int64) error {
+	e := fault.New(fault.Invalid, "column %s holds %d of a unit that %s cannot say", s.path, stored, s.want)
+	if s.unit.div > 1 {
+		return e.WithRemedy("rewrite the file with the column in the unit of %s, rounded as you need it", s.want)
+	}
+	return e.WithRemedy("rewrite the file without this value: it lies outside the years that %s reaches", s.want)
 }
 
 func (u unitChange) convert(v int64) (int64, bool) {

@@ -155,7 +155,7 @@ func (c bounder) integers(low, high any) (lower, upper any) {
 	}
 	form := func(v int64, _ bool) any { return v }
 	switch kind := c.kind.(type) {
-	case *arrow.Int32Type, *arrow.Int64Type, *arrow.Int8Type, *arrow.Int16Type:
+	case *arrow.Int32Type, *arrow.Int64Type: // days and microseconds too, without the annotation
 	case *arrow.Date32Type:
 		if c.as.ID() == arrow.TIMESTAMP { // promoted since
 			form = func(v int64, _ bool) any { return midnight(v) }

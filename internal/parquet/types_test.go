@@ -176,10 +176,23 @@ func TestRefusedTypes(t *testing.T) {
 	}{
 		"long to int":      {arrow.PrimitiveTypes.Int64, arrow.PrimitiveTypes.Int32, "does not read as int32"},
 		"string to int":    {arrow.BinaryTypes.String, arrow.PrimitiveTypes.Int32, "does not read"},
-		"narrower decimal": {&arrow.Decimal128Type{Precision: 12, Scale: 2}, &arrow.Decimal128Type{Precision: 9, Scale: 2}, "does not read"},
 		"other scale":      {&arrow.Decimal128Type{Precision: 9, Scale: 2}, &arrow.Decimal128Type{Precision: 12, Scale: 3}, "does not read"},
 		"other width":      {&arrow.FixedSizeBinaryType{ByteWidth: 4}, &arrow.FixedSizeBinaryType{ByteWidth: 5}, "does not read"},
-		"zone or not":      {stamp(arrow.Microsecond, "UTC"), stamp(arrow.Microsecond, ""), "does not read"},
+		"unsigned to long": {arrow.PrimitiveTypes.Uint32, arrow.PrimitiveTypes.Int64, "is stored as uint32, which this version does not read as int64"},
+		"unsigned longs":   {arrow.PrimitiveTypes.Uint64, arrow.PrimitiveTypes.Int64, "does not read"},
+		"short to double":  {arrow.PrimitiveTypes.Int16, arrow.PrimitiveTypes.Float64, "is stored as int32, which this version does not read as float64"},
+		"long to date":     {arrow.PrimitiveTypes.Int64, arrow.FixedWidthTypes.Date32, "does not read"},
+		"int to timestamp": {arrow.PrimitiveTypes.Int32, stamp(arrow.Microsecond, ""), "does not read"},
+		"long to nanos":    {arrow.PrimitiveTypes.Int64, stamp(arrow.Nanosecond, ""), "does not read"},
+		"long to time":     {arrow.PrimitiveTypes.Int64, arrow.FixedWidthTypes.Time64us, "does not read"},
+		"timestamp, long":  {stamp(arrow.Microsecond, "UTC"), arrow.PrimitiveTypes.Int64, "does not read"},
+		"date to int":      {arrow.FixedWidthTypes.Date32, arrow.PrimitiveTypes.Int32, "does not read"},
+		"time to long":     {arrow.FixedWidthTypes.Time64us, arrow.PrimitiveTypes.Int64, "does not read"},
+		"bytes to text":    {arrow.BinaryTypes.Binary, arrow.BinaryTypes.String, "does not read"},
+		"text to bytes":    {arrow.BinaryTypes.String, arrow.BinaryTypes.Binary, "does not read"},
+		"half to binary":   {arrow.FixedWidthTypes.Float16, arrow.BinaryTypes.Binary, "does not read"},
+		"nulls or lists":   {arrow.Null, list(arrow.PrimitiveTypes.Int32, true), "does not read"},
+		"nulls or structs": {arrow.Null, arrow.StructOf(arrow.Field{Name: "a", Type: arrow.PrimitiveTypes.Int32, Nullable: true}), "does not read"},
 		"date or UTC":      {arrow.FixedWidthTypes.Date32, stamp(arrow.Microsecond, "UTC"), "is stored as date32, which this version does not read as timestamp[us, tz=UTC]"},
 		"date or millis":   {arrow.FixedWidthTypes.Date32, stamp(arrow.Millisecond, ""), "does not read"},
 		"bytes or INT96":   {&arrow.FixedSizeBinaryType{ByteWidth: 12}, stamp(arrow.Microsecond, ""), "does not read"},
@@ -203,6 +216,7 @@ func TestRefusedTypes(t *testing.T) {
 			require.ErrorContains(t, err, c.message)
 			require.Equal(t, fault.Invalid, fault.KindOf(err))
 			require.Equal(t, location, fault.As(err).File)
+			require.NotEmpty(t, fault.As(err).Remedy)
 		})
 	}
 }

@@ -10,8 +10,8 @@ import (
 )
 
 // widening says how the values of a column are stored that are of another type in the
-// table: by the type promotions of the Iceberg specification, "Schema Evolution", and
-// timestamps as old writers have them.
+// table: by the type promotions of the Iceberg specification, "Schema Evolution", as old
+// writers have timestamps, and as tools write files that know nothing of Iceberg.
 type widening int
 
 const (
@@ -22,46 +22,72 @@ const (
 	dateNanos
 	int96Micros // from INT96 to timestamps
 	int96Nanos
+	millisOfDay // from milliseconds in 32 bits to microseconds
+	oneWidth    // from bytes of one width to bytes of any
+	moreDigits  // from decimals that may have more digits than the table's
+	nullsAlone  // from a column without values
 )
 
 // stored returns the bytes of a value in the file.
 func (w widening) stored() int {
 	switch w {
-	case toInt64, dateMicros, dateNanos:
+	case toInt64, dateMicros, dateNanos, millisOfDay:
 		return arrow.Int32SizeBytes
 	case toFloat64:
 		return arrow.Float32SizeBytes
 	case int96Micros, int96Nanos:
 		return int96Bytes
-	case sameWidth:
+	case sameWidth, oneWidth, moreDigits, nullsAlone:
 	}
 	return arrow.Int64SizeBytes
 }
 
-// widens says whether one type may have been promoted to another. Decimals of any
-// precision are decoded to one width.
+// widens says whether values of one type are read as another, which is not nested.
+// Decimals of any precision are decoded to one width.
 func widens(have, want arrow.DataType) (widening, bool) {
 	switch a := have.(type) {
 	case *arrow.Int32Type:
 		if want.ID() == arrow.INT64 {
 			return toInt64, true
 		}
+		return sameWidth, want.ID() == arrow.DATE32 // days, without the annotation
 	case *arrow.Float32Type:
 		if want.ID() == arrow.FLOAT64 {
 			return toFloat64, true
 		}
 	case *arrow.Decimal128Type:
 		b, ok := want.(*arrow.Decimal128Type)
-		return sameWidth, ok && a.Scale == b.Scale && a.Precision <= b.Precision
+		switch {
+		case !ok || a.Scale != b.Scale:
+		case a.Precision > b.Precision:
+			return moreDigits, true
+		default:
+			return sameWidth, true
+		}
+	case *arrow.Time32Type:
+		if a.Unit == arrow.Millisecond && want.ID() == arrow.TIME64 {
+			return millisOfDay, true
+		}
+	case *arrow.FixedSizeBinaryType:
+		if want.ID() == arrow.BINARY {
+			return oneWidth, true
+		}
+	case *nullType:
+		return nullsAlone, true
 	}
 	return sameWidth, false
 }
 
 // instants says how timestamps come of a type that is none. A date becomes its
-// midnight, and never one of UTC; INT96 becomes either.
+// midnight, and never one of UTC; INT96 becomes either. Integers without an annotation
+// count microseconds, and become timestamps of no other unit.
 func instants(have arrow.DataType, want *arrow.TimestampType) (widening, bool) {
 	micros, nanos := sameWidth, sameWidth
 	switch have.(type) {
+	case *arrow.Int64Type:
+		return sameWidth, want.Unit == arrow.Microsecond
+	case *nullType:
+		return nullsAlone, true
 	case *arrow.Date32Type:
 		if want.TimeZone == "" {
 			micros, nanos = dateMicros, dateNanos
@@ -113,7 +139,7 @@ func (w widening) instant() func(stored []byte) (int64, bool) {
 		return microsOfInt96
 	case int96Nanos:
 		return nanosOfInt96
-	case sameWidth, toInt64, toFloat64:
+	case sameWidth, toInt64, toFloat64, millisOfDay, oneWidth, moreDigits, nullsAlone:
 	}
 	return nil
 }

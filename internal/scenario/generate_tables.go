@@ -29,10 +29,10 @@ var keyKinds = []keyKind{
 	{"timestamptz", "timestamptz", []string{"day(%s)", "hour(%s)"}},
 	{"timestamp_ns", "timestamp_ns", []string{"day(%s)", "hour(%s)"}},
 	{"time", "time", []string{"%s"}},
-	{"decimal(9,2)", "decimal(9,2)", []string{"truncate(2000,%s)", "%s"}},
+	{"decimal(9,2)", "decimal(30,2)", []string{"truncate(2000,%s)", "%[1]s truncate(2000,%[1]s)", "%s"}},
 	{"binary", "binary", []string{"truncate(2,%s)", "%s"}},
 	{"timestamptz_ns", "timestamptz_ns", []string{"day(%s)", "month(%s)"}},
-	{"decimal(38,10)", "decimal(38,10)", []string{"truncate(50,%s)", "%s"}},
+	{"decimal(38,10)", "decimal(38,10)", []string{"truncate(50,%s)", "truncate(50,%[1]s) %[1]s", "%s"}},
 	{"uuid", "uuid", []string{"%s"}},
 	{"fixed(3)", "fixed(3)", []string{"%s"}},
 }
@@ -180,7 +180,7 @@ func (g *generator) layout(key, second string, count int, aligned string) string
 	case 2:
 		field := pick(g.Rand, g.kind.fields...)
 		fields = append(fields, fmt.Sprintf(field, key))
-		g.Layouts["key partitioned by "+strings.ReplaceAll(strings.SplitN(field, "(", 2)[0], "%s", "identity")]++
+		g.Layouts["key partitioned by "+strings.NewReplacer("%s", "identity", "%[1]s ", "identity and ").Replace(strings.SplitN(field, "(", 2)[0])]++
 	case 3:
 		g.Layouts["no partition of the key"]++
 	default:

@@ -1,6 +1,8 @@
 package spool
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -14,7 +16,7 @@ import (
 
 // Options are what a Spool is made of.
 type Options struct {
-	Place  string           // the folder, made if it is not there; "": the system's for temporary files
+	Place  string           // the folder, created if its parent exists; "": the system's for temporary files
 	Limit  int64            // bytes on disk at one time, of all files; 0 or less: no limit but the disk's
 	Memory memory.Allocator // of the batches that are read; nil: the Go heap
 }
@@ -53,8 +55,8 @@ func Open(o Options) (*Spool, error) {
 	if s.mem == nil {
 		s.mem = memory.DefaultAllocator
 	}
-	if err := os.MkdirAll(s.place, 0o700); err != nil {
-		return nil, s.broken("make the folder", err)
+	if err := s.create(); err != nil {
+		return nil, err
 	}
 	left, err := filepath.Glob(filepath.Join(s.place, pattern))
 	if err != nil {
@@ -64,6 +66,23 @@ func Open(o Options) (*Spool, error) {
 		sweep(path)
 	}
 	return s, nil
+}
+
+// create creates the folder, but none of those above it: a path that is mistyped
+// would fill the disk that its first existing folder happens to be on.
+func (s *Spool) create() error {
+	const private = 0o700
+	err := os.Mkdir(s.place, private)
+	switch at, missing := os.Stat(s.place); {
+	case missing == nil && at.IsDir():
+		return nil
+	case missing == nil:
+		return fault.New(fault.Invalid, "spool: %s is not a folder", s.place).WithRemedy("name a folder with the setting spool")
+	case errors.Is(err, fs.ErrNotExist):
+		return fault.New(fault.Invalid, "spool: the folder %s does not exist, and neither does the one that it would be created in", s.place).
+			WithRemedy("correct the setting spool, or create %s", filepath.Dir(filepath.Clean(s.place)))
+	}
+	return s.broken("create the folder", err)
 }
 
 // Try writes a few rows to a file of the folder and reads them back, so that a

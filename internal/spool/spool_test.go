@@ -243,12 +243,43 @@ func TestBrokenDisk(t *testing.T) {
 	_, err = f.Append(random(3, 50))
 	require.Equal(t, fault.Unavailable, fault.KindOf(err))
 	require.Contains(t, err.Error(), place)
+}
 
-	_, err = Open(Options{Place: filepath.Join(place, "file", "below")})
-	require.NoError(t, err, "the folder is made")
-	require.NoError(t, os.WriteFile(filepath.Join(place, "plain"), nil, 0o600))
-	_, err = Open(Options{Place: filepath.Join(place, "plain")})
-	require.Equal(t, fault.Unavailable, fault.KindOf(err))
+// TestFolder: the folder is created in one that exists, and nothing else is.
+func TestFolder(t *testing.T) {
+	t.Parallel()
+	parent := t.TempDir()
+	for _, place := range []string{filepath.Join(parent, "spool"), parent + "/slash/", filepath.Join(parent, "spool")} {
+		s, err := Open(Options{Place: place})
+		require.NoError(t, err)
+		require.NoError(t, s.Try())
+		at, err := os.Stat(place)
+		require.NoError(t, err)
+		require.True(t, at.IsDir())
+	}
+	plain := filepath.Join(parent, "plain")
+	require.NoError(t, os.WriteFile(plain, nil, 0o600))
+	require.NoError(t, os.Symlink("nowhere", filepath.Join(parent, "dangling")))
+	for place, why := range map[string]string{
+		filepath.Join(parent, "typo", "spool"):     "neither does the one that it would be created in",
+		filepath.Join(parent, "typo", "a", "b"):    "neither does the one that it would be created in",
+		filepath.Join(parent, "dangling", "spool"): "neither does the one that it would be created in",
+		plain: "is not a folder",
+	} {
+		_, err := Open(Options{Place: place})
+		require.Equal(t, fault.Invalid, fault.KindOf(err), place)
+		require.ErrorContains(t, err, place)
+		require.ErrorContains(t, err, why)
+		require.Contains(t, fault.As(err).Remedy, "the setting spool")
+	}
+	for _, place := range []string{filepath.Join(plain, "spool"), filepath.Join(parent, "dangling")} {
+		_, err := Open(Options{Place: place})
+		require.Equal(t, fault.Unavailable, fault.KindOf(err), place)
+		require.ErrorContains(t, err, place)
+	}
+	require.ElementsMatch(t, []string{
+		filepath.Join(parent, "spool"), filepath.Join(parent, "slash"), plain, filepath.Join(parent, "dangling"),
+	}, files(t, parent))
 }
 
 // TestNamedFiles is the way of systems that cannot unlink an open file: its

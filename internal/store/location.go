@@ -6,6 +6,9 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
+// ServedStorage is the remedy for files on storage that is not served.
+const ServedStorage = "keep the table's files on local disk (file:///path) or on S3 or a store that speaks its protocol (s3://bucket/path)"
+
 // Path returns the local path that a location names. Percent signs and
 // question marks stand for themselves, as writers of Iceberg tables mean them.
 // A location of another scheme, of another host or without an absolute path is
@@ -24,8 +27,7 @@ func Path(location string) (string, error) {
 			path = rest[len(host):]
 		}
 	default:
-		return "", refuse(location, "scheme %q of %s is not served by this version", scheme, location).
-			WithRemedy("use tables whose files are local (file:///path)")
+		return "", refuse(location, "scheme %q of %s is not served by this version", scheme, location).WithRemedy(ServedStorage)
 	}
 	switch {
 	case !strings.HasPrefix(path, "/"):

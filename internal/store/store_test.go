@@ -3,6 +3,7 @@ package store_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -76,6 +77,10 @@ func TestPath(t *testing.T) {
 		_, err := store.Path(location)
 		require.ErrorContains(t, err, message)
 		require.Equal(t, fault.Invalid, fault.KindOf(err))
+		if strings.HasPrefix(message, "scheme") {
+			require.Contains(t, fault.As(err).Remedy, "file:///path")
+			require.Contains(t, fault.As(err).Remedy, "s3://bucket/path")
+		}
 		_, err = store.Local{}.Open(t.Context(), location, store.SizeUnknown)
 		require.Equal(t, fault.Invalid, fault.KindOf(err))
 	}

@@ -94,7 +94,7 @@ func NewMetrics(version string) *Metrics {
 			rows: counter("penstock_staging_rows_total",
 				"Training rows that were joined with a staging table, in streams that ended, by result: matched, missing or null_key.", "dataset", "staging", "result"),
 			duplicates: counter("penstock_staging_duplicates_total", "Training rows that several staging rows match, in streams that ended.", "dataset", "staging"),
-			read:       counter("penstock_staging_read_bytes_total", "Bytes of staging files that ended streams read.", "dataset", "staging"),
+			read:       counter("penstock_staging_read_bytes_total", "Sizes of the staging files that ended streams read: whole files, whichever columns were read.", "dataset", "staging"),
 			spilled:    counter("penstock_staging_spilled_bytes_total", "Bytes of staging rows that ended streams wrote to local disk.", "dataset", "staging"),
 		},
 		trainers: trainerMetrics{

@@ -74,7 +74,7 @@ func (r *logReader) Match(keys *joiner.Keys, refs []int32) (joiner.Matches, erro
 		if err := r.readEntry(i, &r.slices[s]); err != nil {
 			return joiner.Matches{}, err
 		}
-		several = several || r.counts[i] > 1
+		several = several || r.counts[i] != 0
 	}
 	copy(refs, r.starts)
 	if several && r.log.rule.Multiplies() {

@@ -80,7 +80,7 @@ func (w *logWriter) addMatches(f *found) error {
 	}
 	for i, ref := range f.refs {
 		count, start := f.count(i), int32(0)
-		if count > 1 && w.log.one == "" && w.pass.rule.RefusesDuplicates() {
+		if w.log.one == "" && (count < 0 || count > 1 && w.pass.rule.RefusesDuplicates()) {
 			w.log.one, w.log.other = f.Files(i)
 		}
 		if ref != 0 {

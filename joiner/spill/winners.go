@@ -60,7 +60,7 @@ func (p *matchPass) winnersRound(ctx context.Context, training, staging portion,
 
 // markWinners marks the staging rows that training rows take. Of several it
 // marks the first and the last, which tells that there are several, and which
-// rows.
+// rows; and the one that the rule cannot tell from the one that it takes.
 func (f *found) markWinners(wins []bool) {
 	for i, ref := range f.refs {
 		if ref == 0 {
@@ -69,6 +69,9 @@ func (f *found) markWinners(wins []bool) {
 		wins[ref-1] = true
 		if rows := f.Members(i); len(rows) > 1 {
 			wins[rows[0]], wins[rows[len(rows)-1]] = true, true
+		}
+		if rival, ok := f.Rival(i); ok {
+			wins[rival] = true
 		}
 	}
 }

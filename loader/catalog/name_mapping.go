@@ -20,20 +20,21 @@ type MappedField struct {
 	Fields NameMapping
 }
 
-// Find returns the field id that a path of names leads to; false if the mapping says
-// none, and the column is none of the table's.
-func (m NameMapping) Find(path []string) (id int, ok bool) {
+// Find returns the field id that a path of names leads to, and how many fields the mapping
+// names inside of that field; false if the mapping has no such path, and the column is none
+// of the table's.
+func (m NameMapping) Find(path []string) (id, inside int, ok bool) {
 	for i, name := range path {
 		at := slices.IndexFunc(m, func(f MappedField) bool { return slices.Contains(f.Names, name) })
 		if at < 0 {
-			return 0, false
+			return 0, 0, false
 		}
 		if i == len(path)-1 {
-			return m[at].ID, true
+			return m[at].ID, len(m[at].Fields), true
 		}
 		m = m[at].Fields
 	}
-	return 0, false
+	return 0, 0, false
 }
 
 // digestDigits is how many hexadecimal digits name a mapping in a pin.

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 )
 
 // Canonical returns the dataset as compact JSON without its name: fields in a
@@ -70,8 +71,23 @@ func (q Query) Canonical() []byte {
 	return encode(form)
 }
 
-// JSON returns the cursor as clients get it (docs/spec/cursor.md).
-func (c Cursor) JSON() []byte { return encode(c.form()) }
+// JSON returns the cursor as clients get it (docs/spec/cursor.md): its canonical text,
+// with the checksum of that as the last field.
+func (c Cursor) JSON() []byte {
+	text := encode(c.form())
+	return slices.Concat(bytes.TrimSuffix(text, []byte("}")), []byte(`,"sum":"`+checksum(text)+`"}`))
+}
+
+// sumDigits is how many hexadecimal digits a cursor's checksum has.
+const sumDigits = 16
+
+// checksum returns the checksum of a cursor's canonical text, which has every field but the
+// checksum: the first digits of its SHA-256. It finds edits and damage. It is no signature,
+// as anyone can compute it.
+func checksum(text []byte) string {
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:sumDigits/2])
+}
 
 // MarshalJSON gives the same text as JSON, save that the encoder around it may
 // escape it otherwise.

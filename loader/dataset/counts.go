@@ -145,7 +145,7 @@ func (cs Cursors) Counts() (*Counts, error) {
 
 // miscounted refuses counts that cannot be.
 func miscounted(field, problem string) error {
-	return fault.InvalidField(field, "%s", problem).WithRemedy("leave counted out of the cursors: the rows are counted again where that is needed")
+	return fault.InvalidField(field, "%s", problem).WithRemedy("resume with the cursors of one run, as they came")
 }
 
 func (d *decoder) counted(at place) *Counted {

@@ -1,7 +1,9 @@
 package dataset_test
 
 import (
+	"bytes"
 	"encoding/json"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -9,6 +11,7 @@ import (
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/dataset/datasettest"
 )
 
 // shards returns the cursors of a run with 4 lanes and two shards.
@@ -32,12 +35,20 @@ func shards() dataset.Cursors {
 	return dataset.Cursors{one, two}
 }
 
-const firstText = `{"v":1,"plan":"5ffc2e23","algorithm":1,"dataset":"c8cb5c6c","filter":"a < 1 AND b > '&'",` +
+// firstText is the first of shards, as clients get it.
+var firstText = datasettest.Summed(`{"v":1,"plan":"5ffc2e23","algorithm":1,"dataset":"c8cb5c6c","filter":"a < 1 AND b > '&'",` +
 	`"order":"shuffled","shuffle":"splits","seed":-9223372036854775808,"epoch":2,"lanes":4,` +
 	`"pin":{"training":{"uuid":"9c12","snapshot":9007199254740993,"schema":1,"mapping":"0123456789abcdef"},` +
 	`"staging":{"a":{"uuid":"1b4e","snapshot":7,"schema":2},"b":{"uuid":"77","snapshot":-1,"schema":0}}},` +
 	`"shard":{"index":0,"of":2},"step":12,"rows":4096,` +
-	`"at":[{"lane":0,"split":3,"row":1200},{"lane":2,"split":2,"row":9223372036854775807}]}`
+	`"at":[{"lane":0,"split":3,"row":1200},{"lane":2,"split":2,"row":9223372036854775807}]}`)
+
+// edited returns a cursor's text with a part replaced and the checksum that then fits.
+func edited(t *testing.T, text, old, now string) string {
+	t.Helper()
+	require.Contains(t, text, old)
+	return datasettest.Summed(strings.Replace(text, old, now, 1))
+}
 
 // spec: cursor-1, cursor-2
 func TestCursorForm(t *testing.T) {
@@ -52,7 +63,7 @@ func TestCursorForm(t *testing.T) {
 
 	var fields map[string]json.RawMessage
 	require.NoError(t, json.Unmarshal([]byte(firstText), &fields))
-	require.Len(t, fields, 15)
+	require.Len(t, fields, 16)
 	for name := range fields {
 		without := map[string]json.RawMessage{}
 		for other, value := range fields {
@@ -73,7 +84,7 @@ func TestCursorOfASample(t *testing.T) {
 	t.Parallel()
 	sampled := shards()[0]
 	sampled.Sample = (&dataset.Sample{Rate: 0.25, Where: dataset.MustFilter("label=0")}).Canonical()
-	text := strings.Replace(firstText, `"order":`, `"sample":"{\"rate\":0.25,\"where\":\"label = 0\"}","order":`, 1)
+	text := edited(t, firstText, `"order":`, `"sample":"{\"rate\":0.25,\"where\":\"label = 0\"}","order":`)
 	same(t, text, sampled.JSON())
 	back, err := dataset.ParseCursor([]byte(text))
 	require.NoError(t, err)
@@ -91,8 +102,8 @@ func TestCursorOfWindows(t *testing.T) {
 	one := shards()[0]
 	one.Shuffle, one.ShuffleWindow = dataset.ShuffleRequests, 131072
 	one.At[0].Window = 5
-	text := strings.Replace(firstText, `"splits"`, `"requests","shuffle_window":131072`, 1)
-	text = strings.Replace(strings.Replace(text, `"split":3,`, `"split":3,"window":5,`, 1), `"split":2,`, `"split":2,"window":0,`, 1)
+	text := edited(t, firstText, `"splits"`, `"requests","shuffle_window":131072`)
+	text = edited(t, edited(t, text, `"split":3,`, `"split":3,"window":5,`), `"split":2,`, `"split":2,"window":0,`)
 	same(t, text, one.JSON())
 	back, err := dataset.ParseCursor([]byte(text))
 	require.NoError(t, err)
@@ -124,7 +135,7 @@ func TestUnevenCursor(t *testing.T) {
 	t.Parallel()
 	one := shards()[0]
 	one.Uneven = true
-	text := strings.Replace(firstText, `"rows":4096,`, `"rows":4096,"uneven":true,`, 1)
+	text := edited(t, firstText, `"rows":4096,`, `"rows":4096,"uneven":true,`)
 	same(t, text, one.JSON())
 	back, err := dataset.ParseCursor([]byte(text))
 	require.NoError(t, err)
@@ -143,7 +154,7 @@ func TestCursorOfRequests(t *testing.T) {
 	t.Parallel()
 	one := shards()[0]
 	one.Requests = true
-	text := strings.Replace(firstText, `"rows":4096,`, `"requests":4096,`, 1)
+	text := edited(t, firstText, `"rows":4096,`, `"requests":4096,`)
 	same(t, text, one.JSON())
 	back, err := dataset.ParseCursor([]byte(text))
 	require.NoError(t, err)
@@ -173,7 +184,7 @@ func TestCursorOfSince(t *testing.T) {
 	t.Parallel()
 	one := shards()[0]
 	one.Since = 9007199254740993
-	text := strings.Replace(firstText, `"order":`, `"since":9007199254740993,"order":`, 1)
+	text := edited(t, firstText, `"order":`, `"since":9007199254740993,"order":`)
 	same(t, text, one.JSON())
 	back, err := dataset.ParseCursor([]byte(text))
 	require.NoError(t, err)
@@ -196,6 +207,80 @@ func TestCursorOfSince(t *testing.T) {
 	}
 	_, err = dataset.ParseQuery([]byte(`{"dataset":"d","since":0}`))
 	require.EqualError(t, err, "read the query: since: must be at least 1, not 0")
+}
+
+// TestCursorsAreStoredInAnyForm: clients that parse a cursor and write it again change its
+// white space, the order of its fields and the escapes of its texts, and no value.
+//
+// spec: cursor-26
+func TestCursorsAreStoredInAnyForm(t *testing.T) {
+	t.Parallel()
+	m := newMaker(t, 21)
+	for range rounds / 4 {
+		c := m.cursors()[0]
+		same(t, datasettest.Summed(string(c.JSON())), c.JSON())
+		tokens := json.NewDecoder(bytes.NewReader(c.JSON()))
+		tokens.UseNumber() // numbers keep all of their digits
+		var fields map[string]any
+		require.NoError(t, tokens.Decode(&fields))
+		stored, err := json.MarshalIndent(fields, "", "\t")
+		require.NoError(t, err)
+		require.NotEqual(t, string(c.JSON()), string(stored))
+		back, err := dataset.ParseCursor(stored)
+		require.NoError(t, err)
+		require.Equal(t, c, back)
+		same(t, string(c.JSON()), back.JSON())
+	}
+	one := shards()[0]
+	one.Filter = "s = '\u2028 \u2029 \t é 漢 🙂 < > & \x7f'"
+	require.Contains(t, string(one.JSON()), `"filter":"s = '\u2028 \u2029 \t é 漢 🙂 < > & `+"\x7f'\"")
+	same(t, datasettest.Summed(string(one.JSON())), one.JSON())
+}
+
+// TestEditedCursors: no value of a cursor can be changed, none be left out, and none be
+// put in, without its checksum.
+//
+// spec: cursor-27
+func TestEditedCursors(t *testing.T) {
+	t.Parallel()
+	const damaged = "sum: the cursor was edited or damaged: its checksum does not fit the other fields; resume with the cursor exactly as it came with a batch, or start without it"
+	full := datasettest.Cursor(t)
+	text := string(full.JSON())
+	_, err := dataset.ParseCursor([]byte(text))
+	require.NoError(t, err)
+	number, word := regexp.MustCompile(`:-?\d+|[\[,]\d+`), regexp.MustCompile(`:"[^"]+`)
+	changed, unseen := 0, 0
+	for _, values := range []*regexp.Regexp{number, word} {
+		for _, at := range values.FindAllStringIndex(text, -1) {
+			other := text[:at[1]] + "1" + text[at[1]:]
+			_, err := dataset.ParseCursor([]byte(other))
+			require.Equal(t, fault.Invalid, fault.KindOf(err), other)
+			changed++
+			if err.Error() != "read the cursor: "+damaged {
+				unseen++ // another check comes first
+			}
+		}
+	}
+	require.Greater(t, changed, 40)
+	require.Less(t, unseen, changed/2)
+	for old, now := range map[string]string{
+		`"algorithm":1`: `"algorithm":99`, `"dataset":"c8`: `"dataset":"d8`, `a < 1`: `a < 2`, `"step":12`: `"step":13`,
+		`"rows":4096`: `"rows":4095`, `"seed":-9`: `"seed":-8`, `"plan":"5`: `"plan":"6`, `"snapshot":7`: `"snapshot":8`,
+		`"row":1200`: `"row":1201`, `"epoch":2`: `"epoch":3`, `"sum":"`: `"sum":"0`,
+		`"rows":4096,`: `"rows":4096,"uneven":true,`, `"filter":`: `"since":3,"filter":`, `],"sum"`: `],"counted":{"rows":4,"shortest":1,"longest":1,"lanes":[1,1]},"sum"`,
+	} {
+		require.Contains(t, firstText, old)
+		text := strings.Replace(firstText, old, now, 1)
+		_, err := dataset.ParseCursor([]byte(text))
+		require.EqualError(t, err, "read the cursor: "+damaged, now)
+		_, err = dataset.ParseQuery([]byte(`{"dataset":"d","cursor":[` + text + `]}`))
+		require.EqualError(t, err, "read the query: cursor[0]."+damaged, now)
+	}
+	_, err = dataset.ParseCursor([]byte(firstText[:strings.Index(firstText, `,"sum"`)] + "}"))
+	require.EqualError(t, err, "read the cursor: sum: missing: the cursor was edited, or a version wrote it that had no checksums; "+
+		"resume with the cursor exactly as it came with a batch, or start without it")
+	_, err = dataset.ParseCursor([]byte(strings.Replace(firstText, `"sum":"`, `"sum":7,"x":"`, 1)))
+	require.ErrorContains(t, err, "sum: must be text")
 }
 
 // spec: cursor-4, cursor-5
@@ -227,6 +312,7 @@ func TestFaultsOfCursors(t *testing.T) {
 		_, err := dataset.ParseCursor([]byte(text))
 		require.Equal(t, fault.Invalid, fault.KindOf(err), want)
 		require.ErrorContains(t, err, want)
+		require.NotContains(t, err.Error(), "sum: ", "the checksum, which fits no more, hides nothing")
 		_, err = dataset.ParseQuery([]byte(`{"dataset":"d","cursor":[` + text + `]}`))
 		require.ErrorContains(t, err, "cursor[0].", want)
 	}
@@ -358,6 +444,44 @@ func TestNoCursorIsNotTheStart(t *testing.T) {
 	both, err := dataset.ParseCursors([]byte("[" + firstText + "," + string(shards()[1].JSON()) + "]"))
 	require.NoError(t, err)
 	require.Equal(t, shards(), both)
+}
+
+// TestPinsThatDisagree: of a pin that leaves tables, uuids and schemas out only what it says
+// is compared.
+func TestPinsThatDisagree(t *testing.T) {
+	t.Parallel()
+	whole := shards()[0].Pin
+	for _, test := range []struct {
+		given dataset.Pin
+		want  []string
+	}{
+		{dataset.Pin{}, nil},
+		{dataset.Pin{Training: dataset.TablePin{Snapshot: 9007199254740993}}, nil},
+		{dataset.Pin{Training: dataset.TablePin{Snapshot: 5}}, []string{"pin.training snapshot (5, not 9007199254740993)"}},
+		{
+			dataset.Pin{Training: dataset.TablePin{Snapshot: 9007199254740993}, Staging: map[string]dataset.TablePin{"a": {Snapshot: 8}}},
+			[]string{"pin.staging.a snapshot (8, not 7)"},
+		},
+		{dataset.Pin{Staging: map[string]dataset.TablePin{"z": {Snapshot: 8}}}, []string{"pin.staging.z (8, not none)"}},
+	} {
+		require.Equal(t, test.want == nil, test.given.Agrees(whole))
+		require.Equal(t, test.want, dataset.PinDifferences(test.given, whole))
+	}
+}
+
+// TestLongTextsThatDiffer are shortened to parts that differ.
+func TestLongTextsThatDiffer(t *testing.T) {
+	t.Parallel()
+	a, b := shards()[0], shards()[0]
+	for _, test := range []struct{ a, b, want string }{
+		{strings.Repeat("x", 200) + "1", strings.Repeat("x", 200) + "2", "filter (…" + strings.Repeat("x", 20) + "1, not …" + strings.Repeat("x", 20) + "2)"},
+		{strings.Repeat("x", 200), strings.Repeat("x", 201), "filter (…" + strings.Repeat("x", 20) + ", not …" + strings.Repeat("x", 21) + ")"},
+		{strings.Repeat("é", 100) + "è", strings.Repeat("é", 101), "filter (…" + strings.Repeat("é", 10) + "è, not …" + strings.Repeat("é", 11) + ")"},
+		{"1" + strings.Repeat("x", 100), "2", "filter (1" + strings.Repeat("x", 79) + "…, not 2)"},
+	} {
+		a.Filter, b.Filter = test.a, test.b
+		require.Equal(t, []string{test.want}, dataset.Differences(a, b))
+	}
 }
 
 // spec: cursor-20, cursor-21

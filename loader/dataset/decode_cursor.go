@@ -43,6 +43,7 @@ func (d *decoder) cursor(at place) Cursor {
 			return out
 		}
 	}
+	sum := ""
 	optional := []field[Cursor]{
 		{name: "sample", read: func(d *decoder, at place, c *Cursor) { c.Sample = d.planSample(at) }},
 		{name: "shuffle_window", read: func(d *decoder, at place, c *Cursor) { c.ShuffleWindow = d.whole(at, 1, maxShuffleWindow) }},
@@ -51,6 +52,7 @@ func (d *decoder) cursor(at place) Cursor {
 		{name: "rows", read: func(d *decoder, at place, c *Cursor) { c.Rows = d.whole(at, 0, maxInt64) }},
 		{name: "requests", read: func(d *decoder, at place, c *Cursor) { c.Rows, c.Requests = d.whole(at, 0, maxInt64), true }},
 		{name: "counted", read: func(d *decoder, at place, c *Cursor) { c.Counted = d.counted(at) }},
+		{name: "sum", read: func(d *decoder, at place, _ *Cursor) { sum = d.text(at) }},
 	}
 	object(d, at, &out, append(must([]field[Cursor]{
 		{name: "v", read: func(d *decoder, at place, c *Cursor) { c.Version = int(d.whole(at, CursorVersion, CursorVersion)) }},
@@ -74,7 +76,23 @@ func (d *decoder) cursor(at place) Cursor {
 		d.checkWindows(at, out)
 		d.checkCounted(at, out)
 	}
+	d.checkSum(at, out, sum)
 	return out
+}
+
+// checkSum refuses a cursor whose checksum is missing or is not that of its fields. The
+// sum is of the fields, not of the text at hand: clients may store a cursor with other
+// white space and in another order. A cursor that has other faults is refused for those.
+func (d *decoder) checkSum(at place, c Cursor, sum string) {
+	const remedy = "resume with the cursor exactly as it came with a batch, or start without it"
+	path := join(at.path, "sum")
+	switch {
+	case at.kind != kindObject || !d.sound(at.path):
+	case sum == "":
+		d.fail(path, "missing: the cursor was edited, or a version wrote it that had no checksums; %s", remedy)
+	case sum != checksum(encode(c.form())):
+		d.fail(path, "the cursor was edited or damaged: its checksum does not fit the other fields; %s", remedy)
+	}
 }
 
 // checkGiven says whether a cursor counts either rows or requests.

@@ -35,7 +35,7 @@ func (d *decoder) checkResume(at place, q Query) {
 	if q.Snapshots == nil || !d.sound(join(at.path, "snapshots")) || q.Snapshots.Agrees(c.Pin) {
 		return
 	}
-	if differs := Differences(Cursor{Pin: *q.Snapshots}, Cursor{Pin: c.Pin}); len(differs) > 0 {
+	if differs := PinDifferences(*q.Snapshots, c.Pin); len(differs) > 0 {
 		d.fail(join(at.path, "snapshots"), "the cursor was made at other snapshots: %s; leave snapshots out", strings.Join(differs, ", "))
 	}
 }
@@ -43,6 +43,7 @@ func (d *decoder) checkResume(at place, q Query) {
 // disagree says that a field of a query is another than its cursor has.
 func (d *decoder) disagree(at place, name, given, had string) {
 	if path := join(at.path, name); d.sound(path) {
-		d.fail(path, "%s, but the cursor has %s; leave %s out", shorten(cmp.Or(given, "none"), 80), shorten(cmp.Or(had, "none"), 80), name)
+		given, had = apart(cmp.Or(given, "none"), cmp.Or(had, "none"))
+		d.fail(path, "%s, but the cursor has %s; leave %s out", given, had, name)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"unicode/utf8"
 )
 
 // Differences says in what the plans of two cursors differ, a's value first:
@@ -39,12 +40,32 @@ func Differences(a, b Cursor) []string {
 		case !in:
 			l = append(l, path+" (none, not "+after.UUID+")")
 		case !out:
-			l = append(l, path+" ("+before.UUID+", not none)")
+			l = append(l, path+" ("+cmp.Or(before.UUID, snapshot(before.Snapshot))+", not none)")
 		default:
 			l.table(path, before, after)
 		}
 	}
 	return l
+}
+
+// PinDifferences says in what a query's pin, which may leave out what it likes, differs
+// from a whole one, the query's value first. It is nil where the pin agrees.
+func PinDifferences(given, whole Pin) []string {
+	filled := Pin{Training: given.Training.filled(whole.Training), Staging: map[string]TablePin{}}
+	maps.Copy(filled.Staging, whole.Staging)
+	for name, s := range given.Staging {
+		filled.Staging[name] = s.filled(whole.Staging[name])
+	}
+	return Differences(Cursor{Pin: filled}, Cursor{Pin: whole})
+}
+
+// filled takes from a whole pin what one leaves out.
+func (p TablePin) filled(whole TablePin) TablePin {
+	if p.Whole() {
+		return p
+	}
+	whole.Snapshot = cmp.Or(p.Snapshot, whole.Snapshot)
+	return whole
 }
 
 // unit is what its lanes give equal numbers of.
@@ -61,8 +82,24 @@ func (l *differences) add(name, a, b string) {
 	if a == b {
 		return
 	}
-	a, b = cmp.Or(a, "none"), cmp.Or(b, "none")
-	*l = append(*l, fmt.Sprintf("%s (%s, not %s)", name, shorten(a, 80), shorten(b, 80)))
+	a, b = apart(cmp.Or(a, "none"), cmp.Or(b, "none"))
+	*l = append(*l, fmt.Sprintf("%s (%s, not %s)", name, a, b))
+}
+
+// apart shortens two texts that differ so that what is left of them differs too.
+func apart(a, b string) (string, string) {
+	const most, before = 80, 20
+	if shorten(a, most) == shorten(b, most) {
+		from := 0
+		for from < min(len(a), len(b)) && a[from] == b[from] {
+			from++
+		}
+		for from = max(0, from-before); from > 0 && !utf8.RuneStart(a[from]); {
+			from--
+		}
+		a, b = "…"+a[from:], "…"+b[from:]
+	}
+	return shorten(a, most), shorten(b, most)
 }
 
 // table compares two pins of one table. What another table holds otherwise

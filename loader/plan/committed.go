@@ -2,9 +2,11 @@ package plan
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
+	"github.com/penstock/penstock/internal/digest"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
@@ -46,9 +48,84 @@ func unordered(files []catalog.File) (a, b catalog.File, found bool) {
 // was written first.
 func needsCommits(s resolve.Staging) bool { return s.Join.Adds() && s.Duplicates.Choose() }
 
+// ordersItself says whether the rows of a key have an order of their own, so that what was
+// written first matters only between rows which that does not order. A custom strategy
+// chooses without it.
+func ordersItself(s resolve.Staging) bool { return len(s.Order) > 0 && s.Custom == "" }
+
+// Arrival is what is known of the order in which the files of a staging table were
+// written. It is a joiner.Arrival.
+type Arrival struct {
+	what  string
+	table *catalog.Table
+	files map[string]catalog.File // by location
+}
+
+// Arrival returns what is known of the order in which the files of a staging entry were
+// written, or nil where it is known of all, or does not matter.
+func (p *Plan) Arrival(staging int) *Arrival {
+	r := p.Relation.Staging[staging]
+	if !needsCommits(r) || !ordersItself(r) {
+		return nil
+	}
+	out := &Arrival{what: "duplicates: " + r.Duplicates.String(), table: r.Pinned, files: map[string]catalog.File{}}
+	doubtful := false
+	for _, group := range p.Staging[staging].Groups {
+		_, _, found := unordered(group.Files)
+		doubtful = doubtful || found
+		for _, f := range group.Files {
+			out.files[f.Location] = f
+		}
+	}
+	if !doubtful {
+		return nil
+	}
+	return out
+}
+
+// Known says whether it is known which of two files was written first.
+func (a *Arrival) Known(one, other string) bool {
+	if one == other {
+		return true
+	}
+	_, _, found := unordered([]catalog.File{a.files[one], a.files[other]})
+	return !found
+}
+
+// Unknown is the error of a key whose row depends on which of two files was written first.
+func (a *Arrival) Unknown(key, one, other string) error {
+	x, y := a.files[one], a.files[other]
+	return fault.New(fault.Invalid, "%s must choose between rows of table %s with the key %s that order_by does not tell apart, and of their files %s (snapshot %d) and %s (snapshot %d) "+
+		"nobody knows which was written first: they have no sequence numbers (format version 1), and a snapshot between them has expired",
+		a.what, a.table.Name, key, one, x.Snapshot, other, y.Snapshot).In(a.table.Name, one).
+		WithRemedy("add a column to order_by that tells these rows apart")
+}
+
+// Identity names what is known, for what is made of it.
+func (a *Arrival) Identity() string {
+	if a == nil {
+		return ""
+	}
+	type ranked struct {
+		location       string
+		sequence, snap int64
+		rank           int
+	}
+	type known struct {
+		what  string
+		files []ranked
+	}
+	all := known{what: a.what}
+	for _, at := range slices.Sorted(maps.Keys(a.files)) {
+		f := a.files[at]
+		all.files = append(all.files, ranked{at, f.Sequence, f.Snapshot, f.Rank})
+	}
+	return digest.Of(all)
+}
+
 // checkCommits refuses files whose order matters and is not known: Invalid, or
 // Expired where the plan is that of an earlier query, which had known it.
-func checkCommits(t *catalog.Table, files []catalog.File, q dataset.Query, what string) error {
+func checkCommits(t *catalog.Table, files []catalog.File, q dataset.Query, what, remedy string) error {
 	a, b, found := unordered(files)
 	if !found {
 		return nil
@@ -60,7 +137,16 @@ func checkCommits(t *catalog.Table, files []catalog.File, q dataset.Query, what 
 	return fault.New(kind, "%s goes by which row was written first, and of files %s (snapshot %d) and %s (snapshot %d) of table %s nobody knows that: "+
 		"they have no sequence numbers (format version 1), and a snapshot between them has expired", what, a.Location, a.Snapshot, b.Location, b.Snapshot, t.Name).
 		In(t.Name, a.Location).
-		WithRemedy("rewrite the older files together (rewrite_data_files), so that one snapshot holds them, or take another rule than first or last")
+		WithRemedy("%s; to rewrite these files does not bring back the order in which they were written", remedy)
+}
+
+// checkGroup refuses a file group of an entry in which the order of files decides which of
+// a key's rows is taken, and is not known.
+func checkGroup(r resolve.Staging, group FileGroup, q dataset.Query) error {
+	if !needsCommits(r) || ordersItself(r) {
+		return nil
+	}
+	return checkCommits(r.Pinned, group.Files, q, "duplicates: "+r.Duplicates.String(), "set order_by to columns that say which row counts")
 }
 
 // Places numbers the files of a source, by location, in the order in which they

@@ -59,7 +59,7 @@ func (p *Plan) checkWritten(q dataset.Query) error {
 	}
 	for i, split := range p.Splits {
 		files := p.Training(Range{Split: i, To: split.Rows}).files()
-		if err := checkCommits(p.Relation.Training, files, q, "distinct"); err != nil {
+		if err := checkCommits(p.Relation.Training, files, q, "distinct", "drop the repeated rows from the table, or leave distinct out"); err != nil {
 			return err
 		}
 	}

@@ -74,7 +74,7 @@ func (p *Plan) drawTraining(d *drawing) {
 		}
 	}
 	d.branch("reads", pinText(p.Relation.Training))
-	d.fact("read", "%s of %s, %s, %s", counted(len(p.Splits), "split"), counted(files, "file"), counted(p.Rows, "row"), bytesText(bytes))
+	d.fact("read", "%s of %s, %s, %s with all columns", counted(len(p.Splits), "split"), counted(files, "file"), counted(p.Rows, "row"), bytesText(bytes))
 	if p.Pruned.Files > 0 {
 		d.fact("left out", "%s, %s: nothing in them can be asked for", counted(p.Pruned.Splits, "split"), counted(p.Pruned.Rows, "row"))
 	}
@@ -111,7 +111,7 @@ func (p *Plan) drawStaging(d *drawing, i int) {
 		d.fact("matched", "%s", text)
 	}
 	files := p.filesOf(i)
-	d.fact("read", "%s in %s, %s, %s%s", counted(len(files), "file"), counted(use.Groups, "file group"),
+	d.fact("read", "%s in %s, %s, %s with all columns%s", counted(len(files), "file"), counted(use.Groups, "file group"),
 		counted(rowsIn(files), "row"), bytesText(use.Once), again(use))
 	d.fact("held", "about %s at a time: the rows of one file group, and their index", bytesText(use.Largest.Memory()))
 	d.text("│", "")

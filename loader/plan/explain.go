@@ -91,7 +91,7 @@ func (p *Plan) explainTraining(b *strings.Builder) {
 	if p.PostJoin != nil {
 		fmt.Fprintf(b, "  post-join filter %s\n", p.PostJoin)
 	}
-	fmt.Fprintf(b, "  reads %s, %s, %s", counted(len(p.Splits), "split"), counted(len(files), "file"), bytesText(bytes))
+	fmt.Fprintf(b, "  reads %s, %s, %s with all columns", counted(len(p.Splits), "split"), counted(len(files), "file"), bytesText(bytes))
 	if p.Pruned.Files > 0 {
 		fmt.Fprintf(b, "; pruned %s, %s, %s",
 			counted(p.Pruned.Splits, "split"), counted(p.Pruned.Files, "file range"), counted(p.Pruned.Rows, "row"))

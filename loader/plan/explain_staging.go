@@ -37,7 +37,7 @@ func (p *Plan) explainStaging(b *strings.Builder, i int) {
 	p.explainSorted(b, i)
 	p.explainLayout(b, i)
 	p.explainUnaligned(b, i)
-	fmt.Fprintf(b, "  reads %s, %s, each once while it is kept; amplification %.2f of %s",
+	fmt.Fprintf(b, "  reads %s, %s with all columns, each once while it is kept; amplification %.2f of %s",
 		counted(use.Groups, "file group"), bytesText(use.Once), use.Amplification(), bytesText(use.Stored))
 	if use.Read > use.Once {
 		fmt.Fprintf(b, "; up to %.2f if memory and local disk keep none", use.worst())

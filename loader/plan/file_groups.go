@@ -57,10 +57,8 @@ func (p *Plan) matchStaging(staging int, files Files, q dataset.Query) (Staging,
 	}
 	for _, set := range sets {
 		group := newFileGroup(set, kept)
-		if needsCommits(r) {
-			if err := checkCommits(r.Pinned, group.Files, q, "duplicates: "+r.Duplicates.String()); err != nil {
-				return out, p.inEntry(err, staging)
-			}
+		if err := checkGroup(r, group, q); err != nil {
+			return out, p.inEntry(err, staging)
 		}
 		out.Groups = append(out.Groups, group)
 	}

@@ -99,6 +99,7 @@ func TestSampleOfSeveralColumns(t *testing.T) {
 	s := &plan.Sample{From: 0.75, To: 0.25, Columns: []string{"id", "label"}, Rate: 1}
 	rest := &plan.Sample{From: 0.25, To: 0.75, Columns: s.Columns, Rate: 1}
 	kept, others := inBatches(t, s, rows, 300, "a"), inBatches(t, rest, rows, 300, "a")
+	require.Equal(t, kept, inBatches(t, s, rows, 300, "b"), "it is the same in files that a compaction wrote")
 	require.Len(t, others, 4000-len(kept))
 	require.InDelta(t, 2000, len(kept), 150)
 	require.NotSubset(t, kept, others[:1])

@@ -314,3 +314,35 @@ func TestOrderAndDistinctAreBound(t *testing.T) {
 	require.ErrorContains(t, err, "cannot be told apart by column ml.t.list")
 	require.ErrorContains(t, err, `no column "idd"`)
 }
+
+// TestDecimalKeysOfOneScale: decimals of one scale can be equal whatever their number of
+// digits, and those of two scales are refused.
+//
+// spec: join-9, join-10
+func TestDecimalKeysOfOneScale(t *testing.T) {
+	decimal := func(precision, scale int32) arrow.DataType {
+		return &arrow.Decimal128Type{Precision: precision, Scale: scale}
+	}
+	for _, c := range []struct {
+		training, staging arrow.DataType
+		text              string
+	}{
+		{decimal(9, 3), decimal(15, 3), ""},
+		{decimal(38, 3), decimal(9, 3), ""},
+		{decimal(9, 2), decimal(9, 3), "ml.t.k is decimal(9, 2) and ml.s.k is decimal(9, 3): keys of these types cannot be equal"},
+		{decimal(9, 0), arrow.PrimitiveTypes.Int64, "ml.t.k is decimal(9, 0) and ml.s.k is int64: keys of these types cannot be equal"},
+	} {
+		training := table("ml.t", []catalog.Field{field(1, "k", c.training, false)}, spec(1, 4))
+		staging := table("ml.s", []catalog.Field{field(1, "k", c.staging, false)}, spec(1, 4))
+		_, err := resolve.Bind(dataset.Dataset{
+			Name: "d", Training: dataset.Training{Table: training.Name}, Key: []string{"k"},
+			Staging: []dataset.Staging{{Name: "s", Table: staging.Name, Key: []dataset.KeyPair{{Training: "k", Staging: "k"}}}},
+		}.Defaults(), training, []*catalog.Table{staging})
+		if c.text == "" {
+			require.NoError(t, err)
+			continue
+		}
+		require.Equal(t, fault.Invalid.String(), fault.KindOf(err).String(), "%v", err)
+		require.ErrorContains(t, err, c.text)
+	}
+}

@@ -29,6 +29,9 @@ func (b *binder) keys(training, staging *catalog.Table, pairs []dataset.KeyPair,
 			b.noTrainingKey(s, training, pairs, i, at)
 		default:
 			b.pair(training, staging, Key{Training: t, Staging: s}, func(column string) string {
+				if slices.ContainsFunc(pairs, func(p dataset.KeyPair) bool { return p.Staging == column }) {
+					return ""
+				}
 				return keyWith(pairs, i, dataset.KeyPair{Training: pair.Training, Staging: column})
 			}, at)
 			keys = append(keys, Key{Training: t, Staging: s})
@@ -38,19 +41,23 @@ func (b *binder) keys(training, staging *catalog.Table, pairs []dataset.KeyPair,
 }
 
 // pair reports a pair of columns that cannot be equal. With is the entry's key with
-// another column of the staging table.
+// another column of the staging table in this place; "" if the key has that column.
 func (b *binder) pair(training, staging *catalog.Table, k Key, with func(column string) string, at string) {
 	t, s := k.Training, k.Staging
 	switch {
 	case !bucket.Supported(t.Type):
 		b.fault(at, "", "column %s.%s of type %s cannot be a key: keys are integers, dates, times, timestamps, decimals, strings or binary values", training.Name, t.Name, t.Type)
 	case !equalTypes(t.Type, s.Type):
-		remedy := "name columns of one type, or write one of the tables with the other's type"
-		near := likely(t, staging)
-		if near != "" {
-			remedy = "write " + with(near) + " if these are the same"
+		near := evident(t, staging)
+		remedy := fmt.Sprintf("rewrite %s with %s as %s", staging.Name, s.Name, t.Type)
+		key := with(near)
+		if key == "" {
+			near = ""
 		}
-		b.fault(at, near, "%s.%s is %s and %s.%s is %s: keys of these types cannot be equal; %s",
+		if near != "" {
+			remedy = fmt.Sprintf("if %s is the same key, write %s; else %s", near, key, remedy)
+		}
+		b.fault(at, near, "%s.%s is %s and %s.%s is %s: keys of these types cannot be equal, and keys are not cast; %s",
 			training.Name, t.Name, t.Type, staging.Name, s.Name, s.Type, remedy)
 	}
 }
@@ -96,10 +103,20 @@ func (b *binder) noPair(training, staging *catalog.Table, pairs []dataset.KeyPai
 }
 
 // likely is the column of a table that the key of another one may be called there: the
-// only one of its type that the table is bucketed by, else the nearest name of its type,
-// else the only one of its type; "" if nothing speaks for one.
+// one that is evident, else the only one of its type; "" if nothing speaks for one.
 func likely(key catalog.Field, in *catalog.Table) string {
-	var alike, bucketed []string
+	if found := evident(key, in); found != "" {
+		return found
+	}
+	if alike := ofType(key.Type, in); len(alike) == 1 {
+		return alike[0].Name
+	}
+	return ""
+}
+
+// evident is likely, but for a column of which nothing is known but its type: the only one
+// of the key's type that the table is bucketed by, else the nearest name of its type.
+func evident(key catalog.Field, in *catalog.Table) string {
 	sources := map[int]bool{}
 	for _, spec := range in.Specs {
 		for _, f := range spec {
@@ -108,25 +125,31 @@ func likely(key catalog.Field, in *catalog.Table) string {
 			}
 		}
 	}
-	for _, f := range in.Fields {
-		if !equalTypes(key.Type, f.Type) {
-			continue
-		}
+	var alike, bucketed []string
+	for _, f := range ofType(key.Type, in) {
 		alike = append(alike, f.Name)
 		if sources[f.ID] {
 			bucketed = append(bucketed, f.Name)
 		}
 	}
-	near := fault.Nearest(key.Name, alike)
-	switch {
-	case len(bucketed) == 1:
+	if len(bucketed) == 1 {
 		return bucketed[0]
-	case near != "":
-		return near
-	case len(alike) == 1:
-		return alike[0]
 	}
-	return ""
+	if slices.Contains(alike, key.Name) {
+		return key.Name
+	}
+	return fault.Nearest(key.Name, alike)
+}
+
+// ofType are the columns of a table whose values can equal those of a type.
+func ofType(t arrow.DataType, in *catalog.Table) []catalog.Field {
+	var out []catalog.Field
+	for _, f := range in.Fields {
+		if equalTypes(t, f.Type) {
+			out = append(out, f)
+		}
+	}
+	return out
 }
 
 // keyWith is the entry's key as a file has it, with another pair in place i.
@@ -140,9 +163,13 @@ func keyWith(pairs []dataset.KeyPair, i int, pair dataset.KeyPair) string {
 	return "key: {" + strings.Join(texts, ", ") + "}"
 }
 
-// equalTypes says whether values of two key types can be equal: int and long
-// match alike, as Iceberg hashes them.
+// equalTypes says whether values of two key types can be equal: int and long match alike,
+// and so do decimals of one scale with any numbers of digits. Iceberg hashes them alike.
 func equalTypes(a, b arrow.DataType) bool {
 	integer := func(t arrow.DataType) bool { return t.ID() == arrow.INT32 || t.ID() == arrow.INT64 }
+	if x, ok := a.(*arrow.Decimal128Type); ok {
+		y, ok := b.(*arrow.Decimal128Type)
+		return ok && x.Scale == y.Scale
+	}
 	return integer(a) && integer(b) || arrow.TypeEqual(a, b)
 }

@@ -117,11 +117,11 @@ func TestFaultsTogether(t *testing.T) {
 		got = append(got, f.Field+" "+f.Nearest)
 	}
 	require.Equal(t, []string{
-		"staging[0].key request_id", "staging[0].key req", "staging[0].key ", "staging[0].filter age", "staging[0].columns[0] ",
+		"staging[0].key request_id", "staging[0].key ", "staging[0].key ", "staging[0].filter age", "staging[0].columns[0] ",
 		"staging[2] ", "staging[2] ",
 	}, got)
-	require.ErrorContains(t, err, "ml.train.item is int32 and features.user.late is utf8: keys of these types cannot be equal; "+
-		"write key: {request: req, item: req, score: age} if these are the same")
+	require.ErrorContains(t, err, "ml.train.item is int32 and features.user.late is utf8: keys of these types cannot be equal, and keys are not cast; "+
+		"rewrite features.user with late as int32")
 	require.ErrorContains(t, err, `set prefix: "twin_"`)
 }
 
@@ -152,6 +152,41 @@ func TestAKeyOfAnotherNameIsProposed(t *testing.T) {
 		if fault.As(err).Faults[0].Nearest == "" {
 			require.NotContains(t, err.Error(), "write key")
 		}
+	}
+}
+
+// TestKeysOfUnlikeTypes: what is proposed can be done. A column that has the training
+// key's type and another name is no key for that.
+func TestKeysOfUnlikeTypes(t *testing.T) {
+	t.Parallel()
+	text := func(id int, name string) catalog.Field { return field(id, name, arrow.BinaryTypes.String, false) }
+	number := func(id int, name string) catalog.Field { return field(id, name, arrow.PrimitiveTypes.Int64, false) }
+	const unlike = "ml.train.request_id is int64 and features.user.id is utf8: keys of these types cannot be equal, and keys are not cast; "
+	for _, c := range []struct {
+		want   string
+		near   string
+		fields []catalog.Field
+	}{
+		{unlike + "rewrite features.user with id as int64", "", []catalog.Field{text(1, "id")}},
+		{unlike + "rewrite features.user with id as int64", "", []catalog.Field{text(1, "id"), number(2, "clicks")}},
+		{
+			unlike + "if request_id is the same key, write key: {request_id: request_id}; else rewrite features.user with id as int64",
+			"request_id",
+			[]catalog.Field{text(1, "id"), number(2, "request_id"), number(3, "request_ids")},
+		},
+		{
+			unlike + "if request_key is the same key, write key: {request_id: request_key}; else rewrite features.user with id as int64",
+			"request_key",
+			[]catalog.Field{text(1, "id"), number(2, "request_key")},
+		},
+	} {
+		_, err := resolve.Bind(dataset.Dataset{
+			Name: "d", Training: dataset.Training{Table: "ml.train"},
+			Staging: []dataset.Staging{{Table: "features.user", Key: []dataset.KeyPair{{Training: "request_id", Staging: "id"}}}},
+		}.Defaults(), trainingTable(4), []*catalog.Table{table("features.user", c.fields, spec(1, 4))})
+		require.Equal(t, fault.Invalid, fault.KindOf(err))
+		require.ErrorContains(t, err, c.want)
+		require.Equal(t, c.near, fault.As(err).Faults[0].Nearest)
 	}
 }
 

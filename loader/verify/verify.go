@@ -204,7 +204,8 @@ func (t *Table) add(of *catalog.Table, f File) {
 
 // read calls a function with the batches of one file, each with the number of
 // its first row among those that the source's filter leaves. It says whether
-// the file was read to its end; a file that cannot be is a finding.
+// the file was read to its end; a file that cannot be is a finding. A snapshot or table that
+// is gone is none: nothing more can be found out of it.
 func (v *verifier) read(
 	ctx context.Context, name string, source plan.Source, columns []catalog.Field,
 	do func(rows arrow.RecordBatch, first int64) error,
@@ -229,7 +230,7 @@ func (v *verifier) read(
 		return true, nil
 	case ctx.Err() != nil:
 		return false, ctx.Err()
-	case kind != fault.Corrupt && kind != fault.NotFound && kind != fault.Invalid:
+	case kind != fault.Corrupt && kind != fault.Invalid: // such as a pin that is gone
 		return false, err
 	case !v.unread[file]:
 		v.unread[file] = true

@@ -314,7 +314,7 @@ func TestAlignedPartitionsAreApart(t *testing.T) {
 // TestDamagedFilesAreFindings, and the others are read.
 func TestDamagedFilesAreFindings(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []fault.Kind{fault.Corrupt, fault.NotFound, fault.Invalid} {
+	for _, kind := range []fault.Kind{fault.Corrupt, fault.Invalid} {
 		w := everything(t)
 		w.broken(fault.New(kind, "it is broken"), "mem:///ml.train/00001.parquet", "mem:///f.user/00006.parquet")
 		v := w.verify(dataset.Query{})
@@ -339,11 +339,13 @@ func TestDamagedFilesAreFindings(t *testing.T) {
 		}, found)
 		require.Equal(t, 2, unread)
 	}
-	w := everything(t)
-	w.broken(fault.New(fault.Unavailable, "storage is away"), "mem:///f.user/00006.parquet")
-	_, err := loader.New(w.options).Verify(context.Background(), dataset.Query{Dataset: "d"})
-	require.Equal(t, fault.Unavailable, fault.KindOf(err))
-	require.ErrorContains(t, err, "verify staging[0] user: storage is away")
+	for _, kind := range []fault.Kind{fault.Unavailable, fault.Expired, fault.NotFound} {
+		w := everything(t)
+		w.broken(fault.New(kind, "storage is away"), "mem:///f.user/00006.parquet")
+		_, err := loader.New(w.options).Verify(context.Background(), dataset.Query{Dataset: "d"})
+		require.Equal(t, kind, fault.KindOf(err))
+		require.ErrorContains(t, err, "verify staging[0] user: storage is away")
+	}
 }
 
 func TestEndings(t *testing.T) {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import multiprocessing
@@ -183,13 +184,85 @@ def test_each_split_has_a_file_of_its_own(world: World, client: penstock.Client,
     }
 
 
+# spec: output-6
+def test_what_is_not_the_result_of_its_split_is_refused(client: penstock.Client, tmp_path: Path) -> None:
+    """Each time by name; the file stays, and goes on being the user's."""
+    folder = tmp_path / "results"
+    done = client.evaluate("d", folder, count, columns=["label"])
+    other = client.evaluate("d", tmp_path / "other", count, columns=["label"], filter=FILTER)
+    first, second = done.files[:2]
+    whole = first.read_bytes()
+    table = pq.read_table(first)
+    about = json.loads(table.schema.metadata[b"penstock"])
+
+    def written(change: dict[str, Any]) -> bytes:
+        text = json.dumps({**about, **change}).encode()
+        out = io.BytesIO()
+        pq.write_table(table.replace_schema_metadata({b"penstock": text}), out)
+        return out.getvalue()
+
+    foreign = io.BytesIO()
+    pq.write_table(table.replace_schema_metadata(), foreign)
+    wrongs = [
+        (b"PAR1", "cannot be read as Parquet"),
+        (b"", "cannot be read as Parquet"),
+        (whole[:-1], "cannot be read as Parquet"),
+        (whole[: len(whole) // 2], "cannot be read as Parquet"),
+        (whole[:4] + whole[40:], "parts of it are missing"),
+        (b"\0\0\0\0" + whole[4:], "parts of it are missing"),
+        (foreign.getvalue(), "does not say what it is the result of"),
+        (written({"report": 3}), "does not say what it is the result of"),
+        (written({"report": {}}), "does not say what it is the result of"),
+        (second.read_bytes(), "it is of another split"),
+        (other.files[0].read_bytes(), f"it is of plan {other.manifest['plan']}"),
+        (written({"report": {"rows": 10**6}}), "it is of 1000000 rows, and the split has"),
+    ]
+    for content, why in wrongs:
+        first.write_bytes(content)
+        with pytest.raises(
+            penstock.Corrupt, match=f"{re.escape(str(first))} is not .*{why}.*move or remove it"
+        ) as e:
+            client.evaluate("d", folder, count, columns=["label"])
+        assert e.value.file == str(first)
+        assert first.read_bytes() == content
+    first.unlink()
+    first.mkdir()
+    for file in done.files[1:8]:
+        file.write_bytes(b"PAR1")
+    with pytest.raises(penstock.Corrupt, match=r"it is not a regular file.*and 3 more; look at it"):
+        client.evaluate("d", folder, count, columns=["label"])
+    first.rmdir()
+    first.write_bytes(whole)
+    for file in done.files[1:8]:
+        file.unlink()
+    assert client.evaluate("d", folder, count, columns=["label"]).read == 7
+
+
+# spec: output-6
+def test_a_result_that_changed_on_disk_is_named(client: penstock.Client, tmp_path: Path) -> None:
+    """Its footer is whole; the checksums of its pages show it."""
+    done = client.evaluate("d", tmp_path, count, columns=["label"])
+    file = done.files[1]
+    whole = file.read_bytes()
+    chunk = pq.read_metadata(file).row_group(0).column(0)
+    last = (chunk.dictionary_page_offset or chunk.data_page_offset) + chunk.total_compressed_size - 1
+    file.write_bytes(whole[:last] + bytes([whole[last] ^ 1]) + whole[last + 1 :])
+    with pytest.raises(penstock.Corrupt, match=f"{re.escape(str(file))} cannot be read.*move or remove") as e:
+        done.table()
+    assert e.value.file == str(file)
+    file.write_bytes(whole)
+    assert done.table().num_rows > 0
+
+
 def test_jobs_share_a_folder(world: World, client: penstock.Client, tmp_path: Path) -> None:
     parts = [client.evaluate("d", tmp_path, count, columns=["label"], part=(i, 3)) for i in range(3)]
     assert sum(len(part.files) for part in parts) == len({file for part in parts for file in part.files})
     found = sum((labels_of(part) for part in parts), Counter[Any]())
     assert found == Counter(row["label"] for row in world.rows.values())
-    with pytest.raises(penstock.Invalid, match="part"):
-        client.evaluate("d", tmp_path, count, columns=["label"], part=(3, 3))
+    wrongs: list[Any] = [(3, 3), (0, 0), (-1, 2), (1,), 5, None, (0, 1, 2), ("0", "2"), (0.0, 2), (False, True)]
+    for wrong in wrongs:
+        with pytest.raises(penstock.Invalid, match=r"part: must be \(index, of\)"):
+            client.evaluate("d", tmp_path, count, columns=["label"], part=wrong)
 
 
 @pytest.mark.parametrize(
@@ -217,9 +290,21 @@ def test_what_is_no_evaluation(client: penstock.Client, tmp_path: Path) -> None:
     with pytest.raises(penstock.Invalid, match="returned int"):
         client.evaluate("d", tmp_path / "b", lambda stream: stream.read_all().num_rows)
     assert [file.name for file in (tmp_path / "b").iterdir()] == ["manifest.json"]
-    (tmp_path / "b" / "manifest.json").write_text("{")
-    with pytest.raises(penstock.Invalid, match="manifest"):
-        client.evaluate("d", tmp_path / "b", count)
+    file = tmp_path / "b" / "manifest.json"
+    manifest = json.loads(file.read_text())
+    for name in ("query", "dataset", "pin", "plan", "columns"):
+        for wrong in ({**manifest, name: 3}, {k: v for k, v in manifest.items() if k != name}):
+            file.write_text(json.dumps(wrong))
+            with pytest.raises(penstock.Invalid, match=f"{re.escape(str(file))} has no {name}"):
+                client.evaluate("d", tmp_path / "b", count)
+    for text, why in (("{", "cannot be read"), ("[]", "holds no object")):
+        file.write_text(text)
+        with pytest.raises(penstock.Invalid, match=f"{re.escape(str(file))} {why}"):
+            client.evaluate("d", tmp_path / "b", count)
+    (tmp_path / "dangling").symlink_to("nowhere")
+    for folder in (file, file / "deeper", tmp_path / "dangling"):
+        with pytest.raises(penstock.Invalid, match=f"{re.escape(str(folder))} .*is no folder"):
+            client.evaluate("d", folder, count)
 
 
 def run(example: str, *arguments: str, **options: Any) -> subprocess.Popen[str]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -105,3 +108,36 @@ def test_values_of_other_libraries(fake: penstock.Client) -> None:
     assert sent == {"dataset": "d", "columns": ["a", "b"], "hash": [0.0, 0.5], "every": {"step": 1, "of": 4}}
     with pytest.raises(penstock.Invalid, match=r"filter: 'a\\udce4' holds half a character"):
         fake.read("good", filter="a\udce4")
+
+
+@pytest.fixture(scope="module")
+def bare() -> Iterator[str]:
+    """The address of a Flight server that is not Penstock: it implements nothing."""
+    program = (
+        "import pyarrow.flight as f; s = f.FlightServerBase('grpc://127.0.0.1:0'); print(s.port, flush=True);"
+        "s.serve()"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        yield f"127.0.0.1:{process.stdout.readline().strip()}"
+        process.kill()
+
+
+def test_a_flight_server_that_is_not_penstock_is_told(bare: str) -> None:
+    with penstock.connect(bare, timeout=30) as client:
+        for call in (client.datasets, lambda: client.plan("d"), lambda: client.explain("d")):
+            with pytest.raises(penstock.Internal, match=r"^the server does not implement this call; ") as e:
+                call()
+            assert e.value.remedy.startswith(
+                f"grpc://{bare} does not answer as a Penstock server does: take the"
+            )
+            assert "the address that `penstock serve` prints" in e.value.remedy
+
+
+def test_tls_with_a_server_that_has_none_is_told(bare: str) -> None:
+    with (
+        penstock.connect(f"grpc+tls://{bare}", timeout=30) as client,
+        pytest.raises(penstock.Unavailable) as e,
+    ):
+        client.datasets()
+    assert e.value.remedy.startswith(f"connect to grpc://{bare}: `penstock serve` does not serve TLS")

@@ -87,7 +87,7 @@ func joinMutants() []mutant { //nolint:funlen // a table
 		},
 		{
 			"ties-by-nothing", "joiner/roworder.go",
-			"	return cmp.Compare(a, b)\n}", "	return cmp.Compare(b, a)\n}", join,
+			"cmp.Or(r.level(a, b), cmp.Compare(a, b))", "cmp.Or(r.level(a, b), cmp.Compare(b, a))", join,
 		},
 		{
 			"resolved-is-not-counted", "joiner/verdict.go",

@@ -11,7 +11,7 @@ func limitMutants() []mutant {
 			"metadata-unpacks-to-any-size", "loader/catalog/icebergcat/unpack.go",
 			"		if u.total += int64(n); u.total > u.most {\n", "		if u.total += int64(n); u.total < 0 {\n", catalog,
 		},
-		{"records-are-not-charged", "loader/catalog/icebergcat/container.go", "c.charge(perRecord*records + ", "c.charge(", catalog},
+		{"records-are-not-charged", "loader/catalog/icebergcat/container.go", "c.charge(c.form.record*records + ", "c.charge(", catalog},
 		{
 			"metadata-is-charged-for-ever", "loader/catalog/icebergcat/files.go",
 			"	defer held.Release()\n	file := l.catalog.allow(", "	file := l.catalog.allow(", catalog,

@@ -5,15 +5,22 @@
 // no longer found, fails the run. The tree itself is not touched: the mutated
 // file is laid over it for the compiler alone.
 //
-//	go run ./tools/mutants [name ...]
+// The file caught.txt names the test that caught each mutant before. That test
+// runs first; if it passes, all tests that the mutant names run. With -rewrite,
+// the file is written anew after each mutant.
+//
+//	go run ./tools/mutants [-rewrite] [-skip-unmutated] [name ...]
 package main
 
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -21,32 +28,53 @@ import (
 )
 
 func main() {
+	rewrite := flag.Bool("rewrite", false, "record in caught.txt which test caught each mutant")
+	skip := flag.Bool("skip-unmutated", false, "do not run the tests without a mutant first")
+	flag.Parse()
+	if err := run(flag.Args(), *rewrite, *skip); err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+}
+
+// run tries the mutants of these names, or all of them.
+func run(names []string, rewrite, skip bool) error {
 	chosen := mutants()
-	if names := os.Args[1:]; len(names) > 0 {
+	if len(names) > 0 {
 		chosen = slices.DeleteFunc(chosen, func(m mutant) bool { return !slices.Contains(names, m.name) })
 		if len(chosen) != len(names) {
-			fmt.Println("there is no mutant of some of these names")
-			os.Exit(1)
+			return errors.New("there is no mutant of some of these names")
 		}
 	}
-	if out, err := test("", packages(chosen)); err != nil {
-		fmt.Printf("without any mutant the tests fail:\n%s", out)
-		os.Exit(1)
+	known, err := readCaught(caughtFile)
+	if err != nil {
+		return err
+	}
+	if !skip {
+		if out, err := test("", packages(chosen)); err != nil {
+			return fmt.Errorf("without any mutant the tests fail:\n%s", out)
+		}
 	}
 	survived := 0
 	for _, m := range chosen {
-		by, err := try(m)
-		verdict := "caught by " + by
+		by, err := try(m, known[m.name])
 		if err != nil {
-			verdict = err.Error()
+			fmt.Printf("%-44s %s\n", m.name, err)
 			survived++
+			continue
 		}
-		fmt.Printf("%-44s %s\n", m.name, verdict)
+		fmt.Printf("%-44s caught by %s\n", m.name, by)
+		known[m.name] = by
+		if rewrite {
+			if err := writeCaught(caughtFile, known); err != nil {
+				return err
+			}
+		}
 	}
 	if survived > 0 {
-		fmt.Printf("%d mutants were not caught\n", survived)
-		os.Exit(1)
+		return fmt.Errorf("%d mutants were not caught", survived)
 	}
+	return nil
 }
 
 // packages returns all packages whose tests mutants name.
@@ -75,7 +103,7 @@ const rowsAlone = "PENSTOCK_ROWS_ALONE=1"
 
 // test runs tests, with an overlay if one is given.
 func test(overlay string, tests []string) ([]byte, error) {
-	args := []string{"test", "-count=1", "-tags", "invariants", "-skip", "^(" + strings.Join(texts(), "|") + ")$"}
+	args := []string{"test", "-count=1", "-vet=off", "-failfast", "-tags", "invariants", "-skip", "^(" + strings.Join(texts(), "|") + ")$"}
 	if overlay != "" {
 		args = append(args, "-overlay", overlay)
 	}
@@ -84,9 +112,67 @@ func test(overlay string, tests []string) ([]byte, error) {
 	return command.CombinedOutput()
 }
 
-// try applies one mutant and runs its tests, and returns the one that failed, as
-// one must.
-func try(m mutant) (by string, err error) {
+// try applies one mutant and runs its tests, those that caught it before first, and
+// returns the one that failed, as one must.
+func try(m mutant, before catch) (by catch, err error) {
+	dir, err := os.MkdirTemp("", "mutant")
+	if err != nil {
+		return by, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	overlay, err := mutate(m, dir)
+	if err != nil {
+		return by, err
+	}
+	for _, tests := range m.runs(before) {
+		out, err := test(overlay, tests)
+		switch {
+		case err == nil:
+			continue
+		case bytes.Contains(out, []byte("[build failed]")) || bytes.Contains(out, []byte("[setup failed]")):
+			return by, fmt.Errorf("DOES NOT BUILD: %s", out)
+		}
+		name, err := failed(out)
+		return catch{folder: tests[len(tests)-1], test: name}, err
+	}
+	return by, fmt.Errorf("SURVIVED go test %s", strings.Join(m.tests, " "))
+}
+
+// runs returns the arguments of go test, run after run: the test that caught the mutant
+// before, and then all tests of each package, the one with the mutated file first.
+func (m mutant) runs(before catch) [][]string {
+	var flags, folders []string
+	for _, arg := range m.tests {
+		if strings.HasPrefix(arg, "./") {
+			folders = append(folders, arg)
+		} else {
+			flags = append(flags, arg)
+		}
+	}
+	own := "./" + path.Dir(m.file)
+	slices.SortStableFunc(folders, func(a, b string) int {
+		switch own {
+		case a:
+			return -1
+		case b:
+			return 1
+		default:
+			return 0
+		}
+	})
+	var runs [][]string
+	if before.test != "" && before.test != crash {
+		runs = append(runs, append(slices.Clone(flags), "-run", "^"+before.test+"$", before.folder)) // the last -run counts
+	}
+	for _, folder := range folders {
+		runs = append(runs, append(slices.Clone(flags), folder))
+	}
+	return runs
+}
+
+// mutate writes the mutated file into a folder, and beside it the overlay that puts it
+// into the place of the original.
+func mutate(m mutant, dir string) (overlayFile string, err error) {
 	source, err := os.ReadFile(m.file)
 	if err != nil {
 		return "", err
@@ -94,11 +180,6 @@ func try(m mutant) (by string, err error) {
 	if n := bytes.Count(source, []byte(m.old)); n != 1 {
 		return "", fmt.Errorf("STALE: its text is found %d times in %s", n, m.file)
 	}
-	dir, err := os.MkdirTemp("", "mutant")
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
 	mutated := filepath.Join(dir, "mutated.go")
 	if err := os.WriteFile(mutated, bytes.Replace(source, []byte(m.old), []byte(m.new), 1), 0o600); err != nil {
 		return "", err
@@ -111,18 +192,8 @@ func try(m mutant) (by string, err error) {
 	if err != nil {
 		return "", err
 	}
-	overlayFile := filepath.Join(dir, "overlay.json")
-	if err := os.WriteFile(overlayFile, overlay, 0o600); err != nil {
-		return "", err
-	}
-	out, err := test(overlayFile, m.tests)
-	switch {
-	case err == nil:
-		return "", fmt.Errorf("SURVIVED go test %s", strings.Join(m.tests, " "))
-	case bytes.Contains(out, []byte("[build failed]")) || bytes.Contains(out, []byte("[setup failed]")):
-		return "", fmt.Errorf("DOES NOT BUILD: %s", out)
-	}
-	return failed(out)
+	overlayFile = filepath.Join(dir, "overlay.json")
+	return overlayFile, os.WriteFile(overlayFile, overlay, 0o600)
 }
 
 var (
@@ -137,7 +208,7 @@ func failed(out []byte) (string, error) {
 		return string(found[1]), nil
 	}
 	if found := running.FindSubmatch(out); found != nil {
-		return "a crash: " + string(found[1]), nil
+		return crash, nil
 	}
 	return "", fmt.Errorf("NO TEST FAILED: %s", out)
 }

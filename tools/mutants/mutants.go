@@ -15,8 +15,8 @@ type mutant struct {
 // could break should have one here.
 func mutants() []mutant {
 	return slices.Concat(
-		ruleMutants(), layoutMutants(), planMutants(), joinMutants(), streamMutants(), valueMutants(), spillMutants(), decodeMutants(), wireMutants(), boundMutants(), fileMutants(), evolvedMutants(), deleteMutants(), pinnedMutants(), pinTagMutants(), sinceMutants(), rememberMutants(), foundMutants(), storageMutants(), admitMutants(),
-		limitMutants(), memoryMutants(), olderMutants(), shuffleMutants(), stepMutants(), splitMutants(), requestMutants(), batchRequestMutants(), lakeMutants(),
+		ruleMutants(), layoutMutants(), planMutants(), joinMutants(), streamMutants(), valueMutants(), spillMutants(), decodeMutants(), wireMutants(), boundMutants(), fileMutants(), evolvedMutants(), deleteMutants(), pinnedMutants(), pinTagMutants(), sinceMutants(), rememberMutants(), foundMutants(), storageMutants(), outputMutants(), admitMutants(),
+		limitMutants(), memoryMutants(), olderMutants(), foreignMutants(), shuffleMutants(), stepMutants(), splitMutants(), cursorMutants(), requestMutants(), batchRequestMutants(), lakeMutants(), manifestMutants(),
 	)
 }
 
@@ -120,7 +120,7 @@ func streamMutants() []mutant { //nolint:funlen // a table
 		},
 		{
 			"foreign-cursor-passes", "loader/cursor.go",
-			"		if c.Plan == p.ID {\n			continue", "		if true {\n			continue", loader,
+			"	case len(differs) == 0:\n", "	case c.Plan != \"\":\n", loader,
 		},
 		{
 			"drop-tail-keeps-going", "loader/stream.go",

@@ -50,11 +50,38 @@ func TestTextsAreThere(t *testing.T) {
 	}
 }
 
+// TestCaughtMutantsAreThere reads caught.txt: each line is of a mutant, and names a
+// folder whose tests the mutant runs.
+func TestCaughtMutantsAreThere(t *testing.T) {
+	t.Parallel()
+	known, err := readCaught("caught.txt")
+	require.NoError(t, err)
+	require.NotEmpty(t, known)
+	folders := map[string][]string{}
+	for _, m := range mutants() {
+		folders[m.name] = m.tests
+	}
+	for name, by := range known {
+		require.Contains(t, folders[name], by.folder, name)
+	}
+}
+
+// TestRunsBeginWithWhatCaughtTheMutant, and then take each folder alone, that of the
+// mutated file first.
+func TestRunsBeginWithWhatCaughtTheMutant(t *testing.T) {
+	t.Parallel()
+	m := mutant{file: "loader/plan/order.go", tests: []string{"-timeout", "9s", "./loader", "./loader/plan"}}
+	plan, loader := []string{"-timeout", "9s", "./loader/plan"}, []string{"-timeout", "9s", "./loader"}
+	require.Equal(t, [][]string{plan, loader}, m.runs(catch{}))
+	require.Equal(t, [][]string{plan, loader}, m.runs(catch{"./loader", crash}))
+	require.Equal(t, [][]string{{"-timeout", "9s", "-run", "^TestA$", "./loader"}, plan, loader}, m.runs(catch{"./loader", "TestA"}))
+}
+
 func TestFailedNamesTheFirst(t *testing.T) {
 	t.Parallel()
 	for out, want := range map[string]string{
 		"=== x\n--- FAIL: TestA (0.1s)\n    --- FAIL: TestA/b\n--- FAIL: TestB (0s)\nFAIL\n": "TestA",
-		"panic: index out of range [3]\n\ngoroutine 1\nFAIL\n":                               "a crash: index out of range [3]",
+		"panic: index out of range [3]\n\ngoroutine 1\nFAIL\n":                               crash,
 	} {
 		by, err := failed([]byte(out))
 		require.NoError(t, err)

@@ -59,9 +59,11 @@ class PartitionField:
 
     @property
     def name(self) -> str:
-        """A name for it. Several may be made of one column, over time and at a time."""
+        """A name for it, with letters beyond ASCII. Several may be made of one column, over time and at a time."""
         return (
-            self.source if self.transform == "identity" else f"{self.source}_{self.transform}{self.n or ''}"
+            self.source
+            if self.transform == "identity"
+            else f"{self.source}_größe_{self.transform}{self.n or ''}"
         )
 
 

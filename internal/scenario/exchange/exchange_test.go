@@ -36,6 +36,9 @@ func TestPyIcebergWorlds(t *testing.T) {
 	worlds(t, exchange.PyIceberg(interpreter(t, "PENSTOCK_PYTHON"), filepath.Join(root(t), "tools", "worlds", "pyiceberg_write.py")), thorough(few, 400))
 }
 
+// fewest is the number of worlds from which on some are partitioned in each way.
+const fewest = 25
+
 // thorough is how many worlds are read, in short runs and in long ones.
 func thorough(short, long int) int {
 	if os.Getenv("PENSTOCK_LONG") == "" {
@@ -120,6 +123,9 @@ func worlds(t *testing.T, w exchange.Writer, n int) {
 		world.Release()
 		seen.Add(out.Seen)
 		seen.Add(f.Case.Layouts)
+		for _, what := range f.Partitioned() {
+			seen["partitioned by "+what]++
+		}
 		if f.ReadsDefaults() {
 			seen["reads a default"]++
 		}
@@ -132,6 +138,15 @@ func worlds(t *testing.T, w exchange.Writer, n int) {
 	}
 	for _, what := range []string{"append", "delete", "spec", "upgrade", "add_column", "duplicates first", "duplicates last", "duplicates all", "dropped by distinct"} {
 		require.Positive(t, seen[what], "no world holds: %s", what)
+	}
+	if n < fewest { // the race detector leaves time for fewer
+		return
+	}
+	for _, what := range []string{"decimals", "names beyond ASCII"} {
+		require.Positive(t, seen["partitioned by "+what], "no table is partitioned by %s", what)
+	}
+	if !w.Once {
+		require.Positive(t, seen["partitioned by decimals of one type"], "no table has two partition fields of one decimal type")
 	}
 	if w.Adds {
 		require.Positive(t, seen["add_files"], "no world has files without field ids")

@@ -19,6 +19,8 @@ type Writer struct {
 	Formats     []int    // that tables begin in; they are upgraded up to the last
 	Lacks       []string // types that it cannot write, or writes as others: regular expressions
 	Apart       []string // partitions that it cannot make: transforms of types
+	// Once says that it makes no spec with two fields of one column.
+	Once bool
 	// Voids says that it writes tables of format version 1 whose spec dropped
 	// fields, which stay as void: also where another is made of the same column.
 	Voids bool
@@ -41,6 +43,7 @@ func PyIceberg(interpreter, program string) Writer {
 		// and it makes an empty map of a null one whose values are structs.
 		Lacks:  []string{`_ns\b`, "!", `map<\w+,struct`},
 		Apart:  []string{"bucket of time", "identity of uuid"},
+		Once:   true,
 		Adds:   true,
 		Groups: map[string]string{"write.parquet.row-group-limit": "3"},
 		Files:  map[string]string{"write.target-file-size-bytes": "300"},
@@ -62,6 +65,11 @@ func Spark(interpreter, program string) Writer {
 // Takes says why the writer cannot write a case, or "".
 func (w Writer) Takes(c *scenario.Case) string {
 	for _, t := range c.Tables() {
+		for _, spec := range t.Specs {
+			if fields := fieldsOf(spec); w.Once && len(distinct(fields, sourceOf)) < len(fields) {
+				return "two fields of one column"
+			}
+		}
 		for word := range strings.FieldsSeq(t.Header) {
 			column := columnOf(word)
 			for _, lacking := range w.Lacks {
@@ -81,6 +89,16 @@ func (w Writer) Takes(c *scenario.Case) string {
 		}
 	}
 	return ""
+}
+
+// distinct returns what the names of fields are, each once.
+func distinct(fields []string, of func(string) string) []string {
+	var out []string
+	for _, f := range fields {
+		out = append(out, of(f))
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // Write has the writer write folders, in one process: it takes longer to begin

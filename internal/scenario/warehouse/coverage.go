@@ -42,6 +42,10 @@ func (w *Written) Coverage(out Outcome) scenario.Coverage {
 		if slices.ContainsFunc(w.columns[table].lacked, func(name string) bool { return slices.Contains(reads[table], name) }) {
 			seen["read: by partitions alone"]++
 		}
+		for what := range w.columns[table].parted {
+			seen["read: partitions by "+what]++
+		}
+		w.stored(table, reads[table], seen)
 		if w.World.Erased(table) {
 			for _, e := range h.Erased {
 				seen["read: "+string(e.By)]++
@@ -63,6 +67,31 @@ func (w *Written) Coverage(out Outcome) scenario.Coverage {
 		}
 	}
 	return seen
+}
+
+// stored counts the columns of a table that were read and that some file stores in another
+// form than Iceberg's: by the form, and by what the column is for.
+func (w *Written) stored(table string, reads []string, seen scenario.Coverage) {
+	role := "staging"
+	if table == w.Training.Name {
+		role = "training"
+	}
+	filters := filtered(w.Case, table)
+	for name, forms := range w.columns[table].stores {
+		if !slices.Contains(reads, name) {
+			continue
+		}
+		for _, f := range forms {
+			seen["read: stored as "+string(f)]++
+			seen["read: "+role+", stored as "+string(f)]++
+			if slices.Contains(filters, name) {
+				seen["read: filter, stored as "+string(f)]++
+			}
+			if slices.Contains(w.Dataset.Key, name) {
+				seen["read: key, stored as "+string(f)]++
+			}
+		}
+	}
 }
 
 func (h History) coverage() scenario.Coverage {

@@ -177,7 +177,7 @@ func (w *table) deleteFile(number, of int, kind Erasure, content []byte, rows in
 	if err != nil {
 		return nil, err
 	}
-	return iceberg.NewDataFileBuilder(*spec, is, location, format, values, nil, nil, int64(rows), int64(len(content)))
+	return iceberg.NewDataFileBuilder(*spec, is, location, format, values, w.logicalTypes(spec, number), nil, int64(rows), int64(len(content)))
 }
 
 // eraseByVector deletes rows of one file, by a vector in the place of an older one.
@@ -322,7 +322,8 @@ func (w *table) deleteManifests(number int) ([]iceberg.ManifestFile, error) {
 			return nil, err
 		}
 		var content bytes.Buffer
-		m, err := iceberg.NewManifestWriter(w.format(number), &content, *spec, w.at(number), w.ids[number], iceberg.WithManifestWriterContent(iceberg.ManifestContentDeletes))
+		plain, with := w.unspelled(spec, w.at(number))
+		m, err := iceberg.NewManifestWriter(w.format(number), &content, plain, with, w.ids[number], iceberg.WithManifestWriterContent(iceberg.ManifestContentDeletes))
 		if err != nil {
 			return nil, err
 		}
@@ -341,7 +342,7 @@ func (w *table) deleteManifests(number int) ([]iceberg.ManifestFile, error) {
 		if err := m.Close(); err != nil {
 			return nil, err
 		}
-		location, err := w.put(fmt.Sprintf("metadata/%016x-m1.avro", w.Uint64()), content.Bytes())
+		location, err := w.put(fmt.Sprintf("metadata/%016x-m1.avro", w.Uint64()), w.spell(content.Bytes(), with != w.at(number)))
 		if err != nil {
 			return nil, err
 		}

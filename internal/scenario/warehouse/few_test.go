@@ -9,4 +9,5 @@ const few = 300
 var rare = []string{
 	"refused, which shows", "beside: default",
 	"read: by partitions alone", "read: promoted", "read: renamed", "read: inside", "read: tightened", "read: relaxed", "read: replaced", "read: late", "beside: added", "beside: renamed", "beside: replaced", "beside: tightened", "beside: gone", "beside: late", "beside: an order that is not known",
+	"read: partitions by decimals", "read: partitions by decimals of one type", "read: partitions by UUIDs", "read: partitions by fixed bytes",
 }

@@ -111,7 +111,6 @@ func NewHistory(seed uint64, t *scenario.Table, often ...string) History {
 	m := &maker{Rand: rand.New(rand.NewPCG(seed, 23)), table: t, often: often}
 	t.Commits = slices.DeleteFunc(t.Commits, func(c scenario.Commit) bool { return len(c.Lines) == 0 })
 	m.divide()
-	m.writable()
 	m.Format = []int{1, 1, 2, 2, 3, 3}[m.IntN(6)]
 	if strings.Contains(t.Header, "_ns") {
 		m.Format = 3 // which has nanoseconds first
@@ -167,25 +166,6 @@ func (m *maker) divide() {
 		}
 	}
 	m.table.Commits = commits
-}
-
-// writable replaces what iceberg-go cannot write: partition values that are
-// decimals.
-func (m *maker) writable() {
-	for _, column := range m.columns() {
-		if !strings.HasPrefix(column.kind, "decimal") {
-			continue
-		}
-		for i, spec := range m.table.Specs {
-			fields := strings.Fields(spec)
-			for k, field := range fields {
-				if field == column.name || strings.HasPrefix(field, "truncate(") && strings.HasSuffix(field, ","+column.name+")") {
-					fields[k] = fmt.Sprintf("bucket(%d,%s)", 2+m.IntN(4), column.name)
-				}
-			}
-			m.table.Specs[i] = strings.Join(fields, " ")
-		}
-	}
 }
 
 // late adds a column with a default that the first writer did not know of, and

@@ -16,7 +16,8 @@ import (
 func (w *table) partition(spec *iceberg.PartitionSpec, commit int, p scenario.Part) (map[int]any, error) {
 	out := map[int]any{}
 	at := 0
-	for i, f := range spec.PartitionType(w.at(commit)).FieldList {
+	fields := spec.PartitionType(w.at(commit)).FieldList
+	for i, f := range fields {
 		if _, void := spec.Field(i).Transform.(iceberg.VoidTransform); void {
 			out[f.ID] = nil
 			continue
@@ -25,9 +26,27 @@ func (w *table) partition(spec *iceberg.PartitionSpec, commit int, p scenario.Pa
 		if out[f.ID], err = partitionValue(f.Type, p.Partition[at]); err != nil {
 			return nil, fmt.Errorf("partition field %s of table %s: %w", f.Name, w.name, err)
 		}
+		if width := twin(fields, i); width > 0 {
+			if out[f.ID], err = twinValue(out[f.ID], width); err != nil {
+				return nil, fmt.Errorf("partition field %s of table %s: %w", f.Name, w.name, err)
+			}
+		}
 		at++
 	}
 	return out, nil
+}
+
+// logicalTypes are the logical types of a spec's fields, by field id, where iceberg-go does
+// not write a value without being told.
+func (w *table) logicalTypes(spec *iceberg.PartitionSpec, commit int) map[int]string {
+	out := map[int]string{}
+	fields := spec.PartitionType(w.at(commit)).FieldList
+	for i, f := range fields {
+		if _, is := f.Type.(iceberg.DecimalType); is && twin(fields, i) == 0 {
+			out[f.ID] = "decimal"
+		}
+	}
+	return out
 }
 
 // partitionValue converts one of the values that catalog.File documents.
@@ -78,7 +97,7 @@ func partitionText(t iceberg.Type, v string) (any, error) {
 		if !ok {
 			return nil, fmt.Errorf("%q is no decimal", v)
 		}
-		return iceberg.Decimal{Val: decimal128.FromBigInt(unscaled), Scale: t.Scale()}, nil
+		return iceberg.DecimalLiteral{Val: decimal128.FromBigInt(unscaled), Scale: t.Scale()}, nil
 	default:
 		return nil, fmt.Errorf("%q is no %s", v, t)
 	}

@@ -34,16 +34,18 @@ type columns struct {
 	olds       []int    // of the columns that changes replaced or took away, by change; else 0
 	nested     map[int]int
 	next       int
-	schemas    []*iceberg.Schema // by commit + 1: the first is that of the new table, the last the current one
-	lacked     []string          // columns that some file lacks, as its partition says what they are
-	withoutIDs int               // files that have no field ids
-	order      []int             // in which files and older schemas have the columns
+	schemas    []*iceberg.Schema   // by commit + 1: the first is that of the new table, the last the current one
+	lacked     []string            // columns that some file lacks, as its partition says what they are
+	withoutIDs int                 // files that have no field ids
+	stores     map[string][]Stored // by column, the forms other than Iceberg's that files store it in
+	order      []int               // in which files and older schemas have the columns
+	parted     partitioning
 }
 
 // newColumns numbers the columns as they came: those that the table was made
 // with first.
 func newColumns(r *rand.Rand, h History, t scenario.Table, fields []catalog.Field) (*columns, error) {
-	c := &columns{History: h, fields: fields, ids: make([]int, len(fields)), olds: make([]int, len(h.Changes)), nested: map[int]int{}, next: 1}
+	c := &columns{History: h, fields: fields, ids: make([]int, len(fields)), olds: make([]int, len(h.Changes)), nested: map[int]int{}, stores: map[string][]Stored{}, next: 1}
 	for _, col := range (&maker{table: &t}).columns() {
 		c.kinds = append(c.kinds, col.kind)
 	}

@@ -23,8 +23,9 @@ import (
 type table struct {
 	*rand.Rand
 	*columns
-	dir      string // of its files
-	scheme   string // how locations begin
+	types    *rand.Rand // decides how files store their columns
+	dir      string     // of its files
+	scheme   string     // how locations begin
 	name     string
 	specs    []catalog.Spec
 	writers  [2]style
@@ -38,6 +39,7 @@ type table struct {
 	Files    []scenario.File
 	deletes  []deleteEntry
 	equally  map[rowOf]bool // rows that equality deletes delete, and no other
+	script   string         // begins the names of partition fields
 }
 
 // entry is a live data file, as manifests name it.
@@ -50,13 +52,13 @@ type entry struct {
 const begun = 1_700_000_000_000
 
 // newTable prepares the table of a history in a folder.
-func newTable(r *rand.Rand, dir string, h History, t scenario.Table) (*table, error) {
+func newTable(r *rand.Rand, dir, script string, h History, t scenario.Table) (*table, error) {
 	fields, err := scenario.Fields(t.Header)
 	if err != nil {
 		return nil, err
 	}
 	w := &table{
-		Rand: r, dir: filepath.Join(dir, t.Name), name: t.Name, clock: begun, equally: map[rowOf]bool{},
+		Rand: r, dir: filepath.Join(dir, t.Name), script: script, name: t.Name, clock: begun, equally: map[rowOf]bool{},
 		scheme: []string{"file://", "file:", ""}[r.IntN(3)], writers: [2]style{newStyle(r), newStyle(r)},
 	}
 	if w.columns, err = newColumns(r, h, t, fields); err != nil {
@@ -170,6 +172,7 @@ func (w *table) fieldID(spec, field int) int {
 // to another.
 func (w *table) fieldName(f catalog.PartitionField) string {
 	name, _ := w.metadata.CurrentSchema().FindColumnName(w.columns.ids[f.Source-1])
+	name = w.script + name
 	switch {
 	case f.Transform.Kind == catalog.Identity:
 		return name
@@ -243,9 +246,13 @@ func (w *table) file(commit int, columns []physical, p scenario.Part, before arr
 		return err
 	}
 	defer rows.Release()
-	shown := rows
+	var shown arrow.RecordBatch
+	if shown, err = w.foreign(writer, columns, rows); err != nil {
+		return err
+	}
+	defer shown.Release()
 	if writer.migrated {
-		shown = w.migrate(columns, rows)
+		shown = w.migrate(columns, shown)
 		defer shown.Release()
 	}
 	content, err := writer.write(shown)
@@ -264,7 +271,8 @@ func (w *table) file(commit int, columns []physical, p scenario.Part, before arr
 	if err != nil {
 		return err
 	}
-	b, err := iceberg.NewDataFileBuilder(*spec, iceberg.EntryContentData, location, iceberg.ParquetFile, values, nil, nil, rows.NumRows(), int64(len(content)))
+	w.parted.note(spec, w.at(commit), w.script)
+	b, err := iceberg.NewDataFileBuilder(*spec, iceberg.EntryContentData, location, iceberg.ParquetFile, values, w.logicalTypes(spec, commit), nil, rows.NumRows(), int64(len(content)))
 	if err != nil {
 		return err
 	}
@@ -394,11 +402,12 @@ func (w *table) manifest(number, adds int, files []entry) (iceberg.ManifestFile,
 	}
 	name := fmt.Sprintf("metadata/%016x-m0.avro", w.Uint64())
 	var out bytes.Buffer
-	m, err := iceberg.WriteManifest(w.scheme+filepath.Join(w.dir, name), &out, w.format(number), *spec, schema, w.ids[number], entries)
+	plain, with := w.unspelled(spec, schema)
+	m, err := iceberg.WriteManifest(w.scheme+filepath.Join(w.dir, name), &out, w.format(number), plain, with, w.ids[number], entries)
 	if err != nil {
 		return nil, err
 	}
-	_, err = w.put(name, out.Bytes())
+	_, err = w.put(name, w.spell(out.Bytes(), with != schema))
 	return m, err
 }
 

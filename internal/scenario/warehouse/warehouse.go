@@ -113,10 +113,11 @@ func (w *Warehouse) table(ctx context.Context, out *Written, t *scenario.Table, 
 		return err
 	}
 	defer release(before)
-	writer, err := newTable(rand.New(rand.NewPCG(seed, 29)), filepath.Join(w.Dir, out.Catalog), h, *t)
+	writer, err := newTable(rand.New(rand.NewPCG(seed, 29)), filepath.Join(w.Dir, out.Catalog), newScript(seed), h, *t)
 	if err != nil {
 		return err
 	}
+	writer.types = rand.New(rand.NewPCG(seed, 31))
 	if err := writer.create(); err != nil {
 		return err
 	}

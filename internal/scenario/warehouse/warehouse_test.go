@@ -31,7 +31,7 @@ const shrinking = 400
 // and the counts are those of the same world in memory and of the oracle, or
 // the world is refused as nobody knows which of its rows were written first.
 //
-// spec: resolve-10, resolve-48, resolve-70, order-15, join-35, join-60
+// spec: resolve-10, resolve-48, resolve-66, resolve-67, resolve-68, resolve-69, resolve-70, resolve-81, resolve-82, resolve-83, order-15, join-35, join-60
 func TestWorlds(t *testing.T) {
 	t.Parallel()
 	const lanes = 2 // of worlds that are written and read at once
@@ -62,7 +62,7 @@ func TestWorlds(t *testing.T) {
 	}
 	report(t, all)
 	require.Equal(t, worlds, all["worlds"])
-	for _, what := range slices.Concat(covered, rare) {
+	for _, what := range slices.Concat(covered, rare, stored()) {
 		require.Positive(t, all[what], "too few worlds: %s", what)
 	}
 	require.Less(t, all["refused"], worlds/2, "too many worlds are refused")
@@ -73,7 +73,22 @@ var covered = []string{
 	"format 1", "format 2", "format 3", "format 1, then 2", "several commits", "several specs", "snapshots expired", "manifests merged", "pinned",
 	"refused", "read: added", "read: default", "read: by names", "beside: promoted", "rows",
 	"read: position deletes", "read: position deletes of a partition", "read: deletion vectors", "read: equality deletes",
+	"read: partitions by names beyond ASCII",
 	"shards end at the same step", "workers take steps in turn",
+}
+
+// stored are the forms of columns in files that only many worlds have all of, in every role.
+func stored() []string {
+	var all []string
+	if len(rare) == 0 {
+		return nil
+	}
+	for _, form := range warehouse.AllStored() {
+		for _, role := range []string{"training", "staging", "key", "filter"} {
+			all = append(all, fmt.Sprintf("read: %s, stored as %s", role, form))
+		}
+	}
+	return all
 }
 
 // report prints how many worlds were refused, and why.
@@ -81,7 +96,7 @@ func report(t *testing.T, all scenario.Coverage) {
 	t.Helper()
 	lines := []string{fmt.Sprintf("%d worlds on real files: %d read as they are in memory, %d refused", all["worlds"], all["worlds"]-all["refused"], all["refused"])}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		if strings.HasPrefix(name, "refused: ") || strings.HasSuffix(name, "deletes") || strings.HasSuffix(name, "vectors") || strings.HasSuffix(name, "partition") {
+		if strings.HasPrefix(name, "refused: ") || strings.HasSuffix(name, "deletes") || strings.HasSuffix(name, "vectors") || strings.HasSuffix(name, "partition") || strings.HasPrefix(name, "read: stored as") || strings.HasPrefix(name, "read: partitions by ") {
 			lines = append(lines, fmt.Sprintf("  %s %d", name, all[name]))
 		}
 	}

@@ -28,6 +28,10 @@ func (c *Catalog) List(ctx context.Context) ([][]string, error) {
 	if c.options.Warehouse == "" {
 		return out, nil
 	}
+	if !c.local && !strings.HasPrefix(store.Scheme(c.warehouse), "s3") {
+		_, err := store.Path(c.warehouse) // says what is served
+		return nil, err
+	}
 	if !c.local {
 		return nil, fault.InvalidField("warehouse", "folders of %s are not listed", store.Scheme(c.warehouse)).
 			WithRemedy("name the tables by path, tables: {namespace.name: …/x.metadata.json}, or ask a catalog that knows them")

@@ -19,7 +19,9 @@ import (
 const (
 	containerMagic = "Obj\x01"
 	codecKey       = "avro.codec"
-	schemaKey      = "schema" // of the table, as JSON, in a manifest
+	avroSchemaKey  = "avro.schema"
+	schemaKey      = "schema"  // of the table, as JSON, in a manifest
+	contentKey     = "content" // of a manifest: "data" or "deletes"
 	markBytes      = 16
 	// zeroRecords is how many records of no bytes a block may have: iceberg-go's
 	// decoder takes no more.
@@ -37,8 +39,10 @@ type container struct {
 	unpacked
 	perByte int64 // charged for a byte of the records
 	codec   codec
-	schema  []byte // of the table when the file was written; nil if it does not say
-	rest    []byte // of the file, from the next block on
+	schema  []byte      // of the table when the file was written; nil if it does not say
+	form    *recordForm // of the records
+	shorter []byte      // the last block without the lengths of values, if it had some
+	rest    []byte      // of the file, from the next block on
 	mark    []byte
 	largest int    // block so far
 	ready   []byte // to be read before the block's bytes
@@ -47,9 +51,16 @@ type container struct {
 	err     error  // that ended it
 }
 
+// reading is how an Avro file is read.
+type reading struct {
+	perByte int64        // charged for a byte of the records
+	forms   *recordForms // of the files of the same table
+	content string       // of a manifest whose header does not say; "" for a manifest list
+}
+
 // newContainer reads a file's header.
-func newContainer(a allowance, content []byte, perByte int64) (*container, error) {
-	c := &container{unpacked: unpacked{allowance: a}, perByte: perByte}
+func newContainer(a allowance, content []byte, how reading) (*container, error) {
+	c := &container{unpacked: unpacked{allowance: a}, perByte: how.perByte}
 	rest, ok := bytes.CutPrefix(content, []byte(containerMagic))
 	if !ok {
 		return nil, errors.New("it does not begin like an Avro file")
@@ -62,10 +73,18 @@ func newContainer(a allowance, content []byte, perByte int64) (*container, error
 	if c.mark, err = c.take(markBytes); err != nil {
 		return nil, fmt.Errorf("its header: %w", err)
 	}
-	if c.codec, err = codecOf(string(metadata[codecKey])); err != nil {
+	if c.codec, err = a.codecOf(string(metadata[codecKey])); err != nil {
 		return nil, err
 	}
 	metadata[codecKey] = []byte("null")
+	if c.form, err = how.forms.of(a, metadata[avroSchemaKey]); err != nil {
+		return nil, err
+	}
+	metadata[avroSchemaKey] = c.form.text
+	if how.content != "" && len(metadata[contentKey]) == 0 {
+		// The manifest list says it too. Iceberg's Java library looks nowhere else.
+		metadata[contentKey] = []byte(how.content)
+	}
 	// The decoder takes no value of more than 1 MiB: the schema of some thousand columns.
 	c.schema = metadata[schemaKey]
 	delete(metadata, schemaKey)
@@ -126,7 +145,13 @@ func (c *container) next() error {
 	if err := c.codec.unpack(&c.unpacked, packed); err != nil {
 		return noEnd(err)
 	}
-	n := len(c.bytes)
+	block := c.bytes
+	if c.form.fixed != nil && records > 0 && records <= int64(len(block)) {
+		if block, err = c.withoutLengths(block, records); err != nil {
+			return err
+		}
+	}
+	n := len(block)
 	if records < 0 || records > int64(n)+zeroRecords {
 		return fmt.Errorf("a block of %d bytes claims %d records", n, records)
 	}
@@ -135,12 +160,12 @@ func (c *container) next() error {
 			c.what, c.table, n, mostBlock).In(c.table, c.location).WithRemedy("rewrite the table's manifests")
 	}
 	// The decoder makes a copy of the block before it decodes it.
-	if err := c.charge(perRecord*records + c.perByte*int64(n) + int64(max(0, n-c.largest))); err != nil {
+	if err := c.charge(c.form.record*records + c.perByte*int64(n) + int64(max(0, n-c.largest))); err != nil {
 		return err
 	}
 	c.largest = max(c.largest, n)
 	c.ready = binary.AppendVarint(binary.AppendVarint(c.ready[:0], records), int64(n))
-	c.block, c.trail = c.bytes, c.mark
+	c.block, c.trail = block, c.mark
 	return nil
 }
 

@@ -44,6 +44,7 @@ type listing struct {
 	held     *budget.Reservation // charged with what is held until the files are listed
 	commits  *commits            // after which files were appended; nil: all are listed
 	mapped   bool                // names are mapped to columns
+	forms    *recordForms
 }
 
 // Files lists the data files of a pinned table, or refuses the whole of it.
@@ -94,7 +95,7 @@ func (c *Catalog) newListing(meta *loaded, pin dataset.TablePin, columns, bounds
 	l := &listing{
 		catalog: c, meta: meta, snapshot: snapshot, schema: schema, schemas: meta.Schemas(),
 		chain: catalog.NewChain(pin.Snapshot, meta.parent),
-		specs: make(map[int]iceberg.PartitionSpec), mapped: pin.Mapping != dataset.NoMapping,
+		specs: make(map[int]iceberg.PartitionSpec), mapped: pin.Mapping != dataset.NoMapping, forms: &recordForms{},
 	}
 	for _, spec := range meta.PartitionSpecs() {
 		l.specs[spec.ID()] = spec
@@ -212,7 +213,7 @@ func (l *listing) manifestsOf(ctx context.Context, snapshot *icetable.Snapshot, 
 // decodeList reads what a manifest list holds.
 func (l *listing) decodeList(snapshot *icetable.Snapshot, file allowance, content []byte) (manifests []iceberg.ManifestFile, err error) {
 	location, id := snapshot.ManifestList, snapshot.SnapshotID
-	list, err := newContainer(file, content, perBounds)
+	list, err := newContainer(file, content, reading{perByte: perBounds, forms: l.forms})
 	if err == nil {
 		defer list.close()
 		manifests, err = iceberg.ReadManifestList(list)

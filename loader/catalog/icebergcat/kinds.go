@@ -72,9 +72,9 @@ func (c *Catalog) openSQL(ctx context.Context) error {
 	o := c.options
 	if scheme := store.Scheme(o.Warehouse); scheme != "" && scheme != "file" && o.S3 == nil {
 		return fault.InvalidField("warehouse", "storage %s: is not served by this version", scheme).
-			WithRemedy("use a warehouse of local files (file:///path)")
+			WithRemedy(store.ServedStorage)
 	}
-	tables, err := sqlcat.Open(ctx, sqlcat.Options{Name: o.Name, URI: o.URI, BaseDir: o.BaseDir, Calls: o.Calls, Timeout: o.Timeout})
+	tables, err := sqlcat.Open(ctx, sqlcat.Options{Name: o.Name, URI: o.URI, BaseDir: o.BaseDir, Calls: o.Calls, Timeout: o.Timeout, Clock: o.Clock})
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package icebergcat
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 
 	icetable "github.com/apache/iceberg-go/table"
@@ -38,14 +39,57 @@ func (c *Catalog) load(ctx context.Context, name string, held *budget.Reservatio
 	}
 	out.Metadata, err = icetable.ParseMetadataBytes(out.text)
 	if errors.Is(err, icetable.ErrInvalidMetadataFormatVersion) {
-		return nil, fault.New(fault.Invalid, "table %s is of a format version that is not served by this version: %w", name, err).
-			In(name, out.location).WithRemedy("use a table of format version 1, 2 or 3")
+		err = out.parseAgain(err)
+	}
+	if _, ok := errors.AsType[*fault.Error](err); ok {
+		return nil, err
 	}
 	if err != nil {
 		return nil, c.orForget(out.file.key(), corrupt(name, out.location, "metadata of table %s cannot be read: %w", name, err))
 	}
 	out.files = c.accessTo(tableOf{name: name, uuid: out.TableUUID().String()}, grants)
 	return out, nil
+}
+
+// laterFields are fields of metadata with the format version that introduced them. In
+// metadata of an older version they mean nothing: Iceberg's Java library does not look at
+// them, and iceberg-go 0.7.0 refuses the table.
+func laterFields() map[string]int { return map[string]int{"last-sequence-number": 2, "next-row-id": 3} }
+
+// parseAgain parses metadata that iceberg-go refused by its format version: without fields
+// of later versions, if it has some. Or it returns why the metadata is refused.
+func (m *loaded) parseAgain(refused error) error {
+	// The fields are copied out of the text, and into a new one.
+	if err := m.file.charge(2 * int64(len(m.text))); err != nil {
+		return err
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(m.text, &fields); err != nil {
+		return err
+	}
+	var version int
+	if err := json.Unmarshal(fields["format-version"], &version); err != nil || version < 1 || version > lineageVersion {
+		return fault.New(fault.Invalid, "table %s is of a format version that is not served by this version: %w", m.name, refused).
+			In(m.name, m.location).WithRemedy("use a table of format version 1, 2 or 3")
+	}
+	before := len(fields)
+	for name, since := range laterFields() {
+		if version < since {
+			delete(fields, name)
+		}
+	}
+	if len(fields) == before {
+		return refused
+	}
+	text, err := json.Marshal(fields)
+	if err != nil {
+		return err
+	}
+	if err := m.file.parsing(text); err != nil {
+		return err
+	}
+	m.Metadata, err = icetable.ParseMetadataBytes(text)
+	return err
 }
 
 // metadata gets the text of a table's metadata: from the catalog, or from the file that it

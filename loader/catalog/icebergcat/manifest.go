@@ -35,7 +35,7 @@ func (l *listing) entries(m iceberg.ManifestFile, file allowance, content []byte
 	if ranges {
 		perByte = perBounds
 	}
-	unpacked, err := newContainer(file, content, perByte)
+	unpacked, err := newContainer(file, content, reading{perByte: perByte, forms: l.forms, content: m.ManifestContent().String()})
 	if err != nil {
 		return nil, unreadable(err)
 	}

@@ -185,3 +185,40 @@ func TestMetadataOfANewerFormat(t *testing.T) {
 	require.Equal(t, fault.Invalid.String(), fault.KindOf(err).String(), "%v", err)
 	require.ErrorContains(t, err, "is of a format version that is not served by this version")
 }
+
+// TestFieldsOfLaterFormats: metadata of an older format version that has fields of a later
+// one is read without them, as Iceberg's Java library reads it.
+//
+// spec: resolve-86
+func TestFieldsOfLaterFormats(t *testing.T) {
+	for name, c := range map[string]struct{ version, field, refused string }{
+		"next-row-id in version 1":          {"1", `"next-row-id":0`, ""},
+		"next-row-id in version 2":          {"2", `"next-row-id":7`, ""},
+		"last-sequence-number in version 1": {"1", `"last-sequence-number":34`, ""},
+		"encryption-keys in version 2": {
+			"2", `"encryption-keys":[{"key-id":"a","encrypted-key-metadata":"YQ=="}]`,
+			"metadata of table ml.events cannot be read",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWriter(t)
+			w.create(t, events, idSchema(), formatVersion(c.version))
+			w.add(t, events, "", dataFile(t, w.load(t, events).Spec(), location("a"), nil, nil))
+			path := local(t, w.load(t, events).MetadataLocation())
+			content, err := os.ReadFile(path)
+			require.NoError(t, err)
+			require.NoError(t, os.WriteFile(path, append([]byte("{"+c.field+","), content[1:]...), 0o600))
+			reader := w.open(t)
+			_, err = reader.Table(t.Context(), events, dataset.Ref{})
+			if c.refused != "" {
+				require.Equal(t, fault.Corrupt.String(), fault.KindOf(err).String(), "%v", err)
+				require.ErrorContains(t, err, c.refused)
+				return
+			}
+			require.NoError(t, err)
+			files, err := list(t, reader, 1)
+			require.NoError(t, err)
+			require.Len(t, files, 1)
+		})
+	}
+}

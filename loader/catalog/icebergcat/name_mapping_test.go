@@ -93,7 +93,8 @@ func TestNameMappings(t *testing.T) {
 }
 
 func find(t *catalog.Table, path string) (int, bool) {
-	return t.Mapping.Find(strings.Split(path, "/"))
+	id, _, ok := t.Mapping.Find(strings.Split(path, "/"))
+	return id, ok
 }
 
 // TestNameMappingsArePinned: what a pin read files by, it always does, or it has

@@ -6,6 +6,7 @@ import (
 	"compress/gzip"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"hash/crc32"
 	"io"
 	"slices"
@@ -13,6 +14,8 @@ import (
 
 	"github.com/klauspost/compress/snappy"
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/penstock/penstock/internal/fault"
 )
 
 // leastBuffer is the first size of a buffer for what is unpacked, in bytes.
@@ -93,7 +96,7 @@ type codec interface {
 }
 
 // codecOf returns the codec of a name as Avro files have it. The caller closes it.
-func codecOf(name string) (codec, error) {
+func (a allowance) codecOf(name string) (codec, error) {
 	switch name {
 	case "", "null":
 		return stored{}, nil
@@ -107,8 +110,12 @@ func codecOf(name string) (codec, error) {
 			return nil, err
 		}
 		return zstandard{decoder}, nil
+	case "bzip2", "xz":
+		return nil, fault.New(fault.Invalid, "%s %s of table %s is packed with codec %s, which is not served by this version",
+			a.what, a.location, a.table, name).In(a.table, a.location).
+			WithRemedy("rewrite the table's manifests with one of the codecs null, deflate, snappy and zstandard")
 	default:
-		return nil, errors.New("codec " + name + " is not one of null, deflate, snappy and zstandard")
+		return nil, fmt.Errorf("codec %q is none of Avro's", name)
 	}
 }
 

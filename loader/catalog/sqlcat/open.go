@@ -21,9 +21,11 @@ type Options struct {
 	// Calls run what asks a catalog's own file, so that it ends with the context of who
 	// asks, whatever that file's disk does; nil: nothing is run so.
 	Calls *store.Calls
-	// Timeout is how long a question to a server may take; 0 is for as long as its asker
-	// waits.
+	// Timeout is how long a question may take; 0 is for as long as its asker waits. Calls
+	// hold questions of a file to it.
 	Timeout time.Duration
+	// Clock tells how long a question of a file has waited for others; nil: no time passes.
+	Clock func() time.Time
 }
 
 // Catalog is an Iceberg SQL catalog.
@@ -117,7 +119,10 @@ func openSQLite(ctx context.Context, o Options) (*sqliteFile, dialect, error) {
 	if err != nil {
 		return nil, dialect{}, err
 	}
-	f := &sqliteFile{name: o.Name, path: path, calls: o.Calls, turn: make(chan struct{}, 1)}
+	if o.Clock == nil {
+		o.Clock = func() time.Time { return time.Time{} }
+	}
+	f := &sqliteFile{name: o.Name, path: path, calls: o.Calls, turn: make(chan struct{}, 1), limit: o.Timeout, clock: o.Clock}
 	_, err = store.Call(ctx, o.Calls, "open", path, func(context.Context) (os.FileInfo, error) { return f.file() })
 	return f, dialect{subject: path, mark: func(int) string { return "?" }, restore: restoreFile}, err
 }

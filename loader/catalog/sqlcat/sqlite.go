@@ -8,7 +8,9 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"time"
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -18,9 +20,23 @@ import (
 	"github.com/penstock/penstock/loader/catalog/locator"
 )
 
-// busyTimeout is how long a read waits for a writer that holds the catalog's
-// file, in milliseconds.
-const busyTimeout = "5000"
+// How long a question waits for a process that holds the catalog's file locked: well
+// within what storage has to answer in, so that a lock is not taken for a disk that
+// hangs. Questions that have waited for another one wait for the rest of it.
+const (
+	longestLock  = 5 * time.Second
+	shortestLock = 50 * time.Millisecond
+)
+
+// lockTimeout is how long a question waits for a lock, of those with so much time for
+// an answer (0: any), after it has waited for its turn.
+func lockTimeout(limit, waited time.Duration) time.Duration {
+	wait := longestLock
+	if limit > 0 {
+		wait = min(wait, limit/2) //nolint:mnd // the other half is for what it asks
+	}
+	return max(wait-waited, shortestLock)
+}
 
 // restoreFile is what helps where the file is gone, or is none of a catalog any more.
 const restoreFile = "put the catalog's file back: the next query reads what is there then"
@@ -31,6 +47,8 @@ type sqliteFile struct {
 	path  string
 	calls *store.Calls
 	turn  chan struct{} // full while a connection is open
+	limit time.Duration // for an answer; 0 is none
+	clock func() time.Time
 }
 
 // ask opens the file, puts a question to it and closes it again. A connection that
@@ -50,11 +68,11 @@ func (c *sqliteFile) ask(ctx context.Context, to purpose, q question) (string, e
 }
 
 // connectToWrite opens the SQLite file as it is found now, which must be there.
-func (c *sqliteFile) connectToWrite(ctx context.Context) (*sql.DB, error) {
+func (c *sqliteFile) connectToWrite(ctx context.Context, wait time.Duration) (*sql.DB, error) {
 	if _, err := c.file(); err != nil {
 		return nil, lost(err, restoreFile)
 	}
-	return c.open(ctx, url.Values{"mode": {"rw"}, "_pragma": {busyPragma}})
+	return c.open(ctx, url.Values{"mode": {"rw"}, "_pragma": {busyPragma(wait)}})
 }
 
 // unswapped says what became of a statement that failed. SQLite undoes what it could not
@@ -72,7 +90,8 @@ func (c *sqliteFile) unswapped(err error) (locator.Outcome, error) {
 
 // answer is ask on the catalog's own terms. Who waits for another question, which
 // hangs, ends with its storage too.
-func (c *sqliteFile) answer(ctx context.Context, connect func(context.Context) (*sql.DB, error), q question) (found string, err error) {
+func (c *sqliteFile) answer(ctx context.Context, connect func(context.Context, time.Duration) (*sql.DB, error), q question) (found string, err error) {
+	asked := c.clock()
 	select {
 	case c.turn <- struct{}{}:
 	case <-ctx.Done():
@@ -84,7 +103,7 @@ func (c *sqliteFile) answer(ctx context.Context, connect func(context.Context) (
 			err = fault.Op(context.Cause(ctx), "read catalog %s", c.name)
 		}
 	}()
-	db, err := connect(ctx)
+	db, err := connect(ctx, lockTimeout(c.limit, c.clock().Sub(asked)))
 	if err != nil {
 		return found, err
 	}
@@ -105,12 +124,12 @@ func (c *sqliteFile) undefined(err error) bool {
 func (c *sqliteFile) Close() {}
 
 // connect opens the SQLite file as it is found now.
-func (c *sqliteFile) connect(ctx context.Context) (*sql.DB, error) {
+func (c *sqliteFile) connect(ctx context.Context, wait time.Duration) (*sql.DB, error) {
 	before, err := c.file()
 	if err != nil {
 		return nil, lost(err, restoreFile)
 	}
-	db, err := c.open(ctx, readOnly(false))
+	db, err := c.open(ctx, readOnly(wait, false))
 	if err == nil {
 		return db, nil
 	}
@@ -123,18 +142,20 @@ func (c *sqliteFile) connect(ctx context.Context) (*sql.DB, error) {
 	if after, again := c.file(); again != nil || !os.SameFile(before, after) {
 		return nil, c.broken(err)
 	}
-	if db, err = c.open(ctx, readOnly(true)); err != nil {
+	if db, err = c.open(ctx, readOnly(wait, true)); err != nil {
 		return nil, c.broken(err)
 	}
 	return db, nil
 }
 
 // busyPragma has a connection wait for others.
-const busyPragma = "busy_timeout(" + busyTimeout + ")"
+func busyPragma(wait time.Duration) string {
+	return "busy_timeout(" + strconv.FormatInt(wait.Milliseconds(), 10) + ")"
+}
 
 // readOnly is how a file is opened to read.
-func readOnly(immutable bool) url.Values {
-	query := url.Values{"mode": {"ro"}, "_pragma": {busyPragma, "query_only(1)"}}
+func readOnly(wait time.Duration, immutable bool) url.Values {
+	query := url.Values{"mode": {"ro"}, "_pragma": {busyPragma(wait), "query_only(1)"}}
 	if immutable {
 		query.Set("immutable", "1")
 	}
@@ -195,13 +216,16 @@ func (c *sqliteFile) broken(err error) error {
 	case sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT:
 		return fault.New(fault.Corrupt, "catalog %s: %w", c.name, err).In("", c.path).
 			WithRemedy("name the catalog's SQLite file in its uri, or restore it")
+	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
+		return fault.New(fault.Unavailable, "catalog %s: another process holds %s locked: %w", c.name, c.path, err).In("", c.path).
+			WithRemedy("try again when that process has written; if it stays locked, find the process (fuser %s) and end it, or have it commit", c.path)
 	default:
 		return fault.New(fault.Unavailable, "catalog %s: %w", c.name, err).In("", c.path).WithRemedy(unread)
 	}
 }
 
 // unread is what helps where a file is there and is not read.
-const unread = "see that this user may read the catalog's file and its folder, and that nobody holds it locked"
+const unread = "see that this user may read the catalog's file and its folder"
 
 // beside proposes a file of nearly the same name.
 func beside(path string) string {

@@ -141,6 +141,7 @@ func swaps(t *testing.T, d owned) {
 func TestSwapOfABusyFile(t *testing.T) {
 	d := sqlite(t, "DELETE")
 	execute(t, d.db, oldTables, insert("events", "s3://b/1.json"))
+	d.o.Timeout = 100 * time.Millisecond
 	c := d.open(t)
 	tx, err := d.db.BeginTx(t.Context(), nil)
 	require.NoError(t, err)
@@ -152,6 +153,54 @@ func TestSwapOfABusyFile(t *testing.T) {
 	require.ErrorContains(t, err, "locked")
 	now, _ := d.one(t)
 	require.Equal(t, "s3://b/1.json", now)
+}
+
+// A file that another process holds locked is not blamed on the disk, however many
+// questions wait for it.
+func TestLockedFile(t *testing.T) {
+	for _, mode := range []string{"DELETE", "WAL"} {
+		t.Run(mode, func(t *testing.T) {
+			d := sqlite(t, mode)
+			execute(t, d.db, oldTables, insert("events", "s3://b/1.json"))
+			d.o.Timeout = 100 * time.Millisecond
+			c := d.open(t)
+			d.db.SetMaxOpenConns(1)
+			if mode == "WAL" { // readers wait for nobody else
+				execute(t, d.db, `PRAGMA locking_mode = EXCLUSIVE`)
+			}
+			execute(t, d.db, `BEGIN EXCLUSIVE`)
+			path := strings.TrimPrefix(d.o.URI, "sqlite:///")
+			locked := func(err error) {
+				t.Helper()
+				require.Equal(t, fault.Unavailable, fault.KindOf(err))
+				require.ErrorContains(t, err, "catalog prod: another process holds "+path+" locked")
+				require.Contains(t, fault.As(err).Remedy, "try again")
+				require.Contains(t, fault.As(err).Remedy, "fuser "+path)
+			}
+			failures := make(chan error)
+			for range 8 {
+				go func() {
+					_, err := c.List(t.Context())
+					failures <- err
+				}()
+			}
+			for range 8 {
+				locked(<-failures)
+			}
+			_, err := sqlcat.Open(t.Context(), d.o)
+			locked(err)
+			outcome, err := c.Swap(t.Context(), events(), "s3://b/1.json", "s3://b/2.json")
+			require.Equal(t, locator.Unknown, outcome)
+			locked(err)
+			execute(t, d.db, `ROLLBACK`)
+			if mode == "WAL" {
+				execute(t, d.db, `PRAGMA locking_mode = NORMAL`, `SELECT * FROM iceberg_tables`)
+			}
+			found, err := c.List(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, [][]string{{"ml", "events"}}, found)
+		})
+	}
 }
 
 // A catalog whose file is gone makes none.

@@ -30,6 +30,8 @@ TRAILER = "penstock-error-bin"
 
 T = TypeVar("T")
 
+_ADDRESS = "take the address that `penstock serve` prints on standard output"
+
 # How long a fork waits for gRPC's threads to end, in seconds, and how long
 # where they cannot be listed.
 _QUIET_LIMIT = 2.0
@@ -241,6 +243,12 @@ class Channel:
                     if not timed_out and call.details is None:
                         e.remedy = self._where(e)
                     raise
+            except errors.Internal as e:
+                if call.details is None:  # which a Penstock server sends with each failure
+                    if e.message == pa.ArrowNotImplementedError.__name__:  # it gives no reason
+                        e.message = "the server does not implement this call"
+                    e.remedy = f"{self.location} does not answer as a Penstock server does: {_ADDRESS}; a proxy must pass on gRPC trailers"
+                raise
             finally:
                 lease.release()
         raise AssertionError("a call ends, or raises")
@@ -248,7 +256,10 @@ class Channel:
     def _where(self, e: errors.Unavailable) -> str:
         """What to do about a server that does not answer."""
         if "Failed parsing HTTP/2" in str(e):
-            return "take the address that `penstock serve` prints on standard output: what answers at this one is no Flight server, perhaps that of the metrics"
+            return f"{_ADDRESS}: what answers at this one is no Flight server, perhaps that of the metrics"
+        scheme, _, address = self.location.partition("://")
+        if scheme == "grpc+tls" and "handshake" in str(e):
+            return f"connect to grpc://{address}: `penstock serve` does not serve TLS; grpc+tls is for a proxy in front of it"
         return f"see that `penstock serve` listens at {self.location}"
 
     def stream(self, ticket: flight.Ticket) -> tuple[Lease, Call]:

@@ -156,6 +156,9 @@ class Client:
             dataset: the name of one that the server knows, or a dataset as a mapping.
             file: also written there, as JSON, at once or not at all.
             fields: the query's other fields.
+
+        Raises:
+            OSError: the file cannot be written.
         """
         kept = _in_a_form(dataset, fields, lambda form: manifests.ask(Asked(self._servers, form)))
         if file is not None:
@@ -223,6 +226,8 @@ class Client:
 
         Raises:
             Invalid: the folder belongs to another run, or `evaluate` left rows of its stream unread.
+            Corrupt: a file of the folder is not the whole result of its split. It stays as it is.
+            OSError: a file cannot be written.
         """
 
         def ask(form: dict[str, Any]) -> Evaluation:

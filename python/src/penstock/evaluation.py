@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from penstock import errors, manifests, query
+from penstock import errors, manifests, query, results
 from penstock.asked import Asked
 from penstock.files import write_whole
 from penstock.progress import Progress, Wanted
@@ -20,9 +18,6 @@ from penstock.splits import Split, Splits, in_threads
 from penstock.stream import Stream
 
 MANIFEST = "manifest.json"
-
-# The key of a result file's metadata under which it says what it is of.
-_OF = b"penstock"
 
 
 @dataclass(frozen=True)
@@ -44,8 +39,12 @@ class Evaluation:
     rows: int
 
     def table(self) -> pa.Table:
-        """All results, in the plan's order."""
-        tables = [pq.read_table(file).replace_schema_metadata() for file in self.files]
+        """All results, in the plan's order.
+
+        Raises:
+            Corrupt: a file is no longer as it was written.
+        """
+        tables = [results.read(file) for file in self.files]
         return pa.concat_tables(tables, promote_options="permissive") if tables else pa.table({})
 
 
@@ -58,17 +57,18 @@ def run(
     progress: Wanted,
 ) -> Evaluation:
     """Does what `Client.evaluate` says."""
-    index, of = part
-    if not 0 <= index < of:
-        raise query.invalid("part", f"must be (index, of) with index from 0 to of - 1, not {part}")
-    folder.mkdir(parents=True, exist_ok=True)
+    index, of = _checked(part)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError) as e:
+        raise query.invalid("folder", f"{folder} is, or lies in, what is no folder: {e}") from e
     manifest, asked = _begun(asked, folder / MANIFEST)
     splits = Splits.of(asked)
     if splits.plan.id != manifest["plan"]:
         raise _another_run(folder, "plan", manifest["plan"], splits.plan.id)
     mine = splits[index::of]
     files = {split: folder / f"split-{split.number:05d}-{split.name}.parquet" for split in mine}
-    left = [split for split in mine if not files[split].exists()]
+    left = results.missing(manifest["plan"], files)
 
     def one(stream: Stream) -> tuple[pa.Table, dict[str, Any]]:
         table = _table(evaluate(stream))
@@ -85,7 +85,7 @@ def run(
     try:
         for done, (split, (table, report)) in enumerate(in_threads(left, one, threads), 1):
             rows += report["rows"]
-            _write(files[split], table, {"plan": manifest["plan"], "splits": split.ids, "report": report})
+            results.write(files[split], table, results.about(manifest["plan"], split, report))
             if shown is not None:
                 shown.show(rows, done, time.monotonic() - began)
     finally:
@@ -94,12 +94,20 @@ def run(
     return Evaluation(folder, manifest, tuple(files.values()), len(left), rows)
 
 
+def _checked(part: Any) -> tuple[int, int]:
+    """A part of the splits, if it is one."""
+    pair = isinstance(part, tuple | list) and [type(number) for number in part] == [int, int]
+    if not pair or not 0 <= part[0] < part[1]:
+        raise query.invalid("part", f"must be (index, of) with index from 0 to of - 1, not {part!r}")
+    return part[0], part[1]
+
+
 def _begun(asked: Asked, file: Path) -> tuple[dict[str, Any], Asked]:
     """The manifest of the folder's run, and the query at its snapshots. The first job writes it."""
     if not file.exists():
-        text = json.dumps(manifests.ask(asked), ensure_ascii=False, indent=1) + "\n"
+        text = manifests.text(manifests.ask(asked))
         # Of several jobs that begin at once, one is first.
-        write_whole(file, lambda part: part.write_text(text, encoding="utf-8"), replace=False)
+        write_whole(file, lambda out: out.write(text), replace=False)
     manifest = dict(manifests.load(file))
     named = query.name(manifest["query"].get("dataset"))
     if named != asked.name:
@@ -145,12 +153,6 @@ def _table(result: Any) -> pa.Table:
     raise query.invalid(
         "evaluate", f"it returned {type(result).__name__}; return a table of pyarrow, Polars or pandas"
     )
-
-
-def _write(file: Path, table: pa.Table, of: dict[str, Any]) -> None:
-    text = json.dumps(of, ensure_ascii=False).encode()
-    named = table.replace_schema_metadata({**(table.schema.metadata or {}), _OF: text})
-    write_whole(file, lambda part: pq.write_table(named, part))
 
 
 def _rows(splits: list[Split]) -> int | None:

@@ -4,38 +4,117 @@ from __future__ import annotations
 
 import os
 import secrets
+import stat
 from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO
+
+from penstock import errors
+
+_NEW = 0o666  # the umask takes bits away
+_PRIVATE = 0o600  # until a file has the permissions of the one that it replaces
 
 
-def write_whole(file: Path, write: Callable[[Path], object], *, replace: bool = True) -> bool:
-    """Lets a file be written, and gives it its name when it is whole and on disk.
+def write_whole(file: Path, write: Callable[[BinaryIO], object], *, replace: bool = True) -> bool:
+    """Writes a file under a temporary name and renames it when it is complete and on disk.
+
+    A file that is replaced leaves its owner and permissions to the new one. A symbolic link stays: what it
+    points to is replaced or created. A device or FIFO stays too, and is written into.
 
     Args:
         file: its folder exists.
-        write: writes to the path that it is given, in the same folder.
-        replace: whether to take the place of a file that is there.
+        write: writes to the open file that it is given.
+        replace: whether to take the place of a file that exists.
 
     Returns:
-        Whether the file is this one; False if another is there, which stays.
+        Whether the file was written; False if it existed and `replace` is False.
+
+    Raises:
+        Invalid: the path names a folder or a socket.
+        OSError: it cannot be written. It names `file`, and not the temporary one.
     """
-    part = file.with_name(f".{file.name}.{secrets.token_hex(4)}.part")
     try:
-        write(part)
-        with part.open("rb+") as written:
-            os.fsync(written.fileno())
+        return _write_whole(file, write, replace)
+    except OSError as e:
+        if e.filename is not None:
+            e.filename, e.filename2 = str(file), None
+        raise
+
+
+def _write_whole(file: Path, write: Callable[[BinaryIO], object], replace: bool) -> bool:
+    old = _status(file)
+    if old is not None and not replace:
+        return False
+    target = Path(os.path.realpath(file))
+    if old is not None and not _replaceable(target, old):
+        _write_into(file, old, write)
+        return True
+    # Without the target's name, to which nothing may be added if it is a long one.
+    part = target.with_name(f".penstock-{secrets.token_hex(4)}.part")
+    handle = os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL, _NEW if old is None else _PRIVATE)
+    try:
+        with os.fdopen(handle, "wb") as out:
+            write(out)
+            out.flush()
+            if old is not None:
+                _keep_owner(part, old)
+                part.chmod(stat.S_IMODE(old.st_mode) & 0o777)
+            os.fsync(out.fileno())
         if replace:
-            part.replace(file)
-        else:
-            try:
-                os.link(part, file)
-            except FileExistsError:
-                return False
-            except OSError:  # There are no links here, and so no way to be the first for sure.
-                part.replace(file)
+            part.replace(target)
+        elif not _create(part, target):
+            return False
     finally:
         part.unlink(missing_ok=True)
-    _sync_folder(file.parent)
+    _sync_folder(target.parent)
+    return True
+
+
+def _status(file: Path) -> os.stat_result | None:
+    """What a path names, behind any links; None if it names nothing yet."""
+    try:
+        return file.stat()
+    except FileNotFoundError:
+        return None
+
+
+def _replaceable(target: Path, old: os.stat_result) -> bool:
+    """Whether it is a regular file that still has this name, which a path of /proc may name without."""
+    at = _status(target)
+    return stat.S_ISREG(old.st_mode) and at is not None and os.path.samestat(at, old)
+
+
+def _write_into(file: Path, old: os.stat_result, write: Callable[[BinaryIO], object]) -> None:
+    """Writes into a device or FIFO, which stays. Opening a FIFO waits for a reader."""
+    if stat.S_ISDIR(old.st_mode) or stat.S_ISSOCK(old.st_mode):
+        kind = "folder" if stat.S_ISDIR(old.st_mode) else "socket"
+        raise errors.Invalid(f"{file} is a {kind}, and cannot be written", remedy="name a file")
+    with os.fdopen(os.open(file, os.O_WRONLY | os.O_TRUNC), "wb") as out:  # not created, if it is gone by now
+        write(out)
+
+
+def _keep_owner(part: Path, old: os.stat_result) -> None:
+    """Gives a file the owner and group of the one that it replaces, or the group alone, as far as permitted."""
+    if not hasattr(os, "chown"):
+        return
+    for owner in (old.st_uid, -1):
+        try:
+            os.chown(part, owner, old.st_gid)
+        except OSError:
+            continue
+        return
+
+
+def _create(part: Path, target: Path) -> bool:
+    """Gives a file a name that no file has yet; says whether it has it."""
+    try:
+        os.link(part, target)
+    except FileExistsError:
+        return False
+    except OSError:  # There are no links here, and so no way to be the first for sure.
+        if os.path.lexists(target):
+            return False
+        part.replace(target)
     return True
 
 

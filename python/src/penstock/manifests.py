@@ -15,6 +15,15 @@ from penstock.servers import Servers
 
 Manifest = Mapping[str, Any]
 
+# What is read of a manifest.
+_FIELDS: dict[str, tuple[type, str]] = {
+    "query": (Mapping, "an object"),
+    "dataset": (Mapping, "an object"),
+    "pin": (Mapping, "an object"),
+    "plan": (str, "a string"),
+    "columns": (list, "a list"),
+}
+
 
 def ask(asked: Asked) -> dict[str, Any]:
     """The server's manifest of a query that says its `wire`."""
@@ -26,8 +35,12 @@ def ask(asked: Asked) -> dict[str, Any]:
 
 def save(manifest: Manifest, file: str | os.PathLike[str]) -> None:
     """Writes a manifest as readable JSON, at once or not at all."""
-    text = json.dumps(manifest, ensure_ascii=False, indent=1) + "\n"
-    write_whole(Path(file), lambda part: part.write_text(text, encoding="utf-8"))
+    write_whole(Path(file), lambda out: out.write(text(manifest)))
+
+
+def text(manifest: Manifest) -> bytes:
+    """A manifest as readable JSON."""
+    return (json.dumps(manifest, ensure_ascii=False, indent=1) + "\n").encode()
 
 
 def load(manifest: Manifest | str | os.PathLike[str]) -> Manifest:
@@ -37,14 +50,18 @@ def load(manifest: Manifest | str | os.PathLike[str]) -> Manifest:
         Invalid: the file is not there, or holds something else.
     """
     if isinstance(manifest, Mapping):
-        kept: Any = manifest
+        kept, name = manifest, "it"
     else:
+        name = os.fspath(manifest)
         try:
             kept = json.loads(Path(manifest).read_text(encoding="utf-8"))
         except (OSError, ValueError) as e:
-            raise query.invalid("manifest", f"{os.fspath(manifest)} cannot be read: {e}") from e
-    if not isinstance(kept, Mapping) or not {"query", "dataset", "plan", "columns"} <= kept.keys():
-        raise query.invalid("manifest", "it has no query, dataset, plan and columns")
+            raise query.invalid("manifest", f"{name} cannot be read: {e}") from e
+    if not isinstance(kept, Mapping):
+        raise query.invalid("manifest", f"{name} holds no object")
+    for field, (kind, what) in _FIELDS.items():
+        if not isinstance(kept.get(field), kind):
+            raise query.invalid("manifest", f"{name} has no {field}, which is {what}")
     return kept
 
 

@@ -111,14 +111,8 @@ class Position:
         """
         if isinstance(state, (str, bytes)):
             state = parsed(state)
-        if isinstance(state, Mapping):
-            if "_snapshot" in state or "_num_yielded" in state:
-                raise errors.Invalid(
-                    "this is the state of a StatefulDataLoader",
-                    remedy="give it to the loader's load_state_dict, or to this one merge_states([state])",
-                )
-            if "at" not in state:
-                return cls._of_state(state)
+        if isinstance(state, Mapping) and "at" not in state:
+            return cls._of_state(state)
         return cls._of_cursors("", query.cursor(state))
 
     @classmethod

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +19,8 @@ def merge_states(states: Iterable[Any] | Mapping[str, Any] | str | bytes) -> dic
             StatefulDataLoader that reads one, with any number of workers, or a batch's cursor.
 
     Raises:
-        Invalid: the states are of different steps, epochs or datasets, or have gaps.
+        Invalid: a rank is missing or there twice; or the states are of different runs, steps, epochs or datasets,
+            or have gaps.
     """
     given = [states] if isinstance(states, (Mapping, str, bytes)) else list(states)
     positions = [_rank(state) for state in given]
@@ -43,12 +44,73 @@ def merge_states(states: Iterable[Any] | Mapping[str, Any] | str | bytes) -> dic
         )
     cursors = {json.dumps(c, sort_keys=True): c for one in positions for c in one.cursors}
     check_ranks(list(cursors.values()))
+    _check_whole(positions)
+    _check_one_run(list(cursors.values()))
     return replace(
         furthest,
         dataset=next((one.dataset for one in positions if one.dataset), ""),
         cursors=tuple(sorted(cursors.values(), key=lambda cursor: int(cursor["shard"]["index"]))),
         ended=all(one.ended for one in positions),
     ).state()
+
+
+def of_rank(state: Any) -> Position:
+    """Reads where a rank or one of its workers stands.
+
+    Args:
+        state: of a dataset or of a StatefulDataLoader, or a cursor or several.
+
+    Raises:
+        Invalid: it is none of these.
+    """
+    if isinstance(state, (str, bytes)):
+        state = parsed(state)
+    of_loader = isinstance(state, Mapping) and ("_snapshot" in state or "_num_yielded" in state)
+    return _rank(state) if of_loader else Position.of(state)
+
+
+# The fields of a cursor that say where one shard stands, and not which rows its run has.
+_OF_SHARD = {"plan", "shard", "step", "rows", "requests", "uneven", "at", "counted", "sum"}
+
+
+def _check_one_run(cursors: Sequence[Mapping[str, Any]]) -> None:
+    """Refuses cursors that are not all of one plan, and names the fields in which they differ."""
+    fields = {name for cursor in cursors for name in cursor} - _OF_SHARD
+    differs = sorted(name for name in fields if any(c.get(name) != cursors[0].get(name) for c in cursors))
+    if not differs and len({cursor.get("plan") for cursor in cursors}) > 1:
+        differs = ["plan"]
+    if differs:
+        raise errors.Invalid(
+            f"the states are of different runs: their cursors differ in {', '.join(differs)}",
+            remedy="merge the states of one run; ranks that plan for themselves must name the same snapshots, "
+            "seed and filter",
+            differs=tuple(differs),
+        )
+
+
+def _check_whole(positions: Sequence[Position]) -> None:
+    """Refuses positions that leave a rank out, or have one twice.
+
+    Before its first batch a rank stands where the merged state stood that it loaded: then each position has
+    the cursors of all ranks, and all of them are the same.
+    """
+    ranks = [int(cursor["shard"]["index"]) for one in positions for cursor in one.cursors]
+    if not ranks or all(len(one.cursors) == one.shards for one in positions):
+        return
+    of = max(one.shards for one in positions)
+    missing = sorted(set(range(of)) - set(ranks))
+    twice = sorted({rank for rank in ranks if ranks.count(rank) > 1})
+    faults = [f"no state is of rank {_listed(missing)}"] if missing else []
+    faults += [f"two states are of rank {_listed(twice)}"] if twice else []
+    if faults:
+        raise errors.Invalid(
+            f"of {of} ranks {' and '.join(faults)}",
+            remedy="merge one state of each rank; load_state_dict takes the state of one rank for that rank alone",
+        )
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    return ", ".join(map(str, numbers))
 
 
 def _rank(state: Any) -> Position:
@@ -76,7 +138,17 @@ def _workers(state: Mapping[str, Any]) -> list[Position]:
             f"the loader's state is {behind} steps old",
             remedy="make the StatefulDataLoader with snapshot_every_n_steps=1",
         )
-    return [Position.of(_datasets(one)) for one in state["_snapshot"]["_worker_snapshots"].values()]
+    snapshots = state["_snapshot"]["_worker_snapshots"]
+    workers = [Position.of(_datasets(one)) for one in snapshots.values()]
+    of = max((one.every[1] for one in workers), default=1)
+    missing = [number for number in range(of) if f"worker_{number}" not in snapshots]
+    if missing or len(workers) != of:
+        raise errors.Invalid(
+            f"the loader's state has {len(workers)} of {of} workers"
+            + (f", and none of worker {_listed(missing)}" if missing else ""),
+            remedy="load the state as the StatefulDataLoader gave it",
+        )
+    return workers
 
 
 def _datasets(state: Mapping[str, Any]) -> Mapping[str, Any]:

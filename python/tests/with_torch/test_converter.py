@@ -7,6 +7,7 @@ import decimal
 import gc
 import math
 import pickle
+import re
 import warnings
 import weakref
 from typing import Any
@@ -333,7 +334,7 @@ FIELDS = pa.schema(
         (["x"], {"nulls": {"x": 1e300}}, r"cannot become 1e\+300"),
         (["x"], {"nulls": {"x": "empty"}}, "cannot become 'empty'"),
         (["n"], {"nulls": "nan"}, "'nan' cannot be the rule of every column"),
-        (["n"], {"nulls": {"n": 0, "m": 0}}, r"'m': the stream has no such column; name columns"),
+        (["n"], {"nulls": {"n": 0, "m": 0}}, r"'m': the stream has no such column; the stream has 'n'$"),
         (["text"], {"nulls": "mask"}, "'text': string has no tensor without codes; say vocab="),
         (["raw"], {"nulls": "mask"}, "'raw': binary has no tensor without codes"),
         (["text"], {"nulls": {"text": {"fill": "b"}}, "vocab": {"text": ["a"]}}, "'b', which nulls become"),
@@ -500,3 +501,25 @@ def test_cursor_and_step_come_along() -> None:
         batch_of(x=pa.array([1.0], pa.float32())), cursor={"v": 1}, step=4
     )
     assert (found.cursor, found.step, found.rows) == ({"v": 1}, 4, 1)
+
+
+@pytest.mark.parametrize(
+    ("rule", "name", "near"),
+    [
+        ("nulls", "itme_id", "Item_ID"),
+        ("hash", "item_id", "Item_ID"),
+        ("nulls", "tgas[]", "tags[]"),
+        ("vocab", "Tags", "tags"),
+        ("decimals", "zzz", ""),
+    ],
+)
+def test_a_misspelt_column_of_a_rule_has_a_nearest_name(rule: str, name: str, near: str) -> None:
+    required = [pa.field("Item_ID", pa.int64(), nullable=False), pa.field("tags", pa.list_(pa.int64()))]
+    with pytest.raises(
+        penstock.Invalid, match=f"{re.escape(repr(name))}: the stream has no such column"
+    ) as e:
+        rules: Any = {"nulls": {"tags": "empty", "tags[]": 0}, rule: {name: 1}}
+        Converter(pa.schema(required), **rules)
+    [fault] = [f for f in e.value.faults if f.field == f"{rule}[{name!r}]"]
+    assert fault.nearest == near
+    assert (f"did you mean {near!r}?" if near else "the stream has 'Item_ID', 'tags'") in str(e.value)

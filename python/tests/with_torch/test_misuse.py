@@ -289,10 +289,15 @@ def test_a_loader_that_would_stack_batches_is_refused(here: Served) -> None:
 
 
 def test_arguments_of_another_form_are_named(here: Served) -> None:
-    wrongs: list[Any] = [{"nulls": 0}, {"hash": 1000}, {"vocab": ["a"]}, {"decimals": "float32"}]
+    with pytest.raises(
+        penstock.Invalid, match=r"^nulls: 7 cannot be the rule of every column; .*nulls=\{'label': 7\}"
+    ):
+        next(iter(here.dataset(nulls=7)))
+    wrongs: list[Any] = [{"nulls": [0]}, {"hash": 1000}, {"vocab": ["a"]}, {"decimals": "float32"}]
     for wrong in wrongs:
         (name,) = wrong
-        with pytest.raises(penstock.Invalid, match=rf"^{name}: .* names no columns; name columns: {name}="):
+        form = f"^{name}: must be a mapping from columns to their rules, not (int|list|str); name columns: {name}="
+        with pytest.raises(penstock.Invalid, match=form):
             next(iter(here.dataset(**wrong)))
     other: Any = None
     with pytest.raises(penstock.Invalid, match="dataset: must be a name"):

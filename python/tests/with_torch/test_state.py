@@ -210,6 +210,11 @@ def test_states_that_do_not_belong_together_are_not_merged(here: Served) -> None
         )
     with pytest.raises(penstock.Invalid, match="different numbers of ranks: 1, 2"):
         merge_states([after(first, 2), after(here.dataset(), 2)])
+    with pytest.raises(
+        penstock.Invalid, match=r"different runs: their cursors differ in seed; merge the states of one run"
+    ) as told:
+        merge_states([after(first, 2), after(here.dataset(rank=1, world=2, seed=4), 2)])
+    assert told.value.differs == ("seed",)
     other = here.dataset(rank=1, world=2)
     other.set_epoch(1)
     with pytest.raises(penstock.Invalid, match="different epochs: 0, 1"):
@@ -218,9 +223,68 @@ def test_states_that_do_not_belong_together_are_not_merged(here: Served) -> None
         merge_states([])
     with pytest.raises(penstock.Invalid, match="snapshot_every_n_steps=1"):
         merge_states([after(stateful(here.dataset(), 2, snapshot_every_n_steps=2), 3)])
-    with pytest.raises(penstock.Invalid, match=r"to this one merge_states\(\[state\]\)"):
-        here.dataset().load_state_dict(after(stateful(here.dataset(), 2), 3))
     assert merge_states is penstock.merge_states
+
+
+# spec: trainer-14
+def test_states_that_lack_a_rank_or_have_one_twice_are_not_merged(here: Served) -> None:
+    def state(rank: int, world: int = 4) -> Any:
+        return after(here.dataset(rank=rank, world=world), 2)
+
+    zero, one, two, three = (state(rank) for rank in range(4))
+    kept = json.loads(json.dumps(zero))
+    for states, why in (
+        ([zero], "of 4 ranks no state is of rank 1, 2, 3"),
+        ([zero, kept], "of 4 ranks no state is of rank 1, 2, 3 and two states are of rank 0"),
+        ([zero, one, two, kept], "of 4 ranks no state is of rank 3 and two states are of rank 0"),
+        ([three, zero, one, two, kept], "of 4 ranks two states are of rank 0"),
+        ([zero["cursor"], one["cursor"]], "of 4 ranks no state is of rank 2, 3"),
+        (zero, "of 4 ranks no state is of rank 1, 2, 3"),
+        ([merge_states([zero, one, two, three]), kept], "of 4 ranks two states are of rank 0"),
+    ):
+        with pytest.raises(penstock.Invalid, match=f"^{why}; merge one state of each rank"):
+            merge_states(states)
+    merged = merge_states([three, one, zero, two])
+    assert [cursor["shard"]["index"] for cursor in merged["cursor"]] == [0, 1, 2, 3]
+    assert merge_states(merged)["cursor"] == merged["cursor"]
+    # Ranks that took no batch yet stand where the state stood that they loaded.
+    again = [going_on(here.dataset(rank=r, world=2), merged).state_dict() for r in range(2)]
+    assert merge_states(again)["cursor"] == merged["cursor"]
+
+
+# spec: trainer-14
+def test_states_of_loaders_that_lack_a_worker_are_not_merged(here: Served) -> None:
+    def broken() -> Any:
+        return after(stateful(here.dataset(), 3), 4)
+
+    lacking, doubled, extra = broken(), broken(), broken()
+    for state, change in ((lacking, "pop"), (doubled, "double"), (extra, "rename")):
+        workers = state["_snapshot"]["_worker_snapshots"]
+        if change == "pop":
+            del workers["worker_1"]
+        elif change == "double":
+            workers["worker_1"] = workers["worker_0"]
+        else:
+            workers["worker_3"] = workers.pop("worker_2")
+    for state, why in (
+        (lacking, "has 2 of 3 workers, and none of worker 1"),
+        (doubled, "at steps that are not one row"),
+        (extra, "has 3 of 3 workers, and none of worker 2"),
+    ):
+        with pytest.raises(penstock.Invalid, match=why):
+            merge_states([state])
+
+
+# spec: trainer-13
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_rank_goes_on_from_the_state_of_its_own_loader(here: Served, workers: int) -> None:
+    state = after(stateful(here.dataset(rank=1, world=2), workers), 3)
+    assert rows(going_on(here.dataset(rank=1, world=2), state)) == here.steps(1, 2)[3:]
+    assert rows(going_on(here.dataset(rank=1, world=2), json.dumps(state))) == here.steps(1, 2)[3:]
+    with pytest.raises(penstock.Invalid, match="no state is of rank 0"):
+        merge_states([state])
+    with pytest.raises(penstock.Invalid, match="the state is of rank 1 of 2"):
+        next(iter(going_on(here.dataset(rank=0, world=2), state)))
 
 
 # spec: trainer-14

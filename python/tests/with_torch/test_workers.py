@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from torch.utils.data import DataLoader
+from torchdata.stateful_dataloader import StatefulDataLoader
 from trained import QUERY, Served, rows, served
 
 import penstock
@@ -50,6 +51,22 @@ def test_workers_that_are_not_forked(here: Served, method: str, workers: int) ->
     ds = here.dataset(rank=1, world=2)
     ds.set_epoch(2)
     assert rows(loader(ds, workers, multiprocessing_context=method)) == here.steps(1, 2, epoch=2)
+
+
+# spec: trainer-2
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+@pytest.mark.parametrize("kind", [DataLoader, StatefulDataLoader])
+@pytest.mark.filterwarnings("ignore:'set_vital' is deprecated")
+def test_workers_of_a_loader_that_keeps_no_order(here: Served, method: str, kind: Any) -> None:
+    ds = here.dataset()
+    options: dict[str, Any] = {"batch_size": None, "multiprocessing_context": method}
+    made = kind(ds, num_workers=2, in_order=False, **options)
+    with pytest.raises(
+        penstock.Invalid, match=r"in_order=False.*leave in_order out when you make the DataLoader"
+    ):
+        next(iter(made))
+    assert rows(kind(ds, num_workers=1, **options)) == here.steps(), "the dataset is as it was"
+    assert rows(kind(ds, num_workers=0, in_order=False, batch_size=None)) == here.steps()
 
 
 # spec: trainer-6

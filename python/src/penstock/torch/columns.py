@@ -123,5 +123,6 @@ def _refuse_unstated(name: str, stated: Stated) -> None:
         "nulls",
         name,
         "may be null, and no rule says what a null becomes",
-        "say so, as nulls={name: 0}, {name: 'mask'} or {name: 'error'}, of lists also {name: 'empty'}",
+        "say so, as nulls={name: 0}, {name: 'mask'} or {name: 'error'}, of lists also {name: 'empty'}; or of all "
+        "columns at once: nulls='mask' or nulls='error'",
     )

@@ -170,11 +170,6 @@ def decoded(numeric: Numeric, array: pa.Array) -> pa.Array:
     return numeric(array.dictionary_decode() if pa.types.is_dictionary(array.type) else array)
 
 
-def cast(to: pa.DataType, array: pa.Array) -> pa.Array:
-    """Numbers of another type."""
-    return array.cast(to)
-
-
 def ticks(array: pa.Array) -> pa.Array:
     """What times count, as int64; of those of 64 bits, a view."""
     return array.view(pa.int64()) if array.type.bit_width == 64 else array.view(pa.int32()).cast(pa.int64())

@@ -12,6 +12,7 @@ from penstock import errors, mistakes, query
 from penstock.plan import Plan
 from penstock.position import Position
 from penstock.query import Dataset
+from penstock.states import of_rank
 from penstock.stream import Stats
 from penstock.torch import ranks
 from penstock.torch.device import Mover, mover
@@ -91,6 +92,7 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         self._shared = Shared()
         self._standing = Standing(self._name, self._asked.query, self._shared)
         self._length: tuple[Any, int] | None = None
+        self._out_of_order = False  # the DataLoader that this process reads for says in_order=False
 
     @property
     def epoch(self) -> int:
@@ -134,13 +136,14 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         """Has the next iteration go on where a state was saved. The one after it begins its epoch anew.
 
         Args:
-            state: what `state_dict` or `merge_states` gave, a batch's cursor, or those of all ranks. The state
-                of one rank goes on with as many ranks, merged states with any number that the lanes permit.
+            state: what `state_dict` or `merge_states` gave, a batch's cursor, or those of all ranks, or the state
+                of a StatefulDataLoader of this rank. The state of one rank goes on with as many ranks, merged
+                states with any number that the lanes permit.
 
         Raises:
             Invalid: it is a state of another dataset or query.
         """
-        self._standing.load(Position.of(state))
+        self._standing.load(of_rank(state))
         self._length = None  # it may be of other snapshots
 
     def __len__(self) -> int:
@@ -162,6 +165,12 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         place, refused = self._standing.take()
         wanted = self._wanted(place.start)
         in_worker = ranks.worker() is not None
+        if in_worker and (self._out_of_order or ranks.loads_out_of_order()):
+            refused = errors.Invalid(
+                "in_order: with in_order=False a DataLoader gives steps out of their order, and a batch's cursor no "
+                "longer means that all steps before it were given",
+                remedy="leave in_order out when you make the DataLoader",
+            )
         if in_worker and self._device is not None and self._device.type != "cpu":
             refused = errors.Invalid(
                 f"device: DataLoader workers cannot bring batches to {self._device}",
@@ -200,7 +209,8 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
 
     def __getstate__(self) -> dict[str, Any]:
         # Another process may not know its rank: a spawned DataLoader worker is no rank of torch.distributed.
-        return {**self.__dict__, "_given": self._given or ranks.current()}
+        given = self._given or ranks.current()
+        return {**self.__dict__, "_given": given, "_out_of_order": ranks.loads_out_of_order()}
 
     def __repr__(self) -> str:
         return f"<penstock.torch.IterableDataset of {self._name}, epoch {self.epoch}>"

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import torch
 
-from penstock.torch import arrays, conversions
+from penstock.torch import arrays, conversions, decimals
 from penstock.torch.codes import Buckets, Lookup
 from penstock.torch.conversions import Numeric
 from penstock.torch.rules import Stated
@@ -112,7 +112,7 @@ class Numbers:
             return None
         if form != "unscaled":
             to = pa.float64() if form == "float64" else pa.float32()
-            return cls._made(Column(name, arrays.DTYPES[to]), kind, partial(conversions.cast, to), to)
+            return cls._made(Column(name, arrays.DTYPES[to]), kind, partial(decimals.nearest, to), to)
         if kind.precision > _DIGITS_OF_INT64:
             stated.refuse("decimals", name, f"{kind} may not fit into an int64", "say 'float64'")
             return None

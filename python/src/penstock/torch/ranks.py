@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import dataclass
+from types import FrameType
 
 import torch.distributed
-from torch.utils.data import get_worker_info
+from torch.utils.data import DataLoader, get_worker_info
 
 from penstock import errors, mistakes
 
@@ -63,3 +65,18 @@ def worker() -> Worker | None:
     """The DataLoader worker that this process is; None if it is none."""
     info = get_worker_info()
     return None if info is None else Worker(info.id, info.num_workers, info.seed - info.id)
+
+
+def loads_out_of_order() -> bool:
+    """Whether a DataLoader with `in_order=False` is starting workers in this thread.
+
+    A loader does not tell its workers. But it starts them in a function that has it as `loader`: in the
+    process that pickles the dataset for a worker, and in a forked worker, that call is on the stack.
+    """
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        loader = frame.f_locals.get("loader") if frame.f_code.co_name == "__init__" else None
+        if isinstance(loader, DataLoader):
+            return not getattr(loader, "in_order", True)
+        frame = frame.f_back
+    return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import numbers
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict
@@ -15,6 +16,7 @@ from penstock.torch.codes import MOST_BUCKETS, Vocabulary
 Null = str | float | Mapping[str, Any]
 
 _WORDS = ("nan", "mask", "empty", "error")
+_SHOWN = 8
 DECIMALS = ("float64", "float32", "unscaled")
 
 
@@ -61,23 +63,24 @@ class Stated:
         for name in rules.keys() - Rules.__annotations__.keys():
             raise TypeError(f"a converter has no rules {name!r}, only {', '.join(Rules.__annotations__)}")
         for name, given in rules.items():
-            if not (
-                given is None or isinstance(given, Mapping) or (name == "nulls" and isinstance(given, str))
-            ):
+            if name == "nulls" and isinstance(given, (str, numbers.Number)):
+                if given not in ("mask", "error"):
+                    fill = 0 if isinstance(given, str) else given
+                    raise errors.Invalid(
+                        f"nulls: {given!r} cannot be the rule of every column",
+                        remedy=f"say 'mask' or 'error', or name columns: nulls={{'label': {fill!r}}}",
+                    )
+            elif not (given is None or isinstance(given, Mapping)):
                 raise errors.Invalid(
-                    f"{name}: a {type(given).__name__} names no columns",
+                    f"{name}: must be a mapping from columns to their rules, not {type(given).__name__}",
                     remedy=f"name columns: {name}={{column: rule}}",
                 )
         nulls = rules.get("nulls")
         self._everywhere = NullRule(nulls) if isinstance(nulls, str) else None
-        if isinstance(nulls, str) and nulls not in ("mask", "error"):
-            raise errors.Invalid(
-                f"nulls: {nulls!r} cannot be the rule of every column",
-                remedy="say 'mask' or 'error', or name columns: nulls={'label': 0}",
-            )
         self._nulls = {} if nulls is None or isinstance(nulls, str) else dict(nulls)
         self._given = {name: dict(rules.get(name) or {}) for name in ("vocab", "hash", "decimals")}
         self._asked: set[tuple[str, str]] = set()
+        self._nearest: dict[tuple[str, str], str] = {}
 
     def null(self, name: str) -> NullRule | None:
         """The rule of a column that was named, None if it was not, or if its rule is none."""
@@ -151,8 +154,9 @@ class Stated:
         refused = {column for columns in self._refused.values() for _, column in columns}
         for rule, name in self._unasked():
             if name not in known:
-                near = difflib.get_close_matches(str(name), known, 1)
-                remedy = f"{near[0]!r} is one" if near else "name columns of the stream"
+                near = _nearest(str(name), schema)
+                self._nearest[rule, name] = near
+                remedy = f"did you mean {near!r}?" if near else f"the stream has {_some(known)}"
                 self.refuse(rule, name, "the stream has no such column", remedy)
             elif name not in refused:
                 self.refuse(rule, name, f"{schema.field(name).type} takes no such rule", "")
@@ -160,7 +164,12 @@ class Stated:
             return
         faults, lines = [], []
         for (message, remedy), columns in self._refused.items():
-            faults += [errors.Fault(field=f"{rule}[{name!r}]", message=message) for rule, name in columns]
+            faults += [
+                errors.Fault(
+                    field=f"{rule}[{name!r}]", message=message, nearest=self._nearest.get((rule, name), "")
+                )
+                for rule, name in columns
+            ]
             named = ", ".join(dict.fromkeys(repr(name) for _, name in columns))
             lines.append((f"{named}: {message}", remedy))
         if len(lines) == 1:
@@ -177,3 +186,17 @@ class Stated:
     def _asked_for(self, rule: str, name: str) -> Any:
         self._asked.add((rule, name))
         return self._given[rule].get(name)
+
+
+def _nearest(name: str, schema: pa.Schema) -> str:
+    """The column, or elements of a list, that a misspelt name means; "" if none is near."""
+    known = [*schema.names, *(f"{field.name}[]" for field in schema if hasattr(field.type, "value_field"))]
+    folded = {one.casefold(): one for one in reversed(known)}
+    near = difflib.get_close_matches(name.casefold(), list(folded), 1)
+    return folded[near[0]] if near else ""
+
+
+def _some(names: Sequence[str]) -> str:
+    """The first few of some names."""
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(map(repr, names[:_SHOWN])) + more

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/apache/iceberg-go"
+	icesql "github.com/apache/iceberg-go/catalog/sql"
+	icetable "github.com/apache/iceberg-go/table"
+	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/store"
+	"github.com/penstock/penstock/loader"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/plan"
+	"github.com/penstock/penstock/loader/scan"
+)
+
+// moved replaces the only file of a table by a copy of it, and lets all older snapshots
+// expire: their files are deleted.
+func moved(t *testing.T, c *icesql.Catalog, table, path, to string) {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(to, content, 0o600))
+	file := func(path string) []iceberg.DataFile {
+		b, err := iceberg.NewDataFileBuilder(*iceberg.UnpartitionedSpec, iceberg.EntryContentData, "file://"+path,
+			iceberg.ParquetFile, nil, nil, nil, 10, int64(len(content)))
+		require.NoError(t, err)
+		return []iceberg.DataFile{b.Build()}
+	}
+	at, err := c.LoadTable(t.Context(), icetable.Identifier{"ml", table})
+	require.NoError(t, err)
+	first := at.CurrentSnapshot()
+	tx := at.NewTransaction()
+	require.NoError(t, tx.ReplaceDataFilesWithDataFiles(t.Context(), file(path), file(to), nil, icetable.WithoutAutoNameMapping()))
+	at, err = tx.Commit(t.Context())
+	require.NoError(t, err)
+	tx = at.NewTransaction()
+	require.NoError(t, tx.ExpireSnapshots(icetable.WithOlderThan(0), icetable.WithRetainLast(1)))
+	_, err = tx.Commit(t.Context())
+	require.NoError(t, err)
+	_, err = os.Stat(path)
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	_, err = os.Stat(strings.TrimPrefix(first.ManifestList, "file://"))
+	require.ErrorIs(t, err, fs.ErrNotExist)
+}
+
+// meanwhile is a catalog with which something happens between the pin of a table and the
+// listing of its files.
+type meanwhile struct {
+	*catalog.Set
+	happens func()
+}
+
+func (m meanwhile) Files(ctx context.Context, t *catalog.Table, columns, bounds []int) ([]catalog.File, error) {
+	m.happens()
+	return m.Set.Files(ctx, t, columns, bounds)
+}
+
+// TestSnapshotsThatExpireWhileRowsAreCounted: planning, counting and verifying end as
+// expired where the files of their snapshot are deleted before they list or read them.
+//
+// spec: pin-13
+func TestSnapshotsThatExpireWhileRowsAreCounted(t *testing.T) {
+	query := dataset.Query{Dataset: "d", Filter: dataset.MustFilter("id >= 5"), Count: dataset.CountExact, Shard: dataset.Shard{Of: 1}}
+	for what, read := range map[string]func(*loader.Loader) error{
+		"count": func(l *loader.Loader) error {
+			p, err := l.Plan(t.Context(), query)
+			if err != nil {
+				return err
+			}
+			_, err = l.Count(t.Context(), p, loader.ReadingOf(query), func(ctx context.Context) (context.Context, func(), error) { return ctx, func() {}, nil })
+			return err
+		},
+		"verify": func(l *loader.Loader) error {
+			_, err := l.Verify(t.Context(), query)
+			return err
+		},
+	} {
+		for _, table := range []string{"ids", "users"} {
+			for _, when := range []string{"before files are listed", "before files are read"} {
+				t.Run(what+", "+table+", "+when, func(t *testing.T) {
+					l := lake{dir: t.TempDir()}
+					c, done := newCatalog(t, l.dir)
+					defer done()
+					path := func(name string) string { return filepath.Join(l.dir, name+".parquet") }
+					named(t, c, "ml.ids", path("ids"), 0)
+					named(t, c, "ml.users", path("users"), 0)
+					l.config = l.file(t, "penstock.yaml", `
+catalogs: {default: {type: sql, uri: "sqlite:///catalog.db"}}
+datasets: {d: {training: {table: ml.ids}, key: [id], staging: [{table: ml.users, prefix: u_, join: inner}]}}
+`)
+					before, err := c.LoadTable(t.Context(), icetable.Identifier{"ml", table})
+					require.NoError(t, err)
+					expires := sync.OnceFunc(func() { moved(t, c, table, path(table), path(table+"-later")) })
+					listed, opened := expires, func() {}
+					if when == "before files are read" {
+						listed, opened = opened, listed
+					}
+					err = read(watched(t, l.config, listed, opened))
+					require.Equal(t, fault.Expired.String(), fault.KindOf(err).String(), "%v", err)
+					require.ErrorContains(t, err, "snapshot "+strconv.FormatInt(before.CurrentSnapshot().SnapshotID, 10)+" of table ml."+table+" no longer exists")
+					require.Equal(t, "ml."+table, fault.As(err).Table)
+				})
+			}
+		}
+	}
+}
+
+// watched makes the loader of a config file, which calls listed before files are listed and
+// opened before they are opened.
+func watched(t *testing.T, config string, listed, opened func()) *loader.Loader {
+	t.Helper()
+	settings, err := process{}.load(config, nil)
+	require.NoError(t, err)
+	e, err := assemble(t.Context(), settings)
+	require.NoError(t, err)
+	t.Cleanup(e.Close)
+	catalogs, err := e.open(t.Context(), settings, store.NewBounded(store.Local{}, e.calls))
+	require.NoError(t, err)
+	scanner, err := scan.New(scan.Options{Files: catalogs, Footers: e.footers, Budget: e.budget})
+	require.NoError(t, err)
+	return loader.New(loader.Options{
+		Datasets: settings.Datasets, Catalog: meanwhile{catalogs, listed}, Budget: e.budget,
+		Scan: func(ctx context.Context, source plan.Source, columns []catalog.Field) (loader.Rows, error) {
+			opened()
+			rows, err := scanner.Open(ctx, source, columns)
+			if err != nil {
+				return nil, err
+			}
+			return rows, nil
+		},
+	})
+}

@@ -1,0 +1,138 @@
+package warehouse
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/apache/iceberg-go"
+)
+
+// scripts are words that names of partition fields begin with, of which Avro's grammar has
+// only the first.
+func scripts() []string { return []string{"", "größe_", "日本_", "страна_"} }
+
+// newScript chooses how the names of a table's partition fields begin.
+func newScript(seed uint64) string {
+	all := scripts()
+	return all[rand.New(rand.NewPCG(seed, 31)).IntN(len(all))]
+}
+
+// iceberg-go 0.7.0 writes no manifest with a name beyond ASCII, nor with two partition
+// fields of one decimal type. Manifests are written with other names, and with the second
+// field as bytes of the same length; then spell makes of the schema in the header what
+// Iceberg's Java library writes there. The records stay as they are.
+const (
+	spelledLater = "spelled_later_"        // begins names, and is longer than each of scripts
+	twinColumn   = spelledLater + "column" // has the type of the second field
+	twinID       = 90_000                  // its field id
+)
+
+// twin returns the width of the values of a partition field if an earlier one has its
+// decimal type; else 0.
+func twin(fields []iceberg.NestedField, at int) int {
+	t, ok := fields[at].Type.(iceberg.DecimalType)
+	for _, f := range fields[:at] {
+		if earlier, is := f.Type.(iceberg.DecimalType); ok && is && earlier.Equals(t) {
+			return decimalBytes(t.Precision())
+		}
+	}
+	return 0
+}
+
+// decimalBytes is the fewest bytes that hold all decimals of a precision.
+func decimalBytes(precision int) int {
+	const bitsPerDigit, digits = 3322, 1000 // log2(10) is 3.322, rounded up
+	return (precision*bitsPerDigit/digits + 1 + 8) / 8
+}
+
+// twinValue is a decimal's unscaled value, in so many bytes.
+func twinValue(v any, width int) (any, error) {
+	if v == nil {
+		return nil, nil //nolint:nilnil // a partition value that is null
+	}
+	d, ok := v.(iceberg.DecimalLiteral)
+	if !ok {
+		return nil, fmt.Errorf("%v is no decimal", v)
+	}
+	high, low := uint64(d.Val.HighBits()), d.Val.LowBits()
+	all := make([]byte, 16)
+	for i := range 8 {
+		all[i], all[8+i] = byte(high>>(56-8*i)), byte(low>>(56-8*i))
+	}
+	return all[16-width:], nil
+}
+
+// unspelled returns the spec and the schema that iceberg-go writes a manifest with.
+func (w *table) unspelled(spec *iceberg.PartitionSpec, schema *iceberg.Schema) (iceberg.PartitionSpec, *iceberg.Schema) {
+	types := spec.PartitionType(schema).FieldList
+	var fields []iceberg.PartitionField
+	for i := range types {
+		f := spec.Field(i)
+		f.Name = spelledLater + strings.TrimPrefix(f.Name, w.script)
+		if width := twin(types, i); width > 0 {
+			schema = iceberg.NewSchema(schema.ID, append(schema.Fields(), iceberg.NestedField{ID: twinID, Name: twinColumn, Type: iceberg.FixedTypeOf(width)})...)
+			f.SourceIDs, f.Transform = []int{twinID}, iceberg.IdentityTransform{}
+		}
+		fields = append(fields, f)
+	}
+	return iceberg.NewPartitionSpecID(spec.ID(), fields...), schema
+}
+
+// decimalType is the name under which iceberg-go defines a decimal.
+const decimalType = `"fixed"`
+
+var (
+	laterName = regexp.MustCompile(`"` + spelledLater + `([^"]*)"`)
+	twinType  = regexp.MustCompile(`\{"name":"fixed_\d+","size":\d+,"type":"fixed"\}`)
+)
+
+// spell changes the header of a manifest. Each text keeps its length: what is shorter is
+// followed by blanks.
+func (w *table) spell(content []byte, twins bool) []byte {
+	mark := content[len(content)-16:]
+	header := bytes.Index(content, mark)
+	spelled := laterName.ReplaceAllFunc(content[:header], func(name []byte) []byte {
+		of := laterName.FindSubmatch(name)[1]
+		return padded([]byte(`"`+w.script+string(of)+`"`), len(name))
+	})
+	if twins {
+		spelled = twinType.ReplaceAllFunc(spelled, func(t []byte) []byte { return padded([]byte(decimalType), len(t)) })
+	}
+	return append(spelled, content[header:]...)
+}
+
+func padded(text []byte, length int) []byte {
+	return append(slices.Clip(text), bytes.Repeat([]byte(" "), length-len(text))...)
+}
+
+// partitioning is what the partition fields of a table's files were, by what coverage
+// calls it.
+type partitioning map[string]bool
+
+// note notes the fields of a file's spec.
+func (p *partitioning) note(spec *iceberg.PartitionSpec, schema *iceberg.Schema, script string) {
+	if *p == nil {
+		*p = partitioning{}
+	}
+	types := spec.PartitionType(schema).FieldList
+	for i, f := range types {
+		switch f.Type.(type) {
+		case iceberg.DecimalType:
+			(*p)["decimals"] = true
+		case iceberg.UUIDType:
+			(*p)["UUIDs"] = true
+		case iceberg.FixedType:
+			(*p)["fixed bytes"] = true
+		}
+		if twin(types, i) > 0 {
+			(*p)["decimals of one type"] = true
+		}
+		if script != "" {
+			(*p)["names beyond ASCII"] = true
+		}
+	}
+}

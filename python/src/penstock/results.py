@@ -1,0 +1,113 @@
+"""Result files of an evaluation: one Parquet file for each split, which says what it is the result of."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from penstock import errors
+from penstock.files import write_whole
+from penstock.splits import Split
+
+# The key of a file's metadata under which it says what it is the result of.
+_OF = b"penstock"
+
+_REMEDY = "look at it, move or remove it, and evaluate again: that split is read again"
+_MAGIC = b"PAR1"
+_SHOWN = 5
+
+
+def about(plan: str, split: Split, report: Mapping[str, Any]) -> dict[str, Any]:
+    """What a file says of itself: the plan, the split's ids, and the server's report of its rows."""
+    return {"plan": plan, "splits": list(split.ids), "report": dict(report)}
+
+
+def write(file: Path, table: pa.Table, of: Mapping[str, Any]) -> None:
+    """Writes a result, at once or not at all."""
+    named = table.replace_schema_metadata(
+        {**(table.schema.metadata or {}), _OF: json.dumps(of, ensure_ascii=False).encode()}
+    )
+    write_whole(file, lambda out: pq.write_table(named, out, write_page_checksum=True))
+
+
+def read(file: Path) -> pa.Table:
+    """Reads the rows of a result, without what the file says of itself.
+
+    Raises:
+        Corrupt: they are not as they were written.
+    """
+    try:
+        return pq.read_table(file, page_checksum_verification=True).replace_schema_metadata()
+    except (OSError, pa.ArrowException) as e:
+        raise errors.Corrupt(
+            f"{file} cannot be read as the result of its split: {e}", remedy=_REMEDY, file=str(file)
+        ) from e
+
+
+def missing(plan: str, files: Mapping[Split, Path]) -> list[Split]:
+    """The splits that have no result yet.
+
+    Raises:
+        Corrupt: what has a result's name is not the whole result of its split. It stays as it is, since
+            this package writes no such file: somebody else did, or changed it.
+    """
+    left: list[Split] = []
+    broken: list[tuple[Path, str]] = []
+    for split, file in files.items():
+        if not file.exists():
+            left.append(split)
+        elif why := _fault(file, plan, split):
+            broken.append((file, why))
+    if broken:
+        more = [f"and {len(broken) - _SHOWN} more"] if len(broken) > _SHOWN else []
+        raise errors.Corrupt(
+            "; ".join(
+                [f"{file} is not the result of its split: {why}" for file, why in broken[:_SHOWN]] + more
+            ),
+            remedy=_REMEDY,
+            file=str(broken[0][0]),
+        )
+    return left
+
+
+def _fault(file: Path, plan: str, split: Split) -> str:
+    """Why a file is not the whole result of a split; "" if it is. Its footer says it, without its rows."""
+    if not file.is_file():
+        return "it is not a regular file"
+    try:
+        with pq.ParquetFile(file) as found:
+            metadata = found.metadata
+        if not _is_whole(file, metadata):
+            return "parts of it are missing"
+        of = json.loads((metadata.metadata or {}).get(_OF, b"null"))
+        was, ids, rows = of["plan"], of["splits"], of["report"]["rows"]
+    except (OSError, pa.ArrowException) as e:
+        return f"it cannot be read as Parquet: {e}"
+    except (ValueError, TypeError, KeyError):
+        return "it does not say what it is the result of"
+    if was != plan:
+        return f"it is of plan {was}, not {plan}"
+    if ids != list(split.ids):
+        return "it is of another split"
+    if split.rows not in (None, rows):
+        return f"it is of {rows} rows, and the split has {split.rows}"
+    return ""
+
+
+def _is_whole(file: Path, metadata: pq.FileMetaData) -> bool:
+    """Whether the columns that a footer names lie in the file, before that footer."""
+    with file.open("rb") as found:
+        head = found.read(len(_MAGIC))
+    end = file.stat().st_size - 2 * len(_MAGIC) - metadata.serialized_size
+    for group in range(metadata.num_row_groups):
+        for column in range(metadata.num_columns):
+            chunk = metadata.row_group(group).column(column)
+            first = chunk.dictionary_page_offset or chunk.data_page_offset
+            if first < len(_MAGIC) or first + chunk.total_compressed_size > end:
+                return False
+    return head == _MAGIC

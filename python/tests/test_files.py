@@ -1,0 +1,167 @@
+"""Files that are whole or not there, and what else a path may name."""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+import threading
+from pathlib import Path
+from typing import BinaryIO
+
+import pytest
+
+import penstock
+from penstock.files import write_whole
+
+NULL = os.makedev(1, 3)
+
+
+def names(folder: Path) -> list[str]:
+    return [entry.name for entry in folder.iterdir()]
+
+
+def write(file: Path, content: bytes = b"new", *, replace: bool = True) -> bool:
+    return write_whole(file, lambda out: out.write(content), replace=replace)
+
+
+# spec: output-1
+def test_a_file_appears_when_it_is_whole(tmp_path: Path) -> None:
+    file = tmp_path / "a"
+    seen: list[str] = []
+
+    def looks(out: BinaryIO) -> None:
+        out.write(b"new")
+        seen.extend(names(tmp_path))
+
+    assert write_whole(file, looks)
+    assert len(seen) == 1
+    assert "a" not in seen
+    assert file.read_bytes() == b"new"
+    assert names(tmp_path) == ["a"]
+    assert not write(file, b"newer", replace=False)
+    assert file.read_bytes() == b"new"
+
+
+# spec: output-1
+def test_a_failure_leaves_the_old_file_and_no_temporary_one(tmp_path: Path) -> None:
+    file = tmp_path / "a"
+    file.write_bytes(b"old")
+
+    def half(out: BinaryIO) -> None:
+        os.write(out.fileno(), b"half")
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        write_whole(file, half)
+    assert file.read_bytes() == b"old"
+    assert names(tmp_path) == ["a"]
+
+
+# spec: output-2
+def test_a_fifo_is_written_into(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    read: list[bytes] = []
+    reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()))
+    reader.start()
+    assert write(pipe)
+    reader.join()
+    assert read == [b"new"]
+    assert stat.S_ISFIFO(pipe.lstat().st_mode)
+    assert names(tmp_path) == ["pipe"]
+
+
+# spec: output-2
+def test_a_device_stays(tmp_path: Path) -> None:
+    """Never the machine's own: code that is wrong would replace it."""
+    device, link = tmp_path / "null", tmp_path / "link"
+    try:
+        os.mknod(device, stat.S_IFCHR | 0o666, NULL)
+    except PermissionError as e:
+        pytest.skip(f"this user may not create devices: {e}")
+    link.symlink_to("null")
+    for path in (device, link):
+        assert write(path)
+        assert stat.S_ISCHR(device.lstat().st_mode)
+    assert link.is_symlink()
+    assert sorted(names(tmp_path)) == ["link", "null"]
+
+
+# spec: output-3
+def test_folders_and_sockets_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(penstock.Invalid, match=r"is a folder.*name a file"):
+        write(tmp_path)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "s"))
+        with pytest.raises(penstock.Invalid, match=r"is a socket.*name a file"):
+            write(tmp_path / "s")
+    assert names(tmp_path) == ["s"]
+
+
+# spec: output-4
+def test_links_stay(tmp_path: Path) -> None:
+    files, links = tmp_path / "files", tmp_path / "links"
+    (files / "deep").mkdir(parents=True)
+    links.mkdir()
+    (files / "old").write_bytes(b"old")
+    (links / "folder").symlink_to(files / "deep")
+    for name, to in (
+        ("absolute", str(files / "old")),
+        ("relative", "../files/old"),
+        ("dangling", "../files/new"),
+        ("through", "folder/../beside"),  # the parent of files/deep, not of links
+    ):
+        link = links / name
+        link.symlink_to(to)
+        assert write(link, name.encode())
+        assert link.read_bytes() == name.encode()
+        assert str(link.readlink()) == to
+    assert sorted(names(files)) == ["beside", "deep", "new", "old"]
+    assert names(files / "deep") == []
+    (links / "later").symlink_to("../files/later")
+    assert write(links / "later", replace=False)
+    assert (files / "later").read_bytes() == b"new"
+
+
+# spec: output-5
+def test_owner_and_permissions_stay(tmp_path: Path) -> None:
+    file = tmp_path / "a"
+    file.write_bytes(b"old")
+    file.chmod(0o660)
+    owner = os.getuid() or 4711
+    if os.getuid() == 0:
+        os.chown(file, owner, owner)
+    during: list[int] = []
+
+    def looks(out: BinaryIO) -> None:
+        during.append(os.fstat(out.fileno()).st_mode)
+
+    before = file.stat()
+    assert write_whole(file, looks)
+    assert stat.S_IMODE(during[0]) == 0o600, "half a file is no more open than the old one was"
+    after = file.stat()
+    assert after.st_ino != before.st_ino, "it is replaced, not written over"
+    assert (after.st_mode, after.st_uid, after.st_gid) == (before.st_mode, before.st_uid, before.st_gid)
+    fresh = tmp_path / "b"
+    was = os.umask(0o027)
+    try:
+        write(fresh)
+    finally:
+        os.umask(was)
+    assert stat.S_IMODE(fresh.stat().st_mode) == 0o640
+
+
+def test_errors_name_the_file_of_the_user(tmp_path: Path) -> None:
+    """And a name may be as long as the system allows."""
+    longest = tmp_path / ("n" * 255)
+    assert write(longest)
+    assert longest.read_bytes() == b"new"
+    longer = tmp_path / ("n" * 256)
+    missing = tmp_path / "nowhere" / "a"
+    for file in (longer, missing):
+        with pytest.raises(OSError, match=r"too long|No such file") as e:
+            write(file)
+        assert e.value.filename == str(file)
+        assert ".part" not in str(e.value)
+    assert names(tmp_path) == [longest.name]
