@@ -259,7 +259,18 @@ def test_jobs_share_a_folder(world: World, client: penstock.Client, tmp_path: Pa
     assert sum(len(part.files) for part in parts) == len({file for part in parts for file in part.files})
     found = sum((labels_of(part) for part in parts), Counter[Any]())
     assert found == Counter(row["label"] for row in world.rows.values())
-    wrongs: list[Any] = [(3, 3), (0, 0), (-1, 2), (1,), 5, None, (0, 1, 2), ("0", "2"), (0.0, 2), (False, True)]
+    wrongs: list[Any] = [
+        (3, 3),
+        (0, 0),
+        (-1, 2),
+        (1,),
+        5,
+        None,
+        (0, 1, 2),
+        ("0", "2"),
+        (0.0, 2),
+        (False, True),
+    ]
     for wrong in wrongs:
         with pytest.raises(penstock.Invalid, match=r"part: must be \(index, of\)"):
             client.evaluate("d", tmp_path, count, columns=["label"], part=wrong)
