@@ -98,12 +98,27 @@ func texts() []string {
 	}
 }
 
+// slow are the tests that take most of the time of their packages. A package's other
+// tests run before them.
+func slow() []string {
+	return []string{
+		"TestOracle", "TestBuildSidesKeepNothingOfTheirMakers", "TestColumnsThatDifferWithinARequest", "TestStepsOfShardsAndWorkers",
+		"TestRowsOfARequestThatDiffer", "TestShufflesAreUniform", "TestCountsAreWhatStreamsGive", "TestParkedStreamsGiveTheSame",
+		"TestParkedStreamsOnDisk", "TestParkedWorkersTakeTheirSteps", "TestStagingBytesAreReadOnce", "TestSameRowsSameOrder",
+	}
+}
+
+// skipping is the flag that leaves tests out.
+func skipping(tests []string) []string {
+	return []string{"-skip", "^(" + strings.Join(tests, "|") + ")$"}
+}
+
 // rowsAlone is the environment in which scenario files compare no such texts.
 const rowsAlone = "PENSTOCK_ROWS_ALONE=1"
 
 // test runs tests, with an overlay if one is given.
 func test(overlay string, tests []string) ([]byte, error) {
-	args := []string{"test", "-count=1", "-vet=off", "-failfast", "-tags", "invariants", "-skip", "^(" + strings.Join(texts(), "|") + ")$"}
+	args := append([]string{"test", "-count=1", "-vet=off", "-failfast", "-tags", "invariants"}, skipping(texts())...)
 	if overlay != "" {
 		args = append(args, "-overlay", overlay)
 	}
@@ -139,7 +154,8 @@ func try(m mutant, before catch) (by catch, err error) {
 }
 
 // runs returns the arguments of go test, run after run: the test that caught the mutant
-// before, and then all tests of each package, the one with the mutated file first.
+// before, the tests of each package that are not slow, and then all of them, the package
+// with the mutated file first.
 func (m mutant) runs(before catch) [][]string {
 	var flags, folders []string
 	for _, arg := range m.tests {
@@ -163,6 +179,10 @@ func (m mutant) runs(before catch) [][]string {
 	var runs [][]string
 	if before.test != "" && before.test != crash {
 		runs = append(runs, append(slices.Clone(flags), "-run", "^"+before.test+"$", before.folder)) // the last -run counts
+	}
+	quick := skipping(slices.Concat(texts(), slow())) // the last -skip counts, too
+	for _, folder := range folders {
+		runs = append(runs, slices.Concat(flags, quick, []string{folder}))
 	}
 	for _, folder := range folders {
 		runs = append(runs, append(slices.Clone(flags), folder))

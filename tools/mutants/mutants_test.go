@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -28,12 +29,12 @@ func TestMutantsAreNotStale(t *testing.T) {
 	}
 }
 
-// TestTextsAreThere finds the tests that do not count, so that none of them counts
-// again under another name.
+// TestTextsAreThere finds the tests that do not count, and those that run last, so that
+// none of them counts again, or runs first, under another name.
 func TestTextsAreThere(t *testing.T) {
 	t.Parallel()
 	root := os.DirFS(filepath.Join("..", ".."))
-	for _, name := range texts() {
+	for _, name := range slices.Concat(texts(), slow()) {
 		found := 0
 		require.NoError(t, fs.WalkDir(root, ".", func(path string, entry fs.DirEntry, err error) error {
 			if err != nil || entry.IsDir() && strings.HasPrefix(path, ".") && path != "." {
@@ -66,15 +67,24 @@ func TestCaughtMutantsAreThere(t *testing.T) {
 	}
 }
 
-// TestRunsBeginWithWhatCaughtTheMutant, and then take each folder alone, that of the
-// mutated file first.
+// TestRunsBeginWithWhatCaughtTheMutant: then each folder runs alone, that of the mutated
+// file first, without slow tests; and at last with them.
 func TestRunsBeginWithWhatCaughtTheMutant(t *testing.T) {
 	t.Parallel()
 	m := mutant{file: "loader/plan/order.go", tests: []string{"-timeout", "9s", "./loader", "./loader/plan"}}
-	plan, loader := []string{"-timeout", "9s", "./loader/plan"}, []string{"-timeout", "9s", "./loader"}
-	require.Equal(t, [][]string{plan, loader}, m.runs(catch{}))
-	require.Equal(t, [][]string{plan, loader}, m.runs(catch{"./loader", crash}))
-	require.Equal(t, [][]string{{"-timeout", "9s", "-run", "^TestA$", "./loader"}, plan, loader}, m.runs(catch{"./loader", "TestA"}))
+	runs := m.runs(catch{"./loader", "TestA"})
+	require.Equal(t, []string{"-timeout", "9s", "-run", "^TestA$", "./loader"}, runs[0])
+	require.Equal(t, runs[1:], m.runs(catch{}))
+	require.Equal(t, runs[1:], m.runs(catch{"./loader", crash}))
+	require.Len(t, runs, 5)
+	for i, folder := range []string{"./loader/plan", "./loader"} {
+		quick, all := runs[1+i], runs[3+i]
+		require.Equal(t, []string{"-timeout", "9s", folder}, all)
+		require.Equal(t, "-skip", quick[2])
+		require.Contains(t, quick[3], "TestOracle|")
+		require.Contains(t, quick[3], "TestReport|")
+		require.Equal(t, folder, quick[4])
+	}
 }
 
 func TestFailedNamesTheFirst(t *testing.T) {
