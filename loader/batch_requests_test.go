@@ -184,9 +184,9 @@ func TestBatchesOfRequests(t *testing.T) {
 		joined += droppedRequests(t, c, withRequests(q, q.Lanes/max(1, q.Shard.Of)))
 		c.Release()
 	}
-	require.Greater(t, several, 100, "requests of several rows")
-	require.Greater(t, resumed, 20)
-	require.Greater(t, joined, 100)
+	require.Greater(t, several, 100/share, "requests of several rows")
+	require.Greater(t, resumed, 20/share)
+	require.Greater(t, joined, 100/share)
 }
 
 func withRequests(q dataset.Query, n int) dataset.Query {
@@ -356,7 +356,7 @@ func TestEvenStepsOfRequests(t *testing.T) {
 		}
 		c.Release()
 	}
-	require.Greater(t, steps, 20)
+	require.Greater(t, steps, 20/share)
 }
 
 // TestBatchRequestsAreRefused: what cannot be given in equal requests is refused by name.

@@ -260,7 +260,7 @@ func TestBuildSidesKeepNothingOfTheirMakers(t *testing.T) {
 	t.Parallel()
 	c := world(t)
 	onDisk := 0
-	for limit := int64(1 << 20); limit > 1<<11; limit = limit * 3 / 4 {
+	for limit := int64(1 << 20); limit > 1<<11; limit /= 2 {
 		s, create := disk(t, 0)
 		scan := func(ctx context.Context, source plan.Source, columns []catalog.Field) (loader.Rows, error) {
 			rows, err := c.Scan(ctx, source, columns)

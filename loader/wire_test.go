@@ -50,7 +50,7 @@ func TestIndexedExpandsToPlain(t *testing.T) {
 			}
 		}
 	}
-	require.True(t, requests)
+	require.True(t, requests || share > 1)
 	require.True(t, saved)
 }
 
@@ -145,8 +145,8 @@ func TestColumnsThatDifferWithinARequest(t *testing.T) {
 			require.ErrorContains(t, err, "column "+name+" of table ml.train is declared request_level")
 		}
 	}
-	require.Greater(t, outcomes[true], 10)
-	require.Greater(t, outcomes[false], 10)
+	require.Greater(t, outcomes[true], 10/share)
+	require.Greater(t, outcomes[false], 10/share)
 }
 
 // overlaid says whether a staging table of a case replaces a training column.
