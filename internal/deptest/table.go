@@ -46,6 +46,7 @@ func Graph() []Row {
 	return []Row{
 		{Folder: "internal/fault"},
 		{Folder: "internal/invariant"},
+		{Folder: "internal/release", Imports: "invariant"},
 		{Folder: "internal/bucket", Imports: "fault", Outside: libMurmur},
 		{Folder: "internal/digest"},
 

@@ -1,0 +1,17 @@
+//go:build invariants
+
+package release
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestDroppedHandlesAreFound(t *testing.T) {
+	t.Parallel()
+	h := New(func() {})
+	require.PanicsWithValue(t, "invariant: a release.Handle was dropped and never released; it was made here:\n"+string(h.leak.stack), h.leak.check)
+	h.Release()
+	require.NotPanics(t, h.leak.check)
+}
