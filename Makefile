@@ -14,7 +14,13 @@ PYTHON ?= python3
 # Race detection and assertions are on in every test run. RACE= turns the
 # first off where there is no C compiler.
 RACE ?= -race
-GOTEST := $(GO) test $(RACE) -tags invariants
+GOTEST := CGO_ENABLED=$(if $(RACE),1,0) $(GO) test $(RACE) -tags invariants
+# The race detector alone needs cgo. All else is compiled in one form, that which is
+# shipped: arrow, sqlite and the AWS SDK take minutes of CPU for each form.
+export CGO_ENABLED := 0
+export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
+# All random cases of packages that try a share of them with the race detector.
+RANDOM_CASES := $(GO) test -tags invariants ./loader ./joiner/spill
 # Random worlds on real tables, ours and other writers': without the race
 # detector, under which there are few. It says how many were refused, and why.
 WORLDS := $(GO) test -tags invariants -v -run Worlds ./internal/scenario/warehouse ./internal/scenario/exchange
@@ -44,7 +50,7 @@ help: ## list the targets
 
 .PHONY: build
 build: ## bin/penstock
-	CGO_ENABLED=0 $(GO) build -trimpath -o bin/penstock ./cmd/penstock
+	$(GO) build -o bin/penstock ./cmd/penstock
 
 .PHONY: demo
 demo: build .venv/demo/.stamp ## real data end to end, compared with DuckDB
@@ -123,6 +129,7 @@ check-python: .venv/test/.stamp
 .PHONY: test-go
 test-go: race-needs-cc .venv/test/.stamp $(PENSTOCK_S3GATEWAY)
 	$(GOTEST) -timeout 15m ./...
+	$(RANDOM_CASES) -timeout 15m
 	$(WORLDS) -timeout 15m
 	$(FIXTURES) -timeout 15m
 

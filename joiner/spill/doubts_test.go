@@ -137,7 +137,7 @@ func tied(w joinertest.World, files ranks) (key, chosen string, rivals []string)
 // spec: join-95
 func TestRowsOfNoKnownOrder(t *testing.T) {
 	t.Parallel()
-	seeds, seen := uint64(120), map[bool]int{}
+	seeds, seen := uint64(120/share), map[bool]int{}
 	if os.Getenv("PENSTOCK_LONG") == "1" {
 		seeds = 4000
 	}
