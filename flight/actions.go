@@ -10,6 +10,7 @@ import (
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/plan"
 )
 
 // action is one kind of DoAction: its bytes in, its bytes out.
@@ -126,10 +127,10 @@ func (s *service) manifest(ctx context.Context, body []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.query.Snapshots = &p.Pin
+	p.query.Pin = p.Rows.Pin
 	m := manifest{
-		Version: s.options.Version, Query: p.query.Canonical(), Dataset: p.Relation.Dataset.Canonical(), Pin: p.Pin, Plan: p.ID,
-		Columns: []column{}, Algorithm: p.Cursor().Algorithm,
+		Version: s.options.Version, Query: p.query.Canonical(), Dataset: p.Relation.Dataset.Canonical(), Pin: p.Rows.Pin, Plan: p.ID,
+		Columns: []column{}, Algorithm: plan.Algorithm,
 	}
 	for _, f := range schema.Fields() {
 		m.Columns = append(m.Columns, column{Name: f.Name, Type: f.Type.String(), Nullable: f.Nullable})

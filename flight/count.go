@@ -14,7 +14,7 @@ import (
 // knows. That reads as much as a stream may, so that it has a place as one; it ends when
 // all have gone who wait for it.
 func (s *Server) count(ctx context.Context, p *planned) error {
-	reading := loader.ReadingOf(p.query)
+	reading := loader.StreamOptions{Reading: p.query.Reading}
 	reading.Peer, reading.Counts = hostOf(ctx), p.counts
 	counts, err := s.options.Loader.Count(ctx, p.Plan, reading, func(ctx context.Context) (context.Context, func(), error) {
 		began := s.options.Clock()
@@ -45,7 +45,7 @@ func (p *planned) counted(c content) error {
 		}
 		p.counts = counts
 	}
-	if p.counts == nil && loader.ReadingOf(p.query).CountsFirst() {
+	if p.counts == nil && p.query.CountsFirst() {
 		return stale("the ticket does not say how many rows were counted")
 	}
 	return nil
@@ -64,7 +64,7 @@ func (p planned) carried(shard dataset.Shard) *dataset.Counted {
 // stands, or unknown.
 func (p planned) rowsOf(shard dataset.Shard) int64 {
 	lanes, known := p.leftOf(shard)
-	if !known || p.Requests {
+	if !known || p.Rows.Requests {
 		return unknown
 	}
 	rows := int64(0)
@@ -130,7 +130,7 @@ func (p planned) givenBefore() []int64 {
 	exact := p.Inexact == "" && !p.query.Tail.Drops()
 	furthest, uneven := int64(0), false
 	for _, c := range p.query.Cursor {
-		furthest, uneven = max(furthest, c.Rows), uneven || c.Uneven
+		furthest, uneven = max(furthest, c.Given), uneven || c.Uneven
 		for _, at := range c.At {
 			if exact {
 				given[at.Lane] = p.RowsBefore(at)

@@ -120,7 +120,7 @@ type countingLoader struct {
 	counted *int
 }
 
-func (l countingLoader) Count(ctx context.Context, p *plan.Plan, r loader.Reading, admit loader.Admit) (*dataset.Counts, error) {
+func (l countingLoader) Count(ctx context.Context, p *plan.Plan, r loader.StreamOptions, admit loader.Admit) (*dataset.Counts, error) {
 	return l.Loader.Count(ctx, p, r, func(ctx context.Context) (context.Context, func(), error) {
 		*l.counted++
 		return admit(ctx)
@@ -313,7 +313,7 @@ func TestExplainSaysWhatStepsCost(t *testing.T) {
 	require.Contains(t, text, "rows are counted first, as a filter drops rows: ")
 	require.Contains(t, text, "are read of the training table, history, unless")
 	require.NotContains(t, explain(`{"dataset": "homefeed", "filter": "score > 20", "count": "exact"}`), "history")
-	p, err := w.loader().Plan(context.Background(), dataset.Query{Dataset: "homefeed"})
+	p, err := w.loader().Plan(context.Background(), dataset.Query{Rows: dataset.Rows{Dataset: "homefeed"}})
 	require.NoError(t, err)
 	bytes := int64(0)
 	for _, split := range p.Splits {

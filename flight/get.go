@@ -44,7 +44,7 @@ func (s *service) DoGet(ticket *arrowflight.Ticket, stream arrowflight.FlightSer
 		leave()
 		out.ended(endingOf(stream.Context(), failure).label, failure)
 	}()
-	reading := loader.ReadingOf(p.query)
+	reading := loader.StreamOptions{Reading: p.query.Reading}
 	reading.Peer, reading.Part = at.host, p.part
 	reading.Counts = p.counts
 	source, err := s.options.Loader.Open(ctx, p.Plan, reading)
@@ -94,14 +94,13 @@ func (s *Server) read(ticket []byte) (content, dataset.Query, error) {
 	if err != nil {
 		return content{}, dataset.Query{}, err
 	}
-	if !plan.Serves(c.Algorithm) {
+	if c.Algorithm != plan.Algorithm {
 		return content{}, dataset.Query{}, stale("the ticket was made by a version that plans by algorithm %d, this one plans by %d", c.Algorithm, plan.Algorithm)
 	}
 	query, err := dataset.ParseQuery(c.Query)
 	if err != nil {
 		return content{}, dataset.Query{}, fault.Op(err, "read the ticket's query")
 	}
-	query.Algorithm = c.Algorithm
 	for _, d := range s.options.Loader.Datasets() {
 		if query.Inline == nil && d.Name == query.Dataset && d.Digest() != c.Digest {
 			return content{}, dataset.Query{}, stale("the configuration of dataset %q has changed since the ticket was made", d.Name)
@@ -117,8 +116,8 @@ func (s *Server) redeem(ctx context.Context, c content, query dataset.Query) (pl
 	if err != nil {
 		return planned{}, err
 	}
-	if p.ID != c.Plan {
-		return planned{}, fault.New(fault.Internal, "the plan of the ticket came out as %s, it was %s", p.ID, c.Plan).WithRemedy(planAgain)
+	if p.ID != c.Plan || p.FilesID != c.Files {
+		return planned{}, fault.New(fault.Internal, "the plan of the ticket came out as %s with files %s, it was %s with files %s", p.ID, p.FilesID, c.Plan, c.Files).WithRemedy(planAgain)
 	}
 	if p.part, err = c.partOf(query); err != nil {
 		return planned{}, err

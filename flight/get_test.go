@@ -28,8 +28,8 @@ func TestStreamsGiveWhatTheLoaderGives(t *testing.T) {
 	s := serve(t, Options{Loader: w.loader()})
 	for i := range 12 {
 		q := dataset.Query{
-			Dataset: "homefeed", Lanes: 4, Shard: dataset.Shard{Index: dataset.AllShards, Of: 1 << (i / 4)}, BatchRows: 100,
-			Wire: []dataset.Wire{dataset.WirePlain, dataset.WireIndexed, dataset.WireIndexed, dataset.WireAuto}[i%4],
+			Rows:    dataset.Rows{Dataset: "homefeed", Lanes: 4},
+			Reading: dataset.Reading{Shard: dataset.Shard{Index: dataset.AllShards, Of: 1 << (i / 4)}, BatchRows: 100, Wire: []dataset.Wire{dataset.WirePlain, dataset.WireIndexed, dataset.WireIndexed, dataset.WireAuto}[i%4]},
 		}
 		if i%4 > 1 {
 			q.Dataset = "requests"

@@ -142,18 +142,18 @@ func (p planned) flightInfo(descriptor *arrowflight.FlightDescriptor) (*arrowfli
 
 func (p planned) summary() summary {
 	out := summary{
-		V: 1, Plan: p.ID, Pin: p.Pin, Lanes: len(p.Lanes), Shards: p.query.Shard.Of, BatchRows: p.batchRows,
+		V: 1, Plan: p.ID, Pin: p.Rows.Pin, Lanes: len(p.Lanes), Shards: p.query.Shard.Of, BatchRows: p.batchRows,
 		Rows: unknown, Steps: unknown, Splits: len(p.Splits),
-		Sample: json.RawMessage(p.SampleText), Since: p.Since,
+		Sample: json.RawMessage(p.Rows.Sample.Canonical()), Since: p.Rows.Since,
 	}
-	if p.Requests {
+	if p.Rows.Requests {
 		out.BatchRows, out.BatchRequests = 0, p.batchRows
 	}
 	if p.counts != nil {
 		out.Steps = p.counts.Steps(p.query.Tail, p.perStep())
 	}
 	switch rows, exact := p.ExactRows(); {
-	case p.counts != nil && !p.Requests:
+	case p.counts != nil && !p.Rows.Requests:
 		out.Rows = p.counts.Rows
 	case exact:
 		out.Rows = rows
@@ -210,7 +210,7 @@ func (p planned) limited(rows int64) int64 {
 // rowsFrom is rowsLeft without the query's limit.
 func (p planned) rowsFrom() int64 {
 	whole := len(p.query.Cursor) == 0 && p.query.Shard.Index == dataset.AllShards && p.query.Every.Of == 1
-	if rows, exact := p.ExactRows(); (p.counts == nil || p.Requests) && exact && whole && !p.query.Tail.Drops() {
+	if rows, exact := p.ExactRows(); (p.counts == nil || p.Rows.Requests) && exact && whole && !p.query.Tail.Drops() {
 		return rows // nobody knows how many of them a lane gives
 	}
 	rows := int64(0)
@@ -240,7 +240,7 @@ func (s *Server) endpoints(p planned) ([]*arrowflight.FlightEndpoint, error) {
 	for _, shard := range p.shards() {
 		q := p.query
 		q.Shard, q.Cursor = shard, p.narrow(shard)
-		c := newContent(q, p.Cursor())
+		c := newContent(q, p.Plan)
 		if len(q.Cursor) == 0 {
 			c.Counted = p.carried(shard)
 		}
@@ -272,7 +272,7 @@ func (p planned) narrow(shard dataset.Shard) dataset.Cursors {
 	if len(cursors) == 0 {
 		return nil
 	}
-	one := slices.MaxFunc(cursors, func(a, b dataset.Cursor) int { return cmp.Compare(a.Rows, b.Rows) })
+	one := slices.MaxFunc(cursors, func(a, b dataset.Cursor) int { return cmp.Compare(a.Given, b.Given) })
 	one.Shard, one.At, one.Counted = shard, nil, p.carried(shard)
 	for _, c := range cursors {
 		one.Uneven = one.Uneven || c.Uneven

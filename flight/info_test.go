@@ -48,7 +48,7 @@ func TestFlightInfo(t *testing.T) {
 	require.True(t, proto.Equal(query, byQuery.GetFlightDescriptor()))
 	schema, err := arrowflight.DeserializeSchema(byQuery.GetSchema(), memory.DefaultAllocator)
 	require.NoError(t, err)
-	p, err := w.loader().Plan(context.Background(), dataset.Query{Dataset: "homefeed", Lanes: 4, Shard: dataset.Shard{Index: dataset.AllShards, Of: 4}})
+	p, err := w.loader().Plan(context.Background(), dataset.Query{Rows: dataset.Rows{Dataset: "homefeed", Lanes: 4}, Reading: dataset.Reading{Shard: dataset.Shard{Index: dataset.AllShards, Of: 4}}})
 	require.NoError(t, err)
 	want, err := p.Schema(dataset.Selection{Columns: []dataset.Column{{Column: "country"}, {Column: "item"}}}, dataset.WirePlain)
 	require.NoError(t, err)
@@ -57,7 +57,7 @@ func TestFlightInfo(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, byQuery.GetSchema(), alone.GetSchema())
 	require.Equal(t, summary{
-		V: 1, Plan: p.ID, Pin: p.Pin, Lanes: 4, Shards: 4, BatchRows: 8, Rows: trainingRows, Steps: (trainingRows/4 + 8) / 8, Splits: len(p.Splits),
+		V: 1, Plan: p.ID, Pin: p.Rows.Pin, Lanes: 4, Shards: 4, BatchRows: 8, Rows: trainingRows, Steps: (trainingRows/4 + 8) / 8, Splits: len(p.Splits),
 	}, summaryOf(t, byQuery))
 }
 
@@ -230,7 +230,7 @@ func TestActions(t *testing.T) {
 		require.ErrorIs(t, err, io.EOF)
 		return result.GetBody(), nil
 	}
-	p, err := w.loader().Plan(context.Background(), dataset.Query{Dataset: "homefeed", Seed: 7, Order: dataset.Shuffled, Columns: []dataset.Column{{Column: "item"}}})
+	p, err := w.loader().Plan(context.Background(), dataset.Query{Rows: dataset.Rows{Dataset: "homefeed", Seed: 7, Order: dataset.Shuffled}, Reading: dataset.Reading{Columns: []dataset.Column{{Column: "item"}}}})
 	require.NoError(t, err)
 	query := `{"dataset": "homefeed", "seed": 7, "order": "shuffled", "columns": ["item", "pins"]}`
 
@@ -244,10 +244,10 @@ func TestActions(t *testing.T) {
 	require.NoError(t, json.Unmarshal(text, &m))
 	again, err := dataset.ParseQuery(m.Query)
 	require.NoError(t, err)
-	require.Equal(t, &p.Pin, again.Snapshots)
+	require.Equal(t, p.Rows.Pin, again.Pin)
 	require.JSONEq(t, string(w.datasets[0].Canonical()), string(m.Dataset))
 	m.Query, m.Dataset = nil, nil
-	require.Equal(t, manifest{Version: "1.2.3", Pin: p.Pin, Plan: p.ID, Algorithm: plan.Algorithm, Columns: []column{
+	require.Equal(t, manifest{Version: "1.2.3", Pin: p.Rows.Pin, Plan: p.ID, Algorithm: plan.Algorithm, Columns: []column{
 		{"item", "int64", false}, {"pins", "list<element: int64, nullable>", true},
 	}}, m)
 

@@ -112,11 +112,11 @@ func (w *world) loader() *loader.Loader {
 type altered struct {
 	Loader
 	plan  func(dataset.Query) (*plan.Plan, error)
-	open  func(context.Context, *plan.Plan, loader.Reading) (loader.Stream, error)
+	open  func(context.Context, *plan.Plan, loader.StreamOptions) (loader.Stream, error)
 	count func(context.Context, loader.Admit) (*dataset.Counts, error)
 }
 
-func (a altered) Count(ctx context.Context, p *plan.Plan, r loader.Reading, admit loader.Admit) (*dataset.Counts, error) {
+func (a altered) Count(ctx context.Context, p *plan.Plan, r loader.StreamOptions, admit loader.Admit) (*dataset.Counts, error) {
 	if a.count != nil {
 		return a.count(ctx, admit)
 	}
@@ -130,7 +130,7 @@ func (a altered) Plan(ctx context.Context, q dataset.Query) (*plan.Plan, error) 
 	return a.Loader.Plan(ctx, q)
 }
 
-func (a altered) Open(ctx context.Context, p *plan.Plan, r loader.Reading) (loader.Stream, error) {
+func (a altered) Open(ctx context.Context, p *plan.Plan, r loader.StreamOptions) (loader.Stream, error) {
 	if a.open != nil {
 		return a.open(ctx, p, r)
 	}
@@ -367,7 +367,7 @@ func numbers(n int) arrow.RecordBatch {
 
 // opens makes a loader open a made-up stream.
 func opens(under Loader, c func(ctx context.Context) *canned) Loader {
-	return altered{Loader: under, open: func(ctx context.Context, p *plan.Plan, _ loader.Reading) (loader.Stream, error) {
+	return altered{Loader: under, open: func(ctx context.Context, p *plan.Plan, _ loader.StreamOptions) (loader.Stream, error) {
 		made := c(ctx)
 		made.cursor = p.Cursor()
 		made.cursor.Shard, made.cursor.At = dataset.Shard{Of: 1}, []dataset.Position{{}}

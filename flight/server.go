@@ -27,8 +27,8 @@ import (
 type Loader interface {
 	Datasets() []dataset.Dataset
 	Plan(ctx context.Context, query dataset.Query) (*plan.Plan, error)
-	Count(ctx context.Context, p *plan.Plan, reading loader.Reading, admit loader.Admit) (*dataset.Counts, error)
-	Open(ctx context.Context, p *plan.Plan, reading loader.Reading) (loader.Stream, error)
+	Count(ctx context.Context, p *plan.Plan, reading loader.StreamOptions, admit loader.Admit) (*dataset.Counts, error)
+	Open(ctx context.Context, p *plan.Plan, reading loader.StreamOptions) (loader.Stream, error)
 }
 
 // Verifier looks at the tables of a query's dataset; *loader.Loader is one.

@@ -34,7 +34,7 @@ func (s *Server) plan(ctx context.Context, query dataset.Query) (planned, error)
 	if err != nil {
 		return planned{}, err
 	}
-	reading := loader.ReadingOf(query)
+	reading := loader.StreamOptions{Reading: query.Defaults().Reading}
 	known, err := reading.Known(p)
 	if err != nil {
 		return planned{}, err
@@ -61,7 +61,7 @@ func queryOf(descriptor *arrowflight.FlightDescriptor) (dataset.Query, error) {
 			return dataset.Query{}, fault.InvalidField("descriptor", "the path has %d parts, want one: the name of a dataset", len(descriptor.GetPath())).
 				WithRemedy("ListFlights names the datasets that this server has")
 		}
-		return dataset.Query{Dataset: descriptor.GetPath()[0]}, nil
+		return dataset.Query{Rows: dataset.Rows{Dataset: descriptor.GetPath()[0]}}, nil
 	case descriptorCommand:
 		return dataset.ParseQuery(descriptor.GetCmd())
 	default:

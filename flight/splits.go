@@ -41,7 +41,7 @@ func (s *Server) splitEndpoints(p planned) ([]*arrowflight.FlightEndpoint, error
 		if part.From > at.Range {
 			q.Cursor, at = nil, dataset.Position{Range: part.From} // it begins with a split
 		}
-		c := newContent(q, p.Cursor())
+		c := newContent(q, p.Plan)
 		c.Part = &part
 		if len(q.Cursor) == 0 {
 			c.Counted = p.carried(whole)

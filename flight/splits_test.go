@@ -39,7 +39,7 @@ func (s *served) bySplit(t testing.TB, query string) (*arrowflight.FlightInfo, [
 func TestEndpointsOfSplits(t *testing.T) {
 	w := newWorld(t)
 	s, other := serve(t, Options{Loader: w.loader()}), serve(t, Options{Loader: w.loader()})
-	p, err := w.loader().Plan(context.Background(), dataset.Query{Dataset: "homefeed"})
+	p, err := w.loader().Plan(context.Background(), dataset.Query{Rows: dataset.Rows{Dataset: "homefeed"}})
 	require.NoError(t, err)
 	want := s.readAll(t, `{"dataset": "homefeed"}`)[0]
 	answer, parts := s.bySplit(t, "")
@@ -206,7 +206,7 @@ func TestTicketsOfSplits(t *testing.T) {
 func TestManySplits(t *testing.T) {
 	const splits = 100_000
 	w := newWorld(t)
-	real, err := w.loader().Plan(context.Background(), dataset.Query{Dataset: "homefeed"})
+	real, err := w.loader().Plan(context.Background(), dataset.Query{Rows: dataset.Rows{Dataset: "homefeed"}})
 	require.NoError(t, err)
 	many := *real
 	many.Splits, many.Lanes = make([]plan.Split, splits), []plan.Lane{{Rows: splits}}
@@ -214,7 +214,7 @@ func TestManySplits(t *testing.T) {
 		many.Splits[i] = plan.Split{ID: fmt.Sprintf("%016x", i), Rows: 1}
 		many.Lanes[0].Ranges = append(many.Lanes[0].Ranges, plan.Range{Split: i, To: 1})
 	}
-	many.Rows = splits
+	many.StoredRows = splits
 	s := serve(t, Options{Loader: altered{Loader: w.loader(), plan: func(dataset.Query) (*plan.Plan, error) { return &many, nil }}})
 	answer, parts := s.bySplit(t, "")
 	require.Len(t, parts, 1024)

@@ -40,7 +40,8 @@ const planAgain = "ask GetFlightInfo again, with the pin or cursor of the run"
 // holds pin, shard and cursor, the pin inside the cursor if there is one.
 type content struct {
 	Digest    string          `json:"digest"` // of the dataset
-	Plan      string          `json:"plan"`
+	Plan      string          `json:"plan"`   // plan.Plan.ID
+	Files     string          `json:"files"`  // plan.Plan.FilesID
 	Algorithm int             `json:"algorithm"`
 	Query     json.RawMessage `json:"query"`
 	// Counted is how many rows the shard's lanes give, where that was counted and the
@@ -53,10 +54,10 @@ type content struct {
 	Part *plan.Part `json:"part,omitempty"`
 }
 
-// newContent makes the content of a ticket for a planned query.
-func newContent(q dataset.Query, at dataset.Cursor) content {
-	q.Snapshots = &at.Pin
-	return content{Digest: at.Dataset, Plan: at.Plan, Algorithm: at.Algorithm, Query: q.Canonical()}
+// newContent makes the content of a ticket for a query and its plan.
+func newContent(q dataset.Query, p *plan.Plan) content {
+	q.Pin = p.Rows.Pin
+	return content{Digest: p.Digest, Plan: p.ID, Files: p.FilesID, Algorithm: plan.Algorithm, Query: q.Canonical()}
 }
 
 // seal signs a content. The same content, keys and expiry give the same bytes.

@@ -36,7 +36,7 @@ func TestVerify(t *testing.T) {
 	w := newWorld(t)
 	l := w.loader()
 	s := serve(t, Options{Loader: l, Verifier: l, MaxStreams: 1})
-	want, err := l.Verify(context.Background(), dataset.Query{Dataset: "homefeed"})
+	want, err := l.Verify(context.Background(), dataset.Query{Rows: dataset.Rows{Dataset: "homefeed"}})
 	require.NoError(t, err)
 	text, err := s.verify(`{"dataset": "homefeed"}`)
 	require.NoError(t, err)

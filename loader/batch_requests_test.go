@@ -138,7 +138,7 @@ func TestBatchesOfRequests(t *testing.T) {
 		c, err := scenario.Random(seed, shape)
 		require.NoError(t, err)
 		leftOnly(c)
-		q := dataset.Query{Dataset: "d", Lanes: []int{1, 2, 4}[r.IntN(3)], Columns: itemAndRequest}
+		q := dataset.Query{Rows: dataset.Rows{Dataset: "d", Lanes: []int{1, 2, 4}[r.IntN(3)]}, Reading: dataset.Reading{Columns: itemAndRequest}}
 		switch r.IntN(3) {
 		case 0:
 			q.Order, q.Shuffle, q.Seed = dataset.Shuffled, dataset.ShuffleSplits, int64(seed)
@@ -176,7 +176,7 @@ func TestBatchesOfRequests(t *testing.T) {
 				require.Equal(t, stepsFrom(lanes, i, of, 0, perLane), batchesOf(s), "seed %d, shard %d of %d, %+v", seed, i, of, asked)
 				for step, cursor := range s.Cursors {
 					require.True(t, cursor.Requests)
-					require.EqualValues(t, min((step+1)*perLane, longestOf(lanes, dataset.Shard{Index: i, Of: of})), cursor.Rows)
+					require.EqualValues(t, min((step+1)*perLane, longestOf(lanes, dataset.Shard{Index: i, Of: of})), cursor.Given)
 				}
 			}
 			resumed += goesOn(t, c, asked, lanes, shards)
@@ -257,7 +257,7 @@ func droppedRequests(t *testing.T, c *scenario.Made, q dataset.Query) int {
 func TestRequestsOnBordersGoOn(t *testing.T) {
 	t.Parallel()
 	c := grouped()
-	c.Query = dataset.Query{Dataset: "d", Lanes: 1, BatchRequests: 1, Columns: itemAndRequest, Order: dataset.Shuffled, ShuffleWindow: 4}
+	c.Query = dataset.Query{Rows: dataset.Rows{Dataset: "d", Lanes: 1, Order: dataset.Shuffled, ShuffleWindow: 4}, Reading: dataset.Reading{BatchRequests: 1, Columns: itemAndRequest}}
 	c.Training.Commits[0].Lines = nil
 	for i := range 60 {
 		c.Training.Commits[0].Lines = append(c.Training.Commits[0].Lines, fmt.Sprintf("%d %d u 0.5", i/3, i))
@@ -296,16 +296,16 @@ func TestPlansOfRequests(t *testing.T) {
 		require.NoError(t, err)
 		return p.ID
 	}
-	require.NotEqual(t, id(dataset.Query{BatchRows: 2}), id(dataset.Query{BatchRequests: 2}))
-	require.Equal(t, id(dataset.Query{BatchRequests: 1}), id(dataset.Query{BatchRequests: 2}))
+	require.NotEqual(t, id(dataset.Query{Reading: dataset.Reading{BatchRows: 2}}), id(dataset.Query{Reading: dataset.Reading{BatchRequests: 2}}))
+	require.Equal(t, id(dataset.Query{Reading: dataset.Reading{BatchRequests: 1}}), id(dataset.Query{Reading: dataset.Reading{BatchRequests: 2}}))
 
-	q := withRequests(dataset.Query{Dataset: "d", Lanes: 1, Endpoints: dataset.EndpointsSplits, Columns: itemAndRequest}, 2)
+	q := withRequests(dataset.Query{Rows: dataset.Rows{Dataset: "d", Lanes: 1}, Reading: dataset.Reading{Endpoints: dataset.EndpointsSplits, Columns: itemAndRequest}}, 2)
 	splits, err := scenario.Read(t.Context(), c.Loader(), q)
 	require.NoError(t, err)
 	require.Len(t, splits, 2)
 	given := func(s scenario.Shard) (counted []int64) {
 		for _, cursor := range s.Cursors {
-			counted = append(counted, cursor.Rows)
+			counted = append(counted, cursor.Given)
 		}
 		return counted
 	}
@@ -326,7 +326,7 @@ func TestEvenStepsOfRequests(t *testing.T) {
 		c, err := scenario.Random(seed, shape)
 		require.NoError(t, err)
 		leftOnly(c)
-		for _, q := range []dataset.Query{{}, {Order: dataset.Shuffled, Seed: 3, ShuffleWindow: 7}, {Filter: dataset.MustFilter("item > 9")}} {
+		for _, q := range []dataset.Query{{}, {Rows: dataset.Rows{Order: dataset.Shuffled, Seed: 3, ShuffleWindow: 7}}, {Rows: dataset.Rows{Filter: dataset.MustFilter("item > 9")}}} {
 			q.Dataset, q.Lanes, q.Columns, q.BatchRequests = "d", 4, itemAndRequest, 4
 			q.Shard = dataset.Shard{Index: dataset.AllShards, Of: 2}
 			whole, err := scenario.Read(t.Context(), c.Loader(), q)
@@ -368,7 +368,7 @@ func TestBatchRequestsAreRefused(t *testing.T) {
 	require.NoError(t, err)
 	defer c.Release()
 	leftOnly(c)
-	q := dataset.Query{Dataset: "d", Lanes: 2, BatchRequests: 2, Columns: itemAndRequest}
+	q := dataset.Query{Rows: dataset.Rows{Dataset: "d", Lanes: 2}, Reading: dataset.Reading{BatchRequests: 2, Columns: itemAndRequest}}
 	byRows := q
 	byRows.BatchRequests, byRows.BatchRows = 0, 2
 	cursorOf := func(q dataset.Query) dataset.Cursors {

@@ -21,17 +21,17 @@ const (
 // BatchRows returns the rows of a reading's batches: those that it asks for, or
 // else the default, which follows from the plan and the columns alone. Where lanes give
 // requests it returns the requests.
-func BatchRows(p *plan.Plan, r Reading) (int, error) {
-	outputs, err := p.Relation.Choose(r.selection())
+func BatchRows(p *plan.Plan, r StreamOptions) (int, error) {
+	outputs, err := p.Relation.Choose(r.Selection())
 	if err != nil {
 		return 0, err
 	}
 	return batchRows(p, r, outputs), nil
 }
 
-func batchRows(p *plan.Plan, r Reading, outputs []resolve.Output) int {
+func batchRows(p *plan.Plan, r StreamOptions, outputs []resolve.Output) int {
 	switch {
-	case p.Requests:
+	case p.Rows.Requests:
 		return r.BatchRequests
 	case r.BatchRows != 0:
 		return r.BatchRows
@@ -44,16 +44,16 @@ func batchRows(p *plan.Plan, r Reading, outputs []resolve.Output) int {
 
 // wholeSteps returns the largest multiple of the lanes of a shard that is not
 // above rows, and at least one row of each.
-func wholeSteps(p *plan.Plan, r Reading, rows int) int {
+func wholeSteps(p *plan.Plan, r StreamOptions, rows int) int {
 	lanes := max(1, len(p.Lanes)/max(1, r.Shard.Of))
 	return max(1, rows/lanes) * lanes
 }
 
 // fits refuses a batch size that surely takes more than limit bytes, whatever
 // the tables hold; 0 is no limit. What may fit is judged when it is gathered.
-func fits(p *plan.Plan, r Reading, outputs []resolve.Output, limit int64) error {
+func fits(p *plan.Plan, r StreamOptions, outputs []resolve.Output, limit int64) error {
 	least, rows := leastBits(r.Wire, outputs), int64(batchRows(p, r, outputs))
-	if limit == 0 || least == 0 || r.BatchRows == 0 && r.GlobalBatchRows == 0 && !p.Requests || rows <= limit*8/least {
+	if limit == 0 || least == 0 || r.BatchRows == 0 && r.GlobalBatchRows == 0 && !p.Rows.Requests || rows <= limit*8/least {
 		return nil
 	}
 	most := limit * 8 / least
@@ -66,7 +66,7 @@ func fits(p *plan.Plan, r Reading, outputs []resolve.Output, limit int64) error 
 
 // globalOf returns of how many shards a query counts the rows of a step; 0: it counts
 // those of a batch.
-func (r Reading) globalOf() int {
+func (r StreamOptions) globalOf() int {
 	if r.GlobalBatchRows == 0 {
 		return 0
 	}
@@ -75,7 +75,7 @@ func (r Reading) globalOf() int {
 
 // sizedBy returns the field that says how large a batch is, and how many times as much
 // it says.
-func (r Reading) sizedBy() (field string, times int) {
+func (r StreamOptions) sizedBy() (field string, times int) {
 	if r.BatchRequests != 0 {
 		return "batch_requests", 1
 	}

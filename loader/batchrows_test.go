@@ -35,17 +35,17 @@ func TestDefaultBatchRows(t *testing.T) {
 		least int
 		most  int
 	}{
-		{10, dataset.Query{Dataset: "d"}, 8192, 8192},
-		{10, dataset.Query{Dataset: "d", Lanes: 3}, 8190, 8190},
-		{100_000, dataset.Query{Dataset: "d"}, 100, 1000},
-		{100_000, dataset.Query{Dataset: "d", Lanes: 7}, 98, 994},
-		{100_000, dataset.Query{Dataset: "d", Columns: []dataset.Column{{Column: "id"}, {Column: "a"}}}, 8192, 8192},
-		{100_000, dataset.Query{Dataset: "d", BatchRows: 5000}, 5000, 5000},
+		{10, dataset.Query{Rows: dataset.Rows{Dataset: "d"}}, 8192, 8192},
+		{10, dataset.Query{Rows: dataset.Rows{Dataset: "d", Lanes: 3}}, 8190, 8190},
+		{100_000, dataset.Query{Rows: dataset.Rows{Dataset: "d"}}, 100, 1000},
+		{100_000, dataset.Query{Rows: dataset.Rows{Dataset: "d", Lanes: 7}}, 98, 994},
+		{100_000, dataset.Query{Rows: dataset.Rows{Dataset: "d"}, Reading: dataset.Reading{Columns: []dataset.Column{{Column: "id"}, {Column: "a"}}}}, 8192, 8192},
+		{100_000, dataset.Query{Rows: dataset.Rows{Dataset: "d"}, Reading: dataset.Reading{BatchRows: 5000}}, 5000, 5000},
 	} {
 		l := sized(t, c.text, 0)
 		p, err := l.Plan(t.Context(), c.query)
 		require.NoError(t, err)
-		rows, err := loader.BatchRows(p, loader.ReadingOf(c.query))
+		rows, err := loader.BatchRows(p, loader.StreamOptions{Reading: c.query.Defaults().Reading})
 		require.NoError(t, err)
 		require.GreaterOrEqual(t, rows, c.least, "%+v", c)
 		require.LessOrEqual(t, rows, c.most, "%+v", c)
@@ -60,20 +60,20 @@ func TestDefaultBatchRows(t *testing.T) {
 func TestBatchesThatSurelyDoNotFit(t *testing.T) {
 	t.Parallel()
 	l := sized(t, 1000, 30_000)
-	_, err := l.Plan(t.Context(), dataset.Query{Dataset: "d", BatchRows: 2000})
+	_, err := l.Plan(t.Context(), dataset.Query{Rows: dataset.Rows{Dataset: "d"}, Reading: dataset.Reading{BatchRows: 2000}})
 	require.Equal(t, fault.Invalid, fault.KindOf(err))
 	// A long, an int and the offset of a text.
 	require.ErrorContains(t, err, "batch_rows: a batch of 2000 rows takes at least 32000 bytes, more than the server's limit of 30000 (max_batch_bytes); at most 1875 can fit")
 	require.Regexp(t, `ask for batch_rows of at most \d+, or for fewer columns`, fault.As(err).Remedy)
-	q := dataset.Query{Dataset: "d", BatchRows: 1875, Shard: dataset.Shard{Of: 1}}
+	q := dataset.Query{Rows: dataset.Rows{Dataset: "d"}, Reading: dataset.Reading{BatchRows: 1875, Shard: dataset.Shard{Of: 1}}}
 	p, err := l.Plan(t.Context(), q)
 	require.NoError(t, err)
-	s, err := l.Open(t.Context(), p, loader.ReadingOf(q))
+	s, err := l.Open(t.Context(), p, loader.StreamOptions{Reading: q.Defaults().Reading})
 	require.NoError(t, err)
 	defer s.Release()
 	require.False(t, s.Next())
 	require.Equal(t, fault.Exhausted, fault.KindOf(s.Err()))
 	require.ErrorContains(t, s.Err(), "a batch of 60 rows takes")
-	_, err = l.Plan(t.Context(), dataset.Query{Dataset: "d", BatchRows: 2000, Columns: []dataset.Column{{Column: "id"}}})
+	_, err = l.Plan(t.Context(), dataset.Query{Rows: dataset.Rows{Dataset: "d"}, Reading: dataset.Reading{BatchRows: 2000, Columns: []dataset.Column{{Column: "id"}}}})
 	require.NoError(t, err)
 }

@@ -269,12 +269,12 @@ func TestBuildSidesKeepNothingOfTheirMakers(t *testing.T) {
 		l := loader.New(loader.Options{Datasets: []dataset.Dataset{c.Dataset}, Catalog: c.World, Scan: scan, Budget: budget.New(limit), Disk: create})
 		p, err := l.Plan(context.Background(), one(1, 8))
 		require.NoError(t, err)
-		second, err := l.Open(context.Background(), p, loader.ReadingOf(one(1, 8)))
+		second, err := l.Open(context.Background(), p, loader.StreamOptions{Reading: one(1, 8).Defaults().Reading})
 		require.NoError(t, err)
 		maker := func() weak.Pointer[client] {
 			of := &client{}
 			ctx := context.WithValue(context.Background(), client{}, of)
-			first, err := l.Open(ctx, p, loader.ReadingOf(one(1, 8)))
+			first, err := l.Open(ctx, p, loader.StreamOptions{Reading: one(1, 8).Defaults().Reading})
 			require.NoError(t, err)
 			defer first.Release()
 			first.Next()
@@ -315,7 +315,7 @@ func TestStreamsShareBuildSidesAtOnce(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			s, err := l.Open(ctx, p, loader.ReadingOf(one(1, 8)))
+			s, err := l.Open(ctx, p, loader.StreamOptions{Reading: one(1, 8).Defaults().Reading})
 			if err != nil {
 				t.Error(err)
 				return
@@ -443,7 +443,7 @@ func shareNothing(t *testing.T, w *scenario.World, datasets []dataset.Dataset) {
 	t.Helper()
 	options := loader.Options{Datasets: datasets, Catalog: w, Scan: w.Scan}
 	together := loader.New(options)
-	held := open(t, together, dataset.Query{Dataset: datasets[0].Name, Lanes: 1, BatchRows: 1, Shard: dataset.Shard{Of: 1}})
+	held := open(t, together, dataset.Query{Rows: dataset.Rows{Dataset: datasets[0].Name, Lanes: 1}, Reading: dataset.Reading{BatchRows: 1, Shard: dataset.Shard{Of: 1}}})
 	defer held.Release()
 	require.True(t, held.Next(), "its build sides stay while it is open")
 	read := func(l *loader.Loader, d dataset.Dataset) []string {

@@ -72,7 +72,7 @@ func TestTrainingRowsAreReadAhead(t *testing.T) {
 					ranges += len(lane.Ranges)
 				}
 				require.Greater(t, ranges, lanes)
-				reading := loader.ReadingOf(q)
+				reading := loader.StreamOptions{Reading: q.Defaults().Reading}
 				reading.Shard.Index = 0
 				s, err := l.Open(t.Context(), p, reading)
 				require.NoError(t, err)
@@ -131,7 +131,7 @@ func TestHowFarAheadDependsOnHowMuchIsRead(t *testing.T) {
 	p, err := l.Plan(t.Context(), q)
 	require.NoError(t, err)
 	require.Len(t, p.Lanes[0].Ranges, ranges)
-	s, err := l.Open(t.Context(), p, loader.ReadingOf(q))
+	s, err := l.Open(t.Context(), p, loader.StreamOptions{Reading: q.Defaults().Reading})
 	require.NoError(t, err)
 	defer s.Release()
 	left := p.Lanes[0].Ranges[0].To
@@ -165,7 +165,7 @@ func TestNothingIsBegunBehindTheLimit(t *testing.T) {
 		q.Limit = limit
 		p, err := l.Plan(t.Context(), q)
 		require.NoError(t, err)
-		s, err := l.Open(t.Context(), p, loader.ReadingOf(q))
+		s, err := l.Open(t.Context(), p, loader.StreamOptions{Reading: q.Defaults().Reading})
 		require.NoError(t, err)
 		defer s.Release()
 		rows := int64(0)
@@ -191,7 +191,7 @@ func TestNothingIsBegunBehindTheLimit(t *testing.T) {
 	require.Equal(t, 2, got, "the one range once more")
 	got, cursor := opened(q, 2, false)
 	require.Equal(t, 1, got)
-	on := dataset.Query{Dataset: q.Dataset, BatchRows: 2, Cursor: dataset.Cursors{cursor}}
+	on := dataset.Query{Rows: dataset.Rows{Dataset: q.Dataset}, Reading: dataset.Reading{BatchRows: 2, Cursor: dataset.Cursors{cursor}}}
 	for limit, want := range map[int64]int{first - 2: 1, first - 1: 2} {
 		got, _ := opened(on, limit, false)
 		require.Equal(t, want, got, "%d rows behind the cursor", limit)

@@ -139,7 +139,7 @@ func TestFirstAndLastGoByCommits(t *testing.T) {
 				require.NoError(t, err)
 				return table.Pin
 			}
-			pinned.Snapshots = &dataset.Pin{Training: table("ml.train"), Staging: map[string]dataset.TablePin{"f": table("features.f")}}
+			pinned.Pin = dataset.Pin{Training: table("ml.train"), Staging: map[string]dataset.TablePin{"f": table("features.f")}}
 			_, err = l.Plan(t.Context(), pinned)
 			require.Equal(t, fault.Expired, fault.KindOf(err), "it was known once: %v", err)
 		})

@@ -21,7 +21,7 @@ type Admit func(ctx context.Context) (in context.Context, leave func(), err erro
 // when the lanes are read without a column to give. It is nil where nobody knows, and
 // nobody asks. Of all who ask for a plan at once, one counts for all of them, in the
 // place that admit gives; it ends when all of them have gone.
-func (l *Loader) Count(ctx context.Context, p *plan.Plan, r Reading, admit Admit) (*dataset.Counts, error) {
+func (l *Loader) Count(ctx context.Context, p *plan.Plan, r StreamOptions, admit Admit) (*dataset.Counts, error) {
 	known, err := r.Known(p)
 	if err != nil || known != nil || !r.CountsFirst() {
 		return known, err
@@ -41,14 +41,10 @@ func (l *Loader) Count(ctx context.Context, p *plan.Plan, r Reading, admit Admit
 	return counts, fault.Op(err, "count the rows of plan %s", p.ID)
 }
 
-// CountsFirst says whether the rows must be counted before a reading begins, where
-// nobody knows them.
-func (r Reading) CountsFirst() bool { return dataset.Query{Count: r.Count, Tail: r.Tail}.CountsFirst() }
-
 // Known returns how many rows the lanes of a plan give, as the plan says it or a reading
 // carries it; nil if they do not. The rows of lanes that the reading does not read may
 // be dataset.UnknownRows.
-func (r Reading) Known(p *plan.Plan) (*dataset.Counts, error) {
+func (r StreamOptions) Known(p *plan.Plan) (*dataset.Counts, error) {
 	if known := p.Counts(); known != nil {
 		return known, nil
 	}
@@ -105,13 +101,13 @@ func inOneLane(p *plan.Plan) (one *plan.Plan, of []int) {
 		}
 	}
 	slices.SortStableFunc(all, func(a, b owned) int { return cmp.Or(cmp.Compare(a.Split, b.Split), cmp.Compare(a.From, b.From)) })
-	out, single := *p, plan.Lane{Rows: p.Rows}
+	out, single := *p, plan.Lane{Rows: p.StoredRows}
 	for _, r := range all {
 		single.Ranges, of = append(single.Ranges, r.Range), append(of, r.lane)
 	}
 	out.Lanes = []plan.Lane{single}
-	if !p.Requests {
-		out.Window, out.RequestKey = 0, nil // nobody sees the order, in which requests are told apart
+	if !p.Rows.Requests {
+		out.Rows.ShuffleWindow, out.RequestKey = 0, nil // nobody sees the order, in which requests are told apart
 	}
 	return &out, of
 }
@@ -124,7 +120,7 @@ func (s *ranges) countRange(ctx context.Context, index int) (int64, error) {
 		return 0, err
 	}
 	defer reader.Release()
-	if s.plan.Requests {
+	if s.plan.Rows.Requests {
 		return lane.CountRequests(ctx, reader, s.givenKey, s.options.Budget)
 	}
 	rows := int64(0)

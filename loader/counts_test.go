@@ -38,7 +38,7 @@ func count(ctx context.Context, l *loader.Loader, q dataset.Query, let *atomic.I
 	if err != nil {
 		return nil, err
 	}
-	return l.Count(ctx, p, loader.ReadingOf(q), everybody(let))
+	return l.Count(ctx, p, loader.StreamOptions{Reading: q.Defaults().Reading}, everybody(let))
 }
 
 // TestCountsAreWhatStreamsGive: of every rule the count of each lane is the rows that
@@ -119,7 +119,7 @@ func TestCountsReadWhatDropsRows(t *testing.T) {
 			return w.Scan(ctx, source, columns)
 		}
 		l := loader.New(loader.Options{Datasets: []dataset.Dataset{d}, Catalog: w, Scan: scan})
-		q := dataset.Query{Dataset: "d", Lanes: 2, Filter: dataset.MustFilter(filter), Tail: dataset.TailDrop}
+		q := dataset.Query{Rows: dataset.Rows{Dataset: "d", Lanes: 2, Filter: dataset.MustFilter(filter)}, Reading: dataset.Reading{Tail: dataset.TailDrop}}
 		var let atomic.Int64
 		counts, err := count(context.Background(), l, q, &let)
 		require.NoError(t, err, filter)
@@ -135,7 +135,7 @@ func TestCountsReadWhatDropsRows(t *testing.T) {
 	}
 	l := loader.New(loader.Options{Datasets: []dataset.Dataset{d}, Catalog: w, Scan: scan})
 	var let atomic.Int64
-	counts, err := count(context.Background(), l, dataset.Query{Dataset: "d", Filter: dataset.MustFilter("day = 1"), Count: dataset.CountExact, Order: dataset.Shuffled}, &let)
+	counts, err := count(context.Background(), l, dataset.Query{Rows: dataset.Rows{Dataset: "d", Filter: dataset.MustFilter("day = 1"), Order: dataset.Shuffled}, Reading: dataset.Reading{Count: dataset.CountExact}}, &let)
 	require.NoError(t, err)
 	require.EqualValues(t, 67, counts.Rows)
 	require.False(t, bucketed.Load(), "keys that nothing is joined by are not read")
@@ -156,13 +156,13 @@ func TestWhoCounts(t *testing.T) {
 		counts int64
 		known  bool
 	}{
-		"nobody asks":               {dataset.Query{Dataset: "d"}, 0, false},
-		"exact":                     {dataset.Query{Dataset: "d", Count: dataset.CountExact, Seed: 1}, 1, true},
-		"drop":                      {dataset.Query{Dataset: "d", Tail: dataset.TailDrop, Seed: 2}, 1, true},
-		"both":                      {dataset.Query{Dataset: "d", Tail: dataset.TailDrop, Count: dataset.CountExact, Seed: 3}, 1, true},
-		"the manifests know":        {dataset.Query{Dataset: "plain", Tail: dataset.TailDrop, Count: dataset.CountExact}, 0, true},
-		"a filter":                  {dataset.Query{Dataset: "plain", Filter: dataset.MustFilter("day = 1"), Tail: dataset.TailDrop}, 1, true},
-		"a filter, and nobody asks": {dataset.Query{Dataset: "plain", Filter: dataset.MustFilter("day = 1")}, 0, false},
+		"nobody asks":               {dataset.Query{Rows: dataset.Rows{Dataset: "d"}}, 0, false},
+		"exact":                     {dataset.Query{Rows: dataset.Rows{Dataset: "d", Seed: 1}, Reading: dataset.Reading{Count: dataset.CountExact}}, 1, true},
+		"drop":                      {dataset.Query{Rows: dataset.Rows{Dataset: "d", Seed: 2}, Reading: dataset.Reading{Tail: dataset.TailDrop}}, 1, true},
+		"both":                      {dataset.Query{Rows: dataset.Rows{Dataset: "d", Seed: 3}, Reading: dataset.Reading{Tail: dataset.TailDrop, Count: dataset.CountExact}}, 1, true},
+		"the manifests know":        {dataset.Query{Rows: dataset.Rows{Dataset: "plain"}, Reading: dataset.Reading{Tail: dataset.TailDrop, Count: dataset.CountExact}}, 0, true},
+		"a filter":                  {dataset.Query{Rows: dataset.Rows{Dataset: "plain", Filter: dataset.MustFilter("day = 1")}, Reading: dataset.Reading{Tail: dataset.TailDrop}}, 1, true},
+		"a filter, and nobody asks": {dataset.Query{Rows: dataset.Rows{Dataset: "plain", Filter: dataset.MustFilter("day = 1")}}, 0, false},
 	} {
 		var let atomic.Int64
 		got, err := count(context.Background(), l, test.query, &let)
@@ -174,9 +174,9 @@ func TestWhoCounts(t *testing.T) {
 		require.Equal(t, got, again, name)
 		require.Equal(t, test.counts, let.Load(), "%s: what was counted is remembered", name)
 	}
-	p, err := l.Plan(context.Background(), dataset.Query{Dataset: "d", Tail: dataset.TailDrop})
+	p, err := l.Plan(context.Background(), dataset.Query{Rows: dataset.Rows{Dataset: "d"}, Reading: dataset.Reading{Tail: dataset.TailDrop}})
 	require.NoError(t, err)
-	_, err = l.Open(context.Background(), p, loader.ReadingOf(dataset.Query{Dataset: "d", Shard: dataset.Shard{Of: 1}, Tail: dataset.TailDrop}))
+	_, err = l.Open(context.Background(), p, loader.StreamOptions{Reading: dataset.Query{Rows: dataset.Rows{Dataset: "d"}, Reading: dataset.Reading{Shard: dataset.Shard{Of: 1}, Tail: dataset.TailDrop}}.Defaults().Reading})
 	require.Equal(t, fault.Internal, fault.KindOf(err), "nobody opens what was not counted")
 }
 
@@ -217,7 +217,7 @@ type outcome struct {
 // ask lets somebody ask for a count.
 func (h *held) ask(ctx context.Context, let *atomic.Int64) <-chan outcome {
 	out := make(chan outcome, 1)
-	q := dataset.Query{Dataset: "d", Filter: dataset.MustFilter("day = 1"), Tail: dataset.TailDrop}
+	q := dataset.Query{Rows: dataset.Rows{Dataset: "d", Filter: dataset.MustFilter("day = 1")}, Reading: dataset.Reading{Tail: dataset.TailDrop}}
 	go func() {
 		counts, err := count(ctx, h.Loader, q, let)
 		out <- outcome{counts, err}
@@ -307,7 +307,7 @@ func TestCountsAreRememberedWithinBounds(t *testing.T) {
 	l := loader.New(loader.Options{Datasets: []dataset.Dataset{d}, Catalog: w, Scan: w.Scan})
 	ask := func(seed int64) int64 {
 		var let atomic.Int64
-		q := dataset.Query{Dataset: "d", Filter: dataset.MustFilter("day = 1"), Lanes: 4096, Order: dataset.Shuffled, Seed: seed, Tail: dataset.TailDrop}
+		q := dataset.Query{Rows: dataset.Rows{Dataset: "d", Filter: dataset.MustFilter("day = 1"), Lanes: 4096, Order: dataset.Shuffled, Seed: seed}, Reading: dataset.Reading{Tail: dataset.TailDrop}}
 		_, err := count(context.Background(), l, q, &let)
 		require.NoError(t, err)
 		return let.Load()
@@ -334,7 +334,7 @@ func TestCountsComeWithTheCursor(t *testing.T) {
 	fresh := func() *loader.Loader {
 		return loader.New(loader.Options{Datasets: []dataset.Dataset{d}, Catalog: w, Scan: w.Scan})
 	}
-	q := dataset.Query{Dataset: "d", Filter: dataset.MustFilter("named <> day"), Lanes: 4, Shard: dataset.Shard{Index: dataset.AllShards, Of: 2}, BatchRows: 6, Tail: dataset.TailDrop}
+	q := dataset.Query{Rows: dataset.Rows{Dataset: "d", Filter: dataset.MustFilter("named <> day"), Lanes: 4}, Reading: dataset.Reading{Shard: dataset.Shard{Index: dataset.AllShards, Of: 2}, BatchRows: 6, Tail: dataset.TailDrop}}
 	shards, err := scenario.Read(context.Background(), fresh(), q)
 	require.NoError(t, err)
 	q.Cursor = dataset.Cursors{shards[0].Cursors[1], shards[1].Cursors[1]}
@@ -408,7 +408,7 @@ func TestCountsOfThePlanAreThePlans(t *testing.T) {
 	w, d := counting(t)
 	d.Staging = nil
 	l := loader.New(loader.Options{Datasets: []dataset.Dataset{d}, Catalog: w, Scan: w.Scan})
-	q := dataset.Query{Dataset: "d", Lanes: 2, BatchRows: 20, Shard: dataset.Shard{Of: 1}, Tail: dataset.TailDrop}
+	q := dataset.Query{Rows: dataset.Rows{Dataset: "d", Lanes: 2}, Reading: dataset.Reading{BatchRows: 20, Shard: dataset.Shard{Of: 1}, Tail: dataset.TailDrop}}
 	want, err := scenario.Read(context.Background(), l, q)
 	require.NoError(t, err)
 	cursor := want[0].Cursors[0]

@@ -14,58 +14,45 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// pinOf returns the pin that a query reads at: its own, or its cursor's, which
-// must agree. It has an entry for every staging table, which is zero, as that of the
-// training table, where nothing is pinned.
-func pinOf(d dataset.Dataset, q dataset.Query) (*dataset.Pin, error) {
-	pin := q.Snapshots
+// pinOf returns the pin that a query with its defaults set reads at: its own and its
+// cursor's, which must agree. It has an entry for every staging table of the dataset,
+// which is zero, as that of the training table, where nothing is pinned. A table that
+// only the cursor's pin has is none of the dataset any more: samePlan refuses the cursor
+// if that table decided rows.
+func pinOf(d dataset.Dataset, q dataset.Query) (dataset.Pin, error) {
 	if len(q.Cursor) > 0 {
 		if err := oneRun(q.Cursor); err != nil {
-			return nil, err
+			return dataset.Pin{}, err
 		}
-		had := &q.Cursor[0].Pin
-		if pin != nil && !pin.Agrees(*had) {
-			e := fault.InvalidField("snapshots", "the cursor was made at other snapshots: %s", strings.Join(dataset.PinDifferences(*pin, *had), ", "))
-			e.Differs = dataset.PinDifferences(*pin, *had)
-			return nil, e.WithRemedy("leave snapshots out: the pin comes from the cursor")
+		if differs := dataset.PinDifferences(q.Pin, q.Cursor[0].Pin); len(differs) > 0 {
+			e := fault.InvalidField("snapshots", "the cursor was made at other snapshots: %s", strings.Join(differs, ", "))
+			e.Differs = differs
+			return dataset.Pin{}, e.WithRemedy("leave snapshots out: the pin comes from the cursor")
 		}
-		pin = had
 	}
-	out := dataset.Pin{Staging: map[string]dataset.TablePin{}}
-	if pin != nil {
-		out.Training = pin.Training
-	}
+	out := dataset.Pin{Training: q.Pin.Training, Staging: map[string]dataset.TablePin{}}
 	var names []string
 	for _, s := range d.Staging {
 		names = append(names, s.Name)
-		out.Staging[s.Name] = dataset.TablePin{}
-		if pin != nil {
-			out.Staging[s.Name] = pin.Staging[s.Name]
+		out.Staging[s.Name] = q.Pin.Staging[s.Name]
+	}
+	for _, name := range slices.Sorted(maps.Keys(q.Pin.Staging)) {
+		if !slices.Contains(names, name) && !pinnedBy(q.Cursor, name) {
+			return dataset.Pin{}, fault.Fields([]fault.Field{{
+				Field: "snapshots.staging", Message: fmt.Sprintf("the dataset has no staging table %q", name), Nearest: fault.Nearest(name, names),
+			}})
 		}
 	}
-	if had := stagingOf(pin); len(q.Cursor) > 0 && !slices.Equal(had, slices.Sorted(slices.Values(names))) {
-		e := fault.InvalidField("cursor[0]", "the cursor is of another dataset: that joins %s, this one %s", listed(had), listed(names))
-		e.Differs = []string{fmt.Sprintf("staging (%s, not %s)", listed(had), listed(names))}
-		return nil, e.WithRemedy("resume with the dataset that the cursor came from, or start without it")
-	}
-	if pin != nil {
-		for _, name := range stagingOf(pin) {
-			if !slices.Contains(names, name) {
-				return nil, fault.Fields([]fault.Field{{
-					Field: "snapshots.staging", Message: fmt.Sprintf("the dataset has no staging table %q", name), Nearest: fault.Nearest(name, names),
-				}})
-			}
-		}
-	}
-	return &out, nil
+	return out, nil
 }
 
-// stagingOf are the names of the staging entries that a pin has.
-func stagingOf(pin *dataset.Pin) []string {
-	if pin == nil {
-		return nil
+// pinnedBy reports whether cursors of one plan pin a staging table.
+func pinnedBy(cursors dataset.Cursors, name string) bool {
+	if len(cursors) == 0 {
+		return false
 	}
-	return slices.Sorted(maps.Keys(pin.Staging))
+	_, ok := cursors[0].Pin.Staging[name]
+	return ok
 }
 
 func listed(names []string) string {
@@ -109,7 +96,7 @@ func (l *Loader) check(p *plan.Plan, q dataset.Query, outputs []resolve.Output) 
 			return err
 		}
 	}
-	r := ReadingOf(q)
+	r := StreamOptions{Reading: q.Reading}
 	if err := fits(p, r, outputs, l.options.MaxBatchBytes); err != nil {
 		return err
 	}
@@ -132,19 +119,44 @@ func (l *Loader) check(p *plan.Plan, q dataset.Query, outputs []resolve.Output) 
 
 // samePlan refuses a cursor that is not of a plan, and names each field that differs.
 func samePlan(p *plan.Plan, number int, c dataset.Cursor) error {
-	differs := planDifferences(c, p.Cursor(), p.ID)
+	differs := rowsDifferences(p, c)
 	switch {
 	case len(differs) == 0:
 		return nil
-	case len(differs) == 1 && c.Filter != p.QueryFilter:
-		return otherFilter(p.QueryFilter, c.Filter, differs)
+	case len(differs) == 1 && c.Filter.String() != p.Rows.Filter.String():
+		return otherFilter(p.Rows.Filter.String(), c.Filter.String(), differs)
 	}
 	e := fault.InvalidField(fmt.Sprintf("cursor[%d]", number), "the cursor belongs to another plan; what differs: %s", strings.Join(differs, ", "))
 	e.Differs = differs
-	if c.Algorithm != p.Algorithm {
+	if c.Algorithm != plan.Algorithm {
 		return e.WithRemedy("resume on a server that plans by algorithm %d, or start without the cursor", c.Algorithm)
 	}
 	return e.WithRemedy("resume with the query that the cursor came from, or start without it")
+}
+
+// rowsDifferences lists each field in which a cursor differs from those of a plan. A
+// staging table that only one of the two pins decides no rows, or else the digests of the
+// datasets differ; then the list names the tables.
+func rowsDifferences(p *plan.Plan, c dataset.Cursor) []string {
+	of := p.Cursor()
+	had, have := slices.Sorted(maps.Keys(c.Pin.Staging)), slices.Sorted(maps.Keys(of.Pin.Staging))
+	c.Pin.Staging, of.Pin.Staging = common(c.Pin.Staging, of.Pin.Staging), common(of.Pin.Staging, c.Pin.Staging)
+	differs := planDifferences(c, of, p.ID)
+	if c.Dataset != of.Dataset && !slices.Equal(had, have) {
+		differs = append(differs, fmt.Sprintf("staging (%s, not %s)", listed(had), listed(have)))
+	}
+	return differs
+}
+
+// common returns the entries of a pin's staging tables that another pin has too.
+func common(pin, with map[string]dataset.TablePin) map[string]dataset.TablePin {
+	out := map[string]dataset.TablePin{}
+	for name, table := range pin {
+		if _, ok := with[name]; ok {
+			out[name] = table
+		}
+	}
+	return out
 }
 
 // otherFilter refuses a query whose own filter is not its cursor's. That shows once
@@ -168,7 +180,7 @@ type start struct {
 
 // begin checks a reading, whose batches have some rows, against its plan and finds
 // where it starts.
-func begin(p *plan.Plan, r Reading, batchRows int) (start, error) {
+func begin(p *plan.Plan, r StreamOptions, batchRows int) (start, error) {
 	l := len(p.Lanes)
 	switch {
 	case r.Every.Of < 0 || r.Every.Step < 0 || r.Every.Step >= max(1, r.Every.Of):
@@ -194,7 +206,7 @@ func begin(p *plan.Plan, r Reading, batchRows int) (start, error) {
 	}
 	s := start{q: int64(batchRows / perStep), counts: counts}
 	for i := r.Shard.Index; i < l; i += r.Shard.Of {
-		s.lanes = append(s.lanes, lane.Lane{Number: i, Ranges: rangeRows(p, i), Window: p.Window})
+		s.lanes = append(s.lanes, lane.Lane{Number: i, Ranges: rangeRows(p, i), Window: p.Rows.ShuffleWindow})
 	}
 	if err := s.resume(p, r.Cursor); err != nil {
 		return start{}, err
@@ -315,11 +327,11 @@ func stands(p *plan.Plan, at dataset.Position) bool {
 		return at.Window == 0 && at.Row == 0
 	}
 	rows := ranges[at.Range].To - ranges[at.Range].From
-	if at.Window > 0 && (p.Window == 0 || at.Window > (rows-1)/p.Window) {
+	if at.Window > 0 && (p.Rows.ShuffleWindow == 0 || at.Window > (rows-1)/p.Rows.ShuffleWindow) {
 		return false
 	}
-	if p.Window > 0 {
-		rows = min(p.Window, rows-at.Window*p.Window)
+	if p.Rows.ShuffleWindow > 0 {
+		rows = min(p.Rows.ShuffleWindow, rows-at.Window*p.Rows.ShuffleWindow)
 	}
 	return p.Inexact != "" || at.Row <= rows
 }
@@ -328,17 +340,17 @@ func stands(p *plan.Plan, at dataset.Position) bool {
 // shard whose lanes have all ended may have stopped earlier.
 func (s *start) align(p *plan.Plan, cursors dataset.Cursors) error {
 	furthest := slices.MaxFunc(cursors, func(a, b dataset.Cursor) int {
-		return cmp.Or(cmp.Compare(a.Rows, b.Rows), cmp.Compare(a.Step, b.Step))
+		return cmp.Or(cmp.Compare(a.Given, b.Given), cmp.Compare(a.Step, b.Step))
 	})
-	s.step, s.rows = furthest.Step, furthest.Rows
+	s.step, s.rows = furthest.Step, furthest.Given
 	for i, c := range cursors {
 		s.uneven = s.uneven || c.Uneven
-		if c.Rows == furthest.Rows {
+		if c.Given == furthest.Given {
 			continue
 		}
 		for _, position := range c.At {
 			if position.Range < len(p.Lanes[position.Lane].Ranges) {
-				return fault.InvalidField(fmt.Sprintf("cursor[%d]", i), "it stands at %s per lane, another at %d", fault.Count(c.Rows, "row"), furthest.Rows).
+				return fault.InvalidField(fmt.Sprintf("cursor[%d]", i), "it stands at %s per lane, another at %d", fault.Count(c.Given, "row"), furthest.Given).
 					WithRemedy("give the cursors that all shards saved after the same step")
 			}
 		}

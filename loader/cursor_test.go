@@ -23,7 +23,7 @@ import (
 func TestBadReadings(t *testing.T) {
 	t.Parallel()
 	c := world(t)
-	two := dataset.Query{Dataset: "d", Lanes: 4, BatchRows: 4, Shard: dataset.Shard{Index: dataset.AllShards, Of: 2}}
+	two := dataset.Query{Rows: dataset.Rows{Dataset: "d", Lanes: 4}, Reading: dataset.Reading{BatchRows: 4, Shard: dataset.Shard{Index: dataset.AllShards, Of: 2}}}
 	shards, err := scenario.Read(context.Background(), c.Loader(), two)
 	require.NoError(t, err)
 	cursor := func(shard, step int) dataset.Cursor { return shards[shard].Cursors[step] }
@@ -32,7 +32,7 @@ func TestBadReadings(t *testing.T) {
 	beyond.At = append([]dataset.Position{}, beyond.At...)
 	beyond.At[0].Row = 1 << 40
 	ofAnother := cursor(0, 1)
-	ofAnother.Pin.Staging = map[string]dataset.TablePin{"history": {}}
+	ofAnother.Dataset, ofAnother.Pin.Staging = "other", map[string]dataset.TablePin{"history": {}}
 	otherPin := cursor(0, 1).Pin
 	otherPin.Training.Snapshot++
 	with := func(change func(*dataset.Query)) dataset.Query {
@@ -49,7 +49,7 @@ func TestBadReadings(t *testing.T) {
 		"shards and lanes": {with(func(q *dataset.Query) { q.Shard.Of = 3 }), "shard.of", "3 shards do not divide 4 lanes; set lanes"},
 		"batch rows":       {with(func(q *dataset.Query) { q.BatchRows = 5 }), "batch_rows", "use a multiple of 2, such as 4"},
 		"foreign cursor":   {with(func(q *dataset.Query) { q.Cursor = dataset.Cursors{foreign} }), "cursor[0]", "another plan"},
-		"another dataset":  {with(func(q *dataset.Query) { q.Cursor = dataset.Cursors{ofAnother} }), "cursor[0]", "of another dataset: that joins history, this one s0, s1"},
+		"another dataset":  {with(func(q *dataset.Query) { q.Cursor = dataset.Cursors{ofAnother} }), "cursor[0]", "staging (history, not s0, s1)"},
 		"other query":      {with(func(q *dataset.Query) { q.Cursor, q.Seed = dataset.Cursors{cursor(0, 1), cursor(1, 1)}, 4 }), "cursor[0]", "another plan"},
 		"other filter": {with(func(q *dataset.Query) {
 			q.Cursor, q.Filter = dataset.Cursors{cursor(0, 1), cursor(1, 1)}, dataset.MustFilter("item>2")
@@ -60,15 +60,15 @@ func TestBadReadings(t *testing.T) {
 		"position beyond":    {with(func(q *dataset.Query) { q.Cursor = dataset.Cursors{beyond, cursor(1, 1)} }), "cursor.at", "lane 0 has no split"},
 		"unknown column":     {with(func(q *dataset.Query) { q.Columns = []dataset.Column{{Column: "itme"}} }), "columns[0]", `did you mean "item"?`},
 		"unknown in filter":  {with(func(q *dataset.Query) { q.Filter = dataset.MustFilter("s0_uu = 1") }), "filter", `did you mean "s0_u"?`},
-		"snapshots disagree": {with(func(q *dataset.Query) { q.Cursor, q.Snapshots = dataset.Cursors{cursor(0, 1)}, &otherPin }), "snapshots", "other snapshots"},
-		"pin of other names": {with(func(q *dataset.Query) { q.Snapshots = &dataset.Pin{Staging: map[string]dataset.TablePin{"s00": {}}} }), "snapshots.staging", `no staging table "s00" (did you mean "s0"?)`},
+		"snapshots disagree": {with(func(q *dataset.Query) { q.Cursor, q.Pin = dataset.Cursors{cursor(0, 1)}, otherPin }), "snapshots", "other snapshots"},
+		"pin of other names": {with(func(q *dataset.Query) { q.Pin = dataset.Pin{Staging: map[string]dataset.TablePin{"s00": {}}} }), "snapshots.staging", `no staging table "s00" (did you mean "s0"?)`},
 	} {
 		_, err := c.Loader().Plan(context.Background(), bad.query)
 		require.Equal(t, fault.Invalid, fault.KindOf(err), name)
 		require.ErrorContains(t, err, bad.text, name)
 		require.Equal(t, bad.field, fault.As(err).Faults[0].Field, name)
 	}
-	_, err = c.Loader().Plan(context.Background(), dataset.Query{Dataset: "dd"})
+	_, err = c.Loader().Plan(context.Background(), dataset.Query{Rows: dataset.Rows{Dataset: "dd"}})
 	require.Equal(t, fault.NotFound, fault.KindOf(err))
 	require.ErrorContains(t, err, `did you mean "d"?`)
 }
@@ -81,15 +81,15 @@ func TestStepsThatCannotBe(t *testing.T) {
 	t.Parallel()
 	c := world(t)
 	for name, filter := range map[string]dataset.Filter{"rows that are known": {}, "rows that are not": dataset.MustFilter("item >= 0")} {
-		q := dataset.Query{Dataset: "d", Lanes: 4, BatchRows: 8, Filter: filter, Shard: dataset.Shard{Index: dataset.AllShards, Of: 1}}
+		q := dataset.Query{Rows: dataset.Rows{Dataset: "d", Lanes: 4, Filter: filter}, Reading: dataset.Reading{BatchRows: 8, Shard: dataset.Shard{Index: dataset.AllShards, Of: 1}}}
 		shards, err := scenario.Read(context.Background(), c.Loader(), q)
 		require.NoError(t, err)
 		came := shards[0].Cursors[1]
 		require.Equal(t, int64(2), came.Step, name)
 		for step, want := range map[int64]string{
-			0:             "no step was given, and each lane gave 4 rows",
-			came.Rows + 1: "there were 5 steps, and each lane gave 4 rows: a step gives one at least",
-			came.Step:     "",
+			0:              "no step was given, and each lane gave 4 rows",
+			came.Given + 1: "there were 5 steps, and each lane gave 4 rows: a step gives one at least",
+			came.Step:      "",
 		} {
 			q.Cursor = dataset.Cursors{came}
 			q.Cursor[0].Step = step
@@ -103,7 +103,7 @@ func TestStepsThatCannotBe(t *testing.T) {
 			require.Contains(t, fault.As(err).Remedy, "as it came")
 		}
 		begun := came
-		begun.Rows, begun.Step = 0, 0
+		begun.Given, begun.Step = 0, 0
 		q.Cursor = dataset.Cursors{begun}
 		_, err = c.Loader().Plan(context.Background(), q)
 		require.ErrorContains(t, err, "no step was given, and a lane stands behind rows of a split", name)
@@ -112,7 +112,7 @@ func TestStepsThatCannotBe(t *testing.T) {
 		q.Cursor = dataset.Cursors{begun}
 		_, err = c.Loader().Plan(context.Background(), q)
 		require.ErrorContains(t, err, "there were 2 steps, and every lane stands at its start", name)
-		begun.Rows, begun.Step = 0, 0
+		begun.Given, begun.Step = 0, 0
 		q.Cursor = dataset.Cursors{begun}
 		_, err = c.Loader().Plan(context.Background(), q)
 		require.NoError(t, err, "%s: the start itself", name)
@@ -128,7 +128,7 @@ func TestPositionsBeyondTheRows(t *testing.T) {
 	c := world(t)
 	for name, order := range map[string]dataset.Query{
 		"stored":   {},
-		"shuffled": {Order: dataset.Shuffled, ShuffleWindow: 4},
+		"shuffled": {Rows: dataset.Rows{Order: dataset.Shuffled, ShuffleWindow: 4}},
 	} {
 		q := one(1, 4)
 		q.Order, q.ShuffleWindow, q.Filter = order.Order, order.ShuffleWindow, dataset.MustFilter("item >= 0")
@@ -151,13 +151,13 @@ func TestPositionsBeyondTheRows(t *testing.T) {
 func TestRowsThatDoNotFit(t *testing.T) {
 	t.Parallel()
 	c := world(t)
-	q := dataset.Query{Dataset: "d", Lanes: 4, BatchRows: 8, Shard: dataset.Shard{Index: 0, Of: 1}, Tail: dataset.TailDrop}
+	q := dataset.Query{Rows: dataset.Rows{Dataset: "d", Lanes: 4}, Reading: dataset.Reading{BatchRows: 8, Shard: dataset.Shard{Index: 0, Of: 1}, Tail: dataset.TailDrop}}
 	shards, err := scenario.Read(context.Background(), c.Loader(), q)
 	require.NoError(t, err)
 	for _, cursor := range []dataset.Cursor{shards[0].Cursors[0], shards[0].Cursors[1]} {
 		for _, by := range []int64{-1, 1, 1 << 40} {
 			wrong := cursor
-			wrong.Rows += by
+			wrong.Given += by
 			q.Cursor = dataset.Cursors{wrong}
 			_, err := c.Loader().Plan(context.Background(), q)
 			require.Equal(t, fault.Invalid, fault.KindOf(err))
@@ -207,9 +207,9 @@ func TestAFinishedCursorSaysTheRows(t *testing.T) {
 		whole, err := scenario.Read(t.Context(), l, q)
 		require.NoError(t, err)
 		end := whole[0].Report.Cursor
-		require.Equal(t, []int64{1003, 16}, []int64{end.Rows, end.Step})
+		require.Equal(t, []int64{1003, 16}, []int64{end.Given, end.Step})
 		require.Equal(t, end, whole[0].Cursors[15])
-		require.Equal(t, []int64{960, 15}, []int64{whole[0].Cursors[14].Rows, whole[0].Cursors[14].Step})
+		require.Equal(t, []int64{960, 15}, []int64{whole[0].Cursors[14].Given, whole[0].Cursors[14].Step})
 
 		q.Filter = dataset.MustFilter("item < 900 OR id = 1002")
 		q.Lanes, q.Shard, q.BatchRows = 4, dataset.Shard{Index: dataset.AllShards, Of: 4}, 32
@@ -218,15 +218,15 @@ func TestAFinishedCursorSaysTheRows(t *testing.T) {
 		ended := dataset.Cursors{}
 		rows := int64(0)
 		for _, s := range shards {
-			require.Equal(t, int64(len(s.Rows())), s.Report.Cursor.Rows, "of one lane")
-			ended, rows = append(ended, s.Report.Cursor), max(rows, s.Report.Cursor.Rows)
+			require.Equal(t, int64(len(s.Rows())), s.Report.Cursor.Given, "of one lane")
+			ended, rows = append(ended, s.Report.Cursor), max(rows, s.Report.Cursor.Given)
 		}
 		q.Cursor, q.Shard.Of, q.Filter = ended, 2, dataset.Filter{}
 		rest, err := scenario.Read(t.Context(), l, q)
 		require.NoError(t, err)
 		for _, s := range rest {
 			require.Empty(t, s.Batches)
-			require.Equal(t, rows, s.Report.Cursor.Rows)
+			require.Equal(t, rows, s.Report.Cursor.Given)
 		}
 		steps := len(slices.MinFunc(shards, func(a, b scenario.Shard) int { return len(a.Cursors) - len(b.Cursors) }).Cursors)
 		q.Cursor = nil
@@ -250,8 +250,8 @@ func TestForeignCursors(t *testing.T) {
 	t.Parallel()
 	c := world(t)
 	q := dataset.Query{
-		Dataset: "d", Lanes: 4, BatchRows: 8, Shard: dataset.Shard{Of: 1}, Filter: dataset.MustFilter("item >= 0"), Sample: &dataset.Sample{Rate: 0.5},
-		Order: dataset.Shuffled, Shuffle: dataset.ShuffleRequests, ShuffleWindow: 64, Seed: 1, Epoch: 1,
+		Rows:    dataset.Rows{Dataset: "d", Lanes: 4, Filter: dataset.MustFilter("item >= 0"), Sample: &dataset.Sample{Rate: 0.5}, Order: dataset.Shuffled, Shuffle: dataset.ShuffleRequests, ShuffleWindow: 64, Seed: 1, Epoch: 1},
+		Reading: dataset.Reading{BatchRows: 8, Shard: dataset.Shard{Of: 1}},
 	}
 	shards, err := scenario.Read(t.Context(), c.Loader(), q)
 	require.NoError(t, err)
@@ -265,8 +265,8 @@ func TestForeignCursors(t *testing.T) {
 	}{
 		{func(c *dataset.Cursor) { c.Algorithm = 99 }, []string{fmt.Sprintf("algorithm (99, not %d)", plan.Algorithm)}},
 		{func(c *dataset.Cursor) { c.Dataset = "0123" }, []string{"dataset (0123, not " + came.Dataset + ")"}},
-		{func(c *dataset.Cursor) { c.Filter = "item >= 1" }, []string{"filter (item >= 1, not item >= 0)"}},
-		{func(c *dataset.Cursor) { c.Sample = `{"rate":0.25}` }, []string{`sample ({"rate":0.25}, not {"rate":0.5})`}},
+		{func(c *dataset.Cursor) { c.Filter = dataset.MustFilter("item >= 1") }, []string{"filter (item >= 1, not item >= 0)"}},
+		{func(c *dataset.Cursor) { c.Sample = &dataset.Sample{Rate: 0.25} }, []string{`sample ({"rate":0.25}, not {"rate":0.5})`}},
 		{func(c *dataset.Cursor) { c.Shuffle = dataset.ShuffleRows }, []string{"shuffle (rows, not requests)"}},
 		{func(c *dataset.Cursor) { c.ShuffleWindow = 32 }, []string{"shuffle_window (32, not 64)"}},
 		{func(c *dataset.Cursor) { c.Seed, c.Epoch = 3, 4 }, []string{"seed (3, not 1)", "epoch (4, not 1)"}},
@@ -305,7 +305,7 @@ func TestCursorsOfTwoRuns(t *testing.T) {
 		require.NoError(t, err)
 		return dataset.Cursors{shards[0].Cursors[0], shards[1].Cursors[0]}
 	}
-	q := dataset.Query{Dataset: "d", Lanes: 4, BatchRows: 8, Shard: dataset.Shard{Index: dataset.AllShards, Of: 2}}
+	q := dataset.Query{Rows: dataset.Rows{Dataset: "d", Lanes: 4}, Reading: dataset.Reading{BatchRows: 8, Shard: dataset.Shard{Index: dataset.AllShards, Of: 2}}}
 	ours := read(q)
 	q.Filter, q.Order, q.Seed = dataset.MustFilter("item >= 1"), dataset.Shuffled, 7
 	theirs := read(q)
@@ -323,12 +323,12 @@ func TestCursorsOfTwoRuns(t *testing.T) {
 	} {
 		other := ours[1]
 		test.change(&other)
-		_, err := c.Loader().Plan(t.Context(), dataset.Query{Dataset: "d", Shard: dataset.Shard{Of: 1}, Cursor: dataset.Cursors{ours[0], other}})
+		_, err := c.Loader().Plan(t.Context(), dataset.Query{Rows: dataset.Rows{Dataset: "d"}, Reading: dataset.Reading{Shard: dataset.Shard{Of: 1}, Cursor: dataset.Cursors{ours[0], other}}})
 		require.Equal(t, fault.Invalid, fault.KindOf(err))
 		require.Equal(t, test.want, fault.As(err).Differs)
 		require.ErrorContains(t, err, "cursor[1]: the cursor is of another run than cursor[0]; what differs: "+test.want[0])
 	}
-	_, err := c.Loader().Plan(t.Context(), dataset.Query{Dataset: "d", Shard: dataset.Shard{Of: 1}, Cursor: ours})
+	_, err := c.Loader().Plan(t.Context(), dataset.Query{Rows: dataset.Rows{Dataset: "d"}, Reading: dataset.Reading{Shard: dataset.Shard{Of: 1}, Cursor: ours}})
 	require.NoError(t, err)
 }
 
@@ -338,7 +338,7 @@ func TestCursorsOfTwoRuns(t *testing.T) {
 func TestCursorCounts(t *testing.T) {
 	t.Parallel()
 	c := world(t)
-	q := dataset.Query{Dataset: "d", Lanes: 4, BatchRows: 6, Shard: dataset.Shard{Index: dataset.AllShards, Of: 2}}
+	q := dataset.Query{Rows: dataset.Rows{Dataset: "d", Lanes: 4}, Reading: dataset.Reading{BatchRows: 6, Shard: dataset.Shard{Index: dataset.AllShards, Of: 2}}}
 	p, err := c.Loader().Plan(context.Background(), q)
 	require.NoError(t, err)
 	shards, err := scenario.Read(context.Background(), c.Loader(), q)
@@ -348,7 +348,7 @@ func TestCursorCounts(t *testing.T) {
 		for step, cursor := range s.Cursors {
 			require.Equal(t, dataset.Shard{Index: i, Of: 2}, cursor.Shard)
 			require.Equal(t, int64(step+1), cursor.Step)
-			require.Equal(t, int64(3*(step+1)), cursor.Rows)
+			require.Equal(t, int64(3*(step+1)), cursor.Given)
 			rows := int64(0)
 			for _, at := range cursor.At {
 				before := at.Row
@@ -404,10 +404,10 @@ func TestResumeReadsOneSplitAgain(t *testing.T) {
 func TestOneCursorIsEnough(t *testing.T) {
 	t.Parallel()
 	c := world(t)
-	q := dataset.Query{Dataset: "d", Lanes: 4, BatchRows: 4, Shard: dataset.Shard{Index: 1, Of: 2}}
+	q := dataset.Query{Rows: dataset.Rows{Dataset: "d", Lanes: 4}, Reading: dataset.Reading{BatchRows: 4, Shard: dataset.Shard{Index: 1, Of: 2}}}
 	shards, err := scenario.Read(context.Background(), c.Loader(), q)
 	require.NoError(t, err)
-	rest, err := scenario.Read(context.Background(), c.Loader(), dataset.Query{Dataset: "d", BatchRows: 4, Cursor: dataset.Cursors{shards[0].Cursors[0]}})
+	rest, err := scenario.Read(context.Background(), c.Loader(), dataset.Query{Rows: dataset.Rows{Dataset: "d"}, Reading: dataset.Reading{BatchRows: 4, Cursor: dataset.Cursors{shards[0].Cursors[0]}}})
 	require.NoError(t, err)
 	require.Len(t, rest, 1)
 	require.Equal(t, shards[0].Batches[1:], rest[0].Batches)

@@ -34,7 +34,7 @@ func (f form) mayIndex(table int) bool {
 }
 
 // newForm returns the form of a reading, decided unless it is the stream that decides.
-func newForm(p *resolve.Relation, r Reading, outputs []resolve.Output) (form, error) {
+func newForm(p *resolve.Relation, r StreamOptions, outputs []resolve.Output) (form, error) {
 	schema, err := p.Schema(outputs, r.Wire)
 	if err != nil {
 		return form{}, err

@@ -39,7 +39,7 @@ func grouped() *scenario.Case {
 				{Table: "f.items", Name: "items", Key: keys("item", "id"), Join: rule.Left, Missing: rule.MissingNull, Duplicates: rule.DuplicatesError},
 			},
 		},
-		Query: dataset.Query{Dataset: "d", Lanes: 1, BatchRequests: 2, Wire: dataset.WireGrouped},
+		Query: dataset.Query{Rows: dataset.Rows{Dataset: "d", Lanes: 1}, Reading: dataset.Reading{BatchRequests: 2, Wire: dataset.WireGrouped}},
 	}
 }
 
@@ -50,7 +50,7 @@ func asSent(t *testing.T, l *loader.Loader, q dataset.Query) (scenario.Shard, er
 	q.Shard = dataset.Shard{Of: 1}
 	p, err := l.Plan(t.Context(), q)
 	require.NoError(t, err)
-	s, err := l.Open(t.Context(), p, loader.ReadingOf(q))
+	s, err := l.Open(t.Context(), p, loader.StreamOptions{Reading: q.Defaults().Reading})
 	require.NoError(t, err)
 	defer s.Release()
 	out := scenario.Shard{Schema: s.Schema()}

@@ -49,17 +49,17 @@ func TestLimit(t *testing.T) {
 				last := given - (len(got[0].Batches)-1)*4*lanes // rows of the last step
 				require.Equal(t, int64(len(got[0].Batches)), end.Step)
 				if n < len(all)-4*lanes { // no lane ends here
-					require.Equal(t, int64(4*(len(got[0].Batches)-1)+min(4, last)), end.Rows)
+					require.Equal(t, int64(4*(len(got[0].Batches)-1)+min(4, last)), end.Given)
 					require.Equal(t, lanes > 1 && last < 4*lanes, end.Uneven)
 				}
-				rest := readTexts(t, c.Loader(), dataset.Query{Dataset: "d", BatchRows: 2 * lanes, Cursor: dataset.Cursors{end}})
+				rest := readTexts(t, c.Loader(), dataset.Query{Rows: dataset.Rows{Dataset: "d"}, Reading: dataset.Reading{BatchRows: 2 * lanes, Cursor: dataset.Cursors{end}}})
 				if lanes == 1 {
 					require.Equal(t, all[given:], append([]string{}, rest...))
 				}
 				require.Equal(t, sorted(all[given:]), sorted(rest), "behind %d rows", n)
 				if end.Uneven {
 					uneven++
-					several := dataset.Query{Dataset: "d", Cursor: dataset.Cursors{end}, Shard: dataset.Shard{Index: dataset.AllShards, Of: 3}}
+					several := dataset.Query{Rows: dataset.Rows{Dataset: "d"}, Reading: dataset.Reading{Cursor: dataset.Cursors{end}, Shard: dataset.Shard{Index: dataset.AllShards, Of: 3}}}
 					shards, err := scenario.Read(context.Background(), c.Loader(), several)
 					require.NoError(t, err)
 					var rows []string
@@ -95,7 +95,7 @@ func TestLimitAfterLimit(t *testing.T) {
 		rows = append(rows, scenario.Texts(got[0].Rows())...)
 		q.Cursor = dataset.Cursors{got[0].Report.Cursor}
 		if len(rows) < len(want) {
-			require.Equal(t, int64(len(rows)), q.Cursor[0].Rows)
+			require.Equal(t, int64(len(rows)), q.Cursor[0].Given)
 		}
 		require.Less(t, len(rows), len(want)+5)
 	}
@@ -104,7 +104,7 @@ func TestLimitAfterLimit(t *testing.T) {
 	q.Limit = 3
 	got, err := scenario.Read(context.Background(), c.Loader(), q)
 	require.NoError(t, err)
-	next := dataset.Query{Dataset: "d", Tail: dataset.TailDrop, Cursor: dataset.Cursors{got[0].Report.Cursor}}
+	next := dataset.Query{Rows: dataset.Rows{Dataset: "d"}, Reading: dataset.Reading{Tail: dataset.TailDrop, Cursor: dataset.Cursors{got[0].Report.Cursor}}}
 	_, err = c.Loader().Plan(context.Background(), next)
 	require.Equal(t, fault.Invalid, fault.KindOf(err))
 	require.ErrorContains(t, err, "from this cursor on lanes have given unequal ones")
@@ -122,7 +122,7 @@ func TestLimitReadsNoFurther(t *testing.T) {
 	written{"ml.train", "id:long day:long", "day", 40, func(i int) string { return fmt.Sprint(i, i/4) }}.in(t, w)
 	d := dataset.Dataset{Name: "d", Training: dataset.Training{Table: "ml.train"}}
 	l := loader.New(loader.Options{Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w, Scan: w.Scan})
-	q := dataset.Query{Dataset: "d", Filter: dataset.MustFilter("id < 6"), Limit: 6}
+	q := dataset.Query{Rows: dataset.Rows{Dataset: "d", Filter: dataset.MustFilter("id < 6")}, Reading: dataset.Reading{Limit: 6}}
 	require.Len(t, readTexts(t, l, q), 6)
 	pruned := len(w.Scanned)
 	w.Scanned = map[string]int{}
@@ -139,7 +139,7 @@ func TestLimitReadsNoFurther(t *testing.T) {
 func TestGlobalBatchRows(t *testing.T) {
 	t.Parallel()
 	c := world(t)
-	q := dataset.Query{Dataset: "d", Lanes: 4, GlobalBatchRows: 8}
+	q := dataset.Query{Rows: dataset.Rows{Dataset: "d", Lanes: 4}, Reading: dataset.Reading{GlobalBatchRows: 8}}
 	var want [][]string
 	cursors := map[int][]dataset.Cursors{} // by shards and step
 	for _, of := range []int{1, 2, 4} {
@@ -163,7 +163,7 @@ func TestGlobalBatchRows(t *testing.T) {
 	for from, saved := range cursors {
 		for step, at := range saved {
 			for _, of := range []int{1, 2, 4} {
-				next := dataset.Query{Dataset: "d", Cursor: at, GlobalBatchRows: 8, Shard: dataset.Shard{Index: dataset.AllShards, Of: of}}
+				next := dataset.Query{Rows: dataset.Rows{Dataset: "d"}, Reading: dataset.Reading{Cursor: at, GlobalBatchRows: 8, Shard: dataset.Shard{Index: dataset.AllShards, Of: of}}}
 				shards, err := scenario.Read(context.Background(), c.Loader(), next)
 				require.NoError(t, err)
 				require.Equal(t, want[step+1:], append([][]string{}, globalSteps(shards)...), "from %d shards to %d behind step %d", from, of, step)
@@ -178,7 +178,7 @@ func TestGlobalBatchRows(t *testing.T) {
 func TestGlobalBatchesThatDoNotFit(t *testing.T) {
 	t.Parallel()
 	l := sized(t, 10, 4000)
-	q := dataset.Query{Dataset: "d", Lanes: 4, GlobalBatchRows: 4000, Shard: dataset.Shard{Index: dataset.AllShards, Of: 2}}
+	q := dataset.Query{Rows: dataset.Rows{Dataset: "d", Lanes: 4}, Reading: dataset.Reading{GlobalBatchRows: 4000, Shard: dataset.Shard{Index: dataset.AllShards, Of: 2}}}
 	_, err := l.Plan(t.Context(), q)
 	require.Equal(t, fault.Invalid, fault.KindOf(err))
 	require.Equal(t, "global_batch_rows", fault.As(err).Faults[0].Field)
@@ -201,7 +201,7 @@ func TestGlobalBatchesThatDoNotFit(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, slices.Concat(globalSteps(shards)...), 60)
 
-	_, err = l.Plan(t.Context(), dataset.Query{Dataset: "d", GlobalBatchRows: 6, Lanes: 4})
+	_, err = l.Plan(t.Context(), dataset.Query{Rows: dataset.Rows{Dataset: "d", Lanes: 4}, Reading: dataset.Reading{GlobalBatchRows: 6}})
 	require.ErrorContains(t, err, "such as 4 or 8")
 }
 

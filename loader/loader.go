@@ -84,7 +84,7 @@ func (l *Loader) Datasets() []dataset.Dataset { return l.options.Datasets }
 
 // Plan pins the tables of a query, finds what is to be read, and checks that
 // the query's columns, shard and cursors fit. The plan does not depend on
-// columns, shard, steps, batch size or tail: those belong to a Reading.
+// columns, shard, steps, batch size or tail: those belong to its Reading.
 func (l *Loader) Plan(ctx context.Context, query dataset.Query) (*plan.Plan, error) {
 	q := query.Defaults()
 	d, err := l.dataset(q)
@@ -108,7 +108,7 @@ func (l *Loader) Plan(ctx context.Context, query dataset.Query) (*plan.Plan, err
 		return nil, fault.Op(err, "plan dataset %s", label(d))
 	}
 	p, err := l.options.Plans.get(ctx, planKey(relation, q), func(ctx context.Context) (*plan.Plan, error) {
-		bound, err := plan.Bind(relation, q)
+		bound, err := plan.Bind(relation, q.Rows)
 		if err != nil {
 			return nil, err
 		}
@@ -116,7 +116,7 @@ func (l *Loader) Plan(ctx context.Context, query dataset.Query) (*plan.Plan, err
 		if err != nil {
 			return nil, err
 		}
-		return plan.Build(bound, files, q)
+		return plan.Build(bound, files)
 	})
 	if err != nil {
 		return nil, fault.Op(err, "plan dataset %s", label(d))
@@ -194,12 +194,12 @@ func (l *Loader) files(ctx context.Context, b *plan.Bound, outputs []resolve.Out
 	files := plan.Files{Staging: make([]plan.Listing, len(b.Relation.Staging))}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() (err error) {
-		if b.Since == 0 {
+		if b.Rows.Since == 0 {
 			files.Training, err = l.listing(ctx, b.Relation.Training, reads.Training, ranges.Training)
 			return err
 		}
 		files.Training.Columns = reads.Training
-		files.Training.Files, err = l.options.Catalog.Appended(ctx, b.Relation.Training, b.Since, reads.Training, ranges.Training)
+		files.Training.Files, err = l.options.Catalog.Appended(ctx, b.Relation.Training, b.Rows.Since, reads.Training, ranges.Training)
 		return err
 	})
 	for i, s := range b.Relation.Staging {

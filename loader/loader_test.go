@@ -52,14 +52,14 @@ func open(t *testing.T, l *loader.Loader, q dataset.Query) loader.Stream {
 	t.Helper()
 	p, err := l.Plan(context.Background(), q)
 	require.NoError(t, err)
-	s, err := l.Open(context.Background(), p, loader.ReadingOf(q))
+	s, err := l.Open(context.Background(), p, loader.StreamOptions{Reading: q.Defaults().Reading})
 	require.NoError(t, err)
 	return s
 }
 
 // one is a query of one shard.
 func one(lanes, rows int) dataset.Query {
-	return dataset.Query{Dataset: "d", Lanes: lanes, BatchRows: rows, Shard: dataset.Shard{Index: 0, Of: 1}}
+	return dataset.Query{Rows: dataset.Rows{Dataset: "d", Lanes: lanes}, Reading: dataset.Reading{BatchRows: rows, Shard: dataset.Shard{Index: 0, Of: 1}}}
 }
 
 // TestNothingLeaks releases a stream after each number of batches: staging
@@ -179,7 +179,7 @@ func TestColumnsMayRepeat(t *testing.T) {
 func TestTailDrop(t *testing.T) {
 	t.Parallel()
 	c := world(t)
-	q := dataset.Query{Dataset: "d", Lanes: 4, BatchRows: 6, Shard: dataset.Shard{Index: dataset.AllShards, Of: 2}, Tail: dataset.TailDrop}
+	q := dataset.Query{Rows: dataset.Rows{Dataset: "d", Lanes: 4}, Reading: dataset.Reading{BatchRows: 6, Shard: dataset.Shard{Index: dataset.AllShards, Of: 2}, Tail: dataset.TailDrop}}
 	shards, err := scenario.Read(context.Background(), c.Loader(), q)
 	require.NoError(t, err)
 	rows, left := int64(0), int64(0)
@@ -265,33 +265,34 @@ func TestPinnedPlans(t *testing.T) {
 	defer rows.Release()
 	require.NoError(t, c.Append(table, 0, rows, 0))
 	q := one(2, 8)
-	q.Snapshots = &before.Pin
+	q.Pin = before.Rows.Pin
 	again, err := l.Plan(ctx, q)
 	require.NoError(t, err)
 	require.Equal(t, before.String(), again.String())
 	after, err := l.Plan(ctx, one(2, 8))
 	require.NoError(t, err)
-	require.NotEqual(t, before.ID, after.ID)
+	require.Equal(t, before.ID, after.ID, "the commit was to a left entry")
+	require.NotEqual(t, before.FilesID, after.FilesID)
 
 	// A pin may say a snapshot alone; what it leaves out is read at its ref.
-	alone := dataset.TablePin{Snapshot: before.Pin.Staging["s0"].Snapshot}
-	q.Snapshots = &dataset.Pin{Staging: map[string]dataset.TablePin{"s0": alone}}
+	alone := dataset.TablePin{Snapshot: before.Rows.Pin.Staging["s0"].Snapshot}
+	q.Pin = dataset.Pin{Staging: map[string]dataset.TablePin{"s0": alone}}
 	again, err = l.Plan(ctx, q)
 	require.NoError(t, err)
 	require.Equal(t, before.String(), again.String())
-	require.Equal(t, before.Pin, again.Pin)
-	q.Snapshots = &dataset.Pin{Training: dataset.TablePin{Snapshot: before.Pin.Training.Snapshot}}
+	require.Equal(t, before.Rows.Pin, again.Rows.Pin)
+	q.Pin = dataset.Pin{Training: dataset.TablePin{Snapshot: before.Rows.Pin.Training.Snapshot}}
 	again, err = l.Plan(ctx, q)
 	require.NoError(t, err)
-	require.Equal(t, after.Pin, again.Pin)
+	require.Equal(t, after.Rows.Pin, again.Rows.Pin)
 	alone.Snapshot += 1000
-	q.Snapshots = &dataset.Pin{Staging: map[string]dataset.TablePin{"s0": alone}}
+	q.Pin = dataset.Pin{Staging: map[string]dataset.TablePin{"s0": alone}}
 	_, err = l.Plan(ctx, q)
 	require.Error(t, err)
 	require.Equal(t, "features.s0", fault.As(err).Table)
 
-	q.Snapshots = &before.Pin
-	require.NoError(t, c.Expire("features.s0", before.Pin.Staging["s0"].Snapshot))
+	q.Pin = before.Rows.Pin
+	require.NoError(t, c.Expire("features.s0", before.Rows.Pin.Staging["s0"].Snapshot))
 	_, err = l.Plan(ctx, q)
 	require.Equal(t, fault.Expired, fault.KindOf(err))
 }
@@ -394,7 +395,7 @@ func TestPlansArePaidFor(t *testing.T) {
 	p, err := l.Plan(t.Context(), one(1, 8))
 	require.NoError(t, err)
 	open := func() loader.Stream {
-		s, err := l.Open(t.Context(), p, loader.ReadingOf(one(1, 8)))
+		s, err := l.Open(t.Context(), p, loader.StreamOptions{Reading: one(1, 8).Defaults().Reading})
 		require.NoError(t, err)
 		return s
 	}
@@ -409,7 +410,7 @@ func TestPlansArePaidFor(t *testing.T) {
 	require.Zero(t, b.Used())
 
 	l = loader.New(loader.Options{Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w, Scan: w.Scan, Budget: budget.New(plan - 1)})
-	_, err = l.Open(t.Context(), p, loader.ReadingOf(one(1, 8)))
+	_, err = l.Open(t.Context(), p, loader.StreamOptions{Reading: one(1, 8).Defaults().Reading})
 	require.Equal(t, fault.Exhausted, fault.KindOf(err))
 	require.ErrorContains(t, err, "the plan of a stream needs")
 }

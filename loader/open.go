@@ -9,48 +9,20 @@ import (
 	"github.com/penstock/penstock/loader/plan"
 )
 
-// Reading says what does not belong to a plan's identity: which shard of it
-// is read, from where, and in which form.
-type Reading struct {
-	Shard     dataset.Shard
-	Every     dataset.Every
-	Columns   []dataset.Column // nil: all
-	Dense     []dataset.Dense  // packed columns
-	BatchRows int              // 0: GlobalBatchRows says it, or BatchRows chooses
-	// GlobalBatchRows is the rows of a step over all shards; 0: not said.
-	GlobalBatchRows int
-	// BatchRequests is the requests of a batch, where the plan's lanes give requests.
-	BatchRequests int
-	Tail          dataset.Tail
-	Limit         int64 // rows after which the stream ends; 0: none
-	Count         dataset.Count
-	Wire          dataset.Wire
-	Cursor        dataset.Cursors // empty: from the start
-	Counts        *dataset.Counts // of the plan, as Count returned them for the reading
-	Part          plan.Part       // of the plan's splits; zero: all
-	// Peer is the host of whoever reads: its streams share a part of the memory.
-	Peer string
-}
-
-// ReadingOf returns the reading that a query describes, defaults set.
-func ReadingOf(query dataset.Query) Reading {
-	q := query.Defaults()
-	return Reading{
-		Shard: q.Shard, Every: q.Every, Columns: q.Columns, Dense: q.Dense, BatchRows: q.BatchRows, GlobalBatchRows: q.GlobalBatchRows,
-		BatchRequests: q.BatchRequests,
-		Tail:          q.Tail, Limit: q.Limit, Count: q.Count, Wire: q.Wire, Cursor: q.Cursor,
-	}
-}
-
-func (r Reading) selection() dataset.Selection {
-	return dataset.Selection{Columns: r.Columns, Dense: r.Dense}
+// StreamOptions says how a plan is read: what the query's Reading says, with its defaults
+// set and its shard chosen, and what the server knows besides.
+type StreamOptions struct {
+	dataset.Reading
+	Counts *dataset.Counts // of the plan, as Count returned them; nil: not counted
+	Part   plan.Part       // of the plan's splits; zero: all
+	Peer   string          // the host of the client: its streams share a part of the memory
 }
 
 // Open makes the stream of one shard of a plan, and holds the snapshots that it reads
 // until it is released: one that cannot be held is not read. Nothing is read before the
 // first Next. The caller releases the stream; cancelling ctx ends it.
-func (l *Loader) Open(ctx context.Context, p *plan.Plan, r Reading) (Stream, error) {
-	outputs, err := p.Relation.Choose(r.selection())
+func (l *Loader) Open(ctx context.Context, p *plan.Plan, r StreamOptions) (Stream, error) {
+	outputs, err := p.Relation.Choose(r.Selection())
 	if err != nil {
 		return nil, err
 	}

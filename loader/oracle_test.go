@@ -213,12 +213,12 @@ func sorted(rows []string) []string { return slices.Sorted(slices.Values(rows)) 
 
 // orders are the ways in which rows can come: one of each kind.
 var orders = []dataset.Query{
-	{Order: dataset.Stored},
-	{Order: dataset.Shuffled, Shuffle: dataset.ShuffleSplits},
-	{Order: dataset.Shuffled},
-	{Order: dataset.Shuffled, ShuffleWindow: 5},
-	{Order: dataset.Shuffled, Shuffle: dataset.ShuffleRows, ShuffleWindow: 7},
-	{Order: dataset.Shuffled, Shuffle: dataset.ShuffleRows},
+	{Rows: dataset.Rows{Order: dataset.Stored}},
+	{Rows: dataset.Rows{Order: dataset.Shuffled, Shuffle: dataset.ShuffleSplits}},
+	{Rows: dataset.Rows{Order: dataset.Shuffled}},
+	{Rows: dataset.Rows{Order: dataset.Shuffled, ShuffleWindow: 5}},
+	{Rows: dataset.Rows{Order: dataset.Shuffled, Shuffle: dataset.ShuffleRows, ShuffleWindow: 7}},
+	{Rows: dataset.Rows{Order: dataset.Shuffled, Shuffle: dataset.ShuffleRows}},
 }
 
 // TestSameRowsSameOrder changes what must not change a row or the order.
@@ -379,7 +379,7 @@ func resumeEverywhere(t *testing.T, c *scenario.Made, q dataset.Query) {
 		for _, of := range []int{1, 2, 4} {
 			next := q
 			if step%2 == 0 { // the plan comes from the cursor
-				next = dataset.Query{Dataset: q.Dataset, Columns: q.Columns, Dense: q.Dense, Wire: q.Wire}
+				next = dataset.Query{Rows: dataset.Rows{Dataset: q.Dataset}, Reading: dataset.Reading{Columns: q.Columns, Dense: q.Dense, Wire: q.Wire}}
 			}
 			next.Cursor, next.Shard, next.BatchRows = cursors, dataset.Shard{Index: dataset.AllShards, Of: of}, 4*(1+step%3)
 			rest, err := scenario.Read(context.Background(), c.Loader(), next)

@@ -33,7 +33,7 @@ func (s *ranges) takeBack(lanes []lane.Lane, at []lane.Position) (again int64) {
 			s.divided += before.divided
 			s.count(before.counts)
 			if at[i].Row > 0 {
-				again += s.plan.Window
+				again += s.plan.Rows.ShuffleWindow
 			}
 			continue
 		}

@@ -49,7 +49,7 @@ func TestSplits(t *testing.T) {
 	for i, seed := range seeds(t, thorough(5, 60), shape) {
 		c, err := scenario.Random(seed, shape)
 		require.NoError(t, err)
-		q := dataset.Query{Dataset: "d", BatchRows: 4, Order: []dataset.Order{dataset.Stored, dataset.Shuffled}[i%2], Seed: 5}
+		q := dataset.Query{Rows: dataset.Rows{Dataset: "d", Order: []dataset.Order{dataset.Stored, dataset.Shuffled}[i%2], Seed: 5}, Reading: dataset.Reading{BatchRows: 4}}
 		if i%3 == 0 {
 			q.Filter = dataset.MustFilter("item > 3")
 		}
@@ -59,7 +59,7 @@ func TestSplits(t *testing.T) {
 		q.Endpoints = dataset.EndpointsSplits
 		parts := p.PartsFrom(0)
 		require.Len(t, parts, max(1, len(p.Splits)))
-		reading := loader.ReadingOf(q)
+		reading := loader.StreamOptions{Reading: q.Defaults().Reading}
 		reading.Shard.Index = 0
 		rows := make([][]string, len(parts))
 		for k, part := range slices.Backward(parts) {
@@ -79,7 +79,7 @@ func TestSplits(t *testing.T) {
 			before := slices.Concat(bySplits(t, c.Loader(), q)[:k]...)
 			for b, cursor := range cursors {
 				given := len(before) + at[b]
-				next := dataset.Query{Dataset: "d", BatchRows: 3, Cursor: dataset.Cursors{cursor}}
+				next := dataset.Query{Rows: dataset.Rows{Dataset: "d"}, Reading: dataset.Reading{BatchRows: 3, Cursor: dataset.Cursors{cursor}}}
 				require.Equal(t, want[given:], append([]string{}, readTexts(t, c.Loader(), next)...), "split %d, batch %d", k, b)
 				rest := bySplits(t, c.Loader(), next)
 				require.Equal(t, want[given:], append([]string{}, slices.Concat(rest...)...), "split %d, batch %d", k, b)
@@ -88,7 +88,7 @@ func TestSplits(t *testing.T) {
 					within++
 				}
 				if p.Inexact == "" {
-					require.Equal(t, int64(given), cursor.Rows)
+					require.Equal(t, int64(given), cursor.Given)
 				}
 			}
 		}
@@ -110,7 +110,7 @@ func TestCountsOfSplits(t *testing.T) {
 	t.Parallel()
 	c := world(t)
 	for _, filter := range []string{"", "item >= 0"} {
-		q := dataset.Query{Dataset: "d", BatchRows: 2, Endpoints: dataset.EndpointsSplits, Filter: dataset.MustFilter(filter)}
+		q := dataset.Query{Rows: dataset.Rows{Dataset: "d", Filter: dataset.MustFilter(filter)}, Reading: dataset.Reading{BatchRows: 2, Endpoints: dataset.EndpointsSplits}}
 		parts, err := scenario.Read(context.Background(), c.Loader(), q)
 		require.NoError(t, err)
 		require.Greater(t, len(parts), 2)
@@ -122,14 +122,14 @@ func TestCountsOfSplits(t *testing.T) {
 				require.Equal(t, int64(b+1), cursor.Step)
 				require.Equal(t, filter != "" && k > 0, cursor.Uneven)
 				if filter == "" {
-					require.Equal(t, before+given, cursor.Rows)
+					require.Equal(t, before+given, cursor.Given)
 				} else {
-					require.Equal(t, given, cursor.Rows)
+					require.Equal(t, given, cursor.Given)
 				}
 			}
 			before += given
 		}
-		next := dataset.Query{Dataset: "d", BatchRows: 2, Tail: dataset.TailDrop, Cursor: dataset.Cursors{parts[1].Cursors[0]}}
+		next := dataset.Query{Rows: dataset.Rows{Dataset: "d"}, Reading: dataset.Reading{BatchRows: 2, Tail: dataset.TailDrop, Cursor: dataset.Cursors{parts[1].Cursors[0]}}}
 		_, err = c.Loader().Plan(context.Background(), next)
 		if filter == "" {
 			require.NoError(t, err)
@@ -155,7 +155,7 @@ func TestRangesOfSplits(t *testing.T) {
 	written{"ml.train", "id:long day:long", "day", splits, func(i int) string { return fmt.Sprint(i, i) }}.in(t, w)
 	d := dataset.Dataset{Name: "d", Training: dataset.Training{Table: "ml.train"}}
 	l := loader.New(loader.Options{Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w, Scan: w.Scan})
-	q := dataset.Query{Dataset: "d", Order: dataset.Shuffled}
+	q := dataset.Query{Rows: dataset.Rows{Dataset: "d", Order: dataset.Shuffled}}
 	p, err := l.Plan(context.Background(), q)
 	require.NoError(t, err)
 	parts, next := p.PartsFrom(0), 0
@@ -193,7 +193,7 @@ func TestPartsThatArePlannedOtherwise(t *testing.T) {
 		q := one(bad.lanes, 4)
 		p, err := c.Loader().Plan(context.Background(), q)
 		require.NoError(t, err)
-		reading := loader.ReadingOf(q)
+		reading := loader.StreamOptions{Reading: q.Defaults().Reading}
 		reading.Part = bad.part
 		_, err = c.Loader().Open(context.Background(), p, reading)
 		require.Equal(t, fault.Internal, fault.KindOf(err), name)
@@ -203,7 +203,7 @@ func TestPartsThatArePlannedOtherwise(t *testing.T) {
 	require.NoError(t, err)
 	shards, err := scenario.Read(context.Background(), c.Loader(), q)
 	require.NoError(t, err)
-	reading := loader.ReadingOf(q)
+	reading := loader.StreamOptions{Reading: q.Defaults().Reading}
 	last := len(p.Splits)
 	reading.Part, reading.Cursor = plan.Part{From: last - 1, To: last}, dataset.Cursors{shards[0].Cursors[0]}
 	_, err = c.Loader().Open(context.Background(), p, reading)

@@ -116,7 +116,7 @@ func TestOpenReadsPlannedColumnsAlone(t *testing.T) {
 	for _, column := range []string{"t_new", "s_new"} {
 		more := q
 		more.Columns = []dataset.Column{{Column: "id"}, {Column: column}}
-		_, err = l.Open(t.Context(), p, loader.ReadingOf(more))
+		_, err = l.Open(t.Context(), p, loader.StreamOptions{Reading: more.Defaults().Reading})
 		require.Equal(t, fault.Internal, fault.KindOf(err))
 		require.ErrorContains(t, err, "column "+column+" of table")
 	}

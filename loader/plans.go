@@ -42,37 +42,19 @@ func (p *Plans) get(ctx context.Context, key string, build func(context.Context)
 	})
 }
 
-// planOf is all that a plan is made of. The columns belong to it since a file
-// may be unreadable for some columns and not for others.
-type planOf struct {
-	name        string // of the dataset: explain shows it
-	dataset     string // digest
-	pins        []dataset.TablePin
-	columns     []dataset.Column
-	dense       []dataset.Dense
-	filter      string
-	sample      string // canonical
-	since       int64  // snapshot of the training table, or 0
-	order       dataset.Order
-	shuffle     dataset.Shuffle
-	window      int64
-	algorithm   int
-	seed, epoch int64
-	lanes       int
-	requests    bool
+// planned is all that a plan is made of. The columns belong to it since a file may be
+// unreadable for some columns and not for others.
+type planned struct {
+	name    string // of the dataset: explain shows it
+	rows    string // digest of the query's rows, with the digest of the dataset and the pins of all tables
+	columns dataset.Selection
 }
 
+// planKey returns the key of the plan of a query with its defaults set.
 func planKey(r *resolve.Relation, q dataset.Query) string {
-	of := planOf{
-		name: r.Dataset.Name, dataset: r.Dataset.Digest(), pins: []dataset.TablePin{r.Training.Pin},
-		columns: q.Columns, dense: q.Dense, filter: q.Filter.String(), sample: q.Sample.Canonical(), since: q.Since,
-		order: q.Order, shuffle: q.Shuffle, window: q.ShuffleWindow, algorithm: plan.AlgorithmOf(q), seed: q.Seed, epoch: q.Epoch, lanes: q.Lanes,
-		requests: q.BatchRequests > 0,
-	}
-	for _, s := range r.Staging {
-		of.pins = append(of.pins, s.Pinned.Pin)
-	}
-	return digest.Of(of)
+	rows := q.Rows
+	rows.Dataset, rows.Inline, rows.Pin = r.Dataset.Digest(), nil, r.Pin()
+	return digest.Of(planned{name: r.Dataset.Name, rows: rows.Digest(), columns: q.Selection()})
 }
 
 // What parts of a plan hold, in bytes, with what belongs to them.

@@ -2,7 +2,6 @@ package loader
 
 import (
 	"fmt"
-	"reflect"
 	"runtime"
 	"slices"
 	"strings"
@@ -18,44 +17,44 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-func TestPlansAreKnownByAllTheyAreMadeOf(t *testing.T) {
+func TestPlanKeyCountsEveryField(t *testing.T) {
 	t.Parallel()
-	pin := dataset.TablePin{UUID: "9c12", Snapshot: 1, Schema: 1}
-	digesttest.EveryFieldCounts(t, planOf{
-		name: "d", dataset: "77", pins: []dataset.TablePin{pin, {UUID: "1b4e", Snapshot: 7, Schema: 2}},
-		columns: []dataset.Column{{Column: "a", Name: "b", First: 1, Last: 1, As: "int"}},
-		dense:   []dataset.Dense{{Name: "f", Columns: []dataset.Column{{Column: "a"}}, Fill: new(float32)}},
-		filter:  "a = 1", sample: "{}", since: 1, order: dataset.Shuffled, shuffle: dataset.ShuffleSplits, window: 1, algorithm: 1, seed: 1, epoch: 1, lanes: 1, requests: true,
+	digesttest.EveryFieldCounts(t, planned{
+		name: "d", rows: "77",
+		columns: dataset.Selection{
+			Columns: []dataset.Column{{Column: "a", Name: "b", First: 1, Last: 1, As: "int"}},
+			Dense:   []dataset.Dense{{Name: "f", Columns: []dataset.Column{{Column: "a"}}, Fill: new(float32)}},
+		},
 	})
 }
 
-// TestPlanKeysFollowTheQuery: a field that is added to a query belongs to its
-// plan, or is listed here as one that does not.
-func TestPlanKeysFollowTheQuery(t *testing.T) {
+// TestPlanKeyHasTheDatasetAndThePins: the query's rows come into the key by their digest,
+// of which loader/dataset tests each field; the dataset and the pins are the relation's.
+func TestPlanKeyHasTheDatasetAndThePins(t *testing.T) {
 	t.Parallel()
-	relation := &resolve.Relation{
-		Dataset: dataset.Dataset{Name: "d"}, Training: &catalog.Table{Pin: dataset.TablePin{UUID: "9c12", Snapshot: 1}},
-	}
-	notOfThePlan := []string{
-		"Shard", "Every", "BatchRows", "GlobalBatchRows", "Tail", "Limit", "Count", "Wire", "Endpoints", "Cursor", // of the reading
-		"Dataset", "Inline", "Snapshots", // the relation has what they say
-	}
-	changed := map[string]any{
-		"Columns": []dataset.Column{{Column: "a"}}, "Dense": []dataset.Dense{{Name: "f"}}, "Filter": dataset.MustFilter("a = 1"), "Sample": &dataset.Sample{Rate: 0.5},
-		"Order": dataset.Shuffled, "Shuffle": dataset.ShuffleSplits, "ShuffleWindow": int64(1), "Algorithm": 2, "Seed": int64(1), "Epoch": int64(1), "Lanes": 2, "Since": int64(1), "BatchRequests": 1,
-	}
-	seen := map[string]string{planKey(relation, dataset.Query{}): "nothing"}
-	for f := range reflect.TypeFor[dataset.Query]().Fields() {
-		if slices.Contains(notOfThePlan, f.Name) {
-			continue
+	relation := func(d dataset.Dataset, pins ...dataset.TablePin) *resolve.Relation {
+		r := &resolve.Relation{Dataset: d, Training: &catalog.Table{Pin: pins[0]}}
+		for _, pin := range pins[1:] {
+			r.Staging = append(r.Staging, resolve.Staging{Staging: dataset.Staging{Name: "s"}, Pinned: &catalog.Table{Pin: pin}})
 		}
-		require.Contains(t, changed, f.Name, "say whether a plan depends on it")
-		var q dataset.Query
-		reflect.ValueOf(&q).Elem().FieldByIndex(f.Index).Set(reflect.ValueOf(changed[f.Name]))
-		key := planKey(relation, q)
-		require.NotContains(t, seen, key, f.Name)
-		seen[key] = f.Name
+		return r
 	}
+	one, other := dataset.TablePin{UUID: "9c12", Snapshot: 1}, dataset.TablePin{UUID: "9c12", Snapshot: 2}
+	q := dataset.Query{Rows: dataset.Rows{Dataset: "d"}}
+	seeded := dataset.Query{Rows: dataset.Rows{Dataset: "d", Seed: 1}}
+	keys := []string{
+		planKey(relation(dataset.Dataset{Name: "d"}, one), q),
+		planKey(relation(dataset.Dataset{Name: "e"}, one), q),
+		planKey(relation(dataset.Dataset{Name: "d", Key: []string{"k"}}, one), q),
+		planKey(relation(dataset.Dataset{Name: "d"}, other), q),
+		planKey(relation(dataset.Dataset{Name: "d"}, one, one), q),
+		planKey(relation(dataset.Dataset{Name: "d"}, one, other), q),
+		planKey(relation(dataset.Dataset{Name: "d"}, one), seeded),
+	}
+	slices.Sort(keys)
+	require.Len(t, slices.Compact(keys), 7)
+	inline := dataset.Query{Rows: dataset.Rows{Inline: &dataset.Dataset{}}, Reading: dataset.Reading{BatchRows: 7}}
+	require.Equal(t, planKey(relation(dataset.Dataset{}, one), dataset.Query{}), planKey(relation(dataset.Dataset{}, one), inline), "the relation has the dataset")
 }
 
 // What a plan is said to hold is no less than what it holds, as its memory is

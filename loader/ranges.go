@@ -72,7 +72,7 @@ func newRanges(ctx context.Context, of *stream, lanes []lane.Lane) (*ranges, err
 		batchRows: int(min(of.start.q, longestShuffled)), references: map[int][]*buildside.Reference{}, open: map[int]*openRange{}, counted: map[int]counted{},
 		ends: map[int]int{}, needed: map[int]int{}, built: map[turn][]*buildside.Reference{}, coming: map[turn]coming{}, reached: map[int]int{},
 	}
-	if p.Requests {
+	if p.Rows.Requests {
 		s.batchRows = defaultBatchRows // nobody knows how many rows a step has
 	}
 	wanted := slices.Concat(resolve.Leaves(of.outputs), p.PostJoinColumns)
@@ -107,7 +107,7 @@ func newRanges(ctx context.Context, of *stream, lanes []lane.Lane) (*ranges, err
 		return nil, err
 	}
 	s.rowBytes = expectedBytes(p, slices.DeleteFunc(wanted, func(o resolve.Output) bool { return o.Table != resolve.TrainingTable }))
-	s.window = p.Window * s.rowBytes
+	s.window = p.Rows.ShuffleWindow * s.rowBytes
 	s.counts = make([]joiner.Counts, len(s.staging))
 	if of.ranges != nil {
 		s.follow(of.ranges)
@@ -124,7 +124,7 @@ func newRanges(ctx context.Context, of *stream, lanes []lane.Lane) (*ranges, err
 func (s *ranges) placeKey() {
 	for _, f := range s.plan.RequestKey {
 		s.requestKey = append(s.requestKey, s.read.add(column{field: f}))
-		if s.plan.Requests {
+		if s.plan.Rows.Requests {
 			s.givenKey = append(s.givenKey, s.place(resolve.Output{Table: resolve.TrainingTable, Field: f}))
 		}
 	}
@@ -208,7 +208,7 @@ func (s *ranges) carried() int {
 
 // requestColumn is where that dictionary lies, if there is one.
 func (s *ranges) requestColumn() int {
-	if s.plan.Window == 0 {
+	if s.plan.Rows.ShuffleWindow == 0 {
 		return len(s.kept)
 	}
 	return len(s.kept) + 2
@@ -216,7 +216,7 @@ func (s *ranges) requestColumn() int {
 
 // openRange opens one range of a lane: the lane.Open of the stream.
 func (s *ranges) openRange(ctx context.Context, number int, from lane.Position) (lane.Sequence, error) {
-	if s.plan.Window > 0 {
+	if s.plan.Rows.ShuffleWindow > 0 {
 		return s.openShuffled(ctx, number, from)
 	}
 	of := turn{number, from.Range}
@@ -282,7 +282,7 @@ func (s *ranges) training(ctx context.Context, at plan.Range, read columns) (Row
 func (s *ranges) trainingSource(at plan.Range) plan.Source {
 	source := s.plan.Training(at)
 	if s.window > 0 { // the next window is decoded while one is given
-		source.BatchRows, source.Ahead = int(min(s.plan.Window, longestWhole)), s.window
+		source.BatchRows, source.Ahead = int(min(s.plan.Rows.ShuffleWindow, longestWhole)), s.window
 	}
 	if s.counting && len(s.staging) == 0 {
 		source.Checked = nil // where rows lie decides on nothing; the stream looks at it

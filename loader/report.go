@@ -82,7 +82,7 @@ func (s *ranges) dividedRequests() int64 {
 func (s *stream) Report() Report {
 	r := Report{
 		Rows: s.rows, Batches: s.batchesDone(), Steps: s.stepsDone(), Skipped: s.skippedSoFar(), Leftover: []Leftover{}, Cursor: s.Cursor(),
-		Sample: json.RawMessage(s.plan.SampleText), Staging: s.ranges.report(), Divided: s.ranges.dividedRequests(),
+		Sample: json.RawMessage(s.plan.Rows.Sample.Canonical()), Staging: s.ranges.report(), Divided: s.ranges.dividedRequests(),
 	}
 	for i, sent := range s.sentSoFar() {
 		r.indexed(s.form.indexed[i], sent)
@@ -90,16 +90,16 @@ func (s *stream) Report() Report {
 			r.Indexed = append(r.Indexed, s.form.indexed[i].Name)
 		}
 	}
-	if s.plan.Requests {
+	if s.plan.Rows.Requests {
 		r.Requests = s.amount
 	}
 	if !s.reading.Tail.Drops() {
 		return r
 	}
 	for _, l := range s.start.lanes {
-		switch left := s.start.counts.Lanes[l.Number] - r.Cursor.Rows; {
+		switch left := s.start.counts.Lanes[l.Number] - r.Cursor.Given; {
 		case left <= 0:
-		case s.plan.Requests:
+		case s.plan.Rows.Requests:
 			r.Leftover = append(r.Leftover, Leftover{Lane: l.Number, Requests: left})
 		default:
 			r.Leftover = append(r.Leftover, Leftover{Lane: l.Number, Rows: left})

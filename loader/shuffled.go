@@ -26,7 +26,7 @@ func (s *ranges) openShuffled(ctx context.Context, number int, from lane.Positio
 	of := turn{number, from.Range}
 	whole := s.plan.Lanes[number].Ranges[from.Range]
 	at := whole
-	at.From += from.Window * s.plan.Window
+	at.From += from.Window * s.plan.Rows.ShuffleWindow
 	read := s.readOf(whole, at.From)
 	var permuted *shuffle.Shuffle
 	var o *openRange
@@ -39,7 +39,7 @@ func (s *ranges) openShuffled(ctx context.Context, number int, from lane.Positio
 			return nil, err
 		}
 		permuted, err = shuffle.New(rows.Schema(), shuffle.Options{
-			Rows: s.plan.Window, First: whole.From, Start: from.Window, Seed: s.plan.ShuffleSeed(whole.Split), Key: s.requestKey, Whole: s.plan.Requests,
+			Rows: s.plan.Rows.ShuffleWindow, First: whole.From, Start: from.Window, Seed: s.plan.ShuffleSeed(whole.Split), Key: s.requestKey, Whole: s.plan.Rows.Requests,
 			Crossed: crossed, GiveWay: s.giveWay, Memory: s.options.Memory, Budget: s.options.Budget,
 		})
 		if err != nil {
@@ -66,11 +66,11 @@ func (s *ranges) openShuffled(ctx context.Context, number int, from lane.Positio
 func (s *ranges) readOf(whole plan.Range, from int64) plan.Range {
 	read := plan.Range{Split: whole.Split, From: from, To: whole.To}
 	switch {
-	case s.plan.Window == 0:
+	case s.plan.Rows.ShuffleWindow == 0:
 	case s.plan.Relation.Distinct != nil:
 		read = whole // which rows are repeated is known of all of them alone
-	case s.plan.Requests:
-		read.From = max(whole.From, from-s.plan.Window) // which requests of the window before go on
+	case s.plan.Rows.Requests:
+		read.From = max(whole.From, from-s.plan.Rows.ShuffleWindow) // which requests of the window before go on
 	case len(s.requestKey) > 0 && from > 0:
 		read.From-- // whether the row before is of the same request
 	}

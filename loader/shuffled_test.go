@@ -86,7 +86,7 @@ func TestWindows(t *testing.T) {
 		leftOnly(c)
 		for _, shuffle := range []dataset.Shuffle{dataset.ShuffleRequests, dataset.ShuffleRows} {
 			for _, window := range []int64{1, 4, 9, 1000} {
-				q := dataset.Query{Order: dataset.Shuffled, Shuffle: shuffle, ShuffleWindow: window, Seed: int64(seed), Lanes: 1}
+				q := dataset.Query{Rows: dataset.Rows{Order: dataset.Shuffled, Shuffle: shuffle, ShuffleWindow: window, Seed: int64(seed), Lanes: 1}}
 				got := itemsOf(t, c, q)
 				for _, stored := range windowsOf(t, c, q, int(window)) {
 					given := got[:len(stored)]
@@ -187,7 +187,7 @@ func TestShufflesAreUniform(t *testing.T) {
 		require.NoError(t, err)
 		leftOnly(c)
 		for _, shuffle := range []dataset.Shuffle{dataset.ShuffleRequests, dataset.ShuffleRows} {
-			q := dataset.Query{Order: dataset.Shuffled, Shuffle: shuffle, ShuffleWindow: 1000, Seed: int64(seed), Lanes: 1}
+			q := dataset.Query{Rows: dataset.Rows{Order: dataset.Shuffled, Shuffle: shuffle, ShuffleWindow: 1000, Seed: int64(seed), Lanes: 1}}
 			window := map[row]int{} // of each row; which one comes first is drawn too
 			windows := windowsOf(t, c, q, 1000)
 			for i, w := range windows {
@@ -276,7 +276,7 @@ func TestDividedRequests(t *testing.T) {
 		leftOnly(c)
 		for lanes := 1; lanes <= 3; lanes++ {
 			for _, window := range []int64{3, 10, 1000} {
-				q := dataset.Query{Dataset: "d", Order: dataset.Shuffled, ShuffleWindow: window, Seed: 4, Lanes: lanes, BatchRows: lanes * 2}
+				q := dataset.Query{Rows: dataset.Rows{Dataset: "d", Order: dataset.Shuffled, ShuffleWindow: window, Seed: 4, Lanes: lanes}, Reading: dataset.Reading{BatchRows: lanes * 2}}
 				want := dividedBy(t, c, q)
 				shards, err := scenario.Read(t.Context(), c.Loader(), q)
 				require.NoError(t, err)
@@ -322,35 +322,6 @@ func dividedBy(t *testing.T, c *scenario.Made, q dataset.Query) int64 {
 	return divided
 }
 
-// TestTheAlgorithmBefore: a cursor that a server of the version before gave goes on with
-// the very next row of its plan.
-//
-// spec: order-28
-func TestTheAlgorithmBefore(t *testing.T) {
-	t.Parallel()
-	shape := scenario.Shape{TrainingBuckets: 4, StagingBuckets: []int{6}}
-	c, err := scenario.Random(seeds(t, 1, shape)[0], shape)
-	require.NoError(t, err)
-	defer c.Release()
-	q := dataset.Query{Dataset: "d", Order: dataset.Shuffled, Seed: 4, BatchRows: 3, Algorithm: plan.Algorithm - 1}
-	before, err := scenario.Read(t.Context(), c.Loader(), q)
-	require.NoError(t, err)
-	q.Algorithm, q.Shuffle = 0, dataset.ShuffleSplits
-	now, err := scenario.Read(t.Context(), c.Loader(), q)
-	require.NoError(t, err)
-	require.Equal(t, now[0].Rows(), before[0].Rows(), "it knew splits alone")
-	cursor := before[0].Cursors[1]
-	require.Equal(t, plan.Algorithm-1, cursor.Algorithm)
-	require.NotEqual(t, now[0].Cursors[1].Plan, cursor.Plan)
-	require.NotContains(t, string(cursor.JSON()), "window")
-	rest, err := scenario.Read(t.Context(), c.Loader(), dataset.Query{Dataset: "d", Order: dataset.Shuffled, Seed: 4, Cursor: dataset.Cursors{cursor}})
-	require.NoError(t, err)
-	require.Equal(t, scenario.Texts(before[0].Rows())[6:], scenario.Texts(rest[0].Rows()))
-	cursor.Algorithm--
-	_, err = c.Loader().Plan(t.Context(), dataset.Query{Dataset: "d", Order: dataset.Shuffled, Seed: 4, Cursor: dataset.Cursors{cursor}})
-	require.ErrorContains(t, err, "algorithm (1, not 3)")
-}
-
 // TestResumeReadsOneWindowAgain: a resumed stream reads no stored row before the window
 // in which it stands, save the one that says whether a request began before it.
 //
@@ -374,7 +345,7 @@ func TestResumeReadsOneWindowAgain(t *testing.T) {
 					return c.Scan(ctx, source, columns)
 				},
 			})
-			q := dataset.Query{Dataset: "d", Order: dataset.Shuffled, ShuffleWindow: window, BatchRows: 3, Filter: dataset.MustFilter(filter)}
+			q := dataset.Query{Rows: dataset.Rows{Dataset: "d", Order: dataset.Shuffled, ShuffleWindow: window, Filter: dataset.MustFilter(filter)}, Reading: dataset.Reading{BatchRows: 3}}
 			shards, err := scenario.Read(t.Context(), l, q)
 			require.NoError(t, err)
 			p, err := l.Plan(t.Context(), q)

@@ -51,7 +51,7 @@ func TestSince(t *testing.T) {
 	q.Since = before
 	p, err := l.Plan(t.Context(), q)
 	require.NoError(t, err)
-	require.Equal(t, int64(20), p.Rows)
+	require.Equal(t, int64(20), p.StoredRows)
 	require.NotEqual(t, all[0].Report.Cursor.Plan, p.ID)
 	require.Contains(t, p.String(), "  since "+strconv.FormatInt(before, 10)+": rows that were appended after it\n")
 	shards, err := scenario.Read(context.Background(), l, q)

@@ -16,11 +16,11 @@ func checkSteps(p *plan.Plan, cursors dataset.Cursors) error {
 	for i, c := range cursors {
 		wrong := ""
 		switch {
-		case c.Step == 0 && c.Rows > 0:
+		case c.Step == 0 && c.Given > 0:
 			wrong = fmt.Sprintf("no step was given, and each lane gave %s", givenBy(c))
 		case c.Step == 0 && givenWithin(c):
 			wrong = "no step was given, and a lane stands behind rows of a split"
-		case c.Step > c.Rows && !c.Uneven:
+		case c.Step > c.Given && !c.Uneven:
 			wrong = fmt.Sprintf("there were %s, and each lane gave %s: a step gives one at least", fault.Count(c.Step, "step"), givenBy(c))
 		}
 		if wrong != "" {
@@ -38,9 +38,9 @@ func checkSteps(p *plan.Plan, cursors dataset.Cursors) error {
 // givenBy is how much each lane of a cursor gave.
 func givenBy(c dataset.Cursor) string {
 	if c.Requests {
-		return fault.Count(c.Rows, "request")
+		return fault.Count(c.Given, "request")
 	}
-	return fault.Count(c.Rows, "row")
+	return fault.Count(c.Given, "row")
 }
 
 // givenWithin says whether a lane stands behind rows of a range that it has not ended.

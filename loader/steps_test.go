@@ -101,11 +101,11 @@ func TestStepsOfShardsAndWorkers(t *testing.T) {
 					require.Equal(t, want, batchTexts(s), "%s: shard %d of %d, %d workers, from row %d", c.Name, i, of, workers, from)
 					longest := longestOf(lanes, dataset.Shard{Index: i, Of: of})
 					for k, cursor := range s.Cursors {
-						require.EqualValues(t, min(from+(k+1)*perLane, longest), cursor.Rows)
+						require.EqualValues(t, min(from+(k+1)*perLane, longest), cursor.Given)
 					}
 					for _, l := range s.Report.Leftover {
 						require.True(t, drop)
-						require.EqualValues(t, len(lanes[l.Lane])-int(s.Report.Cursor.Rows), l.Rows)
+						require.EqualValues(t, len(lanes[l.Lane])-int(s.Report.Cursor.Given), l.Rows)
 						dropped++
 					}
 					if counted := s.Report.Cursor.Counted; counted != nil {

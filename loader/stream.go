@@ -49,7 +49,7 @@ type stream struct {
 	ctx     context.Context //nolint:containedctx // a reader's pulls carry no context of their own
 	loader  *Loader
 	plan    *plan.Plan
-	reading Reading
+	reading StreamOptions
 	outputs []resolve.Output
 	form    form
 	start   start
@@ -306,7 +306,7 @@ func (s *stream) Cursor() dataset.Cursor {
 	if s.ended() {
 		given = min(given, slices.Max(s.passedSoFar())) // the last step was not full
 	}
-	c.Rows, c.Uneven = s.start.rows+given, s.start.uneven || uneven
+	c.Given, c.Uneven = s.start.rows+given, s.start.uneven || uneven
 	c.At = []dataset.Position{}
 	for i, at := range s.positions() {
 		c.At = append(c.At, dataset.Position{Lane: s.start.lanes[i].Number, Range: at.Range, Window: at.Window, Row: at.Row})

@@ -88,7 +88,7 @@ func TestIndexedColumns(t *testing.T) {
 	c, err := scenario.Random(3, scenario.Shape{TrainingBuckets: 4, StagingBuckets: []int{4, 2}})
 	require.NoError(t, err)
 	defer c.Release()
-	l, q := c.Loader(), dataset.Query{Dataset: "d", Wire: dataset.WireIndexed}
+	l, q := c.Loader(), dataset.Query{Rows: dataset.Rows{Dataset: "d"}, Reading: dataset.Reading{Wire: dataset.WireIndexed}}
 	p, err := l.Plan(context.Background(), q)
 	require.NoError(t, err)
 	schema, err := p.Schema(dataset.Selection{}, q.Wire)
@@ -194,7 +194,7 @@ func TestDenseBelongsToTheReading(t *testing.T) {
 	c, err := scenario.Random(3, scenario.Shape{TrainingBuckets: 4, StagingBuckets: []int{4, 2}})
 	require.NoError(t, err)
 	defer c.Release()
-	l, q := c.Loader(), dataset.Query{Dataset: "d", BatchRows: 7}
+	l, q := c.Loader(), dataset.Query{Rows: dataset.Rows{Dataset: "d"}, Reading: dataset.Reading{BatchRows: 7}}
 	packing := q
 	packing.Dense = []dataset.Dense{{Name: "x", Columns: []dataset.Column{{Column: "item"}}}}
 	packing.Columns = []dataset.Column{{Column: "item"}}

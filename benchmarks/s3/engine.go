@@ -104,7 +104,7 @@ func stream(ctx context.Context, l *loader.Loader, proxy *gatewaytest.Proxy) (t 
 	if err != nil {
 		return t, err
 	}
-	reading := loader.ReadingOf(query)
+	reading := loader.StreamOptions{Reading: query.Defaults().Reading}
 	reading.Shard.Index = 0
 	rows, err := l.Open(ctx, p, reading)
 	if err != nil {

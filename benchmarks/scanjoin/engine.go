@@ -77,7 +77,7 @@ func assemble(ctx context.Context, folder string) (*engine, error) {
 	if e.plan, err = e.loader.Plan(ctx, e.query); err != nil {
 		return nil, err
 	}
-	e.rows = e.plan.Rows
+	e.rows = e.plan.StoredRows
 	return e, nil
 }
 
@@ -89,7 +89,7 @@ func (e *engine) Close() {
 
 // join reads the joined stream to its end and returns its rows.
 func (e *engine) join(ctx context.Context) (int64, error) {
-	stream, err := e.loader.Open(ctx, e.plan, loader.ReadingOf(e.query))
+	stream, err := e.loader.Open(ctx, e.plan, loader.StreamOptions{Reading: e.query.Defaults().Reading})
 	if err != nil {
 		return 0, err
 	}

@@ -71,14 +71,14 @@ func (m meanwhile) Files(ctx context.Context, t *catalog.Table, columns, bounds 
 //
 // spec: pin-13
 func TestSnapshotsThatExpireWhileRowsAreCounted(t *testing.T) {
-	query := dataset.Query{Dataset: "d", Filter: dataset.MustFilter("id >= 5"), Count: dataset.CountExact, Shard: dataset.Shard{Of: 1}}
+	query := dataset.Query{Rows: dataset.Rows{Dataset: "d", Filter: dataset.MustFilter("id >= 5")}, Reading: dataset.Reading{Count: dataset.CountExact, Shard: dataset.Shard{Of: 1}}}
 	for what, read := range map[string]func(*loader.Loader) error{
 		"count": func(l *loader.Loader) error {
 			p, err := l.Plan(t.Context(), query)
 			if err != nil {
 				return err
 			}
-			_, err = l.Count(t.Context(), p, loader.ReadingOf(query), func(ctx context.Context) (context.Context, func(), error) { return ctx, func() {}, nil })
+			_, err = l.Count(t.Context(), p, loader.StreamOptions{Reading: query.Defaults().Reading}, func(ctx context.Context) (context.Context, func(), error) { return ctx, func() {}, nil })
 			return err
 		},
 		"verify": func(l *loader.Loader) error {

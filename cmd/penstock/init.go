@@ -251,7 +251,7 @@ func alone(tables []*catalog.Table) []dataset.Dataset {
 func (s *survey) keepPlanned(ctx context.Context, e *engine) error {
 	var kept []dataset.Dataset
 	for _, d := range s.datasets {
-		_, err := e.Plan(ctx, dataset.Query{Inline: new(d.Defaults())})
+		_, err := e.Plan(ctx, dataset.Query{Rows: dataset.Rows{Inline: new(d.Defaults())}})
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}

@@ -80,10 +80,10 @@ datasets: {d: {training: {table: ml.ids}, key: [id]}}
 // rowsOf counts the rows of the dataset d that pass a filter.
 func rowsOf(t *testing.T, e *engine, filter string) int64 {
 	t.Helper()
-	query := dataset.Query{Dataset: "d", Filter: dataset.MustFilter(filter), Shard: dataset.Shard{Of: 1}}.Defaults()
+	query := dataset.Query{Rows: dataset.Rows{Dataset: "d", Filter: dataset.MustFilter(filter)}, Reading: dataset.Reading{Shard: dataset.Shard{Of: 1}}}.Defaults()
 	plan, err := e.Plan(t.Context(), query)
 	require.NoError(t, err)
-	stream, err := e.Open(t.Context(), plan, loader.ReadingOf(query))
+	stream, err := e.Open(t.Context(), plan, loader.StreamOptions{Reading: query.Defaults().Reading})
 	require.NoError(t, err)
 	defer stream.Release()
 	rows := int64(0)

@@ -33,7 +33,7 @@ datasets: {d: {training: {table: ml.ids}, key: [id]}}
 
 	path := filepath.Join(l.dir, "catalog.db")
 	require.NoError(t, os.Rename(path, path+".old"))
-	_, err = engine.Plan(t.Context(), dataset.Query{Dataset: "d"})
+	_, err = engine.Plan(t.Context(), dataset.Query{Rows: dataset.Rows{Dataset: "d"}})
 	require.ErrorContains(t, err, "there is no file "+path)
 	require.Equal(t, fault.Unavailable, fault.KindOf(err))
 

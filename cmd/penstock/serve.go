@@ -267,7 +267,7 @@ func (s *serving) run(ctx context.Context, listener net.Listener) error {
 // cannot be read. They are served all the same: a table may come later.
 func (s *serving) look(ctx context.Context) {
 	for _, d := range s.engine.Datasets() {
-		if _, err := s.engine.Plan(ctx, dataset.Query{Dataset: d.Name}); err != nil && ctx.Err() == nil {
+		if _, err := s.engine.Plan(ctx, dataset.Query{Rows: dataset.Rows{Dataset: d.Name}}); err != nil && ctx.Err() == nil {
 			s.log.Warn("dataset cannot be read", "dataset", d.Name, "error", err)
 		}
 	}

@@ -114,7 +114,7 @@ func (g *generator) chooseDistinct() {
 // tells training rows apart.
 func (g *generator) query() {
 	lanes := 1 + g.IntN(4)
-	q := dataset.Query{Dataset: g.Name, Lanes: lanes, BatchRows: lanes * (1 + g.IntN(12)), Shard: dataset.Shard{Index: dataset.AllShards, Of: 1}}
+	q := dataset.Query{Rows: dataset.Rows{Dataset: g.Name, Lanes: lanes}, Reading: dataset.Reading{BatchRows: lanes * (1 + g.IntN(12)), Shard: dataset.Shard{Index: dataset.AllShards, Of: 1}}}
 	if g.chance(3) {
 		q.Order, q.Seed, q.Epoch = dataset.Shuffled, g.Int64N(9), g.Int64N(3)
 		q.Shuffle = pick(g.Rand, "", dataset.ShuffleSplits, dataset.ShuffleRequests, dataset.ShuffleRows)

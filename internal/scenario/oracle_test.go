@@ -35,7 +35,7 @@ func small(change func(*Case)) *Case {
 				Duplicates: rule.DuplicatesFirst, Columns: []dataset.Column{{Column: "v"}},
 			}},
 		},
-		Query: dataset.Query{Columns: []dataset.Column{{Column: "item"}, {Column: "v"}}},
+		Query: dataset.Query{Reading: dataset.Reading{Columns: []dataset.Column{{Column: "item"}, {Column: "v"}}}},
 	}
 	change(c)
 	return c

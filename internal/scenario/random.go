@@ -32,7 +32,7 @@ func Random(seed uint64, shape Shape) (*Made, error) {
 	r := rand.New(rand.NewPCG(seed, 7))
 	g := plain{Rand: r, text: r.IntN(3) == 0, keys: 1 + r.IntN(24)}
 	c := &Case{
-		Name: "d", Training: g.training(shape), ScanRows: shape.BatchRows, Layouts: Coverage{}, Query: dataset.Query{Dataset: "d"},
+		Name: "d", Training: g.training(shape), ScanRows: shape.BatchRows, Layouts: Coverage{}, Query: dataset.Query{Rows: dataset.Rows{Dataset: "d"}},
 		Dataset: dataset.Dataset{Name: "d", Key: []string{"request_id"}, Training: dataset.Training{Table: "ml.train"}},
 	}
 	for i, m := range shape.StagingBuckets {

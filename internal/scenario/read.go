@@ -58,7 +58,7 @@ func ReadBetween(ctx context.Context, l *loader.Loader, q dataset.Query, between
 	if err != nil {
 		return nil, err
 	}
-	counts, err := l.Count(ctx, p, loader.ReadingOf(q), anybody)
+	counts, err := l.Count(ctx, p, loader.StreamOptions{Reading: q.Defaults().Reading}, anybody)
 	if err != nil {
 		return nil, err
 	}
@@ -79,15 +79,15 @@ func ReadBetween(ctx context.Context, l *loader.Loader, q dataset.Query, between
 }
 
 // readings returns what the endpoints of a query read.
-func readings(p *plan.Plan, q dataset.Query) []loader.Reading {
-	reading := loader.ReadingOf(q)
+func readings(p *plan.Plan, q dataset.Query) []loader.StreamOptions {
+	reading := loader.StreamOptions{Reading: q.Defaults().Reading}
 	if q.Endpoints.BySplits() {
 		return parts(p, q, reading)
 	}
 	if reading.Shard.Index != dataset.AllShards {
-		return []loader.Reading{reading}
+		return []loader.StreamOptions{reading}
 	}
-	var all []loader.Reading
+	var all []loader.StreamOptions
 	for i := range reading.Shard.Of {
 		reading.Shard.Index = i
 		all = append(all, reading)
@@ -96,13 +96,13 @@ func readings(p *plan.Plan, q dataset.Query) []loader.Reading {
 }
 
 // parts returns a reading for each part of the plan, from the query's cursor on.
-func parts(p *plan.Plan, q dataset.Query, reading loader.Reading) []loader.Reading {
+func parts(p *plan.Plan, q dataset.Query, reading loader.StreamOptions) []loader.StreamOptions {
 	reading.Shard.Index = 0
 	begin := 0
 	if len(q.Cursor) > 0 {
 		begin = q.Cursor[0].At[0].Range
 	}
-	var all []loader.Reading
+	var all []loader.StreamOptions
 	for _, part := range p.PartsFrom(begin) {
 		if reading.Part = part; part.From > begin {
 			reading.Cursor = nil

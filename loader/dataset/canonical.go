@@ -27,48 +27,59 @@ func (d Dataset) Digest() string {
 	return hex.EncodeToString(sum[:16])
 }
 
+// RowsDigest is the Digest of the dataset without what decides no rows: its staging
+// entries for which decides returns false, and the columns that are constant within a
+// request.
+func (d Dataset) RowsDigest(decides func(entry int) bool) string {
+	d.Training.RequestLevel = nil
+	staging := d.Staging
+	d.Staging = nil
+	for i, s := range staging {
+		if decides(i) {
+			d.Staging = append(d.Staging, s)
+		}
+	}
+	return d.Digest()
+}
+
 // Canonical returns the query as compact JSON: fields in a fixed order, those
 // at their defaults left out. ParseQuery makes of it what Defaults makes of q.
 func (q Query) Canonical() []byte {
 	q = q.Defaults()
-	defaults := Query{Shard: q.Shard, Cursor: q.Cursor}.Defaults()
-	form := queryForm{
-		Columns: q.Columns, Dense: q.Dense, Filter: unless(q.Filter.String(), defaults.Filter.String()), Since: unless(q.Since, defaults.Since), Snapshots: q.Snapshots.form(),
-		Order: unless(q.Order, defaults.Order), Shuffle: unless(q.Shuffle, Query{Order: q.Order, Cursor: q.Cursor}.Defaults().Shuffle),
-		ShuffleWindow: unless(q.ShuffleWindow, defaults.ShuffleWindow),
-		Seed:          unless(q.Seed, defaults.Seed), Epoch: unless(q.Epoch, defaults.Epoch),
-		Lanes: unless(q.Lanes, defaults.Lanes), Tail: unless(q.Tail, defaults.Tail), Count: unless(q.Count, defaults.Count),
-		Wire: unless(q.Wire, defaults.Wire), BatchRows: q.BatchRows, GlobalBatchRows: q.GlobalBatchRows,
-		BatchRequests: q.BatchRequests, Limit: q.Limit, Endpoints: unless(q.Endpoints, defaults.Endpoints),
-	}
-	if text := q.Sample.text(); text != defaults.Sample.text() {
-		form.Sample = q.Sample.form()
-	}
-	if q.Inline != nil {
-		form.Dataset = q.Inline.form()
-	} else {
-		form.Dataset = q.Dataset
-	}
-	if len(q.Cursor) > 0 && q.Snapshots.Agrees(q.Cursor[0].Pin) {
+	preset := Query{Reading: Reading{Shard: q.Shard, Cursor: q.Cursor, BatchRequests: q.BatchRequests}}.Defaults()
+	preset.Shuffle = Query{Rows: Rows{Order: q.Order}, Reading: Reading{Cursor: q.Cursor}}.Defaults().Shuffle
+	form := queryForm{rowsForm: q.Rows.formWithout(preset.Rows), readingForm: q.Reading.form(preset.Reading), Snapshots: q.Pin.form()}
+	if len(q.Cursor) > 0 && q.Pin.within(q.Cursor[0].Pin) {
 		form.Snapshots = nil
 	}
-	if unset := (Query{Cursor: q.Cursor}).Defaults(); q.Shard != unset.Shard {
-		form.Shard = &shardForm{Of: q.Shard.Of}
-		if q.Shard.Index != AllShards {
-			form.Shard.Index = &q.Shard.Index
+	return encode(form)
+}
+
+// form returns the JSON form of a reading with its defaults set, without the fields that
+// equal those of preset.
+func (r Reading) form(preset Reading) readingForm {
+	form := readingForm{
+		Columns: r.Columns, Dense: r.Dense, BatchRows: r.BatchRows, GlobalBatchRows: r.GlobalBatchRows, BatchRequests: r.BatchRequests,
+		Tail: unless(r.Tail, preset.Tail), Limit: r.Limit, Count: unless(r.Count, preset.Count), Wire: unless(r.Wire, preset.Wire),
+		Endpoints: unless(r.Endpoints, preset.Endpoints),
+	}
+	if unset := (Reading{Cursor: r.Cursor}).defaults(); r.Shard != unset.Shard {
+		form.Shard = &shardForm{Of: r.Shard.Of}
+		if r.Shard.Index != AllShards {
+			form.Shard.Index = &r.Shard.Index
 		}
 	}
-	if q.Every != defaults.Every {
-		form.Every = &q.Every
+	if r.Every != preset.Every {
+		form.Every = &r.Every
 	}
-	switch len(q.Cursor) {
+	switch len(r.Cursor) {
 	case 0:
 	case 1:
-		form.Cursor = q.Cursor[0]
+		form.Cursor = r.Cursor[0]
 	default:
-		form.Cursor = q.Cursor
+		form.Cursor = r.Cursor
 	}
-	return encode(form)
+	return form
 }
 
 // JSON returns the cursor as clients get it (docs/spec/cursor.md): its canonical text,
@@ -99,13 +110,15 @@ func (c *Cursor) UnmarshalJSON(text []byte) (err error) {
 	return err
 }
 
-// cursorFields has the fields of Cursor and none of its methods.
-type cursorFields Cursor
-
-// cursorForm has what was given in rows or in requests, positions in place of those of
-// its cursor, and what was counted behind them.
+// cursorForm is the JSON of a cursor without its checksum.
 type cursorForm struct {
-	cursorFields
+	Version   int    `json:"v"`
+	Plan      string `json:"plan"`
+	Algorithm int    `json:"algorithm"`
+	rowsForm
+	Pin      Pin            `json:"pin"`
+	Shard    Shard          `json:"shard"`
+	Step     int64          `json:"step"`
 	Rows     *int64         `json:"rows,omitempty"`
 	Requests *int64         `json:"requests,omitempty"`
 	Uneven   bool           `json:"uneven,omitempty"`
@@ -130,44 +143,40 @@ func (c Cursor) form() cursorForm {
 			at[i].Window = &p.Window
 		}
 	}
-	if c.Pin.Staging == nil {
-		c.Pin.Staging = map[string]TablePin{}
+	form := cursorForm{
+		Version: c.Version, Plan: c.Plan, Algorithm: c.Algorithm, rowsForm: c.Rows.form(), Pin: c.Pin,
+		Shard: c.Shard, Step: c.Step, Uneven: c.Uneven, At: at, Counted: c.Counted,
 	}
-	form := cursorForm{cursorFields: cursorFields(c), Uneven: c.Uneven, At: at, Counted: c.Counted}
 	if c.Requests {
-		form.Requests = &c.Rows
+		form.Requests = &c.Given
 	} else {
-		form.Rows = &c.Rows
+		form.Rows = &c.Given
 	}
 	return form
 }
 
+// queryForm is the JSON of a query.
 type queryForm struct {
-	Dataset       any         `json:"dataset"`
-	Columns       []Column    `json:"columns,omitzero"`
-	Dense         denseForm   `json:"dense,omitempty"`
-	Filter        string      `json:"filter,omitempty"`
-	Sample        *sampleForm `json:"sample,omitempty"`
-	Since         int64       `json:"since,omitempty"`
-	Snapshots     any         `json:"snapshots,omitempty"`
-	Order         Order       `json:"order,omitempty"`
-	Shuffle       Shuffle     `json:"shuffle,omitempty"`
-	ShuffleWindow int64       `json:"shuffle_window,omitempty"`
-	Seed          int64       `json:"seed,omitempty"`
-	Epoch         int64       `json:"epoch,omitempty"`
-	Lanes         int         `json:"lanes,omitempty"`
-	Shard         *shardForm  `json:"shard,omitempty"`
-	Every         *Every      `json:"every,omitempty"`
-	BatchRows     int         `json:"batch_rows,omitempty"`
-	Tail          Tail        `json:"tail,omitempty"`
-	Count         Count       `json:"count,omitempty"`
-	Wire          Wire        `json:"wire,omitempty"`
-	Cursor        any         `json:"cursor,omitempty"`
+	rowsForm
+	Snapshots any `json:"snapshots,omitempty"`
+	readingForm
+}
 
-	GlobalBatchRows int       `json:"global_batch_rows,omitempty"`
-	BatchRequests   int       `json:"batch_requests,omitempty"`
-	Limit           int64     `json:"limit,omitempty"`
-	Endpoints       Endpoints `json:"endpoints,omitempty"`
+// readingForm is the JSON of a Reading.
+type readingForm struct {
+	Columns         []Column   `json:"columns,omitzero"`
+	Dense           denseForm  `json:"dense,omitempty"`
+	Shard           *shardForm `json:"shard,omitempty"`
+	Every           *Every     `json:"every,omitempty"`
+	BatchRows       int        `json:"batch_rows,omitempty"`
+	GlobalBatchRows int        `json:"global_batch_rows,omitempty"`
+	BatchRequests   int        `json:"batch_requests,omitempty"`
+	Tail            Tail       `json:"tail,omitempty"`
+	Limit           int64      `json:"limit,omitempty"`
+	Count           Count      `json:"count,omitempty"`
+	Wire            Wire       `json:"wire,omitempty"`
+	Endpoints       Endpoints  `json:"endpoints,omitempty"`
+	Cursor          any        `json:"cursor,omitempty"`
 }
 
 type shardForm struct {
@@ -212,10 +221,11 @@ func encode(v any) []byte {
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
 }
 
-// form is a pin as JSON has it: with all tables where it is whole, else with what it says.
-func (p *Pin) form() any {
+// form returns the JSON form of a pin: with all tables where it is whole, else with those
+// that it names; nil for the zero Pin.
+func (p Pin) form() any {
 	switch {
-	case p == nil:
+	case p.IsZero():
 		return nil
 	case p.Whole():
 		return p

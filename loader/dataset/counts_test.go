@@ -15,7 +15,7 @@ func twoShards() dataset.Cursors {
 	counts := dataset.NewCounts([]int64{7, 5, 0, 9, 7, 8})
 	all := make(dataset.Cursors, 2)
 	for i := range all {
-		all[i] = dataset.Cursor{Version: dataset.CursorVersion, Lanes: 6, Shard: dataset.Shard{Index: i, Of: 2}}
+		all[i] = dataset.Cursor{Rows: dataset.Rows{Lanes: 6}, Version: dataset.CursorVersion, Shard: dataset.Shard{Index: i, Of: 2}}
 		for lane := i; lane < 6; lane += 2 {
 			all[i].At = append(all[i].At, dataset.Position{Lane: lane})
 		}

@@ -1,5 +1,7 @@
 package dataset
 
+import "maps"
+
 // NoSnapshot is the snapshot id of a table that has none yet: an empty table.
 const NoSnapshot = -1
 
@@ -29,7 +31,7 @@ func (p TablePin) agrees(whole TablePin) bool {
 }
 
 // Pin fixes every table of a dataset, the staging ones by their entry's name. That of a
-// query may leave tables out.
+// query may leave tables out; the zero Pin fixes none.
 type Pin struct {
 	Training TablePin            `json:"training"`
 	Staging  map[string]TablePin `json:"staging"`
@@ -45,15 +47,55 @@ func (p Pin) Whole() bool {
 	return p.Training.Whole()
 }
 
-// Agrees says whether a pin, which may leave out what it likes, says nothing else than a
-// whole one.
+// IsZero reports whether no table is pinned.
+func (p Pin) IsZero() bool { return p.Training == TablePin{} && len(p.Staging) == 0 }
+
+// normal returns the one form of a pin: Staging is nil in the zero Pin and nowhere else.
+func (p Pin) normal() Pin {
+	switch {
+	case p.IsZero():
+		return Pin{}
+	case p.Staging == nil:
+		p.Staging = map[string]TablePin{}
+	}
+	return p
+}
+
+// Agrees reports whether a pin contradicts a whole one nowhere: each table that both
+// name has the same snapshot.
 func (p Pin) Agrees(whole Pin) bool {
 	for name, s := range p.Staging {
-		if one, ok := whole.Staging[name]; !ok || !s.agrees(one) {
+		if one, ok := whole.Staging[name]; ok && !s.agrees(one) {
 			return false
 		}
 	}
 	return p.Training.agrees(whole.Training)
+}
+
+// within reports whether a whole pin fixes all that p fixes, at the same snapshots.
+func (p Pin) within(whole Pin) bool {
+	for name := range p.Staging {
+		if _, ok := whole.Staging[name]; !ok {
+			return false
+		}
+	}
+	return p.Agrees(whole)
+}
+
+// filledFrom returns the pin of a query with what it leaves out taken from the whole pin
+// of its cursor. A pin that contradicts the cursor's stays as it is.
+func (p Pin) filledFrom(had Pin) Pin {
+	if !p.Agrees(had) {
+		return p
+	}
+	out := Pin{Training: p.Training.filled(had.Training), Staging: maps.Clone(had.Staging)}
+	for name, s := range p.Staging {
+		if out.Staging == nil {
+			out.Staging = map[string]TablePin{}
+		}
+		out.Staging[name] = s.filled(had.Staging[name])
+	}
+	return out
 }
 
 // Position is where one lane stands: Row rows of the final sequence (after
@@ -71,39 +113,26 @@ type Position struct {
 // CursorVersion is the version of the cursor's form that this code writes.
 const CursorVersion = 1
 
-// Cursor is where a stream stands after a batch (docs/spec/cursor.md).
-// Clients save it with the model's checkpoint. It holds what the plan was made
-// of, so that a cursor of another plan can be refused with a list of what
-// differs. At has the shard's lanes only, in ascending order.
+// Cursor is the position of a stream after a batch (docs/spec/cursor.md). Clients save
+// it with the model's checkpoint. It holds the rows of its plan, so that a cursor of
+// other rows is refused with a list of what differs. At has the shard's lanes only, in
+// ascending order.
 type Cursor struct {
-	Version   int     `json:"v"`
-	Plan      string  `json:"plan"`
-	Algorithm int     `json:"algorithm"`
-	Dataset   string  `json:"dataset"`          // digest
-	Filter    string  `json:"filter"`           // canonical
-	Sample    string  `json:"sample,omitempty"` // canonical, as Sample.Canonical has it; left out if all rows count
-	Since     int64   `json:"since,omitempty"`  // snapshot of the training table; left out if all rows count
-	Order     Order   `json:"order"`
-	Shuffle   Shuffle `json:"shuffle"`
-	// ShuffleWindow is how many stored training rows a window has; left out if rows
-	// come as stored.
-	ShuffleWindow int64 `json:"shuffle_window,omitempty"`
-	Seed          int64 `json:"seed"`
-	Epoch         int64 `json:"epoch"`
-	Lanes         int   `json:"lanes"`
-	Pin           Pin   `json:"pin"`
-	Shard         Shard `json:"shard"`
-	Step          int64 `json:"step"` // steps given so far
-	Rows          int64 `json:"rows"` // rows given per lane so far (of a lane that still runs); requests, if Requests is set
-	// Requests says that lanes give equal requests, and so Rows and Counted are numbers of
-	// requests.
-	Requests bool `json:"-"`
-	// Uneven says that no number is the rows that each lane gave since the plan's
-	// start: Rows is the most that one gave, or counts from where an endpoint began.
-	Uneven bool       `json:"uneven,omitempty"`
-	At     []Position `json:"at"`
+	Version   int
+	Plan      string
+	Algorithm int
+	Rows            // of the plan
+	Shard     Shard // one of them
+	Step      int64 // steps given so far
+	// Given is the rows that each lane gave so far that still runs; requests, if
+	// Rows.Requests is set.
+	Given int64
+	// Uneven reports that no number is the rows that each lane gave since the plan's
+	// start: Given is the most that one gave, or counts from where an endpoint began.
+	Uneven bool
+	At     []Position
 	// Counted is there where the rows of the plan were counted.
-	Counted *Counted `json:"counted,omitempty"`
+	Counted *Counted
 }
 
 // Cursors is what a query resumes from: one cursor, or a list that covers all

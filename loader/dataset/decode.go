@@ -252,7 +252,7 @@ func only[T any](served string, later ...string) func(*decoder, place, *T) {
 
 // filter decodes a filter.
 func (d *decoder) filter(at place) Filter {
-	out, err := parseFilter(d.text(at))
+	out, err := ParseFilter(d.text(at))
 	if err != nil {
 		e := fault.As(err)
 		if len(e.Faults) == 0 {

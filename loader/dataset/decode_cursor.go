@@ -1,11 +1,9 @@
 package dataset
 
 import (
+	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/penstock/penstock/internal/expr"
-	"github.com/penstock/penstock/internal/fault"
 )
 
 // must marks fields that a machine wrote: none is ever left out.
@@ -45,31 +43,31 @@ func (d *decoder) cursor(at place) Cursor {
 	}
 	sum := ""
 	optional := []field[Cursor]{
-		{name: "sample", read: func(d *decoder, at place, c *Cursor) { c.Sample = d.planSample(at) }},
-		{name: "shuffle_window", read: func(d *decoder, at place, c *Cursor) { c.ShuffleWindow = d.whole(at, 1, maxShuffleWindow) }},
-		{name: "since", read: func(d *decoder, at place, c *Cursor) { c.Since = d.whole(at, 1, maxInt64) }},
 		{name: "uneven", read: func(d *decoder, at place, c *Cursor) { c.Uneven = d.yes(at) }},
-		{name: "rows", read: func(d *decoder, at place, c *Cursor) { c.Rows = d.whole(at, 0, maxInt64) }},
-		{name: "requests", read: func(d *decoder, at place, c *Cursor) { c.Rows, c.Requests = d.whole(at, 0, maxInt64), true }},
+		{name: "rows", read: func(d *decoder, at place, c *Cursor) { c.Given = d.whole(at, 0, maxInt64) }},
+		{name: "requests", read: func(d *decoder, at place, c *Cursor) { c.Given, c.Requests = d.whole(at, 0, maxInt64), true }},
 		{name: "counted", read: func(d *decoder, at place, c *Cursor) { c.Counted = d.counted(at) }},
 		{name: "sum", read: func(d *decoder, at place, _ *Cursor) { sum = d.text(at) }},
 	}
-	object(d, at, &out, append(must([]field[Cursor]{
+	rows := must(fieldsOf(rowsFields(), func(c *Cursor) *Rows { return &c.Rows }))
+	for i := range rows {
+		rows[i].must = !slices.Contains([]string{"sample", "since", "shuffle_window"}, rows[i].name)
+	}
+	object(d, at, &out, slices.Concat(must([]field[Cursor]{
 		{name: "v", read: func(d *decoder, at place, c *Cursor) { c.Version = int(d.whole(at, CursorVersion, CursorVersion)) }},
 		{name: "plan", read: func(d *decoder, at place, c *Cursor) { c.Plan = d.short(at, maxID) }},
 		{name: "algorithm", read: func(d *decoder, at place, c *Cursor) { c.Algorithm = int(d.whole(at, 1, maxInt32)) }},
 		{name: "dataset", read: func(d *decoder, at place, c *Cursor) { c.Dataset = d.short(at, maxID) }},
-		{name: "filter", read: func(d *decoder, at place, c *Cursor) { c.Filter = d.planFilter(at) }},
-		{name: "order", read: func(d *decoder, at place, c *Cursor) { c.Order = choice(d, at, []Order{Stored, Shuffled}) }},
-		{name: "shuffle", read: func(d *decoder, at place, c *Cursor) { c.Shuffle = d.shuffle(at) }},
-		{name: "seed", read: func(d *decoder, at place, c *Cursor) { c.Seed = d.whole(at, minInt64, maxInt64) }},
-		{name: "epoch", read: func(d *decoder, at place, c *Cursor) { c.Epoch = d.whole(at, 0, maxInt64) }},
-		{name: "lanes", read: func(d *decoder, at place, c *Cursor) { c.Lanes = int(d.whole(at, 1, maxLanes)) }},
+	}), rows, must([]field[Cursor]{
 		{name: "pin", read: func(d *decoder, at place, c *Cursor) { c.Pin = d.pin(at) }},
 		{name: "shard", read: func(d *decoder, at place, c *Cursor) { c.Shard = d.cursorShard(at) }},
 		{name: "step", read: func(d *decoder, at place, c *Cursor) { c.Step = d.whole(at, 0, maxInt64) }},
 		{name: "at", read: func(d *decoder, at place, c *Cursor) { c.At = list(d, at, maxLanes, (*decoder).position) }},
-	}), optional...))
+	}), optional))
+	if out.Sample != nil {
+		sample := out.Sample.defaults()
+		out.Sample = &sample
+	}
 	d.checkGiven(at)
 	if d.sound(at.path) {
 		d.checkAt(at, out)
@@ -118,35 +116,6 @@ func (d *decoder) cursorShard(at place) Shard {
 		d.fail(join(at.path, "of"), "missing")
 	}
 	return out
-}
-
-// planFilter decodes a filter that a plan was made of. It stays text, to be compared,
-// and a query that goes on with the cursor reads it.
-func (d *decoder) planFilter(at place) string {
-	text := d.planText(at, expr.MaxText)
-	if d.sound(at.path) {
-		d.filter(at)
-	}
-	return text
-}
-
-// planSample does the same for a sample.
-func (d *decoder) planSample(at place) string {
-	text := d.planText(at, maxSample)
-	if d.sound(at.path) {
-		if _, err := parseSample(text); err != nil {
-			d.fail(at.path, "%s", fault.As(err).Message)
-		}
-	}
-	return text
-}
-
-func (d *decoder) planText(at place, limit int) string {
-	text := d.text(at)
-	if len(text) > limit {
-		d.fail(at.path, "has %d bytes, the limit is %d", len(text), limit)
-	}
-	return text
 }
 
 // yes decodes true, which is left out where it is false.

@@ -17,7 +17,7 @@ const (
 // query decodes a query, defaults set.
 func (d *decoder) query(at place) Query {
 	out := Query{}
-	object(d, at, &out, slices.Concat(queryFields(), readingFields(), unservedFields()))
+	object(d, at, &out, slices.Concat(queryFields(), unservedFields()))
 	given := out
 	out = out.Defaults()
 	d.checkResume(at, given)
@@ -27,59 +27,83 @@ func (d *decoder) query(at place) Query {
 	return out
 }
 
-// queryFields are the fields that say which rows, in which order.
+// queryFields are the fields of a query that this version serves.
 func queryFields() []field[Query] {
+	return slices.Concat(
+		datasetFields(),
+		fieldsOf(rowsFields(), func(q *Query) *Rows { return &q.Rows }),
+		fieldsOf(readingFields(), func(q *Query) *Reading { return &q.Reading }),
+	)
+}
+
+// fieldsOf turns the table of fields of a part of a value into one of the value.
+func fieldsOf[T, Part any](fields []field[Part], part func(*T) *Part) []field[T] {
+	out := make([]field[T], len(fields))
+	for i, f := range fields {
+		out[i] = field[T]{name: f.name, must: f.must, idle: f.idle, also: f.also}
+		if f.read != nil {
+			out[i].read = func(d *decoder, at place, into *T) { f.read(d, at, part(into)) }
+		}
+	}
+	return out
+}
+
+// datasetFields are the fields of Rows that have another form in cursors.
+func datasetFields() []field[Query] {
 	return []field[Query]{
 		{name: "dataset", must: true, read: func(d *decoder, at place, out *Query) { d.queryDataset(at, out) }},
-		{name: "columns", also: []string{"select", "features", "fields"}, read: func(d *decoder, at place, out *Query) {
+		{name: "snapshots", also: []string{"snapshot", "pin", "as_of"}, read: func(d *decoder, at place, out *Query) { out.Pin = d.partialPin(at) }},
+	}
+}
+
+// rowsFields are the fields of Rows that queries and cursors have alike.
+func rowsFields() []field[Rows] {
+	return []field[Rows]{
+		{name: "filter", also: []string{"where", "predicate"}, read: func(d *decoder, at place, out *Rows) { out.Filter = d.filter(at) }},
+		{name: "sample", read: func(d *decoder, at place, out *Rows) { out.Sample = d.sample(at) }},
+		{name: "since", read: func(d *decoder, at place, out *Rows) { out.Since = d.whole(at, 1, maxInt64) }},
+		{name: "order", read: func(d *decoder, at place, out *Rows) { out.Order = choice(d, at, []Order{Stored, Shuffled}) }},
+		{name: "shuffle", read: func(d *decoder, at place, out *Rows) { out.Shuffle = d.shuffle(at) }},
+		{name: "shuffle_window", read: func(d *decoder, at place, out *Rows) { out.ShuffleWindow = d.whole(at, 1, maxShuffleWindow) }},
+		{name: "seed", read: func(d *decoder, at place, out *Rows) { out.Seed = d.whole(at, minInt64, maxInt64) }},
+		{name: "epoch", read: func(d *decoder, at place, out *Rows) { out.Epoch = d.whole(at, 0, maxInt64) }},
+		{name: "lanes", read: func(d *decoder, at place, out *Rows) { out.Lanes = int(d.whole(at, 1, maxLanes)) }},
+	}
+}
+
+// readingFields are the fields of Reading.
+func readingFields() []field[Reading] {
+	return []field[Reading]{
+		{name: "columns", also: []string{"select", "features", "fields"}, read: func(d *decoder, at place, out *Reading) {
 			out.Columns = d.columns(at)
 			if at.kind == kindList && len(at.items) == 0 {
 				d.fail(at.path, "must name at least one column; leave the field out for all")
 			}
 			d.checkOutputs(at.path, "", out.Columns)
 		}},
-		{name: "dense", read: func(d *decoder, at place, out *Query) { out.Dense = d.dense(at) }},
-		{name: "filter", also: []string{"where", "predicate"}, read: func(d *decoder, at place, out *Query) { out.Filter = d.filter(at) }},
-		{name: "sample", read: func(d *decoder, at place, out *Query) { out.Sample = d.sample(at) }},
-		{name: "since", read: func(d *decoder, at place, out *Query) { out.Since = d.whole(at, 1, maxInt64) }},
-		{name: "snapshots", also: []string{"snapshot", "pin", "as_of"}, read: func(d *decoder, at place, out *Query) {
-			pin := d.partialPin(at)
-			out.Snapshots = &pin
-		}},
-		{name: "order", read: func(d *decoder, at place, out *Query) { out.Order = choice(d, at, []Order{Stored, Shuffled}) }},
-		{name: "shuffle", read: func(d *decoder, at place, out *Query) { out.Shuffle = d.shuffle(at) }},
-		{name: "shuffle_window", read: func(d *decoder, at place, out *Query) { out.ShuffleWindow = d.whole(at, 1, maxShuffleWindow) }},
-		{name: "seed", read: func(d *decoder, at place, out *Query) { out.Seed = d.whole(at, minInt64, maxInt64) }},
-		{name: "epoch", read: func(d *decoder, at place, out *Query) { out.Epoch = d.whole(at, 0, maxInt64) }},
-		{name: "lanes", read: func(d *decoder, at place, out *Query) { out.Lanes = int(d.whole(at, 1, maxLanes)) }},
-	}
-}
-
-// readingFields are the fields that say which part of the rows, in which form.
-func readingFields() []field[Query] {
-	return []field[Query]{
-		{name: "shard", also: []string{"rank", "world", "num_shards"}, read: func(d *decoder, at place, out *Query) { out.Shard = d.shard(at, AllShards) }},
-		{name: "every", also: []string{"workers", "num_workers"}, read: func(d *decoder, at place, out *Query) { out.Every = d.every(at) }},
-		{name: "batch_rows", also: []string{"batch_size", "batchsize", "rows_per_batch"}, read: func(d *decoder, at place, out *Query) {
+		{name: "dense", read: func(d *decoder, at place, out *Reading) { out.Dense = d.dense(at) }},
+		{name: "shard", also: []string{"rank", "world", "num_shards"}, read: func(d *decoder, at place, out *Reading) { out.Shard = d.shard(at, AllShards) }},
+		{name: "every", also: []string{"workers", "num_workers"}, read: func(d *decoder, at place, out *Reading) { out.Every = d.every(at) }},
+		{name: "batch_rows", also: []string{"batch_size", "batchsize", "rows_per_batch"}, read: func(d *decoder, at place, out *Reading) {
 			out.BatchRows = int(d.whole(at, 1, maxBatchRows))
 		}},
-		{name: "global_batch_rows", also: []string{"global_batch_size"}, read: func(d *decoder, at place, out *Query) {
+		{name: "global_batch_rows", also: []string{"global_batch_size"}, read: func(d *decoder, at place, out *Reading) {
 			out.GlobalBatchRows = int(d.whole(at, 1, maxBatchRows))
 		}},
-		{name: "batch_requests", read: func(d *decoder, at place, out *Query) {
+		{name: "batch_requests", read: func(d *decoder, at place, out *Reading) {
 			out.BatchRequests = int(d.whole(at, 1, maxBatchRows))
 		}},
-		{name: "limit", also: []string{"head", "max_rows", "rows"}, read: func(d *decoder, at place, out *Query) { out.Limit = d.whole(at, 1, maxInt64) }},
-		{name: "tail", also: []string{"drop_last", "drop_remainder"}, read: func(d *decoder, at place, out *Query) { out.Tail = choice(d, at, []Tail{TailKeep, TailDrop}) }},
-		{name: "count", read: func(d *decoder, at place, out *Query) {
+		{name: "limit", also: []string{"head", "max_rows", "rows"}, read: func(d *decoder, at place, out *Reading) { out.Limit = d.whole(at, 1, maxInt64) }},
+		{name: "tail", also: []string{"drop_last", "drop_remainder"}, read: func(d *decoder, at place, out *Reading) { out.Tail = choice(d, at, []Tail{TailKeep, TailDrop}) }},
+		{name: "count", read: func(d *decoder, at place, out *Reading) {
 			out.Count = choice(d, at, []Count{CountEstimate, CountExact})
 		}},
-		{name: "cursor", read: func(d *decoder, at place, out *Query) { out.Cursor = d.cursors(at) }},
-		{name: "wire", read: func(d *decoder, at place, out *Query) {
+		{name: "cursor", read: func(d *decoder, at place, out *Reading) { out.Cursor = d.cursors(at) }},
+		{name: "wire", read: func(d *decoder, at place, out *Reading) {
 			out.Wire = choice(d, at, []Wire{WirePlain, WireIndexed, WireAuto, WireGrouped})
 		}},
-		{name: "cache", idle: true, read: only[Query]("off", "read", "fill")},
-		{name: "endpoints", read: func(d *decoder, at place, out *Query) {
+		{name: "cache", idle: true, read: only[Reading]("off", "read", "fill")},
+		{name: "endpoints", read: func(d *decoder, at place, out *Reading) {
 			out.Endpoints = choice(d, at, []Endpoints{EndpointsShards, EndpointsSplits})
 		}},
 	}

@@ -2,7 +2,6 @@ package dataset
 
 import (
 	"cmp"
-	"strconv"
 	"strings"
 )
 
@@ -14,28 +13,18 @@ func (d *decoder) checkResume(at place, q Query) {
 		return
 	}
 	c := q.Cursor[0]
-	had := Query{}.resumed(c)
-	for _, one := range []struct{ name, given, had string }{
-		{"sample", q.Sample.Canonical(), had.Sample.Canonical()},
-		{"since", orNone(q.Since), orNone(c.Since)},
-		{"order", string(q.Order), string(c.Order)},
-		{"shuffle", string(q.Shuffle), string(c.Shuffle)},
-		{"shuffle_window", orNone(q.ShuffleWindow), orNone(c.ShuffleWindow)},
-		{"seed", strconv.FormatInt(q.Seed, 10), strconv.FormatInt(c.Seed, 10)},
-		{"epoch", strconv.FormatInt(q.Epoch, 10), strconv.FormatInt(c.Epoch, 10)},
-		{"lanes", strconv.Itoa(q.Lanes), strconv.Itoa(c.Lanes)},
-	} {
-		if at.has(one.name) && one.given != one.had {
-			d.disagree(at, one.name, one.given, one.had)
+	for i, one := range c.texts() {
+		if given := q.texts()[i].text; at.has(one.name) && one.name != "dataset" && one.name != "filter" && given != one.text {
+			d.disagree(at, one.name, given, one.text)
 		}
 	}
-	if at.has("filter") && q.Filter.IsZero() && c.Filter != "" {
-		d.disagree(at, "filter", "", c.Filter)
+	if at.has("filter") && q.Filter.IsZero() && !c.Filter.IsZero() {
+		d.disagree(at, "filter", "", c.Filter.String())
 	}
-	if q.Snapshots == nil || !d.sound(join(at.path, "snapshots")) || q.Snapshots.Agrees(c.Pin) {
+	if !d.sound(join(at.path, "snapshots")) {
 		return
 	}
-	if differs := PinDifferences(*q.Snapshots, c.Pin); len(differs) > 0 {
+	if differs := PinDifferences(q.Pin, c.Pin); len(differs) > 0 {
 		d.fail(join(at.path, "snapshots"), "the cursor was made at other snapshots: %s; leave snapshots out", strings.Join(differs, ", "))
 	}
 }

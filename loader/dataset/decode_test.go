@@ -115,9 +115,8 @@ func TestDigest(t *testing.T) {
 func TestQueryDefaults(t *testing.T) {
 	t.Parallel()
 	base := dataset.Query{
-		Dataset: "d", Order: dataset.Stored, Shuffle: dataset.ShuffleSplits, Lanes: 1,
-		Shard: dataset.Shard{Index: dataset.AllShards, Of: 1}, Every: dataset.Every{Of: 1}, Tail: dataset.TailKeep, Count: dataset.CountEstimate,
-		Wire: dataset.WirePlain, Endpoints: dataset.EndpointsShards,
+		Rows:    dataset.Rows{Dataset: "d", Order: dataset.Stored, Shuffle: dataset.ShuffleSplits, Lanes: 1},
+		Reading: dataset.Reading{Shard: dataset.Shard{Index: dataset.AllShards, Of: 1}, Every: dataset.Every{Of: 1}, Tail: dataset.TailKeep, Count: dataset.CountEstimate, Wire: dataset.WirePlain, Endpoints: dataset.EndpointsShards},
 	}
 	with := func(change func(*dataset.Query)) dataset.Query {
 		q := base
@@ -140,7 +139,7 @@ func TestQueryDefaults(t *testing.T) {
 		`{"dataset":"d","endpoints":"splits","global_batch_rows":3}`: with(func(q *dataset.Query) {
 			q.Endpoints, q.GlobalBatchRows = dataset.EndpointsSplits, 3
 		}),
-		`{"dataset":"d","batch_requests":6,"lanes":3}`: with(func(q *dataset.Query) { q.Lanes, q.BatchRequests = 3, 6 }),
+		`{"dataset":"d","batch_requests":6,"lanes":3}`: with(func(q *dataset.Query) { q.Lanes, q.BatchRequests, q.Requests = 3, 6, true }),
 		`{"dataset":"d","limit":9223372036854775807,"lanes":4,"global_batch_rows":16}`: with(func(q *dataset.Query) {
 			q.Limit, q.Lanes, q.GlobalBatchRows = 1<<63-1, 4, 16
 		}),
@@ -163,12 +162,12 @@ func TestQueryDefaults(t *testing.T) {
 		require.Equal(t, want, got, text)
 		require.Equal(t, got, got.Defaults(), "defaults are set once")
 	}
-	require.Equal(t, base, dataset.Query{Dataset: "d"}.Defaults())
+	require.Equal(t, base, dataset.Query{Rows: dataset.Rows{Dataset: "d"}}.Defaults())
 	same(t, `{"dataset":"d"}`, base.Canonical())
-	same(t, `{"dataset":"d","columns":["a",{"column":"b","name":"c"}],"filter":"a < 1","shard":{"index":0,"of":2}}`,
+	same(t, `{"dataset":"d","filter":"a < 1","columns":["a",{"column":"b","name":"c"}],"shard":{"index":0,"of":2}}`,
 		dataset.Query{
-			Dataset: "d", Columns: []dataset.Column{{Column: "a"}, {Column: "b", Name: "c"}}, Filter: dataset.MustFilter("a < 1"),
-			Shard: dataset.Shard{Index: 0, Of: 2},
+			Rows:    dataset.Rows{Dataset: "d", Filter: dataset.MustFilter("a < 1")},
+			Reading: dataset.Reading{Columns: []dataset.Column{{Column: "a"}, {Column: "b", Name: "c"}}, Shard: dataset.Shard{Index: 0, Of: 2}},
 		}.Canonical())
 }
 
@@ -225,7 +224,7 @@ func TestFaultsOfQueries(t *testing.T) {
 		`{"dataset":"d","lanes":6.0}`:                                               "lanes: must be a whole number, not a number with a point or exponent",
 		`{"dataset":"d","batch_size":8}`:                                            `batch_size: unknown field (did you mean "batch_rows"?)`,
 		`{"dataset":"d","Where":"a = 1"}`:                                           `Where: unknown field (did you mean "filter"?)`,
-		`{"dataset":"d","cach":"off"}`:                                              `cach: unknown field; known: dataset, columns,`,
+		`{"dataset":"d","cach":"off"}`:                                              `cach: unknown field; known: dataset, snapshots,`,
 		`{"dataset":"d","snapshots":{"training":{"schema":1}}}`:                     `snapshots.training.uuid: missing; snapshots.training.snapshot: missing`,
 		`{"dataset":"d","snapshots":{"staging":{"s":{"snapshot":-1}}}}`:             `snapshots.staging.s.snapshot: must be at least 1, not -1`,
 		`{"dataset":"d","snapshots":{"training":{"snapshot":"88390500955126643"}}}`: "snapshots.training.snapshot: must be a whole number, not text; write it without quotes",

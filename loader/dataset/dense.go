@@ -19,8 +19,8 @@ type Selection struct {
 	Dense   []Dense
 }
 
-// Selection returns which columns the query asks for.
-func (q Query) Selection() Selection { return Selection{Columns: q.Columns, Dense: q.Dense} }
+// Selection returns which columns the reading asks for.
+func (r Reading) Selection() Selection { return Selection{Columns: r.Columns, Dense: r.Dense} }
 
 // dense decodes an object from names to what each column is packed of: a list of
 // columns, or an object with a fill beside it.

@@ -15,17 +15,9 @@ import (
 func Differences(a, b Cursor) []string {
 	var l differences
 	l.add("algorithm", strconv.Itoa(a.Algorithm), strconv.Itoa(b.Algorithm))
-	l.add("dataset", a.Dataset, b.Dataset)
-	l.add("filter", a.Filter, b.Filter)
-	l.add("sample", a.Sample, b.Sample)
-	l.add("since", orNone(a.Since), orNone(b.Since))
-	l.add("order", string(a.Order), string(b.Order))
-	l.add("shuffle", string(a.Shuffle), string(b.Shuffle))
-	l.add("shuffle_window", orNone(a.ShuffleWindow), orNone(b.ShuffleWindow))
-	l.add("seed", strconv.FormatInt(a.Seed, 10), strconv.FormatInt(b.Seed, 10))
-	l.add("epoch", strconv.FormatInt(a.Epoch, 10), strconv.FormatInt(b.Epoch, 10))
-	l.add("lanes", strconv.Itoa(a.Lanes), strconv.Itoa(b.Lanes))
-	l.add("batches of", a.unit(), b.unit())
+	for i, one := range a.texts() {
+		l.add(one.name, one.text, b.texts()[i].text)
+	}
 	l.table("pin.training", a.Pin.Training, b.Pin.Training)
 	both := maps.Clone(a.Pin.Staging)
 	if both == nil {
@@ -48,15 +40,16 @@ func Differences(a, b Cursor) []string {
 	return l
 }
 
-// PinDifferences says in what a query's pin, which may leave out what it likes, differs
-// from a whole one, the query's value first. It is nil where the pin agrees.
+// PinDifferences lists in what a query's pin, which may leave tables out, contradicts a
+// whole one, the query's value first. It is nil where the pin agrees.
 func PinDifferences(given, whole Pin) []string {
-	filled := Pin{Training: given.Training.filled(whole.Training), Staging: map[string]TablePin{}}
-	maps.Copy(filled.Staging, whole.Staging)
+	filled := Pin{Training: given.Training.filled(whole.Training), Staging: maps.Clone(whole.Staging)}
 	for name, s := range given.Staging {
-		filled.Staging[name] = s.filled(whole.Staging[name])
+		if one, ok := whole.Staging[name]; ok {
+			filled.Staging[name] = s.filled(one)
+		}
 	}
-	return Differences(Cursor{Pin: filled}, Cursor{Pin: whole})
+	return Differences(Cursor{Rows: Rows{Pin: filled}}, Cursor{Rows: Rows{Pin: whole}})
 }
 
 // filled takes from a whole pin what one leaves out.
@@ -66,14 +59,6 @@ func (p TablePin) filled(whole TablePin) TablePin {
 	}
 	whole.Snapshot = cmp.Or(p.Snapshot, whole.Snapshot)
 	return whole
-}
-
-// unit is what its lanes give equal numbers of.
-func (c Cursor) unit() string {
-	if c.Requests {
-		return "requests"
-	}
-	return "rows"
 }
 
 type differences []string

@@ -11,9 +11,9 @@ type Filter struct {
 	expr *expr.Expr // nil where text is empty
 }
 
-// parseFilter reads a filter; an empty text is the zero Filter. Faults are
+// ParseFilter reads a filter; an empty text is the zero Filter. Faults are
 // Invalid: positions in the text, of no field.
-func parseFilter(text string) (Filter, error) {
+func ParseFilter(text string) (Filter, error) {
 	if text == "" {
 		return Filter{}, nil
 	}
@@ -24,10 +24,10 @@ func parseFilter(text string) (Filter, error) {
 	return Filter{text: text, expr: parsed}, nil
 }
 
-// MustFilter is parseFilter for a text that is known to be a filter, as one in
+// MustFilter is ParseFilter for a text that is known to be a filter, as one in
 // a program's source is. It panics on any other.
 func MustFilter(text string) Filter {
-	f, err := parseFilter(text)
+	f, err := ParseFilter(text)
 	if err != nil {
 		panic("dataset: " + err.Error()) //nolint:forbidigo // a fault of the source
 	}
@@ -43,8 +43,11 @@ func (f Filter) String() string { return f.text }
 // Expr returns the parsed filter; nil keeps all rows.
 func (f Filter) Expr() *expr.Expr { return f.expr }
 
-// canonical returns the filter with its canonical text.
+// canonical returns the filter that its canonical text parses to.
 func (f Filter) canonical() Filter {
+	if out, err := ParseFilter(f.expr.String()); err == nil {
+		return out
+	}
 	f.text = f.expr.String()
 	return f
 }

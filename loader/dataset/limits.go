@@ -1,7 +1,5 @@
 package dataset
 
-import "github.com/penstock/penstock/internal/expr"
-
 // What decoding accepts at most. The limits bound time, memory and stack for
 // hostile text; they are far above what a dataset or a query needs.
 const (
@@ -17,8 +15,7 @@ const (
 	maxShuffleWindow = 1 << 24 // rows of a shuffle window
 	maxFaults        = 100     // faults that are told one by one
 
-	maxDepth  = 32               // nested lists and objects
-	maxNodes  = 1 << 17          // values in one text, YAML aliases counted as often as they stand
-	maxSample = 8 * expr.MaxText // bytes of a sample in a cursor, its filter's quotes escaped
-	maxID     = 128              // bytes of a plan's id, a digest, a table's uuid
+	maxDepth = 32      // nested lists and objects
+	maxNodes = 1 << 17 // values in one text, YAML aliases counted as often as they stand
+	maxID    = 128     // bytes of a plan's id, a digest, a table's uuid
 )

@@ -13,14 +13,14 @@ import (
 type Merged struct {
 	Lanes int        // of the plan
 	At    []Position // in ascending order of lanes: every lane's, or those of one cursor's shard
-	Rows  []int64    // given per lane, of each cursor in the order given
+	Given []int64    // rows, or requests, per lane, of each cursor in the order of the list
 }
 
 // Merge puts the positions of cursors together. They must be of one plan, and
 // stand in each lane exactly once; a single cursor may stand in the lanes of
 // its shard alone. The error is Invalid and names the cursor, as "cursor[1]".
 //
-// Whether the Rows agree is not looked at: all of them must be equal, except
+// Whether the Given agree is not looked at: all of them must be equal, except
 // that a shard whose lanes have ended may have stopped earlier, and only the
 // plan knows where a lane ends.
 func (cs Cursors) Merge() (Merged, error) {
@@ -43,7 +43,7 @@ func (cs Cursors) Merge() (Merged, error) {
 			}
 			holder[p.Lane] = i
 		}
-		out.At, out.Rows = append(out.At, c.At...), append(out.Rows, c.Rows)
+		out.At, out.Given = append(out.At, c.At...), append(out.Given, c.Given)
 	}
 	slices.SortFunc(out.At, func(a, b Position) int { return cmp.Compare(a.Lane, b.Lane) })
 	if err := cs.covered(holder); err != nil {

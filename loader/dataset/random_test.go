@@ -262,10 +262,8 @@ func (m maker) partial(pin dataset.Pin) dataset.Pin {
 func (m maker) cursors() dataset.Cursors {
 	of := 1 + m.IntN(4)
 	one := dataset.Cursor{
-		Version: dataset.CursorVersion, Plan: m.word(), Algorithm: 1 + m.IntN(3), Dataset: m.word(), Filter: m.filter().String(),
-		Sample: pick(m, "", m.sample().Canonical()), Since: m.since(),
-		Seed: int64(m.Uint64()), Epoch: m.Int64(), Lanes: of * (1 + m.IntN(4)), Pin: m.pin(),
-		Step: m.Int64(), Rows: m.Int64(), Uneven: !m.often(),
+		Rows:    dataset.Rows{Dataset: m.word(), Filter: m.filter(), Sample: pick(m, nil, m.sample().Normal()), Since: m.since(), Seed: int64(m.Uint64()), Epoch: m.Int64(), Lanes: of * (1 + m.IntN(4)), Pin: m.pin()},
+		Version: dataset.CursorVersion, Plan: m.word(), Algorithm: 1 + m.IntN(3), Step: m.Int64(), Given: m.Int64(), Uneven: !m.often(),
 	}
 	one.Order, one.Shuffle, one.ShuffleWindow = m.order()
 	if one.Shuffle == "" {
@@ -322,11 +320,7 @@ func (m maker) agree(q *dataset.Query) {
 	q.Filter = pick(m, dataset.Filter{}, m.filter())
 	q.Sample = nil
 	if m.IntN(2) == 0 {
-		again, err := dataset.ParseSample(c.Sample)
-		if err != nil {
-			panic(err)
-		}
-		q.Sample = again
+		q.Sample = c.Sample
 	}
 	q.Order, q.Shuffle, q.ShuffleWindow = pick(m, "", c.Order), pick(m, "", c.Shuffle), pick(m, 0, c.ShuffleWindow)
 	q.Seed, q.Epoch = pick(m, 0, c.Seed), pick(m, 0, c.Epoch)
@@ -350,10 +344,8 @@ func (m maker) dense() []dataset.Dense {
 
 func (m maker) query() dataset.Query {
 	q := dataset.Query{
-		Filter: m.filter(), Seed: pick(m, 0, int64(m.Uint64())),
-		Epoch: pick(m, 0, m.Int64()), Tail: pick(m, dataset.TailKeep, dataset.TailDrop),
-		Count: pick(m, dataset.CountEstimate, dataset.CountExact),
-		Wire:  pick(m, dataset.WirePlain, dataset.WireIndexed, dataset.WireAuto),
+		Rows:    dataset.Rows{Filter: m.filter(), Seed: pick(m, 0, int64(m.Uint64())), Epoch: pick(m, 0, m.Int64())},
+		Reading: dataset.Reading{Tail: pick(m, dataset.TailKeep, dataset.TailDrop), Count: pick(m, dataset.CountEstimate, dataset.CountExact), Wire: pick(m, dataset.WirePlain, dataset.WireIndexed, dataset.WireAuto)},
 	}
 	q.Order, q.Shuffle, q.ShuffleWindow = m.order()
 	if !q.Order.IsShuffled() {
@@ -376,8 +368,7 @@ func (m maker) query() dataset.Query {
 	}
 	q.Since = m.since()
 	if !m.often() {
-		pin := m.partial(m.pin())
-		q.Snapshots = &pin
+		q.Pin = m.partial(m.pin())
 	}
 	perStep := 1 + m.IntN(5)
 	if m.often() {
@@ -391,10 +382,9 @@ func (m maker) query() dataset.Query {
 		q.Lanes, q.Order, q.Shuffle, q.ShuffleWindow = 0, "", "", 0
 		q.Shard.Of = pick(m, 0, 1, q.Cursor[0].Lanes)
 		q.Shard.Index = pick(m, dataset.AllShards, m.IntN(max(1, q.Shard.Of)))
-		q.Snapshots, q.Since = nil, 0
+		q.Pin, q.Since = dataset.Pin{}, 0
 		if m.often() {
-			pin := m.partial(q.Cursor[0].Pin)
-			q.Snapshots = &pin
+			q.Pin = m.partial(q.Cursor[0].Pin)
 		}
 		m.agree(&q)
 	}
@@ -424,5 +414,5 @@ func (m maker) query() dataset.Query {
 		of := 1 + m.IntN(5)
 		q.Every = dataset.Every{Step: m.IntN(of), Of: of}
 	}
-	return q
+	return q.Defaults()
 }

@@ -1,135 +1,85 @@
 package dataset
 
-import (
-	"fmt"
-	"strconv"
+import "cmp"
 
-	"github.com/penstock/penstock/internal/fault"
-)
-
-// Endpoints says what FlightInfo lists an endpoint for.
-type Endpoints string
-
-// The endpoints.
-const (
-	EndpointsShards Endpoints = "shards" // one for each shard
-	EndpointsSplits Endpoints = "splits" // one for each split, or for some consecutive ones
-)
-
-// BySplits says whether each is of splits.
-func (e Endpoints) BySplits() bool {
-	switch e {
-	case EndpointsSplits:
-		return true
-	case EndpointsShards:
-		return false
-	}
-	return false
+// Reading is what one reader asks of a plan: which columns, which of the rows, from
+// where, and in which form. Another reading of the same Rows gives the same rows in the
+// same order.
+type Reading struct {
+	Columns   []Column // output names of the dataset; nil: all; never empty otherwise
+	Dense     []Dense  // columns that are packed into one, in their order; nil: none
+	Shard     Shard    // zero: that of a single cursor; without one, all of one
+	Every     Every    // zero: every step of the shard
+	BatchRows int      // 0: chosen by the size of rows, or by GlobalBatchRows
+	// GlobalBatchRows is the rows of one step over all shards, instead of BatchRows; 0:
+	// not set.
+	GlobalBatchRows int
+	// BatchRequests is the requests of a batch, instead of its rows: then every lane gives
+	// equal requests in each step. 0: rows are counted.
+	BatchRequests int
+	Tail          Tail
+	Limit         int64 // rows after which the stream ends, counted from where it begins; 0: none
+	Count         Count
+	Wire          Wire
+	Endpoints     Endpoints
+	Cursor        Cursors // empty: from the start
 }
 
-// Check is Invalid if fields of a query with its defaults set, each of which is right
-// by itself, do not go together. It looks at those that say which part of a plan is
-// read; what depends on the plan, the loader checks.
-func (q Query) Check() error { return fault.Fields(q.conflicts("")) }
-
-// conflicts is Check for a query that stands at a path.
-func (q Query) conflicts(path string) []fault.Field {
-	var found []fault.Field
-	add := func(name, format string, args ...any) {
-		found = append(found, fault.Field{Field: join(path, name), Message: fmt.Sprintf(format, args...)})
-	}
-	if q.GlobalBatchRows != 0 {
-		q.checkGlobal(add)
-	}
-	if q.BatchRequests != 0 || len(q.Cursor) > 0 && q.Cursor[0].Requests {
-		q.checkRequests(add)
-	}
-	if q.Wire.Grouped() && q.BatchRequests == 0 {
-		add("wire", "grouped sends a row for each request, in batches of whole ones; say how many with batch_requests")
-	}
-	if q.Limit != 0 {
-		switch {
-		case q.Limit < 0:
-			add("limit", "must be at least 1, not %d", q.Limit)
-		case q.Shard.Of != 1:
-			add("limit", "it counts the rows of one shard, and the query reads of %d; leave limit out, or read as one shard", q.Shard.Of)
-		case q.Tail.Drops():
-			add("limit", "the rows of a last step that it cuts would be dropped; leave limit out, or use tail: keep")
-		case q.Every.Of > 1:
-			add("limit", "it counts the rows of all steps, and the query takes some of them; leave limit or every out")
-		case q.Endpoints.BySplits():
-			add("limit", "nobody knows how many rows the splits before an endpoint give; leave limit out, or use endpoints: shards")
+// defaults sets each unset field.
+func (r Reading) defaults() Reading {
+	r.Tail = cmp.Or(r.Tail, TailKeep)
+	r.Count = cmp.Or(r.Count, CountEstimate)
+	r.Wire = cmp.Or(r.Wire, WirePlain)
+	r.Endpoints = cmp.Or(r.Endpoints, EndpointsShards)
+	if r.Shard.Of == 0 {
+		r.Shard = Shard{Index: AllShards, Of: 1}
+		if len(r.Cursor) == 1 && r.Cursor[0].Shard.Of > 0 {
+			r.Shard = r.Cursor[0].Shard
 		}
 	}
-	if q.Endpoints.BySplits() {
-		switch {
-		case q.Shard.Of != 1:
-			add("endpoints", "splits are endpoints of one shard, and the query asks for %d; leave shard out, or use endpoints: shards", q.Shard.Of)
-		case q.Lanes != 1 && len(q.Cursor) > 0:
-			add("endpoints", "splits are endpoints of a plan with one lane, and the cursor's has %d; use endpoints: shards", q.Lanes)
-		case q.Lanes != 1:
-			add("endpoints", "splits are endpoints of a plan with one lane, and the query asks for %d; leave lanes out, or use endpoints: shards", q.Lanes)
-		case q.Every.Of > 1:
-			add("endpoints", "workers that take turns read one stream, and each endpoint of splits is one of its own; leave every out and hand out the endpoints, or use endpoints: shards")
-		case q.Tail.Drops():
-			add("endpoints", "each split ends with its last row, and tail: drop drops rows; use tail: keep, or endpoints: shards")
-		}
+	if r.Every.Of == 0 {
+		r.Every = Every{Of: 1}
 	}
-	return found
+	return r
 }
 
-// checkRequests says what does not go together with batches of equal requests.
-func (q Query) checkRequests(add func(name, format string, args ...any)) {
-	const name = "batch_requests"
-	windows, _ := q.Shuffle.Windows() // of one that does not exist the loader says so
-	switch {
-	case q.BatchRequests == 0:
-		add(name, "missing: the lanes of the cursor gave equal requests; say how many a batch has")
-	case q.BatchRequests < 0:
-		add(name, "must be at least 1, not %d", q.BatchRequests)
-	case q.BatchRows != 0:
-		add(name, "batch_rows says how large batches are; give one of the two")
-	case q.GlobalBatchRows != 0:
-		add(name, "global_batch_rows says how large batches are; give one of the two")
-	case len(q.Cursor) > 0 && !q.Cursor[0].Requests:
-		add(name, "the lanes of the cursor gave equal rows; use batch_rows")
-	case q.Limit != 0:
-		add("limit", "it counts rows, and a batch of batch_requests has all rows of its requests; leave limit out, or use batch_rows")
-	case windows && !q.Shuffle.ByRequest():
-		add(name, "shuffle: %s takes the rows of a request apart; use shuffle: requests or splits", q.Shuffle)
-	}
+// CountsFirst reports whether the reading needs exact counts of rows: shards that end
+// at the same step must know where that is.
+func (r Reading) CountsFirst() bool { return r.Count.IsExact() || r.Tail.Drops() }
+
+// AllShards is the Index of a query that asks for every shard.
+const AllShards = -1
+
+// Shard is what one trainer rank reads: lanes Index, Index+Of, … of Of shards.
+type Shard struct {
+	Index int `json:"index"` // 0 to Of-1; AllShards: not chosen
+	Of    int `json:"of"`    // at least 1
 }
 
-// checkGlobal says what is wrong with the rows of a step over all shards.
-func (q Query) checkGlobal(add func(name, format string, args ...any)) {
-	const name = "global_batch_rows"
-	switch rest := q.GlobalBatchRows % max(1, q.Lanes); {
-	case q.GlobalBatchRows < 0:
-		add(name, "must be at least 1, not %d", q.GlobalBatchRows)
-	case q.BatchRows != 0:
-		add(name, "batch_rows says how large batches are; give one of the two")
-	case rest != 0:
-		below, above := q.GlobalBatchRows-rest, q.GlobalBatchRows-rest+q.Lanes
-		near := fmt.Sprintf("%d or %d", below, above)
-		switch {
-		case below == 0:
-			near = strconv.Itoa(above)
-		case above > maxBatchRows:
-			near = strconv.Itoa(below)
-		}
-		add(name, "%d rows of a step cannot be divided among the %d lanes; use a multiple of %d, such as %s", q.GlobalBatchRows, q.Lanes, q.Lanes, near)
-	}
+// Every is the steps that one of several DataLoader workers takes of a shard: those
+// whose number, counted from the query's cursor, is Step modulo Of.
+type Every struct {
+	Step int `json:"step"` // 0 to Of-1
+	Of   int `json:"of"`   // at least 1
 }
 
-// checkReading holds the fields that say which part of a plan is read against each
-// other.
-func (d *decoder) checkReading(at place, q Query) {
-	if !d.sound(join(at.path, "lanes"), join(at.path, "shard"), join(at.path, "cursor"), join(at.path, "tail")) {
-		return
+// Takes says whether the worker takes a step, which is counted from the cursor.
+func (e Every) Takes(step int64) bool { return step%int64(e.Of) == int64(e.Step) }
+
+// Steps returns how many of so many steps, from the cursor on, are the worker's.
+func (e Every) Steps(steps int64) int64 {
+	of, step := int64(e.Of), int64(e.Step)
+	return (max(steps, step) - step + of - 1) / of
+}
+
+// Rows returns how many of the rows that a lane has left are the worker's, where each
+// step takes q of them.
+func (e Every) Rows(left, q int64) int64 {
+	of, step := int64(e.Of), int64(e.Step)
+	full := left / q
+	rows := (max(full, step) - step + of - 1) / of * q
+	if e.Takes(full) {
+		rows += left % q
 	}
-	for _, f := range q.conflicts(at.path) {
-		if d.sound(f.Field) {
-			d.add(0, f)
-		}
-	}
+	return rows
 }

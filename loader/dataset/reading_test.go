@@ -41,14 +41,14 @@ func TestWhatDoesNotGoTogether(t *testing.T) {
 		require.EqualError(t, err, "read the query: "+want, text)
 	}
 	for field, q := range map[string]dataset.Query{
-		"limit":             {Limit: 3, Shard: dataset.Shard{Index: dataset.AllShards, Of: 2}},
-		"endpoints":         {Endpoints: dataset.EndpointsSplits, Lanes: 2},
-		"global_batch_rows": {GlobalBatchRows: -1},
+		"limit":             {Reading: dataset.Reading{Limit: 3, Shard: dataset.Shard{Index: dataset.AllShards, Of: 2}}},
+		"endpoints":         {Rows: dataset.Rows{Lanes: 2}, Reading: dataset.Reading{Endpoints: dataset.EndpointsSplits}},
+		"global_batch_rows": {Reading: dataset.Reading{GlobalBatchRows: -1}},
 	} {
 		err := q.Defaults().Check()
 		require.Equal(t, fault.Invalid, fault.KindOf(err))
 		require.Equal(t, field, fault.As(err).Faults[0].Field)
 	}
-	require.Error(t, dataset.Query{Limit: -1}.Defaults().Check())
-	require.NoError(t, dataset.Query{Limit: 1, Lanes: 4, GlobalBatchRows: 8}.Defaults().Check())
+	require.Error(t, dataset.Query{Reading: dataset.Reading{Limit: -1}}.Defaults().Check())
+	require.NoError(t, dataset.Query{Rows: dataset.Rows{Lanes: 4}, Reading: dataset.Reading{Limit: 1, GlobalBatchRows: 8}}.Defaults().Check())
 }

@@ -247,7 +247,7 @@ func TestSamples(t *testing.T) {
 		same(t, text, []byte(made.Canonical()))
 	}
 	require.Empty(t, (*dataset.Sample)(nil).Canonical())
-	made := dataset.Query{Dataset: "d", Sample: &dataset.Sample{Rate: 0.5}}
+	made := dataset.Query{Rows: dataset.Rows{Dataset: "d", Sample: &dataset.Sample{Rate: 0.5}}}
 	require.Equal(t, dataset.SampleByRequest, made.Defaults().Sample.By)
 	require.Empty(t, made.Sample.By, "the query itself is not changed")
 

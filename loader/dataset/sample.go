@@ -7,9 +7,18 @@ func (s *Sample) Canonical() string {
 	if s == nil {
 		return ""
 	}
+	return s.Normal().text()
+}
+
+// Normal returns the sample with its defaults set and Where in its canonical text; nil if
+// s is nil.
+func (s *Sample) Normal() *Sample {
+	if s == nil {
+		return nil
+	}
 	plain := s.defaults()
 	plain.Where = plain.Where.canonical()
-	return plain.text()
+	return &plain
 }
 
 // text is compact JSON of a sample with its defaults set, as decoding reads it back;
@@ -21,19 +30,6 @@ func (s *Sample) text() string {
 	return string(encode(s.form()))
 }
 
-// parseSample reads what Canonical wrote; an empty text is nil.
-func parseSample(text string) (*Sample, error) {
-	if text == "" {
-		return nil, nil //nolint:nilnil // all rows count
-	}
-	sample, err := parse([]byte(text), "sample", (*decoder).sample)
-	if err != nil {
-		return nil, err
-	}
-	plain := sample.defaults()
-	return &plain, nil
-}
-
 type sampleForm struct {
 	Hash  []float64 `json:"hash,omitempty"`
 	By    SampleBy  `json:"by,omitempty"`
@@ -42,8 +38,11 @@ type sampleForm struct {
 }
 
 // form leaves out what decoding would put back, save for the rate of a sample
-// that would be empty without it. Defaults are set in s.
-func (s Sample) form() *sampleForm {
+// that would be empty without it. Defaults are set in s. It is nil if s is nil.
+func (s *Sample) form() *sampleForm {
+	if s == nil {
+		return nil
+	}
 	out := sampleForm{By: unless(s.By, SampleByRequest), Where: s.Where.String()}
 	if s.Hash != nil {
 		out.Hash = []float64{s.Hash.From, s.Hash.To}

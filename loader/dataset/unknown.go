@@ -29,14 +29,14 @@ func Unknown(name string, known []string) *fault.Error {
 
 // QueryFields are the names of the fields of a query that this version serves.
 func QueryFields() []string {
-	_, served := meant("", slices.Concat(queryFields(), readingFields()))
+	_, served := meant("", queryFields())
 	return served
 }
 
 // MeantField is the field of a query that another program's word for it means; "" if there
 // is none.
 func MeantField(name string) string {
-	for _, f := range slices.Concat(queryFields(), readingFields()) {
+	for _, f := range queryFields() {
 		if slices.Contains(f.also, strings.ToLower(name)) {
 			return f.name
 		}

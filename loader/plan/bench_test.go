@@ -50,7 +50,7 @@ func wideJoin(tb testing.TB, counts ...int) (*resolve.Relation, plan.Files) {
 	return r, files
 }
 
-func wideQuery() dataset.Query { return dataset.Query{Lanes: 64}.Defaults() }
+func wideQuery() dataset.Query { return dataset.Query{Rows: dataset.Rows{Lanes: 64}}.Defaults() }
 
 // BenchmarkBuild plans 4096 training buckets beside four tables of 4096 files.
 func BenchmarkBuild(b *testing.B) {

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/penstock/penstock/internal/bucket"
@@ -16,8 +15,10 @@ import (
 // are read, before anybody knows the files.
 type Bound struct {
 	Relation *resolve.Relation
-	// Algorithm is the version of the rules by which the plan is made.
-	Algorithm int
+	// Rows is what the query asks for, in its canonical form: Dataset is the digest of
+	// what decides rows, Pin has every table, and the shuffle is decided.
+	Rows   dataset.Rows
+	pinned bool // the query names snapshots, or its cursor does
 	// Filter is which training rows count: the dataset's filter and those
 	// conditions of the query's that name columns of the training table alone;
 	// nil keeps all.
@@ -26,57 +27,47 @@ type Bound struct {
 	// the schema of PostJoinColumns; nil keeps all. It prunes nothing.
 	PostJoin        *expr.Filter
 	PostJoinColumns []resolve.Output
-	QueryFilter     string  // all of the query's filter, canonical; "" keeps all
 	Sample          *Sample // of the training rows that pass Filter; nil keeps all
-	SampleText      string  // the same, canonical; "" keeps all
-	// Since is a snapshot of the training table: the files that were appended after
-	// it are read alone; 0 reads all.
-	Since int64
-	// Shuffle says what a shuffled order permutes, and Window within how many stored rows
-	// of a range; 0: rows come as stored.
-	Shuffle dataset.Shuffle
-	Window  int64
-	// Requests says that lanes give equal requests in each step, rather than equal rows.
-	Requests bool
 	// RequestKey are the training columns whose values are one for the rows of a request,
 	// where rows are permuted or given by request.
 	RequestKey []catalog.Field
 }
 
-// Bind types the filter and the sample of a query. Faults of the query are
-// Invalid.
-func Bind(r *resolve.Relation, q dataset.Query) (*Bound, error) {
-	b := &Bound{Relation: r, Algorithm: AlgorithmOf(q), Since: q.Since}
-	if err := b.divideFilter(q.Filter); err != nil {
+// Bind types the filter and the sample of a query's rows, with their defaults set. Faults
+// of the query are Invalid.
+func Bind(r *resolve.Relation, rows dataset.Rows) (*Bound, error) {
+	b := &Bound{Relation: r, Rows: rows, pinned: !rows.Pin.IsZero()}
+	b.Rows.Inline, b.Rows.Pin = nil, r.Pin()
+	if err := b.divideFilter(rows.Filter); err != nil {
 		return nil, err
 	}
-	if err := b.bindSample(q.Sample); err != nil {
+	if err := b.bindSample(rows.Sample); err != nil {
 		return nil, err
 	}
-	if err := b.bindShuffle(q); err != nil {
+	if err := b.bindShuffle(); err != nil {
 		return nil, err
 	}
-	if b.Requests = q.BatchRequests > 0; b.Requests {
+	b.Rows.Dataset = r.Dataset.RowsDigest(b.decides)
+	if b.Rows.Requests {
 		return b, b.bindRequests("batch_requests", "use batch_rows")
 	}
 	return b, nil
 }
 
-// AlgorithmOf returns the version of the rules by which a query with its defaults set is
-// planned: the one that it names, if it is served.
-func AlgorithmOf(q dataset.Query) int {
-	if Serves(q.Algorithm) {
-		return q.Algorithm
-	}
-	return Algorithm
+// decides reports whether a staging entry decides which rows there are: it drops or
+// repeats rows, or the query's filter names one of its columns.
+func (b *Bound) decides(entry int) bool {
+	s := b.Relation.Staging[entry]
+	return !s.Join.KeepsAll() || s.Duplicates.Multiply() || slices.ContainsFunc(b.PostJoinColumns, func(o resolve.Output) bool {
+		return o.Table == entry || slices.ContainsFunc(o.Overlays, func(over resolve.Overlay) bool { return over.Table == entry })
+	})
 }
 
-// bindShuffle finds out what a shuffled order permutes, and by what.
-func (b *Bound) bindShuffle(q dataset.Query) (err error) {
-	if b.Algorithm == previousAlgorithm {
-		q.Shuffle = cmp.Or(q.Shuffle, dataset.ShuffleSplits) // it knew no other
-	}
-	if b.Shuffle, b.Window, err = q.Shuffling(len(b.Relation.Dataset.Key) > 0); err != nil || b.Window == 0 || !b.Shuffle.ByRequest() {
+// bindShuffle decides what a shuffled order permutes, and by what.
+func (b *Bound) bindShuffle() error {
+	shuffle, window, err := b.Rows.Shuffling(len(b.Relation.Dataset.Key) > 0)
+	b.Rows.Shuffle, b.Rows.ShuffleWindow = shuffle, window
+	if err != nil || window == 0 || !shuffle.ByRequest() {
 		return err
 	}
 	return b.bindRequests("shuffle", "use shuffle: rows")

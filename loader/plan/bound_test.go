@@ -22,12 +22,12 @@ func TestReads(t *testing.T) {
 	bind := func(q dataset.Query) (*plan.Bound, error) {
 		r, err := resolve.Bind(homefeed(e).Defaults(), tables[0], tables[1:])
 		require.NoError(t, err)
-		return plan.Bind(r, q)
+		return plan.Bind(r, q.Rows)
 	}
-	b, err := bind(dataset.Query{Filter: dataset.MustFilter("day = 1 AND age = 2")})
+	b, err := bind(dataset.Query{Rows: dataset.Rows{Filter: dataset.MustFilter("day = 1 AND age = 2")}})
 	require.NoError(t, err)
 	require.Equal(t, plan.Columns{Training: []int{1, 2}, Staging: [][]int{{1, 3}}}, b.ValueRanges())
-	_, err = bind(dataset.Query{Filter: dataset.MustFilter("dya = 1")})
+	_, err = bind(dataset.Query{Rows: dataset.Rows{Filter: dataset.MustFilter("dya = 1")}})
 	require.ErrorContains(t, err, `did you mean "day"?`)
 	e.PointInTime = &dataset.PointInTime{Training: "day", Staging: "day", Tolerance: dataset.Lag{Count: 24}}
 	for strategy, want := range map[rule.Strategy]plan.Columns{
@@ -42,11 +42,11 @@ func TestReads(t *testing.T) {
 	}
 	e = entry()
 	for query, want := range map[*dataset.Query]plan.Columns{
-		{}:                                      {Training: []int{1}, Staging: [][]int{{1}}},
-		{Filter: dataset.MustFilter("day = 1")}: {Training: []int{1, 2}, Staging: [][]int{{1}}},
-		{Filter: dataset.MustFilter("age = 1")}: {Training: []int{1}, Staging: [][]int{{1, 3}}},
-		{Filter: dataset.MustFilter("day = 1 OR age = 1")}:                         {Training: []int{1, 2}, Staging: [][]int{{1, 3}}},
-		{Sample: &dataset.Sample{Rate: 0.5, Where: dataset.MustFilter("day = 1")}}: {Training: []int{1, 2}, Staging: [][]int{{1}}},
+		{}: {Training: []int{1}, Staging: [][]int{{1}}},
+		{Rows: dataset.Rows{Filter: dataset.MustFilter("day = 1")}}:                                    {Training: []int{1, 2}, Staging: [][]int{{1}}},
+		{Rows: dataset.Rows{Filter: dataset.MustFilter("age = 1")}}:                                    {Training: []int{1}, Staging: [][]int{{1, 3}}},
+		{Rows: dataset.Rows{Filter: dataset.MustFilter("day = 1 OR age = 1")}}:                         {Training: []int{1, 2}, Staging: [][]int{{1, 3}}},
+		{Rows: dataset.Rows{Sample: &dataset.Sample{Rate: 0.5, Where: dataset.MustFilter("day = 1")}}}: {Training: []int{1, 2}, Staging: [][]int{{1}}},
 	} {
 		b, err = bind(*query)
 		require.NoError(t, err)

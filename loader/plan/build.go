@@ -9,7 +9,6 @@ import (
 	"github.com/penstock/penstock/internal/bucket"
 	"github.com/penstock/penstock/internal/expr"
 	"github.com/penstock/penstock/loader/catalog"
-	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/resolve"
 )
 
@@ -26,17 +25,12 @@ type Listing struct {
 	Columns []int // field ids of the columns that the catalog was asked about
 }
 
-// Build makes the plan of a bound query with its defaults set. Faults of the
-// query are Invalid.
-func Build(b *Bound, files Files, q dataset.Query) (*Plan, error) {
+// Build makes the plan of a bound query. Faults of the query are Invalid.
+func Build(b *Bound, files Files) (*Plan, error) {
 	r := b.Relation
-	p := &Plan{
-		Bound: *b, Digest: r.Dataset.Digest(), Order: q.Order, Seed: q.Seed, Epoch: q.Epoch,
-		Pin: dataset.Pin{Training: r.Training.Pin, Staging: map[string]dataset.TablePin{}},
-	}
+	p := &Plan{Bound: *b, Digest: r.Dataset.Digest()}
 	p.Planned.Training = files.Training.Columns
-	for i, s := range r.Staging {
-		p.Pin.Staging[s.Name] = s.Pinned.Pin
+	for i := range r.Staging {
 		p.Planned.Staging = append(p.Planned.Staging, files.Staging[i].Columns)
 	}
 	if err := p.checkDistinct(files.Training.Files); err != nil {
@@ -46,22 +40,22 @@ func Build(b *Bound, files Files, q dataset.Query) (*Plan, error) {
 	p.checked = resolve.Bucketed(r.Training, files.Training.Files, p.trusted())
 	p.Splits = p.prune(p.cut(p.byBucket(files.Training.Files)))
 	p.countDeleted()
-	if p.Requests && p.Inexact == "" {
+	if p.Rows.Requests && p.Inexact == "" {
 		p.Inexact, p.counted = "lanes give requests, and those are seen when they are read", true
 	}
-	if err := p.checkWritten(q); err != nil {
+	if err := p.checkWritten(); err != nil {
 		return nil, err
 	}
 	p.sort(files.Training.Files)
 	for i := range r.Staging {
-		s, err := p.matchStaging(i, files, q)
+		s, err := p.matchStaging(i, files)
 		if err != nil {
 			return nil, err
 		}
 		p.Staging = append(p.Staging, s)
 	}
-	p.deal(q.Lanes)
-	p.ID = p.id()
+	p.deal(p.Rows.Lanes)
+	p.setIDs()
 	return p, nil
 }
 

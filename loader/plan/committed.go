@@ -9,7 +9,6 @@ import (
 	"github.com/penstock/penstock/internal/digest"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog"
-	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/resolve"
 )
 
@@ -125,13 +124,13 @@ func (a *Arrival) Identity() string {
 
 // checkCommits refuses files whose order matters and is not known: Invalid, or
 // Expired where the plan is that of an earlier query, which had known it.
-func checkCommits(t *catalog.Table, files []catalog.File, q dataset.Query, what, remedy string) error {
+func checkCommits(t *catalog.Table, files []catalog.File, pinned bool, what, remedy string) error {
 	a, b, found := unordered(files)
 	if !found {
 		return nil
 	}
 	kind := fault.Invalid
-	if q.Snapshots != nil || len(q.Cursor) > 0 {
+	if pinned {
 		kind = fault.Expired
 	}
 	return fault.New(kind, "%s goes by which row was written first, and of files %s (snapshot %d) and %s (snapshot %d) of table %s nobody knows that: "+
@@ -142,11 +141,11 @@ func checkCommits(t *catalog.Table, files []catalog.File, q dataset.Query, what,
 
 // checkGroup refuses a file group of an entry in which the order of files decides which of
 // a key's rows is taken, and is not known.
-func checkGroup(r resolve.Staging, group FileGroup, q dataset.Query) error {
+func checkGroup(r resolve.Staging, group FileGroup, pinned bool) error {
 	if !needsCommits(r) || ordersItself(r) {
 		return nil
 	}
-	return checkCommits(r.Pinned, group.Files, q, "duplicates: "+r.Duplicates.String(), "set order_by to columns that say which row counts")
+	return checkCommits(r.Pinned, group.Files, pinned, "duplicates: "+r.Duplicates.String(), "set order_by to columns that say which row counts")
 }
 
 // Places numbers the files of a source, by location, in the order in which they

@@ -6,12 +6,11 @@ import (
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog"
-	"github.com/penstock/penstock/loader/dataset"
 )
 
 // wholeBuckets says that a partition's bucket is never cut: neither into several
 // splits nor between lanes: repeated rows, and those of a request, lie in one.
-func (p *Plan) wholeBuckets() bool { return p.Relation.Distinct != nil || p.Requests }
+func (p *Plan) wholeBuckets() bool { return p.Relation.Distinct != nil || p.Rows.Requests }
 
 // checkDistinct makes sure that repeated rows lie in one split: all their
 // partition values must follow from the columns that tell rows apart.
@@ -53,13 +52,13 @@ func (p *Plan) checkDistinct(files []catalog.File) error {
 
 // checkWritten refuses splits in which nobody knows which of two repeated rows
 // was written first.
-func (p *Plan) checkWritten(q dataset.Query) error {
+func (p *Plan) checkWritten() error {
 	if p.Relation.Distinct == nil {
 		return nil
 	}
 	for i, split := range p.Splits {
 		files := p.Training(Range{Split: i, To: split.Rows}).files()
-		if err := checkCommits(p.Relation.Training, files, q, "distinct", "drop the repeated rows from the table, or leave distinct out"); err != nil {
+		if err := checkCommits(p.Relation.Training, files, p.pinned, "distinct", "drop the repeated rows from the table, or leave distinct out"); err != nil {
 			return err
 		}
 	}

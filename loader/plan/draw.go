@@ -74,7 +74,7 @@ func (p *Plan) drawTraining(d *drawing) {
 		}
 	}
 	d.branch("reads", pinText(p.Relation.Training))
-	d.fact("read", "%s of %s, %s, %s with all columns", counted(len(p.Splits), "split"), counted(files, "file"), counted(p.Rows, "row"), bytesText(bytes))
+	d.fact("read", "%s of %s, %s, %s with all columns", counted(len(p.Splits), "split"), counted(files, "file"), counted(p.StoredRows, "row"), bytesText(bytes))
 	if p.Pruned.Files > 0 {
 		d.fact("left out", "%s, %s: nothing in them can be asked for", counted(p.Pruned.Splits, "split"), counted(p.Pruned.Rows, "row"))
 	}

@@ -20,9 +20,9 @@ func TestDrawings(t *testing.T) {
 	t.Parallel()
 	tables, files := mixed()
 	d := homefeed(entry())
-	first, err := joined(d, tables, files, dataset.Query{Dataset: "home", Lanes: 4})
+	first, err := joined(d, tables, files, dataset.Query{Rows: dataset.Rows{Dataset: "home", Lanes: 4}})
 	require.NoError(t, err)
-	drawn := []string{first.Drawing(dataset.Query{Lanes: 4, Shard: dataset.Shard{Of: 2}, BatchRows: 100})}
+	drawn := []string{first.Drawing(dataset.Query{Rows: dataset.Rows{Lanes: 4}, Reading: dataset.Reading{Shard: dataset.Shard{Of: 2}, BatchRows: 100}})}
 
 	long := strings.Repeat("a_name_of_a_team_that_likes_long_names", 4)
 	tables[0].Name, tables[1].Name = "lake."+long+".train", "features."+long+".history"
@@ -34,9 +34,9 @@ func TestDrawings(t *testing.T) {
 		files.Staging[0].Files[i].Spec = 2
 		files.Staging[0].Files[i].Partition = []any{int64(i % 12)}
 	}
-	second, err := joined(d, tables, files, dataset.Query{Dataset: long, Lanes: 1, Order: dataset.Shuffled, Filter: dataset.MustFilter("day = 1")})
+	second, err := joined(d, tables, files, dataset.Query{Rows: dataset.Rows{Dataset: long, Lanes: 1, Order: dataset.Shuffled, Filter: dataset.MustFilter("day = 1")}})
 	require.NoError(t, err)
-	drawn = append(drawn, second.Drawing(dataset.Query{Lanes: 1, BatchRows: 100}), second.Drawing(dataset.Query{Lanes: 1, BatchRequests: 8}))
+	drawn = append(drawn, second.Drawing(dataset.Query{Rows: dataset.Rows{Lanes: 1}, Reading: dataset.Reading{BatchRows: 100}}), second.Drawing(dataset.Query{Rows: dataset.Rows{Lanes: 1}, Reading: dataset.Reading{BatchRequests: 8}}))
 
 	for _, text := range drawn {
 		for line := range strings.Lines(text) {
@@ -57,9 +57,9 @@ func TestDrawingsSayWhichStagingRowsCount(t *testing.T) {
 	e := entry()
 	e.Filter = dataset.MustFilter("age > 3")
 	e.PointInTime = &dataset.PointInTime{Training: "seen", Staging: "seen", Tolerance: dataset.Lag{Time: 24 * time.Hour}, Exact: true}
-	p, err := joined(homefeed(e), tables, files, dataset.Query{Dataset: "home"})
+	p, err := joined(homefeed(e), tables, files, dataset.Query{Rows: dataset.Rows{Dataset: "home"}})
 	require.NoError(t, err)
-	drawn := p.Drawing(dataset.Query{Lanes: 1})
+	drawn := p.Drawing(dataset.Query{Rows: dataset.Rows{Lanes: 1}})
 	require.Contains(t, drawn, "│   key      request_id = req, left join\n"+
 		"│   when     the latest row whose seen is at or before seen, by 1d at most\n"+
 		"│   where    age > 3\n")
@@ -71,8 +71,8 @@ func TestDrawingsSayWhichStagingRowsCount(t *testing.T) {
 	}
 	e.Key = []dataset.KeyPair{{Training: "request_id", Staging: "request_id"}}
 	e.PointInTime = &dataset.PointInTime{Training: "seen", Staging: "seen", Exact: true}
-	p, err = joined(homefeed(e), tables, files, dataset.Query{Dataset: "home"})
+	p, err = joined(homefeed(e), tables, files, dataset.Query{Rows: dataset.Rows{Dataset: "home"}})
 	require.NoError(t, err)
-	drawn = p.Drawing(dataset.Query{Lanes: 1})
+	drawn = p.Drawing(dataset.Query{Rows: dataset.Rows{Lanes: 1}})
 	require.Contains(t, drawn, "│   key      request_id, left join\n│   when     the latest row whose seen is at or before seen, by 0s at most\n")
 }

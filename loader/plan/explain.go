@@ -20,7 +20,7 @@ func (p *Plan) String() string {
 	if name == "" {
 		name = "(inline)"
 	}
-	fmt.Fprintf(&b, "plan %s (algorithm %d)\n", p.ID, p.Algorithm)
+	fmt.Fprintf(&b, "plan %s (algorithm %d)\n", p.ID, Algorithm)
 	fmt.Fprintf(&b, "dataset %s, digest %s\n", name, p.Digest)
 	fmt.Fprintf(&b, "rows %s\n", p.rowsText())
 	fmt.Fprintf(&b, "order %s\n\n", p.orderText())
@@ -38,19 +38,19 @@ func (p *Plan) rowsText() string {
 	case p.Inexact == "":
 		return fmt.Sprintf("%d (exact)", rows)
 	case exact:
-		return fmt.Sprintf("%d (exact; %d as stored, %s)", rows, p.Rows, p.Inexact)
+		return fmt.Sprintf("%d (exact; %d as stored, %s)", rows, p.StoredRows, p.Inexact)
 	}
-	return fmt.Sprintf("%d as stored; %s", p.Rows, p.Inexact)
+	return fmt.Sprintf("%d as stored; %s", p.StoredRows, p.Inexact)
 }
 
 func (p *Plan) orderText() string {
 	switch {
-	case p.Window > 0:
-		return fmt.Sprintf("shuffled by %s within windows of %d rows as stored, seed %d, epoch %d", p.Shuffle, p.Window, p.Seed, p.Epoch)
-	case p.Order.IsShuffled():
-		return fmt.Sprintf("shuffled by %s, seed %d, epoch %d", p.Shuffle, p.Seed, p.Epoch)
+	case p.Rows.ShuffleWindow > 0:
+		return fmt.Sprintf("shuffled by %s within windows of %d rows as stored, seed %d, epoch %d", p.Rows.Shuffle, p.Rows.ShuffleWindow, p.Rows.Seed, p.Rows.Epoch)
+	case p.Rows.Order.IsShuffled():
+		return fmt.Sprintf("shuffled by %s, seed %d, epoch %d", p.Rows.Shuffle, p.Rows.Seed, p.Rows.Epoch)
 	}
-	return string(p.Order)
+	return string(p.Rows.Order)
 }
 
 func pinText(t *catalog.Table) string {
@@ -73,14 +73,14 @@ func (p *Plan) explainTraining(b *strings.Builder) {
 		}
 	}
 	fmt.Fprintf(b, "training %s\n", pinText(p.Relation.Training))
-	if p.Since != 0 {
-		fmt.Fprintf(b, "  since %d: rows that were appended after it\n", p.Since)
+	if p.Rows.Since != 0 {
+		fmt.Fprintf(b, "  since %d: rows that were appended after it\n", p.Rows.Since)
 	}
 	if p.Filter != nil {
 		fmt.Fprintf(b, "  filter %s\n", p.Filter)
 	}
 	if p.Sample != nil {
-		fmt.Fprintf(b, "  sample %s\n", p.SampleText)
+		fmt.Fprintf(b, "  sample %s\n", p.Rows.Sample.Canonical())
 	}
 	if d := p.Relation.Distinct; d != nil {
 		fmt.Fprintf(b, "  %s\n", distinctText(d))
@@ -169,16 +169,16 @@ func (p *Plan) partitionNames(s Split) string {
 
 func (p *Plan) explainLanes(b *strings.Builder) {
 	fmt.Fprintf(b, "lanes\n")
-	if p.Requests {
+	if p.Rows.Requests {
 		names := make([]string, len(p.RequestKey))
 		for i, f := range p.RequestKey {
 			names[i] = f.Name
 		}
 		fmt.Fprintf(b, "  each gives equal requests in a step: rows that follow each other with equal %s. No bucket is cut\n", strings.Join(names, ", "))
 	}
-	if p.Window > 0 && p.Rows > 0 {
-		rows := min(p.Window, p.longestRange())
-		bytes := decoded * p.storedBytes() / p.Rows * rows
+	if p.Rows.ShuffleWindow > 0 && p.StoredRows > 0 {
+		rows := min(p.Rows.ShuffleWindow, p.longestRange())
+		bytes := decoded * p.storedBytes() / p.StoredRows * rows
 		fmt.Fprintf(b, "  memory about %s more for the shuffle window of each: %s with all columns, as stored times %d, and as much again where there is room to decode ahead\n",
 			bytesText(bytes), counted(rows, "row"), decoded)
 	}

@@ -17,7 +17,7 @@ import (
 const smallTable = 64 << 20
 
 // matchStaging finds the file group of every split in one staging table.
-func (p *Plan) matchStaging(staging int, files Files, q dataset.Query) (Staging, error) {
+func (p *Plan) matchStaging(staging int, files Files) (Staging, error) {
 	r := p.Relation.Staging[staging]
 	all := files.Staging[staging].Files
 	kept := all
@@ -57,7 +57,7 @@ func (p *Plan) matchStaging(staging int, files Files, q dataset.Query) (Staging,
 	}
 	for _, set := range sets {
 		group := newFileGroup(set, kept)
-		if err := checkGroup(r, group, q); err != nil {
+		if err := checkGroup(r, group, p.pinned); err != nil {
 			return out, p.inEntry(err, staging)
 		}
 		out.Groups = append(out.Groups, group)

@@ -24,7 +24,9 @@ func (b *Bound) divideFilter(query dataset.Filter) error {
 	if err != nil {
 		return b.notOffered(query, err)
 	}
-	b.QueryFilter = expr.All(filters...).String()
+	if b.Rows.Filter, err = dataset.ParseFilter(expr.All(filters...).String()); err != nil {
+		return fault.New(fault.Internal, "read the canonical text of a filter: %w", err)
+	}
 	late := map[string]bool{} // by column
 	for _, o := range outputs {
 		late[o.Name] = afterJoin(o)
@@ -107,7 +109,7 @@ func (b *Bound) bindSample(s *dataset.Sample) error {
 		return err
 	}
 	b.Sample.Where = expr.All(where...)
-	b.SampleText = s.Canonical()
+	b.Rows.Sample = s.Normal()
 	return nil
 }
 

@@ -6,84 +6,87 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/penstock/penstock/internal/digest"
 	"github.com/penstock/penstock/internal/digest/digesttest"
+	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/resolve"
 )
 
 // spec: order-11, order-21
-func TestAPlansIDCountsEveryField(t *testing.T) {
+func TestPlanIDCountsEveryField(t *testing.T) {
 	t.Parallel()
-	full := identity{
-		Algorithm: Algorithm, Dataset: "d1d2", Filter: "a < 1", Sample: `{"rate":0.5}`,
-		Pin: pinIdentity{
-			Training: tableIdentity{Table: "u", Snapshot: 7, Schema: 1},
-			Staging:  map[string]tableIdentity{"history": {Table: "v", Snapshot: 8, Schema: 2}},
-		},
-		Order: dataset.Shuffled, Shuffle: dataset.ShuffleSplits, Seed: 3, Epoch: 4,
-		Lanes:      [][]rangeIdentity{{{Split: "s", From: 1, To: 9, Groups: []int{2}}}},
-		FileGroups: [][][]string{{{"file:///a"}}},
-		Written:    []map[string]int64{{"file:///b": 1}},
-	}
-	digesttest.EveryFieldCounts(t, full)
-	digesttest.EveryFieldCounts(t, sinceIdentity{Plan: full, Since: 5})
-	digesttest.EveryFieldCounts(t, windowIdentity{Plan: full, Since: 5, Window: 6})
+	digesttest.EveryFieldCounts(t, identity{
+		Algorithm: Algorithm, Rows: "r1r2", Lanes: [][]rangeIdentity{{{Split: "s", From: 1, To: 9}}},
+		Written: []map[string]int64{{"file:///b": 1}},
+	})
+	digesttest.EveryFieldCounts(t, filesIdentity{
+		Plan: "p1p2", Dataset: "d1d2", Rows: "r1r2", FileGroups: [][][]string{{{"file:///a"}}}, Groups: [][]int{{2}},
+	})
 }
 
-// TestSinceBelongsToAPlansID: two plans that read the same files are not the same if
-// one reads them for another reason. Those of all rows keep the ids that they had.
+// TestPlanIdentityIsFull: of a plan that has everything, no part of the two identities is
+// left out.
+func TestPlanIdentityIsFull(t *testing.T) {
+	t.Parallel()
+	p := fullPlan()
+	for _, got := range []any{p.identity(), p.filesIdentity()} {
+		for field, value := range reflect.ValueOf(got).Fields() {
+			require.False(t, value.IsZero(), field.Name)
+		}
+	}
+	require.Equal(t, [][]rangeIdentity{{{Split: "s", From: 1, To: 9}}}, p.identity().Lanes)
+	require.Equal(t, []map[string]int64{{"b": 0, "a": 1}}, p.identity().Written)
+	require.Equal(t, [][][]string{{{"file:///a"}}, {{"file:///c"}}}, p.filesIdentity().FileGroups)
+	require.Equal(t, [][]int{{0, 0}}, p.filesIdentity().Groups)
+	require.Equal(t, p.Rows, p.Cursor().Rows)
+	require.Equal(t, p.ID, p.Cursor().Plan)
+}
+
+// TestLeftEntriesAreNotInThePlanID: what a left entry reads is in FilesID alone; what an
+// entry that decides rows reads is in both.
 //
-// spec: since-8
-func TestSinceBelongsToAPlansID(t *testing.T) {
+// spec: order-11, cursor-28
+func TestLeftEntriesAreNotInThePlanID(t *testing.T) {
 	t.Parallel()
-	p := &Plan{Bound: Bound{Relation: &resolve.Relation{}}}
-	require.Equal(t, digest.Of(p.identity())[:idDigits], p.id())
-	ids := map[string]bool{p.id(): true}
-	for _, since := range []int64{1, 2} {
-		p.Since = since
-		require.False(t, ids[p.id()])
-		ids[p.id()] = true
-		require.Equal(t, since, p.Cursor().Since)
+	for decider, change := range map[string]func(p *Plan){
+		"left":  func(p *Plan) { p.Relation.Staging[0].Pinned.Pin.Snapshot++ },
+		"inner": func(p *Plan) { p.Relation.Staging[1].Pinned.Pin.Snapshot++ },
+	} {
+		before, after := fullPlan(), fullPlan()
+		change(after)
+		after.Rows.Pin = after.Relation.Pin()
+		before.setIDs()
+		after.setIDs()
+		require.Equal(t, decider == "left", before.ID == after.ID, decider)
+		require.NotEqual(t, before.FilesID, after.FilesID, decider)
 	}
+	before, after := fullPlan(), fullPlan()
+	after.Staging[0].Groups[0].Files[0].Location = "file:///other"
+	after.Splits[0].Groups = []int{1, 0}
+	before.setIDs()
+	after.setIDs()
+	require.Equal(t, before.ID, after.ID)
+	require.NotEqual(t, before.FilesID, after.FilesID)
 }
 
-// TestAPinsIdentityIsFull: each field of a table's pin counts.
-func TestAPinsIdentityIsFull(t *testing.T) {
-	t.Parallel()
-	pin := dataset.TablePin{UUID: "u", Snapshot: 7, Schema: 1, Mapping: dataset.OwnNames}
-	seen := map[tableIdentity]string{tableIdentityOf(pin): "nothing"}
-	for field := range reflect.TypeFor[dataset.TablePin]().Fields() {
-		other := pin
-		reflect.ValueOf(&other).Elem().FieldByIndex(field.Index).SetZero()
-		require.NotContains(t, seen, tableIdentityOf(other), field.Name)
-		seen[tableIdentityOf(other)] = field.Name
-	}
-	both := identityOf(dataset.Pin{Training: pin, Staging: map[string]dataset.TablePin{"s": pin}})
-	require.Equal(t, tableIdentity{Table: "u\x00names", Snapshot: 7, Schema: 1}, both.Training)
-	require.Equal(t, map[string]tableIdentity{"s": both.Training}, both.Staging)
-}
-
-// TestAPlansIdentityIsFull: of a plan that has everything, no part of the
-// identity is left out.
-func TestAPlansIdentityIsFull(t *testing.T) {
-	t.Parallel()
+// fullPlan returns a plan of a left and an inner entry, in which everything is set that its
+// identities have.
+func fullPlan() *Plan {
 	late, early := catalog.File{Location: "a", Rank: 2, Rows: 5}, catalog.File{Location: "b", Rank: 1, Rows: 5}
-	group := []int{0}
+	staging := func(name string, join rule.Kind) resolve.Staging {
+		return resolve.Staging{Staging: dataset.Staging{Name: name, Join: join}, Pinned: &catalog.Table{Pin: dataset.TablePin{UUID: name, Snapshot: 3}}}
+	}
+	relation := &resolve.Relation{
+		Training: &catalog.Table{Pin: dataset.TablePin{UUID: "u", Snapshot: 7}}, Distinct: &resolve.Distinct{},
+		Staging: []resolve.Staging{staging("s", rule.Left), staging("i", rule.Inner)},
+	}
 	p := &Plan{
-		Bound:  Bound{Relation: &resolve.Relation{Distinct: &resolve.Distinct{}}, QueryFilter: "a < 1", SampleText: "{}", Algorithm: Algorithm, Shuffle: dataset.ShuffleSplits},
-		Digest: "d1d2", Order: dataset.Shuffled, Seed: 3, Epoch: 4,
-		Pin:     dataset.Pin{Training: dataset.TablePin{UUID: "u"}},
-		Staging: []Staging{{Groups: []FileGroup{{Files: []catalog.File{{Location: "file:///a"}}}}}},
-		Splits:  []Split{{ID: "s", Files: []FileRange{{File: late, To: 5}, {File: early, To: 5}}, Rows: 10, Groups: group}},
+		Bound:  Bound{Relation: relation, Rows: dataset.Rows{Dataset: "d1", Order: dataset.Shuffled, Seed: 3, Pin: relation.Pin()}},
+		Digest: "d1d2", ID: "p",
+		Staging: []Staging{{Groups: []FileGroup{{Files: []catalog.File{{Location: "file:///a"}}}}}, {Groups: []FileGroup{{Files: []catalog.File{{Location: "file:///c"}}}}}},
+		Splits:  []Split{{ID: "s", Files: []FileRange{{File: late, To: 5}, {File: early, To: 5}}, Rows: 10, Groups: []int{0, 0}}},
 		Lanes:   []Lane{{Ranges: []Range{{From: 1, To: 9}}}},
 	}
-	got := p.identity()
-	for field, value := range reflect.ValueOf(got).Fields() {
-		require.False(t, value.IsZero(), field.Name)
-	}
-	require.Equal(t, [][]rangeIdentity{{{Split: "s", From: 1, To: 9, Groups: group}}}, got.Lanes)
-	require.Equal(t, [][][]string{{{"file:///a"}}}, got.FileGroups)
-	require.Equal(t, []map[string]int64{{"b": 0, "a": 1}}, got.Written)
+	return p
 }

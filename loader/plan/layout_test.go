@@ -33,11 +33,11 @@ func joined(d dataset.Dataset, tables []*catalog.Table, files plan.Files, q data
 
 // bindAndBuild builds the plan of a query over files that are known.
 func bindAndBuild(r *resolve.Relation, files plan.Files, q dataset.Query) (*plan.Plan, error) {
-	b, err := plan.Bind(r, q)
+	b, err := plan.Bind(r, q.Rows)
 	if err != nil {
 		return nil, err
 	}
-	return plan.Build(b, files, q)
+	return plan.Build(b, files)
 }
 
 func partitioned(name string, source int, kind catalog.TransformKind, n int) catalog.PartitionField {
@@ -107,7 +107,7 @@ func TestExplainOfMixedSpecs(t *testing.T) {
 	t.Parallel()
 	tables, files := mixed()
 	three := &dataset.Sample{Hash: &dataset.HashRange{From: 0.25, To: 1}, Rate: 1} // quarters: bucket 0 of 4, and 0 and 4 of 8, are pruned
-	p, err := joined(homefeed(entry()), tables, files, dataset.Query{Lanes: 2, Sample: three})
+	p, err := joined(homefeed(entry()), tables, files, dataset.Query{Rows: dataset.Rows{Lanes: 2, Sample: three}})
 	require.NoError(t, err)
 	golden(t, "mixed", p.String())
 }
@@ -137,7 +137,7 @@ func TestExplainOfRules(t *testing.T) {
 	tables[0].Fields = append(tables[0].Fields, catalog.Field{ID: 3, Name: "score", Type: arrow.PrimitiveTypes.Int32})
 	d.Training.Distinct = &dataset.Distinct{By: []string{"request_id"}, Scope: dataset.ScopePartition}
 	p, err := joined(d, tables, files, dataset.Query{
-		Filter: dataset.MustFilter("score > 3 AND fresh IS NOT NULL AND day > 0 AND (day = 1 OR score < 9)"), Sample: &dataset.Sample{Hash: &dataset.HashRange{To: 0.5}, Rate: 1},
+		Rows: dataset.Rows{Filter: dataset.MustFilter("score > 3 AND fresh IS NOT NULL AND day > 0 AND (day = 1 OR score < 9)"), Sample: &dataset.Sample{Hash: &dataset.HashRange{To: 0.5}, Rate: 1}},
 	})
 	require.NoError(t, err)
 	golden(t, "rules", p.String())
@@ -227,7 +227,7 @@ func TestOrderOfSeveralSpecs(t *testing.T) {
 	var want []string
 	for _, filter := range []string{"", "day = 2"} {
 		var got []string
-		for _, s := range build(t, table, files, dataset.Query{Filter: dataset.MustFilter(filter)}).Splits {
+		for _, s := range build(t, table, files, dataset.Query{Rows: dataset.Rows{Filter: dataset.MustFilter(filter)}}).Splits {
 			require.Len(t, s.Files, 1)
 			got = append(got, s.Files[0].File.Location)
 		}
@@ -253,7 +253,7 @@ func TestFiltersAreDivided(t *testing.T) {
 	d := homefeed(left, over)
 	d.Training.Filter = dataset.MustFilter("day > 0")
 	tables, files.Staging = append(tables, tables[1]), append(files.Staging, files.Staging[0])
-	p, err := joined(d, tables, files, dataset.Query{Filter: dataset.MustFilter("day < 3 AND (age > 1 OR day = 1) AND score IS NOT NULL")})
+	p, err := joined(d, tables, files, dataset.Query{Rows: dataset.Rows{Filter: dataset.MustFilter("day < 3 AND (age > 1 OR day = 1) AND score IS NOT NULL")}})
 	require.NoError(t, err)
 	require.Equal(t, "day < 3 AND day > 0", p.Filter.String())
 	require.Equal(t, "score IS NOT NULL AND (age > 1 OR day = 1)", p.PostJoin.String())
@@ -262,16 +262,16 @@ func TestFiltersAreDivided(t *testing.T) {
 		names = append(names, o.Name)
 	}
 	require.Equal(t, []string{"day", "score", "age"}, names)
-	require.Equal(t, "score IS NOT NULL AND day < 3 AND (age > 1 OR day = 1)", p.QueryFilter)
+	require.Equal(t, "score IS NOT NULL AND day < 3 AND (age > 1 OR day = 1)", p.Rows.Filter.String())
 	require.Equal(t, 2, p.Pruned.Splits, "day 3")
 	require.NotEmpty(t, p.Inexact)
 
-	p, err = joined(homefeed(entry()), tables[:2], files, dataset.Query{Filter: dataset.MustFilter("age = 1")})
+	p, err = joined(homefeed(entry()), tables[:2], files, dataset.Query{Rows: dataset.Rows{Filter: dataset.MustFilter("age = 1")}})
 	require.NoError(t, err)
 	require.Nil(t, p.Filter)
 	require.Contains(t, p.Inexact, "age = 1")
 	require.Len(t, p.Splits, 6, "it prunes nothing")
-	_, err = joined(homefeed(entry()), tables[:2], files, dataset.Query{Filter: dataset.MustFilter("agee = 1")})
+	_, err = joined(homefeed(entry()), tables[:2], files, dataset.Query{Rows: dataset.Rows{Filter: dataset.MustFilter("agee = 1")}})
 	require.Equal(t, "age", fault.As(err).Faults[0].Nearest)
 }
 
@@ -284,25 +284,25 @@ func TestSamplesPruneBuckets(t *testing.T) {
 		files = append(files, file(fmt.Sprint("f", b), int64(1), b, 10, 1))
 	}
 	whole := build(t, table, files, dataset.Query{})
-	half := build(t, table, files, dataset.Query{Sample: &dataset.Sample{Hash: &dataset.HashRange{To: 0.125}, Rate: 1}})
+	half := build(t, table, files, dataset.Query{Rows: dataset.Rows{Sample: &dataset.Sample{Hash: &dataset.HashRange{To: 0.125}, Rate: 1}}})
 	require.Equal(t, []int{0, 8}, buckets(half))
 	require.Equal(t, plan.Pruned{Splits: 14, Files: 14, Rows: 140}, half.Pruned)
-	rest := build(t, table, files, dataset.Query{Sample: &dataset.Sample{Hash: &dataset.HashRange{From: 0.125}, Rate: 1}})
+	rest := build(t, table, files, dataset.Query{Rows: dataset.Rows{Sample: &dataset.Sample{Hash: &dataset.HashRange{From: 0.125}, Rate: 1}}})
 	require.Len(t, rest.Splits, 14)
 	require.NotEqual(t, whole.ID, half.ID)
-	require.JSONEq(t, `{"hash":[0,0.125]}`, half.Cursor().Sample)
+	require.JSONEq(t, `{"hash":[0,0.125]}`, half.Cursor().Sample.Canonical())
 	require.Empty(t, whole.Cursor().Sample)
 	require.NotEmpty(t, half.Inexact)
 	source := half.Training(half.Lanes[0].Ranges[0])
 	require.Equal(t, []string{"request_id"}, source.Sample.Columns)
 	require.Equal(t, "request_id", source.Checked[0].Name, "buckets are relied on")
-	lots := build(t, table, files, dataset.Query{Sample: &dataset.Sample{Rate: 0.5, Where: dataset.MustFilter("day = 1")}})
+	lots := build(t, table, files, dataset.Query{Rows: dataset.Rows{Sample: &dataset.Sample{Rate: 0.5, Where: dataset.MustFilter("day = 1")}}})
 	require.Len(t, lots.Splits, 16)
 	require.Equal(t, "day = 1", lots.Sample.Where.String())
 	relation, err := resolve.Bind(dataset.Dataset{Name: "d", Training: dataset.Training{Table: table.Name}}, table, nil)
 	require.NoError(t, err)
 	for _, bad := range []*dataset.Sample{{Rate: 0.5, Where: dataset.MustFilter("nope = 1")}, {Rate: 1, Hash: &dataset.HashRange{To: 0.5}}} {
-		_, err = plan.Bind(relation, dataset.Query{Sample: bad}.Defaults())
+		_, err = plan.Bind(relation, dataset.Query{Rows: dataset.Rows{Sample: bad}}.Defaults().Rows)
 		require.Equal(t, fault.Invalid, fault.KindOf(err))
 		require.True(t, strings.HasPrefix(fault.As(err).Faults[0].Field, "sample."))
 	}
@@ -320,7 +320,7 @@ func TestDistinctKeepsBucketsWhole(t *testing.T) {
 	}
 	d := homefeed()
 	d.Training.Distinct = &dataset.Distinct{By: []string{"request_id"}, Scope: dataset.ScopePartition}
-	p, err := joined(d, []*catalog.Table{table}, plan.Files{Training: plan.Listing{Files: files}}, dataset.Query{Lanes: 2})
+	p, err := joined(d, []*catalog.Table{table}, plan.Files{Training: plan.Listing{Files: files}}, dataset.Query{Rows: dataset.Rows{Lanes: 2}})
 	require.NoError(t, err)
 	require.Len(t, p.Splits, 4)
 	require.Len(t, p.Splits[0].Files, 2)
@@ -463,13 +463,13 @@ func TestWindowsMakePlans(t *testing.T) {
 	files := []catalog.File{file("f0", 1, int64(0), 100, 1), file("f1", 1, int64(1), 100, 1)}
 	seen := map[string]dataset.Query{}
 	for _, q := range []dataset.Query{
-		{Order: dataset.Shuffled, Shuffle: dataset.ShuffleSplits},
-		{Order: dataset.Shuffled, Shuffle: dataset.ShuffleRows, ShuffleWindow: 10},
-		{Order: dataset.Shuffled, Shuffle: dataset.ShuffleRows, ShuffleWindow: 20},
-		{Order: dataset.Shuffled, Shuffle: dataset.ShuffleRequests, ShuffleWindow: 10},
-		{Order: dataset.Shuffled, Shuffle: dataset.ShuffleRequests, ShuffleWindow: 20},
-		{Order: dataset.Shuffled, Shuffle: dataset.ShuffleRequests, ShuffleWindow: 10, BatchRequests: 4},
-		{Order: dataset.Shuffled, Shuffle: dataset.ShuffleRequests, ShuffleWindow: 20, BatchRequests: 4},
+		{Rows: dataset.Rows{Order: dataset.Shuffled, Shuffle: dataset.ShuffleSplits}},
+		{Rows: dataset.Rows{Order: dataset.Shuffled, Shuffle: dataset.ShuffleRows, ShuffleWindow: 10}},
+		{Rows: dataset.Rows{Order: dataset.Shuffled, Shuffle: dataset.ShuffleRows, ShuffleWindow: 20}},
+		{Rows: dataset.Rows{Order: dataset.Shuffled, Shuffle: dataset.ShuffleRequests, ShuffleWindow: 10}},
+		{Rows: dataset.Rows{Order: dataset.Shuffled, Shuffle: dataset.ShuffleRequests, ShuffleWindow: 20}},
+		{Rows: dataset.Rows{Order: dataset.Shuffled, Shuffle: dataset.ShuffleRequests, ShuffleWindow: 10}, Reading: dataset.Reading{BatchRequests: 4}},
+		{Rows: dataset.Rows{Order: dataset.Shuffled, Shuffle: dataset.ShuffleRequests, ShuffleWindow: 20}, Reading: dataset.Reading{BatchRequests: 4}},
 	} {
 		id := build(t, table, files, q).ID
 		require.NotContains(t, seen, id, "%+v", q)

@@ -42,7 +42,7 @@ func (p *Plan) sort(files []catalog.File) {
 		ranks[split.ID] = s.rank(split)
 	}
 	compare := compareStored
-	if p.Order.IsShuffled() {
+	if p.Rows.Order.IsShuffled() {
 		compare = compareShuffled
 	}
 	slices.SortFunc(p.Splits, func(a, b Split) int { return compare(ranks[a.ID], ranks[b.ID]) })
@@ -63,7 +63,7 @@ func (s *sorter) rank(split Split) rank {
 	} else if split.Bucket.Of > 0 {
 		r.digits = []int{split.Bucket.Of} // above every first digit
 	}
-	if !s.plan.Order.IsShuffled() {
+	if !s.plan.Rows.Order.IsShuffled() {
 		spec := s.specs[first.File.Spec]
 		r.family, r.common, r.rest = spec.family, pick(split.Partition, spec.common), pick(split.Partition, spec.rest)
 		return r
@@ -105,14 +105,14 @@ const shuffleRules = 1
 // mix hashes words with the seed and the epoch: the one source of randomness,
 // the same on every machine.
 func (p *Plan) mix(words ...string) []byte {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%d %d %d %q", shuffleRules, p.Seed, p.Epoch, words))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d %d %d %q", shuffleRules, p.Rows.Seed, p.Rows.Epoch, words))
 	return sum[:8]
 }
 
 // ShuffleSeed is what the priorities of a range's rows are drawn by: that of its split,
 // or, for requests, of the plan, since a request may lie in several splits.
 func (p *Plan) ShuffleSeed(split int) uint64 {
-	if p.Shuffle.ByRequest() {
+	if p.Rows.Shuffle.ByRequest() {
 		return binary.BigEndian.Uint64(p.mix("request"))
 	}
 	return binary.BigEndian.Uint64(p.mix("row", p.Splits[split].ID))
@@ -137,15 +137,15 @@ func compareFiles(a, b rank) int {
 // goes on likewise. Where splits are never cut, there is no quota.
 func (p *Plan) deal(n int) {
 	for _, s := range p.Splits {
-		p.Rows += s.Rows
+		p.StoredRows += s.Rows
 	}
 	p.Lanes = make([]Lane, n)
 	quota := func(lane int) int64 {
 		if p.wholeBuckets() {
-			return p.Rows
+			return p.StoredRows
 		}
-		q := p.Rows / int64(n)
-		if int64(lane) < p.Rows%int64(n) {
+		q := p.StoredRows / int64(n)
+		if int64(lane) < p.StoredRows%int64(n) {
 			q++
 		}
 		return q

@@ -44,7 +44,7 @@ func (p *Plan) SplitsOf(part Part) []Split {
 // RowsBefore returns how many rows the ranges of a lane have before a position, as
 // stored: what the lane has given there if the plan is exact.
 func (p *Plan) RowsBefore(at dataset.Position) int64 {
-	rows := at.Window*p.Window + at.Row
+	rows := at.Window*p.Rows.ShuffleWindow + at.Row
 	for _, r := range p.Lanes[at.Lane].Ranges[:at.Range] {
 		rows += r.To - r.From
 	}

@@ -7,18 +7,11 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// Algorithm is the version of the rules by which splits are cut, ordered and
-// dealt to lanes, and plans are named. It changes whenever an old plan would
-// come out otherwise. Since 2 a plan's id is the digest of a value, and since 3
-// rows are permuted within windows.
-const Algorithm = 3
-
-// previousAlgorithm is served to cursors and tickets that were made by it, so that
-// trainers go on while servers are replaced.
-const previousAlgorithm = 2
-
-// Serves says whether plans of a version of the rules can be made.
-func Serves(algorithm int) bool { return algorithm == Algorithm || algorithm == previousAlgorithm }
+// Algorithm is the version of the rules by which splits are cut, ordered and dealt to
+// lanes. Once a version is released, a change of the rules that would change the rows or
+// the order of an old plan takes the next number. Cursors and tickets of another number
+// are refused.
+const Algorithm = 1
 
 // splitRows is the row target of a split.
 const splitRows = 1 << 20
@@ -26,18 +19,20 @@ const splitRows = 1 << 20
 // Plan is all splits of a query, their order and lanes.
 type Plan struct {
 	Bound
-	ID          string
-	Digest      string // of the dataset
-	Pin         dataset.Pin
-	Order       dataset.Order
-	Seed, Epoch int64
-	Staging     []Staging // as the relation lists them
-	Splits      []Split   // in order; pruned ones are left out
-	Lanes       []Lane
-	Rows        int64  // training rows of all splits as stored: before deletes, filters and joins
-	Deleted     int64  // of Rows: by deletion vectors
-	Inexact     string // why the stream may have other than Rows rows; "" if it has exactly Rows
-	Pruned      Pruned
+	// ID names all that the plan's rows and their order depend on, and the splits and
+	// lanes that came out: cursors carry it.
+	ID string
+	// FilesID names what the whole plan reads: ID, the dataset, the pin and the file
+	// groups of every staging table. Tickets carry it.
+	FilesID    string
+	Digest     string    // of the dataset
+	Staging    []Staging // as the relation lists them
+	Splits     []Split   // in order; pruned ones are left out
+	Lanes      []Lane
+	StoredRows int64  // training rows of all splits as stored: before deletes, filters and joins
+	Deleted    int64  // of StoredRows: by deletion vectors
+	Inexact    string // why the stream may have other than StoredRows rows; "" if it has exactly those
+	Pruned     Pruned
 	// Planned are the columns that the catalog was asked about. They are no
 	// part of the plan's identity, since the rows do not depend on them.
 	Planned Columns
@@ -146,7 +141,7 @@ type Source struct {
 // split: the rows of the split's files that it covers, pruned files left out.
 func (p *Plan) Training(rows Range) Source {
 	split := p.Splits[rows.Split]
-	source := Source{Table: p.Relation.Training, Planned: p.Planned.Training, Filter: p.Filter, Sample: p.Sample, Checked: p.checked, Ordinals: p.Window > 0}
+	source := Source{Table: p.Relation.Training, Planned: p.Planned.Training, Filter: p.Filter, Sample: p.Sample, Checked: p.checked, Ordinals: p.Rows.ShuffleWindow > 0}
 	at := int64(0)
 	for _, f := range split.Files {
 		length := f.To - f.From
@@ -172,7 +167,9 @@ func (p *Plan) Group(staging, group int) Source {
 }
 
 // ExactRows returns how many rows a stream over all lanes gives, or false.
-func (p *Plan) ExactRows() (int64, bool) { return p.Rows - p.Deleted, p.Inexact == "" || p.counted }
+func (p *Plan) ExactRows() (int64, bool) {
+	return p.StoredRows - p.Deleted, p.Inexact == "" || p.counted
+}
 
 // Counts returns how many rows each lane gives; nil if that cannot be known before
 // reading.

@@ -106,7 +106,7 @@ func TestFileGroupsAreContiguous(t *testing.T) {
 			}
 		}
 		for epoch := range int64(5) {
-			p := build(t, training(n), files, dataset.Query{Order: dataset.Shuffled, Seed: 1, Epoch: epoch})
+			p := build(t, training(n), files, dataset.Query{Rows: dataset.Rows{Order: dataset.Shuffled, Seed: 1, Epoch: epoch}})
 			for _, m := range moduli {
 				runs := 0
 				for i, b := range buckets(p) {
@@ -127,7 +127,7 @@ func TestShuffledDependsOnSeedAndEpochAlone(t *testing.T) {
 	for b := range 16 {
 		files = append(files, file(fmt.Sprint("f", b), int64(b%3), int64(b), 10, 1))
 	}
-	q := dataset.Query{Order: dataset.Shuffled, Seed: 4, Epoch: 2, Lanes: 4}
+	q := dataset.Query{Rows: dataset.Rows{Order: dataset.Shuffled, Seed: 4, Epoch: 2, Lanes: 4}}
 	first := build(t, training(16), files, q)
 	again := q
 	again.BatchRows, again.Shard, again.Tail = 44, dataset.Shard{Index: 1, Of: 2}, dataset.TailDrop
@@ -136,9 +136,9 @@ func TestShuffledDependsOnSeedAndEpochAlone(t *testing.T) {
 	ids := map[string]bool{first.ID: true}
 	orders := map[string]bool{fmt.Sprint(buckets(first)): true}
 	for i, other := range []dataset.Query{
-		{Order: dataset.Shuffled, Seed: 4, Epoch: 3, Lanes: 4},
-		{Order: dataset.Shuffled, Seed: 5, Epoch: 2, Lanes: 4},
-		{Order: dataset.Stored, Lanes: 4},
+		{Rows: dataset.Rows{Order: dataset.Shuffled, Seed: 4, Epoch: 3, Lanes: 4}},
+		{Rows: dataset.Rows{Order: dataset.Shuffled, Seed: 5, Epoch: 2, Lanes: 4}},
+		{Rows: dataset.Rows{Order: dataset.Stored, Lanes: 4}},
 	} {
 		p := build(t, training(16), files, other)
 		ids[p.ID], orders[fmt.Sprint(buckets(p))] = true, true
@@ -146,8 +146,8 @@ func TestShuffledDependsOnSeedAndEpochAlone(t *testing.T) {
 		require.Len(t, orders, i+2)
 	}
 	for _, other := range []dataset.Query{
-		{Order: dataset.Shuffled, Seed: 4, Epoch: 2, Lanes: 2},
-		{Order: dataset.Shuffled, Seed: 4, Epoch: 2, Lanes: 4, Filter: dataset.MustFilter("day >= 0")},
+		{Rows: dataset.Rows{Order: dataset.Shuffled, Seed: 4, Epoch: 2, Lanes: 2}},
+		{Rows: dataset.Rows{Order: dataset.Shuffled, Seed: 4, Epoch: 2, Lanes: 4, Filter: dataset.MustFilter("day >= 0")}},
 	} {
 		ids[build(t, training(16), files, other).ID] = true
 	}
@@ -176,7 +176,7 @@ func TestSplitsAreCutBeforeFiltersDropThem(t *testing.T) {
 	require.Equal(t, []string{
 		"a[0:524288]b[0:524288]", "b[524288:1572864]", "b[1572864:2097152]", "e[0:5]", "c[0:5]",
 	}, got)
-	filtered := build(t, training(2), files, dataset.Query{Filter: dataset.MustFilter("day = 1")})
+	filtered := build(t, training(2), files, dataset.Query{Rows: dataset.Rows{Filter: dataset.MustFilter("day = 1")}})
 	require.Len(t, filtered.Splits, 4)
 	require.Equal(t, plan.Pruned{Splits: 1, Files: 1, Rows: 5}, filtered.Pruned)
 	for _, s := range filtered.Splits {
@@ -199,8 +199,8 @@ func TestLanes(t *testing.T) {
 			total += rows
 			files = append(files, file(fmt.Sprint("f", i), int64(r.IntN(3)), int64(r.IntN(n)), rows, int64(i)))
 		}
-		p := build(t, training(n), files, dataset.Query{Lanes: l})
-		require.Equal(t, total, p.Rows)
+		p := build(t, training(n), files, dataset.Query{Rows: dataset.Rows{Lanes: l}})
+		require.Equal(t, total, p.StoredRows)
 		requireDealt(t, p, l)
 	}
 }
@@ -211,10 +211,10 @@ func requireDealt(t *testing.T, p *plan.Plan, l int) {
 	t.Helper()
 	given, next := make([]int64, l), make([]int, l)
 	quota := func(i int) int64 {
-		if int64(i) < p.Rows%int64(l) {
-			return p.Rows/int64(l) + 1
+		if int64(i) < p.StoredRows%int64(l) {
+			return p.StoredRows/int64(l) + 1
 		}
-		return p.Rows / int64(l)
+		return p.StoredRows / int64(l)
 	}
 	for i, s := range p.Splits {
 		for at := int64(0); at < s.Rows; {
@@ -240,7 +240,7 @@ func requireDealt(t *testing.T, p *plan.Plan, l int) {
 func TestRangesCoverTheirSplits(t *testing.T) {
 	t.Parallel()
 	files := []catalog.File{file("a", int64(1), int64(0), 10, 1), file("b", int64(1), int64(0), 7, 2), file("c", int64(9), int64(0), 4, 2)}
-	p := build(t, training(1), files, dataset.Query{Lanes: 3, Filter: dataset.MustFilter("day < 9")})
+	p := build(t, training(1), files, dataset.Query{Rows: dataset.Rows{Lanes: 3, Filter: dataset.MustFilter("day < 9")}})
 	var got []string
 	for _, l := range p.Lanes {
 		for _, r := range l.Ranges {
@@ -262,7 +262,7 @@ func TestRefusals(t *testing.T) {
 		"day = 'x'":  `filter`,
 		"request_id": `filter`,
 	} {
-		_, err := plan.Bind(relation, dataset.Query{Filter: dataset.MustFilter(filter)}.Defaults())
+		_, err := plan.Bind(relation, dataset.Query{Rows: dataset.Rows{Filter: dataset.MustFilter(filter)}}.Defaults().Rows)
 		require.ErrorContains(t, err, want)
 		require.Equal(t, fault.Invalid, fault.KindOf(err))
 		require.Positive(t, fault.As(err).Faults[0].Position, filter)

@@ -21,8 +21,6 @@ func (p *Plan) Schema(columns dataset.Selection, wire dataset.Wire) (*arrow.Sche
 // rows and positions are the stream's.
 func (p *Plan) Cursor() dataset.Cursor {
 	return dataset.Cursor{
-		Version: dataset.CursorVersion, Plan: p.ID, Algorithm: p.Algorithm, Dataset: p.Digest, Filter: p.QueryFilter, Sample: p.SampleText,
-		Since: p.Since, Order: p.Order, Shuffle: p.Shuffle, ShuffleWindow: p.Window, Seed: p.Seed, Epoch: p.Epoch, Lanes: len(p.Lanes), Pin: p.Pin,
-		Requests: p.Requests,
+		Version: dataset.CursorVersion, Plan: p.ID, Algorithm: Algorithm, Rows: p.Rows,
 	}
 }

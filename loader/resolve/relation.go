@@ -187,6 +187,15 @@ func (b *binder) distinct(d *dataset.Distinct, t *catalog.Table) *Distinct {
 	return out
 }
 
+// Pin returns the pins of all tables.
+func (r *Relation) Pin() dataset.Pin {
+	pin := dataset.Pin{Training: r.Training.Pin, Staging: make(map[string]dataset.TablePin, len(r.Staging))}
+	for _, s := range r.Staging {
+		pin.Staging[s.Name] = s.Pinned.Pin
+	}
+	return pin
+}
+
 // fixed are the training columns that no overlay may replace, by field id,
 // with what they are used for.
 func (r *Relation) fixed() map[int]string {

@@ -45,7 +45,7 @@ type Options struct {
 func Run(ctx context.Context, p *plan.Plan, options Options) (*Report, error) {
 	v := &verifier{
 		options: options, plan: p, unread: map[string]bool{}, without: map[string]bool{},
-		out: &Report{Dataset: p.Relation.Dataset.Name, Plan: p.ID, Pin: p.Pin, Findings: []Finding{}},
+		out: &Report{Dataset: p.Relation.Dataset.Name, Plan: p.ID, Pin: p.Rows.Pin, Findings: []Finding{}},
 	}
 	if err := v.training(ctx); err != nil {
 		return nil, fault.Op(err, "verify the training table")
@@ -143,11 +143,11 @@ func (v *verifier) listing(ctx context.Context, t *catalog.Table, columns []cata
 
 // trainingListing is listing of the training table: of what the plan reads of it.
 func (v *verifier) trainingListing(ctx context.Context, t *catalog.Table, columns []catalog.Field) (listing plan.Listing, err error) {
-	if v.plan.Since == 0 {
+	if v.plan.Rows.Since == 0 {
 		return v.listing(ctx, t, columns)
 	}
 	listing.Columns = idsOf(columns)
-	listing.Files, err = v.options.Catalog.Appended(ctx, t, v.plan.Since, listing.Columns, nil)
+	listing.Files, err = v.options.Catalog.Appended(ctx, t, v.plan.Rows.Since, listing.Columns, nil)
 	return listing, err
 }
 

@@ -205,7 +205,7 @@ func TestClean(t *testing.T) {
 	require.InDelta(t, 1, join(v).MatchRate, 0)
 	require.EqualValues(t, 1, join(v).OrphanKeys)
 
-	empty := w.verify(dataset.Query{Filter: dataset.MustFilter("id > 100")})
+	empty := w.verify(dataset.Query{Rows: dataset.Rows{Filter: dataset.MustFilter("id > 100")}})
 	require.True(t, empty.Clean(), "%s", empty)
 	require.InDelta(t, 1, join(empty).MatchRate, 0)
 	require.Zero(t, join(empty).TrainingRows)
@@ -342,7 +342,7 @@ func TestDamagedFilesAreFindings(t *testing.T) {
 	for _, kind := range []fault.Kind{fault.Unavailable, fault.Expired, fault.NotFound} {
 		w := everything(t)
 		w.broken(fault.New(kind, "storage is away"), "mem:///f.user/00006.parquet")
-		_, err := loader.New(w.options).Verify(context.Background(), dataset.Query{Dataset: "d"})
+		_, err := loader.New(w.options).Verify(context.Background(), dataset.Query{Rows: dataset.Rows{Dataset: "d"}})
 		require.Equal(t, kind, fault.KindOf(err))
 		require.ErrorContains(t, err, "verify staging[0] user: storage is away")
 	}
@@ -351,14 +351,14 @@ func TestDamagedFilesAreFindings(t *testing.T) {
 func TestEndings(t *testing.T) {
 	t.Parallel()
 	w := everything(t)
-	_, err := loader.New(w.options).Verify(context.Background(), dataset.Query{Dataset: "e"})
+	_, err := loader.New(w.options).Verify(context.Background(), dataset.Query{Rows: dataset.Rows{Dataset: "e"}})
 	require.Equal(t, fault.NotFound, fault.KindOf(err))
 	ctx, cancel := context.WithCancel(context.Background())
 	w.options.Scan = func(ctx context.Context, s plan.Source, columns []catalog.Field) (loader.Rows, error) {
 		cancel()
 		return w.Scan(ctx, s, columns)
 	}
-	_, err = loader.New(w.options).Verify(ctx, dataset.Query{Dataset: "d"})
+	_, err = loader.New(w.options).Verify(ctx, dataset.Query{Rows: dataset.Rows{Dataset: "d"}})
 	require.ErrorIs(t, err, context.Canceled)
 }
 
@@ -396,7 +396,7 @@ func TestLittleMemory(t *testing.T) {
 	require.Equal(t, want, got)
 
 	w.options.Budget = budget.New(1000)
-	_, err := loader.New(w.options).Verify(context.Background(), dataset.Query{Dataset: "d"})
+	_, err := loader.New(w.options).Verify(context.Background(), dataset.Query{Rows: dataset.Rows{Dataset: "d"}})
 	require.Equal(t, fault.Exhausted, fault.KindOf(err))
 	require.ErrorContains(t, err, "the keys of staging table user")
 	require.Zero(t, w.options.Budget.Used())
@@ -484,7 +484,7 @@ func TestVerifySince(t *testing.T) {
 	w.dataset("{training: {table: ml.train}, key: [id], staging: [{table: features.f}]}")
 	catalogs := asked{w, new(sync.Map)}
 	w.options.Catalog = catalogs
-	since := w.verify(dataset.Query{Since: before.Pin.Snapshot})
+	since := w.verify(dataset.Query{Rows: dataset.Rows{Since: before.Pin.Snapshot}})
 	require.Empty(t, since.Findings)
 	require.Len(t, since.Tables[0].Files, 1)
 	require.Equal(t, int64(1), since.Tables[0].Rows)

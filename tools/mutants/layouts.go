@@ -159,8 +159,8 @@ func layoutMutants() []mutant { //nolint:funlen // a table
 		},
 		{
 			"distinct-splits-are-cut-by-lanes", "loader/plan/order.go",
-			"		if p.wholeBuckets() {\n			return p.Rows",
-			"		if p.wholeBuckets() && n < 0 {\n			return p.Rows", plan,
+			"		if p.wholeBuckets() {\n			return p.StoredRows",
+			"		if p.wholeBuckets() && n < 0 {\n			return p.StoredRows", plan,
 		},
 		{
 			"distinct-across-partitions-passes", "loader/plan/distinct.go",

@@ -30,7 +30,7 @@ func planMutants() []mutant {
 		},
 		{
 			"quota-remainder-is-lost", "loader/plan/order.go",
-			"		if int64(lane) < p.Rows%int64(n) {", "		if int64(lane) < p.Rows%int64(n)-1 {", plan,
+			"		if int64(lane) < p.StoredRows%int64(n) {", "		if int64(lane) < p.StoredRows%int64(n)-1 {", plan,
 		},
 		{
 			"lanes-by-number-not-rows", "loader/plan/order.go",

@@ -23,6 +23,6 @@ func sinceMutants() []mutant {
 		{"since-is-forgotten", "loader/plan/bound.go", "Algorithm: AlgorithmOf(q), Since: q.Since}", "Algorithm: AlgorithmOf(q)}", loader},
 		{"cursors-forget-since", "loader/plan/reading.go", "Since: p.Since, ", "", loader},
 		{"a-cursors-since-is-not-taken", "loader/dataset/query.go", "	q.Since = cmp.Or(q.Since, c.Since)\n", "", []string{"./loader/dataset"}},
-		{"verify-asks-about-older-files", "loader/verify/verify.go", "	if v.plan.Since == 0 {\n", "	if v.plan.Since >= 0 {\n", []string{"./loader/verify"}},
+		{"verify-asks-about-older-files", "loader/verify/verify.go", "	if v.plan.Rows.Since == 0 {\n", "	if v.plan.Rows.Since >= 0 {\n", []string{"./loader/verify"}},
 	}
 }

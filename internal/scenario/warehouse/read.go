@@ -59,7 +59,7 @@ func (r *Reader) Read(ctx context.Context, c *scenario.Case, p Prediction, optio
 	}
 	pinned := *c
 	if p.Pinned {
-		if pinned.Query.Snapshots, err = r.pin(ctx, c); err != nil {
+		if pinned.Query.Pin, err = r.pin(ctx, c); err != nil {
 			return nil, err
 		}
 	}
@@ -67,16 +67,16 @@ func (r *Reader) Read(ctx context.Context, c *scenario.Case, p Prediction, optio
 }
 
 // pin is what the tables of a case are now.
-func (r *Reader) pin(ctx context.Context, c *scenario.Case) (*dataset.Pin, error) {
+func (r *Reader) pin(ctx context.Context, c *scenario.Case) (dataset.Pin, error) {
 	training, err := r.set.Table(ctx, c.Training.Name, dataset.Ref{})
 	if err != nil {
-		return nil, err
+		return dataset.Pin{}, err
 	}
-	pin := &dataset.Pin{Training: training.Pin, Staging: map[string]dataset.TablePin{}}
+	pin := dataset.Pin{Training: training.Pin, Staging: map[string]dataset.TablePin{}}
 	for _, entry := range c.Dataset.Staging {
 		staging, err := r.set.Table(ctx, entry.Table, dataset.Ref{})
 		if err != nil {
-			return nil, err
+			return dataset.Pin{}, err
 		}
 		pin.Staging[entry.Name] = staging.Pin
 	}

@@ -16,7 +16,7 @@ import (
 // unsaid are the fields that no text of a query says, and why.
 func unsaid() map[string]string {
 	return map[string]string{
-		"Algorithm":          "tickets and cursors say it",
+		"Requests":           "batch_requests decides it",
 		"Inline.Name":        "a dataset in a query has none",
 		"Dense.Columns.Name": "what is packed has no name of its own",
 		"Inline.Staging.PointInTime.Tolerance.Months": "a month has no length",
@@ -154,8 +154,17 @@ func (e *each) walk(of reflect.Type, path string, at access) {
 		for i := range of.NumField() {
 			field := of.Field(i)
 			require.True(e.t, field.IsExported(), "%s.%s cannot be set: give its type a value in words", path, field.Name)
-			e.walk(field.Type, strings.TrimPrefix(path+"."+field.Name, "."), func(query reflect.Value, use func(reflect.Value)) {
-				at(query, func(parent reflect.Value) { use(parent.Field(i)) })
+			inner := path // an embedded struct is no part of the path
+			if !field.Anonymous {
+				inner = strings.TrimPrefix(path+"."+field.Name, ".")
+			}
+			e.walk(field.Type, inner, func(query reflect.Value, use func(reflect.Value)) {
+				at(query, func(parent reflect.Value) {
+					if parent.Field(i).IsZero() {
+						begin(parent.Field(i))
+					}
+					use(parent.Field(i))
+				})
 			})
 		}
 	case kind == reflect.Pointer:

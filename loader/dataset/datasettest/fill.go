@@ -146,6 +146,9 @@ func full(t *testing.T, v reflect.Value, path string) {
 		}
 		return
 	}
+	if path == "Cursor.Rows.Inline" {
+		return // a plan has the digest of its dataset
+	}
 	require.False(t, v.IsZero(), "%s is not set", path)
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -168,8 +171,9 @@ func Cursor(t *testing.T) dataset.Cursor {
 	var c dataset.Cursor
 	Fill(t, &c)
 	c.Version = dataset.CursorVersion
-	c.Filter = "a < 1"
-	c.Sample = (&dataset.Sample{Rate: 0.25, Where: dataset.MustFilter("label = 0")}).Canonical()
+	c.Inline = nil // a plan has the digest of its dataset
+	c.Filter = dataset.MustFilter("a < 1")
+	c.Sample = &dataset.Sample{Hash: &dataset.HashRange{From: 0.125, To: 0.5}, By: dataset.SampleByKey, Rate: 0.25, Where: dataset.MustFilter("label = 0")}
 	c.Lanes, c.Shard = 4, dataset.Shard{Index: 1, Of: 2}
 	for i := range c.At {
 		c.At[i].Lane = c.Shard.Index + i*c.Shard.Of
