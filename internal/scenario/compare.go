@@ -10,6 +10,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/scenario/cell"
 	"github.com/penstock/penstock/joiner"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
@@ -194,7 +195,7 @@ func byItem(columns []string, rows [][]any) [][]any {
 	if at < 0 {
 		return rows
 	}
-	slices.SortStableFunc(rows, func(a, b []any) int { return compare(a[at], b[at]) })
+	slices.SortStableFunc(rows, func(a, b []any) int { return cell.Compare(a[at], b[at]) })
 	return rows
 }
 
@@ -212,4 +213,40 @@ func Without(a, b []string) []string {
 		}
 	}
 	return rest
+}
+
+// dropped says how a read with tail: drop differs from what it must be: every shard ends
+// at the same step, the last that all lanes can fill, with full batches; what its rows
+// lack of all rows is left over.
+func (c *Case) dropped(want, got []string, shards []Shard) Difference {
+	if surplus := Without(got, want); len(surplus) > 0 {
+		return Difference{"rows that are none", fmt.Sprint(surplus)}
+	}
+	q, left, least := c.asked(), int64(0), int64(len(want))
+	for _, s := range shards {
+		if len(s.Batches) != len(shards[0].Batches) {
+			return Difference{"shards end at other steps", fmt.Sprintf("%d and %d", len(s.Batches), len(shards[0].Batches))}
+		}
+		for _, b := range s.Batches {
+			if full := perLane(q) * int64(len(s.Report.Cursor.At)); int64(len(b)) != full && (q.BatchRequests == 0 || int64(len(b)) < full) {
+				return Difference{"a batch is not full", fmt.Sprintf("%d of %d rows", len(b), full)}
+			}
+		}
+		lanes := len(s.Report.Cursor.At)
+		for _, l := range s.Report.Leftover {
+			left += l.Rows + l.Requests
+			least = min(least, l.Rows+l.Requests)
+		}
+		if len(s.Report.Leftover) < lanes {
+			least = 0
+		}
+	}
+	missing := int64(len(want) - len(got))
+	if q.BatchRequests > 0 && missing >= left && (left > 0 || missing == 0) {
+		missing = left // a request has some rows
+	}
+	if missing != left || least >= perLane(q) {
+		return Difference{"rows are not left over", fmt.Sprintf("%d are missing, %d left over, at least %d of each lane that gives %d in a step", missing, left, least, perLane(q))}
+	}
+	return Difference{}
 }

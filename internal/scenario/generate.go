@@ -9,6 +9,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 
+	"github.com/penstock/penstock/internal/scenario/cell"
 	"github.com/penstock/penstock/loader/dataset"
 )
 
@@ -46,7 +47,7 @@ func Generate(seed uint64, n, m int) *Case {
 		g.stagingEntry(i)
 	}
 	if g.chance(3) {
-		g.Dataset.Training.Filter = g.filter(columnsOf(g.Training)).given()
+		g.Dataset.Training.Filter = g.filter(columnsOf(g.Training)).Parsed()
 	}
 	g.query()
 	g.chooseKeys(seed)
@@ -123,7 +124,7 @@ func (g *generator) query() {
 		}
 	}
 	if g.chance(2) {
-		q.Filter = g.queryFilter().given()
+		q.Filter = g.queryFilter().Parsed()
 	}
 	if g.chance(6) {
 		from, to := float64(g.IntN(17))/16, g.Float64()
@@ -136,7 +137,7 @@ func (g *generator) query() {
 		if q.Sample == nil {
 			q.Sample = &dataset.Sample{}
 		}
-		q.Sample.Rate, q.Sample.Where = pick(g.Rand, 1, noRate), g.filter(columnsOf(g.Training)).given()
+		q.Sample.Rate, q.Sample.Where = pick(g.Rand, 1, noRate), g.filter(columnsOf(g.Training)).Parsed()
 	}
 	if g.chance(3) {
 		q.Columns = g.queryColumns()
@@ -180,7 +181,7 @@ const noRate = 1e-12
 
 // queryFilter is conditions on columns of the training table and on those that
 // the joins add or replace, often of both in one.
-func (g *generator) queryFilter() *tree {
+func (g *generator) queryFilter() *cell.Filter {
 	training := columnsOf(g.Training)
 	var late []filterColumn
 	o := &oracle{Case: g.Case, types: typesOf(g.Training.Header)}
@@ -199,7 +200,7 @@ func (g *generator) queryFilter() *tree {
 			late = append(late, filterColumn{name: name, dt: arrow.FixedWidthTypes.Boolean})
 		}
 	}
-	var terms []*tree
+	var terms []*cell.Filter
 	if g.chance(2) {
 		terms = append(terms, g.filter(training))
 	}
@@ -212,7 +213,7 @@ func (g *generator) queryFilter() *tree {
 	if len(terms) == 1 {
 		return terms[0]
 	}
-	return &tree{op: opAnd, terms: terms}
+	return &cell.Filter{Op: cell.OpAnd, Terms: terms}
 }
 
 // queryColumns asks for some of the columns, in any order, some of them

@@ -76,7 +76,7 @@ func (g *generator) stagingEntry(i int) {
 		g.Staging = append(g.Staging, g.stagingTable(i, header, aligned, unique))
 	}
 	if g.chance(3) {
-		entry.Filter = g.filter(columnsOf(g.Staging[i])).given()
+		entry.Filter = g.filter(columnsOf(g.Staging[i])).Parsed()
 	}
 	g.Dataset.Staging = append(g.Dataset.Staging, entry)
 }

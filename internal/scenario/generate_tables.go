@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/penstock/penstock/internal/scenario/cell"
 	"github.com/penstock/penstock/loader/dataset"
 )
 
@@ -238,7 +239,7 @@ func (g *generator) byKey(a, b string) int {
 	case y == nil:
 		return 1
 	default:
-		return compare(x, y)
+		return cell.Compare(x, y)
 	}
 }
 

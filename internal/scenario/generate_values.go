@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
+
+	"github.com/penstock/penstock/internal/scenario/cell"
 )
 
 // payloadKinds are types of columns that are no keys: every one that tables
@@ -89,8 +91,8 @@ func (g *generator) value(dt arrow.DataType) any {
 		}
 		return string(raw)
 	case *arrow.Decimal128Type:
-		most := new(big.Int).Sub(powerOfTen(dt.Precision), big.NewInt(1))
-		return newDecimal(pick(g.Rand, big.NewInt(0), big.NewInt(1), big.NewInt(-1), big.NewInt(150), big.NewInt(-12345), most, new(big.Int).Neg(most)), dt.Scale)
+		most := new(big.Int).Sub(cell.PowerOfTen(dt.Precision), big.NewInt(1))
+		return cell.NewDecimal(pick(g.Rand, big.NewInt(0), big.NewInt(1), big.NewInt(-1), big.NewInt(150), big.NewInt(-12345), most, new(big.Int).Neg(most)), dt.Scale)
 	case *arrow.Date32Type:
 		return pick(g.Rand, int64(0), -1, 19782, -25567, -719162, -719528, -800000, 2932896)
 	case *arrow.Time64Type:
@@ -120,16 +122,16 @@ func (g *generator) nested(dt arrow.DataType) any {
 		}
 		return list
 	case *arrow.MapType:
-		entries := Map{}
+		entries := cell.Map{}
 		for range g.IntN(4) {
 			key := g.value(dt.KeyType())
-			if !slices.ContainsFunc(entries, func(e Entry) bool { return e.Key == key }) {
-				entries = append(entries, Entry{key, g.orNull(dt.ItemType(), dt.ItemField().Nullable, 5)})
+			if !slices.ContainsFunc(entries, func(e cell.Entry) bool { return e.Key == key }) {
+				entries = append(entries, cell.Entry{Key: key, Value: g.orNull(dt.ItemType(), dt.ItemField().Nullable, 5)})
 			}
 		}
 		return entries
 	case *arrow.StructType:
-		fields := make(Struct, dt.NumFields())
+		fields := make(cell.Struct, dt.NumFields())
 		for i, f := range dt.Fields() {
 			fields[i] = g.orNull(f.Type, f.Nullable, 5)
 		}
@@ -158,7 +160,7 @@ func (g *generator) specialKeys() []any {
 	case *arrow.Decimal128Type:
 		large := strings.Repeat("8", int(dt.Precision))
 		n, _ := new(big.Int).SetString(large, 10)
-		return []any{newDecimal(n, dt.Scale), newDecimal(new(big.Int).Neg(n), dt.Scale), newDecimal(big.NewInt(0), dt.Scale), newDecimal(big.NewInt(-1), dt.Scale)}
+		return []any{cell.NewDecimal(n, dt.Scale), cell.NewDecimal(new(big.Int).Neg(n), dt.Scale), cell.NewDecimal(big.NewInt(0), dt.Scale), cell.NewDecimal(big.NewInt(-1), dt.Scale)}
 	case *arrow.Date32Type:
 		return []any{int64(0), int64(-1), int64(-25567), int64(-719162), int64(-800000), int64(2932896)}
 	case *arrow.Time64Type:

@@ -7,6 +7,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 
+	"github.com/penstock/penstock/internal/scenario/cell"
 	"github.com/penstock/penstock/joiner"
 	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader/dataset"
@@ -47,9 +48,9 @@ type oracle struct {
 	names    []string                    // of the training columns
 	types    map[string]arrow.DataType   // of the training columns
 	offered  map[string]arrow.DataType   // of all columns that a query may ask for
-	before   []*tree                     // the conditions of the query's filter that name training columns as they are stored
-	after    []*tree                     // the others
-	where    *tree                       // of the sample
+	before   []*cell.Filter              // the conditions of the query's filter that name training columns as they are stored
+	after    []*cell.Filter              // the others
+	where    *cell.Filter                // of the sample
 	headers  [][]string                  // of the columns of each staging table
 	stored   []map[string]arrow.DataType // of the same
 	spans    map[*stored]map[string]*span
@@ -79,7 +80,7 @@ func (c *Case) Expect(w *World) Expectation {
 		o.headers[i] = w.byID(t.Name, o.headers[i])
 		filter, types := o.filter(c.Dataset.Staging[i].Filter), typesOf(t.Header)
 		rows := slices.DeleteFunc(w.placed(t), func(row placed) bool {
-			return !o.noted("a staging filter", filter.passes(typedCells{row.cells, types}))
+			return !o.noted("a staging filter", filter.Passes(cell.Row{Cells: row.cells, Types: types}))
 		})
 		if c.Dataset.Staging[i].Duplicates == rule.DuplicatesAll {
 			slices.SortStableFunc(rows, bySequence)
@@ -96,7 +97,7 @@ func (c *Case) Expect(w *World) Expectation {
 	}
 	for _, row := range o.survivors() {
 		for _, joined := range o.joined(row) {
-			if !o.noted("a filter after the joins", passAll(o.after, typedCells{joined, o.offered})) {
+			if !o.noted("a filter after the joins", passAll(o.after, cell.Row{Cells: joined, Types: o.offered})) {
 				continue
 			}
 			values := make([]any, len(outputs))
@@ -159,8 +160,8 @@ func (o *oracle) survivors() []placed {
 	var rows []placed
 	filter := o.filter(o.Dataset.Training.Filter)
 	for _, row := range o.training {
-		known := typedCells{row.cells, o.types}
-		if o.noted("the training filter", filter.passes(known)) && o.noted("a filter before the joins", passAll(o.before, known)) && o.sampled(known) {
+		known := cell.Row{Cells: row.cells, Types: o.types}
+		if o.noted("the training filter", filter.Passes(known)) && o.noted("a filter before the joins", passAll(o.before, known)) && o.sampled(known) {
 			rows = append(rows, row)
 		}
 	}
@@ -243,7 +244,7 @@ func (o *oracle) count(i int, row placed, found []cells) {
 // joins.
 func (o *oracle) reads(name string) bool {
 	packed := func(c dataset.Column) bool { return c.Column == name }
-	return o.Query.Columns == nil || slices.ContainsFunc(o.packed(), packed) || slices.ContainsFunc(o.after, func(t *tree) bool { return slices.Contains(t.columns(), name) }) ||
+	return o.Query.Columns == nil || slices.ContainsFunc(o.packed(), packed) || slices.ContainsFunc(o.after, func(t *cell.Filter) bool { return slices.Contains(t.Columns(), name) }) ||
 		slices.ContainsFunc(o.Query.Columns, func(c dataset.Column) bool { return c.Column == name })
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 
+	"github.com/penstock/penstock/internal/scenario/cell"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
 )
@@ -26,7 +27,7 @@ func (o *oracle) matches(i int, row placed) []cells {
 			o.Seen["kept apart by align"]++
 			continue
 		}
-		if entry.PointInTime != nil && !inTime(*entry.PointInTime, row.cells, candidate.cells, unitOf(o.types[entry.PointInTime.Training])) {
+		if entry.PointInTime != nil && !inTime(*entry.PointInTime, row.cells, candidate.cells, cell.UnitOf(o.types[entry.PointInTime.Training])) {
 			o.Seen["kept apart by time"]++
 			continue
 		}
@@ -60,7 +61,7 @@ func byOrder(order []dataset.OrderBy, a, b cells) int {
 		case y == nil:
 			return -1
 		}
-		c := compare(x, y)
+		c := cell.Compare(x, y)
 		if by.Descending {
 			c = -c
 		}
@@ -135,12 +136,12 @@ func samePartition(a, b *stored) bool {
 
 // sampled says whether a training row's place in hash space is asked for. Only
 // samples by one column are known here.
-func (o *oracle) sampled(row typedCells) bool {
+func (o *oracle) sampled(row cell.Row) bool {
 	s := o.Query.Sample
 	if s == nil {
 		return true
 	}
-	if s.Rate < smallRate && o.where.passes(row) {
+	if s.Rate < smallRate && o.where.Passes(row) {
 		o.Seen["dropped by a rate"]++
 		return false
 	}
@@ -149,8 +150,8 @@ func (o *oracle) sampled(row typedCells) bool {
 	}
 	column := o.Dataset.Key[0]
 	hash := uint32(0)
-	if v := row.cells[column]; v != nil {
-		hash = bucketHash(row.types[column], v)
+	if v := row.Cells[column]; v != nil {
+		hash = cell.Hash(row.Types[column], v)
 	}
 	place := float64(bits.Reverse32(hash&0x7fffffff)>>1) / (1 << 31)
 	from, to := s.Hash.From, s.Hash.To
@@ -263,12 +264,12 @@ func timeSpan(from, to time.Time) span {
 const smallRate = 1e-9
 
 // filter reads a filter, and notes one that the read must refuse.
-func (o *oracle) filter(given dataset.Filter) *tree {
-	t, err := parseTree(given.String())
+func (o *oracle) filter(given dataset.Filter) *cell.Filter {
+	t, err := cell.ParseFilter(given.String())
 	if err != nil {
 		o.Fails = err.Error()
 	}
-	for _, name := range t.columns() {
+	for _, name := range t.Columns() {
 		if strings.Contains(name, ".") {
 			o.Unbound = "a filter names " + name + ", a field of a struct"
 			o.Fails = o.Unbound
@@ -278,8 +279,8 @@ func (o *oracle) filter(given dataset.Filter) *tree {
 	return t
 }
 
-func passAll(filters []*tree, row typedCells) bool {
-	return !slices.ContainsFunc(filters, func(t *tree) bool { return !t.passes(row) })
+func passAll(filters []*cell.Filter, row cell.Row) bool {
+	return !slices.ContainsFunc(filters, func(t *cell.Filter) bool { return !t.Passes(row) })
 }
 
 // divide takes the query's filter apart: the conditions joined by AND that name
@@ -294,8 +295,8 @@ func (o *oracle) divide() {
 			late = append(late, entry.MatchedAs)
 		}
 	}
-	for _, part := range o.filter(o.Query.Filter).conjuncts() {
-		if slices.ContainsFunc(part.columns(), func(name string) bool { return slices.Contains(late, name) }) {
+	for _, part := range o.filter(o.Query.Filter).Conjuncts() {
+		if slices.ContainsFunc(part.Columns(), func(name string) bool { return slices.Contains(late, name) }) {
 			o.after = append(o.after, part)
 		} else {
 			o.before = append(o.before, part)

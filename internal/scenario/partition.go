@@ -14,6 +14,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 
 	"github.com/penstock/penstock/internal/expr"
+	"github.com/penstock/penstock/internal/scenario/cell"
 	"github.com/penstock/penstock/loader/catalog"
 )
 
@@ -115,7 +116,7 @@ func transform(t catalog.Transform, dt arrow.DataType, v any) (any, error) {
 	switch t.Kind {
 	case catalog.Identity:
 	case catalog.Bucket:
-		return bucketOf(dt, v, t.N), nil
+		return cell.Bucket(dt, v, t.N), nil
 	case catalog.Truncate:
 		v = truncated(dt, v, t.N)
 	case catalog.Year, catalog.Month, catalog.Day, catalog.Hour:
@@ -123,7 +124,7 @@ func transform(t catalog.Transform, dt arrow.DataType, v any) (any, error) {
 	default:
 		return nil, fmt.Errorf("scenario knows no transform %s", t.Kind)
 	}
-	if d, ok := v.(Decimal); ok {
+	if d, ok := v.(cell.Decimal); ok {
 		return string(d), nil
 	}
 	return v, nil
@@ -135,11 +136,11 @@ func transform(t catalog.Transform, dt arrow.DataType, v any) (any, error) {
 func truncated(dt arrow.DataType, v any, width int) any {
 	switch v := v.(type) {
 	case int64:
-		return floorDiv(v, int64(width)) * int64(width)
-	case Decimal:
+		return cell.FloorDiv(v, int64(width)) * int64(width)
+	case cell.Decimal:
 		scale := dt.(*arrow.Decimal128Type).Scale
-		unscaled, w := v.unscaled(scale), big.NewInt(int64(width))
-		return newDecimal(new(big.Int).Sub(unscaled, new(big.Int).Mod(unscaled, w)), scale) // Mod is never negative
+		unscaled, w := v.Unscaled(scale), big.NewInt(int64(width))
+		return cell.NewDecimal(new(big.Int).Sub(unscaled, new(big.Int).Mod(unscaled, w)), scale) // Mod is never negative
 	case string:
 		if dt.ID() == arrow.BINARY {
 			return v[:min(width, len(v))]
@@ -174,18 +175,10 @@ func period(kind catalog.TransformKind, t time.Time) int64 {
 	case catalog.Month:
 		return years*12 + int64(t.Month()) - 1
 	case catalog.Day:
-		return floorDiv(t.Unix(), 86400)
+		return cell.FloorDiv(t.Unix(), 86400)
 	default:
-		return floorDiv(t.Unix(), 3600)
+		return cell.FloorDiv(t.Unix(), 3600)
 	}
-}
-
-func floorDiv(a, b int64) int64 {
-	q := a / b
-	if a%b < 0 {
-		q--
-	}
-	return q
 }
 
 // ranges computes what a manifest would know of a file's columns. Bounds of
@@ -208,10 +201,10 @@ func ranges(t *catalog.Table, rows [][]any) map[int]expr.Range {
 				r.Nulls++
 				continue
 			}
-			if lower == nil || compare(v, lower) < 0 {
+			if lower == nil || cell.Compare(v, lower) < 0 {
 				lower = v
 			}
-			if upper == nil || compare(v, upper) > 0 {
+			if upper == nil || cell.Compare(v, upper) > 0 {
 				upper = v
 			}
 		}
@@ -228,16 +221,16 @@ func bound(dt arrow.DataType, v any, upper bool) (expr.Value, bool) {
 	switch v := v.(type) {
 	case int64:
 		if ts, ok := dt.(*arrow.TimestampType); ok && ts.Unit == arrow.Nanosecond {
-			v = floorDiv(v, 1000)
+			v = cell.FloorDiv(v, 1000)
 		}
 		return expr.Int(v), true
 	case float64:
 		return expr.Float(v), true
 	case bool:
 		return expr.Bool(v), true
-	case Decimal:
+	case cell.Decimal:
 		scale := dt.(*arrow.Decimal128Type).Scale
-		return expr.Decimal(v.unscaled(scale), int(scale)), true
+		return expr.Decimal(v.Unscaled(scale), int(scale)), true
 	case string:
 		switch dt.ID() {
 		case arrow.STRING:
@@ -290,27 +283,4 @@ func cutBytes(v []byte, upper bool) ([]byte, bool) {
 		}
 	}
 	return nil, false
-}
-
-// compare orders two values of one kind that are not null; false is below
-// true.
-func compare(a, b any) int {
-	switch x := a.(type) {
-	case int64:
-		return cmp.Compare(x, b.(int64))
-	case float64: // NaN is above every number
-		y := b.(float64)
-		if math.IsNaN(x) || math.IsNaN(y) {
-			return compare(math.IsNaN(x), math.IsNaN(y))
-		}
-		return cmp.Compare(x, y)
-	case bool:
-		return cmp.Compare(strconv.FormatBool(x), strconv.FormatBool(b.(bool)))
-	case string:
-		return strings.Compare(x, b.(string))
-	case Decimal:
-		return x.number().Cmp(b.(Decimal).number())
-	default:
-		return 0
-	}
 }

@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -154,4 +155,57 @@ func drain(stream loader.Stream, between func(loader.Stream), grouped *arrow.Sch
 	}
 	shard.Report = stream.Report()
 	return shard, stream.Err()
+}
+
+// ReadAsWorkers is Read by so many DataLoader workers for each shard, whose batches come
+// in turn. Workers that do not end where the others do are an error.
+func ReadAsWorkers(ctx context.Context, l *loader.Loader, q dataset.Query, workers int) ([]Shard, error) {
+	if workers <= 1 {
+		return Read(ctx, l, q)
+	}
+	var of [][]Shard // by worker
+	for w := range workers {
+		q.Every = dataset.Every{Step: w, Of: workers}
+		shards, err := Read(ctx, l, q)
+		if err != nil {
+			return nil, err
+		}
+		of = append(of, shards)
+	}
+	together := make([]Shard, len(of[0]))
+	for i := range together {
+		var err error
+		if together[i], err = inTurn(of, i); err != nil {
+			return nil, err
+		}
+	}
+	return together, nil
+}
+
+// inTurn puts the batches of a shard together that its workers gave.
+func inTurn(of [][]Shard, shard int) (Shard, error) {
+	last := of[len(of)-1][shard]
+	out := Shard{Schema: last.Schema, Report: last.Report}
+	out.Report.Rows, out.Report.Batches, out.Report.Skipped = 0, 0, 0
+	for w := range of {
+		r := of[w][shard].Report
+		if got, want := r.Cursor.JSON(), last.Report.Cursor.JSON(); !slices.Equal(got, want) || r.Steps != last.Report.Steps {
+			return Shard{}, fmt.Errorf("worker %d of %d ends at %s, the last one at %s", w, len(of), got, want)
+		}
+		if all, steps := r.Rows+r.Skipped, last.Report.Rows+last.Report.Skipped; all != steps {
+			return Shard{}, fmt.Errorf("worker %d of %d gave or left out %d rows, the last one %d", w, len(of), all, steps)
+		}
+		out.Report.Rows, out.Report.Batches = out.Report.Rows+r.Rows, out.Report.Batches+r.Batches
+	}
+	for step := range last.Report.Steps {
+		from, at := of[step%int64(len(of))][shard], int(step/int64(len(of)))
+		if at >= len(from.Batches) {
+			return Shard{}, fmt.Errorf("step %d of %d is missing", step, last.Report.Steps)
+		}
+		out.Batches, out.Cursors = append(out.Batches, from.Batches[at]), append(out.Cursors, from.Cursors[at])
+	}
+	if int64(len(out.Batches)) != out.Report.Batches {
+		return Shard{}, fmt.Errorf("%d batches in %d steps", out.Report.Batches, len(out.Batches))
+	}
+	return out, nil
 }

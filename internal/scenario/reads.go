@@ -65,7 +65,7 @@ func (o *oracle) reading() (always, filtered map[string]columnSet) {
 			staging.add(p.Staging)
 		}
 		staging.add(orderedBy(entry.OrderBy)...)
-		filtered[o.Staging[i].Name].add(o.filter(entry.Filter).columns()...)
+		filtered[o.Staging[i].Name].add(o.filter(entry.Filter).Columns()...)
 	}
 	if d := o.Dataset.Training.Distinct; d != nil {
 		training.add(d.By...)
@@ -92,10 +92,10 @@ func (o *oracle) reading() (always, filtered map[string]columnSet) {
 		training.add(o.Dataset.Key...)
 	}
 	for _, t := range append(o.before, o.where, o.filter(o.Dataset.Training.Filter)) {
-		filtered[o.Training.Name].add(t.columns()...)
+		filtered[o.Training.Name].add(t.Columns()...)
 	}
 	for _, t := range o.after {
-		for _, name := range t.columns() {
+		for _, name := range t.Columns() {
 			o.source(name, filtered)
 		}
 	}

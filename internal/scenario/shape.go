@@ -5,6 +5,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 
+	"github.com/penstock/penstock/internal/scenario/cell"
 	"github.com/penstock/penstock/loader/dataset"
 )
 
@@ -51,12 +52,12 @@ func castValue(from arrow.DataType, v any, to arrow.DataType) any {
 		}
 		return list
 	case bool:
-		return castValue(plainTypes["int"], int64(rank(v)), to)
+		return castValue(plainTypes["int"], int64(cell.Rank(v)), to)
 	case int64:
-		n := new(big.Rat).Mul(new(big.Rat).SetInt64(v), unitOf(from))
-		return ofNumber(n.Quo(n, unitOf(to)), to)
-	case Decimal:
-		return ofNumber(v.number(), to)
+		n := new(big.Rat).Mul(new(big.Rat).SetInt64(v), cell.UnitOf(from))
+		return ofNumber(n.Quo(n, cell.UnitOf(to)), to)
+	case cell.Decimal:
+		return ofNumber(v.Number(), to)
 	default:
 		return v
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/penstock/penstock/internal/scenario/cell"
 	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader/dataset"
 )
@@ -180,12 +181,12 @@ func (c *Case) simplerQuery(try func(func(*Case) bool)) {
 
 // simplerFilter tries all filters that are one step smaller.
 func simplerFilter(try func(func(*Case) bool), given dataset.Filter, at func(*Case) *dataset.Filter) {
-	t, err := parseTree(given.String())
+	t, err := cell.ParseFilter(given.String())
 	if err != nil || t == nil {
 		return
 	}
-	for _, smaller := range t.smaller() {
-		try(func(d *Case) bool { return set(at(d), smaller.given()) })
+	for _, smaller := range t.Smaller() {
+		try(func(d *Case) bool { return set(at(d), smaller.Parsed()) })
 	}
 }
 

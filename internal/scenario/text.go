@@ -14,6 +14,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 
+	"github.com/penstock/penstock/internal/scenario/cell"
 	"github.com/penstock/penstock/loader/catalog"
 )
 
@@ -143,19 +144,19 @@ func (p *valueText) value(dt arrow.DataType, ends string) (any, error) {
 		})
 		return append([]any{}, list...), err
 	case *arrow.MapType:
-		entries := Map{}
+		entries := cell.Map{}
 		err := p.between("{", "}", func() error {
 			key, err := p.value(dt.KeyType(), ":")
 			if err != nil || !p.accept(":") {
 				return errors.Join(err, errors.New("a map has key:value"))
 			}
 			v, err := p.value(dt.ItemType(), ",}")
-			entries = append(entries, Entry{key, v})
+			entries = append(entries, cell.Entry{Key: key, Value: v})
 			return err
 		})
 		return entries, err
 	case *arrow.StructType:
-		fields := Struct{}
+		fields := cell.Struct{}
 		err := p.between("{", "}", func() error {
 			name, err := p.scalar(":")
 			if i := len(fields); err != nil || i == dt.NumFields() || dt.Field(i).Name != name || !p.accept(":") {
@@ -249,10 +250,10 @@ func parseScalar(dt arrow.DataType, text string) (any, error) {
 		return parseFixed(text, dt.ByteWidth)
 	case *arrow.Decimal128Type:
 		n, ok := new(big.Rat).SetString(text)
-		if !ok || !new(big.Rat).Mul(n, new(big.Rat).SetInt(powerOfTen(dt.Scale))).IsInt() {
+		if !ok || !new(big.Rat).Mul(n, new(big.Rat).SetInt(cell.PowerOfTen(dt.Scale))).IsInt() {
 			return nil, fmt.Errorf("no decimal of scale %d", dt.Scale)
 		}
-		return Decimal(n.FloatString(int(dt.Scale))), nil
+		return cell.Decimal(n.FloatString(int(dt.Scale))), nil
 	default:
 		return parseTemporal(dt, text)
 	}
@@ -277,13 +278,13 @@ func parseTemporal(dt arrow.DataType, text string) (any, error) {
 	switch dt := dt.(type) {
 	case *arrow.Date32Type:
 		t, err := time.Parse(time.DateOnly, text)
-		return floorDiv(t.Unix(), secondsPerDay), err
+		return cell.FloorDiv(t.Unix(), secondsPerDay), err
 	case *arrow.Time64Type:
-		t, err := parseForms(text, "15:04:05", "15:04")
+		t, err := cell.ParseTime(text, "15:04:05", "15:04")
 		midnight := time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, time.UTC)
 		return t.Sub(midnight).Microseconds(), err
 	case *arrow.TimestampType:
-		t, err := parseForms(strings.TrimSuffix(text, "Z"), instantForm, "2006-01-02T15:04", time.DateOnly)
+		t, err := cell.ParseTime(strings.TrimSuffix(text, "Z"), instantForm, "2006-01-02T15:04", time.DateOnly)
 		if dt.Unit == arrow.Nanosecond {
 			return t.UnixNano(), err
 		}
@@ -291,15 +292,6 @@ func parseTemporal(dt arrow.DataType, text string) (any, error) {
 	default:
 		return nil, fmt.Errorf("no value of type %s has a text", dt)
 	}
-}
-
-func parseForms(text string, forms ...string) (t time.Time, err error) {
-	for _, form := range forms {
-		if t, err = time.Parse(form, text); err == nil {
-			return t, nil
-		}
-	}
-	return t, err
 }
 
 const secondsPerDay = 24 * 60 * 60
@@ -318,7 +310,7 @@ func word(dt arrow.DataType, v any) string {
 
 func isScalar(v any) bool {
 	switch v.(type) {
-	case []any, Map, Struct:
+	case []any, cell.Map, cell.Struct:
 		return false
 	default:
 		return true
@@ -363,13 +355,13 @@ func scalarWord(dt arrow.DataType, v any) string {
 			parts = append(parts, inner(element, e))
 		}
 		return "[" + strings.Join(parts, ",") + "]"
-	case Map:
+	case cell.Map:
 		of := dt.(*arrow.MapType)
 		for _, e := range v {
 			parts = append(parts, inner(of.KeyType(), e.Key)+":"+inner(of.ItemType(), e.Value))
 		}
 		return "{" + strings.Join(parts, ",") + "}"
-	case Struct:
+	case cell.Struct:
 		of := dt.(*arrow.StructType)
 		for i, field := range v {
 			parts = append(parts, of.Field(i).Name+":"+inner(of.Field(i).Type, field))

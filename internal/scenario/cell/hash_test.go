@@ -1,4 +1,4 @@
-package scenario
+package cell_test
 
 import (
 	"testing"
@@ -6,6 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/bucket"
+	"github.com/penstock/penstock/internal/scenario"
+	"github.com/penstock/penstock/internal/scenario/cell"
 )
 
 // TestBucketHash holds the oracle's hash to the vectors of Iceberg's
@@ -33,14 +35,16 @@ func TestBucketHash(t *testing.T) {
 		{"fixed(4)", "AAECAw==", -188683207},
 		{"binary", "AAECAw==", -188683207},
 	} {
-		dt, err := typeOf(test.kind)
+		fields, err := scenario.Fields("v:" + test.kind)
 		require.NoError(t, err)
-		v, err := parseWord(dt, test.word)
+		rows, err := scenario.Rows(fields, []string{test.word})
 		require.NoError(t, err)
-		require.Equal(t, test.want, int32(bucketHash(dt, v)), "%s %s", test.kind, test.word)
+		v := scenario.Value(rows.Column(0), 0)
+		rows.Release()
+		require.Equal(t, test.want, int32(cell.Hash(fields[0].Type, v)), "%s %s", test.kind, test.word)
 	}
 	for text, want := range map[string]uint32{"": 0, "a": 0x3c2569b2, "abc": 0xb3dd93fa, "Hello, world!": 0xc0363e43} {
-		require.Equal(t, want, murmur3([]byte(text)), text)
+		require.Equal(t, want, cell.Murmur3([]byte(text)), text)
 	}
 }
 
@@ -48,7 +52,7 @@ func TestBucketHash(t *testing.T) {
 // which share nothing.
 func TestDecimalBytes(t *testing.T) {
 	t.Parallel()
-	fields, err := Fields("d:decimal(38,0) s:string n:long")
+	fields, err := scenario.Fields("d:decimal(38,0) s:string n:long")
 	require.NoError(t, err)
 	var lines []string
 	for _, n := range []string{
@@ -57,14 +61,14 @@ func TestDecimalBytes(t *testing.T) {
 	} {
 		lines = append(lines, n+" "+n+" 7")
 	}
-	rows, err := Rows(fields, lines)
+	rows, err := scenario.Rows(fields, lines)
 	require.NoError(t, err)
 	defer rows.Release()
 	for i, f := range fields {
 		want, err := bucket.Hashes(nil, rows.Column(i))
 		require.NoError(t, err)
-		for row, values := range Values(rows) {
-			require.Equal(t, want[row], int32(bucketHash(f.Type, values[i])), "%v", values[i])
+		for row, values := range scenario.Values(rows) {
+			require.Equal(t, want[row], int32(cell.Hash(f.Type, values[i])), "%v", values[i])
 		}
 	}
 }

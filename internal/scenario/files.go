@@ -288,9 +288,6 @@ func (w *World) complete(files []catalog.File, bounds []int) {
 	for i := range files {
 		if placed, ok := w.files[files[i].Location]; ok {
 			files[i].Sequence, files[i].Deletes = placed.Sequence, placed.deletes
-			if placed.Sequence == 0 {
-				files[i].Snapshot, files[i].Rank = int64(placed.Commit), placed.Rank
-			}
 			if placed.ranges != nil && len(bounds) > 0 {
 				files[i].Ranges = placed.ranges
 			}

@@ -1,4 +1,4 @@
-package scenario
+package cell
 
 import (
 	"fmt"
@@ -11,78 +11,78 @@ import (
 
 // tree is a filter as the oracle holds it. It shares no code with the
 // product's parser: String writes it as a filter that the product reads, and
-// parseTree reads that text, and any other filter, back.
-type tree struct {
-	op       string // see the constants, or a comparison: = <> != < <= > >=
-	negated  bool   // of opIn, opBetween, opNull and opLike
-	terms    []*tree
-	operands []operand
+// ParseFilter reads that text, and any other filter, back.
+type Filter struct {
+	Op       string // see the constants, or a comparison: = <> != < <= > >=
+	Negated  bool   // of OpIn, OpBetween, OpNull and OpLike
+	Terms    []*Filter
+	Operands []Operand
 }
 
 // The operators other than comparisons.
 const (
-	opAnd     = "AND"
-	opOr      = "OR"
-	opNot     = "NOT"
-	opTruth   = "TRUTH" // of one operand alone: a boolean column, TRUE or FALSE
-	opIn      = "IN"
-	opBetween = "BETWEEN"
-	opNull    = "NULL"
-	opLike    = "LIKE"
+	OpAnd     = "AND"
+	OpOr      = "OR"
+	OpNot     = "NOT"
+	OpTruth   = "TRUTH" // of one operand alone: a boolean column, TRUE or FALSE
+	OpIn      = "IN"
+	OpBetween = "BETWEEN"
+	OpNull    = "NULL"
+	OpLike    = "LIKE"
 )
 
 // operand is a column, by its path, or a literal as it is written.
-type operand struct {
-	path    string // parts joined by dots: the columns of random worlds have plain names
-	literal string
+type Operand struct {
+	Path    string // parts joined by dots: the columns of random worlds have plain names
+	Literal string
 }
 
-func (o operand) String() string {
-	if o.path != "" {
-		return o.path
+func (o Operand) String() string {
+	if o.Path != "" {
+		return o.Path
 	}
-	return o.literal
+	return o.Literal
 }
 
 // given is the filter as datasets and queries have it.
-func (t *tree) given() dataset.Filter { return dataset.MustFilter(t.String()) }
+func (t *Filter) Parsed() dataset.Filter { return dataset.MustFilter(t.String()) }
 
 // String writes the filter. Terms of AND and OR that are AND, OR or NOT stand
 // in parentheses, so that the tree is what its text says.
-func (t *tree) String() string {
+func (t *Filter) String() string {
 	not := ""
-	if t.negated {
+	if t.Negated {
 		not = "NOT "
 	}
-	texts := make([]string, len(t.operands))
-	for i, o := range t.operands {
+	texts := make([]string, len(t.Operands))
+	for i, o := range t.Operands {
 		texts[i] = o.String()
 	}
-	switch t.op {
-	case opAnd, opOr:
-		for _, term := range t.terms {
+	switch t.Op {
+	case OpAnd, OpOr:
+		for _, term := range t.Terms {
 			texts = append(texts, term.within())
 		}
-		return strings.Join(texts, " "+t.op+" ")
-	case opNot:
-		return "NOT " + t.terms[0].within()
-	case opTruth:
+		return strings.Join(texts, " "+t.Op+" ")
+	case OpNot:
+		return "NOT " + t.Terms[0].within()
+	case OpTruth:
 		return texts[0]
-	case opIn:
+	case OpIn:
 		return texts[0] + " " + not + "IN (" + strings.Join(texts[1:], ", ") + ")"
-	case opBetween:
+	case OpBetween:
 		return texts[0] + " " + not + "BETWEEN " + texts[1] + " AND " + texts[2]
-	case opNull:
+	case OpNull:
 		return texts[0] + " IS " + not + "NULL"
-	case opLike:
+	case OpLike:
 		return texts[0] + " " + not + "LIKE " + texts[1]
 	default:
-		return texts[0] + " " + t.op + " " + texts[1]
+		return texts[0] + " " + t.Op + " " + texts[1]
 	}
 }
 
-func (t *tree) within() string {
-	if len(t.terms) > 0 {
+func (t *Filter) within() string {
+	if len(t.Terms) > 0 {
 		return "(" + t.String() + ")"
 	}
 	return t.String()
@@ -90,57 +90,57 @@ func (t *tree) within() string {
 
 // conjuncts are the conditions that are joined by AND, in parentheses or not,
 // or behind two NOT, which say nothing. Nil has none.
-func (t *tree) conjuncts() []*tree {
+func (t *Filter) Conjuncts() []*Filter {
 	switch {
 	case t == nil:
 		return nil
-	case t.op == opNot && t.terms[0].op == opNot:
-		return t.terms[0].terms[0].conjuncts()
-	case t.op != opAnd:
-		return []*tree{t}
+	case t.Op == OpNot && t.Terms[0].Op == OpNot:
+		return t.Terms[0].Terms[0].Conjuncts()
+	case t.Op != OpAnd:
+		return []*Filter{t}
 	}
-	var all []*tree
-	for _, term := range t.terms {
-		all = append(all, term.conjuncts()...)
+	var all []*Filter
+	for _, term := range t.Terms {
+		all = append(all, term.Conjuncts()...)
 	}
 	return all
 }
 
 // columns names the columns of the filter, with their paths.
-func (t *tree) columns() []string {
+func (t *Filter) Columns() []string {
 	if t == nil {
 		return nil
 	}
 	var names []string
-	for _, o := range t.operands {
-		if o.path != "" {
-			names = append(names, o.path)
+	for _, o := range t.Operands {
+		if o.Path != "" {
+			names = append(names, o.Path)
 		}
 	}
-	for _, term := range t.terms {
-		names = append(names, term.columns()...)
+	for _, term := range t.Terms {
+		names = append(names, term.Columns()...)
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
 }
 
 // smaller are all filters that are one step smaller.
-func (t *tree) smaller() []*tree {
-	var all []*tree
-	all = append(all, t.terms...)
-	for i, term := range t.terms {
-		if len(t.terms) > 2 {
-			all = append(all, &tree{op: t.op, terms: slices.Delete(slices.Clone(t.terms), i, i+1)})
+func (t *Filter) Smaller() []*Filter {
+	var all []*Filter
+	all = append(all, t.Terms...)
+	for i, term := range t.Terms {
+		if len(t.Terms) > 2 {
+			all = append(all, &Filter{Op: t.Op, Terms: slices.Delete(slices.Clone(t.Terms), i, i+1)})
 		}
-		for _, less := range term.smaller() {
-			other := &tree{op: t.op, terms: slices.Clone(t.terms)}
-			other.terms[i] = less
+		for _, less := range term.Smaller() {
+			other := &Filter{Op: t.Op, Terms: slices.Clone(t.Terms)}
+			other.Terms[i] = less
 			all = append(all, other)
 		}
 	}
-	for i := range t.operands {
-		if t.op == opIn && i > 0 && len(t.operands) > 2 {
-			all = append(all, &tree{op: t.op, negated: t.negated, operands: slices.Delete(slices.Clone(t.operands), i, i+1)})
+	for i := range t.Operands {
+		if t.Op == OpIn && i > 0 && len(t.Operands) > 2 {
+			all = append(all, &Filter{Op: t.Op, Negated: t.Negated, Operands: slices.Delete(slices.Clone(t.Operands), i, i+1)})
 		}
 	}
 	return all
@@ -150,8 +150,8 @@ func (t *tree) smaller() []*tree {
 // quoted names, names and keywords, numbers, operators and punctuation.
 var filterToken = regexp.MustCompile(`^(?:(?i:DATE|TIME|TIMESTAMP)\s*'(?:[^']|'')*'|[xX]?'(?:[^']|'')*'|"(?:[^"]|"")*"|[\pL_][\pL_0-9]*|[+-]?\s*(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|<>|!=|<=|>=|[=<>(),.])`)
 
-// parseTree reads a filter; nil of the empty one.
-func parseTree(text string) (*tree, error) {
+// ParseFilter reads a filter; nil of the empty one.
+func ParseFilter(text string) (*Filter, error) {
 	p := &treeText{}
 	for rest := strings.TrimSpace(text); rest != ""; rest = strings.TrimSpace(rest) {
 		token := filterToken.FindString(rest)
@@ -164,7 +164,7 @@ func parseTree(text string) (*tree, error) {
 	if len(p.tokens) == 0 {
 		return nil, nil //nolint:nilnil // no filter
 	}
-	t := p.joined(opOr)
+	t := p.joined(OpOr)
 	if p.wrong || len(p.tokens) > 0 {
 		return nil, fmt.Errorf("the oracle cannot read filter %q from %v on", text, p.tokens)
 	}
@@ -191,82 +191,82 @@ func (p *treeText) expect(what string) {
 }
 
 // joined reads terms between OR, and within these between AND.
-func (p *treeText) joined(op string) *tree {
+func (p *treeText) joined(op string) *Filter {
 	term := p.negation
-	if op == opOr {
-		term = func() *tree { return p.joined(opAnd) }
+	if op == OpOr {
+		term = func() *Filter { return p.joined(OpAnd) }
 	}
-	terms := []*tree{term()}
+	terms := []*Filter{term()}
 	for p.accept(op) {
 		terms = append(terms, term())
 	}
 	if len(terms) == 1 {
 		return terms[0]
 	}
-	return &tree{op: op, terms: terms}
+	return &Filter{Op: op, Terms: terms}
 }
 
-func (p *treeText) negation() *tree {
-	if p.accept(opNot) {
-		return &tree{op: opNot, terms: []*tree{p.negation()}}
+func (p *treeText) negation() *Filter {
+	if p.accept(OpNot) {
+		return &Filter{Op: OpNot, Terms: []*Filter{p.negation()}}
 	}
 	if p.accept("(") {
-		t := p.joined(opOr)
+		t := p.joined(OpOr)
 		p.expect(")")
 		return t
 	}
 	return p.condition()
 }
 
-func (p *treeText) condition() *tree {
-	t := &tree{op: opTruth, operands: []operand{p.operand()}}
+func (p *treeText) condition() *Filter {
+	t := &Filter{Op: OpTruth, Operands: []Operand{p.operand()}}
 	if p.accept("IS") {
-		t.op, t.negated = opNull, p.accept(opNot)
+		t.Op, t.Negated = OpNull, p.accept(OpNot)
 		p.expect("NULL")
 		return t
 	}
-	t.negated = p.accept(opNot)
-	add := func() { t.operands = append(t.operands, p.operand()) }
+	t.Negated = p.accept(OpNot)
+	add := func() { t.Operands = append(t.Operands, p.operand()) }
 	switch {
-	case p.accept(opIn):
-		t.op = opIn
+	case p.accept(OpIn):
+		t.Op = OpIn
 		p.expect("(")
 		for add(); p.accept(","); add() {
 		}
 		p.expect(")")
-	case p.accept(opBetween):
-		t.op = opBetween
+	case p.accept(OpBetween):
+		t.Op = OpBetween
 		add()
-		p.expect(opAnd)
+		p.expect(OpAnd)
 		add()
-	case p.accept(opLike):
-		t.op = opLike
+	case p.accept(OpLike):
+		t.Op = OpLike
 		add()
-	case t.negated:
+	case t.Negated:
 		p.wrong = true
 	case len(p.tokens) > 0 && strings.ContainsAny(p.tokens[0][:1], "=<>!"):
-		t.op, p.tokens = p.tokens[0], p.tokens[1:]
+		t.Op, p.tokens = p.tokens[0], p.tokens[1:]
 		add()
 	}
 	return t
 }
 
-func (p *treeText) operand() operand {
+func (p *treeText) operand() Operand {
 	if len(p.tokens) == 0 {
 		p.wrong = true
-		return operand{}
+		return Operand{}
 	}
 	token := p.tokens[0]
 	p.tokens = p.tokens[1:]
 	isName := regexp.MustCompile(`^(?:"|[\pL_][\pL_0-9]*$)`).MatchString(token)
 	if !isName || strings.EqualFold(token, "TRUE") || strings.EqualFold(token, "FALSE") {
-		return operand{literal: token}
+		return Operand{Literal: token}
 	}
 	path := []string{unquoted(token)}
 	for p.accept(".") {
-		path = append(path, p.operand().path)
+		path = append(path, p.operand().Path)
 	}
-	return operand{path: strings.Join(path, ".")}
+	return Operand{Path: strings.Join(path, ".")}
 }
 
 // unquoted is a quoted name or text without its quotes.

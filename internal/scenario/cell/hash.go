@@ -1,4 +1,4 @@
-package scenario
+package cell
 
 import (
 	"encoding/binary"
@@ -30,18 +30,18 @@ func murmur3(key []byte) uint32 {
 	return h ^ h>>16
 }
 
-// bucketHash is the hash of a value of a type, as appendix B of Iceberg's
+// Hash is the hash of a value of a type, as appendix B of Iceberg's
 // specification has it: whole numbers, days and microseconds as longs,
 // decimals by their unscaled value, everything else by its bytes.
-func bucketHash(dt arrow.DataType, v any) uint32 {
+func Hash(dt arrow.DataType, v any) uint32 {
 	switch v := v.(type) {
 	case int64:
 		if t, ok := dt.(*arrow.TimestampType); ok && t.Unit == arrow.Nanosecond {
-			v = floorDiv(v, 1000)
+			v = FloorDiv(v, 1000)
 		}
 		return murmur3(binary.LittleEndian.AppendUint64(nil, uint64(v)))
 	case Decimal:
-		return murmur3(twosComplement(v.unscaled(dt.(*arrow.Decimal128Type).Scale)))
+		return murmur3(twosComplement(v.Unscaled(dt.(*arrow.Decimal128Type).Scale)))
 	default:
 		return murmur3([]byte(v.(string)))
 	}
@@ -59,10 +59,10 @@ func twosComplement(n *big.Int) []byte {
 	return n.FillBytes(make([]byte, size))
 }
 
-// bucketOf is the bucket of so many that a value lies in; nil of a null.
-func bucketOf(dt arrow.DataType, v any, count int) any {
+// Bucket is the bucket of so many that a value lies in; nil of a null.
+func Bucket(dt arrow.DataType, v any, count int) any {
 	if v == nil {
 		return nil
 	}
-	return int64(bucketHash(dt, v)&0x7fffffff) % int64(count)
+	return int64(Hash(dt, v)&0x7fffffff) % int64(count)
 }
