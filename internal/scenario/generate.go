@@ -13,12 +13,12 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// unlimited stands for an amplification that no small table reaches.
+// unlimited is an amplification that small tables cannot reach.
 const unlimited = 1e6
 
-// Generate makes a case of every layout and rule from a seed: n and m are the
-// bucket counts that the training and the first staging table have, if they
-// have any.
+// Generate makes a random case with any layout and rules from a seed. n and m are the
+// bucket counts of the training table and the first staging table, if they are
+// bucketed.
 func Generate(seed uint64, n, m int) *Case {
 	r := rand.New(rand.NewPCG(seed, 11))
 	g := &generator{
@@ -52,7 +52,7 @@ func Generate(seed uint64, n, m int) *Case {
 	g.query()
 	g.chooseKeys(seed)
 	g.chooseWire(seed)
-	g.steps(rand.New(rand.NewPCG(seed, 17))) // of its own: other choices stay
+	g.steps(rand.New(rand.NewPCG(seed, 17))) // a source of its own: other choices stay the same
 	return g.Case
 }
 
@@ -63,21 +63,21 @@ type generator struct {
 	second    secondKind // of the second key column
 	keys      []string   // values of the first key column, as words
 	shared    string     // type of the column x that every table has
-	timed     bool       // x is a time that rules may go by, and so nothing lies over it
+	timed     bool       // whether x is a time that rules may use, so that no overlay replaces it
 	payload   string     // header of the training table's columns of random types
 	counts    []int      // of buckets: training, then per staging table
-	start     time.Time  // of all times
-	coarse    bool       // times are few
-	parted    bool       // tables like to be partitioned by values of the key
+	start     time.Time  // earliest time
+	coarse    bool       // whether there are few different times
+	parted    bool       // whether tables are often partitioned by values of the key
 	alignment alignment  // zero: no entry is aligned
 }
 
-// chance is true once in n times.
+// chance returns true with probability 1/n.
 func (g *generator) chance(n int) bool { return g.IntN(n) == 0 }
 
 func pick[T any](r *rand.Rand, choices ...T) T { return choices[r.IntN(len(choices))] }
 
-// chooseDistinct decides how repeated training rows are dropped, if at all.
+// chooseDistinct chooses whether and how repeated training rows are dropped.
 func (g *generator) chooseDistinct() {
 	if !g.chance(6) {
 		return
@@ -92,7 +92,7 @@ func (g *generator) chooseDistinct() {
 		switch f.Type.ID() {
 		case arrow.LIST, arrow.MAP, arrow.STRUCT:
 			continue
-		case arrow.FLOAT32, arrow.FLOAT64, arrow.BOOL: // rows have an order by these, and are not told apart
+		case arrow.FLOAT32, arrow.FLOAT64, arrow.BOOL: // these can order rows, but do not distinguish them
 		default:
 			if f.Name != "x" && g.chance(6) {
 				d.By = append(d.By, f.Name)
@@ -111,8 +111,8 @@ func (g *generator) chooseDistinct() {
 	g.Dataset.Training.Distinct = d
 }
 
-// query chooses what is asked for; the column item is always asked for, as it
-// tells training rows apart.
+// query chooses the query. It always has the column item, which identifies training
+// rows.
 func (g *generator) query() {
 	lanes := 1 + g.IntN(4)
 	q := dataset.Query{Dataset: g.Name, Lanes: lanes, BatchRows: lanes * (1 + g.IntN(12)), Shard: dataset.Shard{Index: dataset.AllShards, Of: 1}}
@@ -149,7 +149,7 @@ func (g *generator) query() {
 	g.Query = q
 }
 
-// steps chooses who takes which steps.
+// steps chooses the number of workers, the tail, and batches by requests.
 func (g *generator) steps(r *rand.Rand) {
 	if r.IntN(4) == 0 {
 		g.Workers = 2 + r.IntN(3)
@@ -163,7 +163,7 @@ func (g *generator) steps(r *rand.Rand) {
 	}
 }
 
-// reading chooses which part of the rows is read, and how.
+// reading chooses batch sizes, endpoints and limits.
 func (g *generator) reading(q *dataset.Query) {
 	if g.chance(4) {
 		q.BatchRows, q.GlobalBatchRows = 0, q.BatchRows
@@ -176,11 +176,11 @@ func (g *generator) reading(q *dataset.Query) {
 	}
 }
 
-// noRate is a rate that keeps no row of any world.
+// noRate is a sampling rate that keeps no row of any test table.
 const noRate = 1e-12
 
-// queryFilter is conditions on columns of the training table and on those that
-// the joins add or replace, often of both in one.
+// queryFilter returns conditions on columns of the training table, on those that joins
+// add or replace, or on both.
 func (g *generator) queryFilter() *cell.Filter {
 	training := columnsOf(g.Training)
 	var late []filterColumn
@@ -216,8 +216,8 @@ func (g *generator) queryFilter() *cell.Filter {
 	return &cell.Filter{Op: cell.OpAnd, Terms: terms}
 }
 
-// queryColumns asks for some of the columns, in any order, some of them
-// renamed or shortened.
+// queryColumns returns some of the columns, in any order, some of them renamed or
+// truncated.
 func (g *generator) queryColumns() []dataset.Column {
 	offered := newOracle(g.Case).offered
 	columns := []dataset.Column{{Column: "item"}}

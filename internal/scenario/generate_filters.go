@@ -13,14 +13,14 @@ import (
 	"github.com/penstock/penstock/internal/scenario/cell"
 )
 
-// filterColumn is a column that a filter may name, and some of its values.
+// filterColumn is a column for filters, and some of its values.
 type filterColumn struct {
 	name   string
 	dt     arrow.DataType
 	values []any
 }
 
-// columnsOf are the columns of a table.
+// columnsOf returns the columns of a table.
 func columnsOf(t Table) []filterColumn {
 	fields, _ := Fields(t.Header) // the generator wrote it
 	columns := make([]filterColumn, len(fields))
@@ -40,13 +40,13 @@ func columnsOf(t Table) []filterColumn {
 	return columns
 }
 
-// trees writes a filter over columns: a random tree.
+// trees makes random filters over columns.
 type trees struct {
 	*generator
 	columns []filterColumn
 }
 
-// filter makes a filter over the columns of a table.
+// filter makes a random filter over columns.
 func (g *generator) filter(columns []filterColumn) *cell.Filter {
 	t := trees{g, columns}
 	return t.tree(pick(g.Rand, 0, 0, 1, 1, 2, 3))
@@ -84,7 +84,7 @@ func (t trees) seen(c *cell.Filter) *cell.Filter {
 	return c
 }
 
-// condition asks one column, or compares two.
+// condition makes a condition on one column, or a comparison of two.
 func (t trees) condition() *cell.Filter {
 	c := pick(t.Rand, t.columns...)
 	left := cell.Operand{Path: c.name}
@@ -119,23 +119,23 @@ func (t trees) condition() *cell.Filter {
 	}
 }
 
-// other is a literal, or another column that compares with this one.
+// other returns a literal, or a column that compares with the given one.
 func (t trees) other(c filterColumn) cell.Operand {
-	var others []string
+	var names []string
 	for _, o := range t.columns {
 		if alike(c.dt, o.dt) && (o.name != c.name || t.chance(8)) {
-			others = append(others, o.name)
+			names = append(names, o.name)
 		}
 	}
-	if len(others) > 0 && t.chance(3) {
+	if len(names) > 0 && t.chance(3) {
 		t.Layouts["filter between columns"]++
-		return cell.Operand{Path: pick(t.Rand, others...)}
+		return cell.Operand{Path: pick(t.Rand, names...)}
 	}
 	return t.literal(c)
 }
 
-// alike says whether columns of two types compare with each other: those
-// of one family, decimals of one scale, instants of one unit and kind of zone.
+// alike reports whether columns of two types can be compared: types of one family,
+// decimals of one scale, timestamps of one unit that both have a zone or not.
 func alike(a, b arrow.DataType) bool {
 	families := [][]arrow.Type{{arrow.INT32, arrow.INT64}, {arrow.FLOAT32, arrow.FLOAT64}, {arrow.BINARY, arrow.FIXED_SIZE_BINARY}}
 	for _, family := range families {
@@ -150,8 +150,8 @@ func alike(a, b arrow.DataType) bool {
 	return arrow.TypeEqual(a, b)
 }
 
-// pattern is what LIKE takes: a beginning of a text, its wildcards escaped, or a text with
-// wildcards in place of some characters and between others.
+// pattern returns a pattern for LIKE: a prefix of a text, or a text with wildcards instead
+// of some characters and between others.
 func (t trees) pattern(c filterColumn) cell.Operand {
 	text := t.value(c.dt).(string)
 	if len(c.values) > 0 && t.chance(2) {
@@ -180,8 +180,8 @@ func (t trees) pattern(c filterColumn) cell.Operand {
 
 func quotedText(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
 
-// literal is a value of the column's table, or of its type, or what lies
-// beside it or beyond the type.
+// literal returns a literal: a value of the column or of its type, one close to it, or
+// one out of range.
 func (t trees) literal(c filterColumn) cell.Operand {
 	v := t.value(c.dt)
 	if len(c.values) > 0 && t.IntN(3) > 0 {
@@ -223,7 +223,7 @@ func (t trees) literalText(dt arrow.DataType, v any) string {
 	return "X'" + hex.EncodeToString([]byte(text)) + "'"
 }
 
-// numberText is a number, or one beside it, in one of the forms of numbers.
+// numberText returns a number, or one close to it, in any notation.
 func (t trees) numberText(text string) string {
 	switch t.IntN(8) {
 	case 0:
@@ -259,7 +259,7 @@ func (t trees) dateText(v int64) string {
 	return pick(t.Rand, "DATE ", "date", "") + "'" + day.Format(time.DateOnly) + "'"
 }
 
-// fraction makes a time that a column cannot hold, of one without a fraction.
+// fraction returns a fraction for a time without one, often too fine for the column.
 func (t trees) fraction(text string) string {
 	if strings.Contains(text, ".") {
 		return ""

@@ -1,6 +1,6 @@
-// Package cell has the values of tables as the oracle of package scenario holds them,
-// and what SQL and Iceberg define on them: their order, filters and bucket hashes. It
-// is written from the specifications and shares no code with the product.
+// Package cell defines the values of tables for the oracle of package scenario, with
+// the operations of SQL and Iceberg: order, filters and bucket hashes. It is written
+// from the specifications and shares no code with the product.
 //
 // A value is nil, bool, int64 (also days, microseconds and nanoseconds), float64, string
 // (also bytes), Decimal, []any for a list, Struct or Map.
@@ -27,25 +27,27 @@ type Entry struct{ Key, Value any }
 // Decimal is a decimal number as text, with all digits of its scale.
 type Decimal string
 
-// NewDecimal writes a number times ten to the minus scale.
+// NewDecimal returns unscaled × 10^-scale.
 func NewDecimal(unscaled *big.Int, scale int32) Decimal {
 	return Decimal(new(big.Rat).SetFrac(unscaled, PowerOfTen(scale)).FloatString(int(scale)))
 }
 
+// PowerOfTen returns 10^n.
 func PowerOfTen(n int32) *big.Int { return new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil) }
 
+// Number returns the decimal as an exact number.
 func (d Decimal) Number() *big.Rat {
 	n, _ := new(big.Rat).SetString(string(d))
 	return n
 }
 
-// unscaled is the number in units of ten to the minus scale.
+// Unscaled returns the decimal in units of 10^-scale.
 func (d Decimal) Unscaled(scale int32) *big.Int {
 	return new(big.Rat).Mul(d.Number(), new(big.Rat).SetInt(PowerOfTen(scale))).Num()
 }
 
-// compare orders two values of one kind that are not null; false is below
-// true.
+// Compare orders two values of one kind that are not null. FALSE is less than TRUE, and
+// NaN is greater than every number.
 func Compare(a, b any) int {
 	switch x := a.(type) {
 	case int64:

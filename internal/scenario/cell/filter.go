@@ -13,7 +13,7 @@ import (
 // product's parser: String writes it as a filter that the product reads, and
 // ParseFilter reads that text, and any other filter, back.
 type Filter struct {
-	Op       string // see the constants, or a comparison: = <> != < <= > >=
+	Op       string // one of the constants, or a comparison: = <> != < <= > >=
 	Negated  bool   // of OpIn, OpBetween, OpNull and OpLike
 	Terms    []*Filter
 	Operands []Operand
@@ -24,16 +24,16 @@ const (
 	OpAnd     = "AND"
 	OpOr      = "OR"
 	OpNot     = "NOT"
-	OpTruth   = "TRUTH" // of one operand alone: a boolean column, TRUE or FALSE
+	OpTruth   = "TRUTH" // a single operand: a boolean column, TRUE or FALSE
 	OpIn      = "IN"
 	OpBetween = "BETWEEN"
 	OpNull    = "NULL"
 	OpLike    = "LIKE"
 )
 
-// operand is a column, by its path, or a literal as it is written.
+// Operand is a column, by its path, or the text of a literal.
 type Operand struct {
-	Path    string // parts joined by dots: the columns of random worlds have plain names
+	Path    string // joined by dots: the columns of random tables need no quotes
 	Literal string
 }
 
@@ -44,11 +44,11 @@ func (o Operand) String() string {
 	return o.Literal
 }
 
-// given is the filter as datasets and queries have it.
+// Parsed returns the filter as datasets and queries have it.
 func (t *Filter) Parsed() dataset.Filter { return dataset.MustFilter(t.String()) }
 
-// String writes the filter. Terms of AND and OR that are AND, OR or NOT stand
-// in parentheses, so that the tree is what its text says.
+// String returns the filter's text. Terms that are AND, OR or NOT are in parentheses, so
+// that parsing the text yields the same tree.
 func (t *Filter) String() string {
 	not := ""
 	if t.Negated {
@@ -88,8 +88,8 @@ func (t *Filter) within() string {
 	return t.String()
 }
 
-// conjuncts are the conditions that are joined by AND, in parentheses or not,
-// or behind two NOT, which say nothing. Nil has none.
+// Conjuncts returns the conditions that are joined by AND, in parentheses or not, or
+// after a double NOT. Nil has none.
 func (t *Filter) Conjuncts() []*Filter {
 	switch {
 	case t == nil:
@@ -106,7 +106,7 @@ func (t *Filter) Conjuncts() []*Filter {
 	return all
 }
 
-// columns names the columns of the filter, with their paths.
+// Columns returns the paths of the filter's columns, sorted.
 func (t *Filter) Columns() []string {
 	if t == nil {
 		return nil
@@ -124,7 +124,7 @@ func (t *Filter) Columns() []string {
 	return slices.Compact(names)
 }
 
-// smaller are all filters that are one step smaller.
+// Smaller returns all filters that are one step smaller.
 func (t *Filter) Smaller() []*Filter {
 	var all []*Filter
 	all = append(all, t.Terms...)
@@ -146,11 +146,11 @@ func (t *Filter) Smaller() []*Filter {
 	return all
 }
 
-// filterToken is what a filter's text consists of: typed literals, strings and
-// quoted names, names and keywords, numbers, operators and punctuation.
+// filterToken matches a token: a typed literal, a string or quoted name, a name or
+// keyword, a number, an operator or punctuation.
 var filterToken = regexp.MustCompile(`^(?:(?i:DATE|TIME|TIMESTAMP)\s*'(?:[^']|'')*'|[xX]?'(?:[^']|'')*'|"(?:[^"]|"")*"|[\pL_][\pL_0-9]*|[+-]?\s*(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|<>|!=|<=|>=|[=<>(),.])`)
 
-// ParseFilter reads a filter; nil of the empty one.
+// ParseFilter parses a filter; nil if it is empty.
 func ParseFilter(text string) (*Filter, error) {
 	p := &treeText{}
 	for rest := strings.TrimSpace(text); rest != ""; rest = strings.TrimSpace(rest) {
@@ -171,13 +171,13 @@ func ParseFilter(text string) (*Filter, error) {
 	return t, nil
 }
 
-// treeText is what is left of a filter's tokens.
+// treeText is the rest of a filter's tokens.
 type treeText struct {
 	tokens []string
 	wrong  bool
 }
 
-// accept takes a keyword or mark if it comes next.
+// accept consumes the next token if it is the given keyword or mark.
 func (p *treeText) accept(what string) bool {
 	if len(p.tokens) == 0 || !strings.EqualFold(p.tokens[0], what) {
 		return false
@@ -190,7 +190,7 @@ func (p *treeText) expect(what string) {
 	p.wrong = !p.accept(what) || p.wrong
 }
 
-// joined reads terms between OR, and within these between AND.
+// joined parses terms joined by OR or, within these, by AND.
 func (p *treeText) joined(op string) *Filter {
 	term := p.negation
 	if op == OpOr {
@@ -269,7 +269,7 @@ func (p *treeText) operand() Operand {
 	return Operand{Path: strings.Join(path, ".")}
 }
 
-// unquoted is a quoted name or text without its quotes.
+// unquoted returns a name or text without its quotes.
 func unquoted(token string) string {
 	if len(token) < 2 || token[0] != '"' && token[0] != '\'' {
 		return token

@@ -10,7 +10,7 @@ import (
 	"github.com/penstock/penstock/internal/scenario/cell"
 )
 
-// TestTruth evaluates filters on a row whose answers a person worked out.
+// TestTruth compares the truth of filters for a row with results computed by hand.
 func TestTruth(t *testing.T) {
 	t.Parallel()
 	header := "i:int n:long f:float d:double m:decimal(9,2) b:boolean c:boolean s:string x:binary u:uuid day:date at:time ts:timestamp tz:timestamptz ns:timestamp_ns l:list<long> nan:double zero:double inf:float"
@@ -56,8 +56,7 @@ func TestTruth(t *testing.T) {
 	}
 }
 
-// TestSmallerTree lists what is one step smaller.
-func TestSmallerTree(t *testing.T) {
+func TestSmallerFilters(t *testing.T) {
 	t.Parallel()
 	tree, err := cell.ParseFilter("a IN (1, 2) AND (b = 1 OR NOT (c = 2)) AND d = 3")
 	require.NoError(t, err)

@@ -10,8 +10,8 @@ import (
 	"github.com/penstock/penstock/internal/scenario/cell"
 )
 
-// TestBucketHash holds the oracle's hash to the vectors of Iceberg's
-// specification, appendix B, and to what others publish of Murmur3.
+// TestBucketHash compares the oracle's hash with the test vectors of Iceberg's
+// specification, appendix B, and with published values of Murmur3.
 func TestBucketHash(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -48,8 +48,8 @@ func TestBucketHash(t *testing.T) {
 	}
 }
 
-// TestDecimalBytes gives numbers around every length of bytes to both hashes,
-// which share nothing.
+// TestDecimalBytes compares the oracle's and the product's hashes of numbers around
+// every change of length.
 func TestDecimalBytes(t *testing.T) {
 	t.Parallel()
 	fields, err := scenario.Fields("d:decimal(38,0) s:string n:long")

@@ -14,7 +14,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 )
 
-// truth is a truth value of SQL: AND is the least of several, OR the greatest.
+// truth is a truth value of SQL: AND is the minimum, OR the maximum of its terms.
 type truth int
 
 const (
@@ -38,7 +38,7 @@ type Row struct {
 	Types map[string]arrow.DataType
 }
 
-// passes says whether a row passes a filter. Nil passes every row.
+// Passes reports whether a row passes the filter. Nil passes every row.
 func (t *Filter) Passes(row Row) bool { return t == nil || t.truth(row) == isTrue }
 
 func (t *Filter) truth(row Row) truth {
@@ -83,7 +83,7 @@ func (t *Filter) truth(row Row) truth {
 	return v
 }
 
-// asExpression is what a pattern asks of a whole text.
+// asExpression converts a LIKE pattern to a regular expression for whole texts.
 func asExpression(pattern string) *regexp.Regexp {
 	out, escaped := `(?s)\A`, false
 	for _, point := range pattern {
@@ -103,8 +103,8 @@ func asExpression(pattern string) *regexp.Regexp {
 	return regexp.MustCompile(out + `\z`)
 }
 
-// compare compares two operands. A literal has the type of the column beside
-// it.
+// compare compares two operands. A literal has the type of the column that it is
+// compared with.
 func (t *Filter) compare(op string, left, right Operand, row Row) truth {
 	of := left
 	if left.Path == "" {
@@ -121,7 +121,7 @@ func (t *Filter) compare(op string, left, right Operand, row Row) truth {
 	return truthOf(holds(op, order(x, y)))
 }
 
-// measure is what an operand's value is compared by; a literal's as one of the
+// measure returns the comparable value of an operand. A literal is converted to the
 // type.
 func (o Operand) measure(dt arrow.DataType, row Row) any {
 	switch {
@@ -151,13 +151,13 @@ func holds(op string, order int) bool {
 	}
 }
 
-// beyond is a number literal that no float of its column's type reaches: it
-// lies between the largest finite one and infinity, or their opposites.
+// beyond is a literal beyond the finite floats of its column's type: it lies between
+// the largest one and infinity, or between their negatives. Its sign is that of the
+// literal.
 type beyond int
 
-// order compares two measures: numbers, instants as nanoseconds, floats, text
-// and booleans. NaN equals itself and is above everything, infinity included;
-// the zeros are equal.
+// order compares two measures: numbers, instants in nanoseconds, floats, texts and
+// booleans. NaN equals itself and is greater than everything else; 0 equals -0.
 func order(x, y any) int {
 	if _, ok := x.(beyond); ok {
 		return -order(y, x)
@@ -188,6 +188,7 @@ func order(x, y any) int {
 	}
 }
 
+// Rank returns 1 for true and 0 for false.
 func Rank(b bool) int {
 	if b {
 		return 1
@@ -195,7 +196,7 @@ func Rank(b bool) int {
 	return 0
 }
 
-// measureOf is what a column's value is compared by; nil of a null.
+// measureOf returns the comparable value of a column's value; nil for a null.
 func measureOf(dt arrow.DataType, v any) any {
 	switch v := v.(type) {
 	case Decimal:
@@ -207,7 +208,7 @@ func measureOf(dt arrow.DataType, v any) any {
 	}
 }
 
-// UnitOf is how many nanoseconds one of a type's units lasts; 1 for numbers.
+// UnitOf returns the nanoseconds of one unit of a type; 1 for numbers.
 func UnitOf(dt arrow.DataType) *big.Rat {
 	switch dt := dt.(type) {
 	case *arrow.Date32Type:
@@ -221,7 +222,7 @@ func UnitOf(dt arrow.DataType) *big.Rat {
 	}
 }
 
-// literalOf is a literal as a column of a type compares with it.
+// literalOf returns the comparable value of a literal for a column of a type.
 func literalOf(dt arrow.DataType, text string) any {
 	prefix, quotedPart, isQuoted := strings.Cut(text, "'")
 	body := unquoted("'" + quotedPart)
@@ -248,8 +249,7 @@ func literalOf(dt arrow.DataType, text string) any {
 	}
 }
 
-// orError is a value, or the error in its place: then every comparison with it
-// ends the test.
+// orError returns a value, or the error instead, with which every comparison panics.
 func orError(v any, err error) any {
 	if err != nil {
 		return err
@@ -257,8 +257,7 @@ func orError(v any, err error) any {
 	return v
 }
 
-// numberOf rounds a number to the nearest float of a float column's type; of
-// others it is exact.
+// numberOf returns a number, rounded to the nearest float for float columns.
 func numberOf(dt arrow.DataType, text string) any {
 	exact, ok := new(big.Rat).SetString(text)
 	if !ok {
@@ -278,8 +277,8 @@ func numberOf(dt arrow.DataType, text string) any {
 	return beyond(exact.Sign())
 }
 
-// instantOf reads a date, a time of day or a timestamp; without an offset it
-// is UTC.
+// instantOf parses a date, a time of day or a timestamp, which is UTC if it has no
+// offset.
 func instantOf(dt arrow.DataType, text string) (time.Time, error) {
 	if dt.ID() == arrow.TIME64 {
 		t, err := ParseTime(text, "15:04:05", "15:04")
