@@ -66,9 +66,9 @@ type partition struct {
 	rows   []int32
 }
 
-// divide finds the partition of every row. Partitions come by their values
-// other than buckets, in the order of first appearance, so that the order of
-// equal keys does not depend on the number of buckets.
+// divide assigns rows to partitions. Partitions are sorted by their values other than
+// buckets, in the order of first appearance, so that the order of equal keys does not
+// depend on the number of buckets.
 func divide(t *catalog.Table, spec catalog.Spec, rows [][]any) ([]*partition, error) {
 	var partitions []*partition
 	at, seen := map[string]*partition{}, map[string]int{}
@@ -97,7 +97,7 @@ func divide(t *catalog.Table, spec catalog.Spec, rows [][]any) ([]*partition, er
 	return partitions, nil
 }
 
-// unbucketed identifies the partition values that are no buckets.
+// unbucketed identifies the partition values other than buckets.
 func unbucketed(spec catalog.Spec, values []any) string {
 	var rest []any
 	for i, f := range spec {
@@ -108,7 +108,7 @@ func unbucketed(spec catalog.Spec, values []any) string {
 	return fmt.Sprintf("%#v", rest)
 }
 
-// transform makes a partition value of a column's value.
+// transform returns the partition value of a column's value.
 func transform(t catalog.Transform, dt arrow.DataType, v any) (any, error) {
 	if v == nil {
 		return nil, nil //nolint:nilnil // the partition of nulls
@@ -130,9 +130,9 @@ func transform(t catalog.Transform, dt arrow.DataType, v any) (any, error) {
 	return v, nil
 }
 
-// truncated is Iceberg's truncate: numbers are floored to a multiple of the
-// width, decimals by their unscaled value, text is cut to that many code
-// points, and binary to that many bytes.
+// truncated implements Iceberg's truncate: numbers are rounded down to a multiple of the
+// width, decimals by their unscaled value; text is truncated to width code points, and
+// binary to width bytes.
 func truncated(dt arrow.DataType, v any, width int) any {
 	switch v := v.(type) {
 	case int64:
@@ -152,7 +152,7 @@ func truncated(dt arrow.DataType, v any, width int) any {
 	}
 }
 
-// instant is when a date begins, or a timestamp.
+// instant returns the start of a date, or the time of a timestamp.
 func instant(dt arrow.DataType, v int64) time.Time {
 	switch dt := dt.(type) {
 	case *arrow.Date32Type:
@@ -165,8 +165,7 @@ func instant(dt arrow.DataType, v int64) time.Time {
 	return time.UnixMicro(v).UTC()
 }
 
-// period counts years, months, days or hours from 1970-01-01, downwards
-// before it.
+// period returns the years, months, days or hours since 1970-01-01, negative before it.
 func period(kind catalog.TransformKind, t time.Time) int64 {
 	years := int64(t.Year() - 1970)
 	switch kind {
@@ -181,8 +180,8 @@ func period(kind catalog.TransformKind, t time.Time) int64 {
 	}
 }
 
-// ranges computes what a manifest would know of a file's columns. Bounds of
-// text and binary are cut to a few characters or bytes, as writers cut them.
+// ranges computes the ranges of a file's columns as a manifest has them. Bounds of text
+// and binary columns are truncated, as writers do.
 func ranges(t *catalog.Table, rows [][]any) map[int]expr.Range {
 	all := map[int]expr.Range{}
 	for i, f := range t.Fields {
@@ -246,12 +245,12 @@ func bound(dt arrow.DataType, v any, upper bool) (expr.Value, bool) {
 	}
 }
 
-// boundLength is how much of a text a bound keeps: little, so that tests meet
-// cut bounds often.
+// boundLength is the length to which bounds are truncated: small, so that tests often
+// have truncated bounds.
 const boundLength = 4
 
-// cutText cuts a bound after so many code points. What is left of an upper
-// bound is raised at the last one that has a next one; false if none has.
+// cutText truncates a bound to boundLength code points. It increments the last possible
+// code point of an upper bound; false if there is none.
 func cutText(v string, upper bool) (string, bool) {
 	points := []rune(v)
 	if len(points) <= boundLength {
@@ -263,7 +262,7 @@ func cutText(v string, upper bool) (string, bool) {
 	}
 	for i, r := range slices.Backward(points) {
 		if r++; r == 0xd800 {
-			r = 0xe000 // surrogates are no characters
+			r = 0xe000 // skip surrogates
 		}
 		if r <= utf8.MaxRune {
 			return string(append(points[:i:i], r)), true
@@ -272,7 +271,7 @@ func cutText(v string, upper bool) (string, bool) {
 	return "", false
 }
 
-// cutBytes is cutText of bytes.
+// cutBytes is cutText for bytes.
 func cutBytes(v []byte, upper bool) ([]byte, bool) {
 	if len(v) <= boundLength || !upper {
 		return v[:min(len(v), boundLength)], true

@@ -9,9 +9,9 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// tree is a filter as the oracle holds it. It shares no code with the
-// product's parser: String writes it as a filter that the product reads, and
-// ParseFilter reads that text, and any other filter, back.
+// Filter is the syntax tree of a filter. It shares no code with the product's parser:
+// String writes the text of a filter for the product, and ParseFilter parses that text
+// and any other filter.
 type Filter struct {
 	Op       string // one of the constants, or a comparison: = <> != < <= > >=
 	Negated  bool   // of OpIn, OpBetween, OpNull and OpLike
