@@ -18,21 +18,20 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 )
 
-// How a table is written as text: a line is a row, a word a value, and words
-// stand apart by spaces. What else a value needs has one rule: a word, and
-// whatever stands in brackets, may be a JSON string in double quotes, which
-// means what is between them. So "-", "" and "a b" are strings.
+// The text form of a table has a line per row, with a word per value, separated by
+// spaces. Any word, and any value in brackets, may be a JSON string in double quotes,
+// which stands for its contents. So "-", "" and "a b" are strings.
 //
 //	-  (in brackets: null)     null
 //	12  -1.5  NaN  -Inf  true  numbers and booleans
 //	2024-02-29  12:30:00.5     dates and times
 //	2024-02-29T12:30:00Z       timestamps, with or without zone
 //	@-800000                   a date, time or timestamp in its units
-//	AAEC                       bytes in base64; 16 bytes as a UUID too
+//	AAEC                       bytes in base64; 16 bytes also as a UUID
 //	[1,null,3]                 a list
 //	{"id":1,"name":"x"}        a struct, all of its fields in order; a map
 
-// null is how a text table writes a null, and nullInside within brackets.
+// null is the word for a null, and nullInside that in brackets.
 const (
 	null       = "-"
 	nullInside = "null"
@@ -47,7 +46,7 @@ func Rows(fields []catalog.Field, lines []string) (arrow.RecordBatch, error) {
 	return batchOf(fields, rows)
 }
 
-// parseLines returns the values of lines, as Values does of batches.
+// parseLines returns the values of lines, as Values does for batches.
 func parseLines(fields []catalog.Field, lines []string) ([][]any, error) {
 	rows := make([][]any, len(lines))
 	for k, line := range lines {
@@ -67,8 +66,7 @@ func parseLines(fields []catalog.Field, lines []string) ([][]any, error) {
 	return rows, nil
 }
 
-// Words divides a line at the spaces that stand neither between quotes nor in
-// brackets.
+// Words splits a line at spaces that are neither in quotes nor in brackets.
 func Words(line string) []string {
 	var words []string
 	for line = strings.TrimLeft(line, " \t"); line != ""; line = strings.TrimLeft(line, " \t") {
@@ -106,7 +104,7 @@ func wordLength(line string) int {
 	return len(line)
 }
 
-// parseWord reads a value of a type.
+// parseWord parses a value of a type.
 func parseWord(dt arrow.DataType, text string) (any, error) {
 	if text == null {
 		return nil, nil //nolint:nilnil // a null is a value
@@ -119,7 +117,7 @@ func parseWord(dt arrow.DataType, text string) (any, error) {
 	return v, err
 }
 
-// valueText is what is left to read of a word.
+// valueText is the rest of a word.
 type valueText struct{ rest string }
 
 func (p *valueText) accept(mark string) bool {
@@ -128,7 +126,7 @@ func (p *valueText) accept(mark string) bool {
 	return found
 }
 
-// value reads a value; one without quotes goes on to one of the ends.
+// value parses a value. Without quotes, it extends to one of the ends.
 func (p *valueText) value(dt arrow.DataType, ends string) (any, error) {
 	if ends != "" && (p.rest == nullInside || len(p.rest) > 4 && p.rest[:4] == nullInside && strings.ContainsRune(ends, rune(p.rest[4]))) {
 		p.accept(nullInside)
@@ -179,7 +177,7 @@ func (p *valueText) value(dt arrow.DataType, ends string) (any, error) {
 	}
 }
 
-// between reads what stands in brackets with commas between.
+// between parses a list in brackets, separated by commas.
 func (p *valueText) between(open, end string, one func() error) error {
 	if !p.accept(open) {
 		return fmt.Errorf("%q does not begin with %s", p.rest, open)
@@ -200,7 +198,7 @@ func (p *valueText) between(open, end string, one func() error) error {
 	}
 }
 
-// scalar reads a text, with quotes or without.
+// scalar parses a text, with quotes or without.
 func (p *valueText) scalar(ends string) (string, error) {
 	if strings.HasPrefix(p.rest, `"`) {
 		d := json.NewDecoder(strings.NewReader(p.rest))
@@ -222,7 +220,7 @@ func (p *valueText) scalar(ends string) (string, error) {
 	return text, nil
 }
 
-// parseScalar reads a value that has no parts.
+// parseScalar parses a value that is not nested.
 func parseScalar(dt arrow.DataType, text string) (any, error) {
 	if units, ok := strings.CutPrefix(text, "@"); ok {
 		switch dt.ID() {
@@ -259,7 +257,7 @@ func parseScalar(dt arrow.DataType, text string) (any, error) {
 	}
 }
 
-// parseFixed reads bytes in base64, or a UUID.
+// parseFixed parses bytes in base64, or a UUID.
 func parseFixed(text string, width int) (any, error) {
 	raw, err := base64.StdEncoding.DecodeString(text)
 	if plain := strings.ReplaceAll(text, "-", ""); width == uuidBytes && len(text) == 36 && len(plain) == 32 {
@@ -271,7 +269,7 @@ func parseFixed(text string, width int) (any, error) {
 	return string(raw), err
 }
 
-// instantForm is the form of timestamps; years are 1 to 9999.
+// instantForm is the layout of timestamps; years are 1 to 9999.
 const instantForm = "2006-01-02T15:04:05.999999999"
 
 func parseTemporal(dt arrow.DataType, text string) (any, error) {
@@ -296,7 +294,7 @@ func parseTemporal(dt arrow.DataType, text string) (any, error) {
 
 const secondsPerDay = 24 * 60 * 60
 
-// word renders a value as a text table has it, so that parseWord reads it.
+// word renders a value for parseWord.
 func word(dt arrow.DataType, v any) string {
 	if v == nil {
 		return null
@@ -317,12 +315,12 @@ func isScalar(v any) bool {
 	}
 }
 
-// needsQuotes says whether a character cannot stand in a line as it is.
+// needsQuotes reports whether a character must be in quotes.
 func needsQuotes(r rune) bool {
 	return r <= ' ' || r == 0x7f || r == 0x85 || r == 0xa0 || r == 0x2028 || r == 0x2029 || r == 0xfeff
 }
 
-// quoted is a text as a JSON string.
+// quoted returns a text as a JSON string.
 func quoted(text string) string {
 	var b strings.Builder
 	e := json.NewEncoder(&b)
@@ -345,7 +343,7 @@ func inner(dt arrow.DataType, v any) string {
 	return text
 }
 
-// scalarWord renders a value; what has no parts without quotes.
+// scalarWord renders a value, without quotes unless it is nested.
 func scalarWord(dt arrow.DataType, v any) string {
 	var parts []string
 	switch v := v.(type) {
@@ -390,7 +388,7 @@ func scalarWord(dt arrow.DataType, v any) string {
 	}
 }
 
-// elementOf is the type of a list's elements, nil where the list's is not known.
+// elementOf returns the type of a list's elements; nil if dt is not a list.
 func elementOf(dt arrow.DataType) arrow.DataType {
 	if list, ok := dt.(*arrow.ListType); ok {
 		return list.Elem()
@@ -420,8 +418,7 @@ func integerWord(dt arrow.DataType, v int64) string {
 	return t.Format(form)
 }
 
-// Format renders rows as an aligned text table with a header of names and
-// types, rows in order.
+// Format renders rows as an aligned text table with a header of names and types.
 func Format(schema *arrow.Schema, rows [][]any) string {
 	lines := [][]string{{}}
 	for _, f := range schema.Fields() {

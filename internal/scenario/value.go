@@ -79,8 +79,8 @@ func nestedValue(column arrow.Array, row int) any {
 	}
 }
 
-// Values returns the rows of a batch, see Value. A dictionary of structs stands
-// for the fields of its structs, as in a batch of wire: indexed.
+// Values returns the rows of a batch, see Value. A dictionary of structs, as in a batch of
+// wire: indexed, is replaced by the fields of its structs.
 func Values(b arrow.RecordBatch) [][]any {
 	rows := make([][]any, b.NumRows())
 	for i := range rows {
@@ -99,9 +99,9 @@ func Values(b arrow.RecordBatch) [][]any {
 	return rows
 }
 
-// Ungrouped returns the values of a batch of requests by row and column of the plain batch
-// that it stands for: what is no list there is a list here, of what the request's rows
-// have, or else the value of all of them.
+// Ungrouped returns the values of a batch of wire: grouped as rows of the plain batch that
+// it represents. A column that is not a list in the plain schema either is a list here, with
+// the values of the request's rows, or has one value for all of them.
 func Ungrouped(b arrow.RecordBatch, plain *arrow.Schema) ([][]any, error) {
 	var rows [][]any
 	for request, values := range Values(b) {
@@ -128,7 +128,7 @@ func Ungrouped(b arrow.RecordBatch, plain *arrow.Schema) ([][]any, error) {
 	return rows, nil
 }
 
-// Expanded returns the schema of the plain batches that indexed ones stand for.
+// Expanded returns the schema of the plain batches that indexed ones represent.
 func Expanded(schema *arrow.Schema) *arrow.Schema {
 	var fields []arrow.Field
 	for _, f := range schema.Fields() {
@@ -159,7 +159,7 @@ func batchOf(fields []catalog.Field, rows [][]any) (arrow.RecordBatch, error) {
 	return b.NewRecordBatch(), nil
 }
 
-// appendValue adds a value, which is one of the builder's type.
+// appendValue appends a value of the builder's type.
 func appendValue(to array.Builder, v any) error {
 	if v == nil {
 		to.AppendNull()
@@ -244,8 +244,8 @@ func appendNested(to array.Builder, v any) error {
 	return nil
 }
 
-// Texts renders rows for comparison: equal values, and these alone, have one
-// text. NaN is one value, and the two zeros are two.
+// Texts renders rows for comparison: exactly the equal values have equal texts. NaN
+// equals NaN, and 0 differs from -0.
 func Texts(rows [][]any) []string {
 	texts := make([]string, len(rows))
 	for i, row := range rows {
