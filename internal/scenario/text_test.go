@@ -9,8 +9,8 @@ import (
 	"github.com/penstock/penstock/internal/scenario/cell"
 )
 
-// TestWords writes values of every type as words, reads them back from a line
-// and puts them into Arrow arrays.
+// TestWords parses values of every type from words, writes them as words again, and puts
+// them into Arrow arrays.
 func TestWords(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -68,8 +68,8 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// TestWrongWords reads words that are no values of their types.
-func TestWrongWords(t *testing.T) {
+// TestInvalidWordsAreErrors parses words that are not values of their types.
+func TestInvalidWordsAreErrors(t *testing.T) {
 	t.Parallel()
 	for _, test := range [][2]string{
 		{"long", "x"},
