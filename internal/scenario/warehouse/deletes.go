@@ -103,36 +103,36 @@ func (w *table) victims(file int) []int {
 // which may name its only data file.
 func (w *table) erasePositions(number int, named bool) error {
 	of := w.IntN(len(w.Files))
-	type place struct {
+	type deletedRow struct {
 		path string
 		row  int64
 	}
-	var places []place
+	var deleted []deletedRow
 	for i, f := range w.Files {
 		near := f.Spec == w.Files[of].Spec && reflect.DeepEqual(f.Partition, w.Files[of].Partition)
 		if i == of || !named && near && w.IntN(2) == 0 {
 			for _, row := range w.victims(i) {
-				places = append(places, place{f.Location, int64(row)})
+				deleted = append(deleted, deletedRow{f.Location, int64(row)})
 			}
 		}
 	}
-	if len(places) == 0 {
+	if len(deleted) == 0 {
 		return nil
 	}
-	slices.SortFunc(places, func(a, b place) int {
+	slices.SortFunc(deleted, func(a, b deletedRow) int {
 		return bytes.Compare(fmt.Appendf(nil, "%s %9d", a.path, a.row), fmt.Appendf(nil, "%s %9d", b.path, b.row))
 	})
 	paths, rows := array.NewStringBuilder(memory.DefaultAllocator), array.NewInt64Builder(memory.DefaultAllocator)
-	for _, p := range places {
+	for _, p := range deleted {
 		paths.Append(p.path)
 		rows.Append(p.row)
 	}
 	fields := []arrow.Field{reserved("file_path", arrow.BinaryTypes.String, 2147483546), reserved("pos", arrow.PrimitiveTypes.Int64, 2147483545)}
-	content, err := w.writers[w.IntN(2)].write(array.NewRecordBatch(arrow.NewSchema(fields, nil), []arrow.Array{paths.NewArray(), rows.NewArray()}, int64(len(places))))
+	content, err := w.writers[w.IntN(2)].write(array.NewRecordBatch(arrow.NewSchema(fields, nil), []arrow.Array{paths.NewArray(), rows.NewArray()}, int64(len(deleted))))
 	if err != nil {
 		return err
 	}
-	b, err := w.deleteFile(number, of, ByPosition, content, len(places))
+	b, err := w.deleteFile(number, of, ByPosition, content, len(deleted))
 	if err != nil {
 		return err
 	}
