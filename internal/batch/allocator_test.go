@@ -46,23 +46,23 @@ func TestPoolReallocates(t *testing.T) {
 	}
 }
 
-// TestPoolHandsOutTheNextClass where there is none of the class itself.
-func TestPoolHandsOutTheNextClass(t *testing.T) {
+// TestPoolReusesMemoryOfTheNextClass: if there is none of the class itself.
+func TestPoolReusesMemoryOfTheNextClass(t *testing.T) {
 	p := &batch.Pool{}
 	freed := p.Allocate(1152)
 	p.Free(freed)
-	require.NotSame(t, &freed[0], &p.Allocate(960)[0], "two classes less")
+	require.NotSame(t, &freed[0], &p.Allocate(960)[0], "two classes lower")
 	again := p.Allocate(1000)
 	require.Same(t, &freed[0], &again[0])
-	require.Equal(t, 1152, cap(again), "it goes back to its own class")
+	require.Equal(t, 1152, cap(again), "the memory keeps its class")
 	p.Free(again)
 	require.Same(t, &freed[0], &p.Allocate(1100)[0])
 	for size := 256; size <= 1<<20; size += size/17 + 1 {
-		require.LessOrEqual(t, cap((&batch.Pool{}).Allocate(size)), size+size/8, "of new memory less lies idle")
+		require.LessOrEqual(t, cap((&batch.Pool{}).Allocate(size)), size+size/8, "at most an eighth of new memory is unused")
 	}
 }
 
-func TestPoolTakesOnlyItsOwnBack(t *testing.T) {
+func TestPoolIgnoresForeignMemory(t *testing.T) {
 	p := &batch.Pool{}
 	foreign := make([]byte, 200)
 	for _, b := range [][]byte{nil, foreign, foreign[1:129:129], foreign[:100:100], {}} {
@@ -73,8 +73,8 @@ func TestPoolTakesOnlyItsOwnBack(t *testing.T) {
 	require.Zero(t, uintptr(unsafe.Pointer(&b[0]))%64)
 }
 
-// Two holders must never have the same memory at one time.
-func TestPoolUnderManyGoroutines(t *testing.T) {
+// TestPoolNeverSharesMemory allocates and frees in several goroutines.
+func TestPoolNeverSharesMemory(t *testing.T) {
 	p := &batch.Pool{}
 	var group sync.WaitGroup
 	for id := range byte(4) {
@@ -105,17 +105,18 @@ func TestPoolUnderManyGoroutines(t *testing.T) {
 func TestPoison(t *testing.T) {
 	p := batch.NewPoison(memory.NewGoAllocator())
 	b := p.Allocate(8)
-	require.Equal(t, bytes.Repeat([]byte{0xdb}, 8), b, "new memory is spoilt")
+	require.Equal(t, bytes.Repeat([]byte{0xdb}, 8), b, "new memory is poisoned")
 	copy(b, "penstock")
 	c := p.Reallocate(4, b)
 	require.Equal(t, "pens", string(c))
-	require.Equal(t, bytes.Repeat([]byte{0xdb}, 8), b, "memory left behind is spoilt")
+	require.Equal(t, bytes.Repeat([]byte{0xdb}, 8), b, "the old memory is poisoned")
 	p.Free(c)
-	require.Equal(t, bytes.Repeat([]byte{0xdb}, 4), c, "freed memory is spoilt")
+	require.Equal(t, bytes.Repeat([]byte{0xdb}, 4), c, "freed memory is poisoned")
 }
 
-// A string kept past Release shows, where the collector would have hidden it.
-func TestPoisonShowsUseAfterRelease(t *testing.T) {
+// TestPoisonExposesUseAfterRelease keeps a string past Release, which the garbage
+// collector would hide.
+func TestPoisonExposesUseAfterRelease(t *testing.T) {
 	b := array.NewStringBuilder(batch.NewPoison(&batch.Pool{}))
 	b.Append("kept too long")
 	a := b.NewStringArray()
@@ -131,7 +132,7 @@ func TestNewAllocator(t *testing.T) {
 }
 
 // TestPoolKeepsWithinItsLimit frees much more than the pool keeps, in sizes of
-// every class, the largest first, and looks at what it hands out again.
+// every class, largest first, and counts the memory that it reuses.
 func TestPoolKeepsWithinItsLimit(t *testing.T) {
 	p := &batch.Pool{}
 	var sizes []int
@@ -142,7 +143,7 @@ func TestPoolKeepsWithinItsLimit(t *testing.T) {
 	for _, size := range slices.Backward(sizes) {
 		b := p.Allocate(size)
 		require.GreaterOrEqual(t, cap(b), size)
-		require.LessOrEqual(t, cap(b), max(256, size+size/4), "little lies idle")
+		require.LessOrEqual(t, cap(b), max(256, size+size/4), "little memory is unused")
 		held[&b[:1][0]] = cap(b)
 		p.Free(b)
 	}
@@ -158,7 +159,7 @@ func TestPoolKeepsWithinItsLimit(t *testing.T) {
 	require.LessOrEqual(t, kept, batch.MostKept)
 }
 
-// again says how many of the sizes a pool hands out of memory that it had before.
+// again counts the sizes for which a pool reuses memory of had.
 func again(p memory.Allocator, had map[*byte]bool, sizes ...int) (count int) {
 	for _, size := range sizes {
 		if had[&p.Allocate(size)[:1][0]] {
@@ -168,7 +169,7 @@ func again(p memory.Allocator, had map[*byte]bool, sizes ...int) (count int) {
 	return count
 }
 
-// freed frees memory of the sizes given, and says where it lay.
+// freed allocates and frees memory of the given sizes, and returns its addresses.
 func freed(p memory.Allocator, sizes ...int) map[*byte]bool {
 	held, had := make([][]byte, len(sizes)), map[*byte]bool{}
 	for i, size := range sizes {
@@ -181,13 +182,13 @@ func freed(p memory.Allocator, sizes ...int) map[*byte]bool {
 	return had
 }
 
-// TestPoolGivesUpWhatLiesIdle: a Trim keeps what was used since the one before,
-// and nothing else.
-func TestPoolGivesUpWhatLiesIdle(t *testing.T) {
+// TestTrimDropsIdleMemory: a Trim keeps exactly the memory that was used since the
+// previous one.
+func TestTrimDropsIdleMemory(t *testing.T) {
 	p := batch.NewAllocator()
 	had := freed(p, 1000, 1000, 1000, 1000, 70_000)
 	require.True(t, p.Trim(), "memory was used")
-	require.Equal(t, 2, again(p, had, 1000, 70_000), "the first Trim keeps all that was used before")
+	require.Equal(t, 2, again(p, had, 1000, 70_000), "the first Trim keeps all memory used before")
 
 	p = batch.NewAllocator()
 	had = freed(p, 1000, 1000, 1000, 1000, 70_000)
@@ -196,18 +197,18 @@ func TestPoolGivesUpWhatLiesIdle(t *testing.T) {
 	p.Free(b)
 	p.Free(c)
 	require.True(t, p.Trim())
-	require.Equal(t, 2, again(p, had, 1000, 1000, 1000, 1000, 70_000), "two were in use at one time, and no more")
+	require.Equal(t, 2, again(p, had, 1000, 1000, 1000, 1000, 70_000), "at most two blocks were in use at once")
 
 	p = batch.NewAllocator()
 	had = freed(p, 1000, 70_000, 1<<20)
 	p.Trim()
-	require.False(t, p.Trim(), "nobody used it")
+	require.False(t, p.Trim(), "the pool was not used")
 	require.False(t, p.Trim())
 	require.Zero(t, again(p, had, 1000, 70_000, 1<<20))
 }
 
-// TestPoolKeepsLess where it is told to, and evicts what a Trim counted.
-func TestPoolKeepsLess(t *testing.T) {
+// TestBoundedPoolKeepsLess: also of memory that a Trim has counted as idle.
+func TestBoundedPoolKeepsLess(t *testing.T) {
 	p := batch.NewBoundedAllocator(1 << 20)
 	sizes := slices.Repeat([]int{256 << 10}, 8)
 	had := freed(p, sizes...)
@@ -219,8 +220,8 @@ func TestPoolKeepsLess(t *testing.T) {
 	require.LessOrEqual(t, again(p, had, sizes...), 4)
 }
 
-// TestTrimBesideOthers holds a pool to lending memory once while it is trimmed.
-func TestTrimBesideOthers(t *testing.T) {
+// TestPoolNeverSharesMemoryDuringTrim trims a pool while it is in use.
+func TestPoolNeverSharesMemoryDuringTrim(t *testing.T) {
 	p := &batch.Pool{}
 	var group sync.WaitGroup
 	for id := range byte(4) {

@@ -1,17 +1,17 @@
-// Package batch is what Penstock does to Arrow arrays and batches beyond
-// arrow-go: it gathers rows of several sources into one array, keeps rows,
-// puts arrays one after the other, measures, allocates, and makes readers.
+// Package batch adds to arrow-go what Penstock needs of Arrow arrays and batches:
+// gathering rows of several sources into one array, filtering, concatenation,
+// sizes, allocators and readers.
 //
-// What every function here promises about memory:
+// Every function follows the same rules for memory:
 //
-//   - Inputs are borrowed: nothing is kept or changed after the call. What is
-//     returned belongs to the caller, who releases it.
-//   - Memory comes from the allocator that is given. Gather without one takes
-//     plain memory of the Go heap.
-//   - Fixed-width values under a null are zero, so no bytes of another
-//     stream's memory ever leave the process, and equal rows are equal bytes.
+//   - Inputs are borrowed: they are neither changed nor kept after the call.
+//     Results belong to the caller, which releases them.
+//   - Memory comes from the given allocator. Functions that accept nil then use
+//     the Go heap.
+//   - Fixed-width values under nulls are zero. So bytes of other streams never
+//     leave the process, and equal rows have equal bytes.
 //
-// Readers follow the one ownership sentence of Penstock: a batch is valid
-// until the next call of Next or Release on its reader; Retain it to keep it
-// longer; whoever opens a reader releases it.
+// Readers follow Penstock's ownership rule: a batch is valid until the next call
+// of Next or Release on its reader; Retain it to keep it longer; whoever opens a
+// reader releases it.
 package batch

@@ -10,8 +10,8 @@ import (
 	"github.com/penstock/penstock/internal/batch"
 )
 
-// BenchmarkRepeats compares the rows of lists of 2 KB with those before them, where nine
-// of ten are the same, with a loop of Repeats and without one.
+// BenchmarkRepeats compares rows of lists of 2 KB with the row before, of which nine in
+// ten are the same, with Repeats and with SameRow.
 func BenchmarkRepeats(b *testing.B) {
 	const rows, each, length = 8192, 10, 256
 	build := array.NewListBuilder(memory.DefaultAllocator, arrow.PrimitiveTypes.Int64)

@@ -16,7 +16,7 @@ import (
 const (
 	benchSource = 25_000 // rows of a file group
 	benchRows   = 8192   // rows of a batch
-	benchBatch  = 30     // batches before the references begin again
+	benchBatch  = 30     // batches before the references repeat
 )
 
 func benchValues() map[string]arrow.Array {
@@ -37,8 +37,8 @@ func benchValues() map[string]arrow.Array {
 	return map[string]arrow.Array{"1-float32": floats.NewArray(), "2-text2": texts.NewArray(), "3-text32": ids.NewArray(), "4-list50": lists.NewArray()}
 }
 
-// benchReferences are those of an outer join's batches: ten adjacent rows per
-// request, or any order.
+// benchReferences returns the references of an outer join's batches: ten adjacent
+// rows per request, or rows in random order.
 func benchReferences(grouped bool) [][]int32 {
 	rng := rand.New(rand.NewPCG(1, 2))
 	batches := make([][]int32, benchBatch)
@@ -55,7 +55,7 @@ func benchReferences(grouped bool) [][]int32 {
 	return batches
 }
 
-// benchGathers runs gather on every kind of values and order of references.
+// benchGathers runs gather for all values and orders of references.
 func benchGathers(b *testing.B, gather func(b *testing.B, values arrow.Array, indices []int32) arrow.Array) {
 	b.Helper()
 	for name, values := range benchValues() {
@@ -81,8 +81,8 @@ func BenchmarkGather(b *testing.B) {
 	})
 }
 
-// BenchmarkGatherNullRow gathers what a join makes: row 0 null, with and
-// without rows that found no match.
+// BenchmarkGatherNullRow gathers from a join's dictionary, whose row 0 is null, with
+// and without rows that have no match.
 func BenchmarkGatherNullRow(b *testing.B) {
 	fields, columns := []string{}, []arrow.Array{}
 	floats := benchValues()["1-float32"]

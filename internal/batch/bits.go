@@ -7,19 +7,19 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 )
 
-// nullness says which of the selected rows may be null.
+// nullness tells which of the selected rows may be null.
 type nullness int
 
 const (
 	noNulls    nullness = iota
-	firstNulls          // those that select row 0, and no others
+	firstNulls          // only selections of row 0
 	someNulls
 )
 
-// nullness looks at the source. One whose only null is row 0, as WithFirst
-// makes them, is told apart: where row 0 is not asked for there is no work on
-// bits at all, else all columns of such a source have the same validity.
-func (p part) nullness() nullness {
+// nullness inspects the source. Sources whose only null is row 0, as WithFirst
+// makes them, are a case of their own: a selection without row 0 has no nulls,
+// and with it all columns of the source have the same validity.
+func (p input) nullness() nullness {
 	if p.data == nil {
 		return someNulls
 	}
@@ -36,44 +36,43 @@ func (p part) nullness() nullness {
 	}
 }
 
-// bitmap is a validity buffer, with the nulls in it. The buffer is nil where
-// there are none.
+// bitmap is a validity buffer and its number of nulls. The buffer is nil if there
+// are none.
 type bitmap struct {
 	*memory.Buffer
 	nulls int
 }
 
 // validity gathers the validity bits and counts the nulls.
-func (g *gathering) validity(parts []part, rows int) bitmap {
-	most, key := noNulls, make([]referrer, len(parts))
-	for i, p := range parts {
+func (g *gathering) validity(inputs []input, rows int) bitmap {
+	all, key := noNulls, make([]validityKey, len(inputs))
+	for i, p := range inputs {
 		n := p.nullness()
-		most, key[i] = max(most, n), referrer{p.selection, n}
+		all, key[i] = max(all, n), validityKey{p.selection, n}
 	}
 	switch {
-	case most == noNulls:
+	case all == noNulls:
 		return bitmap{}
-	case most == someNulls:
-		return g.bitmap(parts, rows)
+	case all == someNulls:
+		return g.bitmap(inputs, rows)
 	case !slices.Equal(key, g.last):
-		g.last, g.lastBitmap = key, g.bitmap(parts, rows)
+		g.last, g.lastBitmap = key, g.bitmap(inputs, rows)
 	}
 	return g.lastBitmap
 }
 
-// referrer is what the validity bits of a part follow from, unless they are
-// its own.
-type referrer struct {
+// validityKey determines the validity bits of an input, unless it has someNulls.
+type validityKey struct {
 	*selection
 	nullness
 }
 
-func (g *gathering) bitmap(parts []part, rows int) bitmap {
+func (g *gathering) bitmap(inputs []input, rows int) bitmap {
 	out := g.zeroed(int(bitutil.BytesForBits(int64(rows))))
 	bits, at := out.Bytes(), 0
-	for _, p := range parts {
+	for _, p := range inputs {
 		switch {
-		case p.data == nil: // zero already
+		case p.data == nil: // all null: the bits are zero already
 		case p.nullness() == noNulls:
 			bitutil.SetBitsTo(bits, int64(at), int64(p.rows), true)
 		default:
@@ -88,11 +87,11 @@ func (g *gathering) bitmap(parts []part, rows int) bitmap {
 	return bitmap{out, nulls}
 }
 
-// booleans gathers boolean values. Those under nulls become false.
-func (g *gathering) booleans(parts []part, rows int, validity *memory.Buffer) *memory.Buffer {
+// booleans gathers boolean values. Values under nulls become false.
+func (g *gathering) booleans(inputs []input, rows int, validity *memory.Buffer) *memory.Buffer {
 	out := g.zeroed(int(bitutil.BytesForBits(int64(rows))))
 	bits, at := out.Bytes(), 0
-	for _, p := range parts {
+	for _, p := range inputs {
 		if p.data != nil {
 			p.bits(bits, at, 1)
 		}
@@ -106,9 +105,9 @@ func (g *gathering) booleans(parts []part, rows int, validity *memory.Buffer) *m
 	return out
 }
 
-// bits copies the selected bits of one of the source's buffers to dst, from
-// bit at on. The bits there must be zero.
-func (p part) bits(dst []byte, at, buffer int) {
+// bits copies the selected bits of one of the source's buffers to dst, starting
+// at bit at. The destination bits must be zero.
+func (p input) bits(dst []byte, at, buffer int) {
 	src := p.data.Buffers()[buffer].Bytes()
 	for _, s := range p.spans {
 		bitutil.CopyBitmap(src, p.base+s.from, s.rows, dst, at)

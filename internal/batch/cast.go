@@ -12,10 +12,10 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// canCast says whether Cast knows the way from one type to another: whatever
-// is a number (integers, floats, decimals, and booleans as 0 and 1) to
-// integers and floats, dates and timestamps to one another, and lists whose
-// elements can be cast. Whether each value survives shows when it is cast.
+// canCast reports whether Cast supports a pair of types: numbers (integers,
+// floats, decimals, and booleans as 0 and 1) to integers and floats, dates and
+// timestamps to each other, and lists by their elements. Cast may still fail for
+// a value.
 func canCast(from, to arrow.DataType) bool {
 	if arrow.TypeEqual(from, to) {
 		return true
@@ -37,13 +37,13 @@ func canCast(from, to arrow.DataType) bool {
 	}
 }
 
-// Cast returns the values of an array as another type, with memory from mem,
-// or from the Go heap if that is nil; an array that has the type already is
-// returned itself, retained. Nulls stay null. Fractions become the nearest
-// float; apart from that a value that would change is Invalid: a number beyond
-// the type, a fraction as an integer, an integer that a float cannot hold, a
-// time of day as a date. A timestamp without zone counts as UTC. A type that
-// canCast does not know is Internal.
+// Cast returns the values of an array as another type, with memory from mem, or
+// from the Go heap if mem is nil. An array that has the type already is retained
+// and returned. Nulls stay null. Fractions become the nearest float. Otherwise, a
+// value that would change is Invalid: a number out of range, a fraction as an
+// integer, an integer that a float cannot represent, a timestamp with a time of
+// day as a date. A timestamp without zone counts as UTC. A pair of types that
+// canCast does not support is Internal.
 func Cast(a arrow.Array, to arrow.DataType, mem memory.Allocator) (arrow.Array, error) {
 	from := a.DataType()
 	if arrow.TypeEqual(from, to) {
@@ -76,8 +76,8 @@ func Cast(a arrow.Array, to arrow.DataType, mem memory.Allocator) (arrow.Array, 
 	return array.MakeFromData(out), nil
 }
 
-// castList casts the items of lists. The array is made compact first, so that
-// no item is cast that no row shows.
+// castList casts the items of lists. It compacts the array first, so that only
+// items of visible rows are cast.
 func castList(a arrow.Array, to *arrow.ListType, mem memory.Allocator) (arrow.Array, error) {
 	own, err := compact(a, mem)
 	if err != nil {
@@ -94,8 +94,8 @@ func castList(a arrow.Array, to *arrow.ListType, mem memory.Allocator) (arrow.Ar
 	return array.MakeFromData(out), nil
 }
 
-// casting is one call of Cast. Its methods return the first row whose value
-// does not survive, or -1.
+// casting is the state of one call of Cast. Its methods return the first row whose
+// value would change, or -1.
 type casting struct {
 	to    arrow.DataType
 	out   []byte
@@ -129,7 +129,7 @@ func (c casting) array(a arrow.Array) int {
 	}
 }
 
-// each casts all values; those under nulls become zero, whatever they are.
+// each casts all values. Values under nulls become zero.
 func each[T, U any](c casting, src []T, one func(T) (U, bool)) int {
 	dst := view[U](c.out)[:len(src)]
 	for i, v := range src {
@@ -159,13 +159,13 @@ func castIntegers[T int32 | int64](c casting, src []T) int {
 	}
 }
 
-// Whole numbers of 32 and 64 bits lie from minus these to below them.
+// Integers of 32 and 64 bits lie in [-limit, limit).
 const (
 	limit32 = 1 << 31
 	limit64 = 1 << 63
 )
 
-// holds says whether a float is exactly a whole number.
+// holds reports whether a float is exactly an integer.
 func holds(f float64, v int64) bool { return f < limit64 && int64(f) == v }
 
 func castFloats[T float32 | float64](c casting, src []T) int {
@@ -181,7 +181,7 @@ func castFloats[T float32 | float64](c casting, src []T) int {
 			return int64(f), f >= -limit64 && f < limit64 && float64(int64(f)) == f
 		})
 	case arrow.FLOAT32:
-		// Only what is finite and becomes infinite differs by more than rounding.
+		// A finite value that becomes infinite changes by more than rounding.
 		return each(c, src, func(v T) (float32, bool) { return float32(v), infinite(v) || !infinite(float32(v)) })
 	default:
 		return each(c, src, func(v T) (float64, bool) { return float64(v), true })
@@ -190,8 +190,8 @@ func castFloats[T float32 | float64](c casting, src []T) int {
 
 func infinite[T float32 | float64](v T) bool { return math.IsInf(float64(v), 0) }
 
-// unitOf is how many nanoseconds one unit of a date or timestamp is; 0 for
-// other types.
+// unitOf returns the nanoseconds of one unit of a date or timestamp; 0 for other
+// types.
 func unitOf(dt arrow.DataType) int64 {
 	switch dt := dt.(type) {
 	case *arrow.Date32Type:
@@ -214,8 +214,8 @@ func castInstants[T ~int32 | ~int64](c casting, src []T, unit int64) int {
 	return each(c, src, func(v T) (int64, bool) { return rescaled(int64(v), unit, to) })
 }
 
-// rescaled turns a number of one unit into a number of another one, of which
-// the larger is a multiple of the smaller.
+// rescaled converts a number of units of size from to units of size to, and reports
+// whether the result is exact. The larger unit is a multiple of the smaller.
 func rescaled(v, from, to int64) (int64, bool) {
 	if from < to {
 		return v / (to / from), v%(to/from) == 0
@@ -224,7 +224,7 @@ func rescaled(v, from, to int64) (int64, bool) {
 	return scaled, scaled/(from/to) == v
 }
 
-// decimals casts decimals through exact fractions, save where they are small.
+// decimals casts decimals through exact fractions, except for small ones.
 func (c casting) decimals(a *array.Decimal128) int {
 	scale := int(a.DataType().(*arrow.Decimal128Type).Scale)
 	src := a.Values()
@@ -240,7 +240,7 @@ func (c casting) decimals(a *array.Decimal128) int {
 		return each(c, src, func(v decimal) (float32, bool) { return singleOf(v, scale) })
 	default:
 		return each(c, src, func(v decimal) (float64, bool) {
-			if n, ok := smallOf(v, scale, exactDouble, exactPowerDouble); ok {
+			if n, ok := smallOf(v, scale, maxExactDouble, maxPowerDouble); ok {
 				return float64(n) / powerOfTen(scale), true
 			}
 			f, _ := ratOf(v, scale).Float64()
@@ -249,11 +249,11 @@ func (c casting) decimals(a *array.Decimal128) int {
 	}
 }
 
-// Up to these a float holds every whole number and every power of ten, so that
-// a division of two of them rounds once, to the nearest.
+// Floats represent every integer and every power of ten up to these limits exactly.
+// The quotient of two such numbers is rounded once, to the nearest float.
 const (
-	exactSingle      = 1 << 24
-	exactDouble      = 1 << 53
-	exactPowerSingle = 10
-	exactPowerDouble = 22
+	maxExactSingle = 1 << 24
+	maxExactDouble = 1 << 53
+	maxPowerSingle = 10
+	maxPowerDouble = 22
 )

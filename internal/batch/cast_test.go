@@ -20,7 +20,7 @@ func decimalType(scale int32) arrow.DataType {
 	return &arrow.Decimal128Type{Precision: 38, Scale: scale}
 }
 
-// castable are the values that numbers are tried with, near every border.
+// castable appends a number, often one near the limits of a type.
 func castable(s source, dt arrow.DataType, b array.Builder) {
 	whole := []int64{
 		0, 1, -1, 7, 1 << 24, 1<<24 + 1, 1<<24 + 2, -1<<24 - 1, 1 << 53, 1<<53 + 1, -1<<53 - 1, math.MaxInt32, math.MinInt32,
@@ -60,7 +60,7 @@ func castable(s source, dt arrow.DataType, b array.Builder) {
 	}
 }
 
-// exactly reads a number as a fraction; false for NaN and infinities.
+// exactly returns a number as a fraction; false for NaN and infinities.
 func exactly(a arrow.Array, i int) (*big.Rat, float64, bool) {
 	switch a := a.(type) {
 	case *array.Int32:
@@ -85,8 +85,7 @@ func exactly(a arrow.Array, i int) (*big.Rat, float64, bool) {
 	}
 }
 
-// survives says whether one value may be cast, and to what, by exact
-// arithmetic.
+// survives computes by exact arithmetic whether a value may be cast, and the result.
 func survives(a arrow.Array, i int, to arrow.DataType) (any, bool) {
 	r, odd, finite := exactly(a, i)
 	fraction := a.DataType().ID() == arrow.DECIMAL128 || a.DataType().ID() == arrow.FLOAT64 || a.DataType().ID() == arrow.FLOAT32
@@ -203,8 +202,8 @@ func TestCastAgainstExactArithmetic(t *testing.T) {
 	require.Greater(t, failed, 400)
 }
 
-// nearestOf fails if a neighbor of got is nearer to a number, or as near and got is
-// not even.
+// nearestOf fails if a neighbor of got is nearer to the exact number, or equally near
+// and got is odd.
 func nearestOf(t *testing.T, exact *big.Rat, got float64, neighbors [2]float64, even bool) {
 	t.Helper()
 	off := func(f float64) *big.Rat {
@@ -213,12 +212,12 @@ func nearestOf(t *testing.T, exact *big.Rat, got float64, neighbors [2]float64, 
 	}
 	for _, other := range neighbors {
 		nearer := off(other).Cmp(off(got))
-		require.True(t, nearer > 0 || nearer == 0 && even, "%s is %v, and %v is nearer", exact.FloatString(40), got, other)
+		require.True(t, nearer > 0 || nearer == 0 && even, "%s was cast to %v, but %v is nearer", exact.FloatString(40), got, other)
 	}
 }
 
-// TestCastDecimalsToNearestFloat tries decimals in the middle of two floats, and a
-// digit to either side of it, by their distance to both.
+// TestCastDecimalsToNearestFloat tries decimals in the middle between two floats, and
+// one unit to either side.
 //
 // spec: join-83
 func TestCastDecimalsToNearestFloat(t *testing.T) {
@@ -266,7 +265,7 @@ func TestCastDatesAndTimestamps(t *testing.T) {
 	date := arrow.FixedWidthTypes.Date32
 	for _, c := range []struct {
 		from, to   arrow.DataType
-		text, want string // JSON; want is "" where a value does not survive
+		text, want string // JSON; want is "" if the cast must fail
 	}{
 		{date, micros, `["1969-12-31", null, "2026-10-01"]`, `["1969-12-31 00:00:00", null, "2026-10-01 00:00:00"]`},
 		{date, zoned, `["2026-10-01"]`, `["2026-10-01T00:00:00Z"]`},
@@ -296,7 +295,7 @@ func TestCastDatesAndTimestamps(t *testing.T) {
 	}
 }
 
-// TestCastLists casts elements, but none that no row shows.
+// TestCastLists casts the elements of visible rows only.
 func TestCastLists(t *testing.T) {
 	mem := memory.NewCheckedAllocator(batch.NewPoison(memory.NewGoAllocator()))
 	defer mem.AssertSize(t, 0)
@@ -318,8 +317,8 @@ func TestCastLists(t *testing.T) {
 	whole.Release()
 }
 
-// TestCastListsHideNothing has an element under a null that cannot be cast.
-func TestCastListsHideNothing(t *testing.T) {
+// TestCastListsIgnoresItemsUnderNulls has an element under a null that cannot be cast.
+func TestCastListsIgnoresItemsUnderNulls(t *testing.T) {
 	items, _, err := array.FromJSON(memory.DefaultAllocator, arrow.PrimitiveTypes.Int64, strings.NewReader(`[1, 16777217, 2, 3]`))
 	require.NoError(t, err)
 	offsets := memory.NewBufferBytes(arrow.Int32Traits.CastToBytes([]int32{0, 1, 2, 4}))
@@ -333,7 +332,7 @@ func TestCastListsHideNothing(t *testing.T) {
 	require.Equal(t, 2, cut.(*array.List).ListValues().Len())
 }
 
-func TestCannotCast(t *testing.T) {
+func TestCastRefusesUnsupportedTypes(t *testing.T) {
 	s := newSource(5)
 	for _, c := range []struct{ from, to arrow.DataType }{
 		{arrow.BinaryTypes.String, arrow.PrimitiveTypes.Int64},

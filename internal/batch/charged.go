@@ -8,35 +8,36 @@ import (
 	"github.com/penstock/penstock/internal/budget"
 )
 
-// Charged is a batch that a budget pays for as long as somebody holds it, or a
-// slice of it: the last Release gives the memory back, and then the charge. It
-// is safe for concurrent use as other batches are.
+// Charged is a batch with a budget reservation that lasts as long as the batch or
+// any slice of it is referenced: the last Release frees the memory and then the
+// reservation. It is as safe for concurrent use as other batches.
 type Charged struct {
 	arrow.RecordBatch
 	refs   atomic.Int64
 	charge *charge
 }
 
-// charge is what a Charged and its slices have in common.
+// charge is the reservation that a Charged and its slices share.
 type charge struct {
 	holders atomic.Int64
 	held    *budget.Reservation
 }
 
-func (c *charge) drop() {
+func (c *charge) release() {
 	if c.holders.Add(-1) == 0 {
 		c.held.Release()
 	}
 }
 
-// NewCharged takes a batch and a reservation over: the batch's one reference is
-// the caller's as before, and the reservation ends with the last one.
+// NewCharged takes ownership of a reservation for a batch and returns the batch to
+// use instead. The caller's reference is now to that one, and the reservation ends
+// with its last reference.
 func NewCharged(b arrow.RecordBatch, held *budget.Reservation) *Charged {
 	c := &charge{held: held}
 	return c.of(b)
 }
 
-// of makes one more holder of the charge.
+// of adds a holder of the charge.
 func (c *charge) of(b arrow.RecordBatch) *Charged {
 	c.holders.Add(1)
 	out := &Charged{RecordBatch: b, charge: c}
@@ -44,14 +45,14 @@ func (c *charge) of(b arrow.RecordBatch) *Charged {
 	return out
 }
 
-// Bytes is what the budget pays.
+// Bytes returns the size of the reservation.
 func (c *Charged) Bytes() int64 { return c.charge.held.Held() }
 
-// Lend says that the batch comes back by itself: the network has it, and nobody
-// need do anything for its last Release.
+// Lend marks the batch as handed to the network: it will be released without
+// further action.
 func (c *Charged) Lend() { c.charge.held.Lend() }
 
-// Stuck says that the network does not take the batch.
+// Stuck marks the batch as stalled: the network does not accept it.
 func (c *Charged) Stuck() { c.charge.held.Stuck() }
 
 // Retain adds a reference.
@@ -65,11 +66,11 @@ func (c *Charged) Release() {
 	last := c.refs.Add(-1) == 0
 	c.RecordBatch.Release()
 	if last {
-		c.charge.drop()
+		c.charge.release()
 	}
 }
 
-// NewSlice returns rows [i, j) of the batch, which keep its charge.
+// NewSlice returns rows [i, j) of the batch. The slice shares the reservation.
 func (c *Charged) NewSlice(i, j int64) arrow.RecordBatch {
 	return c.charge.of(c.RecordBatch.NewSlice(i, j))
 }

@@ -11,9 +11,8 @@ import (
 	"github.com/penstock/penstock/internal/budget"
 )
 
-// TestChargedPaysUntilTheLastRelease: whoever holds the batch or a slice of it
-// keeps its charge, and no other does.
-func TestChargedPaysUntilTheLastRelease(t *testing.T) {
+// TestChargedIsReservedUntilTheLastRelease: of the batch and of all its slices.
+func TestChargedIsReservedUntilTheLastRelease(t *testing.T) {
 	t.Parallel()
 	b := budget.New(1000)
 	held, err := b.Reserve("a batch", 100)

@@ -11,9 +11,9 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// manyRuns is how many rows a run of one source must have on average to be
-// gathered as a segment of its own.
-const manyRuns = 16
+// minSegmentRun is the minimum mean length of runs of one source that are gathered
+// as segments of their own.
+const minSegmentRun = 16
 
 // Choose returns an array of type dt whose row i is row at[i] of
 // sources[which[i]]. Memory comes from mem. It takes the types that Gather
@@ -26,19 +26,21 @@ func Choose(dt arrow.DataType, sources []arrow.Array, which, at []int32, mem mem
 	return c.Column(dt, sources)
 }
 
-// Choice is rows of several sources, for the columns of a batch one after another: row i
-// is row at[i] of source which[i]. It is not safe for concurrent use.
+// Choice selects rows of several sources, for any number of columns: row i is row
+// at[i] of source which[i]. It is not safe for concurrent use.
 type Choice struct {
 	mem       memory.Allocator
 	which, at []int32
-	highest   []int32 // row of each source; -1 for none
-	runs      int     // of one source
-	// indices are the rows source by source, of which those of source i end before
-	// ends[i+1]; and order where each row of the result is among them. nil before need.
+	highest   []int32 // by source: the highest selected row; -1 for none
+	runs      int     // maximal runs of rows of one source
+	// indices are the selected rows grouped by source; those of source i are
+	// indices[ends[i]:ends[i+1]]. order[i] is the position of row i of the result
+	// in indices. All are nil until groupBySource.
 	ends, indices, order []int32
 }
 
-// NewChoice makes a choice among so many sources. which and at must stay as they are.
+// NewChoice makes a choice among a number of sources. The caller must not modify
+// which and at afterwards.
 func NewChoice(sources int, which, at []int32, mem memory.Allocator) (*Choice, error) {
 	if len(which) != len(at) {
 		return nil, fault.New(fault.Internal, "%d sources for %d rows", len(which), len(at))
@@ -49,7 +51,7 @@ func NewChoice(sources int, which, at []int32, mem memory.Allocator) (*Choice, e
 	}
 	for i, w := range which {
 		if int(uint32(w)) >= sources || at[i] < 0 {
-			return nil, fault.New(fault.Internal, "row %d of source %d of %d", at[i], w, sources)
+			return nil, fault.New(fault.Internal, "row %d of source %d of %d cannot be chosen", at[i], w, sources)
 		}
 		c.highest[w] = max(c.highest[w], at[i])
 		if i == 0 || w != which[i-1] {
@@ -59,7 +61,7 @@ func NewChoice(sources int, which, at []int32, mem memory.Allocator) (*Choice, e
 	return c, nil
 }
 
-// Size returns the bytes that Column takes at most while it makes a column.
+// Size returns an upper bound of the bytes that Column allocates.
 func (c *Choice) Size(dt arrow.DataType, sources []arrow.Array) (int64, error) {
 	g := NewGatherer(c.mem)
 	defer g.Release()
@@ -68,17 +70,17 @@ func (c *Choice) Size(dt arrow.DataType, sources []arrow.Array) (int64, error) {
 		return g.room(rows*width) + g.room(bitutil.BytesForBits(rows)), nil
 	}
 	bytes, err := g.Size(dt, c.segments(sources))
-	if c.together() {
+	if c.groupsBySource() {
 		bytes *= 2
 	}
 	return bytes, err
 }
 
-// Column makes one column of those of the sources.
+// Column makes one column of the result from that column of all sources.
 func (c *Choice) Column(dt arrow.DataType, sources []arrow.Array) (arrow.Array, error) {
 	for i, s := range sources {
 		if int(c.highest[i]) >= s.Len() {
-			return nil, fault.New(fault.Internal, "row %d of %d is asked for", c.highest[i], s.Len())
+			return nil, fault.New(fault.Internal, "row %d is outside of an array of %d rows", c.highest[i], s.Len())
 		}
 		if !arrow.TypeEqual(dt, s.DataType()) {
 			return nil, fault.New(fault.Internal, "rows of type %s cannot be gathered as %s", s.DataType(), dt)
@@ -88,21 +90,23 @@ func (c *Choice) Column(dt arrow.DataType, sources []arrow.Array) (arrow.Array, 
 		return c.fixed(dt, int(width), sources), nil
 	}
 	first, err := Gather(dt, c.segments(sources), c.mem)
-	if err != nil || !c.together() {
+	if err != nil || !c.groupsBySource() {
 		return first, err
 	}
 	defer first.Release()
 	return Gather(dt, []Segment{{Values: first, Indices: c.order}}, c.mem)
 }
 
-// together says whether the rows of each source are gathered first, and then put in
-// order: two copies cost less than many short runs.
-func (c *Choice) together() bool { return c.runs*manyRuns > len(c.which) && c.runs > len(c.highest) }
+// groupsBySource reports whether the rows of each source are gathered first and then put
+// into order: two copies cost less than many short runs.
+func (c *Choice) groupsBySource() bool {
+	return c.runs*minSegmentRun > len(c.which) && c.runs > len(c.highest)
+}
 
-// segments are the rows run by run, or source by source.
+// segments returns the rows by run, or by source if they are grouped.
 func (c *Choice) segments(sources []arrow.Array) []Segment {
-	if c.together() {
-		c.bySource()
+	if c.groupsBySource() {
+		c.groupBySource()
 		segments := make([]Segment, len(sources))
 		for i, s := range sources {
 			segments[i] = Segment{Values: s, Indices: c.indices[c.ends[i]:c.ends[i+1]]}
@@ -121,7 +125,8 @@ func (c *Choice) segments(sources []arrow.Array) []Segment {
 	return segments
 }
 
-func (c *Choice) bySource() {
+// groupBySource sets ends, indices and order.
+func (c *Choice) groupBySource() {
 	if c.ends != nil {
 		return
 	}
@@ -140,18 +145,18 @@ func (c *Choice) bySource() {
 	}
 }
 
-// width returns the width of a type whose values fixed moves one by one. Of long runs
-// they are gathered as other types are.
+// width returns the width of a type whose values fixed copies one by one; false for
+// other types, and for long runs, which are gathered faster.
 func (c *Choice) width(dt arrow.DataType) (int64, bool) {
 	width, ok := plainWidth(dt)
 	switch width {
 	case 1, 2, 4, 8, 16:
-		return width, ok && c.runs*manyRuns > len(c.which)
+		return width, ok && c.runs*minSegmentRun > len(c.which)
 	}
 	return 0, false
 }
 
-// fixed moves the values of a type of one width.
+// fixed chooses the values of a fixed-width type.
 func (c *Choice) fixed(dt arrow.DataType, width int, sources []arrow.Array) arrow.Array {
 	g := gathering{mem: c.mem}
 	defer g.close()
@@ -175,12 +180,12 @@ func (c *Choice) fixed(dt arrow.DataType, width int, sources []arrow.Array) arro
 	return array.MakeFromData(data)
 }
 
-// choose is the loop of a shuffle.
+// choose is the hot loop of a shuffle.
 func choose[T any](out []T, c *Choice, sources []arrow.Array) {
 	values := make([][]T, len(sources))
 	nullable := false
 	for i, s := range sources {
-		if s.Len() > 0 && s.Data().Buffers()[1] != nil { // nulls alone may have no values
+		if s.Len() > 0 && s.Data().Buffers()[1] != nil { // all-null arrays may have no values
 			values[i] = view[T](s.Data().Buffers()[1].Bytes())[s.Data().Offset():]
 		}
 		nullable = nullable || s.NullN() > 0
@@ -191,7 +196,7 @@ func choose[T any](out []T, c *Choice, sources []arrow.Array) {
 		}
 		return
 	}
-	var zero T // values under nulls may be what another stream left in pooled memory
+	var zero T // bytes under nulls may be another stream's, left in pooled memory
 	for i, w := range c.which {
 		out[i] = zero
 		if sources[w].IsValid(int(c.at[i])) {
@@ -200,7 +205,7 @@ func choose[T any](out []T, c *Choice, sources []arrow.Array) {
 	}
 }
 
-// validity chooses validity bits; there are none if no row is null.
+// validity chooses validity bits. The buffer is nil if no row is null.
 func (c *Choice) validity(g *gathering, sources []arrow.Array) bitmap {
 	if !slices.ContainsFunc(sources, func(s arrow.Array) bool { return s.NullN() > 0 }) {
 		return bitmap{}

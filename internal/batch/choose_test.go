@@ -13,7 +13,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// Rows of several sources, in runs of any length.
+// TestChoose chooses rows of several sources, in runs of any length.
 func TestChoose(t *testing.T) {
 	for seed := range uint64(400) {
 		mem := memory.NewCheckedAllocator(batch.NewAllocator())
@@ -41,8 +41,8 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// A choice takes no more than it says before.
-func TestChoiceSize(t *testing.T) {
+// TestChoiceSizeIsAnUpperBound compares Size with the size of the column.
+func TestChoiceSizeIsAnUpperBound(t *testing.T) {
 	for seed := range uint64(400) {
 		s := newSource(seed)
 		dt, sources, rows := s.dataType(2), []arrow.Array{}, 1+s.IntN(30)
@@ -64,15 +64,15 @@ func TestChoiceSize(t *testing.T) {
 	}
 }
 
-func TestChooseRefuses(t *testing.T) {
+func TestChooseRefusesRowsOutOfRange(t *testing.T) {
 	s := newSource(1)
 	values := s.array(arrow.PrimitiveTypes.Int64, 3, true)
 	cases := map[string]struct{ which, at []int32 }{
-		"a source that is not there":  {[]int32{0, 1}, []int32{0, 0}},
-		"a negative source":           {[]int32{-1}, []int32{0}},
-		"a row that is not there":     {[]int32{0, 0}, []int32{0, 3}},
-		"more sources than rows":      {[]int32{0, 0}, []int32{0}},
-		"a source of no rows at once": {[]int32{0}, []int32{-1}},
+		"a source out of range":  {[]int32{0, 1}, []int32{0, 0}},
+		"a negative source":      {[]int32{-1}, []int32{0}},
+		"a row out of range":     {[]int32{0, 0}, []int32{0, 3}},
+		"more sources than rows": {[]int32{0, 0}, []int32{0}},
+		"a negative row":         {[]int32{0}, []int32{-1}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -107,8 +107,8 @@ func TestWithFirst(t *testing.T) {
 	require.Equal(t, fault.Internal, fault.KindOf(err))
 }
 
-// BenchmarkChoose measures what an overlay costs per row: one column, half of
-// whose rows another source replaces, in runs of some rows.
+// BenchmarkChoose measures the cost of an overlay per row: a column, half of whose
+// rows another source replaces, in runs of several lengths.
 func BenchmarkChoose(b *testing.B) {
 	const rows = 8192
 	s := newSource(1)

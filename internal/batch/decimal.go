@@ -10,14 +10,14 @@ import (
 // decimal is a decimal's unscaled value.
 type decimal = decimal128.Num
 
-// exactPowerLong is the highest power of ten of 64 bits.
-const exactPowerLong = 18
+// maxPowerLong is the exponent of the largest power of ten in 64 bits.
+const maxPowerLong = 18
 
-// smallOf returns a decimal's unscaled value if it and the power of ten that
-// divides it do not exceed what a float holds exactly.
-func smallOf(v decimal, scale int, most int64, power int) (int64, bool) {
+// smallOf returns a decimal's unscaled value, and whether its absolute value and the
+// scale are within limits.
+func smallOf(v decimal, scale int, maxValue int64, maxPower int) (int64, bool) {
 	n := int64(v.LowBits())
-	return n, v.HighBits() == n>>63 && -most <= n && n <= most && 0 <= scale && scale <= power
+	return n, v.HighBits() == n>>63 && -maxValue <= n && n <= maxValue && 0 <= scale && scale <= maxPower
 }
 
 func powerOfTen(n int) float64 { return math.Pow10(n) }
@@ -31,18 +31,19 @@ func ratOf(v decimal, scale int) *big.Rat {
 	return new(big.Rat).SetFrac(v.BigInt(), power)
 }
 
-// singleOf returns the float32 that is nearest to a decimal, if there is one.
+// singleOf returns the float32 nearest to a decimal; false if that is infinite.
 func singleOf(v decimal, scale int) (float32, bool) {
-	if n, ok := smallOf(v, scale, exactSingle, exactPowerSingle); ok {
+	if n, ok := smallOf(v, scale, maxExactSingle, maxPowerSingle); ok {
 		return float32(n) / float32(powerOfTen(scale)), true
 	}
 	f, _ := ratOf(v, scale).Float32()
 	return f, !infinite(f)
 }
 
-// wholeOf returns a decimal that is a whole number of 64 bits.
+// wholeOf returns a decimal as an integer; false if it has a fraction or does not fit
+// in 64 bits.
 func wholeOf(v decimal, scale int) (int64, bool) {
-	if n, ok := smallOf(v, scale, math.MaxInt64, exactPowerLong); ok {
+	if n, ok := smallOf(v, scale, math.MaxInt64, maxPowerLong); ok {
 		power := int64(1)
 		for range scale {
 			power *= 10

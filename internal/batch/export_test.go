@@ -1,4 +1,4 @@
 package batch
 
-// CanCast is what the tests of casts ask.
+// CanCast exports canCast to tests.
 var CanCast = canCast

@@ -9,18 +9,17 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// WithFirst returns the rows of parts, which are of type dt, behind one row of
-// another source: the one value of first, or null if that is nil. Memory comes
-// from mem.
-func WithFirst(dt arrow.DataType, first arrow.Array, parts []arrow.Array, mem memory.Allocator) (arrow.Array, error) {
+// WithFirst returns the rows of arrays of type dt after one leading row: the only
+// row of first, or null if first is nil. Memory comes from mem.
+func WithFirst(dt arrow.DataType, first arrow.Array, arrays []arrow.Array, mem memory.Allocator) (arrow.Array, error) {
 	const remedy = "write the staging table with more buckets"
-	segments, rows := append(make([]Segment, 0, len(parts)+1), Segment{Values: first, Rows: 1}), 1
-	for _, p := range parts {
-		segments = append(segments, Segment{Values: p, Rows: p.Len()})
-		rows += p.Len()
+	segments := append([]Segment{{Values: first, Rows: 1}}, whole(arrays)...)
+	rows := 0
+	for _, s := range segments {
+		rows += s.Rows
 	}
 	if rows > math.MaxInt32 {
-		return nil, fault.New(fault.Exhausted, "%d staging rows are more than 32-bit references reach", rows).WithRemedy(remedy)
+		return nil, fault.New(fault.Exhausted, "%d staging rows exceed the range of 32-bit references", rows).WithRemedy(remedy)
 	}
 	g := gathering{mem: mem, remedy: remedy}
 	return g.array(dt, segments)

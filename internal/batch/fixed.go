@@ -7,10 +7,9 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 )
 
-// fixed gathers values of one width in bytes. Values under nulls become zero:
-// their bytes mean nothing, and may be what another stream left in pooled
-// memory.
-func (g *gathering) fixed(width int, parts []part, rows int, validity *memory.Buffer) *memory.Buffer {
+// fixed gathers values of a fixed width in bytes. Values under nulls become zero:
+// their bytes may be another stream's, left in pooled memory.
+func (g *gathering) fixed(width int, inputs []input, rows int, validity *memory.Buffer) *memory.Buffer {
 	out := g.buffer(rows * width)
 	b, valid := out.Bytes(), []byte(nil)
 	if validity != nil {
@@ -18,26 +17,26 @@ func (g *gathering) fixed(width int, parts []part, rows int, validity *memory.Bu
 	}
 	switch width {
 	case 1:
-		values(view[uint8](b), parts, valid)
+		values(view[uint8](b), inputs, valid)
 	case 2:
-		values(view[uint16](b), parts, valid)
+		values(view[uint16](b), inputs, valid)
 	case 4:
-		values(view[uint32](b), parts, valid)
+		values(view[uint32](b), inputs, valid)
 	case 8:
-		values(view[uint64](b), parts, valid)
+		values(view[uint64](b), inputs, valid)
 	case 16:
-		values(view[[16]byte](b), parts, valid)
+		values(view[[16]byte](b), inputs, valid)
 	default:
-		wide(b, width, parts, valid)
+		wide(b, width, inputs, valid)
 	}
 	return out
 }
 
-// values gathers values of the width of T. The loop over indices is the
-// hottest of the cut.
-func values[T any](all []T, parts []part, valid []byte) {
+// values gathers values of the width of T. Its loop over indices is the hottest of
+// a cut.
+func values[T any](all []T, inputs []input, valid []byte) {
 	dst := all
-	for _, p := range parts {
+	for _, p := range inputs {
 		out := dst[:p.rows]
 		dst = dst[p.rows:]
 		if p.data == nil {
@@ -60,12 +59,12 @@ func values[T any](all []T, parts []part, valid []byte) {
 }
 
 // wide gathers values of any other width.
-func wide(all []byte, width int, parts []part, valid []byte) {
+func wide(all []byte, width int, inputs []input, valid []byte) {
 	if width == 0 {
 		return
 	}
 	dst := all
-	for _, p := range parts {
+	for _, p := range inputs {
 		out := dst[:p.rows*width]
 		dst = dst[p.rows*width:]
 		if p.data == nil {
@@ -86,7 +85,7 @@ func wide(all []byte, width int, parts []part, valid []byte) {
 	}
 }
 
-// nulls yields the rows whose validity bit is not set.
+// nulls yields the rows whose validity bit is clear.
 func nulls(valid []byte, rows int) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for i, octet := range valid {

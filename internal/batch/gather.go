@@ -10,15 +10,15 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// Segment is a run of output rows that come from one source.
+// Segment is a run of output rows from one source.
 type Segment struct {
-	Values  arrow.Array // the source; nil stands for nothing but nulls
-	Indices []int32     // rows of Values, each of them in range; nil: the rows [From, From+Rows)
-	From    int         // first row, where Indices is nil
-	Rows    int         // number of rows, where Indices is nil
+	Values  arrow.Array // the source; nil: all rows are null
+	Indices []int32     // rows of Values, all in range; nil: the rows [From, From+Rows)
+	From    int         // first row, if Indices is nil
+	Rows    int         // number of rows, if Indices is nil
 }
 
-// Len returns how many rows the segment has.
+// Len returns the number of rows.
 func (s Segment) Len() int {
 	if s.Indices != nil {
 		return len(s.Indices)
@@ -26,7 +26,7 @@ func (s Segment) Len() int {
 	return s.Rows
 }
 
-// Row returns which row of Values the segment's row number i is.
+// Row returns the row of Values that row i of the segment is.
 func (s Segment) Row(i int) int32 {
 	if s.Indices != nil {
 		return s.Indices[i]
@@ -34,57 +34,57 @@ func (s Segment) Row(i int) int32 {
 	return int32(s.From + i)
 }
 
-// remedyBatch is what helps when one batch would be too large for Arrow.
+// remedyBatch is the remedy for a batch that is too large for Arrow.
 const remedyBatch = "ask for a smaller batch_rows"
 
-// Gather returns one array of type dt that holds the segments' rows in order.
-// Its buffers come from mem, or from the Go heap if that is nil, are aligned to
-// 64 bytes, and are shared with no source. It takes every type but
-// dictionaries, views, unions, run-end encodings and extensions, nested to any
-// depth; a validity buffer stands only where there are nulls. It fails with
-// Exhausted when 32-bit offsets do not reach, and with Internal when the caller
-// broke a rule: a source of another type, a row out of range.
+// Gather returns one array of type dt with the segments' rows in order. Its
+// buffers come from mem, or from the Go heap if mem is nil, are aligned to 64
+// bytes, and are shared with no source. A validity buffer is present only if
+// there are nulls. Gather supports every type, nested to any depth, except
+// dictionaries, views, unions, run-end encodings and extensions. It fails with
+// Exhausted if 32-bit offsets overflow, and with Internal for a source of another
+// type or a row out of range.
 func Gather(dt arrow.DataType, segments []Segment, mem memory.Allocator) (arrow.Array, error) {
 	g := NewGatherer(mem)
 	defer g.Release()
 	return g.Gather(dt, segments)
 }
 
-// Gatherer gathers the columns of one batch. Of columns that select the same
-// rows, by the same Indices, the range is found once, and so are the validity
-// bits of those whose only null is row 0. It is not safe for concurrent use.
+// Gatherer gathers the columns of one batch. Columns that select rows by the same
+// Indices share the check of their range, and the validity bits of sources whose
+// only null is row 0. It is not safe for concurrent use.
 type Gatherer struct {
 	gathering
 }
 
-// indexed names indices by where they lie: they do not change while a
-// Gatherer lives.
-type indexed struct {
+// indicesKey identifies indices by their address: they do not change during the
+// life of a Gatherer.
+type indicesKey struct {
 	first *int32
 	rows  int
 }
 
-// NewGatherer makes a Gatherer whose buffers come from mem, or from the Go
-// heap if that is nil. The caller releases it; the arrays live on.
+// NewGatherer makes a Gatherer whose buffers come from mem, or from the Go heap if
+// mem is nil. The caller releases it; gathered arrays outlive it.
 func NewGatherer(mem memory.Allocator) *Gatherer {
-	return &Gatherer{gathering{mem: mem, remedy: remedyBatch, known: map[indexed]*selection{}}}
+	return &Gatherer{gathering{mem: mem, remedy: remedyBatch, known: map[indicesKey]*selection{}}}
 }
 
-// Gather is the function Gather. The segments' Indices must stay as they are
-// until Release.
+// Gather is like the function Gather. The caller must not modify the segments'
+// Indices until Release.
 func (g *Gatherer) Gather(dt arrow.DataType, segments []Segment) (arrow.Array, error) {
 	return g.one(dt, segments)
 }
 
-// Release gives back what the Gatherer itself holds.
+// Release releases the Gatherer's own references. It is idempotent.
 func (g *Gatherer) Release() { g.close() }
 
-// selection returns what is known of a segment's rows.
+// selection returns the selection of a segment's rows.
 func (g *gathering) selection(s Segment) *selection {
 	if len(s.Indices) == 0 || g.known == nil {
 		return newSelection(s)
 	}
-	at := indexed{&s.Indices[0], len(s.Indices)}
+	at := indicesKey{&s.Indices[0], len(s.Indices)}
 	found, ok := g.known[at]
 	if !ok {
 		found = newSelection(s)
@@ -93,7 +93,7 @@ func (g *gathering) selection(s Segment) *selection {
 	return found
 }
 
-// newSelection finds out about a segment's rows.
+// newSelection makes the selection of a segment's rows.
 func newSelection(s Segment) *selection {
 	if s.Indices == nil {
 		return &selection{spans: []span{{s.From, s.Rows}}, rows: s.Rows, low: s.From, high: s.From + s.Rows - 1}
@@ -105,37 +105,37 @@ func newSelection(s Segment) *selection {
 // span is a run of consecutive rows.
 type span struct{ from, rows int }
 
-// selection says which rows of a source are wanted: those at indices, or
-// those of the spans, never both.
+// selection is the set of rows selected from a source: either indices or spans,
+// never both.
 type selection struct {
 	indices   []int32
-	first     bool // whether index 0 is among indices
+	first     bool // whether indices contain 0
 	spans     []span
-	rows      int // in all
-	low, high int // the lowest and the highest row; of a segment's alone
+	rows      int // total
+	low, high int // the lowest and highest row; set for segments only
 }
 
-// part is a selection of one source, for one column or one of its children.
-// Row i of the selection is row base+i of data's buffers, whatever data's own
-// offset, so that a struct's children share their parent's selection. Parts
+// input is a selection of one source, for one column or one of its children.
+// Row i of the selection is row base+i of data's buffers, regardless of data's
+// own offset, so that a struct's children share their parent's selection. Inputs
 // have at least one row.
-type part struct {
+type input struct {
 	data arrow.ArrayData // nil: all rows are null
 	base int
 	*selection
 }
 
-// gathering is one call of Gather, Filter, Concat or WithFirst. It owns all
-// that it makes until close; what is returned was retained before.
+// gathering is the state of one call of Gather, Filter, Concat or WithFirst. It
+// owns everything it makes until close; results have references of their own.
 type gathering struct {
 	mem          memory.Allocator // nil: plain memory of the Go heap
-	dictionaries bool             // whether dictionary columns may pass: their indices are gathered
-	remedy       string           // when offsets overflow
+	dictionaries bool             // whether dictionary columns are supported, by gathering their indices
+	remedy       string           // for offsets that overflow
 	owned        []interface{ Release() }
-	spare        [][]span
-	known        map[indexed]*selection // by the indices that made them; nil: not kept
-	values       bool                   // sizes are of values alone, without validity
-	last         []referrer             // what lastBitmap follows from
+	freeSpans    [][]span
+	known        map[indicesKey]*selection // by the indices they were made of; nil: not cached
+	valuesOnly   bool                      // sizes exclude validity
+	last         []validityKey             // the key of lastBitmap
 	lastBitmap   bitmap
 }
 
@@ -146,7 +146,7 @@ func (g *gathering) close() {
 	g.owned = nil
 }
 
-// array gathers one top-level array, and closes.
+// array gathers one top-level array and closes g.
 func (g *gathering) array(dt arrow.DataType, segments []Segment) (arrow.Array, error) {
 	defer g.close()
 	return g.one(dt, segments)
@@ -154,55 +154,56 @@ func (g *gathering) array(dt arrow.DataType, segments []Segment) (arrow.Array, e
 
 // one gathers one top-level array.
 func (g *gathering) one(dt arrow.DataType, segments []Segment) (arrow.Array, error) {
-	parts, rows, err := g.parts(dt, segments)
+	inputs, rows, err := g.inputs(dt, segments)
 	if err != nil {
 		return nil, err
 	}
-	column, err := g.column(dt, parts, rows)
+	column, err := g.column(dt, inputs, rows)
 	if err != nil {
 		return nil, err
 	}
 	return array.MakeFromData(column), nil
 }
 
-// parts checks the segments against dt and against their sources.
-func (g *gathering) parts(dt arrow.DataType, segments []Segment) ([]part, int, error) {
+// inputs checks the segments against dt and their sources, and returns those with
+// rows.
+func (g *gathering) inputs(dt arrow.DataType, segments []Segment) ([]input, int, error) {
 	if err := g.check(dt); err != nil {
 		return nil, 0, err
 	}
-	parts, rows := make([]part, 0, len(segments)), 0
+	inputs, rows := make([]input, 0, len(segments)), 0
 	for _, s := range segments {
-		p, err := g.part(dt, s)
+		p, err := g.input(dt, s)
 		if err != nil {
 			return nil, 0, err
 		}
 		if p.rows > 0 {
-			parts = append(parts, p)
+			inputs = append(inputs, p)
 			rows += p.rows
 		}
 	}
-	return parts, rows, nil
+	return inputs, rows, nil
 }
 
-func (g *gathering) part(dt arrow.DataType, s Segment) (part, error) {
+func (g *gathering) input(dt arrow.DataType, s Segment) (input, error) {
 	if s.Rows < 0 {
-		return part{}, fault.New(fault.Internal, "%d rows are asked for", s.Rows)
+		return input{}, fault.New(fault.Internal, "a segment cannot have %d rows", s.Rows)
 	}
 	sel := g.selection(s)
 	if s.Values == nil {
-		return part{selection: sel}, nil
+		return input{selection: sel}, nil
 	}
 	if !arrow.TypeEqual(dt, s.Values.DataType()) {
-		return part{}, fault.New(fault.Internal, "rows of type %s cannot be gathered as %s", s.Values.DataType(), dt)
+		return input{}, fault.New(fault.Internal, "rows of type %s cannot be gathered as %s", s.Values.DataType(), dt)
 	}
 	if sel.rows > 0 && (sel.low < 0 || sel.high >= s.Values.Len()) {
-		return part{}, fault.New(fault.Internal, "rows %d to %d of %d are asked for", sel.low, sel.high, s.Values.Len())
+		return input{}, fault.New(fault.Internal, "rows %d to %d are outside of an array of %d rows", sel.low, sel.high, s.Values.Len())
 	}
-	return part{data: s.Values.Data(), base: s.Values.Data().Offset(), selection: sel}, nil
+	return input{data: s.Values.Data(), base: s.Values.Data().Offset(), selection: sel}, nil
 }
 
-// extent returns the lowest and the highest index. One that is negative
-// counts as high, so it is out of every range.
+// extent returns the lowest and the highest index. A negative index counts as a
+// very high one, so it is out of every range.
 func extent(indices []int32) (low, high int) {
 	lowest, highest := uint32(math.MaxUint32), uint32(0)
 	for _, i := range indices {
@@ -211,7 +212,7 @@ func extent(indices []int32) (low, high int) {
 	return int(lowest), int(highest)
 }
 
-// check refuses the types that have no loop here.
+// check rejects unsupported types.
 func (g *gathering) check(dt arrow.DataType) error {
 	switch dt := dt.(type) {
 	case *arrow.ListType, *arrow.LargeListType, *arrow.FixedSizeListType, *arrow.MapType:
@@ -237,20 +238,20 @@ func (g *gathering) check(dt arrow.DataType) error {
 }
 
 // column gathers one column or child. The data belongs to g.
-func (g *gathering) column(dt arrow.DataType, parts []part, rows int) (*array.Data, error) {
+func (g *gathering) column(dt arrow.DataType, inputs []input, rows int) (*array.Data, error) {
 	out := array.NewData(dt, rows, []*memory.Buffer{nil}, nil, rows, 0)
 	g.owned = append(g.owned, out)
 	if dt.ID() == arrow.NULL {
 		return out, nil
 	}
-	validity := g.validity(parts, rows)
-	buffers, children, err := g.contents(dt, parts, rows, validity.Buffer)
+	validity := g.validity(inputs, rows)
+	buffers, children, err := g.contents(dt, inputs, rows, validity.Buffer)
 	if err != nil {
 		return nil, err
 	}
 	out.Reset(dt, rows, append([]*memory.Buffer{validity.Buffer}, buffers...), children, validity.nulls, 0)
 	if dt.ID() == arrow.DICTIONARY {
-		dictionary, err := shared(parts)
+		dictionary, err := shared(inputs)
 		if err != nil {
 			return nil, err
 		}
@@ -259,41 +260,42 @@ func (g *gathering) column(dt arrow.DataType, parts []part, rows int) (*array.Da
 	return out, nil
 }
 
-// contents gathers what a column of type dt has beside its validity.
-func (g *gathering) contents(dt arrow.DataType, parts []part, rows int, validity *memory.Buffer) ([]*memory.Buffer, []arrow.ArrayData, error) {
+// contents gathers the buffers and children of a column of type dt, except for its
+// validity.
+func (g *gathering) contents(dt arrow.DataType, inputs []input, rows int, validity *memory.Buffer) ([]*memory.Buffer, []arrow.ArrayData, error) {
 	switch dt := dt.(type) {
 	case *arrow.StructType:
-		children, err := g.fields(dt, parts, rows)
+		children, err := g.fields(dt, inputs, rows)
 		return nil, children, err
 	case *arrow.FixedSizeListType:
-		children, err := g.items(dt, parts, rows)
+		children, err := g.items(dt, inputs, rows)
 		return nil, children, err
 	case *arrow.ListType, *arrow.MapType:
-		return lists[int32](g, dt.(arrow.ListLikeType), parts, rows)
+		return lists[int32](g, dt.(arrow.ListLikeType), inputs, rows)
 	case *arrow.LargeListType:
-		return lists[int64](g, dt, parts, rows)
+		return lists[int64](g, dt, inputs, rows)
 	case *arrow.StringType, *arrow.BinaryType:
-		buffers, err := texts[int32](g, parts, rows)
+		buffers, err := texts[int32](g, inputs, rows)
 		return buffers, nil, err
 	case *arrow.LargeStringType, *arrow.LargeBinaryType:
-		buffers, err := texts[int64](g, parts, rows)
+		buffers, err := texts[int64](g, inputs, rows)
 		return buffers, nil, err
 	case *arrow.BooleanType:
-		return []*memory.Buffer{g.booleans(parts, rows, validity)}, nil, nil
+		return []*memory.Buffer{g.booleans(inputs, rows, validity)}, nil, nil
 	case *arrow.DictionaryType:
 		width := dt.IndexType.(arrow.FixedWidthDataType).Bytes()
-		return []*memory.Buffer{g.fixed(width, parts, rows, validity)}, nil, nil
+		return []*memory.Buffer{g.fixed(width, inputs, rows, validity)}, nil, nil
 	default:
 		width := dt.(arrow.FixedWidthDataType).Bytes()
-		return []*memory.Buffer{g.fixed(width, parts, rows, validity)}, nil, nil
+		return []*memory.Buffer{g.fixed(width, inputs, rows, validity)}, nil, nil
 	}
 }
 
 // fields gathers the children of structs.
-func (g *gathering) fields(dt *arrow.StructType, parts []part, rows int) ([]arrow.ArrayData, error) {
+func (g *gathering) fields(dt *arrow.StructType, inputs []input, rows int) ([]arrow.ArrayData, error) {
 	children := make([]arrow.ArrayData, dt.NumFields())
 	for i, field := range dt.Fields() {
-		child, err := g.column(field.Type, fieldParts(parts, i), rows)
+		child, err := g.column(field.Type, fieldInputs(inputs, i), rows)
 		if err != nil {
 			return nil, err
 		}
@@ -302,11 +304,11 @@ func (g *gathering) fields(dt *arrow.StructType, parts []part, rows int) ([]arro
 	return children, nil
 }
 
-// fieldParts returns what parts of structs select of field i.
-func fieldParts(parts []part, i int) []part {
-	inner := make([]part, len(parts))
-	for k, p := range parts {
-		inner[k] = part{selection: p.selection}
+// fieldInputs returns the inputs of field i, given those of the structs.
+func fieldInputs(inputs []input, i int) []input {
+	inner := make([]input, len(inputs))
+	for k, p := range inputs {
+		inner[k] = input{selection: p.selection}
 		if p.data != nil {
 			inner[k].data = p.data.Children()[i]
 			inner[k].base = p.base + inner[k].data.Offset()
@@ -315,11 +317,10 @@ func fieldParts(parts []part, i int) []part {
 	return inner
 }
 
-// shared returns the one dictionary that all parts of a column have. It is
-// kept as it is: nothing here makes a dictionary.
-func shared(parts []part) (*array.Data, error) {
+// shared returns the dictionary that all inputs of a column share.
+func shared(inputs []input) (*array.Data, error) {
 	var dictionary *array.Data
-	for _, p := range parts {
+	for _, p := range inputs {
 		if p.data == nil {
 			continue
 		}
@@ -330,7 +331,7 @@ func shared(parts []part) (*array.Data, error) {
 		dictionary = own
 	}
 	if dictionary == nil {
-		return nil, fault.New(fault.Internal, "a dictionary column of no source has no dictionary")
+		return nil, fault.New(fault.Internal, "a dictionary column needs a source with a dictionary")
 	}
 	return dictionary, nil
 }

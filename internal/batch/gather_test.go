@@ -14,7 +14,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// segments makes random segments of type dt, and the values they stand for.
+// segments returns random segments of type dt, and their values.
 func (s source) segments(dt arrow.DataType) ([]batch.Segment, []any) {
 	segments, want := []batch.Segment{}, []any{}
 	for range s.IntN(6) {
@@ -54,7 +54,7 @@ func requireGathered(t *testing.T, s source, dt arrow.DataType) (rows, nulls int
 	return got.Len(), got.NullN()
 }
 
-// requirePlain checks that buffers are aligned and owned by no allocator.
+// requirePlain checks that buffers are aligned and not owned by an allocator.
 func requirePlain(t *testing.T, data arrow.ArrayData) {
 	t.Helper()
 	for _, b := range data.Buffers() {
@@ -107,7 +107,7 @@ func int64s(values ...int64) arrow.Array {
 	return b.NewArray()
 }
 
-func TestGatherOfNothing(t *testing.T) {
+func TestGatherWithoutRows(t *testing.T) {
 	for _, dt := range append(leaves(), arrow.ListOf(arrow.BinaryTypes.String), arrow.FixedSizeListOf(3, arrow.PrimitiveTypes.Int8)) {
 		none := []batch.Segment{{}, {Values: newSource(1).array(dt, 3, true), Indices: []int32{}}}
 		for _, segments := range [][]batch.Segment{nil, none} {
@@ -119,8 +119,8 @@ func TestGatherOfNothing(t *testing.T) {
 	}
 }
 
-// The gathered array must be good after its sources are gone.
-func TestGatherKeepsNothingOfItsSources(t *testing.T) {
+// TestGatherCopiesItsSources reads a gathered array after its sources were freed.
+func TestGatherCopiesItsSources(t *testing.T) {
 	checked := memory.NewCheckedAllocator(batch.NewPoison(memory.DefaultAllocator))
 	b := array.NewStringBuilder(checked)
 	b.AppendValues([]string{"a", "bc", "def"}, nil)
@@ -134,7 +134,7 @@ func TestGatherKeepsNothingOfItsSources(t *testing.T) {
 	got.Release()
 }
 
-func TestGatherAfterReleaseIsStillThere(t *testing.T) {
+func TestBuffersGatheredOnTheHeapOutliveRelease(t *testing.T) {
 	got, err := batch.Gather(arrow.PrimitiveTypes.Int64, []batch.Segment{{Values: int64s(1, 2, 3), Rows: 3}}, nil)
 	require.NoError(t, err)
 	kept := got.Data().Buffers()[1].Bytes()
@@ -142,7 +142,7 @@ func TestGatherAfterReleaseIsStillThere(t *testing.T) {
 	require.Equal(t, []int64{1, 2, 3}, arrow.Int64Traits.CastFromBytes(kept))
 }
 
-func TestGatherOmitsValidityWhereNullsAreNotAskedFor(t *testing.T) {
+func TestGatherOmitsValidityWithoutNulls(t *testing.T) {
 	b := array.NewInt64Builder(memory.DefaultAllocator)
 	b.AppendValues([]int64{0, 1, 2, 3}, []bool{false, true, true, true})
 	values := b.NewArray()
@@ -163,7 +163,7 @@ func TestGatherOmitsValidityWhereNullsAreNotAskedFor(t *testing.T) {
 	}
 }
 
-func TestGatherRefuses(t *testing.T) {
+func TestGatherRefusesInvalidSegmentsAndTypes(t *testing.T) {
 	values, dt := int64s(1, 2, 3), arrow.DataType(arrow.PrimitiveTypes.Int64)
 	for name, segment := range map[string]batch.Segment{
 		"another type":      {Values: newSource(1).array(arrow.PrimitiveTypes.Int32, 3, false), Rows: 1},
@@ -193,8 +193,9 @@ func TestGatherRefuses(t *testing.T) {
 	}
 }
 
-// 32-bit offsets end at 2 GiB; nothing of that size is made before it is seen.
-func TestGatherBeyondOffsets(t *testing.T) {
+// TestGatherFailsWhenOffsetsOverflow: 32-bit offsets end at 2 GiB, which must be
+// noticed before that much memory is allocated.
+func TestGatherFailsWhenOffsetsOverflow(t *testing.T) {
 	const long = 1 << 20
 	text := array.NewStringBuilder(memory.DefaultAllocator)
 	text.Append(string(make([]byte, long)))
@@ -208,8 +209,8 @@ func TestGatherBeyondOffsets(t *testing.T) {
 	}
 }
 
-// structs makes a struct array of random columns. In most of them the only null is
-// row 0, as in the dictionaries of a join; some have none, or others too.
+// structs returns a struct array of random columns. In most of them the only null is
+// row 0, as in the dictionaries of a join; some have no nulls, or more.
 func (s source) structs(dt *arrow.StructType, rows int) arrow.Array {
 	columns := make([]arrow.ArrayData, dt.NumFields())
 	for i, field := range dt.Fields() {
@@ -226,7 +227,7 @@ func (s source) structs(dt *arrow.StructType, rows int) arrow.Array {
 	return array.NewStructData(array.NewData(dt, rows+1, []*memory.Buffer{nil}, columns, 0, 0))
 }
 
-// Several splits' dictionaries in one batch.
+// TestGatherAcrossNullRows gathers a batch from the dictionaries of several splits.
 func TestGatherAcrossNullRows(t *testing.T) {
 	dt := arrow.StructOf(
 		arrow.Field{Name: "a", Type: arrow.PrimitiveTypes.Int64, Nullable: true},

@@ -12,9 +12,9 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// TestGathererGivesWhatGatherGives gathers the columns of random batches that
-// select rows by the same indices, sources with a null row among them.
-func TestGathererGivesWhatGatherGives(t *testing.T) {
+// TestGathererEqualsGather gathers columns of random batches that select rows by the
+// same indices, some of them from sources with a null row.
+func TestGathererEqualsGather(t *testing.T) {
 	for seed := range uint64(300) {
 		s := newSource(seed)
 		mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
@@ -39,14 +39,14 @@ func TestGathererGivesWhatGatherGives(t *testing.T) {
 		}
 		g.Release()
 		for _, a := range kept {
-			require.NotNil(t, valuesOf(a), "arrays live on")
+			require.NotNil(t, valuesOf(a), "arrays outlive the Gatherer")
 			a.Release()
 		}
 		mem.AssertSize(t, 0)
 	}
 }
 
-// firstNull makes an array whose first row alone is null, or a random one.
+// firstNull returns an array whose only null is the first row, or a random array.
 func (s source) firstNull(dt arrow.DataType, rows int) arrow.Array {
 	if s.IntN(3) == 0 {
 		return s.array(dt, rows, true)
@@ -59,8 +59,8 @@ func (s source) firstNull(dt arrow.DataType, rows int) arrow.Array {
 	return made
 }
 
-// TestGathererChecksEverySource looks for a row that only the second source
-// lacks.
+// TestGathererChecksEverySource selects a row that is outside of the second source
+// only.
 func TestGathererChecksEverySource(t *testing.T) {
 	g := batch.NewGatherer(nil)
 	defer g.Release()

@@ -6,36 +6,36 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 )
 
-// Size returns the bytes that Gather of the same segments takes of the Gatherer's
-// memory (see Room). It looks at offsets and widths and copies nothing. It may say
-// a little too much, where columns share validity bits, and never too little. It
-// fails as Gather does, save for offsets that overflow.
+// Size returns the bytes that Gather of the same segments allocates (see Room). It
+// reads offsets and widths and copies nothing. The result may be slightly too large,
+// if columns share validity bits, but never too small. Size fails as Gather does,
+// except for offsets that overflow.
 func (g *Gatherer) Size(dt arrow.DataType, segments []Segment) (int64, error) {
-	parts, rows, err := g.parts(dt, segments)
+	inputs, rows, err := g.inputs(dt, segments)
 	if err != nil {
 		return 0, err
 	}
-	return g.size(dt, parts, int64(rows)), nil
+	return g.size(dt, inputs, int64(rows)), nil
 }
 
-// ValueBytes returns the bytes that the values of the segments' rows take, offsets
-// included, and neither validity nor what an allocator adds. So it depends on the
-// rows alone, not on how they are divided. It fails as Gather does.
+// ValueBytes returns the bytes of the values of the segments' rows, including
+// offsets, without validity and the rounding of allocators. It depends only on the
+// rows, not on how they are divided into segments. It fails as Gather does.
 func ValueBytes(segments []Segment) (int64, error) {
 	if len(segments) == 0 {
 		return 0, nil
 	}
-	g := gathering{values: true, remedy: remedyBatch}
+	g := gathering{valuesOnly: true, remedy: remedyBatch}
 	dt := segments[0].Values.DataType()
-	parts, rows, err := g.parts(dt, segments)
+	inputs, rows, err := g.inputs(dt, segments)
 	if err != nil {
 		return 0, err
 	}
-	return g.size(dt, parts, int64(rows)), nil
+	return g.size(dt, inputs, int64(rows)), nil
 }
 
-// Room returns the bytes that an allocator takes for an Arrow buffer of n bytes: a
-// Pool rounds them up, of others it is not known.
+// Room returns the bytes that an allocator uses for an Arrow buffer of n bytes. A
+// Pool rounds n up; for other allocators, Room returns n.
 func Room(mem memory.Allocator, n int64) int64 {
 	if r, ok := mem.(rounding); ok && n > 0 {
 		return r.room(n)
@@ -43,13 +43,13 @@ func Room(mem memory.Allocator, n int64) int64 {
 	return n
 }
 
-// rounding is an allocator that takes more than it is asked for.
+// rounding is an allocator that rounds sizes up.
 type rounding interface{ room(n int64) int64 }
 
 // room implements rounding.
 func (*Pool) room(n int64) int64 {
 	n = (n + alignment - 1) / alignment * alignment // as Arrow's buffers grow
-	if n > 1<<largestClass {
+	if n > 1<<maxClassBits {
 		return n + alignment
 	}
 	_, room, _ := class(int(n))
@@ -59,17 +59,17 @@ func (*Pool) room(n int64) int64 {
 // room implements rounding.
 func (p *Poison) room(n int64) int64 { return Room(p.under, n) }
 
-// room is Room of the gathering's allocator.
+// room is Room for the gathering's allocator.
 func (g *gathering) room(n int64) int64 { return Room(g.mem, n) }
 
-// size returns what column takes for the same arguments.
-func (g *gathering) size(dt arrow.DataType, parts []part, rows int64) int64 {
+// size returns the bytes that column allocates for the same arguments.
+func (g *gathering) size(dt arrow.DataType, inputs []input, rows int64) int64 {
 	if dt.ID() == arrow.NULL {
 		return 0
 	}
 	bytes := int64(0)
-	for _, p := range parts {
-		if !g.values && p.nullness() != noNulls {
+	for _, p := range inputs {
+		if !g.valuesOnly && p.nullness() != noNulls {
 			bytes = g.room(bitutil.BytesForBits(rows))
 			break
 		}
@@ -77,25 +77,25 @@ func (g *gathering) size(dt arrow.DataType, parts []part, rows int64) int64 {
 	switch dt := dt.(type) {
 	case *arrow.StructType:
 		for i, field := range dt.Fields() {
-			bytes += g.size(field.Type, fieldParts(parts, i), rows)
+			bytes += g.size(field.Type, fieldInputs(inputs, i), rows)
 		}
 		return bytes
 	case *arrow.FixedSizeListType:
-		inner := make([]part, len(parts))
-		for i, p := range parts {
+		inner := make([]input, len(inputs))
+		for i, p := range inputs {
 			inner[i] = g.itemsOf(p, int(dt.Len()))
 		}
 		bytes += g.size(dt.Elem(), inner, rows*int64(dt.Len()))
 		g.recycle(inner)
 		return bytes
 	case *arrow.ListType, *arrow.MapType:
-		return bytes + listSize[int32](g, dt.(arrow.ListLikeType).Elem(), parts, rows)
+		return bytes + listSize[int32](g, dt.(arrow.ListLikeType).Elem(), inputs, rows)
 	case *arrow.LargeListType:
-		return bytes + listSize[int64](g, dt.Elem(), parts, rows)
+		return bytes + listSize[int64](g, dt.Elem(), inputs, rows)
 	case *arrow.StringType, *arrow.BinaryType:
-		return bytes + g.room((rows+1)*int64(widthOf[int32]())) + g.room(itemCount[int32](parts))
+		return bytes + g.room((rows+1)*int64(widthOf[int32]())) + g.room(itemCount[int32](inputs))
 	case *arrow.LargeStringType, *arrow.LargeBinaryType:
-		return bytes + g.room((rows+1)*int64(widthOf[int64]())) + g.room(itemCount[int64](parts))
+		return bytes + g.room((rows+1)*int64(widthOf[int64]())) + g.room(itemCount[int64](inputs))
 	case *arrow.BooleanType:
 		return bytes + g.room(bitutil.BytesForBits(rows))
 	case *arrow.DictionaryType:
@@ -105,11 +105,10 @@ func (g *gathering) size(dt arrow.DataType, parts []part, rows int64) int64 {
 	}
 }
 
-// itemCount counts the items of the lists, or the bytes of the texts, that parts
-// select.
-func itemCount[O int32 | int64](parts []part) int64 {
+// itemCount counts the list items, or bytes of text, of the selected rows.
+func itemCount[O int32 | int64](inputs []input) int64 {
 	items := int64(0)
-	for _, p := range parts {
+	for _, p := range inputs {
 		if p.data == nil {
 			continue
 		}
@@ -124,22 +123,22 @@ func itemCount[O int32 | int64](parts []part) int64 {
 	return items
 }
 
-// listSize returns what offsets and items of lists take.
-func listSize[O int32 | int64](g *gathering, elem arrow.DataType, parts []part, rows int64) int64 {
+// listSize returns the bytes of the offsets and items of lists.
+func listSize[O int32 | int64](g *gathering, elem arrow.DataType, inputs []input, rows int64) int64 {
 	bytes := g.room((rows + 1) * int64(widthOf[O]()))
-	items := itemCount[O](parts)
+	items := itemCount[O](inputs)
 	if width, ok := plainWidth(elem); ok {
 		bytes += g.room(items * width)
-		if !g.values && mayBeNull(parts) {
+		if !g.valuesOnly && mayBeNull(inputs) {
 			bytes += g.room(bitutil.BytesForBits(items))
 		}
 		return bytes
 	}
-	inner := make([]part, 0, len(parts))
-	for _, p := range parts {
+	inner := make([]input, 0, len(inputs))
+	for _, p := range inputs {
 		if found := itemSpans[O](g, p); found.rows > 0 {
 			items := p.data.Children()[0]
-			inner = append(inner, part{data: items, base: items.Offset(), selection: found})
+			inner = append(inner, input{data: items, base: items.Offset(), selection: found})
 		}
 	}
 	bytes += g.size(elem, inner, items)
@@ -147,8 +146,8 @@ func listSize[O int32 | int64](g *gathering, elem arrow.DataType, parts []part, 
 	return bytes
 }
 
-// plainWidth returns the width of a type whose values lie in one buffer of whole
-// bytes.
+// plainWidth returns the width in bytes of a type whose values are a single buffer
+// of whole bytes; false for other types.
 func plainWidth(dt arrow.DataType) (int64, bool) {
 	switch dt := dt.(type) {
 	case *arrow.BooleanType, *arrow.StructType, *arrow.FixedSizeListType, *arrow.DictionaryType:
@@ -160,9 +159,9 @@ func plainWidth(dt arrow.DataType) (int64, bool) {
 	}
 }
 
-// mayBeNull says whether an item of the lists may be null.
-func mayBeNull(parts []part) bool {
-	for _, p := range parts {
+// mayBeNull reports whether items of the lists may be null.
+func mayBeNull(inputs []input) bool {
+	for _, p := range inputs {
 		if p.data == nil {
 			continue
 		}
@@ -174,8 +173,8 @@ func mayBeNull(parts []part) bool {
 	return false
 }
 
-// itemSpans returns the items of the lists that a part selects, as spans.
-func itemSpans[O int32 | int64](g *gathering, p part) *selection {
+// itemSpans returns the items of the selected lists, as spans.
+func itemSpans[O int32 | int64](g *gathering, p input) *selection {
 	if p.data == nil {
 		return &selection{}
 	}

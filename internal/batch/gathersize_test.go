@@ -10,7 +10,7 @@ import (
 	"github.com/penstock/penstock/internal/batch"
 )
 
-// taken counts the bytes that buffers take of a pool.
+// taken counts the bytes that buffers use of a pool.
 type taken struct {
 	*batch.Pool
 	bytes int64
@@ -21,8 +21,8 @@ func (t *taken) Allocate(n int) []byte {
 	return t.Pool.Allocate(n)
 }
 
-// requireSized checks that Size says what a Gather takes. Without nulls, and
-// without lists whose rows hold nothing, it says so exactly.
+// requireSized checks that Size is at least the bytes that Gather allocates, or equal
+// if exact is set.
 func requireSized(t *testing.T, dt arrow.DataType, segments []batch.Segment, exact bool) {
 	t.Helper()
 	mem := &taken{Pool: &batch.Pool{}}
@@ -40,7 +40,7 @@ func requireSized(t *testing.T, dt arrow.DataType, segments []batch.Segment, exa
 	}
 }
 
-func TestSizeIsWhatAGatherTakes(t *testing.T) {
+func TestSizeIsAnUpperBoundOfGather(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(1500) {
 		s := newSource(seed)
@@ -52,16 +52,15 @@ func TestSizeIsWhatAGatherTakes(t *testing.T) {
 	}
 }
 
-func TestSizeRefusesWhatGatherRefuses(t *testing.T) {
+func TestSizeFailsAsGatherDoes(t *testing.T) {
 	t.Parallel()
 	g := batch.NewGatherer(nil)
 	defer g.Release()
 	_, err := g.Size(arrow.PrimitiveTypes.Int64, []batch.Segment{{Values: int64s(1, 2), Indices: []int32{2}}})
-	require.ErrorContains(t, err, "rows 2 to 2 of 2 are asked for")
+	require.ErrorContains(t, err, "rows 2 to 2 are outside of an array of 2 rows")
 }
 
-// TestRoom: a pool takes no more than Room says.
-func TestRoom(t *testing.T) {
+func TestRoomIsAnUpperBound(t *testing.T) {
 	t.Parallel()
 	pool := &batch.Pool{}
 	for _, n := range []int64{0, 1, 63, 64, 256, 257, 1000, 4096, 4097, 1 << 20, 1<<20 + 1, 1 << 26, 1<<26 + 1} {

@@ -9,11 +9,11 @@ import (
 	"github.com/penstock/penstock/internal/invariant"
 )
 
-// Guard returns a reader that asserts, in invariant builds, that the reader
-// and its consumer keep the contract: nothing is called after the last
-// Release, Next not after an error, RecordBatch only after a Next that was
-// true, and every batch has the reader's schema. In other builds it returns r.
-// It takes r's reference over: release the guard, not r.
+// Guard returns a reader that, in invariant builds, asserts the contract between
+// r and its consumer: no call follows the last Release, no Next follows an error,
+// RecordBatch is called only after Next returned true, and every batch has the
+// reader's schema. In other builds it returns r. Guard takes ownership of the
+// caller's reference: release the guard, not r.
 func Guard(r array.RecordReader) array.RecordReader {
 	if !invariant.On {
 		return r
@@ -26,7 +26,7 @@ func Guard(r array.RecordReader) array.RecordReader {
 type guard struct {
 	under   array.RecordReader
 	refs    atomic.Int64
-	current bool // whether the last Next was true
+	current bool // whether the last Next returned true
 }
 
 func (g *guard) open(call string) {
@@ -54,18 +54,18 @@ func (g *guard) Next() bool {
 	if g.current {
 		got, want := g.under.RecordBatch().Schema(), g.under.Schema()
 		invariant.Check(got == want || got.Equal(want), "a batch of schema %s in a stream of %s", got, want)
-		invariant.Check(g.under.Err() == nil, "a batch together with an error: %v", g.under.Err())
+		invariant.Check(g.under.Err() == nil, "a batch and an error: %v", g.under.Err())
 	}
 	return g.current
 }
 
 func (g *guard) RecordBatch() arrow.RecordBatch {
 	g.open("RecordBatch")
-	invariant.Check(g.current, "RecordBatch without a Next that was true")
+	invariant.Check(g.current, "RecordBatch without a Next that returned true")
 	return g.under.RecordBatch()
 }
 
-// Record is the library's older name of RecordBatch.
+// Record is arrow-go's former name of RecordBatch.
 func (g *guard) Record() arrow.RecordBatch { return g.RecordBatch() }
 
 func (g *guard) Err() error { return g.under.Err() }

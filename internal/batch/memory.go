@@ -9,14 +9,14 @@ import (
 	"github.com/penstock/penstock/internal/invariant"
 )
 
-// alignment is what Arrow asks of every buffer, in bytes.
+// alignment is Arrow's recommended alignment of buffers, in bytes.
 const alignment = 64
 
-// buffer makes a buffer of n bytes that belongs to g. The bytes are whatever
-// the memory held before: the caller writes every one of them.
+// buffer makes a buffer of n bytes that belongs to g. Its contents are undefined:
+// the caller writes every byte.
 func (g *gathering) buffer(n int) *memory.Buffer {
 	if g.mem == nil {
-		return memory.NewBufferBytes(unwritten(n))
+		return memory.NewBufferBytes(uninitialized(n))
 	}
 	b := memory.NewResizableBuffer(g.mem)
 	b.Resize(n)
@@ -31,52 +31,52 @@ func (g *gathering) zeroed(n int) *memory.Buffer {
 	return b
 }
 
-// unwritten returns n bytes of the Go heap, aligned, that nobody has cleared.
-// Clearing what is overwritten right after costs a fifth of a gather of long
-// lists. Go has no function for it, but strings.Builder grows without
-// clearing; should that change, this is slower and as right. Invariant builds
-// spoil the memory, so a byte that is never written shows.
-func unwritten(n int) []byte {
+// uninitialized returns n aligned bytes of the Go heap without clearing them.
+// Clearing memory that is about to be overwritten takes a fifth of the time of
+// gathering long lists. Go has no function for it, but strings.Builder grows without
+// clearing; if that changes, this is slower, but still correct. Invariant builds
+// poison the memory, which exposes bytes that are never written.
+func uninitialized(n int) []byte {
 	if n == 0 {
 		return []byte{}
 	}
 	var b strings.Builder
 	b.Grow(n + alignment)
-	b.WriteByte(0) // so that the builder's string points to its memory
+	b.WriteByte(0) // the string of an empty builder does not point to its memory
 	start := unsafe.StringData(b.String())
 	shift := -uintptr(unsafe.Pointer(start)) % alignment
 	out := unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(start), shift)), n)
 	if invariant.On {
-		spoil(out)
+		fillPoison(out)
 	}
 	return out
 }
 
-// view reads a buffer's bytes as values of one width. Incomplete ones at the
-// end are left out. T has no pointers.
+// view returns a buffer's bytes as values of type T, without an incomplete one at
+// the end. T has no pointers.
 func view[T any](b []byte) []T {
 	var t T
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/int(unsafe.Sizeof(t)))
 }
 
-// spans returns an empty list with room for n.
+// spans returns an empty list with capacity n.
 func (g *gathering) spans(n int) []span {
-	if last := len(g.spare) - 1; last >= 0 && cap(g.spare[last]) >= n {
-		s := g.spare[last]
-		g.spare = g.spare[:last]
+	if last := len(g.freeSpans) - 1; last >= 0 && cap(g.freeSpans[last]) >= n {
+		s := g.freeSpans[last]
+		g.freeSpans = g.freeSpans[:last]
 		return s[:0]
 	}
 	return make([]span, 0, n)
 }
 
-// recycle takes lists back that nothing refers to any more.
-func (g *gathering) recycle(parts []part) {
-	for _, p := range parts {
-		g.spare = append(g.spare, p.spans)
+// recycle makes the inputs' spans available to later calls of spans.
+func (g *gathering) recycle(inputs []input) {
+	for _, p := range inputs {
+		g.freeSpans = append(g.freeSpans, p.spans)
 	}
 }
 
-// bytesOf returns a buffer's bytes; none of no buffer.
+// bytesOf returns a buffer's bytes, or nil for no buffer.
 func bytesOf(b *memory.Buffer) []byte {
 	if b == nil {
 		return nil

@@ -9,20 +9,20 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// Lists and strings are gathered in two steps: first the new offsets, which
-// also tell which runs of items or bytes are wanted; then those runs, into one
-// allocation. Runs that are neighbours in the source become one copy.
+// Lists and strings are gathered in two steps: first the new offsets, and with them
+// the runs of items or bytes to copy; then those runs, into one allocation. Runs
+// that are adjacent in the source are copied at once.
 
-// offsets gathers the offsets of lists or strings. It returns what is to be
-// gathered from the child: for each part that has any, its spans, with data
-// and base still those of the parent.
-func offsets[O int32 | int64](g *gathering, parts []part, rows int) (*memory.Buffer, []part, error) {
+// offsets gathers the offsets of lists or strings. It also returns the inputs for
+// the items: for each input with items, their spans, with data and base still those
+// of the parent.
+func offsets[O int32 | int64](g *gathering, inputs []input, rows int) (*memory.Buffer, []input, error) {
 	out := g.buffer((rows + 1) * widthOf[O]())
 	dst := view[O](out.Bytes())
 	dst[0] = 0
 	dst = dst[1:]
-	inner, total := make([]part, 0, len(parts)), 0
-	for _, p := range parts {
+	inner, total := make([]input, 0, len(inputs)), 0
+	for _, p := range inputs {
 		ends := dst[:p.rows]
 		dst = dst[p.rows:]
 		if p.data == nil {
@@ -40,20 +40,20 @@ func offsets[O int32 | int64](g *gathering, parts []part, rows int) (*memory.Buf
 		}
 		total += found.rows
 		if found.rows > 0 {
-			inner = append(inner, part{data: p.data, base: p.base, selection: found})
+			inner = append(inner, input{data: p.data, base: p.base, selection: found})
 		}
 	}
 	if total > math.MaxInt32 && widthOf[O]() == 4 {
 		return nil, nil, fault.New(fault.Exhausted,
-			"a column of %d rows would hold %d list items or bytes of text, more than Arrow's 32-bit offsets reach", rows, total).
+			"a column of %d rows would have %d list items or bytes of text, which exceeds Arrow's 32-bit offsets", rows, total).
 			WithRemedy("%s", g.remedy)
 	}
 	return out, inner, nil
 }
 
-func rowsOf(parts []part) int {
+func rowsOf(inputs []input) int {
 	rows := 0
-	for _, p := range parts {
+	for _, p := range inputs {
 		rows += p.rows
 	}
 	return rows
@@ -66,8 +66,8 @@ func widthOf[O int32 | int64]() int {
 	return 8
 }
 
-// followIndices writes the ends of the rows at indices, after total items, and
-// finds the items' spans.
+// followIndices writes the end offsets of the rows at indices, starting after total
+// items, and collects the spans of the items.
 func followIndices[O int32 | int64](ends []O, total int, src []O, indices []int32, found *selection) {
 	spans, run, sum := found.spans, span{}, total
 	for i, index := range indices {
@@ -90,7 +90,7 @@ func followIndices[O int32 | int64](ends []O, total int, src []O, indices []int3
 	found.spans, found.rows = spans, sum-total
 }
 
-// followSpans does the same for rows in spans, whose items are spans too.
+// followSpans is followIndices for rows in spans, whose items are spans too.
 func followSpans[O int32 | int64](ends []O, total int, src []O, wanted []span, found *selection) {
 	spans, sum := found.spans, total
 	for _, w := range wanted {
@@ -107,9 +107,9 @@ func followSpans[O int32 | int64](ends []O, total int, src []O, wanted []span, f
 	found.spans, found.rows = spans, sum-total
 }
 
-// texts gathers strings or binaries: their offsets and their bytes.
-func texts[O int32 | int64](g *gathering, parts []part, rows int) ([]*memory.Buffer, error) {
-	ends, inner, err := offsets[O](g, parts, rows)
+// texts gathers the offsets and bytes of strings or binaries.
+func texts[O int32 | int64](g *gathering, inputs []input, rows int) ([]*memory.Buffer, error) {
+	ends, inner, err := offsets[O](g, inputs, rows)
 	if err != nil {
 		return nil, err
 	}
@@ -126,9 +126,9 @@ func texts[O int32 | int64](g *gathering, parts []part, rows int) ([]*memory.Buf
 	return []*memory.Buffer{ends, bytes}, nil
 }
 
-// lists gathers lists or maps: their offsets and their items.
-func lists[O int32 | int64](g *gathering, dt arrow.ListLikeType, parts []part, rows int) ([]*memory.Buffer, []arrow.ArrayData, error) {
-	ends, inner, err := offsets[O](g, parts, rows)
+// lists gathers the offsets and items of lists or maps.
+func lists[O int32 | int64](g *gathering, dt arrow.ListLikeType, inputs []input, rows int) ([]*memory.Buffer, []arrow.ArrayData, error) {
+	ends, inner, err := offsets[O](g, inputs, rows)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -144,11 +144,11 @@ func lists[O int32 | int64](g *gathering, dt arrow.ListLikeType, parts []part, r
 	return []*memory.Buffer{ends}, []arrow.ArrayData{items}, nil
 }
 
-// items gathers the items of lists that all have the same length.
-func (g *gathering) items(dt *arrow.FixedSizeListType, parts []part, rows int) ([]arrow.ArrayData, error) {
+// items gathers the items of fixed-size lists.
+func (g *gathering) items(dt *arrow.FixedSizeListType, inputs []input, rows int) ([]arrow.ArrayData, error) {
 	n := int(dt.Len())
-	inner := make([]part, len(parts))
-	for i, p := range parts {
+	inner := make([]input, len(inputs))
+	for i, p := range inputs {
 		inner[i] = g.itemsOf(p, n)
 	}
 	items, err := g.column(dt.Elem(), inner, rows*n)
@@ -159,11 +159,11 @@ func (g *gathering) items(dt *arrow.FixedSizeListType, parts []part, rows int) (
 	return []arrow.ArrayData{items}, nil
 }
 
-// itemsOf returns the items of a part's lists of n.
-func (g *gathering) itemsOf(p part, n int) part {
+// itemsOf returns the items of an input of lists of size n.
+func (g *gathering) itemsOf(p input, n int) input {
 	found := &selection{rows: p.rows * n}
 	if p.data == nil {
-		return part{selection: found}
+		return input{selection: found}
 	}
 	found.spans = g.spans(max(len(p.indices), len(p.spans)))
 	for _, index := range p.indices {
@@ -173,5 +173,5 @@ func (g *gathering) itemsOf(p part, n int) part {
 		found.spans = append(found.spans, span{s.from * n, s.rows * n})
 	}
 	items := p.data.Children()[0]
-	return part{data: items, base: items.Offset() + p.base*n, selection: found}
+	return input{data: items, base: items.Offset() + p.base*n, selection: found}
 }

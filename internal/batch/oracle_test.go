@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// valueAt reads one row through the library's accessors: the slow oracle.
+// valueAt reads one row with arrow-go's accessors: the slow oracle.
 func valueAt(a arrow.Array, i int) any {
 	if a.IsNull(i) || a.DataType().ID() == arrow.NULL {
 		return nil
@@ -54,9 +54,8 @@ func valuesOf(a arrow.Array) []any {
 	return out
 }
 
-// requireTidy checks what a gathered column promises beside its values: no
-// offset, no validity buffer without nulls, the right null count, zeros under
-// nulls, at every level.
+// requireTidy checks a gathered column at every level: no offset, no validity buffer
+// without nulls, the right null count, zeros under nulls.
 func requireTidy(t *testing.T, data arrow.ArrayData) {
 	t.Helper()
 	require.Zero(t, data.Offset())

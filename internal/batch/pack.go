@@ -8,13 +8,12 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// PackedSize returns the bytes that Pack of the same columns takes of the Gatherer's
-// memory.
+// PackedSize returns the bytes that Pack of the same columns allocates.
 func (g *Gatherer) PackedSize(columns [][]Segment) int64 {
 	return g.room(int64(g.packedRows(columns)) * int64(len(columns)) * int64(arrow.Float32SizeBytes))
 }
 
-// packedRows returns the rows of the columns, which all have as many.
+// packedRows returns the number of rows, which is the same for all columns.
 func (g *Gatherer) packedRows(columns [][]Segment) int {
 	rows := 0
 	for _, s := range columns[0] {
@@ -23,12 +22,12 @@ func (g *Gatherer) packedRows(columns [][]Segment) int {
 	return rows
 }
 
-// Pack returns the rows of several columns of numbers side by side, as lists of
-// float32 of one length, the type dt: of each row one value of each column, in their
-// order. Numbers become the nearest float32, booleans 0 and 1. A null becomes fill;
-// where that is nil, it is Invalid, as is a finite number beyond float32. names are
-// those of the columns, for errors. Columns of another type than those that Cast
-// makes a float32 of are Internal.
+// Pack returns several numeric columns as one column of type dt, a fixed-size list
+// of float32: each row has one value of each column, in their order. Numbers become
+// the nearest float32, booleans 0 and 1. A null becomes fill; if fill is nil, a null
+// is Invalid, as is a finite number beyond float32. names are the names of the
+// columns, for errors. Columns of types that Cast does not convert to float32 are
+// Internal.
 func (g *Gatherer) Pack(dt arrow.DataType, names []string, columns [][]Segment, fill *float32) (arrow.Array, error) {
 	width, rows := len(columns), g.packedRows(columns)
 	values := g.buffer(rows * width * arrow.Float32SizeBytes)
@@ -38,7 +37,7 @@ func (g *Gatherer) Pack(dt arrow.DataType, names []string, columns [][]Segment, 
 		for _, s := range segments {
 			sel := g.selection(s)
 			if s.Values == nil || sel.rows > 0 && (sel.low < 0 || sel.high >= s.Values.Len()) {
-				return nil, fault.New(fault.Internal, "rows of column %s are packed that are not there", names[k])
+				return nil, fault.New(fault.Internal, "rows to pack are outside of column %s", names[k])
 			}
 			if err := p.segment(s.Values, sel); err != nil {
 				return nil, err
@@ -52,7 +51,7 @@ func (g *Gatherer) Pack(dt arrow.DataType, names []string, columns [][]Segment, 
 	return array.MakeFromData(lists), nil
 }
 
-// packing puts one column into every width-th place of out, from the first on.
+// packing writes one column to every width-th element of out, starting at the first.
 type packing struct {
 	name  string
 	out   []float32
@@ -60,7 +59,7 @@ type packing struct {
 	fill  *float32
 }
 
-// segment packs rows of an array, and goes on behind them.
+// segment packs the selected rows of an array and advances out past them.
 func (p *packing) segment(a arrow.Array, sel *selection) error {
 	var row int
 	switch a := a.(type) {
@@ -83,7 +82,7 @@ func (p *packing) segment(a arrow.Array, sel *selection) error {
 		scale := int(a.DataType().(*arrow.Decimal128Type).Scale)
 		row = packEach(p, a, sel, func(i int) (float32, bool) { return singleOf(a.Value(i), scale) })
 	default:
-		return fault.New(fault.Internal, "column %s of type %s is packed", p.name, a.DataType())
+		return fault.New(fault.Internal, "column %s of type %s cannot be packed", p.name, a.DataType())
 	}
 	switch {
 	case row < 0:
@@ -96,8 +95,8 @@ func (p *packing) segment(a arrow.Array, sel *selection) error {
 		WithRemedy("leave the column out of the dense one, or filter such rows out")
 }
 
-// packNumbers packs the rows selected of an array of those values. It returns the
-// first row that cannot be packed, or -1.
+// packNumbers packs the selected rows of an array with the given values. It returns
+// the first row that cannot be packed, or -1.
 func packNumbers[T int32 | int64 | float32 | float64](p *packing, a arrow.Array, values []T, sel *selection) int {
 	if a.NullN() != 0 {
 		return packEach(p, a, sel, func(i int) (float32, bool) { return float32(values[i]), fits(values[i]) })
@@ -125,13 +124,13 @@ func packNumbers[T int32 | int64 | float32 | float64](p *packing, a arrow.Array,
 	return -1
 }
 
-// fits says whether a number that is finite stays so as a float32.
+// fits reports whether a number, if finite, remains finite as a float32.
 func fits[T int32 | int64 | float32 | float64](v T) bool {
 	return infinite(float64(v)) || !infinite(float32(v))
 }
 
-// packEach packs the rows selected of an array, one of which each returns. It returns
-// the first row that cannot be packed, or -1.
+// packEach packs the selected rows of an array, with the value of each valid row as
+// each returns it. It returns the first row that cannot be packed, or -1.
 func packEach(p *packing, a arrow.Array, sel *selection, each func(i int) (float32, bool)) int {
 	at := 0
 	one := func(i int) bool {

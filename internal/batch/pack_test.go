@@ -15,8 +15,8 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// TestPackAgainstText packs columns of every type of number from shuffled and from
-// consecutive rows, and compares with the numbers that their texts stand for.
+// TestPackAgainstText packs columns of all numeric types from shuffled and consecutive
+// rows, and compares the result with the numbers parsed from the rows' text.
 //
 // spec: wire-23, wire-25, wire-26
 func TestPackAgainstText(t *testing.T) {
@@ -50,7 +50,7 @@ func TestPackAgainstText(t *testing.T) {
 		size := g.PackedSize(columns)
 		got, err := g.Pack(dt, names, columns, &fill)
 		require.NoError(t, err)
-		require.GreaterOrEqual(t, size+64, batch.ArraySize(got), "but for alignment")
+		require.GreaterOrEqual(t, size+64, batch.ArraySize(got), "except for alignment")
 		g.Release()
 		values := got.(*array.FixedSizeList).ListValues().(*array.Float32).Float32Values()
 		require.Equal(t, len(want[0]), got.Len())
@@ -65,7 +65,7 @@ func TestPackAgainstText(t *testing.T) {
 	}
 }
 
-// single is the float32 that is nearest to what a number's text says.
+// single returns the float32 nearest to a number, which it parses from its text.
 func single(t *testing.T, a arrow.Array, row int, fill float32) float32 {
 	t.Helper()
 	text := a.ValueStr(row)
@@ -86,10 +86,10 @@ func single(t *testing.T, a arrow.Array, row int, fill float32) float32 {
 	return float32(f)
 }
 
-// TestPackRefuses: a null without a fill, what is beyond float32, what is no number.
+// TestPackRefusesInvalidValues: a null without a fill, a number beyond float32, a text.
 //
 // spec: wire-25, wire-26
-func TestPackRefuses(t *testing.T) {
+func TestPackRefusesInvalidValues(t *testing.T) {
 	t.Parallel()
 	doubles := array.NewFloat64Builder(memory.DefaultAllocator)
 	doubles.AppendValues([]float64{1, math.Inf(1), math.NaN(), 3.5e38, math.MaxFloat32}, nil)
@@ -103,13 +103,13 @@ func TestPackRefuses(t *testing.T) {
 		_, err := g.Pack(arrow.FixedSizeListOfNonNullable(1, arrow.PrimitiveTypes.Float32), []string{"price"}, [][]batch.Segment{{{Values: a, Indices: rows}}}, fill)
 		return err
 	}
-	require.NoError(t, pack(a, []int32{0, 1, 2, 4}, nil), "what is infinite may stay so")
+	require.NoError(t, pack(a, []int32{0, 1, 2, 4}, nil), "infinities are kept")
 	require.NoError(t, pack(a, []int32{5, 0}, new(float32)))
 	err := pack(a, []int32{0, 5}, nil)
 	require.Equal(t, fault.Invalid, fault.KindOf(err))
 	require.ErrorContains(t, err, "column price has a null, and no fill is given for it")
 	require.Contains(t, fault.As(err).Remedy, "fill")
-	for _, whole := range []arrow.Array{a, array.NewSlice(a, 0, 5)} { // with nulls in it, and without
+	for _, whole := range []arrow.Array{a, array.NewSlice(a, 0, 5)} { // with and without nulls
 		err = pack(whole, []int32{0, 3}, new(float32))
 		require.Equal(t, fault.Invalid, fault.KindOf(err))
 		require.ErrorContains(t, err, "column price has the value 3.5e+38, which is beyond float32")

@@ -2,28 +2,27 @@ package batch
 
 import "github.com/apache/arrow-go/v18/arrow/memory"
 
-// poison is what spoilt memory holds: as an offset it is negative, as text no
-// UTF-8, as a float no number that anyone computes.
+// poison fills poisoned memory: a negative offset, invalid UTF-8, an implausible
+// float.
 const poison = 0xdb
 
-// Poison is an allocator that spoils memory which must not be used: what was
-// freed, what a reallocation left behind, and what is new and not yet written.
-// A use after the last release then shows as wrong bytes, where the Go
-// collector would have hidden it. It is as safe for concurrent use as the
-// allocator under it.
+// Poison is an allocator that overwrites memory that must not be read: freed memory,
+// the old memory of a reallocation, and new memory that is not yet written. A use
+// after the last release then yields wrong bytes, where the Go garbage collector
+// would hide the bug. It is as safe for concurrent use as the underlying allocator.
 type Poison struct{ under memory.Allocator }
 
-// NewPoison puts a Poison over another allocator.
+// NewPoison wraps an allocator in a Poison.
 func NewPoison(under memory.Allocator) *Poison { return &Poison{under: under} }
 
-// Allocate returns size spoilt bytes.
+// Allocate returns size poisoned bytes.
 func (p *Poison) Allocate(size int) []byte {
 	b := p.under.Allocate(size)
-	spoil(b)
+	fillPoison(b)
 	return b
 }
 
-// Reallocate moves b always, so that a slice of the old memory shows.
+// Reallocate always moves b, so that uses of the old memory are exposed.
 func (p *Poison) Reallocate(size int, b []byte) []byte {
 	out := p.Allocate(size)
 	copy(out, b)
@@ -31,19 +30,19 @@ func (p *Poison) Reallocate(size int, b []byte) []byte {
 	return out
 }
 
-// Free spoils b and gives it back.
+// Free poisons b and frees it.
 func (p *Poison) Free(b []byte) {
-	spoil(b)
+	fillPoison(b)
 	p.under.Free(b)
 }
 
-// Trim implements Trimming, as far as the allocator under it does.
+// Trim trims the underlying allocator if it implements Trimming.
 func (p *Poison) Trim() (used bool) {
 	under, ok := p.under.(Trimming)
 	return ok && under.Trim()
 }
 
-func spoil(b []byte) {
+func fillPoison(b []byte) {
 	for i := range b {
 		b[i] = poison
 	}

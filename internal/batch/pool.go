@@ -11,80 +11,81 @@ import (
 	"github.com/penstock/penstock/internal/invariant"
 )
 
-// The classes of the pool are eight to each power of two between these, in bits:
-// 256, 288, 320 … 512, 576 … so that at most a ninth of new memory lies idle, and
-// a fifth of what is handed out again: that is of the class or of the next one.
+// The pool has eight size classes per power of two between these (in bits): 256, 288,
+// 320 … 512, 576 … bytes. So at most a ninth of newly allocated memory is unused, and
+// a fifth of reused memory, which is of the same class or the next one.
 const (
-	smallestClass = 8  // 256 bytes
-	largestClass  = 26 // 64 MiB
-	inPower       = 8
-	classCount    = inPower*(largestClass-smallestClass) + 1
+	minClassBits    = 8  // 256 bytes
+	maxClassBits    = 26 // 64 MiB
+	classesPerPower = 8
+	classCount      = classesPerPower*(maxClassBits-minClassBits) + 1
 )
 
-// Trimming is an allocator that can give up the freed memory that it keeps.
+// Trimming is an allocator that can drop the freed memory that it keeps.
 type Trimming interface {
 	memory.Allocator
-	// Trim leaves to the collector what lay free ever since the Trim before,
-	// and says whether any memory was allocated or freed since then.
+	// Trim drops the memory that has been free since the previous Trim, and
+	// reports whether any memory was allocated or freed since then.
 	Trim() (used bool)
 }
 
-// MostKept bounds the freed memory that a Pool keeps, in bytes.
+// MostKept is the maximum of freed memory that a Pool keeps, in bytes.
 const MostKept = 96 << 20
 
-// NewAllocator returns the allocator for decoding and staging: a new Pool, and
-// in invariant builds a Poison over it.
+// NewAllocator returns the allocator for decoding and staging: a new Pool, wrapped
+// in a Poison in invariant builds.
 func NewAllocator() Trimming { return NewBoundedAllocator(MostKept) }
 
-// NewBoundedAllocator is NewAllocator that keeps so many freed bytes at most.
-func NewBoundedAllocator(keep int64) Trimming {
-	pool := &Pool{most: min(keep, MostKept)}
+// NewBoundedAllocator is like NewAllocator, with a lower maximum of freed bytes that
+// the pool keeps.
+func NewBoundedAllocator(maxFree int64) Trimming {
+	pool := &Pool{maxFree: min(maxFree, MostKept)}
 	if invariant.On {
 		return NewPoison(pool)
 	}
 	return pool
 }
 
-// Pool is an allocator that hands freed memory out again, by classes of size
-// up to 64 MiB; larger requests go to the Go heap and back. Memory is aligned
-// to 64 bytes and not cleared: this package and arrow-go's builders of plain
-// columns write all that they use, but its Parquet reader does not, so whoever
-// decodes clears first. At most MostKept bytes of freed memory are kept, those
-// freed last; the rest is the Go collector's. A sync.Pool would keep what two
-// collections leave, which is most of the heap when they are rare. What is not
-// used for a while Trim gives up. The zero value is ready; it is safe for
+// Pool is an allocator that reuses freed memory, by size classes up to 64 MiB;
+// larger allocations use the Go heap directly. Memory is aligned to 64 bytes and
+// not cleared: this package and arrow-go's builders of plain columns write
+// everything that they use, but arrow-go's Parquet reader does not, so decoders
+// must clear it first. The pool keeps at most MostKept bytes of freed memory, and
+// leaves the rest to the garbage collector. (A sync.Pool keeps what survives two
+// collections, which is most of the heap if they are rare.) Trim drops memory that
+// is not used for a while. The zero value is ready to use. A Pool is safe for
 // concurrent use.
 type Pool struct {
-	most int64 // free bytes kept; 0: MostKept
+	maxFree int64 // maximum of free; 0: MostKept
 
 	mu      sync.Mutex
-	classes [classCount][]*byte // the starts of free memory, the last one freed last
-	idle    [classCount]int     // how many of them, the first ones, were there all the time since the last Trim
-	free    int64               // bytes in classes
-	evict   int                 // the class that gives way next
-	used    bool                // since the last Trim
+	classes [classCount][]*byte // the starts of free blocks, in the order they were freed
+	idle    [classCount]int     // how many of the first blocks have been free since the last Trim
+	free    int64               // total bytes in classes
+	evict   int                 // the class to discard memory of next
+	used    bool                // whether the pool was used since the last Trim
 }
 
-// class returns the smallest class that holds size bytes and the bytes it has,
-// and whether there is one.
+// class returns the smallest class that holds size bytes and its size; ok is false
+// if there is none.
 func class(size int) (n, room int, ok bool) {
-	if size <= 1<<smallestClass {
-		return 0, 1 << smallestClass, true
+	if size <= 1<<minClassBits {
+		return 0, 1 << minClassBits, true
 	}
 	power := bits.Len(uint(size-1)) - 1 // 1<<power < size <= 1<<(power+1)
-	step := 1 << power / inPower
+	step := 1 << power / classesPerPower
 	n = (size - 1 - 1<<power) / step // full steps above the power
-	at := inPower*(power-smallestClass) + n + 1
+	at := classesPerPower*(power-minClassBits) + n + 1
 	return at, 1<<power + (n+1)*step, at < classCount
 }
 
-// classRoom returns the bytes of a class's memory.
+// classRoom returns the size of a class in bytes.
 func classRoom(n int) int {
-	power := smallestClass + n/inPower
-	return 1<<power + n%inPower*(1<<power/inPower)
+	power := minClassBits + n/classesPerPower
+	return 1<<power + n%classesPerPower*(1<<power/classesPerPower)
 }
 
-// Allocate returns size bytes, of any content.
+// Allocate returns size bytes with undefined contents.
 func (p *Pool) Allocate(size int) []byte {
 	if size <= 0 {
 		return nil
@@ -99,7 +100,7 @@ func (p *Pool) Allocate(size int) []byte {
 	return aligned(size, room)
 }
 
-// pop returns free memory of a class or the next one, or nil.
+// pop returns free memory of a class or the next larger one, or nil.
 func (p *Pool) pop(n int) []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -119,46 +120,46 @@ func (p *Pool) pop(n int) []byte {
 	return unsafe.Slice(start, room)
 }
 
-// keep adds free memory to a class, and lets go of others' where that is too
-// much: one class after the other, so that no forgotten one fills the pool.
+// keep adds free memory to a class. If the pool then exceeds its limit, it discards
+// memory of all classes in turn, so that unused classes do not fill the pool.
 func (p *Pool) keep(n, room int, start *byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.used = true
 	p.classes[n] = append(p.classes[n], start)
 	p.free += int64(room)
-	for p.free > cmp.Or(p.most, MostKept) {
-		p.drop(p.evict, min(1, len(p.classes[p.evict])))
+	for p.free > cmp.Or(p.maxFree, MostKept) {
+		p.discard(p.evict, min(1, len(p.classes[p.evict])))
 		p.evict = (p.evict + 1) % classCount
 	}
 }
 
-// drop lets go of the first count of a class. p.mu is held.
-func (p *Pool) drop(n, count int) {
+// discard drops the first count blocks of a class. p.mu is held.
+func (p *Pool) discard(n, count int) {
 	clear(p.classes[n][:count])
 	p.classes[n] = p.classes[n][count:]
 	p.idle[n] = max(p.idle[n]-count, 0)
 	p.free -= int64(count) * int64(classRoom(n))
 }
 
-// Trim implements Trimming. Memory is taken where it was freed last, so that
-// the first ones of a class lie idle when fewer would do.
+// Trim implements Trimming. Blocks freed last are reused first, so that the first
+// blocks of a class stay idle if fewer suffice.
 func (p *Pool) Trim() (used bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for n := range p.classes {
-		p.drop(n, p.idle[n])
+		p.discard(n, p.idle[n])
 		p.idle[n] = len(p.classes[n])
 		if p.idle[n] == 0 {
-			p.classes[n] = nil // the list too
+			p.classes[n] = nil // frees the slice, too
 		}
 	}
 	used, p.used = p.used, false
 	return used
 }
 
-// aligned makes new memory. The Go heap aligns powers of two by itself, so
-// the longer way round is for sizes beyond the classes.
+// aligned allocates room aligned bytes and returns size of them. The Go heap aligns
+// many sizes by itself.
 func aligned(size, room int) []byte {
 	b := make([]byte, room)
 	if isAligned(b) {
@@ -171,9 +172,9 @@ func aligned(size, room int) []byte {
 
 func isAligned(b []byte) bool { return uintptr(unsafe.Pointer(unsafe.SliceData(b)))%alignment == 0 }
 
-// Reallocate returns size bytes that begin with those of b, which must not be
-// used any more. Memory stays where it is unless it is too small, or more
-// than four times too large.
+// Reallocate returns size bytes that start with those of b, which must not be used
+// anymore. It moves the memory only if it is too small or more than four times too
+// large.
 func (p *Pool) Reallocate(size int, b []byte) []byte {
 	if size <= cap(b) && size > cap(b)/4 {
 		return b[:size]
@@ -184,8 +185,8 @@ func (p *Pool) Reallocate(size int, b []byte) []byte {
 	return out
 }
 
-// Free takes memory back. A slice that is not one of the pool's, by its
-// capacity or alignment, is left to the collector.
+// Free returns memory to the pool. A slice whose capacity or alignment is not the
+// pool's is left to the garbage collector.
 func (p *Pool) Free(b []byte) {
 	if cap(b) == 0 || !isAligned(b) {
 		return

@@ -15,8 +15,8 @@ import (
 	"github.com/penstock/penstock/internal/batch"
 )
 
-// source makes random types and arrays for the property tests: nested, with
-// nulls, and sliced at every level, as readers and cuts leave them.
+// source makes random types and arrays for property tests: nested, with nulls, and
+// sliced at every level.
 type source struct{ *rand.Rand }
 
 func newSource(seed uint64) source { return source{rand.New(rand.NewPCG(seed, 7))} }
@@ -61,7 +61,7 @@ func (s source) dataType(depth int) arrow.DataType {
 	}
 }
 
-// array returns n rows, cut out of a longer array, with nulls if some is set.
+// array returns n rows, sliced from a longer array, with nulls if some is set.
 func (s source) array(dt arrow.DataType, n int, some bool) arrow.Array {
 	before, after := s.IntN(20), s.IntN(5)
 	data := s.data(dt, before+n+after, some)
@@ -121,7 +121,7 @@ func (s source) data(dt arrow.DataType, n int, some bool) arrow.ArrayData {
 	}
 }
 
-// spoilNulls leaves bytes under the nulls, as decoders with pooled memory do.
+// spoilNulls writes bytes under the nulls, as decoders with pooled memory do.
 func (s source) spoilNulls(data arrow.ArrayData) {
 	width, fixed := data.DataType().(arrow.FixedWidthDataType)
 	if !fixed || data.NullN() == 0 {
@@ -156,7 +156,7 @@ func (s source) validity(n int, some bool) (*memory.Buffer, int) {
 	return memory.NewBufferBytes(bits), n - bitutil.CountSetBits(bits, 0, n)
 }
 
-// offsets begin anywhere and rows are often empty.
+// offsets returns offsets with any start and many empty rows, and the items needed.
 func (s source) offsets(n int) ([]int32, int) {
 	offsets, at := make([]int32, n+1), int32(s.IntN(3))
 	offsets[0] = at
@@ -185,7 +185,7 @@ func (s source) appendTo(b array.Builder) {
 		b.Append(s.text())
 	case *array.LargeStringBuilder:
 		b.Append(s.text())
-	case *array.BinaryBuilder: // of either width of offsets
+	case *array.BinaryBuilder: // with 32-bit or 64-bit offsets
 		b.Append([]byte(s.text()))
 	case *array.NullBuilder:
 		b.AppendNull()
@@ -204,7 +204,7 @@ func (s source) appendTo(b array.Builder) {
 
 func (s source) text() string { return strings.Repeat(string(rune('a'+s.IntN(26))), s.IntN(6)) }
 
-// indices are row numbers in any order, with repeated and consecutive ones.
+// indices returns row numbers in any order, some repeated and some consecutive.
 func (s source) indices(rows int) []int32 {
 	out := make([]int32, 0, 8)
 	for range s.IntN(12) {

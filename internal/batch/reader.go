@@ -7,12 +7,12 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 )
 
-// FromFunc makes a reader of a function. next returns the following batch,
-// which the reader then owns and releases on the call of Next or Release after
-// it; nil is the end, and after the end or an error next is not called again.
-// Nothing is called before the first Next. release, which may be nil, is
-// called once, when the last reference is released. Retain and Release may be
-// called from any goroutine, the rest from one at a time.
+// FromFunc makes a reader of a function. next returns the next batch, which the
+// reader owns and releases on the following Next or Release; nil is the end. next
+// is not called again after the end or an error, nor before the first Next.
+// release, which may be nil, is called once, when the last reference is released.
+// Retain and Release may be called from any goroutine, other methods from one at a
+// time.
 func FromFunc(schema *arrow.Schema, next func() (arrow.RecordBatch, error), release func()) array.RecordReader {
 	r := &funcReader{schema: schema, next: next, release: release}
 	r.refs.Store(1)
@@ -34,7 +34,7 @@ func (r *funcReader) Release() {
 	if r.refs.Add(-1) != 0 {
 		return
 	}
-	r.drop()
+	r.releaseBatch()
 	r.next = nil
 	if r.release != nil {
 		r.release()
@@ -44,7 +44,7 @@ func (r *funcReader) Release() {
 func (r *funcReader) Schema() *arrow.Schema { return r.schema }
 
 func (r *funcReader) Next() bool {
-	r.drop()
+	r.releaseBatch()
 	if r.next == nil {
 		return false
 	}
@@ -61,7 +61,7 @@ func (r *funcReader) Next() bool {
 	return true
 }
 
-func (r *funcReader) drop() {
+func (r *funcReader) releaseBatch() {
 	if r.batch != nil {
 		r.batch.Release()
 		r.batch = nil
@@ -70,7 +70,7 @@ func (r *funcReader) drop() {
 
 func (r *funcReader) RecordBatch() arrow.RecordBatch { return r.batch }
 
-// Record is the library's older name of RecordBatch.
+// Record is arrow-go's former name of RecordBatch.
 func (r *funcReader) Record() arrow.RecordBatch { return r.batch }
 
 func (r *funcReader) Err() error { return r.err }

@@ -19,7 +19,7 @@ func readerSchema() *arrow.Schema {
 	return arrow.NewSchema([]arrow.Field{{Name: "n", Type: arrow.PrimitiveTypes.Int64}}, nil)
 }
 
-// counting makes a reader of n batches and then err, and counts the calls.
+// counting returns a reader of n batches and then err, which counts the calls.
 func counting(mem memory.Allocator, n int, err error) (r array.RecordReader, nexts, releases *int) {
 	nexts, releases = new(int), new(int)
 	return batch.FromFunc(readerSchema(), func() (arrow.RecordBatch, error) {

@@ -6,10 +6,10 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 )
 
-// Repeats clears, in same, each row of an array that is not what the row before is, in
-// the sense of SameRow; the first row, too. Rows that are clear already stay so, and are
-// not looked at. Of columns without nulls it compares values where they lie, many times
-// as fast as SameRow by itself.
+// Repeats clears same[i] for each row i that differs from the row before it, in the
+// sense of SameRow, and for the first row. Rows that are clear already are not
+// compared. For columns without nulls it compares buffers directly, which is many times
+// as fast as SameRow.
 func Repeats(a arrow.Array, same []bool) {
 	if len(same) == 0 {
 		return
@@ -23,8 +23,9 @@ func Repeats(a arrow.Array, same []bool) {
 	}
 }
 
-// KeyRepeats says, in same, of each row whether it has the key of the row before: the same
-// value in each column, in the sense of SameRow, and no null. The first row has not.
+// KeyRepeats sets same[i] to whether row i has the key of the row before it: the same
+// value in each column, in the sense of SameRow, and no null. It is false for the first
+// row.
 func KeyRepeats(key []arrow.Array, same []bool) {
 	for i := range same {
 		same[i] = true
@@ -37,7 +38,8 @@ func KeyRepeats(key []arrow.Array, same []bool) {
 	}
 }
 
-// repeatsOf is Repeats of values without nulls, of the types that have a loop.
+// repeatsOf is Repeats for values without nulls. It returns false for types that it does
+// not support.
 func repeatsOf(d arrow.ArrayData, same []bool) bool {
 	switch dt := d.DataType().(type) {
 	case *arrow.StringType, *arrow.BinaryType:
@@ -69,7 +71,7 @@ func repeatsOf(d arrow.ArrayData, same []bool) bool {
 	}
 }
 
-// repeatedItems compares what lies between offsets, in items of a width.
+// repeatedItems compares the items between offsets, given their width.
 func repeatedItems(d arrow.ArrayData, all []int32, items []byte, width int, same []bool) {
 	offsets := all[d.Offset():]
 	for i := 1; i < len(same); i++ {

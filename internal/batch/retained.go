@@ -5,16 +5,16 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 )
 
-// Retained counts the memory that retained arrays keep: for each buffer how
-// many of the arrays keep it. A buffer that is a part of another keeps it
-// whole. Arrays have no dictionaries.
+// Retained counts the memory that retained arrays keep alive: for each buffer, the
+// number of arrays that refer to it. A slice of a buffer keeps all of it. Arrays must
+// not have dictionaries.
 type Retained map[*memory.Buffer]int
 
-// Add counts arrays in, and returns the bytes that none kept before.
+// Add adds arrays, and returns the bytes that no array kept before.
 func (r Retained) Add(arrays []arrow.Array) int64 { return r.count(arrays, 1) }
 
-// Remove counts arrays out that were added, and returns the bytes that none
-// keeps any more.
+// Remove removes arrays that were added, and returns the bytes that no array keeps
+// anymore.
 func (r Retained) Remove(arrays []arrow.Array) int64 { return r.count(arrays, -1) }
 
 func (r Retained) count(arrays []arrow.Array, by int) int64 {
@@ -37,8 +37,8 @@ func (r Retained) count(arrays []arrow.Array, by int) int64 {
 	return bytes
 }
 
-// CopySize returns the bytes of the arrays' own buffers, each once: at least
-// what a copy of all their rows takes. Arrays have no dictionaries.
+// CopySize returns the total bytes of the arrays' distinct buffers, without parents:
+// an upper bound for a copy of all rows. Arrays must not have dictionaries.
 func CopySize(arrays []arrow.Array) int64 {
 	seen, bytes := map[*memory.Buffer]bool{}, int64(0)
 	for _, a := range arrays {
@@ -52,7 +52,7 @@ func CopySize(arrays []arrow.Array) int64 {
 	return bytes
 }
 
-// eachBuffer calls see with the buffers of an array and its children.
+// eachBuffer calls see with each buffer of an array and its children.
 func eachBuffer(data arrow.ArrayData, see func(*memory.Buffer)) {
 	for _, b := range data.Buffers() {
 		if b != nil {

@@ -8,17 +8,16 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// longRun is the mean length from which on runs of kept rows are copied whole.
-const longRun = 4
+// minCopyRun is the minimum mean length of runs of kept rows that are copied as spans.
+const minCopyRun = 4
 
-// Filter returns the rows of a batch that keep names, by ascending row
-// numbers, with memory from mem. Of dictionary columns the indices are
-// filtered and the dictionary is shared with the batch. When all rows are
-// kept, the batch itself is returned, retained.
+// Filter returns the rows of a batch whose numbers are in keep, in ascending order,
+// with memory from mem. For dictionary columns it filters the indices and shares the
+// dictionary. If keep has all rows, the batch itself is retained and returned.
 func Filter(b arrow.RecordBatch, keep []int32, mem memory.Allocator) (arrow.RecordBatch, error) {
 	rows := int(b.NumRows())
 	if low, high := extent(keep); len(keep) > 0 && (low < 0 || high >= rows) {
-		return nil, fault.New(fault.Internal, "rows %d to %d of %d are to be kept", low, high, rows)
+		return nil, fault.New(fault.Internal, "rows %d to %d to keep are outside of a batch of %d rows", low, high, rows)
 	}
 	if len(keep) == rows {
 		b.Retain()
@@ -37,8 +36,8 @@ func Filter(b arrow.RecordBatch, keep []int32, mem memory.Allocator) (arrow.Reco
 			g.owned = append(g.owned, columns[i])
 			continue
 		}
-		parts := []part{{data: c.Data(), base: c.Data().Offset(), selection: kept}}
-		column, err := g.column(dt, parts, kept.rows)
+		inputs := []input{{data: c.Data(), base: c.Data().Offset(), selection: kept}}
+		column, err := g.column(dt, inputs, kept.rows)
 		if err != nil {
 			return nil, fault.Op(err, "filter column %s", b.ColumnName(i))
 		}
@@ -48,7 +47,7 @@ func Filter(b arrow.RecordBatch, keep []int32, mem memory.Allocator) (arrow.Reco
 	return array.NewRecordBatch(b.Schema(), columns, int64(len(keep))), nil
 }
 
-// ascending makes a selection of row numbers: spans where runs are long.
+// ascending returns a selection of ascending row numbers: spans if runs are long.
 func ascending(keep []int32) *selection {
 	runs := 0
 	for i, row := range keep {
@@ -57,7 +56,7 @@ func ascending(keep []int32) *selection {
 		}
 	}
 	s := &selection{rows: len(keep)}
-	if runs*longRun > len(keep) {
+	if runs*minCopyRun > len(keep) {
 		s.indices, s.first = keep, len(keep) > 0 && keep[0] == 0
 		return s
 	}
@@ -71,17 +70,17 @@ func ascending(keep []int32) *selection {
 	return s
 }
 
-// Concat returns the rows of the arrays one after the other, with memory from
-// mem. They must be of one type, and at least one. Dictionary columns pass
-// where they share one dictionary.
+// Concat returns the concatenation of arrays of one type, with memory from mem. There
+// must be at least one. Dictionary columns must share one dictionary.
 func Concat(arrays []arrow.Array, mem memory.Allocator) (arrow.Array, error) {
 	if len(arrays) == 0 {
-		return nil, fault.New(fault.Internal, "no arrays have no type to be concatenated as")
+		return nil, fault.New(fault.Internal, "there are no arrays to concatenate")
 	}
 	g := gathering{mem: mem, dictionaries: true, remedy: remedyBatch}
 	return g.array(arrays[0].DataType(), whole(arrays))
 }
 
+// whole returns segments of all rows of the arrays.
 func whole(arrays []arrow.Array) []Segment {
 	segments := make([]Segment, len(arrays))
 	for i, a := range arrays {
@@ -90,9 +89,9 @@ func whole(arrays []arrow.Array) []Segment {
 	return segments
 }
 
-// Take returns some rows of an array in any order, each as often as it stands in
-// rows, with memory from mem. Of a dictionary column the indices are taken, and the
-// dictionary is shared with the array.
+// Take returns the given rows of an array, in any order and with repetitions, with
+// memory from mem. For a dictionary column it takes the indices and shares the
+// dictionary.
 func Take(a arrow.Array, rows []int32, mem memory.Allocator) (arrow.Array, error) {
 	g := gathering{mem: mem, dictionaries: true, remedy: remedyBatch}
 	return g.array(a.DataType(), []Segment{{Values: a, Indices: rows}})

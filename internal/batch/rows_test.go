@@ -12,7 +12,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// references makes a dictionary<int32, struct> column, as the joiner does.
+// references returns a dictionary<int32, struct> column, as the joiner does.
 func (s source) references(rows int) *array.Dictionary {
 	row := arrow.StructOf(
 		arrow.Field{Name: "name", Type: arrow.BinaryTypes.String, Nullable: true},
@@ -71,7 +71,7 @@ func TestFilter(t *testing.T) {
 	}
 }
 
-func TestFilterKeepsAllAsItIs(t *testing.T) {
+func TestFilterOfAllRowsReturnsTheBatch(t *testing.T) {
 	in := newSource(1).batch(3, true)
 	got, err := batch.Filter(in, []int32{0, 1, 2}, memory.DefaultAllocator)
 	require.NoError(t, err)

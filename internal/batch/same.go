@@ -8,16 +8,16 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/bitutil"
 )
 
-// SameRow says whether row i of a is row j of b, bit by bit: nulls are the same as
-// nulls alone, whatever lies under them, and floats by their bits, so that copying
-// the one in the place of the other changes nothing. Both are of one type, which is
-// one that Gather takes; rows of other types are never the same.
+// SameRow reports whether row i of a and row j of b are identical: nulls equal only
+// nulls, regardless of the bytes under them, and floats compare by their bits. So
+// replacing one by a copy of the other changes nothing. Both arrays have the same
+// type. Rows of types that Gather does not support are never the same.
 func SameRow(a arrow.Array, i int, b arrow.Array, j int) bool {
 	x, y := a.Data(), b.Data()
 	return sameRows(x, x.Offset()+i, y, y.Offset()+j, 1)
 }
 
-// sameRows compares n rows, counted from the beginning of the buffers.
+// sameRows compares n rows, numbered from the start of the buffers.
 func sameRows(a arrow.ArrayData, i int, b arrow.ArrayData, j, n int) bool {
 	if n == 0 || a.DataType().ID() == arrow.NULL {
 		return true
@@ -35,8 +35,8 @@ func sameRows(a arrow.ArrayData, i int, b arrow.ArrayData, j, n int) bool {
 	return true
 }
 
-// validBits returns the validity of an array of whose n rows from i on one is null;
-// else nil.
+// validBits returns the validity bits of an array if any of the n rows from i is
+// null; otherwise nil.
 func validBits(a arrow.ArrayData, i, n int) []byte {
 	b := a.Buffers()[0]
 	if b == nil || b.Len() == 0 || a.NullN() == 0 {
@@ -91,7 +91,7 @@ func sameValues(a arrow.ArrayData, i int, b arrow.ArrayData, j, n int) bool {
 	}
 }
 
-// sameLists compares lists behind offsets.
+// sameLists compares lists of n rows.
 func sameLists[O int32 | int64](a arrow.ArrayData, i int, b arrow.ArrayData, j, n int) bool {
 	x, y := view[O](a.Buffers()[1].Bytes()), view[O](b.Buffers()[1].Bytes())
 	from, to := a.Children()[0], b.Children()[0]
@@ -104,7 +104,7 @@ func sameLists[O int32 | int64](a arrow.ArrayData, i int, b arrow.ArrayData, j, 
 	return true
 }
 
-// sameTexts compares bytes behind offsets.
+// sameTexts compares texts or binary values of n rows.
 func sameTexts[O int32 | int64](a arrow.ArrayData, i int, b arrow.ArrayData, j, n int) bool {
 	x, y := view[O](a.Buffers()[1].Bytes()), view[O](b.Buffers()[1].Bytes())
 	for k := range n {
@@ -115,17 +115,17 @@ func sameTexts[O int32 | int64](a arrow.ArrayData, i int, b arrow.ArrayData, j, 
 	return true
 }
 
-// textAt returns the bytes of a row.
+// textAt returns the bytes of a row's text.
 func textAt[O int32 | int64](a arrow.ArrayData, offsets []O, row int) []byte {
 	if offsets[row] == offsets[row+1] {
-		return nil // there may be no buffer
+		return nil // the array may have no buffer
 	}
 	return a.Buffers()[2].Bytes()[offsets[row]:offsets[row+1]]
 }
 
-// HashRow returns a hash of a row that is not null, the same for the same rows under
-// one seed. It takes values of one width in whole bytes, texts and binary values;
-// those of other types all have one hash.
+// HashRow returns a hash of a row that is not null. Under one seed, the same rows, in
+// the sense of SameRow, have the same hash. It supports texts, binary values, and
+// fixed-width values of whole bytes; rows of other types all have the hash 0.
 func HashRow(seed maphash.Seed, a arrow.Array, row int) uint64 {
 	d := a.Data()
 	i := d.Offset() + row

@@ -14,7 +14,7 @@ import (
 	"github.com/penstock/penstock/internal/batch"
 )
 
-// TestSameRow compares rows of every type, shifted and copied, with their values.
+// TestSameRow compares rows of all types, shifted and copied, by their values.
 //
 // spec: wire-19
 func TestSameRow(t *testing.T) {
@@ -25,7 +25,7 @@ func TestSameRow(t *testing.T) {
 		dt := s.dataType(3)
 		a := s.array(dt, 1+s.IntN(12), seed%2 == 0)
 		indices := s.indices(a.Len())
-		for k := range indices { // rows that are as the one before
+		for k := range indices { // repeat rows
 			if k > 0 && s.IntN(2) == 0 {
 				indices[k] = indices[k-1]
 			}
@@ -49,7 +49,7 @@ func TestSameRow(t *testing.T) {
 	require.Greater(t, outcomes[false], 500)
 }
 
-// requireRepeats compares all rows of an array with those before them.
+// requireRepeats compares Repeats with SameRow, for all rows of an array.
 func requireRepeats(t *testing.T, s source, a arrow.Array) {
 	t.Helper()
 	from := s.IntN(a.Len() + 1)
@@ -65,10 +65,10 @@ func requireRepeats(t *testing.T, s source, a arrow.Array) {
 	}
 }
 
-// TestSameRowIsOfBits: zeros of two signs differ, NaNs with the same bits do not.
+// TestSameRowComparesFloatsByBits: 0 and -0 differ, and NaNs with the same bits do not.
 //
 // spec: wire-19
-func TestSameRowIsOfBits(t *testing.T) {
+func TestSameRowComparesFloatsByBits(t *testing.T) {
 	t.Parallel()
 	other := math.Float64frombits(math.Float64bits(math.NaN()) + 1)
 	b := array.NewFloat64Builder(memory.DefaultAllocator)
@@ -85,10 +85,10 @@ func TestSameRowIsOfBits(t *testing.T) {
 	}
 	dictionary := array.NewDictionaryArray(&arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int32, ValueType: arrow.PrimitiveTypes.Float64},
 		array.NewInt32Data(array.NewData(arrow.PrimitiveTypes.Int32, 1, []*memory.Buffer{nil, memory.NewBufferBytes(make([]byte, 4))}, nil, 0, 0)), a)
-	require.False(t, batch.SameRow(dictionary, 0, dictionary, 0), "of other types nobody knows it")
+	require.False(t, batch.SameRow(dictionary, 0, dictionary, 0), "rows of unsupported types are never the same")
 }
 
-// TestHashRow: the same rows have one hash, and others nearly always another.
+// TestHashRow: the same rows have one hash, and different rows nearly always differ.
 func TestHashRow(t *testing.T) {
 	t.Parallel()
 	seed := maphash.MakeSeed()

@@ -7,13 +7,12 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 )
 
-// Size returns the bytes of memory that a batch holds: its buffers as they
-// were allocated, dictionaries and children included. A buffer that several
-// columns share counts once; one of which the batch shows only a slice counts
-// whole, because whole it is held.
+// Size returns the bytes of memory that a batch keeps alive: its buffers as they
+// were allocated, including dictionaries and children. A buffer that several columns
+// share counts once. A sliced buffer counts in full, since all of it stays in memory.
 func Size(b arrow.RecordBatch) int64 { return ArraySize(b.Columns()...) }
 
-// ArraySize returns what Size would of a batch of these columns.
+// ArraySize returns the Size of a batch of these columns.
 func ArraySize(columns ...arrow.Array) int64 {
 	m := measure{}
 	for _, c := range columns {
@@ -26,7 +25,7 @@ func ArraySize(columns ...arrow.Array) int64 {
 	return sum
 }
 
-// measure holds the longest buffer that begins at each address.
+// measure has the length of the longest buffer at each address.
 type measure map[*byte]int64
 
 func (m measure) add(data arrow.ArrayData) {

@@ -11,8 +11,8 @@ import (
 	"github.com/penstock/penstock/internal/batch"
 )
 
-// What Size says a batch holds is what an allocator saw.
-func TestSizeIsWhatTheAllocatorGave(t *testing.T) {
+// TestSizeEqualsAllocatedBytes compares sizes with an allocator's count.
+func TestSizeEqualsAllocatedBytes(t *testing.T) {
 	for seed := range uint64(100) {
 		mem := memory.NewCheckedAllocator(memory.DefaultAllocator)
 		s := newSource(seed)
@@ -22,7 +22,7 @@ func TestSizeIsWhatTheAllocatorGave(t *testing.T) {
 		require.EqualValues(t, mem.CurrentAlloc(), batch.ArraySize(a), "%s", dt)
 		require.EqualValues(t, mem.CurrentAlloc(), batch.ArraySize(a, a), "a buffer counts once")
 		slice := array.NewSlice(a, 0, 1)
-		require.EqualValues(t, mem.CurrentAlloc(), batch.ArraySize(slice), "a slice holds all of it")
+		require.EqualValues(t, mem.CurrentAlloc(), batch.ArraySize(slice), "a slice keeps the whole array")
 		slice.Release()
 		a.Release()
 		mem.AssertSize(t, 0)
@@ -46,7 +46,7 @@ func TestSizeOfSlicedBuffers(t *testing.T) {
 	part.Release()
 	a := array.MakeFromData(data)
 	data.Release()
-	require.EqualValues(t, 640, batch.ArraySize(a), "a message's body is held whole")
+	require.EqualValues(t, 640, batch.ArraySize(a), "the whole body of the message stays in memory")
 	a.Release()
 	mem.AssertSize(t, 0)
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// AppendValue writes a value so that no two values of one type, beside whatever
-// follows them, look alike, and equal ones do. Integers of either width have one form.
-// Floats are equal when their bits are, and all NaN. The row must not be null. A nested
+// AppendValue appends a self-delimiting encoding of a value: values of one type have the
+// same bytes exactly if they are equal. Integers of both widths have one encoding. Floats
+// compare by their bits, except that all NaN are equal. The row must not be null. A nested
 // type is Internal.
 func AppendValue(dst []byte, column arrow.Array, row int) ([]byte, error) {
 	if number, ok := IntegerAt(column, row); ok {
@@ -34,16 +34,16 @@ func AppendValue(dst []byte, column arrow.Array, row int) ([]byte, error) {
 	case array.StringLike:
 		text := a.Value(row)
 		return append(binary.AppendUvarint(dst, uint64(len(text))), text...), nil
-	case interface{ Value(row int) []byte }: // binary, of whatever length
+	case interface{ Value(row int) []byte }: // binary, fixed-size or not
 		value := a.Value(row)
 		return append(binary.AppendUvarint(dst, uint64(len(value))), value...), nil
 	default:
-		return dst, fault.New(fault.Internal, "a key column of type %s", column.DataType())
+		return dst, fault.New(fault.Internal, "values of type %s cannot be encoded as a key", column.DataType())
 	}
 }
 
-// IntegerAt returns the value of an integer, a date, a time or a timestamp, which is
-// not null; false for columns of other types.
+// IntegerAt returns the value of an integer, date, time or timestamp column; false for
+// columns of other types. The row must not be null.
 func IntegerAt(column arrow.Array, row int) (int64, bool) {
 	switch a := column.(type) {
 	case *array.Int32:

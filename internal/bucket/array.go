@@ -10,7 +10,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// Supported says whether Array hashes arrays of a type: int32, int64, date32,
+// Supported reports whether Array hashes arrays of a type: int32, int64, date32,
 // time64[us], timestamp[us] and timestamp[ns] with or without zone, utf8,
 // binary, both also with 64-bit offsets, fixed_size_binary and decimal128.
 func Supported(dt arrow.DataType) bool {
@@ -55,15 +55,15 @@ func Array(dst []int32, a arrow.Array, n int) ([]int32, error) {
 }
 
 // Hashes appends to dst the hash of every row of a, and returns the extended
-// slice; what stands for a null is of no meaning. It fails with Invalid if the
-// type cannot be bucketed.
+// slice. The hash of a null row is arbitrary. It fails with Invalid if the type
+// cannot be bucketed.
 func Hashes(dst []int32, a arrow.Array) ([]int32, error) {
 	if !Supported(a.DataType()) {
 		return dst, fault.New(fault.Invalid, "a column of type %s cannot be bucketed", a.DataType()).
 			WithRemedy("use a key of type int, long, date, time, timestamp, decimal, string, uuid, fixed or binary")
 	}
 	if a.Len() == 0 {
-		return dst, nil // and perhaps no buffers to look at
+		return dst, nil // an empty array may have no buffers
 	}
 	start := len(dst)
 	dst = slices.Grow(dst, a.Len())[:start+a.Len()]
@@ -102,8 +102,8 @@ func integers[T ~int32 | ~int64](out []int32, values []T) {
 	}
 }
 
-// timestamps hashes microseconds; nanoseconds are floored to them first, as
-// the specification has it, so that both units of one instant agree.
+// timestamps hashes microseconds. Nanoseconds are floored to microseconds first,
+// as the specification requires, so that an instant has one hash in both units.
 func timestamps(out []int32, a *array.Timestamp) {
 	values := a.TimestampValues()
 	if a.DataType().(*arrow.TimestampType).Unit == arrow.Microsecond {

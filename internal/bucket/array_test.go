@@ -18,8 +18,8 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// column is one type's way from a number and some bytes to an Arrow value and
-// to the same value as iceberg-go takes it.
+// column is a type, with a function that appends a value made of a number and
+// some bytes, and returns the same value as iceberg-go takes it.
 type column struct {
 	arrow    arrow.DataType
 	iceberg  iceberg.Type
@@ -146,8 +146,8 @@ func FuzzArrayAgainstIcebergGo(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed int64, raw []byte, n uint16) { check(t, seed, raw, int(n)+1) })
 }
 
-// TestSpecificationVectorsOfArrays holds the vectors of the Iceberg
-// specification, Appendix B, to arrays of every type that has one.
+// TestSpecificationVectorsOfArrays compares arrays of every type that has test
+// vectors in the Iceberg specification, Appendix B.
 func TestSpecificationVectorsOfArrays(t *testing.T) {
 	stamp := func(unit arrow.TimeUnit, zone string) arrow.DataType {
 		return &arrow.TimestampType{Unit: unit, TimeZone: zone}
@@ -189,7 +189,7 @@ func TestSpecificationVectorsOfArrays(t *testing.T) {
 	}
 }
 
-func TestArrayOfNothing(t *testing.T) {
+func TestEmptyArraysHaveNoBuckets(t *testing.T) {
 	for _, c := range columns() {
 		empty := array.NewBuilder(memory.DefaultAllocator, c.arrow).NewArray()
 		got, err := bucket.Array(nil, empty, 16)
@@ -198,7 +198,7 @@ func TestArrayOfNothing(t *testing.T) {
 	}
 }
 
-func TestArrayRefuses(t *testing.T) {
+func TestArrayRefusesTypesAndBucketCounts(t *testing.T) {
 	ints := array.NewBuilder(memory.DefaultAllocator, arrow.PrimitiveTypes.Int64).NewArray()
 	for _, n := range []int{0, -1, math.MaxInt32 + 1} {
 		_, err := bucket.Array(nil, ints, n)

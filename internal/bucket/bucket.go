@@ -1,5 +1,5 @@
 // Package bucket computes Iceberg's bucket transform over Arrow arrays, and
-// says how the buckets of two tables relate.
+// defines which buckets of two tables can share keys.
 //
 // The hash is that of the Iceberg specification, Appendix B: murmur3_x86_32
 // with seed 0. It depends on a value's Iceberg type alone, so int and long
@@ -7,11 +7,11 @@
 // microseconds). A value's bucket of n is its hash without the sign bit,
 // modulo n; a null has no bucket.
 //
-// The package is pure: it promises the same answer for the same bytes on every
-// machine, allocates nothing per value, and keeps nothing of its input.
+// The package is pure: it returns the same result for the same bytes on every
+// machine, does not allocate per value, and retains none of its input.
 package bucket
 
-// Null stands where a row has no bucket, because its value is null.
+// Null is the bucket number of a row whose value is null.
 const Null int32 = -1
 
 // Of returns the bucket of n that a hash falls into. n must be positive.
@@ -28,8 +28,8 @@ func Overlap(n, m int) int {
 	return n
 }
 
-// Factors returns the prime factors of n, ascending and repeated as often as
-// they divide n: 12 gives 2, 2, 3. 1 has none. n must be positive.
+// Factors returns the prime factors of n in ascending order, with multiplicity:
+// those of 12 are 2, 2, 3. 1 has none. n must be positive.
 func Factors(n int) []int {
 	var factors []int
 	for p := 2; p*p <= n; p++ {
@@ -44,10 +44,10 @@ func Factors(n int) []int {
 	return factors
 }
 
-// Digits writes bucket b of n in the mixed radix of the prime factors of n,
-// the lowest digit first. Buckets sorted by their digits stand in
-// digit-reversed order (of 16: 0, 8, 4, 12, 2, ...), in which the buckets of
-// one residue class modulo any product of leading factors are contiguous.
+// Digits returns the digits of bucket b of n in the mixed radix of the prime
+// factors of n, lowest digit first. Buckets sorted by their digits are in
+// digit-reversed order (for 16: 0, 8, 4, 12, 2, ...), where the buckets of a
+// residue class modulo any product of leading factors are contiguous.
 func Digits(b, n int) []int {
 	digits := Factors(n)
 	for i, p := range digits {

@@ -60,8 +60,8 @@ func TestDigitReversedOrder(t *testing.T) {
 	require.Equal(t, []int{0, 1, 2, 3, 4, 5, 6}, digitReversed(7))
 }
 
-// A residue class is contiguous for every product of leading factors, so its
-// staging rows are held once.
+// TestResidueClassesAreContiguous: for every product of leading factors, so that
+// a plan reads the staging rows of a class once.
 func TestResidueClassesAreContiguous(t *testing.T) {
 	for n := 1; n <= 64; n++ {
 		g := 1

@@ -16,8 +16,9 @@ import (
 	"github.com/penstock/penstock/internal/bucket"
 )
 
-// The vectors of the Iceberg specification, Appendix B, for values of eight
-// bytes; TestSpecificationVectorsOfArrays has the others.
+// TestSpecificationVectors has the test vectors of the Iceberg specification,
+// Appendix B, for values of eight bytes; TestSpecificationVectorsOfArrays has the
+// others.
 func TestSpecificationVectors(t *testing.T) {
 	day := func(y int, m time.Month, d int) int64 {
 		return time.Date(y, m, d, 0, 0, 0, 0, time.UTC).Unix() / 86_400

@@ -7,25 +7,25 @@ import (
 )
 
 const (
-	hashBits  = 31            // of a hash without its sign
-	positions = 1 << hashBits // that hash space has
+	hashBits  = 31            // of a hash without its sign bit
+	positions = 1 << hashBits // in hash space
 
-	// The steps of splitmix64, which spread what several columns' hashes say
-	// over all bits.
+	// The constants of splitmix64, which mixes the hashes of several columns.
 	stepGolden uint64 = 0x9e3779b97f4a7c15
 	mixFirst   uint64 = 0xbf58476d1ce4e5b9
 	mixSecond  uint64 = 0x94d049bb133111eb
 )
 
-// Positions appends to dst the place of every row in hash space, [0, 1), and
-// returns the extended slice. Columns are those that are hashed, of one
-// length; there is at least one.
+// Positions appends to dst the position of every row in hash space, [0, 1), and
+// returns the extended slice. There is at least one column, and all have the
+// same length.
 //
-// Of one column it is the bucket hash without its sign, its 31 binary digits
-// reversed and put behind the point: so [0, 1/16) holds exactly the rows of
-// bucket 0 of 16, and [1/2, 1) those of all odd buckets. Of several columns
-// it is a mix of their hashes, which says nothing of any one's bucket. A null
-// counts as the hash 0. It fails with Invalid if a type cannot be bucketed.
+// The position of a single column is its bucket hash without the sign bit, with
+// the 31 bits reversed and read as a binary fraction: [0, 1/16) holds exactly
+// the rows of bucket 0 of 16, and [1/2, 1) those of all odd buckets. The hashes
+// of several columns are mixed, so that the position is unrelated to the bucket
+// of any one of them. A null counts as the hash 0. Positions fails with Invalid
+// if a type cannot be bucketed.
 func Positions(dst []float64, columns ...arrow.Array) ([]float64, error) {
 	hashes, err := hashesOrZero(nil, columns[0])
 	if err != nil {
@@ -51,7 +51,7 @@ func Positions(dst []float64, columns ...arrow.Array) ([]float64, error) {
 	return dst, nil
 }
 
-// hashesOrZero is Hashes with 0 for nulls.
+// hashesOrZero is like Hashes, with 0 for nulls.
 func hashesOrZero(dst []int32, column arrow.Array) ([]int32, error) {
 	hashes, err := Hashes(dst, column)
 	if err != nil || column.NullN() == 0 {
@@ -65,13 +65,13 @@ func hashesOrZero(dst []int32, column arrow.Array) ([]int32, error) {
 	return hashes, nil
 }
 
-// position is where a hash lies.
+// position returns the position of a hash in hash space.
 func position(hash int32) float64 {
 	return float64(bits.Reverse32(uint32(hash&maxInt32))>>1) / positions
 }
 
-// Mix spreads v over all 64 bits: one step of splitmix64. Equal values give
-// equal results on every machine, and each result comes of one value alone.
+// Mix spreads v over all 64 bits: one step of splitmix64. It is a bijection, and
+// its result is the same on every machine.
 func Mix(v uint64) uint64 {
 	v += stepGolden
 	v = (v ^ v>>30) * mixFirst
@@ -79,8 +79,8 @@ func Mix(v uint64) uint64 {
 	return v ^ v>>31
 }
 
-// InRange says whether a position lies in [from, to), which wraps around where
-// from is above to: [b, a) is all that [a, b) is not.
+// InRange reports whether a position lies in [from, to). The range wraps around
+// if from is above to: [b, a) is the complement of [a, b).
 func InRange(position, from, to float64) bool {
 	if from > to {
 		return position >= from || position < to
@@ -88,11 +88,12 @@ func InRange(position, from, to float64) bool {
 	return position >= from && position < to
 }
 
-// MayHold says whether bucket b of n, made of one column, can hold a row whose
-// position in that column's hash space lies in [from, to), as InRange has it.
-// n must be positive, b below it, or Null. The answer is exact for as much of
-// n as is a power of two, of which a bucket is one interval of hash space; an
-// odd n divides nothing. False is always true to the rows.
+// MayHold reports whether bucket b of n of a single column can hold a row whose
+// position in the column's hash space lies in [from, to), in the sense of
+// InRange. n must be positive, and b less than n or Null. The result is exact
+// for the power of two that divides n: its residue class is one interval of hash
+// space. An odd factor of n excludes nothing. If MayHold returns false, the
+// bucket has no such row.
 func MayHold(b int32, n int, from, to float64) bool {
 	if b == Null {
 		return InRange(0, from, to)

@@ -21,8 +21,8 @@ func longs(n int, of func(int) int64) arrow.Array {
 	return b.NewArray()
 }
 
-// TestPositionsReverseTheDigits compares slices of hash space with the buckets
-// that they must be.
+// TestPositionsReverseTheDigits compares intervals of hash space with the buckets
+// that they must equal.
 func TestPositionsReverseTheDigits(t *testing.T) {
 	const rows = 20_000
 	keys := longs(rows, func(i int) int64 { return int64(i) })
@@ -47,12 +47,12 @@ func TestPositionsReverseTheDigits(t *testing.T) {
 	require.InDelta(t, rows/4, low, rows/50)
 }
 
-func TestPositionsAreOfValuesAlone(t *testing.T) {
+func TestPositionsIgnoreBytesUnderNulls(t *testing.T) {
 	ints := array.NewInt32Builder(memory.DefaultAllocator)
 	long := array.NewInt64Builder(memory.DefaultAllocator)
 	for i := range int32(100) {
 		if i%7 == 0 {
-			// What lies below a null must not matter.
+			// The value under a null must not matter.
 			ints.AppendNull()
 			long.AppendEmptyValue()
 			continue
@@ -97,7 +97,7 @@ func TestPositionsOfSeveralColumns(t *testing.T) {
 	}
 }
 
-func TestPositionsRefuse(t *testing.T) {
+func TestPositionsRefuseTypesWithoutBuckets(t *testing.T) {
 	floats := array.NewFloat64Builder(memory.DefaultAllocator)
 	floats.Append(1)
 	_, err := bucket.Positions(nil, floats.NewArray())
@@ -114,7 +114,7 @@ func TestInRangeWraps(t *testing.T) {
 	}
 }
 
-// TestMayHold asks every bucket, and looks where keys really lie.
+// TestMayHold compares MayHold of every bucket with the positions of keys.
 func TestMayHold(t *testing.T) {
 	const rows = 50_000
 	random := rand.New(rand.NewPCG(3, 4))

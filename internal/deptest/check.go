@@ -8,15 +8,14 @@ import (
 	"strings"
 )
 
-// emptyNames are package names that do not say what is inside.
+// emptyNames are package names that do not describe the contents.
 const emptyNames = "base common data helper helpers info lib manager misc shared task tasks util utils worker workers"
 
-// Check reads the Go sources below root, which belong to the module of that
-// name, and returns one sentence per fault, in order of folders: an edge that
-// rows do not have, a library that is closed to the package or not listed at
-// all, a folder without a row, a row without a folder, an import of a row that
-// no file has, a package without a comment or with a name that says nothing. An
-// error means that sources could not be read or that rows contradict themselves.
+// Check reads the Go sources of a module below root, and returns one sentence per fault,
+// in the order of folders: an import that is not in the rows, a library that is closed
+// to the package or not listed, a folder without a row, a row without a folder, an
+// import of a row that no file has, a package without a comment or with an empty name.
+// An error means that sources could not be read or that rows are inconsistent.
 func Check(root fs.FS, module string, rows []Row) ([]string, error) {
 	g, err := newGraph(module, rows)
 	if err != nil {
@@ -44,7 +43,7 @@ func Check(root fs.FS, module string, rows []Row) ([]string, error) {
 	return slices.Concat(faults, g.absent(folders), g.unused(folders)), nil
 }
 
-// absent returns the rows that no folder falls under.
+// absent returns the rows without a folder.
 func (g *graph) absent(folders []*folder) []string {
 	var faults []string
 	for _, row := range g.rows {
@@ -58,9 +57,8 @@ func (g *graph) absent(folders []*folder) []string {
 	return faults
 }
 
-// unused returns the imports that rows name and no file of theirs has. A row
-// says what is, not what might be: an edge that nobody uses would let the next
-// one in without a word.
+// unused returns the imports of rows that no file has. An unused edge would allow an
+// import later without a decision.
 func (g *graph) unused(folders []*folder) []string {
 	used := map[string]map[string]bool{} // by the row's folder: the folders of the rows that it imports
 	for _, f := range folders {
@@ -86,7 +84,7 @@ func (g *graph) unused(folders []*folder) []string {
 	return faults
 }
 
-// introduction returns what is wrong with a package's name and comment.
+// introduction returns the faults of a package's name and comment.
 func introduction(f *folder) []string {
 	var faults []string
 	base := path.Base(f.path)
@@ -95,7 +93,7 @@ func introduction(f *folder) []string {
 	}
 	begins := "Package " + f.name + " "
 	if f.name == "main" || f.name == "" {
-		begins = "" // a command is introduced by what it does
+		begins = "" // the comment of a command begins with what it does
 	}
 	if f.doc == "" || !strings.HasPrefix(f.doc, begins) {
 		faults = append(faults, f.path+": no file has a package comment: say what it is for and what it promises")
@@ -107,11 +105,11 @@ func introduction(f *folder) []string {
 type graph struct {
 	module string
 	rows   []Row
-	named  map[string]Row  // by the last part of the folder
-	closed map[string]bool // libraries that some row lists, and false for the open ones
+	named  map[string]Row  // by the last element of the folder
+	closed map[string]bool // true for libraries that a row lists, false for open ones
 }
 
-// newGraph indexes rows and checks that they mean one thing each.
+// newGraph indexes rows and checks that their names are unique and known.
 func newGraph(module string, rows []Row) (*graph, error) {
 	g := &graph{module: module, rows: rows, named: map[string]Row{}, closed: map[string]bool{}}
 	for library := range strings.FieldsSeq(Open) {
@@ -139,7 +137,7 @@ func newGraph(module string, rows []Row) (*graph, error) {
 	return g, nil
 }
 
-// row returns the row that a folder falls under; an exact one wins over a tree.
+// row returns the row of a folder; an exact one takes precedence over a tree.
 func (g *graph) row(dir string) (Row, bool) {
 	if row, known := g.named[path.Base(dir)]; known && row.Folder == dir {
 		return row, true
@@ -152,7 +150,7 @@ func (g *graph) row(dir string) (Row, bool) {
 	return Row{}, false
 }
 
-// fault says why a package under row may not import target; "" if it may.
+// fault returns why a package of row may not import target; "" if it may.
 func (g *graph) fault(row Row, target string) string {
 	if dir, ours := strings.CutPrefix(target, g.module+"/"); ours {
 		return g.faultInside(row, dir)
@@ -163,7 +161,7 @@ func (g *graph) fault(row Row, target string) string {
 	return g.faultOutside(row, target)
 }
 
-// faultInside judges an import of the package of ours in dir.
+// faultInside checks an import of the module's package in dir.
 func (g *graph) faultInside(row Row, dir string) string {
 	target, known := g.row(dir)
 	if !known {
@@ -181,7 +179,7 @@ func (g *graph) faultInside(row Row, dir string) string {
 	return "of ours it may import only " + strings.Join(allowed, ", ")
 }
 
-// faultOutside judges an import of a library by the longest listed prefix.
+// faultOutside checks an import of a library by the longest listed prefix.
 func (g *graph) faultOutside(row Row, target string) string {
 	mine := strings.Fields(row.Outside)
 	if slices.Contains(mine, "*") {

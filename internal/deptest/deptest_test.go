@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// moduleRoot is the module's root, seen from this package's folder, where go
-// test runs its tests.
+// moduleRoot is the module's root, relative to this package's folder, where go test runs
+// its tests.
 const moduleRoot = "../.."
 
 func TestImportsFollowTheTable(t *testing.T) {
@@ -24,7 +24,7 @@ func TestImportsFollowTheTable(t *testing.T) {
 	}
 }
 
-func TestTheWalkSeesThisModule(t *testing.T) {
+func TestReadFoldersFindsThisModule(t *testing.T) {
 	folders, err := readFolders(os.DirFS(moduleRoot))
 	require.NoError(t, err)
 	var seen []string
@@ -53,8 +53,8 @@ func moduleName(t *testing.T, root fs.FS) string {
 	return name
 }
 
-// TestFaultsAreFound breaks a small sound tree in one way at a time: a check
-// that never fails would prove nothing about the real one.
+// TestFaultsAreFound breaks a small valid tree in one way at a time, to show that the check
+// fails if it must.
 func TestFaultsAreFound(t *testing.T) {
 	cases := map[string]struct {
 		file, src string // added to the sound tree, or in place of its file
@@ -77,7 +77,7 @@ func TestFaultsAreFound(t *testing.T) {
 			"high/more.go", "package high\n\nimport \"example.org/m/kit\"\n",
 			[]string{"high/more.go:3: high imports example.org/m/kit: of ours it may import only low"},
 		},
-		"who may know everything is still not known by all": {
+		"a package with a star may not be imported by a star": {
 			"top/more.go", "package main\n\nimport \"example.org/m/kit\"\n",
 			[]string{"top/more.go:3: top imports example.org/m/kit: of ours it may import only *"},
 		},
@@ -86,14 +86,14 @@ func TestFaultsAreFound(t *testing.T) {
 			[]string{"low/more.go:3: low imports github.com/apache/arrow-go/v18/arrow/flight/gen/flight: " +
 				"only high may use that library"},
 		},
-		"a library that nobody has": {
+		"a library that is not listed": {
 			"low/more.go", "package low\n\nimport \"example.com/new\"\n",
 			[]string{"low/more.go:3: low imports example.com/new: " +
 				"the library is not in internal/deptest/table.go: say there who may use it"},
 		},
-		"an open library":            {"low/more.go", "package low\n\nimport \"github.com/apache/arrow-go/v18/arrow/array\"\n", nil},
-		"a test file that knows all": {"low/low_test.go", "package low\n\nimport _ \"example.org/m/high\"\n", nil},
-		"a folder of a tree":         {"tools/a/main.go", "// Prints.\npackage main\n\nimport _ \"example.org/m/low\"\n", nil},
+		"an open library":                 {"low/more.go", "package low\n\nimport \"github.com/apache/arrow-go/v18/arrow/array\"\n", nil},
+		"a test file may import anything": {"low/low_test.go", "package low\n\nimport _ \"example.org/m/high\"\n", nil},
+		"a folder of a tree":              {"tools/a/main.go", "// Prints.\npackage main\n\nimport _ \"example.org/m/low\"\n", nil},
 		"a folder without a row": {
 			"extra/extra.go", "// Package extra is new.\npackage extra\n",
 			[]string{"extra is not in the import table: add a row to internal/deptest/table.go"},
@@ -102,16 +102,16 @@ func TestFaultsAreFound(t *testing.T) {
 			"high/more.go", "package high\n\nimport \"example.org/m/extra\"\n",
 			[]string{"high/more.go:3: high imports example.org/m/extra: there is no row for it in internal/deptest/table.go"},
 		},
-		"a package that says nothing": {
+		"a package without a package comment": {
 			"low/low.go", "// Low.\npackage low\n",
 			[]string{"low: no file has a package comment: say what it is for and what it promises"},
 		},
-		"a name that says nothing": {
+		"an empty name": {
 			"tools/util/util.go", "// Package util has it all.\npackage util\n",
 			[]string{`tools/util: "util" does not say what the package holds: name it after that`},
 		},
 		"another module":      {"low/other/go.mod", "module other\n", nil},
-		"testdata is no code": {"low/testdata/x.go", "package broken\n\nimport \"example.org/m/high\"\n", nil},
+		"testdata is skipped": {"low/testdata/x.go", "package broken\n\nimport \"example.org/m/high\"\n", nil},
 	}
 	for name, test := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -139,7 +139,7 @@ func TestUnreadableSourcesAndTablesAreErrors(t *testing.T) {
 	require.EqualError(t, err, "the import table has low and x/low: a name would mean both")
 }
 
-// TestKitsAreClosed: a row without a star could be imported by whatever has one.
+// TestKitsAreClosed: without a star, a kit could be imported by all rows with one.
 func TestKitsAreClosed(t *testing.T) {
 	for _, row := range Graph() {
 		name := path.Base(row.Folder)
@@ -158,9 +158,9 @@ func TestRowsWithoutFoldersAreFound(t *testing.T) {
 	}, faults)
 }
 
-// TestImportsThatNobodyHasAreFound: a star says nothing of what is used, tests do
-// not count, and a row without a folder is told once.
-func TestImportsThatNobodyHasAreFound(t *testing.T) {
+// TestUnusedImportsAreFound: stars are not checked, imports of tests do not count, and a
+// row without a folder is reported only once.
+func TestUnusedImportsAreFound(t *testing.T) {
 	table := smallTable()
 	table[1].Imports = "low"
 	table[2].Imports = "low side"
@@ -191,8 +191,8 @@ func smallTable() []Row {
 	}
 }
 
-// soundTree is a small module without a fault. Its nested module and testdata
-// would be faulty if they were looked at.
+// soundTree is a small module without faults. Its nested module would have some if it
+// were not skipped.
 func soundTree() fstest.MapFS {
 	return fstest.MapFS{
 		"go.mod":              {Data: []byte("module example.org/m\n")},

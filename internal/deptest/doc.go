@@ -1,16 +1,14 @@
-// Package deptest holds the import graph of the module as a table, and a test
-// that fails on every edge the table does not have.
+// Package deptest has the import graph of the module as a table, and a test that fails
+// for every import that is not in the table.
 //
-// The direction of imports is the architecture: values at the bottom, pure
-// steps above them, the loader on top, the wire and the commands last. A new
-// package, a new edge or a new library is a decision, so it is written into
-// the table before it compiles green. The package promises more about the tree:
-// every row of the table has its folder, every package says what it is for, no
-// package has a name that says nothing, words that have a list are asked and not
-// compared (CheckWords), and the decision records in docs/adr are numbered without
-// gaps or twins.
+// The direction of imports is the architecture: values at the bottom, pure steps above
+// them, then the loader, the wire and the commands. A new package, edge or library is a
+// decision that must be added to the table. The package also checks that every row of
+// the table has a folder, that every package has a package comment and a meaningful
+// name, that code outside their packages does not compare enumerated words (CheckWords),
+// and that the decision records in docs/adr are numbered without gaps or duplicates.
 //
-// The sources are opened and parsed here, in the test's own process. A child
-// process such as "go list" would read them unseen by go test's cache, which
-// then answers "pass" for a tree that is broken.
+// The test's own process opens and parses the sources. If it ran "go list" instead, go
+// test would not know that the result depends on them, and could return a cached "pass"
+// for a broken tree.
 package deptest

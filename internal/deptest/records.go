@@ -13,10 +13,10 @@ var (
 	recordHead = regexp.MustCompile(`^# (\d{4})\. \S.*\n\nDate: \d{4}-\d{2}-\d{2}\nStatus: \S`)
 )
 
-// CheckRecords reads the decision records in dir (docs/adr) and returns one
-// sentence per fault: a number that is missing or used twice, a file whose
-// name or first lines are not in the form that the folder's README.md gives,
-// a record that the README.md does not list. TEMPLATE.md is left out.
+// CheckRecords reads the decision records in dir (docs/adr) and returns one sentence per
+// fault: a number that is missing or used twice, a name or first lines that are not in
+// the form of the folder's README.md, a record that README.md does not list. It ignores
+// TEMPLATE.md.
 func CheckRecords(root fs.FS, dir string) ([]string, error) {
 	entries, err := fs.ReadDir(root, dir)
 	if err != nil {

@@ -12,14 +12,13 @@ import (
 	"strings"
 )
 
-// imported is one import line.
+// imported is an import of a file.
 type imported struct {
 	path string
 	at   token.Position
 }
 
-// folder is what the test knows of one package: the imports of the files that
-// are built into it, and how it introduces itself.
+// folder is a package: its name, its comment and the imports of its files except tests.
 type folder struct {
 	path    string // from the module's root
 	name    string // of the package
@@ -27,10 +26,10 @@ type folder struct {
 	imports []imported
 }
 
-// readFolders parses the head of every Go file below root, whatever its build
-// tags, and returns one folder per directory in lexical order. Skipped are
-// testdata, hidden folders and other modules. Imports of _test.go files are
-// left out; a folder of nothing else still counts.
+// readFolders parses the imports of every Go file below root, regardless of build tags,
+// and returns one folder per directory in lexical order. It skips testdata, hidden
+// folders and other modules, and ignores the imports of _test.go files. A folder with
+// nothing but tests still counts.
 func readFolders(root fs.FS) ([]*folder, error) {
 	var folders []*folder
 	err := fs.WalkDir(root, ".", func(dir string, entry fs.DirEntry, err error) error {
@@ -56,7 +55,7 @@ func readFolders(root fs.FS) ([]*folder, error) {
 	return folders, nil
 }
 
-// isSkipped says whether the walk stays out of dir.
+// isSkipped reports whether the walk skips dir.
 func isSkipped(root fs.FS, dir string) (bool, error) {
 	if dir == "." {
 		return false, nil
@@ -75,7 +74,7 @@ func isSkipped(root fs.FS, dir string) (bool, error) {
 	}
 }
 
-// readFolder parses the Go files of one directory; nil if it has none.
+// readFolder parses the Go files of a directory; nil if it has none.
 func readFolder(root fs.FS, dir string) (*folder, error) {
 	names, err := fs.Glob(root, path.Join(dir, "*.go"))
 	if err != nil || len(names) == 0 {
@@ -99,7 +98,7 @@ func readFolder(root fs.FS, dir string) (*folder, error) {
 	return found, nil
 }
 
-// add takes one parsed file into the folder.
+// add adds a parsed file to the folder.
 func (f *folder) add(set *token.FileSet, file *ast.File, test bool) error {
 	if test && f.name != "" {
 		return nil

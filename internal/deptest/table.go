@@ -1,22 +1,21 @@
 package deptest
 
-// Row says what the package in one folder may import. Lists are words with
-// spaces between them. Standard library imports are free, and files that end
-// in _test.go are bound by nothing here.
+// Row defines what the package in a folder may import. Lists are separated by spaces.
+// Imports of the standard library, and of files that end in _test.go, are not
+// restricted.
 type Row struct {
 	// Folder is the path from the module's root. "tools/..." stands for every
 	// folder below tools; those may import each other.
 	Folder string
-	// Imports lists packages of ours by the last part of their folder. "*" is
-	// every package whose own row has no "*": what may know everything is
-	// imported only by who names it.
+	// Imports lists packages of the module by the last element of their folder. "*"
+	// stands for every package whose own row has no "*"; others must be listed by name.
 	Imports string
-	// Outside lists libraries, by the beginning of their path. They are closed
-	// to every package whose row does not list them too. "*" is any library.
+	// Outside lists libraries, by prefixes of their paths. They are closed to every
+	// package whose row does not list them. "*" stands for any library.
 	Outside string
 }
 
-// Libraries that only some packages may know.
+// Libraries that only some packages may import.
 const (
 	libAWS         = "github.com/aws"
 	libArrowFlight = "github.com/apache/arrow-go/v18/arrow/flight"
@@ -41,7 +40,7 @@ const (
 const Open = "github.com/apache/arrow-go/v18/arrow github.com/cespare/xxhash/v2 " +
 	"github.com/google/uuid golang.org/x/sync"
 
-// Graph is who may import whom, from the bottom up.
+// Graph returns the import table, from the bottom up.
 func Graph() []Row {
 	return []Row{
 		{Folder: "internal/fault"},
@@ -108,18 +107,19 @@ func Graph() []Row {
 		{Folder: "benchmarks/...", Imports: "* gatewaytest", Outside: "*"},
 		{Folder: "tools/...", Imports: "*", Outside: "*"},
 
-		// Test kits may know everything, and only tests and other kits know them:
-		// that is what their star says.
-		// Scenario files hold datasets as YAML, which dataset takes as a node.
+		// Test kits may import everything, but only tests and other kits may import
+		// them: therefore each has a star.
+		// Scenario files contain datasets as YAML, which dataset takes as a node.
 		{Folder: "internal/deptest", Imports: "*", Outside: libTesting},
-		{Folder: "internal/scenario", Imports: "* catalogtest", Outside: libTesting + " " + libYAML},
-		// It writes tables with other libraries than those that read them.
+		{Folder: "internal/scenario/cell", Imports: "*"},
+		{Folder: "internal/scenario", Imports: "* catalogtest cell", Outside: libTesting + " " + libYAML},
+		// It writes tables with other libraries than the product reads them with.
 		{
 			Folder: "internal/scenario/warehouse", Imports: "* scenario",
 			Outside: libIceberg + " " + libParquet + " " + libSQLite + " " + libTesting,
 		},
 		{Folder: "internal/scenario/exchange", Imports: "* scenario"},
-		{Folder: "internal/scenario/fixtures", Imports: "* scenario storetest", Outside: libSQLite},
+		{Folder: "internal/scenario/fixtures", Imports: "* scenario cell storetest", Outside: libSQLite},
 		{Folder: "internal/docstest", Imports: "*", Outside: libTesting},
 		{Folder: "internal/spectest", Imports: "*", Outside: libTesting},
 		{Folder: "internal/digest/digesttest", Imports: "*", Outside: libTesting},

@@ -11,11 +11,11 @@ import (
 	"strings"
 )
 
-// CheckWords finds the places outside of some packages that compare a value
-// with one of the words that such a package declares, its typed constants: by ==
-// or !=, or as the case of a switch. Who asks the value what it means instead
-// needs no change when a word is added. It returns one sentence per place. Files
-// that end in _test.go, and test kits, may compare.
+// CheckWords finds code outside of the given packages that compares a value with one of
+// the typed constants that such a package declares: by == or !=, or as a case of a
+// switch. Code that calls a method of the value instead needs no change when a constant
+// is added. CheckWords returns one sentence per comparison. Files that end in _test.go,
+// and test kits, may compare.
 func CheckWords(root fs.FS, module string, packages []string) ([]string, error) {
 	words := map[string]map[string]bool{}
 	for _, folder := range packages {
@@ -43,7 +43,7 @@ func CheckWords(root fs.FS, module string, packages []string) ([]string, error) 
 	return faults, nil
 }
 
-// parsed calls a function for every product file of a folder.
+// parsed parses every file of a folder except tests, and calls a function for it.
 func parsed(root fs.FS, folder string, do func(*ast.File, *token.FileSet)) error {
 	names, err := fs.Glob(root, path.Join(folder, "*.go"))
 	if err != nil {
@@ -67,7 +67,7 @@ func parsed(root fs.FS, folder string, do func(*ast.File, *token.FileSet)) error
 	return nil
 }
 
-// wordsOf returns the constants of a folder that are of a type of its own.
+// wordsOf returns the exported typed constants of a folder.
 func wordsOf(root fs.FS, folder string) (map[string]bool, error) {
 	words := map[string]bool{}
 	err := parsed(root, folder, func(file *ast.File, _ *token.FileSet) {
@@ -97,7 +97,7 @@ func wordsOf(root fs.FS, folder string) (map[string]bool, error) {
 func compared(root fs.FS, folder string, words map[string]map[string]bool) ([]string, error) {
 	var faults []string
 	err := parsed(root, folder, func(file *ast.File, files *token.FileSet) {
-		names := map[string]string{} // by the name that the file has for it: the package
+		names := map[string]string{} // package paths by their names in the file
 		for _, i := range file.Imports {
 			at, _ := strconv.Unquote(i.Path.Value)
 			name := path.Base(at)

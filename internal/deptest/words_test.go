@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWordsAreAsked: what a kind of join or a form of the wire means is decided
-// where it is declared.
-func TestWordsAreAsked(t *testing.T) {
+// TestWordsAreNotCompared: the meaning of a kind of join or a form of the wire is defined
+// in the package that declares it.
+func TestWordsAreNotCompared(t *testing.T) {
 	root := os.DirFS(moduleRoot)
 	faults, err := CheckWords(root, moduleName(t, root), []string{"joiner/rule", "loader/dataset"})
 	require.NoError(t, err)

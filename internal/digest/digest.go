@@ -1,10 +1,10 @@
-// Package digest names values by what they hold, so that no cache key and no
-// plan id is a text that somebody put together by hand and forgot a field of.
+// Package digest identifies values by their content, so that no cache key or
+// plan id is a string concatenated by hand that misses a field.
 //
-// A value is made for its digest: a struct of plain data that holds all that
-// the thing named depends on, and nothing else. Every field counts, those that
-// are not exported too; [github.com/penstock/penstock/internal/digest/digesttest]
-// changes each of them and demands another digest.
+// The caller builds a value for the purpose: a struct of plain data that holds
+// everything the identity depends on, and nothing else. Every field counts,
+// exported or not; [github.com/penstock/penstock/internal/digest/digesttest]
+// changes each of them and requires a different digest.
 package digest
 
 import (
@@ -18,18 +18,17 @@ import (
 	"slices"
 )
 
-// Of returns 64 hexadecimal digits of SHA-256 over a value's content. It is the
-// same in every process and on every machine.
+// Of returns the SHA-256 of a value's content as 64 hexadecimal digits. It is
+// the same in every process and on every machine.
 //
-// Booleans, numbers, strings (any bytes), arrays, slices, maps, structs,
-// pointers (by what they point to) and interfaces (by the name of the type they
-// hold, and its content) have a content. Two values have the same digest where
-// they are of the same type and hold the same; a nil slice or map is an empty
-// one, and a float is its bits. The names of struct fields and of struct types
-// are no content, but the order of fields is.
+// Supported are booleans, numbers, strings (of any bytes), arrays, slices, maps,
+// structs, pointers (by their target) and interfaces (by the name of their
+// dynamic type and its content). Values of one type with equal content have the
+// same digest. Nil slices and maps equal empty ones, and floats compare by their
+// bits. The names of struct fields and struct types do not count, but the order
+// of fields does.
 //
-// Functions, channels and unsafe pointers have none, nor does what points to
-// itself: Of panics, since such a value was not made for it.
+// Of panics for functions, channels, unsafe pointers and cyclic values.
 func Of(v any) string {
 	e := encoder{}
 	e.value(reflect.ValueOf(v), 0)
@@ -37,11 +36,11 @@ func Of(v any) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// deepest is how deep values may be nested. What is deeper points to itself.
-const deepest = 100
+// maxDepth is how deep values may be nested. Deeper ones are taken for cyclic.
+const maxDepth = 100
 
-// encoder writes values one after another such that no two lists of values have
-// the same bytes: whatever may have several lengths begins with its own.
+// encoder writes values in sequence such that no two sequences of values have
+// the same bytes: everything of variable length is preceded by its length.
 type encoder struct{ out []byte }
 
 func (e *encoder) uint(n uint64) { e.out = binary.AppendUvarint(e.out, n) }
@@ -52,7 +51,7 @@ func (e *encoder) text(s string) {
 }
 
 func (e *encoder) value(v reflect.Value, depth int) {
-	if depth > deepest {
+	if depth > maxDepth {
 		refuse("a value of type %s points to itself", v.Type())
 	}
 	switch kind := v.Kind(); kind {
@@ -99,14 +98,14 @@ func (e *encoder) value(v reflect.Value, depth int) {
 	}
 }
 
-// refuse ends the program: values that were not made for a digest would share
-// one, and two streams would share rows that are not theirs.
+// refuse panics: if such values got a digest, different ones could share it, and
+// a stream could be served the rows of another.
 func refuse(format string, of any) {
-	panic("digest: " + fmt.Sprintf(format, of)) //nolint:forbidigo // the first test that comes by sees it
+	panic("digest: " + fmt.Sprintf(format, of)) //nolint:forbidigo // a bug that any test of the caller finds
 }
 
-// entries writes a map in the order of its encoded entries, which begin with
-// their keys.
+// entries writes a map, sorted by its encoded entries, which begin with their
+// keys.
 func (e *encoder) entries(v reflect.Value, depth int) {
 	all := make([][]byte, 0, v.Len())
 	for each := v.MapRange(); each.Next(); {

@@ -41,17 +41,17 @@ func TestEveryFieldCounts(t *testing.T) {
 	digesttest.EveryFieldCounts(t, full())
 }
 
-// TestDigestsStay: a digest is part of cursors that outlive the process.
-func TestDigestsStay(t *testing.T) {
+// TestDigestsAreStable: cursors that outlive the process contain digests.
+func TestDigestsAreStable(t *testing.T) {
 	t.Parallel()
-	for range 20 { // whatever the order of a map
+	for range 20 { // in any order of map iteration
 		require.Equal(t, "a050f9c0d66c9ff41757064a275635fda4b4ef97d45d8bcf97a24de3cb48ee6d", digest.Of(full()))
 	}
 }
 
-// TestContentIsNotJoined: what stands side by side never reads as something
-// else that does.
-func TestContentIsNotJoined(t *testing.T) {
+// TestDifferentContentsHaveDifferentDigests tries values whose parts would be
+// equal if they were concatenated.
+func TestDifferentContentsHaveDifferentDigests(t *testing.T) {
 	t.Parallel()
 	seen := map[string]any{}
 	for _, v := range []any{
@@ -84,7 +84,7 @@ func TestContentIsNotJoined(t *testing.T) {
 	}
 }
 
-func TestEmptyIsNil(t *testing.T) {
+func TestEmptyAndNilHaveOneDigest(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, digest.Of([]string(nil)), digest.Of([]string{}))
 	require.Equal(t, digest.Of(map[string]int(nil)), digest.Of(map[string]int{}))
@@ -92,7 +92,7 @@ func TestEmptyIsNil(t *testing.T) {
 
 type ring struct{ next *ring }
 
-func TestWhatHasNoContentPanics(t *testing.T) {
+func TestUnsupportedValuesPanic(t *testing.T) {
 	t.Parallel()
 	self := &ring{}
 	self.next = self

@@ -1,9 +1,8 @@
-// Package docstest holds what the pages under docs say against the code, both ways:
-// a field, value, default, limit or kind that a page names and that is not there fails
-// its tests, and so does one that is there and stands on no page.
+// Package docstest compares the pages under docs with the code, in both directions: its
+// tests fail for a field, value, default, limit or kind that is documented but does not
+// exist, and for one that exists but is not documented.
 //
-// It reads the sources themselves, as deptest does, and asks the decoders. Settings are
-// compared by internal/config, metrics by internal/telemetry, kinds and codes by flight,
-// flags and exit codes by cmd/penstock: those pages' tables are written, or read, where
-// the values are known.
+// It parses the sources, as deptest does, and calls the decoders. Settings are compared
+// by internal/config, metrics by internal/telemetry, kinds and codes by flight, and
+// flags and exit codes by cmd/penstock, where their values are known.
 package docstest

@@ -12,9 +12,9 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// entryWishes are values of a staging entry's fields, as a query's wishes are.
-func entryWishes() []wish {
-	return []wish{
+// entrySettings are values of a staging entry's fields, like querySettings.
+func entrySettings() []setting {
+	return []setting{
 		{"name", `{name: n}`},
 		{"ref", `{ref: daily}`},
 		{"snapshot", `{snapshot: 7}`},
@@ -42,7 +42,7 @@ func entryWishes() []wish {
 	}
 }
 
-// entry is a staging entry of these fields; none where they say different things of one.
+// entry returns a staging entry with these fields; nil if they conflict.
 func entry(t *testing.T, texts ...string) map[string]any {
 	t.Helper()
 	out := map[string]any{}
@@ -59,7 +59,7 @@ func entry(t *testing.T, texts ...string) map[string]any {
 	return out
 }
 
-// entryRefusal is why a dataset with such an entry is refused; nil if it is not.
+// entryRefusal returns the error for a dataset with an entry; nil if it is valid.
 func entryRefusal(t *testing.T, of map[string]any) *fault.Error {
 	t.Helper()
 	of = maps.Clone(of)
@@ -69,8 +69,9 @@ func entryRefusal(t *testing.T, of map[string]any) *fault.Error {
 	}})
 }
 
-// TestWhatGoesNotTogetherInEntries: as TestWhatGoesNotTogether, of staging entries.
-func TestWhatGoesNotTogetherInEntries(t *testing.T) {
+// TestConflictingEntryFieldsAreDocumented is TestConflictingQueryFieldsAreDocumented for
+// staging entries.
+func TestConflictingEntryFieldsAreDocumented(t *testing.T) {
 	page := read(t, "docs/datasets.md")
 	rows := tables(page, "refused together")
 	require.Len(t, rows, 10)
@@ -81,14 +82,14 @@ func TestWhatGoesNotTogetherInEntries(t *testing.T) {
 			require.Contains(t, example, name)
 		}
 	}
-	for _, w := range entryWishes() {
-		require.Nil(t, entryRefusal(t, entry(t, w.text)), w.text)
+	for _, s := range entrySettings() {
+		require.Nil(t, entryRefusal(t, entry(t, s.text)), s.text)
 	}
-	require.Empty(t, unsaid(t, page, entryWishes(), entry, entryRefusal))
+	require.Empty(t, undocumented(t, page, entrySettings(), entry, entryRefusal))
 	less := strings.Replace(page, "| `join`, `prefix` |", "| join and prefix |", 1)
-	require.Equal(t, []string{"join, prefix"}, unsaid(t, less, entryWishes(), entry, entryRefusal))
+	require.Equal(t, []string{"join, prefix"}, undocumented(t, less, entrySettings(), entry, entryRefusal))
 	for name, served := range decoded(t)["Staging"] {
-		tried := slices.ContainsFunc(entryWishes(), func(w wish) bool { return w.field == name })
-		require.True(t, tried || !served || name == "table", "%s is tried with no other field", name)
+		tried := slices.ContainsFunc(entrySettings(), func(s setting) bool { return s.field == name })
+		require.True(t, tried || !served || name == "table", "%s is not combined with other fields", name)
 	}
 }

@@ -15,14 +15,14 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// form is what the decoder makes of an object, and where one stands in a query.
+// form describes a type of object: its page, and its place in a query.
 type form struct {
 	page string
-	// at is the path of the object in the query; nil: in none.
+	// at is the path of the object in a query; nil: queries do not have it.
 	at []any
 }
 
-// forms are all objects that have fields of their own, by the decoder's name for them.
+// forms returns all objects with fields of their own, by their types in the decoder.
 func forms() map[string]form {
 	const datasets, queries, config = "docs/datasets.md", "docs/queries.md", "docs/config.md"
 	staging := func(more ...any) []any { return append([]any{"dataset", "staging", 0}, more...) }
@@ -46,14 +46,15 @@ func forms() map[string]form {
 	}
 }
 
-// elsewhere are objects whose fields stand in sentences of a page instead of in a table.
+// elsewhere returns the pages of objects whose fields are documented in text instead of a
+// table.
 func elsewhere() map[string]string {
 	return map[string]string{
 		"[]Default": "docs/datasets.md", "Cursor": "docs/spec/cursor.md", "Position": "docs/spec/cursor.md", "Counted": "docs/spec/step.md",
 	}
 }
 
-// object makes a query that has what each form needs, as decoded JSON.
+// object returns a query with an object of the given type, as decoded JSON.
 func object(t *testing.T, of string) map[string]any {
 	t.Helper()
 	text := `{"dataset": {"training": {"table": "ml.a"}, "key": ["k"], "staging": [{"table": "f.b"}]}}`
@@ -84,8 +85,8 @@ func object(t *testing.T, of string) map[string]any {
 	return out
 }
 
-// with puts a value into a query at the path of a form's field, and returns the field's
-// path as errors have it.
+// with sets a field of an object in a query, and returns the field's path as errors have
+// it.
 func with(query map[string]any, at []any, name string, value any) string {
 	var into any = query
 	path := ""
@@ -103,7 +104,7 @@ func with(query map[string]any, at []any, name string, value any) string {
 	return path + name
 }
 
-// asked is what the decoder says of one field of a query: nothing if that is right.
+// asked decodes a query and returns the error message for a field; "" if there is none.
 func asked(t *testing.T, query map[string]any, path string) (string, dataset.Query) {
 	t.Helper()
 	text, err := json.Marshal(query)
@@ -120,7 +121,8 @@ func asked(t *testing.T, query map[string]any, path string) (string, dataset.Que
 	return "", q
 }
 
-// compare says in what a page and the decoder differ about one form's fields.
+// compare returns the differences between a page and the decoder for the fields of an
+// object.
 func compare(of, page string, served map[string]bool) []string {
 	var faults []string
 	known := map[string]bool{}
@@ -135,7 +137,7 @@ func compare(of, page string, served map[string]bool) []string {
 	for _, name := range slices.Sorted(maps.Keys(served)) {
 		switch {
 		case served[name] && !known[name]:
-			faults = append(faults, "no table says what "+of+"."+name+" is")
+			faults = append(faults, "no table documents "+of+"."+name)
 		case !served[name] && known[name]:
 			faults = append(faults, of+"."+name+" is not served")
 		case !served[name] && !strings.Contains(page, "`"+name+"`"):
@@ -145,13 +147,13 @@ func compare(of, page string, served map[string]bool) []string {
 	return faults
 }
 
-// TestFields: each field that the decoder knows has a row, and each row's field is known.
-func TestFields(t *testing.T) {
+// TestFieldsAreDocumented: each field of the decoder has a row, and each row has a field.
+func TestFieldsAreDocumented(t *testing.T) {
 	found := decoded(t)
 	require.Greater(t, len(found["Query"]), 20)
 	for of, page := range elsewhere() {
 		for name := range found[of] {
-			require.Regexp(t, "[`{\"]"+name+"[`\":]", read(t, page), "%s has no word on %s of %s", page, name, of)
+			require.Regexp(t, "[`{\"]"+name+"[`\":]", read(t, page), "%s does not mention %s of %s", page, name, of)
 		}
 		delete(found, of)
 	}
@@ -168,18 +170,18 @@ func TestFields(t *testing.T) {
 	}
 }
 
-// TestFieldsSeeEitherSide breaks a page, and the decoder, in one way each.
-func TestFieldsSeeEitherSide(t *testing.T) {
+// TestFieldDifferencesAreFound changes a page or the decoder's fields, one at a time.
+func TestFieldDifferencesAreFound(t *testing.T) {
 	page := read(t, "docs/queries.md")
 	served := decoded(t)["Query"]
 	for name, change := range map[string]func() (string, map[string]bool){
 		"Query has no field seeds": func() (string, map[string]bool) {
 			return strings.Replace(page, "| `seed` |", "| `seed`, `seeds` |", 1), served
 		},
-		"no table says what Query.seed is": func() (string, map[string]bool) {
+		"no table documents Query.seed": func() (string, map[string]bool) {
 			return strings.Replace(page, "| `seed` |", "| seed |", 1), served
 		},
-		"no table says what Query.fresh is": func() (string, map[string]bool) {
+		"no table documents Query.fresh": func() (string, map[string]bool) {
 			more := maps.Clone(served)
 			more["fresh"] = true
 			return page, more
@@ -200,8 +202,9 @@ func TestFieldsSeeEitherSide(t *testing.T) {
 
 var word = regexp.MustCompile(`^[a-z_]+[0-9]*$`)
 
-// TestWords: of a field that takes words, the page has those that the decoder knows.
-func TestWords(t *testing.T) {
+// TestWordsAreDocumented: for each field that takes one of several words, the page lists
+// those of the decoder.
+func TestWordsAreDocumented(t *testing.T) {
 	seen := 0
 	for of, f := range forms() {
 		for _, r := range tables(read(t, f.page), "fields of "+of) {
@@ -230,7 +233,7 @@ func TestWords(t *testing.T) {
 	require.GreaterOrEqual(t, seen, 16)
 }
 
-// value is what a default or limit of a page is in JSON.
+// value returns a default or limit of a page as JSON.
 func value(text string) any {
 	text = strings.ReplaceAll(text, ",", "")
 	var out any
@@ -240,8 +243,8 @@ func value(text string) any {
 	return text
 }
 
-// TestDefaults: a default that a page gives as one word changes nothing where it is given.
-func TestDefaults(t *testing.T) {
+// TestDocumentedDefaults: setting a field to its documented default changes nothing.
+func TestDocumentedDefaults(t *testing.T) {
 	seen := 0
 	for of, f := range forms() {
 		if f.at == nil {
@@ -275,8 +278,8 @@ func TestDefaults(t *testing.T) {
 	require.GreaterOrEqual(t, seen, 20)
 }
 
-// TestBounds: what a page says that a number is at least, and at most, it is.
-func TestBounds(t *testing.T) {
+// TestDocumentedBounds: the documented minimum and maximum of a number are enforced.
+func TestDocumentedBounds(t *testing.T) {
 	seen := 0
 	for of, f := range forms() {
 		if f.at == nil {
@@ -288,7 +291,7 @@ func TestBounds(t *testing.T) {
 				continue
 			}
 			seen++
-			least, most := value(m[1]+m[2]), value(m[3])
+			minValue, maxValue := value(m[1]+m[2]), value(m[3])
 			for _, name := range r.names() {
 				probe := func(v any) string {
 					query := object(t, of)
@@ -296,10 +299,10 @@ func TestBounds(t *testing.T) {
 					said, _ := asked(t, query, path)
 					return said
 				}
-				low, _ := least.(float64)
+				low, _ := minValue.(float64)
 				require.Regexp(t, "must be at least|outside|not 0|must be above", probe(low-1), "%s.%s", of, name)
 				require.NotContains(t, probe(low), "must be at", "%s.%s", of, name)
-				if high, bounded := most.(float64); bounded {
+				if high, bounded := maxValue.(float64); bounded {
 					require.Regexp(t, "must be at most", probe(high+1), "%s.%s", of, name)
 					require.NotContains(t, probe(high), "must be at", "%s.%s", of, name)
 				}

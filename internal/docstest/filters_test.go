@@ -16,7 +16,7 @@ import (
 
 const filtersPage = "docs/filters.md"
 
-// exampleRows are the rows that the page's examples are about.
+// exampleRows returns the rows of the page's examples.
 func exampleRows(t *testing.T, page string) arrow.RecordBatch {
 	t.Helper()
 	_, head, found := strings.Cut(page, "<!-- rows -->\n|")
@@ -59,7 +59,7 @@ func exampleRows(t *testing.T, page string) arrow.RecordBatch {
 	return batch
 }
 
-// passing are the numbers of the rows that pass a filter, as the page writes them.
+// passing returns the numbers of the rows that pass a filter, in the form of the page.
 func passing(t *testing.T, text string, rows arrow.RecordBatch) string {
 	t.Helper()
 	parsed, err := expr.Parse(text)
@@ -75,10 +75,10 @@ func passing(t *testing.T, text string, rows arrow.RecordBatch) string {
 	return strings.Join(out, ", ")
 }
 
-// filterOf is the filter of a row's first cell: it stands between backticks.
+// filterOf returns the filter in a row's first cell, which is in backticks.
 func filterOf(r row) string { return strings.Trim(r[0], "`") }
 
-// TestFilterExamples: every example of the page passes the rows that stand beside it.
+// TestFilterExamples: every example of the page passes the documented rows.
 func TestFilterExamples(t *testing.T) {
 	page := read(t, filtersPage)
 	rows := exampleRows(t, page)
@@ -92,7 +92,8 @@ func TestFilterExamples(t *testing.T) {
 	}
 }
 
-// TestRefusedFilters: every filter that the page says is refused is, with those words.
+// TestRefusedFilters: every filter that the page lists as refused is, with the documented
+// message.
 func TestRefusedFilters(t *testing.T) {
 	page := read(t, filtersPage)
 	schema := exampleRows(t, page).Schema()
@@ -107,7 +108,7 @@ func TestRefusedFilters(t *testing.T) {
 	}
 }
 
-// TestGrammar: the keywords, literals and operators that the page's grammar shows are read.
+// TestGrammar: the keywords, literals and operators of the page's grammar are valid.
 func TestGrammar(t *testing.T) {
 	page := read(t, filtersPage)
 	_, grammar, found := strings.Cut(page, "```\n")

@@ -17,7 +17,7 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// anchors are the headings of a page, as links name them.
+// anchors returns the anchors of a page's headings.
 func anchors(page string) map[string]bool {
 	out := map[string]bool{"": true}
 	fenced := false
@@ -35,7 +35,7 @@ func anchors(page string) map[string]bool {
 	return out
 }
 
-// broken are the links of a page that lead nowhere.
+// broken returns the broken links of a page.
 func broken(t *testing.T, path, page string) []string {
 	t.Helper()
 	var out []string
@@ -59,7 +59,7 @@ func broken(t *testing.T, path, page string) []string {
 	return out
 }
 
-// TestLinks: every link of a page to another one, and to a heading of it, leads there.
+// TestLinks: every link to another page, and to its headings, has a target.
 func TestLinks(t *testing.T) {
 	for path, page := range pages(t) {
 		require.Empty(t, broken(t, path, page), path)
@@ -80,7 +80,7 @@ func TestIndex(t *testing.T) {
 	}
 }
 
-// judge says what is wrong with a block of a page; nil: nothing, or it is of no form of ours.
+// judge returns the error of a block of a page; nil if it is valid or of another form.
 func judge(t *testing.T, b block) error {
 	t.Helper()
 	switch b.language {
@@ -102,7 +102,7 @@ func judge(t *testing.T, b block) error {
 		}
 		query := b.text
 		switch {
-		case found["v"] != nil && found["at"] == nil: // a trainer's state, which is no business of the server
+		case found["v"] != nil && found["at"] == nil: // a trainer's state, which the server does not decode
 			return nil
 		case found["at"] != nil:
 			query = `{"dataset": "d", "cursor": ` + b.text + `}`
@@ -115,8 +115,8 @@ func judge(t *testing.T, b block) error {
 	return nil
 }
 
-// TestBlocks: every config file, query, pin and cursor that a page shows is read.
-func TestBlocks(t *testing.T) {
+// TestBlocksAreValid: every config file, query, pin and cursor on a page can be decoded.
+func TestBlocksAreValid(t *testing.T) {
 	seen := map[string]int{}
 	for path, page := range pages(t) {
 		for _, b := range blocks(page) {
@@ -133,8 +133,8 @@ func TestBlocks(t *testing.T) {
 // said finds fields with a value in the text of a page, as `tail: drop` and `{step: w}`.
 var said = regexp.MustCompile("`\\{?([a-z_]+): ([^`]*?)\\}?`")
 
-// TestInlineFields: what a page says in passing, `tail: drop`, names a field or setting
-// that there is.
+// TestInlineFields: fields in the text of a page, such as `tail: drop`, are existing
+// fields or settings.
 func TestInlineFields(t *testing.T) {
 	known := map[string]bool{}
 	for _, fields := range decoded(t) {
@@ -159,8 +159,9 @@ func TestInlineFields(t *testing.T) {
 	require.Greater(t, seen, 40)
 }
 
-// TestWordsInPassing: of the fields that take words, pages name no others.
-func TestWordsInPassing(t *testing.T) {
+// TestInlineWords: words in the text of a page, such as `tail: drop`, are valid for their
+// fields.
+func TestInlineWords(t *testing.T) {
 	words := map[string][]string{}
 	for of, f := range forms() {
 		for _, r := range tables(read(t, f.page), "fields of "+of) {

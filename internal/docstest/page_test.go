@@ -13,7 +13,7 @@ import (
 // root is the module's folder, seen from this one.
 const root = "../.."
 
-// read is the text of a file of the module.
+// read returns the text of a file of the module.
 func read(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, path))
@@ -21,7 +21,7 @@ func read(t *testing.T, path string) string {
 	return string(text)
 }
 
-// pages are the pages for users, by path from the module's folder.
+// pages returns the pages for users, by their paths from the module's root.
 func pages(t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -43,10 +43,10 @@ type row []string
 
 var ticked = regexp.MustCompile("`([^`]+)`")
 
-// names are the texts between backticks of a row's first cell.
+// names returns the texts in backticks of a row's first cell.
 func (r row) names() []string { return between(r[0]) }
 
-// between are the texts between backticks.
+// between returns the texts in backticks.
 func between(cell string) []string {
 	var out []string
 	for _, m := range ticked.FindAllStringSubmatch(cell, -1) {
@@ -55,8 +55,8 @@ func between(cell string) []string {
 	return out
 }
 
-// tables are the rows of the tables that stand behind a comment which begins so, without
-// their heads: <!-- fields of Query: order --> is one of "fields of Query".
+// tables returns the rows, without heads, of all tables after a comment that begins with
+// mark: <!-- fields of Query: order --> is one for "fields of Query".
 func tables(page, mark string) []row {
 	var out []row
 	for _, m := range regexp.MustCompile(`(?m)^<!-- (.*?)(?::.*?)? -->\n\|.*\n\|[-|: ]+\n((?:\|.*\n)+)`).FindAllStringSubmatch(page, -1) {
@@ -75,7 +75,7 @@ func tables(page, mark string) []row {
 	return out
 }
 
-// marks are the comments of a page before its tables, without what follows a colon.
+// marks returns the comments before a page's tables, up to a colon.
 func marks(page string) map[string]bool {
 	out := map[string]bool{}
 	for _, m := range regexp.MustCompile(`(?m)^<!-- (.*?)(?::.*?)? -->\n\|`).FindAllStringSubmatch(page, -1) {

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// sources are the parsed files of a package of the module, without its tests.
+// sources returns the parsed files of a package of the module, without its tests.
 func sources(t *testing.T, folder string) []*ast.File {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(root, folder, "*.go"))
@@ -36,8 +36,8 @@ func sources(t *testing.T, folder string) []*ast.File {
 	return out
 }
 
-// decoded are the fields that the decoder knows, by what it makes of them, each with
-// whether it is served: the rows of every []field[T] of loader/dataset.
+// decoded returns the decoder's fields by type, each with whether it is served: the rows of
+// every []field[T] of loader/dataset.
 func decoded(t *testing.T) map[string]map[string]bool {
 	t.Helper()
 	out := map[string]map[string]bool{}
@@ -64,7 +64,7 @@ func decoded(t *testing.T) map[string]map[string]bool {
 	return out
 }
 
-// fieldOf is T of field[T], or "".
+// fieldOf returns T of field[T], or "".
 func fieldOf(expression ast.Expr) string {
 	index, ok := expression.(*ast.IndexExpr)
 	if !ok {
@@ -102,13 +102,13 @@ func note(into map[string]map[string]bool, of string, literal *ast.CompositeLit)
 	into[of][name] = into[of][name] || served
 }
 
-// packages are the folders of those whose structs have tables.
+// packages returns the folders of packages with documented structs.
 func packages() map[string]string {
 	return map[string]string{"flight": "flight", "loader": "loader", "verify": "loader/verify", "joiner": "joiner"}
 }
 
-// jsonFields are the JSON names of a struct such as loader.Report, with those of the
-// structs that are embedded.
+// jsonFields returns the JSON names of the fields of a struct such as loader.Report,
+// including those of embedded structs.
 func jsonFields(t *testing.T, name string) []string {
 	t.Helper()
 	of, name, found := strings.Cut(name, ".")
@@ -141,7 +141,7 @@ func jsonFields(t *testing.T, name string) []string {
 	return out
 }
 
-// constant is the value of a whole constant of a package.
+// constant returns the value of an integer constant of a package.
 func constant(t *testing.T, folder, name string) string {
 	t.Helper()
 	for _, file := range sources(t, folder) {

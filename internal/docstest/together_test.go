@@ -14,13 +14,13 @@ import (
 	"github.com/penstock/penstock/loader/dataset/datasettest"
 )
 
-// wish is a field of a query with a value, and what it needs beside it.
-type wish struct{ field, text string }
+// setting is a field with a value, and the other fields that it requires.
+type setting struct{ field, text string }
 
-// wishes are values by which a field goes not together with another one, if it does with
-// any of its values.
-func wishes() []wish {
-	return []wish{
+// querySettings are values of a query's fields. If a field conflicts with another one, it
+// does for one of these values.
+func querySettings() []setting {
+	return []setting{
 		{"limit", `{"limit": 8}`},
 		{"shard", `{"shard": {"of": 2}}`},
 		{"lanes", `{"lanes": 2}`},
@@ -52,8 +52,7 @@ func wishes() []wish {
 	}
 }
 
-// fields are the members of JSON objects together. Where they say different things of one
-// field there are none.
+// fields returns the union of the members of JSON objects; nil if they conflict.
 func fields(t *testing.T, texts ...string) map[string]any {
 	t.Helper()
 	out := map[string]any{"dataset": "d"}
@@ -79,7 +78,7 @@ func jsonEqual(t *testing.T, a, b any) bool {
 	return string(first) == string(second)
 }
 
-// refusal is why a query is refused; nil if it is not.
+// refusal returns the error for a query; nil if it is valid.
 func refusal(t *testing.T, query map[string]any) *fault.Error {
 	t.Helper()
 	text, err := json.Marshal(query)
@@ -88,7 +87,7 @@ func refusal(t *testing.T, query map[string]any) *fault.Error {
 	return fault.As(err)
 }
 
-// refused are the pairs of a page that go not together.
+// refused returns the pairs of fields that a page documents as conflicting.
 func refused(page string) map[string]bool {
 	out := map[string]bool{}
 	for _, r := range tables(page, "refused together") {
@@ -99,8 +98,8 @@ func refused(page string) map[string]bool {
 	return out
 }
 
-// unsaid are the pairs of some wishes that are refused without a word on the page.
-func unsaid(t *testing.T, page string, all []wish, fields func(*testing.T, ...string) map[string]any, refusal func(*testing.T, map[string]any) *fault.Error) []string {
+// undocumented returns the pairs of fields that are refused, but not documented as such.
+func undocumented(t *testing.T, page string, all []setting, fields func(*testing.T, ...string) map[string]any, refusal func(*testing.T, map[string]any) *fault.Error) []string {
 	t.Helper()
 	known := refused(page)
 	var out []string
@@ -110,14 +109,14 @@ func unsaid(t *testing.T, page string, all []wish, fields func(*testing.T, ...st
 			if a.field >= b.field || query == nil || refusal(t, query) == nil {
 				continue
 			}
-			said := false // of the two, or of what one of them needs
+			documented := false // for the two fields, or for one that they require
 			names := slices.Collect(maps.Keys(query))
 			for _, one := range names {
 				for _, other := range names {
-					said = said || known[one+", "+other]
+					documented = documented || known[one+", "+other]
 				}
 			}
-			if pair := a.field + ", " + b.field; !said && !slices.Contains(out, pair) {
+			if pair := a.field + ", " + b.field; !documented && !slices.Contains(out, pair) {
 				out = append(out, pair)
 			}
 		}
@@ -125,9 +124,9 @@ func unsaid(t *testing.T, page string, all []wish, fields func(*testing.T, ...st
 	return out
 }
 
-// TestWhatGoesNotTogether: each pair that the page names is refused, and goes alone; and
-// each pair that is refused stands there.
-func TestWhatGoesNotTogether(t *testing.T) {
+// TestConflictingQueryFieldsAreDocumented: each documented pair is refused, but valid
+// without either field, and each refused pair is documented.
+func TestConflictingQueryFieldsAreDocumented(t *testing.T) {
 	page := read(t, "docs/queries.md")
 	require.Greater(t, len(refused(page)), 10)
 	for _, r := range tables(page, "refused together") {
@@ -140,29 +139,28 @@ func TestWhatGoesNotTogether(t *testing.T) {
 			require.Nil(t, refusal(t, less), "%s without %s", example, name)
 		}
 	}
-	for _, w := range wishes() {
-		require.Nil(t, refusal(t, fields(t, w.text)), w.text)
+	for _, s := range querySettings() {
+		require.Nil(t, refusal(t, fields(t, s.text)), s.text)
 	}
-	require.Empty(t, unsaid(t, page, wishes(), fields, refusal))
+	require.Empty(t, undocumented(t, page, querySettings(), fields, refusal))
 	for name := range decoded(t)["Query"] {
-		tried := slices.ContainsFunc(wishes(), func(w wish) bool { return w.field == name })
-		// A cursor must agree with what is said again; see decode_resume.go, and the page's
-		// table of what may change.
-		require.True(t, tried || name == "dataset" || name == "cursor" || name == "start", "%s is tried with no other field", name)
+		tried := slices.ContainsFunc(querySettings(), func(s setting) bool { return s.field == name })
+		// The fields of a query must agree with its cursor; see TestFieldsThatMayChangeWithACursor.
+		require.True(t, tried || name == "dataset" || name == "cursor" || name == "start", "%s is not combined with other fields", name)
 	}
 }
 
-// TestUnsaidPairsAreFound: a page without one of its rows lacks that pair.
-func TestUnsaidPairsAreFound(t *testing.T) {
+// TestUndocumentedPairsAreFound removes a row from the page.
+func TestUndocumentedPairsAreFound(t *testing.T) {
 	page := read(t, "docs/queries.md")
 	less := strings.Replace(page, "| `limit`, `tail` |", "| limit and tail |", 1)
 	require.NotEqual(t, page, less)
-	require.Equal(t, []string{"limit, tail"}, unsaid(t, less, wishes(), fields, refusal))
+	require.Equal(t, []string{"limit, tail"}, undocumented(t, less, querySettings(), fields, refusal))
 }
 
-// TestWhatNeedsAnother: each row is refused alone, and goes with what it needs; and what
-// needs another one has a row.
-func TestWhatNeedsAnother(t *testing.T) {
+// TestFieldsThatRequireOthersAreDocumented: each documented field is refused alone, but
+// valid with the one it requires, and each field that requires another one is documented.
+func TestFieldsThatRequireOthersAreDocumented(t *testing.T) {
 	rows := tables(read(t, "docs/queries.md"), "refused alone")
 	known := map[string]bool{}
 	for _, r := range rows {
@@ -171,18 +169,18 @@ func TestWhatNeedsAnother(t *testing.T) {
 		require.NotNil(t, refusal(t, fields(t, alone)), alone)
 		require.Nil(t, refusal(t, fields(t, alone, needed)), alone)
 	}
-	for _, w := range wishes() {
-		alone := fields(t, w.text)
-		maps.DeleteFunc(alone, func(name string, _ any) bool { return name != w.field && name != "dataset" })
+	for _, s := range querySettings() {
+		alone := fields(t, s.text)
+		maps.DeleteFunc(alone, func(name string, _ any) bool { return name != s.field && name != "dataset" })
 		if refusal(t, alone) != nil {
-			require.True(t, known[w.field], "the page does not say what %s needs", w.text)
+			require.True(t, known[s.field], "the page does not document what %s requires", s.text)
 		}
 	}
 }
 
-// TestWhatMayChange: with a cursor, the fields of the one column may be said anew, and those
-// of the other must agree.
-func TestWhatMayChange(t *testing.T) {
+// TestFieldsThatMayChangeWithACursor: the fields in the first column of the table may
+// change, and those in the second must agree with the cursor.
+func TestFieldsThatMayChangeWithACursor(t *testing.T) {
 	_, table, found := strings.Cut(read(t, "docs/queries.md"), "| may change | comes from the cursor, and must agree where it is said again |\n|---|---|\n")
 	require.True(t, found)
 	table, _, _ = strings.Cut(table, "\n\n")

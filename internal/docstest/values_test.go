@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestLimits: the limits that cannot be set are those of the sources.
-func TestLimits(t *testing.T) {
+// TestDocumentedLimits: the documented fixed limits are those of the sources.
+func TestDocumentedLimits(t *testing.T) {
 	const set, wire, filter = "loader/dataset", "flight", "internal/expr"
 	limits := map[string][2]string{
 		"staging tables of a dataset":                                {set, "maxStaging"},
@@ -42,9 +42,9 @@ func TestLimits(t *testing.T) {
 	require.Contains(t, read(t, filtersPage), "200 nested parentheses")
 }
 
-// TestReportFields: what a summary, report or verification holds stands on its page, and
-// nothing else does.
-func TestReportFields(t *testing.T) {
+// TestReportFieldsAreDocumented: the page has exactly the fields of summaries, reports and
+// verifications.
+func TestReportFieldsAreDocumented(t *testing.T) {
 	page := read(t, "docs/reports.md")
 	seen := 0
 	for mark := range marks(page) {
@@ -69,9 +69,9 @@ func TestReportFields(t *testing.T) {
 	}
 }
 
-// TestExceptions: the exception beside each kind of failure is the Python package's, and
-// has that kind.
-func TestExceptions(t *testing.T) {
+// TestExceptionsAreDocumented: the exception for each kind of failure is the one of the
+// Python package with that kind.
+func TestExceptionsAreDocumented(t *testing.T) {
 	python := map[string]string{}
 	for _, m := range regexp.MustCompile(`(?m)^class (\w+)\(Error\):.*\n(?:.*\n)*?    kind = "([a-z ]+)"`).FindAllStringSubmatch(read(t, "python/src/penstock/errors.py"), -1) {
 		python[m[2]] = m[1]
@@ -84,8 +84,9 @@ func TestExceptions(t *testing.T) {
 	require.Equal(t, python, page)
 }
 
-// TestCatalogProperties: those that every catalog has are those of the config's sources.
-func TestCatalogProperties(t *testing.T) {
+// TestCatalogPropertiesAreDocumented: the properties of every catalog are those of the
+// config's sources.
+func TestCatalogPropertiesAreDocumented(t *testing.T) {
 	var named []string
 	for _, r := range tables(read(t, "docs/config.md"), "properties of every catalog") {
 		named = append(named, r.names()...)

@@ -11,11 +11,10 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// Bind resolves the filter's columns in a schema and gives its literals the
-// columns' types. A fault is Invalid and lists every unknown column (with the
-// nearest name), every type that does not fit and everything that this
-// version does not serve, with positions in the text. Nil binds to the filter
-// that passes every row.
+// Bind resolves the filter's columns in a schema and converts its literals to the
+// columns' types. An error is Invalid and lists every unknown column (with the
+// nearest name), every type mismatch and everything that is not supported, with
+// positions in the text. Nil binds to the filter that passes every row.
 func (e *Expr) Bind(schema *arrow.Schema) (*Filter, error) {
 	if e == nil {
 		return newFilter(constant(true)), nil
@@ -28,8 +27,8 @@ func (e *Expr) Bind(schema *arrow.Schema) (*Filter, error) {
 	return newFilter(root), nil
 }
 
-// BindConjuncts binds each of the filter's Conjuncts by itself, in their order,
-// with the faults that Bind would give. All joins them to what Bind returns.
+// BindConjuncts binds each of the filter's Conjuncts separately, in their order.
+// It fails as Bind does. All of its results together equal the result of Bind.
 func (e *Expr) BindConjuncts(schema *arrow.Schema) ([]*Filter, error) {
 	b := &binder{schema: schema, unknown: map[string]bool{}}
 	conjuncts := e.Conjuncts()
@@ -40,8 +39,9 @@ func (e *Expr) BindConjuncts(schema *arrow.Schema) ([]*Filter, error) {
 	return filters, fault.Fields(b.faults)
 }
 
-// All returns the filter that passes what each of some filters passes. They may
-// be bound to different schemas, and a nil one passes everything; nil if all are.
+// All returns the filter of the rows that every given filter passes. The filters
+// may be bound to different schemas. A nil filter passes every row, and All returns
+// nil if all filters are nil.
 func All(filters ...*Filter) *Filter {
 	var terms []rule
 	for _, f := range filters {
@@ -55,9 +55,9 @@ func All(filters ...*Filter) *Filter {
 	return newFilter(join(true, terms))
 }
 
-// binder turns nodes into rules. Rules have no NOT: bind pushes it down to the
-// comparisons, which have opposites because their order is total. So where a
-// rule is not TRUE, it no longer matters whether it is FALSE or NULL.
+// binder converts nodes to rules. Rules have no NOT: bind pushes it down to the
+// comparisons, which have complements because their order is total. So it does not
+// matter whether a rule that is not TRUE is FALSE or NULL.
 type binder struct {
 	schema  *arrow.Schema
 	faults  []fault.Field
@@ -80,8 +80,8 @@ func (b *binder) bind(n node, negated bool) rule {
 		return join(n.all != negated, terms)
 	case *not:
 		return b.bind(n.term, !negated)
-	case *truth:
-		return b.truth(n, negated)
+	case *boolean:
+		return b.boolean(n, negated)
 	case *comparison:
 		if negated {
 			return b.compare(n.op.negated(), n.left, n.right)
@@ -100,11 +100,11 @@ func (b *binder) bind(n node, negated bool) rule {
 	case *like:
 		return b.like(n, n.negated != negated)
 	default:
-		return b.fail(0, "this condition is not served yet")
+		return b.fail(0, "this condition is not supported")
 	}
 }
 
-// column resolves a column, and reports it if there is no such column.
+// column resolves a column, or adds a fault.
 func (b *binder) column(o operand) (column, bool) {
 	name := o.column[0]
 	if len(o.column) > 1 {
@@ -113,11 +113,11 @@ func (b *binder) column(o operand) (column, bool) {
 	}
 	fields, _ := b.schema.FieldsByName(name)
 	if len(fields) == 1 {
-		c := column{name: name, shape: shapeOf(fields[0].Type), typeName: fields[0].Type.String()}
-		if c.shape.family == opaque {
-			b.fail(o.position, "column %q (%s) has a type that filters do not serve", name, c.typeName)
+		c := column{name: name, typ: columnTypeOf(fields[0].Type), typeName: fields[0].Type.String()}
+		if c.typ.family == opaque {
+			b.fail(o.position, "column %q (%s) has a type that filters do not support", name, c.typeName)
 		}
-		return c, c.shape.family != opaque
+		return c, c.typ.family != opaque
 	}
 	if b.unknown[name] {
 		return column{name: name}, false
@@ -136,7 +136,7 @@ func (b *binder) column(o operand) (column, bool) {
 	case slices.Contains([]string{"nan", "inf", "infinity"}, word):
 		message += "; there is no literal of it, and NaN is greater than every number"
 	case slices.Contains([]string{"current_date", "today", "current_timestamp", "now"}, word):
-		message += "; a time is written out, as DATE '2026-10-01'"
+		message += "; write out the date, as in DATE '2026-10-01'"
 	case o.quoted:
 		message += "; a string is written in single quotes"
 	}
@@ -146,13 +146,13 @@ func (b *binder) column(o operand) (column, bool) {
 	return column{name: name}, false
 }
 
-// path is the fault of a name with points in it: of a struct's field, or of a column behind
-// the name of its table.
+// path returns the fault for a dotted name: the field of a struct, or a column qualified
+// by a table.
 func (b *binder) path(o operand) fault.Field {
 	out := fault.Field{Position: o.position}
 	text, last := strings.Join(o.column, "."), o.column[len(o.column)-1]
 	if b.schema.HasField(o.column[0]) {
-		out.Message = text + " is a field of a struct: filters on struct fields are not served yet"
+		out.Message = text + " is a field of a struct: filters on struct fields are not supported yet"
 		return out
 	}
 	out.Message = UnknownColumn(text) + "; columns have no table's name before them"
@@ -162,21 +162,21 @@ func (b *binder) path(o operand) fault.Field {
 	return out
 }
 
-// UnknownColumn is what the fault of a column that the schema lacks says, so that a caller
-// who knows more of that column can say more.
+// UnknownColumn returns the message for a column that the schema lacks. Callers that know
+// why it is missing can recognize it and add the reason.
 func UnknownColumn(name string) string { return fmt.Sprintf("unknown column %q", name) }
 
-// truth binds a bare TRUE, FALSE or boolean column.
-func (b *binder) truth(n *truth, negated bool) rule {
+// boolean binds TRUE, FALSE or a boolean column as a condition.
+func (b *binder) boolean(n *boolean, negated bool) rule {
 	if !n.operand.isColumn() {
-		return constant(n.operand.literal.truth != negated)
+		return constant(n.operand.literal.boolean != negated)
 	}
 	c, ok := b.column(n.operand)
-	if ok && c.shape.family != truths {
-		return b.fail(n.operand.position, "column %q (%s) alone is no condition: compare it with %s",
-			c.name, c.typeName, c.shape.accepts())
+	if ok && c.typ.family != booleans {
+		return b.fail(n.operand.position, "column %q (%s) is not a condition by itself: compare it with %s",
+			c.name, c.typeName, c.typ.accepts())
 	}
-	return truthRule(c, !negated, negated)
+	return booleanRule(c, !negated, negated)
 }
 
 // compare binds a comparison of two operands.
@@ -187,7 +187,7 @@ func (b *binder) compare(o op, left, right operand) rule {
 	case right.isColumn():
 		return b.compare(o.mirrored(), right, left)
 	case !left.isColumn():
-		// One bound of 5 BETWEEN 1 AND a.
+		// As in 5 BETWEEN 1 AND a.
 		return b.fail(left.position, "two literals are compared: compare columns with literals")
 	}
 	c, ok := b.column(left)
@@ -201,9 +201,9 @@ func (b *binder) compare(o op, left, right operand) rule {
 	return compareRule(o, c, l)
 }
 
-// literal gives a literal its column's type.
+// literal converts a literal to a column's type.
 func (b *binder) literal(c column, l literal) (literal, bool) {
-	taken, err := c.shape.convert(l)
+	taken, err := c.typ.convert(l)
 	if err != nil {
 		b.fail(l.position, "column %q (%s) %s", c.name, c.typeName, err)
 		return l, false
@@ -228,18 +228,18 @@ func (b *binder) in(n *inList, negated bool) rule {
 
 func (b *binder) compareColumns(o op, left, right operand) rule {
 	l, okLeft := b.column(left)
-	right.quoted = true // it may be a string that was left without quotes
+	right.quoted = true // it may be a string without quotes: hint at that
 	r, okRight := b.column(right)
 	if !okLeft || !okRight {
 		return constant(false)
 	}
-	alike := l.shape == r.shape
-	if l.shape.family == integers || l.shape.family == floats || l.shape.family == binaries {
-		alike = l.shape.family == r.shape.family
+	alike := l.typ == r.typ
+	if l.typ.family == integers || l.typ.family == floats || l.typ.family == binaries {
+		alike = l.typ.family == r.typ.family
 	}
-	if !alike || l.shape.family == nested {
+	if !alike || l.typ.family == nested {
 		remedy := "compare columns of one type, or each with a literal"
-		if l.shape.family == timestamp && r.shape.family == timestamp && l.shape.zoned != r.shape.zoned {
+		if l.typ.family == timestamp && r.typ.family == timestamp && l.typ.zoned != r.typ.zoned {
 			remedy = "one has a time zone and the other has none; compare each with a TIMESTAMP literal"
 		}
 		return b.fail(left.position, "columns %q (%s) and %q (%s) cannot be compared: %s",
@@ -248,7 +248,7 @@ func (b *binder) compareColumns(o op, left, right operand) rule {
 	if r.name < l.name {
 		l, r, o = r, l, o.mirrored()
 	}
-	return &pair{op: o, left: l, right: r, match: pairMatcherOf(o, l.shape)}
+	return &pair{op: o, left: l, right: r, match: pairMatcherOf(o, l.typ)}
 }
 
 // Filter is a filter bound to a schema. A nil Filter passes every row.
@@ -258,7 +258,7 @@ type Filter struct {
 	scratch sync.Pool // of *evaluation
 }
 
-// newFilter lists the columns that the rule reads.
+// newFilter makes a filter of a rule, and lists the columns that the rule reads.
 func newFilter(root rule) *Filter {
 	f := &Filter{root: root}
 	known := map[string]bool{}
@@ -271,9 +271,9 @@ func newFilter(root rule) *Filter {
 	return f
 }
 
-// Columns returns the names of the columns that Evaluate reads, each once, in
-// the order of the canonical text. It may lack columns of the text that do
-// not matter, as in a > 1 AND FALSE.
+// Columns returns the distinct names of the columns that Evaluate reads, in the order
+// of the canonical text. Columns that do not affect the result may be missing, as in
+// a > 1 AND FALSE.
 func (f *Filter) Columns() []string {
 	if f == nil {
 		return nil
@@ -285,11 +285,10 @@ func (f *Filter) Columns() []string {
 	return names
 }
 
-// String returns the canonical text of the bound filter: literals in their
-// column's type, columns on the left, NOT and BETWEEN resolved, terms of AND
-// and OR and members of lists sorted and without repetition. Filters that
-// differ in these alone have one text; it depends on nothing else, and Parse
-// and Bind give the same filter back.
+// String returns the canonical text of the bound filter: literals in their columns'
+// types, columns on the left, NOT and BETWEEN resolved, terms of AND and OR and
+// members of lists sorted and distinct. Filters that differ only in these respects
+// have the same text. Parse and Bind of the text return an equal filter.
 func (f *Filter) String() string {
 	if f == nil {
 		return constant(true).text()

@@ -9,8 +9,8 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// everyType has a column of each type that filters know, and some that they
-// do not.
+// everyType has columns of all types that filters support, and of some that they do
+// not.
 func everyType() *arrow.Schema {
 	field := func(name string, dt arrow.DataType) arrow.Field {
 		return arrow.Field{Name: name, Type: dt, Nullable: true}
@@ -186,37 +186,37 @@ func TestBindReportsAllFaults(t *testing.T) {
 		},
 		`s = "home page"`: {{Position: 5, Message: `unknown column "home page"; a string is written in single quotes`}},
 		"twice = 1":       {{Position: 1, Message: `2 columns are named "twice"`}},
-		"i.x = 1":         {{Position: 1, Message: "i.x is a field of a struct: filters on struct fields are not served yet"}},
+		"i.x = 1":         {{Position: 1, Message: "i.x is a field of a struct: filters on struct fields are not supported yet"}},
 		"i LIKE 'x%' OR NOT x LIKE 'x%'": {
-			{Position: 1, Message: `column "i" (int32) is no string: LIKE serves strings alone`},
-			{Position: 20, Message: `column "x" (binary) is no string: LIKE serves strings alone`},
+			{Position: 1, Message: `column "i" (int32) is not a string: LIKE supports only strings`},
+			{Position: 20, Message: `column "x" (binary) is not a string: LIKE supports only strings`},
 		},
 		"i = 'x' OR s IN (1, 'a', TRUE)": {
-			{Position: 5, Message: `column "i" (int32) does not compare with a string: write a number without quotes`},
-			{Position: 18, Message: `column "s" (utf8) does not compare with a number: write a string in single quotes`},
-			{Position: 26, Message: `column "s" (utf8) does not compare with TRUE or FALSE: write a string in single quotes`},
+			{Position: 5, Message: `column "i" (int32) cannot be compared with a string: write a number without quotes`},
+			{Position: 18, Message: `column "s" (utf8) cannot be compared with a number: write a string in single quotes`},
+			{Position: 26, Message: `column "s" (utf8) cannot be compared with TRUE or FALSE: write a string in single quotes`},
 		},
-		"b = 1": {{Position: 5, Message: `column "b" (bool) does not compare with a number: write TRUE or FALSE`}},
+		"b = 1": {{Position: 5, Message: `column "b" (bool) cannot be compared with a number: write TRUE or FALSE`}},
 		"w = 'a'": {{
-			Position: 5, Message: `column "w" (fixed_size_binary[16]) does not compare with the literal: 'a' is not a UUID such as '9e3a…-…'`,
+			Position: 5, Message: `column "w" (fixed_size_binary[16]) cannot be compared with the literal: 'a' is not a UUID such as '9e3a…-…'`,
 		}},
-		"w = 1":    {{Position: 5, Message: `column "w" (fixed_size_binary[16]) does not compare with a number: write X'…', or a UUID in single quotes`}},
-		"x = 'a'":  {{Position: 5, Message: `column "x" (binary) does not compare with a string: write X'…'`}},
-		"i":        {{Position: 1, Message: `column "i" (int32) alone is no condition: compare it with a number without quotes`}},
-		"list = 1": {{Position: 8, Message: `column "list" (list<item: int64, nullable>) does not compare with a number: write IS NULL or IS NOT NULL alone`}},
+		"w = 1":    {{Position: 5, Message: `column "w" (fixed_size_binary[16]) cannot be compared with a number: write X'…', or a UUID in single quotes`}},
+		"x = 'a'":  {{Position: 5, Message: `column "x" (binary) cannot be compared with a string: write X'…'`}},
+		"i":        {{Position: 1, Message: `column "i" (int32) is not a condition by itself: compare it with a number without quotes`}},
+		"list = 1": {{Position: 8, Message: `column "list" (list<item: int64, nullable>) cannot be compared with a number: write only IS NULL or IS NOT NULL`}},
 		"d = TIMESTAMP '2026-10-01 00:00:00'": {{
-			Position: 5, Message: `column "d" (date32) does not compare with a TIMESTAMP: write DATE '2026-10-01'`,
+			Position: 5, Message: `column "d" (date32) cannot be compared with a TIMESTAMP: write DATE '2026-10-01'`,
 		}},
 		"p = TIMESTAMP '2026-10-01 00:00:00Z'": {{
 			Position: 5, Message: `column "p" (timestamp[us]) has no time zone, but the literal has an offset: leave the offset away`,
 		}},
 		"d = 'today'": {{
-			Position: 5, Message: `column "d" (date32) does not compare with the literal: 'today' is not a date such as '2026-10-01': the form is YYYY-MM-DD`,
+			Position: 5, Message: `column "d" (date32) cannot be compared with the literal: 'today' is not a date such as '2026-10-01': the form is YYYY-MM-DD`,
 		}},
 		"i = s": {{Position: 1, Message: `columns "i" (int32) and "s" (utf8) cannot be compared: compare columns of one type, or each with a literal`}},
 		"coded IS NULL OR coded": {
-			{Position: 1, Message: `column "coded" (dictionary<values=utf8, indices=int32, ordered=false>) has a type that filters do not serve`},
-			{Position: 18, Message: `column "coded" (dictionary<values=utf8, indices=int32, ordered=false>) has a type that filters do not serve`},
+			{Position: 1, Message: `column "coded" (dictionary<values=utf8, indices=int32, ordered=false>) has a type that filters do not support`},
+			{Position: 18, Message: `column "coded" (dictionary<values=utf8, indices=int32, ordered=false>) has a type that filters do not support`},
 		},
 		"p < q":             {{Position: 1, Message: `columns "p" (timestamp[us]) and "q" (timestamp[us, tz=UTC]) cannot be compared: one has a time zone and the other has none; compare each with a TIMESTAMP literal`}},
 		"5 BETWEEN 1 AND i": {{Position: 1, Message: "two literals are compared: compare columns with literals"}},

@@ -11,20 +11,20 @@ import (
 
 func nullTest(c column, isNull bool) rule { return &null{column: c, isNull: isNull} }
 
-// truthRule returns the rule for a boolean column that is TRUE of the values
-// given.
-func truthRule(c column, ofTrue, ofFalse bool) rule {
+// booleanRule returns the rule for a boolean column that passes TRUE, FALSE, both
+// or neither.
+func booleanRule(c column, passTrue, passFalse bool) rule {
 	switch {
-	case ofTrue && ofFalse:
+	case passTrue && passFalse:
 		return nullTest(c, false)
-	case ofTrue || ofFalse:
-		return newLeaf(c, test{op: eq}, []Value{Bool(ofTrue)})
+	case passTrue || passFalse:
+		return newLeaf(c, test{op: eq}, []Value{Bool(passTrue)})
 	default:
 		return constant(false)
 	}
 }
 
-// holds reports whether a comparison holds of values in this order.
+// holds reports whether a comparison is true for values in this order.
 func (o op) holds(order int) bool {
 	switch o {
 	case eq:
@@ -42,28 +42,28 @@ func (o op) holds(order int) bool {
 	return order >= 0
 }
 
-// compareRule binds a comparison with a literal that the column has taken.
+// compareRule binds a comparison with a literal of the column's type.
 func compareRule(o op, c column, l literal) rule {
 	switch {
-	case c.shape.discrete():
+	case c.typ.discrete():
 		return compareDiscrete(o, c, l.number)
-	case c.shape.family == floats:
+	case c.typ.family == floats:
 		return compareFloat(o, c, l.number)
-	case c.shape.family == truths:
-		literal := Bool(l.truth)
+	case c.typ.family == booleans:
+		literal := Bool(l.boolean)
 		order := func(v bool) int { n, _ := Bool(v).compare(literal); return n }
-		return truthRule(c, o.holds(order(true)), o.holds(order(false)))
+		return booleanRule(c, o.holds(order(true)), o.holds(order(false)))
 	default:
 		return newLeaf(c, test{op: o}, []Value{Text(l.text)})
 	}
 }
 
-// compareDiscrete compares with a number that need not be a value of the
-// column: between two values it becomes a comparison with the lower one, and
-// beyond all values it is TRUE of every value or of none.
+// compareDiscrete compares with a number that need not be a value of the column.
+// A number between two values is replaced by the lower one. For a number beyond all
+// values, the rule is TRUE for every value or for none.
 func compareDiscrete(o op, c column, n number) rule {
 	always, never := nullTest(c, false), constant(false)
-	units, exact := n.floor(c.shape.scale)
+	units, exact := n.floor(c.typ.scale)
 	if !exact {
 		switch o {
 		case eq:
@@ -76,30 +76,30 @@ func compareDiscrete(o op, c column, n number) rule {
 			o = gt
 		}
 	}
-	least, greatest := c.shape.limits()
+	minValue, maxValue := c.typ.limits()
 	switch {
-	case units.Cmp(least) < 0 && (o == ne || o == gt || o == ge):
+	case units.Cmp(minValue) < 0 && (o == ne || o == gt || o == ge):
 		return always
-	case units.Cmp(greatest) > 0 && (o == ne || o == lt || o == le):
+	case units.Cmp(maxValue) > 0 && (o == ne || o == lt || o == le):
 		return always
-	case units.Cmp(least) < 0 || units.Cmp(greatest) > 0:
+	case units.Cmp(minValue) < 0 || units.Cmp(maxValue) > 0:
 		return never
 	}
-	return newLeaf(c, test{op: o}, []Value{discreteValue(c.shape, units)})
+	return newLeaf(c, test{op: o}, []Value{discreteValue(c.typ, units)})
 }
 
-// discreteValue makes a value of a whole number of the shape's units.
-func discreteValue(s shape, units *big.Int) Value {
+// discreteValue returns the value of a number of units of a discrete type.
+func discreteValue(s columnType, units *big.Int) Value {
 	if s.family == decimals {
 		return Decimal(units, s.scale)
 	}
 	return Int(units.Int64())
 }
 
-// compareFloat compares with the nearest float. A literal beyond the largest
-// finite value lies between that and infinity.
+// compareFloat compares with the nearest float. A literal beyond the largest finite
+// value lies between that value and infinity.
 func compareFloat(o op, c column, n number) rule {
-	f := n.float(c.shape.bits)
+	f := n.float(c.typ.bits)
 	if math.IsInf(f, 0) {
 		switch {
 		case o == eq:
@@ -107,20 +107,20 @@ func compareFloat(o op, c column, n number) rule {
 		case o == ne:
 			return nullTest(c, false)
 		case f > 0 && (o == lt || o == le):
-			o = lt // not infinite
+			o = lt // all values except infinity and NaN
 		case f > 0:
-			o = ge // infinite, or NaN
+			o = ge // infinity and NaN
 		case o == lt || o == le:
-			o = le // minus infinite
+			o = le // minus infinity
 		default:
-			o = gt // anything else
+			o = gt // all values except minus infinity
 		}
 	}
 	return newLeaf(c, test{op: o}, []Value{Float(f)})
 }
 
-// floatText renders a float constant so that binding it again gives the same
-// constant; infinities as a literal beyond every range.
+// floatText renders a float constant so that binding it again yields the same
+// constant. An infinity becomes a literal beyond every type's range.
 func floatText(f float64, bits int) string {
 	if math.IsInf(f, 0) {
 		n := number{unscaled: big.NewInt(1), scale: -400}
@@ -130,22 +130,22 @@ func floatText(f float64, bits int) string {
 		return n.text()
 	}
 	n, err := parseNumber(strconv.FormatFloat(math.Abs(f), 'e', -1, bits))
-	invariant.Check(err == nil, "the shortest text of a float is a number: %v", err)
+	invariant.Check(err == nil, "the shortest text of a float must be a number: %v", err)
 	if f < 0 {
 		n = n.negated()
 	}
 	return n.text()
 }
 
-// listRule binds IN or NOT IN to literals that the column has taken. Literals
-// that no value of the column equals fall away.
+// listRule binds IN or NOT IN with literals of the column's type. It drops literals
+// that no value of the column equals.
 func listRule(c column, items []literal, negated bool) rule {
-	if c.shape.family == truths {
+	if c.typ.family == booleans {
 		var listed [2]bool
 		for _, l := range items {
-			listed[Bool(l.truth).integer] = true
+			listed[Bool(l.boolean).integer] = true
 		}
-		return truthRule(c, listed[1] != negated, listed[0] != negated)
+		return booleanRule(c, listed[1] != negated, listed[0] != negated)
 	}
 	values := make([]Value, 0, len(items))
 	for _, l := range items {
@@ -171,7 +171,7 @@ func listRule(c column, items []literal, negated bool) rule {
 	}
 }
 
-// newLeaf makes a leaf; the values are ascending and of the column's kind.
+// newLeaf makes a leaf. The values are ascending and of the column's kind.
 func newLeaf(c column, t test, values []Value) rule {
-	return &leaf{column: c, test: t, values: values, match: matcherOf(c.shape, t, values)}
+	return &leaf{column: c, test: t, values: values, match: matcherOf(c.typ, t, values)}
 }

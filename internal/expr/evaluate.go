@@ -10,18 +10,18 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// evaluation is the state of one call of Evaluate, reused by later ones. A
-// set of rows is a bitmap: bit i of word w is row 64·w + i.
+// evaluation is the state of a call of Evaluate, reused by later calls. A set of
+// rows is a bitmap: bit i of word w is row 64·w + i.
 type evaluation struct {
 	arrays map[string]arrow.Array // by the name of their column
 	rows   int
 	free   [][]uint64
 }
 
-// Evaluate returns the ascending numbers of the batch's rows that pass. The
-// result overwrites dst, whose memory it reuses, from its start. Columns are
-// found by name; the batch may have others. The batch is only read. A column
-// that is missing or has another type than was bound is Internal.
+// Evaluate returns the numbers of the batch's rows that pass, in ascending order.
+// The result overwrites dst and reuses its memory. Columns are found by name; the
+// batch may have more columns, and is not modified. A column that is missing or has
+// another type than it was bound with is Internal.
 func (f *Filter) Evaluate(batch arrow.RecordBatch, dst []int32) ([]int32, error) {
 	dst = dst[:0]
 	if batch.NumRows() > math.MaxInt32 {
@@ -39,7 +39,7 @@ func (f *Filter) Evaluate(batch arrow.RecordBatch, dst []int32) ([]int32, error)
 		e = &evaluation{arrays: make(map[string]arrow.Array, len(f.columns))}
 	}
 	defer func() {
-		clear(e.arrays) // holds no batch between calls
+		clear(e.arrays) // keep no batch between calls
 		f.scratch.Put(e)
 	}()
 	if err := f.resolve(batch, e); err != nil {
@@ -50,7 +50,7 @@ func (f *Filter) Evaluate(batch arrow.RecordBatch, dst []int32) ([]int32, error)
 	}
 	e.rows = rows
 	set := e.bitmap()
-	defer e.give(set)
+	defer e.recycle(set)
 	for w := range set {
 		set[w] = math.MaxUint64
 	}
@@ -69,20 +69,21 @@ func (f *Filter) resolve(batch arrow.RecordBatch, e *evaluation) error {
 			return fault.New(fault.Internal, "filter %s: a batch has %d columns named %q", f, len(at), c.name)
 		}
 		a := batch.Column(at[0])
-		if shapeOf(a.DataType()) != c.shape {
+		if columnTypeOf(a.DataType()) != c.typ {
 			return fault.New(fault.Internal, "filter %s: column %q is %s in a batch, bound as %s",
 				f, c.name, a.DataType(), c.typeName)
 		}
-		if buffers := a.Data().Buffers(); c.shape.family != nested && a.Len() > 0 &&
+		if buffers := a.Data().Buffers(); c.typ.family != nested && a.Len() > 0 &&
 			(len(buffers) < 2 || buffers[1] == nil || buffers[1].Len() == 0) {
-			return fault.New(fault.Internal, "filter %s: column %q has rows but no memory in a batch", f, c.name)
+			return fault.New(fault.Internal, "filter %s: column %q has rows but no values in a batch", f, c.name)
 		}
 		e.arrays[c.name] = a
 	}
 	return nil
 }
 
-// bitmap returns a bitmap of arbitrary content; give takes it back.
+// bitmap returns a bitmap with undefined contents, for the rows of the batch. Pass
+// it to recycle after use.
 func (e *evaluation) bitmap() []uint64 {
 	n := (e.rows + 63) / 64
 	if last := len(e.free) - 1; last >= 0 {
@@ -93,7 +94,7 @@ func (e *evaluation) bitmap() []uint64 {
 	return make([]uint64, n)
 }
 
-func (e *evaluation) give(set []uint64) { e.free = append(e.free, set) }
+func (e *evaluation) recycle(set []uint64) { e.free = append(e.free, set) }
 
 // appendRows appends the numbers of the rows in a set.
 func appendRows(dst []int32, set []uint64) []int32 {
@@ -136,7 +137,7 @@ func (n *null) keep(e *evaluation, rows []uint64) {
 func (l *leaf) keep(e *evaluation, rows []uint64) {
 	a := e.arrays[l.column.name]
 	valid, match := validity(a), l.match(a)
-	if _, opposite := l.test.basic(); opposite {
+	if _, opposite := l.test.primitive(); opposite {
 		e.each(rows, func(begin, end int) uint64 { return ^match(begin, end) & valid(begin, end) })
 		return
 	}
@@ -158,7 +159,7 @@ func (j *junction) keep(e *evaluation, rows []uint64) {
 		}
 		return
 	}
-	// What no term has kept so far is open; what stays open is dropped.
+	// open has the rows that no term has kept so far; in the end they are dropped.
 	open, kept := e.bitmap(), e.bitmap()
 	copy(open, rows)
 	for _, t := range j.terms {
@@ -167,8 +168,8 @@ func (j *junction) keep(e *evaluation, rows []uint64) {
 		subtract(open, kept)
 	}
 	subtract(rows, open)
-	e.give(open)
-	e.give(kept)
+	e.recycle(open)
+	e.recycle(kept)
 }
 
 // subtract removes the rows of b from a.
@@ -178,8 +179,8 @@ func subtract(a, b []uint64) {
 	}
 }
 
-// each keeps of each word the bits that the function answers with. It skips
-// words without rows, so later terms of AND cost what earlier ones leave.
+// each clears the bits of rows that word does not return. It skips words without
+// rows, so that later terms of AND cost only the rows that earlier ones keep.
 func (e *evaluation) each(rows []uint64, word wordFunc) {
 	for w := range rows {
 		if rows[w] != 0 {
@@ -189,8 +190,8 @@ func (e *evaluation) each(rows []uint64, word wordFunc) {
 	}
 }
 
-// validity answers which rows are not null. It does not count nulls, as
-// arrays cache that count without a lock and batches may be shared.
+// validity returns a function for the rows that are not null. It does not call
+// NullN, which arrays cache without a lock, since batches may be shared.
 func validity(a arrow.Array) wordFunc {
 	bitmap, offset := a.NullBitmapBytes(), a.Data().Offset()
 	switch {

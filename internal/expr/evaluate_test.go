@@ -14,7 +14,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// bind parses and binds a filter that has to be right.
+// bind parses and binds a valid filter.
 func bind(t testing.TB, text string, schema *arrow.Schema) *Filter {
 	t.Helper()
 	e, err := Parse(text)
@@ -209,7 +209,7 @@ func TestEvaluateReusesMemoryAndColumnsByName(t *testing.T) {
 	require.Equal(t, []int32{0, 1, 2, 3}, got)
 }
 
-func TestEvaluateRefusesOtherColumns(t *testing.T) {
+func TestEvaluateRefusesMissingColumnsAndOtherTypes(t *testing.T) {
 	schema := arrow.NewSchema([]arrow.Field{{Name: "i", Type: arrow.PrimitiveTypes.Int32}}, nil)
 	f := bind(t, "i > 1", schema)
 	for name, other := range map[string]*arrow.Schema{
@@ -227,7 +227,7 @@ func TestEvaluateRefusesOtherColumns(t *testing.T) {
 	}
 }
 
-func TestFiltersAreShared(t *testing.T) {
+func TestFiltersAreSafeForConcurrentUse(t *testing.T) {
 	schema := arrow.NewSchema([]arrow.Field{{Name: "i", Type: arrow.PrimitiveTypes.Int32, Nullable: true}}, nil)
 	f := bind(t, "i = 1 OR i > 5 OR i IS NULL", schema)
 	var rows strings.Builder

@@ -8,8 +8,8 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// FuzzParse: no text makes the parser or the binder panic; every fault is
-// Invalid with positions inside the text; canonical texts are fixed points.
+// FuzzParse: no text makes the parser or the binder panic, every error is Invalid with
+// positions within the text, and canonical texts are fixed points.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		"day >= DATE '2026-10-01' AND surface = 'home'", "version < 3", "a == 1", "((((a", "NOT NOT a IN (1,2.5e-3,-7)",

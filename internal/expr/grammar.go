@@ -9,8 +9,8 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// parser reads this grammar from left to right. The next token alone decides
-// each step, so parsing is linear in the text. Precedence is in the nesting.
+// parser parses this grammar with one token of lookahead, so that parsing is linear
+// in the text. The nesting of the rules defines precedence.
 //
 //	condition   = conjunction { OR conjunction }
 //	conjunction = negation { AND negation }
@@ -21,13 +21,12 @@ import (
 //	operand     = name { "." name } | literal
 //	literal     = [ "+" | "-" ] number | text | typed | TRUE | FALSE
 //
-// After a fault of syntax the parser stands at the end, and what it returns is
-// of no use.
+// After a syntax error the parser is at the end, and its results are meaningless.
 type parser struct {
 	tokens []token // the last is the end
 	at     int
-	syntax *fault.Field  // the first fault of syntax
-	faults []fault.Field // what is wrong in a text of right syntax
+	syntax *fault.Field  // the first syntax error
+	faults []fault.Field // other errors
 }
 
 func (p *parser) next() token { return p.tokens[p.at] }
@@ -51,13 +50,13 @@ func (p *parser) fail(position int, format string, args ...any) {
 	p.faults = append(p.faults, fault.Field{Position: position, Message: fmt.Sprintf(format, args...)})
 }
 
-// condition reads terms joined by OR, which binds weakest.
+// condition parses terms joined by OR, which has the lowest precedence.
 func (p *parser) condition() node {
 	terms := []node{p.conjunction()}
 	for p.accept("OR") {
 		terms = append(terms, p.conjunction())
 	}
-	return joined(false, terms)
+	return joinTerms(false, terms)
 }
 
 func (p *parser) conjunction() node {
@@ -65,10 +64,10 @@ func (p *parser) conjunction() node {
 	for p.accept("AND") {
 		terms = append(terms, p.negation())
 	}
-	return joined(true, terms)
+	return joinTerms(true, terms)
 }
 
-// negation reads a run of NOT in a loop: it may be as long as the text.
+// negation parses a sequence of NOT in a loop: it may be as long as the text.
 func (p *parser) negation() node {
 	negated := false
 	for p.accept("NOT") {
@@ -81,18 +80,18 @@ func (p *parser) negation() node {
 	return n
 }
 
-// predicate reads a condition without AND, OR and NOT at its top.
+// predicate parses a condition without AND, OR and NOT at the top level.
 func (p *parser) predicate() node {
 	if !p.accept("(") {
 		left := p.operand()
 		if n := p.comparison(left); n != nil {
 			return n
 		}
-		return p.truth(left)
+		return p.boolean(left)
 	}
 	inner := p.condition()
 	p.expect(")")
-	if t, ok := inner.(*truth); ok && t.operand.isColumn() { // (a) = 1
+	if t, ok := inner.(*boolean); ok && t.operand.isColumn() { // (a) = 1
 		if n := p.comparison(t.operand); n != nil {
 			return n
 		}
@@ -106,16 +105,16 @@ func (p *parser) predicate() node {
 	return inner
 }
 
-// truth makes a bare operand a condition.
-func (p *parser) truth(o operand) node {
-	if !o.isColumn() && o.literal.kind != truthLiteral {
-		p.fail(o.position, "%s alone is no condition: compare a column with it", o.literal.kind)
+// boolean makes a condition of a single operand.
+func (p *parser) boolean(o operand) node {
+	if !o.isColumn() && o.literal.kind != booleanLiteral {
+		p.fail(o.position, "%s is not a condition by itself: compare a column with it", o.literal.kind)
 	}
-	return &truth{operand: o}
+	return &boolean{operand: o}
 }
 
-// comparison reads what compares an operand, from the operator on; nil if
-// there is no operator.
+// comparison parses the rest of a comparison after its left operand; nil if there
+// is no operator.
 func (p *parser) comparison(left operand) node {
 	var n node
 	switch t := p.next(); {
@@ -155,7 +154,7 @@ func operatorOf(text string) op {
 	}
 }
 
-// ranged reads what may have a NOT before it.
+// ranged parses the operators that may follow NOT.
 func (p *parser) ranged(left operand, negated bool) node {
 	switch {
 	case p.accept("IN"):
@@ -177,7 +176,7 @@ func (p *parser) ranged(left operand, negated bool) node {
 	}
 }
 
-// pattern reads the pattern of LIKE.
+// pattern parses the pattern of LIKE.
 func (p *parser) pattern(l literal) pattern {
 	if l.kind != textLiteral {
 		p.fail(l.position, "LIKE takes a string such as 'x%%'")
@@ -190,7 +189,7 @@ func (p *parser) pattern(l literal) pattern {
 	return out
 }
 
-// operand reads a column's path or a literal.
+// operand parses a column's path or a literal.
 func (p *parser) operand() operand {
 	first := p.next()
 	o := operand{position: first.column, quoted: strings.HasPrefix(first.text, `"`)}
@@ -210,7 +209,7 @@ func (p *parser) operand() operand {
 			name = unquote(name)
 		}
 		if name == "" {
-			p.fail(o.position, "a column's name is empty")
+			p.fail(o.position, "a column name is empty")
 		}
 		o.column = append(o.column, name)
 	}
@@ -234,7 +233,7 @@ func (p *parser) literal() literal {
 	case t.kind == typedToken && !signed:
 		err = l.readTyped(t.text)
 	case (t.text == "TRUE" || t.text == "FALSE") && !signed:
-		l.kind, l.truth = truthLiteral, t.text == "TRUE"
+		l.kind, l.boolean = booleanLiteral, t.text == "TRUE"
 	default:
 		p.unexpected()
 		return l
@@ -246,7 +245,7 @@ func (p *parser) literal() literal {
 	return l
 }
 
-// readTyped reads a token such as DATE '…'.
+// readTyped parses a token such as DATE '…'.
 func (l *literal) readTyped(token string) error {
 	prefix, quotedText, _ := strings.Cut(token, "'")
 	body := unquote("'" + quotedText)

@@ -2,9 +2,9 @@ package expr
 
 import "math/big"
 
-// MayHold is false only if no row can pass, where holds is false only if no row has
-// one of a column's values. It is asked for equality and IN alone, with values in the
-// column's own units.
+// MayHold returns false only if no row can pass. holds must return false only if no row
+// has one of the given values in a column. It is called for equality and IN only, with
+// values in the column's own units.
 func (f *Filter) MayHold(holds func(column string, values []Value) bool) bool {
 	return f == nil || mayHold(f.root, holds)
 }
@@ -14,7 +14,7 @@ func mayHold(r rule, holds func(string, []Value) bool) bool {
 	case constant:
 		return bool(r)
 	case *junction:
-		if !namesValues(r) {
+		if !decidedByValues(r) {
 			return true
 		}
 		for _, t := range r.terms {
@@ -25,20 +25,20 @@ func mayHold(r rule, holds func(string, []Value) bool) bool {
 		return r.all
 	case *leaf:
 		return r.test.op != eq || holds(r.column.name, r.values)
-	default: // nulls, pairs and prefixes name no values
+	default: // null tests, pairs and patterns
 		return true
 	}
 }
 
-// namesValues says whether a rule can be decided by the values that it names. Of an
-// AND one term may be, of an OR all must be.
-func namesValues(r rule) bool {
+// decidedByValues reports whether MayHold can exclude a rule by its values. An AND needs
+// one such term; in an OR, all terms must be such.
+func decidedByValues(r rule) bool {
 	switch r := r.(type) {
 	case constant:
 		return true
 	case *junction:
 		for _, t := range r.terms {
-			if namesValues(t) == r.all {
+			if decidedByValues(t) == r.all {
 				return r.all
 			}
 		}
@@ -53,8 +53,8 @@ func namesValues(r rule) bool {
 // Text returns the value of a string or binary column; false for others.
 func (v Value) Text() (string, bool) { return v.text, v.kind == textValue }
 
-// Unscaled returns the value of a decimal column as a number of units of a scale;
-// false for others, and where it is no whole number of them.
+// Unscaled returns the value of a decimal column in units of 10^-scale; false for other
+// values, and if it is not a whole number of units.
 func (v Value) Unscaled(scale int) (*big.Int, bool) {
 	if v.kind != decimalValue {
 		return nil, false

@@ -7,8 +7,8 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 )
 
-// prefixed asks whether a text begins with a prefix, which is not empty.
-type prefixed struct {
+// prefixMatch tests whether a text begins with a prefix, which is not empty.
+type prefixMatch struct {
 	column  column
 	prefix  string
 	negated bool
@@ -20,8 +20,8 @@ func (b *binder) like(n *like, negated bool) rule {
 	switch {
 	case !ok:
 		return constant(false)
-	case c.shape.family != texts:
-		return b.fail(n.operand.position, "column %q (%s) is no string: LIKE serves strings alone", c.name, c.typeName)
+	case c.typ.family != texts:
+		return b.fail(n.operand.position, "column %q (%s) is not a string: LIKE supports only strings", c.name, c.typeName)
 	}
 	if whole, ok := n.pattern.whole(); ok {
 		o := eq
@@ -33,9 +33,9 @@ func (b *binder) like(n *like, negated bool) rule {
 	prefix := n.pattern.prefix()
 	switch {
 	case !n.pattern.begins():
-		return &matched{column: c, pattern: n.pattern, negated: negated}
+		return &patternMatch{column: c, pattern: n.pattern, negated: negated}
 	case prefix != "":
-		return &prefixed{column: c, prefix: prefix, negated: negated}
+		return &prefixMatch{column: c, prefix: prefix, negated: negated}
 	case negated:
 		return constant(false)
 	default:
@@ -43,7 +43,7 @@ func (b *binder) like(n *like, negated bool) rule {
 	}
 }
 
-func (p *prefixed) text() string {
+func (p *prefixMatch) text() string {
 	return likeText(p.column, pattern{{text: p.prefix}, {any: true}}, p.negated)
 }
 
@@ -55,23 +55,23 @@ func likeText(c column, p pattern, negated bool) string {
 	return quoteName(c.name) + word + quoteText(p.String())
 }
 
-func (p *prefixed) cost() int                   { return p.column.shape.cost() }
-func (p *prefixed) visit(callback func(column)) { callback(p.column) }
+func (p *prefixMatch) cost() int                   { return p.column.typ.cost() }
+func (p *prefixMatch) visit(callback func(column)) { callback(p.column) }
 
-func (p *prefixed) keep(e *evaluation, rows []uint64) {
+func (p *prefixMatch) keep(e *evaluation, rows []uint64) {
 	a := e.arrays[p.column.name]
 	valid, match := validity(a), p.match(a)
 	e.each(rows, func(begin, end int) uint64 { return match(begin, end) & valid(begin, end) })
 }
 
-func (p *prefixed) match(a arrow.Array) wordFunc {
+func (p *prefixMatch) match(a arrow.Array) wordFunc {
 	at, prefix := bytesAt(a), []byte(p.prefix)
 	return words(func(i int) bool { return bytes.HasPrefix(at(i), prefix) != p.negated })
 }
 
-// mayMatch knows that the texts with a prefix are neighbours in byte order, and
-// that the prefix itself would be the first of them.
-func (p *prefixed) mayMatch(ranges func(string) (Range, bool)) bool {
+// mayMatch relies on byte order: texts with a common prefix are contiguous, and the
+// prefix itself is the first of them.
+func (p *prefixMatch) mayMatch(ranges func(string) (Range, bool)) bool {
 	r, known := ranges(p.column.name)
 	if !known {
 		return true
@@ -83,9 +83,9 @@ func (p *prefixed) mayMatch(ranges func(string) (Range, bool)) bool {
 	upper, hasUpper := r.Upper.text, r.HasUpper && r.Upper.kind == textValue
 	switch {
 	case hasLower && hasUpper && lower > upper:
-		return true // no bounds at all
+		return true // these are not bounds
 	case p.negated:
-		// All texts between two with the prefix have it.
+		// All texts between two texts with the prefix have the prefix.
 		return !hasLower || !hasUpper || !strings.HasPrefix(lower, p.prefix) || !strings.HasPrefix(upper, p.prefix)
 	case hasUpper && upper < p.prefix:
 		return false
@@ -94,33 +94,33 @@ func (p *prefixed) mayMatch(ranges func(string) (Range, bool)) bool {
 	}
 }
 
-// matched asks whether a text matches a pattern that is more than a beginning.
-type matched struct {
+// patternMatch tests whether a text matches a pattern that is not just a prefix.
+type patternMatch struct {
 	column  column
 	pattern pattern
 	negated bool
 }
 
-func (m *matched) text() string { return likeText(m.column, m.pattern, m.negated) }
+func (m *patternMatch) text() string { return likeText(m.column, m.pattern, m.negated) }
 
-// cost is more than that of a beginning: all of a text is looked at.
-func (m *matched) cost() int { return 2 * m.column.shape.cost() }
+// cost is higher than that of a prefix, since all of a text is read.
+func (m *patternMatch) cost() int { return 2 * m.column.typ.cost() }
 
-func (m *matched) visit(callback func(column)) { callback(m.column) }
+func (m *patternMatch) visit(callback func(column)) { callback(m.column) }
 
-func (m *matched) keep(e *evaluation, rows []uint64) {
+func (m *patternMatch) keep(e *evaluation, rows []uint64) {
 	a := e.arrays[m.column.name]
 	at := bytesAt(a)
 	valid, match := validity(a), words(func(i int) bool { return m.pattern.match(at(i)) != m.negated })
 	e.each(rows, func(begin, end int) uint64 { return match(begin, end) & valid(begin, end) })
 }
 
-// mayMatch knows what a text begins with that matches, and nothing of one that does not.
-func (m *matched) mayMatch(ranges func(string) (Range, bool)) bool {
+// mayMatch uses the prefix of the pattern. It excludes nothing but nulls for NOT LIKE.
+func (m *patternMatch) mayMatch(ranges func(string) (Range, bool)) bool {
 	prefix := m.pattern.prefix()
 	if m.negated || prefix == "" {
 		r, known := ranges(m.column.name)
 		return !known || !r.allNull()
 	}
-	return (&prefixed{column: m.column, prefix: prefix}).mayMatch(ranges)
+	return (&prefixMatch{column: m.column, prefix: prefix}).mayMatch(ranges)
 }

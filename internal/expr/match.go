@@ -10,7 +10,7 @@ import (
 	"github.com/penstock/penstock/internal/invariant"
 )
 
-// wordFunc answers for up to 64 rows at once: bit i is the answer for row
+// wordFunc returns results for up to 64 rows at once: bit i is the result for row
 // begin+i. Bits of null rows, and those from end on, are arbitrary.
 type wordFunc func(begin, end int) uint64
 
@@ -22,20 +22,20 @@ type (
 	pairMatcher func(a, b arrow.Array) wordFunc
 )
 
-// basic is one of the questions that are asked of values; the other half of
-// the comparisons are their opposites.
-type basic int
+// primitive is a test that has an implementation. The other tests are the negations
+// of these.
+type primitive int
 
 const (
-	equal basic = iota
+	equal primitive = iota
 	less
 	lessOrEqual
 	member
 )
 
-// basic returns the question to ask, and whether the answer is turned round.
-// As an order with NaN on top is total, this holds for floats too.
-func (t test) basic() (question basic, opposite bool) {
+// primitive returns the primitive of a test, and whether its result is negated. This
+// is correct for floats too, since their order with NaN on top is total.
+func (t test) primitive() (kind primitive, negated bool) {
 	if t.members {
 		return member, t.op == ne
 	}
@@ -49,28 +49,28 @@ func (t test) basic() (question basic, opposite bool) {
 	return lessOrEqual, t.op == gt
 }
 
-// matcherOf makes the matcher for the basic question of a test.
-func matcherOf(s shape, t test, values []Value) matcher {
-	question, _ := t.basic()
+// matcherOf returns the matcher for the primitive of a test.
+func matcherOf(s columnType, t test, values []Value) matcher {
+	kind, _ := t.primitive()
 	switch {
 	case s.family == floats && s.bits == 32:
-		return numberMatcher(question, convert(values, func(v Value) float32 { return float32(v.float) }))
+		return numberMatcher(kind, convert(values, func(v Value) float32 { return float32(v.float) }))
 	case s.family == floats:
-		return numberMatcher(question, convert(values, func(v Value) float64 { return v.float }))
+		return numberMatcher(kind, convert(values, func(v Value) float64 { return v.float }))
 	case s.family == decimals:
-		return decimalMatcher(question, convert(values, func(v Value) decimal128.Num {
+		return decimalMatcher(kind, convert(values, func(v Value) decimal128.Num {
 			units, exact := number{v.unscaled, v.scale}.floor(s.scale)
-			invariant.Check(exact, "a decimal constant has the column's scale")
+			invariant.Check(exact, "a decimal constant must have the column's scale")
 			return decimal128.FromBigInt(units)
 		}))
-	case s.family == truths:
-		return truthMatcher(values[0].integer == 1)
+	case s.family == booleans:
+		return booleanMatcher(values[0].integer == 1)
 	case s.family == texts || s.family == binaries:
-		return textMatcher(question, convert(values, func(v Value) string { return v.text }))
+		return textMatcher(kind, convert(values, func(v Value) string { return v.text }))
 	case s.family == dates || s.bits == 32:
-		return numberMatcher(question, convert(values, func(v Value) int32 { return int32(v.integer) }))
+		return numberMatcher(kind, convert(values, func(v Value) int32 { return int32(v.integer) }))
 	default:
-		return numberMatcher(question, convert(values, func(v Value) int64 { return v.integer }))
+		return numberMatcher(kind, convert(values, func(v Value) int64 { return v.integer }))
 	}
 }
 
@@ -82,19 +82,19 @@ func convert[T any](values []Value, to func(Value) T) []T {
 	return out
 }
 
-// fewMembers is the length up to which a list is tried one by one.
-const fewMembers = 6
+// maxLinear is the maximum length of lists that are searched linearly.
+const maxLinear = 6
 
-func numberMatcher[T int32 | int64 | float32 | float64](question basic, constants []T) matcher {
+func numberMatcher[T int32 | int64 | float32 | float64](kind primitive, constants []T) matcher {
 	first := constants[0]
 	switch {
-	case question == equal:
+	case kind == equal:
 		return func(a arrow.Array) wordFunc { return equalWords(arrow.GetValues[T](a.Data(), 1), first) }
-	case question == less:
+	case kind == less:
 		return func(a arrow.Array) wordFunc { return lessWords(arrow.GetValues[T](a.Data(), 1), first) }
-	case question == lessOrEqual:
+	case kind == lessOrEqual:
 		return func(a arrow.Array) wordFunc { return lessOrEqualWords(arrow.GetValues[T](a.Data(), 1), first) }
-	case len(constants) <= fewMembers:
+	case len(constants) <= maxLinear:
 		return func(a arrow.Array) wordFunc {
 			rows := arrow.GetValues[T](a.Data(), 1)
 			return func(begin, end int) (word uint64) {
@@ -121,7 +121,7 @@ func setOf[T comparable](constants []T) map[T]struct{} {
 	return set
 }
 
-// The three loops below are the hot ones: no call, no branch per row.
+// The three loops below are hot: they have no call and no branch per row.
 
 func equalWords[T int32 | int64 | float32 | float64](rows []T, c T) wordFunc {
 	return func(begin, end int) (word uint64) {
@@ -162,7 +162,7 @@ func lessOrEqualWords[T int32 | int64 | float32 | float64](rows []T, c T) wordFu
 	}
 }
 
-// words asks row by row.
+// words returns a wordFunc that calls holds for each row.
 func words(holds func(row int) bool) wordFunc {
 	return func(begin, end int) (word uint64) {
 		for i := begin; i < end; i++ {
@@ -174,12 +174,12 @@ func words(holds func(row int) bool) wordFunc {
 	}
 }
 
-func decimalMatcher(question basic, constants []decimal128.Num) matcher {
+func decimalMatcher(kind primitive, constants []decimal128.Num) matcher {
 	first := constants[0]
 	set := setOf(constants)
 	return func(a arrow.Array) wordFunc {
 		rows := arrow.GetValues[decimal128.Num](a.Data(), 1)
-		switch question {
+		switch kind {
 		case equal:
 			return words(func(i int) bool { return rows[i] == first })
 		case less:
@@ -192,8 +192,8 @@ func decimalMatcher(question basic, constants []decimal128.Num) matcher {
 	}
 }
 
-// truthMatcher asks for a boolean of this value.
-func truthMatcher(value bool) matcher {
+// booleanMatcher matches a boolean value.
+func booleanMatcher(value bool) matcher {
 	return func(a arrow.Array) wordFunc {
 		bits, offset := a.Data().Buffers()[1].Bytes(), a.Data().Offset()
 		return func(begin, end int) uint64 {
@@ -206,12 +206,12 @@ func truthMatcher(value bool) matcher {
 	}
 }
 
-func textMatcher(question basic, constants []string) matcher {
+func textMatcher(kind primitive, constants []string) matcher {
 	first := constants[0]
 	set := setOf(constants)
 	return func(a arrow.Array) wordFunc {
 		at := bytesAt(a)
-		switch question {
+		switch kind {
 		case equal:
 			return words(func(i int) bool { return string(at(i)) == first })
 		case less:
@@ -224,7 +224,7 @@ func textMatcher(question basic, constants []string) matcher {
 	}
 }
 
-// bytesAt returns access to the values of a text or binary array.
+// bytesAt returns a function that returns the values of a text or binary array.
 func bytesAt(a arrow.Array) func(int) []byte {
 	switch a := a.(type) {
 	case *array.FixedSizeBinary:
@@ -239,7 +239,7 @@ func bytesAt(a arrow.Array) func(int) []byte {
 	}
 }
 
-// valueBytes returns the whole buffer that offsets point into.
+// valueBytes returns the buffer that offsets refer to.
 func valueBytes(a arrow.Array) []byte {
 	if buffer := a.Data().Buffers()[2]; buffer != nil {
 		return buffer.Bytes()
@@ -251,8 +251,8 @@ func sliced[O int32 | int64](offsets []O, bytes []byte) func(int) []byte {
 	return func(i int) []byte { return bytes[offsets[i]:offsets[i+1]] }
 }
 
-// loadBits returns n bits, at most 64, from a bit position on. Bits from n on
-// are arbitrary.
+// loadBits returns n bits, at most 64, starting at a bit position. Higher bits are
+// arbitrary.
 func loadBits(bits []byte, position, n int) uint64 {
 	at, shift := position>>3, uint(position&7)
 	if at+9 <= len(bits) {

@@ -7,21 +7,21 @@ import (
 	"strings"
 )
 
-// Limits of a number literal: digits, and the power of ten of its first
-// digit. They are far beyond every column type and keep hostile text cheap.
+// Limits of a number literal: its digits, and the exponent of its first digit. They
+// are far beyond every column type and bound the cost of hostile text.
 const (
 	maxDigits   = 1000
 	maxExponent = 1000
 )
 
-// number is an exact decimal: unscaled × 10^-scale. It is kept without
-// trailing zeros, so that equal numbers have one form; zero has scale 0.
+// number is an exact decimal: unscaled × 10^-scale. It is normalized: it has no
+// trailing zeros, and zero has scale 0.
 type number struct {
 	unscaled *big.Int
 	scale    int
 }
 
-// newNumber returns unscaled × 10^-scale in its one form.
+// newNumber returns unscaled × 10^-scale, normalized.
 func newNumber(unscaled *big.Int, scale int) number {
 	if unscaled.Sign() == 0 {
 		return number{unscaled: new(big.Int)}
@@ -35,7 +35,7 @@ func newNumber(unscaled *big.Int, scale int) number {
 	return number{unscaled: unscaled, scale: scale}
 }
 
-// parseNumber reads an unsigned numeral as scanned.
+// parseNumber parses an unsigned numeral as the scanner emits it.
 func parseNumber(numeral string) (number, error) {
 	mantissa, exponentText, hasExponent := strings.Cut(strings.ToLower(numeral), "e")
 	exponent := 0
@@ -53,7 +53,7 @@ func parseNumber(numeral string) (number, error) {
 	if significant == "" {
 		return number{unscaled: new(big.Int)}, nil
 	}
-	// The digits end in zeros that Trim took away; each is a power of ten.
+	// Each trailing zero that Trim removed is a power of ten.
 	all := strings.TrimLeft(whole+fraction, "0")
 	scale := len(fraction) - exponent - (len(all) - len(significant))
 	unscaled, ok := new(big.Int).SetString(significant, 10)
@@ -67,7 +67,7 @@ func parseNumber(numeral string) (number, error) {
 	return n, nil
 }
 
-// shorten cuts a text that may be of any length for a message.
+// shorten truncates a text for a message.
 func shorten(s string) string {
 	if len(s) <= 40 {
 		return s
@@ -80,13 +80,13 @@ func (n number) negated() number {
 	return number{unscaled: new(big.Int).Neg(n.unscaled), scale: n.scale}
 }
 
-// exponent returns the power of ten of the first digit.
+// exponent returns the exponent of the first digit.
 func (n number) exponent() int {
 	return len(new(big.Int).Abs(n.unscaled).Text(10)) - 1 - n.scale
 }
 
-// text returns the number's canonical form, which parseNumber reads back: an
-// ordinary decimal where that is short, else with an exponent.
+// text returns the number's canonical text, which parseNumber parses: a plain decimal
+// if that is short, otherwise with an exponent.
 func (n number) text() string {
 	digits := new(big.Int).Abs(n.unscaled).Text(10)
 	exponent := len(digits) - 1 - n.scale
@@ -111,21 +111,20 @@ func (n number) text() string {
 	return b.String()
 }
 
-// floor returns the largest whole number of units of 10^-scale that is not
-// above n, and whether it is n.
+// floor returns n in units of 10^-scale, rounded down, and whether that is exact.
 func (n number) floor(scale int) (units *big.Int, exact bool) {
 	if scale >= n.scale {
 		return new(big.Int).Mul(n.unscaled, powerOfTen(scale-n.scale)), true
 	}
-	// Euclidean division by a positive divisor is division with floor.
+	// Euclidean division by a positive divisor rounds down.
 	units, rest := new(big.Int).DivMod(n.unscaled, powerOfTen(n.scale-scale), new(big.Int))
 	return units, rest.Sign() == 0
 }
 
-// float returns the nearest float of so many bits; infinite if n lies beyond
-// the largest finite one. Zero is never negative.
+// float returns the nearest float with the given number of bits; an infinity if n is
+// beyond the largest finite float. Zero is never negative.
 func (n number) float(bits int) float64 {
-	// The only error is that of the range, for which the value is ±Inf.
+	// The only possible error is ErrRange, for which the value is ±Inf.
 	f, _ := strconv.ParseFloat(n.text(), bits)
 	if f == 0 {
 		return 0

@@ -10,9 +10,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// The oracle evaluates the tree of a parsed filter row by row under
-// three-valued logic, with exact numbers, knowing nothing of rules, bitmaps
-// and bound types.
+// The oracle evaluates the syntax tree of a filter row by row under three-valued
+// logic, with exact numbers, without rules, bitmaps and bound types.
 
 // tri is a truth value of SQL.
 type tri int
@@ -37,8 +36,8 @@ func (v tri) not() tri {
 	return isTrue - v
 }
 
-// cell is a value of a row: nil for null, else *big.Rat, float64, []byte or
-// bool. Times are numbers of nanoseconds.
+// cell is a value of a row: nil for null, otherwise *big.Rat, float64, []byte or
+// bool. Times are in nanoseconds.
 type cell any
 
 // oracle returns the rows for which the filter is TRUE.
@@ -82,9 +81,9 @@ func truthOf(n node, batch arrow.RecordBatch, row int) tri {
 		return out
 	case *not:
 		return truthOf(n.term, batch, row).not()
-	case *truth:
+	case *boolean:
 		if !n.operand.isColumn() {
-			return triOf(n.operand.literal.truth)
+			return triOf(n.operand.literal.boolean)
 		}
 		if v := value(n.operand); v != nil {
 			return triOf(v.(bool))
@@ -131,7 +130,7 @@ func truthOf(n node, batch arrow.RecordBatch, row int) tri {
 	panic("unknown node")
 }
 
-// matches is LIKE with all its wildcards, by trying every way.
+// matches implements LIKE by exhaustive search.
 func matches(text, pattern string) bool {
 	if pattern == "" {
 		return text == ""
@@ -166,7 +165,7 @@ func typeOf(batch arrow.RecordBatch, o operand) arrow.DataType {
 	return batch.Column(batch.Schema().FieldIndices(o.column[0])[0]).DataType()
 }
 
-// cellOf reads a value.
+// cellOf returns the value of a row.
 func cellOf(a arrow.Array, row int) cell {
 	if a.IsNull(row) {
 		return nil
@@ -274,8 +273,8 @@ func triLiteral(o op, x cell, l literal, dt arrow.DataType) tri {
 		default:
 			return triOrder(o, new(big.Rat).SetFloat64(v).Cmp(exact))
 		}
-	case truthLiteral:
-		return triCompare(o, x, l.truth)
+	case booleanLiteral:
+		return triCompare(o, x, l.boolean)
 	case textLiteral:
 		if _, isTime := x.(*big.Rat); isTime {
 			t, err := parseTimestamp(l.text)

@@ -10,9 +10,9 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/decimal128"
 )
 
-// pairMatcherOf makes the matcher that compares two columns of one family.
-// Unlike a leaf's, it answers the whole comparison.
-func pairMatcherOf(o op, s shape) pairMatcher {
+// pairMatcherOf returns the matcher that compares two columns of one family. Unlike
+// the matcher of a leaf, it never needs negation.
+func pairMatcherOf(o op, s columnType) pairMatcher {
 	switch s.family {
 	case floats:
 		return matchPairs(o, floatAt, compareFloats)
@@ -23,7 +23,7 @@ func pairMatcherOf(o op, s shape) pairMatcher {
 		}, decimal128.Num.Cmp)
 	case texts, binaries:
 		return matchPairs(o, bytesAt, bytes.Compare)
-	case opaque, nested, integers, truths, dates, times, timestamp:
+	case opaque, nested, integers, booleans, dates, times, timestamp:
 	}
 	return matchPairs(o, integerAt, cmp.Compare[int64])
 }
@@ -39,7 +39,7 @@ func matchPairs[T any](o op, access func(arrow.Array) func(int) T, compare func(
 func compareFloats(x, y float64) int {
 	switch {
 	case math.IsNaN(x) || math.IsNaN(y):
-		return cmp.Compare(y, x) // the library's order has NaN below
+		return cmp.Compare(y, x) // cmp orders NaN below everything else
 	default:
 		return cmp.Compare(x, y)
 	}
@@ -54,7 +54,8 @@ func floatAt(a arrow.Array) func(int) float64 {
 	return func(i int) float64 { return rows[i] }
 }
 
-// integerAt gives access to integers, dates, times, timestamps and booleans.
+// integerAt returns a function that returns the values of an array of integers, dates,
+// times, timestamps or booleans.
 func integerAt(a arrow.Array) func(int) int64 {
 	if flags, ok := a.(*array.Boolean); ok {
 		return func(i int) int64 { return Bool(flags.Value(i)).integer }

@@ -7,14 +7,14 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// Limits of a filter's text. They bound time and stack for hostile text.
+// Limits of a filter's text, which bound time and stack for hostile text.
 const (
 	MaxText  = 64 << 10 // bytes, of the text and of its canonical form
 	maxDepth = 200      // nested parentheses
 )
 
-// Parse reads a filter. A fault is Invalid, with the position (1-based, in
-// characters) in Faults: the first fault of syntax, or all faulty literals.
+// Parse parses a filter. An error is Invalid and lists the first syntax error, or all
+// other errors, in Faults, with 1-based positions in characters.
 func Parse(text string) (*Expr, error) {
 	if len(text) > MaxText {
 		return nil, tooLong()
@@ -37,7 +37,7 @@ func tooLong() error {
 	return fault.Fields([]fault.Field{{Message: fmt.Sprintf("the filter is longer than %d bytes", MaxText)}})
 }
 
-// parse returns the text's tree, or what is wrong with it.
+// parse returns the syntax tree of a text, or its faults.
 func parse(text string) (node, []fault.Field) {
 	tokens, broken := scan(text)
 	if broken != nil {
@@ -62,8 +62,7 @@ func parse(text string) (node, []fault.Field) {
 	return root, p.faults
 }
 
-// tooDeep returns the position of the parenthesis that opens one level too
-// many, or 0.
+// tooDeep returns the position of the first parenthesis that exceeds maxDepth, or 0.
 func tooDeep(tokens []token) int {
 	depth := 0
 	for _, t := range tokens {
@@ -80,12 +79,11 @@ func tooDeep(tokens []token) int {
 	return 0
 }
 
-// unexpected notes that the next token cannot stand where it does, and moves
-// to the end. It says in plain words what could have stood there, from the
-// token before.
+// unexpected reports the next token as a syntax error and moves to the end. The
+// message says what could have followed the previous token.
 func (p *parser) unexpected() {
 	found := p.next()
-	before := token{kind: keywordToken, text: "AND"} // the filter begins as after AND
+	before := token{kind: keywordToken, text: "AND"} // a filter begins like a term of AND
 	if p.at > 0 {
 		before = p.tokens[p.at-1]
 	}
@@ -108,7 +106,7 @@ func (p *parser) unexpected() {
 	p.at = len(p.tokens) - 1
 }
 
-// expected says what may follow a token.
+// expected describes what may follow a token.
 func expected(before, found token) string {
 	switch {
 	case before.text == "=" && found.text == "=":

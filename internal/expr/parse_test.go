@@ -120,8 +120,8 @@ func TestParseFaultsCarryPositions(t *testing.T) {
 		"1 = 1":                                  {1, "needs a column"},
 		"1 IN (1)":                               {1, "needs a column"},
 		"1 IS NULL":                              {1, "needs a column"},
-		"5":                                      {1, "a number alone is no condition"},
-		"a AND 'x'":                              {7, "a string alone is no condition"},
+		"5":                                      {1, "a number is not a condition by itself"},
+		"a AND 'x'":                              {7, "a string is not a condition by itself"},
 		"(a = 1) = b":                            {9, "a condition in parentheses cannot be compared"},
 		"(a OR b) IS NULL":                       {10, "a condition in parentheses cannot be compared"},
 		"(a = 1) = DATE 'x'":                     {9, "a condition in parentheses cannot be compared"},
@@ -164,7 +164,7 @@ func TestParseFaultsCarryPositions(t *testing.T) {
 	}
 }
 
-func TestMisspeltKeywordsAreNamed(t *testing.T) {
+func TestMisspeltKeywordsGetSuggestions(t *testing.T) {
 	for text, want := range map[string]string{"a IS NOT nul": "NULL", "a = 1 annd b = 2": "AND", "a bteween 1 AND 2": "BETWEEN", "a b": ""} {
 		_, err := Parse(text)
 		require.Equal(t, want, fault.As(err).Faults[0].Nearest, text)

@@ -7,26 +7,26 @@ import (
 	"unicode/utf8"
 )
 
-// pattern is what LIKE asks of a whole text: its parts, one after the other. Literals that
-// touch are one, and of wildcards that touch those of one code point come first, then at
-// most one of any number: so patterns that ask for the same are equal.
-type pattern []part
+// pattern is a LIKE pattern, as a sequence of elements. It is normalized, so that equivalent
+// patterns are equal: adjacent literals are merged, and of adjacent wildcards those for one
+// code point come first, followed by at most one for any number.
+type pattern []element
 
-// part is a literal, if text is not empty; else a wildcard: any number of code points, or
-// exactly one.
-type part struct {
+// element is a literal if text is not empty; otherwise a wildcard for any number of code
+// points, or for exactly one.
+type element struct {
 	text string
 	any  bool
 }
 
-// parsePattern reads a pattern: % is any number of code points, _ is one, and a backslash
-// before either or before another backslash makes it stand for itself.
+// parsePattern parses a pattern: % stands for any number of code points, _ for one, and a
+// backslash escapes either of them or another backslash.
 func parsePattern(text string) (pattern, error) {
 	var out pattern
 	var literal strings.Builder
 	end := func() {
 		if literal.Len() > 0 {
-			out = append(out, part{text: literal.String()})
+			out = append(out, element{text: literal.String()})
 			literal.Reset()
 		}
 	}
@@ -37,7 +37,7 @@ func parsePattern(text string) (pattern, error) {
 			out = out.wildcard(c == '%')
 		case '\\':
 			if i++; i == len(text) || strings.IndexByte(`%_\`, text[i]) < 0 {
-				return nil, errors.New(`a backslash in a pattern of LIKE stands before %, _ or another backslash`)
+				return nil, errors.New(`in a pattern of LIKE, a backslash must be followed by %, _ or another backslash`)
 			}
 			literal.WriteByte(text[i])
 		default:
@@ -48,18 +48,18 @@ func parsePattern(text string) (pattern, error) {
 	return out, nil
 }
 
-// wildcard appends one.
+// wildcard appends a wildcard and normalizes.
 func (p pattern) wildcard(any bool) pattern { //nolint:predeclared // the field's name
 	if len(p) > 0 && p[len(p)-1].any {
 		if !any {
-			return append(p[:len(p)-1], part{}, part{any: true})
+			return append(p[:len(p)-1], element{}, element{any: true})
 		}
 		return p
 	}
-	return append(p, part{any: any})
+	return append(p, element{any: any})
 }
 
-// String writes the pattern as parsePattern reads it.
+// String returns the text that parsePattern parses as the pattern.
 func (p pattern) String() string {
 	escape := strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
 	var b strings.Builder
@@ -76,7 +76,7 @@ func (p pattern) String() string {
 	return b.String()
 }
 
-// prefix is what every text begins with that matches.
+// prefix returns the literal with which every matching text begins, or "".
 func (p pattern) prefix() string {
 	if len(p) == 0 {
 		return ""
@@ -84,22 +84,22 @@ func (p pattern) prefix() string {
 	return p[0].text
 }
 
-// whole returns the one text that matches, of a pattern without wildcards.
+// whole returns the only matching text of a pattern without wildcards.
 func (p pattern) whole() (string, bool) {
 	return p.prefix(), len(p) == 0 || len(p) == 1 && p[0].text != ""
 }
 
-// begins says whether all texts with the prefix match, and no others.
+// begins reports whether the pattern matches exactly the texts with its prefix.
 func (p pattern) begins() bool {
 	return len(p) > 0 && p[len(p)-1].any && (len(p) == 1 || len(p) == 2 && p[0].text != "")
 }
 
-// match says whether a whole text matches. Where it does not from a place on, what the
-// last wildcard of any number covers becomes one code point longer: those before it need
-// not be looked at again, as they cover as little as they can.
+// match reports whether a whole text matches. On a mismatch it backtracks: the last
+// wildcard for any number covers more. Earlier wildcards need no backtracking, since each
+// covers as little as possible.
 func (p pattern) match(text []byte) bool {
-	at, next := 0, 0      // of the text, of the pattern
-	retry, after := -1, 0 // where the text goes on behind that wildcard, and the pattern
+	at, next := 0, 0      // positions in the text and in the pattern
+	retry, after := -1, 0 // positions after the last wildcard for any number
 	for next < len(p) || at < len(text) {
 		if next < len(p) {
 			one := p[next]
@@ -124,23 +124,23 @@ func (p pattern) match(text []byte) bool {
 	return true
 }
 
-// take returns how many bytes of the text's beginning a literal, or one code point, is.
-func (o part) take(text []byte) (int, bool) {
-	if o.text != "" {
-		return len(o.text), len(text) >= len(o.text) && string(text[:len(o.text)]) == o.text
+// take returns the length of the literal, or of one code point, if the text begins with it.
+func (e element) take(text []byte) (int, bool) {
+	if e.text != "" {
+		return len(e.text), len(text) >= len(e.text) && string(text[:len(e.text)]) == e.text
 	}
 	_, n := utf8.DecodeRune(text)
 	return n, n > 0
 }
 
-// skip returns how many bytes of a text, at least one code point, cannot begin what
-// matches.
-func (o part) skip(text []byte) int {
+// skip returns the number of bytes, at least one code point, before the next position at
+// which the element may match.
+func (e element) skip(text []byte) int {
 	_, n := utf8.DecodeRune(text)
-	if o.text == "" {
+	if e.text == "" {
 		return n
 	}
-	if found := bytes.Index(text[n:], []byte(o.text)); found >= 0 {
+	if found := bytes.Index(text[n:], []byte(e.text)); found >= 0 {
 		return n + found
 	}
 	return len(text)

@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// printer writes canonical text: one space between words, keywords in upper
-// case, and parentheses only where precedence asks for them.
+// printer writes canonical text: one space between words, keywords in upper case, and
+// parentheses only where precedence requires them.
 type printer struct {
 	strings.Builder
 }
 
-// String returns the filter's canonical text: normal spacing, upper-case
-// keywords, literals in one form each, no needless parentheses. Parsing it
-// gives the same filter with the same text. It is "" for nil.
+// String returns the filter's canonical text: normal spacing, upper-case keywords,
+// normalized literals, no redundant parentheses. Parsing it yields an equal filter
+// with the same text. It is "" for nil.
 func (e *Expr) String() string {
 	if e == nil {
 		return ""
@@ -23,7 +23,7 @@ func (e *Expr) String() string {
 	return p.String()
 }
 
-// within prints a term of a logic or a not.
+// within prints a term of an operator.
 func (p *printer) within(n node, parentheses bool) {
 	if parentheses {
 		p.WriteByte('(')
@@ -54,7 +54,7 @@ func (n *not) print(p *printer) {
 	p.within(n.term, isLogic)
 }
 
-func (n *truth) print(p *printer) { p.operand(n.operand) }
+func (n *boolean) print(p *printer) { p.operand(n.operand) }
 
 func (n *comparison) print(p *printer) {
 	p.operand(n.left)
@@ -116,7 +116,7 @@ func (p *printer) operand(o operand) {
 	}
 }
 
-// quoteName puts a name in double quotes unless it reads as a name without.
+// quoteName puts a name in double quotes if necessary.
 func quoteName(s string) string {
 	plain := s != "" && !isKeyword(strings.ToUpper(s))
 	for i, r := range s {
@@ -128,12 +128,12 @@ func quoteName(s string) string {
 	return `"` + strings.ReplaceAll(s, `"`, `""`) + `"`
 }
 
-// quoteText makes a string literal.
+// quoteText returns a string literal.
 func quoteText(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", "''") + "'"
 }
 
-// quoteBinary makes a binary literal.
+// quoteBinary returns a binary literal.
 func quoteBinary(s string) string {
 	return "X'" + hex.EncodeToString([]byte(s)) + "'"
 }
@@ -147,8 +147,8 @@ func (l literal) String() string {
 		return quoteText(l.text)
 	case binaryLiteral:
 		return quoteBinary(l.text)
-	case truthLiteral:
-		return truthText(l.truth)
+	case booleanLiteral:
+		return booleanText(l.boolean)
 	case dateLiteral:
 		return "DATE '" + l.instant.date() + "'"
 	case timeLiteral:
@@ -158,7 +158,7 @@ func (l literal) String() string {
 	return "TIMESTAMP '" + l.instant.timestamp() + "'"
 }
 
-func truthText(b bool) string {
+func booleanText(b bool) string {
 	if b {
 		return "TRUE"
 	}

@@ -17,14 +17,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// comparable names the columns of everyType that compare with literals, by
+// comparable returns the columns of everyType that compare with literals, grouped by
 // those that compare with each other.
 func familiesOfColumns() [][]string {
 	return [][]string{{"i", "j", "l"}, {"f", "g"}, {"n", "m"}, {"b", "c"}, {"s", "u"}, {"x", "y", "z", "w"}, {"d"}, {"t"}, {"p"}, {"q"}, {"r"}, {"v"}}
 }
 
-// randomExpr writes a filter over everyType, of few different values, so that
-// comparisons hold often.
+// randomExpr returns a random filter over everyType. It has few different values, so
+// that comparisons are often TRUE.
 type randomExpr struct {
 	*rand.Rand
 }
@@ -106,8 +106,8 @@ func (r randomExpr) literal(column string) string {
 	}
 }
 
-// randomBatch makes rows of everyType around the literals above, and cuts a
-// slice out of them. Some columns are all null, without nulls, or constant.
+// randomBatch returns a slice of rows of everyType with values near the literals above.
+// Some columns are all null, without nulls, or constant.
 func (r randomExpr) batch(mem memory.Allocator) arrow.RecordBatch {
 	b := array.NewRecordBuilder(mem, everyType())
 	defer b.Release()
@@ -129,7 +129,7 @@ func (r randomExpr) batch(mem memory.Allocator) arrow.RecordBatch {
 	return whole.NewSlice(int64(from), int64(from+r.IntN(rows-from+1)))
 }
 
-// append adds the value of a choice of 0 to 5.
+// append appends the value for a choice from 0 to 5.
 func (r randomExpr) append(b array.Builder, choice int) {
 	small := int64(choice) - 2
 	switch b := b.(type) {
@@ -175,8 +175,8 @@ func (r randomExpr) append(b array.Builder, choice int) {
 	}
 }
 
-// rangesOf returns what a file would know of a batch: bounds, at random
-// missing, loosened or truncated, and counts, at random unknown.
+// rangesOf returns the ranges that a file's metadata could have for a batch: with
+// bounds missing, loosened or truncated at random, and counts unknown at random.
 func (r randomExpr) rangesOf(batch arrow.RecordBatch) map[string]Range {
 	ranges := map[string]Range{}
 	for i, field := range batch.Schema().Fields() {
@@ -221,8 +221,8 @@ func (r randomExpr) rangeOf(a arrow.Array) Range {
 	return out
 }
 
-// toMicros rounds nanoseconds: outwards, as asked for, or the wrong way,
-// which MayMatch forgives.
+// toMicros rounds nanoseconds: outwards, as Range requires, or inwards, which MayMatch
+// tolerates.
 func (r randomExpr) toMicros(out *Range) {
 	floor := func(v int64) int64 { return int64(math.Floor(float64(v) / 1000)) }
 	if r.IntN(2) == 0 {
@@ -240,10 +240,10 @@ func (r randomExpr) loosen(out *Range) {
 		out.Upper, out.HasUpper = Value{}, false
 	case 2:
 		if out.HasLower && out.Lower.kind == textValue && len(out.Lower.text) > 1 {
-			out.Lower = Text(out.Lower.text[:1]) // cut
+			out.Lower = Text(out.Lower.text[:1]) // truncated
 		}
 		if out.HasUpper && out.Upper.kind == textValue && len(out.Upper.text) > 1 && out.Upper.text[0] < utf8.RuneSelf {
-			out.Upper = Text(string(out.Upper.text[0] + 1)) // cut and raised
+			out.Upper = Text(string(out.Upper.text[0] + 1)) // truncated and incremented
 		}
 	case 3:
 		if out.HasLower && out.Lower.kind == integerValue && out.Lower.integer > math.MinInt32 {
@@ -252,8 +252,7 @@ func (r randomExpr) loosen(out *Range) {
 	}
 }
 
-// boundOf turns a value into a bound in the units that Range asks for, but
-// for nanoseconds.
+// boundOf converts a value to a bound in the units of Range, except for nanoseconds.
 func boundOf(c cell, dt arrow.DataType) Value {
 	switch v := c.(type) {
 	case *big.Rat:

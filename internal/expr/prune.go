@@ -5,11 +5,10 @@ import (
 	"slices"
 )
 
-// MayMatch is false only if no row of a file, row group or partition can pass,
-// judged by what the function knows of its columns; it answers false for a
-// column that it knows nothing of. A wrong range gives a wrong answer; a
-// value of another kind than the column's, or a lower bound above the upper,
-// counts as no bound.
+// MayMatch returns false only if no row of a file, row group or partition can pass,
+// given the ranges of its columns. ranges returns false for a column without a known
+// range. A wrong range leads to a wrong result. Bounds of another kind than the
+// column's, or a lower bound above the upper one, are ignored.
 func (f *Filter) MayMatch(ranges func(column string) (Range, bool)) bool {
 	return f == nil || f.root.mayMatch(ranges)
 }
@@ -46,7 +45,7 @@ func (p *pair) mayMatch(ranges func(string) (Range, bool)) bool {
 	return true
 }
 
-// allNull reports whether every row is known to be null, or there is none.
+// allNull reports whether every row is known to be null, or there are no rows.
 func (r Range) allNull() bool {
 	return r.Rows == 0 || r.Rows > 0 && r.Nulls == r.Rows
 }
@@ -62,15 +61,15 @@ func (l *leaf) mayMatch(ranges func(string) (Range, bool)) bool {
 	return l.between(l.bounds(r))
 }
 
-// bounds are a range's bounds in the column's units; no value where unknown.
+// bounds are a range's bounds in the column's units; the zero Value if unknown.
 type bounds struct {
 	lower, upper Value
-	covers       bool // every value that is not null lies between them, NaN too
+	covers       bool // whether all values except nulls lie between them, including NaN
 }
 
-// bounds takes those bounds from a range that can be relied on.
+// bounds returns the reliable bounds of a range.
 func (l *leaf) bounds(r Range) bounds {
-	s := l.column.shape
+	s := l.column.typ
 	b := bounds{covers: s.family != floats || r.NoNaN}
 	kind := l.values[0].kind
 	if r.HasLower && r.Lower.kind == kind {
@@ -85,11 +84,11 @@ func (l *leaf) bounds(r Range) bounds {
 	return b
 }
 
-// Bounds of nanosecond columns come in microseconds, rounded either way: the
-// true bound is less than a microsecond off.
+// Bounds of nanosecond columns are in microseconds, rounded up or down: they differ
+// from the true bounds by less than a microsecond.
 const nanosPerMicro = 1000
 
-func (v Value) fineLower(s shape) Value {
+func (v Value) fineLower(s columnType) Value {
 	switch {
 	case s.unit != 1:
 		return v
@@ -100,7 +99,7 @@ func (v Value) fineLower(s shape) Value {
 	}
 }
 
-func (v Value) fineUpper(s shape) Value {
+func (v Value) fineUpper(s columnType) Value {
 	switch {
 	case s.unit != 1:
 		return v
@@ -111,13 +110,13 @@ func (v Value) fineUpper(s shape) Value {
 	}
 }
 
-// between reports whether a value between the bounds may pass. NaN lies above
-// every bound and constant.
+// between reports whether a value between the bounds may pass. NaN is above every
+// bound and constant.
 func (l *leaf) between(b bounds) bool {
 	o := l.test.op
 	switch o {
 	case eq:
-		at := 0 // of the least constant that is not below the lower bound
+		at := 0 // index of the first constant that is not below the lower bound
 		if b.lower.kind != noValue {
 			at, _ = l.find(b.lower)
 		}
@@ -131,7 +130,7 @@ func (l *leaf) between(b bounds) bool {
 		if !known || order != 0 || !b.covers {
 			return true
 		}
-		_, listed := l.find(b.lower) // the only value there is
+		_, listed := l.find(b.lower) // the only value of the column
 		return !listed
 	case lt, le:
 		order, known := b.lower.compare(l.values[0])
@@ -142,7 +141,7 @@ func (l *leaf) between(b bounds) bool {
 	return !known || !b.covers || o.holds(order)
 }
 
-// find returns where a value is, or would be, among the constants.
+// find returns the index of a value among the constants, or where it would be inserted.
 func (l *leaf) find(v Value) (at int, found bool) {
 	return slices.BinarySearchFunc(l.values, v, func(constant, v Value) int {
 		order, _ := constant.compare(v)

@@ -20,7 +20,7 @@ func TestMayMatch(t *testing.T) {
 	noNaN := floats
 	noNaN.NoNaN = true
 	oneFloat := within(Float(1), Float(1))
-	texts := within(Text("b"), Text("d")) // cut from "bat" and "cow", the upper raised
+	texts := within(Text("b"), Text("d")) // truncated from "bat" and "cow"; the upper bound is incremented
 	onlyLower := Range{Lower: Int(10), HasLower: true, Nulls: Unknown, Rows: Unknown}
 	swapped := within(Int(20), Int(10))
 	days := within(Int(0), Int(1))
@@ -76,7 +76,7 @@ func TestMayMatch(t *testing.T) {
 		{"l IS NULL", someNull, true},
 		{"l IS NOT NULL", someNull, true},
 
-		{"g > 2", floats, true}, // NaN may be there
+		{"g > 2", floats, true}, // there may be NaN
 		{"g > 2", noNaN, false},
 		{"g >= 1e400", floats, true},
 		{"g >= 1e400", noNaN, false},
@@ -156,7 +156,7 @@ func TestMayMatch(t *testing.T) {
 	require.True(t, all.MayMatch(nil))
 }
 
-// TestMayHold: equality and IN name values; what is joined by AND needs all of them.
+// TestMayHold: only equality and IN exclude rows, and all terms of AND must hold.
 func TestMayHold(t *testing.T) {
 	for text, c := range map[string]struct {
 		asked []string

@@ -7,34 +7,34 @@ import (
 	"strings"
 )
 
-// rule is a bound condition; it is TRUE of a row or not. Rules are immutable, so
-// that filters may share them.
+// rule is a bound condition, which is TRUE for a row or not. Rules are immutable, so
+// that filters can share them.
 type rule interface {
-	// text is the canonical text.
+	// text returns the canonical text.
 	text() string
 	// cost orders rules for evaluation, cheap ones first.
 	cost() int
-	// visit calls back for each column.
+	// visit calls the function for each column.
 	visit(func(column))
 	// keep clears the bits of the rows for which the rule is not TRUE.
 	keep(e *evaluation, rows []uint64)
-	// mayMatch is false only if the rule is TRUE of no row within the ranges.
+	// mayMatch returns false only if the rule is TRUE for no row within the ranges.
 	mayMatch(ranges func(string) (Range, bool)) bool
 }
 
 // column is a resolved column.
 type column struct {
 	name     string
-	shape    shape
+	typ      columnType
 	typeName string // for messages
 }
 
 type (
-	// constant is TRUE of every row, or of none.
+	// constant is TRUE for every row, or for none.
 	constant bool
 
 	// junction is AND or OR of at least two rules in canonical order, none of
-	// which is a constant or the same junction.
+	// which is a constant or a junction of the same operator.
 	junction struct {
 		all       bool
 		terms     []rule
@@ -47,8 +47,8 @@ type (
 		isNull bool
 	}
 
-	// leaf compares a column with constants: one, or a list of at least two
-	// for in and not in. Never boolean columns but as flag = TRUE or FALSE.
+	// leaf compares a column with one constant, or with at least two for IN and
+	// NOT IN. A leaf of a boolean column is always = TRUE or = FALSE.
 	leaf struct {
 		column column
 		test   test
@@ -64,13 +64,13 @@ type (
 	}
 )
 
-// test is what a leaf asks of a value: a comparison, or membership.
+// test is how a leaf tests a value: by comparison or membership.
 type test struct {
-	op      op // eq and ne stand for IN and NOT IN
-	members bool
+	op      op   // eq and ne for IN and NOT IN
+	members bool // IN or NOT IN
 }
 
-// join makes the junction of rules, in canonical order and simplified.
+// join returns the junction of rules, simplified and in canonical order.
 func join(all bool, terms []rule) rule {
 	flat := make([]rule, 0, len(terms))
 	for _, t := range terms {
@@ -126,7 +126,7 @@ func (j *junction) print(texts map[rule]string) string {
 	return b.String()
 }
 
-func (c constant) text() string  { return truthText(bool(c)) }
+func (c constant) text() string  { return booleanText(bool(c)) }
 func (j *junction) text() string { return j.canonical }
 
 func (n *null) text() string {
@@ -137,11 +137,11 @@ func (n *null) text() string {
 }
 
 func (l *leaf) text() string {
-	name, s := quoteName(l.column.name), l.column.shape
+	name, s := quoteName(l.column.name), l.column.typ
 	switch {
-	case s.family == truths && l.values[0].integer == 1:
+	case s.family == booleans && l.values[0].integer == 1:
 		return name
-	case s.family == truths:
+	case s.family == booleans:
 		return "NOT " + name
 	case !l.test.members:
 		return name + " " + l.writtenOp().String() + " " + s.literalText(l.values[0])
@@ -157,8 +157,8 @@ func (l *leaf) text() string {
 	return name + word + strings.Join(items, ", ") + ")"
 }
 
-// writtenOp is the comparison as it is written: an infinite constant stands
-// for a literal beyond the range, which no value equals.
+// writtenOp returns the operator in the canonical text: an infinite constant stands for
+// a literal beyond the type's range, which no value equals.
 func (l *leaf) writtenOp() op {
 	switch f := l.values[0].float; {
 	case math.IsInf(f, 1) && l.test.op == ge:
@@ -176,11 +176,11 @@ func (p *pair) text() string {
 
 func (c constant) cost() int { return 0 }
 func (n *null) cost() int    { return 0 }
-func (l *leaf) cost() int    { return l.column.shape.cost() }
-func (p *pair) cost() int    { return 1 + p.left.shape.cost() }
+func (l *leaf) cost() int    { return l.column.typ.cost() }
+func (p *pair) cost() int    { return 1 + p.left.typ.cost() }
 
 func (j *junction) cost() int {
-	return 1 + j.terms[len(j.terms)-1].cost() // the last is the dearest
+	return 1 + j.terms[len(j.terms)-1].cost() // the last term costs most
 }
 
 func (c constant) visit(func(column))       {}

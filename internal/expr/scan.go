@@ -10,30 +10,30 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// tokenKind says what a token is.
+// tokenKind is the kind of a token.
 type tokenKind int
 
 const (
 	endToken      tokenKind = iota // the end of the text
 	keywordToken                   // in upper case
-	nameToken                      // also in double quotes, which are kept
+	nameToken                      // plain, or with its double quotes
 	numberToken                    // without a sign
 	textToken                      // with its quotes
-	typedToken                     // DATE '…' or X'…', prefix included; so date, time, timestamp and x stay free as names
-	operatorToken                  // of a comparison
+	typedToken                     // DATE '…' or X'…', including the prefix; so date, time, timestamp and x are not reserved
+	operatorToken                  // a comparison
 	punctToken                     // one of ( ) , . + -
 )
 
-// token is a word of the text. No two kinds share a text, so that a keyword,
-// an operator or a punctuation mark is known by its text alone.
+// token is a lexical element. Tokens of different kinds have different texts, so that
+// keywords, operators and punctuation are identified by their text.
 type token struct {
 	kind   tokenKind
 	text   string
 	column int // 1-based, in characters from the start of the filter
 }
 
-// isKeyword reports whether an upper-case word is reserved: such a column
-// name has to be quoted.
+// isKeyword reports whether an upper-case word is reserved. Columns with such names
+// must be quoted.
 func isKeyword(word string) bool {
 	return slices.Contains(keywords(), word)
 }
@@ -42,15 +42,15 @@ func keywords() []string {
 	return []string{"AND", "OR", "NOT", "IN", "BETWEEN", "IS", "NULL", "LIKE", "TRUE", "FALSE"}
 }
 
-// scanner cuts a text into tokens.
+// scanner splits a text into tokens.
 type scanner struct {
-	rest   string // what is not scanned yet
-	column int    // where rest begins: 1-based, in characters
+	rest   string // the text that is not scanned yet
+	column int    // the position of rest: 1-based, in characters
 	tokens []token
 	fault  *fault.Field
 }
 
-// scan returns the text's tokens, the last of which is the end of the text.
+// scan returns the tokens of a text. The last one is an endToken.
 func scan(text string) ([]token, *fault.Field) {
 	s := &scanner{rest: text, column: 1}
 	for s.fault == nil && s.rest != "" {
@@ -100,13 +100,13 @@ func (s *scanner) next() {
 	case strings.ContainsRune("(),.+-", first):
 		s.emit(punctToken, size)
 	default:
-		s.fail("unexpected character %q%s", first, inPlaceOf(first))
+		s.fail("unexpected character %q%s", first, suggestion(first))
 	}
 }
 
-// inPlaceOf says what to write where other languages have a character, as the end of a
-// sentence; "" if nothing is known.
-func inPlaceOf(found rune) string {
+// suggestion returns the end of an error message: what to write instead of a character of
+// other languages, or "".
+func suggestion(found rune) string {
 	switch found {
 	case '&':
 		return ": conditions are joined by AND"
@@ -119,7 +119,7 @@ func inPlaceOf(found rune) string {
 	case '\u2018', '\u2019', '\u201c', '\u201d', '\u201e':
 		return ": strings are written in straight single quotes, ', and names in \""
 	case '\u00a0', '\u2009', '\u202f', '\u3000':
-		return ": write a plain blank"
+		return ": write a plain space"
 	case '*', '/', '%', '^':
 		return ": filters have no arithmetic; compare columns with literals"
 	case '`', '[', ']':
@@ -158,12 +158,12 @@ func (s *scanner) word() {
 	s.emit(nameToken, n)
 }
 
-// quoted scans a token in quotes after a prefix of so many bytes. The token's
-// text keeps quotes and escapes.
+// quoted scans a quoted token after a prefix of the given number of bytes. The token's
+// text includes quotes and escapes.
 func (s *scanner) quoted(kind tokenKind, prefix int) {
 	body := s.rest[prefix:]
 	quote := body[:1]
-	for n := 1; ; n += 2 { // n: bytes of body, the last of which may be the closing quote
+	for n := 1; ; n += 2 { // n counts bytes of body, up to a quote that may be the closing one
 		length := strings.Index(body[n:], quote)
 		if length < 0 {
 			break
@@ -181,14 +181,14 @@ func (s *scanner) quoted(kind tokenKind, prefix int) {
 	s.fail("the %s that starts here is not closed", what)
 }
 
-// unquote removes quotes and escapes of a scanned string or quoted name.
+// unquote removes the quotes and escapes of a string or quoted name.
 func unquote(token string) string {
 	quote := token[:1]
 	return strings.ReplaceAll(token[1:len(token)-1], quote+quote, quote)
 }
 
-// numeralLength returns how many bytes of the text are one number: digits,
-// a fraction, and an exponent if it has digits.
+// numeralLength returns the length of the number at the beginning of a text: digits, a
+// fraction, and an exponent if it has digits.
 func numeralLength(s string) int {
 	n := digits(s)
 	if strings.HasPrefix(s[n:], ".") {

@@ -18,10 +18,10 @@ const (
 type instant struct {
 	days  int64
 	nanos int64 // 0 ≤ nanos < nanosPerDay; 0 for dates
-	zoned bool  // the literal named an offset, and days and nanos are UTC
+	zoned bool  // whether the literal had an offset; days and nanos are UTC
 }
 
-// units returns the instant as a number of units of so many nanoseconds.
+// units returns the instant in units of the given number of nanoseconds.
 func (t instant) units(nanosPerUnit int64) number {
 	total := new(big.Int).Mul(big.NewInt(t.days), big.NewInt(nanosPerDay))
 	total.Add(total, big.NewInt(t.nanos))
@@ -32,7 +32,7 @@ func (t instant) units(nanosPerUnit int64) number {
 	return newNumber(total, scale)
 }
 
-// instantOf is the inverse of units, for whole units.
+// instantOf is the inverse of units for whole numbers.
 func instantOf(units, nanosPerUnit int64, zoned bool) instant {
 	perDay := nanosPerDay / nanosPerUnit
 	days, rest := units/perDay, units%perDay
@@ -47,12 +47,12 @@ func (t instant) date() string {
 	return time.Unix(t.days*secondsPerDay, 0).UTC().Format(time.DateOnly)
 }
 
-// clock renders HH:MM:SS and a fraction without trailing zeros.
+// clock renders HH:MM:SS with a fraction without trailing zeros.
 func (t instant) clock() string {
 	return time.Unix(0, t.nanos).UTC().Format("15:04:05.999999999")
 }
 
-// timestamp renders date, time and, if there was an offset, +00:00.
+// timestamp renders the date, the time and, if the literal had an offset, +00:00.
 func (t instant) timestamp() string {
 	zone := ""
 	if t.zoned {
@@ -61,7 +61,7 @@ func (t instant) timestamp() string {
 	return t.date() + " " + t.clock() + zone
 }
 
-// parseDate reads YYYY-MM-DD.
+// parseDate parses YYYY-MM-DD.
 func parseDate(s string) (instant, error) {
 	t, rest, err := cutDate(s)
 	if err == nil && rest != "" {
@@ -73,7 +73,7 @@ func parseDate(s string) (instant, error) {
 	return t, nil
 }
 
-// parseTime reads HH:MM[:SS[.fraction]].
+// parseTime parses HH:MM[:SS[.fraction]].
 func parseTime(s string) (instant, error) {
 	nanos, rest, err := cutClock(s)
 	if err == nil && rest != "" {
@@ -85,8 +85,8 @@ func parseTime(s string) (instant, error) {
 	return instant{nanos: nanos}, nil
 }
 
-// parseTimestamp reads a date, or a date and a time separated by a space or
-// T, with an optional offset.
+// parseTimestamp parses a date, or a date and a time separated by a space or T, with
+// an optional offset.
 func parseTimestamp(s string) (instant, error) {
 	t, err := timestampOf(s)
 	if err != nil {
@@ -101,7 +101,7 @@ func timestampOf(s string) (instant, error) {
 		return t, err
 	}
 	if rest[0] != ' ' && rest[0] != 'T' && rest[0] != 't' {
-		return instant{}, errors.New("a space or T goes between date and time")
+		return instant{}, errors.New("a space or T must separate date and time")
 	}
 	if t.nanos, rest, err = cutClock(rest[1:]); err != nil || rest == "" {
 		return t, err
@@ -118,12 +118,12 @@ func timestampOf(s string) (instant, error) {
 		t.days, t.nanos = t.days+1, t.nanos-nanosPerDay
 	}
 	if year := time.Unix(t.days*secondsPerDay, 0).UTC().Year(); year < 1 || year > 9999 {
-		return instant{}, errors.New("in UTC it lies outside the years 1 to 9999")
+		return instant{}, errors.New("in UTC it is outside the years 1 to 9999")
 	}
 	return t, nil
 }
 
-// cutDate reads a date from the front and returns the rest.
+// cutDate parses a date at the beginning of a text and returns the rest.
 func cutDate(s string) (t instant, rest string, err error) {
 	if len(s) < 10 || s[4] != '-' || s[7] != '-' {
 		return instant{}, "", errors.New("the form is YYYY-MM-DD")
@@ -141,7 +141,7 @@ func cutDate(s string) (t instant, rest string, err error) {
 	return instant{days: at.Unix() / secondsPerDay}, s[10:], nil
 }
 
-// cutClock reads a time of day from the front, in nanoseconds.
+// cutClock parses a time of day at the beginning of a text, in nanoseconds.
 func cutClock(s string) (nanos int64, rest string, err error) {
 	wrong := errors.New("the form of a time is HH:MM:SS")
 	if len(s) < 5 || s[2] != ':' {
@@ -175,12 +175,12 @@ func cutClock(s string) (nanos int64, rest string, err error) {
 	return nanos + int64(fraction), s[n+1:], nil
 }
 
-// parseOffset reads Z, ±HH, ±HH:MM or ±HHMM, in nanoseconds east of UTC.
+// parseOffset parses Z, ±HH, ±HH:MM or ±HHMM, in nanoseconds east of UTC.
 func parseOffset(s string) (int64, error) {
 	if s == "Z" || s == "z" {
 		return 0, nil
 	}
-	wrong := errors.New("an offset is Z or such as +02:00")
+	wrong := errors.New("an offset is Z, or of the form +02:00")
 	if len(s) == 6 && s[3] == ':' {
 		s = s[:3] + s[4:]
 	}
@@ -202,7 +202,7 @@ func parseOffset(s string) (int64, error) {
 	return offset, nil
 }
 
-// digitsOf reads a text that is nothing but a few digits.
+// digitsOf parses a text that consists of a few digits.
 func digitsOf(s string) (value int, ok bool) {
 	for _, c := range []byte(s) {
 		if !isDigit(rune(c)) {

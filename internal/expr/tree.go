@@ -1,21 +1,21 @@
 package expr
 
-// Expr is a filter as written: parsed, not yet bound to columns. The nil Expr
-// is the filter that was not given: it passes every row.
+// Expr is a filter as written: parsed, but not yet bound to columns. The nil Expr
+// passes every row.
 type Expr struct {
 	root node
 }
 
 // node is a condition: one of the types below.
 type node interface {
-	// operands calls visit for each operand in the order of the text.
+	// operands calls visit for each operand, in the order of the text.
 	operands(visit func(operand))
 	// print writes the canonical text.
 	print(p *printer)
 }
 
 type (
-	// logic is AND or OR of two or more terms, none of which is the same logic.
+	// logic is AND or OR of two or more terms, none of which has the same operator.
 	logic struct {
 		all   bool // AND
 		terms []node
@@ -26,8 +26,8 @@ type (
 		term node
 	}
 
-	// truth is a bare boolean: a column, TRUE or FALSE.
-	truth struct {
+	// boolean is a single operand: a boolean column, TRUE or FALSE.
+	boolean struct {
 		operand operand
 	}
 
@@ -44,7 +44,7 @@ type (
 		items   []literal
 	}
 
-	// between is [NOT] BETWEEN; at least one of the three is a column.
+	// between is [NOT] BETWEEN; at least one of the three operands is a column.
 	between struct {
 		operand   operand
 		negated   bool
@@ -57,7 +57,7 @@ type (
 		negated bool
 	}
 
-	// like is [NOT] LIKE of a pattern.
+	// like is [NOT] LIKE with a pattern.
 	like struct {
 		operand operand
 		negated bool
@@ -77,45 +77,45 @@ const (
 	ge
 )
 
-// String returns the operator as it is written.
+// String returns the operator's canonical text.
 func (o op) String() string {
 	return [...]string{"=", "<>", "<", "<=", ">", ">="}[o]
 }
 
-// negated returns the comparison that is TRUE where o is FALSE.
+// negated returns the comparison that is TRUE if o is FALSE.
 func (o op) negated() op {
 	return [...]op{ne, eq, ge, gt, le, lt}[o]
 }
 
-// mirrored returns the comparison with its sides exchanged.
+// mirrored returns the comparison for exchanged operands.
 func (o op) mirrored() op {
 	return [...]op{eq, ne, gt, ge, lt, le}[o]
 }
 
-// operand is a column or a literal, and where it stands in the text.
+// operand is a column or a literal, with its position in the text.
 type operand struct {
 	position int      // 1-based, in characters
 	column   []string // the path; empty for a literal
-	quoted   bool     // the column's first part was written in double quotes
+	quoted   bool     // whether the first name of the path is in double quotes
 	literal  literal
 }
 
 func (o operand) isColumn() bool { return len(o.column) > 0 }
 
-// literalKind says which fields of a literal hold.
+// literalKind is the kind of a literal. Each constant names the field that is set.
 type literalKind int
 
 const (
 	numberLiteral    literalKind = iota // number
 	textLiteral                         // text
 	binaryLiteral                       // text: the bytes
-	truthLiteral                        // truth
+	booleanLiteral                      // boolean
 	dateLiteral                         // instant
 	timeLiteral                         // instant
 	timestampLiteral                    // instant
 )
 
-// String names the kind for messages.
+// String returns the kind's name for messages.
 func (k literalKind) String() string {
 	return [...]string{
 		"a number", "a string", "a binary literal", "TRUE or FALSE", "a DATE", "a TIME", "a TIMESTAMP",
@@ -128,7 +128,7 @@ type literal struct {
 	position int
 	number   number
 	text     string
-	truth    bool
+	boolean  bool
 	instant  instant
 }
 
@@ -138,15 +138,15 @@ func (n *logic) operands(visit func(operand)) {
 	}
 }
 func (n *not) operands(visit func(operand))        { n.term.operands(visit) }
-func (n *truth) operands(visit func(operand))      { visit(n.operand) }
+func (n *boolean) operands(visit func(operand))    { visit(n.operand) }
 func (n *comparison) operands(visit func(operand)) { visit(n.left); visit(n.right) }
 func (n *inList) operands(visit func(operand))     { visit(n.operand) }
 func (n *between) operands(visit func(operand))    { visit(n.operand); visit(n.low); visit(n.high) }
 func (n *isNull) operands(visit func(operand))     { visit(n.operand) }
 func (n *like) operands(visit func(operand))       { visit(n.operand) }
 
-// Columns returns the names of the columns that the text mentions, each once,
-// in the order of first use. Of a path into a struct it is the first part.
+// Columns returns the distinct names of the columns in the text, in the order of
+// first use. For a path into a struct it has the first name.
 func (e *Expr) Columns() []string {
 	if e == nil {
 		return nil
@@ -162,26 +162,25 @@ func (e *Expr) Columns() []string {
 	return names
 }
 
-// Conjuncts returns the conditions that the filter joins by AND at its top,
-// in the order of the text: the filter passes exactly the rows that all of
-// them pass. So a filter can be taken apart by the tables that it names. Nil
-// has none.
+// Conjuncts returns the conditions that the filter joins by AND at the top level, in
+// the order of the text: the filter passes exactly the rows that all of them pass. So
+// a filter can be split by the tables whose columns it names. Nil has none.
 func (e *Expr) Conjuncts() []*Expr {
 	if e == nil {
 		return nil
 	}
 	if l, ok := e.root.(*logic); ok && l.all {
-		parts := make([]*Expr, len(l.terms))
+		conjuncts := make([]*Expr, len(l.terms))
 		for i, t := range l.terms {
-			parts[i] = &Expr{root: t}
+			conjuncts[i] = &Expr{root: t}
 		}
-		return parts
+		return conjuncts
 	}
 	return []*Expr{e}
 }
 
 // joined joins terms by AND or OR, taking terms of the same logic apart.
-func joined(all bool, terms []node) node {
+func joinTerms(all bool, terms []node) node {
 	if len(terms) == 1 {
 		return terms[0]
 	}
@@ -196,7 +195,7 @@ func joined(all bool, terms []node) node {
 	return &logic{all: all, terms: flat}
 }
 
-// negate puts NOT before a condition; two NOT are none.
+// negate negates a condition. It removes a NOT instead of adding a second one.
 func negate(n node) node {
 	if inner, ok := n.(*not); ok {
 		return inner.term

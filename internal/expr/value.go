@@ -7,16 +7,15 @@ import (
 	"strings"
 )
 
-// Unknown stands for a count that nobody knows.
+// Unknown is the value of a count that is not known.
 const Unknown int64 = -1
 
-// Value is one value of a column, as bounds in files give it. The zero Value
-// is no value. Values are immutable.
+// Value is a value of a column, as bounds in files have it. The zero Value means that
+// there is no value. Values are immutable.
 //
-// Units: dates are days since 1970-01-01; times are microseconds since
-// midnight and timestamps microseconds since 1970-01-01 00:00 UTC, also where
-// the column counts nanoseconds. Those may be rounded either way: MayMatch
-// allows for a microsecond on both sides.
+// Dates are days since 1970-01-01, times microseconds since midnight, and timestamps
+// microseconds since 1970-01-01 00:00 UTC, even if the column is in nanoseconds. Such
+// values may be rounded up or down: MayMatch allows a microsecond on both sides.
 type Value struct {
 	kind     valueKind
 	integer  int64
@@ -33,14 +32,14 @@ const (
 	integerValue
 	floatValue
 	textValue
-	truthValue
+	booleanValue
 	decimalValue
 )
 
 // Int returns a value of an int32, int64, date, time or timestamp column.
 func Int(v int64) Value { return Value{kind: integerValue, integer: v} }
 
-// Float returns a value of a float32 or float64 column. NaN is no value.
+// Float returns a value of a float32 or float64 column. It is the zero Value for NaN.
 func Float(v float64) Value {
 	if math.IsNaN(v) {
 		return Value{}
@@ -56,15 +55,15 @@ func Bytes(v []byte) Value { return Value{kind: textValue, text: string(v)} }
 
 // Bool returns a value of a boolean column.
 func Bool(v bool) Value {
-	out := Value{kind: truthValue}
+	out := Value{kind: booleanValue}
 	if v {
 		out.integer = 1
 	}
 	return out
 }
 
-// Decimal returns the value unscaled × 10^-scale of a decimal column; the
-// scale need not be the column's. The number is copied; nil is no value.
+// Decimal returns the value unscaled × 10^-scale of a decimal column. The scale need
+// not be the column's. The number is copied. It is the zero Value for nil.
 func Decimal(unscaled *big.Int, scale int) Value {
 	if unscaled == nil {
 		return Value{}
@@ -73,16 +72,16 @@ func Decimal(unscaled *big.Int, scale int) Value {
 	return Value{kind: decimalValue, unscaled: n.unscaled, scale: n.scale}
 }
 
-// compare orders two values of one kind; ok is false for other pairs.
+// compare orders two values of one kind; ok is false if the kinds differ.
 func (v Value) compare(w Value) (order int, ok bool) {
 	if v.kind != w.kind {
 		return 0, false
 	}
 	switch v.kind {
-	case integerValue, truthValue:
+	case integerValue, booleanValue:
 		return cmp.Compare(v.integer, w.integer), true
 	case floatValue:
-		return cmp.Compare(v.float, w.float), true // never NaN, and cmp takes -0 for 0
+		return cmp.Compare(v.float, w.float), true // there is no NaN, and -0 equals 0
 	case textValue:
 		return strings.Compare(v.text, w.text), true
 	case decimalValue:
@@ -95,29 +94,28 @@ func (v Value) compare(w Value) (order int, ok bool) {
 	return 0, false
 }
 
-// Range is what is known of a column's values in a file, a row group or a
-// partition without reading them. Every value that is neither null nor NaN
-// lies between the bounds; a bound may be looser than the tightest one, as a
-// truncated string is (cut for a lower bound, cut and raised for an upper).
-// An identity partition's constant is both bounds.
+// Range is what metadata tells about a column's values in a file, a row group or a
+// partition. Every value that is neither null nor NaN lies between the bounds. Bounds
+// need not be tight: a string may be truncated (and, for an upper bound, incremented).
+// The constant of an identity partition is both bounds.
 //
-// A count of Unknown (-1) is not known: mind that the zero Range says that
-// there are no rows. NoNaN says that a float column holds no NaN.
+// A count may be Unknown. Note that the zero Range means that there are no rows. NoNaN
+// means that a float column has no NaN.
 type Range struct {
 	Lower, Upper       Value
 	HasLower, HasUpper bool
-	Nulls, Rows        int64 // of all rows, how many are null
+	Nulls, Rows        int64 // Rows includes the nulls
 	NoNaN              bool
 }
 
-// Unbounded returns the range of which only the rows are known; they may be
-// Unknown too.
+// Unbounded returns the range of a column of which only the number of rows is known,
+// or Unknown too.
 func Unbounded(rows int64) Range {
 	return Range{Nulls: Unknown, Rows: rows}
 }
 
-// Constant returns the range of a column that holds one value in every row,
-// as an identity partition's does. The value no value stands for null.
+// Constant returns the range of a column that has the same value in every row, as the
+// source of an identity partition does. The zero Value stands for null.
 func Constant(v Value, rows int64) Range {
 	if v.kind == noValue {
 		return Range{Nulls: rows, Rows: rows}

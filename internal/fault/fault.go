@@ -1,13 +1,13 @@
-// Package fault holds the few kinds of failure that Penstock knows.
+// Package fault defines the kinds of failure that Penstock reports.
 //
-// Every error that reaches a user is, or wraps, an *Error: it says what was
-// done and to what (the operation), what went wrong (the message), and what
-// the user can do (the remedy). Package flight maps kinds to the wire, in one
-// place; nobody else looks at the text of an error to decide what to do.
-// Errors of other libraries that nobody has classified count as Internal.
+// Every error that reaches a user is, or wraps, an *Error with the operation and
+// its subject, what went wrong (the message), and what the user can do (the
+// remedy). Package flight maps kinds to the wire, in one place; no code makes a
+// decision by the text of an error. Errors of other libraries count as Internal
+// unless they were classified.
 //
-// No error shows a password: what it is made of is redacted when it is made, and
-// once more when it is rendered.
+// Errors show no passwords: their texts are redacted when an error is created,
+// and once more when it is rendered.
 package fault
 
 import (
@@ -18,22 +18,22 @@ import (
 	"time"
 )
 
-// Kind says whose fault a failure is and what may follow from it. The set is
-// closed: each is one gRPC code and one Python exception.
+// Kind classifies a failure by its cause and by what the client can do. The set
+// is closed: each kind is one gRPC code and one Python exception.
 type Kind int
 
 // The kinds of failure.
 const (
 	Internal        Kind = iota // a bug of ours
-	Invalid                     // the request names something wrong; Faults say what
-	NotFound                    // a dataset, table, ref, snapshot or file that does not exist
-	Unauthenticated             // no, or unreadable, credentials
-	Forbidden                   // known, but not allowed
-	Expired                     // a ticket or snapshot that is gone; plan again
-	Conflict                    // a commit that lost
+	Invalid                     // the request is wrong; Faults lists how
+	NotFound                    // a dataset, table, ref, snapshot or file does not exist
+	Unauthenticated             // credentials are missing or unreadable
+	Forbidden                   // the client is known, but not allowed
+	Expired                     // a ticket or snapshot is gone; plan again
+	Conflict                    // another commit won
 	Exhausted                   // a limit is reached; try later or with less
-	Corrupt                     // data that contradicts itself; a file is named
-	Unavailable                 // storage or a catalog that does not answer
+	Corrupt                     // data contradicts itself; the error names the file
+	Unavailable                 // storage or a catalog does not respond
 )
 
 var kindNames = [...]string{ //nolint:gochecknoglobals // a constant table; Go has no constant arrays
@@ -41,7 +41,7 @@ var kindNames = [...]string{ //nolint:gochecknoglobals // a constant table; Go h
 	"expired", "conflict", "exhausted", "corrupt", "unavailable",
 }
 
-// String returns the kind's name as it stands in error details on the wire.
+// String returns the kind's name as error details on the wire have it.
 func (k Kind) String() string {
 	if k < 0 || int(k) >= len(kindNames) {
 		return kindNames[Internal]
@@ -49,16 +49,16 @@ func (k Kind) String() string {
 	return kindNames[k]
 }
 
-// Field is one thing that is wrong with a request or a config file.
+// Field is one fault of a request or a config file.
 type Field struct {
-	Field    string `json:"field"`              // path of the field, as "staging[0].key"
-	Position int    `json:"position,omitempty"` // 1-based position in the field's text, where there is one (filters)
+	Field    string `json:"field"`              // path of the field, such as "staging[0].key"
+	Position int    `json:"position,omitempty"` // 1-based position in the field's text; 0 except for filters
 	Message  string `json:"message"`
 	Nearest  string `json:"nearest,omitempty"` // the known name nearest to an unknown one
-	Line     int    `json:"-"`                 // 1-based line of a config file; 0: it is of none
+	Line     int    `json:"-"`                 // 1-based line of a config file; 0: not in a file
 }
 
-// String renders the fault for a person.
+// String renders the fault as a message for the user.
 func (f Field) String() string {
 	var b strings.Builder
 	if f.Field != "" {
@@ -83,37 +83,37 @@ func (f Field) redacted() Field {
 	return f
 }
 
-// Error is a failure with its kind and all that is known about it. Only Kind
-// and Message are always set. Treat values as immutable once returned.
+// Error is a failure with its kind and details. Only Kind and Message are always
+// set. Treat values as immutable once returned.
 type Error struct {
 	Kind       Kind
 	Op         string // operation and subject: "read bucket 7 of features.history@8812"
 	Message    string
 	Remedy     string        // what the user can do
-	Faults     []Field       // of Invalid: every fault found, not only the first
-	Table      string        // table and file name what was read
-	File       string        //
-	RowGroup   *int          // row group of File, where known
-	RetryAfter time.Duration // of Exhausted and Unavailable: when to try again; 0 is unknown
-	Differs    []string      // of a foreign cursor or pin: what differs
-	Err        error         // cause, may be nil
+	Faults     []Field       // for Invalid: every fault found, not only the first
+	Table      string        // the table that was read
+	File       string        // the file that was read
+	RowGroup   *int          // row group of File, if known
+	RetryAfter time.Duration // for Exhausted and Unavailable: when to try again; 0: unknown
+	Differs    []string      // for a cursor or pin that does not fit: what differs
+	Err        error         // the cause; may be nil
 }
 
-// New makes an error of a kind with a formatted message; a %w verb in the
-// format keeps its operand as the cause.
+// New returns an error of a kind with a formatted message. The operand of a %w
+// verb becomes the cause.
 func New(kind Kind, format string, args ...any) *Error {
 	err := fmt.Errorf(format, args...)
 	return &Error{Kind: kind, Message: Redact(err.Error()), Err: errors.Unwrap(err)}
 }
 
-// InvalidField makes an Invalid error about one field.
+// InvalidField returns an Invalid error about one field.
 func InvalidField(field, format string, args ...any) *Error {
 	f := Field{Field: field, Message: fmt.Sprintf(format, args...)}.redacted()
 	return &Error{Kind: Invalid, Message: f.String(), Faults: []Field{f}}
 }
 
-// Fields makes one Invalid error of all the faults, or nil if there are none.
-// It returns an error, not an *Error, so that nil stays nil.
+// Fields returns one Invalid error with all faults, or nil if there are none.
+// Its type is error, not *Error, so that nil stays nil.
 func Fields(faults []Field) error {
 	if len(faults) == 0 {
 		return nil
@@ -126,19 +126,19 @@ func Fields(faults []Field) error {
 	return &Error{Kind: Invalid, Message: strings.Join(texts, "; "), Faults: shown}
 }
 
-// WithRemedy says what the user can do, and returns the receiver.
+// WithRemedy sets what the user can do, and returns the receiver.
 func (e *Error) WithRemedy(format string, args ...any) *Error {
 	e.Remedy = Redact(fmt.Sprintf(format, args...))
 	return e
 }
 
-// In names the table and file that the failure is about, and returns the receiver.
+// In sets the table and file that the failure is about, and returns the receiver.
 func (e *Error) In(table, file string) *Error {
 	e.Table, e.File = Redact(table), Redact(file)
 	return e
 }
 
-// InRowGroup names the row group of File, and returns the receiver.
+// InRowGroup sets the row group of File, and returns the receiver.
 func (e *Error) InRowGroup(n int) *Error {
 	e.RowGroup = &n
 	return e
@@ -167,8 +167,8 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Op adds the operation and its subject in front of an error and keeps its
-// kind and details. Nil stays nil; context errors stay what errors.Is sees.
+// Op puts the operation and its subject before an error and keeps its kind and
+// details. Nil stays nil, and errors.Is still finds context errors.
 func Op(err error, format string, args ...any) error {
 	if err == nil {
 		return nil
@@ -186,8 +186,8 @@ func Op(err error, format string, args ...any) error {
 	return &out
 }
 
-// As returns the outermost *Error in err's chain, or one of kind Internal
-// that wraps err. Nil stays nil.
+// As returns the outermost *Error in err's chain, or one that wraps err and has
+// the kind that KindOf returns. Nil stays nil.
 func As(err error) *Error {
 	if err == nil {
 		return nil
@@ -198,8 +198,8 @@ func As(err error) *Error {
 	return &Error{Kind: KindOf(err), Message: Redact(err.Error()), Err: err}
 }
 
-// KindOf returns the kind of the outermost *Error in err's chain. A deadline
-// that passed is Unavailable; anything unclassified is Internal.
+// KindOf returns the kind of the outermost *Error in err's chain. An expired
+// deadline is Unavailable; anything unclassified is Internal.
 func KindOf(err error) Kind {
 	var e *Error
 	switch {

@@ -12,7 +12,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-func TestErrorSaysEverything(t *testing.T) {
+func TestErrorTextHasAllDetails(t *testing.T) {
 	t.Parallel()
 	err := fault.Op(fault.Op(fault.New(fault.Corrupt, "page 3: %w", io.ErrUnexpectedEOF).
 		In("ml.train", "a.parquet").InRowGroup(2).WithRemedy("write it again"), "read bucket %d", 7), "stream shard 0")
@@ -69,7 +69,7 @@ func TestNearest(t *testing.T) {
 	} {
 		require.Equal(t, want, fault.Nearest(name, known), name)
 	}
-	// A name that is a part of one alone, and of which nothing is nearer.
+	// Without a near candidate, the only one that shares a prefix or suffix.
 	columns := []string{"imp_id", "computed_at", "served_at", "id"}
 	for name, want := range map[string]string{
 		"imp": "imp_id", "comp": "computed_at", "Served": "served_at", "imp_id_of_it": "imp_id", "_at": "", "mpute": "",

@@ -2,12 +2,11 @@ package fault
 
 import "strings"
 
-// Nearest returns the candidate closest to name by edit distance, ignoring
-// case, or "" if none is close enough to be a slip of the hand (at most a
-// third of the longer name, and at least one edit is always forgiven). Where none is, it
-// is the only candidate of which one is a part of the other, from its beginning or to its
-// end: "imp" of "imp_id", "warn" of "warning". Parts of fewer than three letters mean
-// nothing.
+// Nearest returns the candidate closest to name by edit distance, ignoring case, if
+// it is close enough to be a typo: at most one edit, or as many as a third of the
+// longer name. If no candidate is, it returns the only one that is a prefix or suffix
+// of name, or has name as its prefix or suffix, of at least three letters: "imp_id"
+// for "imp", "warning" for "warn". Otherwise it returns "".
 func Nearest(name string, candidates []string) string {
 	best, bestDistance := "", -1
 	for _, c := range candidates {
@@ -20,27 +19,27 @@ func Nearest(name string, candidates []string) string {
 	if best != "" {
 		return best
 	}
-	var parts []string
+	var affixed []string
 	for _, c := range candidates {
-		if isPart(strings.ToLower(name), strings.ToLower(c)) || isPart(strings.ToLower(c), strings.ToLower(name)) {
-			parts = append(parts, c)
+		if isAffix(strings.ToLower(name), strings.ToLower(c)) || isAffix(strings.ToLower(c), strings.ToLower(name)) {
+			affixed = append(affixed, c)
 		}
 	}
-	if len(parts) == 1 {
-		return parts[0]
+	if len(affixed) == 1 {
+		return affixed[0]
 	}
 	return ""
 }
 
-// shortestPart is the fewest letters of a name that may stand for it.
-const shortestPart = 3
+// minAffix is the minimum length of a prefix or suffix that Nearest matches.
+const minAffix = 3
 
-func isPart(part, of string) bool {
-	return len(part) >= shortestPart && (strings.HasPrefix(of, part) || strings.HasSuffix(of, part))
+func isAffix(affix, of string) bool {
+	return len(affix) >= minAffix && (strings.HasPrefix(of, affix) || strings.HasSuffix(of, affix))
 }
 
-// distance is the Damerau-Levenshtein distance (adjacent transpositions count
-// once), over bytes: names are ASCII in practice.
+// distance returns the Damerau-Levenshtein distance (adjacent transpositions
+// count once) over bytes: names are ASCII in practice.
 func distance(a, b string) int {
 	before, last, next := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {

@@ -2,15 +2,15 @@ package fault
 
 import "strings"
 
-// hidden stands where a secret stood.
+// hidden replaces a secret.
 const hidden = "xxxxx"
 
-// ends are the bytes that no URI in a text goes over.
+// ends are the bytes that end a URI within a text.
 const ends = " \t\r\n\"`"
 
-// Redact hides what a text says of secrets in URIs: who asks, before the host,
-// and parameters that are called password, token, key or the like. Errors do it
-// by themselves; whoever shows a text that is none, as logs do, calls it.
+// Redact hides secrets in the URIs of a text: the user information before the
+// host, and the values of parameters named password, token, key or the like.
+// Errors are redacted already; call it for other texts that are shown, as in logs.
 func Redact(text string) string {
 	if !strings.Contains(text, "://") && !strings.Contains(text, "=") {
 		return text
@@ -28,8 +28,8 @@ func Redact(text string) string {
 	}
 }
 
-// RedactURI hides the secrets of a text that is meant to be one URI, or an address
-// without a scheme. Unlike Redact it needs no scheme to know one, and no end.
+// RedactURI hides the secrets of a single URI, or of an address without a scheme.
+// Unlike Redact, it takes the whole text for the URI.
 func RedactURI(uri string) string {
 	scheme, rest, found := strings.Cut(uri, "://")
 	if !found {
@@ -38,8 +38,8 @@ func RedactURI(uri string) string {
 	return withoutSecrets(scheme + "://" + withoutUser(rest))
 }
 
-// uriEnd is where a URI ends that a text goes on with. A quoted text escapes
-// quotes that belong to it.
+// uriEnd returns the end of the URI at the beginning of a text. A backslash
+// escapes the byte after it, as in quoted texts.
 func uriEnd(text string) int {
 	for i := 0; i < len(text); i++ {
 		switch {
@@ -52,9 +52,9 @@ func uriEnd(text string) int {
 	return len(text)
 }
 
-// withoutUser hides what stands before the host in what follows a URI's scheme.
-// A password may hold a slash that nobody escaped: then what looks like a port is
-// no number, and an @ follows.
+// withoutUser hides the user information of a URI, given without its scheme. A
+// password may contain an unescaped slash: then the apparent port is not a number,
+// and an @ follows.
 func withoutUser(rest string) string {
 	authority := rest
 	if end := strings.IndexAny(rest, "/?#"); end >= 0 {
@@ -70,8 +70,7 @@ func withoutUser(rest string) string {
 	return hidden + rest[at:]
 }
 
-// withoutSecrets hides the values of parameters whose names say that they are
-// secret.
+// withoutSecrets hides the values of parameters with names of secrets.
 func withoutSecrets(text string) string {
 	var out strings.Builder
 	for {
@@ -94,7 +93,7 @@ func withoutSecrets(text string) string {
 	}
 }
 
-// secret says whether a parameter's value is no one else's business.
+// secret reports whether a parameter's name is that of a secret.
 func secret(name string) bool {
 	name = strings.ToLower(name)
 	for _, word := range []string{"pass", "pwd", "token", "secret", "credential", "key", "signature", "auth"} {

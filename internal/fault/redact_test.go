@@ -45,8 +45,8 @@ func TestRedact(t *testing.T) {
 	}
 }
 
-// However an error is made, and whatever part of it is looked at, it shows no
-// secret of a URI.
+// TestErrorsShowNoSecrets tries every way to create an error, and looks at all
+// of its fields.
 func TestErrorsShowNoSecrets(t *testing.T) {
 	t.Parallel()
 	const uri = "a://user:hunter2@host/db?token=hunter2"

@@ -2,7 +2,7 @@
 
 package invariant
 
-// On says that assertions are compiled out.
+// On reports that assertions are compiled out.
 const On = false
 
 // Check does nothing in this build.

@@ -12,10 +12,9 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// Case is tables, a dataset over them and a query, as text and values: all
-// that a read depends on. It is what is made at random, what the oracle
-// joins, what is made smaller when the two disagree, and what a scenario file
-// says.
+// Case is tables, a dataset over them and a query, as text and values: everything
+// that a read depends on. Generate makes cases at random, the oracle joins them,
+// Shrink reduces failing ones, and a scenario file describes one.
 type Case struct {
 	Name     string
 	Training Table
@@ -23,12 +22,12 @@ type Case struct {
 	Dataset  dataset.Dataset
 	Query    dataset.Query
 	ScanRows int      // rows per batch of a scan
-	Workers  int      // that read each shard in turn; 0 is one
-	Drops    bool     // the query's tail
-	Layouts  Coverage // what the tables hold
+	Workers  int      // number of workers that share each shard; 0 is one
+	Drops    bool     // whether the query has tail: drop
+	Layouts  Coverage // properties of the tables
 }
 
-// Table is a table as its commits made it.
+// Table is a table, described by its commits.
 type Table struct {
 	Name    string
 	Header  string   // names and types, see Fields
@@ -36,18 +35,18 @@ type Table struct {
 	Commits []Commit
 }
 
-// Commit is rows that were appended together.
+// Commit is rows that are appended together.
 type Commit struct {
 	Spec     int // index into the table's specs
 	FileRows int // 0: one file per partition
 	Lines    []string
 }
 
-// Coverage counts what cases hold and what happened in them, by name, so that
-// a test can assert that its cases held everything.
+// Coverage counts properties and outcomes of cases by name, so that a test can assert
+// that its cases covered them all.
 type Coverage map[string]int
 
-// Add adds other counts.
+// Add adds counts.
 func (c Coverage) Add(o Coverage) {
 	for name, n := range o {
 		c[name] += n
@@ -77,8 +76,8 @@ func (t Table) clone() Table {
 	return t
 }
 
-// Tables returns all tables, the training table first, and each once though
-// several entries may name it.
+// Tables returns all distinct tables, the training table first. Several entries may
+// have the same table.
 func (c *Case) Tables() []Table {
 	all := []Table{c.Training}
 	for _, t := range c.Staging {
@@ -134,7 +133,7 @@ func (w *World) appendLines(t *catalog.Table, spec int, lines []string, fileRows
 	return w.appendRows(t, spec, rows, fileRows)
 }
 
-// Decoded returns the dataset as a server reads it from its configuration.
+// Decoded returns the dataset as a server decodes it from its configuration.
 func (c *Case) Decoded() (dataset.Dataset, error) {
 	var node yaml.Node
 	if err := yaml.Unmarshal(c.Dataset.Canonical(), &node); err != nil {
@@ -143,8 +142,8 @@ func (c *Case) Decoded() (dataset.Dataset, error) {
 	return dataset.FromYAML(c.Name, node.Content[0])
 }
 
-// Text writes the case as a scenario file, which Run replays: it agrees where
-// a read of the case does with the oracle.
+// Text writes the case as a scenario file for Run, which passes if a read of the case
+// agrees with the oracle.
 func (c *Case) Text(comment string) (string, error) {
 	w, err := c.Make()
 	if err != nil {
@@ -174,7 +173,7 @@ func (t Table) text(b *strings.Builder) {
 	}
 }
 
-// asked is the query, with what the case says of its steps: for all workers, the first's.
+// asked returns the query with the case's settings for steps, as the first worker has it.
 func (c *Case) asked() dataset.Query {
 	q := c.Query
 	if !c.stepped() {
@@ -183,17 +182,17 @@ func (c *Case) asked() dataset.Query {
 	q.Every, q.Limit, q.Endpoints = dataset.Every{Of: max(1, c.Workers)}, 0, dataset.EndpointsShards
 	if c.Drops {
 		q.Tail = dataset.TailDrop
-		if q.Shard.Of == 1 && q.Lanes%2 == 0 && !q.Wire.Auto() { // two shards that end together, with columns in one order
+		if q.Shard.Of == 1 && q.Lanes%2 == 0 && !q.Wire.Auto() { // two shards, which end at the same step and have the same order of columns
 			q.Shard.Of, q.BatchRows, q.BatchRequests = 2, q.BatchRows/2, q.BatchRequests/2
 		}
 	}
 	return q
 }
 
-// stepped says whether the case reads other steps than all of them, to their end.
+// stepped reports whether a stream of the case does not read all steps.
 func (c *Case) stepped() bool { return c.Drops || c.Workers > 1 }
 
-// perLane is how many rows, or requests, of each lane a step has.
+// perLane returns the rows, or requests, of each lane in a step.
 func perLane(q dataset.Query) int64 {
 	if q.GlobalBatchRows > 0 {
 		return int64(q.GlobalBatchRows / q.Lanes)
@@ -201,8 +200,8 @@ func perLane(q dataset.Query) int64 {
 	return int64(max(q.BatchRows, q.BatchRequests) / (q.Lanes / q.Shard.Of))
 }
 
-// Chosen names the tables of which a rule takes the row that was written first
-// or last.
+// Chosen returns the tables for which a rule keeps the row that was written first or
+// last.
 func (c *Case) Chosen() []string {
 	var tables []string
 	if c.Dataset.Training.Distinct != nil {
@@ -217,7 +216,7 @@ func (c *Case) Chosen() []string {
 	return tables
 }
 
-// Rows is the number of rows that were appended to the table.
+// Rows returns the number of rows appended to the table.
 func (t Table) Rows() int {
 	rows := 0
 	for _, c := range t.Commits {

@@ -10,21 +10,22 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/scenario/cell"
 	"github.com/penstock/penstock/joiner"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// Difference says how a read differs from what the oracle expects. The zero
-// value is no difference.
+// Difference describes how a read differs from the oracle's expectation. The zero
+// value means that it does not.
 type Difference struct {
-	Kind string // the same for differences of one cause, mostly
+	Kind string // usually the same for differences with one cause
 	Text string
 }
 
-// Differs reads a case with a loader of these options, over its tables, and
-// compares all rows, the order of the rows of each training row, the names of
-// the columns and the counts of the report.
+// Differs reads a case with a loader with these options, over its tables, and compares
+// all rows, the order of the rows of each training row, the names of the columns and
+// the counts of the report.
 func (c *Case) Differs(w *World, options loader.Options) (Difference, Coverage) {
 	want := c.Expect(w)
 	want.Seen.Add(c.Layouts)
@@ -68,9 +69,9 @@ func (c *Case) Differs(w *World, options loader.Options) (Difference, Coverage) 
 	return difference, want.Seen
 }
 
-// judged is what a join says of rows that end a read, and planning of a filter that
-// is not served. Which of several such rows comes first, and so which table is
-// named, is not for the oracle to say.
+// judged matches the errors for rows that a join refuses and for filters that are not
+// supported. The oracle does not predict which of several such rows comes first, and
+// so which table the error names.
 var judged = regexp.MustCompile(`\b(no row of|several rows of|is a field of a struct|has a null, and no fill|is beyond float32)\b`)
 
 // Read reads all rows of the case, as all of its workers.
@@ -80,8 +81,9 @@ func (c *Case) Read(ctx context.Context, l *loader.Loader) ([]Shard, error) {
 	return ReadAsWorkers(ctx, l, q, c.Workers)
 }
 
-// Compare says how what Read gave differs from what is expected of a whole read. A row
-// that fails the read may lie behind the last step, and workers count what they read over.
+// Compare compares the result of Read with the expectation for a whole read. With tail:
+// drop, a row that fails the read may be after the last step. Counts are not compared for
+// several workers, since each counts the rows that it skips.
 func (c *Case) Compare(want Expectation, shards []Shard, err error) Difference {
 	if c.Drops && err == nil {
 		want.Fails = ""
@@ -99,7 +101,7 @@ func (c *Case) Compare(want Expectation, shards []Shard, err error) Difference {
 	return want.Compare(shards, err)
 }
 
-// Compare says how what a read gave differs from what is expected.
+// Compare compares the result of a read with the expectation.
 func (e Expectation) Compare(shards []Shard, err error) Difference {
 	switch {
 	case err != nil && e.Fails == "":
@@ -136,8 +138,8 @@ func (e Expectation) Compare(shards []Shard, err error) Difference {
 	return e.compareCounts(shards)
 }
 
-// plain returns the rows of a shard with their columns in plain order. Of wire: auto
-// each shard has a form of its own.
+// plain returns the rows of a shard with their columns in the order of the plain wire.
+// With wire: auto, each shard may have another form.
 func (e Expectation) plain(s Shard) ([][]any, Difference) {
 	var names []string
 	var types []arrow.DataType
@@ -160,16 +162,16 @@ func (e Expectation) plain(s Shard) ([][]any, Difference) {
 	return rows, Difference{}
 }
 
-// particular is what an error says of one case alone.
+// particular matches the parts of an error that are specific to a case.
 var particular = regexp.MustCompile(`"[^"]*"|mem:\S+|[a-z]*[-_]?\d[\w.]*`)
 
-// cause is an error without what it says of one case alone.
+// cause returns an error's kind and text without the parts that are specific to a case.
 func cause(err error) string {
 	return fault.KindOf(err).String() + ": " + particular.ReplaceAllString(err.Error(), "…")
 }
 
-// compareCounts compares the counts of the tables that the report names: one
-// whose columns nobody asked for and whose rules cannot fail is not read.
+// compareCounts compares the counts of the tables in the report. A table that is not
+// needed, for no column and no rule, is not read and has no counts.
 func (e Expectation) compareCounts(shards []Shard) Difference {
 	for name, want := range e.Counts {
 		var got joiner.Counts
@@ -186,20 +188,18 @@ func (e Expectation) compareCounts(shards []Shard) Difference {
 	return Difference{}
 }
 
-// byItem sorts rows by the column item, which tells training rows apart, and
-// leaves the order of those of one training row.
+// byItem sorts rows stably by the column item, which identifies training rows.
 func byItem(columns []string, rows [][]any) [][]any {
 	rows = slices.Clone(rows)
 	at := slices.Index(columns, "item")
 	if at < 0 {
 		return rows
 	}
-	slices.SortStableFunc(rows, func(a, b []any) int { return compare(a[at], b[at]) })
+	slices.SortStableFunc(rows, func(a, b []any) int { return cell.Compare(a[at], b[at]) })
 	return rows
 }
 
-// Without returns the texts of a that are not in b, each as often as it is
-// missing.
+// Without returns the multiset difference of texts: a without b.
 func Without(a, b []string) []string {
 	left := map[string]int{}
 	for _, text := range b {
@@ -212,4 +212,40 @@ func Without(a, b []string) []string {
 		}
 	}
 	return rest
+}
+
+// dropped checks a read with tail: drop: every shard ends at the same step, the last one
+// that all lanes can fill, with full batches, and the rows that are missing are reported
+// as left over.
+func (c *Case) dropped(want, got []string, shards []Shard) Difference {
+	if surplus := Without(got, want); len(surplus) > 0 {
+		return Difference{"rows that do not exist", fmt.Sprint(surplus)}
+	}
+	q, left, minLeft := c.asked(), int64(0), int64(len(want))
+	for _, s := range shards {
+		if len(s.Batches) != len(shards[0].Batches) {
+			return Difference{"shards end at other steps", fmt.Sprintf("%d and %d", len(s.Batches), len(shards[0].Batches))}
+		}
+		for _, b := range s.Batches {
+			if full := perLane(q) * int64(len(s.Report.Cursor.At)); int64(len(b)) != full && (q.BatchRequests == 0 || int64(len(b)) < full) {
+				return Difference{"a batch is not full", fmt.Sprintf("%d of %d rows", len(b), full)}
+			}
+		}
+		lanes := len(s.Report.Cursor.At)
+		for _, l := range s.Report.Leftover {
+			left += l.Rows + l.Requests
+			minLeft = min(minLeft, l.Rows+l.Requests)
+		}
+		if len(s.Report.Leftover) < lanes {
+			minLeft = 0
+		}
+	}
+	missing := int64(len(want) - len(got))
+	if q.BatchRequests > 0 && missing >= left && (left > 0 || missing == 0) {
+		missing = left // left counts requests, each of which has at least one row
+	}
+	if missing != left || minLeft >= perLane(q) {
+		return Difference{"leftover rows are wrong", fmt.Sprintf("%d rows are missing and %d left over, at least %d in each lane; a step takes %d of each", missing, left, minLeft, perLane(q))}
+	}
+	return Difference{}
 }

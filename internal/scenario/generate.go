@@ -9,15 +9,16 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 
+	"github.com/penstock/penstock/internal/scenario/cell"
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// unlimited stands for an amplification that no small table reaches.
+// unlimited is an amplification that small tables cannot reach.
 const unlimited = 1e6
 
-// Generate makes a case of every layout and rule from a seed: n and m are the
-// bucket counts that the training and the first staging table have, if they
-// have any.
+// Generate makes a random case with any layout and rules from a seed. n and m are the
+// bucket counts of the training table and the first staging table, if they are
+// bucketed.
 func Generate(seed uint64, n, m int) *Case {
 	r := rand.New(rand.NewPCG(seed, 11))
 	g := &generator{
@@ -46,12 +47,12 @@ func Generate(seed uint64, n, m int) *Case {
 		g.stagingEntry(i)
 	}
 	if g.chance(3) {
-		g.Dataset.Training.Filter = g.filter(columnsOf(g.Training)).given()
+		g.Dataset.Training.Filter = g.filter(columnsOf(g.Training)).Parsed()
 	}
 	g.query()
 	g.chooseKeys(seed)
 	g.chooseWire(seed)
-	g.steps(rand.New(rand.NewPCG(seed, 17))) // of its own: other choices stay
+	g.steps(rand.New(rand.NewPCG(seed, 17))) // a source of its own: other choices stay the same
 	return g.Case
 }
 
@@ -62,21 +63,21 @@ type generator struct {
 	second    secondKind // of the second key column
 	keys      []string   // values of the first key column, as words
 	shared    string     // type of the column x that every table has
-	timed     bool       // x is a time that rules may go by, and so nothing lies over it
+	timed     bool       // whether x is a time that rules may use, so that no overlay replaces it
 	payload   string     // header of the training table's columns of random types
 	counts    []int      // of buckets: training, then per staging table
-	start     time.Time  // of all times
-	coarse    bool       // times are few
-	parted    bool       // tables like to be partitioned by values of the key
+	start     time.Time  // earliest time
+	coarse    bool       // whether there are few different times
+	parted    bool       // whether tables are often partitioned by values of the key
 	alignment alignment  // zero: no entry is aligned
 }
 
-// chance is true once in n times.
+// chance returns true with probability 1/n.
 func (g *generator) chance(n int) bool { return g.IntN(n) == 0 }
 
 func pick[T any](r *rand.Rand, choices ...T) T { return choices[r.IntN(len(choices))] }
 
-// chooseDistinct decides how repeated training rows are dropped, if at all.
+// chooseDistinct chooses whether and how repeated training rows are dropped.
 func (g *generator) chooseDistinct() {
 	if !g.chance(6) {
 		return
@@ -91,7 +92,7 @@ func (g *generator) chooseDistinct() {
 		switch f.Type.ID() {
 		case arrow.LIST, arrow.MAP, arrow.STRUCT:
 			continue
-		case arrow.FLOAT32, arrow.FLOAT64, arrow.BOOL: // rows have an order by these, and are not told apart
+		case arrow.FLOAT32, arrow.FLOAT64, arrow.BOOL: // these can order rows, but do not distinguish them
 		default:
 			if f.Name != "x" && g.chance(6) {
 				d.By = append(d.By, f.Name)
@@ -110,8 +111,8 @@ func (g *generator) chooseDistinct() {
 	g.Dataset.Training.Distinct = d
 }
 
-// query chooses what is asked for; the column item is always asked for, as it
-// tells training rows apart.
+// query chooses the query. It always has the column item, which identifies training
+// rows.
 func (g *generator) query() {
 	lanes := 1 + g.IntN(4)
 	q := dataset.Query{Rows: dataset.Rows{Dataset: g.Name, Lanes: lanes}, Reading: dataset.Reading{BatchRows: lanes * (1 + g.IntN(12)), Shard: dataset.Shard{Index: dataset.AllShards, Of: 1}}}
@@ -123,7 +124,7 @@ func (g *generator) query() {
 		}
 	}
 	if g.chance(2) {
-		q.Filter = g.queryFilter().given()
+		q.Filter = g.queryFilter().Parsed()
 	}
 	if g.chance(6) {
 		from, to := float64(g.IntN(17))/16, g.Float64()
@@ -136,7 +137,7 @@ func (g *generator) query() {
 		if q.Sample == nil {
 			q.Sample = &dataset.Sample{}
 		}
-		q.Sample.Rate, q.Sample.Where = pick(g.Rand, 1, noRate), g.filter(columnsOf(g.Training)).given()
+		q.Sample.Rate, q.Sample.Where = pick(g.Rand, 1, noRate), g.filter(columnsOf(g.Training)).Parsed()
 	}
 	if g.chance(3) {
 		q.Columns = g.queryColumns()
@@ -148,7 +149,7 @@ func (g *generator) query() {
 	g.Query = q
 }
 
-// steps chooses who takes which steps.
+// steps chooses the number of workers, the tail, and batches by requests.
 func (g *generator) steps(r *rand.Rand) {
 	if r.IntN(4) == 0 {
 		g.Workers = 2 + r.IntN(3)
@@ -162,7 +163,7 @@ func (g *generator) steps(r *rand.Rand) {
 	}
 }
 
-// reading chooses which part of the rows is read, and how.
+// reading chooses batch sizes, endpoints and limits.
 func (g *generator) reading(q *dataset.Query) {
 	if g.chance(4) {
 		q.BatchRows, q.GlobalBatchRows = 0, q.BatchRows
@@ -175,12 +176,12 @@ func (g *generator) reading(q *dataset.Query) {
 	}
 }
 
-// noRate is a rate that keeps no row of any world.
+// noRate is a sampling rate that keeps no row of any test table.
 const noRate = 1e-12
 
-// queryFilter is conditions on columns of the training table and on those that
-// the joins add or replace, often of both in one.
-func (g *generator) queryFilter() *tree {
+// queryFilter returns conditions on columns of the training table, on those that joins
+// add or replace, or on both.
+func (g *generator) queryFilter() *cell.Filter {
 	training := columnsOf(g.Training)
 	var late []filterColumn
 	o := &oracle{Case: g.Case, types: typesOf(g.Training.Header)}
@@ -199,7 +200,7 @@ func (g *generator) queryFilter() *tree {
 			late = append(late, filterColumn{name: name, dt: arrow.FixedWidthTypes.Boolean})
 		}
 	}
-	var terms []*tree
+	var terms []*cell.Filter
 	if g.chance(2) {
 		terms = append(terms, g.filter(training))
 	}
@@ -212,11 +213,11 @@ func (g *generator) queryFilter() *tree {
 	if len(terms) == 1 {
 		return terms[0]
 	}
-	return &tree{op: opAnd, terms: terms}
+	return &cell.Filter{Op: cell.OpAnd, Terms: terms}
 }
 
-// queryColumns asks for some of the columns, in any order, some of them
-// renamed or shortened.
+// queryColumns returns some of the columns, in any order, some of them renamed or
+// truncated.
 func (g *generator) queryColumns() []dataset.Column {
 	offered := newOracle(g.Case).offered
 	columns := []dataset.Column{{Column: "item"}}

@@ -9,16 +9,18 @@ import (
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
+
+	"github.com/penstock/penstock/internal/scenario/cell"
 )
 
-// filterColumn is a column that a filter may name, and some of its values.
+// filterColumn is a column for filters, and some of its values.
 type filterColumn struct {
 	name   string
 	dt     arrow.DataType
 	values []any
 }
 
-// columnsOf are the columns of a table.
+// columnsOf returns the columns of a table.
 func columnsOf(t Table) []filterColumn {
 	fields, _ := Fields(t.Header) // the generator wrote it
 	columns := make([]filterColumn, len(fields))
@@ -38,34 +40,34 @@ func columnsOf(t Table) []filterColumn {
 	return columns
 }
 
-// trees writes a filter over columns: a random tree.
+// trees makes random filters over columns.
 type trees struct {
 	*generator
 	columns []filterColumn
 }
 
-// filter makes a filter over the columns of a table.
-func (g *generator) filter(columns []filterColumn) *tree {
+// filter makes a random filter over columns.
+func (g *generator) filter(columns []filterColumn) *cell.Filter {
 	t := trees{g, columns}
 	return t.tree(pick(g.Rand, 0, 0, 1, 1, 2, 3))
 }
 
-func (t trees) tree(depth int) *tree {
+func (t trees) tree(depth int) *cell.Filter {
 	if depth == 0 || t.chance(5) {
 		return t.condition()
 	}
 	switch t.IntN(5) {
 	case 0:
-		return t.seen(&tree{op: opNot, terms: []*tree{t.tree(depth - 1)}})
+		return t.seen(&cell.Filter{Op: cell.OpNot, Terms: []*cell.Filter{t.tree(depth - 1)}})
 	case 1, 2:
-		return t.seen(&tree{op: opAnd, terms: t.terms(depth)})
+		return t.seen(&cell.Filter{Op: cell.OpAnd, Terms: t.terms(depth)})
 	default:
-		return t.seen(&tree{op: opOr, terms: t.terms(depth)})
+		return t.seen(&cell.Filter{Op: cell.OpOr, Terms: t.terms(depth)})
 	}
 }
 
-func (t trees) terms(depth int) []*tree {
-	terms := make([]*tree, 2+t.IntN(2))
+func (t trees) terms(depth int) []*cell.Filter {
+	terms := make([]*cell.Filter, 2+t.IntN(2))
 	for i := range terms {
 		terms[i] = t.tree(depth - 1)
 	}
@@ -73,67 +75,67 @@ func (t trees) terms(depth int) []*tree {
 }
 
 // seen counts a condition by its operator.
-func (t trees) seen(c *tree) *tree {
+func (t trees) seen(c *cell.Filter) *cell.Filter {
 	name := "filter "
-	if c.negated {
+	if c.Negated {
 		name += "NOT "
 	}
-	t.Layouts[name+c.op]++
+	t.Layouts[name+c.Op]++
 	return c
 }
 
-// condition asks one column, or compares two.
-func (t trees) condition() *tree {
+// condition makes a condition on one column, or a comparison of two.
+func (t trees) condition() *cell.Filter {
 	c := pick(t.Rand, t.columns...)
-	left := operand{path: c.name}
+	left := cell.Operand{Path: c.name}
 	if s, ok := c.dt.(*arrow.StructType); ok && t.chance(20) {
-		return &tree{op: opNull, operands: []operand{{path: c.name + "." + s.Field(0).Name}}} // refused
+		return &cell.Filter{Op: cell.OpNull, Operands: []cell.Operand{{Path: c.name + "." + s.Field(0).Name}}} // refused
 	}
 	t.Layouts["filter on "+c.dt.Name()]++
 	switch choice := t.IntN(10); {
 	case choice == 0 || arrow.IsNested(c.dt.ID()):
-		return t.seen(&tree{op: opNull, negated: t.chance(2), operands: []operand{left}})
+		return t.seen(&cell.Filter{Op: cell.OpNull, Negated: t.chance(2), Operands: []cell.Operand{left}})
 	case choice == 1:
-		items := []operand{left}
+		items := []cell.Operand{left}
 		for range 1 + t.IntN(5) {
 			items = append(items, t.literal(c))
 		}
-		return t.seen(&tree{op: opIn, negated: t.chance(2), operands: items})
+		return t.seen(&cell.Filter{Op: cell.OpIn, Negated: t.chance(2), Operands: items})
 	case choice == 2:
-		return t.seen(&tree{op: opBetween, negated: t.chance(2), operands: []operand{left, t.other(c), t.other(c)}})
+		return t.seen(&cell.Filter{Op: cell.OpBetween, Negated: t.chance(2), Operands: []cell.Operand{left, t.other(c), t.other(c)}})
 	case choice == 3 && c.dt.ID() == arrow.BOOL:
 		if t.chance(4) {
-			left = operand{literal: pick(t.Rand, "TRUE", "FALSE")}
+			left = cell.Operand{Literal: pick(t.Rand, "TRUE", "FALSE")}
 		}
-		return t.seen(&tree{op: opTruth, operands: []operand{left}})
+		return t.seen(&cell.Filter{Op: cell.OpTruth, Operands: []cell.Operand{left}})
 	case choice <= 4 && c.dt.ID() == arrow.STRING:
-		return t.seen(&tree{op: opLike, negated: t.chance(3), operands: []operand{left, t.pattern(c)}})
+		return t.seen(&cell.Filter{Op: cell.OpLike, Negated: t.chance(3), Operands: []cell.Operand{left, t.pattern(c)}})
 	default:
 		op := pick(t.Rand, "=", "=", "<>", "!=", "<", "<=", ">", ">=")
 		if t.chance(5) {
-			return t.seen(&tree{op: op, operands: []operand{t.literal(c), left}})
+			return t.seen(&cell.Filter{Op: op, Operands: []cell.Operand{t.literal(c), left}})
 		}
-		return t.seen(&tree{op: op, operands: []operand{left, t.other(c)}})
+		return t.seen(&cell.Filter{Op: op, Operands: []cell.Operand{left, t.other(c)}})
 	}
 }
 
-// other is a literal, or another column that compares with this one.
-func (t trees) other(c filterColumn) operand {
-	var others []string
+// other returns a literal, or a column that compares with the given one.
+func (t trees) other(c filterColumn) cell.Operand {
+	var names []string
 	for _, o := range t.columns {
 		if alike(c.dt, o.dt) && (o.name != c.name || t.chance(8)) {
-			others = append(others, o.name)
+			names = append(names, o.name)
 		}
 	}
-	if len(others) > 0 && t.chance(3) {
+	if len(names) > 0 && t.chance(3) {
 		t.Layouts["filter between columns"]++
-		return operand{path: pick(t.Rand, others...)}
+		return cell.Operand{Path: pick(t.Rand, names...)}
 	}
 	return t.literal(c)
 }
 
-// alike says whether columns of two types compare with each other: those
-// of one family, decimals of one scale, instants of one unit and kind of zone.
+// alike reports whether columns of two types can be compared: types of one family,
+// decimals of one scale, timestamps of one unit that both have a zone or not.
 func alike(a, b arrow.DataType) bool {
 	families := [][]arrow.Type{{arrow.INT32, arrow.INT64}, {arrow.FLOAT32, arrow.FLOAT64}, {arrow.BINARY, arrow.FIXED_SIZE_BINARY}}
 	for _, family := range families {
@@ -148,9 +150,9 @@ func alike(a, b arrow.DataType) bool {
 	return arrow.TypeEqual(a, b)
 }
 
-// pattern is what LIKE takes: a beginning of a text, its wildcards escaped, or a text with
-// wildcards in place of some characters and between others.
-func (t trees) pattern(c filterColumn) operand {
+// pattern returns a pattern for LIKE: a prefix of a text, or a text with wildcards instead
+// of some characters and between others.
+func (t trees) pattern(c filterColumn) cell.Operand {
 	text := t.value(c.dt).(string)
 	if len(c.values) > 0 && t.chance(2) {
 		text = pick(t.Rand, c.values...).(string)
@@ -158,7 +160,7 @@ func (t trees) pattern(c filterColumn) operand {
 	points := []rune(text)
 	escape := strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
 	if t.chance(2) {
-		return operand{literal: quotedText(escape.Replace(string(points[:t.IntN(len(points)+1)])) + "%")}
+		return cell.Operand{Literal: quotedText(escape.Replace(string(points[:t.IntN(len(points)+1)])) + "%")}
 	}
 	var b strings.Builder
 	for _, point := range points {
@@ -173,19 +175,19 @@ func (t trees) pattern(c filterColumn) operand {
 			b.WriteString(escape.Replace(string(point)))
 		}
 	}
-	return operand{literal: quotedText(b.String() + pick(t.Rand, "", "", "%", "_"))}
+	return cell.Operand{Literal: quotedText(b.String() + pick(t.Rand, "", "", "%", "_"))}
 }
 
 func quotedText(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
 
-// literal is a value of the column's table, or of its type, or what lies
-// beside it or beyond the type.
-func (t trees) literal(c filterColumn) operand {
+// literal returns a literal: a value of the column or of its type, one close to it, or
+// one out of range.
+func (t trees) literal(c filterColumn) cell.Operand {
 	v := t.value(c.dt)
 	if len(c.values) > 0 && t.IntN(3) > 0 {
 		v = pick(t.Rand, c.values...)
 	}
-	return operand{literal: t.literalText(c.dt, v)}
+	return cell.Operand{Literal: t.literalText(c.dt, v)}
 }
 
 func (t trees) literalText(dt arrow.DataType, v any) string {
@@ -194,7 +196,7 @@ func (t trees) literalText(dt arrow.DataType, v any) string {
 		return strings.ToUpper(strconv.FormatBool(v))
 	case float64:
 		return t.floatText(dt, v)
-	case Decimal:
+	case cell.Decimal:
 		return t.numberText(string(v))
 	case int64:
 		switch dt := dt.(type) {
@@ -221,7 +223,7 @@ func (t trees) literalText(dt arrow.DataType, v any) string {
 	return "X'" + hex.EncodeToString([]byte(text)) + "'"
 }
 
-// numberText is a number, or one beside it, in one of the forms of numbers.
+// numberText returns a number, or one close to it, in any notation.
 func (t trees) numberText(text string) string {
 	switch t.IntN(8) {
 	case 0:
@@ -257,7 +259,7 @@ func (t trees) dateText(v int64) string {
 	return pick(t.Rand, "DATE ", "date", "") + "'" + day.Format(time.DateOnly) + "'"
 }
 
-// fraction makes a time that a column cannot hold, of one without a fraction.
+// fraction returns a fraction for a time without one, often too fine for the column.
 func (t trees) fraction(text string) string {
 	if strings.Contains(text, ".") {
 		return ""

@@ -13,8 +13,8 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// stagingEntry adds a staging table and the rules of its join. Now and then
-// it is the table of the entry before once more, under other rules.
+// stagingEntry adds a staging table and the rules of its join. Sometimes it reuses the
+// table of the previous entry with other rules.
 func (g *generator) stagingEntry(i int) {
 	name := fmt.Sprintf("s%d", i)
 	entry := dataset.Staging{
@@ -46,17 +46,17 @@ func (g *generator) stagingEntry(i int) {
 		switch {
 		case g.timed && g.chance(2):
 			entry.PointInTime.Training, entry.PointInTime.Staging = "x", "x"
-			most := pick(g.Rand, entry.PointInTime.Tolerance.Time, 2, time.Microsecond, math.MaxInt64)
-			entry.PointInTime.Tolerance = dataset.Lag{Time: most}
+			tolerance := pick(g.Rand, entry.PointInTime.Tolerance.Time, 2, time.Microsecond, math.MaxInt64)
+			entry.PointInTime.Tolerance = dataset.Lag{Time: tolerance}
 			if g.shared == "long" {
-				entry.PointInTime.Tolerance = dataset.Lag{Count: int64(most)}
-			} else if most < 24*time.Hour { // less than a unit would match nothing
-				entry.PointInTime.Exact = entry.PointInTime.Exact || g.shared == "date" || most < time.Microsecond
+				entry.PointInTime.Tolerance = dataset.Lag{Count: int64(tolerance)}
+			} else if tolerance < 24*time.Hour { // less than a unit would match nothing
+				entry.PointInTime.Exact = entry.PointInTime.Exact || g.shared == "date" || tolerance < time.Microsecond
 			}
 			g.Layouts["point in time at any time"]++
 		case g.chance(3):
 			entry.PointInTime.Training, entry.PointInTime.Staging = "day", "day"
-			entry.PointInTime.Exact = entry.PointInTime.Exact || entry.PointInTime.Tolerance.Time < 24*time.Hour // as a day is the least
+			entry.PointInTime.Exact = entry.PointInTime.Exact || entry.PointInTime.Tolerance.Time < 24*time.Hour // the unit is a day
 		}
 		g.Layouts["point in time"]++
 	}
@@ -76,16 +76,16 @@ func (g *generator) stagingEntry(i int) {
 		g.Staging = append(g.Staging, g.stagingTable(i, header, aligned, unique))
 	}
 	if g.chance(3) {
-		entry.Filter = g.filter(columnsOf(g.Staging[i])).given()
+		entry.Filter = g.filter(columnsOf(g.Staging[i])).Parsed()
 	}
 	g.Dataset.Staging = append(g.Dataset.Staging, entry)
 }
 
-// prefix begins the names of the columns that an entry's table alone has.
+// prefix returns the prefix of columns that only an entry's table has.
 func prefix(entry dataset.Staging) string { return strings.TrimPrefix(entry.Table, "features.") }
 
-// duplicates chooses what duplicate keys mean; true asks for a table without
-// them.
+// duplicates chooses the rule for duplicate keys, and whether the table must not have
+// any.
 func (g *generator) duplicates(entry *dataset.Staging, header string) (unique bool) {
 	entry.Duplicates = pick(g.Rand, rule.DuplicatesFirst, rule.DuplicatesLast)
 	switch g.IntN(8) {
@@ -113,8 +113,7 @@ func (g *generator) duplicates(entry *dataset.Staging, header string) (unique bo
 	return g.chance(6)
 }
 
-// payloadColumns asks for the columns of random types, some of them shortened or
-// cast.
+// payloadColumns returns the columns of random types, some of them truncated or cast.
 func (g *generator) payloadColumns(table, name string, types map[string]arrow.DataType) []dataset.Column {
 	columns := []dataset.Column{{Column: "x", Name: name + "_x"}}
 	for _, column := range stagingPayload {
@@ -126,7 +125,7 @@ func (g *generator) payloadColumns(table, name string, types map[string]arrow.Da
 	return columns
 }
 
-// shape shortens a list or casts values, now and then.
+// shape sometimes truncates lists or casts values.
 func (g *generator) shape(column *dataset.Column, dt arrow.DataType) {
 	if dt.ID() == arrow.LIST && g.chance(2) {
 		column.First = 1 + g.IntN(2)
@@ -137,7 +136,7 @@ func (g *generator) shape(column *dataset.Column, dt arrow.DataType) {
 	}
 }
 
-// missing chooses what is shown of an entry, and what a missing key means.
+// missing chooses the columns of an entry, and the rule for missing keys.
 func (g *generator) missing(entry *dataset.Staging, name string, types map[string]arrow.DataType) {
 	entry.Columns = []dataset.Column{}
 	table := prefix(*entry)

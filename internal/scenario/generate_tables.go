@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/penstock/penstock/internal/scenario/cell"
 	"github.com/penstock/penstock/loader/dataset"
 )
 
@@ -37,8 +38,8 @@ var keyKinds = []keyKind{
 	{"fixed(3)", "fixed(3)", []string{"%s"}},
 }
 
-// secondKind is a type of the second key column, and its values as words. Those
-// of text run into what the first key ends with, if it is not told where.
+// secondKind is a type of the second key column, and its values as words. Texts could
+// be confused with the end of the first key if keys were concatenated.
 type secondKind struct {
 	kind  string
 	words []string
@@ -68,7 +69,7 @@ func (g *generator) makeKeys(n int) {
 	}
 }
 
-// usualKey is one of a row of values of the first key column.
+// usualKey returns the i-th regular value of the first key column.
 func (g *generator) usualKey(i int) string {
 	n := i*7 - 20
 	switch kind := g.kind.training; kind {
@@ -104,10 +105,10 @@ func (g *generator) maybe(text string) string {
 	return text
 }
 
-// alignment is a pair of partition fields and the rules that join them.
+// alignment is a pair of partition fields and rules that align them.
 type alignment struct {
 	training, staging string // partition fields
-	column            string // that both are made of
+	column            string // the source column of both
 	rules             []dataset.Align
 }
 
@@ -153,8 +154,7 @@ var alignments = []alignment{
 	}},
 }
 
-// layout is the partition fields of a table: those of the key, in any form,
-// and others around them.
+// layout returns the partition fields of a table: transforms of the key, and others.
 func (g *generator) layout(key, second string, count int, aligned string) string {
 	var fields []string
 	around := []string{"day", "region", "part", "day(ts)", "hour(ts)", "month(day)", "truncate(1,region)"}
@@ -190,7 +190,7 @@ func (g *generator) layout(key, second string, count int, aligned string) string
 	return strings.Join(fields, " ")
 }
 
-// specs are one partition spec or several, as spec evolution leaves them.
+// specs returns one partition spec, or several as after spec evolution.
 func (g *generator) specs(key, second string, count int, aligned string) []string {
 	specs := []string{g.layout(key, second, count, aligned)}
 	for g.chance(3) && len(specs) < 3 {
@@ -199,8 +199,8 @@ func (g *generator) specs(key, second string, count int, aligned string) []strin
 	return specs
 }
 
-// commits are rows in several commits of any spec, which files cut or not,
-// sorted by the key or not.
+// commits returns rows in several commits with any specs and file sizes, sorted by the
+// key or not.
 func (g *generator) commits(specs []string, rows int, line func() string) []Commit {
 	var commits []Commit
 	sorted, fileRows := g.chance(3), g.IntN(3)*(1+g.IntN(5))
@@ -225,7 +225,7 @@ func (g *generator) commits(specs []string, rows int, line func() string) []Comm
 	return commits
 }
 
-// byKey orders lines by their first word, a key, as writers do, nulls first.
+// byKey orders lines by their first word, the key, nulls first, as writers do.
 func (g *generator) byKey(a, b string) int {
 	fields, _ := Fields("k:" + g.kind.training) // the table of kinds has it
 	x, _ := parseWord(fields[0].Type, Words(a)[0])
@@ -238,7 +238,7 @@ func (g *generator) byKey(a, b string) int {
 	case y == nil:
 		return 1
 	default:
-		return compare(x, y)
+		return cell.Compare(x, y)
 	}
 }
 
@@ -272,7 +272,7 @@ func (g *generator) trainingTable() Table {
 	return t
 }
 
-// at is a time on one of few days, in half of the cases one of few times.
+// at returns a time on one of few days; in half of the cases one of few times.
 func (g *generator) at() time.Time {
 	if g.coarse {
 		return g.start.Add(time.Duration(g.IntN(8)) * 9 * time.Hour)
@@ -280,15 +280,15 @@ func (g *generator) at() time.Time {
 	return g.start.Add(time.Duration(g.IntN(72)) * time.Hour).Add(time.Duration(g.IntN(2)*30) * time.Minute)
 }
 
-// stagingHeader is the columns of a new staging table.
+// stagingHeader returns the columns of a new staging table.
 func (g *generator) stagingHeader(i int) string {
 	name := fmt.Sprintf("s%d", i)
 	return fmt.Sprintf("req:%s req2:%s part:long day:date ts:timestamp version:long! label:long score:double region:string %s_v:long %s_f:float %s_t:list<long> %s_s:string row:long! %s x:%s",
 		g.kind.staging, g.second.kind, name, name, name, name, g.columns(name+"_p", len(stagingPayload)), g.shared)
 }
 
-// stagingTable makes the table of an entry. A unique one has every key once.
-// The column row tells its rows apart, as item does those of the training table.
+// stagingTable makes the table of an entry, with every key once if unique is set. The
+// column row identifies its rows, as item does those of the training table.
 func (g *generator) stagingTable(i int, header, aligned string, unique bool) Table {
 	t := Table{Name: fmt.Sprintf("features.s%d", i), Header: header, Specs: g.specs("req", "req2", g.counts[i+1], aligned)}
 	_, payload, _ := strings.Cut(header, " row:long! ")

@@ -8,10 +8,12 @@ import (
 	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
+
+	"github.com/penstock/penstock/internal/scenario/cell"
 )
 
-// payloadKinds are types of columns that are no keys: every one that tables
-// have, plain and nested.
+// payloadKinds are types of columns other than keys: all types that tables have, plain
+// and nested.
 //
 //nolint:gochecknoglobals // a constant table
 var payloadKinds = []string{
@@ -21,11 +23,11 @@ var payloadKinds = []string{
 	"list<struct<a:int!,b:timestamp>>", "map<uuid,list<string>>", "struct<a:struct<b:double,c:list<binary>>,d:map<long,struct<e:date>>>",
 }
 
-// plainKinds is how many of them, from the first on, have no parts.
+// plainKinds is the number of leading payloadKinds that are not nested.
 const plainKinds = 18
 
-// columns chooses columns of random types, as a part of a header: names with
-// numbers behind them.
+// columns returns a part of a header with columns of random types, named name0, name1
+// and so on.
 func (g *generator) columns(name string, n int) string {
 	words := make([]string, n)
 	for i := range words {
@@ -42,7 +44,7 @@ func (g *generator) columns(name string, n int) string {
 	return strings.Join(words, " ")
 }
 
-// words makes a row of columns that are given as a part of a header.
+// words returns a random row of columns, given as a part of a header.
 func (g *generator) words(header string) []string {
 	fields, _ := Fields(header) // the generator wrote it
 	words := make([]string, len(fields))
@@ -52,7 +54,7 @@ func (g *generator) words(header string) []string {
 	return words
 }
 
-// orNull makes a value, or once in so many times a null where there may be one.
+// orNull returns a value, or a null with probability 1/once if the column is nullable.
 func (g *generator) orNull(dt arrow.DataType, nullable bool, once int) any {
 	if nullable && g.chance(once) {
 		return nil
@@ -60,11 +62,10 @@ func (g *generator) orNull(dt arrow.DataType, nullable bool, once int) any {
 	return g.value(dt)
 }
 
-// common begins texts that differ late.
+// common is a long common prefix of texts.
 const common = "forty bytes that all of these begin with"
 
-// value makes a value of a type: of few different ones, those at the edges
-// among them.
+// value returns one of few values of a type, including extreme ones.
 func (g *generator) value(dt arrow.DataType) any {
 	switch dt := dt.(type) {
 	case *arrow.Int32Type:
@@ -89,8 +90,8 @@ func (g *generator) value(dt arrow.DataType) any {
 		}
 		return string(raw)
 	case *arrow.Decimal128Type:
-		most := new(big.Int).Sub(powerOfTen(dt.Precision), big.NewInt(1))
-		return newDecimal(pick(g.Rand, big.NewInt(0), big.NewInt(1), big.NewInt(-1), big.NewInt(150), big.NewInt(-12345), most, new(big.Int).Neg(most)), dt.Scale)
+		maxUnscaled := new(big.Int).Sub(cell.PowerOfTen(dt.Precision), big.NewInt(1))
+		return cell.NewDecimal(pick(g.Rand, big.NewInt(0), big.NewInt(1), big.NewInt(-1), big.NewInt(150), big.NewInt(-12345), maxUnscaled, new(big.Int).Neg(maxUnscaled)), dt.Scale)
 	case *arrow.Date32Type:
 		return pick(g.Rand, int64(0), -1, 19782, -25567, -719162, -719528, -800000, 2932896)
 	case *arrow.Time64Type:
@@ -102,8 +103,8 @@ func (g *generator) value(dt arrow.DataType) any {
 	}
 }
 
-// instant is a timestamp before, at or after 1970, and of a microsecond before
-// the year 1.
+// instant returns a timestamp before, at or after 1970, or a microsecond before the
+// year 1.
 func (g *generator) instant(unit arrow.TimeUnit) any {
 	if unit == arrow.Nanosecond {
 		return pick(g.Rand, int64(0), -1, 1, 999, 1_709_210_096_000_000_001, -2_208_988_800_000_000_001, math.MaxInt64, math.MinInt64)
@@ -120,16 +121,16 @@ func (g *generator) nested(dt arrow.DataType) any {
 		}
 		return list
 	case *arrow.MapType:
-		entries := Map{}
+		entries := cell.Map{}
 		for range g.IntN(4) {
 			key := g.value(dt.KeyType())
-			if !slices.ContainsFunc(entries, func(e Entry) bool { return e.Key == key }) {
-				entries = append(entries, Entry{key, g.orNull(dt.ItemType(), dt.ItemField().Nullable, 5)})
+			if !slices.ContainsFunc(entries, func(e cell.Entry) bool { return e.Key == key }) {
+				entries = append(entries, cell.Entry{Key: key, Value: g.orNull(dt.ItemType(), dt.ItemField().Nullable, 5)})
 			}
 		}
 		return entries
 	case *arrow.StructType:
-		fields := make(Struct, dt.NumFields())
+		fields := make(cell.Struct, dt.NumFields())
 		for i, f := range dt.Fields() {
 			fields[i] = g.orNull(f.Type, f.Nullable, 5)
 		}
@@ -139,8 +140,8 @@ func (g *generator) nested(dt arrow.DataType) any {
 	}
 }
 
-// specialKeys are keys at the edges of their types. They can be truncated
-// without leaving the type, which Iceberg does not define.
+// specialKeys returns extreme keys. Truncating them does not overflow their type, for
+// which Iceberg defines no result.
 func (g *generator) specialKeys() []any {
 	fields, _ := Fields("k:" + g.kind.training) // the table of kinds has it
 	switch dt := fields[0].Type.(type) {
@@ -158,7 +159,7 @@ func (g *generator) specialKeys() []any {
 	case *arrow.Decimal128Type:
 		large := strings.Repeat("8", int(dt.Precision))
 		n, _ := new(big.Int).SetString(large, 10)
-		return []any{newDecimal(n, dt.Scale), newDecimal(new(big.Int).Neg(n), dt.Scale), newDecimal(big.NewInt(0), dt.Scale), newDecimal(big.NewInt(-1), dt.Scale)}
+		return []any{cell.NewDecimal(n, dt.Scale), cell.NewDecimal(new(big.Int).Neg(n), dt.Scale), cell.NewDecimal(big.NewInt(0), dt.Scale), cell.NewDecimal(big.NewInt(-1), dt.Scale)}
 	case *arrow.Date32Type:
 		return []any{int64(0), int64(-1), int64(-25567), int64(-719162), int64(-800000), int64(2932896)}
 	case *arrow.Time64Type:
@@ -173,7 +174,7 @@ func (g *generator) specialKeys() []any {
 	}
 }
 
-// trainingPayload and stagingPayload number the columns of random types.
+// trainingPayload and stagingPayload are the names of the columns of random types.
 //
 //nolint:gochecknoglobals // constant lists
 var (

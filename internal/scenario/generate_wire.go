@@ -11,9 +11,8 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// chooseWire chooses what a case asks of the form of its batches beside the wire:
-// columns that are constant within a request, which it makes so, and dense columns.
-// Its choices are its own, so that the rest of a case does not depend on them.
+// chooseWire chooses request-level columns, wire: auto and dense columns. It uses a
+// random source of its own, so that the rest of a case does not depend on it.
 func (g *generator) chooseWire(seed uint64) {
 	g.Rand = rand.New(rand.NewPCG(seed, 17))
 	if g.chance(3) {
@@ -27,8 +26,8 @@ func (g *generator) chooseWire(seed uint64) {
 	}
 }
 
-// chooseKeys lets some entries that name columns offer their keys among them, and the
-// query ask for them. Its choices are its own, as those of chooseWire.
+// chooseKeys adds the keys of some entries to their columns and to the query's. It uses a
+// random source of its own, as chooseWire does.
 func (g *generator) chooseKeys(seed uint64) {
 	g.Rand = rand.New(rand.NewPCG(seed, 23))
 	for i := range g.Dataset.Staging {
@@ -47,8 +46,8 @@ func (g *generator) chooseKeys(seed uint64) {
 	}
 }
 
-// chooseRequestLevel declares some training columns request-level, and gives all rows
-// of a request the values of its first row.
+// chooseRequestLevel declares some training columns request-level, and sets their values
+// in all rows of a request to those of its first row.
 func (g *generator) chooseRequestLevel() {
 	var overlaid []string
 	o := newOracle(g.Case)
@@ -69,11 +68,11 @@ func (g *generator) chooseRequestLevel() {
 	g.Query.Wire = pick(g.Rand, dataset.WireIndexed, dataset.WireIndexed, dataset.WireAuto, dataset.WirePlain)
 	names := namesOf(g.Training.Header)
 	at := func(wanted []string) []int {
-		places := make([]int, len(wanted))
+		indices := make([]int, len(wanted))
 		for i, name := range wanted {
-			places[i] = slices.Index(names, name)
+			indices[i] = slices.Index(names, name)
 		}
-		return places
+		return indices
 	}
 	key, constant := at(g.Dataset.Key), at(g.Dataset.Training.RequestLevel)
 	first := map[string][]string{}
@@ -99,7 +98,7 @@ func (g *generator) chooseRequestLevel() {
 	}
 }
 
-// chooseDense packs numbers of any tables into one column or two.
+// chooseDense packs numeric columns of any tables into one or two dense columns.
 func (g *generator) chooseDense() {
 	offered := newOracle(g.Case).offered
 	var numbers []string

@@ -9,10 +9,10 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// readAgainst reads the case's query, without its limit, and compares with what is
-// expected. Then, as the oracle knows no order, it compares reads with each other: a
-// limited one with the beginning of the whole, and endpoints of splits, one after the
-// other, with one stream.
+// readAgainst reads the case's query without its limit, and compares the result with the
+// expectation. Since the oracle does not know the order of rows, it then compares reads
+// with each other: a limited one with the beginning of the whole, and the concatenated
+// endpoints of splits with one stream.
 func (c *Case) readAgainst(want Expectation, l *loader.Loader) ([]Shard, Difference) {
 	shards, err := c.Read(context.Background(), l)
 	difference := c.Compare(want, shards, err)
@@ -38,8 +38,8 @@ func (c *Case) readAgainst(want Expectation, l *loader.Loader) ([]Shard, Differe
 	return shards, difference
 }
 
-// limited compares a limited stream with the whole one: rows, batches, cursors, and
-// what comes when somebody goes on.
+// limited compares a limited stream with the whole one: rows, batches, cursors, and the
+// rows after resuming.
 func limited(l *loader.Loader, q dataset.Query, whole Shard) Difference {
 	shards, err := Read(context.Background(), l, q)
 	if err != nil {
@@ -48,7 +48,7 @@ func limited(l *loader.Loader, q dataset.Query, whole Shard) Difference {
 	got, all := shards[0], whole.rowsByName()
 	given := min(int(q.Limit), len(all))
 	if !slices.Equal(Texts(got.rowsByName()), Texts(all[:given])) {
-		return Difference{"a limit does not give the first rows", fmt.Sprintf("got %d rows of %d, want %d", len(got.rowsByName()), len(all), given)}
+		return Difference{"a limited stream does not return the first rows", fmt.Sprintf("got %d rows of %d, want %d", len(got.rowsByName()), len(all), given)}
 	}
 	for i := range got.Batches {
 		last := i == len(got.Batches)-1
@@ -60,29 +60,29 @@ func limited(l *loader.Loader, q dataset.Query, whole Shard) Difference {
 	rest.Limit, rest.Cursor = 0, dataset.Cursors{got.Report.Cursor}
 	after, err := Read(context.Background(), l, rest)
 	if err != nil {
-		return Difference{"the read fails behind a limit: " + cause(err), err.Error()}
+		return Difference{"the read after a limit fails: " + cause(err), err.Error()}
 	}
 	left, want := Texts(after[0].rowsByName()), Texts(all[given:])
-	if q.Defaults().Lanes > 1 && got.Report.Cursor.Uneven { // lanes keep their order, and come in other steps
+	if q.Defaults().Lanes > 1 && got.Report.Cursor.Uneven { // lanes keep their order, but interleave differently
 		slices.Sort(left)
 		slices.Sort(want)
 	}
 	if !slices.Equal(left, want) {
-		return Difference{"other rows come behind a limit", fmt.Sprintf("behind %d rows: missing %v, surplus %v", given, Without(want, left), Without(left, want))}
+		return Difference{"other rows follow a limit", fmt.Sprintf("after %d rows: missing %v, surplus %v", given, Without(want, left), Without(left, want))}
 	}
 	return Difference{}
 }
 
-// inOrder compares endpoints of splits with one stream of the same plan.
-func inOrder(l *loader.Loader, q dataset.Query, parts []Shard) Difference {
+// inOrder compares the concatenated endpoints of splits with one stream of the same plan.
+func inOrder(l *loader.Loader, q dataset.Query, endpoints []Shard) Difference {
 	q.Endpoints = dataset.EndpointsShards
 	shards, err := Read(context.Background(), l, q)
 	if err != nil {
 		return Difference{"the read fails as one stream: " + cause(err), err.Error()}
 	}
 	var rows [][]any
-	for _, p := range parts {
-		rows = append(rows, p.rowsByName()...)
+	for _, e := range endpoints {
+		rows = append(rows, e.rowsByName()...)
 	}
 	if got, want := Texts(rows), Texts(shards[0].rowsByName()); !slices.Equal(got, want) {
 		return Difference{"splits come in another order", fmt.Sprintf("missing %v, surplus %v", Without(want, got), Without(got, want))}

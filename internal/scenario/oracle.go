@@ -7,56 +7,57 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 
+	"github.com/penstock/penstock/internal/scenario/cell"
 	"github.com/penstock/penstock/joiner"
 	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// Expectation is what a read of a whole case must give.
+// Expectation is the expected result of a read of a whole case.
 type Expectation struct {
 	Columns []string
 	Types   []arrow.DataType         // of the columns
 	Request []bool                   // which columns are constant within a request
-	Own     int                      //  how many of the columns are the training table's
-	Rows    [][]any                  // training rows as their files hold them, each with what the joins made of it
+	Own     int                      // how many of the columns are the training table's
+	Rows    [][]any                  // joined rows, in the order of the training rows in their files
 	Fails   string                   // why the read must fail; "" if it must not
-	Unbound string                   // why it must fail before anybody looks at a file; then Fails is the same or more
-	Counts  map[string]joiner.Counts // by staging entry, as a report has them
+	Unbound string                   // why it must fail during planning; then Fails is set, too
+	Counts  map[string]joiner.Counts // by staging entry, as in a report
 	Seen    Coverage
 
-	// dropped compares rows where some are left over; nil: none may be.
+	// dropped compares rows if some may be left over; nil: none may be.
 	dropped func(want, got []string, shards []Shard) Difference
 }
 
 // cells is a row by the names of its columns.
 type cells map[string]any
 
-// placed is a row and the file that holds it.
-type placed struct {
+// fileRow is a row and its file.
+type fileRow struct {
 	cells
 	file *stored
 }
 
-// oracle joins with nested loops, in the words of the rules. It shares no code
-// with the product.
+// oracle joins with nested loops, following the text of the rules. It shares no code with
+// the product.
 type oracle struct {
 	*Case
-	training []placed
-	staging  [][]placed
+	training []fileRow
+	staging  [][]fileRow
 	files    [][]stored                  // per staging entry
 	names    []string                    // of the training columns
 	types    map[string]arrow.DataType   // of the training columns
-	offered  map[string]arrow.DataType   // of all columns that a query may ask for
-	before   []*tree                     // the conditions of the query's filter that name training columns as they are stored
-	after    []*tree                     // the others
-	where    *tree                       // of the sample
-	headers  [][]string                  // of the columns of each staging table
-	stored   []map[string]arrow.DataType // of the same
+	offered  map[string]arrow.DataType   // of all columns that a query may select
+	before   []*cell.Filter              // conditions of the query's filter on stored training columns only
+	after    []*cell.Filter              // its other conditions
+	where    *cell.Filter                // of the sample
+	headers  [][]string                  // column names of each staging table
+	stored   []map[string]arrow.DataType // column types of each staging table
 	spans    map[*stored]map[string]*span
 	Expectation
 }
 
-// newOracle knows the columns of a case, and no rows.
+// newOracle makes an oracle without rows, for the columns of a case.
 func newOracle(c *Case) *oracle {
 	o := &oracle{
 		Case: c, names: namesOf(c.Training.Header), types: typesOf(c.Training.Header), spans: map[*stored]map[string]*span{},
@@ -70,16 +71,16 @@ func newOracle(c *Case) *oracle {
 	return o
 }
 
-// Expect joins a case with nested loops: the rows of the whole read, in an
-// order in which those of one training row stand as they must.
+// Expect joins a case with nested loops and returns the rows of the whole read. The
+// order of the rows of one training row is as expected of the read.
 func (c *Case) Expect(w *World) Expectation {
 	o := newOracle(c)
-	o.training = w.placed(c.Training)
+	o.training = w.rowsOf(c.Training)
 	for i, t := range c.Staging {
 		o.headers[i] = w.byID(t.Name, o.headers[i])
 		filter, types := o.filter(c.Dataset.Staging[i].Filter), typesOf(t.Header)
-		rows := slices.DeleteFunc(w.placed(t), func(row placed) bool {
-			return !o.noted("a staging filter", filter.passes(typedCells{row.cells, types}))
+		rows := slices.DeleteFunc(w.rowsOf(t), func(row fileRow) bool {
+			return !o.noted("a staging filter", filter.Passes(cell.Row{Cells: row.cells, Types: types}))
 		})
 		if c.Dataset.Staging[i].Duplicates == rule.DuplicatesAll {
 			slices.SortStableFunc(rows, bySequence)
@@ -96,7 +97,7 @@ func (c *Case) Expect(w *World) Expectation {
 	}
 	for _, row := range o.survivors() {
 		for _, joined := range o.joined(row) {
-			if !o.noted("a filter after the joins", passAll(o.after, typedCells{joined, o.offered})) {
+			if !o.noted("a filter after the joins", passAll(o.after, cell.Row{Cells: joined, Types: o.offered})) {
 				continue
 			}
 			values := make([]any, len(outputs))
@@ -109,14 +110,14 @@ func (c *Case) Expect(w *World) Expectation {
 	return o.Expectation
 }
 
-// placed returns the rows of a table as its files hold them.
-func (w *World) placed(t Table) []placed {
+// rowsOf returns the rows of a table in the order of its files.
+func (w *World) rowsOf(t Table) []fileRow {
 	names := namesOf(t.Header)
-	var rows []placed
+	var rows []fileRow
 	for i := range w.stored[t.Name] {
 		file := &w.stored[t.Name][i]
 		for _, values := range file.rows {
-			row := placed{cells: cells{}, file: file}
+			row := fileRow{cells: cells{}, file: file}
 			for k, name := range names {
 				row.cells[name] = values[k]
 			}
@@ -126,7 +127,7 @@ func (w *World) placed(t Table) []placed {
 	return rows
 }
 
-// noted counts a row that is dropped.
+// noted counts a row if it is dropped, and returns passes.
 func (o *oracle) noted(by string, passes bool) bool {
 	if !passes {
 		o.Seen["dropped by "+by]++
@@ -134,7 +135,7 @@ func (o *oracle) noted(by string, passes bool) bool {
 	return passes
 }
 
-// namesOf are the columns of a header.
+// namesOf returns the column names of a header.
 func namesOf(header string) []string {
 	var names []string
 	for column := range strings.FieldsSeq(header) {
@@ -144,7 +145,7 @@ func namesOf(header string) []string {
 	return names
 }
 
-// typesOf are the types of a table's columns.
+// typesOf returns the column types of a header.
 func typesOf(header string) map[string]arrow.DataType {
 	fields, _ := Fields(header) // the tables were made of it
 	types := map[string]arrow.DataType{}
@@ -154,22 +155,22 @@ func typesOf(header string) map[string]arrow.DataType {
 	return types
 }
 
-// survivors are the training rows that reach the joins.
-func (o *oracle) survivors() []placed {
-	var rows []placed
+// survivors returns the training rows that reach the joins.
+func (o *oracle) survivors() []fileRow {
+	var rows []fileRow
 	filter := o.filter(o.Dataset.Training.Filter)
 	for _, row := range o.training {
-		known := typedCells{row.cells, o.types}
-		if o.noted("the training filter", filter.passes(known)) && o.noted("a filter before the joins", passAll(o.before, known)) && o.sampled(known) {
+		known := cell.Row{Cells: row.cells, Types: o.types}
+		if o.noted("the training filter", filter.Passes(known)) && o.noted("a filter before the joins", passAll(o.before, known)) && o.sampled(known) {
 			rows = append(rows, row)
 		}
 	}
 	return o.distinct(rows)
 }
 
-// joined returns what the joins make of a training row: nothing, or one row,
-// or the product of what `duplicates: all` asks for, the first entry slowest.
-func (o *oracle) joined(row placed) []cells {
+// joined returns the joined rows of a training row: none, one, or with `duplicates: all`
+// the product of the matches of all entries, with those of the first entry outermost.
+func (o *oracle) joined(row fileRow) []cells {
 	results, dropped := []cells{row.cells}, false
 	for i, entry := range o.Dataset.Staging {
 		found := o.matches(i, row)
@@ -202,8 +203,8 @@ func (o *oracle) joined(row placed) []cells {
 	return results
 }
 
-// count keeps the counts of an entry and finds what is an error.
-func (o *oracle) count(i int, row placed, found []cells) {
+// count updates the counts of an entry and detects errors.
+func (o *oracle) count(i int, row fileRow, found []cells) {
 	entry := o.Dataset.Staging[i]
 	c := o.Counts[entry.Name]
 	defer func() { o.Counts[entry.Name] = c }()
@@ -239,16 +240,15 @@ func (o *oracle) count(i int, row placed, found []cells) {
 	}
 }
 
-// reads says whether a column is asked for, or named by a filter after the
-// joins.
+// reads reports whether the query selects a column, or filters by it after the joins.
 func (o *oracle) reads(name string) bool {
 	packed := func(c dataset.Column) bool { return c.Column == name }
-	return o.Query.Columns == nil || slices.ContainsFunc(o.packed(), packed) || slices.ContainsFunc(o.after, func(t *tree) bool { return slices.Contains(t.columns(), name) }) ||
+	return o.Query.Columns == nil || slices.ContainsFunc(o.packed(), packed) || slices.ContainsFunc(o.after, func(t *cell.Filter) bool { return slices.Contains(t.Columns(), name) }) ||
 		slices.ContainsFunc(o.Query.Columns, func(c dataset.Column) bool { return c.Column == name })
 }
 
-// chosen are the staging rows that a training row is joined with; nil stands
-// for none.
+// chosen returns the staging rows that are joined to a training row: a nil row if there
+// is no match.
 func (o *oracle) chosen(entry dataset.Staging, found []cells) []cells {
 	switch {
 	case len(found) == 0:
@@ -262,7 +262,7 @@ func (o *oracle) chosen(entry dataset.Staging, found []cells) []cells {
 	}
 }
 
-// with returns a row with the columns of an entry beside it or over it.
+// with returns a row with the columns of an entry added or overlaid.
 func (o *oracle) with(i int, row, match cells) cells {
 	entry := o.Dataset.Staging[i]
 	result := maps.Clone(row)
@@ -287,7 +287,7 @@ func (o *oracle) with(i int, row, match cells) cells {
 	return result
 }
 
-// defaultOf is what a column of a type holds where a row has no match.
+// defaultOf returns the value of a column for rows without a match.
 func defaultOf(entry dataset.Staging, name string, dt arrow.DataType) any {
 	for _, d := range entry.Defaults {
 		if n, whole := d.Value.(int64); whole && d.Column == name {
@@ -300,7 +300,7 @@ func defaultOf(entry dataset.Staging, name string, dt arrow.DataType) any {
 	return nil
 }
 
-// shown are the columns that an entry asks for, with their output names.
+// shown returns the columns that an entry adds or overlays, with their output names.
 func (o *oracle) shown(i int) []dataset.Column {
 	entry := o.Dataset.Staging[i]
 	if entry.Join == rule.Semi || entry.Join == rule.Anti {
@@ -323,8 +323,8 @@ func (o *oracle) shown(i int) []dataset.Column {
 	return columns
 }
 
-// inputs names the columns that a query may ask for: the training table's,
-// then those that each entry adds.
+// inputs returns the columns that a query may select: the training table's, then those
+// that each entry adds.
 func (o *oracle) inputs() [][]string {
 	inputs := [][]string{o.names}
 	for i, entry := range o.Dataset.Staging {
@@ -342,7 +342,7 @@ func (o *oracle) inputs() [][]string {
 	return inputs
 }
 
-// offers are the types of the columns that a query may ask for.
+// offers returns the types of the columns that a query may select.
 func (o *oracle) offers() map[string]arrow.DataType {
 	types := maps.Clone(o.types)
 	for i, entry := range o.Dataset.Staging {

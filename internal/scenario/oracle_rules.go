@@ -9,13 +9,14 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 
+	"github.com/penstock/penstock/internal/scenario/cell"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// matches are the staging rows of an entry that a training row matches, in the
-// order that duplicates go by.
-func (o *oracle) matches(i int, row placed) []cells {
+// matches returns the staging rows of an entry that match a training row, in the order
+// by which duplicates are resolved.
+func (o *oracle) matches(i int, row fileRow) []cells {
 	entry := o.Dataset.Staging[i]
 	var found []cells
 	for _, candidate := range o.staging[i] {
@@ -26,7 +27,7 @@ func (o *oracle) matches(i int, row placed) []cells {
 			o.Seen["kept apart by align"]++
 			continue
 		}
-		if entry.PointInTime != nil && !inTime(*entry.PointInTime, row.cells, candidate.cells, unitOf(o.types[entry.PointInTime.Training])) {
+		if entry.PointInTime != nil && !inTime(*entry.PointInTime, row.cells, candidate.cells, cell.UnitOf(o.types[entry.PointInTime.Training])) {
 			o.Seen["kept apart by time"]++
 			continue
 		}
@@ -48,7 +49,7 @@ func equalKeys(key []dataset.KeyPair, training, staging cells) bool {
 	return true
 }
 
-// byOrder compares rows by columns, nulls last either way.
+// byOrder compares rows by columns, nulls last in both directions.
 func byOrder(order []dataset.OrderBy, a, b cells) int {
 	for _, by := range order {
 		x, y := a[by.Column], b[by.Column]
@@ -60,7 +61,7 @@ func byOrder(order []dataset.OrderBy, a, b cells) int {
 		case y == nil:
 			return -1
 		}
-		c := compare(x, y)
+		c := cell.Compare(x, y)
 		if by.Descending {
 			c = -c
 		}
@@ -71,8 +72,9 @@ func byOrder(order []dataset.OrderBy, a, b cells) int {
 	return 0
 }
 
-// inTime says whether a staging row is neither after a training row nor older
-// than the tolerance, which counts the units of a time that is a number.
+// inTime reports whether a staging row is before a training row (or at the same time, if
+// Exact is set), by no more than the tolerance. For numeric times the tolerance is in
+// their units.
 func inTime(rule dataset.PointInTime, training, staging cells, unit *big.Rat) bool {
 	at, ok := training[rule.Training].(int64)
 	was, known := staging[rule.Staging].(int64)
@@ -81,11 +83,11 @@ func inTime(rule dataset.PointInTime, training, staging cells, unit *big.Rat) bo
 	}
 	age := new(big.Rat).Sub(new(big.Rat).SetInt64(at), new(big.Rat).SetInt64(was)) // of any size
 	age.Mul(age, unit)
-	most := int64(rule.Tolerance.Time) + rule.Tolerance.Count // one of them is 0
-	return (age.Sign() > 0 || age.Sign() == 0 && rule.Exact) && age.Cmp(new(big.Rat).SetInt64(most)) <= 0
+	maxAge := int64(rule.Tolerance.Time) + rule.Tolerance.Count // one of them is 0
+	return (age.Sign() > 0 || age.Sign() == 0 && rule.Exact) && age.Cmp(new(big.Rat).SetInt64(maxAge)) <= 0
 }
 
-// latest keeps the rows of the latest time.
+// latest keeps the rows with the latest time.
 func latest(rows []cells, column string) []cells {
 	var last int64
 	for i, row := range rows {
@@ -96,20 +98,20 @@ func latest(rows []cells, column string) []cells {
 	return slices.DeleteFunc(rows, func(row cells) bool { return row[column].(int64) != last })
 }
 
-// distinct keeps the first or last of the rows that agree, in a partition or
-// at all.
-func (o *oracle) distinct(rows []placed) []placed {
+// distinct keeps the first or last of the rows with equal values, in each partition or
+// overall.
+func (o *oracle) distinct(rows []fileRow) []fileRow {
 	d := o.Dataset.Training.Distinct
 	if d == nil {
 		return rows
 	}
-	agree := func(a, b placed) bool {
+	agree := func(a, b fileRow) bool {
 		if d.Scope == dataset.ScopePartition && !samePartition(a.file, b.file) {
 			return false
 		}
 		return !slices.ContainsFunc(d.By, func(name string) bool { return a.cells[name] != b.cells[name] })
 	}
-	var kept []placed
+	var kept []fileRow
 	for i, row := range rows {
 		beaten := false
 		for k, other := range rows {
@@ -133,14 +135,14 @@ func samePartition(a, b *stored) bool {
 	return slices.Equal(a.partition, b.partition) && slices.Equal(a.spec, b.spec)
 }
 
-// sampled says whether a training row's place in hash space is asked for. Only
-// samples by one column are known here.
-func (o *oracle) sampled(row typedCells) bool {
+// sampled reports whether a training row is in the sample. It supports only samples by
+// one column.
+func (o *oracle) sampled(row cell.Row) bool {
 	s := o.Query.Sample
 	if s == nil {
 		return true
 	}
-	if s.Rate < smallRate && o.where.passes(row) {
+	if s.Rate < smallRate && o.where.Passes(row) {
 		o.Seen["dropped by a rate"]++
 		return false
 	}
@@ -149,14 +151,14 @@ func (o *oracle) sampled(row typedCells) bool {
 	}
 	column := o.Dataset.Key[0]
 	hash := uint32(0)
-	if v := row.cells[column]; v != nil {
-		hash = bucketHash(row.types[column], v)
+	if v := row.Cells[column]; v != nil {
+		hash = cell.Hash(row.Types[column], v)
 	}
-	place := float64(bits.Reverse32(hash&0x7fffffff)>>1) / (1 << 31)
+	position := float64(bits.Reverse32(hash&0x7fffffff)>>1) / (1 << 31)
 	from, to := s.Hash.From, s.Hash.To
-	in := from <= place && place < to
+	in := from <= position && position < to
 	if from > to {
-		in = place >= from || place < to
+		in = position >= from || position < to
 	}
 	if !in {
 		o.Seen["dropped by a sample"]++
@@ -164,9 +166,9 @@ func (o *oracle) sampled(row typedCells) bool {
 	return in
 }
 
-// aligned says whether a staging row lies in the partition that an entry's
-// align gives the training row's partition.
-func (o *oracle) aligned(i int, row, candidate placed) bool {
+// aligned reports whether a staging row is in the partition that an entry's align maps
+// the training row's partition to.
+func (o *oracle) aligned(i int, row, candidate fileRow) bool {
 	align := o.Dataset.Staging[i].Align
 	training, ok := o.span(row.file, align.Training)
 	staging, known := o.span(candidate.file, align.Staging)
@@ -180,7 +182,7 @@ func (o *oracle) aligned(i int, row, candidate placed) bool {
 	case dataset.AlignLag:
 		return staging.from <= target && target < staging.to
 	}
-	if !training.time { // whole numbers: as far before as the lag says, and one at least
+	if !training.time { // integers: before by the lag, and at least by one
 		target = min(target, training.from-1) + 1
 	}
 	last := staging
@@ -193,14 +195,14 @@ func (o *oracle) aligned(i int, row, candidate placed) bool {
 	return staging.to <= target && staging.from == last.from
 }
 
-// span is the values of a partition, [from, to): microseconds, or whole
-// numbers of a partition that is no time.
+// span is the values of a partition, [from, to), in microseconds, or as integers if the
+// partition is not by time.
 type span struct {
 	from, to int64
 	time     bool
 }
 
-// before is where a span begins, less a lag.
+// before returns the start of a span, minus a lag.
 func (s span) before(lag dataset.Lag) int64 {
 	if !s.time {
 		return s.from - lag.Count
@@ -208,7 +210,7 @@ func (s span) before(lag dataset.Lag) int64 {
 	return time.UnixMicro(s.from).UTC().AddDate(0, -lag.Months, 0).Add(-lag.Time).UnixMicro()
 }
 
-// span is spanOf, remembered.
+// span is a cached spanOf.
 func (o *oracle) span(file *stored, column string) (span, bool) {
 	if _, ok := o.spans[file]; !ok {
 		o.spans[file] = map[string]*span{}
@@ -226,7 +228,8 @@ func (o *oracle) span(file *stored, column string) (span, bool) {
 	return *found, true
 }
 
-// spanOf is the span of a file by a column; false where its value is null.
+// spanOf returns the span of a file's partition by a column; false if its value is null
+// or it is not partitioned by the column.
 func spanOf(file *stored, column string) (span, bool) {
 	for k, f := range file.spec {
 		if f.Transform.Kind == catalog.Bucket || file.sources[k].Name != column {
@@ -259,16 +262,16 @@ func timeSpan(from, to time.Time) span {
 	return span{from: from.UnixMicro(), to: to.UnixMicro(), time: true}
 }
 
-// smallRate is above the rates that keep no row of any world.
+// smallRate is an upper bound of the rates that keep no row of any test table.
 const smallRate = 1e-9
 
-// filter reads a filter, and notes one that the read must refuse.
-func (o *oracle) filter(given dataset.Filter) *tree {
-	t, err := parseTree(given.String())
+// filter parses a filter. It sets Unbound and Fails if the product must refuse the filter.
+func (o *oracle) filter(given dataset.Filter) *cell.Filter {
+	t, err := cell.ParseFilter(given.String())
 	if err != nil {
 		o.Fails = err.Error()
 	}
-	for _, name := range t.columns() {
+	for _, name := range t.Columns() {
 		if strings.Contains(name, ".") {
 			o.Unbound = "a filter names " + name + ", a field of a struct"
 			o.Fails = o.Unbound
@@ -278,12 +281,12 @@ func (o *oracle) filter(given dataset.Filter) *tree {
 	return t
 }
 
-func passAll(filters []*tree, row typedCells) bool {
-	return !slices.ContainsFunc(filters, func(t *tree) bool { return !t.passes(row) })
+func passAll(filters []*cell.Filter, row cell.Row) bool {
+	return !slices.ContainsFunc(filters, func(t *cell.Filter) bool { return !t.Passes(row) })
 }
 
-// divide takes the query's filter apart: the conditions joined by AND that name
-// columns of entries, overlaid ones too, are looked at after the joins.
+// divide splits the query's filter: conjuncts that name columns of entries, including
+// overlaid ones, apply after the joins.
 func (o *oracle) divide() {
 	var late []string
 	for i, entry := range o.Dataset.Staging {
@@ -294,11 +297,11 @@ func (o *oracle) divide() {
 			late = append(late, entry.MatchedAs)
 		}
 	}
-	for _, part := range o.filter(o.Query.Filter).conjuncts() {
-		if slices.ContainsFunc(part.columns(), func(name string) bool { return slices.Contains(late, name) }) {
-			o.after = append(o.after, part)
+	for _, conjunct := range o.filter(o.Query.Filter).Conjuncts() {
+		if slices.ContainsFunc(conjunct.Columns(), func(name string) bool { return slices.Contains(late, name) }) {
+			o.after = append(o.after, conjunct)
 		} else {
-			o.before = append(o.before, part)
+			o.before = append(o.before, conjunct)
 		}
 	}
 	if s := o.Query.Sample; s != nil {

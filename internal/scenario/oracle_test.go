@@ -12,8 +12,8 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// small is a training table of three requests on two days, and a staging
-// table with a duplicate, a null and a key that nobody asks for.
+// small returns a case with a training table of three requests on two days, and a staging
+// table with a duplicate, a null and a key without training rows.
 func small(change func(*Case)) *Case {
 	c := &Case{
 		Name: "d",
@@ -41,10 +41,9 @@ func small(change func(*Case)) *Case {
 	return c
 }
 
-// TestExpect checks the oracle against rows that a person worked out: the
-// training rows 1 and 4 ask for key a, which has the values 10, 30 and null,
-// row 2 asks for b, which is missing, and row 3 has no key.
-func TestExpect(t *testing.T) {
+// TestOracleAgainstHandComputedRows: training rows 1 and 4 have key a, which has the
+// values 10, 30 and null; row 2 has key b, which is missing, and row 3 has no key.
+func TestOracleAgainstHandComputedRows(t *testing.T) {
 	t.Parallel()
 	entry := func(change func(*dataset.Staging)) func(*Case) {
 		return func(c *Case) { change(&c.Dataset.Staging[0]) }
@@ -148,8 +147,8 @@ func line(rows [][]any) string {
 	return strings.Join(lines, ", ")
 }
 
-// TestShrink makes a case smaller that fails wherever a certain training row
-// meets a certain staging row.
+// TestShrink shrinks a case that fails if a certain training row is joined to a certain
+// staging row.
 func TestShrink(t *testing.T) {
 	t.Parallel()
 	fails := func(c *Case) bool {
@@ -176,11 +175,11 @@ func TestShrink(t *testing.T) {
 	text, err := got.Text("Smaller.")
 	require.NoError(t, err)
 	require.Contains(t, text, "> append ml.train 0\nk:string day:date item:long! label:long\na 2024-01-02 1 0\n")
-	require.Equal(t, 4, c.Training.Rows(), "the case itself is as it was")
+	require.Equal(t, 4, c.Training.Rows(), "the original case is unchanged")
 }
 
-// TestText plays random cases as scenario files.
-func TestText(t *testing.T) {
+// TestRandomCasesPlayAsScenarioFiles writes random cases as scenario files and runs them.
+func TestRandomCasesPlayAsScenarioFiles(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(24) {
 		text, err := Generate(seed, 1+int(seed)%16, 4).Text("A case.")
@@ -189,8 +188,8 @@ func TestText(t *testing.T) {
 	}
 }
 
-// TestGenerate makes the same case twice, and cases whose tables can be made.
-func TestGenerate(t *testing.T) {
+// TestGenerateIsDeterministic also makes the tables of the cases.
+func TestGenerateIsDeterministic(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(64) {
 		c := Generate(seed, 1+int(seed)%16, 4)

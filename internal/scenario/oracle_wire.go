@@ -9,14 +9,14 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// result is one column of the result: one that is asked for, or a dense one.
+// result is a column of the result: a selected one or a dense one.
 type result struct {
 	dataset.Column
 	dense *dataset.Dense
 }
 
-// results are the columns of the plain result: dense ones behind the others of their
-// table.
+// results returns the columns of the plain result. Dense columns follow the other columns
+// of their table.
 func (o *oracle) results() []result {
 	var all []result
 	for i, names := range o.inputs() {
@@ -32,15 +32,15 @@ func (o *oracle) results() []result {
 	return all
 }
 
-// tableOf is the input that all columns of a dense one are of; else 0, the training
-// table.
+// tableOf returns the input that all columns of a dense column belong to; otherwise 0, the
+// training table.
 func (o *oracle) tableOf(d dataset.Dense) int {
 	return max(0, slices.IndexFunc(o.inputs(), func(names []string) bool {
 		return !slices.ContainsFunc(d.Columns, func(c dataset.Column) bool { return !slices.Contains(names, c.Column) })
 	}))
 }
 
-// asked are the columns of an input that are sent by themselves.
+// asked returns the columns of an input that are sent separately.
 func (o *oracle) asked(names []string) []dataset.Column {
 	var columns []dataset.Column
 	if o.Query.Columns != nil {
@@ -59,7 +59,7 @@ func (o *oracle) asked(names []string) []dataset.Column {
 	return columns
 }
 
-// packed are the columns of all dense ones.
+// packed returns the columns of all dense columns.
 func (o *oracle) packed() []dataset.Column {
 	var columns []dataset.Column
 	for _, d := range o.Query.Dense {
@@ -68,7 +68,7 @@ func (o *oracle) packed() []dataset.Column {
 	return columns
 }
 
-// describe adds a column to what is expected.
+// describe adds a column to the expectation.
 func (o *oracle) describe(r result) {
 	request := func(c dataset.Column) bool { return slices.Contains(o.Dataset.Training.RequestLevel, c.Column) }
 	if r.dense == nil {
@@ -82,7 +82,7 @@ func (o *oracle) describe(r result) {
 	o.Request = append(o.Request, !slices.ContainsFunc(r.dense.Columns, func(c dataset.Column) bool { return !request(c) }))
 }
 
-// valueOf is what a column has of a joined row.
+// valueOf returns the value of a column for a joined row.
 func (o *oracle) valueOf(r result, joined cells) any {
 	one := func(c dataset.Column) any { return shaped(o.offered[c.Column], joined[c.Column], c) }
 	if r.dense == nil {
@@ -115,9 +115,8 @@ func (o *oracle) valueOf(r result, joined cells) any {
 	return values
 }
 
-// order is where the columns of batches lie in the plain ones: those that are
-// constant within a request follow the other training columns, where they are
-// indexed.
+// order returns the index in the plain wire of each column of a batch. If request-level
+// columns are indexed, they follow the other training columns.
 func (e Expectation) order(schema *arrow.Schema) []int {
 	var first, request, staging []int
 	indexed := false
@@ -137,7 +136,7 @@ func (e Expectation) order(schema *arrow.Schema) []int {
 	return slices.Concat(first, request, staging)
 }
 
-// permuted is values in another order.
+// permuted returns values in another order.
 func permuted[T any](values []T, order []int) []T {
 	out := make([]T, len(order))
 	for i, k := range order {

@@ -14,6 +14,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 
 	"github.com/penstock/penstock/internal/expr"
+	"github.com/penstock/penstock/internal/scenario/cell"
 	"github.com/penstock/penstock/loader/catalog"
 )
 
@@ -65,9 +66,9 @@ type partition struct {
 	rows   []int32
 }
 
-// divide finds the partition of every row. Partitions come by their values
-// other than buckets, in the order of first appearance, so that the order of
-// equal keys does not depend on the number of buckets.
+// divide assigns rows to partitions. Partitions are sorted by their values other than
+// buckets, in the order of first appearance, so that the order of equal keys does not
+// depend on the number of buckets.
 func divide(t *catalog.Table, spec catalog.Spec, rows [][]any) ([]*partition, error) {
 	var partitions []*partition
 	at, seen := map[string]*partition{}, map[string]int{}
@@ -96,7 +97,7 @@ func divide(t *catalog.Table, spec catalog.Spec, rows [][]any) ([]*partition, er
 	return partitions, nil
 }
 
-// unbucketed identifies the partition values that are no buckets.
+// unbucketed identifies the partition values other than buckets.
 func unbucketed(spec catalog.Spec, values []any) string {
 	var rest []any
 	for i, f := range spec {
@@ -107,7 +108,7 @@ func unbucketed(spec catalog.Spec, values []any) string {
 	return fmt.Sprintf("%#v", rest)
 }
 
-// transform makes a partition value of a column's value.
+// transform returns the partition value of a column's value.
 func transform(t catalog.Transform, dt arrow.DataType, v any) (any, error) {
 	if v == nil {
 		return nil, nil //nolint:nilnil // the partition of nulls
@@ -115,7 +116,7 @@ func transform(t catalog.Transform, dt arrow.DataType, v any) (any, error) {
 	switch t.Kind {
 	case catalog.Identity:
 	case catalog.Bucket:
-		return bucketOf(dt, v, t.N), nil
+		return cell.Bucket(dt, v, t.N), nil
 	case catalog.Truncate:
 		v = truncated(dt, v, t.N)
 	case catalog.Year, catalog.Month, catalog.Day, catalog.Hour:
@@ -123,23 +124,23 @@ func transform(t catalog.Transform, dt arrow.DataType, v any) (any, error) {
 	default:
 		return nil, fmt.Errorf("scenario knows no transform %s", t.Kind)
 	}
-	if d, ok := v.(Decimal); ok {
+	if d, ok := v.(cell.Decimal); ok {
 		return string(d), nil
 	}
 	return v, nil
 }
 
-// truncated is Iceberg's truncate: numbers are floored to a multiple of the
-// width, decimals by their unscaled value, text is cut to that many code
-// points, and binary to that many bytes.
+// truncated implements Iceberg's truncate: numbers are rounded down to a multiple of the
+// width, decimals by their unscaled value; text is truncated to width code points, and
+// binary to width bytes.
 func truncated(dt arrow.DataType, v any, width int) any {
 	switch v := v.(type) {
 	case int64:
-		return floorDiv(v, int64(width)) * int64(width)
-	case Decimal:
+		return cell.FloorDiv(v, int64(width)) * int64(width)
+	case cell.Decimal:
 		scale := dt.(*arrow.Decimal128Type).Scale
-		unscaled, w := v.unscaled(scale), big.NewInt(int64(width))
-		return newDecimal(new(big.Int).Sub(unscaled, new(big.Int).Mod(unscaled, w)), scale) // Mod is never negative
+		unscaled, w := v.Unscaled(scale), big.NewInt(int64(width))
+		return cell.NewDecimal(new(big.Int).Sub(unscaled, new(big.Int).Mod(unscaled, w)), scale) // Mod is never negative
 	case string:
 		if dt.ID() == arrow.BINARY {
 			return v[:min(width, len(v))]
@@ -151,7 +152,7 @@ func truncated(dt arrow.DataType, v any, width int) any {
 	}
 }
 
-// instant is when a date begins, or a timestamp.
+// instant returns the start of a date, or the time of a timestamp.
 func instant(dt arrow.DataType, v int64) time.Time {
 	switch dt := dt.(type) {
 	case *arrow.Date32Type:
@@ -164,8 +165,7 @@ func instant(dt arrow.DataType, v int64) time.Time {
 	return time.UnixMicro(v).UTC()
 }
 
-// period counts years, months, days or hours from 1970-01-01, downwards
-// before it.
+// period returns the years, months, days or hours since 1970-01-01, negative before it.
 func period(kind catalog.TransformKind, t time.Time) int64 {
 	years := int64(t.Year() - 1970)
 	switch kind {
@@ -174,22 +174,14 @@ func period(kind catalog.TransformKind, t time.Time) int64 {
 	case catalog.Month:
 		return years*12 + int64(t.Month()) - 1
 	case catalog.Day:
-		return floorDiv(t.Unix(), 86400)
+		return cell.FloorDiv(t.Unix(), 86400)
 	default:
-		return floorDiv(t.Unix(), 3600)
+		return cell.FloorDiv(t.Unix(), 3600)
 	}
 }
 
-func floorDiv(a, b int64) int64 {
-	q := a / b
-	if a%b < 0 {
-		q--
-	}
-	return q
-}
-
-// ranges computes what a manifest would know of a file's columns. Bounds of
-// text and binary are cut to a few characters or bytes, as writers cut them.
+// ranges computes the ranges of a file's columns as a manifest has them. Bounds of text
+// and binary columns are truncated, as writers do.
 func ranges(t *catalog.Table, rows [][]any) map[int]expr.Range {
 	all := map[int]expr.Range{}
 	for i, f := range t.Fields {
@@ -208,10 +200,10 @@ func ranges(t *catalog.Table, rows [][]any) map[int]expr.Range {
 				r.Nulls++
 				continue
 			}
-			if lower == nil || compare(v, lower) < 0 {
+			if lower == nil || cell.Compare(v, lower) < 0 {
 				lower = v
 			}
-			if upper == nil || compare(v, upper) > 0 {
+			if upper == nil || cell.Compare(v, upper) > 0 {
 				upper = v
 			}
 		}
@@ -228,16 +220,16 @@ func bound(dt arrow.DataType, v any, upper bool) (expr.Value, bool) {
 	switch v := v.(type) {
 	case int64:
 		if ts, ok := dt.(*arrow.TimestampType); ok && ts.Unit == arrow.Nanosecond {
-			v = floorDiv(v, 1000)
+			v = cell.FloorDiv(v, 1000)
 		}
 		return expr.Int(v), true
 	case float64:
 		return expr.Float(v), true
 	case bool:
 		return expr.Bool(v), true
-	case Decimal:
+	case cell.Decimal:
 		scale := dt.(*arrow.Decimal128Type).Scale
-		return expr.Decimal(v.unscaled(scale), int(scale)), true
+		return expr.Decimal(v.Unscaled(scale), int(scale)), true
 	case string:
 		switch dt.ID() {
 		case arrow.STRING:
@@ -253,12 +245,12 @@ func bound(dt arrow.DataType, v any, upper bool) (expr.Value, bool) {
 	}
 }
 
-// boundLength is how much of a text a bound keeps: little, so that tests meet
-// cut bounds often.
+// boundLength is the length to which bounds are truncated: small, so that tests often
+// have truncated bounds.
 const boundLength = 4
 
-// cutText cuts a bound after so many code points. What is left of an upper
-// bound is raised at the last one that has a next one; false if none has.
+// cutText truncates a bound to boundLength code points. It increments the last possible
+// code point of an upper bound; false if there is none.
 func cutText(v string, upper bool) (string, bool) {
 	points := []rune(v)
 	if len(points) <= boundLength {
@@ -270,7 +262,7 @@ func cutText(v string, upper bool) (string, bool) {
 	}
 	for i, r := range slices.Backward(points) {
 		if r++; r == 0xd800 {
-			r = 0xe000 // surrogates are no characters
+			r = 0xe000 // skip surrogates
 		}
 		if r <= utf8.MaxRune {
 			return string(append(points[:i:i], r)), true
@@ -279,7 +271,7 @@ func cutText(v string, upper bool) (string, bool) {
 	return "", false
 }
 
-// cutBytes is cutText of bytes.
+// cutBytes is cutText for bytes.
 func cutBytes(v []byte, upper bool) ([]byte, bool) {
 	if len(v) <= boundLength || !upper {
 		return v[:min(len(v), boundLength)], true
@@ -290,27 +282,4 @@ func cutBytes(v []byte, upper bool) ([]byte, bool) {
 		}
 	}
 	return nil, false
-}
-
-// compare orders two values of one kind that are not null; false is below
-// true.
-func compare(a, b any) int {
-	switch x := a.(type) {
-	case int64:
-		return cmp.Compare(x, b.(int64))
-	case float64: // NaN is above every number
-		y := b.(float64)
-		if math.IsNaN(x) || math.IsNaN(y) {
-			return compare(math.IsNaN(x), math.IsNaN(y))
-		}
-		return cmp.Compare(x, y)
-	case bool:
-		return cmp.Compare(strconv.FormatBool(x), strconv.FormatBool(b.(bool)))
-	case string:
-		return strings.Compare(x, b.(string))
-	case Decimal:
-		return x.number().Cmp(b.(Decimal).number())
-	default:
-		return 0
-	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// Shape is what a plain case is made of: knobs beside its rows.
+// Shape has the parameters of a plain case besides its seed.
 type Shape struct {
 	TrainingBuckets int
 	StagingBuckets  []int // per staging table
@@ -19,15 +19,15 @@ type Shape struct {
 	BatchRows       int   // of the scan
 }
 
-// Made is a case and its tables.
+// Made is a case with its tables.
 type Made struct {
 	*World
 	*Case
 }
 
-// Random makes the plain case of a seed in a shape: bucketed tables with one
-// key column, left and inner joins. The rows and rules depend on the seed and
-// the number of staging tables alone. Generate makes cases of every rule.
+// Random makes a plain case from a seed: bucketed tables with one key column, left and
+// inner joins. The rows and rules depend only on the seed and the number of staging
+// tables. Generate makes cases with all rules.
 func Random(seed uint64, shape Shape) (*Made, error) {
 	r := rand.New(rand.NewPCG(seed, 7))
 	g := plain{Rand: r, text: r.IntN(3) == 0, keys: 1 + r.IntN(24)}
@@ -53,8 +53,8 @@ func (m *Made) Loader() *loader.Loader {
 
 type plain struct {
 	*rand.Rand
-	text bool // keys are strings
-	keys int  // distinct keys
+	text bool // whether keys are strings
+	keys int  // number of distinct keys
 }
 
 func (g *plain) key() string {

@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -12,9 +13,9 @@ import (
 	"github.com/penstock/penstock/loader/plan"
 )
 
-// Shard is what one shard of a query gave.
+// Shard is the result of reading one shard of a query.
 type Shard struct {
-	Schema  *arrow.Schema // of the batches as they came; of grouped ones, that of the plain ones
+	Schema  *arrow.Schema // of the batches; for grouped batches, that of the plain ones
 	Batches [][][]any     // values by batch, row and column, see Values and Ungrouped
 	Cursors []dataset.Cursor
 	Report  loader.Report
@@ -29,8 +30,8 @@ func (s Shard) Rows() [][]any {
 	return rows
 }
 
-// rowsByName returns the rows of all batches, their columns in the order of their names:
-// of wire: auto each stream of a query has a form of its own.
+// rowsByName returns the rows of all batches with their columns sorted by name: with wire:
+// auto, each stream of a query may have another form.
 func (s Shard) rowsByName() [][]any {
 	fields := Expanded(s.Schema).Fields()
 	order := make([]int, len(fields))
@@ -45,20 +46,19 @@ func (s Shard) rowsByName() [][]any {
 	return rows
 }
 
-// Read plans a query and reads each of its shards to the end; of endpoints: splits,
-// each endpoint as if it were a shard.
+// Read plans a query and reads each of its shards to the end. With endpoints: splits, it
+// reads each endpoint like a shard.
 func Read(ctx context.Context, l *loader.Loader, q dataset.Query) ([]Shard, error) {
 	return ReadBetween(ctx, l, q, func(loader.Stream) {})
 }
 
-// ReadBetween is Read that calls between before each Next, and before the report
-// is asked for.
+// ReadBetween is like Read, and calls between before each Next and before Report.
 func ReadBetween(ctx context.Context, l *loader.Loader, q dataset.Query, between func(loader.Stream)) ([]Shard, error) {
 	p, err := l.Plan(ctx, q)
 	if err != nil {
 		return nil, err
 	}
-	counts, err := l.Count(ctx, p, loader.StreamOptions{Reading: q.Defaults().Reading}, anybody)
+	counts, err := l.Count(ctx, p, loader.StreamOptions{Reading: q.Defaults().Reading}, unlimitedEntry)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +78,7 @@ func ReadBetween(ctx context.Context, l *loader.Loader, q dataset.Query, between
 	return shards, nil
 }
 
-// readings returns what the endpoints of a query read.
+// readings returns the readings of a query's endpoints.
 func readings(p *plan.Plan, q dataset.Query) []loader.StreamOptions {
 	reading := loader.StreamOptions{Reading: q.Defaults().Reading}
 	if q.Endpoints.BySplits() {
@@ -95,7 +95,7 @@ func readings(p *plan.Plan, q dataset.Query) []loader.StreamOptions {
 	return all
 }
 
-// parts returns a reading for each part of the plan, from the query's cursor on.
+// parts returns a reading for each part of the plan, starting at the query's cursor.
 func parts(p *plan.Plan, q dataset.Query, reading loader.StreamOptions) []loader.StreamOptions {
 	reading.Shard.Index = 0
 	begin := 0
@@ -112,13 +112,13 @@ func parts(p *plan.Plan, q dataset.Query, reading loader.StreamOptions) []loader
 	return all
 }
 
-// anybody is let in to count.
-func anybody(ctx context.Context) (in context.Context, leave func(), err error) {
+// unlimitedEntry admits every count.
+func unlimitedEntry(ctx context.Context) (in context.Context, leave func(), err error) {
 	return ctx, func() {}, nil
 }
 
-// plainOf returns the schema of the plain batches that grouped ones stand for; nil if the
-// query asks for others.
+// plainOf returns the schema of the plain batches that grouped ones represent; nil if the
+// query's wire is not grouped.
 func plainOf(p *plan.Plan, q dataset.Query) *arrow.Schema {
 	if !q.Wire.Grouped() {
 		return nil
@@ -130,7 +130,8 @@ func plainOf(p *plan.Plan, q dataset.Query) *arrow.Schema {
 	return schema
 }
 
-// drain reads a stream, whose batches are grouped if grouped is there.
+// drain reads a stream to the end. If its batches are grouped, grouped is the schema of the
+// plain ones.
 func drain(stream loader.Stream, between func(loader.Stream), grouped *arrow.Schema) (Shard, error) {
 	defer stream.Release()
 	if err := stream.Begin(); err != nil {
@@ -154,4 +155,57 @@ func drain(stream loader.Stream, between func(loader.Stream), grouped *arrow.Sch
 	}
 	shard.Report = stream.Report()
 	return shard, stream.Err()
+}
+
+// ReadAsWorkers is like Read with several DataLoader workers per shard, whose batches are
+// interleaved. It fails if the workers do not end at the same position.
+func ReadAsWorkers(ctx context.Context, l *loader.Loader, q dataset.Query, workers int) ([]Shard, error) {
+	if workers <= 1 {
+		return Read(ctx, l, q)
+	}
+	var of [][]Shard // by worker
+	for w := range workers {
+		q.Every = dataset.Every{Step: w, Of: workers}
+		shards, err := Read(ctx, l, q)
+		if err != nil {
+			return nil, err
+		}
+		of = append(of, shards)
+	}
+	together := make([]Shard, len(of[0]))
+	for i := range together {
+		var err error
+		if together[i], err = inTurn(of, i); err != nil {
+			return nil, err
+		}
+	}
+	return together, nil
+}
+
+// inTurn interleaves the batches of a shard that its workers read.
+func inTurn(of [][]Shard, shard int) (Shard, error) {
+	last := of[len(of)-1][shard]
+	out := Shard{Schema: last.Schema, Report: last.Report}
+	out.Report.Rows, out.Report.Batches, out.Report.Skipped = 0, 0, 0
+	for w := range of {
+		r := of[w][shard].Report
+		if got, want := r.Cursor.JSON(), last.Report.Cursor.JSON(); !slices.Equal(got, want) || r.Steps != last.Report.Steps {
+			return Shard{}, fmt.Errorf("worker %d of %d ends at %s, the last one at %s", w, len(of), got, want)
+		}
+		if all, steps := r.Rows+r.Skipped, last.Report.Rows+last.Report.Skipped; all != steps {
+			return Shard{}, fmt.Errorf("worker %d of %d gave or left out %d rows, the last one %d", w, len(of), all, steps)
+		}
+		out.Report.Rows, out.Report.Batches = out.Report.Rows+r.Rows, out.Report.Batches+r.Batches
+	}
+	for step := range last.Report.Steps {
+		from, at := of[step%int64(len(of))][shard], int(step/int64(len(of)))
+		if at >= len(from.Batches) {
+			return Shard{}, fmt.Errorf("step %d of %d is missing", step, last.Report.Steps)
+		}
+		out.Batches, out.Cursors = append(out.Batches, from.Batches[at]), append(out.Cursors, from.Cursors[at])
+	}
+	if int64(len(out.Batches)) != out.Report.Batches {
+		return Shard{}, fmt.Errorf("%d batches in %d steps", out.Report.Batches, len(out.Batches))
+	}
+	return out, nil
 }

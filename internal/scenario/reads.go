@@ -7,17 +7,15 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// Reads names the columns that a read of the case looks at, by table, in
-// alphabetical order: to give them, to join or order by them, to filter or
-// sample by them, before the joins or after them. A column that only a filter
-// names need not be looked at where the filter's answer does not depend on it,
-// as in "a = 1 OR TRUE".
+// Reads returns the columns that a read of the case needs, by table, in alphabetical
+// order: to return them, or to join, order, filter or sample by them. A column that only
+// a filter names is not needed if the filter does not depend on it, as in "a = 1 OR TRUE".
 func (c *Case) Reads() map[string][]string {
 	keyed, filtered := newOracle(c).reading()
 	return named(keyed, filtered)
 }
 
-// ReadsAlways names those of Reads that are looked at whatever filters say.
+// ReadsAlways returns those columns of Reads that are needed regardless of filters.
 func (c *Case) ReadsAlways() map[string][]string {
 	keyed, _ := newOracle(c).reading()
 	return named(keyed)
@@ -37,7 +35,7 @@ func named(sets ...map[string]columnSet) map[string][]string {
 	return all
 }
 
-// columnSet is columns of a table.
+// columnSet is a set of columns of a table.
 type columnSet map[string]bool
 
 func (s columnSet) add(columns ...string) {
@@ -46,8 +44,8 @@ func (s columnSet) add(columns ...string) {
 	}
 }
 
-// reading returns the columns that are read for whatever is not a filter's
-// sake, and those that filters name.
+// reading returns the columns that are read for other reasons than filters, and those
+// that filters name.
 func (o *oracle) reading() (always, filtered map[string]columnSet) {
 	always, filtered = map[string]columnSet{}, map[string]columnSet{}
 	for _, t := range o.Tables() {
@@ -65,7 +63,7 @@ func (o *oracle) reading() (always, filtered map[string]columnSet) {
 			staging.add(p.Staging)
 		}
 		staging.add(orderedBy(entry.OrderBy)...)
-		filtered[o.Staging[i].Name].add(o.filter(entry.Filter).columns()...)
+		filtered[o.Staging[i].Name].add(o.filter(entry.Filter).Columns()...)
 	}
 	if d := o.Dataset.Training.Distinct; d != nil {
 		training.add(d.By...)
@@ -92,10 +90,10 @@ func (o *oracle) reading() (always, filtered map[string]columnSet) {
 		training.add(o.Dataset.Key...)
 	}
 	for _, t := range append(o.before, o.where, o.filter(o.Dataset.Training.Filter)) {
-		filtered[o.Training.Name].add(t.columns()...)
+		filtered[o.Training.Name].add(t.Columns()...)
 	}
 	for _, t := range o.after {
-		for _, name := range t.columns() {
+		for _, name := range t.Columns() {
 			o.source(name, filtered)
 		}
 	}
@@ -110,8 +108,8 @@ func orderedBy(order []dataset.OrderBy) []string {
 	return names
 }
 
-// source adds the columns that an output is made of: a training column with all
-// that is laid over it, or a staging column.
+// source adds the columns that an output is made of: a training column and its overlays,
+// or a staging column.
 func (o *oracle) source(output string, to map[string]columnSet) {
 	if slices.Contains(o.names, output) {
 		to[o.Training.Name].add(output)
@@ -125,24 +123,23 @@ func (o *oracle) source(output string, to map[string]columnSet) {
 	}
 }
 
-// misread says how the columns that planning asked a catalog about differ from
-// those that the case reads. Nothing was asked of a table that planning did not
-// come to.
+// misread compares the columns that planning requested from the catalog with those that
+// the case reads. It skips tables that planning did not reach.
 func (c *Case) misread(w *World) Difference {
 	always, _ := newOracle(c).reading()
-	for table, most := range c.Reads() {
+	for table, allowed := range c.Reads() {
 		asked := w.asked[table]
 		if len(asked) == 0 {
 			continue
 		}
 		for name := range asked {
-			if !slices.Contains(most, name) {
-				return Difference{"a column is read for nothing", table + ": " + name}
+			if !slices.Contains(allowed, name) {
+				return Difference{"a column is read without need", table + ": " + name}
 			}
 		}
 		for name := range always[table] {
 			if !asked[name] {
-				return Difference{"a column is read and nobody asked about it", table + ": " + name}
+				return Difference{"a column is read that planning did not request", table + ": " + name}
 			}
 		}
 	}

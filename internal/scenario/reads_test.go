@@ -45,7 +45,7 @@ func overlaid(c *Case) {
 	c.Query.Columns[1].Column = "label"
 }
 
-// TestMisread asks a catalog about too many columns, and about too few.
+// TestMisread requests too many and too few columns from a catalog.
 func TestMisread(t *testing.T) {
 	t.Parallel()
 	c := small(func(c *Case) { c.Query.Filter = dataset.MustFilter("label = 1") })

@@ -23,27 +23,26 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// zero is a count of nothing, which is not shown.
+// zero matches a count of 0, which is not shown.
 var zero = regexp.MustCompile(`,"\w+":0\b`)
 
 //nolint:gochecknoglobals // a test flag
 var rewrite = flag.Bool("rewrite", false, "write the output of scenario files into them; review the diff")
 
-// Run runs every scenario file that the pattern matches, each in a world of
-// its own. A file is a list of commands:
+// Run runs every scenario file that matches the pattern, each in its own world. A file
+// is a list of commands:
 //
 //	> command arguments
 //	input lines
 //	----
 //	expected output
 //
-// with an empty line between commands. The commands are: table NAME SPEC and
-// append NAME [rows per file] (input: a header and rows), spec NAME SPEC (what
-// is appended from there on has this partition spec), dataset NAME (input:
-// YAML), explain, read and oracle (input: a query as JSON; oracle says whether
-// nested loops give the rows and counts that read gives). Lines before the
-// first command are comments. With -rewrite the output replaces what was
-// expected.
+// with an empty line between commands. The commands are table NAME SPEC and append NAME
+// [rows per file] (input: a header and rows), spec NAME SPEC (the partition spec of
+// later appends), dataset NAME (input: YAML), and explain, read and oracle (input: a
+// query as JSON; oracle compares the rows and counts of read with those of nested
+// loops). Lines before the first command are comments. With -rewrite the output replaces
+// the expected output.
 func Run(t *testing.T, pattern string) {
 	t.Helper()
 	files, err := filepath.Glob(pattern)
@@ -63,7 +62,7 @@ func Run(t *testing.T, pattern string) {
 				requireRows(t, want, have)
 				return
 			}
-			for i := range min(len(want), len(have)) { // one command at a time, which reads better
+			for i := range min(len(want), len(have)) { // one command at a time, for readable differences
 				require.Equal(t, want[i], have[i], "run with -rewrite and review the diff")
 			}
 			require.Equal(t, string(text), got, "run with -rewrite and review the diff")
@@ -71,23 +70,22 @@ func Run(t *testing.T, pattern string) {
 	}
 }
 
-// rowsAlone names the environment variable with which files hold rows and refusals
-// alone, as make mutants asks for: what explain says, and in which words something
-// is refused, is not compared.
+// rowsAlone is the environment variable with which only rows and the kinds of errors are
+// compared, as make mutants does: the output of explain and the text of errors are not.
 const rowsAlone = "PENSTOCK_ROWS_ALONE"
 
-// requireRows compares the commands of a file by rows and refusals.
+// requireRows compares the commands of a file by rows and the kinds of errors.
 func requireRows(t *testing.T, want, have []string) {
 	t.Helper()
 	require.Len(t, have, len(want))
 	for i := range want {
-		require.Equal(t, rowsOf(want[i]), rowsOf(have[i]))
+		require.Equal(t, rowsAndKind(want[i]), rowsAndKind(have[i]))
 	}
 }
 
-// rowsOf is a command with its output, less what explain says and the words of an
-// error behind its kind.
-func rowsOf(command string) string {
+// rowsAndKind returns a command with its output, without the output of explain and the
+// text of an error after its kind.
+func rowsAndKind(command string) string {
 	input, output, _ := strings.Cut(command, "\n----")
 	if kind, refused := strings.CutPrefix(strings.TrimSpace(output), "error: "); refused {
 		kind, _, _ = strings.Cut(kind, ":")
@@ -99,14 +97,14 @@ func rowsOf(command string) string {
 	return command
 }
 
-// play runs the commands of a file and returns it with the output they gave.
+// play runs the commands of a file, and returns the file with their output.
 func play(t *testing.T, text string) string {
 	t.Helper()
 	head, rest, found := strings.Cut(text, "\n> ")
 	require.True(t, found, "no command")
 	p := &player{world: NewWorld(), tables: map[string]*catalog.Table{}, specs: map[string][]string{}, current: map[string]int{}, headers: map[string]string{}}
 	defer p.world.Release()
-	for line := range strings.SplitSeq(rest, "\n") { // a table in memory is made with all of its specs
+	for line := range strings.SplitSeq(rest, "\n") { // tables in memory are made with all of their specs
 		if later, ok := strings.CutPrefix(line, "> spec "); ok {
 			name, spec, _ := strings.Cut(later, " ")
 			p.specs[name] = append(p.specs[name], spec)
@@ -130,9 +128,9 @@ func play(t *testing.T, text string) string {
 type player struct {
 	world    *World
 	tables   map[string]*catalog.Table
-	specs    map[string][]string // by table, those that come after its first
+	specs    map[string][]string // by table: the specs after the first
 	headers  map[string]string
-	current  map[string]int // by table, index of the spec that appends have
+	current  map[string]int // by table: index of the spec for appends
 	datasets []dataset.Dataset
 }
 
@@ -183,8 +181,7 @@ func (p *player) table(name, specText string, input []string) error {
 	return p.append(name, 0, input)
 }
 
-// NewTable makes an empty table with one partition spec, and returns it as
-// Append takes it.
+// NewTable makes an empty table, and returns it for Append.
 func (w *World) NewTable(name string, fields []catalog.Field, specs ...catalog.Spec) (*catalog.Table, error) {
 	byID := map[int]catalog.Spec{}
 	for i, s := range specs {
@@ -265,7 +262,7 @@ func (p *player) read(input []string) (string, error) {
 	return out.String(), nil
 }
 
-// oracle compares a read with what nested loops make of the same tables.
+// oracle compares a read with the result of nested loops over the same tables.
 func (p *player) oracle(input []string) (string, error) {
 	q, err := dataset.ParseQuery([]byte(strings.Join(input, "\n")))
 	if err != nil {
@@ -285,13 +282,13 @@ func (p *player) oracle(input []string) (string, error) {
 	return agrees + "\n", nil
 }
 
-// agrees is what the command oracle says where a read gives what it must.
+// agrees is the output of the command oracle if a read returns the expected rows.
 const agrees = "agrees"
 
-// header describes a table as the oracle needs it: its rows lie in the world.
+// header returns a table for the oracle, without commits: its rows are in the world.
 func (p *player) header(name string) Table { return Table{Name: name, Header: p.headers[name]} }
 
-// positions are where a cursor stands: lane, range, window if there is one, and row.
+// positions returns the positions of a cursor: lane, range, window if any, and row.
 func positions(c dataset.Cursor) []string {
 	at := make([]string, len(c.At))
 	for i, p := range c.At {

@@ -5,10 +5,11 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 
+	"github.com/penstock/penstock/internal/scenario/cell"
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// shapedType is the type of a column as it is asked for; a list is cast by its
+// shapedType returns the type of a column after its cast. Lists are cast by their
 // elements.
 func shapedType(dt arrow.DataType, column dataset.Column) arrow.DataType {
 	if column.As == "" {
@@ -22,7 +23,7 @@ func shapedType(dt arrow.DataType, column dataset.Column) arrow.DataType {
 	return plainTypes[column.As]
 }
 
-// shaped is a value of a type as a column asks for it.
+// shaped returns a value after a column's truncation and cast.
 func shaped(dt arrow.DataType, v any, column dataset.Column) any {
 	list, ok := v.([]any)
 	if ok && column.First > 0 {
@@ -40,8 +41,8 @@ func shaped(dt arrow.DataType, v any, column dataset.Column) any {
 	return castValue(dt, v, plainTypes[column.As])
 }
 
-// castValue is a value as one of another type that holds it, or, of a
-// fraction, the nearest float.
+// castValue casts a value to a type that can represent it; a fraction becomes the nearest
+// float.
 func castValue(from arrow.DataType, v any, to arrow.DataType) any {
 	switch v := v.(type) {
 	case []any:
@@ -51,18 +52,18 @@ func castValue(from arrow.DataType, v any, to arrow.DataType) any {
 		}
 		return list
 	case bool:
-		return castValue(plainTypes["int"], int64(rank(v)), to)
+		return castValue(plainTypes["int"], int64(cell.Rank(v)), to)
 	case int64:
-		n := new(big.Rat).Mul(new(big.Rat).SetInt64(v), unitOf(from))
-		return ofNumber(n.Quo(n, unitOf(to)), to)
-	case Decimal:
-		return ofNumber(v.number(), to)
+		n := new(big.Rat).Mul(new(big.Rat).SetInt64(v), cell.UnitOf(from))
+		return ofNumber(n.Quo(n, cell.UnitOf(to)), to)
+	case cell.Decimal:
+		return ofNumber(v.Number(), to)
 	default:
 		return v
 	}
 }
 
-// ofNumber is a number as a type's value.
+// ofNumber returns a number as a value of a type.
 func ofNumber(n *big.Rat, to arrow.DataType) any {
 	switch to.ID() {
 	case arrow.FLOAT64:
@@ -76,8 +77,8 @@ func ofNumber(n *big.Rat, to arrow.DataType) any {
 	}
 }
 
-// casts are the types that every value of the generator's columns of a type
-// can be cast to: which of the others fail depends on which rows are read.
+// casts returns the types to which every generated value of a type can be cast. Other casts
+// may fail, depending on which rows are read.
 func casts(dt arrow.DataType) []string {
 	switch dt := dt.(type) {
 	case *arrow.Int32Type:

@@ -4,15 +4,16 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/penstock/penstock/internal/scenario/cell"
 	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// maxShrinks bounds how many smaller cases Shrink tries.
+// maxShrinks is the maximum number of cases that Shrink tries.
 const maxShrinks = 4000
 
-// Shrink makes a case smaller, step by step, as long as it still fails, and
-// returns the last one that did: fewer tables, rules, commits, rows, columns.
+// Shrink reduces a failing case step by step to fewer tables, rules, commits, rows and
+// columns, and returns the smallest one found that still fails.
 func (c *Case) Shrink(fails func(*Case) bool) *Case {
 	tries := 0
 	for again := true; again; {
@@ -30,7 +31,7 @@ func (c *Case) Shrink(fails func(*Case) bool) *Case {
 	return c
 }
 
-// smaller returns all cases that are one step smaller, big steps first.
+// smaller returns all cases that are one step smaller, largest steps first.
 func (c *Case) smaller() []*Case {
 	var all []*Case
 	try := func(change func(*Case) bool) {
@@ -76,7 +77,7 @@ func (c *Case) smaller() []*Case {
 	return all
 }
 
-// table is the training table, or a staging table from 1 on.
+// table returns the training table for 0, or a staging table.
 func (c *Case) table(k int) *Table {
 	if k == 0 {
 		return &c.Training
@@ -84,7 +85,7 @@ func (c *Case) table(k int) *Table {
 	return &c.Staging[k-1]
 }
 
-// withoutLines drops each of so many parts of a commit's rows.
+// withoutLines tries to drop each of several parts of a commit's rows.
 func (c *Case) withoutLines(try func(func(*Case) bool), table, commit, parts int) {
 	n := len(c.table(table).Commits[commit].Lines)
 	for part := range parts {
@@ -99,7 +100,7 @@ func (c *Case) withoutLines(try func(func(*Case) bool), table, commit, parts int
 	}
 }
 
-// set changes a value to another; false if it is that already.
+// set sets a value, and reports whether that changed it.
 func set[T comparable](at *T, to T) bool {
 	changed := *at != to
 	*at = to
@@ -180,12 +181,12 @@ func (c *Case) simplerQuery(try func(func(*Case) bool)) {
 
 // simplerFilter tries all filters that are one step smaller.
 func simplerFilter(try func(func(*Case) bool), given dataset.Filter, at func(*Case) *dataset.Filter) {
-	t, err := parseTree(given.String())
+	t, err := cell.ParseFilter(given.String())
 	if err != nil || t == nil {
 		return
 	}
-	for _, smaller := range t.smaller() {
-		try(func(d *Case) bool { return set(at(d), smaller.given()) })
+	for _, smaller := range t.Smaller() {
+		try(func(d *Case) bool { return set(at(d), smaller.Parsed()) })
 	}
 }
 
@@ -231,8 +232,7 @@ func simplerEntry(try func(func(*Case) bool), i int) {
 	})
 }
 
-// simplerTable drops what a table does not need: commits without rows, specs,
-// cuts of files, partition fields.
+// simplerTable tries to drop commits without rows, specs, file sizes and partition fields.
 func (c *Case) simplerTable(try func(func(*Case) bool), k int) {
 	try(func(d *Case) bool {
 		t := d.table(k)

@@ -14,24 +14,24 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 
+	"github.com/penstock/penstock/internal/scenario/cell"
 	"github.com/penstock/penstock/loader/catalog"
 )
 
-// How a table is written as text: a line is a row, a word a value, and words
-// stand apart by spaces. What else a value needs has one rule: a word, and
-// whatever stands in brackets, may be a JSON string in double quotes, which
-// means what is between them. So "-", "" and "a b" are strings.
+// The text form of a table has a line per row, with a word per value, separated by
+// spaces. Any word, and any value in brackets, may be a JSON string in double quotes,
+// which stands for its contents. So "-", "" and "a b" are strings.
 //
 //	-  (in brackets: null)     null
 //	12  -1.5  NaN  -Inf  true  numbers and booleans
 //	2024-02-29  12:30:00.5     dates and times
 //	2024-02-29T12:30:00Z       timestamps, with or without zone
 //	@-800000                   a date, time or timestamp in its units
-//	AAEC                       bytes in base64; 16 bytes as a UUID too
+//	AAEC                       bytes in base64; 16 bytes also as a UUID
 //	[1,null,3]                 a list
 //	{"id":1,"name":"x"}        a struct, all of its fields in order; a map
 
-// null is how a text table writes a null, and nullInside within brackets.
+// null is the word for a null, and nullInside that in brackets.
 const (
 	null       = "-"
 	nullInside = "null"
@@ -46,7 +46,7 @@ func Rows(fields []catalog.Field, lines []string) (arrow.RecordBatch, error) {
 	return batchOf(fields, rows)
 }
 
-// parseLines returns the values of lines, as Values does of batches.
+// parseLines returns the values of lines, as Values does for batches.
 func parseLines(fields []catalog.Field, lines []string) ([][]any, error) {
 	rows := make([][]any, len(lines))
 	for k, line := range lines {
@@ -66,8 +66,7 @@ func parseLines(fields []catalog.Field, lines []string) ([][]any, error) {
 	return rows, nil
 }
 
-// Words divides a line at the spaces that stand neither between quotes nor in
-// brackets.
+// Words splits a line at spaces that are neither in quotes nor in brackets.
 func Words(line string) []string {
 	var words []string
 	for line = strings.TrimLeft(line, " \t"); line != ""; line = strings.TrimLeft(line, " \t") {
@@ -105,7 +104,7 @@ func wordLength(line string) int {
 	return len(line)
 }
 
-// parseWord reads a value of a type.
+// parseWord parses a value of a type.
 func parseWord(dt arrow.DataType, text string) (any, error) {
 	if text == null {
 		return nil, nil //nolint:nilnil // a null is a value
@@ -118,7 +117,7 @@ func parseWord(dt arrow.DataType, text string) (any, error) {
 	return v, err
 }
 
-// valueText is what is left to read of a word.
+// valueText is the rest of a word.
 type valueText struct{ rest string }
 
 func (p *valueText) accept(mark string) bool {
@@ -127,7 +126,7 @@ func (p *valueText) accept(mark string) bool {
 	return found
 }
 
-// value reads a value; one without quotes goes on to one of the ends.
+// value parses a value. Without quotes, it extends to one of the ends.
 func (p *valueText) value(dt arrow.DataType, ends string) (any, error) {
 	if ends != "" && (p.rest == nullInside || len(p.rest) > 4 && p.rest[:4] == nullInside && strings.ContainsRune(ends, rune(p.rest[4]))) {
 		p.accept(nullInside)
@@ -143,19 +142,19 @@ func (p *valueText) value(dt arrow.DataType, ends string) (any, error) {
 		})
 		return append([]any{}, list...), err
 	case *arrow.MapType:
-		entries := Map{}
+		entries := cell.Map{}
 		err := p.between("{", "}", func() error {
 			key, err := p.value(dt.KeyType(), ":")
 			if err != nil || !p.accept(":") {
 				return errors.Join(err, errors.New("a map has key:value"))
 			}
 			v, err := p.value(dt.ItemType(), ",}")
-			entries = append(entries, Entry{key, v})
+			entries = append(entries, cell.Entry{Key: key, Value: v})
 			return err
 		})
 		return entries, err
 	case *arrow.StructType:
-		fields := Struct{}
+		fields := cell.Struct{}
 		err := p.between("{", "}", func() error {
 			name, err := p.scalar(":")
 			if i := len(fields); err != nil || i == dt.NumFields() || dt.Field(i).Name != name || !p.accept(":") {
@@ -178,7 +177,7 @@ func (p *valueText) value(dt arrow.DataType, ends string) (any, error) {
 	}
 }
 
-// between reads what stands in brackets with commas between.
+// between parses a list in brackets, separated by commas.
 func (p *valueText) between(open, end string, one func() error) error {
 	if !p.accept(open) {
 		return fmt.Errorf("%q does not begin with %s", p.rest, open)
@@ -199,7 +198,7 @@ func (p *valueText) between(open, end string, one func() error) error {
 	}
 }
 
-// scalar reads a text, with quotes or without.
+// scalar parses a text, with quotes or without.
 func (p *valueText) scalar(ends string) (string, error) {
 	if strings.HasPrefix(p.rest, `"`) {
 		d := json.NewDecoder(strings.NewReader(p.rest))
@@ -221,7 +220,7 @@ func (p *valueText) scalar(ends string) (string, error) {
 	return text, nil
 }
 
-// parseScalar reads a value that has no parts.
+// parseScalar parses a value that is not nested.
 func parseScalar(dt arrow.DataType, text string) (any, error) {
 	if units, ok := strings.CutPrefix(text, "@"); ok {
 		switch dt.ID() {
@@ -249,16 +248,16 @@ func parseScalar(dt arrow.DataType, text string) (any, error) {
 		return parseFixed(text, dt.ByteWidth)
 	case *arrow.Decimal128Type:
 		n, ok := new(big.Rat).SetString(text)
-		if !ok || !new(big.Rat).Mul(n, new(big.Rat).SetInt(powerOfTen(dt.Scale))).IsInt() {
+		if !ok || !new(big.Rat).Mul(n, new(big.Rat).SetInt(cell.PowerOfTen(dt.Scale))).IsInt() {
 			return nil, fmt.Errorf("no decimal of scale %d", dt.Scale)
 		}
-		return Decimal(n.FloatString(int(dt.Scale))), nil
+		return cell.Decimal(n.FloatString(int(dt.Scale))), nil
 	default:
 		return parseTemporal(dt, text)
 	}
 }
 
-// parseFixed reads bytes in base64, or a UUID.
+// parseFixed parses bytes in base64, or a UUID.
 func parseFixed(text string, width int) (any, error) {
 	raw, err := base64.StdEncoding.DecodeString(text)
 	if plain := strings.ReplaceAll(text, "-", ""); width == uuidBytes && len(text) == 36 && len(plain) == 32 {
@@ -270,20 +269,20 @@ func parseFixed(text string, width int) (any, error) {
 	return string(raw), err
 }
 
-// instantForm is the form of timestamps; years are 1 to 9999.
+// instantForm is the layout of timestamps; years are 1 to 9999.
 const instantForm = "2006-01-02T15:04:05.999999999"
 
 func parseTemporal(dt arrow.DataType, text string) (any, error) {
 	switch dt := dt.(type) {
 	case *arrow.Date32Type:
 		t, err := time.Parse(time.DateOnly, text)
-		return floorDiv(t.Unix(), secondsPerDay), err
+		return cell.FloorDiv(t.Unix(), secondsPerDay), err
 	case *arrow.Time64Type:
-		t, err := parseForms(text, "15:04:05", "15:04")
+		t, err := cell.ParseTime(text, "15:04:05", "15:04")
 		midnight := time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, time.UTC)
 		return t.Sub(midnight).Microseconds(), err
 	case *arrow.TimestampType:
-		t, err := parseForms(strings.TrimSuffix(text, "Z"), instantForm, "2006-01-02T15:04", time.DateOnly)
+		t, err := cell.ParseTime(strings.TrimSuffix(text, "Z"), instantForm, "2006-01-02T15:04", time.DateOnly)
 		if dt.Unit == arrow.Nanosecond {
 			return t.UnixNano(), err
 		}
@@ -293,18 +292,9 @@ func parseTemporal(dt arrow.DataType, text string) (any, error) {
 	}
 }
 
-func parseForms(text string, forms ...string) (t time.Time, err error) {
-	for _, form := range forms {
-		if t, err = time.Parse(form, text); err == nil {
-			return t, nil
-		}
-	}
-	return t, err
-}
-
 const secondsPerDay = 24 * 60 * 60
 
-// word renders a value as a text table has it, so that parseWord reads it.
+// word renders a value for parseWord.
 func word(dt arrow.DataType, v any) string {
 	if v == nil {
 		return null
@@ -318,19 +308,19 @@ func word(dt arrow.DataType, v any) string {
 
 func isScalar(v any) bool {
 	switch v.(type) {
-	case []any, Map, Struct:
+	case []any, cell.Map, cell.Struct:
 		return false
 	default:
 		return true
 	}
 }
 
-// needsQuotes says whether a character cannot stand in a line as it is.
+// needsQuotes reports whether a character must be in quotes.
 func needsQuotes(r rune) bool {
 	return r <= ' ' || r == 0x7f || r == 0x85 || r == 0xa0 || r == 0x2028 || r == 0x2029 || r == 0xfeff
 }
 
-// quoted is a text as a JSON string.
+// quoted returns a text as a JSON string.
 func quoted(text string) string {
 	var b strings.Builder
 	e := json.NewEncoder(&b)
@@ -353,7 +343,7 @@ func inner(dt arrow.DataType, v any) string {
 	return text
 }
 
-// scalarWord renders a value; what has no parts without quotes.
+// scalarWord renders a value, without quotes unless it is nested.
 func scalarWord(dt arrow.DataType, v any) string {
 	var parts []string
 	switch v := v.(type) {
@@ -363,13 +353,13 @@ func scalarWord(dt arrow.DataType, v any) string {
 			parts = append(parts, inner(element, e))
 		}
 		return "[" + strings.Join(parts, ",") + "]"
-	case Map:
+	case cell.Map:
 		of := dt.(*arrow.MapType)
 		for _, e := range v {
 			parts = append(parts, inner(of.KeyType(), e.Key)+":"+inner(of.ItemType(), e.Value))
 		}
 		return "{" + strings.Join(parts, ",") + "}"
-	case Struct:
+	case cell.Struct:
 		of := dt.(*arrow.StructType)
 		for i, field := range v {
 			parts = append(parts, of.Field(i).Name+":"+inner(of.Field(i).Type, field))
@@ -398,7 +388,7 @@ func scalarWord(dt arrow.DataType, v any) string {
 	}
 }
 
-// elementOf is the type of a list's elements, nil where the list's is not known.
+// elementOf returns the type of a list's elements; nil if dt is not a list.
 func elementOf(dt arrow.DataType) arrow.DataType {
 	if list, ok := dt.(*arrow.ListType); ok {
 		return list.Elem()
@@ -428,8 +418,7 @@ func integerWord(dt arrow.DataType, v int64) string {
 	return t.Format(form)
 }
 
-// Format renders rows as an aligned text table with a header of names and
-// types, rows in order.
+// Format renders rows as an aligned text table with a header of names and types.
 func Format(schema *arrow.Schema, rows [][]any) string {
 	lines := [][]string{{}}
 	for _, f := range schema.Fields() {

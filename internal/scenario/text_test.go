@@ -5,10 +5,12 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/scenario/cell"
 )
 
-// TestWords writes values of every type as words, reads them back from a line
-// and puts them into Arrow arrays.
+// TestWords parses values of every type from words, writes them as words again, and puts
+// them into Arrow arrays.
 func TestWords(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -42,14 +44,14 @@ func TestWords(t *testing.T) {
 		{"timestamp", "1969-12-31T23:59:59.999999", int64(-1)},
 		{"timestamptz", "@-9223372036854775808", int64(math.MinInt64)},
 		{"timestamptz_ns", "1970-01-01T00:00:00.000000001", int64(1)},
-		{"decimal(38,2)", "-999999999999999999999999999999999999.99", Decimal("-999999999999999999999999999999999999.99")},
+		{"decimal(38,2)", "-999999999999999999999999999999999999.99", cell.Decimal("-999999999999999999999999999999999999.99")},
 		{"list<long>", "[1,null,-3]", []any{int64(1), nil, int64(-3)}},
 		{"list<string>", `["",null,"null","a,b",c]`, []any{"", nil, "null", "a,b", "c"}},
 		{"list<list<int>>", "[[],[1],null]", []any{[]any{}, []any{int64(1)}, nil}},
-		{"struct<a:long,b:struct<c:string>>", `{a:null,b:{c:"}"}}`, Struct{nil, Struct{"}"}}},
-		{"list<struct<at:timestamp>>", `[{at:"1970-01-01T00:00:00"}]`, []any{Struct{int64(0)}}},
-		{"map<string,double>", `{k:NaN,"":null}`, Map{{"k", math.NaN()}, {"", nil}}},
-		{"map<string,list<long>>", "{}", Map{}},
+		{"struct<a:long,b:struct<c:string>>", `{a:null,b:{c:"}"}}`, cell.Struct{nil, cell.Struct{"}"}}},
+		{"list<struct<at:timestamp>>", `[{at:"1970-01-01T00:00:00"}]`, []any{cell.Struct{int64(0)}}},
+		{"map<string,double>", `{k:NaN,"":null}`, cell.Map{{Key: "k", Value: math.NaN()}, {Key: "", Value: nil}}},
+		{"map<string,list<long>>", "{}", cell.Map{}},
 	} {
 		fields, err := Fields("n:long v:" + test.kind)
 		require.NoError(t, err)
@@ -66,8 +68,8 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// TestWrongWords reads words that are no values of their types.
-func TestWrongWords(t *testing.T) {
+// TestInvalidWordsAreErrors parses words that are not values of their types.
+func TestInvalidWordsAreErrors(t *testing.T) {
 	t.Parallel()
 	for _, test := range [][2]string{
 		{"long", "x"},

@@ -24,13 +24,13 @@ func Fields(header string) ([]catalog.Field, error) {
 	return fields, nil
 }
 
-// fieldOf reads "name:type" or "name:type!".
+// fieldOf parses "name:type" or "name:type!".
 func fieldOf(text string) (arrow.Field, error) {
 	name, kind, _ := strings.Cut(text, ":")
 	return typed(name, kind)
 }
 
-// typed is a field of a type, which "!" makes a required one.
+// typed returns a field of a type, which is required if the type ends with "!".
 func typed(name, kind string) (arrow.Field, error) {
 	kind, required := strings.CutSuffix(kind, "!")
 	dt, err := typeOf(kind)
@@ -57,7 +57,7 @@ var plainTypes = map[string]arrow.DataType{
 	"timestamptz_ns": &arrow.TimestampType{Unit: arrow.Nanosecond, TimeZone: "UTC"},
 }
 
-// uuidBytes is the size of a UUID. Arrow has no type of its own for it.
+// uuidBytes is the size of a UUID, for which Arrow has no type.
 const uuidBytes = 16
 
 func typeOf(kind string) (arrow.DataType, error) {
@@ -104,7 +104,7 @@ func nestedType(outer string, inner []string) (arrow.DataType, error) {
 	}
 }
 
-// arguments divides a list at the commas that stand in no brackets.
+// arguments splits a list at commas that are not in brackets.
 func arguments(text string) []string {
 	var parts []string
 	depth, from := 0, 0

@@ -2,7 +2,6 @@ package scenario
 
 import (
 	"fmt"
-	"math/big"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,41 +11,13 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/decimal128"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
+	"github.com/penstock/penstock/internal/scenario/cell"
 	"github.com/penstock/penstock/loader/catalog"
 )
 
-// Struct is the values of a struct's fields, in their order.
-type Struct []any
-
-// Map is the entries of a map, in their order.
-type Map []Entry
-
-// Entry is one entry of a map.
-type Entry struct{ Key, Value any }
-
-// Decimal is a decimal number as text, with all digits of its scale.
-type Decimal string
-
-// newDecimal writes a number times ten to the minus scale.
-func newDecimal(unscaled *big.Int, scale int32) Decimal {
-	return Decimal(new(big.Rat).SetFrac(unscaled, powerOfTen(scale)).FloatString(int(scale)))
-}
-
-func powerOfTen(n int32) *big.Int { return new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil) }
-
-func (d Decimal) number() *big.Rat {
-	n, _ := new(big.Rat).SetString(string(d))
-	return n
-}
-
-// unscaled is the number in units of ten to the minus scale.
-func (d Decimal) unscaled(scale int32) *big.Int {
-	return new(big.Rat).Mul(d.number(), new(big.Rat).SetInt(powerOfTen(scale))).Num()
-}
-
 // Value returns one value as an oracle holds it: nil, bool, int64 (also days,
-// microseconds and nanoseconds), float64, string (also bytes), Decimal, []any
-// for a list, Struct or Map.
+// microseconds and nanoseconds), float64, string (also bytes), cell.Decimal, []any
+// for a list, cell.Struct or cell.Map.
 func Value(column arrow.Array, row int) any {
 	if column.IsNull(row) {
 		return nil
@@ -67,7 +38,7 @@ func Value(column arrow.Array, row int) any {
 	case *array.FixedSizeBinary:
 		return string(a.Value(row))
 	case *array.Decimal128:
-		return newDecimal(a.Value(row).BigInt(), a.DataType().(*arrow.Decimal128Type).Scale)
+		return cell.NewDecimal(a.Value(row).BigInt(), a.DataType().(*arrow.Decimal128Type).Scale)
 	case *array.Boolean:
 		return a.Value(row)
 	case *array.Time64:
@@ -83,29 +54,22 @@ func Value(column arrow.Array, row int) any {
 
 func nestedValue(column arrow.Array, row int) any {
 	switch a := column.(type) {
-	case *array.List:
-		from, to := a.ValueOffsets(row)
-		list := make([]any, 0, to-from)
-		for i := from; i < to; i++ {
-			list = append(list, Value(a.ListValues(), int(i)))
-		}
-		return list
-	case *array.FixedSizeList:
-		from, to := a.ValueOffsets(row)
-		list := make([]any, 0, to-from)
-		for i := from; i < to; i++ {
-			list = append(list, Value(a.ListValues(), int(i)))
-		}
-		return list
 	case *array.Map:
 		from, to := a.ValueOffsets(row)
-		entries := make(Map, 0, to-from)
+		entries := make(cell.Map, 0, to-from)
 		for i := from; i < to; i++ {
-			entries = append(entries, Entry{Value(a.Keys(), int(i)), Value(a.Items(), int(i))})
+			entries = append(entries, cell.Entry{Key: Value(a.Keys(), int(i)), Value: Value(a.Items(), int(i))})
 		}
 		return entries
+	case array.ListLike: // of any length, but no map
+		from, to := a.ValueOffsets(row)
+		list := make([]any, 0, to-from)
+		for i := from; i < to; i++ {
+			list = append(list, Value(a.ListValues(), int(i)))
+		}
+		return list
 	case *array.Struct:
-		fields := make(Struct, a.NumField())
+		fields := make(cell.Struct, a.NumField())
 		for i := range fields {
 			fields[i] = Value(a.Field(i), row)
 		}
@@ -115,8 +79,8 @@ func nestedValue(column arrow.Array, row int) any {
 	}
 }
 
-// Values returns the rows of a batch, see Value. A dictionary of structs stands
-// for the fields of its structs, as in a batch of wire: indexed.
+// Values returns the rows of a batch, see Value. A dictionary of structs, as in a batch of
+// wire: indexed, is replaced by the fields of its structs.
 func Values(b arrow.RecordBatch) [][]any {
 	rows := make([][]any, b.NumRows())
 	for i := range rows {
@@ -135,9 +99,9 @@ func Values(b arrow.RecordBatch) [][]any {
 	return rows
 }
 
-// Ungrouped returns the values of a batch of requests by row and column of the plain batch
-// that it stands for: what is no list there is a list here, of what the request's rows
-// have, or else the value of all of them.
+// Ungrouped returns the values of a batch of wire: grouped as rows of the plain batch that
+// it represents. A column that is not a list in the plain schema either is a list here, with
+// the values of the request's rows, or has one value for all of them.
 func Ungrouped(b arrow.RecordBatch, plain *arrow.Schema) ([][]any, error) {
 	var rows [][]any
 	for request, values := range Values(b) {
@@ -164,7 +128,7 @@ func Ungrouped(b arrow.RecordBatch, plain *arrow.Schema) ([][]any, error) {
 	return rows, nil
 }
 
-// Expanded returns the schema of the plain batches that indexed ones stand for.
+// Expanded returns the schema of the plain batches that indexed ones represent.
 func Expanded(schema *arrow.Schema) *arrow.Schema {
 	var fields []arrow.Field
 	for _, f := range schema.Fields() {
@@ -195,7 +159,7 @@ func batchOf(fields []catalog.Field, rows [][]any) (arrow.RecordBatch, error) {
 	return b.NewRecordBatch(), nil
 }
 
-// appendValue adds a value, which is one of the builder's type.
+// appendValue appends a value of the builder's type.
 func appendValue(to array.Builder, v any) error {
 	if v == nil {
 		to.AppendNull()
@@ -212,9 +176,9 @@ func appendValue(to array.Builder, v any) error {
 			return nil
 		}
 		to.(*array.Float64Builder).Append(v)
-	case Decimal:
+	case cell.Decimal:
 		b := to.(*array.Decimal128Builder)
-		b.Append(decimal128.FromBigInt(v.unscaled(b.Type().(*arrow.Decimal128Type).Scale)))
+		b.Append(decimal128.FromBigInt(v.Unscaled(b.Type().(*arrow.Decimal128Type).Scale)))
 	case string:
 		switch b := to.(type) {
 		case *array.StringBuilder:
@@ -255,7 +219,7 @@ func appendNested(to array.Builder, v any) error {
 				return err
 			}
 		}
-	case Map:
+	case cell.Map:
 		b := to.(*array.MapBuilder)
 		b.Append(true)
 		for _, e := range v {
@@ -266,7 +230,7 @@ func appendNested(to array.Builder, v any) error {
 				return err
 			}
 		}
-	case Struct:
+	case cell.Struct:
 		b := to.(*array.StructBuilder)
 		b.Append(true)
 		for i, field := range v {
@@ -280,8 +244,8 @@ func appendNested(to array.Builder, v any) error {
 	return nil
 }
 
-// Texts renders rows for comparison: equal values, and these alone, have one
-// text. NaN is one value, and the two zeros are two.
+// Texts renders rows for comparison: exactly the equal values have equal texts. NaN
+// equals NaN, and 0 differs from -0.
 func Texts(rows [][]any) []string {
 	texts := make([]string, len(rows))
 	for i, row := range rows {
@@ -300,9 +264,9 @@ func textOf(v any) string {
 		return strconv.Quote(v)
 	case []any:
 		return "list" + Texts([][]any{v})[0]
-	case Struct:
+	case cell.Struct:
 		return "struct" + Texts([][]any{v})[0]
-	case Map:
+	case cell.Map:
 		var entries []any
 		for _, e := range v {
 			entries = append(entries, e.Key, e.Value)

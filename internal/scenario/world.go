@@ -1,6 +1,6 @@
-// Package scenario is the test kit of the core: tables in memory with a
-// catalog and a scan over them, text files of commands with their expected
-// output, and random worlds with a slow, obvious oracle.
+// Package scenario is the test kit of the loader: tables in memory with a catalog and
+// a scan, text files of commands with their expected output, and random cases with a
+// slow, obvious oracle.
 //
 // Only tests import it.
 package scenario
@@ -27,18 +27,18 @@ import (
 type World struct {
 	*catalogtest.Memory
 	BatchRows int                          // rows per batch of a scan; 0 is 7
-	Scanned   map[string]int               // how often each file was opened; read it when no stream is open
-	mu        sync.Mutex                   // of Scanned and asked: streams read ahead, and tables are planned at once
-	asked     map[string]columnSet         // columns that planning asked about, by table
+	Scanned   map[string]int               // how often each file was opened; read it only when no stream is open
+	mu        sync.Mutex                   // guards Scanned and asked
+	asked     map[string]columnSet         // columns that planning requested, by table
 	rows      map[string]arrow.RecordBatch // by file location
-	stored    map[string][]stored          // by table, in the order of the commits and within one of the locations
+	stored    map[string][]stored          // by table, in the order of commits, then locations
 	files     map[string]File              // by location
 	columns   map[string][]catalog.Field   // by table
 	named     int                          // files so far
 	commits   int64                        // of all tables so far
 }
 
-// stored is a file as the oracle sees it.
+// stored is a file as the oracle reads it.
 type stored struct {
 	spec      catalog.Spec
 	sources   []catalog.Field // of the spec's fields
@@ -47,7 +47,7 @@ type stored struct {
 	location  string
 	sequence  int64
 	commit    int
-	unordered bool // nobody knows its order among the others that are
+	unordered bool // whether its order among the other unordered files is unknown
 }
 
 // NewWorld makes a world without tables.
@@ -66,9 +66,8 @@ func (w *World) Release() {
 	w.rows = nil
 }
 
-// Append commits rows to a table: rows go to their partitions in order, and
-// each partition's rows are cut into files of at most fileRows rows (0: one
-// file).
+// Append commits rows to a table: it assigns them to partitions, in order, and splits
+// each partition into files of at most fileRows rows (0: one file).
 func (w *World) Append(t *catalog.Table, spec int, rows arrow.RecordBatch, fileRows int) error {
 	return w.appendRows(t, spec, Values(rows), fileRows)
 }
@@ -89,7 +88,7 @@ func (w *World) appendRows(t *catalog.Table, spec int, rows [][]any, fileRows in
 	return w.commit(t, files)
 }
 
-// AppendAs commits rows as one file with given partition values, true or not.
+// AppendAs commits rows as one file with the given partition values, correct or not.
 func (w *World) AppendAs(t *catalog.Table, spec int, rows arrow.RecordBatch, partition []any) error {
 	w.named++
 	w.commits++
@@ -102,7 +101,7 @@ func (w *World) AppendAs(t *catalog.Table, spec int, rows arrow.RecordBatch, par
 	return err
 }
 
-// Scan reads sources from memory: a loader.Scan.
+// Scan implements loader.Scan over memory.
 func (w *World) Scan(ctx context.Context, source plan.Source, columns []catalog.Field) (loader.Rows, error) {
 	fields := make([]arrow.Field, len(columns))
 	for i, f := range columns {
@@ -119,13 +118,13 @@ func (w *World) Scan(ctx context.Context, source plan.Source, columns []catalog.
 	return r, nil
 }
 
-// planned is an error if planning did not look at a column that is read.
+// planned fails if planning did not check a column that is read.
 func planned(source plan.Source, columns []catalog.Field) error {
 	read := slices.Concat(columns, source.Checked)
 	for _, name := range slices.Concat(source.Filter.Columns(), source.Sample.Reads()) {
 		f, ok := source.Table.Field(name)
 		if !ok {
-			return fault.New(fault.Internal, "a column %s is read, which table %s does not have", name, source.Table.Name)
+			return fault.New(fault.Internal, "column %s is read, but table %s does not have it", name, source.Table.Name)
 		}
 		read = append(read, f)
 	}
@@ -149,7 +148,7 @@ type reader struct {
 	given   *[]int64 // rows by file
 }
 
-// Files names the files of the rows that the reader gave.
+// Files returns a function that returns the file of a row that the reader returned.
 func (r *reader) Files() func(row int64) string {
 	given, files := r.given, r.source.Files
 	return func(row int64) string {
@@ -202,7 +201,7 @@ func (w *World) scanned(location string) {
 	w.Scanned[location]++
 }
 
-// read gives the rows of a range that pass the source's filter.
+// read returns the rows of a range that pass the source's filter.
 func (r *reader) read(file plan.FileRange, from, to int64) (arrow.RecordBatch, error) {
 	location := file.File.Location
 	rows := r.world.rows[location].NewSlice(from, to)
@@ -229,7 +228,7 @@ func (r *reader) read(file plan.FileRange, from, to int64) (arrow.RecordBatch, e
 	columns := make([]arrow.Array, len(r.columns), len(r.columns)+1)
 	for i, f := range r.columns {
 		k := slices.IndexFunc(r.source.Table.Fields, func(x catalog.Field) bool { return x.ID == f.ID })
-		// A copy, as a file's batches have memory of their own.
+		// Copy, since batches read from files have memory of their own.
 		copied, err := batch.Gather(f.Type, []batch.Segment{{Values: kept.Column(k), Rows: int(kept.NumRows())}}, memory.DefaultAllocator)
 		if err != nil {
 			return nil, err

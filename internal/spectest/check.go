@@ -6,10 +6,9 @@ import (
 	"slices"
 )
 
-// Check reads the pages in root's docs/spec and the tests of the whole tree,
-// and returns one line per fault, sorted: a sentence that no test cites, a
-// citation of no sentence, a page or a citation out of form. own is the folder
-// of this package.
+// Check reads the pages in docs/spec and all tests below root, and returns one line
+// per fault, sorted: a sentence that no test cites, a citation of an unknown sentence,
+// a malformed page or citation. own is the folder of this package.
 func Check(root fs.FS, own string) ([]string, error) {
 	sentences, faults, err := readPages(root, "docs/spec")
 	if err != nil {

@@ -15,15 +15,14 @@ type citation struct {
 }
 
 var (
-	// cited is a list of ids, in a comment or a name.
+	// cited matches a list of ids, in a comment or a name.
 	cited = regexp.MustCompile(`\bspec: ([a-z]+-[0-9]+(?:, ?[a-z]+-[0-9]+)*)`)
-	// citing is a comment that was meant to cite.
+	// citing matches a comment that is intended as a citation.
 	citing = regexp.MustCompile(`^\s*(?://|#)\s*[Ss]pec\s*:`)
 )
 
-// readCitations returns what the tests below root cite, and the comments that
-// want to cite and do not. own is the folder of this package, whose tests
-// quote citations without making any.
+// readCitations returns the citations of the tests below root, and the malformed ones.
+// own is the folder of this package, whose tests contain citations as examples.
 func readCitations(root fs.FS, own string) ([]citation, []string, error) {
 	var all []citation
 	var faults []string
@@ -55,7 +54,7 @@ func readCitations(root fs.FS, own string) ([]citation, []string, error) {
 	return all, faults, nil
 }
 
-// cites says whether citations in a file count: whether it is a test.
+// cites reports whether citations in a file count, since it is a test.
 func cites(file string) bool {
 	dir, base := path.Split("/" + file)
 	kit := strings.HasSuffix(strings.TrimSuffix(dir, "/"), "test") || strings.HasPrefix(dir, "/internal/scenario/")

@@ -1,5 +1,4 @@
-// Package spectest ties the numbered sentences of docs/spec to the tests that
-// cite them, both ways: a sentence without a test is a promise that nobody
-// keeps, and a citation of no sentence is a test that nobody asked for. The
-// form of both is given in docs/spec/README.md.
+// Package spectest checks that every numbered sentence of docs/spec is cited by a test,
+// and that every citation is of an existing sentence. docs/spec/README.md defines the
+// form of both.
 package spectest

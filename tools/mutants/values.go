@@ -100,13 +100,13 @@ func valueMutants() []mutant { //nolint:funlen // a table
 			[]string{"./internal/expr"},
 		},
 		{
-			"last-takes-the-first", "internal/batch/shape.go",
+			"last-takes-the-first", "internal/batch/truncate.go",
 			"return max(from, to-n), to }",
 			"return from, min(to, from+n) }",
 			[]string{"./internal/batch"},
 		},
 		{
-			"cut-lists-keep-what-nulls-hide", "internal/batch/shape.go",
+			"cut-lists-keep-what-nulls-hide", "internal/batch/truncate.go",
 			"			to = from\n",
 			"",
 			[]string{"./internal/batch"},
@@ -149,7 +149,7 @@ func valueMutants() []mutant { //nolint:funlen // a table
 		},
 		{
 			"gatherer-shares-too-much", "internal/batch/gather.go",
-			"at := indexed{&s.Indices[0], len(s.Indices)}", "at := indexed{nil, len(s.Indices)}",
+			"at := indicesKey{&s.Indices[0], len(s.Indices)}", "at := indicesKey{nil, len(s.Indices)}",
 			[]string{"./internal/batch"},
 		},
 		{

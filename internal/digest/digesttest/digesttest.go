@@ -1,4 +1,4 @@
-// Package digesttest holds identities to their promise: every field counts.
+// Package digesttest tests that every field of a value counts for its digest.
 package digesttest
 
 import (
@@ -11,16 +11,16 @@ import (
 	"github.com/penstock/penstock/internal/digest"
 )
 
-// EveryFieldCounts changes each part of a value, one at a time, and demands
-// another digest: fields, elements, entries and what pointers point to, however
-// deep, and lists and maps that are longer or shorter by one. The value must be
-// full, so that there is something to change: a nil pointer, an empty list or
-// an empty map anywhere in it fails the test.
+// EveryFieldCounts changes one part of a value at a time and requires that the
+// digest changes: fields, elements, entries and the targets of pointers, at any
+// depth, and slices and maps that are longer or shorter by one. A nil pointer,
+// an empty slice or an empty map anywhere in the value fails the test, since
+// there would be nothing to change.
 func EveryFieldCounts[T any](t *testing.T, value T) {
 	t.Helper()
 	before := digest.Of(value)
 	require.Equal(t, before, digest.Of(copied(reflect.ValueOf(value)).Interface()), "a copy is the same value")
-	c := changer{t: t, seen: map[string]string{before: "(as it was)"}}
+	c := changer{t: t, seen: map[string]string{before: "the unchanged value"}}
 	c.root = func() (reflect.Value, func() string) {
 		whole := reflect.New(reflect.TypeFor[T]()).Elem()
 		whole.Set(copied(reflect.ValueOf(value)))
@@ -29,26 +29,26 @@ func EveryFieldCounts[T any](t *testing.T, value T) {
 	c.walk(func(whole reflect.Value) reflect.Value { return whole }, reflect.TypeFor[T]().String())
 }
 
-// changer changes one part of a value after another.
+// changer changes the parts of a value one at a time.
 type changer struct {
 	t    *testing.T
 	root func() (whole reflect.Value, digest func() string)
-	seen map[string]string // digests, by what was changed
+	seen map[string]string // by digest: the part that was changed
 }
 
-// try changes the part that at finds in a copy of the whole.
+// try changes the part that at returns of a copy of the value.
 func (c *changer) try(at func(reflect.Value) reflect.Value, what string, change func(part reflect.Value)) {
 	c.t.Helper()
 	whole, of := c.root()
 	change(at(whole))
 	name := of()
 	if other, ok := c.seen[name]; ok {
-		c.t.Errorf("%s: the digest is that of %s", what, other)
+		c.t.Errorf("%s: the digest equals that of %s", what, other)
 	}
 	c.seen[name] = what
 }
 
-// walk changes the part that at finds, and all parts of it.
+// walk changes the part that at returns, and then each part of it.
 func (c *changer) walk(at func(reflect.Value) reflect.Value, what string) {
 	c.t.Helper()
 	whole, _ := c.root()
@@ -101,7 +101,7 @@ func (c *changer) entries(at func(reflect.Value) reflect.Value, what string, par
 	})
 }
 
-// scalar changes a value that has no parts.
+// scalar changes a value without parts.
 func scalar(t *testing.T, what string, v reflect.Value) {
 	t.Helper()
 	switch v.Kind() {
@@ -120,12 +120,12 @@ func scalar(t *testing.T, what string, v reflect.Value) {
 	}
 }
 
-// open returns a field such that it may be set, exported or not.
+// open returns a field, exported or not, in settable form.
 func open(field reflect.Value) reflect.Value {
-	return reflect.NewAt(field.Type(), unsafe.Pointer(field.UnsafeAddr())).Elem() //nolint:gosec // of a copy of ours
+	return reflect.NewAt(field.Type(), unsafe.Pointer(field.UnsafeAddr())).Elem() //nolint:gosec // the field of a copy
 }
 
-// copied returns a copy that shares nothing that EveryFieldCounts changes.
+// copied returns a deep copy of everything that EveryFieldCounts changes.
 func copied(v reflect.Value) reflect.Value {
 	out := reflect.New(v.Type()).Elem()
 	out.Set(v)
@@ -133,7 +133,7 @@ func copied(v reflect.Value) reflect.Value {
 	return out
 }
 
-// own gives an addressable value parts of its own.
+// own replaces the parts that an addressable value shares by copies.
 func own(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Struct:

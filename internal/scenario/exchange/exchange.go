@@ -177,7 +177,7 @@ func (h *history) make() error {
 	return h.gather(parts)
 }
 
-// partitionedBy says whether any spec is made of a column.
+// partitionedBy reports whether any spec is made of a column.
 func (h *history) partitionedBy(name string) bool {
 	return slices.ContainsFunc(fieldsOf(strings.Join(h.Specs, " ")), func(field string) bool { return sourceOf(field) == name })
 }
@@ -239,7 +239,7 @@ func (h *history) before(i int, commit scenario.Commit) {
 	}
 }
 
-// evolves says whether a table can go over to a spec. In format version 1 a
+// evolves reports whether a table can go over to a spec. In format version 1 a
 // field that goes stays in the spec as void. It cannot come back, and PyIceberg
 // refuses to write where any other field is made of its column.
 func (h *history) evolves(to []string) bool {

@@ -8,9 +8,8 @@ import (
 	"github.com/penstock/penstock/internal/scenario"
 )
 
-// Coverage counts what a case had in it, and what came of that: changed columns
-// that were read rightly, and those that nobody asked for beside columns that
-// were read.
+// Coverage counts the properties and outcomes of a case: changed columns that were
+// read correctly, and changed columns that were not requested while others were read.
 func (w *Written) Coverage(out Outcome) scenario.Coverage {
 	seen := scenario.Coverage{}
 	if out.Refused != "" {

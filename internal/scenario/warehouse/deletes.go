@@ -19,18 +19,18 @@ import (
 	"github.com/penstock/penstock/internal/scenario"
 )
 
-// Erasure is a way in which rows of a table are deleted.
+// Erasure is a way of deleting rows of a table.
 type Erasure string
 
-// The ways. Rows that are erased together are in one delete file.
+// The kinds of deletes. Rows that are deleted together are in one delete file.
 const (
 	ByPosition     Erasure = "position deletes"
-	ByPositionNear Erasure = "position deletes of a partition" // they do not say which data files they are of
+	ByPositionNear Erasure = "position deletes of a partition" // without naming their data files
 	ByVector       Erasure = "deletion vectors"
 	ByEquality     Erasure = "equality deletes"
 )
 
-// erasures gives a history deletes, which only later format versions have.
+// erasures adds deletes to a history, which need format version 2 or later.
 func (m *maker) erasures() {
 	if m.IntN(3) > 0 {
 		return
@@ -48,7 +48,7 @@ func (m *maker) erasures() {
 	}
 }
 
-// Erased says that some rows were deleted in the snapshot of a commit.
+// Erased reports whether rows were deleted in the snapshot of a commit.
 type Erased struct {
 	At int
 	By Erasure
@@ -58,10 +58,10 @@ type Erased struct {
 type deleteEntry struct {
 	iceberg.DataFile
 	commit int
-	data   string // that a vector is of
+	data   string // the data file of a vector
 }
 
-// erase makes the deletes of a commit, whose files are there.
+// erase makes the deletes of a commit after its files were written.
 func (w *table) erase(number int) error {
 	for _, e := range w.Erased {
 		if e.At != number {
@@ -83,7 +83,7 @@ func (w *table) erase(number int) error {
 	return nil
 }
 
-// victims chooses rows of a live file, and marks them.
+// victims chooses rows of a live file and marks them as deleted.
 func (w *table) victims(file int) []int {
 	f := &w.Files[file]
 	if f.Deleted == nil {
@@ -99,40 +99,40 @@ func (w *table) victims(file int) []int {
 	return chosen
 }
 
-// erasePositions deletes rows of some files of one partition, by a file of their
-// positions, which may say that it is of one data file.
+// erasePositions deletes rows of some files of a partition with a position delete file,
+// which may name its only data file.
 func (w *table) erasePositions(number int, named bool) error {
 	of := w.IntN(len(w.Files))
-	type place struct {
+	type deletedRow struct {
 		path string
 		row  int64
 	}
-	var places []place
+	var deleted []deletedRow
 	for i, f := range w.Files {
 		near := f.Spec == w.Files[of].Spec && reflect.DeepEqual(f.Partition, w.Files[of].Partition)
 		if i == of || !named && near && w.IntN(2) == 0 {
 			for _, row := range w.victims(i) {
-				places = append(places, place{f.Location, int64(row)})
+				deleted = append(deleted, deletedRow{f.Location, int64(row)})
 			}
 		}
 	}
-	if len(places) == 0 {
+	if len(deleted) == 0 {
 		return nil
 	}
-	slices.SortFunc(places, func(a, b place) int {
+	slices.SortFunc(deleted, func(a, b deletedRow) int {
 		return bytes.Compare(fmt.Appendf(nil, "%s %9d", a.path, a.row), fmt.Appendf(nil, "%s %9d", b.path, b.row))
 	})
 	paths, rows := array.NewStringBuilder(memory.DefaultAllocator), array.NewInt64Builder(memory.DefaultAllocator)
-	for _, p := range places {
+	for _, p := range deleted {
 		paths.Append(p.path)
 		rows.Append(p.row)
 	}
 	fields := []arrow.Field{reserved("file_path", arrow.BinaryTypes.String, 2147483546), reserved("pos", arrow.PrimitiveTypes.Int64, 2147483545)}
-	content, err := w.writers[w.IntN(2)].write(array.NewRecordBatch(arrow.NewSchema(fields, nil), []arrow.Array{paths.NewArray(), rows.NewArray()}, int64(len(places))))
+	content, err := w.writers[w.IntN(2)].write(array.NewRecordBatch(arrow.NewSchema(fields, nil), []arrow.Array{paths.NewArray(), rows.NewArray()}, int64(len(deleted))))
 	if err != nil {
 		return err
 	}
-	b, err := w.deleteFile(number, of, ByPosition, content, len(places))
+	b, err := w.deleteFile(number, of, ByPosition, content, len(deleted))
 	if err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func (w *table) erasePositions(number int, named bool) error {
 		b.ReferencedDataFile(w.Files[of].Location)
 	case named:
 		b.LowerBoundValues(map[int][]byte{2147483546: path}).UpperBoundValues(map[int][]byte{2147483546: path})
-	case w.IntN(4) == 0: // bounds that were cut where all paths are alike
+	case w.IntN(4) == 0: // bounds truncated within the common prefix of all paths
 		cut := path[:len(w.scheme)+len(w.dir)]
 		b.LowerBoundValues(map[int][]byte{2147483546: cut}).UpperBoundValues(map[int][]byte{2147483546: cut})
 	}
@@ -180,7 +180,7 @@ func (w *table) deleteFile(number, of int, kind Erasure, content []byte, rows in
 	return iceberg.NewDataFileBuilder(*spec, is, location, format, values, w.logicalTypes(spec, number), nil, int64(rows), int64(len(content)))
 }
 
-// eraseByVector deletes rows of one file, by a vector in the place of an older one.
+// eraseByVector deletes rows of a file with a deletion vector that replaces an older one.
 func (w *table) eraseByVector(number int) error {
 	of := w.IntN(len(w.Files))
 	w.victims(of)
@@ -225,8 +225,8 @@ func (w *table) eraseByVector(number int) error {
 // rowOf is a row of a file.
 type rowOf struct{ file, row int }
 
-// eraseEqual deletes the rows that are like one of an older file in some columns: in its
-// partition or, if that has no fields, in the table; and in older files alone.
+// eraseEqual deletes the rows of older files that equal a row of an older file in some
+// columns: in its partition or, if the spec has no fields, in the whole table.
 func (w *table) eraseEqual(number int) error {
 	of := w.IntN(len(w.Files))
 	if w.Sequence(w.Files[of].Commit-1) >= w.Sequence(number) {
@@ -270,8 +270,8 @@ func (w *table) eraseEqual(number int) error {
 	return nil
 }
 
-// comparable says whether equality deletes name a column here: floats are equal in ways
-// of their own.
+// comparable reports whether equality deletes may use a column: floats have special rules
+// for equality.
 func (w *table) comparable(p physical) bool {
 	if p.from == gone || p.was || arrow.IsNested(p.arrow.Type.ID()) || p.arrow.Type.ID() == arrow.FLOAT32 || p.arrow.Type.ID() == arrow.FLOAT64 {
 		return false

@@ -14,21 +14,21 @@ import (
 	"github.com/apache/iceberg-go"
 )
 
-// facts is what a writer says of a file's columns in its manifest.
+// facts defines what a writer records about a file's columns in its manifest.
 type facts struct {
 	none   bool // nothing
 	counts bool // no bounds
 	length int  // characters that bounds keep
 }
 
-// fact is what a manifest says of one column.
+// fact is what a manifest records about a column.
 type fact struct {
 	values, nulls, nans int64
 	floats              bool
 	lower, upper        []byte
 }
 
-// tell adds what a writer says of a file to its entry.
+// tell adds a writer's facts about a file to its entry.
 func (s facts) tell(b *iceberg.DataFileBuilder, all []physical, rows arrow.RecordBatch) {
 	if s.none {
 		return
@@ -40,15 +40,15 @@ func (s facts) tell(b *iceberg.DataFileBuilder, all []physical, rows arrow.Recor
 	b.ValueCounts(t.values).NullValueCounts(t.nulls).NaNValueCounts(t.nans).LowerBoundValues(t.lower).UpperBoundValues(t.upper)
 }
 
-// told is what is said of the columns of a file, by field id.
+// told is the facts about the columns of a file, by field id.
 type told struct {
 	facts
 	values, nulls, nans map[int]int64
 	lower, upper        map[int][]byte
 }
 
-// column adds a column, or the columns inside of a struct. Nothing is said of
-// what is in lists and maps.
+// column adds a column, or the columns of a struct. There are no facts about the contents
+// of lists and maps.
 func (t *told) column(f iceberg.NestedField, column arrow.Array, around []arrow.Array) {
 	if of, ok := column.(*array.Struct); ok {
 		for i, inner := range f.Type.(*iceberg.StructType).FieldList {
@@ -75,7 +75,7 @@ func (t *told) column(f iceberg.NestedField, column arrow.Array, around []arrow.
 	}
 }
 
-// of looks at a column. NaNs are counted and bound nothing.
+// of adds the values of a column. NaNs are counted and ignored in bounds.
 func (s facts) of(column arrow.Array, isNull func(row int) bool) fact {
 	if e, ok := column.(array.ExtensionArray); ok {
 		column = e.Storage()
@@ -126,8 +126,8 @@ func isNaN(column arrow.Array, i int) bool {
 	}
 }
 
-// signed makes the lower one of the zeros of a lower bound, and the upper one
-// of an upper bound: which of them it was, files do not say.
+// signed returns -0 for a zero lower bound and 0 for a zero upper bound, since files do
+// not record the sign of zeros in bounds.
 func signed(bound []byte, lower bool) []byte {
 	last := len(bound) - 1
 	if len(bytes.Trim(bound[:last], "\x00")) > 0 || bound[last]&0x7f != 0 {
@@ -140,8 +140,8 @@ func signed(bound []byte, lower bool) []byte {
 	return bound
 }
 
-// text cuts a bound of a string to whole characters; an upper bound is raised
-// at the last character that can be, or nothing is said.
+// text truncates a bound of a string to whole characters. It increments the last possible
+// character of an upper bound, or omits the bound.
 func (s facts) text(bound []byte, upper bool) []byte {
 	points := []rune(string(bound))
 	if len(points) <= s.length {
@@ -154,7 +154,7 @@ func (s facts) text(bound []byte, upper bool) []byte {
 	for i := len(points) - 1; i >= 0; i-- {
 		next := points[i] + 1
 		if next == 0xd800 {
-			next = 0xe000 // behind the surrogates
+			next = 0xe000 // skip the surrogates
 		}
 		if utf8.ValidRune(next) {
 			points[i] = next
@@ -224,8 +224,7 @@ func values[T cmp.Ordered](value func(int) T, encode func(T) []byte) (func(i, j 
 	return func(i, j int) int { return cmp.Compare(value(i), value(j)) }, func(i int) []byte { return encode(value(i)) }
 }
 
-// twosComplement is a number in the fewest bytes that hold it, the highest
-// first.
+// twosComplement returns the minimal big-endian two's complement of a number.
 func twosComplement(n *big.Int) []byte {
 	for width := 1; ; width++ {
 		limit := new(big.Int).Lsh(big.NewInt(1), uint(8*width-1))

@@ -2,9 +2,9 @@
 
 package warehouse_test
 
-// few is how many worlds the short form tries: the race detector makes writing
-// them five times as slow, and looks for something else.
+// few is the number of cases in the short form: the race detector makes writing them
+// five times as slow, and finds other bugs.
 const few = 40
 
-// rare is what only many worlds have.
+// rare returns the properties that only many cases have.
 var rare []string

@@ -2,10 +2,10 @@
 
 package warehouse_test
 
-// few is how many worlds the short form tries.
+// few is the number of cases in the short form.
 const few = 300
 
-// rare is what only many worlds have.
+// rare returns the properties that only many cases have.
 var rare = []string{
 	"refused, which shows", "beside: default",
 	"read: by partitions alone", "read: promoted", "read: renamed", "read: inside", "read: tightened", "read: relaxed", "read: replaced", "read: late", "beside: added", "beside: renamed", "beside: replaced", "beside: tightened", "beside: gone", "beside: late", "beside: an order that is not known",

@@ -35,8 +35,8 @@ func AllStored() []Stored {
 	}
 }
 
-// foreign stores some of a file's columns as tools do that know nothing of Iceberg, where
-// that loses nothing, and remembers which. One file in three has such columns.
+// foreign stores some of a file's columns as tools without Iceberg do, if that is lossless,
+// and records them. One file in three has such columns.
 func (w *table) foreign(writer style, columns []physical, rows arrow.RecordBatch) (arrow.RecordBatch, error) {
 	if w.types.IntN(3) > 0 {
 		rows.Retain()
@@ -115,12 +115,12 @@ func forms(t arrow.DataType) []form {
 	return nil
 }
 
-// maxDigits is how many digits a decimal has at most.
+// maxDigits is the maximum number of digits of a decimal.
 const maxDigits = 38
 
-// of returns a column in the form, or nil if some value has none in it, or if nobody could
-// tell the form: of times in nanoseconds, which statistics must show. The caller releases
-// the result.
+// of returns a column in the form, or nil if a value cannot be represented or the form
+// could not be recognized: times in nanoseconds are, by statistics. The caller releases the
+// result.
 func (f form) of(values arrow.Array, statistics bool) arrow.Array {
 	switch f.name {
 	case AsDays, AsMicroseconds, OfOtherZone:
@@ -176,8 +176,8 @@ func rescaled(values arrow.Array, as arrow.DataType) arrow.Array {
 	return array.MakeFromData(withType(narrow.Data(), as))
 }
 
-// late says whether a time of day in microseconds has more nanoseconds than a day has
-// microseconds.
+// late reports whether a time of day in microseconds, taken as nanoseconds, exceeds the
+// number of microseconds of a day.
 func late(times *array.Time64) bool {
 	const day = 86_400_000_000
 	for i := range times.Len() {

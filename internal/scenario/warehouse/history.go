@@ -10,11 +10,11 @@ import (
 	"github.com/penstock/penstock/internal/scenario"
 )
 
-// Kind is a way in which a column was another one before.
+// Kind is a kind of change of a column.
 type Kind string
 
-// The kinds of changes. A column that was replaced was dropped, and another
-// one was added under its name; one that is gone is in the first files alone.
+// The kinds of changes. A replaced column was dropped, and another one was added with its
+// name. A dropped column is only in the first files.
 const (
 	Added     Kind = "added"
 	Renamed   Kind = "renamed"
@@ -36,11 +36,11 @@ type Change struct {
 	Late    bool   // the files of commit At were written before the change, by a writer that committed after it
 }
 
-// old says whether the files of a commit have the column as it was.
+// old reports whether the files of a commit have the column before its change.
 func (c Change) old(commit int) bool { return commit < c.At || c.Late && commit == c.At }
 
-// History is how a table came to be: what a case does not say of it. Commits
-// are counted from 0, and each has rows.
+// History is the history of a table, which a case does not define. Commits are numbered
+// from 0, and each has rows.
 type History struct {
 	Format  int // version of the table format that it was made with
 	Upgrade int // commit before which a table of version 1 becomes one of version 2; 0 is never
@@ -64,8 +64,8 @@ func (h History) Sequence(commit int) int64 {
 	}
 }
 
-// Rank is the place of a commit's snapshot on the chain from the last one back
-// to the first that is gone; 0 is beyond it.
+// Rank is the position of a commit's snapshot among those that have not expired, from 1;
+// 0 if it has.
 func (h History) Rank(commit int) int {
 	from := 0
 	for i, lost := range h.Lost {
@@ -76,8 +76,7 @@ func (h History) Rank(commit int) int {
 	return max(0, commit-from+1)
 }
 
-// Unordered says whether nobody can know any more in which order some of the
-// commits were made.
+// Unordered reports whether the order of some commits is not known anymore.
 func (h History) Unordered() bool {
 	unknown := 0
 	for i := range h.Lost {
@@ -88,7 +87,7 @@ func (h History) Unordered() bool {
 	return unknown > 1
 }
 
-// rewrites says whether rows that are older than one of the columns have lost what they
+// rewrites reports whether rows that are older than one of the columns have lost what they
 // held in it.
 func (h History) rewrites(columns []string) bool {
 	return slices.ContainsFunc(h.Changes, func(c Change) bool {
@@ -104,9 +103,9 @@ func (h History) format(commit int) int {
 	return h.Format
 }
 
-// NewHistory gives a table a history at random and changes it to what has come
-// of it: rows that are older than a column have null, or its default. Some
-// columns may be changed more often than others.
+// NewHistory makes a random history for a table and changes the table accordingly: rows
+// that are older than a column have null, or its default. Some columns may be changed more
+// often than others.
 func NewHistory(seed uint64, t *scenario.Table, often ...string) History {
 	m := &maker{Rand: rand.New(rand.NewPCG(seed, 23)), table: t, often: often}
 	t.Commits = slices.DeleteFunc(t.Commits, func(c scenario.Commit) bool { return len(c.Lines) == 0 })
@@ -142,7 +141,7 @@ func NewHistory(seed uint64, t *scenario.Table, often ...string) History {
 	return m.History
 }
 
-// maker makes a history.
+// maker makes histories.
 type maker struct {
 	*rand.Rand
 	History
@@ -150,8 +149,8 @@ type maker struct {
 	often []string // columns that are changed in half of all cases
 }
 
-// divide makes several commits of one, now and then: what first and last
-// choose among must have come in many steps.
+// divide sometimes splits a commit, so that first and last choose among rows of many
+// commits.
 func (m *maker) divide() {
 	if m.IntN(2) > 0 {
 		return
@@ -240,7 +239,7 @@ func (m *maker) columns() []column {
 	return all
 }
 
-// fits completes a change, or says that a column cannot have gone through it.
+// fits completes a change; false if it is impossible for the column.
 func (m *maker) fits(c *Change, column column) bool {
 	switch c.Kind {
 	case Added, Replaced:
@@ -294,7 +293,7 @@ var defaults = map[string]struct {
 	"list<long>":     {"[1,16777215]", []any{1, 16777215}}, // which every type holds that queries cast to
 }
 
-// partitioned says whether a partition field is made of a column.
+// partitioned reports whether a column is the source of a partition field.
 func (m *maker) partitioned(name string) bool {
 	return slices.ContainsFunc(m.table.Specs, func(spec string) bool {
 		return slices.ContainsFunc(strings.FieldsFunc(spec, func(r rune) bool { return strings.ContainsRune(" (),", r) }), func(word string) bool { return word == name })
@@ -305,7 +304,7 @@ func (m *maker) partitioned(name string) bool {
 func words(line string) []string { return scenario.Words(line) }
 
 // old calls f with a column's values in the commits that were made before a
-// change, until it says no.
+// change, until it returns false.
 func (m *maker) old(c *Change, column column, f func(text string) bool) bool {
 	for i, commit := range m.table.Commits {
 		for _, line := range commit.Lines {
@@ -321,7 +320,7 @@ func (m *maker) holdsNull(c *Change, column column) bool {
 	return !m.old(c, column, func(text string) bool { return text != null })
 }
 
-// null is how a table's text writes a null.
+// null is the text of a null.
 const null = "-"
 
 // narrow is a type that a column can have been promoted from, or "".

@@ -45,7 +45,7 @@ func TestLineage(t *testing.T) {
 	}
 }
 
-// checkLineage returns how many rows it has looked at.
+// checkLineage returns the number of rows that it checked.
 func checkLineage(t *testing.T, made *warehouse.Written, history warehouse.History, shards []scenario.Shard) (rows int) {
 	t.Helper()
 	header := strings.Fields(made.Training.Header)

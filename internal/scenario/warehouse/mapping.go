@@ -46,8 +46,8 @@ func (m mapping) with(fields []iceberg.NestedField) (mapping, bool) {
 	return out, true
 }
 
-// migrate lets a file have no field ids, and the table's name mapping say them, if it
-// can. Columns that the table no longer has, it does not know.
+// migrate removes the field ids of a file, if the table's name mapping can define them. The
+// mapping does not have dropped columns.
 func (w *table) migrate(columns []physical, rows arrow.RecordBatch) arrow.RecordBatch {
 	var fields []iceberg.NestedField
 	for _, c := range columns {

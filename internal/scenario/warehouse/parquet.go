@@ -17,7 +17,7 @@ import (
 	"github.com/apache/iceberg-go"
 )
 
-// style is how one writer writes.
+// style is the settings of a writer.
 type style struct {
 	codec    compress.Compression
 	pages    parquet.DataPageVersion
@@ -76,7 +76,7 @@ func storedRows(all []physical, rows, before arrow.RecordBatch) (arrow.RecordBat
 	return array.NewRecordBatch(arrow.NewSchema(fields, nil), values, rows.NumRows()), nil
 }
 
-// numbers are values of a column that nobody asks for any more.
+// numbers are values of a column that nobody asks for anymore.
 func numbers(n int) arrow.Array {
 	b := array.NewInt64Builder(memory.DefaultAllocator)
 	defer b.Release()

@@ -9,15 +9,14 @@ import (
 	"github.com/penstock/penstock/internal/scenario"
 )
 
-// Prediction is what is asked of a case beyond its own query.
+// Prediction is settings for a case besides its query.
 type Prediction struct {
-	// Pinned lets the query say which snapshots it reads.
+	// Pinned pins the snapshots that the query reads.
 	Pinned bool
 }
 
-// judgeOrder returns the reason of an error that says that nobody knows which
-// rows were written first, where that can matter. Where it does matter, there
-// must be that error.
+// judgeOrder returns the reason of an error for an unknown order of writes, if the order
+// can matter. If it does matter, the read must fail with that error.
 func judgeOrder(c *scenario.Case, w *scenario.World, p Prediction, want scenario.Expectation, err error) (string, scenario.Difference) {
 	kind, can, said := fault.Invalid, false, false
 	if p.Pinned {
@@ -46,7 +45,7 @@ func judgeOrder(c *scenario.Case, w *scenario.World, p Prediction, want scenario
 	}
 }
 
-// sameRows says whether an oracle expects the same of two worlds.
+// sameRows reports whether an oracle expects the same rows of two worlds.
 func sameRows(a, b scenario.Expectation) bool {
 	x, y := scenario.Texts(a.Rows), scenario.Texts(b.Rows)
 	slices.Sort(x)

@@ -16,8 +16,8 @@ import (
 	"github.com/penstock/penstock/loader/scan"
 )
 
-// Folder is where the tables of a case lie: a folder with a catalog.db, and
-// the name of the catalog in it.
+// Folder is the location of a case's tables: a folder with a catalog.db, and the name of
+// its catalog.
 type Folder struct{ Dir, Catalog string }
 
 // Reader reads the tables of a folder as the server does.
@@ -66,7 +66,7 @@ func (r *Reader) Read(ctx context.Context, c *scenario.Case, p Prediction, optio
 	return pinned.Read(ctx, loader.New(options))
 }
 
-// pin is what the tables of a case are now.
+// pin returns the current pin of a case's tables.
 func (r *Reader) pin(ctx context.Context, c *scenario.Case) (dataset.Pin, error) {
 	training, err := r.set.Table(ctx, c.Training.Name, dataset.Ref{})
 	if err != nil {
@@ -83,8 +83,8 @@ func (r *Reader) pin(ctx context.Context, c *scenario.Case) (dataset.Pin, error)
 	return pin, nil
 }
 
-// tell lets the tables in memory know of their files' values what the real
-// ones say: what planning prunes decides on which lane rows come.
+// tell sets the ranges of the files in memory to those of the real files, since pruning
+// determines the lanes of rows.
 func (r *Reader) tell(ctx context.Context, c *scenario.Case, w *scenario.World) error {
 	for _, t := range append([]scenario.Table{c.Training}, c.Staging...) {
 		table, err := r.set.Table(ctx, t.Name, dataset.Ref{})
@@ -118,7 +118,7 @@ func (r *Reader) tell(ctx context.Context, c *scenario.Case, w *scenario.World) 
 	return nil
 }
 
-// Outcome is what came of a case.
+// Outcome is the result of a case.
 type Outcome struct {
 	scenario.Difference
 	Refused string // the reason, if it was refused as was predicted

@@ -22,7 +22,7 @@ type physical struct {
 	was   bool        // the values are those of the column that was dropped
 }
 
-// gone is the position of a column that the table no longer has.
+// gone is the position of a dropped column.
 const gone = -1
 
 // columns are a table's columns through its history.

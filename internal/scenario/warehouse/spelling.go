@@ -31,8 +31,8 @@ const (
 	twinID       = 90_000                  // its field id
 )
 
-// twin returns the width of the values of a partition field if an earlier one has its
-// decimal type; else 0.
+// twin returns the width of a partition field's values if an earlier field has the same
+// decimal type; otherwise 0.
 func twin(fields []iceberg.NestedField, at int) int {
 	t, ok := fields[at].Type.(iceberg.DecimalType)
 	for _, f := range fields[:at] {
@@ -90,8 +90,7 @@ var (
 	twinType  = regexp.MustCompile(`\{"name":"fixed_\d+","size":\d+,"type":"fixed"\}`)
 )
 
-// spell changes the header of a manifest. Each text keeps its length: what is shorter is
-// followed by blanks.
+// spell changes the header of a manifest. Each text is padded with spaces to its old length.
 func (w *table) spell(content []byte, twins bool) []byte {
 	mark := content[len(content)-16:]
 	header := bytes.Index(content, mark)

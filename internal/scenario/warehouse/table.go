@@ -48,7 +48,7 @@ type entry struct {
 	commit int
 }
 
-// begun is when the first snapshot was made, in milliseconds.
+// begun is the time of the first snapshot, in milliseconds.
 const begun = 1_700_000_000_000
 
 // newTable prepares the table of a history in a folder.
@@ -82,7 +82,7 @@ func newTable(r *rand.Rand, dir, script string, h History, t scenario.Table) (*t
 	return w, nil
 }
 
-// create gives the metadata what a new table has.
+// create writes the metadata of a new table.
 func (w *table) create() error {
 	order := icetable.UnsortedSortOrder
 	b := w.metadata
@@ -285,7 +285,7 @@ func (w *table) file(commit int, columns []physical, p scenario.Part, before arr
 	return nil
 }
 
-// partitioned says whether the partitions of a spec say what a column is.
+// partitioned reports whether the partitions of a spec say what a column is.
 func (w *table) partitioned(spec int, c physical) bool {
 	is := slices.ContainsFunc(w.specs[spec], func(f catalog.PartitionField) bool {
 		return f.Transform.Kind == catalog.Identity && f.Source-1 == c.from && !c.was

@@ -13,18 +13,18 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// unsaid are the fields that no text of a query says, and why.
-func unsaid() map[string]string {
+// notInText returns the fields that the text of a query does not have, with the reason.
+func notInText() map[string]string {
 	return map[string]string{
 		"Requests":           "batch_requests decides it",
-		"Inline.Name":        "a dataset in a query has none",
-		"Dense.Columns.Name": "what is packed has no name of its own",
+		"Inline.Name":        "a dataset in a query has no name",
+		"Dense.Columns.Name": "packed columns have no names of their own",
 		"Inline.Staging.PointInTime.Tolerance.Months": "a month has no length",
 	}
 }
 
-// least are the fewest fields with which a value of a type is valid.
-func least() map[reflect.Type]any {
+// minimal returns minimal valid values by type.
+func minimal() map[reflect.Type]any {
 	out := map[reflect.Type]any{}
 	for _, one := range []any{
 		dataset.Dataset{Key: []string{"k"}, Training: dataset.Training{Table: "ml.t"}},
@@ -47,7 +47,7 @@ func least() map[reflect.Type]any {
 	return out
 }
 
-// special are the values of fields that take not every value of their type.
+// special returns values for fields that do not accept every value of their type.
 func special() map[string][]any {
 	return map[string][]any{
 		"Columns.As": {"float"}, "Dense.Columns.As": {"int"}, "Inline.Staging.Columns.As": {"long"},
@@ -57,7 +57,7 @@ func special() map[string][]any {
 	}
 }
 
-// beside sets what a field of a query needs to have beside it.
+// beside sets the other fields that a field of a query requires.
 func beside(t *testing.T, path string, q *dataset.Query) {
 	t.Helper()
 	q.Dataset = "d"
@@ -86,7 +86,7 @@ func beside(t *testing.T, path string, q *dataset.Query) {
 	}
 }
 
-// besideStaging sets what a field of a staging entry needs to have beside it.
+// besideStaging sets the other fields that a field of a staging entry requires.
 func besideStaging(path string, s *dataset.Staging) {
 	switch {
 	case path == "Nulls":
@@ -106,9 +106,9 @@ func besideStaging(path string, s *dataset.Staging) {
 	}
 }
 
-// access finds a part of a query, which it makes if it is not there, and sets it back
-// once use is over.
-type access func(query reflect.Value, use func(part reflect.Value))
+// access calls use with a value within a query, after creating it if necessary, and
+// stores it afterwards.
+type access func(query reflect.Value, use func(value reflect.Value))
 
 // each walks the fields of queries.
 type each struct {
@@ -119,20 +119,20 @@ type each struct {
 	seen  map[string]bool
 }
 
-// EachField calls try for each field of queries, and of all that is in them, with a valid
-// query that sets it, and few others, to a value that is no default. A field that it
-// cannot set fails the test by name.
+// EachField calls try for each field of queries, at any depth, with a valid query that
+// sets the field to a value other than its default, and few other fields. A field that it
+// cannot set fails the test.
 func EachField(t *testing.T, try func(t *testing.T, path string, q dataset.Query)) {
 	t.Helper()
 	e := each{t: t, try: try, words: words(), seen: map[string]bool{}}
 	e.words[reflect.TypeFor[dataset.Cursors]()] = []any{dataset.Cursors{Cursor(t)}}
 	e.fill.words = e.words
 	e.walk(reflect.TypeFor[dataset.Query](), "", func(query reflect.Value, use func(reflect.Value)) { use(query) })
-	for path := range unsaid() {
-		require.True(t, e.seen[path], "%s is no field", path)
+	for path := range notInText() {
+		require.True(t, e.seen[path], "%s is not a field", path)
 	}
 	for path := range special() {
-		require.True(t, e.seen[path], "%s is no field", path)
+		require.True(t, e.seen[path], "%s is not a field", path)
 	}
 	require.Greater(t, len(e.seen), 90)
 }
@@ -145,7 +145,7 @@ func (e *each) walk(of reflect.Type, path string, at access) {
 		values = e.words[of]
 	}
 	switch kind := of.Kind(); {
-	case unsaid()[path] != "":
+	case notInText()[path] != "":
 	case values != nil:
 		for _, value := range values {
 			e.set(path, at, func(part reflect.Value) error { part.Set(reflect.ValueOf(value)); return nil })
@@ -208,14 +208,14 @@ func (e *each) walk(of reflect.Type, path string, at access) {
 	}
 }
 
-// begin sets a value to the least that is valid.
+// begin sets a value to the minimal valid value of its type.
 func begin(v reflect.Value) {
-	if value, ok := least()[v.Type()]; ok {
+	if value, ok := minimal()[v.Type()]; ok {
 		v.Set(reflect.ValueOf(value))
 	}
 }
 
-// set tries a query with one field set, which must make another text than without it.
+// set tries a query with one field set. Its text must differ from that without the field.
 func (e *each) set(path string, at access, set func(part reflect.Value) error) {
 	e.t.Helper()
 	without, with := e.query(path, at), e.query(path, at)

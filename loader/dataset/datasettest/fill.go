@@ -13,8 +13,8 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// words are the values of each type that takes no others, or whose fields are not
-// exported; those that a default is made of are left out.
+// words returns the values of enumerated types and of types without exported fields, except
+// for defaults.
 func words() map[reflect.Type][]any {
 	out := map[reflect.Type][]any{}
 	for _, of := range [][]any{
@@ -43,14 +43,14 @@ func words() map[reflect.Type][]any {
 	return out
 }
 
-// filler sets values that are not zero, and of which no two are the same.
+// filler sets values to distinct nonzero values.
 type filler struct {
 	words map[reflect.Type][]any
-	last  int // number that was used last
+	last  int // the last number that was used
 }
 
-// Fill sets every exported field of what of points to, however deep, to values that are
-// not zero and differ. A field of a type that it cannot fill fails the test by name.
+// Fill sets every exported field of the value that of points to, at any depth, to distinct
+// nonzero values. A field of a type that it does not support fails the test.
 func Fill(t *testing.T, of any) {
 	t.Helper()
 	f := filler{words: words()}
@@ -99,7 +99,7 @@ func (f *filler) fill(v reflect.Value, path string) error {
 	}
 }
 
-// scalar sets a value that has no parts.
+// scalar sets a value without parts.
 func (f *filler) scalar(v reflect.Value, path string) error {
 	f.last++
 	switch kind := v.Kind(); {
@@ -121,7 +121,7 @@ func (f *filler) scalar(v reflect.Value, path string) error {
 	return nil
 }
 
-// Equal demands that two values are equal, and names each field of theirs that is not.
+// Equal requires that two values are equal, and reports the field that is not.
 func Equal[T any](t *testing.T, want, got T, what string) {
 	t.Helper()
 	a, b := reflect.ValueOf(want), reflect.ValueOf(got)
@@ -137,7 +137,7 @@ func Equal[T any](t *testing.T, want, got T, what string) {
 	require.Equal(t, want, got, what)
 }
 
-// full fails for each field of a value, however deep, that is zero.
+// full fails if any field of a value, at any depth, is zero.
 func full(t *testing.T, v reflect.Value, path string) {
 	t.Helper()
 	if _, one := words()[v.Type()]; !one && v.Kind() == reflect.Struct {
@@ -165,7 +165,7 @@ func full(t *testing.T, v reflect.Value, path string) {
 	}
 }
 
-// Cursor returns a valid cursor of which every field is set, however deep.
+// Cursor returns a valid cursor with every field set, at any depth.
 func Cursor(t *testing.T) dataset.Cursor {
 	t.Helper()
 	var c dataset.Cursor

@@ -1,5 +1,5 @@
-// Package datasettest has what tests need of queries and cursors: values with every
-// field set, and the checksums of cursors that a test edited.
+// Package datasettest has helpers for tests of queries and cursors: values with every
+// field set, and checksums of edited cursors.
 package datasettest
 
 import (
@@ -13,9 +13,9 @@ import (
 
 var ofSum = regexp.MustCompile(`,"sum":"[^"]*"}$`)
 
-// Summed returns the compact text of a cursor whose fields are in the order of the
-// specification, with the checksum that belongs to them, whatever checksum it had. It
-// follows the specification alone and shares no code with the product.
+// Summed returns the compact text of a cursor, whose fields are in the order of the
+// specification, with a correct checksum. It follows the specification and shares no code
+// with the product.
 func Summed(cursor string) string {
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, []byte(cursor)); err != nil {

@@ -1,4 +1,4 @@
-package scenario
+package cell
 
 import (
 	"cmp"
@@ -14,7 +14,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 )
 
-// truth is a truth value of SQL: AND is the least of several, OR the greatest.
+// truth is a truth value of SQL: AND is the minimum, OR the maximum of its terms.
 type truth int
 
 const (
@@ -32,59 +32,58 @@ func truthOf(b bool) truth {
 
 func (v truth) not() truth { return isTrue - v }
 
-// typedCells is a row's values and the types of their columns: what a filter is
-// evaluated on.
-type typedCells struct {
-	cells
-	types map[string]arrow.DataType
+// Row is a row by column names: its values and their types.
+type Row struct {
+	Cells map[string]any
+	Types map[string]arrow.DataType
 }
 
-// passes says whether a row passes a filter. Nil passes every row.
-func (t *tree) passes(row typedCells) bool { return t == nil || t.truth(row) == isTrue }
+// Passes reports whether a row passes the filter. Nil passes every row.
+func (t *Filter) Passes(row Row) bool { return t == nil || t.truth(row) == isTrue }
 
-func (t *tree) truth(row typedCells) truth {
+func (t *Filter) truth(row Row) truth {
 	var v truth
-	switch t.op {
-	case opAnd:
+	switch t.Op {
+	case OpAnd:
 		v = isTrue
-		for _, term := range t.terms {
+		for _, term := range t.Terms {
 			v = min(v, term.truth(row))
 		}
-	case opOr:
-		for _, term := range t.terms {
+	case OpOr:
+		for _, term := range t.Terms {
 			v = max(v, term.truth(row))
 		}
-	case opNot:
-		return t.terms[0].truth(row).not()
-	case opTruth:
-		if text := t.operands[0].literal; text != "" {
+	case OpNot:
+		return t.Terms[0].truth(row).not()
+	case OpTruth:
+		if text := t.Operands[0].Literal; text != "" {
 			return truthOf(strings.EqualFold(text, "TRUE"))
 		}
-		return t.compare("=", t.operands[0], operand{literal: "TRUE"}, row)
-	case opNull:
-		v = truthOf(row.cells[t.operands[0].path] == nil)
-	case opIn:
-		for _, item := range t.operands[1:] {
-			v = max(v, t.compare("=", t.operands[0], item, row))
+		return t.compare("=", t.Operands[0], Operand{Literal: "TRUE"}, row)
+	case OpNull:
+		v = truthOf(row.Cells[t.Operands[0].Path] == nil)
+	case OpIn:
+		for _, item := range t.Operands[1:] {
+			v = max(v, t.compare("=", t.Operands[0], item, row))
 		}
-	case opBetween:
-		v = min(t.compare(">=", t.operands[0], t.operands[1], row), t.compare("<=", t.operands[0], t.operands[2], row))
-	case opLike:
-		text, ok := row.cells[t.operands[0].path].(string)
+	case OpBetween:
+		v = min(t.compare(">=", t.Operands[0], t.Operands[1], row), t.compare("<=", t.Operands[0], t.Operands[2], row))
+	case OpLike:
+		text, ok := row.Cells[t.Operands[0].Path].(string)
 		if !ok {
 			return isUnknown
 		}
-		v = truthOf(asExpression(unquoted(t.operands[1].literal)).MatchString(text))
+		v = truthOf(asExpression(unquoted(t.Operands[1].Literal)).MatchString(text))
 	default:
-		return t.compare(t.op, t.operands[0], t.operands[1], row)
+		return t.compare(t.Op, t.Operands[0], t.Operands[1], row)
 	}
-	if t.negated {
+	if t.Negated {
 		return v.not()
 	}
 	return v
 }
 
-// asExpression is what a pattern asks of a whole text.
+// asExpression converts a LIKE pattern to a regular expression for whole texts.
 func asExpression(pattern string) *regexp.Regexp {
 	out, escaped := `(?s)\A`, false
 	for _, point := range pattern {
@@ -104,14 +103,14 @@ func asExpression(pattern string) *regexp.Regexp {
 	return regexp.MustCompile(out + `\z`)
 }
 
-// compare compares two operands. A literal has the type of the column beside
-// it.
-func (t *tree) compare(op string, left, right operand, row typedCells) truth {
+// compare compares two operands. A literal has the type of the column that it is
+// compared with.
+func (t *Filter) compare(op string, left, right Operand, row Row) truth {
 	of := left
-	if left.path == "" {
+	if left.Path == "" {
 		of = right
 	}
-	dt := row.types[of.path]
+	dt := row.Types[of.Path]
 	if dt == nil {
 		return isUnknown // a column that the read must refuse
 	}
@@ -122,16 +121,16 @@ func (t *tree) compare(op string, left, right operand, row typedCells) truth {
 	return truthOf(holds(op, order(x, y)))
 }
 
-// measure is what an operand's value is compared by; a literal's as one of the
+// measure returns the comparable value of an operand. A literal is converted to the
 // type.
-func (o operand) measure(dt arrow.DataType, row typedCells) any {
+func (o Operand) measure(dt arrow.DataType, row Row) any {
 	switch {
-	case o.path != "":
-		return measureOf(row.types[o.path], row.cells[o.path])
-	case o.literal == "":
+	case o.Path != "":
+		return measureOf(row.Types[o.Path], row.Cells[o.Path])
+	case o.Literal == "":
 		return nil
 	default:
-		return literalOf(dt, o.literal)
+		return literalOf(dt, o.Literal)
 	}
 }
 
@@ -152,13 +151,13 @@ func holds(op string, order int) bool {
 	}
 }
 
-// beyond is a number literal that no float of its column's type reaches: it
-// lies between the largest finite one and infinity, or their opposites.
+// beyond is a literal beyond the finite floats of its column's type: it lies between
+// the largest one and infinity, or between their negatives. Its sign is that of the
+// literal.
 type beyond int
 
-// order compares two measures: numbers, instants as nanoseconds, floats, text
-// and booleans. NaN equals itself and is above everything, infinity included;
-// the zeros are equal.
+// order compares two measures: numbers, instants in nanoseconds, floats, texts and
+// booleans. NaN equals itself and is greater than everything else; 0 equals -0.
 func order(x, y any) int {
 	if _, ok := x.(beyond); ok {
 		return -order(y, x)
@@ -179,37 +178,38 @@ func order(x, y any) int {
 		}
 		other := y.(float64)
 		if math.IsNaN(x) || math.IsNaN(other) {
-			return cmp.Compare(rank(math.IsNaN(x)), rank(math.IsNaN(other)))
+			return cmp.Compare(Rank(math.IsNaN(x)), Rank(math.IsNaN(other)))
 		}
 		return cmp.Compare(x, other)
 	case bool:
-		return cmp.Compare(rank(x), rank(y.(bool)))
+		return cmp.Compare(Rank(x), Rank(y.(bool)))
 	default:
 		return strings.Compare(x.(string), y.(string))
 	}
 }
 
-func rank(b bool) int {
+// Rank returns 1 for true and 0 for false.
+func Rank(b bool) int {
 	if b {
 		return 1
 	}
 	return 0
 }
 
-// measureOf is what a column's value is compared by; nil of a null.
+// measureOf returns the comparable value of a column's value; nil for a null.
 func measureOf(dt arrow.DataType, v any) any {
 	switch v := v.(type) {
 	case Decimal:
-		return v.number()
+		return v.Number()
 	case int64:
-		return new(big.Rat).Mul(new(big.Rat).SetInt64(v), unitOf(dt))
+		return new(big.Rat).Mul(new(big.Rat).SetInt64(v), UnitOf(dt))
 	default:
 		return v
 	}
 }
 
-// unitOf is how many nanoseconds one of a type's units lasts; 1 for numbers.
-func unitOf(dt arrow.DataType) *big.Rat {
+// UnitOf returns the nanoseconds of one unit of a type; 1 for numbers.
+func UnitOf(dt arrow.DataType) *big.Rat {
 	switch dt := dt.(type) {
 	case *arrow.Date32Type:
 		return new(big.Rat).SetInt64(int64(24 * time.Hour))
@@ -222,7 +222,7 @@ func unitOf(dt arrow.DataType) *big.Rat {
 	}
 }
 
-// literalOf is a literal as a column of a type compares with it.
+// literalOf returns the comparable value of a literal for a column of a type.
 func literalOf(dt arrow.DataType, text string) any {
 	prefix, quotedPart, isQuoted := strings.Cut(text, "'")
 	body := unquoted("'" + quotedPart)
@@ -249,8 +249,7 @@ func literalOf(dt arrow.DataType, text string) any {
 	}
 }
 
-// orError is a value, or the error in its place: then every comparison with it
-// ends the test.
+// orError returns a value, or the error instead, with which every comparison panics.
 func orError(v any, err error) any {
 	if err != nil {
 		return err
@@ -258,8 +257,7 @@ func orError(v any, err error) any {
 	return v
 }
 
-// numberOf rounds a number to the nearest float of a float column's type; of
-// others it is exact.
+// numberOf returns a number, rounded to the nearest float for float columns.
 func numberOf(dt arrow.DataType, text string) any {
 	exact, ok := new(big.Rat).SetString(text)
 	if !ok {
@@ -279,15 +277,15 @@ func numberOf(dt arrow.DataType, text string) any {
 	return beyond(exact.Sign())
 }
 
-// instantOf reads a date, a time of day or a timestamp; without an offset it
-// is UTC.
+// instantOf parses a date, a time of day or a timestamp, which is UTC if it has no
+// offset.
 func instantOf(dt arrow.DataType, text string) (time.Time, error) {
 	if dt.ID() == arrow.TIME64 {
-		t, err := parseForms(text, "15:04:05", "15:04")
+		t, err := ParseTime(text, "15:04:05", "15:04")
 		return t.AddDate(1970, 0, 0), err // time.Parse begins at the year 0
 	}
 	if len(text) > 10 {
 		text = text[:10] + "T" + strings.TrimSpace(text[11:])
 	}
-	return parseForms(text, time.DateOnly, "2006-01-02T15:04:05", "2006-01-02T15:04:05Z07:00", "2006-01-02T15:04", "2006-01-02T15:04Z07:00", "2006-01-02T15:04:05Z0700", "2006-01-02T15:04:05Z07")
+	return ParseTime(text, time.DateOnly, "2006-01-02T15:04:05", "2006-01-02T15:04:05Z07:00", "2006-01-02T15:04", "2006-01-02T15:04Z07:00", "2006-01-02T15:04:05Z0700", "2006-01-02T15:04:05Z07")
 }

@@ -15,35 +15,35 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 )
 
-// Part is what one file of a table holds.
+// Part is the contents of a data file.
 type Part struct {
 	Spec      int   // index into the table's specs
 	Partition []any // see catalog.File
 	Rows      arrow.RecordBatch
-	values    [][]any // the rows as they were cut; nil: those of Rows
+	values    [][]any // the values of Rows; nil: not known yet
 }
 
-// File is a data file as a writer of tables made it, and what it holds.
+// File is a data file that a writer of tables wrote.
 type File struct {
 	Part
 	Location string
 	Bytes    int64
-	// Sequence is the data sequence number; 0 is that of format version 1.
+	// Sequence is the data sequence number; 0 for format version 1.
 	Sequence int64
-	// Commit is the place of the snapshot that added the file among all of the
-	// table, from 1: what first, last and distinct go by.
+	// Commit is the number of the snapshot that added the file among all snapshots of
+	// the table, from 1. It orders rows for first, last and distinct.
 	Commit int
-	// Rank is the place of that snapshot on the chain of snapshots that the
-	// table still knows, see catalog.File.
+	// Rank is the position of that snapshot in the table's remaining snapshots, see
+	// catalog.File.
 	Rank int
-	// Deleted says which rows are deleted; nil: none.
+	// Deleted tells which rows are deleted; nil: none.
 	Deleted []bool
 	ranges  map[int]expr.Range // see SetRanges
 	deletes catalog.Deletes    // see SetDeletes
 }
 
-// Parts returns what the commits of a table write, in order, and what the
-// table is made with. The caller releases the rows.
+// Parts returns the table, and the contents of the files of each commit. The caller
+// releases the rows.
 func (t Table) Parts() (table *catalog.Table, commits [][]Part, err error) {
 	fields, err := Fields(t.Header)
 	if err != nil {
@@ -60,19 +60,18 @@ func (t Table) Parts() (table *catalog.Table, commits [][]Part, err error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		parts, err := cut(table, c.Spec, rows, c.FileRows)
+		files, err := cut(table, c.Spec, rows, c.FileRows)
 		if err != nil {
 			return nil, nil, err
 		}
-		commits = append(commits, parts)
+		commits = append(commits, files)
 	}
 	return table, commits, nil
 }
 
-// cut sends rows to their partitions, in order, and cuts each partition's
-// rows into files of at most fileRows rows (0: one file). Where a row lies is
-// worked out on values, and the oracle's rows are these: nothing of the product
-// has a hand in them.
+// cut assigns rows to partitions, in order, and splits each partition into files of at
+// most fileRows rows (0: one file). The oracle uses the same values, and the product takes
+// no part in computing their partitions.
 func cut(t *catalog.Table, spec int, rows [][]any, fileRows int) ([]Part, error) {
 	partitions, err := divide(t, t.Specs[spec], rows)
 	if err != nil {
@@ -83,7 +82,7 @@ func cut(t *catalog.Table, spec int, rows [][]any, fileRows int) ([]Part, error)
 		return nil, err
 	}
 	defer whole.Release()
-	var parts []Part
+	var files []Part
 	for _, p := range partitions {
 		size := len(p.rows)
 		if fileRows > 0 {
@@ -98,14 +97,14 @@ func cut(t *catalog.Table, spec int, rows [][]any, fileRows int) ([]Part, error)
 			for i, row := range some {
 				values[i] = rows[row]
 			}
-			parts = append(parts, Part{Spec: spec, Partition: p.values, Rows: kept, values: values})
+			files = append(files, Part{Spec: spec, Partition: p.values, Rows: kept, values: values})
 		}
 	}
-	return parts, nil
+	return files, nil
 }
 
-// Place makes a table of files that lie elsewhere too, with their locations,
-// sequence numbers and order. It takes the rows over.
+// Place makes a table of files that exist elsewhere, too, with their locations, sequence
+// numbers and order. It takes ownership of the rows.
 func (w *World) Place(t *catalog.Table, files []File) error {
 	if err := w.AddTable(t.Name, t.Fields, t.Specs); err != nil {
 		return err
@@ -133,7 +132,7 @@ func (w *World) commit(t *catalog.Table, files []File) error {
 	listed := make([]catalog.File, len(files))
 	for i, f := range files {
 		if _, ok := w.rows[f.Location]; ok {
-			return fmt.Errorf("two files lie at %s", f.Location)
+			return fmt.Errorf("there are two files at %s", f.Location)
 		}
 		values := f.values
 		if values == nil {
@@ -153,12 +152,12 @@ func (w *World) commit(t *catalog.Table, files []File) error {
 	return err
 }
 
-// Erased says whether rows of a table are deleted.
+// Erased reports whether any rows of a table are deleted.
 func (w *World) Erased(table string) bool {
 	return slices.ContainsFunc(w.stored[table], func(f stored) bool { return slices.Contains(w.files[f.location].Deleted, true) })
 }
 
-// left are the rows that are not deleted.
+// left returns the rows that are not deleted.
 func (f File) left(rows [][]any) [][]any {
 	if f.Deleted == nil {
 		return rows
@@ -172,7 +171,7 @@ func (f File) left(rows [][]any) [][]any {
 	return left
 }
 
-// sources are the columns that partition fields are made of.
+// sources returns the source columns of partition fields.
 func sources(t *catalog.Table, spec catalog.Spec) []catalog.Field {
 	columns := make([]catalog.Field, len(spec))
 	for i, f := range spec {
@@ -195,8 +194,8 @@ func (w *World) byID(table string, names []string) []string {
 	return names
 }
 
-// Unordered says whether nobody can know any more in which order some of a
-// table's files were written, as its snapshots have expired.
+// Unordered reports whether the order in which some of a table's files were written is
+// not known anymore, since their snapshots have expired.
 func (w *World) Unordered(table string) bool {
 	commit := 0
 	for _, f := range w.stored[table] {
@@ -210,8 +209,8 @@ func (w *World) Unordered(table string) bool {
 	return false
 }
 
-// Turned is the world for an oracle if those files had been written in the
-// opposite order. It can be read by nobody else.
+// Turned returns the world, for the oracle only, as if those files had been written in
+// the opposite order.
 func (w *World) Turned() *World {
 	turned := &World{stored: map[string][]stored{}, columns: w.columns}
 	for table, files := range w.stored {
@@ -227,17 +226,17 @@ func (w *World) Turned() *World {
 	return turned
 }
 
-// SetRanges lets planning know of a file's values what another catalog knows,
-// by field id: which files are pruned decides on which lane rows come.
+// SetRanges sets the ranges of a file, by field id, to those of another catalog: they
+// decide which files are pruned, and so the lanes of rows.
 func (w *World) SetRanges(location string, ranges map[int]expr.Range) {
 	f := w.files[location]
 	f.ranges = ranges
 	w.files[location] = f
 }
 
-// SetDeletes lets planning know of the delete files that another catalog knows of a
-// file: they are part of a split's name, which decides on the order of shuffled ones.
-// Which rows are deleted the file's Deleted says alone.
+// SetDeletes sets the delete files of a file to those of another catalog: they are part
+// of a split's name, which determines the order of shuffled splits. Which rows are deleted
+// depends on the file's Deleted only.
 func (w *World) SetDeletes(location string, deletes catalog.Deletes) {
 	f := w.files[location]
 	f.deletes = deletes
@@ -251,7 +250,7 @@ func (w *World) SetAllDeletes(table string, deletes catalog.Deletes) {
 	}
 }
 
-// note keeps the names of the columns that planning asks about.
+// note records the columns whose files planning requests.
 func (w *World) note(t *catalog.Table, columns []int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -265,8 +264,8 @@ func (w *World) note(t *catalog.Table, columns []int) {
 	}
 }
 
-// Files lists the files of a table. Those of format version 1 have no sequence
-// number, which the catalog in memory would give them.
+// Files lists the files of a table, with the properties that the catalog in memory does
+// not know.
 func (w *World) Files(ctx context.Context, t *catalog.Table, columns []int, bounds []int) ([]catalog.File, error) {
 	w.note(t, columns)
 	files, err := w.Memory.Files(ctx, t, columns, bounds)
@@ -282,15 +281,12 @@ func (w *World) Appended(ctx context.Context, t *catalog.Table, since int64, col
 	return files, err
 }
 
-// complete tells of files what the catalog in memory does not know of them, and puts
-// them into their order.
+// complete sets the properties of files that the catalog in memory does not know, and
+// sorts the files.
 func (w *World) complete(files []catalog.File, bounds []int) {
 	for i := range files {
 		if placed, ok := w.files[files[i].Location]; ok {
 			files[i].Sequence, files[i].Deletes = placed.Sequence, placed.deletes
-			if placed.Sequence == 0 {
-				files[i].Snapshot, files[i].Rank = int64(placed.Commit), placed.Rank
-			}
 			if placed.ranges != nil && len(bounds) > 0 {
 				files[i].Ranges = placed.ranges
 			}
@@ -304,8 +300,8 @@ func (w *World) complete(files []catalog.File, bounds []int) {
 	})
 }
 
-// bySequence orders rows as their files are listed, which is the order of
-// training rows, and of staging rows that no rule chooses among.
-func bySequence(a, b placed) int {
+// bySequence orders rows as their files are listed: the order of training rows, and of
+// staging rows with duplicates: all.
+func bySequence(a, b fileRow) int {
 	return cmp.Or(cmp.Compare(a.file.sequence, b.file.sequence), strings.Compare(a.file.location, b.file.location))
 }

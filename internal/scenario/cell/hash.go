@@ -1,4 +1,4 @@
-package scenario
+package cell
 
 import (
 	"encoding/binary"
@@ -8,8 +8,8 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 )
 
-// murmur3 is Murmur3 (x86, 32 bit) with seed 0. It is written from the
-// specification and not from the product's hash, so that the two can differ.
+// murmur3 is Murmur3 (x86, 32 bits) with seed 0. It is written from the specification,
+// independently of the product's hash.
 func murmur3(key []byte) uint32 {
 	const c1, c2 = 0xcc9e2d51, 0x1b873593
 	scramble := func(k uint32) uint32 { return bits.RotateLeft32(k*c1, 15) * c2 }
@@ -30,24 +30,24 @@ func murmur3(key []byte) uint32 {
 	return h ^ h>>16
 }
 
-// bucketHash is the hash of a value of a type, as appendix B of Iceberg's
-// specification has it: whole numbers, days and microseconds as longs,
-// decimals by their unscaled value, everything else by its bytes.
-func bucketHash(dt arrow.DataType, v any) uint32 {
+// Hash returns the hash of a value according to Iceberg's specification, appendix
+// B: integers, days and microseconds as longs, decimals by their unscaled value, other
+// values by their bytes.
+func Hash(dt arrow.DataType, v any) uint32 {
 	switch v := v.(type) {
 	case int64:
 		if t, ok := dt.(*arrow.TimestampType); ok && t.Unit == arrow.Nanosecond {
-			v = floorDiv(v, 1000)
+			v = FloorDiv(v, 1000)
 		}
 		return murmur3(binary.LittleEndian.AppendUint64(nil, uint64(v)))
 	case Decimal:
-		return murmur3(twosComplement(v.unscaled(dt.(*arrow.Decimal128Type).Scale)))
+		return murmur3(twosComplement(v.Unscaled(dt.(*arrow.Decimal128Type).Scale)))
 	default:
 		return murmur3([]byte(v.(string)))
 	}
 }
 
-// twosComplement is the fewest bytes that hold a number, the highest first.
+// twosComplement returns the minimal big-endian two's complement of a number.
 func twosComplement(n *big.Int) []byte {
 	size := 1
 	for limit := big.NewInt(128); n.Cmp(limit) >= 0 || n.Cmp(new(big.Int).Neg(limit)) < 0; limit.Lsh(limit, 8) {
@@ -59,10 +59,10 @@ func twosComplement(n *big.Int) []byte {
 	return n.FillBytes(make([]byte, size))
 }
 
-// bucketOf is the bucket of so many that a value lies in; nil of a null.
-func bucketOf(dt arrow.DataType, v any, count int) any {
+// Bucket returns the bucket of count that a value is in; nil for a null.
+func Bucket(dt arrow.DataType, v any, count int) any {
 	if v == nil {
 		return nil
 	}
-	return int64(bucketHash(dt, v)&0x7fffffff) % int64(count)
+	return int64(Hash(dt, v)&0x7fffffff) % int64(count)
 }

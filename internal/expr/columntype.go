@@ -11,16 +11,16 @@ import (
 	"github.com/google/uuid"
 )
 
-// family says how a column's values compare.
+// family is a group of types whose values compare in the same way.
 type family int
 
 const (
-	opaque    family = iota // dictionaries, unions and the like, whose nulls are not in a bitmap: not served
-	nested                  // lists, structs, maps and what else has no order here: null tests alone
+	opaque    family = iota // dictionaries, unions and others without a validity bitmap: not supported
+	nested                  // lists, structs, maps and others without an order: null tests only
 	integers                // int32, int64
 	floats                  // float32, float64
 	decimals                // decimal128
-	truths                  // bool
+	booleans                // bool
 	texts                   // utf8, large_utf8
 	binaries                // binary, large_binary, fixed_size_binary
 	dates                   // date32
@@ -28,70 +28,70 @@ const (
 	timestamp               // timestamp[us], timestamp[ns]
 )
 
-// shape is what filters need to know of an Arrow type. Batches must have the
-// shape that was bound; so utf8 and large_utf8 may stand for each other.
-type shape struct {
+// columnType has the properties of an Arrow type that matter to filters. The columns of
+// batches must have the columnType that was bound, so utf8 and large_utf8 are
+// interchangeable.
+type columnType struct {
 	family family
-	bits   int           // of integers and floats: 32, 64
+	bits   int           // of integers and floats: 32 or 64
 	scale  int           // of decimals
 	unit   time.Duration // of times and timestamps
 	zoned  bool          // of timestamps
-	uuid   bool          // of binaries: of 16 bytes each, so text in UUID form is read
+	uuid   bool          // of binaries: 16 bytes each, so text in UUID form is accepted
 }
 
-// shapeOf returns the shape of a type.
-func shapeOf(dt arrow.DataType) shape {
+// columnTypeOf returns the columnType of an Arrow type.
+func columnTypeOf(dt arrow.DataType) columnType {
 	switch t := dt.(type) {
 	case *arrow.Int32Type:
-		return shape{family: integers, bits: 32}
+		return columnType{family: integers, bits: 32}
 	case *arrow.Int64Type:
-		return shape{family: integers, bits: 64}
+		return columnType{family: integers, bits: 64}
 	case *arrow.Float32Type:
-		return shape{family: floats, bits: 32}
+		return columnType{family: floats, bits: 32}
 	case *arrow.Float64Type:
-		return shape{family: floats, bits: 64}
+		return columnType{family: floats, bits: 64}
 	case *arrow.Decimal128Type:
-		return shape{family: decimals, scale: int(t.Scale)}
+		return columnType{family: decimals, scale: int(t.Scale)}
 	case *arrow.BooleanType:
-		return shape{family: truths}
+		return columnType{family: booleans}
 	case *arrow.StringType, *arrow.LargeStringType:
-		return shape{family: texts}
+		return columnType{family: texts}
 	case *arrow.BinaryType, *arrow.LargeBinaryType:
-		return shape{family: binaries}
+		return columnType{family: binaries}
 	case *arrow.FixedSizeBinaryType:
-		return shape{family: binaries, uuid: t.ByteWidth == len(uuid.UUID{})}
+		return columnType{family: binaries, uuid: t.ByteWidth == len(uuid.UUID{})}
 	case *arrow.Date32Type:
-		return shape{family: dates}
+		return columnType{family: dates}
 	case *arrow.Time64Type:
-		return shape{family: times, unit: t.Unit.Multiplier()}
+		return columnType{family: times, unit: t.Unit.Multiplier()}
 	case *arrow.TimestampType:
 		if t.Unit == arrow.Microsecond || t.Unit == arrow.Nanosecond {
-			return shape{family: timestamp, unit: t.Unit.Multiplier(), zoned: t.TimeZone != ""}
+			return columnType{family: timestamp, unit: t.Unit.Multiplier(), zoned: t.TimeZone != ""}
 		}
 	case *arrow.DictionaryType, *arrow.RunEndEncodedType, arrow.UnionType, arrow.ExtensionType:
-		return shape{family: opaque}
+		return columnType{family: opaque}
 	}
-	return shape{family: nested}
+	return columnType{family: nested}
 }
 
 // discrete reports whether the values are whole numbers of a smallest unit.
-func (s shape) discrete() bool {
+func (s columnType) discrete() bool {
 	switch s.family {
 	case integers, decimals, dates, times, timestamp:
 		return true
-	case opaque, nested, floats, truths, texts, binaries:
+	case opaque, nested, floats, booleans, texts, binaries:
 	}
 	return false
 }
 
-// limits returns the least and the greatest value of a discrete shape, in
-// its units.
-func (s shape) limits() (least, greatest *big.Int) {
+// limits returns the minimum and maximum of a discrete type, in its units.
+func (s columnType) limits() (minValue, maxValue *big.Int) {
 	switch {
 	case s.family == decimals:
-		greatest = new(big.Int).Lsh(big.NewInt(1), 127)
-		greatest.Sub(greatest, big.NewInt(1))
-		return new(big.Int).Neg(greatest), greatest
+		maxValue = new(big.Int).Lsh(big.NewInt(1), 127)
+		maxValue.Sub(maxValue, big.NewInt(1))
+		return new(big.Int).Neg(maxValue), maxValue
 	case s.family == dates || s.bits == 32:
 		return big.NewInt(math.MinInt32), big.NewInt(math.MaxInt32)
 	default:
@@ -99,24 +99,24 @@ func (s shape) limits() (least, greatest *big.Int) {
 	}
 }
 
-// cost orders conditions: the cheap ones are evaluated first.
-func (s shape) cost() int {
+// cost orders conditions: cheap ones are evaluated first.
+func (s columnType) cost() int {
 	switch s.family {
 	case texts, binaries:
 		return 3
 	case decimals:
 		return 2
-	case opaque, nested, integers, floats, truths, dates, times, timestamp:
+	case opaque, nested, integers, floats, booleans, dates, times, timestamp:
 	}
 	return 1
 }
 
-// accepts names the literals that a column of this shape compares with.
-func (s shape) accepts() string {
+// accepts describes the literals that a column of this type compares with.
+func (s columnType) accepts() string {
 	switch s.family {
 	case integers, floats, decimals:
 		return "a number without quotes"
-	case truths:
+	case booleans:
 		return "TRUE or FALSE"
 	case texts:
 		return "a string in single quotes"
@@ -136,14 +136,14 @@ func (s shape) accepts() string {
 		return "TIMESTAMP '2026-10-01 12:00:00'"
 	case opaque, nested:
 	}
-	return "IS NULL or IS NOT NULL alone"
+	return "only IS NULL or IS NOT NULL"
 }
 
-// convert turns a literal into the column's terms: a number in units of
-// 10^-scale for discrete shapes, else the literal itself. A text literal in
-// ISO form serves dates and times, one in UUID form binaries of 16 bytes. The
-// error says what is wrong in words that follow the column's name and type.
-func (s shape) convert(l literal) (literal, error) {
+// convert converts a literal to the column's type: for discrete types it sets the
+// number in the column's units. Dates and times accept a text literal in ISO form,
+// binaries of 16 bytes one in UUID form. The error's text continues a message that
+// begins with the column's name and type.
+func (s columnType) convert(l literal) (literal, error) {
 	if l.kind == textLiteral && (s.family == dates || s.family == times || s.family == timestamp || s.uuid) {
 		var err error
 		if l, err = s.readText(l); err != nil {
@@ -154,8 +154,8 @@ func (s shape) convert(l literal) (literal, error) {
 	switch s.family {
 	case integers, decimals, floats:
 		ok = l.kind == numberLiteral
-	case truths:
-		ok = l.kind == truthLiteral
+	case booleans:
+		ok = l.kind == booleanLiteral
 	case texts:
 		ok = l.kind == textLiteral
 	case binaries:
@@ -175,13 +175,13 @@ func (s shape) convert(l literal) (literal, error) {
 	case opaque, nested: // nothing compares with these
 	}
 	if !ok {
-		return l, fmt.Errorf("does not compare with %s: write %s", l.kind, s.accepts())
+		return l, fmt.Errorf("cannot be compared with %s: write %s", l.kind, s.accepts())
 	}
 	return l, nil
 }
 
-// readText reads a string that stands for a date, time, timestamp or UUID.
-func (s shape) readText(l literal) (literal, error) {
+// readText parses a text literal as a date, time, timestamp or UUID.
+func (s columnType) readText(l literal) (literal, error) {
 	var err error
 	switch s.family {
 	case binaries:
@@ -193,17 +193,17 @@ func (s shape) readText(l literal) (literal, error) {
 	case times:
 		l.kind = timeLiteral
 		l.instant, err = parseTime(l.text)
-	case opaque, nested, integers, floats, decimals, truths, texts, timestamp:
+	case opaque, nested, integers, floats, decimals, booleans, texts, timestamp:
 		l.kind = timestampLiteral
 		l.instant, err = parseTimestamp(l.text)
 	}
 	if err != nil {
-		return l, fmt.Errorf("does not compare with the literal: %w", err)
+		return l, fmt.Errorf("cannot be compared with the literal: %w", err)
 	}
 	return l, nil
 }
 
-// parseUUID reads the 36 characters of a UUID.
+// parseUUID parses the 36 characters of a UUID.
 func parseUUID(s string) (string, error) {
 	id, err := uuid.Parse(s)
 	if err != nil || len(s) != len(id.String()) {
@@ -212,9 +212,9 @@ func parseUUID(s string) (string, error) {
 	return string(id[:]), nil
 }
 
-// literalText renders a bound constant so that binding it again gives the
-// same constant.
-func (s shape) literalText(v Value) string {
+// literalText renders a bound constant so that binding it again yields the same
+// constant.
+func (s columnType) literalText(v Value) string {
 	switch s.family {
 	case dates:
 		return "DATE '" + instant{days: v.integer}.date() + "'"
@@ -230,7 +230,7 @@ func (s shape) literalText(v Value) string {
 		return floatText(v.float, s.bits)
 	case binaries:
 		return quoteBinary(v.text)
-	case opaque, nested, truths, texts:
+	case opaque, nested, booleans, texts:
 	}
 	return quoteText(v.text)
 }

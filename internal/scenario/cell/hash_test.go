@@ -1,4 +1,4 @@
-package scenario
+package cell_test
 
 import (
 	"testing"
@@ -6,10 +6,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/bucket"
+	"github.com/penstock/penstock/internal/scenario"
+	"github.com/penstock/penstock/internal/scenario/cell"
 )
 
-// TestBucketHash holds the oracle's hash to the vectors of Iceberg's
-// specification, appendix B, and to what others publish of Murmur3.
+// TestBucketHash compares the oracle's hash with the test vectors of Iceberg's
+// specification, appendix B, and with published values of Murmur3.
 func TestBucketHash(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -33,22 +35,24 @@ func TestBucketHash(t *testing.T) {
 		{"fixed(4)", "AAECAw==", -188683207},
 		{"binary", "AAECAw==", -188683207},
 	} {
-		dt, err := typeOf(test.kind)
+		fields, err := scenario.Fields("v:" + test.kind)
 		require.NoError(t, err)
-		v, err := parseWord(dt, test.word)
+		rows, err := scenario.Rows(fields, []string{test.word})
 		require.NoError(t, err)
-		require.Equal(t, test.want, int32(bucketHash(dt, v)), "%s %s", test.kind, test.word)
+		v := scenario.Value(rows.Column(0), 0)
+		rows.Release()
+		require.Equal(t, test.want, int32(cell.Hash(fields[0].Type, v)), "%s %s", test.kind, test.word)
 	}
 	for text, want := range map[string]uint32{"": 0, "a": 0x3c2569b2, "abc": 0xb3dd93fa, "Hello, world!": 0xc0363e43} {
-		require.Equal(t, want, murmur3([]byte(text)), text)
+		require.Equal(t, want, cell.Murmur3([]byte(text)), text)
 	}
 }
 
-// TestDecimalBytes gives numbers around every length of bytes to both hashes,
-// which share nothing.
+// TestDecimalBytes compares the oracle's and the product's hashes of numbers around
+// every change of length.
 func TestDecimalBytes(t *testing.T) {
 	t.Parallel()
-	fields, err := Fields("d:decimal(38,0) s:string n:long")
+	fields, err := scenario.Fields("d:decimal(38,0) s:string n:long")
 	require.NoError(t, err)
 	var lines []string
 	for _, n := range []string{
@@ -57,14 +61,14 @@ func TestDecimalBytes(t *testing.T) {
 	} {
 		lines = append(lines, n+" "+n+" 7")
 	}
-	rows, err := Rows(fields, lines)
+	rows, err := scenario.Rows(fields, lines)
 	require.NoError(t, err)
 	defer rows.Release()
 	for i, f := range fields {
 		want, err := bucket.Hashes(nil, rows.Column(i))
 		require.NoError(t, err)
-		for row, values := range Values(rows) {
-			require.Equal(t, want[row], int32(bucketHash(f.Type, values[i])), "%v", values[i])
+		for row, values := range scenario.Values(rows) {
+			require.Equal(t, want[row], int32(cell.Hash(f.Type, values[i])), "%v", values[i])
 		}
 	}
 }

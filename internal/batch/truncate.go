@@ -8,28 +8,28 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// First returns the rows of a list array, each cut to its first n elements.
-// Where no row is longer the array itself is returned, retained; else memory
-// comes from mem, or from the Go heap if that is nil. Lists of either width of
-// offsets are taken, of every type that Gather takes; another type, or an n
-// that is not positive, is Internal.
+// First returns a list array with each row truncated to its first n elements. If
+// no row is longer, the array itself is retained and returned; otherwise memory
+// comes from mem, or from the Go heap if mem is nil. It supports lists with 32-bit
+// and 64-bit offsets whose elements Gather supports. Another type, or an n below 1,
+// is Internal.
 func First(a arrow.Array, n int, mem memory.Allocator) (arrow.Array, error) {
 	return truncate(a, func(from, to int) (int, int) { return from, min(to, from+n) }, n, mem)
 }
 
-// Last is First for the last n elements.
+// Last is like First, with the last n elements.
 func Last(a arrow.Array, n int, mem memory.Allocator) (arrow.Array, error) {
 	return truncate(a, func(from, to int) (int, int) { return max(from, to-n), to }, n, mem)
 }
 
-// truncate cuts each row's items to what cut leaves of them.
+// truncate reduces each row's items to the range that cut returns.
 func truncate(a arrow.Array, cut func(from, to int) (int, int), n int, mem memory.Allocator) (arrow.Array, error) {
 	if n < 1 {
-		return nil, fault.New(fault.Internal, "lists are to be cut to %d elements", n)
+		return nil, fault.New(fault.Internal, "lists cannot be truncated to %d elements", n)
 	}
 	dt, ok := a.DataType().(arrow.ListLikeType)
 	if !ok || dt.ID() != arrow.LIST && dt.ID() != arrow.LARGE_LIST {
-		return nil, fault.New(fault.Internal, "columns of type %s have no first and last elements", a.DataType())
+		return nil, fault.New(fault.Internal, "columns of type %s cannot be truncated", a.DataType())
 	}
 	g := gathering{mem: mem, remedy: remedyBatch}
 	defer g.close()
@@ -39,7 +39,7 @@ func truncate(a arrow.Array, cut func(from, to int) (int, int), n int, mem memor
 	var out *array.Data
 	var err error
 	switch {
-	case a.Len() == 0 || longest(a) <= n:
+	case a.Len() == 0 || maxItems(a) <= n:
 		a.Retain()
 		return a, nil
 	case dt.ID() == arrow.LIST:
@@ -53,19 +53,19 @@ func truncate(a arrow.Array, cut func(from, to int) (int, int), n int, mem memor
 	return array.MakeFromData(out), nil
 }
 
-// longest is the most items of a row; those under nulls count too.
-func longest(a arrow.Array) int {
-	most := 0
+// maxItems returns the largest number of items of a row, including rows under nulls.
+func maxItems(a arrow.Array) int {
+	items := 0
 	lists := a.(array.ListLike)
 	for i := range a.Len() {
 		from, to := lists.ValueOffsets(i)
-		most = max(most, int(to-from))
+		items = max(items, int(to-from))
 	}
-	return most
+	return items
 }
 
-// trimmed gathers what cut leaves of each row that is not null, and nothing of
-// those that are. The data belongs to g.
+// trimmed gathers the range that cut returns of each valid row, and no items of null
+// rows. The data belongs to g.
 func trimmed[O int32 | int64](g *gathering, a arrow.Array, cut func(from, to int) (int, int)) (*array.Data, error) {
 	rows, data := a.Len(), a.Data()
 	src := view[O](data.Buffers()[1].Bytes())[data.Offset():]
@@ -95,9 +95,9 @@ func trimmed[O int32 | int64](g *gathering, a arrow.Array, cut func(from, to int
 		found.spans = append(found.spans, run)
 	}
 	child := data.Children()[0]
-	var inner []part
+	var inner []input
 	if found.rows > 0 {
-		inner = []part{{data: child, base: child.Offset(), selection: found}}
+		inner = []input{{data: child, base: child.Offset(), selection: found}}
 	}
 	items, err := g.column(a.DataType().(arrow.ListLikeType).Elem(), inner, found.rows)
 	if err != nil {
@@ -112,11 +112,11 @@ func trimmed[O int32 | int64](g *gathering, a arrow.Array, cut func(from, to int
 // whole copies the validity of an array.
 func (g *gathering) whole(a arrow.Array) bitmap {
 	all := &selection{spans: []span{{0, a.Len()}}, rows: a.Len()}
-	return g.validity([]part{{data: a.Data(), base: a.Data().Offset(), selection: all}}, a.Len())
+	return g.validity([]input{{data: a.Data(), base: a.Data().Offset(), selection: all}}, a.Len())
 }
 
-// compact returns a list array as First leaves one: nothing lies under its
-// nulls, before its first item, or behind its last.
+// compact returns a list array without unreferenced items: those under nulls, and
+// before the first and after the last row.
 func compact(a arrow.Array, mem memory.Allocator) (arrow.Array, error) {
 	if a.Len() == 0 {
 		return Gather(a.DataType(), nil, mem)

@@ -26,8 +26,8 @@ func TestFirstAndLastAgainstSlices(t *testing.T) {
 		}
 		a := s.array(dt, s.IntN(40), seed%2 == 0)
 		for n := 1; n <= 4; n++ {
-			for name, shape := range map[string]func(arrow.Array, int, memory.Allocator) (arrow.Array, error){"first": batch.First, "last": batch.Last} {
-				got, err := shape(a, n, mem)
+			for name, truncate := range map[string]func(arrow.Array, int, memory.Allocator) (arrow.Array, error){"first": batch.First, "last": batch.Last} {
+				got, err := truncate(a, n, mem)
 				require.NoError(t, err)
 				require.True(t, arrow.TypeEqual(dt, got.DataType()))
 				want := valuesOf(a)
@@ -54,7 +54,7 @@ func TestFirstAndLastAgainstSlices(t *testing.T) {
 	require.Greater(t, cut, 100)
 }
 
-func TestShapesRefuse(t *testing.T) {
+func TestFirstAndLastRefuseTypesAndLengths(t *testing.T) {
 	s := newSource(1)
 	for _, dt := range []arrow.DataType{
 		arrow.PrimitiveTypes.Int64, arrow.BinaryTypes.String, arrow.MapOf(arrow.PrimitiveTypes.Int32, arrow.PrimitiveTypes.Int32),
@@ -70,10 +70,10 @@ func TestShapesRefuse(t *testing.T) {
 	}
 }
 
-func TestShapesOfNothing(t *testing.T) {
+func TestFirstLastAndCastOfEmptyArrays(t *testing.T) {
 	empty := array.NewBuilder(memory.DefaultAllocator, arrow.ListOf(arrow.BinaryTypes.String)).NewArray()
-	for _, shape := range []func(arrow.Array, int, memory.Allocator) (arrow.Array, error){batch.First, batch.Last} {
-		got, err := shape(empty, 3, nil)
+	for _, truncate := range []func(arrow.Array, int, memory.Allocator) (arrow.Array, error){batch.First, batch.Last} {
+		got, err := truncate(empty, 3, nil)
 		require.NoError(t, err)
 		require.Zero(t, got.Len())
 	}
@@ -86,7 +86,7 @@ func TestShapesOfNothing(t *testing.T) {
 	require.Zero(t, got.Len())
 }
 
-func BenchmarkShapes(b *testing.B) {
+func BenchmarkTruncateAndCast(b *testing.B) {
 	const rows = 8192
 	lists := array.NewListBuilder(memory.DefaultAllocator, arrow.PrimitiveTypes.Int64)
 	doubles := array.NewFloat64Builder(memory.DefaultAllocator)
