@@ -6,8 +6,8 @@ import (
 	"hash/crc32"
 )
 
-// Page headers are Thrift structs in the compact protocol; these are its
-// element types and the header's fields that matter here.
+// Page headers are Thrift structs in the compact protocol. These are its element types
+// and the ids of the header fields that are read.
 const (
 	thriftTrue   = 1
 	thriftFalse  = 2
@@ -35,7 +35,7 @@ const (
 	pageDictionary = 2
 	pageDataV2     = 3
 
-	thriftDepth = 16 // of nesting: page headers need four
+	maxThriftDepth = 16 // maximum nesting; page headers need four
 )
 
 var (
@@ -47,11 +47,11 @@ var (
 // thrift reads the compact protocol from the front of a buffer.
 type thrift struct {
 	rest    []byte
-	structs int64 // passed over
+	structs int64 // number of structs skipped
 }
 
-// page reads a page: its header, and its bytes as they are stored, whose checksum
-// fits.
+// page reads a page and verifies its checksum. It returns the header, and the stored
+// bytes.
 func (t *thrift) page() (pageHeader, []byte, error) {
 	h, body, err := t.body()
 	if err == nil {
@@ -60,21 +60,21 @@ func (t *thrift) page() (pageHeader, []byte, error) {
 	return h, body, err
 }
 
-// body reads a page without a look at its checksum.
+// body reads a page without verifying its checksum.
 func (t *thrift) body() (pageHeader, []byte, error) {
 	h, err := t.pageHeader()
 	switch {
 	case err != nil:
 		return h, nil, err
-	case h.size < 0 || h.size > int64(len(t.rest)):
+	case h.stored < 0 || h.stored > int64(len(t.rest)):
 		return h, nil, errPageReaches
 	}
-	body := t.rest[:h.size]
-	t.rest = t.rest[h.size:]
+	body := t.rest[:h.stored]
+	t.rest = t.rest[h.stored:]
 	return h, body, nil
 }
 
-// check compares a page's stored bytes with its checksum, if it has one.
+// check compares the stored bytes of a page with its checksum, if it has one.
 func (h *pageHeader) check(body []byte) error {
 	if h.crc != nil && crc32.ChecksumIEEE(body) != *h.crc {
 		return errPageChecksum
@@ -82,31 +82,31 @@ func (h *pageHeader) check(body []byte) error {
 	return nil
 }
 
-// pageHeader is what a PageHeader says; -1 is what it does not.
+// pageHeader is a Thrift PageHeader. Missing numbers are -1.
 type pageHeader struct {
-	kind  int64
-	plain int64   // bytes of the page before compression
-	size  int64   // as it is stored
-	crc   *uint32 // nil where it has none
+	kind         int64
+	uncompressed int64   // bytes before compression
+	stored       int64   // bytes in the file
+	crc          *uint32 // nil: none
 
-	// Of the header of its kind.
+	// Of the data or dictionary page header.
 	count, encoding                        int64
 	definitionEncoding, repetitionEncoding int64
-	definitionBytes, repetitionBytes       int64 // of the second version
-	compressed                             bool  // the values of the second version
+	definitionBytes, repetitionBytes       int64 // version 2
+	valuesCompressed                       bool  // version 2: whether the values are compressed
 }
 
-// pageHeader reads a PageHeader.
+// pageHeader reads a page header.
 func (t *thrift) pageHeader() (pageHeader, error) {
-	h := pageHeader{kind: -1, plain: -1, size: -1, count: -1, encoding: -1, definitionEncoding: -1, repetitionEncoding: -1, definitionBytes: -1, repetitionBytes: -1, compressed: true}
+	h := pageHeader{kind: -1, uncompressed: -1, stored: -1, count: -1, encoding: -1, definitionEncoding: -1, repetitionEncoding: -1, definitionBytes: -1, repetitionBytes: -1, valuesCompressed: true}
 	err := t.fields(func(id int64, kind byte) error {
 		switch {
 		case id == headerKind && kind == thriftI32:
 			return t.number(&h.kind)
 		case id == headerPlainSize && kind == thriftI32:
-			return t.number(&h.plain)
+			return t.number(&h.uncompressed)
 		case id == headerStoredSize && kind == thriftI32:
-			return t.number(&h.size)
+			return t.number(&h.stored)
 		case id == headerCRC && kind == thriftI32:
 			v, err := t.varint()
 			sum := uint32(v) //nolint:gosec // the checksum is stored as a signed number
@@ -119,13 +119,13 @@ func (t *thrift) pageHeader() (pageHeader, error) {
 		case id == headerDataV2 && kind == thriftStruct:
 			return t.dataV2(&h)
 		default:
-			return t.skip(kind, thriftDepth)
+			return t.skip(kind, maxThriftDepth)
 		}
 	})
 	return h, err
 }
 
-// dataV2 reads the header of a data page of the second version.
+// dataV2 reads the header of a version 2 data page.
 func (t *thrift) dataV2(h *pageHeader) error {
 	var nulls, rows int64
 	into := []*int64{&h.count, &nulls, &rows, &h.encoding, &h.definitionBytes, &h.repetitionBytes}
@@ -134,25 +134,25 @@ func (t *thrift) dataV2(h *pageHeader) error {
 		case id >= 1 && id <= int64(len(into)) && kind == thriftI32:
 			return t.number(into[id-1])
 		case id == 7 && (kind == thriftTrue || kind == thriftFalse):
-			h.compressed = kind == thriftTrue
+			h.valuesCompressed = kind == thriftTrue
 			return nil
 		default:
-			return t.skip(kind, thriftDepth-1)
+			return t.skip(kind, maxThriftDepth-1)
 		}
 	})
 }
 
-// numbers reads a struct whose first fields are numbers, one for each of into.
+// numbers reads a struct whose first fields are numbers into the given variables.
 func (t *thrift) numbers(into ...*int64) error {
 	return t.fields(func(id int64, kind byte) error {
 		if id >= 1 && id <= int64(len(into)) && kind == thriftI32 {
 			return t.number(into[id-1])
 		}
-		return t.skip(kind, thriftDepth-1)
+		return t.skip(kind, maxThriftDepth-1)
 	})
 }
 
-// number reads a number of 32 bits.
+// number reads a 32-bit number.
 func (t *thrift) number(into *int64) error {
 	v, err := t.varint()
 	if v != int64(int32(v)) {
@@ -162,7 +162,7 @@ func (t *thrift) number(into *int64) error {
 	return err
 }
 
-// fields calls read for every field of a struct; read consumes the value.
+// fields calls read for each field of a struct; read consumes the value.
 func (t *thrift) fields(read func(id int64, kind byte) error) error {
 	var id int64
 	for {
@@ -181,7 +181,7 @@ func (t *thrift) fields(read func(id int64, kind byte) error) error {
 	}
 }
 
-// skip passes over a value of a kind.
+// skip skips a value.
 func (t *thrift) skip(kind byte, depth int) error {
 	if depth == 0 {
 		return errThrift
@@ -190,18 +190,18 @@ func (t *thrift) skip(kind byte, depth int) error {
 	case thriftTrue, thriftFalse:
 		return nil
 	case thriftByte:
-		return t.drop(1)
+		return t.skipBytes(1)
 	case thriftI16, thriftI32, thriftI64:
 		_, err := t.varint()
 		return err
 	case thriftDouble:
-		return t.drop(8)
+		return t.skipBytes(8)
 	case thriftBinary:
 		n, err := t.uvarint()
 		if err != nil {
 			return err
 		}
-		return t.drop(n)
+		return t.skipBytes(n)
 	case thriftStruct:
 		t.structs++
 		return t.fields(func(_ int64, kind byte) error { return t.skip(kind, depth-1) })
@@ -225,7 +225,7 @@ func (t *thrift) skipList(depth int) error {
 			return err
 		}
 	}
-	if n > uint64(len(t.rest)) { // every element takes a byte at least
+	if n > uint64(len(t.rest)) { // each element takes at least a byte
 		return errThrift
 	}
 	for range n {
@@ -236,7 +236,7 @@ func (t *thrift) skipList(depth int) error {
 	return nil
 }
 
-// list calls read for each element of a list of a kind.
+// list calls read for each element of a list, whose element type must be kind.
 func (t *thrift) list(kind byte, read func() error) error {
 	head, err := t.byte()
 	if err != nil {
@@ -279,7 +279,7 @@ func (t *thrift) skipMap(depth int) error {
 	return nil
 }
 
-// skipElement passes over a value in a list or a map, where a bool takes a byte.
+// skipElement skips an element of a list or map, where a boolean takes a byte.
 func (t *thrift) skipElement(kind byte, depth int) error {
 	if kind == thriftTrue || kind == thriftFalse {
 		kind = thriftByte
@@ -314,7 +314,7 @@ func (t *thrift) varint() (int64, error) {
 	return v, nil
 }
 
-func (t *thrift) drop(n uint64) error {
+func (t *thrift) skipBytes(n uint64) error {
 	if n > uint64(len(t.rest)) {
 		return errThrift
 	}

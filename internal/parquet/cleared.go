@@ -6,19 +6,18 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 )
 
-// cleared zeroes what an allocator hands out. The decoder leaves the offsets
-// of empty nested lists and the values under nulls unwritten: with memory of
-// any content the one breaks it and the other would show rows of another
-// stream to a client.
-type cleared struct{ under memory.Allocator }
+// zeroingAllocator clears the memory that it allocates. The library leaves the offsets of
+// empty nested lists and the values under nulls unwritten: uncleared memory would break
+// the former, and the latter would show a client rows of another stream.
+type zeroingAllocator struct{ under memory.Allocator }
 
-func (c cleared) Allocate(size int) []byte {
+func (c zeroingAllocator) Allocate(size int) []byte {
 	b := c.under.Allocate(size)
 	clear(b)
 	return b
 }
 
-func (c cleared) Reallocate(size int, b []byte) []byte {
+func (c zeroingAllocator) Reallocate(size int, b []byte) []byte {
 	had := len(b)
 	out := c.under.Reallocate(size, b)
 	if size > had {
@@ -27,11 +26,11 @@ func (c cleared) Reallocate(size int, b []byte) []byte {
 	return out
 }
 
-func (c cleared) Free(b []byte) { c.under.Free(b) }
+func (c zeroingAllocator) Free(b []byte) { c.under.Free(b) }
 
-// overwritten knows the types whose values the decoder writes all, save for
-// those under nulls: zeroing those after it is cheaper than all before.
-func overwritten(t arrow.DataType) bool {
+// overwritesValues reports whether the library writes every value of a type except those
+// under nulls: then it is cheaper to clear these afterwards than all values before.
+func overwritesValues(t arrow.DataType) bool {
 	switch t.ID() {
 	case arrow.INT32, arrow.INT64, arrow.FLOAT32, arrow.FLOAT64, arrow.DATE32, arrow.TIME64, arrow.TIMESTAMP:
 		return true
@@ -40,7 +39,7 @@ func overwritten(t arrow.DataType) bool {
 	}
 }
 
-// zeroNulls clears the n values of a width in bytes that are null.
+// zeroNulls clears those of n values that are null. width is in bytes.
 func zeroNulls(values, validity []byte, width, n int) {
 	for i := range n {
 		if !bitutil.BitIsSet(validity, i) {

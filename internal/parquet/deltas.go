@@ -7,38 +7,38 @@ import (
 	"github.com/apache/arrow-go/v18/parquet"
 )
 
-// mostTogether bounds the values that the library unpacks at once, of which it makes
-// room for as many as a page says: writers have 32 to 256 of them.
-const mostTogether = 64 << 10
+// maxMiniblock bounds the values of a miniblock, for which the library allocates memory
+// on the page's word. Writers use 32 to 256.
+const maxMiniblock = 64 << 10
 
 var errDeltas = errors.New("the deltas of a page cannot be read")
 
-// deltas reads numbers of the encoding DELTA_BINARY_PACKED (format specification,
-// "Delta Encoding"), as far as it is used for lengths: of 32 bits.
-type deltas struct {
-	rest     []byte // of the page
-	blocks   int    // numbers that are unpacked at once, in each block
-	together int    // numbers that are unpacked at once
-	total    int
-	value    int64 // the first number
+// deltaDecoder decodes DELTA_BINARY_PACKED (format specification, "Delta Encoding") as
+// used for lengths, which have 32 bits.
+type deltaDecoder struct {
+	rest         []byte // the rest of the page
+	miniblocks   int    // miniblocks in a block
+	perMiniblock int    // values in a miniblock
+	total        int
+	value        int64 // the last value decoded; initially that of the header
 }
 
-// newDeltas reads the header of at most count numbers.
-func newDeltas(values []byte, count int) (deltas, error) {
-	d := deltas{rest: values}
+// newDeltaDecoder reads the header of at most count values.
+func newDeltaDecoder(values []byte, count int) (deltaDecoder, error) {
+	d := deltaDecoder{rest: values}
 	block, ok := d.number(1 << 32)
 	blocks, ok1 := d.number(1 << 32)
 	total, ok2 := d.number(uint64(count))
 	first, n := binary.Varint(d.rest)
-	if !ok || !ok1 || !ok2 || n <= 0 || block == 0 || blocks == 0 || block%128 != 0 || block%blocks != 0 || block/blocks%32 != 0 || block/blocks > mostTogether {
+	if !ok || !ok1 || !ok2 || n <= 0 || block == 0 || blocks == 0 || block%128 != 0 || block%blocks != 0 || block/blocks%32 != 0 || block/blocks > maxMiniblock {
 		return d, errDeltas
 	}
 	d.rest, d.value = d.rest[n:], first
-	d.blocks, d.together, d.total = int(blocks), int(block/blocks), int(total)
+	d.miniblocks, d.perMiniblock, d.total = int(blocks), int(block/blocks), int(total)
 	return d, nil
 }
 
-func (d *deltas) number(most uint64) (uint64, bool) {
+func (d *deltaDecoder) number(most uint64) (uint64, bool) {
 	v, n := binary.Uvarint(d.rest)
 	if n <= 0 || v > most {
 		return 0, false
@@ -47,29 +47,29 @@ func (d *deltas) number(most uint64) (uint64, bool) {
 	return v, true
 }
 
-// lengths reads all numbers, none of which is negative.
-func (d *deltas) lengths() ([]int32, error) {
+// lengths decodes all values. A negative one is an error.
+func (d *deltaDecoder) lengths() ([]int32, error) {
 	out := make([]int32, 0, d.total)
 	if d.total > 0 {
 		out = append(out, int32(d.value))
 	}
 	for len(out) < d.total {
 		least, n := binary.Varint(d.rest)
-		if n <= 0 || len(d.rest) < n+d.blocks {
+		if n <= 0 || len(d.rest) < n+d.miniblocks {
 			return nil, errDeltas
 		}
-		widths := d.rest[n : n+d.blocks]
-		d.rest = d.rest[n+d.blocks:]
+		widths := d.rest[n : n+d.miniblocks]
+		d.rest = d.rest[n+d.miniblocks:]
 		for _, width := range widths {
 			if len(out) == d.total {
 				break
 			}
-			bytes := d.together / 8 * int(width)
+			bytes := d.perMiniblock / 8 * int(width)
 			if width > 32 || bytes > len(d.rest) {
 				return nil, errDeltas
 			}
-			packed := hybrid{bits: d.rest[:bytes], width: int(width)}
-			for i := range min(d.together, d.total-len(out)) {
+			packed := rleDecoder{bits: d.rest[:bytes], width: int(width)}
+			for i := range min(d.perMiniblock, d.total-len(out)) {
 				d.value += least + int64(packed.word(i*int(width))&(1<<width-1)) //nolint:gosec // at most 32 bits
 				out = append(out, int32(d.value))
 			}
@@ -84,22 +84,21 @@ func (d *deltas) lengths() ([]int32, error) {
 	return out, nil
 }
 
-// reach is how far the values of delta encoded pages of bytes reach beyond the pages:
-// each may begin with all of the one before.
-type reach struct {
-	longest int64 // value
-	page    int64 // bytes of all values of a page
+// deltaSizes bounds the sizes of DELTA_BYTE_ARRAY values. They may exceed the size of the
+// pages, since each value may begin with all of the one before.
+type deltaSizes struct {
+	maxValue int64 // bytes of the longest value
+	maxPage  int64 // bytes of all values of the largest page
 }
 
-// checkDeltas follows the pages of a leaf as far as the library believes what they
-// say of themselves.
-func (r *Reader) checkDeltas(leaf int) (out reach, err error) {
+// checkDeltas validates the parts of a leaf's pages that the library trusts.
+func (r *Reader) checkDeltas(leaf int) (out deltaSizes, err error) {
 	defer recovered(&err, r.file.Location(), "a page cannot be decoded")
 	p, err := r.file.newPages(r.group, leaf, r.source.loaded(r.file.chunkSpan(r.group, leaf)), r.scratch)
 	if err != nil {
 		return out, err
 	}
-	defer p.close()
+	defer p.release()
 	for {
 		next, err := p.next()
 		if next == nil || err != nil {
@@ -114,14 +113,14 @@ func (r *Reader) checkDeltas(leaf int) (out reach, err error) {
 	}
 }
 
-// add looks at a page of data.
-func (o *reach) add(p *page) error {
+// add adds a data page.
+func (o *deltaSizes) add(p *page) error {
 	switch p.encoding {
 	case parquet.Encodings.DeltaBinaryPacked, parquet.Encodings.DeltaLengthByteArray:
 		if len(p.values) == 0 {
-			return nil // nulls alone
+			return nil // all null
 		}
-		_, err := newDeltas(p.values, p.count)
+		_, err := newDeltaDecoder(p.values, p.count)
 		return err
 	case parquet.Encodings.DeltaByteArray:
 		if len(p.values) == 0 {
@@ -130,7 +129,7 @@ func (o *reach) add(p *page) error {
 	default:
 		return nil
 	}
-	d, err := newTextDeltas(p.values, p.count)
+	d, err := newDeltaStrings(p.values, p.count)
 	if err != nil {
 		return err
 	}
@@ -140,43 +139,43 @@ func (o *reach) add(p *page) error {
 			return errDeltas
 		}
 		last = int64(n) + int64(d.suffixes[i])
-		o.longest, sum = max(o.longest, last), sum+last
+		o.maxValue, sum = max(o.maxValue, last), sum+last
 	}
-	o.page = max(o.page, sum)
+	o.maxPage = max(o.maxPage, sum)
 	return nil
 }
 
-// textDeltas are values of the encoding DELTA_BYTE_ARRAY: each begins with as many
-// bytes of the one before as its prefix says, and goes on with its suffix.
-type textDeltas struct {
+// deltaStrings are the values of a DELTA_BYTE_ARRAY page. Each is a prefix of the value
+// before, followed by a suffix.
+type deltaStrings struct {
 	prefixes, suffixes []int32
-	rest               []byte // the bytes of the suffixes
+	rest               []byte // the suffixes, concatenated
 }
 
-// newTextDeltas reads the lengths of at most count values.
-func newTextDeltas(values []byte, count int) (textDeltas, error) {
-	prefix, err := newDeltas(values, count)
+// newDeltaStrings decodes the lengths of at most count values.
+func newDeltaStrings(values []byte, count int) (deltaStrings, error) {
+	prefix, err := newDeltaDecoder(values, count)
 	if err != nil {
-		return textDeltas{}, err
+		return deltaStrings{}, err
 	}
 	prefixes, err := prefix.lengths()
 	if err != nil {
-		return textDeltas{}, err
+		return deltaStrings{}, err
 	}
-	suffix, err := newDeltas(prefix.rest, count)
+	suffix, err := newDeltaDecoder(prefix.rest, count)
 	if err != nil {
-		return textDeltas{}, err
+		return deltaStrings{}, err
 	}
 	suffixes, err := suffix.lengths()
 	if err != nil || len(prefixes) != len(suffixes) {
-		return textDeltas{}, errDeltas
+		return deltaStrings{}, errDeltas
 	}
-	return textDeltas{prefixes: prefixes, suffixes: suffixes, rest: suffix.rest}, nil
+	return deltaStrings{prefixes: prefixes, suffixes: suffixes, rest: suffix.rest}, nil
 }
 
-// fixed says whether all values are of one length, and no byte is left over.
-func (d *textDeltas) fixed(length int) bool {
-	before, sum := int32(0), 0 // no prefix reaches beyond the value before
+// fixed reports whether all values have the given length and no byte is left over.
+func (d *deltaStrings) fixed(length int) bool {
+	before, sum := int32(0), 0 // no prefix is longer than the value before
 	for i, prefix := range d.prefixes {
 		if prefix > before || int64(prefix)+int64(d.suffixes[i]) != int64(length) {
 			return false

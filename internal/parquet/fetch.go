@@ -45,7 +45,7 @@ func (r *Reader) Fetch() {
 	}
 	group := r.opts.RowGroups[r.next]
 	spans := r.file.spans(group, r.columns)
-	if r.file.groups[group].Rows == 0 || !r.file.reads(spans) {
+	if r.file.groups[group].Rows == 0 || !r.file.needsRead(spans) {
 		return
 	}
 	wanted := r.file.merge(spans)
@@ -173,7 +173,7 @@ func (r *Reader) takeFetched(group int) (bool, error) {
 		}
 		return false, nil
 	}
-	r.source.unload()
+	r.source.release()
 	r.source.regions, r.source.fetched = slices.Clone(f.regions), f
 	return true, nil
 }

@@ -10,22 +10,22 @@ import (
 )
 
 var (
-	errLevels = errors.New("a page has other levels than its schema knows")
-	errValues = errors.New("a page has other values than its schema knows")
+	errLevels = errors.New("the levels of a page do not match its schema")
+	errValues = errors.New("the values of a page do not match its schema")
 )
 
-// loose says whether the file has a column, something in it or a struct around it
-// as required, and the table has not. That may be so, but it may also be damage to
-// the footer, and then the library would take levels for values.
-func (r *Reader) loose(c column) bool {
-	if c.depth == 0 || c.shape.required {
-		return c.shape.looser()
+// needsLevelCheck reports whether the file requires a column, something in it, or a
+// struct around it that the table does not require. That is legal, but it may also be a
+// damaged footer, and then the library would read levels as values.
+func (r *Reader) needsLevelCheck(c column) bool {
+	if c.depth == 0 || c.conversion.required {
+		return c.conversion.anyLoose()
 	}
 	return int(r.file.meta.Schema.Column(c.leaves[0]).MaxDefinitionLevel()) <= c.depth
 }
 
-// checkLevels sees that the pages of a column have the levels and values of the
-// file's schema.
+// checkLevels returns an error if the levels or values in the pages of a column do not
+// match the file's schema.
 func (r *Reader) checkLevels(c column) error {
 	for _, leaf := range c.leaves {
 		chunk := r.source.loaded(r.file.chunkSpan(r.group, leaf))
@@ -33,8 +33,8 @@ func (r *Reader) checkLevels(c column) error {
 		if err != nil {
 			return err
 		}
-		err = p.fit(r.file.meta.Schema.Column(leaf))
-		p.close()
+		err = p.check(r.file.meta.Schema.Column(leaf))
+		p.release()
 		if err != nil {
 			return err
 		}
@@ -42,8 +42,8 @@ func (r *Reader) checkLevels(c column) error {
 	return nil
 }
 
-// fit reads all pages.
-func (p *pages) fit(described *schema.Column) error {
+// check reads all pages.
+func (p *pages) check(described *schema.Column) error {
 	for {
 		next, err := p.next()
 		if next == nil || err != nil {
@@ -52,26 +52,26 @@ func (p *pages) fit(described *schema.Column) error {
 		if next.dictionary {
 			continue
 		}
-		if !levelsFit(next.repetition, next.count, int(described.MaxRepetitionLevel())) ||
-			!levelsFit(next.definition, next.count, int(described.MaxDefinitionLevel())) {
+		if !levelsValid(next.repetition, next.count, int(described.MaxRepetitionLevel())) ||
+			!levelsValid(next.definition, next.count, int(described.MaxDefinitionLevel())) {
 			return errLevels
 		}
-		if described.MaxDefinitionLevel() == 0 && !valuesFit(next, described) {
+		if described.MaxDefinitionLevel() == 0 && !valuesValid(next, described) {
 			return errValues
 		}
 	}
 }
 
-// levelsFit says whether stored levels are so many, none above the greatest.
-func levelsFit(stored []byte, count, most int) bool {
+// levelsValid reports whether there are count stored levels, none above maxLevel.
+func levelsValid(stored []byte, count, most int) bool {
 	if most == 0 {
 		return len(stored) == 0
 	}
-	levels := hybrid{rest: stored, width: bits.Len(uint(most))}
+	levels := rleDecoder{rest: stored, width: bits.Len(uint(most))}
 	var window [levelWindow]byte
 	for count > 0 {
 		n := min(count, len(window))
-		if levels.numbers(window[:n]) != nil {
+		if levels.bytes(window[:n]) != nil {
 			return false
 		}
 		for _, level := range window[:n] {
@@ -81,27 +81,27 @@ func levelsFit(stored []byte, count, most int) bool {
 		}
 		count -= n
 	}
-	return levels.spent()
+	return levels.exhausted()
 }
 
-// valuesFit says whether a page has as many values as it counts, as far as it is
-// plain or has indices: the library sees to the other encodings.
-func valuesFit(p *page, described *schema.Column) bool {
+// valuesValid reports whether a plain or dictionary-encoded page has as many values as
+// its header counts. The library checks the other encodings.
+func valuesValid(p *page, described *schema.Column) bool {
 	switch p.encoding {
 	case parquet.Encodings.Plain:
-		return plainFits(p.values, p.count, described)
+		return plainValid(p.values, p.count, described)
 	case parquet.Encodings.PlainDict, parquet.Encodings.RLEDict:
-		return indicesFit(p.values, p.count)
+		return indicesValid(p.values, p.count)
 	default:
 		return true
 	}
 }
 
-func indicesFit(values []byte, count int) bool {
+func indicesValid(values []byte, count int) bool {
 	if len(values) == 0 {
 		return count == 0
 	}
-	indices := hybrid{rest: values[1:], width: int(values[0])}
+	indices := rleDecoder{rest: values[1:], width: int(values[0])}
 	if indices.width > 32 {
 		return false
 	}
@@ -113,18 +113,18 @@ func indicesFit(values []byte, count int) bool {
 		count -= indices.repeat + taken
 		indices.repeat, indices.packed = 0, indices.packed-taken
 	}
-	return indices.spent()
+	return indices.exhausted()
 }
 
 const (
-	// packedTogether is how many numbers a bit-packed run holds at least, of which the
-	// last ones may be padding.
-	packedTogether = 8
-	// packedBlock is how many DuckDB packs at once.
-	packedBlock = 256
+	// packedGroup is the unit of a bit-packed run: its length is a multiple of it, and
+	// the last values may be padding.
+	packedGroup = 8
+	// duckDBRun is the unit of DuckDB's bit-packed runs.
+	duckDBRun = 256
 )
 
-func plainFits(values []byte, count int, described *schema.Column) bool {
+func plainValid(values []byte, count int, described *schema.Column) bool {
 	width := described.PhysicalType().ByteSize()
 	switch described.PhysicalType() {
 	case parquet.Types.Boolean:

@@ -12,22 +12,23 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// firstForeign is the first field id of the columns that a name mapping does not name.
-// Tables count theirs in 31 bits.
-const firstForeign = math.MaxInt32 + 1
+// firstUnmappedID is the first field id given to columns that the name mapping lacks. Ids
+// of tables have 31 bits.
+const firstUnmappedID = math.MaxInt32 + 1
 
-// HasAnyFieldID says whether any column has a field id, at any depth.
+// HasAnyFieldID reports whether any column, at any depth, has a field id.
 func (f *Footer) HasAnyFieldID() bool {
-	return slices.ContainsFunc(f.fields, func(field Field) bool { return anyID(field.arrow) })
+	return slices.ContainsFunc(f.fields, func(field Field) bool { return hasAnyID(field.arrow) })
 }
 
-func anyID(f arrow.Field) bool {
-	return fieldID(f) != NoFieldID || slices.ContainsFunc(inside(f.Type), anyID)
+func hasAnyID(f arrow.Field) bool {
+	return fieldID(f) != NoFieldID || slices.ContainsFunc(childFields(f.Type), hasAnyID)
 }
 
-// inside returns the fields of a struct, or what is in a list or a map.
-func inside(t arrow.DataType) []arrow.Field {
-	if pair, ok := pairOf(t); ok {
+// childFields returns the fields of a struct, the element of a list, or the key and value
+// of a map.
+func childFields(t arrow.DataType) []arrow.Field {
+	if pair, ok := mapEntry(t); ok {
 		return pair
 	}
 	switch t := t.(type) {
@@ -40,26 +41,28 @@ func inside(t arrow.DataType) []arrow.Field {
 	}
 }
 
-// Named returns the footer of a file that was written without field ids, with those
-// that find gives a path of names: of columns, of fields of structs, and element, key and
-// value, whatever the file calls them. A column without one is none of the table's, and
-// neither is a struct of which find knows fields and the file has none of them: such a
-// file says nothing of the struct. Inside is how many fields find knows in the path's.
-// Two columns of one id are Invalid, and so is one with an id and with no id inside of it
-// that is not such a struct. The footer itself is left as it is, and shares all else with
-// what is returned.
+// Named returns the footer of a file without field ids, with ids assigned by find. find
+// gets the path of a column's names, in which elements, keys and values are called
+// "element", "key" and "value", whatever the file calls them. inside is the number of
+// fields that the mapping has in the field at the path. A column that find does not know
+// is not a column of the table. Neither is a struct if find knows fields inside it but
+// the file has none of them: such a file has no information about the struct.
+//
+// Named returns Invalid for two columns with one id, and for a nested column with an id
+// whose children have none, unless it is such a struct. f is not changed and shares
+// everything else with the result.
 func (f *Footer) Named(find func(path []string) (id, inside int, ok bool)) (*Footer, error) {
 	manifest, err := f.manifest()
 	if err != nil {
 		return nil, err
 	}
-	n := naming{find: find, ids: map[int]string{}, next: firstForeign}
+	n := idAssigner{find: find, ids: map[int]string{}, next: firstUnmappedID}
 	out := *f
 	err = out.setFields(manifest, func(field arrow.Field) (arrow.Field, error) { return n.field(field, []string{field.Name}, false) })
 	return &out, err
 }
 
-// manifest says how the file's columns are put together.
+// manifest returns the mapping of the file's columns to Arrow fields.
 func (f *Footer) manifest() (*pqarrow.SchemaManifest, error) {
 	manifest, err := pqarrow.NewSchemaManifest(f.meta.Schema, nil, &pqarrow.ArrowReadProperties{})
 	if err != nil {
@@ -68,56 +71,56 @@ func (f *Footer) manifest() (*pqarrow.SchemaManifest, error) {
 	return manifest, nil
 }
 
-// naming gives fields ids.
-type naming struct {
+// idAssigner assigns ids to fields.
+type idAssigner struct {
 	find func(path []string) (id, inside int, ok bool)
-	ids  map[int]string // given so far, and to which path
-	next int            // for a field that find does not know
+	ids  map[int]string // assigned ids and their paths
+	next int            // the next id for a field that find does not know
 }
 
-// field gives a field an id, and what is in it. Element says whether it is what a list
-// repeats, or a key or value.
-func (n *naming) field(f arrow.Field, path []string, element bool) (arrow.Field, error) {
+// field assigns ids to a field and its children. element is whether the field is the
+// element of a list, or a key or value of a map.
+func (n *idAssigner) field(f arrow.Field, path []string, element bool) (arrow.Field, error) {
 	id, mapped, ok := n.find(path)
 	text := strings.Join(path, ".")
 	if !ok {
-		id = n.foreign()
+		id = n.unmapped()
 	}
 	if other, twice := n.ids[id]; twice {
-		return f, fault.New(fault.Invalid, "the file has the columns %s and %s, and the name mapping has field id %d for both", other, text, id).
+		return f, fault.New(fault.Invalid, "the name mapping gives the file's columns %s and %s the same field id %d", other, text, id).
 			WithRemedy("change the table's name mapping, or rewrite the file")
 	}
 	n.ids[id] = text
-	within := inside(f.Type)
+	within := childFields(f.Type)
 	named := slices.Clone(within)
-	for i, name := range namesInside(f.Type) {
+	for i, name := range childNames(f.Type) {
 		var err error
 		if named[i], err = n.field(within[i], append(slices.Clone(path), name), f.Type.ID() != arrow.STRUCT); err != nil {
 			return f, err
 		}
 	}
-	switch known := slices.ContainsFunc(named, func(f arrow.Field) bool { return fieldID(f) < firstForeign }); {
+	switch known := slices.ContainsFunc(named, func(f arrow.Field) bool { return fieldID(f) < firstUnmappedID }); {
 	case !ok || len(named) == 0 || known:
 	case f.Type.ID() == arrow.STRUCT && mapped > 0 && !element:
-		id = n.foreign()
+		id = n.unmapped()
 	default:
-		return f, fault.New(fault.Invalid, "the name mapping has a field id for column %s of the file, and for nothing that is in it", text).
+		return f, fault.New(fault.Invalid, "the name mapping has a field id for column %s of the file, but none for any field inside it", text).
 			WithRemedy("name the file's fields in the table's name mapping, or rewrite the file through Iceberg")
 	}
-	f.Type = withInside(f.Type, named)
+	f.Type = withChildFields(f.Type, named)
 	f.Metadata = arrow.NewMetadata([]string{fieldIDKey}, []string{strconv.Itoa(id)})
 	return f, nil
 }
 
-// foreign returns the next field id that no table has.
-func (n *naming) foreign() int {
+// unmapped returns the next field id that no table uses.
+func (n *idAssigner) unmapped() int {
 	n.next++
 	return n.next - 1
 }
 
-// namesInside are the names by which mappings know what is in a type.
-func namesInside(t arrow.DataType) []string {
-	if _, ok := pairOf(t); ok {
+// childNames returns the names that mappings use for the children of a type.
+func childNames(t arrow.DataType) []string {
+	if _, ok := mapEntry(t); ok {
 		return []string{"key", "value"}
 	}
 	switch t := t.(type) {
@@ -134,11 +137,11 @@ func namesInside(t arrow.DataType) []string {
 	}
 }
 
-// withInside returns a type with other fields in it.
-func withInside(t arrow.DataType, fields []arrow.Field) arrow.DataType {
+// withChildFields returns a type with other children.
+func withChildFields(t arrow.DataType, fields []arrow.Field) arrow.DataType {
 	switch t := t.(type) {
 	case *arrow.ListType:
-		if _, ok := pairOf(t); ok {
+		if _, ok := mapEntry(t); ok {
 			pair := t.ElemField()
 			pair.Type = arrow.StructOf(fields...)
 			return arrow.ListOfField(pair)

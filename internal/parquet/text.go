@@ -14,77 +14,79 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-var errDictionary = errors.New("a dictionary has other values than it counts")
+var errDictionary = errors.New("a dictionary does not have as many values as its header declares")
 
-// textColumn decodes a column of strings or bytes that is not nested, and plain or
-// dictionary encoded. The library decodes these too, but its dictionary cannot be
-// looked at: to know how large rows may come out, it would be decompressed twice; and
-// it appends one value after the other.
-type textColumn struct {
-	leaf
+// byteArrayColumn decodes a column of strings or bytes that is not nested, and plain or
+// dictionary-encoded. The library decodes these too, but it does not expose its
+// dictionary, which would have to be decompressed twice to bound the size of rows, and it
+// appends values one by one.
+type byteArrayColumn struct {
+	valueDecoder
 	kind     arrow.DataType
 	optional bool
 
-	begun   bool     // first holds what pages began with
-	first   *page    // the first data page, until it is opened
-	ended   error    // why the pages could not begin
-	views   []uint64 // of the dictionary's values, see view; memory of the pages' scratch
-	longest int64    // bytes of a value of the dictionary
+	begun    bool     // the pages before first are read
+	first    *page    // the first data page, until it is opened
+	beginErr error    // error of reading first
+	views    []uint64 // views of the dictionary's values, in scratch memory
+	maxValue int64    // bytes of the dictionary's longest value
 
-	levels hybrid // definition levels of the open page
-	left   int    // rows of the open page that are not out, nulls included
+	levels rleDecoder // definition levels of the open page
+	left   int        // rows of the open page that are not decoded yet, including nulls
 }
 
-// viewBytes is what a view takes.
+// viewBytes is the size of a view.
 const viewBytes = 8
 
-// A view says where a value lies: its start in the upper half, its length in the lower.
+// view packs the position of a value: its start in the upper half, its length in the
+// lower.
 func view(start, length int) uint64 { return uint64(start)<<32 | uint64(length) }
 
-func viewed(s uint64) (start, length int) { return int(s >> 32), int(s & math.MaxUint32) }
+func unpackView(s uint64) (start, length int) { return int(s >> 32), int(s & math.MaxUint32) }
 
-// newTextColumn returns a decoder if a top-level column can be read by textColumn in
-// a row group, else nil. Its pages are for the caller to set.
-func (f *Footer) newTextColumn(group int, field Field) *textColumn {
+// newByteArrayColumn returns a byteArrayColumn for a top-level column in a row group, or
+// nil if it cannot decode the column. The caller sets its pages.
+func (f *Footer) newByteArrayColumn(group int, field Field) *byteArrayColumn {
 	at := field.Leaves[0]
 	described := f.meta.Schema.Column(at)
 	if described.MaxRepetitionLevel() > 0 || described.MaxDefinitionLevel() > 1 || described.PhysicalType() != parquet.Types.ByteArray {
 		return nil
 	}
-	if id := field.arrow.Type.ID(); id != arrow.STRING && id != arrow.BINARY || !f.plainOrCoded(group, at) {
+	if id := field.arrow.Type.ID(); id != arrow.STRING && id != arrow.BINARY || !f.plainOrDictionary(group, at) {
 		return nil
 	}
-	return &textColumn{kind: field.arrow.Type, optional: described.MaxDefinitionLevel() > 0}
+	return &byteArrayColumn{kind: field.arrow.Type, optional: described.MaxDefinitionLevel() > 0}
 }
 
-// begin reads the dictionary, if there is one, which stands before the data.
-func (c *textColumn) begin() error {
+// begin reads the pages up to the first data page: a dictionary precedes the data.
+func (c *byteArrayColumn) begin() error {
 	if c.begun {
-		return c.ended
+		return c.beginErr
 	}
 	c.begun = true
-	c.first, c.ended = c.next()
-	return c.ended
+	c.first, c.beginErr = c.next()
+	return c.beginErr
 }
 
-// next returns the next data page; nil after the last. It keeps the dictionary.
-func (c *textColumn) next() (*page, error) {
+// next returns the next data page, or nil after the last. It keeps and indexes the
+// dictionary.
+func (c *byteArrayColumn) next() (*page, error) {
 	known := c.dictionary != nil
-	next, err := c.leaf.next()
+	next, err := c.valueDecoder.next()
 	if err == nil && !known && c.dictionary != nil {
 		err = c.index()
 	}
 	return next, err
 }
 
-// longestValue returns the bytes of the longest value of the dictionary.
-func (c *textColumn) longestValue() (int64, error) {
+// maxLength returns the length in bytes of the dictionary's longest value.
+func (c *byteArrayColumn) maxLength() (int64, error) {
 	err := c.begin()
-	return c.longest, err
+	return c.maxValue, err
 }
 
 // index finds the values of the dictionary.
-func (c *textColumn) index() error {
+func (c *byteArrayColumn) index() error {
 	if c.entries > len(c.dictionary)/4 {
 		return errDictionary
 	}
@@ -93,12 +95,12 @@ func (c *textColumn) index() error {
 	}
 	at := 0
 	for i := range c.views {
-		length, ok := textAt(c.dictionary, at)
+		length, ok := byteArrayAt(c.dictionary, at)
 		if !ok {
 			return errDictionary
 		}
 		c.views[i] = view(at+4, length)
-		c.longest = max(c.longest, int64(length))
+		c.maxValue = max(c.maxValue, int64(length))
 		at += 4 + length
 	}
 	if at != len(c.dictionary) {
@@ -107,9 +109,9 @@ func (c *textColumn) index() error {
 	return nil
 }
 
-// textAt returns the length of the plain value at a position; false if it is not
-// whole.
-func textAt(values []byte, at int) (int, bool) {
+// byteArrayAt returns the length of the plain value at a position. It returns false if
+// the value is truncated.
+func byteArrayAt(values []byte, at int) (int, bool) {
 	if len(values)-at < 4 {
 		return 0, false
 	}
@@ -117,9 +119,9 @@ func textAt(values []byte, at int) (int, bool) {
 	return int(length), length <= int64(len(values)-at-4)
 }
 
-// nextPage opens the next data page; false after the last.
-func (c *textColumn) nextPage() (bool, error) {
-	if !c.levels.spent() {
+// nextPage opens the next data page. It returns false after the last.
+func (c *byteArrayColumn) nextPage() (bool, error) {
+	if !c.levels.exhausted() {
 		return false, errSurplus
 	}
 	if err := c.begin(); err != nil {
@@ -132,15 +134,15 @@ func (c *textColumn) nextPage() (bool, error) {
 	if next == nil || err != nil {
 		return false, err
 	}
-	c.levels = hybrid{rest: next.definition, width: 1}
+	c.levels = rleDecoder{rest: next.definition, width: 1}
 	c.left = next.count
 	return true, c.open(next)
 }
 
-// read decodes the next rows into memory of mem; fewer only at the end of the
-// column. The caller releases the result.
-func (c *textColumn) read(rows int, mem memory.Allocator) (arrow.ArrayData, error) {
-	out := newTexts(mem)
+// read decodes the next rows into memory of mem, fewer only at the end of the column. The
+// caller releases the result.
+func (c *byteArrayColumn) read(rows int, mem memory.Allocator) (arrow.ArrayData, error) {
+	out := newByteArrayBuilder(mem)
 	defer out.release()
 	out.prepare(rows, c.optional)
 	if _, err := pageByPage(rows, &c.left, c.nextPage, func(_, n int) error { return c.decode(out, n) }); err != nil {
@@ -150,17 +152,17 @@ func (c *textColumn) read(rows int, mem memory.Allocator) (arrow.ArrayData, erro
 }
 
 // decode decodes n rows of the open page.
-func (c *textColumn) decode(out *texts, n int) error {
+func (c *byteArrayColumn) decode(out *byteArrayBuilder, n int) error {
 	present := n
 	if c.optional {
 		var err error
-		if present, err = c.levels.present(out.validity.Bytes(), out.rows, n); err != nil {
+		if present, err = c.levels.defined(out.validity.Bytes(), out.rows, n); err != nil {
 			return err
 		}
 	}
 	take := c.takePlain
-	if c.coded {
-		take = c.takeCoded
+	if c.indexed {
+		take = c.takeIndexed
 	}
 	if err := take(out, present); err != nil {
 		return err
@@ -169,11 +171,11 @@ func (c *textColumn) decode(out *texts, n int) error {
 	return nil
 }
 
-// takePlain appends the next n values of the open page.
-func (c *textColumn) takePlain(out *texts, n int) error {
+// takePlain appends the next n plain values of the open page.
+func (c *byteArrayColumn) takePlain(out *byteArrayBuilder, n int) error {
 	at := 0
 	for range n {
-		length, ok := textAt(c.values, at)
+		length, ok := byteArrayAt(c.values, at)
 		if !ok {
 			return errors.New("a page has fewer values than rows")
 		}
@@ -185,7 +187,7 @@ func (c *textColumn) takePlain(out *texts, n int) error {
 	ends := out.ends(n)
 	at = 0
 	for i := range ends {
-		length, _ := textAt(c.values, at)
+		length, _ := byteArrayAt(c.values, at)
 		ends[i] = out.add(c.values[at+4 : at+4+length])
 		at += 4 + length
 	}
@@ -193,21 +195,21 @@ func (c *textColumn) takePlain(out *texts, n int) error {
 	return nil
 }
 
-// textWindow is how many indices are looked up at a time.
-const textWindow = 512
+// viewWindow is the number of indices looked up at a time.
+const viewWindow = 512
 
-// takeCoded appends the values at the next n indices of the open page. Their length
-// is known before the first of them is copied.
-func (c *textColumn) takeCoded(out *texts, n int) error {
-	var window [textWindow]uint64
+// takeIndexed appends the values at the next n indices of the open page. It sums up their
+// lengths before it copies the first one.
+func (c *byteArrayColumn) takeIndexed(out *byteArrayBuilder, n int) error {
+	var window [viewWindow]uint64
 	ahead, bytes := c.indices, 0
-	for left := n; left > 0; left -= textWindow {
-		found := window[:min(left, textWindow)]
+	for left := n; left > 0; left -= viewWindow {
+		found := window[:min(left, viewWindow)]
 		if err := gather(&ahead, found, c.views, len(found)); err != nil {
 			return err
 		}
 		for _, s := range found {
-			_, length := viewed(s)
+			_, length := unpackView(s)
 			bytes += length
 		}
 	}
@@ -216,12 +218,12 @@ func (c *textColumn) takeCoded(out *texts, n int) error {
 	}
 	ends := out.ends(n)
 	for len(ends) > 0 {
-		found := window[:min(len(ends), textWindow)]
+		found := window[:min(len(ends), viewWindow)]
 		if err := gather(&c.indices, found, c.views, len(found)); err != nil {
 			return err
 		}
 		for i, s := range found {
-			start, length := viewed(s)
+			start, length := unpackView(s)
 			ends[i] = out.add(c.dictionary[start : start+length])
 		}
 		ends = ends[len(found):]
@@ -229,30 +231,30 @@ func (c *textColumn) takeCoded(out *texts, n int) error {
 	return nil
 }
 
-// close gives the memory back.
-func (c *textColumn) close() {
+// release frees the memory of the pages and views.
+func (c *byteArrayColumn) release() {
 	if c.views != nil {
 		c.pages.scratch.Free(arrow.Uint64Traits.CastToBytes(c.views))
 	}
-	c.leaf.close()
+	c.valueDecoder.release()
 	c.views, c.first = nil, nil
 }
 
-// texts are strings as they are read.
-type texts struct {
+// byteArrayBuilder collects the rows of a byteArrayColumn.
+type byteArrayBuilder struct {
 	rows, nulls int
 	bytes       int // of all values so far
 
 	offsets, values, validity *memory.Buffer
-	starts                    []int32 // in offsets
+	starts                    []int32 // the values of offsets
 }
 
-func newTexts(mem memory.Allocator) *texts {
-	return &texts{offsets: memory.NewResizableBuffer(mem), values: memory.NewResizableBuffer(mem), validity: memory.NewResizableBuffer(mem)}
+func newByteArrayBuilder(mem memory.Allocator) *byteArrayBuilder {
+	return &byteArrayBuilder{offsets: memory.NewResizableBuffer(mem), values: memory.NewResizableBuffer(mem), validity: memory.NewResizableBuffer(mem)}
 }
 
-// prepare makes room for rows.
-func (t *texts) prepare(rows int, optional bool) {
+// prepare allocates memory for rows.
+func (t *byteArrayBuilder) prepare(rows int, optional bool) {
 	t.offsets.Resize((rows + 1) * arrow.Int32SizeBytes)
 	t.starts = arrow.Int32Traits.CastFromBytes(t.offsets.Bytes())
 	t.starts[0] = 0
@@ -263,13 +265,13 @@ func (t *texts) prepare(rows int, optional bool) {
 }
 
 // reserve makes room for more bytes.
-func (t *texts) reserve(more int) error {
+func (t *byteArrayBuilder) reserve(more int) error {
 	wanted := t.bytes + more
 	if wanted > math.MaxInt32 {
 		return fault.New(fault.Exhausted, "the strings of %d rows are too large for one batch", len(t.starts)-1).WithRemedy("ask for fewer rows per batch")
 	}
 	if room := t.values.Len(); wanted > room {
-		if room > 0 { // of a page before: there may be many small ones
+		if room > 0 { // there may be many small pages
 			wanted = max(wanted, room+room/2)
 		}
 		t.values.Resize(wanted)
@@ -277,19 +279,19 @@ func (t *texts) reserve(more int) error {
 	return nil
 }
 
-// ends returns where the ends of the next n values belong.
-func (t *texts) ends(n int) []int32 { return t.starts[t.rows+1 : t.rows+1+n] }
+// ends returns the end offsets of the next n values.
+func (t *byteArrayBuilder) ends(n int) []int32 { return t.starts[t.rows+1 : t.rows+1+n] }
 
-// add appends a value and returns where it ends.
-func (t *texts) add(value []byte) int32 {
+// add appends a value and returns its end offset.
+func (t *byteArrayBuilder) add(value []byte) int32 {
 	t.bytes += copy(t.values.Bytes()[t.bytes:], value)
 	return int32(t.bytes)
 }
 
-// spread adds n rows, whose ends are in place for those that are not null, and moves
-// these to their rows. It goes from the back, so that no end is overwritten before it
-// moved. A null ends where the row before it does.
-func (t *texts) spread(n, present int) {
+// spread adds n rows. The end offsets of those that are not null are at the front; spread
+// moves them to their rows, working backwards, so none is overwritten before it is moved.
+// A null ends where the previous row ends.
+func (t *byteArrayBuilder) spread(n, present int) {
 	if present < n {
 		ends, before := t.ends(n), t.starts[t.rows]
 		from := present - 1
@@ -307,8 +309,8 @@ func (t *texts) spread(n, present int) {
 	t.rows, t.nulls = t.rows+n, t.nulls+n-present
 }
 
-// finish makes the rows an array.
-func (t *texts) finish(kind arrow.DataType) arrow.ArrayData {
+// finish returns the rows as an array.
+func (t *byteArrayBuilder) finish(kind arrow.DataType) arrow.ArrayData {
 	t.offsets.Resize((t.rows + 1) * arrow.Int32SizeBytes)
 	t.values.Resize(t.bytes)
 	buffers := []*memory.Buffer{nil, t.offsets, t.values}
@@ -318,7 +320,7 @@ func (t *texts) finish(kind arrow.DataType) arrow.ArrayData {
 	return array.NewData(kind, t.rows, buffers, nil, t.nulls, 0)
 }
 
-func (t *texts) release() {
+func (t *byteArrayBuilder) release() {
 	for _, b := range []*memory.Buffer{t.offsets, t.values, t.validity} {
 		b.Release()
 	}

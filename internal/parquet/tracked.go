@@ -8,51 +8,52 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 )
 
-// tracked knows which buffers of an allocator the decoder holds, and frees
-// those that it forgets: decoders of delta encodings never free theirs, and one
-// that panics frees nothing. Buffers that left in a batch are the batch's.
+// decoderAllocator is the library's allocator. It knows which buffers the library holds
+// and frees those that the library forgets: its delta decoders never free theirs, and a
+// decoder that panics frees nothing. Buffers that were handed out in a batch belong to
+// the batch.
 //
-// A buffer is freed once, whoever asks how often: what is not held any more is
-// left alone. It is safe for concurrent use.
+// Freeing a buffer that is no longer held does nothing, so each buffer is freed once. It
+// is safe for concurrent use.
 //
-// Buffers are taken from the open batch's allowance. Those that the decoder holds on
-// to when the batch is made are kept: they are not the batch's to account for, unless a
-// later batch is made of them. Then they are that one's.
-type tracked struct {
+// Buffers come out of the open batch's trackedAllocator. Those that the library still
+// holds when the batch is finished are kept: they are charged to the reader until a later
+// batch hands them out, and to that batch from then on.
+type decoderAllocator struct {
 	under memory.Allocator
 
-	mu   sync.Mutex
-	now  *allowance // of the open batch
-	held map[*byte]holder
-	kept int64 // bytes that are kept
+	mu    sync.Mutex
+	batch *trackedAllocator // of the open batch
+	held  map[*byte]heldBuffer
+	kept  int64 // bytes of the kept buffers
 }
 
-// holder is a buffer of the decoder, or of a batch.
-type holder struct {
-	buffer []byte
-	from   *allowance // nil: kept
-	out    bool
+// heldBuffer is a buffer of the library or of a batch.
+type heldBuffer struct {
+	buffer    []byte
+	batch     *trackedAllocator // nil: kept
+	handedOut bool
 }
 
-func track(under memory.Allocator) *tracked {
-	return &tracked{under: under, held: map[*byte]holder{}}
+func newDecoderAllocator(under memory.Allocator) *decoderAllocator {
+	return &decoderAllocator{under: under, held: map[*byte]heldBuffer{}}
 }
 
-// begin says whose new buffers are.
-func (t *tracked) begin(m *allowance) {
+// setBatch sets the allocator of the buffers allocated from now on.
+func (t *decoderAllocator) setBatch(m *trackedAllocator) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.now = m
+	t.batch = m
 }
 
-// keep takes the buffers over that the decoder holds of a batch that is made, and
-// returns their bytes, and those of all that are kept.
-func (t *tracked) keep(m *allowance) (moved, kept int64) {
+// keep moves the buffers that the library still holds from a finished batch to the
+// reader. It returns their bytes, and those of all kept buffers.
+func (t *decoderAllocator) keep(m *trackedAllocator) (moved, kept int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for first, h := range t.held {
-		if h.from == m && !h.out {
-			h.from = nil
+		if h.batch == m && !h.handedOut {
+			h.batch = nil
 			t.held[first] = h
 			moved += int64(len(h.buffer))
 		}
@@ -61,21 +62,21 @@ func (t *tracked) keep(m *allowance) (moved, kept int64) {
 	return moved, t.kept
 }
 
-func (t *tracked) Allocate(size int) []byte {
+func (t *decoderAllocator) Allocate(size int) []byte {
 	t.mu.Lock()
-	m := t.now
+	m := t.batch
 	t.mu.Unlock()
 	m.take(int64(size))
 	b := t.under.Allocate(size)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.hold(b, holder{from: m})
+	t.track(b, heldBuffer{batch: m})
 	return b
 }
 
-func (t *tracked) Reallocate(size int, b []byte) []byte {
+func (t *decoderAllocator) Reallocate(size int, b []byte) []byte {
 	t.mu.Lock()
-	m := t.now
+	m := t.batch
 	was, held := t.held[unsafe.SliceData(b)]
 	t.mu.Unlock()
 	if !held {
@@ -84,58 +85,58 @@ func (t *tracked) Reallocate(size int, b []byte) []byte {
 		return out
 	}
 	before, after := int64(size), int64(len(was.buffer))
-	if was.from == m {
-		before, after = moved(size, was.buffer)
+	if was.batch == m {
+		before, after = reallocated(size, was.buffer)
 	}
 	m.take(before)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.held, unsafe.SliceData(b))
 	out := t.under.Reallocate(size, b)
-	t.hold(out, holder{from: m, out: was.out})
-	t.gave(was.from, after)
+	t.track(out, heldBuffer{batch: m, handedOut: was.handedOut})
+	t.released(was.batch, after)
 	return out
 }
 
-func (t *tracked) Free(b []byte) {
+func (t *decoderAllocator) Free(b []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if h, held := t.held[unsafe.SliceData(b)]; held {
-		t.free(h)
+		t.release(h)
 	}
 }
 
-func (t *tracked) free(h holder) {
+func (t *decoderAllocator) release(h heldBuffer) {
 	size := int64(len(h.buffer))
 	delete(t.held, unsafe.SliceData(h.buffer))
 	t.under.Free(h.buffer)
-	t.gave(h.from, size)
+	t.released(h.batch, size)
 }
 
-// gave says that bytes are free which were a batch's, or kept.
-func (t *tracked) gave(from *allowance, n int64) {
+// released subtracts freed bytes from those of a batch, or from the kept ones.
+func (t *decoderAllocator) released(from *trackedAllocator, n int64) {
 	if from == nil {
 		t.kept -= n
 	} else {
-		from.give(n)
+		from.release(n)
 	}
 }
 
-func (t *tracked) hold(b []byte, h holder) {
+func (t *decoderAllocator) track(b []byte, h heldBuffer) {
 	if cap(b) > 0 {
 		h.buffer = b
 		t.held[unsafe.SliceData(b)] = h
 	}
 }
 
-// handOut says that an array's buffers are no longer the decoder's alone.
-func (t *tracked) handOut(data arrow.ArrayData) {
+// handOut moves the buffers of an array from the library to the open batch.
+func (t *decoderAllocator) handOut(data arrow.ArrayData) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.markOut(data)
 }
 
-func (t *tracked) markOut(data arrow.ArrayData) {
+func (t *decoderAllocator) markOut(data arrow.ArrayData) {
 	for _, b := range data.Buffers() {
 		if b == nil {
 			continue
@@ -145,12 +146,12 @@ func (t *tracked) markOut(data arrow.ArrayData) {
 		}
 		first := unsafe.SliceData(b.Buf())
 		if h, held := t.held[first]; held {
-			if h.from == nil {
+			if h.batch == nil {
 				t.kept -= int64(len(h.buffer))
-				h.from = t.now
-				h.from.adopt(int64(len(h.buffer)))
+				h.batch = t.batch
+				h.batch.adopt(int64(len(h.buffer)))
 			}
-			h.out = true
+			h.handedOut = true
 			t.held[first] = h
 		}
 	}
@@ -159,13 +160,14 @@ func (t *tracked) markOut(data arrow.ArrayData) {
 	}
 }
 
-// sweep frees what the decoder still holds. It must not be running, nor run on.
-func (t *tracked) sweep() {
+// releaseAll frees the buffers that the library still holds. The library must not be
+// running, nor be used again.
+func (t *decoderAllocator) releaseAll() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, h := range t.held {
-		if !h.out {
-			t.free(h)
+		if !h.handedOut {
+			t.release(h)
 		}
 	}
 }

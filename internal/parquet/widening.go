@@ -9,137 +9,137 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// widening says how the values of a column are stored that are of another type in the
-// table: by the type promotions of the Iceberg specification, "Schema Evolution", as old
-// writers have timestamps, and as tools write files that know nothing of Iceberg.
-type widening int
+// promotion is how stored values become those of another type: by the promotions of the
+// Iceberg specification ("Schema Evolution"), from the timestamps of old writers, and
+// from files of tools that know nothing of Iceberg.
+type promotion int
 
 const (
-	sameWidth  widening = iota
-	toInt64             // from int32
-	toFloat64           // from float32
-	dateMicros          // from days to timestamps
-	dateNanos
-	int96Micros // from INT96 to timestamps
-	int96Nanos
-	millisOfDay // from milliseconds in 32 bits to microseconds
-	oneWidth    // from bytes of one width to bytes of any
-	moreDigits  // from decimals that may have more digits than the table's
-	nullsAlone  // from a column without values
+	unchanged        promotion = iota
+	int32AsInt64               // from int32
+	float32AsFloat64           // from float32
+	dateAsMicros               // from days to timestamps
+	dateAsNanos
+	int96AsMicros // from INT96 to timestamps
+	int96AsNanos
+	millisAsMicros  // from 32-bit milliseconds to microseconds
+	fixedAsBinary   // from fixed-size to variable-size bytes
+	narrowerDecimal // from decimals that may have more digits than the table's type
+	allNull         // from a column without values
 )
 
-// stored returns the bytes of a value in the file.
-func (w widening) stored() int {
+// storedWidth returns the width in bytes of a stored value.
+func (w promotion) storedWidth() int {
 	switch w {
-	case toInt64, dateMicros, dateNanos, millisOfDay:
+	case int32AsInt64, dateAsMicros, dateAsNanos, millisAsMicros:
 		return arrow.Int32SizeBytes
-	case toFloat64:
+	case float32AsFloat64:
 		return arrow.Float32SizeBytes
-	case int96Micros, int96Nanos:
+	case int96AsMicros, int96AsNanos:
 		return int96Bytes
-	case sameWidth, oneWidth, moreDigits, nullsAlone:
+	case unchanged, fixedAsBinary, narrowerDecimal, allNull:
 	}
 	return arrow.Int64SizeBytes
 }
 
-// widens says whether values of one type are read as another, which is not nested.
-// Decimals of any precision are decoded to one width.
-func widens(have, want arrow.DataType) (widening, bool) {
+// promotionOf returns the promotion between two primitive types, if there is one.
+// Decimals of any precision are decoded to the same width.
+func promotionOf(have, want arrow.DataType) (promotion, bool) {
 	switch a := have.(type) {
 	case *arrow.Int32Type:
 		if want.ID() == arrow.INT64 {
-			return toInt64, true
+			return int32AsInt64, true
 		}
-		return sameWidth, want.ID() == arrow.DATE32 // days, without the annotation
+		return unchanged, want.ID() == arrow.DATE32 // days without the annotation
 	case *arrow.Float32Type:
 		if want.ID() == arrow.FLOAT64 {
-			return toFloat64, true
+			return float32AsFloat64, true
 		}
 	case *arrow.Decimal128Type:
 		b, ok := want.(*arrow.Decimal128Type)
 		switch {
 		case !ok || a.Scale != b.Scale:
 		case a.Precision > b.Precision:
-			return moreDigits, true
+			return narrowerDecimal, true
 		default:
-			return sameWidth, true
+			return unchanged, true
 		}
 	case *arrow.Time32Type:
 		if a.Unit == arrow.Millisecond && want.ID() == arrow.TIME64 {
-			return millisOfDay, true
+			return millisAsMicros, true
 		}
 	case *arrow.FixedSizeBinaryType:
 		if want.ID() == arrow.BINARY {
-			return oneWidth, true
+			return fixedAsBinary, true
 		}
 	case *nullType:
-		return nullsAlone, true
+		return allNull, true
 	}
-	return sameWidth, false
+	return unchanged, false
 }
 
-// instants says how timestamps come of a type that is none. A date becomes its
-// midnight, and never one of UTC; INT96 becomes either. Integers without an annotation
-// count microseconds, and become timestamps of no other unit.
-func instants(have arrow.DataType, want *arrow.TimestampType) (widening, bool) {
-	micros, nanos := sameWidth, sameWidth
+// timestampPromotion returns the promotion of a type that is not a timestamp to a
+// timestamp. A date becomes its midnight in a timestamp without time zone only; INT96
+// becomes either kind. Integers without an annotation are microseconds and become
+// timestamps of no other unit.
+func timestampPromotion(have arrow.DataType, want *arrow.TimestampType) (promotion, bool) {
+	micros, nanos := unchanged, unchanged
 	switch have.(type) {
 	case *arrow.Int64Type:
-		return sameWidth, want.Unit == arrow.Microsecond
+		return unchanged, want.Unit == arrow.Microsecond
 	case *nullType:
-		return nullsAlone, true
+		return allNull, true
 	case *arrow.Date32Type:
 		if want.TimeZone == "" {
-			micros, nanos = dateMicros, dateNanos
+			micros, nanos = dateAsMicros, dateAsNanos
 		}
 	case *int96Type:
-		micros, nanos = int96Micros, int96Nanos
+		micros, nanos = int96AsMicros, int96AsNanos
 	}
 	switch want.Unit {
 	case arrow.Microsecond:
-		return micros, micros != sameWidth
+		return micros, micros != unchanged
 	case arrow.Nanosecond:
-		return nanos, nanos != sameWidth
-	case arrow.Second, arrow.Millisecond: // no table has these
+		return nanos, nanos != unchanged
+	case arrow.Second, arrow.Millisecond: // no table has these units
 	}
-	return sameWidth, false
+	return unchanged, false
 }
 
-// widen converts values, also those under nulls.
+// widen converts all values, including those under nulls.
 func widen[From int32 | float32, To int64 | float64](out []To, values []From) {
 	for i := range out {
 		out[i] = To(values[i])
 	}
 }
 
-// instants makes timestamps of what is stored in so many bytes each. Those under nulls
-// become zero.
-func (s *shape) instants(out []int64, stored, validity []byte) error {
-	width, instant := s.widening.stored(), s.widening.instant()
+// timestamps converts stored values to timestamps. Those under nulls become zero.
+func (conv *conversion) timestamps(out []int64, stored, validity []byte) error {
+	width, instant := conv.promotion.storedWidth(), conv.promotion.timestamp()
 	for i := range out {
 		value := stored[i*width : (i+1)*width]
 		var ok bool
 		if validity != nil && !bitutil.BitIsSet(validity, i) {
 			out[i] = 0
 		} else if out[i], ok = instant(value); !ok {
-			return fault.New(fault.Invalid, "column %s holds a time, stored as the bytes %x, that %s does not reach", s.path, value, s.want)
+			return fault.New(fault.Invalid, "column %s holds a time, stored as the bytes %x, that is out of range for %s", conv.path, value, conv.want)
 		}
 	}
 	return nil
 }
 
-// instant makes one timestamp; false if it is beyond 64 bits.
-func (w widening) instant() func(stored []byte) (int64, bool) {
+// timestamp returns the function that converts one value. It returns false on overflow.
+func (w promotion) timestamp() func(stored []byte) (int64, bool) {
 	switch w {
-	case dateMicros:
+	case dateAsMicros:
 		return func(stored []byte) (int64, bool) { return instantOf(dayOf(stored), microsPerDay, 0) }
-	case dateNanos:
+	case dateAsNanos:
 		return func(stored []byte) (int64, bool) { return instantOf(dayOf(stored), nanosPerDay, 0) }
-	case int96Micros:
-		return microsOfInt96
-	case int96Nanos:
-		return nanosOfInt96
-	case sameWidth, toInt64, toFloat64, millisOfDay, oneWidth, moreDigits, nullsAlone:
+	case int96AsMicros:
+		return int96ToMicros
+	case int96AsNanos:
+		return int96ToNanos
+	case unchanged, int32AsInt64, float32AsFloat64, millisAsMicros, fixedAsBinary, narrowerDecimal, allNull:
 	}
 	return nil
 }

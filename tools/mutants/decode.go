@@ -7,15 +7,15 @@ func decodeMutants() []mutant {
 	return []mutant{
 		{
 			"rows-end-with-their-page", "internal/parquet/levels.go",
-			"		if !l.begins() && out.last < l.some {", "		if !l.begins() || out.last < l.some {", parquet,
+			"		if !l.startsRow() && out.last < l.minElement {", "		if !l.startsRow() || out.last < l.minElement {", parquet,
 		},
 		{
 			"lists-go-on-without-a-beginning", "internal/parquet/levels.go",
-			"case level < l.some || out.last < l.some:", "case level < l.some:", parquet,
+			"case level < l.minElement || out.last < l.minElement:", "case level < l.minElement:", parquet,
 		},
 		{
 			"empty-lists-are-null", "internal/parquet/levels.go",
-			"out.begin(elements, level >= l.some-1)", "out.begin(elements, level >= l.some)", parquet,
+			"out.begin(elements, level >= l.minElement-1)", "out.begin(elements, level >= l.minElement)", parquet,
 		},
 		{
 			"null-elements-are-values", "internal/parquet/list.go",
@@ -35,7 +35,7 @@ func decodeMutants() []mutant {
 		},
 		{
 			"values-of-v2-pages-are-always-compressed", "internal/parquet/pages.go",
-			"!p.stored && h.compressed)", "!p.stored)", parquet,
+			"!p.stored && h.valuesCompressed)", "!p.stored)", parquet,
 		},
 		{
 			"repetition-levels-of-v2-pages-come-second", "internal/parquet/pages.go",
@@ -45,10 +45,10 @@ func decodeMutants() []mutant {
 		{"nulls-move-the-ends-of-strings", "internal/parquet/text.go", "			end := before\n", "			end := 0 * before\n", parquet},
 		{"surplus-strings-are-dropped", "internal/parquet/text.go", "	c.values = c.values[at:]\n", "	c.values = nil\n", parquet},
 		{"surplus-runs-are-dropped", "internal/parquet/hybrid.go", "	if len(h.rest) > 0 || h.repeat > 0 {\n", "	if len(h.rest) > 0 {\n", parquet},
-		{"surplus-levels-of-numbers-are-dropped", "internal/parquet/flat.go", "	if !c.levels.spent() {\n", "	if !c.levels.spent() && c.left > 0 {\n", parquet},
+		{"surplus-levels-of-numbers-are-dropped", "internal/parquet/flat.go", "	if !c.levels.exhausted() {\n", "	if !c.levels.exhausted() && c.left > 0 {\n", parquet},
 		{"empty-brotli-is-damage", "internal/parquet/codec.go", "		if len(dst) > 0 {\n			return decode", "		if len(dst) >= 0 {\n			return decode", parquet},
 		{"dictionaries-may-have-a-rest", "internal/parquet/text.go", "	if at != len(c.dictionary) {\n", "	if at > len(c.dictionary) {\n", parquet},
-		{"long-strings-have-no-length", "internal/parquet/text.go", "		c.longest = max(c.longest, int64(length))\n", "", scanned},
+		{"long-strings-have-no-length", "internal/parquet/text.go", "		c.maxValue = max(c.maxValue, int64(length))\n", "", scanned},
 		{"first-pages-are-dropped", "internal/parquet/text.go", "	if c.first = nil; next == nil {", "	if c.first, next = nil, nil; next == nil {", parquet},
 		{"places-of-strings-are-free", "internal/parquet/census.go", "		bytes = c.entries * viewBytes\n", "", parquet},
 		{"batches-of-strings-have-any-size", "internal/parquet/text.go", "	if wanted > math.MaxInt32 {", "	if wanted > math.MaxInt64 {", parquet},
