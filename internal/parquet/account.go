@@ -4,38 +4,34 @@ import (
 	"sync"
 
 	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/penstock/penstock/internal/release"
 )
 
 // account passes a Reader's requests for memory on to ReadOptions.Admit, and keeps the
 // first refusal.
 //
-// A Reader has one account, one trackedAllocator for the open row group (scratch) and one
-// for each batch. Every admitted byte is in one of these places:
+// A Reader has one account, one trackedAllocator for the open row group (Reader.scratch)
+// and one for each batch (Reader.now). Admitted bytes move between these places:
 //
-//	                     Reader.startGroup, trackedAllocator.extend
-//	                    ┌────────────────────────────► row group: scratch, library heap
-//	                    │                               │ closeGroup
-//	free ──reserve──────┤                               ▼
-//	 ▲   (Admit(n))     │                              free
-//	 │                  │ newBatchAllocator, trackedAllocator.admit
-//	 │                  └────────► open batch
-//	 │                              │ Reader.finishBatch
-//	 │          ┌───────────────────┼──────────────────────────┐
-//	 │          ▼                   ▼                          ▼
-//	 │◄──── not used      kept by the decoder           batch: Reader.Admitted,
-//	 │  (Admit(-n))       │            │ handOut        the caller's to return
-//	 │◄───────────────────┘            └──► open batch
-//	 │    closeGroup
-//	 │
-//	 └◄──── detached: a read that was left behind still writes there;
-//	        its release.Handle returns the bytes (ReadOptions.Part)
+//	              ┌─ openGroup, addLeaf ──► row group ───┬─ closeGroup ──────────► free
+//	              │                         │            └─ source.load: a read
+//	              │                         │               failed ──► detached ─► free
+//	free ─reserve─┤
+//	 (Admit(n))   │                     ┌─ finishBatch ──► batch: Reader.Admitted, for the
+//	              └─ startBatch, ──► open batch            caller to return
+//	                 takeMore         │ ▲   └─ finishBatch: not used ────────────► free
+//	                      finishBatch │ │ handOut
+//	                                  ▼ │
+//	                     kept by the library ── closeGroup ──────────────────────► free
+//	                                                                    (Admit(-n))
 //
-// The goroutine that calls Next and Release moves bytes along every arrow, with two
-// exceptions: where ReadOptions.Parallel is above 1, the goroutines of decodeAll reserve
-// for the open batch, one at a time under asking; and a Handle of detached bytes is
-// released on the goroutine of the read that returned. mu guards refused, and
-// trackedAllocator.mu its own counts; neither lock is held while Admit runs, because
-// Admit may wait for a batch to be freed.
+// Detached bytes are memory that a read which was left behind may still write to. Their
+// release.Handle returns them (ReadOptions.Part) when that read returns, on its goroutine.
+// All other moves are made by the goroutine that calls Next and Release, and those into
+// the open batch also by the goroutines of decodeAll, one at a time under asking. mu
+// guards refused, and trackedAllocator.mu the counts of used and admitted bytes. Neither
+// of these two is held while Admit runs, since Admit may wait for a batch to be freed.
 type account struct {
 	admit  func(n, batch int64) error // nil: no limit
 	part   func(n int64) func()       // nil: nothing is reserved
@@ -70,11 +66,11 @@ func (a *account) release(n int64) {
 }
 
 // detach takes n admitted bytes out of the account until the Handle is released.
-func (a *account) detach(n int64) (returned func()) {
+func (a *account) detach(n int64) *release.Handle {
 	if a.part == nil {
-		return func() {}
+		return nil
 	}
-	return a.part(n)
+	return release.New(a.part(n))
 }
 
 // refusal returns the first error of Admit, or nil. It is needed because the library
@@ -135,18 +131,19 @@ func (m *trackedAllocator) extend(n int64) error {
 	return nil
 }
 
-// detach gives up a buffer that a read may still write to. Releasing the Handle frees it.
-func (m *trackedAllocator) detach(b []byte) (free func()) {
+// detach gives up a buffer that a read may still write to. Releasing the Handle frees
+// the buffer and returns its bytes.
+func (m *trackedAllocator) detach(b []byte) *release.Handle {
 	n := int64(len(b))
 	m.mu.Lock()
 	m.used -= n
 	m.admitted -= n
 	m.mu.Unlock()
-	returned := m.account.detach(n)
-	return func() {
+	part := m.account.detach(n)
+	return release.New(func() {
 		m.under.Free(b)
-		returned()
-	}
+		part.Release()
+	})
 }
 
 // drain returns the admitted bytes and sets the counts to zero. All memory must be free.

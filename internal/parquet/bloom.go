@@ -134,12 +134,12 @@ func plainForm(c *schema.Column, value any) ([]byte, bool) {
 // twosComplement returns a number in big-endian two's complement of the given width, or
 // nil if it does not fit.
 func twosComplement(v *big.Int, width int) []byte {
-	most := new(big.Int).Lsh(big.NewInt(1), uint(8*width-1))
-	if v.Cmp(most) >= 0 || v.Cmp(new(big.Int).Neg(most)) < 0 {
+	limit := new(big.Int).Lsh(big.NewInt(1), uint(8*width-1))
+	if v.Cmp(limit) >= 0 || v.Cmp(new(big.Int).Neg(limit)) < 0 {
 		return nil
 	}
 	if v.Sign() < 0 {
-		v = new(big.Int).Add(v, most.Lsh(most, 1))
+		v = new(big.Int).Add(v, limit.Lsh(limit, 1))
 	}
 	return v.FillBytes(make([]byte, width))
 }

@@ -3,7 +3,6 @@ package parquet
 import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
-	"github.com/apache/arrow-go/v18/arrow/bitutil"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 )
 
@@ -44,8 +43,7 @@ func (c *flatColumn) read(rows int, mem memory.Allocator) (arrow.ArrayData, erro
 	validity := memory.NewResizableBuffer(mem)
 	defer validity.Release()
 	if c.optional {
-		validity.Resize(int(bitutil.BytesForBits(int64(rows))))
-		clear(validity.Bytes())
+		resizeBits(validity, rows)
 	}
 	nulls := 0
 	at, err := pageByPage(rows, &c.left, c.nextPage, func(at, n int) error {

@@ -101,13 +101,13 @@ func ReadEnd(ctx context.Context, obj store.Object, limits FooterLimits) (*Foote
 	if size < int64(len(magic))+trailer {
 		return nil, nil, damaged(obj.Location(), "file of %d bytes is too short for a Parquet file", size)
 	}
-	most := limits.Tail
-	if most <= 0 {
-		most = DefaultTail
+	first := limits.Tail
+	if first <= 0 {
+		first = DefaultTail
 	}
-	end := &End{start: size - min(size, max(most, trailer))}
+	end := &End{start: size - min(size, max(first, trailer))}
 	held, err := limits.Budget.Reserve("the end of "+obj.Location(), 0)
-	if err == nil && most > tailBytes {
+	if err == nil && first > tailBytes {
 		err = held.GrowWait(ctx, size-end.start)
 	}
 	if err != nil {

@@ -68,18 +68,11 @@ func (conv *conversion) toBinary(data arrow.ArrayData, validity []byte, mem memo
 		return nil, fmt.Errorf("column %s has %d bytes, not %d values", conv.path, len(stored), offset+n)
 	}
 	buffers := []*memory.Buffer{nil, memory.NewResizableBuffer(mem), memory.NewResizableBuffer(mem)}
-	defer func() {
-		for _, b := range buffers {
-			if b != nil {
-				b.Release()
-			}
-		}
-	}()
+	defer func() { releaseAll(buffers...) }()
 	nulls := 0
 	if validity != nil {
 		buffers[0] = memory.NewResizableBuffer(mem)
-		buffers[0].Resize(int(bitutil.BytesForBits(int64(n))))
-		clear(buffers[0].Bytes())
+		resizeBits(buffers[0], n)
 		bitutil.CopyBitmap(validity, offset, n, buffers[0].Bytes(), 0)
 		nulls = n - bitutil.CountSetBits(buffers[0].Bytes(), 0, n)
 	}
@@ -118,17 +111,17 @@ func (f *Footer) statisticsProveNanos(leaf int) bool {
 		if s == nil || !f.trusted(group, leaf) {
 			return false
 		}
-		least, greatest := s.MinValue, s.MaxValue
-		if len(least) == 0 && len(greatest) == 0 && s.NullCount != nil && *s.NullCount == chunk.NumValues {
+		lower, upper := s.MinValue, s.MaxValue
+		if len(lower) == 0 && len(upper) == 0 && s.NullCount != nil && *s.NullCount == chunk.NumValues {
 			continue // all null
 		}
-		if len(least) != arrow.Int64SizeBytes || len(greatest) != arrow.Int64SizeBytes {
+		if len(lower) != arrow.Int64SizeBytes || len(upper) != arrow.Int64SizeBytes {
 			return false
 		}
-		if binary.LittleEndian.Uint64(greatest) >= microsPerDay {
+		if binary.LittleEndian.Uint64(upper) >= microsPerDay {
 			return true
 		}
-		other = other || binary.LittleEndian.Uint64(least) > 0 || binary.LittleEndian.Uint64(greatest) > 0
+		other = other || binary.LittleEndian.Uint64(lower) > 0 || binary.LittleEndian.Uint64(upper) > 0
 	}
 	return !other
 }

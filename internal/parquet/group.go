@@ -10,6 +10,20 @@ import (
 	"github.com/penstock/penstock/internal/invariant"
 )
 
+// openRowGroup is the row group that a Reader decodes. columns is nil if none is open.
+type openRowGroup struct {
+	index     int                    // in the file
+	left      int64                  // rows that are not decoded yet
+	maxRows   int64                  // of a batch
+	rowBytes  int64                  // estimated memory of a decoded row
+	heap      int64                  // reserved for what the library allocates by itself
+	rewritten map[int]rewrittenChunk // those that the library cannot decode as stored, by leaf
+
+	cleared, plain *pqarrow.FileReader     // the Reader's, or those of the rewritten chunks
+	columns        []*pqarrow.ColumnReader // of the library; nil: absent, or in decoders
+	decoders       []columnDecoder         // of this package; nil for the other columns
+}
+
 // nextGroup closes the open row group and opens the next one. open is nil after the last
 // one.
 func (r *Reader) nextGroup() error {
@@ -19,7 +33,7 @@ func (r *Reader) nextGroup() error {
 	if err := r.startBatch(0); err != nil { // for surplus rows, found by checkEnd
 		return err
 	}
-	if r.open != nil {
+	if r.group.columns != nil {
 		if err := r.checkEnd(); err != nil {
 			return err
 		}
@@ -39,11 +53,11 @@ func (r *Reader) nextGroup() error {
 // openGroup loads a row group and opens its columns. The stored bytes, and then the
 // memory to decode the pages, are reserved first.
 func (r *Reader) openGroup(group int) error {
-	r.group = group
-	r.left = r.file.groups[group].Rows
-	r.rewritten = map[int]rewrittenChunk{}
-	r.open, r.own = make([]*pqarrow.ColumnReader, len(r.columns)), make([]columnDecoder, len(r.columns))
-	if r.left == 0 {
+	r.group.index = group
+	r.group.left = r.file.groups[group].Rows
+	r.group.rewritten = map[int]rewrittenChunk{}
+	r.group.columns, r.group.decoders = make([]*pqarrow.ColumnReader, len(r.columns)), make([]columnDecoder, len(r.columns))
+	if r.group.left == 0 {
 		return nil
 	}
 	if err := r.loadGroup(group); err != nil {
@@ -86,10 +100,10 @@ func (r *Reader) loadGroup(group int) error {
 // openLibrary sets the library's readers for the open row group, some of whose chunks may
 // have been rewritten.
 func (r *Reader) openLibrary() (err error) {
-	r.groupCleared, r.groupPlain = r.cleared, r.plain
-	if len(r.rewritten) > 0 {
+	r.group.cleared, r.group.plain = r.cleared, r.plain
+	if len(r.group.rewritten) > 0 {
 		defer recovered(&err, r.file.Location(), "a column cannot be decoded")
-		r.groupCleared, r.groupPlain, err = r.library(r.rewrittenFooter())
+		r.group.cleared, r.group.plain, err = r.library(r.rewrittenFooter())
 	}
 	return err
 }
@@ -121,27 +135,27 @@ func (r *Reader) addLeaf(c column, leaf int, sum *groupStats) error {
 		}
 	}
 	sum.leaves[leaf] = found
-	sum.decoded += found.decodedBytes(r.file.groups[r.group].Rows, described)
+	sum.decoded += found.decodedBytes(r.file.groups[r.group.index].Rows, described)
 	if own {
 		sum.scratch += found.decoderMemory(r.codec(leaf), described)
 		return nil
 	}
-	chunk := r.file.chunkSpan(r.group, leaf).length
-	if w, ok := r.rewritten[leaf]; ok {
+	chunk := r.file.chunkSpan(r.group.index, leaf).length
+	if w, ok := r.group.rewritten[leaf]; ok {
 		chunk = int64(len(w.content))
 	}
 	if r.streams {
 		chunk = min(chunk, streamBuffer)
 	}
-	more, made := found.libraryMemory(chunk, r.run, described)
+	more, made := found.libraryMemory(chunk, r.group.maxRows, described)
 	sum.scratch, sum.heap = sum.scratch+more, sum.heap+made
 	return nil
 }
 
 // reservePages walks all page headers and reserves the memory to decode the pages.
 func (r *Reader) reservePages() (groupStats, error) {
-	rows := r.file.groups[r.group].Rows
-	r.run = min(int64(r.opts.BatchRows), rows)
+	rows := r.file.groups[r.group.index].Rows
+	r.group.maxRows = min(int64(r.opts.BatchRows), rows)
 	sum := groupStats{leaves: map[int]pageStats{}}
 	for _, c := range r.columns {
 		if c.field < 0 {
@@ -153,27 +167,27 @@ func (r *Reader) reservePages() (groupStats, error) {
 			}
 		}
 	}
-	r.bytes = sum.decoded / rows
+	r.group.rowBytes = sum.decoded / rows
 	if err := r.scratch.extend(sum.scratch); err != nil {
 		return sum, err
 	}
 	if err := r.account.reserve(sum.heap, 0); err != nil {
 		return sum, err
 	}
-	r.heap = sum.heap
+	r.group.heap = sum.heap
 	return sum, nil
 }
 
 // codec returns the codec of a leaf in the open row group.
 func (r *Reader) codec(leaf int) compress.Compression {
-	return compress.Compression(r.file.meta.RowGroups[r.group].Columns[leaf].MetaData.Codec)
+	return compress.Compression(r.file.meta.RowGroups[r.group.index].Columns[leaf].MetaData.Codec)
 }
 
 // checkPages compares a leaf's pages with the footer. With verify it also checks their
 // checksums, which the library does not.
 func (r *Reader) checkPages(leaf int, verify bool) (out pageStats, err error) {
 	defer recovered(&err, r.file.Location(), "a column cannot be decoded")
-	return r.file.checkPages(r.group, leaf, r.source.loaded(r.file.chunkSpan(r.group, leaf)), verify)
+	return r.file.checkPages(r.group.index, leaf, r.source.loaded(r.file.chunkSpan(r.group.index, leaf)), verify)
 }
 
 // openColumn opens a column whose pages are reserved, and limits the rows of a batch for
@@ -181,11 +195,11 @@ func (r *Reader) checkPages(leaf int, verify bool) (out pageStats, err error) {
 func (r *Reader) openColumn(i int, counted groupStats) (err error) {
 	defer recovered(&err, r.file.Location(), "a column cannot be decoded")
 	c := r.columns[i]
-	if r.own[i], err = r.openDecoder(c); err != nil {
+	if r.group.decoders[i], err = r.openDecoder(c); err != nil {
 		return err
 	}
-	text, _ := r.own[i].(*byteArrayColumn)
-	if r.own[i] != nil && text == nil {
+	text, _ := r.group.decoders[i].(*byteArrayColumn)
+	if r.group.decoders[i] != nil && text == nil {
 		return nil // its values have a fixed width
 	}
 	if r.needsLevelCheck(c) {
@@ -194,11 +208,11 @@ func (r *Reader) openColumn(i int, counted groupStats) (err error) {
 		}
 	}
 	for _, leaf := range c.leaves {
-		longest := func() (int64, error) { return r.maxDictionaryValue(leaf) }
+		maxLength := func() (int64, error) { return r.maxDictionaryValue(leaf) }
 		if text != nil {
-			longest = text.maxLength
+			maxLength = text.maxLength
 		}
-		if err := r.limitBatch(leaf, counted.leaves[leaf], longest); err != nil {
+		if err := r.limitBatch(leaf, counted.leaves[leaf], maxLength); err != nil {
 			return err
 		}
 	}
@@ -209,11 +223,11 @@ func (r *Reader) openColumn(i int, counted groupStats) (err error) {
 	for _, leaf := range c.leaves {
 		leaves[leaf] = true
 	}
-	decoder := r.groupCleared
+	decoder := r.group.cleared
 	if c.conversion.flat {
-		decoder = r.groupPlain
+		decoder = r.group.plain
 	}
-	r.open[i], err = decoder.GetFieldReader(r.ctx, c.field, leaves, []int{r.group})
+	r.group.columns[i], err = decoder.GetFieldReader(r.ctx, c.field, leaves, []int{r.group.index})
 	return err
 }
 
@@ -227,19 +241,25 @@ func (r *Reader) newDecoder(c column, from *pages) columnDecoder {
 		return nil
 	}
 	field := r.file.fields[c.field]
-	if flat := r.file.newFlatColumn(r.group, field); flat != nil {
+	if flat := r.file.newFlatColumn(r.group.index, field); flat != nil {
 		flat.pages = from
 		return flat
 	}
-	if list := r.file.newListColumn(r.group, field); list != nil {
+	if list := r.file.newListColumn(r.group.index, field); list != nil {
 		list.pages = from
 		return list
 	}
-	if text := r.file.newByteArrayColumn(r.group, field); text != nil {
+	if text := r.file.newByteArrayColumn(r.group.index, field); text != nil {
 		text.pages = from
 		return text
 	}
 	return nil
+}
+
+// pages returns the pages of a leaf in the open row group.
+func (r *Reader) pages(leaf int) (*pages, error) {
+	chunk := r.source.loaded(r.file.chunkSpan(r.group.index, leaf))
+	return r.file.newPages(r.group.index, leaf, chunk, r.scratch)
 }
 
 // openDecoder opens a top-level column if this package decodes it, and otherwise returns
@@ -249,8 +269,7 @@ func (r *Reader) openDecoder(c column) (columnDecoder, error) {
 		return nil, nil //nolint:nilnil // no decoder is not an error
 	}
 	leaf := r.file.fields[c.field].Leaves[0]
-	chunk := r.source.loaded(r.file.chunkSpan(r.group, leaf))
-	from, err := r.file.newPages(r.group, leaf, chunk, r.scratch)
+	from, err := r.pages(leaf)
 	if err != nil {
 		return nil, err
 	}
@@ -259,27 +278,25 @@ func (r *Reader) openDecoder(c column) (columnDecoder, error) {
 
 // closeGroup frees the memory of the open row group.
 func (r *Reader) closeGroup() {
-	for i, c := range r.open {
+	for i, c := range r.group.columns {
 		if c != nil {
 			r.closeColumn(i)
 		}
 	}
-	for _, c := range r.own {
+	for _, c := range r.group.decoders {
 		if c != nil {
 			c.release()
 		}
 	}
-	r.open, r.own, r.left = nil, nil, 0
-	r.groupCleared, r.groupPlain, r.rewritten = nil, nil, nil
 	r.memory.releaseAll()
 	invariant.Check(r.memory.kept == 0, "the decoder of %s keeps %d bytes that a batch has", r.file.Location(), r.memory.kept)
 	r.source.release()
-	r.account.release(r.scratch.drain() + r.heap + r.kept)
-	r.heap, r.kept = 0, 0
+	r.account.release(r.scratch.drain() + r.group.heap + r.kept)
+	r.group, r.kept = openRowGroup{index: r.group.index}, 0
 }
 
 func (r *Reader) closeColumn(i int) {
 	var ignored error
 	defer recovered(&ignored, r.file.Location(), "")
-	r.open[i].Release()
+	r.group.columns[i].Release()
 }

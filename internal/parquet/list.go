@@ -162,8 +162,7 @@ const maxExpected = 4 << 20
 func (r *listBuilder) prepare(c *listColumn, rows int) {
 	r.offsets.Resize((rows + 1) * arrow.Int32SizeBytes)
 	if c.lists {
-		r.listBits.Resize(int(bitutil.BytesForBits(int64(rows))))
-		clear(r.listBits.Bytes())
+		resizeBits(r.listBits, rows)
 	}
 	if int64(rows) <= c.rowsLeft && c.levelsLeft > 0 {
 		share := float64(rows) / float64(c.rowsLeft)
@@ -225,7 +224,5 @@ func (r *listBuilder) finish(c *listColumn) arrow.ArrayData {
 }
 
 func (r *listBuilder) release() {
-	for _, b := range []*memory.Buffer{r.offsets, r.listBits, r.values, r.elementBits} {
-		b.Release()
-	}
+	releaseAll(r.offsets, r.listBits, r.values, r.elementBits)
 }

@@ -59,13 +59,13 @@ func (c hadoopLZ4) frames(dst, src []byte) bool {
 }
 
 // frameNumber reads a number of a frame. It returns false if the number exceeds limit.
-func frameNumber(src *[]byte, most int) (int, bool) {
+func frameNumber(src *[]byte, limit int) (int, bool) {
 	if len(*src) < frameHead {
 		return 0, false
 	}
 	v := binary.BigEndian.Uint32(*src)
 	*src = (*src)[frameHead:]
-	return int(v), int64(v) <= int64(most)
+	return int(v), int64(v) <= int64(limit)
 }
 
 // Decode is DecodeWithError, but panics on an error.

@@ -41,22 +41,13 @@ type Reader struct {
 	plain   *pqarrow.FileReader // decodes into memory with any content
 	streams bool                // whether both read through streams
 
-	rewritten                map[int]rewrittenChunk // chunks of the open row group that the library cannot decode, by leaf
-	groupCleared, groupPlain *pqarrow.FileReader    // cleared and plain for the open row group
-
-	heap     int64 // reserved for what the library allocates by itself for the open row group
 	kept     int64 // reserved for buffers that the library keeps across batches
 	admitted int64 // of the last batch
 
 	ahead *fetch // of the next row group; nil: none
 
-	next  int                     // index in opts.RowGroups of the next row group
-	group int                     // index of the open row group in the file
-	left  int64                   // its rows that are not decoded yet
-	run   int64                   // maximum rows of a batch
-	bytes int64                   // estimated size of a row in memory
-	open  []*pqarrow.ColumnReader // of the library; nil for absent columns and those in own
-	own   []columnDecoder         // of this package; nil for the other columns
+	next  int // index in opts.RowGroups of the next row group
+	group openRowGroup
 
 	batch arrow.RecordBatch
 	err   error
@@ -145,7 +136,7 @@ func (r *Reader) Release() {
 	invariant.Check(left >= 0, "a Parquet reader was released too often")
 	if left == 0 {
 		r.Drop()
-		r.dropFetch()
+		r.stopFetch()
 		r.closeGroup()
 	}
 }
@@ -164,16 +155,16 @@ func (r *Reader) Next() bool {
 	if r.err != nil || r.refs.Load() <= 0 {
 		return false
 	}
-	for r.left == 0 {
+	for r.group.left == 0 {
 		if err := r.nextGroup(); err != nil {
 			r.fail(err)
 			return false
 		}
-		if r.open == nil {
+		if r.group.columns == nil {
 			return false
 		}
 	}
-	if err := r.nextBatch(min(r.left, r.run)); err != nil {
+	if err := r.nextBatch(min(r.group.left, r.group.maxRows)); err != nil {
 		r.fail(err)
 		return false
 	}
@@ -182,15 +173,15 @@ func (r *Reader) Next() bool {
 
 // nextBatch decodes the next rows of the open row group.
 func (r *Reader) nextBatch(rows int64) error {
-	if err := r.startBatch(r.bytes * rows); err != nil {
+	if err := r.startBatch(r.group.rowBytes * rows); err != nil {
 		return err
 	}
 	arrays, err := r.decodeAll(rows)
-	defer release(arrays)
+	defer releaseAll(arrays...)
 	if err != nil {
 		return err
 	}
-	r.left -= rows
+	r.group.left -= rows
 	r.batch = array.NewRecordBatch(r.schema, arrays, rows)
 	r.admitted = r.finishBatch()
 	return nil
@@ -240,11 +231,11 @@ func (r *Reader) fail(err error) {
 	case !known:
 		err = damaged(r.file.Location(), "%w", err)
 	}
-	r.dropFetch()
+	r.stopFetch()
 	r.closeGroup()
 	r.account.release(r.finishBatch())
-	out := fault.As(fault.Op(err, "read row group %d of %s", r.group, r.file.Location()))
-	r.err = out.In(out.Table, r.file.Location()).InRowGroup(r.group)
+	out := fault.As(fault.Op(err, "read row group %d of %s", r.group.index, r.file.Location()))
+	r.err = out.In(out.Table, r.file.Location()).InRowGroup(r.group.index)
 }
 
 // withoutChecksum handles a column that has pages without a checksum.
@@ -291,8 +282,8 @@ func (r *Reader) decode(i int, rows int64) (arrow.Array, error) {
 		return out, err
 	}
 	defer out.Release()
-	group := r.file.groups[r.group]
-	return r.columns[i].number.fill(out, group.FirstRow+group.Rows-r.left, r.now)
+	group := r.file.groups[r.group.index]
+	return r.columns[i].number.fill(out, group.FirstRow+group.Rows-r.group.left, r.now)
 }
 
 func (r *Reader) decodeColumn(i int, rows int64) (out arrow.Array, err error) {
@@ -307,7 +298,7 @@ func (r *Reader) decodeColumn(i int, rows int64) (out arrow.Array, err error) {
 	}
 	defer decoded.Release()
 	if got := decoded.Len(); int64(got) != rows {
-		return nil, fmt.Errorf("column %s ends early: %d of %d rows are missing", c.conversion.path, r.left-int64(got), r.left)
+		return nil, fmt.Errorf("column %s ends early: %d of %d rows are missing", c.conversion.path, r.group.left-int64(got), r.group.left)
 	}
 	shaped, err := c.conversion.apply(decoded, nil, r.now)
 	if err != nil {
@@ -320,7 +311,7 @@ func (r *Reader) decodeColumn(i int, rows int64) (out arrow.Array, err error) {
 // decodeRows decodes the next rows of one column in the file's type, fewer only at the
 // end of the column. The caller releases the result.
 func (r *Reader) decodeRows(i int, rows int64) (arrow.ArrayData, error) {
-	if r.own[i] != nil {
+	if r.group.decoders[i] != nil {
 		return r.runDecoder(i, rows)
 	}
 	c := r.columns[i]
@@ -345,18 +336,18 @@ func (r *Reader) decodeRows(i int, rows int64) (arrow.ArrayData, error) {
 
 func (r *Reader) runDecoder(i int, rows int64) (out arrow.ArrayData, err error) {
 	defer recovered(&err, r.file.Location(), "a page cannot be decoded")
-	return r.own[i].read(int(rows), r.now)
+	return r.group.decoders[i].read(int(rows), r.now)
 }
 
 func (r *Reader) runLibrary(i int, rows int64) (out *arrow.Chunked, err error) {
 	defer recovered(&err, r.file.Location(), "a page cannot be decoded")
-	return r.open[i].NextBatch(rows)
+	return r.group.columns[i].NextBatch(rows)
 }
 
 // checkEnd returns an error if a column has rows beyond the row count of its row group.
 func (r *Reader) checkEnd() error {
 	for i, c := range r.columns {
-		if c.field < 0 || r.open[i] == nil && r.own[i] == nil {
+		if c.field < 0 || r.group.columns[i] == nil && r.group.decoders[i] == nil {
 			continue
 		}
 		rest, err := r.decodeRows(i, 1)
@@ -372,10 +363,16 @@ func (r *Reader) checkEnd() error {
 	return nil
 }
 
-func release(arrays []arrow.Array) {
-	for _, a := range arrays {
-		if a != nil {
-			a.Release()
+// releaseAll releases those that are not nil.
+func releaseAll[T interface {
+	comparable
+	Release()
+}](all ...T,
+) {
+	var none T
+	for _, one := range all {
+		if one != none {
+			one.Release()
 		}
 	}
 }

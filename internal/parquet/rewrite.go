@@ -35,24 +35,24 @@ func (r *Reader) rewrite(leaf int, c *pageStats) (out pageStats, err error) {
 	if c.maxPageValues > maxPage/int64(described.TypeLength()) {
 		return out, errPageSize
 	}
-	most := c.plainBytes(described.TypeLength())
-	if err := r.scratch.extend(c.decoderMemory(r.codec(leaf), described) + most); err != nil {
+	size := c.plainBytes(described.TypeLength())
+	if err := r.scratch.extend(c.decoderMemory(r.codec(leaf), described) + size); err != nil {
 		return out, err
 	}
 	if err := r.account.reserve(c.lengthsMemory(), 0); err != nil {
 		return out, err
 	}
 	defer r.account.release(c.lengthsMemory())
-	from, err := r.file.newPages(r.group, leaf, r.source.loaded(r.file.chunkSpan(r.group, leaf)), r.scratch)
+	from, err := r.pages(leaf)
 	if err != nil {
 		return out, err
 	}
 	defer from.release()
-	w := chunkRewriter{described: described, out: r.scratch.Allocate(int(most))[:0]}
-	made := rewrittenChunk{at: r.source.add(w.out[:most])}
+	w := chunkRewriter{described: described, out: r.scratch.Allocate(int(size))[:0]}
+	made := rewrittenChunk{at: r.source.add(w.out[:size])}
 	err = w.pages(from)
 	made.content, made.dictionary = w.out, w.dictionary
-	r.rewritten[leaf] = made
+	r.group.rewritten[leaf] = made
 	return w.stats, err
 }
 
@@ -118,11 +118,11 @@ func (w *chunkRewriter) deltas(p *page) error {
 
 // countDefined returns how many of a page's definition levels are the maximum, or -1 if
 // they cannot be decoded.
-func countDefined(p *page, most int) int {
-	if most == 0 {
+func countDefined(p *page, maxLevel int) int {
+	if maxLevel == 0 {
 		return p.count
 	}
-	levels := rleDecoder{rest: p.definition, width: bits.Len(uint(most))}
+	levels := rleDecoder{rest: p.definition, width: bits.Len(uint(maxLevel))}
 	var window [levelWindow]byte
 	present := 0
 	for left := p.count; left > 0; left -= levelWindow {
@@ -131,7 +131,7 @@ func countDefined(p *page, most int) int {
 			return -1
 		}
 		for _, level := range window[:n] {
-			if int(level) == most {
+			if int(level) == maxLevel {
 				present++
 			}
 		}
@@ -196,10 +196,10 @@ func (r *Reader) rewrittenFooter() *metadata.FileMetaData {
 	out, inner := *r.file.meta, *r.file.meta.FileMetaData
 	out.FileMetaData = &inner
 	inner.RowGroups = slices.Clone(inner.RowGroups)
-	group := *inner.RowGroups[r.group]
-	inner.RowGroups[r.group] = &group
+	group := *inner.RowGroups[r.group.index]
+	inner.RowGroups[r.group.index] = &group
 	group.Columns = slices.Clone(group.Columns)
-	for leaf, w := range r.rewritten {
+	for leaf, w := range r.group.rewritten {
 		chunk := *group.Columns[leaf]
 		described := *chunk.MetaData
 		group.Columns[leaf], chunk.MetaData = &chunk, &described

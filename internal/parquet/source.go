@@ -67,7 +67,7 @@ func (s *source) load(spans []span) error {
 		if err != nil {
 			// A read that was left behind may still write to its region: the region is
 			// freed, and its bytes are returned, when that read returns.
-			store.WhenReturned(err, s.scratch.detach(s.regions[i].content))
+			store.WhenReturned(err, s.scratch.detach(s.regions[i].content).Release)
 			s.regions[i].content = nil
 			_ = s.note(err)
 		}
@@ -112,7 +112,7 @@ func (f *File) readAll(ctx context.Context, regions []region) []error {
 func (s *source) read(want span) ([]byte, error) {
 	content := s.scratch.Allocate(int(want.length))
 	if err := s.file.readAt(s.ctx, content, want.start); err != nil {
-		store.WhenReturned(err, s.scratch.detach(content))
+		store.WhenReturned(err, s.scratch.detach(content).Release)
 		return nil, s.note(err)
 	}
 	return content, nil

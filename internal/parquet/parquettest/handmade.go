@@ -257,18 +257,18 @@ func Levels(runs ...[]byte) []byte {
 
 // Deltas returns numbers in the encoding DELTA_BINARY_PACKED, with deltas of 32 bits.
 func Deltas(numbers ...int32) []byte {
-	const block, blocks, least = 128, 4, -1 << 24
+	const block, blocks, minDelta = 128, 4, -1 << 24
 	out := binary.AppendUvarint(nil, block)
 	out = binary.AppendUvarint(out, blocks)
 	out = binary.AppendUvarint(out, uint64(len(numbers)))
 	out = binary.AppendVarint(out, int64(numbers[0]))
 	for at := 1; at < len(numbers); at += block {
-		out = append(binary.AppendVarint(out, least), 32, 32, 32, 32)
+		out = append(binary.AppendVarint(out, minDelta), 32, 32, 32, 32)
 		end := min(at+block, len(numbers))
 		for i := at; i < end || (i-at)%(block/blocks) != 0; i++ {
 			delta := int32(0)
 			if i < end {
-				delta = numbers[i] - numbers[i-1] - least
+				delta = numbers[i] - numbers[i-1] - minDelta
 			}
 			out = binary.LittleEndian.AppendUint32(out, uint32(delta))
 		}

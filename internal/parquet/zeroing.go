@@ -28,6 +28,12 @@ func (c zeroingAllocator) Reallocate(size int, b []byte) []byte {
 
 func (c zeroingAllocator) Free(b []byte) { c.under.Free(b) }
 
+// resizeBits gives a buffer n bits, all clear.
+func resizeBits(b *memory.Buffer, n int) {
+	b.Resize(int(bitutil.BytesForBits(int64(n))))
+	clear(b.Bytes())
+}
+
 // overwritesValues reports whether the library writes every value of a type except those
 // under nulls: then it is cheaper to clear these afterwards than all values before.
 func overwritesValues(t arrow.DataType) bool {

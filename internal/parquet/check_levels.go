@@ -28,8 +28,7 @@ func (r *Reader) needsLevelCheck(c column) bool {
 // match the file's schema.
 func (r *Reader) checkLevels(c column) error {
 	for _, leaf := range c.leaves {
-		chunk := r.source.loaded(r.file.chunkSpan(r.group, leaf))
-		p, err := r.file.newPages(r.group, leaf, chunk, r.scratch)
+		p, err := r.pages(leaf)
 		if err != nil {
 			return err
 		}
@@ -63,11 +62,11 @@ func (p *pages) check(described *schema.Column) error {
 }
 
 // levelsValid reports whether there are count stored levels, none above maxLevel.
-func levelsValid(stored []byte, count, most int) bool {
-	if most == 0 {
+func levelsValid(stored []byte, count, maxLevel int) bool {
+	if maxLevel == 0 {
 		return len(stored) == 0
 	}
-	levels := rleDecoder{rest: stored, width: bits.Len(uint(most))}
+	levels := rleDecoder{rest: stored, width: bits.Len(uint(maxLevel))}
 	var window [levelWindow]byte
 	for count > 0 {
 		n := min(count, len(window))
@@ -75,7 +74,7 @@ func levelsValid(stored []byte, count, most int) bool {
 			return false
 		}
 		for _, level := range window[:n] {
-			if int(level) > most {
+			if int(level) > maxLevel {
 				return false
 			}
 		}

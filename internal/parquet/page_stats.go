@@ -19,14 +19,16 @@ type pageStats struct {
 	maxMeanValue  int64 // uncompressed bytes per value, in the data page where that is largest
 	headerBytes   int64 // bytes of all page headers
 	maxHeader     int64 // bytes of the longest page header
-	dictionary    int64 // uncompressed bytes of the dictionary page
-	entries       int64 // values of the dictionary page
+	dictionary    dictionaryStats
 
 	body          growingBuffer // of the data pages, decompressed one after another
 	stored        growingBuffer // of the pages as stored, likewise
 	hasDeltas     bool          // some page has a delta encoding
 	lacksChecksum bool          // some page has no checksum
 }
+
+// dictionaryStats sums up the header of a dictionary page.
+type dictionaryStats struct{ bytes, values int64 } // bytes are uncompressed
 
 // growingBuffer models a buffer that is reallocated when the next page does not fit. The
 // old and the new memory exist together for a moment.
@@ -70,7 +72,7 @@ func (f *Footer) checkPages(group, leaf int, chunk []byte, verify bool) (pageSta
 	switch {
 	case c.values != described.NumValues:
 		return c, fmt.Errorf("the pages have %d values, the footer counts %d", c.values, described.NumValues)
-	case described.TotalUncompressedSize > 0 && c.uncompressed-c.dictionary > described.TotalUncompressedSize+c.headerBytes:
+	case described.TotalUncompressedSize > 0 && c.uncompressed-c.dictionary.bytes > described.TotalUncompressedSize+c.headerBytes:
 		// Some writers count page headers, others do not; old ones leave out the
 		// dictionary page, or write 0.
 		return c, fmt.Errorf("the pages have %d bytes before compression, the footer counts %d", c.uncompressed, described.TotalUncompressedSize)
@@ -100,7 +102,7 @@ func (c *pageStats) count(h *pageHeader, header int64) {
 	c.uncompressed, c.headerBytes, c.maxHeader = c.uncompressed+h.uncompressed, c.headerBytes+header, max(c.maxHeader, header)
 	c.stored.grow(h.stored)
 	if h.kind == pageDictionary {
-		c.dictionary, c.entries = c.dictionary+h.uncompressed, c.entries+h.count
+		c.dictionary.bytes, c.dictionary.values = c.dictionary.bytes+h.uncompressed, c.dictionary.values+h.count
 		return
 	}
 	c.values, c.maxPageValues = c.values+h.count, max(c.maxPageValues, h.count)
@@ -151,12 +153,12 @@ func canonical(e parquet.Encoding) parquet.Encoding {
 func (c *pageStats) decoderMemory(codec compress.Compression, described *schema.Column) int64 {
 	bytes := int64(0)
 	if described.PhysicalType() == parquet.Types.ByteArray {
-		bytes = c.entries * viewBytes
+		bytes = c.dictionary.values * viewBytes
 	}
 	if codec == compress.Codecs.Uncompressed {
 		return bytes
 	}
-	return bytes + c.dictionary + c.body.size
+	return bytes + c.dictionary.bytes + c.body.size
 }
 
 const (
@@ -181,7 +183,7 @@ func (c *pageStats) libraryMemory(chunk, rows int64, described *schema.Column) (
 	if c.stored.size > coded.size {
 		coded.peak = minPageBuffer + c.stored.peak
 	}
-	scratch = coded.peak + c.body.peak + c.dictionary + rounding
+	scratch = coded.peak + c.body.peak + c.dictionary.bytes + rounding
 	sum := chunk + 4*c.maxHeader
 	value := int64(described.PhysicalType().ByteSize())
 	switch described.PhysicalType() {
@@ -189,7 +191,7 @@ func (c *pageStats) libraryMemory(chunk, rows int64, described *schema.Column) (
 		value = sliceBytes
 		sum += sliceBytes * min(valuesDecoded(rows, described), c.values)
 	}
-	sum += 3 * value * c.entries // a slice that grows, and a copy to append to
+	sum += 3 * value * c.dictionary.values // a slice that grows, and a copy to append to
 	if c.hasDeltas {
 		sum += 2 * 4 * c.maxPageValues // lengths of values and of prefixes
 	}

@@ -202,11 +202,7 @@ func (conv *conversion) apply(data arrow.ArrayData, parent []byte, mem memory.Al
 		excuse = parent // a required struct is null where the struct around it is
 	}
 	children, err := conv.applyChildren(data, excuse, mem)
-	defer func() {
-		for _, child := range children {
-			child.Release()
-		}
-	}()
+	defer releaseAll(children...)
 	if err != nil {
 		return nil, err
 	}
@@ -234,11 +230,7 @@ func (conv *conversion) applyChildren(data arrow.ArrayData, validity []byte, mem
 			return nil, err
 		}
 		fields, err := conv.fields(pairs.Children(), 0, nil, mem)
-		defer func() {
-			for _, field := range fields {
-				field.Release()
-			}
-		}()
+		defer releaseAll(fields...)
 		if err != nil {
 			return nil, err
 		}

@@ -259,8 +259,7 @@ func (t *byteArrayBuilder) prepare(rows int, optional bool) {
 	t.starts = arrow.Int32Traits.CastFromBytes(t.offsets.Bytes())
 	t.starts[0] = 0
 	if optional {
-		t.validity.Resize(int(bitutil.BytesForBits(int64(rows))))
-		clear(t.validity.Bytes())
+		resizeBits(t.validity, rows)
 	}
 }
 
@@ -321,7 +320,5 @@ func (t *byteArrayBuilder) finish(kind arrow.DataType) arrow.ArrayData {
 }
 
 func (t *byteArrayBuilder) release() {
-	for _, b := range []*memory.Buffer{t.offsets, t.values, t.validity} {
-		b.Release()
-	}
+	releaseAll(t.offsets, t.values, t.validity)
 }

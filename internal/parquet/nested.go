@@ -51,9 +51,8 @@ func descend(data arrow.ArrayData, depth int, mem memory.Allocator) (leaf arrow.
 		return leaf, offset, nil
 	}
 	valid = memory.NewResizableBuffer(mem)
-	valid.Resize(int(bitutil.BytesForBits(int64(offset + n))))
+	resizeBits(valid, offset+n)
 	bits := valid.Bytes()
-	clear(bits)
 	bitutil.SetBitsTo(bits, int64(offset), int64(n), true)
 	for i, s := range around {
 		andBits(bits, offset, s.Buffers()[0].Bytes(), starts[i], n)

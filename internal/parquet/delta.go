@@ -38,9 +38,9 @@ func newDeltaDecoder(values []byte, count int) (deltaDecoder, error) {
 	return d, nil
 }
 
-func (d *deltaDecoder) number(most uint64) (uint64, bool) {
+func (d *deltaDecoder) number(limit uint64) (uint64, bool) {
 	v, n := binary.Uvarint(d.rest)
-	if n <= 0 || v > most {
+	if n <= 0 || v > limit {
 		return 0, false
 	}
 	d.rest = d.rest[n:]
@@ -54,7 +54,7 @@ func (d *deltaDecoder) lengths() ([]int32, error) {
 		out = append(out, int32(d.value))
 	}
 	for len(out) < d.total {
-		least, n := binary.Varint(d.rest)
+		minDelta, n := binary.Varint(d.rest)
 		if n <= 0 || len(d.rest) < n+d.miniblocks {
 			return nil, errDeltas
 		}
@@ -70,7 +70,7 @@ func (d *deltaDecoder) lengths() ([]int32, error) {
 			}
 			packed := rleDecoder{bits: d.rest[:bytes], width: int(width)}
 			for i := range min(d.perMiniblock, d.total-len(out)) {
-				d.value += least + int64(packed.word(i*int(width))&(1<<width-1)) //nolint:gosec // at most 32 bits
+				d.value += minDelta + int64(packed.word(i*int(width))&(1<<width-1)) //nolint:gosec // at most 32 bits
 				out = append(out, int32(d.value))
 			}
 			d.rest = d.rest[bytes:]
@@ -94,7 +94,7 @@ type deltaSizes struct {
 // checkDeltas validates the parts of a leaf's pages that the library trusts.
 func (r *Reader) checkDeltas(leaf int) (out deltaSizes, err error) {
 	defer recovered(&err, r.file.Location(), "a page cannot be decoded")
-	p, err := r.file.newPages(r.group, leaf, r.source.loaded(r.file.chunkSpan(r.group, leaf)), r.scratch)
+	p, err := r.pages(leaf)
 	if err != nil {
 		return out, err
 	}
