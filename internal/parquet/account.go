@@ -1,6 +1,7 @@
 package parquet
 
 import (
+	"cmp"
 	"sync"
 
 	"github.com/apache/arrow-go/v18/arrow/memory"
@@ -12,19 +13,19 @@ import (
 // first refusal.
 //
 // A Reader has one account, one trackedAllocator for the open row group (Reader.scratch)
-// and one for each batch (Reader.now). Admitted bytes move between these places:
+// and one for each batch (Reader.batchMemory). Admitted bytes move between these places:
 //
-//	              ┌─ openGroup, addLeaf ──► row group ───┬─ closeGroup ──────────► free
-//	              │                         │            └─ source.load: a read
-//	              │                         │               failed ──► detached ─► free
-//	free ─reserve─┤
-//	 (Admit(n))   │                     ┌─ finishBatch ──► batch: Reader.Admitted, for the
-//	              └─ startBatch, ──► open batch            caller to return
-//	                 takeMore         │ ▲   └─ finishBatch: not used ────────────► free
-//	                      finishBatch │ │ handOut
-//	                                  ▼ │
-//	                     kept by the library ── closeGroup ──────────────────────► free
-//	                                                                    (Admit(-n))
+//	free ──openGroup──► row group ──closeGroup──► free
+//	                        └──a read is left behind──► detached ──it returns──► free
+//
+//	free ──startBatch, takeMore──► open batch ──finishBatch──┬──► batch (Reader.Admitted)
+//	                                   ▲                     ├──► free, if not used
+//	                                   └──handOut── kept ◄───┘
+//	                                                  └──closeGroup──► free
+//
+// reserve moves bytes out of free (Admit with a positive n) and release into it (Admit
+// with a negative n). The caller returns those of a batch. Kept bytes are in buffers that
+// the library still holds after their batch.
 //
 // Detached bytes are memory that a read which was left behind may still write to. Their
 // release.Handle returns them (ReadOptions.Part) when that read returns, on its goroutine.
@@ -51,9 +52,7 @@ func (a *account) reserve(n, batch int64) error {
 	if err != nil {
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		if a.refused == nil {
-			a.refused = err
-		}
+		a.refused = cmp.Or(a.refused, err)
 	}
 	return err
 }
@@ -155,13 +154,11 @@ func (m *trackedAllocator) drain() int64 {
 	return n
 }
 
-// Allocate implements memory.Allocator.
 func (m *trackedAllocator) Allocate(size int) []byte {
 	m.take(int64(size))
 	return m.under.Allocate(size)
 }
 
-// Reallocate implements memory.Allocator.
 func (m *trackedAllocator) Reallocate(size int, b []byte) []byte {
 	before, after := reallocated(size, b)
 	m.take(before)
@@ -170,7 +167,6 @@ func (m *trackedAllocator) Reallocate(size int, b []byte) []byte {
 	return out
 }
 
-// Free implements memory.Allocator.
 func (m *trackedAllocator) Free(b []byte) {
 	size := int64(len(b))
 	m.under.Free(b)

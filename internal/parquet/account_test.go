@@ -228,21 +228,21 @@ func TestLongValuesShortenBatches(t *testing.T) {
 		}
 		return open(t, write(t, parquettest.Options{}, table(t, sc, "["+strings.Join(rows, ",")+"]")))
 	}
-	longest := func(f *parquet.File) (most int64) {
+	maxRows := func(f *parquet.File) (rows int64) {
 		rdr, err := f.Read(t.Context(), parquet.ReadOptions{
 			Fields: ids(1), Schema: sc, BatchRows: 500, RunBytes: 10_000, Memory: memory.NewGoAllocator(),
 		})
 		require.NoError(t, err)
 		defer rdr.Release()
-		rows := int64(0)
+		sum := int64(0)
 		for rdr.Next() {
-			most, rows = max(most, rdr.RecordBatch().NumRows()), rows+rdr.RecordBatch().NumRows()
+			rows, sum = max(rows, rdr.RecordBatch().NumRows()), sum+rdr.RecordBatch().NumRows()
 		}
 		require.NoError(t, rdr.Err())
-		require.Equal(t, int64(1000), rows)
-		return most
+		require.Equal(t, int64(1000), sum)
+		return rows
 	}
-	require.Equal(t, int64(500), longest(file(func(i int) string { return fmt.Sprintf("%03d", i) })), "a large dictionary of short values")
-	require.Equal(t, int64(10), longest(file(func(i int) string { return strings.Repeat("x", 1000*(i%2)) })))
-	require.Equal(t, int64(1), longest(file(func(i int) string { return strings.Repeat("x", 20_000*(i%2)) })), "at least one row")
+	require.Equal(t, int64(500), maxRows(file(func(i int) string { return fmt.Sprintf("%03d", i) })), "a large dictionary of short values")
+	require.Equal(t, int64(10), maxRows(file(func(i int) string { return strings.Repeat("x", 1000*(i%2)) })))
+	require.Equal(t, int64(1), maxRows(file(func(i int) string { return strings.Repeat("x", 20_000*(i%2)) })), "at least one row")
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"math"
 	"math/big"
+	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/memory"
@@ -125,9 +126,7 @@ func plainForm(c *schema.Column, value any) ([]byte, bool) {
 		return nil, false
 	}
 	stored := twosComplement(number, width)
-	for i, j := 0, len(stored)-1; i < j; i, j = i+1, j-1 {
-		stored[i], stored[j] = stored[j], stored[i]
-	}
+	slices.Reverse(stored)
 	return stored, true
 }
 

@@ -45,8 +45,8 @@ func view(start, length int) uint64 { return uint64(start)<<32 | uint64(length) 
 func unpackView(s uint64) (start, length int) { return int(s >> 32), int(s & math.MaxUint32) }
 
 // newByteArrayColumn returns a byteArrayColumn for a top-level column in a row group, or
-// nil if it cannot decode the column. The caller sets its pages.
-func (f *Footer) newByteArrayColumn(group int, field Field) *byteArrayColumn {
+// nil if it cannot decode the column. from has its pages.
+func (f *Footer) newByteArrayColumn(group int, field Field, from *pages) *byteArrayColumn {
 	at := field.Leaves[0]
 	described := f.meta.Schema.Column(at)
 	if described.MaxRepetitionLevel() > 0 || described.MaxDefinitionLevel() > 1 || described.PhysicalType() != parquet.Types.ByteArray {
@@ -55,7 +55,7 @@ func (f *Footer) newByteArrayColumn(group int, field Field) *byteArrayColumn {
 	if id := field.arrow.Type.ID(); id != arrow.STRING && id != arrow.BINARY || !f.plainOrDictionary(group, at) {
 		return nil
 	}
-	return &byteArrayColumn{kind: field.arrow.Type, optional: described.MaxDefinitionLevel() > 0}
+	return &byteArrayColumn{valueDecoder: valueDecoder{pages: from}, kind: field.arrow.Type, optional: described.MaxDefinitionLevel() > 0}
 }
 
 // begin reads the pages up to the first data page: a dictionary precedes the data.

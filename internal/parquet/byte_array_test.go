@@ -19,7 +19,7 @@ import (
 // textBatch makes n rows of required and optional columns of strings and bytes, with the
 // given number of distinct values, some of them empty and some long, and with nulls in
 // runs and alone.
-func textBatch(r *rand.Rand, n, distinct, longest int, nulls float64) arrow.RecordBatch {
+func textBatch(r *rand.Rand, n, distinct, maxLength int, nulls float64) arrow.RecordBatch {
 	var fields []arrow.Field
 	for i, dt := range []arrow.DataType{arrow.BinaryTypes.String, arrow.BinaryTypes.Binary} {
 		fields = append(fields,
@@ -38,7 +38,7 @@ func textBatch(r *rand.Rand, n, distinct, longest int, nulls float64) arrow.Reco
 				continue
 			}
 			v := r.IntN(distinct)
-			text := fmt.Sprint(v, strings.Repeat("ä", v*v%(longest+1)))
+			text := fmt.Sprint(v, strings.Repeat("ä", v*v%(maxLength+1)))
 			if v%5 == 0 {
 				text = ""
 			}

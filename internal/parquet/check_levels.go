@@ -1,7 +1,6 @@
 package parquet
 
 import (
-	"encoding/binary"
 	"errors"
 	"math/bits"
 
@@ -97,11 +96,8 @@ func valuesValid(p *page, described *schema.Column) bool {
 }
 
 func indicesValid(values []byte, count int) bool {
-	if len(values) == 0 {
-		return count == 0
-	}
-	indices := rleDecoder{rest: values[1:], width: int(values[0])}
-	if indices.width > 32 {
+	indices, err := indicesOf(values)
+	if err != nil || len(values) == 0 && count > 0 {
 		return false
 	}
 	for count > 0 {
@@ -132,14 +128,11 @@ func plainValid(values []byte, count int, described *schema.Column) bool {
 		width = described.TypeLength()
 	case parquet.Types.ByteArray:
 		for ; count > 0; count-- {
-			if len(values) < 4 {
+			length, ok := byteArrayAt(values, 0)
+			if !ok {
 				return false
 			}
-			end := 4 + uint64(binary.LittleEndian.Uint32(values))
-			if end > uint64(len(values)) {
-				return false
-			}
-			values = values[end:]
+			values = values[4+length:]
 		}
 		return len(values) == 0
 	}

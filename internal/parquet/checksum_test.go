@@ -60,7 +60,7 @@ func TestPyarrowFiles(t *testing.T) {
 		require.NoError(t, err)
 		f := open(t, content)
 		require.True(t, f.HasFieldIDs())
-		require.Contains(t, f.WrittenBy(), "parquet-cpp-arrow")
+		require.Contains(t, f.CreatedBy(), "parquet-cpp-arrow")
 		requireEqual(t, want, mustRead(t, f, parquet.ReadOptions{Fields: ids(4), Schema: want.Schema(), BatchRows: 64}))
 	}
 }
@@ -116,9 +116,9 @@ func TestRequiredChecksums(t *testing.T) {
 			require.Equal(t, location, e.File)
 			require.Contains(t, e.Remedy, "require_checksums")
 
-			told := 0
-			mustRead(t, open(t, content), parquet.ReadOptions{Fields: []int{i + 1}, Schema: column, WithoutChecksum: func() { told++ }})
-			require.Positive(t, told)
+			calls := 0
+			mustRead(t, open(t, content), parquet.ReadOptions{Fields: []int{i + 1}, Schema: column, WithoutChecksum: func() { calls++ }})
+			require.Positive(t, calls)
 		}
 		none := parquet.ReadOptions{Fields: []int{9}, Schema: arrow.NewSchema([]arrow.Field{{Name: "x", Type: arrow.PrimitiveTypes.Int64, Nullable: true}}, nil), NullIfAbsent: true, RequireChecksums: true}
 		require.EqualValues(t, 300, mustRead(t, open(t, content), none).NumRows(), "a column that the file lacks has no pages")
@@ -143,10 +143,10 @@ func TestOnePageWithoutChecksum(t *testing.T) {
 	require.EqualValues(t, 0x15, chunk[at], "the checksum, a 32-bit number")
 	chunk[at] = 0x16 // 64-bit: an unknown field
 	column := arrow.NewSchema([]arrow.Field{want.Schema().Field(0)}, nil)
-	told := 0
-	_, err = read(t, open(t, content), parquet.ReadOptions{Fields: []int{1}, Schema: column, WithoutChecksum: func() { told++ }})
+	calls := 0
+	_, err = read(t, open(t, content), parquet.ReadOptions{Fields: []int{1}, Schema: column, WithoutChecksum: func() { calls++ }})
 	require.NoError(t, err)
-	require.Equal(t, 1, told)
+	require.Equal(t, 1, calls)
 	_, err = read(t, open(t, content), parquet.ReadOptions{Fields: []int{1}, Schema: column, RequireChecksums: true})
 	require.Equal(t, fault.Invalid, fault.KindOf(err))
 	require.ErrorContains(t, err, "without a checksum")

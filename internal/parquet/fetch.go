@@ -14,9 +14,9 @@ import (
 
 // Spare is memory that was reserved for reading ahead.
 type Spare interface {
-	// Lend announces that Release will be called soon, without further action.
+	// Lend announces that Release will be called soon. It is called at most once.
 	Lend()
-	// Release returns the memory.
+	// Release returns the memory. It is called once, on any goroutine.
 	Release()
 }
 
@@ -31,16 +31,12 @@ type Spare interface {
 //	                      ▼             ▼   ▼               │
 //	                   dropped ──run──► released ◄──────────┘
 //
-// Three goroutines change it:
-//
-//   - that of the Reader's caller: Fetch, which asks ReadOptions.Ahead for a Spare; take,
-//     in Next, when the reader opens the row group; release, when it closes it; and drop,
-//     when the Reader ends or another row group comes first.
-//   - that of the fetch: run, when the reads have returned.
-//   - any goroutine on which the owner of the memory calls drop, such as one that needs
-//     memory. Before ready, the Spare is lent; in ready, it is released at once. drop
-//     does nothing in the other states, except that failed forgets its error, so that
-//     the reader reads the row group again.
+// The goroutine of the Reader's caller runs Fetch, which asks ReadOptions.Ahead for a
+// Spare; take, in Next; release, when that row group is closed; and drop, when the Reader
+// ends or opens another row group. The goroutine of the fetch runs run. The memory's
+// owner calls drop on any goroutine: reading lends the Spare, ready releases it at once,
+// failed forgets its error, so that the row group is read again, and other states ignore
+// it.
 //
 // The regions and the Spare are released on the way to failed and released. What a read
 // that was left behind may still write to is released when that read returns.

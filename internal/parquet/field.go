@@ -32,12 +32,7 @@ func (f *Footer) Fields() []Field { return f.fields }
 
 // HasFieldIDs reports whether every top-level column has a field id.
 func (f *Footer) HasFieldIDs() bool {
-	for _, field := range f.fields {
-		if field.ID == NoFieldID {
-			return false
-		}
-	}
-	return len(f.fields) > 0
+	return len(f.fields) > 0 && !slices.ContainsFunc(f.fields, func(field Field) bool { return field.ID == NoFieldID })
 }
 
 // HasNestedFieldIDs reports whether every primitive column inside structs, but not in

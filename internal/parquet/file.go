@@ -1,6 +1,7 @@
 package parquet
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -64,14 +65,8 @@ func Open(ctx context.Context, obj store.Object, opts Options) (*File, error) {
 			return nil, err
 		}
 	}
-	f := &File{Footer: footer, obj: obj, end: opts.End, gap: opts.Gap, readSize: opts.ReadSize}
-	if f.gap <= 0 {
-		f.gap = DefaultGap
-	}
-	if f.readSize <= 0 {
-		f.readSize = DefaultReadSize
-	}
-	return f, nil
+	gap, readSize := cmp.Or(max(opts.Gap, 0), DefaultGap), cmp.Or(max(opts.ReadSize, 0), DefaultReadSize)
+	return &File{Footer: footer, obj: obj, end: opts.End, gap: gap, readSize: readSize}, nil
 }
 
 // Location returns the location of the file.
@@ -192,18 +187,10 @@ func (f *File) Read(ctx context.Context, opts ReadOptions) (*Reader, error) {
 			return nil, fault.As(err).In("", f.Location()).InRowGroup(group)
 		}
 	}
-	if opts.BatchRows <= 0 {
-		opts.BatchRows = DefaultBatchRows
-	}
-	if opts.RunBytes <= 0 {
-		opts.RunBytes = defaultRunBytes
-	}
-	if opts.Memory == nil {
-		opts.Memory = memory.NewGoAllocator()
-	}
-	if opts.Scratch == nil {
-		opts.Scratch = memory.NewGoAllocator()
-	}
+	opts.BatchRows = cmp.Or(max(opts.BatchRows, 0), DefaultBatchRows)
+	opts.RunBytes = cmp.Or(max(opts.RunBytes, 0), defaultRunBytes)
+	opts.Memory = cmp.Or[memory.Allocator](opts.Memory, memory.NewGoAllocator())
+	opts.Scratch = cmp.Or[memory.Allocator](opts.Scratch, memory.NewGoAllocator())
 	return newReader(ctx, f, columns, opts)
 }
 
@@ -269,11 +256,15 @@ func (f *File) checkCodes(group int, columns []column) error {
 
 // plainSchema returns the schema of the batches.
 func plainSchema(want *arrow.Schema) *arrow.Schema {
-	fields := slices.Clone(want.Fields())
-	for i := range fields {
-		fields[i] = plainField(fields[i])
+	return arrow.NewSchema(plainFields(want.Fields()), nil)
+}
+
+func plainFields(fields []arrow.Field) []arrow.Field {
+	fields = slices.Clone(fields)
+	for i, f := range fields {
+		fields[i] = plainField(f)
 	}
-	return arrow.NewSchema(fields, nil)
+	return fields
 }
 
 func plainField(f arrow.Field) arrow.Field {
@@ -290,11 +281,7 @@ func plain(t arrow.DataType) arrow.DataType {
 		m.KeysSorted = t.KeysSorted
 		return m
 	case *arrow.StructType:
-		fields := slices.Clone(t.Fields())
-		for i := range fields {
-			fields[i] = plainField(fields[i])
-		}
-		return arrow.StructOf(fields...)
+		return arrow.StructOf(plainFields(t.Fields())...)
 	default:
 		return t
 	}

@@ -20,8 +20,8 @@ type flatColumn struct {
 }
 
 // newFlatColumn returns a flatColumn for a top-level column in a row group, or nil if it
-// cannot decode the column. The caller sets its pages.
-func (f *Footer) newFlatColumn(group int, field Field) *flatColumn {
+// cannot decode the column. from has its pages.
+func (f *Footer) newFlatColumn(group int, field Field, from *pages) *flatColumn {
 	at := field.Leaves[0]
 	described := f.meta.Schema.Column(at)
 	if described.MaxRepetitionLevel() > 0 || described.MaxDefinitionLevel() > 1 {
@@ -31,7 +31,7 @@ func (f *Footer) newFlatColumn(group int, field Field) *flatColumn {
 	if width == 0 {
 		return nil
 	}
-	return &flatColumn{valueDecoder: valueDecoder{width: width}, kind: field.arrow.Type, optional: described.MaxDefinitionLevel() > 0}
+	return &flatColumn{valueDecoder: valueDecoder{pages: from, width: width}, kind: field.arrow.Type, optional: described.MaxDefinitionLevel() > 0}
 }
 
 // read decodes the next rows into memory of mem, fewer only at the end of the column.

@@ -1,6 +1,7 @@
 package parquet
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -84,8 +85,8 @@ func (f *Footer) FileSize() int64 { return f.size }
 // Bytes returns the estimated memory of the footer, for caches.
 func (f *Footer) Bytes() int64 { return f.weight }
 
-// WrittenBy returns the name and version of the writer, or "".
-func (f *Footer) WrittenBy() string { return f.meta.GetCreatedBy() }
+// CreatedBy returns the name and version of the writer, or "".
+func (f *Footer) CreatedBy() string { return f.meta.GetCreatedBy() }
 
 // ReadFooter reads the footer of a file with one read at its end, and a second one if
 // needed. The buffers are garbage-collected, so a read that is left behind may keep
@@ -101,10 +102,7 @@ func ReadEnd(ctx context.Context, obj store.Object, limits FooterLimits) (*Foote
 	if size < int64(len(magic))+trailer {
 		return nil, nil, damaged(obj.Location(), "file of %d bytes is too short for a Parquet file", size)
 	}
-	first := limits.Tail
-	if first <= 0 {
-		first = DefaultTail
-	}
+	first := cmp.Or(max(limits.Tail, 0), DefaultTail)
 	end := &End{start: size - min(size, max(first, trailer))}
 	held, err := limits.Budget.Reserve("the end of "+obj.Location(), 0)
 	if err == nil && first > tailBytes {
@@ -217,14 +215,11 @@ func newFooter(location string, meta *metadata.FileMetaData, stored, size int64)
 	if meta.IsSetEncryptionAlgorithm() {
 		return nil, fault.New(fault.Invalid, "encrypted Parquet files are not served by this version").In("", location)
 	}
-	if err := f.checkGroups(size - trailer - stored); err != nil {
-		return nil, damaged(location, "the footer contradicts itself: %w", err)
-	}
-	if err := f.checkSchema(); err != nil {
-		return nil, damaged(location, "the footer contradicts itself: %w", err)
-	}
-	if err := f.rewriteLegacyTypes(); err != nil {
-		return nil, damaged(location, "the footer contradicts itself: %w", err)
+	groups := func() error { return f.checkGroups(size - trailer - stored) }
+	for _, step := range []func() error{groups, f.checkSchema, f.rewriteLegacyTypes} {
+		if err := step(); err != nil {
+			return nil, damaged(location, "the footer contradicts itself: %w", err)
+		}
 	}
 	manifest, err := f.manifest()
 	if err != nil {

@@ -24,7 +24,7 @@ type openRowGroup struct {
 	decoders       []columnDecoder         // of this package; nil for the other columns
 }
 
-// nextGroup closes the open row group and opens the next one. open is nil after the last
+// nextGroup closes the open row group and opens the next one. group.columns is nil after the last
 // one.
 func (r *Reader) nextGroup() error {
 	if err := r.ctx.Err(); err != nil {
@@ -241,16 +241,13 @@ func (r *Reader) newDecoder(c column, from *pages) columnDecoder {
 		return nil
 	}
 	field := r.file.fields[c.field]
-	if flat := r.file.newFlatColumn(r.group.index, field); flat != nil {
-		flat.pages = from
+	if flat := r.file.newFlatColumn(r.group.index, field, from); flat != nil {
 		return flat
 	}
-	if list := r.file.newListColumn(r.group.index, field); list != nil {
-		list.pages = from
+	if list := r.file.newListColumn(r.group.index, field, from); list != nil {
 		return list
 	}
-	if text := r.file.newByteArrayColumn(r.group.index, field); text != nil {
-		text.pages = from
+	if text := r.file.newByteArrayColumn(r.group.index, field, from); text != nil {
 		return text
 	}
 	return nil

@@ -158,15 +158,7 @@ func (c boundsDecoder) across(x columnIndex) (lower, upper any) {
 func compareBounds(a, b any) int {
 	switch a := a.(type) {
 	case bool:
-		b := b.(bool)
-		switch {
-		case a == b:
-			return 0
-		case b:
-			return -1
-		default:
-			return 1
-		}
+		return level(a) - level(b.(bool))
 	case int64:
 		return cmp.Compare(a, b.(int64))
 	case float64:

@@ -49,11 +49,11 @@ func (b *longBatches) Next() bool {
 }
 
 // peak tracks the peak of what a reader was admitted.
-type peak struct{ held, most int64 }
+type peak struct{ held, max int64 }
 
 func (p *peak) admit(n, _ int64) error {
 	p.held += n
-	p.most = max(p.most, p.held)
+	p.max = max(p.max, p.held)
 	return nil
 }
 
@@ -118,7 +118,7 @@ func TestLargeRowGroups(t *testing.T) { //nolint:paralleltest // it takes much m
 		mem.AssertSize(t, 0)
 		stored := f.Stored(0, fields)
 		require.Greater(t, stored, int64(columns*blocks)<<20)
-		require.Less(t, p.most-stored, int64(columns)*(4<<20), "in addition to %d stored bytes", stored)
+		require.Less(t, p.max-stored, int64(columns)*(4<<20), "in addition to %d stored bytes", stored)
 	}
 }
 
@@ -136,5 +136,5 @@ func TestSmallFilesTakeLittleMemory(t *testing.T) {
 	requireEqual(t, want, deep(t, rdr.RecordBatch()))
 	require.False(t, rdr.Next())
 	require.NoError(t, rdr.Err())
-	require.Less(t, p.most, int64(2<<20))
+	require.Less(t, p.max, int64(2<<20))
 }

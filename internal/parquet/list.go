@@ -26,8 +26,8 @@ type listColumn struct {
 }
 
 // newListColumn returns a listColumn for a top-level column in a row group, or nil if it
-// cannot decode the column. The caller sets its pages.
-func (f *Footer) newListColumn(group int, field Field) *listColumn {
+// cannot decode the column. from has its pages.
+func (f *Footer) newListColumn(group int, field Field, from *pages) *listColumn {
 	kind, ok := field.arrow.Type.(*arrow.ListType)
 	if !ok || len(field.Leaves) != 1 {
 		return nil
@@ -41,7 +41,7 @@ func (f *Footer) newListColumn(group int, field Field) *listColumn {
 		return nil
 	}
 	return &listColumn{
-		valueDecoder: valueDecoder{width: width}, kind: kind, lists: field.arrow.Nullable,
+		valueDecoder: valueDecoder{pages: from, width: width}, kind: kind, lists: field.arrow.Nullable,
 		levels:   listLevels{element: element, minElement: some},
 		rowsLeft: f.groups[group].Rows, levelsLeft: f.meta.RowGroups[group].Columns[at].MetaData.NumValues,
 	}

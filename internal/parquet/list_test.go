@@ -24,7 +24,7 @@ import (
 // listForm describes a random column of lists.
 type listForm struct {
 	distinct     int
-	longest      int     // maximum elements of a list
+	maxLength    int     // maximum elements of a list
 	nulls, empty float64 // shares of rows, where allowed
 	nullElements float64
 	even         bool // all lists have the maximum length
@@ -53,9 +53,9 @@ func listBatch(r *rand.Rand, n int, form listForm) arrow.RecordBatch {
 func appendLists(r *rand.Rand, b *array.ListBuilder, f arrow.Field, n int, form listForm) {
 	nullable := f.Type.(*arrow.ListType).ElemField().Nullable
 	for range n {
-		length := form.longest
+		length := form.maxLength
 		if !form.even {
-			length = r.IntN(form.longest + 1)
+			length = r.IntN(form.maxLength + 1)
 		}
 		switch {
 		case f.Nullable && r.Float64() < form.nulls:
@@ -81,12 +81,12 @@ func appendLists(r *rand.Rand, b *array.ListBuilder, f arrow.Field, n int, form 
 func TestListColumns(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	forms := []listForm{
-		{distinct: 300, longest: 50, even: true},
-		{distinct: 9, longest: 7, nulls: 0.3, empty: 0.2, nullElements: 0.3},
-		{distinct: 1 << 20, longest: 40, nulls: 0.02, empty: 0.02, nullElements: 0.01},
-		{distinct: 500, longest: 5000, empty: 0.5},
-		{distinct: 1, longest: 3, nulls: 1, empty: 1, nullElements: 1},
-		{distinct: 40, longest: 1, nulls: 0.5, nullElements: 1},
+		{distinct: 300, maxLength: 50, even: true},
+		{distinct: 9, maxLength: 7, nulls: 0.3, empty: 0.2, nullElements: 0.3},
+		{distinct: 1 << 20, maxLength: 40, nulls: 0.02, empty: 0.02, nullElements: 0.01},
+		{distinct: 500, maxLength: 5000, empty: 0.5},
+		{distinct: 1, maxLength: 3, nulls: 1, empty: 1, nullElements: 1},
+		{distinct: 40, maxLength: 1, nulls: 0.5, nullElements: 1},
 	}
 	rounds := 2 * len(forms)
 	if os.Getenv("PENSTOCK_LONG") != "" {
@@ -94,7 +94,7 @@ func TestListColumns(t *testing.T) {
 	}
 	for i := range rounds {
 		form := forms[i%len(forms)]
-		n := 1 + r.IntN(1+5000/(form.longest+1))
+		n := 1 + r.IntN(1+5000/(form.maxLength+1))
 		want := listBatch(r, n, form)
 		opts := parquettest.Options{
 			FieldIDs: ids(int(want.NumCols())), Plain: i%3 == 0, PageV2: i/len(forms)%2 == 0, PageBytes: int64(64 + r.IntN(8192)), RowGroupRows: int64(1 + r.IntN(n)),
@@ -230,6 +230,6 @@ func FuzzListColumns(f *testing.F) {
 	f.Add(uint16(9), byte(1), true)
 	f.Add(uint16(900), byte(255), false)
 	fuzzFlips(f, 23, func(t *testing.T) arrow.RecordBatch {
-		return listBatch(rand.New(rand.NewPCG(1, 1)), 60, listForm{distinct: 40, longest: 9, nulls: 0.1, empty: 0.1, nullElements: 0.1})
+		return listBatch(rand.New(rand.NewPCG(1, 1)), 60, listForm{distinct: 40, maxLength: 9, nulls: 0.1, empty: 0.1, nullElements: 0.1})
 	})
 }

@@ -133,8 +133,8 @@ func minValueWidth(described *schema.Column) int64 {
 // isData reports whether the page is a data page.
 func (h *pageHeader) isData() bool { return h.kind == pageData || h.kind == pageDataV2 }
 
-// hasLongChunks reports whether the writer is one of those whose chunks are longer than
-// the footer says. The library knows them.
+// hasLongChunks reports whether the writer's version, by the library's list, is one whose
+// chunks are longer than the footer says.
 func (f *Footer) hasLongChunks() bool {
 	return f.meta.WriterVersion().LessThan(metadata.Parquet816FixedVersion)
 }
@@ -179,11 +179,11 @@ const (
 // it allocates by itself. chunk is the bytes that it copies of the chunk, or the size of
 // its stream buffer; rows is the length of a batch.
 func (c *pageStats) libraryMemory(chunk, rows int64, described *schema.Column) (scratch, heap int64) {
-	coded := growingBuffer{size: minPageBuffer, peak: minPageBuffer}
-	if c.stored.size > coded.size {
-		coded.peak = minPageBuffer + c.stored.peak
+	stored := growingBuffer{size: minPageBuffer, peak: minPageBuffer}
+	if c.stored.size > stored.size {
+		stored.peak = minPageBuffer + c.stored.peak
 	}
-	scratch = coded.peak + c.body.peak + c.dictionary.bytes + rounding
+	scratch = stored.peak + c.body.peak + c.dictionary.bytes + rounding
 	sum := chunk + 4*c.maxHeader
 	value := int64(described.PhysicalType().ByteSize())
 	switch described.PhysicalType() {

@@ -27,19 +27,19 @@ const streamBuffer = 16 << 10
 // bytes and the decompressed pages of the open row group, and only a read ahead may be
 // running. A batch is valid until the next call of Next or Release.
 type Reader struct {
-	ctx     context.Context //nolint:containedctx // a reader's interface has no context; a Reader lives for one read
-	file    *File
-	opts    ReadOptions
-	schema  *arrow.Schema
-	columns []column
-	source  *source
-	account *account
-	scratch *trackedAllocator   // of the open row group
-	now     *trackedAllocator   // of the open batch; nil between batches
-	memory  *decoderAllocator   // the library's; its buffers come out of now
-	cleared *pqarrow.FileReader // decodes into zeroed memory
-	plain   *pqarrow.FileReader // decodes into memory with any content
-	streams bool                // whether both read through streams
+	ctx         context.Context //nolint:containedctx // a reader's interface has no context; a Reader lives for one read
+	file        *File
+	opts        ReadOptions
+	schema      *arrow.Schema
+	columns     []column
+	source      *source
+	account     *account
+	scratch     *trackedAllocator   // of the open row group
+	batchMemory *trackedAllocator   // of the open batch; nil between batches
+	memory      *decoderAllocator   // the library's; its buffers come out of batchMemory
+	cleared     *pqarrow.FileReader // decodes into zeroed memory
+	plain       *pqarrow.FileReader // decodes into memory with any content
+	streams     bool                // whether both read through streams
 
 	kept     int64 // reserved for buffers that the library keeps across batches
 	admitted int64 // of the last batch
@@ -88,10 +88,10 @@ func (r *Reader) library(meta *metadata.FileMetaData) (zeroed, plain *pqarrow.Fi
 	if err != nil {
 		return nil, nil, damaged(r.file.Location(), "%w", err)
 	}
-	if zeroed, err = pqarrow.NewFileReader(pages, pqarrow.ArrowReadProperties{}, zeroingAllocator{r.memory}); err != nil {
-		return nil, nil, damaged(r.file.Location(), "%w", err)
+	if zeroed, err = pqarrow.NewFileReader(pages, pqarrow.ArrowReadProperties{}, zeroingAllocator{r.memory}); err == nil {
+		plain, err = pqarrow.NewFileReader(pages, pqarrow.ArrowReadProperties{}, r.memory)
 	}
-	if plain, err = pqarrow.NewFileReader(pages, pqarrow.ArrowReadProperties{}, r.memory); err != nil {
+	if err != nil {
 		return nil, nil, damaged(r.file.Location(), "%w", err)
 	}
 	return zeroed, plain, nil
@@ -193,7 +193,7 @@ func (r *Reader) startBatch(n int64) error {
 	if err != nil {
 		return err
 	}
-	r.now, r.admitted = now, 0
+	r.batchMemory, r.admitted = now, 0
 	r.memory.setBatch(now)
 	return nil
 }
@@ -202,12 +202,12 @@ func (r *Reader) startBatch(n int64) error {
 // Buffers that the library keeps stay charged to the reader, and unused bytes are
 // returned.
 func (r *Reader) finishBatch() int64 {
-	if r.now == nil {
+	if r.batchMemory == nil {
 		return 0
 	}
-	moved, kept := r.memory.keep(r.now)
-	used, admitted := r.now.close()
-	r.now = nil
+	moved, kept := r.memory.keep(r.batchMemory)
+	used, admitted := r.batchMemory.close()
+	r.batchMemory = nil
 	used -= moved
 	spare := r.kept + admitted - kept - used
 	invariant.Check(spare >= 0, "a batch of %s takes %d bytes more than were admitted", r.file.Location(), -spare)
@@ -283,14 +283,14 @@ func (r *Reader) decode(i int, rows int64) (arrow.Array, error) {
 	}
 	defer out.Release()
 	group := r.file.groups[r.group.index]
-	return r.columns[i].number.fill(out, group.FirstRow+group.Rows-r.group.left, r.now)
+	return r.columns[i].number.fill(out, group.FirstRow+group.Rows-r.group.left, r.batchMemory)
 }
 
 func (r *Reader) decodeColumn(i int, rows int64) (out arrow.Array, err error) {
 	defer refused(&err)
 	c := r.columns[i]
 	if c.field < 0 {
-		return c.absent(int(rows), nil, 0, r.now)
+		return c.absent(int(rows), nil, 0, r.batchMemory)
 	}
 	decoded, err := r.decodeRows(i, rows)
 	if err != nil {
@@ -300,7 +300,7 @@ func (r *Reader) decodeColumn(i int, rows int64) (out arrow.Array, err error) {
 	if got := decoded.Len(); int64(got) != rows {
 		return nil, fmt.Errorf("column %s ends early: %d of %d rows are missing", c.conversion.path, r.group.left-int64(got), r.group.left)
 	}
-	shaped, err := c.conversion.apply(decoded, nil, r.now)
+	shaped, err := c.conversion.apply(decoded, nil, r.batchMemory)
 	if err != nil {
 		return nil, err
 	}
@@ -329,14 +329,14 @@ func (r *Reader) decodeRows(i int, rows int64) (arrow.ArrayData, error) {
 	out := decoded.Chunk(0).Data()
 	r.memory.handOut(out)
 	if c.absent != nil {
-		return c.fillAbsent(out, r.now)
+		return c.fillAbsent(out, r.batchMemory)
 	}
-	return unwrap(out, c.depth, r.now), nil
+	return unwrap(out, c.depth, r.batchMemory), nil
 }
 
 func (r *Reader) runDecoder(i int, rows int64) (out arrow.ArrayData, err error) {
 	defer recovered(&err, r.file.Location(), "a page cannot be decoded")
-	return r.group.decoders[i].read(int(rows), r.now)
+	return r.group.decoders[i].read(int(rows), r.batchMemory)
 }
 
 func (r *Reader) runLibrary(i int, rows int64) (out *arrow.Chunked, err error) {
@@ -363,12 +363,13 @@ func (r *Reader) checkEnd() error {
 	return nil
 }
 
-// releaseAll releases those that are not nil.
-func releaseAll[T interface {
+type releasable interface {
 	comparable
 	Release()
-}](all ...T,
-) {
+}
+
+// releaseAll releases those that are not nil.
+func releaseAll[T releasable](all ...T) {
 	var none T
 	for _, one := range all {
 		if one != none {

@@ -207,9 +207,7 @@ func (s *source) Seek(offset int64, whence int) (int64, error) {
 func (s *source) note(err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.err == nil {
-		s.err = err
-	}
+	s.err = cmp.Or(s.err, err)
 	return err
 }
 

@@ -73,10 +73,7 @@ func (f *Footer) bounder(rowGroup, fieldID int, as arrow.DataType) (boundsDecode
 
 // unbounded returns statistics with only the number of rows.
 func (c boundsDecoder) unbounded(rows int64) Statistics {
-	out := Statistics{Rows: rows, Nulls: -1}
-	if c.kind.ID() == arrow.FLOAT32 || c.kind.ID() == arrow.FLOAT64 {
-		out.MayHaveNaN = true
-	}
+	out := Statistics{Rows: rows, Nulls: -1, MayHaveNaN: c.kind.ID() == arrow.FLOAT32 || c.kind.ID() == arrow.FLOAT64}
 	if d, ok := c.kind.(arrow.DecimalType); ok {
 		out.Scale = d.GetScale()
 	}
@@ -160,12 +157,8 @@ func (c boundsDecoder) integers(low, high any) (lower, upper any) {
 		if c.as.ID() == arrow.TIMESTAMP { // promoted since
 			form = func(v int64, _ bool) any { return midnight(v) }
 		}
-	case *arrow.TimestampType:
-		form = func(v int64, up bool) any { return micros(v, kind.Unit, up) }
-	case *arrow.Time32Type:
-		form = func(v int64, up bool) any { return micros(v, kind.Unit, up) }
-	case *arrow.Time64Type:
-		form = func(v int64, up bool) any { return micros(v, kind.Unit, up) }
+	case arrow.TemporalWithUnit: // timestamps and times
+		form = func(v int64, up bool) any { return micros(v, kind.TimeUnit(), up) }
 	case arrow.DecimalType:
 		form = func(v int64, _ bool) any { return big.NewInt(v) }
 	default: // unsigned numbers, and types that this version does not support

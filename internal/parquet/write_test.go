@@ -18,7 +18,7 @@ func TestWriteToUnclearedMemory(t *testing.T) {
 	batches := map[string]arrow.RecordBatch{
 		"numbers": numbers(t, 0, 500),
 		"flat":    flatBatch(t, rand.New(rand.NewPCG(1, 2)), 3000, 700, 0.4),
-		"lists":   listBatch(rand.New(rand.NewPCG(3, 4)), 100, listForm{distinct: 90, longest: 20, nulls: 0.2, empty: 0.2, nullElements: 0.2}),
+		"lists":   listBatch(rand.New(rand.NewPCG(3, 4)), 100, listForm{distinct: 90, maxLength: 20, nulls: 0.2, empty: 0.2, nullElements: 0.2}),
 	}
 	for name, c := range cases() {
 		for _, nullable := range []bool{false, true} {

@@ -29,20 +29,8 @@ const (
 )
 
 func (c Codec) codec() compress.Compression {
-	switch c {
-	case Snappy:
-		return compress.Codecs.Snappy
-	case LZ4:
-		return compress.Codecs.Lz4Raw
-	case Gzip:
-		return compress.Codecs.Gzip
-	case Uncompressed:
-		return compress.Codecs.Uncompressed
-	case HadoopLZ4:
-		return compress.Codecs.Lz4
-	case Zstd:
-	}
-	return compress.Codecs.Zstd
+	known := compress.Codecs
+	return [...]compress.Compression{known.Zstd, known.Snappy, known.Lz4Raw, known.Gzip, known.Uncompressed, known.Lz4}[c]
 }
 
 // defaultRowGroupRows is Iceberg's usual limit.
