@@ -56,7 +56,7 @@ func Graph() []Row {
 		{Folder: "internal/store", Imports: "fault invariant"},
 		{Folder: "internal/sigv4", Imports: "fault", Outside: libAWS},
 		{Folder: "internal/store/s3", Imports: "store fault", Outside: libAWS},
-		{Folder: "internal/parquet", Imports: "budget fault invariant store", Outside: libParquet + " " + libCompress},
+		{Folder: "internal/parquet", Imports: "budget fault invariant release store", Outside: libParquet + " " + libCompress},
 		{Folder: "cache", Imports: "budget invariant", Outside: libRistretto},
 
 		{Folder: "joiner/rule", Imports: "fault"},

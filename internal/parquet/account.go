@@ -1,24 +1,50 @@
 package parquet
 
 import (
+	"cmp"
 	"sync"
 
 	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/penstock/penstock/internal/release"
 )
 
-// account asks the reader's caller for memory, and remembers its first refusal.
+// account passes a Reader's requests for memory on to ReadOptions.Admit, and keeps the
+// first refusal.
+//
+// A Reader has one account, one trackedAllocator for the open row group (Reader.scratch)
+// and one for each batch (Reader.batchMemory). Admitted bytes move between these places:
+//
+//	free ──openGroup──► row group ──closeGroup──► free
+//	                        └──a read is left behind──► detached ──it returns──► free
+//
+//	free ──startBatch, takeMore──► open batch ──finishBatch──┬──► batch (Reader.Admitted)
+//	                                   ▲                     ├──► free, if not used
+//	                                   └──handOut── kept ◄───┘
+//	                                                  └──closeGroup──► free
+//
+// reserve moves bytes out of free (Admit with a positive n) and release into it (Admit
+// with a negative n). The caller returns those of a batch. Kept bytes are in buffers that
+// the library still holds after their batch.
+//
+// Detached bytes are memory that a read which was left behind may still write to. Their
+// release.Handle returns them (ReadOptions.Part) when that read returns, on its goroutine.
+// All other moves are made by the goroutine that calls Next and Release, and those into
+// the open batch also by the goroutines of decodeAll, one at a time under asking. mu
+// guards refused, and trackedAllocator.mu the counts of used and admitted bytes. Neither
+// of these two is held while Admit runs, since Admit may wait for a batch to be freed.
 type account struct {
-	admit  func(n, batch int64) error // nil: unlimited
+	admit  func(n, batch int64) error // nil: no limit
 	part   func(n int64) func()       // nil: nothing is reserved
-	asking sync.Mutex                 // for those who may ask side by side: who is asked may wait
+	asking sync.Mutex                 // serializes concurrent requests; held while Admit waits
 
 	mu      sync.Mutex
 	refused error
 }
 
-// ask asks for n bytes; batch is what the open batch takes with them, 0 for what
-// belongs to no batch.
-func (a *account) ask(n, batch int64) error {
+// reserve requests n bytes. batch is the size of the open batch with them, or 0 if the
+// bytes belong to no batch.
+func (a *account) reserve(n, batch int64) error {
 	if a.admit == nil || n <= 0 {
 		return nil
 	}
@@ -26,43 +52,39 @@ func (a *account) ask(n, batch int64) error {
 	if err != nil {
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		if a.refused == nil {
-			a.refused = err
-		}
+		a.refused = cmp.Or(a.refused, err)
 	}
 	return err
 }
 
-// giveBack returns n bytes.
-func (a *account) giveBack(n int64) {
+// release returns n bytes.
+func (a *account) release(n int64) {
 	if a.admit != nil && n > 0 {
-		_ = a.admit(-n, 0) // what is given back is not refused
+		_ = a.admit(-n, 0) // returning memory is never refused
 	}
 }
 
-// leave takes n admitted bytes out of the account, until the function that it
-// returns is called.
-func (a *account) leave(n int64) (returned func()) {
+// detach takes n admitted bytes out of the account until the Handle is released.
+func (a *account) detach(n int64) *release.Handle {
 	if a.part == nil {
-		return func() {}
+		return nil
 	}
-	return a.part(n)
+	return release.New(a.part(n))
 }
 
-// refusal returns the first error that was answered, or nil. The library takes some
-// panics for errors of its own.
+// refusal returns the first error of Admit, or nil. It is needed because the library
+// turns some panics into errors of its own.
 func (a *account) refusal() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.refused
 }
 
-// refusal is what unwinds a decoder that was not admitted what it needs: an
+// refusal is the panic value that unwinds a decoder when Admit refuses memory: an
 // allocator has no error to return.
 type refusal struct{ err error }
 
-// refused turns a refusal into its error, and leaves other panics alone. It is
-// deferred.
+// refused is deferred. It turns a refusal into its error and passes other panics on.
 func refused(err *error) {
 	switch r := recover().(type) {
 	case nil:
@@ -73,32 +95,33 @@ func refused(err *error) {
 	}
 }
 
-// allowance allocates what one batch takes, or the open row group, and asks for it
-// first where more is needed than was admitted at the beginning. A refusal is a
-// panic with a refusal. The buffers of a batch know their own allowance, so that who
-// frees them later makes no room in another. It is safe for concurrent use.
-type allowance struct {
+// trackedAllocator allocates the memory of one batch, or of the open row group, and
+// reserves from the account what exceeds the amount admitted at the start. If Admit
+// refuses, Allocate panics with a refusal. The buffers of a batch keep a pointer to their
+// own trackedAllocator, so freeing them later does not make room in another. It is safe
+// for concurrent use.
+type trackedAllocator struct {
 	under   memory.Allocator
 	account *account
 
 	mu       sync.Mutex
-	used     int64 // bytes allocated and not freed
+	used     int64 // bytes allocated and not yet freed
 	admitted int64
-	whole    bool // it is a batch's: all of it counts as the batch
-	closed   bool // the batch is made: what is freed now is its holder's
+	ofBatch  bool // it belongs to a batch: all of used counts as the batch
+	closed   bool // the batch is finished: memory freed from now on is its holder's
 }
 
-// begin asks for what a batch is likely to take.
-func (a *account) begin(under memory.Allocator, n int64) (*allowance, error) {
-	if err := a.ask(n, n); err != nil {
+// newBatchAllocator reserves the estimated size of a batch.
+func (a *account) newBatchAllocator(under memory.Allocator, n int64) (*trackedAllocator, error) {
+	if err := a.reserve(n, n); err != nil {
 		return nil, err
 	}
-	return &allowance{under: under, account: a, admitted: n, whole: true}, nil
+	return &trackedAllocator{under: under, account: a, admitted: n, ofBatch: true}, nil
 }
 
-// extend asks for what will be taken soon.
-func (m *allowance) extend(n int64) error {
-	if err := m.account.ask(n, 0); err != nil {
+// extend reserves n bytes that will be allocated soon.
+func (m *trackedAllocator) extend(n int64) error {
+	if err := m.account.reserve(n, 0); err != nil {
 		return err
 	}
 	m.mu.Lock()
@@ -107,23 +130,23 @@ func (m *allowance) extend(n int64) error {
 	return nil
 }
 
-// leave gives up a buffer whose read was left behind. The function that it returns
-// frees it.
-func (m *allowance) leave(b []byte) (free func()) {
+// detach gives up a buffer that a read may still write to. Releasing the Handle frees
+// the buffer and returns its bytes.
+func (m *trackedAllocator) detach(b []byte) *release.Handle {
 	n := int64(len(b))
 	m.mu.Lock()
 	m.used -= n
 	m.admitted -= n
 	m.mu.Unlock()
-	returned := m.account.leave(n)
-	return func() {
+	part := m.account.detach(n)
+	return release.New(func() {
 		m.under.Free(b)
-		returned()
-	}
+		part.Release()
+	})
 }
 
-// empty returns what was admitted, when all memory is free.
-func (m *allowance) empty() int64 {
+// drain returns the admitted bytes and sets the counts to zero. All memory must be free.
+func (m *trackedAllocator) drain() int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	n := m.admitted
@@ -131,47 +154,45 @@ func (m *allowance) empty() int64 {
 	return n
 }
 
-// Allocate implements memory.Allocator.
-func (m *allowance) Allocate(size int) []byte {
+func (m *trackedAllocator) Allocate(size int) []byte {
 	m.take(int64(size))
 	return m.under.Allocate(size)
 }
 
-// Reallocate implements memory.Allocator.
-func (m *allowance) Reallocate(size int, b []byte) []byte {
-	before, after := moved(size, b)
+func (m *trackedAllocator) Reallocate(size int, b []byte) []byte {
+	before, after := reallocated(size, b)
 	m.take(before)
 	out := m.under.Reallocate(size, b)
-	m.give(after)
+	m.release(after)
 	return out
 }
 
-// Free implements memory.Allocator.
-func (m *allowance) Free(b []byte) {
+func (m *trackedAllocator) Free(b []byte) {
 	size := int64(len(b))
 	m.under.Free(b)
-	m.give(size)
+	m.release(size)
 }
 
-// moved returns the bytes that a reallocation takes before it, and those that it
-// gives after: memory stays where it is if it is large enough, and not far too
-// large; else there is both the old and the new for a moment.
-func moved(size int, b []byte) (before, after int64) {
+// reallocated returns the bytes that a reallocation takes first and those that it frees
+// afterwards. A buffer that is large enough, and at most four times too large, stays in
+// place; otherwise the old one and the new one exist together for a moment.
+func reallocated(size int, b []byte) (before, after int64) {
 	if size <= cap(b) && size > cap(b)/4 {
 		return int64(max(size-len(b), 0)), int64(max(len(b)-size, 0))
 	}
 	return int64(size), int64(len(b))
 }
 
-// take sees that n bytes more are admitted.
-func (m *allowance) take(n int64) {
-	if !m.reserve(n) {
-		m.askFor(n)
+// take allocates n bytes, which it reserves from the account if they exceed what is
+// admitted.
+func (m *trackedAllocator) take(n int64) {
+	if !m.tryTake(n) {
+		m.takeMore(n)
 	}
 }
 
-// reserve takes n bytes of what is admitted, if so many are left.
-func (m *allowance) reserve(n int64) bool {
+// tryTake allocates n bytes out of what is admitted, if that is enough.
+func (m *trackedAllocator) tryTake(n int64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	fits := m.closed || m.used+n <= m.admitted
@@ -181,19 +202,19 @@ func (m *allowance) reserve(n int64) bool {
 	return fits
 }
 
-// askFor takes n bytes and asks for what is missing. The lock of the counts is not
-// held meanwhile: who is asked may wait for a batch to be freed.
-func (m *allowance) askFor(n int64) {
+// takeMore allocates n bytes and reserves those that are missing. mu is not held
+// meanwhile, because Admit may wait for a batch to be freed.
+func (m *trackedAllocator) takeMore(n int64) {
 	m.account.asking.Lock()
 	defer m.account.asking.Unlock()
 	m.mu.Lock()
 	m.used += n
 	lack, batch := m.used-m.admitted, int64(0)
-	if m.whole {
+	if m.ofBatch {
 		batch = m.used
 	}
 	m.mu.Unlock()
-	err := m.account.ask(lack, batch)
+	err := m.account.reserve(lack, batch)
 	m.mu.Lock()
 	if err == nil {
 		m.admitted += max(lack, 0)
@@ -206,15 +227,15 @@ func (m *allowance) askFor(n int64) {
 	}
 }
 
-// adopt counts n bytes to what is taken that are admitted already, elsewhere.
-func (m *allowance) adopt(n int64) {
+// adopt adds n bytes that were admitted elsewhere to used.
+func (m *trackedAllocator) adopt(n int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.used += n
 }
 
-// give says that n bytes are free.
-func (m *allowance) give(n int64) {
+// release subtracts n freed bytes from used.
+func (m *trackedAllocator) release(n int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !m.closed {
@@ -222,8 +243,9 @@ func (m *allowance) give(n int64) {
 	}
 }
 
-// close ends the batch's account, and returns what it used and was admitted.
-func (m *allowance) close() (used, admitted int64) {
+// close ends the batch and returns the bytes that it uses and those that were admitted
+// for it.
+func (m *trackedAllocator) close() (used, admitted int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.closed = true

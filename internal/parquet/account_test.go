@@ -19,12 +19,12 @@ import (
 	"github.com/penstock/penstock/internal/parquet/parquettest"
 )
 
-// ledger admits bytes, and refuses one request.
+// ledger is an Admit function that counts bytes and refuses one request.
 type ledger struct {
-	inside atomic.Int64 // those who ask now
+	inside atomic.Int64 // concurrent calls
 	held   int64
 	asked  int
-	refuse int // the number of the request; 0 refuses none
+	refuse int // number of the request to refuse; 0: none
 	batch  int64
 }
 
@@ -32,7 +32,7 @@ var errFull = fault.New(fault.Exhausted, "there is no room").WithRemedy("wait")
 
 func (l *ledger) admit(n, batch int64) error {
 	if l.inside.Add(1) > 1 {
-		return errors.New("two ask at once")
+		return errors.New("concurrent calls")
 	}
 	defer l.inside.Add(-1)
 	if n > 0 {
@@ -46,8 +46,8 @@ func (l *ledger) admit(n, batch int64) error {
 	return nil
 }
 
-// wide has columns of every decoder: of this package, and of the library with and
-// without dictionaries, absent ones, timestamps that are scaled, structs.
+// wide has columns for every decoder: those of this package, those of the library with
+// and without dictionaries, an absent column, timestamps that are scaled, structs.
 func wide(t *testing.T) ([]byte, *arrow.Schema) {
 	t.Helper()
 	millis := &arrow.TimestampType{Unit: arrow.Millisecond}
@@ -74,10 +74,10 @@ func wide(t *testing.T) ([]byte, *arrow.Schema) {
 	return content, arrow.NewSchema(fields, nil)
 }
 
-// TestAdmitted: whatever request is refused, the reader fails with that refusal,
-// and gives back what it was admitted before and all memory. Where none is, the
-// batches are the caller's to give back, and nothing else stays.
-func TestAdmitted(t *testing.T) {
+// TestRefusedMemoryEndsReader refuses each request for memory in turn: the reader fails
+// with that refusal, and returns everything that it was admitted. Without a refusal only
+// the batches stay admitted, until the caller returns them.
+func TestRefusedMemoryEndsReader(t *testing.T) {
 	t.Parallel()
 	content, sc := wide(t)
 	fields := append(ids(7), 99)
@@ -92,8 +92,8 @@ func TestAdmitted(t *testing.T) {
 		rows := int64(0)
 		for rdr.Next() {
 			rows += rdr.RecordBatch().NumRows()
-			require.LessOrEqual(t, batch.Size(rdr.RecordBatch()), rdr.Admitted(), "what the batch takes was admitted")
-			l.admit(-rdr.Admitted(), 0) //nolint:errcheck // what is given back is not refused
+			require.LessOrEqual(t, batch.Size(rdr.RecordBatch()), rdr.Admitted(), "the batch takes no more than was admitted")
+			l.admit(-rdr.Admitted(), 0) //nolint:errcheck // returning memory is never refused
 		}
 		err = rdr.Err()
 		rdr.Release()
@@ -105,7 +105,7 @@ func TestAdmitted(t *testing.T) {
 			require.Positive(t, l.batch)
 			continue
 		}
-		if l.asked < n { // side by side, requests may be fewer
+		if l.asked < n { // with concurrent decoding there may be fewer requests
 			continue
 		}
 		refused++
@@ -117,11 +117,10 @@ func TestAdmitted(t *testing.T) {
 	require.Greater(t, refused, 10)
 }
 
-// TestAdmittedForHeldBatches: what a batch was admitted stays admitted while it is held,
-// beyond its row group and the reader itself, and no byte more. Decoders of some columns
-// make a batch of buffers that an earlier one left: the validity of decimals that are
-// stored as integers, once there are nulls.
-func TestAdmittedForHeldBatches(t *testing.T) {
+// TestHeldBatchesStayAdmitted holds batches beyond their row group and reader: exactly
+// their bytes stay admitted. Some decoders put a buffer of an earlier batch into a later
+// one: the validity of decimals stored as integers, from the first null on.
+func TestHeldBatchesStayAdmitted(t *testing.T) {
 	t.Parallel()
 	sc := arrow.NewSchema([]arrow.Field{
 		{Name: "id", Type: arrow.PrimitiveTypes.Int64},
@@ -156,8 +155,8 @@ func TestAdmittedForHeldBatches(t *testing.T) {
 	}
 }
 
-// TestCodecsStopAtTheDeclaredSize: what a page holds may say anything of itself, or
-// nothing, and takes no more than the header said.
+// TestCodecsStopAtTheDeclaredSize decompresses data that declares a false size, or none:
+// the output stays within the size in the page header.
 func TestCodecsStopAtTheDeclaredSize(t *testing.T) { //nolint:paralleltest // it looks at what the process allocates
 	const room, hidden = 1000, 64 << 20
 	zeros := make([]byte, hidden)
@@ -170,17 +169,17 @@ func TestCodecsStopAtTheDeclaredSize(t *testing.T) { //nolint:paralleltest // it
 		codec compress.Compression
 		src   []byte
 	}{
-		"zstd":              {compress.Codecs.Zstd, packed(compress.Codecs.Zstd)},
-		"zstd without size": {compress.Codecs.Zstd, parquettest.ZstdZeros(nil, hidden)},
-		"zstd that lies":    {compress.Codecs.Zstd, parquettest.ZstdLiar(1 << 28)},
-		"snappy":            {compress.Codecs.Snappy, packed(compress.Codecs.Snappy)},
-		"snappy that lies":  {compress.Codecs.Snappy, []byte{0xff, 0xff, 0xff, 0x7f, 0}},
-		"gzip":              {compress.Codecs.Gzip, packed(compress.Codecs.Gzip)},
-		"brotli":            {compress.Codecs.Brotli, packed(compress.Codecs.Brotli)},
-		"lz4":               {compress.Codecs.Lz4Raw, packed(compress.Codecs.Lz4Raw)},
-		"lz4 in frames":     {compress.Codecs.Lz4, packed(compress.Codecs.Lz4)},
-		"lz4 without":       {compress.Codecs.Lz4, packed(compress.Codecs.Lz4Raw)},
-		"lz4 that lies":     {compress.Codecs.Lz4, []byte{0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 1, 0}},
+		"zstd":                     {compress.Codecs.Zstd, packed(compress.Codecs.Zstd)},
+		"zstd without a size":      {compress.Codecs.Zstd, parquettest.ZstdZeros(nil, hidden)},
+		"zstd with a false size":   {compress.Codecs.Zstd, parquettest.ZstdLiar(1 << 28)},
+		"snappy":                   {compress.Codecs.Snappy, packed(compress.Codecs.Snappy)},
+		"snappy with a false size": {compress.Codecs.Snappy, []byte{0xff, 0xff, 0xff, 0x7f, 0}},
+		"gzip":                     {compress.Codecs.Gzip, packed(compress.Codecs.Gzip)},
+		"brotli":                   {compress.Codecs.Brotli, packed(compress.Codecs.Brotli)},
+		"lz4":                      {compress.Codecs.Lz4Raw, packed(compress.Codecs.Lz4Raw)},
+		"framed lz4":               {compress.Codecs.Lz4, packed(compress.Codecs.Lz4)},
+		"unframed lz4":             {compress.Codecs.Lz4, packed(compress.Codecs.Lz4Raw)},
+		"lz4 with a false size":    {compress.Codecs.Lz4, []byte{0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 1, 0}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			codec, err := compress.GetCodec(c.codec)
@@ -191,14 +190,14 @@ func TestCodecsStopAtTheDeclaredSize(t *testing.T) { //nolint:paralleltest // it
 				_, err = compress.Decode(codec, dst, c.src)
 				runtime.ReadMemStats(&after)
 				require.Error(t, err)
-				// A decoder's own tables, and a window of Brotli.
+				// The tables of a decoder, and a window of Brotli.
 				require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(24<<20), "room of %d bytes", len(dst))
 			}
 		})
 	}
 }
 
-// TestEmptyPages: what unpacks to nothing does, by every codec.
+// TestEmptyPages decodes empty data by every codec.
 func TestEmptyPages(t *testing.T) {
 	t.Parallel()
 	for _, name := range []compress.Compression{
@@ -217,9 +216,9 @@ func TestEmptyPages(t *testing.T) {
 	}
 }
 
-// TestRuns: batches are shorter where a dictionary has long values, and as long as
-// is asked for where it only has many.
-func TestRuns(t *testing.T) {
+// TestLongValuesShortenBatches reads batches that are shorter where a dictionary has long
+// values, but not where it is merely large.
+func TestLongValuesShortenBatches(t *testing.T) {
 	t.Parallel()
 	sc := arrow.NewSchema([]arrow.Field{{Name: "s", Type: arrow.BinaryTypes.String}}, nil)
 	file := func(value func(i int) string) *parquet.File {
@@ -229,21 +228,21 @@ func TestRuns(t *testing.T) {
 		}
 		return open(t, write(t, parquettest.Options{}, table(t, sc, "["+strings.Join(rows, ",")+"]")))
 	}
-	longest := func(f *parquet.File) (most int64) {
+	maxRows := func(f *parquet.File) (rows int64) {
 		rdr, err := f.Read(t.Context(), parquet.ReadOptions{
 			Fields: ids(1), Schema: sc, BatchRows: 500, RunBytes: 10_000, Memory: memory.NewGoAllocator(),
 		})
 		require.NoError(t, err)
 		defer rdr.Release()
-		rows := int64(0)
+		sum := int64(0)
 		for rdr.Next() {
-			most, rows = max(most, rdr.RecordBatch().NumRows()), rows+rdr.RecordBatch().NumRows()
+			rows, sum = max(rows, rdr.RecordBatch().NumRows()), sum+rdr.RecordBatch().NumRows()
 		}
 		require.NoError(t, rdr.Err())
-		require.Equal(t, int64(1000), rows)
-		return most
+		require.Equal(t, int64(1000), sum)
+		return rows
 	}
-	require.Equal(t, int64(500), longest(file(func(i int) string { return fmt.Sprintf("%03d", i) })), "a large dictionary of short values")
-	require.Equal(t, int64(10), longest(file(func(i int) string { return strings.Repeat("x", 1000*(i%2)) })))
-	require.Equal(t, int64(1), longest(file(func(i int) string { return strings.Repeat("x", 20_000*(i%2)) })), "at least one row")
+	require.Equal(t, int64(500), maxRows(file(func(i int) string { return fmt.Sprintf("%03d", i) })), "a large dictionary of short values")
+	require.Equal(t, int64(10), maxRows(file(func(i int) string { return strings.Repeat("x", 1000*(i%2)) })))
+	require.Equal(t, int64(1), maxRows(file(func(i int) string { return strings.Repeat("x", 20_000*(i%2)) })), "at least one row")
 }

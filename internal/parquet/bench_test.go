@@ -20,8 +20,7 @@ import (
 	"github.com/penstock/penstock/internal/parquet/parquettest"
 )
 
-// training is one bucket of training rows: 18 columns of numbers, ten rows per
-// request.
+// training makes a bucket of training rows: 18 numeric columns, ten rows per request.
 func training(n int) arrow.RecordBatch {
 	fields := []arrow.Field{
 		{Name: "request_id", Type: arrow.PrimitiveTypes.Int64},
@@ -50,7 +49,7 @@ func training(n int) arrow.RecordBatch {
 	return b.NewRecordBatch()
 }
 
-// staging is one bucket of staging rows: a key, a string and a list of 50.
+// staging makes a bucket of staging rows: a key, a string and a list of 50 numbers.
 func staging(n int) arrow.RecordBatch {
 	sc := arrow.NewSchema([]arrow.Field{
 		{Name: "request_id", Type: arrow.PrimitiveTypes.Int64},
@@ -77,8 +76,8 @@ func cpu() float64 {
 	return float64(used.Utime.Nano()+used.Stime.Nano()) / 1e6
 }
 
-// measure reports rows per second, and milliseconds of all CPUs per file:
-// steadier than the clock on a busy machine.
+// measure reports rows per second, and CPU milliseconds per file, which are steadier than
+// wall time on a busy machine.
 func measure(b *testing.B, rows int64, once func()) {
 	b.Helper()
 	once()
@@ -131,7 +130,7 @@ func BenchmarkRead(b *testing.B) {
 	}
 }
 
-// readRaw reads as arrow-go does it by itself, for comparison.
+// readRaw reads with arrow-go alone, for comparison.
 func readRaw(b *testing.B, content []byte, parallel bool, mem memory.Allocator) {
 	b.Helper()
 	pages, err := file.NewParquetReader(bytes.NewReader(content), file.WithReadProps(arrowparquet.NewReaderProperties(mem)))
@@ -146,7 +145,7 @@ func readRaw(b *testing.B, content []byte, parallel bool, mem memory.Allocator) 
 	require.NoError(b, rdr.Err())
 }
 
-// BenchmarkSmallFiles shows what a file costs beyond its rows.
+// BenchmarkSmallFiles measures the cost per file.
 func BenchmarkSmallFiles(b *testing.B) {
 	rows := training(10)
 	content := write(b, parquettest.Options{}, rows)
@@ -175,8 +174,7 @@ func BenchmarkSmallFiles(b *testing.B) {
 	}
 }
 
-// BenchmarkPages shows what following all page headers once costs beside
-// decoding: our own decoders read the headers again, page by page.
+// BenchmarkPages measures the cost of walking all page headers, compared with decoding.
 func BenchmarkPages(b *testing.B) {
 	rows := training(250_000)
 	for _, c := range []struct {

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"math"
 	"math/big"
+	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/memory"
@@ -16,25 +17,27 @@ import (
 )
 
 const (
-	// mostAsked is how many values a bloom filter is asked for: each takes a read.
-	mostAsked = 16
-	// wholeBloom is how long a bloom filter may be to be read by one request: a longer
-	// one takes a request for its header and one for each value.
-	wholeBloom = 64 << 10
-	// bloomHead is more than the header of a bloom filter takes.
-	bloomHead = 64
-	// bloomBlock is what one value is looked for in.
+	// maxBloomValues is the maximum number of values looked up in a bloom filter: each
+	// may take a read.
+	maxBloomValues = 16
+	// maxWholeBloom is the maximum size of a bloom filter that is read in one request. A
+	// larger one takes a request for its header and one for each value.
+	maxWholeBloom = 64 << 10
+	// maxBloomHeader bounds the size of a bloom filter's header.
+	maxBloomHeader = 64
+	// bloomBlock is the size of the block in which a value is looked up.
 	bloomBlock = 32
 )
 
-// MayHold is false only if no row of a row group has one of a column's values, by the
-// bloom filter of the column there: as the type that the table has it as, int64 in that
-// type's units, string for bytes too, or *big.Int for the unscaled decimal. It is true
-// where the file has no filter of the column, or one that cannot be used. It reads a
-// short filter whole, and else a header and a block for each value. The filter is believed, as statistics are.
+// MayHold returns false only if, by the column's bloom filter, no row of the row group
+// has one of the values. The values are in the terms of the table's type: int64 in its
+// units, string for bytes too, or *big.Int for the unscaled decimal. MayHold returns true
+// if the file has no usable filter of the column. It reads a short filter whole, and
+// otherwise its header and a block for each value. The filter is trusted, as statistics
+// are.
 func (f *File) MayHold(ctx context.Context, rowGroup, fieldID int, as arrow.DataType, values []any) (bool, error) {
 	field, ok := f.Field(fieldID)
-	if !ok || len(field.Leaves) != 1 || len(values) > mostAsked || !sameUnits(storageOf(field.Type), as) {
+	if !ok || len(field.Leaves) != 1 || len(values) > maxBloomValues || !sameUnits(storageOf(field.Type), as) {
 		return true, nil
 	}
 	leaf := field.Leaves[0]
@@ -44,11 +47,11 @@ func (f *File) MayHold(ctx context.Context, rowGroup, fieldID int, as arrow.Data
 	}
 	var wanted [][]byte
 	for _, v := range values {
-		stored, known := storedForm(f.meta.Schema.Column(leaf), v)
+		stored, known := plainForm(f.meta.Schema.Column(leaf), v)
 		if !known {
 			return true, nil
 		}
-		if stored != nil { // else the file cannot have it
+		if stored != nil { // otherwise the column cannot hold it
 			wanted = append(wanted, stored)
 		}
 	}
@@ -64,8 +67,8 @@ func (f *File) MayHold(ctx context.Context, rowGroup, fieldID int, as arrow.Data
 	return false, nil
 }
 
-// sameUnits says whether a value of the table's type is stored as the same number or
-// bytes in a column of another.
+// sameUnits reports whether values of the table's type are stored as the same numbers or
+// bytes in a column of another type.
 func sameUnits(have, want arrow.DataType) bool {
 	switch a := have.(type) {
 	case *arrow.Int32Type:
@@ -83,14 +86,14 @@ func sameUnits(have, want arrow.DataType) bool {
 		return want.ID() == arrow.BINARY || arrow.TypeEqual(have, want)
 	case *arrow.Date32Type, *arrow.Time64Type, *arrow.StringType, *arrow.BinaryType:
 		return arrow.TypeEqual(have, want)
-	default: // floats have zeros of two signs, and nobody asks for a truth
+	default: // floats have two zeros; booleans are not worth a read
 		return false
 	}
 }
 
-// storedForm returns the bytes that a value is stored as, plainly; nil if the column
-// can have no such value. The second result is false where that is not known.
-func storedForm(c *schema.Column, value any) ([]byte, bool) {
+// plainForm returns the plain encoding of a value, nil if the column cannot hold it. The
+// second result is false if the encoding is not known.
+func plainForm(c *schema.Column, value any) ([]byte, bool) {
 	if text, ok := value.(string); ok {
 		switch c.PhysicalType() {
 		case parquet.Types.ByteArray:
@@ -117,46 +120,44 @@ func storedForm(c *schema.Column, value any) ([]byte, bool) {
 		width = 4
 	case parquet.Types.Int64:
 		width = 8
-	case parquet.Types.FixedLenByteArray: // a decimal, its greatest byte first
+	case parquet.Types.FixedLenByteArray: // a decimal, big-endian
 		return twosComplement(number, c.TypeLength()), true
-	default: // decimals of any length have several forms
+	default: // decimals of any length have several encodings
 		return nil, false
 	}
 	stored := twosComplement(number, width)
-	for i, j := 0, len(stored)-1; i < j; i, j = i+1, j-1 {
-		stored[i], stored[j] = stored[j], stored[i]
-	}
+	slices.Reverse(stored)
 	return stored, true
 }
 
-// twosComplement is a number in so many bytes, the greatest first; nil if it does not
-// fit.
+// twosComplement returns a number in big-endian two's complement of the given width, or
+// nil if it does not fit.
 func twosComplement(v *big.Int, width int) []byte {
-	most := new(big.Int).Lsh(big.NewInt(1), uint(8*width-1))
-	if v.Cmp(most) >= 0 || v.Cmp(new(big.Int).Neg(most)) < 0 {
+	limit := new(big.Int).Lsh(big.NewInt(1), uint(8*width-1))
+	if v.Cmp(limit) >= 0 || v.Cmp(new(big.Int).Neg(limit)) < 0 {
 		return nil
 	}
 	if v.Sign() < 0 {
-		v = new(big.Int).Add(v, most.Lsh(most, 1))
+		v = new(big.Int).Add(v, limit.Lsh(limit, 1))
 	}
 	return v.FillBytes(make([]byte, width))
 }
 
-// bloom is a split block bloom filter of the file.
+// bloom is a split block bloom filter.
 type bloom struct {
 	file   *File
-	at     int64 // of its first block
+	at     int64 // offset of the first block in the file
 	blocks uint64
-	begin  []byte // from its first block on, as far as it was read
+	prefix []byte // the blocks that were read with the header
 }
 
-// bloom reads the header of a bloom filter; nil if it is none that can be used.
+// bloom reads the header of a bloom filter. It returns nil if the filter cannot be used.
 func (f *File) bloom(ctx context.Context, at int64, length *int32) (*bloom, error) {
 	if at < int64(len(magic)) || at >= f.size {
 		return nil, nil //nolint:nilnil // no filter is no error
 	}
-	first := int64(bloomHead)
-	if length != nil && int64(*length) <= wholeBloom {
+	first := int64(maxBloomHeader)
+	if length != nil && int64(*length) <= maxWholeBloom {
 		first = max(first, int64(*length))
 	}
 	head := make([]byte, min(first, f.size-at))
@@ -170,13 +171,13 @@ func (f *File) bloom(ctx context.Context, at int64, length *int32) (*bloom, erro
 	case err != nil, size < bloomBlock, size%bloomBlock != 0, size > f.size-begins:
 		return nil, nil //nolint:nilnil // no filter is no error
 	case length != nil && int64(*length) != begins-at+size:
-		return nil, nil //nolint:nilnil // something else lies there
+		return nil, nil //nolint:nilnil // something else is stored there
 	}
-	return &bloom{file: f, at: begins, blocks: uint64(size / bloomBlock), begin: t.rest}, nil //nolint:gosec // it is positive
+	return &bloom{file: f, at: begins, blocks: uint64(size / bloomBlock), prefix: t.rest}, nil //nolint:gosec // it is positive
 }
 
-// bloomHeader reads the header of a bloom filter, and returns how many bytes its blocks
-// have: -1 if it is of a kind that nobody here knows.
+// bloomHeader reads the header of a bloom filter. It returns the size of its blocks, or
+// -1 if its algorithm, hash or compression is unknown.
 func (t *thrift) bloomHeader() (int64, error) {
 	size, known := int64(-1), 0
 	err := t.fields(func(id int64, kind byte) error {
@@ -185,13 +186,13 @@ func (t *thrift) bloomHeader() (int64, error) {
 			return t.number(&size)
 		case id >= 2 && id <= 4 && kind == thriftStruct: // algorithm, hash and compression
 			return t.fields(func(choice int64, kind byte) error {
-				if choice == 1 && kind == thriftStruct { // the one that there is of each
+				if choice == 1 && kind == thriftStruct { // each has one choice so far
 					known |= 1 << id
 				}
-				return t.skip(kind, thriftDepth)
+				return t.skip(kind, maxThriftDepth)
 			})
 		default:
-			return t.skip(kind, thriftDepth)
+			return t.skip(kind, maxThriftDepth)
 		}
 	})
 	if known != 1<<2|1<<3|1<<4 {
@@ -200,9 +201,9 @@ func (t *thrift) bloomHeader() (int64, error) {
 	return size, err
 }
 
-// mayHold reads the block that a stored value belongs to.
+// mayHold looks a plain value up in its block.
 func (b *bloom) mayHold(ctx context.Context, stored []byte) (bool, error) {
-	hash := hashOf(stored)
+	hash := bloomHash(stored)
 	at := int64((hash>>32)*b.blocks>>32) * bloomBlock //nolint:gosec // it is one of the blocks
 	block, err := b.block(ctx, at)
 	if err != nil {
@@ -217,24 +218,24 @@ func (b *bloom) mayHold(ctx context.Context, stored []byte) (bool, error) {
 	return true, nil
 }
 
-// block returns one block of the filter, which it reads unless it was read before.
+// block returns a block of the filter, reading it if needed.
 func (b *bloom) block(ctx context.Context, at int64) ([]byte, error) {
-	if at+bloomBlock <= int64(len(b.begin)) {
-		return b.begin[at : at+bloomBlock], nil
+	if at+bloomBlock <= int64(len(b.prefix)) {
+		return b.prefix[at : at+bloomBlock], nil
 	}
 	block := make([]byte, bloomBlock)
 	return block, b.file.readAt(ctx, block, b.at+at)
 }
 
-// hashOf is the hash of a stored value, as the library makes it: of the one kind that the
-// format has.
-func hashOf(stored []byte) uint64 {
+// bloomHash returns the hash of a plain value, computed by the library. The format has
+// one hash function.
+func bloomHash(stored []byte) uint64 {
 	b := metadata.NewBloomFilter(bloomBlock, bloomBlock, memory.NewGoAllocator())
 	defer b.Release()
 	return b.Hasher().Sum64(stored)
 }
 
-// salts are those of the format specification, "Split Block Bloom Filter".
+// salts returns the constants of the format specification, "Split Block Bloom Filter".
 func salts() [8]uint32 {
 	return [...]uint32{0x47b6137b, 0x44974d91, 0x8824ad5b, 0xa2b7289d, 0x705495c7, 0x2df1424b, 0x9efc4947, 0x5c6bfb31}
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/penstock/penstock/internal/store/storetest"
 )
 
-// bloomColumns are those of testdata/make_spark.py that have bloom filters: as a table
-// has them, and the value that a key is.
+// bloomColumns are the columns of testdata/make_spark.py with bloom filters: their types
+// in a table, and the values of keys.
 func bloomColumns() map[int]struct {
 	as    arrow.DataType
 	value func(key int64) any
@@ -47,11 +47,11 @@ func bloomColumns() map[int]struct {
 
 func bloomKey(row int64) int64 { return row*7919%1000*2 - 1000 }
 
-// TestBloomFiltersOfSpark: a value that is in a row group is never missed, and few that
-// are not are taken for it.
+// TestSparkBloomFilters looks up every value: those in a row group are never missed, and
+// few others are reported.
 //
 // spec: resolve-64
-func TestBloomFiltersOfSpark(t *testing.T) {
+func TestSparkBloomFilters(t *testing.T) {
 	t.Parallel()
 	content, err := os.ReadFile("testdata/spark-bloom.parquet")
 	require.NoError(t, err)
@@ -76,12 +76,13 @@ func TestBloomFiltersOfSpark(t *testing.T) {
 				}
 			}
 		}
-		require.Less(t, found*10, asked, "column %d: %d of %d values that are not there", id, found, asked)
+		require.Less(t, found*10, asked, "column %d: found %d of %d absent values", id, found, asked)
 	}
 }
 
-// TestBloomFiltersThatSayNothing: where a filter cannot be used, the row group is read.
-func TestBloomFiltersThatSayNothing(t *testing.T) {
+// TestUnusableBloomFilters expects that the row group is read where a filter cannot be
+// used.
+func TestUnusableBloomFilters(t *testing.T) {
 	t.Parallel()
 	content, err := os.ReadFile("testdata/spark-bloom.parquet")
 	require.NoError(t, err)
@@ -96,17 +97,17 @@ func TestBloomFiltersThatSayNothing(t *testing.T) {
 		as     arrow.DataType
 		values []any
 	}{
-		"no filter":         {11, arrow.PrimitiveTypes.Int32, []any{int64(9999)}},
-		"no such column":    {77, i64, []any{int64(1)}},
-		"a struct":          {9, i64, []any{int64(1)}},
-		"another unit":      {8, &arrow.TimestampType{Unit: arrow.Nanosecond, TimeZone: "UTC"}, []any{int64(1)}},
-		"another scale":     {5, &arrow.Decimal128Type{Precision: 9, Scale: 3}, []any{big.NewInt(1)}},
-		"another type":      {7, &arrow.TimestampType{Unit: arrow.Microsecond}, []any{int64(1)}},
-		"a value of a kind": {1, i64, []any{1.5}},
-		"no value":          {1, i64, []any{nil}},
-		"text of a number":  {1, i64, []any{"1"}},
-		"number of a text":  {3, arrow.BinaryTypes.String, []any{int64(1)}},
-		"too many values":   {1, i64, many},
+		"no filter":             {11, arrow.PrimitiveTypes.Int32, []any{int64(9999)}},
+		"no such column":        {77, i64, []any{int64(1)}},
+		"a struct":              {9, i64, []any{int64(1)}},
+		"another unit":          {8, &arrow.TimestampType{Unit: arrow.Nanosecond, TimeZone: "UTC"}, []any{int64(1)}},
+		"another scale":         {5, &arrow.Decimal128Type{Precision: 9, Scale: 3}, []any{big.NewInt(1)}},
+		"another type":          {7, &arrow.TimestampType{Unit: arrow.Microsecond}, []any{int64(1)}},
+		"a float value":         {1, i64, []any{1.5}},
+		"a null value":          {1, i64, []any{nil}},
+		"a string for a number": {1, i64, []any{"1"}},
+		"a number for a string": {3, arrow.BinaryTypes.String, []any{int64(1)}},
+		"too many values":       {1, i64, many},
 	} {
 		may, err := f.MayHold(t.Context(), 0, c.id, c.as, c.values)
 		require.NoError(t, err, name)
@@ -114,15 +115,16 @@ func TestBloomFiltersThatSayNothing(t *testing.T) {
 	}
 	may, err := f.MayHold(t.Context(), 0, 1, i64, []any{int64(1) << 40, int64(-1) << 31})
 	require.NoError(t, err)
-	require.False(t, may, "32 bits do not hold the one, and the filter has not the other")
+	require.False(t, may, "one value exceeds 32 bits, the other is not in the filter")
 }
 
-// TestDamagedBloomFilters: a header that is not as its footer says makes the filter none.
+// TestDamagedBloomFilters flips bits of a header: a filter that contradicts its footer is
+// ignored.
 func TestDamagedBloomFilters(t *testing.T) {
 	t.Parallel()
 	good, err := os.ReadFile("testdata/spark-bloom.parquet")
 	require.NoError(t, err)
-	const at, header = 14915, 144 - 128 // as pyarrow tells of the first filter
+	const at, header = 14915, 144 - 128 // offset and size of the first filter's header, by pyarrow
 	absent := []any{int64(1)}
 	may, err := open(t, good).MayHold(t.Context(), 0, 1, arrow.PrimitiveTypes.Int32, absent)
 	require.NoError(t, err)
@@ -134,16 +136,16 @@ func TestDamagedBloomFilters(t *testing.T) {
 		require.NoError(t, err, "bit %d", bit)
 		require.True(t, may, "bit %d of the header", bit)
 	}
-	cut := slices.Delete(slices.Clone(good), 100, 101) // pages are a byte less, and all behind is elsewhere
+	cut := slices.Delete(slices.Clone(good), 100, 101) // pages are a byte shorter, and everything after them is shifted
 	length := len(cut) - 8 - int(binary.LittleEndian.Uint32(cut[len(cut)-8:]))
 	require.Positive(t, length)
 	may, err = open(t, cut).MayHold(t.Context(), 0, 1, arrow.PrimitiveTypes.Int32, absent)
 	require.NoError(t, err)
-	require.True(t, may, "something else lies there")
+	require.True(t, may, "something else is at the offset")
 }
 
-// TestBloomFiltersOfStorageThatFails: a read that fails is an error, and no answer.
-func TestBloomFiltersOfStorageThatFails(t *testing.T) {
+// TestBloomFilterReadErrors expects an error where storage fails.
+func TestBloomFilterReadErrors(t *testing.T) {
 	t.Parallel()
 	content, err := os.ReadFile("testdata/spark-bloom.parquet")
 	require.NoError(t, err)
@@ -160,12 +162,12 @@ func TestBloomFiltersOfStorageThatFails(t *testing.T) {
 	require.NoError(t, o.Close())
 }
 
-// TestBloomFiltersOfForeignTypes: plain integers that the table has as dates or timestamps
-// are looked for as the integers that they are stored as, and timestamps of another unit
-// are not looked for.
+// TestBloomFiltersAcrossTypes looks up plain integers that the table has as dates or
+// timestamps as the integers that they are stored as. Timestamps of another unit are not
+// looked up.
 //
 // spec: resolve-64, resolve-66, resolve-81
-func TestBloomFiltersOfForeignTypes(t *testing.T) {
+func TestBloomFiltersAcrossTypes(t *testing.T) {
 	t.Parallel()
 	content, err := os.ReadFile("testdata/spark-bloom.parquet")
 	require.NoError(t, err)

@@ -21,7 +21,7 @@ func ofPyarrow() []string {
 	return []string{"testdata/checksums-1.parquet", "testdata/checksums-2.parquet", "testdata/delta-2.parquet"}
 }
 
-// checksummed are the rows of testdata/make.py.
+// checksummed makes the rows of testdata/make.py.
 func checksummed() arrow.RecordBatch {
 	sc := arrow.NewSchema([]arrow.Field{
 		{Name: "id", Type: arrow.PrimitiveTypes.Int64},
@@ -51,21 +51,21 @@ func checksummed() arrow.RecordBatch {
 	return b.NewRecordBatch()
 }
 
-// Files of another writer, whose stored Arrow schema has large and dictionary
-// types: the table's types come out.
-func TestFilesOfPyarrow(t *testing.T) {
+// TestPyarrowFiles reads files whose stored Arrow schema has large and dictionary types:
+// the table's types are returned.
+func TestPyarrowFiles(t *testing.T) {
 	want := checksummed()
 	for _, name := range ofPyarrow() {
 		content, err := os.ReadFile(name)
 		require.NoError(t, err)
 		f := open(t, content)
 		require.True(t, f.HasFieldIDs())
-		require.Contains(t, f.WrittenBy(), "parquet-cpp-arrow")
+		require.Contains(t, f.CreatedBy(), "parquet-cpp-arrow")
 		requireEqual(t, want, mustRead(t, f, parquet.ReadOptions{Fields: ids(4), Schema: want.Schema(), BatchRows: 64}))
 	}
 }
 
-// With checksums, every flipped bit of a page is found.
+// TestChecksums flips bits of pages: with checksums, each flip is detected.
 func TestChecksums(t *testing.T) {
 	want := checksummed()
 	for _, name := range ofPyarrow() {
@@ -85,16 +85,16 @@ func TestChecksums(t *testing.T) {
 				require.Equal(t, fault.Corrupt, fault.KindOf(err), "%v", err)
 				continue
 			}
-			silent++ // statistics in page headers, which nobody reads, have no checksum
+			silent++ // statistics in page headers have no checksum, and are not read
 			requireEqual(t, want, got)
 		}
 		require.Less(t, silent, int(end/7/3))
 	}
 }
 
-// TestRequiredChecksums: files whose pages have checksums are read as ever. Of
-// others every column is refused, however it is decoded, and no row comes out;
-// where they are not refused, the pages are told of.
+// TestRequiredChecksums reads files whose pages have checksums as usual. In other files
+// every column is refused, whatever decodes it, and no row is returned; if they are
+// allowed, WithoutChecksum is called.
 func TestRequiredChecksums(t *testing.T) {
 	want := checksummed()
 	for _, name := range ofPyarrow() {
@@ -116,16 +116,16 @@ func TestRequiredChecksums(t *testing.T) {
 			require.Equal(t, location, e.File)
 			require.Contains(t, e.Remedy, "require_checksums")
 
-			told := 0
-			mustRead(t, open(t, content), parquet.ReadOptions{Fields: []int{i + 1}, Schema: column, WithoutChecksum: func() { told++ }})
-			require.Positive(t, told)
+			calls := 0
+			mustRead(t, open(t, content), parquet.ReadOptions{Fields: []int{i + 1}, Schema: column, WithoutChecksum: func() { calls++ }})
+			require.Positive(t, calls)
 		}
 		none := parquet.ReadOptions{Fields: []int{9}, Schema: arrow.NewSchema([]arrow.Field{{Name: "x", Type: arrow.PrimitiveTypes.Int64, Nullable: true}}, nil), NullIfAbsent: true, RequireChecksums: true}
 		require.EqualValues(t, 300, mustRead(t, open(t, content), none).NumRows(), "a column that the file lacks has no pages")
 	}
 }
 
-// TestOnePageWithoutChecksum: one page of many is enough.
+// TestOnePageWithoutChecksum expects that one such page among many suffices.
 func TestOnePageWithoutChecksum(t *testing.T) {
 	want := checksummed()
 	content, err := os.ReadFile("testdata/checksums-1.parquet")
@@ -136,17 +136,17 @@ func TestOnePageWithoutChecksum(t *testing.T) {
 	require.NoError(t, err)
 	require.Greater(t, len(headers), 2)
 	at := headers[len(headers)-1][0]
-	for range 3 { // kind and sizes: a byte that says so, and a number
+	for range 3 { // kind and sizes: each is a byte and a number
 		_, n := binary.Varint(chunk[at+1:])
 		at += 1 + n
 	}
-	require.EqualValues(t, 0x15, chunk[at], "the checksum, a number of 32 bits")
-	chunk[at] = 0x16 // of 64 bits: a field that nobody knows
+	require.EqualValues(t, 0x15, chunk[at], "the checksum, a 32-bit number")
+	chunk[at] = 0x16 // 64-bit: an unknown field
 	column := arrow.NewSchema([]arrow.Field{want.Schema().Field(0)}, nil)
-	told := 0
-	_, err = read(t, open(t, content), parquet.ReadOptions{Fields: []int{1}, Schema: column, WithoutChecksum: func() { told++ }})
+	calls := 0
+	_, err = read(t, open(t, content), parquet.ReadOptions{Fields: []int{1}, Schema: column, WithoutChecksum: func() { calls++ }})
 	require.NoError(t, err)
-	require.Equal(t, 1, told)
+	require.Equal(t, 1, calls)
 	_, err = read(t, open(t, content), parquet.ReadOptions{Fields: []int{1}, Schema: column, RequireChecksums: true})
 	require.Equal(t, fault.Invalid, fault.KindOf(err))
 	require.ErrorContains(t, err, "without a checksum")

@@ -9,44 +9,44 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// bounded is a codec of the library whose output stops at the room that it is
-// given, which is what a page's header declares. What a page holds may declare
-// anything else: the library's codecs make room for what a frame of Zstandard or
-// a block of Snappy says of itself, and take no room for any room.
-type bounded struct {
+// boundedCodec wraps a codec of the library so that its output never exceeds dst, whose
+// size is that in the page header. The data itself may declare anything: the library's
+// codecs allocate what a Zstandard frame or a Snappy block declares, and treat a nil dst
+// as unlimited.
+type boundedCodec struct {
 	compress.Codec
 	decode func(dst, src []byte) ([]byte, error)
 }
 
-// DecodeWithError decodes src into dst, and fails where it does not fit.
-func (b bounded) DecodeWithError(dst, src []byte) ([]byte, error) {
+// DecodeWithError decodes src into dst. It fails if the output does not fit.
+func (b boundedCodec) DecodeWithError(dst, src []byte) ([]byte, error) {
 	if dst == nil {
 		dst = []byte{}
 	}
 	return b.decode(dst, src)
 }
 
-// Decode is DecodeWithError for those who take no errors.
-func (b bounded) Decode(dst, src []byte) []byte {
+// Decode is DecodeWithError, but panics on an error.
+func (b boundedCodec) Decode(dst, src []byte) []byte {
 	out, err := b.DecodeWithError(dst, src)
 	if err != nil {
-		panic(err) //nolint:forbidigo // as the library's interface has it
+		panic(err) //nolint:forbidigo // required by the library's interface
 	}
 	return out
 }
 
-// The library knows one codec for each name, in one table of the process: it is
-// changed before anything can read a page.
-func init() { //nolint:gochecknoinits // the table is not guarded, so no later time is safe
+// The library has one global codec table. It is not guarded, so it is changed before
+// anything can read a page.
+func init() { //nolint:gochecknoinits // the library's table is not guarded, so no later time is safe
 	for name, decode := range map[compress.Compression]func(codec compress.Codec) func(dst, src []byte) ([]byte, error){
 		compress.Codecs.Zstd:   boundedZstd,
 		compress.Codecs.Snappy: boundedSnappy,
-		compress.Codecs.Gzip:   boundedAlready,
+		compress.Codecs.Gzip:   boundedAsIs,
 		compress.Codecs.Brotli: boundedBrotli,
-		compress.Codecs.Lz4Raw: boundedAlready,
+		compress.Codecs.Lz4Raw: boundedAsIs,
 	} {
 		if codec, err := compress.GetCodec(name); err == nil {
-			compress.RegisterCodec(name, bounded{Codec: codec, decode: decode(codec)})
+			compress.RegisterCodec(name, boundedCodec{Codec: codec, decode: decode(codec)})
 		}
 	}
 	if codec, err := compress.GetCodec(compress.Codecs.Lz4Raw); err == nil {
@@ -54,13 +54,13 @@ func init() { //nolint:gochecknoinits // the table is not guarded, so no later t
 	}
 }
 
-// knownCodec says whether pages of a codec can be read.
+// knownCodec reports whether pages of a codec can be read.
 func knownCodec(name compress.Compression) bool {
 	_, err := compress.GetCodec(name)
 	return err == nil
 }
 
-// boundedZstd decodes with a decoder that never makes room by itself.
+// boundedZstd decodes with a decoder that never grows dst.
 func boundedZstd(compress.Codec) func(dst, src []byte) ([]byte, error) {
 	decoder := sync.OnceValues(func() (*zstd.Decoder, error) {
 		return zstd.NewReader(nil, zstd.WithDecodeAllCapLimit(true))
@@ -74,20 +74,20 @@ func boundedZstd(compress.Codec) func(dst, src []byte) ([]byte, error) {
 	}
 }
 
-// boundedSnappy looks at the length that a block begins with.
+// boundedSnappy checks the length at the front of a block.
 func boundedSnappy(codec compress.Codec) func(dst, src []byte) ([]byte, error) {
 	return func(dst, src []byte) ([]byte, error) {
 		if length, n := binary.Uvarint(src); n <= 0 || length > uint64(len(dst)) {
-			return nil, fmt.Errorf("a block of Snappy declares %d bytes, its page %d", length, len(dst))
+			return nil, fmt.Errorf("a Snappy block declares %d bytes, its page header %d", length, len(dst))
 		}
 		return compress.Decode(codec, dst, src)
 	}
 }
 
-// boundedBrotli lends a byte of room where a page is empty: without any, the library
-// does not come to the end of what it reads.
+// boundedBrotli decodes empty pages into one byte: the library does not reach the end of
+// its input when dst is empty.
 func boundedBrotli(codec compress.Codec) func(dst, src []byte) ([]byte, error) {
-	decode := boundedAlready(codec)
+	decode := boundedAsIs(codec)
 	return func(dst, src []byte) ([]byte, error) {
 		if len(dst) > 0 {
 			return decode(dst, src)
@@ -100,8 +100,7 @@ func boundedBrotli(codec compress.Codec) func(dst, src []byte) ([]byte, error) {
 	}
 }
 
-// boundedAlready is for codecs that write into the room that is there, if there
-// is any: a slice that is not nil.
-func boundedAlready(codec compress.Codec) func(dst, src []byte) ([]byte, error) {
+// boundedAsIs is for codecs that stay within dst unless it is nil.
+func boundedAsIs(codec compress.Codec) func(dst, src []byte) ([]byte, error) {
 	return func(dst, src []byte) ([]byte, error) { return compress.Decode(codec, dst, src) }
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// decompress decodes by a codec into as much room as a page declares.
+// decompress decodes into a buffer of the size that a page declares.
 func decompress(t *testing.T, name compress.Compression, src []byte, room int) ([]byte, error) {
 	t.Helper()
 	codec, err := compress.GetCodec(name)
@@ -26,9 +26,10 @@ func packed(t *testing.T, name compress.Compression, content []byte) []byte {
 	return codec.Encode(nil, content)
 }
 
-// TestFramesOfHadoop: a frame says what it unpacks to, and each of its blocks how many
-// bytes it has. In files of the first writers in C++ there is one block and no frame.
-func TestFramesOfHadoop(t *testing.T) {
+// TestHadoopLZ4Frames decodes frames, which have the decompressed size in front, of
+// blocks with their compressed size in front, and the single unframed block of early C++
+// writers.
+func TestHadoopLZ4Frames(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
 	content := make([]byte, 700_000)
@@ -44,25 +45,25 @@ func TestFramesOfHadoop(t *testing.T) {
 		room int
 		ok   bool
 	}{
-		"one frame":              {slices.Concat(number(end), stored(0, end)), end, true},
-		"two frames":             {slices.Concat(number(1000), stored(0, 1000), number(end-1000), stored(1000, end)), end, true},
-		"a frame of many blocks": {slices.Concat(number(end), stored(0, 300_000), stored(300_000, 500_000), stored(500_000, end)), end, true},
-		"such frames":            {slices.Concat(number(9000), stored(0, 5000), stored(5000, 9000), number(end-9000), stored(9000, 9001), stored(9001, end)), end, true},
-		"an empty frame":         {slices.Concat(number(0), number(end), stored(0, end), number(0)), end, true},
-		"no frame":               {block(0, end), end, true},
-		"nothing":                {nil, 0, true},
-		"nothing for something":  {nil, 5, false},
-		"too little":             {slices.Concat(number(1000), stored(0, 1000)), 1001, false},
-		"too much":               {slices.Concat(number(1000), stored(0, 1000)), 999, false},
-		"a frame too many":       {slices.Concat(number(1000), stored(0, 1000), number(1), stored(0, 1)), 1000, false},
-		"a block too short":      {slices.Concat(number(1000), stored(0, 999)), 1000, false},
-		"a block too long":       {slices.Concat(number(1000), stored(0, 1001)), 1000, false},
-		"a block cut":            {slices.Concat(number(1000), stored(0, 1000)[:40]), 1000, false},
-		"a head cut":             {slices.Concat(number(1000), stored(0, 1000), []byte{0, 0}), 1000, false},
-		"a frame beyond":         {slices.Concat(number(1<<31), stored(0, 1000)), 1000, false},
-		"a block beyond":         {slices.Concat(number(1000), number(1<<31), block(0, 1000)), 1000, false},
-		"no block, too little":   {block(0, 999), 1000, false},
-		"no block, too much":     {block(0, 1001), 1000, false},
+		"one frame":                     {slices.Concat(number(end), stored(0, end)), end, true},
+		"two frames":                    {slices.Concat(number(1000), stored(0, 1000), number(end-1000), stored(1000, end)), end, true},
+		"a frame of many blocks":        {slices.Concat(number(end), stored(0, 300_000), stored(300_000, 500_000), stored(500_000, end)), end, true},
+		"several frames of many blocks": {slices.Concat(number(9000), stored(0, 5000), stored(5000, 9000), number(end-9000), stored(9000, 9001), stored(9001, end)), end, true},
+		"an empty frame":                {slices.Concat(number(0), number(end), stored(0, end), number(0)), end, true},
+		"unframed":                      {block(0, end), end, true},
+		"empty":                         {nil, 0, true},
+		"empty but declared":            {nil, 5, false},
+		"too short":                     {slices.Concat(number(1000), stored(0, 1000)), 1001, false},
+		"too long":                      {slices.Concat(number(1000), stored(0, 1000)), 999, false},
+		"a surplus frame":               {slices.Concat(number(1000), stored(0, 1000), number(1), stored(0, 1)), 1000, false},
+		"a block too short":             {slices.Concat(number(1000), stored(0, 999)), 1000, false},
+		"a block too long":              {slices.Concat(number(1000), stored(0, 1001)), 1000, false},
+		"a truncated block":             {slices.Concat(number(1000), stored(0, 1000)[:40]), 1000, false},
+		"a truncated frame header":      {slices.Concat(number(1000), stored(0, 1000), []byte{0, 0}), 1000, false},
+		"a frame past the end":          {slices.Concat(number(1<<31), stored(0, 1000)), 1000, false},
+		"a block past the end":          {slices.Concat(number(1000), number(1<<31), block(0, 1000)), 1000, false},
+		"unframed, too short":           {block(0, 999), 1000, false},
+		"unframed, too long":            {block(0, 1001), 1000, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -77,11 +78,11 @@ func TestFramesOfHadoop(t *testing.T) {
 	}
 	out, err := decompress(t, compress.Codecs.Lz4, packed(t, compress.Codecs.Lz4, content), end)
 	require.NoError(t, err)
-	require.True(t, bytes.Equal(content, out), "what is written in frames is read")
+	require.True(t, bytes.Equal(content, out), "encoded data is decoded")
 }
 
-// TestSeveralMembers: gzip and Zstandard may lie in several pieces, one after the other.
-func TestSeveralMembers(t *testing.T) {
+// TestConcatenatedFrames decodes gzip and Zstandard data of several members.
+func TestConcatenatedFrames(t *testing.T) {
 	t.Parallel()
 	content := bytes.Repeat([]byte("row by row "), 5000)
 	for _, name := range []compress.Compression{compress.Codecs.Gzip, compress.Codecs.Zstd} {
@@ -96,8 +97,8 @@ func TestSeveralMembers(t *testing.T) {
 	}
 }
 
-// FuzzFramesOfHadoop: whatever there is, it fills the room or is an error.
-func FuzzFramesOfHadoop(f *testing.F) {
+// FuzzHadoopLZ4Frames expects that any input either fills the output or is an error.
+func FuzzHadoopLZ4Frames(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 1, 0, 0, 0, 2, 0x10, 7}, uint16(1))
 	f.Add([]byte{0, 0, 0, 2, 0, 0, 0, 2, 0x10, 7, 0, 0, 0, 2, 0x10, 8}, uint16(2))
 	f.Fuzz(func(t *testing.T, src []byte, room uint16) {

@@ -31,8 +31,8 @@ func TestNotAParquetFile(t *testing.T) {
 	}{
 		"empty":        {nil, fault.Corrupt, "too short"},
 		"eleven bytes": {make([]byte, 11), fault.Corrupt, "too short"},
-		"text":         {[]byte("this is no Parquet file at all"), fault.Corrupt, "does not end like"},
-		"cut":          {good[:len(good)-1], fault.Corrupt, "does not end like"},
+		"text":         {[]byte("this is no Parquet file at all"), fault.Corrupt, "does not end with the magic"},
+		"cut":          {good[:len(good)-1], fault.Corrupt, "does not end with the magic"},
 		"encrypted":    {end("PARE"), fault.Invalid, "encrypted"},
 		"huge footer":  {huge, fault.Corrupt, "cannot hold the footer"},
 		"long footer":  {long, fault.Corrupt, "cannot hold the footer"},
@@ -47,8 +47,8 @@ func TestNotAParquetFile(t *testing.T) {
 	}
 }
 
-// readDamaged reads a file that may be damaged in any way. It must end with
-// exactly the rows that the footer counts or with an error that says so.
+// readDamaged reads a file that may be damaged in any way. It must return exactly the
+// rows that the footer counts, or an error.
 func readDamaged(t *testing.T, content []byte, parallel int) error {
 	t.Helper()
 	f, err := parquet.Open(t.Context(), object(t, content), parquet.Options{})
@@ -68,7 +68,7 @@ func readDamaged(t *testing.T, content []byte, parallel int) error {
 		for i := range int(b.NumCols()) {
 			require.Equal(t, int(b.NumRows()), b.Column(i).Len())
 		}
-		_ = deep(t, b) // walks all offsets
+		_ = deep(t, b) // follows all offsets
 		rows += b.NumRows()
 	}
 	if rdr.Err() == nil {
@@ -77,8 +77,8 @@ func readDamaged(t *testing.T, content []byte, parallel int) error {
 	return rdr.Err()
 }
 
-// classified are the kinds that a damaged file may be answered with: what is
-// damaged can look like a feature that is not served.
+// classified checks the kind of an error about a damaged file: damage can look like an
+// unsupported feature.
 func classified(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
@@ -87,8 +87,8 @@ func classified(t *testing.T, err error) {
 	}
 }
 
-// TestFlippedBits: without checksums a flipped bit of a page may be another value,
-// of the column that it lies in alone, in a file of as many rows.
+// TestFlippedBits flips bits of files without checksums: in a page, that may change
+// values of its own column, but not the number of rows.
 func TestFlippedBits(t *testing.T) {
 	for name, opts := range map[string]parquettest.Options{
 		"zstd":   {RowGroupRows: 100},
@@ -129,7 +129,7 @@ func TestFlippedBits(t *testing.T) {
 	}
 }
 
-// chunkEnds returns where the column chunks of a file end, in its order.
+// chunkEnds returns the offsets at which the column chunks of a file end, in file order.
 func chunkEnds(t *testing.T, content []byte, columns int) []int {
 	t.Helper()
 	f := open(t, content)
@@ -144,14 +144,14 @@ func chunkEnds(t *testing.T, content []byte, columns int) []int {
 	return ends
 }
 
-func TestTruncated(t *testing.T) {
+func TestTruncatedFiles(t *testing.T) {
 	good := write(t, parquettest.Options{RowGroupRows: 100}, numbers(t, 0, 300))
 	for n := 0; n < len(good); n += 37 {
 		err := readDamaged(t, good[:n], 1)
 		require.Error(t, err)
 		classified(t, err)
 	}
-	// A file whose middle was lost: the footer is whole, the pages are elsewhere.
+	// A file that lost its middle: the footer is complete, but the pages are elsewhere.
 	length := int(binary.LittleEndian.Uint32(good[len(good)-8:]))
 	for n := 1; n < len(good)-length-8; n += 41 {
 		err := readDamaged(t, slices.Delete(slices.Clone(good), 4, 4+n), 1)
@@ -166,8 +166,9 @@ func TestTruncated(t *testing.T) {
 	require.NotNil(t, fault.As(err).RowGroup)
 }
 
-// Rows that the footer counts and the pages lack, or the other way round.
-func TestWrongCounts(t *testing.T) {
+// TestWrongRowCounts combines pages with the footer of a file that has another number of
+// rows.
+func TestWrongRowCounts(t *testing.T) {
 	a := write(t, parquettest.Options{Codec: parquettest.Uncompressed, Plain: true}, numbers(t, 0, 64))
 	b := write(t, parquettest.Options{Codec: parquettest.Uncompressed, Plain: true}, numbers(t, 0, 65))
 	length := func(c []byte) int { return int(binary.LittleEndian.Uint32(c[len(c)-8:])) + 8 }
@@ -182,7 +183,7 @@ func TestWrongCounts(t *testing.T) {
 	}
 }
 
-// FuzzFile feeds files that may be anything.
+// FuzzFile reads arbitrary content.
 func FuzzFile(f *testing.F) {
 	for _, opts := range []parquettest.Options{{}, {Codec: parquettest.Uncompressed, Plain: true}, {Codec: parquettest.Snappy, PageV2: true, RowGroupRows: 7}} {
 		f.Add(write(f, opts, numbers(f, 0, 20)))
@@ -192,8 +193,8 @@ func FuzzFile(f *testing.F) {
 	})
 }
 
-// fuzzFlips changes one byte of a file that holds rows, and reads it in batches
-// of some length: that ends with as many rows or with an error.
+// fuzzFlips changes a byte of a file and reads it in batches of the given length: it must
+// return as many rows as before, or an error.
 func fuzzFlips(f *testing.F, batchRows int, rows func(t *testing.T) arrow.RecordBatch) {
 	f.Helper()
 	f.Fuzz(func(t *testing.T, at uint16, mask byte, v2 bool) {

@@ -17,7 +17,7 @@ import (
 	"github.com/penstock/penstock/internal/parquet"
 )
 
-// split is the table of testdata/make.py that split-1 and split-2 hold.
+// split makes the rows that testdata/make.py writes to split-1 and split-2.
 func split(t *testing.T) arrow.RecordBatch {
 	t.Helper()
 	large, small := &arrow.Decimal128Type{Precision: 38, Scale: 4}, &arrow.Decimal128Type{Precision: 20, Scale: 2}
@@ -44,8 +44,8 @@ func split(t *testing.T) arrow.RecordBatch {
 	return table(t, sc, "["+strings.Join(lines, ",")+"]")
 }
 
-// TestFlippedDeltas: a bit of a page without a checksum may be another value of its
-// column, or an error; never another number of rows, nor another column's.
+// TestFlippedDeltas flips bits of delta-encoded pages without checksums: that may change
+// values of the same column, but neither the number of rows nor other columns.
 func TestFlippedDeltas(t *testing.T) {
 	t.Parallel()
 	want := split(t)
@@ -86,7 +86,7 @@ func TestFlippedDeltas(t *testing.T) {
 	}
 }
 
-// sparkForm are columns of a file that Spark wrote.
+// sparkForm has columns of a file written by Spark.
 type sparkForm struct {
 	fields []int
 	schema *arrow.Schema
@@ -113,9 +113,9 @@ func sparkForms() map[string]sparkForm {
 	}
 }
 
-// TestFlippedFilesOfSpark: pages have checksums there, so that a flipped bit is an error or
-// nothing, save for footers: one of these may have lost a column.
-func TestFlippedFilesOfSpark(t *testing.T) {
+// TestFlippedSparkFiles flips bits of files with page checksums: a flip is detected or
+// has no effect, except that a footer may lose a column.
+func TestFlippedSparkFiles(t *testing.T) {
 	t.Parallel()
 	for name, c := range sparkForms() {
 		t.Run(name, func(t *testing.T) {
@@ -151,9 +151,9 @@ func TestFlippedFilesOfSpark(t *testing.T) {
 	}
 }
 
-// FuzzFilesOfSpark changes a byte of a file: reading ends with as many rows or with an
+// FuzzSparkFiles changes a byte of a file: reading returns as many rows as before, or an
 // error.
-func FuzzFilesOfSpark(f *testing.F) {
+func FuzzSparkFiles(f *testing.F) {
 	names := slices.Sorted(maps.Keys(sparkForms()))
 	f.Add(uint8(0), uint32(100), byte(1))
 	f.Add(uint8(1), uint32(8000), byte(255))

@@ -3,27 +3,27 @@ package parquet
 import "errors"
 
 const (
-	// footerSchema is the field of a footer that lists its schema, parents before their
-	// children, and schemaChildren that of an element of it that counts these.
+	// footerSchema is the field id of the schema in a footer: a list of elements, parents
+	// before children. schemaChildren is the field id of an element's number of children.
 	footerSchema   = 2
 	schemaChildren = 5
 
-	// schemaDepth is how deep columns may lie inside each other. Where they are decoded,
-	// each level takes stack, of which a process has so much and no more.
-	schemaDepth = 256
+	// maxSchemaDepth is the maximum nesting of columns. Decoding recurses once per level,
+	// and exhausting the stack ends the process.
+	maxSchemaDepth = 256
 )
 
-var errDeep = errors.New("columns lie too deep inside each other")
+var errDeep = errors.New("columns are nested too deeply")
 
-// checkDepth sees that no column of a footer lies too deep inside others, before
-// anybody follows them.
+// checkDepth returns an error if a footer nests columns too deeply. It runs before
+// anything recurses into them.
 func checkDepth(footer []byte) error {
 	t, read := thrift{rest: footer}, errors.New("the schema is read")
 	err := t.fields(func(id int64, kind byte) error {
 		if id != footerSchema || kind != thriftList {
-			return t.skip(kind, footerDepth)
+			return t.skip(kind, maxFooterDepth)
 		}
-		var left []int64 // children to come, of each column around the next
+		var left []int64 // children to come of each column around the next one
 		err := t.list(thriftStruct, func() error {
 			children, err := t.children()
 			for len(left) > 0 && left[len(left)-1] == 0 {
@@ -35,13 +35,13 @@ func checkDepth(footer []byte) error {
 			if children > 0 {
 				left = append(left, children)
 			}
-			if len(left) > schemaDepth {
+			if len(left) > maxSchemaDepth {
 				return errDeep
 			}
 			return err
 		})
 		if err == nil {
-			return read // what follows is longer, and of no interest
+			return read // the rest of the footer is longer and not needed
 		}
 		return err
 	})
@@ -51,13 +51,13 @@ func checkDepth(footer []byte) error {
 	return err
 }
 
-// children reads an element of a schema, and returns how many children it has.
+// children reads a schema element and returns its number of children.
 func (t *thrift) children() (n int64, err error) {
 	err = t.fields(func(id int64, kind byte) error {
 		if id == schemaChildren && kind == thriftI32 {
 			return t.number(&n)
 		}
-		return t.skip(kind, footerDepth)
+		return t.skip(kind, maxFooterDepth)
 	})
 	return n, err
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestFilesOfDuckDB reads the rows of testdata/make_duckdb.py.
+// TestDuckDBFiles reads the rows of testdata/make_duckdb.py.
 //
 // spec: resolve-62, resolve-64
-func TestFilesOfDuckDB(t *testing.T) {
+func TestDuckDBFiles(t *testing.T) {
 	t.Parallel()
 	i64, text := arrow.PrimitiveTypes.Int64, arrow.BinaryTypes.String
 	sc := arrow.NewSchema([]arrow.Field{
@@ -47,7 +47,7 @@ func TestFilesOfDuckDB(t *testing.T) {
 			may, err := f.MayHold(t.Context(), 0, 2, text, []any{fmt.Sprintf("row %d", i)})
 			require.NoError(t, err)
 			if i < 50 {
-				require.True(t, may, "row %d is there", i)
+				require.True(t, may, "row %d is present", i)
 			} else if !may {
 				missed++
 			}

@@ -6,17 +6,17 @@ import (
 	"sync/atomic"
 )
 
-// End is the end of a file, as it was read to find the footer. What lies in it need not
-// be read again: of a small file, that is all of it. It is safe for concurrent use.
+// End is the end of a file, as it was read to find the footer. Reads of that part, which
+// is all of a small file, need no storage. It is safe for concurrent use.
 type End struct {
 	start   int64
-	content atomic.Pointer[[]byte] // nil: it was dropped
+	content atomic.Pointer[[]byte] // nil: dropped
 }
 
-// Bytes is the memory that an End holds, for who keeps it to charge.
+// Bytes returns the bytes that an End holds, for its owner to charge.
 func (e *End) Bytes() int64 { return int64(len(e.bytes())) }
 
-// Drop lets go of the memory. What lies there is read again.
+// Drop frees the memory. Later reads go to storage.
 func (e *End) Drop() { e.content.Store(nil) }
 
 func (e *End) bytes() []byte {
@@ -29,8 +29,8 @@ func (e *End) bytes() []byte {
 	return nil
 }
 
-// readAt fills p with the file's bytes from off on: those that the end has from there,
-// the others from storage.
+// readAt fills p with the file's bytes at off, from the End as far as it reaches and
+// otherwise from storage.
 func (f *File) readAt(ctx context.Context, p []byte, off int64) error {
 	if have := f.end.bytes(); have != nil && off+int64(len(p)) > f.end.start {
 		from := max(f.end.start-off, 0)
@@ -43,10 +43,10 @@ func (f *File) readAt(ctx context.Context, p []byte, off int64) error {
 	return f.obj.ReadAt(ctx, p, off)
 }
 
-// inEnd says whether a part of the file is in memory already.
+// inEnd reports whether the End holds a range of the file.
 func (f *File) inEnd(s span) bool { return f.end.bytes() != nil && s.start >= f.end.start }
 
-// reads says whether spans cost a read of storage.
-func (f *File) reads(spans []span) bool {
+// needsRead reports whether loading spans reads from storage.
+func (f *File) needsRead(spans []span) bool {
 	return slices.ContainsFunc(spans, func(s span) bool { return !f.inEnd(s) })
 }

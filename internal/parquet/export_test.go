@@ -6,8 +6,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 )
 
-// PageHeaders returns where the headers of a column chunk's pages lie in it:
-// pairs of beginnings and ends.
+// PageHeaders returns the start and end of each page header in a column chunk.
 func PageHeaders(chunk []byte) ([][2]int, error) {
 	var out [][2]int
 	for t := (thrift{rest: chunk}); len(t.rest) > 0; {
@@ -16,13 +15,12 @@ func PageHeaders(chunk []byte) ([][2]int, error) {
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, [2]int{from, len(chunk) - len(t.rest) - int(h.size)})
+		out = append(out, [2]int{from, len(chunk) - len(t.rest) - int(h.stored)})
 	}
 	return out, nil
 }
 
-// CheckPages follows the pages of all leaves of a file's content, as a reader
-// does before it decodes them.
+// CheckPages walks the pages of all leaves of a file, as a reader does before decoding.
 func CheckPages(f *File, content []byte) error {
 	for group := range f.meta.RowGroups {
 		for leaf := range f.meta.RowGroups[group].Columns {
@@ -35,8 +33,8 @@ func CheckPages(f *File, content []byte) error {
 	return nil
 }
 
-// Stored sums the stored bytes of the named columns in a row group: what Read
-// asks storage for, save for small gaps. Ids that the file lacks count nothing.
+// Stored returns the stored bytes of columns in a row group, which are what Read reads
+// except for small gaps. Ids that the file lacks are ignored.
 func (f *Footer) Stored(rowGroup int, ids []int) int64 {
 	var sum int64
 	for _, id := range ids {
@@ -49,15 +47,15 @@ func (f *Footer) Stored(rowGroup int, ids []int) int64 {
 	return sum
 }
 
-// AwaitFetch waits until nothing is read ahead any more.
+// AwaitFetch waits until no read ahead is running.
 func (r *Reader) AwaitFetch() {
 	if r.ahead != nil {
 		<-r.ahead.done
 	}
 }
 
-// AnyWidth makes bytes of any width of an array of one.
-func AnyWidth(fixed *array.FixedSizeBinary) (arrow.ArrayData, error) {
-	s := &shape{want: arrow.BinaryTypes.Binary}
-	return s.anyWidth(fixed.Data(), fixed.NullBitmapBytes(), memory.DefaultAllocator)
+// ToBinary converts fixed-size to variable-size bytes.
+func ToBinary(fixed *array.FixedSizeBinary) (arrow.ArrayData, error) {
+	conv := &conversion{want: arrow.BinaryTypes.Binary}
+	return conv.toBinary(fixed.Data(), fixed.NullBitmapBytes(), memory.DefaultAllocator)
 }

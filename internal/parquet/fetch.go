@@ -12,40 +12,69 @@ import (
 	"github.com/penstock/penstock/internal/store"
 )
 
-// Spare is memory that was reserved for what is read ahead.
+// Spare is memory that was reserved for reading ahead.
 type Spare interface {
-	// Lend says that the memory comes back by itself, soon.
+	// Lend announces that Release will be called soon. It is called at most once.
 	Lend()
-	// Release gives it back.
+	// Release returns the memory. It is called once, on any goroutine.
 	Release()
 }
 
-// fetch is the stored bytes of a row group that are read before it is opened. It is
-// taken by the reader, or dropped: by the reader, or by who wants the memory.
+// fetch reads the stored bytes of a row group ahead, into memory that its owner may take
+// back. fetch.mu guards every change of its state:
+//
+//	reserving ──Fetch──► reading ──run──► ready ──take──► taken
+//	                      │   │             │               │
+//	                      │   └─run─► failed│               │
+//	                      drop          │   │               │
+//	                      │             drop drop          release
+//	                      ▼             ▼   ▼               │
+//	                   dropped ──run──► released ◄──────────┘
+//
+// The goroutine of the Reader's caller runs Fetch, which asks ReadOptions.Ahead for a
+// Spare; take, in Next; release, when that row group is closed; and drop, when the Reader
+// ends or opens another row group. The goroutine of the fetch runs run. The memory's
+// owner calls drop on any goroutine: reading lends the Spare, ready releases it at once,
+// failed forgets its error, so that the row group is read again, and other states ignore
+// it.
+//
+// The regions and the Spare are released on the way to failed and released. What a read
+// that was left behind may still write to is released when that read returns.
 type fetch struct {
 	group   int
 	memory  memory.Allocator
 	cancel  context.CancelFunc
-	done    chan struct{} // closed when no read runs that was not left behind
-	regions []region
+	done    chan struct{} // closed when no read runs, except those left behind
+	regions []region      // of the reader in taken, otherwise of the fetch
 
-	mu      sync.Mutex
-	spare   Spare // nil until it was given
-	running bool
-	taken   bool
-	dropped bool
-	err     error
+	mu    sync.Mutex
+	state fetchState
+	spare Spare // nil in reserving
+	err   error // of the reads, in failed
 }
 
-// Fetch begins to read the stored bytes of the row group that is opened next, if there
-// is memory to spare. It is called between calls of Next, and after Read.
+// fetchState is the state of a fetch.
+type fetchState int
+
+const (
+	fetchReserving fetchState = iota // waiting for Ahead; drop has no effect yet
+	fetchReading
+	fetchReady   // all bytes are in regions
+	fetchFailed  // a read failed; the memory is released
+	fetchTaken   // the reader uses regions
+	fetchDropped // reads still run, canceled
+	fetchReleased
+)
+
+// Fetch starts to read the stored bytes of the next row group, if there is memory for
+// them. It may be called after Read and between calls of Next.
 func (r *Reader) Fetch() {
 	if r.opts.Ahead == nil || r.ahead != nil || r.next >= len(r.opts.RowGroups) || r.err != nil {
 		return
 	}
 	group := r.opts.RowGroups[r.next]
 	spans := r.file.spans(group, r.columns)
-	if r.file.groups[group].Rows == 0 || !r.file.reads(spans) {
+	if r.file.groups[group].Rows == 0 || !r.file.needsRead(spans) {
 		return
 	}
 	wanted := r.file.merge(spans)
@@ -53,7 +82,7 @@ func (r *Reader) Fetch() {
 	for _, s := range wanted {
 		bytes += s.length
 	}
-	f := &fetch{group: group, memory: r.opts.Scratch, done: make(chan struct{}), running: true}
+	f := &fetch{group: group, memory: r.opts.Scratch, done: make(chan struct{})}
 	ctx, cancel := context.WithCancel(r.ctx)
 	f.cancel = cancel
 	spare, ok := r.opts.Ahead(bytes, f.drop)
@@ -62,7 +91,7 @@ func (r *Reader) Fetch() {
 		return
 	}
 	f.mu.Lock()
-	f.spare = spare
+	f.spare, f.state = spare, fetchReading
 	f.mu.Unlock()
 	for _, want := range wanted {
 		f.regions = append(f.regions, region{span: want, content: f.memory.Allocate(int(want.length))})
@@ -71,44 +100,50 @@ func (r *Reader) Fetch() {
 	go f.run(ctx, r.file)
 }
 
-// run reads. What it reads into is freed by who takes it, or else by itself.
+// run fills the regions.
 func (f *fetch) run(ctx context.Context, file *File) {
 	defer close(f.done)
 	defer f.cancel()
 	errs := file.readAll(ctx, f.regions)
+	failed := slices.IndexFunc(errs, func(err error) bool { return err != nil })
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.running = false
-	for _, err := range errs {
-		if err != nil && f.err == nil {
-			f.err = err
-		}
-	}
-	if f.err != nil || f.dropped {
-		f.free(errs)
+	switch {
+	case f.state == fetchDropped:
+		f.releaseLocked(fetchReleased, errs)
+	case failed >= 0:
+		f.err = errs[failed]
+		f.releaseLocked(fetchFailed, errs)
+	default:
+		f.state = fetchReady
 	}
 }
 
-// drop gives the memory up, at once or as soon as nothing is read into it any more,
-// unless the reader has it.
+// drop releases the memory, at once or when the reads end, unless the reader took it.
 func (f *fetch) drop() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.taken || f.dropped || f.spare == nil {
-		return
-	}
-	f.dropped = true
-	f.cancel()
-	switch {
-	case f.running:
+	switch f.state {
+	case fetchReading:
+		f.state = fetchDropped
+		f.cancel()
 		f.spare.Lend()
-	case f.err == nil:
-		f.free(nil)
+	case fetchReady:
+		f.releaseLocked(fetchReleased, nil)
+	case fetchFailed:
+		f.state, f.err = fetchReleased, nil
+	case fetchReserving, fetchTaken, fetchDropped, fetchReleased:
 	}
 }
 
-// take waits for the reads, and makes what they gave the reader's; false if there is
-// nothing to take. Who takes it releases it.
+// stop drops the fetch and waits until it does nothing anymore.
+func (f *fetch) stop() {
+	f.drop()
+	<-f.done
+}
+
+// take waits for the reads and hands the regions to the reader, which releases the fetch.
+// It returns false if they failed or were dropped.
 func (f *fetch) take(ctx context.Context) (bool, error) {
 	select {
 	case <-f.done:
@@ -117,25 +152,26 @@ func (f *fetch) take(ctx context.Context) (bool, error) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.dropped {
-		return false, nil
+	if f.state != fetchReady {
+		return false, f.err
 	}
-	f.taken = true
-	return f.err == nil, f.err
+	f.state = fetchTaken
+	return true, nil
 }
 
-// release frees what was taken.
+// release releases what the reader took.
 func (f *fetch) release() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.free(nil)
+	f.releaseLocked(fetchReleased, nil)
 }
 
-// free gives all memory back, also if some is with reads that were left behind: then
-// when these return. f.mu is held.
-func (f *fetch) free(errs []error) {
+// releaseLocked releases the regions and the Spare and enters a state. errs are the
+// errors of the regions' reads: the memory of a read that was left behind is released
+// when that read returns. f.mu is held.
+func (f *fetch) releaseLocked(state fetchState, errs []error) {
 	regions, spare := f.regions, f.spare
-	f.regions = nil
+	f.state, f.regions = state, nil
 	var left []error
 	for i, r := range regions {
 		if errs == nil || errs[i] == nil {
@@ -148,13 +184,13 @@ func (f *fetch) free(errs []error) {
 	store.WhenReturned(errors.Join(left...), spare.Release)
 }
 
-// has says whether memory is of this fetch.
+// has reports whether a region belongs to the fetch.
 func (f *fetch) has(content []byte) bool {
 	return slices.ContainsFunc(f.regions, func(r region) bool { return unsafe.SliceData(r.content) == unsafe.SliceData(content) })
 }
 
-// takeFetched makes what was fetched of a row group what the decoder reads from, and
-// says whether there was something.
+// takeFetched makes the fetched bytes of a row group the library's source. It returns
+// false if there are none.
 func (r *Reader) takeFetched(group int) (bool, error) {
 	f := r.ahead
 	r.ahead = nil
@@ -162,32 +198,26 @@ func (r *Reader) takeFetched(group int) (bool, error) {
 		return false, nil
 	}
 	if f.group != group {
-		r.quiet(f)
+		f.stop()
 		return false, nil
 	}
 	took, err := f.take(r.ctx)
-	if err != nil || !took {
-		r.quiet(f)
+	if !took {
+		f.stop()
 		if err != nil {
-			return false, r.source.note(err)
+			err = r.source.note(err)
 		}
-		return false, nil
+		return false, err
 	}
-	r.source.unload()
+	r.source.release()
 	r.source.regions, r.source.fetched = slices.Clone(f.regions), f
 	return true, nil
 }
 
-// quiet ends a fetch, and waits until it does nothing any more.
-func (r *Reader) quiet(f *fetch) {
-	f.drop()
-	<-f.done
-}
-
-// dropFetch ends what is fetched ahead, if something is.
-func (r *Reader) dropFetch() {
+// stopFetch stops reading ahead.
+func (r *Reader) stopFetch() {
 	if r.ahead != nil {
-		r.quiet(r.ahead)
+		r.ahead.stop()
 		r.ahead = nil
 	}
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/penstock/penstock/internal/store/storetest"
 )
 
-// purse is memory to spare, as a test gives it.
+// purse grants memory for reading ahead.
 type purse struct {
 	mu    sync.Mutex
 	none  bool
@@ -71,15 +71,15 @@ func (p *purse) drop() {
 	}
 }
 
-// faulty is a file of four row groups behind a store with faults.
+// faulty returns a file of four row groups in a store with fault injection.
 func faulty(t *testing.T) (*errstore.Store, *parquet.File) {
 	t.Helper()
 	return opened(t, write(t, parquettest.Options{RowGroupRows: 250, Codec: parquettest.Uncompressed, Plain: true}, numbers(t, 0, 1000)), nil)
 }
 
-// TestFetch: the next row group is read while one is decoded, once, and the rows are
-// the same.
-func TestFetch(t *testing.T) {
+// TestFetchReadsNextRowGroup reads each next row group once while the open one is
+// decoded, and returns the same rows.
+func TestFetchReadsNextRowGroup(t *testing.T) {
 	s, f := faulty(t)
 	s.Reset()
 	p := &purse{}
@@ -107,8 +107,8 @@ func TestFetch(t *testing.T) {
 	require.Zero(t, p.held)
 }
 
-// TestFetchFirst: the first row group can be fetched before it is asked for.
-func TestFetchFirst(t *testing.T) {
+// TestFetchBeforeFirstNext reads the first row group ahead.
+func TestFetchBeforeFirstNext(t *testing.T) {
 	s, f := faulty(t)
 	s.Reset()
 	p := &purse{}
@@ -126,8 +126,8 @@ func TestFetchFirst(t *testing.T) {
 	require.Zero(t, p.held)
 }
 
-// TestFetchWithoutMemory: where there is none to spare, nothing is fetched, and the rows
-// are the same.
+// TestFetchWithoutMemory gets no memory: nothing is read ahead, and the rows are the
+// same.
 //
 // spec: storage-11
 func TestFetchWithoutMemory(t *testing.T) {
@@ -138,8 +138,8 @@ func TestFetchWithoutMemory(t *testing.T) {
 	require.Zero(t, p.given)
 }
 
-// TestFetchDropped: what was fetched can be taken away at any time, and is then read
-// again; memory comes back at once, or with the read.
+// TestFetchDropped drops what was read ahead: it is read again, and its memory is
+// returned at once, or when the read ends.
 //
 // spec: storage-11
 func TestFetchDropped(t *testing.T) {
@@ -176,8 +176,8 @@ func TestFetchDropped(t *testing.T) {
 	}
 }
 
-// TestFetchFails: a read ahead that fails fails the reader where it comes to that row
-// group, and names it.
+// TestFetchFails expects that an error of reading ahead ends the reader when it reaches
+// that row group, and names the group.
 func TestFetchFails(t *testing.T) {
 	s, f := faulty(t)
 	mine := errors.New("mine")
@@ -199,8 +199,8 @@ func TestFetchFails(t *testing.T) {
 	}
 }
 
-// TestReleaseEndsFetch: nothing runs after Release, and memory that a read has which
-// does not end stays reserved until it does.
+// TestReleaseEndsFetch releases readers during a fetch: nothing runs afterwards, and the
+// memory of a read that hangs stays reserved until the read ends.
 func TestReleaseEndsFetch(t *testing.T) {
 	s, f := faulty(t)
 	p := &purse{}
@@ -239,8 +239,9 @@ func TestReleaseEndsFetch(t *testing.T) {
 	require.NoError(t, o.Close())
 }
 
-// TestEnd: a file inside its end is one read, and no byte of a larger one is read twice.
-func TestEnd(t *testing.T) {
+// TestEndIsNotReadAgain reads a file inside its End without storage, and no byte of a
+// larger file twice.
+func TestEndIsNotReadAgain(t *testing.T) {
 	for _, rows := range []int{100, 3000, 40_000} {
 		want := numbers(t, 0, rows)
 		content := write(t, parquettest.Options{RowGroupRows: int64(rows/3 + 1), Codec: parquettest.Uncompressed, Plain: true, PageIndex: true}, want)
@@ -268,8 +269,8 @@ func TestEnd(t *testing.T) {
 	}
 }
 
-// TestReadSize: a run that is longer than a read may be is several, of whole chunks, and
-// chunks that lie too far apart are several too.
+// TestReadSize splits long reads into several reads of whole chunks, and does not join
+// distant chunks.
 func TestReadSize(t *testing.T) {
 	content := write(t, parquettest.Options{Codec: parquettest.Uncompressed, Plain: true}, numbers(t, 0, 10_000))
 	m := storetest.NewMemory()
@@ -295,8 +296,8 @@ func TestReadSize(t *testing.T) {
 	}
 }
 
-// TestParallelReadsFail: where several reads of a row group run, the first that fails is
-// what the reader says, and the others end.
+// TestParallelReadsFail expects the error of the first of several concurrent reads to
+// fail, and the others to end.
 func TestParallelReadsFail(t *testing.T) {
 	content := write(t, parquettest.Options{Codec: parquettest.Uncompressed, Plain: true}, numbers(t, 0, 10_000))
 	m := storetest.NewMemory()
@@ -319,7 +320,7 @@ func TestParallelReadsFail(t *testing.T) {
 	require.NoError(t, o.Close())
 }
 
-// taggedObject has a tag, as objects of an object store have.
+// taggedObject has a tag, like objects in an object store.
 type taggedObject struct {
 	store.Object
 	tag, expected string
@@ -332,11 +333,11 @@ func (o *taggedObject) Expect(tag string) error {
 	return nil
 }
 
-// TestFootersKnowTheTag: an object that is opened with a known footer is told which tag
-// the file had when that was read.
+// TestOpenExpectsFooterTag opens objects with a known footer: the object gets the tag
+// that the file had when the footer was read.
 //
 // spec: storage-3
-func TestFootersKnowTheTag(t *testing.T) {
+func TestOpenExpectsFooterTag(t *testing.T) {
 	content := write(t, parquettest.Options{}, numbers(t, 0, 10))
 	first := &taggedObject{Object: object(t, content), tag: "one"}
 	footer, err := parquet.ReadFooter(t.Context(), first, parquet.FooterLimits{})

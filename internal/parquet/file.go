@@ -1,6 +1,7 @@
 package parquet
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -15,40 +16,39 @@ import (
 	"github.com/penstock/penstock/internal/store"
 )
 
-// DefaultBatchRows is the batch length that decodes fastest: long enough to
-// spread the cost per batch and column, short enough for columns of lists to
-// stay in caches.
+// DefaultBatchRows is the batch length that decodes fastest: long enough to amortize the
+// cost per batch and column, short enough for list columns to stay in the CPU caches.
 const DefaultBatchRows = 16 << 10
 
-// Options say how to open a file.
+// Options are the options of Open.
 type Options struct {
-	// Footer is the file's own, from an earlier Open or ReadFooter; nil reads
-	// it. A footer of a file of another size is Corrupt, and so is one of a file with
-	// another tag, found by the first read.
+	// Footer is the file's footer from an earlier Open or ReadFooter; nil reads it. Open
+	// returns Corrupt if the footer is of a file with another size. If it is of a file
+	// with another tag, the first read returns Corrupt.
 	Footer *Footer
-	// End is what was read of the file to find its footer, if that is still there. It
-	// is kept as long as the file is open.
+	// End is the end of the file as read to find its footer. It is kept while the file is
+	// open. Nil if there is none.
 	End *End
-	// Gap is how far apart two column chunks may lie to be read in one request, in
-	// bytes; 0 is DefaultGap.
+	// Gap is the maximum distance in bytes between two column chunks that are read in one
+	// request. 0 means DefaultGap.
 	Gap int64
-	// ReadSize bounds one request, so that several can run side by side and a wide row
-	// group does not need one huge piece of memory; 0 is DefaultReadSize. A column
-	// chunk is always one request.
+	// ReadSize is the maximum size of one request, so that requests can run concurrently
+	// and a wide row group does not need one huge buffer. 0 means DefaultReadSize. A
+	// column chunk is always a single request.
 	ReadSize int64
 }
 
-// File is an open Parquet file. It holds no memory but its footer; the caller
-// closes the object after the last reader is released. It is safe for
-// concurrent use.
+// File is an open Parquet file. It holds no memory but its footer and, if given, its end.
+// The caller closes the object after releasing the last reader. It is safe for concurrent
+// use.
 type File struct {
 	*Footer
 	obj           store.Object
-	end           *End // nil: not kept
+	end           *End // nil: none
 	gap, readSize int64
 }
 
-// Open opens the file that an object holds.
+// Open opens the file in an object.
 func Open(ctx context.Context, obj store.Object, opts Options) (*File, error) {
 	footer := opts.Footer
 	if footer == nil {
@@ -65,110 +65,102 @@ func Open(ctx context.Context, obj store.Object, opts Options) (*File, error) {
 			return nil, err
 		}
 	}
-	f := &File{Footer: footer, obj: obj, end: opts.End, gap: opts.Gap, readSize: opts.ReadSize}
-	if f.gap <= 0 {
-		f.gap = DefaultGap
-	}
-	if f.readSize <= 0 {
-		f.readSize = DefaultReadSize
-	}
-	return f, nil
+	gap, readSize := cmp.Or(max(opts.Gap, 0), DefaultGap), cmp.Or(max(opts.ReadSize, 0), DefaultReadSize)
+	return &File{Footer: footer, obj: obj, end: opts.End, gap: gap, readSize: readSize}, nil
 }
 
-// Location is where the file lies.
+// Location returns the location of the file.
 func (f *File) Location() string { return f.obj.Location() }
 
-// ReadOptions say what to read and into what.
+// ReadOptions are the options of Read.
 type ReadOptions struct {
-	// Fields are the Iceberg field ids of the columns, in the order wanted;
-	// one for each field of Schema. One inside structs comes out as a column of
-	// its own, null where any of the structs around it is.
+	// Fields are the Iceberg field ids of the columns, one for each field of Schema and
+	// in its order. A field inside structs becomes a column of its own, which is null
+	// where any of the structs is null.
 	Fields []int
-	// Schema has the wanted names, types and nullability. Metadata is used for
-	// the field ids of nested fields, where given, and does not come out.
+	// Schema has the wanted names, types and nullability. Its metadata gives the ids of
+	// nested fields, where present, and is not part of the result.
 	Schema *arrow.Schema
-	// RowGroups are read in this order; nil is all, in the file's order.
+	// RowGroups are read in this order; nil means all, in file order.
 	RowGroups []int
-	// BatchRows is the most rows of a batch; 0 is DefaultBatchRows. Batches
-	// also end with their row group.
+	// BatchRows is the maximum number of rows of a batch; 0 means DefaultBatchRows. No
+	// batch spans row groups.
 	BatchRows int
-	// RunBytes bounds, as far as one row allows, the bytes of one column's strings in
-	// a batch: batches have fewer rows where the longest value of a dictionary could
-	// fill more. 0 is 32 MiB.
+	// RunBytes is the maximum size in bytes of one column's strings in a batch: a batch
+	// has fewer rows, but at least one, where the longest dictionary value could exceed
+	// it. 0 means 32 MiB.
 	RunBytes int64
-	// NullIfAbsent gives nulls for nullable columns that the file lacks, as the
-	// specification has it for columns added later; without it they are
-	// refused. The caller sets it once it knows that the table has no other
-	// source for the value: partition values of migrated files, defaults.
+	// NullIfAbsent makes nullable columns that the file lacks null, as the Iceberg
+	// specification requires for columns that were added later; otherwise they are
+	// refused. The caller sets it if the table has no other source of the value:
+	// partition values of migrated files, or defaults.
 	NullIfAbsent bool
-	// Constants give the values of columns that the file lacks, by field id, in place
-	// of null.
+	// Constants replace null as the values of columns that the file lacks, by field id.
 	Constants map[int]Constant
-	// Around says of a column in Constants in which struct of the file it would be, by
-	// field ids. Where that struct is null, or one around it, so is the column.
+	// Around maps columns in Constants to the structs of the file that they would be in,
+	// by field id. The column is null where that struct, or one around it, is null.
 	Around map[int]int
-	// Numbers give the values of columns where the file lacks them or has null, by
-	// field id.
+	// Numbers replace nulls of columns, or whole columns that the file lacks, by field
+	// id.
 	Numbers map[int]Numbers
-	// Defaults give the values of fields of wanted structs that the file lacks, by
-	// field id, in place of null.
+	// Defaults replace null as the values of fields of wanted structs that the file
+	// lacks, by field id.
 	Defaults map[int]Constant
-	// Parallel is how many columns are decoded side by side within Next; 0 and
-	// 1 decode on the caller's goroutine.
+	// Parallel is the number of columns that Next decodes concurrently; 0 and 1 decode on
+	// the caller's goroutine.
 	Parallel int
-	// RequireChecksums refuses columns with a page that has no checksum, as
-	// Invalid: damage to it could go unseen.
+	// RequireChecksums refuses, as Invalid, columns that have a page without a checksum:
+	// damage to such a page could go unnoticed.
 	RequireChecksums bool
-	// WithoutChecksum, if given, is called within Next for every page that has
-	// no checksum, where that is not refused.
+	// WithoutChecksum is called within Next for each column of a row group that has pages
+	// without a checksum, if these are not refused. Nil ignores them.
 	WithoutChecksum func()
-	// Memory gives the batches' buffers; nil is Go's memory.
+	// Memory allocates the buffers of batches; nil means Go memory.
 	Memory memory.Allocator
-	// Scratch gives what does not leave the reader: stored bytes of a row
-	// group and decompressed pages. Nil is Go's memory. A batch.Pool serves best.
+	// Scratch allocates memory that does not leave the reader: the stored bytes of a row
+	// group and decompressed pages. Nil means Go memory. A batch.Pool serves best.
 	Scratch memory.Allocator
-	// Admit is asked before the reader takes n bytes more than it was admitted, by
-	// one goroutine at a time, and may wait: for the stored bytes and the pages of a
-	// row group before it is opened, for each batch before it is decoded, and while
-	// it is decoded where the estimate was too low. Batch is what the open batch
-	// takes with them, 0 for what belongs to none. An error ends the reader with that
-	// error, and negative n gives back. Nil is unlimited.
+	// Admit is called before the reader takes n more bytes: for the stored bytes and the
+	// pages of a row group before it is opened, for each batch before it is decoded, and
+	// during decoding where the estimate was too low. batch is the size of the open batch
+	// with these bytes, or 0 if they belong to none. Admit is called by one goroutine at
+	// a time and may wait. An error ends the reader with that error. A negative n returns
+	// bytes. Nil means no limit.
 	Admit func(n, batch int64) error
-	// Ahead is asked for memory for the stored bytes of the next row group, which are
-	// read while one is decoded; nothing is read where there is none, and nil has none.
-	// Drop gives the memory up; it may be called at any time, and waits for nothing.
+	// Ahead requests memory for the stored bytes of the next row group, which are read
+	// while the open one is decoded. If it returns false, or is nil, nothing is read
+	// ahead. The memory's owner may call drop at any time to take it back; drop does not
+	// wait.
 	Ahead func(n int64, drop func()) (Spare, bool)
-	// Part takes n admitted bytes out of the reader's hands, for memory that a read
-	// has which was left behind; released gives them back when that returns. Nil
-	// where Admit is.
+	// Part moves n admitted bytes out of the reader's account, for memory that a read
+	// which was left behind may still write to. released returns them when that read
+	// returns. Nil if Admit is nil.
 	Part func(n int64) (released func())
 }
 
-// Constant makes so many rows of one value, in memory of mem, for the caller to
-// release. Where a bit of valid, counted from an offset on, is not set, the row is
-// null; without valid none is.
+// Constant makes a column of one value, in memory of mem, for the caller to release. A
+// row is null if valid is not nil and its bit, counted from offset, is not set.
 type Constant func(rows int, valid []byte, offset int, mem memory.Allocator) (arrow.Array, error)
 
-// column is one wanted column of a reader.
+// column is a wanted column of a Reader.
 type column struct {
-	field  int // the top-level column among the file's that is read; -1 for none
-	depth  int // structs around it
-	shape  *shape
-	leaves []int
-	absent Constant // gives the column where the file lacks it
-	number *Numbers // stands in place of nulls; nil for nothing
+	field      int // index of the top-level column in the file; -1: none
+	depth      int // structs around it
+	conversion *conversion
+	leaves     []int
+	absent     Constant // makes the column if the file lacks it
+	number     *Numbers // replaces nulls; nil: keeps them
 }
 
 // nulls is the Constant of null.
-func (s *shape) nulls(rows int, _ []byte, _ int, mem memory.Allocator) (arrow.Array, error) {
-	return array.MakeArrayOfNull(cleared{mem}, s.want, rows), nil
+func (conv *conversion) nulls(rows int, _ []byte, _ int, mem memory.Allocator) (arrow.Array, error) {
+	return array.MakeArrayOfNull(zeroingAllocator{mem}, conv.want, rows), nil
 }
 
-// Read prepares reading and checks that it can be done: a column that cannot
-// be served as wanted is Invalid. Nothing is read before the reader's first
-// Next, and the context given is that of all reads. A batch is valid until the
-// next call of Next or Release on the reader. The caller releases the reader,
-// and closes the object only after.
+// Read prepares a Reader and checks that it can serve every column in the wanted type;
+// otherwise it returns Invalid. Nothing is read before the Reader's first Next. All reads
+// use ctx. A batch is valid until the next call of Next or Release on the Reader. The
+// caller releases the Reader, and closes the object only afterwards.
 func (f *File) Read(ctx context.Context, opts ReadOptions) (*Reader, error) {
 	invariant.Check(len(opts.Fields) == opts.Schema.NumFields(), "%d fields, a schema of %d", len(opts.Fields), opts.Schema.NumFields())
 	columns := make([]column, len(opts.Fields))
@@ -177,7 +169,7 @@ func (f *File) Read(ctx context.Context, opts ReadOptions) (*Reader, error) {
 		if err != nil {
 			return nil, fault.As(err).In("", f.Location())
 		}
-		if numbers, ok := opts.Numbers[id]; ok && c.shape.want.ID() == arrow.INT64 {
+		if numbers, ok := opts.Numbers[id]; ok && c.conversion.want.ID() == arrow.INT64 {
 			c.number = &numbers
 		}
 		columns[i] = c
@@ -189,80 +181,72 @@ func (f *File) Read(ctx context.Context, opts ReadOptions) (*Reader, error) {
 	}
 	for _, group := range opts.RowGroups {
 		if group < 0 || group >= len(f.groups) {
-			return nil, fault.New(fault.Invalid, "row group %d is asked for, the file has %d", group, len(f.groups)).In("", f.Location())
+			return nil, fault.New(fault.Invalid, "row group %d was requested, but the file has %d", group, len(f.groups)).In("", f.Location())
 		}
 		if err := f.checkCodes(group, columns); err != nil {
 			return nil, fault.As(err).In("", f.Location()).InRowGroup(group)
 		}
 	}
-	if opts.BatchRows <= 0 {
-		opts.BatchRows = DefaultBatchRows
-	}
-	if opts.RunBytes <= 0 {
-		opts.RunBytes = defaultRunBytes
-	}
-	if opts.Memory == nil {
-		opts.Memory = memory.NewGoAllocator()
-	}
-	if opts.Scratch == nil {
-		opts.Scratch = memory.NewGoAllocator()
-	}
+	opts.BatchRows = cmp.Or(max(opts.BatchRows, 0), DefaultBatchRows)
+	opts.RunBytes = cmp.Or(max(opts.RunBytes, 0), defaultRunBytes)
+	opts.Memory = cmp.Or[memory.Allocator](opts.Memory, memory.NewGoAllocator())
+	opts.Scratch = cmp.Or[memory.Allocator](opts.Scratch, memory.NewGoAllocator())
 	return newReader(ctx, f, columns, opts)
 }
 
-// column compares a wanted column with the file's.
+// column matches a wanted column with the file's.
 func (f *File) column(id int, want arrow.Field, opts ReadOptions) (column, error) {
 	field, ok := f.Field(id)
 	if !ok {
-		s := &shape{path: want.Name, want: plain(want.Type)}
+		conv := &conversion{path: want.Name, want: plain(want.Type)}
 		constant := opts.Constants[id]
 		if constant == nil {
-			constant = s.nulls
+			constant = conv.nulls
 			if !want.Nullable || !opts.NullIfAbsent {
 				return column{}, fault.New(fault.Invalid, "the file has no column %s (field id %d), and this version does not supply its value", want.Name, id)
 			}
 		}
 		if id, ok := opts.Around[id]; ok {
-			return f.around(id, s, constant)
+			return f.absentInStruct(id, conv, constant)
 		}
-		return column{field: -1, shape: s, absent: constant}, nil
+		return column{field: -1, conversion: conv, absent: constant}, nil
 	}
 	if f.ambiguous(id) {
 		return column{}, damaged(f.Location(), "the footer has field id %d for two columns", id)
 	}
 	for _, leaf := range field.Leaves {
 		if c := f.meta.Schema.Column(leaf); c.PhysicalType() == parquet.Types.Int96 {
-			return column{}, fault.New(fault.Invalid, "column %s is stored as INT96 and as %s, of which this version knows no meaning", c.Path(), c.LogicalType()).
+			return column{}, fault.New(fault.Invalid, "column %s is stored as INT96 with the annotation %s, which this version does not support", c.Path(), c.LogicalType()).
 				WithRemedy("rewrite the file with timestamps in microseconds")
 		}
-		if f.ofNanos(leaf) && !f.provesNanos(leaf) {
-			return column{}, fault.New(fault.Invalid, "column %s is annotated as times in nanoseconds, and the file's statistics do not show that it has such: no time is later than 00:01:26.4, or there are none", f.meta.Schema.Column(leaf).Path()).
+		if f.isTimeNanos(leaf) && !f.statisticsProveNanos(leaf) {
+			return column{}, fault.New(fault.Invalid, "column %s is annotated as times in nanoseconds, but the file's statistics do not prove it: no time is later than 00:01:26.4, or there are no statistics", f.meta.Schema.Column(leaf).Path()).
 				WithRemedy("rewrite the file with times in microseconds")
 		}
 	}
-	s, err := newShape(want.Name, field.arrow, want, opts.Defaults)
+	conv, err := newConversion(want.Name, field.arrow, want, opts.Defaults)
 	if err != nil {
 		return column{}, err
 	}
-	s.strip()
-	s.flat = overwritten(s.want)
-	return column{field: field.root, depth: field.depth, shape: s, leaves: field.Leaves}, nil
+	conv.strip()
+	conv.flat = overwritesValues(conv.want)
+	return column{field: field.root, depth: field.depth, conversion: conv, leaves: field.Leaves}, nil
 }
 
-// checkCodes sees that the compression and the encodings of the columns in a row group
-// are known.
+// checkCodes returns an error if the codec or an encoding of the columns in a row group
+// is unknown.
 func (f *File) checkCodes(group int, columns []column) error {
 	for _, c := range columns {
 		for _, leaf := range c.leaves {
 			described := f.meta.RowGroups[group].Columns[leaf].MetaData
 			if codec := compress.Compression(described.Codec); !knownCodec(codec) {
-				return fault.New(fault.Invalid, "column %s is compressed by %s, which this version does not read", c.shape.path, codec).
-					WithRemedy("rewrite the file by another codec, such as zstd")
+				return fault.New(fault.Invalid, "column %s is compressed with %s, which this version does not read", c.conversion.path, codec).
+					WithRemedy("rewrite the file with another codec, such as zstd")
 			}
 			for _, e := range described.Encodings {
 				if parquet.Encoding(e) > parquet.Encodings.ByteStreamSplit {
-					return fault.New(fault.Invalid, "column %s has the encoding %d, which this version does not know", c.shape.path, e).
-						WithRemedy("rewrite the file without it")
+					return fault.New(fault.Invalid, "column %s has encoding %d, which this version does not support", c.conversion.path, e).
+						WithRemedy("rewrite the file without this encoding")
 				}
 			}
 		}
@@ -270,20 +254,24 @@ func (f *File) checkCodes(group int, columns []column) error {
 	return nil
 }
 
-// plainSchema is the schema of the batches.
+// plainSchema returns the schema of the batches.
 func plainSchema(want *arrow.Schema) *arrow.Schema {
-	fields := slices.Clone(want.Fields())
-	for i := range fields {
-		fields[i] = plainField(fields[i])
+	return arrow.NewSchema(plainFields(want.Fields()), nil)
+}
+
+func plainFields(fields []arrow.Field) []arrow.Field {
+	fields = slices.Clone(fields)
+	for i, f := range fields {
+		fields[i] = plainField(f)
 	}
-	return arrow.NewSchema(fields, nil)
+	return fields
 }
 
 func plainField(f arrow.Field) arrow.Field {
 	return arrow.Field{Name: f.Name, Type: plain(f.Type), Nullable: f.Nullable}
 }
 
-// plain strips a type of all metadata of nested fields.
+// plain returns a type without the metadata of its nested fields.
 func plain(t arrow.DataType) arrow.DataType {
 	switch t := t.(type) {
 	case *arrow.ListType:
@@ -293,25 +281,21 @@ func plain(t arrow.DataType) arrow.DataType {
 		m.KeysSorted = t.KeysSorted
 		return m
 	case *arrow.StructType:
-		fields := slices.Clone(t.Fields())
-		for i := range fields {
-			fields[i] = plainField(fields[i])
-		}
-		return arrow.StructOf(fields...)
+		return arrow.StructOf(plainFields(t.Fields())...)
 	default:
 		return t
 	}
 }
 
 // strip replaces the wanted types by their plain forms.
-func (s *shape) strip() {
-	s.want = plain(s.want)
-	for _, child := range s.children {
+func (conv *conversion) strip() {
+	conv.want = plain(conv.want)
+	for _, child := range conv.children {
 		child.strip()
 	}
 }
 
-// spans are the stored ranges of the columns in a row group.
+// spans returns the ranges of the columns' chunks in a row group.
 func (f *File) spans(group int, columns []column) []span {
 	var out []span
 	for _, c := range columns {

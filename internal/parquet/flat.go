@@ -3,26 +3,25 @@ package parquet
 import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
-	"github.com/apache/arrow-go/v18/arrow/bitutil"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 )
 
-// flatColumn decodes a column of 4- or 8-byte values that is not nested, and
-// plain or dictionary encoded: most columns of a training table. The library
-// decodes these too, but it grows each dictionary step by step, which costs as
-// much as the rest of the work and fills the heap with what it outgrew.
+// flatColumn decodes a column of 4- or 8-byte values that is not nested, and plain or
+// dictionary-encoded, as most columns of a training table are. The library decodes these
+// too, but grows each dictionary step by step, which costs as much as the rest of the
+// work and leaves garbage on the heap.
 type flatColumn struct {
-	leaf
+	valueDecoder
 	kind     arrow.DataType
 	optional bool
 
-	levels hybrid // definition levels of the open page
-	left   int    // rows of the open page that are not out, nulls included
+	levels rleDecoder // definition levels of the open page
+	left   int        // rows of the open page that are not decoded yet, including nulls
 }
 
-// newFlatColumn returns a decoder if a top-level column can be read by
-// flatColumn in a row group, else nil. Its pages are for the caller to set.
-func (f *Footer) newFlatColumn(group int, field Field) *flatColumn {
+// newFlatColumn returns a flatColumn for a top-level column in a row group, or nil if it
+// cannot decode the column. from has its pages.
+func (f *Footer) newFlatColumn(group int, field Field, from *pages) *flatColumn {
 	at := field.Leaves[0]
 	described := f.meta.Schema.Column(at)
 	if described.MaxRepetitionLevel() > 0 || described.MaxDefinitionLevel() > 1 {
@@ -32,11 +31,11 @@ func (f *Footer) newFlatColumn(group int, field Field) *flatColumn {
 	if width == 0 {
 		return nil
 	}
-	return &flatColumn{leaf: leaf{width: width}, kind: field.arrow.Type, optional: described.MaxDefinitionLevel() > 0}
+	return &flatColumn{valueDecoder: valueDecoder{pages: from, width: width}, kind: field.arrow.Type, optional: described.MaxDefinitionLevel() > 0}
 }
 
-// read decodes the next rows into memory of mem; fewer only at the end of the
-// column. Values under nulls are zero. The caller releases the result.
+// read decodes the next rows into memory of mem, fewer only at the end of the column.
+// Values under nulls are zero. The caller releases the result.
 func (c *flatColumn) read(rows int, mem memory.Allocator) (arrow.ArrayData, error) {
 	values := memory.NewResizableBuffer(mem)
 	defer values.Release()
@@ -44,8 +43,7 @@ func (c *flatColumn) read(rows int, mem memory.Allocator) (arrow.ArrayData, erro
 	validity := memory.NewResizableBuffer(mem)
 	defer validity.Release()
 	if c.optional {
-		validity.Resize(int(bitutil.BytesForBits(int64(rows))))
-		clear(validity.Bytes())
+		resizeBits(validity, rows)
 	}
 	nulls := 0
 	at, err := pageByPage(rows, &c.left, c.nextPage, func(at, n int) error {
@@ -63,8 +61,9 @@ func (c *flatColumn) read(rows int, mem memory.Allocator) (arrow.ArrayData, erro
 	return array.NewData(c.kind, at, buffers, nil, nulls, 0), nil
 }
 
-// pageByPage has decode take n rows from the one at on, as many as the open page has
-// left, until so many are taken or there is no page after. It returns how many were.
+// pageByPage calls decode for rows rows in total, at most left of them at a time, and
+// nextPage when left is 0. It returns the number of decoded rows, which is smaller only
+// after the last page. at is the number of rows decoded before.
 func pageByPage(rows int, left *int, nextPage func() (bool, error), decode func(at, n int) error) (at int, err error) {
 	for at < rows {
 		if *left == 0 {
@@ -82,13 +81,13 @@ func pageByPage(rows int, left *int, nextPage func() (bool, error), decode func(
 	return at, nil
 }
 
-// decode decodes n rows of the open page and returns how many are null. at is
-// where their validity begins, in bits.
+// decode decodes n rows of the open page and returns the number of nulls. at is the
+// offset of their validity in bits.
 func (c *flatColumn) decode(out, validity []byte, at, n int) (int, error) {
 	present := n
 	if c.optional {
 		var err error
-		if present, err = c.levels.present(validity, at, n); err != nil {
+		if present, err = c.levels.defined(validity, at, n); err != nil {
 			return 0, err
 		}
 	}
@@ -101,16 +100,16 @@ func (c *flatColumn) decode(out, validity []byte, at, n int) (int, error) {
 	return n - present, nil
 }
 
-// nextPage opens the next data page; false after the last.
+// nextPage opens the next data page. It returns false after the last.
 func (c *flatColumn) nextPage() (bool, error) {
-	if !c.levels.spent() {
+	if !c.levels.exhausted() {
 		return false, errSurplus
 	}
 	next, err := c.next()
 	if next == nil {
 		return false, err
 	}
-	c.levels = hybrid{rest: next.definition, width: 1}
+	c.levels = rleDecoder{rest: next.definition, width: 1}
 	c.left = next.count
 	return true, c.open(next)
 }

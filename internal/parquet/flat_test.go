@@ -14,8 +14,8 @@ import (
 	"github.com/penstock/penstock/internal/parquet/parquettest"
 )
 
-// flatBatch makes a column of every flat type, required and optional, of n
-// rows: distinct values in all, nulls in runs and single ones.
+// flatBatch makes n rows of required and optional columns of every flat type, with the
+// given number of distinct values, and with nulls in runs and alone.
 func flatBatch(t *testing.T, r *rand.Rand, n, distinct int, nulls float64) arrow.RecordBatch {
 	t.Helper()
 	var fields []arrow.Field
@@ -64,8 +64,8 @@ func appendNumber(b array.Builder, v int64) {
 	}
 }
 
-// TestFlatColumns reads what the library wrote, in batches of any length:
-// plain pages, dictionaries, both in one column, pages of both versions.
+// TestFlatColumns reads files written by the library in batches of any length: plain
+// pages, dictionaries, both in one column, pages of both versions.
 func TestFlatColumns(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	rounds := 12
@@ -89,8 +89,8 @@ func TestFlatColumns(t *testing.T) {
 	}
 }
 
-// FuzzFlatColumns changes bytes of a file: reading ends with the rows or with
-// an error, and gives all memory back.
+// FuzzFlatColumns changes bytes of a file: reading returns the rows or an error, and
+// frees all memory.
 func FuzzFlatColumns(f *testing.F) {
 	f.Add(uint16(9), byte(1), true)
 	f.Add(uint16(400), byte(255), false)

@@ -19,7 +19,7 @@ import (
 	"github.com/penstock/penstock/internal/parquet/parquettest"
 )
 
-// everyType makes rows of all types, with nulls and without.
+// everyType makes rows of all types, with and without nulls.
 func everyType(t testing.TB) arrow.RecordBatch {
 	t.Helper()
 	i32, i64, text := arrow.PrimitiveTypes.Int32, arrow.PrimitiveTypes.Int64, arrow.BinaryTypes.String
@@ -56,7 +56,7 @@ func everyType(t testing.TB) arrow.RecordBatch {
 	return table(t, sc, "["+strings.Join(lines, ",")+"]")
 }
 
-// footerForms are files whose footers are flipped.
+// footerForms are options of files whose footers are flipped.
 func footerForms() map[string]parquettest.Options {
 	return map[string]parquettest.Options{
 		"dictionaries":     {RowGroupRows: 20},
@@ -67,18 +67,17 @@ func footerForms() map[string]parquettest.Options {
 }
 
 // TestFlippedFooter flips bits of footers, which have no checksum: reading fails, or
-// gives the rows of the file as it was. One thing alone can not be seen there: if
-// the footer has lost the field id of a column, or has another one, the file
-// lacks the column, whose values are null if the caller says that they may be.
+// returns the original rows. One flip is undetectable: if it changes the field id of a
+// column, the file lacks the column, whose values are null if the caller allows that.
 func TestFlippedFooter(t *testing.T) {
 	want := everyType(t)
 	fields := ids(int(want.NumCols()))
-	number, absent := 0, 0 // over all forms: few flips make another field id that no column has
+	number, absent := 0, 0 // over all forms: few flips result in an unused field id
 	for name, opts := range footerForms() {
 		good := write(t, opts, want)
 		requireEqual(t, want, mustRead(t, open(t, good), parquet.ReadOptions{Fields: fields, Schema: want.Schema()}))
 		from := len(good) - 8 - int(binary.LittleEndian.Uint32(good[len(good)-8:]))
-		schema := from + bytes.Index(good[from:], []byte("bytes")) // the last column's name
+		schema := from + bytes.Index(good[from:], []byte("bytes")) // name of the last column
 		refused := 0
 		for bit := 8 * from; bit < 8*len(good); bit++ {
 			if number++; !long() && (bit < 8*schema && number%31 != 0 || bit >= 8*schema && number%307 != 0) {
@@ -108,7 +107,7 @@ func TestFlippedFooter(t *testing.T) {
 	require.Positive(t, absent)
 }
 
-// readAll reads all columns as a scan does, and says which fields the file lacks.
+// readAll reads columns as a scan does, and returns the fields that the file lacks.
 func readAll(t *testing.T, content []byte, fields []int, sc *arrow.Schema) (out arrow.RecordBatch, lacks []int, err error) {
 	t.Helper()
 	f, err := parquet.Open(t.Context(), object(t, content), parquet.Options{})
@@ -126,8 +125,8 @@ func readAll(t *testing.T, content []byte, fields []int, sc *arrow.Schema) (out 
 
 func long() bool { return os.Getenv("PENSTOCK_LONG") == "1" }
 
-// TestFlippedPageHeaders flips bits of page headers, which no checksum covers
-// either: reading fails, or gives the rows of the file as it was.
+// TestFlippedPageHeaders flips bits of page headers, which no checksum covers: reading
+// fails, or returns the original rows.
 func TestFlippedPageHeaders(t *testing.T) {
 	want := checksummed()
 	number := 0
@@ -164,14 +163,14 @@ func TestFlippedPageHeaders(t *testing.T) {
 	}
 }
 
-// TestFootersThatGaveOtherRows: bits of the schema that say that a column is
-// required, or nothing that anyone knows, and of which unit a timestamp is.
+// TestFootersThatGaveOtherRows flips bits of the schema that make a column required, or
+// its repetition type unknown, or change the unit of a timestamp.
 func TestFootersThatGaveOtherRows(t *testing.T) {
 	want := everyType(t)
 	fields := ids(int(want.NumCols()))
 	for name, c := range map[string]struct {
 		form, column string
-		behind       int // the name that the byte stands
+		behind       int // offset of the byte from the end of the name
 		from, to     byte
 	}{
 		"required, booleans":         {"plain", "\x18\x04flag", -7, 2, 0},
@@ -191,15 +190,15 @@ func TestFootersThatGaveOtherRows(t *testing.T) {
 		bad[at] = c.to
 		_, _, err := readAll(t, bad, fields, want.Schema())
 		require.Equal(t, fault.Corrupt, fault.KindOf(err), "%s: %v", name, err)
-		if c.to > 4 { // no footer can say that
+		if c.to > 4 { // not a valid footer
 			_, err = parquet.Open(t.Context(), object(t, bad), parquet.Options{})
 			require.Equal(t, fault.Corrupt, fault.KindOf(err), "%s: %v", name, err)
 		}
 	}
 }
 
-// TestHeadersThatGaveOtherRows: a page header that says how strings are encoded,
-// and others that say how many levels the last list of a chunk ends with.
+// TestHeadersThatGaveOtherRows flips the encoding of strings in a page header, and the
+// number of levels that end the last list of a chunk.
 func TestHeadersThatGaveOtherRows(t *testing.T) {
 	bad, err := os.ReadFile(ofPyarrow()[2])
 	require.NoError(t, err)

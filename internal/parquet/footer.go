@@ -1,6 +1,7 @@
 package parquet
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -18,98 +19,93 @@ import (
 const (
 	magic          = "PAR1"
 	magicEncrypted = "PARE"
-	// trailer is the length field and the magic bytes at a file's end.
+	// trailer is the size of the length field and the magic bytes at the end of a file.
 	trailer = 8
-	// DefaultTail is how much of a file's end is read to find its footer: enough
-	// for all but wide files of many row groups, which need a second read.
+	// DefaultTail is the size of the first read at the end of a file: enough for the
+	// footer of all but wide files with many row groups, which take a second read.
 	DefaultTail = tailBytes
-	// tailBytes is how much of a file's end is read without a charge.
+	// tailBytes is the size of a read at the end of a file that is not charged to the
+	// budget.
 	tailBytes = 64 << 10
-	// footerWeight is how much memory a decoded footer takes per stored byte,
-	// measured on files of 20 to 50 columns.
+	// footerWeight is the memory of a decoded footer per stored byte, measured on files
+	// of 20 to 50 columns.
 	footerWeight = 8
-	// structWeight is the least that a struct of a footer takes in memory. It
-	// decides where a footer was made to have many for its length.
+	// structWeight is the minimum memory of a struct in a decoded footer. It determines
+	// the estimate for footers that have many structs for their length.
 	structWeight = 160
-	// footerDepth is how deep a footer's structs and lists may lie inside each
-	// other: as deep as the library goes that decodes them.
-	footerDepth = 64
+	// maxFooterDepth is the maximum nesting of structs and lists in a footer, the same as
+	// in the library's decoder.
+	maxFooterDepth = 64
 )
 
-// FooterLimits bound what the reading of a footer may take. The zero value
-// bounds nothing.
+// FooterLimits bound reading a footer. The zero value has no bounds.
 type FooterLimits struct {
-	// Tail is how much of a file's end is read at first; 0 is DefaultTail. It is no
-	// limit: a longer footer takes a second read.
+	// Tail is the size of the first read at the end of the file; 0 means DefaultTail. A
+	// longer footer takes a second read.
 	Tail int64
-	// Bytes is the most bytes of a footer, as stored: a longer one is Exhausted.
-	// 0 is no limit.
+	// Bytes is the maximum size of a stored footer; a larger one is Exhausted. 0 means no
+	// limit.
 	Bytes int64
-	// Budget is charged, while it is read and decoded, for a footer that is longer
-	// than the end of a file that is read in any case. Nil is unlimited.
+	// Budget is charged during reading and decoding for a footer, and for a tail, above
+	// 64 KiB. Nil means no limit.
 	Budget *budget.Budget
 }
 
-// Footer is what a file says about itself. It is immutable, safe for
-// concurrent use, and may be kept for as long as one likes: the file it came
-// from never changes.
+// Footer is the metadata of a file. It is immutable, safe for concurrent use, and remains
+// valid because files never change.
 type Footer struct {
 	meta      *metadata.FileMetaData
 	fields    []Field
-	inside    []Field // primitive columns inside structs
-	structs   []Field // top-level, or inside structs
+	nested    []Field // primitive columns inside structs
+	structs   []Field // at the top level or inside structs
 	groups    []RowGroup
 	leafKinds []leafKind // of the primitive columns
 	size      int64
 	stored    int64
-	weight    int64  // bytes of memory, estimated
-	tag       string // of the object that it was read from; "": it had none
+	weight    int64  // estimated bytes of memory
+	tag       string // of the object; "": none
 }
 
-// RowGroup is one horizontal piece of a file.
+// RowGroup is a row group of a file.
 type RowGroup struct {
-	FirstRow int64 // of the file's rows, from 0
+	FirstRow int64 // in the file, from 0
 	Rows     int64
-	Bytes    int64 // as stored, all columns
+	Bytes    int64 // as stored, of all columns
 }
 
-// Rows is the number of rows in the file.
+// Rows returns the number of rows in the file.
 func (f *Footer) Rows() int64 { return f.meta.NumRows }
 
-// RowGroups are the file's row groups in order. The caller does not change
-// the slice.
+// RowGroups returns the file's row groups in order. The caller must not change the slice.
 func (f *Footer) RowGroups() []RowGroup { return f.groups }
 
-// FileSize is the length in bytes of the file that the footer belongs to.
+// FileSize returns the size of the file in bytes.
 func (f *Footer) FileSize() int64 { return f.size }
 
-// Bytes estimates the memory that the footer holds, for caches.
+// Bytes returns the estimated memory of the footer, for caches.
 func (f *Footer) Bytes() int64 { return f.weight }
 
-// WrittenBy is the name and version of the writer, or "".
-func (f *Footer) WrittenBy() string { return f.meta.GetCreatedBy() }
+// CreatedBy returns the name and version of the writer, or "".
+func (f *Footer) CreatedBy() string { return f.meta.GetCreatedBy() }
 
-// ReadFooter reads the footer of a file: one read of its end, and a second one where
-// that is not enough. What it reads into is the collector's, so that a read that was
-// left behind may have it.
+// ReadFooter reads the footer of a file with one read at its end, and a second one if
+// needed. The buffers are garbage-collected, so a read that is left behind may keep
+// writing to them.
 func ReadFooter(ctx context.Context, obj store.Object, limits FooterLimits) (*Footer, error) {
 	footer, _, err := ReadEnd(ctx, obj, limits)
 	return footer, err
 }
 
-// ReadEnd is ReadFooter, and returns what it read of the file's end too.
+// ReadEnd is ReadFooter, but also returns the end of the file that it read.
 func ReadEnd(ctx context.Context, obj store.Object, limits FooterLimits) (*Footer, *End, error) {
 	size := obj.Size()
 	if size < int64(len(magic))+trailer {
 		return nil, nil, damaged(obj.Location(), "file of %d bytes is too short for a Parquet file", size)
 	}
-	most := limits.Tail
-	if most <= 0 {
-		most = DefaultTail
-	}
-	end := &End{start: size - min(size, max(most, trailer))}
+	first := cmp.Or(max(limits.Tail, 0), DefaultTail)
+	end := &End{start: size - min(size, max(first, trailer))}
 	held, err := limits.Budget.Reserve("the end of "+obj.Location(), 0)
-	if err == nil && most > tailBytes {
+	if err == nil && first > tailBytes {
 		err = held.GrowWait(ctx, size-end.start)
 	}
 	if err != nil {
@@ -121,7 +117,7 @@ func ReadEnd(ctx context.Context, obj store.Object, limits FooterLimits) (*Foote
 		return nil, nil, fault.Op(err, "read footer of %s", obj.Location())
 	}
 	end.content.Store(&tail)
-	footer, err := footerOf(ctx, obj, tail, limits)
+	footer, err := decodeFooter(ctx, obj, tail, limits)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -129,8 +125,9 @@ func ReadEnd(ctx context.Context, obj store.Object, limits FooterLimits) (*Foote
 	return footer, end, nil
 }
 
-// footerOf decodes the footer of a file whose end was read, and reads what is missing.
-func footerOf(ctx context.Context, obj store.Object, tail []byte, limits FooterLimits) (_ *Footer, err error) {
+// decodeFooter decodes the footer of a file whose tail was read, and reads the missing
+// part.
+func decodeFooter(ctx context.Context, obj store.Object, tail []byte, limits FooterLimits) (_ *Footer, err error) {
 	size := obj.Size()
 	switch end := string(tail[len(tail)-len(magic):]); end {
 	case magic:
@@ -138,11 +135,11 @@ func footerOf(ctx context.Context, obj store.Object, tail []byte, limits FooterL
 		return nil, fault.New(fault.Invalid, "encrypted Parquet files are not served by this version").
 			In("", obj.Location())
 	default:
-		return nil, damaged(obj.Location(), "file does not end like a Parquet file")
+		return nil, damaged(obj.Location(), "file does not end with the magic bytes of Parquet")
 	}
 	length := int64(binary.LittleEndian.Uint32(tail[len(tail)-trailer:]))
 	if length > size-trailer-int64(len(magic)) {
-		return nil, damaged(obj.Location(), "file of %d bytes cannot hold the footer of %d bytes that it announces", size, length)
+		return nil, damaged(obj.Location(), "file of %d bytes cannot hold the footer of %d bytes that it declares", size, length)
 	}
 	held, err := limits.admit(ctx, obj.Location(), length)
 	if err != nil {
@@ -157,10 +154,10 @@ func footerOf(ctx context.Context, obj store.Object, tail []byte, limits FooterL
 			return nil, fault.Op(err, "read footer of %s", obj.Location())
 		}
 	}
-	// The decoder makes room for as many elements as a list claims to have before
-	// it looks for the first one: a few bytes would have it allocate gigabytes.
+	// The decoder allocates as many elements as a list claims to have before it reads the
+	// first one: a few bytes could make it allocate gigabytes.
 	walk := thrift{rest: stored}
-	if walk.skip(thriftStruct, footerDepth) != nil {
+	if walk.skip(thriftStruct, maxFooterDepth) != nil {
 		return nil, damaged(obj.Location(), "the footer cannot be decoded: it ends too early, or claims more than it holds")
 	}
 	if err := checkDepth(stored); err != nil {
@@ -180,8 +177,8 @@ func footerOf(ctx context.Context, obj store.Object, tail []byte, limits FooterL
 	return footer, nil
 }
 
-// admit looks whether a footer of so many bytes may be read, and charges them.
-// The caller releases what is charged.
+// admit checks that a footer of this length may be read, and charges it. The caller
+// releases the reservation.
 func (l FooterLimits) admit(ctx context.Context, location string, length int64) (*budget.Reservation, error) {
 	if l.Bytes > 0 && length > l.Bytes {
 		return nil, fault.New(fault.Exhausted, "the footer has %d bytes, more than max_metadata allows, which is %d", length, l.Bytes).
@@ -197,7 +194,7 @@ func (l FooterLimits) admit(ctx context.Context, location string, length int64) 
 	return held, nil
 }
 
-// parseFooter decodes and checks a footer.
+// parseFooter decodes and validates a footer.
 func parseFooter(location string, stored []byte, size int64) (footer *Footer, err error) {
 	defer recovered(&err, location, "the footer cannot be decoded")
 	meta, err := metadata.NewFileMetaData(stored, nil)
@@ -207,25 +204,22 @@ func parseFooter(location string, stored []byte, size int64) (footer *Footer, er
 	return newFooter(location, meta, int64(len(stored)), size)
 }
 
-// newFooter checks all that reading will rely on. The footer took stored bytes
-// of the file's size.
+// newFooter validates everything in the metadata that reading relies on. stored is the
+// size of the footer, size that of the file.
 func newFooter(location string, meta *metadata.FileMetaData, stored, size int64) (*Footer, error) {
-	// Writers may leave their own Arrow schema here, which would change the
-	// decoded types; the table's types alone decide.
+	// Writers may store their Arrow schema here. It would change the decoded types, which
+	// depend on the table's types only.
 	meta.FileMetaData.KeyValueMetadata = nil
 	meta.SetSourceFileSize(size)
 	f := &Footer{meta: meta, size: size, stored: stored}
 	if meta.IsSetEncryptionAlgorithm() {
 		return nil, fault.New(fault.Invalid, "encrypted Parquet files are not served by this version").In("", location)
 	}
-	if err := f.checkGroups(size - trailer - stored); err != nil {
-		return nil, damaged(location, "the footer contradicts itself: %w", err)
-	}
-	if err := f.checkSchema(); err != nil {
-		return nil, damaged(location, "the footer contradicts itself: %w", err)
-	}
-	if err := f.modernize(); err != nil {
-		return nil, damaged(location, "the footer contradicts itself: %w", err)
+	groups := func() error { return f.checkGroups(size - trailer - stored) }
+	for _, step := range []func() error{groups, f.checkSchema, f.rewriteLegacyTypes} {
+		if err := step(); err != nil {
+			return nil, damaged(location, "the footer contradicts itself: %w", err)
+		}
 	}
 	manifest, err := f.manifest()
 	if err != nil {
@@ -234,27 +228,27 @@ func newFooter(location string, meta *metadata.FileMetaData, stored, size int64)
 	return f, f.setFields(manifest, func(field arrow.Field) (arrow.Field, error) { return field, nil })
 }
 
-// checkSchema sees that every field says whether it may be null or repeated, as the
-// library takes what it does not know for required; and that a timestamp's unit
-// is that of the older form of its type, where both are there.
+// checkSchema returns an error if the repetition type of a field is missing or unknown,
+// which the library would take for required, or if the unit of a timestamp differs
+// between its logical and its converted type.
 func (f *Footer) checkSchema() error {
-	for _, e := range f.meta.FileMetaData.Schema[1:] { // behind the root
+	for _, e := range f.meta.FileMetaData.Schema[1:] { // without the root
 		if e.RepetitionType == nil || *e.RepetitionType < 0 || parquet.Repetition(*e.RepetitionType) > parquet.Repetitions.Repeated {
-			return fmt.Errorf("column %s does not say whether it is required", e.Name)
+			return fmt.Errorf("column %s has no valid repetition type", e.Name)
 		}
 		if e.LogicalType == nil || e.LogicalType.TIMESTAMP == nil || e.LogicalType.TIMESTAMP.Unit == nil || e.ConvertedType == nil {
 			continue
 		}
 		older, unit := schema.ConvertedType(*e.ConvertedType), e.LogicalType.TIMESTAMP.Unit
 		if older == schema.ConvertedTypes.TimestampMillis && unit.MILLIS == nil || older == schema.ConvertedTypes.TimestampMicros && unit.MICROS == nil {
-			return fmt.Errorf("the timestamps of column %s have two units", e.Name)
+			return fmt.Errorf("column %s has two different timestamp units", e.Name)
 		}
 	}
 	return nil
 }
 
-// checkGroups sees that row groups and column chunks lie before the end of the
-// data, that they have the schema's columns, and that their rows add up.
+// checkGroups returns an error if a column chunk reaches past the end of the data, a row
+// group does not have the columns of the schema, or the row counts do not add up.
 func (f *Footer) checkGroups(end int64) error {
 	columns := f.meta.Schema.NumColumns()
 	var rows int64
@@ -273,7 +267,7 @@ func (f *Footer) checkGroups(end int64) error {
 		}
 		f.groups[i] = group
 		if rows += g.NumRows; rows < 0 {
-			return fmt.Errorf("rows of row groups up to %d do not add up", i)
+			return fmt.Errorf("the row counts of row groups up to %d overflow", i)
 		}
 	}
 	if rows != f.meta.NumRows {
@@ -286,18 +280,18 @@ func (f *Footer) checkChunk(group, leaf int, end int64) (stored int64, err error
 	chunk := f.meta.RowGroups[group].Columns[leaf]
 	switch {
 	case chunk.MetaData == nil:
-		return 0, fmt.Errorf("row group %d says nothing of column %d", group, leaf)
+		return 0, fmt.Errorf("row group %d has no metadata for column %d", group, leaf)
 	case chunk.FilePath != nil && *chunk.FilePath != "":
 		return 0, fmt.Errorf("column %d of row group %d lies in another file, %s", leaf, group, *chunk.FilePath)
 	}
-	if f.meta.RowGroups[group].NumRows == 0 { // nothing of it is read, and writers say of it what they like
+	if f.meta.RowGroups[group].NumRows == 0 { // none of it is read, and writers put anything here
 		return 0, nil
 	}
 	column := f.meta.Schema.Column(leaf)
 	start, length := f.chunkRange(group, leaf)
 	switch {
 	case int(chunk.MetaData.Type) != int(column.PhysicalType()):
-		return 0, fmt.Errorf("column %s of row group %d is not of its own type", column.Name(), group)
+		return 0, fmt.Errorf("column %s of row group %d has another type than in the schema", column.Name(), group)
 	case chunk.MetaData.TotalUncompressedSize < 0:
 		return 0, fmt.Errorf("column %s of row group %d has %d bytes before compression", column.Name(), group, chunk.MetaData.TotalUncompressedSize)
 	case start < int64(len(magic)) || length < 0 || length > end-start:
@@ -309,7 +303,7 @@ func (f *Footer) checkChunk(group, leaf int, end int64) (stored int64, err error
 	return length, nil
 }
 
-// chunkRange is where a column chunk lies, as the decoder computes it.
+// chunkRange returns the range of a column chunk, as computed by the library.
 func (f *Footer) chunkRange(group, leaf int) (start, length int64) {
 	m := f.meta.RowGroups[group].Columns[leaf].MetaData
 	start = m.DataPageOffset
@@ -324,15 +318,15 @@ func (f *Footer) chunkSpan(group, leaf int) span {
 	return span{start: start, length: length}
 }
 
-// damaged is the one form of errors about a file that contradicts itself.
+// damaged returns the error for a file that contradicts itself.
 func damaged(location, format string, args ...any) *fault.Error {
 	return fault.New(fault.Corrupt, format, args...).In("", location).
 		WithRemedy("restore the file, or read a snapshot that does not need it")
 }
 
-// recovered turns a panic of the decoder into an error about the file: the
-// decoder trusts its input in places where damaged files break it. Memory that is
-// refused is its own error. Only calls into the decoder run under it.
+// recovered is deferred around calls of the library, which trusts its input in places
+// where damaged files make it panic. It turns a panic into an error about the file, and a
+// refusal into its own error.
 func recovered(err *error, location, what string) {
 	switch r := recover().(type) {
 	case nil:

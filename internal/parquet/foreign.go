@@ -17,69 +17,62 @@ import (
 // microsPerMilli converts times of day.
 const microsPerMilli = 1000
 
-// microsOfDay makes microseconds of milliseconds, also of those under nulls.
-func microsOfDay(out []int64, millis []int32) {
+// millisToMicros converts all values, including those under nulls.
+func millisToMicros(out []int64, millis []int32) {
 	for i := range out {
 		out[i] = int64(millis[i]) * microsPerMilli
 	}
 }
 
-// fewerDigits sees that no decimal has more digits than the table's type.
-func (s *shape) fewerDigits(stored *memory.Buffer, validity []byte, offset, n int) error {
-	want := s.want.(*arrow.Decimal128Type)
+// checkDigits returns an error if a decimal has more digits than the table's type.
+func (conv *conversion) checkDigits(stored *memory.Buffer, validity []byte, offset, n int) error {
+	want := conv.want.(*arrow.Decimal128Type)
 	if stored == nil { // no list has an element
 		return nil
 	}
 	values := arrow.Decimal128Traits.CastFromBytes(stored.Bytes())
 	for i := offset; i < offset+n; i++ {
 		if (validity == nil || bitutil.BitIsSet(validity, i)) && !values[i].FitsInPrecision(want.Precision) {
-			return fault.New(fault.Invalid, "column %s holds %s, which %s cannot say", s.path, values[i].ToString(want.Scale), want).
+			return fault.New(fault.Invalid, "column %s holds %s, which does not fit in %s", conv.path, values[i].ToString(want.Scale), want).
 				WithRemedy("give the table's column more digits, or rewrite the file")
 		}
 	}
 	return nil
 }
 
-// withoutValues makes the nulls of a column that is annotated to hold nothing else.
-func (s *shape) withoutValues(n, nulls int, mem memory.Allocator) (out arrow.ArrayData, err error) {
+// allNulls makes the nulls of a column that is annotated to be all null.
+func (conv *conversion) allNulls(n, nulls int, mem memory.Allocator) (out arrow.ArrayData, err error) {
 	if nulls < n {
-		return nil, fmt.Errorf("column %s is annotated to hold nulls alone, and has values", s.path)
+		return nil, fmt.Errorf("column %s is annotated to be all null, but has values", conv.path)
 	}
-	defer refused(&err) // here, as others of a nested column are to be released
-	made := array.MakeArrayOfNull(cleared{mem}, s.want, n)
+	defer refused(&err) // here, as siblings have to be released
+	made := array.MakeArrayOfNull(zeroingAllocator{mem}, conv.want, n)
 	defer made.Release()
 	made.Data().Retain()
 	return made.Data(), nil
 }
 
-// anyWidth makes bytes of any width of those of one. Nothing is left of values under nulls.
-func (s *shape) anyWidth(data arrow.ArrayData, validity []byte, mem memory.Allocator) (out arrow.ArrayData, err error) {
-	defer refused(&err) // here, as others of a nested column are to be released
+// toBinary converts fixed-size to variable-size bytes. Those under nulls become empty.
+func (conv *conversion) toBinary(data arrow.ArrayData, validity []byte, mem memory.Allocator) (out arrow.ArrayData, err error) {
+	defer refused(&err) // here, as siblings have to be released
 	n, offset := data.Len(), data.Offset()
 	width := storageOf(data.DataType()).(arrow.FixedWidthDataType).Bytes()
 	if int64(n)*int64(width) > math.MaxInt32 {
-		return nil, fault.New(fault.Exhausted, "%d rows of column %s are too large for one batch", n, s.path).WithRemedy("ask for fewer rows per batch")
+		return nil, fault.New(fault.Exhausted, "%d rows of column %s are too large for one batch", n, conv.path).WithRemedy("ask for fewer rows per batch")
 	}
-	var stored []byte // nothing, where no list has an element
+	var stored []byte // empty if no list has an element
 	if b := data.Buffers()[1]; b != nil {
 		stored = b.Bytes()
 	}
 	if len(stored) < (offset+n)*width {
-		return nil, fmt.Errorf("column %s has %d bytes, not %d values", s.path, len(stored), offset+n)
+		return nil, fmt.Errorf("column %s has %d bytes, not %d values", conv.path, len(stored), offset+n)
 	}
 	buffers := []*memory.Buffer{nil, memory.NewResizableBuffer(mem), memory.NewResizableBuffer(mem)}
-	defer func() {
-		for _, b := range buffers {
-			if b != nil {
-				b.Release()
-			}
-		}
-	}()
+	defer func() { releaseAll(buffers...) }()
 	nulls := 0
 	if validity != nil {
 		buffers[0] = memory.NewResizableBuffer(mem)
-		buffers[0].Resize(int(bitutil.BytesForBits(int64(n))))
-		clear(buffers[0].Bytes())
+		resizeBits(buffers[0], n)
 		bitutil.CopyBitmap(validity, offset, n, buffers[0].Bytes(), 0)
 		nulls = n - bitutil.CountSetBits(buffers[0].Bytes(), 0, n)
 	}
@@ -91,25 +84,23 @@ func (s *shape) anyWidth(data arrow.ArrayData, validity []byte, mem memory.Alloc
 		if validity == nil || bitutil.BitIsSet(validity, offset+i) {
 			end += copy(values[end:], stored[(offset+i)*width:(offset+i+1)*width])
 		}
-		offsets[i+1] = int32(end) //nolint:gosec // all of them fit, see above
+		offsets[i+1] = int32(end) //nolint:gosec // the sum fits, see above
 	}
-	return array.NewData(s.want, n, buffers, nil, nulls, 0), nil
+	return array.NewData(conv.want, n, buffers, nil, nulls, 0), nil
 }
 
-// microsOfOneDay is how many microseconds a day has: a time of day is less.
-const microsOfOneDay = secondsPerDay * 1_000_000
-
-// ofNanos says whether a leaf is annotated as times of day in nanoseconds.
-func (f *Footer) ofNanos(leaf int) bool {
+// isTimeNanos reports whether a leaf is annotated as times of day in nanoseconds.
+func (f *Footer) isTimeNanos(leaf int) bool {
 	logical, ok := f.meta.Schema.Column(leaf).LogicalType().(schema.TimeLogicalType)
 	return ok && logical.TimeUnit() == schema.TimeUnitNanos
 }
 
-// provesNanos says whether the statistics of a leaf show that its times of day are in
-// nanoseconds, as its annotation says: some are too great for microseconds, or all are null
-// or midnight. No checksum covers a footer, and one other bit in it makes nanoseconds of
-// microseconds: the times would be a thousandth of what they are.
-func (f *Footer) provesNanos(leaf int) bool {
+// statisticsProveNanos reports whether the statistics of a leaf prove that its times of
+// day are in nanoseconds, as annotated: some are too large for microseconds, or all are
+// null or midnight. No checksum covers a footer, so a single flipped bit can turn an
+// annotation of microseconds into nanoseconds, and the times would come out a thousand
+// times too small.
+func (f *Footer) statisticsProveNanos(leaf int) bool {
 	other := false
 	for group := range f.groups {
 		chunk := f.meta.RowGroups[group].Columns[leaf].MetaData
@@ -120,17 +111,17 @@ func (f *Footer) provesNanos(leaf int) bool {
 		if s == nil || !f.trusted(group, leaf) {
 			return false
 		}
-		least, greatest := s.MinValue, s.MaxValue
-		if len(least) == 0 && len(greatest) == 0 && s.NullCount != nil && *s.NullCount == chunk.NumValues {
-			continue // nulls alone
+		lower, upper := s.MinValue, s.MaxValue
+		if len(lower) == 0 && len(upper) == 0 && s.NullCount != nil && *s.NullCount == chunk.NumValues {
+			continue // all null
 		}
-		if len(least) != arrow.Int64SizeBytes || len(greatest) != arrow.Int64SizeBytes {
+		if len(lower) != arrow.Int64SizeBytes || len(upper) != arrow.Int64SizeBytes {
 			return false
 		}
-		if binary.LittleEndian.Uint64(greatest) >= microsOfOneDay {
+		if binary.LittleEndian.Uint64(upper) >= microsPerDay {
 			return true
 		}
-		other = other || binary.LittleEndian.Uint64(least) > 0 || binary.LittleEndian.Uint64(greatest) > 0
+		other = other || binary.LittleEndian.Uint64(lower) > 0 || binary.LittleEndian.Uint64(upper) > 0
 	}
 	return !other
 }

@@ -20,15 +20,16 @@ import (
 	"github.com/penstock/penstock/internal/parquet/parquettest"
 )
 
-// foreign is a column of another type than Iceberg writes, and what it is in a table.
+// foreign is a column of a type that Iceberg does not write, and the same column in a
+// table.
 type foreign struct {
 	stored, want         arrow.DataType
 	storedJSON, wantJSON string
 	lower, upper         any // in the terms of Statistics
 }
 
-// foreigners are the promotions that Spark makes when it reads, and those of times that
-// the file's annotation makes unambiguous.
+// foreigners are the promotions that Spark makes on read, and those of times whose
+// annotation is unambiguous.
 func foreigners() map[string]foreign {
 	stamp := func(unit arrow.TimeUnit, zone string) arrow.DataType {
 		return &arrow.TimestampType{Unit: unit, TimeZone: zone}
@@ -65,8 +66,8 @@ func foreigners() map[string]foreign {
 	}
 }
 
-// TestForeignTypes reads columns as files of other tools have them, alone and inside of
-// lists and structs, in pages of every form, with their statistics in the table's units.
+// TestForeignTypes reads such columns, alone and in lists and structs, in pages of every
+// form, and their statistics in the table's units.
 //
 // spec: resolve-66, resolve-67, resolve-68
 func TestForeignTypes(t *testing.T) {
@@ -100,7 +101,7 @@ func TestForeignTypes(t *testing.T) {
 	}
 }
 
-// check reads the column inside of another type.
+// check reads the column inside another type.
 func (c foreign) check(t *testing.T, opts parquettest.Options, within func(arrow.DataType) arrow.DataType, values func(string) string) {
 	t.Helper()
 	sc := func(dt arrow.DataType) *arrow.Schema {
@@ -115,8 +116,8 @@ func (c foreign) check(t *testing.T, opts parquettest.Options, within func(arrow
 	}
 }
 
-// checkStatistics compares those of the footer, and of the page index where there is one,
-// over all row groups.
+// checkStatistics compares the statistics of the footer, and of the page index if there
+// is one, over all row groups.
 func (c foreign) checkStatistics(t *testing.T, opts parquettest.Options) {
 	t.Helper()
 	sc := arrow.NewSchema([]arrow.Field{{Name: "c", Type: c.stored, Nullable: true}}, nil)
@@ -133,8 +134,8 @@ func (c foreign) checkStatistics(t *testing.T, opts parquettest.Options) {
 	require.Equal(t, []any{c.lower, c.upper, int64(1)}, []any{got.Lower, got.Upper, got.Nulls})
 }
 
-// TestForeignValuesThatDoNotFit: what the table's type cannot hold is an error, and never
-// rounded.
+// TestForeignValuesThatDoNotFit expects an error for values that the table's type cannot
+// hold, instead of rounding.
 //
 // spec: resolve-67, resolve-68
 func TestForeignValuesThatDoNotFit(t *testing.T) {
@@ -146,12 +147,12 @@ func TestForeignValuesThatDoNotFit(t *testing.T) {
 		values, error string
 		remedy        string
 	}{
-		"time of nanos":        {arrow.FixedWidthTypes.Time64ns, arrow.FixedWidthTypes.Time64us, `["12:00:00",null,"00:00:00.000001999"]`, "column c holds 1999 of a unit that time64[us] cannot say", "in the unit of time64[us]"},
-		"nanos before 1970":    {&arrow.TimestampType{Unit: arrow.Nanosecond}, instant(arrow.Microsecond), `[1000,-1]`, "column c holds -1 of a unit that timestamp[us, tz=UTC] cannot say", "in the unit of timestamp[us, tz=UTC]"},
-		"millis that are far":  {&arrow.TimestampType{Unit: arrow.Millisecond}, instant(arrow.Microsecond), `[4611686018427387904]`, "column c holds 4611686018427387904 of a unit", "outside the years that timestamp[us, tz=UTC] reaches"},
-		"one digit too many":   {decimal(18), decimal(9), `["1.00",null,"10000000.00"]`, "column c holds 10000000.00, which decimal(9, 2) cannot say", "more digits"},
-		"a digit too many, -":  {decimal(38), decimal(2), `["-1.00"]`, "column c holds -1.00, which decimal(2, 2) cannot say", "more digits"},
-		"a digit inside lists": {list(decimal(18), true), list(decimal(9), true), `[[],["1.00"],["10000000.00",null]]`, "column c.element holds 10000000.00", "more digits"},
+		"time of nanos":       {arrow.FixedWidthTypes.Time64ns, arrow.FixedWidthTypes.Time64us, `["12:00:00",null,"00:00:00.000001999"]`, "column c holds 1999 in a unit that time64[us] cannot represent exactly", "in the unit of time64[us]"},
+		"nanos before 1970":   {&arrow.TimestampType{Unit: arrow.Nanosecond}, instant(arrow.Microsecond), `[1000,-1]`, "column c holds -1 in a unit that timestamp[us, tz=UTC] cannot represent exactly", "in the unit of timestamp[us, tz=UTC]"},
+		"millis out of range": {&arrow.TimestampType{Unit: arrow.Millisecond}, instant(arrow.Microsecond), `[4611686018427387904]`, "column c holds 4611686018427387904 in a unit", "out of range for timestamp[us, tz=UTC]"},
+		"one digit too many":  {decimal(18), decimal(9), `["1.00",null,"10000000.00"]`, "column c holds 10000000.00, which does not fit in decimal(9, 2)", "more digits"},
+		"negative, one digit": {decimal(38), decimal(2), `["-1.00"]`, "column c holds -1.00, which does not fit in decimal(2, 2)", "more digits"},
+		"one digit in lists":  {list(decimal(18), true), list(decimal(9), true), `[[],["1.00"],["10000000.00",null]]`, "column c.element holds 10000000.00", "more digits"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -168,12 +169,12 @@ func TestForeignValuesThatDoNotFit(t *testing.T) {
 	}
 }
 
-// TestNullsAlone: a column that a tool gave no type, as it saw nulls alone, is null in a
-// column of any type that is not nested. It is an error where the table allows no nulls,
-// and where the column has a value after all.
+// TestAllNullColumns reads columns that a tool left untyped, because it saw only nulls:
+// they are null in a column of any primitive type. It is an error if the table does not
+// allow nulls.
 //
 // spec: resolve-69
-func TestNullsAlone(t *testing.T) {
+func TestAllNullColumns(t *testing.T) {
 	t.Parallel()
 	nulls := arrow.NewSchema([]arrow.Field{{Name: "c", Type: arrow.Null, Nullable: true}, {Name: "s", Type: arrow.StructOf(arrow.Field{Name: "a", Type: arrow.Null, Nullable: true}, nullable("b", arrow.PrimitiveTypes.Int64)), Nullable: true}, {Name: "l", Type: list(arrow.Null, true), Nullable: true}}, nil)
 	file := write(t, parquettest.Options{}, table(t, nulls, `[{"c":null,"s":{"a":null,"b":1},"l":[]},{"c":null,"s":null,"l":null},{"c":null,"s":{"a":null,"b":null},"l":[null,null]}]`))
@@ -196,20 +197,20 @@ func TestNullsAlone(t *testing.T) {
 	}
 }
 
-// TestAnyWidthOfASlice converts a slice of an array, which shares its buffers and begins
-// later in them.
-func TestAnyWidthOfASlice(t *testing.T) {
+// TestToBinaryOfSlice converts a slice of an array, which starts at an offset in shared
+// buffers.
+func TestToBinaryOfSlice(t *testing.T) {
 	t.Parallel()
 	whole, _, err := array.FromJSON(memory.DefaultAllocator, &arrow.FixedSizeBinaryType{ByteWidth: 2}, strings.NewReader(`["AAE=",null,"AgM=","BAU=",null]`))
 	require.NoError(t, err)
-	made, err := parquet.AnyWidth(array.NewSlice(whole, 1, 4).(*array.FixedSizeBinary))
+	made, err := parquet.ToBinary(array.NewSlice(whole, 1, 4).(*array.FixedSizeBinary))
 	require.NoError(t, err)
 	text, err := array.MakeFromData(made).MarshalJSON()
 	require.NoError(t, err)
 	require.JSONEq(t, `[null,"AgM=","BAU="]`, string(text))
 }
 
-func TestNullsThatAreNone(t *testing.T) {
+func TestValuesInAllNullColumn(t *testing.T) {
 	t.Parallel()
 	node, err := schema.NewPrimitiveNodeLogical("c", arrowparquet.Repetitions.Optional, schema.NullLogicalType{}, arrowparquet.Types.Int64, -1, 1)
 	require.NoError(t, err)
@@ -217,14 +218,14 @@ func TestNullsThatAreNone(t *testing.T) {
 	want := arrow.NewSchema([]arrow.Field{nullable("c", arrow.PrimitiveTypes.Int64)}, nil)
 	_, err = read(t, open(t, content), parquet.ReadOptions{Fields: []int{1}, Schema: want})
 	require.Equal(t, fault.Corrupt, fault.KindOf(err), "%v", err)
-	require.ErrorContains(t, err, "column c is annotated to hold nulls alone, and has values")
+	require.ErrorContains(t, err, "column c is annotated to be all null, but has values")
 }
 
-// TestTimesThatMayBeMicroseconds: an annotation of nanoseconds is not believed alone, as one
-// other bit of a footer makes it of microseconds.
+// TestNanosecondTimesNeedProof expects that an annotation of nanoseconds alone is not
+// trusted: flipping a bit of a footer turns it into microseconds.
 //
 // spec: resolve-67
-func TestTimesThatMayBeMicroseconds(t *testing.T) {
+func TestNanosecondTimesNeedProof(t *testing.T) {
 	t.Parallel()
 	sc := func(dt arrow.DataType) *arrow.Schema { return arrow.NewSchema([]arrow.Field{nullable("c", dt)}, nil) }
 	stored, want := arrow.FixedWidthTypes.Time64ns, arrow.FixedWidthTypes.Time64us
@@ -233,14 +234,14 @@ func TestTimesThatMayBeMicroseconds(t *testing.T) {
 		opts   parquettest.Options
 		read   bool
 	}{
-		"early times":            {`["00:01:26.399999",null,"00:00:00.000001"]`, parquettest.Options{}, false},
-		"midnight":               {`["00:00:00",null]`, parquettest.Options{}, true},
-		"one that is late":       {`["00:01:26.4",null,"00:00:00.000001"]`, parquettest.Options{}, true},
-		"another row group's":    {`["00:00:01","00:00:02","23:00:00"]`, parquettest.Options{RowGroupRows: 1}, true},
-		"without statistics":     {`["23:00:00"]`, parquettest.Options{NoStatistics: true}, false},
-		"nulls":                  {`[null,null]`, parquettest.Options{}, true},
-		"nulls, then early ones": {`[null,"00:00:01"]`, parquettest.Options{RowGroupRows: 1}, false},
-		"no rows":                {`[]`, parquettest.Options{}, true},
+		"early times":                      {`["00:01:26.399999",null,"00:00:00.000001"]`, parquettest.Options{}, false},
+		"midnight":                         {`["00:00:00",null]`, parquettest.Options{}, true},
+		"a late time":                      {`["00:01:26.4",null,"00:00:00.000001"]`, parquettest.Options{}, true},
+		"a late time in another row group": {`["00:00:01","00:00:02","23:00:00"]`, parquettest.Options{RowGroupRows: 1}, true},
+		"without statistics":               {`["23:00:00"]`, parquettest.Options{NoStatistics: true}, false},
+		"nulls":                            {`[null,null]`, parquettest.Options{}, true},
+		"nulls, then early times":          {`[null,"00:00:01"]`, parquettest.Options{RowGroupRows: 1}, false},
+		"no rows":                          {`[]`, parquettest.Options{}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -252,13 +253,13 @@ func TestTimesThatMayBeMicroseconds(t *testing.T) {
 				return
 			}
 			require.Equal(t, fault.Invalid, fault.KindOf(err), "%v", err)
-			require.ErrorContains(t, err, "column c is annotated as times in nanoseconds, and the file's statistics do not show")
+			require.ErrorContains(t, err, "column c is annotated as times in nanoseconds, but the file's statistics do not prove it")
 		})
 	}
 }
 
-// TestTwoColumnsOfOneID: which of them is meant, nobody can say.
-func TestTwoColumnsOfOneID(t *testing.T) {
+// TestDuplicateFieldIDs expects that a column whose id is ambiguous is refused.
+func TestDuplicateFieldIDs(t *testing.T) {
 	t.Parallel()
 	optional := arrowparquet.Repetitions.Optional
 	page := leafPages{definition: []int16{1}, values: []int64{7}}

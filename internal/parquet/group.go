@@ -10,16 +10,30 @@ import (
 	"github.com/penstock/penstock/internal/invariant"
 )
 
-// nextGroup ends the open row group and opens the next; open is nil after the
-// last.
+// openRowGroup is the row group that a Reader decodes. columns is nil if none is open.
+type openRowGroup struct {
+	index     int                    // in the file
+	left      int64                  // rows that are not decoded yet
+	maxRows   int64                  // of a batch
+	rowBytes  int64                  // estimated memory of a decoded row
+	heap      int64                  // reserved for what the library allocates by itself
+	rewritten map[int]rewrittenChunk // those that the library cannot decode as stored, by leaf
+
+	cleared, plain *pqarrow.FileReader     // the Reader's, or those of the rewritten chunks
+	columns        []*pqarrow.ColumnReader // of the library; nil: absent, or in decoders
+	decoders       []columnDecoder         // of this package; nil for the other columns
+}
+
+// nextGroup closes the open row group and opens the next one. group.columns is nil after the last
+// one.
 func (r *Reader) nextGroup() error {
 	if err := r.ctx.Err(); err != nil {
 		return context.Cause(r.ctx)
 	}
-	if err := r.begin(0); err != nil { // the rows that should not be there
+	if err := r.startBatch(0); err != nil { // for surplus rows, found by checkEnd
 		return err
 	}
-	if r.open != nil {
+	if r.group.columns != nil {
 		if err := r.checkEnd(); err != nil {
 			return err
 		}
@@ -32,24 +46,24 @@ func (r *Reader) nextGroup() error {
 		r.next++
 		r.Fetch()
 	}
-	r.account.giveBack(r.settle())
+	r.account.release(r.finishBatch())
 	return nil
 }
 
-// openGroup loads a row group, once its stored bytes are admitted, and opens its
-// columns, once their pages are.
+// openGroup loads a row group and opens its columns. The stored bytes, and then the
+// memory to decode the pages, are reserved first.
 func (r *Reader) openGroup(group int) error {
-	r.group = group
-	r.left = r.file.groups[group].Rows
-	r.rewritten = map[int]rewritten{}
-	r.open, r.own = make([]*pqarrow.ColumnReader, len(r.columns)), make([]ownColumn, len(r.columns))
-	if r.left == 0 {
+	r.group.index = group
+	r.group.left = r.file.groups[group].Rows
+	r.group.rewritten = map[int]rewrittenChunk{}
+	r.group.columns, r.group.decoders = make([]*pqarrow.ColumnReader, len(r.columns)), make([]columnDecoder, len(r.columns))
+	if r.group.left == 0 {
 		return nil
 	}
 	if err := r.loadGroup(group); err != nil {
 		return err
 	}
-	counted, err := r.admitPages()
+	counted, err := r.reservePages()
 	if err != nil {
 		return err
 	}
@@ -61,13 +75,13 @@ func (r *Reader) openGroup(group int) error {
 			continue
 		}
 		if err := r.openColumn(i, counted); err != nil {
-			return fmt.Errorf("column %s: %w", c.shape.path, err)
+			return fmt.Errorf("column %s: %w", c.conversion.path, err)
 		}
 	}
 	return nil
 }
 
-// loadGroup reads the stored bytes of a row group, unless they were fetched ahead.
+// loadGroup reads the stored bytes of a row group, unless they were read ahead.
 func (r *Reader) loadGroup(group int) error {
 	if took, err := r.takeFetched(group); took || err != nil {
 		return err
@@ -83,33 +97,33 @@ func (r *Reader) loadGroup(group int) error {
 	return r.source.load(spans)
 }
 
-// openLibrary has the library read the open row group, of which chunks may have been
-// rewritten.
+// openLibrary sets the library's readers for the open row group, some of whose chunks may
+// have been rewritten.
 func (r *Reader) openLibrary() (err error) {
-	r.groupCleared, r.groupPlain = r.cleared, r.plain
-	if len(r.rewritten) > 0 {
+	r.group.cleared, r.group.plain = r.cleared, r.plain
+	if len(r.group.rewritten) > 0 {
 		defer recovered(&err, r.file.Location(), "a column cannot be decoded")
-		r.groupCleared, r.groupPlain, err = r.library(r.footerOf())
+		r.group.cleared, r.group.plain, err = r.library(r.rewrittenFooter())
 	}
 	return err
 }
 
-// groupCensus is what decoding a row group takes, in bytes.
-type groupCensus struct {
-	scratch int64          // of pages and dictionaries
-	heap    int64          // what the library makes on Go's heap
-	decoded int64          // of all rows
-	leaves  map[int]census // of those whose values may be of any length
+// groupStats is what decoding a row group takes, in bytes.
+type groupStats struct {
+	scratch int64             // for pages and dictionaries
+	heap    int64             // allocated by the library on the Go heap
+	decoded int64             // all decoded rows
+	leaves  map[int]pageStats // by leaf
 }
 
-// countLeaf follows the headers of a leaf's pages.
-func (r *Reader) countLeaf(c column, leaf int, sum *groupCensus) error {
-	own := r.isOwn(c)
+// addLeaf adds a leaf, by its page headers.
+func (r *Reader) addLeaf(c column, leaf int, sum *groupStats) error {
+	own := r.decodes(c)
 	found, err := r.checkPages(leaf, !own)
 	if err != nil {
-		return fmt.Errorf("column %s: %w", c.shape.path, err)
+		return fmt.Errorf("column %s: %w", c.conversion.path, err)
 	}
-	if found.bare {
+	if found.lacksChecksum {
 		if err := r.withoutChecksum(c); err != nil {
 			return err
 		}
@@ -117,88 +131,88 @@ func (r *Reader) countLeaf(c column, leaf int, sum *groupCensus) error {
 	described := r.file.meta.Schema.Column(leaf)
 	if mustRewrite(&found, described) {
 		if found, err = r.rewrite(leaf, &found); err != nil {
-			return fmt.Errorf("column %s: %w", c.shape.path, err)
+			return fmt.Errorf("column %s: %w", c.conversion.path, err)
 		}
 	}
 	sum.leaves[leaf] = found
-	sum.decoded += found.decoded(r.file.groups[r.group].Rows, described)
+	sum.decoded += found.decodedBytes(r.file.groups[r.group.index].Rows, described)
 	if own {
-		sum.scratch += found.ownMemory(r.codec(leaf), described)
+		sum.scratch += found.decoderMemory(r.codec(leaf), described)
 		return nil
 	}
-	chunk := r.file.chunkSpan(r.group, leaf).length
-	if w, ok := r.rewritten[leaf]; ok {
+	chunk := r.file.chunkSpan(r.group.index, leaf).length
+	if w, ok := r.group.rewritten[leaf]; ok {
 		chunk = int64(len(w.content))
 	}
 	if r.streams {
 		chunk = min(chunk, streamBuffer)
 	}
-	more, made := found.libraryMemory(chunk, r.run, described)
+	more, made := found.libraryMemory(chunk, r.group.maxRows, described)
 	sum.scratch, sum.heap = sum.scratch+more, sum.heap+made
 	return nil
 }
 
-// admitPages follows the headers of all pages, and asks for what decoding them takes.
-func (r *Reader) admitPages() (groupCensus, error) {
-	rows := r.file.groups[r.group].Rows
-	r.run = min(int64(r.opts.BatchRows), rows)
-	sum := groupCensus{leaves: map[int]census{}}
+// reservePages walks all page headers and reserves the memory to decode the pages.
+func (r *Reader) reservePages() (groupStats, error) {
+	rows := r.file.groups[r.group.index].Rows
+	r.group.maxRows = min(int64(r.opts.BatchRows), rows)
+	sum := groupStats{leaves: map[int]pageStats{}}
 	for _, c := range r.columns {
 		if c.field < 0 {
 			continue
 		}
 		for _, leaf := range c.leaves {
-			if err := r.countLeaf(c, leaf, &sum); err != nil {
+			if err := r.addLeaf(c, leaf, &sum); err != nil {
 				return sum, err
 			}
 		}
 	}
-	r.bytes = sum.decoded / rows
+	r.group.rowBytes = sum.decoded / rows
 	if err := r.scratch.extend(sum.scratch); err != nil {
 		return sum, err
 	}
-	if err := r.account.ask(sum.heap, 0); err != nil {
+	if err := r.account.reserve(sum.heap, 0); err != nil {
 		return sum, err
 	}
-	r.heap = sum.heap
+	r.group.heap = sum.heap
 	return sum, nil
 }
 
-// codec is the compression of a leaf's pages in the open row group.
+// codec returns the codec of a leaf in the open row group.
 func (r *Reader) codec(leaf int) compress.Compression {
-	return compress.Compression(r.file.meta.RowGroups[r.group].Columns[leaf].MetaData.Codec)
+	return compress.Compression(r.file.meta.RowGroups[r.group.index].Columns[leaf].MetaData.Codec)
 }
 
-// checkPages holds a leaf's pages to the footer, and verifies checksums where the
-// library will read them.
-func (r *Reader) checkPages(leaf int, sums bool) (out census, err error) {
+// checkPages compares a leaf's pages with the footer. With verify it also checks their
+// checksums, which the library does not.
+func (r *Reader) checkPages(leaf int, verify bool) (out pageStats, err error) {
 	defer recovered(&err, r.file.Location(), "a column cannot be decoded")
-	return r.file.checkPages(r.group, leaf, r.source.loaded(r.file.chunkSpan(r.group, leaf)), sums)
+	return r.file.checkPages(r.group.index, leaf, r.source.loaded(r.file.chunkSpan(r.group.index, leaf)), verify)
 }
 
-// openColumn opens a column, whose pages are admitted, and says how many rows a batch
-// may have for it.
-func (r *Reader) openColumn(i int, counted groupCensus) (err error) {
+// openColumn opens a column whose pages are reserved, and limits the rows of a batch for
+// it.
+func (r *Reader) openColumn(i int, counted groupStats) (err error) {
 	defer recovered(&err, r.file.Location(), "a column cannot be decoded")
 	c := r.columns[i]
-	if r.own[i], err = r.openOwn(c); err != nil {
+	if r.group.decoders[i], err = r.openDecoder(c); err != nil {
 		return err
 	}
-	text, _ := r.own[i].(*textColumn)
-	if r.own[i] != nil && text == nil {
-		return nil // its values are of one width
+	text, _ := r.group.decoders[i].(*byteArrayColumn)
+	if r.group.decoders[i] != nil && text == nil {
+		return nil // its values have a fixed width
 	}
-	if r.loose(c) {
+	if r.needsLevelCheck(c) {
 		if err := r.checkLevels(c); err != nil {
 			return err
 		}
 	}
 	for _, leaf := range c.leaves {
-		longest := func() (int64, error) { return r.longestValue(leaf) }
+		maxLength := func() (int64, error) { return r.maxDictionaryValue(leaf) }
 		if text != nil {
-			longest = text.longestValue
+			maxLength = text.maxLength
 		}
-		if err := r.shorten(leaf, counted.leaves[leaf], longest); err != nil {
+		if err := r.limitBatch(leaf, counted.leaves[leaf], maxLength); err != nil {
 			return err
 		}
 	}
@@ -209,77 +223,77 @@ func (r *Reader) openColumn(i int, counted groupCensus) (err error) {
 	for _, leaf := range c.leaves {
 		leaves[leaf] = true
 	}
-	decoder := r.groupCleared
-	if c.shape.flat {
-		decoder = r.groupPlain
+	decoder := r.group.cleared
+	if c.conversion.flat {
+		decoder = r.group.plain
 	}
-	r.open[i], err = decoder.GetFieldReader(r.ctx, c.field, leaves, []int{r.group})
+	r.group.columns[i], err = decoder.GetFieldReader(r.ctx, c.field, leaves, []int{r.group.index})
 	return err
 }
 
-// isOwn says whether this package decodes a column of the open row group.
-func (r *Reader) isOwn(c column) bool { return r.ownDecoder(c, nil) != nil }
+// decodes reports whether this package decodes a column of the open row group.
+func (r *Reader) decodes(c column) bool { return r.newDecoder(c, nil) != nil }
 
-// ownDecoder returns the decoder of this package for the pages of a top-level
-// column, if it has one, else nil.
-func (r *Reader) ownDecoder(c column, from *pages) ownColumn {
-	if r.file.strange() {
+// newDecoder returns this package's decoder for a top-level column and its pages, or nil
+// if there is none.
+func (r *Reader) newDecoder(c column, from *pages) columnDecoder {
+	if r.file.hasLongChunks() {
 		return nil
 	}
 	field := r.file.fields[c.field]
-	if flat := r.file.newFlatColumn(r.group, field); flat != nil {
-		flat.pages = from
+	if flat := r.file.newFlatColumn(r.group.index, field, from); flat != nil {
 		return flat
 	}
-	if list := r.file.newListColumn(r.group, field); list != nil {
-		list.pages = from
+	if list := r.file.newListColumn(r.group.index, field, from); list != nil {
 		return list
 	}
-	if text := r.file.newTextColumn(r.group, field); text != nil {
-		text.pages = from
+	if text := r.file.newByteArrayColumn(r.group.index, field, from); text != nil {
 		return text
 	}
 	return nil
 }
 
-// openOwn opens a top-level column if this package decodes it, else returns
-// nil. Its pages are verified as they are read.
-func (r *Reader) openOwn(c column) (ownColumn, error) {
-	if !r.isOwn(c) {
-		return nil, nil //nolint:nilnil // no column is no error
+// pages returns the pages of a leaf in the open row group.
+func (r *Reader) pages(leaf int) (*pages, error) {
+	chunk := r.source.loaded(r.file.chunkSpan(r.group.index, leaf))
+	return r.file.newPages(r.group.index, leaf, chunk, r.scratch)
+}
+
+// openDecoder opens a top-level column if this package decodes it, and otherwise returns
+// nil. Page checksums are verified as pages are read.
+func (r *Reader) openDecoder(c column) (columnDecoder, error) {
+	if !r.decodes(c) {
+		return nil, nil //nolint:nilnil // no decoder is not an error
 	}
 	leaf := r.file.fields[c.field].Leaves[0]
-	chunk := r.source.loaded(r.file.chunkSpan(r.group, leaf))
-	from, err := r.file.newPages(r.group, leaf, chunk, r.scratch)
+	from, err := r.pages(leaf)
 	if err != nil {
 		return nil, err
 	}
-	return r.ownDecoder(c, from), nil
+	return r.newDecoder(c, from), nil
 }
 
-// closeGroup gives back what the open row group holds.
+// closeGroup frees the memory of the open row group.
 func (r *Reader) closeGroup() {
-	for i, c := range r.open {
+	for i, c := range r.group.columns {
 		if c != nil {
 			r.closeColumn(i)
 		}
 	}
-	for _, c := range r.own {
+	for _, c := range r.group.decoders {
 		if c != nil {
-			c.close()
+			c.release()
 		}
 	}
-	r.open, r.own, r.left = nil, nil, 0
-	r.groupCleared, r.groupPlain, r.rewritten = nil, nil, nil
-	r.memory.sweep()
+	r.memory.releaseAll()
 	invariant.Check(r.memory.kept == 0, "the decoder of %s keeps %d bytes that a batch has", r.file.Location(), r.memory.kept)
-	r.source.unload()
-	r.account.giveBack(r.scratch.empty() + r.heap + r.kept)
-	r.heap, r.kept = 0, 0
+	r.source.release()
+	r.account.release(r.scratch.drain() + r.group.heap + r.kept)
+	r.group, r.kept = openRowGroup{index: r.group.index}, 0
 }
 
 func (r *Reader) closeColumn(i int) {
 	var ignored error
 	defer recovered(&ignored, r.file.Location(), "")
-	r.open[i].Release()
+	r.group.columns[i].Release()
 }

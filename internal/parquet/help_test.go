@@ -19,7 +19,7 @@ import (
 
 const location = "file:///t/a.parquet"
 
-// table makes one batch from JSON rows.
+// table makes a batch from JSON rows.
 func table(t testing.TB, sc *arrow.Schema, rows string) arrow.RecordBatch {
 	t.Helper()
 	out, _, err := array.RecordFromJSON(memory.NewGoAllocator(), sc, bytes.NewReader([]byte(rows)))
@@ -27,7 +27,7 @@ func table(t testing.TB, sc *arrow.Schema, rows string) arrow.RecordBatch {
 	return out
 }
 
-// write writes batches as one file.
+// write writes batches to a file.
 func write(t testing.TB, opts parquettest.Options, batches ...arrow.RecordBatch) []byte {
 	t.Helper()
 	rdr, err := array.NewRecordReader(batches[0].Schema(), batches)
@@ -42,7 +42,7 @@ func write(t testing.TB, opts parquettest.Options, batches ...arrow.RecordBatch)
 	return out.Bytes()
 }
 
-// ids numbers columns from 1.
+// ids returns the numbers from 1 to n.
 func ids(n int) []int {
 	out := make([]int, n)
 	for i := range out {
@@ -68,7 +68,8 @@ func open(t testing.TB, content []byte) *parquet.File {
 	return f
 }
 
-// allocator is one that spoils what is used wrongly and knows what leaks.
+// allocator returns an allocator that detects leaks, and poisons memory so that misuse
+// shows.
 func allocator(t testing.TB) memory.Allocator {
 	t.Helper()
 	checked := memory.NewCheckedAllocator(batch.NewPoison(memory.NewGoAllocator()))
@@ -80,8 +81,8 @@ func allocator(t testing.TB) memory.Allocator {
 	return checked
 }
 
-// read returns all rows as one batch in memory of its own, through allocators
-// that know what leaks.
+// read returns all rows as one batch in memory of its own. It reads with allocators that
+// detect leaks.
 func read(t testing.TB, f *parquet.File, opts parquet.ReadOptions) (arrow.RecordBatch, error) {
 	t.Helper()
 	opts.Memory, opts.Scratch = allocator(t), batch.NewPoison(memory.NewGoAllocator())
@@ -157,7 +158,7 @@ func requireColumn(t testing.TB, want, got arrow.RecordBatch, i int) {
 		want.ColumnName(i), want.Column(i), got.Column(i))
 }
 
-// numbersSchema is that of numbers.
+// numbersSchema is the schema of numbers.
 func numbersSchema() *arrow.Schema {
 	return arrow.NewSchema([]arrow.Field{
 		{Name: "id", Type: arrow.PrimitiveTypes.Int64},
@@ -167,7 +168,7 @@ func numbersSchema() *arrow.Schema {
 	}, nil)
 }
 
-// numbers makes rows whose content follows from their number.
+// numbers makes rows whose values depend on their number.
 func numbers(t testing.TB, from, n int) arrow.RecordBatch {
 	t.Helper()
 	b := array.NewRecordBuilder(memory.NewGoAllocator(), numbersSchema())
@@ -202,8 +203,8 @@ func single(sc *arrow.Schema, column arrow.Array) arrow.RecordBatch {
 	return array.NewRecordBatch(sc, []arrow.Array{column}, int64(column.Len()))
 }
 
-// requireNothingForeign looks under the nulls of fixed-width arrays for what
-// the allocator had there before.
+// requireNothingForeign checks that the memory under the nulls of fixed-width arrays does
+// not have what the allocator left there.
 func requireNothingForeign(t testing.TB, data arrow.ArrayData) {
 	t.Helper()
 	for _, child := range data.Children() {
@@ -217,7 +218,7 @@ func requireNothingForeign(t testing.TB, data arrow.ArrayData) {
 	foreign := bytes.Repeat([]byte{0xdb}, width)
 	for i := range data.Len() {
 		if validity[i/8]&(1<<(i%8)) == 0 {
-			require.False(t, bytes.Equal(foreign, values[i*width:(i+1)*width]), "%s: foreign memory under the null in row %d", kind, i)
+			require.False(t, bytes.Equal(foreign, values[i*width:(i+1)*width]), "%s: stale memory under the null in row %d", kind, i)
 		}
 	}
 }

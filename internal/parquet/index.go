@@ -13,18 +13,18 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// mostIndex bounds the column index that is read: beyond, it is worth no read.
-const mostIndex = 4 << 20
+// maxColumnIndex is the maximum size of a column index: a larger one is not worth a read.
+const maxColumnIndex = 4 << 20
 
-// HasPageStatistics says whether the pages of a column in a row group have statistics
-// of their own, and how many bytes PageStatistics reads.
+// HasPageStatistics reports whether the pages of a column in a row group have statistics,
+// and returns the number of bytes that PageStatistics reads.
 func (f *Footer) HasPageStatistics(rowGroup, fieldID int) (int64, bool) {
 	c, ok := f.bounder(rowGroup, fieldID, nil)
 	if !ok {
 		return 0, false
 	}
 	at, length, ok := f.columnIndex(rowGroup, c.leaf)
-	return length, ok && at >= int64(len(magic)) && length > 0 && length <= min(mostIndex, f.size-at) &&
+	return length, ok && at >= int64(len(magic)) && length > 0 && length <= min(maxColumnIndex, f.size-at) &&
 		c.column.ColumnOrder() == parquet.ColumnOrders.TypeDefinedOrder
 }
 
@@ -36,16 +36,16 @@ func (f *Footer) columnIndex(rowGroup, leaf int) (at, length int64, ok bool) {
 	return *chunk.ColumnIndexOffset, int64(*chunk.ColumnIndexLength), true
 }
 
-// PageStatistics returns what the pages of a column in a row group say together, in the
-// terms of Statistics: writers leave statistics of long values out of the footer, and
-// have them cut in the page index. What cannot be used there is unknown.
+// PageStatistics combines the statistics of a column's pages in a row group, in the terms
+// of Statistics. Writers omit the statistics of long values from the footer, but store
+// them truncated in the page index. What cannot be used there is unknown.
 func (f *File) PageStatistics(ctx context.Context, rowGroup, fieldID int, as arrow.DataType) (Statistics, error) {
 	c, ok := f.bounder(rowGroup, fieldID, as)
 	if _, has := f.HasPageStatistics(rowGroup, fieldID); !ok || !has {
 		return Statistics{Rows: -1, Nulls: -1, MayHaveNaN: true}, nil
 	}
 	at, length, _ := f.columnIndex(rowGroup, c.leaf)
-	stored := make([]byte, length) // the collector's: a read that was left behind may have it
+	stored := make([]byte, length) // garbage-collected: a read that is left behind may still write to it
 	if err := f.readAt(ctx, stored, at); err != nil {
 		return Statistics{}, fault.Op(err, "read the page index of %s", f.Location())
 	}
@@ -53,7 +53,7 @@ func (f *File) PageStatistics(ctx context.Context, rowGroup, fieldID int, as arr
 	t := thrift{rest: stored}
 	index, err := t.columnIndex()
 	if err != nil || len(t.rest) > 0 || !index.whole() {
-		return out, nil //nolint:nilerr // what cannot be used says nothing
+		return out, nil //nolint:nilerr // an unusable index means unknown
 	}
 	if nulls := index.nullCount(); nulls <= out.Rows {
 		out.Nulls = nulls
@@ -62,17 +62,17 @@ func (f *File) PageStatistics(ctx context.Context, rowGroup, fieldID int, as arr
 	return out, nil
 }
 
-// columnIndex is what pages of a column say of their values.
+// columnIndex has the statistics of the pages of a column chunk.
 type columnIndex struct {
-	null     []bool // there are nulls alone
+	null     []bool // whether all values are null
 	min, max [][]byte
-	nulls    []int64 // so many; none where they are not known
+	nulls    []int64 // number of nulls; empty: unknown
 }
 
 func (t *thrift) columnIndex() (out columnIndex, err error) {
 	err = t.fields(func(id int64, kind byte) error {
 		if kind != thriftList || id < 1 || id > 5 {
-			return t.skip(kind, thriftDepth)
+			return t.skip(kind, maxThriftDepth)
 		}
 		switch id {
 		case 1:
@@ -92,28 +92,28 @@ func (t *thrift) columnIndex() (out columnIndex, err error) {
 				return err
 			})
 		default:
-			return t.skip(kind, thriftDepth)
+			return t.skip(kind, maxThriftDepth)
 		}
 	})
 	return out, err
 }
 
-// binary appends bytes, which are the buffer's.
+// binary appends a byte string, which aliases the buffer.
 func (t *thrift) binary(into *[][]byte) error {
 	n, err := t.uvarint()
 	if err != nil || n > uint64(len(t.rest)) {
 		return errThrift
 	}
 	*into = append(*into, t.rest[:n:n])
-	return t.drop(n)
+	return t.skipBytes(n)
 }
 
-// whole says whether all lists are of all pages.
+// whole reports whether all lists have an element per page.
 func (x *columnIndex) whole() bool {
 	return len(x.null) > 0 && len(x.min) == len(x.null) && len(x.max) == len(x.null) && (x.nulls == nil || len(x.nulls) == len(x.null))
 }
 
-// nullCount returns how many values are null; -1 where that is not known.
+// nullCount returns the number of nulls, or -1 if it is not known.
 func (x *columnIndex) nullCount() int64 {
 	if x.nulls == nil {
 		return -1
@@ -128,9 +128,9 @@ func (x *columnIndex) nullCount() int64 {
 	return sum
 }
 
-// across returns the bounds of all pages together: unknown, where those of a page with
-// values are.
-func (c bounder) across(x columnIndex) (lower, upper any) {
+// across returns the bounds of all pages. A bound is unknown if that of a page with
+// values is.
+func (c boundsDecoder) across(x columnIndex) (lower, upper any) {
 	knowsLower, knowsUpper := true, true
 	for i, null := range x.null {
 		if null {
@@ -154,19 +154,11 @@ func (c bounder) across(x columnIndex) (lower, upper any) {
 	return lower, upper
 }
 
-// compareBounds orders two bounds of one column.
+// compareBounds orders two bounds of a column.
 func compareBounds(a, b any) int {
 	switch a := a.(type) {
 	case bool:
-		b := b.(bool)
-		switch {
-		case a == b:
-			return 0
-		case b:
-			return -1
-		default:
-			return 1
-		}
+		return level(a) - level(b.(bool))
 	case int64:
 		return cmp.Compare(a, b.(int64))
 	case float64:
@@ -178,6 +170,6 @@ func compareBounds(a, b any) int {
 	case *big.Int:
 		return a.Cmp(b.(*big.Int))
 	default:
-		panic("a bound of an unknown kind") //nolint:forbidigo // there is no other
+		panic("a bound of an unknown kind") //nolint:forbidigo // there are no other kinds
 	}
 }

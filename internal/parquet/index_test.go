@@ -16,7 +16,7 @@ import (
 	"github.com/penstock/penstock/internal/store/storetest"
 )
 
-// fileOf opens a file whose decoded footer may be changed before.
+// fileOf opens a file with a footer changed by change.
 func fileOf(t *testing.T, content []byte, rules []errstore.Rule, change func(*metadata.FileMetaData)) *File {
 	t.Helper()
 	const location = "file:///t/a.parquet"
@@ -37,7 +37,7 @@ func fileOf(t *testing.T, content []byte, rules []errstore.Rule, change func(*me
 	return f
 }
 
-// bare takes the statistics out of a footer.
+// bare removes the statistics from a footer.
 func bare(meta *metadata.FileMetaData) {
 	for _, g := range meta.RowGroups {
 		for _, c := range g.Columns {
@@ -46,7 +46,8 @@ func bare(meta *metadata.FileMetaData) {
 	}
 }
 
-// TestPageStatistics: the pages say together what the footer says, of every type.
+// TestPageStatistics compares the statistics of pages with those of the footer, for every
+// type.
 //
 // spec: resolve-65
 func TestPageStatistics(t *testing.T) {
@@ -82,9 +83,9 @@ func TestPageStatistics(t *testing.T) {
 	require.Equal(t, days.Lower.(int64)*86_400_000_000, promoted.Lower)
 }
 
-// TestPageStatisticsThatSayNothing: an index that is damaged, or that lies elsewhere, gives
-// no bounds, or those that it had; a read that fails is an error.
-func TestPageStatisticsThatSayNothing(t *testing.T) {
+// TestUnusablePageStatistics reads damaged indexes, and those at a wrong offset: they
+// give no bounds, or the original ones. A failing read is an error.
+func TestUnusablePageStatistics(t *testing.T) {
 	t.Parallel()
 	content, err := os.ReadFile("testdata/index-2.parquet")
 	require.NoError(t, err)
@@ -109,11 +110,11 @@ func TestPageStatisticsThatSayNothing(t *testing.T) {
 	}
 	require.Greater(t, unknown*2, int(length))
 	for name, change := range map[string]func(*metadata.FileMetaData){
-		"behind the end":   func(m *metadata.FileMetaData) { *m.RowGroups[0].Columns[id-1].ColumnIndexOffset = int64(len(content)) },
-		"before the begin": func(m *metadata.FileMetaData) { *m.RowGroups[0].Columns[id-1].ColumnIndexOffset = -1 },
-		"of no length":     func(m *metadata.FileMetaData) { *m.RowGroups[0].Columns[id-1].ColumnIndexLength = 0 },
+		"past the end":     func(m *metadata.FileMetaData) { *m.RowGroups[0].Columns[id-1].ColumnIndexOffset = int64(len(content)) },
+		"before the start": func(m *metadata.FileMetaData) { *m.RowGroups[0].Columns[id-1].ColumnIndexOffset = -1 },
+		"empty":            func(m *metadata.FileMetaData) { *m.RowGroups[0].Columns[id-1].ColumnIndexLength = 0 },
 		"far too long":     func(m *metadata.FileMetaData) { *m.RowGroups[0].Columns[id-1].ColumnIndexLength = 1 << 30 },
-		"of no order":      func(m *metadata.FileMetaData) { m.Schema.UpdateColumnOrders(make([]parquet.ColumnOrder, 17)) }, //nolint:errcheck // as many as there are
+		"without an order": func(m *metadata.FileMetaData) { m.Schema.UpdateColumnOrders(make([]parquet.ColumnOrder, 17)) }, //nolint:errcheck // as many as there are
 		"none":             func(m *metadata.FileMetaData) { m.RowGroups[0].Columns[id-1].ColumnIndexOffset = nil },
 	} {
 		f := fileOf(t, content, nil, func(m *metadata.FileMetaData) { bare(m); change(m) })
@@ -129,8 +130,8 @@ func TestPageStatisticsThatSayNothing(t *testing.T) {
 	require.ErrorContains(t, err, "read the page index of file:///t/a.parquet")
 }
 
-// TestAcross: one page of values without a bound leaves none for all.
-func TestAcross(t *testing.T) {
+// TestBoundsAcrossPages expects an unknown bound where a page with values has none.
+func TestBoundsAcrossPages(t *testing.T) {
 	t.Parallel()
 	content, err := os.ReadFile("testdata/index-2.parquet")
 	require.NoError(t, err)
@@ -149,12 +150,12 @@ func TestAcross(t *testing.T) {
 		index        columnIndex
 		lower, upper any
 	}{
-		"several":     {columnIndex{null: []bool{false, false, false}, min: texts("b", "a", "c"), max: texts("d", "f", "e")}, "a", "f"},
-		"null pages":  {columnIndex{null: []bool{true, false, true}, min: texts("", "b", ""), max: texts("", "c", "z")}, "b", "c"},
-		"nulls alone": {columnIndex{null: []bool{true}, min: texts(""), max: texts("")}, nil, nil},
-		"no lower":    {columnIndex{null: []bool{false, false}, min: texts("b", "-"), max: texts("c", "d")}, nil, "d"},
-		"no upper":    {columnIndex{null: []bool{false, false}, min: texts("b", "a"), max: texts("-", "d")}, "a", nil},
-		"empty texts": {columnIndex{null: []bool{false, false}, min: texts("", "a"), max: texts("", "b")}, "", "b"},
+		"several":       {columnIndex{null: []bool{false, false, false}, min: texts("b", "a", "c"), max: texts("d", "f", "e")}, "a", "f"},
+		"null pages":    {columnIndex{null: []bool{true, false, true}, min: texts("", "b", ""), max: texts("", "c", "z")}, "b", "c"},
+		"all null":      {columnIndex{null: []bool{true}, min: texts(""), max: texts("")}, nil, nil},
+		"no lower":      {columnIndex{null: []bool{false, false}, min: texts("b", "-"), max: texts("c", "d")}, nil, "d"},
+		"no upper":      {columnIndex{null: []bool{false, false}, min: texts("b", "a"), max: texts("-", "d")}, "a", nil},
+		"empty strings": {columnIndex{null: []bool{false, false}, min: texts("", "a"), max: texts("", "b")}, "", "b"},
 	} {
 		lower, upper := c.across(x.index)
 		require.Equal(t, []any{x.lower, x.upper}, []any{lower, upper}, name)

@@ -19,19 +19,19 @@ func int96(day int32, nanos int64) []byte {
 	return binary.LittleEndian.AppendUint32(out, uint32(day))
 }
 
-// TestInt96 compares with numbers of any length.
+// TestInt96 compares with arbitrary-precision arithmetic.
 func TestInt96(t *testing.T) {
 	t.Parallel()
 	check := func(day int32, nanos int64) {
 		total := new(big.Int).Mul(big.NewInt(int64(day)-2_440_588), big.NewInt(86_400_000_000_000))
 		total.Add(total, big.NewInt(nanos))
 		micros := new(big.Int).Div(total, big.NewInt(1000)) // down, also below zero
-		got, ok := microsOfInt96(int96(day, nanos))
+		got, ok := int96ToMicros(int96(day, nanos))
 		require.Equal(t, micros.IsInt64(), ok, "%d %d", day, nanos)
 		if ok {
 			require.Equal(t, micros.Int64(), got, "%d %d", day, nanos)
 		}
-		got, ok = nanosOfInt96(int96(day, nanos))
+		got, ok = int96ToNanos(int96(day, nanos))
 		require.Equal(t, total.IsInt64(), ok, "%d %d", day, nanos)
 		if ok {
 			require.Equal(t, total.Int64(), got, "%d %d", day, nanos)
@@ -51,9 +51,9 @@ func TestInt96(t *testing.T) {
 	}
 }
 
-// TestInt96OfEveryDay: each day of the years 1 to 9999 begins where the calendar has it;
-// in short runs every eleventh.
-func TestInt96OfEveryDay(t *testing.T) {
+// TestInt96EveryDay compares the start of each day of the years 1 to 9999 with the
+// calendar; in short runs of every eleventh.
+func TestInt96EveryDay(t *testing.T) {
 	t.Parallel()
 	step := 11
 	if os.Getenv("PENSTOCK_LONG") == "1" {
@@ -61,7 +61,7 @@ func TestInt96OfEveryDay(t *testing.T) {
 	}
 	at := time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC)
 	for day := int32(1_721_426); at.Year() < 10_000; day += int32(step) {
-		got, ok := microsOfInt96(int96(day, 1_000_999))
+		got, ok := int96ToMicros(int96(day, 1_000_999))
 		if !ok || got != at.UnixMicro()+1000 {
 			t.Fatalf("%s is %d", at, got)
 		}
@@ -69,10 +69,10 @@ func TestInt96OfEveryDay(t *testing.T) {
 	}
 }
 
-// TestInt96HasNoOrder: whatever a footer says of the least and the greatest is not known.
+// TestInt96StatisticsAreUnknown expects that the bounds in a footer are ignored.
 //
 // spec: resolve-60
-func TestInt96HasNoOrder(t *testing.T) {
+func TestInt96StatisticsAreUnknown(t *testing.T) {
 	t.Parallel()
 	content, err := os.ReadFile("testdata/spark-int96.parquet")
 	require.NoError(t, err)

@@ -16,7 +16,7 @@ import (
 	"github.com/penstock/penstock/internal/store"
 )
 
-// longBatches gives so many batches of four columns of longs, of which none compresses.
+// longBatches makes batches of incompressible 64-bit integers.
 type longBatches struct {
 	array.RecordReader
 	schema *arrow.Schema
@@ -48,23 +48,24 @@ func (b *longBatches) Next() bool {
 	return true
 }
 
-// peak is the most that a reader was admitted at once.
-type peak struct{ held, most int64 }
+// peak tracks the peak of what a reader was admitted.
+type peak struct{ held, max int64 }
 
 func (p *peak) admit(n, _ int64) error {
 	p.held += n
-	p.most = max(p.most, p.held)
+	p.max = max(p.max, p.held)
 	return nil
 }
 
-// TestLargeRowGroups: a row group takes what is stored of the columns that are read, and
-// beside it what a small one takes: pages and a batch. In long runs it has a gigabyte.
+// TestLargeRowGroups expects that a row group takes the stored bytes of the columns read,
+// and no more beside them than a small one: pages and a batch. In long runs it has a
+// gigabyte.
 func TestLargeRowGroups(t *testing.T) { //nolint:paralleltest // it takes much memory
 	blocks := 8
 	if long() {
 		blocks = 256
 	}
-	const rows = 1 << 17 // in each, of 4 MiB
+	const rows = 1 << 17 // per block of 4 MiB
 	sc := arrow.NewSchema([]arrow.Field{
 		{Name: "a", Type: arrow.PrimitiveTypes.Int64},
 		{Name: "b", Type: arrow.PrimitiveTypes.Int64},
@@ -117,12 +118,12 @@ func TestLargeRowGroups(t *testing.T) { //nolint:paralleltest // it takes much m
 		mem.AssertSize(t, 0)
 		stored := f.Stored(0, fields)
 		require.Greater(t, stored, int64(columns*blocks)<<20)
-		require.Less(t, p.most-stored, int64(columns)*(4<<20), "beside %d stored bytes", stored)
+		require.Less(t, p.max-stored, int64(columns)*(4<<20), "in addition to %d stored bytes", stored)
 	}
 }
 
-// TestFilesOfThreeRows take next to nothing.
-func TestFilesOfThreeRows(t *testing.T) {
+// TestSmallFilesTakeLittleMemory reads a file of three rows.
+func TestSmallFilesTakeLittleMemory(t *testing.T) {
 	t.Parallel()
 	want := everyType(t).NewSlice(0, 3)
 	p := &peak{}
@@ -135,5 +136,5 @@ func TestFilesOfThreeRows(t *testing.T) {
 	requireEqual(t, want, deep(t, rdr.RecordBatch()))
 	require.False(t, rdr.Next())
 	require.NoError(t, rdr.Err())
-	require.Less(t, p.most, int64(2<<20))
+	require.Less(t, p.max, int64(2<<20))
 }

@@ -8,39 +8,39 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/bitutil"
 )
 
-// levelWindow is how many levels are decoded at a time: few enough for the
-// nearest cache, and a multiple of 64.
+// levelWindow is the number of levels decoded at a time: small enough for the L1 cache,
+// and a multiple of 64.
 const levelWindow = 2048
 
-// listLevels reads the levels of a list of primitives a window at a time. A
-// definition level says, from the highest down: an element, a null element (if
-// elements may be null), an empty list, no list (if lists may be null). A
-// repetition level says whether the row goes on with it.
+// listLevels decodes the levels of a list of primitives, a window at a time. Definition
+// levels from the maximum down mean: an element, a null element (if elements are
+// nullable), an empty list, a null list (if lists are nullable). A repetition level of 1
+// means that the row continues.
 type listLevels struct {
-	element int // the definition level of an element that is not null
-	some    int // the least level of an element; one less is an empty list
+	element    int // definition level of a non-null element
+	minElement int // minimum definition level of an element; one less is an empty list
 
-	repetition hybrid // of the open page
-	definition hybrid
-	left       int // levels of the open page behind the window
+	repetition rleDecoder // of the open page
+	definition rleDecoder
+	left       int // levels of the open page after the window
 
-	size, at  int                   // of the window: its levels, and those that are read
-	full      bool                  // each level of the window is an element that is not null
-	continues [levelWindow / 8]byte // bits: the row goes on
+	size, at  int                   // levels in the window, and index of the next one
+	full      bool                  // all levels of the window are non-null elements
+	continues [levelWindow / 8]byte // bits: the row continues
 	defined   [levelWindow]byte     // definition levels, unless full
 }
 
-var errContinued = errors.New("a row goes on that did not begin with an element")
+var errContinued = errors.New("a list continues that did not start with an element")
 
-// open begins with the levels of a page.
+// open starts decoding the levels of a page.
 func (l *listLevels) open(p *page) {
-	l.repetition = hybrid{rest: p.repetition, width: 1}
-	l.definition = hybrid{rest: p.definition, width: bits.Len(uint(l.element))}
+	l.repetition = rleDecoder{rest: p.repetition, width: 1}
+	l.definition = rleDecoder{rest: p.definition, width: bits.Len(uint(l.element))}
 	l.left, l.size, l.at = p.count, 0, 0
 }
 
-// load decodes the next window if the open one is read; false at the end of
-// the page.
+// load decodes the next window after the last level of the open one. It returns false at
+// the end of the page.
 func (l *listLevels) load() (bool, error) {
 	if l.at < l.size {
 		return true, nil
@@ -49,30 +49,30 @@ func (l *listLevels) load() (bool, error) {
 		return false, nil
 	}
 	n := min(l.left, levelWindow)
-	alike, err := l.definition.alike(uint32(l.element))
+	alike, err := l.definition.repeated(uint32(l.element))
 	if err != nil {
 		return false, err
 	}
 	if l.full = alike >= min(n, 64); l.full {
 		n = min(n, alike)
 		l.definition.repeat -= n
-	} else if err := l.definition.numbers(l.defined[:n]); err != nil {
+	} else if err := l.definition.bytes(l.defined[:n]); err != nil {
 		return false, err
 	}
 	clear(l.continues[:])
-	if _, err := l.repetition.present(l.continues[:], 0, n); err != nil {
+	if _, err := l.repetition.defined(l.continues[:], 0, n); err != nil {
 		return false, err
 	}
 	l.left, l.size, l.at = l.left-n, n, 0
 	return true, nil
 }
 
-// begins says whether the next level begins a row.
-func (l *listLevels) begins() bool { return !bitutil.BitIsSet(l.continues[:], l.at) }
+// startsRow reports whether the next level starts a row.
+func (l *listLevels) startsRow() bool { return !bitutil.BitIsSet(l.continues[:], l.at) }
 
-// nextBegin finds the next level of the window that begins a row; the window's
-// size if there is none.
-func (l *listLevels) nextBegin() int {
+// nextRow returns the index of the next level in the window that starts a row, or the
+// window's size if there is none.
+func (l *listLevels) nextRow() int {
 	for at := l.at &^ 63; at < l.size; at += 64 {
 		word := ^binary.LittleEndian.Uint64(l.continues[at/8:])
 		if at < l.at {
@@ -85,12 +85,12 @@ func (l *listLevels) nextBegin() int {
 	return l.size
 }
 
-// read reads levels of the window until there are as many rows as wanted and
-// another begins, or the window ends. It returns the number of elements, and
-// of those that are not null.
-func (l *listLevels) read(out *listRows, wanted int) (elements, present int, err error) {
+// read reads levels of the window until out has the wanted number of rows and another row
+// starts, or the window ends. It returns the number of elements, and of non-null
+// elements.
+func (l *listLevels) read(out *listBuilder, wanted int) (elements, present int, err error) {
 	if l.full {
-		if !l.begins() && out.last < l.some {
+		if !l.startsRow() && out.last < l.minElement {
 			return 0, 0, errContinued
 		}
 		n := l.readFull(out, wanted)
@@ -99,18 +99,18 @@ func (l *listLevels) read(out *listRows, wanted int) (elements, present int, err
 	}
 	for ; l.at < l.size; l.at++ {
 		level := int(l.defined[l.at])
-		switch begins := l.begins(); {
+		switch begins := l.startsRow(); {
 		case level > l.element:
 			return 0, 0, errRuns
 		case begins && out.rows == wanted:
 			return elements, present, nil
 		case begins:
-			out.begin(elements, level >= l.some-1)
-		case level < l.some || out.last < l.some:
+			out.begin(elements, level >= l.minElement-1)
+		case level < l.minElement || out.last < l.minElement:
 			return 0, 0, errContinued
 		}
 		out.last = level
-		if level >= l.some {
+		if level >= l.minElement {
 			elements++
 		}
 		if level == l.element {
@@ -120,12 +120,11 @@ func (l *listLevels) read(out *listRows, wanted int) (elements, present int, err
 	return elements, present, nil
 }
 
-// readFull is read where each level is an element: only the beginnings of rows
-// are looked for.
-func (l *listLevels) readFull(out *listRows, wanted int) int {
+// readFull is read for a window of non-null elements: it only searches for row starts.
+func (l *listLevels) readFull(out *listBuilder, wanted int) int {
 	from := l.at
 	for {
-		l.at = l.nextBegin()
+		l.at = l.nextRow()
 		if l.at == l.size || out.rows == wanted {
 			return l.at - from
 		}
@@ -134,15 +133,15 @@ func (l *listLevels) readFull(out *listRows, wanted int) int {
 	}
 }
 
-// mark sets the bits, from at on, of elements that are not null, among those
-// of the window's levels from a position on to the next to be read.
+// mark sets the validity bits, from at on, of the non-null elements among the levels from
+// index from to the next one.
 func (l *listLevels) mark(validity []byte, from, at int) {
 	if l.full {
 		bitutil.SetBitsTo(validity, int64(at), int64(l.at-from), true)
 		return
 	}
 	for _, level := range l.defined[from:l.at] {
-		if int(level) < l.some {
+		if int(level) < l.minElement {
 			continue
 		}
 		if int(level) == l.element {

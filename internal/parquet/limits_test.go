@@ -14,12 +14,12 @@ import (
 	"github.com/penstock/penstock/internal/parquet/parquettest"
 )
 
-// footerBytes is the length of the footer that a file announces.
+// footerBytes returns the length of the footer that a file declares.
 func footerBytes(content []byte) int64 {
 	return int64(binary.LittleEndian.Uint32(content[len(content)-8:]))
 }
 
-// withFooter is a file of a footer and nothing else.
+// withFooter returns a file of a footer and nothing else.
 func withFooter(footer []byte) []byte {
 	out := append([]byte("PAR1"), footer...)
 	return append(binary.LittleEndian.AppendUint32(out, uint32(len(footer))), "PAR1"...)
@@ -36,7 +36,8 @@ func TestFooterLimit(t *testing.T) {
 	require.Equal(t, location, fault.As(err).File)
 }
 
-// A footer that takes a second read is charged before that, for what it becomes.
+// TestFooterIsCharged expects that a footer that takes a second read is charged before
+// it, and for its decoded size.
 func TestFooterIsCharged(t *testing.T) {
 	content := write(t, parquettest.Options{RowGroupRows: 5}, numbers(t, 0, 1500))
 	length := footerBytes(content)
@@ -55,9 +56,9 @@ func TestFooterIsCharged(t *testing.T) {
 	}
 }
 
-// What a footer claims to hold is compared with its length before the decoder
-// makes room for it.
-func TestFooterClaims(t *testing.T) {
+// TestFooterWithFalseLengths expects that lengths in a footer are checked before the
+// decoder allocates memory for them.
+func TestFooterWithFalseLengths(t *testing.T) {
 	list := func(field, kind byte, n uint64) []byte {
 		return binary.AppendUvarint([]byte{field<<4 | 9, 0xf0 | kind}, n)
 	}
@@ -83,22 +84,22 @@ func TestFooterClaims(t *testing.T) {
 	}
 }
 
-// TestDeepSchemas: a footer whose columns lie inside each other by the million is
-// refused; following them would take all of the stack, which ends the process.
+// TestDeepSchemas expects that a footer with millions of nested columns is refused:
+// following them would exhaust the stack, which ends the process.
 func TestDeepSchemas(t *testing.T) {
 	of := func(depth int) []byte {
 		out := binary.AppendUvarint([]byte{0x15, 2, 0x19, 0xfc}, uint64(depth+2)) // version, schema
 		for range depth + 1 {
 			out = append(out, 0x35, 0, 0x18, 1, 'a', 0x15, 2, 0) // required, a name, one child
 		}
-		out = append(out, 0x15, 2, 0x25, 0, 0x18, 1, 'a', 0) // a long
+		out = append(out, 0x15, 2, 0x25, 0, 0x18, 1, 'a', 0) // an INT64 column
 		return withFooter(append(out, 0x16, 0, 0x19, 0x0c, 0))
 	}
 	f := open(t, of(255))
 	require.Len(t, f.Fields(), 1)
 	for _, depth := range []int{256, 4_000_000} {
 		_, err := parquet.ReadFooter(t.Context(), object(t, of(depth)), parquet.FooterLimits{})
-		require.ErrorContains(t, err, "columns lie too deep inside each other")
+		require.ErrorContains(t, err, "columns are nested too deeply")
 		require.Equal(t, fault.Corrupt, fault.KindOf(err))
 	}
 }

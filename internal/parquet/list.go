@@ -12,23 +12,22 @@ import (
 )
 
 // listColumn decodes a column of lists of 4- or 8-byte values, plain or
-// dictionary encoded: histories and embeddings, most bytes of many staging
-// tables. The library looks at each level several times and clears and copies
-// the values before they are in place; here levels that are all alike are
-// skipped and values are decoded where they stay.
+// dictionary-encoded: histories and embeddings, which are most of the bytes of many
+// staging tables. The library looks at each level several times, and clears and copies
+// values; listColumn skips runs of equal levels and decodes values in place.
 type listColumn struct {
-	leaf
+	valueDecoder
 	kind   *arrow.ListType
-	lists  bool // lists may be null
+	lists  bool // whether lists are nullable
 	levels listLevels
 
-	rowsLeft   int64 // of the row group; an estimate, as the pages say the truth
+	rowsLeft   int64 // in the row group, to estimate sizes; the pages decide
 	levelsLeft int64
 }
 
-// newListColumn returns a decoder if a top-level column can be read by
-// listColumn in a row group, else nil. Its pages are for the caller to set.
-func (f *Footer) newListColumn(group int, field Field) *listColumn {
+// newListColumn returns a listColumn for a top-level column in a row group, or nil if it
+// cannot decode the column. from has its pages.
+func (f *Footer) newListColumn(group int, field Field, from *pages) *listColumn {
 	kind, ok := field.arrow.Type.(*arrow.ListType)
 	if !ok || len(field.Leaves) != 1 {
 		return nil
@@ -42,13 +41,13 @@ func (f *Footer) newListColumn(group int, field Field) *listColumn {
 		return nil
 	}
 	return &listColumn{
-		leaf: leaf{width: width}, kind: kind, lists: field.arrow.Nullable,
-		levels:   listLevels{element: element, some: some},
+		valueDecoder: valueDecoder{pages: from, width: width}, kind: kind, lists: field.arrow.Nullable,
+		levels:   listLevels{element: element, minElement: some},
 		rowsLeft: f.groups[group].Rows, levelsLeft: f.meta.RowGroups[group].Columns[at].MetaData.NumValues,
 	}
 }
 
-// level is what an optional or repeated field adds to the definition levels.
+// level returns the definition level that an optional or repeated field adds.
 func level(adds bool) int {
 	if adds {
 		return 1
@@ -56,10 +55,10 @@ func level(adds bool) int {
 	return 0
 }
 
-// read decodes the next rows into memory of mem; fewer only at the end of the
-// column. Values under nulls are zero. The caller releases the result.
+// read decodes the next rows into memory of mem, fewer only at the end of the column.
+// Values under nulls are zero. The caller releases the result.
 func (c *listColumn) read(rows int, mem memory.Allocator) (arrow.ArrayData, error) {
-	out := newListRows(c, mem)
+	out := newListBuilder(c, mem)
 	defer out.release()
 	out.prepare(c, rows)
 	for {
@@ -70,13 +69,13 @@ func (c *listColumn) read(rows int, mem memory.Allocator) (arrow.ArrayData, erro
 		if !more {
 			break
 		}
-		if out.rows == 0 && !c.levels.begins() {
+		if out.rows == 0 && !c.levels.startsRow() {
 			return nil, errContinued
 		}
 		if err := c.readWindow(out, rows); err != nil {
 			return nil, err
 		}
-		if c.levels.at < c.levels.size { // at the beginning of a row that is not wanted
+		if c.levels.at < c.levels.size { // the next row starts here
 			break
 		}
 	}
@@ -84,14 +83,14 @@ func (c *listColumn) read(rows int, mem memory.Allocator) (arrow.ArrayData, erro
 	return out.finish(c), nil
 }
 
-// load sees that a level is ready to be read; false at the end of the column.
+// load makes sure that a level can be read. It returns false at the end of the column.
 func (c *listColumn) load() (bool, error) {
 	for {
 		ready, err := c.levels.load()
 		if ready || err != nil {
 			return ready, err
 		}
-		if !c.levels.repetition.spent() || !c.levels.definition.spent() {
+		if !c.levels.repetition.exhausted() || !c.levels.definition.exhausted() {
 			return false, errSurplus
 		}
 		next, err := c.next()
@@ -105,9 +104,9 @@ func (c *listColumn) load() (bool, error) {
 	}
 }
 
-// readWindow reads the open window's levels, as far as they are wanted, and
-// the values that belong to them.
-func (c *listColumn) readWindow(out *listRows, rows int) error {
+// readWindow reads levels of the open window until rows rows are complete, and their
+// values.
+func (c *listColumn) readWindow(out *listBuilder, rows int) error {
 	from := c.levels.at
 	elements, present, err := c.levels.read(out, rows)
 	if err != nil {
@@ -132,49 +131,48 @@ func (c *listColumn) readWindow(out *listRows, rows int) error {
 	return nil
 }
 
-// listRows are lists as they are read.
-type listRows struct {
+// listBuilder collects the rows of a listColumn.
+type listBuilder struct {
 	width    int
-	nullable bool // elements may be null
-	room     int  // elements that values and elementBits hold
+	nullable bool // whether elements are nullable
+	capacity int  // capacity of values and elementBits in elements
 
 	rows, nulls       int
 	elements, present int
-	last              int // the definition level before
+	last              int // the previous definition level
 
 	offsets, listBits   *memory.Buffer
 	values, elementBits *memory.Buffer
 }
 
-func newListRows(c *listColumn, mem memory.Allocator) *listRows {
-	return &listRows{
-		width: c.width, nullable: c.levels.element > c.levels.some,
+func newListBuilder(c *listColumn, mem memory.Allocator) *listBuilder {
+	return &listBuilder{
+		width: c.width, nullable: c.levels.element > c.levels.minElement,
 		offsets: memory.NewResizableBuffer(mem), listBits: memory.NewResizableBuffer(mem),
 		values: memory.NewResizableBuffer(mem), elementBits: memory.NewResizableBuffer(mem),
 	}
 }
 
-// mostExpected bounds the elements that room is made for before their levels
-// were seen: a damaged footer may promise any number.
-const mostExpected = 4 << 20
+// maxExpected bounds the elements for which memory is allocated before their levels are
+// read: a damaged footer may declare any number.
+const maxExpected = 4 << 20
 
-// prepare makes room for rows of as many elements as the column has left on
+// prepare allocates memory for rows with as many elements as the remaining rows have on
 // average.
-func (r *listRows) prepare(c *listColumn, rows int) {
+func (r *listBuilder) prepare(c *listColumn, rows int) {
 	r.offsets.Resize((rows + 1) * arrow.Int32SizeBytes)
 	if c.lists {
-		r.listBits.Resize(int(bitutil.BytesForBits(int64(rows))))
-		clear(r.listBits.Bytes())
+		resizeBits(r.listBits, rows)
 	}
 	if int64(rows) <= c.rowsLeft && c.levelsLeft > 0 {
 		share := float64(rows) / float64(c.rowsLeft)
-		r.grow(int(min(math.Ceil(share*float64(c.levelsLeft)), mostExpected)))
+		r.grow(int(min(math.Ceil(share*float64(c.levelsLeft)), maxExpected)))
 	}
 }
 
-// begin adds a row, whose elements begin so many behind those that are in
+// begin adds a row. elements is the number of elements before it that are not yet in
 // place.
-func (r *listRows) begin(elements int, list bool) {
+func (r *listBuilder) begin(elements int, list bool) {
 	arrow.Int32Traits.CastFromBytes(r.offsets.Bytes())[r.rows] = int32(r.elements + elements)
 	switch {
 	case !list:
@@ -186,29 +184,29 @@ func (r *listRows) begin(elements int, list bool) {
 }
 
 // reserve makes room for more elements.
-func (r *listRows) reserve(more int) error {
+func (r *listBuilder) reserve(more int) error {
 	wanted := r.elements + more
 	if wanted > math.MaxInt32 {
 		return fault.New(fault.Exhausted, "%d rows are too large for one batch", r.rows).WithRemedy("ask for fewer rows per batch")
 	}
-	if wanted > r.room {
-		r.grow(max(wanted, r.room+r.room/2))
+	if wanted > r.capacity {
+		r.grow(max(wanted, r.capacity+r.capacity/2))
 	}
 	return nil
 }
 
-func (r *listRows) grow(room int) {
+func (r *listBuilder) grow(room int) {
 	r.values.Resize(room * r.width)
 	if r.nullable {
 		had := r.elementBits.Len()
 		r.elementBits.Resize(int(bitutil.BytesForBits(int64(room))))
 		clear(r.elementBits.Bytes()[had:])
 	}
-	r.room = room
+	r.capacity = room
 }
 
-// finish makes the rows an array.
-func (r *listRows) finish(c *listColumn) arrow.ArrayData {
+// finish returns the rows as an array.
+func (r *listBuilder) finish(c *listColumn) arrow.ArrayData {
 	r.offsets.Resize((r.rows + 1) * arrow.Int32SizeBytes)
 	arrow.Int32Traits.CastFromBytes(r.offsets.Bytes())[r.rows] = int32(r.elements)
 	r.values.Resize(r.elements * r.width)
@@ -225,8 +223,6 @@ func (r *listRows) finish(c *listColumn) arrow.ArrayData {
 	return array.NewData(c.kind, r.rows, lists, []arrow.ArrayData{child}, r.nulls, 0)
 }
 
-func (r *listRows) release() {
-	for _, b := range []*memory.Buffer{r.offsets, r.listBits, r.values, r.elementBits} {
-		b.Release()
-	}
+func (r *listBuilder) release() {
+	releaseAll(r.offsets, r.listBits, r.values, r.elementBits)
 }

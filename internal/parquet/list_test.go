@@ -21,17 +21,17 @@ import (
 	"github.com/penstock/penstock/internal/parquet/parquettest"
 )
 
-// listForm is how the rows of a random column of lists are drawn.
+// listForm describes a random column of lists.
 type listForm struct {
 	distinct     int
-	longest      int     // elements of a list
-	nulls, empty float64 // shares of rows, where they may be
+	maxLength    int     // maximum elements of a list
+	nulls, empty float64 // shares of rows, where allowed
 	nullElements float64
-	even         bool // all lists are as long as the longest
+	even         bool // all lists have the maximum length
 }
 
-// listBatch makes a column of lists of every type that is decoded by this
-// package, for lists and elements that may be null or not.
+// listBatch makes a column of lists of every type that this package decodes, with lists
+// and elements nullable or not.
 func listBatch(r *rand.Rand, n int, form listForm) arrow.RecordBatch {
 	var fields []arrow.Field
 	for i, kind := range []arrow.DataType{
@@ -53,9 +53,9 @@ func listBatch(r *rand.Rand, n int, form listForm) arrow.RecordBatch {
 func appendLists(r *rand.Rand, b *array.ListBuilder, f arrow.Field, n int, form listForm) {
 	nullable := f.Type.(*arrow.ListType).ElemField().Nullable
 	for range n {
-		length := form.longest
+		length := form.maxLength
 		if !form.even {
-			length = r.IntN(form.longest + 1)
+			length = r.IntN(form.maxLength + 1)
 		}
 		switch {
 		case f.Nullable && r.Float64() < form.nulls:
@@ -75,18 +75,18 @@ func appendLists(r *rand.Rand, b *array.ListBuilder, f arrow.Field, n int, form 
 	}
 }
 
-// TestListColumns reads what the library wrote, in batches of any length:
-// plain pages, dictionaries, pages of both versions, lists that are longer than
-// a page, lists alike and of every form.
+// TestListColumns reads files written by the library in batches of any length: plain
+// pages, dictionaries, pages of both versions, lists longer than a page, equal lists and
+// lists of every form.
 func TestListColumns(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	forms := []listForm{
-		{distinct: 300, longest: 50, even: true},
-		{distinct: 9, longest: 7, nulls: 0.3, empty: 0.2, nullElements: 0.3},
-		{distinct: 1 << 20, longest: 40, nulls: 0.02, empty: 0.02, nullElements: 0.01},
-		{distinct: 500, longest: 5000, empty: 0.5},
-		{distinct: 1, longest: 3, nulls: 1, empty: 1, nullElements: 1},
-		{distinct: 40, longest: 1, nulls: 0.5, nullElements: 1},
+		{distinct: 300, maxLength: 50, even: true},
+		{distinct: 9, maxLength: 7, nulls: 0.3, empty: 0.2, nullElements: 0.3},
+		{distinct: 1 << 20, maxLength: 40, nulls: 0.02, empty: 0.02, nullElements: 0.01},
+		{distinct: 500, maxLength: 5000, empty: 0.5},
+		{distinct: 1, maxLength: 3, nulls: 1, empty: 1, nullElements: 1},
+		{distinct: 40, maxLength: 1, nulls: 0.5, nullElements: 1},
 	}
 	rounds := 2 * len(forms)
 	if os.Getenv("PENSTOCK_LONG") != "" {
@@ -94,7 +94,7 @@ func TestListColumns(t *testing.T) {
 	}
 	for i := range rounds {
 		form := forms[i%len(forms)]
-		n := 1 + r.IntN(1+5000/(form.longest+1))
+		n := 1 + r.IntN(1+5000/(form.maxLength+1))
 		want := listBatch(r, n, form)
 		opts := parquettest.Options{
 			FieldIDs: ids(int(want.NumCols())), Plain: i%3 == 0, PageV2: i/len(forms)%2 == 0, PageBytes: int64(64 + r.IntN(8192)), RowGroupRows: int64(1 + r.IntN(n)),
@@ -110,8 +110,8 @@ func TestListColumns(t *testing.T) {
 	}
 }
 
-// TestListsOfPyarrow reads the lists of testdata/make.py.
-func TestListsOfPyarrow(t *testing.T) {
+// TestPyarrowLists reads the lists of testdata/make.py.
+func TestPyarrowLists(t *testing.T) {
 	sc := arrow.NewSchema([]arrow.Field{
 		{Name: "history", Type: list(arrow.PrimitiveTypes.Int64, true), Nullable: true},
 		{Name: "embedding", Type: list(arrow.PrimitiveTypes.Float32, false)},
@@ -150,8 +150,8 @@ func TestListsOfPyarrow(t *testing.T) {
 	}
 }
 
-// levelsFile writes one column of optional lists of optional int64 from levels
-// that need not make sense: one page of each part of them.
+// levelsFile writes a column of nullable lists of nullable int64 from levels that need
+// not be valid, with a page for each part.
 func levelsFile(t *testing.T, rows int, parts ...levelPart) []byte {
 	t.Helper()
 	element := schema.NewInt64Node("element", arrowparquet.Repetitions.Optional, 2)
@@ -186,11 +186,11 @@ func levelsFile(t *testing.T, rows int, parts ...levelPart) []byte {
 	return out.Bytes()
 }
 
-// levelPart are the levels of a page.
+// levelPart has the levels of a page.
 type levelPart struct{ definition, repetition []int16 }
 
-// TestListLevels reads rows that go on in the next page, and refuses levels
-// that contradict each other.
+// TestListLevels reads rows that continue in the next page, and refuses levels that
+// contradict each other.
 func TestListLevels(t *testing.T) {
 	for name, c := range map[string]struct {
 		rows  int
@@ -198,14 +198,14 @@ func TestListLevels(t *testing.T) {
 		want  string // or
 		err   string
 	}{
-		"one page":             {4, []levelPart{{[]int16{3, 2, 1, 0, 3}, []int16{0, 1, 0, 0, 0}}}, `[[0,null],[],null,[1]]`, ""},
-		"goes on":              {2, []levelPart{{[]int16{3, 3}, []int16{0, 1}}, {[]int16{3, 2, 3}, []int16{1, 1, 0}}}, `[[0,1,0,null],[1]]`, ""},
-		"goes on to the end":   {1, []levelPart{{[]int16{2}, []int16{0}}, {[]int16{3}, []int16{1}}, {[]int16{3}, []int16{1}}}, `[[null,0,0]]`, ""},
-		"begins in the middle": {1, []levelPart{{[]int16{3, 3}, []int16{1, 0}}}, "", "goes on"},
-		"goes on when empty":   {1, []levelPart{{[]int16{1, 3}, []int16{0, 1}}}, "", "goes on"},
-		"goes on when null":    {1, []levelPart{{[]int16{0, 3}, []int16{0, 1}}}, "", "goes on"},
-		"goes on empty":        {1, []levelPart{{[]int16{3, 1}, []int16{0, 1}}}, "", "goes on"},
-		"goes on from before":  {1, []levelPart{{[]int16{1}, []int16{0}}, {slices.Repeat([]int16{3}, 100), slices.Repeat([]int16{1}, 100)}}, "", "goes on"},
+		"one page":                                     {4, []levelPart{{[]int16{3, 2, 1, 0, 3}, []int16{0, 1, 0, 0, 0}}}, `[[0,null],[],null,[1]]`, ""},
+		"continues":                                    {2, []levelPart{{[]int16{3, 3}, []int16{0, 1}}, {[]int16{3, 2, 3}, []int16{1, 1, 0}}}, `[[0,1,0,null],[1]]`, ""},
+		"continues to the end":                         {1, []levelPart{{[]int16{2}, []int16{0}}, {[]int16{3}, []int16{1}}, {[]int16{3}, []int16{1}}}, `[[null,0,0]]`, ""},
+		"starts in the middle":                         {1, []levelPart{{[]int16{3, 3}, []int16{1, 0}}}, "", "continues"},
+		"continues an empty list":                      {1, []levelPart{{[]int16{1, 3}, []int16{0, 1}}}, "", "continues"},
+		"continues a null list":                        {1, []levelPart{{[]int16{0, 3}, []int16{0, 1}}}, "", "continues"},
+		"continues with an empty list":                 {1, []levelPart{{[]int16{3, 1}, []int16{0, 1}}}, "", "continues"},
+		"continues an empty list of the previous page": {1, []levelPart{{[]int16{1}, []int16{0}}, {slices.Repeat([]int16{3}, 100), slices.Repeat([]int16{1}, 100)}}, "", "continues"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			sc := arrow.NewSchema([]arrow.Field{{Name: "l", Type: list(arrow.PrimitiveTypes.Int64, true), Nullable: true}}, nil)
@@ -224,12 +224,12 @@ func TestListLevels(t *testing.T) {
 	}
 }
 
-// FuzzListColumns changes bytes of a file: reading ends with the rows or with
-// an error, and gives all memory back.
+// FuzzListColumns changes bytes of a file: reading returns the rows or an error, and
+// frees all memory.
 func FuzzListColumns(f *testing.F) {
 	f.Add(uint16(9), byte(1), true)
 	f.Add(uint16(900), byte(255), false)
 	fuzzFlips(f, 23, func(t *testing.T) arrow.RecordBatch {
-		return listBatch(rand.New(rand.NewPCG(1, 1)), 60, listForm{distinct: 40, longest: 9, nulls: 0.1, empty: 0.1, nullElements: 0.1})
+		return listBatch(rand.New(rand.NewPCG(1, 1)), 60, listForm{distinct: 40, maxLength: 9, nulls: 0.1, empty: 0.1, nullElements: 0.1})
 	})
 }

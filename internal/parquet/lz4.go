@@ -7,22 +7,22 @@ import (
 	"github.com/apache/arrow-go/v18/parquet/compress"
 )
 
-// hadoopLZ4 is the codec that the format calls LZ4, and deprecates: blocks of LZ4 in
-// the framing of Hadoop, as parquet-mr has it; or, in files of the first writers in
-// C++, one block without any. The library knows neither.
+// hadoopLZ4 is the format's deprecated codec LZ4: LZ4 blocks in Hadoop's framing, as
+// written by parquet-mr, or a single unframed block, as written by early C++ writers. The
+// library supports neither.
 type hadoopLZ4 struct{ block compress.Codec }
 
 const (
-	// frameHead is what stands before a frame: how many bytes its blocks unpack to.
-	// Before each block is as much: how many bytes it has.
+	// frameHead is the size of the number before a frame, the size of its decompressed
+	// blocks, and of the number before a block, its compressed size.
 	frameHead = 4
-	// frameBytes is how much a writer puts into a frame, as in Hadoop.
+	// frameBytes is the decompressed size of the frames that are written, as in Hadoop.
 	frameBytes = 256 << 10
 )
 
-var errLZ4 = errors.New("blocks of LZ4 do not unpack to what their page declares")
+var errLZ4 = errors.New("LZ4 blocks do not decompress to the size that their page header declares")
 
-// DecodeWithError decodes src, which must fill dst.
+// DecodeWithError decodes src. The output must fill dst.
 func (c hadoopLZ4) DecodeWithError(dst, src []byte) ([]byte, error) {
 	if c.frames(dst, src) {
 		return dst, nil
@@ -34,16 +34,16 @@ func (c hadoopLZ4) DecodeWithError(dst, src []byte) ([]byte, error) {
 	return out, nil
 }
 
-// frames decodes frames, and says whether src was some, and filled dst. A frame has as
-// many blocks as it takes.
+// frames decodes frames of any number of blocks. It reports whether src consists of
+// frames that fill dst.
 func (c hadoopLZ4) frames(dst, src []byte) bool {
 	for len(src) > 0 {
-		plain, ok := number(&src, len(dst))
+		plain, ok := frameNumber(&src, len(dst))
 		if !ok {
 			return false
 		}
 		for frame := dst[:plain]; len(frame) > 0; {
-			stored, ok := number(&src, len(src)-frameHead)
+			stored, ok := frameNumber(&src, len(src)-frameHead)
 			if !ok || stored == 0 {
 				return false
 			}
@@ -58,26 +58,26 @@ func (c hadoopLZ4) frames(dst, src []byte) bool {
 	return len(dst) == 0
 }
 
-// number takes a number of a frame; false if it is above the most that it can be.
-func number(src *[]byte, most int) (int, bool) {
+// frameNumber reads a number of a frame. It returns false if the number exceeds limit.
+func frameNumber(src *[]byte, limit int) (int, bool) {
 	if len(*src) < frameHead {
 		return 0, false
 	}
 	v := binary.BigEndian.Uint32(*src)
 	*src = (*src)[frameHead:]
-	return int(v), int64(v) <= int64(most)
+	return int(v), int64(v) <= int64(limit)
 }
 
-// Decode is DecodeWithError for those who take no errors.
+// Decode is DecodeWithError, but panics on an error.
 func (c hadoopLZ4) Decode(dst, src []byte) []byte {
 	out, err := c.DecodeWithError(dst, src)
 	if err != nil {
-		panic(err) //nolint:forbidigo // as the library's interface has it
+		panic(err) //nolint:forbidigo // required by the library's interface
 	}
 	return out
 }
 
-// Encode makes frames of one block each.
+// Encode writes frames of one block each.
 func (c hadoopLZ4) Encode(dst, src []byte) []byte {
 	dst = dst[:0]
 	for len(src) > 0 {
@@ -90,10 +90,10 @@ func (c hadoopLZ4) Encode(dst, src []byte) []byte {
 	return dst
 }
 
-// EncodeLevel is Encode: there are no levels.
+// EncodeLevel is Encode: there are no compression levels.
 func (c hadoopLZ4) EncodeLevel(dst, src []byte, _ int) []byte { return c.Encode(dst, src) }
 
-// CompressBound returns the most bytes that so many become.
+// CompressBound returns the maximum compressed size of n bytes.
 func (c hadoopLZ4) CompressBound(n int64) int64 {
 	frames := n/frameBytes + 1
 	return frames * (2*frameHead + c.block.CompressBound(min(n, frameBytes)))

@@ -13,12 +13,13 @@ import (
 	"github.com/penstock/penstock/internal/parquet"
 )
 
-// TestMatrix reads what pyarrow writes: every type in every nesting, with nulls and
-// without, by every encoding, codec and page version, and compares with the rows that it
-// was given. Short runs take each encoding with both versions and one codec each.
+// TestPyarrowMatrix reads files written by pyarrow, with every type in every nesting,
+// with and without nulls, in every encoding, codec and page version, and compares them
+// with the rows given to pyarrow. Short runs use each encoding with both versions and one
+// codec.
 //
 // spec: resolve-62
-func TestMatrix(t *testing.T) {
+func TestPyarrowMatrix(t *testing.T) {
 	t.Parallel()
 	python := os.Getenv("PENSTOCK_PYTHON")
 	if python == "" {

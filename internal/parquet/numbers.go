@@ -6,15 +6,15 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 )
 
-// Numbers are the values of a column of 64-bit integers where the file lacks it, or has
-// null: First in the file's first row, and Step more in each row after it.
+// Numbers are the values of a 64-bit integer column where it is null or the file lacks
+// it: First in the first row of the file, and Step more in each row after it.
 type Numbers struct{ First, Step int64 }
 
-// over returns a column with numbers in place of its nulls. Its rows begin with that
-// number of the file.
-func (n Numbers) over(column arrow.Array, row int64, mem memory.Allocator) (out arrow.Array, err error) {
+// fill returns a column with its nulls replaced by numbers. row is the column's first
+// row, counted in the file.
+func (n Numbers) fill(column arrow.Array, row int64, mem memory.Allocator) (out arrow.Array, err error) {
 	defer refused(&err)
-	stored := column.(*array.Int64) //nolint:forcetypeassert // Read has seen to it
+	stored := column.(*array.Int64) //nolint:forcetypeassert // Read checks the type
 	values := memory.NewResizableBuffer(mem)
 	defer values.Release()
 	values.Resize(column.Len() * arrow.Int64SizeBytes)

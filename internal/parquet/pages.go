@@ -10,39 +10,39 @@ import (
 	"github.com/apache/arrow-go/v18/parquet/compress"
 )
 
-// mostPage bounds a page before compression, as the library does: a damaged
-// header may promise any size.
-const mostPage = 256 << 20
+// maxPage is the maximum uncompressed size of a page, the same as in the library: a
+// damaged header may declare any size.
+const maxPage = 256 << 20
 
-// pages takes the pages of a column chunk apart where the chunk lies. The
-// library copies each page before it decompresses it, and reads its header
-// into a tree; decompressing stays the library's.
+// pages splits a column chunk into pages in place. The library copies each page before it
+// decompresses it, and parses its header into a tree. Decompression is left to the
+// library.
 type pages struct {
 	rest     []byte // of the chunk, from the next page on
 	codec    compress.Codec
-	stored   bool // without compression
-	repeated bool // pages have repetition levels
-	optional bool // pages have definition levels
+	stored   bool // not compressed
+	repeated bool // whether pages have repetition levels
+	optional bool // whether pages have definition levels
 	scratch  memory.Allocator
 
-	dictionary []byte // memory of scratch
-	body       []byte // memory of scratch
+	dictionary []byte // allocated from scratch
+	body       []byte // allocated from scratch
 }
 
-// page is one page. Its bytes are those of the chunk, or scratch memory: a
-// dictionary's stays until close, others' until the next page.
+// page is one page. Its bytes alias the chunk or scratch memory: a dictionary's remain
+// valid until release, those of other pages until the next page.
 type page struct {
 	dictionary bool
-	count      int // values, or levels where there are some
+	count      int // values, or levels if there are any
 	encoding   parquet.Encoding
-	repetition []byte // stored levels
+	repetition []byte // as stored
 	definition []byte
 	values     []byte
 }
 
 var (
 	errPageShort = errors.New("a page is shorter than its levels")
-	errPageSize  = errors.New("a page has not the size that its header says")
+	errPageSize  = errors.New("a page does not have the size that its header declares")
 )
 
 // newPages returns the pages of a leaf's chunk.
@@ -58,7 +58,7 @@ func (f *Footer) newPages(group, leaf int, chunk []byte, scratch memory.Allocato
 	return p, err
 }
 
-// next returns the next page of data or the dictionary; nil after the last.
+// next returns the next data or dictionary page, or nil after the last.
 func (p *pages) next() (*page, error) {
 	for len(p.rest) > 0 {
 		t := thrift{rest: p.rest}
@@ -75,40 +75,40 @@ func (p *pages) next() (*page, error) {
 	return nil, nil //nolint:nilnil // no page is no error
 }
 
-// open decompresses a page and parts levels and values.
+// open decompresses a page and separates levels from values.
 func (p *pages) open(h *pageHeader, body []byte) (*page, error) {
 	out := &page{count: int(h.count), encoding: parquet.Encoding(h.encoding)}
-	if h.plain < 0 || h.plain > mostPage || h.count < 0 {
+	if h.uncompressed < 0 || h.uncompressed > maxPage || h.count < 0 {
 		return nil, errPageSize
 	}
 	var err error
 	switch h.kind {
 	case pageDictionary:
 		out.dictionary = true
-		out.values, err = p.unpack(&p.dictionary, body, h.plain, !p.stored)
+		out.values, err = p.decompress(&p.dictionary, body, h.uncompressed, !p.stored)
 	case pageData:
-		if out.values, err = p.unpack(&p.body, body, h.plain, !p.stored); err == nil {
+		if out.values, err = p.decompress(&p.body, body, h.uncompressed, !p.stored); err == nil {
 			err = p.splitLevels(out, h)
 		}
 	case pageDataV2:
 		levels := h.repetitionBytes + h.definitionBytes
-		if h.repetitionBytes < 0 || h.definitionBytes < 0 || levels > int64(len(body)) || levels > h.plain {
+		if h.repetitionBytes < 0 || h.definitionBytes < 0 || levels > int64(len(body)) || levels > h.uncompressed {
 			return nil, errPageShort
 		}
 		if !p.repeated && h.repetitionBytes > 0 || !p.optional && h.definitionBytes > 0 {
 			return nil, errLevels
 		}
 		out.repetition, out.definition = body[:h.repetitionBytes], body[h.repetitionBytes:levels]
-		out.values, err = p.unpack(&p.body, body[levels:], h.plain-levels, !p.stored && h.compressed)
+		out.values, err = p.decompress(&p.body, body[levels:], h.uncompressed-levels, !p.stored && h.valuesCompressed)
 	default:
 		return nil, fmt.Errorf("a page is of the unknown kind %d", h.kind)
 	}
 	return out, err
 }
 
-// unpack returns the bytes as they were before compression, in memory that it
-// keeps in into.
-func (p *pages) unpack(into *[]byte, body []byte, size int64, compressed bool) ([]byte, error) {
+// decompress returns the decompressed body in memory that it keeps in into, or the body
+// itself if it is not compressed.
+func (p *pages) decompress(into *[]byte, body []byte, size int64, compressed bool) ([]byte, error) {
 	if compressed && len(body) > 0 {
 		if int64(cap(*into)) < size {
 			p.scratch.Free(*into)
@@ -126,8 +126,8 @@ func (p *pages) unpack(into *[]byte, body []byte, size int64, compressed bool) (
 	return body, nil
 }
 
-// splitLevels parts the levels of a page of the first version from its values;
-// they stand before them, with their length.
+// splitLevels separates the levels of a version 1 page from its values. They precede the
+// values, each with its length.
 func (p *pages) splitLevels(out *page, h *pageHeader) error {
 	for _, kind := range []struct {
 		there    bool
@@ -155,8 +155,8 @@ func (p *pages) splitLevels(out *page, h *pageHeader) error {
 	return nil
 }
 
-// close gives the memory back.
-func (p *pages) close() {
+// release frees the memory.
+func (p *pages) release() {
 	p.scratch.Free(p.dictionary)
 	p.scratch.Free(p.body)
 	*p = pages{scratch: p.scratch}

@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// project picks columns of a schema, by position.
+// project returns the columns of a schema at the given positions.
 func project(sc *arrow.Schema, at ...int) *arrow.Schema {
 	var fields []arrow.Field
 	for _, i := range at {
@@ -215,7 +215,7 @@ func TestEarlyRelease(t *testing.T) {
 	}
 }
 
-// opened is a file behind a store with faults.
+// opened opens a file in a store with fault injection.
 func opened(t testing.TB, content []byte, footer *parquet.Footer) (*errstore.Store, *parquet.File) {
 	t.Helper()
 	m := storetest.NewMemory()
@@ -255,14 +255,14 @@ func TestRequests(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, s.Counts().Reads, "nothing is read before the first Next")
 	require.True(t, rdr.Next())
-	require.Equal(t, 2, s.Counts().Reads, "column a; columns b and c in one")
+	require.Equal(t, 2, s.Counts().Reads, "column a, and columns b and c together")
 	require.Equal(t, f.Stored(0, []int{1, 3, 4}), s.Counts().Bytes)
 	require.True(t, rdr.Next())
 	require.Equal(t, 4, s.Counts().Reads)
 	require.False(t, rdr.Next())
 	require.NoError(t, rdr.Err())
 	rdr.Release()
-	require.Equal(t, 4, s.Counts().Reads, "page indexes are left alone")
+	require.Equal(t, 4, s.Counts().Reads, "page indexes are not read")
 
 	s2, again := opened(t, content, f.Footer)
 	require.Zero(t, s2.Counts().Reads, "a known footer is not read again")
@@ -285,13 +285,13 @@ func TestLongFooterTakesTwoReads(t *testing.T) {
 	requireEqual(t, want, mustRead(t, f, parquet.ReadOptions{Fields: ids(300), Schema: want.Schema()}))
 }
 
-func TestForeignFooter(t *testing.T) {
+func TestFooterOfAnotherFile(t *testing.T) {
 	a := open(t, write(t, parquettest.Options{}, numbers(t, 0, 10)))
 	_, err := parquet.Open(t.Context(), object(t, write(t, parquettest.Options{}, numbers(t, 0, 1000))), parquet.Options{Footer: a.Footer})
 	require.Equal(t, fault.Corrupt, fault.KindOf(err))
 }
 
-func TestStorageFails(t *testing.T) {
+func TestStorageErrors(t *testing.T) {
 	content := write(t, parquettest.Options{RowGroupRows: 300, Codec: parquettest.Uncompressed}, numbers(t, 0, 1000))
 	for nth := 1; nth <= 4; nth++ {
 		s, f := opened(t, content, nil)
@@ -305,7 +305,7 @@ func TestStorageFails(t *testing.T) {
 		s.Set(errstore.Rule{Nth: nth, Action: errstore.Fail(mine)})
 		_, err = read(t, f, parquet.ReadOptions{Fields: ids(4), Schema: numbersSchema(), BatchRows: 100})
 		require.ErrorIs(t, err, mine)
-		require.Equal(t, fault.Internal, fault.KindOf(err), "a store's unclassified error is no damage")
+		require.Equal(t, fault.Internal, fault.KindOf(err), "an unclassified error of a store is not damage")
 	}
 	m := storetest.NewMemory()
 	m.Put(location, content)

@@ -20,95 +20,87 @@ import (
 	"github.com/penstock/penstock/internal/invariant"
 )
 
-// streamBuffer is the size of the buffer that the decoder gives a stream.
+// streamBuffer is the size of the library's buffer for each stream.
 const streamBuffer = 16 << 10
 
-// Reader decodes row group after row group. Between calls of Next it holds the
-// stored bytes and the decompressed pages of the open row group, and nothing runs.
-// A batch is valid until the next call of Next or Release.
+// Reader decodes one row group after another. Between calls of Next it holds the stored
+// bytes and the decompressed pages of the open row group, and only a read ahead may be
+// running. A batch is valid until the next call of Next or Release.
 type Reader struct {
-	ctx     context.Context //nolint:containedctx // a reader's interface has no context; it lives for one read
-	file    *File
-	opts    ReadOptions
-	schema  *arrow.Schema
-	columns []column
-	source  *source
-	account *account
-	scratch *allowance          // of the open row group
-	now     *allowance          // of the open batch; nil between batches
-	memory  *tracked            // of the decoder, within now
-	cleared *pqarrow.FileReader // decodes into zeroed memory
-	plain   *pqarrow.FileReader // decodes into memory of any content
-	streams bool                // both read through streams
+	ctx         context.Context //nolint:containedctx // a reader's interface has no context; a Reader lives for one read
+	file        *File
+	opts        ReadOptions
+	schema      *arrow.Schema
+	columns     []column
+	source      *source
+	account     *account
+	scratch     *trackedAllocator   // of the open row group
+	batchMemory *trackedAllocator   // of the open batch; nil between batches
+	memory      *decoderAllocator   // the library's; its buffers come out of batchMemory
+	cleared     *pqarrow.FileReader // decodes into zeroed memory
+	plain       *pqarrow.FileReader // decodes into memory with any content
+	streams     bool                // whether both read through streams
 
-	rewritten                map[int]rewritten   // chunks of the open row group, by leaf, that the library cannot decode
-	groupCleared, groupPlain *pqarrow.FileReader // cleared and plain, as the open row group is read
-
-	heap     int64 // asked for what the library makes by itself for the open row group
-	kept     int64 // asked for what the decoder holds on to from batch to batch
+	kept     int64 // reserved for buffers that the library keeps across batches
 	admitted int64 // of the last batch
 
-	ahead *fetch // of the row group that is opened next; nil: none
+	ahead *fetch // of the next row group; nil: none
 
-	next  int                     // of opts.RowGroups, the one to open
-	group int                     // the open one, of the file
-	left  int64                   // its rows that are not yet out
-	run   int64                   // the most of its rows in a batch
-	bytes int64                   // an estimate of a row in memory
-	open  []*pqarrow.ColumnReader // its columns; nil for absent and own ones
-	own   []ownColumn             // its columns that need no library to decode; nil for the others
+	next  int // index in opts.RowGroups of the next row group
+	group openRowGroup
 
 	batch arrow.RecordBatch
 	err   error
 	refs  atomic.Int64
 }
 
-// ownColumn is a column of the open row group that is decoded by this package.
-type ownColumn interface {
-	// read decodes the next rows, fewer only at the end; it returns a reference.
+// columnDecoder decodes a column of the open row group without the library.
+type columnDecoder interface {
+	// read decodes the next rows, fewer only at the end of the column. The caller
+	// releases the result.
 	read(rows int, mem memory.Allocator) (arrow.ArrayData, error)
-	// close gives the pages' memory back.
-	close()
+	// release frees the memory of the pages.
+	release()
 }
 
 func newReader(ctx context.Context, f *File, columns []column, opts ReadOptions) (*Reader, error) {
 	account := &account{admit: opts.Admit, part: opts.Part}
-	scratch := &allowance{under: opts.Scratch, account: account}
+	scratch := &trackedAllocator{under: opts.Scratch, account: account}
 	r := &Reader{
 		ctx: ctx, file: f, opts: opts, schema: plainSchema(opts.Schema), columns: columns,
 		account: account, scratch: scratch,
 		source: &source{ctx: ctx, file: f, scratch: scratch},
-		memory: track(opts.Memory),
+		memory: newDecoderAllocator(opts.Memory),
 	}
 	r.refs.Store(1)
-	r.streams = r.streamed()
+	r.streams = r.useStreams()
 	var err error
 	r.cleared, r.plain, err = r.library(f.meta)
 	return r, err
 }
 
-// library returns the library's readers of the file, as a footer describes it.
+// library returns the library's readers of the file as described by a footer.
 func (r *Reader) library(meta *metadata.FileMetaData) (zeroed, plain *pqarrow.FileReader, err error) {
 	props := parquet.NewReaderProperties(r.scratch)
 	props.BufferedStreamEnabled = r.streams
-	props.MaxCompressedPageSize, props.MaxUncompressedPageSize = mostPage, mostPage
+	props.MaxCompressedPageSize, props.MaxUncompressedPageSize = maxPage, maxPage
 	pages, err := file.NewParquetReader(r.source, file.WithMetadata(meta), file.WithReadProps(props))
 	if err != nil {
 		return nil, nil, damaged(r.file.Location(), "%w", err)
 	}
-	if zeroed, err = pqarrow.NewFileReader(pages, pqarrow.ArrowReadProperties{}, cleared{r.memory}); err != nil {
-		return nil, nil, damaged(r.file.Location(), "%w", err)
+	if zeroed, err = pqarrow.NewFileReader(pages, pqarrow.ArrowReadProperties{}, zeroingAllocator{r.memory}); err == nil {
+		plain, err = pqarrow.NewFileReader(pages, pqarrow.ArrowReadProperties{}, r.memory)
 	}
-	if plain, err = pqarrow.NewFileReader(pages, pqarrow.ArrowReadProperties{}, r.memory); err != nil {
+	if err != nil {
 		return nil, nil, damaged(r.file.Location(), "%w", err)
 	}
 	return zeroed, plain, nil
 }
 
-// streamed chooses how the decoder gets at the source's memory: through a stream
-// with a buffer of its own, or by copying each chunk whole, which is cheaper where
-// no row group has chunks larger than that buffer.
-func (r *Reader) streamed() bool {
+// useStreams reports whether the library reads chunks through streams with a buffer each.
+// Copying whole chunks is cheaper where the chunks of every row group are, on average, at
+// most as large as that buffer.
+func (r *Reader) useStreams() bool {
 	return slices.ContainsFunc(r.opts.RowGroups, func(group int) bool {
 		var sum, chunks int64
 		for _, s := range r.file.spans(group, r.columns) {
@@ -118,37 +110,38 @@ func (r *Reader) streamed() bool {
 	})
 }
 
-// Schema is that of the batches.
+// Schema returns the schema of the batches.
 func (r *Reader) Schema() *arrow.Schema { return r.schema }
 
-// RecordBatch returns the batch of the last Next that was true.
+// RecordBatch returns the batch of the last successful Next.
 func (r *Reader) RecordBatch() arrow.RecordBatch { return r.batch }
 
-// Record is the library's older name of RecordBatch.
+// Record is an older name of RecordBatch in the library's interface.
 func (r *Reader) Record() arrow.RecordBatch { return r.batch }
 
-// Err returns why the rows ended too early, or nil.
+// Err returns the error that ended the rows early, or nil.
 func (r *Reader) Err() error { return r.err }
 
-// Admitted returns the bytes that were admitted for the last batch, which are the
-// caller's to give back.
+// Admitted returns the bytes that were admitted for the last batch. The caller returns
+// them.
 func (r *Reader) Admitted() int64 { return r.admitted }
 
 // Retain adds a reference.
 func (r *Reader) Retain() { r.refs.Add(1) }
 
-// Release drops a reference. The last one gives all memory back but the batch's.
+// Release drops a reference. The last one frees all memory except that of batches which
+// are still retained.
 func (r *Reader) Release() {
 	left := r.refs.Add(-1)
 	invariant.Check(left >= 0, "a Parquet reader was released too often")
 	if left == 0 {
 		r.Drop()
-		r.dropFetch()
+		r.stopFetch()
 		r.closeGroup()
 	}
 }
 
-// Drop lets go of the last batch, as the next Next would.
+// Drop releases the last batch before the next call of Next does.
 func (r *Reader) Drop() {
 	if r.batch != nil {
 		r.batch.Release()
@@ -162,16 +155,16 @@ func (r *Reader) Next() bool {
 	if r.err != nil || r.refs.Load() <= 0 {
 		return false
 	}
-	for r.left == 0 {
+	for r.group.left == 0 {
 		if err := r.nextGroup(); err != nil {
 			r.fail(err)
 			return false
 		}
-		if r.open == nil {
+		if r.group.columns == nil {
 			return false
 		}
 	}
-	if err := r.nextBatch(min(r.left, r.run)); err != nil {
+	if err := r.nextBatch(min(r.group.left, r.group.maxRows)); err != nil {
 		r.fail(err)
 		return false
 	}
@@ -180,51 +173,52 @@ func (r *Reader) Next() bool {
 
 // nextBatch decodes the next rows of the open row group.
 func (r *Reader) nextBatch(rows int64) error {
-	if err := r.begin(r.bytes * rows); err != nil {
+	if err := r.startBatch(r.group.rowBytes * rows); err != nil {
 		return err
 	}
 	arrays, err := r.decodeAll(rows)
-	defer release(arrays)
+	defer releaseAll(arrays...)
 	if err != nil {
 		return err
 	}
-	r.left -= rows
+	r.group.left -= rows
 	r.batch = array.NewRecordBatch(r.schema, arrays, rows)
-	r.admitted = r.settle()
+	r.admitted = r.finishBatch()
 	return nil
 }
 
-// begin opens the account of a batch that is likely to take n bytes.
-func (r *Reader) begin(n int64) error {
-	now, err := r.account.begin(r.opts.Memory, n)
+// startBatch reserves the memory of a batch whose estimated size is n bytes.
+func (r *Reader) startBatch(n int64) error {
+	now, err := r.account.newBatchAllocator(r.opts.Memory, n)
 	if err != nil {
 		return err
 	}
-	r.now, r.admitted = now, 0
-	r.memory.begin(now)
+	r.batchMemory, r.admitted = now, 0
+	r.memory.setBatch(now)
 	return nil
 }
 
-// settle ends the account of the open batch, if there is one, and returns what the
-// batch takes. What the decoder holds on to stays the reader's, and what was asked
-// for in vain is given back.
-func (r *Reader) settle() int64 {
-	if r.now == nil {
+// finishBatch ends the open batch, if there is one, and returns the bytes that it takes.
+// Buffers that the library keeps stay charged to the reader, and unused bytes are
+// returned.
+func (r *Reader) finishBatch() int64 {
+	if r.batchMemory == nil {
 		return 0
 	}
-	moved, kept := r.memory.keep(r.now)
-	used, admitted := r.now.close()
-	r.now = nil
+	moved, kept := r.memory.keep(r.batchMemory)
+	used, admitted := r.batchMemory.close()
+	r.batchMemory = nil
 	used -= moved
 	spare := r.kept + admitted - kept - used
 	invariant.Check(spare >= 0, "a batch of %s takes %d bytes more than were admitted", r.file.Location(), -spare)
-	r.account.giveBack(spare)
+	r.account.release(spare)
 	r.kept = kept
 	return used
 }
 
-// fail ends the reader with an error that names file and row group. What the
-// decoder says is damage, unless storage failed or the context ended before.
+// fail ends the reader with an error that names the file and row group. An error of the
+// library counts as damage, unless storage failed, memory was refused, or the context
+// ended before.
 func (r *Reader) fail(err error) {
 	_, known := errors.AsType[*fault.Error](err)
 	switch cause := r.source.failure(); {
@@ -237,17 +231,17 @@ func (r *Reader) fail(err error) {
 	case !known:
 		err = damaged(r.file.Location(), "%w", err)
 	}
-	r.dropFetch()
+	r.stopFetch()
 	r.closeGroup()
-	r.account.giveBack(r.settle())
-	out := fault.As(fault.Op(err, "read row group %d of %s", r.group, r.file.Location()))
-	r.err = out.In(out.Table, r.file.Location()).InRowGroup(r.group)
+	r.account.release(r.finishBatch())
+	out := fault.As(fault.Op(err, "read row group %d of %s", r.group.index, r.file.Location()))
+	r.err = out.In(out.Table, r.file.Location()).InRowGroup(r.group.index)
 }
 
-// withoutChecksum is called for a column of which pages have no checksum.
+// withoutChecksum handles a column that has pages without a checksum.
 func (r *Reader) withoutChecksum(c column) error {
 	if r.opts.RequireChecksums {
-		return fault.New(fault.Invalid, "column %s has pages without a checksum, which this server requires", c.shape.path).
+		return fault.New(fault.Invalid, "column %s has pages without a checksum, which this server requires", c.conversion.path).
 			WithRemedy("rewrite the file with page checksums (Spark: parquet.page.write-checksum.enabled, PyArrow: write_page_checksum), or turn require_checksums off")
 	}
 	if r.opts.WithoutChecksum != nil {
@@ -256,8 +250,8 @@ func (r *Reader) withoutChecksum(c column) error {
 	return nil
 }
 
-// decodeAll decodes the next rows of all columns, for the caller to release
-// also on an error.
+// decodeAll decodes the next rows of all columns. The caller releases the arrays even if
+// there is an error.
 func (r *Reader) decodeAll(rows int64) ([]arrow.Array, error) {
 	arrays := make([]arrow.Array, len(r.columns))
 	if r.opts.Parallel <= 1 {
@@ -280,32 +274,33 @@ func (r *Reader) decodeAll(rows int64) ([]arrow.Array, error) {
 	return arrays, group.Wait()
 }
 
-// decode decodes the next rows of one column, with numbers where it has such.
+// decode decodes the next rows of one column and fills its nulls with Numbers, if there
+// are any.
 func (r *Reader) decode(i int, rows int64) (arrow.Array, error) {
 	out, err := r.decodeColumn(i, rows)
 	if err != nil || r.columns[i].number == nil {
 		return out, err
 	}
 	defer out.Release()
-	group := r.file.groups[r.group]
-	return r.columns[i].number.over(out, group.FirstRow+group.Rows-r.left, r.now)
+	group := r.file.groups[r.group.index]
+	return r.columns[i].number.fill(out, group.FirstRow+group.Rows-r.group.left, r.batchMemory)
 }
 
 func (r *Reader) decodeColumn(i int, rows int64) (out arrow.Array, err error) {
 	defer refused(&err)
 	c := r.columns[i]
 	if c.field < 0 {
-		return c.absent(int(rows), nil, 0, r.now)
+		return c.absent(int(rows), nil, 0, r.batchMemory)
 	}
 	decoded, err := r.decodeRows(i, rows)
 	if err != nil {
-		return nil, fmt.Errorf("column %s: %w", c.shape.path, err)
+		return nil, fmt.Errorf("column %s: %w", c.conversion.path, err)
 	}
 	defer decoded.Release()
 	if got := decoded.Len(); int64(got) != rows {
-		return nil, fmt.Errorf("column %s ends early: %d of %d rows are missing", c.shape.path, r.left-int64(got), r.left)
+		return nil, fmt.Errorf("column %s ends early: %d of %d rows are missing", c.conversion.path, r.group.left-int64(got), r.group.left)
 	}
-	shaped, err := c.shape.apply(decoded, nil, r.now)
+	shaped, err := c.conversion.apply(decoded, nil, r.batchMemory)
 	if err != nil {
 		return nil, err
 	}
@@ -313,14 +308,14 @@ func (r *Reader) decodeColumn(i int, rows int64) (out arrow.Array, err error) {
 	return array.MakeFromData(shaped), nil
 }
 
-// decodeRows decodes the next rows of one column as the file has them, for the
-// caller to release; fewer only at the column's end.
+// decodeRows decodes the next rows of one column in the file's type, fewer only at the
+// end of the column. The caller releases the result.
 func (r *Reader) decodeRows(i int, rows int64) (arrow.ArrayData, error) {
-	if r.own[i] != nil {
-		return r.decodeOwn(i, rows)
+	if r.group.decoders[i] != nil {
+		return r.runDecoder(i, rows)
 	}
 	c := r.columns[i]
-	decoded, err := r.decodeChunked(i, rows)
+	decoded, err := r.runLibrary(i, rows)
 	if err != nil {
 		return nil, err
 	}
@@ -334,44 +329,51 @@ func (r *Reader) decodeRows(i int, rows int64) (arrow.ArrayData, error) {
 	out := decoded.Chunk(0).Data()
 	r.memory.handOut(out)
 	if c.absent != nil {
-		return c.fill(out, r.now)
+		return c.fillAbsent(out, r.batchMemory)
 	}
-	return unwrap(out, c.depth, r.now), nil
+	return unwrap(out, c.depth, r.batchMemory), nil
 }
 
-func (r *Reader) decodeOwn(i int, rows int64) (out arrow.ArrayData, err error) {
+func (r *Reader) runDecoder(i int, rows int64) (out arrow.ArrayData, err error) {
 	defer recovered(&err, r.file.Location(), "a page cannot be decoded")
-	return r.own[i].read(int(rows), r.now)
+	return r.group.decoders[i].read(int(rows), r.batchMemory)
 }
 
-func (r *Reader) decodeChunked(i int, rows int64) (out *arrow.Chunked, err error) {
+func (r *Reader) runLibrary(i int, rows int64) (out *arrow.Chunked, err error) {
 	defer recovered(&err, r.file.Location(), "a page cannot be decoded")
-	return r.open[i].NextBatch(rows)
+	return r.group.columns[i].NextBatch(rows)
 }
 
-// checkEnd sees that no column has rows beyond its row group's count.
+// checkEnd returns an error if a column has rows beyond the row count of its row group.
 func (r *Reader) checkEnd() error {
 	for i, c := range r.columns {
-		if c.field < 0 || r.open[i] == nil && r.own[i] == nil {
+		if c.field < 0 || r.group.columns[i] == nil && r.group.decoders[i] == nil {
 			continue
 		}
 		rest, err := r.decodeRows(i, 1)
 		if err != nil {
-			return fmt.Errorf("column %s: %w", c.shape.path, err)
+			return fmt.Errorf("column %s: %w", c.conversion.path, err)
 		}
 		surplus := rest.Len()
 		rest.Release()
 		if surplus > 0 {
-			return fmt.Errorf("column %s has more rows than its row group", c.shape.path)
+			return fmt.Errorf("column %s has more rows than its row group", c.conversion.path)
 		}
 	}
 	return nil
 }
 
-func release(arrays []arrow.Array) {
-	for _, a := range arrays {
-		if a != nil {
-			a.Release()
+type releasable interface {
+	comparable
+	Release()
+}
+
+// releaseAll releases those that are not nil.
+func releaseAll[T releasable](all ...T) {
+	var none T
+	for _, one := range all {
+		if one != none {
+			one.Release()
 		}
 	}
 }

@@ -10,69 +10,69 @@ import (
 	"github.com/apache/arrow-go/v18/parquet/schema"
 )
 
-// rewritten is what stands for a chunk of the open row group that the library cannot
-// decode: values of fixed length as DELTA_BYTE_ARRAY, as parquet-mr has them in pages
-// of its second version. They are plain there, and nothing is compressed.
-type rewritten struct {
-	content    []byte // memory of the row group's allowance
-	at         int64  // where the library finds it: behind the end of the file
-	dictionary int64  // bytes of the dictionary's page
+// rewrittenChunk replaces a chunk of the open row group that the library cannot decode:
+// fixed-length values as DELTA_BYTE_ARRAY, which parquet-mr writes in version 2 pages. It
+// has plain values, uncompressed.
+type rewrittenChunk struct {
+	content    []byte // scratch memory
+	at         int64  // its offset, past the end of the file
+	dictionary int64  // bytes of the dictionary page
 }
 
-// mostHeader is more than a page header takes that says as little as those here.
-const mostHeader = 64
+// maxPageHeader bounds the size of the page headers written here, which have few fields.
+const maxPageHeader = 64
 
-// mustRewrite says whether the library cannot decode a chunk.
-func mustRewrite(c *census, described *schema.Column) bool {
-	return c.deltas && described.PhysicalType() == parquet.Types.FixedLenByteArray
+// mustRewrite reports whether the library cannot decode a chunk.
+func mustRewrite(c *pageStats, described *schema.Column) bool {
+	return c.hasDeltas && described.PhysicalType() == parquet.Types.FixedLenByteArray
 }
 
-// rewrite makes room for what stands for a leaf's chunk, and makes it. It returns
-// the chunk's census after that.
-func (r *Reader) rewrite(leaf int, c *census) (out census, err error) {
+// rewrite allocates and writes the replacement of a leaf's chunk, and returns its
+// pageStats.
+func (r *Reader) rewrite(leaf int, c *pageStats) (out pageStats, err error) {
 	defer recovered(&err, r.file.Location(), "a page cannot be decoded")
 	described := r.file.meta.Schema.Column(leaf)
-	if c.most > mostPage/int64(described.TypeLength()) {
+	if c.maxPageValues > maxPage/int64(described.TypeLength()) {
 		return out, errPageSize
 	}
-	most := c.unpacked(described.TypeLength())
-	if err := r.scratch.extend(c.ownMemory(r.codec(leaf), described) + most); err != nil {
+	size := c.plainBytes(described.TypeLength())
+	if err := r.scratch.extend(c.decoderMemory(r.codec(leaf), described) + size); err != nil {
 		return out, err
 	}
-	if err := r.account.ask(c.lengthsMemory(), 0); err != nil {
+	if err := r.account.reserve(c.lengthsMemory(), 0); err != nil {
 		return out, err
 	}
-	defer r.account.giveBack(c.lengthsMemory())
-	from, err := r.file.newPages(r.group, leaf, r.source.loaded(r.file.chunkSpan(r.group, leaf)), r.scratch)
+	defer r.account.release(c.lengthsMemory())
+	from, err := r.pages(leaf)
 	if err != nil {
 		return out, err
 	}
-	defer from.close()
-	w := rewriter{described: described, out: r.scratch.Allocate(int(most))[:0]}
-	made := rewritten{at: r.source.add(w.out[:most])}
+	defer from.release()
+	w := chunkRewriter{described: described, out: r.scratch.Allocate(int(size))[:0]}
+	made := rewrittenChunk{at: r.source.add(w.out[:size])}
 	err = w.pages(from)
 	made.content, made.dictionary = w.out, w.dictionary
-	r.rewritten[leaf] = made
-	return w.census, err
+	r.group.rewritten[leaf] = made
+	return w.stats, err
 }
 
-// unpacked bounds the bytes of pages whose values are plain.
-func (c *census) unpacked(width int) int64 {
-	return c.plain + c.values*int64(width) + c.pages*mostHeader
+// plainBytes bounds the size of the pages with plain values.
+func (c *pageStats) plainBytes(width int) int64 {
+	return c.uncompressed + c.values*int64(width) + c.pages*maxPageHeader
 }
 
-// lengthsMemory is what the lengths of a page's values and prefixes take.
-func (c *census) lengthsMemory() int64 { return 2 * 4 * c.most }
+// lengthsMemory is the memory of the decoded suffix and prefix lengths of a page.
+func (c *pageStats) lengthsMemory() int64 { return 2 * 4 * c.maxPageValues }
 
-// rewriter writes pages whose values are plain, or indices.
-type rewriter struct {
+// chunkRewriter writes pages with plain values or dictionary indices.
+type chunkRewriter struct {
 	described  *schema.Column
 	out        []byte
 	dictionary int64
-	census     census // of what is written
+	stats      pageStats // of the written pages
 }
 
-func (w *rewriter) pages(from *pages) error {
+func (w *chunkRewriter) pages(from *pages) error {
 	for {
 		p, err := from.next()
 		if p == nil || err != nil {
@@ -89,24 +89,24 @@ func (w *rewriter) pages(from *pages) error {
 	}
 }
 
-// deltas writes a page of deltas as a plain one. It holds a value for each level that
-// says so.
-func (w *rewriter) deltas(p *page) error {
-	var d textDeltas
+// deltas writes a page of deltas as a plain page. It must have exactly one value for each
+// maximum definition level.
+func (w *chunkRewriter) deltas(p *page) error {
+	var d deltaStrings
 	if len(p.values) > 0 || w.described.MaxDefinitionLevel() == 0 {
 		var err error
-		if d, err = newTextDeltas(p.values, p.count); err != nil {
+		if d, err = newDeltaStrings(p.values, p.count); err != nil {
 			return err
 		}
 	}
 	width, n := w.described.TypeLength(), len(d.prefixes)
-	if n != presentIn(p, int(w.described.MaxDefinitionLevel())) || !d.fixed(width) {
+	if n != countDefined(p, int(w.described.MaxDefinitionLevel())) || !d.fixed(width) {
 		return errDeltas
 	}
 	p.encoding = parquet.Encodings.Plain
 	w.page(p, n*width, func() {
 		for i, prefix := range d.prefixes {
-			if prefix > 0 { // of the value before
+			if prefix > 0 { // of the previous value
 				w.out = append(w.out, w.out[len(w.out)-width:][:prefix]...)
 			}
 			suffix := d.suffixes[i]
@@ -116,22 +116,22 @@ func (w *rewriter) deltas(p *page) error {
 	return nil
 }
 
-// presentIn returns how many of a page's levels say that there is a value; -1 if they
-// cannot be read.
-func presentIn(p *page, most int) int {
-	if most == 0 {
+// countDefined returns how many of a page's definition levels are the maximum, or -1 if
+// they cannot be decoded.
+func countDefined(p *page, maxLevel int) int {
+	if maxLevel == 0 {
 		return p.count
 	}
-	levels := hybrid{rest: p.definition, width: bits.Len(uint(most))}
+	levels := rleDecoder{rest: p.definition, width: bits.Len(uint(maxLevel))}
 	var window [levelWindow]byte
 	present := 0
 	for left := p.count; left > 0; left -= levelWindow {
 		n := min(left, levelWindow)
-		if levels.numbers(window[:n]) != nil {
+		if levels.bytes(window[:n]) != nil {
 			return -1
 		}
 		for _, level := range window[:n] {
-			if int(level) == most {
+			if int(level) == maxLevel {
 				present++
 			}
 		}
@@ -139,9 +139,9 @@ func presentIn(p *page, most int) int {
 	return present
 }
 
-// page writes a page of the first version, with so many bytes of values.
-func (w *rewriter) page(p *page, size int, values func()) {
-	h := pageHeader{kind: pageData, count: int64(p.count), encoding: int64(p.encoding), plain: int64(size)}
+// page writes a version 1 page. size is the number of bytes that values appends.
+func (w *chunkRewriter) page(p *page, size int, values func()) {
+	h := pageHeader{kind: pageData, count: int64(p.count), encoding: int64(p.encoding), uncompressed: int64(size)}
 	if p.dictionary {
 		h.kind, h.encoding = pageDictionary, int64(parquet.Encodings.Plain)
 	}
@@ -153,9 +153,9 @@ func (w *rewriter) page(p *page, size int, values func()) {
 		levels = append(levels, p.definition)
 	}
 	for _, l := range levels {
-		h.plain += 4 + int64(len(l))
+		h.uncompressed += 4 + int64(len(l))
 	}
-	h.size = h.plain
+	h.stored = h.uncompressed
 	before := len(w.out)
 	w.out = h.append(w.out)
 	header := int64(len(w.out) - before)
@@ -166,16 +166,16 @@ func (w *rewriter) page(p *page, size int, values func()) {
 	if p.dictionary {
 		w.dictionary = int64(len(w.out))
 	}
-	w.census.count(&h, header)
+	w.stats.count(&h, header)
 }
 
-// append writes a header of a page of the first version, or a dictionary's, in the
+// append writes the header of a version 1 data page, or of a dictionary page, in the
 // compact protocol.
 func (h *pageHeader) append(out []byte) []byte {
 	number := func(v int64) { out = binary.AppendVarint(append(out, 1<<4|thriftI32), v) } // the next field
 	number(h.kind)
-	number(h.plain)
-	number(h.size)
+	number(h.uncompressed)
+	number(h.stored)
 	field := byte(headerData)
 	if h.kind == pageDictionary {
 		field = headerDictionary
@@ -190,16 +190,16 @@ func (h *pageHeader) append(out []byte) []byte {
 	return append(out, 0, 0)
 }
 
-// footerOf returns the file's footer, in which the rewritten chunks of the open row group
-// are where they are.
-func (r *Reader) footerOf() *metadata.FileMetaData {
+// rewrittenFooter returns the file's footer with the rewritten chunks of the open row
+// group in place of the originals.
+func (r *Reader) rewrittenFooter() *metadata.FileMetaData {
 	out, inner := *r.file.meta, *r.file.meta.FileMetaData
 	out.FileMetaData = &inner
 	inner.RowGroups = slices.Clone(inner.RowGroups)
-	group := *inner.RowGroups[r.group]
-	inner.RowGroups[r.group] = &group
+	group := *inner.RowGroups[r.group.index]
+	inner.RowGroups[r.group.index] = &group
 	group.Columns = slices.Clone(group.Columns)
-	for leaf, w := range r.rewritten {
+	for leaf, w := range r.group.rewritten {
 		chunk := *group.Columns[leaf]
 		described := *chunk.MetaData
 		group.Columns[leaf], chunk.MetaData = &chunk, &described

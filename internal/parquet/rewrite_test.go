@@ -11,7 +11,7 @@ import (
 	"github.com/penstock/penstock/internal/parquet/parquettest"
 )
 
-// fixedColumn is one of three bytes, which may be null or not.
+// fixedColumn is a column of three bytes, required or optional.
 func fixedColumn(t *testing.T, definition int16) *schema.Column {
 	t.Helper()
 	node, err := schema.NewPrimitiveNode("c", parquet.Repetition(definition), parquet.Types.FixedLenByteArray, -1, 3)
@@ -19,8 +19,8 @@ func fixedColumn(t *testing.T, definition int16) *schema.Column {
 	return schema.NewColumn(node, definition, 0)
 }
 
-// TestRewrittenDeltas: a page has a value for each level that says so, all of one
-// length, and no byte more.
+// TestRewrittenDeltas expects a value for each maximum level, all of the same length, and
+// no byte left over.
 func TestRewrittenDeltas(t *testing.T) {
 	t.Parallel()
 	of := func(count int, prefixes, suffixes []int32, bytes string) *page {
@@ -36,28 +36,28 @@ func TestRewrittenDeltas(t *testing.T) {
 	for name, c := range map[string]struct {
 		page     *page
 		optional int16
-		want     string // or damage
+		want     string // "": damage
 	}{
-		"whole":                        {of(3, []int32{0, 2, 3}, []int32{3, 1, 0}, "abcd"), 0, "abcabdabd"},
-		"no prefixes":                  {of(2, []int32{0, 0}, []int32{3, 3}, "abcdef"), 0, "abcdef"},
-		"with nulls":                   {nulls, 1, "abcabd"},
-		"fewer than its levels":        {more, 1, ""},
-		"fewer than its rows":          {of(4, []int32{0, 2, 3}, []int32{3, 1, 0}, "abcd"), 0, ""},
-		"other lengths of one sum":     {of(2, []int32{0, 2}, []int32{2, 2}, "abcd"), 0, ""},
-		"a value longer":               {of(2, []int32{0, 3}, []int32{3, 1}, "abcd"), 0, ""},
-		"a value shorter":              {of(2, []int32{0, 1}, []int32{3, 1}, "abcd"), 0, ""},
-		"a prefix of nothing":          {of(1, []int32{3}, []int32{0}, ""), 0, ""},
-		"bytes left over":              {of(2, []int32{0, 2}, []int32{3, 1}, "abcde"), 0, ""},
-		"bytes missing":                {of(2, []int32{0, 2}, []int32{3, 1}, "abc"), 0, ""},
-		"more prefixes than suffixes":  {of(2, []int32{0, 2}, []int32{3}, "abc"), 0, ""},
-		"nothing, required":            {&page{count: 1, encoding: parquet.Encodings.DeltaByteArray}, 0, ""},
-		"lengths that are no numbers":  {&page{count: 1, encoding: parquet.Encodings.DeltaByteArray, values: []byte{1, 2, 3}}, 0, ""},
-		"levels that are no levels":    {&page{count: 9, encoding: parquet.Encodings.DeltaByteArray, definition: []byte{0}}, 1, ""},
-		"nulls alone, without lengths": {&page{count: 2, encoding: parquet.Encodings.DeltaByteArray, definition: parquettest.Run(2, 0, 1)}, 1, "none"},
+		"whole":                             {of(3, []int32{0, 2, 3}, []int32{3, 1, 0}, "abcd"), 0, "abcabdabd"},
+		"no prefixes":                       {of(2, []int32{0, 0}, []int32{3, 3}, "abcdef"), 0, "abcdef"},
+		"with nulls":                        {nulls, 1, "abcabd"},
+		"fewer values than levels":          {more, 1, ""},
+		"fewer values than rows":            {of(4, []int32{0, 2, 3}, []int32{3, 1, 0}, "abcd"), 0, ""},
+		"other lengths with the same sum":   {of(2, []int32{0, 2}, []int32{2, 2}, "abcd"), 0, ""},
+		"a longer value":                    {of(2, []int32{0, 3}, []int32{3, 1}, "abcd"), 0, ""},
+		"a shorter value":                   {of(2, []int32{0, 1}, []int32{3, 1}, "abcd"), 0, ""},
+		"a prefix without a previous value": {of(1, []int32{3}, []int32{0}, ""), 0, ""},
+		"bytes left over":                   {of(2, []int32{0, 2}, []int32{3, 1}, "abcde"), 0, ""},
+		"bytes missing":                     {of(2, []int32{0, 2}, []int32{3, 1}, "abc"), 0, ""},
+		"more prefixes than suffixes":       {of(2, []int32{0, 2}, []int32{3}, "abc"), 0, ""},
+		"empty, required":                   {&page{count: 1, encoding: parquet.Encodings.DeltaByteArray}, 0, ""},
+		"undecodable lengths":               {&page{count: 1, encoding: parquet.Encodings.DeltaByteArray, values: []byte{1, 2, 3}}, 0, ""},
+		"undecodable levels":                {&page{count: 9, encoding: parquet.Encodings.DeltaByteArray, definition: []byte{0}}, 1, ""},
+		"all null, without lengths":         {&page{count: 2, encoding: parquet.Encodings.DeltaByteArray, definition: parquettest.Run(2, 0, 1)}, 1, "none"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := rewriter{described: fixedColumn(t, c.optional)}
+			w := chunkRewriter{described: fixedColumn(t, c.optional)}
 			err := w.deltas(c.page)
 			if c.want == "" {
 				require.ErrorIs(t, err, errDeltas)
@@ -69,7 +69,7 @@ func TestRewrittenDeltas(t *testing.T) {
 			h, body, err := in.page()
 			require.NoError(t, err)
 			require.Empty(t, in.rest)
-			require.Equal(t, []int64{pageData, int64(c.page.count), int64(parquet.Encodings.Plain), h.size}, []int64{h.kind, h.count, h.encoding, h.plain})
+			require.Equal(t, []int64{pageData, int64(c.page.count), int64(parquet.Encodings.Plain), h.stored}, []int64{h.kind, h.count, h.encoding, h.uncompressed})
 			if c.optional > 0 {
 				length := binary.LittleEndian.Uint32(body)
 				require.Equal(t, c.page.definition, body[4:4+length])
@@ -79,8 +79,8 @@ func TestRewrittenDeltas(t *testing.T) {
 				c.want = ""
 			}
 			require.Equal(t, c.want, string(body))
-			require.Equal(t, int64(len(w.out)), w.census.plain+w.census.headers)
-			require.False(t, w.census.deltas)
+			require.Equal(t, int64(len(w.out)), w.stats.uncompressed+w.stats.headerBytes)
+			require.False(t, w.stats.hasDeltas)
 		})
 	}
 }

@@ -15,32 +15,31 @@ import (
 )
 
 const (
-	// DefaultGap is the default of Options.Gap: less than a round trip to an object
-	// store is worth.
+	// DefaultGap is the default of Options.Gap: reading so many unused bytes is cheaper
+	// than another request to an object store.
 	DefaultGap = 64 << 10
 	// DefaultReadSize is the default of Options.ReadSize.
 	DefaultReadSize = 32 << 20
-	// mostReads is how many reads of one row group run side by side.
-	mostReads = 8
+	// maxParallelReads bounds the concurrent reads of one row group.
+	maxParallelReads = 8
 )
 
-// source is what the decoder reads from: the chunks of one row group, loaded
-// before it starts, held in memory of the row group's allowance, or in memory that
-// was fetched into ahead. It remembers the first error of storage, because the decoder
-// loses the cause of some.
+// source is the io.ReaderAt of the library: the column chunks of one row group, loaded
+// before decoding starts, in scratch memory or in memory that was filled ahead. It keeps
+// the first storage error, because the library loses the cause of some errors.
 type source struct {
-	ctx     context.Context //nolint:containedctx // the decoder's interface has no room for it; a source lives for one reader
+	ctx     context.Context //nolint:containedctx // the library's interface has no context; a source lives for one reader
 	file    *File
-	scratch *allowance
+	scratch *trackedAllocator
 	regions []region
-	fetched *fetch // that regions are of; nil: none
+	fetched *fetch // owner of regions; nil: scratch
 	pos     int64
 
 	mu  sync.Mutex
 	err error
 }
 
-// region is a loaded piece of the file.
+// region is a loaded range of the file.
 type region struct {
 	span
 	content []byte
@@ -51,10 +50,10 @@ type span struct{ start, length int64 }
 
 func (s span) end() int64 { return s.start + s.length }
 
-// load replaces the regions by ones that cover the spans, in as few reads as the gaps
-// between them allow.
+// load replaces the regions by new ones that cover the spans, with as few reads as Gap
+// and ReadSize allow.
 func (s *source) load(spans []span) error {
-	s.unload()
+	s.release()
 	wanted := s.file.merge(spans)
 	s.regions = make([]region, len(wanted))
 	for i, want := range wanted {
@@ -66,19 +65,19 @@ func (s *source) load(spans []span) error {
 	}
 	for i, err := range errs {
 		if err != nil {
-			// Memory of a read that was left behind is freed, and its charge given back,
-			// when that returns.
-			store.WhenReturned(err, s.scratch.leave(s.regions[i].content))
+			// A read that was left behind may still write to its region: the region is
+			// freed, and its bytes are returned, when that read returns.
+			store.WhenReturned(err, s.scratch.detach(s.regions[i].content).Release)
 			s.regions[i].content = nil
 			_ = s.note(err)
 		}
 	}
-	s.unload()
+	s.release()
 	return s.failure()
 }
 
-// readAll fills regions, several side by side. It returns what went wrong with each of
-// them, or nil. What went wrong first comes first, and its region with it.
+// readAll fills regions with concurrent reads. It returns nil, or the error of each
+// region. The region whose read failed first, and its error, are moved to the front.
 func (f *File) readAll(ctx context.Context, regions []region) []error {
 	if len(regions) == 1 {
 		if err := f.readAt(ctx, regions[0].content, regions[0].start); err != nil {
@@ -87,9 +86,9 @@ func (f *File) readAll(ctx context.Context, regions []region) []error {
 		return nil
 	}
 	errs := make([]error, len(regions))
-	var first atomic.Int64 // of errs, from 1: others may have ended with it
+	var first atomic.Int64 // index of the first error, plus 1; the other errors may follow from it
 	group, inner := errgroup.WithContext(ctx)
-	group.SetLimit(mostReads)
+	group.SetLimit(maxParallelReads)
 	for i, r := range regions {
 		group.Go(func() error {
 			if errs[i] = f.readAt(inner, r.content, r.start); errs[i] != nil {
@@ -107,21 +106,21 @@ func (f *File) readAll(ctx context.Context, regions []region) []error {
 	return errs
 }
 
-// read returns a range of the file in memory of the row group's allowance, for the
-// caller to free. Memory of a read that was left behind is freed, and its charge
-// given back, when that returns.
+// read returns a range of the file in scratch memory, for the caller to free. If the read
+// fails and is left behind, its memory is freed, and returned to the account, when that
+// read returns.
 func (s *source) read(want span) ([]byte, error) {
 	content := s.scratch.Allocate(int(want.length))
 	if err := s.file.readAt(s.ctx, content, want.start); err != nil {
-		store.WhenReturned(err, s.scratch.leave(content))
+		store.WhenReturned(err, s.scratch.detach(content).Release)
 		return nil, s.note(err)
 	}
 	return content, nil
 }
 
-// merge sorts spans and joins those that lie close to each other: a run of chunks whose
-// gaps are within the limit is one read, unless it is longer than a read may be. Then it
-// is several, each of whole chunks; a chunk is never divided.
+// merge sorts spans and joins neighbors: chunks whose gaps are at most Gap are one read
+// of at most ReadSize bytes. A chunk is never split, so one above ReadSize is a read of
+// its own.
 func (f *File) merge(spans []span) []span {
 	spans = slices.Clone(spans)
 	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.start, b.start) })
@@ -140,8 +139,7 @@ func (f *File) merge(spans []span) []span {
 	return out
 }
 
-// add makes content, which is memory of the row group's allowance, readable behind
-// the end of the file, and returns where.
+// add makes scratch memory readable past the end of the file and returns its offset.
 func (s *source) add(content []byte) (at int64) {
 	at = s.file.size
 	for _, r := range s.regions {
@@ -151,8 +149,8 @@ func (s *source) add(content []byte) (at int64) {
 	return at
 }
 
-// unload frees the regions; nothing may read them any more.
-func (s *source) unload() {
+// release frees the regions. Nothing may read them afterwards.
+func (s *source) release() {
 	for _, r := range s.regions {
 		if s.fetched == nil || !s.fetched.has(r.content) {
 			s.scratch.Free(r.content)
@@ -181,8 +179,8 @@ func (s *source) ReadAt(p []byte, off int64) (int, error) {
 	if content := s.loaded(span{start: off, length: int64(len(p))}); content != nil {
 		return copy(p, content), nil
 	}
-	// Files of a few old writers have chunks that are longer than they say. The
-	// decoder uses p again also after a failure, so that no read gets it.
+	// Chunks of a few old writers are longer than the footer says. The library reuses p
+	// after an error, so a read that may be left behind must not get it.
 	content, err := s.read(span{start: off, length: int64(len(p))})
 	if err != nil {
 		return 0, err
@@ -191,7 +189,7 @@ func (s *source) ReadAt(p []byte, off int64) (int, error) {
 	return copy(p, content), nil
 }
 
-// Seek implements io.Seeker, of which the decoder needs the interface alone.
+// Seek implements io.Seeker, which the library requires and does not use to read.
 func (s *source) Seek(offset int64, whence int) (int64, error) {
 	switch whence {
 	case io.SeekStart:
@@ -209,13 +207,11 @@ func (s *source) Seek(offset int64, whence int) (int64, error) {
 func (s *source) note(err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.err == nil {
-		s.err = err
-	}
+	s.err = cmp.Or(s.err, err)
 	return err
 }
 
-// failure returns the first error of storage, or nil.
+// failure returns the first storage error, or nil.
 func (s *source) failure() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

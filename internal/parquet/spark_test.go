@@ -15,10 +15,10 @@ import (
 	"github.com/penstock/penstock/internal/parquet"
 )
 
-// The rows of testdata/make_spark.py.
+// Rows in the files of testdata/make_spark.py.
 const sparkRows = 200
 
-// some is the value, or null in every seventh row.
+// some returns the value, or null in every seventh row.
 func some(i int, value string) string {
 	if i%7 == 0 {
 		return "null"
@@ -26,7 +26,7 @@ func some(i int, value string) string {
 	return value
 }
 
-// several is a list of n values.
+// several returns a list of n values.
 func several(n int, value func(j int) string) string {
 	out := make([]string, n)
 	for j := range out {
@@ -35,7 +35,7 @@ func several(n int, value func(j int) string) string {
 	return "[" + strings.Join(out, ",") + "]"
 }
 
-// sparkInstants are those of make_spark.py, in microseconds.
+// sparkInstants are the instants of make_spark.py, in microseconds.
 func sparkInstants() []int64 {
 	out := make([]int64, 0, 10)
 	for _, at := range []time.Time{
@@ -59,7 +59,7 @@ func nullable(name string, kind arrow.DataType) arrow.Field {
 	return arrow.Field{Name: name, Type: kind, Nullable: true}
 }
 
-// fixture reads a file of testdata in batches of several lengths, in which no memory is lost.
+// fixture reads a file of testdata in batches of several lengths.
 func fixture(t *testing.T, name string, fields []int, want arrow.RecordBatch) {
 	t.Helper()
 	content, err := os.ReadFile("testdata/" + name)
@@ -70,11 +70,11 @@ func fixture(t *testing.T, name string, fields []int, want arrow.RecordBatch) {
 	}
 }
 
-// TestInt96OfSpark: timestamps of every year that there is, in every place, with a zone
-// and without.
+// TestSparkInt96 reads INT96 timestamps of many years, top-level and nested, with and
+// without a time zone.
 //
 // spec: resolve-60
-func TestInt96OfSpark(t *testing.T) {
+func TestSparkInt96(t *testing.T) {
 	instants := sparkInstants()
 	other := func(i int) string {
 		return strconv.FormatInt(time.Date(1999, 1, 1+i, 0, 0, 0, i*1000, time.UTC).UnixMicro(), 10)
@@ -119,11 +119,11 @@ func TestInt96OfSpark(t *testing.T) {
 	}
 }
 
-// TestListsOfSpark: lists of two levels of numbers, strings, structs and lists, and
-// maps of the older form.
+// TestSparkLists reads two-level lists of numbers, strings, structs and lists, and maps
+// of the older form.
 //
 // spec: resolve-61
-func TestListsOfSpark(t *testing.T) {
+func TestSparkLists(t *testing.T) {
 	pair := arrow.StructOf(nullable("a", arrow.PrimitiveTypes.Int32), nullable("b", arrow.BinaryTypes.String))
 	single := arrow.StructOf(nullable("only", arrow.PrimitiveTypes.Int64))
 	sc := arrow.NewSchema([]arrow.Field{
@@ -164,11 +164,11 @@ func TestListsOfSpark(t *testing.T) {
 	}
 }
 
-// TestEncodingsOfSpark: the encodings of parquet-mr's second version, decimals as
-// deltas of fixed-length bytes among them, in Hadoop's frames of LZ4.
+// TestSparkEncodings reads the encodings of parquet-mr's version 2 pages, including
+// decimals as deltas of fixed-length bytes, and LZ4 in Hadoop's framing.
 //
 // spec: resolve-62
-func TestEncodingsOfSpark(t *testing.T) {
+func TestSparkEncodings(t *testing.T) {
 	decimal := func(precision, scale int32) arrow.DataType {
 		return &arrow.Decimal128Type{Precision: precision, Scale: scale}
 	}

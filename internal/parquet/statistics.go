@@ -11,25 +11,24 @@ import (
 	"github.com/apache/arrow-go/v18/parquet/schema"
 )
 
-// Statistics bound the values of one column in one row group. Bounds are true
-// but need not be tight: no value that is neither null nor NaN lies outside.
+// Statistics bound the values of a column in a row group. Bounds are correct but may be
+// loose: every value that is neither null nor NaN is within them.
 //
-// A bound is bool, int64 (integers, days of dates, microseconds of times and
-// timestamps), float64, string, []byte (compared as unsigned bytes) or
-// *big.Int (unscaled decimals; Scale is theirs). Nil is unknown.
+// A bound is bool, int64 (integers, dates in days, times and timestamps in microseconds),
+// float64, string, []byte (in unsigned byte order) or *big.Int (unscaled decimals, with
+// Scale). Nil means unknown.
 type Statistics struct {
 	Lower, Upper any
 	Scale        int32
 	Rows         int64
-	Nulls        int64 // -1 is unknown
-	MayHaveNaN   bool  // float columns: bounds say nothing of NaN
+	Nulls        int64 // -1: unknown
+	MayHaveNaN   bool  // float columns: the bounds ignore NaN
 }
 
-// Statistics returns what the file knows about a column in a row group, as the type
-// that the table has it as. The second result is false where it knows nothing: a
-// column that the file lacks, a list, map or struct, a chunk without statistics.
-// Statistics whose order old writers got wrong count as unknown, and so do those
-// of INT96.
+// Statistics returns the statistics of a column in a row group, in terms of the table's
+// type as. It returns false if the file has none: the column is absent or nested, or its
+// chunk has no statistics. Bounds whose order old writers got wrong are unknown, and so
+// are those of INT96.
 func (f *Footer) Statistics(rowGroup, fieldID int, as arrow.DataType) (Statistics, bool) {
 	c, ok := f.bounder(rowGroup, fieldID, as)
 	if !ok {
@@ -48,10 +47,10 @@ func (f *Footer) Statistics(rowGroup, fieldID int, as arrow.DataType) (Statistic
 	}
 	low, high := stored.MinValue, stored.MaxValue
 	if c.column.ColumnOrder() != parquet.ColumnOrders.TypeDefinedOrder {
-		// The deprecated pair was compared as signed numbers by everyone, and
-		// as anything at all where that is not the type's order.
+		// All writers compared the values of this deprecated pair as signed numbers, or
+		// in no defined order.
 		low, high = nil, nil
-		if c.signedNumber() {
+		if c.hasSignedOrder() {
 			low, high = stored.Min, stored.Max
 		}
 	}
@@ -59,32 +58,30 @@ func (f *Footer) Statistics(rowGroup, fieldID int, as arrow.DataType) (Statistic
 	return out, true
 }
 
-// bounder finds a column that can have statistics in a row group.
-func (f *Footer) bounder(rowGroup, fieldID int, as arrow.DataType) (bounder, bool) {
+// bounder returns the decoder of a column's bounds in a row group, if it can have bounds.
+func (f *Footer) bounder(rowGroup, fieldID int, as arrow.DataType) (boundsDecoder, bool) {
 	field, ok := f.Field(fieldID)
 	if !ok || rowGroup < 0 || rowGroup >= len(f.groups) {
-		return bounder{}, false
+		return boundsDecoder{}, false
 	}
 	if len(field.Leaves) != 1 || arrow.IsNested(field.Type.ID()) {
-		return bounder{}, false
+		return boundsDecoder{}, false
 	}
 	leaf := field.Leaves[0]
-	return bounder{leaf: leaf, column: f.meta.Schema.Column(leaf), kind: storageOf(field.Type), as: as}, true
+	return boundsDecoder{leaf: leaf, column: f.meta.Schema.Column(leaf), kind: storageOf(field.Type), as: as}, true
 }
 
-// unbounded are statistics of so many rows of which nothing else is known.
-func (c bounder) unbounded(rows int64) Statistics {
-	out := Statistics{Rows: rows, Nulls: -1}
-	if c.kind.ID() == arrow.FLOAT32 || c.kind.ID() == arrow.FLOAT64 {
-		out.MayHaveNaN = true
-	}
+// unbounded returns statistics with only the number of rows.
+func (c boundsDecoder) unbounded(rows int64) Statistics {
+	out := Statistics{Rows: rows, Nulls: -1, MayHaveNaN: c.kind.ID() == arrow.FLOAT32 || c.kind.ID() == arrow.FLOAT64}
 	if d, ok := c.kind.(arrow.DecimalType); ok {
 		out.Scale = d.GetScale()
 	}
 	return out
 }
 
-// trusted asks whether the writer's version is known for wrong statistics.
+// trusted reports whether the chunk has statistics and its writer's version is not known
+// for wrong ones.
 func (f *Footer) trusted(rowGroup, leaf int) (ok bool) {
 	defer func() {
 		if recover() != nil { // statistics of a length that the type cannot have
@@ -99,17 +96,17 @@ func (f *Footer) trusted(rowGroup, leaf int) (ok bool) {
 	return ok && err == nil
 }
 
-// bounder makes bounds of what a file has of a column.
-type bounder struct {
+// boundsDecoder decodes the bounds of a column.
+type boundsDecoder struct {
 	leaf   int
 	column *schema.Column
 	kind   arrow.DataType
 	as     arrow.DataType
 }
 
-// signedNumber holds for types whose order is that of their stored signed
+// hasSignedOrder reports whether the order of the type is that of its stored signed
 // number.
-func (c bounder) signedNumber() bool {
+func (c boundsDecoder) hasSignedOrder() bool {
 	if c.column.SortOrder() != schema.SortSIGNED {
 		return false
 	}
@@ -121,8 +118,8 @@ func (c bounder) signedNumber() bool {
 	}
 }
 
-// bounds decodes both ends; a pair that contradicts itself is unknown.
-func (c bounder) bounds(low, high []byte) (lower, upper any) {
+// bounds decodes both bounds. They are unknown if the lower one exceeds the upper one.
+func (c boundsDecoder) bounds(low, high []byte) (lower, upper any) {
 	switch c.column.PhysicalType() {
 	case parquet.Types.Boolean:
 		return decodeBound(low, 1, func(b []byte) any { return b[0] != 0 }),
@@ -146,8 +143,8 @@ func (c bounder) bounds(low, high []byte) (lower, upper any) {
 	}
 }
 
-// integers gives numbers stored as integers the form of their logical type.
-func (c bounder) integers(low, high any) (lower, upper any) {
+// integers converts bounds stored as integers by their logical type.
+func (c boundsDecoder) integers(low, high any) (lower, upper any) {
 	a, hasLow := low.(int64)
 	b, hasHigh := high.(int64)
 	if hasLow && hasHigh && a > b {
@@ -155,20 +152,16 @@ func (c bounder) integers(low, high any) (lower, upper any) {
 	}
 	form := func(v int64, _ bool) any { return v }
 	switch kind := c.kind.(type) {
-	case *arrow.Int32Type, *arrow.Int64Type: // days and microseconds too, without the annotation
+	case *arrow.Int32Type, *arrow.Int64Type: // also days and microseconds without an annotation
 	case *arrow.Date32Type:
 		if c.as.ID() == arrow.TIMESTAMP { // promoted since
 			form = func(v int64, _ bool) any { return midnight(v) }
 		}
-	case *arrow.TimestampType:
-		form = func(v int64, up bool) any { return micros(v, kind.Unit, up) }
-	case *arrow.Time32Type:
-		form = func(v int64, up bool) any { return micros(v, kind.Unit, up) }
-	case *arrow.Time64Type:
-		form = func(v int64, up bool) any { return micros(v, kind.Unit, up) }
+	case arrow.TemporalWithUnit: // timestamps and times
+		form = func(v int64, up bool) any { return micros(v, kind.TimeUnit(), up) }
 	case arrow.DecimalType:
 		form = func(v int64, _ bool) any { return big.NewInt(v) }
-	default: // unsigned numbers and what else this version does not serve
+	default: // unsigned numbers, and types that this version does not support
 		return nil, nil
 	}
 	if hasLow {
@@ -180,7 +173,7 @@ func (c bounder) integers(low, high any) (lower, upper any) {
 	return lower, upper
 }
 
-// midnight returns the microsecond that a day begins with, if 64 bits reach so far.
+// midnight returns the microsecond at which a day starts, or nil on overflow.
 func midnight(day int64) any {
 	if at, ok := instantOf(day, microsPerDay, 0); ok {
 		return at
@@ -188,8 +181,8 @@ func midnight(day int64) any {
 	return nil
 }
 
-// micros converts to microseconds, down for lower bounds and up for upper
-// ones. What leaves the range of int64 is unknown.
+// micros converts to microseconds, rounding lower bounds down and upper ones up. It
+// returns nil on overflow.
 func micros(v int64, unit arrow.TimeUnit, up bool) any {
 	switch unit {
 	case arrow.Nanosecond:
@@ -212,7 +205,7 @@ func micros(v int64, unit arrow.TimeUnit, up bool) any {
 	}
 }
 
-// floats drops bounds that NaN spoiled and widens zeros to both of their signs.
+// floats discards bounds that include NaN and extends zero to both of its signs.
 func floats(low, high any) (lower, upper any) {
 	a, hasLow := low.(float64)
 	b, hasHigh := high.(float64)
@@ -227,14 +220,14 @@ func floats(low, high any) (lower, upper any) {
 	}
 	if hasHigh {
 		if b == 0 {
-			b = 0 // a negative zero as well
+			b = 0 // also a negative zero
 		}
 		upper = b
 	}
 	return lower, upper
 }
 
-func (c bounder) binary(stored []byte) any {
+func (c boundsDecoder) binary(stored []byte) any {
 	if stored == nil || (c.column.PhysicalType() == parquet.Types.FixedLenByteArray && len(stored) != c.column.TypeLength()) {
 		return nil
 	}
@@ -253,7 +246,7 @@ func (c bounder) binary(stored []byte) any {
 	}
 }
 
-// unscaled reads a big-endian two's complement number.
+// unscaled decodes a number in big-endian two's complement.
 func unscaled(stored []byte) *big.Int {
 	v := new(big.Int).SetBytes(stored)
 	if stored[0]&0x80 != 0 {
@@ -269,7 +262,7 @@ func decodeBound(stored []byte, width int, decode func([]byte) any) any {
 	return decode(stored)
 }
 
-// storageOf looks through extension types.
+// storageOf returns the storage type of extension types, and other types unchanged.
 func storageOf(t arrow.DataType) arrow.DataType {
 	if ext, ok := t.(arrow.ExtensionType); ok {
 		return ext.StorageType()

@@ -84,7 +84,7 @@ func TestNoStatistics(t *testing.T) {
 	require.Len(t, got.Lower, 16)
 }
 
-// TestStatisticsOfPromotedDates: days are midnights where the table has timestamps.
+// TestStatisticsOfPromotedDates expects midnights where the table has timestamps.
 //
 // spec: resolve-63
 func TestStatisticsOfPromotedDates(t *testing.T) {
@@ -97,10 +97,11 @@ func TestStatisticsOfPromotedDates(t *testing.T) {
 	got := of(`["1969-12-31","1970-01-02",null]`)
 	require.Equal(t, []any{int64(-86_400_000_000), int64(86_400_000_000), int64(1)}, []any{got.Lower, got.Upper, got.Nulls})
 	got = of(`[-2147483648,2147483647]`)
-	require.Equal(t, []any{nil, nil}, []any{got.Lower, got.Upper}, "64 bits do not reach")
+	require.Equal(t, []any{nil, nil}, []any{got.Lower, got.Upper}, "beyond 64 bits")
 }
 
-// Old writers compared binary as signed bytes and decimals as anything.
+// TestStatisticsOfOldWriters reads files of writers that compared binary as signed bytes,
+// and decimals in no defined order.
 func TestStatisticsOfOldWriters(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind   arrow.DataType

@@ -18,14 +18,13 @@ func list(t arrow.DataType, nullable bool) arrow.DataType {
 	return arrow.ListOfField(arrow.Field{Name: "element", Type: t, Nullable: nullable})
 }
 
-// typed is a type with three values, as JSON.
+// typed is a type with three values in JSON.
 type typed struct {
 	kind   arrow.DataType
 	values []string
 }
 
-// column makes rows of the values in turn, with nulls between them where it may
-// have some.
+// column makes rows of the values in turn, with nulls between them if nullable.
 func (c typed) column(t *testing.T, nullable bool) arrow.RecordBatch {
 	t.Helper()
 	var rows []string
@@ -38,7 +37,7 @@ func (c typed) column(t *testing.T, nullable bool) arrow.RecordBatch {
 	return table(t, arrow.NewSchema([]arrow.Field{{Name: "c", Type: c.kind, Nullable: nullable}}, nil), "["+strings.Join(rows, ",")+"]")
 }
 
-// cases are columns of every type.
+// cases has a column of every type.
 func cases() map[string]typed {
 	micros := func(zone string) arrow.DataType {
 		return &arrow.TimestampType{Unit: arrow.Microsecond, TimeZone: zone}
@@ -113,10 +112,10 @@ func TestUUIDIsFixed(t *testing.T) {
 	requireEqual(t, table(t, want, `[{"u":"95w+CWd8S72keT80nLeF5w=="},{"u":null}]`), got)
 }
 
-// The file's form differs from the table's, the values do not.
+// TestConvertedTypes reads the same values from files with other types than the table's.
 //
 // spec: resolve-48, resolve-45
-func TestConforms(t *testing.T) {
+func TestConvertedTypes(t *testing.T) {
 	stamp := func(unit arrow.TimeUnit, zone string) arrow.DataType {
 		return &arrow.TimestampType{Unit: unit, TimeZone: zone}
 	}
@@ -221,7 +220,7 @@ func TestRefusedTypes(t *testing.T) {
 	}
 }
 
-func TestNanosThatMicrosCannotSay(t *testing.T) {
+func TestNanosAreNotRounded(t *testing.T) {
 	kind := func(unit arrow.TimeUnit) *arrow.Schema {
 		return arrow.NewSchema([]arrow.Field{{Name: "c", Type: &arrow.TimestampType{Unit: unit}, Nullable: true}}, nil)
 	}
@@ -232,8 +231,9 @@ func TestNanosThatMicrosCannotSay(t *testing.T) {
 	require.Equal(t, 0, *fault.As(err).RowGroup)
 }
 
-// A date that nanoseconds do not reach is no timestamp of such a table.
-func TestDatesThatNanosDoNotReach(t *testing.T) {
+// TestDatesOutOfNanosecondRange expects an error for dates that overflow a timestamp in
+// nanoseconds.
+func TestDatesOutOfNanosecondRange(t *testing.T) {
 	sc := func(kind arrow.DataType) *arrow.Schema {
 		return arrow.NewSchema([]arrow.Field{{Name: "c", Type: kind, Nullable: true}}, nil)
 	}
@@ -241,7 +241,7 @@ func TestDatesThatNanosDoNotReach(t *testing.T) {
 		f := open(t, write(t, parquettest.Options{}, column(t, sc(arrow.FixedWidthTypes.Date32), fmt.Sprintf(`["2000-01-01",%q]`, day))))
 		_, err := read(t, f, parquet.ReadOptions{Fields: []int{1}, Schema: sc(&arrow.TimestampType{Unit: arrow.Nanosecond})})
 		require.Equal(t, fault.Invalid, fault.KindOf(err), "%v", err)
-		require.ErrorContains(t, err, "does not reach")
+		require.ErrorContains(t, err, "is out of range for")
 	}
 }
 

@@ -10,11 +10,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestUnwrapJoinsNulls gives structs whose fields do not say themselves where
-// the structs are null, and slices of them.
+// TestUnwrapCombinesNulls unwraps structs whose fields are not null where the structs
+// are, and slices of them.
 //
 // spec: join-85
-func TestUnwrapJoinsNulls(t *testing.T) {
+func TestUnwrapCombinesNulls(t *testing.T) {
 	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
 	defer mem.AssertSize(t, 0)
 	values, _, err := array.FromJSON(mem, arrow.PrimitiveTypes.Int64, strings.NewReader(`[9, 0, 1, null, 3, 4, 5, 6, 7, 8]`))

@@ -12,21 +12,20 @@ import (
 	"github.com/penstock/penstock/internal/parquet/parquettest"
 )
 
-// TestWritingNeedsNoClearedMemory writes the same rows through memory that is
-// zero and through memory that was used before: the bytes are the same, of all
-// types, codecs, pages and indexes.
-func TestWritingNeedsNoClearedMemory(t *testing.T) {
+// TestWriteToUnclearedMemory writes the same rows through zeroed and through used memory:
+// the bytes are the same, for all types, codecs, pages and indexes.
+func TestWriteToUnclearedMemory(t *testing.T) {
 	batches := map[string]arrow.RecordBatch{
 		"numbers": numbers(t, 0, 500),
 		"flat":    flatBatch(t, rand.New(rand.NewPCG(1, 2)), 3000, 700, 0.4),
-		"lists":   listBatch(rand.New(rand.NewPCG(3, 4)), 100, listForm{distinct: 90, longest: 20, nulls: 0.2, empty: 0.2, nullElements: 0.2}),
+		"lists":   listBatch(rand.New(rand.NewPCG(3, 4)), 100, listForm{distinct: 90, maxLength: 20, nulls: 0.2, empty: 0.2, nullElements: 0.2}),
 	}
 	for name, c := range cases() {
 		for _, nullable := range []bool{false, true} {
 			batches[fmt.Sprintf("%s nullable=%t", name, nullable)] = c.column(t, nullable)
 		}
 	}
-	mem := batch.NewPoison(&batch.Pool{}) // one for all: what one file leaves, the next gets
+	mem := batch.NewPoison(&batch.Pool{}) // shared, so each file gets the memory of the previous one
 	for name, rows := range batches {
 		for i := range 8 {
 			opts := parquettest.Options{

@@ -11,22 +11,22 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// writtenGroup is how many rows a row group has that a Writer writes.
-const writtenGroup = 128 << 10
+// writerGroupRows is the number of rows in the row groups of a Writer.
+const writerGroupRows = 128 << 10
 
-// Writer writes batches as one Parquet file, compressed with Zstandard, with the Arrow
-// schema. It holds one row group.
+// Writer writes batches to a Parquet file, compressed with Zstandard and including the
+// Arrow schema. It holds one row group in memory.
 type Writer struct{ to *pqarrow.FileWriter }
 
-// NewWriter begins a file. Columns of a type that Parquet does not have, or this version
-// does not write, are Invalid. The caller closes the writer; w stays open.
+// NewWriter starts a file. It returns Invalid for columns of a type that Parquet lacks,
+// or that this version does not write. The caller closes the Writer; w stays open.
 func NewWriter(w io.Writer, schema *arrow.Schema) (*Writer, error) {
 	out, err := pqarrow.NewFileWriter(schema, struct{ io.Writer }{w},
-		parquet.NewWriterProperties(parquet.WithCompression(compress.Codecs.Zstd), parquet.WithMaxRowGroupLength(writtenGroup)),
+		parquet.NewWriterProperties(parquet.WithCompression(compress.Codecs.Zstd), parquet.WithMaxRowGroupLength(writerGroupRows)),
 		pqarrow.NewArrowWriterProperties(pqarrow.WithStoreSchema()))
 	if err != nil {
 		return nil, fault.New(fault.Invalid, "the columns cannot be written as Parquet: %w", err).
-			WithRemedy("leave out or cast the columns that are named, or take another format")
+			WithRemedy("leave out or cast the named columns, or use another format")
 	}
 	return &Writer{to: out}, nil
 }
@@ -34,5 +34,5 @@ func NewWriter(w io.Writer, schema *arrow.Schema) (*Writer, error) {
 // Write appends a batch.
 func (w *Writer) Write(batch arrow.RecordBatch) error { return w.to.WriteBuffered(batch) }
 
-// Close writes what is left, and the footer: before that there is no file.
+// Close writes the remaining rows and the footer. Without it the file is not valid.
 func (w *Writer) Close() error { return w.to.Close() }

@@ -16,7 +16,7 @@ import (
 	"github.com/penstock/penstock/internal/parquet"
 )
 
-// TestWriter: what is written is read by the library, batch by batch or at once.
+// TestWriter writes batches, and reads them with the library.
 func TestWriter(t *testing.T) {
 	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
 	defer mem.AssertSize(t, 0)
@@ -56,8 +56,8 @@ func TestWriter(t *testing.T) {
 	}
 }
 
-// TestWriterRefuses what Parquet has no type for, and says what fails.
-func TestWriterRefuses(t *testing.T) {
+// TestWriterErrors writes a type that Parquet lacks, and to a writer that fails.
+func TestWriterErrors(t *testing.T) {
 	schema := arrow.NewSchema([]arrow.Field{{Name: "u", Type: arrow.UnionOf(arrow.SparseMode, nil, nil)}}, nil)
 	_, err := parquet.NewWriter(&bytes.Buffer{}, schema)
 	require.Equal(t, fault.Invalid, fault.KindOf(err))

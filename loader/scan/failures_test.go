@@ -63,7 +63,7 @@ func TestFaultyFiles(t *testing.T) {
 		}},
 		"longer than its manifest says":  {kind: fault.Corrupt, text: "bytes", make: func(r *rig) { r.grow(5, 5, 1).Bytes-- }},
 		"shorter than its manifest says": {kind: fault.Corrupt, text: "bytes", make: func(r *rig) { r.grow(5, 5, 1).Bytes++ }},
-		"truncated": {kind: fault.Corrupt, text: "does not end like a Parquet file", make: func(r *rig) {
+		"truncated": {kind: fault.Corrupt, text: "does not end with the magic bytes of Parquet", make: func(r *rig) {
 			r.grow(5, 5, 1).Bytes = 100
 			r.store.Set(errstore.Rule{Location: locationOf(1), Call: errstore.Open, Action: errstore.Truncate(100)})
 		}},

@@ -105,7 +105,7 @@ func TestHostileFiles(t *testing.T) {
 		kind fault.Kind
 		say  string
 	}{
-		"a page of 1 GB":             {one(parquettest.Page{Values: 1, Plain: 1<<30 + 4, Body: text(1 << 30)}), fault.Corrupt, "not the size"},
+		"a page of 1 GB":             {one(parquettest.Page{Values: 1, Plain: 1<<30 + 4, Body: text(1 << 30)}), fault.Corrupt, "does not have the size"},
 		"a page of 200 MB":           {one(parquettest.Page{Values: 1, Plain: 200*mb + 4, Body: text(200 * mb)}), fault.Exhausted, "memory budget"},
 		"five pages of 200 MB":       {several, fault.Exhausted, "memory budget"},
 		"a page that hides 200 MB":   {one(parquettest.Page{Values: 1, Plain: 104, Body: text(200 * mb)}), fault.Corrupt, "decompress"},

@@ -160,17 +160,17 @@ func TestFilesThatNoMappingNames(t *testing.T) {
 			nil, []arrow.Field{nullable("id", long), nullable("s", arrow.StructOf(withID(4, "a", long)))}, "with field ids for some columns alone",
 		},
 		"two names of one column": {
-			nil, []arrow.Field{nullable("id", long), nullable("ID", long)}, "the file has the columns id and ID, and the name mapping has field id 1 for both",
+			nil, []arrow.Field{nullable("id", long), nullable("ID", long)}, "the name mapping gives the file's columns id and ID the same field id 1",
 		},
 		"a struct without its fields": {
 			func(r *rig) { r.table.Mapping[2].Fields = nil },
 			[]arrow.Field{nullable("id", long), nullable("s", arrow.StructOf(nullable("a", long)))},
-			"the name mapping has a field id for column s of the file, and for nothing that is in it",
+			"the name mapping has a field id for column s of the file, but none for any field inside it",
 		},
 		"a list without its element": {
 			func(r *rig) { r.table.Mapping[3].Fields[0].Names = []string{"item"} },
 			[]arrow.Field{nullable("id", long), nullable("l", arrow.ListOfField(nullable("item", arrow.StructOf(nullable("x", long)))))},
-			"the name mapping has a field id for column l of the file, and for nothing that is in it",
+			"the name mapping has a field id for column l of the file, but none for any field inside it",
 		},
 		"another type": {
 			nil, []arrow.Field{nullable("id", arrow.BinaryTypes.String)}, "column id is stored as utf8, which this version does not read as int64",

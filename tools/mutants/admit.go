@@ -4,14 +4,14 @@ package main
 func admitMutants() []mutant {
 	parquet, scanned := []string{"./internal/parquet"}, []string{"-run", "Hostile|Long|Totals|Filter", "./loader/scan"}
 	return []mutant{
-		{"decoders-take-before-they-ask", "internal/parquet/account.go", "	if !m.reserve(n) {\n", "	if !m.reserve(n) && n < 0 {\n", parquet},
-		{"what-decoders-keep-is-nobodys", "internal/parquet/tracked.go", "	t.kept += moved\n", "	t.kept += 0 * moved\n", parquet},
+		{"decoders-take-before-they-ask", "internal/parquet/account.go", "	if !m.tryTake(n) {\n", "	if !m.tryTake(n) && n < 0 {\n", parquet},
+		{"what-decoders-keep-is-nobodys", "internal/parquet/decoder_allocator.go", "	t.kept += moved\n", "	t.kept += 0 * moved\n", parquet},
 		{"reallocation-is-free", "internal/parquet/account.go", "	return int64(size), int64(len(b))\n", "	return int64(max(size-len(b), 0)), int64(max(len(b)-size, 0))\n", parquet},
 		{"frames-take-what-they-say", "internal/parquet/codec.go", "WithDecodeAllCapLimit(true)", "WithDecodeAllCapLimit(false)", parquet},
 		{"blocks-take-what-they-say", "internal/parquet/codec.go", "length > uint64(len(dst)) {", "length > 1<<60 {", parquet},
-		{"pages-may-declare-more-than-their-footer", "internal/parquet/census.go", "c.plain-c.dictionary > described.TotalUncompressedSize+c.headers:\n", "c.plain > 1<<60:\n", scanned},
-		{"dictionaries-come-out-whole", "internal/parquet/run.go", "r.rowsOf(&c, longest))\n	// The", "r.rowsOf(&c, longest/1024))\n	// The", scanned},
-		{"deltas-take-what-they-say", "internal/parquet/deltas.go", " || block/blocks > mostTogether {", " {", scanned},
+		{"pages-may-declare-more-than-their-footer", "internal/parquet/page_stats.go", "c.uncompressed-c.dictionary.bytes > described.TotalUncompressedSize+c.headerBytes:\n", "c.uncompressed > 1<<60:\n", scanned},
+		{"dictionaries-come-out-whole", "internal/parquet/batch_limit.go", "r.rowsFor(&c, valueBytes))\n	// The", "r.rowsFor(&c, valueBytes/1024))\n	// The", scanned},
+		{"deltas-take-what-they-say", "internal/parquet/delta.go", " || block/blocks > maxMiniblock {", " {", scanned},
 		{"copies-of-filtered-rows-are-nobodys", "loader/scan/walk.go", "	if err := w.queue.admit(ctx, admitted, admitted); err != nil {\n		return nil, 0, err\n	}\n	out, err := batch.Filter(whole, w.pass, w.scanner.options.Memory)\n	return out, 2 * admitted, err\n", "	out, err := batch.Filter(whole, w.pass, w.scanner.options.Memory)\n	return out, admitted, err\n", scanned},
 	}
 }

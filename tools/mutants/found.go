@@ -23,11 +23,11 @@ func foundMutants() []mutant {
 		{"what-is-built-ahead-takes-what-is-on-disk", "loader/buildside/build.go", "	if !ahead && errors.Is(", "	if errors.Is(", []string{"./loader/buildside"}},
 		{"spilled-bytes-forget-the-log", "joiner/spill/matchlog.go", "	p.spilled(p.training.Bytes() + store.Bytes())\n", "	p.spilled(p.training.Bytes())\n", []string{"-run", "TestSpilledBytes", "./loader"}},
 		{"who-waits-for-a-build-side-runs", "cache/shared.go", "	return n.get(ctx, budget.Blocked, load)", "	return n.get(ctx, unmarked, load)", []string{"./cache"}},
-		{"pages-may-have-other-counts", "internal/parquet/census.go", "	case c.values != described.NumValues:\n", "	case c.values > 1<<40:\n", parquet},
-		{"pages-may-have-other-encodings", "internal/parquet/census.go", "len(listed) > 0 && !listed[oneName(e)] {", "len(listed) > 99 && !listed[oneName(e)] {", parquet},
+		{"pages-may-have-other-counts", "internal/parquet/page_stats.go", "	case c.values != described.NumValues:\n", "	case c.values > 1<<40:\n", parquet},
+		{"pages-may-have-other-encodings", "internal/parquet/page_stats.go", "len(listed) > 0 && !listed[canonical(e)] {", "len(listed) > 99 && !listed[canonical(e)] {", parquet},
 		{"fields-may-say-nothing-of-nulls", "internal/parquet/footer.go", "> parquet.Repetitions.Repeated {", "> 99 {", parquet},
 		{"timestamps-may-have-two-units", "internal/parquet/footer.go", "&& unit.MICROS == nil {", "&& unit.MICROS == nil && unit.NANOS == nil {", parquet},
-		{"levels-are-taken-for-values", "internal/parquet/group.go", "	if r.loose(c) {\n", "	if r.loose(c) && c.field > 1<<20 {\n", parquet},
-		{"surplus-values-are-dropped", "internal/parquet/leaf.go", "	if len(l.values) > 0 || ", "	if len(l.values) > 1<<30 || ", parquet},
+		{"levels-are-taken-for-values", "internal/parquet/group.go", "	if r.needsLevelCheck(c) {\n", "	if r.needsLevelCheck(c) && c.field > 1<<20 {\n", parquet},
+		{"surplus-values-are-dropped", "internal/parquet/value_decoder.go", "	if len(l.values) > 0 || ", "	if len(l.values) > 1<<30 || ", parquet},
 	}
 }

@@ -24,7 +24,7 @@ func limitMutants() []mutant {
 		{"footers-are-not-charged", "internal/parquet/footer.go", "	if length > tailBytes {\n", "	if length < 0 {\n", parquet},
 		{
 			"footer-claims-are-believed", "internal/parquet/footer.go",
-			"	if walk.skip(thriftStruct, footerDepth) != nil {\n", "	if walk.skip(thriftStruct, footerDepth) != nil && size < 0 {\n", parquet,
+			"	if walk.skip(thriftStruct, maxFooterDepth) != nil {\n", "	if walk.skip(thriftStruct, maxFooterDepth) != nil && size < 0 {\n", parquet,
 		},
 		{"passwords-are-shown", "internal/fault/redact.go", "	return hidden + rest[at:]\n", "	return rest\n", fault},
 		{"tickets-are-renewed-for-ever", "flight/ticket.go", "; expires.After(last) {\n", "; expires.After(last) && c.First < 0 {\n", flight},

@@ -14,7 +14,7 @@ func memoryMutants() []mutant {
 		{"streams-are-stopped-to-collect", "cmd/penstock/memory.go", "	if !happened && m.due {\n", "	if m.due {\n", command},
 		{"one-pool-alone-counts", "cmd/penstock/memory.go", "		happened = happened || used\n", "		happened = used\n", command},
 		{"the-heap-has-the-budget-alone", "cmd/penstock/memory.go", "	limit := budget + budget/4 + heapBeside\n", "	limit := budget + heapBeside\n", command},
-		{"one-checksum-is-enough", "internal/parquet/census.go", "c.bare = c.bare || h.crc == nil", "c.bare = h.crc == nil", parquet},
-		{"required-checksums-are-optional", "internal/parquet/reader.go", "	if r.opts.RequireChecksums {\n", "	if r.opts.RequireChecksums && r.left == 0 {\n", parquet},
+		{"one-checksum-is-enough", "internal/parquet/page_stats.go", "c.lacksChecksum = c.lacksChecksum || h.crc == nil", "c.lacksChecksum = h.crc == nil", parquet},
+		{"required-checksums-are-optional", "internal/parquet/reader.go", "	if r.opts.RequireChecksums {\n", "	if r.opts.RequireChecksums && r.group.left == 0 {\n", parquet},
 	}
 }

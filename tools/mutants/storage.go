@@ -6,7 +6,7 @@ func storageMutants() []mutant {
 	return []mutant{
 		{
 			"memory-of-hanging-reads-is-used-again", "internal/parquet/source.go",
-			"		store.WhenReturned(err, s.scratch.leave(content))", "		s.scratch.Free(content)", parquet,
+			"		store.WhenReturned(err, s.scratch.detach(content).Release)", "		s.scratch.Free(content)", parquet,
 		},
 		{
 			"hanging-reads-are-not-charged", "loader/scan/file.go",

@@ -136,7 +136,7 @@ func valueMutants() []mutant { //nolint:funlen // a table
 			[]string{"./internal/batch"},
 		},
 		{
-			"structs-forget-their-nulls", "internal/parquet/inside.go",
+			"structs-forget-their-nulls", "internal/parquet/nested.go",
 			"s.Buffers()[0].Bytes(), starts[i], n)",
 			"s.Buffers()[0].Bytes(), starts[i], 0)",
 			[]string{"./internal/parquet"},

@@ -4,31 +4,31 @@ import (
 	"encoding/binary"
 )
 
-// Page is one page of a handmade file, as it is stored.
+// Page is a page of a Handmade file, as stored.
 type Page struct {
 	Dictionary bool
-	Values     int   // the header counts
-	Plain      int   // bytes before compression, the header says
-	Encoding   int32 // of the values: 0 is plain, 5 and 7 are deltas of numbers and of bytes, 8 are indices into the dictionary
+	Values     int   // number of values in the header
+	Plain      int   // uncompressed size in the header
+	Encoding   int32 // of the values: 0 is plain, 5 and 7 are deltas of numbers and of bytes, 8 is dictionary indices
 	Body       []byte
 }
 
-// Handmade is a file of one column and one row group whose parts may say anything:
-// no writer writes what is to be refused.
+// Handmade is a file of one column and one row group whose parts may contradict each
+// other, as no writer would write it.
 type Handmade struct {
 	Rows   int64
-	Values int64 // of the column, as the footer counts them
+	Values int64 // number of values in the footer
 	Codec  int32 // 0 is none, 6 is Zstandard
-	Plain  int64 // bytes of the column before compression, as the footer counts them
-	// List wraps the column into a list of required elements, with field ids 1 and 2.
-	// Else it is required, with field id 1.
+	Plain  int64 // uncompressed size of the column in the footer
+	// List makes the column a list of required elements, with field ids 1 and 2.
+	// Otherwise the column has field id 1. It is required in either case.
 	List bool
-	Text bool // the values are text, not 8-byte integers
-	// Pages are those of the column.
+	Text bool // the values are strings, not 64-bit integers
+	// Pages are the pages of the column.
 	Pages []Page
 }
 
-// Content returns the file.
+// Content returns the bytes of the file.
 func (h Handmade) Content() []byte {
 	out := []byte("PAR1")
 	var dictionary, first int64
@@ -145,7 +145,7 @@ type compact struct {
 }
 
 func (s *compact) field(id int, kind byte) {
-	s.out = append(s.out, byte(id-s.last)<<4|kind) // no two fields are further apart than 15
+	s.out = append(s.out, byte(id-s.last)<<4|kind) // field ids are at most 15 apart
 	s.last = id
 }
 
@@ -171,7 +171,7 @@ func (s *compact) object(id int, fill func(*compact)) {
 	s.out = append(s.out, inner.end()...)
 }
 
-// head begins a list of at most 14 elements.
+// head starts a list of at most 14 elements.
 func (s *compact) head(id, n int, kind byte) {
 	s.field(id, 9)
 	s.out = append(s.out, byte(n)<<4|kind)
@@ -203,14 +203,14 @@ func (s *compact) texts(id int, v []string) {
 // end returns the struct.
 func (s *compact) end() []byte { return append(s.out, 0) }
 
-// blockBytes is the most that a block of Zstandard unpacks to.
+// blockBytes is the maximum decompressed size of a Zstandard block.
 const blockBytes = 128 << 10
 
-// ZstdZeros is a frame of Zstandard that unpacks to a prefix and so many zeros, and
-// does not say how many bytes that is.
+// ZstdZeros returns a Zstandard frame that decompresses to prefix and the given number of
+// zeros, and does not declare its size.
 func ZstdZeros(prefix []byte, zeros int) []byte {
 	const raw, repeated = 0, 1
-	out := []byte{0x28, 0xb5, 0x2f, 0xfd, 0x00, 0x58} // a window of 2 MiB, no size, no checksum
+	out := []byte{0x28, 0xb5, 0x2f, 0xfd, 0x00, 0x58} // window of 2 MiB, no size, no checksum
 	block := func(size int, kind, last uint32) {
 		head := uint32(size)<<3 | kind<<1 | last
 		out = append(out, byte(head), byte(head>>8), byte(head>>16))
@@ -228,16 +228,15 @@ func ZstdZeros(prefix []byte, zeros int) []byte {
 	return append(out, 0)
 }
 
-// ZstdLiar is a frame of Zstandard that holds nothing and says that it unpacks to
-// so many bytes.
+// ZstdLiar returns an empty Zstandard frame that declares the given decompressed size.
 func ZstdLiar(declared uint64) []byte {
 	out := []byte{0x28, 0xb5, 0x2f, 0xfd, 0xc0 | 0x20} // eight bytes of size, no window
 	out = binary.LittleEndian.AppendUint64(out, declared)
 	return append(out, 0x01, 0x00, 0x00) // the last block, raw and empty
 }
 
-// Run is a run of n equal numbers of so many bytes in Parquet's hybrid of runs and
-// packed numbers.
+// Run returns an RLE run of n equal numbers of a width in bytes, in Parquet's
+// RLE/bit-packing hybrid.
 func Run(n int, value uint32, bytes int) []byte {
 	out := binary.AppendUvarint(nil, uint64(n)<<1)
 	for i := range bytes {
@@ -246,8 +245,8 @@ func Run(n int, value uint32, bytes int) []byte {
 	return out
 }
 
-// Levels puts the length of levels before them, as data pages of the first version
-// have it.
+// Levels returns runs of levels with their length in front, as stored in version 1 data
+// pages.
 func Levels(runs ...[]byte) []byte {
 	var all []byte
 	for _, r := range runs {
@@ -256,21 +255,20 @@ func Levels(runs ...[]byte) []byte {
 	return append(binary.LittleEndian.AppendUint32(nil, uint32(len(all))), all...)
 }
 
-// Deltas are numbers as the encoding DELTA_BINARY_PACKED has them, none packed
-// tighter than in 32 bits.
+// Deltas returns numbers in the encoding DELTA_BINARY_PACKED, with deltas of 32 bits.
 func Deltas(numbers ...int32) []byte {
-	const block, blocks, least = 128, 4, -1 << 24
+	const block, blocks, minDelta = 128, 4, -1 << 24
 	out := binary.AppendUvarint(nil, block)
 	out = binary.AppendUvarint(out, blocks)
 	out = binary.AppendUvarint(out, uint64(len(numbers)))
 	out = binary.AppendVarint(out, int64(numbers[0]))
 	for at := 1; at < len(numbers); at += block {
-		out = append(binary.AppendVarint(out, least), 32, 32, 32, 32)
+		out = append(binary.AppendVarint(out, minDelta), 32, 32, 32, 32)
 		end := min(at+block, len(numbers))
 		for i := at; i < end || (i-at)%(block/blocks) != 0; i++ {
 			delta := int32(0)
 			if i < end {
-				delta = numbers[i] - numbers[i-1] - least
+				delta = numbers[i] - numbers[i-1] - minDelta
 			}
 			out = binary.LittleEndian.AppendUint32(out, uint32(delta))
 		}

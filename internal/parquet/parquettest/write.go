@@ -1,5 +1,4 @@
-// Package parquettest writes Parquet files for tests. No product code writes any
-// in this version.
+// Package parquettest writes Parquet files for tests.
 package parquettest
 
 import (
@@ -19,7 +18,7 @@ import (
 // Codec is a compression of pages.
 type Codec int
 
-// The codecs that Write knows.
+// The codecs of Write.
 const (
 	Zstd Codec = iota
 	Snappy
@@ -30,58 +29,44 @@ const (
 )
 
 func (c Codec) codec() compress.Compression {
-	switch c {
-	case Snappy:
-		return compress.Codecs.Snappy
-	case LZ4:
-		return compress.Codecs.Lz4Raw
-	case Gzip:
-		return compress.Codecs.Gzip
-	case Uncompressed:
-		return compress.Codecs.Uncompressed
-	case HadoopLZ4:
-		return compress.Codecs.Lz4
-	case Zstd:
-	}
-	return compress.Codecs.Zstd
+	known := compress.Codecs
+	return [...]compress.Compression{known.Zstd, known.Snappy, known.Lz4Raw, known.Gzip, known.Uncompressed, known.Lz4}[c]
 }
 
 // defaultRowGroupRows is Iceberg's usual limit.
 const defaultRowGroupRows = 1 << 20
 
-// Options say how to write a file. The zero value writes what other
-// engines write by default.
+// Options are the options of Write. The zero value writes files like those of other
+// engines.
 type Options struct {
-	// FieldIDs are the Iceberg field ids of the top-level columns; nested
-	// fields are numbered after the largest. Nil takes all ids from the
-	// schema's PARQUET:field_id metadata, and writes none where there is none.
+	// FieldIDs are the Iceberg field ids of the top-level columns; ids of nested fields
+	// follow the largest. Nil uses the ids in the schema's PARQUET:field_id metadata, if
+	// there are any.
 	FieldIDs []int
 	// Codec compresses pages; the default is Zstd.
 	Codec Codec
-	// RowGroupRows is the most rows of a row group; 0 is 1,048,576.
+	// RowGroupRows is the maximum number of rows of a row group; 0 means 1,048,576.
 	RowGroupRows int64
-	// PageBytes is the size of data pages before compression, about; 0 is 1 MiB.
+	// PageBytes is the approximate uncompressed size of data pages; 0 means 1 MiB.
 	PageBytes int64
-	// Plain writes no dictionaries.
+	// Plain disables dictionaries.
 	Plain bool
-	// PageV2 writes data pages of the second version.
+	// PageV2 writes version 2 data pages.
 	PageV2 bool
 	// PageIndex writes column and offset indexes.
 	PageIndex bool
-	// DecimalAsInteger stores decimals of up to 18 digits as integers, as
-	// Spark does.
+	// DecimalAsInteger stores decimals of up to 18 digits as integers, as Spark does.
 	DecimalAsInteger bool
-	// NoStatistics leaves out minima, maxima and null counts.
+	// NoStatistics omits minima, maxima and null counts.
 	NoStatistics bool
-	// CreatedBy names the writer in the file; "" is arrow-go's name.
+	// CreatedBy is the name of the writer in the file; "" means arrow-go's.
 	CreatedBy string
-	// Memory gives the buffers, which need not be cleared; nil is Go's memory.
+	// Memory allocates buffers and need not clear them; nil means Go memory.
 	Memory memory.Allocator
 }
 
-// Write writes all batches of a reader as one Parquet file. Row groups do not
-// depend on how the rows are cut into batches. The reader stays the caller's to
-// release, and w to close.
+// Write writes all batches of a reader to a Parquet file. Row groups do not depend on the
+// lengths of the batches. The caller releases the reader and closes w.
 func Write(w io.Writer, batches array.RecordReader, opts Options) error {
 	sc, err := numbered(batches.Schema(), opts.FieldIDs)
 	if err != nil {
@@ -136,13 +121,13 @@ func (o Options) properties() *parquet.WriterProperties {
 	return parquet.NewWriterProperties(props...)
 }
 
-// open hides that a writer can be closed.
+// open hides the Close method of a writer.
 type open struct{ io.Writer }
 
-// fieldIDKey is where arrow-go has the field ids of a schema.
+// fieldIDKey is the metadata key of field ids in arrow-go's schemas.
 const fieldIDKey = "PARQUET:field_id"
 
-// numbered gives a schema field ids; those of nested fields follow the largest.
+// numbered returns a schema with field ids; those of nested fields follow the largest.
 func numbered(sc *arrow.Schema, ids []int) (*arrow.Schema, error) {
 	if ids == nil {
 		return sc, nil

@@ -1,4 +1,4 @@
-"""Writes the files of this folder: what pyarrow writes and arrow-go cannot.
+"""Writes files of this folder that pyarrow can write and arrow-go cannot.
 
 Page checksums, a stored Arrow schema with other types than the table's, page
 versions, delta encodings; lists as pyarrow lays them out. Run with pyarrow: python make.py

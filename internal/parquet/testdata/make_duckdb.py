@@ -1,4 +1,4 @@
-"""Writes duckdb-1.parquet and duckdb-2.parquet: what DuckDB writes and nobody else.
+"""Writes duckdb-1.parquet and duckdb-2.parquet: files that only DuckDB writes.
 
 It pads the last run of levels and indices to 256 of them, and has bloom filters of
 dictionary-encoded columns. Run with DuckDB: python make_duckdb.py

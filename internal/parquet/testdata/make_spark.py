@@ -39,12 +39,12 @@ def numbered(name: str, kind: t.DataType, field_id: int, nullable: bool = True) 
 
 
 def some(i: int, value: Any) -> Any:
-    """The value, or none in every seventh row."""
+    """Return the value, or None in every seventh row."""
     return None if i % 7 == 0 else value
 
 
 def int96(spark: SparkSession) -> DataFrame:
-    """Timestamps in every place; those of column few lie in a dictionary."""
+    """Make timestamps, top-level and nested; column few has a dictionary."""
     kind = t.StructType(
         [
             numbered("at", t.TimestampType(), 1),
@@ -71,7 +71,7 @@ def int96(spark: SparkSession) -> DataFrame:
 
 
 def lists(spark: SparkSession) -> DataFrame:
-    """Lists whose elements are never null have two levels in the legacy form."""
+    """Make lists; those without null elements have two levels in the legacy form."""
 
     def array(kind: t.DataType) -> t.ArrayType:
         return t.ArrayType(kind, containsNull=False)
@@ -111,7 +111,7 @@ def lists(spark: SparkSession) -> DataFrame:
 
 
 def encodings(spark: SparkSession) -> DataFrame:
-    """Every encoding of parquet-mr's second version, decimals as fixed-length bytes among them."""
+    """Use each encoding of parquet-mr's version 2 pages, with decimals as fixed-length bytes."""
     inner = t.StructType([numbered("large", t.DecimalType(30, 4), 11)])
     kind = t.StructType(
         [
@@ -151,7 +151,7 @@ BLOOM = ("int", "long", "text", "bytes", "price", "large", "day", "at", "inner.k
 
 
 def bloom(spark: SparkSession) -> DataFrame:
-    """Values that no statistics tell apart: row i has key(i), which is even, in every type."""
+    """Make values that statistics cannot prune: row i has key(i), which is even, in each type."""
     kind = t.StructType(
         [
             numbered("int", t.IntegerType(), 1),
@@ -186,14 +186,14 @@ def bloom(spark: SparkSession) -> DataFrame:
 
 
 def long_texts(spark: SparkSession) -> DataFrame:
-    """Strings that are too long for the statistics of a footer."""
+    """Make strings that are too long for the statistics in a footer."""
     kind = t.StructType([numbered("long", t.StringType(), 1), numbered("row", t.IntegerType(), 2)])
     rows = [(None if i % 50 == 3 else f"{i:03d}" + "x" * 5000, i) for i in range(ROWS)]
     return spark.createDataFrame(rows, kind)
 
 
 def save(frame: DataFrame, name: str, **options: str) -> None:
-    """Writes a frame as one file of the folder."""
+    """Write a frame to a file in this folder."""
     with tempfile.TemporaryDirectory() as folder:
         out = pathlib.Path(folder) / "out"
         writer = frame.coalesce(1).write

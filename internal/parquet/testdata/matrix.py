@@ -26,13 +26,13 @@ Make = Callable[[random.Random], Any]
 
 
 def decimals(digits: int, scale: int) -> Make:
-    """Numbers of so many digits, some of them small."""
+    """Make numbers of a number of digits, some of them small."""
     most = 10**digits - 1
     return lambda r: decimal.Decimal(r.choice([r.randint(-most, most), r.randint(-9, 9)])).scaleb(-scale)
 
 
 def instants(r: random.Random) -> dt.datetime:
-    """Any microsecond of the years 1 to 9999."""
+    """Return a random microsecond in the years 1 to 9999."""
     return EPOCH + dt.timedelta(microseconds=r.randint(-62135596800 * 10**6, 253402300799 * 10**6))
 
 
@@ -59,7 +59,7 @@ TYPES: dict[str, tuple[pa.DataType, Make]] = {
     "nanos": (pa.timestamp("ns"), lambda r: r.randint(-(2**63) + 1, 2**63 - 1)),
 }
 
-# Encodings that a form gives to types; others stay plain.
+# Encodings of types in each form; other types are plain.
 DELTA = {
     "int32": "DELTA_BINARY_PACKED",
     "int64": "DELTA_BINARY_PACKED",
@@ -96,7 +96,7 @@ FORMS: dict[str, dict[str, Any]] = {
 def nestings(
     kind: pa.DataType, null: bool
 ) -> Iterator[tuple[str, pa.DataType, str, Callable[[random.Random, Make], Any]]]:
-    """The name of each nesting, its type, the path to its values, and how its values are made."""
+    """Return the name, type, path to the values and value maker of each nesting."""
     element = pa.field("element", kind, nullable=null)
     inner = pa.field("x", kind, nullable=null)
     struct = pa.struct([inner])
@@ -126,7 +126,7 @@ def nestings(
 
 
 def columns() -> tuple[pa.Table, dict[str, str]]:
-    """The table, and the type of the values at each path."""
+    """Return the table, and the type of the values at each path."""
     r = random.Random(13)
     fields, arrays, paths = [], [], {}
     for (name, (kind, make)), null in itertools.product(TYPES.items(), (False, True)):
@@ -147,7 +147,7 @@ def columns() -> tuple[pa.Table, dict[str, str]]:
 def write(
     folder: pathlib.Path, table: pa.Table, paths: dict[str, str], form: str, codec: str, version: int
 ) -> None:
-    """Write one file, and see that pyarrow reads the rows it was given."""
+    """Write a file, and check that pyarrow reads the same rows."""
     options = dict(FORMS[form])
     encodings = options.pop("encodings", None)
     if encodings is not None:
@@ -172,15 +172,15 @@ def write(
         store_schema=False,
         **options,
     )
-    if not pq.read_table(name).cast(table.schema).equals(table):  # which it was made of
+    if not pq.read_table(name).cast(table.schema).equals(table):  # the original type
         raise SystemExit(f"pyarrow reads other rows of {name}")
 
 
 def main() -> None:
-    """Write the files that are asked for."""
+    """Write the requested files."""
     folder = pathlib.Path(sys.argv[1])
     table, paths = columns()
-    # As it is read back: there fields of structs that are null are null.
+    # As read back: fields of null structs are null.
     write(folder, table, paths, "plain", "none", 1)
     back = pq.read_table(folder / "plain-none-1.parquet").cast(table.schema).combine_chunks()
     with pa.ipc.new_file(folder / "rows.arrow", table.schema) as out:

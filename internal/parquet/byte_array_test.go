@@ -16,9 +16,10 @@ import (
 	"github.com/penstock/penstock/internal/parquet/parquettest"
 )
 
-// textBatch makes columns of strings and bytes, required and optional, of n rows:
-// distinct values in all, some empty and some long, nulls in runs and single ones.
-func textBatch(r *rand.Rand, n, distinct, longest int, nulls float64) arrow.RecordBatch {
+// textBatch makes n rows of required and optional columns of strings and bytes, with the
+// given number of distinct values, some of them empty and some long, and with nulls in
+// runs and alone.
+func textBatch(r *rand.Rand, n, distinct, maxLength int, nulls float64) arrow.RecordBatch {
 	var fields []arrow.Field
 	for i, dt := range []arrow.DataType{arrow.BinaryTypes.String, arrow.BinaryTypes.Binary} {
 		fields = append(fields,
@@ -37,7 +38,7 @@ func textBatch(r *rand.Rand, n, distinct, longest int, nulls float64) arrow.Reco
 				continue
 			}
 			v := r.IntN(distinct)
-			text := fmt.Sprint(v, strings.Repeat("ä", v*v%(longest+1)))
+			text := fmt.Sprint(v, strings.Repeat("ä", v*v%(maxLength+1)))
 			if v%5 == 0 {
 				text = ""
 			}
@@ -52,10 +53,10 @@ func textBatch(r *rand.Rand, n, distinct, longest int, nulls float64) arrow.Reco
 	return b.NewRecordBatch()
 }
 
-// TestTextColumns reads what the library wrote, in batches of any length: plain
-// pages, dictionaries, both in one column, pages of both versions, batches that are
-// shortened for long values.
-func TestTextColumns(t *testing.T) {
+// TestByteArrayColumns reads files written by the library in batches of any length: plain
+// pages, dictionaries, both in one column, pages of both versions, batches shortened for
+// long values.
+func TestByteArrayColumns(t *testing.T) {
 	r := rand.New(rand.NewPCG(13, 14))
 	rounds := 24
 	if os.Getenv("PENSTOCK_LONG") != "" {
@@ -79,9 +80,9 @@ func TestTextColumns(t *testing.T) {
 	}
 }
 
-// TestNothingOfPyarrow reads files of testdata/make.py without rows, and without values:
-// pages that unpack to nothing.
-func TestNothingOfPyarrow(t *testing.T) {
+// TestPyarrowEmptyFiles reads files of testdata/make.py without rows, and without values:
+// pages that decompress to nothing.
+func TestPyarrowEmptyFiles(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]struct{ columns, rows int }{
 		"empty": {4, 0}, "nulls-1": {1, 50}, "nulls-2": {1, 50},
@@ -100,9 +101,9 @@ func TestNothingOfPyarrow(t *testing.T) {
 	}
 }
 
-// TestDictionaryIsAskedForOnce: what a row group's stored bytes take, and then what
-// its pages, its dictionary and the places of its values do.
-func TestDictionaryIsAskedForOnce(t *testing.T) {
+// TestDictionaryIsReservedOnce counts requests: one for the stored bytes of a row group,
+// and one for its pages, the dictionary and the positions of its values.
+func TestDictionaryIsReservedOnce(t *testing.T) {
 	t.Parallel()
 	rows := textBatch(rand.New(rand.NewPCG(1, 1)), 2000, 500, 40, 0.1)
 	requests := 0
@@ -123,9 +124,9 @@ func TestDictionaryIsAskedForOnce(t *testing.T) {
 	require.Equal(t, 2, requests)
 }
 
-// FuzzTextColumns changes bytes of a file: reading ends with the rows or with an
-// error, and gives all memory back.
-func FuzzTextColumns(f *testing.F) {
+// FuzzByteArrayColumns changes bytes of a file: reading returns the rows or an error, and
+// frees all memory.
+func FuzzByteArrayColumns(f *testing.F) {
 	f.Add(uint16(9), byte(1), true)
 	f.Add(uint16(400), byte(255), false)
 	fuzzFlips(f, 78, func(*testing.T) arrow.RecordBatch {
@@ -133,7 +134,7 @@ func FuzzTextColumns(f *testing.F) {
 	})
 }
 
-// BenchmarkText reads strings as the library wrote them.
+// BenchmarkText reads strings written by the library.
 func BenchmarkText(b *testing.B) {
 	for name, distinct := range map[string]int{"few": 50, "many": 5000, "all": 1 << 30} {
 		rows := textBatch(rand.New(rand.NewPCG(1, 1)), 100_000, distinct, 20, 0.1)

@@ -10,18 +10,18 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestKept follows what a decoder holds on to from one batch to the next.
-func TestKept(t *testing.T) {
+// TestBuffersKeptAcrossBatches follows buffers that the library holds beyond a batch.
+func TestBuffersKeptAcrossBatches(t *testing.T) {
 	t.Parallel()
 	checked := memory.NewCheckedAllocator(memory.NewGoAllocator())
 	defer checked.AssertSize(t, 0)
 	held := int64(0)
 	a := &account{admit: func(n, _ int64) error { held += n; return nil }}
-	decoder := track(checked)
-	begin := func(n int64) *allowance {
-		m, err := a.begin(checked, n)
+	decoder := newDecoderAllocator(checked)
+	begin := func(n int64) *trackedAllocator {
+		m, err := a.newBatchAllocator(checked, n)
 		require.NoError(t, err)
-		decoder.begin(m)
+		decoder.setBatch(m)
 		return m
 	}
 
@@ -32,7 +32,7 @@ func TestKept(t *testing.T) {
 	gone := decoder.Allocate(6)
 	require.Equal(t, int64(100), held)
 	levels = decoder.Reallocate(40, levels)
-	require.Equal(t, int64(140), held, "there were 30 and 40 bytes for a moment")
+	require.Equal(t, int64(140), held, "30 and 40 bytes exist together for a moment")
 	decoder.Free(gone)
 	out := array.NewData(arrow.PrimitiveTypes.Int8, 64, []*memory.Buffer{nil, values}, nil, 0, 0)
 	values.Release()
@@ -44,10 +44,10 @@ func TestKept(t *testing.T) {
 
 	second := begin(0)
 	out.Release()
-	require.Zero(t, second.used, "the batch before makes no room")
+	require.Zero(t, second.used, "freeing a batch makes no room in the next")
 	levels = decoder.Reallocate(80, levels)
 	moved, kept = decoder.keep(second)
-	require.Equal(t, []int64{80, 80}, []int64{moved, kept}, "the 40 bytes are free")
+	require.Equal(t, []int64{80, 80}, []int64{moved, kept}, "the 40 bytes were freed")
 	second.close()
 
 	third := begin(0)
@@ -56,22 +56,22 @@ func TestKept(t *testing.T) {
 	late.Release()
 	decoder.handOut(out)
 	moved, kept = decoder.keep(third)
-	require.Equal(t, []int64{0, 0}, []int64{moved, kept}, "what was kept is of the batch that it is handed out with")
+	require.Equal(t, []int64{0, 0}, []int64{moved, kept}, "a kept buffer belongs to the batch that it is handed out with")
 	used, admitted = third.close()
 	require.Equal(t, []int64{80, 0}, []int64{used, admitted})
 	out.Release()
 }
 
-// TestRefusals leave the account as it was.
-func TestRefusals(t *testing.T) {
+// TestRefusalKeepsCounts checks that a refusal leaves the counts as they were.
+func TestRefusalKeepsCounts(t *testing.T) {
 	t.Parallel()
 	full := errors.New("full")
 	a := &account{admit: func(n, batch int64) error {
-		require.Equal(t, int64(50), n, "what is missing alone")
+		require.Equal(t, int64(50), n, "only the missing bytes")
 		require.Equal(t, int64(150), batch)
 		return full
 	}}
-	m := &allowance{under: memory.NewGoAllocator(), account: a, admitted: 100, whole: true}
+	m := &trackedAllocator{under: memory.NewGoAllocator(), account: a, admitted: 100, ofBatch: true}
 	b := m.Allocate(90)
 	allocate := func() (err error) {
 		defer refused(&err)
@@ -87,5 +87,5 @@ func TestRefusals(t *testing.T) {
 		var err error
 		defer refused(&err)
 		panic("a fault of ours")
-	}, "other panics are left alone")
+	}, "other panics are passed on")
 }

@@ -15,11 +15,11 @@ import (
 	"github.com/penstock/penstock/internal/parquet/parquettest"
 )
 
-// TestNamed reads testdata/make.py's file without field ids, whose elements are called
-// item there.
+// TestNamedAssignsFieldIDs reads testdata/make.py's file without field ids, in which
+// elements are called "item".
 //
 // spec: resolve-74
-func TestNamed(t *testing.T) {
+func TestNamedAssignsFieldIDs(t *testing.T) {
 	content, err := os.ReadFile("testdata/without-ids.parquet")
 	require.NoError(t, err)
 	file := object(t, content)
@@ -38,8 +38,8 @@ func TestNamed(t *testing.T) {
 	require.Equal(t, []string{"l", "l.element", "m", "m.key", "m.value", "s", "s.x", "s.x.element", "s.x.element.y"}, asked)
 	require.True(t, named.HasFieldIDs())
 	require.True(t, named.HasStruct(6))
-	require.False(t, named.HasStruct(8), "in a list")
-	require.False(t, footer.HasAnyFieldID(), "it is left as it is")
+	require.False(t, named.HasStruct(8), "inside a list")
+	require.False(t, footer.HasAnyFieldID(), "the footer is unchanged")
 	require.Equal(t, footer.Bytes(), named.Bytes())
 
 	identified := func(id string, f arrow.Field) arrow.Field {
@@ -73,14 +73,14 @@ func TestNamed(t *testing.T) {
 		return id, 0, ok
 	})
 	require.Equal(t, fault.Invalid, fault.KindOf(err))
-	require.ErrorContains(t, err, "for column s.x.element of the file, and for nothing that is in it")
+	require.ErrorContains(t, err, "for column s.x.element of the file, but none for any field inside it")
 }
 
-// TestStructsOfOtherFields: a struct of which the file has none of the fields that the
-// mapping names is none of the table's columns, and neither is a struct of such structs.
+// TestStructsWithoutMappedFields expects that a struct in which the file has none of the
+// mapped fields is not a column of the table, and neither is a struct of such structs.
 //
 // spec: resolve-74, resolve-75
-func TestStructsOfOtherFields(t *testing.T) {
+func TestStructsWithoutMappedFields(t *testing.T) {
 	t.Parallel()
 	other := arrow.StructOf(nullable("other", arrow.PrimitiveTypes.Int64))
 	sc := arrow.NewSchema([]arrow.Field{
@@ -110,10 +110,10 @@ func TestStructsOfOtherFields(t *testing.T) {
 
 	ids["s"] = [2]int{1, 0}
 	_, err = footer.Named(find)
-	require.Equal(t, fault.Invalid, fault.KindOf(err), "a mapping that has nothing inside is not complete: %v", err)
-	require.ErrorContains(t, err, "for column s of the file, and for nothing that is in it")
+	require.Equal(t, fault.Invalid, fault.KindOf(err), "a mapping without fields inside the struct is incomplete: %v", err)
+	require.ErrorContains(t, err, "for column s of the file, but none for any field inside it")
 	ids["s"], ids["l"], ids["l.element"] = [2]int{1, 1}, [2]int{10, 1}, [2]int{11, 1}
 	_, err = footer.Named(find)
-	require.ErrorContains(t, err, "for column l.element of the file, and for nothing that is in it", "elements have no place to be absent from")
+	require.ErrorContains(t, err, "for column l.element of the file, but none for any field inside it", "elements cannot be absent")
 	require.NotEmpty(t, fault.As(err).Remedy)
 }

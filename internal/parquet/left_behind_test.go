@@ -15,8 +15,8 @@ import (
 	"github.com/penstock/penstock/internal/store/storetest"
 )
 
-// TestReadsLeftBehindKeepTheirMemory: what storage writes after the reader has
-// gone changes nobody's memory, and that memory is used again afterwards.
+// TestReadsLeftBehindKeepTheirMemory lets storage write to a buffer after the reader was
+// released: the write changes no other memory, and the buffer is reused afterwards.
 func TestReadsLeftBehindKeepTheirMemory(t *testing.T) {
 	content := write(t, parquettest.Options{Codec: parquettest.Uncompressed, Plain: true}, numbers(t, 0, 1000))
 	m := storetest.NewMemory()
@@ -44,12 +44,12 @@ func TestReadsLeftBehindKeepTheirMemory(t *testing.T) {
 	require.NoError(t, o.Close())
 
 	stored := int(f.Stored(0, ids(4)))
-	live, others := scratch.Allocate(stored), bytes.Repeat([]byte{0xaa}, stored)
-	copy(live, others)
+	live, pattern := scratch.Allocate(stored), bytes.Repeat([]byte{0xaa}, stored)
+	copy(live, pattern)
 	returned := make(chan struct{})
 	store.WhenReturned(err, func() { close(returned) })
 	close(gate)
 	<-returned
-	require.True(t, bytes.Equal(others, live), "a read that was left behind wrote into the memory of somebody else")
-	require.True(t, bytes.Contains(content, scratch.Allocate(stored)), "the memory of the read was not given back when it returned")
+	require.True(t, bytes.Equal(pattern, live), "a read that was left behind wrote to memory that was in use")
+	require.True(t, bytes.Contains(content, scratch.Allocate(stored)), "the memory of the read was not freed when it returned")
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/penstock/penstock/internal/parquet/parquettest"
 )
 
-// nestedKey is a table with column user: struct<n, in: struct<key, tags>>, in
-// which what is asked may be null; the key has field id 5.
+// nestedKey is a table with a column user: struct<n, in: struct<key, tags>>, in which the
+// given parts are nullable. The key has field id 5.
 func nestedKey(kind arrow.DataType, outer, inner, leaf bool) *arrow.Schema {
 	in := arrow.StructOf(
 		arrow.Field{Name: "key", Type: kind, Nullable: leaf},
@@ -71,7 +71,7 @@ func TestColumnsInsideStructs(t *testing.T) {
 						got := mustRead(t, f, parquet.ReadOptions{Fields: []int{5, 1}, Schema: wanted, BatchRows: batchRows, Parallel: 2})
 						requireEqual(t, want, got)
 					}
-					// Beside the struct that it is in.
+					// Beside the struct that contains it.
 					both := arrow.NewSchema(append(schema.Fields(), wanted.Field(0)), nil)
 					got := mustRead(t, f, parquet.ReadOptions{Fields: []int{1, 2, 5}, Schema: both, BatchRows: 11})
 					require.True(t, array.Equal(want.Column(0), got.Column(2)), "%v", got.Column(2))
@@ -95,7 +95,7 @@ func TestFieldsInsideStructs(t *testing.T) {
 	require.Equal(t, arrow.PrimitiveTypes.Int64, key.Type)
 	for _, id := range []int{4, 6, 7, parquet.NoFieldID} {
 		_, ok := f.Field(id)
-		require.False(t, ok, "a struct in a struct, a list and its element are no columns of their own: %d", id)
+		require.False(t, ok, "structs in structs, lists and elements are not columns: %d", id)
 	}
 	s, ok := f.Statistics(0, 5, arrow.PrimitiveTypes.Int64)
 	require.True(t, ok)
@@ -113,7 +113,7 @@ func TestFieldsInsideStructs(t *testing.T) {
 	require.ErrorContains(t, err, "column user.in.key is stored as int64")
 }
 
-func TestNestedFieldIDsMayLack(t *testing.T) {
+func TestMissingNestedFieldIDs(t *testing.T) {
 	in := arrow.StructOf(arrow.Field{Name: "key", Type: arrow.PrimitiveTypes.Int64})
 	schema := arrow.NewSchema([]arrow.Field{{Name: "user", Type: in, Metadata: arrow.NewMetadata([]string{"PARQUET:field_id"}, []string{"1"})}}, nil)
 	rows, err := array.NewRecordReader(schema, []arrow.RecordBatch{table(t, schema, `[{"user":{"key":1}}]`)})

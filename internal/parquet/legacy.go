@@ -7,27 +7,26 @@ import (
 )
 
 const (
-	// int96Bytes is the width of an INT96: nanoseconds of a day, and a Julian day.
+	// int96Bytes is the width of an INT96: nanoseconds of the day, and a Julian day.
 	int96Bytes = 12
 
-	// The physical types, as footers number them.
+	// Physical types, as numbered in footers.
 	physicalInt96 = 3
 	physicalFixed = 7
 )
 
-// modernize gives a decoded footer the form that writers use today, the only one
-// that the library reads rightly, and takes away annotations that change no value. The
-// pages stay as they are.
+// rewriteLegacyTypes changes a decoded footer's schema to what current writers would
+// write, which is the only form that the library reads correctly, and removes annotations
+// that change no value. The pages stay as they are.
 //
-// Lists of two levels become lists of three, by the backward-compatibility rules of
-// the format ("Lists" in its logical types): what is repeated is wrapped into a
-// required group, which adds no level. INT96 becomes an array of as many bytes, which
-// pages hold alike: the library would make nanoseconds of it, which do not reach far.
-// Integers of 8 and 16 bits, with a sign or without, become the INT32 that they are stored
-// as. A column that is annotated to hold nulls alone keeps its physical type, so that a
-// value in it is seen.
-func (f *Footer) modernize() error {
-	m := modernizer{}
+// Two-level lists become three-level lists by the backward-compatibility rules of the
+// format ("Lists" in its logical types): the repeated field is wrapped in a required
+// group, which adds no level. INT96 becomes a fixed-length byte array, which pages store
+// alike: the library would convert it to nanoseconds, whose range is too small. 8- and
+// 16-bit integers, signed or unsigned, become the INT32 that stores them. A column
+// annotated to be all null keeps its physical type, so that a value in it is detected.
+func (f *Footer) rewriteLegacyTypes() error {
+	m := legacyLists{}
 	root := f.meta.Schema.Root()
 	fields, err := m.fields(root)
 	if err != nil {
@@ -43,7 +42,7 @@ func (f *Footer) modernize() error {
 		}
 		for _, g := range f.meta.RowGroups {
 			if leaf < len(g.Columns) && g.Columns[leaf].MetaData != nil {
-				if chunk := g.Columns[leaf].MetaData; chunk.Type == physicalInt96 { // else it is not of its own type
+				if chunk := g.Columns[leaf].MetaData; chunk.Type == physicalInt96 { // chunks without rows may have any type
 					chunk.Type = physicalFixed
 				}
 			}
@@ -52,19 +51,19 @@ func (f *Footer) modernize() error {
 	return nil
 }
 
-// modernizer makes a tree of nodes from one that a file has. Primitive nodes that stay
-// what they are go over into it.
-type modernizer struct {
-	leaves []leafKind // so far
+// legacyLists builds the new schema tree. Unchanged primitive nodes are shared with the
+// old one.
+type legacyLists struct {
+	leaves []leafKind // kinds of the primitive columns so far
 }
 
-// fields returns the fields of a group that is no list.
-func (m *modernizer) fields(n *schema.GroupNode) (schema.FieldList, error) {
+// fields returns the fields of a group that is not a list.
+func (m *legacyLists) fields(n *schema.GroupNode) (schema.FieldList, error) {
 	out := make(schema.FieldList, n.NumFields())
 	for i := range out {
 		var err error
 		if field := n.Field(i); field.RepetitionType() == parquet.Repetitions.Repeated && !isNested(field) {
-			out[i], err = m.repeated(field)
+			out[i], err = m.repeatedField(field)
 		} else {
 			out[i], err = m.node(field, field.Name(), field.RepetitionType(), field.FieldID())
 		}
@@ -75,18 +74,19 @@ func (m *modernizer) fields(n *schema.GroupNode) (schema.FieldList, error) {
 	return out, nil
 }
 
-// repeated makes a list of a field that no list is around: the field is its element,
-// and neither may be null. The field id is the list's.
-func (m *modernizer) repeated(n schema.Node) (schema.Node, error) {
+// repeatedField returns a list for a repeated field that is not inside a list: the field
+// becomes its required element, and its id becomes the id of the list, which is required,
+// too.
+func (m *legacyLists) repeatedField(n schema.Node) (schema.Node, error) {
 	element, err := m.node(n, elementName, parquet.Repetitions.Required, NoFieldID)
 	if err != nil {
 		return nil, err
 	}
-	return listOf(n.Name(), parquet.Repetitions.Required, element, n.FieldID())
+	return newList(n.Name(), parquet.Repetitions.Required, element, n.FieldID())
 }
 
-// node returns a node with a name, repetition and field id that may be others.
-func (m *modernizer) node(n schema.Node, name string, repetition parquet.Repetition, id int32) (schema.Node, error) {
+// node returns a node with a possibly different name, repetition and field id.
+func (m *legacyLists) node(n schema.Node, name string, repetition parquet.Repetition, id int32) (schema.Node, error) {
 	group, ok := n.(*schema.GroupNode)
 	if !ok {
 		return m.primitive(n.(*schema.PrimitiveNode), name, repetition, id)
@@ -97,9 +97,9 @@ func (m *modernizer) node(n schema.Node, name string, repetition parquet.Repetit
 	case isList(group) && hasOneRepeated(group):
 		return m.list(group, name, repetition, id)
 	case isMap(group) && hasOneRepeated(group) && hasOptionalKey(group):
-		return m.listOfPairs(group, name, repetition, id)
+		return m.mapAsList(group, name, repetition, id)
 	case isMap(group) && hasOneRepeated(group):
-		fields, err = m.pairs(group)
+		fields, err = m.mapEntries(group)
 	default:
 		fields, err = m.fields(group)
 	}
@@ -113,8 +113,8 @@ func (m *modernizer) node(n schema.Node, name string, repetition parquet.Repetit
 	return schema.NewGroupNodeLogical(name, repetition, fields, logical, id)
 }
 
-// list returns a list of three levels.
-func (m *modernizer) list(n *schema.GroupNode, name string, repetition parquet.Repetition, id int32) (schema.Node, error) {
+// list returns a three-level list.
+func (m *legacyLists) list(n *schema.GroupNode, name string, repetition parquet.Repetition, id int32) (schema.Node, error) {
 	within, from := n.Field(0), parquet.Repetitions.Required
 	if !isElement(n, within) {
 		within = within.(*schema.GroupNode).Field(0)
@@ -124,11 +124,11 @@ func (m *modernizer) list(n *schema.GroupNode, name string, repetition parquet.R
 	if err != nil {
 		return nil, err
 	}
-	return listOf(name, repetition, element, id)
+	return newList(name, repetition, element, id)
 }
 
-// pairs returns the one field of a map: what is repeated there are keys and values.
-func (m *modernizer) pairs(n *schema.GroupNode) (schema.FieldList, error) {
+// mapEntries returns the only field of a map: the repeated group of keys and values.
+func (m *legacyLists) mapEntries(n *schema.GroupNode) (schema.FieldList, error) {
 	pair, ok := n.Field(0).(*schema.GroupNode)
 	if !ok {
 		return m.fields(n)
@@ -141,27 +141,27 @@ func (m *modernizer) pairs(n *schema.GroupNode) (schema.FieldList, error) {
 	return schema.FieldList{out}, err
 }
 
-// listOfPairs returns a map whose keys may be null, as Flink writes them, as a list of
-// its pairs: the library refuses it as a map. No level is another by that.
-func (m *modernizer) listOfPairs(n *schema.GroupNode, name string, repetition parquet.Repetition, id int32) (schema.Node, error) {
+// mapAsList returns a map with nullable keys, as Flink writes it, as a list of entries,
+// because the library refuses it as a map. The levels stay the same.
+func (m *legacyLists) mapAsList(n *schema.GroupNode, name string, repetition parquet.Repetition, id int32) (schema.Node, error) {
 	fields, err := m.fields(n.Field(0).(*schema.GroupNode))
 	if err != nil {
 		return nil, err
 	}
-	pair, err := schema.NewGroupNode(pairName, parquet.Repetitions.Required, fields, NoFieldID)
+	pair, err := schema.NewGroupNode(mapEntryName, parquet.Repetitions.Required, fields, NoFieldID)
 	if err != nil {
 		return nil, err
 	}
-	return listOf(name, repetition, pair, id)
+	return newList(name, repetition, pair, id)
 }
 
-// hasOptionalKey says whether the pairs of a map have a key that may be null.
+// hasOptionalKey reports whether the keys of a map are nullable.
 func hasOptionalKey(n *schema.GroupNode) bool {
 	pair, ok := n.Field(0).(*schema.GroupNode)
 	return ok && pair.NumFields() == 2 && pair.Field(0).RepetitionType() == parquet.Repetitions.Optional
 }
 
-func (m *modernizer) primitive(n *schema.PrimitiveNode, name string, repetition parquet.Repetition, id int32) (schema.Node, error) {
+func (m *legacyLists) primitive(n *schema.PrimitiveNode, name string, repetition parquet.Repetition, id int32) (schema.Node, error) {
 	kind := leafKindOf(n)
 	m.leaves = append(m.leaves, kind)
 	if kind == ordinaryLeaf && name == n.Name() && repetition == n.RepetitionType() && id == n.FieldID() {
@@ -182,24 +182,24 @@ func (m *modernizer) primitive(n *schema.PrimitiveNode, name string, repetition 
 	return out, err
 }
 
-// leafKind says which kind of primitive column of a file modernize changes.
+// leafKind is the kind of change that rewriteLegacyTypes makes to a primitive column.
 type leafKind int
 
 const (
 	ordinaryLeaf leafKind = iota
 	int96Leaf
-	narrowLeaf // an integer of 8 or 16 bits
-	nullLeaf   // nulls alone
+	narrowLeaf // an 8- or 16-bit integer
+	nullLeaf   // all null
 )
 
-// narrowBits is the width up to which INT32 holds every integer as itself, with a sign or
-// without. Unsigned integers of 32 bits are stored as negative numbers.
-const narrowBits = 16
+// maxNarrowBits is the maximum width of integers, signed or unsigned, whose values INT32
+// stores unchanged. Large unsigned 32-bit integers are stored as negative numbers.
+const maxNarrowBits = 16
 
 func leafKindOf(n *schema.PrimitiveNode) leafKind {
 	switch logical := n.LogicalType().(type) {
 	case schema.IntLogicalType:
-		if n.PhysicalType() == parquet.Types.Int32 && logical.BitWidth() <= narrowBits {
+		if n.PhysicalType() == parquet.Types.Int32 && logical.BitWidth() <= maxNarrowBits {
 			return narrowLeaf
 		}
 	case schema.NullLogicalType:
@@ -213,37 +213,37 @@ func leafKindOf(n *schema.PrimitiveNode) leafKind {
 }
 
 const (
-	// elementName is what the element of a list is called.
+	// elementName is the name of a list's element.
 	elementName = "element"
-	// pairName is what the element of a list is called that is a map.
-	pairName = "key_value"
+	// mapEntryName is the name of the element of a list that represents a map.
+	mapEntryName = "key_value"
 )
 
-// elementOf returns the element of a list that is no map.
-func elementOf(stored arrow.DataType) (arrow.Field, bool) {
+// listElement returns the element of a list that does not represent a map.
+func listElement(stored arrow.DataType) (arrow.Field, bool) {
 	list, ok := stored.(*arrow.ListType)
-	if !ok || list.ElemField().Name == pairName {
+	if !ok || list.ElemField().Name == mapEntryName {
 		return arrow.Field{}, false
 	}
 	return list.ElemField(), true
 }
 
-// pairOf returns the key and the value of a map, or of a list that is one.
-func pairOf(stored arrow.DataType) ([]arrow.Field, bool) {
+// mapEntry returns the key and the value of a map, or of a list that represents one.
+func mapEntry(stored arrow.DataType) ([]arrow.Field, bool) {
 	switch t := stored.(type) {
 	case *arrow.MapType:
 		return []arrow.Field{t.KeyField(), t.ItemField()}, true
 	case *arrow.ListType:
 		pair, ok := t.Elem().(*arrow.StructType)
-		if ok && t.ElemField().Name == pairName && pair.NumFields() == 2 {
+		if ok && t.ElemField().Name == mapEntryName && pair.NumFields() == 2 {
 			return pair.Fields(), true
 		}
 	}
 	return nil, false
 }
 
-// listOf is a list of three levels.
-func listOf(name string, repetition parquet.Repetition, element schema.Node, id int32) (schema.Node, error) {
+// newList returns a three-level list.
+func newList(name string, repetition parquet.Repetition, element schema.Node, id int32) (schema.Node, error) {
 	group, err := schema.NewGroupNode("list", parquet.Repetitions.Repeated, schema.FieldList{element}, NoFieldID)
 	if err != nil {
 		return nil, err
@@ -251,8 +251,8 @@ func listOf(name string, repetition parquet.Repetition, element schema.Node, id 
 	return schema.NewGroupNodeLogical(name, repetition, schema.FieldList{group}, schema.NewListLogicalType(), id)
 }
 
-// isElement says whether what is repeated in a list is its element, and not a group
-// around it: these are lists of two levels.
+// isElement reports whether the repeated field of a list is its element, as in two-level
+// lists, and not a group around the element.
 func isElement(list *schema.GroupNode, repeated schema.Node) bool {
 	group, ok := repeated.(*schema.GroupNode)
 	switch {
@@ -260,13 +260,13 @@ func isElement(list *schema.GroupNode, repeated schema.Node) bool {
 		return true
 	case group.Field(0).RepetitionType() == parquet.Repetitions.Repeated:
 		return true
-	default: // as Avro and Thrift wrote structs of one field
+	default: // structs of one field, as Avro and Thrift write them
 		return group.Name() == "array" || group.Name() == list.Name()+"_tuple"
 	}
 }
 
-// hasOneRepeated says whether a group has the form of lists and maps. The library
-// refuses lists and maps of another.
+// hasOneRepeated reports whether a group has the form of a list or a map. The library
+// refuses lists and maps of another form.
 func hasOneRepeated(n *schema.GroupNode) bool {
 	return n.NumFields() == 1 && n.Field(0).RepetitionType() == parquet.Repetitions.Repeated
 }
@@ -274,5 +274,5 @@ func hasOneRepeated(n *schema.GroupNode) bool {
 func isList(n schema.Node) bool { return n.LogicalType().Equals(schema.NewListLogicalType()) }
 func isMap(n schema.Node) bool  { return n.LogicalType().Equals(schema.MapLogicalType{}) }
 
-// isNested says whether a field is annotated as a list or a map.
+// isNested reports whether a field is annotated as a list or a map.
 func isNested(n schema.Node) bool { return isList(n) || isMap(n) }

@@ -15,13 +15,13 @@ import (
 	"github.com/penstock/penstock/internal/parquet/parquettest"
 )
 
-// leafPages are the levels and values of a primitive column.
+// leafPages has the levels and values of a primitive column.
 type leafPages struct {
 	definition, repetition []int16
 	values                 []int64
 }
 
-// handmade writes a file of one row group, of any schema of INT64 and INT96.
+// handmade writes a file of one row group, with any schema of INT64 and INT96.
 func handmade(t *testing.T, fields schema.FieldList, columns ...leafPages) []byte {
 	t.Helper()
 	root, err := schema.NewGroupNode("schema", arrowparquet.Repetitions.Required, fields, -1)
@@ -64,23 +64,23 @@ func group(name string, repetition arrowparquet.Repetition, logical schema.Logic
 	return schema.Must(schema.NewGroupNodeLogical(name, repetition, fields, logical, id))
 }
 
-// TestOlderLists has a list of every form that the format's rules know. The rows of
-// each are null, empty, and of two elements, as far as it can say so.
+// TestLegacyLists reads a list of every form in the format's rules. Its rows are null,
+// empty, and two elements, where the form allows that.
 //
 // spec: resolve-61
-func TestOlderLists(t *testing.T) {
+func TestLegacyLists(t *testing.T) {
 	required, optional, repeated := arrowparquet.Repetitions.Required, arrowparquet.Repetitions.Optional, arrowparquet.Repetitions.Repeated
 	isList, isMap := schema.NewListLogicalType(), schema.MapLogicalType{}
 	i64 := arrow.PrimitiveTypes.Int64
 	one := arrow.StructOf(arrow.Field{Name: "x", Type: i64})
 	two := arrow.StructOf(arrow.Field{Name: "x", Type: i64}, nullable("y", i64))
-	// Of a column that is optional and repeated alone: null, empty, two elements.
+	// An optional list of required elements: null, empty, two elements.
 	flat := leafPages{[]int16{0, 1, 2, 2}, []int16{0, 0, 0, 1}, []int64{5, 6}}
-	// The same with an optional element, of which the second is null.
+	// The same with nullable elements, of which the second is null.
 	threeLevels := leafPages{[]int16{0, 1, 3, 2}, []int16{0, 0, 0, 1}, []int64{5}}
-	// A list that is repeated within an optional one: null, empty, [[], [5, 6]].
+	// A required list inside an optional one: null, empty, [[], [5, 6]].
 	nested := leafPages{[]int16{0, 1, 2, 3, 3}, []int16{0, 0, 0, 1, 2}, []int64{5, 6}}
-	// Of a column that is repeated and no more.
+	// A repeated field outside lists.
 	bare := leafPages{[]int16{0, 1, 1}, []int16{0, 0, 1}, []int64{5, 6}}
 	for name, c := range map[string]struct {
 		column  schema.Node
@@ -118,22 +118,22 @@ func TestOlderLists(t *testing.T) {
 			[]leafPages{flat},
 			list(one, false), `[null,[],[{"x":5},{"x":6}]]`,
 		},
-		"no struct: another's tuple": {
+		"no struct: tuple of another list": {
 			group("c", optional, isList, 1, group("d_tuple", repeated, nil, -1, long64(t, "x", required, 2))),
 			[]leafPages{flat},
 			list(i64, false), `[null,[],[5,6]]`,
 		},
-		"list of two levels in one": {
+		"two-level list in another": {
 			group("c", optional, isList, 1, group("array", repeated, isList, 2, long64(t, "array", repeated, 3))),
 			[]leafPages{nested},
 			list(list(i64, false), false), `[null,[],[[],[5,6]]]`,
 		},
-		"of any name": {
+		"two-level lists of any name": {
 			group("c", optional, isList, 1, group("bag", repeated, isList, 2, long64(t, "bag", repeated, 3))),
 			[]leafPages{nested},
 			list(list(i64, false), false), `[null,[],[[],[5,6]]]`,
 		},
-		"list of three levels in one of two": {
+		"three-level list in a two-level list": {
 			group("c", optional, isList, 1, group("array", repeated, isList, 2, group("list", repeated, nil, -1, long64(t, "element", required, 3)))),
 			[]leafPages{nested},
 			list(list(i64, false), false), `[null,[],[[],[5,6]]]`,
@@ -155,7 +155,7 @@ func TestOlderLists(t *testing.T) {
 		"repeated group": {
 			group("c", repeated, nil, 1, long64(t, "x", required, 3)), []leafPages{bare}, list(one, false), `[[],[{"x":5},{"x":6}]]`,
 		},
-		"map of keys that may be null": {
+		"map with nullable keys": {
 			group("c", optional, isMap, 1, group("map", repeated, nil, -1, long64(t, "key", optional, 2), long64(t, "value", optional, 3))),
 			[]leafPages{{[]int16{0, 1, 3, 3}, []int16{0, 0, 0, 1}, []int64{1, 2}}, {[]int16{0, 1, 3, 2}, []int16{0, 0, 0, 1}, []int64{5}}},
 			arrow.MapOfFields(arrow.Field{Name: "key", Type: i64}, nullable("value", i64)),
@@ -181,8 +181,8 @@ func TestOlderLists(t *testing.T) {
 	}
 }
 
-// TestFieldIDsOfOlderLists: what is repeated has the element's id.
-func TestFieldIDsOfOlderLists(t *testing.T) {
+// TestLegacyListFieldIDs expects that the repeated field has the id of the element.
+func TestLegacyListFieldIDs(t *testing.T) {
 	optional, repeated := arrowparquet.Repetitions.Optional, arrowparquet.Repetitions.Repeated
 	content := handmade(t, schema.FieldList{group("c", optional, schema.NewListLogicalType(), 1, long64(t, "array", repeated, 7))},
 		leafPages{[]int16{2}, []int16{0}, []int64{5}})
@@ -195,8 +195,9 @@ func TestFieldIDsOfOlderLists(t *testing.T) {
 	require.ErrorContains(t, err, "column c.element has field id 7 in the file, 8 in the table")
 }
 
-// TestMapsOfNullKeys: keys may be null in a file's schema, and must not be.
-func TestMapsOfNullKeys(t *testing.T) {
+// TestMapsWithNullableKeys expects an error for null keys, which a file's schema may
+// allow.
+func TestMapsWithNullableKeys(t *testing.T) {
 	optional, repeated := arrowparquet.Repetitions.Optional, arrowparquet.Repetitions.Repeated
 	pair := group("map", repeated, nil, -1, long64(t, "key", optional, 2), long64(t, "value", optional, 3))
 	content := handmade(t, schema.FieldList{group("c", optional, schema.MapLogicalType{}, 1, pair)},
@@ -213,7 +214,8 @@ func TestMapsOfNullKeys(t *testing.T) {
 	}
 }
 
-// TestInt96Columns: INT96 is a timestamp where 64 bits reach it, and nothing else.
+// TestInt96Columns reads INT96 as timestamps, if 64 bits can hold them, and as nothing
+// else.
 //
 // spec: resolve-60
 func TestInt96Columns(t *testing.T) {
@@ -246,7 +248,7 @@ func TestInt96Columns(t *testing.T) {
 	far := handmade(t, schema.FieldList{int96("c", optional, 1)}, leafPages{[]int16{1, 0, 1}, nil, []int64{epoch, 1 << 30}})
 	_, err := read(t, open(t, far), parquet.ReadOptions{Fields: ids(1), Schema: of(micros)})
 	require.Equal(t, fault.Invalid, fault.KindOf(err), "%v", err)
-	require.ErrorContains(t, err, "column c holds a time, stored as the bytes 000000000000000000000040, that timestamp[us] does not reach")
+	require.ErrorContains(t, err, "column c holds a time, stored as the bytes 000000000000000000000040, that is out of range for timestamp[us]")
 
 	lists := handmade(t, schema.FieldList{
 		group("l", optional, schema.NewListLogicalType(), 1, int96("array", repeated, 2)), int96("r", required, 3),
@@ -256,15 +258,15 @@ func TestInt96Columns(t *testing.T) {
 	requireEqual(t, table(t, sc, `[{"l": null, "r": 0}, {"l": [], "r": 86400000000}, {"l": [0, 172800000000], "r": 0}]`), got)
 }
 
-// TestUnknownCodes: a codec or an encoding that nobody here knows is refused by name,
-// before anything is read.
-func TestUnknownCodes(t *testing.T) {
+// TestUnknownCodecsAndEncodings expects that these are refused by name before anything is
+// read.
+func TestUnknownCodecsAndEncodings(t *testing.T) {
 	sc := arrow.NewSchema([]arrow.Field{{Name: "v", Type: arrow.PrimitiveTypes.Int64}}, nil)
 	page := parquettest.Page{Values: 1, Plain: 8, Body: make([]byte, 8)}
 	for message, codes := range map[string][2]int32{
-		"column v is compressed by LZO, which this version does not read":     {3, 0},
-		"column v has the encoding 11, which this version does not know":      {0, 11},
-		"column v is compressed by <UNSET>, which this version does not read": {99, 0},
+		"column v is compressed with LZO, which this version does not read":     {3, 0},
+		"column v has encoding 11, which this version does not support":         {0, 11},
+		"column v is compressed with <UNSET>, which this version does not read": {99, 0},
 	} {
 		page.Encoding = codes[1]
 		h := parquettest.Handmade{Rows: 1, Values: 1, Codec: codes[0], Plain: 8, Pages: []parquettest.Page{page}}

@@ -9,26 +9,25 @@ import (
 	"github.com/apache/arrow-go/v18/parquet"
 )
 
-// leaf takes the values of a primitive column of 4 or 8 bytes out of its
-// pages, plain or by a dictionary. What is null, and where lists begin, is
-// told by levels that it does not look at.
-type leaf struct {
+// valueDecoder decodes the values of a primitive column of 4 or 8 bytes, plain or
+// dictionary-encoded. It does not look at levels, which encode nulls and lists.
+type valueDecoder struct {
 	pages *pages
-	width int // bytes of a value; 0: any
+	width int // bytes of a value; 0: variable
 
-	dictionary []byte // the values of the dictionary page; nil before it
-	entries    int    // so many
-	values     []byte // of the open page, plain
-	indices    hybrid // of the open page, into dictionary
-	coded      bool   // the open page has indices, not values
+	dictionary []byte     // values of the dictionary page; nil before it is read
+	entries    int        // number of values in it
+	values     []byte     // of the open page, if plain
+	indices    rleDecoder // into dictionary, of the open page
+	indexed    bool       // whether the open page has indices instead of values
 }
 
 var errSurplus = errors.New("a page has more values or levels than rows")
 
-// leafWidth returns the bytes of a value if a leaf's pages in a row group can
-// be read by leaf, else 0. kind is the Arrow type that the library gives it.
+// leafWidth returns the width in bytes of a leaf's values if valueDecoder can decode its
+// pages in a row group, and 0 otherwise. kind is the leaf's Arrow type in the library.
 func (f *Footer) leafWidth(group, leaf int, kind arrow.DataType) int {
-	if !f.plainOrCoded(group, leaf) {
+	if !f.plainOrDictionary(group, leaf) {
 		return 0
 	}
 	stored := f.meta.Schema.Column(leaf).PhysicalType()
@@ -45,9 +44,9 @@ func (f *Footer) leafWidth(group, leaf int, kind arrow.DataType) int {
 	return 0
 }
 
-// plainOrCoded says whether all pages of a leaf's chunk are plain or have indices
-// into a dictionary.
-func (f *Footer) plainOrCoded(group, leaf int) bool {
+// plainOrDictionary reports whether all pages of a leaf's chunk are plain or
+// dictionary-encoded.
+func (f *Footer) plainOrDictionary(group, leaf int) bool {
 	for _, e := range f.meta.RowGroups[group].Columns[leaf].MetaData.Encodings {
 		switch parquet.Encoding(e) {
 		case parquet.Encodings.Plain, parquet.Encodings.PlainDict, parquet.Encodings.RLEDict, parquet.Encodings.RLE:
@@ -58,11 +57,11 @@ func (f *Footer) plainOrCoded(group, leaf int) bool {
 	return true
 }
 
-// next returns the next data page, which is valid until the next call; nil
-// after the last. It keeps the dictionary that stands before them. All values of
-// the page before have been taken.
-func (l *leaf) next() (*page, error) {
-	if len(l.values) > 0 || !l.indices.spent() { // levels that were taken for values, say
+// next returns the next data page, which is valid until the next call, or nil after the
+// last. It keeps the dictionary page, which precedes the data pages. All values of the
+// previous page must have been taken.
+func (l *valueDecoder) next() (*page, error) {
+	if len(l.values) > 0 || !l.indices.exhausted() { // levels decoded as values, for example
 		return nil, errSurplus
 	}
 	for {
@@ -83,15 +82,15 @@ func (l *leaf) next() (*page, error) {
 	}
 }
 
-// open begins with the values of a page.
-func (l *leaf) open(p *page) error {
-	l.values, l.indices, l.coded = p.values, hybrid{}, false
+// open starts decoding the values of a page.
+func (l *valueDecoder) open(p *page) error {
+	l.values, l.indices, l.indexed = p.values, rleDecoder{}, false
 	switch p.encoding {
 	case parquet.Encodings.Plain:
 		return nil
 	case parquet.Encodings.PlainDict, parquet.Encodings.RLEDict:
 		var err error
-		l.coded, l.values = true, nil
+		l.indexed, l.values = true, nil
 		l.indices, err = indicesOf(p.values)
 		return err
 	default:
@@ -99,21 +98,21 @@ func (l *leaf) open(p *page) error {
 	}
 }
 
-// indicesOf returns the indices of a page, which begin with their width.
-func indicesOf(values []byte) (hybrid, error) {
-	if len(values) == 0 { // a page of nulls alone may leave out the width
-		return hybrid{}, nil
+// indicesOf returns the decoder of a page's indices, which start with their width.
+func indicesOf(values []byte) (rleDecoder, error) {
+	if len(values) == 0 { // a page of nulls may omit the width
+		return rleDecoder{}, nil
 	}
 	if values[0] > 32 {
-		return hybrid{}, fmt.Errorf("dictionary indices have %d bits", values[0])
+		return rleDecoder{}, fmt.Errorf("dictionary indices have %d bits", values[0])
 	}
-	return hybrid{rest: values[1:], width: int(values[0])}, nil
+	return rleDecoder{rest: values[1:], width: int(values[0])}, nil
 }
 
-// take moves the next n values of the open page to out, which is n values long.
-func (l *leaf) take(out []byte, n int) error {
+// take decodes the next n values of the open page into out, which has room for exactly n.
+func (l *valueDecoder) take(out []byte, n int) error {
 	switch {
-	case !l.coded:
+	case !l.indexed:
 		if len(l.values) < len(out) {
 			return errors.New("a page has fewer values than rows")
 		}
@@ -127,9 +126,9 @@ func (l *leaf) take(out []byte, n int) error {
 	}
 }
 
-// spread moves the values at the front of out to the places that are not null,
-// and zeroes the others. at is where the validity of out begins, in bits.
-func (l *leaf) spread(out, validity []byte, at, present int) {
+// spread moves the values at the front of out to their positions and zeroes the nulls. at
+// is the offset of out's validity in bits.
+func (l *valueDecoder) spread(out, validity []byte, at, present int) {
 	if l.width == 4 {
 		spread(arrow.Uint32Traits.CastFromBytes(out), validity, at, present)
 	} else {
@@ -137,7 +136,7 @@ func (l *leaf) spread(out, validity []byte, at, present int) {
 	}
 }
 
-// spread goes from the back, so that no value is overwritten before it moved.
+// spread works backwards, so no value is overwritten before it is moved.
 func spread[T uint32 | uint64](out []T, validity []byte, at, present int) {
 	from := present - 1
 	for to := len(out) - 1; to >= 0; to-- {
@@ -150,8 +149,8 @@ func spread[T uint32 | uint64](out []T, validity []byte, at, present int) {
 	}
 }
 
-// close gives the pages' memory back.
-func (l *leaf) close() {
-	l.pages.close()
+// release frees the memory of the pages.
+func (l *valueDecoder) release() {
+	l.pages.release()
 	l.dictionary, l.values = nil, nil
 }

@@ -9,27 +9,27 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/bitutil"
 )
 
-// hybrid reads Parquet's mix of run-length and bit-packed runs of small
-// numbers (format specification, "Run Length Encoding / Bit-Packing Hybrid").
-type hybrid struct {
+// rleDecoder decodes Parquet's RLE/bit-packing hybrid of small numbers (format
+// specification, "Run Length Encoding / Bit-Packing Hybrid").
+type rleDecoder struct {
 	rest  []byte
 	width int // bits of a number, at most 32
 
-	repeat int    // numbers left of a run-length run
-	value  uint32 // its number
-	packed int    // numbers left of a bit-packed run
-	run    int    // numbers of it
-	bits   []byte // the run, whole
-	at     int    // the position in bits, in bits
+	repeat int    // numbers left in an RLE run
+	value  uint32 // the number of that run
+	packed int    // numbers left in a bit-packed run
+	run    int    // numbers of that run
+	bits   []byte // that run, whole
+	at     int    // bit offset of the next number in bits
 }
 
-// maxRun bounds the rows of one run: pages have fewer.
+// maxRun bounds the numbers of a run. Pages have fewer.
 const maxRun = math.MaxInt32
 
 var errRuns = errors.New("the runs of a page cannot be read")
 
 // next opens the next run.
-func (h *hybrid) next() error {
+func (h *rleDecoder) next() error {
 	head, n := binary.Uvarint(h.rest)
 	if n <= 0 || head>>1 == 0 || head>>1 > maxRun {
 		return errRuns
@@ -51,7 +51,7 @@ func (h *hybrid) next() error {
 		return nil
 	}
 	groups := int(head >> 1)
-	size := min(groups*h.width, len(h.rest)) // the last group may be cut short
+	size := min(groups*h.width, len(h.rest)) // the last group may be truncated
 	h.bits, h.rest, h.at = h.rest[:size], h.rest[size:], 0
 	h.packed = groups * 8
 	if h.width > 0 {
@@ -63,25 +63,25 @@ func (h *hybrid) next() error {
 	return nil
 }
 
-// spent says whether all runs have been read, save for the padding of the last one.
-// What is left over belongs to something else: a page that is damaged so that it
-// seems to be encoded otherwise. Writers pad a run to eight numbers, DuckDB to blocks
-// of 256, with whatever its memory has.
-func (h *hybrid) spent() bool {
+// exhausted reports whether all runs have been read, except for padding in the last one.
+// Numbers left over mean that a damaged page is decoded with another encoding than its
+// own. Writers pad a run to eight numbers, DuckDB to a multiple of 256, with arbitrary
+// bits.
+func (h *rleDecoder) exhausted() bool {
 	if len(h.rest) > 0 || h.repeat > 0 {
 		return false
 	}
-	return h.packed < packedTogether || h.packed < packedBlock && h.run%packedBlock == 0
+	return h.packed < packedGroup || h.packed < duckDBRun && h.run%duckDBRun == 0
 }
 
-// number returns the number at a position of the open bit-packed run.
-func (h *hybrid) number(at int) uint32 {
+// number returns the number at a bit offset of the open bit-packed run.
+func (h *rleDecoder) number(at int) uint32 {
 	return uint32(h.word(at)) & uint32(1<<h.width-1)
 }
 
-// word returns at least 57 bits from a position of the open bit-packed run on;
-// zeros behind its end.
-func (h *hybrid) word(at int) uint64 {
+// word returns at least 57 bits of the open bit-packed run from a bit offset on, with
+// zeros past its end.
+func (h *rleDecoder) word(at int) uint64 {
 	var word uint64
 	if from := at >> 3; from+8 <= len(h.bits) {
 		word = binary.LittleEndian.Uint64(h.bits[from:])
@@ -93,13 +93,13 @@ func (h *hybrid) word(at int) uint64 {
 	return word >> (at & 7)
 }
 
-// shortRun is the most bits that are copied by hand: the library makes a
-// reader and a writer for each run, and levels of lists lie in short ones.
+// shortRun is the maximum number of bits copied without the library, which allocates a
+// reader and a writer per run. Levels of lists come in short runs.
 const shortRun = 56
 
-// copyPacked copies n bits of the open bit-packed run to bits that are clear,
+// copyPacked copies n bits of the open bit-packed run to out, where they must be clear,
 // and returns how many of them are set.
-func (h *hybrid) copyPacked(out []byte, at, n int) int {
+func (h *rleDecoder) copyPacked(out []byte, at, n int) int {
 	if n > shortRun {
 		bitutil.CopyBitmap(h.bits, h.at, n, out, at)
 		return bitutil.CountSetBits(h.bits, h.at, n)
@@ -115,10 +115,10 @@ func (h *hybrid) copyPacked(out []byte, at, n int) int {
 	return set
 }
 
-// present reads n definition levels of an optional column, sets the bits of
-// validity, from at on, of those that are not null, and returns their number.
-// Bits that are not set must be clear before.
-func (h *hybrid) present(validity []byte, at, n int) (int, error) {
+// defined reads n definition levels of an optional column. It sets the validity bits,
+// from at on, of values that are not null, and returns their number. The bits must be
+// clear before.
+func (h *rleDecoder) defined(validity []byte, at, n int) (int, error) {
 	found := 0
 	for n > 0 {
 		switch {
@@ -142,9 +142,9 @@ func (h *hybrid) present(validity []byte, at, n int) (int, error) {
 	return found, nil
 }
 
-// alike opens the next run if none is open, and returns how many numbers of it
-// are the given one, as far as it is a run-length run.
-func (h *hybrid) alike(value uint32) (int, error) {
+// repeated opens the next run if none is open, and returns how many numbers are left in
+// it if it is an RLE run of the given value, otherwise 0.
+func (h *rleDecoder) repeated(value uint32) (int, error) {
 	if h.repeat == 0 && h.packed == 0 {
 		if err := h.next(); err != nil {
 			return 0, err
@@ -156,8 +156,8 @@ func (h *hybrid) alike(value uint32) (int, error) {
 	return h.repeat, nil
 }
 
-// numbers reads numbers of at most eight bits.
-func (h *hybrid) numbers(out []byte) error {
+// bytes reads numbers of at most eight bits.
+func (h *rleDecoder) bytes(out []byte) error {
 	for len(out) > 0 {
 		switch {
 		case h.repeat > 0:
@@ -182,8 +182,8 @@ func (h *hybrid) numbers(out []byte) error {
 	return nil
 }
 
-// gather reads n indices and writes the dictionary's values at them.
-func gather[T uint32 | uint64](h *hybrid, out, dictionary []T, n int) error {
+// gather reads n indices and writes the dictionary values at these.
+func gather[T uint32 | uint64](h *rleDecoder, out, dictionary []T, n int) error {
 	for n > 0 {
 		switch {
 		case h.repeat > 0:
@@ -213,9 +213,9 @@ func gather[T uint32 | uint64](h *hybrid, out, dictionary []T, n int) error {
 
 var errIndex = errors.New("an index is beyond the dictionary")
 
-// gatherPacked is gather within one bit-packed run. Eight bytes are loaded at
-// a time where the run has them.
-func gatherPacked[T uint32 | uint64](h *hybrid, out, dictionary []T) error {
+// gatherPacked is gather within a bit-packed run. It loads eight bytes at a time where
+// the run has them.
+func gatherPacked[T uint32 | uint64](h *rleDecoder, out, dictionary []T) error {
 	width, mask := h.width, uint64(1)<<h.width-1
 	at, whole := h.at, len(h.bits)-8
 	i := 0

@@ -1,0 +1,324 @@
+package parquet
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/bitutil"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/apache/arrow-go/v18/parquet"
+
+	"github.com/penstock/penstock/internal/fault"
+)
+
+var errDictionary = errors.New("a dictionary does not have as many values as its header declares")
+
+// byteArrayColumn decodes a column of strings or bytes that is not nested, and plain or
+// dictionary-encoded. The library decodes these too, but it does not expose its
+// dictionary, which would have to be decompressed twice to bound the size of rows, and it
+// appends values one by one.
+type byteArrayColumn struct {
+	valueDecoder
+	kind     arrow.DataType
+	optional bool
+
+	begun    bool     // the pages before first are read
+	first    *page    // the first data page, until it is opened
+	beginErr error    // error of reading first
+	views    []uint64 // views of the dictionary's values, in scratch memory
+	maxValue int64    // bytes of the dictionary's longest value
+
+	levels rleDecoder // definition levels of the open page
+	left   int        // rows of the open page that are not decoded yet, including nulls
+}
+
+// viewBytes is the size of a view.
+const viewBytes = 8
+
+// view packs the position of a value: its start in the upper half, its length in the
+// lower.
+func view(start, length int) uint64 { return uint64(start)<<32 | uint64(length) }
+
+func unpackView(s uint64) (start, length int) { return int(s >> 32), int(s & math.MaxUint32) }
+
+// newByteArrayColumn returns a byteArrayColumn for a top-level column in a row group, or
+// nil if it cannot decode the column. from has its pages.
+func (f *Footer) newByteArrayColumn(group int, field Field, from *pages) *byteArrayColumn {
+	at := field.Leaves[0]
+	described := f.meta.Schema.Column(at)
+	if described.MaxRepetitionLevel() > 0 || described.MaxDefinitionLevel() > 1 || described.PhysicalType() != parquet.Types.ByteArray {
+		return nil
+	}
+	if id := field.arrow.Type.ID(); id != arrow.STRING && id != arrow.BINARY || !f.plainOrDictionary(group, at) {
+		return nil
+	}
+	return &byteArrayColumn{valueDecoder: valueDecoder{pages: from}, kind: field.arrow.Type, optional: described.MaxDefinitionLevel() > 0}
+}
+
+// begin reads the pages up to the first data page: a dictionary precedes the data.
+func (c *byteArrayColumn) begin() error {
+	if c.begun {
+		return c.beginErr
+	}
+	c.begun = true
+	c.first, c.beginErr = c.next()
+	return c.beginErr
+}
+
+// next returns the next data page, or nil after the last. It keeps and indexes the
+// dictionary.
+func (c *byteArrayColumn) next() (*page, error) {
+	known := c.dictionary != nil
+	next, err := c.valueDecoder.next()
+	if err == nil && !known && c.dictionary != nil {
+		err = c.index()
+	}
+	return next, err
+}
+
+// maxLength returns the length in bytes of the dictionary's longest value.
+func (c *byteArrayColumn) maxLength() (int64, error) {
+	err := c.begin()
+	return c.maxValue, err
+}
+
+// index finds the values of the dictionary.
+func (c *byteArrayColumn) index() error {
+	if c.entries > len(c.dictionary)/4 {
+		return errDictionary
+	}
+	if c.entries > 0 {
+		c.views = arrow.Uint64Traits.CastFromBytes(c.pages.scratch.Allocate(c.entries * viewBytes))
+	}
+	at := 0
+	for i := range c.views {
+		length, ok := byteArrayAt(c.dictionary, at)
+		if !ok {
+			return errDictionary
+		}
+		c.views[i] = view(at+4, length)
+		c.maxValue = max(c.maxValue, int64(length))
+		at += 4 + length
+	}
+	if at != len(c.dictionary) {
+		return errDictionary
+	}
+	return nil
+}
+
+// byteArrayAt returns the length of the plain value at a position. It returns false if
+// the value is truncated.
+func byteArrayAt(values []byte, at int) (int, bool) {
+	if len(values)-at < 4 {
+		return 0, false
+	}
+	length := int64(binary.LittleEndian.Uint32(values[at:]))
+	return int(length), length <= int64(len(values)-at-4)
+}
+
+// nextPage opens the next data page. It returns false after the last.
+func (c *byteArrayColumn) nextPage() (bool, error) {
+	if !c.levels.exhausted() {
+		return false, errSurplus
+	}
+	if err := c.begin(); err != nil {
+		return false, err
+	}
+	next, err := c.first, error(nil)
+	if c.first = nil; next == nil {
+		next, err = c.next()
+	}
+	if next == nil || err != nil {
+		return false, err
+	}
+	c.levels = rleDecoder{rest: next.definition, width: 1}
+	c.left = next.count
+	return true, c.open(next)
+}
+
+// read decodes the next rows into memory of mem, fewer only at the end of the column. The
+// caller releases the result.
+func (c *byteArrayColumn) read(rows int, mem memory.Allocator) (arrow.ArrayData, error) {
+	out := newByteArrayBuilder(mem)
+	defer out.release()
+	out.prepare(rows, c.optional)
+	if _, err := pageByPage(rows, &c.left, c.nextPage, func(_, n int) error { return c.decode(out, n) }); err != nil {
+		return nil, err
+	}
+	return out.finish(c.kind), nil
+}
+
+// decode decodes n rows of the open page.
+func (c *byteArrayColumn) decode(out *byteArrayBuilder, n int) error {
+	present := n
+	if c.optional {
+		var err error
+		if present, err = c.levels.defined(out.validity.Bytes(), out.rows, n); err != nil {
+			return err
+		}
+	}
+	take := c.takePlain
+	if c.indexed {
+		take = c.takeIndexed
+	}
+	if err := take(out, present); err != nil {
+		return err
+	}
+	out.spread(n, present)
+	return nil
+}
+
+// takePlain appends the next n plain values of the open page.
+func (c *byteArrayColumn) takePlain(out *byteArrayBuilder, n int) error {
+	at := 0
+	for range n {
+		length, ok := byteArrayAt(c.values, at)
+		if !ok {
+			return errors.New("a page has fewer values than rows")
+		}
+		at += 4 + length
+	}
+	if err := out.reserve(at - 4*n); err != nil {
+		return err
+	}
+	ends := out.ends(n)
+	at = 0
+	for i := range ends {
+		length, _ := byteArrayAt(c.values, at)
+		ends[i] = out.add(c.values[at+4 : at+4+length])
+		at += 4 + length
+	}
+	c.values = c.values[at:]
+	return nil
+}
+
+// viewWindow is the number of indices looked up at a time.
+const viewWindow = 512
+
+// takeIndexed appends the values at the next n indices of the open page. It sums up their
+// lengths before it copies the first one.
+func (c *byteArrayColumn) takeIndexed(out *byteArrayBuilder, n int) error {
+	var window [viewWindow]uint64
+	ahead, bytes := c.indices, 0
+	for left := n; left > 0; left -= viewWindow {
+		found := window[:min(left, viewWindow)]
+		if err := gather(&ahead, found, c.views, len(found)); err != nil {
+			return err
+		}
+		for _, s := range found {
+			_, length := unpackView(s)
+			bytes += length
+		}
+	}
+	if err := out.reserve(bytes); err != nil {
+		return err
+	}
+	ends := out.ends(n)
+	for len(ends) > 0 {
+		found := window[:min(len(ends), viewWindow)]
+		if err := gather(&c.indices, found, c.views, len(found)); err != nil {
+			return err
+		}
+		for i, s := range found {
+			start, length := unpackView(s)
+			ends[i] = out.add(c.dictionary[start : start+length])
+		}
+		ends = ends[len(found):]
+	}
+	return nil
+}
+
+// release frees the memory of the pages and views.
+func (c *byteArrayColumn) release() {
+	if c.views != nil {
+		c.pages.scratch.Free(arrow.Uint64Traits.CastToBytes(c.views))
+	}
+	c.valueDecoder.release()
+	c.views, c.first = nil, nil
+}
+
+// byteArrayBuilder collects the rows of a byteArrayColumn.
+type byteArrayBuilder struct {
+	rows, nulls int
+	bytes       int // of all values so far
+
+	offsets, values, validity *memory.Buffer
+	starts                    []int32 // the values of offsets
+}
+
+func newByteArrayBuilder(mem memory.Allocator) *byteArrayBuilder {
+	return &byteArrayBuilder{offsets: memory.NewResizableBuffer(mem), values: memory.NewResizableBuffer(mem), validity: memory.NewResizableBuffer(mem)}
+}
+
+// prepare allocates memory for rows.
+func (t *byteArrayBuilder) prepare(rows int, optional bool) {
+	t.offsets.Resize((rows + 1) * arrow.Int32SizeBytes)
+	t.starts = arrow.Int32Traits.CastFromBytes(t.offsets.Bytes())
+	t.starts[0] = 0
+	if optional {
+		resizeBits(t.validity, rows)
+	}
+}
+
+// reserve makes room for more bytes.
+func (t *byteArrayBuilder) reserve(more int) error {
+	wanted := t.bytes + more
+	if wanted > math.MaxInt32 {
+		return fault.New(fault.Exhausted, "the strings of %d rows are too large for one batch", len(t.starts)-1).WithRemedy("ask for fewer rows per batch")
+	}
+	if room := t.values.Len(); wanted > room {
+		if room > 0 { // there may be many small pages
+			wanted = max(wanted, room+room/2)
+		}
+		t.values.Resize(wanted)
+	}
+	return nil
+}
+
+// ends returns the end offsets of the next n values.
+func (t *byteArrayBuilder) ends(n int) []int32 { return t.starts[t.rows+1 : t.rows+1+n] }
+
+// add appends a value and returns its end offset.
+func (t *byteArrayBuilder) add(value []byte) int32 {
+	t.bytes += copy(t.values.Bytes()[t.bytes:], value)
+	return int32(t.bytes)
+}
+
+// spread adds n rows. The end offsets of those that are not null are at the front; spread
+// moves them to their rows, working backwards, so none is overwritten before it is moved.
+// A null ends where the previous row ends.
+func (t *byteArrayBuilder) spread(n, present int) {
+	if present < n {
+		ends, before := t.ends(n), t.starts[t.rows]
+		from := present - 1
+		for to := n - 1; to >= 0; to-- {
+			end := before
+			if from >= 0 {
+				end = ends[from]
+			}
+			ends[to] = end
+			if bitutil.BitIsSet(t.validity.Bytes(), t.rows+to) {
+				from--
+			}
+		}
+	}
+	t.rows, t.nulls = t.rows+n, t.nulls+n-present
+}
+
+// finish returns the rows as an array.
+func (t *byteArrayBuilder) finish(kind arrow.DataType) arrow.ArrayData {
+	t.offsets.Resize((t.rows + 1) * arrow.Int32SizeBytes)
+	t.values.Resize(t.bytes)
+	buffers := []*memory.Buffer{nil, t.offsets, t.values}
+	if t.nulls > 0 {
+		buffers[0] = t.validity
+	}
+	return array.NewData(kind, t.rows, buffers, nil, t.nulls, 0)
+}
+
+func (t *byteArrayBuilder) release() {
+	releaseAll(t.offsets, t.values, t.validity)
+}

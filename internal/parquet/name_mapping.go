@@ -1,0 +1,159 @@
+package parquet
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/parquet/pqarrow"
+
+	"github.com/penstock/penstock/internal/fault"
+)
+
+// firstUnmappedID is the first field id given to columns that the name mapping lacks. Ids
+// of tables have 31 bits.
+const firstUnmappedID = math.MaxInt32 + 1
+
+// HasAnyFieldID reports whether any column, at any depth, has a field id.
+func (f *Footer) HasAnyFieldID() bool {
+	return slices.ContainsFunc(f.fields, func(field Field) bool { return hasAnyID(field.arrow) })
+}
+
+func hasAnyID(f arrow.Field) bool {
+	return fieldID(f) != NoFieldID || slices.ContainsFunc(childFields(f.Type), hasAnyID)
+}
+
+// childFields returns the fields of a struct, the element of a list, or the key and value
+// of a map.
+func childFields(t arrow.DataType) []arrow.Field {
+	if pair, ok := mapEntry(t); ok {
+		return pair
+	}
+	switch t := t.(type) {
+	case *arrow.ListType:
+		return []arrow.Field{t.ElemField()}
+	case *arrow.StructType:
+		return t.Fields()
+	default:
+		return nil
+	}
+}
+
+// Named returns the footer of a file without field ids, with ids assigned by find. find
+// gets the path of a column's names, in which elements, keys and values are called
+// "element", "key" and "value", whatever the file calls them. inside is the number of
+// fields that the mapping has in the field at the path. A column that find does not know
+// is not a column of the table. Neither is a struct if find knows fields inside it but
+// the file has none of them: such a file has no information about the struct.
+//
+// Named returns Invalid for two columns with one id, and for a nested column with an id
+// whose children have none, unless it is such a struct. f is not changed and shares
+// everything else with the result.
+func (f *Footer) Named(find func(path []string) (id, inside int, ok bool)) (*Footer, error) {
+	manifest, err := f.manifest()
+	if err != nil {
+		return nil, err
+	}
+	n := idAssigner{find: find, ids: map[int]string{}, next: firstUnmappedID}
+	out := *f
+	err = out.setFields(manifest, func(field arrow.Field) (arrow.Field, error) { return n.field(field, []string{field.Name}, false) })
+	return &out, err
+}
+
+// manifest returns the mapping of the file's columns to Arrow fields.
+func (f *Footer) manifest() (*pqarrow.SchemaManifest, error) {
+	manifest, err := pqarrow.NewSchemaManifest(f.meta.Schema, nil, &pqarrow.ArrowReadProperties{})
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "the file's schema is not served by this version: %w", err)
+	}
+	return manifest, nil
+}
+
+// idAssigner assigns ids to fields.
+type idAssigner struct {
+	find func(path []string) (id, inside int, ok bool)
+	ids  map[int]string // assigned ids and their paths
+	next int            // the next id for a field that find does not know
+}
+
+// field assigns ids to a field and its children. element is whether the field is the
+// element of a list, or a key or value of a map.
+func (n *idAssigner) field(f arrow.Field, path []string, element bool) (arrow.Field, error) {
+	id, mapped, ok := n.find(path)
+	text := strings.Join(path, ".")
+	if !ok {
+		id = n.unmapped()
+	}
+	if other, twice := n.ids[id]; twice {
+		return f, fault.New(fault.Invalid, "the name mapping gives the file's columns %s and %s the same field id %d", other, text, id).
+			WithRemedy("change the table's name mapping, or rewrite the file")
+	}
+	n.ids[id] = text
+	within := childFields(f.Type)
+	named := slices.Clone(within)
+	for i, name := range childNames(f.Type) {
+		var err error
+		if named[i], err = n.field(within[i], append(slices.Clone(path), name), f.Type.ID() != arrow.STRUCT); err != nil {
+			return f, err
+		}
+	}
+	switch known := slices.ContainsFunc(named, func(f arrow.Field) bool { return fieldID(f) < firstUnmappedID }); {
+	case !ok || len(named) == 0 || known:
+	case f.Type.ID() == arrow.STRUCT && mapped > 0 && !element:
+		id = n.unmapped()
+	default:
+		return f, fault.New(fault.Invalid, "the name mapping has a field id for column %s of the file, but none for any field inside it", text).
+			WithRemedy("name the file's fields in the table's name mapping, or rewrite the file through Iceberg")
+	}
+	f.Type = withChildFields(f.Type, named)
+	f.Metadata = arrow.NewMetadata([]string{fieldIDKey}, []string{strconv.Itoa(id)})
+	return f, nil
+}
+
+// unmapped returns the next field id that no table uses.
+func (n *idAssigner) unmapped() int {
+	n.next++
+	return n.next - 1
+}
+
+// childNames returns the names that mappings use for the children of a type.
+func childNames(t arrow.DataType) []string {
+	if _, ok := mapEntry(t); ok {
+		return []string{"key", "value"}
+	}
+	switch t := t.(type) {
+	case *arrow.ListType:
+		return []string{"element"}
+	case *arrow.StructType:
+		names := make([]string, t.NumFields())
+		for i := range names {
+			names[i] = t.Field(i).Name
+		}
+		return names
+	default:
+		return nil
+	}
+}
+
+// withChildFields returns a type with other children.
+func withChildFields(t arrow.DataType, fields []arrow.Field) arrow.DataType {
+	switch t := t.(type) {
+	case *arrow.ListType:
+		if _, ok := mapEntry(t); ok {
+			pair := t.ElemField()
+			pair.Type = arrow.StructOf(fields...)
+			return arrow.ListOfField(pair)
+		}
+		return arrow.ListOfField(fields[0])
+	case *arrow.MapType:
+		out := arrow.MapOfFields(fields[0], fields[1])
+		out.KeysSorted = t.KeysSorted
+		return out
+	case *arrow.StructType:
+		return arrow.StructOf(fields...)
+	default:
+		return t
+	}
+}

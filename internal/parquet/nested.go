@@ -1,0 +1,105 @@
+package parquet
+
+import (
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/bitutil"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/penstock/penstock/internal/fault"
+)
+
+// unwrap returns the column inside depth levels of structs with one field each. It is
+// null where any of them is null, and shares its values. The caller releases the result.
+func unwrap(data arrow.ArrayData, depth int, mem memory.Allocator) arrow.ArrayData {
+	if depth == 0 {
+		data.Retain()
+		return data
+	}
+	n := data.Len()
+	leaf, offset, combined := descend(data, depth, mem)
+	buffers, nulls := leaf.Buffers(), array.UnknownNullCount
+	if combined != nil {
+		defer combined.Release()
+		if own := buffers[0]; own != nil && own.Len() > 0 {
+			andBits(combined.Bytes(), offset, own.Bytes(), offset, n)
+		}
+		buffers = append([]*memory.Buffer{combined}, buffers[1:]...)
+	} else if len(buffers) > 0 && buffers[0] == nil {
+		nulls = 0
+	}
+	return array.NewData(leaf.DataType(), n, buffers, leaf.Children(), nulls, offset)
+}
+
+// descend follows depth levels of structs with one field each. It returns the data found
+// there and the offset of the first row in it. valid has a bit, from offset on, for each
+// row in which no struct is null, and is the caller's to release; it is nil if no struct
+// has nulls.
+func descend(data arrow.ArrayData, depth int, mem memory.Allocator) (leaf arrow.ArrayData, offset int, valid *memory.Buffer) {
+	n := data.Len()
+	leaf, offset = data, data.Offset()
+	var around []arrow.ArrayData // the structs that have nulls
+	var starts []int             // the offset of the first row in each
+	for range depth {
+		if nullCount(leaf) > 0 {
+			around, starts = append(around, leaf), append(starts, offset)
+		}
+		leaf = leaf.Children()[0]
+		offset += leaf.Offset()
+	}
+	if len(around) == 0 {
+		return leaf, offset, nil
+	}
+	valid = memory.NewResizableBuffer(mem)
+	resizeBits(valid, offset+n)
+	bits := valid.Bytes()
+	bitutil.SetBitsTo(bits, int64(offset), int64(n), true)
+	for i, s := range around {
+		andBits(bits, offset, s.Buffers()[0].Bytes(), starts[i], n)
+	}
+	return leaf, offset, valid
+}
+
+// absentInStruct makes a column that the file lacks: a constant where a struct of the
+// file is not null. It reads one column of the struct, because Parquet stores the nulls
+// of a struct only in the levels of its columns.
+func (f *File) absentInStruct(id int, conv *conversion, constant Constant) (column, error) {
+	parent, ok := f.structField(id)
+	if !ok {
+		return column{}, fault.New(fault.Internal, "the file has no struct with field id %d around column %s", id, conv.path)
+	}
+	leaf := parent.Leaves[0]
+	for _, other := range parent.Leaves {
+		if f.meta.Schema.Column(other).MaxRepetitionLevel() < f.meta.Schema.Column(leaf).MaxRepetitionLevel() {
+			leaf = other // prefer a column that is not in a list
+		}
+	}
+	return column{field: parent.root, depth: parent.depth + 1, conversion: conv, leaves: []int{leaf}, absent: constant}, nil
+}
+
+// fillAbsent returns the column that the file lacks, given the column that was read in
+// its place. The caller releases the result.
+func (c column) fillAbsent(read arrow.ArrayData, mem memory.Allocator) (arrow.ArrayData, error) {
+	_, offset, valid := descend(read, c.depth, mem)
+	var bits []byte
+	if valid != nil {
+		defer valid.Release()
+		bits = valid.Bytes()
+	}
+	values, err := c.absent(read.Len(), bits, offset, mem)
+	if err != nil {
+		return nil, err
+	}
+	defer values.Release()
+	values.Data().Retain()
+	return values.Data(), nil
+}
+
+// and clears those of n bits that are not set in other.
+func andBits(bits []byte, at int, other []byte, from, n int) {
+	for i := range n {
+		if !bitutil.BitIsSet(other, from+i) {
+			bitutil.ClearBit(bits, at+i)
+		}
+	}
+}

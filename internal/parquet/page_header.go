@@ -1,0 +1,120 @@
+package parquet
+
+import (
+	"errors"
+	"hash/crc32"
+)
+
+const (
+	// The ids of the fields of a PageHeader that are read.
+	headerKind       = 1
+	headerPlainSize  = 2
+	headerStoredSize = 3
+	headerCRC        = 4
+	headerData       = 5
+	headerDictionary = 7
+	headerDataV2     = 8
+
+	// The kinds of pages.
+	pageData       = 0
+	pageIndex      = 1
+	pageDictionary = 2
+	pageDataV2     = 3
+)
+
+var (
+	errPageReaches  = errors.New("a page reaches past its column chunk")
+	errPageChecksum = errors.New("a page does not match its checksum")
+)
+
+// page reads a page and verifies its checksum. It returns the header, and the stored
+// bytes.
+func (t *thrift) page() (pageHeader, []byte, error) {
+	h, body, err := t.body()
+	if err == nil {
+		err = h.check(body)
+	}
+	return h, body, err
+}
+
+// body reads a page without verifying its checksum.
+func (t *thrift) body() (pageHeader, []byte, error) {
+	h, err := t.pageHeader()
+	switch {
+	case err != nil:
+		return h, nil, err
+	case h.stored < 0 || h.stored > int64(len(t.rest)):
+		return h, nil, errPageReaches
+	}
+	body := t.rest[:h.stored]
+	t.rest = t.rest[h.stored:]
+	return h, body, nil
+}
+
+// check compares the stored bytes of a page with its checksum, if it has one.
+func (h *pageHeader) check(body []byte) error {
+	if h.crc != nil && crc32.ChecksumIEEE(body) != *h.crc {
+		return errPageChecksum
+	}
+	return nil
+}
+
+// pageHeader is a Thrift PageHeader. Missing numbers are -1.
+type pageHeader struct {
+	kind         int64
+	uncompressed int64   // bytes before compression
+	stored       int64   // bytes in the file
+	crc          *uint32 // nil: none
+
+	// Of the data or dictionary page header.
+	count, encoding                        int64
+	definitionEncoding, repetitionEncoding int64
+	definitionBytes, repetitionBytes       int64 // version 2
+	valuesCompressed                       bool  // version 2: whether the values are compressed
+}
+
+// pageHeader reads a page header.
+func (t *thrift) pageHeader() (pageHeader, error) {
+	h := pageHeader{kind: -1, uncompressed: -1, stored: -1, count: -1, encoding: -1, definitionEncoding: -1, repetitionEncoding: -1, definitionBytes: -1, repetitionBytes: -1, valuesCompressed: true}
+	err := t.fields(func(id int64, kind byte) error {
+		switch {
+		case id == headerKind && kind == thriftI32:
+			return t.number(&h.kind)
+		case id == headerPlainSize && kind == thriftI32:
+			return t.number(&h.uncompressed)
+		case id == headerStoredSize && kind == thriftI32:
+			return t.number(&h.stored)
+		case id == headerCRC && kind == thriftI32:
+			v, err := t.varint()
+			sum := uint32(v) //nolint:gosec // the checksum is stored as a signed number
+			h.crc = &sum
+			return err
+		case id == headerData && kind == thriftStruct:
+			return t.numbers(&h.count, &h.encoding, &h.definitionEncoding, &h.repetitionEncoding)
+		case id == headerDictionary && kind == thriftStruct:
+			return t.numbers(&h.count, &h.encoding)
+		case id == headerDataV2 && kind == thriftStruct:
+			return t.dataV2(&h)
+		default:
+			return t.skip(kind, maxThriftDepth)
+		}
+	})
+	return h, err
+}
+
+// dataV2 reads the header of a version 2 data page.
+func (t *thrift) dataV2(h *pageHeader) error {
+	var nulls, rows int64
+	into := []*int64{&h.count, &nulls, &rows, &h.encoding, &h.definitionBytes, &h.repetitionBytes}
+	return t.fields(func(id int64, kind byte) error {
+		switch {
+		case id >= 1 && id <= int64(len(into)) && kind == thriftI32:
+			return t.number(into[id-1])
+		case id == 7 && (kind == thriftTrue || kind == thriftFalse):
+			h.valuesCompressed = kind == thriftTrue
+			return nil
+		default:
+			return t.skip(kind, maxThriftDepth-1)
+		}
+	})
+}

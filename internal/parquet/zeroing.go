@@ -1,0 +1,55 @@
+package parquet
+
+import (
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/bitutil"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+)
+
+// zeroingAllocator clears the memory that it allocates. The library leaves the offsets of
+// empty nested lists and the values under nulls unwritten: uncleared memory would break
+// the former, and the latter would show a client rows of another stream.
+type zeroingAllocator struct{ under memory.Allocator }
+
+func (c zeroingAllocator) Allocate(size int) []byte {
+	b := c.under.Allocate(size)
+	clear(b)
+	return b
+}
+
+func (c zeroingAllocator) Reallocate(size int, b []byte) []byte {
+	had := len(b)
+	out := c.under.Reallocate(size, b)
+	if size > had {
+		clear(out[had:])
+	}
+	return out
+}
+
+func (c zeroingAllocator) Free(b []byte) { c.under.Free(b) }
+
+// resizeBits gives a buffer n bits, all clear.
+func resizeBits(b *memory.Buffer, n int) {
+	b.Resize(int(bitutil.BytesForBits(int64(n))))
+	clear(b.Bytes())
+}
+
+// overwritesValues reports whether the library writes every value of a type except those
+// under nulls: then it is cheaper to clear these afterwards than all values before.
+func overwritesValues(t arrow.DataType) bool {
+	switch t.ID() {
+	case arrow.INT32, arrow.INT64, arrow.FLOAT32, arrow.FLOAT64, arrow.DATE32, arrow.TIME64, arrow.TIMESTAMP:
+		return true
+	default:
+		return false
+	}
+}
+
+// zeroNulls clears those of n values that are null. width is in bytes.
+func zeroNulls(values, validity []byte, width, n int) {
+	for i := range n {
+		if !bitutil.BitIsSet(validity, i) {
+			clear(values[i*width : (i+1)*width])
+		}
+	}
+}
