@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/dgraph-io/ristretto/v2"
+
+	"github.com/penstock/penstock/internal/release"
 )
 
 // Cache maps keys to values of one type under a bound of bytes. It is safe for
@@ -36,9 +38,9 @@ func (c *Cache[V]) Close() { c.values.Close() }
 // Those that have it keep it.
 func (c *Cache[V]) Forget(key string) { c.values.Del(key) }
 
-// unmarked is how those wait who ask a Cache. A stream asks it on several
-// goroutines, and one of its own may be the one that loads.
-func unmarked(context.Context) (over func()) { return func() {} }
+// unmarked is the markWaiting of loads that the waiting stream may itself do, on
+// another of its goroutines: it marks nothing.
+func unmarked(context.Context) *release.Handle { return nil }
 
 // Get returns the value of a key. If there is none it is loaded, with its cost
 // in bytes, by the first who asks, with that one's ctx; those who wait for it

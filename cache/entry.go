@@ -3,6 +3,8 @@ package cache
 import (
 	"context"
 	"sync"
+
+	"github.com/penstock/penstock/internal/release"
 )
 
 // entries are the keys that somebody is interested in at the moment.
@@ -52,13 +54,12 @@ func (s *entries[V]) leave(e *entry[V]) (last bool) {
 	return e.interested == 0
 }
 
-// waiting is called by whoever has to wait for a turn, who calls what it returns
-// when the wait is over.
-type waiting func(ctx context.Context) (over func())
+// markWaiting marks the stream of ctx as waiting, until the Handle is released.
+type markWaiting func(ctx context.Context) *release.Handle
 
 // get hands the entry's value to use, which must not block, loading it if there
 // is none.
-func (e *entry[V]) get(ctx context.Context, mark waiting, load func(ctx context.Context) (V, error), use func(V)) error {
+func (e *entry[V]) get(ctx context.Context, mark markWaiting, load func(ctx context.Context) (V, error), use func(V)) error {
 	if err := e.wait(ctx, mark); err != nil {
 		return err
 	}
@@ -75,11 +76,11 @@ func (e *entry[V]) get(ctx context.Context, mark waiting, load func(ctx context.
 }
 
 // wait waits for the turn, and marks the wait if there is one.
-func (e *entry[V]) wait(ctx context.Context, mark waiting) error {
+func (e *entry[V]) wait(ctx context.Context, mark markWaiting) error {
 	if e.try() {
 		return nil
 	}
-	defer mark(ctx)()
+	defer mark(ctx).Release()
 	select {
 	case e.turn <- struct{}{}:
 		return nil

@@ -105,9 +105,9 @@ func (n *Need[V]) Idle() {
 // it at once, one loads it with its ctx, and the others wait; when that fails,
 // the next one tries. It may be called by several goroutines at once. The stream
 // of ctx must not be the one that loads: while it waits, it counts as standing
-// still until another stream has done something (budget.Blocked).
+// still until another stream has done something (budget.MarkBlocked).
 func (n *Need[V]) Get(ctx context.Context, load func(ctx context.Context) (V, error)) (V, error) {
-	return n.get(ctx, budget.Blocked, load)
+	return n.get(ctx, budget.MarkBlocked, load)
 }
 
 // GetUnmarked is Get for loads that wait for no memory: the stream of ctx may be the one
@@ -116,7 +116,7 @@ func (n *Need[V]) GetUnmarked(ctx context.Context, load func(ctx context.Context
 	return n.get(ctx, unmarked, func(ctx context.Context) (V, error) { return load(budget.NoWait(ctx)) })
 }
 
-func (n *Need[V]) get(ctx context.Context, mark waiting, load func(ctx context.Context) (V, error)) (V, error) {
+func (n *Need[V]) get(ctx context.Context, mark markWaiting, load func(ctx context.Context) (V, error)) (V, error) {
 	var got V
 	err := n.entry.get(ctx, mark, load, func(v V) {
 		v.Retain()
@@ -142,7 +142,7 @@ func (s *Shared[V]) evict(n int64) {
 		if s.budget.Used() <= until {
 			return
 		}
-		release(e, func(size Size) bool { return size.Memory > 0 })
+		discard(e, func(size Size) bool { return size.Memory > 0 })
 	}
 }
 
@@ -151,7 +151,7 @@ func (s *Shared[V]) evict(n int64) {
 func (s *Shared[V]) EvictDisk() bool {
 	some := false
 	for _, e := range s.unused() {
-		some = release(e, func(size Size) bool { return size.Disk > 0 }) || some
+		some = discard(e, func(size Size) bool { return size.Disk > 0 }) || some
 	}
 	return some
 }
@@ -163,9 +163,9 @@ func (s *Shared[V]) unused() []*entry[V] {
 	return slices.Clone(s.idle)
 }
 
-// release gives up an entry's value if its size is one that is asked for, and
+// discard gives up an entry's value if its size is one that is asked for, and
 // says whether it did. A value that is being loaded or looked at stays.
-func release[V Value](e *entry[V], which func(Size) bool) bool {
+func discard[V Value](e *entry[V], which func(Size) bool) bool {
 	if !e.try() {
 		return false
 	}

@@ -235,9 +235,9 @@ func TestWhoeverWaitsForALoadCountsAsWaiting(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := budget.New(100)
-		older, leaveOlder := b.Enter(t.Context(), "")
-		younger, leaveYounger := b.Enter(t.Context(), "")
-		defer leaveYounger()
+		older, olderStream := b.Enter(t.Context(), "")
+		younger, youngerStream := b.Enter(t.Context(), "")
+		defer youngerStream.Release()
 		held, err := b.Reserve("of the older stream", 50)
 		require.NoError(t, err)
 		s, started, begin := cache.NewShared[*counted](b), time.Now(), make(chan struct{})
@@ -254,7 +254,7 @@ func TestWhoeverWaitsForALoadCountsAsWaiting(t *testing.T) {
 		})
 		synctest.Wait()
 		group.Go(func() {
-			defer leaveOlder()
+			defer olderStream.Release()
 			v, err := second.Get(older, (&loads{budget: b, size: cache.Size{Memory: 50}}).load)
 			if err != nil {
 				t.Errorf("who waited got %v", err)

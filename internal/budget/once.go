@@ -3,6 +3,8 @@ package budget
 import (
 	"context"
 	"sync"
+
+	"github.com/penstock/penstock/internal/release"
 )
 
 // Once pays for what several holders have in common, by a key: as long as there is
@@ -30,13 +32,14 @@ func NewOnce[K comparable](b *Budget, what string) *Once[K] {
 
 // Hold adds a holder of something that takes so many bytes. The first one pays, and
 // waits for the bytes as GrowWait does; others wait for the first, and where it
-// fails, another pays. The holder calls release, once.
-func (o *Once[K]) Hold(ctx context.Context, key K, bytes int64) (release func(), err error) {
+// fails, another pays.
+func (o *Once[K]) Hold(ctx context.Context, key K, bytes int64) (*release.Handle, error) {
 	if o == nil || o.budget == nil {
-		return func() {}, nil
+		return nil, nil //nolint:nilnil // a nil Handle holds nothing
 	}
 	for {
 		p, first := o.join(key)
+		var err error
 		if first {
 			err = o.pay(ctx, key, p, bytes)
 		} else {
@@ -47,7 +50,7 @@ func (o *Once[K]) Hold(ctx context.Context, key K, bytes int64) (release func(),
 			return nil, err
 		}
 		if p.held != nil {
-			return func() { o.leave(key, p) }, nil
+			return release.New(func() { o.leave(key, p) }), nil
 		}
 		o.leave(key, p) // the first could not
 	}
@@ -77,7 +80,7 @@ func (p *paid) wait(ctx context.Context) error {
 		return nil
 	default:
 	}
-	defer Blocked(ctx)()
+	defer MarkBlocked(ctx).Release()
 	select {
 	case <-p.ready:
 		return nil

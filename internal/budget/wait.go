@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/release"
 )
 
 // patience is how long a stream waits for memory at most: for streams that run
@@ -29,12 +30,12 @@ type queue struct {
 
 // stream is one that has entered a budget, or what is done ahead for one.
 type stream struct {
-	budget *Budget
-	peer   *peer
-	age    int64
-	waits  int     // goroutines of it that wait
-	of     *stream // what this is done ahead for; nil of a stream itself
-	joined bool    // of waits for this
+	budget  *Budget
+	peer    *peer
+	age     int64
+	waits   int     // goroutines of it that wait
+	of      *stream // what this is done ahead for; nil of a stream itself
+	awaited bool    // of waits for this
 }
 
 // waiter is one goroutine that waits.
@@ -49,21 +50,20 @@ type waiter struct {
 // streamKey is the key of a context's stream.
 type streamKey struct{}
 
-// Enter makes a stream known that may wait for memory, and returns a context
-// of it: GrowWait waits with that and with what is derived of it, and what
-// ReserveFor reserves counts against the share of the peer, the client's host. The
-// caller leaves when the stream holds nothing any more. A nil *Budget has no
-// streams.
-func (b *Budget) Enter(ctx context.Context, from string) (of context.Context, leave func()) {
+// Enter registers a stream of a client's host (from), and returns its context. With
+// that context, or one derived from it, GrowWait waits for memory and ReserveFor
+// counts against the host's share. The caller releases the Handle when the stream
+// holds no memory any more. A nil *Budget has no streams.
+func (b *Budget) Enter(ctx context.Context, from string) (context.Context, *release.Handle) {
 	if b == nil {
-		return ctx, func() {}
+		return ctx, nil
 	}
 	b.queue.mu.Lock()
 	defer b.queue.mu.Unlock()
 	b.queue.entered++
 	b.queue.open++
 	s := &stream{budget: b, age: b.queue.entered, peer: b.queue.join(from)}
-	return context.WithValue(ctx, streamKey{}, s), sync.OnceFunc(func() {
+	return context.WithValue(ctx, streamKey{}, s), release.New(func() {
 		b.queue.mu.Lock()
 		defer b.queue.mu.Unlock()
 		b.queue.open--
@@ -90,20 +90,20 @@ func NoWait(ctx context.Context) context.Context {
 	return context.WithValue(ctx, streamKey{}, (*stream)(nil))
 }
 
-// Blocked says that the stream of ctx stands still until another stream has done
-// something, so that nobody waits for the memory that it holds. It goes on when
-// on is called.
-func Blocked(ctx context.Context) (on func()) {
+// MarkBlocked marks the stream of ctx as waiting for another stream, until the Handle
+// is released: meanwhile it does not free the memory that it holds, and other streams
+// must not wait for that.
+func MarkBlocked(ctx context.Context) *release.Handle {
 	s, _ := ctx.Value(streamKey{}).(*stream)
 	if s == nil {
-		return func() {}
+		return nil
 	}
 	q := &s.budget.queue
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.block(s)
 	s.budget.settle()
-	return sync.OnceFunc(func() {
+	return release.New(func() {
 		q.mu.Lock()
 		defer q.mu.Unlock()
 		q.unblock(s)
@@ -206,7 +206,7 @@ func (q *queue) block(s *stream) {
 	case s.of == nil:
 		q.blocked++
 		s.peer.blocked++
-	case s.joined:
+	case s.awaited:
 		q.block(s.of)
 	}
 }
@@ -219,7 +219,7 @@ func (q *queue) unblock(s *stream) {
 	case s.of == nil:
 		q.blocked--
 		s.peer.blocked--
-	case s.joined:
+	case s.awaited:
 		q.unblock(s.of)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/penstock/penstock/cache"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/invariant"
+	"github.com/penstock/penstock/internal/release"
 	"github.com/penstock/penstock/joiner"
 	"github.com/penstock/penstock/joiner/spill"
 	"github.com/penstock/penstock/loader/plan"
@@ -24,9 +25,9 @@ type Reference struct {
 type ahead struct {
 	by     *Reference // for which it is built; nil: that one was released, and others may ask for it
 	cancel context.CancelFunc
-	join   func() (over func()) // the stream waits for it: see budget.Ahead
-	done   chan struct{}        // closed when it is built, or could not be
-	part   *cache.Need[built]   // then: as Reference.part, and nobody's before end
+	await  func() *release.Handle // marks the stream as waiting for it
+	done   chan struct{}          // closed when it is built, or could not be
+	part   *cache.Need[built]     // then: as Reference.part, and nobody's before end
 }
 
 // Reference takes hold of the group that a range needs, which is open. The caller
@@ -95,9 +96,9 @@ func (r *Reference) Release() {
 // nothing is being built ahead yet: see Ahead.
 func (r *Reference) BuildAhead(ctx context.Context) {
 	invariant.Check(r.group.ahead == nil, "%s is built ahead twice", r.group.input.Name)
-	ctx, join := budget.Ahead(ctx)
+	ctx, await := budget.Prefetch(ctx)
 	ctx, cancel := context.WithCancel(ctx)
-	a := &ahead{by: r, cancel: cancel, join: join, done: make(chan struct{})}
+	a := &ahead{by: r, cancel: cancel, await: await, done: make(chan struct{})}
 	r.group.ahead = a
 	go func() {
 		defer close(a.done)
@@ -142,7 +143,7 @@ func (r *Reference) Settle() bool {
 	if a == nil {
 		return false
 	}
-	defer a.join()()
+	defer a.await().Release()
 	<-a.done
 	r.group.end(a)
 	return true

@@ -11,6 +11,7 @@ import (
 	"github.com/penstock/penstock/internal/digest"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/invariant"
+	"github.com/penstock/penstock/internal/release"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/plan"
 )
@@ -129,9 +130,9 @@ func units(d catalog.Deletes) []unit {
 	return out
 }
 
-// Keep says that the deletes of some files of a table will be needed, until the caller
-// releases them: what was loaded stays in between, where memory is plentiful.
-func (p *Pool) Keep(t *catalog.Table, files []catalog.File) (release func()) {
+// Keep keeps the deletes of some files of a table until the Handle is released: what
+// was loaded stays between uses unless memory is short.
+func (p *Pool) Keep(t *catalog.Table, files []catalog.File) *release.Handle {
 	seen, lists := map[unit]bool{}, map[catalog.DeleteList]bool{}
 	var needs []*cache.Need[*loaded]
 	for i := range files {
@@ -148,11 +149,11 @@ func (p *Pool) Keep(t *catalog.Table, files []catalog.File) (release func()) {
 			}
 		}
 	}
-	return func() {
+	return release.New(func() {
 		for _, n := range needs {
 			n.Done()
 		}
-	}
+	})
 }
 
 // Open returns what is deleted of a data file, loading what is not. The caller
@@ -194,13 +195,13 @@ func (p *Pool) get(ctx context.Context, t *catalog.Table, need *cache.Need[*load
 	if fault.KindOf(err) != fault.Exhausted || p.options.Budget == nil {
 		return got, err
 	}
-	on := budget.Blocked(ctx)
+	waiting := budget.MarkBlocked(ctx)
 	select {
 	case p.again <- struct{}{}:
-		on()
+		waiting.Release()
 		defer func() { <-p.again }()
 	case <-ctx.Done():
-		on()
+		waiting.Release()
 		return nil, context.Cause(ctx)
 	}
 	limit := p.options.Budget.Limit()

@@ -9,6 +9,7 @@ import (
 	"github.com/penstock/penstock/internal/digest"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/parquet"
+	"github.com/penstock/penstock/internal/release"
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/deletes"
@@ -19,7 +20,7 @@ import (
 type opened struct {
 	*parquet.File
 	object store.Object
-	unpay  func() // ends the payment for the footer
+	footer *release.Handle // of the memory of the footer
 	// constants are the columns that the file lacks because all its rows have one
 	// value, and around of which struct they would be: see parquet.ReadOptions.
 	constants map[int]parquet.Constant
@@ -35,7 +36,7 @@ type payment struct{ parquet.Spare }
 // close gives the file back; what its storage says then is too late to matter.
 func (o *opened) close() {
 	_ = o.object.Close()
-	o.unpay()
+	o.footer.Release()
 	o.dropEnd()
 	if o.deleted != nil {
 		o.deleted.Release()
@@ -71,7 +72,7 @@ func (s *Scanner) open(ctx context.Context, source plan.Source, p *projection, f
 	if err != nil {
 		return nil, err
 	}
-	o := &opened{object: object, unpay: func() {}, constants: map[int]parquet.Constant{}, around: map[int]int{}, numbers: map[int]parquet.Numbers{}}
+	o := &opened{object: object, constants: map[int]parquet.Constant{}, around: map[int]int{}, numbers: map[int]parquet.Numbers{}}
 	if err = s.verify(ctx, source, p, f, o); err == nil && !f.Deletes.None() {
 		o.deleted, err = s.deletes.Open(ctx, source.Table, f)
 	}
@@ -88,11 +89,9 @@ func (s *Scanner) verify(ctx context.Context, source plan.Source, p *projection,
 	if err != nil {
 		return err
 	}
-	unpay, err := s.paid.Hold(ctx, footer, footer.Bytes())
-	if err != nil {
+	if o.footer, err = s.paid.Hold(ctx, footer, footer.Bytes()); err != nil {
 		return err
 	}
-	o.unpay = unpay
 	if len(p.ids) > 0 {
 		if footer, err = named(source.Table, p, footer); err != nil {
 			return err

@@ -11,6 +11,7 @@ import (
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/parquet"
+	"github.com/penstock/penstock/internal/release"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/deletes"
 	"github.com/penstock/penstock/loader/plan"
@@ -145,9 +146,9 @@ func New(options Options) (*Scanner, error) {
 	return s, nil
 }
 
-// Keep says that the delete files of some files of a table will be needed, until the
-// caller releases them: what they say is then loaded once, for whoever reads the files.
-func (s *Scanner) Keep(t *catalog.Table, files []catalog.File) (release func()) {
+// Keep keeps the deletes of some files of a table until the Handle is released, so that
+// all readers of the files share one load of them.
+func (s *Scanner) Keep(t *catalog.Table, files []catalog.File) *release.Handle {
 	return s.deletes.Keep(t, files)
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/release"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/plan"
 )
@@ -29,8 +30,8 @@ type walk struct {
 
 	file    int // of the source: the one to open next
 	open    *fileReader
-	pending chan opening // of file; nil: not begun
-	join    func() (over func())
+	pending chan opening           // of file; nil: not begun
+	await   func() *release.Handle // marks the stream as waiting for pending
 }
 
 // opening is the outcome of opening a file ahead.
@@ -115,8 +116,8 @@ func (w *walk) nextFile(ctx context.Context) error {
 // turn has come. What there is no memory for is done when it has.
 func (w *walk) openAhead(ctx context.Context, file int) {
 	pending := make(chan opening, 1)
-	ahead, join := budget.Ahead(ctx)
-	w.pending, w.join = pending, join
+	ahead, await := budget.Prefetch(ctx)
+	w.pending, w.await = pending, await
 	w.group.Go(func() error {
 		next := opening{}
 		next.file, next.err = w.scanner.open(ahead, w.source, w.plan, w.source.Files[file].File)
@@ -133,9 +134,9 @@ func (w *walk) openAhead(ctx context.Context, file int) {
 
 // awaitPending waits for what openAhead began.
 func (w *walk) awaitPending() opening {
-	defer w.join()()
+	defer w.await().Release()
 	next := <-w.pending
-	w.pending, w.join = nil, nil
+	w.pending, w.await = nil, nil
 	return next
 }
 
