@@ -151,7 +151,7 @@ func (p *Pool) Keep(t *catalog.Table, files []catalog.File) *release.Handle {
 	}
 	return release.New(func() {
 		for _, n := range needs {
-			n.Done()
+			n.Close()
 		}
 	})
 }
@@ -162,8 +162,7 @@ func (p *Pool) Open(ctx context.Context, t *catalog.Table, f catalog.File) (*Row
 	rows := &Rows{file: f}
 	for _, u := range units(f.Deletes) {
 		need := p.shared.Need(u.key(t))
-		need.Use()
-		rows.needs = append(rows.needs, need)
+		rows.needs, rows.pins = append(rows.needs, need), append(rows.pins, need.Pin())
 		got, err := p.get(ctx, t, need, u)
 		if err != nil {
 			rows.Release()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/penstock/penstock/cache"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/release"
 	"github.com/penstock/penstock/loader/catalog"
 )
 
@@ -16,6 +17,7 @@ const wordBits = 64
 type Rows struct {
 	file   catalog.File
 	needs  []*cache.Need[*loaded]
+	pins   []*release.Handle // of needs
 	loaded []*loaded
 
 	positions []*bitmap
@@ -47,11 +49,11 @@ func (r *Rows) Release() {
 	for _, l := range r.loaded {
 		l.Release()
 	}
-	for _, n := range r.needs {
-		n.Idle()
-		n.Done()
+	for i, n := range r.needs {
+		r.pins[i].Release()
+		n.Close()
 	}
-	r.loaded, r.needs, r.positions, r.values = nil, nil, nil, nil
+	r.loaded, r.needs, r.pins, r.positions, r.values = nil, nil, nil, nil, nil
 }
 
 // None says that no row of the file is deleted.
