@@ -173,7 +173,7 @@ func TestGrowWaitFails(t *testing.T) {
 			require.ErrorContains(t, err, "rows needs 41 bytes more, 60 of the memory budget's 100 are in use")
 			require.Zero(t, fault.As(err).RetryAfter, "nobody else can give memory back")
 			other := enter(t, b, 0)
-			require.Equal(t, budget.Patience, fault.As(one.held.Grow(41)).RetryAfter)
+			require.Equal(t, budget.MaxWait, fault.As(one.held.Grow(41)).RetryAfter)
 			require.Zero(t, fault.As(one.held.Grow(101)).RetryAfter, "more than there is")
 			other.end()
 			one.end()
@@ -286,7 +286,7 @@ func TestGrowWaitFails(t *testing.T) {
 			began := time.Now()
 			one.want(10)
 			require.Equal(t, fault.Exhausted, fault.KindOf(<-one.ended))
-			require.Equal(t, budget.Patience, time.Since(began))
+			require.Equal(t, budget.MaxWait, time.Since(began))
 			one.end()
 			idle.end()
 		},

@@ -48,7 +48,7 @@ func spillMutants() []mutant {
 		{"nobody-goes-before-the-oldest", "internal/budget/wait.go", "		if q.blocked < q.open && b.shares", "		if q.blocked <= q.open && b.shares", budgeted},
 		{"waiting-locks-up", "internal/budget/wait.go", "		if q.blocked == q.open || p.", "		if q.blocked > q.open || p.", budgeted},
 		{"waits-for-what-cannot-come", "internal/budget/wait.go", " || n > r.budget.limit {", " {", budgeted},
-		{"waiting-has-no-end", "internal/budget/wait.go", "context.WithTimeoutCause(ctx, patience, none)", "context.WithTimeoutCause(ctx, 60*patience, none)", budgeted},
+		{"waiting-has-no-end", "internal/budget/wait.go", "context.WithTimeoutCause(ctx, maxWait, none)", "context.WithTimeoutCause(ctx, 60*maxWait, none)", budgeted},
 		{"scans-do-not-wait", "loader/scan/prefetch.go", "			return q.held.GrowWait(ctx, n)\n", "			return q.held.Grow(n)\n", scanned},
 	}
 }
