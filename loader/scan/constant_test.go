@@ -127,7 +127,7 @@ func TestPartitionColumnsInStructs(t *testing.T) {
 	require.Equal(t, []string{"5", "5"}, got.lines)
 	got = r.read(r.scanner(scan.Options{}), source, r.columns("user"))
 	require.Equal(t, fault.Invalid, fault.KindOf(got.err))
-	require.ErrorContains(t, got.err, "column user.day is not in the file but in its partition values alone")
+	require.ErrorContains(t, got.err, "column user.day is not in the file but only in its partition values")
 }
 
 // TestInitialDefaultsOfPartitionColumns: the partition says what they are.

@@ -20,7 +20,7 @@ func boundMutants() []mutant {
 		{"ended-ranges-are-kept", "loader/lane/selection.go", "	for ; s.detached < len(s.runs); s.detached++ {\n", "	for ; s.detached < 0; s.detached++ {\n", lane},
 		{"copied-rows-have-no-origin", "loader/lane/indexed.go", "	if x.origins == nil || x.origins[index].dictionary == nil {\n", "	if x.origins == nil || x.origins[index].dictionary != nil {\n", lane},
 		{"plans-are-free", "loader/open.go", "	if bytes <= freePlan {\n", "	if bytes >= 0 {\n", loader},
-		{"footers-are-free", "loader/scan/open.go", "s.paid.Hold(ctx, footer, footer.Bytes())", "s.paid.Hold(ctx, footer, 0)", []string{"./loader/scan"}},
+		{"footers-are-free", "loader/scan/open.go", "s.footers.Hold(ctx, footer, footer.Bytes())", "s.footers.Hold(ctx, footer, 0)", []string{"./loader/scan"}},
 		{"paid-twice", "internal/budget/once.go", "	s.holders++\n	return s, first\n", "	s.holders++\n	return s, true\n", []string{"./internal/budget"}},
 		{"build-sides-leave-nothing", "internal/budget/budget.go", "		if n > 0 && used+n > b.limit-reserve {\n", "		if n > 0 && used+n > b.limit {\n", []string{"./internal/budget"}},
 		{"batches-are-lent-too-early", "flight/codec.go", "		l.bytes = c.Bytes()\n", "		l.bytes = c.Bytes()\n		c.Lend()\n", flight},

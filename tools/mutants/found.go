@@ -7,8 +7,8 @@ func foundMutants() []mutant {
 	scanned, resolve, whole := []string{"./loader/scan"}, []string{"./loader/resolve"}, []string{"-run", "TestRecreatedTables", "./cmd/penstock"}
 	return []mutant{
 		{"verify-keeps-text-of-released-rows", "loader/verify/layout.go", "	return strings.Clone(value)\n", "	return value\n", []string{"-run", "TestVerify", "./cmd/penstock"}},
-		{"footers-of-other-tables", "loader/scan/open.go", "footerOf{table: t.Pin.UUID, ", "footerOf{", scanned},
-		{"footers-of-recreated-tables", "loader/scan/open.go", "footerOf{table: t.Pin.UUID, ", "footerOf{", whole},
+		{"footers-of-other-tables", "loader/scan/open.go", "footerID{table: t.Pin.UUID, ", "footerID{", scanned},
+		{"footers-of-recreated-tables", "loader/scan/open.go", "footerID{table: t.Pin.UUID, ", "footerID{", whole},
 		{"footers-of-other-lengths", "loader/scan/open.go", ", size: size}", "}", scanned},
 		{"align-by-any-field-of-the-name", "loader/resolve/align.go", "isColumn && column.ID != named.ID ||", "isColumn && column.ID != named.ID && p.Name != name ||", resolve},
 		{"align-by-two-columns", "loader/resolve/align.go", "	if *from != 0 && *from != p.from {\n", "	if *from != 0 && *from > p.from {\n", resolve},
