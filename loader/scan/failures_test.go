@@ -96,7 +96,7 @@ func TestFaultyFiles(t *testing.T) {
 			rows, ids := without(makeRows(100, 5, 1), 1)
 			r.add(rows, 1, parquettest.Options{FieldIDs: ids})
 		}},
-		"with a partition value of another type": {kind: fault.Corrupt, text: "3, a string, as its value of column day, which is of type date32", make: func(r *rig) {
+		"with a partition value of another type": {kind: fault.Corrupt, text: "3, a string, as the file's value of column day, whose type is date32", make: func(r *rig) {
 			rows, ids := without(makeRows(100, 5, 1), 5)
 			f := r.add(rows, 1, parquettest.Options{FieldIDs: ids})
 			f.Spec, f.Partition = 1, []any{"3", int64(1)}
