@@ -5,19 +5,20 @@ import (
 	"fmt"
 
 	"github.com/dgraph-io/ristretto/v2"
+
+	"github.com/penstock/penstock/internal/release"
 )
 
-// Cache maps keys to values of one type under a bound of bytes. It is safe for
-// concurrent use. Eviction never takes a value from who has it: values are
-// ordinary Go values that must be immutable.
+// Cache maps keys to values of one type, up to a limit in bytes. It is safe for
+// concurrent use. Values must be immutable: a caller may use one after its eviction.
 type Cache[V any] struct {
 	values *ristretto.Cache[string, V]
 	loads  entries[V]
 }
 
-// New makes a cache whose values may cost limit bytes together.
+// New makes a cache whose values have a total cost of at most limit bytes.
 func New[V any](limit int64) (*Cache[V], error) {
-	const bytesPerCounter = 512 // values are seldom smaller, so counters never run short
+	const bytesPerCounter = 512 // few values are smaller, so that counters suffice
 	values, err := ristretto.NewCache(&ristretto.Config[string, V]{
 		NumCounters: max(1024, 10*limit/bytesPerCounter/16),
 		MaxCost:     limit,
@@ -29,30 +30,29 @@ func New[V any](limit int64) (*Cache[V], error) {
 	return &Cache[V]{values: values}, nil
 }
 
-// Close ends the cache's goroutines. It must not be used afterwards.
+// Close ends the cache's goroutines. The cache must not be used afterward.
 func (c *Cache[V]) Close() { c.values.Close() }
 
-// Forget drops the value of a key, if there is one: who asks next has it loaded anew.
-// Those that have it keep it.
+// Forget drops the value of a key, if there is one. The next Get loads it again.
 func (c *Cache[V]) Forget(key string) { c.values.Del(key) }
 
-// unmarked is how those wait who ask a Cache. A stream asks it on several
-// goroutines, and one of its own may be the one that loads.
-func unmarked(context.Context) (over func()) { return func() {} }
+// unmarked is a markWaiting that marks nothing, for loads that another goroutine of the
+// waiting stream may do.
+func unmarked(context.Context) *release.Handle { return nil }
 
-// Get returns the value of a key. If there is none it is loaded, with its cost
-// in bytes, by the first who asks, with that one's ctx; those who wait for it
-// get it even if the cache has no room to keep it. A caller whose ctx ends stops
-// waiting. A load that fails is the loader's failure alone: the next one tries.
+// Get returns the value of a key. If there is none, the first caller loads it, and its
+// cost in bytes, with its own ctx. Callers that wait for the load get its value even if
+// the cache has no room for it. A caller whose ctx ends stops waiting. If the load
+// fails, only its caller gets the error, and the next one tries.
 func (c *Cache[V]) Get(ctx context.Context, key string, load func(context.Context) (V, int64, error)) (V, error) {
 	if v, ok := c.values.Get(key); ok {
 		return v, nil
 	}
-	e := c.loads.enter(key)
-	defer c.loads.leave(e)
+	e := c.loads.acquire(key)
+	defer c.loads.release(e)
 	var got V
 	err := e.get(ctx, unmarked, func(ctx context.Context) (V, error) {
-		if v, ok := c.values.Get(key); ok { // loaded, and left, since it was looked for
+		if v, ok := c.values.Get(key); ok { // loaded since the first look
 			return v, nil
 		}
 		v, cost, err := load(ctx)

@@ -1,19 +1,34 @@
-// Package cache holds values by key that several ask for: each is loaded once,
-// whoever asks first.
+// Package cache holds values by key. Concurrent callers share one load of a value.
 //
-// It is a leaf and knows nothing of tables. Both of its kinds stand on the same
-// entries: of those that ask for a key at the same moment one loads, on its own
-// goroutine and under its own context, while the others wait for their turn.
-// When a load fails, that failure is the loader's alone, and the next one tries.
+// It knows nothing of tables. Both of its types are built on the same entries: one
+// caller loads a missing value, on its own goroutine and with its own context, while
+// the others wait. If the load fails, only that caller gets the error, and the next one
+// tries.
 //
-//   - A [Cache] keeps what may be lost without harm, under a bound of bytes:
-//     plans, footers. Its values are immutable, and left to the garbage
-//     collector. Several goroutines of one stream may ask for a key at once, so
-//     whoever waits for a load is not marked as waiting in its memory budget:
-//     the stream may well be the one that loads.
-//   - A [Shared] keeps what is counted by reference and has a price, for as long
-//     as somebody will need it: build sides. It gives up what nobody uses at
-//     the moment when the budget asks for room. A stream that waits here waits
-//     for another one, and is marked as waiting in its memory budget, so that no
-//     stream waits for memory that it holds.
+//   - A [Cache] holds values that may be dropped at any time, up to a limit in bytes:
+//     plans, footers. Its values are immutable and garbage-collected. Several
+//     goroutines of one stream may ask for a key at once. A caller that waits for a load
+//     is therefore not marked as waiting in the memory budget: its own stream may be the
+//     one that loads.
+//   - A [Shared] holds reference-counted values with a size, such as build sides, for as
+//     long as a [Need] of them is open. It evicts unpinned values when the budget needs
+//     room. A caller waits only for other streams, and is marked as waiting in the
+//     memory budget, so that no stream waits for memory that it holds.
+//
+// The states of a value in a Shared:
+//
+//	         Need             Get           Pin
+//	absent ───────► needed ───────► loaded ─────► pinned ◄───────┐
+//	                  ▲               │             │            │
+//	                  │               │    last pin │            │ Pin
+//	                  │               │    released ▼            │
+//	                  └───────────────┼─────────── idle ─────────┘
+//	                    evicted       │             │
+//	                                  ▼             ▼
+//	                          last Need closed: released
+//
+// Only idle values are evicted: when a reservation lacks room, when the disk is full
+// (EvictDisk), or when the last pin is released while more than half of the budget is in
+// use. The next Get loads an evicted value again. A pin may also come before
+// the load.
 package cache

@@ -3,29 +3,29 @@ package cache
 import (
 	"context"
 	"sync"
+
+	"github.com/penstock/penstock/internal/release"
 )
 
-// entries are the keys that somebody is interested in at the moment.
+// entries are the entries that are in use, by key.
 type entries[V any] struct {
 	mu    sync.Mutex
 	byKey map[string]*entry[V]
 }
 
-// entry is one key's place. It always holds that
-//   - the entry is among its entries while interested is above 0, which
-//     entries.mu guards;
-//   - turn is full while somebody loads the value, looks at it or takes it
-//     away: only then are value and loaded read or written.
+// entry holds the value of one key, or its absence. Invariants:
+//   - the entry is in its entries while refs, guarded by entries.mu, is positive;
+//   - value and loaded are read and written only while locked is full.
 type entry[V any] struct {
-	key        string
-	interested int
-	turn       chan struct{}
-	value      V
-	loaded     bool
+	key    string
+	refs   int
+	locked chan struct{} // a mutex: full while some goroutine has it
+	value  V
+	loaded bool
 }
 
-// enter returns the entry of a key for somebody who leaves it again.
-func (s *entries[V]) enter(key string) *entry[V] {
+// acquire returns the entry of a key with a reference, which the caller releases.
+func (s *entries[V]) acquire(key string) *entry[V] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := s.byKey[key]
@@ -33,36 +33,34 @@ func (s *entries[V]) enter(key string) *entry[V] {
 		if s.byKey == nil {
 			s.byKey = map[string]*entry[V]{}
 		}
-		e = &entry[V]{key: key, turn: make(chan struct{}, 1)}
+		e = &entry[V]{key: key, locked: make(chan struct{}, 1)}
 		s.byKey[key] = e
 	}
-	e.interested++
+	e.refs++
 	return e
 }
 
-// leave ends somebody's interest in an entry, and says whether it was the last.
-// Nobody finds the entry then.
-func (s *entries[V]) leave(e *entry[V]) (last bool) {
+// release drops a reference and reports whether it was the last. The last one removes
+// the entry.
+func (s *entries[V]) release(e *entry[V]) (last bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e.interested--
-	if e.interested == 0 {
+	e.refs--
+	if e.refs == 0 {
 		delete(s.byKey, e.key)
 	}
-	return e.interested == 0
+	return e.refs == 0
 }
 
-// waiting is called by whoever has to wait for a turn, who calls what it returns
-// when the wait is over.
-type waiting func(ctx context.Context) (over func())
+// markWaiting marks the stream of ctx as waiting until the Handle is released.
+type markWaiting func(ctx context.Context) *release.Handle
 
-// get hands the entry's value to use, which must not block, loading it if there
-// is none.
-func (e *entry[V]) get(ctx context.Context, mark waiting, load func(ctx context.Context) (V, error), use func(V)) error {
-	if err := e.wait(ctx, mark); err != nil {
+// get calls use, which must not block, with the entry's value. It loads a missing value.
+func (e *entry[V]) get(ctx context.Context, mark markWaiting, load func(ctx context.Context) (V, error), use func(V)) error {
+	if err := e.lock(ctx, mark); err != nil {
 		return err
 	}
-	defer e.pass()
+	defer e.unlock()
 	if !e.loaded {
 		value, err := load(ctx)
 		if err != nil {
@@ -74,34 +72,33 @@ func (e *entry[V]) get(ctx context.Context, mark waiting, load func(ctx context.
 	return nil
 }
 
-// wait waits for the turn, and marks the wait if there is one.
-func (e *entry[V]) wait(ctx context.Context, mark waiting) error {
-	if e.try() {
+// lock locks the entry. If it has to wait, it marks the wait.
+func (e *entry[V]) lock(ctx context.Context, mark markWaiting) error {
+	if e.tryLock() {
 		return nil
 	}
-	defer mark(ctx)()
+	defer mark(ctx).Release()
 	select {
-	case e.turn <- struct{}{}:
+	case e.locked <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 }
 
-// try takes the turn if nobody has it.
-func (e *entry[V]) try() bool {
+// tryLock locks the entry if it is unlocked, and reports whether it did.
+func (e *entry[V]) tryLock() bool {
 	select {
-	case e.turn <- struct{}{}:
+	case e.locked <- struct{}{}:
 		return true
 	default:
 		return false
 	}
 }
 
-// pass gives the turn to the next one.
-func (e *entry[V]) pass() { <-e.turn }
+func (e *entry[V]) unlock() { <-e.locked }
 
-// clear forgets the value, which the caller got under its turn.
+// clear removes the value. The entry is locked.
 func (e *entry[V]) clear() {
 	var none V
 	e.value, e.loaded = none, false

@@ -7,116 +7,127 @@ import (
 
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/invariant"
+	"github.com/penstock/penstock/internal/release"
 )
 
-// Value is what a [Shared] holds: counted by reference, with a size.
+// Value is a value of a [Shared]: reference-counted, with a size.
 type Value interface {
 	Retain()
 	Release()
-	// Size is what releasing the last reference frees. It does not change.
+	// Size returns what the last Release frees. It does not change.
 	Size() Size
 }
 
-// Size is bytes of the memory budget, and of local disk.
+// Size is a number of bytes in the memory budget and on local disk.
 type Size struct{ Memory, Disk int64 }
 
-// Shared holds values by key for those who need them. It is safe for concurrent
-// use. It always holds that
-//   - a value has a reference of the Shared's as long as somebody needs it, from
-//     when it was loaded until it is evicted;
-//   - it is evicted only while nobody uses it, the longest unused first: when
-//     the budget asks for room, or when the last use ends while more than half
-//     of the budget is taken;
-//   - it ends with the last need.
+// Shared holds values by key while they are needed. It is safe for concurrent use.
+// Invariants:
+//   - the Shared has a reference to a loaded value until it evicts the value or the
+//     last Need of it is closed;
+//   - it evicts only idle values, the least recently pinned first: when the budget
+//     lacks room, or when the last pin is released while more than half of the budget
+//     is in use.
 type Shared[V Value] struct {
 	entries entries[V]
 	budget  *budget.Budget
 
 	mu   sync.Mutex
-	uses map[*entry[V]]int
-	idle []*entry[V] // used before and not now, the longest unused first
+	pins map[*entry[V]]int
+	idle []*entry[V] // were pinned and are not now, the least recently pinned first
 }
 
-// NewShared makes a Shared whose values are held in a budget, which may ask for
-// those that nobody uses; nil is unlimited.
+// NewShared makes a Shared whose values are charged to a budget, which may evict the idle
+// ones; nil is unlimited.
 func NewShared[V Value](b *budget.Budget) *Shared[V] {
-	s := &Shared[V]{budget: b, uses: map[*entry[V]]int{}}
+	s := &Shared[V]{budget: b, pins: map[*entry[V]]int{}}
 	b.OnPressure(s.evict)
 	return s
 }
 
-// Need is somebody's need of one value, now or later. It is used by one
-// goroutine at a time, save Get.
+// Need keeps the value of one key known, for use now or later, until it is closed. It is
+// used by one goroutine at a time, except for Get.
 type Need[V Value] struct {
-	of    *Shared[V]
-	entry *entry[V]
-	uses  int
+	shared *Shared[V]
+	entry  *entry[V]
+	pins   int // under shared.mu
+	closed bool
 }
 
-// Need says that the value of a key will be needed, until Done.
-func (s *Shared[V]) Need(key string) *Need[V] { return &Need[V]{of: s, entry: s.entries.enter(key)} }
+// Need returns an open Need of the value of a key.
+func (s *Shared[V]) Need(key string) *Need[V] {
+	return &Need[V]{shared: s, entry: s.entries.acquire(key)}
+}
 
-// Done ends the need, which must not be in use. The last one frees the value.
-func (n *Need[V]) Done() {
-	invariant.Check(n.uses == 0, "a value is given up that is used")
-	s := n.of
-	if !s.entries.leave(n.entry) {
+// Close closes the Need, whose pins have been released. The last Need of a key that is
+// closed releases the value. Close is idempotent.
+func (n *Need[V]) Close() {
+	if n.closed {
+		return
+	}
+	n.closed = true
+	s := n.shared
+	s.mu.Lock()
+	invariant.Check(n.pins == 0, "a Need was closed while its value is pinned")
+	s.mu.Unlock()
+	if !s.entries.release(n.entry) {
 		return
 	}
 	s.mu.Lock()
-	s.forget(n.entry)
+	s.removeIdle(n.entry)
 	s.mu.Unlock()
-	n.entry.turn <- struct{}{} // nobody loads it any more, but an eviction may be looking at it
-	defer n.entry.pass()
+	n.entry.locked <- struct{}{} // no load is running, but an eviction may be
+	defer n.entry.unlock()
 	if n.entry.loaded {
 		n.entry.value.Release()
 		n.entry.clear()
 	}
 }
 
-// Use says that the value is used from now on, until Idle. Uses may nest.
-func (n *Need[V]) Use() {
-	n.uses++
-	s := n.of
+// Pin protects the value from eviction, whether it is loaded yet or not, until the Handle
+// is released. Pins may nest. A value without pins stays while memory is plentiful.
+func (n *Need[V]) Pin() *release.Handle {
+	s := n.shared
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.forget(n.entry)
-	s.uses[n.entry]++
+	n.pins++
+	s.removeIdle(n.entry)
+	s.pins[n.entry]++
+	return release.New(n.unpin)
 }
 
-// Idle ends a Use. The value stays, where there is memory for it.
-func (n *Need[V]) Idle() {
-	n.uses--
-	s := n.of
+func (n *Need[V]) unpin() {
+	s := n.shared
 	s.mu.Lock()
-	s.uses[n.entry]--
-	unused := s.uses[n.entry] == 0
-	if unused {
-		delete(s.uses, n.entry)
+	n.pins--
+	s.pins[n.entry]--
+	idle := s.pins[n.entry] == 0
+	if idle {
+		delete(s.pins, n.entry)
 		s.idle = append(s.idle, n.entry)
 	}
 	s.mu.Unlock()
-	if limit := s.budget.Limit(); unused && limit >= 0 && s.budget.Used() > limit/2 {
+	if limit := s.budget.Limit(); idle && limit >= 0 && s.budget.Used() > limit/2 {
 		s.evict(s.budget.Used() - limit/2)
 	}
 }
 
-// Get returns the value with a reference of the caller's. Of several who ask for
-// it at once, one loads it with its ctx, and the others wait; when that fails,
-// the next one tries. It may be called by several goroutines at once. The stream
-// of ctx must not be the one that loads: while it waits, it counts as standing
-// still until another stream has done something (budget.Blocked).
+// Get returns the value with a reference, which the caller releases. Of concurrent
+// callers, one loads the value with its ctx while the others wait; if the load fails, the
+// next one tries. Several goroutines may call Get at once. The loader must not be another
+// goroutine of the stream of ctx: a stream that waits here is marked as waiting for
+// another stream (budget.MarkBlocked).
 func (n *Need[V]) Get(ctx context.Context, load func(ctx context.Context) (V, error)) (V, error) {
-	return n.get(ctx, budget.Blocked, load)
+	return n.get(ctx, budget.MarkBlocked, load)
 }
 
-// GetUnmarked is Get for loads that wait for no memory: the stream of ctx may be the one
-// that loads, and does not count as standing still.
+// GetUnmarked is Get for loads that do not wait for memory. The loader may be another
+// goroutine of the stream of ctx, and the stream is not marked as waiting.
 func (n *Need[V]) GetUnmarked(ctx context.Context, load func(ctx context.Context) (V, error)) (V, error) {
 	return n.get(ctx, unmarked, func(ctx context.Context) (V, error) { return load(budget.NoWait(ctx)) })
 }
 
-func (n *Need[V]) get(ctx context.Context, mark waiting, load func(ctx context.Context) (V, error)) (V, error) {
+func (n *Need[V]) get(ctx context.Context, mark markWaiting, load func(ctx context.Context) (V, error)) (V, error) {
 	var got V
 	err := n.entry.get(ctx, mark, load, func(v V) {
 		v.Retain()
@@ -125,52 +136,50 @@ func (n *Need[V]) get(ctx context.Context, mark waiting, load func(ctx context.C
 	return got, err
 }
 
-// Key is the key of the value.
+// Key returns the key of the value.
 func (n *Need[V]) Key() string { return n.entry.key }
 
-// forget takes an entry out of those that are idle. s.mu is held.
-func (s *Shared[V]) forget(e *entry[V]) {
+// removeIdle removes an entry from the idle ones. s.mu is held.
+func (s *Shared[V]) removeIdle(e *entry[V]) {
 	s.idle = slices.DeleteFunc(s.idle, func(o *entry[V]) bool { return o == e })
 }
 
-// evict gives up values in memory that nobody uses until n bytes of the budget
-// are free that were not, if there are so many. It is called by whoever needs
-// room.
+// evict evicts idle values in memory until n more bytes of the budget are free, or no
+// such value remains. It runs on the goroutine that needs the room.
 func (s *Shared[V]) evict(n int64) {
 	until := s.budget.Used() - n
-	for _, e := range s.unused() {
+	for _, e := range s.idleEntries() {
 		if s.budget.Used() <= until {
 			return
 		}
-		release(e, func(size Size) bool { return size.Memory > 0 })
+		evictIf(e, func(size Size) bool { return size.Memory > 0 })
 	}
 }
 
-// EvictDisk gives up the values on local disk that nobody uses, and says
-// whether there was one.
+// EvictDisk evicts all idle values on local disk, and reports whether there were any.
 func (s *Shared[V]) EvictDisk() bool {
-	some := false
-	for _, e := range s.unused() {
-		some = release(e, func(size Size) bool { return size.Disk > 0 }) || some
+	evicted := false
+	for _, e := range s.idleEntries() {
+		evicted = evictIf(e, func(size Size) bool { return size.Disk > 0 }) || evicted
 	}
-	return some
+	return evicted
 }
 
-// unused lists what is idle.
-func (s *Shared[V]) unused() []*entry[V] {
+// idleEntries returns a copy of the idle entries.
+func (s *Shared[V]) idleEntries() []*entry[V] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.idle)
 }
 
-// release gives up an entry's value if its size is one that is asked for, and
-// says whether it did. A value that is being loaded or looked at stays.
-func release[V Value](e *entry[V], which func(Size) bool) bool {
-	if !e.try() {
+// evictIf evicts an entry's value if its size matches, and reports whether it did. An
+// entry that another goroutine has locked stays as it is.
+func evictIf[V Value](e *entry[V], matches func(Size) bool) bool {
+	if !e.tryLock() {
 		return false
 	}
-	defer e.pass()
-	if !e.loaded || !which(e.value.Size()) {
+	defer e.unlock()
+	if !e.loaded || !matches(e.value.Size()) {
 		return false
 	}
 	e.value.Release()

@@ -60,11 +60,10 @@ func (l *loads) load(context.Context) (*counted, error) {
 // get uses a value once, and fails the test if it cannot.
 func get(t *testing.T, n *cache.Need[*counted], l *loads) {
 	t.Helper()
-	n.Use()
+	defer n.Pin().Release()
 	v, err := n.Get(context.Background(), l.load)
 	require.NoError(t, err)
 	v.Release()
-	n.Idle()
 }
 
 func TestAValueEndsWithTheLastNeed(t *testing.T) {
@@ -75,16 +74,17 @@ func TestAValueEndsWithTheLastNeed(t *testing.T) {
 	one, two := s.Need("k"), s.Need("k")
 	get(t, one, l)
 	get(t, two, l)
-	one.Done()
+	one.Close()
+	one.Close()
 	require.EqualValues(t, 10, b.Used(), "it is still needed")
 	again := s.Need("k")
 	get(t, again, l)
 	require.Equal(t, 1, l.times)
-	again.Done()
-	two.Done()
+	again.Close()
+	two.Close()
 	require.Zero(t, b.Used())
 	after := s.Need("k")
-	defer after.Done()
+	defer after.Close()
 	get(t, after, l)
 	require.Equal(t, 2, l.times)
 }
@@ -97,7 +97,7 @@ func TestAReferenceOutlivesTheNeed(t *testing.T) {
 	n := cache.NewShared[*counted](b).Need("k")
 	v, err := n.Get(context.Background(), l.load)
 	require.NoError(t, err)
-	n.Done()
+	n.Close()
 	require.EqualValues(t, 10, b.Used())
 	v.Release()
 	require.Zero(t, b.Used())
@@ -116,11 +116,11 @@ func TestPressureTakesTheLongestUnused(t *testing.T) {
 		get(t, n, l)
 		needs = append(needs, n)
 	}
-	needs[0].Use()
+	pin := needs[0].Pin()
 	defer func() {
-		needs[0].Idle()
+		pin.Release()
 		for _, n := range needs {
-			n.Done()
+			n.Close()
 		}
 	}()
 	more, err := b.Reserve("more", 75)
@@ -150,8 +150,8 @@ func TestUnusedValuesTakeHalfOfTheBudget(t *testing.T) {
 	require.EqualValues(t, 30, b.Used(), "the longest unused one went")
 	get(t, two, l)
 	require.Equal(t, 2, l.times)
-	one.Done()
-	two.Done()
+	one.Close()
+	two.Close()
 	require.Zero(t, b.Used())
 }
 
@@ -178,11 +178,11 @@ func TestDiskAndMemoryAreEvictedApart(t *testing.T) {
 	require.Equal(t, 2, memory.times)
 	get(t, onDisk, disk)
 	require.Equal(t, 2, disk.times)
-	onDisk.Use()
-	require.False(t, s.EvictDisk(), "it is used")
-	onDisk.Idle()
-	onDisk.Done()
-	inMemory.Done()
+	pin := onDisk.Pin()
+	require.False(t, s.EvictDisk(), "it is pinned")
+	pin.Release()
+	onDisk.Close()
+	inMemory.Close()
 }
 
 // TestAFailedLoadPassesTheTurnOn: of two who ask, the first fails and the second
@@ -223,8 +223,8 @@ func TestAFailedLoadPassesTheTurnOn(t *testing.T) {
 		synctest.Wait()
 		close(fail)
 		group.Wait()
-		first.Done()
-		second.Done()
+		first.Close()
+		second.Close()
 	})
 }
 
@@ -235,9 +235,9 @@ func TestWhoeverWaitsForALoadCountsAsWaiting(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := budget.New(100)
-		older, leaveOlder := b.Enter(t.Context(), "")
-		younger, leaveYounger := b.Enter(t.Context(), "")
-		defer leaveYounger()
+		older, olderStream := b.Enter(t.Context(), "")
+		younger, youngerStream := b.Enter(t.Context(), "")
+		defer youngerStream.Release()
 		held, err := b.Reserve("of the older stream", 50)
 		require.NoError(t, err)
 		s, started, begin := cache.NewShared[*counted](b), time.Now(), make(chan struct{})
@@ -254,7 +254,7 @@ func TestWhoeverWaitsForALoadCountsAsWaiting(t *testing.T) {
 		})
 		synctest.Wait()
 		group.Go(func() {
-			defer leaveOlder()
+			defer olderStream.Release()
 			v, err := second.Get(older, (&loads{budget: b, size: cache.Size{Memory: 50}}).load)
 			if err != nil {
 				t.Errorf("who waited got %v", err)
@@ -265,8 +265,8 @@ func TestWhoeverWaitsForALoadCountsAsWaiting(t *testing.T) {
 		synctest.Wait()
 		close(begin)
 		group.Wait()
-		first.Done()
-		second.Done()
+		first.Close()
+		second.Close()
 		held.Release()
 		require.Zero(t, b.Used())
 	})

@@ -101,10 +101,10 @@ func TestStepsMayTakeLonger(t *testing.T) {
 	b := budget.New(3 << 19) // a batch and a half: both wait for the first one's
 	under := heavy(t, b, 3)
 	s := serve(t, Options{Ticks: time.Now, Pressed: b.Pressed, Loader: opens(newWorld(t).loader(), func(ctx context.Context) *canned {
-		ctx, leave := b.Enter(ctx, "x")
+		ctx, stream := b.Enter(ctx, "x")
 		c := under(ctx)
 		released := c.released
-		c.released = func() { released(); leave() }
+		c.released = func() { released(); stream.Release() }
 		return c
 	})})
 	one, two := s.stall(t), s.stall(t)

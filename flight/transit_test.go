@@ -351,13 +351,13 @@ func TestBatchesThatWaitAreNotLent(t *testing.T) {
 			p.stuck()
 		}
 		// Now no stream can give anything back: the only stream that waits must fail at once.
-		ctx, leave := b.Enter(t.Context(), "")
+		ctx, stream := b.Enter(t.Context(), "")
 		r, err := b.Reserve("rows", 0)
 		require.NoError(t, err)
 		began := time.Now()
 		err = r.GrowWait(ctx, 60)
 		require.Error(t, err)
-		leave()
+		stream.Release()
 		took := time.Since(began)
 		l1.end()
 		require.NoError(t, <-done)

@@ -149,7 +149,7 @@ func (s *ranges) releaseAhead() bool {
 	some := len(s.built)+len(s.coming) > 0
 	for of, built := range s.built {
 		delete(s.built, of)
-		release(built)
+		releaseAll(built)
 	}
 	for of, next := range s.coming {
 		delete(s.coming, of)

@@ -61,14 +61,14 @@ func (r StreamOptions) Known(p *plan.Plan) (*dataset.Counts, error) {
 // countLanes counts the rows of each lane. All ranges are read in the order of their
 // splits, as one lane: so each file group is needed once.
 func (l *Loader) countLanes(ctx context.Context, p *plan.Plan, peer string) (*dataset.Counts, error) {
-	unpay, err := l.pay(ctx, p, peer)
+	paid, err := l.pay(ctx, p, peer)
 	if err != nil {
 		return nil, err
 	}
-	defer unpay()
-	defer l.keep(p, plan.Part{})()
-	ctx, leave := l.options.Budget.Enter(ctx, peer) // it may wait for memory
-	defer leave()
+	defer paid.Release()
+	defer l.keep(p, plan.Part{}).Release()
+	ctx, entered := l.options.Budget.Enter(ctx, peer) // it may wait for memory
+	defer entered.Release()
 	one, of := inOneLane(p)
 	reading := &stream{loader: l, plan: one, counting: true}
 	opened, err := newRanges(ctx, reading, []lane.Lane{{Ranges: rangeRows(one, 0)}})

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock/penstock/internal/release"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
@@ -21,12 +22,12 @@ func TestStreamsKeepDeletes(t *testing.T) {
 	kept, ended := map[string]int{}, map[string]int{}
 	l := loader.New(loader.Options{
 		Datasets: []dataset.Dataset{c.Dataset}, Catalog: c.World, Scan: c.Scan,
-		Keep: func(table *catalog.Table, files []catalog.File) func() {
+		Keep: func(table *catalog.Table, files []catalog.File) *release.Handle {
 			kept[table.Name] += len(files)
 			for _, f := range files {
 				require.False(t, f.Deletes.None(), "files without deletes need nothing")
 			}
-			return func() { ended[table.Name] += len(files) }
+			return release.New(func() { ended[table.Name] += len(files) })
 		},
 	})
 	s := open(t, l, one(4, 8))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/release"
 	"github.com/penstock/penstock/joiner"
 	"github.com/penstock/penstock/joiner/spill"
 	"github.com/penstock/penstock/loader/buildside"
@@ -38,9 +39,9 @@ type Options struct {
 	Datasets []dataset.Dataset // the configured ones, with unique names
 	Catalog  catalog.Catalog
 	Scan     Scan
-	// Keep says that the delete files of some files of a table will be needed until
-	// release; nil: a scan loads what it needs by itself.
-	Keep func(t *catalog.Table, files []catalog.File) (release func())
+	// Keep keeps the deletes of some files of a table loaded until the Handle is
+	// released; nil: each scan loads its own.
+	Keep func(t *catalog.Table, files []catalog.File) *release.Handle
 	// Hold keeps the snapshot of a pinned table from expiring until release; nil: they
 	// are read as they are.
 	Hold   func(ctx context.Context, t *catalog.Table) (release func(), err error)

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/release"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/plan"
@@ -40,18 +41,18 @@ func (l *Loader) Open(ctx context.Context, p *plan.Plan, r StreamOptions) (Strea
 	if err != nil {
 		return nil, err
 	}
-	unpay, err := l.pay(ctx, p, r.Peer)
+	paid, err := l.pay(ctx, p, r.Peer)
 	if err != nil {
 		return nil, err
 	}
 	unhold, err := l.hold(ctx, p)
 	if err != nil {
-		unpay()
+		paid.Release()
 		return nil, err
 	}
 	s := &stream{
 		ctx: ctx, loader: l, plan: p, reading: r, outputs: outputs, form: form, start: begun,
-		unpay: unpay, unhold: unhold, unkeep: l.keep(p, r.Part),
+		paid: paid, unhold: unhold, kept: l.keep(p, r.Part),
 	}
 	for _, one := range begun.lanes {
 		s.at, s.passed = append(s.at, one.Start), append(s.passed, 0)
@@ -66,9 +67,9 @@ func (l *Loader) Open(ctx context.Context, p *plan.Plan, r StreamOptions) (Strea
 
 // keep lets what the delete files of a part of the plan say stay loaded from range to
 // range, where there is room for it.
-func (l *Loader) keep(p *plan.Plan, part plan.Part) (release func()) {
+func (l *Loader) keep(p *plan.Plan, part plan.Part) *release.Handle {
 	if l.options.Keep == nil {
-		return func() {}
+		return nil
 	}
 	var training []catalog.File
 	for _, split := range p.SplitsOf(part) {
@@ -76,20 +77,16 @@ func (l *Loader) keep(p *plan.Plan, part plan.Part) (release func()) {
 			training = append(training, f.File)
 		}
 	}
-	releases := []func(){l.keepFiles(p.Relation.Training, training)}
+	kept := []*release.Handle{l.keepFiles(p.Relation.Training, training)}
 	for i, s := range p.Staging {
 		for _, g := range s.Groups {
-			releases = append(releases, l.keepFiles(p.Relation.Staging[i].Pinned, g.Files))
+			kept = append(kept, l.keepFiles(p.Relation.Staging[i].Pinned, g.Files))
 		}
 	}
-	return func() {
-		for _, release := range releases {
-			release()
-		}
-	}
+	return release.All(kept...)
 }
 
-func (l *Loader) keepFiles(t *catalog.Table, files []catalog.File) (release func()) {
+func (l *Loader) keepFiles(t *catalog.Table, files []catalog.File) *release.Handle {
 	var deleted []catalog.File
 	for _, f := range files {
 		if !f.Deletes.None() {
@@ -97,7 +94,7 @@ func (l *Loader) keepFiles(t *catalog.Table, files []catalog.File) (release func
 		}
 	}
 	if deleted == nil {
-		return func() {}
+		return nil
 	}
 	return l.options.Keep(t, deleted)
 }
@@ -105,13 +102,14 @@ func (l *Loader) keepFiles(t *catalog.Table, files []catalog.File) (release func
 // freePlan is what a plan may hold that no budget pays for: few plans hold more.
 const freePlan = 256 << 10
 
-// pay pays for a plan until unpay is called, once for all of its streams.
-func (l *Loader) pay(ctx context.Context, p *plan.Plan, peer string) (unpay func(), err error) {
+// pay reserves the memory of a plan, once for all of its streams, until the Handle is
+// released.
+func (l *Loader) pay(ctx context.Context, p *plan.Plan, peer string) (*release.Handle, error) {
 	bytes := planBytes(p)
 	if bytes <= freePlan {
-		return func() {}, nil
+		return nil, nil //nolint:nilnil // a nil Handle holds nothing
 	}
-	ctx, leave := l.options.Budget.Enter(ctx, peer) // it may wait
-	defer leave()
+	ctx, entered := l.options.Budget.Enter(ctx, peer) // it may wait
+	defer entered.Release()
 	return l.paid.Hold(ctx, p, bytes)
 }

@@ -102,7 +102,7 @@ func (o *openRange) release() {
 	}
 	o.joined.Release()
 	if o.index == s.ends[o.lane]-1 {
-		release(s.references[o.lane])
+		releaseAll(s.references[o.lane])
 		delete(s.references, o.lane)
 	}
 }

@@ -23,11 +23,11 @@ func (s *ranges) hold(of turn, at plan.Range) {
 		held[i].Begin()
 	}
 	s.references[of.lane] = held
-	release(last)
+	releaseAll(last)
 }
 
-// release gives up references; nil is none.
-func release(references []*buildside.Reference) {
+// releaseAll releases references; nil is none.
+func releaseAll(references []*buildside.Reference) {
 	for _, r := range references {
 		if r != nil {
 			r.Release()
@@ -39,7 +39,7 @@ func release(references []*buildside.Reference) {
 func (s *ranges) close() {
 	s.releaseAhead()
 	for number, references := range s.references {
-		release(references)
+		releaseAll(references)
 		delete(s.references, number)
 	}
 	for _, in := range s.staging {

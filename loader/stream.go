@@ -8,6 +8,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 
+	"github.com/penstock/penstock/internal/release"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/lane"
 	"github.com/penstock/penstock/loader/plan"
@@ -57,11 +58,11 @@ type stream struct {
 	counting bool
 
 	refs   atomic.Int64
-	unpay  func()       // ends the payment for the plan
-	unkeep func()       // ends the need of its delete files
-	unhold func()       // lets its snapshots expire
-	reader *lane.Reader // nil while the stream is parked, and at its end
-	ranges *ranges      // of reader, or of the last one
+	paid   *release.Handle // of the memory of the plan
+	kept   *release.Handle // of the deletes that it reads
+	unhold func()          // lets its snapshots expire
+	reader *lane.Reader    // nil while the stream is parked, and at its end
+	ranges *ranges         // of reader, or of the last one
 	err    error
 	rows   int64
 	amount int64 // the same, or requests where lanes give those
@@ -109,9 +110,9 @@ func (s *stream) Release() {
 	if s.reader != nil {
 		s.reader.Release()
 	}
-	s.unkeep()
+	s.kept.Release()
 	s.unhold()
-	s.unpay()
+	s.paid.Release()
 }
 
 // BatchRows implements Progress.
@@ -145,10 +146,10 @@ func (s *stream) open(ctx context.Context) error {
 	for i := range lanes {
 		lanes[i].Start = s.at[i]
 	}
-	ctx, leave := s.loader.options.Budget.Enter(ctx, s.reading.Peer) // the stream may wait for memory
+	ctx, entered := s.loader.options.Budget.Enter(ctx, s.reading.Peer) // the stream may wait for memory
 	opened, err := newRanges(ctx, s, lanes)
 	if err != nil {
-		leave()
+		entered.Release()
 		return err
 	}
 	s.ranges = opened
@@ -167,7 +168,7 @@ func (s *stream) open(ctx context.Context) error {
 		Requests: opened.requests.requests(opened.requestColumn()),
 		Closed: func() {
 			opened.close()
-			leave()
+			entered.Release()
 		},
 		Memory: s.loader.options.Memory, Budget: s.loader.options.Budget, MaxBytes: s.loader.options.MaxBatchBytes,
 		GlobalOf: s.reading.globalOf(),

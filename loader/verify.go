@@ -23,7 +23,7 @@ func (l *Loader) Verify(ctx context.Context, query dataset.Query) (*Verification
 	if err != nil {
 		return nil, err
 	}
-	defer l.keep(p, plan.Part{})()
+	defer l.keep(p, plan.Part{}).Release()
 	return verify.Run(ctx, p, verify.Options{
 		Catalog: l.options.Catalog, Budget: l.options.Budget,
 		Scan: func(ctx context.Context, source plan.Source, columns []catalog.Field) (array.RecordReader, error) {

@@ -1,13 +1,12 @@
-// Package budget is the process-wide memory limit that every holder asks
-// first: staging rows, indexes, prefetched batches.
+// Package budget is the process-wide memory limit: staging rows, indexes and
+// prefetched batches are all charged to it.
 //
-// Who holds memory reserves it before it allocates, and releases it when the
-// memory is gone: the holder pays, not the producer. Who holds memory that it
-// can do without says so with OnPressure, and is asked first. What does not
-// fit even then fails at once with kind Exhausted and the remedy, or, for a
-// stream that cannot go on without it, waits until others have given memory
-// back: see GrowWait. A nil *Budget is unlimited, so that pure code needs no
-// configuration.
+// A holder reserves memory before it allocates, and releases the reservation when the
+// memory is freed; memory is charged to its holder, not to its producer. A holder that
+// can free memory on demand registers with OnPressure, and is called when a reservation
+// lacks room. A reservation that still does not fit fails with Exhausted and a remedy.
+// A stream that needs the memory to make progress waits for it instead: see GrowWait.
+// A nil *Budget is unlimited.
 package budget
 
 import (
@@ -22,15 +21,15 @@ import (
 // Budget counts reserved bytes against a limit. It is safe for concurrent use.
 type Budget struct {
 	limit int64
-	share int64 // of the limit, that one peer may hold while others have streams; 0: all
+	share int64 // bytes that one peer may hold while other peers have streams; 0: no bound
 	used  atomic.Int64
 	peak  atomic.Int64
-	lent  atomic.Int64 // of used: what comes back without any stream's doing
+	lent  atomic.Int64 // part of used that is in flight: see Lend
 
-	lacked atomic.Bool // room, since Pressed was asked
+	pressed atomic.Bool // a reservation lacked room since the last Pressed
 
-	mu   sync.Mutex
-	give []func(bytes int64)
+	mu    sync.Mutex
+	frees []func(bytes int64) // of OnPressure
 
 	queue queue
 }
@@ -38,12 +37,12 @@ type Budget struct {
 // New makes a budget of limit bytes.
 func New(limit int64) *Budget { return &Budget{limit: limit} }
 
-// SetPeerShare says which part of the limit, in percent, the streams of one peer
-// may hold while others have streams too. It is called before the budget is used;
-// without it, all.
+// SetPeerShare sets the percentage of the limit that the streams of one peer may hold
+// while other peers have streams; the default is no bound. It must be called before the
+// budget is used.
 func (b *Budget) SetPeerShare(percent int) { b.share = b.limit / 100 * int64(percent) }
 
-// Limit returns the limit in bytes; -1 is unlimited.
+// Limit returns the limit in bytes, or -1 if there is none.
 func (b *Budget) Limit() int64 {
 	if b == nil {
 		return -1
@@ -51,7 +50,7 @@ func (b *Budget) Limit() int64 {
 	return b.limit
 }
 
-// Used returns the bytes reserved now.
+// Used returns the reserved bytes.
 func (b *Budget) Used() int64 {
 	if b == nil {
 		return 0
@@ -59,7 +58,7 @@ func (b *Budget) Used() int64 {
 	return b.used.Load()
 }
 
-// Peak returns the most bytes that were ever reserved at one time.
+// Peak returns the maximum of Used so far.
 func (b *Budget) Peak() int64 {
 	if b == nil {
 		return 0
@@ -67,56 +66,57 @@ func (b *Budget) Peak() int64 {
 	return b.peak.Load()
 }
 
-// OnPressure lets the budget ask for memory that a holder can do without: give
-// is called with the bytes that a reservation lacks, on the goroutine that
-// reserves, and gives back what it can of its own reservations. It must not
-// reserve anything, and may be called by several at once.
-func (b *Budget) OnPressure(give func(bytes int64)) {
+// OnPressure registers a function that frees memory on demand. It is called with the
+// number of bytes that a reservation lacks, on the goroutine that reserves, and releases
+// as much of its holder's reservations as it can. It must not reserve memory, and must
+// be safe for concurrent use.
+func (b *Budget) OnPressure(free func(bytes int64)) {
 	if b == nil {
 		return
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.give = append(b.give, give)
+	b.frees = append(b.frees, free)
 }
 
-// Pressed says whether a reservation has lacked room since Pressed was asked
-// last, or waits for it now. One that lacks its peer's share is none.
+// Pressed reports whether a reservation has lacked room since the last call of Pressed,
+// or is waiting for room now. A reservation that exceeds its peer's share does not count.
 func (b *Budget) Pressed() bool {
 	if b == nil {
 		return false
 	}
-	return b.lacked.Swap(false) || b.queue.length.Load() > 0 && b.waitsFor(func(w *waiter) bool { return b.shares(w.into.peer, w.bytes) })
+	return b.pressed.Swap(false) || b.queue.length.Load() > 0 && b.anyWaiter(func(w *waiter) bool { return b.shares(w.into.peer, w.bytes) })
 }
 
-// Wanted says whether a stream of a peer waits for that peer's share.
+// Wanted reports whether a stream of the peer waits for its share.
 func (b *Budget) Wanted(from string) bool {
-	return b != nil && b.queue.length.Load() > 0 && b.waitsFor(func(w *waiter) bool {
+	return b != nil && b.queue.length.Load() > 0 && b.anyWaiter(func(w *waiter) bool {
 		return w.peer == b.queue.peers[from] && !b.shares(w.into.peer, w.bytes)
 	})
 }
 
-func (b *Budget) waitsFor(what func(*waiter) bool) bool {
+// anyWaiter reports whether a waiter matches.
+func (b *Budget) anyWaiter(matches func(*waiter) bool) bool {
 	b.queue.mu.Lock()
 	defer b.queue.mu.Unlock()
-	return slices.ContainsFunc(b.queue.waiting, what)
+	return slices.ContainsFunc(b.queue.waiting, matches)
 }
 
-// press asks the holders that can give memory for so many bytes.
+// press asks the holders that can free memory for the given bytes.
 func (b *Budget) press(bytes int64) {
 	if bytes <= 0 {
-		return // it is the share of a peer that is full
+		return // only the peer's share lacks room
 	}
-	b.lacked.Store(true)
+	b.pressed.Store(true)
 	b.mu.Lock()
-	give := slices.Clone(b.give)
+	frees := slices.Clone(b.frees)
 	b.mu.Unlock()
-	for _, g := range give {
-		g(bytes)
+	for _, free := range frees {
+		free(bytes)
 	}
 }
 
-// freed lets those go on that waited for bytes that are free now.
+// freed wakes waiters that fit now that memory was freed.
 func (b *Budget) freed() {
 	if b.queue.length.Load() > 0 {
 		b.queue.mu.Lock()
@@ -125,12 +125,12 @@ func (b *Budget) freed() {
 	}
 }
 
-// tryReserve adds n bytes to those in use if there is room, and so many bytes stay
-// free.
-func (b *Budget) tryReserve(n, leaves int64) bool {
+// tryReserve adds n bytes to those in use if reserve bytes stay free then, and reports
+// whether it did.
+func (b *Budget) tryReserve(n, reserve int64) bool {
 	for {
 		used := b.used.Load()
-		if n > 0 && used+n > b.limit-leaves {
+		if n > 0 && used+n > b.limit-reserve {
 			return false
 		}
 		if b.used.CompareAndSwap(used, used+n) {
@@ -142,8 +142,8 @@ func (b *Budget) tryReserve(n, leaves int64) bool {
 	}
 }
 
-// Reserve opens a reservation of n bytes for what is named. It fails with
-// Exhausted if the budget has no room for it. The caller releases it.
+// Reserve makes a reservation of n bytes, or fails with Exhausted. What it is for is named
+// in errors. The caller releases it.
 func (b *Budget) Reserve(what string, n int64) (*Reservation, error) {
 	r := &Reservation{budget: b, what: what}
 	if err := r.Grow(n); err != nil {
@@ -152,21 +152,22 @@ func (b *Budget) Reserve(what string, n int64) (*Reservation, error) {
 	return r, nil
 }
 
-// Reservation is a part of the budget that one holder has. It is safe for
-// concurrent use. The zero value belongs to no budget and is unlimited.
+// Reservation is the memory that one holder has reserved. It is safe for concurrent
+// use. The zero value belongs to no budget and is unlimited.
 type Reservation struct {
-	budget *Budget
-	what   string
-	peer   *peer // whose share it counts against; nil: nobody's
-	leaves int64 // bytes of the budget that must stay free beside it
-	held   atomic.Int64
-	lent   atomic.Int64 // of held; 0 or all
+	budget  *Budget
+	what    string
+	peer    *peer // it counts against this peer's share; nil: no share
+	reserve int64 // bytes of the budget that must stay free
+	held    atomic.Int64
+	lent    atomic.Int64 // part of held that is in flight: 0 or all
 }
 
-// Grow adds n bytes, or fails with Exhausted and leaves the reservation as it was.
+// Grow adds n bytes. If they do not fit it fails with Exhausted, and the reservation is
+// unchanged.
 func (r *Reservation) Grow(n int64) error {
 	if b := r.budget; b != nil && !r.tryTake(n) {
-		b.press(b.used.Load() + n + r.leaves - b.limit)
+		b.press(b.used.Load() + n + r.reserve - b.limit)
 		if !r.tryTake(n) {
 			return r.exhausted(n)
 		}
@@ -182,56 +183,55 @@ func (r *Reservation) exhausted(n int64) *fault.Error {
 		e = fault.New(fault.Exhausted, "%s needs %d bytes more, this client's host has %d of the memory budget's %d, and may have %d beside others (max_peer_share)",
 			r.what, n, r.peer.held.Load(), r.budget.limit, r.budget.share)
 	}
-	if n <= r.budget.limit-r.leaves && r.budget.othersHold() {
-		e.RetryAfter = patience
+	if n <= r.budget.limit-r.reserve && r.budget.othersHold() {
+		e.RetryAfter = maxWait
 	}
 	return e.WithRemedy("raise the server's memory budget, ask for fewer columns or lanes, or write the staging table with more buckets")
 }
 
-// Leave lets the reservation grow only as long as so many bytes of the budget stay
-// free: for a holder that can do with less memory, beside those that cannot. It is
-// called before the reservation is used.
-func (r *Reservation) Leave(bytes int64) { r.leaves = bytes }
+// Leave lets the reservation grow only while the given bytes of the budget stay free.
+// It is for a holder that has an alternative to memory, beside others that have none. It
+// must be called before the reservation is used.
+func (r *Reservation) Leave(bytes int64) { r.reserve = bytes }
 
-// Shrink gives n bytes back, which must be held.
+// Shrink releases n bytes of those held.
 func (r *Reservation) Shrink(n int64) {
 	held := r.held.Add(-n)
-	invariant.Check(held >= 0, "%s gives back more than it holds", r.what)
-	r.giveBack(n)
+	invariant.Check(held >= 0, "%s releases more than it holds", r.what)
+	r.releaseBytes(n)
 }
 
-// Split moves n bytes, which must be held, into a reservation of their own: for
-// what outlives the holder. Whoever has that releases it.
+// Split moves n of the held bytes into a new reservation, for memory that outlives the
+// holder. The caller releases it.
 func (r *Reservation) Split(n int64) *Reservation {
 	held := r.held.Add(-n)
-	invariant.Check(held >= 0, "%s parts with more than it holds", r.what)
+	invariant.Check(held >= 0, "%s splits off more than it holds", r.what)
 	out := &Reservation{budget: r.budget, what: r.what, peer: r.peer}
 	out.held.Store(n)
 	return out
 }
 
-// Held returns the bytes of this reservation.
+// Held returns the reserved bytes.
 func (r *Reservation) Held() int64 { return r.held.Load() }
 
-// Release gives everything back. It may be called more than once.
+// Release releases all bytes. It is idempotent.
 func (r *Reservation) Release() {
 	if held := r.held.Swap(0); held != 0 {
-		r.giveBack(held)
+		r.releaseBytes(held)
 	}
 }
 
-// Lend says that all of the reservation comes back by itself, without any
-// stream's doing: a batch that the network has. While there is such memory,
-// streams that wait are not at a standstill. The holder neither grows nor
-// shrinks it any more.
+// Lend marks the reservation as in flight: its memory, a batch that the network has,
+// will be released without further action by any stream. While there is such memory,
+// waiting streams are not deadlocked. The reservation no longer grows or shrinks.
 func (r *Reservation) Lend() {
 	if held := r.held.Load(); r.budget != nil && r.lent.CompareAndSwap(0, held) {
 		r.budget.lent.Add(held)
 	}
 }
 
-// Stuck says that what was lent does not come back soon: the network does not take
-// it.
+// Stuck ends the effect of Lend: the network does not accept the batch, so that its
+// release may take long.
 func (r *Reservation) Stuck() {
 	if r.returned() {
 		b := r.budget
@@ -241,7 +241,7 @@ func (r *Reservation) Stuck() {
 	}
 }
 
-// returned ends the lending, and says whether there was any.
+// returned ends the effect of Lend, and reports whether there was one.
 func (r *Reservation) returned() bool {
 	lent := r.lent.Swap(0)
 	if lent != 0 {
@@ -250,15 +250,15 @@ func (r *Reservation) returned() bool {
 	return lent != 0
 }
 
-// giveBack takes n bytes off those of budget and peer.
-func (r *Reservation) giveBack(n int64) {
+// releaseBytes subtracts n bytes from those of budget and peer.
+func (r *Reservation) releaseBytes(n int64) {
 	if r.peer != nil {
 		r.peer.held.Add(-n)
 	}
 	if r.budget == nil {
 		return
 	}
-	// The bytes first: who sees nothing lent any more sees them free.
+	// In this order, settle never misses these bytes: it reads lent before used.
 	r.budget.used.Add(-n)
 	r.returned()
 	r.budget.freed()

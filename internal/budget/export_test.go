@@ -1,4 +1,4 @@
 package budget
 
-// Patience is how long the tests expect to wait.
-const Patience = patience
+// MaxWait is maxWait.
+const MaxWait = maxWait

@@ -3,58 +3,61 @@ package budget
 import (
 	"context"
 	"sync"
+
+	"github.com/penstock/penstock/internal/release"
 )
 
-// Once pays for what several holders have in common, by a key: as long as there is
-// one, and once. It is safe for concurrent use. The zero value belongs to no budget
-// and is unlimited.
+// Once reserves memory that several holders share, by key: once, for as long as a key
+// has a holder. It is safe for concurrent use. The zero value belongs to no budget and is
+// unlimited.
 type Once[K comparable] struct {
 	budget *Budget
 	what   string
 
-	mu   sync.Mutex
-	paid map[K]*paid
+	mu     sync.Mutex
+	shared map[K]*shared
 }
 
-// paid is what one key stands for.
-type paid struct {
+// shared is the reservation of one key.
+type shared struct {
 	holders int
-	ready   chan struct{} // closed when held is there, or nobody could pay
-	held    *Reservation
+	ready   chan struct{} // closed when the first holder has reserved, or failed to
+	held    *Reservation  // nil: it failed
 }
 
-// NewOnce makes a Once of things that are called what.
+// NewOnce makes a Once. What its memory is for is named in errors.
 func NewOnce[K comparable](b *Budget, what string) *Once[K] {
-	return &Once[K]{budget: b, what: what, paid: map[K]*paid{}}
+	return &Once[K]{budget: b, what: what, shared: map[K]*shared{}}
 }
 
-// Hold adds a holder of something that takes so many bytes. The first one pays, and
-// waits for the bytes as GrowWait does; others wait for the first, and where it
-// fails, another pays. The holder calls release, once.
-func (o *Once[K]) Hold(ctx context.Context, key K, bytes int64) (release func(), err error) {
+// Hold adds a holder of a key that takes the given bytes, until the Handle is released.
+// The first holder reserves them, waiting as GrowWait does, while others wait for it. If
+// it fails, another one tries.
+func (o *Once[K]) Hold(ctx context.Context, key K, bytes int64) (*release.Handle, error) {
 	if o == nil || o.budget == nil {
-		return func() {}, nil
+		return nil, nil //nolint:nilnil // a nil Handle holds nothing
 	}
 	for {
-		p, first := o.join(key)
+		s, first := o.acquire(key)
+		var err error
 		if first {
-			err = o.pay(ctx, key, p, bytes)
+			err = o.reserve(ctx, key, s, bytes)
 		} else {
-			err = p.wait(ctx)
+			err = s.wait(ctx)
 		}
 		if err != nil {
-			o.leave(key, p)
+			o.release(key, s)
 			return nil, err
 		}
-		if p.held != nil {
-			return func() { o.leave(key, p) }, nil
+		if s.held != nil {
+			return release.New(func() { o.release(key, s) }), nil
 		}
-		o.leave(key, p) // the first could not
+		o.release(key, s) // the first holder failed
 	}
 }
 
-// pay pays for a key.
-func (o *Once[K]) pay(ctx context.Context, key K, p *paid, bytes int64) error {
+// reserve reserves the bytes of a key.
+func (o *Once[K]) reserve(ctx context.Context, key K, s *shared, bytes int64) error {
 	held, err := o.budget.Reserve(o.what, 0)
 	if err == nil {
 		err = held.GrowWait(ctx, bytes)
@@ -62,50 +65,51 @@ func (o *Once[K]) pay(ctx context.Context, key K, p *paid, bytes int64) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if err != nil {
-		delete(o.paid, key) // whoever comes next tries anew
+		delete(o.shared, key) // the next holder tries again
 	} else {
-		p.held = held
+		s.held = held
 	}
-	close(p.ready)
+	close(s.ready)
 	return err
 }
 
-// wait waits until somebody has paid, or could not.
-func (p *paid) wait(ctx context.Context) error {
+// wait waits until the first holder has reserved the bytes, or failed to.
+func (s *shared) wait(ctx context.Context) error {
 	select {
-	case <-p.ready:
+	case <-s.ready:
 		return nil
 	default:
 	}
-	defer Blocked(ctx)()
+	defer MarkBlocked(ctx).Release()
 	select {
-	case <-p.ready:
+	case <-s.ready:
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 }
 
-// join adds a holder, and says whether it is the one that pays.
-func (o *Once[K]) join(key K) (p *paid, first bool) {
+// acquire adds a holder of a key, and reports whether it is the one that reserves.
+func (o *Once[K]) acquire(key K) (s *shared, first bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	p = o.paid[key]
-	if p == nil {
-		p, first = &paid{ready: make(chan struct{})}, true
-		o.paid[key] = p
+	s = o.shared[key]
+	if s == nil {
+		s, first = &shared{ready: make(chan struct{})}, true
+		o.shared[key] = s
 	}
-	p.holders++
-	return p, first
+	s.holders++
+	return s, first
 }
 
-func (o *Once[K]) leave(key K, p *paid) {
+// release removes a holder of a key. The last one releases the memory.
+func (o *Once[K]) release(key K, s *shared) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	p.holders--
-	if p.holders > 0 || p.held == nil {
+	s.holders--
+	if s.holders > 0 || s.held == nil {
 		return
 	}
-	delete(o.paid, key)
-	p.held.Release()
+	delete(o.shared, key)
+	s.held.Release()
 }

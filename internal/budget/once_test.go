@@ -10,6 +10,7 @@ import (
 
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/release"
 )
 
 func TestOnce(t *testing.T) {
@@ -24,16 +25,16 @@ func TestOnce(t *testing.T) {
 	_, err = o.Hold(t.Context(), "q", 50)
 	require.Equal(t, fault.Exhausted, fault.KindOf(err))
 	require.ErrorContains(t, err, "a plan needs 50 bytes more")
-	first()
+	first.Release()
 	require.Equal(t, int64(60), b.Used())
-	again()
+	again.Release()
 	require.Zero(t, b.Used())
 	anew, err := o.Hold(t.Context(), "p", 100)
 	require.NoError(t, err)
-	anew()
+	anew.Release()
 	free, err := budget.NewOnce[string](nil, "a plan").Hold(t.Context(), "p", 1<<60)
 	require.NoError(t, err)
-	free()
+	free.Release()
 }
 
 // TestOncePaysOnce: of two that need the same at the same time, one pays, and the
@@ -49,9 +50,9 @@ func TestOncePaysOnce(t *testing.T) {
 			require.NoError(t, <-one.ended)
 			require.NoError(t, <-two.ended)
 			require.Equal(t, int64(60), b.Used())
-			one.release()
+			one.shared.Release()
 			require.Equal(t, int64(60), b.Used())
-			two.release()
+			two.shared.Release()
 			full.end()
 			one.end()
 			two.end()
@@ -64,7 +65,7 @@ func TestOncePaysOnce(t *testing.T) {
 			require.True(t, two.waits())
 			full.held.Release()
 			require.NoError(t, <-two.ended)
-			two.release()
+			two.shared.Release()
 			full.end()
 			one.end()
 			two.end()
@@ -76,7 +77,7 @@ func TestOncePaysOnce(t *testing.T) {
 			require.ErrorIs(t, <-two.ended, context.Canceled)
 			full.held.Release()
 			require.NoError(t, <-one.ended)
-			one.release()
+			one.shared.Release()
 			full.end()
 			one.end()
 			two.end()
@@ -87,8 +88,8 @@ func TestOncePaysOnce(t *testing.T) {
 // holder is a stream that holds what a Once pays for.
 type holder struct {
 	*entered
-	cancel  context.CancelFunc
-	release func()
+	cancel context.CancelFunc
+	shared *release.Handle
 }
 
 func holding(t *testing.T, b *budget.Budget, o *budget.Once[string], bytes int64) *holder {
@@ -96,8 +97,8 @@ func holding(t *testing.T, b *budget.Budget, o *budget.Once[string], bytes int64
 	h := &holder{entered: enter(t, b, 0)}
 	h.ctx, h.cancel = context.WithCancel(h.ctx)
 	go func() {
-		release, err := o.Hold(h.ctx, "p", bytes)
-		h.release = release
+		shared, err := o.Hold(h.ctx, "p", bytes)
+		h.shared = shared
 		h.ended <- err
 	}()
 	synctest.Wait()
@@ -114,7 +115,7 @@ func TestOnceFromManySides(t *testing.T) {
 	for i := range 8 {
 		all.Go(func() {
 			for k := range 500 {
-				release, err := o.Hold(t.Context(), (i+k)%2, 10)
+				held, err := o.Hold(t.Context(), (i+k)%2, 10)
 				if err != nil {
 					t.Error(err)
 					return
@@ -122,7 +123,7 @@ func TestOnceFromManySides(t *testing.T) {
 				if used := b.Used(); used < 10 {
 					t.Errorf("%d bytes are paid for what takes 10", used)
 				}
-				release()
+				held.Release()
 			}
 		})
 	}

@@ -5,18 +5,18 @@ import (
 	"sync/atomic"
 )
 
-// peer is what the streams of one client host have together, apart from what
-// streams share: build sides, footers.
+// peer is a client host. Memory that streams share, such as build sides and footers,
+// counts against no peer.
 type peer struct {
-	held atomic.Int64
+	held atomic.Int64 // bytes
 
-	// Under the queue's mu.
+	// Guarded by queue.mu.
 	open    int // streams that have entered and not left
-	blocked int // of these: those that wait
+	blocked int // open streams that wait
 }
 
-// join counts a stream of a peer. q.mu is held.
-func (q *queue) join(from string) *peer {
+// addStream adds an open stream of a peer. q.mu is held.
+func (q *queue) addStream(from string) *peer {
 	p := q.peers[from]
 	if p == nil {
 		p = &peer{}
@@ -26,19 +26,19 @@ func (q *queue) join(from string) *peer {
 		q.peers[from] = p
 	}
 	p.open++
-	q.count()
+	q.countPeers()
 	return p
 }
 
-// part undoes join. q.mu is held.
-func (q *queue) part(from string) {
+// removeStream undoes addStream. q.mu is held.
+func (q *queue) removeStream(from string) {
 	q.peers[from].open--
-	q.count()
+	q.countPeers()
 }
 
-// count counts the peers that have streams, and forgets those that have nothing:
-// batches on their way outlive their streams. q.mu is held.
-func (q *queue) count() {
+// countPeers updates several, and removes peers without streams and memory. A peer may
+// have memory without streams: batches in flight outlive their streams. q.mu is held.
+func (q *queue) countPeers() {
 	open := 0
 	for from, p := range q.peers {
 		switch {
@@ -51,8 +51,8 @@ func (q *queue) count() {
 	q.several.Store(open > 1)
 }
 
-// ReserveFor opens a reservation that counts against the share of the peer whose
-// stream ctx is of; without such a stream it is as Reserve.
+// ReserveFor is Reserve with a reservation that counts against the share of the peer of
+// ctx's stream, if there is one.
 func (b *Budget) ReserveFor(ctx context.Context, what string, n int64) (*Reservation, error) {
 	r := &Reservation{budget: b, what: what}
 	if s, _ := ctx.Value(streamKey{}).(*stream); s != nil && s.budget == b {
@@ -64,8 +64,8 @@ func (b *Budget) ReserveFor(ctx context.Context, what string, n int64) (*Reserva
 	return r, nil
 }
 
-// shares says whether the share of a peer has n bytes more. Who holds nothing
-// may have anything.
+// shares reports whether a peer may hold n more bytes. A peer that holds nothing may
+// exceed its share.
 func (b *Budget) shares(p *peer, n int64) bool {
 	if p == nil || b.share == 0 || n <= 0 || !b.queue.several.Load() {
 		return true
@@ -74,10 +74,11 @@ func (b *Budget) shares(p *peer, n int64) bool {
 	return held == 0 || held+n <= b.share
 }
 
-// tryTake adds n bytes to those in use, and to the peer's, if there is room.
+// tryTake adds n bytes to those in use and to the peer's if there is room, and reports
+// whether it did.
 func (r *Reservation) tryTake(n int64) bool {
 	if r.peer == nil {
-		return r.budget.tryReserve(n, r.leaves)
+		return r.budget.tryReserve(n, r.reserve)
 	}
 	for held := r.peer.held.Load(); ; held = r.peer.held.Load() {
 		if !r.budget.shares(r.peer, n) {
@@ -87,7 +88,7 @@ func (r *Reservation) tryTake(n int64) bool {
 			break
 		}
 	}
-	if r.budget.tryReserve(n, r.leaves) {
+	if r.budget.tryReserve(n, r.reserve) {
 		return true
 	}
 	r.peer.held.Add(-n)

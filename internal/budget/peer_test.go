@@ -16,7 +16,7 @@ import (
 func enterFrom(t *testing.T, b *budget.Budget, from string, bytes int64) *entered {
 	t.Helper()
 	s := &entered{t: t, ended: make(chan error, 1)}
-	s.ctx, s.leave = b.Enter(t.Context(), from)
+	s.ctx, s.stream = b.Enter(t.Context(), from)
 	var err error
 	s.held, err = b.ReserveFor(s.ctx, "rows", bytes)
 	require.NoError(t, err)
@@ -187,12 +187,12 @@ func TestPeersAreRemembered(t *testing.T) {
 	b := budget.New(100)
 	b.SetPeerShare(50)
 	other := enterFrom(t, b, "y", 0)
-	defer other.leave()
+	defer other.stream.Release()
 	one := enterFrom(t, b, "x", 50)
 	require.Error(t, one.held.Grow(1))
-	one.leave() // parked; its batches are still on their way
+	one.stream.Release() // parked; its batches are still on their way
 	two := enterFrom(t, b, "x", 0)
-	defer two.leave()
+	defer two.stream.Release()
 	err := two.held.Grow(50)
 	require.Error(t, err)
 	one.held.Release()
@@ -221,9 +221,9 @@ func TestPeersTakeTheirShareAtOnce(t *testing.T) {
 		worst = max(worst, b.Used())
 		for _, s := range streams {
 			s.held.Release()
-			s.leave()
+			s.stream.Release()
 		}
-		other.leave()
+		other.stream.Release()
 	}
 	require.LessOrEqual(t, worst, int64(50))
 }
@@ -234,7 +234,7 @@ func TestLentMemoryComesBack(t *testing.T) {
 	failed := 0
 	for range 20_000 {
 		b := budget.New(100)
-		ctx, leave := b.Enter(context.Background(), "")
+		ctx, stream := b.Enter(context.Background(), "")
 		sent, _ := b.Reserve("a batch", 60)
 		sent.Lend()
 		r, _ := b.Reserve("rows", 0)
@@ -244,7 +244,7 @@ func TestLentMemoryComesBack(t *testing.T) {
 		if err := <-done; err != nil {
 			failed++
 		}
-		leave()
+		stream.Release()
 	}
 	require.Zero(t, failed, "the memory came back")
 }
@@ -254,9 +254,9 @@ func TestAFullShareIsNoPressure(t *testing.T) {
 	b := budget.New(100)
 	b.SetPeerShare(50)
 	other := enterFrom(t, b, "y", 0)
-	defer other.leave()
+	defer other.stream.Release()
 	one := enterFrom(t, b, "x", 50)
-	defer one.leave()
+	defer one.stream.Release()
 	require.Error(t, one.held.Grow(1))
 	require.False(t, b.Pressed(), "50 of 100 are free, and parking y's streams gives x nothing")
 	one.held.Release()

@@ -8,71 +8,72 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/release"
 )
 
-// patience is how long a stream waits for memory at most: for streams that run
-// and give none back. Those whose clients have stopped reading do, after a second.
-const patience = 30 * time.Second
+// maxWait is the longest time that a stream waits for memory. It matters only if other
+// streams run and release none: one whose client has stopped reading is parked after a
+// second.
+const maxWait = 30 * time.Second
 
-// queue is the streams that may wait, and those that do.
+// queue is the open streams and their waiters.
 type queue struct {
 	length  atomic.Int64 // of waiting
-	several atomic.Bool  // streams of more than one peer are open
+	several atomic.Bool  // more than one peer has open streams
 
 	mu      sync.Mutex
 	peers   map[string]*peer
-	entered int64     // streams so far: the age of the next one
+	entered int64     // number of streams so far: the age of the last one
 	open    int       // streams that have entered and not left
-	blocked int       // open streams of which some goroutine waits
-	waiting []*waiter // the oldest stream's first
+	blocked int       // open streams of which a goroutine waits
+	waiting []*waiter // by age of their streams, the oldest first
 }
 
-// stream is one that has entered a budget, or what is done ahead for one.
+// stream is a stream that has entered a budget, or a prefetch for one.
 type stream struct {
-	budget *Budget
-	peer   *peer
-	age    int64
-	waits  int     // goroutines of it that wait
-	of     *stream // what this is done ahead for; nil of a stream itself
-	joined bool    // of waits for this
+	budget  *Budget
+	peer    *peer
+	age     int64   // smaller is older
+	waits   int     // number of its goroutines that wait
+	of      *stream // the stream of a prefetch; nil: this is a stream itself
+	awaited bool    // the stream of a prefetch waits for it
 }
 
-// waiter is one goroutine that waits.
+// waiter is a goroutine that waits to grow a reservation.
 type waiter struct {
 	*stream
 	into  *Reservation
 	bytes int64
-	err   error         // why it did not get them, once done is closed
-	done  chan struct{} // closed when it has got the bytes, or err
+	err   error         // nil: the bytes were reserved. Valid once done is closed
+	done  chan struct{} // closed at the end of the wait
 }
 
 // streamKey is the key of a context's stream.
 type streamKey struct{}
 
-// Enter makes a stream known that may wait for memory, and returns a context
-// of it: GrowWait waits with that and with what is derived of it, and what
-// ReserveFor reserves counts against the share of the peer, the client's host. The
-// caller leaves when the stream holds nothing any more. A nil *Budget has no
-// streams.
-func (b *Budget) Enter(ctx context.Context, from string) (of context.Context, leave func()) {
+// Enter registers a stream of a client's host (from), and returns its context. With
+// that context, or one derived from it, GrowWait waits for memory and ReserveFor
+// counts against the host's share. The caller releases the Handle when the stream
+// holds no memory any more. A nil *Budget has no streams.
+func (b *Budget) Enter(ctx context.Context, from string) (context.Context, *release.Handle) {
 	if b == nil {
-		return ctx, func() {}
+		return ctx, nil
 	}
 	b.queue.mu.Lock()
 	defer b.queue.mu.Unlock()
 	b.queue.entered++
 	b.queue.open++
-	s := &stream{budget: b, age: b.queue.entered, peer: b.queue.join(from)}
-	return context.WithValue(ctx, streamKey{}, s), sync.OnceFunc(func() {
+	s := &stream{budget: b, age: b.queue.entered, peer: b.queue.addStream(from)}
+	return context.WithValue(ctx, streamKey{}, s), release.New(func() {
 		b.queue.mu.Lock()
 		defer b.queue.mu.Unlock()
 		b.queue.open--
-		b.queue.part(from)
+		b.queue.removeStream(from)
 		b.settle()
 	})
 }
 
-// Streams returns how many streams have entered and not left.
+// Streams returns the number of streams that have entered and not left.
 func (b *Budget) Streams() int {
 	if b == nil {
 		return 0
@@ -82,43 +83,42 @@ func (b *Budget) Streams() int {
 	return b.queue.open
 }
 
-// Waited says whether some stream waits for memory now.
+// Waited reports whether a stream is waiting for memory.
 func (b *Budget) Waited() bool { return b != nil && b.queue.length.Load() > 0 }
 
-// NoWait returns a context with which nothing waits: for what others wait for.
+// NoWait returns a context with which GrowWait does not wait, for work that other streams
+// may wait for.
 func NoWait(ctx context.Context) context.Context {
 	return context.WithValue(ctx, streamKey{}, (*stream)(nil))
 }
 
-// Blocked says that the stream of ctx stands still until another stream has done
-// something, so that nobody waits for the memory that it holds. It goes on when
-// on is called.
-func Blocked(ctx context.Context) (on func()) {
+// MarkBlocked marks the stream of ctx as waiting for another stream, until the Handle
+// is released: meanwhile it does not free the memory that it holds, and other streams
+// must not wait for that.
+func MarkBlocked(ctx context.Context) *release.Handle {
 	s, _ := ctx.Value(streamKey{}).(*stream)
 	if s == nil {
-		return func() {}
+		return nil
 	}
 	q := &s.budget.queue
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.block(s)
 	s.budget.settle()
-	return sync.OnceFunc(func() {
+	return release.New(func() {
 		q.mu.Lock()
 		defer q.mu.Unlock()
 		q.unblock(s)
 	})
 }
 
-// GrowWait is Grow that waits for room if ctx is of a stream that has entered
-// the budget. It fails with Exhausted if the room cannot come: if there is less
-// in the whole budget, or if every stream waits; and after patience. It fails
-// with the cause of ctx when that ends.
+// GrowWait is Grow, but waits for room if ctx is that of a stream that has entered the
+// budget. It fails with Exhausted if the whole budget is too small, if all streams wait,
+// and after 30 seconds. If ctx ends it fails with its cause.
 //
-// Waiting cannot lock up. When each stream that has entered waits, and none of
-// them fits, the youngest fails: its stream ends, or does with less, and the
-// others go on. As long as one does not wait, it may give memory back. Room goes
-// to the oldest stream first.
+// Streams cannot deadlock. If all open streams wait and none of them fits, the youngest
+// fails: that stream ends, or continues with less memory, and the others proceed. Otherwise
+// a stream that does not wait may release memory. Room goes to the oldest stream first.
 func (r *Reservation) GrowWait(ctx context.Context, n int64) error {
 	err := r.Grow(n)
 	if err == nil {
@@ -138,15 +138,14 @@ func (r *Reservation) GrowWait(ctx context.Context, n int64) error {
 	return nil
 }
 
-// othersHold says whether memory may come back that the one that asks does not
-// hold itself: of other streams, or of the network.
+// othersHold reports whether other streams or the network may release memory.
 func (b *Budget) othersHold() bool {
 	b.queue.mu.Lock()
 	defer b.queue.mu.Unlock()
 	return b.queue.open > 1 || b.lent.Load() > 0
 }
 
-// Await waits until n bytes are free, as GrowWait does, and takes none.
+// Await waits until n bytes are free, as GrowWait does, and reserves nothing.
 func (b *Budget) Await(ctx context.Context, what string, n int64) error {
 	r, err := b.Reserve(what, 0)
 	if err != nil {
@@ -156,16 +155,16 @@ func (b *Budget) Await(ctx context.Context, what string, n int64) error {
 	return r.GrowWait(ctx, n)
 }
 
-// wait takes n bytes when there is room. Whether it fails for the budget's
-// sake, the kind of the error says: Exhausted.
+// wait waits for room for n bytes and takes them. An error is Exhausted, or the cause of
+// ctx.
 func (r *Reservation) wait(ctx context.Context, s *stream, n int64) error {
 	b := r.budget
-	none := fault.New(fault.Exhausted, "no room came within %s", patience)
-	limited, cancel := context.WithTimeoutCause(ctx, patience, none)
+	none := fault.New(fault.Exhausted, "no room came within %s", maxWait)
+	limited, cancel := context.WithTimeoutCause(ctx, maxWait, none)
 	defer cancel()
 	w := &waiter{stream: s, into: r, bytes: n, done: make(chan struct{})}
 	b.queue.mu.Lock()
-	b.queue.line(w)
+	b.queue.add(w)
 	b.settle()
 	b.queue.mu.Unlock()
 	select {
@@ -176,19 +175,19 @@ func (r *Reservation) wait(ctx context.Context, s *stream, n int64) error {
 	b.queue.mu.Lock()
 	defer b.queue.mu.Unlock()
 	select {
-	case <-w.done: // at the same moment
+	case <-w.done: // just now
 		if w.err == nil {
 			r.untake(n)
 		}
 	default:
-		b.queue.leave(w, nil)
+		b.queue.finish(w, nil)
 	}
 	b.settle()
 	return context.Cause(limited)
 }
 
-// line puts a waiter behind those of older streams. q.mu is held.
-func (q *queue) line(w *waiter) {
+// add inserts a waiter behind those of older streams. q.mu is held.
+func (q *queue) add(w *waiter) {
 	at := slices.IndexFunc(q.waiting, func(o *waiter) bool { return o.age > w.age })
 	if at < 0 {
 		at = len(q.waiting)
@@ -198,7 +197,7 @@ func (q *queue) line(w *waiter) {
 	q.block(w.stream)
 }
 
-// block counts a goroutine of a stream that waits. q.mu is held.
+// block counts a waiting goroutine of a stream. q.mu is held.
 func (q *queue) block(s *stream) {
 	s.waits++
 	switch {
@@ -206,12 +205,12 @@ func (q *queue) block(s *stream) {
 	case s.of == nil:
 		q.blocked++
 		s.peer.blocked++
-	case s.joined:
+	case s.awaited:
 		q.block(s.of)
 	}
 }
 
-// unblock undoes block.
+// unblock undoes block. q.mu is held.
 func (q *queue) unblock(s *stream) {
 	s.waits--
 	switch {
@@ -219,13 +218,13 @@ func (q *queue) unblock(s *stream) {
 	case s.of == nil:
 		q.blocked--
 		s.peer.blocked--
-	case s.joined:
+	case s.awaited:
 		q.unblock(s.of)
 	}
 }
 
-// leave ends the waiting of a waiter. q.mu is held.
-func (q *queue) leave(w *waiter, err error) {
+// finish ends a wait. q.mu is held.
+func (q *queue) finish(w *waiter, err error) {
 	q.waiting = slices.DeleteFunc(q.waiting, func(o *waiter) bool { return o == w })
 	q.length.Add(-1)
 	q.unblock(w.stream)
@@ -233,62 +232,62 @@ func (q *queue) leave(w *waiter, err error) {
 	close(w.done)
 }
 
-// settle lets waiters go on that fit, the oldest first; those whose peer has its
-// share are passed over. When every stream waits, a younger one may go first, and
-// if none fits, the youngest fails, unless memory comes back by itself. So it is
-// when every stream of a peer that has its share waits, and the rest of the budget
+// settle grants room to the waiters that fit, the oldest first; it skips those whose peer
+// has its full share. If all streams wait, it may grant room to a younger one, and if none
+// fits, it fails the youngest, unless memory is in flight. The same applies to the streams
+// of one peer if all of them wait, the peer has its full share, and the rest of the budget
 // is in use. b.queue.mu is held.
 func (b *Budget) settle() {
 	for {
-		lent := b.lent.Load() // before the room is looked at: what comes back is free first
+		lent := b.lent.Load() // read before used: see releaseBytes
 		if !b.grant() && !b.exceed() && (lent != 0 || !b.fail()) {
 			return
 		}
 	}
 }
 
-// exceed lets the oldest waiter of a peer go on beyond the peer's share, and says
-// whether one could: where all streams of the peer wait for it, and nobody else waits
-// for the room. b.queue.mu is held.
+// exceed grants room beyond the peer's share to the oldest waiter of a peer, if all
+// streams of the peer wait and no older waiter waits for the room. It reports whether it did.
+// b.queue.mu is held.
 func (b *Budget) exceed() bool {
 	q := &b.queue
 	for _, w := range q.waiting {
 		p := w.into.peer
 		if b.shares(p, w.bytes) {
-			return false // it is for this one
+			return false // the room is for this waiter
 		}
-		if p.blocked == p.open && b.tryReserve(w.bytes, w.into.leaves) {
+		if p.blocked == p.open && b.tryReserve(w.bytes, w.into.reserve) {
 			p.held.Add(w.bytes)
-			q.leave(w, nil)
+			q.finish(w, nil)
 			return true
 		}
 	}
 	return false
 }
 
-// grant lets one waiter go on, and says whether one could. b.queue.mu is held.
+// grant grants room to one waiter, and reports whether one fits. b.queue.mu is held.
 func (b *Budget) grant() bool {
 	q := &b.queue
 	for _, w := range q.waiting {
 		if w.into.tryTake(w.bytes) {
-			q.leave(w, nil)
+			q.finish(w, nil)
 			return true
 		}
 		if q.blocked < q.open && b.shares(w.into.peer, w.bytes) {
-			return false // it lacks room, and is to have the next
+			return false // the next room is for this waiter
 		}
 	}
 	return false
 }
 
-// fail ends the waiting of the youngest of those that wait for each other, and
-// says whether there was one. b.queue.mu is held.
+// fail fails the youngest of the waiters that are deadlocked, and reports whether there
+// was one. b.queue.mu is held.
 func (b *Budget) fail() bool {
 	q := &b.queue
 	for _, w := range slices.Backward(q.waiting) {
 		p := w.peer
 		if q.blocked == q.open || p.blocked == p.open && !b.shares(w.into.peer, w.bytes) {
-			q.leave(w, fault.New(fault.Exhausted, "every stream waits"))
+			q.finish(w, fault.New(fault.Exhausted, "every stream waits"))
 			return true
 		}
 	}

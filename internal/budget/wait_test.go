@@ -14,21 +14,22 @@ import (
 
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/release"
 )
 
 // entered is a stream of a test: what it holds, and how its waiting ended.
 type entered struct {
-	t     *testing.T
-	ctx   context.Context
-	leave func()
-	held  *budget.Reservation
-	ended chan error
+	t      *testing.T
+	ctx    context.Context
+	stream *release.Handle
+	held   *budget.Reservation
+	ended  chan error
 }
 
 func enter(t *testing.T, b *budget.Budget, bytes int64) *entered {
 	t.Helper()
 	s := &entered{t: t, ended: make(chan error, 1)}
-	s.ctx, s.leave = b.Enter(t.Context(), "")
+	s.ctx, s.stream = b.Enter(t.Context(), "")
 	var err error
 	s.held, err = b.Reserve("rows", bytes)
 	require.NoError(t, err)
@@ -54,7 +55,7 @@ func (s *entered) waits() bool {
 
 func (s *entered) end() {
 	s.held.Release()
-	s.leave()
+	s.stream.Release()
 	synctest.Wait()
 }
 
@@ -172,7 +173,7 @@ func TestGrowWaitFails(t *testing.T) {
 			require.ErrorContains(t, err, "rows needs 41 bytes more, 60 of the memory budget's 100 are in use")
 			require.Zero(t, fault.As(err).RetryAfter, "nobody else can give memory back")
 			other := enter(t, b, 0)
-			require.Equal(t, budget.Patience, fault.As(one.held.Grow(41)).RetryAfter)
+			require.Equal(t, budget.MaxWait, fault.As(one.held.Grow(41)).RetryAfter)
 			require.Zero(t, fault.As(one.held.Grow(101)).RetryAfter, "more than there is")
 			other.end()
 			one.end()
@@ -238,45 +239,45 @@ func TestGrowWaitFails(t *testing.T) {
 			old, young := enter(t, b, 50), enter(t, b, 50)
 			old.want(20)
 			require.True(t, old.waits())
-			on := budget.Blocked(young.ctx)
+			blocked := budget.MarkBlocked(young.ctx)
 			require.Equal(t, fault.Exhausted, fault.KindOf(<-old.ended))
-			on()
+			blocked.Release()
 			old.want(20)
 			require.True(t, old.waits())
 			young.end()
 			require.NoError(t, <-old.ended)
 			old.end()
-			budget.Blocked(t.Context())()
+			require.Nil(t, budget.MarkBlocked(t.Context()))
 		},
 		"when the others stand still for what is done ahead": func(t *testing.T, b *budget.Budget) {
 			old, young := enter(t, b, 50), enter(t, b, 50)
-			ahead, join := budget.Ahead(young.ctx)
+			prefetch, await := budget.Prefetch(young.ctx)
 			old.want(20)
-			on := budget.Blocked(ahead)
+			blocked := budget.MarkBlocked(prefetch)
 			require.True(t, old.waits(), "the young one does not wait for what is done ahead")
-			over := join()
+			awaited := await()
 			require.Equal(t, fault.Exhausted, fault.KindOf(<-old.ended))
-			on()
+			blocked.Release()
 			old.want(20)
 			require.True(t, old.waits(), "what is done ahead goes on")
-			on = budget.Blocked(ahead)
+			blocked = budget.MarkBlocked(prefetch)
 			require.Equal(t, fault.Exhausted, fault.KindOf(<-old.ended))
-			over()
+			awaited.Release()
 			old.want(20)
 			require.True(t, old.waits(), "the young one goes on")
-			on()
+			blocked.Release()
 			young.end()
 			require.NoError(t, <-old.ended)
 			old.end()
 		},
 		"ahead": func(t *testing.T, b *budget.Budget) {
 			one, other := enter(t, b, 60), enter(t, b, 10)
-			ahead, join := budget.Ahead(one.ctx)
-			defer join()()
-			require.Equal(t, fault.Exhausted, fault.KindOf(one.held.GrowWait(ahead, 50)))
-			ahead, join = budget.Ahead(t.Context())
-			defer join()()
-			budget.Blocked(ahead)()
+			prefetch, await := budget.Prefetch(one.ctx)
+			defer await().Release()
+			require.Equal(t, fault.Exhausted, fault.KindOf(one.held.GrowWait(prefetch, 50)))
+			prefetch, await = budget.Prefetch(t.Context())
+			defer await().Release()
+			require.Nil(t, budget.MarkBlocked(prefetch))
 			one.end()
 			other.end()
 		},
@@ -285,7 +286,7 @@ func TestGrowWaitFails(t *testing.T) {
 			began := time.Now()
 			one.want(10)
 			require.Equal(t, fault.Exhausted, fault.KindOf(<-one.ended))
-			require.Equal(t, budget.Patience, time.Since(began))
+			require.Equal(t, budget.MaxWait, time.Since(began))
 			one.end()
 			idle.end()
 		},
@@ -308,7 +309,7 @@ func TestWaitingNeverLocksUp(t *testing.T) {
 				r := rand.New(rand.NewPCG(uint64(i), 1))
 				for range 50 {
 					mu.Lock()
-					ctx, leave := b.Enter(t.Context(), "")
+					ctx, stream := b.Enter(t.Context(), "")
 					open = append(open, ctx)
 					mu.Unlock()
 					held, err := b.Reserve("rows", 0)
@@ -329,7 +330,7 @@ func TestWaitingNeverLocksUp(t *testing.T) {
 					}
 					held.Release()
 					mu.Lock()
-					leave()
+					stream.Release()
 					open = slices.DeleteFunc(open, func(c context.Context) bool { return c == ctx })
 					if err == nil {
 						done++
@@ -352,7 +353,7 @@ func TestWaitingNeverLocksUp(t *testing.T) {
 func TestNilNeverWaits(t *testing.T) {
 	t.Parallel()
 	var b *budget.Budget
-	ctx, leave := b.Enter(t.Context(), "")
-	defer leave()
+	ctx, stream := b.Enter(t.Context(), "")
+	defer stream.Release()
 	require.NoError(t, b.Await(ctx, "rows", 1<<60))
 }

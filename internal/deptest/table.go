@@ -49,7 +49,7 @@ func Graph() []Row {
 		{Folder: "internal/bucket", Imports: "fault", Outside: libMurmur},
 		{Folder: "internal/digest"},
 
-		{Folder: "internal/budget", Imports: "fault invariant"},
+		{Folder: "internal/budget", Imports: "fault invariant release"},
 		{Folder: "internal/batch", Imports: "budget fault invariant"},
 		{Folder: "internal/spool", Imports: "fault invariant"},
 		{Folder: "internal/expr", Imports: "fault invariant"},
@@ -57,7 +57,7 @@ func Graph() []Row {
 		{Folder: "internal/sigv4", Imports: "fault", Outside: libAWS},
 		{Folder: "internal/store/s3", Imports: "store fault", Outside: libAWS},
 		{Folder: "internal/parquet", Imports: "budget fault invariant release store", Outside: libParquet + " " + libCompress},
-		{Folder: "cache", Imports: "budget invariant", Outside: libRistretto},
+		{Folder: "cache", Imports: "budget invariant release", Outside: libRistretto},
 
 		{Folder: "joiner/rule", Imports: "fault"},
 		{Folder: "loader/dataset", Imports: "rule expr fault", Outside: libYAML},
@@ -74,12 +74,12 @@ func Graph() []Row {
 		{Folder: "loader/resolve", Imports: "dataset catalog bucket expr fault"},
 		{Folder: "loader/plan", Imports: "dataset catalog resolve bucket expr digest fault"},
 		{
-			Folder: "loader/deletes", Imports: "catalog plan cache store batch budget digest fault invariant",
+			Folder: "loader/deletes", Imports: "catalog plan cache store batch budget digest fault invariant release",
 			Outside: libRoaring,
 		},
 		{
 			Folder:  "loader/scan",
-			Imports: "catalog plan deletes cache store parquet batch budget expr bucket digest fault invariant",
+			Imports: "catalog plan deletes cache store parquet batch budget expr bucket digest fault invariant release",
 		},
 		{Folder: "joiner", Imports: "rule batch budget fault invariant"},
 		{Folder: "loader/shuffle", Imports: "joiner batch budget fault"},
@@ -88,11 +88,11 @@ func Graph() []Row {
 		{Folder: "loader/verify", Imports: "dataset catalog resolve plan bucket batch budget fault"},
 		{
 			Folder:  "loader/buildside",
-			Imports: "joiner spill plan resolve catalog cache budget digest fault invariant",
+			Imports: "joiner spill plan resolve catalog cache budget digest fault invariant release",
 		},
 		{
 			Folder:  "loader",
-			Imports: "dataset catalog resolve plan lane shuffle buildside verify joiner rule spill cache expr batch budget digest fault",
+			Imports: "dataset catalog resolve plan lane shuffle buildside verify joiner rule spill cache expr batch budget digest fault release",
 		},
 
 		{

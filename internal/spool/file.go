@@ -19,15 +19,14 @@ import (
 	"github.com/penstock/penstock/internal/invariant"
 )
 
-// File is a list of batches on disk. It is counted by reference; the last
-// Release frees its space at once. Append and Read may be called from any
-// number of goroutines.
+// File is a reference-counted list of batches on disk. The last Release frees its space at
+// once. All methods are safe for concurrent use.
 type File struct {
 	refs  atomic.Int64
 	spool *Spool
 	what  string
 	disk  *os.File
-	named bool // the system could not unlink an open file
+	named bool // the file still has a name: the system cannot unlink an open file
 
 	mu      sync.Mutex
 	end     int64
@@ -35,21 +34,21 @@ type File struct {
 	schemas []*schema
 }
 
-// extent is where one batch lies.
+// extent is the location of a batch in the file.
 type extent struct {
 	at, bytes int64
-	body      int64 // bytes that it takes in memory
+	body      int64 // size in memory
 	sum       uint64
 	schema    *schema
 }
 
-// schema is one that some batches of the file have.
+// schema is the schema of some batches of the file.
 type schema struct {
 	of   *arrow.Schema
-	head []byte // as an IPC message, which every reading begins with
+	head []byte // as an IPC message, which an IPC reader needs first
 }
 
-// Create makes an empty file for what is named. The caller releases it.
+// Create creates an empty file. What it is for is named in errors. The caller releases it.
 func (s *Spool) Create(what string) (*File, error) {
 	disk, err := os.CreateTemp(s.place, pattern)
 	if err != nil {
@@ -77,19 +76,19 @@ func (f *File) Retain() {
 	invariant.Check(refs > 1, "Retain of a spool file after its last Release")
 }
 
-// Release gives a reference back; the last one frees the disk. Batches that
-// were read stay as they are.
+// Release drops a reference; the last one frees the disk space. Batches that were read stay
+// valid.
 func (f *File) Release() {
 	refs := f.refs.Add(-1)
 	invariant.Check(refs >= 0, "more Releases of a spool file than references")
 	if refs != 0 {
 		return
 	}
-	_ = f.disk.Close() // nobody reads it again
+	_ = f.disk.Close() // it is not read again
 	if f.named {
-		_ = os.Remove(f.disk.Name()) // the next Open sweeps what stays
+		_ = os.Remove(f.disk.Name()) // if this fails, the next Open removes it
 	}
-	f.spool.give(f.end)
+	f.spool.release(f.end)
 	f.batches, f.schemas = nil, nil
 }
 
@@ -100,20 +99,18 @@ func (f *File) Bytes() int64 {
 	return f.end
 }
 
-// copyBuffer is how much of a batch is copied at a time, in bytes.
+// copyBuffer is the size of the write buffer in bytes.
 const copyBuffer = 64 << 10
 
-// readBuffer is how much is read at a time where little is asked for, in bytes:
-// the beginning of a message.
+// readBuffer is the size of the read buffer in bytes: enough for the start of a message.
 const readBuffer = 1 << 10
 
-// Append writes a batch and returns its number: 0, 1, 2 …, in the order of the
-// calls. Columns may be slices of larger ones: only their rows are written.
-// There may be no dictionaries. After an error the file is good for nothing
-// but Release.
+// Append writes a batch and returns its number: 0, 1, 2 …, in the order of the calls. Of
+// sliced columns, only the rows of the slice are written. Dictionaries are not supported.
+// After an error, only Release may be called.
 func (f *File) Append(b arrow.RecordBatch) (int, error) {
-	// The library takes what it allocates for cleared memory: the validity of
-	// an array of nothing but nulls is never written.
+	// A Go allocator clears its memory, which the library relies on: it never writes the
+	// validity bitmap of an array of nulls.
 	payload, err := ipc.GetRecordBatchPayload(b, ipc.WithAllocator(memory.NewGoAllocator()))
 	if err != nil {
 		return 0, fault.New(fault.Internal, "encode a batch of %s: %w", f.what, err)
@@ -141,7 +138,7 @@ func (f *File) Append(b arrow.RecordBatch) (int, error) {
 	return len(f.batches) - 1, nil
 }
 
-// reserve takes the next bytes of the file.
+// reserve allocates the next bytes of the file.
 func (f *File) reserve(s *arrow.Schema, size, body int64) extent {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -167,7 +164,7 @@ func headOf(s *arrow.Schema) []byte {
 	return head.Bytes()[:head.Len()-endMark]
 }
 
-// alignment is what Arrow's buffers are allocated in multiples of, in bytes.
+// alignment is the alignment of the sizes of Arrow's buffers, in bytes.
 const alignment = 64
 
 // endMark is the length of the mark at the end of an IPC stream.
@@ -181,15 +178,15 @@ func (c *counter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Len returns how many batches the file has.
+// Len returns the number of batches.
 func (f *File) Len() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return len(f.batches)
 }
 
-// Size returns the bytes of memory that a batch takes when it is read: what to
-// reserve before Read.
+// Size returns the memory that a batch takes once read, which the caller reserves before
+// Read.
 func (f *File) Size(number int) int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -213,7 +210,7 @@ func (f *File) Read(number int) (arrow.RecordBatch, error) {
 		return nil, f.spool.broken("read from", err)
 	}
 	if sum.Sum64() != x.sum {
-		return nil, fault.New(fault.Corrupt, "%s was written to %s and reads otherwise now", f.what, f.spool.place).
+		return nil, fault.New(fault.Corrupt, "%s was written to %s, and its bytes have changed since", f.what, f.spool.place).
 			WithRemedy("the disk of %s is faulty; name another folder with the setting spool", f.spool.place)
 	}
 	return array.NewRecordBatch(x.schema.of, b.Columns(), b.NumRows()), nil

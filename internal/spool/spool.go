@@ -14,39 +14,39 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// Options are what a Spool is made of.
+// Options configure a Spool.
 type Options struct {
-	Place  string           // the folder, created if its parent exists; "": the system's for temporary files
-	Limit  int64            // bytes on disk at one time, of all files; 0 or less: no limit but the disk's
+	Place  string           // the folder, created if its parent exists; "": the system's temporary folder
+	Limit  int64            // maximum bytes of all files; 0 or less: no limit but the disk's
 	Memory memory.Allocator // of the batches that are read; nil: the Go heap
 }
 
-// Stats is what a Spool has on disk and had, in bytes.
+// Stats is the disk usage of a Spool in bytes.
 type Stats struct {
-	Used    int64 // now
-	Peak    int64 // the most at one time
-	Written int64 // in all
-	Files   int   // now
+	Used    int64
+	Peak    int64 // maximum of Used
+	Written int64 // in total
+	Files   int   // number of open files
 }
 
-// Spool is a place on local disk. It is safe for concurrent use, and holds
-// nothing when no file of it is open, so it needs no Close.
+// Spool creates files in a folder on local disk. It is safe for concurrent use. It holds no
+// resources of its own, so it needs no Close.
 type Spool struct {
 	place string
 	limit int64
 	mem   memory.Allocator
-	// unlink takes the name of an open file; systems that cannot fail.
+	// unlink unlinks an open file. It fails on systems that cannot.
 	unlink func(path string) error
 
 	mu    sync.Mutex
 	stats Stats
 }
 
-// pattern is how files are called, for as long as they have a name.
+// pattern matches the names of files, while they have one.
 const pattern = "penstock-*.spool"
 
-// Open makes a Spool. Files which a killed process could not help leaving in
-// the folder are removed; those of processes that run are not touched.
+// Open makes a Spool. It removes files that killed processes have left in the folder, but not
+// those of running processes.
 func Open(o Options) (*Spool, error) {
 	s := &Spool{place: o.Place, limit: o.Limit, mem: o.Memory, unlink: os.Remove}
 	if s.place == "" {
@@ -68,8 +68,8 @@ func Open(o Options) (*Spool, error) {
 	return s, nil
 }
 
-// create creates the folder, but none of those above it: a path that is mistyped
-// would fill the disk that its first existing folder happens to be on.
+// create creates the folder, but not its parents: a mistyped path would otherwise fill the
+// disk of its first existing parent.
 func (s *Spool) create() error {
 	const private = 0o700
 	err := os.Mkdir(s.place, private)
@@ -79,14 +79,13 @@ func (s *Spool) create() error {
 	case missing == nil:
 		return fault.New(fault.Invalid, "spool: %s is not a folder", s.place).WithRemedy("name a folder with the setting spool")
 	case errors.Is(err, fs.ErrNotExist):
-		return fault.New(fault.Invalid, "spool: the folder %s does not exist, and neither does the one that it would be created in", s.place).
+		return fault.New(fault.Invalid, "spool: the folder %s does not exist, and neither does its parent folder", s.place).
 			WithRemedy("correct the setting spool, or create %s", filepath.Dir(filepath.Clean(s.place)))
 	}
 	return s.broken("create the folder", err)
 }
 
-// Try writes a few rows to a file of the folder and reads them back, so that a
-// folder that does not serve is found out before somebody needs it.
+// Try writes a few rows to a file and reads them back, to check that the folder can be used.
 func (s *Spool) Try() error {
 	f, err := s.Create("a trial")
 	if err != nil {
@@ -124,17 +123,17 @@ func trial() arrow.RecordBatch {
 // Place returns the folder.
 func (s *Spool) Place() string { return s.place }
 
-// Limit returns the limit in bytes; 0 is none.
+// Limit returns the limit in bytes, or 0 if there is none.
 func (s *Spool) Limit() int64 { return max(s.limit, 0) }
 
-// Stats returns what is on disk now and what was.
+// Stats returns the disk usage.
 func (s *Spool) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.stats
 }
 
-// reserve counts n bytes that are about to be written, if the limit lets them.
+// reserve counts n bytes that are about to be written, or fails with Exhausted.
 func (s *Spool) reserve(what string, n int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -149,16 +148,16 @@ func (s *Spool) reserve(what string, n int64) error {
 	return nil
 }
 
-// give takes n bytes, and a file, out of the count.
-func (s *Spool) give(n int64) {
+// release subtracts n bytes and a file from the counts.
+func (s *Spool) release(n int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stats.Used -= n
 	s.stats.Files--
 }
 
-// broken says that the disk failed.
+// broken returns an error of the disk.
 func (s *Spool) broken(doing string, err error) error {
 	return fault.New(fault.Unavailable, "%s %s for rows that do not fit in memory: %w", doing, s.place, err).
-		WithRemedy("see that the server may write to %s and that its disk has room, or name another folder with the setting spool", s.place)
+		WithRemedy("make sure that the server can write to %s and that its disk has room, or name another folder with the setting spool", s.place)
 }

@@ -261,9 +261,9 @@ func TestFolder(t *testing.T) {
 	require.NoError(t, os.WriteFile(plain, nil, 0o600))
 	require.NoError(t, os.Symlink("nowhere", filepath.Join(parent, "dangling")))
 	for place, why := range map[string]string{
-		filepath.Join(parent, "typo", "spool"):     "neither does the one that it would be created in",
-		filepath.Join(parent, "typo", "a", "b"):    "neither does the one that it would be created in",
-		filepath.Join(parent, "dangling", "spool"): "neither does the one that it would be created in",
+		filepath.Join(parent, "typo", "spool"):     "neither does its parent folder",
+		filepath.Join(parent, "typo", "a", "b"):    "neither does its parent folder",
+		filepath.Join(parent, "dangling", "spool"): "neither does its parent folder",
 		plain: "is not a folder",
 	} {
 		_, err := Open(Options{Place: place})

@@ -7,12 +7,12 @@ import (
 	"syscall"
 )
 
-// lock marks a file that has a name as used by a process that runs.
+// lock marks a file that still has a name as used by a running process.
 func lock(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) }
 
-// sweep removes a file unless a process that runs has locked it. One that
-// another process has just created and not yet locked or unlinked may go too:
-// its descriptor is all that process needs.
+// sweep removes a file unless a running process has locked it. It may also remove a file that
+// another process has just created and not yet unlinked or locked: that process needs only
+// its descriptor.
 func sweep(path string) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -20,6 +20,6 @@ func sweep(path string) {
 	}
 	defer f.Close() //nolint:errcheck // nothing was written
 	if lock(f) == nil {
-		_ = os.Remove(path) // one that stays is tried again at the next start
+		_ = os.Remove(path) // if this fails, the next Open tries again
 	}
 }

@@ -465,12 +465,12 @@ func TestDividingLeavesMemoryToOthers(t *testing.T) {
 		mem, limit := joinertest.Checked(t), budget.New(1<<20)
 		stores := &shelf{mem: mem}
 		for range streams {
-			_, leave := limit.Enter(t.Context(), "")
-			defer leave()
+			_, stream := limit.Enter(t.Context(), "")
+			defer stream.Release()
 		}
 		if wait {
 			ctx, cancel := context.WithCancel(t.Context())
-			ctx, leave := limit.Enter(ctx, "")
+			ctx, stream := limit.Enter(ctx, "")
 			held, err := limit.Reserve("what waits", 1)
 			require.NoError(t, err)
 			ended := make(chan error)
@@ -482,7 +482,7 @@ func TestDividingLeavesMemoryToOthers(t *testing.T) {
 				cancel()
 				require.Error(t, <-ended)
 				held.Release()
-				leave()
+				stream.Release()
 				require.Zero(t, limit.Used())
 			}()
 		}

@@ -9,29 +9,29 @@ import (
 	"github.com/penstock/penstock/loader/plan"
 )
 
-// Costs is what the build sides of a staging input cost a stream. Those that
+// Costs is what the build sides of a staging input cost a stream. Build sides that
 // another stream built cost it nothing.
 type Costs struct {
-	Strategy string // how they were searched; several, if groups differed
-	Read     int64  // bytes of files that were read
-	// ReadAgain is bytes of files of groups that the stream had read before it was
-	// parked.
+	Strategy string // how rows are looked up; comma-separated if groups differ
+	Read     int64  // bytes of the files that were read
+	// ReadAgain is the bytes of files of groups that the stream had already read before it
+	// was parked.
 	ReadAgain int64
-	Stored    int64 // bytes of the distinct files that were
-	Spilled   int64 // bytes that were written to local disk
+	Stored    int64 // bytes of the distinct files that were read
+	Spilled   int64 // bytes written to local disk
 }
 
-// costs adds them up. Build sides are also built ahead, on other goroutines.
+// costs adds up Costs. Prefetches add to it on other goroutines.
 type costs struct {
 	mu         sync.Mutex
-	files      map[string]bool // locations of those that were read
+	files      map[string]bool // by location: was read
 	all        Costs
 	strategies map[string]bool
-	groups     map[int]bool // by number: those that were read
-	earlier    map[int]bool // by number: those that were read before the stream was parked
+	groups     map[int]bool // by number: was read
+	earlier    map[int]bool // by number: was read before the stream was parked
 }
 
-// addRead notes that the source of a group is read.
+// addRead counts a read of a group's source.
 func (c *costs) addRead(group int, source plan.Source) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -54,14 +54,14 @@ func (c *costs) addRead(group int, source plan.Source) {
 	}
 }
 
-// addSpilled notes bytes that were written to local disk.
+// addSpilled counts bytes written to local disk.
 func (c *costs) addSpilled(bytes int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.all.Spilled += bytes
 }
 
-// addStrategy notes how a build side is searched.
+// addStrategy notes how rows of a build side are looked up.
 func (c *costs) addStrategy(strategy string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -71,8 +71,8 @@ func (c *costs) addStrategy(strategy string) {
 	c.strategies[strategy] = true
 }
 
-// follow takes over what was counted before a stream was parked, which nothing
-// adds to any more.
+// follow continues the counts from before a stream was parked. Nothing adds to earlier
+// any more.
 func (c *costs) follow(earlier *costs) {
 	c.files, c.all, c.strategies = earlier.files, earlier.all, earlier.strategies
 	c.groups = earlier.groups

@@ -1,27 +1,51 @@
-// Package buildside makes the rows of file groups ready to be probed, and
-// shares them: each is read and indexed once for all ranges, lanes and streams
-// that need it at the same time.
+// Package buildside builds the hash join's build sides, one for each file group of a
+// staging table, and shares them: each is read and indexed once for all ranges, lanes
+// and streams that need it at the same time.
 //
-// A loader has one [Pool]. A stream asks it for the [Groups] of each staging
-// input, says which ranges it will read, and takes a [Reference] for the range
-// that a lane opens; [Reference.Probeable] is what the joiner asks. Whoever uses
-// the package sees nothing else of what it promises:
+// A loader has one [Pool]. A stream takes the [Groups] of each staging input from it,
+// declares the ranges that it will read, and acquires a [Reference] for each range that
+// a lane opens. [Reference.Probeable] returns what the joiner probes. The package
+// promises:
 //
-//   - A build side is known by a digest of all that it is made of. The first
-//     stream that needs it builds it, the others wait; when it fails, the next
-//     one tries.
-//   - It stays while some open stream will need it again and memory is
-//     plentiful, and goes when the budget asks for room, the longest unused
-//     first (package cache).
-//   - What does not fit in memory, or had to give way before its stream was
-//     done with it, is written to local disk, once for all streams: divided by
-//     the training table's buckets, since each then reads its own part, or else
-//     sliced by key. So no group is read more often than twice by a stream,
-//     tries that failed aside: those do not send it to disk. Only where the disk
-//     is full too, what lies there unused gives way, and is read again.
-//   - What a stream's build sides cost is counted: [Costs].
+//   - A build side is identified by a digest of all inputs. The first stream that needs
+//     it builds it while the others wait. If the build fails, the next stream tries.
+//   - It stays while some open stream will need it again and memory is plentiful. When
+//     the budget needs room, idle build sides are evicted, the least recently used first
+//     (package cache).
+//   - A group that does not fit in memory, or whose build side was evicted before its
+//     stream was done, is written to local disk, once for all streams: partitioned by the
+//     buckets of the training table, so that each bucket reads its own partition, or else
+//     sliced by key. A stream therefore reads a group at most twice, not counting failed
+//     attempts, which do not send it to disk. Idle build sides on disk are evicted, and
+//     read again, only when the disk is full.
+//   - [Costs] reports what a stream's build sides cost.
 //
-// The tests here are those of one group. That streams share, spill and give way
-// so, and read the same rows whatever happens here, is tested with whole streams:
-// build_sides_test.go and spill_test.go of package loader.
+// The states of a build side in the pool:
+//
+//	         Reference          build          built, range open
+//	unknown ───────────► needed ─────► building ─────────────────► pinned
+//	                     ▲    ▲        │   │                        │  ▲
+//	                     │    └────────┘   │ built,   last open     │  │ range
+//	                     │      failed     │ none     range         │  │ opened
+//	                     │                 ▼ open     released      ▼  │
+//	                     └─────────────── idle ◄────────────────────┘  │
+//	                          evicted      │ └─────────────────────────┘
+//	                                       ▼
+//	                                     freed
+//
+// It is built by Probeable, when a row needs it, or before that by a goroutine that
+// Prefetch starts. It is pinned while a range that needs it is open, from Begin to
+// Release. It is idle while it only has references of ranges to come, or none, and is
+// then evicted if a reservation lacks room, if a row needs more of a full disk, or if more
+// than half of the budget is in use. A stream that has built a group
+// in memory, and has to build it again, does so on disk. A build side is freed when no
+// stream needs it any more: each has released its references and has no range to come
+// (Groups.Coming, Groups.Begun), or has closed its Groups.
+//
+// A prefetch ends with its build. Settle, Probeable and Release wait for its goroutine and
+// take its result; Release of a group's last reference cancels it first.
+//
+// The tests in this package cover one group. build_sides_test.go and spill_test.go of
+// package loader test with whole streams that build sides are shared, spilled and evicted
+// as described, and that the rows do not depend on it.
 package buildside

@@ -8,8 +8,8 @@ import (
 
 func TestBuildSidesAreKnownByAllTheyAreMadeOf(t *testing.T) {
 	t.Parallel()
-	digesttest.EveryFieldCounts(t, groupOf{
-		input: "9c12", division: parting{key: 1, of: 4}, files: []rowsOf{{"file:///a", 0, 3}, {"file:///b", 2, 9}},
+	digesttest.EveryFieldCounts(t, groupID{
+		input: "9c12", partitioning: partitioningID{key: 1, of: 4}, files: []fileID{{"file:///a", 0, 3}, {"file:///b", 2, 9}},
 	})
-	digesttest.EveryFieldCounts(t, partOf{group: "9c12", part: 3})
+	digesttest.EveryFieldCounts(t, partitionID{group: "9c12", number: 3})
 }

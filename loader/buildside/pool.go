@@ -6,68 +6,73 @@ import (
 	"github.com/penstock/penstock/joiner/spill"
 )
 
-// Options are what a Pool works with.
+// Options configure a Pool.
 type Options struct {
 	joiner.Options
-	// Disk makes a store on local disk for what is named; nil: rows that do not
-	// fit in memory are Exhausted.
+	// Disk opens a store on local disk; what names its contents in errors. If Disk is
+	// nil, rows that do not fit in memory fail as Exhausted.
 	Disk func(what string) (spill.Store, error)
 }
 
-// Pool holds the build sides that the streams of a loader have in common. It
-// is safe for concurrent use.
+// Pool holds the build sides that the streams of a loader share. It is safe for
+// concurrent use.
 type Pool struct {
 	options Options
-	shared  *cache.Shared[built]
+	shared  *cache.Shared[buildSide]
 }
 
-// New makes a Pool, which lets its budget have what nobody uses.
-func New(o Options) *Pool { return &Pool{options: o, shared: cache.NewShared[built](o.Budget)} }
+// New makes a Pool, whose idle build sides are evicted under pressure on its budget.
+func New(o Options) *Pool {
+	return &Pool{options: o, shared: cache.NewShared[buildSide](o.Budget)}
+}
 
-// spareShare is the part of the budget, as 1/spareShare, that build sides leave to
-// the rows that they are joined with, where they may go to disk instead: rows have
-// nowhere else to go.
-const spareShare = 8
+// rowsDivisor is the divisor of the budget that gives the bytes that build sides leave
+// free for the rows of the join, if build sides can go to disk instead: rows cannot.
+const rowsDivisor = 8
 
-// inMemory is the options for build sides in memory.
+// inMemory returns the options for build sides in memory.
 func (p *Pool) inMemory() joiner.Options {
 	o := p.options.Options
 	if limit := o.Budget.Limit(); p.options.Disk != nil && limit >= 0 {
-		o.Spare = limit / spareShare
+		o.Spare = limit / rowsDivisor
 	}
 	return o
 }
 
-// holds says whether so many bytes of a build side may fit in memory.
-func (p *Pool) holds(bytes int64) bool {
+// fits reports whether a build side of the given size may fit in memory.
+func (p *Pool) fits(bytes int64) bool {
 	limit := p.options.Budget.Limit()
 	return limit < 0 || bytes <= limit-p.inMemory().Spare
 }
 
-// spilling is the options for rows on local disk that are expected to take so
-// many bytes in memory.
-func (p *Pool) spilling(bytes int64) spill.Options {
+// onDisk returns the options for rows on local disk that are expected to take the given
+// bytes in memory.
+func (p *Pool) onDisk(bytes int64) spill.Options {
 	return spill.Options{Options: p.options.Options, Disk: p.options.Disk, ExpectedBytes: bytes}
 }
 
-// built is one of
-//   - *joiner.BuildSide: the rows of a file group, or of its part, in memory;
+// buildSide is one of
+//   - *joiner.BuildSide: the rows of a file group, or of one partition, in memory;
 //   - *spill.Sliced: the same on local disk;
-//   - *spill.Parts: the rows of a group on local disk, divided into parts.
-type built struct {
-	counted
+//   - *spill.Parts: the rows of a group on local disk, partitioned.
+type buildSide struct {
+	refCounted
 	size cache.Size
 }
 
-// counted is a value that is counted by reference.
-type counted interface {
+// refCounted is a reference-counted value.
+type refCounted interface {
 	Retain()
 	Release()
 }
 
-// Size is what giving the value up frees, about.
-func (b built) Size() cache.Size { return b.size }
+// Size returns about what the last Release frees.
+func (b buildSide) Size() cache.Size { return b.size }
 
-func inMemory(s *joiner.BuildSide) built { return built{s, cache.Size{Memory: max(1, s.Bytes())}} }
-func sliced(s *spill.Sliced) built       { return built{s, cache.Size{Disk: max(1, s.Bytes())}} }
-func divided(p *spill.Parts) built       { return built{p, cache.Size{Disk: max(1, p.Bytes())}} }
+func inMemory(s *joiner.BuildSide) buildSide {
+	return buildSide{s, cache.Size{Memory: max(1, s.Bytes())}}
+}
+
+func sliced(s *spill.Sliced) buildSide { return buildSide{s, cache.Size{Disk: max(1, s.Bytes())}} }
+
+func partitioned(p *spill.Parts) buildSide { return buildSide{p, cache.Size{Disk: max(1, p.Bytes())}} }

@@ -76,14 +76,14 @@ func TestWaitingForWhatIsBuiltAheadCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := budget.New(1 << 20)
 		pool, p, started := New(Options{Options: joiner.Options{Budget: b}}), planOf(10), time.Now()
-		older, leaveOlder := b.Enter(t.Context(), "")
-		younger, leaveYounger := b.Enter(t.Context(), "")
+		older, olderStream := b.Enter(t.Context(), "")
+		younger, youngerStream := b.Enter(t.Context(), "")
 		held, err := b.Reserve("of the older stream", 600<<10)
 		require.NoError(t, err)
 		var group sync.WaitGroup
 		begin := make(chan struct{})
 		group.Go(func() {
-			defer leaveYounger()
+			defer youngerStream.Release()
 			groups := groupsOf(t, pool, p, func(ctx context.Context) error {
 				<-begin
 				return b.Await(ctx, "the rows", 500<<10)
@@ -98,7 +98,7 @@ func TestWaitingForWhatIsBuiltAheadCounts(t *testing.T) {
 		})
 		synctest.Wait()
 		group.Go(func() {
-			defer leaveOlder()
+			defer olderStream.Release()
 			groups := groupsOf(t, pool, p, nil)
 			defer groups.Close()
 			r := groups.Reference(plan.Range{})
@@ -131,9 +131,9 @@ func TestAStreamThatBuildsAheadIsNotBlocked(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				b := budget.New(1 << 20)
-				one, leaveOne := b.Enter(t.Context(), "")
-				waits, leave := b.Enter(t.Context(), "")
-				defer leave()
+				one, oneStream := b.Enter(t.Context(), "")
+				waits, waitingStream := b.Enter(t.Context(), "")
+				defer waitingStream.Release()
 				held, err := b.Reserve("of the one", 600<<10)
 				require.NoError(t, err)
 				begin := make(chan struct{})
@@ -168,7 +168,7 @@ func TestAStreamThatBuildsAheadIsNotBlocked(t *testing.T) {
 				ahead.Release()
 				groups.Close()
 				held.Release()
-				leaveOne()
+				oneStream.Release()
 				require.NoError(t, <-waited)
 				require.Zero(t, b.Used())
 			})

@@ -6,30 +6,47 @@ import (
 	"github.com/penstock/penstock/cache"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/invariant"
+	"github.com/penstock/penstock/internal/release"
 	"github.com/penstock/penstock/joiner"
 	"github.com/penstock/penstock/joiner/spill"
 	"github.com/penstock/penstock/loader/plan"
 )
 
-// Reference is a lane's hold on the file group that a range needs. It is used
-// by one goroutine.
+// Reference is a lane's reference to the file group of a range. It is used by one
+// goroutine.
 type Reference struct {
-	group *group
-	at    plan.Range
-	begun bool               // the range is open: the build side stays
-	part  *cache.Need[built] // of the range's bucket, where the group was divided; nil if not
+	group     *group
+	at        plan.Range
+	pin       *release.Handle // of the group's build side; nil: the range is not open
+	partition *pinned         // of the range's bucket, if the group is partitioned on disk
 }
 
-// ahead is what is being built ahead of a group.
-type ahead struct {
-	by     *Reference // for which it is built; nil: that one was released, and others may ask for it
-	cancel context.CancelFunc
-	join   func() (over func()) // the stream waits for it: see budget.Ahead
-	done   chan struct{}        // closed when it is built, or could not be
-	part   *cache.Need[built]   // then: as Reference.part, and nobody's before end
+// pinned is a Need of a build side, pinned.
+type pinned struct {
+	need *cache.Need[buildSide]
+	pin  *release.Handle
 }
 
-// Reference takes hold of the group that a range needs, which is open. The caller
+func newPinned(n *cache.Need[buildSide]) *pinned { return &pinned{need: n, pin: n.Pin()} }
+
+// release ends pin and need. A nil pinned has none.
+func (p *pinned) release() {
+	if p != nil {
+		p.pin.Release()
+		p.need.Close()
+	}
+}
+
+// prefetch is a goroutine that builds a group's build side.
+type prefetch struct {
+	owner     *Reference // for which it builds; nil: that one was released, and others may take the result
+	cancel    context.CancelFunc
+	await     func() *release.Handle // marks the stream as waiting for it
+	done      chan struct{}          // closed at its end
+	partition *pinned                // result for the owner's Reference.partition; unused before done
+}
+
+// Reference acquires a reference to the group of a range that is open. The caller
 // releases it.
 func (g *Groups) Reference(at plan.Range) *Reference {
 	r := &Reference{group: g.group(at), at: at}
@@ -38,150 +55,132 @@ func (g *Groups) Reference(at plan.Range) *Reference {
 	return r
 }
 
-// ReferenceAhead takes hold of the group that a range to come needs. What is built of it
-// before Begin is given up where memory lacks. The caller releases it.
+// ReferenceAhead acquires a reference to the group of a range to come. Until Begin, its
+// build side may be evicted. The caller releases it.
 func (g *Groups) ReferenceAhead(at plan.Range) *Reference {
 	one := g.group(at)
 	one.references++
-	if one.begun == 0 {
-		one.need.Use()
-		one.need.Idle()
-	}
+	one.need.Pin().Release() // makes it idle, unless an open range has it
 	return &Reference{group: one, at: at}
 }
 
-// Begin says that the range is open now. It may be said again.
+// Begin pins the build side: the range is open from now on. Later calls do nothing.
 func (r *Reference) Begin() {
-	if r.begun {
-		return
-	}
-	r.begun = true
-	r.group.begun++
-	if r.group.begun == 1 {
-		r.group.need.Use()
+	if r.pin == nil {
+		r.pin = r.group.need.Pin()
 	}
 }
 
-// Release ends the hold. A group without any stays known while a range to come
-// needs it, so that its build side may stay where memory is plentiful.
+// Release drops the reference. While a range to come needs the group, its build side
+// stays if memory is plentiful. The last reference cancels a prefetch and waits for its
+// end.
 func (r *Reference) Release() {
 	g := r.group
-	switch a := g.ahead; {
-	case a == nil:
+	switch p := g.prefetch; {
+	case p == nil:
 	case g.references == 1:
-		a.cancel()
-		<-a.done
-		g.end(a)
-	case a.by == r:
-		a.by = nil
+		p.cancel()
+		<-p.done
+		g.endPrefetch(p)
+	case p.owner == r:
+		p.owner = nil
 	}
-	if r.part != nil {
-		r.part.Idle()
-		r.part.Done()
-	}
-	if r.begun {
-		g.begun--
-		if g.begun == 0 {
-			g.need.Idle()
-		}
-	}
+	r.partition.release()
+	r.pin.Release()
 	g.references--
-	if g.references == 0 && g.coming[g.of] == 0 {
-		g.done()
+	if g.references == 0 && g.coming[g.number] == 0 {
+		g.close()
 	}
 }
 
-// BuildAhead begins to build what the range is joined with, of a group of which
-// nothing is being built ahead yet: see Ahead.
+// BuildAhead starts building the build side on a goroutine. No prefetch of the group is
+// running: see Ahead.
 func (r *Reference) BuildAhead(ctx context.Context) {
-	invariant.Check(r.group.ahead == nil, "%s is built ahead twice", r.group.input.Name)
-	ctx, join := budget.Ahead(ctx)
+	invariant.Check(r.group.prefetch == nil, "%s is prefetched twice", r.group.input.Name)
+	ctx, await := budget.Prefetch(ctx)
 	ctx, cancel := context.WithCancel(ctx)
-	a := &ahead{by: r, cancel: cancel, join: join, done: make(chan struct{})}
-	r.group.ahead = a
+	p := &prefetch{owner: r, cancel: cancel, await: await, done: make(chan struct{})}
+	r.group.prefetch = p
 	go func() {
-		defer close(a.done)
-		own := &Reference{group: r.group, at: r.at}            // r may be released meanwhile
-		if made, err := own.probeable(ctx, true); err == nil { // what fails here is tried again when a row asks
-			made.Release()
+		defer close(p.done)
+		own := &Reference{group: r.group, at: r.at}                 // r may be released meanwhile
+		if probeable, err := own.probeable(ctx, true); err == nil { // a failed build is repeated when a row needs it
+			probeable.Release()
 		}
-		a.part = own.part
+		p.partition = own.partition
 	}()
 }
 
-// end takes what was built ahead, which is done.
-func (g *group) end(a *ahead) {
-	a.cancel()
-	g.ahead = nil
-	switch {
-	case a.part == nil:
-	case a.by != nil && a.by.part == nil:
-		a.by.part = a.part
-	default:
-		a.part.Idle()
-		a.part.Done()
+// endPrefetch takes the result of a prefetch that is done.
+func (g *group) endPrefetch(p *prefetch) {
+	p.cancel()
+	g.prefetch = nil
+	if p.owner != nil && p.owner.partition == nil {
+		p.owner.partition = p.partition
+	} else {
+		p.partition.release()
 	}
 }
 
-// BuildEarly is BuildAhead for a range that is open, before a row asks: if nothing of
-// the group is being built ahead, no other lane uses it, it is small, and memory is
-// plentiful.
+// BuildEarly is BuildAhead for an open range that no row was joined for yet. It does
+// nothing unless this is the only reference to the group, no prefetch runs, the group is
+// small, and memory is plentiful.
 func (r *Reference) BuildEarly(ctx context.Context) {
-	if g := r.group; g.ahead == nil && g.references == 1 && g.fits(g.of, 0) {
+	if g := r.group; g.prefetch == nil && g.references == 1 && g.fits(g.number, 0) {
 		r.BuildAhead(ctx)
 	}
 }
 
-// Bytes is what the files of the group take, as stored.
-func (r *Reference) Bytes() int64 { return r.group.bytes(r.group.of) }
+// Bytes returns the stored size of the group's files.
+func (r *Reference) Bytes() int64 { return r.group.bytes(r.group.number) }
 
-// Settle waits for what is being built ahead of the group, for whichever range,
-// and says whether something was.
+// Settle waits for the end of the group's prefetch, for whichever range it runs, and
+// reports whether there was one.
 func (r *Reference) Settle() bool {
-	a := r.group.ahead
-	if a == nil {
+	p := r.group.prefetch
+	if p == nil {
 		return false
 	}
-	defer a.join()()
-	<-a.done
-	r.group.end(a)
+	defer p.await().Release()
+	<-p.done
+	r.group.endPrefetch(p)
 	return true
 }
 
-// Probeable returns what the range is joined with, with a reference of the
-// caller's. What could not be built ahead is tried again: the memory that it
-// lacked may be free now. It is Exhausted where neither memory nor local disk
-// has room.
+// Probeable returns what the range is joined with, with a reference of the caller's. It
+// builds it if no stream has yet, or if a prefetch failed: the memory that the prefetch
+// lacked may be free now. It fails as Exhausted if neither memory nor local disk has
+// room.
 //
-// What the stream itself builds ahead of the group is waited for first, so that
-// whoever waits in the pool waits for another stream.
+// It waits for the stream's own prefetch of the group first. After that, a wait in the
+// pool is a wait for another stream.
 func (r *Reference) Probeable(ctx context.Context) (joiner.Probeable, error) {
 	r.Settle()
 	return r.probeable(ctx, false)
 }
 
-// probeable is Probeable of what is built ahead, or of what a row asks for.
-func (r *Reference) probeable(ctx context.Context, ahead bool) (joiner.Probeable, error) {
-	made, err := r.group.need.Get(ctx, func(ctx context.Context) (built, error) { return r.group.build(ctx, ahead) })
+// probeable is Probeable for a prefetch, or for a row.
+func (r *Reference) probeable(ctx context.Context, prefetch bool) (joiner.Probeable, error) {
+	side, err := r.group.need.Get(ctx, func(ctx context.Context) (buildSide, error) { return r.group.build(ctx, prefetch) })
 	if err != nil {
 		return nil, err
 	}
-	if parts, ok := made.counted.(*spill.Parts); ok {
-		made, err = r.buildPart(ctx, parts)
-		parts.Release() // the pool keeps them
+	if parts, ok := side.refCounted.(*spill.Parts); ok {
+		side, err = r.buildPartition(ctx, parts)
+		parts.Release() // the pool has its own reference
 		if err != nil {
 			return nil, err
 		}
 	}
-	if s, ok := made.counted.(*spill.Sliced); ok {
-		if !ahead {
+	if s, ok := side.refCounted.(*spill.Sliced); ok {
+		if !prefetch {
 			r.group.costs.addStrategy("slices on disk")
 		}
 		defer s.Release()
 		return s.ProbedBy(r.group.input.Training(r.at), r.group.costs.addSpilled), nil
 	}
-	whole := made.counted.(*joiner.BuildSide)
-	if !ahead && len(r.group.source.Files) > 0 {
+	whole := side.refCounted.(*joiner.BuildSide)
+	if !prefetch && len(r.group.source.Files) > 0 {
 		r.group.costs.addStrategy(whole.Strategy())
 	}
 	return whole, nil

@@ -10,8 +10,8 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// bitmap is a set of positions in a file: for each upper half of a position that
-// occurs, in ascending order, the lower ones.
+// bitmap is a set of positions in a file. It has a part for each upper half of a position
+// that occurs, in ascending order.
 type bitmap struct{ parts []part }
 
 type part struct {
@@ -19,16 +19,16 @@ type part struct {
 	lower *roaring.Bitmap
 }
 
-// Memory of a bitmap, in bytes, beside the values of its containers.
+// Memory of a bitmap in bytes, without the values of its containers.
 const (
 	bytesOfBitmap    = 400
-	bytesOfContainer = 136 // each holds positions of 65,536 rows
-	bytesOfPosition  = 4   // an array of two-byte values, which may have grown by half too much
+	bytesOfContainer = 136 // a container covers 65,536 rows
+	bytesOfPosition  = 4   // a two-byte value in an array that may have spare capacity
 	containerShift   = 16
 	halfShift        = 32
 )
 
-// part returns the part of an upper half, which it makes if need be.
+// part returns the positions of an upper half, and adds a part if there is none.
 func (b *bitmap) part(upper uint32) *roaring.Bitmap {
 	at, ok := slices.BinarySearchFunc(b.parts, upper, func(p part, upper uint32) int { return int(int64(p.upper) - int64(upper)) })
 	if !ok {
@@ -37,7 +37,7 @@ func (b *bitmap) part(upper uint32) *roaring.Bitmap {
 	return b.parts[at].lower
 }
 
-// add adds positions, which are not negative.
+// add adds positions, which must not be negative.
 func (b *bitmap) add(positions []int64) {
 	var open *roaring.Bitmap
 	upper := int64(-1)
@@ -50,8 +50,7 @@ func (b *bitmap) add(positions []int64) {
 	}
 }
 
-// mark sets the bits of those of n positions that are in the set: bit 0 is that of the
-// position first.
+// mark sets bit i for each position first+i in the set, for i < n.
 func (b *bitmap) mark(bits []uint64, first, n int64) {
 	for _, p := range b.parts {
 		base := int64(p.upper) << halfShift
@@ -68,7 +67,7 @@ func (b *bitmap) mark(bits []uint64, first, n int64) {
 	}
 }
 
-// highest is the largest position; -1 if there is none.
+// highest returns the largest position, or -1 if the set is empty.
 func (b *bitmap) highest() int64 {
 	for _, p := range slices.Backward(b.parts) {
 		if !p.lower.IsEmpty() {
@@ -78,7 +77,7 @@ func (b *bitmap) highest() int64 {
 	return -1
 }
 
-// count is how many positions there are.
+// count returns the number of positions.
 func (b *bitmap) count() int64 {
 	n := int64(0)
 	for _, p := range b.parts {
@@ -87,7 +86,7 @@ func (b *bitmap) count() int64 {
 	return n
 }
 
-// bytes is what the set takes.
+// bytes returns the memory that the set takes.
 func (b *bitmap) bytes() int64 {
 	n := int64(bytesOfBitmap)
 	for _, p := range b.parts {
@@ -96,18 +95,18 @@ func (b *bitmap) bytes() int64 {
 	return n
 }
 
-// errTrailing is of bytes behind a bitmap.
+// errTrailing is the error for bytes after a bitmap.
 var errTrailing = errors.New("bytes follow the bitmap")
 
-// leastPart is the least that a part takes as stored: its upper half, and a bitmap of no
+// minPartBytes is the stored size of the smallest part: its upper half and a bitmap without
 // containers.
-const leastPart = 12
+const minPartBytes = 12
 
-// readBitmap reads the portable format of 64-bit Roaring bitmaps: their number, then
-// upper half and 32-bit bitmap of each. The bytes may be anything.
+// readBitmap decodes the portable format of 64-bit Roaring bitmaps: the number of parts, then
+// the upper half and the 32-bit bitmap of each. The bytes are not trusted.
 func readBitmap(stored []byte) (b *bitmap, err error) {
 	defer func() {
-		if r := recover(); r != nil { // the library trusts lengths that it reads
+		if r := recover(); r != nil { // the library trusts stored lengths
 			b, err = nil, fmt.Errorf("the bitmap cannot be decoded: %v", r)
 		}
 	}()
@@ -116,8 +115,8 @@ func readBitmap(stored []byte) (b *bitmap, err error) {
 	if err := binary.Read(r, binary.LittleEndian, &n); err != nil {
 		return nil, err
 	}
-	if n > uint64(r.Len())/leastPart {
-		return nil, fmt.Errorf("%d parts are said to lie in %d bytes", n, r.Len())
+	if n > uint64(r.Len())/minPartBytes {
+		return nil, fmt.Errorf("%d bytes cannot hold the stated %d parts", r.Len(), n)
 	}
 	b = &bitmap{parts: make([]part, n)}
 	for i := range b.parts {
@@ -126,7 +125,7 @@ func readBitmap(stored []byte) (b *bitmap, err error) {
 			return nil, err
 		}
 		if i > 0 && b.parts[i-1].upper >= p.upper || p.upper>>(halfShift-1) != 0 {
-			return nil, fmt.Errorf("part %d begins with %d", i, p.upper)
+			return nil, fmt.Errorf("part %d has the upper half %d, which is out of order or range", i, p.upper)
 		}
 		p.lower = roaring.New()
 		if _, err := p.lower.ReadFrom(r); err != nil {

@@ -11,36 +11,35 @@ import (
 	"github.com/penstock/penstock/internal/digest"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/invariant"
+	"github.com/penstock/penstock/internal/release"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/plan"
 )
 
-// Options are what a Pool works with.
+// Options configure a Pool.
 type Options struct {
 	// Files opens the files of deletion vectors.
 	Files catalog.Opener
-	// Read opens columns of delete files that are Parquet. A file that lacks one of
-	// them is an error.
+	// Read reads columns of Parquet delete files. It fails for a file that lacks one.
 	Read func(ctx context.Context, source plan.Source, columns []catalog.Field) (array.RecordReader, error)
-	// Budget is charged for what is held; nil is unlimited.
+	// Budget is charged for the loaded deletes; nil is unlimited.
 	Budget *budget.Budget
 }
 
-// Pool holds what delete files say, for all streams of a process. It is safe for
-// concurrent use.
+// Pool holds the loaded deletes of all streams of a process. It is safe for concurrent use.
 type Pool struct {
 	options Options
 	shared  *cache.Shared[*loaded]
-	again   chan struct{} // held by who tries a load again
+	retries chan struct{} // a mutex: full while a goroutine retries a load
 }
 
-// New makes a Pool, which lets its budget have what nobody uses.
+// New makes a Pool, whose unused deletes are evicted under pressure on its budget.
 func New(o Options) *Pool {
-	return &Pool{options: o, shared: cache.NewShared[*loaded](o.Budget), again: make(chan struct{}, 1)}
+	return &Pool{options: o, shared: cache.NewShared[*loaded](o.Budget), retries: make(chan struct{}, 1)}
 }
 
-// loaded is what one delete file says, or a group of equality deletes: one of the two.
-// Its reservation ends with its last reference.
+// loaded is the content of a delete file (positions) or of a group of equality deletes
+// (values). The last Release frees it.
 type loaded struct {
 	positions positions
 	values    *values
@@ -61,17 +60,17 @@ func (l *loaded) Retain() { l.refs.Add(1) }
 // Release drops a reference.
 func (l *loaded) Release() {
 	left := l.refs.Add(-1)
-	invariant.Check(left >= 0, "deletes were released too often")
+	invariant.Check(left >= 0, "more Releases of deletes than references")
 	if left == 0 {
 		l.positions, l.values = nil, nil
 		l.held.Release()
 	}
 }
 
-// Size is what they take.
+// Size returns the memory that the deletes take.
 func (l *loaded) Size() cache.Size { return cache.Size{Memory: l.size} }
 
-// identity is all that what is loaded depends on.
+// identity is all that the loaded deletes depend on.
 type identity struct {
 	table   string // uuid
 	kind    catalog.DeleteKind
@@ -86,7 +85,7 @@ type columnOf struct {
 
 type fileOf struct {
 	location         string
-	data             string // of a vector: nothing keeps entries of several files from naming one blob
+	data             string // of a vector: entries of several data files may name the same blob
 	offset, sequence int64
 }
 
@@ -101,7 +100,7 @@ func keyOf(t *catalog.Table, kind catalog.DeleteKind, columns []catalog.Field, f
 	return digest.Of(of)
 }
 
-// unit is what is loaded at once: a delete file, or a group of equality deletes.
+// unit is the unit of loading: a delete file, or a group of equality deletes.
 type unit struct {
 	file  *catalog.DeleteFile
 	group *catalog.EqualityGroup
@@ -114,7 +113,7 @@ func (u unit) key(t *catalog.Table) string {
 	return keyOf(t, u.file.Kind, nil, []*catalog.DeleteFile{u.file})
 }
 
-// units returns all that deletes rows of a data file.
+// units returns the units that apply to a data file.
 func units(d catalog.Deletes) []unit {
 	var out []unit
 	if d.Vector != nil {
@@ -129,9 +128,9 @@ func units(d catalog.Deletes) []unit {
 	return out
 }
 
-// Keep says that the deletes of some files of a table will be needed, until the caller
-// releases them: what was loaded stays in between, where memory is plentiful.
-func (p *Pool) Keep(t *catalog.Table, files []catalog.File) (release func()) {
+// Keep keeps the deletes of some files of a table until the Handle is released: what
+// was loaded stays between uses unless memory is short.
+func (p *Pool) Keep(t *catalog.Table, files []catalog.File) *release.Handle {
 	seen, lists := map[unit]bool{}, map[catalog.DeleteList]bool{}
 	var needs []*cache.Need[*loaded]
 	for i := range files {
@@ -148,21 +147,20 @@ func (p *Pool) Keep(t *catalog.Table, files []catalog.File) (release func()) {
 			}
 		}
 	}
-	return func() {
+	return release.New(func() {
 		for _, n := range needs {
-			n.Done()
+			n.Close()
 		}
-	}
+	})
 }
 
-// Open returns what is deleted of a data file, loading what is not. The caller
-// releases it.
+// Open returns the deleted rows of a data file, and loads the deletes that are not yet.
+// The caller releases it.
 func (p *Pool) Open(ctx context.Context, t *catalog.Table, f catalog.File) (*Rows, error) {
 	rows := &Rows{file: f}
 	for _, u := range units(f.Deletes) {
 		need := p.shared.Need(u.key(t))
-		need.Use()
-		rows.needs = append(rows.needs, need)
+		rows.needs, rows.pins = append(rows.needs, need), append(rows.pins, need.Pin())
 		got, err := p.get(ctx, t, need, u)
 		if err != nil {
 			rows.Release()
@@ -177,15 +175,15 @@ func (p *Pool) Open(ctx context.Context, t *catalog.Table, f catalog.File) (*Row
 	return rows, nil
 }
 
-// firstShare is the part of the budget that is waited for at first, at the least: what a
-// load takes is not known before, and each try that fails has read for nothing.
-const firstShare = 8
+// firstDivisor gives the part of the budget, 1/firstDivisor, that the first retry of a load
+// waits for at least: the size of a load is unknown, and a failed attempt wastes its reads.
+const firstDivisor = 8
 
-// get returns what a unit says. Who waits for a load must not be kept waiting by memory
-// that it holds itself, so loads do not wait for memory: they fail, give back what they
-// have, and whoever wanted them waits and tries again. One does at a time, as loads that
-// fill the budget together all fail, and each waits for twice as much as before, up to
-// the whole budget, or until no more can come.
+// get returns the loaded deletes of a unit. Loads do not wait for memory, since the stream
+// that waits for a load may hold it: a load that lacks memory fails and releases what it
+// has, and its caller waits for memory and retries. One caller retries at a time, since
+// loads that fill the budget together would all fail. Each retry waits for twice as much
+// memory as the one before, up to the whole budget, or until the wait fails.
 func (p *Pool) get(ctx context.Context, t *catalog.Table, need *cache.Need[*loaded], u unit) (*loaded, error) {
 	load := func() (*loaded, error) {
 		return need.GetUnmarked(ctx, func(ctx context.Context) (*loaded, error) { return p.load(ctx, t, u) })
@@ -194,17 +192,17 @@ func (p *Pool) get(ctx context.Context, t *catalog.Table, need *cache.Need[*load
 	if fault.KindOf(err) != fault.Exhausted || p.options.Budget == nil {
 		return got, err
 	}
-	on := budget.Blocked(ctx)
+	waiting := budget.MarkBlocked(ctx)
 	select {
-	case p.again <- struct{}{}:
-		on()
-		defer func() { <-p.again }()
+	case p.retries <- struct{}{}:
+		waiting.Release()
+		defer func() { <-p.retries }()
 	case <-ctx.Done():
-		on()
+		waiting.Release()
 		return nil, context.Cause(ctx)
 	}
 	limit := p.options.Budget.Limit()
-	for n := max(1, u.estimate(), limit/firstShare); ; n *= 2 {
+	for n := max(1, u.estimate(), limit/firstDivisor); ; n *= 2 {
 		n = min(n, limit)
 		none := p.options.Budget.Await(ctx, "deletes of table "+t.Name, n)
 		if fault.KindOf(none) != fault.Exhausted && none != nil {
@@ -217,7 +215,7 @@ func (p *Pool) get(ctx context.Context, t *catalog.Table, need *cache.Need[*load
 	}
 }
 
-// estimate guesses the memory that loading takes, in bytes.
+// estimate returns a guess of the memory that a load takes, in bytes.
 func (u unit) estimate() int64 {
 	n := int64(0)
 	if u.group != nil {
@@ -247,5 +245,5 @@ func (p *Pool) load(ctx context.Context, t *catalog.Table, u unit) (*loaded, err
 		return p.loadPositions(ctx, t, u.file)
 	case catalog.EqualityDeletes:
 	}
-	return nil, fault.New(fault.Internal, "equality deletes %s are loaded without their group", u.file.Location)
+	return nil, fault.New(fault.Internal, "equality deletes %s were loaded without their group", u.file.Location)
 }

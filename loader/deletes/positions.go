@@ -10,11 +10,11 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 )
 
-// positions are deleted positions by the location of the data file.
+// positions are the deleted positions by location of the data file.
 type positions map[string]*bitmap
 
-// positionColumns are the columns of position deletes. The deleted row itself, which a
-// file may hold too, is of no interest.
+// positionColumns returns the columns of position deletes that are read; a file may also
+// hold the deleted rows.
 func positionColumns() []catalog.Field {
 	return []catalog.Field{
 		{ID: catalog.PathField, Name: "file_path", Type: arrow.BinaryTypes.String, Required: true},
@@ -22,7 +22,7 @@ func positionColumns() []catalog.Field {
 	}
 }
 
-// loadPositions reads a file of position deletes, for whichever data files.
+// loadPositions loads a file of position deletes, for all data files that it names.
 func (p *Pool) loadPositions(ctx context.Context, t *catalog.Table, d *catalog.DeleteFile) (*loaded, error) {
 	held, err := p.options.Budget.ReserveFor(ctx, "position deletes of table "+t.Name, 0)
 	if err != nil {
@@ -50,7 +50,7 @@ func (p *Pool) loadPositions(ctx context.Context, t *catalog.Table, d *catalog.D
 	return out, nil
 }
 
-// runs calls f for rows that follow each other and have one path.
+// runs calls f for each run of rows with the same path.
 func runs(paths *array.String, f func(path string, from, to int) error) error {
 	for from := 0; from < paths.Len(); {
 		path, to := paths.Value(from), from+1
@@ -65,7 +65,7 @@ func runs(paths *array.String, f func(path string, from, to int) error) error {
 	return nil
 }
 
-// growth is the most that adding some rows takes.
+// growth returns the maximum memory that adding rows takes.
 func (p positions) growth(paths *array.String, at *array.Int64) int64 {
 	n := bytesOfPosition * int64(at.Len())
 	_ = runs(paths, func(path string, from, to int) error {
@@ -95,7 +95,7 @@ func (p positions) add(paths *array.String, at *array.Int64) error {
 		set := p[path]
 		if set == nil {
 			set = &bitmap{}
-			p[string([]byte(path))] = set // the batch's memory is used again
+			p[string([]byte(path))] = set // a copy: the batch's memory is reused
 		}
 		set.add(values)
 		return nil

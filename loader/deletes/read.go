@@ -11,7 +11,7 @@ import (
 	"github.com/penstock/penstock/loader/plan"
 )
 
-// read reads columns of a delete file that is Parquet, as rows of a table of its own.
+// read reads columns of a Parquet delete file, as a table of one file.
 func (p *Pool) read(ctx context.Context, t *catalog.Table, d *catalog.DeleteFile, columns []catalog.Field, each func(arrow.RecordBatch) error) error {
 	source := plan.Source{
 		Table: &catalog.Table{Name: t.Name, Pin: t.Pin, Fields: columns}, Complete: true,

@@ -7,24 +7,26 @@ import (
 
 	"github.com/penstock/penstock/cache"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/release"
 	"github.com/penstock/penstock/loader/catalog"
 )
 
 const wordBits = 64
 
-// Rows are the deleted rows of one data file. It is used by one goroutine.
+// Rows is the deleted rows of one data file. It is used by one goroutine.
 type Rows struct {
 	file   catalog.File
 	needs  []*cache.Need[*loaded]
+	pins   []*release.Handle // of needs
 	loaded []*loaded
 
 	positions []*bitmap
 	values    []*values
 	bits      []uint64
-	form      []byte
+	key       []byte // scratch of byValue
 }
 
-// add takes in what a unit says of the file.
+// add adds the deletes of a unit that apply to the file.
 func (r *Rows) add(u unit, l *loaded) error {
 	if l.values != nil {
 		r.values = append(r.values, l.values)
@@ -36,31 +38,30 @@ func (r *Rows) add(u unit, l *loaded) error {
 	}
 	if last := set.highest(); last >= r.file.Rows {
 		return fault.New(fault.Corrupt, "%s in %s deletes row %d of a file of %d rows", u.file.Kind, u.file.Location, last, r.file.Rows).
-			WithRemedy("the table's metadata and its files do not belong together: roll back to an earlier snapshot")
+			WithRemedy("the table's metadata and its files do not match: roll back to an earlier snapshot")
 	}
 	r.positions = append(r.positions, set)
 	return nil
 }
 
-// Release gives everything back.
+// Release releases the deletes. It is idempotent.
 func (r *Rows) Release() {
 	for _, l := range r.loaded {
 		l.Release()
 	}
-	for _, n := range r.needs {
-		n.Idle()
-		n.Done()
+	for i, n := range r.needs {
+		r.pins[i].Release()
+		n.Close()
 	}
-	r.loaded, r.needs, r.positions, r.values = nil, nil, nil, nil
+	r.loaded, r.needs, r.pins, r.positions, r.values = nil, nil, nil, nil, nil
 }
 
-// None says that no row of the file is deleted.
+// None reports whether no row of the file can be deleted.
 func (r *Rows) None() bool { return len(r.positions) == 0 && len(r.values) == 0 }
 
-// Keep writes to dst, from its start, which rows of a batch are not deleted, and returns
-// it. The batch is the rows from number first on of the file; column returns that of a
-// field id. Pass holds the ascending numbers of the rows that are asked about, and dst
-// may be pass itself.
+// Keep returns the indices in pass of rows of a batch that are not deleted, in dst, which it
+// overwrites and which may be pass. The first row of the batch is row first of the file, and
+// pass is ascending. column returns the column of a field id.
 func (r *Rows) Keep(dst, pass []int32, first, rows int64, column func(id int) arrow.Array) ([]int32, error) {
 	dst = append(dst[:0], pass...)
 	dst = r.byPosition(dst, first, rows)
@@ -94,10 +95,10 @@ func (r *Rows) byValue(pass []int32, v *values, column func(id int) arrow.Array)
 	kept := pass[:0]
 	for _, row := range pass {
 		var err error
-		if r.form, err = appendForm(r.form[:0], columns, int(row)); err != nil {
+		if r.key, err = appendKey(r.key[:0], columns, int(row)); err != nil {
 			return pass, err
 		}
-		if youngest, deleted := v.youngest[string(r.form)]; !deleted || youngest <= r.file.Sequence {
+		if youngest, deleted := v.youngest[string(r.key)]; !deleted || youngest <= r.file.Sequence {
 			kept = append(kept, row)
 		}
 	}

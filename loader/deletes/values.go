@@ -11,18 +11,17 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 )
 
-// values are those of the equality deletes of a group: the rows of some columns, each
-// with the sequence number of its youngest delete.
+// values are the rows that a group of equality deletes deletes.
 type values struct {
 	columns  []catalog.Field
-	youngest map[string]int64
+	youngest map[string]int64 // by key of the row: the sequence number of its youngest delete
 }
 
-// Memory of a value, in bytes, beside what its form takes: a place in a map that is
-// half full while it grows, and the string's own.
+// bytesOfValue is the memory of a value without its key's bytes: a string header and an entry
+// of a map that is half full while it grows.
 const bytesOfValue = 128
 
-// loadValues reads the files of a group.
+// loadValues loads the files of a group.
 func (p *Pool) loadValues(ctx context.Context, t *catalog.Table, g *catalog.EqualityGroup) (*loaded, error) {
 	held, err := p.options.Budget.ReserveFor(ctx, "equality deletes of table "+t.Name, 0)
 	if err != nil {
@@ -37,7 +36,7 @@ func (p *Pool) loadValues(ctx context.Context, t *catalog.Table, g *catalog.Equa
 		})
 		if err != nil {
 			held.Release()
-			return nil, all.explained(err, t, len(g.Files))
+			return nil, all.withRemedy(err, t, len(g.Files))
 		}
 	}
 	held.Shrink(max(0, held.Held()-bytes))
@@ -46,8 +45,8 @@ func (p *Pool) loadValues(ctx context.Context, t *catalog.Table, g *catalog.Equa
 	return out, nil
 }
 
-// explained says, where the values do not fit, what would make them fewer.
-func (v *values) explained(err error, t *catalog.Table, files int) error {
+// withRemedy adds a remedy if the values do not fit in memory.
+func (v *values) withRemedy(err error, t *catalog.Table, files int) error {
 	if fault.KindOf(err) != fault.Exhausted {
 		return err
 	}
@@ -55,32 +54,32 @@ func (v *values) explained(err error, t *catalog.Table, files int) error {
 		WithRemedy("compact the table's equality deletes away (in Spark: rewrite_data_files with delete-file-threshold 1), or raise the server's memory budget")
 }
 
-// add adds the rows of a batch, and returns what those take that are new.
+// add adds the rows of a batch, and returns the memory that the new ones take.
 func (v *values) add(ctx context.Context, held *budget.Reservation, b arrow.RecordBatch, sequence int64) (bytes int64, err error) {
-	var form []byte
+	var key []byte
 	for row := range int(b.NumRows()) {
-		if form, err = appendForm(form[:0], b.Columns(), row); err != nil {
+		if key, err = appendKey(key[:0], b.Columns(), row); err != nil {
 			return bytes, err
 		}
-		known, ok := v.youngest[string(form)]
+		known, ok := v.youngest[string(key)]
 		switch {
 		case !ok:
-			n := bytesOfValue + int64(len(form))
+			n := bytesOfValue + int64(len(key))
 			if err := held.GrowWait(ctx, n); err != nil {
 				return bytes, err
 			}
 			bytes += n
-			v.youngest[string(form)] = sequence
+			v.youngest[string(key)] = sequence
 		case known < sequence:
-			v.youngest[string(form)] = sequence
+			v.youngest[string(key)] = sequence
 		}
 	}
 	return bytes, nil
 }
 
-// appendForm writes the values of a row so that two rows have one form exactly if they
-// are equal in every column, nulls being equal.
-func appendForm(dst []byte, columns []arrow.Array, row int) ([]byte, error) {
+// appendKey appends the key of a row. Two rows have the same key if and only if they are
+// equal in every column; nulls are equal.
+func appendKey(dst []byte, columns []arrow.Array, row int) ([]byte, error) {
 	var err error
 	for _, c := range columns {
 		if c.IsNull(row) {

@@ -28,17 +28,17 @@ func TestFormsTellRowsApart(t *testing.T) {
 		return b.NewArray()
 	}
 	columns := []arrow.Array{text("a", "ab", "", nil, nil, "", "a"), text("bc", "c", "", "", nil, nil, "bc")}
-	forms := map[string]int{}
+	rows := map[string]int{}
 	for row := range 7 {
-		form, err := appendForm(nil, columns, row)
+		key, err := appendKey(nil, columns, row)
 		require.NoError(t, err)
 		if row == 6 {
-			require.Equal(t, 0, forms[string(form)], "rows 0 and 6 are equal")
+			require.Equal(t, 0, rows[string(key)], "rows 0 and 6 are equal")
 			continue
 		}
-		_, known := forms[string(form)]
+		_, known := rows[string(key)]
 		require.False(t, known, "row %d", row)
-		forms[string(form)] = row
+		rows[string(key)] = row
 	}
 }
 
@@ -48,12 +48,12 @@ func TestFloatsAreEqualByTheirBits(t *testing.T) {
 	b := array.NewFloat64Builder(memory.NewGoAllocator())
 	b.AppendValues([]float64{0, math.Copysign(0, -1), math.NaN(), math.Float64frombits(0x7ff8000000000123), 1}, nil)
 	columns := []arrow.Array{b.NewArray()}
-	form := func(row int) string {
-		f, err := appendForm(nil, columns, row)
+	key := func(row int) string {
+		f, err := appendKey(nil, columns, row)
 		require.NoError(t, err)
 		return string(f)
 	}
-	require.NotEqual(t, form(0), form(1))
-	require.Equal(t, form(2), form(3))
-	require.NotEqual(t, form(3), form(4))
+	require.NotEqual(t, key(0), key(1))
+	require.Equal(t, key(2), key(3))
+	require.NotEqual(t, key(3), key(4))
 }

@@ -12,17 +12,17 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 )
 
-// A blob of a deletion vector is its length (of what is between it and the checksum),
-// these bytes, a bitmap, and a CRC-32 of both. Length and checksum are big-endian.
+// The blob of a deletion vector is the length of magic and bitmap, the magic, the bitmap, and
+// a CRC-32 of magic and bitmap. Length and checksum are big-endian.
 const (
 	vectorMagic  = "\xd1\xd3\x39\x64"
 	lengthBytes  = 4
 	crcBytes     = 4
 	vectorFrame  = lengthBytes + len(vectorMagic) + crcBytes
-	perBlobBytes = 24 // memory of a byte that is stored, at the most: containers of one value each
+	perBlobBytes = 24 // maximum memory per stored byte: containers of one value each
 )
 
-// loadVector reads one deletion vector, in one request.
+// loadVector loads a deletion vector, with one read.
 func (p *Pool) loadVector(ctx context.Context, t *catalog.Table, d *catalog.DeleteFile) (*loaded, error) {
 	held, err := p.options.Budget.ReserveFor(ctx, "the deletion vector of "+d.Data, (1+perBlobBytes)*d.Length)
 	if err != nil {
@@ -65,14 +65,14 @@ func decodeVector(blob []byte) (*bitmap, error) {
 		return nil, fault.New(fault.Corrupt, "it has %d bytes", len(blob))
 	}
 	if n := binary.BigEndian.Uint32(blob); int64(n) != int64(len(blob)-lengthBytes-crcBytes) {
-		return nil, fault.New(fault.Corrupt, "it says that it has %d bytes", n)
+		return nil, fault.New(fault.Corrupt, "its length field is %d", n)
 	}
 	body, crc := blob[lengthBytes:len(blob)-crcBytes], binary.BigEndian.Uint32(blob[len(blob)-crcBytes:])
 	if !bytes.HasPrefix(body, []byte(vectorMagic)) {
-		return nil, fault.New(fault.Corrupt, "it does not begin as one")
+		return nil, fault.New(fault.Corrupt, "its magic bytes are wrong")
 	}
 	if got := crc32.ChecksumIEEE(body); got != crc {
-		return nil, fault.New(fault.Corrupt, "its checksum is %08x, it says %08x", got, crc)
+		return nil, fault.New(fault.Corrupt, "its checksum is %08x, the stored one is %08x", got, crc)
 	}
 	return readBitmap(body[len(vectorMagic):])
 }

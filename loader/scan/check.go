@@ -11,16 +11,16 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 )
 
-// checker compares the keys of one file with its bucket.
+// checker checks that the keys of a file belong to its bucket.
 type checker struct {
-	at     int // position of the key in what is read
+	at     int // index of the key column in the decoded batch
 	column catalog.Field
 	bucket catalog.FileBucket
 	found  []int32
 }
 
-// checkers returns one for each checked key on which a file is bucketed: a
-// table may hold files of several specs.
+// checkers returns a checker for each checked key that the file is bucketed on. Files of
+// one table may have different partition specs.
 func checkers(t *catalog.Table, f catalog.File, p *projection) []*checker {
 	var all []*checker
 	for _, at := range p.checked {
@@ -31,8 +31,8 @@ func checkers(t *catalog.Table, f catalog.File, p *projection) []*checker {
 	return all
 }
 
-// check fails for the first of the keys from..to that the file's bucket cannot
-// hold. The first of them is that of the file's row.
+// check returns an error for the first of the keys [from, to) that is not in the file's
+// bucket. row is the row in the file of the key at from.
 func (c *checker) check(column arrow.Array, from, to, row int64) error {
 	keys := array.NewSlice(column, from, to)
 	defer keys.Release()
@@ -48,16 +48,16 @@ func (c *checker) check(column arrow.Array, from, to, row int64) error {
 	return nil
 }
 
-// longestValue bounds what an error shows of a key, in bytes.
-const longestValue = 64
+// maxShownKey is the maximum length of a key in an error, in bytes.
+const maxShownKey = 64
 
 func (c *checker) mismatch(keys arrow.Array, i int, row int64) error {
 	value := keys.ValueStr(i)
-	if len(value) > longestValue {
-		value = strings.ToValidUTF8(value[:longestValue], "") + "…"
+	if len(value) > maxShownKey {
+		value = strings.ToValidUTF8(value[:maxShownKey], "") + "…"
 	}
 	belongs := catalog.FileBucket{ID: int(c.found[i]), Of: c.bucket.Of}
 	return fault.New(fault.Corrupt, "row %d has %s = %s, which belongs to bucket %s of %d; the manifest says that the file is of bucket %s",
 		row+int64(i), c.column.Name, value, belongs, belongs.Of, c.bucket).
-		WithRemedy("the table lies about its layout: rewrite the file")
+		WithRemedy("the table's layout is wrong: rewrite the file")
 }

@@ -13,19 +13,19 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 )
 
-// constantOf gives a column one value in every row: one of those that catalog.File has
-// for partitions, which is not nil.
+// constantOf returns a column with one value in every row. value is a partition value of
+// catalog.File, and not nil.
 func constantOf(c catalog.Field, value any) (parquet.Constant, error) {
 	b := array.NewBuilder(memory.NewGoAllocator(), c.Type)
 	defer b.Release()
 	if !appendValue(b, value) {
-		return nil, fault.New(fault.Corrupt, "the manifest gives the file %v, a %T, as its value of column %s, which is of type %s", value, value, c.Name, c.Type).
-			WithRemedy("the table's metadata and its file do not belong together: rewrite the file")
+		return nil, fault.New(fault.Corrupt, "the manifest has %v, a %T, as the file's value of column %s, whose type is %s", value, value, c.Name, c.Type).
+			WithRemedy("the table's metadata and its file do not match: rewrite the file")
 	}
 	return repeated(b.NewArray()), nil
 }
 
-// repeated gives a column the one value of an array in every row that is not null.
+// repeated returns a column with the only value of an array in every valid row.
 func repeated(one arrow.Array) parquet.Constant {
 	return func(rows int, valid []byte, offset int, mem memory.Allocator) (arrow.Array, error) {
 		if valid == nil {
@@ -47,7 +47,7 @@ func repeated(one arrow.Array) parquet.Constant {
 	}
 }
 
-// appendValue appends a value, and says whether it is one of the column's type.
+// appendValue appends a value, and reports whether the column's type can hold it.
 func appendValue(b array.Builder, value any) bool {
 	switch v := value.(type) {
 	case bool:

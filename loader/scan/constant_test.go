@@ -88,15 +88,15 @@ func TestPartitionColumnsThatCannotBe(t *testing.T) {
 		value any
 		text  string
 	}{
-		"too large":          {arrow.PrimitiveTypes.Int32, int64(1 << 40), "a int64, as its value of column p"},
-		"too fine":           {arrow.PrimitiveTypes.Float32, 0.1, "a float64, as its value of column p"},
-		"too long":           {&arrow.FixedSizeBinaryType{ByteWidth: 2}, "abc", "a string, as its value of column p"},
-		"of another scale":   {&arrow.Decimal128Type{Precision: 9, Scale: 2}, "1.234", "a string, as its value of column p"},
-		"of too many digits": {&arrow.Decimal128Type{Precision: 3, Scale: 2}, "123.45", "a string, as its value of column p"},
-		"no number":          {&arrow.Decimal128Type{Precision: 9, Scale: 2}, "x", "a string, as its value of column p"},
-		"a number as text":   {arrow.BinaryTypes.String, int64(1), "a int64, as its value of column p"},
-		"a nested one":       {arrow.ListOf(arrow.PrimitiveTypes.Int64), int64(1), "a int64, as its value of column p"},
-		"of no kind":         {arrow.BinaryTypes.String, []byte("x"), "a []uint8, as its value of column p"},
+		"too large":          {arrow.PrimitiveTypes.Int32, int64(1 << 40), "a int64, as the file's value of column p"},
+		"too fine":           {arrow.PrimitiveTypes.Float32, 0.1, "a float64, as the file's value of column p"},
+		"too long":           {&arrow.FixedSizeBinaryType{ByteWidth: 2}, "abc", "a string, as the file's value of column p"},
+		"of another scale":   {&arrow.Decimal128Type{Precision: 9, Scale: 2}, "1.234", "a string, as the file's value of column p"},
+		"of too many digits": {&arrow.Decimal128Type{Precision: 3, Scale: 2}, "123.45", "a string, as the file's value of column p"},
+		"no number":          {&arrow.Decimal128Type{Precision: 9, Scale: 2}, "x", "a string, as the file's value of column p"},
+		"a number as text":   {arrow.BinaryTypes.String, int64(1), "a int64, as the file's value of column p"},
+		"a nested one":       {arrow.ListOf(arrow.PrimitiveTypes.Int64), int64(1), "a int64, as the file's value of column p"},
+		"of no kind":         {arrow.BinaryTypes.String, []byte("x"), "a []uint8, as the file's value of column p"},
 		"null":               {arrow.BinaryTypes.String, nil, "no column p (field id 8), which the table requires"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -127,7 +127,7 @@ func TestPartitionColumnsInStructs(t *testing.T) {
 	require.Equal(t, []string{"5", "5"}, got.lines)
 	got = r.read(r.scanner(scan.Options{}), source, r.columns("user"))
 	require.Equal(t, fault.Invalid, fault.KindOf(got.err))
-	require.ErrorContains(t, got.err, "column user.day is not in the file but in its partition values alone")
+	require.ErrorContains(t, got.err, "column user.day is not in the file but only in its partition values")
 }
 
 // TestInitialDefaultsOfPartitionColumns: the partition says what they are.

@@ -11,13 +11,13 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 )
 
-// byDefault gives a column that the file lacks the value that its initial default says,
-// and says whether it has one that is not null. Of a column inside structs the default
-// counts of the outermost of them that the file lacks: a struct without one is null,
-// whatever its fields say.
+// byDefault supplies a column that the file lacks with its initial default, and reports
+// whether that exists and is not null. For a column inside structs, the default of the
+// outermost struct that the file lacks applies: without one, the struct is null, whatever
+// the defaults of its fields are.
 func (o *opened) byDefault(t *catalog.Table, c catalog.Field) bool {
 	path := pathTo(t, c.ID)
-	lacks := slices.IndexFunc(path, func(p place) bool { return !o.HasStruct(p.id) })
+	lacks := slices.IndexFunc(path, func(p field) bool { return !o.HasStruct(p.id) })
 	if lacks < 0 {
 		return false
 	}
@@ -32,46 +32,46 @@ func (o *opened) byDefault(t *catalog.Table, c catalog.Field) bool {
 	return true
 }
 
-// place is a field, and its type with the field ids of what is in it.
-type place struct {
+// field is a field of the table. Its type has the ids of nested fields.
+type field struct {
 	id int
 	in arrow.DataType
-	at int // among the fields of the struct around it
+	at int // index in the struct around it
 }
 
-// pathTo returns the structs around a column, from the outside, and the column; nil if
-// the table does not say where it is.
-func pathTo(t *catalog.Table, id int) []place {
+// pathTo returns the structs around a column, the outermost first, and the column; nil if
+// the table does not have it.
+func pathTo(t *catalog.Table, id int) []field {
 	for _, f := range t.Fields {
-		own := place{id: f.ID, in: f.Stored}
+		own := field{id: f.ID, in: f.Stored}
 		if f.ID == id {
-			return []place{own}
+			return []field{own}
 		}
 		if path := own.pathTo(id); path != nil {
-			return append([]place{own}, path...)
+			return append([]field{own}, path...)
 		}
 	}
 	return nil
 }
 
-func (p place) pathTo(id int) []place {
+func (p field) pathTo(id int) []field {
 	s, ok := p.in.(*arrow.StructType)
 	if !ok {
 		return nil
 	}
 	for i, f := range s.Fields() {
-		own := place{id: idOf(f), in: f.Type, at: i}
+		own := field{id: idOf(f), in: f.Type, at: i}
 		if own.id == id {
-			return []place{own}
+			return []field{own}
 		}
 		if path := own.pathTo(id); path != nil {
-			return append([]place{own}, path...)
+			return append([]field{own}, path...)
 		}
 	}
 	return nil
 }
 
-// idOf returns the field id of a nested field, or one that no column has.
+// idOf returns the id of a nested field, or parquet.NoFieldID.
 func idOf(f arrow.Field) int {
 	text, _ := f.Metadata.GetValue(catalog.FieldIDKey)
 	id, err := strconv.Atoi(text)
@@ -81,9 +81,9 @@ func idOf(f arrow.Field) int {
 	return id
 }
 
-// valueAt returns the default of the first field of a path, as far as it says what the
-// last one is; nil for null.
-func valueAt(t *catalog.Table, path []place) arrow.Array {
+// valueAt returns the value that the default of a path's first field has for its last field;
+// nil is null.
+func valueAt(t *catalog.Table, path []field) arrow.Array {
 	value, ok := t.Defaults[path[0].id]
 	if !ok {
 		return nil
@@ -100,8 +100,8 @@ func valueAt(t *catalog.Table, path []place) arrow.Array {
 	return value
 }
 
-// defaultsOf returns what fields of structs are that a file lacks, where whole columns
-// of structs, lists and maps are read.
+// defaultsOf returns the initial defaults by field id, if whole columns of structs, lists or
+// maps are read: a file may lack fields inside them.
 func defaultsOf(t *catalog.Table, read []catalog.Field) map[int]parquet.Constant {
 	if len(t.Defaults) == 0 || !slices.ContainsFunc(read, func(f catalog.Field) bool { return f.Stored != nil }) {
 		return nil

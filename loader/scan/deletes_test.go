@@ -383,7 +383,7 @@ func TestDeletesAreLoadedOnce(t *testing.T) {
 	}
 	limit := budget.New(1 << 30)
 	s := r.scanner(scan.Options{Budget: limit, Memory: memory.NewGoAllocator()})
-	release := s.Keep(r.table, r.list)
+	kept := s.Keep(r.table, r.list)
 	for range 2 {
 		var readers errgroup.Group
 		for i := range r.list {
@@ -415,7 +415,7 @@ func TestDeletesAreLoadedOnce(t *testing.T) {
 	}
 	once := opens["positions"]
 	require.Positive(t, limit.Used(), "what is kept is paid for")
-	release()
+	kept.Release()
 	require.Zero(t, limit.Used())
 
 	r.store.Reset()
@@ -497,8 +497,8 @@ func TestVectorsOfOneBlob(t *testing.T) {
 	second.Data = locationOf(1)
 	r.list[0].Deletes.Vector, r.list[1].Deletes.Vector = first, &second
 	s := r.scanner(scan.Options{})
-	release := s.Keep(r.table, r.list)
-	defer release()
+	kept := s.Keep(r.table, r.list)
+	defer kept.Release()
 	got := r.read(s, r.source(), r.columns("id"))
 	require.NoError(t, got.err)
 	require.Equal(t, r.want(r.source(), r.columns("id"), allBut(1, 2, 5, 6)), got.lines)
@@ -539,8 +539,8 @@ func TestDeletesWaitForEachOther(t *testing.T) {
 		var readers errgroup.Group
 		for i := range streams {
 			readers.Go(func() error {
-				ctx, leave := limit.Enter(t.Context(), "")
-				defer leave()
+				ctx, stream := limit.Enter(t.Context(), "")
+				defer stream.Release()
 				rdr, err := s.Open(ctx, plan.Source{Table: r.table, Planned: everyColumn(r.table), Files: []plan.FileRange{{File: r.list[i], To: 20}}}, r.columns("id"))
 				if err != nil {
 					return err

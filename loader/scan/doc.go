@@ -1,31 +1,44 @@
-// Package scan turns the files of a source into batches: the rows that pass
-// its filter and that its sample keeps, in the order of its files, with the
-// columns asked for.
+// Package scan reads the files of a source as batches: the rows that pass its filter and
+// are in its sample, in the order of its files, with the requested columns.
 //
-// A Scanner holds what all reads of a process share. Each Open gives a Reader,
-// an arrow-go record reader that also knows the file of every row that it
-// gave. Nothing is read before the first Next; from then on one goroutine
-// decodes ahead of the consumer, within a bound of bytes and within the memory
-// budget, and a second one may open the next file. Release ends both.
+// A Scanner holds what all scans of a process share. Open returns a Reader, an arrow-go
+// record reader that can also name the file of each row.
 //
-// What a reader holds it has reserved before: the stored bytes and the pages of the
-// open row group, the batch that is being decoded, the rows that a filter copies,
-// and the batches that wait. Where a file would take more than there is, the reader
-// fails as Exhausted before it takes it. Batches are shorter where strings are long.
+// A Reader starts up to two goroutines, in an errgroup:
 //
-// Promises: the rows are exactly those of the manifests, or the reader fails.
-// A file whose length or row count is not what the manifest says, a page that
-// cannot be decoded, a key outside its file's bucket: each is an error that
-// names table, file and, where there is one, row group. Row groups that
-// statistics rule out are not read; the filter is evaluated on all others, so
-// statistics change the work and never the rows.
+//	consumer                 decoder (walk.run)         opener (walk.openAhead)
+//	────────                 ──────────────────         ───────────────────────
+//	Begin (optional) ─────────────────────────────────► opens the first file
+//	first Next ────────────► starts
+//	                         takes the opened file ◄─── ends
+//	                         starts the next opener ──► opens the next file, and fetches
+//	                         decodes the file           its first row group
+//	Next ◄── prefetchQueue ◄ pushes batches
+//	                         ends with the last file, with an error, or when canceled
+//	Release ───────────────► cancels and waits for both
 //
-// Columns, and fields of structs, are found by Iceberg field id, whatever their names
-// were, and promoted to the types that they have now; files without ids get theirs by
-// the table's name mapping. A column that a file lacks has the value that the file's
-// partition says, or its initial default, or is null. What cannot be supplied is refused
-// with the file's name.
+// Without Begin, nothing is read before the first Next, and the decoder opens the first
+// file itself. There is at most one opener at a time; the decoder, or Release if there is
+// no decoder, takes what the last one opened and closes it. An opener does not wait for
+// memory: it leaves work that lacks memory to the decoder. A fetch of a row group
+// (internal/parquet) is canceled when its memory is needed elsewhere. The decoder works ahead of the consumer up to Options.Ahead bytes, while the budget has
+// memory to spare.
 //
-// Rows that delete files delete are left out as those that a filter leaves out are: a
-// range counts them.
+// A reader reserves memory before it uses it: for the stored bytes and the pages of the
+// open row group, the batch that is being decoded, the rows that a filter copies, and the
+// batches in the queue. If a file needs more than the budget has, the reader fails as
+// Exhausted. Batches with long strings have fewer rows.
+//
+// The rows are exactly those of the manifests, or the reader fails. A file whose length or
+// row count differs from the manifest, a page that cannot be decoded, and a key outside
+// its file's bucket are errors that name the table, the file and, if there is one, the
+// row group. Row groups that statistics rule out are not read. The filter is evaluated on
+// the rows of all others, so that statistics never change the rows.
+//
+// Columns, and fields of structs, are found by Iceberg field id and promoted to the
+// table's types; files without ids get them from the table's name mapping. A column that a
+// file lacks has its value in the file's partition, or its initial default, or is null. A
+// file whose columns cannot be supplied is refused.
+//
+// Deleted rows are left out as rows that do not pass the filter are, and count in ranges.
 package scan

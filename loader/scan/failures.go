@@ -9,13 +9,12 @@ import (
 	"github.com/penstock/penstock/loader/plan"
 )
 
-// subject names what is read: a table at a snapshot.
+// subject returns the table and snapshot of a source, for errors.
 func subject(source plan.Source) string {
 	return fmt.Sprintf("%s@%d", source.Table.Name, source.Table.Pin.Snapshot)
 }
 
-// located adds to an error about one of the source's files what the packages
-// below do not know: the table, and the bucket that the file belongs to.
+// located adds the table, the file and its bucket to an error about a file of the source.
 func located(err error, source plan.Source, f catalog.File) error {
 	if err == nil {
 		return nil
@@ -30,7 +29,7 @@ func located(err error, source plan.Source, f catalog.File) error {
 	if len(buckets) > 0 {
 		op = "bucket " + strings.Join(buckets, ", ") + " of " + op
 	}
-	out := fault.As(fault.Op(err, "read %s", op)) // a copy: it may be filled in
+	out := fault.As(fault.Op(err, "read %s", op)) // a copy, which may be changed
 	if out.File == "" {
 		out.File = f.Location
 	}

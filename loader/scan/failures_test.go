@@ -96,7 +96,7 @@ func TestFaultyFiles(t *testing.T) {
 			rows, ids := without(makeRows(100, 5, 1), 1)
 			r.add(rows, 1, parquettest.Options{FieldIDs: ids})
 		}},
-		"with a partition value of another type": {kind: fault.Corrupt, text: "3, a string, as its value of column day, which is of type date32", make: func(r *rig) {
+		"with a partition value of another type": {kind: fault.Corrupt, text: "3, a string, as the file's value of column day, whose type is date32", make: func(r *rig) {
 			rows, ids := without(makeRows(100, 5, 1), 5)
 			f := r.add(rows, 1, parquettest.Options{FieldIDs: ids})
 			f.Spec, f.Partition = 1, []any{"3", int64(1)}
@@ -196,7 +196,7 @@ func TestWrongBucketSaysAll(t *testing.T) {
 	got := r.read(r.scanner(scan.Options{BatchRows: 4}), r.source(), columns)
 	require.Equal(t, fault.Corrupt, fault.KindOf(got.err))
 	require.Equal(t, "read bucket 1 of ml.impressions@8812: row 17 has key = "+wrong+", which belongs to bucket 3 of 4; "+
-		"the manifest says that the file is of bucket 1 (file file:///t/0.parquet, row group 1); the table lies about its layout: rewrite the file",
+		"the manifest says that the file is of bucket 1 (file file:///t/0.parquet, row group 1); the table's layout is wrong: rewrite the file",
 		got.err.Error())
 	require.LessOrEqual(t, len(got.lines), 17)
 

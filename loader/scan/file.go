@@ -20,16 +20,16 @@ type fileReader struct {
 	checks  []*checker
 
 	rows    *parquet.Reader
-	groups  []int // those to decode
-	current int   // of groups; -1 before the first
-	row     int64 // the file's row that the next batch begins with
-	first   int64 // the file's row that the last batch given began with
-	end     int64 // the row after the open group
+	groups  []int // numbers of the row groups to decode
+	current int   // index in groups; -1 before the first
+	row     int64 // row in the file of the next batch's first row
+	first   int64 // row in the file of the last returned batch's first row
+	end     int64 // row in the file after the open row group
 }
 
-// newFileReader checks that the file's columns can be read as the table has
-// them, also where statistics leave nothing to read. It takes the file over
-// unless it fails. What it reads to leave out row groups is admitted by admit.
+// newFileReader makes a reader of a file, which it owns from then on unless it fails. It
+// checks that the file's columns can be read with the table's types, even if statistics
+// rule out all row groups. Reads of statistics reserve memory with admit.
 func newFileReader(ctx context.Context, w *walk, o *opened, want plan.FileRange, admit admission) (*fileReader, error) {
 	r := &fileReader{opened: o, scanner: w.scanner, plan: w.plan, queue: w.queue, want: want, checks: checkers(w.source.Table, want.File, w.plan), current: -1}
 	r.groups = []int{}
@@ -50,11 +50,11 @@ func newFileReader(ctx context.Context, w *walk, o *opened, want plan.FileRange,
 		Fields: w.plan.ids, Schema: w.plan.schema, RowGroups: r.groups, NullIfAbsent: true, Constants: o.constants,
 		Around: o.around, Numbers: o.numbers, Defaults: w.plan.defaults,
 		BatchRows: max(w.scanner.options.BatchRows, w.source.BatchRows), Parallel: w.scanner.options.Parallel, RunBytes: w.queue.share(),
-		RequireChecksums: w.scanner.options.RequireChecksums, WithoutChecksum: func() { w.without.Store(true) },
+		RequireChecksums: w.scanner.options.RequireChecksums, WithoutChecksum: func() { w.withoutChecksum.Store(true) },
 		Memory: w.scanner.options.Memory, Scratch: w.scanner.options.Scratch,
 		Admit: func(n, batch int64) error {
 			if n < 0 {
-				w.queue.giveBack(-n)
+				w.queue.release(-n)
 				return nil
 			}
 			return w.queue.admit(ctx, n, batch)
@@ -70,8 +70,8 @@ func newFileReader(ctx context.Context, w *walk, o *opened, want plan.FileRange,
 	return r, err
 }
 
-// next returns the next rows of the range, and the bytes admitted for them;
-// nil is the end. The caller releases the batch.
+// next returns the next rows of the range and the bytes admitted for them, or nil at the
+// end. The caller releases the batch.
 func (r *fileReader) next() (arrow.RecordBatch, int64, error) {
 	for {
 		if r.row == r.end {
@@ -90,7 +90,7 @@ func (r *fileReader) next() (arrow.RecordBatch, int64, error) {
 	}
 }
 
-// nextGroup goes on to the next row group that has rows.
+// nextGroup advances to the next row group that has rows, and reports whether there is one.
 func (r *fileReader) nextGroup() (bool, error) {
 	for r.row == r.end {
 		if r.current+1 == len(r.groups) {
@@ -103,8 +103,7 @@ func (r *fileReader) nextGroup() (bool, error) {
 	return true, nil
 }
 
-// finish reads the end of the last row group, where the decoder looks for rows
-// that should not be there.
+// finish reads past the last row, where the decoder checks for excess rows.
 func (r *fileReader) finish() error {
 	if r.rows.Next() {
 		return fault.New(fault.Corrupt, "the file has more rows than its footer counts")
@@ -112,8 +111,7 @@ func (r *fileReader) finish() error {
 	return r.rows.Err()
 }
 
-// decode decodes one batch of the open row group; nil if none of its rows is
-// in the range.
+// decode decodes one batch of the open row group. It returns nil if no row is in the range.
 func (r *fileReader) decode() (arrow.RecordBatch, int64, error) {
 	if !r.rows.Next() {
 		if err := r.rows.Err(); err != nil {
@@ -127,7 +125,7 @@ func (r *fileReader) decode() (arrow.RecordBatch, int64, error) {
 	from, to := max(r.want.From-first, 0), min(r.want.To-first, b.NumRows())
 	if from >= to {
 		r.rows.Drop()
-		r.queue.giveBack(bytes)
+		r.queue.release(bytes)
 		return nil, 0, nil
 	}
 	for _, c := range r.checks {
@@ -139,7 +137,7 @@ func (r *fileReader) decode() (arrow.RecordBatch, int64, error) {
 	return b.NewSlice(from, to), bytes, nil
 }
 
-// inGroup names the row group that an error is about.
+// inGroup adds the row group to an error.
 func (r *fileReader) inGroup(err error) error {
 	if err == nil {
 		return nil
@@ -151,8 +149,8 @@ func (r *fileReader) inGroup(err error) error {
 	return out.InRowGroup(r.groups[r.current])
 }
 
-// close gives everything back. Stored bytes stay reserved while a read that was
-// left behind has them.
+// close releases the file and its reader. Stored bytes stay reserved while an abandoned
+// read may write to them.
 func (r *fileReader) close() {
 	r.rows.Release()
 	r.opened.close()

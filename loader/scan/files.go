@@ -6,37 +6,37 @@ import (
 	"github.com/penstock/penstock/loader/plan"
 )
 
-// files says which file each row came from that a reader gave.
+// files records the file of each row that a reader returned.
 type files struct {
-	of      []plan.FileRange
-	given   int64
-	borders []border
+	of     []plan.FileRange
+	rows   int64 // returned so far
+	starts []start
 }
 
-// border is where the rows of a file begin among those that were given.
-type border struct {
+// start is the first returned row of a file.
+type start struct {
 	row  int64
 	file int
 }
 
-// add counts rows of a file that are given.
+// add counts returned rows of a file.
 func (f *files) add(file int, rows int64) {
-	if last := len(f.borders) - 1; last < 0 || f.borders[last].file != file {
-		f.borders = append(f.borders, border{row: f.given, file: file})
+	if last := len(f.starts) - 1; last < 0 || f.starts[last].file != file {
+		f.starts = append(f.starts, start{row: f.rows, file: file})
 	}
-	f.given += rows
+	f.rows += rows
 }
 
-// at returns the location of a row's file.
+// at returns the location of the file of a row, or "" if the row was not returned.
 func (f *files) at(row int64) string {
-	if row < 0 || row >= f.given {
+	if row < 0 || row >= f.rows {
 		return ""
 	}
-	at, found := slices.BinarySearchFunc(f.borders, row, func(b border, row int64) int {
+	at, found := slices.BinarySearchFunc(f.starts, row, func(b start, row int64) int {
 		return int(min(max(b.row-row, -1), 1))
 	})
 	if !found {
 		at--
 	}
-	return f.of[f.borders[at].file].File.Location
+	return f.of[f.starts[at].file].File.Location
 }

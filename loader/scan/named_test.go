@@ -154,10 +154,10 @@ func TestFilesThatNoMappingNames(t *testing.T) {
 			"the file was written without field ids, and the table has no name mapping",
 		},
 		"some ids": {
-			nil, []arrow.Field{withID(1, "id", long), nullable("at", long)}, "with field ids for some columns alone",
+			nil, []arrow.Field{withID(1, "id", long), nullable("at", long)}, "with field ids for only some columns",
 		},
 		"ids inside alone": {
-			nil, []arrow.Field{nullable("id", long), nullable("s", arrow.StructOf(withID(4, "a", long)))}, "with field ids for some columns alone",
+			nil, []arrow.Field{nullable("id", long), nullable("s", arrow.StructOf(withID(4, "a", long)))}, "with field ids for only some columns",
 		},
 		"two names of one column": {
 			nil, []arrow.Field{nullable("id", long), nullable("ID", long)}, "the name mapping gives the file's columns id and ID the same field id 1",

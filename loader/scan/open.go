@@ -9,58 +9,59 @@ import (
 	"github.com/penstock/penstock/internal/digest"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/parquet"
+	"github.com/penstock/penstock/internal/release"
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/deletes"
 	"github.com/penstock/penstock/loader/plan"
 )
 
-// opened is a file whose footer agrees with the manifest and the table.
+// opened is a file whose footer matches the manifest and the table.
 type opened struct {
 	*parquet.File
 	object store.Object
-	unpay  func() // ends the payment for the footer
-	// constants are the columns that the file lacks because all its rows have one
-	// value, and around of which struct they would be: see parquet.ReadOptions.
+	footer *release.Handle // of the memory of the footer
+	// constants are the columns that the file lacks, with one value for all rows. around
+	// is the struct that such a column belongs to. See parquet.ReadOptions.
 	constants map[int]parquet.Constant
-	deleted   *deletes.Rows // nil: no delete file is for the file
+	deleted   *deletes.Rows // nil: no delete file applies to the file
 	around    map[int]int
-	numbers   map[int]parquet.Numbers // of row lineage
-	end       atomic.Pointer[payment] // for what is kept of the file's end; nil: nothing is
+	numbers   map[int]parquet.Numbers   // of row lineage columns
+	end       atomic.Pointer[endMemory] // of the file's end; nil: it is not kept
 }
 
-// payment is memory that was reserved for something.
-type payment struct{ parquet.Spare }
+// endMemory is the reserved memory of a file's end.
+type endMemory struct{ parquet.Spare }
 
-// close gives the file back; what its storage says then is too late to matter.
+// close releases the file. An error of its storage no longer matters.
 func (o *opened) close() {
 	_ = o.object.Close()
-	o.unpay()
-	o.dropEnd()
+	o.footer.Release()
+	o.releaseEnd()
 	if o.deleted != nil {
 		o.deleted.Release()
 	}
 }
 
-// dropEnd ends the payment for the file's end.
-func (o *opened) dropEnd() {
-	if paid := o.end.Swap(nil); paid != nil {
-		paid.Release()
+// releaseEnd releases the memory of the file's end.
+func (o *opened) releaseEnd() {
+	if held := o.end.Swap(nil); held != nil {
+		held.Release()
 	}
 }
 
-// keepEnd pays for the end of a file, and says whether there is one, and memory to spare
-// for it.
-func (s *Scanner) keepEnd(ctx context.Context, o *opened, end *parquet.End) bool {
+// reserveEnd reserves memory for the end of a file, and reports whether there is an end to
+// keep and memory to spare for it.
+func (s *Scanner) reserveEnd(ctx context.Context, o *opened, end *parquet.End) bool {
 	if end == nil || s.options.ReadTail == NoTail {
 		return false
 	}
-	paid, ok := s.spares.take(ctx, end.Bytes(), func() {
+	held, ok := s.spares.take(ctx, end.Bytes(), func() {
 		end.Drop()
-		o.dropEnd()
+		o.releaseEnd()
 	})
 	if ok {
-		o.end.Store(&payment{paid})
+		o.end.Store(&endMemory{held})
 	}
 	return ok
 }
@@ -71,7 +72,7 @@ func (s *Scanner) open(ctx context.Context, source plan.Source, p *projection, f
 	if err != nil {
 		return nil, err
 	}
-	o := &opened{object: object, unpay: func() {}, constants: map[int]parquet.Constant{}, around: map[int]int{}, numbers: map[int]parquet.Numbers{}}
+	o := &opened{object: object, constants: map[int]parquet.Constant{}, around: map[int]int{}, numbers: map[int]parquet.Numbers{}}
 	if err = s.verify(ctx, source, p, f, o); err == nil && !f.Deletes.None() {
 		o.deleted, err = s.deletes.Open(ctx, source.Table, f)
 	}
@@ -82,23 +83,21 @@ func (s *Scanner) open(ctx context.Context, source plan.Source, p *projection, f
 	return o, nil
 }
 
-// verify reads the footer and compares it with what is known of the file.
+// verify reads the footer and checks that it matches the manifest and the table.
 func (s *Scanner) verify(ctx context.Context, source plan.Source, p *projection, f catalog.File, o *opened) error {
 	footer, end, err := s.footer(ctx, source.Table, o.object)
 	if err != nil {
 		return err
 	}
-	unpay, err := s.paid.Hold(ctx, footer, footer.Bytes())
-	if err != nil {
+	if o.footer, err = s.footers.Hold(ctx, footer, footer.Bytes()); err != nil {
 		return err
 	}
-	o.unpay = unpay
 	if len(p.ids) > 0 {
-		if footer, err = named(source.Table, p, footer); err != nil {
+		if footer, err = withFieldIDs(source.Table, p, footer); err != nil {
 			return err
 		}
 	}
-	if !s.keepEnd(ctx, o, end) {
+	if !s.reserveEnd(ctx, o, end) {
 		end = nil
 	}
 	o.File, err = parquet.Open(ctx, o.object, parquet.Options{Footer: footer, End: end, Gap: s.options.ReadGap, ReadSize: s.options.ReadSize})
@@ -107,14 +106,14 @@ func (s *Scanner) verify(ctx context.Context, source plan.Source, p *projection,
 	}
 	if footer.Rows() != f.Rows {
 		return fault.New(fault.Corrupt, "the file's footer counts %d rows, the manifest %d", footer.Rows(), f.Rows).
-			WithRemedy("the table's metadata and its file do not belong together: restore the file, or rewrite it")
+			WithRemedy("the table's metadata and its file do not match: restore the file, or rewrite it")
 	}
-	if err := insideStructs(source.Table, p, f, footer); err != nil {
+	if err := refusePartial(source.Table, p, f, footer); err != nil {
 		return err
 	}
 	for _, c := range p.read {
 		if catalog.IsLineage(c.ID) {
-			o.number(f, c)
+			o.setNumbers(f, c)
 		} else if err := o.find(source, f, c); err != nil {
 			return err
 		}
@@ -122,14 +121,14 @@ func (s *Scanner) verify(ctx context.Context, source plan.Source, p *projection,
 	return nil
 }
 
-// number says what a column of row lineage is where the file does not.
-func (o *opened) number(f catalog.File, c catalog.Field) {
+// setNumbers sets the values of a row lineage column for rows without a stored value.
+func (o *opened) setNumbers(f catalog.File, c catalog.Field) {
 	if first, step, known := f.LineageOf(c.ID); known {
 		o.numbers[c.ID] = parquet.Numbers{First: first, Step: step}
 	}
 }
 
-// find sees that a column is in the file, or supplies it.
+// find checks that a column is in the file, or supplies it.
 func (o *opened) find(source plan.Source, f catalog.File, c catalog.Field) error {
 	if _, ok := o.Field(c.ID); ok {
 		return nil
@@ -141,16 +140,16 @@ func (o *opened) find(source plan.Source, f catalog.File, c catalog.Field) error
 	return o.supply(source, f, c)
 }
 
-// named returns the footer of a file with the field ids that the table's name mapping
-// gives, if the file was written without. Of files that have some, readers disagree on
-// what the mapping says. Of columns that the table has dropped it is not known: rows would
-// stay that equality deletes of these delete.
-func named(t *catalog.Table, p *projection, footer *parquet.Footer) (*parquet.Footer, error) {
+// withFieldIDs returns the footer of a file with field ids, which the table's name mapping
+// supplies if the file was written without. Files with some ids are refused, since readers
+// disagree on how to apply the mapping. So are files with equality deletes by a column that
+// the table has dropped: the mapping does not name it, and deleted rows would pass.
+func withFieldIDs(t *catalog.Table, p *projection, footer *parquet.Footer) (*parquet.Footer, error) {
 	switch {
 	case footer.HasFieldIDs():
 		return footer, nil
 	case footer.HasAnyFieldID():
-		return nil, someIDs("the file was written with field ids for some columns alone")
+		return nil, someIDs("the file was written with field ids for only some columns")
 	case t.Mapping == nil:
 		return nil, fault.New(fault.Invalid, "the file was written without field ids, and the table has no name mapping").
 			WithRemedy("set the table's property schema.name-mapping.default, or rewrite the file through Iceberg")
@@ -168,9 +167,8 @@ func someIDs(what string) error {
 	return fault.New(fault.Invalid, "%s, which is not served by this version", what).WithRemedy("rewrite the file through Iceberg")
 }
 
-// supply finds what stands for a column that a file lacks: its value in the file's
-// partition, as the specification has it ("Column Projection"), its initial default, or
-// null.
+// supply supplies a column that a file lacks, as the specification requires ("Column
+// Projection"): its value in the file's partition, its initial default, or null.
 func (o *opened) supply(source plan.Source, f catalog.File, c catalog.Field) error {
 	t := source.Table
 	value, known := identityOf(t, f, c.ID)
@@ -194,8 +192,8 @@ func (o *opened) supply(source plan.Source, f catalog.File, c catalog.Field) err
 	}
 }
 
-// identityOf returns the value of a column that a file's partition says, and whether
-// it says one.
+// identityOf returns the value of a column in a file's partition, and whether the
+// partition has one.
 func identityOf(t *catalog.Table, f catalog.File, id int) (value any, known bool) {
 	for i, p := range t.Specs[f.Spec] {
 		if p.Source == id && p.Transform.Kind == catalog.Identity && i < len(f.Partition) {
@@ -205,9 +203,9 @@ func identityOf(t *catalog.Table, f catalog.File, id int) (value any, known bool
 	return nil, false
 }
 
-// insideStructs refuses a struct that is read whole, if the value of a field in it is in
-// the partition alone.
-func insideStructs(t *catalog.Table, p *projection, f catalog.File, footer *parquet.Footer) error {
+// refusePartial refuses to read a whole struct if the file has one of its fields only as
+// a partition value.
+func refusePartial(t *catalog.Table, p *projection, f catalog.File, footer *parquet.Footer) error {
 	for _, field := range t.Nested {
 		if _, known := identityOf(t, f, field.ID); !known {
 			continue
@@ -217,7 +215,7 @@ func insideStructs(t *catalog.Table, p *projection, f catalog.File, footer *parq
 		}
 		for _, c := range p.read {
 			if strings.HasPrefix(field.Name, c.Name+".") {
-				return fault.New(fault.Invalid, "column %s is not in the file but in its partition values alone, which is not served by this version for %s as a whole", field.Name, c.Name).
+				return fault.New(fault.Invalid, "column %s is not in the file but only in its partition values, which is not served by this version for %s as a whole", field.Name, c.Name).
 					WithRemedy("rewrite the file with all columns, or ask for the fields of %s by name", c.Name)
 			}
 		}
@@ -225,30 +223,29 @@ func insideStructs(t *catalog.Table, p *projection, f catalog.File, footer *parq
 	return nil
 }
 
-// footerOf is what a footer depends on. A file never changes while its table
-// lives, but a table that is dropped and made anew may give its files the names
-// of the old ones.
-type footerOf struct {
+// footerID identifies a footer. A file of a table never changes, but a table that was
+// dropped and recreated may reuse file names.
+type footerID struct {
 	table    string // uuid
 	location string
 	size     int64
 }
 
 func keyOf(t *catalog.Table, location string, size int64) string {
-	return digest.Of(footerOf{table: t.Pin.UUID, location: location, size: size})
+	return digest.Of(footerID{table: t.Pin.UUID, location: location, size: size})
 }
 
-// orForget passes on what a file gave. If that says that the file is corrupt, its footer is
-// forgotten: somebody who has restored the file may have given it another tag.
-func (s *Scanner) orForget(t *catalog.Table, f catalog.File, err error) error {
+// forgetIfCorrupt returns an error of a file as it is. If the file is corrupt, it drops
+// the cached footer: a restored file may have another footer and tag.
+func (s *Scanner) forgetIfCorrupt(t *catalog.Table, f catalog.File, err error) error {
 	if s.options.Footers != nil && fault.KindOf(err) == fault.Corrupt {
 		s.options.Footers.Forget(keyOf(t, f.Location, f.Bytes))
 	}
 	return err
 }
 
-// footer reads an object's footer, or remembers it. What it read of the file's end it
-// returns too.
+// footer returns an object's footer, from the cache or from the file. If it reads the
+// file, it also returns the file's end.
 func (s *Scanner) footer(ctx context.Context, t *catalog.Table, object store.Object) (*parquet.Footer, *parquet.End, error) {
 	limits := parquet.FooterLimits{Tail: s.options.ReadTail, Bytes: s.options.MaxFooter, Budget: s.options.Budget}
 	if s.options.Footers == nil {

@@ -11,45 +11,44 @@ import (
 )
 
 const (
-	// mostWaiting bounds the batches that wait: those of tiny files weigh next
-	// to nothing.
-	mostWaiting = 32
-	// kept is the part of the budget, as 1/kept, that is left to those who
-	// cannot go on without: decoding ahead can.
-	kept = 4
-	// longRun is the part of the budget, as 1/longRun, that one column's long strings
-	// may take of it in a batch, where batches can be shorter.
-	longRun = 8
-	// mostRun bounds that in bytes: larger batches decode no faster.
-	mostRun = 32 << 20
+	// maxWaiting is the maximum number of batches in the queue: the bound in bytes does not
+	// limit tiny ones.
+	maxWaiting = 32
+	// urgentDivisor gives the part of the budget, 1/urgentDivisor, that stays free for
+	// holders that cannot proceed without memory. Work ahead of the consumer can.
+	urgentDivisor = 4
+	// runDivisor gives the part of the budget, 1/runDivisor, that the strings of one column
+	// may take in a batch.
+	runDivisor = 8
+	// maxRun is the maximum of that in bytes: larger batches decode no faster.
+	maxRun = 32 << 20
 )
 
-// item is a batch on its way to the consumer.
+// item is a decoded batch. The zero item is the end.
 type item struct {
 	batch arrow.RecordBatch
 	bytes int64 // reserved for it
-	file  int   // of the source
+	file  int   // index in the source
 }
 
-// prefetchQueue is where decoded batches wait, between the goroutine that
-// decodes and the consumer, and the reader's part of the budget. What the
-// consumer waits for is reserved, once other streams have given memory back if
-// need be, or fails; what is decoded ahead is reserved where there is room, and
-// else put off until the consumer waits for it.
+// prefetchQueue is the queue of decoded batches between the decoder and the consumer, and
+// holds the memory reservation of their reader. If the consumer waits for a batch, the
+// decoder waits for memory, or fails. Batches ahead of the consumer are decoded only while
+// there is memory to spare.
 type prefetchQueue struct {
 	budget *budget.Budget
 	held   *budget.Reservation
 	ahead  int64
-	whole  bool          // one batch may wait ahead, however long it is
+	whole  bool          // the queue may hold one batch of any size
 	filled chan struct{} // wakes the consumer
 	freed  chan struct{} // wakes the decoder
 
-	mu      sync.Mutex
-	waiting []item
-	bytes   int64 // of waiting
-	hungry  bool  // the consumer waits, and has given its last batch back
-	ended   bool
-	err     error
+	mu       sync.Mutex
+	waiting  []item
+	bytes    int64 // of waiting
+	starving bool  // the consumer waits and holds no batch
+	ended    bool
+	err      error
 }
 
 func newPrefetchQueue(ctx context.Context, b *budget.Budget, what string, ahead int64) (*prefetchQueue, error) {
@@ -67,17 +66,17 @@ func wake(c chan struct{}) {
 	}
 }
 
-// admit reserves n bytes for the decoder, which will hold decoded bytes of a
-// batch among them. It waits while the batches that wait already leave no
-// room; it fails with Exhausted only when the consumer has nothing left to
-// give back, and waiting for other streams is in vain.
+// admit reserves n bytes for the decoder, which will use decoded of them for a batch. It
+// waits while the queue is full or there is no memory to spare, unless the consumer is
+// starving. Then it waits only for other streams, as GrowWait does, and may fail with
+// Exhausted.
 func (q *prefetchQueue) admit(ctx context.Context, n, decoded int64) error {
 	for {
 		q.mu.Lock()
-		hungry := q.hungry
-		fits := q.ahead > 0 && len(q.waiting) < mostWaiting && (q.bytes+decoded <= q.ahead || q.whole && len(q.waiting) == 0)
+		starving := q.starving
+		fits := q.ahead > 0 && len(q.waiting) < maxWaiting && (q.bytes+decoded <= q.ahead || q.whole && len(q.waiting) == 0)
 		q.mu.Unlock()
-		if hungry {
+		if starving {
 			return q.held.GrowWait(ctx, n)
 		}
 		if fits && q.spare(n) && q.held.Grow(n) == nil {
@@ -91,13 +90,13 @@ func (q *prefetchQueue) admit(ctx context.Context, n, decoded int64) error {
 	}
 }
 
-// admission is how bytes are admitted: as admit does, or admitAhead.
+// admission is admit or admitAhead.
 type admission func(ctx context.Context, n, decoded int64) error
 
-// errNotSpare is why something is not done ahead.
+// errNotSpare is the error of admitAhead.
 var errNotSpare = errors.New("there is no memory to spare")
 
-// admitAhead reserves n bytes for what nobody waits for, if they are to spare.
+// admitAhead reserves n bytes for work ahead of the consumer, or fails with errNotSpare.
 func (q *prefetchQueue) admitAhead(_ context.Context, n, _ int64) error {
 	if !q.spare(n) || q.held.Grow(n) != nil {
 		return errNotSpare
@@ -105,22 +104,21 @@ func (q *prefetchQueue) admitAhead(_ context.Context, n, _ int64) error {
 	return nil
 }
 
-// spare says whether the budget has n bytes that nobody is likely to need
-// more urgently.
-func (q *prefetchQueue) spare(n int64) bool { return roomy(q.budget, n) }
+// spare reports whether the budget has n bytes to spare.
+func (q *prefetchQueue) spare(n int64) bool { return hasSpare(q.budget, n) }
 
-// share bounds the bytes of one column's strings in a batch; 0 is as the files'
-// reader has it.
+// share returns the maximum size of one column's strings in a batch; 0 is the default of
+// package parquet.
 func (q *prefetchQueue) share() int64 {
 	limit := q.budget.Limit()
 	if limit < 0 {
 		return 0
 	}
-	return min(max(limit/longRun, 1), mostRun)
+	return min(max(limit/runDivisor, 1), maxRun)
 }
 
-// settle corrects what was admitted for a batch to what it takes.
-func (q *prefetchQueue) settle(ctx context.Context, admitted, actual int64) error {
+// adjust changes the reservation of a batch from the admitted to its actual size.
+func (q *prefetchQueue) adjust(ctx context.Context, admitted, actual int64) error {
 	if actual <= admitted {
 		q.held.Shrink(admitted - actual)
 		return nil
@@ -128,32 +126,32 @@ func (q *prefetchQueue) settle(ctx context.Context, admitted, actual int64) erro
 	return q.admit(ctx, actual-admitted, actual)
 }
 
-// push leaves a batch, whose bytes were admitted, for the consumer.
+// push appends a batch, whose bytes were admitted.
 func (q *prefetchQueue) push(it item) {
 	q.mu.Lock()
 	q.waiting = append(q.waiting, it)
 	q.bytes += it.bytes
-	q.hungry = false
+	q.starving = false
 	q.mu.Unlock()
 	wake(q.filled)
 }
 
-// end says that no batch follows.
-func (q *prefetchQueue) end(err error) {
+// finish ends the queue: no batch follows.
+func (q *prefetchQueue) finish(err error) {
 	q.mu.Lock()
 	q.ended, q.err = true, err
 	q.mu.Unlock()
 	wake(q.filled)
 }
 
-// pop waits for the next batch; one without a batch is the end. The consumer
-// holds no other batch.
+// pop waits for the next batch, and returns the zero item at the end. The consumer holds no
+// other batch.
 func (q *prefetchQueue) pop(ctx context.Context) (item, error) {
 	for {
 		if ctx.Err() != nil {
 			return item{}, context.Cause(ctx)
 		}
-		if it, over, err := q.first(); over || it.batch != nil {
+		if it, ended, err := q.first(); ended || it.batch != nil {
 			return it, err
 		}
 		select {
@@ -163,14 +161,14 @@ func (q *prefetchQueue) pop(ctx context.Context) (item, error) {
 	}
 }
 
-// first takes the batch that waits longest. Where none waits, it says whether
-// one will come, and lets the decoder know that it is waited for.
-func (q *prefetchQueue) first() (it item, over bool, err error) {
+// first removes the first batch. If there is none, it reports whether the queue has ended,
+// and marks the consumer as starving.
+func (q *prefetchQueue) first() (it item, ended bool, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	defer wake(q.freed)
 	if len(q.waiting) == 0 {
-		q.hungry = true
+		q.starving = true
 		return item{}, q.ended, q.err
 	}
 	it = q.waiting[0]
@@ -180,10 +178,10 @@ func (q *prefetchQueue) first() (it item, over bool, err error) {
 	return it, false, nil
 }
 
-// giveBack returns the reservation of a batch that the consumer has released.
-func (q *prefetchQueue) giveBack(bytes int64) { q.held.Shrink(bytes) }
+// release releases the reservation of a batch that was released.
+func (q *prefetchQueue) release(bytes int64) { q.held.Shrink(bytes) }
 
-// drain releases the batches that nobody took, when nothing decodes any more.
+// drain releases the remaining batches. The decoder has ended.
 func (q *prefetchQueue) drain() {
 	for _, it := range q.waiting {
 		it.batch.Release()

@@ -25,36 +25,36 @@ func TestAdmit(t *testing.T) {
 		exhausted = "exhausted"
 	)
 	for name, c := range map[string]struct {
-		ahead   int64
-		waiting []int64 // bytes of the batches that wait
-		hungry  bool
-		whole   bool
-		limit   int64
-		others  int64 // bytes that others hold
-		n       int64
-		want    string
+		ahead    int64
+		waiting  []int64 // bytes of the batches that wait
+		starving bool
+		whole    bool
+		limit    int64
+		others   int64 // bytes that others hold
+		n        int64
+		want     string
 	}{
-		"first, asked for":                         {ahead: 100, hungry: true, limit: 1000, n: 10, want: admitted},
+		"first, asked for":                         {ahead: 100, starving: true, limit: 1000, n: 10, want: admitted},
 		"first, not asked for":                     {ahead: 100, limit: 1000, n: 10, want: admitted},
 		"up to the bound":                          {ahead: 100, waiting: []int64{40, 50}, limit: 1000, n: 10, want: admitted},
 		"beyond the bound":                         {ahead: 100, waiting: []int64{40, 50}, limit: 1000, n: 11, want: waits},
 		"larger than the bound":                    {ahead: 100, limit: 1000, n: 101, want: waits},
 		"larger than the bound, and whole":         {ahead: 100, whole: true, limit: 1000, n: 101, want: admitted},
 		"a second one that is whole":               {ahead: 100, whole: true, waiting: []int64{40}, limit: 1000, n: 101, want: waits},
-		"larger than the bound, asked for":         {ahead: 100, hungry: true, limit: 1000, n: 101, want: admitted},
+		"larger than the bound, asked for":         {ahead: 100, starving: true, limit: 1000, n: 101, want: admitted},
 		"nothing ahead":                            {ahead: NoAhead, limit: 1000, n: 1, want: waits},
-		"nothing ahead, asked for":                 {ahead: NoAhead, hungry: true, limit: 1000, n: 1, want: admitted},
-		"too many":                                 {ahead: 100, waiting: make([]int64, mostWaiting), limit: 1000, n: 1, want: waits},
+		"nothing ahead, asked for":                 {ahead: NoAhead, starving: true, limit: 1000, n: 1, want: admitted},
+		"too many":                                 {ahead: 100, waiting: make([]int64, maxWaiting), limit: 1000, n: 1, want: waits},
 		"three quarters of the budget":             {ahead: 100, limit: 1000, others: 740, n: 10, want: admitted},
 		"the last quarter of the budget":           {ahead: 100, limit: 1000, others: 740, n: 11, want: waits},
-		"the last quarter, asked for":              {ahead: 100, hungry: true, limit: 1000, others: 740, n: 11, want: admitted},
-		"the last byte, asked for":                 {ahead: 100, hungry: true, limit: 1000, others: 990, n: 10, want: admitted},
+		"the last quarter, asked for":              {ahead: 100, starving: true, limit: 1000, others: 740, n: 11, want: admitted},
+		"the last byte, asked for":                 {ahead: 100, starving: true, limit: 1000, others: 990, n: 10, want: admitted},
 		"beyond the budget":                        {ahead: 5000, limit: 1000, n: 1001, want: waits},
-		"beyond the budget, asked for":             {ahead: 5000, hungry: true, limit: 1000, n: 1001, want: exhausted},
-		"beyond what others left, asked for":       {ahead: 100, hungry: true, limit: 1000, others: 995, n: 10, want: exhausted},
+		"beyond the budget, asked for":             {ahead: 5000, starving: true, limit: 1000, n: 1001, want: exhausted},
+		"beyond what others left, asked for":       {ahead: 100, starving: true, limit: 1000, others: 995, n: 10, want: exhausted},
 		"no budget":                                {ahead: 100, limit: -1, n: 100, want: admitted},
 		"no budget, beyond the bound":              {ahead: 100, limit: -1, n: 101, want: waits},
-		"no budget, larger than bounds, asked for": {ahead: 100, hungry: true, limit: -1, n: 1 << 40, want: admitted},
+		"no budget, larger than bounds, asked for": {ahead: 100, starving: true, limit: -1, n: 1 << 40, want: admitted},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -71,7 +71,7 @@ func TestAdmit(t *testing.T) {
 			for _, bytes := range c.waiting {
 				r.push(item{batch: nothing(), bytes: bytes})
 			}
-			r.hungry, r.whole = c.hungry, c.whole
+			r.starving, r.whole = c.starving, c.whole
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
 			switch err := r.admit(ctx, c.n, c.n); {
@@ -95,15 +95,15 @@ func TestAdmitWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		limit := budget.New(100)
-		ctx, leave := limit.Enter(t.Context(), "")
-		defer leave()
-		_, end := limit.Enter(t.Context(), "")
-		defer end()
+		ctx, stream := limit.Enter(t.Context(), "")
+		defer stream.Release()
+		_, otherStream := limit.Enter(t.Context(), "")
+		defer otherStream.Release()
 		other, err := limit.Reserve("another stream", 95)
 		require.NoError(t, err)
 		r, err := newPrefetchQueue(t.Context(), limit, "the test", 100)
 		require.NoError(t, err)
-		r.hungry = true
+		r.starving = true
 		admitted := make(chan error, 1)
 		go func() { admitted <- r.admit(ctx, 10, 10) }()
 		synctest.Wait()
@@ -115,19 +115,19 @@ func TestAdmitWaits(t *testing.T) {
 	})
 }
 
-// TestSettle corrects an estimate either way.
-func TestSettle(t *testing.T) {
+// TestAdjust corrects an estimate either way.
+func TestAdjust(t *testing.T) {
 	t.Parallel()
 	limit := budget.New(100)
 	r, err := newPrefetchQueue(t.Context(), limit, "the test", 100)
 	require.NoError(t, err)
-	r.hungry = true
+	r.starving = true
 	require.NoError(t, r.admit(t.Context(), 50, 50))
-	require.NoError(t, r.settle(t.Context(), 50, 30))
+	require.NoError(t, r.adjust(t.Context(), 50, 30))
 	require.Equal(t, int64(30), limit.Used())
-	require.NoError(t, r.settle(t.Context(), 30, 100))
+	require.NoError(t, r.adjust(t.Context(), 30, 100))
 	require.Equal(t, int64(100), limit.Used())
-	require.Equal(t, fault.Exhausted, fault.KindOf(r.settle(t.Context(), 100, 101)))
+	require.Equal(t, fault.Exhausted, fault.KindOf(r.adjust(t.Context(), 100, 101)))
 }
 
 // TestTake gives what waits, in order, then the end; but nothing once the
@@ -140,7 +140,7 @@ func TestTake(t *testing.T) {
 	for i := range 3 {
 		r.push(item{batch: nothing(), bytes: 10, file: i})
 	}
-	r.end(broken)
+	r.finish(broken)
 	for i := range 2 {
 		it, err := r.pop(t.Context())
 		require.NoError(t, err)

@@ -12,19 +12,19 @@ import (
 	"github.com/penstock/penstock/loader/plan"
 )
 
-// projection is what is read of every file, and what of it is given on.
+// projection is the columns that are read from each file, and those that are returned.
 type projection struct {
-	read    []catalog.Field // distinct columns: those asked for, then those that filter, sample and check need
+	read    []catalog.Field // distinct: the requested columns, then those that filter, sample and checks need
 	ids     []int           // field ids of read
-	schema  *arrow.Schema   // of read, under the table's names, as the filter finds them; nested fields have their ids
-	output  *arrow.Schema   // of the batches given on
-	from    []int           // per output column, its position in read
-	checked []int           // positions in read of the checked keys
-	// defaults are those of fields of structs that are read whole, by field id.
+	schema  *arrow.Schema   // of read, with the table's names, which the filter uses; nested fields have ids
+	output  *arrow.Schema   // of the returned batches
+	from    []int           // by output column: its index in read
+	checked []int           // indices in read of the checked keys
+	// defaults are the initial defaults of fields inside columns that are read whole, by id.
 	defaults map[int]parquet.Constant
 }
 
-// project works out what to read for the columns asked for.
+// project returns the projection for the requested columns.
 func project(source plan.Source, columns []catalog.Field) (*projection, error) {
 	p := &projection{}
 	output := make([]arrow.Field, len(columns))
@@ -34,7 +34,7 @@ func project(source plan.Source, columns []catalog.Field) (*projection, error) {
 			return nil, err
 		}
 		if own := p.read[at]; !arrow.TypeEqual(own.Type, c.Type) || own.Required != c.Required {
-			return nil, fault.New(fault.Internal, "column %s is asked for as %s, the table has it as %s", c.Name, c.Arrow(), own.Arrow())
+			return nil, fault.New(fault.Internal, "column %s is requested as %s, but is %s in the table", c.Name, c.Arrow(), own.Arrow())
 		}
 		output[i] = c.Arrow()
 		p.from = append(p.from, at)
@@ -71,8 +71,8 @@ func project(source plan.Source, columns []catalog.Field) (*projection, error) {
 	return p, nil
 }
 
-// add returns the position of a column in what is read, adding it if it is
-// new. A column that planning did not ask the catalog about is Internal.
+// add returns the index of a column in read, adding the column if it is new. A column that
+// the plan has not read from the catalog is Internal.
 func (p *projection) add(source plan.Source, id int, name string) (int, error) {
 	if at := slices.Index(p.ids, id); at >= 0 {
 		return at, nil
@@ -88,8 +88,8 @@ func (p *projection) add(source plan.Source, id int, name string) (int, error) {
 	return len(p.read) - 1, nil
 }
 
-// addDeletes adds the columns that equality deletes of the source's files compare. The
-// table may have dropped one of them; then no other column of what is read has its name.
+// addDeletes adds the columns that equality deletes of the source's files compare. A column
+// that the table has dropped gets a name that no other column has.
 func (p *projection) addDeletes(source plan.Source) {
 	for _, f := range source.Files {
 		for _, g := range f.File.Deletes.Equality {
@@ -107,5 +107,5 @@ func (p *projection) addDeletes(source plan.Source) {
 }
 
 func unknownColumn(name string) error {
-	return fault.New(fault.Internal, "column %s is asked for, which the pinned table does not have", name)
+	return fault.New(fault.Internal, "column %s is requested, which the pinned table does not have", name)
 }

@@ -8,20 +8,20 @@ import (
 	"github.com/penstock/penstock/loader/plan"
 )
 
-// mayMatch is false only if no row of a row group can pass the source's
-// filter, judged by the footer alone.
+// mayMatch reports whether rows of a row group may pass the source's filter, according to
+// the footer.
 func mayMatch(source plan.Source, o *opened, group int) bool {
 	return source.Filter.MayMatch(func(column string) (expr.Range, bool) { return known(source, o, group, column) })
 }
 
-// known is what the footer knows of a column in a row group.
+// known returns the range of a column in a row group according to the footer.
 func known(source plan.Source, o *opened, group int, column string) (expr.Range, bool) {
 	field, ok := source.Table.Field(column)
 	if !ok {
 		return expr.Range{}, false
 	}
 	if _, constant := o.constants[field.ID]; constant {
-		return expr.Range{}, false // the catalog has looked at it
+		return expr.Range{}, false // the catalog has pruned by it
 	}
 	if _, present := o.Field(field.ID); !present {
 		return expr.Constant(expr.Value{}, o.RowGroups()[group].Rows), true // read as nulls
@@ -33,7 +33,7 @@ func known(source plan.Source, o *opened, group int, column string) (expr.Range,
 	return rangeOf(s), true
 }
 
-// rangeOf puts a file's statistics into the filter's terms.
+// rangeOf converts a file's statistics for the filter.
 func rangeOf(s parquet.Statistics) expr.Range {
 	r := expr.Unbounded(s.Rows)
 	r.Nulls, r.NoNaN = expr.Unknown, !s.MayHaveNaN
@@ -45,7 +45,7 @@ func rangeOf(s parquet.Statistics) expr.Range {
 	return r
 }
 
-// valueOf turns one bound into a value; false if there is none.
+// valueOf converts a bound for the filter; false: there is none.
 func valueOf(bound any, scale int32) (expr.Value, bool) {
 	switch v := bound.(type) {
 	case bool:

@@ -15,24 +15,24 @@ import (
 
 var _ array.RecordReader = (*Reader)(nil)
 
-// Reader gives the rows of one source. A batch is valid until the next call of
-// Next or Release on its reader; Retain it to keep it longer. Retain and
-// Release may be called from any goroutine, the rest from one at a time.
+// Reader reads the rows of one source. A batch is valid until the next call of Next or
+// Release on its reader; Retain it to keep it longer. Retain and Release may be called from
+// any goroutine, the other methods from one at a time.
 type Reader struct {
-	ctx     context.Context //nolint:containedctx // a reader's interface has no context; it lives for one read
-	cancel  context.CancelFunc
-	scanner *Scanner
-	source  plan.Source
-	plan    *projection
-	group   errgroup.Group
-	queue   *prefetchQueue // nil before the first Next, and Begin
-	walk    *walk          // nil before the first Next, and Begin
-	decodes bool           // the walk has begun to decode
-	refs    atomic.Int64
-	without atomic.Bool // some page had no checksum
+	ctx             context.Context //nolint:containedctx // a reader's interface has no context; it lives for one read
+	cancel          context.CancelFunc
+	scanner         *Scanner
+	source          plan.Source
+	plan            *projection
+	group           errgroup.Group
+	queue           *prefetchQueue // nil before the first Next or Begin
+	walk            *walk          // nil before the first Next or Begin
+	decodes         bool           // the decoder was started
+	refs            atomic.Int64
+	withoutChecksum atomic.Bool // a page without a checksum was read
 
 	current item
-	over    bool
+	done    bool
 	err     error
 	files   *files
 }
@@ -44,53 +44,53 @@ func newReader(ctx context.Context, s *Scanner, source plan.Source, p *projectio
 	return r
 }
 
-// Schema is that of the columns asked for.
+// Schema returns the schema of the requested columns.
 func (r *Reader) Schema() *arrow.Schema { return r.plan.output }
 
 // RecordBatch returns the batch of the last Next that was true.
 func (r *Reader) RecordBatch() arrow.RecordBatch { return r.current.batch }
 
-// Record is the library's older name of RecordBatch.
+// Record is the older name of RecordBatch in arrow-go.
 func (r *Reader) Record() arrow.RecordBatch { return r.current.batch }
 
-// Err returns why the rows ended too early, or nil.
+// Err returns the error that ended the rows early, or nil.
 func (r *Reader) Err() error { return r.err }
 
 // Retain adds a reference.
 func (r *Reader) Retain() { r.refs.Add(1) }
 
-// Release drops a reference. The last one cancels what is under way, waits
-// until it is quiet, and gives all memory back.
+// Release drops a reference. The last one cancels the goroutines, waits for them, and
+// releases all memory.
 func (r *Reader) Release() {
 	left := r.refs.Add(-1)
-	invariant.Check(left >= 0, "a scan was released too often")
+	invariant.Check(left >= 0, "more Releases of a scan than references")
 	if left != 0 {
 		return
 	}
 	r.cancel()
-	_ = r.group.Wait() // its members leave their errors in the queue
-	r.over = true
+	_ = r.group.Wait() // errors are in the queue
+	r.done = true
 	if r.walk != nil && !r.decodes {
 		r.walk.close()
 	}
 	if r.queue != nil {
 		r.drop()
 		r.queue.drain()
-		invariant.Check(!r.queue.ended || r.queue.err != nil || r.queue.held.Held() == 0, "a scan that ended well holds %d bytes", r.queue.held.Held())
+		invariant.Check(!r.queue.ended || r.queue.err != nil || r.queue.held.Held() == 0, "a scan without an error still holds %d bytes at its end", r.queue.held.Held())
 		r.queue.held.Release()
 	}
 }
 
-// Next goes on to the next batch, which has at least one row. It returns false
-// at the end and on an error.
+// Next advances to the next batch, which has at least one row. It returns false at the end
+// and on an error.
 func (r *Reader) Next() bool {
 	r.drop()
-	if r.over {
+	if r.done {
 		return false
 	}
 	it, err := r.pop()
 	if it.batch == nil {
-		r.over = true
+		r.done = true
 		if err != nil {
 			r.err = r.named(err)
 		}
@@ -101,16 +101,16 @@ func (r *Reader) Next() bool {
 	return true
 }
 
-// Begin has the first file opened, and the first of its row groups read as far as
-// there is memory to spare, before the first Next asks for it.
+// Begin starts opening the first file, and reading its first row group if there is memory
+// to spare, before the first Next.
 func (r *Reader) Begin() {
-	if r.walk != nil || r.over || len(r.source.Files) == 0 || r.scanner.options.Ahead <= 0 || r.prepare() != nil {
+	if r.walk != nil || r.done || len(r.source.Files) == 0 || r.scanner.options.Ahead <= 0 || r.prepare() != nil {
 		return
 	}
 	r.walk.openAhead(r.ctx, 0)
 }
 
-// prepare makes what the decoder works with.
+// prepare makes the queue and the walk.
 func (r *Reader) prepare() error {
 	ahead := r.scanner.options.Ahead
 	if ahead > 0 {
@@ -122,12 +122,12 @@ func (r *Reader) prepare() error {
 	}
 	queue.whole = r.source.BatchRows > 0
 	r.queue = queue
-	r.walk = &walk{scanner: r.scanner, source: r.source, plan: r.plan, queue: queue, group: &r.group, without: &r.without}
-	r.group.SetLimit(2) // the decoder, and the opening of the file after
+	r.walk = &walk{scanner: r.scanner, source: r.source, plan: r.plan, queue: queue, group: &r.group, withoutChecksum: &r.withoutChecksum}
+	r.group.SetLimit(2) // a decoder and an opener
 	return nil
 }
 
-// pop starts the decoder if need be, and waits for a batch.
+// pop starts the decoder if it does not run yet, and waits for a batch.
 func (r *Reader) pop() (item, error) {
 	if r.walk == nil {
 		if err := r.prepare(); err != nil {
@@ -144,7 +144,7 @@ func (r *Reader) pop() (item, error) {
 	return r.queue.pop(r.ctx)
 }
 
-// named says what was read, where the error does not.
+// named adds the table to an error that does not name it.
 func (r *Reader) named(err error) error {
 	if e := fault.As(err); e.Table != "" {
 		return err
@@ -154,19 +154,20 @@ func (r *Reader) named(err error) error {
 	return out
 }
 
+// drop releases the current batch.
 func (r *Reader) drop() {
 	if r.current.batch != nil {
 		r.current.batch.Release()
-		r.queue.giveBack(r.current.bytes)
+		r.queue.release(r.current.bytes)
 		r.current = item{}
 	}
 }
 
-// WithoutChecksum says whether a page that was read so far has no checksum, so
-// that damage to it may go unseen. After the last Next it is so of all pages.
-func (r *Reader) WithoutChecksum() bool { return r.without.Load() }
+// WithoutChecksum reports whether a page that was read so far had no checksum, so that
+// corruption of it may be undetected. After the last Next, all pages were read.
+func (r *Reader) WithoutChecksum() bool { return r.withoutChecksum.Load() }
 
-// Files returns what gives the location of the file that a row came from, counted
-// from 0 over all rows that the reader gave; "" for a row that it did not give. It
-// answers also after Release, and keeps nothing of the reader.
+// Files returns a function that returns the location of a row's file. Rows are counted from
+// 0 over all batches that the reader returned; for any other row it returns "". It works
+// after Release, and does not keep the reader's memory.
 func (r *Reader) Files() func(row int64) string { return r.files.at }

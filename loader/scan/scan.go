@@ -11,6 +11,7 @@ import (
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/parquet"
+	"github.com/penstock/penstock/internal/release"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/deletes"
 	"github.com/penstock/penstock/loader/plan"
@@ -19,61 +20,59 @@ import (
 const (
 	// defaultBatchRows is the batch length that decodes fastest.
 	defaultBatchRows = parquet.DefaultBatchRows
-	// defaultAhead is the default of Options.Ahead: a few batches.
+	// defaultAhead is a few batches.
 	defaultAhead = 8 << 20
-	// defaultReadAhead is the default of Options.ReadAhead: row groups of most writers.
+	// defaultReadAhead is the row group size of most writers.
 	defaultReadAhead = 128 << 20
-	// defaultParallel shortens the wait for the first batches where a core is
-	// idle, and costs nothing where none is.
+	// defaultParallel shortens the time to the first batch if a core is idle, and costs
+	// nothing if none is.
 	defaultParallel = 2
-	// NoAhead decodes each batch when it is asked for.
+	// NoAhead decodes each batch only when Next asks for it.
 	NoAhead = -1
-	// NoTail keeps nothing of what was read to find a footer.
+	// NoTail discards the end of a file once its footer was decoded.
 	NoTail = -1
 )
 
-// Options are what a Scanner is made of. Only Files must be given.
+// Options configure a Scanner. Only Files is required.
 type Options struct {
 	// Files opens the files of tables.
 	Files catalog.Opener
-	// Footers remembers files' footers by table, location and length; nil reads
-	// them each time.
+	// Footers caches footers by table, location and length; nil: each scan reads them.
 	Footers *cache.Cache[*parquet.Footer]
-	// MaxFooter is the most bytes of a file's footer, as stored: a longer one is
+	// MaxFooter is the maximum stored size of a footer in bytes; a longer one is
 	// Exhausted. 0 is no limit.
 	MaxFooter int64
-	// Memory gives the batches' buffers; nil is a batch.NewAllocator.
+	// Memory allocates the batches; nil is a batch.NewAllocator.
 	Memory memory.Allocator
-	// Scratch gives what does not leave a file's reader; nil is another
-	// batch.NewAllocator.
+	// Scratch allocates memory that does not outlive the reader of a file; nil is
+	// another batch.NewAllocator.
 	Scratch memory.Allocator
-	// Budget is asked for what readers hold before they hold it: the stored bytes
-	// and the decompressed pages of the open row group, the batch in the consumer's
-	// hands, and batches decoded ahead; nil is unlimited. Where it has no room for
-	// the last, readers go on without.
+	// Budget is charged for the stored bytes and the decompressed pages of the open row
+	// group, the batch that the consumer holds, and the batches decoded ahead; nil is
+	// unlimited. If it has no room for the last, readers do not decode ahead.
 	Budget *budget.Budget
-	// BatchRows is the most rows of a batch; 0 is defaultBatchRows. Batches
+	// BatchRows is the maximum number of rows of a batch; 0 is defaultBatchRows. Batches
 	// also end with their row group, and filters shorten them.
 	BatchRows int
-	// Ahead bounds the bytes of decoded batches that wait for the consumer,
-	// per reader; 0 is defaultAhead, NoAhead is none.
+	// Ahead is the maximum size of the decoded batches in a reader's queue, in bytes; 0 is
+	// defaultAhead, NoAhead is none.
 	Ahead int64
 	// RequireChecksums refuses files with a page that has no checksum, as Invalid.
 	RequireChecksums bool
-	// ReadTail is how much of a file's end is read to find its footer; ReadGap and
-	// ReadSize bound the reads of column chunks: see parquet.Options. 0 are the defaults
-	// of that package; ReadTail of NoTail is its default too.
+	// ReadTail is how many bytes of a file's end are read to find its footer; ReadGap and
+	// ReadSize bound the reads of column chunks: see parquet.Options. 0 is that package's
+	// default, and so is NoTail for ReadTail.
 	ReadTail, ReadGap, ReadSize int64
-	// ReadAhead bounds the stored bytes of a row group that are read while the one before
-	// is decoded, per reader and out of memory to spare; 0 is defaultReadAhead, NoAhead
+	// ReadAhead is the maximum of stored bytes of a row group that a reader reads while it
+	// decodes the one before, if there is memory to spare; 0 is defaultReadAhead, NoAhead
 	// reads none.
 	ReadAhead int64
-	// Parallel is how many columns of a batch are decoded side by side; 0 is
+	// Parallel is the number of columns of a batch that are decoded in parallel; 0 is
 	// defaultParallel.
 	Parallel int
 }
 
-// validate reports every fault of the options.
+// validate reports all invalid options.
 func (o Options) validate() error {
 	var faults []fault.Field
 	add := func(field, message string) { faults = append(faults, fault.Field{Field: field, Message: message}) }
@@ -87,13 +86,13 @@ func (o Options) validate() error {
 		add("batch_rows", "must not be negative")
 	}
 	if o.Ahead < NoAhead {
-		add("ahead", "must not be negative, save for -1, which is none")
+		add("ahead", "must not be negative, except for -1 (none)")
 	}
 	if o.ReadTail < NoTail || o.ReadGap < 0 || o.ReadSize < 0 {
 		add("read_tail, read_gap, read_size", "must not be negative")
 	}
 	if o.ReadAhead < NoAhead {
-		add("read_ahead", "must not be negative, save for -1, which is none")
+		add("read_ahead", "must not be negative, except for -1 (none)")
 	}
 	if o.Parallel < 0 {
 		add("parallel", "must not be negative")
@@ -104,17 +103,17 @@ func (o Options) validate() error {
 // Scanner opens sources. It is safe for concurrent use.
 type Scanner struct {
 	options Options
-	paid    *budget.Once[*parquet.Footer] // footers of open files
+	footers *budget.Once[*parquet.Footer] // reserves the memory of the footers of open files
 	deletes *deletes.Pool
 	spares  *spares
 }
 
-// New makes a scanner, or reports every fault of its options as Invalid.
+// New makes a Scanner, or reports all invalid options.
 func New(options Options) (*Scanner, error) {
 	if err := options.validate(); err != nil {
 		return nil, fault.Op(err, "configure scan")
 	}
-	s := &Scanner{options: options, spares: newSpares(options.Budget), paid: budget.NewOnce[*parquet.Footer](options.Budget, "the footer of a file")}
+	s := &Scanner{options: options, spares: newSpares(options.Budget), footers: budget.NewOnce[*parquet.Footer](options.Budget, "the footer of a file")}
 	s.deletes = deletes.New(deletes.Options{
 		Files: options.Files, Budget: options.Budget,
 		Read: func(ctx context.Context, source plan.Source, columns []catalog.Field) (array.RecordReader, error) {
@@ -145,16 +144,16 @@ func New(options Options) (*Scanner, error) {
 	return s, nil
 }
 
-// Keep says that the delete files of some files of a table will be needed, until the
-// caller releases them: what they say is then loaded once, for whoever reads the files.
-func (s *Scanner) Keep(t *catalog.Table, files []catalog.File) (release func()) {
+// Keep keeps the deletes of some files of a table until the Handle is released, so that
+// all readers of the files share one load of them.
+func (s *Scanner) Keep(t *catalog.Table, files []catalog.File) *release.Handle {
 	return s.deletes.Keep(t, files)
 }
 
-// Open prepares reading a source. The batches have exactly the given columns
-// of its table, in that order and under their own names; without columns they
-// have rows alone. The source must not change while the reader lives, and the
-// context is that of all its reads. The caller releases the reader.
+// Open returns a reader of a source. Its batches have exactly the given columns of the
+// table, in that order and with the table's names; without columns they have only a
+// number of rows. The source must not change before the last Release. All reads use ctx.
+// The caller releases the reader.
 func (s *Scanner) Open(ctx context.Context, source plan.Source, columns []catalog.Field) (*Reader, error) {
 	p, err := project(source, columns)
 	if err != nil {
@@ -162,7 +161,7 @@ func (s *Scanner) Open(ctx context.Context, source plan.Source, columns []catalo
 	}
 	for _, f := range source.Files {
 		if f.From < 0 || f.From > f.To || f.To > f.File.Rows {
-			err := fault.New(fault.Internal, "rows %d to %d of a file of %d rows are asked for", f.From, f.To, f.File.Rows).
+			err := fault.New(fault.Internal, "rows %d to %d of a file of %d rows are requested", f.From, f.To, f.File.Rows).
 				In(source.Table.Name, f.File.Location)
 			return nil, fault.Op(err, "read %s", subject(source))
 		}

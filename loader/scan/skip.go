@@ -11,9 +11,8 @@ import (
 	"github.com/penstock/penstock/loader/plan"
 )
 
-// mayPass is false only if no row of a row group can pass the source's filter, judged by
-// what the file has beside its footer: bloom filters, and the page index of columns of
-// which the footer has no bounds.
+// mayPass reports whether rows of a row group may pass the source's filter, according to
+// bloom filters, and to the page index of columns that have no bounds in the footer.
 func (w *walk) mayPass(ctx context.Context, o *opened, group int, admit admission) (bool, error) {
 	if may, err := mayHold(ctx, w.source, o, group); !may || err != nil {
 		return false, err
@@ -43,7 +42,8 @@ func (w *walk) mayPass(ctx context.Context, o *opened, group int, admit admissio
 	}), nil
 }
 
-// pageRange is what the page index knows of a column in a row group, once it is admitted.
+// pageRange reserves memory for the page index of a column in a row group, and returns the
+// column's range according to it.
 func (w *walk) pageRange(ctx context.Context, o *opened, group int, field catalog.Field, admit admission) (expr.Range, bool, error) {
 	bytes, ok := o.HasPageStatistics(group, field.ID)
 	if !ok {
@@ -58,8 +58,8 @@ func (w *walk) pageRange(ctx context.Context, o *opened, group int, field catalo
 	return rangeOf(s), true, err
 }
 
-// mayHold is false only if no row of a row group can pass the source's filter, judged
-// by bloom filters: of the columns for which the filter names the values.
+// mayHold reports whether rows of a row group may pass the source's filter, according to the
+// bloom filters of columns that the filter compares with listed values.
 func mayHold(ctx context.Context, source plan.Source, o *opened, group int) (bool, error) {
 	var failed error
 	may := source.Filter.MayHold(func(column string, values []expr.Value) bool {
@@ -78,7 +78,7 @@ func mayHold(ctx context.Context, source plan.Source, o *opened, group int) (boo
 	return may, failed
 }
 
-// plainOf turns a value of a filter into a file's terms; nil if it has none.
+// plainOf converts a value of the filter for a bloom filter; nil: it cannot be converted.
 func plainOf(v expr.Value, kind arrow.DataType) any {
 	if n, ok := v.Integer(); ok {
 		return n

@@ -10,17 +10,17 @@ import (
 	"github.com/penstock/penstock/internal/parquet"
 )
 
-// spares is the memory of a scanner's readers that they can do without: what they read
-// ahead of the decoder. It is taken only where the budget has room that nobody is likely
-// to need more urgently, and given back when somebody does.
+// spares is the memory that a scanner's readers can do without: what they read ahead of the
+// decoder. It is reserved only while the budget has memory to spare, and dropped when a
+// reservation lacks room.
 type spares struct {
 	budget *budget.Budget
 
 	mu   sync.Mutex
-	held map[*spare]func() // how each is dropped
+	held map[*spare]func() // the func drops the memory
 }
 
-// spare is a part of it.
+// spare is one reservation of spares.
 type spare struct {
 	of   *spares
 	held *budget.Reservation
@@ -29,13 +29,14 @@ type spare struct {
 
 func newSpares(b *budget.Budget) *spares {
 	s := &spares{budget: b, held: map[*spare]func(){}}
-	b.OnPressure(s.give)
+	b.OnPressure(s.free)
 	return s
 }
 
-// take reserves n bytes for a stream, if they are to spare.
+// take reserves n bytes for a stream if there is memory to spare. drop is called when the
+// memory is needed elsewhere; it releases the Spare unless the decoder has taken it.
 func (s *spares) take(ctx context.Context, n int64, drop func()) (parquet.Spare, bool) {
-	if !roomy(s.budget, n) {
+	if !hasSpare(s.budget, n) {
 		return nil, false
 	}
 	held, err := s.budget.ReserveFor(ctx, "what is read ahead", n)
@@ -63,9 +64,9 @@ func (s *spare) Release() {
 	s.held.Release()
 }
 
-// give drops what is held until so many bytes are free, or will be. What a decoder has
-// taken stays, and does not count.
-func (s *spares) give(bytes int64) {
+// free drops memory until the given bytes are free, or will be once the reads into it have
+// returned. Memory that a decoder has taken stays, and does not count.
+func (s *spares) free(bytes int64) {
 	s.mu.Lock()
 	held := maps.Clone(s.held)
 	s.mu.Unlock()
@@ -81,8 +82,9 @@ func (s *spares) give(bytes int64) {
 	}
 }
 
-// roomy says whether a budget has n bytes that nobody is likely to need more urgently.
-func roomy(b *budget.Budget, n int64) bool {
+// hasSpare reports whether a budget has n bytes beyond those that stay free for urgent
+// holders.
+func hasSpare(b *budget.Budget, n int64) bool {
 	limit := b.Limit()
-	return limit < 0 || b.Used()+n <= limit-limit/kept
+	return limit < 0 || b.Used()+n <= limit-limit/urgentDivisor
 }

@@ -106,9 +106,9 @@ func TestWhatIsTakenDoesNotCount(t *testing.T) {
 		reads(2)
 		require.True(t, rdr.Next())
 		reads(3)
-		ctx, leave := limit.Enter(t.Context(), "somebody else") // waits for what is being read still
+		ctx, stream := limit.Enter(t.Context(), "somebody else") // waits for what is being read still
 		require.NoError(t, limit.Await(ctx, "somebody else", limit.Limit()-limit.Used()+1))
-		leave()
+		stream.Release()
 		rdr.Release()
 		require.Zero(t, limit.Used())
 	}

@@ -12,48 +12,49 @@ import (
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/release"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/plan"
 )
 
-// walk goes through the files of a source in order. It belongs to the
-// goroutine that decodes.
+// walk decodes the files of a source in order. The decoder goroutine owns it, from its
+// start on.
 type walk struct {
-	scanner *Scanner
-	source  plan.Source
-	plan    *projection
-	queue   *prefetchQueue
-	group   *errgroup.Group // runs the opening of the next file
-	pass    []int32         // rows of a batch that pass the filter
-	without *atomic.Bool    // set once a page had no checksum
+	scanner         *Scanner
+	source          plan.Source
+	plan            *projection
+	queue           *prefetchQueue
+	group           *errgroup.Group // runs the openers
+	pass            []int32         // indices of the rows of a batch that pass
+	withoutChecksum *atomic.Bool    // set by a page without a checksum
 
-	file    int // of the source: the one to open next
+	file    int // index in the source of the file to open next
 	open    *fileReader
-	pending chan opening // of file; nil: not begun
-	join    func() (over func())
+	pending chan opening           // the opener of file; nil: none runs
+	await   func() *release.Handle // marks the stream as waiting for pending
 }
 
-// opening is the outcome of opening a file ahead.
+// opening is the result of an opener. The zero value is a file that is still to be opened.
 type opening struct {
 	file   *opened
-	reader *fileReader // of file, which it has taken over; nil: there was no memory to spare
+	reader *fileReader // of file, which it then owns; nil: there was no memory to spare
 	err    error
 }
 
-// run decodes everything into the queue.
+// run decodes all files into the queue.
 func (w *walk) run(ctx context.Context) {
 	defer w.close()
 	for {
 		it, err := w.next(ctx)
 		if it.batch == nil {
-			w.queue.end(err)
+			w.queue.finish(err)
 			return
 		}
 		w.queue.push(it)
 	}
 }
 
-// next returns the next batch with rows that pass; none is the end.
+// next returns the next batch with rows that pass, or the zero item at the end.
 func (w *walk) next(ctx context.Context) (item, error) {
 	for {
 		if w.open == nil {
@@ -77,12 +78,12 @@ func (w *walk) next(ctx context.Context) (item, error) {
 	}
 }
 
-// failed is an error about one of the files, with what is known of it here.
+// failed adds the file's location to an error.
 func (w *walk) failed(err error, f catalog.File) error {
-	return located(w.scanner.orForget(w.source.Table, f, err), w.source, f)
+	return located(w.scanner.forgetIfCorrupt(w.source.Table, f, err), w.source, f)
 }
 
-// nextFile opens the next file, and lets the one after it be opened meanwhile.
+// nextFile opens the next file, and starts an opener for the one after it.
 func (w *walk) nextFile(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
@@ -111,12 +112,12 @@ func (w *walk) nextFile(ctx context.Context) error {
 	return nil
 }
 
-// openAhead opens a file, and begins to read the first of its row groups, before its
-// turn has come. What there is no memory for is done when it has.
+// openAhead starts a goroutine, the opener, that opens a file ahead of the decoder and starts
+// reading its first row group. Work that lacks memory is left to the decoder.
 func (w *walk) openAhead(ctx context.Context, file int) {
 	pending := make(chan opening, 1)
-	ahead, join := budget.Ahead(ctx)
-	w.pending, w.join = pending, join
+	ahead, await := budget.Prefetch(ctx)
+	w.pending, w.await = pending, await
 	w.group.Go(func() error {
 		next := opening{}
 		next.file, next.err = w.scanner.open(ahead, w.source, w.plan, w.source.Files[file].File)
@@ -131,28 +132,27 @@ func (w *walk) openAhead(ctx context.Context, file int) {
 	})
 }
 
-// awaitPending waits for what openAhead began.
+// awaitPending waits for the opener.
 func (w *walk) awaitPending() opening {
-	defer w.join()()
+	defer w.await().Release()
 	next := <-w.pending
-	w.pending, w.join = nil, nil
+	w.pending, w.await = nil, nil
 	return next
 }
 
-// readAhead makes a reader of a file whose turn has not come, and lets it begin; nil if
-// that is to be done when its turn has come, as there is no memory to spare, or because
-// something is wrong.
+// readAhead makes the reader of a file ahead of the decoder, and starts a fetch. It returns
+// nil on any error, including a lack of memory; the decoder then tries again.
 func (w *walk) readAhead(ctx context.Context, o *opened, of plan.FileRange) *fileReader {
 	r, err := newFileReader(ctx, w, o, of, w.queue.admitAhead)
 	if err != nil {
 		return nil
 	}
-	r.rows.Fetch() //nolint:contextcheck // a reader has the context that it was made with
+	r.rows.Fetch() //nolint:contextcheck // a reader has its own context
 	return r
 }
 
-// decode returns the next batch of the open file. It returns none where no row
-// passes, and closes the file at its end.
+// decode decodes the next batch of the open file. It returns the zero item if no row passes,
+// and at the end of the file, which it closes.
 func (w *walk) decode(ctx context.Context) (item, error) {
 	b, admitted, err := w.open.next() //nolint:contextcheck // as above
 	if err != nil {
@@ -174,12 +174,12 @@ func (w *walk) decode(ctx context.Context) (item, error) {
 			return item{}, err
 		}
 	}
-	w.open.rows.Drop() // what was not chosen is free before it is given back
+	w.open.rows.Drop() // frees the rows that do not pass before their bytes are released
 	actual := int64(0)
 	if out != nil {
 		actual = batch.Size(out)
 	}
-	if err := w.queue.settle(ctx, admitted, actual); err != nil {
+	if err := w.queue.adjust(ctx, admitted, actual); err != nil {
 		if out != nil {
 			out.Release()
 		}
@@ -188,8 +188,8 @@ func (w *walk) decode(ctx context.Context) (item, error) {
 	return item{batch: out, bytes: actual}, nil
 }
 
-// take copies the rows of a batch that pass, and returns the bytes that are then
-// admitted for both. It takes the batch over.
+// take copies the rows of a batch that pass, and releases the batch. It returns the bytes
+// that are then admitted for both.
 func (w *walk) take(ctx context.Context, whole arrow.RecordBatch, admitted int64) (arrow.RecordBatch, int64, error) {
 	defer whole.Release()
 	if err := w.queue.admit(ctx, admitted, admitted); err != nil {
@@ -199,14 +199,14 @@ func (w *walk) take(ctx context.Context, whole arrow.RecordBatch, admitted int64
 	return out, 2 * admitted, err
 }
 
-// drops says whether rows of the open file may be left out.
+// drops reports whether rows of the open file may not pass.
 func (w *walk) drops() bool {
 	return w.source.Filter != nil || w.source.Sample != nil || w.open.deleted != nil
 }
 
-// choose returns a batch of a file with the columns that were asked for; nil if each of
-// its rows is deleted, does not pass the filter, or is not kept by the sample. The
-// others are in pass.
+// choose returns a batch of a file with the requested columns, and sets pass to the indices
+// of the rows that are not deleted, pass the filter and are in the sample. It returns nil if
+// there are none.
 func (w *walk) choose(b arrow.RecordBatch, of *fileReader) (arrow.RecordBatch, error) {
 	columns := make([]arrow.Array, len(w.plan.from), len(w.plan.from)+1)
 	for i, at := range w.plan.from {
@@ -237,7 +237,7 @@ func (w *walk) choose(b arrow.RecordBatch, of *fileReader) (arrow.RecordBatch, e
 	return out, nil
 }
 
-// ordinals numbers rows from first on.
+// ordinals returns the numbers of rows, counted from first.
 func (w *walk) ordinals(first, rows int64) arrow.Array {
 	numbers := array.NewInt64Builder(w.scanner.options.Memory)
 	defer numbers.Release()
@@ -248,7 +248,7 @@ func (w *walk) ordinals(first, rows int64) arrow.Array {
 	return numbers.NewArray()
 }
 
-// close gives back what is open, when nothing more will be asked for.
+// close closes the open file and the one that an opener has opened.
 func (w *walk) close() {
 	if w.open != nil {
 		w.open.close()

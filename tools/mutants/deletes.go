@@ -15,7 +15,7 @@ func deleteMutants() []mutant {
 		{"own-snapshots-equality-counts", "loader/catalog/deletes.go", "g.Files[i].Sequence > sequence", "g.Files[i].Sequence >= sequence", catalog},
 		{"younger-rows-are-deleted", rows, "!deleted || youngest <= r.file.Sequence", "!deleted || youngest < r.file.Sequence", scan},
 		{"any-age-is-deleted", rows, "!deleted || youngest <= r.file.Sequence", "!deleted || youngest < 0", scan},
-		{"the-oldest-delete-counts", values, "		case known < sequence:\n", "		case known < sequence && len(form) == 0:\n", scan},
+		{"the-oldest-delete-counts", values, "		case known < sequence:\n", "		case known < sequence && len(key) == 0:\n", scan},
 		{"equality-is-always-global", index, `in, global := "", len(x.table.Specs[d.Spec]) == 0`, `in, global := "", true`, catalog},
 		{"equality-is-never-global", index, `in, global := "", len(x.table.Specs[d.Spec]) == 0`, `in, global := "", false`, catalog},
 		{"scopes-forget-their-spec", index, `fmt.Appendf(nil, "%d\n", spec)`, `fmt.Appendf(nil, "%d\n", 0*spec)`, catalog},

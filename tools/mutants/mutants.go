@@ -74,7 +74,7 @@ func streamMutants() []mutant { //nolint:funlen // a table
 		},
 		{
 			"part-of-another-bucket", "loader/buildside/build.go",
-			"			made, err := g.inMemory(budget.NoWait(ctx), parts.Input(b.ID))", "			made, err := g.inMemory(budget.NoWait(ctx), parts.Input(0))", loader,
+			"			side, err := g.inMemory(budget.NoWait(ctx), parts.Input(b.ID))", "			side, err := g.inMemory(budget.NoWait(ctx), parts.Input(0))", loader,
 		},
 		{
 			"build-sides-of-other-filters-are-shared", "loader/identity.go",
@@ -86,11 +86,11 @@ func streamMutants() []mutant { //nolint:funlen // a table
 		},
 		{
 			"build-sides-of-other-divisions-are-shared", "loader/buildside/groups.go",
-			"		of.division = parting{key: d.key, of: d.of}\n", "		_ = d\n", loader,
+			"		id.partitioning = partitioningID{key: p.key, of: p.of}\n", "		_ = p\n", loader,
 		},
 		{
-			"a-group-in-mixed-buckets-is-divided", "loader/buildside/division.go",
-			"		if !ok || d.of != 0 && (d.of != b.Of || d.key != key) {\n", "		if !ok || d.of != 0 && d.key != key {\n", loader,
+			"a-group-in-mixed-buckets-is-divided", "loader/buildside/partitioning.go",
+			"		if !ok || p.of != 0 && (p.of != b.Of || p.key != key) {\n", "		if !ok || p.of != 0 && p.key != key {\n", loader,
 		},
 		{
 			"min-match-is-never-judged", "loader/openrange.go",

@@ -37,7 +37,7 @@ func spillMutants() []mutant {
 		{"spool-passes-its-limit", "internal/spool/spool.go", "s.stats.Used+n > s.limit {", "s.stats.Used > s.limit {", spooled},
 		{"spool-files-keep-their-names", "internal/spool/spool.go", "unlink: os.Remove}", "unlink: func(string) error { return os.ErrInvalid }}", spooled},
 		{"spool-does-not-check-sums", "internal/spool/file.go", "	if sum.Sum64() != x.sum {\n", "	if sum.Sum64() != x.sum && x.at < 0 {\n", spooled},
-		{"spool-space-is-not-given-back", "internal/spool/file.go", "	f.spool.give(f.end)\n", "	f.spool.give(0)\n", spooled},
+		{"spool-space-is-not-given-back", "internal/spool/file.go", "	f.spool.release(f.end)\n", "	f.spool.release(0)\n", spooled},
 		{"spool-sweeps-files-in-use", "internal/spool/unlink_unix.go", "	if lock(f) == nil {\n", "	if lock(f) == nil || true {\n", spooled},
 		{"spills-hoard", "joiner/spill/store.go", "int64(max(4, 2*o.Budget.Streams()))", "4", sliced},
 		{"spills-do-not-give-way", "joiner/spill/partwriter.go", " || w.opts.Budget.Waited()\n", "\n", sliced},
@@ -48,7 +48,7 @@ func spillMutants() []mutant {
 		{"nobody-goes-before-the-oldest", "internal/budget/wait.go", "		if q.blocked < q.open && b.shares", "		if q.blocked <= q.open && b.shares", budgeted},
 		{"waiting-locks-up", "internal/budget/wait.go", "		if q.blocked == q.open || p.", "		if q.blocked > q.open || p.", budgeted},
 		{"waits-for-what-cannot-come", "internal/budget/wait.go", " || n > r.budget.limit {", " {", budgeted},
-		{"waiting-has-no-end", "internal/budget/wait.go", "context.WithTimeoutCause(ctx, patience, none)", "context.WithTimeoutCause(ctx, 60*patience, none)", budgeted},
+		{"waiting-has-no-end", "internal/budget/wait.go", "context.WithTimeoutCause(ctx, maxWait, none)", "context.WithTimeoutCause(ctx, 60*maxWait, none)", budgeted},
 		{"scans-do-not-wait", "loader/scan/prefetch.go", "			return q.held.GrowWait(ctx, n)\n", "			return q.held.Grow(n)\n", scanned},
 	}
 }

@@ -1,0 +1,66 @@
+package buildside
+
+import (
+	"github.com/apache/arrow-go/v18/arrow"
+
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/plan"
+	"github.com/penstock/penstock/loader/resolve"
+)
+
+// partitioning is how the rows of a file group are partitioned by training bucket.
+type partitioning struct {
+	key    int          // index of the key pair that the training table is bucketed on
+	of     int          // number of buckets
+	served map[int]bool // the buckets of the group's splits
+	mixed  bool         // some splits have no bucket, or one of another column or count
+}
+
+// partitionings returns the partitioning of each group, by the group's number.
+func partitionings(in Input) map[int]*partitioning {
+	all := map[int]*partitioning{}
+	for _, split := range in.Plan.Splits {
+		number := split.Groups[in.Table]
+		p := all[number]
+		if p == nil {
+			p = &partitioning{served: map[int]bool{}}
+			all[number] = p
+		}
+		key, b, ok := bucketOf(in, split)
+		if !ok || p.of != 0 && (p.of != b.Of || p.key != key) {
+			p.mixed = true
+			continue
+		}
+		p.key, p.of, p.served[b.ID] = key, b.Of, true
+	}
+	return all
+}
+
+// bucketOf returns the first pair of the input's key that a split's training
+// files are bucketed on, and the split's bucket.
+func bucketOf(in Input, split plan.Split) (key int, b catalog.FileBucket, ok bool) {
+	relation := in.Plan.Relation
+	for i, k := range relation.Staging[in.Table].Keys {
+		if b, ok := relation.Training.BucketOf(split.Files[0].File, k.Training.ID); ok && !b.Null() {
+			return i, b, true
+		}
+	}
+	return 0, catalog.FileBucket{}, false
+}
+
+// divisible reports whether partitioning the group is possible and helps: if its splits
+// have several buckets, each reads only its own partition; if they have one, its
+// partition may fit in memory.
+func (g *group) divisible() bool {
+	p := g.partitioning
+	if p.mixed {
+		return false
+	}
+	return len(p.served) > 1 || len(p.served) == 1 && g.memory <= g.pool.options.Budget.Limit()
+}
+
+// divide is the Of of a spill.Divider. It keeps the rows of all buckets, including those
+// that only other streams have splits of.
+func (p *partitioning) divide(keys []arrow.Array, numbers []int32) error {
+	return resolve.Buckets(numbers, keys[p.key], p.of)
+}
