@@ -10,6 +10,7 @@ import (
 
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
+	handle "github.com/penstock/penstock/internal/release"
 	"github.com/penstock/penstock/joiner"
 	"github.com/penstock/penstock/joiner/spill"
 	"github.com/penstock/penstock/loader/buildside"
@@ -41,9 +42,9 @@ type Options struct {
 	// Keep says that the delete files of some files of a table will be needed until
 	// release; nil: a scan loads what it needs by itself.
 	Keep func(t *catalog.Table, files []catalog.File) (release func())
-	// Hold keeps the snapshot of a pinned table from expiring until release; nil: they
+	// Hold keeps the snapshot of a pinned table from expiring until it is released; nil: they
 	// are read as they are.
-	Hold   func(ctx context.Context, t *catalog.Table) (release func(), err error)
+	Hold   func(ctx context.Context, t *catalog.Table) (*handle.Handle, error)
 	Plans  *Plans           // remembers plans by pin; nil: every query is planned anew
 	Budget *budget.Budget   // nil: unlimited
 	Memory memory.Allocator // for staging rows and batches; nil: Go's heap

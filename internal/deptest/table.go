@@ -54,24 +54,30 @@ func Graph() []Row {
 		{Folder: "internal/batch", Imports: "budget fault invariant"},
 		{Folder: "internal/spool", Imports: "fault invariant"},
 		{Folder: "internal/expr", Imports: "fault invariant"},
-		{Folder: "internal/store", Imports: "fault invariant"},
+		{Folder: "internal/store", Imports: "fault invariant release"},
 		{Folder: "internal/sigv4", Imports: "fault", Outside: libAWS},
-		{Folder: "internal/store/s3", Imports: "store fault", Outside: libAWS},
+		{Folder: "internal/store/s3", Imports: "store fault release", Outside: libAWS},
 		{Folder: "internal/parquet", Imports: "budget fault invariant store", Outside: libParquet + " " + libCompress},
 		{Folder: "cache", Imports: "budget invariant", Outside: libRistretto},
 
 		{Folder: "joiner/rule", Imports: "fault"},
 		{Folder: "loader/dataset", Imports: "rule expr fault", Outside: libYAML},
-		{Folder: "loader/catalog", Imports: "dataset bucket expr fault store"},
+		{Folder: "loader/catalog", Imports: "dataset bucket expr fault release store"},
 		{Folder: "loader/catalog/locator"},
 		{Folder: "loader/catalog/sqlcat", Imports: "catalog locator fault store", Outside: libSQLite + " " + libPostgres},
+		{Folder: "loader/catalog/tablestore", Imports: "locator fault store"},
 		{Folder: "loader/catalog/dircat", Imports: "catalog locator fault store"},
-		{Folder: "loader/catalog/restcat", Imports: "catalog locator fault"},
+		{Folder: "loader/catalog/restcat", Imports: "catalog locator fault store"},
 		{
-			Folder: "loader/catalog/icebergcat", Imports: "catalog locator dircat sqlcat restcat dataset cache expr budget digest fault store",
-			Outside: libIceberg + " " + libCompress,
+			Folder: "loader/catalog/icebergcat/metafile", Imports: "budget fault",
+			Outside: libCompress,
 		},
-		{Folder: "loader/catalog/pintag", Imports: "catalog dataset"},
+		{Folder: "loader/catalog/icebergcat/column", Imports: "catalog metafile fault", Outside: libIceberg},
+		{
+			Folder: "loader/catalog/icebergcat", Imports: "catalog metafile column locator tablestore dircat sqlcat restcat dataset cache expr budget digest fault store",
+			Outside: libIceberg,
+		},
+		{Folder: "loader/catalog/pintag", Imports: "catalog dataset release"},
 		{Folder: "loader/resolve", Imports: "dataset catalog bucket expr fault"},
 		{Folder: "loader/plan", Imports: "dataset catalog resolve bucket expr digest fault"},
 		{
@@ -93,7 +99,7 @@ func Graph() []Row {
 		},
 		{
 			Folder:  "loader",
-			Imports: "dataset catalog resolve plan lane shuffle buildside verify joiner rule spill cache expr batch budget digest fault",
+			Imports: "dataset catalog resolve plan lane shuffle buildside verify joiner rule spill cache expr batch budget digest fault release",
 		},
 
 		{
