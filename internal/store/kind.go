@@ -178,11 +178,11 @@ func (k Kinds) Check(properties map[string]string) error {
 
 // Served returns the remedy for files on storage that is not served.
 func (k Kinds) Served() string {
-	out := "keep the table's files on local disk (file:///path)"
+	places := []string{"local disk (file:///path)"}
 	for _, kind := range k.All() {
-		out += " or on " + kind.Example
+		places = append(places, kind.Example)
 	}
-	return out
+	return "keep the table's files on " + strings.Join(places, " or on ")
 }
 
 // Refuse returns the failure of a location whose scheme is not served.

@@ -18,12 +18,14 @@ import (
 	"github.com/penstock/penstock/internal/store"
 )
 
-// Names of this package for what every store reports.
-type (
-	Operation = store.Operation
-	Outcome   = store.Outcome
-	Request   = store.Request
-)
+// Operation is store.Operation.
+type Operation = store.Operation
+
+// Outcome is store.Outcome.
+type Outcome = store.Outcome
+
+// Request is store.Request.
+type Request = store.Request
 
 // The operations.
 const (

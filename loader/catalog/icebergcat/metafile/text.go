@@ -21,8 +21,8 @@ const (
 // compressionOf returns how a metadata file is packed, from its name in either of the
 // forms that writers use.
 func compressionOf(location string) compression {
-	for of, name := range map[compression]string{gzipped: "gz", zstandard: "zstd"} {
-		if strings.HasSuffix(location, "."+name+".metadata.json") || strings.HasSuffix(location, "metadata.json."+name) {
+	for of, name := range map[compression]string{uncompressed: "", gzipped: "gz", zstandard: "zstd"} {
+		if name != "" && (strings.HasSuffix(location, "."+name+".metadata.json") || strings.HasSuffix(location, "metadata.json."+name)) {
 			return of
 		}
 	}
