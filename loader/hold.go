@@ -6,40 +6,35 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/release"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/plan"
 )
 
-// hold holds the snapshots of all tables of a plan, side by side, before anything of them
-// is read: all of them, or none.
-func (l *Loader) hold(ctx context.Context, p *plan.Plan) (release func(), err error) {
+// hold keeps the snapshots of all tables of a plan from expiring until the Handle is
+// released. If one cannot be held, none is.
+func (l *Loader) hold(ctx context.Context, p *plan.Plan) (*release.Handle, error) {
 	if l.options.Hold == nil {
-		return func() {}, nil
+		return nil, nil //nolint:nilnil // a nil Handle holds nothing
 	}
-	releases := make([]func(), 1+len(p.Relation.Staging))
-	// One that fails does not end the others: a commit that is broken off may leave a file
-	// that no catalog knows of.
+	handles := make([]*release.Handle, 1+len(p.Relation.Staging))
+	// A failure does not cancel the others: a commit that is cancelled may leave a file that
+	// no catalog names.
 	var group errgroup.Group
 	one := func(i int, t *catalog.Table) error {
 		held, err := l.options.Hold(ctx, t)
-		releases[i] = held
+		handles[i] = held
 		return err
 	}
 	group.Go(func() error { return one(0, p.Relation.Training) })
 	for i, s := range p.Relation.Staging {
 		group.Go(func() error { return fault.Op(one(1+i, s.Pinned), "staging table %s", s.Name) })
 	}
-	err = group.Wait()
-	release = func() {
-		for _, one := range releases {
-			if one != nil {
-				one()
-			}
-		}
-	}
+	err := group.Wait()
+	all := release.All(handles...)
 	if err != nil {
-		release()
+		all.Release()
 		return nil, err
 	}
-	return release, nil
+	return all, nil
 }

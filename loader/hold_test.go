@@ -13,6 +13,7 @@ import (
 
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/release"
 	"github.com/penstock/penstock/internal/scenario"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/catalog"
@@ -27,7 +28,7 @@ type holds struct {
 	refuse string // a table
 }
 
-func (h *holds) hold(_ context.Context, t *catalog.Table) (release func(), err error) {
+func (h *holds) hold(_ context.Context, t *catalog.Table) (*release.Handle, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.begun++
@@ -35,11 +36,11 @@ func (h *holds) hold(_ context.Context, t *catalog.Table) (release func(), err e
 		return nil, fault.New(fault.Unavailable, "table %s is not to be held", t.Name)
 	}
 	h.now[t.Name]++
-	return func() {
+	return release.New(func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		h.now[t.Name]--
-	}, nil
+	}), nil
 }
 
 // A stream holds all that it reads from before it reads to its release; planning and
@@ -103,7 +104,7 @@ func TestHoldsAreBroughtToTheirEnd(t *testing.T) {
 	ended := make(chan error, 1)
 	l := loader.New(loader.Options{
 		Datasets: []dataset.Dataset{d.Defaults()}, Catalog: w, Scan: w.Scan,
-		Hold: func(ctx context.Context, t *catalog.Table) (func(), error) {
+		Hold: func(ctx context.Context, t *catalog.Table) (*release.Handle, error) {
 			if t.Name == "features.f" {
 				defer close(refused)
 				return nil, fault.New(fault.Unavailable, "refused")
@@ -118,7 +119,7 @@ func TestHoldsAreBroughtToTheirEnd(t *testing.T) {
 			case <-time.After(50 * time.Millisecond):
 			}
 			ended <- ctx.Err()
-			return func() {}, ctx.Err()
+			return release.New(func() {}), ctx.Err()
 		},
 	})
 	p, err := l.Plan(t.Context(), one(1, 8))

@@ -42,9 +42,9 @@ type Options struct {
 	// Keep keeps the deletes of some files of a table loaded until the Handle is
 	// released; nil: each scan loads its own.
 	Keep func(t *catalog.Table, files []catalog.File) *release.Handle
-	// Hold keeps the snapshot of a pinned table from expiring until release; nil: they
+	// Hold keeps the snapshot of a pinned table from expiring until it is released; nil: they
 	// are read as they are.
-	Hold   func(ctx context.Context, t *catalog.Table) (release func(), err error)
+	Hold   func(ctx context.Context, t *catalog.Table) (*release.Handle, error)
 	Plans  *Plans           // remembers plans by pin; nil: every query is planned anew
 	Budget *budget.Budget   // nil: unlimited
 	Memory memory.Allocator // for staging rows and batches; nil: Go's heap

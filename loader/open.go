@@ -45,14 +45,14 @@ func (l *Loader) Open(ctx context.Context, p *plan.Plan, r StreamOptions) (Strea
 	if err != nil {
 		return nil, err
 	}
-	unhold, err := l.hold(ctx, p)
+	held, err := l.hold(ctx, p)
 	if err != nil {
 		paid.Release()
 		return nil, err
 	}
 	s := &stream{
 		ctx: ctx, loader: l, plan: p, reading: r, outputs: outputs, form: form, start: begun,
-		paid: paid, unhold: unhold, kept: l.keep(p, r.Part),
+		held: release.All(paid, held, l.keep(p, r.Part)),
 	}
 	for _, one := range begun.lanes {
 		s.at, s.passed = append(s.at, one.Start), append(s.passed, 0)

@@ -58,9 +58,7 @@ type stream struct {
 	counting bool
 
 	refs   atomic.Int64
-	paid   *release.Handle // of the memory of the plan
-	kept   *release.Handle // of the deletes that it reads
-	unhold func()          // lets its snapshots expire
+	held   *release.Handle // the plan's memory, its snapshots, and the deletes that it reads
 	reader *lane.Reader    // nil while the stream is parked, and at its end
 	ranges *ranges         // of reader, or of the last one
 	err    error
@@ -110,9 +108,7 @@ func (s *stream) Release() {
 	if s.reader != nil {
 		s.reader.Release()
 	}
-	s.kept.Release()
-	s.unhold()
-	s.paid.Release()
+	s.held.Release()
 }
 
 // BatchRows implements Progress.

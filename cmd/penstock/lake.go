@@ -5,10 +5,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-
 	"github.com/penstock/penstock/internal/config"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/release"
 	"github.com/penstock/penstock/internal/sigv4"
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/internal/store/s3"
@@ -20,12 +19,13 @@ import (
 // openCatalog opens one catalog of the file.
 func (e *engine) openCatalog(ctx context.Context, c *config.Config, o dataset.Catalog, files store.Store) (*icebergcat.Catalog, error) {
 	properties := config.Properties(o)
-	if _, _, err := s3.FromProperties(properties); err != nil {
+	kinds := e.storage()
+	if err := kinds.Check(properties); err != nil {
 		return nil, err
 	}
 	return icebergcat.Open(ctx, icebergcat.Options{
 		Name: o.Stored, Type: o.Type, URI: o.URI, Warehouse: o.Warehouse, BaseDir: c.Dir(), Properties: properties,
-		Store: files, S3: e.bucketsOf(ctx), Calls: e.calls, Timeout: c.Server.StorageTimeout, Clock: time.Now,
+		Store: files, Stores: kinds, Calls: e.calls, Timeout: c.Server.StorageTimeout, Clock: time.Now,
 		MaxMetadata: c.Server.MaxMetadata, Budget: e.budget, Manifests: e.manifests,
 		Sign: func(how restcat.Signing) (restcat.Signer, error) { return signer(ctx, how) },
 	})
@@ -60,49 +60,29 @@ func signer(ctx context.Context, how restcat.Signing) (restcat.Signer, error) {
 	return sigv4.New(keys, region, how.Service, time.Now), nil
 }
 
-// bucketsOf makes the stores of files on S3.
-func (e *engine) bucketsOf(ctx context.Context) icebergcat.S3 {
-	ctx = context.WithoutCancel(ctx) // a store is made when the first file is opened, long after the start
-	return func(properties map[string]string, keys icebergcat.Keys) (store.Store, error) {
-		settings, _, err := s3.FromProperties(properties)
-		if err != nil {
-			return nil, err
-		}
-		if keys != nil {
-			settings.Credentials = vended(keys)
-		}
-		made, err := s3.New(ctx, s3.Options{
-			Settings: settings, Clock: time.Now,
-			Observe: func(r s3.Request) {
-				if observe := e.requests.Load(); observe != nil {
-					(*observe)(r)
-				}
-			},
-			Reserve: func(ctx context.Context, bytes int64) (func(), error) {
-				held, err := e.budget.ReserveFor(ctx, "the head of a file", bytes)
-				if err != nil {
-					return nil, err
-				}
-				return held.Release, nil
-			},
-		})
-		if err != nil {
-			return nil, err
-		}
-		return made, nil
-	}
+// stores returns the kinds of remote storage that are served. To add another one, add
+// its package below internal/store and its row here.
+func stores(env store.Environment) store.Kinds {
+	return store.NewKinds(
+		s3.Kind(env),
+	)
 }
 
-// vended are the keys that a catalog gives, as the SDK asks for them.
-func vended(keys icebergcat.Keys) aws.CredentialsProvider {
-	return aws.CredentialsProviderFunc(func(ctx context.Context) (aws.Credentials, error) {
-		key, err := keys(ctx)
-		if err != nil {
-			return aws.Credentials{}, fault.Op(err, "ask the catalog for keys")
-		}
-		return aws.Credentials{
-			AccessKeyID: key.AccessKeyID, SecretAccessKey: key.SecretAccessKey, SessionToken: key.SessionToken,
-			CanExpire: !key.Expires.IsZero(), Expires: key.Expires, Source: "catalog",
-		}, nil
+// storage returns the kinds of remote storage, with the engine's memory and metrics.
+func (e *engine) storage() store.Kinds {
+	return stores(store.Environment{
+		Clock: time.Now,
+		Observe: func(r store.Request) {
+			if observe := e.requests.Load(); observe != nil {
+				(*observe)(r)
+			}
+		},
+		Reserve: func(ctx context.Context, bytes int64) (*release.Handle, error) {
+			held, err := e.budget.ReserveFor(ctx, "the head of a file", bytes)
+			if err != nil {
+				return nil, err
+			}
+			return release.New(held.Release), nil
+		},
 	})
 }

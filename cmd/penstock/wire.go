@@ -18,7 +18,6 @@ import (
 	"github.com/penstock/penstock/internal/parquet"
 	"github.com/penstock/penstock/internal/spool"
 	"github.com/penstock/penstock/internal/store"
-	"github.com/penstock/penstock/internal/store/s3"
 	"github.com/penstock/penstock/joiner"
 	"github.com/penstock/penstock/joiner/spill"
 	"github.com/penstock/penstock/loader"
@@ -46,7 +45,7 @@ type engine struct {
 	footers   *cache.Cache[*parquet.Footer]
 	manifests *cache.Cache[[]byte]
 	catalogs  []*icebergcat.Catalog
-	requests  atomic.Pointer[func(s3.Request)] // is told of requests to S3; nil: nobody is
+	requests  atomic.Pointer[func(store.Request)] // observes requests to remote storage; nil: nothing does
 	tags      []*pintag.Tags
 	looks     atomic.Pointer[func(pintag.Look)] // is told of looks at tags; nil: nobody is
 	endRenew  func()                            // ends what renews tags, and waits for it
@@ -196,7 +195,9 @@ func (e *engine) Close() {
 
 // load reads the configuration that a command line names.
 func (p process) load(file string, flags map[string]string) (*config.Config, error) {
-	return config.Load(config.Origin{File: file, Env: p.env, Flags: flags, Memory: machineMemory()})
+	return config.Load(config.Origin{
+		File: file, Env: p.env, Flags: flags, Memory: machineMemory(), Storage: stores(store.Environment{}).Properties(),
+	})
 }
 
 func machineMemory() int64 { return config.MachineMemory(os.DirFS("/")) }

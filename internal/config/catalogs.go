@@ -12,12 +12,12 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// common are the properties of every catalog.
+// common returns the properties that every catalog has.
 func common() []string { return []string{"type", "uri", "warehouse", "name", "pin_tags.keep"} }
 
-// elsewhere are properties that mean something to other programs and nothing here; one
-// that ends in a dot begins those of any number. They are named so that a block which
-// works there can be pasted, and so that none of them is taken for a slip of the hand.
+// elsewhere returns properties of other programs, so that their configuration can be pasted
+// and none of these properties is mistaken for a misspelled one. A name that ends in a dot
+// stands for all properties that begin with it.
 func elsewhere() []string {
 	return []string{
 		"py-io-impl", "io-impl", "py-catalog-impl", "catalog-impl", "cache-enabled", "clients", "echo", "pool_pre_ping",
@@ -31,8 +31,8 @@ func elsewhere() []string {
 	}
 }
 
-// refusedProperties are those without which a catalog would be asked in another way than
-// was meant, with what to write in their place.
+// refusedProperties returns properties that cannot be ignored, because the catalog would be
+// used in another way than intended, with remedies.
 func refusedProperties() map[string]string {
 	return map[string]string{
 		"auth.":              "use token, credential with oauth2-server-uri, header.Authorization, or rest.sigv4-enabled",
@@ -41,16 +41,16 @@ func refusedProperties() map[string]string {
 	}
 }
 
-// begins says whether a name of a list is the property, or the beginning of it.
+// begins reports whether a list has a property or a prefix of it that ends in a dot.
 func begins(names []string, property string) bool {
 	return slices.ContainsFunc(names, func(name string) bool {
 		return name == property || strings.HasSuffix(name, ".") && strings.HasPrefix(property, name)
 	})
 }
 
-// catalog takes a catalog of the file: with the variables of the environment in place of
-// their names, and with a word on what has no meaning here.
-func (c *Config) catalog(found dataset.Catalog, env func(string) (string, bool)) []fault.Field {
+// catalog adds a catalog of the file, with environment variables expanded, and returns its
+// faults.
+func (c *Config) catalog(found dataset.Catalog, origin Origin) []fault.Field {
 	var faults []fault.Field
 	put := func(name string, line int, value *string) {
 		if form := withDefault.FindStringSubmatch(*value); form != nil {
@@ -58,7 +58,7 @@ func (c *Config) catalog(found dataset.Catalog, env func(string) (string, bool))
 				Field: place(found.Name, name), Message: fmt.Sprintf("variables have no defaults here: write ${%s}, and set it where Penstock starts", form[1]), Line: line,
 			})
 		}
-		text, missing := expand(*value, env)
+		text, missing := expand(*value, origin.Env)
 		for _, m := range missing {
 			faults = append(faults, fault.Field{
 				Field: place(found.Name, name), Message: "the environment has no variable " + m + "; set it where Penstock starts", Line: line,
@@ -81,13 +81,15 @@ func (c *Config) catalog(found dataset.Catalog, env func(string) (string, bool))
 		if f, ok := refused(found, *p); ok {
 			faults = append(faults, f)
 		}
-		c.unread(found, *p, &faults)
+		if f, ok := c.unread(found, *p, origin.Storage); ok {
+			faults = append(faults, f)
+		}
 	}
 	c.Catalogs[found.Name] = found
 	return faults
 }
 
-// place is a property as errors name it.
+// place returns the name of a property in errors.
 func place(catalog, property string) string { return "catalogs." + catalog + "." + property }
 
 func refused(of dataset.Catalog, p dataset.Property) (fault.Field, bool) {
@@ -99,26 +101,29 @@ func refused(of dataset.Catalog, p dataset.Property) (fault.Field, bool) {
 	return fault.Field{}, false
 }
 
-// unread looks at a property that nobody reads: one that is nearly the name of another is
-// taken for that, misspelt, and refused; others are warned of.
-func (c *Config) unread(of dataset.Catalog, p dataset.Property, faults *[]fault.Field) {
-	names := slices.Concat(common(), s3.Properties(), icebergcat.Properties(of.Type))
+// unread returns the fault of a property that nothing reads and that is nearly the
+// name of one that is read. It warns of other properties that nothing reads.
+func (c *Config) unread(of dataset.Catalog, p dataset.Property, storage []string) (fault.Field, bool) {
+	if storage == nil {
+		storage = s3.Properties()
+	}
+	names := slices.Concat(common(), storage, icebergcat.Properties(of.Type))
 	if begins(names, p.Name) || strings.HasPrefix(p.Name, "auth.") {
-		return
+		return fault.Field{}, false
 	}
 	nearest := fault.Nearest(p.Name, names)
 	if nearest != "" && !begins(elsewhere(), p.Name) {
-		*faults = append(*faults, fault.Field{Field: place(of.Name, p.Name), Message: "unknown field", Nearest: nearest, Line: p.Line})
-		return
+		return fault.Field{Field: place(of.Name, p.Name), Message: "unknown field", Nearest: nearest, Line: p.Line}, true
 	}
 	c.Warnings = append(c.Warnings, fault.Redact(fmt.Sprintf("%s (line %d) has no meaning here", place(of.Name, p.Name), p.Line)))
+	return fault.Field{}, false
 }
 
-// withDefault is a variable in a form of shells: with what to take where it is not set.
+// withDefault matches a variable with a default, in the syntax of shells.
 var withDefault = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)[^A-Za-z0-9_}][^}]*\}`)
 
-// expand puts the variables of the environment in place of ${NAME}, and returns those that
-// there are none of. Other dollars stand for themselves.
+// expand replaces ${NAME} by environment variables, and returns those that are not set. Other
+// dollar signs are kept.
 func expand(text string, env func(string) (string, bool)) (out string, missing []string) {
 	out = regexp.MustCompile(`\$\{[A-Za-z_][A-Za-z0-9_]*\}`).ReplaceAllStringFunc(text, func(name string) string {
 		name = name[2 : len(name)-1]
@@ -133,7 +138,7 @@ func expand(text string, env func(string) (string, bool)) (out string, missing [
 	return out, missing
 }
 
-// Properties are a catalog's own, by name.
+// Properties returns a catalog's properties by name.
 func Properties(of dataset.Catalog) map[string]string {
 	out := make(map[string]string, len(of.Properties))
 	for _, p := range of.Properties {

@@ -1,9 +1,9 @@
-// Package config reads what a server is told: a config file in YAML, the
-// environment, and flags. Flags win over the environment, the environment
-// over the file, the file over the defaults.
+// Package config reads the configuration of a server: a config file in YAML, the environment,
+// and flags. Flags override the environment, which overrides the file, which overrides the
+// defaults.
 //
-// Package dataset decodes the file, strictly; what the settings mean is decided
-// here. Every fault of file, environment and flags is reported at once, and
-// those of the file carry their line. One table, Settings, says what can be set:
-// the file's server block, the variables and the flags are made from it.
+// Package dataset decodes the file, strictly; this package interprets the settings. All faults
+// in the file, the environment and the flags are reported together, those in the file with
+// their lines. The table Settings defines the settings: the file's server block, the
+// variables and the flags all follow from it.
 package config

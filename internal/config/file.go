@@ -15,12 +15,12 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// smallest is a remedy for a file without content.
+// smallest is the remedy for an empty file.
 const smallest = `begin with: catalogs: {default: {type: sql, uri: "sqlite:////path/to/catalog.db"}}`
 
-// source collects what was given and what is wrong with it.
+// source collects values and faults.
 type source struct {
-	values map[string][]value // by the setting's name; the last wins
+	values map[string][]value // by the setting's name; the last value applies
 	faults []fault.Field
 }
 
@@ -31,8 +31,7 @@ func (s *source) put(name string, v value) {
 	s.values[name] = append(s.values[name], v)
 }
 
-// environment takes the variables of the settings. An empty one counts as not
-// set.
+// environment adds the variables of settings. An empty variable counts as not set.
 func (s *source) environment(lookup func(string) (string, bool)) {
 	if lookup == nil {
 		return
@@ -44,7 +43,7 @@ func (s *source) environment(lookup func(string) (string, bool)) {
 	}
 }
 
-// flags takes the flags that were given.
+// flags adds the given flags.
 func (s *source) flags(given map[string]string) {
 	for _, setting := range Settings() {
 		if text, ok := given[setting.Flag()]; ok {
@@ -53,9 +52,9 @@ func (s *source) flags(given map[string]string) {
 	}
 }
 
-// readFile reads the config file: catalogs and datasets into c, settings and
-// faults into given. An error is about the file as a whole.
-func (c *Config) readFile(given *source, env func(string) (string, bool)) error {
+// readFile reads the config file: catalogs and datasets into c, settings and faults into
+// given. It returns errors of the file as a whole.
+func (c *Config) readFile(given *source, origin Origin) error {
 	root, err := parse(c.File)
 	if err != nil {
 		return err
@@ -76,7 +75,7 @@ func (c *Config) readFile(given *source, env func(string) (string, bool)) error 
 		given.put(s.Name, v)
 	}
 	for _, found := range file.Catalogs {
-		given.faults = append(given.faults, c.catalog(found, env)...)
+		given.faults = append(given.faults, c.catalog(found, origin)...)
 	}
 	c.Datasets = file.Datasets
 	if len(c.Catalogs) == 0 && len(given.faults) == 0 {
@@ -119,7 +118,7 @@ func parse(path string) (*yaml.Node, error) {
 	return root, nil
 }
 
-// beside proposes a file of nearly the same name, as the end of a sentence.
+// beside suggests a file with a similar name, as the end of a sentence.
 func beside(path string) string {
 	entries, err := os.ReadDir(filepath.Dir(path))
 	if err != nil {
@@ -135,7 +134,7 @@ func beside(path string) string {
 	return ""
 }
 
-// syntax puts YAML's own message into our form.
+// syntax returns the fault for an error of the YAML parser.
 func syntax(path string, err error) error {
 	remedy := "look at that line and the one before it"
 	if strings.Contains(err.Error(), "cannot start any token") {

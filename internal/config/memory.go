@@ -8,10 +8,9 @@ import (
 	"strings"
 )
 
-// MachineMemory returns the bytes of memory that a process may use: the
-// machine's, or less where its control group (a container's limit, version 1
-// or 2) says so. root is the file system; 0 is not known, as on systems
-// without /proc.
+// MachineMemory returns the bytes of memory that the process may use: the machine's, or the
+// limit of its control group (version 1 or 2), as in containers. root is the file system. It
+// returns 0 if unknown, as on systems without /proc.
 func MachineMemory(root fs.FS) int64 {
 	least := int64(math.MaxInt64)
 	for line := range strings.Lines(read(root, "proc/meminfo")) {
@@ -41,9 +40,8 @@ func MachineMemory(root fs.FS) int64 {
 	return least
 }
 
-// groupLimit returns the least limit of a control group and those around it.
-// In a container the group's path may not be visible; its root then is the
-// container's own.
+// groupLimit returns the smallest limit of a control group and its ancestors. In a container
+// the group's path may not exist; then the root of the hierarchy is the container's group.
 func groupLimit(root fs.FS, mount, group, name string) int64 {
 	least := int64(math.MaxInt64)
 	for dir := path.Clean("/" + group); ; dir = path.Dir(dir) {

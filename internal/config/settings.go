@@ -14,34 +14,34 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// Setting is one thing that can be set about a server.
+// Setting is a setting of a server.
 type Setting struct {
 	Name    string // in the file's server block
-	Default string // as one would write it; "" is none
-	Shape   string // what a value looks like, for help; "" is a switch
+	Default string // as text; "" is none
+	Shape   string // placeholder of the value in help; "" for a switch
 	Usage   string
-	List    bool // several values: a YAML list, or text with commas
+	List    bool // several values: a YAML list or a text with commas
 	set     func(*Server, value) error
 }
 
 // Flag returns the setting's flag, without dashes.
 func (s Setting) Flag() string { return strings.ReplaceAll(s.Name, "_", "-") }
 
-// Env returns the setting's variable in the environment.
+// Env returns the setting's environment variable.
 func (s Setting) Env() string { return envPrefix + strings.ToUpper(s.Name) }
 
-// envPrefix begins the variables of settings.
+// envPrefix begins the environment variables of settings.
 const envPrefix = "PENSTOCK_"
 
-// Switch says whether the setting is on or off and nothing else.
+// Switch reports whether the setting is a boolean.
 func (s Setting) Switch() bool { return s.Shape == "" }
 
-// value is the text of a setting and where it comes from.
+// value is the text of a setting and its source.
 type value struct {
 	text string
-	from string // for people: "server.listen", "PENSTOCK_LISTEN", "--listen"
-	line int    // of the file; 0: not from it
-	dir  string // where relative paths start
+	from string // in errors: "server.listen", "PENSTOCK_LISTEN", "--listen"
+	line int    // in the file; 0 for other sources
+	dir  string // that relative paths start from
 }
 
 // Settings is the table of all settings.
@@ -54,7 +54,7 @@ func Settings() []Setting { //nolint:funlen // a table
 		},
 		{
 			Name: "insecure", Default: "false",
-			Usage: "allow an address that other machines reach: there is neither TLS nor a login, so all who reach it may read every dataset",
+			Usage: "allow an address that other machines can reach: there is no TLS and no login, so anyone who reaches it can read every dataset",
 			set:   func(s *Server, v value) error { return onOff(&s.Insecure, v) },
 		},
 		{
@@ -69,37 +69,37 @@ func Settings() []Setting { //nolint:funlen // a table
 		},
 		{
 			Name: "spool_limit", Shape: "BYTES",
-			Usage: "how much of that disk may be used at one time, such as 200GiB (default: all that is free)",
+			Usage: "how much of that disk may be used at a time, such as 200GiB (default: all free space)",
 			set:   func(s *Server, v value) error { return size(&s.SpoolLimit, v) },
 		},
 		{
 			Name: "storage_timeout", Default: "1m", Shape: "TIME",
-			Usage: "how long one open or read of a table's or catalog's file, or one question to a catalog, may take; 0 is no limit",
+			Usage: "how long one open or read of a table's or catalog's file, or one call of a catalog, may take; 0 is no limit",
 			set:   func(s *Server, v value) error { return duration(&s.StorageTimeout, v, 0) },
 		},
 		{
 			Name: "max_metadata", Default: "256MiB", Shape: "BYTES",
-			Usage: "the most bytes of a metadata file, manifest list, manifest or Parquet footer, as stored and unpacked",
+			Usage: "the largest metadata file, manifest list, manifest or Parquet footer, both stored and unpacked",
 			set:   func(s *Server, v value) error { return size(&s.MaxMetadata, v) },
 		},
 		{
 			Name: "read_tail", Default: "64KiB", Shape: "BYTES",
-			Usage: "how much of a Parquet file's end is read to find its footer: a file that is no larger costs one read",
-			set:   func(s *Server, v value) error { return sizeFrom(&s.ReadTail, v, leastRead) },
+			Usage: "how much of the end of a Parquet file is read first, to find its footer; smaller files take one read",
+			set:   func(s *Server, v value) error { return sizeFrom(&s.ReadTail, v, minRead) },
 		},
 		{
 			Name: "read_gap", Default: "64KiB", Shape: "BYTES",
-			Usage: "how far apart two wanted column chunks may lie to be read by one request",
-			set:   func(s *Server, v value) error { return sizeFrom(&s.ReadGap, v, leastRead) },
+			Usage: "the largest gap between two column chunks that one request reads",
+			set:   func(s *Server, v value) error { return sizeFrom(&s.ReadGap, v, minRead) },
 		},
 		{
 			Name: "read_size", Default: "32MiB", Shape: "BYTES",
-			Usage: "the most bytes of one request of several column chunks: longer runs are read by several, side by side",
-			set:   func(s *Server, v value) error { return sizeFrom(&s.ReadSize, v, leastRead) },
+			Usage: "the largest request for several column chunks; longer runs are split into concurrent requests",
+			set:   func(s *Server, v value) error { return sizeFrom(&s.ReadSize, v, minRead) },
 		},
 		{
 			Name: "read_ahead", Default: "128MiB", Shape: "BYTES",
-			Usage: "the most stored bytes of a row group that are read while the one before is decoded, out of memory to spare; 0 is none",
+			Usage: "how much of the next row group is read while one is decoded, if memory allows; 0 is none",
 			set:   func(s *Server, v value) error { return sizeFrom(&s.ReadAhead, v, 0) },
 		},
 		{
@@ -109,27 +109,27 @@ func Settings() []Setting { //nolint:funlen // a table
 		},
 		{
 			Name: "max_streams", Shape: "N",
-			Usage: "how many streams may be open at once, others wait; 0 is no limit (default: one for each 16MiB of the memory budget, 8 to 4096)",
+			Usage: "how many streams may be open at once; further ones wait; 0 is no limit (default: one for each 16MiB of the memory budget, 8 to 4096)",
 			set:   func(s *Server, v value) error { return count(&s.MaxStreams, v) },
 		},
 		{
 			Name: "max_peer_share", Default: "75", Shape: "PERCENT",
-			Usage: "how much of the streams one client host may have, and of the memory while others want some",
+			Usage: "the share of the streams that one client host may use, and of the memory while other hosts need it",
 			set:   func(s *Server, v value) error { return percent(&s.MaxPeerShare, v) },
 		},
 		{
 			Name: "max_batch_bytes", Shape: "BYTES",
-			Usage: "the most memory that one batch may take (default: an eighth of the memory budget, at most 256MiB)",
+			Usage: "the most memory that one batch may use (default: an eighth of the memory budget, at most 256MiB)",
 			set:   func(s *Server, v value) error { return size(&s.MaxBatchBytes, v) },
 		},
 		{
 			Name: "stall_timeout", Default: "2h", Shape: "TIME",
-			Usage: "how long a client may take nothing before its stream ends",
+			Usage: "how long a client may read nothing before its stream ends",
 			set:   func(s *Server, v value) error { return duration(&s.StallTimeout, v, time.Second) },
 		},
 		{
 			Name: "drain", Default: "10s", Shape: "TIME",
-			Usage: "how long running streams may go on after SIGTERM, SIGINT or SIGHUP",
+			Usage: "how long running streams may continue after SIGTERM, SIGINT or SIGHUP",
 			set:   func(s *Server, v value) error { return duration(&s.Drain, v, 0) },
 		},
 		{
@@ -144,12 +144,12 @@ func Settings() []Setting { //nolint:funlen // a table
 		},
 		{
 			Name: "ticket_renewal", Default: "720h", Shape: "TIME",
-			Usage: "how long beyond its first expiry a ticket can be renewed to last",
+			Usage: "how long a ticket can be renewed after its first expiry",
 			set:   func(s *Server, v value) error { return duration(&s.TicketRenewal, v, time.Second) },
 		},
 		{
 			Name: "advertise", Shape: "URI", List: true,
-			Usage: "locations that tickets name, such as grpc://host:port (default: where the client asked)",
+			Usage: "the locations in tickets, such as grpc://host:port (default: where the client asked)",
 			set:   func(s *Server, v value) error { return locations(&s.Advertise, v) },
 		},
 		{
@@ -159,12 +159,12 @@ func Settings() []Setting { //nolint:funlen // a table
 		},
 		{
 			Name: "pprof", Default: "false",
-			Usage: "serve profiles at /debug/pprof/, beside the metrics",
+			Usage: "serve profiles at /debug/pprof/, on the metrics address",
 			set:   func(s *Server, v value) error { return onOff(&s.Pprof, v) },
 		},
 		{
 			Name: "log_level", Default: "info", Shape: "LEVEL",
-			Usage: "the least that is logged: debug, info, warn or error",
+			Usage: "the lowest level that is logged: debug, info, warn or error",
 			set:   func(s *Server, v value) error { return level(&s.LogLevel, v) },
 		},
 		{
@@ -175,12 +175,12 @@ func Settings() []Setting { //nolint:funlen // a table
 	}
 }
 
-// fault says what is wrong with a value.
+// fault returns a fault of the value.
 func (v value) fault(message string) fault.Field {
 	return fault.Field{Field: v.from, Message: message, Line: v.line}
 }
 
-// path returns the text as a path; relative ones start from the value's folder.
+// path returns the text as a path, relative to the value's folder.
 func (v value) path() string {
 	if v.text == "" || filepath.IsAbs(v.text) {
 		return v.text
@@ -206,15 +206,13 @@ func address(out *string, v value) error {
 	return nil
 }
 
-// SocketScheme begins the address of a socket of the file system; its absolute
-// path follows.
+// SocketScheme begins the address of a Unix socket. Its absolute path follows.
 const SocketScheme = "unix://"
 
-// longestSocket is the longest path of a socket, in bytes, that every system takes.
-const longestSocket = 103
+// maxSocket is the longest path of a socket, in bytes, that every system supports.
+const maxSocket = 103
 
-// listening reads what a server can listen on: more than what it has its
-// metrics on.
+// listening parses an address to serve on: a TCP address or a Unix socket.
 func listening(out *string, v value) error {
 	path, ok := strings.CutPrefix(v.text, SocketScheme)
 	switch {
@@ -222,8 +220,8 @@ func listening(out *string, v value) error {
 		return address(out, v)
 	case !filepath.IsAbs(path) || strings.HasSuffix(path, "/"):
 		return fmt.Errorf("%q is not of the form unix:///path", v.text)
-	case len(path) > longestSocket:
-		return fmt.Errorf("the path of %q has more than %d bytes, too many for a socket", v.text, longestSocket)
+	case len(path) > maxSocket:
+		return fmt.Errorf("the path of %q has more than %d bytes, too many for a socket", v.text, maxSocket)
 	}
 	*out = v.text
 	return nil
@@ -250,12 +248,12 @@ func percent(out *int, v value) (err error) {
 	return nil
 }
 
-func duration(out *time.Duration, v value, least time.Duration) (err error) {
+func duration(out *time.Duration, v value, minimum time.Duration) (err error) {
 	if *out, err = time.ParseDuration(v.text); err != nil {
 		return fmt.Errorf("%q is not a time such as 10s, 5m or 24h", v.text)
 	}
-	if *out < least {
-		return fmt.Errorf("%s is less than %s", v.text, least)
+	if *out < minimum {
+		return fmt.Errorf("%s is less than %s", v.text, minimum)
 	}
 	return nil
 }
@@ -304,15 +302,15 @@ func oneOf(out *string, v value, names ...string) error {
 	return fmt.Errorf("%q is none of %s%s", v.text, strings.Join(names, ", "), near)
 }
 
-// leastMemory is the smallest budget that makes sense, in bytes.
-const leastMemory = 1 << 20
+// minMemory is the smallest budget that makes sense, in bytes.
+const minMemory = 1 << 20
 
-// leastRead is the smallest limit of one read that makes sense, in bytes.
-const leastRead = 1 << 10
+// minRead is the smallest limit of one read that makes sense, in bytes.
+const minRead = 1 << 10
 
-func size(out *int64, v value) error { return sizeFrom(out, v, leastMemory) }
+func size(out *int64, v value) error { return sizeFrom(out, v, minMemory) }
 
-func sizeFrom(out *int64, v value, least int64) error {
+func sizeFrom(out *int64, v value, minimum int64) error {
 	if v.text == "" {
 		return nil
 	}
@@ -320,16 +318,16 @@ func sizeFrom(out *int64, v value, least int64) error {
 	if err != nil {
 		return err
 	}
-	if n < least {
-		return fmt.Errorf("%s is less than %s", v.text, map[int64]string{leastMemory: "1MiB", leastRead: "1KiB"}[least])
+	if n < minimum {
+		return fmt.Errorf("%s is less than %s", v.text, map[int64]string{minMemory: "1MiB", minRead: "1KiB"}[minimum])
 	}
 	*out = n
 	return nil
 }
 
-// parseBytes reads a number of bytes: digits, with a fraction where there is a
-// unit, and a unit: B, kB, MB, GB, TB (powers of 1000), KiB, MiB, GiB, TiB
-// (powers of 1024), in either case.
+// parseBytes parses a number of bytes: digits, with a fraction if a unit follows, and
+// optionally a unit in any case: B, kB, MB, GB, TB (powers of 1000), KiB, MiB, GiB, TiB
+// (powers of 1024).
 func parseBytes(text string) (int64, error) {
 	digits := strings.TrimRight(strings.TrimSpace(text), "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ ")
 	unit := strings.ToLower(strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(text), digits)))

@@ -1,5 +1,5 @@
-// Package sigv4 signs HTTP requests as AWS has it (Signature Version 4). A body is signed
-// with the request, which must be able to give it once more (http.Request.GetBody).
+// Package sigv4 signs HTTP requests for AWS (Signature Version 4). A body is signed with
+// its request, which must have http.Request.GetBody.
 package sigv4
 
 import (
@@ -15,7 +15,8 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// New makes what signs requests to a service, with keys that are asked for each time.
+// New returns a function that signs requests to a service. It retrieves the credentials
+// for each request.
 func New(keys aws.CredentialsProvider, region, service string, clock func() time.Time) func(*http.Request) error {
 	signer := v4.NewSigner()
 	return func(r *http.Request) error {

@@ -7,9 +7,8 @@ import (
 	"github.com/penstock/penstock/internal/invariant"
 )
 
-// Bounded is a store over another one whose callers wait for as long as Calls
-// let them: not beyond the end of their context, whatever storage does. Its
-// objects are closed without waiting for storage.
+// Bounded decorates a store with Calls: no call lasts longer than its context,
+// whatever the storage does. Objects are closed without waiting for storage.
 type Bounded struct {
 	under Store
 	calls *Calls
@@ -17,10 +16,10 @@ type Bounded struct {
 
 var _ Store = (*Bounded)(nil)
 
-// NewBounded puts a Bounded over another store.
+// NewBounded returns a Bounded over another store.
 func NewBounded(under Store, calls *Calls) *Bounded { return &Bounded{under: under, calls: calls} }
 
-// Open opens a file. One that opens when nobody waits for it any more is closed.
+// Open opens a file. A file that opens after its caller left is closed.
 func (b *Bounded) Open(ctx context.Context, location string, size int64) (Object, error) {
 	m := b.calls.of(location)
 	return await(ctx, b.calls, m, subject{"open", location}, func(ctx context.Context) (Object, error) {
@@ -32,15 +31,15 @@ func (b *Bounded) Open(ctx context.Context, location string, size int64) (Object
 	})
 }
 
-// boundedObject is an open file. The object under it is closed once it is to be
-// closed and no read runs: those that were left behind do.
+// boundedObject is an open file. The object under it is closed after Close was called
+// and no read runs; reads that were left behind still run.
 type boundedObject struct {
 	Object
 	calls *Calls
 	mount *mount
 
 	mu     sync.Mutex
-	reads  int // that run
+	reads  int // running
 	closed bool
 }
 
@@ -53,14 +52,13 @@ func (o *boundedObject) ReadAt(ctx context.Context, p []byte, off int64) error {
 	return err
 }
 
-// Close closes the object under this one, on another goroutine: that may wait
-// for storage too. What it would say comes too late to matter, as reads said
-// whether they were right.
+// Close closes the object under this one, in another goroutine because that may wait
+// for storage too. An error of it does not matter: each read has reported its own.
 func (o *boundedObject) Close() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.closed = true
-	o.settle()
+	o.closeIfIdle()
 	return nil
 }
 
@@ -75,16 +73,17 @@ func (o *boundedObject) end() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.reads--
-	o.settle()
+	o.closeIfIdle()
 }
 
-// settle closes the object under this one if its time has come; o.mu is held.
-func (o *boundedObject) settle() {
+// closeIfIdle closes the object under this one if Close was called and no read runs;
+// o.mu is held.
+func (o *boundedObject) closeIfIdle() {
 	if !o.closed || o.reads > 0 {
 		return
 	}
 	go func() {
-		o.mount.places <- struct{}{}
+		o.mount.slots <- struct{}{}
 		defer o.mount.leave()
 		_ = o.Object.Close()
 	}()

@@ -145,7 +145,7 @@ func TestFileThatHangs(t *testing.T) {
 		}
 		require.ErrorContains(t, open("/a"), "storage did not open file /a within 1m0s")
 		began := time.Now()
-		for range 2 * store.MostCalls {
+		for range 2 * store.MaxCalls {
 			err := open("/a")
 			require.ErrorContains(t, err, "storage did not answer for file /a within 1m0s, and is not asked again before it does")
 			require.Equal(t, fault.Unavailable, fault.KindOf(err))
@@ -176,7 +176,7 @@ func TestFullMount(t *testing.T) {
 			}
 			return err
 		}
-		for range store.MostCalls {
+		for range store.MaxCalls {
 			ctx, cancel := context.WithCancel(t.Context())
 			go func() {
 				synctest.Wait()
@@ -185,18 +185,18 @@ func TestFullMount(t *testing.T) {
 			_, err := s.Open(ctx, "/dead/a", 10)
 			require.ErrorIs(t, err, context.Canceled)
 		}
-		require.Equal(t, map[string]int{"/dead": store.MostCalls}, calls.LeftBehind())
+		require.Equal(t, map[string]int{"/dead": store.MaxCalls}, calls.LeftBehind())
 
 		began := time.Now()
 		for _, waited := range []time.Duration{time.Minute, 0, 0} {
 			err := open("/dead/a")
 			require.Equal(t, waited, time.Since(began))
 			require.Equal(t, fault.Unavailable, fault.KindOf(err))
-			require.ErrorContains(t, err, fmt.Sprintf("storage at /dead does not answer: %d calls have run for more than 1m0s", store.MostCalls))
+			require.ErrorContains(t, err, fmt.Sprintf("storage at /dead does not answer: %d calls have run for more than 1m0s", store.MaxCalls))
 			require.Equal(t, "/dead/a", fault.As(err).File)
 			began = time.Now()
 		}
-		require.Equal(t, store.MostCalls, under.Counts().Opens, "calls beyond the bound")
+		require.Equal(t, store.MaxCalls, under.Counts().Opens, "calls beyond the bound")
 		require.NoError(t, open("/well/a"))
 		require.Zero(t, time.Since(began))
 
@@ -219,12 +219,12 @@ func TestFullMountWaits(t *testing.T) {
 			})
 			return err
 		}
-		returned := make(chan error, 2*store.MostCalls)
-		for i := range store.MostCalls {
-			go func() { returned <- call(t.Context(), time.Duration(i+1)*50*time.Second/store.MostCalls) }()
+		returned := make(chan error, 2*store.MaxCalls)
+		for i := range store.MaxCalls {
+			go func() { returned <- call(t.Context(), time.Duration(i+1)*50*time.Second/store.MaxCalls) }()
 		}
 		synctest.Wait()
-		for range store.MostCalls {
+		for range store.MaxCalls {
 			go func() { returned <- call(t.Context(), 59900*time.Millisecond) }()
 		}
 		synctest.Wait()

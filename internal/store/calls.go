@@ -11,53 +11,52 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// mostCalls bounds the calls that run on one mount at one time, those left
-// behind among them. Each takes a thread of the system while the kernel has
-// it. It is as many as storage of ordinary latency gains from.
-const mostCalls = 32
+// maxCalls bounds the calls that run on one mount at a time, including those left
+// behind. Each occupies a thread while the kernel has it. More would not speed up
+// storage of ordinary latency.
+const maxCalls = 32
 
-// Options are what Calls are made of.
+// Options configure Calls.
 type Options struct {
-	// Timeout is how long a call may take; 0 is for as long as its caller waits.
+	// Timeout is how long a call may take; 0 means as long as its caller waits.
 	Timeout time.Duration
-	// Clock says when the list of mounts has become old; nil reads it once.
+	// Clock tells when the list of mounts is outdated; nil reads it once.
 	Clock func() time.Time
 }
 
-// Calls runs calls that the kernel may keep for longer than anybody waits, such
-// as those on a disk or a mount that does not answer. Each runs on a goroutine
-// of its own, and its caller waits until it returns, until the caller's context
-// ends, or until the timeout. What then still runs is left behind: it keeps its
-// place among the calls of its mount, and what it was given, until the kernel
-// returns. No other mount waits for it.
+// Calls runs calls that the kernel may keep for longer than their callers wait, such
+// as calls to a disk or a mount that does not answer. Each runs in its own
+// goroutine. Its caller waits until it returns, until the caller's context ends, or
+// until the timeout. A call that still runs then is left behind: it keeps its slot
+// among the calls of its mount, and the memory that it was given, until the kernel
+// returns. Calls on other mounts do not wait for it.
 //
-// A file with a call that the timeout has left behind is not asked again before
-// that returns: further calls for it fail as Unavailable at once, so that many
-// streams need not find out one after the other.
+// After a call timed out, further calls for its file fail as Unavailable at once,
+// until that call returns, so that streams do not all wait for the timeout in turn.
 //
-// A mount has few places. When all are taken, further calls there wait for one
-// to return; if none does for the timeout, they fail as Unavailable, and those
-// after them at once, until one returns.
+// A mount has few slots. When all are taken, further calls wait for one to return;
+// if none returns within the timeout, they fail as Unavailable, and later ones fail
+// at once until a call returns.
 //
-// A nil *Calls runs every call on its caller's goroutine. It is safe for
+// A nil *Calls runs every call in its caller's goroutine. It is safe for
 // concurrent use.
 type Calls struct {
 	timeout time.Duration
 	table   *mountTable
 
-	overdue atomic.Int64 // calls that the timeout has left behind
+	overdue atomic.Int64 // calls left behind by the timeout
 
 	mu     sync.Mutex
 	mounts map[string]*mount
-	files  map[string]int // locations with such calls, and how many
+	files  map[string]int // how many of these each location has
 }
 
-// NewCalls makes Calls, and reads the list of mounts.
+// NewCalls returns Calls. It reads the list of mounts.
 func NewCalls(options Options) *Calls {
 	return &Calls{timeout: options.Timeout, table: newMountTable(options.Clock), mounts: map[string]*mount{}, files: map[string]int{}}
 }
 
-// LeftBehind returns how many calls are left behind now, by mount.
+// LeftBehind returns how many calls are left behind, by mount.
 func (c *Calls) LeftBehind() map[string]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -80,13 +79,13 @@ func (c *Calls) of(location string) *mount {
 	defer c.mu.Unlock()
 	m := c.mounts[name]
 	if m == nil {
-		m = &mount{name: name, places: make(chan struct{}, mostCalls)}
+		m = &mount{name: name, slots: make(chan struct{}, maxCalls)}
 		c.mounts[name] = m
 	}
 	return m
 }
 
-// hangs says whether a file has a call that the timeout has left behind.
+// hangs reports whether the timeout left behind a call for a file.
 func (c *Calls) hangs(location string) bool {
 	if c.overdue.Load() == 0 {
 		return false
@@ -96,8 +95,8 @@ func (c *Calls) hangs(location string) bool {
 	return c.files[location] > 0
 }
 
-// late notes that the timeout has left a call for a file behind.
-func (c *Calls) late(location string, call *pending) {
+// timedOut records that the timeout left behind a call for a file.
+func (c *Calls) timedOut(location string, call *pending) {
 	count := func(n int) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -110,19 +109,19 @@ func (c *Calls) late(location string, call *pending) {
 	call.whenDone(func() { count(-1) })
 }
 
-// mount is the calls of one mount.
+// mount limits the calls of one mount.
 type mount struct {
 	name     string
-	places   chan struct{} // one for each call that runs
-	left     atomic.Int64  // of those, calls that nobody waits for
+	slots    chan struct{} // one for each call that runs
+	left     atomic.Int64  // of those, calls left behind
 	returned atomic.Int64  // calls so far
-	stuck    atomic.Bool   // all places were taken and none returned for a whole timeout
+	stuck    atomic.Bool   // all slots were taken and no call returned for a whole timeout
 }
 
-// enter takes a place. It waits for one, for as long as calls return.
+// enter takes a slot. It waits for one as long as calls return.
 func (m *mount) enter(ctx context.Context, timeout time.Duration, s subject) error {
 	select {
-	case m.places <- struct{}{}:
+	case m.slots <- struct{}{}:
 		return nil
 	default:
 	}
@@ -134,7 +133,7 @@ func (m *mount) enter(ctx context.Context, timeout time.Duration, s subject) err
 	for {
 		returned := m.returned.Load()
 		select {
-		case m.places <- struct{}{}:
+		case m.slots <- struct{}{}:
 			return nil
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -152,16 +151,16 @@ func (m *mount) enter(ctx context.Context, timeout time.Duration, s subject) err
 func (m *mount) leave() {
 	m.returned.Add(1)
 	m.stuck.Store(false)
-	<-m.places
+	<-m.slots
 }
 
 func (m *mount) unavailable(timeout time.Duration, s subject) error {
 	return fault.New(fault.Unavailable, "storage at %s does not answer: %d calls have run for more than %s, so that %s is not tried",
-		m.name, mostCalls, timeout, s).
+		m.name, maxCalls, timeout, s).
 		In("", s.location).WithRemedy("see why the disk or mount does not answer; files there are opened again as soon as it does")
 }
 
-// startTimer starts a timer, which does not expire where there is no timeout.
+// startTimer starts a timer. Without a timeout it does not expire.
 func startTimer(timeout time.Duration) *time.Timer {
 	if timeout <= 0 {
 		timeout = math.MaxInt64
@@ -169,21 +168,21 @@ func startTimer(timeout time.Duration) *time.Timer {
 	return time.NewTimer(timeout)
 }
 
-// subject is what a call does to what, for errors.
+// subject names a call in errors.
 type subject struct{ verb, location string }
 
 func (s subject) String() string { return s.verb + " file " + s.location }
 
-// outcome is what a call gave.
+// outcome is the result of a call.
 type outcome[T any] struct {
 	value T
 	err   error
 }
 
-// Call runs a call that uses the storage of a location, and waits for it as
-// Calls do. The verb says in errors what it does: "open". The context that the
-// call gets ends when nobody waits for it any more; then nobody gets its value,
-// and one that is an io.Closer is closed.
+// Call runs a call that uses the storage of a location, and waits for it as described
+// at Calls. Errors use the verb: "open". The context of the call is canceled when its
+// caller stops waiting. Then the value of the call is dropped, and closed if it is an
+// io.Closer.
 func Call[T any](ctx context.Context, c *Calls, verb, location string, call func(context.Context) (T, error)) (T, error) {
 	if c == nil {
 		return call(ctx)
@@ -191,7 +190,7 @@ func Call[T any](ctx context.Context, c *Calls, verb, location string, call func
 	return await(ctx, c, c.of(location), subject{verb, location}, call)
 }
 
-// await is Call on a mount.
+// await is Call for a mount.
 func await[T any](ctx context.Context, c *Calls, m *mount, s subject, call func(context.Context) (T, error)) (T, error) {
 	var none T
 	if ctx.Err() != nil {
@@ -213,7 +212,7 @@ func await[T any](ctx context.Context, c *Calls, m *mount, s subject, call func(
 		if state.end() {
 			m.left.Add(-1)
 			if closer, ok := any(out.value).(io.Closer); ok && out.err == nil {
-				_ = closer.Close() // nobody would hear of it
+				_ = closer.Close() // its caller has left
 			}
 		}
 		m.leave()
@@ -242,18 +241,18 @@ func await[T any](ctx context.Context, c *Calls, m *mount, s subject, call func(
 		return out.value, out.err
 	}
 	if expired {
-		c.late(s.location, state)
+		c.timedOut(s.location, state)
 	}
 	return none, &leftBehind{err: err, call: state}
 }
 
-// unanswered is the failure of a call that storage did not answer in time.
+// unanswered returns the failure of a call that storage did not answer in time.
 func unanswered(s subject, format string, args ...any) error {
 	return fault.New(fault.Unavailable, format, args...).In("", s.location).
 		WithRemedy("see whether the disk or mount answers; if it is only slow, raise storage_timeout")
 }
 
-// guarded makes an error of a panic: it would end the process from here.
+// guarded converts a panic to an error: in this goroutine it would end the process.
 func guarded[T any](ctx context.Context, s subject, call func(context.Context) (T, error)) (out outcome[T]) {
 	defer func() {
 		if value := recover(); value != nil {

@@ -6,9 +6,9 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// Missing is the error for a file that a table's metadata names and that does
-// not exist. Implementations share it so that all say the same. It is
-// fs.ErrNotExist to errors.Is: who knows the table asks whether its snapshot expired.
+// Missing returns the error for a file that a table's metadata names and that does not
+// exist. Implementations share it. errors.Is matches it with fs.ErrNotExist, so that
+// callers can check whether the table's snapshot has expired.
 func Missing(location string) error {
 	e := fault.New(fault.Corrupt, "file %s is missing", location).In("", location).
 		WithRemedy("restore the file, or read a snapshot that does not need it")
@@ -16,8 +16,8 @@ func Missing(location string) error {
 	return e
 }
 
-// CheckSize compares a file's length with the one that the metadata gives,
-// where it gives one. Implementations call it.
+// CheckSize returns an error if a file's length differs from the one in the metadata,
+// unless that is SizeUnknown. Implementations call it.
 func CheckSize(location string, got, want int64) error {
 	if want == SizeUnknown || got == want {
 		return nil
@@ -26,7 +26,7 @@ func CheckSize(location string, got, want int64) error {
 		In("", location).WithRemedy("restore the file: files of a table never change")
 }
 
-// CheckRange fails unless n bytes from off on lie inside the object.
+// CheckRange returns an error unless the object contains n bytes from off on.
 // Implementations call it before they read.
 func CheckRange(o Object, n int, off int64) error {
 	if off >= 0 && off <= o.Size() && int64(n) <= o.Size()-off {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// MostCalls is mostCalls.
-const MostCalls = mostCalls
+// MaxCalls is maxCalls.
+const MaxCalls = maxCalls
 
 // File is an open file of the operating system.
 type File = file

@@ -5,17 +5,17 @@ import (
 	"sync/atomic"
 )
 
-// pending is a call that runs. Either its goroutine ends it first, and it was
-// waited for, or its caller leaves first, and it is left behind.
+// pending is a running call. Either it returns first, and its caller waited for it,
+// or its caller leaves first, and it is left behind.
 type pending struct {
 	mu       sync.Mutex
 	returned bool
 	left     bool
-	after    []func() // to run when it has returned
-	done     bool     // those have been taken
+	after    []func() // to run after it returns
+	done     bool     // after was taken
 }
 
-// leave says that nobody waits any more, unless the call has returned.
+// leave leaves the call behind unless it has returned. It reports whether it did.
 func (p *pending) leave() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -23,7 +23,7 @@ func (p *pending) leave() bool {
 	return p.left
 }
 
-// end says that the call has returned, and returns whether it was left behind.
+// end records that the call has returned. It reports whether it was left behind.
 func (p *pending) end() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -31,7 +31,7 @@ func (p *pending) end() bool {
 	return p.left
 }
 
-// runAfter runs what was to follow the call.
+// runAfter runs the functions that whenDone registered.
 func (p *pending) runAfter() {
 	p.mu.Lock()
 	after := p.after
@@ -42,7 +42,7 @@ func (p *pending) runAfter() {
 	}
 }
 
-// whenDone runs f after the call: at once if that is over.
+// whenDone runs f after the call returns, or now if it has.
 func (p *pending) whenDone(f func()) {
 	p.mu.Lock()
 	if !p.done {
@@ -54,7 +54,7 @@ func (p *pending) whenDone(f func()) {
 	f()
 }
 
-// leftBehind is why a caller stopped waiting for a call that may still run.
+// leftBehind is the error of a caller that stopped waiting for a call, which may still run.
 type leftBehind struct {
 	err  error
 	call *pending
@@ -63,10 +63,10 @@ type leftBehind struct {
 func (e *leftBehind) Error() string { return e.err.Error() }
 func (e *leftBehind) Unwrap() error { return e.err }
 
-// WhenReturned runs f once no call that err tells of uses anything any more
-// that it was given: at once, on this goroutine, where none was left behind,
-// as for nil; else on another one, when the last of them returns. Whoever gives
-// memory to a call gives it back through this.
+// WhenReturned runs f when all calls that failed with err have returned and no longer
+// use their arguments. If none of them was left behind, or err is nil, it runs f now,
+// in this goroutine; otherwise f runs in another goroutine. Callers release memory that
+// they passed to a call through this function.
 func WhenReturned(err error, f func()) {
 	calls := pendingOf(err, nil)
 	if len(calls) == 0 {
@@ -84,9 +84,10 @@ func WhenReturned(err error, f func()) {
 	}
 }
 
-// pendingOf appends the calls that an error, or one inside it, tells of.
+// pendingOf appends the calls left behind that are recorded in an error or in an error
+// that it wraps.
 func pendingOf(err error, calls []*pending) []*pending {
-	if e, ok := err.(*leftBehind); ok { //nolint:errorlint // every error of the tree is looked at
+	if e, ok := err.(*leftBehind); ok { //nolint:errorlint // the whole tree is searched
 		calls = append(calls, e.call)
 	}
 	switch e := err.(type) { //nolint:errorlint // as above

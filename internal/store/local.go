@@ -10,12 +10,12 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// Local reads files of this machine. The zero value is ready. It waits for the
-// kernel however long that takes, save for contexts that have ended already: a
-// Bounded over it does not.
+// Local reads and writes files of this machine. The zero value is ready. It checks the
+// context before each call but does not interrupt the kernel: a Bounded over it stops
+// waiting instead.
 type Local struct{ system system }
 
-// system is what a Local asks of the operating system; the zero value asks it.
+// system replaces calls to the operating system in tests; the zero value makes them.
 type system struct {
 	stat func(path string) (fs.FileInfo, error)
 	open func(path string) (file, error)
@@ -28,8 +28,8 @@ type file interface {
 	Stat() (fs.FileInfo, error)
 }
 
-// plain returns an error for a file that is not plain. To open such a one may
-// wait for ever, as a pipe does, or do something, as a device may.
+// plain returns an error for a file that is not regular. Opening one may block forever,
+// as with a pipe, or have side effects, as with a device.
 func (s system) plain(path, location string) error {
 	stat := s.stat
 	if stat == nil {
@@ -57,7 +57,7 @@ func (s system) openFile(path string) (file, error) {
 	return os.Open(path)
 }
 
-// Open opens a local file; see Path for the locations it takes.
+// Open opens a local file. See Path for the locations that it accepts.
 func (l Local) Open(ctx context.Context, location string, size int64) (Object, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
@@ -122,7 +122,7 @@ func (o *localObject) Close() error {
 	return nil
 }
 
-// localError gives an error of the operating system its kind.
+// localError converts an error of the operating system.
 func localError(call, location string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return Missing(location)

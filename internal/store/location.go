@@ -6,16 +6,12 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// ServedStorage is the remedy for files on storage that is not served.
-const ServedStorage = "keep the table's files on local disk (file:///path) or on S3 or a store that speaks its protocol (s3://bucket/path)"
-
-// Path returns the local path that a location names. Percent signs and
-// question marks stand for themselves, as writers of Iceberg tables mean them.
-// A location of another scheme, of another host or without an absolute path is
-// Invalid.
+// Path returns the local path that a location names. Percent signs and question marks are
+// not decoded, because writers of Iceberg tables do not encode paths. A location with
+// another scheme, with a host or without an absolute path is Invalid.
 func Path(location string) (string, error) {
 	path := location
-	switch scheme := Scheme(location); scheme {
+	switch Scheme(location) {
 	case "":
 	case "file":
 		path = location[len("file:"):]
@@ -27,7 +23,7 @@ func Path(location string) (string, error) {
 			path = rest[len(host):]
 		}
 	default:
-		return "", refuse(location, "scheme %q of %s is not served by this version", scheme, location).WithRemedy(ServedStorage)
+		return "", Kinds(nil).Refuse(location)
 	}
 	switch {
 	case !strings.HasPrefix(path, "/"):
@@ -39,8 +35,7 @@ func Path(location string) (string, error) {
 	return path, nil
 }
 
-// Scheme returns the scheme of a location in lower case, or "" where it has
-// none.
+// Scheme returns the scheme of a location in lower case, or "" if it has none.
 func Scheme(location string) string {
 	scheme, _, found := strings.Cut(location, ":")
 	if !found || scheme == "" || strings.ContainsFunc(scheme, notInScheme) {
@@ -49,7 +44,7 @@ func Scheme(location string) string {
 	return strings.ToLower(scheme)
 }
 
-// notInScheme follows RFC 3986, section 3.1.
+// notInScheme reports whether a rune cannot be part of a scheme (RFC 3986, section 3.1).
 func notInScheme(r rune) bool {
 	switch {
 	case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9', r == '+', r == '-', r == '.':

@@ -10,22 +10,22 @@ import (
 )
 
 const (
-	// mountsAge is how old the list of mounts may be: who mounts storage while
-	// the server runs has it told apart from then on.
+	// mountsAge is how often the list of mounts is read again, to find storage that
+	// is mounted while the server runs.
 	mountsAge = time.Minute
-	// mostFolders bounds the folders whose mount is remembered.
-	mostFolders = 1 << 14
-	// mostLinks bounds the symbolic links of one path, as the kernel does.
-	mostLinks = 40
-	// rootMount is the mount of what is on no other one. Where there is no list
-	// of mounts, it is the only one.
+	// maxFolders bounds the folders whose mount is remembered.
+	maxFolders = 1 << 14
+	// maxLinks bounds the symbolic links of one path, as the kernel does.
+	maxLinks = 40
+	// rootMount is the mount of files that are on no other one. Without a list of
+	// mounts, it is the only one.
 	rootMount = "/"
 )
 
-// mountTable knows which mount a path is on. It asks no mount: the kernel's list
-// of them is no file, and symbolic links are followed on the root file system
-// alone, which the program came from. A link on another mount that leads to a
-// third counts as the mount that it is on.
+// mountTable finds the mount of a path without accessing any mount that may hang: the
+// kernel's list of mounts is not stored on one, and symbolic links are followed only on
+// the root file system, from which the program was started. A path through a link on
+// another mount counts as that mount, wherever the link leads.
 type mountTable struct {
 	clock  func() time.Time
 	points func() []string              // the mounts
@@ -34,7 +34,7 @@ type mountTable struct {
 	mu      sync.Mutex
 	read    time.Time
 	mounts  []string          // longest first
-	folders map[string]string // mounts of folders that were asked for
+	folders map[string]string // mounts of folders, as found so far
 }
 
 func newMountTable(clock func() time.Time) *mountTable {
@@ -55,7 +55,7 @@ func (t *mountTable) of(path string) string {
 	}
 	name, ok := t.folders[folder]
 	if !ok {
-		if len(t.folders) >= mostFolders {
+		if len(t.folders) >= maxFolders {
 			clear(t.folders)
 		}
 		name = t.find(folder)
@@ -64,7 +64,7 @@ func (t *mountTable) of(path string) string {
 	return name
 }
 
-// renew reads the mounts anew; t.mu is held.
+// renew reads the list of mounts again; t.mu is held.
 func (t *mountTable) renew() {
 	t.mounts = t.points()
 	slices.SortFunc(t.mounts, func(a, b string) int { return len(b) - len(a) })
@@ -74,9 +74,9 @@ func (t *mountTable) renew() {
 	}
 }
 
-// find returns the mount of a folder, links followed.
+// find returns the mount of a folder, following links.
 func (t *mountTable) find(folder string) string {
-	for range mostLinks {
+	for range maxLinks {
 		next, linked := t.follow(folder)
 		if !linked {
 			break
@@ -86,8 +86,8 @@ func (t *mountTable) find(folder string) string {
 	return t.holds(folder)
 }
 
-// follow replaces the first symbolic link of a path that is on the root file
-// system by where it leads.
+// follow replaces the first symbolic link of a path by its target, if the link is on the
+// root file system.
 func (t *mountTable) follow(path string) (next string, linked bool) {
 	for at := 1; at < len(path); {
 		end := len(path)
@@ -119,8 +119,8 @@ func (t *mountTable) holds(path string) string {
 	return rootMount
 }
 
-// mountPoints reads the kernel's list of mounts, as proc(5) has it; other
-// systems than Linux have none.
+// mountPoints reads the kernel's list of mounts (see proc(5)). It returns none on systems
+// other than Linux.
 func mountPoints() []string {
 	text, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -129,8 +129,8 @@ func mountPoints() []string {
 	return parseMounts(string(text))
 }
 
-// parseMounts returns the mount points of mountinfo: the fifth of each line's
-// fields, in which spaces and the like are written as octal numbers.
+// parseMounts returns the mount points in mountinfo: the fifth field of each line, in
+// which spaces and the like are escaped as octal numbers.
 func parseMounts(text string) []string {
 	const field = 4
 	unescape := strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)

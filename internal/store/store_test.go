@@ -10,6 +10,7 @@ import (
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/store"
+	"github.com/penstock/penstock/internal/store/s3"
 	"github.com/penstock/penstock/internal/store/storetest"
 )
 
@@ -79,7 +80,10 @@ func TestPath(t *testing.T) {
 		require.Equal(t, fault.Invalid, fault.KindOf(err))
 		if strings.HasPrefix(message, "scheme") {
 			require.Contains(t, fault.As(err).Remedy, "file:///path")
-			require.Contains(t, fault.As(err).Remedy, "s3://bucket/path")
+			served := store.NewKinds(s3.Kind(store.Environment{})).Refuse(location)
+			require.ErrorContains(t, served, message)
+			require.Equal(t, fault.Invalid, fault.KindOf(served))
+			require.Equal(t, "keep the table's files on local disk (file:///path) or on S3 or a store that speaks its protocol (s3://bucket/path)", fault.As(served).Remedy)
 		}
 		_, err = store.Local{}.Open(t.Context(), location, store.SizeUnknown)
 		require.Equal(t, fault.Invalid, fault.KindOf(err))

@@ -1,20 +1,19 @@
 package store
 
-// Tagged is an Object whose storage gives each content of a file a tag of its own, as
-// S3 does (ETag): what was learned of a file by one object holds for another only if
-// they have the same. Objects need not be Tagged; local files are not.
+// Tagged is an Object whose storage tags each content of a file, as S3 does with ETags.
+// What one object learned about a file holds for another only if their tags are equal.
+// Objects need not be Tagged; local files are not.
 type Tagged interface {
 	Object
-	// Tag is that of the content that was read so far: "" before the first read, or if
-	// storage gave none.
+	// Tag returns the tag of the content that was read so far: "" before the first read
+	// or if the storage gave none.
 	Tag() string
-	// Expect says which tag the file had when what is known of it was read. If the
-	// object's own is another, now or with a later read, that fails as Corrupt. "" says
-	// nothing.
+	// Expect sets the tag that the file had when it was read before. If the object has
+	// another tag, Expect or a later read fails as Corrupt. "" expects nothing.
 	Expect(tag string) error
 }
 
-// TagOf is the tag of an object; "" if it has none.
+// TagOf returns the tag of an object, or "" if it has none.
 func TagOf(o Object) string {
 	if t, ok := o.(Tagged); ok {
 		return t.Tag()

@@ -9,25 +9,23 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// Writer makes and removes whole small files: metadata that a catalog is then told of.
-// Tables' own files are only read. It is safe for concurrent use.
+// Writer creates and removes whole small files: metadata that is then committed to a
+// catalog. Data files are only read. It is safe for concurrent use.
 type Writer interface {
-	// Create makes a file that holds content, and returns when storage has it safe. A file
-	// that there is already is Conflict, and stays as it is. After another error nobody
-	// knows whether the file is there, and content is not to be used before WhenReturned.
+	// Create creates a file with a content, and returns when it is durable. It returns
+	// Conflict if the file exists, and does not change it. After any other error the file
+	// may or may not exist, and content must not be modified before WhenReturned.
 	Create(ctx context.Context, location string, content []byte) error
-	// Remove removes a file, if it is there.
+	// Remove removes a file if it exists.
 	Remove(ctx context.Context, location string) error
 }
 
-// Exists is the error for a file that was to be made and is there. Implementations share
-// it so that all say the same.
+// Exists returns the error of Create for a file that exists. Implementations share it.
 func Exists(location string) error {
 	return fault.New(fault.Conflict, "file %s is there already", location).In("", location)
 }
 
-// newFile is who may do what with a new file: as with those of other writers, whoever the
-// umask lets.
+// newFile is the mode of a new file, less the umask, as other writers create theirs.
 const newFile = 0o666
 
 var (
@@ -35,7 +33,7 @@ var (
 	_ Writer = (*Bounded)(nil)
 )
 
-// Create makes a local file. What it could not write whole it removes.
+// Create creates a local file. It removes one that it cannot write completely.
 func (Local) Create(ctx context.Context, location string, content []byte) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -44,18 +42,18 @@ func (Local) Create(ctx context.Context, location string, content []byte) error 
 	if err != nil {
 		return err
 	}
-	made, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, newFile) //nolint:gosec // the umask says
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, newFile) //nolint:gosec // less the umask
 	if errors.Is(err, os.ErrExist) {
 		return Exists(location)
 	}
 	if err != nil {
 		return unwritten(location, err)
 	}
-	_, err = made.Write(content)
+	_, err = file.Write(content)
 	if err == nil {
-		err = made.Sync()
+		err = file.Sync()
 	}
-	if err = errors.Join(err, made.Close()); err == nil {
+	if err = errors.Join(err, file.Close()); err == nil {
 		err = syncFolder(path)
 	}
 	if err != nil {
@@ -64,7 +62,7 @@ func (Local) Create(ctx context.Context, location string, content []byte) error 
 	return nil
 }
 
-// syncFolder has the name of a new file outlive the machine.
+// syncFolder makes the name of a new file durable.
 func syncFolder(path string) error {
 	folder, err := os.Open(filepath.Dir(path))
 	if err != nil {
@@ -88,13 +86,13 @@ func (Local) Remove(ctx context.Context, location string) error {
 	return nil
 }
 
-// unwritten is the failure of a file that was to be made or removed.
+// unwritten returns the failure of a file that could not be created or removed.
 func unwritten(location string, err error) error {
 	return fault.New(fault.Unavailable, "write file %s: %w", location, err).In("", location).
 		WithRemedy("see that the server may write in that folder, and that its disk is well and not full")
 }
 
-// Create makes a file. One that is made when nobody waits for it any more stays.
+// Create creates a file. A file that is created after its caller left stays.
 func (b *Bounded) Create(ctx context.Context, location string, content []byte) error {
 	return b.write(ctx, "write", location, func(ctx context.Context, under Writer) error { return under.Create(ctx, location, content) })
 }
@@ -115,7 +113,7 @@ func (b *Bounded) write(ctx context.Context, verb, location string, do func(cont
 	return err
 }
 
-// ReadOnly is the error for a file in a store that only reads.
+// ReadOnly returns the error for a write to a store that only reads.
 func ReadOnly(location string) error {
 	return fault.New(fault.Unavailable, "file %s cannot be written: its store is only read by this version", location).In("", location)
 }

@@ -1,5 +1,4 @@
-// Package telemetry makes the logger, the Prometheus metrics and the HTTP
-// handler that shows them. It keeps nothing global: whoever makes a Metrics
-// owns its registry. Other packages report through observers of their own and
-// know nothing of Prometheus.
+// Package telemetry has the logger, the Prometheus metrics and the HTTP handler that serves
+// them. It has no global state: each Metrics has its own registry. Other packages report to
+// observers and do not depend on Prometheus.
 package telemetry

@@ -13,21 +13,18 @@ import (
 )
 
 const (
-	// longestLogged is how much of one attribute's value, or of the message, a
-	// log line has, in bytes: a client's query or an error with a thousand
-	// faults must not fill the disk that the log lies on.
-	longestLogged = 4 << 10
-	// longestStack is how much of a stack: a bug of ours is rare, and all that is
-	// known of it.
-	longestStack = 64 << 10
-	// stackKey is the attribute that has one.
+	// maxLogged bounds the bytes of the message and of each attribute in a log line, so
+	// that a long query or an error with a thousand faults does not fill the disk.
+	maxLogged = 4 << 10
+	// maxStack bounds the bytes of a stack. Crashes are rare, and the stack explains them.
+	maxStack = 64 << 10
+	// stackKey is the key of an attribute with a stack.
 	stackKey = "stack"
 )
 
-// NewLogger returns a logger that writes lines to w, from a level on, in the
-// form "text" or "json". Durations are written as people read them, in both
-// forms, and secrets of URIs not at all. What is longer than 4 KiB is cut, and says
-// how much is left out.
+// NewLogger returns a logger that writes lines of at least a level to w, in the format "text"
+// or "json". Both formats write durations with units and hide secrets in URIs. Values of more
+// than 4 KiB are truncated, with the number of omitted bytes.
 func NewLogger(w io.Writer, level slog.Level, form string) *slog.Logger {
 	options := &slog.HandlerOptions{Level: level, ReplaceAttr: readable}
 	if form == "json" {
@@ -36,32 +33,31 @@ func NewLogger(w io.Writer, level slog.Level, form string) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, options))
 }
 
-// readable is what a handler writes for an attribute, of whatever group, with
-// its LogValuer resolved.
+// readable returns the attribute that a handler writes instead of an attribute.
 func readable(_ []string, a slog.Attr) slog.Attr {
-	most := longestLogged
+	limit := maxLogged
 	if a.Key == stackKey {
-		most = longestStack
+		limit = maxStack
 	}
-	switch a.Value.Kind() { //nolint:exhaustive // the others have a few bytes; groups come attribute by attribute
+	switch a.Value.Kind() { //nolint:exhaustive // the others are short, and groups are handled by attribute
 	case slog.KindDuration:
 		return slog.String(a.Key, a.Value.Duration().Round(time.Microsecond).String())
 	case slog.KindString:
-		return slog.String(a.Key, shorten(fault.Redact(a.Value.String()), most))
+		return slog.String(a.Key, shorten(fault.Redact(a.Value.String()), limit))
 	case slog.KindAny:
 		if err, failed := a.Value.Any().(error); failed && rendered(err) != "" {
-			return slog.String(a.Key, shorten(fault.Redact(rendered(err)), most))
+			return slog.String(a.Key, shorten(fault.Redact(rendered(err)), limit))
 		}
-		// A handler has a form of its own for each of these: it stays where it is short.
-		if text := rendered(a.Value.Any()); len(text) > most {
-			return slog.String(a.Key, shorten(text, most))
+		// Handlers format these in their own ways, which is kept for short values.
+		if text := rendered(a.Value.Any()); len(text) > limit {
+			return slog.String(a.Key, shorten(text, limit))
 		}
 	}
 	return a
 }
 
-// rendered returns the text of a value, as the handlers have it or longer; ""
-// for one that panics, as nil pointers may: the handlers deal with those.
+// rendered returns a text of a value that is at least as long as the handlers' own. It
+// returns "" if the value panics, as nil pointers may, which the handlers deal with.
 func rendered(value any) (text string) {
 	defer func() {
 		if recover() != nil {
@@ -85,12 +81,13 @@ func rendered(value any) (text string) {
 	return fmt.Sprintf("%+v", value)
 }
 
-// shorten cuts a text to so many bytes, if it is longer, between runes, and says what it left out.
-func shorten(text string, most int) string {
-	if len(text) <= most {
+// shorten truncates a longer text to the limit, between runes, and appends how many bytes it
+// omitted.
+func shorten(text string, limit int) string {
+	if len(text) <= limit {
 		return text
 	}
-	end := most
+	end := limit
 	for end > 0 && !utf8.RuneStart(text[end]) {
 		end--
 	}

@@ -31,14 +31,13 @@ type Metrics struct {
 
 // Buckets of the histograms, in seconds.
 const (
-	callShortest, callFactor, callBuckets       = 0.0005, 4, 9 // 0.5 ms to 33 s
-	streamShortest, streamFactor, streamBuckets = 0.1, 4, 9    // 0.1 s to 1.8 h
+	minCall, callFactor, callBuckets       = 0.0005, 4, 9 // 0.5 ms to 33 s
+	minStream, streamFactor, streamBuckets = 0.1, 4, 9    // 0.1 s to 1.8 h
 )
 
-// stagingMetrics counts what streams counted of staging tables, by dataset and
-// staging entry.
+// stagingMetrics counts the rows and bytes of staging tables, by dataset and staging entry.
 type stagingMetrics struct {
-	rows       *prometheus.CounterVec // training rows, by result too
+	rows       *prometheus.CounterVec // training rows, also by result
 	duplicates *prometheus.CounterVec
 	read       *prometheus.CounterVec // bytes
 	spilled    *prometheus.CounterVec // bytes
@@ -59,20 +58,20 @@ func (m stagingMetrics) add(end flight.StreamEnd) {
 	}
 }
 
-// trainerMetrics count what trainers tell of their streams, by dataset.
+// trainerMetrics counts what trainers report, by dataset.
 type trainerMetrics struct {
 	rows, batches, seconds, waited *prometheus.CounterVec
 }
 
-func (m trainerMetrics) add(told flight.Stall) {
-	of := label(told.Dataset)
-	m.rows.WithLabelValues(of).Add(float64(told.Rows))
-	m.batches.WithLabelValues(of).Add(float64(told.Batches))
-	m.seconds.WithLabelValues(of).Add(told.Took.Seconds())
-	m.waited.WithLabelValues(of).Add(told.Waited.Seconds())
+func (m trainerMetrics) add(s flight.Stall) {
+	of := label(s.Dataset)
+	m.rows.WithLabelValues(of).Add(float64(s.Rows))
+	m.batches.WithLabelValues(of).Add(float64(s.Batches))
+	m.seconds.WithLabelValues(of).Add(s.Took.Seconds())
+	m.waited.WithLabelValues(of).Add(s.Waited.Seconds())
 }
 
-// NewMetrics makes metrics with a registry of their own, with those of the Go
+// NewMetrics returns metrics in a registry of their own, which also has those of the Go
 // runtime and the process.
 func NewMetrics(version string) *Metrics {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
@@ -83,29 +82,29 @@ func NewMetrics(version string) *Metrics {
 	}
 	m := &Metrics{
 		registry: prometheus.NewRegistry(),
-		open:     prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "penstock_streams_open", Help: "Streams that are open now."}, []string{"dataset"}),
-		ended:    counter("penstock_streams_ended_total", "Streams that ended, by how: ok, cancelled, deadline or a kind of failure.", "dataset", "end"),
+		open:     prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "penstock_streams_open", Help: "Streams that are open."}, []string{"dataset"}),
+		ended:    counter("penstock_streams_ended_total", "Streams that ended, by outcome: ok, cancelled, deadline or a kind of failure.", "dataset", "end"),
 		rows:     counter("penstock_rows_sent_total", "Rows handed to the network.", "dataset"),
 		batches:  counter("penstock_batches_sent_total", "Batches handed to the network.", "dataset"),
 		bytes:    counter("penstock_bytes_sent_total", "Bytes of batches handed to the network.", "dataset"),
 		streams: histogram("penstock_stream_seconds", "How long streams were open.",
-			prometheus.ExponentialBuckets(streamShortest, streamFactor, streamBuckets), "dataset"),
+			prometheus.ExponentialBuckets(minStream, streamFactor, streamBuckets), "dataset"),
 		staging: stagingMetrics{
 			rows: counter("penstock_staging_rows_total",
 				"Training rows that were joined with a staging table, in streams that ended, by result: matched, missing or null_key.", "dataset", "staging", "result"),
-			duplicates: counter("penstock_staging_duplicates_total", "Training rows that several staging rows match, in streams that ended.", "dataset", "staging"),
-			read:       counter("penstock_staging_read_bytes_total", "Sizes of the staging files that ended streams read: whole files, whichever columns were read.", "dataset", "staging"),
-			spilled:    counter("penstock_staging_spilled_bytes_total", "Bytes of staging rows that ended streams wrote to local disk.", "dataset", "staging"),
+			duplicates: counter("penstock_staging_duplicates_total", "Training rows that matched several staging rows, in streams that ended.", "dataset", "staging"),
+			read:       counter("penstock_staging_read_bytes_total", "Sizes of the staging files that were read by streams that ended: of whole files, whichever columns were read.", "dataset", "staging"),
+			spilled:    counter("penstock_staging_spilled_bytes_total", "Bytes of staging rows written to local disk by streams that ended.", "dataset", "staging"),
 		},
 		trainers: trainerMetrics{
-			rows:    counter("penstock_trainer_rows_total", "Rows that trainers told to have got.", "dataset"),
-			batches: counter("penstock_trainer_batches_total", "Batches that trainers told to have got.", "dataset"),
-			seconds: counter("penstock_trainer_seconds_total", "How long streams took trainers, as they told.", "dataset"),
-			waited:  counter("penstock_trainer_waited_seconds_total", "Of penstock_trainer_seconds_total, how long trainers waited for a batch.", "dataset"),
+			rows:    counter("penstock_trainer_rows_total", "Rows that trainers reported as received.", "dataset"),
+			batches: counter("penstock_trainer_batches_total", "Batches that trainers reported as received.", "dataset"),
+			seconds: counter("penstock_trainer_seconds_total", "Time that trainers spent on streams, as reported.", "dataset"),
+			waited:  counter("penstock_trainer_waited_seconds_total", "The part of penstock_trainer_seconds_total in which trainers waited for a batch.", "dataset"),
 		},
-		calls: counter("penstock_calls_total", "Calls, by how they ended.", "method", "end"),
+		calls: counter("penstock_calls_total", "Calls, by outcome.", "method", "end"),
 		took: histogram("penstock_call_seconds", "How long calls took.",
-			prometheus.ExponentialBuckets(callShortest, callFactor, callBuckets), "method"),
+			prometheus.ExponentialBuckets(minCall, callFactor, callBuckets), "method"),
 	}
 	built := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "penstock_build_info", Help: "Always 1, with the program's version."}, []string{"version"})
 	built.WithLabelValues(version).Set(1)
@@ -116,8 +115,8 @@ func NewMetrics(version string) *Metrics {
 	return m
 }
 
-// inline stands for the datasets that queries carry, so that clients cannot
-// make labels.
+// inline is the label of all datasets that are defined in queries, so that clients cannot
+// create labels.
 const inline = "(inline)"
 
 func label(dataset string) string {
@@ -127,7 +126,7 @@ func label(dataset string) string {
 	return dataset
 }
 
-// Observer returns what the server is to tell.
+// Observer returns the observer of the server.
 func (m *Metrics) Observer() flight.Observer {
 	return flight.Observer{
 		CallEnded: func(method, end string, took time.Duration) {
@@ -150,37 +149,37 @@ func (m *Metrics) Observer() flight.Observer {
 	}
 }
 
-// Budget shows a memory budget. It is called once.
+// Budget adds metrics of a memory budget. It is called once.
 func (m *Metrics) Budget(b *budget.Budget) {
 	gauge := func(name, help string, read func() int64) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return float64(read()) })
 	}
 	m.registry.MustRegister(
 		gauge("penstock_memory_budget_bytes", "The memory budget.", b.Limit),
-		gauge("penstock_memory_reserved_bytes", "Bytes of the memory budget that are reserved now.", b.Used),
-		gauge("penstock_memory_reserved_peak_bytes", "The most bytes that were ever reserved at one time.", b.Peak),
+		gauge("penstock_memory_reserved_bytes", "Bytes of the memory budget that are reserved.", b.Used),
+		gauge("penstock_memory_reserved_peak_bytes", "The most bytes that were reserved at a time.", b.Peak),
 	)
 }
 
-// Places are what streams wait for; *flight.Server has them.
+// Places counts waiting streams. It is implemented by *flight.Server.
 type Places interface {
-	// Waiting returns how many streams wait for a place now.
+	// Waiting returns how many streams wait.
 	Waiting() int
 }
 
-// Streams shows how many streams wait. It is called once.
+// Streams adds a metric of the streams that wait. It is called once.
 func (m *Metrics) Streams(p Places) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "penstock_streams_waiting",
-		Help: "Streams that wait for a place among max_streams.",
+		Help: "Streams that wait because max_streams are open.",
 	}, func() float64 { return float64(p.Waiting()) }))
 }
 
-// Storage shows how storage answers. It is called once.
+// Storage adds a metric of calls left behind. It is called once.
 func (m *Metrics) Storage(c *store.Calls) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "penstock_storage_calls_left_behind",
-		Help: "Opens and reads that nobody waits for any more and that storage has not answered.",
+		Help: "Opens and reads that storage has not answered and whose callers no longer wait.",
 	}, func() float64 {
 		n := 0
 		for _, left := range c.LeftBehind() {
@@ -190,8 +189,8 @@ func (m *Metrics) Storage(c *store.Calls) {
 	}))
 }
 
-// Handler shows the metrics at /metrics and, if profiles is set, those of the
-// Go runtime at /debug/pprof/.
+// Handler serves the metrics at /metrics and, if profiles is set, the profiles of the Go
+// runtime at /debug/pprof/.
 func (m *Metrics) Handler(profiles bool) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{Registry: m.registry}))

@@ -7,21 +7,21 @@ import (
 	"github.com/penstock/penstock/loader/catalog/pintag"
 )
 
-// PinTags returns what tags of pinned snapshots are to tell. It is called once.
+// PinTags returns the observer of checks of tags. It is called once.
 func (m *Metrics) PinTags() func(pintag.Look) {
 	looks := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "penstock_pin_tag_looks_total",
-		Help: "Looks at the tags of pinned snapshots, by whether a query waited (query) or streams run (renewal), and how they ended.",
+		Help: "Checks of the tags of pinned snapshots, by whether a query waited for them (query) or they renewed tags under streams (renewal), and by outcome.",
 	}, []string{"for", "outcome"})
 	m.registry.MustRegister(looks)
 	return func(l pintag.Look) {
-		who, outcome := "query", "ok"
+		purpose, outcome := "query", "ok"
 		if l.Renewal {
-			who = "renewal"
+			purpose = "renewal"
 		}
 		if l.Err != nil {
 			outcome = fault.KindOf(l.Err).String()
 		}
-		looks.WithLabelValues(who, outcome).Inc()
+		looks.WithLabelValues(purpose, outcome).Inc()
 	}
 }

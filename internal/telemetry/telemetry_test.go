@@ -215,8 +215,8 @@ func TestProfilesOnlyWhenAskedFor(t *testing.T) {
 func TestS3Requests(t *testing.T) {
 	m := telemetry.NewMetrics("v")
 	told := m.S3()
-	told(s3.Request{Operation: s3.OperationRead, Outcome: s3.Throttled, Took: time.Second})
-	told(s3.Request{Operation: s3.OperationRead, Outcome: s3.OK, Bytes: 100, Again: true, Took: time.Second})
+	told(s3.Request{Store: "s3", Operation: s3.OperationRead, Outcome: s3.Throttled, Took: time.Second})
+	told(s3.Request{Store: "s3", Operation: s3.OperationRead, Outcome: s3.OK, Bytes: 100, Again: true, Took: time.Second})
 	text := get(m.Handler(false), "/metrics").Body.String()
 	for _, line := range []string{
 		`penstock_s3_requests_total{operation="read",outcome="ok"} 1`,

@@ -1,10 +1,10 @@
-// Package catalog is what planning sees of a table format: tables at pinned
-// snapshots, their columns, partition specs and data files, as plain values.
+// Package catalog is the view of a table format that planning has: tables at pinned
+// snapshots, with their columns, partition specs and data files, as plain values.
 //
-// A Catalog answers from metadata alone and never opens a data file. What it
-// returns for a pin is immutable: a commit made later changes nothing in it.
-// What this version cannot read rightly (formats other than Parquet, encryption) is
-// refused here, at plan time, with table, file and reason.
+// A Catalog reads metadata alone and never opens a data file. Its results for a pin are
+// immutable: later commits do not change them. Whatever this version cannot read
+// correctly (formats other than Parquet, encryption) is refused here, at plan time, with
+// the table, the file and the reason.
 package catalog
 
 import (
@@ -17,85 +17,84 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// Catalog resolves names to pinned tables and lists their files. It is safe
-// for concurrent use. Errors: NotFound for an unknown table or ref (nearest
-// name proposed), Expired for a snapshot that is gone, Invalid for what is
-// not served, Corrupt for metadata that contradicts itself, Unavailable for
-// storage that does not answer.
+// Catalog resolves names to pinned tables and lists their files. It is safe for
+// concurrent use. Errors: NotFound for an unknown table or ref (with the nearest name),
+// Expired for a snapshot that no longer exists, Invalid for tables that are not served,
+// Corrupt for contradictory metadata, Unavailable for storage that does not answer.
 type Catalog interface {
-	// Table pins the state that a ref names now. The zero Ref is main.
+	// Table pins the current state of a ref. The zero Ref is main.
 	Table(ctx context.Context, name string, ref dataset.Ref) (*Table, error)
-	// At opens a state that was pinned before, or says what no longer exists.
+	// At opens a state that was pinned before. Its error names what no longer exists.
 	At(ctx context.Context, name string, pin dataset.TablePin) (*Table, error)
-	// Files lists all data files of a pinned table by (sequence number,
-	// location), with the value ranges of the columns whose field ids are in
-	// bounds. Both lists may name nested columns. Columns are those that will be
-	// read: a file that is older than one that the table requires, and that has no
-	// initial default, is refused. The slice is shared and must not be changed.
+	// Files lists all data files of a pinned table, ordered by sequence number and
+	// location, with the value ranges of the columns whose field ids are in bounds.
+	// Columns are the field ids of the columns to read: a file that is older than a
+	// required one of them without an initial default is refused. Both lists may name
+	// nested columns. The slice is shared and must not be modified.
 	Files(ctx context.Context, t *Table, columns []int, bounds []int) ([]File, error)
-	// Appended lists those of Files that append snapshots added after since, an
-	// ancestor of the pinned snapshot or that itself. It is Invalid if since is no
-	// ancestor, and if a snapshot after it gave or took rows otherwise: if one that
-	// is no append added rows that were not there before, or removed or rewrote a
-	// file that was appended after since. It is Expired if a snapshot in between is
-	// gone. Since may be gone itself. Files that are not listed are not refused.
+	// Appended lists those of Files that append snapshots added after since, which is
+	// the pinned snapshot or an ancestor of it. It returns Invalid if since is neither,
+	// or if a snapshot after since changed rows otherwise: if one that is no append
+	// added new rows, or removed or rewrote a file that was appended after since. It
+	// returns Expired if a snapshot in between no longer exists; since itself need not
+	// exist. Files that are not listed are not refused.
 	Appended(ctx context.Context, t *Table, since int64, columns []int, bounds []int) ([]File, error)
 }
 
 // Table is a table at one snapshot. It is immutable.
 type Table struct {
-	Name   string // as the dataset names it
+	Name   string // in the dataset
 	Pin    dataset.TablePin
 	Fields []Field      // top-level columns, in schema order
 	Nested []Field      // primitive columns inside structs, in schema order
 	Specs  map[int]Spec // every partition spec of the table, by id
-	// SortOrders are the orders that the table declares, by id, without that
-	// of no order. Files say which one they were written in; nobody checks.
+	// SortOrders are the sort orders that the table declares, by id, without the
+	// unsorted one. Files name the order that they were written in, which is not
+	// checked.
 	SortOrders map[int]SortOrder
-	// Defaults are what files that lack a field mean by that, by field id: the
-	// initial default of a column, or of a field of a struct that is nested anywhere,
-	// as one value of its type, which is not null. A field without an entry is null.
-	// Only the file itself can tell whether it lacks a field, as a writer that began
-	// before the field was added may commit after it.
+	// Defaults are the values of fields in files that lack them, by field id: the
+	// initial default of a column, or of a field of a struct at any depth, as one
+	// non-null value of its type. A field without an entry is null. Only the file itself
+	// shows whether it lacks a field, because a writer that began before the field was
+	// added may commit after it.
 	Defaults map[int]arrow.Array
-	// Mapping is that of the pin; nil if it has none: then files without field ids
+	// Mapping is the name mapping of the pin. If it is nil, files without field ids
 	// cannot be read.
 	Mapping NameMapping
-	// Lineage are the columns of row lineage (LineageFields), which are read if they are
-	// asked for by name; none below format version 3.
+	// Lineage has the columns of row lineage (LineageFields), which are read only if a
+	// query names them. It is empty below format version 3.
 	Lineage []Field
 }
 
-// Field is a top-level column, or one inside structs: then Name is the path to
-// it, with dots, and it is required if all on the path are. Type follows the Iceberg type alone, whatever
-// the writer stored, without metadata. It is null where this version does not
-// serve the Iceberg type: the column can be listed, and Files refuses to read
-// it.
+// Field is a column: a top-level one, or one inside structs. The Name of a nested column
+// is its path, with dots, and it is required if all fields on the path are. Type follows
+// from the Iceberg type alone, without metadata. It is null if this version does not
+// serve the Iceberg type: the column is listed, but Files refuses to read it.
 type Field struct {
 	ID       int // Iceberg field id
 	Name     string
 	Type     arrow.DataType
 	Required bool
-	// Stored is Type with the field ids of all that is nested in it, as
-	// metadata under FieldIDKey; nil if nothing is, or if they are not known.
+	// Stored is Type with the ids of all nested fields as metadata under FieldIDKey; nil
+	// if there are none or if they are unknown.
 	Stored arrow.DataType
 }
 
-// FieldIDKey is the metadata key of a nested field's id, as Parquet readers have it.
+// FieldIDKey is the metadata key of a nested field's id, as Parquet readers use it.
 const FieldIDKey = "PARQUET:field_id"
 
-// Arrow returns the field as a stream of the table alone shows it.
+// Arrow returns the field as in a stream of the table alone.
 func (f Field) Arrow() arrow.Field {
 	return arrow.Field{Name: f.Name, Type: f.Type, Nullable: !f.Required}
 }
 
-// Field returns the column of a name, which may be a path such as user.id. A
-// top-level column of that very name comes first.
+// Field returns the column of a name, which may be a path such as user.id. A top-level
+// column with a dot in its name takes precedence.
 func (t *Table) Field(name string) (Field, bool) {
 	return t.find(func(f Field) bool { return f.Name == name })
 }
 
-// ByID returns the column of a field id, nested ones too.
+// ByID returns the column of a field id, which may be nested.
 func (t *Table) ByID(id int) (Field, bool) {
 	return t.find(func(f Field) bool { return f.ID == id })
 }
@@ -127,7 +126,7 @@ func (t *Table) Schema() *arrow.Schema {
 	return arrow.NewSchema(fields, nil)
 }
 
-// Spec is a partition spec: its fields in order, void ones left out.
+// Spec is a partition spec: its fields in order, without void ones.
 type Spec []PartitionField
 
 // PartitionField derives one partition value from one column.
@@ -147,7 +146,7 @@ type Transform struct {
 // SortOrder is an order of rows: by the first of its fields, then the next.
 type SortOrder []SortField
 
-// SortField orders rows by what a transform makes of one column.
+// SortField orders rows by a transform of one column.
 type SortField struct {
 	Source     int // field id of the column
 	Transform  Transform
@@ -157,12 +156,12 @@ type SortField struct {
 
 // The ranks of files whose snapshot is not on the chain.
 const (
-	// BeforeRanks: it has expired, or lies beyond the chain's first break, where a
-	// parent has. The file is older than all that have a place. Nobody knows its
-	// order among files that other such snapshots added.
+	// BeforeRanks: the snapshot has expired, or an expired one separates it from the
+	// chain. The file is older than all files with a rank. Its order among other such
+	// files is unknown.
 	BeforeRanks = 0
-	// Unranked: the chain is whole and does not have it, though it is there. Nobody
-	// knows its order among files that other snapshots added.
+	// Unranked: the snapshot exists but is not on the complete chain. The order of the
+	// file among files of other snapshots is unknown.
 	Unranked = -1
 )
 
@@ -178,7 +177,7 @@ const (
 	Month    TransformKind = "month"
 	Day      TransformKind = "day"
 	Hour     TransformKind = "hour"
-	Other    TransformKind = "other" // unknown to us: its values are compared, never interpreted
+	Other    TransformKind = "other" // unknown: its values are compared, never interpreted
 )
 
 // File is one data file of a snapshot.
@@ -187,32 +186,31 @@ type File struct {
 	Bytes    int64
 	Rows     int64
 	Sequence int64 // data sequence number; 0 if it has none, as in format version 1
-	// Snapshot added the file, if that has no sequence number; else 0.
+	// Snapshot is the id of the snapshot that added a file without a sequence number;
+	// else 0.
 	Snapshot int64
-	// Rank orders files without a sequence number among each other, and is 0 for
-	// all others: the place of Snapshot on the pinned snapshot's chain of
-	// parents, 1 being the oldest that is known, or BeforeRanks or Unranked. It
-	// says which rows were written first, and nothing else: files are listed,
-	// and training rows ordered, without it.
+	// Rank orders files without a sequence number; it is 0 for all others. It is the
+	// position of Snapshot on the chain of the pinned snapshot and its parents, from 1
+	// for the oldest known one, or BeforeRanks or Unranked. It only tells which rows
+	// were written first: files and training rows are not ordered by it.
 	Rank int
-	// FirstRow is the row id of the file's first row, unless it stores another one; nil
-	// if it has none, as files of before format version 3.
+	// FirstRow is the row id of the file's first row, unless the file stores row ids. It
+	// is nil for files without row ids, such as those from before format version 3.
 	FirstRow *int64
 	Spec     int // partition spec id
-	// SortOrder is the id of the order that the writer says the rows stand in;
-	// 0 is none. It need not be in the table's SortOrders.
+	// SortOrder is the id of the order of the rows, according to the writer; 0 is
+	// unsorted. It need not be in the table's SortOrders.
 	SortOrder int
-	// Partition has a value per field of that spec, in its order, or nil for
-	// null. Of identity and truncate it is a value of the column: bool, int64
-	// (also days of dates, microseconds of times, and timestamps in the
-	// column's unit), float64, string (also binary, fixed and uuid, as their
-	// bytes) or a decimal as text with all digits of its scale, such as
-	// "-12.30". Of the others it is an int64: bucket; and year, month, day and
-	// hour, counted from 1970-01-01 00:00 and negative before.
+	// Partition has a value for each field of that spec, in order; nil is null. For
+	// identity and truncate it is a value of the column: bool, int64 (also days of
+	// dates, microseconds of times, and timestamps in the column's unit), float64,
+	// string (also the bytes of binary, fixed and uuid) or a decimal as text with all
+	// digits of its scale, such as "-12.30". For the other transforms it is an int64:
+	// the bucket, or years, months, days or hours since 1970-01-01 00:00.
 	Partition []any
-	// Ranges are those of the columns that were asked for, by field id, and
-	// nil if none were. A column without an entry may hold anything.
+	// Ranges are the value ranges of the requested columns, by field id; nil if none
+	// were requested. A column without an entry may have any values.
 	Ranges map[int]expr.Range
-	// Deletes are what deletes rows of the file; Rows and Ranges know nothing of them.
+	// Deletes are the delete files of the file. Rows and Ranges do not account for them.
 	Deletes Deletes
 }

@@ -10,12 +10,12 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// Delete sets which delete files apply to each data file, by the specification's
-// "Scan Planning": a vector or position deletes to files that are not younger, of the
-// location that they name or else of their partition; equality deletes to files that
-// are older, of their partition or, if their spec has no partition fields, of the
-// whole table. Position deletes do not count where there is a vector, which holds them
-// too. A data file that has two vectors, or one that is older than itself, is Corrupt.
+// Delete sets the delete files that apply to each data file, by the specification's "Scan
+// Planning". A deletion vector and position deletes apply to files that are not newer,
+// and that they name or that are in their partition. Equality deletes apply to files that
+// are older, and in their partition, or anywhere if their spec has no partition fields. A
+// deletion vector replaces position deletes, because it contains them. A data file with
+// two vectors, or with one that is older than itself, is Corrupt.
 func Delete(t *Table, files []File, deletes []*DeleteFile) error {
 	if len(deletes) == 0 {
 		return nil
@@ -33,8 +33,8 @@ func Delete(t *Table, files []File, deletes []*DeleteFile) error {
 	return nil
 }
 
-// deleteIndex finds the delete files of a data file. Its lists are by (sequence
-// number, location).
+// deleteIndex finds the delete files of a data file. Its lists are ordered by sequence
+// number and location.
 type deleteIndex struct {
 	table     *Table
 	vectors   map[string]*DeleteFile      // by the data file's location
@@ -75,7 +75,7 @@ func newDeleteIndex(t *Table, deletes []*DeleteFile) (*deleteIndex, error) {
 	return x, nil
 }
 
-// addEquality puts equality deletes with those of their scope and columns.
+// addEquality adds equality deletes to the group of their scope and columns.
 func (x *deleteIndex) addEquality(groups map[string]*EqualityGroup, d *DeleteFile) {
 	in, global := "", len(x.table.Specs[d.Spec]) == 0
 	if !global {
@@ -103,7 +103,7 @@ func scope(spec int, partition []any) string {
 	return string(AppendPartition(fmt.Appendf(nil, "%d\n", spec), partition))
 }
 
-// AppendPartition appends what identifies partition values within one spec.
+// AppendPartition appends a key that identifies partition values within one spec.
 func AppendPartition(text []byte, values []any) []byte {
 	for _, v := range values {
 		text = fmt.Appendf(text, "%T %q\n", v, fmt.Sprint(v))
@@ -111,7 +111,7 @@ func AppendPartition(text []byte, values []any) []byte {
 	return text
 }
 
-// of returns what deletes rows of a data file.
+// of returns the delete files of a data file.
 func (x *deleteIndex) of(f *File) (Deletes, error) {
 	var out Deletes
 	in := ""
@@ -136,12 +136,12 @@ func (x *deleteIndex) of(f *File) (Deletes, error) {
 	return out, nil
 }
 
-// from returns the delete files whose sequence number is at least so large.
+// from returns the delete files with at least the given sequence number.
 func from(files []*DeleteFile, sequence int64) []*DeleteFile {
 	return files[sort.Search(len(files), func(i int) bool { return files[i].Sequence >= sequence }):]
 }
 
-// joined merges two lists, and copies nothing if one of them is empty.
+// joined merges two lists. It copies nothing if one of them is empty.
 func joined(a, b []*DeleteFile) []*DeleteFile {
 	switch {
 	case len(a) == 0:
@@ -156,8 +156,8 @@ func joined(a, b []*DeleteFile) []*DeleteFile {
 	return out
 }
 
-// trim drops the equality deletes that are older than every data file which their
-// group is for: they delete nothing any more, and need not be read.
+// trim drops the equality deletes that are older than all data files of their group: they
+// delete nothing, so they need not be read.
 func (x *deleteIndex) trim(files []File) {
 	oldest := map[*EqualityGroup]int64{}
 	for i := range files {

@@ -5,20 +5,20 @@ import (
 	"sort"
 )
 
-// DeleteKind is how a delete file says which rows are deleted.
+// DeleteKind is how a delete file identifies deleted rows.
 type DeleteKind int
 
 // The kinds of the Iceberg specification ("Delete Formats").
 const (
 	// PositionDeletes lists rows by the locations of data files and positions in them.
 	PositionDeletes DeleteKind = iota
-	// DeletionVector is a blob of a Puffin file: a bitmap of the positions of one data file.
+	// DeletionVector is a blob in a Puffin file: a bitmap of positions in one data file.
 	DeletionVector
-	// EqualityDeletes lists the values of some columns: rows that have them are deleted.
+	// EqualityDeletes lists values of some columns: rows with these values are deleted.
 	EqualityDeletes
 )
 
-// String is the kind in errors.
+// String returns the kind, for errors.
 func (k DeleteKind) String() string {
 	switch k {
 	case PositionDeletes:
@@ -43,23 +43,22 @@ type DeleteFile struct {
 	Kind     DeleteKind
 	Location string
 	Bytes    int64 // of the file
-	Rows     int64 // that it holds: positions, or values; each position of a vector once
+	Rows     int64 // positions or values in it; each position of a vector counts once
 	Sequence int64 // data sequence number
 	Spec     int   // partition spec id
-	// Partition is as a data file has it.
+	// Partition is as in File.
 	Partition []any
-	// Data is the location of the one data file that the positions are of; "" if
-	// they may be of any in the partition.
+	// Data is the location of the one data file that the positions apply to; "" if they
+	// may apply to any file of the partition.
 	Data string
-	// Offset and Length say where in the file a vector lies, in bytes.
+	// Offset and Length locate a vector in the file, in bytes.
 	Offset, Length int64
-	// Columns are those whose values equality deletes hold, by ascending field id,
-	// with their types in the pinned schema or, if they were dropped, in the last one
-	// that had them.
+	// Columns are those of equality deletes, by ascending field id, with their types in
+	// the pinned schema or, if they were dropped, in the last schema that had them.
 	Columns []Field
 }
 
-// Size is how many bytes are read of it.
+// Size returns how many bytes of the file are read.
 func (d *DeleteFile) Size() int64 {
 	if d.Kind == DeletionVector {
 		return d.Length
@@ -67,34 +66,34 @@ func (d *DeleteFile) Size() int64 {
 	return d.Bytes
 }
 
-// Deletes are what deletes rows of one data file. The slices are shared between
-// files and must not be changed.
+// Deletes are the deletes that apply to one data file. The slices are shared between
+// files and must not be modified.
 type Deletes struct {
-	// Vector holds all deleted positions of the file; nil if it has no vector.
+	// Vector has all deleted positions of the file; nil if it has no vector.
 	Vector *DeleteFile
-	// Positions are the files of position deletes that may hold some, by (sequence
-	// number, location).
+	// Positions are the position deletes that may apply, ordered by sequence number and
+	// location.
 	Positions []*DeleteFile
-	// Equality are the equality deletes of which some are younger than the file.
+	// Equality are the groups of equality deletes with files that are newer than the data
+	// file.
 	Equality []*EqualityGroup
 }
 
-// EqualityGroup is the equality deletes of one scope (a partition, or the table) that
-// name the same columns. One of them deletes rows of those data files alone that have
-// a smaller sequence number.
+// EqualityGroup has the equality deletes of one scope (a partition, or the table) on the
+// same columns. Each applies only to data files with a smaller sequence number.
 type EqualityGroup struct {
 	Columns []Field
-	Files   []*DeleteFile // by (sequence number, location)
+	Files   []*DeleteFile // ordered by sequence number and location
 }
 
-// DeleteList is a list of delete files by where it lies: data files share lists, which
-// do not change, so that each need be gone through once.
+// DeleteList identifies a list of delete files by its address. Data files share immutable
+// lists, so that each list is processed once.
 type DeleteList struct {
 	first **DeleteFile
 	files int
 }
 
-// ListOf returns where a list lies; all empty ones are the same.
+// ListOf returns the identity of a list. All empty lists are equal.
 func ListOf(files []*DeleteFile) DeleteList {
 	if len(files) == 0 {
 		return DeleteList{}
@@ -102,13 +101,13 @@ func ListOf(files []*DeleteFile) DeleteList {
 	return DeleteList{first: &files[0], files: len(files)}
 }
 
-// None says that nothing deletes rows of the file.
+// None reports whether no deletes apply to the file.
 func (d Deletes) None() bool {
 	return d.Vector == nil && len(d.Positions) == 0 && len(d.Equality) == 0
 }
 
-// All returns every delete file that the file's rows depend on: the identity of what
-// is left of it.
+// All returns all delete files that apply to the file, which together identify its
+// remaining rows.
 func (d Deletes) All(sequence int64) []*DeleteFile {
 	var out []*DeleteFile
 	if d.Vector != nil {

@@ -9,16 +9,15 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// The failures that every Catalog shares are made here, so that one cause has
-// one wording whatever stores the table.
+// These failures are shared by all implementations of Catalog.
 
-// UnknownTable is the NotFound of a table that does not exist; the nearest of
-// the known names is proposed.
+// UnknownTable returns the NotFound of a table that does not exist, with the nearest of
+// the known names.
 func UnknownTable(name string, known []string) *fault.Error {
 	return unknown("table", name, known, "table %s does not exist", name).In(name, "")
 }
 
-// UnknownRef is the NotFound of a branch or tag that a table does not have.
+// UnknownRef returns the NotFound of a branch or tag that a table does not have.
 func UnknownRef(table, ref string, known []string) *fault.Error {
 	e := unknown("ref", ref, known, "table %s has no branch or tag %q", table, ref).In(table, "")
 	if len(known) == 0 {
@@ -27,8 +26,8 @@ func UnknownRef(table, ref string, known []string) *fault.Error {
 	return e.WithRemedy("name one of its refs: %s", strings.Join(known, ", "))
 }
 
-// UnknownSnapshot is the NotFound of a snapshot that a query asks for by its
-// id and the table does not have. It may have expired: nobody knows any more.
+// UnknownSnapshot returns the NotFound of a snapshot id in a query that the table does not
+// have. The snapshot may have existed and expired.
 func UnknownSnapshot(table string, id int64, known []int64) *fault.Error {
 	texts := make([]string, len(known))
 	for i, k := range known {
@@ -45,29 +44,29 @@ func unknown(field, name string, known []string, format string, args ...any) *fa
 	return &fault.Error{Kind: fault.NotFound, Message: message.String(), Faults: []fault.Field{f}}
 }
 
-// ExpiredSnapshot is the Expired of a pinned snapshot that is gone.
+// ExpiredSnapshot returns the Expired of a pinned snapshot that no longer exists.
 func ExpiredSnapshot(table string, id int64) *fault.Error {
 	return fault.New(fault.Expired, "snapshot %d of table %s no longer exists", id, table).In(table, "").
 		WithRemedy("plan again without this pin; keep snapshots for as long as runs need them: pin_tags in the block of the catalog does so")
 }
 
-// ExpiredSince is the Expired of a snapshot between since and the pinned one that is
-// gone, so that nobody knows what it did.
+// ExpiredSince returns the Expired of a snapshot between since and the pinned one that no
+// longer exists, so that its changes are unknown.
 func ExpiredSince(table string, gone, since int64) *fault.Error {
 	return fault.New(fault.Expired, "snapshot %d of table %s no longer exists, and what was appended since %d cannot be told without it", gone, table, since).
 		In(table, "").WithRemedy("name a later snapshot, or read the whole table without since; keep snapshots for as long as readers need them")
 }
 
-// ForgottenParent is the Expired of a since of which nobody can tell whether it leads
-// to the pinned snapshot: the oldest one that does names no parent.
+// ForgottenParent returns the Expired of a since that may or may not be an ancestor of the
+// pinned snapshot, because the parent of the oldest known ancestor has expired.
 func ForgottenParent(table string, oldest, since int64) *fault.Error {
 	return fault.New(fault.Expired, "what snapshot %d of table %s came from has expired, and what was appended since %d cannot be told without it", oldest, table, since).
 		In(table, "").WithRemedy("name %d or a later snapshot, or read the whole table without since; keep snapshots for as long as readers need them", oldest)
 }
 
-// NotAnAncestor is the Invalid of a since that does not lead to what is read. The
-// ancestors are the pinned snapshot and its parents, newest first; common is the
-// first of them that since comes from too, or 0.
+// NotAnAncestor returns the Invalid of a since that is no ancestor of the pinned snapshot.
+// The ancestors are the pinned snapshot and its ancestors, newest first; common is the
+// newest of them that is also an ancestor of since, or 0.
 func NotAnAncestor(table string, since int64, ancestors []int64, common int64) *fault.Error {
 	if len(ancestors) == 0 {
 		return fault.InvalidField("since", "table %s has no snapshot that is read, and so none since %d", table, since).In(table, "").
@@ -95,7 +94,7 @@ func NotAnAncestor(table string, since int64, ancestors []int64, common int64) *
 // listedAncestors bounds how many ancestors an error lists.
 const listedAncestors = 5
 
-// NotAppended is the Invalid of a snapshot after since that did more than append.
+// NotAppended returns the Invalid of a snapshot after since that did more than append.
 func NotAppended(table string, snapshot, since int64, operation, what string) *fault.Error {
 	if operation == "" {
 		operation = "no operation"
@@ -105,27 +104,27 @@ func NotAppended(table string, snapshot, since int64, operation, what string) *f
 		WithRemedy("name since %d or a later snapshot, or read the whole table without since", snapshot)
 }
 
-// ExpiredSchema is the Expired of a pinned schema that is gone.
+// ExpiredSchema returns the Expired of a pinned schema that no longer exists.
 func ExpiredSchema(table string, id int) *fault.Error {
 	return fault.New(fault.Expired, "schema %d of table %s no longer exists", id, table).In(table, "").
 		WithRemedy("plan again without this pin")
 }
 
-// ExpiredMapping is the Expired of a pinned name mapping that the table no longer has.
+// ExpiredMapping returns the Expired of a pinned name mapping that the table no longer has.
 func ExpiredMapping(table string) *fault.Error {
 	return fault.New(fault.Expired, "the name mapping of table %s has changed, by which its files without field ids were read", table).In(table, "").
 		WithRemedy("plan again without this pin")
 }
 
-// RecreatedTable is the Expired of a pinned table whose name now belongs to
-// another table.
+// RecreatedTable returns the Expired of a pinned table whose name now belongs to another
+// table.
 func RecreatedTable(table, pinned, now string) *fault.Error {
 	return fault.New(fault.Expired, "table %s was dropped and made again: the pin is of table %s, and %s stands there now",
 		table, pinned, now).In(table, "").WithRemedy("plan again without this pin")
 }
 
-// LacksRequired is the Corrupt of a file that is older than a column which the table
-// requires, and for which it says no initial default.
+// LacksRequired returns the Corrupt of a file that is older than a required column without
+// an initial default.
 func LacksRequired(table, file, column string) *fault.Error {
 	return fault.New(fault.Corrupt,
 		"file %s of table %s was written before column %q, which the table requires and has no initial default for",
@@ -133,8 +132,8 @@ func LacksRequired(table, file, column string) *fault.Error {
 		WithRemedy("rewrite the files that are older than the column, or do not ask for it")
 }
 
-// Parts splits a name into its parts: a namespace of at least one, and the
-// table. A name without a namespace or with an empty part is Invalid.
+// Parts splits a name into its parts: a namespace of at least one part, and the table. A
+// name without a namespace or with an empty part is Invalid.
 func Parts(name string) ([]string, error) {
 	parts := strings.Split(name, ".")
 	if len(parts) < 2 {

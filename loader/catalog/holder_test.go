@@ -7,36 +7,37 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/release"
 	"github.com/penstock/penstock/loader/catalog"
 )
 
-// holding is a catalog that holds tables, by the names that it knows them by.
+// holding is a catalog that counts the holds on its tables.
 type holding struct {
 	catalog.Catalog
 	held map[string]int
 }
 
-func (h holding) Hold(_ context.Context, t *catalog.Table) (release func(), err error) {
+func (h holding) Hold(_ context.Context, t *catalog.Table) (*release.Handle, error) {
 	if t.Name == "ml.gone" {
 		return nil, fault.New(fault.Unavailable, "table %s is not to be held", t.Name).In(t.Name, "")
 	}
 	h.held[t.Name]++
-	return func() { h.held[t.Name]-- }, nil
+	return release.New(func() { h.held[t.Name]-- }), nil
 }
 
-// A table is held by the catalog that it is of, and not at all if that one holds none.
+// A table is held in its own catalog, and not at all if that is no Holder.
 func TestSetHolds(t *testing.T) {
 	h := holding{memory(t, "ml.events"), map[string]int{}}
 	set, err := catalog.NewSet(map[string]catalog.Catalog{"default": memory(t, "ml.events"), "lake": h}, "default")
 	require.NoError(t, err)
-	release, err := set.Hold(t.Context(), &catalog.Table{Name: "ml.events"})
+	held, err := set.Hold(t.Context(), &catalog.Table{Name: "ml.events"})
 	require.NoError(t, err)
-	release()
+	held.Release()
 	require.Empty(t, h.held)
-	release, err = set.Hold(t.Context(), &catalog.Table{Name: "lake.ml.events"})
+	held, err = set.Hold(t.Context(), &catalog.Table{Name: "lake.ml.events"})
 	require.NoError(t, err)
 	require.Equal(t, map[string]int{"ml.events": 1}, h.held)
-	release()
+	held.Release()
 	require.Equal(t, map[string]int{"ml.events": 0}, h.held)
 	_, err = set.Hold(t.Context(), &catalog.Table{Name: "lake.ml.gone"})
 	require.EqualError(t, err, "catalog lake: table ml.gone is not to be held")

@@ -8,13 +8,14 @@ const (
 	rowID     = 2147483540
 )
 
-// The columns of row lineage. Queries ask for them by name.
+// The columns of row lineage, which queries read by name.
 const (
 	UpdatedColumn = "_last_updated_sequence_number"
 	RowIDColumn   = "_row_id"
 )
 
-// LineageFields are the columns that every table of format version 3 has beside its own.
+// LineageFields returns the columns that every table of format version 3 has in addition
+// to its own.
 func LineageFields() []Field {
 	return []Field{
 		{ID: rowID, Name: RowIDColumn, Type: arrow.PrimitiveTypes.Int64},
@@ -22,12 +23,12 @@ func LineageFields() []Field {
 	}
 }
 
-// IsLineage says whether a field id is that of a column of row lineage.
+// IsLineage reports whether a field id is that of a column of row lineage.
 func IsLineage(id int) bool { return id == rowID || id == updatedID }
 
-// LineageOf returns what a column of row lineage holds in a file's rows where the file
-// does not say it: first, and step more with each row of the file. It is false if that is
-// null: the file was there before the table had lineage.
+// LineageOf returns the values of a column of row lineage in rows for which the file does
+// not store them: first, plus step for each row. It returns false if they are null,
+// because the file is older than the table's lineage.
 func (f File) LineageOf(id int) (first, step int64, known bool) {
 	switch {
 	case f.FirstRow == nil:

@@ -8,21 +8,20 @@ import (
 	"strings"
 )
 
-// NameMapping says which field ids the columns of a file mean that was written without
-// any, by their names: of a struct's fields, and of what is in a list or a map, under
-// the names element, key and value. It is immutable.
+// NameMapping maps the names of columns to field ids, for files without field ids. The
+// fields in lists and maps have the names element, key and value. It is immutable.
 type NameMapping []MappedField
 
-// MappedField is a field of a table, and the names that files may have for it.
+// MappedField is a field of a table with the names that files may use for it.
 type MappedField struct {
 	ID     int
 	Names  []string
 	Fields NameMapping
 }
 
-// Find returns the field id that a path of names leads to, and how many fields the mapping
-// names inside of that field; false if the mapping has no such path, and the column is none
-// of the table's.
+// Find returns the field id at a path of names, and the number of fields that the mapping
+// has in that field. It returns false if the mapping does not have the path: then the
+// column is not part of the table.
 func (m NameMapping) Find(path []string) (id, inside int, ok bool) {
 	for i, name := range path {
 		at := slices.IndexFunc(m, func(f MappedField) bool { return slices.Contains(f.Names, name) })
@@ -40,13 +39,13 @@ func (m NameMapping) Find(path []string) (id, inside int, ok bool) {
 // digestDigits is how many hexadecimal digits name a mapping in a pin.
 const digestDigits = 16
 
-// Digest names the mapping by what it says, in whatever order it says it.
+// Digest identifies the content of the mapping, independent of its order.
 func (m NameMapping) Digest() string {
 	sum := sha256.Sum256([]byte(m.canonical()))
 	return hex.EncodeToString(sum[:])[:digestDigits]
 }
 
-// canonical is a text of the mapping that equal ones share, and no others.
+// canonical returns a text that is the same for equal mappings alone.
 func (m NameMapping) canonical() string {
 	fields := make([]string, len(m))
 	for i, f := range m {

@@ -6,17 +6,17 @@ import (
 	"github.com/penstock/penstock/internal/store"
 )
 
-// Opener opens the files of tables, with whatever their catalog gives for them: the
-// same location may be readable as a file of one table, and not as one of another.
-// It is safe for concurrent use.
+// Opener opens the files of tables with the credentials that the catalog grants for each:
+// a location may be readable as a file of one table and not of another. It is safe for
+// concurrent use.
 type Opener interface {
-	// Open opens a file that the metadata of a table names. Size and failures are
-	// those of store.Store. The caller closes the object.
+	// Open opens a file that the metadata of a table names. Size and errors are as in
+	// store.Store. The caller closes the object.
 	Open(ctx context.Context, t *Table, location string, size int64) (store.Object, error)
 }
 
-// FromStore is the Opener of tables that all lie in one store, which asks nothing of
-// their catalog.
+// FromStore returns an Opener for tables that are all in one store, without credentials
+// of a catalog.
 func FromStore(files store.Store) Opener { return stored{files} }
 
 type stored struct{ files store.Store }

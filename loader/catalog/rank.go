@@ -1,23 +1,23 @@
 package catalog
 
-// Chain is the pinned snapshot and its parents, as far as they are known. It
-// ranks the files that have no sequence number.
+// Chain is the pinned snapshot and its known ancestors. It ranks files without a sequence
+// number.
 type Chain struct {
-	places map[int64]int // by snapshot, counted from the pinned one, 0
-	whole  bool          // down to a snapshot without a parent
+	depths map[int64]int // by snapshot; the pinned one has 0
+	whole  bool          // it ends at a snapshot without a parent
 	parent func(snapshot int64) (int64, bool)
 }
 
-// NewChain follows the parents of a snapshot. The function returns the parent
-// of one, 0 if it has none, and false if the snapshot is not known any more.
+// NewChain follows the parents of a snapshot. The function parent returns the parent of a
+// snapshot or 0, and false if the snapshot no longer exists.
 func NewChain(pinned int64, parent func(snapshot int64) (int64, bool)) Chain {
-	c := Chain{places: map[int64]int{}, parent: parent}
+	c := Chain{depths: map[int64]int{}, parent: parent}
 	for at := pinned; ; {
 		above, known := parent(at)
-		if _, again := c.places[at]; !known || again {
+		if _, again := c.depths[at]; !known || again {
 			return c
 		}
-		c.places[at] = len(c.places)
+		c.depths[at] = len(c.depths)
 		if above == 0 {
 			c.whole = true
 			return c
@@ -26,12 +26,12 @@ func NewChain(pinned int64, parent func(snapshot int64) (int64, bool)) Chain {
 	}
 }
 
-// Rank is the File.Rank of a file that a snapshot added. Some writers let the
-// oldest snapshot that is left forget its parent, so that the chain looks whole:
-// a snapshot that has expired was before it all the same.
+// Rank returns the File.Rank of a file that a snapshot added. Some writers remove the
+// parent from the oldest remaining snapshot, so that the chain looks complete: an expired
+// snapshot still precedes it.
 func (c Chain) Rank(snapshot int64) int {
-	if place, ok := c.places[snapshot]; ok {
-		return len(c.places) - place
+	if depth, ok := c.depths[snapshot]; ok {
+		return len(c.depths) - depth
 	}
 	if _, known := c.parent(snapshot); known && c.whole {
 		return Unranked

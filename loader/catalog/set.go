@@ -12,19 +12,18 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// Set is one Catalog made of several named ones. The first part of a table's
-// name chooses the catalog if one of that name is in the set and a namespace
-// follows it; every other name belongs to the default catalog. So
-// "default.events" is table events of namespace default, also where a catalog
-// is called default.
+// Set is one Catalog made of several named ones. The first part of a table's name chooses
+// the catalog if the set has one of that name and a namespace follows. Every other name
+// belongs to the default catalog. So "default.events" is table events of namespace
+// default, even if a catalog is called default.
 type Set struct {
 	catalogs map[string]Catalog
 	fallback string
 }
 
-// NewSet makes a set that sends names without a catalog to the one called
-// fallback. With an empty fallback every name must say its catalog. A fallback
-// that is not in the set is Invalid. The set does not own its catalogs.
+// NewSet returns a set whose default catalog is the one called fallback. With an empty
+// fallback, every name must start with a catalog. A fallback that is not in the set is
+// Invalid. The set does not own its catalogs.
 func NewSet(catalogs map[string]Catalog, fallback string) (*Set, error) {
 	if _, ok := catalogs[fallback]; fallback != "" && !ok {
 		names := slices.Sorted(maps.Keys(catalogs))
@@ -36,7 +35,7 @@ func NewSet(catalogs map[string]Catalog, fallback string) (*Set, error) {
 	return &Set{catalogs: maps.Clone(catalogs), fallback: fallback}, nil
 }
 
-// Table pins the state that a ref names now. See Catalog.
+// Table pins the current state of a ref. See Catalog.
 func (s *Set) Table(ctx context.Context, name string, ref dataset.Ref) (*Table, error) {
 	r, err := s.route(name)
 	if err != nil {
@@ -80,8 +79,7 @@ func (s *Set) Appended(ctx context.Context, t *Table, since int64, columns []int
 	return files, s.explain(r, err)
 }
 
-// Open opens a file of a pinned table, as the catalog that the table is of does. See
-// Opener.
+// Open opens a file of a pinned table in its catalog. See Opener.
 func (s *Set) Open(ctx context.Context, t *Table, location string, size int64) (store.Object, error) {
 	r, err := s.route(t.Name)
 	if err != nil {
@@ -96,12 +94,12 @@ func (s *Set) Open(ctx context.Context, t *Table, location string, size int64) (
 	return files.Open(ctx, &inner, location, size)
 }
 
-// route is where a name leads.
+// route is where a name leads to.
 type route struct {
 	catalog Catalog
-	prefix  string // the catalog that the name says, or ""
-	name    string // as it was given
-	table   string // as the catalog knows it
+	prefix  string // the catalog in the name, or ""
+	name    string // as given
+	table   string // in the catalog
 }
 
 func (s *Set) route(name string) (route, error) {
@@ -116,7 +114,7 @@ func (s *Set) route(name string) (route, error) {
 	return route{catalog: s.catalogs[s.fallback], name: name, table: name}, nil
 }
 
-// noCatalog is the failure of a name that leads nowhere.
+// noCatalog returns the failure of a name without a catalog if there is no default.
 func (s *Set) noCatalog(name string) error {
 	names := slices.Sorted(maps.Keys(s.catalogs))
 	first, _, _ := strings.Cut(name, ".")
@@ -124,7 +122,7 @@ func (s *Set) noCatalog(name string) error {
 		WithRemedy("put one of these and a dot in front of it: %s", strings.Join(names, ", "))
 }
 
-// named gives a table back under the name that was asked for.
+// named returns a table under the name that was given.
 func (r route) named(t *Table) *Table {
 	if t == nil || t.Name == r.name {
 		return t
@@ -134,8 +132,8 @@ func (r route) named(t *Table) *Table {
 	return &out
 }
 
-// explain puts the name as it was given into an error, and looks whether a
-// table that is not there may be meant for another catalog.
+// explain puts the name as given into an error. If a table does not exist, it checks
+// whether another catalog may have been meant.
 func (s *Set) explain(r route, err error) error {
 	if err == nil {
 		return nil
@@ -151,7 +149,7 @@ func (s *Set) explain(r route, err error) error {
 	names := slices.Sorted(maps.Keys(s.catalogs))
 	near := fault.Nearest(first, names)
 	if near == "" || len(e.Faults) > 0 && e.Faults[0].Nearest != "" && e.Faults[0].Nearest != rest {
-		return err // but a table that is called like the rest is the catalog's that is meant
+		return err // a similar table of this catalog is more likely
 	}
 	out := *e
 	out.Faults = slices.Clone(e.Faults)

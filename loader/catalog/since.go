@@ -6,20 +6,20 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// Operation is what a snapshot says it did to its table's files.
+// Operation is what a snapshot did to its table's files, according to its summary.
 type Operation string
 
 // The operations of the Iceberg specification.
 const (
 	OpAppend    Operation = "append"    // added rows
-	OpReplace   Operation = "replace"   // wrote rows that were there into other files
+	OpReplace   Operation = "replace"   // moved existing rows to other files
 	OpOverwrite Operation = "overwrite" // removed rows, and may have added some
 	OpDelete    Operation = "delete"    // removed rows
 )
 
-// After returns the snapshots that lead from since, without it, to the pinned one,
-// oldest first; none if it is that. The function parent is NewChain's. A since that
-// does not lead there is Invalid, a snapshot on the way that is gone Expired.
+// After returns the snapshots after since, up to the pinned one, oldest first; none if
+// since is the pinned one. The function parent is as in NewChain. It returns Invalid if
+// since is no ancestor, and Expired if a snapshot in between no longer exists.
 func After(table string, since, pinned int64, parent func(snapshot int64) (int64, bool)) ([]int64, error) {
 	var after []int64 // newest first
 	if pinned == dataset.NoSnapshot {
@@ -41,10 +41,10 @@ func After(table string, since, pinned int64, parent func(snapshot int64) (int64
 	return after, nil
 }
 
-// apart is the failure of a since that is not among the ancestors of the pinned
-// snapshot, newest first, of which the last names no parent. Some writers let a
-// snapshot forget its parent when that expires: a since that is gone, or that comes
-// from another first snapshot, may have been an ancestor.
+// apart returns the failure of a since that is not among the ancestors of the pinned
+// snapshot. The ancestors are given newest first, and the last has no parent. Some writers
+// remove the parent of a snapshot when that expires. So a since that no longer exists, or
+// that descends from another first snapshot, may have been an ancestor.
 func apart(table string, since int64, ancestors []int64, parent func(snapshot int64) (int64, bool)) error {
 	if _, known := parent(since); !known {
 		return ExpiredSince(table, since, since)

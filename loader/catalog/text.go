@@ -8,10 +8,10 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 )
 
-// Text renders a partition value of the field for people: a month as 2026-10, a
-// day or a date as 2026-10-01, an hour as 2026-10-01-13, a timestamp as
-// 2026-10-01T13:00:00, binary values in hexadecimal, and null as null. The
-// column is the field's source; the zero Field if the table has it no more.
+// Text formats a partition value of the field for display: a month as 2026-10, a day or a
+// date as 2026-10-01, an hour as 2026-10-01-13, a timestamp as 2026-10-01T13:00:00, binary
+// values in hexadecimal, and null as null. The column is the field's source, or the zero
+// Field if the table no longer has it.
 func (p PartitionField) Text(value any, column Field) string {
 	switch v := value.(type) {
 	case nil:
@@ -29,7 +29,7 @@ func (p PartitionField) Text(value any, column Field) string {
 	}
 }
 
-// wholeText renders a value that counts something from 1970 on, or a number.
+// wholeText formats a number, or a value that counts units of time since 1970.
 func (p PartitionField) wholeText(v int64, typ arrow.DataType) string {
 	const hour, day = 60 * 60, 24 * 60 * 60 // in seconds
 	epoch := time.Unix(0, 0).UTC()
@@ -49,7 +49,7 @@ func (p PartitionField) wholeText(v int64, typ arrow.DataType) string {
 	return strconv.FormatInt(v, 10)
 }
 
-// valueText renders a column's value that is stored as a whole number.
+// valueText formats a column's value that is stored as an integer.
 func valueText(v int64, typ arrow.DataType) string {
 	switch t := typ.(type) {
 	case *arrow.Date32Type:

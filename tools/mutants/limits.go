@@ -6,12 +6,12 @@ func limitMutants() []mutant {
 	parquet, catalog := []string{"./internal/parquet"}, []string{"./loader/catalog/icebergcat"}
 	fault, flight := []string{"./internal/fault"}, []string{"./flight"}
 	return []mutant{
-		{"metadata-of-any-size-is-read", "loader/catalog/icebergcat/limit.go", "	if n <= a.most {\n", "	if n >= 0 {\n", catalog},
+		{"metadata-of-any-size-is-read", "loader/catalog/icebergcat/metafile/allowance.go", "	if n <= a.Max {\n", "	if n >= 0 {\n", catalog},
 		{
-			"metadata-unpacks-to-any-size", "loader/catalog/icebergcat/unpack.go",
-			"		if u.total += int64(n); u.total > u.most {\n", "		if u.total += int64(n); u.total < 0 {\n", catalog,
+			"metadata-unpacks-to-any-size", "loader/catalog/icebergcat/metafile/unpack.go",
+			"		if u.total += int64(n); u.total > u.Max {\n", "		if u.total += int64(n); u.total < 0 {\n", catalog,
 		},
-		{"records-are-not-charged", "loader/catalog/icebergcat/container.go", "c.charge(c.form.record*records + ", "c.charge(", catalog},
+		{"records-are-not-charged", "loader/catalog/icebergcat/metafile/container.go", "c.Charge(c.form.record*records + ", "c.Charge(", catalog},
 		{
 			"metadata-is-charged-for-ever", "loader/catalog/icebergcat/files.go",
 			"	defer held.Release()\n	file := l.catalog.allow(", "	file := l.catalog.allow(", catalog,

@@ -2,7 +2,7 @@ package main
 
 // manifestMutants break the reading of manifests as writers leave them.
 func manifestMutants() []mutant {
-	schema, fixed := "loader/catalog/icebergcat/avro_schema.go", "loader/catalog/icebergcat/avro_fixed.go"
+	schema, fixed := "loader/catalog/icebergcat/metafile/avro_schema.go", "loader/catalog/icebergcat/metafile/avro_fixed.go"
 	tests := []string{"./loader/catalog/icebergcat", "-run=NamedTypes|Hostile|MayHaveLengths|DoNotName|Codecs|LaterFormats"}
 	resolve := []string{"./loader/resolve", "-run=DecimalKeys"}
 	order, commits := []string{"./joiner/spill", "-run=NoKnownOrder"}, []string{"./loader", "-run=Commits"}
@@ -22,10 +22,10 @@ func manifestMutants() []mutant {
 		{"new-names-meet-others", schema, "		if renamed {\n", "		if name, _ := f[nameAttr].(string); renamed && !isAvroName(name) {\n", tests},
 		{"schemas-multiply", schema, "	if root.width > len(text) {\n", "	if root.width > len(text)<<10 {\n", tests},
 		{"wide-partitions-are-free", schema, "		out.record += perValue", "		out.record += 0 * perValue", tests},
-		{"lengths-of-fixed-values-are-values", fixed, "records) || !prefixed.met {\n", "records) || prefixed.met {\n", tests},
+		{"lengths-of-fixed-values-are-values", fixed, "records) || !prefixed.fixed {\n", "records) || prefixed.fixed {\n", tests},
 		{"either-way-of-fixed-values-will-do", fixed, "	if fits {\n", "	if fits && records < 0 {\n", tests},
-		{"manifests-name-their-content", "loader/catalog/icebergcat/container.go", "	if how.content != \"\" && len", "	if how.content == \"\" && len", tests},
-		{"other-codecs-are-damage", "loader/catalog/icebergcat/unpack.go", "	case \"bzip2\", \"xz\":\n", "	case \"bzip3\":\n", tests},
+		{"manifests-name-their-content", "loader/catalog/icebergcat/metafile/container.go", "	if how.Content != \"\" && len", "	if how.Content == \"\" && len", tests},
+		{"other-codecs-are-damage", "loader/catalog/icebergcat/metafile/unpack.go", "	case \"bzip2\", \"xz\":\n", "	case \"bzip3\":\n", tests},
 		{"fields-of-later-formats-are-refused", "loader/catalog/icebergcat/load.go", "		if version < since {\n", "		if version > since {\n", tests},
 	}
 }

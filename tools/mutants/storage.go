@@ -14,7 +14,7 @@ func storageMutants() []mutant {
 		},
 		{"what-is-decoded-counts-as-given-up", "loader/scan/spare.go", "one.lent.Load() || one.held.Held() == 0", "true", scanned},
 		{"files-are-closed-under-hanging-reads", "internal/store/bounded.go", "if !o.closed || o.reads > 0 {", "if !o.closed {", storage},
-		{"mounts-take-any-number-of-calls", "internal/store/calls.go", "make(chan struct{}, mostCalls)", "make(chan struct{}, 1000*mostCalls)", storage},
+		{"mounts-take-any-number-of-calls", "internal/store/calls.go", "make(chan struct{}, maxCalls)", "make(chan struct{}, 1000*maxCalls)", storage},
 		{"storage-has-no-deadline", "internal/store/calls.go", "	if timeout <= 0 {\n		timeout =", "	if timeout >= 0 {\n		timeout =", storage},
 		{"files-that-hang-are-asked-again", "internal/store/calls.go", "return c.files[location] > 0", "return c.files[location] > 1000", storage},
 		{"devices-are-opened", "internal/store/local.go", "	return checkPlain(found, location)\n", "	_ = found\n	return nil\n", storage},

@@ -142,7 +142,7 @@ func valueMutants() []mutant { //nolint:funlen // a table
 			[]string{"./internal/parquet"},
 		},
 		{
-			"required-inside-optional-is-required", "loader/catalog/icebergcat/types.go",
+			"required-inside-optional-is-required", "loader/catalog/icebergcat/column/types.go",
 			"f.Required && parent.Required",
 			"f.Required",
 			[]string{"./loader/catalog/icebergcat"},

@@ -74,7 +74,7 @@ func fileMutants() []mutant {
 		},
 		{
 			"ranks-from-the-newest", "loader/catalog/rank.go",
-			"		return len(c.places) - place", "		return 1 + place", catalog,
+			"		return len(c.depths) - depth", "		return 1 + depth", catalog,
 		},
 		{
 			"broken-chain-is-whole", "loader/catalog/rank.go",

@@ -17,7 +17,7 @@ const (
 	truncate
 )
 
-// Action is what happens to a call. The zero value lets it pass.
+// Action changes a call. The zero value does nothing.
 type Action struct {
 	kind   kind
 	err    error
@@ -27,31 +27,30 @@ type Action struct {
 	mask   byte
 }
 
-// Fail answers the call with an error; nil stands for storage that does not
-// answer (Unavailable, the file named).
+// Fail fails the call with an error. A nil error is replaced by that of storage that does
+// not answer: Unavailable, with the file's name.
 func Fail(err error) Action { return Action{kind: fail, err: err} }
 
-// Hold keeps the call waiting until the gate is closed or its context ends.
+// Hold blocks the call until the gate is closed or its context ends.
 func Hold(gate <-chan struct{}) Action { return Action{kind: hold, gate: gate} }
 
-// Hang keeps the call until the gate is closed, whatever its context says, as the
-// kernel does for a disk that does not answer. Then the call passes: a read
-// writes, whether anybody waits for it or not. Asked, where given, is sent to
-// when the call begins.
+// Hang blocks the call until the gate is closed, even if its context ends, as the kernel
+// does for a disk that does not answer. Then the call goes on: a read writes to its
+// buffer, although its caller may have left. When the call begins, it sends to asked,
+// unless that is nil.
 func Hang(asked chan<- struct{}, gate <-chan struct{}) Action {
 	return Action{kind: hang, asked: asked, gate: gate}
 }
 
-// Flip lets a read pass, with the bits of the mask turned over in the file's
-// byte at the offset, where the read contains it.
+// Flip flips the bits of the mask in the file's byte at the offset, in reads that
+// contain it.
 func Flip(offset int64, mask byte) Action { return Action{kind: flip, offset: offset, mask: mask} }
 
-// Truncate makes the file end at the offset. On Open the whole object is that
-// short, and the size that the caller gave is not compared; on Read only that
-// read finds the end.
+// Truncate ends the file at the offset. On Open it affects the whole object, and the size
+// that the caller gave is not checked; on Read it affects that read alone.
 func Truncate(offset int64) Action { return Action{kind: truncate, offset: offset} }
 
-// before does what comes before the call itself.
+// before does the part of the action that precedes the call.
 func (a Action) before(ctx context.Context, location string) error {
 	switch a.kind {
 	case fail:
@@ -76,8 +75,7 @@ func (a Action) before(ctx context.Context, location string) error {
 	return nil
 }
 
-// under returns the context for the store below: a call that hung is not
-// cancelled.
+// under returns the context for the decorated store. A call that hangs is not canceled.
 func (a Action) under(ctx context.Context) context.Context {
 	if a.kind == hang {
 		return context.WithoutCancel(ctx)

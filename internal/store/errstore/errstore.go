@@ -1,8 +1,7 @@
-// Package errstore is a store with faults: it decorates another store, counts
-// what is asked of it and makes chosen calls fail, wait or lie.
+// Package errstore injects faults into a store for tests: it decorates another store,
+// counts calls, and makes chosen calls fail, wait or return wrong bytes.
 //
-// It serves tests. What it does depends on the order of calls alone, never on
-// chance or time.
+// What it does depends on the order of calls alone, never on chance or time.
 package errstore
 
 import (
@@ -23,27 +22,27 @@ const (
 	Open             // Store.Open
 )
 
-// Rule says which calls misbehave and how.
+// Rule changes some calls.
 type Rule struct {
-	Location string // what the location must contain; "" is every location
+	Location string // a part of the location; "" matches every location
 	Call     Call
-	Nth      int // the rule's nth matching call, from 1; 0 is every one
+	Nth      int // the rule's nth matching call, from 1; 0 matches every call
 	Action   Action
 }
 
-// Request is one read that a store was asked for.
+// Request is one read.
 type Request struct {
 	Location string
 	Offset   int64
 	Bytes    int
 }
 
-// Counts are sums over calls.
+// Counts sums up calls.
 type Counts struct {
 	Opens int   // calls of Open
-	Open  int   // objects that are open now
+	Open  int   // open objects
 	Reads int   // calls of ReadAt
-	Bytes int64 // asked for by them
+	Bytes int64 // that these requested
 }
 
 // Store decorates a store. Use New. It is safe for concurrent use.
@@ -61,15 +60,15 @@ type rule struct {
 	seen int
 }
 
-// New decorates a store with rules; with none it only counts. The first rule
-// that acts on a call decides it, and the rules after it do not see the call.
+// New decorates a store with rules; without rules it only counts. The first rule that
+// matches a call decides, and later rules do not see the call.
 func New(inner store.Store, rules ...Rule) *Store {
 	s := &Store{inner: inner}
 	s.Set(rules...)
 	return s
 }
 
-// Set replaces the rules, for the calls after it.
+// Set replaces the rules for later calls.
 func (s *Store) Set(rules ...Rule) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,8 +92,7 @@ func (s *Store) Requests() []Request {
 	return append([]Request(nil), s.requests...)
 }
 
-// Reset sets the sums to zero, save for the objects that are open, and forgets
-// the requests.
+// Reset sets the sums to zero, except that of open objects, and forgets the requests.
 func (s *Store) Reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,7 +122,7 @@ func (s *Store) Open(ctx context.Context, location string, size int64) (store.Ob
 	return o, nil
 }
 
-// begin counts a call and finds what is to be done to it.
+// begin counts a call and returns its action.
 func (s *Store) begin(call Call, location string, count func()) Action {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,22 +1,22 @@
-// Package s3 is the store of files on S3 and on what speaks its protocol: locations
+// Package s3 is the store of files on S3 and on stores that speak its protocol: locations
 // s3://bucket/key, s3a:// and s3n://, of any bucket.
 //
-// What a request costs is its round trip, so there are few: a file whose size is known
-// is opened without one, and each read is one ranged GET into the memory of the caller.
-// A file of unknown size is opened by a read of its head, which then serves what lies
-// in it: metadata is mostly read whole so.
+// The cost of a request is its round trip, so the package makes few. A file of known size
+// is opened without a request, and each read is one ranged GET into the caller's memory.
+// A file of unknown size is opened by reading its head, from which later reads are served
+// as far as it goes: most metadata files fit into it.
 //
-// A response is taken only if it is what was asked for: status 206, exactly the range,
-// of an object of exactly the known length, with the tag (ETag) of the first response,
-// and a body of just so many bytes. Another length or tag is Corrupt: somebody has
-// replaced the file. Anything else that is not right is a broken transfer. It is tried
-// again from where it broke, as are responses that say so (500, 503 Slow Down, 429) and
-// connections that fail or fall silent: some times, after a growing and random while.
-// What then still fails is Unavailable, as is what is refused; a missing key is
-// store.Missing. There is never short data.
+// A response is accepted only if it is exactly what was asked for: status 206, the
+// requested range, of an object of the known length, with the ETag of the first response,
+// and a body of that length. Another length or ETag is Corrupt: the file was replaced.
+// Any other difference is a broken transfer. A broken transfer is retried from where it
+// broke, as are errors that ask for it (500, 503 Slow Down, 429) and connections that fail
+// or fall silent, with a growing random delay. If the last retry fails, or the store
+// refuses, the error is Unavailable. A missing key is store.Missing. A read never returns
+// short data.
 //
-// It writes nothing but metadata that is committed to a catalog: whole files, by one
-// request that makes no file which is there already.
+// The package writes only metadata that is committed to a catalog: whole files, each by
+// one request that cannot overwrite an existing file.
 //
-// Nobody waits beyond the end of its context, and nothing is left behind.
+// No call outlives its context, and nothing is left behind.
 package s3

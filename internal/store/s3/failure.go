@@ -18,8 +18,14 @@ import (
 	"github.com/penstock/penstock/internal/store"
 )
 
-// Operation is what a request was for.
-type Operation string
+// Operation is store.Operation.
+type Operation = store.Operation
+
+// Outcome is store.Outcome.
+type Outcome = store.Outcome
+
+// Request is store.Request.
+type Request = store.Request
 
 // The operations.
 const (
@@ -30,45 +36,33 @@ const (
 	OperationRemove Operation = "remove"
 )
 
-// Outcome is how a request ended.
-type Outcome string
-
-// The outcomes. Throttled, Failed, Silent and Broken are tried again.
+// The outcomes. Throttled, Failed, Silent and Broken are retried.
 const (
 	OK        Outcome = "ok"
 	Throttled Outcome = "throttled" // the store asks for fewer requests
-	Failed    Outcome = "failed"    // the store's own fault
-	Silent    Outcome = "silent"    // nothing came for too long
-	Broken    Outcome = "broken"    // no connection, or another response than was asked for
-	Refused   Outcome = "refused"   // by the store, or for want of credentials
+	Failed    Outcome = "failed"    // an error of the store itself
+	Silent    Outcome = "silent"    // no data arrived for too long
+	Broken    Outcome = "broken"    // no connection, or a response that was not asked for
+	Refused   Outcome = "refused"   // by the store, or because there are no credentials
 	Missing   Outcome = "missing"
 	Replaced  Outcome = "replaced" // another length or tag than the file had
 	Cancelled Outcome = "cancelled"
 )
 
-// Request is one request as it ended.
-type Request struct {
-	Operation Operation
-	Outcome   Outcome
-	Bytes     int64 // of bodies, that came
-	Again     bool  // it was not the first one of its read
-	Took      time.Duration
-}
-
-// failure is what is made of an error.
+// failure is an error as judge classifies it.
 type failure struct {
 	outcome Outcome
 	cause   error
-	err     error         // what the reader gets, where that is no plain Unavailable
-	passing bool          // another try may help
-	expired bool          // other credentials may
-	key     string        // that the request was signed with; "": none that is known
-	region  string        // of the bucket, where it was asked for in another one
-	after   time.Duration // when to try again, where the store says
+	err     error         // returned to the caller; nil: an Unavailable error with cause
+	passing bool          // a retry may succeed
+	expired bool          // a retry with new credentials may succeed
+	key     string        // id of the key that signed the request; "" if unknown
+	region  string        // of the bucket, if the request went to another one
+	after   time.Duration // delay that the store asks for, if any
 }
 
-// did says what the store did to who reads, or writes.
-func (f failure) did(writes bool) string {
+// verb returns what the store did, for errors.
+func (f failure) verb(writes bool) string {
 	switch f.outcome {
 	case Refused:
 		if writes {
@@ -83,7 +77,7 @@ func (f failure) did(writes bool) string {
 	return "did not give"
 }
 
-// remedy says what the user can do.
+// remedy returns what the user can do.
 func (f failure) remedy(writes bool) string {
 	switch f.outcome {
 	case Refused:
@@ -98,7 +92,7 @@ func (f failure) remedy(writes bool) string {
 	return "see whether the store answers at s3.endpoint, and try again"
 }
 
-// outcomeOf says how a request ended that ended so.
+// outcomeOf returns how a request with an error, or nil, ended.
 func outcomeOf(ctx context.Context, err error) Outcome {
 	switch {
 	case err == nil:
@@ -108,13 +102,13 @@ func outcomeOf(ctx context.Context, err error) Outcome {
 	case fault.KindOf(err) == fault.Corrupt:
 		return Replaced
 	case unsatisfiable(err):
-		return OK // of a file that is empty, or Corrupt above
+		return OK // the file is empty; otherwise it is Corrupt, see above
 	default:
 		return outcome(err)
 	}
 }
 
-// outcome is that of an error.
+// outcome returns the outcome of an error.
 func outcome(err error) Outcome {
 	response, answered := errors.AsType[*smithyhttp.ResponseError](err)
 	_, unanswered := errors.AsType[*smithyhttp.RequestSendError](err)
@@ -133,7 +127,7 @@ func outcome(err error) Outcome {
 	}
 }
 
-// fromCredentials says whether a request was not sent for want of credentials.
+// fromCredentials reports whether a request was not sent because there were no credentials.
 func fromCredentials(err error) bool {
 	return strings.Contains(err.Error(), "get identity") || strings.Contains(err.Error(), "credentials")
 }
@@ -143,11 +137,11 @@ func outcomeOfStatus(status int, code string) Outcome {
 	case status == http.StatusTooManyRequests, code == "SlowDown", code == "Throttling", code == "RequestLimitExceeded", code == "TooManyRequests":
 		return Throttled
 	case status == http.StatusServiceUnavailable:
-		return Throttled // as S3 says it, where it says no more
+		return Throttled // S3 also sends this status without a code
 	case status >= 500, status == http.StatusRequestTimeout, code == "RequestTimeout":
 		return Failed
 	case status == http.StatusNotFound && code == "NoSuchKey":
-		return Missing // who else does not find something may not be the store
+		return Missing // a 404 with another code may come from something in between
 	case status == http.StatusPreconditionFailed, status == http.StatusRequestedRangeNotSatisfiable:
 		return Replaced
 	default:
@@ -155,11 +149,11 @@ func outcomeOfStatus(status int, code string) Outcome {
 	}
 }
 
-// codeOf is the code that S3 gives an error, or "".
+// codeOf returns S3's code of an error, or "".
 func codeOf(err error) string {
 	if e, ok := errors.AsType[*smithy.OperationError](err); ok && e.OperationName == "HeadObject" {
 		if _, ok := errors.AsType[*types.NotFound](err); ok {
-			return "NoSuchKey" // what answers a HEAD has no body to say it in
+			return "NoSuchKey" // the response to a HEAD has no body for the code
 		}
 	}
 	if e, ok := errors.AsType[smithy.APIError](err); ok {
@@ -168,9 +162,9 @@ func codeOf(err error) string {
 	return ""
 }
 
-// judge says what is to be made of an error.
+// judge classifies an error.
 func (o *object) judge(err error) failure {
-	if e, ok := errors.AsType[*fault.Error](err); ok { // ours, or of who gives credentials
+	if e, ok := errors.AsType[*fault.Error](err); ok { // our own, or from the source of credentials
 		if e.Kind == fault.Corrupt {
 			return failure{outcome: Replaced, err: err}
 		}
@@ -206,7 +200,7 @@ func (o *object) judge(err error) failure {
 	return f
 }
 
-// keyOf is the id of the key that a request was signed with, or "".
+// keyOf returns the id of the key that a request was signed with, or "".
 func keyOf(r *http.Request) string {
 	if r == nil {
 		return ""
@@ -216,7 +210,7 @@ func keyOf(r *http.Request) string {
 	return key
 }
 
-// shorter is the error of a file that does not have the range asked for.
+// shorter returns the error of a file that does not have the requested range.
 func (o *object) shorter(contentRange string) error {
 	size, err := strconv.ParseInt(strings.TrimPrefix(contentRange, "bytes */"), 10, 64)
 	if err == nil && size != o.size {
@@ -225,14 +219,14 @@ func (o *object) shorter(contentRange string) error {
 	return o.replaced("it does not have the %d bytes that it had", o.size)
 }
 
-// unsatisfiable says whether a store has none of the bytes asked for.
+// unsatisfiable reports whether a file has none of the requested bytes.
 func unsatisfiable(err error) bool {
 	e, ok := errors.AsType[*smithyhttp.ResponseError](err)
 	return ok && e.HTTPStatusCode() == http.StatusRequestedRangeNotSatisfiable
 }
 
-// regionOf is the region that a response says, if it can be one: it becomes part of what
-// is asked of the bucket from then on.
+// regionOf returns the region in a response, if it is well-formed: later requests to the
+// bucket use it.
 func regionOf(h http.Header) string {
 	region := h.Get("X-Amz-Bucket-Region")
 	if strings.Trim(region, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
@@ -241,8 +235,7 @@ func regionOf(h http.Header) string {
 	return region
 }
 
-// retryAfter is what a response says of when to try again, in seconds; 0 where it does
-// not.
+// retryAfter returns the delay that a response asks for, or 0.
 func retryAfter(h http.Header) time.Duration {
 	n, err := strconv.ParseUint(h.Get("Retry-After"), 10, 16)
 	if err != nil {
@@ -251,7 +244,7 @@ func retryAfter(h http.Header) time.Duration {
 	return time.Duration(n) * time.Second //nolint:gosec // 16 bits
 }
 
-// plain says what went wrong without the SDK's words for how it works.
+// plain returns an error without the SDK's internals.
 func plain(err error) error {
 	if sent, ok := errors.AsType[*smithyhttp.RequestSendError](err); ok {
 		return sent.Err
@@ -270,16 +263,16 @@ func plain(err error) error {
 	return errors.New(text)
 }
 
-// withoutSecrets is what a store says, less what it repeats of the request that nobody is
-// shown.
-func withoutSecrets(said string, to *smithyhttp.Response) string {
+// withoutSecrets returns a store's message without the secrets of the request, which some
+// stores repeat.
+func withoutSecrets(message string, to *smithyhttp.Response) string {
 	if to == nil || to.Response == nil || to.Request == nil {
-		return said
+		return message
 	}
 	for _, header := range []string{"X-Amz-Security-Token", "Authorization"} {
 		if value := to.Request.Header.Get(header); value != "" {
-			said = strings.ReplaceAll(said, value, "xxxxx")
+			message = strings.ReplaceAll(message, value, "xxxxx")
 		}
 	}
-	return said
+	return message
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/release"
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/internal/store/s3"
 )
@@ -135,9 +136,9 @@ func TestUnknownSize(t *testing.T) {
 		f := newFake(t, content)
 		held := int64(0)
 		s := f.open(t, func(o *s3.Options) {
-			o.Reserve = func(_ context.Context, n int64) (func(), error) {
+			o.Reserve = func(_ context.Context, n int64) (*release.Handle, error) {
 				held += n
-				return func() { held -= n }, nil
+				return release.New(func() { held -= n }), nil
 			}
 		})
 		o, err := s.Open(t.Context(), location, store.SizeUnknown)
@@ -157,7 +158,9 @@ func TestUnknownSize(t *testing.T) {
 func TestHeadThatIsRefused(t *testing.T) {
 	f := newFake(t, digits(10))
 	s := f.open(t, func(o *s3.Options) {
-		o.Reserve = func(context.Context, int64) (func(), error) { return nil, fault.New(fault.Exhausted, "no room") }
+		o.Reserve = func(context.Context, int64) (*release.Handle, error) {
+			return nil, fault.New(fault.Exhausted, "no room")
+		}
 	})
 	_, err := s.Open(t.Context(), location, store.SizeUnknown)
 	require.Equal(t, fault.Exhausted, fault.KindOf(err))

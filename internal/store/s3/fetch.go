@@ -17,8 +17,8 @@ import (
 	"github.com/penstock/penstock/internal/store"
 )
 
-// fetch asks once for the bytes from off on that fill p, and returns how many came,
-// also with an error.
+// fetch requests the bytes from off on that fill p, without retries. It returns how many
+// arrived, even with an error.
 func (o *object) fetch(ctx context.Context, t *try, p []byte, off int64) (int, error) {
 	out, err := o.get(ctx, t, off, off+int64(len(p))-1)
 	if err != nil {
@@ -40,18 +40,18 @@ func (o *object) fetch(ctx context.Context, t *try, p []byte, off int64) (int, e
 	return t.fill(p, out.Body)
 }
 
-// fetchHead asks once for the first bytes of a file, and sets head, size and tag before
-// it fills head.
+// fetchHead requests the first bytes of a file, without retries. It sets head, size and
+// tag before it fills head.
 func (o *object) fetchHead(ctx context.Context, t *try) (int, error) {
 	out, err := o.get(ctx, t, 0, headBytes-1)
-	if unsatisfiable(err) { // as nothing can be of an empty file
+	if unsatisfiable(err) { // any range is, if the file is empty
 		return 0, o.fetchSize(ctx, t)
 	}
 	if err != nil {
 		return 0, err
 	}
 	defer func() { _ = out.Body.Close() }()
-	if statusOf(out) == http.StatusOK && aws.ToInt64(out.ContentLength) == 0 { // as some answer then
+	if statusOf(out) == http.StatusOK && aws.ToInt64(out.ContentLength) == 0 { // as some stores respond for an empty file
 		return 0, o.fetchSize(ctx, t)
 	}
 	first, last, total, err := o.check(out)
@@ -68,7 +68,7 @@ func (o *object) fetchHead(ctx context.Context, t *try) (int, error) {
 	return t.fill(o.head, out.Body)
 }
 
-// fetchSize asks for the size of a file that may be empty.
+// fetchSize requests the size of a file that may be empty.
 func (o *object) fetchSize(ctx context.Context, t *try) error {
 	t.operation = OperationSize
 	out, err := o.store.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &o.bucket, Key: &o.key}, o.store.in(o.bucket))
@@ -82,7 +82,7 @@ func (o *object) fetchSize(ctx context.Context, t *try) error {
 	return o.tagged(aws.ToString(out.ETag))
 }
 
-// get asks for a range. The caller closes the body.
+// get requests a range. The caller closes the body.
 func (o *object) get(ctx context.Context, t *try, first, last int64) (*s3.GetObjectOutput, error) {
 	in := &s3.GetObjectInput{Bucket: &o.bucket, Key: &o.key, Range: aws.String(fmt.Sprintf("bytes=%d-%d", first, last))}
 	if tag := o.Tag(); tag != "" {
@@ -92,7 +92,7 @@ func (o *object) get(ctx context.Context, t *try, first, last int64) (*s3.GetObj
 	return o.store.client.GetObject(ctx, in, o.store.in(o.bucket))
 }
 
-// check sees that a response has a part of a file, and returns which.
+// check checks that a response has a range of a file, and returns the range.
 func (o *object) check(out *s3.GetObjectOutput) (first, last, total int64, err error) { //nolint:revive // one thing in three numbers
 	if status := statusOf(out); status != http.StatusPartialContent {
 		return 0, 0, 0, broken("status %d in place of a part of the file (206)", status)
@@ -115,7 +115,7 @@ func statusOf(out *s3.GetObjectOutput) int {
 	return 0
 }
 
-// contentRange reads "bytes 0-9/100".
+// contentRange parses "bytes 0-9/100".
 func contentRange(text string) (first, last, total int64, ok bool) { //nolint:revive // one thing in three numbers
 	rest, unit := strings.CutPrefix(text, "bytes ")
 	span, size, slash := strings.Cut(rest, "/")

@@ -1,25 +1,21 @@
 package s3
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/store"
 )
 
-// Serves says whether a location is one of this package's.
+// Serves reports whether a location is on S3.
 func Serves(location string) bool {
-	switch store.Scheme(location) {
-	case "s3", "s3a", "s3n":
-		return true
-	default:
-		return false
-	}
+	return slices.Contains(schemes(), store.Scheme(location))
 }
 
-// split returns the bucket and the key that a location names. The key stands for
-// itself: percent signs, question marks, spaces and double slashes are part of it, as
-// writers of tables mean them.
+// split returns the bucket and the key that a location names. Percent signs, question
+// marks, spaces and double slashes are part of the key and not decoded, because writers of
+// tables do not encode them.
 func split(location string) (bucket, key string, err error) {
 	refuse := func(format string, args ...any) error {
 		return fault.New(fault.Invalid, format, args...).In("", location).WithRemedy("write it as s3://bucket/key")

@@ -5,26 +5,27 @@ import (
 	"sync"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/release"
 	"github.com/penstock/penstock/internal/store"
 )
 
-// headBytes is how much of a file of unknown size is read to open it: whole are most
-// metadata files and manifest lists.
+// headBytes is how much of a file of unknown size is read to open it. Most metadata files
+// and manifest lists are shorter.
 const headBytes = 256 << 10
 
-// object is one open file. Its size, head and released do not change once it is open.
+// object is one open file. Size, head and held do not change once it is open.
 type object struct {
 	store    *Store
 	location string
 	bucket   string
 	key      string
 	size     int64
-	head     []byte // its first bytes, where the size was not known
-	released func() // gives the memory of head back
-	writes   bool   // it is made or removed, and not read
+	head     []byte          // its first bytes, if the size was not known
+	held     *release.Handle // of the memory of head
+	writes   bool            // it is created or removed, not read
 
 	mu  sync.Mutex
-	tag string // of the first response, or of an earlier reader of the file; "": none yet
+	tag string // of the first response, or expected by the caller; "" if none yet
 }
 
 var _ store.Tagged = (*object)(nil)
@@ -51,7 +52,7 @@ func (o *object) ReadAt(ctx context.Context, p []byte, off int64) error {
 	})
 }
 
-// readHead reads the first bytes of a file whose size is not known, and finds it.
+// readHead reads the first bytes of a file of unknown size, and sets its size.
 func (o *object) readHead(ctx context.Context) error {
 	done := 0
 	return o.store.retry(ctx, o, func(ctx context.Context, t *try) error {
@@ -66,7 +67,7 @@ func (o *object) readHead(ctx context.Context) error {
 	})
 }
 
-// verb is what is done to the file, in errors.
+// verb returns what is done to the file, for errors.
 func (o *object) verb() string {
 	if o.writes {
 		return "write"
@@ -82,7 +83,7 @@ func (o *object) Location() string { return o.location }
 
 // Close implements store.Object.
 func (o *object) Close() error {
-	o.released()
+	o.held.Release()
 	return nil
 }
 
@@ -101,7 +102,7 @@ func (o *object) Expect(tag string) error {
 	return o.tagged(tag)
 }
 
-// tagged remembers the tag of the first response, and compares those of all others.
+// tagged records the tag of the first response, and compares the later ones with it.
 func (o *object) tagged(tag string) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -117,7 +118,7 @@ func (o *object) tagged(tag string) error {
 	return nil
 }
 
-// replaced is the error for a file that has changed.
+// replaced returns the error for a file that has changed.
 func (o *object) replaced(how string, args ...any) error {
 	return fault.New(fault.Corrupt, "file %s was replaced while it was in use: "+how, append([]any{o.location}, args...)...).
 		In("", o.location).WithRemedy("restore the file: files of a table never change")

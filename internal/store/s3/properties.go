@@ -5,5 +5,5 @@ import (
 	"slices"
 )
 
-// Properties are the names of all that FromProperties reads.
+// Properties returns the names of the properties that FromProperties reads.
 func Properties() []string { return slices.Sorted(maps.Keys(properties())) }

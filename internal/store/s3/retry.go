@@ -10,56 +10,56 @@ import (
 )
 
 const (
-	// mostTries bounds the requests of one read, and mostSilent those of them that
-	// ended in silence.
-	mostTries, mostSilent = 8, 3
-	// leastWait and mostWait bound the random while before the next try: at most the
-	// first of them before the second try, twice as long before each one after.
-	leastWait, mostWait = 200 * time.Millisecond, 10 * time.Second
-	// mostAfter bounds what a store may ask us to wait for.
-	mostAfter = 30 * time.Second
-	// leastProgress is what has to come within the time of silence, where so much is
-	// still to come: a body that trickles is no progress.
-	leastProgress = 64 << 10
+	// maxTries bounds the requests of one read, and maxSilent those that ended in
+	// silence.
+	maxTries, maxSilent = 8, 3
+	// Before the second try there is a random wait of up to minWait, twice as long
+	// before each later one, and of up to maxWait.
+	minWait, maxWait = 200 * time.Millisecond, 10 * time.Second
+	// maxAfter bounds the delay that a store may ask for.
+	maxAfter = 30 * time.Second
+	// minProgress is how many bytes must arrive within the timeout for silence, unless
+	// the body ends before: a body that trickles counts as silence.
+	minProgress = 64 << 10
 )
 
-// errSilent is why a request was given up.
+// errSilent is the error of a request that was given up.
 var errSilent = errors.New("the store was silent for too long")
 
-// brokenError is a response that is not what was asked for.
+// brokenError describes a response that was not asked for.
 type brokenError struct{ what string }
 
 func (e brokenError) Error() string { return "it gave " + e.what }
 
 func broken(format string, args ...any) error { return brokenError{fmt.Sprintf(format, args...)} }
 
-// try is one request of a read.
+// try is one request of a read or write.
 type try struct {
 	operation Operation
 	bytes     int64
 	silence   time.Duration
-	timer     *time.Timer // ends the request
-	since     int         // bytes that came since it was set
+	timer     *time.Timer // cancels the request
+	since     int         // bytes that arrived since it was set
 }
 
-// progress counts bytes that came.
+// progress counts bytes that arrived.
 func (t *try) progress(n int) {
 	t.bytes += int64(n)
-	if t.since += n; t.since >= leastProgress {
+	if t.since += n; t.since >= minProgress {
 		t.since = 0
 		t.timer.Reset(t.silence)
 	}
 }
 
-// triesMade counts those of one read.
+// triesMade counts the tries of one read or write.
 type triesMade struct {
 	made, silent int
-	renewed      bool // credentials were asked for anew
-	moved        bool // the bucket has said its region
+	renewed      bool // the credentials were renewed
+	moved        bool // the bucket's region was corrected
 }
 
-// retry asks once, and again where that may help. Once goes on where the try before it
-// broke.
+// retry calls once, and again if that may help. Each call of once continues where the one
+// before it broke.
 func (s *Store) retry(ctx context.Context, o *object, once func(context.Context, *try) error) error {
 	var made triesMade
 	for {
@@ -82,7 +82,7 @@ func (s *Store) retry(ctx context.Context, o *object, once func(context.Context,
 	}
 }
 
-// once makes one try, which ends when nothing comes for too long.
+// once makes one try. It cancels a try in which no data arrives for too long.
 func (s *Store) once(ctx context.Context, again bool, do func(context.Context, *try) error) error {
 	inner, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -95,7 +95,7 @@ func (s *Store) once(ctx context.Context, again bool, do func(context.Context, *
 	}
 	if s.options.Observe != nil {
 		s.options.Observe(Request{
-			Operation: t.operation, Outcome: outcomeOf(ctx, err), Bytes: t.bytes, Again: again, Took: s.now().Sub(begun),
+			Store: name, Operation: t.operation, Outcome: outcomeOf(ctx, err), Bytes: t.bytes, Again: again, Took: s.now().Sub(begun),
 		})
 	}
 	return err
@@ -108,7 +108,7 @@ func (s *Store) now() time.Time {
 	return s.options.Clock()
 }
 
-// again says whether a read is to be tried again after a failure, and when.
+// again reports whether to retry after a failure, and how long to wait before.
 func (s *Store) again(ctx context.Context, made *triesMade, o *object, f failure) (time.Duration, bool) {
 	if f.outcome == Silent {
 		made.silent++
@@ -122,15 +122,15 @@ func (s *Store) again(ctx context.Context, made *triesMade, o *object, f failure
 		made.renewed = true
 		s.expired(ctx, f.key)
 		return 0, true
-	case !f.passing || made.made >= mostTries || made.silent >= mostSilent:
+	case !f.passing || made.made >= maxTries || made.silent >= maxSilent:
 		return 0, false
 	}
-	most := min(leastWait<<(made.made-1), mostWait)
-	wait := time.Duration(s.options.Random() * float64(most))
-	return max(wait, min(f.after, mostAfter)), true
+	limit := min(minWait<<(made.made-1), maxWait)
+	wait := time.Duration(s.options.Random() * float64(limit))
+	return max(wait, min(f.after, maxAfter)), true
 }
 
-// sleep waits, unless the context ends.
+// sleep waits until the context ends at the latest.
 func sleep(ctx context.Context, wait time.Duration) error {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -142,7 +142,7 @@ func sleep(ctx context.Context, wait time.Duration) error {
 	}
 }
 
-// fault is the error that a reader gets.
+// fault returns the error for the caller.
 func (f failure) fault(o *object, tries int) error {
 	if f.err != nil {
 		return f.err
@@ -155,7 +155,7 @@ func (f failure) fault(o *object, tries int) error {
 	if endpoint := o.store.options.Settings.Endpoint; endpoint != "" {
 		at = " at " + fault.RedactURI(endpoint)
 	}
-	e := fault.New(fault.Unavailable, "the store%s %s file %s%s: %w", at, f.did(o.writes), o.location, times, f.cause).In("", o.location)
+	e := fault.New(fault.Unavailable, "the store%s %s file %s%s: %w", at, f.verb(o.writes), o.location, times, f.cause).In("", o.location)
 	e.RetryAfter = f.after
 	return e.WithRemedy("%s", f.remedy(o.writes))
 }

@@ -16,16 +16,16 @@ import (
 
 const (
 	defaultConnect = 10 * time.Second
-	// defaultSilence is how long a store may say nothing: three such silences, which
-	// end a read, take a minute.
+	// defaultSilence is how long no data may arrive. A read fails after three such
+	// timeouts, which take a minute.
 	defaultSilence = 20 * time.Second
 )
 
-// Settings say how buckets are reached, under the names that PyIceberg has for them
-// (s3.endpoint, s3.region, …). What is not set is as the SDK finds it: in the
-// environment, in the shared configuration, by web identity or from the machine.
+// Settings say how buckets are reached. They correspond to the properties of PyIceberg
+// (s3.endpoint, s3.region, …). The SDK finds values that are not set: in the environment,
+// in the shared configuration, by web identity or from the machine.
 type Settings struct {
-	Endpoint        string // URL; "": that of AWS
+	Endpoint        string // URL; "" is AWS
 	Region          string
 	AccessKeyID     string
 	SecretAccessKey string
@@ -33,20 +33,20 @@ type Settings struct {
 	Profile         string // of the shared configuration
 	RoleARN         string // a role to assume with the credentials
 	RoleSessionName string
-	ProxyURI        string // "": as the environment has it
-	// PathStyle has the bucket in the path and not in the host's name. FromProperties
-	// sets it for an endpoint of one's own, unless the properties say otherwise.
+	ProxyURI        string // "" uses the environment
+	// PathStyle puts the bucket in the path instead of the host name. FromProperties
+	// sets it if there is an Endpoint, unless the properties say otherwise.
 	PathStyle bool
 	Anonymous bool // requests are not signed
-	// ConnectTimeout is for a connection, RequestTimeout for silence: before a response,
-	// or within it. 0 are 10 and 20 seconds.
+	// ConnectTimeout limits connecting, RequestTimeout silence before or within a
+	// response. 0 is 10 and 20 seconds.
 	ConnectTimeout, RequestTimeout time.Duration
-	// Credentials, if not nil, is asked for keys in place of all of the above that name
-	// some; it is asked again when they have expired.
+	// Credentials, if not nil, replaces all of the credentials above. It is called again
+	// when they have expired.
 	Credentials aws.CredentialsProvider
 }
 
-// properties are what FromProperties knows, by name.
+// properties returns how to set each property that FromProperties reads.
 func properties() map[string]func(*Settings, string) error {
 	text := func(field func(*Settings) *string) func(*Settings, string) error {
 		return func(s *Settings, v string) error { *field(s) = v; return nil }
@@ -95,7 +95,7 @@ func properties() map[string]func(*Settings, string) error {
 	return out
 }
 
-// truth reads what PyIceberg takes for true and false.
+// truth parses a boolean as PyIceberg does.
 func truth(text string) (bool, error) {
 	switch strings.ToLower(text) {
 	case "true", "t", "yes", "y", "on", "1":
@@ -106,7 +106,7 @@ func truth(text string) (bool, error) {
 	return false, strconv.ErrSyntax
 }
 
-// checkURI never repeats what it refuses: a URI may hold a password.
+// checkURI redacts the URI in its error: it may contain a password.
 func checkURI(v string) error {
 	if v == "" {
 		return nil
@@ -117,11 +117,11 @@ func checkURI(v string) error {
 	return nil
 }
 
-// FromProperties reads settings from a catalog's properties, as PyIceberg names them:
-// s3.… wins over client.…, and paths hold the bucket where an endpoint is named, unless
+// FromProperties reads settings from a catalog's properties, as PyIceberg names them.
+// s3.… overrides client.…. With an endpoint, buckets are in paths, unless
 // s3.path-style-access is false or s3.force-virtual-addressing is true. It returns the
-// names of the properties that it read; others are none of its business. What cannot be
-// is Invalid, all of it at once.
+// names of the properties that it read, and ignores others. All invalid values are
+// reported in one error.
 func FromProperties(given map[string]string) (s Settings, used []string, err error) {
 	var faults []fault.Field
 	known := properties()
@@ -149,32 +149,32 @@ const (
 	propertyVirtual = "s3.force-virtual-addressing"
 )
 
-// pathStyle reads the two properties that say where the bucket is named. Not to force
-// virtual addresses is to leave it at what it is without.
-func pathStyle(given map[string]string, without bool) (bool, error) {
+// pathStyle reads the two properties that say where the bucket is named.
+// s3.force-virtual-addressing: false keeps the default.
+func pathStyle(given map[string]string, byDefault bool) (bool, error) {
 	path, hasPath := given[propertyPath]
 	virtual, hasVirtual := given[propertyVirtual]
 	inPath, err := truth(path)
 	if hasPath && err != nil {
-		return without, fault.InvalidField(propertyPath, "%q is neither true nor false", path)
+		return byDefault, fault.InvalidField(propertyPath, "%q is neither true nor false", path)
 	}
 	force, err := truth(virtual)
 	if hasVirtual && err != nil {
-		return without, fault.InvalidField(propertyVirtual, "%q is neither true nor false", virtual)
+		return byDefault, fault.InvalidField(propertyVirtual, "%q is neither true nor false", virtual)
 	}
 	switch {
 	case force && inPath:
-		return without, fault.InvalidField(propertyVirtual, "contradicts %s", propertyPath)
+		return byDefault, fault.InvalidField(propertyVirtual, "contradicts %s", propertyPath)
 	case force:
 		return false, nil
 	case hasPath:
 		return inPath, nil
 	default:
-		return without, nil
+		return byDefault, nil
 	}
 }
 
-// contradictions are settings that do not go together.
+// contradictions returns a fault for settings that cannot be combined.
 func (s Settings) contradictions() []fault.Field {
 	var faults []fault.Field
 	add := func(field, message string) { faults = append(faults, fault.Field{Field: field, Message: message}) }

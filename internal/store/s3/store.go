@@ -24,30 +24,26 @@ import (
 )
 
 const (
-	// defaultRegion is what stores without regions are signed for. A bucket of AWS in
-	// another region says so, and is asked there.
+	// defaultRegion is used to sign requests to stores without regions. A bucket of AWS
+	// in another region returns its region, and requests are then sent there.
 	defaultRegion = "us-east-1"
-	// mostIdle is how many connections are kept for the next requests: as many as
-	// streams read side by side.
-	mostIdle        = 256
+	// maxIdle bounds the idle connections that are kept: as many as streams read
+	// concurrently.
+	maxIdle         = 256
 	idle, keepAlive = 90 * time.Second, 30 * time.Second
-	// readBuffer spares calls of the kernel.
+	// readBuffer saves system calls.
 	readBuffer = 64 << 10
-	// expiryWindow is how long before they expire credentials are asked for anew.
+	// expiryWindow is how long before their expiry credentials are renewed.
 	expiryWindow = 5 * time.Second
 )
 
-// Options are what a Store is made of.
+// Options configure a Store.
 type Options struct {
 	Settings Settings
-	// Reserve is asked for the memory of the head of a file of unknown size before it
-	// is read, and may wait; released is called when the file is closed. Nil asks nobody.
-	Reserve func(ctx context.Context, bytes int64) (released func(), err error)
-	// Observe is told of every request when it has ended. Nil tells nobody.
-	Observe func(Request)
-	// Clock says how long requests took, for Observe; nil says that they took no time.
-	Clock func() time.Time
-	// Random is a number from 0 to below 1, for back-off; nil is math/rand's.
+	// Environment reserves memory for the head of each file of unknown size, until
+	// the file is closed.
+	store.Environment
+	// Random returns a number in [0, 1) for back-off; nil uses math/rand.
 	Random func() float64
 }
 
@@ -57,15 +53,15 @@ type Store struct {
 	client    *s3.Client
 	transport *http.Transport
 	silence   time.Duration
-	// expired has credentials asked for anew, if those of a key are still the ones in use.
+	// expired renews the credentials, if those with the key are still in use.
 	expired func(ctx context.Context, key string)
-	regions sync.Map // of buckets that have said theirs
+	regions sync.Map // of buckets that returned theirs
 }
 
 var _ store.Store = (*Store)(nil)
 
-// New makes a store. It asks nothing of any network: credentials are looked for when
-// the first file is read.
+// New returns a store. It makes no request: credentials are resolved at the first file
+// access.
 func New(ctx context.Context, options Options) (*Store, error) {
 	s := options.Settings
 	if err := fault.Fields(s.contradictions()); err != nil {
@@ -101,14 +97,14 @@ func New(ctx context.Context, options Options) (*Store, error) {
 			Transport:     transport,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		}
-		o.Retryer = aws.NopRetryer{} // whoever reads tries again, also when a body breaks off: see retry
-		// The environment may name an endpoint too.
+		o.Retryer = aws.NopRetryer{} // retry does it, also after a body breaks off
+		// The environment may also name an endpoint.
 		o.UsePathStyle = s.PathStyle || s.Endpoint == "" && o.BaseEndpoint != nil
 	})
 	return out, nil
 }
 
-// transport makes the connections, with what the SDK knows of certificates.
+// transport returns a transport that uses the SDK's certificates.
 func (s Settings) transport(cfg aws.Config) (*http.Transport, error) {
 	out := &http.Transport{Proxy: http.ProxyFromEnvironment}
 	if known, ok := cfg.HTTPClient.(*awshttp.BuildableClient); ok {
@@ -127,19 +123,19 @@ func (s Settings) transport(cfg aws.Config) (*http.Transport, error) {
 	}
 	out.DialContext = (&net.Dialer{Timeout: connect, KeepAlive: keepAlive}).DialContext
 	out.TLSHandshakeTimeout = connect
-	out.MaxIdleConnsPerHost, out.IdleConnTimeout = mostIdle, idle
+	out.MaxIdleConnsPerHost, out.IdleConnTimeout = maxIdle, idle
 	out.DisableCompression = true
 	out.ReadBufferSize = readBuffer
 	return out, nil
 }
 
-// load puts the settings over what environment and shared configuration say.
+// load overrides the environment and the shared configuration by the settings.
 func (s Settings) load(ctx context.Context) (aws.Config, error) {
 	options := []func(*config.LoadOptions) error{
-		// Ranges have no checksums of their own.
+		// Ranges have no checksums.
 		config.WithResponseChecksumValidation(aws.ResponseChecksumValidationWhenRequired),
-		config.WithLogger(logging.Nop{}), // what it would say beside our log is in errors
-		// What is written is signed; stores that are no AWS refuse checksums behind a body.
+		config.WithLogger(logging.Nop{}), // errors contain what it would log
+		// Written bodies are signed. Stores other than AWS reject trailing checksums.
 		config.WithRequestChecksumCalculation(aws.RequestChecksumCalculationWhenRequired),
 		config.WithCredentialsCacheOptions(early),
 	}
@@ -183,10 +179,10 @@ func cached(keys aws.CredentialsProvider) *aws.CredentialsCache {
 	return aws.NewCredentialsCache(keys, early)
 }
 
-// early has keys asked for anew before they end.
+// early renews credentials before they expire.
 func early(o *aws.CredentialsCacheOptions) { o.ExpiryWindow = expiryWindow }
 
-// Open implements store.Store. It asks for nothing where the size is known.
+// Open implements store.Store. It makes no request if the size is known.
 func (s *Store) Open(ctx context.Context, location string, size int64) (store.Object, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -195,27 +191,26 @@ func (s *Store) Open(ctx context.Context, location string, size int64) (store.Ob
 	if err != nil {
 		return nil, err
 	}
-	o := &object{store: s, location: location, bucket: bucket, key: key, size: size, released: func() {}}
+	o := &object{store: s, location: location, bucket: bucket, key: key, size: size}
 	if size != store.SizeUnknown {
 		return o, nil
 	}
 	if s.options.Reserve != nil {
-		if o.released, err = s.options.Reserve(ctx, headBytes); err != nil {
+		if o.held, err = s.options.Reserve(ctx, headBytes); err != nil {
 			return nil, fault.Op(err, "open %s", location)
 		}
 	}
 	if err := o.readHead(ctx); err != nil {
-		o.released()
+		o.held.Release()
 		return nil, err
 	}
 	return o, nil
 }
 
-// Close ends the connections that are kept for later requests. Files that are open are
-// read on.
+// Close closes idle connections. Open files can still be read.
 func (s *Store) Close() { s.transport.CloseIdleConnections() }
 
-// in has requests signed for the region that a bucket has said it is in.
+// in sends requests to the region that a bucket returned, if it did.
 func (s *Store) in(bucket string) func(*s3.Options) {
 	return func(o *s3.Options) {
 		if region, ok := s.regions.Load(bucket); ok {

@@ -15,27 +15,27 @@ import (
 
 var _ store.Writer = (*Store)(nil)
 
-// Create makes a file by one request, on the condition that there is none
-// (If-None-Match). The first request may have made the file although it failed: then the
-// condition of the next one does, and the file is ours.
+// Create creates a file by one request, on the condition that it does not exist
+// (If-None-Match). A request that failed may have created it all the same. Then the
+// condition of the retry fails, which counts as success.
 func (s *Store) Create(ctx context.Context, location string, content []byte) error {
-	there, asked := false, 0
+	exists, tries := false, 0
 	err := s.write(ctx, location, func(ctx context.Context, t *try, o *object) error {
 		t.operation = OperationWrite
-		asked++
+		tries++
 		_, err := s.client.PutObject(ctx, &s3.PutObjectInput{
 			Bucket: &o.bucket, Key: &o.key, Body: bytes.NewReader(content), ContentLength: aws.Int64(int64(len(content))), IfNoneMatch: aws.String("*"),
 		}, s.in(o.bucket))
 		switch statusOfError(err) {
 		case http.StatusPreconditionFailed:
-			there = asked == 1
+			exists = tries == 1
 			return nil
-		case http.StatusConflict: // another request for the key runs
+		case http.StatusConflict: // another request for the key is running
 			return broken("no answer that counts: %v", plain(err))
 		}
 		return err
 	})
-	if err == nil && there {
+	if err == nil && exists {
 		return store.Exists(location)
 	}
 	return err
@@ -62,7 +62,7 @@ func (s *Store) write(ctx context.Context, location string, once func(context.Co
 	return s.retry(ctx, o, func(ctx context.Context, t *try) error { return once(ctx, t, o) })
 }
 
-// statusOfError is that of a response that is a failure, or 0.
+// statusOfError returns the status of a response that is an error, or 0.
 func statusOfError(err error) int {
 	if response, ok := errors.AsType[*smithyhttp.ResponseError](err); ok && response.Response != nil {
 		return response.HTTPStatusCode()

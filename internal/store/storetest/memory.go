@@ -1,5 +1,5 @@
-// Package storetest holds what tests of storage share: the conformance suite
-// that every store must pass, and a store in memory.
+// Package storetest is shared by tests of storage: it has the conformance suite that
+// every store must pass, and a store in memory.
 package storetest
 
 import (
@@ -10,25 +10,24 @@ import (
 	"github.com/penstock/penstock/internal/store"
 )
 
-// Memory is a store whose files lie in memory, under any location. Use
-// NewMemory. It is safe for concurrent use.
+// Memory is a store of files in memory, at any locations. Use NewMemory. It is safe for
+// concurrent use.
 type Memory struct {
 	mu    sync.RWMutex
 	files map[string][]byte
 }
 
-// NewMemory makes an empty store.
+// NewMemory returns an empty store.
 func NewMemory() *Memory { return &Memory{files: map[string][]byte{}} }
 
-// Put makes a file, or replaces it for those who open it after. The content is
-// copied.
+// Put creates a file, or replaces it for later calls of Open. It copies the content.
 func (m *Memory) Put(location string, content []byte) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.files[location] = slices.Clone(content)
 }
 
-// Remove deletes a file for those who open it after.
+// Remove removes a file for later calls of Open.
 func (m *Memory) Remove(location string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -23,15 +23,15 @@ type Fixture struct {
 	Put func(t *testing.T, name string, content []byte) string
 	// Absent returns the location of a file of that name that does not exist.
 	Absent func(t *testing.T, name string) string
-	// Hang has calls that can hang below the store, by what they do: "open", what
-	// follows it, or "read". Each makes the next such call wait, whatever its
-	// context says: it is sent to asked when the call begins, and release lets
-	// the call go on. None are where nothing can hang.
+	// Hang has the calls that can hang below the store, by name: "open", the call that
+	// follows it, or "read". Each function makes the next such call hang, even if its
+	// context ends: the call sends to asked when it begins, and release lets it go on.
+	// It is empty if no call can hang.
 	Hang map[string]func() (asked <-chan struct{}, release func())
 }
 
-// Run holds a store to the contract of package store. Every implementation
-// calls it from a test of its own.
+// Run checks that a store follows the contract of package store. Every implementation
+// calls it in a test of its own.
 func Run(t *testing.T, open func(t *testing.T) Fixture) {
 	t.Helper()
 	for call := range open(t).Hang {
@@ -94,7 +94,7 @@ func sizes(t *testing.T, f Fixture) {
 	location := f.Put(t, "sized.parquet", sample(10))
 	for _, size := range []int64{0, 9, 11} {
 		o, err := f.Store.Open(t.Context(), location, size)
-		if err == nil { // a store may find out only when it reads
+		if err == nil { // a store may notice only when it reads
 			err = errors.Join(o.ReadAt(t.Context(), make([]byte, 1), 0), o.Close())
 		}
 		requireKind(t, err, fault.Corrupt, location)
@@ -106,7 +106,7 @@ func missing(t *testing.T, f Fixture) {
 	location := f.Absent(t, "nowhere.parquet")
 	for _, size := range []int64{10, store.SizeUnknown} {
 		o, err := f.Store.Open(t.Context(), location, size)
-		if err == nil { // a store may find out only when it reads
+		if err == nil { // a store may notice only when it reads
 			err = errors.Join(o.ReadAt(t.Context(), make([]byte, 1), 0), o.Close())
 		}
 		requireKind(t, err, fault.Corrupt, location)
@@ -134,9 +134,9 @@ func cancelled(t *testing.T, f Fixture) {
 	require.NoError(t, o.ReadAt(t.Context(), make([]byte, 1), 0), "one caller's context must not spoil the object")
 }
 
-// hanging holds a store to this: a call ends with its context while the system
-// below keeps it, nobody else waits, and the call's memory is the caller's again
-// when the system has returned.
+// hanging checks that a call ends with its context although the system below still has
+// it, that no other call waits for it, and that the call's memory belongs to the caller
+// again when the system has returned.
 func hanging(t *testing.T, f Fixture, call string) {
 	content := sample(10)
 	location := f.Put(t, "hanging.parquet", content)
@@ -171,7 +171,7 @@ func hanging(t *testing.T, f Fixture, call string) {
 	store.WhenReturned(err, func() { close(returned) })
 	select {
 	case <-returned:
-		require.Fail(t, "the call is said to have returned")
+		require.Fail(t, "WhenReturned ran before the call returned")
 	default:
 	}
 	release()

@@ -9,8 +9,8 @@ import (
 	"github.com/penstock/penstock/internal/store"
 )
 
-// RunWriter holds a store that writes to the contract of store.Writer; location names a
-// file of that name that does not exist, in a folder that does.
+// RunWriter checks that a store follows the contract of store.Writer. location returns
+// the location of a file of a name, which does not exist, in a folder that does.
 func RunWriter(t *testing.T, s store.Store, location func(name string) string) {
 	t.Helper()
 	w, ok := s.(store.Writer)
@@ -25,12 +25,12 @@ func RunWriter(t *testing.T, s store.Store, location func(name string) string) {
 		return out
 	}
 	content := sample(10_000)
-	t.Run("a new file is what was given", func(t *testing.T) {
+	t.Run("a new file has the given content", func(t *testing.T) {
 		at := location("new 100%25?#.json")
 		require.NoError(t, w.Create(t.Context(), at, content))
 		require.Equal(t, content, read(t, at))
 	})
-	t.Run("a file that is there stays as it is", func(t *testing.T) {
+	t.Run("an existing file is not changed", func(t *testing.T) {
 		at := location("there.json")
 		require.NoError(t, w.Create(t.Context(), at, content))
 		err := w.Create(t.Context(), at, []byte("other"))
@@ -38,7 +38,7 @@ func RunWriter(t *testing.T, s store.Store, location func(name string) string) {
 		require.Equal(t, at, fault.As(err).File)
 		require.Equal(t, content, read(t, at))
 	})
-	t.Run("a file is removed, and once more", func(t *testing.T) {
+	t.Run("removing a file twice succeeds", func(t *testing.T) {
 		at := location("gone.json")
 		require.NoError(t, w.Create(t.Context(), at, content))
 		for range 2 {

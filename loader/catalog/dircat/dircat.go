@@ -1,12 +1,11 @@
-// Package dircat finds Iceberg tables that no catalog knows: in the folders of a
-// warehouse, as Hadoop's catalog and PyIceberg lay them out, or by the paths of their
-// metadata files.
+// Package dircat finds Iceberg tables without a catalog: in the folders of a warehouse, as
+// Hadoop's catalog and PyIceberg lay them out, or by the paths of their metadata files.
 //
-// Table ns.name is the folder ns/name or ns.db/name. Its metadata is the version that
-// version-hint.text names, or a later one of the same numbering, as writers leave the hint
-// behind; without a hint it is the highest version. Where that is not one file, nobody
-// can tell which is the table, and it is refused. On S3 nothing is listed: a table is found
-// by its hint, or by path.
+// Table ns.name is in the folder ns/name or ns.db/name. Its metadata is the version in
+// version-hint.text, or a later consecutive one, because writers may not update the hint;
+// without a hint it is the highest version. If several files have that version, the table
+// is ambiguous and refused. On remote storage folders are not listed: a table is found by
+// its hint or by its path.
 package dircat
 
 import (
@@ -24,27 +23,29 @@ import (
 	"github.com/penstock/penstock/loader/catalog/locator"
 )
 
-// Options say where tables are.
+// Options configure a Catalog.
 type Options struct {
-	Warehouse string            // the folder of namespaces; "": tables have paths
-	Tables    map[string]string // the metadata file of a table, by its name
-	BaseDir   string            // folder of the config file, for relative paths
-	// Calls run what asks local folders; nil: nothing is run so.
+	Warehouse string            // the folder of namespaces; "" if all tables are in Tables
+	Tables    map[string]string // metadata files by the names of their tables
+	BaseDir   string            // the folder that relative paths start from
+	// Calls runs calls that access local folders; nil runs them directly.
 	Calls *store.Calls
-	// Open opens a file of a table: hints, on S3.
+	// Stores are the kinds of remote storage that are served.
+	Stores store.Kinds
+	// Open opens a file on remote storage: a version hint.
 	Open func(ctx context.Context, location string, size int64) (store.Object, error)
 }
 
-// Catalog is the tables of a folder.
+// Catalog is the catalog of a folder.
 type Catalog struct {
 	options   Options
-	warehouse string // without a slash at its end; "": none
+	warehouse string // without a trailing slash; "" if there is none
 	local     bool   // the warehouse is a local path
 }
 
 var _ locator.Locator = (*Catalog)(nil)
 
-// Open sees that there is something to look in.
+// Open checks the options.
 func Open(o Options) (*Catalog, error) {
 	c := &Catalog{options: o, warehouse: strings.TrimRight(o.Warehouse, "/")}
 	if o.Warehouse == "" && len(o.Tables) == 0 {
@@ -66,7 +67,7 @@ func Open(o Options) (*Catalog, error) {
 	return c, nil
 }
 
-// Close has nothing to end.
+// Close does nothing.
 func (c *Catalog) Close() {}
 
 func isLocal(location string) bool {
@@ -74,7 +75,7 @@ func isLocal(location string) bool {
 	return scheme == "" || scheme == "file"
 }
 
-// path is a local path, relative ones from the config file on.
+// path returns an absolute local path.
 func (c *Catalog) path(location string) (string, error) {
 	if store.Scheme(location) == "" && !filepath.IsAbs(location) {
 		return filepath.Abs(filepath.Join(c.options.BaseDir, location))
@@ -104,17 +105,17 @@ func (c *Catalog) Locate(ctx context.Context, t locator.Table) (locator.Located,
 	return locator.Located{Location: location}, err
 }
 
-// folders are where a table may be.
+// folders returns the folders that a table may be in.
 func (c *Catalog) folders(t locator.Table) []string {
 	last := len(t.Parts) - 1
 	namespace := c.warehouse + "/" + strings.Join(t.Parts[:last], "/")
 	return []string{namespace + "/" + t.Parts[last], namespace + dotDB + "/" + t.Parts[last]}
 }
 
-// dotDB ends the folders of namespaces in Hive's layout, which others follow.
+// dotDB is the suffix of namespace folders in Hive's layout, which others follow.
 const dotDB = ".db"
 
-// listed finds a table of a local folder.
+// listed finds a table in a local folder.
 func (c *Catalog) listed(ctx context.Context, t locator.Table) (string, error) {
 	var found, folder string
 	for _, f := range c.folders(t) {

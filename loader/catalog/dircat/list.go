@@ -15,11 +15,11 @@ import (
 
 var _ locator.Lister = (*Catalog)(nil)
 
-// mostDepth bounds how deep namespaces are looked for.
-const mostDepth = 6
+// maxDepth bounds the depth of namespaces.
+const maxDepth = 6
 
-// List returns the tables that have paths, and those of local folders: a folder with
-// metadata in it is a table, and what lies within it is its own. See locator.Lister.
+// List returns the tables with paths, and those in local folders. A folder with metadata is
+// a table, and is not searched for others. See locator.Lister.
 func (c *Catalog) List(ctx context.Context) ([][]string, error) {
 	var out [][]string
 	for _, name := range slices.Sorted(maps.Keys(c.options.Tables)) {
@@ -28,9 +28,8 @@ func (c *Catalog) List(ctx context.Context) ([][]string, error) {
 	if c.options.Warehouse == "" {
 		return out, nil
 	}
-	if !c.local && !strings.HasPrefix(store.Scheme(c.warehouse), "s3") {
-		_, err := store.Path(c.warehouse) // says what is served
-		return nil, err
+	if !c.local && c.options.Stores.Of(c.warehouse) == nil {
+		return nil, c.options.Stores.Refuse(c.warehouse)
 	}
 	if !c.local {
 		return nil, fault.InvalidField("warehouse", "folders of %s are not listed", store.Scheme(c.warehouse)).
@@ -45,7 +44,7 @@ func (c *Catalog) List(ctx context.Context) ([][]string, error) {
 	return append(out, found...), err
 }
 
-// readable says whether the warehouse is a folder that can be listed.
+// readable returns an error if the warehouse is not a folder that can be listed.
 func (c *Catalog) readable() error {
 	if _, err := os.ReadDir(c.warehouse); err != nil {
 		return fault.New(fault.Unavailable, "list %s: %w", c.warehouse, errors.Unwrap(err)).In("", c.warehouse).
@@ -64,7 +63,7 @@ func inFolder(folder string, above []string) [][]string {
 		switch {
 		case len(above) > 0 && err == nil && metadata != "":
 			out = append(out, append(slices.Clone(above), name))
-		case len(parts) < mostDepth:
+		case len(parts) < maxDepth:
 			out = append(out, inFolder(path, parts)...)
 		}
 	}

@@ -21,15 +21,15 @@ import (
 const (
 	hintName   = "version-hint.text"
 	fileSuffix = ".metadata.json"
-	mostHint   = 1 << 10 // bytes
+	maxHint    = 1 << 10 // bytes
 )
 
-// versions tells the version of a metadata file by its name: vN or N-uuid, packed or not.
+// versions matches names of metadata files with their versions: vN or N-uuid, packed or not.
 func versions() *regexp.Regexp {
 	return regexp.MustCompile(`^(?:v(\d{1,18})|(\d{1,18})-[0-9A-Za-z-]+)(?:\.gz)?\.metadata\.json(?:\.gz)?$`)
 }
 
-// newest finds the metadata file of a local folder of metadata, which may not exist.
+// newest returns the current metadata file in a local metadata folder, which may not exist.
 func newest(table, folder string) (string, error) {
 	entries, err := os.ReadDir(folder)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -45,7 +45,7 @@ func newest(table, folder string) (string, error) {
 	for _, e := range entries {
 		hinted = hinted || e.Name() == hintName
 		if m := pattern.FindStringSubmatch(e.Name()); m != nil {
-			n, _ := strconv.ParseInt(m[1]+m[2], 10, 64) // the pattern has digits that fit
+			n, _ := strconv.ParseInt(m[1]+m[2], 10, 64) // the pattern bounds the digits
 			files[n], highest = append(files[n], e.Name()), max(highest, n)
 		}
 	}
@@ -85,22 +85,22 @@ func readHint(file string) (string, error) {
 	if err != nil {
 		return "", fault.New(fault.Unavailable, "read %s: %w", file, err).In("", file)
 	}
-	return string(content[:min(len(content), mostHint)]), nil
+	return string(content[:min(len(content), maxHint)]), nil
 }
 
-// noHint is the failure of a hint that is empty, as it is while a writer replaces it.
+// noHint returns the failure of an empty hint, which occurs while a writer replaces it.
 func noHint(table, folder string) error {
 	return fault.New(fault.Unavailable, "table %s: %s is empty", table, hintName).In(table, strings.TrimSuffix(folder, "/")+"/"+hintName).
 		WithRemedy("try again; if no writer is at it, restore it, or name the metadata file: tables: {%s: /path/to/x.metadata.json}", table)
 }
 
-// versionOf reads a hint that is a number.
+// versionOf parses a hint that is a number.
 func versionOf(hint string) (int64, bool) {
 	n, err := strconv.ParseInt(strings.TrimSpace(hint), 10, 64)
 	return n, err == nil && n >= 0
 }
 
-// fileOf is the file that a hint names which is no number.
+// fileOf returns the file that a hint names if it is no number.
 func fileOf(hint string) string {
 	name := path.Base(strings.TrimSpace(hint))
 	if strings.Contains(name, fileSuffix) {
@@ -109,7 +109,7 @@ func fileOf(hint string) string {
 	return name + fileSuffix
 }
 
-// hinted finds a table on S3 by its hint.
+// hinted finds a table on remote storage by its hint.
 func (c *Catalog) hinted(ctx context.Context, t locator.Table) (string, error) {
 	for _, folder := range c.folders(t) {
 		folder += "/metadata/"
@@ -144,25 +144,25 @@ func (c *Catalog) hinted(ctx context.Context, t locator.Table) (string, error) {
 		store.Scheme(c.warehouse), hintName, t.Name)
 }
 
-// content reads the beginning of a file.
+// content returns the beginning of a file.
 func (c *Catalog) content(ctx context.Context, location string) (string, error) {
 	object, err := c.options.Open(ctx, location, store.SizeUnknown)
 	if err != nil {
 		return "", err
 	}
-	defer object.Close() //nolint:errcheck // what was read is whole or not
-	content := make([]byte, min(object.Size(), mostHint))
+	defer object.Close() //nolint:errcheck // ReadAt found any error
+	content := make([]byte, min(object.Size(), maxHint))
 	if err := object.ReadAt(ctx, content, 0); err != nil {
 		return "", err
 	}
 	return string(content), nil
 }
 
-// mostNames bounds the folders that are looked at for proposals.
-const mostNames = 10_000
+// maxNames bounds the entries of a folder that are read.
+const maxNames = 10_000
 
-// names are the tables of the namespace that is asked for, or else of the one whose name
-// is nearest, and those that have paths.
+// names returns suggestions for an unknown table: the tables with paths, and those in its
+// namespace, or in the one with the nearest name.
 func (c *Catalog) names(t locator.Table) []string {
 	out := slices.Sorted(maps.Keys(c.options.Tables))
 	last := len(t.Parts) - 1
@@ -188,14 +188,14 @@ func (c *Catalog) names(t locator.Table) []string {
 	return out
 }
 
-// subfolders are the names of a folder's folders; none, if it cannot be listed.
+// subfolders returns the names of the folders in a folder; none if it cannot be listed.
 func subfolders(folder string) []string {
 	opened, err := os.Open(folder)
 	if err != nil {
 		return nil
 	}
 	defer opened.Close() //nolint:errcheck // it was read
-	entries, _ := opened.ReadDir(mostNames)
+	entries, _ := opened.ReadDir(maxNames)
 	var out []string
 	for _, e := range entries {
 		if e.IsDir() {

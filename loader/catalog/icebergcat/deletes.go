@@ -10,12 +10,14 @@ import (
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/catalog/icebergcat/column"
+	"github.com/penstock/penstock/loader/catalog/icebergcat/metafile"
 )
 
 // deleteFile is a delete file of a manifest.
 type deleteFile struct {
 	*catalog.DeleteFile
-	bounded string // the location that its value ranges say all of its rows have; "" if they do not
+	bounded string // the data file of all its rows, by its value ranges; "" if unknown
 }
 
 // deletes converts the delete files of a manifest, or refuses one.
@@ -40,7 +42,7 @@ func (l *listing) deleteFile(e iceberg.ManifestEntry, in *manifestEntries) (dele
 		Location: location, Bytes: d.FileSizeBytes(), Rows: d.Count(), Sequence: e.SequenceNum(), Spec: int(d.SpecID()),
 	}}
 	if out.Sequence < 0 || out.Bytes < 0 || out.Rows < 0 {
-		return out, corrupt(l.meta.name, in.location, "manifest %s gives delete file %s sequence number %d, %d bytes and %d rows",
+		return out, metafile.Corrupt(l.meta.name, in.location, "manifest %s gives delete file %s sequence number %d, %d bytes and %d rows",
 			in.location, location, out.Sequence, out.Bytes, out.Rows)
 	}
 	var err error
@@ -64,7 +66,7 @@ func (l *listing) deleteFile(e iceberg.ManifestEntry, in *manifestEntries) (dele
 	case content == iceberg.EntryContentEqDeletes && parquet:
 		return out, l.equality(out, d, in)
 	case content != iceberg.EntryContentPosDeletes && content != iceberg.EntryContentEqDeletes:
-		return out, corrupt(l.meta.name, in.location, "manifest %s of deletes lists %s, whose content is %d", in.location, location, content)
+		return out, metafile.Corrupt(l.meta.name, in.location, "manifest %s of deletes lists %s, whose content is %d", in.location, location, content)
 	default:
 		return out, fault.New(fault.Invalid, "delete file %s of table %s is of format %s: only Parquet and Puffin are served by this version",
 			location, l.meta.name, d.FileFormat()).In(l.meta.name, location).
@@ -72,12 +74,12 @@ func (l *listing) deleteFile(e iceberg.ManifestEntry, in *manifestEntries) (dele
 	}
 }
 
-// vector fills in what is known of a deletion vector.
+// vector fills in the fields of a deletion vector.
 func (l *listing) vector(out deleteFile, d iceberg.DataFile, in *manifestEntries) error {
 	out.Kind = catalog.DeletionVector
 	offset, length := d.ContentOffset(), d.ContentSizeInBytes()
 	if out.Data == "" || offset == nil || length == nil || *offset < 0 || *length < 0 || *length > out.Bytes || *offset > out.Bytes-*length {
-		return corrupt(l.meta.name, in.location, "manifest %s does not say where in %s a deletion vector lies, or of which data file it is",
+		return metafile.Corrupt(l.meta.name, in.location, "manifest %s does not say where in %s a deletion vector lies, or of which data file it is",
 			in.location, out.Location)
 	}
 	out.Offset, out.Length = *offset, *length
@@ -89,12 +91,12 @@ func (l *listing) equality(out deleteFile, d iceberg.DataFile, in *manifestEntri
 	out.Kind = catalog.EqualityDeletes
 	ids := slices.Compact(slices.Sorted(slices.Values(d.EqualityFieldIDs())))
 	if len(ids) == 0 {
-		return corrupt(l.meta.name, in.location, "manifest %s lists equality deletes %s without columns", in.location, out.Location)
+		return metafile.Corrupt(l.meta.name, in.location, "manifest %s lists equality deletes %s without columns", in.location, out.Location)
 	}
 	for _, id := range ids {
 		f, dropped, ok := l.everKnown(id)
 		if !ok {
-			return corrupt(l.meta.name, in.location, "equality deletes %s name a column with field id %d, which table %s never had",
+			return metafile.Corrupt(l.meta.name, in.location, "equality deletes %s name a column with field id %d, which table %s never had",
 				out.Location, id, l.meta.name)
 		}
 		if dropped && f.InitialDefault != nil {
@@ -102,45 +104,38 @@ func (l *listing) equality(out deleteFile, d iceberg.DataFile, in *manifestEntri
 				out.Location, l.meta.name, f.Name).In(l.meta.name, out.Location).
 				WithRemedy("rewrite the table's data files, so that the delete file is not needed")
 		}
-		column := convertFields([]iceberg.NestedField{f})[0]
-		if _, primitive := f.Type.(iceberg.PrimitiveType); !primitive || !served(f.Type) {
+		if _, primitive := f.Type.(iceberg.PrimitiveType); !primitive || !column.Served(f.Type) {
 			return fault.New(fault.Invalid, "equality deletes %s of table %s compare column %q of type %s, which is not served by this version",
 				out.Location, l.meta.name, f.Name, f.Type).In(l.meta.name, out.Location).
 				WithRemedy("rewrite the table's data files, so that the delete file is not needed")
 		}
-		out.Columns = append(out.Columns, column)
+		out.Columns = append(out.Columns, column.Convert([]iceberg.NestedField{f})...)
 	}
 	return nil
 }
 
-// served says whether columns of a type can be read.
-func served(t iceberg.Type) bool {
-	_, ok := convertType(t, plain)
-	return ok
-}
-
-// everKnown returns the column of a field id: as the pinned schema has it or, if it was
-// dropped, the last schema that did.
+// everKnown returns the column with a field id, from the pinned schema or, if it was
+// dropped, from the last schema that had it.
 func (l *listing) everKnown(id int) (f iceberg.NestedField, dropped, ok bool) {
 	is := func(f iceberg.NestedField) bool { return f.ID == id }
-	if all := columnsOf(l.schema); slices.ContainsFunc(all, is) {
+	if all := column.All(l.schema); slices.ContainsFunc(all, is) {
 		return all[slices.IndexFunc(all, is)], false, true
 	}
 	schemas := slices.Clone(l.schemas)
 	slices.SortFunc(schemas, func(a, b *iceberg.Schema) int { return cmp.Compare(b.ID, a.ID) })
 	for _, s := range schemas {
-		if all := columnsOf(s); slices.ContainsFunc(all, is) {
+		if all := column.All(s); slices.ContainsFunc(all, is) {
 			f := all[slices.IndexFunc(all, is)]
-			f.Required = false // files of after it was dropped lack it
+			f.Required = false // files written after it was dropped lack it
 			return f, true, true
 		}
 	}
 	return iceberg.NestedField{}, false, false
 }
 
-// named returns the delete files, of which position deletes name the one data file that
-// their value ranges speak of. Those ranges may be cut short, and then speak of no file:
-// where a live file's location begins so, the deletes may be of any.
+// named returns the delete files. Position deletes whose value ranges name one data file get
+// that file. A range may be a truncated location: if it is a prefix of a live file's
+// location, the deletes may apply to any file.
 func (f found) named() []*catalog.DeleteFile {
 	out := make([]*catalog.DeleteFile, len(f.deletes))
 	var locations []string

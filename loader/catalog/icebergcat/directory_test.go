@@ -181,7 +181,7 @@ func TestDirectoryOnS3(t *testing.T) {
 		files.Put("s3://b/wh/ml.db/events/metadata/"+name, content)
 	}
 	o := icebergcat.Options{
-		Warehouse: "s3://b/wh/", S3: func(map[string]string, icebergcat.Keys) (store.Store, error) { return files, nil },
+		Warehouse: "s3://b/wh/", Stores: asS3(files),
 	}
 	_, err := openDirectory(t, o).Table(t.Context(), events, dataset.Ref{})
 	require.Equal(t, fault.NotFound.String(), fault.KindOf(err).String())

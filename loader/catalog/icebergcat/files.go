@@ -17,38 +17,45 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/catalog/icebergcat/column"
+	"github.com/penstock/penstock/loader/catalog/icebergcat/metafile"
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// manifestReaders bounds the manifests of one listing that are read at a time.
+// Bytes charged for what is listed.
+const (
+	perFile   = 800 // for each file
+	perColumn = 180 // for each column of it whose value range is returned
+)
+
+// manifestReaders bounds the manifests that a listing reads concurrently.
 const manifestReaders = 4
 
-// Table properties that are looked at.
+// The table properties that are read.
 const (
 	nameMappingProperty   = "schema.name-mapping.default"
 	encryptionKeyProperty = "encryption.key-id"
 )
 
-// listing is one call of Files. It is read-only once made: manifests are read
-// concurrently.
+// listing is one call of Files. It is immutable, because manifests are read concurrently.
 type listing struct {
 	catalog  *Catalog
 	meta     *loaded
 	snapshot *icetable.Snapshot
 	schema   *iceberg.Schema       // the pinned one
 	chain    catalog.Chain         // of snapshot
-	columns  []iceberg.NestedField // that will be read
-	bounds   []iceberg.NestedField // whose ranges are asked for
+	columns  []iceberg.NestedField // to read
+	bounds   []iceberg.NestedField // whose ranges are requested
 	specs    map[int]iceberg.PartitionSpec
-	schemas  []*iceberg.Schema   // all that the table still knows
-	held     *budget.Reservation // charged with what is held until the files are listed
-	commits  *commits            // after which files were appended; nil: all are listed
-	mapped   bool                // names are mapped to columns
-	forms    *recordForms
+	schemas  []*iceberg.Schema   // all that the table has
+	held     *budget.Reservation // for memory that is needed until all files are listed
+	commits  *commits            // of Appended; nil lists all files
+	mapped   bool                // the pin has a name mapping
+	avro     *metafile.Schemas
 }
 
-// Files lists the data files of a pinned table, or refuses the whole of it.
-// See the package's comment for what is refused.
+// Files lists the data files of a pinned table, or refuses the table. See the package
+// comment and catalog.Catalog.
 func (c *Catalog) Files(ctx context.Context, t *catalog.Table, columns []int, bounds []int) ([]catalog.File, error) {
 	held := c.hold(t.Name)
 	defer held.Release()
@@ -68,9 +75,9 @@ func (c *Catalog) Files(ctx context.Context, t *catalog.Table, columns []int, bo
 	return files, err
 }
 
-// expiredMeanwhile looks again at a table whose snapshot could not be read:
-// if its files were removed because the snapshot expired during the call, that
-// is what happened, and nothing is corrupt.
+// expiredMeanwhile loads a table again whose snapshot could not be read. If the snapshot
+// expired during the call, and its files were removed, it returns that error instead of
+// err.
 func (l *listing) expiredMeanwhile(ctx context.Context, t *catalog.Table, err error) error {
 	meta, again := l.catalog.load(ctx, t.Name, l.held)
 	if again != nil {
@@ -95,7 +102,7 @@ func (c *Catalog) newListing(meta *loaded, pin dataset.TablePin, columns, bounds
 	l := &listing{
 		catalog: c, meta: meta, snapshot: snapshot, schema: schema, schemas: meta.Schemas(),
 		chain: catalog.NewChain(pin.Snapshot, meta.parent),
-		specs: make(map[int]iceberg.PartitionSpec), mapped: pin.Mapping != dataset.NoMapping, forms: &recordForms{},
+		specs: make(map[int]iceberg.PartitionSpec), mapped: pin.Mapping != dataset.NoMapping, avro: &metafile.Schemas{},
 	}
 	for _, spec := range meta.PartitionSpecs() {
 		l.specs[spec.ID()] = spec
@@ -107,7 +114,7 @@ func (c *Catalog) newListing(meta *loaded, pin dataset.TablePin, columns, bounds
 		return nil, err
 	}
 	for _, f := range l.columns {
-		if _, ok := convertType(f.Type, plain); !ok {
+		if !column.Served(f.Type) {
 			return nil, fault.New(fault.Invalid, "column %q of table %s is of type %s, which is not served by this version",
 				f.Name, meta.name, f.Type).In(meta.name, "").WithRemedy("do not ask for column %q", f.Name)
 		}
@@ -115,8 +122,7 @@ func (c *Catalog) newListing(meta *loaded, pin dataset.TablePin, columns, bounds
 	return l, meta.servable()
 }
 
-// parent returns the parent of a snapshot, 0 if it has none, and false if the
-// snapshot has expired.
+// parent returns the parent of a snapshot or 0, and false if the snapshot has expired.
 func (m *loaded) parent(id int64) (int64, bool) {
 	s := m.SnapshotByID(id)
 	if s == nil || s.ParentSnapshotID == nil {
@@ -125,9 +131,9 @@ func (m *loaded) parent(id int64) (int64, bool) {
 	return *s.ParentSnapshotID, true
 }
 
-// fields returns the columns of field ids, nested ones under their paths.
+// fields returns the columns with some field ids. Nested columns are named by their paths.
 func (m *loaded) fields(schema *iceberg.Schema, ids []int) ([]iceberg.NestedField, error) {
-	all := columnsOf(schema)
+	all := column.All(schema)
 	if m.Version() >= lineageVersion {
 		for _, f := range catalog.LineageFields() {
 			all = append(all, iceberg.NestedField{ID: f.ID, Name: f.Name, Type: iceberg.PrimitiveTypes.Int64})
@@ -144,7 +150,7 @@ func (m *loaded) fields(schema *iceberg.Schema, ids []int) ([]iceberg.NestedFiel
 	return out, nil
 }
 
-// servable refuses tables by their properties.
+// servable returns an error if the table's properties do not allow reading it.
 func (m *loaded) servable() error {
 	properties := m.Properties()
 	if _, ok := properties[encryptionKeyProperty]; ok {
@@ -170,7 +176,7 @@ func (l *listing) files(ctx context.Context, t *catalog.Table) ([]catalog.File, 
 		})
 	}
 	if group.Wait() != nil {
-		// The first by order, not by time: the same table fails the same way.
+		// The first in order, not in time, so that errors are reproducible.
 		return nil, failed[slices.IndexFunc(failed, func(err error) bool { return err != nil })]
 	}
 	var all found
@@ -183,7 +189,7 @@ func (l *listing) files(ctx context.Context, t *catalog.Table) ([]catalog.File, 
 	return all.data, catalog.Delete(t, all.data, all.named())
 }
 
-// found is what manifests list.
+// found has the files in manifests.
 type found struct {
 	data    []catalog.File
 	deletes []deleteFile
@@ -194,14 +200,14 @@ func (l *listing) manifests(ctx context.Context) ([]iceberg.ManifestFile, error)
 	return l.manifestsOf(ctx, l.snapshot, l.held)
 }
 
-// manifestsOf reads the manifest list of a snapshot. What it holds is charged to held.
+// manifestsOf reads the manifest list of a snapshot. Its memory is charged to held.
 func (l *listing) manifestsOf(ctx context.Context, snapshot *icetable.Snapshot, held *budget.Reservation) ([]iceberg.ManifestFile, error) {
 	location := snapshot.ManifestList
 	if location == "" {
 		return nil, l.meta.unserved("its snapshot has no manifest list (format version 1 of before 2019)",
 			"rewrite its manifests with a current writer")
 	}
-	file := l.catalog.allow(subject{what: "manifest list", table: l.meta.name, location: location}, held)
+	file := l.catalog.allow(metafile.Subject{What: "manifest list", Table: l.meta.name, Location: location}, held)
 	content, err := l.listFile(ctx, file)
 	if err != nil {
 		return nil, err
@@ -210,30 +216,29 @@ func (l *listing) manifestsOf(ctx context.Context, snapshot *icetable.Snapshot, 
 	return manifests, l.catalog.orForget(l.keyOf(location, store.SizeUnknown), err)
 }
 
-// decodeList reads what a manifest list holds.
-func (l *listing) decodeList(snapshot *icetable.Snapshot, file allowance, content []byte) (manifests []iceberg.ManifestFile, err error) {
+// decodeList decodes a manifest list.
+func (l *listing) decodeList(snapshot *icetable.Snapshot, file metafile.Allowance, content []byte) (manifests []iceberg.ManifestFile, err error) {
 	location, id := snapshot.ManifestList, snapshot.SnapshotID
-	list, err := newContainer(file, content, reading{perByte: perBounds, forms: l.forms})
+	list, err := metafile.NewContainer(file, content, metafile.Reading{PerByte: metafile.PerBounds, Schemas: l.avro})
 	if err == nil {
-		defer list.close()
+		defer list.Close()
 		manifests, err = iceberg.ReadManifestList(list)
-		err = list.failure(err)
+		err = list.Failure(err)
 	}
 	if _, ok := errors.AsType[*fault.Error](err); ok {
 		return nil, err
 	}
 	if err != nil {
-		return nil, corrupt(l.meta.name, location, "manifest list %s of snapshot %d cannot be read: %w", location, id, err)
+		return nil, metafile.Corrupt(l.meta.name, location, "manifest list %s of snapshot %d cannot be read: %w", location, id, err)
 	}
 	if total := total(snapshot); len(manifests) == 0 && total > 0 {
-		// Cut right behind its header, a list reads as an empty one.
-		return nil, corrupt(l.meta.name, location, "manifest list %s is empty, but snapshot %d has %d files", location, id, total)
+		// A list that was truncated after its header looks like an empty one.
+		return nil, metafile.Corrupt(l.meta.name, location, "manifest list %s is empty, but snapshot %d has %d files", location, id, total)
 	}
 	return manifests, nil
 }
 
-// total is the number of data files that a snapshot's summary counts, or 0
-// if it does not say.
+// total returns the number of data files in a snapshot's summary, or 0 if unknown.
 func total(snapshot *icetable.Snapshot) int {
 	if snapshot.Summary == nil {
 		return 0
@@ -245,7 +250,7 @@ func total(snapshot *icetable.Snapshot) int {
 	return n
 }
 
-// manifest reads one manifest: the files of it, or the refusal of what it holds.
+// manifest reads one manifest and converts its files, or refuses one.
 func (l *listing) manifest(ctx context.Context, m iceberg.ManifestFile) (found, error) {
 	if len(m.KeyMetadata()) > 0 {
 		return found{}, l.encrypted(m.FilePath())
@@ -255,7 +260,7 @@ func (l *listing) manifest(ctx context.Context, m iceberg.ManifestFile) (found, 
 	}
 	held := l.catalog.hold(l.meta.name)
 	defer held.Release()
-	file := l.catalog.allow(subject{what: "manifest", table: l.meta.name, location: m.FilePath()}, held)
+	file := l.catalog.allow(metafile.Subject{What: "manifest", Table: l.meta.name, Location: m.FilePath()}, held)
 	content, err := l.manifestFile(ctx, file, m.Length())
 	if err != nil {
 		return found{}, err
@@ -265,8 +270,8 @@ func (l *listing) manifest(ctx context.Context, m iceberg.ManifestFile) (found, 
 		return found{}, l.catalog.orForget(l.keyOf(m.FilePath(), m.Length()), err)
 	}
 	entries.live = l.commits.keep(m, entries.live)
-	file.held = l.held // what follows stays until all is listed
-	if err := file.charge((perFile + perColumn*int64(len(l.bounds))) * int64(len(entries.live))); err != nil {
+	file.Held = l.held // the files stay until all are listed
+	if err := file.Charge((perFile + perColumn*int64(len(l.bounds))) * int64(len(entries.live))); err != nil {
 		return found{}, err
 	}
 	if m.ManifestContent() == iceberg.ManifestContentDeletes {
@@ -309,11 +314,11 @@ func (l *listing) file(e iceberg.ManifestEntry, in *manifestEntries) (catalog.Fi
 		out.SortOrder = *id
 	}
 	if out.Sequence < 0 || out.Bytes < 0 || out.Rows < 0 {
-		return out, corrupt(l.meta.name, in.location, "manifest %s gives file %s sequence number %d, %d bytes and %d rows",
+		return out, metafile.Corrupt(l.meta.name, in.location, "manifest %s gives file %s sequence number %d, %d bytes and %d rows",
 			in.location, location, out.Sequence, out.Bytes, out.Rows)
 	}
 	if first := out.FirstRow; first != nil && (*first < 0 || *first > math.MaxInt64-out.Rows) {
-		return out, corrupt(l.meta.name, in.location, "manifest %s gives file %s row ids from %d on", in.location, location, *first)
+		return out, metafile.Corrupt(l.meta.name, in.location, "manifest %s gives file %s row ids from %d on", in.location, location, *first)
 	}
 	values := d.Partition()
 	var err error

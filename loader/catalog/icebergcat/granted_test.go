@@ -15,6 +15,7 @@ import (
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/store"
+	"github.com/penstock/penstock/internal/store/s3"
 	"github.com/penstock/penstock/internal/store/storetest"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/icebergcat"
@@ -36,8 +37,22 @@ func newBucket() *bucket {
 	return &bucket{opens: map[string]string{}, ended: map[string]bool{}, files: storetest.NewMemory()}
 }
 
-// make is an icebergcat.S3.
-func (b *bucket) make(properties map[string]string, keys icebergcat.Keys) (store.Store, error) {
+// kinds returns S3 with the bucket in its place.
+func (b *bucket) kinds() store.Kinds {
+	kind := s3.Kind(store.Environment{})
+	kind.Open = b.open
+	return store.NewKinds(kind)
+}
+
+// asS3 returns S3 with a store in its place.
+func asS3(files store.Store) store.Kinds {
+	kind := s3.Kind(store.Environment{})
+	kind.Open = func(context.Context, map[string]string, store.Credentials) (store.Store, error) { return files, nil }
+	return store.NewKinds(kind)
+}
+
+// open opens a store of the bucket.
+func (b *bucket) open(_ context.Context, properties map[string]string, keys store.Credentials) (store.Store, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.made = append(b.made, properties)
@@ -48,7 +63,7 @@ func (b *bucket) make(properties map[string]string, keys icebergcat.Keys) (store
 type inBucket struct {
 	bucket     *bucket
 	properties map[string]string
-	keys       icebergcat.Keys
+	keys       store.Credentials
 
 	mu  sync.Mutex
 	key string
@@ -86,7 +101,7 @@ func (s *inBucket) current(ctx context.Context) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		s.key = key.AccessKeyID
+		s.key = key.Properties["s3.access-key-id"]
 	}
 	return s.key, nil
 }
@@ -153,7 +168,7 @@ func (v *vending) key(prefix string) map[string]string {
 func (v *vending) open(t *testing.T, properties map[string]string) *icebergcat.Catalog {
 	t.Helper()
 	return openREST(t, v.Server, func(o *icebergcat.Options) {
-		o.S3, o.Clock, o.Properties = v.bucket.make, time.Now, properties
+		o.Stores, o.Clock, o.Properties = v.bucket.kinds(), time.Now, properties
 	})
 }
 
@@ -253,12 +268,13 @@ func TestKeysAreRenewed(t *testing.T) {
 func TestKeysSayWhenTheyEnd(t *testing.T) {
 	v := newVending(t)
 	v.life = 40 * time.Second
-	var keys icebergcat.Keys
+	var keys store.Credentials
 	c := openREST(t, v.Server, func(o *icebergcat.Options) {
 		o.Clock = time.Now
-		o.S3 = func(properties map[string]string, k icebergcat.Keys) (store.Store, error) {
+		o.Stores = v.bucket.kinds()
+		o.Stores["s3"].Open = func(ctx context.Context, properties map[string]string, k store.Credentials) (store.Store, error) {
 			keys = k
-			return v.bucket.make(properties, k)
+			return v.bucket.open(ctx, properties, k)
 		}
 	})
 	require.NoError(t, touch(t.Context(), c, pin(t, c, "a.events"), "s3://b/a/1"))

@@ -13,34 +13,34 @@ import (
 	"github.com/penstock/penstock/loader/catalog/sqlcat"
 )
 
-// The types of catalogs, as PyIceberg names them.
+// The types of catalogs, with PyIceberg's names.
 const (
 	typeSQL       = "sql"
 	typeREST      = "rest"
 	typeDirectory = "directory"
 )
 
-// kinds are the types that are served, with what opens each.
+// kinds returns the types that are served, each with the function that opens it.
 func kinds() map[string]func(*Catalog, context.Context) error {
 	return map[string]func(*Catalog, context.Context) error{
 		typeSQL: (*Catalog).openSQL, typeREST: (*Catalog).openREST, typeDirectory: (*Catalog).openDirectory,
 	}
 }
 
-// others are types that are not served and well known, with what helps.
-func others() map[string]string {
+// unsupported returns well-known types that are not served, with remedies.
+func unsupported() map[string]string {
 	const rest = "put an Iceberg REST catalog before it, and use type: rest"
 	return map[string]string{
 		"glue": "use Glue's own Iceberg REST endpoint: type: rest, uri: https://glue.REGION.amazonaws.com/iceberg, " +
 			"warehouse: ACCOUNT, rest.sigv4-enabled: true, rest.signing-name: glue, rest.signing-region: REGION",
 		"hive": rest, "dynamodb": rest, "bigquery": rest, "jdbc": "use type: sql, which reads what Spark's JdbcCatalog writes",
 		"hadoop":    "use type: directory with the warehouse's folder",
-		"in-memory": "no other process sees such a catalog: use type: sql",
+		"in-memory": "no other process can see such a catalog: use type: sql",
 	}
 }
 
-// meantTypes are words for types that are served.
-func meantTypes() map[string]string {
+// aliases returns other words for types that are served.
+func aliases() map[string]string {
 	return map[string]string{
 		"sqlite": typeSQL, "sqlite3": typeSQL, "postgres": typeSQL, "postgresql": typeSQL,
 		"http": typeREST, "polaris": typeREST, "nessie": typeREST, "lakekeeper": typeREST,
@@ -48,17 +48,17 @@ func meantTypes() map[string]string {
 	}
 }
 
-// open opens what says where tables are.
+// open opens the Locator and the files of the catalog.
 func (c *Catalog) open(ctx context.Context) error {
 	if open, ok := kinds()[c.options.Type]; ok {
 		return open(c, ctx)
 	}
 	served := slices.Sorted(maps.Keys(kinds()))
 	e := fault.InvalidField("type", "catalog type %q is not served by this version", c.options.Type)
-	if remedy, ok := others()[c.options.Type]; ok {
+	if remedy, ok := unsupported()[c.options.Type]; ok {
 		return e.WithRemedy("%s", remedy)
 	}
-	if e.Faults[0].Nearest = meantTypes()[c.options.Type]; e.Faults[0].Nearest == "" {
+	if e.Faults[0].Nearest = aliases()[c.options.Type]; e.Faults[0].Nearest == "" {
 		e.Faults[0].Nearest = fault.Nearest(c.options.Type, served)
 	}
 	remedy := "use one of: " + strings.Join(served, ", ")
@@ -70,9 +70,9 @@ func (c *Catalog) open(ctx context.Context) error {
 
 func (c *Catalog) openSQL(ctx context.Context) error {
 	o := c.options
-	if scheme := store.Scheme(o.Warehouse); scheme != "" && scheme != "file" && o.S3 == nil {
+	if scheme := store.Scheme(o.Warehouse); scheme != "" && scheme != "file" && len(o.Stores) == 0 {
 		return fault.InvalidField("warehouse", "storage %s: is not served by this version", scheme).
-			WithRemedy(store.ServedStorage)
+			WithRemedy("%s", o.Stores.Served())
 	}
 	tables, err := sqlcat.Open(ctx, sqlcat.Options{Name: o.Name, URI: o.URI, BaseDir: o.BaseDir, Calls: o.Calls, Timeout: o.Timeout, Clock: o.Clock})
 	if err != nil {
@@ -82,7 +82,7 @@ func (c *Catalog) openSQL(ctx context.Context) error {
 	return nil
 }
 
-// tablesPrefix begins the properties that name metadata files: tables.NAMESPACE.TABLE.
+// tablesPrefix begins properties with the paths of metadata files: tables.NAMESPACE.TABLE.
 const tablesPrefix = "tables."
 
 func (c *Catalog) openDirectory(context.Context) error {
@@ -93,7 +93,7 @@ func (c *Catalog) openDirectory(context.Context) error {
 			named[table] = path
 		}
 	}
-	tables, err := dircat.Open(dircat.Options{Warehouse: o.Warehouse, Tables: named, BaseDir: o.BaseDir, Calls: o.Calls, Open: c.access.open})
+	tables, err := dircat.Open(dircat.Options{Warehouse: o.Warehouse, Tables: named, BaseDir: o.BaseDir, Calls: o.Calls, Stores: o.Stores, Open: c.files.Open})
 	if err != nil {
 		return err
 	}
@@ -104,11 +104,11 @@ func (c *Catalog) openDirectory(context.Context) error {
 func (c *Catalog) openREST(ctx context.Context) error {
 	o := c.options
 	tables, err := restcat.Open(ctx, restcat.Options{
-		Name: o.Name, URI: o.URI, Warehouse: o.Warehouse, Properties: o.Properties, Timeout: o.Timeout, Clock: o.Clock, Sign: o.Sign,
+		Name: o.Name, URI: o.URI, Warehouse: o.Warehouse, Properties: o.Properties, Stores: o.Stores, Timeout: o.Timeout, Clock: o.Clock, Sign: o.Sign,
 	})
 	if err != nil {
 		return err
 	}
-	c.tables, c.access.properties = tables, tables.Properties()
+	c.tables, c.files = tables, c.newFiles(tables.Properties(), tables)
 	return nil
 }

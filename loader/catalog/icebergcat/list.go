@@ -9,8 +9,8 @@ import (
 	"github.com/penstock/penstock/loader/catalog/locator"
 )
 
-// List returns the names of all tables, in order, each as its parts with dots between. One
-// with a dot in a part has no such name, and is left out.
+// List returns the names of all tables, sorted, with dots between their parts. A table with
+// a dot in a part cannot be named and is left out.
 func (c *Catalog) List(ctx context.Context) ([]string, error) {
 	lister, ok := c.tables.(locator.Lister)
 	if !ok {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 
 	icetable "github.com/apache/iceberg-go/table"
 
@@ -11,20 +12,22 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/catalog/icebergcat/metafile"
 	"github.com/penstock/penstock/loader/catalog/locator"
+	"github.com/penstock/penstock/loader/catalog/tablestore"
 )
 
-// loaded is a table's metadata as the catalog names it now.
+// loaded is the current metadata of a table.
 type loaded struct {
 	name     string
 	location string // of the metadata file
-	file     allowance
+	file     metafile.Allowance
 	text     []byte // of the metadata file, unpacked
-	files    opener // of the table
+	files    tablestore.Opener
 	icetable.Metadata
 }
 
-// load reads the metadata of a table. What it holds is charged to held.
+// load reads the metadata of a table. Its memory is charged to held.
 func (c *Catalog) load(ctx context.Context, name string, held *budget.Reservation) (*loaded, error) {
 	parts, err := catalog.Parts(name)
 	if err != nil {
@@ -32,7 +35,7 @@ func (c *Catalog) load(ctx context.Context, name string, held *budget.Reservatio
 	}
 	out, grants, err := c.metadata(ctx, name, parts, held)
 	if err == nil {
-		err = out.file.parsing(out.text)
+		err = out.file.ChargeParsing(out.text)
 	}
 	if err != nil {
 		return nil, err
@@ -45,22 +48,22 @@ func (c *Catalog) load(ctx context.Context, name string, held *budget.Reservatio
 		return nil, err
 	}
 	if err != nil {
-		return nil, c.orForget(out.file.key(), corrupt(name, out.location, "metadata of table %s cannot be read: %w", name, err))
+		return nil, c.orForget(metadataKey(out.file), metafile.Corrupt(name, out.location, "metadata of table %s cannot be read: %w", name, err))
 	}
-	out.files = c.accessTo(tableOf{name: name, uuid: out.TableUUID().String()}, grants)
+	out.files = c.files.Table(name, out.TableUUID().String(), grants)
 	return out, nil
 }
 
-// laterFields are fields of metadata with the format version that introduced them. In
-// metadata of an older version they mean nothing: Iceberg's Java library does not look at
-// them, and iceberg-go 0.7.0 refuses the table.
+// laterFields returns fields of metadata with the format versions that introduced them. In
+// metadata of an older version they are meaningless: Iceberg's Java library ignores them,
+// and iceberg-go 0.7.0 refuses the table.
 func laterFields() map[string]int { return map[string]int{"last-sequence-number": 2, "next-row-id": 3} }
 
-// parseAgain parses metadata that iceberg-go refused by its format version: without fields
-// of later versions, if it has some. Or it returns why the metadata is refused.
+// parseAgain parses metadata that iceberg-go refused because of its format version, without
+// the fields of later versions. It returns an error if there are none.
 func (m *loaded) parseAgain(refused error) error {
-	// The fields are copied out of the text, and into a new one.
-	if err := m.file.charge(2 * int64(len(m.text))); err != nil {
+	// Decoding copies the fields, and encoding copies them again.
+	if err := m.file.Charge(2 * int64(len(m.text))); err != nil {
 		return err
 	}
 	var fields map[string]json.RawMessage
@@ -85,22 +88,22 @@ func (m *loaded) parseAgain(refused error) error {
 	if err != nil {
 		return err
 	}
-	if err := m.file.parsing(text); err != nil {
+	if err := m.file.ChargeParsing(text); err != nil {
 		return err
 	}
 	m.Metadata, err = icetable.ParseMetadataBytes(text)
 	return err
 }
 
-// metadata gets the text of a table's metadata: from the catalog, or from the file that it
-// names. Writers may remove old metadata files, so one that is gone is only missing if the
+// metadata returns the text of a table's metadata, from the catalog or from the file that it
+// names. Writers may remove old metadata files, so a missing file is an error only if the
 // catalog still names it.
 func (c *Catalog) metadata(ctx context.Context, name string, parts []string, held *budget.Reservation) (*loaded, []locator.Grant, error) {
-	file := c.allow(subject{what: "metadata", table: name}, held)
-	wanted := locator.Table{Name: name, Parts: parts, Most: c.options.MaxMetadata, Charge: file.charge}
+	file := c.allow(metafile.Subject{What: "metadata", Table: name}, held)
+	wanted := locator.Table{Name: name, Parts: parts, Most: c.options.MaxMetadata, Charge: file.Charge}
 	at, err := c.tables.Locate(ctx, wanted)
 	for err == nil {
-		file.location = at.Location
+		file.Location = at.Location
 		if at.Text != nil {
 			return &loaded{name: name, location: at.Location, file: file, text: at.Text}, at.Grants, nil
 		}
@@ -119,21 +122,21 @@ func (c *Catalog) metadata(ctx context.Context, name string, parts []string, hel
 }
 
 // metadataFile reads a metadata file and unpacks it.
-func (c *Catalog) metadataFile(ctx context.Context, file allowance) ([]byte, error) {
+func (c *Catalog) metadataFile(ctx context.Context, file metafile.Allowance) ([]byte, error) {
 	content, err := c.metadataContent(ctx, file)
 	if err != nil {
 		return nil, err
 	}
-	text, err := file.text(content)
+	text, err := file.Text(content)
 	if _, ok := errors.AsType[*fault.Error](err); err != nil && !ok {
-		return nil, c.orForget(file.key(), corrupt(file.table, file.location, "metadata of table %s cannot be unpacked: %w", file.table, err))
+		return nil, c.orForget(metadataKey(file), metafile.Corrupt(file.Table, file.Location, "metadata of table %s cannot be unpacked: %w", file.Table, err))
 	}
 	return text, err
 }
 
-// read returns the whole of a metadata file, so that what fails afterwards is
-// the file's content and not its storage.
-func (c *Catalog) read(ctx context.Context, from opener, file allowance) ([]byte, error) {
+// read returns the content of a metadata file. Errors after it are of the content and not
+// of the storage.
+func (c *Catalog) read(ctx context.Context, from tablestore.Opener, file metafile.Allowance) ([]byte, error) {
 	content, err := c.readFile(ctx, from, file)
 	if err == nil {
 		return content, nil
@@ -141,33 +144,43 @@ func (c *Catalog) read(ctx context.Context, from opener, file allowance) ([]byte
 	if _, ok := errors.AsType[*fault.Error](err); !ok {
 		return nil, err // the context's
 	}
-	return nil, fault.As(fault.Op(err, "read table %s", file.table)).In(file.table, file.location)
+	return nil, fault.As(fault.Op(err, "read table %s", file.Table)).In(file.Table, file.Location)
 }
 
-func (c *Catalog) readFile(ctx context.Context, from opener, file allowance) (content []byte, err error) {
+func (c *Catalog) readFile(ctx context.Context, from tablestore.Opener, file metafile.Allowance) (content []byte, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	object, err := from.open(ctx, file.location, store.SizeUnknown)
+	object, err := from.Open(ctx, file.Location, store.SizeUnknown)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, object.Close()) }()
-	if err := file.fits(object.Size(), "as stored"); err != nil {
+	if err := file.Fits(object.Size(), "as stored"); err != nil {
 		return nil, err
 	}
-	if err := file.charge(object.Size()); err != nil {
+	if err := file.Charge(object.Size()); err != nil {
 		return nil, err
 	}
 	content = make([]byte, object.Size())
 	if err := object.ReadAt(ctx, content, 0); err != nil {
-		store.WhenReturned(err, file.held.Split(object.Size()).Release)
+		store.WhenReturned(err, file.Held.Split(object.Size()).Release)
 		return nil, err
 	}
 	return content, nil
 }
 
-// corrupt is a file of metadata that cannot be right.
-func corrupt(table, file, format string, args ...any) *fault.Error {
-	return fault.New(fault.Corrupt, format, args...).In(table, file)
+// hold returns an empty reservation for the metadata of a table. The caller releases it.
+func (c *Catalog) hold(table string) *budget.Reservation {
+	held, _ := c.options.Budget.Reserve("the metadata of table "+table, 0) // zero bytes always fit
+	return held
+}
+
+// allow returns the allowance of a file, which lasts until held is released.
+func (c *Catalog) allow(s metafile.Subject, held *budget.Reservation) metafile.Allowance {
+	limit := c.options.MaxMetadata
+	if limit <= 0 {
+		limit = math.MaxInt64
+	}
+	return metafile.Allowance{Subject: s, Max: limit, Held: held}
 }

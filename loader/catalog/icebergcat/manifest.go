@@ -8,50 +8,50 @@ import (
 	"github.com/apache/iceberg-go"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog/icebergcat/metafile"
 )
 
-// manifestEntries is what one manifest holds.
+// manifestEntries has the entries of a manifest.
 type manifestEntries struct {
 	location string
 	snapshot int64           // that added the manifest
-	schema   *iceberg.Schema // the table's when it was written; nil if unknown
+	schema   *iceberg.Schema // of the table when it was written; nil if unknown
 	live     []iceberg.ManifestEntry
 	removed  []iceberg.ManifestEntry
-	checked  map[int64]error // what unchanged said of the files that a snapshot added
+	checked  map[int64]error // result of unchanged for the files that a snapshot added
 }
 
-// entries decodes a manifest. Iceberg's file format ends where its bytes end,
-// so a manifest that was cut at a block looks whole: the entries are counted
-// against the manifest list.
-func (l *listing) entries(m iceberg.ManifestFile, file allowance, content []byte) (*manifestEntries, error) {
+// entries decodes a manifest. A manifest that was truncated between blocks looks complete,
+// so the number of entries is compared with the manifest list.
+func (l *listing) entries(m iceberg.ManifestFile, file metafile.Allowance, content []byte) (*manifestEntries, error) {
 	out := &manifestEntries{location: m.FilePath(), snapshot: m.SnapshotID(), checked: map[int64]error{}}
 	unreadable := func(err error) error {
 		if _, ok := errors.AsType[*fault.Error](err); ok {
 			return err
 		}
-		return corrupt(l.meta.name, out.location, "manifest %s cannot be read: %w", out.location, err)
+		return metafile.Corrupt(l.meta.name, out.location, "manifest %s cannot be read: %w", out.location, err)
 	}
-	perByte, ranges := int64(perPlain), l.needsRanges(m)
+	perByte, ranges := int64(metafile.PerPlain), l.needsRanges(m)
 	if ranges {
-		perByte = perBounds
+		perByte = metafile.PerBounds
 	}
-	unpacked, err := newContainer(file, content, reading{perByte: perByte, forms: l.forms, content: m.ManifestContent().String()})
+	unpacked, err := metafile.NewContainer(file, content, metafile.Reading{PerByte: perByte, Schemas: l.avro, Content: m.ManifestContent().String()})
 	if err != nil {
 		return nil, unreadable(err)
 	}
-	defer unpacked.close()
+	defer unpacked.Close()
 	reader, err := iceberg.NewManifestReaderWithProjection(m, unpacked,
 		iceberg.ManifestEntryProjection{IncludePruningStats: ranges})
 	if err != nil {
-		return nil, unreadable(unpacked.failure(err))
+		return nil, unreadable(unpacked.Failure(err))
 	}
 	defer reader.Close() //nolint:errcheck // it reads from memory
-	if err := file.parsing(unpacked.schema); err != nil {
+	if err := file.ChargeParsing(unpacked.Schema); err != nil {
 		return nil, err
 	}
 	var schema iceberg.Schema
-	if json.Unmarshal(unpacked.schema, &schema) == nil {
-		schema.ID, _ = reader.SchemaID() // of writers that say it
+	if json.Unmarshal(unpacked.Schema, &schema) == nil {
+		schema.ID, _ = reader.SchemaID() // if the writer set it
 		out.schema = &schema
 	}
 	for {
@@ -60,7 +60,7 @@ func (l *listing) entries(m iceberg.ManifestFile, file allowance, content []byte
 			break
 		}
 		if err != nil {
-			return nil, unreadable(unpacked.failure(err))
+			return nil, unreadable(unpacked.Failure(err))
 		}
 		if e.Status() == iceberg.EntryStatusDELETED {
 			out.removed = append(out.removed, e)
@@ -72,14 +72,14 @@ func (l *listing) entries(m iceberg.ManifestFile, file allowance, content []byte
 		return out, nil // written before counts were kept
 	}
 	if want := int(m.AddedDataFiles()) + int(m.ExistingDataFiles()); len(out.live) != want {
-		return nil, corrupt(l.meta.name, out.location, "manifest %s holds %d live files, its manifest list says %d",
+		return nil, metafile.Corrupt(l.meta.name, out.location, "manifest %s holds %d live files, its manifest list says %d",
 			out.location, len(out.live), want)
 	}
 	return out, nil
 }
 
-// needsRanges says whether the value ranges of a manifest's files are looked at: those
-// of delete files say which data file they are about.
+// needsRanges reports whether the value ranges of a manifest's files are needed. Those of
+// delete files tell which data file they apply to.
 func (l *listing) needsRanges(m iceberg.ManifestFile) bool {
 	return len(l.bounds) > 0 || m.ManifestContent() == iceberg.ManifestContentDeletes
 }

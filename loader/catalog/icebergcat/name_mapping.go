@@ -12,18 +12,19 @@ import (
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/catalog/icebergcat/metafile"
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// mappedField is a field of a name mapping as the table's property has it.
+// mappedField is a field of a name mapping in the table's property.
 type mappedField struct {
 	ID     *int          `json:"field-id"`
 	Names  []string      `json:"names"`
 	Fields []mappedField `json:"fields"`
 }
 
-// nameMapping returns what the table's property says now of the fields of a schema; nil
-// if the table has none.
+// nameMapping returns the table's current name mapping for the fields of a schema; nil if the
+// table has none.
 func (m *loaded) nameMapping(schema *iceberg.Schema) (catalog.NameMapping, error) {
 	return m.mappingOf(m.Properties(), schema)
 }
@@ -45,8 +46,8 @@ func (m *loaded) mappingOf(properties map[string]string, schema *iceberg.Schema)
 	return within(written, schema.Fields()), nil
 }
 
-// unambiguous looks whether a name, or a field id, stands for two fields, and whether
-// a field without an id has fields with one.
+// unambiguous returns an error if two fields have the same name or field id, or if a field
+// without an id contains fields with one.
 func unambiguous(fields []mappedField, ids map[int]bool) error {
 	names := map[string]int{}
 	for i, f := range fields {
@@ -76,8 +77,8 @@ func anyID(fields []mappedField) bool {
 	return slices.ContainsFunc(fields, func(f mappedField) bool { return f.ID != nil || anyID(f.Fields) })
 }
 
-// within keeps of a mapping what it says of some fields: what it says of others changes
-// nothing that is read. The result is not nil.
+// within restricts a mapping to some fields, because the rest does not affect reads. The
+// result is not nil.
 func within(written []mappedField, fields []iceberg.NestedField) catalog.NameMapping {
 	out := catalog.NameMapping{}
 	for _, f := range fields {
@@ -90,8 +91,7 @@ func within(written []mappedField, fields []iceberg.NestedField) catalog.NameMap
 	return out
 }
 
-// inside returns the fields of a struct, or those of a list or a map, under the names
-// that mappings have for them.
+// inside returns the fields of a struct, list or map, with the names that mappings use.
 func inside(f iceberg.NestedField) []iceberg.NestedField {
 	if nested, ok := f.Type.(iceberg.NestedType); ok {
 		return nested.Fields()
@@ -99,7 +99,7 @@ func inside(f iceberg.NestedField) []iceberg.NestedField {
 	return nil
 }
 
-// ownNames maps the fields of a schema by their own names.
+// ownNames returns the mapping of a schema's fields by their own names.
 func ownNames(fields []iceberg.NestedField) catalog.NameMapping {
 	out := catalog.NameMapping{}
 	for _, f := range fields {
@@ -108,8 +108,8 @@ func ownNames(fields []iceberg.NestedField) catalog.NameMapping {
 	return out
 }
 
-// mapped completes a pin with the mapping that is pinned with it: files without field
-// ids are read by that alone, however the property changes.
+// mapped adds the name mapping to a pin: files without field ids are read with it, even if the
+// property changes.
 func (m *loaded) mapped(pin dataset.TablePin, schema *iceberg.Schema) (dataset.TablePin, error) {
 	now, err := m.nameMapping(schema)
 	switch {
@@ -125,9 +125,8 @@ func (m *loaded) mapped(pin dataset.TablePin, schema *iceberg.Schema) (dataset.T
 	return pin, nil
 }
 
-// mapping returns the name mapping of a pin. That of the schema's own names is always
-// known; another one as long as the table has it, or the metadata of a commit that the
-// table still logs.
+// mapping returns the name mapping of a pin. A mapping other than the schema's own names is
+// found as long as the table has it, or metadata in the table's metadata log does.
 func (c *Catalog) mapping(ctx context.Context, m *loaded, pin dataset.TablePin, schema *iceberg.Schema) (catalog.NameMapping, error) {
 	switch pin.Mapping {
 	case dataset.NoMapping:
@@ -152,22 +151,22 @@ func (c *Catalog) mapping(ctx context.Context, m *loaded, pin dataset.TablePin, 
 	return nil, catalog.ExpiredMapping(m.name)
 }
 
-// mappingBefore returns the name mapping of older metadata of the table; nil if it had
-// none, or if the file is gone.
+// mappingBefore returns the name mapping in older metadata of the table; nil if it had none or
+// if the file no longer exists.
 func (c *Catalog) mappingBefore(ctx context.Context, m *loaded, location string, schema *iceberg.Schema) (catalog.NameMapping, error) {
 	held := c.hold(m.name)
 	defer held.Release()
-	file := c.allow(subject{what: "metadata", table: m.name, location: location}, held)
+	file := c.allow(metafile.Subject{What: "metadata", Table: m.name, Location: location}, held)
 	content, err := c.read(ctx, m.files, file)
 	if fault.KindOf(err) == fault.Corrupt {
-		return nil, nil // as files of metadata are that are not there
+		return nil, nil // the file may no longer exist
 	}
 	if err != nil {
 		return nil, err
 	}
-	text, err := file.text(content)
+	text, err := file.Text(content)
 	if err == nil {
-		err = file.parsing(text)
+		err = file.ChargeParsing(text)
 	}
 	var before struct {
 		Properties map[string]string `json:"properties"`
@@ -179,11 +178,11 @@ func (c *Catalog) mappingBefore(ctx context.Context, m *loaded, location string,
 		return nil, err
 	}
 	if err != nil {
-		return nil, corrupt(m.name, location, "metadata of table %s cannot be read: %w", m.name, err)
+		return nil, metafile.Corrupt(m.name, location, "metadata of table %s cannot be read: %w", m.name, err)
 	}
 	mapping, err := m.mappingOf(before.Properties, schema)
 	if err != nil {
-		return nil, nil //nolint:nilerr // nobody pinned that one
+		return nil, nil //nolint:nilerr // an invalid mapping cannot be the pinned one
 	}
 	return mapping, nil
 }

@@ -9,37 +9,39 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/catalog/icebergcat/metafile"
 	"github.com/penstock/penstock/loader/catalog/locator"
 	"github.com/penstock/penstock/loader/catalog/restcat"
+	"github.com/penstock/penstock/loader/catalog/tablestore"
 )
 
-// Options say where a catalog lies.
+// Options configure a Catalog.
 type Options struct {
-	Name      string      // the catalog's stored name: what its writers call it
-	Type      string      // one of the types
+	Name      string      // of the catalog, as its writers call it
+	Type      string      // see kinds
 	URI       string      // of a database (see sqlcat) or of a server (see restcat)
-	Warehouse string      // the one that a server is asked for; of a database none is needed
-	BaseDir   string      // folder of the config file, for relative paths
+	Warehouse string      // of a server or a folder; unused for a database
+	BaseDir   string      // the folder that relative paths start from
 	Store     store.Store // reads local files
-	// S3 makes the store of files on S3, of Properties; nil: S3 is not served.
-	S3 S3
-	// Properties are the catalog's own, under the names that PyIceberg has for them.
+	// Stores are the kinds of remote storage that are served; nil serves none.
+	Stores store.Kinds
+	// Properties are the catalog's own, with PyIceberg's names.
 	Properties map[string]string
-	// Calls run what asks the catalog's own file, so that it ends with the
-	// context of who asks, whatever that file's disk does; nil: nothing is run so.
+	// Calls runs calls that access the catalog's own files, so that they end with their
+	// context even if the disk hangs; nil runs them directly.
 	Calls *store.Calls
-	// Timeout is how long a question to a catalog's server may take; 0 is for as long as
-	// its asker waits.
+	// Timeout limits a call of the catalog; 0 is unlimited.
 	Timeout time.Duration
-	// Clock says when keys and tokens end; nil: they are used until they are refused.
+	// Clock tells when credentials and tokens expire; nil uses them until they are
+	// rejected.
 	Clock func() time.Time
-	// Sign signs requests to a REST catalog that asks for it; nil: that is not served.
+	// Sign returns the signer of requests to a REST catalog that needs one; nil refuses
+	// such catalogs.
 	Sign func(restcat.Signing) (restcat.Signer, error)
-	// MaxMetadata is the most bytes, as stored and unpacked, of a metadata file,
-	// manifest list or manifest: a larger one is Exhausted. 0 is no limit.
+	// MaxMetadata bounds the bytes, both stored and unpacked, of a metadata file,
+	// manifest list or manifest. A larger one is Exhausted. 0 is unlimited.
 	MaxMetadata int64
-	// Manifests remembers manifests and manifest lists, as stored; nil reads them each
-	// time.
+	// Manifests caches manifests and manifest lists, as stored; nil reads them each time.
 	Manifests *cache.Cache[[]byte]
 	// Budget is charged for metadata while it is read and parsed; nil is unlimited.
 	Budget *budget.Budget
@@ -50,8 +52,7 @@ type Catalog struct {
 	name    string
 	options Options
 	tables  locator.Locator
-	access  *access // to files of tables for which the catalog gives nothing of its own
-	granted granted
+	files   *tablestore.Files
 }
 
 var (
@@ -59,19 +60,46 @@ var (
 	_ catalog.Opener  = (*Catalog)(nil)
 )
 
-// Open looks whether a catalog can be read. A type or URI that this version does
-// not serve is Invalid; see the package of each type for other failures. The caller closes
-// the catalog.
+// Open opens a catalog and checks that it can be read. A type or URI that is not served is
+// Invalid; see the package of each type for other errors. The caller closes the catalog.
 func Open(ctx context.Context, o Options) (*Catalog, error) {
 	if o.Name == "" {
 		return nil, fault.InvalidField("name", "the catalog has no name")
 	}
-	c := &Catalog{name: o.Name, options: o, access: &access{local: o.Store, make: o.S3, properties: o.Properties}}
+	c := &Catalog{name: o.Name, options: o}
+	c.files = c.newFiles(o.Properties, nil)
 	if err := c.open(ctx); err != nil {
 		return nil, err
 	}
 	return c, nil
 }
 
-// Close ends the catalog's connections. Nobody reads afterwards.
+// newFiles returns what opens files with a catalog's properties and, unless source
+// is nil, with what it grants for each table.
+func (c *Catalog) newFiles(properties map[string]string, source locator.Granter) *tablestore.Files {
+	o := tablestore.Options{Local: c.options.Store, Kinds: c.options.Stores, Properties: properties, Clock: c.options.Clock}
+	if source != nil {
+		o.Grants = func(ctx context.Context, table string) ([]locator.Grant, error) { return c.grants(ctx, source, table) }
+	}
+	return tablestore.New(o)
+}
+
+// grants asks the catalog what it grants for a table.
+func (c *Catalog) grants(ctx context.Context, source locator.Granter, table string) ([]locator.Grant, error) {
+	parts, err := catalog.Parts(table)
+	if err != nil {
+		return nil, err
+	}
+	held := c.hold(table)
+	defer held.Release()
+	file := c.allow(metafile.Subject{What: "metadata", Table: table}, held)
+	return source.Grants(ctx, locator.Table{Name: table, Parts: parts, Most: c.options.MaxMetadata, Charge: file.Charge})
+}
+
+// Open opens a file of a pinned table. See catalog.Opener.
+func (c *Catalog) Open(ctx context.Context, t *catalog.Table, location string, size int64) (store.Object, error) {
+	return c.files.OpenIn(ctx, t.Name, t.Pin.UUID, location, size)
+}
+
+// Close closes the catalog's connections. It is the last call.
 func (c *Catalog) Close() { c.tables.Close() }

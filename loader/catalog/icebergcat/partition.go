@@ -5,16 +5,16 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/catalog/icebergcat/metafile"
 )
 
-// partition converts the partition values of a file, in the order of its own
-// spec and without void fields. A value that is missing or of a kind that its
-// transform cannot give is Corrupt: a file in the wrong bucket would lose its
-// matches without a word.
+// partition converts the partition values of a file, in the order of its own spec and
+// without void fields. A value that is missing or that its transform cannot produce is
+// Corrupt: a file in the wrong bucket would silently lose its matches.
 func (l *listing) partition(values map[int]any, f catalog.File, manifest string) ([]any, error) {
 	spec, ok := l.specs[f.Spec]
 	if !ok {
-		return nil, corrupt(l.meta.name, manifest, "file %s has partition spec %d, which table %s does not have",
+		return nil, metafile.Corrupt(l.meta.name, manifest, "file %s has partition spec %d, which table %s does not have",
 			f.Location, f.Spec, l.meta.name)
 	}
 	var out []any
@@ -25,7 +25,7 @@ func (l *listing) partition(values map[int]any, f catalog.File, manifest string)
 		}
 		raw, ok := values[field.FieldID]
 		if !ok {
-			return nil, corrupt(l.meta.name, manifest, "manifest %s gives file %s no partition value %s (id %d)",
+			return nil, metafile.Corrupt(l.meta.name, manifest, "manifest %s gives file %s no partition value %s (id %d)",
 				manifest, f.Location, field.Name, field.FieldID)
 		}
 		v, ok := partitionValue(raw)
@@ -33,7 +33,7 @@ func (l *listing) partition(values map[int]any, f catalog.File, manifest string)
 			ok = false
 		}
 		if !ok {
-			return nil, corrupt(l.meta.name, manifest, "manifest %s gives file %s partition value %s = %v, a %T",
+			return nil, metafile.Corrupt(l.meta.name, manifest, "manifest %s gives file %s partition value %s = %v, a %T",
 				manifest, f.Location, field.Name, raw, raw)
 		}
 		out = append(out, v)
@@ -41,8 +41,8 @@ func (l *listing) partition(values map[int]any, f catalog.File, manifest string)
 	return out, nil
 }
 
-// partitionValue converts a value as iceberg-go decodes it to one of those
-// that catalog.File documents; false is a kind that we do not know.
+// partitionValue converts a value from iceberg-go to one that catalog.File documents. It
+// returns false for an unknown type.
 func partitionValue(raw any) (any, bool) {
 	switch v := raw.(type) {
 	case nil, bool, int64, float64, string:

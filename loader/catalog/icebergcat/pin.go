@@ -11,12 +11,14 @@ import (
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/catalog/icebergcat/column"
+	"github.com/penstock/penstock/loader/catalog/icebergcat/metafile"
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// Table pins the state that a ref names now: the zero Ref is main, and main of
-// a table without snapshots is NoSnapshot. A branch is read with the table's
-// current schema, a tag or a snapshot with the one that it was committed under.
+// Table pins the current state of a ref: the zero Ref is main, and main of a table without
+// snapshots is NoSnapshot. A branch is read with the table's current schema, a tag or a
+// snapshot with the schema that it was committed with.
 func (c *Catalog) Table(ctx context.Context, name string, ref dataset.Ref) (*catalog.Table, error) {
 	held := c.hold(name)
 	defer held.Release()
@@ -38,8 +40,8 @@ func (c *Catalog) Table(ctx context.Context, name string, ref dataset.Ref) (*cat
 	return c.table(ctx, meta, pin)
 }
 
-// At opens a state that was pinned before. A snapshot, a schema or a table
-// that is gone since is Expired (or NotFound, where the name is gone too).
+// At opens a state that was pinned before. It returns Expired if the snapshot, the schema or
+// the table no longer exists, or NotFound if there is no table of that name.
 func (c *Catalog) At(ctx context.Context, name string, pin dataset.TablePin) (*catalog.Table, error) {
 	held := c.hold(name)
 	defer held.Release()
@@ -71,7 +73,7 @@ func (m *loaded) resolve(ref dataset.Ref) (dataset.TablePin, error) {
 	}
 	snapshot := m.SnapshotByID(named.SnapshotID)
 	if snapshot == nil {
-		return pin, corrupt(m.name, m.location, "%s of table %s stands at snapshot %d, which does not exist",
+		return pin, metafile.Corrupt(m.name, m.location, "%s of table %s stands at snapshot %d, which does not exist",
 			name, m.name, named.SnapshotID)
 	}
 	pin.Snapshot = named.SnapshotID
@@ -81,8 +83,8 @@ func (m *loaded) resolve(ref dataset.Ref) (dataset.TablePin, error) {
 	return pin, nil
 }
 
-// schemaOf is the schema that a snapshot was committed under. Old writers did
-// not say; then the current one is read, as other engines do.
+// schemaOf returns the id of the schema that a snapshot was committed with. If the writer did
+// not record it, it returns the current one, as other engines do.
 func (m *loaded) schemaOf(s *icetable.Snapshot, current int) int {
 	if s.SchemaID == nil {
 		return current
@@ -99,8 +101,8 @@ func (m *loaded) snapshotIDs() []int64 {
 	return ids
 }
 
-// check says whether all that a pin fixes still exists, and returns its
-// snapshot (nil for an empty table) and schema.
+// check returns the snapshot (nil for an empty table) and the schema of a pin, or an error if
+// one of them no longer exists.
 func (m *loaded) check(pin dataset.TablePin) (*icetable.Snapshot, *iceberg.Schema, error) {
 	if uuid := m.TableUUID().String(); uuid != pin.UUID {
 		return nil, nil, catalog.RecreatedTable(m.name, pin.UUID, uuid)
@@ -132,7 +134,7 @@ func (c *Catalog) table(ctx context.Context, m *loaded, pin dataset.TablePin) (*
 	if err != nil {
 		return nil, err
 	}
-	defaults, err := m.defaults(schema)
+	defaults, err := column.Defaults(m.file, m.text, schema)
 	if err != nil {
 		return nil, err
 	}
@@ -145,15 +147,15 @@ func (c *Catalog) table(ctx context.Context, m *loaded, pin dataset.TablePin) (*
 		lineage = catalog.LineageFields()
 	}
 	return &catalog.Table{
-		Name: m.name, Pin: pin, Fields: convertFields(schema.Fields()), Nested: convertFields(nestedOf(schema)),
+		Name: m.name, Pin: pin, Fields: column.Convert(schema.Fields()), Nested: column.Convert(column.Nested(schema)),
 		Specs: specs, SortOrders: convertOrders(m.SortOrders()), Defaults: defaults, Mapping: mapping, Lineage: lineage,
 	}, nil
 }
 
-// lineageVersion is the format version from which on rows have ids.
+// lineageVersion is the first format version with row ids.
 const lineageVersion = 3
 
-// convertOrders leaves out the order of no fields.
+// convertOrders converts sort orders, except the unsorted one.
 func convertOrders(orders []icetable.SortOrder) map[int]catalog.SortOrder {
 	var out map[int]catalog.SortOrder
 	for _, order := range orders {
@@ -178,7 +180,7 @@ func convertOrders(orders []icetable.SortOrder) map[int]catalog.SortOrder {
 	return out
 }
 
-// convertSpec drops void fields: they hold nothing.
+// convertSpec converts a partition spec, without void fields.
 func convertSpec(spec iceberg.PartitionSpec) catalog.Spec {
 	var out catalog.Spec
 	for _, f := range spec.Fields() {
@@ -189,8 +191,7 @@ func convertSpec(spec iceberg.PartitionSpec) catalog.Spec {
 	return out
 }
 
-// convertTransform is false for void. A transform of several columns is of a
-// kind that we do not know.
+// convertTransform returns false for void. A transform of several columns is Other.
 func convertTransform(f iceberg.PartitionField) (catalog.Transform, bool) {
 	if len(f.SourceIDs) > 1 {
 		return catalog.Transform{Kind: catalog.Other}, true
@@ -221,7 +222,7 @@ func kindOf(transform iceberg.Transform) (catalog.Transform, bool) {
 	}
 }
 
-// unserved is the refusal of a table by a property of the whole of it.
+// unserved returns the refusal of a table that cannot be read at all.
 func (m *loaded) unserved(what, remedy string) error {
 	return fault.New(fault.Invalid, "table %s: %s: not served by this version", m.name, what).
 		In(m.name, m.location).WithRemedy("%s", remedy)

@@ -7,8 +7,8 @@ import (
 	"github.com/penstock/penstock/loader/catalog/restcat"
 )
 
-// Properties are the names of what a catalog of a type reads of its own properties,
-// beside those of storage. One that ends in a dot begins those of any number.
+// Properties returns the names of the properties that a catalog of a type reads, without
+// those of storage. A name that ends in a dot stands for all properties that begin with it.
 func Properties(kind string) []string {
 	switch kind {
 	case typeREST:
@@ -19,7 +19,7 @@ func Properties(kind string) []string {
 	return nil
 }
 
-// Reads says whether a catalog of a type reads a property.
+// Reads reports whether a catalog of a type reads a property.
 func Reads(kind, property string) bool {
 	return slices.ContainsFunc(Properties(kind), func(name string) bool {
 		return name == property || strings.HasSuffix(name, ".") && strings.HasPrefix(property, name)

@@ -15,12 +15,11 @@ import (
 // nanosPerMicro converts timestamps of nanoseconds.
 const nanosPerMicro = 1000
 
-// ranges converts what a manifest says of a file's values. What is missing,
-// cannot be decoded or contradicts itself is left unknown: a range may be too
-// wide, never too narrow. Where names are mapped to columns, files may have been taken
-// over as other tools wrote them, and what their importer said of their columns is of
-// the columns that they were mapped to then, or in units of the file's own: none of it
-// is believed.
+// ranges converts the statistics of a file in a manifest. Values that are missing,
+// malformed or contradictory are treated as unknown: a range may be too wide, never too
+// narrow. If the table has a name mapping, files may have been imported from other tools.
+// Their statistics may refer to an earlier mapping or use the file's own units, so they are
+// not used.
 func (l *listing) ranges(d iceberg.DataFile, partition map[int]any) map[int]expr.Range {
 	lower, upper := d.LowerBoundValues(), d.UpperBoundValues()
 	nulls, nans := d.NullValueCounts(), d.NaNValueCounts()
@@ -28,7 +27,7 @@ func (l *listing) ranges(d iceberg.DataFile, partition map[int]any) map[int]expr
 	out := make(map[int]expr.Range, len(l.bounds))
 	for _, f := range l.bounds {
 		if _, ok := f.Type.(iceberg.PrimitiveType); !ok || catalog.IsLineage(f.ID) {
-			continue // counts and bounds are those of leaves, and of ids that are stored
+			continue // statistics are of leaves, and of stored row ids
 		}
 		if r, ok := identity[f.ID]; ok {
 			out[f.ID] = r
@@ -55,8 +54,7 @@ func (l *listing) ranges(d iceberg.DataFile, partition map[int]any) map[int]expr
 	return out
 }
 
-// identity returns the ranges that identity partition values give: one value
-// in every row.
+// identity returns the ranges from identity partition values: one value in every row.
 func (l *listing) identity(d iceberg.DataFile, partition map[int]any) map[int]expr.Range {
 	spec := l.specs[int(d.SpecID())]
 	out := make(map[int]expr.Range)
@@ -80,8 +78,8 @@ func (l *listing) identity(d iceberg.DataFile, partition map[int]any) map[int]ex
 	return out
 }
 
-// constant converts an identity partition value of a column, where the value
-// is of the column's type as it is now and exact.
+// constant converts an identity partition value of a column, if its type is the column's
+// current type and the conversion is exact.
 func constant(t iceberg.Type, raw any) (expr.Value, bool) {
 	if raw == nil {
 		return expr.Value{}, true
@@ -113,9 +111,9 @@ func constant(t iceberg.Type, raw any) (expr.Value, bool) {
 	}
 }
 
-// literal decodes a bound; nil is none. Bounds of fixed columns may be cut
-// without being raised, and writers disagree on the order of uuids: both are
-// left out.
+// literal decodes a bound, or returns nil. Upper bounds of fixed columns may be truncated
+// without being raised, and writers order uuids differently, so truncated bounds of fixed
+// columns and all bounds of uuids are ignored.
 func literal(t iceberg.Type, raw []byte) iceberg.Literal {
 	switch t := t.(type) {
 	case iceberg.UUIDType:
@@ -139,8 +137,8 @@ func literal(t iceberg.Type, raw []byte) iceberg.Literal {
 	return v
 }
 
-// boundType is the type that a bound was written with: a column may have been promoted
-// since.
+// boundType returns the type that a bound was written with, before the column may have been
+// promoted.
 func boundType(t iceberg.Type, raw []byte) iceberg.Type {
 	const narrow = 4 // bytes
 	switch t.(type) {
@@ -156,7 +154,8 @@ func boundType(t iceberg.Type, raw []byte) iceberg.Type {
 	return t
 }
 
-// bound converts a literal. Nanoseconds are rounded outwards.
+// bound converts a literal. Nanoseconds are rounded up for an upper bound and down for a
+// lower one.
 func bound(v iceberg.Literal, up bool) (expr.Value, bool) {
 	switch v := v.(type) {
 	case iceberg.BoolLiteral:
@@ -202,7 +201,7 @@ func micros(nanos int64, up bool) int64 {
 	}
 }
 
-// inOrder says that a lower bound is not above an upper one.
+// inOrder reports whether a lower bound is not above an upper one.
 func inOrder(low, high iceberg.Literal) bool {
 	switch l := low.(type) {
 	case iceberg.Int32Literal:
@@ -237,7 +236,7 @@ func inOrder(low, high iceberg.Literal) bool {
 	}
 }
 
-// ordered compares two literals of one type. A NaN is in order with all.
+// ordered is inOrder for two literals of one type. NaN is in order with everything.
 func ordered[T cmp.Ordered](low T, high any) bool {
 	h, ok := high.(T)
 	return ok && !(low > h)

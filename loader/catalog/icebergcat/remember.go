@@ -9,33 +9,33 @@ import (
 	"github.com/penstock/penstock/internal/digest"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/store"
+	"github.com/penstock/penstock/loader/catalog/icebergcat/metafile"
+	"github.com/penstock/penstock/loader/catalog/tablestore"
 )
 
-// manifestOf is what a manifest or a manifest list depends on. Neither ever changes
-// while its table lives, but a table that is dropped and made anew may give its files
-// the names of the old ones.
+// manifestOf identifies a manifest or a manifest list. Neither changes while its table
+// exists, but a table that was dropped and recreated may reuse the names of files.
 type manifestOf struct {
 	table    string // uuid
 	location string
 	length   int64 // or store.SizeUnknown
 }
 
-// perRemembered is what a remembered file costs beside its bytes.
+// perRemembered is the cost of a remembered file in addition to its bytes.
 const perRemembered = 200
 
-// manifestFile returns the whole of a manifest list or of a manifest, as stored, read
-// or remembered. It is charged to the file's allowance either way, and nobody changes
-// it.
-func (l *listing) manifestFile(ctx context.Context, file allowance, length int64) ([]byte, error) {
-	return l.catalog.remembered(ctx, l.meta.files, file, l.keyOf(file.location, length))
+// manifestFile returns the stored content of a manifest list or a manifest, from the cache
+// or from storage. It is charged to the file in both cases, and must not be modified.
+func (l *listing) manifestFile(ctx context.Context, file metafile.Allowance, length int64) ([]byte, error) {
+	return l.catalog.remembered(ctx, l.meta.files, file, l.keyOf(file.Location, length))
 }
 
 func (l *listing) keyOf(location string, length int64) string {
 	return digest.Of(manifestOf{table: l.meta.TableUUID().String(), location: location, length: length})
 }
 
-// orForget passes on what was made of a remembered file. If that says that the file is
-// corrupt, it is forgotten: when somebody has restored it, it is read again.
+// orForget returns err. If err reports that a remembered file is corrupt, it forgets the
+// file, so that it is read again after it was restored.
 func (c *Catalog) orForget(key string, err error) error {
 	if c.options.Manifests != nil && fault.KindOf(err) == fault.Corrupt {
 		c.options.Manifests.Forget(key)
@@ -43,8 +43,8 @@ func (c *Catalog) orForget(key string, err error) error {
 	return err
 }
 
-// remembered returns the whole of a file that never changes, under a key.
-func (c *Catalog) remembered(ctx context.Context, from opener, file allowance, key string) ([]byte, error) {
+// remembered returns the content of an immutable file, which the cache has under a key.
+func (c *Catalog) remembered(ctx context.Context, from tablestore.Opener, file metafile.Allowance, key string) ([]byte, error) {
 	remembered := c.options.Manifests
 	if remembered == nil {
 		return c.read(ctx, from, file)
@@ -56,28 +56,30 @@ func (c *Catalog) remembered(ctx context.Context, from opener, file allowance, k
 		return content, int64(len(content)) + perRemembered, err
 	})
 	if err == nil && !read {
-		err = file.charge(int64(len(content)))
+		err = file.Charge(int64(len(content)))
 	}
 	return content, err
 }
 
-// metadataOf is what a remembered metadata file depends on.
+// metadataOf identifies a metadata file.
 type metadataOf struct{ what, location string }
 
-// metadataContent returns the whole of a metadata file, as stored, read or remembered.
-// Those with a uuid in their names are never written again. On this machine's disks they
-// are read all the same: that costs little, and the file there is what counts.
-func (c *Catalog) metadataContent(ctx context.Context, file allowance) ([]byte, error) {
-	if scheme := store.Scheme(file.location); scheme == "" || scheme == "file" || !unique(file.location) {
-		return c.read(ctx, c.access, file)
+// metadataContent returns the stored content of a metadata file. Files on remote storage
+// with a uuid in their names are immutable, and remembered. Local files are always read,
+// because that is cheap.
+func (c *Catalog) metadataContent(ctx context.Context, file metafile.Allowance) ([]byte, error) {
+	if scheme := store.Scheme(file.Location); scheme == "" || scheme == "file" || !unique(file.Location) {
+		return c.read(ctx, c.files, file)
 	}
-	return c.remembered(ctx, c.access, file, file.key())
+	return c.remembered(ctx, c.files, file, metadataKey(file))
 }
 
-// key is what a metadata file is remembered under.
-func (a allowance) key() string { return digest.Of(metadataOf{what: a.what, location: a.location}) }
+// metadataKey returns the key under which a metadata file is remembered.
+func metadataKey(file metafile.Allowance) string {
+	return digest.Of(metadataOf{what: file.What, location: file.Location})
+}
 
-// unique says whether a uuid is in a file's name.
+// unique reports whether a file's name contains a uuid.
 func unique(location string) bool {
 	name := path.Base(location)
 	for i := 0; i+uuidLength <= len(name); i++ {
@@ -88,10 +90,10 @@ func unique(location string) bool {
 	return false
 }
 
-// uuidLength is that of a uuid as text.
+// uuidLength is the length of the text of a uuid.
 const uuidLength = 36
 
-// listFile is manifestFile of a manifest list: nothing says how long that is.
-func (l *listing) listFile(ctx context.Context, file allowance) ([]byte, error) {
+// listFile is manifestFile for a manifest list, whose length is not known.
+func (l *listing) listFile(ctx context.Context, file metafile.Allowance) ([]byte, error) {
 	return l.manifestFile(ctx, file, store.SizeUnknown)
 }

@@ -176,7 +176,7 @@ func TestMetadataIsRemembered(t *testing.T) {
 		limit := budget.New(64 << 20)
 		c, err := icebergcat.Open(t.Context(), icebergcat.Options{
 			Name: "default", Type: "sql", URI: "sqlite:///" + path, Store: store.Local{}, Manifests: manifests, Budget: limit,
-			S3: func(map[string]string, icebergcat.Keys) (store.Store, error) { return opened, nil },
+			Stores: asS3(opened),
 		})
 		require.NoError(t, err)
 		for range 2 {
@@ -218,7 +218,7 @@ func TestDamageIsNotRemembered(t *testing.T) {
 			require.NoError(t, err)
 			c, err := icebergcat.Open(t.Context(), icebergcat.Options{
 				Name: "default", Type: "sql", URI: "sqlite:///" + path, Store: store.Local{}, Manifests: manifests,
-				S3: func(map[string]string, icebergcat.Keys) (store.Store, error) { return files, nil },
+				Stores: asS3(files),
 			})
 			require.NoError(t, err)
 			read := func() error {

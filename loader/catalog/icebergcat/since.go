@@ -12,14 +12,14 @@ import (
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/catalog/icebergcat/metafile"
 )
 
 // Appended lists the files that were appended after a snapshot. See
 // catalog.Catalog.
 //
-// Rows come in by append snapshots alone, and stay while the files do that these
-// added. So the listing is right if no other snapshot added rows, and if every file
-// that an append added is live: as many are listed as the manifest lists count.
+// The listing is correct if no snapshot but appends added rows, and if all files that
+// appends added are live: then as many files are listed as the manifest lists count.
 func (c *Catalog) Appended(ctx context.Context, t *catalog.Table, since int64, columns []int, bounds []int) ([]catalog.File, error) {
 	held := c.hold(t.Name)
 	defer held.Release()
@@ -99,7 +99,7 @@ func (l *listing) wrote(ctx context.Context, c *commit, held *budget.Reservation
 	}), err
 }
 
-// sum adds counts. One below 0 is not known.
+// sum adds counts. Negative counts are unknown.
 func sum(a, b int32) int32 {
 	if a < 0 || b < 0 {
 		return -1
@@ -107,7 +107,7 @@ func sum(a, b int32) int32 {
 	return a + b
 }
 
-// commits are the snapshots after since that a listing is of. A nil one is a listing
+// commits are the snapshots after since, whose files Appended lists. It is nil in a listing
 // of all files.
 type commits struct {
 	since, pinned int64
@@ -116,20 +116,20 @@ type commits struct {
 	counting      sync.Mutex // of commit.listed: manifests are read concurrently
 }
 
-// after returns the snapshots after since by a table's metadata.
+// after returns the ids of the snapshots after since.
 func (c *commits) after(meta *loaded) ([]int64, error) {
 	return catalog.After(meta.name, c.since, c.pinned, meta.parent)
 }
 
-// commit is what a snapshot did to data files, as its manifest list has it.
+// commit is what a snapshot did to data files, according to its manifest list.
 type commit struct {
 	*icetable.Snapshot
-	operation      catalog.Operation // "" if it does not say
-	added, removed int32             // below 0 where the list does not say
-	listed         int32             // files that it added
+	operation      catalog.Operation // "" if unknown
+	added, removed int32             // numbers of files; negative if unknown
+	listed         int32             // live files that it added
 }
 
-// offends says what a snapshot did that no append does and that adds rows, or "".
+// offends returns how a snapshot may have added rows other than by an append, or "".
 func (c *commit) offends() string {
 	switch c.operation {
 	case catalog.OpAppend:
@@ -150,14 +150,14 @@ func (c *commit) offends() string {
 	return ""
 }
 
-// passes says whether a manifest holds none of the files that are listed. Whoever
-// keeps a manifest as it is adds nothing in it.
+// passes reports whether a manifest has none of the files to list, because another snapshot
+// wrote it.
 func (c *commits) passes(m iceberg.ManifestFile) bool {
 	return c != nil && m.ManifestContent() == iceberg.ManifestContentData && c.byID[m.SnapshotID()] == nil
 }
 
-// keep returns the entries of a manifest's files that are listed: data files that
-// appends added, and all delete files.
+// keep returns the entries of a manifest to list: data files that appends added, and all
+// delete files.
 func (c *commits) keep(of iceberg.ManifestFile, live []iceberg.ManifestEntry) []iceberg.ManifestEntry {
 	if c == nil || of.ManifestContent() != iceberg.ManifestContentData {
 		return live
@@ -174,8 +174,8 @@ func (c *commits) keep(of iceberg.ManifestFile, live []iceberg.ManifestEntry) []
 	})
 }
 
-// onlyAppended is an error if a snapshot after since did more than append, once the
-// files are listed. Of several it names the newest: since that one, nothing is amiss.
+// onlyAppended returns an error if a snapshot after since did more than append. It is called
+// after the listing, and names the newest such snapshot.
 func (l *listing) onlyAppended(ctx context.Context) error {
 	appended, offence := map[string]bool{}, -1
 	for i, c := range l.commits.all {
@@ -213,7 +213,7 @@ func (l *listing) notAppended(c *commit, what string) error {
 	return catalog.NotAppended(l.meta.name, c.SnapshotID, l.commits.since, string(c.operation), what)
 }
 
-// took says whether a snapshot removed one of some files.
+// took reports whether a snapshot removed one of some files.
 func (l *listing) took(ctx context.Context, c *commit, files map[string]bool) (bool, error) {
 	if c.removed == 0 || len(files) == 0 {
 		return false, nil
@@ -228,7 +228,7 @@ func (l *listing) took(ctx context.Context, c *commit, files map[string]bool) (b
 	return false, err
 }
 
-// gather adds the locations of the data files to which a snapshot gave a status.
+// gather adds the locations of the data files whose entries a snapshot wrote with a status.
 func (l *listing) gather(ctx context.Context, c *commit, status iceberg.ManifestEntryStatus, into map[string]bool) error {
 	held := l.catalog.hold(l.meta.name)
 	defer held.Release()
@@ -237,7 +237,7 @@ func (l *listing) gather(ctx context.Context, c *commit, status iceberg.Manifest
 		return err
 	}
 	for _, m := range wrote {
-		file := l.catalog.allow(subject{what: "manifest", table: l.meta.name, location: m.FilePath()}, held)
+		file := l.catalog.allow(metafile.Subject{What: "manifest", Table: l.meta.name, Location: m.FilePath()}, held)
 		content, err := l.manifestFile(ctx, file, m.Length())
 		if err != nil {
 			return err

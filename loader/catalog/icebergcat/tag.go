@@ -13,27 +13,27 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/catalog/icebergcat/metafile"
 	"github.com/penstock/penstock/loader/catalog/locator"
 )
 
-// TagPrefix begins the names of tags that keep pinned snapshots; a snapshot's id follows.
+// TagPrefix begins the names of tags that keep pinned snapshots. The snapshot's id follows.
 // All servers share the tag of a snapshot.
 const TagPrefix = "penstock-"
 
-// How often a commit is tried that others were faster than, how many of those tries may
-// be such that nobody knows what became of them (each of which may have taken as long as a
-// question may), and how long the first wait before the next try is at the most; it doubles.
+// The number of attempts to commit, how many of these may have an unknown outcome (each may
+// take as long as the timeout), and the maximum wait after the first attempt, which doubles.
 const (
-	mostTagTries = 8
-	mostUnknown  = 3
-	tagWait      = 50 * time.Millisecond
+	maxTagTries = 8
+	maxUnknown  = 3
+	tagWait     = 50 * time.Millisecond
 )
 
-// Until is for how long a tag is to keep a snapshot: one that holds until Least at the
-// earliest is left alone; another one is set to hold until Wanted.
+// Until is how long a tag should keep a snapshot. A tag that lasts until Least or longer is
+// not changed; otherwise it is set to last until Wanted.
 type Until struct{ Least, Wanted time.Time }
 
-// Tags says whether tags can be committed to the catalog: an error says why not.
+// Tags returns an error if tags cannot be committed to the catalog.
 func (c *Catalog) Tags() error {
 	switch c.tables.(type) {
 	case locator.Swapper, locator.Committer:
@@ -43,16 +43,16 @@ func (c *Catalog) Tags() error {
 		WithRemedy("leave pin_tags out, or keep the tables in a catalog of type sql or rest")
 }
 
-// Tag keeps the snapshot of a pinned table from expiring, by a tag of its own, and returns
-// until when that holds. Whoever expires snapshots removes a tag once its snapshot is older
-// than the tag's maximum age, and then the snapshot, unless something else needs it.
+// Tag keeps the snapshot of a pinned table from expiring with a tag, and returns when the tag
+// expires. Expiring snapshots removes a tag once its snapshot is older than the tag's maximum
+// age, and then the snapshot, unless something else references it.
 //
-// A lost race is tried again, and so is a commit of which nobody knows what became of it;
-// what others commit the whole time is Conflict. A table, snapshot or schema that is gone
-// is what At says. What the catalog or its storage refuses is Unavailable.
+// A commit is retried if another one came first or if its outcome is unknown. If others keep
+// committing, it returns Conflict. If the table, snapshot or schema no longer exists, the
+// error is as in At. If the catalog or its storage refuses, it is Unavailable.
 func (c *Catalog) Tag(ctx context.Context, t *catalog.Table, until Until) (time.Time, error) {
 	unknown := 0
-	for try := range mostTagTries {
+	for try := range maxTagTries {
 		if try > 0 {
 			if err := pause(ctx, tagWait<<(try-1)); err != nil {
 				return time.Time{}, err
@@ -65,19 +65,19 @@ func (c *Catalog) Tag(ctx context.Context, t *catalog.Table, until Until) (time.
 		case locator.Refused:
 			return time.Time{}, err
 		case locator.Unknown:
-			if unknown++; unknown == mostUnknown || ctx.Err() != nil {
+			if unknown++; unknown == maxUnknown || ctx.Err() != nil {
 				return time.Time{}, err
 			}
 		case locator.Lost:
 		}
 	}
 	return time.Time{}, fault.New(fault.Conflict, "table %s: others committed each time that snapshot %d was to be tagged, %d times",
-		t.Name, t.Pin.Snapshot, mostTagTries).In(t.Name, "").WithRemedy("try again")
+		t.Name, t.Pin.Snapshot, maxTagTries).In(t.Name, "").WithRemedy("try again")
 }
 
-// pause waits for a random part of most.
-func pause(ctx context.Context, most time.Duration) error {
-	timer := time.NewTimer(time.Duration(rand.Int64N(int64(most)))) //nolint:gosec // who raced comes back apart
+// pause waits for a random part of limit.
+func pause(ctx context.Context, limit time.Duration) error {
+	timer := time.NewTimer(time.Duration(rand.Int64N(int64(limit)))) //nolint:gosec // it spreads retries
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -87,8 +87,8 @@ func pause(ctx context.Context, most time.Duration) error {
 	}
 }
 
-// tagOnce looks at a table as it is now and commits the tag, if that is needed: Committed
-// says that the tag holds until the time returned. What the look finds wrong is Refused.
+// tagOnce loads the table and commits the tag if necessary. With Committed, the tag lasts
+// until the returned time. Errors before the commit are Refused.
 func (c *Catalog) tagOnce(ctx context.Context, t *catalog.Table, until Until) (time.Time, locator.Outcome, error) {
 	held := c.hold(t.Name)
 	defer held.Release()
@@ -117,17 +117,17 @@ func (c *Catalog) tagOnce(ctx context.Context, t *catalog.Table, until Until) (t
 			return ends, locator.Committed, nil
 		}
 	}
-	// The age is that of the snapshot, whenever the tag was set. It is rounded up: what was
-	// wanted is what the next look finds.
+	// The age counts from the snapshot, not from the tag. It is rounded up, so that the tag
+	// lasts at least until the wanted time.
 	tag.MaxAge = max((until.Wanted.Sub(time.UnixMilli(snapshot.TimestampMs)) + time.Millisecond - 1).Truncate(time.Millisecond), time.Millisecond)
 	outcome, err := c.commit(ctx, meta, tag)
 	return time.UnixMilli(snapshot.TimestampMs).Add(tag.MaxAge), outcome, err
 }
 
-// propertyMaxRefAge is how old the snapshot of a ref may become that does not say it.
+// propertyMaxRefAge is the default maximum age of refs.
 const propertyMaxRefAge = "history.expire.max-ref-age-ms"
 
-// tagEnds is when whoever expires snapshots may remove a tag.
+// tagEnds returns when a tag expires.
 func (m *loaded) tagEnds(ref icetable.SnapshotRef, of *icetable.Snapshot) time.Time {
 	age := int64(math.MaxInt64)
 	if n, err := strconv.ParseInt(m.Properties()[propertyMaxRefAge], 10, 64); err == nil {
@@ -142,13 +142,13 @@ func (m *loaded) tagEnds(ref icetable.SnapshotRef, of *icetable.Snapshot) time.T
 	return time.UnixMilli(of.TimestampMs + age)
 }
 
-// commit sets a tag in the catalog, as its kind has it.
+// commit sets a tag in the way that the catalog supports.
 func (c *Catalog) commit(ctx context.Context, meta *loaded, tag locator.Tag) (locator.Outcome, error) {
 	parts, err := catalog.Parts(meta.name)
 	if err != nil {
 		return locator.Refused, err
 	}
-	of := locator.Table{Name: meta.name, Parts: parts, Most: c.options.MaxMetadata, Charge: meta.file.charge}
+	of := locator.Table{Name: meta.name, Parts: parts, Most: c.options.MaxMetadata, Charge: meta.file.Charge}
 	switch tables := c.tables.(type) {
 	case locator.Committer:
 		return tables.SetTag(ctx, of, tag)
@@ -158,18 +158,18 @@ func (c *Catalog) commit(ctx context.Context, meta *loaded, tag locator.Tag) (lo
 	return locator.Refused, c.Tags()
 }
 
-// rewriteCopies is how many times the text of metadata is held while it is written anew:
-// in parts, as a text, and packed. What it costs to be parsed comes on top.
+// rewriteCopies is the number of copies of the metadata's text while it is rewritten: in
+// parts, as a text, and packed. Parsing is charged in addition.
 const rewriteCopies = 3
 
-// mostRemoving bounds how long a stream that may have ended waits for a file to be removed.
-const mostRemoving = 10 * time.Second
+// maxRemoving bounds the time to remove a file, even after the context has ended.
+const maxRemoving = 10 * time.Second
 
-// rewrite writes a metadata file that has the tag, and has the catalog name it. A file that
-// the catalog does not name is removed again; where nobody knows whether it does, the file
-// stays: it is small, and whoever removes orphan files removes it.
+// rewrite writes a metadata file with the tag, and swaps it into the catalog. If the swap
+// failed, the file is removed. If its outcome is unknown, the file stays: if it is an orphan,
+// it is small, and maintenance removes orphan files.
 func (c *Catalog) rewrite(ctx context.Context, tables locator.Swapper, of locator.Table, meta *loaded, tag locator.Tag) (locator.Outcome, error) {
-	if err := meta.file.charge(rewriteCopies * int64(len(meta.text))); err != nil {
+	if err := meta.file.Charge(rewriteCopies * int64(len(meta.text))); err != nil {
 		return locator.Refused, err
 	}
 	to := following(meta.location)
@@ -177,7 +177,7 @@ func (c *Catalog) rewrite(ctx context.Context, tables locator.Swapper, of locato
 	if err != nil {
 		return locator.Refused, err
 	}
-	files, err := c.access.files(meta.location)
+	files, err := c.files.Store(ctx, meta.location)
 	if err != nil {
 		return locator.Refused, err
 	}
@@ -186,7 +186,7 @@ func (c *Catalog) rewrite(ctx context.Context, tables locator.Swapper, of locato
 		return locator.Refused, fault.As(store.ReadOnly(to)).In(of.Name, to)
 	}
 	if err := writer.Create(ctx, to, content); err != nil {
-		store.WhenReturned(err, meta.file.held.Split(meta.file.held.Held()).Release)
+		store.WhenReturned(err, meta.file.Held.Split(meta.file.Held.Held()).Release)
 		return locator.Refused, fault.As(fault.Op(err, "tag a snapshot of table %s", of.Name)).In(of.Name, to)
 	}
 	outcome, err := locator.Refused, c.written(ctx, meta, to, content)
@@ -194,20 +194,20 @@ func (c *Catalog) rewrite(ctx context.Context, tables locator.Swapper, of locato
 		outcome, err = tables.Swap(ctx, of, meta.location, to)
 	}
 	if outcome == locator.Lost || outcome == locator.Refused {
-		removing, cancel := context.WithTimeout(context.WithoutCancel(ctx), mostRemoving)
+		removing, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxRemoving)
 		defer cancel()
-		_ = writer.Remove(removing, to) // what stays is an orphan, and no harm
+		_ = writer.Remove(removing, to) // an orphan does no harm
 	}
 	return outcome, err
 }
 
-// written reads back what was written. A catalog that named a file which is not there, or
-// not whole, would have lost its table: whatever stands before storage may have answered
-// for it.
+// written reads a written file back. If the catalog named a missing or incomplete file, the
+// table would be lost, and a proxy may have acknowledged the write although it did not reach
+// the storage.
 func (c *Catalog) written(ctx context.Context, meta *loaded, to string, content []byte) error {
 	file := meta.file
-	file.location = to
-	there, err := c.read(ctx, c.access, file)
+	file.Location = to
+	there, err := c.read(ctx, c.files, file)
 	if err == nil && !bytes.Equal(there, content) {
 		err = fault.New(fault.Unavailable, "file %s has other bytes than were written", to)
 	}
@@ -221,13 +221,13 @@ func (c *Catalog) written(ctx context.Context, meta *loaded, to string, content 
 	return e.WithRemedy("see what answers in the place of the store; the catalog and its table are as they were")
 }
 
-// rewritten is a new metadata file, which has been read as readers will.
+// rewritten returns a new metadata file, after checking that it can be parsed.
 func (c *Catalog) rewritten(meta *loaded, tag locator.Tag, location string) ([]byte, error) {
 	text, err := meta.tagged(tag, c.now())
 	if err != nil {
-		return nil, corrupt(meta.name, meta.location, "metadata of table %s cannot be read: %w", meta.name, err)
+		return nil, metafile.Corrupt(meta.name, meta.location, "metadata of table %s cannot be read: %w", meta.name, err)
 	}
-	if err := meta.file.parsing(text); err != nil {
+	if err := meta.file.ChargeParsing(text); err != nil {
 		return nil, err
 	}
 	read, err := icetable.ParseMetadataBytes(text)
@@ -248,13 +248,13 @@ func (c *Catalog) rewritten(meta *loaded, tag locator.Tag, location string) ([]b
 	if more := map[bool]int{false: 1, true: 0}[tag.There]; !same || refs != more {
 		return nil, fault.New(fault.Internal, "the metadata of table %s would be another one", meta.name).In(meta.name, location)
 	}
-	return pack(location, text)
+	return metafile.Pack(location, text)
 }
 
-// now is the time as the options have it.
+// now returns the current time.
 func (c *Catalog) now() time.Time {
 	if c.options.Clock == nil {
-		return time.Time{} // metadata is then as old as it was
+		return time.Time{} // then the metadata's timestamp does not change
 	}
 	return c.options.Clock()
 }

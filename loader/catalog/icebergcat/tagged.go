@@ -2,7 +2,6 @@ package icebergcat
 
 import (
 	"bytes"
-	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,18 +13,18 @@ import (
 
 	icetable "github.com/apache/iceberg-go/table"
 	"github.com/google/uuid"
-	"github.com/klauspost/compress/zstd"
 
+	"github.com/penstock/penstock/loader/catalog/icebergcat/metafile"
 	"github.com/penstock/penstock/loader/catalog/locator"
 )
 
-// member is one member of a JSON object, whose value stays as it is written.
+// member is a member of a JSON object. Its value is not decoded.
 type member struct {
 	name  string
 	value json.RawMessage
 }
 
-// members reads a JSON object. One that says a name twice is no metadata.
+// members parses a JSON object. It returns an error for a repeated name.
 func members(text []byte) ([]member, error) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	if begin, err := decoder.Token(); err != nil || begin != json.Delim('{') {
@@ -52,7 +51,7 @@ func members(text []byte) ([]member, error) {
 	return out, err
 }
 
-// set puts a value in the place of the one of that name, or behind all others.
+// set replaces the value of a name, or appends it.
 func set(object []member, name string, value json.RawMessage) []member {
 	for i := range object {
 		if object[i].name == name {
@@ -63,7 +62,7 @@ func set(object []member, name string, value json.RawMessage) []member {
 	return append(object, member{name, value})
 }
 
-// find returns the value of a name; nil: there is none, or null.
+// find returns the value of a name, or nil if it is missing or null.
 func find(object []member, name string) json.RawMessage {
 	for _, m := range object {
 		if m.name == name && !bytes.Equal(m.value, []byte("null")) {
@@ -73,7 +72,7 @@ func find(object []member, name string) json.RawMessage {
 	return nil
 }
 
-// written is the text of an object.
+// written encodes an object.
 func written(object []member) (json.RawMessage, error) {
 	var out bytes.Buffer
 	for i, m := range object {
@@ -93,9 +92,9 @@ func written(object []member) (json.RawMessage, error) {
 	return out.Bytes(), nil
 }
 
-// tagged is the text of a table's metadata with a tag set, as of now. All that it does not
-// change, also what this version does not know, stays as it was written: numbers with all
-// of their digits, and members in their order.
+// tagged returns the text of a table's metadata with a tag. Everything else stays as it was
+// written, even if unknown to this version: numbers with all their digits, and members in
+// their order.
 func (m *loaded) tagged(tag locator.Tag, now time.Time) ([]byte, error) {
 	object, err := members(m.text)
 	if err != nil {
@@ -109,15 +108,15 @@ func (m *loaded) tagged(tag locator.Tag, now time.Time) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Readers refuse a table that is older than what its logs say.
+	// Readers refuse metadata that is older than its logs.
 	updated := max(now.UnixMilli(), m.LastUpdatedMillis())
 	object = set(object, "last-updated-ms", strconv.AppendInt(nil, updated, 10))
 	object = set(object, "metadata-log", log)
 	return written(set(object, "refs", refs))
 }
 
-// withRef are the refs of a table with a tag. A table of before refs has main where its
-// current snapshot is, which is not written; a table that has refs says main with them.
+// withRef returns a table's refs with a tag. In a table without refs, main is implicitly the
+// current snapshot; a table with refs must name it.
 func (m *loaded) withRef(text json.RawMessage, tag locator.Tag) (json.RawMessage, error) {
 	var refs []member
 	if text != nil {
@@ -146,9 +145,9 @@ func (m *loaded) withRef(text json.RawMessage, tag locator.Tag) (json.RawMessage
 	return written(set(refs, tag.Name, ref))
 }
 
-// withLog is the log of metadata files with the one that is followed now. It is not cut to
-// what write.metadata.previous-versions-max says: the next writer does that, and removes
-// what it cuts off where the table says so, which nobody would if we had cut it.
+// withLog returns the metadata log with the current metadata file. It is not truncated to
+// write.metadata.previous-versions-max: the next writer does that, and also removes the
+// files of the entries that it drops, if the table is configured so.
 func (m *loaded) withLog(text json.RawMessage) (json.RawMessage, error) {
 	var log []json.RawMessage
 	if text != nil {
@@ -172,8 +171,8 @@ func rawTexts(list []json.RawMessage) [][]byte {
 	return out
 }
 
-// following names the metadata file that comes after one: in the same folder, the next
-// version as writers count them, packed the same way.
+// following returns the location of the next metadata file: in the same folder, with the next
+// version, and packed in the same way.
 func following(location string) string {
 	name := path.Base(location)
 	version := 0
@@ -182,28 +181,5 @@ func following(location string) string {
 			version = n + 1
 		}
 	}
-	return fmt.Sprintf("%s%05d-%s%s.metadata.json", strings.TrimSuffix(location, name), version, uuid.NewString(),
-		map[packing]string{packedNot: "", packedGzip: ".gz", packedZstd: ".zstd"}[packingOf(location)])
-}
-
-// pack packs metadata as a file of that name has it.
-func pack(location string, text []byte) ([]byte, error) {
-	var out bytes.Buffer
-	switch packingOf(location) {
-	case packedGzip:
-		w := gzip.NewWriter(&out)
-		_, err := w.Write(text)
-		err = errors.Join(err, w.Close())
-		return out.Bytes(), err
-	case packedZstd:
-		w, err := zstd.NewWriter(&out, zstd.WithEncoderConcurrency(1))
-		if err != nil {
-			return nil, err
-		}
-		_, err = w.Write(text)
-		err = errors.Join(err, w.Close())
-		return out.Bytes(), err
-	case packedNot:
-	}
-	return text, nil
+	return fmt.Sprintf("%s%05d-%s%s", strings.TrimSuffix(location, name), version, uuid.NewString(), metafile.Suffix(location))
 }

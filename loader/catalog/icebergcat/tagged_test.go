@@ -230,11 +230,8 @@ func TestTagsOnS3(t *testing.T) {
 	_, err = openDB(t, filepath.Join(w.dir, "catalog.db")).ExecContext(t.Context(), `UPDATE iceberg_tables SET metadata_location = 's3://lake/events/metadata/`+named+`'`)
 	require.NoError(t, err)
 	o := w.options()
-	o.S3 = func(map[string]string, icebergcat.Keys) (store.Store, error) {
-		return s3.New(t.Context(), s3.Options{Settings: s3.Settings{
-			Endpoint: g.URL, PathStyle: true, AccessKeyID: gatewaytest.Access, SecretAccessKey: gatewaytest.Secret,
-		}})
-	}
+	o.Stores = store.NewKinds(s3.Kind(store.Environment{}))
+	o.Properties = map[string]string{"s3.endpoint": g.URL, "s3.access-key-id": gatewaytest.Access, "s3.secret-access-key": gatewaytest.Secret}
 	c, err := icebergcat.Open(t.Context(), o)
 	require.NoError(t, err)
 	t.Cleanup(c.Close)

@@ -6,11 +6,12 @@ import (
 	"github.com/apache/iceberg-go"
 
 	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/catalog/icebergcat/column"
 )
 
-// unchanged is an error if a column that will be read is required, without an initial
-// default, and the entry's file was written before it. Files that one snapshot added share the
-// answer, so it is looked for once in a manifest.
+// unchanged returns an error if the entry's file is older than a column to read that is
+// required and has no initial default. The result is the same for all files that a snapshot
+// added, so it is computed once per snapshot in a manifest.
 func (l *listing) unchanged(e iceberg.ManifestEntry, in *manifestEntries) error {
 	known, ok := in.checked[e.SnapshotID()]
 	if !ok {
@@ -24,9 +25,9 @@ func (l *listing) unchanged(e iceberg.ManifestEntry, in *manifestEntries) error 
 	return known
 }
 
-// written returns the schemas that files of a snapshot may have been written
-// under: the snapshot's own; if it has expired, that of the manifest which it
-// added; if that was rewritten since, every schema that the table still knows.
+// written returns the schemas that files of a snapshot may have been written with: the
+// snapshot's own; if it has expired, that of the manifest that it added; if that was
+// rewritten, all schemas that the table has.
 func (l *listing) written(snapshot int64, in *manifestEntries) []*iceberg.Schema {
 	if s := l.meta.SnapshotByID(snapshot); s != nil && s.SchemaID != nil {
 		i := slices.IndexFunc(l.schemas, func(schema *iceberg.Schema) bool { return schema.ID == *s.SchemaID })
@@ -40,10 +41,10 @@ func (l *listing) written(snapshot int64, in *manifestEntries) []*iceberg.Schema
 	return l.schemas
 }
 
-// has looks for the columns that will be read in an older schema. Under which name
-// and type it has them does not matter: files are read by field id.
+// has returns an error if an older schema lacks a column to read. Names and types do not
+// matter, because files are read by field id.
 func (l *listing) has(schema *iceberg.Schema, file string) error {
-	fields := columnsOf(schema)
+	fields := column.All(schema)
 	for _, now := range l.columns {
 		if !slices.ContainsFunc(fields, func(f iceberg.NestedField) bool { return f.ID == now.ID }) {
 			if err := l.lacking(now, file); err != nil {
@@ -54,8 +55,8 @@ func (l *listing) has(schema *iceberg.Schema, file string) error {
 	return nil
 }
 
-// lacking refuses a column that a file cannot have, unless null or a default stands
-// for it. A file may lack a column though its snapshot's schema has it: that is seen
+// lacking returns an error for a column that a file lacks, unless it is optional or has a
+// default. A file may lack a column although its snapshot's schema has it: that is checked
 // when the file is opened (catalog.Table.Defaults).
 func (l *listing) lacking(now iceberg.NestedField, file string) error {
 	if now.InitialDefault != nil || !now.Required {

@@ -1,8 +1,9 @@
-// Package locator is what the kinds of catalogs have in common: each says where the
-// metadata of a table lies now, and some give it, and what opens the table's files.
+// Package locator is the interface that all types of catalogs have in common. Each locates
+// the current metadata of a table; some also return the metadata itself, and credentials
+// for the table's files.
 //
-// What the metadata says is for others to read. So one reader of metadata serves every
-// kind of catalog, and a kind of catalog is a Locator.
+// Locators do not interpret metadata, so that one reader of metadata (icebergcat) serves
+// every type of catalog.
 package locator
 
 import (
@@ -10,43 +11,43 @@ import (
 	"time"
 )
 
-// Locator finds tables in a catalog. Locate reads, and changes nothing. It is safe for
-// concurrent use. Errors: NotFound for a table that does not exist (nearest name
-// proposed), Invalid for what is no table, Unavailable for a catalog that does not answer
-// or that refuses the server, Corrupt for one that contradicts itself.
+// Locator finds tables in a catalog. It is safe for concurrent use. Errors: NotFound for a
+// table that does not exist (with the nearest name), Invalid for what is no table,
+// Unavailable for a catalog that does not answer or that refuses the server, Corrupt for a
+// catalog that contradicts itself.
 type Locator interface {
-	// Locate says where the metadata of a table is now.
+	// Locate returns where the current metadata of a table is. It changes nothing.
 	Locate(ctx context.Context, table Table) (Located, error)
-	// Close ends connections. Nobody asks afterwards.
+	// Close closes connections. It is the last call.
 	Close()
 }
 
-// Granter is a Locator that gives keys for the files of its tables.
+// Granter is a Locator that grants access to the files of its tables.
 type Granter interface {
 	Locator
-	// Grants asks anew for what opens the files of a table.
+	// Grants returns new grants for a table.
 	Grants(ctx context.Context, table Table) ([]Grant, error)
 }
 
-// Lister is a Locator that can say which tables it has.
+// Lister is a Locator that can list its tables.
 type Lister interface {
 	Locator
-	// List returns the names of all tables, views left out, each as its parts. Where a
-	// catalog cannot be listed that is Invalid, with what helps.
+	// List returns the names of all tables, but not of views, each as its parts. For a
+	// catalog that cannot be listed it returns Invalid, with a remedy.
 	List(ctx context.Context) ([][]string, error)
 }
 
-// Table is what a Locator is asked for.
+// Table is a table to locate.
 type Table struct {
-	Name  string   // as errors name it
-	Parts []string // of the name: a namespace of at least one, and the table
-	// Most is how many bytes of metadata are taken; 0 is any number.
+	Name  string   // in errors
+	Parts []string // of the name: a namespace of at least one part, and the table
+	// Most bounds the bytes of metadata; 0 is unlimited.
 	Most int64
-	// Charge is called before so many more bytes are held of it; nil: nothing is charged.
+	// Charge is called before bytes of metadata are allocated; nil charges nothing.
 	Charge func(bytes int64) error
 }
 
-// Grow charges bytes that will be held.
+// Grow charges bytes before they are allocated.
 func (t Table) Grow(bytes int64) error {
 	if t.Charge == nil {
 		return nil
@@ -56,22 +57,21 @@ func (t Table) Grow(bytes int64) error {
 
 // Located is where the metadata of a table is.
 type Located struct {
-	// Location is that of the metadata file, whatever the catalog itself gives of it.
+	// Location is the location of the metadata file, even if Text has its content.
 	Location string
-	// Text is the metadata, if the catalog gave it: its caller has been charged.
+	// Text is the metadata, if the catalog returned it. It has been charged.
 	Text []byte
-	// Grants are what the catalog gives for the table's files; none: what holds for
-	// all of its tables does for this one.
+	// Grants are for the table's files. Without any, the catalog's own properties apply.
 	Grants []Grant
 }
 
-// Grant opens those files of one table whose locations begin with Prefix. The one with
-// the longest prefix counts.
+// Grant gives access to the files of one table whose locations begin with Prefix. The
+// grant with the longest matching prefix applies.
 type Grant struct {
 	Prefix string
-	// Properties hold in place of the catalog's own of the same names, under the names
-	// that PyIceberg has for them: keys are among them.
+	// Properties override the catalog's own of the same names, which are PyIceberg's.
+	// They include credentials.
 	Properties map[string]string
-	// Expires is when the keys end; the zero time: nobody said.
+	// Expires is when the credentials expire; zero if unknown.
 	Expires time.Time
 }

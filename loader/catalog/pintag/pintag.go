@@ -1,12 +1,12 @@
-// Package pintag keeps pinned snapshots for as long as streams read them, and a while
-// longer: by a tag for each snapshot of each table, that ends by itself.
+// Package pintag keeps pinned snapshots from expiring while streams read them, and for a
+// while after: with one tag for each snapshot of each table, which expires by itself.
 //
-// Whoever begins to read holds the snapshot first, and reads nothing if that fails. All who
-// hold the same one share a tag, and wait for one commit together. While somebody holds it,
-// it is looked at eight times in the time that it is kept for, and set anew before less
-// than half of that time is left: so others who shorten or remove it are noticed. A look
-// that fails ends no stream, as the snapshot is there for as long as the tag holds: it is
-// told, and tried again. Nobody removes a tag: other servers may need it, and it ends.
+// A reader holds the snapshot before it reads, and reads nothing if that fails. All holders
+// of a snapshot share one tag and wait for the same commit. While a snapshot is held, its
+// tag is checked every keep/8, and set again if less than 5/8 of keep remain, so that
+// tags which others shorten or remove are restored. A check that fails ends no stream,
+// because the snapshot exists as long as the tag does: it is reported and retried. Tags are
+// never removed: other servers may need them, and they expire.
 package pintag
 
 import (
@@ -16,55 +16,56 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/penstock/penstock/internal/release"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// The parts of the time that a snapshot is kept for.
+// Fractions of Options.Keep.
 const (
-	lookPart   = 8 // a tag that is held is looked at once in 1/8 of it
-	renewTimes = 5 // and set anew where less than 5/8 are left at the look
-	leastPart  = 2 // so that never less than 1/2 is left while looks succeed
+	lookPart   = 8 // a held tag is checked every keep/8
+	renewTimes = 5 // and set again if less than 5/8 of keep remain
+	minPart    = 2 // so at least keep/2 remains while checks succeed
 )
 
-// How long after a look that failed the next one is: at first, and at the most, and never
-// so long that the tag ends before some of them.
+// The wait between checks that fail: firstWait, doubled up to maxWait, but at most
+// keep/waitPart so that there are some retries before the tag expires.
 const (
 	firstWait = time.Minute
-	mostWait  = time.Hour
+	maxWait   = time.Hour
 	waitPart  = 32
 )
 
-// looksAtOnce bounds the tags that are looked at side by side.
-const looksAtOnce = 4
+// maxLooks bounds the tags that are checked concurrently.
+const maxLooks = 4
 
-// tick is how often it is seen whether a look is due.
+// tick is how often Run looks for checks that are due.
 const tick = time.Minute
 
-// Options are what Tags are made of.
+// Options configure Tags.
 type Options struct {
-	// Keep is for how long a snapshot is kept after somebody last held it.
+	// Keep is how long a snapshot is kept after its last holder released it.
 	Keep time.Duration
-	// Tag sees to it that the tag of a table's pinned snapshot holds until least; one that
-	// does not is set to hold until wanted. It returns until when the tag holds.
+	// Tag checks that the tag of a table's pinned snapshot lasts until least, or else
+	// sets it to last until wanted. It returns when the tag expires.
 	Tag func(ctx context.Context, t *catalog.Table, least, wanted time.Time) (time.Time, error)
-	// Clock is the time.
+	// Clock returns the current time.
 	Clock func() time.Time
-	// Observe is told of every look when it has ended; nil: nobody is.
+	// Observe is called after every check; nil observes nothing.
 	Observe func(Look)
 }
 
-// Look is one look at a tag, and what it found or did.
+// Look is one check of a tag and its result.
 type Look struct {
 	Table    string
 	Snapshot int64
-	Renewal  bool // nobody waited for it
-	// Until is when the tag ends, as far as is known; zero: there is none that is known.
+	Renewal  bool // it was made in the background, under streams that run
+	// Until is when the tag expires, as far as known; zero if no tag is known.
 	Until time.Time
-	Err   error // nil: the tag holds for long enough
+	Err   error // nil if the tag lasts long enough
 }
 
-// Tags are those of one catalog. They are safe for concurrent use.
+// Tags manages the tags of one catalog. It is safe for concurrent use.
 type Tags struct {
 	options Options
 
@@ -72,51 +73,51 @@ type Tags struct {
 	tags map[tagOf]*tag
 }
 
-// tagOf is what a tag is for.
+// tagOf identifies a tag.
 type tagOf struct {
 	name, uuid string
 	snapshot   int64
 }
 
-// tag is what is known of one.
+// tag is what is known about a tag.
 type tag struct {
 	table   *catalog.Table // its name and pin
 	holders int
-	looked  time.Time // when it was last found, or made, to hold; zero: never
-	until   time.Time // when it ends, by that look
-	due     time.Time // when it is to be looked at again
-	failed  int       // looks since, which all failed
-	look    *look     // that runs; nil: none
+	looked  time.Time // the last check that succeeded; zero if none did
+	until   time.Time // when it expires, by that check
+	due     time.Time // the next check
+	failed  int       // checks since looked, which all failed
+	look    *look     // the check that runs; nil if none does
 }
 
-// look is one that runs, and that others wait for.
+// look is a running check, for which others may wait.
 type look struct {
 	done      chan struct{}
 	err       error
-	abandoned bool // its asker left, and nobody knows
+	abandoned bool // its caller's context ended, so its result is unknown
 }
 
-// New makes Tags.
+// New returns Tags.
 func New(o Options) *Tags { return &Tags{options: o, tags: map[tagOf]*tag{}} }
 
-// Hold sees to it that the snapshot of a pinned table does not expire before it is
-// released, and for some time after. A table without a snapshot needs nothing.
-func (t *Tags) Hold(ctx context.Context, table *catalog.Table) (release func(), err error) {
+// Hold keeps the snapshot of a pinned table from expiring until it is released, and for
+// Options.Keep after. A table without a snapshot needs no tag.
+func (t *Tags) Hold(ctx context.Context, table *catalog.Table) (*release.Handle, error) {
 	if table.Pin.Snapshot == dataset.NoSnapshot {
-		return func() {}, nil
+		return nil, nil //nolint:nilnil // a nil Handle holds nothing
 	}
 	one := t.enter(table)
 	for known := t.fresh(one); !known; known = known || t.fresh(one) {
+		var err error
 		if known, err = t.look(ctx, one, false); err != nil {
 			t.leave(one)
 			return nil, err
 		}
 	}
-	var once sync.Once
-	return func() { once.Do(func() { t.leave(one) }) }, nil
+	return release.New(func() { t.leave(one) }), nil
 }
 
-// enter counts a holder.
+// enter adds a holder of a table's tag.
 func (t *Tags) enter(table *catalog.Table) *tag {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -130,7 +131,7 @@ func (t *Tags) enter(table *catalog.Table) *tag {
 	return one
 }
 
-// leave forgets a holder, and tags that nobody holds once they are to be looked at again.
+// leave removes a holder.
 func (t *Tags) leave(one *tag) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -138,8 +139,8 @@ func (t *Tags) leave(one *tag) {
 	t.forget()
 }
 
-// forget drops what nobody holds and what is not known well enough to be of use to the next
-// holder; t.mu is held.
+// forget drops tags that have no holder and that the next holder would have to check
+// anyway; t.mu is held.
 func (t *Tags) forget() {
 	now := t.options.Clock()
 	for of, one := range t.tags {
@@ -149,7 +150,7 @@ func (t *Tags) forget() {
 	}
 }
 
-// fresh says whether a tag is known to hold for long enough.
+// fresh reports whether a tag is known to last long enough.
 func (t *Tags) fresh(one *tag) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -158,11 +159,11 @@ func (t *Tags) fresh(one *tag) bool {
 
 func (t *Tags) holds(one *tag, now time.Time) bool {
 	keep := t.options.Keep
-	return !one.looked.IsZero() && now.Before(one.looked.Add(keep/lookPart)) && !one.until.Before(now.Add(keep/leastPart))
+	return !one.looked.IsZero() && now.Before(one.looked.Add(keep/lookPart)) && !one.until.Before(now.Add(keep/minPart))
 }
 
-// look looks at a tag, or waits for a look that runs. Known is false where that one's asker
-// has left before it ended.
+// look checks a tag, or waits for the check that runs. It returns false if the caller of
+// that one left before it ended.
 func (t *Tags) look(ctx context.Context, one *tag, renewal bool) (known bool, err error) {
 	t.mu.Lock()
 	if running := one.look; running != nil {
@@ -196,24 +197,24 @@ func (t *Tags) look(ctx context.Context, one *tag, renewal bool) (known bool, er
 		close(mine.done)
 	}()
 	until, mine.err = t.options.Tag(ctx, one.table, now.Add(keep/lookPart*renewTimes), now.Add(keep))
-	t.tell(one, renewal, until, mine.err)
+	t.observe(one, renewal, until, mine.err)
 	return true, mine.err
 }
 
-// backOff is how long after a look that failed the next one is due.
+// backOff returns the wait for the next check after a number of failed ones.
 func (t *Tags) backOff(failed int) time.Duration {
-	most := min(mostWait, t.options.Keep/waitPart)
+	limit := min(maxWait, t.options.Keep/waitPart)
 	wait := firstWait
 	for range failed {
-		if wait *= 2; wait >= most {
+		if wait *= 2; wait >= limit {
 			break
 		}
 	}
-	return min(wait, most)
+	return min(wait, limit)
 }
 
-// tell says what a look came to.
-func (t *Tags) tell(one *tag, renewal bool, until time.Time, err error) {
+// observe reports a check.
+func (t *Tags) observe(one *tag, renewal bool, until time.Time, err error) {
 	if t.options.Observe == nil {
 		return
 	}
@@ -225,13 +226,13 @@ func (t *Tags) tell(one *tag, renewal bool, until time.Time, err error) {
 	t.options.Observe(Look{Table: one.table.Name, Snapshot: one.table.Pin.Snapshot, Renewal: renewal, Until: until, Err: err})
 }
 
-// Renew looks at the tags that somebody holds and that are to be looked at.
+// Renew checks the held tags that are due.
 func (t *Tags) Renew(ctx context.Context) {
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(looksAtOnce)
+	group.SetLimit(maxLooks)
 	for _, one := range t.due() {
 		group.Go(func() error {
-			_, _ = t.look(ctx, one, true) // it has been told
+			_, _ = t.look(ctx, one, true) // it is reported to Observe
 			return nil
 		})
 	}

@@ -25,10 +25,18 @@ func pinned(snapshot int64) *catalog.Table {
 	return &catalog.Table{Name: "ml.events", Pin: dataset.TablePin{UUID: "u", Snapshot: snapshot}}
 }
 
-// lake is a catalog of one table, whose tags are set as Options say.
+// hold holds a snapshot until the test ends.
+func hold(t *testing.T, tags *pintag.Tags, snapshot int64) {
+	t.Helper()
+	held, err := tags.Hold(t.Context(), pinned(snapshot))
+	require.NoError(t, err)
+	t.Cleanup(held.Release)
+}
+
+// lake is a catalog of one table. Its tags are set as Options describe.
 type lake struct {
 	mu      sync.Mutex
-	until   map[int64]time.Time // when tags end
+	until   map[int64]time.Time // when tags expire
 	looks   int
 	commits int
 	fail    error
@@ -64,14 +72,14 @@ func (l *lake) tag(ctx context.Context, t *catalog.Table, least, wanted time.Tim
 	return l.until[t.Pin.Snapshot], nil
 }
 
-// left is how long the tag of a snapshot still holds.
+// left returns how long the tag of a snapshot still lasts.
 func (l *lake) left(snapshot int64) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return time.Until(l.until[snapshot])
 }
 
-// seen is what was asked for and told so far.
+// seen is what was called and observed so far.
 type seen struct {
 	looks, commits int
 	told           []pintag.Look
@@ -100,18 +108,16 @@ func run(t *testing.T, tags *pintag.Tags) {
 	t.Cleanup(func() { end(); <-ended })
 }
 
-// Many who begin at once wait for one commit, and who comes soon after for none.
-func TestManyShareOneCommit(t *testing.T) {
+// Concurrent holders wait for one commit, and a holder soon after waits for none.
+func TestHoldersShareOneCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &lake{slow: time.Second}
 		tags := l.tags()
 		var group sync.WaitGroup
 		for range 20 {
 			group.Go(func() {
-				release, err := tags.Hold(t.Context(), pinned(1))
-				if err == nil {
-					defer release()
-				}
+				held, err := tags.Hold(t.Context(), pinned(1))
+				defer held.Release()
 				require.NoError(t, err)
 			})
 		}
@@ -120,27 +126,25 @@ func TestManyShareOneCommit(t *testing.T) {
 		require.Len(t, l.seen().told, 1)
 		require.False(t, l.seen().told[0].Renewal)
 		require.Equal(t, keep, time.Until(l.seen().told[0].Until)+time.Second, "a second has passed")
-		release, err := tags.Hold(t.Context(), pinned(1))
+		held, err := tags.Hold(t.Context(), pinned(1))
 		require.NoError(t, err)
 		require.Equal(t, 1, l.seen().looks)
-		release()
-		release()
-		_, err = tags.Hold(t.Context(), pinned(2))
-		require.NoError(t, err)
+		held.Release()
+		held.Release()
+		hold(t, tags, 2)
 		require.Equal(t, 2, l.seen().commits, "another snapshot has another tag")
 
-		// What was seen long ago is looked at again: somebody may have removed it.
+		// A tag that was checked long ago is checked again: it may have been removed.
 		time.Sleep(keep / 8)
 		l.set(func() { delete(l.until, 1) })
-		_, err = tags.Hold(t.Context(), pinned(1))
-		require.NoError(t, err)
+		hold(t, tags, 1)
 		require.Equal(t, 3, l.seen().commits)
 	})
 }
 
-// Who waits for another one's look waits as long as its own context, and looks itself if
-// that one leaves.
-func TestEachWaitsByItself(t *testing.T) {
+// A holder that waits for another one's check waits as long as its own context, and checks
+// by itself if the other one leaves.
+func TestWaitersHaveTheirOwnContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &lake{slow: time.Minute}
 		tags := l.tags()
@@ -150,7 +154,11 @@ func TestEachWaitsByItself(t *testing.T) {
 		var group sync.WaitGroup
 		var got [3]error
 		for i, ctx := range []context.Context{first, second, t.Context()} {
-			group.Go(func() { _, got[i] = tags.Hold(ctx, pinned(1)) })
+			group.Go(func() {
+				held, err := tags.Hold(ctx, pinned(1))
+				defer held.Release()
+				got[i] = err
+			})
 			synctest.Wait()
 		}
 		tire(tired)
@@ -164,7 +172,7 @@ func TestEachWaitsByItself(t *testing.T) {
 	})
 }
 
-// A refusal is that of all who waited for it, and of nobody who comes later.
+// All holders that waited for a check share its error, and later ones check again.
 func TestRefusalsAreShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		refusal := errors.New("no right")
@@ -173,8 +181,8 @@ func TestRefusalsAreShared(t *testing.T) {
 		var group sync.WaitGroup
 		for range 5 {
 			group.Go(func() {
-				release, err := tags.Hold(t.Context(), pinned(1))
-				if release != nil || !errors.Is(err, refusal) {
+				held, err := tags.Hold(t.Context(), pinned(1))
+				if held != nil || !errors.Is(err, refusal) {
 					t.Errorf("got %v", err)
 				}
 			})
@@ -184,13 +192,12 @@ func TestRefusalsAreShared(t *testing.T) {
 		require.ErrorIs(t, l.seen().told[0].Err, refusal)
 		require.True(t, l.seen().told[0].Until.IsZero())
 		l.set(func() { l.fail = nil })
-		_, err := tags.Hold(t.Context(), pinned(1))
-		require.NoError(t, err)
+		hold(t, tags, 1)
 	})
 }
 
-// While somebody holds a snapshot, its tag always has half of the time left, by few
-// commits; and nobody looks at it any more once it was released.
+// While a snapshot is held, its tag always has at least half of Keep left, with few
+// commits. After the release it is not checked any more.
 //
 // spec: pin-11
 func TestTagsAreRenewedWhileTheyAreHeld(t *testing.T) {
@@ -202,7 +209,7 @@ func TestTagsAreRenewedWhileTheyAreHeld(t *testing.T) {
 		require.NoError(t, err)
 		two, err := tags.Hold(t.Context(), pinned(1))
 		require.NoError(t, err)
-		one()
+		one.Release()
 		const hours = 60 * 24
 		for range hours {
 			time.Sleep(time.Hour)
@@ -213,21 +220,21 @@ func TestTagsAreRenewedWhileTheyAreHeld(t *testing.T) {
 		require.Len(t, l.seen().told, l.seen().looks)
 		require.True(t, l.seen().told[1].Renewal)
 
-		// What others did to it is mended at the next look.
+		// The next check restores a tag that others removed.
 		l.set(func() { delete(l.until, 1) })
 		time.Sleep(keep/8 + 2*time.Minute)
 		require.GreaterOrEqual(t, l.left(1), keep/2)
 
-		two()
+		two.Release()
 		looks := l.seen().looks
 		time.Sleep(2 * keep)
 		require.Equal(t, looks, l.seen().looks)
-		require.Negative(t, l.left(1), "it ends by itself")
+		require.Negative(t, l.left(1), "it expires by itself")
 	})
 }
 
-// Looks that fail are told, and made again with growing waits; streams go on, and new ones
-// are refused as soon as nobody knows.
+// Failed checks are reported and retried with growing waits. Streams go on, and new ones
+// are refused once the tag is not known to last.
 //
 // spec: pin-12
 func TestRenewalsThatFail(t *testing.T) {
@@ -235,7 +242,7 @@ func TestRenewalsThatFail(t *testing.T) {
 		l := &lake{}
 		tags := l.tags()
 		run(t, tags)
-		release, err := tags.Hold(t.Context(), pinned(1))
+		kept, err := tags.Hold(t.Context(), pinned(1))
 		require.NoError(t, err)
 		held := time.Now().Add(l.left(1))
 		away := errors.New("away")
@@ -246,7 +253,7 @@ func TestRenewalsThatFail(t *testing.T) {
 		told := l.seen().told
 		last := told[len(told)-1]
 		require.Equal(t, []any{"ml.events", int64(1), true}, []any{last.Table, last.Snapshot, last.Renewal})
-		require.Equal(t, held, last.Until, "it says until when there is time")
+		require.Equal(t, held, last.Until, "until when the tag lasts")
 		require.ErrorIs(t, last.Err, away)
 		_, err = tags.Hold(t.Context(), pinned(1))
 		require.ErrorIs(t, err, away)
@@ -254,14 +261,14 @@ func TestRenewalsThatFail(t *testing.T) {
 		l.set(func() { l.fail = nil })
 		time.Sleep(2 * time.Hour)
 		require.Greater(t, l.left(1), keep-3*time.Hour)
-		release()
+		kept.Release()
 	})
 }
 
 func TestTablesWithoutSnapshotsNeedNoTag(t *testing.T) {
 	l := &lake{}
-	release, err := l.tags().Hold(t.Context(), pinned(dataset.NoSnapshot))
+	held, err := l.tags().Hold(t.Context(), pinned(dataset.NoSnapshot))
 	require.NoError(t, err)
-	release()
+	held.Release()
 	require.Zero(t, l.seen().looks)
 }

@@ -19,31 +19,31 @@ import (
 type Catalog struct {
 	options    Options
 	base       *url.URL          // of the server, without /v1
-	properties map[string]string // what the server says, and what it was told
+	properties map[string]string // the catalog's, merged with the server's
 	headers    http.Header
-	secrets    []string // those of the properties
+	secrets    []string // in the properties
 	client     *http.Client
-	transport  *http.Transport // the package's own; nil: another one is used
-	tokens     *tokens         // nil: there are none
-	sign       Signer          // nil: requests are not signed
+	transport  *http.Transport // owned; nil if Options have one
+	tokens     *tokens         // nil if requests have no token
+	sign       Signer          // nil if requests are not signed
 }
 
 var _ locator.Granter = (*Catalog)(nil)
 
-// How connections to a server are kept.
+// Bounds of idle connections to a server.
 const (
 	keptConnections = 4
 	keptFor         = 90 * time.Second
 )
 
-// delegationHeader asks for what opens a table's files, and delegation says in which form.
+// delegationHeader requests credentials for a table's files; delegation is its value.
 const (
 	delegationHeader = "X-Iceberg-Access-Delegation"
 	delegation       = "vended-credentials"
 )
 
-// Open asks a server for its configuration. What the properties say wrongly is Invalid, a
-// server that does not answer or that refuses us Unavailable.
+// Open requests a server's configuration. It returns Invalid for wrong properties, and
+// Unavailable for a server that does not answer or refuses.
 func Open(ctx context.Context, o Options) (*Catalog, error) {
 	base, err := server(propertyURI, o.URI)
 	if err != nil {
@@ -68,31 +68,31 @@ func Open(ctx context.Context, o Options) (*Catalog, error) {
 	return c, nil
 }
 
-// Close ends connections.
+// Close closes idle connections.
 func (c *Catalog) Close() {
 	if c.transport != nil {
 		c.transport.CloseIdleConnections()
 	}
 }
 
-// Properties are those that hold for the files of all tables: the catalog's own, and the
-// server's.
+// Properties returns the properties for the files of all tables: the catalog's own, merged
+// with the server's.
 func (c *Catalog) Properties() map[string]string { return maps.Clone(c.properties) }
 
-// mostRedirects is how often a server may send on what it is asked.
-const mostRedirects = 5
+// maxRedirects bounds the redirects of a request.
+const maxRedirects = 5
 
-// sameHost follows no redirect to a server to which nobody gave a token, none that makes
-// another question of one (a commit becomes a look), and not for ever.
+// sameHost stops a redirect to another server, which must not receive the token, and one
+// that changes the method, which would turn a commit into a read.
 func sameHost(r *http.Request, via []*http.Request) error {
 	first := via[0]
-	if r.URL.Host != first.URL.Host || r.URL.Scheme != first.URL.Scheme || r.Method != first.Method || len(via) > mostRedirects {
+	if r.URL.Host != first.URL.Host || r.URL.Scheme != first.URL.Scheme || r.Method != first.Method || len(via) > maxRedirects {
 		return http.ErrUseLastResponse
 	}
 	return nil
 }
 
-// configure takes properties.
+// configure applies properties.
 func (c *Catalog) configure(properties map[string]string) error {
 	c.properties, c.secrets = properties, secrets(properties)
 	if err := unserved(properties); err != nil {
@@ -122,17 +122,17 @@ func (c *Catalog) configure(properties map[string]string) error {
 	return err
 }
 
-// mostConfig is the most bytes of a server's configuration.
-const mostConfig = 4 << 20
+// maxConfig bounds the bytes of a server's configuration.
+const maxConfig = 4 << 20
 
-// ask asks for the configuration: what it has by default stands below the properties, and
-// what it overrides above them.
+// ask requests the configuration. The properties override its defaults, and its overrides
+// override the properties.
 func (c *Catalog) ask(ctx context.Context) error {
 	query := url.Values{}
 	if c.options.Warehouse != "" {
 		query.Set(propertyWarehouse, c.options.Warehouse)
 	}
-	content, err := c.get(ctx, "/v1/config", query, call{what: "ask for the configuration", most: mostConfig})
+	content, err := c.get(ctx, "/v1/config", query, call{what: "ask for the configuration", max: maxConfig})
 	if err != nil {
 		return err
 	}
@@ -158,12 +158,12 @@ func (c *Catalog) ask(ctx context.Context) error {
 		return fault.Op(err, "catalog %s: the server's configuration", c.options.Name)
 	}
 	if tokens != nil && c.tokens != nil && tokens.same(c.tokens) {
-		c.tokens = tokens // what it has is still good
+		c.tokens = tokens // which may already have a valid token
 	}
 	return nil
 }
 
-// same says whether two would ask for the same tokens.
+// same reports whether two tokens come from the same source.
 func (t *tokens) same(other *tokens) bool {
 	if t.grant == nil || other.grant == nil {
 		return t.grant == other.grant && t.token == other.token
@@ -171,7 +171,7 @@ func (t *tokens) same(other *tokens) bool {
 	return t.grant.endpoint == other.grant.endpoint && t.grant.form.Encode() == other.grant.form.Encode()
 }
 
-// get puts a question to the server by GET.
+// get sends a GET request.
 func (c *Catalog) get(ctx context.Context, path string, query url.Values, q call) ([]byte, error) {
 	target := c.base.String() + path
 	if len(query) > 0 {
@@ -188,7 +188,7 @@ func (c *Catalog) get(ctx context.Context, path string, query url.Values, q call
 	return c.send(ctx, q)
 }
 
-// path is where something of the catalog is, below its prefix.
+// path returns a path below the catalog's prefix.
 func (c *Catalog) path(parts ...string) string {
 	if prefix := strings.Trim(c.properties[propertyPrefix], "/"); prefix != "" {
 		parts = slices.Insert(parts, 0, prefix)
@@ -196,7 +196,7 @@ func (c *Catalog) path(parts ...string) string {
 	return "/v1/" + strings.Join(parts, "/")
 }
 
-// namespace is a namespace as it stands in a path.
+// namespace returns a namespace as a part of a path.
 func (c *Catalog) namespace(parts []string) string {
 	separator := "\x1f"
 	if own, err := url.PathUnescape(c.properties[propertySeparator]); err == nil && own != "" {

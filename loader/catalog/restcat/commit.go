@@ -12,7 +12,7 @@ import (
 
 var _ locator.Committer = (*Catalog)(nil)
 
-// commitTable is what a server is asked to change of a table, and on which conditions.
+// commitTable is a request to change a table, with its conditions.
 type commitTable struct {
 	Requirements []requirement `json:"requirements"`
 	Updates      []setRef      `json:"updates"`
@@ -24,7 +24,7 @@ type requirement struct {
 	*refRequirement
 }
 
-// refRequirement says where a ref must stand; null: it must not be there.
+// refRequirement requires a ref to be at a snapshot, or not to exist if that is null.
 type refRequirement struct {
 	Ref      string `json:"ref"`
 	Snapshot *int64 `json:"snapshot-id"`
@@ -38,8 +38,8 @@ type setRef struct {
 	MaxAge   int64  `json:"max-ref-age-ms"`
 }
 
-// SetTag has the server set a tag, if the table is that one and the tag stands where it was
-// seen. The request may be made again: what it says is the same. See locator.Committer.
+// SetTag sets a tag, on the condition that the table and the tag are unchanged. The request
+// is idempotent, so it can be retried. See locator.Committer.
 func (c *Catalog) SetTag(ctx context.Context, t locator.Table, tag locator.Tag) (locator.Outcome, error) {
 	where := &refRequirement{Ref: tag.Name}
 	if tag.There {
@@ -56,7 +56,7 @@ func (c *Catalog) SetTag(ctx context.Context, t locator.Table, tag locator.Tag) 
 	}
 	status := 0
 	answer, err := c.send(ctx, call{
-		what: "commit to table " + t.Name, table: t.Name, most: t.Most, grow: t.Charge,
+		what: "commit to table " + t.Name, table: t.Name, max: t.Most, grow: t.Charge,
 		request: func(ctx context.Context) (*http.Request, error) { return c.post(ctx, c.table(t), content) },
 		failed:  func(s int, _ string) error { status = s; return nil },
 	})
@@ -67,27 +67,27 @@ func (c *Catalog) SetTag(ctx context.Context, t locator.Table, tag locator.Tag) 
 		return locator.Unknown, fault.New(fault.Unavailable, "catalog %s: commit to table %s: the answer of %s has not what was committed",
 			c.options.Name, t.Name, c.base.Redacted()).In(t.Name, "").WithRemedy("see what stands between Penstock and the catalog")
 	case status == http.StatusConflict, status == http.StatusNotFound:
-		return locator.Lost, nil // a table that is gone is found to be so by the next look
+		return locator.Lost, nil // the caller loads the table again, and finds it if it is gone
 	case status == 0 || reply{status: status}.passes():
 		return locator.Unknown, err
 	}
 	return locator.Refused, fault.As(err).WithRemedy("let the identity of the catalog's token or credential commit to its tables, or leave pin_tags out")
 }
 
-// post makes a request that has a body.
+// post returns a request with a body.
 func (c *Catalog) post(ctx context.Context, path string, content []byte) (*http.Request, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base.String()+path, bytes.NewReader(content))
 	if err != nil {
 		return nil, err
 	}
 	r.Header = c.headers.Clone()
-	r.Header.Del(delegationHeader) // nothing is opened with what it answers
+	r.Header.Del(delegationHeader) // the response needs no credentials
 	r.Header.Set("Content-Type", "application/json")
 	return r, nil
 }
 
-// isIn says whether the answer to a commit has the tag. Whatever stands between may answer
-// what nobody committed.
+// isIn reports whether the response to a commit contains the tag. A proxy may respond with
+// status 200 although nothing was committed.
 func isIn(tag locator.Tag, answer []byte) bool {
 	var committed struct {
 		Metadata struct {

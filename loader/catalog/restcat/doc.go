@@ -1,15 +1,15 @@
-// Package restcat finds Iceberg tables in REST catalogs, as Iceberg's REST specification
-// has them.
+// Package restcat finds Iceberg tables in REST catalogs, according to Iceberg's REST
+// specification.
 //
-// It asks two questions: for the configuration, once, and for a table; and it sets tags,
-// where it is asked to (SetTag). The answer to the
-// second question holds the metadata itself, which is not read once more from storage, and may hold
-// credentials for the table's files: what the table's config says, and the storage
-// credentials by prefix of locations. Both belong to that table and to no other.
+// It requests the catalog's configuration once, and tables as needed; it also sets tags
+// (SetTag) and lists tables. The response for a table contains the metadata itself, which
+// is not read again from storage. It may also contain credentials for the table's files:
+// in the table's config, and storage credentials for prefixes of locations. Both apply to
+// that table alone.
 //
-// A request is retried with back-off where the server says that it cannot answer now; a
-// token that ends is replaced before it does, or when the server refuses it. All of a
-// question ends with its context, or at the timeout. What the server's identity may not see
-// is Unavailable: the query is right, and who runs the server can mend it. No error shows
-// a token.
+// Requests are retried with back-off while the server is unavailable. A token is replaced
+// before it expires, or when the server rejects it. Every call, retries included, ends
+// with its context or at the timeout. If the server's identity lacks a permission, the
+// error is Unavailable: the query is valid, and the operator can grant the permission.
+// Errors never contain a token.
 package restcat

@@ -14,23 +14,23 @@ import (
 
 var _ locator.Lister = (*Catalog)(nil)
 
-// Bounds of a listing, so that a server which never ends does not keep us.
+// Bounds of a listing, for servers whose lists never end.
 const (
-	mostPages = 10_000 // of one list
-	mostDepth = 8      // of namespaces within namespaces
+	maxPages = 10_000 // of one list
+	maxDepth = 8      // of nested namespaces
 )
 
-// List returns the names of all tables. Namespaces within namespaces are listed where the
-// server has such. See locator.Lister.
+// List returns the names of all tables, also in nested namespaces if the server supports
+// them. See locator.Lister.
 func (c *Catalog) List(ctx context.Context) ([][]string, error) {
 	return c.within(ctx, nil, 0)
 }
 
-// within lists the tables of the namespaces within one.
+// within lists the tables of the namespaces in a namespace.
 func (c *Catalog) within(ctx context.Context, parent []string, depth int) ([][]string, error) {
 	query := url.Values{}
 	if len(parent) > 0 {
-		inside, _ := url.PathUnescape(c.namespace(parent)) // it escaped it
+		inside, _ := url.PathUnescape(c.namespace(parent)) // which escaped it
 		query.Set("parent", inside)
 	}
 	var spaces [][]string
@@ -48,7 +48,7 @@ func (c *Catalog) within(ctx context.Context, parent []string, depth int) ([][]s
 	}
 	var out [][]string
 	for _, space := range spaces {
-		// Some servers answer for a parent as if none had been named.
+		// Some servers ignore the parent.
 		if len(space) != len(parent)+1 || !slices.Equal(space[:len(parent)], parent) {
 			continue
 		}
@@ -57,7 +57,7 @@ func (c *Catalog) within(ctx context.Context, parent []string, depth int) ([][]s
 			return nil, err
 		}
 		out = append(out, tables...)
-		if depth+1 == mostDepth {
+		if depth+1 == maxDepth {
 			continue
 		}
 		inner, err := c.within(ctx, space, depth+1)
@@ -89,18 +89,18 @@ func (c *Catalog) tables(ctx context.Context, namespace []string) ([][]string, e
 	return out, err
 }
 
-// pages asks for a list page by page. What the server has not, or has no such list of, is
-// empty: a namespace may have been dropped, and not every server has those within others.
+// pages requests a list page by page. A list that does not exist is empty: the namespace
+// may have been dropped, and not every server supports nested namespaces.
 func (c *Catalog) pages(ctx context.Context, path string, query url.Values, read func([]byte) (next string, err error)) error {
-	query.Set("pageToken", "") // says that we know of pages
+	query.Set("pageToken", "") // requests pages
 	seen := map[string]bool{}
-	for range mostPages {
+	for range maxPages {
 		none := false
 		content, err := c.get(ctx, path, query, call{
-			what: "list names", most: mostConfig,
-			failed: func(status int, said string) error {
+			what: "list names", max: maxConfig,
+			failed: func(status int, message string) error {
 				if none = status == http.StatusNotFound || status == http.StatusBadRequest && query.Has("parent"); none {
-					return fault.New(fault.NotFound, "there is no such list: %s", said)
+					return fault.New(fault.NotFound, "there is no such list: %s", message)
 				}
 				return nil
 			},

@@ -9,8 +9,8 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// names are the tables of a namespace, or of the one whose name is nearest if that does
-// not exist. They are for proposals: what cannot be listed is not.
+// names returns the tables of a namespace, or of the one with the nearest name if that does
+// not exist. They are suggestions, so failures to list are ignored.
 func (c *Catalog) names(ctx context.Context, namespace []string) []string {
 	if names, ok := c.tablesOf(ctx, namespace); ok {
 		return names
@@ -30,7 +30,7 @@ func (c *Catalog) names(ctx context.Context, namespace []string) []string {
 	return nil
 }
 
-// tablesOf are the tables of a namespace; false: they cannot be listed.
+// tablesOf returns the tables of a namespace, and false if they cannot be listed.
 func (c *Catalog) tablesOf(ctx context.Context, namespace []string) ([]string, bool) {
 	var answer struct {
 		Identifiers []struct {
@@ -48,7 +48,7 @@ func (c *Catalog) tablesOf(ctx context.Context, namespace []string) ([]string, b
 	return out, true
 }
 
-// namespaces are those inside a namespace, or the outermost.
+// namespaces returns the namespaces in a namespace, or the top-level ones.
 func (c *Catalog) namespaces(ctx context.Context, parent []string) [][]string {
 	var answer struct {
 		Namespaces [][]string `json:"namespaces"`
@@ -62,8 +62,8 @@ func (c *Catalog) namespaces(ctx context.Context, parent []string) [][]string {
 	return answer.Namespaces
 }
 
-// list asks for a list; false: there is none.
+// list requests a list. It returns false if that fails.
 func (c *Catalog) list(ctx context.Context, path string, query url.Values, into any) bool {
-	content, err := c.get(ctx, path, query, call{what: "list names", most: mostConfig})
+	content, err := c.get(ctx, path, query, call{what: "list names", max: maxConfig})
 	return err == nil && json.Unmarshal(content, into) == nil
 }

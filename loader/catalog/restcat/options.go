@@ -7,9 +7,10 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/store"
 )
 
-// The properties of a catalog that are read here, under the names that PyIceberg has.
+// The properties that are read, with PyIceberg's names.
 const (
 	propertyToken      = "token"
 	propertyCredential = "credential"
@@ -33,8 +34,8 @@ const (
 	propertySession    = "rest.session-token"
 )
 
-// Properties are the names of all that this package reads. One that ends in a dot begins
-// those of any number.
+// Properties returns the names of the properties that this package reads. A name that ends
+// in a dot stands for all properties that begin with it.
 func Properties() []string {
 	return []string{
 		propertyToken, propertyCredential, propertyOAuth, propertyOAuthOld, propertyScope, propertyAudience, propertyResource,
@@ -43,39 +44,39 @@ func Properties() []string {
 	}
 }
 
-// Options say where a catalog is.
+// Options configure a Catalog.
 type Options struct {
-	Name      string // the catalog's, in errors
+	Name      string // of the catalog, in errors
 	URI       string // of the server, without /v1
-	Warehouse string // that the server is asked for; "": its only one
-	// Properties are the catalog's, under the names that PyIceberg has for them. What the
-	// server overrides, it does.
+	Warehouse string // "" if the server has only one
+	// Properties are the catalog's, with PyIceberg's names. The server may override them.
 	Properties map[string]string
-	// Timeout is how long a question may take, retries included; 0 is for as long as its
-	// asker waits.
+	// Stores are the kinds of storage that tables may have settings and credentials for.
+	Stores store.Kinds
+	// Timeout limits a call, including its retries; 0 is unlimited.
 	Timeout time.Duration
-	// Transport sends requests; nil is one of the package's own.
+	// Transport sends requests; nil uses the package's own.
 	Transport http.RoundTripper
-	// Sign signs requests as AWS has them, if the properties ask for that (rest.sigv4-enabled);
-	// nil: this is not served.
+	// Sign returns the signer of requests if rest.sigv4-enabled is set; nil refuses that
+	// property.
 	Sign func(Signing) (Signer, error)
-	// Clock says when tokens end; nil: they are used until they are refused.
+	// Clock tells when tokens expire; nil uses them until they are rejected.
 	Clock func() time.Time
-	// Random is a number from 0 to below 1, for back-off; nil is math/rand's.
+	// Random returns a number in [0, 1) for back-off; nil uses math/rand.
 	Random func() float64
 }
 
-// Signing says how requests are to be signed.
+// Signing says how to sign requests.
 type Signing struct {
 	Region, Service string
-	// Properties are the catalog's: they may name keys.
+	// Properties are the catalog's, and may include credentials.
 	Properties map[string]string
 }
 
-// Signer puts a signature on a request.
+// Signer signs a request.
 type Signer func(r *http.Request) error
 
-// server parses a URI of a server.
+// server parses the URI of a server.
 func server(field, text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -86,7 +87,7 @@ func server(field, text string) (*url.URL, error) {
 	return u, nil
 }
 
-// unserved refuses properties that ask for what this version does not do.
+// unserved returns an error for properties that require an unsupported feature.
 func unserved(properties map[string]string) error {
 	if isTrue(properties[propertyRemoteSign]) || properties[propertySigner] != "" {
 		name := propertyRemoteSign
@@ -104,7 +105,7 @@ func unserved(properties map[string]string) error {
 	return nil
 }
 
-// isTrue says whether a text is one that PyIceberg takes for true.
+// isTrue reports whether PyIceberg parses a text as true.
 func isTrue(text string) bool {
 	switch strings.ToLower(strings.TrimSpace(text)) {
 	case "true", "t", "yes", "y", "on", "1":

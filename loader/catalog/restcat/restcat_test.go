@@ -16,6 +16,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/store"
+	"github.com/penstock/penstock/internal/store/s3"
 	"github.com/penstock/penstock/loader/catalog/locator"
 	"github.com/penstock/penstock/loader/catalog/restcat"
 	"github.com/penstock/penstock/loader/catalog/restcat/restcattest"
@@ -44,6 +46,7 @@ func open(t *testing.T, s *restcattest.Server, o restcat.Options) (*restcat.Cata
 	t.Helper()
 	o.Name, o.URI = "lake", s.URL+o.URI
 	o.Random = func() float64 { return 0 }
+	o.Stores = store.NewKinds(s3.Kind(store.Environment{}))
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// leastSecret is how long a secret is at the least: shorter ones are words that any text
-// may have.
-const leastSecret = 4
+// minSecret is the minimum length of a secret that is hidden: shorter ones may be part of
+// any text.
+const minSecret = 4
 
-// secrets are the properties that nobody is shown.
+// secrets returns the values of secret properties.
 func secrets(properties map[string]string) []string {
 	var out []string
 	for name, value := range properties {
@@ -32,11 +32,10 @@ func secrets(properties map[string]string) []string {
 	return out
 }
 
-// without is a text of the server's in which secrets are hidden: some servers repeat what
-// they refuse.
-func (c *Catalog) without(text, token string) string {
+// redact hides secrets in a text from the server: some servers repeat rejected requests.
+func (c *Catalog) redact(text, token string) string {
 	for _, secret := range append(slices.Clone(c.secrets), token) {
-		if len(secret) < leastSecret {
+		if len(secret) < minSecret {
 			continue
 		}
 		for _, form := range []string{secret, url.QueryEscape(secret), url.PathEscape(secret)} {

@@ -14,29 +14,30 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// call is one question to a server, which may take several requests.
+// call is one call of a server, which may take several requests.
 type call struct {
 	what    string // in errors: "load table ml.events"
-	table   string // that it is about; ""
+	table   string // that it concerns, or ""
 	request func(context.Context) (*http.Request, error)
-	most    int64             // bytes of an answer; 0 is any number
-	grow    func(int64) error // charges so many more bytes of the answer; nil: nothing is
-	// failed makes the failure of a status; nil, or a nil error: what holds for all calls.
-	failed func(status int, said string) error
-	// plain is a request that says by itself who asks: it gets no token and no signature.
+	max     int64             // bytes of the response; 0 is unlimited
+	grow    func(int64) error // charges bytes of the response; nil charges nothing
+	// failed returns the error for a status. If it is nil or returns nil, the error is that
+	// of all calls.
+	failed func(status int, message string) error
+	// plain requests carry their own credentials: they get no token and no signature.
 	plain bool
 }
 
-// How a request is repeated that the server cannot answer now.
+// Retries of requests to a server that is unavailable.
 const (
-	mostTries  = 6
+	maxTries   = 6
 	firstWait  = 100 * time.Millisecond
-	mostWait   = 10 * time.Second
-	statusGone = 419 // that of Iceberg for an identity that has timed out
+	maxWait    = 10 * time.Second
+	statusGone = 419 // Iceberg's status for an identity that has timed out
 )
 
-// send puts a question, and returns the whole answer. A failure that may pass is tried
-// again, an identity that has ended once with a new one.
+// send makes a call, and returns the whole response. It retries failures that may be
+// temporary, and once with a new token if the token was rejected.
 func (c *Catalog) send(ctx context.Context, q call) ([]byte, error) {
 	given := ctx
 	if c.options.Timeout > 0 {
@@ -44,7 +45,7 @@ func (c *Catalog) send(ctx context.Context, q call) ([]byte, error) {
 		given, cancel = context.WithTimeout(ctx, c.options.Timeout)
 		defer cancel()
 	}
-	answer := &answer{most: q.most, grow: q.grow, table: q.table != ""}
+	answer := &answer{max: q.max, grow: q.grow, table: q.table != ""}
 	renewed := false
 	wait := firstWait
 	for try := 1; ; try++ {
@@ -63,20 +64,20 @@ func (c *Catalog) send(ctx context.Context, q call) ([]byte, error) {
 			return nil, c.refused(q, reply)
 		}
 		var known *fault.Error
-		if errors.As(err, &known) || try == mostTries || given.Err() != nil {
+		if errors.As(err, &known) || try == maxTries || given.Err() != nil {
 			if err == nil {
 				return nil, c.refused(q, reply)
 			}
 			return nil, c.failure(ctx, given, q, err)
 		}
-		if err := c.pause(given, max(wait, min(reply.after, mostWait))); err != nil {
+		if err := c.pause(given, max(wait, min(reply.after, maxWait))); err != nil {
 			return nil, c.failure(ctx, given, q, err)
 		}
-		wait = min(2*wait, mostWait)
+		wait = min(2*wait, maxWait)
 	}
 }
 
-// token is what a request says who asks by, if anything.
+// token returns the token for a request, if any.
 func (c *Catalog) token(ctx context.Context, q call) (string, error) {
 	if q.plain || c.tokens == nil {
 		return "", nil
@@ -84,7 +85,8 @@ func (c *Catalog) token(ctx context.Context, q call) (string, error) {
 	return c.tokens.get(ctx)
 }
 
-// pause waits for so long, or for half of that: who failed together comes back apart.
+// pause waits between half of the given time and all of it, so that clients that failed at
+// the same time retry at different times.
 func (c *Catalog) pause(ctx context.Context, wait time.Duration) error {
 	timer := time.NewTimer(wait/2 + time.Duration(c.random()*float64(wait/2)))
 	defer timer.Stop()
@@ -96,16 +98,16 @@ func (c *Catalog) pause(ctx context.Context, wait time.Duration) error {
 	}
 }
 
-// reply is what a server says beside the answer.
+// reply is the status of a response, with the details of a failure.
 type reply struct {
 	status int
-	said   string        // its message, if it refuses
-	kind   string        // of its refusal, as Iceberg names them
-	after  time.Duration // when it wants to be asked again
-	to     string        // where it sends who asks
+	said   string        // the error's message
+	kind   string        // the error's type
+	after  time.Duration // the delay that the server asks for
+	to     string        // the target of a redirect
 }
 
-// passes says whether another try may fare better.
+// passes reports whether the failure may be temporary.
 func (r reply) passes() bool {
 	switch r.status {
 	case http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable,
@@ -115,10 +117,11 @@ func (r reply) passes() bool {
 	return false
 }
 
-// unknown says whether the server takes the identity for none, or for one that has ended.
+// unknown reports whether the server rejected the identity as unknown or expired.
 func (r reply) unknown() bool { return r.status == http.StatusUnauthorized || r.status == statusGone }
 
-// once sends one request. Of an answer that is no 200 the message is kept.
+// once sends one request. It reads the body of status 200 into an answer, and the message
+// of other responses into the reply.
 func (c *Catalog) once(ctx context.Context, q call, token string, into *answer) (reply, error) {
 	r, err := q.request(ctx)
 	if err != nil {
@@ -137,29 +140,28 @@ func (c *Catalog) once(ctx context.Context, q call, token string, into *answer) 
 	if err != nil {
 		return reply{}, err
 	}
-	defer got.Body.Close() //nolint:errcheck // what was read is whole or not
+	defer got.Body.Close() //nolint:errcheck // reading found any error
 	out := reply{status: got.StatusCode}
 	if seconds, err := strconv.Atoi(got.Header.Get("Retry-After")); err == nil && seconds > 0 {
 		out.after = time.Duration(seconds) * time.Second
 	}
 	if got.StatusCode != http.StatusOK {
 		out.to = got.Header.Get("Location")
-		out.kind, out.said = message(got.Body, func(text string) string { return c.without(text, token) })
+		out.kind, out.said = message(got.Body, func(text string) string { return c.redact(text, token) })
 		return out, nil
 	}
 	return out, into.read(got)
 }
 
-// Limits of the message of a refusal, in bytes.
+// Limits of an error response, in bytes.
 const (
-	mostRefusal = 64 << 10
-	mostMessage = 300
+	maxRefusal = 64 << 10 // its body
+	maxMessage = 300
 )
 
-// message reads what a refusal says, as Iceberg has it or as RFC 6749 has it, less what
-// is hidden.
+// message parses an error response of Iceberg or of RFC 6749, and hides secrets in it.
 func message(body io.Reader, hide func(string) string) (kind, said string) {
-	content, _ := io.ReadAll(io.LimitReader(body, mostRefusal))
+	content, _ := io.ReadAll(io.LimitReader(body, maxRefusal))
 	var refusal struct {
 		Error       json.RawMessage `json:"error"`
 		Description string          `json:"error_description"`
@@ -178,28 +180,27 @@ func message(body io.Reader, hide func(string) string) (kind, said string) {
 
 func short(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
-	if len(text) > mostMessage {
-		text = strings.ToValidUTF8(text[:mostMessage], "") + " …"
+	if len(text) > maxMessage {
+		text = strings.ToValidUTF8(text[:maxMessage], "") + " …"
 	}
 	return text
 }
 
-// answer collects what a server answers. Its memory is used again by the next try.
+// answer collects the body of a response. Retries reuse its memory.
 type answer struct {
 	content []byte
-	most    int64
+	max     int64
 	grow    func(int64) error
-	table   bool // it is a table's metadata
+	table   bool // it is the metadata of a table
 }
 
-// answerStep is by how much an answer of unknown length grows at the least, in bytes.
+// answerStep is the minimum size of the buffer for a body, in bytes.
 const answerStep = 64 << 10
 
-// read takes a whole body. What does not fit in the limit, or in the memory that may be
-// held, is an error.
+// read reads a whole body. It fails if the body exceeds the limit or the memory budget.
 func (a *answer) read(r *http.Response) error {
 	a.content = a.content[:0]
-	if a.most > 0 && r.ContentLength > a.most {
+	if a.max > 0 && r.ContentLength > a.max {
 		return a.tooLarge()
 	}
 	if err := a.room(max(answerStep, r.ContentLength+1)); err != nil {
@@ -213,7 +214,7 @@ func (a *answer) read(r *http.Response) error {
 		}
 		n, err := r.Body.Read(a.content[len(a.content):cap(a.content)])
 		a.content = a.content[:len(a.content)+n]
-		if a.most > 0 && int64(len(a.content)) > a.most {
+		if a.max > 0 && int64(len(a.content)) > a.max {
 			return a.tooLarge()
 		}
 		if errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
@@ -225,10 +226,10 @@ func (a *answer) read(r *http.Response) error {
 	}
 }
 
-// room makes place for n bytes, or for as many as there may be and one more.
+// room grows the buffer to n bytes, but not beyond one byte more than the limit.
 func (a *answer) room(n int64) error {
-	if a.most > 0 {
-		n = min(n, a.most+1)
+	if a.max > 0 {
+		n = min(n, a.max+1)
 	}
 	if n <= int64(cap(a.content)) {
 		return nil
@@ -244,14 +245,14 @@ func (a *answer) room(n int64) error {
 
 func (a *answer) tooLarge() error {
 	if !a.table {
-		return fault.New(fault.Exhausted, "the catalog's answer has more than %d bytes", a.most).
+		return fault.New(fault.Exhausted, "the catalog's answer has more than %d bytes", a.max).
 			WithRemedy("see that the address is that of an Iceberg REST catalog, and what stands between")
 	}
-	return fault.New(fault.Exhausted, "the catalog's answer has more than max_metadata allows, which is %d bytes", a.most).
+	return fault.New(fault.Exhausted, "the catalog's answer has more than max_metadata allows, which is %d bytes", a.max).
 		WithRemedy("expire snapshots so that the table's metadata becomes smaller, or raise the server's max_metadata")
 }
 
-// failure classifies what kept a request from being answered.
+// failure classifies the error of a request without a response.
 func (c *Catalog) failure(ctx, given context.Context, q call, err error) error {
 	what := fmt.Sprintf("catalog %s: %s", c.options.Name, q.what)
 	var known *fault.Error
@@ -272,7 +273,7 @@ func (c *Catalog) failure(ctx, given context.Context, q call, err error) error {
 		WithRemedy("see that %s answers", c.base.Redacted())
 }
 
-// refused is the failure of a status.
+// refused returns the failure of a response with another status than 200.
 func (c *Catalog) refused(q call, r reply) error {
 	if q.failed != nil {
 		if err := q.failed(r.status, r.said); err != nil {
@@ -287,7 +288,7 @@ func (c *Catalog) refused(q call, r reply) error {
 	e.RetryAfter = r.after
 	switch r.status {
 	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
-		return e.WithRemedy("write the address that the catalog really has as its uri: this one sends to %q", c.without(fault.RedactURI(r.to), ""))
+		return e.WithRemedy("write the address that the catalog really has as its uri: this one sends to %q", c.redact(fault.RedactURI(r.to), ""))
 	case http.StatusUnauthorized, statusGone:
 		return e.WithRemedy("correct the catalog's token or credential: it is refused, or has ended")
 	case http.StatusForbidden:

@@ -7,16 +7,13 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
-	"strconv"
-	"strings"
-	"time"
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/locator"
 )
 
-// loadTable is the answer to a question for a table.
+// loadTable is the response with a table.
 type loadTable struct {
 	Location    string            `json:"metadata-location"`
 	Metadata    json.RawMessage   `json:"metadata"`
@@ -43,7 +40,7 @@ func (c *Catalog) Locate(ctx context.Context, t locator.Table) (locator.Located,
 	return locator.Located{Location: answer.Location, Text: answer.Metadata, Grants: grants}, nil
 }
 
-// Grants loads a table for what opens its files alone. See locator.Granter.
+// Grants loads a table for its grants alone. See locator.Granter.
 func (c *Catalog) Grants(ctx context.Context, t locator.Table) ([]locator.Grant, error) {
 	answer, err := c.load(ctx, t, "refs")
 	if err != nil {
@@ -52,7 +49,7 @@ func (c *Catalog) Grants(ctx context.Context, t locator.Table) ([]locator.Grant,
 	return c.grants(t, answer)
 }
 
-// table is where a table is.
+// table returns the path of a table.
 func (c *Catalog) table(t locator.Table) string {
 	last := len(t.Parts) - 1
 	return c.path("namespaces", c.namespace(t.Parts[:last]), "tables", url.PathEscape(t.Parts[last]))
@@ -62,7 +59,7 @@ func (c *Catalog) load(ctx context.Context, t locator.Table, snapshots string) (
 	last := len(t.Parts) - 1
 	missing := false
 	content, err := c.get(ctx, c.table(t), url.Values{"snapshots": {snapshots}}, call{
-		what: "load table " + t.Name, table: t.Name, most: t.Most, grow: t.Charge,
+		what: "load table " + t.Name, table: t.Name, max: t.Most, grow: t.Charge,
 		failed: func(status int, _ string) error {
 			if missing = status == http.StatusNotFound; missing {
 				return catalog.UnknownTable(t.Name, nil)
@@ -76,7 +73,7 @@ func (c *Catalog) load(ctx context.Context, t locator.Table, snapshots string) (
 	if err != nil {
 		return nil, err
 	}
-	// What follows has a copy of the metadata.
+	// Decoding copies the metadata.
 	if err := t.Grow(int64(len(content))); err != nil {
 		return nil, err
 	}
@@ -87,23 +84,17 @@ func (c *Catalog) load(ctx context.Context, t locator.Table, snapshots string) (
 	return &answer, nil
 }
 
-// contradicts is the failure of an answer that cannot be right.
+// contradicts returns the failure of a response that cannot be correct.
 func (c *Catalog) contradicts(t locator.Table, what string) error {
 	return fault.New(fault.Corrupt, "catalog %s: load table %s: %s: %s", c.options.Name, t.Name, c.base.Redacted(), what).In(t.Name, "").
 		WithRemedy("see that uri, warehouse and prefix are those of an Iceberg REST catalog, and what stands between")
 }
 
-// Properties of a table's config that are read here.
-const (
-	propertyExpires    = "s3.session-token-expires-at-ms"
-	propertyExpiration = "expiration-time"
-)
-
-// grants are what the catalog gives for a table's files.
+// grants returns what the catalog grants for a table's files.
 func (c *Catalog) grants(t locator.Table, answer *loadTable) ([]locator.Grant, error) {
 	var out []locator.Grant
 	add := func(prefix string, config map[string]string) error {
-		if !ofStorage(config) {
+		if !c.ofStorage(config) {
 			return nil
 		}
 		if err := unserved(config); err != nil {
@@ -111,17 +102,17 @@ func (c *Catalog) grants(t locator.Table, answer *loadTable) ([]locator.Grant, e
 			e.Message = "table " + t.Name + ": " + e.Message
 			return e.In(t.Name, "")
 		}
-		out = append(out, locator.Grant{Prefix: prefix, Properties: config, Expires: expires(config)})
+		out = append(out, locator.Grant{Prefix: prefix, Properties: config, Expires: c.options.Stores.Expires(config)})
 		return nil
 	}
 	if err := add("", answer.Config); err != nil {
 		return nil, err
 	}
 	for _, credential := range answer.Credentials {
-		// What the config says of storage holds for all prefixes; keys are the prefix's own.
+		// The table's settings hold for all prefixes, its credential for none of them.
 		config := map[string]string{}
 		for name, value := range answer.Config {
-			if !isKey(name) {
+			if !c.options.Stores.OfCredential(name) {
 				config[name] = value
 			}
 		}
@@ -133,31 +124,12 @@ func (c *Catalog) grants(t locator.Table, answer *loadTable) ([]locator.Grant, e
 	return out, nil
 }
 
-// ofStorage says whether a table's config says anything of how its files are opened.
-func ofStorage(config map[string]string) bool {
+// ofStorage reports whether a table's config has settings of storage.
+func (c *Catalog) ofStorage(config map[string]string) bool {
 	for name := range config {
-		if strings.HasPrefix(name, "s3.") || strings.HasPrefix(name, "client.") {
+		if c.options.Stores.Concern(name) {
 			return true
 		}
 	}
 	return false
-}
-
-// isKey says whether a property is of one key, and means nothing beside another one.
-func isKey(name string) bool {
-	switch name {
-	case "s3.access-key-id", "s3.secret-access-key", "s3.session-token", propertyExpires, propertyExpiration:
-		return true
-	}
-	return false
-}
-
-// expires is when the keys of a config end; zero: it does not say.
-func expires(config map[string]string) time.Time {
-	for _, name := range []string{propertyExpires, propertyExpiration} {
-		if ms, err := strconv.ParseInt(config[name], 10, 64); err == nil && ms > 0 {
-			return time.UnixMilli(ms)
-		}
-	}
-	return time.Time{}
 }

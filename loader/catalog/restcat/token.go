@@ -11,15 +11,15 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// tokens are bearer tokens: one that was given, or those that the server of OAuth2 gives
-// for a client's credentials.
+// tokens returns bearer tokens: a configured one, or tokens that an OAuth2 server issues
+// for client credentials.
 type tokens struct {
 	catalog *Catalog
-	grant   *clientGrant  // nil: the token that was given is the only one
-	turn    chan struct{} // held by who reads or changes what follows
+	grant   *clientGrant  // nil: the configured token is the only one
+	turn    chan struct{} // a lock of the fields below
 	token   string
-	renew   time.Time // from when on another one is asked for; zero: never
-	ends    time.Time // zero: nobody knows
+	renew   time.Time // when to renew it; zero: never
+	ends    time.Time // when it expires; zero if unknown
 }
 
 // clientGrant is the grant of client credentials (RFC 6749, section 4.4).
@@ -28,13 +28,13 @@ type clientGrant struct {
 	form     url.Values
 }
 
-// newTokens reads how the server is to be convinced; nil: not by tokens.
+// newTokens reads the properties for tokens. It returns nil if they have none.
 func newTokens(c *Catalog, properties map[string]string) (*tokens, error) {
 	t := &tokens{catalog: c, token: properties[propertyToken], turn: make(chan struct{}, 1)}
 	credential := properties[propertyCredential]
 	if credential == "" {
 		if t.token == "" {
-			return nil, nil //nolint:nilnil // no tokens are no failure
+			return nil, nil //nolint:nilnil // having no tokens is no error
 		}
 		return t, nil
 	}
@@ -63,7 +63,7 @@ func newTokens(c *Catalog, properties map[string]string) (*tokens, error) {
 	return t, nil
 }
 
-// get returns a token that should be good. One is asked for at a time.
+// get returns a token that should be valid. Only one caller renews it at a time.
 func (t *tokens) get(ctx context.Context) (string, error) {
 	select {
 	case t.turn <- struct{}{}:
@@ -79,8 +79,8 @@ func (t *tokens) get(ctx context.Context) (string, error) {
 		err := t.fetch(ctx)
 		return t.token, err
 	}
-	// It is still good for a while: who asks keeps the most of its time, and what fails now
-	// is tried again later.
+	// The token is still valid: renewal gets a part of the timeout, and is retried later if
+	// it fails.
 	renewal, cancel := ctx, func() {}
 	if timeout := t.catalog.options.Timeout; timeout > 0 {
 		renewal, cancel = context.WithTimeout(ctx, timeout/earlyPart)
@@ -92,8 +92,8 @@ func (t *tokens) get(ctx context.Context) (string, error) {
 	return t.token, nil
 }
 
-// refused says that the server does not take a token any more, and returns whether
-// another one can be had while ctx lasts.
+// refused drops a token that the server rejected. It reports whether a new one can be
+// requested.
 func (t *tokens) refused(ctx context.Context, token string) bool {
 	if t.grant == nil {
 		return false
@@ -102,7 +102,7 @@ func (t *tokens) refused(ctx context.Context, token string) bool {
 	case t.turn <- struct{}{}:
 		defer func() { <-t.turn }()
 	case <-ctx.Done():
-		return true // to learn that ctx has ended
+		return true // the next call reports that ctx has ended
 	}
 	if t.token == token {
 		t.token, t.renew, t.ends = "", time.Time{}, time.Time{}
@@ -110,26 +110,26 @@ func (t *tokens) refused(ctx context.Context, token string) bool {
 	return true
 }
 
-// mostToken is the most bytes of an answer with a token.
-const mostToken = 1 << 20
+// maxToken bounds the bytes of a response with a token.
+const maxToken = 1 << 20
 
-// How long before its end a token is renewed: a quarter of its life, at the most a minute.
+// A token is renewed a quarter of its life before it expires, but at most a minute before.
 const (
 	earlyPart = 4
-	earlyMost = time.Minute
+	maxEarly  = time.Minute
 )
 
-// fetch asks for a token.
+// fetch requests a token.
 func (t *tokens) fetch(ctx context.Context) error {
 	var answer struct {
 		Token   string      `json:"access_token"`
 		Type    string      `json:"token_type"`
-		Seconds json.Number `json:"expires_in"` // some write it as text
+		Seconds json.Number `json:"expires_in"` // some servers write a string
 	}
 	body := t.grant.form.Encode()
 	asked := t.catalog.now()
 	content, err := t.catalog.send(ctx, call{
-		what: "ask for a token", plain: true, most: mostToken,
+		what: "ask for a token", plain: true, max: maxToken,
 		request: func(ctx context.Context) (*http.Request, error) {
 			r, err := http.NewRequestWithContext(ctx, http.MethodPost, t.grant.endpoint, strings.NewReader(body))
 			if err != nil {
@@ -138,9 +138,9 @@ func (t *tokens) fetch(ctx context.Context) error {
 			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 			return r, nil
 		},
-		failed: func(status int, said string) error {
+		failed: func(status int, message string) error {
 			if status == http.StatusBadRequest || status == http.StatusUnauthorized || status == http.StatusForbidden {
-				return fault.New(fault.Unavailable, "%s gives no token: %d %s", fault.RedactURI(t.grant.endpoint), status, said).
+				return fault.New(fault.Unavailable, "%s gives no token: %d %s", fault.RedactURI(t.grant.endpoint), status, message).
 					WithRemedy("correct credential, scope and oauth2-server-uri of the catalog")
 			}
 			return nil
@@ -157,10 +157,10 @@ func (t *tokens) fetch(ctx context.Context) error {
 		return fault.New(fault.Unavailable, "%s gives a token of type %q: only bearer is served by this version", fault.RedactURI(t.grant.endpoint), answer.Type)
 	}
 	t.token, t.renew, t.ends = answer.Token, time.Time{}, time.Time{}
-	seconds, _ := answer.Seconds.Float64() // 0: nobody says when it ends
+	seconds, _ := answer.Seconds.Float64() // 0 if unknown
 	if life := time.Duration(seconds * float64(time.Second)); life > 0 && !asked.IsZero() {
 		t.ends = asked.Add(life)
-		t.renew = t.ends.Add(-min(life/earlyPart, earlyMost))
+		t.renew = t.ends.Add(-min(life/earlyPart, maxEarly))
 	}
 	return nil
 }

@@ -23,13 +23,13 @@ func (c *Catalog) List(ctx context.Context) ([][]string, error) {
 	return tables, nil
 }
 
-// list selects whole rows, as locate does, and returns the names as JSON.
+// list selects whole rows, as locate does. It returns the names as JSON.
 func (c *Catalog) list(ctx context.Context, db *sql.DB) (string, error) {
 	rows, err := db.QueryContext(ctx, fmt.Sprintf(`SELECT * FROM iceberg_tables WHERE catalog_name = %s`, c.mark(1)), c.name)
 	if err != nil {
 		return "", c.broken(err)
 	}
-	defer rows.Close() //nolint:errcheck // what it would say, Err has said
+	defer rows.Close() //nolint:errcheck // Err returns its errors
 	tables := [][]string{}
 	for rows.Next() {
 		row, err := scanRow(rows)

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A lock is told before storage is said not to answer, however long a question has
-// waited for others.
+// The wait for a lock ends before the storage timeout, so that a lock is reported as one,
+// however long a call has waited for others.
 func TestLockTimeout(t *testing.T) {
 	for _, c := range []struct{ limit, waited, want time.Duration }{
 		{0, 0, 5 * time.Second},

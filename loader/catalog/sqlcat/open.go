@@ -13,18 +13,18 @@ import (
 	"github.com/penstock/penstock/loader/catalog/locator"
 )
 
-// Options say where a catalog lies.
+// Options configure a Catalog.
 type Options struct {
-	Name    string // the catalog's stored name: what its writers call it
-	URI     string // as SQLAlchemy has it: see schemes
-	BaseDir string // folder of the config file, for relative paths
-	// Calls run what asks a catalog's own file, so that it ends with the context of who
-	// asks, whatever that file's disk does; nil: nothing is run so.
+	Name    string // of the catalog in the database, as its writers call it
+	URI     string // in SQLAlchemy's form: see schemes
+	BaseDir string // the folder that relative paths start from
+	// Calls runs calls that access a SQLite file, so that they end with their context
+	// even if the disk hangs; nil runs them directly.
 	Calls *store.Calls
-	// Timeout is how long a question may take; 0 is for as long as its asker waits. Calls
-	// hold questions of a file to it.
+	// Timeout limits a call; 0 is unlimited. For SQLite, Calls enforces it.
 	Timeout time.Duration
-	// Clock tells how long a question of a file has waited for others; nil: no time passes.
+	// Clock measures how long a call to a SQLite file has waited for others; nil counts no
+	// time.
 	Clock func() time.Time
 }
 
@@ -37,11 +37,11 @@ type Catalog struct {
 
 var _ locator.Lister = (*Catalog)(nil)
 
-// question is put to a database; its context ends when nobody waits any more. What it
-// finds it returns: it may be left behind, and go on when its asker has long gone.
+// question queries a database. Its context ends when its caller stops waiting; it may be
+// left behind and continue after that, so it returns its result and modifies nothing else.
 type question func(ctx context.Context, db *sql.DB) (string, error)
 
-// purpose is what a question is put for.
+// purpose is what a question is for.
 type purpose string
 
 // The purposes.
@@ -50,37 +50,36 @@ const (
 	writing purpose = "write"
 )
 
-// database is where a catalog lies.
+// database is the database of a catalog.
 type database interface {
-	// ask puts a question for a purpose.
+	// ask runs a question.
 	ask(ctx context.Context, to purpose, q question) (string, error)
-	// unswapped says of a failure what became of what was to be changed.
-	unswapped(err error) (locator.Outcome, error)
-	// broken classifies a failure, and undefined says whether it is that of a table that
-	// does not exist.
+	// outcome returns the outcome of a swap that failed.
+	outcome(err error) (locator.Outcome, error)
+	// broken classifies a failure; undefined reports whether a table does not exist.
 	broken(err error) error
 	undefined(err error) bool
-	// Close ends connections.
+	// Close closes connections.
 	Close()
 }
 
-// dialect is what else one kind of database has of its own.
+// dialect has the other differences between databases.
 type dialect struct {
 	subject string             // the database, in errors
-	mark    func(n int) string // the placeholder of a query's n-th argument, from 1 on
-	restore string             // what helps where a catalog is gone that was there
+	mark    func(n int) string // the placeholder of the nth argument of a query, from 1
+	restore string             // the remedy for a catalog that no longer exists
 }
 
 const remedy = "write sqlite:////absolute/path, sqlite:///path relative to the config file, or postgresql://host/database with user and password"
 
-// schemes are the beginnings of URIs, of SQLite and of PostgreSQL.
+// schemes returns the schemes of URIs of SQLite and of PostgreSQL.
 func schemes() (lite, postgres []string) {
 	return []string{"sqlite"}, []string{"postgresql", "postgres", "postgresql+psycopg2", "postgresql+psycopg", "postgresql+asyncpg"}
 }
 
-// Open looks whether a catalog can be read. A URI that this version does not serve is
-// Invalid, a file or a database that is not there NotFound (it is never made), a file that is
-// none of SQLite's Corrupt, a server that does not answer Unavailable.
+// Open checks that a catalog can be read. It returns Invalid for a URI that is not served,
+// NotFound for a file or database that does not exist (it creates none), Corrupt for a file
+// that is not of SQLite, Unavailable for a server that does not answer.
 func Open(ctx context.Context, o Options) (*Catalog, error) {
 	c := &Catalog{name: o.Name}
 	scheme, _, _ := strings.Cut(o.URI, ":")
@@ -113,7 +112,7 @@ func has(list []string, text string) bool {
 	return false
 }
 
-// openSQLite looks for the file.
+// openSQLite checks that the file exists.
 func openSQLite(ctx context.Context, o Options) (*sqliteFile, dialect, error) {
 	path, err := sqlitePath(o)
 	if err != nil {
@@ -127,7 +126,7 @@ func openSQLite(ctx context.Context, o Options) (*sqliteFile, dialect, error) {
 	return f, dialect{subject: path, mark: func(int) string { return "?" }, restore: restoreFile}, err
 }
 
-// sqlitePath finds the SQLite file that a URI names.
+// sqlitePath returns the path of the file that a URI names.
 func sqlitePath(o Options) (string, error) {
 	rest, ok := strings.CutPrefix(o.URI, "sqlite://")
 	if !ok {

@@ -17,10 +17,10 @@ import (
 	"github.com/penstock/penstock/loader/catalog/locator"
 )
 
-// What is kept of connections to a server: planning asks one short question for each
-// table, seldom.
+// Bounds of the connections to a server: planning rarely makes calls, one short query for
+// each table.
 const (
-	mostConnections = 4
+	maxConnections  = 4
 	keptConnections = 1
 	keptFor         = time.Minute
 )
@@ -36,12 +36,12 @@ const (
 // postgres is a catalog in a database of PostgreSQL.
 type postgres struct {
 	name    string // the catalog's
-	where   string // host, port and database: what errors show
+	where   string // host, port and database, for errors
 	timeout time.Duration
 	db      *sql.DB
 }
 
-// openPostgres reads a URI; nobody is asked yet.
+// openPostgres parses a URI. It does not connect.
 func openPostgres(o Options) (*postgres, dialect, error) {
 	_, rest, ok := strings.Cut(o.URI, "://")
 	uri, err := url.Parse("postgresql://" + rest)
@@ -52,8 +52,8 @@ func openPostgres(o Options) (*postgres, dialect, error) {
 	if err != nil {
 		return nil, dialect{}, unreadable()
 	}
-	// One question is one round trip, and nothing is left on the connection: it may be
-	// that of a pooler, which gives the next question to another server.
+	// A question takes one round trip and leaves no state on the connection, because a
+	// pooler may send the next one to another server.
 	config.DefaultQueryExecMode = pgx.QueryExecModeExec
 	config.ConnectTimeout = o.Timeout
 	if config.RuntimeParams["application_name"] == "" {
@@ -62,7 +62,7 @@ func openPostgres(o Options) (*postgres, dialect, error) {
 	p := &postgres{name: o.Name, timeout: o.Timeout, db: stdlib.OpenDB(*config)}
 	shown := url.URL{Scheme: "postgresql", Host: uri.Host, Path: uri.Path}
 	p.where = shown.String()
-	p.db.SetMaxOpenConns(mostConnections)
+	p.db.SetMaxOpenConns(maxConnections)
 	p.db.SetMaxIdleConns(keptConnections)
 	p.db.SetConnMaxIdleTime(keptFor)
 	return p, dialect{
@@ -71,16 +71,15 @@ func openPostgres(o Options) (*postgres, dialect, error) {
 	}, nil
 }
 
-// unreadable is the failure of a URI, which may hold a password: what the parser says of
-// it would show a part of that.
+// unreadable returns the failure of a URI. It does not contain the parser's message, which
+// may show a part of the password.
 func unreadable() error {
 	return fault.InvalidField("uri", "it is no URI of a PostgreSQL database").
 		WithRemedy("write it as SQLAlchemy has it, with special characters of the password escaped (@ as %%40)")
 }
 
-// ask puts a question on a connection that is free, or on a new one. A connection of
-// which the server knows no more is not used again. A statement by itself is a transaction
-// by itself.
+// ask runs a question on a free or new connection. A connection that the server has dropped
+// is not used again. Each statement is a transaction.
 func (p *postgres) ask(ctx context.Context, _ purpose, q question) (string, error) {
 	given := ctx
 	if p.timeout > 0 {
@@ -101,7 +100,7 @@ func (p *postgres) ask(ctx context.Context, _ purpose, q question) (string, erro
 	return "", err
 }
 
-// Classes of conditions in which a server undoes a statement for now.
+// Classes of errors after which a statement was rolled back and may be retried.
 const (
 	classConnection = "08"
 	classRollback   = "40"
@@ -109,19 +108,19 @@ const (
 	classOperator   = "57"
 )
 
-// unswapped says what became of a statement that failed. What the server says is certain;
-// where a connection broke, nobody knows.
-func (p *postgres) unswapped(err error) (locator.Outcome, error) {
-	said := p.broken(err)
+// outcome returns the outcome of a failed statement: an error of the server is certain, but
+// after a broken connection it is unknown.
+func (p *postgres) outcome(err error) (locator.Outcome, error) {
+	broken := p.broken(err)
 	state := sqlState(err)
 	if len(state) < len(classRollback) {
-		return locator.Unknown, said
+		return locator.Unknown, broken
 	}
 	switch state[:len(classRollback)] {
 	case classConnection, classRollback, classResources, classOperator:
-		return locator.Unknown, said
+		return locator.Unknown, broken
 	}
-	return locator.Refused, fault.As(said).WithRemedy("GRANT UPDATE ON iceberg_tables to the user of the catalog's uri, or leave pin_tags out")
+	return locator.Refused, fault.As(broken).WithRemedy("GRANT UPDATE ON iceberg_tables to the user of the catalog's uri, or leave pin_tags out")
 }
 
 func (p *postgres) undefined(err error) bool { return sqlState(err) == undefinedTable }
@@ -145,7 +144,7 @@ func (p *postgres) broken(err error) error {
 	return e.WithRemedy("see that the server of its uri answers")
 }
 
-// sqlState is the condition that the server names, or "".
+// sqlState returns the server's error code, or "".
 func sqlState(err error) string {
 	var e *pgconn.PgError
 	if !errors.As(err, &e) {
@@ -154,5 +153,5 @@ func sqlState(err error) string {
 	return e.Code
 }
 
-// Close ends connections.
+// Close closes connections.
 func (p *postgres) Close() { _ = p.db.Close() }

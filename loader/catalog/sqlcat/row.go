@@ -12,15 +12,14 @@ import (
 	"github.com/penstock/penstock/loader/catalog/locator"
 )
 
-// Locate says where a table's metadata is. See locator.Locator.
+// Locate returns the location of a table's metadata file. See locator.Locator.
 func (c *Catalog) Locate(ctx context.Context, t locator.Table) (locator.Located, error) {
 	location, err := c.ask(ctx, reading, func(ctx context.Context, db *sql.DB) (string, error) { return c.locate(ctx, db, t) })
 	return locator.Located{Location: location}, err
 }
 
-// locate selects the table's whole row and looks at the columns' names, because only newer
-// catalogs have the column iceberg_type that sets views apart, and a catalog may gain it
-// while we run.
+// locate selects the table's whole row, because only newer catalogs have the column
+// iceberg_type, which distinguishes views, and it may be added while the process runs.
 func (c *Catalog) locate(ctx context.Context, db *sql.DB, t locator.Table) (string, error) {
 	last := len(t.Parts) - 1
 	query := fmt.Sprintf(`SELECT * FROM iceberg_tables WHERE catalog_name = %s AND table_namespace = %s AND table_name = %s`,
@@ -32,7 +31,7 @@ func (c *Catalog) locate(ctx context.Context, db *sql.DB, t locator.Table) (stri
 		}
 		return "", c.broken(err)
 	}
-	defer rows.Close() //nolint:errcheck // what it would say, Err has said
+	defer rows.Close() //nolint:errcheck // Err returns its errors
 	if !rows.Next() {
 		if err := rows.Err(); err != nil {
 			return "", c.broken(err)
@@ -54,7 +53,7 @@ func (c *Catalog) locate(ctx context.Context, db *sql.DB, t locator.Table) (stri
 	return location, nil
 }
 
-// isCatalog is an error if a database holds no catalog.
+// isCatalog returns an error if a database contains no catalog.
 func (c *Catalog) isCatalog(ctx context.Context, db *sql.DB) (string, error) {
 	rows, err := db.QueryContext(ctx, `SELECT catalog_name FROM iceberg_tables WHERE 1 = 0`)
 	if err == nil {
@@ -70,8 +69,8 @@ func (c *Catalog) isCatalog(ctx context.Context, db *sql.DB) (string, error) {
 		WithRemedy("name the database that PyIceberg, Spark or another writer keeps its SQL catalog in")
 }
 
-// lost is the failure of a catalog that was well when the server began, and that is
-// gone or is no catalog any more. The query is right, and may come again.
+// lost returns the failure of a catalog that was valid when the process started and now is
+// missing or no catalog. The query is valid and may be retried.
 func lost(err error, remedy string) error {
 	e := *fault.As(err)
 	e.Kind, e.Faults, e.Err = fault.Unavailable, nil, err
@@ -99,9 +98,8 @@ func scanRow(rows *sql.Rows) (map[string]string, error) {
 	return row, nil
 }
 
-// unknownTable is the failure of a name that the catalog does not have. If
-// the file holds tables under other catalog names only, that is the likely
-// mistake, and it says so.
+// unknownTable returns the failure of a table that the catalog does not have. If the
+// database has tables only under other catalog names, it names these.
 func (c *Catalog) unknownTable(ctx context.Context, db *sql.DB, name string) error {
 	tables, err := c.column(ctx, db, `SELECT table_namespace || '.' || table_name FROM iceberg_tables WHERE catalog_name = `+c.mark(1), c.name)
 	if err != nil {
@@ -114,7 +112,7 @@ func (c *Catalog) unknownTable(ctx context.Context, db *sql.DB, name string) err
 	return c.elsewhere(ctx, db, e)
 }
 
-// elsewhere adds to an error which catalogs the database has tables of.
+// elsewhere adds the names of the catalogs in the database to an error.
 func (c *Catalog) elsewhere(ctx context.Context, db *sql.DB, e *fault.Error) error {
 	catalogs, err := c.column(ctx, db, `SELECT DISTINCT catalog_name FROM iceberg_tables`)
 	if err != nil {
@@ -133,7 +131,7 @@ func (c *Catalog) column(ctx context.Context, db *sql.DB, query string, args ...
 	if err != nil {
 		return nil, c.broken(err)
 	}
-	defer rows.Close() //nolint:errcheck // what it would say, Err has said
+	defer rows.Close() //nolint:errcheck // Err returns its errors
 	var out []string
 	for rows.Next() {
 		var v string

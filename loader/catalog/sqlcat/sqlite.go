@@ -20,45 +20,44 @@ import (
 	"github.com/penstock/penstock/loader/catalog/locator"
 )
 
-// How long a question waits for a process that holds the catalog's file locked: well
-// within what storage has to answer in, so that a lock is not taken for a disk that
-// hangs. Questions that have waited for another one wait for the rest of it.
+// How long a call waits while another process has the catalog's file locked: well below
+// the storage timeout, so that a lock is not mistaken for a disk that hangs. Time spent
+// waiting for other calls is subtracted.
 const (
-	longestLock  = 5 * time.Second
-	shortestLock = 50 * time.Millisecond
+	maxLock = 5 * time.Second
+	minLock = 50 * time.Millisecond
 )
 
-// lockTimeout is how long a question waits for a lock, of those with so much time for
-// an answer (0: any), after it has waited for its turn.
+// lockTimeout returns how long a call waits for a lock, from the timeout of the call (0 is
+// none) and how long it has waited for other calls.
 func lockTimeout(limit, waited time.Duration) time.Duration {
-	wait := longestLock
+	wait := maxLock
 	if limit > 0 {
-		wait = min(wait, limit/2) //nolint:mnd // the other half is for what it asks
+		wait = min(wait, limit/2) //nolint:mnd // half of it remains for the call itself
 	}
-	return max(wait-waited, shortestLock)
+	return max(wait-waited, minLock)
 }
 
-// restoreFile is what helps where the file is gone, or is none of a catalog any more.
+// restoreFile is the remedy for a file that is gone or no longer a catalog.
 const restoreFile = "put the catalog's file back: the next query reads what is there then"
 
-// sqliteFile is a catalog in a file of SQLite. It holds nothing open.
+// sqliteFile is a catalog in a SQLite file. It keeps nothing open.
 type sqliteFile struct {
 	name  string
 	path  string
 	calls *store.Calls
 	turn  chan struct{} // full while a connection is open
-	limit time.Duration // for an answer; 0 is none
+	limit time.Duration // of a call; 0 is none
 	clock func() time.Time
 }
 
-// ask opens the file, puts a question to it and closes it again. A connection that
-// stayed open would go on reading the old file after another one was put in its place.
+// ask opens the file, runs a question and closes the file. A connection that stayed open
+// would read the old file after it was replaced.
 //
-// One connection is open at a time. SQLite keeps the shared memory of a file in
-// WAL mode beside it, under a name, and keeps track of who uses it by locks that a
-// process does not have against itself: a connection to the new file would clear
-// what one to the old file still has in use. A question takes well under a
-// millisecond.
+// Only one connection is open at a time. In WAL mode, SQLite keeps shared memory in a file
+// of a fixed name next to the database, and tracks its users with locks that do not work
+// within one process: a connection to a new file would clear memory that a connection to
+// the old one still uses. A question takes well under a millisecond.
 func (c *sqliteFile) ask(ctx context.Context, to purpose, q question) (string, error) {
 	connect := c.connect
 	if to == writing {
@@ -67,7 +66,7 @@ func (c *sqliteFile) ask(ctx context.Context, to purpose, q question) (string, e
 	return store.Call(ctx, c.calls, string(to), c.path, func(ctx context.Context) (string, error) { return c.answer(ctx, connect, q) })
 }
 
-// connectToWrite opens the SQLite file as it is found now, which must be there.
+// connectToWrite opens the existing SQLite file for writing.
 func (c *sqliteFile) connectToWrite(ctx context.Context, wait time.Duration) (*sql.DB, error) {
 	if _, err := c.file(); err != nil {
 		return nil, lost(err, restoreFile)
@@ -75,21 +74,21 @@ func (c *sqliteFile) connectToWrite(ctx context.Context, wait time.Duration) (*s
 	return c.open(ctx, url.Values{"mode": {"rw"}, "_pragma": {busyPragma(wait)}})
 }
 
-// unswapped says what became of a statement that failed. SQLite undoes what it could not
-// do whole; what the disk or a caller who left did to it only the next look tells.
-func (c *sqliteFile) unswapped(err error) (locator.Outcome, error) {
-	said := c.broken(err)
+// outcome returns the outcome of a failed statement. SQLite rolls back a statement that it
+// cannot complete; after an error of the disk or a canceled call it is unknown.
+func (c *sqliteFile) outcome(err error) (locator.Outcome, error) {
+	broken := c.broken(err)
 	switch code(err) {
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
-		return locator.Unknown, said
+		return locator.Unknown, broken
 	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_CONSTRAINT:
-		return locator.Refused, fault.As(said).WithRemedy("let the server write the catalog's file %s and the folder that it is in, or leave pin_tags out", c.path)
+		return locator.Refused, fault.As(broken).WithRemedy("let the server write the catalog's file %s and the folder that it is in, or leave pin_tags out", c.path)
 	}
-	return locator.Unknown, said
+	return locator.Unknown, broken
 }
 
-// answer is ask on the catalog's own terms. Who waits for another question, which
-// hangs, ends with its storage too.
+// answer runs a question when no other one runs. Its context also ends the wait for one
+// that hangs.
 func (c *sqliteFile) answer(ctx context.Context, connect func(context.Context, time.Duration) (*sql.DB, error), q question) (found string, err error) {
 	asked := c.clock()
 	select {
@@ -99,7 +98,7 @@ func (c *sqliteFile) answer(ctx context.Context, connect func(context.Context, t
 	}
 	defer func() { <-c.turn }()
 	defer func() {
-		if err != nil && ctx.Err() != nil { // SQLite says that it was interrupted
+		if err != nil && ctx.Err() != nil { // SQLite's error is that it was interrupted
 			err = fault.Op(context.Cause(ctx), "read catalog %s", c.name)
 		}
 	}()
@@ -115,15 +114,15 @@ func (c *sqliteFile) answer(ctx context.Context, connect func(context.Context, t
 	return q(ctx, db)
 }
 
-// undefined says whether SQLite knows no table of a name that was selected from.
+// undefined reports whether an error is of a table that does not exist.
 func (c *sqliteFile) undefined(err error) bool {
 	return code(err) == sqlite3.SQLITE_ERROR && strings.Contains(err.Error(), "no such table")
 }
 
-// Close has nothing to end.
+// Close does nothing.
 func (c *sqliteFile) Close() {}
 
-// connect opens the SQLite file as it is found now.
+// connect opens the SQLite file read-only.
 func (c *sqliteFile) connect(ctx context.Context, wait time.Duration) (*sql.DB, error) {
 	before, err := c.file()
 	if err != nil {
@@ -136,9 +135,9 @@ func (c *sqliteFile) connect(ctx context.Context, wait time.Duration) (*sql.DB, 
 	if code(err) != sqlite3.SQLITE_CANTOPEN || hasJournal(c.path) {
 		return nil, c.broken(err)
 	}
-	// A file in WAL mode on a read-only file system: SQLite cannot make the shared
-	// memory that it would coordinate with writers through. Or the file was taken
-	// away in between: another one, which a writer may have, is not read like that.
+	// The file may be in WAL mode on a read-only file system, where SQLite cannot create
+	// the shared memory to coordinate with writers. But if the file was replaced in the
+	// meantime, the new one may have writers, so it is not read as immutable.
 	if after, again := c.file(); again != nil || !os.SameFile(before, after) {
 		return nil, c.broken(err)
 	}
@@ -148,12 +147,12 @@ func (c *sqliteFile) connect(ctx context.Context, wait time.Duration) (*sql.DB, 
 	return db, nil
 }
 
-// busyPragma has a connection wait for others.
+// busyPragma makes a connection wait for locks.
 func busyPragma(wait time.Duration) string {
 	return "busy_timeout(" + strconv.FormatInt(wait.Milliseconds(), 10) + ")"
 }
 
-// readOnly is how a file is opened to read.
+// readOnly returns the parameters to open a file for reading.
 func readOnly(wait time.Duration, immutable bool) url.Values {
 	query := url.Values{"mode": {"ro"}, "_pragma": {busyPragma(wait), "query_only(1)"}}
 	if immutable {
@@ -162,8 +161,8 @@ func readOnly(wait time.Duration, immutable bool) url.Values {
 	return query
 }
 
-// open makes one connection, and sees that the file is one of SQLite. Nothing is
-// set that would be written into the file: journal_mode among them.
+// open opens one connection and checks that the file is of SQLite. It sets nothing that
+// would be written to the file, such as journal_mode.
 func (c *sqliteFile) open(ctx context.Context, query url.Values) (*sql.DB, error) {
 	dsn := url.URL{Scheme: "file", Path: c.path, RawQuery: query.Encode(), OmitHost: true}
 	db, err := sql.Open("sqlite", dsn.String())
@@ -178,7 +177,7 @@ func (c *sqliteFile) open(ctx context.Context, query url.Values) (*sql.DB, error
 	return db, nil
 }
 
-// file looks for the SQLite file.
+// file checks that the SQLite file exists.
 func (c *sqliteFile) file() (os.FileInfo, error) {
 	switch stat, err := os.Stat(c.path); {
 	case errors.Is(err, fs.ErrNotExist):
@@ -194,8 +193,7 @@ func (c *sqliteFile) file() (os.FileInfo, error) {
 	}
 }
 
-// hasJournal says whether a writer left changes beside a SQLite file that are
-// not in it yet.
+// hasJournal reports whether a SQLite file has changes in a journal or write-ahead log.
 func hasJournal(path string) bool {
 	for _, suffix := range []string{"-wal", "-journal"} {
 		if stat, err := os.Stat(path + suffix); err == nil && stat.Size() > 0 {
@@ -224,10 +222,10 @@ func (c *sqliteFile) broken(err error) error {
 	}
 }
 
-// unread is what helps where a file is there and is not read.
+// unread is the remedy for an existing file that cannot be read.
 const unread = "see that this user may read the catalog's file and its folder"
 
-// beside proposes a file of nearly the same name.
+// beside suggests a file with a similar name.
 func beside(path string) string {
 	entries, err := os.ReadDir(filepath.Dir(path))
 	if err != nil {
@@ -243,7 +241,7 @@ func beside(path string) string {
 	return ""
 }
 
-// code is SQLite's primary result code of an error, or SQLITE_OK.
+// code returns SQLite's primary result code of an error, or SQLITE_OK.
 func code(err error) int {
 	var e *sqlite.Error
 	if !errors.As(err, &e) {

@@ -12,18 +12,18 @@ import (
 
 var _ locator.Swapper = (*Catalog)(nil)
 
-// swapped is what a question that swaps finds where a row was changed.
+// swapped is the result of a swap that changed a row.
 const swapped = "swapped"
 
-// Swap changes one row of iceberg_tables by one statement, on the condition that nobody
-// has changed it since: as PyIceberg, Spark and iceberg-go do. See locator.Swapper. It is
-// the one thing that is ever written here.
+// Swap updates one row of iceberg_tables in one statement, on the condition that it is
+// unchanged, as PyIceberg, Spark and iceberg-go do. Nothing else is ever written. See
+// locator.Swapper.
 func (c *Catalog) Swap(ctx context.Context, t locator.Table, from, to string) (locator.Outcome, error) {
 	found, err := c.ask(ctx, writing, func(ctx context.Context, db *sql.DB) (string, error) { return c.swap(ctx, db, t, from, to) })
 	switch {
 	case err != nil:
-		outcome, said := c.unswapped(err)
-		return outcome, fault.Op(said, "commit to table %s", t.Name)
+		outcome, err := c.outcome(err)
+		return outcome, fault.Op(err, "commit to table %s", t.Name)
 	case found != swapped:
 		return locator.Lost, nil
 	}

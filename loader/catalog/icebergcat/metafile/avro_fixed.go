@@ -1,39 +1,39 @@
-package icebergcat
+package metafile
 
 import (
 	"encoding/binary"
 	"errors"
 )
 
-// mostNesting bounds how deep values lie in each other. Iceberg's lie six deep.
-const mostNesting = 64
+// maxNesting bounds how deeply values are nested. Iceberg nests six levels.
+const maxNesting = 64
 
-// avroWalk goes over the records of a block without decoding them.
+// avroWalk skips over the records of a block without decoding them.
 type avroWalk struct {
 	data    []byte
 	at      int
-	left    int                // steps, so that values of no bytes end too
-	lengths bool               // whether a formFixed has its length before it
-	met     bool               // a formFixed
+	steps   int                // left, which bounds values of zero bytes
+	lengths bool               // whether each formFixed is preceded by its length
+	fixed   bool               // whether there was a formFixed
 	keep    func(from, to int) // called with the bytes before each length, if not nil
 	kept    int
 }
 
-// over says whether a block holds exactly so many records.
+// over reports whether a block holds exactly the given number of records.
 func (w *avroWalk) over(t *avroType, records int64) bool {
 	const perByte = 8
-	w.left = perByte*len(w.data) + perByte*zeroRecords
+	w.steps = perByte*len(w.data) + perByte*zeroRecords
 	for range records {
-		if !w.value(t, mostNesting) {
+		if !w.value(t, maxNesting) {
 			return false
 		}
 	}
 	return w.at == len(w.data)
 }
 
-// value skips a value, and is false where the block ends before it or it is none.
+// value skips a value. It returns false if the block ends within it or if it is malformed.
 func (w *avroWalk) value(t *avroType, nesting int) bool {
-	if w.left--; w.left < 0 || nesting == 0 {
+	if w.steps--; w.steps < 0 || nesting == 0 {
 		return false
 	}
 	switch t.form {
@@ -53,7 +53,7 @@ func (w *avroWalk) value(t *avroType, nesting int) bool {
 	case formExact:
 		return w.skip(int64(t.size))
 	case formFixed:
-		return w.fixed(int64(t.size))
+		return w.skipFixed(int64(t.size))
 	case formRecord:
 		for _, field := range t.inner {
 			if !w.value(field, nesting-1) {
@@ -71,9 +71,9 @@ func (w *avroWalk) value(t *avroType, nesting int) bool {
 	}
 }
 
-// fixed skips a value of formFixed.
-func (w *avroWalk) fixed(size int64) bool {
-	w.met = true
+// skipFixed skips a value of formFixed.
+func (w *avroWalk) skipFixed(size int64) bool {
+	w.fixed = true
 	if w.lengths {
 		start := w.at
 		if n, ok := w.number(); !ok || n != size {
@@ -87,8 +87,8 @@ func (w *avroWalk) fixed(size int64) bool {
 	return w.skip(size)
 }
 
-// items skips an array or a map: blocks of a number of items, with their length in bytes
-// between where the number is negative, until a number that is 0.
+// items skips an array or a map: a sequence of blocks, each with its number of items,
+// up to the number 0. After a negative number comes the block's length in bytes.
 func (w *avroWalk) items(t *avroType, nesting int) bool {
 	for {
 		n, ok := w.number()
@@ -132,22 +132,22 @@ func (w *avroWalk) number() (int64, bool) {
 	return v, true
 }
 
-// withoutLengths returns a block of records with its values of formFixed as the schema has
-// them. The Java library of Iceberg 1.8 to 1.12 writes the length of such a value before
-// it, as if it were bytes (apache/iceberg#17501); other writers, and Java before, write as
-// the schema says. No writer says which way it took: the block's bytes end where its
-// records end in one way only. A block that fits in neither way is left to the decoder.
-func (c *container) withoutLengths(block []byte, records int64) ([]byte, error) {
+// withoutLengths returns a block of records whose values of formFixed follow the schema.
+// Iceberg's Java library, versions 1.8 to 1.12, writes the length of such a value before
+// it, as for bytes (apache/iceberg#17501); other writers and older versions follow the
+// schema. Files do not say how they were written, but the records fill the block's bytes
+// exactly in one way only. A block that fits neither way is left to the decoder.
+func (c *Container) withoutLengths(block []byte, records int64) ([]byte, error) {
 	declared, prefixed := avroWalk{data: block}, avroWalk{data: block, lengths: true}
 	fits := declared.over(c.form.fixed, records)
-	if !prefixed.over(c.form.fixed, records) || !prefixed.met {
+	if !prefixed.over(c.form.fixed, records) || !prefixed.fixed {
 		return block, nil
 	}
 	if fits {
 		return nil, errors.New("a block can be read in two ways: with and without lengths before values of type fixed")
 	}
 	if more := int64(len(block) - cap(c.shorter)); more > 0 {
-		if err := c.charge(more); err != nil {
+		if err := c.Charge(more); err != nil {
 			return nil, err
 		}
 		c.shorter = make([]byte, 0, len(block))

@@ -1,4 +1,4 @@
-package icebergcat
+package column
 
 import (
 	"encoding/hex"
@@ -17,18 +17,18 @@ import (
 	"github.com/google/uuid"
 )
 
-// appendSingle appends a value in the form that Iceberg's metadata has for one, as
-// decoded with numbers as json.Number (specification, "JSON Single-Value
-// Serialization"). A form that is another type's, or a value that the type does not
-// have, is an error: it is never rounded or cut.
+// appendSingle appends a value that is serialized as in Iceberg's metadata and was decoded
+// with numbers as json.Number (specification, "JSON Single-Value Serialization"). A
+// serialization of another type, or a value that the type cannot represent, is an error:
+// values are never rounded or truncated.
 func appendSingle(b array.Builder, t iceberg.Type, v any) error {
 	switch t := t.(type) {
 	case *iceberg.StructType:
-		return appendSingleStruct(b.(*array.StructBuilder), t, v) //nolint:forcetypeassert // as convertType has it
+		return appendSingleStruct(b.(*array.StructBuilder), t, v) //nolint:forcetypeassert // convertType chose it
 	case *iceberg.ListType:
-		return appendSingleList(b.(*array.ListBuilder), t, v) //nolint:forcetypeassert // as convertType has it
+		return appendSingleList(b.(*array.ListBuilder), t, v) //nolint:forcetypeassert // convertType chose it
 	case *iceberg.MapType:
-		return appendSingleMap(b.(*array.MapBuilder), t, v) //nolint:forcetypeassert // as convertType has it
+		return appendSingleMap(b.(*array.MapBuilder), t, v) //nolint:forcetypeassert // convertType chose it
 	}
 	switch v := v.(type) {
 	case bool:
@@ -44,7 +44,7 @@ func appendSingle(b array.Builder, t iceberg.Type, v any) error {
 	return noneOf(t, v)
 }
 
-// noneOf is the error of a value that its type does not have.
+// noneOf returns the error for a value that its type cannot represent.
 func noneOf(t iceberg.Type, v any) error { return fmt.Errorf("%v is no %s", v, t) }
 
 func appendNumber(b array.Builder, t iceberg.Type, text string) error {
@@ -79,30 +79,30 @@ func appendText(b array.Builder, t iceberg.Type, text string) error {
 	ok := false
 	switch t := t.(type) {
 	case iceberg.StringType:
-		b.(*array.StringBuilder).Append(text) //nolint:forcetypeassert // as convertType has it
+		b.(*array.StringBuilder).Append(text) //nolint:forcetypeassert // convertType chose it
 		return nil
 	case iceberg.BinaryType, iceberg.FixedType, iceberg.UUIDType:
 		ok = appendBytes(b, t, text)
 	case iceberg.DecimalType:
 		var n *big.Int
 		if n, ok = unscaled(text, t); ok {
-			b.(*array.Decimal128Builder).Append(decimal128.FromBigInt(n)) //nolint:forcetypeassert // as convertType has it
+			b.(*array.Decimal128Builder).Append(decimal128.FromBigInt(n)) //nolint:forcetypeassert // convertType chose it
 		}
 	case iceberg.DateType:
 		var days int64
 		if days, ok = daysOf(text); ok {
-			b.(*array.Date32Builder).Append(arrow.Date32(days)) //nolint:forcetypeassert // as convertType has it
+			b.(*array.Date32Builder).Append(arrow.Date32(days)) //nolint:forcetypeassert // convertType chose it
 			ok = int64(int32(days)) == days
 		}
 	case iceberg.TimeType:
 		var micros int64
 		if micros, ok = clock(text, microsPerSecond); ok {
-			b.(*array.Time64Builder).Append(arrow.Time64(micros)) //nolint:forcetypeassert // as convertType has it
+			b.(*array.Time64Builder).Append(arrow.Time64(micros)) //nolint:forcetypeassert // convertType chose it
 		}
 	case iceberg.TimestampType, iceberg.TimestampTzType, iceberg.TimestampNsType, iceberg.TimestampTzNsType:
-		to := b.(*array.TimestampBuilder) //nolint:forcetypeassert // as convertType has it
+		to := b.(*array.TimestampBuilder) //nolint:forcetypeassert // convertType chose it
 		var n int64
-		if n, ok = instant(text, to.Type().(*arrow.TimestampType)); ok { //nolint:forcetypeassert // as convertType has it
+		if n, ok = instant(text, to.Type().(*arrow.TimestampType)); ok { //nolint:forcetypeassert // convertType chose it
 			to.Append(arrow.Timestamp(n))
 		}
 	}
@@ -112,7 +112,7 @@ func appendText(b array.Builder, t iceberg.Type, text string) error {
 	return nil
 }
 
-// appendBytes appends bytes, which are written as hexadecimal digits or as a UUID.
+// appendBytes appends bytes that are written as hexadecimal digits or as a UUID.
 func appendBytes(b array.Builder, t iceberg.Type, text string) bool {
 	var value []byte
 	var err error
@@ -121,7 +121,7 @@ func appendBytes(b array.Builder, t iceberg.Type, text string) bool {
 		id, err = uuid.Parse(text)
 		value = id[:]
 		if len(text) != len(uuid.Nil.String()) {
-			return false // other forms that the library knows
+			return false // another form that the library accepts
 		}
 	} else {
 		value, err = hex.DecodeString(text)
@@ -141,8 +141,8 @@ func appendBytes(b array.Builder, t iceberg.Type, text string) bool {
 	return true
 }
 
-// appendSingleStruct appends a struct that is in a list or a map: each of its fields by
-// field id. What a field is that is left out, the specification does not say.
+// appendSingleStruct appends a struct in a list or a map, whose fields are written by
+// field id. All must be there: the specification does not define a missing one.
 func appendSingleStruct(b *array.StructBuilder, t *iceberg.StructType, v any) error {
 	fields, ok := v.(map[string]any)
 	if !ok || len(fields) != len(t.FieldList) {
@@ -206,13 +206,13 @@ func appendNullable(b array.Builder, t iceberg.Type, required bool, v any) error
 	}
 }
 
-// mostExponent bounds the exponent of a decimal: those of 38 digits need no more.
-const mostExponent = 100
+// maxExponent bounds the exponent of a decimal, which has at most 38 digits.
+const maxExponent = 100
 
 var decimalForm = regexp.MustCompile(`^([+-]?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d{1,3}))?$`)
 
-// unscaled returns a decimal as a whole number of units of its type's scale; false if
-// it has more digits than the type.
+// unscaled returns the unscaled value of a decimal of a type. It returns false if the
+// decimal has more digits than the type.
 func unscaled(text string, t iceberg.DecimalType) (*big.Int, bool) {
 	parts := decimalForm.FindStringSubmatch(text)
 	if parts == nil {
@@ -220,10 +220,10 @@ func unscaled(text string, t iceberg.DecimalType) (*big.Int, bool) {
 	}
 	exponent := 0
 	if parts[4] != "" {
-		exponent, _ = strconv.Atoi(parts[4]) // of three digits at the most
+		exponent, _ = strconv.Atoi(parts[4]) // of at most three digits
 	}
 	n, ok := new(big.Int).SetString(parts[1]+parts[2]+parts[3], 10)
-	if !ok || exponent > mostExponent || exponent < -mostExponent {
+	if !ok || exponent > maxExponent || exponent < -maxExponent {
 		return nil, false
 	}
 	ten := big.NewInt(10)
@@ -269,7 +269,7 @@ func daysOf(text string) (int64, bool) {
 	return at.Unix() / secondsPerDay, true // of midnight
 }
 
-// clock returns the time of a day, in units of which there are so many in a second.
+// clock returns the time of a day in units of 1/perSecond seconds.
 func clock(text string, perSecond int64) (int64, bool) {
 	parts := clockForm.FindStringSubmatch(text)
 	if parts == nil {
@@ -286,8 +286,8 @@ func clock(text string, perSecond int64) (int64, bool) {
 	return (hour*3600+minute*60+second)*perSecond + nanos/finest, true
 }
 
-// instant returns a timestamp in the unit of its type. One with a zone says that it is
-// UTC, one without says nothing.
+// instant returns a timestamp in the unit of its type. The text of a timestamp with a zone
+// ends with the offset of UTC; without a zone it has no offset.
 func instant(text string, t *arrow.TimestampType) (int64, bool) {
 	perSecond := int64(microsPerSecond)
 	if t.Unit == arrow.Nanosecond {

@@ -1,4 +1,6 @@
-package icebergcat
+// Package column translates the columns of Iceberg schemas to Arrow: their types, and the
+// initial defaults of columns that older files lack.
+package column
 
 import (
 	"slices"
@@ -13,10 +15,9 @@ import (
 // utc is the time zone of every timestamp with one.
 const utc = "UTC"
 
-// convertFields returns columns as users see them. A column whose type this
-// version does not serve has the Arrow type null: nobody can read it, and
-// Files refuses whoever tries.
-func convertFields(fields []iceberg.NestedField) []catalog.Field {
+// Convert returns columns as users see them. A column whose type this version does not
+// serve has the Arrow type null: Catalog.Files refuses to read it.
+func Convert(fields []iceberg.NestedField) []catalog.Field {
 	if len(fields) == 0 {
 		return nil
 	}
@@ -34,16 +35,21 @@ func convertFields(fields []iceberg.NestedField) []catalog.Field {
 	return out
 }
 
-// columnsOf returns all columns of a schema that can be read: the top-level
-// ones and the nested ones.
-func columnsOf(schema *iceberg.Schema) []iceberg.NestedField {
-	return slices.Concat(schema.Fields(), nestedOf(schema))
+// Served reports whether columns of a type can be read.
+func Served(t iceberg.Type) bool {
+	_, ok := convertType(t, plain)
+	return ok
 }
 
-// nestedOf returns the primitive columns inside a schema's structs, through
-// structs alone: each under the path to it, and required if all on the path
-// are.
-func nestedOf(schema *iceberg.Schema) []iceberg.NestedField {
+// All returns all columns of a schema that can be read: the top-level ones and the
+// nested ones.
+func All(schema *iceberg.Schema) []iceberg.NestedField {
+	return slices.Concat(schema.Fields(), Nested(schema))
+}
+
+// Nested returns the primitive columns in a schema's structs, at any depth, but not those
+// in lists and maps. Each is named by its path, and required if all on the path are.
+func Nested(schema *iceberg.Schema) []iceberg.NestedField {
 	var out []iceberg.NestedField
 	for _, f := range schema.Fields() {
 		out = appendInside(out, f)
@@ -70,17 +76,17 @@ func appendInside(out []iceberg.NestedField, parent iceberg.NestedField) []icebe
 	return out
 }
 
-// form says whether nested fields of an Arrow type carry their field ids.
-type form bool
+// fieldIDs chooses whether the nested fields of an Arrow type carry their field ids.
+type fieldIDs bool
 
 const (
-	plain      form = false
-	identified form = true
+	plain      fieldIDs = false
+	identified fieldIDs = true
 )
 
-// convertType maps an Iceberg type to the Arrow type that users get; false is
+// convertType maps an Iceberg type to the Arrow type that users see. It returns false for
 // a type that is not served.
-func convertType(t iceberg.Type, as form) (arrow.DataType, bool) {
+func convertType(t iceberg.Type, as fieldIDs) (arrow.DataType, bool) {
 	switch t := t.(type) {
 	case iceberg.DecimalType:
 		return &arrow.Decimal128Type{Precision: int32(t.Precision()), Scale: int32(t.Scale())}, true
@@ -114,7 +120,7 @@ func convertType(t iceberg.Type, as form) (arrow.DataType, bool) {
 	}
 }
 
-func convertField(f iceberg.NestedField, as form) (arrow.Field, bool) {
+func convertField(f iceberg.NestedField, as fieldIDs) (arrow.Field, bool) {
 	t, ok := convertType(f.Type, as)
 	out := arrow.Field{Name: f.Name, Type: t, Nullable: !f.Required}
 	if as == identified {

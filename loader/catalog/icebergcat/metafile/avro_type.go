@@ -1,13 +1,13 @@
-package icebergcat
+package metafile
 
 import "math"
 
-// avroType is a type of an Avro file, as far as it says where values end.
+// avroType is what a type of an Avro file says about where its values end.
 type avroType struct {
 	form  avroForm
 	size  int         // of a fixed
 	inner []*avroType // of a record, a union, an array or a map
-	width int         // values in a value, of unions the most, of arrays and maps those of one item
+	width int         // values in a value: the maximum of a union, those of one item of an array or map
 }
 
 // avroForm is how a value is written.
@@ -28,7 +28,7 @@ const (
 	formMap
 )
 
-// plainForm is the form of a type without parts.
+// plainForm returns the form of a primitive type.
 func plainForm(name string) (avroForm, bool) {
 	switch name {
 	case "null":
@@ -48,22 +48,22 @@ func plainForm(name string) (avroForm, bool) {
 	}
 }
 
-// typeCompiler makes avroTypes of a schema, each named type once.
+// typeCompiler compiles a schema to avroTypes, each named type once.
 type typeCompiler struct {
 	*avroSchema
 	done  map[string]*avroType // of named types
 	fixed bool                 // whether there is a formFixed
 }
 
-// compile returns the compiler of a schema, and the type of its records. It is false for a
-// schema that refers to a type which it does not define.
+// compile returns the compiler of a schema, and the type of its records. It returns false
+// if the schema refers to a type that it does not define.
 func (s *avroSchema) compile() (*typeCompiler, *avroType, bool) {
 	c := &typeCompiler{avroSchema: s, done: map[string]*avroType{}}
 	root, ok := c.typeOf(s.root, "")
 	return c, root, ok
 }
 
-// typeOf compiles a node. It is false for a schema that is none.
+// typeOf compiles a node. It returns false for a node that is no schema.
 func (c *typeCompiler) typeOf(node any, space string) (*avroType, bool) {
 	switch node := node.(type) {
 	case string:
@@ -108,8 +108,8 @@ func (c *typeCompiler) compound(form avroForm, nodes []any, space string) (*avro
 	return out, true
 }
 
-// namedType compiles a named type, or returns what a reference to it refers to. A record
-// may refer to itself: there its width is 1.
+// namedType compiles the definition of a named type, or resolves a reference to one. A
+// record may refer to itself, with a width of 1 there.
 func (c *typeCompiler) namedType(node any, space string) (*avroType, bool) {
 	of, ok := c.definition(node, space)
 	if !ok {

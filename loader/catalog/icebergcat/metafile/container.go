@@ -1,4 +1,4 @@
-package icebergcat
+package metafile
 
 import (
 	"bytes"
@@ -12,9 +12,9 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// An Avro object container file is "Obj" and 1, a map of metadata, a mark of 16
-// bytes, and blocks: the number of records, the number of bytes, the records,
-// packed by the codec that the metadata names, and the mark again. Numbers are
+// An Avro object container file is "Obj" and 1, a map of metadata, a sync marker of
+// 16 bytes, and blocks: the number of records, the number of bytes, the records,
+// packed by the codec that the metadata names, and the marker again. Numbers are
 // zigzag varints. See "Object Container Files" in the Avro specification, 1.12.
 const (
 	containerMagic = "Obj\x01"
@@ -23,44 +23,43 @@ const (
 	schemaKey      = "schema"  // of the table, as JSON, in a manifest
 	contentKey     = "content" // of a manifest: "data" or "deletes"
 	markBytes      = 16
-	// zeroRecords is how many records of no bytes a block may have: iceberg-go's
-	// decoder takes no more.
+	// zeroRecords bounds the records of zero bytes in a block, as iceberg-go's
+	// decoder does.
 	zeroRecords = 4 << 10
-	// mostEntries is how many entries of metadata a file may have. Iceberg writes ten.
-	mostEntries = 4 << 10
-	// mostBlock is the largest block, unpacked, that iceberg-go's decoder takes.
-	mostBlock = 64 << 20
+	// maxEntries bounds the entries of a file's metadata. Iceberg writes ten.
+	maxEntries = 4 << 10
+	// maxBlock is the largest unpacked block that iceberg-go's decoder accepts.
+	maxBlock = 64 << 20
 )
 
-// container hands an Avro file on to a decoder, unpacked: what iceberg-go unpacks
-// for itself it does not count. Each block is charged, with the records that it
-// says it has, before the decoder sees it. It is an io.Reader; close it.
-type container struct {
+// Container passes an Avro file on to a decoder, unpacked, because iceberg-go does not
+// limit what it unpacks. Each block is charged, with the number of records that it
+// claims, before the decoder sees it. It is an io.Reader; the caller closes it.
+type Container struct {
 	unpacked
 	perByte int64 // charged for a byte of the records
 	codec   codec
-	schema  []byte      // of the table when the file was written; nil if it does not say
+	Schema  []byte      // of the table when the file was written; nil if unknown
 	form    *recordForm // of the records
-	shorter []byte      // the last block without the lengths of values, if it had some
-	rest    []byte      // of the file, from the next block on
-	mark    []byte
-	largest int    // block so far
-	ready   []byte // to be read before the block's bytes
-	block   []byte // then this
-	trail   []byte // then this
-	err     error  // that ended it
+	shorter []byte      // the last block without the lengths before its fixed values, if it had any
+	rest    []byte      // the file from the next block on
+	mark    []byte      // the file's sync marker
+	largest int         // length of the largest block so far
+	// Read returns ready, block and trail, in this order.
+	ready, block, trail []byte
+	err                 error // ended reading
 }
 
-// reading is how an Avro file is read.
-type reading struct {
-	perByte int64        // charged for a byte of the records
-	forms   *recordForms // of the files of the same table
-	content string       // of a manifest whose header does not say; "" for a manifest list
+// Reading configures how an Avro file is read.
+type Reading struct {
+	PerByte int64    // charged for each byte of the records
+	Schemas *Schemas // shared by the files of a table
+	Content string   // of a manifest, if its header does not say; "" for a manifest list
 }
 
-// newContainer reads a file's header.
-func newContainer(a allowance, content []byte, how reading) (*container, error) {
-	c := &container{unpacked: unpacked{allowance: a}, perByte: how.perByte}
+// NewContainer reads a file's header.
+func NewContainer(a Allowance, content []byte, how Reading) (*Container, error) {
+	c := &Container{unpacked: unpacked{Allowance: a}, perByte: how.PerByte}
 	rest, ok := bytes.CutPrefix(content, []byte(containerMagic))
 	if !ok {
 		return nil, errors.New("it does not begin like an Avro file")
@@ -77,26 +76,26 @@ func newContainer(a allowance, content []byte, how reading) (*container, error) 
 		return nil, err
 	}
 	metadata[codecKey] = []byte("null")
-	if c.form, err = how.forms.of(a, metadata[avroSchemaKey]); err != nil {
+	if c.form, err = how.Schemas.of(a, metadata[avroSchemaKey]); err != nil {
 		return nil, err
 	}
 	metadata[avroSchemaKey] = c.form.text
-	if how.content != "" && len(metadata[contentKey]) == 0 {
-		// The manifest list says it too. Iceberg's Java library looks nowhere else.
-		metadata[contentKey] = []byte(how.content)
+	if how.Content != "" && len(metadata[contentKey]) == 0 {
+		// The manifest list has it too. Iceberg's Java library reads only that.
+		metadata[contentKey] = []byte(how.Content)
 	}
-	// The decoder takes no value of more than 1 MiB: the schema of some thousand columns.
-	c.schema = metadata[schemaKey]
+	// The decoder accepts no value of more than 1 MiB: the schema of a few thousand columns.
+	c.Schema = metadata[schemaKey]
 	delete(metadata, schemaKey)
 	c.ready = append(encodeMetadata(metadata), c.mark...)
 	return c, nil
 }
 
-// close gives the codec's memory back.
-func (c *container) close() { c.codec.close() }
+// Close releases the codec's memory.
+func (c *Container) Close() { c.codec.close() }
 
-// Read gives the file as a decoder reads it that unpacks nothing.
-func (c *container) Read(p []byte) (int, error) {
+// Read reads the unpacked file.
+func (c *Container) Read(p []byte) (int, error) {
 	for len(c.ready)+len(c.block)+len(c.trail) == 0 && c.err == nil {
 		c.err = c.next()
 	}
@@ -110,17 +109,17 @@ func (c *container) Read(p []byte) (int, error) {
 	return 0, c.err
 }
 
-// failure returns why the file could not be handed on, if that was the reason why
-// its decoder failed.
-func (c *container) failure(decoder error) error {
+// Failure returns the error that ended Read, if that is why the decoder failed, or
+// else the decoder's own error.
+func (c *Container) Failure(decoder error) error {
 	if c.err != nil && !errors.Is(c.err, io.EOF) {
 		return c.err
 	}
 	return decoder
 }
 
-// next unpacks the next block, or returns io.EOF where the file ends.
-func (c *container) next() error {
+// next unpacks the next block, or returns io.EOF at the end of the file.
+func (c *Container) next() error {
 	if len(c.rest) == 0 {
 		return io.EOF
 	}
@@ -137,7 +136,7 @@ func (c *container) next() error {
 		return err
 	}
 	if !bytes.Equal(mark, c.mark) {
-		return errors.New("a block does not end where it says")
+		return errors.New("a block does not end where its length says")
 	}
 	if records == 0 {
 		return nil // the decoder would skip it
@@ -155,12 +154,12 @@ func (c *container) next() error {
 	if records < 0 || records > int64(n)+zeroRecords {
 		return fmt.Errorf("a block of %d bytes claims %d records", n, records)
 	}
-	if n > mostBlock {
+	if n > maxBlock {
 		return fault.New(fault.Invalid, "%s of table %s has a block of %d bytes; this version reads blocks of up to %d",
-			c.what, c.table, n, mostBlock).In(c.table, c.location).WithRemedy("rewrite the table's manifests")
+			c.What, c.Table, n, maxBlock).In(c.Table, c.Location).WithRemedy("rewrite the table's manifests")
 	}
-	// The decoder makes a copy of the block before it decodes it.
-	if err := c.charge(c.form.record*records + c.perByte*int64(n) + int64(max(0, n-c.largest))); err != nil {
+	// The decoder copies the block before it decodes it.
+	if err := c.Charge(c.form.record*records + c.perByte*int64(n) + int64(max(0, n-c.largest))); err != nil {
 		return err
 	}
 	c.largest = max(c.largest, n)
@@ -169,9 +168,9 @@ func (c *container) next() error {
 	return nil
 }
 
-// metadata reads the header's map. Its numbers are looked at before memory is
-// allocated for what they announce.
-func (c *container) metadata() (map[string][]byte, error) {
+// metadata reads the header's map. It checks the numbers in it before it allocates
+// memory for them.
+func (c *Container) metadata() (map[string][]byte, error) {
 	out := map[string][]byte{}
 	for {
 		entries, err := c.number()
@@ -181,7 +180,7 @@ func (c *container) metadata() (map[string][]byte, error) {
 		if entries == 0 {
 			return out, nil
 		}
-		if entries < 0 { // then the length in bytes follows
+		if entries < 0 { // the length in bytes follows
 			if _, err := c.number(); err != nil {
 				return nil, err
 			}
@@ -196,7 +195,7 @@ func (c *container) metadata() (map[string][]byte, error) {
 }
 
 // entry reads an entry of the header's map.
-func (c *container) entry(into map[string][]byte) error {
+func (c *Container) entry(into map[string][]byte) error {
 	key, err := c.sized()
 	if err != nil {
 		return err
@@ -204,14 +203,14 @@ func (c *container) entry(into map[string][]byte) error {
 	if into[string(key)], err = c.sized(); err != nil {
 		return err
 	}
-	if len(into) > mostEntries {
-		return fmt.Errorf("it has more than %d entries", mostEntries)
+	if len(into) > maxEntries {
+		return fmt.Errorf("it has more than %d entries", maxEntries)
 	}
 	return nil
 }
 
 // number reads a varint.
-func (c *container) number() (int64, error) {
+func (c *Container) number() (int64, error) {
 	v, n := binary.Varint(c.rest)
 	switch {
 	case n == 0:
@@ -223,8 +222,8 @@ func (c *container) number() (int64, error) {
 	return v, nil
 }
 
-// sized reads bytes with their number before them.
-func (c *container) sized() ([]byte, error) {
+// sized reads bytes that are preceded by their number.
+func (c *Container) sized() ([]byte, error) {
 	n, err := c.number()
 	if err != nil {
 		return nil, err
@@ -232,8 +231,8 @@ func (c *container) sized() ([]byte, error) {
 	return c.take(n)
 }
 
-// take reads n bytes, which stay the file's.
-func (c *container) take(n int64) ([]byte, error) {
+// take returns the next n bytes of the file, without copying them.
+func (c *Container) take(n int64) ([]byte, error) {
 	if n < 0 || n > int64(len(c.rest)) {
 		return nil, io.ErrUnexpectedEOF
 	}
@@ -242,7 +241,7 @@ func (c *container) take(n int64) ([]byte, error) {
 	return out, nil
 }
 
-// encodeMetadata writes a header up to its mark.
+// encodeMetadata writes a header up to its sync marker.
 func encodeMetadata(metadata map[string][]byte) []byte {
 	out := binary.AppendVarint([]byte(containerMagic), int64(len(metadata)))
 	for _, key := range slices.Sorted(maps.Keys(metadata)) {
@@ -252,7 +251,7 @@ func encodeMetadata(metadata map[string][]byte) []byte {
 	return append(out, 0)
 }
 
-// noEnd keeps the end of a block from looking like the end of the file.
+// noEnd keeps the end of a block from being taken for the end of the file.
 func noEnd(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

@@ -1,4 +1,4 @@
-package icebergcat
+package metafile
 
 import (
 	"bytes"
@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 )
 
-// The kinds of Avro types that have names, or other types inside of them.
+// The kinds of Avro types that have names or contain other types.
 const (
 	avroRecord = "record"
 	avroError  = "error" // a record by another name
@@ -21,7 +21,7 @@ const (
 	avroMap    = "map"
 )
 
-// The names of manifest fields, and the attributes of Avro schemas, that lead to the
+// The names of manifest fields and the attributes of Avro schemas that lead to the
 // fields of a partition.
 const (
 	dataFileField  = "data_file"
@@ -37,49 +37,50 @@ const (
 	scaleAttr      = "scale"
 )
 
-// avroSchema is the schema of an Avro file, as its header writes it in JSON.
+// avroSchema is the JSON schema in the header of an Avro file.
 type avroSchema struct {
 	root    any
 	named   map[string]avroNamed // by full name
-	changed bool                 // against the text of the file
+	changed bool                 // whether it differs from the text in the file
 }
 
 // avroNamed is the definition of a named type.
 type avroNamed struct {
 	node  map[string]any
-	space string // namespace of the names inside of it
+	space string // the namespace of the names in it
 }
 
-// recordForm is what the schema of an Avro file says of its records.
+// recordForm is what the schema of an Avro file says about its records.
 type recordForm struct {
 	written []byte    // the text of the schema
-	text    []byte    // of the schema, as the decoder gets it
-	record  int64     // bytes that are charged for a record, beyond those of its block
-	fixed   *avroType // of the records, if values of formFixed are in them; else nil
+	text    []byte    // the schema as passed to the decoder
+	record  int64     // charged for each record, beyond the bytes of its block
+	fixed   *avroType // of the records, if they contain values of formFixed; else nil
 }
 
-// mostRemembered is the longest schema that is remembered, in bytes. A manifest's has about
-// 6,000, and 100 more for a partition field.
-const mostRemembered = 64 << 10
+// maxRemembered is the longest schema that is remembered, in bytes. A manifest's has
+// about 6,000, and 100 more for each partition field.
+const maxRemembered = 64 << 10
 
-// partitionValues is how many values of a partition perRecord pays for. A field has two, as
-// it may be null.
+// partitionValues is how many partition values perRecord covers. A field has two, as it
+// may be null.
 const partitionValues = 64
 
-// recordForms remembers the form of the last schema: the manifests of a table have few.
-type recordForms struct{ last atomic.Pointer[recordForm] }
+// Schemas remembers the last schema, because the manifests of a table have few of them.
+// Its zero value is ready. It is safe for concurrent use.
+type Schemas struct{ last atomic.Pointer[recordForm] }
 
-// of returns the form of a file's records. The file is charged for what is parsed.
-func (r *recordForms) of(a allowance, text []byte) (*recordForm, error) {
+// of returns the form of a file's records. Parsing is charged to the file.
+func (r *Schemas) of(a Allowance, text []byte) (*recordForm, error) {
 	if last := r.last.Load(); last != nil && bytes.Equal(last.written, text) {
 		return last, nil
 	}
-	if err := a.parsing(text); err != nil {
+	if err := a.ChargeParsing(text); err != nil {
 		return nil, err
 	}
-	remembered := len(text) <= mostRemembered
+	remembered := len(text) <= maxRemembered
 	if remembered {
-		text = bytes.Clone(text) // which is part of the file
+		text = bytes.Clone(text) // it is part of the file
 	}
 	out, err := formOf(text)
 	if err == nil && remembered {
@@ -88,9 +89,9 @@ func (r *recordForms) of(a allowance, text []byte) (*recordForm, error) {
 	return out, err
 }
 
-// formOf reads the schema of an Avro file. Types that refer to each other can say in a few
-// bytes that a record has more values than a machine can hold, with not a byte of data:
-// more values than the text has bytes are an error.
+// formOf reads the schema of an Avro file. In a few bytes, types that refer to each other
+// can give a record more values than fit in memory, without a byte of data. So a record
+// with more values than the text has bytes is an error.
 func formOf(text []byte) (*recordForm, error) {
 	schema, err := parseAvroSchema(text)
 	if err != nil {
@@ -134,9 +135,9 @@ func parseAvroSchema(text []byte) (*avroSchema, error) {
 	return out, nil
 }
 
-// collect enters the definitions inside of a node. It is false if a name is defined twice,
-// except for a fixed type that is the same again: PyIceberg 0.12 defines it for each field.
-// That becomes a reference.
+// collect records the definitions in a node. It returns false if a name is defined twice.
+// A repeated definition of the same fixed type is allowed and becomes a reference, because
+// PyIceberg 0.12 defines such a type for each field.
 func (s *avroSchema) collect(node any, space string) bool {
 	switch node := node.(type) {
 	case []any:
@@ -165,7 +166,7 @@ func (s *avroSchema) collect(node any, space string) bool {
 	}
 }
 
-// sameFixed says whether two definitions are of one fixed type.
+// sameFixed reports whether two definitions are of the same fixed type.
 func sameFixed(a, b map[string]any) bool {
 	same := func(name string) bool {
 		switch a[name].(type) {
@@ -182,7 +183,7 @@ func isNamed(kind string) bool {
 	return kind == avroRecord || kind == avroError || kind == avroFixed || kind == avroEnum
 }
 
-// children returns the types that a type of a kind has inside of it.
+// children returns the types that a type of a kind contains.
 func children(node map[string]any, kind string) []any {
 	switch kind {
 	case avroArray:
@@ -212,8 +213,8 @@ func fieldsOf(record map[string]any) []map[string]any {
 	return out
 }
 
-// fullName returns the full name of a definition that lies in a namespace, and the
-// namespace of the names inside of it.
+// fullName returns the full name of a definition in a namespace, and the namespace of
+// the names in it.
 func fullName(node map[string]any, space string) (name, inside string) {
 	name, _ = node[nameAttr].(string)
 	if at := strings.LastIndexByte(name, '.'); at >= 0 {
@@ -270,19 +271,19 @@ func (s *avroSchema) partition() (avroNamed, bool) {
 	return at, ok
 }
 
-// mend changes the fields of a manifest's partition values so that iceberg-go 0.7.0 reads
-// them:
+// mend changes the fields of a manifest's partition values so that iceberg-go 0.7.0 can
+// read them:
 //
-//   - Where a name has other characters than Avro's grammar allows, each field gets a name
-//     made of its field id, by which iceberg-go finds its values. Iceberg's Java library
-//     writes letters of all scripts as they are, and iceberg-go's Avro library refuses them.
+//   - If a name has characters that Avro's grammar does not allow, all fields are renamed
+//     after their field ids, by which iceberg-go finds their values. Iceberg's Java library
+//     writes letters of all scripts, and iceberg-go's Avro library rejects them.
 //   - A reference to a fixed type becomes a definition with a name of its own. Writers
-//     define a type once, and iceberg-go looks for the logical type of a field at the
-//     field alone, so it would give the values of the second field unconverted.
+//     define a type once, and iceberg-go looks for the logical type of a field only at the
+//     field itself, so it would leave the values of the second field unconverted.
 //
-// docs/upstream has the same mend as a patch for iceberg-go. What replaces a reference has
-// a bounded length, whatever it refers to. Fields that do not follow the specification are
-// left as they are.
+// docs/upstream has the same fix as a patch for iceberg-go. The definition that replaces a
+// reference has a bounded length, whatever it refers to. Fields that do not follow the
+// specification are left alone.
 func (s *avroSchema) mend(partition avroNamed) {
 	fields := fieldsOf(partition.node)
 	names, seen := make([]string, len(fields)), map[int]bool{}
@@ -293,7 +294,7 @@ func (s *avroSchema) mend(partition avroNamed) {
 		}
 		names[i], seen[id] = "_"+strconv.Itoa(id), true
 	}
-	// All are renamed or none, so that no new name is another field's.
+	// Either all are renamed or none, so that no new name collides with an old one.
 	renamed := slices.ContainsFunc(fields, func(f map[string]any) bool {
 		name, _ := f[nameAttr].(string)
 		return !isAvroName(name)
@@ -315,7 +316,7 @@ func (s *avroSchema) encode() ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// isAvroName says whether a name follows Avro's grammar.
+// isAvroName reports whether a name follows Avro's grammar.
 func isAvroName(name string) bool {
 	for i, c := range []byte(name) {
 		letter := c == '_' || 'a' <= c|0x20 && c|0x20 <= 'z'
@@ -326,8 +327,8 @@ func isAvroName(name string) bool {
 	return name != ""
 }
 
-// defined returns the type of a field with a definition in place of each reference to a
-// fixed type. The names of definitions begin with the field's.
+// defined returns the type of a field, with each reference to a fixed type replaced by a
+// definition whose name begins with the field's.
 func (s *avroSchema) defined(node any, space, field string) any {
 	if branches, ok := node.([]any); ok {
 		for i, branch := range branches {
@@ -373,7 +374,7 @@ const (
 	logicalUUID    = "uuid"
 )
 
-// integer is a number of a schema's JSON.
+// integer returns a number in a schema's JSON.
 func integer(v any) (int, bool) {
 	number, ok := v.(json.Number)
 	n, err := strconv.Atoi(number.String())

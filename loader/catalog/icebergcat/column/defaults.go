@@ -1,4 +1,4 @@
-package icebergcat
+package column
 
 import (
 	"bytes"
@@ -12,20 +12,24 @@ import (
 	"github.com/apache/iceberg-go"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/catalog/icebergcat/metafile"
 )
 
-// initialDefaults are those of a schema's fields, by field id, as the metadata writes
-// them: iceberg-go's own are not exact, as it takes numbers for floats.
+// initialDefaults are the initial defaults of a schema's fields, by field id, as decoded
+// from the text of the metadata: iceberg-go's own are inexact, as it decodes numbers to
+// floats.
 type initialDefaults map[int]any
 
-// defaults returns what files that lack a field of a schema mean by that. See
-// catalog.Table.
-func (m *loaded) defaults(schema *iceberg.Schema) (map[int]arrow.Array, error) {
+// Defaults returns the initial defaults of a schema's fields, by field id: what the fields
+// mean in files that lack them. It reads them from the text of the table's metadata, which
+// is charged to file. See catalog.Table.
+func Defaults(file metafile.Allowance, text []byte, schema *iceberg.Schema) (map[int]arrow.Array, error) {
 	fields := withDefaults(nil, schema.Fields())
 	if len(fields) == 0 {
-		return nil, nil //nolint:nilnil // none are no error
+		return nil, nil //nolint:nilnil // having none is no error
 	}
-	written, err := m.writtenDefaults(schema.ID)
+	m := metadata{file: file, text: text}
+	written, err := m.defaults(schema.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -33,11 +37,11 @@ func (m *loaded) defaults(schema *iceberg.Schema) (map[int]arrow.Array, error) {
 	for _, f := range fields {
 		t, ok := convertType(f.Type, plain)
 		if !ok {
-			continue // nobody can read it
+			continue // the field cannot be read
 		}
 		b := array.NewBuilder(memory.NewGoAllocator(), t)
 		if err := written.field(b, f); err != nil {
-			return nil, corrupt(m.name, m.location, "the initial default of column %q (field id %d) of table %s: %w", f.Name, f.ID, m.name, err)
+			return nil, m.corrupt("the initial default of column %q (field id %d) of table %s: %w", f.Name, f.ID, file.Table, err)
 		}
 		out[f.ID] = b.NewArray()
 		b.Release()
@@ -58,8 +62,8 @@ func withDefaults(out, fields []iceberg.NestedField) []iceberg.NestedField {
 	return out
 }
 
-// field appends the initial default of a field. That of a struct is written without
-// its fields, which have defaults of their own, or are null.
+// field appends the initial default of a field. The default of a struct is written
+// without its fields: each has a default of its own or is null.
 func (d initialDefaults) field(b array.Builder, f iceberg.NestedField) error {
 	value, there := d[f.ID]
 	t, isStruct := f.Type.(*iceberg.StructType)
@@ -75,7 +79,7 @@ func (d initialDefaults) field(b array.Builder, f iceberg.NestedField) error {
 	if fields, ok := value.(map[string]any); !ok || len(fields) > 0 {
 		return noneOf(t, value)
 	}
-	to := b.(*array.StructBuilder) //nolint:forcetypeassert // as convertType has it
+	to := b.(*array.StructBuilder) //nolint:forcetypeassert // convertType chose it
 	to.Append(true)
 	for i, field := range t.FieldList {
 		if err := d.field(to.FieldBuilder(i), field); err != nil {
@@ -85,7 +89,21 @@ func (d initialDefaults) field(b array.Builder, f iceberg.NestedField) error {
 	return nil
 }
 
-// schemaText is a schema, or a nested type of one, as far as defaults lie in it.
+// metadata is the text of a table's metadata file.
+type metadata struct {
+	file metafile.Allowance
+	text []byte
+}
+
+func (m metadata) corrupt(format string, args ...any) error {
+	return metafile.Corrupt(m.file.Table, m.file.Location, format, args...)
+}
+
+func (m metadata) unreadable(err error) error {
+	return m.corrupt("metadata of table %s cannot be read: %w", m.file.Table, err)
+}
+
+// schemaText is what a schema, or a nested type in one, contains of defaults.
 type schemaText struct {
 	ID     *int        `json:"schema-id"`
 	Fields []fieldText `json:"fields"`
@@ -99,10 +117,10 @@ type fieldText struct {
 	Default json.RawMessage `json:"initial-default"`
 }
 
-// writtenDefaults reads the initial defaults of a schema out of the metadata's text.
-func (m *loaded) writtenDefaults(schema int) (initialDefaults, error) {
-	// What is decoded is copied: once into the schemas, once into the fields.
-	if err := m.file.charge(2 * int64(len(m.text))); err != nil {
+// defaults reads the initial defaults of a schema.
+func (m metadata) defaults(schema int) (initialDefaults, error) {
+	// Decoding copies the text twice: into the schemas and into the fields.
+	if err := m.file.Charge(2 * int64(len(m.text))); err != nil {
 		return nil, err
 	}
 	var all struct {
@@ -110,7 +128,7 @@ func (m *loaded) writtenDefaults(schema int) (initialDefaults, error) {
 		Schema  *schemaText  `json:"schema"` // of format version 1, beside the list or instead of it
 	}
 	if err := json.Unmarshal(m.text, &all); err != nil {
-		return nil, corrupt(m.name, m.location, "metadata of table %s cannot be read: %w", m.name, err)
+		return nil, m.unreadable(err)
 	}
 	out := initialDefaults{}
 	at := slices.IndexFunc(all.Schemas, func(s schemaText) bool { return s.ID != nil && *s.ID == schema })
@@ -120,12 +138,12 @@ func (m *loaded) writtenDefaults(schema int) (initialDefaults, error) {
 	case all.Schema != nil:
 		return out, m.collect(out, *all.Schema)
 	default:
-		return nil, fault.New(fault.Internal, "schema %d of table %s is not in its metadata's text", schema, m.name).In(m.name, m.location)
+		return nil, fault.New(fault.Internal, "schema %d of table %s is not in its metadata's text", schema, m.file.Table).In(m.file.Table, m.file.Location)
 	}
 }
 
 // collect reads the defaults of a schema or a nested type.
-func (m *loaded) collect(into initialDefaults, in schemaText) error {
+func (m metadata) collect(into initialDefaults, in schemaText) error {
 	types := []json.RawMessage{in.Element, in.Key, in.Value}
 	for _, f := range in.Fields {
 		types = append(types, f.Type)
@@ -136,7 +154,7 @@ func (m *loaded) collect(into initialDefaults, in schemaText) error {
 		exact.UseNumber()
 		var value any
 		if err := exact.Decode(&value); err != nil {
-			return corrupt(m.name, m.location, "metadata of table %s cannot be read: %w", m.name, err)
+			return m.unreadable(err)
 		}
 		into[f.ID] = value
 	}
@@ -146,7 +164,7 @@ func (m *loaded) collect(into initialDefaults, in schemaText) error {
 		}
 		var nested schemaText
 		if err := json.Unmarshal(t, &nested); err != nil {
-			return corrupt(m.name, m.location, "metadata of table %s cannot be read: %w", m.name, err)
+			return m.unreadable(err)
 		}
 		if err := m.collect(into, nested); err != nil {
 			return err

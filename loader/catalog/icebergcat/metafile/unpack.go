@@ -1,0 +1,184 @@
+package metafile
+
+import (
+	"bytes"
+	"compress/flate"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"slices"
+
+	"github.com/klauspost/compress/snappy"
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/penstock/penstock/internal/fault"
+)
+
+// minBuffer is the first size of a buffer for unpacked bytes.
+const minBuffer = 64 << 10
+
+// maxWindow bounds the window that a zstd frame may require, in bytes. Writers use
+// at most 8 MiB, except with settings for archives.
+const maxWindow = 64 << 20
+
+// unpacked is a buffer that charges its memory before it grows. Its zero value is empty.
+type unpacked struct {
+	Allowance
+	bytes []byte
+	total int64 // bytes unpacked so far, of all blocks
+}
+
+// room returns the free part of the buffer behind the bytes in use. It enlarges the
+// buffer if there is none.
+func (u *unpacked) room(used int) ([]byte, error) {
+	if used < cap(u.bytes) {
+		return u.bytes[used:cap(u.bytes)], nil
+	}
+	size := max(minBuffer, 2*cap(u.bytes))
+	if err := u.Charge(int64(size)); err != nil {
+		return nil, err
+	}
+	larger := make([]byte, size)
+	copy(larger, u.bytes[:used])
+	u.Held.Shrink(int64(cap(u.bytes)))
+	u.bytes = larger
+	return u.bytes[used:], nil
+}
+
+// fill replaces the content of the buffer by all of r.
+func (u *unpacked) fill(r io.Reader) error {
+	u.bytes = u.bytes[:0]
+	used := 0
+	for {
+		into, err := u.room(used)
+		if err != nil {
+			return err
+		}
+		n, err := r.Read(into)
+		used += n
+		if u.total += int64(n); u.total > u.Max {
+			return u.overflows()
+		}
+		if errors.Is(err, io.EOF) {
+			u.bytes = u.bytes[:used]
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// exactly makes the buffer n bytes long, for formats that give the length in advance.
+func (u *unpacked) exactly(n int64) error {
+	if u.total += n; u.total > u.Max {
+		return u.overflows()
+	}
+	if more := n - int64(cap(u.bytes)); more > 0 {
+		if err := u.Charge(more); err != nil {
+			return err
+		}
+		u.bytes = slices.Grow(u.bytes[:0], int(n))
+	}
+	u.bytes = u.bytes[:n]
+	return nil
+}
+
+// codec unpacks the blocks of an Avro file.
+type codec interface {
+	// unpack replaces the content of the buffer by an unpacked block.
+	unpack(into *unpacked, block []byte) error
+	close()
+}
+
+// codecOf returns the codec that an Avro file names. The caller closes it.
+func (a Allowance) codecOf(name string) (codec, error) {
+	switch name {
+	case "", "null":
+		return nullCodec{}, nil
+	case "deflate":
+		return &flateCodec{flate.NewReader(bytes.NewReader(nil))}, nil
+	case "snappy":
+		return snappyCodec{}, nil
+	case "zstandard":
+		decoder, err := newZstd(nil)
+		if err != nil {
+			return nil, err
+		}
+		return zstdCodec{decoder}, nil
+	case "bzip2", "xz":
+		return nil, fault.New(fault.Invalid, "%s %s of table %s is packed with codec %s, which is not served by this version",
+			a.What, a.Location, a.Table, name).In(a.Table, a.Location).
+			WithRemedy("rewrite the table's manifests with one of the codecs null, deflate, snappy and zstandard")
+	default:
+		return nil, fmt.Errorf("codec %q is none of Avro's", name)
+	}
+}
+
+// nullCodec reads blocks that are not packed. It needs no buffer.
+type nullCodec struct{}
+
+func (nullCodec) unpack(into *unpacked, block []byte) error {
+	into.bytes = block
+	if into.total += int64(len(block)); into.total > into.Max {
+		return into.overflows()
+	}
+	return nil
+}
+
+func (nullCodec) close() {}
+
+type flateCodec struct{ reader io.ReadCloser }
+
+func (d *flateCodec) unpack(into *unpacked, block []byte) error {
+	if err := d.reader.(flate.Resetter).Reset(bytes.NewReader(block), nil); err != nil { //nolint:forcetypeassert // compress/flate promises it
+		return err
+	}
+	return into.fill(d.reader)
+}
+
+func (d *flateCodec) close() { _ = d.reader.Close() }
+
+// snappyCodec reads blocks that end with a checksum of their unpacked bytes.
+type snappyCodec struct{}
+
+func (snappyCodec) unpack(into *unpacked, block []byte) error {
+	if len(block) < crc32.Size {
+		return io.ErrUnexpectedEOF
+	}
+	packed, sum := block[:len(block)-crc32.Size], block[len(block)-crc32.Size:]
+	n, err := snappy.DecodedLen(packed)
+	if err != nil {
+		return err
+	}
+	if err := into.exactly(int64(n)); err != nil {
+		return err
+	}
+	if into.bytes, err = snappy.Decode(into.bytes, packed); err != nil {
+		return err
+	}
+	if crc32.ChecksumIEEE(into.bytes) != binary.BigEndian.Uint32(sum) {
+		return errors.New("the checksum of a block does not match")
+	}
+	return nil
+}
+
+func (snappyCodec) close() {}
+
+type zstdCodec struct{ decoder *zstd.Decoder }
+
+func (z zstdCodec) unpack(into *unpacked, block []byte) error {
+	if err := z.decoder.Reset(bytes.NewReader(block)); err != nil {
+		return err
+	}
+	return into.fill(z.decoder)
+}
+
+func (z zstdCodec) close() { z.decoder.Close() }
+
+// newZstd returns a decoder that works in the goroutine that reads it.
+func newZstd(r io.Reader) (*zstd.Decoder, error) {
+	return zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
+}
