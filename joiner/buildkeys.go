@@ -6,8 +6,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 )
 
-// indexKeys makes what keys are searched with, and drops all that is left of the
-// stream.
+// indexKeys builds the index and releases the rest of the stream.
 func (b *builder) indexKeys(ctx context.Context, s *BuildSide) error {
 	if b.spec.Custom != nil {
 		return b.custom(ctx, s)
@@ -48,8 +47,8 @@ func (b *builder) indexKeys(ctx context.Context, s *BuildSide) error {
 	return nil
 }
 
-// newKeyIndex leaves keys as they are where they are sorted, or else indexes
-// them.
+// newKeyIndex returns sortedKeys if the strategy can use it and the keys are sorted, and a
+// hash index otherwise.
 func (b *builder) newKeyIndex(ctx context.Context, keys keyVector, repeats *groupBuilder) (keyIndex, error) {
 	if b.spec.Strategy.Merges() {
 		if from, to, ok := sortedRows(keys, b.dead, int32(b.rows)); ok {
@@ -64,7 +63,7 @@ func (b *builder) newKeyIndex(ctx context.Context, keys keyVector, repeats *grou
 	return x, x.fill(ctx, b.dead, repeats)
 }
 
-// readTimes reads the times of all rows. A row without one is dead.
+// readTimes reads the times of all rows. A row without a time is dead.
 func (b *builder) readTimes(s *BuildSide) error {
 	if b.time == nil {
 		return nil
@@ -91,8 +90,8 @@ func (b *builder) readTimes(s *BuildSide) error {
 	return nil
 }
 
-// encodeKeys copies the keys of all rows, and drops the key columns. A row with
-// a null in its key is dead.
+// encodeKeys copies the keys of all rows, and releases the key columns. A row with a
+// null in its key is dead.
 func (b *builder) encodeKeys(ctx context.Context) (keyVector, error) {
 	var keys keyVector
 	var kept, scratch int64
@@ -127,7 +126,7 @@ func (b *builder) encodeKeys(ctx context.Context) (keyVector, error) {
 	return keys, nil
 }
 
-// markDead notes rows that match nothing, of the batch that begins with a row.
+// markDead marks rows that match nothing; from is the first row of their batch.
 func (b *builder) markDead(from int64, null []bool) error {
 	if null == nil {
 		return nil
@@ -154,7 +153,7 @@ func (b *builder) keyBatch(p int) []arrow.Array {
 	return arrays
 }
 
-// append adds the keys of a batch to those of a build side. There is room.
+// append adds the keys of a batch. There is capacity for them.
 func (v *keyVector) append(more keyVector) {
 	if more.ends == nil {
 		v.ints = append(v.ints, more.ints...)

@@ -12,7 +12,7 @@ func shuffleMutants() []mutant {
 		{"priorities-do-not-know-the-epoch", "loader/plan/order.go", "	return binary.BigEndian.Uint64(p.mix(\"row\", p.Splits[split].ID))", "	return uint64(len(p.Splits[split].ID))", rows},
 		{"requests-do-not-know-the-epoch", "loader/plan/order.go", "		return binary.BigEndian.Uint64(p.mix(\"request\"))", "		return uint64(p.Seed)", rows},
 		{"priorities-are-by-place-in-a-batch", "loader/shuffle/shuffle.go", "return draw(s.options.Seed, ordinals[row]) }", "return draw(s.options.Seed, int64(row)) }", rows},
-		{"null-keys-are-one-request", "joiner/priority.go", "			dst[i] = alone(i)\n", "			dst[i] = seed\n", rows},
+		{"null-keys-are-one-request", "joiner/keyreader.go", "			dst[i] = alone(i)\n", "			dst[i] = seed\n", rows},
 		{"rows-of-a-request-turn-around", "loader/shuffle/sort.go", "cmp.Compare(a.first, b.first)", "cmp.Compare(b.first, a.first)", rows},
 		{"requests-are-rows", "loader/plan/bound.go", "b.Window == 0 || !b.Shuffle.ByRequest() {", "b.Window >= 0 || !b.Shuffle.ByRequest() {", rows},
 		{"windows-come-as-stored", "loader/shuffle/sort.go", "	for _, r := range sortRuns(runs) {", "	for _, r := range runs {", rows},
