@@ -58,17 +58,16 @@ type builder struct {
 	rank    rank
 	encoder *encoder
 
-	// The stream, as lists of arrays by column: of the result, of the key, of the
-	// order, and of the time.
-	parts      [][]arrow.Array
-	keyParts   [][]arrow.Array
-	orderParts [][]arrow.Array
-	timeParts  [][]arrow.Array
-	starts     []int64 // the first row of each batch
-	rows       int64
-	dead       []bool         // rows that match nothing; nil if there are none
-	kept       batch.Retained // the memory of all parts, which is reserved
+	parts  parts
+	starts []int64 // the first row of each batch
+	rows   int64
+	dead   []bool         // rows that match nothing; nil if there are none
+	kept   batch.Retained // the memory of all parts, which is reserved
 }
+
+// parts is the stream, as lists of arrays by column: of the result, of the key, of the
+// order, and of the time.
+type parts struct{ result, key, order, time [][]arrow.Array }
 
 func (b *builder) build(ctx context.Context) (*BuildSide, error) {
 	if err := b.in.ReadAll(ctx, b.readSchema, b.retain); err != nil {
@@ -78,7 +77,7 @@ func (b *builder) build(ctx context.Context) (*BuildSide, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &BuildSide{shape: b.shape(), rows: b.rows, dictionary: dictionary, file: b.in.File, held: b.held}
+	s := &BuildSide{schema: b.schema(), rows: b.rows, dictionary: dictionary, file: b.in.File, held: b.held}
 	if err := b.indexKeys(ctx, s); err != nil {
 		if s.index != nil {
 			s.index.release()
@@ -90,8 +89,8 @@ func (b *builder) build(ctx context.Context) (*BuildSide, error) {
 	return s, nil
 }
 
-func (b *builder) shape() Shape {
-	s := Shape{field: fieldOf(b.spec.Name, b.fields, b.spec.Matched), keys: b.keys, types: b.encoder.types, arrival: b.spec.Arrival}
+func (b *builder) schema() Schema {
+	s := Schema{field: fieldOf(b.spec.Name, b.fields, b.spec.Matched), keys: b.keys, types: b.encoder.types, arrival: b.spec.Arrival}
 	if b.time != nil {
 		s.time = &b.time.field
 	}
@@ -121,10 +120,10 @@ func (b *builder) readSchema(schema *arrow.Schema) error {
 			return fault.New(fault.Invalid, "a custom strategy cannot be combined with `point_in_time`").
 				WithRemedy("remove `point_in_time` or the custom strategy from %s", b.spec.Name)
 		}
-		b.timeParts = make([][]arrow.Array, 1)
+		b.parts.time = make([][]arrow.Array, 1)
 	}
-	b.parts, b.keyParts = make([][]arrow.Array, len(b.fields)), make([][]arrow.Array, len(b.keys))
-	b.orderParts = make([][]arrow.Array, len(b.rank.by))
+	b.parts.result, b.parts.key = make([][]arrow.Array, len(b.fields)), make([][]arrow.Array, len(b.keys))
+	b.parts.order = make([][]arrow.Array, len(b.rank.by))
 	return b.checkDefaults()
 }
 
@@ -142,7 +141,7 @@ func (b *builder) checkDefaults() error {
 
 // lists returns all lists of parts, and the position of each in the stream.
 func (b *builder) lists() (lists []*[]arrow.Array, at []int) {
-	for _, of := range [][][]arrow.Array{b.parts, b.keyParts, b.orderParts, b.timeParts} {
+	for _, of := range [][][]arrow.Array{b.parts.result, b.parts.key, b.parts.order, b.parts.time} {
 		for i := range of {
 			lists = append(lists, &of[i])
 		}

@@ -31,7 +31,7 @@ func (b *builder) indexKeys(ctx context.Context, s *BuildSide) error {
 	}
 	b.rank.times, b.rank.starts = s.times, b.starts
 	for i := range b.rank.by {
-		b.rank.by[i].parts = b.orderParts[i]
+		b.rank.by[i].parts = b.parts.order[i]
 	}
 	if s.times != nil || len(b.rank.by) > 0 {
 		if err := s.groups.sort(ctx, b.rank.compare); err != nil {
@@ -41,8 +41,8 @@ func (b *builder) indexKeys(ctx context.Context, s *BuildSide) error {
 	if s.doubts, err = b.findDoubts(&s.groups); err != nil {
 		return err
 	}
-	for i := range b.orderParts {
-		b.releaseArrays(&b.orderParts[i])
+	for i := range b.parts.order {
+		b.releaseArrays(&b.parts.order[i])
 	}
 	return nil
 }
@@ -70,7 +70,7 @@ func (b *builder) readTimes(s *BuildSide) error {
 	}
 	scratch := int64(0)
 	for p := range b.starts {
-		_, more := b.time.encoder.size(b.timeParts[0][p : p+1])
+		_, more := b.time.encoder.size(b.parts.time[0][p : p+1])
 		scratch = max(scratch, more)
 	}
 	if err := b.held.Grow(b.rows*word + scratch); err != nil {
@@ -78,7 +78,7 @@ func (b *builder) readTimes(s *BuildSide) error {
 	}
 	s.times = make([]int64, 0, b.rows)
 	for p, from := range b.starts {
-		b.time.load(b.timeParts[0][p])
+		b.time.load(b.parts.time[0][p])
 		s.times = append(s.times, b.time.times.values...)
 		if err := b.markDead(from, b.time.times.null); err != nil {
 			return err
@@ -86,7 +86,7 @@ func (b *builder) readTimes(s *BuildSide) error {
 	}
 	b.time.encoder = newEncoder(b.time.encoder.types)
 	b.held.Shrink(scratch)
-	b.releaseArrays(&b.timeParts[0])
+	b.releaseArrays(&b.parts.time[0])
 	return nil
 }
 
@@ -120,8 +120,8 @@ func (b *builder) encodeKeys(ctx context.Context) (keyVector, error) {
 	}
 	b.encoder = newEncoder(b.encoder.types)
 	b.held.Shrink(scratch)
-	for i := range b.keyParts {
-		b.releaseArrays(&b.keyParts[i])
+	for i := range b.parts.key {
+		b.releaseArrays(&b.parts.key[i])
 	}
 	return keys, nil
 }
@@ -146,8 +146,8 @@ func (b *builder) markDead(from int64, null []bool) error {
 
 // keyBatch returns the key columns of one batch.
 func (b *builder) keyBatch(p int) []arrow.Array {
-	arrays := make([]arrow.Array, len(b.keyParts))
-	for i, list := range b.keyParts {
+	arrays := make([]arrow.Array, len(b.parts.key))
+	for i, list := range b.parts.key {
 		arrays[i] = list[p]
 	}
 	return arrays

@@ -17,7 +17,7 @@ import (
 // build side (or the reader).
 type BuildSide struct {
 	refs       atomic.Int64
-	shape      Shape
+	schema     Schema
 	rows       int64
 	dictionary *array.Struct
 	index      keyIndex
@@ -72,8 +72,8 @@ func (s *BuildSide) Bytes() int64 { return s.held.Held() }
 // auto it may change while joins use the build side.
 func (s *BuildSide) Strategy() string { return s.index.strategy() }
 
-// Shape implements Probeable.
-func (s *BuildSide) Shape() Shape { return s.shape }
+// Schema implements Probeable.
+func (s *BuildSide) Schema() Schema { return s.schema }
 
 // Dictionary returns the rows to which references refer; row 0 is what a training row
 // without a match gets. It is valid while the caller holds a reference to the build

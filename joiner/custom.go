@@ -39,8 +39,8 @@ func (b *builder) custom(ctx context.Context, s *BuildSide) error {
 		}
 		c.keys = append(c.keys, column)
 	}
-	for i := range b.orderParts {
-		b.releaseArrays(&b.orderParts[i])
+	for i := range b.parts.order {
+		b.releaseArrays(&b.parts.order[i])
 	}
 	var err error
 	if c.finder, err = b.spec.Custom.Index(ctx, c.keys, b.held.Grow); err != nil {
@@ -54,7 +54,7 @@ func (b *builder) custom(ctx context.Context, s *BuildSide) error {
 
 // keyColumn concatenates the values of a key column and releases its parts.
 func (b *builder) keyColumn(at int, field arrow.Field) (arrow.Array, error) {
-	list := &b.keyParts[at]
+	list := &b.parts.key[at]
 	if len(*list) == 0 {
 		return array.MakeArrayOfNull(b.mem, field.Type, 0), nil
 	}

@@ -51,14 +51,14 @@ func (b *builder) column(at int, field arrow.Field) (arrow.ArrayData, error) {
 	}
 	// The copy takes the bytes of its parts and of row 0, which adds validity
 	// bitmaps to every nested field.
-	bound := batch.CopySize(b.parts[at]) + b.rows/8 + firstRow
+	bound := batch.CopySize(b.parts.result[at]) + b.rows/8 + firstRow
 	if first != nil {
 		bound += batch.CopySize([]arrow.Array{first})
 	}
 	if err := b.held.Grow(bound); err != nil {
 		return nil, err
 	}
-	one, err := batch.WithFirst(field.Type, first, b.parts[at], b.mem)
+	one, err := batch.WithFirst(field.Type, first, b.parts.result[at], b.mem)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +66,7 @@ func (b *builder) column(at int, field arrow.Field) (arrow.ArrayData, error) {
 	if err := b.adjust(bound, batch.ArraySize(one)); err != nil {
 		return nil, err
 	}
-	b.releaseArrays(&b.parts[at])
+	b.releaseArrays(&b.parts.result[at])
 	column := one.Data()
 	column.Retain()
 	return column, nil

@@ -33,6 +33,6 @@
 //     rows themselves, so that a part of the rows can be joined in memory by the
 //     same rules.
 //   - A [RowOrder] orders rows that are not in one BuildSide.
-//   - A [Shape] describes the result. Build makes it, also from a stream without
+//   - A [Schema] describes the result. Build makes it, also from a stream without
 //     rows.
 package joiner

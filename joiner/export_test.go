@@ -45,7 +45,7 @@ func CompareKeys(b arrow.RecordBatch, key []int, i, j int32) (int, error) {
 
 // Field returns the dictionary column that joins get from a build side, under the name it was
 // built with.
-func (s *BuildSide) Field() arrow.Field { return s.shape.field }
+func (s *BuildSide) Field() arrow.Field { return s.schema.field }
 
 // FieldOf returns the expected field of joined batches.
 var FieldOf = fieldOf

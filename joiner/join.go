@@ -146,7 +146,7 @@ func (j *join) start() error {
 		if built == nil {
 			return fault.New(fault.Internal, "%s has no build side", p.Rule.Name)
 		}
-		p.probed, p.shape = built, built.Shape()
+		p.probed, p.schema = built, built.Schema()
 		if err := p.fits(); err != nil {
 			return fault.Op(err, "join %s", p.Rule.Name)
 		}

@@ -15,7 +15,7 @@ type probe struct {
 	time    *timeColumn // nil if the rule has no time
 	field   arrow.Field
 	probed  Probeable // nil before the first Next
-	shape   Shape
+	schema  Schema
 	matcher Matcher
 	counts  Counts
 
@@ -29,26 +29,26 @@ type probe struct {
 // fits checks that the build side has the promised type, and that its keys and times
 // are comparable with the training stream's.
 func (p *probe) fits() error {
-	if got := p.shape.field.Type; !arrow.TypeEqual(got, p.field.Type) {
+	if got := p.schema.field.Type; !arrow.TypeEqual(got, p.field.Type) {
 		return fault.New(fault.Internal, "the build side has type %s and not %s", got, p.field.Type)
 	}
-	ours, theirs := p.columns.encoder.types, p.shape.types
+	ours, theirs := p.columns.encoder.types, p.schema.types
 	if len(ours) != len(theirs) {
 		return fault.New(fault.Internal, "the training stream has %d key columns and the build side %d", len(ours), len(theirs))
 	}
 	for i, t := range ours {
 		if t.family != theirs[i].family {
-			return differ(p.columns.fields[i], p.shape.keys[i])
+			return differ(p.columns.fields[i], p.schema.keys[i])
 		}
 	}
 	if p.time == nil {
 		return nil
 	}
-	if p.shape.time == nil {
+	if p.schema.time == nil {
 		return fault.New(fault.Internal, "the rule has a time and the build side has none")
 	}
-	if t, err := timeType(*p.shape.time); err != nil || t.family != p.time.encoder.types[0].family {
-		return differ(p.time.field, *p.shape.time)
+	if t, err := timeType(*p.schema.time); err != nil || t.family != p.time.encoder.types[0].family {
+		return differ(p.time.field, *p.schema.time)
 	}
 	return nil
 }

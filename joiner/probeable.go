@@ -12,16 +12,16 @@ import (
 type Probeable interface {
 	// Release removes a reference.
 	Release()
-	// Shape returns what the join checks before it probes.
-	Shape() Shape
+	// Schema returns what the join checks before it probes.
+	Schema() Schema
 	// NewMatcher starts one join. The join holds its reference until it has
 	// released the matcher, and ctx ends with the join.
 	NewMatcher(ctx context.Context, rule Rule) (Matcher, error)
 }
 
-// Shape describes staging rows: their dictionary column, their keys and times, and
+// Schema describes staging rows: their dictionary column, their keys and times, and
 // whether they have defaults. Only Build makes one.
-type Shape struct {
+type Schema struct {
 	field    arrow.Field   // the dictionary column, under the name it was built with
 	keys     []arrow.Field // the key columns, and how they are read
 	types    []keyType

@@ -55,11 +55,11 @@ func TestInvalidBuildSpecs(t *testing.T) {
 		"an order column out of range": {
 			func(r *joiner.BuildSpec, _ *joiner.Probe) { r.OrderBy = []joiner.Order{{Column: 9}} }, "position 9 is not in a stream of 4 columns",
 		},
-		"a time column out of range":        {func(r *joiner.BuildSpec, _ *joiner.Probe) { r.Time = new(-1) }, "position -1"},
-		"a training time out of range":     {func(_ *joiner.BuildSpec, p *joiner.Probe) { p.Rule.Time = &joiner.TimeRule{Column: 5} }, "position 5"},
-		"only the rule has a time": {func(_ *joiner.BuildSpec, p *joiner.Probe) { p.Rule.Time = &joiner.TimeRule{Column: 1} }, "the rule has a time and the build side has none"},
-		"another matched field":           {func(r *joiner.BuildSpec, _ *joiner.Probe) { r.Matched = "has" }, "and not dictionary"},
-		"an overlay of a left join":       {func(_ *joiner.BuildSpec, p *joiner.Probe) { p.Rule.Overlays = []joiner.OverlayColumn{{}} }, "without being an overlay"},
+		"a time column out of range":   {func(r *joiner.BuildSpec, _ *joiner.Probe) { r.Time = new(-1) }, "position -1"},
+		"a training time out of range": {func(_ *joiner.BuildSpec, p *joiner.Probe) { p.Rule.Time = &joiner.TimeRule{Column: 5} }, "position 5"},
+		"only the rule has a time":     {func(_ *joiner.BuildSpec, p *joiner.Probe) { p.Rule.Time = &joiner.TimeRule{Column: 1} }, "the rule has a time and the build side has none"},
+		"another matched field":        {func(r *joiner.BuildSpec, _ *joiner.Probe) { r.Matched = "has" }, "and not dictionary"},
+		"an overlay of a left join":    {func(_ *joiner.BuildSpec, p *joiner.Probe) { p.Rule.Overlays = []joiner.OverlayColumn{{}} }, "without being an overlay"},
 		"an overlay of nothing": {func(_ *joiner.BuildSpec, p *joiner.Probe) {
 			p.Rule.Kind, p.Rule.Overlays = rule.Overlay, []joiner.OverlayColumn{{Training: 3}}
 		}, "overlays column 3 of 3 with field 0 of 2"},

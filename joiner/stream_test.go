@@ -208,10 +208,10 @@ func TestInvalidInputsAndProbes(t *testing.T) {
 	}{
 		"a column out of range": {func(in *joiner.Input, _ []joiner.Probe) { in.Columns = []int{3} }, "position 3 is not in a stream of 3 columns"},
 		"a key out of range":    {func(_ *joiner.Input, probes []joiner.Probe) { probes[1].Key = []int{-1} }, "second: position -1"},
-		"no key":                     {func(_ *joiner.Input, probes []joiner.Probe) { probes[1].Key = nil }, "second: a join has no key column"},
-		"other keys":                 {func(_ *joiner.Input, probes []joiner.Probe) { probes[0].Key = []int{0, 1} }, "the training stream has 2 key columns and the build side 1"},
-		"other columns":              {func(_ *joiner.Input, probes []joiner.Probe) { probes[0].Columns = nil }, "and not dictionary"},
-		"no build side":                    {func(_ *joiner.Input, probes []joiner.Probe) { probes[0].BuildSide = built }, "first has no build side"},
+		"no key":                {func(_ *joiner.Input, probes []joiner.Probe) { probes[1].Key = nil }, "second: a join has no key column"},
+		"other keys":            {func(_ *joiner.Input, probes []joiner.Probe) { probes[0].Key = []int{0, 1} }, "the training stream has 2 key columns and the build side 1"},
+		"other columns":         {func(_ *joiner.Input, probes []joiner.Probe) { probes[0].Columns = nil }, "and not dictionary"},
+		"no build side":         {func(_ *joiner.Input, probes []joiner.Probe) { probes[0].BuildSide = built }, "first has no build side"},
 		"no stream": {func(in *joiner.Input, _ []joiner.Probe) {
 			in.Open = func(context.Context) (array.RecordReader, error) { return nil, nil }
 		}, "Open returned no stream"},

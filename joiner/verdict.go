@@ -29,7 +29,7 @@ func (v *verdict) judge(p *probe) {
 	if counts.Missing > 0 {
 		v.checkMissing(p)
 	}
-	if p.shape.defaults && p.Rule.Kind.Fills() {
+	if p.schema.defaults && p.Rule.Kind.Fills() {
 		counts.Defaulted = counts.Missing
 	}
 	v.markDropped(p, counts)
@@ -138,7 +138,7 @@ func (j *join) failure(v *verdict) error {
 	name := p.Rule.Name
 	one, other := p.matcher.Files(v.row)
 	if p.matches.Counts[v.row] < 0 {
-		return p.shape.arrival.Unknown(key, one, other)
+		return p.schema.arrival.Unknown(key, one, other)
 	}
 	where := "files " + one + " and " + other
 	if one == other {

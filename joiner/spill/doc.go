@@ -3,7 +3,7 @@
 // [joiner.Build] in memory.
 //
 // There are two ways. [Divide] writes a stream as [Parts], each of which can be
-// read without the others; the caller defines which part a row belongs to. [Slice]
+// read without the others; the caller defines which partition a row belongs to. [Slice]
 // writes staging rows in slices by a hash of their key: a [Sliced] is probed
 // like a build side in memory.
 //

@@ -116,8 +116,8 @@ func (p *matchPass) sliceTraining(ctx context.Context, training joiner.Input) er
 	columns = slices.Compact(columns)
 
 	parts := len(p.sliced.parts.parts)
-	by := &keyPartition{key: key, time: time, columns: columns, slices: parts}
-	w := &partWriter{in: training, by: by, opts: p.sliced.opts}
+	by := &keyPartitioner{key: key, time: time, columns: columns, slices: parts}
+	w := &partitionWriter{in: training, by: by, opts: p.sliced.opts}
 	// The rows of a stored batch of keys, and twice as many staging rows, fit in
 	// memory: see writeWinners.
 	w.maxRows = max(p.working/sliceShare/(2*p.sliced.parts.rowSize()), minEntries)

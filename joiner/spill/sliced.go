@@ -17,11 +17,11 @@ import (
 // [joiner.BuildSide]. It is immutable and reference counted, and any number of joins can
 // use it at once.
 type Sliced struct {
-	parts *Parts
-	spec  joiner.BuildSpec // with the positions of the stored columns
-	shape joiner.Shape
-	row0  *array.Struct // row 0 of every dictionary, and nothing else
-	opts  Options
+	parts  *Parts
+	spec   joiner.BuildSpec // with the positions of the stored columns
+	schema joiner.Schema
+	row0   *array.Struct // row 0 of every dictionary, and nothing else
+	opts   Options
 }
 
 // Slice reads staging rows, as [joiner.Build] does, and writes them to local disk. The
@@ -41,9 +41,9 @@ func slice(ctx context.Context, in joiner.Input, spec joiner.BuildSpec, opts Opt
 	}
 	s := &Sliced{opts: opts}
 	columns := columnsRead(in, spec)
-	by := &keyPartition{key: in.Key, time: spec.Time, columns: columns, slices: opts.slices()}
-	by.check = func(schema *arrow.Schema) error { return s.setShape(ctx, schema, in, spec) }
-	w := &partWriter{in: in, by: by, opts: opts}
+	by := &keyPartitioner{key: in.Key, time: spec.Time, columns: columns, slices: opts.slices()}
+	by.check = func(schema *arrow.Schema) error { return s.setSchema(ctx, schema, in, spec) }
+	w := &partitionWriter{in: in, by: by, opts: opts}
 	var err error
 	if s.parts, err = w.write(ctx, by.slices); err != nil {
 		if s.row0 != nil {
@@ -56,9 +56,9 @@ func slice(ctx context.Context, in joiner.Input, spec joiner.BuildSpec, opts Opt
 	return s, nil
 }
 
-// setShape builds a build side from a stream without rows: it has the shape of those with
+// setSchema builds a build side from a stream without rows: it has the schema of those with
 // rows, and fails with their errors before any row is read.
-func (s *Sliced) setShape(ctx context.Context, schema *arrow.Schema, in joiner.Input, spec joiner.BuildSpec) error {
+func (s *Sliced) setSchema(ctx context.Context, schema *arrow.Schema, in joiner.Input, spec joiner.BuildSpec) error {
 	in.Open = func(context.Context) (array.RecordReader, error) {
 		return batch.FromFunc(schema, func() (arrow.RecordBatch, error) { return nil, nil }, nil), nil
 	}
@@ -67,7 +67,7 @@ func (s *Sliced) setShape(ctx context.Context, schema *arrow.Schema, in joiner.I
 		return err
 	}
 	defer built.Release()
-	s.shape, s.row0 = built.Shape(), built.Dictionary()
+	s.schema, s.row0 = built.Schema(), built.Dictionary()
 	s.row0.Retain()
 	return nil
 }
@@ -106,9 +106,9 @@ func movedSpec(spec joiner.BuildSpec, kept []int) joiner.BuildSpec {
 	return spec
 }
 
-// keyPartition divides rows into slices by their keys. It drops rows that match
+// keyPartitioner divides rows into slices by their keys. It drops rows that match
 // nothing.
-type keyPartition struct {
+type keyPartitioner struct {
 	key     []int
 	time    *int  // nil if rows have no time
 	columns []int // to be kept
@@ -117,7 +117,7 @@ type keyPartition struct {
 	reader  *joiner.KeyReader
 }
 
-func (p *keyPartition) begin(schema *arrow.Schema) ([]int, error) {
+func (p *keyPartitioner) begin(schema *arrow.Schema) ([]int, error) {
 	if p.check != nil {
 		if err := p.check(schema); err != nil {
 			return nil, err
@@ -128,7 +128,7 @@ func (p *keyPartition) begin(schema *arrow.Schema) ([]int, error) {
 	return p.columns, err
 }
 
-func (p *keyPartition) assign(b arrow.RecordBatch, parts []int32) error {
+func (p *keyPartitioner) assign(b arrow.RecordBatch, parts []int32) error {
 	p.reader.Read(b).Slice(p.slices, parts, nil)
 	return nil
 }
@@ -165,8 +165,8 @@ type probedSlices struct {
 	spilled  func(bytes int64)
 }
 
-// Shape implements joiner.Probeable.
-func (p *probedSlices) Shape() joiner.Shape { return p.shape }
+// Schema implements joiner.Probeable.
+func (p *probedSlices) Schema() joiner.Schema { return p.schema }
 
 // NewMatcher writes the match log of a join, and returns its reader.
 func (p *probedSlices) NewMatcher(ctx context.Context, rule joiner.Rule) (joiner.Matcher, error) {

@@ -43,7 +43,7 @@ func (e diskFullError) Is(target error) bool { return target == ErrDiskFull }
 // memory for working with them.
 type Options struct {
 	joiner.Options
-	// Disk returns an empty store; name is for errors.
+	// Disk returns an empty store; what is its name in errors.
 	Disk func(what string) (Store, error)
 	// WorkingMemory is the memory to aim at, in bytes. 0 means a quarter of the budget,
 	// less if more than two streams are open, or 64 MiB if the budget is

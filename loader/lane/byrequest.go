@@ -105,7 +105,7 @@ func (r *requestBegins) look() error {
 // reserve reserves the records of a batch, besides the key of its last row.
 func (r *requestBegins) reserve(bytes int64) error {
 	if r.held == nil {
-		held, err := r.budget.ReserveFor(r.ctx, "where requests begin", 0)
+		held, err := r.budget.ReserveFor(r.ctx, "the boundaries of requests", 0)
 		if err != nil {
 			return err
 		}

@@ -160,7 +160,7 @@ func TestOtherRowsThanCounted(t *testing.T) {
 			"far more":                        {[]int64{1, 7}, lane.Unknown, 0},
 			"none at all":                     {[]int64{9, 0}, lane.Unknown, 1},
 			"as counted, of three steps":      {[]int64{9, 7}, 3, -1},
-			"more behind the last step":       {[]int64{6, 7}, 3, 0},
+			"more rows after the last step":   {[]int64{6, 7}, 3, 0},
 			"too few for the last step":       {[]int64{9, 8}, 4, 1},
 			"a difference that is never read": {[]int64{12, 7}, 3, -1},
 		} {

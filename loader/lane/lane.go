@@ -43,7 +43,7 @@ type asStored struct{ array.RecordReader }
 // Window implements Sequence.
 func (asStored) Window() int64 { return 0 }
 
-// Position is the position of a lane: behind Row rows of its range number Range, or of
+// Position is the position of a lane: after Row rows of its range number Range, or of
 // window number Window of the range if rows are permuted within windows. The position
 // of a finished lane is (number of ranges, 0, 0).
 type Position struct {
@@ -162,7 +162,7 @@ func (r *Reader) Form(schema *arrow.Schema, columns []Column, indexed []IndexedC
 // Schema returns the current schema of the batches.
 func (r *Reader) Schema() *arrow.Schema { return r.options.Schema }
 
-// Positions returns the positions of the lanes behind the batch last returned, in the
+// Positions returns the positions of the lanes after the batch last returned, in the
 // order of Options.Lanes.
 func (r *Reader) Positions() []Position {
 	if r.pending != nil {

@@ -162,7 +162,7 @@ func TestCutsExactly(t *testing.T) {
 		require.Equal(t, [][]int64{{1000, 1001, 1002, 3000, 3001, 3002}, {1003, 1004, 3003, 3004, 3005}, {3006, 3007}}, got)
 		require.Equal(t, []lane.Position{{Range: 1}, {Row: 3}}, at[0], "a lane is at the start of its next range")
 		require.Equal(t, []lane.Position{{Range: 2}, {Row: 6}}, at[1])
-		require.Equal(t, []lane.Position{{Range: 2}, {Range: 1}}, at[2], "a finished lane is behind its ranges")
+		require.Equal(t, []lane.Position{{Range: 2}, {Range: 1}}, at[2], "a finished lane is after its ranges")
 	}
 }
 

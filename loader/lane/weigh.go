@@ -23,7 +23,7 @@ func (r *Reader) Weigh(columns []IndexedColumn) ([]Weight, error) {
 	if r.pending.rows == 0 {
 		return weights, nil
 	}
-	held, err := r.options.Budget.ReserveFor(r.ctx, "what an indexed column saves", 0)
+	held, err := r.options.Budget.ReserveFor(r.ctx, "the choice of indexed columns", 0)
 	if err != nil {
 		return nil, err
 	}

@@ -88,7 +88,7 @@ func dictionariesOf(columns []arrow.Array) []arrow.Array {
 
 // mergeDictionaries makes all references of a column refer to one dictionary. If batches
 // have different dictionaries, the rows to which they refer are merged into a new one,
-// behind row 0, which all of them share.
+// after row 0, which all of them share.
 func (c *collected) mergeDictionaries(ctx context.Context, held *room) error {
 	for number, parts := range c.columns {
 		if len(parts) == 0 || dictionaryOf(parts[0]) == nil || oneDictionary(parts) {

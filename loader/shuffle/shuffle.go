@@ -34,7 +34,7 @@ type Options struct {
 	// Key holds the positions of the request key among the columns of the training rows:
 	// rows with equal keys stay together. nil: each row has its own priority.
 	Key []int
-	// Whole reports that no window divides a request: rows behind the window of a
+	// Whole reports that no window divides a request: rows after the window of a
 	// request's first remaining row belong to that window, too. Reading must begin with
 	// all rows of the window before Start, since its last request may continue in Start. It
 	// requires a Key.
@@ -168,7 +168,7 @@ func (o Options) window(ordinal int64) int64 {
 }
 
 // within returns numbers of rows of a window, limited to the window's last number, so
-// that rows stored behind the window belong to it after the join as well.
+// that rows stored after the window belong to it after the join as well.
 func (o Options) within(ordinals []int64, window int64) arrow.Array {
 	last := o.First + (window+1)*o.Rows - 1
 	moved := make([]int64, len(ordinals))

@@ -250,7 +250,7 @@ func TestWindowsRefuse(t *testing.T) {
 		windows = w.windows(t, at.left, 2, Options{Rows: 4, Start: at.start, Memory: w.memory}, 4)
 		require.False(t, windows.Next(), name)
 		require.Equal(t, fault.Invalid, fault.KindOf(windows.Err()), name)
-		require.ErrorContains(t, windows.Err(), fmt.Sprintf("window %d has %d rows, and the cursor is behind row 4 of it", at.start, at.rows), name)
+		require.ErrorContains(t, windows.Err(), fmt.Sprintf("window %d has %d rows, but the cursor is at row 4", at.start, at.rows), name)
 		windows.Release()
 	}
 

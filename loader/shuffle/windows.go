@@ -114,7 +114,7 @@ func (w *Windows) begin() (bool, error) {
 		rows = c.rows
 	}
 	if skip > rows {
-		return false, fault.InvalidField("cursor.at", "window %d has %d rows, and the cursor is behind row %d of it", w.shuffle.options.Start, rows, skip).
+		return false, fault.InvalidField("cursor.at", "window %d has %d rows, but the cursor is at row %d", w.shuffle.options.Start, rows, skip).
 			WithRemedy("resume with an unchanged cursor of this table and server version")
 	}
 	if c == nil {

@@ -13,22 +13,22 @@ import (
 	"github.com/penstock/penstock/joiner"
 )
 
-// partition defines how a stream is divided. It need not be safe for concurrent use.
-type partition interface {
+// partitioner defines how a stream is divided. It need not be safe for concurrent use.
+type partitioner interface {
 	// begin gets the stream's schema before any row. It returns the positions of the
 	// columns to keep.
 	begin(schema *arrow.Schema) ([]int, error)
-	// assign writes the part of each row of a batch, or a negative number for a row
-	// of no part.
+	// assign writes the partition of each row of a batch, or a negative number for a row
+	// of no partition.
 	assign(b arrow.RecordBatch, parts []int32) error
 }
 
-// partWriter writes a stream as Parts. It retains batches of the stream until there are
-// many rows, and then writes these part by part. All that it retains is reserved, except
+// partitionWriter writes a stream as Parts. It retains batches of the stream until there are
+// many rows, and then writes these partition by partition. All that it retains is reserved, except
 // for the last batch before a write, which the stream holds anyway.
-type partWriter struct {
+type partitionWriter struct {
 	in      joiner.Input
-	by      partition
+	by      partitioner
 	opts    Options
 	maxRows int64 // of a stored batch; 0: only bytes are limited
 
@@ -45,17 +45,17 @@ type partWriter struct {
 // waitingBatch is a batch whose rows are not yet written.
 type waitingBatch struct {
 	columns []arrow.Array // those that are kept, then the row numbers
-	rows    []int32       // the rows, part by part
-	ends    []int32       // by part, its end in rows
+	rows    []int32       // the rows, partition by partition
+	ends    []int32       // by partition, its end in rows
 }
 
 // rowOverhead is the bytes of a waiting row besides its columns: its number in the
-// stream, its part, and its position in rows.
+// stream, its partition, and its position in rows.
 const rowOverhead = 8 + 4 + 4
 
-// write reads the stream and writes it as a number of parts. The caller releases
+// write reads the stream and writes it as a number of partitions. The caller releases
 // them; after an error nothing is held.
-func (w *partWriter) write(ctx context.Context, parts int) (*Parts, error) {
+func (w *partitionWriter) write(ctx context.Context, parts int) (*Parts, error) {
 	held, err := w.opts.Budget.Reserve(rowsOnDisk, 0)
 	if err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func (w *partWriter) write(ctx context.Context, parts int) (*Parts, error) {
 	}
 	w.held, w.kept, w.maxBytes = held, batch.Retained{}, w.opts.workingMemory()/2
 	w.out = &Parts{in: w.in, store: store, parts: make([]batchList, parts), opts: w.opts}
-	w.out.in.Open = nil // parts may outlive the opened stream
+	w.out.in.Open = nil // partitions may outlive the opened stream
 	w.out.refs.Store(1)
 	err = w.in.ReadAll(ctx, w.begin, func(b arrow.RecordBatch) error { return w.add(ctx, b) })
 	if err == nil {
@@ -81,7 +81,7 @@ func (w *partWriter) write(ctx context.Context, parts int) (*Parts, error) {
 	return w.out, nil
 }
 
-func (w *partWriter) begin(schema *arrow.Schema) error {
+func (w *partitionWriter) begin(schema *arrow.Schema) error {
 	columns, err := w.by.begin(schema)
 	if err != nil {
 		return err
@@ -98,7 +98,7 @@ func (w *partWriter) begin(schema *arrow.Schema) error {
 // add retains the rows of a batch. It writes all waiting rows if they are many, if the
 // budget has no room for more, or if another reservation waits for memory, which may be
 // that of the reader's next batch.
-func (w *partWriter) add(ctx context.Context, b arrow.RecordBatch) error {
+func (w *partitionWriter) add(ctx context.Context, b arrow.RecordBatch) error {
 	overhead := b.NumRows() * rowOverhead
 	if err := w.held.GrowWait(ctx, overhead); err != nil {
 		return err
@@ -127,7 +127,7 @@ func (w *partWriter) add(ctx context.Context, b arrow.RecordBatch) error {
 }
 
 // rowNumbers returns the column of the next rows' numbers in the stream.
-func (w *partWriter) rowNumbers(rows int) arrow.Array {
+func (w *partitionWriter) rowNumbers(rows int) arrow.Array {
 	buffer := memory.NewResizableBuffer(w.opts.allocator())
 	defer buffer.Release()
 	buffer.Resize(arrow.Int64Traits.BytesRequired(rows))
@@ -140,8 +140,8 @@ func (w *partWriter) rowNumbers(rows int) arrow.Array {
 	return array.NewInt64Data(made)
 }
 
-// assign gets the rows' parts and lists the rows part by part.
-func (w *partWriter) assign(x *waitingBatch, b arrow.RecordBatch) error {
+// assign gets the rows' partitions and lists the rows partition by partition.
+func (w *partitionWriter) assign(x *waitingBatch, b arrow.RecordBatch) error {
 	to := make([]int32, b.NumRows())
 	if err := w.by.assign(b, to); err != nil {
 		return err
@@ -163,14 +163,14 @@ func (w *partWriter) assign(x *waitingBatch, b arrow.RecordBatch) error {
 	for row, p := range to {
 		if p >= 0 {
 			x.rows[ends[p]] = int32(row)
-			ends[p]++ // the start of a part becomes its end
+			ends[p]++ // the start of a partition becomes its end
 		}
 	}
 	x.ends = ends[:parts]
 	return nil
 }
 
-// rowsOf returns the rows of a part.
+// rowsOf returns the rows of a partition.
 func (x *waitingBatch) rowsOf(part int) []int32 {
 	if part == 0 {
 		return x.rows[:x.ends[0]]
@@ -178,8 +178,8 @@ func (x *waitingBatch) rowsOf(part int) []int32 {
 	return x.rows[x.ends[part-1]:x.ends[part]]
 }
 
-// flush writes all waiting rows, part by part.
-func (w *partWriter) flush(ctx context.Context) error {
+// flush writes all waiting rows, partition by partition.
+func (w *partitionWriter) flush(ctx context.Context) error {
 	if len(w.waiting) == 0 {
 		return nil
 	}
@@ -200,7 +200,7 @@ func (w *partWriter) flush(ctx context.Context) error {
 			}
 		}
 		if rows > 0 {
-			if err := w.writePart(&w.out.parts[part], segments, rows); err != nil {
+			if err := w.writePartition(&w.out.parts[part], segments, rows); err != nil {
 				return err
 			}
 		}
@@ -209,15 +209,15 @@ func (w *partWriter) flush(ctx context.Context) error {
 	return nil
 }
 
-// maxStoredBytes bounds the batches of a part, in bytes.
+// maxStoredBytes bounds the batches of a partition, in bytes.
 const maxStoredBytes = 1 << 20
 
 // batchBytes returns the target size of a stored batch.
-func (w *partWriter) batchBytes() int64 { return min(w.maxBytes/4, maxStoredBytes) }
+func (w *partitionWriter) batchBytes() int64 { return min(w.maxBytes/4, maxStoredBytes) }
 
-// writePart writes the rows of one part, in batches small enough that several can be read
+// writePartition writes the rows of one partition, in batches small enough that several can be read
 // at once.
-func (w *partWriter) writePart(to *batchList, segments [][]batch.Segment, rows int) error {
+func (w *partitionWriter) writePartition(to *batchList, segments [][]batch.Segment, rows int) error {
 	size := w.bytes/w.rows + 1 // average bytes of a row
 	most := int(max(w.batchBytes()/size, 1))
 	if w.maxRows > 0 {
@@ -238,7 +238,7 @@ func (w *partWriter) writePart(to *batchList, segments [][]batch.Segment, rows i
 }
 
 // releaseWaiting releases all waiting rows and the reservation for them.
-func (w *partWriter) releaseWaiting() {
+func (w *partitionWriter) releaseWaiting() {
 	for _, x := range w.waiting {
 		for _, c := range x.columns {
 			c.Release()

@@ -13,7 +13,7 @@ import (
 	"github.com/penstock/penstock/joiner"
 )
 
-// Parts holds a stream's rows on local disk, divided into parts. It is immutable and
+// Parts holds a stream's rows on local disk, divided into partitions. It is immutable and
 // reference counted; the last Release frees the disk space.
 type Parts struct {
 	refs   atomic.Int64
@@ -21,39 +21,39 @@ type Parts struct {
 	schema *arrow.Schema // the columns that were kept, then the row numbers in the stream
 	store  Store
 	parts  []batchList
-	rows   int64 // of the stream, including those of no part
+	rows   int64 // of the stream, including those of no partition
 	opts   Options
 }
 
 // Divider defines how a stream is divided.
 type Divider struct {
-	Parts int // the number of parts
-	// Of writes the part of each row, given its key columns: 0 to Parts - 1, or a
+	Parts int // the number of partitions
+	// Of writes the partition of each row, given its key columns: 0 to Parts - 1, or a
 	// negative number for a row that is not needed. It need not be safe for
 	// concurrent use.
 	Of func(keys []arrow.Array, parts []int32) error
 }
 
-// Divide reads a stream and writes each row, with all its columns, to the part that the
+// Divide reads a stream and writes each row, with all its columns, to the partition that the
 // divider returns. The caller releases the result; after an error nothing is held.
 //
 // Memory: up to half of the working memory for rows that are not yet written, and an
 // eighth for a batch that is being written. A batch of the stream that is larger is
 // divided without being retained.
 func Divide(ctx context.Context, in joiner.Input, by Divider, opts Options) (*Parts, error) {
-	w := &partWriter{in: in, by: &columnPartition{by: by, key: in.Key}, opts: opts}
+	w := &partitionWriter{in: in, by: &columnPartitioner{by: by, key: in.Key}, opts: opts}
 	parts, err := w.write(ctx, by.Parts)
 	return parts, fault.Op(err, "divide rows on local disk")
 }
 
-// columnPartition divides whole rows by a Divider.
-type columnPartition struct {
+// columnPartitioner divides whole rows by a Divider.
+type columnPartitioner struct {
 	by   Divider
 	key  []int
 	keys []arrow.Array // scratch
 }
 
-func (p *columnPartition) begin(schema *arrow.Schema) ([]int, error) {
+func (p *columnPartitioner) begin(schema *arrow.Schema) ([]int, error) {
 	p.keys = make([]arrow.Array, len(p.key))
 	all := make([]int, schema.NumFields())
 	for i := range all {
@@ -62,14 +62,14 @@ func (p *columnPartition) begin(schema *arrow.Schema) ([]int, error) {
 	return all, nil
 }
 
-func (p *columnPartition) assign(b arrow.RecordBatch, parts []int32) error {
+func (p *columnPartitioner) assign(b arrow.RecordBatch, parts []int32) error {
 	for i, at := range p.key {
 		p.keys[i] = b.Column(at)
 	}
 	return p.by.Of(p.keys, parts)
 }
 
-// Input returns the rows of one part, in the stream's order and with its columns at their
+// Input returns the rows of one partition, in the stream's order and with its columns at their
 // positions. The Parts must outlive all readers of it.
 func (p *Parts) Input(number int) joiner.Input { return p.input(p.parts[number].batches) }
 
@@ -82,7 +82,7 @@ func (p *Parts) input(rows portion) joiner.Input {
 	}
 }
 
-// Size returns the bytes of memory that the rows of a part take.
+// Size returns the bytes of memory that the rows of a partition take.
 func (p *Parts) Size(number int) int64 { return p.parts[number].bytes }
 
 // Bytes returns the bytes on disk.
@@ -98,7 +98,7 @@ func (p *Parts) rowSize() int64 {
 	return bytes/rows + 1
 }
 
-// emptyIn returns Parts for rows of the same stream in another store: one part without
+// emptyIn returns Parts for rows of the same stream in another store: one partition without
 // rows. The caller keeps the store.
 func (p *Parts) emptyIn(store Store) *Parts {
 	return &Parts{in: p.in, schema: p.schema, store: store, parts: make([]batchList, 1), opts: p.opts}
