@@ -19,28 +19,18 @@ import (
 // many training rows as fit in memory with their runs.
 func (p *matchPass) writeAll(ctx context.Context, training, staging portion, w *logWriter) error {
 	w.setRowSize(staging.bytes() / staging.rows())
-	for len(training) > 0 {
-		round := training.upTo(p.working/sliceShare, func(x storedBatch) int64 { return runSize * x.rows })
-		if err := p.allRound(ctx, round, staging, w); err != nil {
-			return err
-		}
-		training = training[len(round):]
-	}
-	return nil
+	return p.eachRound(training, runSize, func(round portion, store Store) error {
+		return p.allRound(ctx, round, staging, store, w)
+	})
 }
 
-func (p *matchPass) allRound(ctx context.Context, training, staging portion, w *logWriter) error {
-	store, err := p.sliced.opts.Disk(p.sliced.spec.Name)
-	if err != nil {
-		return err
-	}
-	defer store.Release()
+func (p *matchPass) allRound(ctx context.Context, training, staging portion, store Store, w *logWriter) error {
 	c := &runCollector{logWriter: w, runs: make([][]run, training.rows())}
 	defer c.release()
 	if err := c.reserve(training.rows() * runSize); err != nil {
 		return err
 	}
-	err = p.eachPortion(ctx, staging, func(built *joiner.BuildSide, rows portion) error {
+	err := p.eachPortion(ctx, staging, func(built *joiner.BuildSide, rows portion) error {
 		taken, err := c.collect(ctx, built, training)
 		if err != nil {
 			return err

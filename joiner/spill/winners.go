@@ -17,10 +17,23 @@ import (
 // those. There are at most two per training row, so a round has as many training rows as
 // fit in memory with two staging rows each.
 func (p *matchPass) writeWinners(ctx context.Context, training, staging portion, w *logWriter) error {
-	size := p.sliced.parts.rowSize()
+	return p.eachRound(training, 2*p.sliced.parts.rowSize(), func(round portion, store Store) error {
+		return p.winnersRound(ctx, round, staging, store, w)
+	})
+}
+
+// eachRound calls do with as many training rows at a time as fit in memory, given the bytes
+// for each, and with a store for the round.
+func (p *matchPass) eachRound(training portion, rowBytes int64, do func(round portion, store Store) error) error {
 	for len(training) > 0 {
-		round := training.upTo(p.working/sliceShare, func(x storedBatch) int64 { return 2 * size * x.rows })
-		if err := p.winnersRound(ctx, round, staging, w); err != nil {
+		round := training.upTo(p.working/sliceShare, func(x storedBatch) int64 { return rowBytes * x.rows })
+		store, err := p.sliced.opts.Disk(p.sliced.spec.Name)
+		if err != nil {
+			return err
+		}
+		err = do(round, store)
+		store.Release()
+		if err != nil {
 			return err
 		}
 		training = training[len(round):]
@@ -28,14 +41,9 @@ func (p *matchPass) writeWinners(ctx context.Context, training, staging portion,
 	return nil
 }
 
-func (p *matchPass) winnersRound(ctx context.Context, training, staging portion, w *logWriter) error {
-	store, err := p.sliced.opts.Disk(p.sliced.spec.Name)
-	if err != nil {
-		return err
-	}
-	defer store.Release()
+func (p *matchPass) winnersRound(ctx context.Context, training, staging portion, store Store, w *logWriter) error {
 	winners := p.sliced.parts.emptyIn(store)
-	err = p.eachPortion(ctx, staging, func(built *joiner.BuildSide, rows portion) error {
+	err := p.eachPortion(ctx, staging, func(built *joiner.BuildSide, rows portion) error {
 		wins := make([]bool, built.Rows())
 		err := p.match(ctx, built, training, func(f *found) error {
 			f.markWinners(wins)

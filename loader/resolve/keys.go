@@ -24,9 +24,13 @@ func (b *binder) keys(training, staging *catalog.Table, pairs []dataset.KeyPair,
 		case !okS && !okT:
 			b.noPair(training, staging, pairs, i, at)
 		case !okS:
-			b.noKey(t, staging, pairs, i, at)
+			b.noKey(staging, pair.Staging, t, at, func(column string) string {
+				return keyWith(pairs, i, dataset.KeyPair{Training: t.Name, Staging: column})
+			})
 		case !okT:
-			b.noTrainingKey(s, training, pairs, i, at)
+			b.noKey(training, pair.Training, s, at, func(column string) string {
+				return keyWith(pairs, i, dataset.KeyPair{Training: column, Staging: s.Name})
+			})
 		default:
 			b.pair(training, staging, Key{Training: t, Staging: s}, func(column string) string {
 				if slices.ContainsFunc(pairs, func(p dataset.KeyPair) bool { return p.Staging == column }) {
@@ -62,29 +66,15 @@ func (b *binder) pair(training, staging *catalog.Table, k Key, with func(column 
 	}
 }
 
-// noKey reports a key column that a staging table lacks, and proposes the intended one if
-// the table has a likely one.
-func (b *binder) noKey(t catalog.Field, staging *catalog.Table, pairs []dataset.KeyPair, i int, at string) {
-	name := pairs[i].Staging
-	near := likely(t, staging)
-	if near == "" || withoutLineage(staging, name) != "" {
-		b.column(staging, name, at)
+// noKey reports a key column that a table lacks, and proposes a likely one if the table has
+// it. other is the other table's column; with returns the key with another column instead.
+func (b *binder) noKey(t *catalog.Table, name string, other catalog.Field, at string, with func(column string) string) {
+	near := likely(other, t)
+	if near == "" || withoutLineage(t, name) != "" {
+		b.column(t, name, at)
 		return
 	}
-	with := dataset.KeyPair{Training: t.Name, Staging: near}
-	b.fault(at, near, "table %s has no column %q; write %s if that is the same key", staging.Name, name, keyWith(pairs, i, with))
-}
-
-// noTrainingKey is noKey for a column that the training table lacks.
-func (b *binder) noTrainingKey(s catalog.Field, training *catalog.Table, pairs []dataset.KeyPair, i int, at string) {
-	name := pairs[i].Training
-	near := likely(s, training)
-	if near == "" || withoutLineage(training, name) != "" {
-		b.column(training, name, at)
-		return
-	}
-	with := dataset.KeyPair{Training: near, Staging: s.Name}
-	b.fault(at, near, "table %s has no column %q; write %s if that is the same key", training.Name, name, keyWith(pairs, i, with))
+	b.fault(at, near, "table %s has no column %q; write %s if that is the same key", t.Name, name, with(near))
 }
 
 // noPair reports two columns of which neither exists. If they are swapped, it says so: only
